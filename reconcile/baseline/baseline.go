@@ -182,12 +182,12 @@ func (b Baseline) trial(base, want render.Object) (plan.Trial, error) {
 
 // beside are two definitions without what is equal in their schemas.
 func beside(base, want render.Object) (live, after *unstructured.Unstructured, err error) {
-	known, err := want.Learn("beside 2 "+base.Digest, func() (string, error) {
+	known, err := want.Learn("beside 3 "+base.Digest, func() (string, error) {
 		live, after, err := contents(base, want)
 		if err != nil {
 			return "", err
 		}
-		if !schema.Moves(live, after) { // else the schemas of two versions are compared
+		if !schema.Crosses(live, after) { // else the schemas of two versions are compared
 			diff.DropEqualSchemas(live, after)
 		}
 		raw, err := json.Marshal([]any{live.Object, after.Object})

@@ -39,11 +39,11 @@ func (b Baseline) copiedMoves(want render.Desired) []plan.StorageMove {
 			continue
 		}
 		live, after, err := beside(was, is)
-		if err != nil || !schema.Moves(live, after) {
+		if err != nil || !schema.Crosses(live, after) {
 			continue
 		}
-		if _, moves, lost := schema.Compare(live, after).Unconverting(); lost {
-			all = append(all, plan.StorageMove{Name: d.Name, Moves: moves, Origin: is.Origin})
+		if _, needs, lost := schema.Compare(live, after).Unconverting(); lost {
+			all = append(all, plan.StorageMove{Name: d.Name, Needs: needs, Origin: is.Origin})
 		}
 	}
 	return all

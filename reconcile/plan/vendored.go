@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -8,14 +9,14 @@ import (
 	"headgate.dev/headgate/render/schema"
 )
 
-// A StorageMove is a new storage version in a copy of a package. The installed package may differ from the copy:
+// A StorageMove is a storage version, or a version that is served, that is new in a copy of a package. The installed package may differ from the copy:
 // publishing tools patch a conversion webhook onto CRDs that have none in Git. So if Crossplane makes the CRDs and no
 // cluster is asked, such a move is a warning, not a breaking change.
 
 // A StorageMove is a definition of a copy that loses fields if nothing converts its objects.
 type StorageMove struct {
 	Name   string
-	Moves  schema.Change
+	Needs  schema.Change // that needs a conversion
 	Origin manifest.Origin
 }
 
@@ -27,11 +28,11 @@ func (p Plan) vendoredMoves() []StorageMove {
 			continue
 		}
 		after, err := s.WillBe()
-		if err != nil || !schema.Moves(s.Live, after) {
+		if err != nil || !schema.Crosses(s.Live, after) {
 			continue
 		}
-		if _, moves, lost := schema.Compare(s.Live, after).Unconverting(); lost {
-			all = append(all, StorageMove{Name: s.ID.Name, Moves: moves, Origin: s.Origin})
+		if _, needs, lost := schema.Compare(s.Live, after).Unconverting(); lost {
+			all = append(all, StorageMove{Name: s.ID.Name, Needs: needs, Origin: s.Origin})
 		}
 	}
 	return all
@@ -46,8 +47,8 @@ func unknownConversions(all []StorageMove) []manifest.Finding {
 	first := all[0]
 	return []manifest.Finding{{
 		Rule: "conversion-unknown", Severity: manifest.Warning, Origin: first.Origin,
-		Message: fmt.Sprintf("the storage version of %s in the tree's copy of a package moves, for example of %s from %s to %s, and the copy has no conversion webhook: "+
-			"if what is installed has none either, fields are lost at the next write", manifest.Count(len(all), "definition"), first.Name, first.Moves.From, first.Moves.To),
+		Message: fmt.Sprintf("%s in the tree's copy of a package would need a conversion webhook, for example %s because of its version %s, and the copy has none: "+
+			"if what is installed has none either, fields are lost at the next write", manifest.Count(len(all), "definition"), first.Name, cmp.Or(first.Needs.Version, first.Needs.To)),
 		Fix: fmt.Sprintf("see whether this prints Webhook: kubectl get crd %s -o jsonpath={.spec.conversion.strategy}; or have a Provider of this commit name the image, where its registry can be reached, so that the image is compared", first.Name),
 	}}
 }

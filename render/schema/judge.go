@@ -40,7 +40,7 @@ type judged struct {
 }
 
 // NewJudge returns the judge of an update, for objects that are read in one version. Without conversion they
-// have to fit that version as it becomes, and the one that objects are stored in then.
+// have to fit that version as it becomes, the one that objects are stored in then, and those that are served only then.
 func NewJudge(before, after *unstructured.Unstructured, version string) (*Judge, error) {
 	was, is := versions(object(before.Object["spec"])), versions(object(after.Object["spec"]))
 	to := stored(is)
@@ -61,8 +61,12 @@ func NewJudge(before, after *unstructured.Unstructured, version string) (*Judge,
 	}
 	j.before.keeps = object(before.Object["spec"])["preserveUnknownFields"] == true
 	through := []string{version}
-	if to != version && !converts(after) {
-		through = append(through, to)
+	if !converts(after) {
+		for _, name := range append([]string{to}, newlyServed(was, is)...) { // an update in one of these drops what it does not declare
+			if !slices.Contains(through, name) {
+				through = append(through, name)
+			}
+		}
 	}
 	for _, name := range through {
 		if is[name] == nil {

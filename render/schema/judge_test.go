@@ -66,6 +66,12 @@ func TestJudge(t *testing.T) {
 		moved(crd)
 		at(crd, "spec")["versions"] = at(crd, "spec")["versions"].([]any)[:1]
 	}
+	bareVersion := func(crd map[string]any) {
+		spec := at(crd, "spec")
+		spec["versions"] = append(spec["versions"].([]any), map[string]any{
+			"name": "v3", "served": true, "schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}},
+		})
+	}
 	cases := map[string]struct {
 		reason         string
 		before, after  func(map[string]any)
@@ -89,6 +95,7 @@ func TestJudge(t *testing.T) {
 		"AlreadyRefused":   {reason: "It was refused before, and the update is not why.", spec: `{region: west}`, after: put("note", nil, "properties")},
 		"Status":           {reason: "A controller writes it again.", spec: fine, before: status, after: func(crd map[string]any) { statusWithout(crd) }},
 		"StorageMoves":     {reason: "v1 has no spec.", spec: fine, after: moved, loses: []string{"spec"}},
+		"VersionServed":    {reason: "v3 has no spec, and an update in it drops that.", spec: fine, after: bareVersion, loses: []string{"spec"}},
 		"StorageConverted": {reason: "The webhook converts.", spec: fine, after: webhook},
 		"VersionGone":      {reason: "A field that only the old version declares is lost.", spec: fine, after: gone, loses: []string{"spec"}},
 

@@ -39,6 +39,7 @@ const (
 	Scale       Rule = "scale"         // where the subresource finds its numbers
 	Refused     Rule = "refused"       // an API server refuses the new rules in CEL
 	Unconverted Rule = "not-converted" // the storage version moves, and nothing converts what is stored
+	Unshared    Rule = "not-shared"    // a version is served that differs from the storage version, and nothing converts
 )
 
 // A Change is one place in which the new definition takes, or gives, something else than the
@@ -83,7 +84,7 @@ func (c Change) What() string {
 			moves += ", and nothing converts them (conversion None)"
 		}
 		return moves
-	case Unconverted, Refused:
+	case Unconverted, Unshared, Refused:
 		return c.Why
 	case Subresource:
 		if c.From == "" {
@@ -150,6 +151,7 @@ func Compare(before, after *unstructured.Unstructured) Difference {
 	}
 	c.versions(versions(was), versions(is))
 	c.storage(before, after)
+	c.served(before, after)
 	c.compiles(before, after)
 	slices.SortFunc(c.Changes, Change.Compare)
 	slices.SortFunc(c.Added, Change.Compare)

@@ -144,6 +144,18 @@ func ruleCases() map[string]ruleCase {
 			"name": "v3", "served": true, "schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}},
 		})
 	}
+	// fourth adds a version that takes what v2 takes, save for an edit of its spec.
+	fourth := func(edit func(spec map[string]any)) func(map[string]any) {
+		return func(crd map[string]any) {
+			spec := at(crd, "spec")
+			copied := (&unstructured.Unstructured{Object: at(crd, "spec", "versions", 1)}).DeepCopy().Object
+			copied["name"], copied["storage"] = "v4", false
+			if edit != nil {
+				edit(at(copied, "schema", "openAPIV3Schema", "properties", "spec"))
+			}
+			spec["versions"] = append(spec["versions"].([]any), copied)
+		}
+	}
 	small := []any{map[string]any{"maximum": int64(3)}}
 	smallOrLarge := []any{map[string]any{"maximum": int64(3)}, map[string]any{"minimum": int64(7)}}
 	scaled := func(path string) any {
@@ -171,14 +183,60 @@ func ruleCases() map[string]ruleCase {
 			added: []Change{{Rule: "field", Version: "v2", Path: "spec.new"}},
 		},
 		"VersionAdded": {
-			reason: "It is optional.",
-			after: func(crd map[string]any) {
-				spec := at(crd, "spec")
-				spec["versions"] = append(spec["versions"].([]any), map[string]any{
-					"name": "v3", "served": true, "schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}},
-				})
-			},
+			reason: "It takes what the storage version takes.", after: fourth(nil), added: []Change{{Rule: "version", Version: "v4"}},
+		},
+		"VersionAddedUnserved": {
+			reason: "No object can be written in it.", after: both(third, version(2, "served", false)), added: []Change{{Rule: "version", Version: "v3"}},
+		},
+		"VersionAddedByWebhook": {
+			reason: "The webhook converts.", after: both(third, func(crd map[string]any) {
+				at(crd, "spec")["conversion"] = map[string]any{"strategy": "Webhook"}
+			}),
 			added: []Change{{Rule: "version", Version: "v3"}},
+		},
+		"VersionAddedWithLess": {
+			reason: "v3 has no spec.", after: third, added: []Change{{Rule: "version", Version: "v3"}},
+			want: []Change{{
+				Rule: Unshared, Version: "v3", Path: "spec", Breaking: true,
+				Why: "is only in v2, in which objects are stored: an update in v3 loses it",
+			}},
+		},
+		"VersionAddedWithMore": {
+			reason: "What is written in v4 is not stored.", added: []Change{{Rule: "version", Version: "v4"}},
+			after: fourth(func(spec map[string]any) { at(spec, "properties")["new"] = map[string]any{"type": "string"} }),
+			want: []Change{{
+				Rule: Unshared, Version: "v4", Path: "spec.new", Breaking: true,
+				Why: "is not in v2, in which objects are stored: it is lost at the next write",
+			}},
+		},
+		"VersionAddedWithOtherType": {
+			reason: "Each refuses what the other one takes, which is said once.", added: []Change{{Rule: "version", Version: "v4"}},
+			after: fourth(func(spec map[string]any) {
+				at(spec, "properties")["note"] = map[string]any{"type": "integer", "nullable": true}
+			}),
+			want: []Change{{
+				Rule: Unshared, Version: "v4", Path: "spec.note", Breaking: true,
+				Why: `is not as in v2, in which objects are stored: type was "string" and is "integer"`,
+			}},
+		},
+		"VersionServed": {
+			reason: "It was declared, and no object could be written in it.", before: both(third, version(2, "served", false)), after: third,
+			want: []Change{{
+				Rule: Unshared, Version: "v3", Path: "spec", Breaking: true,
+				Why: "is only in v2, in which objects are stored: an update in v3 loses it",
+			}},
+		},
+		"VersionAddedToStore": {
+			reason: "v4 takes all that v2 takes, and an update in v2 drops what only v4 has.", added: []Change{{Rule: "version", Version: "v4"}},
+			after: both(fourth(func(spec map[string]any) { at(spec, "properties")["new"] = map[string]any{"type": "string"} }), func(crd map[string]any) {
+				at(crd, "spec", "versions", 1)["storage"], at(crd, "spec", "versions", 2)["storage"] = false, true
+				at(crd, "spec", "versions", 0)["served"] = false
+			}),
+			before: version(0, "served", false),
+			want: []Change{{Rule: Storage, From: "v2", To: "v4"}, {
+				Rule: Unshared, Version: "v2", Path: "spec.new", Breaking: true,
+				Why: "is only in v4, in which objects are stored: an update in v2 loses it",
+			}},
 		},
 		"FieldRemoved": {reason: "Its content is dropped.", after: put("note", nil, "properties"), want: v2(Field, "spec.note", "", "")},
 		"FieldRemovedInList": {

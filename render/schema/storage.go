@@ -9,10 +9,20 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Moves reports whether an update has objects stored in another version, with nothing that converts them.
-func Moves(before, after *unstructured.Unstructured) bool {
-	from, to := stored(versions(object(before.Object["spec"]))), stored(versions(object(after.Object["spec"])))
-	return from != to && from != "" && !converts(after)
+// Crosses reports whether an update has objects pass between versions between which they did not pass before, with nothing that
+// converts them: the storage version moves, or another version is served.
+func Crosses(before, after *unstructured.Unstructured) bool {
+	was, is := versions(object(before.Object["spec"])), versions(object(after.Object["spec"]))
+	from, to := stored(was), stored(is)
+	return !converts(after) && (from != to && from != "" || len(newlyServed(was, is)) > 0)
+}
+
+// newlyServed are the versions that are served now and were not, if others were.
+func newlyServed(was, is map[string]map[string]any) []string {
+	if len(was) == 0 {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(is)), func(name string) bool { return is[name]["served"] != true || was[name]["served"] == true })
 }
 
 // converts reports whether a webhook converts the objects of a definition.
@@ -30,7 +40,7 @@ func (c *comparison) storage(before, after *unstructured.Unstructured) {
 		return
 	}
 	moves := Change{Rule: Storage, From: from, To: to}
-	if Moves(before, after) {
+	if !converts(after) {
 		for _, name := range slices.Sorted(maps.Keys(was)) {
 			kept := slices.Contains(list(object(before.Object["status"])["storedVersions"]), any(name))
 			if name == to || !kept && name != from && was[name]["served"] != true {
@@ -42,6 +52,52 @@ func (c *comparison) storage(before, after *unstructured.Unstructured) {
 		}
 	}
 	c.add(moves)
+}
+
+// served compares the versions that are served now and were not with the version that objects are stored in. If nothing
+// converts, a write in one of the two drops what only the other one declares.
+func (c *comparison) served(before, after *unstructured.Unstructured) {
+	was, is := versions(object(before.Object["spec"])), versions(object(after.Object["spec"]))
+	to := stored(is)
+	if converts(after) || to == "" {
+		return
+	}
+	for _, name := range newlyServed(was, is) {
+		if name != to {
+			lost := unshared(name, to, schemaOf(is[to]), schemaOf(is[name]))
+			for _, change := range unconverted(name, to, schemaOf(is[name]), schemaOf(is[to])) {
+				if !slices.ContainsFunc(lost, func(c Change) bool { return c.Path == change.Path }) {
+					change.Rule = Unshared
+					lost = append(lost, change)
+				}
+			}
+			c.add(lost...)
+			continue
+		}
+		for _, old := range slices.Sorted(maps.Keys(is)) { // what fits old of what was written in it is compared by storage
+			if old != to && is[old]["served"] == true && was[old]["served"] == true {
+				c.add(unshared(old, to, schemaOf(is[to]), schemaOf(is[old]))...)
+			}
+		}
+	}
+}
+
+// unshared are the places in which what is stored does not fit a version that is served.
+func unshared(version, stored string, is, of map[string]any) []Change {
+	compares := comparison{loses: true}
+	compares.schema(location{version: version}, is, of)
+	var lost []Change
+	for _, change := range compares.Changes {
+		if !change.Breaking || change.InStatus() {
+			continue
+		}
+		what := fmt.Sprintf("is not as in %s, in which objects are stored: %s", stored, change.What())
+		if change.Rule == Field {
+			what = fmt.Sprintf("is only in %s, in which objects are stored: an update in %s loses it", stored, version)
+		}
+		lost = append(lost, Change{Rule: Unshared, Version: version, Path: change.Path, Why: what, Breaking: true})
+	}
+	return lost
 }
 
 // harmless are keywords that neither drop nor refuse anything.
@@ -72,17 +128,21 @@ func (c Change) InStatus() bool {
 	return of && (below == "" || below[0] == '.' || below[0] == '[')
 }
 
-// Unconverting returns the difference as it is where a webhook converts objects, and the move of the storage
-// version if that makes a difference.
+// Unconverting returns the difference as it is where a webhook converts objects. If that makes a difference, it also returns
+// the change that needs the webhook: the move of the storage version, or a place in a version that is served.
 func (d Difference) Unconverting() (Difference, Change, bool) {
+	crosses := func(c Change) bool { return c.Rule == Unconverted || c.Rule == Unshared }
 	i := slices.IndexFunc(d.Changes, func(c Change) bool { return c.Rule == Storage && c.Breaking })
+	if i < 0 {
+		i = slices.IndexFunc(d.Changes, crosses)
+	}
 	if i < 0 {
 		return d, Change{}, false
 	}
-	moves := d.Changes[i]
-	d.Changes = slices.DeleteFunc(slices.Clone(d.Changes), func(c Change) bool { return c.Rule == Unconverted })
+	needs := d.Changes[i]
+	d.Changes = slices.DeleteFunc(slices.Clone(d.Changes), crosses)
 	for i, c := range d.Changes {
 		d.Changes[i].Breaking = c.Breaking && c.Rule != Storage
 	}
-	return d, moves, true
+	return d, needs, true
 }
