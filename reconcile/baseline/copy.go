@@ -42,7 +42,7 @@ func standIns(base, want render.Desired) map[manifest.ID]standIn {
 		by := p
 		by.Named, by.Mentioned = p.Installer, is.origin
 		all[p.Installer] = standIn{by, plan.Bump{
-			Source: is.source, From: from, To: to, By: p.Installer, Package: p.Directory, Manual: is.manual,
+			Source: is.source, From: from, To: to, By: p.Installer, Package: p.Directory, Copy: p.Directory, Manual: is.manual,
 			Origin: want.Placed(manifest.Finding{Origin: is.origin}).Origin,
 		}}
 	}

@@ -97,6 +97,7 @@ type Bump struct {
 	By      manifest.ID     `json:"by,omitzero"`       // the object that names it; none names a dependency
 	Manual  bool            `json:"manual,omitempty"`  // a person lets it in
 	Unknown string          `json:"unknown,omitempty"` // why its changes are not known
+	Copy    string          `json:"copy,omitempty"`    // the directory of the copy that was compared, because the image cannot be read
 
 	Package string `json:"-"` // the directory of the new version, as effects name it
 }

@@ -68,12 +68,13 @@ func (c comment) visible() string {
 	approve(&bottom, c.Report)
 	points := c.points()
 	left := mostVisible - 2 - linesOf(top.String()) - linesOf(bottom.String()) // two are folds
-	for most := min(5, c.most); ; most-- {
-		list := listed(points, most)
-		if linesOf(list) <= left || most <= 0 {
+	for most := min(5, c.most); most >= 0; most-- {
+		if list := listed(points, most); linesOf(list) <= left {
 			return top.String() + list + bottom.String()
 		}
 	}
+	first := points[:max(0, min(left-1, len(points)))]
+	return top.String() + listed(first, 0) + fmt.Sprintf("- %s below.\n", moreOf(len(points)-len(first), "less important point is", "less important points are")) + bottom.String()
 }
 
 // listed are points as a list, with so many items of each.
@@ -117,6 +118,7 @@ func (c comment) parts() string {
 	c.leaves(&b)
 	c.breaks(&b)
 	c.drops(&b)
+	c.versions(&b)
 	c.held(&b)
 	c.steps(&b, "Fails", "These cannot be made, or the API server refuses them.", failing)
 	c.found(&b)
@@ -164,6 +166,8 @@ func (c comment) between() string {
 func (c comment) compared() string {
 	var said []string
 	switch {
+	case c.Preview != nil && c.Preview.Base == "":
+		said = append(said, "Compared with the files before.")
 	case c.Preview != nil:
 		said = append(said, fmt.Sprintf("Commit %.12s compared with its merge base %.12s.", c.Revision, c.Preview.Base))
 	case c.Revision != "":
@@ -242,7 +246,15 @@ func (c comment) bump(one plan.Bump) string {
 	if one.Unknown != "" {
 		return fmt.Sprintf("%s%s: what it changes is not known, see the findings", quoted(one.Source), at(&one.Origin))
 	}
-	return fmt.Sprintf("%s: %s → %s%s: %s", quoted(one.Source), quoted(one.From), quoted(one.To), at(&one.Origin), c.behind(one))
+	return fmt.Sprintf("%s: %s → %s%s: %s", quoted(one.Source), quoted(one.From), quoted(one.To), at(&one.Origin), c.behind(one)+copied(one))
+}
+
+// copied notes that a copy in the tree was compared in place of the image.
+func copied(one plan.Bump) string {
+	if one.Copy == "" {
+		return ""
+	}
+	return fmt.Sprintf(". The image cannot be read, so this compares the copy in %s, and whether a webhook converts objects is not known", quoted(one.Copy))
 }
 
 // behind counts what a new version changes.

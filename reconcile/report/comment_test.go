@@ -3,6 +3,7 @@ package report
 import (
 	"errors"
 	"fmt"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -62,12 +63,47 @@ func TestComment(t *testing.T) {
 func TestVisibleLines(t *testing.T) {
 	for name, r := range map[string]Report{
 		"Everything": pull("x", 200), "One": pull("x", 1), "Upgrades": upgraded(300),
-		"Error": Failed(inventory.Sync{}, "", errors.New(strings.Repeat("a.yaml:1: no\n", 300))),
+		"EveryPoint": everyPoint(200),
+		"Error":      Failed(inventory.Sync{}, "", errors.New(strings.Repeat("a.yaml:1: no\n", 300))),
 	} {
 		c := Comment(r, 65_536)
 		if n := fixtures.VisibleLines(c); n > mostVisible {
 			t.Errorf("%s: %d lines are visible, want at most %d:\n%s", name, n, mostVisible, c)
 		}
+	}
+}
+
+// everyPoint is a pull request about which a comment has all of its points.
+func everyPoint(of int) Report {
+	r := pull("x", of)
+	r.Bumps, r.Upgrades = upgraded(of).Bumps, upgraded(of).Upgrades
+	for i := range of {
+		name := id(fmt.Sprint("versions", i))
+		r.Steps = append(r.Steps,
+			Step{Action: plan.Update, ID: name, active: true, Breaks: []plan.SchemaChange{
+				{Rule: ruleStorage, From: fmt.Sprint("v", i), To: "w", Breaking: true}, {Rule: ruleUnconverted, Path: "spec.a", Breaking: true}, {Rule: ruleUnshared, Version: fmt.Sprint("v", i), Path: "spec.a", Breaking: true},
+			}},
+			Step{Action: plan.Update, ID: name, active: true, ConversionAdded: true, alters: []plan.SchemaChange{
+				{Rule: ruleStorage, From: fmt.Sprint("v", i), To: "w"}, {Rule: ruleDeprecated, Version: fmt.Sprint("v", i)}, {Rule: "default", Path: fmt.Sprint("spec.f", i), To: "1"},
+			}},
+		)
+		r.Preview.Versions = append(r.Preview.Versions, Version{Version: fmt.Sprint("v1.", i), Word: Safe})
+		r.Preview.Copies = append(r.Preview.Copies, Copy{Package: "p", From: "v1", To: "v2"})
+		r.Preview.SafeStart = append(r.Preview.SafeStart, SafeStart{Package: "p", Has: i%2 == 0})
+	}
+	return r
+}
+
+// The comment that is measured has every point that there is.
+func TestEveryPoint(t *testing.T) {
+	source, err := os.ReadFile("points.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, all, _ := strings.Cut(string(source), "all := []point{")
+	all, _, _ = strings.Cut(all, "\n\t}\n")
+	if want, got := strings.Count(all, "c.pointOf"), len(comment{everyPoint(2), 20}.points()); got != want {
+		t.Errorf("everyPoint(2) has %d of %d points", got, want)
 	}
 }
 

@@ -244,14 +244,10 @@ func (r Report) inactiveBreaks() (n int) {
 	return n
 }
 
-// noticed returns the changes of a step that break nothing and that the judgement counts.
+// noticed returns the changes of a step that break nothing and that the judgement counts, without those of versions.
 func (s Step) noticed() []plan.SchemaChange {
 	return slices.DeleteFunc(slices.Clone(s.alters), func(c plan.SchemaChange) bool {
-		switch c.Rule {
-		case "default", "version-deprecated", "storage-version":
-			return false
-		}
-		return !merges(c)
+		return c.Rule != "default" && !merges(c)
 	})
 }
 

@@ -21,8 +21,8 @@ type point struct {
 // points are what a reviewer has to know, the worst first.
 func (c comment) points() []point {
 	all := []point{
-		c.pointOfFailures(), c.pointOfHolds(), c.pointOfBreaks(), c.pointOfDrops(), c.pointOfDeletes(), c.pointOfOpenings(),
-		c.pointOfSafeStart(true), c.pointOfSafeStart(false), c.pointOfBumps(), c.pointOfLeaves(), c.pointOfChanges(), c.pointOfFindings(), c.pointOfMemory(), c.pointOfInactive(),
+		c.pointOfFailures(), c.pointOfHolds(), c.pointOfMoves(), c.pointOfServed(), c.pointOfBreaks(), c.pointOfDrops(), c.pointOfDeletes(), c.pointOfOpenings(),
+		c.pointOfSafeStart(true), c.pointOfSafeStart(false), c.pointOfBumps(), c.pointOfSteps(), c.pointOfCopies(), c.pointOfVersions(), c.pointOfLeaves(), c.pointOfChanges(), c.pointOfFindings(), c.pointOfMemory(), c.pointOfInactive(),
 	}
 	return slices.DeleteFunc(all, func(p point) bool { return p.said == "" })
 }
@@ -83,11 +83,11 @@ func wouldBe(s Step) string {
 }
 
 func (c comment) pointOfBreaks() point {
-	broken := c.Breaking()
+	broken := slices.DeleteFunc(c.Breaking(), func(s Step) bool { return len(s.ownBreaks()) == 0 })
 	if len(broken) == 0 {
 		return point{}
 	}
-	spec, status := byField(broken, func(s Step) []plan.SchemaChange { return s.Breaks })
+	spec, status := byField(broken, Step.ownBreaks)
 	p := point{said: fmt.Sprintf("**Breaks %s.** Objects and clients that use this may be refused, or lose values. Change them before the merge.", moreOf(len(broken), "schema", "schemas"))}
 	for _, f := range spec {
 		p.items = append(p.items, c.field(f)+c.usedAt(f.steps))
@@ -178,11 +178,11 @@ func (c comment) pointOfLeaves() point {
 
 // pointOfChanges is about changes that break nothing and that a person should read.
 func (c comment) pointOfChanges() point {
-	changed := slices.DeleteFunc(slices.Concat(c.Steps, c.Upgrades), func(s Step) bool { return !s.active || len(s.noticed()) == 0 })
+	changed := slices.DeleteFunc(c.served(), func(s Step) bool { return len(s.noticed()) == 0 })
 	if len(changed) == 0 {
 		return point{}
 	}
-	p := point{said: fmt.Sprintf("**Changes %s otherwise:** defaults, versions, or how fields are merged. Nothing breaks.", moreOf(len(changed), "schema", "schemas"))}
+	p := point{said: fmt.Sprintf("**Changes %s otherwise:** defaults, or how fields are merged. Nothing breaks.", moreOf(len(changed), "schema", "schemas"))}
 	spec, status := byField(changed, Step.noticed)
 	for _, f := range append(spec, status...) {
 		p.items = append(p.items, c.field(f))

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/manifest"
 )
 
@@ -43,5 +44,70 @@ func TestBreaksAreGroupedByField(t *testing.T) {
 	}
 	if !strings.HasPrefix(p.said, "**Breaks 6 schemas.**") {
 		t.Errorf("the point begins %q", p.said)
+	}
+}
+
+// What passes between versions without a conversion is said once for all kinds that do the same, and apart from other breaks.
+func TestVersionsAreGrouped(t *testing.T) {
+	lost := func(like plan.SchemaChange) plan.SchemaChange {
+		like.Why, like.Breaking = "it is lost", true
+		return like
+	}
+	moves := plan.SchemaChange{Rule: ruleStorage, From: "v1", To: "v2", Breaking: true}
+	equal := plan.SchemaChange{Rule: ruleStorage, From: "v1", To: "v2"}
+	kind := func(name string, changes ...plan.SchemaChange) Step {
+		s := Step{Action: plan.Update, ID: id(name), active: true, unused: true}
+		for _, c := range changes {
+			if c.Breaking {
+				s.Breaks = append(s.Breaks, c)
+			} else {
+				s.alters = append(s.alters, c)
+			}
+		}
+		return s
+	}
+	converted := kind("d.aws.upbound.io", equal)
+	converted.ConversionAdded = true
+	inactive := kind("e.aws.upbound.io", equal)
+	inactive.active = false
+	c := comment{Report{Steps: []Step{
+		kind("a.aws.upbound.io", moves, lost(plan.SchemaChange{Rule: ruleUnconverted, Version: "v1", Path: "spec.a"}), lost(plan.SchemaChange{Rule: ruleUnconverted, Version: "v1", Path: "spec.b"})),
+		kind("a.aws.m.upbound.io", moves, lost(plan.SchemaChange{Rule: ruleUnconverted, Version: "v1", Path: "spec.a"})),
+		kind("b.aws.upbound.io", lost(plan.SchemaChange{Rule: ruleUnshared, Version: "v2", Path: "spec.c"}), plan.SchemaChange{Rule: "field-removed", Version: "v1", Path: "spec.d", Breaking: true}),
+		kind("c.aws.upbound.io", plan.SchemaChange{Rule: ruleDeprecated, Version: "v1"}),
+		converted, inactive,
+	}}, 20}
+	var said []string
+	for _, p := range c.points() {
+		said = append(said, strings.SplitAfter(p.said, "**")[1])
+		said = append(said, p.items...)
+	}
+	want := []string{
+		"Stores 2 kinds in another version, and nothing converts the objects.**",
+		"`v1` → `v2`: `a.aws[.m].upbound.io`; 2 fields differ: `spec.a`, `spec.b`; nothing in this commit uses them",
+		"Serves 1 kind in versions that differ, and nothing converts the objects.**",
+		"`v2`: `b.aws.upbound.io`; 1 field differs: `spec.c`; nothing in this commit uses it",
+		"Breaks 1 schema.**",
+		"`spec.d is removed` (`v1`): `b.aws.upbound.io`; nothing in this commit uses it",
+		"Versions:**",
+		"stored in another version, `v1` → `v2`: `d.aws.upbound.io`",
+		"conversion webhook: `d.aws.upbound.io`",
+		"deprecated, `v1`: `c.aws.upbound.io`",
+	}
+	if diff := cmp.Diff(want, said); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A copy in the tree comes from another release, as far as its metadata names one. A package of a registry has a bump.
+func TestCopies(t *testing.T) {
+	of := func(dir, release, digest string) catalogue.Package {
+		return catalogue.Package{Name: dir, Directory: dir, Release: release, Digest: digest, Origin: manifest.Origin{Path: dir + ".yaml", Line: 1}}
+	}
+	before := []catalogue.Package{of("same", "v1", ""), of("other", "v1", ""), of("named", "", ""), of("gone", "v1", ""), of("pulled", "v1", "sha256:a")}
+	after := []catalogue.Package{of("same", "v1", ""), of("other", "v2", ""), of("named", "v2", ""), of("new", "v1", ""), of("pulled", "v2", "sha256:b")}
+	p := (comment{Report{Preview: &Preview{Copies: copies(before, after)}}, 20}).pointOfCopies()
+	if diff := cmp.Diff([]string{"`other`: `v1` → `v2` in `other.yaml:1`", "`named`: not known → `v2` in `named.yaml:1`"}, p.items); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -29,6 +29,8 @@ type Preview struct {
 	Warnings int `json:"newWarnings,omitempty"` // that the base does not have
 
 	SafeStart []SafeStart `json:"safeStart,omitempty"` // packages that gain or lose it
+	Copies    []Copy      `json:"copies,omitempty"`    // packages in the tree that come from another release
+	Versions  []Version   `json:"versions,omitempty"`  // of an upgrade that is not proposed: those that lead to it, and it
 
 	Untouched bool `json:"untouched,omitempty"` // the merge changes nothing of the sync
 
@@ -98,6 +100,7 @@ func beside(p plan.Plan, c Comparison) Report {
 	}
 	r.used(p.Want)
 	preview.SafeStart = safeStarts(c.Before.Packages, p.Want.Packages)
+	preview.Copies = copies(c.Before.Packages, p.Want.Packages)
 	had, has := plan.Plan{Want: c.Before}.Findings(), p.Findings()
 	preview.Warnings = newFindings(manifest.Warning, had, has)
 	preview.Untouched = r.touches(preview)+newFindings(manifest.Error, had, has) == 0
@@ -130,6 +133,23 @@ func safeStarts(before, after []catalogue.Package) []SafeStart {
 	for _, p := range after {
 		if had, known := had[key(p)]; known && had != p.SafeStart {
 			all = append(all, SafeStart{key(p), p.SafeStart, p.Origin})
+		}
+	}
+	return all
+}
+
+// copies returns the packages in the tree that come from another release than before.
+func copies(before, after []catalogue.Package) []Copy {
+	was := map[string]string{}
+	for _, p := range before {
+		if !p.Pulled() {
+			was[p.Directory] = p.Release
+		}
+	}
+	var all []Copy
+	for _, p := range after {
+		if from, known := was[p.Directory]; known && !p.Pulled() && from != p.Release {
+			all = append(all, Copy{p.Name, from, p.Release, p.Origin})
 		}
 	}
 	return all

@@ -99,36 +99,38 @@ type Package struct {
 
 // A Step is one step of the plan, and its outcome.
 type Step struct {
-	Action       plan.Action            `json:"action"`
-	Would        plan.Action            `json:"would,omitempty"`
-	Cause        plan.Cause             `json:"cause"`
-	Guard        plan.GuardName         `json:"guard,omitempty"`
-	Reason       string                 `json:"reason,omitempty"`
-	Code         plan.Code              `json:"code,omitempty"`        // of the reason
-	Since        *metav1.Time           `json:"since,omitempty"`       // when it was first held, if it was held before
-	SinceCommit  string                 `json:"sinceCommit,omitempty"` // likewise: the commit that was applied then
-	Approved     bool                   `json:"approved,omitempty"`    // past a guard that held it
-	Digest       string                 `json:"digest,omitempty"`      // approves this step alone, if it is held or blocks a comparison
-	Deactivates  bool                   `json:"takesBack,omitempty"`   // it is on the way of a definition that is deactivated
-	ID           manifest.ID            `json:"id"`
-	APIVersion   string                 `json:"apiVersion"`
-	Origin       *manifest.Origin       `json:"origin,omitempty"`
-	Because      []activation.Activator `json:"because,omitempty"`
-	Changes      []diff.Change          `json:"changes,omitempty"`
-	Breaks       []plan.SchemaChange    `json:"breaks,omitempty"`    // of a CRD or MRD: what is fine now and is not any more
-	Added        int                    `json:"added,omitempty"`     // for a CRD or MRD: the number of optional new fields and versions
-	Words        bool                   `json:"words,omitempty"`     // of a CRD or MRD: nothing but descriptions changes
-	TakesFrom    []string               `json:"takesFrom,omitempty"` // the field managers from whom it takes fields
-	Waits        string                 `json:"waits,omitempty"`
-	WaitCodes    []plan.Code            `json:"waitCodes,omitempty"` // the codes of Waits
-	Package      string                 `json:"package,omitempty"`   // of an upgrade: the new version
-	UsedAt       []manifest.Origin      `json:"usedAt,omitempty"`    // of a kind that breaks or goes: the objects of the commit that are of it, or mention it
-	Deleting     bool                   `json:"deleting,omitempty"`  // for a prune: the deletion was requested before, and has not ended
-	NotReady     string                 `json:"notReady,omitempty"`
-	NotReadyCode plan.Code              `json:"notReadyCode,omitempty"` // of why it is not ready
-	NotReached   bool                   `json:"notReached,omitempty"`   // the pass stopped before it
-	Error        string                 `json:"error,omitempty"`
-	ErrorCode    plan.Code              `json:"errorCode,omitempty"` // of an error that Headgate itself makes
+	Action      plan.Action            `json:"action"`
+	Would       plan.Action            `json:"would,omitempty"`
+	Cause       plan.Cause             `json:"cause"`
+	Guard       plan.GuardName         `json:"guard,omitempty"`
+	Reason      string                 `json:"reason,omitempty"`
+	Code        plan.Code              `json:"code,omitempty"`        // of the reason
+	Since       *metav1.Time           `json:"since,omitempty"`       // when it was first held, if it was held before
+	SinceCommit string                 `json:"sinceCommit,omitempty"` // likewise: the commit that was applied then
+	Approved    bool                   `json:"approved,omitempty"`    // past a guard that held it
+	Digest      string                 `json:"digest,omitempty"`      // approves this step alone, if it is held or blocks a comparison
+	Deactivates bool                   `json:"takesBack,omitempty"`   // it is on the way of a definition that is deactivated
+	ID          manifest.ID            `json:"id"`
+	APIVersion  string                 `json:"apiVersion"`
+	Origin      *manifest.Origin       `json:"origin,omitempty"`
+	Because     []activation.Activator `json:"because,omitempty"`
+	Changes     []diff.Change          `json:"changes,omitempty"`
+	Breaks      []plan.SchemaChange    `json:"breaks,omitempty"` // of a CRD or MRD: what is fine now and is not any more
+	Added       int                    `json:"added,omitempty"`  // for a CRD or MRD: the number of optional new fields and versions
+	Words       bool                   `json:"words,omitempty"`  // of a CRD or MRD: nothing but descriptions changes
+
+	ConversionAdded bool              `json:"conversionAdded,omitempty"` // of a CRD or MRD: a webhook converts its objects that did not
+	TakesFrom       []string          `json:"takesFrom,omitempty"`       // the field managers from whom it takes fields
+	Waits           string            `json:"waits,omitempty"`
+	WaitCodes       []plan.Code       `json:"waitCodes,omitempty"` // the codes of Waits
+	Package         string            `json:"package,omitempty"`   // of an upgrade: the new version
+	UsedAt          []manifest.Origin `json:"usedAt,omitempty"`    // of a kind that breaks or goes: the objects of the commit that are of it, or mention it
+	Deleting        bool              `json:"deleting,omitempty"`  // for a prune: the deletion was requested before, and has not ended
+	NotReady        string            `json:"notReady,omitempty"`
+	NotReadyCode    plan.Code         `json:"notReadyCode,omitempty"` // of why it is not ready
+	NotReached      bool              `json:"notReached,omitempty"`   // the pass stopped before it
+	Error           string            `json:"error,omitempty"`
+	ErrorCode       plan.Code         `json:"errorCode,omitempty"` // of an error that Headgate itself makes
 
 	definition bool
 	active     bool // its kind is served
@@ -334,6 +336,9 @@ func stepOf(s plan.Step, o plan.Outcome) Step {
 		if !c.Breaking {
 			step.alters = append(step.alters, c)
 		}
+	}
+	if s.Live != nil && s.After != nil && crossplane.DeclaresKind(s.ID) {
+		step.ConversionAdded = !plan.HasWebhook(s.Live) && plan.HasWebhook(s.After)
 	}
 	if s.Live != nil && !crossplane.IsXRD(s.ID) { // whose claims have another
 		step.kindOf, _, _ = unstructured.NestedString(s.Live.Object, "spec", "names", "kind")

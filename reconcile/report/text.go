@@ -99,6 +99,7 @@ func (t Text) Write(w io.Writer, r Report) error {
 			fmt.Fprintf(&b, "skipped: %d × %s\n", r.Skipped[why], why)
 		}
 	}
+	t.versions(&b, r.Preview)
 	if r.Error != "" {
 		for line := range strings.SplitSeq(r.Error, "\n") {
 			fmt.Fprintf(&b, "%s\n", t.paint("error: "+clean(line), "\x1b[31m"))

@@ -100,6 +100,7 @@ type Package struct {
 	Image     bool   // it is an image, as Crossplane installs it, and no directory
 	SafeStart bool
 	Origin    manifest.Origin // of crossplane.yaml; the directory of one that is declared
+	Release   string          // the release that it is, as far as its metadata names one
 
 	// Installer is the Provider, Configuration or Function object of the commit that
 	// has Crossplane install the same package, itself or as a dependency; zero where there is

@@ -2,6 +2,7 @@ package catalogue
 
 import (
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 
@@ -153,12 +154,28 @@ func (w *walk) packageOf(d *manifest.Document, dir string) (*Package, error) {
 		Directory: dir,
 		SafeStart: slices.ContainsFunc(capabilities, crossplane.IsSafeStart),
 		Origin:    d.Origin,
+		Release:   releaseOf(u),
 	}
 	if err := w.checkConstraint(p, d, u); err != nil {
 		return nil, err
 	}
 	p.Depends, err = w.dependsOn(p, d, u)
 	return p, err
+}
+
+// releaseOf returns the release that the metadata of a package names: in a label or an annotation called version, such as
+// app.kubernetes.io/version, or as the tag of the controller's image; "" if it names none.
+func releaseOf(u *unstructured.Unstructured) string {
+	for _, texts := range []map[string]string{u.GetLabels(), u.GetAnnotations()} {
+		for _, key := range slices.Sorted(maps.Keys(texts)) {
+			if path.Base(key) == "version" && texts[key] != "" {
+				return texts[key]
+			}
+		}
+	}
+	image, _, _ := unstructured.NestedString(u.Object, "spec", "controller", "image")
+	_, tag := crossplane.SplitImage(image)
+	return tag
 }
 
 // checkConstraint wants of spec.crossplane.version what Crossplane wants of it: a

@@ -1,0 +1,262 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/manifest"
+)
+
+// This file has the points about the versions of kinds: in which one objects are stored, which ones are served, and what converts
+// between them.
+
+// The rules of changes of versions.
+const (
+	ruleStorage     = "storage-version"
+	ruleUnconverted = "not-converted"
+	ruleUnshared    = "not-shared"
+	ruleDeprecated  = "version-deprecated"
+)
+
+// apart reports whether a change is one of two versions between which objects pass and nothing converts them.
+func apart(c plan.SchemaChange) bool {
+	return c.Rule == ruleUnconverted || c.Rule == ruleUnshared || c.Rule == ruleStorage && c.Breaking
+}
+
+// ownBreaks are the breaking changes of a step without those between versions, which have points of their own.
+func (s Step) ownBreaks() []plan.SchemaChange {
+	return slices.DeleteFunc(slices.Clone(s.Breaks), apart)
+}
+
+// served are the steps and upgrades that change a kind which is served.
+func (c comment) served() []Step {
+	return slices.DeleteFunc(slices.Concat(c.Steps, c.Upgrades), func(s Step) bool { return !s.active })
+}
+
+// pointOfMoves is about kinds whose storage version moves without conversion.
+func (c comment) pointOfMoves() point {
+	moves := func(s Step) string {
+		for _, b := range s.Breaks {
+			if b.Rule == ruleStorage {
+				return quoted(b.From) + " → " + quoted(b.To)
+			}
+		}
+		return ""
+	}
+	all := slices.DeleteFunc(c.Breaking(), func(s Step) bool { return moves(s) == "" })
+	if len(all) == 0 {
+		return point{}
+	}
+	p := point{said: fmt.Sprintf("**Stores %s in another version, and nothing converts the objects.** The next write of an object drops the fields that this version does not have. Add a conversion webhook, or change the objects before the merge.",
+		moreOf(len(all), "kind", "kinds"))}
+	for _, alike := range groups(all, moves) {
+		p.items = append(p.items, fmt.Sprintf("%s: %s; %s%s", moves(alike[0]), c.kinds(alike), c.fieldsOf(alike, ruleUnconverted), c.usedAt(alike)))
+	}
+	return p
+}
+
+// pointOfServed is about versions that are served and differ from the stored one.
+func (c comment) pointOfServed() point {
+	versions := func(s Step) string {
+		var names []string
+		for _, b := range s.Breaks {
+			if name := quoted(b.Version); b.Rule == ruleUnshared && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+		return strings.Join(names, ", ")
+	}
+	all := slices.DeleteFunc(c.Breaking(), func(s Step) bool { return versions(s) == "" })
+	if len(all) == 0 {
+		return point{}
+	}
+	p := point{said: fmt.Sprintf("**Serves %s in versions that differ, and nothing converts the objects.** An update in one version drops what only the other one has. Add a conversion webhook, or give both versions the same fields.",
+		moreOf(len(all), "kind", "kinds"))}
+	for _, alike := range groups(all, versions) {
+		p.items = append(p.items, fmt.Sprintf("%s: %s; %s%s", versions(alike[0]), c.kinds(alike), c.fieldsOf(alike, ruleUnshared), c.usedAt(alike)))
+	}
+	return p
+}
+
+// fieldsOf counts and names the places of steps that break by a rule.
+func (c comment) fieldsOf(steps []Step, rule string) string {
+	var paths []string
+	for _, s := range steps {
+		for _, b := range s.Breaks {
+			if string(b.Rule) == rule && !slices.Contains(paths, b.Path) {
+				paths = append(paths, b.Path)
+			}
+		}
+	}
+	return fmt.Sprintf("%s: %s", moreOf(len(paths), "field differs", "fields differ"), c.some(paths))
+}
+
+// A cause is a change of versions without a loss: it is behind many changes in new versions of packages.
+type cause struct {
+	of        func(Step) string // what is alike; "" if a step is not concerned
+	one, many string
+	item      string // what an item about alike kinds begins with
+	named     bool   // by what is alike
+}
+
+var causes = []cause{
+	{ruleOf(ruleStorage), "kind is stored in another version", "kinds are stored in another version", "stored in another version, ", true},
+	{func(s Step) string { return map[bool]string{true: "added"}[s.ConversionAdded] }, "kind gets a conversion webhook", "kinds get a conversion webhook", "conversion webhook", false},
+	{ruleOf(ruleDeprecated), "kind has a version that becomes deprecated", "kinds have a version that becomes deprecated", "deprecated, ", true},
+}
+
+// ruleOf returns the versions that a step changes by a rule without breaking anything.
+func ruleOf(rule string) func(Step) string {
+	return func(s Step) string {
+		var names []string
+		for _, a := range s.alters {
+			switch {
+			case string(a.Rule) != rule:
+			case rule == ruleStorage:
+				names = append(names, quoted(a.From)+" → "+quoted(a.To))
+			default:
+				names = append(names, quoted(a.Version))
+			}
+		}
+		return strings.Join(names, ", ")
+	}
+}
+
+// concerned are the kinds that a cause concerns, those together of which the same is true.
+func (c comment) concerned(by cause) [][]Step {
+	return groups(slices.DeleteFunc(c.served(), func(s Step) bool { return by.of(s) == "" }), by.of)
+}
+
+// about is what alike kinds have in common.
+func (c cause) about(alike []Step) string {
+	if c.named {
+		return c.item + c.of(alike[0])
+	}
+	return c.item
+}
+
+func (c comment) pointOfVersions() point {
+	var p point
+	var counts []string
+	for _, by := range causes {
+		n := 0
+		for _, alike := range c.concerned(by) {
+			n += len(alike)
+			p.items = append(p.items, by.about(alike)+": "+c.kinds(alike))
+		}
+		if n > 0 {
+			counts = append(counts, moreOf(n, by.one, by.many))
+		}
+	}
+	if len(counts) > 0 {
+		p.said = fmt.Sprintf("**Versions:** %s.", strings.Join(counts, ", "))
+	}
+	return p
+}
+
+// versions lists the kinds whose versions change without a loss.
+func (c comment) versions(b *strings.Builder) {
+	title := "\n#### Versions\n\n"
+	for _, by := range causes {
+		c.alike(b, c.concerned(by), func(alike []Step) {
+			fmt.Fprintf(b, "%s- %s: %s\n", title, by.about(alike), c.names(alike, ""))
+			title = ""
+		})
+	}
+}
+
+// pointOfCopies names the releases that copies of packages in the tree come from.
+func (c comment) pointOfCopies() point {
+	if c.Preview == nil || len(c.Preview.Copies) == 0 {
+		return point{}
+	}
+	p := point{said: fmt.Sprintf("**Changes the release of %s in the tree:**", moreOf(len(c.Preview.Copies), "package", "packages"))}
+	for _, one := range c.Preview.Copies {
+		p.items = append(p.items, fmt.Sprintf("%s: %s → %s%s", quoted(one.Package), releaseOf(one.From), releaseOf(one.To), at(&one.Origin)))
+	}
+	return p
+}
+
+func releaseOf(release string) string {
+	if release == "" {
+		return "not known"
+	}
+	return quoted(release)
+}
+
+// A Copy is a package in the tree that comes from another release than before.
+type Copy struct {
+	Package string          `json:"package"`
+	From    string          `json:"from,omitempty"` // "" if its metadata does not name it
+	To      string          `json:"to,omitempty"`
+	Origin  manifest.Origin `json:"origin"`
+}
+
+// A Version is a version that a package could have, and the judgement on a commit with it.
+type Version struct {
+	Version string `json:"version"`
+	Word    Word   `json:"word,omitempty"`    // "" if it was not judged
+	Text    string `json:"text,omitempty"`    // the first reasons for the word
+	Unknown string `json:"unknown,omitempty"` // why it could not be judged
+}
+
+// VersionOf returns a version with the judgement in the report on it.
+func VersionOf(version string, r Report, err error) Version {
+	v := Version{Version: version, Word: r.Judgement.Word, Text: r.firstGrounds(mostGrounds)}
+	if err != nil {
+		v = Version{Version: version, Unknown: firstLine(err.Error())}
+	}
+	return v
+}
+
+func (v Version) String() string {
+	switch {
+	case v.Unknown != "":
+		return "not known: " + v.Unknown
+	case v.Word == "":
+		return "not judged"
+	}
+	return string(v.Word) + ": " + v.Text
+}
+
+// WithVersions returns the report on an upgrade with the versions that lead to it.
+func (r Report) WithVersions(all []Version) Report {
+	if r.Preview != nil && len(all) > 0 {
+		preview := *r.Preview
+		preview.Versions = all
+		r.Preview = &preview
+	}
+	return r
+}
+
+// pointOfSteps names the versions that lead to an upgrade.
+func (c comment) pointOfSteps() point {
+	if c.Preview == nil || len(c.Preview.Versions) == 0 {
+		return point{}
+	}
+	last := len(c.Preview.Versions) - 1
+	p := point{said: "**No version in between is safe.**"}
+	if last == 0 {
+		p.said = "**No version is in between.**"
+	}
+	for i, v := range c.Preview.Versions {
+		if v.Word == Safe && i < last {
+			p.said = fmt.Sprintf("**Smaller step:** the last version that is safe is %s.", quoted(v.Version))
+		}
+		p.items = append(p.items, quoted(v.Version)+" "+escape(v.String()))
+	}
+	return p
+}
+
+// versions lists the versions that lead to an upgrade.
+func (t Text) versions(b *strings.Builder, of *Preview) {
+	if of == nil || len(of.Versions) == 0 {
+		return
+	}
+	b.WriteString("versions:\n")
+	for _, v := range of.Versions {
+		fmt.Fprintf(b, "    %-10s %s\n", clean(v.Version), clean(v.String()))
+	}
+}
