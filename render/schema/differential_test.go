@@ -27,7 +27,7 @@ var (
 
 // mostFalseAlarms is how many of the mutations in a hundred Compare may call breaking though no object shows it. Most
 // of them are two limits of one field that imply each other, because a field of a mutation often has two.
-const mostFalseAlarms = 2.0
+const mostFalseAlarms = 1.0
 
 // TestDifferential mutates CRDs of real providers and has the API server's own code judge objects that aim at
 // the boundary of what changed: an object that was taken and is refused, or loses a value, is a break. A break
@@ -48,7 +48,7 @@ func TestDifferential(t *testing.T) {
 	}
 	t.Logf("%d CRDs", len(originals))
 	judgedAll, breaking, untried := 0, 0, 0
-	alarms, byRule := map[string]int{}, map[string]int{}
+	alarms, byRule, falseByRule := map[string]int{}, map[string]int{}, map[string]int{}
 	for seed := uint64(0); judgedAll < *mutations; seed++ {
 		m := mutation{Rand: rand.New(rand.NewPCG(seed, 7)), crd: originals[seed%uint64(len(originals))]}
 		before, after, ok := m.pair()
@@ -78,6 +78,7 @@ func TestDifferential(t *testing.T) {
 			t.Errorf("seed %d: missed: %s at %v of %s\n%s\nCompare finds %v", seed, m.said, m.path, before.GetName(), witness, difference.Changes)
 		case witness == "" && len(found) > 0:
 			alarms[fmt.Sprintf("%s: %v", m.said, found)]++
+			falseByRule[string(found[0].Rule)]++
 			if *listing {
 				t.Logf("seed %d: no object shows it: %s at %v of %s: %v; it was %.600s", seed, m.said, m.path, before.GetName(), found, said(m.at(rootOf(before))))
 			}
@@ -89,7 +90,7 @@ func TestDifferential(t *testing.T) {
 	for _, n := range alarms {
 		count += n
 	}
-	t.Logf("%d mutations: %d break, %d false alarms; of %d more no object was taken before; %v", judgedAll, breaking, count, untried, byRule)
+	t.Logf("%d mutations: %d break, %d false alarms; of %d more no object was taken before; breaking changes %v, false alarms %v", judgedAll, breaking, count, untried, byRule, falseByRule)
 	if 100*float64(count) > mostFalseAlarms*float64(judgedAll) {
 		t.Errorf("%d of %d mutations are false alarms, more than %v %%:\n%s", count, judgedAll, mostFalseAlarms, strings.Join(slices.Sorted(maps.Keys(alarms)), "\n"))
 	}
@@ -563,10 +564,15 @@ func objects(was, is map[string]any, path []string) []any {
 		delete(without, step)
 		all = append(all, without)
 		inner = append(inner, nil, "text", int64(1), map[string]any{"a": "b"})
-		for _, v := range inner {
+		for i, v := range inner {
 			with := maps.Clone(without)
 			with[step] = v
 			all = append(all, with)
+			if with["managementPolicies"] != nil && step != "managementPolicies" && i < 60 { // as most objects are
+				with = maps.Clone(with)
+				delete(with, "managementPolicies")
+				all = append(all, with)
+			}
 		}
 		if len(path) == 1 { // beside all others
 			for _, v := range inner[:min(len(inner), 12)] {
@@ -596,6 +602,9 @@ func minimal(s map[string]any, depth int) any {
 		}
 		if object(s["properties"])["managementPolicies"] != nil { // providers demand less of what is only observed
 			o["managementPolicies"] = []any{"Observe"}
+		}
+		if s["x-kubernetes-embedded-resource"] == true {
+			o["apiVersion"], o["kind"], o["metadata"] = "v1", "Pod", map[string]any{"name": "a"}
 		}
 		for i := range int(number(s["minProperties"])) {
 			if m := object(s["additionalProperties"]); m != nil && depth > 0 {
@@ -687,7 +696,7 @@ func values(s map[string]any, depth int) []any {
 		}
 	case "string":
 		all = append(all, "", "a", "ab", "b", "c", "abc", "abcd", "cab", "ac", "zz", "zzz", "abcdef", "2020-01-01", "2020-01-01T00:00:00Z", "1.2.3.4", "YWI=", "arn:aws", "6ba7b810-9dad-11d1-80b4-00c04fd430c8",
-			strings.Repeat("a", 40), "-1", "1h", "[", "ab ")
+			strings.Repeat("a", 40), "-1", "1h", "[", "ab ", "zb", "zzzzb", "2021-01-01", "2021-01-01T00:00:00Z", "1.2.3.5", "YWM=", "arn:aws:b", "6ba7b811-9dad-11d1-80b4-00c04fd430c8")
 		for _, key := range []string{"maxLength", "minLength"} {
 			if n := int(number(s[key])); s[key] != nil && n < 2000 {
 				all = append(all, strings.Repeat("a", n), strings.Repeat("a", n+1), strings.Repeat("b", max(0, n-1)))
@@ -706,6 +715,7 @@ func values(s map[string]any, depth int) []any {
 			items = values(object(s["items"]), depth-1)
 			items = append([]any{minimal(object(s["items"]), 3)}, items...)
 		}
+		all = append(all, distinctItems(s, items)...)
 		for n := range 7 {
 			list := []any{}
 			for i := range n {
@@ -724,6 +734,14 @@ func values(s map[string]any, depth int) []any {
 		o, _ := least.(map[string]any)
 		most, _ := full(s, 2).(map[string]any)
 		all = append(all, least, most, map[string]any{})
+		more := maps.Clone(o)
+		for _, name := range slices.Sorted(maps.Keys(object(s["properties"]))) { // one after the other
+			if len(more) < 8 && more[name] == nil {
+				more = maps.Clone(more)
+				more[name] = minimal(object(object(s["properties"])[name]), 3)
+				all = append(all, more)
+			}
+		}
 		for _, name := range slices.Sorted(maps.Keys(object(s["properties"]))) {
 			without := maps.Clone(most)
 			delete(without, name)
@@ -778,6 +796,32 @@ func values(s map[string]any, depth int) []any {
 			}
 			all = append(all, with)
 		}
+	}
+	return all
+}
+
+// distinctItems are lists of items that differ, and that the list may have: by their keys, where it has keys.
+func distinctItems(s map[string]any, items []any) []any {
+	var differ []any
+	keys := texts(s["x-kubernetes-list-map-keys"])
+	for i, v := range items {
+		if len(keys) > 0 {
+			with, _ := minimal(object(s["items"]), 3).(map[string]any)
+			if with = maps.Clone(with); with == nil {
+				continue
+			}
+			for _, key := range keys {
+				with[key] = fmt.Sprint("k", i)
+			}
+			v = with
+		}
+		if len(differ) < 7 && v != nil && !slices.ContainsFunc(differ, func(other any) bool { return said(other) == said(v) }) && allowed(object(s["items"]), v) {
+			differ = append(differ, v)
+		}
+	}
+	var all []any
+	for n := range differ {
+		all = append(all, slices.Clone(differ[:n+1]))
 	}
 	return all
 }

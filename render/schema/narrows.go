@@ -19,6 +19,9 @@ func (c *comparison) narrows(key string, was, is map[string]any) bool {
 	case "x-kubernetes-int-or-string":
 		return was["type"] == is["type"] && !within(typesOf(was), typesOf(is))
 	case "nullable":
+		if c.values && is["type"] == nil { // in a keyword that combines, null is of no type
+			return false
+		}
 		refused := was["enum"] != nil && !slices.Contains(list(was["enum"]), nil) // null is one of them, or refused
 		return from == true && to != true && !refused
 	case "enum":
@@ -42,7 +45,7 @@ func (c *comparison) narrows(key string, was, is map[string]any) bool {
 	case "minLength", "minItems", "minProperties":
 		least := limit{value: new(big.Rat), is: true}
 		if key == "minProperties" {
-			least.value.SetInt64(int64(len(texts(was["required"]))))
+			least.value.SetInt64(int64(c.leastProperties(was, is)))
 		}
 		if known := limitOf(was, key, "", -1); tighter(least, known, -1) {
 			least = known
@@ -69,6 +72,59 @@ func (c *comparison) narrows(key string, was, is map[string]any) bool {
 	}
 	return to != nil // a keyword that Headgate does not know only refuses
 }
+
+// leastProperties is how many properties an object has at least, which the old schema took: those that it needs, and those
+// that the new one fills in.
+func (c *comparison) leastProperties(was, is map[string]any) int {
+	has := map[string]bool{}
+	for _, name := range texts(was["required"]) {
+		has[name] = true
+	}
+	for name := range object(is["properties"]) {
+		has[name] = has[name] || c.filled(is, name) != nil
+	}
+	n := 0
+	for _, one := range has {
+		if one {
+			n++
+		}
+	}
+	return n
+}
+
+// limits are the keywords that refuse a value for itself, each with those that it is read with.
+var limits = map[string][]string{
+	"enum": nil, "pattern": nil, "maxLength": nil, "minLength": nil, "maxItems": nil, "minItems": nil, "maxProperties": nil, "minProperties": nil,
+	"maximum": {"exclusiveMaximum"}, "exclusiveMaximum": {"maximum"}, "minimum": {"exclusiveMinimum"}, "exclusiveMinimum": {"minimum"},
+}
+
+// refusedBefore reports whether a keyword that combines schemas refused before what a limit refuses now.
+func refusedBefore(key string, was, is map[string]any) bool {
+	beside, isLimit := limits[key]
+	if !isLimit || is[key] == nil {
+		return false
+	}
+	now := map[string]any{key: is[key]}
+	for _, other := range beside {
+		if is[other] != nil {
+			now[other] = is[other]
+		}
+	}
+	return combined(was, now)
+}
+
+// combined reports whether the keywords of a schema that combine others take only values that another schema takes.
+func combined(was, is map[string]any) bool {
+	fits := func(part any) bool { return covered(object(part), is) }
+	all := func(key string) bool {
+		parts := list(was[key])
+		return len(parts) > 0 && !slices.ContainsFunc(parts, func(part any) bool { return !fits(part) })
+	}
+	return slices.ContainsFunc(list(was["allOf"]), fits) || all("anyOf") || all("oneOf")
+}
+
+// covered reports whether all that a schema takes is taken by another one, by one keyword or by what they combine.
+func covered(was, is map[string]any) bool { return implies(was, is) || combined(was, is) }
 
 func scalar(kind any) bool { return kind != nil && kind != "object" && kind != "array" }
 
@@ -198,23 +254,30 @@ func (c *comparison) combines(key string, was, is map[string]any) bool {
 	if to == nil {
 		return false
 	}
+	fits := func(v, now any) bool { return covered(object(v), object(now)) }
+	all := func(now any) bool { return fits(was, now) }
 	switch key {
 	case "not":
 		return from == nil || !implies(object(to), object(from)) // what it refuses now, it refused
 	case "oneOf":
+		if parts := list(to); len(parts) == 1 && all(parts[0]) {
+			return false
+		}
 		return from == nil || !subset(list(from), list(to)) || len(list(from)) != len(list(to)) || !subset(list(to), list(from))
 	case "allOf":
-		return slices.ContainsFunc(list(to), func(now any) bool {
-			return !implies(was, object(now)) && !slices.ContainsFunc(list(from), func(v any) bool { return implies(object(v), object(now)) })
-		})
+		return slices.ContainsFunc(list(to), func(now any) bool { return !all(now) })
 	}
 	if is["x-kubernetes-int-or-string"] == true && reflect.DeepEqual(to, intOrString) {
 		return false
 	}
-	some := func(v any) bool {
-		return slices.ContainsFunc(list(to), func(now any) bool { return implies(object(v), object(now)) })
+	some := func(v any) bool { // a value of v is one of an alternative
+		return slices.ContainsFunc(list(to), func(now any) bool { return fits(v, now) })
 	}
-	return !some(was) && (from == nil || slices.ContainsFunc(list(from), func(v any) bool { return !some(v) }))
+	each := func(key string) bool {
+		parts := list(was[key])
+		return len(parts) > 0 && !slices.ContainsFunc(parts, func(v any) bool { return !some(v) })
+	}
+	return !some(was) && !each("anyOf") && !each("oneOf") && !slices.ContainsFunc(list(was["allOf"]), some)
 }
 
 // intOrString are the alternatives that every field may name that is an integer or a string.

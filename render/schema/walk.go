@@ -56,9 +56,9 @@ func (c *comparison) schema(at location, was, is map[string]any) {
 		case key == "x-kubernetes-validations":
 			c.validations(at, list(from), list(to))
 		case key == "default":
-			c.add(at.at(Default, from, to, c.reads(at, from == nil, to == nil)))
+			c.add(at.at(Default, from, to, c.reads(at, from, to)))
 		default:
-			c.add(at.at(Rule(key), from, to, c.narrows(key, was, is)))
+			c.add(at.at(Rule(key), from, to, c.narrows(key, was, is) && !refusedBefore(key, was, is)))
 		}
 	}
 	if values := list(was["enum"]); len(values) > 0 && (was["type"] == nil || scalar(was["type"])) {
@@ -175,7 +175,7 @@ func (c *comparison) required(at location, was, is map[string]any) {
 		case to != nil:
 			c.add(at.property(name).at(Required, nil, to, false))
 		default:
-			c.add(at.property(name).at(Required, nil, nil, true))
+			c.add(at.property(name).at(Required, nil, nil, !combined(was, map[string]any{"required": []any{name}})))
 		}
 	}
 	for _, name := range needed {
@@ -204,8 +204,12 @@ func (c *comparison) filled(schema map[string]any, name string) any {
 }
 
 // reads reports whether something that refuses objects depends on the default of a field.
-func (c *comparison) reads(at location, added, gone bool) bool {
+func (c *comparison) reads(at location, from, to any) bool {
+	added, gone := from == nil, to == nil
 	steps := strings.Split(strings.NewReplacer("[]", ".[]").Replace(at.path), ".")
+	if added && steps[len(steps)-1] == "[]" {
+		return false // it fills in an item that is null, which was refused
+	}
 	for i, above := range c.above[:len(c.above)-1] {
 		direct := i == len(c.above)-2
 		if added && direct && above["maxProperties"] != nil || !added && direct && above["minProperties"] != nil {
@@ -218,19 +222,18 @@ func (c *comparison) reads(at location, added, gone bool) bool {
 		}
 		// A rule reads a field by the way that leads to it.
 		first, last := named(steps[min(i, len(steps)-1)]), named(slices.DeleteFunc(slices.Clone(steps), func(step string) bool { return step == "[]" || step == "*" })...)
-		for _, key := range []string{"x-kubernetes-validations", "allOf", "anyOf", "oneOf", "not"} {
-			if above[key] == nil {
-				continue
-			}
-			read := above[key]
-			if key == "x-kubernetes-validations" {
-				read = slices.Collect(maps.Values(rules(list(read))))
-			}
-			text, err := json.Marshal(read)
-			if key == "x-kubernetes-validations" && !gone && !absent.Match(text) {
+		reads := func(text []byte) bool { return first.Match(text) && last.Match(text) }
+		for _, rule := range rules(list(above["x-kubernetes-validations"])) {
+			text := []byte(rule)
+			if !gone && !absent.Match(text) {
 				text = present.ReplaceAll(text, nil) // a field with a default is there
 			}
-			if err != nil || first.Match(text) && last.Match(text) {
+			if reads(text) && !unlessAmong(rule, strings.Join(steps[min(i, len(steps)-1):], "."), from, to) {
+				return true
+			}
+		}
+		for _, key := range []string{"allOf", "anyOf", "oneOf", "not"} {
+			if text, err := json.Marshal(above[key]); err != nil || above[key] != nil && reads(text) {
 				return true
 			}
 		}
@@ -243,6 +246,43 @@ var (
 	present = regexp.MustCompile(`\bhas\([\w.]*\)`)
 	absent  = regexp.MustCompile(`(!|==|!=)[\s(]*has\(|!\([^)]*has\(|has\([\w.]*\)[\s)]*(==|!=|\?)`)
 )
+
+// among matches a rule that holds unless a list has one of some texts: !('*' in self.list || 'Create' in self.list) || more.
+var (
+	among = regexp.MustCompile(`^\s*!\s*\(((?:[^()|&]+\|\|)*[^()|&]+)\)\s*\|\|(.*)$`)
+	in    = regexp.MustCompile(`^\s*(?:'([^'"\\]*)'|"([^'"\\]*)")\s+in\s+self\.([\w.]+)\s*$`)
+)
+
+// unlessAmong reports whether a rule is of the form that providers give the fields which only some management policies need, and
+// whether it holds with the new default of the list if it holds with the old one. Where the list is missing, it holds only if the
+// rest of it does.
+func unlessAmong(rule, path string, from, to any) bool {
+	parts := among.FindStringSubmatch(strings.ReplaceAll(rule, "\n", " "))
+	name := path[strings.LastIndex(path, ".")+1:]
+	if parts == nil || strings.Contains(rule, "oldSelf") || named(name).MatchString(parts[2]) {
+		return false
+	}
+	has := func(values any) (any bool) {
+		for one := range strings.SplitSeq(parts[1], "||") {
+			if text := in.FindStringSubmatch(one); text != nil {
+				any = any || slices.Contains(texts(values), text[1]+text[2])
+			}
+		}
+		return any
+	}
+	for one := range strings.SplitSeq(parts[1], "||") {
+		if text := in.FindStringSubmatch(one); text == nil || text[3] != path {
+			return false
+		}
+	}
+	switch {
+	case from == nil:
+		return true
+	case to == nil:
+		return has(from)
+	}
+	return has(from) || !has(to)
+}
 
 // named matches a text that has the last of some names; what is in a list or a map has none, and any may mean it.
 func named(names ...string) *regexp.Regexp {
