@@ -68,6 +68,7 @@ var mayImport = map[string][]string{
 		"reconcile/baseline", "reconcile/guard", "reconcile/inventory", "reconcile/plan", "reconcile/report",
 		"render", "render/catalogue", "render/lint", "render/manifest",
 	},
+	"reconcile/upgrade": {"reconcile", "reconcile/plan", "reconcile/report", "render", "render/crossplane", "render/manifest", "render/packages"},
 
 	// Adapters hang off the side. They know neither each other nor who calls them.
 	"reconcile/network":  {},

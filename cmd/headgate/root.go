@@ -53,6 +53,7 @@ func newRoot(t *terminal) *cobra.Command {
 		newRender(t),
 		newDiff(t),
 		newPreview(t),
+		newUpgrade(t),
 		newLint(t),
 		newSync(t),
 		newRun(t),

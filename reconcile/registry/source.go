@@ -241,6 +241,19 @@ func (s *Resolver) Answer(ctx context.Context, revision string, r packages.Reque
 	return s.pulls.answer(ctx, r), nil
 }
 
+// Versions returns the tags of the repository of a package, in no order.
+func (s *Resolver) Versions(ctx context.Context, of packages.Request) ([]string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pulls == nil {
+		if err := s.begin("", []packages.Request{of}); err != nil {
+			return nil, err
+		}
+	}
+	tags, _, err := s.pulls.list(ctx, of)
+	return tags, err
+}
+
 // makeDir makes a temporary directory for images if none is set.
 func (s *Resolver) makeDir() (err error) {
 	if s.Cache == "" && s.made.Path == "" {

@@ -86,6 +86,11 @@ type Wired struct {
 	packages *registry.Resolver // nil without a source
 }
 
+// Tags returns the versions that a package has in its registry.
+func (w *Wired) Tags(ctx context.Context, of packages.Request) ([]string, error) {
+	return w.packages.Versions(ctx, of)
+}
+
 // Wire returns how to make passes of a valid Sync over a source of its commits, with the packages that they
 // mention, and over the cluster of its surroundings. All of Headgate wires passes here: verbs, loops and
 // previews. A nil source is for what needs no commit. Wire sends no request.
