@@ -65,8 +65,32 @@ func (r Reconciler) Preview(ctx context.Context, of Pull) (report.Report, error)
 	if err != nil {
 		return report.Report{}, err
 	}
+	if r.Observer != nil {
+		if c.Controls, err = r.controls(ctx, p.Bumps); err != nil {
+			return report.Report{}, err
+		}
+	}
 	c.Approvals, c.At = place.Approvals, metav1.Now()
 	return report.Compared(p, c), nil
+}
+
+// controls asks the cluster about the CRDs of packages that get another version.
+func (r Reconciler) controls(ctx context.Context, of []plan.Bump) (map[manifest.ID]plan.Answer, error) {
+	var questions []plan.Question
+	for _, b := range of {
+		if b.By != (manifest.ID{}) {
+			questions = append(questions, plan.Question{Ask: plan.Controls, Of: b.By})
+		}
+	}
+	if len(questions) == 0 {
+		return nil, nil
+	}
+	answers, err := r.Observer.Answer(ctx, questions)
+	all := make(map[manifest.ID]plan.Answer, len(answers))
+	for q, a := range answers {
+		all[q.Of] = a
+	}
+	return all, err
 }
 
 // comparing is a Reconciler that only compares commits: the service of a conversion webhook need not be known for that.

@@ -167,6 +167,8 @@ const (
 	// Fits asks how many objects of a CRD, or of the CRDs of an XRD, lose a value or are refused once the
 	// definition is another one.
 	Fits Ask = "fits"
+	// Controls asks how many CRDs and MRDs of a package have a controller that is not the active revision of the package.
+	Controls Ask = "controls"
 	// Leftovers asks what an object would be without the fields that the tools left behind that applied it before.
 	Leftovers Ask = "leftovers"
 )

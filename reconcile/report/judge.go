@@ -95,6 +95,7 @@ func Judge(r Report) Judgement {
 	add(Look, "deprecates", is[deprecates], "deprecates a version of 1 kind", "deprecates versions of %d kinds")
 	add(Look, "moves-storage", is[movesStorage], "stores 1 kind in another version", "stores %d kinds in other versions")
 	if r.Preview != nil {
+		add(Look, "uncontrolled", r.Preview.Uncontrolled, "upgrades a package with 1 object that an old revision controls", "upgrades packages with %d objects that old revisions control")
 		add(Look, "warnings", r.Preview.Warnings, "adds 1 warning", "adds %d warnings")
 		add(Look, "retains", len(r.Preview.Leaves), "keeps 1 definition that nothing activates any more", "keeps %d definitions that nothing activates any more")
 	}

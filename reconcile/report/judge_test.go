@@ -318,3 +318,36 @@ func TestStoppedIsFound(t *testing.T) {
 		t.Errorf("%+v is taken for the status of a preview that was stopped", other)
 	}
 }
+
+// An upgrade that stopped halfway may stop the next one. It is named before the merge.
+func TestControlled(t *testing.T) {
+	by := manifest.ID{Group: "pkg.crossplane.io", Kind: "Provider", Name: "provider-sea"}
+	bump := plan.Bump{Source: "registry.example.org/acme/provider-sea", From: "v1", To: "v2", By: by, Origin: manifest.Origin{Path: "provider.yaml", Line: 6}}
+	for name, tc := range map[string]struct {
+		reason   string
+		answer   plan.Answer
+		word     Word
+		severity manifest.Severity
+		says     string
+	}{
+		"Fine":    {"Its revision controls all of them.", plan.Answer{}, Safe, "", ""},
+		"Stale":   {"Crossplane may not finish the upgrade.", plan.Answer{Count: 2, Example: "CRD a (controlled by sea-1; sea-2 is active)"}, Look, manifest.Warning, "controls 2 objects that it installed, for example CRD a (controlled by sea-1; sea-2 is active)"},
+		"Unknown": {"The cluster did not answer.", plan.Answer{Unknown: plan.CountForbidden.With("forbidden")}, Safe, manifest.Note, "it is not known"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := Compared(plan.Plan{Bumps: []plan.Bump{bump}}, Comparison{Live: true, Controls: map[manifest.ID]plan.Answer{by: tc.answer}})
+			if r.Judgement.Word != tc.word {
+				t.Errorf("%s\nit is %s, want %s: %v", tc.reason, r.Judgement.Word, tc.word, r.Judgement.Because)
+			}
+			if tc.says == "" {
+				if len(r.Findings) > 0 {
+					t.Errorf("%s\nfindings: %v", tc.reason, r.Findings)
+				}
+				return
+			}
+			if len(r.Findings) != 1 || r.Findings[0].Severity != tc.severity || r.Findings[0].Origin != bump.Origin || !strings.Contains(r.Findings[0].Message, tc.says) {
+				t.Errorf("%s\nfindings: %v", tc.reason, r.Findings)
+			}
+		})
+	}
+}

@@ -26,6 +26,8 @@ type Preview struct {
 	Leaves  []Definition `json:"leaves"`            // definitions that nothing activates any more, and that stay: activation is final
 	Memory  Cost         `json:"memory"`            // of an API server
 
+	Uncontrolled int `json:"uncontrolled,omitempty"` // CRDs and MRDs that another revision of their package controls than the active one
+
 	Warnings int `json:"newWarnings,omitempty"` // that the base does not have
 
 	SafeStart []SafeStart `json:"safeStart,omitempty"` // packages that gain or lose it
@@ -60,6 +62,8 @@ type Comparison struct {
 	Live    bool
 	Present map[string]bool // definitions whose CRDs the cluster has already, by name
 
+	Controls map[manifest.ID]plan.Answer // by the object that names a package of a bump: how many CRDs and MRDs another revision controls than the active one
+
 	Approvals []render.Approval // of the branch into which the commit goes
 	At        metav1.Time       // decides which of them have expired; none counts if it is zero
 }
@@ -75,6 +79,7 @@ func Compared(p plan.Plan, c Comparison) Report {
 	if c.Now != nil {
 		r.Preview.Moved = Moved(c.Before, *c.Now)
 	}
+	r.controlled(c.Controls)
 	r.ask()
 	return r.Approve(inForce(c.Approvals, c.At)).On(nil)
 }
@@ -136,6 +141,31 @@ func safeStarts(before, after []catalogue.Package) []SafeStart {
 		}
 	}
 	return all
+}
+
+// ruleControls is the rule of CRDs that the active revision of a package does not control.
+const ruleControls = "crd-controlled-by-another-revision"
+
+// controlled adds findings about packages that get another version, although an earlier upgrade has not taken all of their CRDs
+// over: Crossplane may be stuck with the next one, too.
+func (r *Report) controlled(answers map[manifest.ID]plan.Answer) {
+	for _, b := range r.Bumps {
+		switch a, asked := answers[b.By]; {
+		case !asked, a.Unknown.None() && a.Count == 0:
+		case !a.Unknown.None():
+			r.Findings = append(r.Findings, manifest.Finding{
+				Rule: ruleControls, Severity: manifest.Note, Origin: b.Origin,
+				Message: fmt.Sprintf("it is not known whether the active revision of %s controls what it installed: %s", b.By.Name, Words(a.Unknown)),
+			})
+		default:
+			r.Preview.Uncontrolled += int(a.Count)
+			r.Findings = append(r.Findings, manifest.Finding{
+				Rule: ruleControls, Severity: manifest.Warning, Origin: b.Origin,
+				Message: fmt.Sprintf("another revision of %s than the active one controls %s that it installed, for example %s; some versions of Crossplane do not finish an upgrade then", b.By.Name, manifest.Count(int(a.Count), "object"), a.Example),
+				Fix:     "before the merge, take the other revision out of metadata.ownerReferences of these objects, or delete that revision once nothing needs it",
+			})
+		}
+	}
 }
 
 // copies returns the packages in the tree that come from another release than before.

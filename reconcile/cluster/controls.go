@@ -1,0 +1,59 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/crossplane"
+	"headgate.dev/headgate/render/manifest"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// controls counts the CRDs and MRDs of a package whose controller is a package revision that is not the active one. An upgrade
+// that stopped halfway leaves them, and the next revision cannot become their controller as long as another one is. A package
+// without an active revision has none: nothing was installed, or a person decides on it.
+func (c *Cluster) controls(ctx context.Context, id manifest.ID) (plan.Answer, error) {
+	if id.Kind != crossplane.Provider {
+		return plan.Answer{}, nil
+	}
+	revisions := map[string]bool{} // of this package: whether it is active
+	active := ""
+	err := c.each(ctx, groupKind(crossplane.ProviderRevision("")), func(u *unstructured.Unstructured) {
+		if crossplane.ProviderOf(u) != id {
+			return
+		}
+		state, _, _ := unstructured.NestedString(u.Object, "spec", "desiredState")
+		revisions[u.GetName()] = state == "Active"
+		if state == "Active" {
+			active = u.GetName()
+		}
+	})
+	if err != nil || active == "" {
+		return plan.Answer{}, err
+	}
+	var t tally
+	for _, kind := range []manifest.ID{plan.CRD(""), crossplane.MRD("")} {
+		if _, served := c.surface.kinds[groupKind(kind)]; !served {
+			continue
+		}
+		objects, err := c.list(ctx, c.surface, groupKind(kind), "", "")
+		if err != nil {
+			return plan.Answer{}, c.explain(err, "list", resourceName(c.surface, groupKind(kind)))
+		}
+		for _, o := range objects {
+			by, controlled := crossplane.RevisionOf(o)
+			if isActive, known := revisions[by]; !controlled || !known || isActive {
+				continue // Kubernetes takes out references to what is gone
+			}
+			is := kind
+			is.Name = o.Name
+			t.add(is)
+			if t.Count == 1 {
+				t.Example += fmt.Sprintf(" (controlled by %s; %s is active)", by, active)
+			}
+		}
+	}
+	return plan.Answer(t), nil
+}
