@@ -46,6 +46,7 @@ const (
 type puller struct {
 	cache   cache
 	offline bool
+	tags    bool // see Resolver.Tags
 	fork    *Fork
 	keys    authn.Keychain
 	secret  func(ctx context.Context, name string) (map[string][]byte, error)
@@ -75,7 +76,7 @@ type digested struct {
 func newPuller(s *Resolver) *puller {
 	p := &puller{
 		cache:   cache{dir: cmp.Or(s.Cache, s.made.Path), bytes: cacheBytes},
-		offline: s.Offline, fork: s.Fork, keys: s.Keychain, secret: s.Secret, hide: s.Hide,
+		offline: s.Offline, tags: s.Tags, fork: s.Fork, keys: s.Keychain, secret: s.Secret, hide: s.Hide,
 		keyFiles: s.KeyFiles, trustedRoot: s.TrustedRoot,
 		options: []remote.Option{
 			remote.WithTransport(newTransport(s.Fork)), remote.WithUserAgent("headgate"),
@@ -132,11 +133,14 @@ func (p *puller) find(ctx context.Context, i *packages.Image) error {
 	if err != nil {
 		return p.fork.withoutMirror(err, r.Configs, asked)
 	}
+	from := origin{ref.Context(), r.Secrets(image), r.PullPolicy == packages.PullNever}
 	i.Digest = r.Digest
+	if _, isTag := ref.(name.Tag); isTag && i.Digest != "" && p.tags {
+		i.Findings = append(i.Findings, p.contradicted(ctx, from, ref, i.Digest)...)
+	}
 	if at, ok := ref.(name.Digest); ok && i.Digest == "" {
 		i.Digest = at.DigestStr()
 	}
-	from := origin{ref.Context(), r.Secrets(image), r.PullPolicy == packages.PullNever}
 	if i.Digest == "" {
 		d, err := p.digest(ctx, from, ref, r.Installed)
 		if err != nil {
@@ -300,6 +304,20 @@ func (p *puller) digest(ctx context.Context, from origin, ref name.Reference, in
 		return digested{known.Digest, p.old(err, ref.Name()+" is taken for the image that it was when it was last asked for, "+known.Digest)}, nil
 	}
 	return digested{}, err
+}
+
+// contradicted returns a finding if a tag is another image than the one in the lock of the commit. A registry that does not answer
+// contradicts nothing.
+func (p *puller) contradicted(ctx context.Context, from origin, ref name.Reference, locked string) []manifest.Finding {
+	d, err := p.digest(ctx, from, ref, crossplane.Installed{})
+	if err != nil || d.digest == locked {
+		return nil
+	}
+	return []manifest.Finding{{
+		Rule: packages.RuleLock, Severity: manifest.Warning,
+		Message: fmt.Sprintf("%s locks %s for %s, and the tag is %s now, which Crossplane installs", packages.LockFile, locked, ref.Name(), d.digest),
+		Fix:     "run headgate lock --update, or name the digest in the object that installs it",
+	}}
 }
 
 // moved remembers the digest of a tag. It returns a finding if the tag had another digest before, for the same commit.

@@ -272,6 +272,10 @@ func TestLock(t *testing.T) {
 	if requests, _ := r.Asked(); strings.Contains(strings.Join(requests, " "), "tags/list") {
 		t.Errorf("what is locked is not looked for: %q", requests)
 	}
+	want = rendered(t, &registry.Resolver{Next: commit{files: files}, Cache: t.TempDir(), Tags: true}, render.OwnerCrossplane)
+	if diff := cmp.Diff([]string{packages.RuleLock}, rules(want, manifest.Warning)); diff != "" || cmp.Diff(told(locked), told(want)) != "" {
+		t.Errorf("a preview reports the tag that is another image now, and reads the locked one (-want +got):\n%s", diff)
+	}
 
 	files["package-0.yaml"] = configFile(installs("Configuration", "acme-config", r.Host+"/acme/config:v1.0.1", ""))
 	r.Push(t, "acme/config", "v1.0.1", configuration("config", dependsOn(r, "provider", "acme/provider-sea", ">=v3.0.0")), 0)

@@ -61,6 +61,9 @@ type Resolver struct {
 	// Ask answers requests in another process, without their content, which the cache holds; nil: this process asks.
 	Ask func(ctx context.Context, r packages.Request) (packages.Image, error)
 
+	// Tags has the tag resolved of a version that a lock pins, too, to report a difference: the lock does not bind Crossplane.
+	Tags bool
+
 	// Fork is set when the commits come from a fork. Then Keychain, Secret and Installed are not used, and only the
 	// registries in Fork are asked. The signatures that the cluster demands, in Images, hold regardless of the commit.
 	Fork *Fork

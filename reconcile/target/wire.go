@@ -132,7 +132,7 @@ func Wire(s v1alpha1.Sync, from reconcile.Source, in Surroundings, how How) (*Wi
 		return nil, err
 	}
 	w.packages = &registry.Resolver{
-		Next: from, How: w.Options, Fresh: how.Fresh, Fork: how.Fork, Secret: how.Secret, Images: how.Images,
+		Next: from, How: w.Options, Fresh: how.Fresh, Tags: how.Compares, Fork: how.Fork, Secret: how.Secret, Images: how.Images,
 		Hide: in.Secret, KeyFiles: in.KeyFiles, TrustedRoot: in.TrustedRoot, Offline: in.Offline, Cache: in.Packages,
 	}
 	if in.Packages == "" && in.Cache != "" {
