@@ -314,7 +314,9 @@ func (e edited) Hash(name string) (string, error) {
 	if path.Clean(name) == e.name {
 		return fmt.Sprintf("%x", sha256.Sum256(e.content)), nil
 	}
-	if files, ok := e.FS.(interface{ Hash(string) (string, error) }); ok {
+	if files, ok := e.FS.(interface {
+		Hash(name string) (string, error)
+	}); ok {
 		return files.Hash(name)
 	}
 	return "", errors.ErrUnsupported

@@ -262,13 +262,13 @@ func unlessAmong(rule, path string, from, to any) bool {
 	if parts == nil || strings.Contains(rule, "oldSelf") || named(name).MatchString(parts[2]) {
 		return false
 	}
-	has := func(values any) (any bool) {
+	has := func(values any) (found bool) {
 		for one := range strings.SplitSeq(parts[1], "||") {
 			if text := in.FindStringSubmatch(one); text != nil {
-				any = any || slices.Contains(texts(values), text[1]+text[2])
+				found = found || slices.Contains(texts(values), text[1]+text[2])
 			}
 		}
-		return any
+		return found
 	}
 	for one := range strings.SplitSeq(parts[1], "||") {
 		if text := in.FindStringSubmatch(one); text == nil || text[3] != path {
