@@ -63,3 +63,24 @@ func (d Desired) Installs(by manifest.ID) (definitions []DecidedDefinition, othe
 	}
 	return definitions, others, d.Packages[i].Digest
 }
+
+// Copied returns the same of the copy in the tree of a package whose image was not read, and what tells one content of the copy
+// from another.
+func (d Desired) Copied(by manifest.ID) (definitions []DecidedDefinition, others []Left, content string) {
+	i := slices.IndexFunc(d.Packages, func(p catalogue.Package) bool { return !p.Pulled() && p.Installer == by && by.Name != "" })
+	if i < 0 {
+		return nil, nil, ""
+	}
+	of := d.Packages[i].Directory
+	for _, one := range d.Definitions {
+		if one.Package != nil && one.Package.Directory == of {
+			definitions = append(definitions, one)
+		}
+	}
+	for _, o := range d.Left {
+		if o.Package == of && crossplane.DeclaresKind(o.ID) {
+			others = append(others, o)
+		}
+	}
+	return definitions, others, "copy " + of + " " + d.Revision
+}

@@ -25,6 +25,7 @@ type comparison struct {
 type successor struct {
 	id      manifest.ID
 	content func() (*unstructured.Unstructured, error)
+	copied  bool // it is in the tree, and the image could not be read
 }
 
 // replaced compares installed definitions with those in the new versions of packages. A package may have a hundred
@@ -35,12 +36,12 @@ func (c *Cluster) replaced(ctx context.Context, seen plan.Observed) ([]plan.Effe
 		if !crossplane.IsPackage(id) || !trial.Replaces() {
 			continue
 		}
-		definitions, others, digest := seen.Want.Installs(id)
+		definitions, others, digest, copied := installs(seen.Want, id)
 		of := digest + " " + trial.Live.GetResourceVersion()
 		known, compared := c.packages[id]
 		if !compared || known.of != of {
 			var err error
-			if known.found, err = c.replacements(ctx, seen.Upstream, definitions, others); err != nil {
+			if known.found, err = c.replacements(ctx, seen.Upstream, definitions, others, copied); err != nil {
 				return nil, err
 			}
 			known.of = of
@@ -59,7 +60,7 @@ func (c *Cluster) replaced(ctx context.Context, seen plan.Observed) ([]plan.Effe
 // memory.
 func whole(found []plan.Effect, want render.Desired, of manifest.ID) []plan.Effect {
 	found = slices.Clone(found)
-	definitions, others, _ := want.Installs(of)
+	definitions, others, _, copied := installs(want, of)
 	for i, e := range found {
 		var after plan.FullDefinition
 		for _, d := range definitions {
@@ -72,9 +73,32 @@ func whole(found []plan.Effect, want render.Desired, of manifest.ID) []plan.Effe
 				after = plan.Lazy(o.Content)
 			}
 		}
+		if after != nil && copied {
+			after = convertedAs(after, e.Change.Live)
+		}
 		found[i] = e.MadeBy(of, after)
 	}
 	return found
+}
+
+// installs returns what the new version of a package holds: its image or, if that could not be read, its copy in the tree.
+func installs(want render.Desired, of manifest.ID) (definitions []render.DecidedDefinition, others []render.Left, content string, copied bool) {
+	if definitions, others, content = want.Installs(of); content != "" {
+		return definitions, others, content, false
+	}
+	definitions, others, content = want.Copied(of)
+	return definitions, others, content, true
+}
+
+// convertedAs is a definition with the conversion of the live one: a copy may lack the webhook of the image.
+func convertedAs(after plan.FullDefinition, live *unstructured.Unstructured) plan.FullDefinition {
+	return plan.Lazy(func() (*unstructured.Unstructured, error) {
+		u, err := after.Content()
+		if err != nil {
+			return nil, err
+		}
+		return plan.AsConverted(u, live), nil
+	})
 }
 
 // mrdOf decodes the MRD of a definition.
@@ -89,16 +113,16 @@ func mrdOf(d render.DecidedDefinition) func() (*unstructured.Unstructured, error
 }
 
 // replacements returns the effects on existing definitions, and on new kinds beside them.
-func (c *Cluster) replacements(ctx context.Context, up plan.Upstream, definitions []render.DecidedDefinition, others []render.Left) ([]plan.Effect, error) {
+func (c *Cluster) replacements(ctx context.Context, up plan.Upstream, definitions []render.DecidedDefinition, others []render.Left, copied bool) ([]plan.Effect, error) {
 	mrds := map[string]successor{}
 	var named []successor
 	for _, d := range definitions {
 		if _, there := up.Definitions[d.Name]; there {
-			mrds[d.Name] = successor{crossplane.MRD(d.Name), mrdOf(d)}
+			mrds[d.Name] = successor{crossplane.MRD(d.Name), mrdOf(d), copied}
 		}
 	}
 	for _, o := range others {
-		named = append(named, successor{o.ID, o.Content})
+		named = append(named, successor{o.ID, o.Content, copied})
 	}
 	found, err := inParallel(ctx, c.options.Concurrency, named, func(ctx context.Context, s successor) (*plan.Effect, error) {
 		if _, served := c.surface.kinds[groupKind(s.id)]; !served {
@@ -170,7 +194,11 @@ func (s successor) replace(live *unstructured.Unstructured) *plan.Effect {
 	if err != nil {
 		return nil
 	}
-	if e, breaks := plan.NewReplacement(live, after); breaks {
+	compare := plan.NewReplacement
+	if s.copied {
+		compare = plan.NewCopiedReplacement
+	}
+	if e, breaks := compare(live, after); breaks {
 		return &e
 	}
 	return nil

@@ -410,3 +410,51 @@ func TestReplacementIsSmall(t *testing.T) {
 		t.Error("an addition breaks no user")
 	}
 }
+
+// A copy of a package may lack the webhook of the image, so a pass does not hold an upgrade because of that.
+func TestCopiedReplacement(t *testing.T) {
+	version := func(converts bool, stored int, fields ...string) *unstructured.Unstructured {
+		properties := map[string]any{}
+		for _, f := range fields {
+			properties[f] = map[string]any{"type": "string"}
+		}
+		spec := map[string]any{"scope": "Cluster", "versions": []any{}}
+		for i, name := range []string{"v1", "v2"} {
+			schema := map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "properties": properties}}
+			if i == 1 {
+				schema = map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}}
+			}
+			spec["versions"] = append(spec["versions"].([]any), map[string]any{"name": name, "served": true, "storage": i == stored, "schema": schema})
+		}
+		if converts {
+			spec["conversion"] = map[string]any{"strategy": "Webhook"}
+		}
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "apps.example.org"}, "spec": spec,
+		}}
+	}
+	installed := version(true, 0, "a", "b")
+	for name, tc := range map[string]struct {
+		reason string
+		copied *unstructured.Unstructured
+		breaks bool
+	}{
+		"WithoutWebhook": {"The image has one.", version(false, 0, "a", "b"), false},
+		"MovesStorage":   {"The webhook of the image converts.", version(false, 1, "a", "b"), false},
+		"RemovesField":   {"It goes with the image, too.", version(false, 0, "a"), true},
+	} {
+		e, breaks := plan.NewCopiedReplacement(installed, tc.copied)
+		if breaks != tc.breaks {
+			t.Errorf("%s: %s\nit breaks: %t", name, tc.reason, breaks)
+		}
+		if breaks && !plan.HasWebhook(e.Change.After) {
+			t.Errorf("%s: the guards see a webhook that goes", name)
+		}
+		if _, breaks := plan.NewReplacement(installed, tc.copied); !breaks {
+			t.Errorf("%s: the same of an image breaks", name)
+		}
+	}
+	if plan.HasWebhook(version(false, 0, "a")) {
+		t.Error("what was read is changed")
+	}
+}

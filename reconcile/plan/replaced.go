@@ -17,9 +17,33 @@ func NewReplacement(live, after *unstructured.Unstructured) (Effect, bool) {
 	if len(difference.Breaking()) == 0 && (!HasWebhook(live) || HasWebhook(after)) {
 		return Effect{}, false
 	}
+	return replacement(live, after, difference), true
+}
+
+// NewCopiedReplacement is NewReplacement for the copy of a package whose image cannot be had. The copy may lack the conversion
+// webhook of the image, so the conversion stays as it is.
+func NewCopiedReplacement(live, after *unstructured.Unstructured) (Effect, bool) {
+	difference, _, _ := compareReplaced(live, after).Unconverting()
+	if len(difference.Breaking()) == 0 {
+		return Effect{}, false
+	}
+	return replacement(live, AsConverted(after, live), difference), true
+}
+
+// AsConverted returns a definition with the conversion of another one.
+func AsConverted(u, of *unstructured.Unstructured) *unstructured.Unstructured {
+	u = u.DeepCopy()
+	unstructured.RemoveNestedField(u.Object, "spec", "conversion")
+	if conversion, has, _ := unstructured.NestedMap(of.Object, "spec", "conversion"); has {
+		_ = unstructured.SetNestedMap(u.Object, conversion, "spec", "conversion") // what has no spec fails to compare, too
+	}
+	return u
+}
+
+func replacement(live, after *unstructured.Unstructured, difference schema.Difference) Effect {
 	id := manifest.IDOf(live)
 	write := Write{Live: withoutSchemas(live), After: withoutSchemas(after), lean: true, schema: func() schema.Difference { return difference }}
-	return Effect{Kind: Install, On: id, Change: &Step{Action: Update, ID: id, Write: write}}, true
+	return Effect{Kind: Install, On: id, Change: &Step{Action: Update, ID: id, Write: write}}
 }
 
 // Replacement returns the write that replaces a live definition, CRD or XRD by that of a package. Both may be without the
