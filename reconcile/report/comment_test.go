@@ -102,7 +102,7 @@ func TestEveryPoint(t *testing.T) {
 	}
 	_, all, _ := strings.Cut(string(source), "all := []point{")
 	all, _, _ = strings.Cut(all, "\n\t}\n")
-	if want, got := strings.Count(all, "c.pointOf"), len(comment{everyPoint(2), 20}.points()); got != want {
+	if want, got := strings.Count(all, "c.pointOf"), len(comment{Report: everyPoint(2), most: 20}.points()); got != want {
 		t.Errorf("everyPoint(2) has %d of %d points", got, want)
 	}
 }

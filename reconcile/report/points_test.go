@@ -70,13 +70,13 @@ func TestVersionsAreGrouped(t *testing.T) {
 	converted.ConversionAdded = true
 	inactive := kind("e.aws.upbound.io", equal)
 	inactive.active = false
-	c := comment{Report{Steps: []Step{
+	c := comment{Report: Report{Steps: []Step{
 		kind("a.aws.upbound.io", moves, lost(plan.SchemaChange{Rule: ruleUnconverted, Version: "v1", Path: "spec.a"}), lost(plan.SchemaChange{Rule: ruleUnconverted, Version: "v1", Path: "spec.b"})),
 		kind("a.aws.m.upbound.io", moves, lost(plan.SchemaChange{Rule: ruleUnconverted, Version: "v1", Path: "spec.a"})),
 		kind("b.aws.upbound.io", lost(plan.SchemaChange{Rule: ruleUnshared, Version: "v2", Path: "spec.c"}), plan.SchemaChange{Rule: "field-removed", Version: "v1", Path: "spec.d", Breaking: true}),
 		kind("c.aws.upbound.io", plan.SchemaChange{Rule: ruleDeprecated, Version: "v1"}),
 		converted, inactive,
-	}}, 20}
+	}}, most: 20}
 	var said []string
 	for _, p := range c.points() {
 		said = append(said, strings.SplitAfter(p.said, "**")[1])
@@ -106,7 +106,7 @@ func TestCopies(t *testing.T) {
 	}
 	before := []catalogue.Package{of("same", "v1", ""), of("other", "v1", ""), of("named", "", ""), of("gone", "v1", ""), of("pulled", "v1", "sha256:a")}
 	after := []catalogue.Package{of("same", "v1", ""), of("other", "v2", ""), of("named", "v2", ""), of("new", "v1", ""), of("pulled", "v2", "sha256:b")}
-	p := (comment{Report{Preview: &Preview{Copies: copies(before, after)}}, 20}).pointOfCopies()
+	p := (comment{Report: Report{Preview: &Preview{Copies: copies(before, after)}}, most: 20}).pointOfCopies()
 	if diff := cmp.Diff([]string{"`other`: `v1` → `v2` in `other.yaml:1`", "`named`: not known → `v2` in `named.yaml:1`"}, p.items); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
