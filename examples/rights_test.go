@@ -481,7 +481,7 @@ func TestRightsToWriteObjects(t *testing.T) {
 	stays := one("v1", "ConfigMap", "stays", "data: {a: b}")
 	leaves := one("v1", "ConfigMap", "leaves", "data: {a: b}") + one("v1", "Secret", "database", "stringData: {password: hunter2}") +
 		one("v1", "ServiceAccount", "leaves", "") + one(rbacV1, "Role", "leaves", "rules: [{apiGroups: [\"\"], resources: [configmaps], verbs: [get]}]") +
-		one(rbacV1, "RoleBinding", "leaves", "roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: headgate-objects}\nsubjects: [{kind: ServiceAccount, name: leaves, namespace: shop}]")
+		one(rbacV1, "RoleBinding", "leaves", "roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: leaves}\nsubjects: [{kind: ServiceAccount, name: leaves, namespace: shop}]")
 	p.pass(tree(t, "", map[string]string{"all.yaml": stays + leaves}), report.ExitSuccess)
 	p.follow("")
 	p.pass(tree(t, "", map[string]string{"all.yaml": strings.ReplaceAll(stays+leaves, `"1"`, `"2"`)}), report.ExitSuccess)

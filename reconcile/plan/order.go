@@ -13,6 +13,7 @@ type tier int
 const (
 	foundations tier = iota // what later objects live in, or are instances of
 	settings                // what packages read when they start
+	bindings                // without the right to bind, a role has to be there
 	activations             // policies go before the packages that they limit
 	packages
 	configurations // Crossplane would install on its own what they depend on and is not there yet
@@ -35,6 +36,9 @@ func tierOf(group, kind string) tier {
 	case "apiextensions.k8s.io":
 		return foundations
 	case "rbac.authorization.k8s.io":
+		if strings.HasSuffix(kind, "Binding") {
+			return bindings
+		}
 		return settings
 	case "admissionregistration.k8s.io":
 		return admission

@@ -15,6 +15,7 @@ func TestTiers(t *testing.T) {
 	inOrder := [][]manifest.ID{
 		{{Kind: "Namespace"}, plan.CRD("")},
 		{{Kind: "Secret"}, {Kind: "ConfigMap"}, {Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}, {Group: pkg, Kind: "ImageConfig"}, {Group: pkg, Kind: "DeploymentRuntimeConfig"}},
+		{{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}, {Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"}},
 		{crossplane.MRD(""), crossplane.MRAP("")},
 		{{Group: pkg, Kind: "Provider"}, {Group: pkg, Kind: "Function"}},
 		{{Group: pkg, Kind: "Configuration"}},
