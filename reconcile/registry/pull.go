@@ -432,6 +432,9 @@ func (p *puller) pull(ctx context.Context, from origin, digest string) (v1.Image
 	if m.SchemaVersion != 2 || m.Config.Digest.Hex == "" || len(m.Layers) == 0 {
 		return nil, errors.New("it is not an image with layers, so it is not a package")
 	}
+	if len(m.Layers) > xpkg.MaxLayers {
+		return nil, fmt.Errorf("it has %d layers, and at most %d are read", len(m.Layers), xpkg.MaxLayers)
+	}
 	needed := xpkg.Needed(m.Layers)
 	size := int64(0)
 	for _, l := range needed {

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"net"
@@ -57,22 +58,61 @@ func (c tlsOnly) RoundTrip(req *http.Request) (*http.Response, error) {
 // maxTagsPage is how many bytes a page of tags may have. There are a thousand on one, or all of them.
 const maxTagsPage = 16 << 20
 
-// A bounded transport limits the size of a page of tags, because the client reads it into memory. The client itself
-// bounds all other small answers, and blobs go to disk.
+// maxItems is how many objects a manifest, an index or a config may hold. One of a few bytes takes hundreds in memory. An
+// honest image has one for each layer, and an index one for each platform, signature and attestation.
+const maxItems = 20_000
+
+// A bounded transport limits what the client reads into memory: the bytes of tags, manifests and lists of referrers, and
+// how many items are in them. The client itself bounds all other small answers, and blobs go to disk.
 type bounded struct{ http.RoundTripper }
 
 func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := b.RoundTripper.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
 	for req.Response != nil && req.Response.Request != nil { // a redirect may lead anywhere
 		req = req.Response.Request
 	}
-	if err == nil && strings.HasSuffix(req.URL.Path, "/tags/list") {
-		resp.Body = struct {
-			io.Reader
-			io.Closer
-		}{io.LimitReader(resp.Body, maxTagsPage), resp.Body}
+	of := &items{Reader: resp.Body}
+	switch path := req.URL.Path; {
+	case strings.HasSuffix(path, "/tags/list"):
+		of.separator, of.left, of.bytes, of.what = ',', maxTags+100, maxTagsPage, network.Errorf("it has more than %d tags; name a version in the object that installs it", maxTags)
+	case strings.Contains(path, "/manifests/"), strings.Contains(path, "/referrers/"):
+		of.separator, of.left, of.bytes, of.what = '{', maxItems, metadata, errTooManyItems
+	default:
+		return resp, nil
 	}
-	return resp, err
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{of, resp.Body}
+	return resp, nil
+}
+
+var errTooManyItems = network.Errorf("its manifest holds more than %d items", maxItems)
+
+// items is an answer with a list. It ends with an error at too many items or bytes.
+type items struct {
+	io.Reader
+
+	separator byte // between items, or before each
+	left      int
+	bytes     int64
+	what      error // about too many items
+}
+
+func (i *items) Read(p []byte) (int, error) {
+	n, err := i.Reader.Read(p)
+	i.left -= bytes.Count(p[:n], []byte{i.separator})
+	i.bytes -= int64(n)
+	switch {
+	case i.left < 0:
+		return 0, i.what
+	case i.bytes < 0:
+		return 0, network.Errorf("the answer of the registry is too long")
+	}
+	return n, err
 }
 
 // isOutage reports whether an error is of a registry that may answer later.

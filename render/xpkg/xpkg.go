@@ -25,9 +25,11 @@ const (
 	maxContent  = 1 << 30  // bytes of all its layers, unpacked
 	maxEntries  = 100_000  // files in a tarball, or in all layers
 	maxNames    = 16 << 20 // bytes of their names
-	maxLayers   = 256
-	maxMetadata = 4 << 20 // bytes of a file with metadata
+	maxMetadata = 4 << 20  // bytes of a file with metadata
 )
+
+// MaxLayers is the maximum number of layers of an image.
+const MaxLayers = 256
 
 const (
 	annotation = "io.crossplane.xpkg" // of a layer
@@ -78,8 +80,8 @@ func open(img v1.Image, limit int64, isPackage func(v1.Descriptor, *v1.ConfigFil
 	if err != nil {
 		return nil, fmt.Errorf("its config cannot be read: %w", err)
 	}
-	if n := len(manifest.Layers); n > maxLayers || n != len(config.RootFS.DiffIDs) {
-		return nil, fmt.Errorf("it has %d layers, and its config names %d; at most %d are read", n, len(config.RootFS.DiffIDs), maxLayers)
+	if n := len(manifest.Layers); n > MaxLayers || n != len(config.RootFS.DiffIDs) {
+		return nil, fmt.Errorf("it has %d layers, and its config names %d; at most %d are read", n, len(config.RootFS.DiffIDs), MaxLayers)
 	}
 	for i, descriptor := range manifest.Layers {
 		if !isPackage(descriptor, config) {
@@ -167,6 +169,9 @@ func inspect(file func() (io.ReadCloser, error)) (err error) {
 			names += len(header.Name)
 			err = fewNames(n, names)
 		}
+		if err == nil {
+			err = notZstd(entries)
+		}
 		if err != nil {
 			return fmt.Errorf("it is not an image in a tarball: %w", err)
 		}
@@ -184,12 +189,22 @@ func inspect(file func() (io.ReadCloser, error)) (err error) {
 		return fmt.Errorf("it is not an image in a tarball: %w", err)
 	}
 	for _, image := range manifest {
-		if len(image.Layers) > maxLayers {
-			return fmt.Errorf("it has %d layers, and %d are the most that are read", len(image.Layers), maxLayers)
+		if len(image.Layers) > MaxLayers {
+			return fmt.Errorf("it has %d layers, and %d are the most that are read", len(image.Layers), MaxLayers)
 		}
 		if sizes[path.Clean(image.Config)] > maxMetadata {
 			return fmt.Errorf("its config is larger than %d bytes", maxMetadata)
 		}
+	}
+	return nil
+}
+
+// notZstd refuses a file that zstd compressed: a few of its bytes make a reader take half a gigabyte of memory. Crossplane
+// builds tarballs with gzip.
+func notZstd(file io.Reader) error {
+	var magic [4]byte
+	if n, _ := io.ReadFull(file, magic[:]); n == len(magic) && magic == [4]byte{0x28, 0xb5, 0x2f, 0xfd} {
+		return errors.New("a layer is compressed with zstd; build it with 'crossplane xpkg build'")
 	}
 	return nil
 }
