@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -77,8 +78,9 @@ const (
 	NewCommit     EventKind = "new commit"
 	Waiting       EventKind = "pass waits" // for something that takes long
 	Overtaken     EventKind = "commit superseded"
-	Passed        EventKind = "pass"             // it ended, with or without an error
-	Stopped       EventKind = "pass interrupted" // by the end of the loop, or by something newer
+	Recalled      EventKind = "correcting drift from the last applied commit" // because the newest one must not be applied
+	Passed        EventKind = "pass"                                          // it ended, with or without an error
+	Stopped       EventKind = "pass interrupted"                              // by the end of the loop, or by something newer
 	PublishFailed EventKind = "cannot publish"
 	WatchFailed   EventKind = "cannot watch"            // drift is found by the next pass
 	WebhookFailed EventKind = "cannot receive webhooks" // pushes are found by the next poll
@@ -521,6 +523,9 @@ func (r *running) once(ctx context.Context) (report.Report, error) {
 	}
 	err = unread(err)
 	r.see(ctx, refused(err))
+	if refused(err) != "" && r.last.Files == nil {
+		err = r.recall(ctx, err)
+	}
 	said := report.Failed(r.Reconciler.Sync, r.current(), err)
 	if r.last.Files != nil && ctx.Err() == nil {
 		var stopped error
@@ -531,6 +536,29 @@ func (r *running) once(ctx context.Context) (report.Report, error) {
 	}
 	r.conclude(ctx, began, said, err)
 	return said, err
+}
+
+// recall reads the commit that the inventory has, so that a process that starts on a commit that must not be applied corrects
+// drift as well: who may push must not stop that with a restart. The Source verifies that commit like any other. It returns the
+// error of the pass, which says so if there is nothing to correct drift from.
+func (r *running) recall(ctx context.Context, why error) error {
+	if r.Reconciler.Applied == nil {
+		return why
+	}
+	commit, err := r.Reconciler.Applied(ctx)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w; no drift is corrected until then: %w", why, err)
+	case commit == "": // nothing was applied
+		return why
+	}
+	in, err := r.Reconciler.Source.Fetch(ctx, commit)
+	if err != nil {
+		return fmt.Errorf("%w; no drift is corrected until then, because commit %.12s, which was applied last, cannot be used: %w", why, commit, err)
+	}
+	r.last = in
+	r.emit(Event{Kind: Recalled, Revision: in.Revision})
+	return why
 }
 
 // carry makes a pass over the commit that was fetched last. A loop that only observes looks how far other tools are.

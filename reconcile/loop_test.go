@@ -31,21 +31,23 @@ var errBoom = errors.New("boom")
 
 // A world is a repository, a cluster and a forge, and what happened to them.
 type world struct {
-	mu       sync.Mutex
-	begun    time.Time
-	log      []string // "12s pass" and so on, since the world began
-	revision string
-	files    string // of the commit
-	fetching error
-	reads    int // of the files of a commit
-	wanted   render.Desired
-	observe  func(ctx context.Context) error
-	apply    func(ctx context.Context) error
-	owner    render.Owner
-	upstream plan.Upstream // the state that Crossplane has created
-	publish  error
-	events   []Event
-	tell     func(map[manifest.ID]string)
+	mu         sync.Mutex
+	begun      time.Time
+	log        []string // "12s pass" and so on, since the world began
+	revision   string
+	files      string // of the commit
+	fetching   error
+	applied    string // the commit that the inventory has
+	refetching error  // of that one
+	reads      int    // of the files of a commit
+	wanted     render.Desired
+	observe    func(ctx context.Context) error
+	apply      func(ctx context.Context) error
+	owner      render.Owner
+	upstream   plan.Upstream // the state that Crossplane has created
+	publish    error
+	events     []Event
+	tell       func(map[manifest.ID]string)
 }
 
 func newWorld() *world {
@@ -105,10 +107,13 @@ func (o opened) Open(name string) (fs.File, error) {
 	return file, err
 }
 
-func (w *world) Fetch(context.Context, string) (render.Input, error) {
+func (w *world) Fetch(_ context.Context, ref string) (render.Input, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	files := fstest.MapFS{"a.yaml": {Data: []byte(w.files)}}
+	if ref == w.applied && ref != "" {
+		return render.Input{Revision: ref, Files: opened{files, w}}, w.refetching
+	}
 	return render.Input{Revision: w.revision, Files: opened{files, w}}, w.fetching
 }
 
@@ -311,14 +316,42 @@ func TestUnverifiedCommit(t *testing.T) {
 	})
 }
 
-// A process that starts finds such a commit, and nothing that it may apply instead.
+// A process that starts finds such a commit. It corrects drift from the commit that was applied last, if that is verified, and
+// otherwise says that nothing is corrected. So neither a restart nor a push stops that silently.
 func TestUnverifiedAtStart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		w.revision, w.fetching = "b", unsigned("b")
-		w.run(t, w.loop())
-		expect(t, "Nothing is applied.", w.noted(), "0s b: error: b is not verified")
-	})
+	for name, tc := range map[string]struct {
+		reason     string
+		applied    string
+		asking     error
+		refetching error
+		want       []string
+		recalled   bool
+	}{
+		"Applied":    {"The last applied commit is verified again.", "a", nil, nil, []string{"0s b: pending: seen; the pass has not ended", "0s apply a", "0s b: error: b is not verified"}, true},
+		"Nothing":    {"Nothing was applied, so there is no drift.", "", nil, nil, []string{"0s b: error: b is not verified"}, false},
+		"Unverified": {"That commit was applied before signatures were required, or its key has expired.", "a", nil, unsigned("a"), []string{"0s b: error: b is not verified; no drift is corrected until then, because commit a, which was applied last, cannot be used: a is not verified"}, false},
+		"Unread":     {"The inventory cannot be read.", "a", errBoom, nil, []string{"0s b: error: b is not verified; no drift is corrected until then: boom"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				w.revision, w.fetching, w.applied, w.refetching = "b", unsigned("b"), tc.applied, tc.refetching
+				l := w.loop()
+				l.Reconciler.Applied = func(context.Context) (string, error) { return tc.applied, tc.asking }
+				l.Interval, l.Poll = time.Hour, 10*time.Second
+				w.run(t, l)
+				expect(t, tc.reason, w.noted(), tc.want...)
+				if got := len(w.received(Recalled)) == 1; got != tc.recalled {
+					t.Errorf("%s\nthe log tells of it: %t", tc.reason, got)
+				}
+				w.set(func() { w.revision, w.fetching = "c", nil })
+				time.Sleep(12 * time.Second)
+				if got := w.noted(); len(got) == 0 || !strings.Contains(strings.Join(got, " "), "apply c") {
+					t.Errorf("The next verified commit is applied: %q", got)
+				}
+			})
+		})
+	}
 	w := newWorld()
 	w.fetching = unsigned("b")
 	said, err := w.loop().Reconciler.Run(t.Context(), "main")

@@ -78,6 +78,8 @@ type Reconciler struct {
 	// OnForge returns the approvals that people gave on the pull requests of a commit. It is asked while something is held that
 	// can be approved; nil: the forge is not asked.
 	OnForge func(ctx context.Context, revision string) (map[inventory.ApprovalPlace][]render.Approval, error)
+	// Applied returns the commit that was applied last, as the inventory has it; "" if there is none. nil: it is not known.
+	Applied func(ctx context.Context) (string, error)
 	// CA is asked before every pass for that of conversion webhooks, so that it may change;
 	// nil: it is in Options.
 	CA              func(ctx context.Context) ([]byte, error)
