@@ -147,25 +147,26 @@ func alone(env *testscript.Env) error {
 }
 
 var commands = map[string]func(*testscript.TestScript, bool, []string){
-	"exits":    exits,
-	"provider": provider,
-	"policy":   policy,
-	"xpkg":     xpkg,
-	"branch":   branch,
-	"install":  install,
-	"asked":    asked,
-	"outage":   outage,
-	"depend":   depend,
-	"project":  projectFile,
-	"commit":   commit,
-	"signed":   signed,
-	"lose":     lose,
-	"apply":    apply,
-	"flux":     flux,
-	"edit":     edit,
-	"delete":   remove,
-	"digest":   digest,
-	"until":    until,
+	"exits":     exits,
+	"provider":  provider,
+	"policy":    policy,
+	"xpkg":      xpkg,
+	"branch":    branch,
+	"install":   install,
+	"asked":     asked,
+	"outage":    outage,
+	"depend":    depend,
+	"project":   projectFile,
+	"commit":    commit,
+	"signed":    signed,
+	"lose":      lose,
+	"apply":     apply,
+	"flux":      flux,
+	"edit":      edit,
+	"delete":    remove,
+	"annotated": hasAnnotation,
+	"digest":    digest,
+	"until":     until,
 }
 
 // exits runs a program and wants an exit code: exits 2 headgate diff a b.
@@ -407,6 +408,17 @@ func edit(ts *testscript.TestScript, _ bool, args []string) {
 	gvr, _ := meta.UnsafeGuessKindToResource(u.GroupVersionKind())
 	_, err = client(ts).Resource(gvr).Namespace(u.GetNamespace()).Patch(context.Background(), u.GetName(), types.MergePatchType, body, metav1.PatchOptions{FieldManager: "kubectl-edit"})
 	ts.Check(err)
+}
+
+// hasAnnotation wants an annotation of an object: annotated RESOURCE NAME NAMESPACE KEY PATTERN.
+func hasAnnotation(ts *testscript.TestScript, _ bool, args []string) {
+	o, err := client(ts).Resource(schema.ParseGroupResource(args[0]).WithVersion("v1")).Namespace(args[2]).Get(context.Background(), args[1], metav1.GetOptions{})
+	ts.Check(err)
+	pattern, err := regexp.Compile(args[4])
+	ts.Check(err)
+	if value := o.GetAnnotations()[args[3]]; !pattern.MatchString(value) {
+		ts.Fatalf("%s of %s is %s", args[3], args[1], value)
+	}
 }
 
 // remove deletes an object and waits until it is gone: delete RESOURCE.GROUP NAME [NAMESPACE]. The default namespace is

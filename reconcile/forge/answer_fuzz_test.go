@@ -73,6 +73,13 @@ func FuzzAnswer(f *testing.F) {
 			if err = errors.Join(err, failed, pulls.Comment(t.Context(), 7, "headgate/platform", "said")); strings.Contains(errText(err), canary) {
 				t.Errorf("%s: the error of a comment has the token in it: %v", kind, err)
 			}
+			m := &Merges{Pulls: pulls, Rules: Rules{Approvers: []string{"bob"}, Reviews: true}, Branch: onMain}
+			if all, err := m.Approvals(t.Context(), commit); strings.Contains(errText(err), canary) || err != nil && len(all) > 0 {
+				t.Errorf("%s: of an answer that cannot be understood come approvals %+v, or the token: %v", kind, all, err)
+			}
+			if _, err := pulls.talk(t.Context(), Pull{Number: 7, Head: commit}, m.Rules); err != nil && strings.Contains(pulls.transport.redacted(err).Error(), canary) {
+				t.Errorf("%s: the error of commands has the token in it: %v", kind, err)
+			}
 		}
 	})
 }

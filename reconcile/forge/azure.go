@@ -471,6 +471,11 @@ func (z azure) edit(ctx context.Context, number int, c comment, body string) err
 	return err
 }
 
+func (z azure) remove(ctx context.Context, number int, c comment) error {
+	_, err := z.do(ctx, azureComment, http.MethodDelete, z.path(fmt.Sprintf("pullRequests/%d/threads/%d/comments/%d", number, c.thread, c.id), ""), nil, nil)
+	return err
+}
+
 // azureSignsIn reports whether an answer is the page that asks an unknown user to sign in.
 func azureSignsIn(resp *http.Response) bool {
 	return resp.StatusCode == http.StatusNonAuthoritativeInfo ||

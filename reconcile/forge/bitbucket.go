@@ -306,6 +306,15 @@ func (b bitbucket) authors(ctx context.Context, number int) (authors, error) {
 		return authors{}, errTooManyCommits
 	}
 	all := authors{known: []string{is.Author.UUID}}
+	done, err := b.updates(ctx, number)
+	if err != nil {
+		return authors{}, err
+	}
+	for i, u := range done { // Git lets who pushes write any name
+		if i+1 < len(done) && u.Source.Commit.Hash != done[i+1].Source.Commit.Hash {
+			all.known = append(all.known, u.Author.UUID)
+		}
+	}
 	for _, c := range got {
 		c.Author.addTo(&all, c.Hash)
 		if c.Committer != nil {
@@ -333,43 +342,56 @@ func (b bitbucket) verdicts(ctx context.Context, commit string) ([]pastStatus, e
 	return all, err
 }
 
-// pushed reads the activity of a pull request, newest first: every push is an update. The listing has no numbers of pages, so
-// pushed takes the query of the next page, and nothing else, from the answer.
-func (b bitbucket) pushed(ctx context.Context, number int, head string) (time.Time, error) {
-	var at time.Time
+// A cloudUpdate is a push to a pull request, or another change of it.
+type cloudUpdate struct {
+	Date   time.Time
+	Author cloudUser
+	Source struct{ Commit struct{ Hash string } }
+}
+
+// updates reads the activity of a pull request, newest first. The listing has no numbers of pages, so updates takes the query of the
+// next page, and nothing else, from the answer.
+func (b bitbucket) updates(ctx context.Context, number int) ([]cloudUpdate, error) {
+	var all []cloudUpdate
 	query := "pagelen=50"
-	path := b.path(fmt.Sprintf("pullrequests/%d", number))
 	for range maxPages {
-		var got page[struct {
-			Update *struct {
-				Date   time.Time
-				Source struct{ Commit struct{ Hash string } }
-			}
-		}]
-		if _, err := b.do(ctx, bitbucketPull, http.MethodGet, path+"/activity?"+query, nil, &got); err != nil {
-			return time.Time{}, err
+		var got page[struct{ Update *cloudUpdate }]
+		if _, err := b.do(ctx, bitbucketPull, http.MethodGet, b.path(fmt.Sprintf("pullrequests/%d/activity?%s", number, query)), nil, &got); err != nil {
+			return nil, err
 		}
 		for _, a := range got.Values {
-			switch {
-			case a.Update == nil:
-			case a.Update.Source.Commit.Hash == "" || !strings.HasPrefix(head, a.Update.Source.Commit.Hash):
-				return at, nil
-			default:
-				at = a.Update.Date
+			if a.Update != nil {
+				all = append(all, *a.Update)
 			}
 		}
+		if got.Next == "" {
+			return all, nil
+		}
 		next, err := url.Parse(got.Next)
-		if err != nil || got.Next == "" || next.RawQuery == query {
-			break
+		if err != nil || next.RawQuery == "" || next.RawQuery == query {
+			return nil, fmt.Errorf("%s: cannot understand the address of the next page", b.name)
 		}
-		if query = next.RawQuery; query == "" {
-			break
+		query = next.RawQuery
+	}
+	return nil, errTooManyComments
+}
+
+func (b bitbucket) pushed(ctx context.Context, number int, head string) (time.Time, error) {
+	all, err := b.updates(ctx, number)
+	if err != nil {
+		return time.Time{}, err
+	}
+	var at time.Time
+	for _, u := range all {
+		if len(u.Source.Commit.Hash) < 12 || !strings.HasPrefix(head, u.Source.Commit.Hash) {
+			return at, nil
 		}
+		at = u.Date
 	}
 	var is struct { // it has had no other head
 		Created time.Time `json:"created_on"`
 	}
-	_, err := b.do(ctx, bitbucketPull, http.MethodGet, path, nil, &is)
+	_, err = b.do(ctx, bitbucketPull, http.MethodGet, b.path(fmt.Sprintf("pullrequests/%d", number)), nil, &is)
 	return is.Created, err
 }
 
@@ -424,6 +446,11 @@ func (b bitbucket) comment(ctx context.Context, number int, body string) error {
 
 func (b bitbucket) edit(ctx context.Context, number int, c comment, body string) error {
 	return edited(b.say(ctx, http.MethodPut, fmt.Sprintf("pullrequests/%d/comments/%d", number, c.id), body))
+}
+
+func (b bitbucket) remove(ctx context.Context, number int, c comment) error {
+	_, err := b.do(ctx, bitbucketComment, http.MethodDelete, b.path(fmt.Sprintf("pullrequests/%d/comments/%d", number, c.id)), nil, nil)
+	return err
 }
 
 func (b bitbucket) say(ctx context.Context, method, path, body string) (reply, error) {

@@ -409,6 +409,21 @@ func (t *talk) approvals(ctx context.Context) ([]approval, error) {
 	return all, nil
 }
 
+// shown reports whether a user who reviewed could see a digest: it stands in the comment of the preview since before the review, or
+// Headgate recorded it. What a commit asks for can change without a push: the target goes on, or the tag of a package moves.
+func (t *talk) shown(about string, a approval, digest string) bool {
+	mark := strings.TrimSpace(t.forge.dialect.Mark(about))
+	return t.has(recordKey(about, a, digest)) || slices.ContainsFunc(t.comments, func(c comment) bool {
+		return t.self != "" && strings.EqualFold(c.author, t.self) && strings.HasPrefix(strings.TrimSpace(c.body), mark) && asksFor(c, digest) &&
+			!a.created.Truncate(time.Second).Before(c.updated.Truncate(time.Second))
+	})
+}
+
+// asksFor reports whether a comment shows how to approve a digest.
+func asksFor(c comment, digest string) bool {
+	return strings.Contains(normal(c.body), "\n/headgate approve "+digest+"\n")
+}
+
 func (t *talk) counts(ctx context.Context, c comment) (bool, error) {
 	heard, err := t.heeds(ctx, c)
 	if err != nil || !heard {
@@ -500,6 +515,13 @@ func (t *talk) answer(ctx context.Context, c comment, all report.Combined, rules
 	return fmt.Sprintf("%s: preview of %s, commit %.12s.\n\n%s\n", report.Quoted(c.called()), of, t.pull.Head, strings.Join(said, "\n\n")), nil
 }
 
+// asksElsewhere reports whether Headgate asks for a digest in another comment on the pull request: several clusters may preview it.
+func (t *talk) asksElsewhere(digest string) bool {
+	return slices.ContainsFunc(t.comments, func(c comment) bool {
+		return t.self != "" && strings.EqualFold(c.author, t.self) && asksFor(c, digest)
+	})
+}
+
 // answerApproval answers a command to approve. Each sync has its own rules, so an approval may count for some of those that a digest
 // covers.
 func (t *talk) answerApproval(ctx context.Context, c comment, cmd command, all report.Combined, rules map[inventory.Sync]Rules) (string, error) {
@@ -534,6 +556,8 @@ func (t *talk) answerApproval(ctx context.Context, c comment, cmd command, all r
 		return "No approval: write the digest of 32 hexadecimal digits after `/headgate approve`, as the preview shows it.", nil
 	case whole == nil:
 		return "", nil // it may be meant for another sync
+	case len(covered) == 0 && t.asksElsewhere(cmd.argument):
+		return "", nil // the preview of another cluster, or of another sync, answers
 	case len(covered) == 0:
 		return fmt.Sprintf("No approval: %s is not what blocks this commit. Look at its preview, which asks for %s.", report.Quoted(cmd.argument), report.Quoted(whole.Digest)), nil
 	case t.standing(c) != "":

@@ -1,6 +1,7 @@
 package forge
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -25,6 +26,12 @@ type fakeReviewed struct {
 	reviews  []review
 	asked    []string
 	pushed   time.Time // when the commit became the head
+	opener   string    // of the pull request; "" is alice
+	message  string    // of its commit
+	silent   bool      // there was no preview yet
+	forged   bool      // somebody else posted a status of that name before
+	demoted  bool      // bob may not write any more
+	target   string    // "" is main
 }
 
 var firstPosted = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -43,11 +50,12 @@ func (h *fakeReviewed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answerJSON(w, http.StatusOK, string(raw))
 	}
 	at := func(t time.Time) string { return t.Format(time.RFC3339) }
+	opener, target, message := cmp.Or(h.opener, "alice"), cmp.Or(h.target, "main"), cmp.Or(h.message, "change")
 	pull := func(state string) object {
 		if h.kind == KindGitLab {
-			return object{"iid": 7, "sha": commit, "state": state, "target_branch": "main", "source_project_id": 1, "target_project_id": 1, "author": object{"username": "alice"}}
+			return object{"iid": 7, "sha": commit, "state": state, "target_branch": target, "source_project_id": 1, "target_project_id": 1, "author": object{"username": opener}}
 		}
-		of := object{"number": 7, "head": object{"sha": commit, "repo": object{"id": 1}}, "base": object{"ref": "main", "repo": object{"id": 1}}, "user": object{"login": "alice"}}
+		of := object{"number": 7, "head": object{"sha": commit, "repo": object{"id": 1}}, "base": object{"ref": target, "repo": object{"id": 1}}, "user": object{"login": opener}}
 		if state == "merged" {
 			of["merged_at"] = at(firstPosted)
 		}
@@ -67,23 +75,32 @@ func (h *fakeReviewed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			s := object{"id": 9 - i, "state": state, "status": strings.Replace(state, "failure", "failed", 1), "context": "headgate/platform/preview", "name": "headgate/platform/preview", "created_at": at(firstPosted.Add(time.Duration(1-i) * time.Hour)), "creator": object{"login": "headgate"}, "author": object{"username": "headgate"}}
 			all = append(all, s)
 		}
+		if h.silent {
+			all = nil
+		}
+		if h.forged {
+			all = append(all, object{"id": 2, "state": "success", "status": "success", "context": "headgate/x/preview", "name": "headgate/x/preview", "created_at": at(firstPosted.Add(-30 * time.Minute)), "creator": object{"login": "mallory"}, "author": object{"username": "mallory"}})
+		}
 		answer(append(all, object{"id": 1, "state": "success", "status": "success", "context": "ci/preview", "name": "ci/preview", "created_at": at(firstPosted.Add(-24 * time.Hour))}))
 	case hubPath == "/issues/7/comments" || labPath == "/merge_requests/7/notes":
 		h.page(w, r, answer)
 	case hubPath == "/pulls/7/commits":
-		all := []object{{"sha": commit, "author": object{"login": "alice"}, "committer": object{"login": "web-flow"}, "commit": object{"message": "change", "author": object{"email": "alice@example.org"}, "committer": object{"email": "noreply@github.com"}}}}
+		all := []object{{"sha": commit, "author": object{"login": "alice"}, "committer": object{"login": "web-flow"}, "commit": object{"message": message, "author": object{"email": "alice@example.org"}, "committer": object{"email": "noreply@github.com"}}}}
 		for _, email := range h.emails {
 			all = append(all, object{"sha": commit, "author": nil, "committer": nil, "commit": object{"message": "change", "author": object{"email": email}, "committer": object{"email": email}}})
 		}
 		answer(all)
 	case path == "/api/graphql":
-		nodes := []object{{"sha": commit, "message": "change", "authorEmail": "alice@example.org", "committerEmail": "Alice@example.org", "author": object{"username": "alice"}}}
+		nodes := []object{{"sha": commit, "message": message, "authorEmail": "alice@example.org", "committerEmail": "Alice@example.org", "author": object{"username": "alice"}}}
 		for _, email := range h.emails {
 			nodes = append(nodes, object{"sha": commit, "message": "change", "authorEmail": email, "committerEmail": email, "author": nil})
 		}
 		answer(object{"data": object{"project": object{"mergeRequest": object{"commits": object{"pageInfo": object{"hasNextPage": false, "endCursor": ""}, "nodes": nodes}}}}})
 	case isPermission:
 		permission := map[string]string{"alice/permission": "admin", "bob/permission": "write", "ci-bot[bot]/permission": "write", "ci-bot%5Bbot%5D/permission": "write", "headgate/permission": "write", "carol/permission": "read"}[login]
+		if h.demoted && login == "bob/permission" {
+			permission = "read"
+		}
 		if permission == "" {
 			answerJSON(w, http.StatusNotFound, `{"message": "Not Found"}`)
 			return
@@ -92,6 +109,9 @@ func (h *fakeReviewed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case isMember:
 		id, _ := strconv.Atoi(user)
 		level := map[int]int{1: 50, 2: 30, 3: 20, 4: 30, 5: 40}[id]
+		if h.demoted && id == 2 {
+			level = 20
+		}
 		if level == 0 {
 			answerJSON(w, http.StatusNotFound, `{"message": "404 Not found"}`)
 			return
@@ -123,6 +143,8 @@ func (h *fakeReviewed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 		answer(object{"approved_by": all})
+	case hubPath == "/commits" || labPath == "/repository/commits":
+		answer([]object{{"sha": commit, "id": commit}})
 	case hubPath == "/commits/"+commit+"/pulls" || labPath == "/repository/commits/"+commit+"/merge_requests":
 		answer([]object{pull("opened"), pull("merged")})
 	default:
@@ -280,6 +302,141 @@ func TestApprovalsOnHubs(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// Who else may not approve, or not so.
+func TestNoApprovalsOnHubs(t *testing.T) {
+	digest := strings.Repeat("a1", 16)
+	at := func(minutes int, author string) comment {
+		when := firstPosted.Add(time.Duration(minutes) * time.Minute)
+		return comment{id: int64(minutes + 100), author: author, body: "/headgate approve " + digest, created: when, updated: when}
+	}
+	review := []review{{by: at(-10, "bob"), commit: commit, approves: true}}
+	for name, tc := range map[string]struct {
+		reason string
+		fake   fakeReviewed
+		rules  Rules
+		kind   Kind // "" is both
+		want   []string
+	}{
+		"ForkAuthor":      {"He opened it from a fork, may not write, and byAuthor is for those who may.", fakeReviewed{opener: "mallory", comments: []comment{at(5, "mallory")}}, Rules{ByAuthor: true}, "", nil},
+		"Coauthor":        {"He wrote a part of a commit of hers.", fakeReviewed{message: "x\n\nCo-Authored-By: Bob <7+bob@users.noreply.github.com>", comments: []comment{at(5, "bob")}}, Rules{}, "", nil},
+		"CoauthorCarol":   {"Another person did.", fakeReviewed{message: "x\n\nCo-Authored-By: Carol <7+carol@users.noreply.github.com>", comments: []comment{at(5, "bob")}}, Rules{}, KindGitHub, []string{"bob"}},
+		"CoauthorUnknown": {"The address may be his.", fakeReviewed{message: "x\n\nco-authored-by: B <b@example.org>", comments: []comment{at(5, "bob")}}, Rules{}, "", nil},
+		"CoauthorHerself": {"The address is hers.", fakeReviewed{message: "x\n\nco-authored-by: A <Alice@example.org>", comments: []comment{at(5, "bob")}}, Rules{}, "", []string{"bob"}},
+		"Demoted":         {"He may not write any more.", fakeReviewed{demoted: true, comments: []comment{at(5, "bob")}}, Rules{}, "", nil},
+		"NotPreviewed":    {"Headgate has shown nothing yet.", fakeReviewed{silent: true, comments: []comment{at(5, "bob")}}, Rules{}, "", nil},
+		"ReviewUnseen":    {"Headgate has shown nothing yet.", fakeReviewed{silent: true, reviews: review}, Rules{Reviews: true}, "", nil},
+		"ReviewForged":    {"The author posted a status of that name, so that an older review counts.", fakeReviewed{forged: true, reviews: review}, Rules{Reviews: true}, "", nil},
+	} {
+		for _, kind := range []Kind{KindGitHub, KindGitLab} {
+			if tc.kind != "" && tc.kind != kind {
+				continue
+			}
+			t.Run(name+"On"+string(kind), func(t *testing.T) {
+				h := tc.fake
+				h.kind = kind
+				of, err := talkedOn(t, &h, tc.rules)
+				if err != nil {
+					t.Fatal(err)
+				}
+				all, err := of.approvals(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				var got []string
+				for _, a := range all {
+					got = append(got, a.author)
+				}
+				if !slices.Equal(got, tc.want) {
+					t.Errorf("%s\napproved by %q, want %q", tc.reason, got, tc.want)
+				}
+			})
+		}
+	}
+}
+
+// What counted in the preview is checked again after the merge: by permission, by age, by target, and a review only by the record
+// that Headgate wrote of it.
+func TestMergesOnHubs(t *testing.T) {
+	digest := strings.Repeat("a1", 16)
+	when := firstPosted.Add(5 * time.Minute)
+	approved := comment{id: 105, author: "bob", body: "/headgate approve " + digest, created: when, updated: when}
+	reviewed := []review{{by: comment{id: 55, author: "bob", created: when}, commit: commit, approves: true}}
+	record := func(edit func(*comment)) []comment {
+		c := comment{id: 200, author: "headgate", body: "<!-- headgate/platform/review/55/" + digest + " -->\nThe review of `@bob` approves `" + digest + "`", created: when, updated: when}
+		if edit != nil {
+			edit(&c)
+		}
+		return []comment{c}
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		fake   fakeReviewed
+		after  time.Duration
+		kind   Kind
+		want   int
+	}{
+		"Comment":        {reason: "He approved.", fake: fakeReviewed{comments: []comment{approved}}, want: 1},
+		"Demoted":        {reason: "He may not write any more.", fake: fakeReviewed{comments: []comment{approved}, demoted: true}},
+		"Old":            {reason: "It is too long ago.", fake: fakeReviewed{comments: []comment{approved}}, after: 8 * 24 * time.Hour},
+		"OtherTarget":    {reason: "It was merged into another branch, where other people may approve.", fake: fakeReviewed{comments: []comment{approved}, target: "topic"}},
+		"Record":         {reason: "Headgate wrote which digest he saw.", fake: fakeReviewed{reviews: reviewed, comments: record(nil)}, kind: KindGitHub, want: 1},
+		"NoRecord":       {reason: "A review names no digest.", fake: fakeReviewed{reviews: reviewed}, kind: KindGitHub},
+		"ForeignRecord":  {reason: "Anyone can write such a comment.", fake: fakeReviewed{reviews: reviewed, comments: record(func(c *comment) { c.author = "alice" })}, kind: KindGitHub},
+		"EditedRecord":   {reason: "Maintainers edit comments of others.", fake: fakeReviewed{reviews: reviewed, comments: record(func(c *comment) { c.updated = when.Add(time.Minute) })}, kind: KindGitHub},
+		"RecordOfOther":  {reason: "It is of another review.", fake: fakeReviewed{reviews: reviewed, comments: record(func(c *comment) { c.body = strings.Replace(c.body, "/55/", "/56/", 1) })}, kind: KindGitHub},
+		"RecordOfPerson": {reason: "It is of another person's review with that id.", fake: fakeReviewed{reviews: reviewed, comments: record(func(c *comment) { c.body = strings.Replace(c.body, "@bob", "@dora", 1) })}, kind: KindGitHub},
+		"ReviewTaken":    {reason: "The record is there, and the review is not.", fake: fakeReviewed{comments: record(nil)}, kind: KindGitHub},
+	} {
+		for _, kind := range []Kind{KindGitHub, KindGitLab} {
+			if tc.kind != "" && tc.kind != kind {
+				continue
+			}
+			t.Run(name+"On"+string(kind), func(t *testing.T) {
+				h := tc.fake
+				h.kind = kind
+				pulls, _ := clientsOn(t, kind, &h)
+				m := &Merges{Pulls: pulls, Rules: Rules{Reviews: true}, Branch: onMain, Now: func() time.Time { return when.Add(time.Hour + tc.after) }}
+				all, err := m.Approvals(t.Context(), commit)
+				if err != nil || len(all) != tc.want {
+					t.Errorf("%s\n%+v, %v", tc.reason, all, err)
+				}
+			})
+		}
+	}
+}
+
+// A review names no digest. It is of the one that its user could see, whatever the head asks for later.
+func TestReviewOfWhatWasShownOnHubs(t *testing.T) {
+	digest := strings.Repeat("a1", 16)
+	when := firstPosted.Add(5 * time.Minute)
+	shows := func(author string, at time.Time, digest string) comment {
+		return comment{id: 300, author: author, body: "<!-- headgate/platform -->\nBlocked\n\n```\n/headgate approve " + digest + "\n```\n", created: firstPosted, updated: at}
+	}
+	for name, tc := range map[string]struct {
+		reason   string
+		comments []comment
+		want     int
+	}{
+		"Shown":    {"The comment asked for it before.", []comment{shows("headgate", when, digest)}, 1},
+		"Later":    {"The comment asked for something else until then.", []comment{shows("headgate", when.Add(time.Second), digest)}, 0},
+		"Other":    {"It asks for something else.", []comment{shows("headgate", when, strings.Repeat("b2", 16))}, 0},
+		"Forged":   {"The author wrote such a comment.", []comment{shows("alice", when, digest)}, 0},
+		"Nothing":  {"There is no comment.", nil, 0},
+		"Recorded": {"It counted before.", []comment{shows("headgate", when.Add(time.Hour), digest), {id: 301, author: "headgate", body: "<!-- headgate/platform/review/55/" + digest + " -->\nThe review", created: when, updated: when}}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := &fakeReviewed{kind: KindGitHub, comments: tc.comments, reviews: []review{{by: comment{id: 55, author: "bob", created: when}, commit: commit, approves: true}}}
+			pulls, record := clientsOn(t, KindGitHub, h)
+			r := report.Report{Sync: inventory.Sync{Namespace: "headgate-system", Name: "platform"}, Approval: &plan.Approval{Digest: digest, Steps: 1}}
+			p := &Previews{Name: "headgate/platform", Poster: record, Pulls: pulls, Pull: Pull{Number: 7, Head: commit}, Commands: map[inventory.Sync]Rules{r.Sync: {Reviews: true}}}
+			all, err := p.Approvals(t.Context(), report.Combined{Reports: []report.Report{r}})
+			if err != nil || len(all[r.Sync]) != tc.want {
+				t.Errorf("%s\n%+v, %v", tc.reason, all, err)
+			}
+		})
 	}
 }
 

@@ -283,11 +283,20 @@ func TestCommandsOnGitea(t *testing.T) {
 		r.rules.Reviews = false
 		r.want("The rules do not count reviews.", digestA, "")
 		r.rules.Reviews = true
+		r.want("It was given when the comment showed something else.", digestA, "")
+		tick()
+		review("bob", "APPROVED")
 		r.want("A review of the same head, after the digest.", digestA, "@bob")
 		review("bob", "REQUEST_CHANGES")
 		r.want("Bob changed his mind.", digestA, "")
+		tick()
 		review("bob", "APPROVED")
 		r.want("And back.", digestA, "@bob")
+		r.want("It counts as long as the head asks for the same.", digestA, "@bob")
+		r.want("The target went on, or the tag of a package moved: this he did not see.", digestB, "")
+		tick()
+		review("bob", "APPROVED")
+		r.want("Now he did.", digestB, "@bob")
 		tick()
 		r.push("alice", "a.yaml", "a: 4\n", nil)
 		r.want("", digestA, "")
@@ -413,6 +422,16 @@ func TestMergesOnGitea(t *testing.T) {
 		r.push("alice", "a.yaml", "a: 9\n", nil)
 		r.want("", digestA, "")
 		want(t, "It was given for another head than the one that was merged.", r.passes(r.merge("merge"), "main"))
+	})
+
+	t.Run("PushedAfterMerge", func(t *testing.T) {
+		r := newReviewed(t, g, tokens, "after")
+		r.want("", digestA, "")
+		r.says("bob", "/headgate approve "+digestA)
+		commit := r.merge("merge")
+		tick()
+		r.push("alice", "a.yaml", "a: 5\n", nil)
+		want(t, "What her branch is now was not merged.", r.passes(commit, "main"), byBob)
 	})
 
 	t.Run("NotMerged", func(t *testing.T) {

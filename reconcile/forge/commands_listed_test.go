@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,6 +27,10 @@ type fakeListed struct {
 	merge    string       // the commit that merged it
 	asked    []string
 	broken   string // a part of a path that is answered with an error
+
+	mu   sync.Mutex
+	made int64
+	gate *sync.WaitGroup // that many writers list the comments before the first writes; may be nil
 }
 
 type listedCommit struct{ author, email, message string } // without an author, the address belongs to no user
@@ -48,6 +53,12 @@ func (h *fakeListed) user(name string) object {
 }
 
 func (h *fakeListed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if h.gate != nil && r.Method == http.MethodPost && (strings.HasSuffix(r.URL.Path, "/comments") || strings.HasSuffix(r.URL.Path, "/threads")) {
+		h.gate.Done()
+		h.gate.Wait()
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	path := r.URL.EscapedPath()
 	h.asked = append(h.asked, r.Method+" "+path)
 	answer := func(v any) {
@@ -59,6 +70,13 @@ func (h *fakeListed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if h.broken != "" && strings.Contains(path, h.broken) {
 		answerJSON(w, http.StatusBadGateway, `{}`)
+		return
+	}
+	if r.Method == http.MethodDelete {
+		h.comments = slices.DeleteFunc(h.comments, func(c comment) bool {
+			return slices.Contains(strings.Split(path, "/"), strconv.FormatInt(c.id, 10))
+		})
+		w.WriteHeader(http.StatusNoContent)
 		return
 	}
 	if r.Method == http.MethodPut || r.Method == http.MethodPatch {
@@ -80,7 +98,8 @@ func (h *fakeListed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (h *fakeListed) said(r *http.Request) {
 	body, _ := sent(r)
 	now := firstPosted.Add(time.Hour)
-	h.comments = append(h.comments, comment{id: int64(500 + len(h.comments)), author: "headgate", body: body, created: now, updated: now})
+	h.made++
+	h.comments = append(h.comments, comment{id: 500 + h.made, author: "headgate", body: body, created: now, updated: now})
 }
 
 // edited changes a comment of Headgate.
@@ -130,7 +149,7 @@ func (h *fakeListed) cloud(path string, w http.ResponseWriter, r *http.Request, 
 	case "/pullrequests/7/activity":
 		all = append(all, object{"comment": object{"id": 1}})
 		for _, p := range slices.Backward(h.pushes) {
-			all = append(all, object{"update": object{"date": p.at, "source": object{"commit": object{"hash": p.head[:12]}}}})
+			all = append(all, object{"update": object{"date": p.at, "author": h.user(p.by), "source": object{"commit": object{"hash": p.head[:12]}}}})
 		}
 		values(all)
 	case "/commit/" + commit + "/statuses":
@@ -160,7 +179,7 @@ func (h *fakeListed) centre(path string, w http.ResponseWriter, r *http.Request,
 		values([]object{pull})
 	case "/pull-requests/7/commits":
 		for _, c := range h.commits {
-			by := object{"name": "bob", "emailAddress": c.email} // Git has any name
+			by := object{"name": "dora", "emailAddress": c.email} // Git has any name
 			if c.author != "" {
 				by = h.user(c.author)
 				by["emailAddress"] = c.email
@@ -182,7 +201,7 @@ func (h *fakeListed) centre(path string, w http.ResponseWriter, r *http.Request,
 			if i > 0 {
 				before = h.pushes[i-1].head
 			}
-			all = append(all, object{"action": "RESCOPED", "createdDate": p.at.UnixMilli(), "fromHash": p.head, "previousFromHash": before})
+			all = append(all, object{"action": "RESCOPED", "user": h.user(p.by), "createdDate": p.at.UnixMilli(), "fromHash": p.head, "previousFromHash": before})
 		}
 		values(append(all, object{"action": "OPENED", "createdDate": opened.UnixMilli()}))
 	case "/build-status/latest/commits/" + commit:
@@ -303,7 +322,8 @@ func TestApprovalsOfListed(t *testing.T) {
 		"Committer":   {reason: "He wrote one of the commits.", comments: []comment{at(5, "bob")}, commits: []listedCommit{{"bob", "bob@example.org", "x"}}, listed: []string{"bob"}},
 		"Coauthor":    {reason: "He wrote a part of one, as its message says.", comments: []comment{at(5, "bob")}, commits: []listedCommit{{"alice", "alice@example.org", "x\n\nCo-authored-by: Bob <bob@example.org>"}}, listed: []string{"bob"}},
 		"Unknown":     {reason: "The address may be his.", comments: []comment{at(5, "bob")}, commits: []listedCommit{{"", "private@example.org", "x"}}, listed: []string{"bob"}},
-		"Pusher":      {reason: "He pushed it under her name.", comments: []comment{at(5, "bob")}, pushes: []listedPush{{commit, "bob", opened}}, listed: []string{"bob"}, kind: KindAzureDevOps},
+		"Pusher":      {reason: "He pushed it under her name.", comments: []comment{at(5, "bob")}, pushes: []listedPush{{other, "alice", opened}, {commit, "bob", opened}}, listed: []string{"bob"}},
+		"OldPusher":   {reason: "He pushed an older head.", comments: []comment{at(5, "bob")}, pushes: []listedPush{{commit, "alice", opened}, {other, "bob", opened}, {commit, "alice", opened}}, listed: []string{"bob"}},
 		"Edited":      {reason: "Others may edit comments.", comments: []comment{edited}, listed: []string{"bob"}},
 		"Deleted":     {reason: "He took it back.", comments: []comment{deleted}, listed: []string{"bob"}},
 		"Early":       {reason: "It was written before the pull request had this head.", comments: []comment{at(-70, "bob")}, listed: []string{"bob"}},
@@ -393,17 +413,126 @@ func TestListedFromPreviewToMerge(t *testing.T) {
 			if len(h.comments) != 4 {
 				t.Errorf("it answers once: %+v", h.comments)
 			}
-			m := &Merges{Pulls: pulls, Rules: *rules, Branch: branchNamed("main"), Now: func() time.Time { return firstPosted.Add(time.Hour) }}
+			h.comments = append(h.comments, comment{id: 107, author: "bob", body: "/headgate explain nothing", created: when, updated: when})
+			preview()
+			if len(h.comments) != 6 {
+				t.Errorf("each command has an answer: %+v", h.comments)
+			}
+			with := h.comments
+			h.comments = []comment{{id: 108, author: "bob", body: "/headgate approve " + strings.Repeat("c3", 16), created: when, updated: when}}
+			if given, err := p.Approvals(t.Context(), report.Combine([]report.Report{asked})); err != nil || len(given[of]) != 0 {
+				t.Errorf("it is of something else: %+v, %v", given, err)
+			}
+			h.comments = with
+			api, ok := pulls.pullAPI.(approvalAPI)
+			if !ok {
+				t.Fatal("the forge has no approvals")
+			}
+			if made, err := api.merged(t.Context(), strings.Repeat("c", 40)); err != nil || len(made) != 0 {
+				t.Errorf("another commit is of no pull request: %+v, %v", made, err)
+			}
+			m := &Merges{Pulls: pulls, Rules: *rules, Branch: onMain, Now: func() time.Time { return firstPosted.Add(time.Hour) }}
 			all, err := m.Approvals(t.Context(), merge)
 			if err != nil || len(all) != 1 || len(all[0].Digests) != 3 || all[0].At == nil || !strings.Contains(all[0].By, "bob") {
 				t.Errorf("got %+v, %v", all, err)
 			}
 			for _, part := range []string{"commit", "omments", "activity", "threads", "iterations", "ull"} {
 				h.broken = part
-				m := &Merges{Pulls: pulls, Rules: *rules, Branch: branchNamed("main"), Now: func() time.Time { return firstPosted.Add(time.Hour) }}
+				m := &Merges{Pulls: pulls, Rules: *rules, Branch: onMain, Now: func() time.Time { return firstPosted.Add(time.Hour) }}
 				if got, err := m.Approvals(t.Context(), merge); err == nil && len(got) != 1 {
 					t.Errorf("%s cannot be read, and that is no verdict: %+v", part, got)
 				}
+			}
+		})
+	}
+}
+
+// Two clusters follow one pull request, with one account and in processes of their own. However they meet, a command has one answer,
+// and both count the approval after the merge.
+func TestTwoClusters(t *testing.T) {
+	digest := strings.Repeat("a1", 16)
+	merge := strings.Repeat("d", 40)
+	for kind, called := range listedKinds {
+		t.Run(string(kind), func(t *testing.T) {
+			when := firstPosted.Add(5 * time.Minute)
+			h := &fakeListed{kind: kind, commits: []listedCommit{{"alice", "alice@example.org", "change"}}, merge: merge}
+			h.comments = []comment{{id: 105, author: "bob", body: "/headgate approve " + digest, created: when, updated: when}}
+			asked := report.Report{Kind: "Report", Sync: inventory.Sync{Namespace: "headgate-system", Name: "platform"}, Revision: commit, Preview: &report.Preview{}}
+			asked.Steps = []report.Step{{Action: plan.Hold, Would: plan.Prune, Guard: "many", Digest: digest}}
+			asked.Summary.Held = 1
+			asked.Approval = &plan.Approval{Digest: digest, Steps: 1, Guards: []plan.GuardName{"many"}}
+			asked = asked.On(nil)
+			all := report.Combine([]report.Report{asked})
+			type cluster struct {
+				*Previews
+				*Merges
+			}
+			var clusters []cluster
+			for range 2 {
+				pulls, record := clientsOn(t, kind, h)
+				rules := Rules{Approvers: []string{called("bob")}}
+				clusters = append(clusters, cluster{
+					&Previews{Name: "headgate/platform", Poster: record, Pulls: pulls, Pull: Pull{Number: 7, Head: commit, Target: "main"}, Commands: map[inventory.Sync]Rules{asked.Sync: rules}},
+					&Merges{Pulls: pulls, Rules: rules, Branch: onMain, Now: func() time.Time { return firstPosted.Add(time.Hour) }},
+				})
+			}
+			answers := func() (n int) {
+				for _, c := range h.comments {
+					if strings.Contains(c.body, "/answer/") {
+						n++
+					}
+				}
+				return n
+			}
+			// Both look before either answers.
+			for _, c := range clusters {
+				if given, err := c.Previews.Approvals(t.Context(), all); err != nil || len(given[asked.Sync]) != 1 {
+					t.Fatalf("%+v, %v", given, err)
+				}
+			}
+			if err := clusters[0].Publish(t.Context(), all); err != nil { // else both write the comment of the preview
+				t.Fatal(err)
+			}
+			h.comments = slices.DeleteFunc(h.comments, func(c comment) bool { return strings.Contains(c.body, "/answer/") })
+			h.gate = new(sync.WaitGroup)
+			h.gate.Add(len(clusters))
+			var both sync.WaitGroup
+			for _, c := range clusters {
+				both.Go(func() {
+					if err := c.answer(t.Context(), all); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			both.Wait()
+			h.gate = nil
+			if n := answers(); n != 1 {
+				t.Errorf("%d answers: %+v", n, h.comments)
+			}
+			for range 2 {
+				for _, c := range clusters {
+					given, err := c.Previews.Approvals(t.Context(), all)
+					if err != nil || len(given[asked.Sync]) != 1 {
+						t.Errorf("%+v, %v", given, err)
+					}
+					if err := c.Publish(t.Context(), report.Combine([]report.Report{asked.Approve(given[asked.Sync]).On(nil)})); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+			if n := answers(); n != 1 {
+				t.Errorf("%d answers after more looks: %+v", n, h.comments)
+			}
+			before := len(h.comments)
+			for range 2 {
+				for _, c := range clusters {
+					if all, err := c.Merges.Approvals(t.Context(), merge); err != nil || len(all) != 1 || all[0].Digests[0] != digest {
+						t.Errorf("after the merge: %+v, %v", all, err)
+					}
+				}
+			}
+			if len(h.comments) != before {
+				t.Errorf("a pass writes nothing on the pull request: %+v", h.comments)
 			}
 		})
 	}
@@ -443,6 +572,5 @@ func TestCheckOfRules(t *testing.T) {
 	}
 }
 
-func branchNamed(name string) func(context.Context) (string, error) {
-	return func(context.Context) (string, error) { return name, nil }
-}
+// onMain is the branch that a sync follows.
+func onMain(context.Context) (string, error) { return "main", nil }

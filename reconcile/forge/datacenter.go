@@ -163,6 +163,7 @@ type activity struct {
 		CreatedDate, UpdatedDate int64
 	}
 	FromHash, PreviousFromHash string // of a push
+	User                       centreUser
 }
 
 // activities returns what happened on a pull request, newest first.
@@ -216,6 +217,18 @@ func (d dataCenter) authors(ctx context.Context, number int) (authors, error) {
 		return authors{}, errTooManyCommits
 	}
 	all := authors{known: []string{is.Author.User.Name}}
+	done, whole, err := d.activities(ctx, number)
+	switch {
+	case err != nil:
+		return authors{}, err
+	case !whole:
+		return authors{}, errTooManyComments
+	}
+	for _, a := range done { // Git lets who pushes write any name
+		if a.Action == "RESCOPED" && a.FromHash != a.PreviousFromHash {
+			all.known = append(all.known, a.User.Name)
+		}
+	}
 	for _, c := range got {
 		all.add(c.ID, c.Author.user(), c.Author.EmailAddress)
 		all.add(c.ID, c.Committer.user(), c.Committer.EmailAddress)
@@ -312,6 +325,11 @@ func (d dataCenter) comment(ctx context.Context, number int, body string) error 
 func (d dataCenter) edit(ctx context.Context, number int, c comment, body string) error {
 	path := d.path(fmt.Sprintf("pull-requests/%d/comments/%d", number, c.id))
 	return edited(d.do(ctx, dataCenterComment, http.MethodPut, path, map[string]any{"text": body, "version": c.version}, nil))
+}
+
+func (d dataCenter) remove(ctx context.Context, number int, c comment) error {
+	_, err := d.do(ctx, dataCenterComment, http.MethodDelete, d.path(fmt.Sprintf("pull-requests/%d/comments/%d?version=%d", number, c.id, c.version)), nil, nil)
+	return err
 }
 
 // isDataCenterEvent reports whether an event key is one of the Data Center; the Cloud has others.

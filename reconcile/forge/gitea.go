@@ -341,7 +341,17 @@ func (g gitea) merged(ctx context.Context, commit string) ([]Pull, error) {
 	if is == nil || is.Head == nil || is.Base == nil || !is.HasMerged {
 		return nil, nil
 	}
-	return []Pull{giteaPull(is)}, nil
+	pull := giteaPull(is)
+	// Its head is the branch, to which its author may push after the merge. The commits are those that were merged, newest first.
+	got, resp, err := client.ListPullRequestCommits(g.at.Owner, g.at.Name, is.Index, sdk.ListPullRequestCommitsOptions{ListOptions: sdk.ListOptions{Page: 1, PageSize: 1}})
+	if err != nil {
+		return nil, g.reading(resp, err)
+	}
+	if len(got) == 0 || got[0] == nil || got[0].CommitMeta == nil {
+		return nil, fmt.Errorf("Gitea: cannot read the commits of pull request %d", is.Index) //nolint:staticcheck // a name
+	}
+	pull.Head = got[0].SHA
+	return []Pull{pull}, nil
 }
 
 func (g gitea) comment(ctx context.Context, number int, body string) error {
@@ -361,6 +371,17 @@ func (g gitea) edit(ctx context.Context, _ int, c comment, body string) error {
 		return err
 	}
 	if _, resp, err := client.EditIssueComment(g.at.Owner, g.at.Name, c.id, sdk.EditIssueCommentOption{Body: body}); err != nil {
+		return g.commenting(resp, err)
+	}
+	return nil
+}
+
+func (g gitea) remove(ctx context.Context, _ int, c comment) error {
+	client, err := g.within(ctx)
+	if err != nil {
+		return err
+	}
+	if resp, err := client.DeleteIssueComment(g.at.Owner, g.at.Name, c.id); err != nil {
 		return g.commenting(resp, err)
 	}
 	return nil

@@ -363,6 +363,13 @@ func (g gitHub) edit(ctx context.Context, _ int, c comment, body string) error {
 	return nil
 }
 
+func (g gitHub) remove(ctx context.Context, _ int, c comment) error {
+	if resp, err := g.client.Issues.DeleteComment(ctx, g.at.Owner, g.at.Name, c.id); err != nil {
+		return g.commenting(resp, err)
+	}
+	return nil
+}
+
 func (g gitHub) commenting(resp *github.Response, err error) error {
 	return g.refused(answer{doing: "comment on pull requests", right: "the permission “Pull requests: read and write”"}, resp, err)
 }

@@ -444,6 +444,13 @@ func (g gitLab) edit(ctx context.Context, number int, c comment, body string) er
 	return nil
 }
 
+func (g gitLab) remove(ctx context.Context, number int, c comment) error {
+	if resp, err := g.client.Notes.DeleteMergeRequestNote(g.at.String(), int64(number), c.id, gitlab.WithContext(ctx)); err != nil {
+		return g.commenting(resp, err)
+	}
+	return nil
+}
+
 func (g gitLab) commenting(resp *gitlab.Response, err error) error {
 	return g.refused(answer{doing: "comment on pull requests", right: "the scope api, and its user the role Reporter"}, resp, err)
 }

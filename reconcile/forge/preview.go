@@ -76,6 +76,9 @@ func (p *Previews) Approvals(ctx context.Context, all report.Combined) (map[inve
 		}
 		for _, a := range given {
 			if a.digest == "" {
+				if !t.shown(p.Name, a, whole.Digest) {
+					continue
+				}
 				a.digest = whole.Digest
 			}
 			if digest := all.Covers(r, a.digest); digest != "" {
@@ -149,7 +152,7 @@ func (p *Previews) answer(ctx context.Context, said report.Combined) error {
 			continue
 		}
 		text := fmt.Sprintf("The review of %s approves %s for commit %.12s. Clusters read this record; an edit voids it.\n", report.Quoted(a.called()), report.Quoted(a.digest), t.pull.Head)
-		if err := p.Pulls.Comment(ctx, p.Pull.Number, key, text); err != nil {
+		if err := p.Pulls.once(ctx, p.Pull.Number, t.self, key, text); err != nil {
 			return err
 		}
 	}
@@ -168,7 +171,7 @@ func (p *Previews) answer(ctx context.Context, said report.Combined) error {
 		if text == "" {
 			continue
 		}
-		if err := p.Pulls.Comment(ctx, p.Pull.Number, answerKey(p.Name, c), text); err != nil {
+		if err := p.Pulls.once(ctx, p.Pull.Number, t.self, answerKey(p.Name, c), text); err != nil {
 			return err
 		}
 	}

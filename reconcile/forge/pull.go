@@ -55,6 +55,7 @@ type pullAPI interface {
 	comment(ctx context.Context, number int, body string) error
 	// edit fails with a foreignError for a comment that another user may have written.
 	edit(ctx context.Context, number int, c comment, body string) error
+	remove(ctx context.Context, number int, c comment) error
 }
 
 var errTooManyComments = errors.New("the pull request has more comments than Headgate reads; approve in .headgate/approvals.yaml")
@@ -132,6 +133,27 @@ func (f Forge) mergeOf(number int) string {
 func (p *Pulls) Comment(ctx context.Context, number int, key, body string) error {
 	if err := p.write(ctx, number, key, body); err != nil {
 		return p.transport.redacted(fmt.Errorf("pull request %d: %w", number, err))
+	}
+	return nil
+}
+
+// once writes the one comment of a key that several processes may write at the same time: each cluster answers the commands on a
+// pull request. The first comment of the account stays.
+func (p *Pulls) once(ctx context.Context, number int, self, key, body string) error {
+	if err := p.Comment(ctx, number, key, body); err != nil || self == "" {
+		return err
+	}
+	all, err := p.comments(ctx, number, time.Time{})
+	if err != nil {
+		return p.transport.redacted(err)
+	}
+	mark := strings.TrimSpace(p.forge.dialect.Mark(key))
+	all = slices.DeleteFunc(all, func(c comment) bool {
+		return !strings.EqualFold(c.author, self) || !strings.HasPrefix(strings.TrimSpace(c.body), mark)
+	})
+	slices.SortFunc(all, func(a, b comment) int { return cmp.Or(cmp.Compare(a.thread, b.thread), cmp.Compare(a.id, b.id)) })
+	for _, c := range all[min(1, len(all)):] {
+		_ = p.remove(ctx, number, c) // another process may have removed it, and a second answer does no harm
 	}
 	return nil
 }
