@@ -280,7 +280,7 @@ func (t *terminal) previews(ctx context.Context, f *previewFlags, of *git.Reposi
 	if f.live {
 		cluster = f.forge.cluster
 	}
-	previews := &forge.Previews{Name: forge.NameOfSync(f.sync(), cluster, v1alpha1.DefaultNamespace), TargetURL: f.forge.targetURL}
+	previews := &forge.Previews{Name: forge.NameOfSync(f.sync(), cluster, v1alpha1.DefaultNamespace), TargetURL: f.forge.targetURL, Run: in.Run}
 	if previews.Pull, err = pulls.Pull(ctx, number); err != nil {
 		return nil, err
 	}

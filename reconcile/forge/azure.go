@@ -40,7 +40,13 @@ var azureForge = Forge{
 	open: func(at Repository, api string, over *http.Client) (client, error) {
 		return azure{rest{name: "Azure DevOps", at: at, api: api, client: over, signsIn: azureSignsIn}}, nil
 	},
-	mergeRef:    "refs/pull/%d/merge",
+	mergeRef: "refs/pull/%d/merge",
+	filePath: func(commit, path string, line int) string {
+		if line > 0 {
+			return fmt.Sprintf("?path=/%s&version=GC%s&line=%d&lineEnd=%d&lineStartColumn=1&lineEndColumn=1", path, commit, line, line+1)
+		}
+		return "?path=/" + path + "&version=GC" + commit
+	},
 	commentPath: "/pullrequest/%[1]d?discussionId=%[2]d",
 }
 
@@ -76,6 +82,7 @@ func azurePipelines(env func(string) string) (Workflow, bool) {
 	return Workflow{
 		Server: env("SYSTEM_COLLECTIONURI"), Name: env("SYSTEM_TEAMPROJECT") + "/" + env("BUILD_REPOSITORY_NAME"),
 		Pull: pullNumber(env("SYSTEM_PULLREQUEST_PULLREQUESTID")), Base: remoteBranch(env("SYSTEM_PULLREQUEST_TARGETBRANCH")),
+		Run: strings.TrimSuffix(env("SYSTEM_COLLECTIONURI"), "/") + "/" + escaped(env("SYSTEM_TEAMPROJECT")) + "/_build/results?buildId=" + env("BUILD_BUILDID"),
 	}, env("TF_BUILD") == "True" && env("BUILD_REPOSITORY_PROVIDER") == "TfsGit"
 }
 

@@ -37,6 +37,9 @@ var bitbucketForge = Forge{ //nolint:gosec // the name of a variable, and no tok
 	open: func(at Repository, api string, over *http.Client) (client, error) {
 		return bitbucket{rest{name: "Bitbucket", at: at, api: api, client: over}}, nil
 	},
+	filePath: func(commit, path string, line int) string {
+		return "/src/" + commit + "/" + path + numbered("#lines-", line)
+	},
 	commentPath: "/pull-requests/%[1]d#comment-%[2]d",
 }
 
@@ -55,6 +58,7 @@ func bitbucketPipelines(env func(string) string) (Workflow, bool) {
 	return Workflow{
 		Server: "https://bitbucket.org", Name: env("BITBUCKET_REPO_FULL_NAME"), Pull: pullNumber(env("BITBUCKET_PR_ID")),
 		Base: remoteBranch(env("BITBUCKET_PR_DESTINATION_BRANCH")),
+		Run:  "https://bitbucket.org/" + env("BITBUCKET_REPO_FULL_NAME") + "/pipelines/results/" + env("BITBUCKET_BUILD_NUMBER"),
 	}, env("BITBUCKET_BUILD_NUMBER") != ""
 }
 

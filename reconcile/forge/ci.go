@@ -16,6 +16,8 @@ type Workflow struct {
 	Base   string // the target of the pull request, as the clone has it
 	Token  string
 
+	Run string // URL of its page
+
 	Fork    bool   // the pull request comes from a fork, as far as the environment shows it
 	Summary string // a file whose Markdown the page of the run shows
 }

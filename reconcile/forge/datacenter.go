@@ -30,7 +30,10 @@ var dataCenterForge = Forge{
 	open: func(at Repository, api string, over *http.Client) (client, error) {
 		return dataCenter{rest{name: "Bitbucket Data Center", at: at, api: api, client: over}}, nil
 	},
-	mergeRef:    "refs/pull-requests/%d/merge",
+	mergeRef: "refs/pull-requests/%d/merge",
+	filePath: func(commit, path string, line int) string {
+		return "/browse/" + path + "?at=" + commit + numbered("#", line)
+	},
 	commentPath: "/pull-requests/%[1]d/overview?commentId=%[2]d",
 }
 

@@ -56,6 +56,8 @@ type Forge struct {
 	// mergeRef is the ref of the commit that merges a pull request into its target, with %d for the
 	// number; empty if the forge makes no such commit.
 	mergeRef string
+	// filePath returns where a browser finds a line of a file of a commit, below the page of the repository. The path is escaped.
+	filePath func(commit, path string, line int) string
 	// commentPath is where a browser finds a comment, below the page of the repository, with %[1]d for the number of the pull
 	// request and %[2]d for the id of the comment.
 	commentPath string

@@ -28,6 +28,7 @@ var giteaForge = Forge{
 	webhook:       webhook{header: "X-Gitea-Event", proves: giteaProves, event: hubEvent("X-Gitea-Event")},
 	dialect:       report.Dialect{MaxBytes: 65_536},
 	authorization: func(token string) string { return "token " + token },
+	filePath:      hashLine("/src/commit/"),
 	commentPath:   "/pulls/%[1]d#issuecomment-%[2]d",
 	open: func(at Repository, api string, over *http.Client) (client, error) {
 		return gitea{at: at, api: api, client: over}, nil
@@ -37,7 +38,7 @@ var giteaForge = Forge{
 // giteaActions reads the environment of a workflow of Gitea or Forgejo, which has the variables of
 // another forge, too.
 func giteaActions(env func(string) string) (Workflow, bool) {
-	w, ok := actionsWorkflow(env)
+	w, ok := actionsWorkflow(env, runNumber)
 	return w, ok && (env("GITEA_ACTIONS") == "true" || env("FORGEJO_ACTIONS") == "true")
 }
 

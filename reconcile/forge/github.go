@@ -31,12 +31,13 @@ var gitHubForge = Forge{
 		apiPath:   "/api/v3/", // of GitHub Enterprise Server
 		publicAPI: "/",
 	},
-	pipeline:      pipeline{name: "GitHub", token: "GITHUB_TOKEN", read: actionsWorkflow}, //nolint:gosec // the name of a variable
+	pipeline:      pipeline{name: "GitHub", token: "GITHUB_TOKEN", read: func(env func(string) string) (Workflow, bool) { return actionsWorkflow(env, runID) }}, //nolint:gosec // the name of a variable
 	webhook:       webhook{header: "X-GitHub-Event", proves: hubProves("X-Hub-Signature-256"), event: hubEvent("X-GitHub-Event")},
 	dialect:       report.Dialect{MaxBytes: 65_536},
 	authorization: func(token string) string { return "token " + token },
 	appToken:      gitHubAppToken,
 	appUser:       "x-access-token",
+	filePath:      hashLine("/blob/"),
 	commentPath:   "/pull/%[1]d#issuecomment-%[2]d",
 	open:          newGitHub,
 	mergeRef:      "refs/pull/%d/merge",
@@ -376,9 +377,18 @@ func (g gitHub) commenting(resp *github.Response, err error) error {
 
 var gitHubPullRef = regexp.MustCompile(`^refs/pull/(\d+)/`)
 
+// The variables with which the URLs of runs end, of the forge and of those that imitate it.
+const (
+	runID     = "GITHUB_RUN_ID"
+	runNumber = "GITHUB_RUN_NUMBER"
+)
+
 // actionsWorkflow reads the environment of a workflow of GitHub, or of a forge that imitates it.
-func actionsWorkflow(env func(string) string) (Workflow, bool) {
+func actionsWorkflow(env func(string) string, run string) (Workflow, bool) {
 	w := Workflow{Server: env("GITHUB_SERVER_URL"), Name: env("GITHUB_REPOSITORY"), Base: remoteBranch(env("GITHUB_BASE_REF")), Token: env("GITHUB_TOKEN"), Summary: env("GITHUB_STEP_SUMMARY")}
+	if id := env(run); id != "" {
+		w.Run = w.Server + "/" + w.Name + "/actions/runs/" + id
+	}
 	if m := gitHubPullRef.FindStringSubmatch(env("GITHUB_REF")); m != nil {
 		w.Pull = pullNumber(m[1])
 	}

@@ -40,6 +40,7 @@ var gitLabForge = Forge{
 	dialect:     report.Dialect{MaxBytes: 65_536}, // it would take more, which is too long to read
 	open:        newGitLab,
 	mergeRef:    "refs/merge-requests/%d/merge",
+	filePath:    hashLine("/-/blob/"),
 	commentPath: "/-/merge_requests/%[1]d#note_%[2]d",
 }
 
@@ -48,6 +49,7 @@ func gitLabCI(env func(string) string) (Workflow, bool) {
 		Server: env("CI_SERVER_URL"), Name: env("CI_PROJECT_PATH"), Pull: pullNumber(env("CI_MERGE_REQUEST_IID")),
 		// The runner fetches no branch but that of the merge request.
 		Base: cmp.Or(env("CI_MERGE_REQUEST_DIFF_BASE_SHA"), remoteBranch(env("CI_MERGE_REQUEST_TARGET_BRANCH_NAME"))),
+		Run:  env("CI_JOB_URL"),
 		Fork: env("CI_MERGE_REQUEST_SOURCE_PROJECT_ID") != env("CI_MERGE_REQUEST_PROJECT_ID"),
 	}, env("GITLAB_CI") == "true"
 }

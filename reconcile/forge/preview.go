@@ -1,6 +1,7 @@
 package forge
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,7 +23,8 @@ type Previews struct {
 
 	Name      string   // identifies them on the forge, see NameOfSync and NameOfCluster
 	Replaces  []string // the names of earlier comments and statuses that these stand for
-	TargetURL string   // of the status, or empty
+	TargetURL string   // of the status, and of a link in the comment; or empty
+	Run       string   // the URL of the run that publishes them, where the comment has no TargetURL to link to; or empty
 
 	// Commands decides whose commands and reviews count for a sync. Without any, none do, and comments are not read. Commands need
 	// Poster and Pulls: the status shows when the head was previewed.
@@ -217,6 +219,10 @@ func (p *Previews) Publish(ctx context.Context, all report.Combined) error {
 		}
 	}
 	if p.Pulls != nil {
+		all.Links.File = p.Pulls.at.fileURL
+		if all.Links.Run = cmp.Or(p.TargetURL, p.Run); !isTarget(all.Links.Run) {
+			all.Links.Run = ""
+		}
 		refused = append(refused, p.Pulls.Publish(ctx, p.Pull.Number, Current{
 			Key: p.Name, Body: all.Comment(p.Pulls.room(p.Name)), Verdict: all.Word(), Replaces: p.Replaces, Quiet: len(all.Touched()) == 0,
 		}))

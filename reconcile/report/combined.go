@@ -16,7 +16,8 @@ import (
 // A Combined is the preview of one pull request for every sync that follows its target: one comment and one status.
 type Combined struct {
 	Reports []Report // at least one; Combine sorts them, the worst first
-	Missed  int      // syncs that were not previewed, because the preview of another one was stopped
+	Links   Links
+	Missed  int // syncs that were not previewed, because the preview of another one was stopped
 }
 
 // Combine returns the reports of one pull request as one. Nothing of a report that the pull request does not touch is kept but its
@@ -242,11 +243,11 @@ func (c Combined) Comment(limit int) string {
 	r, alone := c.one()
 	switch {
 	case alone && c.Missed > 0:
-		return commentOf(r, limit, c.missed())
+		return commentOf(r, limit, c.missed(), c.Links)
 	case alone && len(c.Reports) == 1:
-		return Comment(r, limit)
+		return commentOf(r, limit, "", c.Links)
 	case alone:
-		return commentOf(r, limit, "Nothing of "+moreOf(len(c.Reports)-1, "other sync changes.", "other syncs changes."))
+		return commentOf(r, limit, "Nothing of "+moreOf(len(c.Reports)-1, "other sync changes.", "other syncs changes."), c.Links)
 	}
 	touched := c.Touched()
 	if len(touched) == 0 {
@@ -270,7 +271,7 @@ func (c Combined) folds(touched []Report, room int) string {
 	used := 0
 	for i, r := range touched {
 		share := max((room-used)/(len(touched)-i), min(leastOfSync, room-used))
-		body := detailsOf(r, share)
+		body := c.detailsOf(r, share)
 		if names[body] == nil {
 			if used += len(body) + 2*mostLine; used > room {
 				left := len(touched) - i
@@ -303,7 +304,7 @@ func (c Combined) about() string {
 	if c.Missed > 0 {
 		said += " " + c.missed()
 	}
-	return said
+	return said + c.Links.run()
 }
 
 func (c Combined) missed() string {
@@ -331,7 +332,7 @@ func (c Combined) visible(touched []Report) string {
 	if n := len(c.Reports) - len(touched); n > 0 {
 		fmt.Fprintf(&top, "\nNothing of %s.\n", moreOf(n, "other sync changes", "other syncs changes"))
 	}
-	worst := comment{Report: touched[0], most: 20}
+	worst := comment{Report: touched[0], most: 20, links: c.Links}
 	left := mostVisible - 2 - linesOf(top.String()) - linesOf(bottom.String())
 	points := worst.points()
 	for most := 3; left > 3 && len(points) > 0; most-- {
@@ -389,11 +390,11 @@ func (a Approved) short() string {
 }
 
 // detailsOf is the details of one sync, of at most about so many bytes.
-func detailsOf(r Report, room int) string {
-	c := comment{Report: r}
+func (c Combined) detailsOf(r Report, room int) string {
+	of := comment{Report: r, links: c.Links}
 	var body string
-	for _, c.most = range []int{10, 5, 2, 1, 0} {
-		body = c.moved() + listed(c.points(), min(5, c.most)) + c.parts()
+	for _, of.most = range []int{10, 5, 2, 1, 0} {
+		body = of.moved() + listed(of.points(), min(5, of.most)) + of.parts()
 		if r.Error != "" {
 			body = "\n" + fenced(clip(r.Error, 4000)) + "\n"
 		}
@@ -401,7 +402,7 @@ func detailsOf(r Report, room int) string {
 			break
 		}
 	}
-	changes, left := differences(r, room-len(body)-200)
+	changes, left := of.differences(room - len(body) - 200)
 	if left > 0 {
 		changes += fmt.Sprintf("\n%s not shown.\n", moreOf(left, "difference is", "differences are"))
 	}

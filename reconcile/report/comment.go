@@ -17,10 +17,10 @@ import (
 // Comment is the comment on a pull request, of at most so many bytes: in mostVisible lines what a reviewer has to know, and then,
 // folded away, every part item by item and as many of the differences as fit. Everything that a commit could have written is
 // quoted.
-func Comment(r Report, limit int) string { return commentOf(r, limit, "") }
+func Comment(r Report, limit int) string { return commentOf(r, limit, "", Links{}) }
 
 // commentOf is Comment with a line about other syncs.
-func commentOf(r Report, limit int, others string) string {
+func commentOf(r Report, limit int, others string, links Links) string {
 	const reserve = 600 // for the words below, and the counts above the differences
 	var visible, parts string
 	glossary := glossaryOf([]Report{r})
@@ -28,13 +28,13 @@ func commentOf(r Report, limit int, others string) string {
 	list += tooMany
 	room := limit - len(glossary) - len(list) - reserve
 	for _, most := range []int{20, 10, 5, 2, 1, 0} {
-		c := comment{Report: r, most: most, others: others}
+		c := comment{Report: r, most: most, others: others, links: links}
 		visible, parts = c.visible(), c.parts()
 		if len(visible)+len(parts) <= room {
 			break
 		}
 	}
-	folded, left := differences(r, room-len(visible)-len(parts))
+	folded, left := comment{Report: r, links: links}.differences(room - len(visible) - len(parts))
 	if left > 0 {
 		folded += fmt.Sprintf("\n%s not shown: there is no more room here. `headgate preview -o markdown` shows all.\n", moreOf(left, "difference is", "differences are"))
 	}
@@ -49,6 +49,7 @@ type comment struct {
 	Report
 	most   int
 	others string // about other syncs; may be empty
+	links  Links
 }
 
 // mostOfError is how many lines of an error are visible.
@@ -58,7 +59,7 @@ const mostOfError = 8
 func (c comment) visible() string {
 	var top, bottom strings.Builder
 	fmt.Fprintf(&top, "### %s\n", c.headline())
-	fmt.Fprintf(&top, "\nHeadgate preview of %s. %s\n", code(c.Sync.Name), strings.TrimSpace(c.between()+" "+c.others)+c.moved())
+	fmt.Fprintf(&top, "\nHeadgate preview of %s. %s\n", code(c.Sync.Name), strings.TrimSpace(c.between()+" "+c.others)+c.links.run()+c.moved())
 	if lines := strings.Split(clip(c.Error, 4000), "\n"); c.Error != "" {
 		if n := len(lines); n > mostOfError {
 			lines = append(lines[:mostOfError], fmt.Sprintf("… and %d more lines; headgate lint shows all", n-mostOfError))
@@ -244,9 +245,9 @@ func (c comment) bumps(b *strings.Builder) {
 // bump is the new version of a package in one line.
 func (c comment) bump(one plan.Bump) string {
 	if one.Unknown != "" {
-		return fmt.Sprintf("%s%s: what it changes is not known, see the findings", quoted(one.Source), at(&one.Origin))
+		return fmt.Sprintf("%s%s: what it changes is not known, see the findings", quoted(one.Source), c.at(&one.Origin))
 	}
-	return fmt.Sprintf("%s: %s → %s%s: %s", quoted(one.Source), quoted(one.From), quoted(one.To), at(&one.Origin), c.behind(one)+copied(one))
+	return fmt.Sprintf("%s: %s → %s%s: %s", quoted(one.Source), quoted(one.From), quoted(one.To), c.at(&one.Origin), c.behind(one)+copied(one))
 }
 
 // copied notes that a copy in the tree was compared in place of the image.
@@ -348,7 +349,7 @@ func (c comment) breaks(b *strings.Builder) {
 		first, changes := alike[0], merged(alike[0].Breaks)
 		where := ""
 		if len(alike) == 1 || first.Package != "" { // then all of them are asked for in one line
-			where = first.by() + at(first.Origin)
+			where = first.by() + c.at(first.Origin)
 		}
 		fmt.Fprintf(b, "- %s\n", c.names(alike, where))
 		for i, change := range changes {
@@ -385,7 +386,7 @@ func (c comment) drops(b *strings.Builder) {
 		return
 	}
 	fmt.Fprintf(b, "\n#### Kinds that go: %d\n\nA new version does not hold them. Crossplane deletes nothing of them: delete their objects before the merge, or stay with a version that holds them.\n\n", len(dropped))
-	c.alike(b, groups(dropped, func(s Step) string { return s.Package + s.Reason }), func(alike []Step) { step(b, alike, c.most) })
+	c.alike(b, groups(dropped, func(s Step) string { return s.Package + s.Reason }), func(alike []Step) { c.step(b, alike, c.most) })
 }
 
 // by is the package that an upgrade comes with.
@@ -478,7 +479,7 @@ func (c comment) held(b *strings.Builder) {
 
 // reasons lists steps, each reason once.
 func (c comment) reasons(b *strings.Builder, steps []Step) {
-	c.alike(b, groups(steps, func(s Step) string { return strings.Join([]string{string(s.Would), s.Reason, s.Error}, "\n") }), func(alike []Step) { step(b, alike, c.most) })
+	c.alike(b, groups(steps, func(s Step) string { return strings.Join([]string{string(s.Would), s.Reason, s.Error}, "\n") }), func(alike []Step) { c.step(b, alike, c.most) })
 }
 
 // alike writes the first of some groups, and how many steps are in the others.
@@ -496,9 +497,9 @@ func (c comment) alike(b *strings.Builder, all [][]Step, item func(alike []Step)
 	}
 }
 
-func step(b *strings.Builder, alike []Step, most int) {
+func (c comment) step(b *strings.Builder, alike []Step, most int) {
 	s := alike[0]
-	where := at(s.Origin)
+	where := c.at(s.Origin)
 	if s.Origin != nil && strings.HasPrefix(s.Error, s.Origin.Path+":") {
 		where = "" // which the error says, to the line
 	}
@@ -527,11 +528,20 @@ func step(b *strings.Builder, alike []Step, most int) {
 }
 
 // at is where an object is declared.
-func at(origin *manifest.Origin) string {
+func (c comment) at(origin *manifest.Origin) string {
 	if origin == nil {
 		return ""
 	}
-	return " in " + quoted(origin.String())
+	return " in " + c.place(*origin)
+}
+
+// place is a place in the commit, with a link to it.
+func (c comment) place(origin manifest.Origin) string {
+	url := ""
+	if c.links.File != nil && c.Revision != "" && origin.Path != "" {
+		url = c.links.File(c.Revision, origin.Path, origin.Line)
+	}
+	return linked(quoted(origin.String()), url)
 }
 
 func (c comment) found(b *strings.Builder) {
@@ -545,7 +555,7 @@ func (c comment) found(b *strings.Builder) {
 		f := found[i]
 		fmt.Fprintf(b, "- %s", f.Severity)
 		if f.Origin.Path != "" {
-			fmt.Fprintf(b, " %s", quoted(f.Origin.String()))
+			fmt.Fprintf(b, " %s", c.place(f.Origin))
 		}
 		fmt.Fprintf(b, ": %s\n", code(clip(f.Message, mostSaid)))
 		if f.Fix != "" {
@@ -571,13 +581,13 @@ func (c comment) list(b *strings.Builder, n int, item func(i int)) {
 // differences returns the writing steps with their changes, folded, as many as there is room for. It groups steps with
 // equal changes. It only counts steps that change nothing but descriptions or optional fields, because a provider
 // upgrade changes two thousand CRDs like that.
-func differences(r Report, room int) (folded string, left int) {
+func (c comment) differences(room int) (folded string, left int) {
 	var b strings.Builder
 	words, additions := 0, 0
 	var shown []Step
-	for _, s := range slices.Concat(r.Steps, r.Upgrades) {
+	for _, s := range slices.Concat(c.Steps, c.Upgrades) {
 		switch {
-		case r.onlyBumps(s): // which stands above
+		case c.onlyBumps(s): // which stands above
 		case s.Error != "", s.Action == plan.Keep, s.Action == plan.Prune, s.Action == plan.Hold && s.Would != plan.Update:
 		case s.Words:
 			words++
@@ -604,7 +614,7 @@ func differences(r Report, room int) (folded string, left int) {
 	for _, alike := range groups(shown, func(s Step) string {
 		return strings.Join(append(s.lines(), string(s.told()), s.kind(1), s.Package), "\n")
 	}) {
-		block := difference(alike, room-b.Len())
+		block := c.difference(alike, room-b.Len())
 		if b.Len()+len(block) > room {
 			left += len(alike)
 			continue
@@ -644,10 +654,10 @@ func (s Step) lines() []string {
 }
 
 // difference is what steps change that all change the same.
-func difference(alike []Step, room int) string {
+func (c comment) difference(alike []Step, room int) string {
 	s, lines := alike[0], alike[0].lines()
 	if len(alike) == 1 && len(lines) == 0 {
-		return fmt.Sprintf("\n- %s %s%s%s\n", s.told(), s.called(), s.by(), at(s.Origin))
+		return fmt.Sprintf("\n- %s %s%s%s\n", s.told(), s.called(), s.by(), c.at(s.Origin))
 	}
 	coded := func(name string) string {
 		return "<code>" + html.EscapeString(clip(clean(name), mostQuoted)) + "</code>"
@@ -680,7 +690,7 @@ func difference(alike []Step, room int) string {
 		}
 		name := "- " + quoted(s.name())
 		if s.Package == "" { // else one line asks for all of them
-			name += at(s.Origin)
+			name += c.at(s.Origin)
 		}
 		name += "\n"
 		if names.Len()+len(name) > (room-len(text))/4 {

@@ -127,7 +127,7 @@ func (c comment) pointOfOpenings() point {
 	}
 	p := point{said: fmt.Sprintf("**Activates %s.** This is final: Crossplane never makes a kind inactive again.", manifest.Count(len(c.Preview.Opens), "definition"))}
 	for _, g := range opened(c.Preview.Opens) {
-		item := fmt.Sprintf("%s%s: %s", c.quotedCause(g), at(&g.by.Origin), c.some(g.names))
+		item := fmt.Sprintf("%s%s: %s", c.quotedCause(g), c.at(&g.by.Origin), c.some(g.names))
 		if !g.inFull() {
 			item += ". It also activates what later versions add."
 		}
@@ -200,7 +200,7 @@ func (c comment) pointOfFindings() point {
 	for _, f := range found {
 		item := string(f.Severity)
 		if f.Origin.Path != "" {
-			item += at(&f.Origin)
+			item += c.at(&f.Origin)
 		}
 		p.items = append(p.items, item+": "+code(clip(f.Message, mostInPoint)))
 	}
@@ -240,7 +240,7 @@ func (c comment) some(names []string) string {
 // calledAll names the objects of steps, and the place of a single one.
 func (c comment) calledAll(steps []Step) string {
 	if len(steps) == 1 {
-		return quoted(steps[0].name()) + at(steps[0].Origin)
+		return quoted(steps[0].name()) + c.at(steps[0].Origin)
 	}
 	var names []string
 	for _, s := range steps {
@@ -338,14 +338,14 @@ func (c comment) usedAt(steps []Step) string {
 	var places []string
 	for _, s := range steps {
 		for _, at := range s.UsedAt {
-			if text := at.String(); !slices.Contains(places, text) {
+			if text := c.place(at); !slices.Contains(places, text) {
 				places = append(places, text)
 			}
 		}
 	}
 	switch {
 	case len(places) > 0:
-		return "; used at " + c.some(places)
+		return "; used at " + someOf(places, min(mostNamed, max(c.most, 1)))
 	case slices.ContainsFunc(steps, func(s Step) bool { return !s.unused }):
 		return ""
 	}
