@@ -299,8 +299,11 @@ const leastOfSync = 4000
 
 // about describes what was compared.
 func (c Combined) about() string {
-	worst := c.Reports[0]
-	said := "Headgate previewed " + manifest.Count(len(c.Reports), "sync") + " that follow this branch. " + comment{Report: worst}.compared()
+	of := c.Reports[0]
+	if i := slices.IndexFunc(c.Reports, func(r Report) bool { return r.Preview != nil && r.Preview.Base != "" }); i >= 0 {
+		of = c.Reports[i] // the worst may be one that could not be compared
+	}
+	said := "Headgate previewed " + manifest.Count(len(c.Reports), "sync") + " that follow this branch. " + comment{Report: of}.compared()
 	if c.Missed > 0 {
 		said += " " + c.missed()
 	}
@@ -332,7 +335,7 @@ func (c Combined) visible(touched []Report) string {
 	if n := len(c.Reports) - len(touched); n > 0 {
 		fmt.Fprintf(&top, "\nNothing of %s.\n", moreOf(n, "other sync changes", "other syncs changes"))
 	}
-	worst := comment{Report: touched[0], most: 20, links: c.Links}
+	worst := comment{Report: touched[max(0, slices.IndexFunc(touched, func(r Report) bool { return r.Error == "" }))], most: 20, links: c.Links}
 	left := mostVisible - 2 - linesOf(top.String()) - linesOf(bottom.String())
 	points := worst.points()
 	for most := 3; left > 3 && len(points) > 0; most-- {

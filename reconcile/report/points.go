@@ -39,7 +39,7 @@ func (c comment) pointOfBumps() point {
 		p.items = append(p.items, c.bump(one))
 	}
 	if len(p.items) > 0 {
-		p.said = fmt.Sprintf("**Crossplane installs %s** and replaces the definitions in it.", moreOf(len(p.items), "new version of a package", "new versions of packages"))
+		p.said = fmt.Sprintf("**Crossplane installs %s.", moreOf(len(p.items), "new version of a package** and replaces its definitions", "new versions of packages** and replaces their definitions"))
 	}
 	return p
 }
@@ -62,6 +62,9 @@ func (c comment) pointOfHolds() point {
 		return point{}
 	}
 	p := point{said: fmt.Sprintf("**Holds %s back** until the commit changes or a person approves.", manifest.Count(len(held), "object"))}
+	if !slices.ContainsFunc(held, func(s Step) bool { return s.approvable }) {
+		p.said = fmt.Sprintf("**Holds %s back** until the commit changes or the obstacle is gone. No approval helps.", manifest.Count(len(held), "object"))
+	}
 	if !slices.ContainsFunc(held, func(s Step) bool { return !s.excused }) {
 		p.said = fmt.Sprintf("**Would hold %s back**; a person approved that it passes.", manifest.Count(len(held), "object"))
 	}

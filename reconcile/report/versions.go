@@ -174,7 +174,7 @@ func (c comment) pointOfCopies() point {
 	}
 	p := point{said: fmt.Sprintf("**Changes the release of %s in the tree:**", moreOf(len(c.Preview.Copies), "package", "packages"))}
 	for _, one := range c.Preview.Copies {
-		p.items = append(p.items, fmt.Sprintf("%s: %s → %s%s", quoted(one.Package), releaseOf(one.From), releaseOf(one.To), at(&one.Origin)))
+		p.items = append(p.items, fmt.Sprintf("%s: %s → %s%s", quoted(one.Package), releaseOf(one.From), releaseOf(one.To), c.at(&one.Origin)))
 	}
 	return p
 }
