@@ -113,6 +113,14 @@ type gitStatus struct {
 	} `json:"context"`
 }
 
+// name returns the name of the context, as Headgate and other forges write it.
+func (s gitStatus) name() string {
+	if s.Context.Genre == "" {
+		return s.Context.Name
+	}
+	return s.Context.Genre + "/" + s.Context.Name
+}
+
 // azureStates are the states that Headgate posts.
 var azureStates = map[report.State]string{
 	report.Pending: "pending", report.Success: "succeeded", report.Failure: "failed", report.Error: "error",
@@ -132,10 +140,7 @@ func (z azure) list(ctx context.Context, commit string) (map[string]Status, erro
 			return nil, err
 		}
 		for _, s := range got.Value {
-			name := s.Context.Name
-			if s.Context.Genre != "" {
-				name = s.Context.Genre + "/" + name
-			}
+			name := s.name()
 			if s.ID < newest[name] {
 				continue
 			}
@@ -383,10 +388,7 @@ func (z azure) verdicts(ctx context.Context, commit string) ([]pastStatus, error
 			return nil, err
 		}
 		for _, s := range got.Value {
-			name := s.Context.Name
-			if s.Context.Genre != "" {
-				name = s.Context.Genre + "/" + name
-			}
+			name := s.name()
 			if !s.CreationDate.IsZero() {
 				all = append(all, pastStatus{name, states[s.State], s.CreationDate, s.CreatedBy.ID})
 			}

@@ -45,16 +45,7 @@ func (c comment) pointOfMoves() point {
 		}
 		return ""
 	}
-	all := slices.DeleteFunc(c.Breaking(), func(s Step) bool { return moves(s) == "" })
-	if len(all) == 0 {
-		return point{}
-	}
-	p := point{said: fmt.Sprintf("**Stores %s in another version, and nothing converts the objects.** The next write of an object drops the fields that this version does not have. Add a conversion webhook, or change the objects before the merge.",
-		moreOf(len(all), "kind", "kinds"))}
-	for _, alike := range groups(all, moves) {
-		p.items = append(p.items, fmt.Sprintf("%s: %s; %s%s", moves(alike[0]), c.kinds(alike), c.fieldsOf(alike, ruleUnconverted), c.usedAt(alike)))
-	}
-	return p
+	return c.pointOfUnconverted(moves, ruleUnconverted, "**Stores %s in another version, and nothing converts the objects.** The next write of an object drops the fields that this version does not have. Add a conversion webhook, or change the objects before the merge.")
 }
 
 // pointOfServed is about versions that are served and differ from the stored one.
@@ -68,14 +59,19 @@ func (c comment) pointOfServed() point {
 		}
 		return strings.Join(names, ", ")
 	}
+	return c.pointOfUnconverted(versions, ruleUnshared, "**Serves %s in versions that differ, and nothing converts the objects.** An update in one version drops what only the other one has. Add a conversion webhook, or give both versions the same fields.")
+}
+
+// pointOfUnconverted groups kinds by the versions between which nothing converts objects, "" for other kinds, and names the fields
+// that break by a rule. said has a place for the number of kinds.
+func (c comment) pointOfUnconverted(versions func(Step) string, rule, said string) point {
 	all := slices.DeleteFunc(c.Breaking(), func(s Step) bool { return versions(s) == "" })
 	if len(all) == 0 {
 		return point{}
 	}
-	p := point{said: fmt.Sprintf("**Serves %s in versions that differ, and nothing converts the objects.** An update in one version drops what only the other one has. Add a conversion webhook, or give both versions the same fields.",
-		moreOf(len(all), "kind", "kinds"))}
+	p := point{said: fmt.Sprintf(said, moreOf(len(all), "kind", "kinds"))}
 	for _, alike := range groups(all, versions) {
-		p.items = append(p.items, fmt.Sprintf("%s: %s; %s%s", versions(alike[0]), c.kinds(alike), c.fieldsOf(alike, ruleUnshared), c.usedAt(alike)))
+		p.items = append(p.items, fmt.Sprintf("%s: %s; %s%s", versions(alike[0]), c.kinds(alike), c.fieldsOf(alike, rule), c.usedAt(alike)))
 	}
 	return p
 }
