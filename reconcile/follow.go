@@ -264,12 +264,12 @@ func (l *previewing) previewIfNew(ctx context.Context, q Request) {
 	k := l.known[q.Number]
 	switch {
 	case k == nil:
-		k = &previewedPull{Request: q}
+		k = &previewedPull{Request: q, settle: true}
 	case !k.same(q):
 		if k.Head != q.Head {
 			l.drop(ctx, k)
 		}
-		k = &previewedPull{Request: q}
+		k = &previewedPull{Request: q, settle: true}
 	case !k.done && time.Now().Before(k.after):
 		return
 	case k.done && l.heard(ctx, k, q):

@@ -428,6 +428,19 @@ func (w heardWord) Heard(context.Context, bool) (bool, error) {
 	return w.by.heard, nil
 }
 
+// Forges count seconds. Someone may comment in the second in which the pull request was opened.
+func TestFollowerCommentAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		at := seven
+		at.Updated = time.Now()
+		h := &hearing{yard: newYard(at)}
+		h.run(t, func(f *PreviewLoop) { f.Requests = h })
+		expect(t, "It is previewed.", h.happens(time.Second), "7 pending", "7 h7 "+changes)
+		h.set(func() { h.heard = true })
+		expect(t, "The comment is answered though the time of the last change is the same.", h.happens(70*time.Second), "7 pending", "7 h7 "+changes)
+	})
+}
+
 // Some forges do not show that someone commented. They are asked, and not all the time: their limits are low.
 func TestFollowerSilentForge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
