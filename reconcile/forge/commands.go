@@ -410,12 +410,13 @@ func (t *talk) approvals(ctx context.Context) ([]approval, error) {
 }
 
 // shown reports whether a user who reviewed could see a digest: it stands in the comment of the preview since before the review, or
-// Headgate recorded it. What a commit asks for can change without a push: the target goes on, or the tag of a package moves.
+// Headgate recorded it. What a commit asks for can change without a push: the target goes on, or the tag of a package moves. Forges
+// count seconds, so a review in the second in which the comment changed may be older, and does not count.
 func (t *talk) shown(about string, a approval, digest string) bool {
 	mark := strings.TrimSpace(t.forge.dialect.Mark(about))
 	return t.has(recordKey(about, a, digest)) || slices.ContainsFunc(t.comments, func(c comment) bool {
 		return t.self != "" && strings.EqualFold(c.author, t.self) && strings.HasPrefix(strings.TrimSpace(c.body), mark) && asksFor(c, digest) &&
-			!a.created.Truncate(time.Second).Before(c.updated.Truncate(time.Second))
+			a.created.Truncate(time.Second).After(c.updated.Truncate(time.Second))
 	})
 }
 

@@ -412,6 +412,7 @@ func TestMergesOnHubs(t *testing.T) {
 func TestReviewOfWhatWasShownOnHubs(t *testing.T) {
 	digest := strings.Repeat("a1", 16)
 	when := firstPosted.Add(5 * time.Minute)
+	before := when.Add(-time.Second)
 	shows := func(author string, at time.Time, digest string) comment {
 		return comment{id: 300, author: author, body: "<!-- headgate/platform -->\nBlocked\n\n```\n/headgate approve " + digest + "\n```\n", created: firstPosted, updated: at}
 	}
@@ -420,10 +421,11 @@ func TestReviewOfWhatWasShownOnHubs(t *testing.T) {
 		comments []comment
 		want     int
 	}{
-		"Shown":    {"The comment asked for it before.", []comment{shows("headgate", when, digest)}, 1},
+		"Shown":    {"The comment asked for it before.", []comment{shows("headgate", before, digest)}, 1},
+		"Second":   {"The comment may have asked for something else when the review was given.", []comment{shows("headgate", when.Add(time.Millisecond), digest)}, 0},
 		"Later":    {"The comment asked for something else until then.", []comment{shows("headgate", when.Add(time.Second), digest)}, 0},
-		"Other":    {"It asks for something else.", []comment{shows("headgate", when, strings.Repeat("b2", 16))}, 0},
-		"Forged":   {"The author wrote such a comment.", []comment{shows("alice", when, digest)}, 0},
+		"Other":    {"It asks for something else.", []comment{shows("headgate", before, strings.Repeat("b2", 16))}, 0},
+		"Forged":   {"The author wrote such a comment.", []comment{shows("alice", before, digest)}, 0},
 		"Nothing":  {"There is no comment.", nil, 0},
 		"Recorded": {"It counted before.", []comment{shows("headgate", when.Add(time.Hour), digest), {id: 301, author: "headgate", body: "<!-- headgate/platform/review/55/" + digest + " -->\nThe review", created: when, updated: when}}, 1},
 	} {
