@@ -44,7 +44,7 @@ func pattern(t *testing.T, text string) *regexp.Regexp {
 	return regexp.MustCompile(text[1 : len(text)-1])
 }
 
-// proposal returns the files as Renovate writes them for packages that have newer versions, and the branches that it makes of that.
+// proposal returns the files as Renovate rewrites them for packages with newer versions, and the branches on which it proposes them.
 // As Renovate's manager for Crossplane, it replaces the tag in spec.package of every object of group pkg.crossplane.io.
 func (r renovate) proposal(t *testing.T, files fstest.MapFS, newer map[string]string) (fstest.MapFS, []string) {
 	t.Helper()

@@ -30,7 +30,7 @@ func (q Request) same(as Request) bool {
 }
 
 // Requests are the pull requests of a repository. Open lists them newest first; the errors of both
-// pass if they have a method RetryAfter() time.Duration, as those of an outbox do.
+// pass if they have a method RetryAfter() time.Duration, as the errors of an outbox do.
 type Requests interface {
 	Open(ctx context.Context) ([]Request, error)
 	Publisher(of Request) PreviewPublisher
@@ -473,7 +473,7 @@ func (l *previewing) again(k *previewedPull, s PreviewedSync, err error) bool {
 	return (errors.As(err, &away) || live) && k.failures < mostTries-1
 }
 
-// permanent reports whether an error stays, as that of a pack that is larger than a limit.
+// permanent reports whether a retry cannot help, as with a pack that is larger than a limit.
 func permanent(err error) bool {
 	stays, ok := errors.AsType[interface {
 		error

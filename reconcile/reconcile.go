@@ -80,7 +80,7 @@ type Reconciler struct {
 	OnForge func(ctx context.Context, revision string) (map[inventory.ApprovalPlace][]render.Approval, error)
 	// Applied returns the commit that was applied last, as the inventory has it; "" if there is none. nil: it is not known.
 	Applied func(ctx context.Context) (string, error)
-	// CA is asked before every pass for that of conversion webhooks, so that it may change;
+	// CA returns the CA of conversion webhooks. It is called before every pass, so that the CA may change;
 	// nil: it is in Options.
 	CA              func(ctx context.Context) ([]byte, error)
 	OnlyDeactivates bool          // passes deactivate, and do nothing else

@@ -39,7 +39,7 @@ type Documents struct {
 	commit   packages.Commit
 }
 
-// Read reads the files of a commit. The error is as that of Render.
+// Read reads the files of a commit. It returns the errors of Render.
 func Read(in Input, how Options) (Documents, error) {
 	docs, err := catalogue.Open(in.Files, in.Path, how.reading())
 	if err != nil {

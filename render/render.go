@@ -309,7 +309,7 @@ func (d Desired) Pauses(definition string) string {
 	return ""
 }
 
-// Catalogue returns what a commit declares, before any decision. Its errors are like those of Render.
+// Catalogue returns what a commit declares, before any decision. It returns the errors of Render.
 func Catalogue(in Input, how Options) (catalogue.Catalogue, error) {
 	if err := how.check(); err != nil {
 		return catalogue.Catalogue{}, err

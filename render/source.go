@@ -4,7 +4,7 @@ package render
 // zero value is an unknown source.
 type SourceID struct {
 	// Repository is the host and path of the remote, without scheme, user, port and .git. That of a
-	// repository without a remote is "commit:" and its first commit, and that of a directory outside
+	// repository without a remote is "commit:" and its first commit, and the source of a directory outside
 	// of any repository "directory:" and its path.
 	Repository string
 	Path       string // the directory of the manifests, inside the repository; "" is the root

@@ -265,7 +265,7 @@ func (f *approveFlag) given() inventory.Approvals {
 	return inventory.Approvals{inventory.OnCommand: *f}
 }
 
-// standing returns a function that reads the current approvals of a Sync from its files, and those of the command line.
+// standing returns a function that reads the current approvals from the files of a Sync and from the command line.
 // If the files cannot be read or do not hold the Sync any more, its approvals are unknown: none counts, and none is
 // forgotten.
 func standing(files []string, s v1alpha1.Sync, once bool, flag approveFlag) func() inventory.Approvals {

@@ -20,7 +20,7 @@ import (
 // API, and their table of options.
 var forgesMayBeNamed = []string{"reconcile/forge/forges.go", "reconcile/api/v1alpha1/sync.go", "reconcile/target/options.go"}
 
-// notForges match names that only look like those of forges: addresses that others fetch, groups of an API.
+// notForges match names that only look like forges: addresses that others fetch, groups of an API.
 var notForges = regexp.MustCompile(`github\.com[/:]|(\w\.)+github\.com`)
 
 // A forge is one file: to add or change one, no other code has to know its name.

@@ -72,7 +72,7 @@ func withRegistry(t *testing.T, env *testscript.Env) {
 	env.Setenv("REGISTRY", packages.Host)
 }
 
-// theRegistry is the key of that of a script.
+// theRegistry is the key of a script's registry.
 type theRegistry struct{}
 
 func registryOf(ts *testscript.TestScript) *fixtures.Registry {

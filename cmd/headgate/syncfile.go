@@ -110,7 +110,7 @@ func choose(file, name, flag string, syncs []v1alpha1.Sync) (int, error) {
 	return chosen, nil
 }
 
-// approvals returns the approvals of the Sync beside those of the command line.
+// approvals returns the approvals in the Sync and on the command line.
 func (f *fileFlags) approvals(flags func() inventory.Approvals) func() inventory.Approvals {
 	if f.fromFile == nil {
 		return flags

@@ -38,8 +38,7 @@ before.
 
 With --live, Headgate asks a cluster for counts, stored versions and what is active.
 
-Exit codes are those of preview: 0 nothing that --exit-on names, 1 something that it names, 2
-error.`,
+Exit codes, as in preview: 0 nothing that --exit-on names, 1 something that it names, 2 error.`,
 		Example: `  headgate upgrade provider-upjet-gcp v3.0.0
   headgate upgrade provider-aws-s3 v2.6.1 ./clusters/prod -o markdown
   headgate upgrade provider-aws-s3 v2.6.1 --repo https://example.org/platform.git --offline`,

@@ -21,6 +21,8 @@ type flaw struct {
 
 // shape returns the fields of a decoded document that a Sync does not have, and the values that have another
 // type there. The values themselves are not repeated: a secret may stand in the wrong place.
+// A field of the spec without a value is one of them, although Kubernetes takes it for absent: a limit all of whose
+// entries are comments would otherwise allow everything.
 func shape(document any) []flaw {
 	return shapeOf(document, reflect.TypeFor[v1alpha1.Sync](), nil)
 }
@@ -30,6 +32,9 @@ var unmarshals = reflect.TypeFor[json.Unmarshaler]()
 func shapeOf(v any, want reflect.Type, path []any) []flaw {
 	for want.Kind() == reflect.Pointer {
 		want = want.Elem()
+	}
+	if v == nil && len(path) > 1 && path[0] == "spec" {
+		return []flaw{{path, "has no value; give it one, or remove the field"}}
 	}
 	if v == nil || reflect.PointerTo(want).Implements(unmarshals) {
 		return nil
@@ -84,7 +89,7 @@ func textFor(field reflect.Type) string {
 	case reflect.TypeFor[v1alpha1.Duration]():
 		return "a duration such as 30s, 5m or 1h"
 	case reflect.TypeFor[v1alpha1.Size]():
-		return "a size as 16Mi"
+		return "a size such as 16Mi"
 	}
 	return "text"
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
@@ -115,15 +116,15 @@ func TestDecodeIsStrict(t *testing.T) {
 			"A limit on what is never written would be relied on.",
 			head + "  managementPolicy: Observable\n  adoption: Adopt\n  conflicts: Take\n  instances: Prune\n  maxPrunes: 1\n  maxActivations: 1\n  release: [ConfigMap/a/b]\n  allowedKinds: [{kind: A}]\n  activation: {}\n  references: {fromSecrets: false}\n",
 			[]string{
-				"line 7: spec.adoption: does nothing where managementPolicy is Observable; leave it out",
-				"line 8: spec.conflicts: does nothing where managementPolicy is Observable; leave it out",
-				"line 9: spec.instances: does nothing where managementPolicy is Observable; leave it out",
-				"line 10: spec.maxPrunes: does nothing where managementPolicy is Observable; leave it out",
-				"line 11: spec.maxActivations: does nothing where managementPolicy is Observable; leave it out",
-				"line 12: spec.release: does nothing where managementPolicy is Observable; leave it out",
-				"line 13: spec.allowedKinds: does nothing where managementPolicy is Observable; leave it out",
-				"line 14: spec.activation: does nothing where managementPolicy is Observable; leave it out",
-				"line 15: spec.references.fromSecrets: does nothing where managementPolicy is Observable; leave it out",
+				"line 7: spec.adoption: has no effect with managementPolicy Observable; leave it out",
+				"line 8: spec.conflicts: has no effect with managementPolicy Observable; leave it out",
+				"line 9: spec.instances: has no effect with managementPolicy Observable; leave it out",
+				"line 10: spec.maxPrunes: has no effect with managementPolicy Observable; leave it out",
+				"line 11: spec.maxActivations: has no effect with managementPolicy Observable; leave it out",
+				"line 12: spec.release: has no effect with managementPolicy Observable; leave it out",
+				"line 13: spec.allowedKinds: has no effect with managementPolicy Observable; leave it out",
+				"line 14: spec.activation: has no effect with managementPolicy Observable; leave it out",
+				"line 15: spec.references.fromSecrets: has no effect with managementPolicy Observable; leave it out",
 			},
 		},
 		"Releases": {
@@ -132,7 +133,7 @@ func TestDecodeIsStrict(t *testing.T) {
 				"  - settings\n  - ConfigMap/team/settings\n  - apps/v1/Deployment/team/web\n  - v1/ConfigMap/team/settings\n  - ''\n  - A/b/c/d\n",
 			[]string{
 				`line 10: spec.release[3]: "settings" is not the identity of an object; write KIND/NAMESPACE/NAME, or KIND.GROUP/NAMESPACE/NAME, as 'headgate status --full' does: ConfigMap/team/settings`,
-				"line 11: spec.release[4]: is spec.release[0] already",
+				"line 11: spec.release[4]: repeats spec.release[0]",
 				`line 12: spec.release[5]: "apps/v1/Deployment/team/web" is not the identity of an object; write Deployment.apps/team/web`,
 				`line 13: spec.release[6]: "v1/ConfigMap/team/settings" is not the identity of an object; write ConfigMap/team/settings`,
 				`line 14: spec.release[7]: "" is not the identity of an object; write KIND/NAMESPACE/NAME, or KIND.GROUP/NAMESPACE/NAME, as 'headgate status --full' does: ConfigMap/team/settings`,
@@ -155,7 +156,7 @@ func TestDecodeIsStrict(t *testing.T) {
 			"A branch has no signed tag.", strings.ReplaceAll(head, "platform.git", "platform.git, verify: {mode: Tag, keysFrom: {name: A_B}}"),
 			[]string{
 				"line 5: spec.source.verify.keysFrom.name: is not the name of a Secret; a secret does not belong here",
-				"line 5: spec.source.ref: must name a tag where verify.mode is Tag",
+				"line 5: spec.source.ref: must name a tag if verify.mode is Tag",
 			},
 		},
 		"Ignore": {
@@ -163,12 +164,12 @@ func TestDecodeIsStrict(t *testing.T) {
 			head + "  ignore:\n  - {target: {kind: '('}, paths: [spec.replicas, /a~b, /a//b, /, /metadata/name]}\n  - target: {name: a}\n",
 			[]string{
 				"line 7: spec.ignore[0].target.kind: is not a regular expression: error parsing regexp: missing closing ): `(`",
-				`line 7: spec.ignore[0].paths[0]: must be a JSON pointer as /spec/replicas, in which ~0 is ~ and ~1 is /, not "spec.replicas"`,
-				`line 7: spec.ignore[0].paths[1]: must be a JSON pointer as /spec/replicas, in which ~0 is ~ and ~1 is /, not "/a~b"`,
-				`line 7: spec.ignore[0].paths[2]: must be a JSON pointer as /spec/replicas, in which ~0 is ~ and ~1 is /, not "/a//b"`,
-				`line 7: spec.ignore[0].paths[3]: must be a JSON pointer as /spec/replicas, in which ~0 is ~ and ~1 is /, not "/"`,
-				"line 7: spec.ignore[0].paths[4]: /metadata/name is what the object is known by",
-				"line 8: spec.ignore[1].paths: is missing: the fields to ignore, as /spec/replicas",
+				`line 7: spec.ignore[0].paths[0]: must be a JSON pointer such as /spec/replicas, in which ~0 is ~ and ~1 is /, not "spec.replicas"`,
+				`line 7: spec.ignore[0].paths[1]: must be a JSON pointer such as /spec/replicas, in which ~0 is ~ and ~1 is /, not "/a~b"`,
+				`line 7: spec.ignore[0].paths[2]: must be a JSON pointer such as /spec/replicas, in which ~0 is ~ and ~1 is /, not "/a//b"`,
+				`line 7: spec.ignore[0].paths[3]: must be a JSON pointer such as /spec/replicas, in which ~0 is ~ and ~1 is /, not "/"`,
+				"line 7: spec.ignore[0].paths[4]: /metadata/name identifies the object; remove this path",
+				"line 8: spec.ignore[1].paths: is missing: list the fields to ignore, such as /spec/replicas",
 			},
 		},
 		"Durations": {
@@ -196,11 +197,26 @@ func TestDecodeIsStrict(t *testing.T) {
 			"An empty list reads like no limit to one person and like a full stop to another.", head + "  allowedKinds: []\n",
 			[]string{"line 6: spec.allowedKinds: is empty: list what this sync may apply, or leave it out to allow every kind"},
 		},
+		"NoApprovers": {
+			"A list that a template left empty must not let everyone approve.", head + "  approvals: {approvers: []}\n",
+			[]string{"line 6: spec.approvals.approvers: is empty: list who may approve, or leave it out to allow everyone who may write"},
+		},
+		"NoValues": {
+			"Kubernetes takes a field without a value for absent. A limit all of whose entries are comments would allow everything.",
+			head + "  allowedKinds:\n  # - {kind: ConfigMap}\n  approvals:\n    approvers:\n    # - alice\n  activation:\n  ignore: [{target: {kind: ~}, paths: [~]}]\n",
+			[]string{
+				"line 11: spec.activation: has no value; give it one, or remove the field",
+				"line 6: spec.allowedKinds: has no value; give it one, or remove the field",
+				"line 9: spec.approvals.approvers: has no value; give it one, or remove the field",
+				"line 12: spec.ignore[0].paths[0]: has no value; give it one, or remove the field",
+				"line 12: spec.ignore[0].target.kind: has no value; give it one, or remove the field",
+			},
+		},
 		"Activation": {
 			"A pattern that matches no definition allows nothing, and its author should know.", head + "  activation:\n    allow: [\"*.S3.example.org\", a/b, \"\", \"[\"]\n",
 			[]string{
-				`line 7: spec.activation.allow[0]: "*.S3.example.org" matches no definition: names are lower case, as buckets.s3.aws.m.upbound.io`,
-				`line 7: spec.activation.allow[1]: "a/b" matches no definition: names are lower case, as buckets.s3.aws.m.upbound.io`,
+				`line 7: spec.activation.allow[0]: "*.S3.example.org" matches no definition: names are lower case, such as buckets.s3.aws.m.upbound.io`,
+				`line 7: spec.activation.allow[1]: "a/b" matches no definition: names are lower case, such as buckets.s3.aws.m.upbound.io`,
 				"line 7: spec.activation.allow[2]: is empty",
 				`line 7: spec.activation.allow[3]: "[" is no pattern: close the [, and let a character follow the \`,
 			},
@@ -219,24 +235,24 @@ func TestDecodeIsStrict(t *testing.T) {
 		"StatusesWithoutCluster": {
 			"Two clusters would overwrite each other's statuses.", head + "  statuses: {repository: platform, url: ftp://a}\n",
 			[]string{
-				"line 4: spec.clusterName: is missing: several clusters may post statuses of one commit, and it tells them apart",
+				"line 4: spec.clusterName: is missing: statuses need it to tell clusters apart that post to the same commit",
 				"line 6: spec.statuses.url: must be an http(s) URL",
 				`line 6: spec.statuses.repository: must be owner/name, or group/group/name, not "platform"`,
 			},
 		},
 		"AppOfNobody": {
 			"Both numbers are easy to mix up, and to forget.", head + "  clusterName: c\n  statuses: {app: {id: 7}}\n",
-			[]string{"line 7: spec.statuses.app: wants id and installation, the numbers that the forge shows in its settings and in the URL of its installation"},
+			[]string{"line 7: spec.statuses.app: needs id and installation: the numbers in the settings of the app and in the URL of its installation"},
 		},
 		"AppAndToken": {
 			"It is not known which of two counts.", head + "  clusterName: c\n  statuses: {app: {id: 7, installation: 42}, tokenFrom: {env: A}}\n",
-			[]string{"line 7: spec.statuses: says tokenFrom and app; one of them counts"},
+			[]string{"line 7: spec.statuses: has tokenFrom and app; remove one of them"},
 		},
 		"AppElsewhere": {
 			"Only GitHub has them.", head + "  clusterName: c\n  statuses: {forge: Gitea, app: {id: 7, installation: 42, privateKeyFrom: {env: hunter-2}}}\n",
 			[]string{
 				"line 7: spec.statuses.app.privateKeyFrom.env: is not the name of an environment variable; a secret does not belong here",
-				"line 7: spec.statuses.app: goes with forge: GitHub, not Gitea",
+				"line 7: spec.statuses.app: needs forge: GitHub, not Gitea",
 			},
 		},
 		"PreviewsWithoutStatuses": {
@@ -246,14 +262,14 @@ func TestDecodeIsStrict(t *testing.T) {
 		"NoPreviews": {
 			"Users may think that there are.", head + "  livePreviews: true\n---\n" + strings.ReplaceAll(head, "prod", "b") + "  forkPreviews: {}\n",
 			[]string{
-				"line 6: spec.livePreviews: does nothing without previews: true",
-				"line 13: spec.forkPreviews: does nothing without previews: true",
+				"line 6: spec.livePreviews: has no effect without previews: true",
+				"line 13: spec.forkPreviews: has no effect without previews: true",
 			},
 		},
 		"ForkPreviews": {
 			"An invalid host would never be asked, and the user would not learn why.",
 			head + "  clusterName: c\n  statuses: {}\n  previews: true\n  forkPreviews: {registries: [ghcr.io, \"*.example.org\"]}\n",
-			[]string{`line 9: spec.forkPreviews.registries[1]: must be the host of a registry as images name it, as ghcr.io or registry.example.org:5000, not "*.example.org"`},
+			[]string{`line 9: spec.forkPreviews.registries[1]: must be the host of a registry, such as ghcr.io or registry.example.org:5000, not "*.example.org"`},
 		},
 		"SecretInURL": {
 			"A file is read by many, and is not to hold a secret; the error does not repeat it.",
@@ -263,7 +279,7 @@ func TestDecodeIsStrict(t *testing.T) {
 		"TakesOverAnything": {
 			"Two Syncs with it would take one inventory from each other for ever.",
 			strings.ReplaceAll(head, "platform.git", "platform.git, takeOver: '*'"),
-			[]string{"line 5: spec.source.takeOver: must name the one source that is replaced, as the refusal does"},
+			[]string{"line 5: spec.source.takeOver: must name the source that this sync takes over from, as the message of the refusal does"},
 		},
 		"SecretForName": {
 			"Nor does this one.", strings.ReplaceAll(head, "platform.git", "platform.git, credentialsFrom: {env: {password: hunter-2}}"),
@@ -283,23 +299,23 @@ func TestDecodeIsStrict(t *testing.T) {
 			strings.ReplaceAll(head, "platform.git", "platform.git, credentialsFrom: {env: {password: A}, secretRef: {name: a}}") +
 				"  clusterName: c\n  statuses: {tokenFrom: {env: A, secretRef: {name: a}}}\n  conversion: {strategy: Inject, service: {namespace: a}, caBundle: b, caFrom: {}}\n",
 			[]string{
-				"line 5: spec.source.credentialsFrom: says env and secretRef; one of them counts",
-				"line 7: spec.statuses.tokenFrom: says env and secretRef; one of them counts",
+				"line 5: spec.source.credentialsFrom: has env and secretRef; remove one of them",
+				"line 7: spec.statuses.tokenFrom: has env and secretRef; remove one of them",
 				"line 8: spec.conversion.caFrom.name: is missing: the name of a Secret in the namespace of the Sync",
-				"line 8: spec.conversion.caFrom: says something else than caBundle; one of them counts",
+				"line 8: spec.conversion.caFrom: differs from caBundle; remove one of them",
 			},
 		},
 		"NeitherPlace": {
 			"A place needs its kind.", strings.ReplaceAll(head, "platform.git", "platform.git, credentialsFrom: {}"),
-			[]string{"line 5: spec.source.credentialsFrom: is empty: say env, secretRef or anonymous"},
+			[]string{"line 5: spec.source.credentialsFrom: is empty; specify env, secretRef or anonymous"},
 		},
 		"AnonymousWithCredentials": {
 			"Credentials that are never sent are a mistake.", strings.ReplaceAll(head, "platform.git", "platform.git, credentialsFrom: {anonymous: true, env: {password: A}}"),
-			[]string{"line 5: spec.source.credentialsFrom: says anonymous and names credentials; leave out one of them"},
+			[]string{"line 5: spec.source.credentialsFrom: has anonymous and credentials; remove one of them"},
 		},
 		"CAForNothing": {
 			"A CA goes with a service.", head + "  conversion: {caFrom: {name: a}}\n",
-			[]string{"line 6: spec.conversion.strategy: must be Inject where a service or a CA is named, not Safe"},
+			[]string{"line 6: spec.conversion.strategy: must be Inject if a service or a CA is given, not Safe"},
 		},
 		"Outside": {
 			"A path outside of the repository does not belong to the commit.", strings.ReplaceAll(head, "platform.git", "platform.git, path: a/../../b"),
@@ -311,17 +327,17 @@ func TestDecodeIsStrict(t *testing.T) {
 			[]string{
 				`line 7: spec.packages[0].path: must be a directory of the repository, relative to its root, not "../aws"`,
 				`line 7: spec.packages[0].name: "AWS" is no name of a package: a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character`,
-				"line 7: spec.packages[0].safeStart: is missing: true if the provider declares the capability safe-start; with false all its definitions are active",
-				"line 9: spec.packages[2].path: repeats that of spec.packages[1]",
-				"line 9: spec.packages[2].name: repeats that of spec.packages[1]",
+				"line 7: spec.packages[0].safeStart: is missing: true if the provider declares the capability safe-start, false if all its definitions are active",
+				"line 9: spec.packages[2].path: repeats spec.packages[1]",
+				"line 9: spec.packages[2].name: repeats spec.packages[1]",
 			},
 		},
 		"ReadLimits": {
 			"An unreachable limit is none.",
 			head + "  limits: {fileSize: 1Ti, totalSize: much, documents: -1, depth: 100000, nodes: -1, totalNodes: -2}\n",
 			[]string{
-				`line 6: spec.limits.fileSize: must be a size as 16Mi, at most 256Mi, not "1Ti"`,
-				`line 6: spec.limits.totalSize: must be a size as 16Mi, at most 64Gi, not "much"`,
+				`line 6: spec.limits.fileSize: must be a size such as 16Mi, at most 256Mi, not "1Ti"`,
+				`line 6: spec.limits.totalSize: must be a size such as 16Mi, at most 64Gi, not "much"`,
 				"line 6: spec.limits.documents: must be at least 1, not -1; leave it out for the default",
 				"line 6: spec.limits.nodes: must be at least 1, not -1; leave it out for the default",
 				"line 6: spec.limits.totalNodes: must be at least 1, not -2; leave it out for the default",
@@ -346,7 +362,7 @@ func TestDecodeIsStrict(t *testing.T) {
 			"Inject without a service leads nowhere.", head + "  conversion: {strategy: Inject}\n",
 			[]string{
 				"line 6: spec.conversion.service.namespace: is missing",
-				"line 6: spec.conversion.caBundle: is missing, and so is caFrom",
+				"line 6: spec.conversion.caBundle: is missing; specify caBundle or caFrom",
 			},
 		},
 	}
@@ -371,6 +387,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"apiVersion":"headgate.dev/v1alpha1","kind":"Sync","metadata":{"name":"a","creationTimestamp":null},"spec":{"source":{"repo":"a"}}}`))
 	f.Add([]byte(head + "  crossplaneVersion: 2.1.0\n  packages: [{path: ., name: a, safeStart: false}]\n"))
 	f.Add([]byte(head + "  ignore: [{target: {kind: Deployment, name: a.*}, paths: [/spec/replicas, /metadata/labels/a~1b]}]\n"))
+	f.Add([]byte(head + "  packages: []\n"))
 	f.Add([]byte("a: &a [*a]\n"))
 	f.Fuzz(func(t *testing.T, file []byte) {
 		syncs, err := Decode(file)
@@ -386,7 +403,7 @@ func FuzzDecode(f *testing.F) {
 			if err != nil {
 				t.Fatalf("%v\n%s", err, again)
 			}
-			if diff := cmp.Diff([]v1alpha1.Sync{s}, got); diff != "" {
+			if diff := cmp.Diff([]v1alpha1.Sync{s}, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("read again (-want +got):\n%s\n%s", diff, again)
 			}
 		}

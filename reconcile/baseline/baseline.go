@@ -30,7 +30,7 @@ type Baseline struct {
 	Sync  inventory.Sync
 	Terms plan.Terms
 
-	// Approvals are those of the branch into which the commit goes.
+	// Approvals are the approvals on the branch into which the commit goes.
 	Approvals []render.Approval
 
 	// Kinds holds the known kinds, with their scope. It may be incomplete.

@@ -227,7 +227,7 @@ func (c *Cluster) operations(ctx context.Context, function manifest.ID, _ map[st
 	return nil
 }
 
-// depending counts the packages that depend on that of a Function, as Crossplane's lock has it.
+// depending counts the packages that depend on a Function, according to Crossplane's lock.
 func (c *Cluster) depending(ctx context.Context, function manifest.ID, _ map[string]bool, t *tally) error {
 	revisions, err := c.served(ctx, crossplane.RevisionKind(function.Kind))
 	if err != nil {

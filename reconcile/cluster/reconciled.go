@@ -127,7 +127,7 @@ func (c *Cluster) listed(ctx context.Context, gk schema.GroupKind, ids map[manif
 	}
 }
 
-// listedByFlux returns the objects that a Kustomization or HelmRelease reconciles: those of its inventory or, without
+// listedByFlux returns the objects that a Kustomization or HelmRelease reconciles: the entries of its inventory or, without
 // one, the objects with its name in their labels.
 func listedByFlux(o *unstructured.Unstructured, ids map[manifest.ID]ownership.Claim) []manifest.ID {
 	if suspended, _, _ := unstructured.NestedBool(o.Object, "spec", "suspend"); suspended {
@@ -153,7 +153,7 @@ func listedByFlux(o *unstructured.Unstructured, ids map[manifest.ID]ownership.Cl
 	return all
 }
 
-// listedByArgo returns which of some objects an Application reconciles: those of its status.
+// listedByArgo returns which of some objects an Application reconciles, according to its status.
 func listedByArgo(o *unstructured.Unstructured, ids map[manifest.ID]ownership.Claim) []manifest.ID {
 	server, _, _ := unstructured.NestedString(o.Object, "spec", "destination", "server")
 	name, _, _ := unstructured.NestedString(o.Object, "spec", "destination", "name")

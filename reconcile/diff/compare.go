@@ -98,7 +98,7 @@ type writer struct {
 	fields  *fieldpath.Set // below the place; nil where it holds the place as a whole
 }
 
-// writersOf returns the managers of an object, without those of its status. appliers are the managers that apply the
+// writersOf returns the field managers of an object, without the managers of its status. appliers are the managers that apply the
 // commit, as opposed to later editors: known GitOps tools, else managers with server-side apply, else the manager with
 // most fields.
 func writersOf(live metav1.Object) (all []writer, appliers map[string]bool) {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// A Mask hides values of Secrets: those of a Secret itself, and those that were copied from one.
+// A Mask hides values of Secrets, in a Secret itself and wherever they were copied from one.
 type Mask struct {
 	Secret bool     // the object is a Secret
 	Paths  []string // as of a Change; what is below them, too

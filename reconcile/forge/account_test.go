@@ -92,7 +92,7 @@ func (f *fake) item(id int, s Status) map[string]any {
 func (f *fake) list(w http.ResponseWriter, r *http.Request) {
 	items, seen := []any{}, map[string]bool{}
 	for i := range f.statuses {
-		// Gitea has all, those of one second in any order; here in the wrong one. All others
+		// Gitea has all, and may list those of one second in any order; here in the wrong one. All others
 		// tell the newest of each context.
 		at := i
 		if f.kind != KindGitea {

@@ -311,7 +311,7 @@ func (z azure) comments(ctx context.Context, number int, _ time.Time) ([]comment
 }
 
 // authors returns the one who opened the pull request, those who pushed to it, and the addresses in its commits. Azure DevOps does
-// not tell whose an address is, so only that of a unique name belongs to a known user.
+// not tell whose an address is, so an address belongs to a known user only if its name is unique.
 func (z azure) authors(ctx context.Context, number int) (authors, error) {
 	var is struct{ CreatedBy azureUser }
 	at := fmt.Sprintf("pullRequests/%d", number)

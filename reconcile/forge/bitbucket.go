@@ -330,7 +330,7 @@ func (b bitbucket) authors(ctx context.Context, number int) (authors, error) {
 }
 
 // verdicts returns the builds of a commit. Posting again changes a build, so that only its creation is sure to be before any
-// approval: that of the pending status.
+// approval: the time of the pending status.
 func (b bitbucket) verdicts(ctx context.Context, commit string) ([]pastStatus, error) {
 	got, _, err := allPages[struct {
 		build
@@ -416,7 +416,7 @@ func (b bitbucket) history(ctx context.Context, commit string, since time.Time) 
 	return all, nil
 }
 
-// merged looks through the pull requests that were merged last: Bitbucket lists those of a commit only if an app is installed.
+// merged looks through the pull requests that were merged last: Bitbucket lists the pull requests of a commit only if an app is installed.
 func (b bitbucket) merged(ctx context.Context, commit string) ([]Pull, error) {
 	var got page[struct {
 		cloudRequest
@@ -440,7 +440,7 @@ func (b bitbucket) merged(ctx context.Context, commit string) ([]Pull, error) {
 	return all, nil
 }
 
-// isOf reports whether a hash that may be cut is that of a commit.
+// isOf reports whether a hash, which may be cut, is the hash of a commit.
 func isOf(commit, hash string) bool { return len(hash) >= 12 && strings.HasPrefix(commit, hash) }
 
 func (b bitbucket) comment(ctx context.Context, number int, body string) error {

@@ -47,7 +47,7 @@ var gitLabForge = Forge{
 func gitLabCI(env func(string) string) (Workflow, bool) {
 	return Workflow{
 		Server: env("CI_SERVER_URL"), Name: env("CI_PROJECT_PATH"), Pull: pullNumber(env("CI_MERGE_REQUEST_IID")),
-		// The runner fetches no branch but that of the merge request.
+		// The runner fetches only the branch of the merge request.
 		Base: cmp.Or(env("CI_MERGE_REQUEST_DIFF_BASE_SHA"), remoteBranch(env("CI_MERGE_REQUEST_TARGET_BRANCH_NAME"))),
 		Run:  env("CI_JOB_URL"),
 		Fork: env("CI_MERGE_REQUEST_SOURCE_PROJECT_ID") != env("CI_MERGE_REQUEST_PROJECT_ID"),

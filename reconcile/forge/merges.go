@@ -33,7 +33,7 @@ type Merges struct {
 const (
 	// Valid is how long an approval on a forge counts.
 	Valid = 7 * 24 * time.Hour
-	// maxHistory is how many commits before that of a pass are looked at: a cluster may skip some.
+	// maxHistory is how many commits before the commit of a pass are looked at: a cluster may skip some.
 	maxHistory = 20
 	// The pauses between readings of one commit, while a hold lasts.
 	firstReading, lastReading = time.Minute, 15 * time.Minute

@@ -114,7 +114,7 @@ func branch(name string) string {
 	return "refs/heads/" + name
 }
 
-// pushOf returns a push, or an error if the names cannot be those of one repository and of refs.
+// pushOf returns a push, or an error if the names cannot be one repository and its refs.
 func pushOf(repositories []string, main string, refs ...string) (Event, error) {
 	e, err := eventOf(repositories)
 	if err != nil {

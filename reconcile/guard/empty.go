@@ -30,7 +30,7 @@ func empty(_ plan.Step, c plan.Case) plan.Ruling {
 	if !some && !wantsCRD && owns(c, manifest.ID.IsCRD) {
 		return held(NoDefinitions.With())
 	}
-	// Crossplane installs those of a package in a registry, so they are none of the ones that we own.
+	// Crossplane installs the definitions of a package in a registry, so we own none of them.
 	if !declares(c, func(d render.DecidedDefinition) bool { return !d.Package.Pulled() }) && owns(c, crossplane.IsMRD) {
 		return held(NoOwnDefinitions.With())
 	}

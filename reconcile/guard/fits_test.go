@@ -67,7 +67,7 @@ func TestFits(t *testing.T) {
 	}
 }
 
-// Objects of two kinds are in the way if those of one are.
+// Objects of two kinds are in the way if the objects of either are.
 func TestAnswersTogether(t *testing.T) {
 	loses, unknown := plan.Answer{Count: 1, Misfits: []plan.Reason{plan.LosesField.With("a")}}, plan.Answer{Unknown: plan.Failed.With("forbidden")}
 	for name, tc := range map[string]struct{ a, b, want plan.Answer }{

@@ -136,7 +136,7 @@ func (f *File) Remember(key, value string) {
 	f.learnt = true
 }
 
-// setAside writes a body behind the others that were learnt: those of two commits of a provider
+// setAside appends a body to the ones that were learnt before: two commits of a provider
 // are more than the rest of a preview has in memory.
 func (f *File) setAside(value string) error {
 	if f.aside == nil {

@@ -23,15 +23,17 @@ func Foreign(err error) error {
 	if _, done := errors.AsType[foreignError](err); done {
 		return err
 	}
-	return foreignError{textOf(err), err}
+	return Reworded(textOf(err), err)
 }
 
+// Reworded returns an error with our text for a cause that quotes a server. The cause can still be compared.
+func Reworded(text string, cause error) error { return foreignError{text, cause} }
+
+// A foreignError has no Unwrap, so that a caller who prints a chain of errors prints no cause.
 type foreignError struct {
 	text  string
 	cause error
 }
-
-// Who prints a chain of errors prints no cause: there is no Unwrap.
 
 func (e foreignError) Error() string        { return e.text }
 func (e foreignError) Is(target error) bool { return errors.Is(e.cause, target) }

@@ -59,7 +59,7 @@ var (
 	sixToFour = netip.MustParsePrefix("2002::/16")
 )
 
-// Check returns an error if an address is link-local, of a metadata service, or of a group.
+// Check returns an error if an address is link-local, multicast, or belongs to a metadata service.
 func Check(ip netip.Addr) error {
 	at := ip.Unmap().WithZone("")
 	switch raw := at.As16(); {
@@ -78,11 +78,11 @@ func Check(ip netip.Addr) error {
 type RefusedError string
 
 func (e RefusedError) Error() string {
-	return fmt.Sprintf("refusing to connect to %s: it is link-local or of a metadata service; use another address", string(e))
+	return fmt.Sprintf("refusing to connect to %s: it is link-local or belongs to a metadata service; use another address", string(e))
 }
 
 // guarded refuses requests to hosts that are known before they are resolved: a proxy may resolve them instead. The words of
-// a status line are those of the standard.
+// a status line come from the standard.
 type guarded struct{ http.RoundTripper }
 
 func (g guarded) RoundTrip(req *http.Request) (*http.Response, error) {

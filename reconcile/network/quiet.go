@@ -45,7 +45,7 @@ func (q quiet) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// known replaces the words of a status line, which the server chooses, by those of the standard.
+// known replaces the words of a status line, which the server chooses, by the words of the standard.
 func known(resp *http.Response) {
 	resp.Status = strings.TrimSpace(strconv.Itoa(resp.StatusCode) + " " + http.StatusText(resp.StatusCode))
 }

@@ -200,7 +200,7 @@ func onlyOf(set, others *fieldpath.Set) *fieldpath.Set {
 	return set.Difference(others).Difference(above(others))
 }
 
-// above returns the places above those of a set.
+// above returns the places above the members of a set.
 func above(set *fieldpath.Set) *fieldpath.Set {
 	all := fieldpath.NewSet()
 	for path := range set.All() {
@@ -252,7 +252,7 @@ func withEntries(o metav1.Object, entries []metav1.ManagedFieldsEntry) metav1.Ob
 
 var lastAppliedPath = fieldpath.MakePathOrDie("metadata", "annotations", LastApplied)
 
-// names returns the paths of a set as those of changes, sorted.
+// names returns the paths of a set, written as paths of changes and sorted.
 func names(set *fieldpath.Set) []string {
 	var all []string
 	for path := range set.All() {

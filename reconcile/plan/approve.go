@@ -236,7 +236,7 @@ func (s Step) created() Step {
 }
 
 // inGit returns the approvals in Git that count unless they have expired: those of the commit that a pass applies, or of the
-// branch into which a pull request goes. The author of a pull request writes those of its head.
+// branch into which a pull request goes. The author of a pull request writes the approvals in its head.
 func (o Observed) inGit(want render.Desired) []render.Approval {
 	switch {
 	case o.Offline:

@@ -92,7 +92,7 @@ func (o Observed) Found(owned inventory.Inventory, objects map[manifest.ID]*meta
 var errNotAsked = errors.New("it was not decided what is asked for")
 
 // askedFor returns everything that the commit wants, and every owned definition that the commit still declares:
-// activation is final, regardless of the current policies. The order is that of want.
+// activation is final, regardless of the current policies. The order is the order of want.
 func askedFor(want render.Desired, have inventory.Inventory) ([]Asked, error) {
 	asked := make([]Asked, 0, len(want.Objects))
 	active := make(map[string]render.DecidedDefinition, len(want.Definitions))

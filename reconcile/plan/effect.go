@@ -63,7 +63,7 @@ func (p Plan) Has(state EffectState) bool {
 	return slices.ContainsFunc(p.Effects, func(e Effect) bool { return e.State == state })
 }
 
-// changedSince reports whether the states of the effects differ from those of an earlier plan.
+// changedSince reports whether the states of the effects differ from an earlier plan.
 func (p Plan) changedSince(earlier Plan) bool {
 	states := func(all []Effect) []Effect {
 		return slices.DeleteFunc(slices.Clone(all), func(e Effect) bool { return !e.Awaited() })

@@ -25,7 +25,7 @@ func (o Observed) isLost() bool {
 	return false
 }
 
-// begun returns the grants that a plan begins with: those of its inventory. If the inventory was lost, no current
+// begun returns the grants that a plan begins with, which its inventory recorded. If the inventory was lost, no current
 // approval counts until it is given again, nor does one in the message of this commit. An approval on the command line
 // of a later pass is new.
 func (p Plan) begun(have []inventory.Grant) []inventory.Grant {
@@ -39,7 +39,7 @@ func (p Plan) begun(have []inventory.Grant) []inventory.Grant {
 	return append([]inventory.Grant{lost}, have...)
 }
 
-// grants returns the grants to record: earlier ones, and those of this plan.
+// grants returns the grants to record: the earlier ones and the ones of this plan.
 func (p Plan) grants(have []inventory.Grant) []inventory.Grant {
 	var next []inventory.Grant
 	for _, g := range p.begun(have) {

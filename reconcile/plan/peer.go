@@ -62,7 +62,7 @@ func (o Observed) TakenOverBy(id manifest.ID) (inventory.Sync, bool) {
 	return inventory.Sync{}, false
 }
 
-// leftBy reports whether a claim on an object is that of a peer whose commit does not declare the object any more. That peer would
+// leftBy reports whether a peer claims an object that its commit no longer declares. That peer would
 // prune it.
 func (o Observed) leftBy(claim ownership.Claim, id manifest.ID) bool {
 	for _, p := range o.Peers {

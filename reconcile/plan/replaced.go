@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// NewReplacement returns the effect that replaces a live definition, CRD or XRD by that of a package. It returns false
+// NewReplacement returns the effect that replaces a live definition, CRD or XRD by the one of a package. It returns false
 // if that breaks nothing: a pass looks only at what breaks. It keeps both objects without their schemas, because it is
 // remembered while a guard holds the update of the package.
 func NewReplacement(live, after *unstructured.Unstructured) (Effect, bool) {
@@ -46,7 +46,7 @@ func replacement(live, after *unstructured.Unstructured, difference schema.Diffe
 	return Effect{Kind: Install, On: id, Change: &Step{Action: Update, ID: id, Write: write}}
 }
 
-// Replacement returns the write that replaces a live definition, CRD or XRD by that of a package. Both may be without the
+// Replacement returns the write that replaces a live definition, CRD or XRD by the one of a package. Both may be without the
 // schemas that are equal; whole is the new one with its schemas.
 func Replacement(live, after *unstructured.Unstructured, whole FullDefinition) Write {
 	difference := compareReplaced(live, after)

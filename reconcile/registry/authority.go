@@ -186,7 +186,7 @@ var hashes = map[string]crypto.Hash{
 	"": crypto.SHA256, "sha224": crypto.SHA224, "sha256": crypto.SHA256, "sha384": crypto.SHA384, "sha512": crypto.SHA512,
 }
 
-// key verifies with the public key of an authority: that of a file, or else of the Secret.
+// key verifies with the public key of an authority, from its file or else its Secret.
 func (p *puller) key(ctx context.Context, a authority) (signature.Verifier, error) {
 	ref := a.Key.SecretRef
 	of := ref.Name + "/" + ref.Key

@@ -17,7 +17,7 @@ import (
 )
 
 // A Fork bounds the requests for commits whose authors may not push to the repository. They use no credentials, neither
-// those of the docker configuration nor those of a cluster, and never see content that was pulled with credentials.
+// the docker configuration nor a cluster's, and never see content that was pulled with credentials.
 type Fork struct {
 	// Registries are the hosts of the only registries that are asked: ghcr.io, or registry.example.org:5000. They may
 	// be anywhere. They may redirect only to each other and to public addresses.

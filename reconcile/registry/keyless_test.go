@@ -156,7 +156,7 @@ func foreignEntry(t *testing.T, in *ca.VirtualSigstore) func(*protobundle.Verifi
 	return func(m *protobundle.VerificationMaterial) { m.TlogEntries[0] = entryOf(entries[0]) }
 }
 
-// entryOf is an entry as a bundle has it: those of the first log are made without their kind.
+// entryOf is an entry as a bundle has it: entries of the first log have no kind.
 func entryOf(e *tlog.Entry) *protorekor.TransparencyLogEntry {
 	made := e.TransparencyLogEntry()
 	if made.GetKindVersion() == nil {

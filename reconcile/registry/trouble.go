@@ -41,7 +41,7 @@ func (e Error) Unwrap() error { return e.error }
 // a redirect. An answer remains with its status and codes.
 func foreign(err error) error {
 	if forbidden, is := errors.AsType[forbiddenError](err); is {
-		return answerError{forbidden.Error(), err}
+		return network.Reworded(forbidden.Error(), err)
 	}
 	answer, answered := errors.AsType[*transport.Error](err)
 	if !answered {
@@ -54,18 +54,8 @@ func foreign(err error) error {
 	if answer.Request != nil {
 		text = network.Host(answer.Request.URL.Host) + ": " + text
 	}
-	return answerError{text, err}
+	return network.Reworded(text, err)
 }
-
-// An answerError is an answer of a registry in our words.
-type answerError struct {
-	text  string
-	cause error
-}
-
-func (e answerError) Error() string        { return e.text }
-func (e answerError) Is(target error) bool { return errors.Is(e.cause, target) }
-func (e answerError) As(target any) bool   { return errors.As(e.cause, target) }
 
 // errPlainHTTP is what errors.Is finds if credentials were not sent to a registry without TLS.
 var errPlainHTTP = network.Errorf("it is to get credentials, and does not speak TLS")

@@ -92,7 +92,7 @@ func (c Combined) Word() Word {
 	return word
 }
 
-// Status is the status of the head: it fails if that of any sync fails which the pull request changes, each by its own threshold.
+// Status returns the status of the head. It fails if any sync that the pull request changes fails by its own threshold.
 func (c Combined) Status() Status {
 	if len(c.Reports) == 1 {
 		return c.Reports[0].Verdict.Activation
@@ -176,7 +176,7 @@ func plainName(s inventory.Sync) string { return s.Name }
 
 func codeName(s inventory.Sync) string { return code(s.Name) }
 
-// Approval returns what approves everything that blocks the pull request: one digest over those of all syncs, so that a person
+// Approval returns what approves everything that blocks the pull request: one digest over the digests of all syncs, so that a person
 // writes one, and every cluster finds its own in the list that the comment holds. It is nil if nothing can be approved.
 func (c Combined) Approval() *plan.Approval {
 	var all plan.Approval
@@ -207,7 +207,7 @@ func (c Combined) Approval() *plan.Approval {
 }
 
 // Covers returns the digest with which an approval of the pull request approves what blocks one of its syncs, or "" if it is for
-// something else. It may be the digest of all syncs, or that of this one.
+// something else. It may be the digest of all syncs or of this one.
 func (c Combined) Covers(of Report, digest string) string {
 	all := c.Approval()
 	if of.Approval == nil || all == nil || digest != all.Digest && digest != of.Approval.Digest {

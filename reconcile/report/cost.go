@@ -80,7 +80,7 @@ func sameImage(a, b render.DecidedDefinition) bool {
 	return a.Package.Pulled() && imageOf(a) == imageOf(b)
 }
 
-// measure adds the sizes of definitions, and remembers those of images. An unreadable definition counts as 0; rendering
+// measure adds the sizes of definitions, and remembers the sizes of images. An unreadable definition counts as 0; rendering
 // reports it if it matters.
 func measure(sizes map[string]Size, of map[string]render.DecidedDefinition, known map[image]Size) {
 	names := slices.Sorted(maps.Keys(of))

@@ -245,7 +245,7 @@ func (r Report) inactiveBreaks() (n int) {
 	return n
 }
 
-// noticed returns the changes of a step that break nothing and that the judgement counts, without those of versions.
+// noticed returns the changes of a step that break nothing and that the judgement counts, without changes of versions.
 func (s Step) noticed() []plan.SchemaChange {
 	return slices.DeleteFunc(slices.Clone(s.alters), func(c plan.SchemaChange) bool {
 		return c.Rule != "default" && !merges(c)

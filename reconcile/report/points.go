@@ -280,7 +280,7 @@ type field struct {
 	steps    []Step
 }
 
-// byField groups changes of schemas by the field, those of the spec apart from those of the status. Each begins with what
+// byField groups changes of schemas by the field, spec and status apart. Each begins with what
 // most kinds have.
 func byField(steps []Step, of func(Step) []plan.SchemaChange) (spec, status []field) {
 	index := map[string]int{}

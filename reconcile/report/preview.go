@@ -312,7 +312,7 @@ func (r Report) Unread() []plan.Bump {
 	return slices.DeleteFunc(slices.Clone(r.Bumps), func(b plan.Bump) bool { return b.Unknown == "" || r.isUnseen(b) })
 }
 
-// Unseen are the packages that could be read, and those of the base not.
+// Unseen are the packages that could be read in the head and not in the base.
 func (r Report) Unseen() []plan.Bump {
 	return slices.DeleteFunc(slices.Clone(r.Bumps), func(b plan.Bump) bool { return !r.isUnseen(b) })
 }

@@ -120,12 +120,12 @@ func ruleOf(rule string) func(Step) string {
 	}
 }
 
-// concerned are the kinds that a cause concerns, those together of which the same is true.
+// concerned returns the kinds that a cause concerns. Kinds with the same text are one group.
 func (c comment) concerned(by cause) [][]Step {
 	return groups(slices.DeleteFunc(c.served(), func(s Step) bool { return by.of(s) == "" }), by.of)
 }
 
-// about is what alike kinds have in common.
+// about returns the item of a group of kinds.
 func (c cause) about(alike []Step) string {
 	if c.named {
 		return c.item + c.of(alike[0])

@@ -18,7 +18,7 @@ func Awaited(s plan.Step) string {
 }
 
 // Words returns a reason as people read it; "" if there is none. Values that do not fit the wording of the code give a
-// text that begins with "%!", as those of package fmt do.
+// text that begins with "%!", as package fmt does.
 func Words(r plan.Reason) string {
 	if r.None() {
 		return ""

@@ -28,7 +28,7 @@ func ofHeads(of git.Limits) git.Limits {
 // notACA replaces the CA of a Secret where there is no cluster to read it from, and in previews, which only compare.
 const notACA = "read by passes only"
 
-// PullRequests are those of all Syncs of a process: one comment and one status for each pull request of a repository, for all of the
+// PullRequests follows the pull requests of all Syncs of a process: one comment and one status for each pull request of a repository, for all of the
 // Syncs that post for one cluster. The zero value is ready to use.
 type PullRequests struct {
 	mu     sync.Mutex

@@ -66,7 +66,7 @@ func (s secret) hide(value string) string {
 	return value
 }
 
-// credentials returns those of a repository.
+// credentials returns the credentials of a repository.
 func (s secret) credentials(ctx context.Context) (git.Auth, error) {
 	password, data, err := s.follow(ctx, passwordKey)
 	if err != nil {
@@ -75,7 +75,7 @@ func (s secret) credentials(ctx context.Context) (git.Auth, error) {
 	return git.Auth{Username: strings.TrimSpace(string(data[usernameKey])), Password: s.hide(password)}, nil
 }
 
-// token returns that of a forge, or of a webhook.
+// token returns the token of a forge, or the secret of a webhook.
 func (s secret) token(ctx context.Context) (string, error) {
 	token, _, err := s.follow(ctx, tokenKey)
 	return s.hide(token), err

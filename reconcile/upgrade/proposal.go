@@ -256,7 +256,7 @@ func inBetween(tags []string, from, to string) []string {
 	return slices.CompactFunc(all, func(x, y string) bool { return versions[x].Equal(versions[y]) }) // v1.0.0 and 1.0.0
 }
 
-// steps are those of many versions that a platform would choose as a step: the last patch of each minor version, and of those the
+// steps returns the versions that a platform would choose as a step: the last patch of each minor version, and of those the
 // last ones.
 func steps(versions []string) []string {
 	if len(versions) <= mostJudged {

@@ -145,7 +145,7 @@ func areManifests(items []any) bool {
 
 func isEmpty(v any) bool { return v == nil || v == "" }
 
-// notMisspelt are keys that other formats have, although they resemble those of a manifest.
+// notMisspelt are keys that other formats have, although they resemble keys of a manifest.
 var notMisspelt = map[string]bool{"appversion": true}
 
 // nearest returns the key of a document that differs from one of a manifest in case or by one letter.

@@ -82,7 +82,7 @@ func (w *walk) noteSource(dir string, of *Package) {
 	})
 }
 
-// isSourceOnly reports whether a directory beside that of a package holds what the package is built and tested
+// isSourceOnly reports whether a directory beside a package directory holds what the package is built and tested
 // with. Only providers are built with what is in a directory "cluster".
 func isSourceOnly(of *Package, directory string) bool {
 	return of != nil && (isBuildInput(directory) || of.Kind == crossplane.Provider && directory == "cluster")

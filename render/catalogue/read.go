@@ -64,9 +64,9 @@ func Read(files fs.FS, root string, how Options) (Catalogue, error) {
 	return c, problems.OrNil()
 }
 
-// ReadStream reads a stream that is no file of a commit: that of a package, if it holds the
-// metadata of one, and else of CRDs, which are taken for those of a safe-start provider. The
-// error is as that of Read.
+// ReadStream reads a stream that is no file of a commit: a package, if it holds the
+// metadata of one, and otherwise CRDs, which it takes for the CRDs of a safe-start provider. The
+// errors are the errors of Read.
 func ReadStream(name string, stream io.Reader, how Options) (Catalogue, error) {
 	w, err := newWalk(nil, how)
 	if err != nil {

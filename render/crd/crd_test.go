@@ -409,7 +409,7 @@ func retyped(mrd *unstructured.Unstructured) (any, error) {
 }
 
 // said returns a value without its null and "" fields. A Go type without omitempty writes both for
-// absent fields. The API server requires the fields of a service, so those of a service stay.
+// absent fields. The API server requires the fields of a service, so they stay.
 func said(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

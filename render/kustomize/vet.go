@@ -91,7 +91,7 @@ func (v *vetting) refuse(at manifest.Origin, err error) {
 	v.problems = append(v.problems, Error{Origin: at, Err: fmt.Errorf("%s: %w", at, err)})
 }
 
-// kustomization vets that of a directory, which the directories of trail are built upon.
+// kustomization vets the kustomization of a directory, on which the directories of trail build.
 // It is nil where something is wrong, and said.
 func (v *vetting) kustomization(dir string, trail []string, from manifest.Origin) *kustomization {
 	if i := slices.IndexFunc(trail, func(other string) bool { return within(other, dir) }); i >= 0 {

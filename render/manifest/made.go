@@ -31,7 +31,7 @@ func Made(object []byte, origin Origin, source *Document) (*Document, error) {
 	return d, nil
 }
 
-// IsMade reports whether a tool made the document, so that its content is not that of a file.
+// IsMade reports whether a tool made the document, so that no file has its content.
 func (d *Document) IsMade() bool {
 	_, ok := d.body.(made)
 	return ok

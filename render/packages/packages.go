@@ -67,7 +67,7 @@ func (c Commit) Missing() []Request {
 	return c.resolved.missing(c.held)
 }
 
-// Catalogue returns what the commit and its packages declare. The error is like that of catalogue.Read. An invalid
+// Catalogue returns what the commit and its packages declare. It returns the errors of catalogue.Read. An invalid
 // package is not an error of the commit: the package is Unread.
 func (c Commit) Catalogue() (catalogue.Catalogue, error) {
 	res := c.resolved

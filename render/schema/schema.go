@@ -54,7 +54,7 @@ type Change struct {
 	Breaking bool   `json:"breaking"`      // objects, or clients, that were fine may not be any more
 }
 
-// Compare orders changes: those of the definition first, then by version and path.
+// Compare orders changes: first the changes of the definition as a whole, then by version and path.
 func (c Change) Compare(other Change) int {
 	return cmp.Or(
 		cmp.Compare(c.Version, other.Version),

@@ -84,20 +84,9 @@ func (c *comparison) served(before, after *unstructured.Unstructured) {
 
 // unshared are the places in which what is stored does not fit a version that is served.
 func unshared(version, stored string, is, of map[string]any) []Change {
-	compares := comparison{loses: true}
-	compares.schema(location{version: version}, is, of)
-	var lost []Change
-	for _, change := range compares.Changes {
-		if !change.Breaking || change.InStatus() {
-			continue
-		}
-		what := fmt.Sprintf("is not as in %s, in which objects are stored: %s", stored, change.What())
-		if change.Rule == Field {
-			what = fmt.Sprintf("is only in %s, in which objects are stored: an update in %s loses it", stored, version)
-		}
-		lost = append(lost, Change{Rule: Unshared, Version: version, Path: change.Path, Why: what, Breaking: true})
-	}
-	return lost
+	return unfit(Unshared, version, is, of,
+		fmt.Sprintf("is only in %s, in which objects are stored: an update in %s loses it", stored, version),
+		fmt.Sprintf("is not as in %s, in which objects are stored", stored))
 }
 
 // harmless are keywords that neither drop nor refuse anything.
@@ -106,20 +95,28 @@ var harmless = []string{"default", "x-kubernetes-list-type", "x-kubernetes-list-
 // unconverted are the places in which objects of one version do not fit another one. Those below status do
 // not count: controllers write them again.
 func unconverted(version, to string, was, is map[string]any) []Change {
+	return unfit(Unconverted, version, was, is,
+		fmt.Sprintf("is not in %s, in which objects are stored: it is lost at the next write", to),
+		fmt.Sprintf("does not fit %s, in which objects are stored", to))
+}
+
+// unfit returns the places in which objects of one schema do not fit another one, as changes with a rule. The texts are for
+// a field that the other schema lacks, and for any other difference.
+func unfit(rule Rule, version string, was, is map[string]any, lost, differs string) []Change {
 	compares := comparison{loses: true}
 	compares.schema(location{version: version}, was, is)
-	var lost []Change
+	var all []Change
 	for _, change := range compares.Changes {
 		if !change.Breaking || change.InStatus() {
 			continue
 		}
-		what := fmt.Sprintf("does not fit %s, in which objects are stored: %s", to, change.What())
+		why := differs + ": " + change.What()
 		if change.Rule == Field {
-			what = fmt.Sprintf("is not in %s, in which objects are stored: it is lost at the next write", to)
+			why = lost
 		}
-		lost = append(lost, Change{Rule: Unconverted, Version: version, Path: change.Path, Why: what, Breaking: true})
+		all = append(all, Change{Rule: rule, Version: version, Path: change.Path, Why: why, Breaking: true})
 	}
-	return lost
+	return all
 }
 
 // InStatus reports whether a change is of the status, which controllers write again.

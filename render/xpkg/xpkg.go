@@ -60,7 +60,7 @@ func Of(img v1.Image, limit int64) (io.ReadCloser, error) {
 	return open(img, limit, func(layer v1.Descriptor, _ *v1.ConfigFile) bool { return isBase(layer) })
 }
 
-// Needed are the layers of an image in which Of looks: that of the package, which is the first
+// Needed are the layers of an image in which Of looks: the layer with the package, which is the first
 // with the annotation, or where there is none all of them.
 func Needed(layers []v1.Descriptor) []v1.Descriptor {
 	if i := slices.IndexFunc(layers, isBase); i >= 0 {

@@ -47,7 +47,7 @@ func run(args []string, out io.Writer) error {
 	return fmt.Errorf("usage: by-hand edit CRD PATCH | statuses REPO COMMIT | port")
 }
 
-// edit changes a CRD as kubectl edit does: the fields are then those of kubectl-edit.
+// edit changes a CRD as kubectl edit does: kubectl-edit then manages the fields.
 func edit(ctx context.Context, crd, patch string) error {
 	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
 	if err != nil {

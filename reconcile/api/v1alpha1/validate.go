@@ -71,7 +71,7 @@ func (p *problems) releases(listed []string) {
 		at[id] = i
 		switch {
 		case twice:
-			p.add(field, "is spec.release[%d] already", first)
+			p.add(field, "repeats spec.release[%d]", first)
 		case objectID.MatchString(id):
 		case meantID(id) != "":
 			p.add(field, "%q is not the identity of an object; write %s", id, meantID(id))
@@ -118,9 +118,12 @@ func (p *problems) approvals(a Approvals) {
 	if a.Comments == CommentsNever && (a.Reviews || a.ByAuthor == ByAuthorAllow || len(a.Approvers) > 0) {
 		p.add("spec.approvals.comments", "is Never, so reviews, byAuthor and approvers have no effect: remove them")
 	}
+	if a.Approvers != nil && len(a.Approvers) == 0 {
+		p.add("spec.approvals.approvers", "is empty: list who may approve, or leave it out to allow everyone who may write")
+	}
 	for i, name := range a.Approvers {
 		if !userName.MatchString(name) {
-			p.add(fmt.Sprintf("spec.approvals.approvers[%d]", i), fmt.Sprintf("%q is no user name of a forge", name))
+			p.add(fmt.Sprintf("spec.approvals.approvers[%d]", i), fmt.Sprintf("%q is not a user name of a forge", name))
 		}
 	}
 }
@@ -163,7 +166,7 @@ func (p *problems) activation(a *Activation) {
 	}
 	for i, glob := range a.Allow {
 		if at := fmt.Sprintf("spec.activation.allow[%d]", i); strings.ContainsAny(glob, "/ABCDEFGHIJKLMNOPQRSTUVWXYZ") {
-			p.add(at, "%q matches no definition: names are lower case, as buckets.s3.aws.m.upbound.io", glob)
+			p.add(at, "%q matches no definition: names are lower case, such as buckets.s3.aws.m.upbound.io", glob)
 		}
 	}
 	p.patterns("spec.activation.allow", a.Allow)
@@ -225,7 +228,7 @@ func (p *problems) onlyLooks(spec Spec) {
 		return
 	}
 	useless := func(field string) {
-		p.add(field, "does nothing where managementPolicy is %s; leave it out", PolicyObservable)
+		p.add(field, "has no effect with managementPolicy %s; leave it out", PolicyObservable)
 	}
 	for _, e := range spec.Enumerations() {
 		if e.Writes && e.Value() != e.Values[0] {
@@ -289,7 +292,7 @@ func (p *problems) source(s Source) {
 		p.duration(field+"interval", s.Interval, time.Second)
 	}
 	if s.TakeOver == "*" {
-		p.add(field+"takeOver", "must name the one source that is replaced, as the refusal does")
+		p.add(field+"takeOver", "must name the source that this sync takes over from, as the message of the refusal does")
 	}
 	p.duration(field+"fetchTimeout", s.FetchTimeout, time.Second)
 	p.verify(s)
@@ -300,12 +303,12 @@ func (p *problems) source(s Source) {
 		p.secretRef(field+"credentialsFrom.secretRef", from.SecretRef)
 		switch {
 		case from.Anonymous && (from.Env != nil || from.SecretRef != nil):
-			p.add(field+"credentialsFrom", "says anonymous and names credentials; leave out one of them")
+			p.add(field+"credentialsFrom", "has anonymous and credentials; remove one of them")
 		case from.Anonymous:
 		case from.Env == nil && from.SecretRef == nil:
-			p.add(field+"credentialsFrom", "is empty: say env, secretRef or anonymous")
+			p.add(field+"credentialsFrom", "is empty; specify env, secretRef or anonymous")
 		case from.Env != nil && from.SecretRef != nil:
-			p.add(field+"credentialsFrom", "says env and secretRef; one of them counts")
+			p.add(field+"credentialsFrom", "has env and secretRef; remove one of them")
 		case from.Env != nil:
 			p.variable(field+"credentialsFrom.env.password", from.Env.Password)
 			if from.Env.Username != "" {
@@ -332,7 +335,7 @@ func (p *problems) verify(s Source) {
 	}
 	branch := strings.HasPrefix(s.Ref, "refs/") && !strings.HasPrefix(s.Ref, "refs/tags/")
 	if (v.Mode == VerifyTag || v.Mode == VerifyTagAndHead) && (s.Ref == "" || branch || fullCommit.MatchString(s.Ref)) {
-		p.add("spec.source.ref", "must name a tag where verify.mode is %s", v.Mode)
+		p.add("spec.source.ref", "must name a tag if verify.mode is %s", v.Mode)
 	}
 }
 
@@ -366,12 +369,12 @@ func (p *problems) statuses(spec Spec) {
 	s := spec.Statuses
 	if s == nil {
 		if spec.PageURL != "" {
-			p.add("spec.pageURL", "goes with spec.statuses, which link to it")
+			p.add("spec.pageURL", "has no effect without spec.statuses, which link to it")
 		}
 		return
 	}
 	if spec.ClusterName == "" {
-		p.add("spec.clusterName", "is missing: several clusters may post statuses of one commit, and it tells them apart")
+		p.add("spec.clusterName", "is missing: statuses need it to tell clusters apart that post to the same commit")
 	}
 	if s.Forge != "" {
 		word(p, "spec.statuses.forge", s.Forge, Forges...)
@@ -388,20 +391,20 @@ func (p *problems) statuses(spec Spec) {
 	p.token("spec.statuses.app.privateKeyFrom", s.App.PrivateKeyFrom)
 	switch {
 	case s.TokenFrom != nil:
-		p.add("spec.statuses", "says tokenFrom and app; one of them counts")
+		p.add("spec.statuses", "has tokenFrom and app; remove one of them")
 	case s.Forge != "" && !slices.Contains(forgesWithApps, s.Forge):
-		p.add("spec.statuses.app", "goes with forge: %s, not %s", forgesWithApps[0], s.Forge)
+		p.add("spec.statuses.app", "needs forge: %s, not %s", forgesWithApps[0], s.Forge)
 	case s.App.ID < 1 || s.App.Installation < 1:
-		p.add("spec.statuses.app", "wants id and installation, the numbers that the forge shows in its settings and in the URL of its installation")
+		p.add("spec.statuses.app", "needs id and installation: the numbers in the settings of the app and in the URL of its installation")
 	}
 }
 
 func (p *problems) previews(spec Spec) {
 	switch {
 	case !spec.Previews && spec.LivePreviews:
-		p.add("spec.livePreviews", "does nothing without previews: true")
+		p.add("spec.livePreviews", "has no effect without previews: true")
 	case !spec.Previews && spec.ForkPreviews != nil:
-		p.add("spec.forkPreviews", "does nothing without previews: true")
+		p.add("spec.forkPreviews", "has no effect without previews: true")
 	case spec.Previews && spec.Statuses == nil:
 		p.add("spec.previews", "needs spec.statuses, which names the forge of the pull requests and its token")
 	}
@@ -410,7 +413,7 @@ func (p *problems) previews(spec Spec) {
 	}
 	for i, r := range spec.ForkPreviews.Registries {
 		if !IsRegistry(r) {
-			p.add(fmt.Sprintf("spec.forkPreviews.registries[%d]", i), "must be the host of a registry as images name it, as ghcr.io or registry.example.org:5000, not %q", r)
+			p.add(fmt.Sprintf("spec.forkPreviews.registries[%d]", i), "must be the host of a registry, such as ghcr.io or registry.example.org:5000, not %q", r)
 		}
 	}
 }
@@ -424,7 +427,7 @@ func (p *problems) token(field string, t *Token) {
 	case t.SecretRef == nil:
 		p.variable(field+".env", t.Env)
 	case t.Env != "":
-		p.add(field, "says env and secretRef; one of them counts")
+		p.add(field, "has env and secretRef; remove one of them")
 	}
 }
 
@@ -491,13 +494,13 @@ func (p *problems) packages(declared []Package) {
 			p.add(field+"name", "%q is no name of a package: %s", d.Name, brief(wrong[0]))
 		}
 		if d.SafeStart == nil {
-			p.add(field+"safeStart", "is missing: true if the provider declares the capability safe-start; with false all its definitions are active")
+			p.add(field+"safeStart", "is missing: true if the provider declares the capability safe-start, false if all its definitions are active")
 		}
 		if first, twice := at[path.Clean(d.Path)]; twice {
-			p.add(field+"path", "repeats that of spec.packages[%d]", first)
+			p.add(field+"path", "repeats spec.packages[%d]", first)
 		}
 		if first, twice := named[d.Name]; twice {
-			p.add(field+"name", "repeats that of spec.packages[%d]", first)
+			p.add(field+"name", "repeats spec.packages[%d]", first)
 		}
 		at[path.Clean(d.Path)], named[d.Name] = i, i
 	}
@@ -518,15 +521,15 @@ func (p *problems) ignore(field string, rule Ignore) {
 		}
 	}
 	if len(rule.Paths) == 0 {
-		p.add(field+"paths", "is missing: the fields to ignore, as /spec/replicas")
+		p.add(field+"paths", "is missing: list the fields to ignore, such as /spec/replicas")
 	}
 	for i, path := range rule.Paths {
 		at := fmt.Sprintf("%spaths[%d]", field, i)
 		switch {
 		case !pointer.MatchString(path):
-			p.add(at, "must be a JSON pointer as /spec/replicas, in which ~0 is ~ and ~1 is /, not %q", path)
+			p.add(at, "must be a JSON pointer such as /spec/replicas, in which ~0 is ~ and ~1 is /, not %q", path)
 		case slices.Contains(identity, path):
-			p.add(at, "%s is what the object is known by", path)
+			p.add(at, "%s identifies the object; remove this path", path)
 		}
 	}
 }
@@ -546,7 +549,7 @@ func (p *problems) limits(l Limits) {
 		most Size
 	}{{"fileSize", l.FileSize, "256Mi"}, {"totalSize", l.TotalSize, "64Gi"}} {
 		if s.size != "" && (s.size.Bytes() < 1 || s.size.Bytes() > s.most.Bytes()) {
-			p.add(field+s.name, "must be a size as 16Mi, at most %s, not %q", s.most, string(s.size))
+			p.add(field+s.name, "must be a size such as 16Mi, at most %s, not %q", s.most, string(s.size))
 		}
 	}
 	if l.Documents < 0 {
@@ -568,7 +571,7 @@ func (p *problems) conversion(c Conversion) {
 	p.secretRef(field+"caFrom", c.CAFrom)
 	if c.Strategy != ConversionInject {
 		if c.Service != nil || c.CABundle != "" || c.CAFrom != nil {
-			p.add(field+"strategy", "must be %s where a service or a CA is named, not %s", ConversionInject, c.Strategy)
+			p.add(field+"strategy", "must be %s if a service or a CA is given, not %s", ConversionInject, c.Strategy)
 		}
 		return
 	}
@@ -580,8 +583,8 @@ func (p *problems) conversion(c Conversion) {
 	}
 	switch {
 	case c.CABundle == "" && c.CAFrom == nil:
-		p.add(field+"caBundle", "is missing, and so is caFrom")
+		p.add(field+"caBundle", "is missing; specify caBundle or caFrom")
 	case c.CABundle != "" && c.CAFrom != nil:
-		p.add(field+"caFrom", "says something else than caBundle; one of them counts")
+		p.add(field+"caFrom", "differs from caBundle; remove one of them")
 	}
 }
