@@ -383,7 +383,7 @@ func TestFollowerTargetMoves(t *testing.T) {
 			y.tip, y.commits["t3"] = "t3", "apiVersion: apiextensions.crossplane.io/v1alpha1\nkind: ManagedResourceActivationPolicy\nmetadata: {name: a}\nspec: {activate: [a.b.c]}\n"
 		})
 		expect(t, "One that does is said.", y.happens(2*time.Minute), "7 pending", "7 h7 "+changes,
-			"7 the target changed policies since this left it (t3): merge it in to see both together")
+			"7 the target changed policies since this branch left it (t3): merge the target in to see both together")
 	})
 }
 

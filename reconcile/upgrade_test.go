@@ -75,7 +75,7 @@ func TestUpgrades(t *testing.T) {
 			reason: "The service of a webhook is known in the cluster only, and the schemas can be compared all the same.",
 			older:  "provider-kubernetes-v1.0.0", newer: "provider-kubernetes", activate: "objects.kubernetes.crossplane.io", unset: true,
 			says: []string{
-				"### 👀 Look: keeps 3 definitions that nothing activates any more; no schema breaks\n",
+				"### 👀 Look: keeps 3 definitions active that no policy names any more; no schema breaks\n",
 				"**Safe-start is new in `provider-kubernetes`:** from now on",
 				"a pass would fail: CRD objects.kubernetes.crossplane.io converts between its 2 versions by a webhook",
 			},
@@ -171,7 +171,7 @@ func TestUpgradesBehindOneLine(t *testing.T) {
 	}{
 		"Helm":           {"provider-helm-v0.21.0", "provider-helm", "*", "⛔ Blocked: breaks 1 schema, activates 1 definition that no policy names in full\n", 6_000},
 		"HelmNarrow":     {"provider-helm-v0.21.0", "provider-helm", "releases.helm.crossplane.io", "⛔ Blocked: breaks 1 schema\n", 6_000},
-		"HelmNowhere":    {"provider-helm-v0.21.0", "provider-helm", "none.example.org", "⛔ Blocked: breaks 1 schema, adds 1 warning, keeps 1 definition that nothing activates any more\n", 6_000},
+		"HelmNowhere":    {"provider-helm-v0.21.0", "provider-helm", "none.example.org", "⛔ Blocked: breaks 1 schema, adds 1 warning, keeps 1 definition active that no policy names any more\n", 6_000},
 		"Kubernetes":     {"provider-kubernetes-v1.0.0", "provider-kubernetes", "*", "✅ Safe: changes 1 object; no schema breaks\n", 6_000},
 		"KubernetesBack": {"provider-kubernetes", "provider-kubernetes-v1.0.0", "*", "⛔ Blocked: breaks 3 schemas\n", 8_000},
 	}
@@ -284,7 +284,7 @@ func TestBreaksWhatIsServed(t *testing.T) {
 		"Inactive": {"It is no more than a name.", mrd(more) + policy("x*"), mrd(less) + policy("x*"), false, "Safe: changes 1 object, 1 inactive one breaks; 0 active, 1 inactive"},
 		"Retained": {
 			"That no policy names it makes nothing of it go.", mrd(more) + policy("b*"), mrd(less) + policy("x*"), false,
-			"Blocked: breaks 1 schema, adds 1 warning, keeps 1 definition that nothing activates any more; 0 active, 0 inactive, 1 retained",
+			"Blocked: breaks 1 schema, adds 1 warning, keeps 1 definition active that no policy names any more; 0 active, 0 inactive, 1 kept",
 		},
 		"Opens": {"Before the merge there can be none.", mrd(more) + policy("x*"), mrd(less) + policy("b*"), false, "Look: activates 1 definition that no policy names in full, 1 inactive one breaks; 1 active (+1), 0 inactive"},
 		"OpensWhatIsThere": {

@@ -54,7 +54,7 @@ it; --restart restarts it.
 				return usagef("name the commit: a directory, for example '.', or --repo")
 			}
 			if to.observable() {
-				return usagef("a sync that only looks takes nothing back")
+				return usagef("a sync that only observes deactivates nothing")
 			}
 			source, ref, err := t.source(&to.sourceFlags, args)
 			if err != nil {

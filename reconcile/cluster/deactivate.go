@@ -130,7 +130,7 @@ func (r *execution) inactive(ctx context.Context, crd string) error {
 		return r.refusal(err, "get", crossplane.MRD(crd))
 	}
 	if state, _, _ := unstructured.NestedString(u.Object, "spec", "state"); state == "Active" || u.GetDeletionTimestamp() != nil {
-		return fmt.Errorf("its definition was activated meanwhile, so it was not taken back")
+		return fmt.Errorf("its definition was activated meanwhile, so it was not deactivated")
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ func reported(activation, drift report.Status) report.Report {
 }
 
 var green = reported(
-	report.Status{State: report.Success, Description: "43 active (+2), 2000 inactive, 1 retained"},
+	report.Status{State: report.Success, Description: "43 active (+2), 2000 inactive, 1 kept"},
 	report.Status{State: report.Success, Description: "no drift"},
 )
 
@@ -50,7 +50,7 @@ func TestPublish(t *testing.T) {
 	}
 	const activation, drift = "headgate/production/platform/activation", "headgate/production/platform/drift"
 	both := []Status{
-		{Commit: commit, Context: activation, State: report.Success, Description: "43 active (+2), 2000 inactive, 1 retained", TargetURL: "https://status.example.org"},
+		{Commit: commit, Context: activation, State: report.Success, Description: "43 active (+2), 2000 inactive, 1 kept", TargetURL: "https://status.example.org"},
 		{Commit: commit, Context: drift, State: report.Success, Description: "no drift", TargetURL: "https://status.example.org"},
 	}
 	saying := func(state report.State, what string) []Status {

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// The codes of definitions that are retained.
+// The codes of definitions that are kept.
 const (
 	ActivationFinal  Code = "ActivationFinal"  // no policy names the definition
 	PolicyPaused     Code = "PolicyPaused"     // the policy that names the definition

@@ -206,7 +206,7 @@ func (r Restart) Finding() manifest.Finding {
 	f := manifest.Finding{
 		Rule:     "restart-provider",
 		Severity: manifest.Note,
-		Message:  fmt.Sprintf("the controllers of the provider %s for %s that are taken back run until it is started again", r.Package.Name, manifest.Count(r.CRDs, "kind")),
+		Message:  fmt.Sprintf("the controllers of the provider %s for %s that were deactivated run until it restarts", r.Package.Name, manifest.Count(r.CRDs, "kind")),
 		Fix:      "restart its Deployment once they are gone",
 	}
 	if namespace, name, ok := strings.Cut(r.Deployment, "/"); ok {

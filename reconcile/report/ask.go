@@ -161,7 +161,7 @@ func (r Report) askFor(b *strings.Builder) {
 		fmt.Fprintf(b, "\nTo merge it as it is, %s replies%s:\n\n%s\n\nThis covers exactly the %s, here and in every cluster. A new commit needs a new approval.\n", who, or, fenced("/headgate approve "+a.Digest), what)
 		return
 	}
-	fmt.Fprintf(b, "\nIf exactly this is meant (%s), someone other than its author approves it: in `%s` of the target, with `headgate approve --write`; or after the merge, with `headgate approve`.\n\n%s\n", what, render.ApprovalsFile, fenced(a.Digest))
+	fmt.Fprintf(b, "\nIf this is intended (%s), someone other than the author can approve it: in `%s` of the target, with `headgate approve --write`; or after the merge, with `headgate approve`.\n\n%s\n", what, render.ApprovalsFile, fenced(a.Digest))
 }
 
 // passes reports whether a person approved a step, here or in the plan.
@@ -261,7 +261,7 @@ func Explain(r Report, name string) string {
 	case d.Active:
 		state = "active after the merge"
 	case d.Retained:
-		state = "retained: no policy names it any more, and it stays active"
+		state = "stays active: no policy names it any more"
 	case d.Paused:
 		state = "paused"
 	}

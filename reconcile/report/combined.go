@@ -257,8 +257,8 @@ func (c Combined) Comment(limit int) string {
 	if tooMany != "" {
 		list = tooMany
 	}
-	glossary := glossaryOf(touched)
 	visible := c.visible(touched)
+	glossary := glossaryOf(visible)
 	const reserve = 400 // for the words about what is not shown
 	room := limit - len(visible) - len(glossary) - len(list) - reserve
 	return visible + c.folds(touched, room) + glossary + list

@@ -22,14 +22,15 @@ func Comment(r Report, limit int) string { return commentOf(r, limit, "", Links{
 // commentOf is Comment with a line about other syncs.
 func commentOf(r Report, limit int, others string, links Links) string {
 	const reserve = 600 // for the words below, and the counts above the differences
-	var visible, parts string
-	glossary := glossaryOf([]Report{r})
+	var visible, parts, glossary string
 	list, tooMany := listOf(r.Approval, limit/2)
 	list += tooMany
-	room := limit - len(glossary) - len(list) - reserve
+	room := 0
 	for _, most := range []int{20, 10, 5, 2, 1, 0} {
 		c := comment{Report: r, most: most, others: others, links: links}
 		visible, parts = c.visible(), c.parts()
+		glossary = glossaryOf(visible)
+		room = limit - len(glossary) - len(list) - reserve
 		if len(visible)+len(parts) <= room {
 			break
 		}
@@ -121,7 +122,7 @@ func (c comment) parts() string {
 	c.drops(&b)
 	c.versions(&b)
 	c.held(&b)
-	c.steps(&b, "Fails", "These cannot be made, or the API server refuses them.", failing)
+	c.steps(&b, "Fails", "Headgate cannot compute these, or the API server would reject them.", failing)
 	c.found(&b)
 	if c.Preview != nil && c.Preview.Memory.Differs() {
 		fmt.Fprintf(&b, "\n#### Memory of an API server\n\n%s: an estimate of live objects; resident memory may be twice as much.\n", capital(c.Preview.Memory.String()))
@@ -136,7 +137,7 @@ const mostGrounds = 3
 func (c comment) headline() string {
 	said := looksOf[c.judgement().Word] + ": "
 	if c.Error != "" {
-		return said + "cannot be rendered, so nothing of it would be applied"
+		return said + "cannot be rendered, so nothing would be applied"
 	}
 	said += escape(c.firstGrounds(mostGrounds))
 	if c.comparesSchemas() && len(c.Breaking())+len(c.Dropped())+len(c.Unread())+len(c.Unseen()) == 0 {
@@ -190,43 +191,12 @@ func (c comment) moved() string {
 	return "\n\n" + escape(capital(c.Preview.Moved)) + "."
 }
 
-// glossaryOf explains the words of a comment to newcomers, in a folded part.
-func glossaryOf(all []Report) string {
-	var words []string
-	for _, r := range all {
-		for _, word := range (comment{Report: r}).words() {
-			if !slices.Contains(words, word) {
-				words = append(words, word)
-			}
-		}
-	}
-	if len(words) == 0 {
-		return ""
-	}
-	return "\n<details><summary>What these words mean</summary>\n\n- " + strings.Join(words, "\n- ") + "\n\n</details>\n"
-}
-
-// words explains the words of the comment.
-func (c comment) words() []string {
-	var words []string
-	if c.Summary.Definitions > 0 && (c.grounds() != nothingChanges || len(c.Findings) > 0) {
-		words = append(words, "A **definition** is a type of managed resource. **Active** it has a CRD in the cluster, which takes memory; inactive it is no more than a name. Policies activate definitions by patterns, and that is final.")
-	}
-	if len(c.Breaking()) > 0 {
-		words = append(words, "A schema **breaks** where it refuses or drops something that it takes now.")
-	}
-	if c.Summary.Held > 0 {
-		words = append(words, "A step that is **held** is not done until the commit changes, the obstacle is gone, or a person approves exactly this step.")
-	}
-	return words
-}
-
 // bumps are the packages of registries that become others, each with what lies behind its one line.
 func (c comment) bumps(b *strings.Builder) {
 	if len(c.Bumps) == 0 {
 		return
 	}
-	fmt.Fprintf(b, "\n#### New versions of packages: %d\n\nCrossplane installs them, and replaces the definitions that they hold.\n\n", len(c.Bumps))
+	fmt.Fprintf(b, "\n#### Package upgrades: %d\n\nCrossplane installs them and replaces their definitions.\n\n", len(c.Bumps))
 	c.list(b, len(c.Bumps), func(i int) {
 		one := c.Bumps[i]
 		fmt.Fprintf(b, "- %s\n", c.bump(one))
@@ -234,7 +204,7 @@ func (c comment) bumps(b *strings.Builder) {
 			return
 		}
 		if one.By == (manifest.ID{}) {
-			b.WriteString("  - It is a dependency: where it is installed already, Crossplane moves it only if it may upgrade dependencies (`--enable-dependency-version-upgrades`).\n")
+			b.WriteString("  - It is a dependency: if it is installed already, Crossplane upgrades it only with `--enable-dependency-version-upgrades`.\n")
 		}
 		if one.Manual {
 			b.WriteString("  - Its `revisionActivationPolicy` is `Manual`: this happens once a person activates the new revision.\n")
@@ -303,7 +273,7 @@ func (c comment) opens(b *strings.Builder) {
 	if c.Preview == nil || len(c.Preview.Opens) == 0 {
 		return
 	}
-	fmt.Fprintf(b, "\n#### Becomes active: %d\n\nThis cannot be undone: Crossplane never makes an active definition inactive again. If one is not meant, narrow the pattern before the merge.\n\n", len(c.Preview.Opens))
+	fmt.Fprintf(b, "\n#### Becomes active: %d\n\nThis cannot be undone: Crossplane never makes an active definition inactive again. If one is not intended, narrow the pattern before the merge.\n\n", len(c.Preview.Opens))
 	c.list(b, len(c.Preview.Opens), func(i int) {
 		o := c.Preview.Opens[i]
 		fmt.Fprintf(b, "- %s", quoted(o.Name))
@@ -324,7 +294,7 @@ func (c comment) opens(b *strings.Builder) {
 func (c comment) leaves(b *strings.Builder) {
 	pruned := c.of(plan.Prune)
 	if c.Preview != nil && len(c.Preview.Leaves) > 0 {
-		fmt.Fprintf(b, "\n#### No longer in any policy, and stays active: %d\n\nNo policy names these any more. They stay active, and their CRDs stay; `headgate shrink` deactivates unused ones.\n\n", len(c.Preview.Leaves))
+		fmt.Fprintf(b, "\n#### Active, but no longer in any policy: %d\n\nThese definitions stay active and keep their CRDs; `headgate shrink` deactivates unused ones.\n\n", len(c.Preview.Leaves))
 		c.list(b, len(c.Preview.Leaves), func(i int) { fmt.Fprintf(b, "- %s\n", quoted(c.Preview.Leaves[i].Name)) })
 	}
 	if len(pruned) > 0 {
@@ -385,7 +355,7 @@ func (c comment) drops(b *strings.Builder) {
 	if len(dropped) == 0 {
 		return
 	}
-	fmt.Fprintf(b, "\n#### Kinds that go: %d\n\nA new version does not hold them. Crossplane deletes nothing of them: delete their objects before the merge, or stay with a version that holds them.\n\n", len(dropped))
+	fmt.Fprintf(b, "\n#### Dropped kinds: %d\n\nThe new version no longer contains them. Their objects stay, and no controller reconciles them: delete the objects before the merge, or keep a version that contains the kinds.\n\n", len(dropped))
 	c.alike(b, groups(dropped, func(s Step) string { return s.Package + s.Reason }), func(alike []Step) { c.step(b, alike, c.most) })
 }
 

@@ -114,7 +114,7 @@ func TestCommentFits(t *testing.T) {
 		if len(c) > limit {
 			t.Errorf("a comment of %d bytes is more than %d", len(c), limit)
 		}
-		for _, section := range []string{"Becomes active: 200", "stays active: 200", "Is deleted: 200", "break: 200", "Held: 200", "Fails: 200", "Findings: 200", "not shown", "and "} {
+		for _, section := range []string{"Becomes active: 200", "no longer in any policy: 200", "Is deleted: 200", "break: 200", "Held: 200", "Fails: 200", "Findings: 200", "not shown", "and "} {
 			if !strings.Contains(c, section) {
 				t.Errorf("within %d bytes it does not say %q:\n%s", limit, section, c)
 			}
@@ -181,7 +181,7 @@ func TestCommentOfUpgradesFits(t *testing.T) {
 		if len(c) > limit {
 			t.Errorf("a comment of %d bytes is more than %d", len(c), limit)
 		}
-		for _, says := range []string{"### ⛔ Blocked: breaks 300 schemas, drops 300 kinds, 600 inactive ones break\n", "packages: 300", "break: 300", "Kinds that go: 300", "and "} {
+		for _, says := range []string{"### ⛔ Blocked: breaks 300 schemas, drops 300 kinds, 600 inactive ones break\n", "upgrades: 300", "break: 300", "Dropped kinds: 300", "and "} {
 			if !strings.Contains(c, says) {
 				t.Errorf("within %d bytes it does not say %q:\n%s", limit, says, c)
 			}
@@ -223,7 +223,7 @@ func TestHeadline(t *testing.T) {
 		"Breaks":   {"Users do not notice an inactive definition.", Report{Summary: Summary{Updated: 2}, Steps: breaks}, "⛔ Blocked: breaks 1 schema"},
 		"Held":     {"A person has to act.", Report{Summary: Summary{Held: 2}}, "⛔ Blocked: holds 2 objects back"},
 		"Fails":    {"It would not be applied, which is worse than anything else.", Report{Summary: Summary{Failed: 1, Held: 1}}, "⛔ Blocked: fails on 1 object, holds 1 object back"},
-		"Unusable": {"Nothing else is known.", Report{Error: "policy.yaml:3: no"}, "⛔ Blocked: cannot be rendered, so nothing of it would be applied"},
+		"Unusable": {"Nothing else is known.", Report{Error: "policy.yaml:3: no"}, "⛔ Blocked: cannot be rendered, so nothing would be applied"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -250,14 +250,14 @@ func TestCompared(t *testing.T) {
 		Before: desired("base", nil, "a", "b"), Now: &now, Live: true, Present: map[string]bool{"c": true},
 	})
 	want := &Preview{
-		Base: "base", Live: true, Moved: "the target changed policies since this left it (111111111111): merge it in to see both together",
+		Base: "base", Live: true, Moved: "the target changed policies since this branch left it (111111111111): merge the target in to see both together",
 		Opens:  []Opening{{Definition: Definition{Name: "c", Active: true}, Already: true}},
 		Leaves: []Definition{{Name: "a"}},
 	}
 	if diff := cmp.Diff(want, r.Preview); diff != "" {
 		t.Errorf("Compared(...) (-want +got):\n%s", diff)
 	}
-	status := Status{Success, "Look: activates 1 definition that no policy names in full, keeps 1 definition that nothing activates any more; 2 active, 1 inactive"}
+	status := Status{Success, "Look: activates 1 definition that no policy names in full, keeps 1 definition active that no policy names any more; 2 active, 1 inactive"}
 	if diff := cmp.Diff(status, r.Verdict.Activation); diff != "" {
 		t.Errorf("the status of a preview (-want +got):\n%s", diff)
 	}

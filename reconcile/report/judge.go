@@ -80,24 +80,24 @@ func Judge(r Report) Judgement {
 		add(Look, "deletes-kinds", was[deletesUsed], "deletes 1 kind whose use is not known", "deletes %d kinds whose use is not known")
 	}
 	if r.Preview != nil && r.Preview.Repairs {
-		add(Look, "repairs", 1, "repairs its target, which cannot be rendered", "")
+		add(Look, "repairs", 1, "repairs the target branch, which cannot be rendered", "")
 	}
 	add(Look, "base-unread", len(r.Unseen()), "cannot read 1 package of the base", "cannot read %d packages of the base")
 	add(Look, "breaks-unused", is[breaksUnused], "breaks 1 schema that nothing uses", "breaks %d schemas that nothing uses")
 	add(Look, "breaks-status", is[breaksStatus], "breaks 1 status that nothing here reads", "breaks %d statuses that nothing here reads")
 	add(Look, "drops-unused", is[dropsUnused], "drops 1 kind that nothing uses", "drops %d kinds that nothing uses")
 	add(Look, "deletes", r.Summary.Pruned-is[deletesUsed]-was[deletesUsed], "deletes 1 object", "deletes %d objects")
-	add(Look, "takes-back", r.Summary.Deactivated, "takes 1 definition back", "takes %d definitions back")
+	add(Look, "takes-back", r.Summary.Deactivated, "deactivates 1 definition", "deactivates %d definitions")
 	named, wild := r.opened()
 	add(Look, "activates-by-wildcard", wild, "activates 1 definition that no policy names in full", "activates %d definitions that no policy names in full")
 	add(Look, "defaults", is[changesDefault], "changes the defaults of 1 kind", "changes the defaults of %d kinds")
-	add(Look, "merges", is[mergesOtherwise], "merges lists or maps of 1 kind otherwise", "merges lists or maps of %d kinds otherwise")
+	add(Look, "merges", is[mergesOtherwise], "changes how lists or maps of 1 kind merge", "changes how lists or maps of %d kinds merge")
 	add(Look, "deprecates", is[deprecates], "deprecates a version of 1 kind", "deprecates versions of %d kinds")
 	add(Look, "moves-storage", is[movesStorage], "stores 1 kind in another version", "stores %d kinds in other versions")
 	if r.Preview != nil {
 		add(Look, "uncontrolled", r.Preview.Uncontrolled, "upgrades a package with 1 object that an old revision controls", "upgrades packages with %d objects that old revisions control")
 		add(Look, "warnings", r.Preview.Warnings, "adds 1 warning", "adds %d warnings")
-		add(Look, "retains", len(r.Preview.Leaves), "keeps 1 definition that nothing activates any more", "keeps %d definitions that nothing activates any more")
+		add(Look, "retains", len(r.Preview.Leaves), "keeps 1 definition active that no policy names any more", "keeps %d definitions active that no policy names any more")
 	}
 	add(Look, "unjudged", is[unjudged], "changes 1 object that Headgate does not judge", "changes %d objects that Headgate does not judge")
 

@@ -49,7 +49,7 @@ func (c comment) pointOfFailures() point {
 	if len(failed) == 0 {
 		return point{}
 	}
-	p := point{said: fmt.Sprintf("**Fails on %s:** these cannot be made, or the API server refuses them.", manifest.Count(len(failed), "object"))}
+	p := point{said: fmt.Sprintf("**Fails on %s:** Headgate cannot compute these, or the API server would reject them.", manifest.Count(len(failed), "object"))}
 	for _, alike := range groups(failed, func(s Step) string { return s.Error }) {
 		p.items = append(p.items, fmt.Sprintf("%s: %s", c.calledAll(alike), code(clip(alike[0].Error, mostInPoint))))
 	}
@@ -66,7 +66,7 @@ func (c comment) pointOfHolds() point {
 		p.said = fmt.Sprintf("**Holds %s back** until the commit changes or the obstacle is gone. No approval helps.", manifest.Count(len(held), "object"))
 	}
 	if !slices.ContainsFunc(held, func(s Step) bool { return !s.excused }) {
-		p.said = fmt.Sprintf("**Would hold %s back**; a person approved that it passes.", manifest.Count(len(held), "object"))
+		p.said = fmt.Sprintf("**Would hold %s back**, but a person approved this.", manifest.Count(len(held), "object"))
 	}
 	for _, alike := range groups(held, func(s Step) string { return string(s.Would) + "\n" + s.Reason }) {
 		p.items = append(p.items, fmt.Sprintf("%s %s: %s", wouldBe(alike[0]), c.calledAll(alike), code(clip(alike[0].Reason, mostInPoint))))
@@ -111,7 +111,7 @@ func (c comment) pointOfDrops() point {
 		return point{}
 	}
 	return point{
-		said:  fmt.Sprintf("**Drops %s.** Their objects stay, and no controller reconciles them. Delete the objects first, or keep a version that has the kinds.", moreOf(len(dropped), "kind", "kinds")),
+		said:  fmt.Sprintf("**Drops %s.** Their objects stay, and no controller reconciles them. Delete the objects first, or keep a version that contains the kinds.", moreOf(len(dropped), "kind", "kinds")),
 		items: []string{c.kinds(dropped) + c.usedAt(dropped)},
 	}
 }
@@ -175,7 +175,7 @@ func (c comment) pointOfLeaves() point {
 	for _, d := range c.Preview.Leaves {
 		names = append(names, d.Name)
 	}
-	return point{said: fmt.Sprintf("**%s active that no policy names any more:** %s. `headgate shrink` takes unused ones back.",
+	return point{said: fmt.Sprintf("**%s active that no policy names any more:** %s. `headgate shrink` deactivates unused ones.",
 		moreOf(len(names), "definition stays", "definitions stay"), c.some(names))}
 }
 
@@ -185,7 +185,7 @@ func (c comment) pointOfChanges() point {
 	if len(changed) == 0 {
 		return point{}
 	}
-	p := point{said: fmt.Sprintf("**Changes %s otherwise:** defaults, or how fields are merged. Nothing breaks.", moreOf(len(changed), "schema", "schemas"))}
+	p := point{said: fmt.Sprintf("**Changes the behaviour of %s:** defaults, or how fields are merged. Nothing breaks.", moreOf(len(changed), "schema", "schemas"))}
 	spec, status := byField(changed, Step.noticed)
 	for _, f := range append(spec, status...) {
 		p.items = append(p.items, c.field(f))

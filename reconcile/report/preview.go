@@ -260,7 +260,7 @@ func Moved(before, now render.Desired) string {
 	if len(parts) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("the target changed %s since this left it (%.12s): merge it in to see both together", strings.Join(parts, " and "), now.Revision)
+	return fmt.Sprintf("the target changed %s since this branch left it (%.12s): merge the target in to see both together", strings.Join(parts, " and "), now.Revision)
 }
 
 func policies(of render.Desired) []string {

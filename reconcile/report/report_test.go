@@ -73,7 +73,7 @@ func TestVerdict(t *testing.T) {
 		"Retained": {
 			reason: "Keeping something on purpose is not a problem.",
 			plan:   plan.Plan{Want: want(), Steps: []plan.Step{retained}, Retained: []string{"b"}}, applied: true,
-			want: Verdict{Status{Success, "1 active, 0 inactive, 1 retained"}, Status{Success, "no drift"}, 0},
+			want: Verdict{Status{Success, "1 active, 0 inactive, 1 kept"}, Status{Success, "no drift"}, 0},
 		},
 		"Corrected": {
 			reason: "Corrected drift is a success, and counted.",
@@ -260,7 +260,7 @@ func TestReportedDrift(t *testing.T) {
 	}
 	const reason = "Remaining drift waits for a person, and does not count as retained."
 	if diff := cmp.Diff(`= keep   CustomResourceDefinition.apiextensions.k8s.io/r
-    retained: its annotation asks for it
+    kept: its annotation asks for it
 = drift  CustomResourceDefinition.apiextensions.k8s.io/d
     drift is reported, not corrected
     drift: changed by kubectl-edit

@@ -198,7 +198,7 @@ func (t Text) step(b *strings.Builder, s Step) {
 	case s.stays(), s.Deleting, s.Action == plan.Release && s.Reason != "":
 		detail("%s", clean(s.Reason))
 	case s.Guard != "":
-		detail("retained: %s", clean(s.Reason))
+		detail("kept: %s", clean(s.Reason))
 	case s.Reason != "":
 		detail("note: %s", clean(s.Reason))
 	}
@@ -356,9 +356,9 @@ func (r Report) Line() string {
 			parts = append(parts, fmt.Sprintf("%d %s", n, what))
 		}
 	}
-	words := []string{"to create", "to update", "to prune", "to release", "to take back"}
+	words := []string{"to create", "to update", "to prune", "to release", "to deactivate"}
 	if r.Applied {
-		words = []string{"created", "updated", "pruned", "released", "taken back"}
+		words = []string{"created", "updated", "pruned", "released", "deactivated"}
 	}
 	add(c.Created, words[0])
 	add(c.Updated, words[1])

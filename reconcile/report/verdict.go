@@ -177,7 +177,7 @@ func andMore(names []string) string {
 	return fmt.Sprintf("%s and %d more", names[0], len(names)-1)
 }
 
-// String returns the text of a commit status: "43 active (+2), 2000 inactive, 1 retained", or the number of objects for
+// String returns the text of a commit status: "43 active (+2), 2000 inactive, 1 kept", or the number of objects for
 // a commit without definitions.
 func (c Summary) String() string {
 	var b strings.Builder
@@ -191,7 +191,7 @@ func (c Summary) String() string {
 	}
 	fmt.Fprintf(&b, ", %d inactive", c.Inactive)
 	if c.Retained > 0 {
-		fmt.Fprintf(&b, ", %d retained", c.Retained)
+		fmt.Fprintf(&b, ", %d kept", c.Retained)
 	}
 	return b.String()
 }
