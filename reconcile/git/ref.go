@@ -222,9 +222,14 @@ func (r refs) others(ref string) string {
 	return strings.Join(lists, "; ")
 }
 
-// nearest returns a list of at most eight names, those most similar to want first.
+// showable matches names that a message may show. A server chooses the names, and they may hold markup or invisible characters.
+var showable = regexp.MustCompile(`^[\pL\pN][\pL\pN._/@#+=-]{0,99}$`)
+
+// nearest returns a list of at most eight names, those most similar to want first. It only counts those that are not showable.
 func nearest(want string, names []string) string {
 	const most = 8
+	total := len(names)
+	names = slices.DeleteFunc(names, func(name string) bool { return !showable.MatchString(name) })
 	slices.SortFunc(names, func(a, b string) int {
 		if want == "" {
 			return cmp.Compare(a, b)
@@ -232,7 +237,10 @@ func nearest(want string, names []string) string {
 		return cmp.Or(cmp.Compare(levenshtein.Distance(want, a, nil), levenshtein.Distance(want, b, nil)), cmp.Compare(a, b))
 	})
 	text := strings.Join(names[:min(most, len(names))], ", ")
-	if more := len(names) - most; more > 0 {
+	switch more := total - min(most, len(names)); {
+	case len(names) == 0:
+		return fmt.Sprintf("%d", total)
+	case more > 0:
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text

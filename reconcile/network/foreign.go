@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -97,9 +98,17 @@ var (
 	requested = regexp.MustCompile(`(?:Get|Head|Post) "(?:[^"\\\n]|\\.)*": `)
 )
 
-// quoteLibrary returns the words of a library without what it quotes of a server.
+// quoteLibrary returns the words of a library without what it quotes of a server. A library may quote without quotation marks, so
+// the text ends where it is no longer plain words.
 func quoteLibrary(err error) string {
-	return Quote(quoted.ReplaceAllString(requested.ReplaceAllString(err.Error(), ""), " … "))
+	words := strings.Fields(quoted.ReplaceAllString(requested.ReplaceAllString(err.Error(), ""), " … "))
+	foreign := slices.IndexFunc(words, func(w string) bool {
+		return strings.Trim(w, "….,:;()") != "" && !strings.HasPrefix(w, "HTTP/1.") && !isWord(w)
+	})
+	if foreign >= 0 {
+		words = append(words[:foreign], "…")
+	}
+	return Quote(strings.Join(words, " "))
 }
 
 // Host returns a host, with its port, if it looks like one. A server chooses the host of a redirect.

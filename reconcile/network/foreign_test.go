@@ -23,6 +23,8 @@ func TestForeign(t *testing.T) {
 		"Quoted":    {reason: "A library quotes a header.", err: fmt.Errorf("manifest digest: %q does not match requested digest: %q", "c4n4ry \"sesame", "x"), want: "manifest digest: … does not match requested digest: …"},
 		"Open":      {reason: "A quote may have no end.", err: errors.New(`bad header "open sesame`), want: "bad header …"},
 		"Page":      {reason: "A token endpoint that answers with a page is quoted whole by the client.", err: errors.New("no token in bearer response:\nthe minutes of the board"), want: "no token in bearer response: …"},
+		"Unquoted":  {reason: "A library may quote without quotation marks.", err: errors.New("pkt-line 3: invalid hash: U+007A 'z' (open sesame)"), want: "pkt-line 3: invalid hash: …"},
+		"Version":   {reason: "The version of HTTP is a word of libraries.", err: errors.New("net/http: HTTP/1.x transport connection broken: malformed MIME header line: c4n4ry open sesame"), want: "net/http: … transport connection broken: malformed MIME header line: …"},
 		"URL":       {reason: "A redirect leads to a URL that the server chose.", err: &url.Error{Op: "Get", URL: "https://x/c4n4ry", Err: errors.New("stopped after 10 redirects")}, want: "stopped after 10 redirects"},
 		"Own":       {reason: "Our texts quote nobody.", err: &url.Error{Op: "Get", URL: "https://x/c4n4ry", Err: Errorf("the list of %q is too long", "refs")}, want: `the list of "refs" is too long`},
 		"Refused":   {reason: "A user learns which address is refused.", err: fmt.Errorf("get: %w", RefusedError("169.254.169.254")), want: RefusedError("169.254.169.254").Error()},
