@@ -206,10 +206,10 @@ func (t *terminal) logRun(syncs []v1alpha1.Sync) {
 		level = slog.LevelDebug
 	}
 	if t.errTTY {
-		logTo(tint.NewTextHandler(t.err, &tint.Options{Level: level, NoColor: !t.coloured(t.errTTY), TimeFormat: time.TimeOnly}))
+		logTo(tint.NewTextHandler(t.err, &tint.Options{Level: level, NoColor: !t.coloured(t.errTTY), TimeFormat: time.TimeOnly, ReplaceAttr: loggable}))
 		return
 	}
-	logTo(slog.NewJSONHandler(t.err, &slog.HandlerOptions{Level: level}))
+	logTo(slog.NewJSONHandler(t.err, &slog.HandlerOptions{Level: level, ReplaceAttr: loggable}))
 }
 
 // targets wires every sync to the cluster of the flags; like is what surrounds all of them.

@@ -2,16 +2,15 @@ package main
 
 import (
 	"bytes"
-	"encoding/base64"
-	"encoding/json"
 	"io"
+	stdlog "log"
 	"log/slog"
 	"os"
-	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"unicode"
+
+	"headgate.dev/headgate/reconcile/diff"
 
 	"github.com/go-logr/logr"
 	"github.com/lmittmann/tint"
@@ -65,7 +64,7 @@ func (t *terminal) begin() {
 		if t.verbose > 1 {
 			level = slog.LevelDebug
 		}
-		handler = tint.NewTextHandler(t.err, &tint.Options{Level: level, NoColor: !t.coloured(t.errTTY)})
+		handler = tint.NewTextHandler(t.err, &tint.Options{Level: level, NoColor: !t.coloured(t.errTTY), ReplaceAttr: loggable})
 	}
 	logTo(handler)
 }
@@ -75,6 +74,7 @@ func logTo(handler slog.Handler) {
 	// client-go and controller-runtime would write past us otherwise.
 	logger := slog.New(handler)
 	slog.SetDefault(logger)
+	stdlog.SetOutput(io.Discard) // net/http quotes there what servers send unasked
 	klog.LogToStderr(false)
 	klog.SetSlogLogger(logger)
 	log.SetLogger(logr.FromSlogHandler(handler))
@@ -107,14 +107,41 @@ func (t *terminal) paint(s, colour string) string {
 	return colour + s + plain
 }
 
-// printable takes out of an error what a commit could do to a terminal with it.
+// printable takes out of a text what a commit or a server could do to a terminal or a page with it: control characters, and
+// invisible ones such as marks for the direction of writing.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)) {
+		if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r)) {
 			return -1
 		}
 		return r
 	}, s)
+}
+
+// maxLogged is the maximum size of a text in a log. A server may write megabytes into a message.
+const maxLogged = 8 << 10
+
+// loggable returns an attribute of a log line with texts that are printable and not too long.
+func loggable(_ []string, a slog.Attr) slog.Attr {
+	text := func(s string) string {
+		if s = printable(s); len(s) > maxLogged {
+			s = strings.ToValidUTF8(s[:maxLogged], "") + "…"
+		}
+		return s
+	}
+	switch v := a.Value.Any().(type) {
+	case string:
+		a.Value = slog.StringValue(text(v))
+	case error:
+		a.Value = slog.StringValue(text(v.Error()))
+	case []string:
+		all := make([]string, len(v))
+		for i, s := range v {
+			all[i] = text(s)
+		}
+		a.Value = slog.AnyValue(all)
+	}
+	return a
 }
 
 // masked is the last resort against a password that some library writes out.
@@ -129,33 +156,8 @@ type masked struct {
 func (m *masked) hide(secret string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, form := range formsOf(secret) {
-		if form != "" && !slices.Contains(m.secrets, form) {
-			m.secrets = append(m.secrets, form)
-		}
-	}
-	slices.SortStableFunc(m.secrets, func(a, b string) int { return len(b) - len(a) }) // a form may contain another one
-}
-
-// formsOf returns a secret in the forms that programs write it in.
-func formsOf(secret string) []string {
-	unquoted := func(s string) string { return s[1 : len(s)-1] }
-	forms := []string{secret, unquoted(strconv.Quote(secret)), unquoted(strconv.QuoteToASCII(secret))}
-	if quoted, err := json.Marshal(secret); err == nil { // with \u003c
-		forms = append(forms, unquoted(string(quoted)))
-	}
-	var plain bytes.Buffer
-	unescaped := json.NewEncoder(&plain)
-	unescaped.SetEscapeHTML(false)
-	if unescaped.Encode(secret) == nil { //nolint:errchkjson // a string always encodes
-		forms = append(forms, unquoted(strings.TrimSpace(plain.String())))
-	}
-	if len(secret) >= 6 { // the base64 of less may be part of any text
-		forms = append(forms,
-			base64.StdEncoding.EncodeToString([]byte(secret)), base64.RawStdEncoding.EncodeToString([]byte(secret)),
-			base64.URLEncoding.EncodeToString([]byte(secret)), base64.RawURLEncoding.EncodeToString([]byte(secret)))
-	}
-	return forms
+	m.secrets = append(m.secrets, diff.Spellings(secret)...)
+	m.secrets = diff.LongestFirst(m.secrets) // a form may contain another one
 }
 
 func (m *masked) Write(p []byte) (int, error) {

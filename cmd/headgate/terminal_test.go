@@ -3,9 +3,12 @@ package main
 import (
 	"bytes"
 	"encoding/base64"
+	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 func TestColoured(t *testing.T) {
@@ -81,5 +84,18 @@ func TestMaskedInEveryForm(t *testing.T) {
 func TestPrintable(t *testing.T) {
 	if got, want := printable("a\x1b[2Jb\u202ec\nd"), "a[2Jbc\nd"; got != want {
 		t.Errorf("A commit cannot move the cursor of who reads its errors.\nwant %q, got %q", want, got)
+	}
+}
+
+// What a server writes reaches the log in one line that a terminal can show, and not by the megabyte.
+func TestLoggable(t *testing.T) {
+	for name, value := range map[string]any{
+		"Text": "a\x1b[31m\u009b\u202eb", "Error": errors.New("a\x1b[31m\u009b\u202eb"), "List": []string{"a\x1b[31m\u009b\u202eb"},
+		"Long": strings.Repeat("ä", maxLogged),
+	} {
+		text := fmt.Sprint(loggable(nil, slog.Any("x", value)).Value.Any())
+		if strings.ContainsAny(text, "\x1b\u009b\u202e") || len(text) > maxLogged+len("…") || !utf8.ValidString(text) {
+			t.Errorf("%s: %.100q", name, text)
+		}
 	}
 }

@@ -55,12 +55,13 @@ func removed(ctx context.Context, at dynamic.ResourceInterface, live *unstructur
 	if err != nil {
 		return nil, err
 	}
+	ctx = conceal(ctx, plan.MaskOf(live))
 	var after *unstructured.Unstructured
 	err = retry(ctx, func() error {
 		after, err = at.Patch(ctx, live.GetName(), types.MergePatchType, body, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: inventory.Manager})
 		return err
 	})
-	return after, plan.Masked(err, live)
+	return after, err
 }
 
 func cloned(m map[string]any) map[string]any {

@@ -476,6 +476,7 @@ func (r *execution) patch(ctx context.Context, s plan.Step, id manifest.ID) (*me
 	if err != nil {
 		return nil, err
 	}
+	ctx = conceal(ctx, s.Mask(), plan.MaskOf(object))
 	var live *metav1.PartialObjectMetadata
 	attempt := func() error {
 		live, err = r.at(gvr, id).Patch(ctx, id.Name, types.ApplyPatchType, body, metav1.PatchOptions{FieldManager: inventory.Manager, Force: &force})
@@ -491,7 +492,7 @@ func (r *execution) patch(ctx context.Context, s plan.Step, id manifest.ID) (*me
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		return nil, r.refusal(s.Masked(plan.Masked(err, object)), "patch", id)
+		return nil, r.refusal(err, "patch", id)
 	}
 	return live, nil
 }

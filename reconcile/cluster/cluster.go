@@ -115,6 +115,7 @@ func New(config *rest.Config, of inventory.Sync, options Options) (*Cluster, err
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
+	client.CheckRedirect = sameServer
 	c := &Cluster{sync: of, options: options, config: config, http: client, holder: identity(), under: under, waited: map[manifest.ID]string{}}
 	c.checks.every = options.FullCheck
 	if c.discovery, err = discovery.NewDiscoveryClientForConfigAndClient(config, client); err != nil {

@@ -126,9 +126,13 @@ func (p punctual) once(req *http.Request, verb string) (*http.Response, error) {
 		if isLate() {
 			return nil, late
 		}
-		return nil, err
+		return nil, quietly(req, err)
 	}
 	resp.Body = &timely{ReadCloser: resp.Body, end: end, isLate: isLate, late: late}
+	if err := discreet(req, resp); err != nil {
+		_ = resp.Body.Close() // which ends the request
+		return nil, err
+	}
 	if resp.StatusCode >= http.StatusBadRequest {
 		asRefusal(resp)
 	}

@@ -130,8 +130,8 @@ func (c *Cluster) tryOne(ctx context.Context, a plan.Asked, id manifest.ID, exis
 			return tried{Trial: migration}, nil //nolint:nilerr // it is the object's trouble
 		}
 	}
+	ctx = conceal(ctx, a.Mask())
 	after, err := c.tryWays(ctx, at, sent, live, c.takesIn(a, seen), &t.Trial)
-	err = a.Masked(err)
 	if err == nil && live != nil {
 		if adopts, onlyUpdates := seen.Adopting(a, live); adopts {
 			t.Adopts = takeOver(ctx, at, live, after, a.APIVersion, onlyUpdates)
@@ -260,6 +260,7 @@ func dryRun(ctx context.Context, at dynamic.ResourceInterface, sent *unstructure
 	if err != nil {
 		return nil, err
 	}
+	ctx = conceal(ctx, plan.MaskOf(sent))
 	var after *unstructured.Unstructured
 	err = retry(ctx, func() error {
 		after, err = at.Patch(ctx, sent.GetName(), types.ApplyPatchType, body, metav1.PatchOptions{
@@ -267,7 +268,7 @@ func dryRun(ctx context.Context, at dynamic.ResourceInterface, sent *unstructure
 		})
 		return err
 	})
-	return after, plan.Masked(err, sent)
+	return after, err
 }
 
 // differ reports whether an apply would change anything: what is written, or what of it is

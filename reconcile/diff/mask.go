@@ -1,8 +1,10 @@
 package diff
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -92,9 +94,10 @@ func Forms(value any) []string {
 			}
 		default:
 			plain := fmt.Sprint(v)
-			values = append(values, plain, base64.StdEncoding.EncodeToString([]byte(plain)))
+			values = append(values, base64.StdEncoding.EncodeToString([]byte(plain)))
+			values = append(values, Spellings(plain)...)
 			if decoded, err := base64.StdEncoding.DecodeString(plain); err == nil {
-				values = append(values, string(decoded))
+				values = append(values, Spellings(string(decoded))...)
 			}
 		}
 	}
@@ -102,12 +105,56 @@ func Forms(value any) []string {
 	return LongestFirst(values)
 }
 
-// LongestFirst returns values, and how Go quotes them, each once. Longer ones come first, because others may be parts
-// of them.
-func LongestFirst(values []string) []string {
-	for _, v := range values {
-		values = append(values, strings.Trim(strconv.Quote(v), `"`))
+// Spellings returns secrets in every form in which a program may write them, alone or inside of a longer text: as Go and JSON quote
+// them, once or twice, and in base64. The longest come first, because others may be parts of them.
+func Spellings(secrets ...string) []string {
+	quoted := LongestFirst(quotesOf(secrets))
+	all := quotesOf(quoted)
+	for _, secret := range quoted {
+		if len(secret) >= 6 { // the base64 of less may be part of any text
+			all = append(all, base64Of(secret)...)
+		}
 	}
+	return LongestFirst(all)
+}
+
+// quotesOf returns texts, and how Go and JSON quote them, without the quotation marks.
+func quotesOf(texts []string) []string {
+	unquoted := func(s string) string { return s[1 : len(s)-1] }
+	var all []string
+	for _, text := range texts {
+		all = append(all, text, unquoted(strconv.Quote(text)), unquoted(strconv.QuoteToASCII(text)))
+		if quoted, err := json.Marshal(text); err == nil { // with \u003c
+			all = append(all, unquoted(string(quoted)))
+		}
+		var plain bytes.Buffer
+		unescaped := json.NewEncoder(&plain)
+		unescaped.SetEscapeHTML(false)
+		if unescaped.Encode(text) == nil { //nolint:errchkjson // a string always encodes
+			all = append(all, unquoted(strings.TrimSpace(plain.String())))
+		}
+	}
+	return all
+}
+
+// base64Of returns the base64 of a secret, and what it has in common with the base64 of every text that the secret is a part of.
+func base64Of(secret string) []string {
+	var all []string
+	for _, alphabet := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding} {
+		all = append(all, alphabet.EncodeToString([]byte(secret)), alphabet.WithPadding(base64.NoPadding).EncodeToString([]byte(secret)))
+		for before := range 3 { // bytes before the secret in a group of three
+			encoded := alphabet.EncodeToString([]byte("xx"[:before] + secret))
+			from, to := (before*8+5)/6, (before+len(secret))*8/6 // characters that are of the secret alone
+			if to-from >= 8 {
+				all = append(all, encoded[from:to])
+			}
+		}
+	}
+	return all
+}
+
+// LongestFirst returns values, each once. Longer ones come first, because others may be parts of them.
+func LongestFirst(values []string) []string {
 	values = slices.DeleteFunc(values, func(v string) bool { return v == "" })
 	slices.SortFunc(values, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), strings.Compare(a, b)) })
 	return slices.Compact(values)

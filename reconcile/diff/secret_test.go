@@ -1,7 +1,11 @@
 package diff_test
 
 import (
+	"encoding/base64"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	"headgate.dev/headgate/reconcile/diff"
@@ -54,10 +58,33 @@ func TestMasked(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			err := errors.New(tc.text)
-			got := plan.Masked(err, tc.sent)
+			got := plan.MaskOf(tc.sent).Err(err)
 			if got.Error() != tc.want || !errors.Is(got, err) {
 				t.Errorf("%s\nMasked(%q) = %q, want %q", tc.reason, tc.text, got, tc.want)
 			}
 		})
+	}
+}
+
+// A secret is hidden wherever it stands in a text that was encoded, and however often it was quoted.
+func TestSpellings(t *testing.T) {
+	const secret = "pä<ss>&\"wörd7"
+	h := diff.Mask{Values: diff.Spellings(secret)}
+	object, err := json.Marshal(map[string]string{"password": secret})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for before := range 3 {
+		inside := strings.Repeat("x", before) + secret + "y"
+		for how, text := range map[string]string{
+			"base64": base64.StdEncoding.EncodeToString([]byte(inside)), "URL": base64.RawURLEncoding.EncodeToString([]byte(inside)),
+			"twice": fmt.Sprintf("%q", object), "ASCII": fmt.Sprintf("%+q", inside), "object": base64.StdEncoding.EncodeToString(object),
+		} {
+			got := h.Text(text)
+			decoded, _ := base64.StdEncoding.DecodeString(got) // what can be read of it
+			if !strings.Contains(got, "***") || strings.Contains(got+string(decoded), "wörd") || strings.Contains(got, `\u003css`) {
+				t.Errorf("%s of %s shows %s", how, text, got)
+			}
+		}
 	}
 }

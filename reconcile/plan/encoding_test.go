@@ -126,10 +126,10 @@ func TestCopiedBytes(t *testing.T) {
 					t.Errorf("%s\nsent (-want +got):\n%s", tc.reason, diff)
 				}
 				said := "got " + plain + ", or " + encoded
-				if masked := s.Masked(errors.New(said)).Error(); strings.Contains(tc.from, "password") && !tc.noSecret && masked != "got ***, or ***" {
+				if masked := s.Mask().Err(errors.New(said)).Error(); strings.Contains(tc.from, "password") && !tc.noSecret && masked != "got ***, or ***" {
 					t.Errorf("%s\n%q is reported for the step as %q", tc.reason, said, masked)
 				}
-				if quoted := plan.Masked(errors.New(said), sent).Error(); tc.token == "" && strings.Contains(tc.from, "password") && !tc.noSecret && quoted != "got ***, or ***" {
+				if quoted := plan.MaskOf(sent).Err(errors.New(said)).Error(); tc.token == "" && strings.Contains(tc.from, "password") && !tc.noSecret && quoted != "got ***, or ***" {
 					t.Errorf("%s\n%q is reported for the request as %q", tc.reason, said, quoted)
 				}
 			}
@@ -140,7 +140,7 @@ func TestCopiedBytes(t *testing.T) {
 // Short values that happen to be base64 of something else mask nothing, and break nothing.
 func TestMaskedBytes(t *testing.T) {
 	secret := given.Thing("v1", "Secret", "a", "stringData", map[string]any{"a": "aaaa"})
-	if got := plan.Masked(errors.New("got aaaa"), secret).Error(); got != "got ***" {
+	if got := plan.MaskOf(secret).Err(errors.New("got aaaa")).Error(); got != "got ***" {
 		t.Errorf("it says %q", got)
 	}
 }

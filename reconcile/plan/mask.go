@@ -7,21 +7,16 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Masked is an error of an API server about an object that was sent, without what a Secret
-// holds: the API server quotes a value that it cannot take. It is the same error otherwise.
-func Masked(err error, sent *unstructured.Unstructured) error {
-	if err == nil {
-		return nil
+// MaskOf returns a mask for the values of a Secret, and for what was copied of Secrets into another object.
+func MaskOf(u *unstructured.Unstructured) diff.Mask {
+	if manifest.IDOf(u).IsSecret() {
+		return diff.Mask{Values: diff.SecretForms(u)}
 	}
-	h := diff.Mask{Values: copiedSecrets(sent)}
-	if manifest.IDOf(sent).IsSecret() {
-		h.Values = diff.SecretForms(sent)
-	}
-	return h.Err(err)
+	return diff.Mask{Values: copiedSecrets(u)}
 }
 
-// Masked is an error about the object without what was copied into it of Secrets.
-func (a Asked) Masked(err error) error { return a.resolved.hidden.Err(err) }
+// Mask returns a mask for what was copied into the object of Secrets, also by way of other objects.
+func (a Asked) Mask() diff.Mask { return a.resolved.hidden }
 
-// Masked is an error about the object without what was copied into it of Secrets.
-func (s Step) Masked(err error) error { return s.hidden.Err(err) }
+// Mask returns a mask for what was copied into the object of Secrets, also by way of other objects.
+func (s Step) Mask() diff.Mask { return s.hidden }

@@ -227,7 +227,7 @@ func Repaired(sync inventory.Sync, head render.Desired, base string, why error) 
 	r.Preview = &Preview{Base: base, Repairs: true, Opens: []Opening{}, Leaves: []Definition{}}
 	r.Findings = append(r.Findings, manifest.Finding{
 		Rule: ruleBase, Severity: manifest.Note,
-		Message: "the target cannot be rendered, so the changes are not known: " + why.Error(),
+		Message: "the target cannot be rendered, so the changes are not known: " + readable(why.Error()),
 	})
 	return r.On(nil)
 }

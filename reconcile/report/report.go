@@ -436,7 +436,7 @@ func (r Report) Changes() bool {
 
 // Stop records that the pass stopped before its plan was carried out.
 func (r *Report) Stop(err error) {
-	r.Error, r.ErrorCode = err.Error(), ""
+	r.Error, r.ErrorCode = readable(err.Error()), ""
 	if of, is := errors.AsType[interface {
 		error
 		Code() plan.Code

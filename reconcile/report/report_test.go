@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -354,5 +355,18 @@ func TestLookedAtChanges(t *testing.T) {
 				t.Errorf("got %v", got)
 			}
 		})
+	}
+}
+
+// A server wrote the message: it is shown line by line, without control characters, and not by the megabyte.
+func TestReadable(t *testing.T) {
+	text := readable(hostile + "\n" + strings.Repeat("ä", maxLine) + strings.Repeat("\nx", maxText))
+	if strings.ContainsAny(text, "\x1b\u202e") || len(text) > maxText+2*len("…") || !utf8.ValidString(text) || !strings.HasPrefix(text, "x[31m`@admin` <script>\nä") {
+		t.Errorf("%.200q", text)
+	}
+	for line := range strings.SplitSeq(text, "\n") {
+		if len(line) > maxLine+len("…") {
+			t.Errorf("a line has %d bytes", len(line))
+		}
 	}
 }

@@ -398,6 +398,27 @@ func (r Report) Line() string {
 	return line
 }
 
+const (
+	maxLine = 4 << 10  // bytes of a line of an error
+	maxText = 64 << 10 // bytes of all its lines
+)
+
+// readable returns the text of an error or of an object's status, which a server may have written: clean line by line, and not too
+// long for a log or a comment.
+func readable(s string) string {
+	cut := func(s string, most int) string {
+		if len(s) > most {
+			s = strings.ToValidUTF8(s[:most], "") + "…"
+		}
+		return s
+	}
+	lines := strings.Split(cut(s, maxText), "\n")
+	for i, line := range lines {
+		lines[i] = cut(clean(line), maxLine)
+	}
+	return strings.Join(lines, "\n")
+}
+
 // clean removes characters from a text with which a commit could manipulate a terminal or a page: line breaks, escape
 // sequences, control characters, and invisible ones such as marks for the direction of writing.
 func clean(s string) string {

@@ -202,7 +202,7 @@ type Version struct {
 func VersionOf(version string, r Report, err error) Version {
 	v := Version{Version: version, Word: r.Judgement.Word, Text: r.firstGrounds(mostGrounds)}
 	if err != nil {
-		v = Version{Version: version, Unknown: firstLine(err.Error())}
+		v = Version{Version: version, Unknown: firstLine(readable(err.Error()))}
 	}
 	return v
 }

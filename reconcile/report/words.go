@@ -363,7 +363,7 @@ func ErrorWords(err error) string {
 	if p, ok := errors.AsType[plan.ReasonError](err); ok {
 		return Words(p.Reason)
 	}
-	return err.Error()
+	return readable(err.Error())
 }
 
 // A wording puts every value of a reason into a format, each in its own form.
@@ -392,14 +392,14 @@ func awaited(value any) (string, bool) {
 // text is the form of a string.
 func text(value any) (string, bool) {
 	s, fits := value.(string)
-	return s, fits
+	return readable(s), fits
 }
 
 // textOr is the form of a string that may be missing.
 func textOr(otherwise string) form {
 	return func(value any) (string, bool) {
 		s, fits := value.(string)
-		return cmp.Or(s, otherwise), fits
+		return cmp.Or(readable(s), otherwise), fits
 	}
 }
 

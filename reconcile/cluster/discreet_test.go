@@ -1,0 +1,120 @@
+package cluster_test
+
+import (
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/inventory"
+
+	"k8s.io/client-go/rest"
+)
+
+// warnings collects the warnings of an API server.
+type warnings struct{ texts []string }
+
+func (w *warnings) HandleWarningHeader(_ int, _, text string) { w.texts = append(w.texts, text) }
+
+// What answers may be a proxy that shows the whole request, and an admission webhook writes what it likes. Neither brings the token of
+// the kubeconfig, or the content of a Secret, into an error or a warning.
+func TestDiscreet(t *testing.T) {
+	const token, inside = "c4n4ry-cluster-t0ken", "c4n4ry-of-a-secret"
+	status := func(code int, message string) func(http.ResponseWriter, *http.Request) {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(code)
+			_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "message": message})
+		}
+	}
+	elsewhere := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("another server gets a request with %q", r.Header.Get("Authorization"))
+	}))
+	defer elsewhere.Close()
+	cases := map[string]struct {
+		reason string
+		answer func(w http.ResponseWriter, r *http.Request)
+		want   string
+	}{
+		"Page": {reason: "client-go quotes a page.", want: "Authorization: ***", answer: func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/plain")
+			w.WriteHeader(http.StatusInternalServerError)
+			fmt.Fprintf(w, "Authorization: %s", r.Header.Get("Authorization"))
+		}},
+		"Status":     {reason: "The API server writes a message.", want: "no [31m***", answer: status(http.StatusTeapot, "no \x1b[31m\u202e"+token)},
+		"Long":       {reason: "A message may have megabytes.", want: "xxx…", answer: status(http.StatusTeapot, strings.Repeat("x", 1<<19))},
+		"Denied":     {reason: "A webhook sees the Secret that is not known here.", want: `admission webhook "a" denied the request`, answer: status(http.StatusForbidden, `admission webhook "a" denied the request: `+inside)},
+		"Uncalled":   {reason: "A webhook fails with a text of its own.", want: `failed calling webhook "a"`, answer: status(http.StatusForbidden, `failed calling webhook "a": `+inside)},
+		"StatusLine": {reason: "net/http quotes what is no HTTP.", want: "malformed HTTP status code", answer: raw("HTTP/1.1 " + token + "\r\n\r\n")},
+		"Header":     {reason: "However long.", want: `missing colon: "…"`, answer: raw("HTTP/1.1 200 OK\r\n" + strings.Repeat("x", 100) + inside + "\r\n\r\n")},
+		"Length":     {reason: "And a header.", want: "bad Content-Length", answer: raw("HTTP/1.1 200 OK\r\nContent-Length: " + token + "\r\n\r\n")},
+		"Location":   {reason: "And a redirect.", want: "302", answer: raw("HTTP/1.1 302 Found\r\nLocation: http://%zz" + token + "\r\nContent-Length: 0\r\n\r\n")},
+		"Elsewhere": {reason: "client-go sends the token wherever a redirect leads.", want: "it redirects to another host", answer: func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, elsewhere.URL, http.StatusFound)
+		}},
+		"Object": {reason: "The API server warns.", want: "", answer: func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Warning", `299 - "`+inside+" "+token+`"`)
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprint(w, `{"kind":"Secret","apiVersion":"v1","metadata":{"name":"a"}}`)
+		}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewUnstartedServer(http.HandlerFunc(tc.answer))
+			server.StartTLS()
+			defer server.Close()
+			heard := &warnings{}
+			c, err := cluster.New(&rest.Config{
+				Host: server.URL, BearerToken: token, WarningHandler: heard,
+				TLSClientConfig: rest.TLSClientConfig{CAData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})},
+			}, inventory.Sync{Namespace: "team", Name: "a"}, cluster.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = c.Secret(t.Context(), "a")
+			text := fmt.Sprint(err)
+			if (err != nil) != (tc.want != "") || !strings.Contains(text, tc.want) {
+				t.Errorf("%s\nSecret(...) = %.500s, want %s", tc.reason, text, tc.want)
+			}
+			for _, text := range append(heard.texts, text) {
+				if strings.Contains(text, token) || strings.Contains(text, inside) || strings.ContainsAny(text, "\x1b\u202e") || len(text) > 10_000 {
+					t.Errorf("%s\n%.500q", tc.reason, text)
+				}
+			}
+		})
+	}
+}
+
+// An answer that shows the token is not of an API server, and clients quote what they cannot decode.
+func TestRepeats(t *testing.T) {
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"kind":"x","apiVersion":"a/b/%s"}`, r.Header.Get("Authorization"))
+	}))
+	defer server.Close()
+	c, err := cluster.NewLooker(&rest.Config{
+		Host: server.URL, BearerToken: "c4n4ry-cluster-t0ken", TLSClientConfig: rest.TLSClientConfig{CAData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})},
+	}, inventory.Sync{Namespace: "team", Name: "a"}, cluster.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Owner(t.Context()); err == nil || strings.Contains(err.Error(), "c4n4ry") || !strings.Contains(err.Error(), "repeats the credentials") {
+		t.Errorf("Owner(...) = %v", err)
+	}
+}
+
+// raw answers with bytes.
+func raw(text string) func(http.ResponseWriter, *http.Request) {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			panic(err) // httptest can
+		}
+		defer conn.Close()
+		fmt.Fprint(conn, text)
+	}
+}
