@@ -60,7 +60,7 @@ it; --restart restarts it.
 			if err != nil {
 				return err
 			}
-			if err := to.named(cmd, source); err != nil && !dryRun {
+			if err := to.mayWrite(cmd, source); err != nil && !dryRun {
 				return err
 			}
 			to.fields().Deactivation = v1alpha1.DeactivationWhenUnused

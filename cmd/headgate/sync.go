@@ -52,11 +52,8 @@ an edit in the cluster is drift.
 			if err != nil {
 				return err
 			}
-			if err := to.named(cmd, source); err != nil && !dryRun {
+			if err := to.mayWrite(cmd, source); err != nil && !dryRun {
 				return err
-			}
-			if to.fromFile != nil && to.fromFile.Spec.Suspend && !dryRun {
-				return usagef("--file: %s has spec.suspend: true, so nothing is applied for it; set it to false, or look with --dry-run", to.fromFile.Name)
 			}
 			if to.fromFile != nil && !cmd.Flags().Changed("timeout") {
 				timeout = 0 // the Sync has one

@@ -309,6 +309,14 @@ func (f *passFlags) addTo(cmd *cobra.Command) {
 	f.fileFlags.addTo(cmd, &f.syncFlags, &f.path)
 }
 
+// mayWrite returns an error if no verb may write for the sync: it is suspended, or nothing identifies it.
+func (f *passFlags) mayWrite(cmd *cobra.Command, source reconcile.Source) error {
+	if f.fields().Suspend {
+		return usagef("--file: %s has spec.suspend: true, so nothing is applied for it; set it to false, or look with --dry-run", f.fromFile.Name)
+	}
+	return f.named(cmd, source)
+}
+
 // named returns an error where only a name tells the source from others, and the command line gives
 // none.
 func (f *passFlags) named(cmd *cobra.Command, source reconcile.Source) error {
