@@ -210,19 +210,31 @@ func Named(live map[string]crossplane.LivePolicy, definition string) string {
 	return ""
 }
 
-// goingToMatch returns a policy that is going to activate a definition if everything that the commit
-// wants is written: what is held or refused is known only once the guards have ruled. "" is none.
-func (c Case) goingToMatch(name string) string {
-	for _, policy := range slices.Sorted(maps.Keys(c.Seen.Upstream.Policies)) {
-		replaced := c.isWanted(catalogue.Policy{Name: policy}) && c.Seen.Trials[crossplane.MRAP(policy)].Err == nil
-		if !replaced && c.Seen.Upstream.Policies[policy].Matches(name) {
-			return policy
+// goingToBe returns the policies that are in force if everything that the commit wants is written: what is held or refused is known only
+// once the guards have ruled. References have filled in patterns, as far as their sources are there.
+func (o Observed) goingToBe() PoliciesInForce {
+	asked := map[string]Asked{}
+	for _, a := range o.Asked {
+		if a.ID == crossplane.MRAP(a.ID.Name) {
+			asked[a.ID.Name] = a
 		}
 	}
-	for _, p := range c.Want.Policies {
-		if AsLive(p).Matches(name) {
-			return p.Name
+	all := PoliciesInForce{}
+	for _, name := range slices.Sorted(maps.Keys(o.Upstream.Policies)) {
+		if _, wanted := asked[name]; !wanted || o.Trials[crossplane.MRAP(name)].Err != nil {
+			all = append(all, PolicyInForce{o.Upstream.Policies[name], name, true})
 		}
 	}
-	return ""
+	for _, p := range o.Want.Policies {
+		to := AsLive(p)
+		if a, wanted := asked[p.Name]; wanted && len(a.resolved.references) > 0 {
+			if u, err := a.Content(); err == nil {
+				if filled, ok := policyIn(u); ok {
+					to = filled
+				}
+			}
+		}
+		all = append(all, PolicyInForce{to, p.Name, false})
+	}
+	return all
 }

@@ -45,6 +45,7 @@ type coming struct {
 
 	later    map[schema.GroupKind]manifest.ID // active definitions, and XRDs
 	inactive map[schema.GroupKind]string      // definitions that nothing activates
+	policies PoliciesInForce                  // of the cluster and of the commit, once one was asked for
 	packages []manifest.ID                    // packages of the commit that are not installed yet; their content is not known
 }
 
@@ -175,7 +176,10 @@ func (c *coming) live(gk schema.GroupKind) (name string, active, known bool) {
 
 // opens reports whether a definition is active in the cluster, or a policy is going to make it so.
 func (c *coming) opens(name string) bool {
-	return c.seen.Upstream.Definitions[name].Active || Case{Want: c.want, Seen: c.seen}.goingToMatch(name) != ""
+	if c.policies == nil {
+		c.policies = c.seen.goingToBe()
+	}
+	return c.seen.Upstream.Definitions[name].Active || c.policies.Matching(name) != ""
 }
 
 // needs returns the objects that must come before a step: the one that serves its own kind and, for a Composition,
