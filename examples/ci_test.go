@@ -87,10 +87,7 @@ func pullRequest(t *testing.T) (clone, base string) {
 // TestPipelines runs what the examples of CI run, in a clone with a pull request, as far as
 // that goes without their forge: what wants a token or a cluster has to say so, and nothing else.
 func TestPipelines(t *testing.T) {
-	headgate := filepath.Join(t.TempDir(), "headgate")
-	if out, err := fixtures.BuildHeadgate(t, headgate).CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
+	headgate := fixtures.Headgate(t)
 	clone, base := pullRequest(t)
 	cases := map[string]map[string]string{ // what a command says, by a part of it
 		"github-actions/headgate.yaml": {"--commands$": "the pull request is not known: set --pull", "--pull": "the environment has no token of the forge", "sync": "kubeconfig"},

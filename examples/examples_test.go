@@ -265,10 +265,12 @@ func programs(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
+	if err := os.Symlink(fixtures.Headgate(t), filepath.Join(bin, "headgate")); err != nil {
+		t.Fatal(err)
+	}
 	fixtures.DependOn(t, "quickstart")
 	for _, build := range []*exec.Cmd{
 		exec.Command("make", "-C", "..", "controlplane", "gitea"),
-		fixtures.BuildHeadgate(t, filepath.Join(bin, "headgate")),
 		exec.Command("go", "build", "-o", filepath.Join(bin, "by-hand"), "./quickstart/byhand"),
 	} {
 		if out, err := build.CombinedOutput(); err != nil {

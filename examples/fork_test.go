@@ -16,10 +16,7 @@ import (
 // The workflow of a pull request from a fork has a token that can only read. The check follows the verdict all the same, and the
 // comment is on the page of the run: a copied workflow that is red for every contributor is switched off.
 func TestPreviewOfAFork(t *testing.T) {
-	headgate := filepath.Join(t.TempDir(), "headgate")
-	if out, err := fixtures.BuildHeadgate(t, headgate).CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
+	headgate := fixtures.Headgate(t)
 	clone, _ := pullRequest(t)
 	for name, tc := range map[string]struct {
 		reason   string
