@@ -35,8 +35,10 @@ how     = $(if $(filter fixtures/server/gitea,$(1)),$(sqlite),$(static))
 
 # The packages whose own goroutines meet, which is what the race detector finds. The other packages start none, or
 # their tests wait for other processes or read the corpus: there the detector costs minutes and sees nothing.
-raced := cmd/headgate reconcile reconcile/cluster reconcile/forge reconcile/git reconcile/memo reconcile/outbox \
-	reconcile/registry reconcile/target render/catalogue render/manifest
+# The slowest come first, here and in long: a package that takes minutes must not be the last to begin.
+raced := reconcile/cluster reconcile/forge cmd/headgate reconcile/target reconcile reconcile/git \
+	reconcile/registry render/manifest render/catalogue reconcile/memo reconcile/outbox
+long  := fixtures/beside fixtures/attack fixtures/loop examples fixtures/situations fixtures/oracle
 
 # The packages of the main module whose tests start servers. `make quick` leaves them out.
 served := cmd/headgate examples fixtures fixtures/attack fixtures/beside fixtures/core fixtures/loop fixtures/oracle fixtures/situations \
@@ -138,18 +140,22 @@ endif
 
 # The linter vets, so the tests do not. Tests without the detector build the way that it does, and so do the programs that they
 # build. The test cache takes no notice of files outside of the module, but of variables: HEADGATE_CORPUS_STATE is that
-# of the corpus. Tests beside servers wait more than they work, so five packages are tested at a time, in two groups.
+# of the corpus. Tests beside servers wait more than they work, so five packages are tested at a time, in three groups.
 #
 # Some tests take up to twenty times as long with the detector, and find nothing more with it: scripts that start the program
-# hundreds of times, and packs of hundreds of MiB. They run without it.
-slow := TestScripts|TestLongDeltas|TestFetchRefusesBombs
+# hundreds of times, and tests in which one goroutine reads the corpus, a bomb or our own sources. They run without it.
+slow := TestScripts TestLanguage TestForgeIsOneFile TestRulesAreDocumented TestGlossary TestChangedAgreesWithDiff \
+	TestLongDeltas TestFetchRefusesBombs TestHeaderOfCommitIsBounded TestHostileImages TestScanCorpus TestLimitsAdmitCorpus
+unraced := cmd/headgate reconcile/cluster reconcile/git reconcile/registry render/manifest
+named = ^($(subst $(eval) ,|,$(strip $1)))$$
 export HEADGATE_CORPUS_STATE := $(shell ls -ln '$(or $(HEADGATE_CORPUS),../shared/corpus)' 2>/dev/null | cksum)
 
 .PHONY: test
 test: $(servers) bin/summary ## Run all tests, with the race detector where goroutines meet and there is a C compiler (TESTFLAGS=-run=…)
 	@race=-race; go -C .ci/summary build -race -o /dev/null . 2>/dev/null || { race=; echo 'no C compiler, or cgo is off: testing WITHOUT the race detector'; }; \
-	bin/summary go test -json -p=2 $$race -vet=off -timeout=40m -skip='^($(slow))$$' $(TESTFLAGS) $(raced:%=./%) \
-		-- env $(static) go test -json -p=3 -vet=off -timeout=40m -skip='^TestClusterScripts$$' $(TESTFLAGS) ./cmd/headgate ./reconcile/git $(call except,$(raced)) \
+	bin/summary env GOFLAGS="$$GOFLAGS -trimpath" go test -json -p=2 $$race -vet=off -timeout=40m -skip='$(call named,$(slow))' $(TESTFLAGS) $(raced:%=./%) \
+		-- env $(static) go test -json -p=2 -vet=off -timeout=40m $(TESTFLAGS) $(long:%=./%) $(call except,$(raced)) \
+		-- env $(static) go test -json -p=1 -vet=off -timeout=40m -run='$(call named,$(slow))' $(TESTFLAGS) $(unraced:%=./%) \
 		$(foreach m,$(nested),-- env $(call how,$m) go -C $m test -json -vet=off -timeout=40m $(TESTFLAGS) ./...)
 
 bin/summary: $(wildcard .ci/summary/*.go) .ci/summary/go.mod

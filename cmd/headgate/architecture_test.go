@@ -366,9 +366,13 @@ func TestRaced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, list, _ := strings.Cut(string(makefile), "\nraced := ")
-	list, _, _ = strings.Cut(strings.ReplaceAll(list, "\\\n", " "), "\n")
-	raced := strings.Fields(list)
+	of := func(variable string) []string {
+		_, list, _ := strings.Cut(strings.ReplaceAll(string(makefile), "\\\n", " "), "\n"+variable+" := ")
+		list, _, _ = strings.Cut(list, "\n")
+		return strings.Fields(list)
+	}
+	raced := of("raced")
+	runWithoutDetector(t, raced, of("slow"), of("unraced"))
 	for _, pkg := range raced {
 		if sources, err := filepath.Glob(filepath.Join(root(t), pkg, "*.go")); err != nil || len(sources) == 0 {
 			t.Errorf("%s is raced, and there is no such package", pkg)
@@ -406,6 +410,39 @@ func TestRaced(t *testing.T) {
 		})
 		if err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// runWithoutDetector checks that no test is lost: the run with the race detector leaves out the slow tests of all packages, and
+// the run without it has them in the packages that are unraced.
+func runWithoutDetector(t *testing.T, raced, slow, unraced []string) {
+	t.Helper()
+	found := map[string]bool{}
+	for _, pkg := range raced {
+		files, err := filepath.Glob(filepath.Join(root(t), pkg, "*_test.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range files {
+			source, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, test := range slow {
+				if !strings.Contains(string(source), "\nfunc "+test+"(") {
+					continue
+				}
+				found[test], found[pkg] = true, true
+				if !slices.Contains(unraced, pkg) {
+					t.Errorf("%s of %s runs nowhere; add the package to unraced in the Makefile, or rename the test", test, pkg)
+				}
+			}
+		}
+	}
+	for _, name := range slices.Concat(slow, unraced) {
+		if !found[name] {
+			t.Errorf("the Makefile names %s as slow or unraced, and no raced package has such a test", name)
 		}
 	}
 }
