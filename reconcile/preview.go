@@ -98,6 +98,7 @@ func (r Reconciler) comparing() Reconciler {
 	if r.Options.Conversion.Strategy == render.ConversionSafe {
 		r.Options.Conversion.Strategy = render.ConversionUnknown
 	}
+	r.Options.Compares = true
 	return r
 }
 

@@ -26,7 +26,7 @@ func (how Options) beside(c catalogue.Catalogue, settled string) []Beside {
 		of := Beside{Package: image.Package}
 		decisions, _ := activation.Decide(catalogue.Catalogue{Definitions: image.Definitions, Policies: c.Policies})
 		for _, d := range decisions {
-			of.Definitions = append(of.Definitions, DecidedDefinition{Decision: d, conversion: how.Conversion, settled: settled})
+			of.Definitions = append(of.Definitions, DecidedDefinition{Decision: d, conversion: how.Conversion, settled: settled, compared: how.Compares})
 		}
 		for _, o := range image.Objects {
 			of.Left = append(of.Left, Left{ID: o.ID(), APIVersion: o.GetAPIVersion(), Origin: o.Origin, Package: image.Package.Directory, Content: content(o)})

@@ -18,6 +18,7 @@ type DecidedDefinition struct {
 
 	conversion Conversion
 	settled    string // the digest of it
+	compared   bool   // see Options.Compares
 }
 
 // CRD is the CRD that the definition makes, active or not. It decodes the document;
@@ -83,7 +84,10 @@ func (d DecidedDefinition) object(what string, made func() (u *unstructured.Unst
 	if err != nil {
 		return Object{}, err
 	}
-	if o.json == nil {
+	if d.compared && o.json != nil {
+		o.packed, o.json = pack(o.json), nil
+	}
+	if o.json == nil && o.packed == nil {
 		o = f.object(d.Document.Origin)
 		o.again = func() (*unstructured.Unstructured, error) {
 			u, _, err := made()
@@ -148,7 +152,7 @@ func (d DecidedDefinition) decode(check func(mrd *unstructured.Unstructured) err
 
 // read returns the definition as an MRD, without defaults or checks.
 func (d DecidedDefinition) read() (*unstructured.Unstructured, error) {
-	u, err := d.Document.Recall()
+	u, err := d.document()
 	if err != nil {
 		return nil, catalogue.Errors{{Origin: d.Document.Origin, Err: err}}
 	}
@@ -156,6 +160,15 @@ func (d DecidedDefinition) read() (*unstructured.Unstructured, error) {
 		u = crd.Definition(u, d.Package.SafeStart)
 	}
 	return u, nil
+}
+
+// document decodes the document. For a comparison, what it decodes to is not worth to be remembered: most of it would be written,
+// and little of it asked for.
+func (d DecidedDefinition) document() (*unstructured.Unstructured, error) {
+	if d.compared {
+		return d.Document.Decode()
+	}
+	return d.Document.Recall()
 }
 
 // problems puts each of the errors at the line of its field.

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -12,6 +13,7 @@ import (
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
+	"github.com/klauspost/compress/s2"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -38,8 +40,9 @@ type Object struct {
 	// not change them.
 	Asks map[string]string
 
-	json  []byte                                     // canonical: a fraction of the decoded object, and of the time to read the YAML again
-	again func() (*unstructured.Unstructured, error) // makes the content, where json is nil
+	json   []byte                                     // canonical: a fraction of the decoded object, and of the time to read the YAML again
+	packed []byte                                     // the same, compressed, of what is only compared
+	again  func() (*unstructured.Unstructured, error) // makes the content, where neither is there
 
 	document *manifest.Document // that says it, where one does
 }
@@ -80,7 +83,7 @@ func (o Object) OriginOf(path ...any) manifest.Origin {
 
 // NewObject is an object that was read at an origin. It keeps nothing of u.
 func NewObject(u *unstructured.Unstructured, origin manifest.Origin) (Object, error) {
-	raw, err := json.Marshal(u.Object) // sorts keys
+	raw, err := canonical(u.Object)
 	if err != nil {
 		return Object{}, fmt.Errorf("%s: cannot encode %s: %w", origin, manifest.IDOf(u), err)
 	}
@@ -169,13 +172,35 @@ func asksOf(u *unstructured.Unstructured) map[string]string {
 	return asks
 }
 
+// pack compresses the content of an object.
+func pack(raw []byte) []byte { return bytes.Clone(s2.Encode(nil, raw)) } // Encode returns a slice of a larger one
+
+// JSON returns the content as the JSON that Digest is of. Do not change it.
+func (o Object) JSON() ([]byte, error) {
+	switch {
+	case o.json != nil:
+		return o.json, nil
+	case o.packed != nil:
+		return s2.Decode(nil, o.packed)
+	}
+	u, err := o.again()
+	if err != nil {
+		return nil, err
+	}
+	return canonical(u.Object)
+}
+
 // Content decodes the object. Every call makes a new one.
 func (o Object) Content() (*unstructured.Unstructured, error) {
-	if o.json == nil {
+	if o.json == nil && o.packed == nil {
 		return o.again()
 	}
+	raw, err := o.JSON()
+	if err != nil {
+		return nil, fmt.Errorf("%s: cannot decode %s: %w", o.Origin, o.ID, err)
+	}
 	var content map[string]any
-	if err := utiljson.Unmarshal(o.json, &content); err != nil {
+	if err := utiljson.Unmarshal(raw, &content); err != nil {
 		return nil, fmt.Errorf("%s: cannot decode %s: %w", o.Origin, o.ID, err)
 	}
 	return &unstructured.Unstructured{Object: content}, nil

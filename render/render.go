@@ -33,6 +33,7 @@ type Options struct {
 	Packages          []catalogue.Declared // directories that are packages without a crossplane.yaml
 	Unlocked          bool                 // what the lock of the commit says does not count
 	Lints             bool                 // what else is known of a commit comes with the errors that are wrong with it; it is not to be applied
+	Compares          bool                 // only to be compared: most content is never needed, so definitions are decoded again where it is
 	Explains          bool                 // a definition that cannot make a CRD is in Desired.Unmade, not an error
 }
 
@@ -184,7 +185,7 @@ func Render(in Input, how Options) (Desired, error) {
 	}
 	want.Definitions = slices.Grow(want.Definitions, len(decisions))
 	for _, d := range decisions {
-		want.Definitions = append(want.Definitions, DecidedDefinition{Decision: d, conversion: how.Conversion, settled: settled})
+		want.Definitions = append(want.Definitions, DecidedDefinition{Decision: d, conversion: how.Conversion, settled: settled, compared: how.Compares})
 	}
 
 	var jobs []job

@@ -5,7 +5,7 @@ package baseline
 import (
 	"cmp"
 	"context"
-	"encoding/json"
+	"fmt"
 	"slices"
 
 	"headgate.dev/headgate/reconcile/diff"
@@ -182,25 +182,42 @@ func (b Baseline) trial(base, want render.Object) (plan.Trial, error) {
 
 // beside are two definitions without what is equal in their schemas.
 func beside(base, want render.Object) (live, after *unstructured.Unstructured, err error) {
-	known, err := want.Learn("beside 3 "+base.Digest, func() (string, error) {
-		live, after, err := contents(base, want)
+	known, err := want.Learn("beside 4 "+base.Digest, func() (string, error) {
+		was, is, err := encoded(base, want)
 		if err != nil {
 			return "", err
 		}
-		if !schema.Crosses(live, after) { // else the schemas of two versions are compared
-			diff.DropEqualSchemas(live, after)
+		leanWas, leanIs := diff.DropEqualSchemas(was, is)
+		known := fmt.Sprintf("[%s,%s]", leanWas, leanIs)
+		if live, after, err := pair(known); err != nil || !schema.Crosses(live, after) {
+			return known, err
 		}
-		raw, err := json.Marshal([]any{live.Object, after.Object})
-		return string(raw), err
+		return fmt.Sprintf("[%s,%s]", was, is), nil // the schemas of two versions are compared
 	})
 	if err != nil {
 		return nil, nil, err
 	}
-	var both []map[string]any
+	return pair(known)
+}
+
+// encoded are two objects as JSON.
+func encoded(base, want render.Object) (was, is []byte, err error) {
+	if was, err = base.JSON(); err != nil {
+		return nil, nil, err
+	}
+	is, err = want.JSON()
+	return was, is, err
+}
+
+// pair decodes a list of two objects.
+func pair(known string) (live, after *unstructured.Unstructured, err error) {
+	var both [2]map[string]any
 	if err := utiljson.Unmarshal([]byte(known), &both); err != nil {
 		return nil, nil, err
 	}
-	return &unstructured.Unstructured{Object: both[0]}, &unstructured.Unstructured{Object: both[1]}, nil
+	live, after = &unstructured.Unstructured{Object: both[0]}, &unstructured.Unstructured{Object: both[1]}
+	respell(live, after)
+	return live, after, nil
 }
 
 func contents(base, want render.Object) (live, after *unstructured.Unstructured, err error) {
@@ -210,10 +227,15 @@ func contents(base, want render.Object) (live, after *unstructured.Unstructured,
 	if after, err = want.Content(); err != nil {
 		return nil, nil, err
 	}
-	if live.GetNamespace() != after.GetNamespace() { // see respelled
+	respell(live, after)
+	return live, after, nil
+}
+
+// respell gives the object of the base the namespace that the commit gives it: see respelled.
+func respell(live, after *unstructured.Unstructured) {
+	if live.GetNamespace() != after.GetNamespace() {
 		live.SetNamespace(after.GetNamespace())
 	}
-	return live, after, nil
 }
 
 // instances returns the kinds whose objects stand for resources outside of the cluster. It looks only at kinds of

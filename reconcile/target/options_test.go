@@ -148,6 +148,7 @@ func TestEveryValueOfTheAPIIsInAnEnumeration(t *testing.T) {
 // source.
 func TestEverySettingOfTheCoreIsInTheAPI(t *testing.T) {
 	elsewhere := map[string]string{
+		"Options.Compares": "a comparison of two commits",
 		"Options.Live":     "a pass, from the cluster",
 		"Options.Explains": "headgate why and tree",
 		"Options.Lints":    "Reconciler.Lint",
