@@ -57,7 +57,9 @@ func (r *Report) ask() {
 }
 
 // blocking reports whether a consequence blocks a comparison.
-func blocking(c consequence) bool { return c == breaksUsed || c == dropsUsed || c == deletesUsed }
+func blocking(c consequence) bool {
+	return c == breaksUsed || c == unconverts || c == dropsUsed || c == deletesUsed
+}
 
 // images returns digests that stand for the images of the package of an upgrade: a tag that moves is another change.
 func (r Report) images(s Step) []string {

@@ -69,13 +69,15 @@ func Judge(r Report) Judgement {
 	add(Blocked, "holds", stuck, "holds 1 object back, which cannot be approved", "holds %d objects back, which cannot be approved")
 	add(Blocked, "holds", held, "holds 1 object back", "holds %d objects back")
 	add(Blocked, "breaks", is[breaksUsed], "breaks 1 schema", "breaks %d schemas")
+	add(Blocked, "unconverted", is[unconverts], "leaves objects of 1 kind unconverted", "leaves objects of %d kinds unconverted")
 	add(Blocked, "drops", is[dropsUsed], "drops 1 kind", "drops %d kinds")
 	add(Blocked, "deletes-kinds", is[deletesUsed], "deletes 1 kind whose use is not known", "deletes %d kinds whose use is not known")
 
-	if n := excused + passed + was[breaksUsed] + was[dropsUsed] + was[deletesUsed]; n > 0 {
+	if n := excused + passed + was[breaksUsed] + was[unconverts] + was[dropsUsed] + was[deletesUsed]; n > 0 {
 		all = append(all, Ground{Look, "approved", n, "approved " + r.approvers()})
 		add(Look, "holds", excused, "holds 1 object back", "holds %d objects back")
 		add(Look, "breaks", was[breaksUsed], "breaks 1 schema", "breaks %d schemas")
+		add(Look, "unconverted", was[unconverts], "leaves objects of 1 kind unconverted", "leaves objects of %d kinds unconverted")
 		add(Look, "drops", was[dropsUsed], "drops 1 kind", "drops %d kinds")
 		add(Look, "deletes-kinds", was[deletesUsed], "deletes 1 kind whose use is not known", "deletes %d kinds whose use is not known")
 	}
@@ -130,6 +132,7 @@ const (
 	breaksStatus
 	breaksUnused
 	breaksUsed
+	unconverts
 	dropsUnused
 	dropsUsed
 	deletesUsed
@@ -180,7 +183,7 @@ func (r Report) consequence(s Step, live bool) consequence {
 	unused := s.unused && live && (len(s.because) == 0 && s.Package == "" || s.gives(plan.NoObjects))
 	switch {
 	case s.Action == plan.Hold && s.active && len(broken) > 0:
-		return breaksUsed
+		return s.breaksHow()
 	case s.Error != "", s.Action == plan.Hold: // counted as such
 		return nothing
 	case s.Package != "" && s.Action == plan.Keep && s.active && unused:
@@ -198,7 +201,7 @@ func (r Report) consequence(s Step, live bool) consequence {
 	case len(broken) > 0 && unused:
 		return breaksUnused
 	case len(broken) > 0, s.gives(guard.WebhookUnseen, guard.VersionsUnseen):
-		return breaksUsed
+		return s.breaksHow()
 	case s.altersBy("default"):
 		return changesDefault
 	case slices.ContainsFunc(s.alters, merges):
@@ -211,6 +214,14 @@ func (r Report) consequence(s Step, live bool) consequence {
 		return nothing
 	}
 	return unjudged
+}
+
+// breaksHow returns how a step breaks the use of its kind: in the schema, or only in that nothing converts objects between versions.
+func (s Step) breaksHow() consequence {
+	if len(s.Breaks) > 0 && len(s.ownBreaks()) == 0 {
+		return unconverts
+	}
+	return breaksUsed
 }
 
 // judgedAsPackage reports whether a step only has Crossplane install another version of a provider, whose

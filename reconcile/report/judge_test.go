@@ -127,6 +127,8 @@ func situations() map[string]situation {
 		"Unread":          {"Its changes are not known.", bump("no answer", "v1", ""), Blocked, "unread"},
 		"UnreadUpgrade":   {"Both were read, and cannot be compared.", bump("not a schema", "v1", "v2"), Blocked, "unread"},
 		"SpecUsedHere":    {"Something here uses it.", breaks(false, true, plan.Reason{}, spec), Blocked, "breaks"},
+		"Unconverted":     {"The schemas are compatible; the objects are what is lost.", breaks(false, true, plan.Reason{}, plan.SchemaChange{Rule: ruleUnconverted, Version: "v1", Path: "spec.a", Breaking: true}), Blocked, "unconverted"},
+		"UnconvertedToo":  {"A schema that breaks is worse to clients.", breaks(false, true, plan.Reason{}, spec, plan.SchemaChange{Rule: ruleUnconverted, Version: "v1", Path: "spec.a", Breaking: true}), Blocked, "breaks"},
 		"SpecUnknown":     {"Without a cluster, the use is not known.", breaks(true, false, unseen, spec), Blocked, "breaks"},
 		"SpecUncountable": {"The cluster did not answer.", breaks(true, true, guard.BreaksUncountable.With([]plan.SchemaChange{spec}, plan.Failed.With("forbidden")), spec), Blocked, "breaks"},
 		"SpecHasObjects":  {"Objects exist, also if all of them fit.", breaks(true, true, guard.BreaksNoObject.With([]plan.SchemaChange{spec}, int64(2)), spec), Blocked, "breaks"},

@@ -68,8 +68,12 @@ func (c comment) pointOfHolds() point {
 	if !slices.ContainsFunc(held, func(s Step) bool { return !s.excused }) {
 		p.said = fmt.Sprintf("**Would hold %s back**, but a person approved this.", manifest.Count(len(held), "object"))
 	}
-	for _, alike := range groups(held, func(s Step) string { return string(s.Would) + "\n" + s.Reason }) {
-		p.items = append(p.items, fmt.Sprintf("%s %s: %s", wouldBe(alike[0]), c.calledAll(alike), code(clip(alike[0].Reason, mostInPoint))))
+	for _, alike := range groups(held, func(s Step) string { return s.Reason }) {
+		var would []string
+		for _, same := range groups(alike, wouldBe) {
+			would = append(would, wouldBe(same[0])+" "+c.calledAll(same))
+		}
+		p.items = append(p.items, fmt.Sprintf("%s: %s", strings.Join(would, "; "), code(clip(alike[0].Reason, mostInPoint))))
 	}
 	return p
 }

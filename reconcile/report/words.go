@@ -95,7 +95,7 @@ var words = map[plan.Code]wording{
 	guard.DeletesExternal:       say("deleting it would delete the cloud resource behind it; set instances: Prune to allow that, or orphan it first"),
 	guard.TooManyPrunes:         say("%s prunes in one pass are more than %s; raise maxPrunes if this is intended", number, number),
 	guard.DefinitionLost:        say("the package in %s declared it as a definition in the last applied commit, and it is a plain CRD now, which is made whatever policies name; move it back, or list it in .headgateignore", text),
-	guard.DirectoryNotPackage:   say("the directory %s was a package in the last applied commit and is not one now, so this would follow; put its crossplane.yaml back, declare it in packages, list it in .headgateignore, or delete it", text),
+	guard.DirectoryNotPackage:   say("the directory %s was a package in the last applied commit and is no longer one; restore its crossplane.yaml, declare the directory in packages, list it in .headgateignore, or delete it", text),
 	guard.DependantKept:         say("%s depends on it, and is kept", the),
 	guard.DependantStays:        say("%s depends on it, and stays; declare this object again, or remove the dependency there", the),
 	guard.UserStays:             say("%s must be pruned first, and stays; see the reason there", the),
