@@ -27,6 +27,12 @@ nested  := $(foreach m,$(filter-out .,$(coded)),$(if $(wildcard $(m)/*_test.go),
 # Compilers, the linter and tests collect garbage less often. It takes memory, and a fifth of their time less.
 export GOGC ?= 400
 
+# The linter keeps what it found out about dependencies beside what the compiler keeps, so that a CI that restores the build
+# cache restores both. Without it, the linter takes two and a half minutes of CPU time; with it, ten seconds.
+ifndef GOLANGCI_LINT_CACHE
+export GOLANGCI_LINT_CACHE := $(shell go env GOCACHE)/golangci-lint
+endif
+
 # How we build module $(1). The linter and the tests of nested modules build the same way, so
 # that they find everything compiled: Kubernetes and Gitea take minutes.
 static := CGO_ENABLED=0 GOFLAGS="$$GOFLAGS -trimpath"
