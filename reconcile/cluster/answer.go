@@ -302,22 +302,32 @@ func (c *Cluster) inside(ctx context.Context, namespace string) (plan.Answer, er
 		return !c.surface.kinds[gk].Namespaced || gk.Kind == "Event" && (gk.Group == "" || gk.Group == "events.k8s.io") ||
 			gk.Group == "metrics.k8s.io" // measurements of pods, which are counted themselves
 	})
-	found, err := inParallel(ctx, c.options.Concurrency, kinds, func(ctx context.Context, gk schema.GroupKind) ([]*metav1.PartialObjectMetadata, error) {
+	type listed struct {
+		objects   []*metav1.PartialObjectMetadata
+		forbidden error
+	}
+	found, err := inParallel(ctx, c.options.Concurrency, kinds, func(ctx context.Context, gk schema.GroupKind) (listed, error) {
 		objects, err := c.list(ctx, c.surface, gk, namespace, "")
-		if isUnknownKind(err) {
-			return c.listAgain(ctx, gk, namespace)
+		switch {
+		case isUnknownKind(err):
+			objects, err = c.listAgain(ctx, gk, namespace)
+		case apierrors.IsMethodNotSupported(err):
+			return listed{}, nil
 		}
-		if apierrors.IsMethodNotSupported(err) {
-			return nil, nil
+		if apierrors.IsForbidden(err) { // report the first kind in order, not in time
+			return listed{forbidden: err}, nil
 		}
-		return objects, err
+		return listed{objects: objects}, err
 	})
 	if err != nil {
 		return plan.Answer{}, err
 	}
 	var t tally
-	for _, objects := range found {
-		for _, o := range objects {
+	for _, l := range found {
+		if l.forbidden != nil {
+			return plan.Answer{}, l.forbidden
+		}
+		for _, o := range l.objects {
 			if !owned.GoesAlong(idOf(o), o) && !comesWithNamespace(idOf(o)) {
 				t.add(idOf(o))
 			}

@@ -320,6 +320,41 @@ func TestInside(t *testing.T) {
 	}
 }
 
+// If several kinds in a namespace may not be listed, the report names the first in order, not the first that was refused: it would
+// change with every pass.
+func TestInsideForbidden(t *testing.T) {
+	w := newWorld(t)
+	space := w.sync.Namespace + "-app"
+	applied(t, w.cluster(t, cluster.Options{}), want(t, namespace(space)))
+	refused := make(chan struct{})
+	config := fixtures.Intercept(w.config, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+		resource, inside := strings.CutPrefix(req.URL.Path, "/api/v1/namespaces/"+space+"/")
+		switch {
+		case inside && resource == "serviceaccounts":
+			defer close(refused)
+		case inside && resource == "configmaps":
+			select {
+			case <-refused:
+			case <-req.Context().Done():
+				return nil, req.Context().Err()
+			}
+		default:
+			return next.RoundTrip(req)
+		}
+		answer := said(req, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"no `+resource+`"}`)
+		answer.StatusCode = http.StatusForbidden
+		answer.Header.Set("Content-Type", "application/json")
+		return answer, nil
+	})
+	q := plan.Question{Ask: plan.Inside, Of: manifest.ID{Kind: "Namespace", Name: space}}
+	c := clusterOf(t, config, w, cluster.Options{})
+	planned(t, c, want(t, namespace(space))) // which discovers the kinds
+	got, err := c.Answer(t.Context(), []plan.Question{q})
+	if err != nil || !strings.Contains(fmt.Sprint(got[q].Unknown), "no configmaps") {
+		t.Errorf("want an answer that names ConfigMaps, got %+v, %v", got[q], err)
+	}
+}
+
 // A kind that was removed after the discovery has no objects, so it keeps no namespace. A kind that is still listed as
 // served may have some.
 func TestInsideWithoutKind(t *testing.T) {
