@@ -1,14 +1,10 @@
 package examples
 
 import (
-	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -17,22 +13,16 @@ import (
 	"testing/fstest"
 	"time"
 
-	rbac "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
-	"sigs.k8s.io/yaml"
 
 	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/reconcile/api"
@@ -42,65 +32,23 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// A process has the rights of a file, and no others. It remembers which of them it made use of.
+// A process has the rights of a file, and no others.
 type process struct {
 	*testing.T
 
-	admin  dynamic.Interface
-	mapper *restmapper.DeferredDiscoveryRESTMapper
-	config *rest.Config // of the service account
-	user   string
-	sync   string // the Sync, without its type
-	rights []right
-
-	mu      sync.Mutex
-	refused []string
-}
-
-// A right is one verb on one resource, of one rule of a role.
-type right struct {
-	namespace, group, resource, verb string // of a Role; "" of a ClusterRole
-
-	names []string
-	used  bool
+	account *fixtures.Account
+	admin   dynamic.Interface
+	mapper  *restmapper.DeferredDiscoveryRESTMapper
+	config  *rest.Config // of the service account
+	sync    string       // the Sync, without its type
 }
 
 // newProcess applies a file of examples/run with other words in place of some, and returns a process of its service account.
 func newProcess(t *testing.T, config *rest.Config, file string, words ...string) *process {
 	t.Helper()
-	data, err := os.ReadFile("run/" + file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &process{T: t, config: rest.CopyConfig(config)}
+	account := fixtures.Grant(t, config, file, words...)
+	p := &process{T: t, account: account, config: account.Config()}
 	p.reach(config)
-	for _, u := range documents(t, strings.NewReplacer(words...).Replace(string(data))) {
-		p.write(u)
-		switch u.GetKind() {
-		case "ServiceAccount":
-			p.user = "system:serviceaccount:" + u.GetNamespace() + ":" + u.GetName()
-		case "Role", "ClusterRole":
-			var role rbac.ClusterRole
-			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &role); err != nil {
-				t.Fatal(err)
-			}
-			for _, rule := range role.Rules {
-				for _, group := range rule.APIGroups {
-					for _, resource := range rule.Resources {
-						for _, verb := range rule.Verbs {
-							if verb == "escalate" || verb == "bind" || verb == "impersonate" || verb == "*" || group == "*" {
-								t.Errorf("%s: the verb %s on %s of the group %q", file, verb, resource, group)
-							}
-							p.rights = append(p.rights, right{namespace: u.GetNamespace(), group: group, resource: resource, verb: verb, names: rule.ResourceNames})
-						}
-					}
-				}
-			}
-		}
-	}
-	p.config.Impersonate = rest.ImpersonationConfig{UserName: p.user}
-	p.config = fixtures.Intercept(p.config, p.record)
-	p.ready()
 	return p
 }
 
@@ -118,27 +66,6 @@ func (p *process) reach(config *rest.Config) {
 	p.mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(discover))
 }
 
-func documents(t *testing.T, text string) []*unstructured.Unstructured {
-	t.Helper()
-	var all []*unstructured.Unstructured
-	for reader := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(text))); ; {
-		raw, err := reader.Read()
-		if errors.Is(err, io.EOF) {
-			return all
-		}
-		u := &unstructured.Unstructured{}
-		if err == nil {
-			err = yaml.Unmarshal(raw, &u.Object)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if u.Object != nil {
-			all = append(all, u)
-		}
-	}
-}
-
 // write applies an object as an administrator does.
 func (p *process) write(u *unstructured.Unstructured) {
 	p.Helper()
@@ -152,73 +79,14 @@ func (p *process) write(u *unstructured.Unstructured) {
 	}
 }
 
-// ready waits until the authorizer and the admission policy know the file: a process may read its inventory and may not
-// write any other ConfigMap.
-func (p *process) ready() {
-	p.Helper()
-	config := rest.CopyConfig(p.config)
-	config.WrapTransport = nil // this counts for nothing
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		p.Fatal(err)
-	}
-	maps := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace("headgate-system")
-	for end := time.Now().Add(fixtures.Patience); ; time.Sleep(50 * time.Millisecond) {
-		_, read := maps.Get(p.Context(), "headgate-team-shop", metav1.GetOptions{})
-		stray := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "stray"}}}
-		_, written := maps.Create(p.Context(), stray, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		if apierrors.IsNotFound(read) && written != nil && strings.Contains(written.Error(), "does not write /configmaps stray") {
-			return
-		}
-		if time.Now().After(end) {
-			p.Fatalf("the rights are not in force: %v, %v", read, written)
-		}
-	}
-}
-
-// record marks the right that lets a request pass, and remembers the requests that none lets pass.
-func (p *process) record(req *http.Request, next http.RoundTripper) (*http.Response, error) {
-	resp, err := next.RoundTrip(req)
-	infos := request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
-	info, failed := infos.NewRequestInfo(req)
-	if err != nil || failed != nil || !info.IsResourceRequest {
-		return resp, err
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if resp.StatusCode == http.StatusForbidden {
-		p.refused = append(p.refused, fmt.Sprintf("%s %s/%s %s/%s", info.Verb, info.APIGroup, info.Resource, info.Namespace, info.Name))
-		return resp, err
-	}
-	p.use(info, info.Verb)
-	if info.Verb == "patch" && resp.StatusCode == http.StatusCreated { // an apply that creates needs both
-		p.use(info, "create")
-	}
-	return resp, err
-}
-
-func (p *process) use(info *request.RequestInfo, verb string) {
-	for i, r := range p.rights {
-		switch {
-		case r.verb != verb || r.group != info.APIGroup || r.resource != info.Resource && r.resource != "*":
-		case r.namespace != "" && r.namespace != info.Namespace, len(r.names) > 0 && !slices.Contains(r.names, info.Name):
-		default:
-			p.rights[i].used = true
-		}
-	}
-}
-
 // ends fails on rights that are missing and on rights without a use.
 func (p *process) ends(file string) {
 	p.Helper()
-	for _, request := range p.refused {
+	for _, request := range p.account.Refused() {
 		p.Errorf("run/%s lacks a right: %s", file, request)
 	}
-	for _, r := range p.rights {
-		large := r.verb == "delete" && r.resource == "configmaps" && r.namespace == "headgate-system" // of an inventory above 700 KB
-		if !r.used && !large {
-			p.Errorf("run/%s: nothing needs the right to %s %s/%s, in the namespace %q, of the names %q", file, r.verb, r.group, r.resource, r.namespace, r.names)
-		}
+	for _, r := range p.account.Unused() {
+		p.Errorf("run/%s: nothing needs the right to %s", file, r)
 	}
 }
 
@@ -242,7 +110,7 @@ func (p *process) check(commit fs.FS, good func(report.Report) bool) {
 	if err != nil || !good(r) {
 		var text bytes.Buffer
 		_ = report.Text{}.Write(&text, r)
-		p.Fatalf("exit code %d: %v\n%s\nrefused: %q", r.Verdict.ExitCode, err, &text, p.refused)
+		p.Fatalf("exit code %d: %v\n%s\nrefused: %q", r.Verdict.ExitCode, err, &text, p.account.Refused())
 	}
 }
 
@@ -279,10 +147,31 @@ func (p *process) follow(but string) {
 
 // waits reports whether a right to a verb was not used yet.
 func (p *process) waits(verb, but string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.ContainsFunc(p.rights, func(r right) bool { return r.verb == verb && r.resource != but && !r.used })
+	return slices.ContainsFunc(p.account.Unused(), func(r fixtures.Right) bool { return r.Verb == verb && r.Resource != but })
 }
+
+// unserve deletes a CRD, and waits until discovery does not list its kind.
+func (p *process) unserve(crd string) {
+	p.Helper()
+	crds := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	if err := p.admin.Resource(crds).Delete(p.Context(), crd, metav1.DeleteOptions{}); err != nil {
+		p.Fatal(err)
+	}
+	plural, group, _ := strings.Cut(crd, ".")
+	for end := time.Now().Add(fixtures.Patience); ; time.Sleep(50 * time.Millisecond) {
+		p.mapper.Reset()
+		_, err := p.mapper.KindFor(schema.GroupVersionResource{Group: group, Resource: plural})
+		if meta.IsNoMatchError(err) {
+			return
+		}
+		if time.Now().After(end) {
+			p.Fatalf("%s is still served: %v", crd, err)
+		}
+	}
+}
+
+// long is a name with which an object does not fit into the inventory itself.
+var long = strings.Repeat("a", 240)
 
 // inMemory is a Source with one commit.
 type inMemory struct{ files fs.FS }
@@ -294,7 +183,7 @@ func (m inMemory) Fetch(context.Context, string) (render.Input, error) {
 // locked proves that the admission policy of a file holds even where a binding grants the service account everything.
 func (p *process) locked(stray ...*unstructured.Unstructured) {
 	p.Helper()
-	account := strings.Split(p.user, ":")
+	account := strings.Split(p.account.User, ":")
 	binding := map[string]any{
 		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": map[string]any{"name": "too-much"},
 		"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
@@ -368,7 +257,7 @@ func TestRightsWhereHeadgateMakesTheCRDs(t *testing.T) {
 	t.Parallel()
 	p := newProcess(t, fixtures.ConfigOf(t, fixtures.OwnKubeconfig(t)), "rights-headgate.yaml",
 		"s3.aws.m.upbound.io", "storage.tidewater.m.example.org", "aws.m.upbound.io", "tidewater.m.example.org")
-	p.sync = "metadata: {name: platform}\nspec: {source: {repo: .}, crdOwner: Headgate, timeout: 1m, deactivation: WhenUnused}\n"
+	p.sync = "metadata: {name: platform}\nspec: {source: {repo: .}, crdOwner: Headgate, timeout: 1m, maxPrunes: 20, deactivation: WhenUnused}\n"
 	const repository, config, policy = "quickstart/repository", "config/providerconfig.yaml", "policies/storage.yaml"
 	p.pass(tree(t, repository, nil), report.ExitSuccess)
 	p.follow("")
@@ -380,9 +269,14 @@ func TestRightsWhereHeadgateMakesTheCRDs(t *testing.T) {
 	}
 	p.pass(tree(t, repository, nil), report.ExitSuccess)
 
+	// Another writer deletes a CRD, with the object of the commit.
+	p.unserve("clusterproviderconfigs.tidewater.m.example.org")
+	another := "apiVersion: tidewater.m.example.org/v1beta1\nkind: ClusterProviderConfig\nmetadata: {name: " + long + "}\nspec: {credentials: {source: InjectedIdentity}}\n"
+	p.pass(tree(t, repository, map[string]string{"config/another.yaml": another}), report.ExitSuccess)
+
 	// An observed object needs the key, and what leaves is counted and deleted.
 	observed := "apiVersion: tidewater.m.example.org/v1beta1\nkind: ClusterProviderConfig\nmetadata:\n  name: observed\n  annotations: {headgate.dev/management-policy: ObservableAndDeletable}\nspec: {credentials: {source: InjectedIdentity}}\n"
-	p.write(documents(t, observed)[0])
+	p.write(fixtures.Documents(t, observed)[0])
 	narrow := "apiVersion: apiextensions.crossplane.io/v1alpha1\nkind: ManagedResourceActivationPolicy\nmetadata: {name: storage}\nspec: {activate: [buckets.storage.tidewater.m.example.org]}\n"
 	p.pass(tree(t, repository, map[string]string{config: observed, policy: narrow}), report.ExitSuccess)
 	p.ends("rights-headgate.yaml")
@@ -406,7 +300,7 @@ func TestRightsWhereCrossplaneMakesTheCRDs(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			for _, u := range documents(t, string(data)) {
+			for _, u := range fixtures.Documents(t, string(data)) {
 				if u.GetKind() == "CustomResourceDefinition" {
 					admin.write(u)
 					served = append(served, u.GetName())
@@ -419,7 +313,7 @@ func TestRightsWhereCrossplaneMakesTheCRDs(t *testing.T) {
 		}
 	}
 	composite := "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: shops.storage.tidewater.m.example.org}\nspec: {group: storage.tidewater.m.example.org, names: {kind: Shop, plural: shops}, scope: Cluster, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]}\n"
-	admin.write(documents(t, composite)[0]) // which Crossplane makes of an XRD
+	admin.write(fixtures.Documents(t, composite)[0]) // which Crossplane makes of an XRD
 	fixtures.Served(t, config, append(served, "shops.storage.tidewater.m.example.org")...)
 	fixtures.ReportTerminating(t, admin.admin)
 	p := newProcess(t, config, "rights-crossplane.yaml", "s3.aws.m.upbound.io", "storage.tidewater.m.example.org", "aws.m.upbound.io", "tidewater.m.example.org")
@@ -465,6 +359,12 @@ func TestRightsWhereCrossplaneMakesTheCRDs(t *testing.T) {
 	p.passes(tree(t, "", map[string]string{"all.yaml": strings.ReplaceAll(stays, `"1"`, `"2"`)}))
 	p.follow("") // the CRD that the definition left is of the sync now
 	p.passes(tree(t, "", map[string]string{"all.yaml": strings.ReplaceAll(stays, `"1"`, `"2"`)}))
+
+	// The kind of an object leaves the cluster, and then the object leaves the commit.
+	late := one("tidewater.m.example.org/v1beta1", "ClusterProviderConfig", long, "{credentials: {source: None}}")
+	p.passes(tree(t, "", map[string]string{"all.yaml": strings.ReplaceAll(stays, `"1"`, `"2"`) + "\n---\n" + late}))
+	p.unserve("clusterproviderconfigs.tidewater.m.example.org")
+	p.passes(tree(t, "", map[string]string{"all.yaml": strings.ReplaceAll(stays, `"1"`, `"2"`)}))
 	p.ends("rights-crossplane.yaml")
 	p.locked(secret, ownSecret, clusterRole, settings)
 }
@@ -479,7 +379,7 @@ func TestRightsToWriteObjects(t *testing.T) {
 	}
 	const rbacV1 = "rbac.authorization.k8s.io/v1"
 	stays := one("v1", "ConfigMap", "stays", "data: {a: b}")
-	leaves := one("v1", "ConfigMap", "leaves", "data: {a: b}") + one("v1", "Secret", "database", "stringData: {password: hunter2}") +
+	leaves := one("v1", "ConfigMap", long, "data: {a: b}") + one("v1", "Secret", "database", "stringData: {password: hunter2}") +
 		one("v1", "ServiceAccount", "leaves", "") + one(rbacV1, "Role", "leaves", "rules: [{apiGroups: [\"\"], resources: [configmaps], verbs: [get]}]") +
 		one(rbacV1, "RoleBinding", "leaves", "roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: leaves}\nsubjects: [{kind: ServiceAccount, name: leaves, namespace: shop}]")
 	p.pass(tree(t, "", map[string]string{"all.yaml": stays + leaves}), report.ExitSuccess)
