@@ -177,10 +177,12 @@ func TestDemo(t *testing.T) {
 		reason string
 		args   []string
 		corpus func(testing.TB) string
+		rights []string // what a user of run/rights-headgate.yaml writes into it: pairs of words; nil: Headgate may do anything
 		want   []string // in the output, in this order
 	}{
 		"Quickstart": {
-			reason: "The story that README.md tells.",
+			reason: "The story that README.md tells, with the rights of a service account.",
+			rights: rightsOfDemo,
 			want: []string{
 				"3 active (+3), 6 inactive",
 				"7 as applied",
@@ -231,6 +233,17 @@ func TestDemo(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
+			bin := bin
+			if tc.rights != nil {
+				admin := fixtures.OwnKubeconfig(t)
+				account := fixtures.Grant(t, fixtures.ConfigOf(t, admin), "rights-headgate.yaml", tc.rights...)
+				bin = restricted(t, bin, admin, account)
+				defer func() {
+					for _, request := range account.Refused() {
+						t.Errorf("run/rights-headgate.yaml lacks a right: %s", request)
+					}
+				}()
+			}
 			demo := exec.Command("sh", append([]string{"quickstart/demo.sh"}, tc.args...)...)
 			demo.Env = append(os.Environ(), "BIN="+bin, "CORPUS=", "KEEP=", "TMPDIR="+shortTemp(t))
 			if tc.corpus != nil {
@@ -250,6 +263,35 @@ func TestDemo(t *testing.T) {
 			}
 		})
 	}
+}
+
+// rightsOfDemo are the names of the demo: of its two Syncs, the groups of its provider, and what else its repositories hold.
+var rightsOfDemo = []string{
+	"headgate-platform, headgate-team-shop", "headgate-default, headgate-app-team",
+	"'headgate-platform', 'headgate-team-shop'", "'headgate-default', 'headgate-app-team'",
+	"[aws.m.upbound.io]\n  resources: [clusterproviderconfigs]", "[tidewater.m.example.org, storage.tidewater.m.example.org, \"\"]\n  resources: [clusterproviderconfigs, buckets, namespaces]",
+	"'aws.m.upbound.io/clusterproviderconfigs'", "'tidewater.m.example.org/clusterproviderconfigs', 'storage.tidewater.m.example.org/buckets', '/namespaces'",
+	"s3.aws.m.upbound.io", "storage.tidewater.m.example.org",
+	"aws.m.upbound.io", "tidewater.m.example.org",
+}
+
+// restricted returns a directory with the programs of the demo, where headgate has the rights of an account. What a person does by
+// hand takes those of an administrator.
+func restricted(t *testing.T, programs, admin string, account *fixtures.Account) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, script := range map[string]string{
+		// The API server runs already. This stands for it until the demo ends it.
+		"controlplane": "mkdir -p \"$2\" && cp '" + account.Kubeconfig(t) + "' \"$2/kubeconfig\" && exec sleep 600",
+		"by-hand":      "KUBECONFIG='" + admin + "' exec '" + programs + "/by-hand' \"$@\"",
+		"headgate":     "exec '" + programs + "/headgate' \"$@\"",
+		"gitea":        "exec '" + programs + "/gitea' \"$@\"",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
 }
 
 // programs builds what the demo runs into a directory.
