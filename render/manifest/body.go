@@ -2,7 +2,6 @@ package manifest
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -97,17 +96,8 @@ func (s section) recall() (v any, err error) {
 	known, err := s.learn("plain", func() (string, error) {
 		var plain string
 		err := s.read(func(raw []byte) error {
-			var known bool
-			if v, known, err = s.blocks(raw); err != nil {
-				return err
-			}
-			if known && s.key == "" {
-				return nil // nothing is remembered
-			}
-			var j []byte
-			if known {
-				j, err = json.Marshal(v)
-			} else if j, err = s.plain(raw); err == nil {
+			j, err := s.plain(raw)
+			if err == nil {
 				v, err = s.value(j)
 			}
 			plain = string(j)

@@ -17,25 +17,11 @@ import (
 // strictly: a key that is there twice is an error, and so is anything that the YAML
 // library would leave unread.
 func (s section) decodeBytes(raw []byte) (any, error) {
-	if v, known, err := s.blocks(raw); err != nil || known {
-		return v, err
-	}
 	j, err := s.plain(raw)
 	if err != nil {
 		return nil, err
 	}
 	return s.value(j)
-}
-
-// blocks decodes a section in plain block style, as most are. It reports whether the section is in that style.
-func (s section) blocks(raw []byte) (v any, known bool, err error) {
-	nodes := countNodes(raw)
-	if err := s.few(nodes); err != nil || isJSON(s.path) {
-		return nil, false, err
-	}
-	defer turn(nodes)()
-	v, known = parseBlocks(raw, s.limits.Depth)
-	return v, known, nil
 }
 
 // plain is the section as JSON: what is slow about decoding is behind us then.

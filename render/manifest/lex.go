@@ -278,9 +278,6 @@ func resolvesToString(text []byte) bool {
 	case '+', '-', '.', '~', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
 		return false // perhaps a number, a time or null
 	case 'y', 'Y', 'n', 'N', 't', 'T', 'f', 'F', 'o', 'O':
-		if len(text) > len("false") {
-			return true
-		}
 		switch string(bytes.ToLower(text)) {
 		case "y", "yes", "n", "no", "true", "false", "on", "off", "null":
 			return false
