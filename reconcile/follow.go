@@ -288,7 +288,8 @@ func (l *previewing) previewIfNew(ctx context.Context, q Request) {
 	}
 	of := func(holds func(report.Report) bool) bool { return slices.ContainsFunc(said.Reports, holds) }
 	unread := err == nil && of(func(r report.Report) bool { return len(r.Unread()) > 0 }) && k.failures < mostTries-1 // the registry may be back soon
-	k.tip, k.done = tip, !unread && !again
+	out := of(func(r report.Report) bool { return r.Outage != "" })
+	k.tip, k.done = tip, !unread && !again && !out
 	k.asks = said.Approval() != nil
 	k.approved = of(func(r report.Report) bool { return slices.ContainsFunc(r.Approvals, report.Approved.OnForge) })
 	if k.done {
@@ -402,7 +403,7 @@ func (l *previewing) one(ctx context.Context, k *previewedPull, s PreviewedSync)
 			return s.Elsewhere(ctx, k.Fork, into, head)
 		}
 	}
-	r, err := with.merged(ctx, m)
+	r, err := waiting(with.merged(ctx, m))
 	if err == nil && len(r.Unread()) == 0 {
 		if k.made == nil || k.madeAt != m.Into {
 			k.made, k.madeAt = map[inventory.Sync]report.Report{}, m.Into
@@ -470,7 +471,7 @@ func (l *previewing) again(k *previewedPull, s PreviewedSync, err error) bool {
 		return false
 	}
 	live := s.Reconciler.Cluster != nil && err != nil && !ofCommit(err) && !errors.As(err, &defect) && !errors.As(err, &silent)
-	return (errors.As(err, &away) || live) && k.failures < mostTries-1
+	return (errors.As(err, &away) || errors.As(err, new(outage)) || live) && k.failures < mostTries-1
 }
 
 // permanent reports whether a retry cannot help, as with a pack that is larger than a limit.
@@ -506,6 +507,16 @@ func (h hurried) Pending(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, aCall)
 	defer cancel()
 	return h.PreviewPublisher.Pending(ctx)
+}
+
+func (h hurried) Waiting(ctx context.Context, why string) error {
+	by, ok := h.PreviewPublisher.(waiter)
+	if !ok {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, aCall)
+	defer cancel()
+	return by.Waiting(ctx, why)
 }
 
 func (h hurried) Standing(ctx context.Context) (report.Status, error) {

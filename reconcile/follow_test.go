@@ -33,6 +33,8 @@ type yard struct {
 	lost    map[string]error // of fetching a commit
 	woken   chan struct{}
 	events  []Event
+
+	registry func(packages.Request) error // why a package cannot be read; nil: nothing is asked
 }
 
 const settings = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: b}\ndata: {key: %s}\n"
@@ -61,8 +63,22 @@ func (y *yard) Fetch(_ context.Context, ref string) (render.Input, error) {
 	if ref == "panics" {
 		manifest.Each(2, func(int) { panic("a nil map") })
 	}
-	return render.Input{Revision: ref, Files: fstest.MapFS{"a.yaml": {Data: []byte(y.commits[ref])}}, Packages: []packages.Image{}}, nil
+	in := render.Input{Revision: ref, Files: fstest.MapFS{"a.yaml": {Data: []byte(y.commits[ref])}}, Packages: []packages.Image{}}
+	if y.registry == nil {
+		return in, nil
+	}
+	docs, err := render.Read(in, render.Options{})
+	for _, r := range docs.Missing() {
+		in.Packages = append(in.Packages, packages.Image{Request: r, Version: r.Version, Err: y.registry(r)})
+	}
+	return in, err
 }
+
+// unreachable is an error of a registry that may answer later.
+type unreachable struct{}
+
+func (unreachable) Error() string { return "503 Service Unavailable" }
+func (unreachable) Outage() bool  { return true }
 
 func (y *yard) Tip(_ context.Context, ref string) (string, string, error) {
 	y.mu.Lock()
@@ -118,6 +134,13 @@ func (w word) Pending(context.Context) error {
 	if w.unsaid == nil {
 		w.note("%d pending", w.of.Number)
 	}
+	return w.unsaid
+}
+
+func (w word) Waiting(_ context.Context, why string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.note("%d %s", w.of.Number, why)
 	return w.unsaid
 }
 
@@ -289,6 +312,135 @@ func TestFollowerUnreadPackage(t *testing.T) {
 		if said[unread] != mostTries || len(said) != 2 {
 			t.Errorf("It says so at once, and looks for some minutes whether the registry is back: %v", said)
 		}
+	})
+}
+
+const sea = "apiVersion: pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: sea}\nspec: {package: registry.example.org/sea:v1}\n"
+
+func TestFollowerRegistryOutage(t *testing.T) {
+	const (
+		waits = "7 waiting for a registry: package registry.example.org/sea:v1 cannot be read: 503 Service Unavailable"
+		fails = "7 h7 error: Blocked: cannot read 1 package, deletes 1 object, adds 1 warning: package registry.example.org/sea:v1 cannot be read: "
+		gone  = fails + "404 Not Found"
+	)
+	cases := map[string]struct {
+		reason string
+		outage int // tries that find the registry down
+		want   []string
+	}{
+		"Short": {
+			reason: "a status that fails for an outage of seconds blocks a merge for nothing",
+			outage: 2,
+			want:   []string{"7 pending", waits, "7 pending", waits, "7 pending", gone, "7 pending", gone, "7 pending", gone, "7 pending", gone},
+		},
+		"Long": {
+			reason: "after some minutes a person wants to know, and the preview is made when the registry answers",
+			outage: mostTries + 2,
+			want: slices.Concat(slices.Repeat([]string{"7 pending", waits}, mostTries-1),
+				slices.Repeat([]string{"7 pending", fails + "503 Service Unavailable"}, 3), []string{"7 pending", gone}),
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				y := newYard(seven)
+				y.commits["h7"] = sea
+				tries := 0
+				y.registry = func(packages.Request) error {
+					if tries++; tries <= tc.outage {
+						return unreachable{}
+					}
+					return errors.New("404 Not Found")
+				}
+				y.run(t, func(f *PreviewLoop) { f.Syncs[0].Reconciler.Options.Owner = render.OwnerCrossplane })
+				expect(t, tc.reason, y.happens(3*time.Hour), tc.want...)
+			})
+		})
+	}
+}
+
+// Where Headgate makes the CRDs, a commit with an unknown package is an error, on either side.
+func TestFollowerRegistryOutageOfHeadgate(t *testing.T) {
+	const (
+		unread = "a.yaml:4: package registry.example.org/sea:v1 cannot be read: "
+		ours   = "; the CRDs of its definitions are this sync's to make"
+	)
+	for name, tc := range map[string]struct{ base, head, want string }{
+		"Head": {settings, sea, "7 h7 error: Blocked: " + unread + "404 Not Found" + ours},
+		"Base": {sea, settings, "7 h7 success: Look: repairs the target branch, which cannot be rendered; 0 objects"},
+		"Both": {sea, sea + "# more\n", "7 h7 error: Blocked: " + unread + "404 Not Found" + ours},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				y := newYard(seven)
+				y.commits["t1"], y.commits["h7"] = strings.ReplaceAll(tc.base, "%s", "a"), strings.ReplaceAll(tc.head, "%s", "b")
+				down := true
+				y.registry = func(packages.Request) error {
+					if down {
+						return unreachable{}
+					}
+					return errors.New("404 Not Found")
+				}
+				y.run(t, nil)
+				expect(t, "It may answer in a moment.", y.happens(4*time.Second), "7 pending", "7 waiting for a registry: "+unread+"503 Service Unavailable"+ours)
+				y.set(func() { down = false })
+				expect(t, "What it answers is final.", y.happens(time.Hour), "7 pending", tc.want)
+			})
+		})
+	}
+}
+
+// One run in a pipeline waits, too, and then reports the outage.
+func TestMergingWaitsForRegistry(t *testing.T) {
+	waits := []time.Duration{5 * time.Second, 15 * time.Second}
+	cases := map[string]struct {
+		reason string
+		outage int
+		tries  int
+		took   time.Duration
+		unread string
+	}{
+		"Short":  {reason: "it answers at the third try", outage: 2, tries: 3, took: 20 * time.Second, unread: "404 Not Found"},
+		"Long":   {reason: "it stays down", outage: 99, tries: 3, took: 20 * time.Second, unread: "503 Service Unavailable"},
+		"Answer": {reason: "an answer is final", outage: 0, tries: 1, unread: "404 Not Found"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				y := newYard(seven)
+				y.commits["h7"] = sea
+				tries := 0
+				y.registry = func(packages.Request) error {
+					if tries++; tries <= tc.outage {
+						return unreachable{}
+					}
+					return errors.New("404 Not Found")
+				}
+				r := Reconciler{Source: y, Sync: inventory.Sync{Namespace: "ns", Name: "prod"}, Options: render.Options{Owner: render.OwnerCrossplane}}
+				began := time.Now()
+				got, err := r.Merging(t.Context(), Merge{History: y, Into: "t1", Head: "h7", Publisher: y.Publisher(seven), Waits: waits})
+				if err != nil || tries != tc.tries || time.Since(began) != tc.took {
+					t.Errorf("%s: %d tries in %s, error %v", tc.reason, tries, time.Since(began), err)
+				}
+				unread := got.Unread()
+				if len(unread) != 1 || !strings.Contains(unread[0].Unknown, tc.unread) {
+					t.Errorf("%s: %+v", tc.reason, unread)
+				}
+			})
+		})
+	}
+	t.Run("Cancelled", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			y := newYard(seven)
+			y.commits["h7"] = sea
+			y.registry = func(packages.Request) error { return unreachable{} }
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			r := Reconciler{Source: y, Sync: inventory.Sync{Namespace: "ns", Name: "prod"}, Options: render.Options{Owner: render.OwnerCrossplane}}
+			if _, err := r.Merging(ctx, Merge{History: y, Into: "t1", Head: "h7", Waits: waits}); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("a user who interrupts it does not wait: %v", err)
+			}
+		})
 	})
 }
 

@@ -1,12 +1,14 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"runtime/debug"
 	"slices"
 	"strings"
+	"time"
 
 	"headgate.dev/headgate/reconcile/baseline"
 	"headgate.dev/headgate/reconcile/inventory"
@@ -37,14 +39,14 @@ func (r Reconciler) Preview(ctx context.Context, of Pull) (report.Report, error)
 		return report.Report{}, fmt.Errorf("base: %w", err)
 	}
 	after, err := r.Render(ctx, of.Head)
-	if err != nil && broken != nil && err.Error() == broken.Error() {
-		return report.Unrepaired(r.Sync, after.Revision, of.Base, err), err
-	}
-	if err != nil {
-		return report.Failed(r.Sync, after.Revision, err), err
-	}
-	if broken != nil {
-		return report.Repaired(r.Sync, after, c.Before.Revision, broken), nil //nolint:nilerr // this pull request is not to blame, and that is said
+	outage := cmp.Or(outageOf(err), outageOf(broken.OrNil()))
+	switch {
+	case err != nil && broken != nil && err.Error() == broken.Error():
+		return report.Unrepaired(r.Sync, after.Revision, of.Base, err).Awaiting(outage), err
+	case err != nil:
+		return report.Failed(r.Sync, after.Revision, err).Awaiting(outage), err
+	case broken != nil: // this pull request is not to blame, and that is said
+		return report.Repaired(r.Sync, after, c.Before.Revision, broken).Awaiting(outage), nil //nolint:nilerr // see above
 	}
 	if of.Target != "" {
 		if now, err := r.Render(ctx, of.Target); err == nil { // else it is not this pull request that is to blame
@@ -151,13 +153,63 @@ type Merge struct {
 	// Elsewhere previews the merge of two commits that are fetched, in another process; nil: this process does.
 	Elsewhere func(ctx context.Context, into, head string) (report.Report, error)
 	FailOn    report.Threshold // what the status and the exit code fail on
+
+	// Waits are the waits before the preview is made again because a registry cannot be reached. After the last one, the preview
+	// reports that.
+	Waits []time.Duration
 }
 
 // Merging previews a merge and publishes the preview or its error.
 func (r Reconciler) Merging(ctx context.Context, m Merge) (report.Report, error) {
-	never := func(PreviewedSync, error) bool { return false }
-	all, err := merging(ctx, m.Publisher, never, []onePreview{{PreviewedSync{Reconciler: r}, m.FailOn, func(ctx context.Context) (report.Report, error) { return r.merged(ctx, m) }}})
-	return all.Reports[0], err
+	one := onePreview{PreviewedSync{Reconciler: r}, m.FailOn, func(ctx context.Context) (report.Report, error) {
+		return waiting(r.merged(ctx, m))
+	}}
+	for try := 0; ; try++ {
+		again := func(_ PreviewedSync, err error) bool { return try < len(m.Waits) && errors.As(err, new(outage)) }
+		all, err := merging(ctx, m.Publisher, again, []onePreview{one})
+		if !errors.As(err, new(outage)) {
+			return all.Reports[0], err
+		}
+		select {
+		case <-ctx.Done():
+			return all.Reports[0], ctx.Err()
+		case <-time.After(m.Waits[try]):
+		}
+	}
+}
+
+// An outage is why a preview is made again later: a registry cannot be reached. The report shows what is known without it, and err
+// is its error.
+type outage struct {
+	why string
+	err error
+}
+
+// outageOf returns the text of an error that is about a registry that cannot be reached; "" for all others.
+func outageOf(err error) string {
+	if passes, ok := errors.AsType[interface {
+		error
+		Outage() bool
+	}](err); ok && passes.Outage() {
+		why, _, _ := strings.Cut(err.Error(), "\n")
+		return why
+	}
+	return ""
+}
+
+func (o outage) Error() string { return "waiting for a registry: " + o.why }
+
+// waiting returns the outage that a preview reports as an error.
+func waiting(r report.Report, err error) (report.Report, error) {
+	if r.Outage != "" {
+		err = outage{r.Outage, err}
+	}
+	return r, err
+}
+
+// A waiter is a PreviewPublisher that shows what a preview waits for.
+type waiter interface {
+	Waiting(ctx context.Context, why string) error
 }
 
 // onePreview is the preview of a merge for one sync.
@@ -182,11 +234,21 @@ func merging(ctx context.Context, by PreviewPublisher, again func(PreviewedSync,
 	missed := 0
 	for i, one := range syncs {
 		r, err := one.make(ctx)
-		if err != nil && r.Error == "" {
+		out, waits := errors.AsType[outage](err)
+		later := err != nil && again(one.PreviewedSync, err)
+		if waits && !later {
+			err = out.err // the report shows the outage
+		}
+		if err != nil && r.Error == "" && !waits {
 			r = report.Failed(one.Reconciler.Sync, r.Revision, err)
 		}
 		said, problems = append(said, r.On(one.failOn)), errors.Join(problems, err)
-		if err != nil && again(one.PreviewedSync, err) {
+		if by, shows := by.(waiter); later && waits && shows {
+			if unsaid := by.Waiting(ctx, err.Error()); unsaid != nil {
+				problems = errors.Join(problems, unpublished{unsaid})
+			}
+		}
+		if later {
 			return report.Combine(said), problems
 		}
 		if errors.As(err, new(StoppedError)) {

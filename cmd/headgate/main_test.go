@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -103,6 +104,22 @@ func asked(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
+// refuse has the registry answer so many requests that it is down: refuse COUNT.
+func refuse(ts *testscript.TestScript, _ bool, args []string) {
+	most, err := strconv.ParseInt(args[0], 10, 64)
+	ts.Check(err)
+	var met atomic.Int64
+	registryOf(ts).Through(func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			if met.Add(1) <= most {
+				w.WriteHeader(http.StatusServiceUnavailable)
+				return
+			}
+			next.ServeHTTP(w, req)
+		})
+	})
+}
+
 // outage has the registry answer nothing but that it is down: outage.
 func outage(ts *testscript.TestScript, _ bool, _ []string) {
 	registryOf(ts).Fail(http.StatusServiceUnavailable)
@@ -155,6 +172,7 @@ var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"install":   install,
 	"asked":     asked,
 	"outage":    outage,
+	"refuse":    refuse,
 	"depend":    depend,
 	"project":   projectFile,
 	"commit":    commit,

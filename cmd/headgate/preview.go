@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"headgate.dev/headgate/reconcile"
@@ -31,6 +32,7 @@ type previewFlags struct {
 	comment, status bool
 	commands        bool
 	rules           forge.Rules
+	registryTimeout time.Duration
 	forge           forgeFlags
 }
 
@@ -78,7 +80,8 @@ Exit codes: 0 nothing that --exit-on names, 1 something that it names, 2 error; 
 beats changes. The status fails exactly when the exit code is not 0. --exit-on takes
 words separated by commas: any (change), blocked, breaking (schemas that break and kinds that
 a new version of a package drops), holds, errors, findings (errors or warnings), or never.
-A new version of a package that cannot be read is an error.`,
+A new version of a package that cannot be read is an error. If its registry cannot be reached,
+run the preview again when it answers.`,
 		Example: `  headgate preview
   headgate preview --base origin/main --head HEAD -o markdown
   headgate preview --comment --status
@@ -110,11 +113,21 @@ A new version of a package that cannot be read is an error.`,
 	flags.StringArrayVar(&f.rules.Approvers, "approver", nil, "with --commands: `user` of the forge who may approve (default: everyone who may write); may be given several times")
 	flags.BoolVar(&f.rules.ByAuthor, "approval-by-author", false, "with --commands: the authors of the pull request may approve it, too, in teams of one")
 	flags.BoolVar(&f.rules.Reviews, "approval-reviews", false, "with --commands: count reviews that approve the previewed commit")
+	flags.DurationVar(&f.registryTimeout, "registry-timeout", time.Minute, "how long to try again if a registry cannot be reached; the status is pending meanwhile")
 	f.forge.addTo(cmd)
 	show.addTo(cmd)
 	f.exitOn.addTo(cmd)
 	f.addTo(cmd)
 	return cmd
+}
+
+// waitsWithin returns waits for a registry that cannot be reached, each three times as long as the one before.
+func waitsWithin(timeout time.Duration) (waits []time.Duration) {
+	for next := 5 * time.Second; timeout > 0; next *= 3 {
+		waits = append(waits, min(next, timeout))
+		timeout -= next
+	}
+	return waits
 }
 
 // aboutPipelines is the part of the help that depends on the forges.
@@ -204,7 +217,7 @@ func (t *terminal) preview(ctx context.Context, f *previewFlags) (report.Report,
 	}
 	of := reconcile.Merge{
 		History: repository, Into: cmp.Or(f.base, forge.WorkflowOf(t.getenv).Base, "origin/main"), Head: cmp.Or(f.head, "HEAD"),
-		Elsewhere: elsewhere, FailOn: f.exitOn.words(),
+		Elsewhere: elsewhere, FailOn: f.exitOn.words(), Waits: waitsWithin(f.registryTimeout),
 	}
 	if previews != nil {
 		of.Publisher = previews

@@ -196,6 +196,18 @@ func (p *Previews) Pending(ctx context.Context) error {
 	return p.post(ctx, report.Status{State: report.Pending, Description: "the preview is being made"})
 }
 
+// Waiting posts what a preview waits for that is not made yet. The result of an earlier preview stays.
+func (p *Previews) Waiting(ctx context.Context, why string) error {
+	if p.Poster == nil {
+		return nil
+	}
+	stands, err := p.Poster.Current(ctx, p.Pull.Head, p.context())
+	if err != nil || stands.State != "" && stands.State != report.Pending {
+		return err
+	}
+	return p.post(ctx, report.Status{State: report.Pending, Description: why})
+}
+
 // Standing returns the status that the head has.
 func (p *Previews) Standing(ctx context.Context) (report.Status, error) {
 	if p.Poster == nil {

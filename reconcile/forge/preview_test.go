@@ -60,6 +60,30 @@ func TestPreviews(t *testing.T) {
 	}
 }
 
+// A preview that waits takes no result of an earlier one back.
+func TestPreviewsWaiting(t *testing.T) {
+	const about = "headgate/prod/preview"
+	for name, tc := range map[string]struct {
+		stands report.State
+		want   []string
+	}{
+		"Nothing": {"", []string{"0123 " + about + " pending"}},
+		"Pending": {report.Pending, []string{"0123 " + about + " pending"}},
+		"Result":  {report.Failure, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := &wall{stands: map[string]Status{about: {State: tc.stands}}}
+			p := Previews{Poster: w, Pull: Pull{Number: 7, Head: commit}, Name: NameOfSync(inventory.Sync{Namespace: "home", Name: "prod"}, "", "home")}
+			if err := p.Waiting(t.Context(), "waiting for a registry: 503"); err != nil {
+				t.Error(err)
+			}
+			if diff := cmp.Diff(tc.want, w.posted); diff != "" {
+				t.Errorf("posted (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // The statuses of a commit are listed once and then remembered.
 func TestStands(t *testing.T) {
 	for _, kind := range kinds {

@@ -108,6 +108,15 @@ func (p *puller) begin(revision string, fresh time.Duration) {
 	}
 }
 
+// again forgets which registries did not answer.
+func (p *puller) again() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.down) > 0 {
+		p.down, p.clients = map[string]error{}, map[string]clientOf{}
+	}
+}
+
 // answer finds the image for a request, and has it on disk.
 func (p *puller) answer(ctx context.Context, r packages.Request) packages.Image {
 	i := packages.Image{Request: r, Version: r.Version}

@@ -244,6 +244,15 @@ func (s *Resolver) Answer(ctx context.Context, revision string, r packages.Reque
 	return s.pulls.answer(ctx, r), nil
 }
 
+// Again has registries asked again that did not answer before.
+func (s *Resolver) Again() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pulls != nil {
+		s.pulls.again()
+	}
+}
+
 // Versions returns the tags of the repository of a package, in no order.
 func (s *Resolver) Versions(ctx context.Context, of packages.Request) ([]string, error) {
 	s.mu.Lock()

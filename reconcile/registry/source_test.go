@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -322,6 +323,47 @@ func TestOutage(t *testing.T) {
 	}
 	if _, err := attempt(t, cold, render.OwnerHeadgate); err == nil || !strings.HasPrefix(err.Error(), "package-0.yaml:5: package ") {
 		t.Errorf("but who makes the CRDs has to know them: what is not declared is pruned; got %v", err)
+	}
+}
+
+// An outage passes, so a preview is made again. An answer does not.
+func TestOutagePasses(t *testing.T) {
+	r := start(t)
+	r.Push(t, "acme/provider-sea", "v1.2.0", provider("provider-sea", "boats"), 0)
+	files := tree(installs("Provider", "provider-sea", r.Host+"/acme/provider-sea:v1.2.0", ""))
+	for status, want := range map[int]bool{
+		http.StatusRequestTimeout: true, http.StatusTooManyRequests: true, http.StatusInternalServerError: true, http.StatusBadGateway: true,
+		http.StatusServiceUnavailable: true, http.StatusGatewayTimeout: true,
+		http.StatusUnauthorized: false, http.StatusForbidden: false, http.StatusNotFound: false, http.StatusBadRequest: false,
+	} {
+		t.Run(strconv.Itoa(status), func(t *testing.T) {
+			source := &registry.Resolver{Next: commit{"a", files}, Cache: t.TempDir()}
+			r.Fail(status)
+			got := rendered(t, source, render.OwnerCrossplane).Unread
+			if len(got) != 1 || got[0].Outage() != want {
+				t.Errorf("%v; an outage: %t, want %t", got, len(got) == 1 && got[0].Outage(), want)
+			}
+			r.Fail(0)
+			source.Again()
+			if got := rendered(t, source, render.OwnerCrossplane).Unread; len(got) != 0 {
+				t.Errorf("it answers again, and is asked: %v", got)
+			}
+		})
+	}
+	elsewhere := map[string]struct {
+		image string
+		want  bool
+	}{
+		"NoConnection": {"127.0.0.1:1/acme/provider-sea:v1.2.0", true},
+		"NoDigest":     {r.Host + "/acme/provider-sea@sha256:" + strings.Repeat("0", 64), false},
+	}
+	for name, tc := range elsewhere {
+		t.Run(name, func(t *testing.T) {
+			source := &registry.Resolver{Next: commit{"a", tree(installs("Provider", "provider-sea", tc.image, ""))}, Cache: t.TempDir()}
+			if got := rendered(t, source, render.OwnerCrossplane).Unread; len(got) != 1 || got[0].Outage() != tc.want {
+				t.Errorf("%v; want an outage: %t", got, tc.want)
+			}
+		})
 	}
 }
 

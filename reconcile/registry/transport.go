@@ -135,6 +135,16 @@ type shortError struct{ error }
 
 func (b shortError) Unwrap() error { return b.error }
 
+// Outage reports whether the registry could not be asked and may answer later: there is no connection, or it answers 408, 429 or 5xx.
+// Every other answer is final, and so are a certificate that is not trusted and a registry without TLS.
+func (b shortError) Outage() bool {
+	switch troubleOf(b.error) {
+	case PlainHTTP, Untrusted, Unauthorised:
+		return false
+	}
+	return isOutage(b.error)
+}
+
 func (b shortError) Error() string {
 	const most = 300
 	text := strings.Map(func(r rune) rune {

@@ -105,6 +105,7 @@ func beside(p plan.Plan, c Comparison) Report {
 	}
 	r.used(p.Want)
 	preview.SafeStart = safeStarts(c.Before.Packages, p.Want.Packages)
+	r.Outage = outage(c.Before.Unread, p.Want.Unread)
 	preview.Copies = copies(c.Before.Packages, p.Want.Packages)
 	had, has := plan.Plan{Want: c.Before}.Findings(), p.Findings()
 	preview.Warnings = newFindings(manifest.Warning, had, has)
@@ -166,6 +167,26 @@ func (r *Report) controlled(answers map[manifest.ID]plan.Answer) {
 			})
 		}
 	}
+}
+
+// Awaiting returns the report with the reason why a registry cannot be reached that it needs; "" is none.
+func (r Report) Awaiting(outage string) Report {
+	r.Outage = outage
+	return r
+}
+
+// outage returns why a package is not known that one of two commits needs, because its registry cannot be reached. A package that
+// both ask for alike changes nothing.
+func outage(before, after []catalogue.Unread) string {
+	for _, side := range [][2][]catalogue.Unread{{after, before}, {before, after}} {
+		for _, u := range side[0] {
+			alike := slices.ContainsFunc(side[1], func(o catalogue.Unread) bool { return o.Source == u.Source && o.Wanted == u.Wanted })
+			if u.Outage() && !alike {
+				return u.Err.Error()
+			}
+		}
+	}
+	return ""
 }
 
 // copies returns the packages in the tree that come from another release than before.

@@ -50,6 +50,7 @@ type Report struct {
 	Skipped     catalogue.Skipped  `json:"skipped,omitempty"`
 	Preview     *Preview           `json:"preview,omitempty"` // of a pull request
 	Error       string             `json:"error,omitempty"`   // of a pass that stopped
+	Outage      string             `json:"outage,omitempty"`  // of a preview: why a package cannot be read that it needs, if its registry may answer later
 	ErrorCode   plan.Code          `json:"errorCode,omitempty"`
 }
 

@@ -105,6 +105,7 @@ type ChildRequest struct {
 // A ChildImage answers it.
 type ChildImage struct {
 	Version, Digest, Err string
+	Outage               bool // of the registry
 	Findings             []manifest.Finding
 }
 
@@ -218,7 +219,7 @@ func (p *Parent) Package(of ChildRequest, to *ChildImage) error {
 	}
 	*to = ChildImage{Version: i.Version, Digest: i.Digest, Findings: i.Findings}
 	if i.Err != nil {
-		to.Err = i.Err.Error()
+		to.Err, to.Outage = i.Err.Error(), catalogue.Unread{Err: i.Err}.Outage()
 	}
 	return nil
 }
@@ -267,6 +268,7 @@ func (by *Isolation) preview(ctx context.Context, j ChildJob, with reconcile.Rec
 	if err != nil {
 		return report.Report{}, err
 	}
+	from.packages.Again()
 	j.Packages, j.Memory = dir, memory
 	p := &Parent{ctx: within, job: j, with: with, from: from, said: make(chan ChildAnswer, 1)}
 	server := rpc.NewServer()
@@ -522,6 +524,11 @@ func (r remote) getJSON(method string, to any) error {
 	return utiljson.Unmarshal(got, to)
 }
 
+// outage is an error of a registry that may answer later, as another process gets it.
+type outage struct{ error }
+
+func (outage) Outage() bool { return true }
+
 func (r remote) ask(revision string, of packages.Request) (packages.Image, error) {
 	raw, err := json.Marshal(of)
 	if err != nil {
@@ -534,6 +541,9 @@ func (r remote) ask(revision string, of packages.Request) (packages.Image, error
 	i := packages.Image{Version: got.Version, Digest: got.Digest, Findings: got.Findings}
 	if got.Err != "" {
 		i.Err = errors.New(got.Err)
+		if got.Outage {
+			i.Err = outage{i.Err}
+		}
 	}
 	return i, nil
 }

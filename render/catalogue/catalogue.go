@@ -3,6 +3,7 @@
 package catalogue
 
 import (
+	"errors"
 	"slices"
 
 	"headgate.dev/headgate/render/crossplane"
@@ -137,4 +138,14 @@ type Unread struct {
 	Installers []manifest.ID // the objects of the commit that have Crossplane install it
 	Origin     manifest.Origin
 	Err        error
+}
+
+// Outage reports whether the registry of the package could not be asked, and may answer later. The adapter that asks registries
+// decides that.
+func (u Unread) Outage() bool {
+	err, ok := errors.AsType[interface {
+		error
+		Outage() bool
+	}](u.Err)
+	return ok && err.Outage()
 }
