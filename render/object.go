@@ -173,7 +173,7 @@ func asksOf(u *unstructured.Unstructured) map[string]string {
 }
 
 // pack compresses the content of an object.
-func pack(raw []byte) []byte { return bytes.Clone(s2.Encode(nil, raw)) } // Encode returns a slice of a larger one
+func pack(raw []byte) []byte { return bytes.Clone(s2.EncodeBetter(nil, raw)) } // Encode returns a slice of a larger one
 
 // JSON returns the content as the JSON that Digest is of. Do not change it.
 func (o Object) JSON() ([]byte, error) {
