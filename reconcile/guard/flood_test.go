@@ -423,6 +423,39 @@ func TestFloodOfAReference(t *testing.T) {
 	}
 }
 
+// Another writer changes what a reference fills in after a person approved it: the approval was of what it was.
+func TestApprovalOfAReference(t *testing.T) {
+	settings := given.ConfigMap("settings")
+	id := manifest.ID{Kind: "ConfigMap", Namespace: settings.GetNamespace(), Name: "settings"}
+	filled := withAnnotation(given.Policy("team", "none.example.org"), `config.kubernetes.io/apply-time-mutation: "- sourceRef: {kind: ConfigMap, namespace: `+id.Namespace+`, name: settings}\n  sourcePath: $.data.pattern\n  targetPath: $.spec.activate[0]\n"`)
+	want := given.Desired(t, render.OwnerCrossplane, map[string]string{"provider.yaml": given.Provider, "policy.yaml": filled})
+	pass := func(pattern string, approvals inventory.Approvals) (plan.Plan, plan.Step) {
+		settings := settings.DeepCopy()
+		settings.Object["data"] = map[string]any{"pattern": pattern}
+		seen := given.Seen(plan.Upstream{Definitions: map[string]crossplane.LiveDefinition{"a.other.example.org": {}, "b.other.example.org": {}, "c.other.example.org": {}}})
+		seen.Sources = map[manifest.ID]plan.ReferenceSource{id: {Live: settings}}
+		seen.Approvals = approvals
+		p, got := given.Steps(t, want, seen, Guarding{MaxActivations: 2}.Guards()...)
+		return p, got["ManagedResourceActivationPolicy team"]
+	}
+	p, s := pass("*.other.example.org", nil)
+	if s.Action != plan.Hold || p.Approval == nil {
+		t.Fatalf("%s: %s", s.Action, s.Reason)
+	}
+	approvals := inventory.Approvals{inventory.OnSync: {p.Approval.Digest}}
+	if _, s = pass("*.other.example.org", approvals); s.Action != plan.Create {
+		t.Errorf("what was approved is held: %s", s.Reason)
+	}
+	if _, s = pass("*other.example.org", approvals); s.Action != plan.Hold {
+		t.Errorf("what nobody approved goes on: %s", s.Action)
+	}
+	secret := strings.Replace(filled, "kind: ConfigMap,", "kind: Secret,", 1)
+	want = given.Desired(t, render.OwnerCrossplane, map[string]string{"provider.yaml": given.Provider, "policy.yaml": secret})
+	if _, err := given.Compute(want, given.Seen(plan.Upstream{})); err == nil || !strings.Contains(err.Error(), "a value of a Secret cannot be copied into a policy") {
+		t.Errorf("people approve a value that they cannot see: %v", err)
+	}
+}
+
 func TestWhatDependsOnAFloodWaits(t *testing.T) {
 	want := family(t, render.OwnerHeadgate, "safe-start", map[string]string{
 		"policy.yaml": given.Policy("all", "*.aws.example.org"), "team.yaml": given.Policy("team", "t1.gcp.example.org"),

@@ -433,7 +433,7 @@ func stepOf(a Asked, seen Observed) Step {
 		Policy:     a.Policy,
 		Cause:      Commit,
 		Serves:     serves(a, seen),
-		Write:      Write{Activates: a.Activates && !seen.Upstream.Definitions[a.ID.Name].Active && !seen.Looks, wants: cmp.Or(a.resolved.written, a.Object.Digest)},
+		Write:      Write{Activates: a.Activates && !seen.Upstream.Definitions[a.ID.Name].Active && !seen.Looks, wants: a.approvable()},
 		Digest:     seen.Digest(a.Object),
 		Asks:       a.Asks,
 	}

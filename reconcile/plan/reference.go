@@ -10,6 +10,7 @@ import (
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/jsonpath"
 	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -152,6 +153,8 @@ func (o Observed) resolve(of render.Object, secretive map[manifest.ID]bool) (res
 			return r, fmt.Errorf("%s: targetPath %s: a name is taken of another object only where %s is Observable or ObservableAndDeletable", mutation.Annotation, ref.to, inventory.PolicyAnnotation)
 		case !names && isIdentity(at):
 			return r, fmt.Errorf("%s: targetPath %s: a reference cannot change which object this is", mutation.Annotation, ref.to)
+		case secret && isJudged(of.ID):
+			return r, fmt.Errorf("%s: targetPath %s: a value of a Secret cannot be copied into a policy or a package, because people approve what that activates and cannot see the value", mutation.Annotation, ref.to)
 		case at[0] == "metadata" && secret:
 			return r, fmt.Errorf("%s: targetPath %s: values of a Secret do not belong in metadata, which every user of the cluster can read", mutation.Annotation, ref.to)
 		}
@@ -227,6 +230,21 @@ func (a Asked) WithoutReferences(u *unstructured.Unstructured) {
 			delete(parent, fmt.Sprint(at[last]))
 		}
 	}
+}
+
+// approvable returns the digest of the object that an approval of its step covers. It is that of the commit, so that it is the same in
+// previews and in every cluster. Guards judge the content of policies and packages, and another writer may change what a reference
+// fills in there after the approval, so that is covered, too.
+func (a Asked) approvable() string {
+	if a.resolved.written == "" || isJudged(a.ID) {
+		return a.Object.Digest
+	}
+	return a.resolved.written
+}
+
+// isJudged reports whether guards hold an object because of its content, and not only because of what it is.
+func isJudged(id manifest.ID) bool {
+	return crossplane.IsPackage(id) || id == crossplane.MRAP(id.Name)
 }
 
 // differs reports whether an update of its source changes what a reference copies.
