@@ -121,7 +121,7 @@ func TestLyingRegistry(t *testing.T) {
 				_, _ = io.WriteString(w, "{}")
 			}
 			return strings.Contains(req.URL.Path, "/blobs/")
-		}, "error verifying … checksum"},
+		}, "error verifying"},
 		"Endless": {"a blob without end", func(w http.ResponseWriter, req *http.Request) bool {
 			if !strings.Contains(req.URL.Path, "/blobs/") {
 				return false
