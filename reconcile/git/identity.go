@@ -43,7 +43,9 @@ func remoteID(raw, base string) string {
 		}
 	case scpLike.MatchString(raw): // user@host:path
 		before, _, _ := strings.Cut(raw, "/")
-		raw = raw[strings.LastIndex(before, "@")+1:]
+		if user := strings.LastIndex(before, "@") + 1; strings.Contains(before[user:], ":") { // else the @ is of the path
+			raw = raw[user:]
+		}
 		var literal bool
 		if host, at, literal = strings.Cut(raw, "]:"); literal { // [address]:path or [host:port]:path
 			host = strings.TrimPrefix(host, "[")

@@ -32,6 +32,7 @@ func TestRemoteID(t *testing.T) {
 		"user:secret@example.org:team/platform.git":           want,
 		"[git@example.org:2222]:team/platform.git":            want,
 		"example.org:team/platform":                           want,
+		"example.org:@team/platform":                          "example.org/@team/platform",
 		"https://example.org/team/Platform":                   "example.org/team/Platform", // paths of some forges differ by case
 		"https://example.org/other/../team/platform":          want,
 		"ssh://git@[2001:db8::1]:22/team/platform":            "[2001:db8::1]/team/platform",
@@ -51,6 +52,7 @@ func TestRemoteID(t *testing.T) {
 func FuzzRemoteID(f *testing.F) {
 	f.Add("https://user:secret@example.org:8443/team/platform.git")
 	f.Add("user:secret@example.org:team/platform")
+	f.Add("0:@/")
 	f.Fuzz(func(t *testing.T, raw string) {
 		once := remoteID(raw, "/base")
 		if strings.Contains(raw, "://user:secret@") && !strings.Contains(strings.Replace(raw, "://user:secret@", "", 1), "secret") && strings.Contains(once, "secret") {

@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"maps"
 	"testing"
 
 	"headgate.dev/headgate/fixtures/given"
@@ -24,6 +25,7 @@ func FuzzTamperedInventory(f *testing.F) {
 	f.Add("_kube-system__Namespace", `{"uid":"u","digest":"x","mark":"y"}`, "u", false, false, "Delete")
 	f.Add("_buckets.example.org_apiextensions.k8s.io_CustomResourceDefinition", `{"strategy":"Apply"}`, "u", false, true, "Orphan")
 	f.Add("x", "{", "", true, true, "")
+	f.Add("___ ", "", "0", true, true, "")
 	f.Fuzz(func(t *testing.T, key, value, uid string, label, annotation bool, ends string) {
 		entries, err := inventory.Entries(map[string]string{key: value})
 		if err != nil {
@@ -67,6 +69,15 @@ func FuzzTamperedInventory(f *testing.F) {
 			t.Fatal(err)
 		}
 		again, err := inventory.Entries(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		apart, err := seen.Inventory.Apart() // such as a kind that is a blank
+		if err != nil {
+			t.Fatal(err)
+		}
+		others, err := inventory.EntriesApart(apart)
+		maps.Copy(again, others)
 		if err != nil || len(again) != len(entries) {
 			t.Fatalf("written back: %v, %v", again, err)
 		}
