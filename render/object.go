@@ -83,7 +83,7 @@ func (o Object) OriginOf(path ...any) manifest.Origin {
 
 // NewObject is an object that was read at an origin. It keeps nothing of u.
 func NewObject(u *unstructured.Unstructured, origin manifest.Origin) (Object, error) {
-	raw, err := canonical(u.Object)
+	raw, err := json.Marshal(u.Object)
 	if err != nil {
 		return Object{}, fmt.Errorf("%s: cannot encode %s: %w", origin, manifest.IDOf(u), err)
 	}
@@ -187,7 +187,7 @@ func (o Object) JSON() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return canonical(u.Object)
+	return json.Marshal(u.Object)
 }
 
 // Content decodes the object. Every call makes a new one.
