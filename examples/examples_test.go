@@ -265,7 +265,7 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// rightsOfDemo are the names of the demo: of its two Syncs, the groups of its provider, and what else its repositories hold.
+// rightsOfDemo are the names that the demo writes into the rights: its Syncs, the groups of its provider, and other objects of its repositories.
 var rightsOfDemo = []string{
 	"headgate-platform, headgate-team-shop", "headgate-default, headgate-app-team",
 	"'headgate-platform', 'headgate-team-shop'", "'headgate-default', 'headgate-app-team'",
@@ -275,13 +275,13 @@ var rightsOfDemo = []string{
 	"aws.m.upbound.io", "tidewater.m.example.org",
 }
 
-// restricted returns a directory with the programs of the demo, where headgate has the rights of an account. What a person does by
-// hand takes those of an administrator.
+// restricted returns a directory with the programs of the demo, in which headgate has the rights of an account. Commands that a
+// person would run keep the rights of an administrator.
 func restricted(t *testing.T, programs, admin string, account *fixtures.Account) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, script := range map[string]string{
-		// The API server runs already. This stands for it until the demo ends it.
+		// The API server runs already. This process stands for it until the demo ends it.
 		"controlplane": "mkdir -p \"$2\" && cp '" + account.Kubeconfig(t) + "' \"$2/kubeconfig\" && exec sleep 600",
 		"by-hand":      "KUBECONFIG='" + admin + "' exec '" + programs + "/by-hand' \"$@\"",
 		"headgate":     "exec '" + programs + "/headgate' \"$@\"",

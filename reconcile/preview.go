@@ -154,8 +154,8 @@ type Merge struct {
 	Elsewhere func(ctx context.Context, into, head string) (report.Report, error)
 	FailOn    report.Threshold // what the status and the exit code fail on
 
-	// Waits are the waits before the preview is made again because a registry cannot be reached. After the last one, the preview
-	// reports that.
+	// Waits are the durations to wait before each retry of a preview whose registry cannot be reached. After the last one, the preview
+	// reports the outage.
 	Waits []time.Duration
 }
 
@@ -178,8 +178,8 @@ func (r Reconciler) Merging(ctx context.Context, m Merge) (report.Report, error)
 	}
 }
 
-// An outage is why a preview is made again later: a registry cannot be reached. The report shows what is known without it, and err
-// is its error.
+// An outage is a registry that cannot be reached, so that a preview is repeated later. The report shows what is known without it;
+// err is the error of the registry.
 type outage struct {
 	why string
 	err error

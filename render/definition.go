@@ -162,8 +162,8 @@ func (d DecidedDefinition) read() (*unstructured.Unstructured, error) {
 	return u, nil
 }
 
-// document decodes the document. For a comparison, what it decodes to is not worth to be remembered: most of it would be written,
-// and little of it asked for.
+// document decodes the document. A comparison does not remember the result: most of it would be written,
+// and little of it read again.
 func (d DecidedDefinition) document() (*unstructured.Unstructured, error) {
 	if d.compared {
 		return d.Document.Decode()

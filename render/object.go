@@ -175,7 +175,7 @@ func asksOf(u *unstructured.Unstructured) map[string]string {
 // pack compresses the content of an object.
 func pack(raw []byte) []byte { return bytes.Clone(s2.EncodeBetter(nil, raw)) } // Encode returns a slice of a larger one
 
-// JSON returns the content as the JSON that Digest is of. Do not change it.
+// JSON returns the content as JSON, which Digest is computed from. Do not change it.
 func (o Object) JSON() ([]byte, error) {
 	switch {
 	case o.json != nil:

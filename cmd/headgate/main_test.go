@@ -104,7 +104,7 @@ func asked(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// refuse has the registry answer so many requests that it is down: refuse COUNT.
+// refuse makes the registry answer the next COUNT requests with an error: refuse COUNT.
 func refuse(ts *testscript.TestScript, _ bool, args []string) {
 	most, err := strconv.ParseInt(args[0], 10, 64)
 	ts.Check(err)
@@ -160,7 +160,7 @@ func TestClusterScripts(t *testing.T) {
 func alone(env *testscript.Env) error {
 	env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))
 	env.Setenv("NO_COLOR", "1")
-	// With the race detector, a program sleeps for a second before it ends. The scripts start it hundreds of times.
+	// A program with the race detector sleeps for a second before it exits, and the scripts start it hundreds of times.
 	env.Setenv("GORACE", "atexit_sleep_ms=50")
 	return nil
 }

@@ -80,7 +80,7 @@ func (c concealing) withoutShort() concealing {
 	return longer
 }
 
-// discreet takes out of an answer what the request must not reveal.
+// discreet removes from an answer what the request must not reveal.
 func discreet(req *http.Request, resp *http.Response) error {
 	if resp.StatusCode < http.StatusMultipleChoices && len(resp.Header["Warning"]) == 0 {
 		return repeats(req, resp)

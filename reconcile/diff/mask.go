@@ -137,7 +137,7 @@ func quotesOf(texts []string) []string {
 	return all
 }
 
-// base64Of returns the base64 of a secret, and what it has in common with the base64 of every text that the secret is a part of.
+// base64Of returns the base64 of a secret, and the part of it that the base64 of every longer text with the secret contains.
 func base64Of(secret string) []string {
 	var all []string
 	for _, alphabet := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding} {

@@ -60,7 +60,7 @@ func TestPreviews(t *testing.T) {
 	}
 }
 
-// A preview that waits takes no result of an earlier one back.
+// A preview that waits keeps the result of an earlier one.
 func TestPreviewsWaiting(t *testing.T) {
 	const about = "headgate/prod/preview"
 	for name, tc := range map[string]struct {

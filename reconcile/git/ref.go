@@ -225,7 +225,7 @@ func (r refs) others(ref string) string {
 // showable matches names that a message may show. A server chooses the names, and they may hold markup or invisible characters.
 var showable = regexp.MustCompile(`^[\pL\pN][\pL\pN._/@#+=-]{0,99}$`)
 
-// nearest returns a list of at most eight names, those most similar to want first. It only counts those that are not showable.
+// nearest returns a list of at most eight names, those most similar to want first. Names that are not showable are only counted.
 func nearest(want string, names []string) string {
 	const most = 8
 	total := len(names)

@@ -423,7 +423,7 @@ func TestFloodOfAReference(t *testing.T) {
 	}
 }
 
-// Another writer changes what a reference fills in after a person approved it: the approval was of what it was.
+// Another writer changes the source of a reference after the approval. The approval covered the former value.
 func TestApprovalOfAReference(t *testing.T) {
 	settings := given.ConfigMap("settings")
 	id := manifest.ID{Kind: "ConfigMap", Namespace: settings.GetNamespace(), Name: "settings"}

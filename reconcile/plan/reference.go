@@ -232,7 +232,7 @@ func (a Asked) WithoutReferences(u *unstructured.Unstructured) {
 	}
 }
 
-// approvable returns the digest of the object that an approval of its step covers. It is that of the commit, so that it is the same in
+// approvable returns the digest of the object that an approval of its step covers. It is the digest in the commit, so that it is the same in
 // previews and in every cluster. Guards judge the content of policies and packages, and another writer may change what a reference
 // fills in there after the approval, so that is covered, too.
 func (a Asked) approvable() string {

@@ -244,7 +244,7 @@ func (s *Resolver) Answer(ctx context.Context, revision string, r packages.Reque
 	return s.pulls.answer(ctx, r), nil
 }
 
-// Again has registries asked again that did not answer before.
+// Again makes the next resolution ask registries again that did not answer.
 func (s *Resolver) Again() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

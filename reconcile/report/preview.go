@@ -169,14 +169,14 @@ func (r *Report) controlled(answers map[manifest.ID]plan.Answer) {
 	}
 }
 
-// Awaiting returns the report with the reason why a registry cannot be reached that it needs; "" is none.
+// Awaiting returns the report with the reason why a registry that it needs cannot be reached; "" if none is missing.
 func (r Report) Awaiting(outage string) Report {
 	r.Outage = outage
 	return r
 }
 
-// outage returns why a package is not known that one of two commits needs, because its registry cannot be reached. A package that
-// both ask for alike changes nothing.
+// outage returns why the registry of a package cannot be reached that one of two commits needs. A package that
+// both commits need alike changes nothing.
 func outage(before, after []catalogue.Unread) string {
 	for _, side := range [][2][]catalogue.Unread{{after, before}, {before, after}} {
 		for _, u := range side[0] {
