@@ -26,8 +26,8 @@ func hint(err error) string {
 		return registryHint(of)
 	}
 	switch text := err.Error(); {
-	case clientcmd.IsEmptyConfig(err), strings.Contains(text, "no configuration has been provided"):
-		return "no kubeconfig was found: set KUBECONFIG or --kubeconfig FILE"
+	case errors.Is(err, errNoKubeconfig):
+		return "set KUBECONFIG or --kubeconfig FILE; 'headgate diff BASE HEAD', render, lint and why need no cluster"
 	case clientcmd.IsContextNotFound(err), strings.HasPrefix(text, "kubeconfig: context"):
 		return "'kubectl config get-contexts' lists the contexts of the kubeconfig"
 	case clientcmd.IsConfigurationInvalid(err):

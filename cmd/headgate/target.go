@@ -52,9 +52,15 @@ func (f *clusterFlags) load() clientcmd.ClientConfig {
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
 }
 
+// errNoKubeconfig replaces the text of client-go, which suggests a variable that Headgate does not read.
+var errNoKubeconfig = errors.New("no kubeconfig was found, so there is no cluster to ask")
+
 // config is how to reach the cluster.
 func (f *clusterFlags) config() (*rest.Config, error) {
 	cfg, err := f.load().ClientConfig()
+	if clientcmd.IsEmptyConfig(err) {
+		return nil, errNoKubeconfig
+	}
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
