@@ -313,7 +313,7 @@ func TestRightsWhereCrossplaneMakesTheCRDs(t *testing.T) {
 		}
 	}
 	composite := "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: shops.storage.tidewater.m.example.org}\nspec: {group: storage.tidewater.m.example.org, names: {kind: Shop, plural: shops}, scope: Cluster, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]}\n"
-	admin.write(fixtures.Documents(t, composite)[0]) // which Crossplane makes of an XRD
+	admin.write(fixtures.Documents(t, composite)[0]) // Crossplane creates it for an XRD
 	fixtures.Served(t, config, append(served, "shops.storage.tidewater.m.example.org")...)
 	fixtures.ReportTerminating(t, admin.admin)
 	p := newProcess(t, config, "rights-crossplane.yaml", "s3.aws.m.upbound.io", "storage.tidewater.m.example.org", "aws.m.upbound.io", "tidewater.m.example.org")

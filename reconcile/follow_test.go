@@ -345,18 +345,24 @@ func TestFollowerRegistryOutage(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				y := newYard(seven)
 				y.commits["h7"] = sea
-				tries := 0
-				y.registry = func(packages.Request) error {
-					if tries++; tries <= tc.outage {
-						return unreachable{}
-					}
-					return errors.New("404 Not Found")
-				}
+				y.down(tc.outage)
 				y.run(t, func(f *PreviewLoop) { f.Syncs[0].Reconciler.Options.Owner = render.OwnerCrossplane })
 				expect(t, tc.reason, y.happens(3*time.Hour), tc.want...)
 			})
 		})
 	}
+}
+
+// down makes the registry unreachable for so many requests, after which it knows no package. It returns the number of requests.
+func (y *yard) down(requests int) *int {
+	tries := 0
+	y.registry = func(packages.Request) error {
+		if tries++; tries <= requests {
+			return unreachable{}
+		}
+		return errors.New("404 Not Found")
+	}
+	return &tries
 }
 
 // Where Headgate makes the CRDs, a commit with an unknown package is an error, on either side.
@@ -409,18 +415,12 @@ func TestMergingWaitsForRegistry(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				y := newYard(seven)
 				y.commits["h7"] = sea
-				tries := 0
-				y.registry = func(packages.Request) error {
-					if tries++; tries <= tc.outage {
-						return unreachable{}
-					}
-					return errors.New("404 Not Found")
-				}
+				tries := y.down(tc.outage)
 				r := Reconciler{Source: y, Sync: inventory.Sync{Namespace: "ns", Name: "prod"}, Options: render.Options{Owner: render.OwnerCrossplane}}
 				began := time.Now()
 				got, err := r.Merging(t.Context(), Merge{History: y, Into: "t1", Head: "h7", Publisher: y.Publisher(seven), Waits: waits})
-				if err != nil || tries != tc.tries || time.Since(began) != tc.took {
-					t.Errorf("%s: %d tries in %s, error %v", tc.reason, tries, time.Since(began), err)
+				if err != nil || *tries != tc.tries || time.Since(began) != tc.took {
+					t.Errorf("%s: %d tries in %s, error %v", tc.reason, *tries, time.Since(began), err)
 				}
 				unread := got.Unread()
 				if len(unread) != 1 || !strings.Contains(unread[0].Unknown, tc.unread) {

@@ -87,7 +87,7 @@ func TestPrintable(t *testing.T) {
 	}
 }
 
-// What a server writes reaches the log in one line that a terminal can show, and not by the megabyte.
+// A log line is one printable line of limited length, even if a server writes megabytes of control characters.
 func TestLoggable(t *testing.T) {
 	for name, value := range map[string]any{
 		"Text": "a\x1b[31m\u009b\u202eb", "Error": errors.New("a\x1b[31m\u009b\u202eb"), "List": []string{"a\x1b[31m\u009b\u202eb"},

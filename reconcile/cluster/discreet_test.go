@@ -20,7 +20,7 @@ type warnings struct{ texts []string }
 
 func (w *warnings) HandleWarningHeader(_ int, _, text string) { w.texts = append(w.texts, text) }
 
-// What answers may be a proxy that shows the whole request, and an admission webhook writes what it likes. Neither brings the token of
+// A proxy may answer with the whole request, and an admission webhook may write anything. Neither brings the token of
 // the kubeconfig, or the content of a Secret, into an error or a warning.
 func TestDiscreet(t *testing.T) {
 	const token, inside = "c4n4ry-cluster-t0ken", "c4n4ry-of-a-secret"

@@ -29,7 +29,7 @@ type fakeReviewed struct {
 	opener   string    // of the pull request; "" is alice
 	message  string    // of its commit
 	silent   bool      // there was no preview yet
-	forged   bool      // somebody else posted a status of that name before
+	forged   bool      // another account posted a status of that name before
 	demoted  bool      // bob may not write any more
 	target   string    // "" is main
 }
@@ -357,7 +357,7 @@ func TestNoApprovalsOnHubs(t *testing.T) {
 	}
 }
 
-// What counted in the preview is checked again after the merge: by permission, by age, by target, and a review only by the record
+// An approval that counted in the preview is checked again after the merge: by permission, by age, by target, and a review only by the record
 // that Headgate wrote of it.
 func TestMergesOnHubs(t *testing.T) {
 	digest := strings.Repeat("a1", 16)
