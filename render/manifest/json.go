@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 
 	yamlmap "go.yaml.in/yaml/v2"
@@ -209,4 +210,43 @@ func valueOf(key *yamltree.Node) (any, bool) {
 		return nil, false
 	}
 	return k, true
+}
+
+// unfitLine returns the line of the first key or value, in the order of the text, that JSON cannot have or that is not of the type
+// that its tag names; 0 if there is none.
+func unfitLine(raw []byte) int {
+	var node yamltree.Node
+	if yamltree.Unmarshal(raw, &node) != nil {
+		return 0
+	}
+	if n := unfit(&node); n != nil {
+		return n.Line
+	}
+	return 0
+}
+
+// unfit needs no memory of what it saw: it does not follow aliases, whose nodes are in the text before them.
+func unfit(node *yamltree.Node) *yamltree.Node {
+	if node.Kind == yamltree.ScalarNode {
+		v, ok := valueOf(node)
+		if f, isFloat := v.(float64); !ok || isFloat && (math.IsInf(f, 0) || math.IsNaN(f)) {
+			return node
+		}
+	}
+	for i, child := range node.Content {
+		if node.Kind == yamltree.MappingNode && i%2 == 0 {
+			key := child
+			for key.Kind == yamltree.AliasNode {
+				key = key.Alias
+			}
+			if _, ok := textOf(key); !ok {
+				return child
+			}
+			continue
+		}
+		if n := unfit(child); n != nil {
+			return n
+		}
+	}
+	return nil
 }

@@ -366,17 +366,22 @@ func TestReadErrors(t *testing.T) {
 		"Discreet": {
 			reason: "Errors do not repeat values, which may be secrets.",
 			text:   "a: {b: c}\nd: !!int hunter2\n",
-			want:   "a.yaml:1: cannot decode: cannot decode !!str as a !!int",
+			want:   "a.yaml:2: cannot decode: cannot decode !!str as a !!int",
 		},
 		"NullKey": {
 			reason: "Errors do not repeat values, which may be secrets.",
-			text:   "a: {b: {~: hunter2}}\n",
-			want:   "a.yaml:1: cannot decode: a key is null or of another type that JSON does not have",
+			text:   "a: &a {b: c}\nd:\n  <<: *a\n  ~: hunter2\n",
+			want:   "a.yaml:4: cannot decode: a key is null or of another type that JSON does not have",
 		},
 		"NaN": {
 			reason: "JSON has no NaN.",
-			text:   "a: [[.nan]]\n",
-			want:   "a.yaml:1: cannot decode: JSON has neither infinity nor NaN",
+			text:   "a: b\nc: [[1.5],\n  [.nan]]\n",
+			want:   "a.yaml:3: cannot decode: JSON has neither infinity nor NaN",
+		},
+		"KeyOfMany": {
+			reason: "A key of JSON is a text.",
+			text:   "a: b\nc:\n  ? [hunter2]\n  : d\n",
+			want:   "a.yaml:3: cannot decode: a key is a mapping or a sequence",
 		},
 		"EndsEarly": {
 			reason: "The library would leave out what follows and say nothing.",

@@ -32,6 +32,8 @@ func (s section) yamlError(raw []byte, err error) error {
 		line = min(line, s.lineAt(raw, len(raw)-1))
 	} else if i := placeOf(raw, text); i >= 0 {
 		line = s.lineAt(raw, i)
+	} else if n := unfitLine(raw); n > 0 {
+		line = s.part.line + n - 1
 	}
 
 	text = discreet(text)
@@ -62,8 +64,7 @@ func placeOf(raw []byte, text string) int {
 		}
 		return bytes.Index(raw, []byte(sign+m[2]))
 	}
-	switch {
-	case strings.HasPrefix(text, "control characters"):
+	if strings.HasPrefix(text, "control characters") {
 		for i := 0; i < len(raw); {
 			r, n := utf8.DecodeRune(raw[i:])
 			if isControl(r) {
@@ -71,8 +72,6 @@ func placeOf(raw []byte, text string) int {
 			}
 			i += n
 		}
-	case strings.HasPrefix(text, "invalid map key"):
-		return bytes.Index(raw, []byte("{{"))
 	}
 	return -1
 }
