@@ -14,8 +14,10 @@ import (
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/ownership"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
+	rbac "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,7 +36,7 @@ type tried struct {
 func (c *Cluster) try(ctx context.Context, seen *plan.Observed, sp spelling) error {
 	doubtful := seen.Doubtful(c.options.TryCreates)
 	if c.options.TryCreates {
-		doubtful = c.withoutHomeless(doubtful, seen, sp)
+		doubtful = slices.DeleteFunc(doubtful, needsComing(seen, sp))
 	}
 	done := 0
 	trials, err := inParallel(ctx, c.options.Concurrency, doubtful, func(ctx context.Context, a plan.Asked) (tried, error) {
@@ -57,22 +59,38 @@ func (c *Cluster) try(ctx context.Context, seen *plan.Observed, sp spelling) err
 	return nil
 }
 
-// withoutHomeless leaves out what cannot be tried yet, because its namespace is going to
-// be made together with it.
-func (c *Cluster) withoutHomeless(doubtful []plan.Asked, seen *plan.Observed, sp spelling) []plan.Asked {
-	coming := map[string]bool{}
+// needsComing returns which objects cannot be tried yet, because the API server refuses them without something that is going
+// to be made together with them: the namespace, or the role of a binding, whose rights it compares with those of Headgate.
+func needsComing(seen *plan.Observed, sp spelling) func(plan.Asked) bool {
+	coming := map[manifest.ID]bool{}
 	for _, a := range seen.Asked {
-		if _, exists := seen.Objects[a.ID]; !exists && a.ID.Kind == "Namespace" && a.ID.Group == "" {
-			coming[a.ID.Name] = true
+		if _, exists := seen.Objects[a.ID]; !exists {
+			coming[sp.actual(a.ID)] = true
 		}
 	}
-	var rest []plan.Asked
-	for _, a := range doubtful {
-		if !coming[sp.actual(a.ID).Namespace] {
-			rest = append(rest, a)
-		}
+	return func(a plan.Asked) bool {
+		id := sp.actual(a.ID)
+		return coming[manifest.ID{Kind: "Namespace", Name: id.Namespace}] || coming[roleOf(a.Object, id)]
 	}
-	return rest
+}
+
+// roleOf returns the role that a RoleBinding or a ClusterRoleBinding is for; of other objects, and of those without one, an ID
+// that no object has.
+func roleOf(binding render.Object, id manifest.ID) manifest.ID {
+	if id.Group != rbac.GroupName || !strings.HasSuffix(id.Kind, "RoleBinding") {
+		return manifest.ID{}
+	}
+	u, err := binding.Content()
+	if err != nil {
+		return manifest.ID{}
+	}
+	role := manifest.ID{Group: rbac.GroupName}
+	role.Kind, _, _ = unstructured.NestedString(u.Object, "roleRef", "kind")
+	role.Name, _, _ = unstructured.NestedString(u.Object, "roleRef", "name")
+	if role.Kind == "Role" {
+		role.Namespace = id.Namespace
+	}
+	return role
 }
 
 // A taking reports whether to take the fields of a conflict over a live object.

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -83,7 +84,7 @@ func (c *Cluster) explain(err error, verb, what string) error {
 	case apierrors.IsUnauthorized(err):
 		return fmt.Errorf("the API server at %s does not accept the credentials of this kubeconfig: %w", c.host(), err)
 	case isRBAC(err):
-		return fmt.Errorf("not allowed to %s %s (RBAC: it takes the verb %q): %w", verb, what, verb, err)
+		return fmt.Errorf("not allowed to %s %s (RBAC: it takes the verb %q): %w", verb, what, missingVerb(err), err)
 	case hasAny(err.Error(), uncalled), hasAny(err.Error(), denied):
 		return c.gated(err, verb, what)
 	case errors.As(err, &failed):
@@ -115,7 +116,18 @@ func gateOf(err error) string {
 // isRBAC reports whether a right is missing. Quotas, admission and namespaces that are going
 // away forbid too.
 func isRBAC(err error) bool {
-	return apierrors.IsForbidden(err) && !hasAny(err.Error(), denied) && strings.Contains(err.Error(), `" cannot `) && strings.Contains(err.Error(), ` resource "`)
+	return apierrors.IsForbidden(err) && !hasAny(err.Error(), denied) && missingVerb(err) != ""
+}
+
+var cannotVerb = regexp.MustCompile(`" cannot ([a-z]+) resource "`)
+
+// missingVerb returns the verb that the API server says is missing. One call can need several: an apply of a new object
+// patches and creates.
+func missingVerb(err error) string {
+	if m := cannotVerb.FindStringSubmatch(err.Error()); m != nil {
+		return m[1]
+	}
+	return ""
 }
 
 // cause is an error without the URL that the HTTP client puts before it.

@@ -14,6 +14,7 @@ import (
 	"headgate.dev/headgate/reconcile/report"
 
 	"github.com/google/go-cmp/cmp"
+	rbac "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 )
@@ -81,8 +82,14 @@ func TestForbiddenWrites(t *testing.T) {
 		{"list", "apiextensions.k8s.io", "customresourcedefinitions"}, {"create", "", "namespaces"}, {"patch", "", "namespaces"},
 		{"get", "coordination.k8s.io", "leases"}, {"create", "coordination.k8s.io", "leases"}, {"update", "coordination.k8s.io", "leases"}}
 
-	c := clusterOf(t, w.as(t, reads), w, cluster.Options{})
+	c := clusterOf(t, w.as(t, reads[:len(reads)-2]), w, cluster.Options{})
 	_, err := c.Apply(t.Context(), planned(t, c, commit))
+	if err == nil || !strings.Contains(err.Error(), `(RBAC: it takes the verb "create")`) {
+		t.Errorf("want the verb that the role lacks, as Kubernetes knows it, got %v", err)
+	}
+
+	c = clusterOf(t, w.as(t, reads), w, cluster.Options{})
+	_, err = c.Apply(t.Context(), planned(t, c, commit))
 	if err == nil || !strings.Contains(err.Error(), "not allowed to create the inventory ConfigMap") {
 		t.Errorf("Without its inventory a pass writes nothing: want an error that says so, got %v", err)
 	}
@@ -350,6 +357,41 @@ func TestTryCreates(t *testing.T) {
 		if (o.Err != nil) != (o.ID.Name == "Not-A-Name") {
 			t.Errorf("A known refusal is not sent again, got %s: %v", o.ID, o.Err)
 		}
+	}
+}
+
+// The API server refuses a binding of a role that it does not have, unless an account may bind, which that of examples/run may not.
+func TestTryBindings(t *testing.T) {
+	w := newWorld(t)
+	space := w.sync.Namespace
+	const group = rbac.GroupName
+	var rights [][3]string
+	for _, resource := range []string{"roles", "rolebindings"} {
+		for _, verb := range []string{"get", "list", "create", "patch"} {
+			rights = append(rights, [3]string{verb, group, resource})
+		}
+	}
+	rights = append(rights, [3]string{"get", "", "configmaps"}, [3]string{"list", "", "configmaps"}, [3]string{"list", "", "namespaces"},
+		[3]string{"list", "apiextensions.k8s.io", "customresourcedefinitions"})
+	w.made(t, namespace(space))
+	binding := func(name, role string) *unstructured.Unstructured {
+		return thing(group+"/v1", "RoleBinding", space, name, map[string]any{
+			"roleRef":  map[string]any{"apiGroup": group, "kind": "Role", "name": role},
+			"subjects": []any{map[string]any{"kind": "User", "apiGroup": group, "name": "nobody"}},
+		})
+	}
+	commit := want(t, thing(group+"/v1", "Role", space, "reader", map[string]any{
+		"rules": []any{map[string]any{"verbs": []any{"list"}, "apiGroups": []any{""}, "resources": []any{"configmaps"}}},
+	}), binding("together", "reader"), binding("alone", "missing"))
+	p := planned(t, clusterOf(t, w.as(t, rights), w, cluster.Options{TryCreates: true}), commit)
+	refused := map[string]bool{}
+	for _, s := range p.Steps {
+		if s.Err != nil {
+			refused[s.ID.Name] = strings.Contains(s.Err.Error(), `"missing" not found`)
+		}
+	}
+	if diff := cmp.Diff(map[string]bool{"alone": true}, refused); diff != "" {
+		t.Errorf("Only the binding whose role nobody makes is refused.\nnames (-want +got):\n%s", diff)
 	}
 }
 
