@@ -159,8 +159,8 @@ func (a *activating) permits(name string) bool {
 // listed returns the limit for a reason.
 func (a *activating) listed() string { return cmp.Or(strings.Join(a.Allow, ", "), "nothing") }
 
-// policy rules on a policy by the patterns that are sent, which references may have filled in. It does not look at whether
-// the policy is paused: an annotation that goes would put it in force.
+// policy rules on a policy by the patterns that are sent. It does not look at whether the policy is paused: an annotation that
+// goes would put it in force.
 func (a *activating) policy(s plan.Step) plan.Ruling {
 	u, err := s.Object()
 	if err != nil {

@@ -102,7 +102,7 @@ func (c *flooding) ofPackage(s plan.Step) plan.Ruling {
 		}
 	}
 	universal := slices.IndexFunc(force, func(p plan.PolicyInForce) bool {
-		return p.Live && p.Matches(anyDefinition) && !c.sent(p.Name).Matches(anyDefinition)
+		return p.Live && p.Matches(anyDefinition) && !c.WantedPolicy(p.Name).Matches(anyDefinition)
 	})
 	switch {
 	case len(unnamed) > 0:
@@ -122,21 +122,10 @@ func (c *flooding) heldPolicies() plan.PoliciesInForce {
 	var all plan.PoliciesInForce
 	for _, s := range c.Steps {
 		if s.ID == crossplane.MRAP(s.ID.Name) && s.Action == plan.Hold && s.Guard == Flood {
-			all = append(all, plan.PolicyInForce{LivePolicy: s.PolicySent(c.WantedPolicy(s.ID.Name)), Name: s.ID.Name})
+			all = append(all, plan.PolicyInForce{LivePolicy: c.WantedPolicy(s.ID.Name), Name: s.ID.Name})
 		}
 	}
 	return all
-}
-
-// sent returns a policy of the commit as the plan sends it.
-func (c *flooding) sent(policy string) crossplane.LivePolicy {
-	want := c.WantedPolicy(policy)
-	for _, s := range c.Steps {
-		if s.ID == crossplane.MRAP(policy) {
-			return s.PolicySent(want)
-		}
-	}
-	return want
 }
 
 // ofDefinition rules on the CRD of a definition, or on its MRD, by how many others become active

@@ -63,12 +63,12 @@ func (c Case) InForce(but ...string) PoliciesInForce {
 		all = append(all, PolicyInForce{live, name, true})
 	}
 	for _, p := range c.Want.Policies {
-		s, has := steps[p.Name]
+		_, has := steps[p.Name]
 		_, exists := c.Seen.Upstream.Policies[p.Name]
 		if !has && c.isWanted(p) || has && (exists || !sent[p.Name]) {
 			continue
 		}
-		all = append(all, PolicyInForce{s.PolicySent(AsLive(p)), p.Name, false})
+		all = append(all, PolicyInForce{AsLive(p), p.Name, false})
 	}
 	return slices.DeleteFunc(all, func(p PolicyInForce) bool { return slices.Contains(but, p.Name) })
 }
@@ -107,27 +107,15 @@ func (p Plan) inForce(seen Observed) PoliciesInForce {
 // PolicyAfter returns a policy as it is after the step. Ignored fields, and what other field managers
 // set, stay as they are; where it is not known what comes of the write, both versions count.
 func (s Step) PolicyAfter(want, live crossplane.LivePolicy) crossplane.LivePolicy {
-	sent := s.PolicySent(want)
 	if s.Action == Create {
-		return sent
+		return want
 	}
 	if s.After != nil {
 		if after, ok := policyIn(s.After); ok {
 			return after
 		}
 	}
-	return crossplane.LivePolicy{Patterns: slices.Concat(live.Patterns, sent.Patterns), Paused: live.Paused && sent.Paused}
-}
-
-// PolicySent returns a policy as the step sends it: references may fill in patterns that the commit does not have. A step
-// that sends nothing has the policy of the commit.
-func (s Step) PolicySent(want crossplane.LivePolicy) crossplane.LivePolicy {
-	if u, err := s.Object(); err == nil {
-		if sent, ok := policyIn(u); ok {
-			return sent
-		}
-	}
-	return want
+	return crossplane.LivePolicy{Patterns: slices.Concat(live.Patterns, want.Patterns), Paused: live.Paused && want.Paused}
 }
 
 // policyIn reads a policy. The API server refuses one whose patterns are no list of texts.
@@ -211,30 +199,22 @@ func Named(live map[string]crossplane.LivePolicy, definition string) string {
 }
 
 // goingToBe returns the policies that are in force if everything that the commit wants is written: what is held or refused is known only
-// once the guards have ruled. References have filled in patterns, as far as their sources are there.
+// once the guards have ruled.
 func (o Observed) goingToBe() PoliciesInForce {
-	asked := map[string]Asked{}
+	asked := map[string]bool{}
 	for _, a := range o.Asked {
-		if a.ID == crossplane.MRAP(a.ID.Name) {
-			asked[a.ID.Name] = a
+		if crossplane.IsMRAP(a.ID) {
+			asked[a.ID.Name] = true
 		}
 	}
 	all := PoliciesInForce{}
 	for _, name := range slices.Sorted(maps.Keys(o.Upstream.Policies)) {
-		if _, wanted := asked[name]; !wanted || o.Trials[crossplane.MRAP(name)].Err != nil {
+		if !asked[name] || o.Trials[crossplane.MRAP(name)].Err != nil {
 			all = append(all, PolicyInForce{o.Upstream.Policies[name], name, true})
 		}
 	}
 	for _, p := range o.Want.Policies {
-		to := AsLive(p)
-		if a, wanted := asked[p.Name]; wanted && len(a.resolved.references) > 0 {
-			if u, err := a.Content(); err == nil {
-				if filled, ok := policyIn(u); ok {
-					to = filled
-				}
-			}
-		}
-		all = append(all, PolicyInForce{to, p.Name, false})
+		all = append(all, PolicyInForce{AsLive(p), p.Name, false})
 	}
 	return all
 }

@@ -153,8 +153,8 @@ func (o Observed) resolve(of render.Object, secretive map[manifest.ID]bool) (res
 			return r, fmt.Errorf("%s: targetPath %s: a name is taken of another object only where %s is Observable or ObservableAndDeletable", mutation.Annotation, ref.to, inventory.PolicyAnnotation)
 		case !names && isIdentity(at):
 			return r, fmt.Errorf("%s: targetPath %s: a reference cannot change which object this is", mutation.Annotation, ref.to)
-		case secret && isJudged(of.ID):
-			return r, fmt.Errorf("%s: targetPath %s: a value of a Secret cannot be copied into a policy or a package, because people approve what that activates and cannot see the value", mutation.Annotation, ref.to)
+		case isJudged(of.ID, at):
+			return r, fmt.Errorf("%s: targetPath %s: a reference cannot fill in what becomes active or which schema is served; write the value in the commit, where a preview can show it", mutation.Annotation, ref.to)
 		case at[0] == "metadata" && secret:
 			return r, fmt.Errorf("%s: targetPath %s: values of a Secret do not belong in metadata, which every user of the cluster can read", mutation.Annotation, ref.to)
 		}
@@ -233,18 +233,19 @@ func (a Asked) WithoutReferences(u *unstructured.Unstructured) {
 }
 
 // approvable returns the digest of the object that an approval of its step covers. It is the digest in the commit, so that it is the same in
-// previews and in every cluster. Guards judge the content of policies and packages, and another writer may change what a reference
-// fills in there after the approval, so that is covered, too.
-func (a Asked) approvable() string {
-	if a.resolved.written == "" || isJudged(a.ID) {
-		return a.Object.Digest
-	}
-	return a.resolved.written
-}
+// previews and in every cluster.
+func (a Asked) approvable() string { return cmp.Or(a.resolved.written, a.Object.Digest) }
 
-// isJudged reports whether guards hold an object because of its content, and not only because of what it is.
-func isJudged(id manifest.ID) bool {
-	return crossplane.IsPackage(id) || id == crossplane.MRAP(id.Name)
+// isJudged reports whether guards and previews judge what is at a place of an object. Of what makes the API server serve a kind, only
+// labels, annotations and the webhook of a conversion are not judged: its certificate is often known only to the cluster.
+func isJudged(id manifest.ID, at []any) bool {
+	switch {
+	case crossplane.IsPackage(id), crossplane.IsMRAP(id), crossplane.IsMRD(id), crossplane.IsImageConfig(id):
+		return true
+	case crossplane.DeclaresKind(id):
+		return at[0] != "metadata" && (len(at) < 3 || !slices.Equal(at[:3], []any{"spec", "conversion", "webhook"}))
+	}
+	return false
 }
 
 // differs reports whether an update of its source changes what a reference copies.

@@ -46,3 +46,50 @@ func TestReferencesToSecretsAreForbidden(t *testing.T) {
 		t.Errorf("an observer would read %v", ids)
 	}
 }
+
+// A preview has no sources of references. It would judge one value, and the pass would apply another.
+func TestReferencesFillInNothingThatIsJudged(t *testing.T) {
+	spec := map[string]any{
+		"activate": []any{"buckets.example.org"}, "package": "registry.example.org/provider:v1", "state": "Inactive", "group": "example.org",
+		"rewriteImage": map[string]any{"prefix": "registry.example.org"}, "enforcement": "a",
+		"conversion": map[string]any{"strategy": "None", "webhook": map[string]any{"clientConfig": map[string]any{"caBundle": "bm9uZQ=="}}},
+	}
+	const extensions, packages, kubernetes = "apiextensions.crossplane.io/", "pkg.crossplane.io/", "apiextensions.k8s.io/v1"
+	cases := []struct {
+		apiVersion, kind, path string
+		refused                bool
+	}{
+		{extensions + "v1alpha1", "ManagedResourceActivationPolicy", "$.spec.activate[0]", true},
+		{extensions + "v1alpha1", "ManagedResourceActivationPolicy", "$.metadata.annotations['a.example.org/b']", true}, // paused is one
+		{extensions + "v1alpha1", "ManagedResourceDefinition", "$.spec.state", true},
+		{packages + "v1", "Provider", "$.spec.package", true},
+		{packages + "v1", "Configuration", "$.spec.package", true},
+		{packages + "v1", "Function", "$.spec.package", true},
+		{packages + "v1beta1", "ImageConfig", "$.spec.rewriteImage.prefix", true},
+		{kubernetes, "CustomResourceDefinition", "$.spec.group", true},
+		{kubernetes, "CustomResourceDefinition", "$.spec.conversion.strategy", true},
+		{kubernetes, "CustomResourceDefinition", "$.spec.conversion.webhook.clientConfig.caBundle", false},
+		{kubernetes, "CustomResourceDefinition", "$.metadata.annotations['a.example.org/b']", false},
+		{extensions + "v2", "CompositeResourceDefinition", "$.spec.group", true},
+		{extensions + "v2", "CompositeResourceDefinition", "$.spec.conversion.webhook.clientConfig.caBundle", false},
+		{packages + "v1beta1", "DeploymentRuntimeConfig", "$.spec.enforcement", false},
+		{"v1", "ConfigMap", "$.spec.activate[0]", false},
+	}
+	for _, tc := range cases {
+		t.Run(tc.kind+tc.path, func(t *testing.T) {
+			u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": tc.apiVersion, "kind": tc.kind, "spec": spec}}
+			u.SetName("a")
+			u.SetAnnotations(map[string]string{
+				"a.example.org/b":                          "none",
+				"config.kubernetes.io/apply-time-mutation": "- sourceRef: {kind: ConfigMap, name: source}\n  sourcePath: $.data.key\n  targetPath: " + tc.path + "\n",
+			})
+			commit := render.Desired{Objects: []render.Object{given.Wanted(t, u)}}
+			for name, seen := range map[string]plan.Observed{"preview": {Offline: true}, "pass": {}, "observing": {Looks: true}} {
+				_, err := seen.Ask(commit)
+				if refused := err != nil && strings.Contains(err.Error(), "write the value in the commit"); refused != tc.refused || err != nil && !refused {
+					t.Errorf("%s: refused %t, want %t: %v", name, refused, tc.refused, err)
+				}
+			}
+		})
+	}
+}

@@ -68,14 +68,6 @@ func served(seen plan.Observed, kinds ...string) plan.Observed {
 	return seen
 }
 
-// settings is a cluster with a ConfigMap that holds a pattern.
-func settings(seen plan.Observed, pattern string) plan.Observed {
-	source := given.ConfigMap("settings")
-	source.Object["data"] = map[string]any{"pattern": pattern}
-	seen.Sources = map[manifest.ID]plan.ReferenceSource{{Kind: "ConfigMap", Namespace: source.GetNamespace(), Name: "settings"}: {Live: source}}
-	return seen
-}
-
 // withMRDs is a cluster that holds the definitions of the toy package, as this sync applied them.
 func withMRDs(seen plan.Observed) plan.Observed {
 	seen.Inventory.Entries = map[manifest.ID]inventory.Entry{}
@@ -91,12 +83,6 @@ func TestWaiting(t *testing.T) {
 	const compositions, xrds = "Composition.apiextensions.crossplane.io", "CompositeResourceDefinition.apiextensions.crossplane.io"
 	toyProvider := manifest.ID{Group: "pkg.crossplane.io", Kind: "Provider", Name: "provider-toy"}
 	ready := map[manifest.ID]crossplane.LivePackage{toyProvider: {Installed: metav1.ConditionTrue, Healthy: metav1.ConditionTrue}}
-	filled := strings.Replace(given.Policy("team", "none.example.org"), "metadata:", `metadata:
-  annotations:
-    config.kubernetes.io/apply-time-mutation: |
-      - sourceRef: {kind: ConfigMap, namespace: `+given.ConfigMap("settings").GetNamespace()+`, name: settings}
-        sourcePath: $.data.pattern
-        targetPath: $.spec.activate[0]`, 1)
 	cases := map[string]struct {
 		reason string
 		files  map[string]string
@@ -130,11 +116,6 @@ func TestWaiting(t *testing.T) {
 			reason: "A policy that is not written activates nothing, however long it takes.",
 			files:  map[string]string{"policy.yaml": given.Policy("team", given.Buckets), "logs.yaml": bucket},
 			seen:   given.WithOwner(given.Seen(plan.Upstream{}), crossplane.MRAP("team")), step: "Bucket logs", waits: "team", stuck: true,
-		},
-		"PolicyFilledIn": {
-			reason: "A reference fills in the pattern of a new policy: what is sent activates it.",
-			files:  map[string]string{"logs.yaml": bucket, "policy.yaml": filled},
-			seen:   settings(given.Seen(plan.Upstream{}), given.Buckets), step: "Bucket logs", waits: given.Buckets,
 		},
 		"PolicyRetained": {
 			reason: "The commit asks not to make the policy.",
