@@ -58,7 +58,7 @@ func (r Reconciler) unplanned(ctx context.Context, want render.Desired) []manife
 	seen, err := baseline.Baseline{Sync: r.Sync, Terms: r.Terms, Kinds: baseline.KindsOf(want)}.Observe(ctx, want)
 	var p plan.Plan
 	if err == nil {
-		p, err = plan.Compute(seen, r.Guarding.ByConfiguration()...)
+		p, err = plan.Compute(seen, r.Guarding.OfCommit()...)
 	}
 	found := catalogue.ErrorsOf(manifest.Origin{}, err).Findings()
 	for _, s := range p.Steps {

@@ -30,7 +30,7 @@ const (
 	PackageShipsPolicy  plan.Code = "PackageShipsPolicy"  // the policy of the package, its pattern, and what activation.allow has
 	PackageNotJudged    plan.Code = "PackageNotJudged"    // why the definitions of the package are not known
 	RewritesImages      plan.Code = "RewritesImages"      // the ImageConfig replaces images of packages
-	BehindPackages      plan.Code = "BehindPackages"      // the kind of an object that only Crossplane writes
+	BehindPackages      plan.Code = "BehindPackages"      // the kind of an object that Headgate does not know
 	ActivationUnchecked plan.Code = "ActivationUnchecked" // the error of reading what the step sends
 )
 
@@ -263,7 +263,7 @@ func globsOf(p catalogue.Policy) []string {
 }
 
 // besidePackages rules on what else the package manager reads. An ImageConfig may have it install another image for every
-// package of the cluster, and a revision or the lock of Crossplane has it install a package that no Provider names.
+// package of the cluster, and what a kind of a later Crossplane installs is not known.
 func (a *activating) besidePackages(s plan.Step) plan.Ruling {
 	switch {
 	case crossplane.IsImageConfig(s.ID):

@@ -209,8 +209,7 @@ func TestAllowedActivations(t *testing.T) {
 		"Rewrite": {
 			reason: "It replaces the packages of the whole cluster.", allow: []string{given.Buckets}, files: map[string]string{"i.yaml": image + "  rewriteImage: {prefix: evil.example.org}\n"}, step: "ImageConfig mirror", want: "rewriteImage",
 		},
-		"Revision":      {reason: "It installs a package that no Provider names.", allow: []string{"*"}, files: map[string]string{"r.yaml": upbound("ProviderRevision", "v1")}, step: "ProviderRevision sly", want: "an object of kind ProviderRevision"},
-		"Lock":          {reason: "Crossplane installs the dependencies that it lists.", allow: []string{"*"}, files: map[string]string{"r.yaml": upbound("Lock", "v1beta1")}, step: "Lock sly", want: "an object of kind Lock"},
+		"UnknownKind":   {reason: "Nobody knows what Crossplane installs because of it.", allow: []string{"*"}, files: map[string]string{"r.yaml": upbound("Bundle", "v1alpha1")}, step: "Bundle sly", want: "an object of kind Bundle"},
 		"RuntimeConfig": {reason: "It configures pods.", allow: []string{given.Buckets}, files: map[string]string{"r.yaml": upbound("DeploymentRuntimeConfig", "v1beta1")}, step: "DeploymentRuntimeConfig sly"},
 	}
 	for name, tc := range cases {
@@ -223,7 +222,7 @@ func TestAllowedActivations(t *testing.T) {
 			if tc.edit != nil {
 				tc.edit(&want)
 			}
-			p, got := given.Steps(t, want, given.Seen(tc.up), Guarding{Activation: ActivationLimit{Set: true, Allow: tc.allow}}.ByConfiguration()...)
+			p, got := given.Steps(t, want, given.Seen(tc.up), Guarding{Activation: ActivationLimit{Set: true, Allow: tc.allow}}.OfCommit()...)
 			s, ok := got[tc.step]
 			if !ok {
 				t.Fatalf("there is no step %q among %v", tc.step, got)
@@ -233,7 +232,7 @@ func TestAllowedActivations(t *testing.T) {
 				t.Errorf("%s: a digest is offered that lets it pass", tc.reason)
 			}
 
-			_, got = given.Steps(t, want, given.Seen(tc.up), Guarding{}.ByConfiguration()...)
+			_, got = given.Steps(t, want, given.Seen(tc.up), Guarding{}.OfCommit()...)
 			if s := got[tc.step]; s.Action != plan.Create {
 				t.Errorf("without activation.allow it is not let through: %s: %s", s.Action, Sentence(s.Reason))
 			}
@@ -256,5 +255,23 @@ func pulled(d *render.Desired) {
 func unread(id manifest.ID) func(*render.Desired) {
 	return func(d *render.Desired) {
 		d.Unread = []catalogue.Unread{{Installers: []manifest.ID{id}, Err: given.ErrBoom}}
+	}
+}
+
+// A revision that a commit brings would install its image, whose definitions no guard has read.
+func TestCommitsBringNoRevisions(t *testing.T) {
+	const packages = "pkg.crossplane.io/"
+	for kind, held := range map[string]bool{
+		packages + "v1 ProviderRevision": true, packages + "v1 ConfigurationRevision": true, packages + "v1beta1 FunctionRevision": true, packages + "v1beta1 Lock": true,
+		packages + "v1beta1 ImageConfig": false, packages + "v1beta1 DeploymentRuntimeConfig": false, "example.org/v1 ProviderRevision": false, "apps/v1 ControllerRevision": false,
+	} {
+		apiVersion, kind, _ := strings.Cut(kind, " ")
+		want := given.Desired(t, render.OwnerCrossplane, map[string]string{"a.yaml": "apiVersion: " + apiVersion + "\nkind: " + kind + "\nmetadata: {name: lock}\nspec: {desiredState: Active}\n"})
+		for _, guards := range [][]plan.Guard{Guarding{}.OfCommit(), Guarding{}.Guards()} {
+			p, got := given.Steps(t, want, given.Seen(plan.Upstream{}), guards...)
+			if s := got[kind+" lock"]; (s.Guard == Installed) != held || p.Approval != nil {
+				t.Errorf("%s: %s %q, approval %v", kind, s.Action, s.Guard, p.Approval)
+			}
+		}
 	}
 }

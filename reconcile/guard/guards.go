@@ -58,9 +58,10 @@ type Guarding struct {
 	Activation   ActivationLimit // what may be activated
 }
 
-// ByConfiguration returns the guards that hold what the Sync forbids, whatever the cluster holds.
-func (g Guarding) ByConfiguration() []plan.Guard {
+// OfCommit returns the guards that rule on what the commit and the Sync say, whatever the cluster holds.
+func (g Guarding) OfCommit() []plan.Guard {
 	return []plan.Guard{
+		{Name: Installed, Phase: plan.Writes, Rule: plan.Each(onlyByCrossplane)},
 		{Name: Allowed, Phase: plan.Writes, Rule: onlyAllowed(g.AllowedKinds)},
 		{Name: Allowed, Phase: plan.Writes, Rule: onlyActivates(g.Activation)},
 		{Name: Allowed, Phase: plan.Prunes, Rule: onlyAllowed(g.AllowedKinds)},
@@ -72,7 +73,7 @@ func (g Guarding) Guards() []plan.Guard {
 	return slices.Concat([]plan.Guard{
 		{Name: plan.OnlyObserved, Phase: plan.Writes, Rule: plan.Each(observed)},
 		{Name: Installed, Phase: plan.Writes, Rule: plan.Each(installed)},
-	}, g.ByConfiguration(), []plan.Guard{
+	}, g.OfCommit(), []plan.Guard{
 		{Name: NotOurs, Phase: plan.Writes, Rule: plan.Each(ownedByAnother)},
 		{Name: Owner, Phase: plan.Writes, Rule: plan.Each(owner(g.OwnerIsSet))},
 		{Name: Inventory, Phase: plan.Writes, Rule: plan.Each(notOurBooks)},

@@ -7,7 +7,8 @@ import (
 
 // The codes of the guard installed.
 const (
-	InstalledByRevision plan.Code = "InstalledByRevision" // the name of the package revision
+	InstalledByRevision  plan.Code = "InstalledByRevision"  // the name of the package revision
+	OnlyCrossplaneWrites plan.Code = "OnlyCrossplaneWrites" // the kind of the object
 )
 
 // installed retains an object that comes with a package of the commit if a package revision controls it: the commit's
@@ -22,4 +23,13 @@ func installed(s plan.Step, c plan.Case) plan.Ruling {
 		return allowed
 	}
 	return retained(InstalledByRevision.With(revision))
+}
+
+// onlyByCrossplane holds what Crossplane writes to install a package. A revision that a commit brings would install its image, and no
+// guard and no preview would have seen which definitions that image has.
+func onlyByCrossplane(s plan.Step, _ plan.Case) plan.Ruling {
+	if crossplane.IsRevisionOrLock(s.ID) {
+		return held(OnlyCrossplaneWrites.With(s.ID.Kind))
+	}
+	return allowed
 }

@@ -192,6 +192,8 @@ func (r Report) consequence(s Step, live bool) consequence {
 		return dropsUsed
 	case s.Action == plan.Prune && crossplane.DeclaresKind(s.ID) && s.gives(guard.UsersUnseen, guard.UsersNotCounted, guard.UsersUnknown):
 		return deletesUsed
+	case s.Action == plan.Create && crossplane.IsImageConfig(s.ID): // it can have Crossplane install other images of packages that are there
+		return unjudged
 	case s.Action != plan.Update:
 		return nothing
 	case (s.isDefinition() || len(s.Breaks) > 0) && !s.active:

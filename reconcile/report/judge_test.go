@@ -114,6 +114,7 @@ func situations() map[string]situation {
 		"Deletes":            {"It is no addition.", Report{Summary: Summary{Pruned: 1}, Steps: []Step{{Action: plan.Prune, ID: manifest.ID{Kind: "ConfigMap"}}}}, Look, "deletes"},
 		"TakesBack":          {"Its CRD goes.", Report{Summary: Summary{Deactivated: 1}}, Look, "takes-back"},
 		"Retains":            {"It looks gone, and stays.", Report{Preview: &Preview{Leaves: []Definition{{Name: "a"}}}}, Look, "retains"},
+		"ImageConfig":        {"A new one can replace the images of packages that are there.", Report{Summary: Summary{Created: 1}, Steps: []Step{{Action: plan.Create, ID: manifest.ID{Group: crossplane.Packages, Kind: "ImageConfig", Name: "a"}}}}, Look, "unjudged"},
 		"OtherObject":        {"Headgate cannot judge what it does.", Report{Summary: Summary{Updated: 1}, Steps: []Step{{Action: plan.Update, ID: manifest.ID{Kind: "ConfigMap"}}}}, Look, "unjudged"},
 		"ProviderUncompared": {"A copy in the tree is compared, and the image is not.", upgrade(copied, manifest.ID{}), Look, "unjudged"},
 		"NewWarning":         {"The change brings it.", Report{Preview: &Preview{Warnings: 1}}, Look, "warnings"},

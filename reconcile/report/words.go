@@ -100,6 +100,7 @@ var words = map[plan.Code]wording{
 	guard.DependantStays:        say("%s depends on it, and stays; declare this object again, or remove the dependency there", the),
 	guard.UserStays:             say("%s must be pruned first, and stays; see the reason there", the),
 	guard.InstalledByRevision:   say("the package revision %s installs it; the commit's copy is not applied", text),
+	guard.OnlyCrossplaneWrites:  say("only Crossplane writes objects of kind %s, and this one would install a package that no preview has read; remove it from the repository, and declare the package instead", text),
 	guard.UsageInCommit:         say("the %s of this commit protects it; remove that first, or declare the object again", object),
 	guard.LabelledInUse:         say("a Crossplane Usage protects it (label %s); delete the Usage first", text),
 	guard.UsagesNotRead:         say("Headgate has not checked whether a Crossplane Usage protects it"),

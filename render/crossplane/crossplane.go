@@ -127,6 +127,12 @@ func IsImageConfig(id manifest.ID) bool { return isOf(id, KindImageConfig) }
 // ConfiguresRuntime reports whether id names a DeploymentRuntimeConfig, which configures the pods of packages.
 func ConfiguresRuntime(id manifest.ID) bool { return isOf(id, KindRuntimeConfig) }
 
+// IsRevisionOrLock reports whether id names what Crossplane derives from packages: a revision of one, or the lock, which lists all.
+func IsRevisionOrLock(id manifest.ID) bool {
+	kind, _ := strings.CutSuffix(id.Kind, "Revision")
+	return isOf(id, KindLock) || kind != id.Kind && Installs(id.Group, kind)
+}
+
 // Installs reports whether the objects of a kind have Crossplane install a package.
 func Installs(group, kind string) bool {
 	return group == Packages && (kind == Provider || kind == Configuration || kind == Function)
