@@ -314,7 +314,7 @@ func logPreview(log *slog.Logger, e reconcile.Event) {
 		log.Warn("the preview has an error", "error", e.Err)
 		return
 	}
-	log.Info("preview", "said", e.Preview.Status().Description)
+	log.Info("preview", "status", e.Preview.Status().Description)
 }
 
 // logDefect logs the stack of a preview that ended in a defect, for its developers.

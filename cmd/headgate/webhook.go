@@ -122,7 +122,7 @@ func answer(ctx context.Context, heard net.Listener, hooks http.Handler) {
 // logHandled logs the result of a request. Unsigned requests are logged at debug level only, because strangers may send
 // any number of them.
 func logHandled(h forge.Handled) {
-	log := slog.With("forge", h.Forge, "code", h.Code, "said", h.Said)
+	log := slog.With("forge", h.Forge, "code", h.Code, "answer", h.Message)
 	what := "push"
 	switch {
 	case h.Event.Pull:

@@ -51,11 +51,11 @@ type Subscriber struct {
 
 // Handled is the result of a request.
 type Handled struct {
-	Forge string // that it seems to come from
-	Event Event  // if a secret proves it
-	Woken int    // subscribers
-	Code  int    // of the answer, and
-	Said  string // its text
+	Forge   string // that it seems to come from
+	Event   Event  // if a secret proves it
+	Woken   int    // subscribers
+	Code    int    // of the answer, and
+	Message string // its text
 }
 
 const (
@@ -76,18 +76,18 @@ func (h *Webhooks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(result.Code)
-	_, _ = io.WriteString(w, result.Said+"\n")
+	_, _ = io.WriteString(w, result.Message+"\n")
 }
 
 // handle checks a request, and wakes the subscribers that it is for.
 func (h *Webhooks) handle(w http.ResponseWriter, r *http.Request) Handled {
 	from := senderOf(r.Header)
 	if from == nil {
-		return Handled{Code: http.StatusUnauthorized, Said: "no forge that is known here has signed this"}
+		return Handled{Code: http.StatusUnauthorized, Message: "no forge that is known here has signed this"}
 	}
 	result := Handled{Forge: from.Name}
 	answer := func(code int, said string) Handled {
-		result.Code, result.Said = code, said
+		result.Code, result.Message = code, said
 		return result
 	}
 	// Only a sender that has begun to send counts.
