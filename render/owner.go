@@ -20,10 +20,10 @@ const (
 	OwnerAuto       Owner = "Auto"
 )
 
-// leaves reports whether the content of a package is left to Crossplane's package manager. That is so if an object of
+// Leaves reports whether the content of a package is left to Crossplane's package manager. That is so if an object of
 // the commit lets Crossplane install the package. It is also so for a dependency of a project: Crossplane installs it
 // together with the configuration that the project builds.
-func (o Owner) leaves(p *catalogue.Package) bool {
+func (o Owner) Leaves(p *catalogue.Package) bool {
 	return o == OwnerCrossplane && p != nil && (p.Installer.Name != "" || p.Pulled())
 }
 

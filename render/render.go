@@ -191,7 +191,7 @@ func Render(in Input, how Options) (Desired, error) {
 	var jobs []job
 	for _, o := range c.Objects {
 		shipper := c.Shipped[o.ID()]
-		if want.Owner.leaves(shipper) {
+		if want.Owner.Leaves(shipper) {
 			want.Skipped.Add(catalogue.Installed)
 			l, err := left(o, shipper)
 			problems = append(problems, catalogue.ErrorsOf(o.Origin, err)...)
@@ -205,7 +205,7 @@ func Render(in Input, how Options) (Desired, error) {
 	}
 	for _, d := range want.Definitions {
 		made := want.Owner == OwnerCrossplane || d.Active && !d.Paused
-		if d.Document == nil || !made || want.Owner.leaves(d.Package) {
+		if d.Document == nil || !made || want.Owner.Leaves(d.Package) {
 			continue
 		}
 		if err := d.Document.Claim(); err != nil {
@@ -344,7 +344,7 @@ func (how Options) describe(c catalogue.Catalogue) ([]manifest.Finding, error) {
 	}
 	for _, of := range c.Details {
 		i, ok := slices.BinarySearchFunc(c.Definitions, of.Definition, func(d *catalogue.Definition, name string) int { return cmp.Compare(d.Name, name) })
-		if ok && how.Owner.leaves(c.Definitions[i].Package) {
+		if ok && how.Owner.Leaves(c.Definitions[i].Package) {
 			found = append(found, manifest.Finding{
 				Rule: catalogue.RuleDetailsWiped, Severity: manifest.Note, Origin: of.Origin,
 				Message: fmt.Sprintf("the cluster does not learn the connection details of %s: Crossplane installs package %s itself, and takes out what it does not say", of.Definition, c.Definitions[i].Package.Name),

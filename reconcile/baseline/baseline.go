@@ -122,7 +122,8 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (plan.Observed
 			seen.Effects[i].Of = manifest.ID{}
 		}
 	}
-	seen.Notes = notesOnUpgrades(seen)
+	inactive, uncompared := b.redeclared(want)
+	seen.Effects, seen.Notes = append(seen.Effects, inactive...), append(notesOnUpgrades(seen), uncompared...)
 	return seen, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/crossplane"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -60,6 +61,8 @@ func stored(s plan.Step, c plan.Case) plan.Ruling {
 	drops := dropsWebhook(s.Live, after)
 	have, needs, unknown := storedVersions(s, c, after)
 	switch {
+	case len(needs) > 0 && c.Seen.Offline && crossplane.IsMRD(s.ID) && !isMade(s, c): // no object can be stored
+		return plan.Ruling{Needs: needs}
 	case len(needs) > 0 && c.Seen.Offline && drops:
 		return plan.Ruling{Reason: WebhookUnseen.With(), Needs: needs}
 	case len(needs) > 0 && c.Seen.Offline:

@@ -8,6 +8,7 @@ import (
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
 	"github.com/google/go-cmp/cmp"
@@ -51,6 +52,7 @@ func TestStored(t *testing.T) {
 		err         error
 		answers     map[plan.Question]plan.Answer
 		offline     bool
+		active      bool   // in the base of a comparison
 		want        string // the reason of a hold, or of the allowed step
 		held        bool
 	}{
@@ -93,9 +95,14 @@ func TestStored(t *testing.T) {
 			want: gone,
 		},
 		"DefinitionVersionGoesOffline": {
-			reason: "A commit does not know the stored versions.", offline: true,
+			reason: "A commit does not know the stored versions.", offline: true, active: true,
 			live: of("MRD", false, "v1", "v2"), after: of("MRD", false, "v2"),
-			want: "it declares fewer versions; whether objects are stored in one that goes is not known without a cluster",
+			want: "it declares fewer versions; whether objects are stored in one that goes is not known without a cluster; " +
+				"its schema breaks: v1 the version is removed; whether custom resources exist is not known without a cluster, and a pass holds it if any do",
+		},
+		"InactiveVersionGoesOffline": {
+			reason: "In the base nothing can be stored.", offline: true,
+			live: of("MRD", false, "v1", "v2"), after: of("MRD", false, "v2"),
 		},
 		"DefinitionWithoutCRD": {
 			reason: "Nothing is stored yet.", answers: answered(plan.Answer{}),
@@ -113,6 +120,7 @@ func TestStored(t *testing.T) {
 				Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{o.ID: {UID: "u", Digest: "before"}}},
 				Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{o.ID: given.Live(tc.after, "u")}, Kinds: given.Kinds,
 				Trials: map[manifest.ID]plan.Trial{o.ID: trial}, Answers: tc.answers, Offline: tc.offline,
+				Upstream: plan.Upstream{Definitions: map[string]crossplane.LiveDefinition{"buckets.example.org": {Active: tc.active}}},
 			}
 			p, err := given.Compute(render.Desired{Objects: []render.Object{o}}, seen, Guarding{}.Guards()...)
 			if err != nil {

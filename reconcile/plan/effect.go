@@ -15,7 +15,7 @@ type Effect struct {
 	Kind   EffectKind
 	Of     manifest.ID // of Install: the object whose step has Crossplane make it at once; zero if none does
 	On     manifest.ID // the object that it changes
-	Change *Step       // of Install and Apply: how; it must not be changed
+	Change *Step       // of Install, Redeclare and Apply: how; it must not be changed
 
 	State  EffectState // how far it is; "" if nothing waits for it
 	Reason Reason      // why it does not hold
@@ -33,6 +33,9 @@ const (
 	// Install creates or updates what a package holds: a definition, a CRD or an XRD. It keeps what the new version
 	// of the package does not hold any more.
 	Install EffectKind = "install"
+	// Redeclare changes a definition that nothing sends or installs: Headgate makes no CRD of an inactive one. A commit has
+	// another definition then, and a cluster has none.
+	Redeclare EffectKind = "redeclare"
 	// Activate makes the CRD of a definition that the commit activates.
 	Activate EffectKind = "activate"
 	// Deactivate brings a definition back inactive, or lets its CRD go.

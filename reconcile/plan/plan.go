@@ -320,7 +320,9 @@ func (p *Plan) unwanted(wanted map[manifest.ID]bool, renamed, nameless map[schem
 			p.release(id, why, seen)
 			continue
 		}
-		s, some := p.leaving(prune(id, e, live), live, released || forgotten)
+		gone := prune(id, e, live)
+		gone.Serves = isServed(id, id.Name, seen)
+		s, some := p.leaving(gone, live, released || forgotten)
 		if !some {
 			p.Gone = append(p.Gone, id)
 			continue
@@ -515,7 +517,12 @@ func (s *Step) choose(a Asked, seen Observed) {
 // serves reports whether the declared kind may have objects. In a comparison of two commits, a kind that is only
 // activated now has none.
 func serves(a Asked, seen Observed) bool {
-	return a.ID.IsCRD() || crossplane.IsXRD(a.ID) || len(a.Because) > 0 && !seen.Offline || seen.Upstream.Definitions[a.Definition].Active
+	return len(a.Because) > 0 && !seen.Offline || isServed(a.ID, a.Definition, seen)
+}
+
+// isServed reports whether a kind is served now that an object declares. The object may be that of a definition.
+func isServed(id manifest.ID, definition string, seen Observed) bool {
+	return id.IsCRD() || crossplane.IsXRD(id) || seen.Upstream.Definitions[definition].Active
 }
 
 // prune returns the step for an owned object that the commit does not want, before the guards.

@@ -40,6 +40,22 @@ func AsConverted(u, of *unstructured.Unstructured) *unstructured.Unstructured {
 	return u
 }
 
+// NewRedeclaration returns the effect on an inactive definition that another one replaces. It returns false if that breaks nothing.
+// It keeps neither of them.
+func NewRedeclaration(was, is *unstructured.Unstructured) (Effect, bool) {
+	difference := compareReplaced(was, is)
+	write := Write{schema: func() schema.Difference { return difference }}
+	return redeclared(manifest.IDOf(was), Step{Action: Update, Write: write}), len(difference.Breaking()) > 0
+}
+
+// Undeclared returns the effect on an inactive definition that leaves the commit.
+func Undeclared(id manifest.ID) Effect { return redeclared(id, Step{Action: Prune}) }
+
+func redeclared(id manifest.ID, change Step) Effect {
+	change.ID, change.Cause, change.Definition = id, Commit, true
+	return Effect{Kind: Redeclare, On: id, Change: &change}
+}
+
 func replacement(live, after *unstructured.Unstructured, difference schema.Difference) Effect {
 	id := manifest.IDOf(live)
 	write := Write{Live: withoutSchemas(live), After: withoutSchemas(after), lean: true, schema: func() schema.Difference { return difference }}

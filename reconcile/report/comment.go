@@ -141,7 +141,7 @@ func (c comment) headline() string {
 	}
 	said += escape(c.firstGrounds(mostGrounds))
 	if c.comparesSchemas() && len(c.Breaking())+len(c.Dropped())+len(c.Unread())+len(c.Unseen()) == 0 {
-		if c.inactiveBreaks() > 0 {
+		if len(c.inactiveBreaks()) > 0 {
 			said += "; no active schema breaks"
 		} else {
 			said += "; no schema breaks"
@@ -152,7 +152,7 @@ func (c comment) headline() string {
 
 // comparesSchemas reports whether anything could have broken: definitions differ, or packages do.
 func (c comment) comparesSchemas() bool {
-	return len(c.Bumps) > 0 || slices.ContainsFunc(c.Steps, func(s Step) bool { return s.isDefinition() && s.Action == plan.Update })
+	return len(c.Bumps)+len(c.Inactive) > 0 || slices.ContainsFunc(c.Steps, func(s Step) bool { return s.isDefinition() && s.Action == plan.Update })
 }
 
 // between describes what was compared, what is not known, and what is active then.

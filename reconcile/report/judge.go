@@ -88,7 +88,7 @@ func Judge(r Report) Judgement {
 	add(Look, "breaks-unused", is[breaksUnused], "breaks 1 schema that nothing uses", "breaks %d schemas that nothing uses")
 	add(Look, "breaks-status", is[breaksStatus], "breaks 1 status that nothing here reads", "breaks %d statuses that nothing here reads")
 	add(Look, "drops-unused", is[dropsUnused], "drops 1 kind that nothing uses", "drops %d kinds that nothing uses")
-	add(Look, "deletes", r.Summary.Pruned-is[deletesUsed]-was[deletesUsed], "deletes 1 object", "deletes %d objects")
+	add(Look, "deletes", r.Summary.Pruned-is[deletesUsed]-was[deletesUsed]-is[deletesInactive], "deletes 1 object", "deletes %d objects")
 	add(Look, "takes-back", r.Summary.Deactivated, "deactivates 1 definition", "deactivates %d definitions")
 	named, wild := r.opened()
 	add(Look, "activates-by-wildcard", wild, "activates 1 definition that no policy names in full", "activates %d definitions that no policy names in full")
@@ -107,7 +107,7 @@ func Judge(r Report) Judgement {
 	if len(all) == 0 {
 		add(Safe, "changes", r.Summary.Created+r.Summary.Updated, "changes 1 object", "changes %d objects")
 	}
-	add(Safe, "inactive-breaks", r.inactiveBreaks(), "1 inactive one breaks", "%d inactive ones break")
+	add(Safe, "inactive-breaks", len(r.inactiveBreaks()), "1 inactive one breaks", "%d inactive ones break")
 	if len(all) == 0 {
 		return Judgement{Word: Safe}
 	}
@@ -124,6 +124,7 @@ type consequence int
 
 const (
 	nothing consequence = iota
+	deletesInactive
 	unjudged
 	movesStorage
 	deprecates
@@ -190,6 +191,8 @@ func (r Report) consequence(s Step, live bool) consequence {
 		return dropsUnused
 	case s.Package != "" && s.Action == plan.Keep && s.active:
 		return dropsUsed
+	case s.Action == plan.Prune && crossplane.IsMRD(s.ID) && !s.active:
+		return deletesInactive
 	case s.Action == plan.Prune && crossplane.DeclaresKind(s.ID) && s.gives(guard.UsersUnseen, guard.UsersNotCounted, guard.UsersUnknown):
 		return deletesUsed
 	case s.Action == plan.Create && crossplane.IsImageConfig(s.ID): // it can have Crossplane install other images of packages that are there
@@ -245,17 +248,13 @@ func (s Step) altersBy(rule string) bool {
 	return slices.ContainsFunc(s.alters, func(c plan.SchemaChange) bool { return string(c.Rule) == rule })
 }
 
-// inactiveBreaks counts the inactive definitions that break or are dropped. No API serves them, but a policy may activate them later.
-func (r Report) inactiveBreaks() (n int) {
-	for _, steps := range [][]Step{r.Steps, r.Upgrades} {
-		for _, s := range steps {
-			dropped := s.Package != "" && s.Action == plan.Keep
-			if s.isDefinition() && !s.active && (s.Action == plan.Update && len(s.Breaks) > 0 || dropped) {
-				n++
-			}
-		}
-	}
-	return n
+// inactiveBreaks returns the inactive definitions that break or go. No API serves them, but a policy may activate them later.
+func (r Report) inactiveBreaks() []Step {
+	return slices.DeleteFunc(slices.Concat(r.Steps, r.Upgrades, r.Inactive), func(s Step) bool {
+		breaks := s.Action == plan.Update && len(s.Breaks) > 0
+		goes := s.Action == plan.Prune && crossplane.IsMRD(s.ID) || s.Package != "" && s.Action == plan.Keep
+		return !s.isDefinition() || s.active || !breaks && !goes
+	})
 }
 
 // noticed returns the changes of a step that break nothing and that the judgement counts, without changes of versions.

@@ -222,11 +222,15 @@ func (c comment) pointOfMemory() point {
 }
 
 func (c comment) pointOfInactive() point {
-	n := c.inactiveBreaks()
-	if n == 0 {
+	all := c.inactiveBreaks()
+	if len(all) == 0 {
 		return point{}
 	}
-	return point{said: fmt.Sprintf("**Inactive:** %s. Nothing happens in the cluster.", moreOf(n, "definition breaks or goes", "definitions break or go"))}
+	var names []string
+	for _, s := range all {
+		names = append(names, s.name())
+	}
+	return point{said: fmt.Sprintf("**Inactive:** %s: %s. Nothing happens in the cluster.", moreOf(len(all), "definition breaks or goes", "definitions break or go"), c.some(names))}
 }
 
 // mostInPoint is how many characters of a message a point shows.

@@ -118,7 +118,7 @@ func beside(p plan.Plan, c Comparison) Report {
 func (r Report) touches(p Preview) int {
 	s := r.Summary
 	return s.Created + s.Updated + s.Pruned + s.Released + s.Deactivated + s.Held + s.Failed +
-		len(r.Bumps) + len(r.Upgrades) + len(p.Opens) + len(p.Leaves) + len(p.SafeStart) + len(p.Copies) + p.Warnings
+		len(r.Bumps) + len(r.Upgrades) + len(r.Inactive) + len(p.Opens) + len(p.Leaves) + len(p.SafeStart) + len(p.Copies) + p.Warnings
 }
 
 // Unrepaired reports a head that cannot be rendered for the same reason as its base.

@@ -41,6 +41,7 @@ type Report struct {
 	Steps       []Step             `json:"steps"`               // without what is kept and needs no word
 	Bumps       []plan.Bump        `json:"bumps,omitempty"`     // packages of registries that are other images than before
 	Upgrades    []Step             `json:"upgrades,omitempty"`  // the changes that Crossplane makes for them; a kept definition is not in the new version any more
+	Inactive    []Step             `json:"inactive,omitempty"`  // of a comparison: inactive definitions that break or leave the commit, and that no step or upgrade changes
 	Restarts    []plan.Restart     `json:"restarts,omitempty"`  // of providers, after their CRDs were deactivated
 	Checks      []Check            `json:"checks"`              // without what holds
 	Definitions []Definition       `json:"definitions"`
@@ -302,6 +303,8 @@ func (r *Report) effect(e plan.Effect, p plan.Plan, at homes) {
 		step.asks(*e.Change, installer(p, e))
 		step.Package, step.Because = e.Package, e.Because
 		r.Upgrades = append(r.Upgrades, step)
+	case e.Kind == plan.Redeclare:
+		r.Inactive = append(r.Inactive, stepOf(at.step(*e.Change), plan.Outcome{}))
 	case e.State == plan.Pending:
 		r.Summary.Pending++
 		r.Checks = append(r.Checks, checkOf(e, at))

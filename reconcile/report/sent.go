@@ -10,9 +10,9 @@ import (
 
 // sent is a report as another process of Headgate gets it: what the JSON for programs leaves out is beside it.
 type sent struct {
-	Report          Report
-	Steps, Upgrades []marks
-	Packages        []string // of the Bumps
+	Report                    Report
+	Steps, Upgrades, Inactive []marks
+	Packages                  []string // of the Bumps
 }
 
 // marks are what the JSON of a step leaves out.
@@ -54,7 +54,7 @@ func Send(r Report) ([]byte, error) {
 	for i, b := range r.Bumps {
 		packages[i] = b.Package
 	}
-	return json.Marshal(sent{r, marksOf(r.Steps), marksOf(r.Upgrades), packages})
+	return json.Marshal(sent{r, marksOf(r.Steps), marksOf(r.Upgrades), marksOf(r.Inactive), packages})
 }
 
 // Receive returns the report that Send was given.
@@ -74,5 +74,8 @@ func Receive(data []byte) (Report, error) {
 	if err := mark(s.Report.Steps, s.Steps); err != nil {
 		return Report{}, err
 	}
-	return s.Report, mark(s.Report.Upgrades, s.Upgrades)
+	if err := mark(s.Report.Upgrades, s.Upgrades); err != nil {
+		return Report{}, err
+	}
+	return s.Report, mark(s.Report.Inactive, s.Inactive)
 }

@@ -23,6 +23,9 @@ type body interface {
 
 	// learn asks what depends on nothing but this body, once for every content.
 	learn(what string, ask func() (string, error)) (string, error)
+
+	// identity names the content without reading it; "" if that is not known.
+	identity() string
 }
 
 // A content is what a file of a commit holds, read as often as it is needed.
@@ -122,6 +125,13 @@ func (s section) tree() (node *yaml.Node, line int, err error) {
 		return yaml.Unmarshal(raw, node)
 	})
 	return node, s.part.line, err
+}
+
+func (s section) identity() string {
+	if s.key == "" {
+		return ""
+	}
+	return s.key + " " + strconv.Itoa(s.part.start)
 }
 
 func (s section) learn(what string, ask func() (string, error)) (string, error) {

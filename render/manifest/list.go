@@ -124,6 +124,13 @@ func (i item) tree() (*yaml.Node, int, error) {
 	return find(node, e.at), line, err
 }
 
+func (i item) identity() string {
+	if of := i.section.identity(); of != "" {
+		return of + " " + strconv.Itoa(i.n)
+	}
+	return ""
+}
+
 func (i item) learn(what string, ask func() (string, error)) (string, error) {
 	return i.section.learn(strconv.Itoa(i.n)+" "+what, ask)
 }

@@ -51,6 +51,8 @@ func (m made) decode() (v any, err error) {
 
 func (m made) recall() (any, error) { return m.decode() }
 
+func (m made) identity() string { return m.key }
+
 // learn remembers with the source, which knows the places of fields.
 func (m made) learn(what string, ask func() (string, error)) (string, error) {
 	if m.key == "" {
