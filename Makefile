@@ -146,7 +146,7 @@ endif
 
 # The linter vets, so the tests do not. Tests without the detector build the way that it does, and so do the programs that they
 # build. The test cache takes no notice of files outside of the module, nor of programs, but of variables: HEADGATE_CORPUS_STATE is
-# that of the corpus, and HEADGATE_PROGRAM is the build ID of the program: tests that start it do not run again after a change
+# that of the corpus, and HEADGATE_PROGRAM that of the packages of the program: tests that start it do not run again after a change
 # of a test or a document. Tests beside servers wait more than they work, so five packages are tested at a time, in three groups.
 #
 # Some tests take up to twenty times as long with the detector, and find nothing more with it: scripts that start the program
@@ -159,8 +159,7 @@ export HEADGATE_CORPUS_STATE := $(shell ls -ln '$(or $(HEADGATE_CORPUS),../share
 
 .PHONY: test
 test: $(servers) bin/summary ## Run all tests, with the race detector where goroutines meet and there is a C compiler (TESTFLAGS=-run=…)
-	@$(static) go build -buildvcs=false -ldflags='-s -w' -o bin/tested/headgate ./cmd/headgate || exit 1; \
-	HEADGATE_PROGRAM=$$(go tool buildid bin/tested/headgate) || exit 1; export HEADGATE_PROGRAM; \
+	@export HEADGATE_PROGRAM="$$($(static) go list -deps -export -f '{{.BuildID}}' ./cmd/headgate | cksum)"; \
 	race=-race; go -C .ci/summary build -race -o /dev/null . 2>/dev/null || { race=; echo 'no C compiler, or cgo is off: testing WITHOUT the race detector'; }; \
 	bin/summary env GOFLAGS="$$GOFLAGS -trimpath" go test -json -p=2 $$race -vet=off -timeout=40m -skip='$(call named,$(slow))' $(TESTFLAGS) $(raced:%=./%) \
 		-- env $(static) go test -json -p=2 -vet=off -timeout=40m $(TESTFLAGS) $(long:%=./%) $(call except,$(raced)) \
