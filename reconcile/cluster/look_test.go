@@ -453,7 +453,7 @@ func TestLookerNeedsRights(t *testing.T) {
 		}
 		return nil
 	})
-	if want := `not allowed to watch configmaps (RBAC: it takes the verb "watch")`; !strings.Contains(news.trouble[0], want) {
+	if want := `not allowed to watch configmaps (RBAC: it takes the verb "list")`; !strings.Contains(news.trouble[0], want) {
 		t.Errorf("got %v, want %q", news.trouble, want)
 	}
 	w.onlyReads(t)
