@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"headgate.dev/headgate/fixtures/given"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
@@ -272,6 +274,16 @@ func TestCommitsBringNoRevisions(t *testing.T) {
 			if s := got[kind+" lock"]; (s.Guard == Installed) != held || p.Approval != nil {
 				t.Errorf("%s: %s %q, approval %v", kind, s.Action, s.Guard, p.Approval)
 			}
+		}
+	}
+}
+
+// A deactivation touches a revision. Without that, Crossplane never brings the definitions back, and the pass waits for them.
+func TestDeactivationsTouchRevisions(t *testing.T) {
+	for deactivates, want := range map[bool]plan.Ruling{true: allowed, false: held(OnlyCrossplaneWrites.With("ProviderRevision"))} {
+		s := plan.Step{Action: plan.Update, ID: crossplane.ProviderRevision("provider-a"), Deactivates: deactivates}
+		if diff := cmp.Diff(want, onlyByCrossplane(s, plan.Case{})); diff != "" {
+			t.Errorf("deactivates: %t (-want +got):\n%s", deactivates, diff)
 		}
 	}
 }

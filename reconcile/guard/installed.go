@@ -26,9 +26,10 @@ func installed(s plan.Step, c plan.Case) plan.Ruling {
 }
 
 // onlyByCrossplane holds what Crossplane writes to install a package. A revision that a commit brings would install its image, and no
-// guard and no preview would have seen which definitions that image has.
+// guard and no preview would have seen which definitions that image has. The step of a deactivation comes from no commit: it touches a
+// revision that is there, so that Crossplane brings its definitions back inactive.
 func onlyByCrossplane(s plan.Step, _ plan.Case) plan.Ruling {
-	if crossplane.IsRevisionOrLock(s.ID) {
+	if crossplane.IsRevisionOrLock(s.ID) && !s.Deactivates {
 		return held(OnlyCrossplaneWrites.With(s.ID.Kind))
 	}
 	return allowed
