@@ -226,7 +226,7 @@ func (t *terminal) preview(ctx context.Context, f *previewFlags) (report.Report,
 	said, err := w.Merging(ctx, of)
 	logDefect(slog.Default(), err)
 	if _, refused := errors.AsType[*forge.Refusal](err); refused && said.Error == "" && previews.Pull.Fork && t.getenv("HEADGATE_FORGE_TOKEN") == "" {
-		slog.Warn("the token of a workflow may not post on a pull request from a fork; the exit code and the output are the result", "err", err)
+		t.warn("the token of a workflow may not post on a pull request from a fork; the exit code and the output are the result: %v", err)
 		err = nil
 	}
 	return said, err
@@ -278,7 +278,7 @@ func (t *terminal) previews(ctx context.Context, f *previewFlags, of *git.Reposi
 	}
 	token := cmp.Or(t.getenv("HEADGATE_FORGE_TOKEN"), in.Token)
 	if token == "" && in.Fork {
-		slog.Warn("the pipeline of a fork has no token, so nothing is posted; the exit code and the output are the result")
+		t.warn("the pipeline of a fork has no token, so nothing is posted; the exit code and the output are the result")
 		return nil, nil
 	}
 	if token == "" {
@@ -299,6 +299,15 @@ func (t *terminal) previews(ctx context.Context, f *previewFlags, of *git.Reposi
 	}
 	if isURL(f.repo) { // and no clone whose HEAD means anything
 		f.base, f.head = cmp.Or(f.base, previews.Pull.Target), cmp.Or(f.head, previews.Pull.Head)
+	} else if number == in.Pull {
+		clone, err := of.Resolve(ctx, cmp.Or(f.head, "HEAD"))
+		if err != nil {
+			return nil, err
+		}
+		if in.Superseded(previews.Pull, clone) {
+			t.warn("this run is of commit %.12s, and the head of the pull request is %.12s now, so nothing is posted", in.Head, previews.Pull.Head)
+			return nil, nil
+		}
 	}
 	if f.comment {
 		previews.Pulls = pulls

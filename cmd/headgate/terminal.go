@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	stdlog "log"
 	"log/slog"
@@ -67,6 +68,11 @@ func (t *terminal) begin() {
 		handler = tint.NewTextHandler(t.err, &tint.Options{Level: level, NoColor: !t.coloured(t.errTTY), ReplaceAttr: loggable})
 	}
 	logTo(handler)
+}
+
+// warn prints what a user should know although the command goes on.
+func (t *terminal) warn(format string, args ...any) {
+	fmt.Fprintf(t.err, "warning: "+format+"\n", args...)
 }
 
 // logTo is where everything that logs does.

@@ -82,7 +82,8 @@ func azurePipelines(env func(string) string) (Workflow, bool) {
 	return Workflow{
 		Server: env("SYSTEM_COLLECTIONURI"), Name: env("SYSTEM_TEAMPROJECT") + "/" + env("BUILD_REPOSITORY_NAME"),
 		Pull: pullNumber(env("SYSTEM_PULLREQUEST_PULLREQUESTID")), Base: remoteBranch(env("SYSTEM_PULLREQUEST_TARGETBRANCH")),
-		Run: strings.TrimSuffix(env("SYSTEM_COLLECTIONURI"), "/") + "/" + escaped(env("SYSTEM_TEAMPROJECT")) + "/_build/results?buildId=" + env("BUILD_BUILDID"),
+		Head: env("SYSTEM_PULLREQUEST_SOURCECOMMITID"),
+		Run:  strings.TrimSuffix(env("SYSTEM_COLLECTIONURI"), "/") + "/" + escaped(env("SYSTEM_TEAMPROJECT")) + "/_build/results?buildId=" + env("BUILD_BUILDID"),
 	}, env("TF_BUILD") == "True" && env("BUILD_REPOSITORY_PROVIDER") == "TfsGit"
 }
 

@@ -57,8 +57,8 @@ func userOrBearer(token string) string {
 func bitbucketPipelines(env func(string) string) (Workflow, bool) {
 	return Workflow{
 		Server: "https://bitbucket.org", Name: env("BITBUCKET_REPO_FULL_NAME"), Pull: pullNumber(env("BITBUCKET_PR_ID")),
-		Base: remoteBranch(env("BITBUCKET_PR_DESTINATION_BRANCH")),
-		Run:  "https://bitbucket.org/" + env("BITBUCKET_REPO_FULL_NAME") + "/pipelines/results/" + env("BITBUCKET_BUILD_NUMBER"),
+		Base: remoteBranch(env("BITBUCKET_PR_DESTINATION_BRANCH")), Head: env("BITBUCKET_COMMIT"),
+		Run: "https://bitbucket.org/" + env("BITBUCKET_REPO_FULL_NAME") + "/pipelines/results/" + env("BITBUCKET_BUILD_NUMBER"),
 	}, env("BITBUCKET_BUILD_NUMBER") != ""
 }
 

@@ -14,6 +14,7 @@ type Workflow struct {
 	Name   string // of the repository there, as "owner/name"
 	Pull   int    // 0: it is of no pull request
 	Base   string // the target of the pull request, as the clone has it
+	Head   string // the commit of the pull request for which the forge started the run; or empty
 	Token  string
 
 	Run string // URL of its page
@@ -70,6 +71,12 @@ func sortNames(names []string) {
 func pullNumber(s string) int {
 	n, _ := strconv.Atoi(s)
 	return max(n, 0)
+}
+
+// Superseded reports whether a pull request has another head now than the one that a run, or a repeated run, is of. clone is the
+// commit that the run has checked out: it may have pushed that commit itself.
+func (w Workflow) Superseded(now Pull, clone string) bool {
+	return w.Head != "" && !strings.HasPrefix(now.Head, w.Head) && now.Head != clone
 }
 
 // remoteBranch returns a branch as a clone has it, or "".

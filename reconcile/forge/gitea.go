@@ -39,6 +39,9 @@ var giteaForge = Forge{
 // another forge, too.
 func giteaActions(env func(string) string) (Workflow, bool) {
 	w, ok := actionsWorkflow(env, runNumber)
+	if w.Run != "" {
+		w.Run += "?by_index=1" // Gitea 1.26 and later look for an id first
+	}
 	return w, ok && (env("GITEA_ACTIONS") == "true" || env("FORGEJO_ACTIONS") == "true")
 }
 

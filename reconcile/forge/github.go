@@ -3,9 +3,11 @@ package forge
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"regexp"
 	"strings"
 	"sync"
@@ -391,8 +393,30 @@ func actionsWorkflow(env func(string) string, run string) (Workflow, bool) {
 	}
 	if m := gitHubPullRef.FindStringSubmatch(env("GITHUB_REF")); m != nil {
 		w.Pull = pullNumber(m[1])
+		w.Head, w.Fork = headOf(env("GITHUB_EVENT_PATH"))
 	}
 	return w, env("GITHUB_ACTIONS") == "true"
+}
+
+// headOf returns the head of the pull request of which a file holds the event, and reports whether it comes from another repository.
+// It returns nothing for an unreadable file.
+func headOf(file string) (commit string, fork bool) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return "", false
+	}
+	type side struct {
+		SHA  string
+		Repo struct{ ID int64 }
+	}
+	var event struct {
+		Pull *struct{ Head, Base side } `json:"pull_request"`
+	}
+	if err := json.Unmarshal(data, &event); err != nil || event.Pull == nil {
+		return "", false
+	}
+	from, into := event.Pull.Head.Repo.ID, event.Pull.Base.Repo.ID
+	return event.Pull.Head.SHA, into != 0 && from != into // 0: the fork is deleted
 }
 
 // gitHubAppToken returns how to get the tokens of an App. They last an hour, and it makes a new one

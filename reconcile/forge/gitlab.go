@@ -49,6 +49,7 @@ func gitLabCI(env func(string) string) (Workflow, bool) {
 		Server: env("CI_SERVER_URL"), Name: env("CI_PROJECT_PATH"), Pull: pullNumber(env("CI_MERGE_REQUEST_IID")),
 		// The runner fetches only the branch of the merge request.
 		Base: cmp.Or(env("CI_MERGE_REQUEST_DIFF_BASE_SHA"), remoteBranch(env("CI_MERGE_REQUEST_TARGET_BRANCH_NAME"))),
+		Head: cmp.Or(env("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA"), env("CI_COMMIT_SHA")), // the first one if the pipeline is of a merge
 		Run:  env("CI_JOB_URL"),
 		Fork: env("CI_MERGE_REQUEST_SOURCE_PROJECT_ID") != env("CI_MERGE_REQUEST_PROJECT_ID"),
 	}, env("GITLAB_CI") == "true"

@@ -76,7 +76,7 @@ func TestRunOfWorkflow(t *testing.T) {
 		want string
 	}{
 		"GitHub":    {map[string]string{"GITHUB_ACTIONS": "true", "GITHUB_SERVER_URL": "https://github.com", "GITHUB_REPOSITORY": "acme/platform", "GITHUB_RUN_ID": "77", "GITHUB_RUN_NUMBER": "5"}, "https://github.com/acme/platform/actions/runs/77"},
-		"Gitea":     {map[string]string{"GITEA_ACTIONS": "true", "GITHUB_ACTIONS": "true", "GITHUB_SERVER_URL": "https://git.example.org", "GITHUB_REPOSITORY": "acme/platform", "GITHUB_RUN_ID": "77", "GITHUB_RUN_NUMBER": "5"}, "https://git.example.org/acme/platform/actions/runs/5"},
+		"Gitea":     {map[string]string{"GITEA_ACTIONS": "true", "GITHUB_ACTIONS": "true", "GITHUB_SERVER_URL": "https://git.example.org", "GITHUB_REPOSITORY": "acme/platform", "GITHUB_RUN_ID": "77", "GITHUB_RUN_NUMBER": "5"}, "https://git.example.org/acme/platform/actions/runs/5?by_index=1"},
 		"GitLab":    {map[string]string{"GITLAB_CI": "true", "CI_JOB_URL": "https://gitlab.com/acme/platform/-/jobs/7"}, "https://gitlab.com/acme/platform/-/jobs/7"},
 		"Bitbucket": {map[string]string{"BITBUCKET_BUILD_NUMBER": "7", "BITBUCKET_REPO_FULL_NAME": "acme/platform"}, "https://bitbucket.org/acme/platform/pipelines/results/7"},
 		"Azure":     {map[string]string{"TF_BUILD": "True", "BUILD_REPOSITORY_PROVIDER": "TfsGit", "SYSTEM_COLLECTIONURI": "https://dev.azure.com/acme/", "SYSTEM_TEAMPROJECT": "my project", "BUILD_BUILDID": "7"}, "https://dev.azure.com/acme/my%20project/_build/results?buildId=7"},

@@ -1,0 +1,75 @@
+package forge
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// The workflow of a fork has no secrets. Only the event shows why there is no token.
+func TestForkOfWorkflow(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason, event, ref string
+		want               bool
+	}{
+		"Own":       {"A pull request between branches of one repository.", `{"pull_request": {"head": {"repo": {"id": 1}}, "base": {"repo": {"id": 1}}}}`, "refs/pull/7/merge", false},
+		"Fork":      {"Its head is in another repository.", `{"pull_request": {"head": {"repo": {"id": 2}}, "base": {"repo": {"id": 1}}}}`, "refs/pull/7/merge", true},
+		"Gone":      {"The fork was deleted.", `{"pull_request": {"head": {"repo": null}, "base": {"repo": {"id": 1}}}}`, "refs/pull/7/head", true},
+		"Push":      {"It is of no pull request.", `{"ref": "refs/heads/main"}`, "refs/heads/main", false},
+		"Comment":   {"The job runs on the default branch, with secrets.", `{"issue": {"number": 7}, "is_pull": true}`, "refs/heads/main", false},
+		"Malformed": {"A missing token stays an error.", `{"pull_request": `, "refs/pull/7/merge", false},
+		"OtherType": {"A missing token stays an error.", `{"pull_request": {"head": [], "base": {"repo": {"id": 1}}}}`, "refs/pull/7/merge", false},
+		"Empty":     {"A missing token stays an error.", `{"pull_request": {}}`, "refs/pull/7/merge", false},
+		"NoFile":    {"A missing token stays an error.", "", "refs/pull/7/merge", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "event.json")
+			if tc.event != "" {
+				if err := os.WriteFile(file, []byte(tc.event), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, more := range []string{"", "GITEA_ACTIONS"} {
+				env := map[string]string{"GITHUB_ACTIONS": "true", more: "true", "GITHUB_EVENT_PATH": file, "GITHUB_REF": tc.ref}
+				if got := WorkflowOf(func(key string) string { return env[key] }).Fork; got != tc.want {
+					t.Errorf("%s\nFork is %t, want %t", tc.reason, got, tc.want)
+				}
+			}
+		})
+	}
+}
+
+// A run that is late, or repeated, must not post its verdict on a commit that it did not see.
+func TestSuperseded(t *testing.T) {
+	const older, newer, merge = "1111111111111111111111111111111111111111", "2222222222222222222222222222222222222222", "3333333333333333333333333333333333333333"
+	event := filepath.Join(t.TempDir(), "event.json")
+	if err := os.WriteFile(event, []byte(`{"pull_request": {"head": {"sha": "`+older+`", "repo": {"id": 1}}, "base": {"repo": {"id": 1}}}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, env := range map[string]map[string]string{
+		"GitHub":       {"GITHUB_ACTIONS": "true", "GITHUB_REF": "refs/pull/7/merge", "GITHUB_EVENT_PATH": event},
+		"Gitea":        {"GITHUB_ACTIONS": "true", "GITEA_ACTIONS": "true", "GITHUB_REF": "refs/pull/7/head", "GITHUB_EVENT_PATH": event},
+		"GitLab":       {"GITLAB_CI": "true", "CI_MERGE_REQUEST_IID": "7", "CI_COMMIT_SHA": older},
+		"GitLabMerged": {"GITLAB_CI": "true", "CI_MERGE_REQUEST_IID": "7", "CI_COMMIT_SHA": merge, "CI_MERGE_REQUEST_SOURCE_BRANCH_SHA": older},
+		"Bitbucket":    {"BITBUCKET_BUILD_NUMBER": "3", "BITBUCKET_PR_ID": "7", "BITBUCKET_COMMIT": older[:12]},
+		"AzureDevOps":  {"TF_BUILD": "True", "BUILD_REPOSITORY_PROVIDER": "TfsGit", "SYSTEM_PULLREQUEST_PULLREQUESTID": "7", "SYSTEM_PULLREQUEST_SOURCECOMMITID": older},
+	} {
+		w := WorkflowOf(func(key string) string { return env[key] })
+		for _, tc := range []struct {
+			reason, now, clone string
+			want               bool
+		}{
+			{"Nothing was pushed since; the forge merged the head for the run.", older, merge, false},
+			{"Someone pushed since.", newer, merge, true},
+			{"The run is an old one, and its author began the new commit with it.", newer, older, true},
+			{"The run pushed a commit itself, and checked it out.", newer, newer, false},
+		} {
+			if got := w.Superseded(Pull{Number: 7, Head: tc.now}, tc.clone); got != tc.want {
+				t.Errorf("%s: %s\nSuperseded(%.4s, %.4s) = %t, want %t", name, tc.reason, tc.now, tc.clone, got, tc.want)
+			}
+		}
+	}
+	if (Workflow{}).Superseded(Pull{Head: newer}, older) {
+		t.Error("outside of a run, the user decides")
+	}
+}
