@@ -1,0 +1,380 @@
+package examples
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/cgi"
+	"net/http/httptest"
+	"net/url"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-github/v88/github"
+
+	"headgate.dev/headgate/fixtures"
+)
+
+// An exchange is a request to a forge and its answer.
+type exchange struct {
+	request string // method and path
+	sends   string // a part of the body
+	status  int    // 0 is 200
+	answer  any    // in JSON
+}
+
+// A recording is a forge that answers the requests of a record, in their order, and serves a repository to Git. Any other request,
+// and one that was not sent, fails the test.
+type recording struct {
+	*testing.T
+	*httptest.Server
+
+	user, token string // with which Git clones
+	git         http.Handler
+
+	mu     sync.Mutex
+	record []exchange
+	bodies []string // that were sent
+}
+
+// replay starts a forge. root has the bare repository acme/platform.git.
+func replay(t *testing.T, root, user, token string) *recording {
+	t.Helper()
+	git, err := exec.LookPath("git")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &recording{T: t, user: user, token: token, git: &cgi.Handler{
+		Path: git, Args: []string{"http-backend"}, Env: []string{"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1"},
+	}}
+	r.Server = httptest.NewServer(r)
+	t.Cleanup(func() {
+		r.Close()
+		for _, e := range r.record {
+			t.Errorf("nothing sent %s", e.request)
+		}
+	})
+	return r
+}
+
+func (r *recording) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	if path, isGit := strings.CutPrefix(req.URL.Path, "/acme/platform"); isGit {
+		if user, password, _ := req.BasicAuth(); user != r.user || password != r.token {
+			w.Header().Set("WWW-Authenticate", `Basic realm="forge"`)
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		req.URL.Path = "/acme/platform.git" + strings.TrimPrefix(path, ".git") // the forge takes both
+		r.git.ServeHTTP(w, req)
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		r.Error(err)
+	}
+	r.bodies = append(r.bodies, string(body))
+	got := req.Method + " " + req.URL.RequestURI()
+	if len(r.record) == 0 || r.record[0].request != got || !strings.Contains(string(body), r.record[0].sends) {
+		r.Errorf("not in the record here: %s %s\nthe record goes on with %+v", got, body, r.record[:min(1, len(r.record))])
+		w.WriteHeader(http.StatusNotFound)
+		return
+	}
+	e := r.record[0]
+	r.record = r.record[1:]
+	answer, err := json.Marshal(e.answer)
+	if err != nil {
+		r.Error(err)
+	}
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(max(e.status, http.StatusOK))
+	_, _ = w.Write(answer)
+}
+
+// A platform is a bare repository with two pull requests, as a forge has them.
+type platform struct {
+	root   string
+	main   string
+	head   map[string]string // by number of the pull request
+	merged map[string]string
+}
+
+func newPlatform(t *testing.T) platform {
+	t.Helper()
+	clone, base := pullRequest(t)
+	p := platform{root: t.TempDir(), main: base, head: map[string]string{}, merged: map[string]string{}}
+	bare := filepath.Join(p.root, "acme", "platform.git")
+	git := func(args ...string) string {
+		t.Helper()
+		c := exec.CommandContext(t.Context(), "git", append([]string{"-C", clone, "-c", "user.name=alice", "-c", "user.email=alice@example.org"}, args...)...)
+		out, err := c.CombinedOutput()
+		if err != nil {
+			t.Fatalf("git %v: %v\n%s", args, err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	git("init", "-q", "--bare", bare)
+	git("branch", "-q", "wider")
+	git("checkout", "-q", "-b", "broken", base)
+	const buckets = "clusters/production/provider-tidewater/crds/storage.tidewater.m.example.org_buckets.yaml"
+	replaceIn(t, filepath.Join(clone, buckets), "keyName:", "keyId:")
+	git("commit", "-qam", "broken")
+	git("push", "-q", bare, base+":refs/heads/main")
+	for number, branch := range map[string]string{"7": "wider", "8": "broken"} {
+		p.head[number] = git("rev-parse", branch)
+		git("checkout", "-q", "--detach", base)
+		git("merge", "-q", "--no-ff", "-m", "merge", branch)
+		p.merged[number] = git("rev-parse", "HEAD")
+		git("push", "-q", bare, branch, p.head[number]+":refs/pull/"+number+"/head", "HEAD:refs/pull/"+number+"/merge", p.head[number]+":refs/merge-requests/"+number+"/head", "HEAD:refs/merge-requests/"+number+"/merge")
+	}
+	return p
+}
+
+// gitHub records the answers of GitHub, in the types of its own client.
+type gitHub struct {
+	platform
+
+	number string
+	fork   bool
+}
+
+func (g gitHub) pull() exchange {
+	from := int64(1)
+	if g.fork {
+		from = 2
+	}
+	number := int(g.number[0] - '0')
+	return exchange{request: "GET /api/v3/repos/acme/platform/pulls/" + g.number, answer: github.PullRequest{
+		Number: &number, State: new("open"), User: &github.User{Login: new("alice"), Type: new("User")},
+		Head: &github.PullRequestBranch{SHA: new(g.head[g.number]), Repo: &github.Repository{ID: &from}},
+		Base: &github.PullRequestBranch{Ref: new("main"), SHA: &g.main, Repo: &github.Repository{ID: new(int64(1))}},
+	}}
+}
+
+// combined is the newest status of each context.
+func (g gitHub) combined(of ...*github.RepoStatus) exchange {
+	return exchange{request: "GET /api/v3/repos/acme/platform/commits/" + g.head[g.number] + "/status?page=1&per_page=100", answer: github.CombinedStatus{
+		State: new("pending"), SHA: new(g.head[g.number]), TotalCount: new(len(of)), Statuses: of,
+	}}
+}
+
+func (g gitHub) statuses(of ...*github.RepoStatus) exchange {
+	return exchange{request: "GET /api/v3/repos/acme/platform/commits/" + g.head[g.number] + "/statuses?page=1&per_page=100", answer: append([]*github.RepoStatus{}, of...)}
+}
+
+func (g gitHub) status(state string, at time.Time) *github.RepoStatus {
+	return &github.RepoStatus{
+		ID: new(at.Unix()), State: &state, Context: new("headgate/platform/preview"), Description: new("of an earlier run"),
+		CreatedAt: &github.Timestamp{Time: at}, Creator: &github.User{Login: new("github-actions[bot]"), Type: new("Bot")},
+	}
+}
+
+func (g gitHub) posts(state, description string) exchange {
+	return exchange{
+		request: "POST /api/v3/repos/acme/platform/statuses/" + g.head[g.number], status: http.StatusCreated,
+		sends: fmt.Sprintf(`{"state":%q,"description":%q,"context":"headgate/platform/preview"}`, state, description), answer: g.status(state, time.Now()),
+	}
+}
+
+func (g gitHub) comments(of ...*github.IssueComment) exchange {
+	return exchange{request: "GET /api/v3/repos/acme/platform/issues/" + g.number + "/comments?page=1&per_page=100", answer: append([]*github.IssueComment{}, of...)}
+}
+
+// commentsSince is comments, but only those that changed from a time on.
+func (g gitHub) commentsSince(at time.Time, of ...*github.IssueComment) exchange {
+	e := g.comments(of...)
+	e.request += "&since=" + url.QueryEscape(at.UTC().Format(time.RFC3339))
+	return e
+}
+
+// lets is a user who may do something.
+func (g gitHub) lets(user, permission string) exchange {
+	return exchange{request: "GET /api/v3/repos/acme/platform/collaborators/" + user + "/permission", answer: github.RepositoryPermissionLevel{Permission: &permission, User: &github.User{Login: &user}}}
+}
+
+// commits are those of the pull request.
+func (g gitHub) commits() exchange {
+	author := &github.CommitAuthor{Name: new("alice"), Email: new("alice@example.org")}
+	return exchange{request: "GET /api/v3/repos/acme/platform/pulls/" + g.number + "/commits?page=1&per_page=100", answer: []*github.RepositoryCommit{{
+		SHA: new(g.head[g.number]), Author: &github.User{Login: new("alice")}, Committer: &github.User{Login: new("alice")}, Commit: &github.Commit{Message: new("broken"), Author: author, Committer: author},
+	}}}
+}
+
+// edits is an edit of a comment of Headgate.
+func (g gitHub) edits(id int, part string) exchange {
+	return exchange{request: fmt.Sprintf("PATCH /api/v3/repos/acme/platform/issues/comments/%d", id), sends: part, answer: g.comment(int64(id), "github-actions[bot]", part, time.Now())}
+}
+
+func (g gitHub) comment(id int64, by, body string, at time.Time) *github.IssueComment {
+	kind := "User"
+	if strings.HasSuffix(by, "[bot]") {
+		kind = "Bot"
+	}
+	return &github.IssueComment{
+		ID: &id, NodeID: new(fmt.Sprintf("IC_%d", id)), Body: &body, User: &github.User{Login: &by, Type: &kind}, CreatedAt: &github.Timestamp{Time: at}, UpdatedAt: &github.Timestamp{Time: at},
+	}
+}
+
+func (g gitHub) says(part string) exchange {
+	return exchange{
+		request: "POST /api/v3/repos/acme/platform/issues/" + g.number + "/comments", sends: part,
+		status: http.StatusCreated, answer: g.comment(99, "github-actions[bot]", "", time.Now()),
+	}
+}
+
+// self is who the token of a workflow belongs to: no user, so only GraphQL answers.
+func (g gitHub) self() []exchange {
+	return []exchange{
+		{request: "GET /api/v3/user", status: http.StatusForbidden, answer: github.ErrorResponse{Message: "Resource not accessible by integration"}},
+		{request: "POST /api/graphql", sends: "viewer", answer: map[string]any{"data": map[string]any{"viewer": map[string]any{"login": "github-actions[bot]"}}}},
+	}
+}
+
+const making = "the preview is being made"
+
+// look is the description of pull request 7.
+const look = "Look: activates 1 definition that no policy names in full, activates 1 definition; 5 active (+2), 4 inactive"
+
+func flat(parts ...any) (all []exchange) {
+	for _, p := range parts {
+		switch p := p.(type) {
+		case exchange:
+			all = append(all, p)
+		case []exchange:
+			all = append(all, p...)
+		}
+	}
+	return all
+}
+
+// refuses is a request that a token which can only read must not send.
+func refuses(e exchange) exchange {
+	e.status, e.answer = http.StatusForbidden, github.ErrorResponse{Message: "Resource not accessible by integration", DocumentationURL: "https://docs.github.com/rest"}
+	return e
+}
+
+// playing is what a test does with the jobs of the example.
+type playing struct {
+	*testing.T
+
+	headgate string
+	example  workflow
+}
+
+// play runs the jobs of an event in fresh clones and returns their output, and the bodies of the requests that they sent. The
+// event is that of a pull request, or of a comment with the given body. token is one that a user sets.
+func (p playing) play(of gitHub, comment, token string, record []exchange, want map[string]string) (output string, bodies []string) {
+	p.Helper()
+	r := replay(p.T, of.root, "x-access-token", "workflow-token")
+	r.record = record
+	from := 1.0
+	if of.fork {
+		from = 2
+	}
+	side := func(sha string, id float64) map[string]any {
+		return map[string]any{"sha": sha, "repo": map[string]any{"id": id}}
+	}
+	context := map[string]any{
+		"event_name": "pull_request", "ref": "refs/pull/" + of.number + "/merge", "sha": of.merged[of.number], "base_ref": "main", "head_ref": "change",
+		"event": map[string]any{"pull_request": map[string]any{"head": side(of.head[of.number], from), "base": side(of.main, 1)}},
+	}
+	if comment != "" {
+		context = map[string]any{
+			"event_name": "issue_comment", "ref": "refs/heads/main", "sha": of.main,
+			"event": map[string]any{"comment": map[string]any{"body": comment}, "issue": map[string]any{"number": float64(of.number[0] - '0'), "pull_request": map[string]any{}}},
+		}
+	}
+	maps.Copy(context, map[string]any{"token": "workflow-token", "server_url": r.URL, "repository": "acme/platform", "run_id": "77", "run_number": "5"})
+	run := &runner{T: p.T, headgate: p.headgate, github: context, sets: []string{"HEADGATE_FORGE_TOKEN=" + token}}
+	results := map[string]string{"sync": "SKIPPED"}
+	for _, job := range []string{"preview", "commands"} {
+		result, said := run.job(p.example, job)
+		results[job], output = result, output+said
+	}
+	want["sync"] = "SKIPPED"
+	if diff := cmp.Diff(want, results); diff != "" {
+		p.Errorf("results (-want +got):\n%s\n%s", diff, output)
+	}
+	if strings.Contains(output, "workflow-token") {
+		p.Errorf("the token is in the log:\n%s", output)
+	}
+	return output, r.bodies
+}
+
+// The workflow of the example for GitHub, step by step, in fresh clones of a private repository, with every request that it sends.
+func TestGitHubActions(t *testing.T) {
+	headgate, example := filepath.Dir(fixtures.Headgate(t)), readWorkflow(t, "github-actions/headgate.yaml")
+	if diff := cmp.Diff(readWorkflow(t, giteaExample).Jobs["sync"].Steps, example.Jobs["sync"].Steps); diff != "" {
+		t.Errorf("TestGiteaActions runs the steps of the job sync (-Gitea +GitHub):\n%s", diff)
+	}
+	p := newPlatform(t)
+	own, fork, broken := gitHub{p, "7", false}, gitHub{p, "7", true}, gitHub{p, "8", false}
+	hourAgo := time.Now().Add(-time.Hour).UTC().Truncate(time.Second)
+	previewed := map[string]string{"preview": "SUCCESS", "commands": "SKIPPED"}
+	failed := map[string]string{"preview": "FAILURE", "commands": "SKIPPED"}
+
+	t.Run("Opened", func(t *testing.T) {
+		record := flat(own.pull(), own.combined(), own.posts("pending", making), own.statuses(own.status("pending", hourAgo)), own.comments(), own.comments(),
+			own.says("### 👀 Look: activates 1 definition"), own.posts("success", look))
+		playing{t, headgate, example}.play(own, "", "", record, previewed)
+	})
+	t.Run("Worse", func(t *testing.T) {
+		// The comment of an earlier commit was better, so that people are notified of a new one.
+		before := own.comment(5, "github-actions[bot]", "<!-- headgate/platform -->\n<!-- headgate/verdict/safe -->\n### Safe", hourAgo)
+		copied := own.comment(4, "mallory", *before.Body, hourAgo)
+		after := own.comment(99, "github-actions[bot]", "<!-- headgate/platform -->\n<!-- headgate/verdict/look -->\n### Look", hourAgo.Add(time.Hour))
+		record := flat(own.pull(), own.combined(), own.posts("pending", making), own.statuses(own.status("pending", hourAgo)), own.comments(copied, before), own.comments(copied, before), own.self(),
+			own.says("### 👀 Look"), own.comments(copied, before, after),
+			exchange{request: "POST /api/graphql", sends: `"id":"IC_5"`, answer: map[string]any{"data": map[string]any{"minimizeComment": map[string]any{"minimizedComment": map[string]any{"isMinimized": true}}}}},
+			own.edits(5, "headgate/platform/outdated"), own.posts("success", look))
+		playing{t, headgate, example}.play(own, "", "", record, previewed)
+	})
+
+	// The token of a fork can only read. The check follows the verdict all the same: a workflow that is red for every contributor is
+	// switched off. In the repository itself, and with a token that a user gave for this, it is a mistake.
+	readOnly := func(of gitHub) []exchange {
+		return flat(of.pull(), of.combined(), refuses(of.posts("pending", making)), of.statuses(), of.comments(), of.comments(), refuses(of.says("### 👀 Look")), of.combined(), refuses(of.posts("success", look)))
+	}
+	for name, tc := range map[string]struct {
+		of    gitHub
+		token string
+		want  map[string]string
+	}{
+		"Fork":     {fork, "", previewed},
+		"Own":      {own, "", failed},
+		"OwnToken": {fork, "given", failed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			output, _ := playing{t, headgate, example}.play(tc.of, "", tc.token, readOnly(tc.of), tc.want)
+			if !strings.Contains(output, "### 👀 Look: activates 1 definition") {
+				t.Errorf("the page of the run does not have the comment:\n%s", output)
+			}
+		})
+	}
+
+	// What is blocked becomes green by the comment of someone else.
+	t.Run("Approved", func(t *testing.T) {
+		play := playing{t, headgate, example}
+		const blocked = "Blocked: breaks 1 schema; 3 active, 6 inactive"
+		_, bodies := play.play(broken, "", "", flat(broken.pull(), broken.combined(), broken.posts("pending", making), broken.statuses(broken.status("pending", hourAgo)), broken.comments(), broken.comments(),
+			broken.says("### ⛔ Blocked: breaks 1 schema"), broken.posts("failure", blocked)), failed)
+		command := regexp.MustCompile("/headgate approve [0-9a-f]{32}").FindString(strings.Join(bodies, ""))
+		if command == "" {
+			t.Fatalf("the comment shows no command: %q", bodies)
+		}
+		shown := broken.comment(5, "github-actions[bot]", "<!-- headgate/platform -->\n<!-- headgate/verdict/blocked -->\n### Blocked\n"+command, hourAgo)
+		asked := broken.comment(6, "bob", command, hourAgo.Add(time.Minute))
+		play.play(broken, command, "", flat(broken.pull(), broken.combined(broken.status("failure", hourAgo)), broken.statuses(broken.status("failure", hourAgo)), broken.commentsSince(hourAgo.Add(-10*time.Minute), shown, asked), broken.self(),
+			broken.lets("bob", "write"), broken.pull(), broken.commits(), broken.comments(shown, asked), broken.self(), broken.edits(5, "### 👀 Look: approved by"), broken.posts("success", "Look: approved by @bob, breaks 1 schema; 3 active, 6 inactive"),
+			broken.comments(shown, asked), broken.says("Approved: `"), broken.comments(shown, asked)), map[string]string{"preview": "SKIPPED", "commands": "SUCCESS"})
+	})
+}
