@@ -1,6 +1,7 @@
 package examples
 
 import (
+	"encoding/base64"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,8 +10,6 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
-
-	"headgate.dev/headgate/fixtures"
 )
 
 // commands are the lines of the steps of a workflow, or of the jobs of a pipeline, that run
@@ -83,37 +82,6 @@ func pullRequest(t *testing.T) (clone, base string) {
 	return clone, base
 }
 
-// TestPipelines runs what the example for GitLab runs, in a clone with a merge request, as far as that goes without a forge: what needs
-// a token or a cluster reports this, and nothing else. TestGiteaActions and TestGitHubActions run the other examples.
-func TestPipelines(t *testing.T) {
-	headgate := fixtures.Headgate(t)
-	clone, base := pullRequest(t)
-	const file = "gitlab-ci/.gitlab-ci.yml"
-	says := map[string]string{"-o gitlab": "the environment has no token of the forge", "--pull": "the environment has no token of the forge", "sync": "kubeconfig"} // by a part of a command
-	all := commands(t, file)
-	if len(all) != len(says) {
-		t.Errorf("%s runs %q", file, all)
-	}
-	for _, line := range all {
-		line, _, _ = strings.Cut(line, " > ")
-		c := exec.Command("sh", "-c", line)
-		c.Dir = clone
-		c.Env = []string{
-			"PATH=" + filepath.Dir(headgate) + ":" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "HEADGATE_PATH=clusters/production", "HEADGATE_NAME=platform",
-			"KUBECONFIG_FILE=/nowhere/kubeconfig", "PULL=7", "CI_PROJECT_URL=https://gitlab.example.org/acme/platform",
-			"GITLAB_CI=true", "CI_SERVER_URL=https://gitlab.example.org", "CI_PROJECT_PATH=acme/infra/platform", "CI_MERGE_REQUEST_IID=7", "CI_MERGE_REQUEST_DIFF_BASE_SHA=" + base,
-		}
-		out, _ := c.CombinedOutput() // what it ends with depends on what it is about
-		said := false
-		for part, says := range says {
-			said = said || strings.Contains(line, part) && strings.Contains(string(out), says)
-		}
-		if !said {
-			t.Errorf("%s: %s:\n%s", file, line, out)
-		}
-	}
-}
-
 func replaceIn(t *testing.T, file, from, to string) {
 	t.Helper()
 	data, err := os.ReadFile(file)
@@ -127,4 +95,8 @@ func replaceIn(t *testing.T, file, from, to string) {
 	if err := os.WriteFile(file, []byte(edited), 0o600); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func basic(user, password string) string {
+	return base64.StdEncoding.EncodeToString([]byte(user + ":" + password))
 }

@@ -1,0 +1,301 @@
+package examples
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	lab "gitlab.com/gitlab-org/api/client-go/v2"
+	"go.yaml.in/yaml/v3"
+
+	"headgate.dev/headgate/fixtures"
+)
+
+// A pipelineJob is a job of GitLab, with all fields that the example uses.
+type pipelineJob struct {
+	Image         string
+	Extends       string
+	Before        []string `yaml:"before_script"`
+	Rules         []struct{ If string }
+	ResourceGroup string `yaml:"resource_group"`
+	Variables     map[string]string
+	Script        []string
+	Artifacts     struct {
+		When    string
+		Reports struct{ CodeQuality string }
+	}
+}
+
+// readPipeline reads the example. A field that it does not know is an error.
+func readPipeline(t *testing.T) (variables map[string]string, jobs map[string]pipelineJob) {
+	t.Helper()
+	data, err := os.ReadFile("gitlab-ci/.gitlab-ci.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct {
+		Variables map[string]string
+		Jobs      map[string]pipelineJob `yaml:",inline"`
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&file); err != nil {
+		t.Fatal(err)
+	}
+	return file.Variables, file.Jobs
+}
+
+// rules are the rules of jobs in the example.
+var rules = map[string]func(ci map[string]string) bool{
+	`$CI_PIPELINE_SOURCE == "merge_request_event"`: func(ci map[string]string) bool { return ci["CI_PIPELINE_SOURCE"] == "merge_request_event" },
+	`$CI_PIPELINE_SOURCE == "trigger" && $CI_COMMIT_BRANCH == $CI_DEFAULT_BRANCH`: func(ci map[string]string) bool {
+		return ci["CI_PIPELINE_SOURCE"] == "trigger" && ci["CI_COMMIT_BRANCH"] == ci["CI_DEFAULT_BRANCH"]
+	},
+	`$CI_COMMIT_BRANCH == $CI_DEFAULT_BRANCH && $CI_PIPELINE_SOURCE != "trigger"`: func(ci map[string]string) bool {
+		return ci["CI_COMMIT_BRANCH"] == ci["CI_DEFAULT_BRANCH"] && ci["CI_PIPELINE_SOURCE"] != "trigger"
+	},
+}
+
+// pipeline runs the jobs of the example in new directories, as GitLab's runner does with the variables of a pipeline. It returns
+// the exit code of each job whose rules hold, the output, and the file of Code Quality.
+func pipeline(t *testing.T, headgate, url string, ci map[string]string) (codes map[string]int, output, quality string) {
+	t.Helper()
+	variables, jobs := readPipeline(t)
+	codes = map[string]int{}
+	for _, name := range slices.Sorted(maps.Keys(jobs)) {
+		job := jobs[name]
+		if strings.HasPrefix(name, ".") {
+			continue
+		}
+		if len(job.Rules) != 1 || rules[job.Rules[0].If] == nil {
+			t.Fatalf("%s: the test cannot evaluate %+v", name, job.Rules)
+		}
+		if !rules[job.Rules[0].If](ci) {
+			continue
+		}
+		dir, env := t.TempDir(), map[string]string{"PATH": headgate + ":" + os.Getenv("PATH"), "HOME": t.TempDir()}
+		maps.Copy(env, ci)
+		for _, of := range []map[string]string{variables, job.Variables} {
+			for key, value := range of {
+				env[key] = os.Expand(value, func(name string) string { return ci[name] })
+			}
+		}
+		switch {
+		case env["GIT_STRATEGY"] == "none":
+		case env["GIT_STRATEGY"] == "" && env["GIT_DEPTH"] == "0":
+			for _, args := range [][]string{{"init", "-q"}, {"fetch", "-q", url + "/acme/platform.git", "+" + ci["CI_COMMIT_SHA"] + ":refs/pipelines/5"}, {"checkout", "-q", "--detach", "refs/pipelines/5"}} {
+				c := exec.CommandContext(t.Context(), "git", append([]string{"-c", "http.extraheader=Authorization: Basic " + basic("oauth2", "project-token")}, args...)...)
+				c.Dir = dir
+				if out, err := c.CombinedOutput(); err != nil {
+					t.Fatalf("git %v: %v\n%s", args, err, out)
+				}
+			}
+		default:
+			t.Fatalf("%s: the test knows no checkout with %q and %q", name, env["GIT_STRATEGY"], env["GIT_DEPTH"])
+		}
+		var lines []string
+		for _, line := range append(slices.Clone(jobs[job.Extends].Before), job.Script...) {
+			if line != "go install headgate.dev/headgate/cmd/headgate@main" { // the program under test is in PATH
+				lines = append(lines, line)
+			}
+		}
+		c := exec.CommandContext(t.Context(), "bash", "-eo", "pipefail", "-c", strings.Join(lines, "\n"))
+		c.Dir = dir
+		for _, key := range slices.Sorted(maps.Keys(env)) {
+			c.Env = append(c.Env, key+"="+env[key])
+		}
+		out, err := c.CombinedOutput()
+		if _, failed := errors.AsType[*exec.ExitError](err); err != nil && !failed {
+			t.Fatal(err)
+		}
+		codes[name], output = c.ProcessState.ExitCode(), output+string(out)
+		if report := job.Artifacts.Reports.CodeQuality; report != "" {
+			data, err := os.ReadFile(filepath.Join(dir, report))
+			if err != nil {
+				t.Error(err)
+			}
+			quality = string(data)
+		}
+	}
+	return codes, output, quality
+}
+
+// gitLab records the answers of GitLab, in the types of its own client.
+type gitLab struct {
+	platform
+
+	number string
+}
+
+func (g gitLab) at(method, below string) string {
+	return method + " /api/v4/projects/acme%2Fplatform" + below
+}
+
+func (g gitLab) request() exchange {
+	return exchange{request: g.at("GET", "/merge_requests/"+g.number), answer: lab.MergeRequest{BasicMergeRequest: lab.BasicMergeRequest{
+		IID: int64(g.number[0] - '0'), ProjectID: 1, SourceProjectID: 1, TargetProjectID: 1, SHA: g.head[g.number], TargetBranch: "main", State: "opened", Author: &lab.BasicUser{ID: 1, Username: "alice"},
+	}}}
+}
+
+func (g gitLab) status(state string, at time.Time) *lab.CommitStatus {
+	return &lab.CommitStatus{ID: at.Unix(), SHA: g.head[g.number], Status: state, Name: "headgate/platform/preview", Description: "of an earlier run", CreatedAt: &at, Author: lab.Author{ID: 9, Username: "project_1_bot"}}
+}
+
+// statuses lists the newest status of each name, or all.
+func (g gitLab) statuses(all bool, of ...*lab.CommitStatus) exchange {
+	query := "?"
+	if all {
+		query = "?all=true&"
+	}
+	return exchange{request: g.at("GET", "/repository/commits/"+g.head[g.number]+"/statuses"+query+"page=1&per_page=100"), answer: append([]*lab.CommitStatus{}, of...)}
+}
+
+func (g gitLab) posts(state, description string) exchange {
+	return exchange{
+		request: g.at("POST", "/statuses/"+g.head[g.number]), status: http.StatusCreated, answer: g.status(state, time.Now()),
+		sends: fmt.Sprintf(`{"state":%q,"name":"headgate/platform/preview","description":%q}`, state, description),
+	}
+}
+
+func (g gitLab) notes(of ...*lab.Note) exchange {
+	return exchange{request: g.at("GET", "/merge_requests/"+g.number+"/notes?order_by=created_at&page=1&per_page=100&sort=asc"), answer: append([]*lab.Note{}, of...)}
+}
+
+// newest lists notes, the newest first.
+func (g gitLab) newest(of ...*lab.Note) exchange {
+	e := g.notes(of...)
+	e.request = strings.Replace(e.request, "sort=asc", "sort=desc", 1)
+	return e
+}
+
+// versions are the pushes to the merge request.
+func (g gitLab) versions(at time.Time) exchange {
+	return exchange{request: g.at("GET", "/merge_requests/"+g.number+"/versions?per_page=100"), answer: []*lab.MergeRequestDiffVersion{{ID: 1, HeadCommitSHA: g.head[g.number], CreatedAt: &at}}}
+}
+
+func (g gitLab) self() exchange {
+	return exchange{request: "GET /api/v4/user", answer: lab.User{ID: 9, Username: "project_1_bot", State: "active"}}
+}
+
+// lets is a user who has a level of access.
+func (g gitLab) lets(user int64, level lab.AccessLevelValue) exchange {
+	return exchange{request: g.at("GET", fmt.Sprintf("/members/all/%d", user)), answer: lab.ProjectMember{ID: user, State: "active", AccessLevel: level}}
+}
+
+// commits are those of the merge request, which only GraphQL lists with the users of their authors.
+func (g gitLab) commits() exchange {
+	node := map[string]any{"sha": g.head[g.number], "message": "broken", "authorEmail": "alice@example.org", "committerEmail": "alice@example.org", "author": map[string]any{"username": "alice"}}
+	all := map[string]any{"pageInfo": map[string]any{"hasNextPage": false, "endCursor": ""}, "nodes": []any{node}}
+	return exchange{request: "POST /api/graphql", sends: "commits", answer: map[string]any{"data": map[string]any{"project": map[string]any{"mergeRequest": map[string]any{"commits": all}}}}}
+}
+
+func (g gitLab) edits(id int, part string) exchange {
+	return exchange{request: g.at("PUT", fmt.Sprintf("/merge_requests/%s/notes/%d", g.number, id)), sends: part, answer: g.note(int64(id), 9, "project_1_bot", part, time.Now())}
+}
+
+func (g gitLab) note(id, by int64, name, body string, at time.Time) *lab.Note {
+	return &lab.Note{ID: id, Body: body, Author: lab.NoteAuthor{ID: by, Username: name}, CreatedAt: &at, UpdatedAt: &at}
+}
+
+func (g gitLab) says(part string) exchange {
+	return exchange{request: g.at("POST", "/merge_requests/"+g.number+"/notes"), sends: part, status: http.StatusCreated, answer: g.note(99, 9, "project_1_bot", "", time.Now())}
+}
+
+// The pipeline of the example for GitLab, line by line, in fresh clones, with every request that it sends. A merge request of a fork has no
+// token, and posts nothing.
+func TestGitLabPipeline(t *testing.T) {
+	headgate, p := filepath.Dir(fixtures.Headgate(t)), newPlatform(t)
+	own, broken := gitLab{p, "7"}, gitLab{p, "8"}
+	hourAgo := time.Now().Add(-time.Hour).UTC().Truncate(time.Second)
+	play := func(t *testing.T, record []exchange, ci map[string]string) (codes map[string]int, output, quality string, bodies []string) {
+		t.Helper()
+		r := replay(t, p.root, "oauth2", "project-token")
+		r.record = record
+		env := map[string]string{
+			"GITLAB_CI": "true", "CI_SERVER_URL": r.URL, "CI_PROJECT_PATH": "acme/platform", "CI_PROJECT_URL": r.URL + "/acme/platform", "CI_DEFAULT_BRANCH": "main", "GITLAB_TOKEN": "project-token",
+		}
+		maps.Copy(env, ci)
+		codes, output, quality = pipeline(t, headgate, r.URL, env)
+		if strings.Contains(output+quality, "project-token") {
+			t.Errorf("the token is in the log:\n%s", output)
+		}
+		return codes, output, quality, r.bodies
+	}
+	of := func(g gitLab, project string) map[string]string {
+		return map[string]string{
+			"CI_PIPELINE_SOURCE": "merge_request_event", "CI_MERGE_REQUEST_IID": g.number, "CI_COMMIT_SHA": p.head[g.number], "CI_MERGE_REQUEST_DIFF_BASE_SHA": p.main,
+			"CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main", "CI_MERGE_REQUEST_PROJECT_ID": "1", "CI_MERGE_REQUEST_SOURCE_PROJECT_ID": project,
+		}
+	}
+	payload := func(t *testing.T, text string) map[string]string {
+		t.Helper()
+		file := filepath.Join(t.TempDir(), "payload")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return map[string]string{"CI_PIPELINE_SOURCE": "trigger", "CI_COMMIT_BRANCH": "main", "CI_COMMIT_SHA": p.main, "TRIGGER_PAYLOAD": file}
+	}
+	wants := func(t *testing.T, want, got map[string]int, output string) {
+		t.Helper()
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("exit codes (-want +got):\n%s\n%s", diff, output)
+		}
+	}
+
+	t.Run("Opened", func(t *testing.T) {
+		codes, output, quality, _ := play(t, flat(own.request(), own.statuses(false), own.posts("pending", making), own.statuses(true, own.status("pending", hourAgo)), own.notes(), own.notes(),
+			own.says("### 👀 Look: activates 1 definition"), own.posts("success", look)), of(own, "1"))
+		wants(t, map[string]int{"headgate preview": 0}, codes, output)
+		if !strings.Contains(quality, `"path": "clusters/production/policies/storage.yaml"`) {
+			t.Errorf("Code Quality has no place:\n%s", quality)
+		}
+	})
+	t.Run("Fork", func(t *testing.T) {
+		ci := of(own, "2")
+		ci["GITLAB_TOKEN"] = ""
+		codes, output, _, _ := play(t, nil, ci)
+		wants(t, map[string]int{"headgate preview": 0}, codes, output)
+		if !strings.Contains(output, "warning: the pipeline of a fork has no token") {
+			t.Errorf("the preview of a fork says:\n%s", output)
+		}
+	})
+	t.Run("Merged", func(t *testing.T) {
+		// TestGiteaActions applies a merge to a cluster. Here it is enough that the job finds its kubeconfig.
+		codes, output, _, _ := play(t, nil, map[string]string{"CI_PIPELINE_SOURCE": "push", "CI_COMMIT_BRANCH": "main", "CI_COMMIT_SHA": p.main, "KUBECONFIG_FILE": "/nowhere/kubeconfig"})
+		wants(t, map[string]int{"headgate sync": 1}, codes, output)
+		if !strings.Contains(output, "/nowhere/kubeconfig") {
+			t.Errorf("the sync says:\n%s", output)
+		}
+	})
+	t.Run("OtherComment", func(t *testing.T) {
+		codes, output, _, _ := play(t, nil, payload(t, `{"object_kind": "note", "issue": {"iid": 3}, "object_attributes": {"note": "/headgate approve"}}`))
+		wants(t, map[string]int{"headgate commands": 0}, codes, output)
+	})
+	t.Run("Approved", func(t *testing.T) {
+		codes, output, _, bodies := play(t, flat(broken.request(), broken.statuses(false), broken.posts("pending", making), broken.statuses(true, broken.status("pending", hourAgo)), broken.notes(), broken.notes(),
+			broken.says("### ⛔ Blocked: breaks 1 schema"), broken.posts("failed", "Blocked: breaks 1 schema; 3 active, 6 inactive")), of(broken, "1"))
+		wants(t, map[string]int{"headgate preview": 1}, codes, output)
+		command := regexp.MustCompile("/headgate approve [0-9a-f]{32}").FindString(strings.Join(bodies, ""))
+		if command == "" {
+			t.Fatalf("the comment shows no command: %q", bodies)
+		}
+		shown := broken.note(5, 9, "project_1_bot", "<!-- headgate/platform -->\n<!-- headgate/verdict/blocked -->\n### Blocked\n"+command, hourAgo)
+		asked := broken.note(6, 2, "bob", command, hourAgo.Add(time.Minute))
+		codes, output, _, _ = play(t, flat(broken.request(), broken.statuses(false, broken.status("failed", hourAgo)), broken.statuses(true, broken.status("failed", hourAgo)), broken.versions(hourAgo.Add(-time.Hour)), broken.newest(asked, shown),
+			broken.self(), broken.lets(2, lab.DeveloperPermissions), broken.request(), broken.commits(), broken.notes(shown, asked), broken.self(), broken.edits(5, "### 👀 Look: approved by"), broken.posts("success", "Look: approved by @bob, breaks 1 schema; 3 active, 6 inactive"),
+			broken.notes(shown, asked), broken.says("Approved: `"), broken.notes(shown, asked)),
+			payload(t, `{"object_kind": "note", "merge_request": {"iid": 8}, "object_attributes": {"note": "/headgate approve"}}`))
+		wants(t, map[string]int{"headgate commands": 0}, codes, output)
+	})
+}
