@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -96,22 +97,17 @@ func (s section) decode() (v any, err error) {
 }
 
 func (s section) recall() (v any, err error) {
-	known, err := s.learn("plain", func() (string, error) {
-		var plain string
-		err := s.read(func(raw []byte) error {
-			j, err := s.plain(raw)
-			if err == nil {
-				v, err = s.value(j)
-			}
-			plain = string(j)
-			return err
-		})
-		return plain, err
+	known, err := s.learn("plain 2", func() (string, error) {
+		if v, err = s.decode(); err != nil {
+			return "", err
+		}
+		j, err := json.Marshal(v)
+		return string(j), err
 	})
 	if err != nil || v != nil {
 		return v, err
 	}
-	return s.value([]byte(known))
+	return s.recalled([]byte(known))
 }
 
 func (s section) tree() (node *yaml.Node, line int, err error) {

@@ -16,47 +16,43 @@ import (
 // decodeBytes decodes the bytes of the section as the API server would, but
 // strictly: a key that is there twice is an error, and so is anything that the YAML
 // library would leave unread.
-func (s section) decodeBytes(raw []byte) (any, error) {
-	j, err := s.plain(raw)
-	if err != nil {
+func (s section) decodeBytes(raw []byte) (v any, err error) {
+	nodes := countNodes(raw)
+	if err := s.few(nodes); err != nil {
 		return nil, err
 	}
-	return s.value(j)
-}
-
-// plain is the section as JSON: what is slow about decoding is behind us then.
-func (s section) plain(raw []byte) ([]byte, error) {
-	nodes := countNodes(raw)
-	if err := s.few(nodes); err != nil || isJSON(s.path) {
-		return raw, err
-	}
 	defer turn(nodes)()
+	if isJSON(s.path) {
+		if err := s.decodeJSON(raw, &v); err != nil {
+			return nil, err
+		}
+		return s.shallow(integral(v))
+	}
 	if err := s.expand(raw, nodes); err != nil {
 		return nil, err
 	}
-	j, err := toJSON(raw)
-	if err != nil {
+	if v, err = decodeYAML(raw); err != nil {
 		return nil, s.jsonError(raw, err)
 	}
 	if mayEndEarly(raw) {
-		err = s.endsEarly(raw)
+		if err := s.endsEarly(raw); err != nil {
+			return nil, err
+		}
 	}
-	return j, err
+	return s.shallow(v)
 }
 
-// value is what plain means.
-func (s section) value(j []byte) (v any, err error) {
+// recalled is a value of decodeBytes that was remembered as JSON.
+func (s section) recalled(j []byte) (v any, err error) {
 	defer turn(countNodes(j))()
-	if isJSON(s.path) {
-		if err = s.decodeJSON(j, &v); err == nil {
-			v = integral(v)
-		}
-	} else if err = utiljson.Unmarshal(j, &v); err != nil {
-		err = s.cannotDecode(s.part.first, err)
+	if err := utiljson.Unmarshal(j, &v); err != nil {
+		return nil, s.cannotDecode(s.part.first, err)
 	}
-	if err != nil {
-		return nil, err
-	}
+	return v, nil
+}
+
+// shallow is v if it is nested within the limit.
+func (s section) shallow(v any) (any, error) {
 	if !within(v, s.limits.Depth) {
 		return nil, s.cannotDecode(s.part.first, fmt.Errorf("it is nested more deeply than the limit of %d levels", s.limits.Depth))
 	}

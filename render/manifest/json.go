@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"unicode/utf8"
 
 	yamlmap "go.yaml.in/yaml/v2"
 	yamltree "go.yaml.in/yaml/v3"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
 // A collision is a key of a JSON object that two keys of a mapping become.
@@ -18,22 +20,18 @@ func (c collision) Error() string {
 	return fmt.Sprintf("the key %q is there twice once it is text; remove one of the two", string(c))
 }
 
-// toJSON converts YAML to JSON as sigs.k8s.io/yaml does, and the API server with it: the keys of mappings become texts.
-// There, chance decides between two keys that become one; here, that is an error.
-func toJSON(raw []byte) ([]byte, error) {
+// decodeYAML decodes YAML as sigs.k8s.io/yaml does, and the API server with it: as what the JSON library makes of it. The keys of
+// mappings become texts. There, chance decides between two keys that become one; here, that is an error.
+func decodeYAML(raw []byte) (any, error) {
 	var v any
 	if err := yamlmap.UnmarshalStrict(raw, &v); err != nil {
 		return nil, err
 	}
-	v, err := textKeys(v)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(v)
+	return asJSON(v)
 }
 
-// textKeys is a value of the YAML library as one of JSON. The value is used up.
-func textKeys(v any) (any, error) {
+// asJSON is a value of the YAML library as one of JSON. The value is used up.
+func asJSON(v any) (any, error) {
 	var err error
 	switch v := v.(type) {
 	case map[any]any:
@@ -43,22 +41,48 @@ func textKeys(v any) (any, error) {
 			if err != nil {
 				return nil, err
 			}
+			if !utf8.ValidString(key) {
+				text, err := throughJSON(key)
+				if err != nil {
+					return nil, err
+				}
+				key, _ = text.(string) // JSON makes text of text
+			}
 			if _, twice := made[key]; twice {
 				return nil, collision(key)
 			}
-			if made[key], err = textKeys(value); err != nil {
+			if made[key], err = asJSON(value); err != nil {
 				return nil, err
 			}
 		}
 		return made, nil
 	case []any:
 		for i := range v {
-			if v[i], err = textKeys(v[i]); err != nil {
+			if v[i], err = asJSON(v[i]); err != nil {
 				return nil, err
 			}
 		}
+		return v, nil
+	case nil, bool, int64:
+		return v, nil
+	case int:
+		return int64(v), nil
+	case string:
+		if utf8.ValidString(v) {
+			return v, nil
+		}
 	}
-	return v, nil
+	return throughJSON(v)
+}
+
+// throughJSON has the JSON libraries decide what becomes of a scalar that they write in another way.
+func throughJSON(v any) (back any, err error) {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	err = utiljson.Unmarshal(raw, &back)
+	return back, err
 }
 
 // keyText is the key of a JSON object that a key of YAML becomes.
@@ -87,7 +111,7 @@ func keyText(k any) (string, error) {
 	return "", fmt.Errorf("unsupported map key of type %T", k) // as sigs.k8s.io/yaml has it
 }
 
-// jsonError is an error of toJSON, at its line.
+// jsonError is an error of decodeYAML, at its line.
 func (s section) jsonError(raw []byte, err error) error {
 	var key collision
 	if !errors.As(err, &key) {
