@@ -185,6 +185,22 @@ type outage struct {
 	err error
 }
 
+// Retry makes a preview. While a registry that it needs cannot be reached, it waits and makes it again. After the last wait it
+// returns the outage.
+func Retry(ctx context.Context, waits []time.Duration, preview func(context.Context) (report.Report, error)) (report.Report, error) {
+	for try := 0; ; try++ {
+		r, err := preview(ctx)
+		if try == len(waits) || r.Outage == "" && outageOf(err) == "" {
+			return r, err
+		}
+		select {
+		case <-ctx.Done():
+			return r, ctx.Err()
+		case <-time.After(waits[try]):
+		}
+	}
+}
+
 // outageOf returns the text of an error that is about a registry that cannot be reached; "" for all others.
 func outageOf(err error) string {
 	if passes, ok := errors.AsType[interface {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"time"
 
+	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/report"
@@ -20,6 +22,7 @@ func newUpgrade(t *terminal) *cobra.Command {
 		show   = newView()
 		exitOn = threshold{report.OnBlocked}
 		live   bool
+		wait   time.Duration
 	)
 	cmd := &cobra.Command{
 		Use:   "upgrade NAME VERSION [SOURCE] [flags]",
@@ -32,7 +35,7 @@ part or all of the repository of its image. The report is the one of a preview.
 It then lists the versions in between, with the judgement on each, so that you can choose a
 smaller step. Of many versions Headgate judges the last patch of each minor version, and at
 most eight, because it has to read them. With --offline, Headgate judges what it pulled
-before.
+before. If a registry cannot be reached, Headgate tries again for --registry-timeout.
 
 ` + aboutSource + `
 
@@ -44,7 +47,7 @@ Exit codes, as in preview: 0 nothing that --exit-on names, 1 something that it n
   headgate upgrade provider-aws-s3 v2.6.1 --repo https://example.org/platform.git --offline`,
 		Args: cobra.RangeArgs(2, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			r, err := t.upgrade(cmd.Context(), to, live, args)
+			r, err := t.upgrade(cmd.Context(), to, live, wait, args)
 			if isUsage(err) {
 				return err
 			}
@@ -59,13 +62,14 @@ Exit codes, as in preview: 0 nothing that --exit-on names, 1 something that it n
 		},
 	}
 	cmd.Flags().BoolVar(&live, "live", false, "ask the cluster for counts, stored versions and what is active already")
+	cmd.Flags().DurationVar(&wait, "registry-timeout", time.Minute, "how long to try again if a registry cannot be reached")
 	to.addTo(cmd)
 	show.addTo(cmd)
 	exitOn.addTo(cmd)
 	return cmd
 }
 
-func (t *terminal) upgrade(ctx context.Context, f *passFlags, live bool, args []string) (report.Report, error) {
+func (t *terminal) upgrade(ctx context.Context, f *passFlags, live bool, wait time.Duration, args []string) (report.Report, error) {
 	name, version := args[0], args[1]
 	switch {
 	case !upgrade.IsVersion(version):
@@ -98,10 +102,12 @@ func (t *terminal) upgrade(ctx context.Context, f *passFlags, live bool, args []
 	}
 	t.atEnd = append(t.atEnd, w.Close)
 	p.By, p.Tags = w.Reconciler, w.Tags
-	if err := p.Find(ctx, name); err != nil {
-		return report.Report{}, err
-	}
-	said, err := p.To(ctx, version)
+	said, err := reconcile.Retry(ctx, waitsWithin(wait), func(ctx context.Context) (report.Report, error) {
+		if err := p.Find(ctx, name); err != nil {
+			return report.Report{}, err
+		}
+		return p.To(ctx, version)
+	})
 	if err != nil {
 		return said, err
 	}
