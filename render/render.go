@@ -154,6 +154,9 @@ func Render(in Input, how Options) (Desired, error) {
 	problems = append(problems, refused...)
 	c.Definitions = withLive(c.Definitions, how.Live)
 	decisions, found := activation.Decide(c)
+	if less, incomplete := in.withoutIncomplete(decisions); incomplete {
+		return Render(less, how)
+	}
 	described, err := how.describe(c)
 	problems = append(problems, catalogue.ErrorsOf(manifest.Origin{}, err)...)
 	problems = append(problems, bookkeeping(c.Objects)...)

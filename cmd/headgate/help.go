@@ -21,7 +21,7 @@ var flagGroups = []flagGroup{
 	{"Flags", []string{
 		"file", "sync", "once", "webhook-address", "write", "by", "why", "expires", "report", // run, approve
 		"name", "namespace", "approve", "dry-run", "yes", "orphan", "rebuilt", "restart",
-		"live", "comment", "status", "exit-on", "all", "to", "check", "update", "version", "depth", "output", "help",
+		"live", "comment", "status", "exit-on", "all", "to", "check", "update", "schemas", "version", "depth", "output", "help",
 	}},
 	{"Which commit", []string{"repo", "ref", "path", "base", "head"}},
 	{"Which cluster", []string{"kubeconfig", "context", "as", "as-group"}},

@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,6 +28,7 @@ func newLock(t *terminal) *cobra.Command {
 		how    packageFlags
 		check  bool
 		update bool
+		keep   bool
 	)
 	cmd := &cobra.Command{
 		Use:   "lock [DIRECTORY] [flags]",
@@ -39,12 +42,18 @@ image as long as the commit asks for that version; --update resolves all of them
 A lock binds Headgate, and not Crossplane, which resolves the tags of its objects itself;
 name digests in them where that matters.
 
+With --schemas, the lock also keeps what the packages hold, without the schemas of inactive
+definitions, in ` + packages.KeptDirectory + ` beside the lock file: a preview whose registry
+cannot be reached then reads its base from there. Headgate goes on keeping them until
+--schemas=false. Run lock again when another definition becomes active.
+
 With --check nothing is written, and the exit code reports whether the lock is up to date.
 
 Exit codes: 0 written, or up to date; 1 not resolved, or with --check different; 2 wrong
 usage.`,
 		Example: `  headgate lock
-  headgate lock clusters/prod --check`,
+  headgate lock clusters/prod --check
+  headgate lock --schemas`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if from.repo != "" || from.ref != "" {
@@ -79,20 +88,31 @@ usage.`,
 			if err := errors.Join(unread...); err != nil {
 				return err
 			}
+			if !cmd.Flags().Changed("schemas") && in.Documents != nil {
+				keep = in.Documents.Keeping()
+			}
+			var kept map[string][]byte
+			if keep && in.Documents != nil {
+				if kept, err = render.Kept(in, r.Options); err != nil {
+					return err
+				}
+			}
 			t.progress.Stop()
 			directory, _ := source.(git.Directory) // nothing else is left
-			return t.lock(c.Packages, directory, check)
+			return t.lock(c.Packages, kept, directory, check)
 		},
 	}
 	cmd.Flags().BoolVar(&check, "check", false, "write nothing, and fail if the lock file would change")
+	cmd.Flags().BoolVar(&keep, "schemas", false, "keep the schemas of active definitions, too (default: as the lock file has it)")
 	cmd.Flags().BoolVar(&update, "update", false, "resolve again what is locked already")
 	from.addTo(cmd)
 	how.addTo(cmd)
 	return cmd
 }
 
-// lock writes the lock of packages, or compares it. If there is nothing to lock, it writes no file.
-func (t *terminal) lock(all []catalogue.Package, of git.Directory, check bool) (err error) {
+// lock writes the lock of packages with the content that it keeps, or compares them. If there is nothing to lock, it writes no file.
+// The lock file is the last one: it has the hashes of the others, so that a crash in between leaves files that do not count.
+func (t *terminal) lock(all []catalogue.Package, kept map[string][]byte, of git.Directory, check bool) (err error) {
 	root, err := os.OpenRoot(of.Root) // a commit may contain a link that leads out of it
 	if err != nil {
 		return err
@@ -101,30 +121,177 @@ func (t *terminal) lock(all []catalogue.Package, of git.Directory, check bool) (
 	within := filepath.Join(filepath.FromSlash(of.Path), packages.LockFile)
 	name := filepath.Join(of.Root, within)
 	all = slices.DeleteFunc(all, func(p catalogue.Package) bool { return !p.Pulled() })
-	locked, err := packages.LockOf(all)
+	locked, err := packages.LockOf(all, kept)
 	if err != nil {
 		return err
+	}
+	files := keptFiles{root, filepath.Join(filepath.FromSlash(of.Path), filepath.FromSlash(packages.KeptDirectory)), map[string][]byte{}}
+	for source, content := range kept {
+		files.want[packages.KeptName(source)] = content
+	}
+	if len(kept) > 0 {
+		files.want[".gitattributes"] = []byte(keptAttributes)
 	}
 	there, err := root.ReadFile(within)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+	stale, err := files.stale()
+	if err != nil {
+		return err
+	}
+	surplus, err := files.surplus()
+	if err != nil {
+		return err
+	}
 	what := "unchanged"
 	switch {
-	case bytes.Equal(there, locked):
+	case bytes.Equal(there, locked) && len(stale)+len(surplus) == 0:
 	case check:
-		return fmt.Errorf("%s is not what headgate lock would write", name)
+		return fmt.Errorf("%s is not what headgate lock would write", cmp.Or(files.path(slices.Concat(stale, surplus)...), name))
 	case len(all) == 0:
 		what = "removed"
-		if err := root.Remove(within); err != nil {
+		if err := root.Remove(within); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	default:
 		what = "written"
-		if err := root.WriteFile(within, locked, 0o644); err != nil {
+		for _, one := range stale {
+			if err := replaceFile(root, filepath.Join(files.within, one), files.want[one]); err != nil {
+				return err
+			}
+		}
+		if !bytes.Equal(there, locked) {
+			if err := replaceFile(root, within, locked); err != nil {
+				return err
+			}
+		}
+	}
+	if !check {
+		if err := files.remove(surplus); err != nil {
 			return err
 		}
 	}
-	_, err = fmt.Fprintf(t.err, "Summary: %s %s, %s\n", name, what, manifest.Count(len(all), "package"))
+	summary := manifest.Count(len(all), "package")
+	if size := files.size(); size > 0 {
+		summary += fmt.Sprintf(", schemas of %.1f MiB", float64(size)/(1<<20))
+	}
+	_, err = fmt.Fprintf(t.err, "Summary: %s %s, %s\n", name, what, summary)
 	return err
+}
+
+// keptAttributes has Git keep the bytes, and forges fold the differences.
+const keptAttributes = "* -text linguist-generated\n"
+
+// keptFiles are the files with what a lock keeps.
+type keptFiles struct {
+	root   *os.Root
+	within string // the directory
+	want   map[string][]byte
+}
+
+// stale returns the names of files that are missing or different.
+func (f keptFiles) stale() ([]string, error) {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(f.want)) {
+		path := filepath.Join(f.within, name)
+		info, err := f.root.Lstat(path)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		same := err == nil && info.Mode().IsRegular() && info.Size() == int64(len(f.want[name]))
+		if same {
+			there, err := f.root.ReadFile(path)
+			if err != nil {
+				return nil, err
+			}
+			same = bytes.Equal(there, f.want[name])
+		}
+		if !same {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// surplus returns the names of the files in the directory that this lock does not keep.
+func (f keptFiles) surplus() ([]string, error) {
+	for _, dir := range []string{filepath.Dir(f.within), f.within} { // a link may lead to a directory of the user
+		info, err := f.root.Lstat(dir)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil, nil
+		case err != nil:
+			return nil, err
+		case !info.IsDir():
+			return nil, fmt.Errorf("%s is no directory; remove it", filepath.Join(f.root.Name(), dir))
+		}
+	}
+	list, err := fs.ReadDir(f.root.FS(), filepath.ToSlash(f.within))
+	var names []string
+	for _, e := range list {
+		if _, wanted := f.want[e.Name()]; wanted || !e.Type().IsRegular() {
+			continue
+		}
+		there, err := f.root.ReadFile(filepath.Join(f.within, e.Name()))
+		if err != nil {
+			return nil, err
+		}
+		unfinished := filepath.Ext(e.Name()) == writingSuffix
+		if unfinished || packages.IsKept(there) || string(there) == keptAttributes {
+			names = append(names, e.Name())
+		}
+	}
+	return names, err
+}
+
+func (f keptFiles) remove(names []string) error {
+	for _, name := range names {
+		if err := f.root.Remove(filepath.Join(f.within, name)); err != nil {
+			return err
+		}
+	}
+	if len(f.want) == 0 { // fails if other files are in them
+		_ = f.root.Remove(f.within)
+		_ = f.root.Remove(filepath.Dir(f.within))
+	}
+	return nil
+}
+
+// path returns the path of the first of some files, or "".
+func (f keptFiles) path(names ...string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return filepath.Join(f.root.Name(), f.within, names[0])
+}
+
+func (f keptFiles) size() (n int) {
+	for _, content := range f.want {
+		n += len(content)
+	}
+	return n
+}
+
+// writingSuffix ends the name of a file that is not whole yet.
+const writingSuffix = ".writing"
+
+// replaceFile puts a file in its place once it is whole. It follows no link.
+func replaceFile(root *os.Root, name string, content []byte) error {
+	if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	writing := name + writingSuffix
+	if err := root.Remove(writing); err != nil && !errors.Is(err, fs.ErrNotExist) { // of a process that was killed
+		return err
+	}
+	f, err := root.OpenFile(writing, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return errors.Join(err, root.Remove(writing))
+	}
+	return root.Rename(writing, name)
 }

@@ -421,7 +421,11 @@ func (t *terminal) withoutMemo(f *sourceFlags) target.Surroundings {
 
 // wire wires passes of a Sync, and shows their progress.
 func (t *terminal) wire(s v1alpha1.Sync, source reconcile.Source, in target.Surroundings, how cluster.Options) (reconcile.Reconciler, error) {
-	w, err := target.Wire(s, source, in, target.How{Cluster: t.showing(how)})
+	return t.wireAs(s, source, in, target.How{Cluster: t.showing(how)})
+}
+
+func (t *terminal) wireAs(s v1alpha1.Sync, source reconcile.Source, in target.Surroundings, how target.How) (reconcile.Reconciler, error) {
+	w, err := target.Wire(s, source, in, how)
 	if err != nil {
 		return reconcile.Reconciler{}, err
 	}
@@ -433,9 +437,15 @@ func (t *terminal) wire(s v1alpha1.Sync, source reconcile.Source, in target.Surr
 	return w.Reconciler, nil
 }
 
-// offline wires passes over a source that know no cluster.
+// offline wires comparisons of commits of a source, which know no cluster.
 func (t *terminal) offline(f *passFlags, source reconcile.Source) (reconcile.Reconciler, error) {
-	return t.looking(f, source, false)
+	s, err := f.asSync()
+	if err != nil {
+		return reconcile.Reconciler{}, err
+	}
+	in := t.surroundings(&f.sourceFlags, source)
+	in.Approvals = f.approvals(f.approve.given)
+	return t.wireAs(s, source, in, target.How{Cluster: t.showing(cluster.Options{}), Keeps: true})
 }
 
 // looking wires passes that only look at a source, and at the cluster if they are live.

@@ -1,6 +1,7 @@
 package baseline
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -65,6 +66,9 @@ func (b Baseline) redeclared(want render.Desired) ([]plan.Effect, []manifest.Fin
 // redeclaration returns the effect of one definition on another. It has no Change if nothing breaks.
 func redeclaration(before, after render.DecidedDefinition) (plan.Effect, error) {
 	for _, d := range []render.DecidedDefinition{before, after} {
+		if d.IsOutline() {
+			return plan.Effect{}, errors.New("the lock keeps no schemas of " + d.Name)
+		}
 		if err := d.Document.Claim(); err != nil {
 			return plan.Effect{}, err
 		}

@@ -31,6 +31,11 @@ type installed struct {
 	object     func() (render.Object, error)
 }
 
+// isOutline reports whether an object is a definition without its schemas.
+func (i installed) isOutline() bool {
+	return i.definition != nil && i.definition.IsOutline()
+}
+
 // packaged are the definitions of a commit, and the CRDs and XRDs that Crossplane installs with
 // packages.
 func packaged(want render.Desired) map[manifest.ID]installed {
@@ -78,7 +83,7 @@ func images(want render.Desired) []catalogue.Package {
 // Crossplane installs with them, by identity. Each of these objects is an effect of the object that names the package.
 func (b Baseline) upgrades(want render.Desired) ([]plan.Bump, []plan.Effect) {
 	if want.Owner != render.OwnerCrossplane {
-		return nil, nil
+		return claimed(nil, b.Base, want), nil
 	}
 	was, is := packaged(b.Base), packaged(want)
 	stays := map[manifest.ID]bool{}
@@ -114,6 +119,7 @@ func (b Baseline) upgrades(want render.Desired) ([]plan.Bump, []plan.Effect) {
 		case copied && known && copies[by].by.Named == by:
 			add(plan.Update, old, now, copies[by].by)
 		case !now.of.Pulled(), known && old.of.Digest == now.of.Digest:
+		case known && (old.isOutline() || now.isOutline()): // an inactive definition, of which not all is known
 		case known:
 			add(plan.Update, old, now, now.of)
 		case takesPlace(images(b.Base), now.of):
@@ -230,16 +236,17 @@ func bumps(base, want render.Desired) []plan.Bump {
 		}
 		all = append(all, bump)
 	}
+	all = claimed(all, base, want)
 	slices.SortFunc(all, func(a, b plan.Bump) int { return a.Origin.Compare(b.Origin) })
 	return all
 }
 
-func bySource(packages []catalogue.Package, source string) (catalogue.Package, bool) {
-	i := slices.IndexFunc(packages, func(p catalogue.Package) bool { return p.Pulled() && p.Source == source })
+func bySource(all []catalogue.Package, source string) (catalogue.Package, bool) {
+	i := slices.IndexFunc(all, func(p catalogue.Package) bool { return p.Pulled() && p.Source == source })
 	if i < 0 {
 		return catalogue.Package{}, false
 	}
-	return packages[i], true
+	return all[i], true
 }
 
 func unreadOf(of render.Desired, source string) (catalogue.Unread, bool) {
@@ -251,8 +258,8 @@ func unreadOf(of render.Desired, source string) (catalogue.Unread, bool) {
 }
 
 // successor is the package that takes the place of one of the base, with another image.
-func successor(packages []catalogue.Package, old catalogue.Package) (catalogue.Package, bool) {
-	p, ok := bySource(packages, old.Source)
+func successor(all []catalogue.Package, old catalogue.Package) (catalogue.Package, bool) {
+	p, ok := bySource(all, old.Source)
 	return p, ok && p.Digest != old.Digest
 }
 

@@ -257,7 +257,7 @@ func TestLock(t *testing.T) {
 	r.Push(t, "acme/config", "v1.0.0", configuration("config", dependsOn(r, "provider", "acme/provider-sea", ">=v1.0.0")), 0)
 	files := tree(installs("Configuration", "acme-config", r.Host+"/acme/config:v1.0.0", ""))
 	locked := rendered(t, &registry.Resolver{Next: commit{files: files}, Cache: t.TempDir()}, render.OwnerCrossplane)
-	raw, err := packages.LockOf(locked.Packages)
+	raw, err := packages.LockOf(locked.Packages, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

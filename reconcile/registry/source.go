@@ -61,6 +61,9 @@ type Resolver struct {
 	// Ask answers requests in another process, without their content, which the cache holds; nil: this process asks.
 	Ask func(ctx context.Context, r packages.Request) (packages.Image, error)
 
+	// Keeps has packages that cannot be pulled read from the content that the commit keeps. It is for commits that are only compared.
+	Keeps bool
+
 	// Tags has the tag resolved of a version that a lock pins, too, to report a difference: the lock does not bind Crossplane.
 	Tags bool
 
@@ -138,7 +141,7 @@ func (s *Resolver) Fetch(ctx context.Context, ref string) (render.Input, error) 
 				missing = docs.Missing()
 			}
 		}
-		in.Packages = merged(in.Packages, s.answer(ctx, missing))
+		in.Packages = merged(in.Packages, s.withKept(in.Files, s.answer(ctx, missing)))
 		if err := ctx.Err(); err != nil {
 			return in, err
 		}
@@ -297,7 +300,9 @@ func merged(images, newer []packages.Image) []packages.Image {
 // remember keeps the answers for a commit for a while, if they have no problems. If the tree has a copy, a pass does
 // not wait for a silent registry.
 func (s *Resolver) remember(in render.Input, at time.Time) {
-	troubled := slices.ContainsFunc(in.Packages, func(i packages.Image) bool { return (i.Err != nil || len(i.Findings) > 0) && !i.Request.Copied })
+	troubled := slices.ContainsFunc(in.Packages, func(i packages.Image) bool {
+		return (i.Err != nil || i.Kept != nil || len(i.Findings) > 0) && !i.Request.Copied
+	})
 	if in.Revision == "" || troubled {
 		delete(s.recent, in.Revision)
 		return

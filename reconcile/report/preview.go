@@ -30,6 +30,8 @@ type Preview struct {
 
 	Warnings int `json:"newWarnings,omitempty"` // that the base does not have
 
+	Unconfirmed int `json:"unconfirmed,omitempty"` // definitions whose schemas only the new commit keeps, while their registry cannot be reached
+
 	SafeStart []SafeStart `json:"safeStart,omitempty"` // packages that gain or lose it
 	Copies    []Copy      `json:"copies,omitempty"`    // packages in the tree that come from another release
 	Versions  []Version   `json:"versions,omitempty"`  // of an upgrade that is not proposed: those that lead to it, and it
@@ -105,7 +107,11 @@ func beside(p plan.Plan, c Comparison) Report {
 	}
 	r.used(p.Want)
 	preview.SafeStart = safeStarts(c.Before.Packages, p.Want.Packages)
-	r.Outage = outage(c.Before.Unread, p.Want.Unread)
+	claims := p.Want.Claims(c.Before)
+	r.Outage = cmp.Or(outage(c.Before.Unread, p.Want.Unread), outageOfClaims(claims))
+	for _, claim := range claims {
+		preview.Unconfirmed += len(claim.Adds)
+	}
 	preview.Copies = copies(c.Before.Packages, p.Want.Packages)
 	had, has := plan.Plan{Want: c.Before}.Findings(), p.Findings()
 	preview.Warnings = newFindings(manifest.Warning, had, has)
@@ -184,6 +190,16 @@ func outage(before, after []catalogue.Unread) string {
 			if u.Outage() && !alike {
 				return u.Err.Error()
 			}
+		}
+	}
+	return ""
+}
+
+// outageOfClaims returns why the registry of a package cannot be reached whose content only the new commit keeps.
+func outageOfClaims(all []render.Claim) string {
+	for _, claim := range all {
+		if claim.Package.Kept.Outage() {
+			return claim.Package.Kept.Err.Error()
 		}
 	}
 	return ""

@@ -71,6 +71,8 @@ type How struct {
 	Fresh time.Duration
 	// Compares is set where commits are only compared with each other. They need no signatures then.
 	Compares bool
+	// Keeps is set where commits are only compared, and packages that cannot be pulled are read from what the commits keep.
+	Keeps bool
 	// Fork bounds commits of a fork: passes ask the cluster for nothing.
 	Fork *registry.Fork
 	// Secret and Images ask a cluster on behalf of packages although passes know none; may be nil.
@@ -132,7 +134,7 @@ func Wire(s v1alpha1.Sync, from reconcile.Source, in Surroundings, how How) (*Wi
 		return nil, err
 	}
 	w.packages = &registry.Resolver{
-		Next: from, How: w.Options, Fresh: how.Fresh, Tags: how.Compares, Fork: how.Fork, Secret: how.Secret, Images: how.Images,
+		Next: from, How: w.Options, Fresh: how.Fresh, Tags: how.Compares, Keeps: how.Compares || how.Keeps, Fork: how.Fork, Secret: how.Secret, Images: how.Images,
 		Hide: in.Secret, KeyFiles: in.KeyFiles, TrustedRoot: in.TrustedRoot, Offline: in.Offline, Cache: in.Packages,
 	}
 	if in.Packages == "" && in.Cache != "" {

@@ -121,7 +121,19 @@ type Package struct {
 	Depends []Dependency
 
 	Project *Project // of one that is not built yet; nil of every other
+	Kept    *Kept    // of one that was read from the content that the commit keeps; nil of every other
 }
+
+// Kept describes the content that a commit keeps of a package, which was read because the image cannot be had. Inactive
+// definitions are without their schemas.
+type Kept struct {
+	File, Hash string
+	Err        error // why the image cannot be had
+	Documents  []*manifest.Document
+}
+
+// Outage reports whether the registry of the image may answer later.
+func (k *Kept) Outage() bool { return Unread{Err: k.Err}.Outage() }
 
 // Pulled reports whether a package comes from a registry. It may be asked of nil.
 func (p *Package) Pulled() bool { return p != nil && p.Digest != "" }

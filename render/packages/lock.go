@@ -3,6 +3,7 @@ package packages
 import (
 	"cmp"
 	"fmt"
+	"path"
 	"slices"
 
 	"headgate.dev/headgate/render/catalogue"
@@ -20,6 +21,9 @@ type Locked struct {
 	Source  string `json:"source"`
 	Version string `json:"version"`
 	Digest  string `json:"digest"`
+	Schemas string `json:"schemas,omitempty"` // the hash of the kept content; "" if the commit keeps none
+
+	within string // the directory of the lock
 }
 
 // locksOf reads the locks among the documents of a commit. A source has one version.
@@ -49,15 +53,21 @@ func readLock(d *manifest.Document, into map[string]Locked) catalogue.Errors {
 	top := r.Object(u.Object, nil, "apiVersion", "kind", "metadata", "packages")
 	for i, v := range r.List(top["packages"], []any{"packages"}) {
 		at := []any{"packages", i}
-		entry := r.Object(v, at, "source", "version", "digest")
+		entry := r.Object(v, at, "source", "version", "digest", "schemas")
 		one := Locked{
 			Source:  r.Text(entry["source"], append(at, "source")),
 			Version: r.Text(entry["version"], append(at, "version")),
 			Digest:  r.Text(entry["digest"], append(at, "digest")),
+			within:  path.Dir(d.Origin.Path),
+		}
+		if schemas, has := entry["schemas"]; has {
+			one.Schemas = r.Text(schemas, append(at, "schemas"))
 		}
 		switch _, twice := into[one.Source]; {
 		case one.Digest != "" && !crossplane.IsDigest(one.Digest):
 			r.Refuse(append(at, "digest"), "is no digest: %q; run headgate lock", one.Digest)
+		case one.Schemas != "" && !crossplane.IsDigest(one.Schemas):
+			r.Refuse(append(at, "schemas"), "is no hash: %q; %s", one.Schemas, KeepAgain)
 		case twice:
 			r.Refuse(at, "is there twice: %s", one.Source)
 		default:
@@ -73,10 +83,17 @@ func (r *Request) lock(locked map[string]Locked) {
 	switch {
 	case !ok:
 	case r.Version == l.Version:
-		r.Digest = l.Digest
+		r.Digest, r.Keeps = l.Digest, l.keeps()
 	case r.Version == "" && r.allow(l.Version):
-		r.Version, r.Digest = l.Version, l.Digest
+		r.Version, r.Digest, r.Keeps = l.Version, l.Digest, l.keeps()
 	}
+}
+
+func (l Locked) keeps() Keeps {
+	if l.Schemas == "" {
+		return Keeps{}
+	}
+	return Keeps{File: path.Join(l.within, KeptDirectory, KeptName(l.Source)), Hash: l.Schemas}
 }
 
 func (r *Request) allow(version string) bool {
@@ -108,15 +125,30 @@ func (n *node) stale(locked map[string]Locked) []manifest.Finding {
 // RuleLock is the rule of a lock that does not fit the commit.
 const RuleLock = "package-lock"
 
-// LockOf returns the lock of the packages of a commit that come from registries; it is nil of none.
-func LockOf(packages []catalogue.Package) ([]byte, error) {
+// Keeping reports whether a lock of the commit keeps schemas.
+func (c Commit) Keeping() bool {
+	for _, l := range c.locked {
+		if l.Schemas != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// LockOf returns the lock of the packages of a commit that come from registries; it is nil of none. kept is the kept content by
+// source, or nil.
+func LockOf(packages []catalogue.Package, kept map[string][]byte) ([]byte, error) {
 	if len(packages) == 0 {
 		return nil, nil
 	}
 	var all []Locked
 	for _, p := range packages {
 		if p.Pulled() {
-			all = append(all, Locked{p.Source, p.Version, p.Digest})
+			one := Locked{Source: p.Source, Version: p.Version, Digest: p.Digest}
+			if content, ok := kept[p.Source]; ok {
+				one.Schemas = KeptHash(content)
+			}
+			all = append(all, one)
 		}
 	}
 	slices.SortFunc(all, func(a, b Locked) int { return cmp.Compare(a.Source, b.Source) })

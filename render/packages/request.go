@@ -4,6 +4,7 @@ import (
 	"io"
 	"slices"
 
+	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 )
@@ -14,6 +15,7 @@ type Request struct {
 	Version     string               // the tag or digest; "" is the newest that the constraints allow
 	Constraints []string             // of the packages that depend on it, sorted: all have to hold
 	Digest      string               // what the lock of the commit says the version is; "" where it does not
+	Keeps       Keeps                // the content that the lock of the commit keeps of that image
 	Installed   crossplane.Installed // as a cluster has it in this version; zero where it has not, or none was asked
 	PullSecrets []string             // the names of Secrets that the commit has Crossplane pull it with
 	PullPolicy  PullPolicy           // when Crossplane asks the registry
@@ -55,6 +57,9 @@ type Image struct {
 	Digest  string                        // of the image
 	Open    func() (io.ReadCloser, error) // its YAML; as often as it takes
 	Err     error                         // why there is none
+
+	// Kept is set if Open opens the content that the commit keeps: the hash of that content, and why the image could not be had.
+	Kept *catalogue.Kept
 
 	Findings []manifest.Finding // findings about the image
 }

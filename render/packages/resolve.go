@@ -129,10 +129,14 @@ func (c Commit) resolve(held []Image, live Live, read map[string]contents) *reso
 // open reads what an image holds, once.
 func (res *resolution) open(image Image) *contents {
 	name := image.name()
-	key := name + " " + image.Digest
+	hash := image.Digest
+	if image.Kept != nil {
+		hash = image.Kept.Hash // a Memo must not take it for the image
+	}
+	key := name + " " + hash
 	c, known := res.read[key]
 	if !known {
-		c.Pulled, c.err = res.docs.Pull(name, image.Digest, image.Open)
+		c.Pulled, c.err = res.docs.Pull(name, hash, image.Open)
 		res.read[key] = c
 	}
 	return &c
@@ -255,6 +259,10 @@ func (n *node) pulled(res *resolution) catalogue.Pulled {
 	p := *all.Package
 	p.Directory = n.image.name()
 	p.Source, p.Version, p.Digest = n.request.Source, n.image.Version, n.image.Digest
+	if n.image.Kept != nil {
+		k := *n.image.Kept
+		k.Documents, p.Kept = all.Documents, &k
+	}
 	if res.asked {
 		there := res.installed[p.Source]
 		p.Installed = &there

@@ -1,0 +1,33 @@
+package baseline
+
+import (
+	"slices"
+
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/manifest"
+)
+
+// claimed returns bumps in which a package is not known if only the new commit keeps the content that it was read from: its
+// author wrote that, and no registry confirms it. The report shows its changes all the same. See ADR 65.
+func claimed(all []plan.Bump, base, want render.Desired) []plan.Bump {
+	for _, claim := range want.Claims(base) {
+		p := claim.Package
+		if len(claim.Adds) > 0 {
+			continue // nothing is compared with what it adds
+		}
+		all = slices.DeleteFunc(all, func(b plan.Bump) bool { return b.Source == p.Source })
+		bump := plan.Bump{Source: p.Source, Package: p.Directory, By: p.Named, Manual: p.Manual, Origin: asked(want, p), Unknown: claim.Unknown()}
+		if old, ok := bySource(images(base), p.Source); ok {
+			bump.From = old.Version
+		}
+		all = append(all, bump)
+	}
+	return all
+}
+
+// asked returns the line of the commit that asks for a package.
+func asked(want render.Desired, p catalogue.Package) manifest.Origin {
+	return want.Placed(manifest.Finding{Origin: p.Mentioned}).Origin
+}
