@@ -88,7 +88,7 @@ func Judge(r Report) Judgement {
 	add(Look, "breaks-unused", is[breaksUnused], "breaks 1 schema that nothing uses", "breaks %d schemas that nothing uses")
 	add(Look, "breaks-status", is[breaksStatus], "breaks 1 status that nothing here reads", "breaks %d statuses that nothing here reads")
 	add(Look, "drops-unused", is[dropsUnused], "drops 1 kind that nothing uses", "drops %d kinds that nothing uses")
-	add(Look, "deletes", r.Summary.Pruned-is[deletesUsed]-was[deletesUsed]-is[deletesInactive], "deletes 1 object", "deletes %d objects")
+	add(Look, "deletes", r.Summary.Pruned-is[deletesUsed]-was[deletesUsed], "deletes 1 object", "deletes %d objects")
 	add(Look, "takes-back", r.Summary.Deactivated, "deactivates 1 definition", "deactivates %d definitions")
 	named, wild := r.opened()
 	add(Look, "activates-by-wildcard", wild, "activates 1 definition that no policy names in full", "activates %d definitions that no policy names in full")
@@ -125,7 +125,6 @@ type consequence int
 
 const (
 	nothing consequence = iota
-	deletesInactive
 	unjudged
 	movesStorage
 	deprecates
@@ -192,8 +191,8 @@ func (r Report) consequence(s Step, live bool) consequence {
 		return dropsUnused
 	case s.Package != "" && s.Action == plan.Keep && s.active:
 		return dropsUsed
-	case s.Action == plan.Prune && crossplane.IsMRD(s.ID) && !s.active:
-		return deletesInactive
+	case s.Action == plan.Prune && crossplane.IsMRD(s.ID) && !s.active: // a deletion: an earlier commit may have activated it
+		return nothing
 	case s.Action == plan.Prune && crossplane.DeclaresKind(s.ID) && s.gives(guard.UsersUnseen, guard.UsersNotCounted, guard.UsersUnknown):
 		return deletesUsed
 	case s.Action == plan.Create && crossplane.IsImageConfig(s.ID): // it can have Crossplane install other images of packages that are there
