@@ -33,6 +33,9 @@ func locksOf(docs catalogue.Documents) (map[string]Locked, catalogue.Errors) {
 	for d := range docs.All() {
 		id := d.Header.ID()
 		if !catalogue.IsLock(id) {
+			if path.Base(d.Origin.Path) == LockFile { // without the lock, the commit would ask for other images than it means
+				problems = append(problems, catalogue.Errorf(d.Origin, "%s holds something else than a PackageLock of headgate.dev/v1alpha1; correct it, or remove it and run headgate lock", LockFile))
+			}
 			continue
 		}
 		if d.Header.Version() != "v1alpha1" {

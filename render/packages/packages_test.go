@@ -134,3 +134,33 @@ func TestSeenIsOfOneCall(t *testing.T) {
 		t.Errorf("no cluster was asked: %+v", r)
 	}
 }
+
+// A commit without its lock would ask for whatever image a tag names today, and nothing would show that the lock is not read.
+func TestOnlyALockIsInItsFile(t *testing.T) {
+	good := "apiVersion: headgate.dev/v1alpha1\nkind: PackageLock\nmetadata: {name: packages}\npackages: [{source: " + airSource + ", version: v1.0.0, digest: \"sha256:" + strings.Repeat("0", 64) + "\"}]\n"
+	for name, tc := range map[string]struct {
+		text    string
+		refused bool
+	}{
+		"Lock":        {good, false},
+		"Kind":        {strings.Replace(good, "PackageLock", "PackageLok", 1), true},
+		"Group":       {strings.Replace(good, "headgate.dev", "headgate.example.org", 1), true},
+		"Key":         {strings.Replace(good, "apiVersion", "apiVersgion", 1), true},
+		"OtherBeside": {good + "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			docs, err := catalogue.Open(fstest.MapFS{
+				"sea.yaml":        {Data: []byte("apiVersion: pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: provider-sea}\nspec: {package: \"" + seaSource + ":v1.0.0\"}\n")},
+				packages.LockFile: {Data: []byte(tc.text)},
+			}, "", catalogue.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := packages.Of(docs, false)
+			_, err = c.Catalogue()
+			if refused := err != nil && strings.Contains(err.Error(), packages.LockFile); refused != tc.refused || (len(c.Missing()) == 0) != tc.refused {
+				t.Errorf("refused %t, asks for %d packages: %v", refused, len(c.Missing()), err)
+			}
+		})
+	}
+}
