@@ -297,8 +297,8 @@ func (p playing) play(of gitHub, comment, token string, record []exchange, want 
 	run := &runner{T: p.T, headgate: p.headgate, github: context, sets: []string{"HEADGATE_FORGE_TOKEN=" + token}}
 	results := map[string]string{"sync": "SKIPPED"}
 	for _, job := range []string{"preview", "commands"} {
-		result, said := run.job(p.example, job)
-		results[job], output = result, output+said
+		result, text := run.job(p.example, job)
+		results[job], output = result, output+text
 	}
 	want["sync"] = "SKIPPED"
 	if diff := cmp.Diff(want, results); diff != "" {

@@ -186,12 +186,12 @@ func TestRenovate(t *testing.T) {
 			}
 			how := render.Options{Owner: render.OwnerCrossplane}
 			r := reconcile.Reconciler{Options: how, Source: &registry.Resolver{Next: twoCommits{"base": platform, "head": after}, How: how, Cache: t.TempDir()}}
-			said, err := r.Preview(t.Context(), reconcile.Pull{Base: "base", Head: "head"})
+			result, err := r.Preview(t.Context(), reconcile.Pull{Base: "base", Head: "head"})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if said.Judgement.Word != tc.want {
-				t.Errorf("%s\nit is %s, want %s: %v", tc.reason, said.Judgement.Word, tc.want, said.Judgement.Because)
+			if result.Judgement.Word != tc.want {
+				t.Errorf("%s\nit is %s, want %s: %v", tc.reason, result.Judgement.Word, tc.want, result.Judgement.Because)
 			}
 		})
 	}

@@ -202,8 +202,8 @@ func (r *runner) job(w workflow, name string) (result, output string) {
 			for _, key := range slices.Sorted(maps.Keys(own)) {
 				run.Env = append(run.Env, key+"="+own[key])
 			}
-			said, err := run.CombinedOutput()
-			all.Write(said)
+			body, err := run.CombinedOutput()
+			all.Write(body)
 			if failed, ok := errors.AsType[*exec.ExitError](err); ok {
 				fmt.Fprintf(&all, "exit code %d\n", failed.ExitCode())
 				return "FAILURE", all.String()

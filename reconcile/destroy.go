@@ -36,11 +36,11 @@ func (r Reconciler) Destroy(ctx context.Context, how plan.Ending) (report.Report
 		}
 		err = limit.explain(err)
 	}
-	said := r.report(pass, "", err)
+	result := r.report(pass, "", err)
 	if pass.Started() {
-		r.record(ctx, began, said, how) // where an inventory is left
+		r.record(ctx, began, result, how) // where an inventory is left
 	}
-	return said, err
+	return result, err
 }
 
 // Destruction reports what Destroy would do.
@@ -107,9 +107,9 @@ func (r Reconciler) release(ctx context.Context, dry bool, which func(plan.Obser
 	defer limit.end()
 	defer notice(limit.waitsFor, r.Notice)()
 	pass, err := r.carryOut(limited, limit, plan.Pass{}, rounds{look: look})
-	said := r.report(pass, "", err)
+	result := r.report(pass, "", err)
 	if pass.Started() {
-		r.record(ctx, began, said, released)
+		r.record(ctx, began, result, released)
 	}
-	return said, err
+	return result, err
 }

@@ -23,7 +23,7 @@ type Request struct {
 	Updated time.Time // when it changed, or was commented on, last; zero if that is not known
 }
 
-// same reports whether a request is for the same preview, whatever people said since.
+// same reports whether a request is for the same preview, whatever people wrote since.
 func (q Request) same(as Request) bool {
 	q.Updated = as.Updated
 	return q == as
@@ -282,15 +282,15 @@ func (l *previewing) previewIfNew(ctx context.Context, q Request) {
 	l.news = true
 	l.known[q.Number] = k
 	began := time.Now()
-	said, again, err := l.preview(ctx, k, syncs)
+	combined, again, err := l.preview(ctx, k, syncs)
 	if ctx.Err() != nil {
 		return
 	}
-	of := func(holds func(report.Report) bool) bool { return slices.ContainsFunc(said.Reports, holds) }
+	of := func(holds func(report.Report) bool) bool { return slices.ContainsFunc(combined.Reports, holds) }
 	unread := err == nil && of(func(r report.Report) bool { return len(r.Unread()) > 0 }) && k.failures < mostTries-1 // the registry may be back soon
 	out := of(func(r report.Report) bool { return r.Outage != "" })
 	k.tip, k.done = tip, !unread && !again && !out
-	k.asks = said.Approval() != nil
+	k.asks = combined.Approval() != nil
 	k.approved = of(func(r report.Report) bool { return slices.ContainsFunc(r.Approvals, report.Approved.OnForge) })
 	if k.done {
 		k.failures, k.made = 0, nil
@@ -300,16 +300,16 @@ func (l *previewing) previewIfNew(ctx context.Context, q Request) {
 		k.after = time.Now().Add(max(asked, jitter(backOff(k.failures, firstPause, mostPause))))
 	}
 	if k.done || k.failures == 1 {
-		l.emit(Event{Kind: Previewed, Pull: q.Number, Revision: q.Head, Preview: said, Took: time.Since(began), Err: err})
+		l.emit(Event{Kind: Previewed, Pull: q.Number, Revision: q.Head, Preview: combined, Took: time.Since(began), Err: err})
 	}
 }
 
-// A listener is a PreviewPublisher that knows whether people said something since the preview was published.
+// A listener is a PreviewPublisher that knows whether people wrote something since the preview was published.
 type listener interface {
 	Heard(ctx context.Context, asks bool) (bool, error)
 }
 
-// heard reports whether people said something about a pull request that its preview answers or counts.
+// heard reports whether people wrote something about a pull request that its preview answers or counts.
 func (l *previewing) heard(ctx context.Context, k *previewedPull, q Request) bool {
 	fresh := !q.Updated.Equal(k.Updated)
 	if q.Updated.IsZero() { // the forge does not say: ask at every look while a person may be about to approve, and else rarely
@@ -355,7 +355,7 @@ func (l *previewing) moved(ctx context.Context, k *previewedPull, syncs []Previe
 }
 
 // preview makes the previews of a pull request and publishes them. It reports whether to try again without any change.
-func (l *previewing) preview(ctx context.Context, k *previewedPull, syncs []PreviewedSync) (said report.Combined, again bool, err error) {
+func (l *previewing) preview(ctx context.Context, k *previewedPull, syncs []PreviewedSync) (combined report.Combined, again bool, err error) {
 	publisher := hurried{l.Requests.Publisher(k.Request)}
 	all := make([]onePreview, 0, len(syncs))
 	refused, isolated := 0, false
@@ -367,22 +367,22 @@ func (l *previewing) preview(ctx context.Context, k *previewedPull, syncs []Prev
 		all = append(all, onePreview{s, nil, func(ctx context.Context) (report.Report, error) { return l.one(ctx, k, s) }})
 	}
 	if refused == len(syncs) {
-		said = report.Combine([]report.Report{report.Failed(syncs[0].Reconciler.Sync, "", errFork).On(nil)})
-		if err := publisher.Publish(ctx, said); err != nil {
+		combined = report.Combine([]report.Report{report.Failed(syncs[0].Reconciler.Sync, "", errFork).On(nil)})
+		if err := publisher.Publish(ctx, combined); err != nil {
 			err = unpublished{err}
-			return said, l.again(k, syncs[0], err), err
+			return combined, l.again(k, syncs[0], err), err
 		}
-		return said, false, nil
+		return combined, false, nil
 	}
 	if isolated {
-		said, stopped, err := l.stopped(ctx, publisher, syncs[0])
+		combined, stopped, err := l.stopped(ctx, publisher, syncs[0])
 		if stopped || err != nil {
-			return said, l.again(k, syncs[0], err), err
+			return combined, l.again(k, syncs[0], err), err
 		}
 	}
 	passes := func(s PreviewedSync, err error) bool { return ctx.Err() != nil || l.again(k, s, err) }
-	said, err = merging(ctx, publisher, passes, all)
-	return said, err != nil && slices.ContainsFunc(syncs, func(s PreviewedSync) bool { return l.again(k, s, err) }), err
+	combined, err = merging(ctx, publisher, passes, all)
+	return combined, err != nil && slices.ContainsFunc(syncs, func(s PreviewedSync) bool { return l.again(k, s, err) }), err
 }
 
 // one makes the preview of a pull request for one sync.
@@ -421,17 +421,17 @@ type standing interface {
 // stopped reports whether the preview of a head stopped its process. Then that verdict stands on the forge, and stays
 // until the head changes.
 func (l *previewing) stopped(ctx context.Context, by PreviewPublisher, s PreviewedSync) (report.Combined, bool, error) {
-	said := report.Failed(s.Reconciler.Sync, "", errors.New("stopped"))
+	result := report.Failed(s.Reconciler.Sync, "", errors.New("stopped"))
 	known, ok := by.(standing)
 	if !ok {
-		return report.Combine([]report.Report{said}), false, nil
+		return report.Combine([]report.Report{result}), false, nil
 	}
 	status, err := known.Standing(ctx)
 	if err != nil {
-		return report.Combine([]report.Report{said}), false, unpublished{err}
+		return report.Combine([]report.Report{result}), false, unpublished{err}
 	}
-	said.Verdict.Activation = status
-	return report.Combine([]report.Report{said}), status.WasStopped(), nil
+	result.Verdict.Activation = status
+	return report.Combine([]report.Report{result}), status.WasStopped(), nil
 }
 
 // head is the commit that merges a pull request, where the forge has made one of its newest

@@ -153,8 +153,8 @@ func (w word) Publish(_ context.Context, all report.Combined) error {
 	if w.of.Head == unspeakable {
 		panic("a nil comment")
 	}
-	said := all.Status()
-	w.note("%d %s %s: %s", w.of.Number, w.of.Head, said.State, said.Description)
+	status := all.Status()
+	w.note("%d %s %s: %s", w.of.Number, w.of.Head, status.State, status.Description)
 	for _, r := range all.Reports {
 		if r.Preview != nil && r.Preview.Moved != "" {
 			w.note("%d %s", w.of.Number, r.Preview.Moved)
@@ -305,12 +305,12 @@ func TestFollowerUnreadPackage(t *testing.T) {
 		y.commits["h7"] = "apiVersion: pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: sea}\nspec: {package: registry.example.org/sea:v1}\n"
 		y.run(t, func(f *PreviewLoop) { f.Syncs[0].Reconciler.Options.Owner = render.OwnerCrossplane })
 		const unread = "7 h7 error: Blocked: cannot read 1 package, deletes 1 object, adds 1 warning: package registry.example.org/sea:v1 cannot be read: it was not looked up"
-		said := map[string]int{}
+		counts := map[string]int{}
 		for _, s := range y.happens(time.Hour) {
-			said[s]++
+			counts[s]++
 		}
-		if said[unread] != mostTries || len(said) != 2 {
-			t.Errorf("It says so at once, and looks for some minutes whether the registry is back: %v", said)
+		if counts[unread] != mostTries || len(counts) != 2 {
+			t.Errorf("It says so at once, and looks for some minutes whether the registry is back: %v", counts)
 		}
 	})
 }
@@ -508,14 +508,14 @@ func TestFollowerMany(t *testing.T) {
 		}
 		y := newYard(open...)
 		y.run(t, nil)
-		var said []string
+		var lines []string
 		for _, s := range y.happens(time.Hour) {
 			if !strings.HasSuffix(s, "pending") {
-				said = append(said, s)
+				lines = append(lines, s)
 			}
 		}
-		if len(said) != mostRequests || !strings.HasPrefix(said[0], "20 h20 ") || !strings.HasPrefix(said[20], "300 h300 ") || !strings.HasPrefix(said[99], "221 h221 ") {
-			t.Errorf("Those of people who may push come first, then the newest of the others: %d, %q", len(said), said)
+		if len(lines) != mostRequests || !strings.HasPrefix(lines[0], "20 h20 ") || !strings.HasPrefix(lines[20], "300 h300 ") || !strings.HasPrefix(lines[99], "221 h221 ") {
+			t.Errorf("Those of people who may push come first, then the newest of the others: %d, %q", len(lines), lines)
 		}
 		told := slices.DeleteFunc(y.events, func(e Event) bool { return e.Kind != PullsFailed })
 		if len(told) != 1 || told[0].Err.Error() != "300 pull requests are open: the newest 100 are previewed, those of forks last" {

@@ -93,12 +93,12 @@ func TestInactiveDefinitions(t *testing.T) {
 				named.commits[ref] = fstest.MapFS{"policy.yaml": policy, "provider.yaml": &fstest.MapFile{Data: []byte(
 					"apiVersion: pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: it}\nspec:\n  package: registry.example.org/acme/it:" + ref + "\n")}}
 			}
-			type said struct {
+			type outcome struct {
 				Word   report.Word
 				Breaks int
 				Line   bool // the summary line has them
 			}
-			want, got := map[string]said{}, map[string]said{}
+			want, got := map[string]outcome{}, map[string]outcome{}
 			for place, source := range map[string]Source{"tree": tree, "registry": named} {
 				for _, owner := range []render.Owner{render.OwnerHeadgate, render.OwnerCrossplane} {
 					r := Reconciler{Source: source, Sync: inventory.Sync{Name: "platform"}, Options: render.Options{Owner: owner}}
@@ -107,11 +107,11 @@ func TestInactiveDefinitions(t *testing.T) {
 						t.Fatal(err)
 					}
 					it := place + ", " + string(owner)
-					want[it] = said{tc.word, tc.breaks, tc.breaks > 0}
+					want[it] = outcome{tc.word, tc.breaks, tc.breaks > 0}
 					if tc.object != "" && place == "tree" && owner == render.OwnerCrossplane {
-						want[it] = said{tc.object, tc.breaks, tc.breaks > 0}
+						want[it] = outcome{tc.object, tc.breaks, tc.breaks > 0}
 					}
-					of := said{Word: made.Judgement.Word, Line: strings.Contains(made.Line(), "inactive one")}
+					of := outcome{Word: made.Judgement.Word, Line: strings.Contains(made.Line(), "inactive one")}
 					for _, g := range made.Judgement.Because {
 						if g.Cause == "inactive-breaks" {
 							of.Breaks += g.Count
@@ -176,13 +176,13 @@ func TestInactiveNotCompared(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			said := report.Comment(made, 65_536)
+			output := report.Comment(made, 65_536)
 			var found []string
 			for _, f := range made.Findings {
 				found = append(found, string(f.Severity)+" "+f.Rule+" "+f.Message)
 			}
-			if made.Judgement.Word != report.Safe || !strings.Contains(strings.Join(found, "\n")+said, tc.want) {
-				t.Errorf("%s\nit is %s, want safe and %q:\n%s\n%s", tc.reason, made.Judgement.Word, tc.want, strings.Join(found, "\n"), said)
+			if made.Judgement.Word != report.Safe || !strings.Contains(strings.Join(found, "\n")+output, tc.want) {
+				t.Errorf("%s\nit is %s, want safe and %q:\n%s\n%s", tc.reason, made.Judgement.Word, tc.want, strings.Join(found, "\n"), output)
 			}
 		})
 	}

@@ -170,9 +170,9 @@ func (l Loop) Once(ctx context.Context) (report.Report, error) {
 	}
 	began := time.Now()
 	r.emit(Event{Kind: Began, Because: Start})
-	said, err := r.once(ctx)
-	r.emit(Event{Kind: Passed, Because: Start, Revision: said.Revision, Report: said, Took: time.Since(began), Err: err})
-	return said, err
+	result, err := r.once(ctx)
+	r.emit(Event{Kind: Passed, Because: Start, Revision: result.Revision, Report: result, Took: time.Since(began), Err: err})
+	return result, err
 }
 
 // running is a Loop that runs.
@@ -336,8 +336,8 @@ func (r *running) look(ctx context.Context, tell chan<- look) {
 // pass makes a pass and sets when the next one is.
 func (r *running) pass(ctx context.Context, looks <-chan look) {
 	type result struct {
-		said report.Report
-		err  error
+		report report.Report
+		err    error
 	}
 	because, began := r.because, time.Now()
 	r.begin(began)
@@ -346,8 +346,8 @@ func (r *running) pass(ctx context.Context, looks <-chan look) {
 	defer interrupt(nil)
 	done := make(chan result, 1)
 	go func() {
-		said, err := r.once(passing)
-		done <- result{said, err}
+		outcome, err := r.once(passing)
+		done <- result{outcome, err}
 	}()
 
 	ending, late := ctx.Done(), time.After(r.Interval)
@@ -360,7 +360,7 @@ func (r *running) pass(ctx context.Context, looks <-chan look) {
 		select {
 		case got := <-done:
 			r.begin(time.Time{})
-			event := Event{Kind: Passed, Because: because, Revision: got.said.Revision, Report: got.said, Took: time.Since(began), Err: got.err}
+			event := Event{Kind: Passed, Because: because, Revision: got.report.Revision, Report: got.report, Took: time.Since(began), Err: got.err}
 			if passing.Err() != nil && got.err != nil {
 				event.Kind = Stopped
 				r.due(0, cmp.Or(yieldTo, because))
@@ -517,25 +517,25 @@ func (r *running) once(ctx context.Context) (report.Report, error) {
 	if err == nil {
 		r.last = in
 		r.see(ctx, in.Revision)
-		said, err := r.carry(ctx, waits)
-		r.conclude(ctx, began, said, err)
-		return said, err
+		result, err := r.carry(ctx, waits)
+		r.conclude(ctx, began, result, err)
+		return result, err
 	}
 	err = unread(err)
 	r.see(ctx, refused(err))
 	if refused(err) != "" && r.last.Files == nil {
 		err = r.recall(ctx, err)
 	}
-	said := report.Failed(r.Reconciler.Sync, r.current(), err)
+	result := report.Failed(r.Reconciler.Sync, r.current(), err)
 	if r.last.Files != nil && ctx.Err() == nil {
 		var stopped error
-		said, stopped = r.carry(ctx, waits)
-		said.Revision = cmp.Or(refused(err), said.Revision) // the status belongs to the commit that is refused
+		result, stopped = r.carry(ctx, waits)
+		result.Revision = cmp.Or(refused(err), result.Revision) // the status belongs to the commit that is refused
 		err = errors.Join(err, stopped)
-		said.Stop(err)
+		result.Stop(err)
 	}
-	r.conclude(ctx, began, said, err)
-	return said, err
+	r.conclude(ctx, began, result, err)
+	return result, err
 }
 
 // recall reads the commit that the inventory has, so that a process that starts on a commit that must not be applied corrects
@@ -579,15 +579,15 @@ func (r *running) carry(ctx context.Context, waits func(string)) (report.Report,
 		Waits: r.waits, Notice: waits,
 		Once: with.Applier == nil && r.patient,
 	}
-	said, pass, err := with.Carry(ctx, task)
+	result, pass, err := with.Carry(ctx, task)
 	r.waits, r.soon = pass.Waits, 0
 	if with.Applier == nil && r.patient && err == nil {
 		r.soon = pass.PollAfter().Duration
 	}
-	r.fights.record(time.Now(), said)
-	said = said.After(r.so, r.fights.at(time.Now()))
-	r.so = said.Summary
-	return said, err
+	r.fights.record(time.Now(), result)
+	result = result.After(r.so, r.fights.at(time.Now()))
+	r.so = result.Summary
+	return result, err
 }
 
 // see publishes that a new commit is pending, and the final status of the previous one. For the first commit it waits
@@ -621,30 +621,30 @@ func (r *running) pending(ctx context.Context) {
 
 // conclude publishes the result of a pass. It publishes neither interrupted passes nor errors that may be gone in the
 // next pass.
-func (r *running) conclude(ctx context.Context, began time.Time, said report.Report, err error) {
+func (r *running) conclude(ctx context.Context, began time.Time, result report.Report, err error) {
 	passes := err != nil && !ofCommit(err)
 	nothing := passes && (ctx.Err() != nil || r.patient && r.failures == 0)
 	if !nothing {
 		r.unsaid = false
-		delete(r.open, said.Revision)
-		if said.Verdict.Activation.State == report.Pending {
-			r.open[said.Revision] = true
+		delete(r.open, result.Revision)
+		if result.Verdict.Activation.State == report.Pending {
+			r.open[result.Revision] = true
 		}
-		r.publish(ctx, said)
+		r.publish(ctx, result)
 	}
-	if !nothing || said.Changed() { // last: a user waits for the status, and no later commit is green for a hold that none reported
-		r.Reconciler.record(ctx, began, said, plan.NoEnding)
+	if !nothing || result.Changed() { // last: a user waits for the status, and no later commit is green for a hold that none reported
+		r.Reconciler.record(ctx, began, result, plan.NoEnding)
 	}
 }
 
-func (r *running) publish(ctx context.Context, said report.Report) {
+func (r *running) publish(ctx context.Context, result report.Report) {
 	if r.Publisher == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
 	defer cancel()
-	if err := r.Publisher.Publish(ctx, said); err != nil {
-		r.emit(Event{Kind: PublishFailed, Revision: said.Revision, Err: err})
+	if err := r.Publisher.Publish(ctx, result); err != nil {
+		r.emit(Event{Kind: PublishFailed, Revision: result.Revision, Err: err})
 	}
 }
 

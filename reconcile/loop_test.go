@@ -354,9 +354,9 @@ func TestUnverifiedAtStart(t *testing.T) {
 	}
 	w := newWorld()
 	w.fetching = unsigned("b")
-	said, err := w.loop().Reconciler.Run(t.Context(), "main")
-	if err == nil || said.Revision != "b" || said.ErrorCode != plan.Unverified || len(w.log) > 0 {
-		t.Errorf("Run = %+v, %v; %q", said, err, w.log)
+	result, err := w.loop().Reconciler.Run(t.Context(), "main")
+	if err == nil || result.Revision != "b" || result.ErrorCode != plan.Unverified || len(w.log) > 0 {
+		t.Errorf("Run = %+v, %v; %q", result, err, w.log)
 	}
 }
 
@@ -394,8 +394,8 @@ func TestNothingDeclared(t *testing.T) {
 		}
 		w.set(func() { w.files, w.revision = inactiveDefinition, "b" })
 		time.Sleep(10 * time.Minute)
-		if said := w.noted(); len(said) == 0 || !strings.Contains(said[len(said)-1], "b: success") {
-			t.Errorf("after a commit that declares something: %q, want success", said)
+		if lines := w.noted(); len(lines) == 0 || !strings.Contains(lines[len(lines)-1], "b: success") {
+			t.Errorf("after a commit that declares something: %q, want success", lines)
 		}
 	})
 }
@@ -914,13 +914,13 @@ spec:
 		expect(t, "The pass that activates says so.", first[2:], "0s a: success: 1 active (+1), 0 inactive")
 		time.Sleep(67 * time.Second)
 		second := w.noted()
-		if _, said, _ := strings.Cut(second[len(second)-1], " "); said != "a: success: 1 active (+1), 0 inactive" {
+		if _, output, _ := strings.Cut(second[len(second)-1], " "); output != "a: success: 1 active (+1), 0 inactive" {
 			t.Errorf("The pass after it says the same of the same commit, or its status would flap: %q", second)
 		}
 		w.set(func() { w.revision = "b" })
 		time.Sleep(67 * time.Second)
 		third := w.noted()
-		if _, said, _ := strings.Cut(third[len(third)-1], " "); said != "b: success: 1 active, 0 inactive" {
+		if _, output, _ := strings.Cut(third[len(third)-1], " "); output != "b: success: 1 active, 0 inactive" {
 			t.Errorf("The next commit activates nothing: %q", third)
 		}
 	})

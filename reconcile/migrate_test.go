@@ -77,15 +77,15 @@ func TestMigrate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := Reconciler{Observer: &tc.place, Applier: &tc.place, Options: render.Options{Owner: render.OwnerHeadgate}, NoWait: true}
-			said, _, err := r.Carry(t.Context(), Task{Render: func(ctx context.Context) (render.Desired, error) {
+			result, _, err := r.Carry(t.Context(), Task{Render: func(ctx context.Context) (render.Desired, error) {
 				return r.render(ctx, render.Input{Files: files, Revision: "a"})
 			}})
-			if err != nil || !slices.Equal(tc.place.applied, tc.want) || said.Verdict.ExitCode != tc.exit {
-				t.Errorf("it did %v, exit code %d, %v; want %v, %d", tc.place.applied, said.Verdict.ExitCode, err, tc.want, tc.exit)
+			if err != nil || !slices.Equal(tc.place.applied, tc.want) || result.Verdict.ExitCode != tc.exit {
+				t.Errorf("it did %v, exit code %d, %v; want %v, %d", tc.place.applied, result.Verdict.ExitCode, err, tc.want, tc.exit)
 			}
-			noted := slices.ContainsFunc(said.Findings, func(f manifest.Finding) bool { return f.Rule == "managed-fields-migrated" })
+			noted := slices.ContainsFunc(result.Findings, func(f manifest.Finding) bool { return f.Rule == "managed-fields-migrated" })
 			if noted != tc.noted {
-				t.Errorf("findings: %v", said.Findings)
+				t.Errorf("findings: %v", result.Findings)
 			}
 		})
 	}

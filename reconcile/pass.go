@@ -81,11 +81,11 @@ func (r Reconciler) report(pass plan.Pass, revision string, err error) report.Re
 	if err != nil && !pass.Started() {
 		return report.Failed(r.Sync, revision, err)
 	}
-	said := report.New(pass.Plan(), pass.Outcomes(), true)
+	result := report.New(pass.Plan(), pass.Outcomes(), true)
 	if err != nil {
-		said.Stop(err)
+		result.Stop(err)
 	}
-	return said
+	return result
 }
 
 // rounds holds what differs between the kinds of passes: over a commit, of a destroy, of a release.

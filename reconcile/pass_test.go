@@ -128,19 +128,19 @@ metadata: {name: config}
 				task := Task{Render: func(ctx context.Context) (render.Desired, error) {
 					return r.render(ctx, render.Input{Files: files, Revision: "a"})
 				}}
-				said, pass, err := r.Carry(t.Context(), task)
+				result, pass, err := r.Carry(t.Context(), task)
 				if err != nil {
 					t.Fatal(err)
 				}
 				if diff := cmp.Diff(tc.applied, place.applied); diff != "" {
 					t.Errorf("%s\napplied (-want +got):\n%s", tc.reason, diff)
 				}
-				words := said.Verdict.Activation.Description
-				for _, s := range said.Steps {
+				words := result.Verdict.Activation.Description
+				for _, s := range result.Steps {
 					words += "\n" + s.Error
 				}
-				if said.Verdict.ExitCode != tc.exit || !strings.Contains(words, tc.says) {
-					t.Errorf("%s\nexit code %d, want %d; %q is not in %q", tc.reason, said.Verdict.ExitCode, tc.exit, tc.says, words)
+				if result.Verdict.ExitCode != tc.exit || !strings.Contains(words, tc.says) {
+					t.Errorf("%s\nexit code %d, want %d; %q is not in %q", tc.reason, result.Verdict.ExitCode, tc.exit, tc.says, words)
 				}
 				if took := time.Since(place.began); took > tc.atMost {
 					t.Errorf("%s\nit took %s", tc.reason, took)
@@ -226,12 +226,12 @@ func TestNoOutcomeIsLost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := &mover{there: map[string]bool{}, sent: map[string]int{}, moves: tc.moves, broken: tc.broken}
 			r := Reconciler{Source: commits{"": files}, Observer: m, Applier: m, NoWait: true}
-			said, err := r.Run(t.Context(), "")
-			if (err != nil) != tc.fails || tc.fails && said.Verdict.ExitCode == report.ExitSuccess {
-				t.Errorf("%s\nerror %v, exit code %d", tc.reason, err, said.Verdict.ExitCode)
+			result, err := r.Run(t.Context(), "")
+			if (err != nil) != tc.fails || tc.fails && result.Verdict.ExitCode == report.ExitSuccess {
+				t.Errorf("%s\nerror %v, exit code %d", tc.reason, err, result.Verdict.ExitCode)
 			}
-			if said.Summary.Created != tc.created {
-				t.Errorf("%s\n%d created, want %d: %+v", tc.reason, said.Summary.Created, tc.created, said.Summary)
+			if result.Summary.Created != tc.created {
+				t.Errorf("%s\n%d created, want %d: %+v", tc.reason, result.Summary.Created, tc.created, result.Summary)
 			}
 			for name, n := range m.sent {
 				if n != 1 {
@@ -301,12 +301,12 @@ func TestDestroyReportsWhatItReached(t *testing.T) {
 		"AfterWaiting": {ender{lasts: 2}, time.Nanosecond, 0}, // what was deleted is still there, and then nothing is known
 	} {
 		e := &tc.cluster
-		said, err := Reconciler{Observer: e, Applier: e, Sync: inventory.Sync{Namespace: "ns", Name: "prod"}, Timeout: tc.timeout}.Destroy(t.Context(), plan.Delete)
-		if !errors.Is(err, errGone) || said.Verdict.ExitCode == report.ExitSuccess {
-			t.Errorf("%s: error %v, exit code %d", name, err, said.Verdict.ExitCode)
+		result, err := Reconciler{Observer: e, Applier: e, Sync: inventory.Sync{Namespace: "ns", Name: "prod"}, Timeout: tc.timeout}.Destroy(t.Context(), plan.Delete)
+		if !errors.Is(err, errGone) || result.Verdict.ExitCode == report.ExitSuccess {
+			t.Errorf("%s: error %v, exit code %d", name, err, result.Verdict.ExitCode)
 		}
-		if said.Summary.Pruned != tc.pruned {
-			t.Errorf("%s: want %d of 2 reported as pruned, got %+v", name, tc.pruned, said.Summary)
+		if result.Summary.Pruned != tc.pruned {
+			t.Errorf("%s: want %d of 2 reported as pruned, got %+v", name, tc.pruned, result.Summary)
 		}
 	}
 }

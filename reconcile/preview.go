@@ -45,7 +45,7 @@ func (r Reconciler) Preview(ctx context.Context, of Pull) (report.Report, error)
 		return report.Unrepaired(r.Sync, after.Revision, of.Base, err).Awaiting(outage), err
 	case err != nil:
 		return report.Failed(r.Sync, after.Revision, err).Awaiting(outage), err
-	case broken != nil: // this pull request is not to blame, and that is said
+	case broken != nil: // this pull request is not to blame, and the report states that
 		return report.Repaired(r.Sync, after, c.Before.Revision, broken).Awaiting(outage), nil //nolint:nilerr // see above
 	}
 	if of.Target != "" {
@@ -245,7 +245,7 @@ func merging(ctx context.Context, by PreviewPublisher, again func(PreviewedSync,
 			return all, unpublished{err}
 		}
 	}
-	var said []report.Report
+	var results []report.Report
 	var problems error
 	missed := 0
 	for i, one := range syncs {
@@ -258,21 +258,21 @@ func merging(ctx context.Context, by PreviewPublisher, again func(PreviewedSync,
 		if err != nil && r.Error == "" && !waits {
 			r = report.Failed(one.Reconciler.Sync, r.Revision, err)
 		}
-		said, problems = append(said, r.On(one.failOn)), errors.Join(problems, err)
+		results, problems = append(results, r.On(one.failOn)), errors.Join(problems, err)
 		if by, shows := by.(waiter); later && waits && shows {
 			if unsaid := by.Waiting(ctx, err.Error()); unsaid != nil {
 				problems = errors.Join(problems, unpublished{unsaid})
 			}
 		}
 		if later {
-			return report.Combine(said), problems
+			return report.Combine(results), problems
 		}
 		if errors.As(err, new(StoppedError)) {
 			missed = len(syncs) - i - 1
 			break
 		}
 	}
-	all = report.Combine(said)
+	all = report.Combine(results)
 	all.Missed = missed
 	if by == nil {
 		return all, problems
@@ -293,20 +293,20 @@ func merging(ctx context.Context, by PreviewPublisher, again func(PreviewedSync,
 // previews report that.
 func approved(ctx context.Context, by Approver, all report.Combined, syncs []onePreview) (report.Combined, error) {
 	given, unheard := by.Approvals(ctx, all)
-	said := slices.Clone(all.Reports)
-	for i, r := range said {
-		if unheard != nil && (len(said) == 1 || r.Approval != nil) {
+	results := slices.Clone(all.Reports)
+	for i, r := range results {
+		if unheard != nil && (len(results) == 1 || r.Approval != nil) {
 			r.Findings = append(slices.Clone(r.Findings), manifest.Finding{
 				Rule: "approval", Severity: manifest.Warning, Message: "approvals on the forge do not count, because they could not be read: " + unheard.Error(),
 				Fix: "give the token the rights that it needs, or approve in " + render.ApprovalsFile,
 			})
 		}
-		if j := slices.IndexFunc(syncs, func(one onePreview) bool { return one.Reconciler.Sync == r.Sync }); j >= 0 && (len(said) == 1 || r.Approval != nil) {
+		if j := slices.IndexFunc(syncs, func(one onePreview) bool { return one.Reconciler.Sync == r.Sync }); j >= 0 && (len(results) == 1 || r.Approval != nil) {
 			r = r.Approve(given[r.Sync]).On(syncs[j].failOn)
 		}
-		said[i] = r
+		results[i] = r
 	}
-	c := report.Combine(said)
+	c := report.Combine(results)
 	c.Missed = all.Missed
 	return c, unheard
 }
@@ -323,27 +323,27 @@ type unpublished struct{ error }
 func (e unpublished) Unwrap() error { return e.error }
 
 // merged returns the preview of a merge. It recovers from a panic, which the author of the head may have caused.
-func (r Reconciler) merged(ctx context.Context, m Merge) (said report.Report, err error) {
+func (r Reconciler) merged(ctx context.Context, m Merge) (result report.Report, err error) {
 	defer recoverInto(&err)
 	if m.Elsewhere != nil {
 		into, err := m.History.Resolve(ctx, m.Into)
 		if err != nil {
-			return said, unfetched{err}
+			return result, unfetched{err}
 		}
 		head, err := m.History.Resolve(ctx, m.Head)
 		if err != nil {
-			return said, unfetched{err}
+			return result, unfetched{err}
 		}
 		return m.Elsewhere(ctx, into, head)
 	}
 	left, err := m.History.MergeBase(ctx, m.Into, m.Head)
 	if err != nil {
-		return said, unfetched{err}
+		return result, unfetched{err}
 	}
 	of := Pull{Base: left, Head: m.Head}
 	now, err := m.History.Resolve(ctx, m.Into)
 	if err != nil {
-		return said, unfetched{err}
+		return result, unfetched{err}
 	}
 	if now != left {
 		of.Target = now

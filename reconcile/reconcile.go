@@ -292,13 +292,13 @@ func (r Reconciler) Run(ctx context.Context, ref string) (report.Report, error) 
 	in, err := r.Source.Fetch(ctx, ref)
 	if err != nil {
 		err = unread(err)
-		said := report.Failed(r.Sync, refused(err), err)
-		r.record(ctx, began, said, plan.NoEnding)
-		return said, err
+		result := report.Failed(r.Sync, refused(err), err)
+		r.record(ctx, began, result, plan.NoEnding)
+		return result, err
 	}
-	said, _, err := r.Carry(ctx, Task{Render: func(ctx context.Context) (render.Desired, error) { return r.render(ctx, in) }})
-	r.record(ctx, began, said, plan.NoEnding)
-	return said, err
+	result, _, err := r.Carry(ctx, Task{Render: func(ctx context.Context) (render.Desired, error) { return r.render(ctx, in) }})
+	r.record(ctx, began, result, plan.NoEnding)
+	return result, err
 }
 
 // recording is the time limit for recording the result of a pass, also of a stopped one.
@@ -306,14 +306,14 @@ const recording = 5 * time.Second
 
 // record records the result of a pass in the cluster. A failure is no error of the pass, because the result is also
 // published elsewhere.
-func (r Reconciler) record(ctx context.Context, began time.Time, said report.Report, ends plan.Ending) {
+func (r Reconciler) record(ctx context.Context, began time.Time, result report.Report, ends plan.Ending) {
 	if r.Recorder == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recording)
 	defer cancel()
 	now := time.Now()
-	past := said.Past(metav1.NewTime(now.UTC().Truncate(time.Second)), metav1.Duration{Duration: now.Sub(began).Round(time.Millisecond)})
+	past := result.Past(metav1.NewTime(now.UTC().Truncate(time.Second)), metav1.Duration{Duration: now.Sub(began).Round(time.Millisecond)})
 	past.Ends = string(ends)
 	if r.OnlyDeactivates || ends != plan.NoEnding {
 		past.Holding = nil // such a pass does not look at everything

@@ -98,20 +98,20 @@ func TestStorageMovesInAnUpgrade(t *testing.T) {
 			r := Reconciler{Options: how, Source: &registry.Resolver{
 				Next: trees{"base": commit(tc.image, "v2.5.0", was), "head": commit(tc.image, "v2.6.0", is)}, How: how, Cache: t.TempDir(),
 			}}
-			said, err := r.Compare(t.Context(), "base", "head")
+			result, err := r.Compare(t.Context(), "base", "head")
 			if err != nil {
 				t.Fatal(err)
 			}
 			breaks := map[string]bool{}
-			for _, s := range said.Steps {
+			for _, s := range result.Steps {
 				collect(breaks, s)
 			}
-			for _, u := range said.Upgrades {
+			for _, u := range result.Upgrades {
 				collect(breaks, u)
 			}
-			warns := slices.ContainsFunc(said.Findings, func(f manifest.Finding) bool { return f.Rule == "conversion-unknown" })
-			if diff := cmp.Diff([]any{tc.breaks, tc.warns, tc.moves}, []any{len(breaks), warns, len(said.Upgrades)}); diff != "" {
-				t.Errorf("%s\nkinds that lose fields, a warning, and kinds that change in an upgrade (-want +got):\n%s%v", tc.reason, diff, said.Findings)
+			warns := slices.ContainsFunc(result.Findings, func(f manifest.Finding) bool { return f.Rule == "conversion-unknown" })
+			if diff := cmp.Diff([]any{tc.breaks, tc.warns, tc.moves}, []any{len(breaks), warns, len(result.Upgrades)}); diff != "" {
+				t.Errorf("%s\nkinds that lose fields, a warning, and kinds that change in an upgrade (-want +got):\n%s%v", tc.reason, diff, result.Findings)
 			}
 		})
 	}

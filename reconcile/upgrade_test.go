@@ -39,7 +39,7 @@ func TestUpgrades(t *testing.T) {
 		older, newer string
 		activate     string
 		says, never  []string
-		unset        bool // nothing is said of conversions
+		unset        bool // nothing is known about conversions
 	}{
 		"HelmGainsNamespacedKinds": {
 			reason: "A pattern of one star activates what a new version brings, and the old kind loses a field.",
@@ -100,25 +100,25 @@ func TestUpgrades(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			said := report.Comment(made, 65_536)
+			output := report.Comment(made, 65_536)
 			for _, want := range tc.says {
-				if !strings.Contains(said, want) {
+				if !strings.Contains(output, want) {
 					t.Errorf("%s\nthe comment does not say %q", tc.reason, want)
 				}
 			}
 			for _, never := range tc.never {
-				if strings.Contains(said, never) {
+				if strings.Contains(output, never) {
 					t.Errorf("%s\nthe comment says %q", tc.reason, never)
 				}
 			}
-			if len(said) > 8_000 {
-				t.Errorf("no person reads %d bytes", len(said))
+			if len(output) > 8_000 {
+				t.Errorf("no person reads %d bytes", len(output))
 			}
-			if n := fixtures.VisibleLines(said); n > 25 {
+			if n := fixtures.VisibleLines(output); n > 25 {
 				t.Errorf("no person reads %d lines", n)
 			}
 			if t.Failed() {
-				t.Log(said)
+				t.Log(output)
 			}
 		})
 	}
@@ -204,17 +204,17 @@ func TestUpgradesBehindOneLine(t *testing.T) {
 				return made
 			}
 			a, b := preview(tree), preview(named)
-			judged := func(r report.Report) (said []string) {
+			judged := func(r report.Report) (lines []string) {
 				for _, s := range r.Breaking() {
 					for _, change := range s.Breaks {
-						said = append(said, s.ID.Name+" "+change.String())
+						lines = append(lines, s.ID.Name+" "+change.String())
 					}
 				}
 				for _, o := range r.Preview.Opens {
-					said = append(said, o.Name+" becomes active")
+					lines = append(lines, o.Name+" becomes active")
 				}
-				slices.Sort(said)
-				return append(said, r.Preview.Memory.String())
+				slices.Sort(lines)
+				return append(lines, r.Preview.Memory.String())
 			}
 			if diff := cmp.Diff(judged(a), judged(b)); diff != "" {
 				t.Errorf("behind one line it is judged otherwise (-tree +line):\n%s", diff)
@@ -226,8 +226,8 @@ func TestUpgradesBehindOneLine(t *testing.T) {
 			if a.Judgement.Word != c.Judgement.Word {
 				t.Errorf("beside its copy it is %s, want %s", c.Judgement.Word, a.Judgement.Word)
 			}
-			said := report.Comment(b, 65_536)
-			if !strings.Contains(said, "### "+tc.headline) {
+			output := report.Comment(b, 65_536)
+			if !strings.Contains(output, "### "+tc.headline) {
 				t.Errorf("the headline is not %q", tc.headline)
 			}
 			for _, s := range b.Breaking() {
@@ -235,11 +235,11 @@ func TestUpgradesBehindOneLine(t *testing.T) {
 					t.Errorf("%s breaks at %v, and a reviewer sees provider.yaml:5", s.ID.Name, s.Origin)
 				}
 			}
-			if len(said) > tc.limit {
-				t.Errorf("no person reads %d bytes", len(said))
+			if len(output) > tc.limit {
+				t.Errorf("no person reads %d bytes", len(output))
 			}
 			if t.Failed() {
-				t.Log(said)
+				t.Log(output)
 			}
 		})
 	}
@@ -306,8 +306,8 @@ func TestBreaksWhatIsServed(t *testing.T) {
 			if got := made.Verdict.Activation.Description; got != tc.want {
 				t.Errorf("%s\nthe status is %q, want %q", tc.reason, got, tc.want)
 			}
-			if said := report.Comment(made, 65_536); tc.live && !strings.Contains(said, "### ⛔ Blocked: holds 1 object back, breaks 1 schema, activates 1 definition") {
-				t.Errorf("%s\n%s", tc.reason, said)
+			if output := report.Comment(made, 65_536); tc.live && !strings.Contains(output, "### ⛔ Blocked: holds 1 object back, breaks 1 schema, activates 1 definition") {
+				t.Errorf("%s\n%s", tc.reason, output)
 			}
 		})
 	}

@@ -60,13 +60,13 @@ func rendered(t *testing.T, files fs.FS, how render.Options) string {
 	if err != nil {
 		return err.Error()
 	}
-	said := string(dump(t, want))
+	output := string(dump(t, want))
 	for _, d := range want.Definitions { // active or not
 		for _, made := range []func() (render.Object, error){d.CRD, d.MRD} {
-			said += made1(made())
+			output += made1(made())
 		}
 	}
-	return said
+	return output
 }
 
 func made1(o render.Object, err error) string {

@@ -157,8 +157,8 @@ func asksOf(u *unstructured.Unstructured) map[string]string {
 			asks[key] = value
 		}
 	}
-	for _, said := range []map[string]string{u.GetAnnotations(), u.GetLabels()} { // Flux reads both, in upper and lower case
-		for key, value := range said {
+	for _, marks := range []map[string]string{u.GetAnnotations(), u.GetLabels()} { // Flux reads both, in upper and lower case
+		for key, value := range marks {
 			for _, asked := range askedOfOthers {
 				if strings.EqualFold(asked, key) {
 					asks[asked] = strings.TrimPrefix(asks[asked]+","+value, ",")

@@ -404,7 +404,7 @@ func duplicates(objects []Object) catalogue.Errors {
 	var problems catalogue.Errors
 	for _, o := range objects {
 		other, twice := first[o.ID]
-		if !twice || o.Definition == "" { // two documents of one identity: the catalogue said so
+		if !twice || o.Definition == "" { // two documents of one identity: the catalogue reports it
 			first[o.ID] = o
 			continue
 		}

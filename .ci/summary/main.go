@@ -87,7 +87,7 @@ func run(command []string, s *summary) error {
 	}
 	err = c.Wait()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
-		if !failed { // go could not even load the packages, and said so on stderr
+		if !failed { // go could not even load the packages, and printed why on stderr
 			s.Fail(fmt.Sprintf("%q: %v", command, exit))
 		}
 		return nil

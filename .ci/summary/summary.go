@@ -44,13 +44,13 @@ type summary struct {
 	suites []suite
 
 	mu      sync.Mutex        // of all of this
-	said    map[test][]string // output so far
+	output  map[test][]string // output so far
 	running map[string]map[string]bool
 	broken  map[string]int // failures by package
 }
 
 func newSummary(out io.Writer) *summary {
-	return &summary{out: out, said: map[test][]string{}, running: map[string]map[string]bool{}, broken: map[string]int{}}
+	return &summary{out: out, output: map[test][]string{}, running: map[string]map[string]bool{}, broken: map[string]int{}}
 }
 
 // Line takes one line of output and reports whether it counted a failure. It prints what is no event. Several commands may
@@ -74,7 +74,7 @@ func (s *summary) line(line []byte) {
 	case "build-output":
 		fmt.Fprint(s.out, e.Output)
 	case "output":
-		s.said[t] = append(s.said[t], e.Output)
+		s.output[t] = append(s.output[t], e.Output)
 	case "run":
 		if s.running[t.pkg] == nil {
 			s.running[t.pkg] = map[string]bool{}
@@ -91,23 +91,23 @@ func (s *summary) line(line []byte) {
 
 func (s *summary) endTest(t test, action string) {
 	delete(s.running[t.pkg], t.name)
-	said := s.said[t]
-	delete(s.said, t)
+	output := s.output[t]
+	delete(s.output, t)
 	switch action {
 	case "pass":
 		s.passed++
 	case "skip":
-		s.skip(t, said)
+		s.skip(t, output)
 	case "fail":
-		s.failTest(t, said)
+		s.failTest(t, output)
 	}
 }
 
-func (s *summary) failTest(t test, said []string) {
+func (s *summary) failTest(t test, output []string) {
 	s.failed++
 	s.broken[t.pkg]++
 	fmt.Fprintf(s.out, "--- FAIL %s %s\n", t.pkg, t.name)
-	for _, line := range said {
+	for _, line := range output {
 		if !noise(line) {
 			fmt.Fprint(s.out, line)
 		}
@@ -115,9 +115,9 @@ func (s *summary) failTest(t test, said []string) {
 }
 
 // skip notes a skipped test with its reason.
-func (s *summary) skip(t test, said []string) {
+func (s *summary) skip(t test, output []string) {
 	var reason []string
-	for _, line := range said {
+	for _, line := range output {
 		if !noise(line) {
 			reason = append(reason, strings.TrimSpace(line))
 		}
@@ -133,17 +133,17 @@ func (s *summary) skip(t test, said []string) {
 
 // endPackage is called after the last test of a package.
 func (s *summary) endPackage(pkg string, e event) {
-	said := s.said[test{pkg: pkg}]
+	output := s.output[test{pkg: pkg}]
 	if e.Action == "fail" {
 		for name := range s.running[pkg] { // a panic, a timeout or os.Exit ended them all
 			t := test{pkg, name}
-			s.failTest(t, s.said[t])
-			delete(s.said, t)
+			s.failTest(t, s.output[t])
+			delete(s.output, t)
 		}
 		if s.broken[pkg] == 0 { // did not build, or TestMain failed
 			s.failed++
 		}
-		for _, line := range said {
+		for _, line := range output {
 			if !noise(line) {
 				fmt.Fprint(s.out, line)
 			}
@@ -152,11 +152,11 @@ func (s *summary) endPackage(pkg string, e event) {
 	switch {
 	case e.Action == "fail":
 		fmt.Fprintf(s.out, "FAIL  %s\n", pkg)
-	case e.Action == "pass" && !strings.Contains(strings.Join(said, ""), "[no test files]"):
+	case e.Action == "pass" && !strings.Contains(strings.Join(output, ""), "[no test files]"):
 		fmt.Fprintf(s.out, "ok    %s  %.1fs\n", pkg, e.Elapsed)
 	}
 	s.suites = append(s.suites, suite{pkg, e.Elapsed})
-	delete(s.said, test{pkg: pkg})
+	delete(s.output, test{pkg: pkg})
 	delete(s.running, pkg)
 }
 
@@ -208,7 +208,7 @@ func (s *summary) Close() bool {
 		fmt.Fprintln(s.out, " ", skip)
 	}
 	if s.illegal > 0 {
-		fmt.Fprintf(s.out, "\nA test may be skipped only where the corpus is absent; %d said something else.\n", s.illegal)
+		fmt.Fprintf(s.out, "\nA test may be skipped only where the corpus is absent; %d output something else.\n", s.illegal)
 	}
 	if s.passed+s.failed+len(s.skips) == 0 {
 		s.Fail("no test has run")

@@ -109,15 +109,15 @@ func (t *terminal) digestsOf(file string) ([]string, error) {
 	type digested struct {
 		Digest string `json:"digest"`
 	}
-	var said struct {
+	var decoded struct {
 		Steps    []digested `json:"steps"`
 		Upgrades []digested `json:"upgrades"`
 	}
-	if err := json.Unmarshal(data, &said); err != nil {
+	if err := json.Unmarshal(data, &decoded); err != nil {
 		return nil, fmt.Errorf("%s: cannot read the report: %w; write it with -o json", file, err)
 	}
 	var digests []string
-	for _, s := range append(said.Steps, said.Upgrades...) {
+	for _, s := range append(decoded.Steps, decoded.Upgrades...) {
 		if s.Digest != "" {
 			digests = append(digests, s.Digest)
 		}

@@ -222,12 +222,12 @@ func (c converted) files(directory string, how form, extension string) (err erro
 
 // rest describes the objects that are no definitions.
 func (c converted) rest() string {
-	said := ""
+	text := ""
 	if c.crds > 0 {
-		said += fmt.Sprintf(" · %s left as they are", manifest.Count(c.crds, "CRD"))
+		text += fmt.Sprintf(" · %s left as they are", manifest.Count(c.crds, "CRD"))
 	}
 	if c.other > 0 {
-		said += fmt.Sprintf(" · %d others left out", c.other)
+		text += fmt.Sprintf(" · %d others left out", c.other)
 	}
-	return said
+	return text
 }

@@ -59,7 +59,7 @@ func (t *terminal) exit(ctx context.Context, verb *cobra.Command, err error) int
 	default:
 		e, coded := errors.AsType[exit](err)
 		if coded && e.err == nil {
-			return e.code // all is said already
+			return e.code // everything is reported already
 		}
 		if coded {
 			code, err = e.code, e.err

@@ -214,11 +214,11 @@ func coded(ts *testscript.TestScript, args []string) {
 	if i < 0 || args[i+1] != "json" {
 		return
 	}
-	said := ts.ReadFile("stdout")
-	if said == "" { // the verb wrote to standard error
+	output := ts.ReadFile("stdout")
+	if output == "" { // the verb wrote to standard error
 		return
 	}
-	without, err := fixtures.Uncoded([]byte(said))
+	without, err := fixtures.Uncoded([]byte(output))
 	ts.Check(err)
 	if len(without) > 0 {
 		ts.Fatalf("there is no code beside %q", without)

@@ -72,13 +72,13 @@ func (t *terminal) report(v *view, r report.Report) error {
 	if annotate, ok := annotators()[v.format.value]; ok {
 		return annotate(t.out, r)
 	}
-	said := r
-	said.Error = ""
+	result := r
+	result.Error = ""
 	var b bytes.Buffer
-	if err := (report.Text{Colour: t.coloured(t.outTTY()), Full: v.full}).Write(&b, said); err != nil {
+	if err := (report.Text{Colour: t.coloured(t.outTTY()), Full: v.full}).Write(&b, result); err != nil {
 		return err
 	}
-	text := bytes.TrimSuffix(b.Bytes(), []byte(said.Line()+"\n"))
+	text := bytes.TrimSuffix(b.Bytes(), []byte(result.Line()+"\n"))
 	_, err := fmt.Fprintf(t.out, "%s%s\n", text, r.Line())
 	return err
 }

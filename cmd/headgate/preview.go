@@ -223,13 +223,13 @@ func (t *terminal) preview(ctx context.Context, f *previewFlags) (report.Report,
 		of.Publisher = previews
 	}
 	t.progress.Phase("render", 0, 0)
-	said, err := w.Merging(ctx, of)
+	result, err := w.Merging(ctx, of)
 	logDefect(slog.Default(), err)
-	if _, refused := errors.AsType[*forge.Refusal](err); refused && said.Error == "" && previews.Pull.Fork && t.getenv("HEADGATE_FORGE_TOKEN") == "" {
+	if _, refused := errors.AsType[*forge.Refusal](err); refused && result.Error == "" && previews.Pull.Fork && t.getenv("HEADGATE_FORGE_TOKEN") == "" {
 		t.warn("the token of a workflow may not post on a pull request from a fork; the exit code and the output are the result: %v", err)
 		err = nil
 	}
-	return said, err
+	return result, err
 }
 
 // isolated wires previews of a repository that are made in a process of their own: the author of a pull request, and not
@@ -326,7 +326,7 @@ func (t *terminal) previews(ctx context.Context, f *previewFlags, of *git.Reposi
 
 // repository is where on the forge the pull request is.
 func (f *forgeFlags) repository(in forge.Workflow, of *git.Repository) (forge.Repository, error) {
-	said := target.ForgeKind(f.kind.value)
+	configured := target.ForgeKind(f.kind.value)
 	url := f.repo
 	if url == "" && isURL(of.URL) {
 		url = of.URL
@@ -337,9 +337,9 @@ func (f *forgeFlags) repository(in forge.Workflow, of *git.Repository) (forge.Re
 	case url == "" && in.Name == "":
 		return at, usagef("the repository of the pull request is not known: set --forge-repo outside of a workflow for pull requests")
 	case url == "":
-		at, err = forge.RepositoryAt(in.Server, in.Name, cmp.Or(said, in.Kind))
+		at, err = forge.RepositoryAt(in.Server, in.Name, cmp.Or(configured, in.Kind))
 	default:
-		if at, err = forge.RepositoryOf(url, said); err == nil && at.Kind == "" {
+		if at, err = forge.RepositoryOf(url, configured); err == nil && at.Kind == "" {
 			at, err = forge.RepositoryOf(url, in.Kind)
 		}
 	}

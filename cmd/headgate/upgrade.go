@@ -102,18 +102,18 @@ func (t *terminal) upgrade(ctx context.Context, f *passFlags, live bool, wait ti
 	}
 	t.atEnd = append(t.atEnd, w.Close)
 	p.By, p.Tags = w.Reconciler, w.Tags
-	said, err := reconcile.Retry(ctx, waitsWithin(wait), func(ctx context.Context) (report.Report, error) {
+	result, err := reconcile.Retry(ctx, waitsWithin(wait), func(ctx context.Context) (report.Report, error) {
 		if err := p.Find(ctx, name); err != nil {
 			return report.Report{}, err
 		}
 		return p.To(ctx, version)
 	})
 	if err != nil {
-		return said, err
+		return result, err
 	}
-	versions, err := p.Versions(ctx, said, version)
+	versions, err := p.Versions(ctx, result, version)
 	if err != nil { // the report is about the version that was asked for
 		slog.Warn("the versions in between are not known", "error", err)
 	}
-	return said.WithVersions(versions), ctx.Err()
+	return result.WithVersions(versions), ctx.Err()
 }

@@ -388,7 +388,7 @@ func (e explanation) write(w io.Writer) error {
 	return err
 }
 
-// identities are said in a sentence.
+// identities are written in a sentence.
 func identities(ids []manifest.ID) string {
 	all := make([]string, len(ids))
 	for i, id := range ids {

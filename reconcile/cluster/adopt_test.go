@@ -72,11 +72,11 @@ func (w *world) carry(t *testing.T, terms plan.Terms, commit render.Desired, app
 	r := reconcilerOf(w.cluster(t, cluster.Options{Terms: terms}), w)
 	r.NoWait = true
 	r.Approvals = func() inventory.Approvals { return inventory.Approvals{inventory.OnCommand: approvals} }
-	said, _, err := r.Carry(t.Context(), reconcile.Task{Render: func(context.Context) (render.Desired, error) { return commit, nil }})
+	result, _, err := r.Carry(t.Context(), reconcile.Task{Render: func(context.Context) (render.Desired, error) { return commit, nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return said
+	return result
 }
 
 // leftBehind is the note on what is left behind.
@@ -169,15 +169,15 @@ func TestMigration(t *testing.T) {
 
 			// The first pass adopts: one step, in which a value changes and the rest is taken over.
 			first := want(t, w.hooks(map[string]any{"kept": "1"}, w.hook("kept", "two", map[string]any{"timeoutSeconds": int64(7)})))
-			said := w.carry(t, terms, first)
-			if said.Summary.Updated != 1 || said.Verdict.ExitCode != report.ExitSuccess || len(said.Steps) != 1 {
-				t.Fatalf("%s\n%s", tc.reason, text(said))
+			result := w.carry(t, terms, first)
+			if result.Summary.Updated != 1 || result.Verdict.ExitCode != report.ExitSuccess || len(result.Steps) != 1 {
+				t.Fatalf("%s\n%s", tc.reason, text(result))
 			}
 			left := append([]string{"metadata.labels.old", "webhooks[kept.example.org].matchPolicy", "webhooks[old.example.org].clientConfig.url"}, tc.left...)
 			listed := func(text string) bool {
 				return !slices.ContainsFunc(left, func(field string) bool { return !strings.Contains(text, field) }) && !strings.Contains(text, "webhooks[kept.example.org].namespaceSelector")
 			}
-			if got := said.Steps[0].Reason; !strings.Contains(got, tc.manager) || !listed(got) {
+			if got := result.Steps[0].Reason; !strings.Contains(got, tc.manager) || !listed(got) {
 				t.Errorf("%s\nThe step says from whom, and what stays: %s", tc.reason, got)
 			}
 			live := w.mustGet(t, webhooks, "", "hooks."+w.group)
@@ -196,8 +196,8 @@ func TestMigration(t *testing.T) {
 
 			// From now on, removing works.
 			second := want(t, w.hooks(nil, w.hook("kept", "three", nil)))
-			if said := w.carry(t, terms, second); said.Summary.Updated != 1 || said.Verdict.ExitCode != report.ExitSuccess {
-				t.Fatalf("%s\n%s", tc.reason, text(said))
+			if result := w.carry(t, terms, second); result.Summary.Updated != 1 || result.Verdict.ExitCode != report.ExitSuccess {
+				t.Fatalf("%s\n%s", tc.reason, text(result))
 			}
 			live = w.mustGet(t, webhooks, "", "hooks."+w.group)
 			if _, kept := live.GetLabels()["kept"]; kept || !slices.Equal(hooksOf(live), []string{"kept three 10 Exact", "old one 10 Equivalent"}) {
@@ -207,9 +207,9 @@ func TestMigration(t *testing.T) {
 			// A person has what is left behind removed.
 			_, fix := leftBehind(w.carry(t, terms, second))
 			digest := fix[strings.LastIndex(fix, " ")+1:]
-			said = w.carry(t, terms, second, digest)
-			if said.Summary.Updated != 1 || said.Verdict.ExitCode != report.ExitSuccess {
-				t.Errorf("%s\n%s", tc.reason, text(said))
+			result = w.carry(t, terms, second, digest)
+			if result.Summary.Updated != 1 || result.Verdict.ExitCode != report.ExitSuccess {
+				t.Errorf("%s\n%s", tc.reason, text(result))
 			}
 			live = w.mustGet(t, webhooks, "", "hooks."+w.group)
 			if live.GetLabels()["old"] != "" || !slices.Equal(hooksOf(live), []string{"kept three 10 Equivalent"}) {
@@ -288,9 +288,9 @@ func TestAdoptionTakesFromAppliersOnly(t *testing.T) {
 			if _, err := w.at(configMaps, space).Patch(t.Context(), "settings", types.MergePatchType, edit, metav1.PatchOptions{FieldManager: manager}); err != nil {
 				t.Fatal(err)
 			}
-			said := w.carry(t, plan.Terms{Clear: true}, want(t, configMap(space, "settings", "4")))
-			if len(said.Steps) != 1 || !strings.Contains(said.Steps[0].Error, "conflict with "+manager+" over .data.key") {
-				t.Errorf("The conflict names who holds the field:\n%s", text(said))
+			result := w.carry(t, plan.Terms{Clear: true}, want(t, configMap(space, "settings", "4")))
+			if len(result.Steps) != 1 || !strings.Contains(result.Steps[0].Error, "conflict with "+manager+" over .data.key") {
+				t.Errorf("The conflict names who holds the field:\n%s", text(result))
 			}
 			live := w.mustGet(t, configMaps, space, "settings")
 			if value(t, live) != "2" || nested(live, "data", "theirs") != "3" || slices.Contains(managersOf(live), "headgate Apply") {
@@ -317,18 +317,18 @@ func TestAdoptionIsResumed(t *testing.T) {
 	if live := w.mustGet(t, configMaps, space, "settings"); value(t, live) != "1" {
 		t.Errorf("only managed fields are written: %s", asJSON(t, live))
 	}
-	said := w.carry(t, plan.Terms{}, commit)
+	result := w.carry(t, plan.Terms{}, commit)
 	live := w.mustGet(t, configMaps, space, "settings")
-	if said.Verdict.ExitCode != report.ExitSuccess || value(t, live) != "2" || nested(live, "data", "old") != "1" || !inventory.Ours(live, w.sync) {
-		t.Errorf("%s\n%s", text(said), asJSON(t, live))
+	if result.Verdict.ExitCode != report.ExitSuccess || value(t, live) != "2" || nested(live, "data", "old") != "1" || !inventory.Ours(live, w.sync) {
+		t.Errorf("%s\n%s", text(result), asJSON(t, live))
 	}
 	if message, _ := leftBehind(w.carry(t, plan.Terms{}, commit)); !strings.Contains(message, "data.old") {
 		t.Errorf("what is left behind is not forgotten: %q", message)
 	}
 	// adoptionLeftovers: Remove does in a later pass what it must not do in the first.
-	said = w.carry(t, plan.Terms{Clear: true}, commit)
-	if live = w.mustGet(t, configMaps, space, "settings"); said.Summary.Updated != 1 || nested(live, "data", "old") != nil || value(t, live) != "2" {
-		t.Errorf("%s\n%s", text(said), asJSON(t, live))
+	result = w.carry(t, plan.Terms{Clear: true}, commit)
+	if live = w.mustGet(t, configMaps, space, "settings"); result.Summary.Updated != 1 || nested(live, "data", "old") != nil || value(t, live) != "2" {
+		t.Errorf("%s\n%s", text(result), asJSON(t, live))
 	}
 	if last := w.carry(t, plan.Terms{Clear: true}, commit); last.Changed() {
 		t.Errorf("afterwards:\n%s", text(last))
@@ -456,8 +456,8 @@ func TestStillReconciled(t *testing.T) {
 		applyAs(t, tc.manager, w.at(configMaps, space), u)
 		wanted = append(wanted, configMap(space, name, "ours"))
 	}
-	said := w.carry(t, plan.Terms{Adoption: plan.AdoptAll}, want(t, wanted...))
-	for _, s := range said.Steps {
+	result := w.carry(t, plan.Terms{Adoption: plan.AdoptAll}, want(t, wanted...))
+	for _, s := range result.Steps {
 		tc := cases[s.ID.Name]
 		switch {
 		case tc.by == "" && s.Action != plan.Update:

@@ -132,7 +132,7 @@ func TestDestroyWaitsForEachTier(t *testing.T) {
 	applied(t, c, want(t, namespace(space), w.crd("Bucket", "Namespaced"), configMap(space, "settings", "1"), bucket))
 	r := reconcilerOf(c, w)
 	r.Timeout = time.Second
-	said, err := r.Destroy(t.Context(), plan.Delete)
+	result, err := r.Destroy(t.Context(), plan.Delete)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,20 +141,20 @@ func TestDestroyWaitsForEachTier(t *testing.T) {
 		"not reached prune ConfigMap/" + space + "/settings",
 		"not reached prune Namespace/" + space,
 		"not reached prune CustomResourceDefinition.apiextensions.k8s.io/buckets." + w.group,
-	}, ended(said)); diff != "" {
+	}, ended(result)); diff != "" {
 		t.Errorf("An object that does not go away holds its dependencies.\nsteps (-want +got):\n%s", diff)
 	}
-	if why := said.Steps[0].Error; !strings.Contains(why, "not gone after 1s: deletion started at ") || !strings.HasSuffix(why, "waits for finalizer example.org/cloud; check the controller that owns it") {
+	if why := result.Steps[0].Error; !strings.Contains(why, "not gone after 1s: deletion started at ") || !strings.HasSuffix(why, "waits for finalizer example.org/cloud; check the controller that owns it") {
 		t.Errorf("It names what it waits for, got %q", why)
 	}
-	if said.Verdict.ExitCode != report.ExitFailed {
-		t.Errorf("exit code %d", said.Verdict.ExitCode)
+	if result.Verdict.ExitCode != report.ExitFailed {
+		t.Errorf("exit code %d", result.Verdict.ExitCode)
 	}
 	w.mustGet(t, configMaps, space, "settings")
 
 	w.patch(t, w.at(w.resource("Bucket"), space), "logs", `{"metadata":{"finalizers":null}}`)
-	if said, err = reconcilerOf(c, w).Destroy(t.Context(), plan.Delete); err != nil || said.Verdict.ExitCode != 0 {
-		t.Errorf("The next one goes on: %v, %v\n%+v", ended(said), err, said.Steps)
+	if result, err = reconcilerOf(c, w).Destroy(t.Context(), plan.Delete); err != nil || result.Verdict.ExitCode != 0 {
+		t.Errorf("The next one goes on: %v, %v\n%+v", ended(result), err, result.Steps)
 	}
 	if left := w.remembered(t); left != nil {
 		t.Errorf("and leaves nothing of the sync, got %v", left)
@@ -169,9 +169,9 @@ func TestOrphan(t *testing.T) {
 	c := w.cluster(t, cluster.Options{})
 	applied(t, c, commit)
 	before := w.mustGet(t, w.resource("Bucket"), space, "logs")
-	said, err := reconcilerOf(c, w).Destroy(t.Context(), plan.Orphan)
-	if err != nil || said.Summary.Released != 5 || said.Verdict.ExitCode != 0 {
-		t.Fatalf("got %v, %v", ended(said), err)
+	result, err := reconcilerOf(c, w).Destroy(t.Context(), plan.Orphan)
+	if err != nil || result.Summary.Released != 5 || result.Verdict.ExitCode != 0 {
+		t.Fatalf("got %v, %v", ended(result), err)
 	}
 	after := w.mustGet(t, w.resource("Bucket"), space, "logs")
 	if diff := cmp.Diff(before.Object["spec"], after.Object["spec"]); diff != "" || before.GetUID() != after.GetUID() {
@@ -196,14 +196,14 @@ func TestDestroyKeepsItsHome(t *testing.T) {
 	w := newWorld(t)
 	c := w.cluster(t, cluster.Options{})
 	applied(t, c, want(t, namespace(w.sync.Namespace), configMap(w.sync.Namespace, "settings", "1")))
-	said, err := reconcilerOf(c, w).Destroy(t.Context(), plan.Delete)
+	result, err := reconcilerOf(c, w).Destroy(t.Context(), plan.Delete)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{
 		"prune ConfigMap/" + w.sync.Namespace + "/settings",
 		"release Namespace/" + w.sync.Namespace + " (inventory)",
-	}, ended(said)); diff != "" {
+	}, ended(result)); diff != "" {
 		t.Errorf("steps (-want +got):\n%s", diff)
 	}
 	if home := w.mustGet(t, namespaces, "", w.sync.Namespace); home.GetDeletionTimestamp() != nil {
@@ -219,20 +219,20 @@ func TestDestroyWithoutInventory(t *testing.T) {
 	w.loses(t)
 	var digest string
 	for _, which := range []string{"first", "next"} {
-		said, err := reconcilerOf(c, w).Destroy(t.Context(), plan.Delete)
-		if err != nil || said.Verdict.ExitCode != report.ExitHeld || said.Summary.Held != 3 || said.Summary.Pruned != 0 {
-			t.Fatalf("The %s destroy deletes nothing, got %v, %v", which, ended(said), err)
+		result, err := reconcilerOf(c, w).Destroy(t.Context(), plan.Delete)
+		if err != nil || result.Verdict.ExitCode != report.ExitHeld || result.Summary.Held != 3 || result.Summary.Pruned != 0 {
+			t.Fatalf("The %s destroy deletes nothing, got %v, %v", which, ended(result), err)
 		}
-		if digest != "" && said.Approval.Digest != digest {
-			t.Errorf("The digest changed from %s to %s", digest, said.Approval.Digest)
+		if digest != "" && result.Approval.Digest != digest {
+			t.Errorf("The digest changed from %s to %s", digest, result.Approval.Digest)
 		}
-		digest = said.Approval.Digest
+		digest = result.Approval.Digest
 	}
 	w.mustGet(t, crds, "", "regions."+w.group)
 	approved := reconcilerOf(c, w)
 	approved.Approvals = func() inventory.Approvals { return inventory.Approvals{inventory.OnCommand: {digest}} }
-	if said, err := approved.Destroy(t.Context(), plan.Delete); err != nil || said.Summary.Pruned != 3 || said.Verdict.ExitCode != report.ExitSuccess {
-		t.Errorf("An approval lets all of it go, tier by tier: %v, %v", ended(said), err)
+	if result, err := approved.Destroy(t.Context(), plan.Delete); err != nil || result.Summary.Pruned != 3 || result.Verdict.ExitCode != report.ExitSuccess {
+		t.Errorf("An approval lets all of it go, tier by tier: %v, %v", ended(result), err)
 	}
 }
 
@@ -250,9 +250,9 @@ func TestDestroyWhileSomebodyWrites(t *testing.T) {
 		}
 		return next.RoundTrip(req)
 	})
-	said, err := reconcilerOf(clusterOf(t, config, w, cluster.Options{}), w).Destroy(t.Context(), plan.Delete)
-	if err != nil || said.Summary.Pruned != 2 || said.Verdict.ExitCode != 0 {
-		t.Errorf("got %v, %v", ended(said), err)
+	result, err := reconcilerOf(clusterOf(t, config, w, cluster.Options{}), w).Destroy(t.Context(), plan.Delete)
+	if err != nil || result.Summary.Pruned != 2 || result.Verdict.ExitCode != 0 {
+		t.Errorf("got %v, %v", ended(result), err)
 	}
 	if _, err := w.at(w.resource("Region"), "").Get(t.Context(), "north", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("want it gone, got %v", err)
@@ -269,9 +269,9 @@ func TestDestroyHeedsDependsOn(t *testing.T) {
 	applied(t, c, first)
 	applied(t, c, want(t, w.crd("Region", "Cluster"), w.instance("Region", "", "north"), settings))
 	w.requests.Reset()
-	said, err := reconcilerOf(c, w).Destroy(t.Context(), plan.Delete)
-	if err != nil || said.Summary.Pruned != 3 || said.Verdict.ExitCode != 0 {
-		t.Fatalf("got %v, %v", ended(said), err)
+	result, err := reconcilerOf(c, w).Destroy(t.Context(), plan.Delete)
+	if err != nil || result.Summary.Pruned != 3 || result.Verdict.ExitCode != 0 {
+		t.Fatalf("got %v, %v", ended(result), err)
 	}
 	var order []string
 	for _, request := range w.requests.Log() {

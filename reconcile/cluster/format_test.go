@@ -50,8 +50,8 @@ func previous(m *unstructured.Unstructured) (map[manifest.ID]map[string]any, err
 		}
 		entries[manifest.ID{Group: meta.GroupKind.Group, Kind: meta.GroupKind.Kind, Namespace: meta.Namespace, Name: meta.Name}] = e
 	}
-	if said := m.GetAnnotations()["headgate.dev/approvals"]; said != "" {
-		if err := json.Unmarshal([]byte(said), &grants); err != nil {
+	if output := m.GetAnnotations()["headgate.dev/approvals"]; output != "" {
+		if err := json.Unmarshal([]byte(output), &grants); err != nil {
 			return nil, fmt.Errorf("the annotation headgate.dev/approvals cannot be read: %w", err)
 		}
 	}

@@ -114,8 +114,8 @@ func TestWebhookDeniesWithAnyCode(t *testing.T) {
 
 		commit := want(t, namespace(space))
 		done, err := c.Apply(t.Context(), planned(t, c, commit))
-		if said := outcomes(done)["old"]; err != nil || !strings.Contains(said, `admission webhook "gate.example.org" denied the request: not today`) || strings.Contains(said, "changed") {
-			t.Errorf("%d is the trouble of the object: %q, %v", code, said, err)
+		if output := outcomes(done)["old"]; err != nil || !strings.Contains(output, `admission webhook "gate.example.org" denied the request: not today`) || strings.Contains(output, "changed") {
+			t.Errorf("%d is the trouble of the object: %q, %v", code, output, err)
 		}
 		have, err := c.Inventory(t.Context())
 		if err != nil {
@@ -283,8 +283,8 @@ func TestPolicyDeniesWithAnyCode(t *testing.T) {
 	commit := want(t, namespace(home), namespace(space), configMap(space, "denied", "2"), configMap("default", home, "2"))
 	open := deny(space)
 	done, err := c.Apply(t.Context(), planned(t, c, commit))
-	if said := outcomes(done); err != nil || !strings.Contains(said["denied"], "ValidatingAdmissionPolicy '"+space+"'") || strings.Contains(said["denied"], "1.5 MiB") || said[home] != "" {
-		t.Errorf("It is the trouble of the object: %q, %v", said, err)
+	if texts := outcomes(done); err != nil || !strings.Contains(texts["denied"], "ValidatingAdmissionPolicy '"+space+"'") || strings.Contains(texts["denied"], "1.5 MiB") || texts[home] != "" {
+		t.Errorf("It is the trouble of the object: %q, %v", texts, err)
 	}
 	open()
 

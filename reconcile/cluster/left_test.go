@@ -58,13 +58,13 @@ func TestCRDThatADefinitionLeft(t *testing.T) {
 			leaves(t, w, crd, with)
 			reconciler := reconcilerOf(w.cluster(t, cluster.Options{}), w)
 			reconciler.Options.Owner = render.OwnerCrossplane
-			said, _, err := reconciler.Carry(t.Context(), reconcile.Task{Render: func(context.Context) (render.Desired, error) { return none, nil }})
+			result, _, err := reconciler.Carry(t.Context(), reconcile.Task{Render: func(context.Context) (render.Desired, error) { return none, nil }})
 			if err != nil {
 				t.Fatal(err)
 			}
-			told := slices.DeleteFunc(slices.Clone(said.Findings), func(f manifest.Finding) bool { return f.Rule != "crd-left-alone" })
+			told := slices.DeleteFunc(slices.Clone(result.Findings), func(f manifest.Finding) bool { return f.Rule != "crd-left-alone" })
 			if len(told) != 1 || !strings.Contains(told[0].Fix, "kubectl delete crd "+crd.GetName()) {
-				t.Errorf("The pass tells once what stays, and what to do: %+v", said.Findings)
+				t.Errorf("The pass tells once what stays, and what to do: %+v", result.Findings)
 			}
 			step := func(terms plan.Terms) plan.Step {
 				t.Helper()

@@ -43,24 +43,24 @@ func TestPassLimitOverAPIServer(t *testing.T) {
 		r.Source = commit
 		return r
 	}
-	over := func(what string, said report.Report, err error) {
+	over := func(what string, result report.Report, err error) {
 		t.Helper()
 		if err == nil || !strings.Contains(err.Error(), "the pass took longer than ") || !strings.Contains(err.Error(), what) {
-			t.Errorf("want an error that names the request, got %v\n%s", err, said.Line())
+			t.Errorf("want an error that names the request, got %v\n%s", err, result.Line())
 		}
 	}
 
 	lost.Store("PATCH /configmaps/stuck")
-	said, err := r().Run(t.Context(), "")
-	over("waited for the answer to PATCH /api/v1/namespaces/"+space+"/configmaps/stuck", said, err)
+	result, err := r().Run(t.Context(), "")
+	over("waited for the answer to PATCH /api/v1/namespaces/"+space+"/configmaps/stuck", result, err)
 	lost.Store("")
-	if said, err = r().Run(t.Context(), ""); err != nil || said.Verdict.ExitCode != 0 {
-		t.Fatalf("the next pass goes on: %v %s", err, said.Line())
+	if result, err = r().Run(t.Context(), ""); err != nil || result.Verdict.ExitCode != 0 {
+		t.Fatalf("the next pass goes on: %v %s", err, result.Line())
 	}
 
 	lost.Store("DELETE /configmaps/stuck")
-	said, err = r().Destroy(t.Context(), plan.Delete)
-	over("waited for the answer to DELETE /api/v1/namespaces/"+space+"/configmaps/stuck", said, err)
+	result, err = r().Destroy(t.Context(), plan.Delete)
+	over("waited for the answer to DELETE /api/v1/namespaces/"+space+"/configmaps/stuck", result, err)
 	if err != nil && !strings.Contains(err.Error(), "run the command again") {
 		t.Errorf("no loop follows a destroy: %v", err)
 	}
@@ -73,8 +73,8 @@ func TestPassLimitOverAPIServer(t *testing.T) {
 		t.Errorf("what is not known to be gone stays owned: %v", have.Entries)
 	}
 	lost.Store("")
-	if said, err = r().Destroy(t.Context(), plan.Delete); err != nil || said.Verdict.ExitCode != 0 {
-		t.Errorf("the next destroy goes on: %v %s", err, said.Line())
+	if result, err = r().Destroy(t.Context(), plan.Delete); err != nil || result.Verdict.ExitCode != 0 {
+		t.Errorf("the next destroy goes on: %v %s", err, result.Line())
 	}
 	if diff := cmp.Diff([]string(nil), w.remembered(t)); diff != "" {
 		t.Errorf("what is remembered after a destroy (-want +got):\n%s", diff)

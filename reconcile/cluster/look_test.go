@@ -202,7 +202,7 @@ spec: {off: false, steps: [{step: b}, {step: a, times: 2}], tags: [b, a]}
 	return all
 }
 
-// An API server says many things otherwise than they were said, and adds some of its own.
+// An API server returns many values in another spelling, and adds some of its own.
 // None of that is a difference.
 func TestLookAtWhatTheAPIServerMadeOfIt(t *testing.T) {
 	t.Parallel()

@@ -377,7 +377,7 @@ func TestHiddenUnlessRead(t *testing.T) {
 				case tc.failed != "" && strings.HasSuffix(req.URL.Path, tc.failed):
 					return nil, errors.New("boom")
 				case tc.answer != "" && strings.HasSuffix(req.URL.Path, "/apiservices"):
-					return said(req, `{"apiVersion":"apiregistration.k8s.io/v1","kind":"APIServiceList","items":[{"apiVersion":"apiregistration.k8s.io/v1","kind":"APIService","metadata":{"name":"v1.`+lost+`"},"spec":`+tc.answer+`}]}`), nil
+					return answer(req, `{"apiVersion":"apiregistration.k8s.io/v1","kind":"APIServiceList","items":[{"apiVersion":"apiregistration.k8s.io/v1","kind":"APIService","metadata":{"name":"v1.`+lost+`"},"spec":`+tc.answer+`}]}`), nil
 				}
 				return next.RoundTrip(req)
 			})
@@ -395,8 +395,8 @@ func TestHiddenUnlessRead(t *testing.T) {
 	}
 }
 
-// said is the answer of an API server.
-func said(req *http.Request, body string) *http.Response {
+// answer is an answer of an API server.
+func answer(req *http.Request, body string) *http.Response {
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: req}
 }
 
@@ -431,7 +431,7 @@ func TestKindVanishesDuringAPass(t *testing.T) {
 	w.patch(t, w.at(configMaps, space), "a", `{"metadata":{"labels":{"`+inventory.SyncLabel+`":null}}}`) // so that it is read by its name
 	config := fixtures.Intercept(w.config, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
 		if strings.HasSuffix(req.URL.Path, "/configmaps/a") {
-			answer := said(req, "404 page not found")
+			answer := answer(req, "404 page not found")
 			answer.StatusCode = http.StatusNotFound
 			answer.Header.Set("Content-Type", "text/plain")
 			return answer, nil

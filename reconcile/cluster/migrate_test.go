@@ -131,9 +131,9 @@ func TestVersionLeavesWithAChange(t *testing.T) {
 	task := reconcile.Task{Render: func(context.Context) (render.Desired, error) { return commit, nil }}
 	digest := planned(t, c, commit).Approval.Digest
 	r.Approvals = func() inventory.Approvals { return inventory.Approvals{inventory.OnCommand: {digest}} }
-	said, _, err := r.Carry(t.Context(), task)
-	if err != nil || said.Verdict.ExitCode != report.ExitSuccess {
-		t.Fatalf("exit code %d, %v: %+v", said.Verdict.ExitCode, err, said.Steps)
+	result, _, err := r.Carry(t.Context(), task)
+	if err != nil || result.Verdict.ExitCode != report.ExitSuccess {
+		t.Fatalf("exit code %d, %v: %+v", result.Verdict.ExitCode, err, result.Steps)
 	}
 	u, err := w.at(w.resource("Bucket"), "").Get(t.Context(), "a", metav1.GetOptions{})
 	if err != nil {

@@ -132,8 +132,8 @@ func TestDefinitionLeavesItsCRD(t *testing.T) {
 		},
 		"Released": func(t *testing.T, w *world, none, _ render.Desired) {
 			t.Helper()
-			if said, err := reconcilerOf(w.cluster(t, cluster.Options{}), w).Destroy(t.Context(), plan.Orphan); err != nil || said.Verdict.ExitCode != 0 {
-				t.Fatalf("got %v, %v", ended(said), err)
+			if result, err := reconcilerOf(w.cluster(t, cluster.Options{}), w).Destroy(t.Context(), plan.Orphan); err != nil || result.Verdict.ExitCode != 0 {
+				t.Fatalf("got %v, %v", ended(result), err)
 			}
 		},
 	} {

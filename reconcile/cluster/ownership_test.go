@@ -200,8 +200,8 @@ func TestRebuilt(t *testing.T) {
 			r := reconcile.Reconciler{Observer: c, Applier: c, Sync: w.sync}
 			applied(t, c, want(t, namespace(space), configMap(space, "a", "1"), configMap(space, "b", "1"), configMap(space, "c", "1")))
 			w.loses(t)
-			if said, err := r.ReleaseRebuilt(t.Context(), false); err == nil || said.Summary.Released != 0 {
-				t.Errorf("Before a pass it is not known what is wanted: %v %+v", err, said.Summary)
+			if result, err := r.ReleaseRebuilt(t.Context(), false); err == nil || result.Summary.Released != 0 {
+				t.Errorf("Before a pass it is not known what is wanted: %v %+v", err, result.Summary)
 			}
 			less := want(t, namespace(space), configMap(space, "a", "1"))
 			first := applied(t, c, less)
@@ -213,12 +213,12 @@ func TestRebuilt(t *testing.T) {
 				t.Fatalf("want one hold of two objects in every pass, got %v, then %v", actions(first), actions(second))
 			}
 			if !approve {
-				if said, err := r.ReleaseRebuilt(t.Context(), true); err != nil || said.Summary.Released != 2 {
-					t.Errorf("dry run: %v %+v", err, said.Summary)
+				if result, err := r.ReleaseRebuilt(t.Context(), true); err != nil || result.Summary.Released != 2 {
+					t.Errorf("dry run: %v %+v", err, result.Summary)
 				}
-				said, err := r.ReleaseRebuilt(t.Context(), false)
-				if err != nil || said.Summary.Released != 2 || said.Verdict.ExitCode != report.ExitSuccess {
-					t.Errorf("%v %+v", err, said)
+				result, err := r.ReleaseRebuilt(t.Context(), false)
+				if err != nil || result.Summary.Released != 2 || result.Verdict.ExitCode != report.ExitSuccess {
+					t.Errorf("%v %+v", err, result)
 				}
 				for _, name := range []string{"b", "c"} {
 					if live := w.mustGet(t, configMaps, space, name); inventory.Ours(live, w.sync) {
@@ -286,9 +286,9 @@ func TestHiddenKind(t *testing.T) {
 			t.Errorf("%s: the object fails and the CRD is named, got %v", what, done)
 		}
 	}
-	said, err := reconcile.Reconciler{Observer: c, Applier: c, Sync: w.sync, Timeout: 5 * time.Second}.Destroy(t.Context(), plan.Delete)
-	if err != nil || said.Verdict.ExitCode != report.ExitFailed {
-		t.Errorf("A destroy fails: %v %+v", err, said.Verdict)
+	result, err := reconcile.Reconciler{Observer: c, Applier: c, Sync: w.sync, Timeout: 5 * time.Second}.Destroy(t.Context(), plan.Delete)
+	if err != nil || result.Verdict.ExitCode != report.ExitFailed {
+		t.Errorf("A destroy fails: %v %+v", err, result.Verdict)
 	}
 	inv, err := c.Inventory(t.Context())
 	if err != nil {

@@ -234,8 +234,8 @@ func TestNothingKeepsOurFinalizer(t *testing.T) {
 			reason: "The sync ends, and leaves it.",
 			leaves: func(t *testing.T, w *world, c *cluster.Cluster, _ string) {
 				t.Helper()
-				if said, err := reconcilerOf(c, w).Destroy(t.Context(), plan.Orphan); err != nil || said.Verdict.ExitCode != 0 {
-					t.Fatalf("got %v, %v", ended(said), err)
+				if result, err := reconcilerOf(c, w).Destroy(t.Context(), plan.Orphan); err != nil || result.Verdict.ExitCode != 0 {
+					t.Fatalf("got %v, %v", ended(result), err)
 				}
 			},
 		},

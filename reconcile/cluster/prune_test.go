@@ -341,7 +341,7 @@ func TestInsideForbidden(t *testing.T) {
 		default:
 			return next.RoundTrip(req)
 		}
-		answer := said(req, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"no `+resource+`"}`)
+		answer := answer(req, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"no `+resource+`"}`)
 		answer.StatusCode = http.StatusForbidden
 		answer.Header.Set("Content-Type", "application/json")
 		return answer, nil
@@ -378,7 +378,7 @@ func TestInsideWithoutKind(t *testing.T) {
 
 	config := fixtures.Intercept(w.config, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
 		if strings.HasSuffix(req.URL.Path, "/namespaces/"+space+"/configmaps") {
-			answer := said(req, "404 page not found")
+			answer := answer(req, "404 page not found")
 			answer.StatusCode = http.StatusNotFound
 			answer.Header.Set("Content-Type", "text/plain")
 			return answer, nil

@@ -95,17 +95,17 @@ func TestPoliciesAreReadAgainBeforeAPackage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		said := ""
+		output := ""
 		for _, o := range done {
 			if crossplane.IsPackage(o.ID) {
-				said = "<nil>"
+				output = "<nil>"
 				if o.Err != nil {
-					said = report.ErrorWords(o.Err)
+					output = report.ErrorWords(o.Err)
 				}
 			}
 		}
-		if !strings.Contains(said, why) {
-			t.Errorf("%s\nthe Provider: %s, want %q", reason, said, why)
+		if !strings.Contains(output, why) {
+			t.Errorf("%s\nthe Provider: %s, want %q", reason, output, why)
 		}
 		_, err = w.at(providers, "").Get(t.Context(), "provider-toy", metav1.GetOptions{})
 		if apierrors.IsNotFound(err) != (why != "<nil>") {
@@ -201,13 +201,13 @@ func TestPoliciesAreReadAgainBeforeADeactivation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := map[manifest.ID]string{}
+	texts := map[manifest.ID]string{}
 	for _, o := range done {
-		said[o.ID] = fmt.Sprint(o.Err)
+		texts[o.ID] = fmt.Sprint(o.Err)
 	}
 	for id, why := range map[manifest.ID]string{bucket: "the policy late activates it by now", queue: "the policy late activates it by now", table: "its definition was activated meanwhile"} {
-		if !strings.Contains(said[id], why) {
-			t.Errorf("%s: %q, want %q", id, said[id], why)
+		if !strings.Contains(texts[id], why) {
+			t.Errorf("%s: %q, want %q", id, texts[id], why)
 		}
 		gvr := crds
 		if crossplane.IsMRD(id) {

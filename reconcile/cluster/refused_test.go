@@ -103,11 +103,11 @@ func TestRefusedObjects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := map[string]string{}
+	texts := map[string]string{}
 	for _, o := range done {
-		said[o.ID.Name] = report.Words(o.NotReady)
+		texts[o.ID.Name] = report.Words(o.NotReady)
 		if o.Err != nil {
-			said[o.ID.Name] = report.ErrorWords(o.Err)
+			texts[o.ID.Name] = report.ErrorWords(o.Err)
 		}
 	}
 	for name, parts := range map[string][]string{
@@ -121,7 +121,7 @@ func TestRefusedObjects(t *testing.T) {
 		"fine":          {""},
 	} {
 		for _, part := range parts {
-			if got, ok := said[name]; !ok || part == "" && got != "" || !strings.Contains(got, part) {
+			if got, ok := texts[name]; !ok || part == "" && got != "" || !strings.Contains(got, part) {
 				t.Errorf("%s: want %q in %q", name, part, got)
 			}
 		}

@@ -104,9 +104,9 @@ func TestRelease(t *testing.T) {
 				w.announce(t, leaves, tc.announced)
 			}
 
-			said := w.carry(t, terms, want(t, namespace(space), stays, configMap(space, "leaves", "2")))
-			if said.Summary.Updated != 1 || said.Summary.Released != 0 || !slices.ContainsFunc(said.Findings, func(f manifest.Finding) bool { return f.Rule == "release-announced" }) {
-				t.Errorf("%s\nWhile the commit declares it, it is applied, and the report tells: %v %v", tc.reason, ended(said), said.Findings)
+			result := w.carry(t, terms, want(t, namespace(space), stays, configMap(space, "leaves", "2")))
+			if result.Summary.Updated != 1 || result.Summary.Released != 0 || !slices.ContainsFunc(result.Findings, func(f manifest.Finding) bool { return f.Rule == "release-announced" }) {
+				t.Errorf("%s\nWhile the commit declares it, it is applied, and the report tells: %v %v", tc.reason, ended(result), result.Findings)
 			}
 			was.Object["data"] = map[string]any{"key": "2"}
 
@@ -114,9 +114,9 @@ func TestRelease(t *testing.T) {
 			if p := planned(t, w.cluster(t, cluster.Options{Terms: terms}), commit); !slices.Contains(actions(p), "release (commit) ConfigMap/"+space+"/leaves") {
 				t.Errorf("%s\nThe plan shows it: %v", tc.reason, actions(p))
 			}
-			said = w.carry(t, terms, commit)
-			if diff := cmp.Diff([]string{"release ConfigMap/" + space + "/leaves"}, ended(said)); diff != "" || said.Verdict.ExitCode != 0 {
-				t.Errorf("%s\n%+v (-want +got):\n%s", tc.reason, said.Verdict, diff)
+			result = w.carry(t, terms, commit)
+			if diff := cmp.Diff([]string{"release ConfigMap/" + space + "/leaves"}, ended(result)); diff != "" || result.Verdict.ExitCode != 0 {
+				t.Errorf("%s\n%+v (-want +got):\n%s", tc.reason, result.Verdict, diff)
 			}
 			is := w.mustGet(t, configMaps, space, "leaves")
 			free(t, was, is)
@@ -132,8 +132,8 @@ func TestRelease(t *testing.T) {
 			}
 			// A commit that declares it again adopts it. The object is then pruned as any other.
 			w.carry(t, plan.Terms{}, want(t, namespace(space), stays, configMap(space, "leaves", "2")))
-			if said := w.carry(t, plan.Terms{}, commit); said.Summary.Pruned != 1 {
-				t.Errorf("An adopted object goes: %v", ended(said))
+			if result := w.carry(t, plan.Terms{}, commit); result.Summary.Pruned != 1 {
+				t.Errorf("An adopted object goes: %v", ended(result))
 			}
 		})
 	}
@@ -202,16 +202,16 @@ func TestReleaseHoldsWhatWouldDeleteIt(t *testing.T) {
 					if ends == plan.NoEnding {
 						return w.carry(t, plan.Terms{}, want(t, commit...))
 					}
-					said, err := reconcilerOf(w.cluster(t, cluster.Options{}), w).Destroy(t.Context(), ends)
+					result, err := reconcilerOf(w.cluster(t, cluster.Options{}), w).Destroy(t.Context(), ends)
 					if err != nil {
 						t.Fatal(err)
 					}
-					return said
+					return result
 				}
-				said := end()
-				held := slices.ContainsFunc(said.Steps, func(s report.Step) bool { return s.ID == manifest.IDOf(base[1]) && s.Action == plan.Hold })
-				if said.Summary.Released != 1 || held == tc.owned {
-					t.Errorf("%s\nIt is released, and what would delete it is held: %v", tc.reason, ended(said))
+				result := end()
+				held := slices.ContainsFunc(result.Steps, func(s report.Step) bool { return s.ID == manifest.IDOf(base[1]) && s.Action == plan.Hold })
+				if result.Summary.Released != 1 || held == tc.owned {
+					t.Errorf("%s\nIt is released, and what would delete it is held: %v", tc.reason, ended(result))
 				}
 				free(t, was, w.mustGet(t, gvr, space, "leaves"))
 				end()
@@ -254,8 +254,8 @@ func TestEveryCrashOfARelease(t *testing.T) {
 						switch how {
 						case "verb":
 							w.pause(t, space, round, true)
-							if said := w.carry(t, plan.Terms{}, commit); said.Summary.Held != 1 {
-								t.Fatalf("the prune is to be held: %v", ended(said))
+							if result := w.carry(t, plan.Terms{}, commit); result.Summary.Held != 1 {
+								t.Fatalf("the prune is to be held: %v", ended(result))
 							}
 							_, _ = doomed.Release(t.Context(), []string{"ConfigMap/" + space + "/" + round}, false)
 							w.pause(t, space, round, false)
@@ -404,8 +404,8 @@ func TestMoveBetweenSyncs(t *testing.T) {
 				"from": want(t, namespace(space), stays), "both": want(t, namespace(space), stays, moves),
 				"to": want(t, configMap(space, "moves", "2"), configMap(space, "others", "1")),
 			}
-			if said := to.carry(t, plan.Terms{}, commits["to"]); said.Summary.Held != 1 {
-				t.Fatalf("Without an announcement nothing is taken from a sync: %v", ended(said))
+			if result := to.carry(t, plan.Terms{}, commits["to"]); result.Summary.Held != 1 {
+				t.Fatalf("Without an announcement nothing is taken from a sync: %v", ended(result))
 			}
 			if name == "AnnouncedInGit" {
 				announces := moves.DeepCopy()
@@ -419,9 +419,9 @@ func TestMoveBetweenSyncs(t *testing.T) {
 				if of == "to" {
 					s = &to
 				}
-				said := s.carry(t, plan.Terms{}, commits[of])
-				if said.Verdict.ExitCode != 0 {
-					t.Errorf("The pass over %q: %v", of, ended(said))
+				result := s.carry(t, plan.Terms{}, commits[of])
+				if result.Verdict.ExitCode != 0 {
+					t.Errorf("The pass over %q: %v", of, ended(result))
 				}
 				if is := w.mustGet(t, configMaps, space, "moves"); is.GetUID() != was.GetUID() || is.GetDeletionTimestamp() != nil {
 					t.Fatal("It was made again.")
@@ -442,14 +442,14 @@ func TestMoveBetweenSyncs(t *testing.T) {
 					t.Errorf("Both are at rest (%d): %v", i, actions(p))
 				}
 			}
-			if said, err := reconcilerOf(w.cluster(t, cluster.Options{}), w).Destroy(t.Context(), plan.Delete); err != nil {
-				t.Errorf("%v %v", err, ended(said))
+			if result, err := reconcilerOf(w.cluster(t, cluster.Options{}), w).Destroy(t.Context(), plan.Delete); err != nil {
+				t.Errorf("%v %v", err, ended(result))
 			}
 			if w.mustGet(t, configMaps, space, "moves").GetUID() != was.GetUID() {
 				t.Error("The end of the old sync does not concern it.")
 			}
-			if said := to.carry(t, plan.Terms{}, want(t, configMap(space, "others", "1"))); said.Summary.Pruned != 1 {
-				t.Errorf("The new sync prunes it as any other object: %v", ended(said))
+			if result := to.carry(t, plan.Terms{}, want(t, configMap(space, "others", "1"))); result.Summary.Pruned != 1 {
+				t.Errorf("The new sync prunes it as any other object: %v", ended(result))
 			}
 		})
 	}
@@ -480,18 +480,18 @@ func TestReleaseByName(t *testing.T) {
 	commit := want(t, namespace(space), stays)
 	w.carry(t, plan.Terms{}, commit)
 	was := w.mustGet(t, configMaps, space, "leaves")
-	if said, err := released(true, id); err != nil || said.Summary.Released != 1 || !inventory.Ours(w.mustGet(t, configMaps, space, "leaves"), w.sync) {
-		t.Errorf("A dry run shows it: %v %v", err, ended(said))
+	if result, err := released(true, id); err != nil || result.Summary.Released != 1 || !inventory.Ours(w.mustGet(t, configMaps, space, "leaves"), w.sync) {
+		t.Errorf("A dry run shows it: %v %v", err, ended(result))
 	}
 	if _, err := released(false, id, "ConfigMap/"+space+"/stays"); err == nil || !inventory.Ours(w.mustGet(t, configMaps, space, "leaves"), w.sync) {
 		t.Errorf("With one wrong name, nothing is released: %v", err)
 	}
-	if said, err := released(false, id); err != nil || said.Summary.Released != 1 {
-		t.Fatalf("%v %v", err, ended(said))
+	if result, err := released(false, id); err != nil || result.Summary.Released != 1 {
+		t.Fatalf("%v %v", err, ended(result))
 	}
 	free(t, was, w.mustGet(t, configMaps, space, "leaves"))
-	if said := w.carry(t, plan.Terms{}, commit); said.Verdict.ExitCode != 0 || len(ended(said)) != 0 {
-		t.Errorf("The hold is over: %v", ended(said))
+	if result := w.carry(t, plan.Terms{}, commit); result.Verdict.ExitCode != 0 || len(ended(result)) != 0 {
+		t.Errorf("The hold is over: %v", ended(result))
 	}
 }
 
@@ -500,9 +500,9 @@ func TestReleaseListedInVain(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace + "-app"
 	terms := plan.Terms{Release: []string{"ConfigMap/" + space + "/setings", "ConfigMap/long/gone"}}
-	said := w.carry(t, terms, want(t, namespace(space), configMap(space, "settings", "1")))
+	result := w.carry(t, terms, want(t, namespace(space), configMap(space, "settings", "1")))
 	var told []string
-	for _, f := range said.Findings {
+	for _, f := range result.Findings {
 		if f.Rule == "release-of-nothing" {
 			told = append(told, string(f.Severity)+": "+f.Message+"; "+f.Fix)
 		}
@@ -510,7 +510,7 @@ func TestReleaseListedInVain(t *testing.T) {
 	if diff := cmp.Diff([]string{
 		"warning: release of the Sync lists ConfigMap/" + space + "/setings, which this sync does not own; write ConfigMap/" + space + "/settings if that is meant, or remove it from the list",
 		"note: release of the Sync lists ConfigMap/long/gone, which this sync does not own; remove it from the list",
-	}, told); diff != "" || said.Verdict.ExitCode != 0 {
+	}, told); diff != "" || result.Verdict.ExitCode != 0 {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -533,9 +533,9 @@ func TestReleaseIsRefused(t *testing.T) {
 	})
 	commit := want(t, more...)
 	doomed := reconcilerOf(clusterOf(t, refusing, w, cluster.Options{}), w)
-	said, _, err := doomed.Carry(t.Context(), reconcile.Task{Render: func(context.Context) (render.Desired, error) { return commit, nil }})
-	if is := w.mustGet(t, configMaps, space, "leaves"); err != nil || said.Summary.Failed != 1 || is.GetUID() != was.GetUID() || is.GetDeletionTimestamp() != nil {
-		t.Fatalf("%v %v", err, ended(said))
+	result, _, err := doomed.Carry(t.Context(), reconcile.Task{Render: func(context.Context) (render.Desired, error) { return commit, nil }})
+	if is := w.mustGet(t, configMaps, space, "leaves"); err != nil || result.Summary.Failed != 1 || is.GetUID() != was.GetUID() || is.GetDeletionTimestamp() != nil {
+		t.Fatalf("%v %v", err, ended(result))
 	}
 	w.patch(t, w.at(configMaps, space), "leaves", `{"metadata":{"annotations":{"`+ownership.ReleaseAnnotation+`":null}}}`)
 	w.carry(t, plan.Terms{}, commit)

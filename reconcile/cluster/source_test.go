@@ -47,10 +47,10 @@ func TestOtherSourceWritesNothing(t *testing.T) {
 	}
 	before := w.inventory(t)
 	for range 2 {
-		said, err := pass(b)
+		result, err := pass(b)
 		var refusal *plan.SourceError
-		if !errors.As(err, &refusal) || refusal.Recorded != "example.org/a" || refusal.Found != "example.org/b" || said.Verdict.ExitCode != 1 {
-			t.Fatalf("want a refusal that names both, and exit code 1, got %d, %v", said.Verdict.ExitCode, err)
+		if !errors.As(err, &refusal) || refusal.Recorded != "example.org/a" || refusal.Found != "example.org/b" || result.Verdict.ExitCode != 1 {
+			t.Fatalf("want a refusal that names both, and exit code 1, got %d, %v", result.Verdict.ExitCode, err)
 		}
 	}
 	if n := w.requests.Writes(); n != 0 {
@@ -63,16 +63,16 @@ func TestOtherSourceWritesNothing(t *testing.T) {
 	if _, err := w.at(configMaps, w.sync.Namespace).Get(t.Context(), "b", metav1.GetOptions{}); err == nil {
 		t.Error("b was made")
 	}
-	if said, err := pass(a); err != nil || said.Summary.Pruned+said.Summary.Created > 0 {
-		t.Errorf("a goes on as before: %+v, %v", said.Summary, err)
+	if result, err := pass(a); err != nil || result.Summary.Pruned+result.Summary.Created > 0 {
+		t.Errorf("a goes on as before: %+v, %v", result.Summary, err)
 	}
 
 	// A mirror has what was applied last. From then on it is the source.
 	mirror := a
 	mirror.id.Repository, mirror.id.Commit = "mirror.example.org/a", strings.Repeat("c", 40)
 	mirror.id.Contains = func(commit string) (bool, error) { return commit == a.id.Commit, nil }
-	if said, err := pass(mirror); err != nil || said.Summary.Updated+said.Summary.Created > 0 {
-		t.Errorf("%+v, %v", said.Summary, err)
+	if result, err := pass(mirror); err != nil || result.Summary.Updated+result.Summary.Created > 0 {
+		t.Errorf("%+v, %v", result.Summary, err)
 	}
 	if _, err := pass(a); err == nil {
 		t.Error("a does not know the commit of the mirror")

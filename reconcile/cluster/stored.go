@@ -33,17 +33,17 @@ func asStored(u *unstructured.Unstructured) *unstructured.Unstructured {
 	if err != nil {
 		return u
 	}
-	said, _ := asWritten(u.Object, written).(map[string]any)
-	return &unstructured.Unstructured{Object: said}
+	spelled, _ := asWritten(u.Object, written).(map[string]any)
+	return &unstructured.Unstructured{Object: spelled}
 }
 
 // asWritten returns a value with the spelling of another one where both mean the same.
-func asWritten(said, written any) any {
-	switch said := said.(type) {
+func asWritten(declared, written any) any {
+	switch declared := declared.(type) {
 	case map[string]any:
 		if written, ok := written.(map[string]any); ok {
-			both := make(map[string]any, len(said))
-			for key, value := range said {
+			both := make(map[string]any, len(declared))
+			for key, value := range declared {
 				if is, ok := written[key]; ok {
 					both[key] = asWritten(value, is)
 				}
@@ -51,9 +51,9 @@ func asWritten(said, written any) any {
 			return both
 		}
 	case []any:
-		if written, ok := written.([]any); ok && len(written) == len(said) {
-			both := make([]any, len(said))
-			for i, value := range said {
+		if written, ok := written.([]any); ok && len(written) == len(declared) {
+			both := make([]any, len(declared))
+			for i, value := range declared {
 				both[i] = asWritten(value, written[i])
 			}
 			return both

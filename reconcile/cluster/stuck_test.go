@@ -62,14 +62,14 @@ func webhook(name, url, space string) *unstructured.Unstructured {
 
 // outcomes returns the errors of a plan by object name, "" if there is none.
 func outcomes(done []plan.Outcome) map[string]string {
-	said := map[string]string{}
+	texts := map[string]string{}
 	for _, o := range done {
-		said[o.ID.Name] = report.Words(o.NotReady)
+		texts[o.ID.Name] = report.Words(o.NotReady)
 		if o.Err != nil {
-			said[o.ID.Name] = report.ErrorWords(o.Err)
+			texts[o.ID.Name] = report.ErrorWords(o.Err)
 		}
 	}
-	return said
+	return texts
 }
 
 // An admission webhook that does not answer must not stop what it is not asked about, its own repair above all.
@@ -115,9 +115,9 @@ func TestDeadAdmissionWebhook(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s\nIt is the trouble of one object: %v", tc.reason, err)
 			}
-			said := outcomes(done)
+			texts := outcomes(done)
 			for name, part := range map[string]string{"behind": `the admission webhook "gate.example.org" does not answer`, "new": `the admission webhook "gate.example.org" does not answer`, w.sync.Namespace: ""} {
-				if got, ok := said[name]; !ok || part == "" && got != "" || !strings.Contains(got, part) {
+				if got, ok := texts[name]; !ok || part == "" && got != "" || !strings.Contains(got, part) {
 					t.Errorf("%s\n%s: want %q in %q", tc.reason, name, part, got)
 				}
 			}
@@ -253,9 +253,9 @@ func TestUnreadableKind(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		said := outcomes(done)
-		if !strings.Contains(said["north"], "cannot be read") || said[w.sync.Namespace] != "" {
-			t.Errorf("%s: only what cannot be read fails: %v", name, said)
+		texts := outcomes(done)
+		if !strings.Contains(texts["north"], "cannot be read") || texts[w.sync.Namespace] != "" {
+			t.Errorf("%s: only what cannot be read fails: %v", name, texts)
 		}
 		if name == "gone" && !slices.Contains(actions(p), "hold (in use) CustomResourceDefinition.apiextensions.k8s.io/regions."+w.group) {
 			t.Errorf("The CRD goes only with a count of its objects: %v", actions(p))
@@ -310,8 +310,8 @@ func TestDeadAggregatedServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if said := outcomes(done); said["north"] == "" || said[w.sync.Namespace] != "" {
-		t.Errorf("Only what that server has fails: %v", said)
+	if texts := outcomes(done); texts["north"] == "" || texts[w.sync.Namespace] != "" {
+		t.Errorf("Only what that server has fails: %v", texts)
 	}
 }
 

@@ -296,7 +296,7 @@ func differ(live, after *unstructured.Unstructured) bool {
 		!reflect.DeepEqual(ownFields(live), ownFields(after))
 }
 
-// ownFields are the fields that are managed by us, whenever that was last said.
+// ownFields are the fields that are managed by us, whenever they were last applied.
 func ownFields(u *unstructured.Unstructured) []any {
 	entries, _, _ := unstructured.NestedFieldNoCopy(u.Object, "metadata", "managedFields")
 	list, _ := entries.([]any)

@@ -232,7 +232,7 @@ func troubleWith(err error) concern {
 		return withKind
 	case hasAny(text, uncalled), hasAny(text, denied): // also with the code of the webhook
 		return withObject
-	case status.Code == http.StatusServiceUnavailable && hasAny(strings.ToLower(said(status)), unreached):
+	case status.Code == http.StatusServiceUnavailable && hasAny(strings.ToLower(messageOf(status)), unreached):
 		return withKind
 	case apierrors.IsUnauthorized(err), apierrors.IsTooManyRequests(err), apierrors.IsServerTimeout(err), apierrors.IsTimeout(err), apierrors.IsServiceUnavailable(err),
 		status.Code == http.StatusBadGateway, status.Code == http.StatusGatewayTimeout,
@@ -251,8 +251,8 @@ func statusOf(err error) (metav1.Status, bool) {
 	return answer.Status(), true
 }
 
-// said returns the message of a status and, where the client wrote that, what the server answered.
-func said(status metav1.Status) string {
+// messageOf returns the message of a status and, where the client wrote that, what the server answered.
+func messageOf(status metav1.Status) string {
 	texts := []string{status.Message}
 	if status.Details != nil {
 		for _, c := range status.Details.Causes {

@@ -204,7 +204,7 @@ func TestNotReady(t *testing.T) {
 			t.Errorf("An applied object that is not ready has a reason, got %q, %v", o.NotReady, o.Err)
 		}
 	}
-	said := func(want string) {
+	wants := func(want string) {
 		t.Helper()
 		inv, err := c.Inventory(t.Context())
 		if err != nil {
@@ -216,7 +216,7 @@ func TestNotReady(t *testing.T) {
 			}
 		}
 	}
-	said("Timeout")
+	wants("Timeout")
 
 	// look returns the report of a pass over the same commit about it, and its duration.
 	look := func(c *cluster.Cluster, revision string) (notReady string, took time.Duration) {
@@ -258,7 +258,7 @@ func TestNotReady(t *testing.T) {
 	if why, _ = look(c, "def"); why != "" {
 		t.Errorf("It is ready now: %q", why)
 	}
-	said("Succeeded")
+	wants("Succeeded")
 	if look(c, "def"); w.requests.Total() > 0 {
 		t.Errorf("A ready object is not checked: %q", w.requests.Log())
 	}

@@ -350,15 +350,15 @@ func (c *Cluster) ask(ctx context.Context, name string, l *crossplane.LiveDefini
 // blocked is why Crossplane makes no CRD of a definition. The condition says little more than
 // that there are events; where we may not read those, that is all.
 func (c *Cluster) blocked(ctx context.Context, mrd *unstructured.Unstructured) string {
-	said := crossplane.Condition(mrd, "Established").Message
+	text := crossplane.Condition(mrd, "Established").Message
 	events, err := c.core.Events("").List(ctx, metav1.ListOptions{FieldSelector: fields.Set{
 		"involvedObject.kind": crossplane.KindMRD.Kind, "involvedObject.uid": string(mrd.GetUID()), "type": core.EventTypeWarning,
 	}.String()})
 	if err != nil || len(events.Items) == 0 {
-		return said
+		return text
 	}
 	newest := slices.MaxFunc(events.Items, func(a, b core.Event) int { return cmp.Compare(at(a), at(b)) })
-	return strings.TrimPrefix(said+": "+newest.Message, ": ")
+	return strings.TrimPrefix(text+": "+newest.Message, ": ")
 }
 
 // at is when an event was last seen, in seconds.

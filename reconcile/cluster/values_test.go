@@ -173,17 +173,17 @@ func TestTamperedInventory(t *testing.T) {
 	if _, err := c.Apply(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
-	said, err := reconcilerOf(c, w).Destroy(t.Context(), plan.Delete)
-	if err != nil || said.Verdict.ExitCode == 0 {
-		t.Errorf("The end of the sync is held too: %v, %v", ended(said), err)
+	result, err := reconcilerOf(c, w).Destroy(t.Context(), plan.Delete)
+	if err != nil || result.Verdict.ExitCode == 0 {
+		t.Errorf("The end of the sync is held too: %v, %v", ended(result), err)
 	}
 	w.unmoved(t, foreign)
 	if diff := cmp.Diff(made.Object, w.mustGet(t, configMaps, space, "other-sync").Object); diff != "" {
 		t.Errorf("What another sync owns is not touched (-was +is):\n%s", diff)
 	}
 	w.mustGet(t, namespaces, "", "kube-system")
-	if said, err = reconcilerOf(c, w).Destroy(t.Context(), plan.Orphan); err != nil || said.Verdict.ExitCode != 0 {
-		t.Errorf("but it can be let go: %v, %v", ended(said), err)
+	if result, err = reconcilerOf(c, w).Destroy(t.Context(), plan.Orphan); err != nil || result.Verdict.ExitCode != 0 {
+		t.Errorf("but it can be let go: %v, %v", ended(result), err)
 	}
 	w.unmoved(t, foreign)
 

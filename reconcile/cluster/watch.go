@@ -166,7 +166,7 @@ type feed struct {
 // follow keeps a feed up to date: it lists, watches from there on, takes a watch up again
 // that broke, and lists again where the API server has forgotten where we were.
 func (w *watching) follow(ctx context.Context, f feed) {
-	from, failures, said := "", 0, ""
+	from, failures, logged := "", 0, ""
 	for ctx.Err() == nil {
 		var err error
 		if from == "" {
@@ -176,7 +176,7 @@ func (w *watching) follow(ctx context.Context, f feed) {
 			began := time.Now()
 			from, err = f.keepUp(ctx, from)
 			if time.Since(began) > mostRetry { // it worked
-				failures, said = 0, ""
+				failures, logged = 0, ""
 			}
 		}
 		if err == nil {
@@ -190,8 +190,8 @@ func (w *watching) follow(ctx context.Context, f feed) {
 			f.unserved()
 			return
 		}
-		if why := w.cluster.explain(err, "watch", f.what).Error(); ctx.Err() == nil && why != said && !expired && !passing(err) && (failures > 0 || !errors.Is(err, errShort)) {
-			said = why
+		if why := w.cluster.explain(err, "watch", f.what).Error(); ctx.Err() == nil && why != logged && !expired && !passing(err) && (failures > 0 || !errors.Is(err, errShort)) {
+			logged = why
 			w.trouble(errors.New(why))
 		}
 		pause := min(firstRetry<<min(failures, 10), mostRetry)

@@ -58,25 +58,25 @@ type Comparison struct {
 func stated(want *unstructured.Unstructured) map[string]any {
 	want = want.DeepCopy()
 	LeaveInjected(want)
-	said, metadata, id := want.Object, asMap(want.Object["metadata"]), manifest.IDOf(want)
+	fields, metadata, id := want.Object, asMap(want.Object["metadata"]), manifest.IDOf(want)
 	for _, key := range []string{"apiVersion", "kind", "metadata", "status"} {
-		delete(said, key)
+		delete(fields, key)
 	}
-	said["metadata"] = map[string]any{
+	fields["metadata"] = map[string]any{
 		"labels":      metadata["labels"],
 		"annotations": metadata["annotations"],
 		"finalizers":  metadata["finalizers"],
 	}
 	delete(asMap(metadata["annotations"]), "kubectl.kubernetes.io/last-applied-configuration")
-	if plain, ok := said["stringData"].(map[string]any); ok && id.Group == "" && id.Kind == "Secret" {
-		data := asMap(said["data"])
+	if plain, ok := fields["stringData"].(map[string]any); ok && id.Group == "" && id.Kind == "Secret" {
+		data := asMap(fields["data"])
 		for key, text := range plain {
 			data[key] = base64.StdEncoding.EncodeToString([]byte(fmt.Sprint(text)))
 		}
-		said["data"] = data
-		delete(said, "stringData")
+		fields["data"] = data
+		delete(fields, "stringData")
 	}
-	return said
+	return fields
 }
 
 type comparison struct {

@@ -511,7 +511,7 @@ func TestAnswers(t *testing.T) {
 							t.Errorf("%s\nPublish(...): %v: does not say %q", tc.reason, err, says)
 						}
 					}
-					// Once the forge is as it should be, all is said, whatever failed before.
+					// Once the forge works, everything is posted, whatever failed before.
 					f.mu.Lock()
 					f.instead = nil
 					f.mu.Unlock()
@@ -667,9 +667,9 @@ func TestStates(t *testing.T) {
 		for i, state := range []report.State{report.Pending, report.Success, report.Failure, report.Error} {
 			f := &fake{kind: kind}
 			base := f.start(t).URL
-			said := report.Status{State: state, Description: "said"}
-			for range 2 { // a second process finds what the first has said
-				if err := statusesOn(t, kind, base).Publish(t.Context(), reported(said, said)); err != nil {
+			status := report.Status{State: state, Description: "said"}
+			for range 2 { // a second process finds what the first has posted
+				if err := statusesOn(t, kind, base).Publish(t.Context(), reported(status, status)); err != nil {
 					t.Fatalf("%s: %s: %v", kind, state, err)
 				}
 			}
@@ -688,8 +688,8 @@ func TestStates(t *testing.T) {
 func TestPendingTwice(t *testing.T) {
 	f := &fake{kind: KindGitLab}
 	p := statusesOn(t, KindGitLab, f.start(t).URL).Poster
-	for _, said := range []string{"seen", "waits for an approval"} {
-		if err := p.Post(t.Context(), Status{Commit: commit, Context: "a", State: report.Pending, Description: said}); err != nil {
+	for _, output := range []string{"seen", "waits for an approval"} {
+		if err := p.Post(t.Context(), Status{Commit: commit, Context: "a", State: report.Pending, Description: output}); err != nil {
 			t.Fatal(err)
 		}
 	}

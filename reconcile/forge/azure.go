@@ -505,7 +505,7 @@ type azureRepository struct {
 }
 
 func azureEvent(d delivery) (Event, error) {
-	var said struct {
+	var event struct {
 		EventType string
 		Resource  struct {
 			RefUpdates  []struct{ Name string }
@@ -513,15 +513,15 @@ func azureEvent(d delivery) (Event, error) {
 			PullRequest struct{ Repository azureRepository } // of a comment
 		}
 	}
-	if err := decode(d, &said); err != nil {
+	if err := decode(d, &event); err != nil {
 		return Event{}, err
 	}
-	pull := slices.Contains([]string{"git.pullrequest.created", "git.pullrequest.updated", "git.pullrequest.merged"}, said.EventType)
-	of := said.Resource.Repository
-	if said.EventType == "ms.vss-code.git-pullrequest-comment-event" {
-		pull, of = true, said.Resource.PullRequest.Repository
+	pull := slices.Contains([]string{"git.pullrequest.created", "git.pullrequest.updated", "git.pullrequest.merged"}, event.EventType)
+	of := event.Resource.Repository
+	if event.EventType == "ms.vss-code.git-pullrequest-comment-event" {
+		pull, of = true, event.Resource.PullRequest.Repository
 	}
-	if said.EventType != "git.push" && !pull {
+	if event.EventType != "git.push" && !pull {
 		return Event{}, nil
 	}
 	// An organisation has two hosts, and the path on one of them lacks its name. A repository with the
@@ -534,7 +534,7 @@ func azureEvent(d delivery) (Event, error) {
 		return pullOf(names...)
 	}
 	var refs []string
-	for _, u := range said.Resource.RefUpdates {
+	for _, u := range event.Resource.RefUpdates {
 		refs = append(refs, u.Name)
 	}
 	return pushOf(names, of.DefaultBranch, refs...)

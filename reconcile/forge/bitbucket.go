@@ -481,30 +481,30 @@ func bitbucketEvent(d delivery) (Event, error) {
 }
 
 func bitbucketPullEvent(d delivery) (Event, error) {
-	var said struct {
+	var event struct {
 		Repository struct {
 			FullName string `json:"full_name"`
 		}
 	}
-	if err := decode(d, &said); err != nil {
+	if err := decode(d, &event); err != nil {
 		return Event{}, err
 	}
-	return pullOf(said.Repository.FullName)
+	return pullOf(event.Repository.FullName)
 }
 
 func bitbucketPush(d delivery) (Event, error) {
 	type ref struct{ Type, Name string }
-	var said struct {
+	var event struct {
 		Push       struct{ Changes []struct{ Old, New ref } }
 		Repository struct {
 			FullName string `json:"full_name"`
 		}
 	}
-	if err := decode(d, &said); err != nil {
+	if err := decode(d, &event); err != nil {
 		return Event{}, err
 	}
 	var refs []string
-	for _, c := range said.Push.Changes {
+	for _, c := range event.Push.Changes {
 		moved := c.New
 		if moved.Name == "" {
 			moved = c.Old // it was deleted
@@ -515,5 +515,5 @@ func bitbucketPush(d delivery) (Event, error) {
 			refs = append(refs, "refs/heads/"+moved.Name)
 		}
 	}
-	return pushOf([]string{said.Repository.FullName}, "", refs...)
+	return pushOf([]string{event.Repository.FullName}, "", refs...)
 }

@@ -137,7 +137,7 @@ func commandsOf(body string) []command {
 	return all
 }
 
-// A talk is what people said on a pull request about its head.
+// A talk holds what people wrote on a pull request about its head.
 type talk struct {
 	*Pulls
 	approvalAPI
@@ -159,7 +159,7 @@ type talk struct {
 // previewStatus matches the contexts of previews, of any sync.
 var previewStatus = regexp.MustCompile(`^headgate/.+/preview$`)
 
-// talk reads what people said on a pull request since its head was previewed.
+// talk reads what people wrote on a pull request since its head was previewed.
 func (p *Pulls) talk(ctx context.Context, pull Pull, rules Rules) (*talk, error) {
 	api, ok := p.pullAPI.(approvalAPI)
 	if !ok {
@@ -488,7 +488,7 @@ func (t *talk) has(key string) bool {
 
 // answer returns the answer to the commands of a comment, or "" if there is nothing to say.
 func (t *talk) answer(ctx context.Context, c comment, all report.Combined, rules map[inventory.Sync]Rules) (string, error) {
-	var said []string
+	var replies []string
 	for _, cmd := range commandsOf(c.body) {
 		switch cmd.verb {
 		case "approve":
@@ -496,24 +496,24 @@ func (t *talk) answer(ctx context.Context, c comment, all report.Combined, rules
 			if err != nil {
 				return "", err
 			}
-			said = append(said, text)
+			replies = append(replies, text)
 		case "preview":
-			said = append(said, fmt.Sprintf("Previewed again: %s", all.Headline()))
+			replies = append(replies, fmt.Sprintf("Previewed again: %s", all.Headline()))
 		case "explain":
-			said = append(said, all.Explain(cmd.argument))
+			replies = append(replies, all.Explain(cmd.argument))
 		default:
-			said = append(said, "Headgate knows `/headgate approve DIGEST`, `/headgate preview` and `/headgate explain NAME`, one to a line at the beginning of a comment.")
+			replies = append(replies, "Headgate knows `/headgate approve DIGEST`, `/headgate preview` and `/headgate explain NAME`, one to a line at the beginning of a comment.")
 		}
 	}
-	said = slices.DeleteFunc(said, func(s string) bool { return s == "" })
-	if len(said) == 0 {
+	replies = slices.DeleteFunc(replies, func(s string) bool { return s == "" })
+	if len(replies) == 0 {
 		return "", nil
 	}
 	of := fmt.Sprintf("%d syncs", len(all.Reports))
 	if len(all.Reports) == 1 {
 		of = report.Quoted(all.Reports[0].Sync.Name)
 	}
-	return fmt.Sprintf("%s: preview of %s, commit %.12s.\n\n%s\n", report.Quoted(c.called()), of, t.pull.Head, strings.Join(said, "\n\n")), nil
+	return fmt.Sprintf("%s: preview of %s, commit %.12s.\n\n%s\n", report.Quoted(c.called()), of, t.pull.Head, strings.Join(replies, "\n\n")), nil
 }
 
 // asksElsewhere reports whether Headgate asks for a digest in another comment on the pull request: several clusters may preview it.

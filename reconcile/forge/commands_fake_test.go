@@ -184,7 +184,7 @@ func (h *fakeReviewed) page(w http.ResponseWriter, r *http.Request, answer func(
 	answer(some)
 }
 
-// talkOn reads what people said on the fake.
+// talkOn reads what people wrote on the fake.
 func talkOn(t *testing.T, h *fakeReviewed) *talk {
 	t.Helper()
 	got, err := talkedOn(t, h, Rules{})

@@ -108,15 +108,15 @@ func (r *reviewed) comments() []string {
 		User struct{ Login string }
 	}
 	r.gitea.Call(r.T, http.MethodGet, r.path(fmt.Sprintf("/issues/%d/comments?limit=50", r.number)), nil, &all)
-	var said []string
+	var lines []string
 	for _, c := range all {
 		_, below, marked := strings.Cut(c.Body, "-->\n")
 		if !marked {
 			below = c.Body
 		}
-		said = append(said, c.User.Login+": "+below)
+		lines = append(lines, c.User.Login+": "+below)
 	}
-	return said
+	return lines
 }
 
 // asked is a preview that is blocked by one thing.
@@ -133,16 +133,16 @@ func asked(digest string) report.Report {
 func (r *reviewed) preview(digest string) report.Report {
 	r.Helper()
 	p := r.previews(r.gitea.Token)
-	said := asked(digest)
-	given, err := p.Approvals(r.Context(), report.Combine([]report.Report{said}))
+	result := asked(digest)
+	given, err := p.Approvals(r.Context(), report.Combine([]report.Report{result}))
 	if err != nil {
 		r.Fatal(err)
 	}
-	said = said.Approve(given[said.Sync]).On(nil)
-	if err := p.Publish(r.Context(), report.Combine([]report.Report{said})); err != nil {
+	result = result.Approve(given[result.Sync]).On(nil)
+	if err := p.Publish(r.Context(), report.Combine([]report.Report{result})); err != nil {
 		r.Fatal(err)
 	}
-	return said
+	return result
 }
 
 func (r *reviewed) previews(token string) *forge.Previews {
@@ -170,9 +170,9 @@ func (r *reviewed) previews(token string) *forge.Previews {
 // want checks who approved, by the status that users see.
 func (r *reviewed) want(reason, digest, by string) {
 	r.Helper()
-	said := r.preview(digest)
-	state, got := said.Verdict.Activation.State, ""
-	for _, a := range said.Approvals {
+	result := r.preview(digest)
+	state, got := result.Verdict.Activation.State, ""
+	for _, a := range result.Approvals {
 		got = a.By
 	}
 	if got != by || (state == report.Success) != (by != "") {
@@ -445,9 +445,9 @@ func TestMergesOnGitea(t *testing.T) {
 		r := newReviewed(t, g, tokens, "covers")
 		each := []string{digestA, digestB}
 		whole := plan.DigestOf(each)
-		said := asked(whole)
-		said.Approval.Each = each
-		if err := r.previews(g.Token).Publish(t.Context(), report.Combine([]report.Report{said})); err != nil {
+		result := asked(whole)
+		result.Approval.Each = each
+		if err := r.previews(g.Token).Publish(t.Context(), report.Combine([]report.Report{result})); err != nil {
 			t.Fatal(err)
 		}
 		r.says("bob", "/headgate approve "+whole)

@@ -94,8 +94,8 @@ func (h *fakeListed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// said adds a comment that Headgate writes.
-func (h *fakeListed) said(r *http.Request) {
+// addComment adds a comment that Headgate writes.
+func (h *fakeListed) addComment(r *http.Request) {
 	body, _ := sent(r)
 	now := firstPosted.Add(time.Hour)
 	h.made++
@@ -138,7 +138,7 @@ func (h *fakeListed) cloud(path string, w http.ResponseWriter, r *http.Request, 
 		values(all)
 	case "/pullrequests/7/comments":
 		if r.Method == http.MethodPost {
-			h.said(r)
+			h.addComment(r)
 			answer(object{"id": 1})
 			return
 		}
@@ -188,7 +188,7 @@ func (h *fakeListed) centre(path string, w http.ResponseWriter, r *http.Request,
 		}
 		values(all)
 	case "/pull-requests/7/comments":
-		h.said(r)
+		h.addComment(r)
 		answer(object{"id": 1})
 	case "/pull-requests/7/activities":
 		for _, c := range h.comments {
@@ -240,7 +240,7 @@ func (h *fakeListed) azure(path string, w http.ResponseWriter, r *http.Request, 
 		values(all)
 	case "/pullRequests/7/threads":
 		if r.Method == http.MethodPost {
-			h.said(r)
+			h.addComment(r)
 			answer(object{"id": 1})
 			return
 		}
@@ -389,22 +389,22 @@ func TestListedFromPreviewToMerge(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				said := asked.Approve(given[of]).On(nil)
-				if err := p.Publish(t.Context(), report.Combine([]report.Report{said})); err != nil {
+				result := asked.Approve(given[of]).On(nil)
+				if err := p.Publish(t.Context(), report.Combine([]report.Report{result})); err != nil {
 					t.Fatal(err)
 				}
-				return said
+				return result
 			}
-			if said := preview(); said.Verdict.Activation.State == report.Success || len(h.comments) != 1 || !strings.Contains(h.comments[0].body, "approvals.approvers") {
-				t.Fatalf("the preview asks a listed approver: %+v %+v", said.Verdict, h.comments)
+			if result := preview(); result.Verdict.Activation.State == report.Success || len(h.comments) != 1 || !strings.Contains(h.comments[0].body, "approvals.approvers") {
+				t.Fatalf("the preview asks a listed approver: %+v %+v", result.Verdict, h.comments)
 			}
 			when := firstPosted.Add(5 * time.Minute)
 			h.comments = append(h.comments, comment{id: 105, author: "bob", body: "/headgate approve " + digest + "\r\nthanks", created: when, updated: when}, comment{id: 106, author: "carol", body: "/headgate preview", created: when, updated: when})
 			if heard, err := p.Heard(t.Context(), true); !heard || err != nil {
 				t.Errorf("heard %t, %v", heard, err)
 			}
-			if said := preview(); said.Verdict.Activation.State != report.Success {
-				t.Errorf("the status is %+v", said.Verdict)
+			if result := preview(); result.Verdict.Activation.State != report.Success {
+				t.Errorf("the status is %+v", result.Verdict)
 			}
 			if n := len(h.comments); n != 4 || !strings.Contains(h.comments[3].body, "Approved") {
 				t.Errorf("one answer, to bob: %+v", h.comments)

@@ -90,12 +90,12 @@ func (f folding) minimize(_ context.Context, c comment) error {
 func (b *board) shown() []string {
 	var all []string
 	for _, c := range b.all {
-		said := normal(c.body)
-		for strings.HasPrefix(said, "<!-- ") {
-			_, said, _ = strings.Cut(said, "-->")
-			said = strings.TrimSpace(said)
+		output := normal(c.body)
+		for strings.HasPrefix(output, "<!-- ") {
+			_, output, _ = strings.Cut(output, "-->")
+			output = strings.TrimSpace(output)
 		}
-		all = append(all, strings.TrimSpace(fmt.Sprintf("%d %s %s", c.id, said, c.node)))
+		all = append(all, strings.TrimSpace(fmt.Sprintf("%d %s %s", c.id, output, c.node)))
 	}
 	return all
 }
@@ -113,13 +113,13 @@ func (b *board) pulls(folds bool) *Pulls {
 
 const manyWrites = 100
 
-// A said is what is published: a verdict and a text.
-type said struct {
+// A published is what is published: a verdict and a text.
+type published struct {
 	verdict report.Word
 	text    string
 }
 
-func (s said) current() Current {
+func (s published) current() Current {
 	return Current{Key: "headgate/east", Body: s.text, Verdict: s.verdict, Replaces: []string{"headgate/shop", "headgate/east/shop"}, Quiet: s.text == "nothing"}
 }
 
@@ -130,25 +130,25 @@ func TestCurrent(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string
 		has    []comment
-		says   []said
+		says   []published
 		folds  bool
 		want   []string
 	}{
-		"Nothing":    {"A pull request that changes nothing gets no comment.", nil, []said{{report.Safe, "nothing"}}, false, nil},
-		"First":      {"There is none yet.", nil, []said{{report.Look, "a"}}, false, []string{"1 a"}},
-		"InPlace":    {"People are not notified of the same verdict.", nil, []said{{report.Look, "a"}, {report.Look, "b"}}, false, []string{"1 b"}},
-		"Better":     {"Nor of a better one.", nil, []said{{report.Blocked, "a"}, {report.Safe, "b"}}, false, []string{"1 b"}},
-		"GoesAway":   {"The change was taken back, and the comment reports it.", nil, []said{{report.Look, "a"}, {report.Safe, "nothing"}}, false, []string{"1 nothing"}},
-		"Worse":      {"People are notified of a worse one, and the old one points to it.", nil, []said{{report.Safe, "a"}, {report.Blocked, "b"}}, false, []string{"1 Outdated: see [Headgate's newer comment](https://github.com/acme/platform/pull/7#issuecomment-2).", "2 b"}},
-		"WorseFolds": {"A forge that can folds it away.", nil, []said{{report.Safe, "a"}, {report.Blocked, "b"}, {report.Blocked, "c"}}, true, []string{"1 a minimized", "2 c"}},
-		"Twice":      {"Each worsening is one new comment.", nil, []said{{report.Safe, "a"}, {report.Blocked, "b"}, {report.Safe, "c"}, {report.Look, "d"}}, true, []string{"1 a minimized", "2 c minimized", "3 d"}},
-		"Unknown":    {"A comment of an earlier version has no verdict.", []comment{ours("headgate/east", "old")}, []said{{report.Blocked, "b"}}, false, []string{"1 b"}},
-		"OfSyncs":    {"The comments of single syncs point to the one of all.", []comment{ours("headgate/shop", "old"), ours("headgate/other", "stays"), ours("headgate/east/shop", "old")}, []said{{report.Look, "b"}}, false, []string{"1 Outdated: see [Headgate's newer comment](https://github.com/acme/platform/pull/7#issuecomment-4).", "2 stays", "3 Outdated: see [Headgate's newer comment](https://github.com/acme/platform/pull/7#issuecomment-4).", "4 b"}},
-		"Copied":     {"A stranger's copy of the mark, with the worst verdict, hides no new comment.", []comment{{author: "mallory", body: "<!-- headgate/east -->\n<!-- headgate/verdict/blocked -->\nx"}}, []said{{report.Safe, "a"}, {report.Blocked, "b"}}, true, []string{"1 x", "2 a minimized", "3 b"}},
-		"CopiedOnly": {"Nor is one written only because of it.", []comment{{author: "mallory", body: "<!-- headgate/east -->\nx"}}, []said{{report.Safe, "nothing"}}, true, []string{"1 x"}},
+		"Nothing":    {"A pull request that changes nothing gets no comment.", nil, []published{{report.Safe, "nothing"}}, false, nil},
+		"First":      {"There is none yet.", nil, []published{{report.Look, "a"}}, false, []string{"1 a"}},
+		"InPlace":    {"People are not notified of the same verdict.", nil, []published{{report.Look, "a"}, {report.Look, "b"}}, false, []string{"1 b"}},
+		"Better":     {"Nor of a better one.", nil, []published{{report.Blocked, "a"}, {report.Safe, "b"}}, false, []string{"1 b"}},
+		"GoesAway":   {"The change was taken back, and the comment reports it.", nil, []published{{report.Look, "a"}, {report.Safe, "nothing"}}, false, []string{"1 nothing"}},
+		"Worse":      {"People are notified of a worse one, and the old one points to it.", nil, []published{{report.Safe, "a"}, {report.Blocked, "b"}}, false, []string{"1 Outdated: see [Headgate's newer comment](https://github.com/acme/platform/pull/7#issuecomment-2).", "2 b"}},
+		"WorseFolds": {"A forge that can folds it away.", nil, []published{{report.Safe, "a"}, {report.Blocked, "b"}, {report.Blocked, "c"}}, true, []string{"1 a minimized", "2 c"}},
+		"Twice":      {"Each worsening is one new comment.", nil, []published{{report.Safe, "a"}, {report.Blocked, "b"}, {report.Safe, "c"}, {report.Look, "d"}}, true, []string{"1 a minimized", "2 c minimized", "3 d"}},
+		"Unknown":    {"A comment of an earlier version has no verdict.", []comment{ours("headgate/east", "old")}, []published{{report.Blocked, "b"}}, false, []string{"1 b"}},
+		"OfSyncs":    {"The comments of single syncs point to the one of all.", []comment{ours("headgate/shop", "old"), ours("headgate/other", "stays"), ours("headgate/east/shop", "old")}, []published{{report.Look, "b"}}, false, []string{"1 Outdated: see [Headgate's newer comment](https://github.com/acme/platform/pull/7#issuecomment-4).", "2 stays", "3 Outdated: see [Headgate's newer comment](https://github.com/acme/platform/pull/7#issuecomment-4).", "4 b"}},
+		"Copied":     {"A stranger's copy of the mark, with the worst verdict, hides no new comment.", []comment{{author: "mallory", body: "<!-- headgate/east -->\n<!-- headgate/verdict/blocked -->\nx"}}, []published{{report.Safe, "a"}, {report.Blocked, "b"}}, true, []string{"1 x", "2 a minimized", "3 b"}},
+		"CopiedOnly": {"Nor is one written only because of it.", []comment{{author: "mallory", body: "<!-- headgate/east -->\nx"}}, []published{{report.Safe, "nothing"}}, true, []string{"1 x"}},
 		"TwoProcesses": {"Two processes wrote one each at the same time: the newest stays.", []comment{
 			ours("headgate/east", "<!-- headgate/verdict/look -->\na"), ours("headgate/east", "<!-- headgate/verdict/look -->\na"),
-		}, []said{{report.Look, "a"}}, false, []string{"1 Outdated: see [Headgate's newer comment](https://github.com/acme/platform/pull/7#issuecomment-2).", "2 a"}},
+		}, []published{{report.Look, "a"}}, false, []string{"1 Outdated: see [Headgate's newer comment](https://github.com/acme/platform/pull/7#issuecomment-2).", "2 a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := &board{writes: manyWrites}
@@ -179,7 +179,7 @@ func TestCurrentEndsAnywhere(t *testing.T) {
 		for n := range 6 {
 			b := &board{writes: manyWrites}
 			b.add("headgate", "<!-- headgate/shop -->\nold")
-			for _, s := range []said{{report.Safe, "a"}, {report.Blocked, "b"}} {
+			for _, s := range []published{{report.Safe, "a"}, {report.Blocked, "b"}} {
 				b.writes = n
 				err := b.pulls(folds).Publish(t.Context(), 7, s.current())
 				if err != nil && !strings.Contains(err.Error(), errEnded.Error()) {
@@ -201,13 +201,13 @@ func TestCurrentEndsAnywhere(t *testing.T) {
 // A person may delete any of them.
 func TestCurrentDeleted(t *testing.T) {
 	b := &board{writes: manyWrites}
-	for _, s := range []said{{report.Safe, "a"}, {report.Blocked, "b"}} {
+	for _, s := range []published{{report.Safe, "a"}, {report.Blocked, "b"}} {
 		if err := b.pulls(false).Publish(t.Context(), 7, s.current()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	b.all = b.all[:1]
-	if err := b.pulls(false).Publish(t.Context(), 7, said{report.Blocked, "b"}.current()); err != nil {
+	if err := b.pulls(false).Publish(t.Context(), 7, published{report.Blocked, "b"}.current()); err != nil {
 		t.Fatal(err)
 	}
 	if got := b.shown(); len(got) != 2 || got[1] != "3 b" {
@@ -218,15 +218,15 @@ func TestCurrentDeleted(t *testing.T) {
 // A crowd writes more comments than Headgate reads. A new one would not be found again, and the next preview would write another one.
 func TestCurrentInACrowd(t *testing.T) {
 	b := &board{writes: manyWrites, most: 3}
-	publish := func(s said) error { return b.pulls(false).Publish(t.Context(), 7, s.current()) }
-	if err := publish(said{report.Safe, "a"}); err != nil {
+	publish := func(s published) error { return b.pulls(false).Publish(t.Context(), 7, s.current()) }
+	if err := publish(published{report.Safe, "a"}); err != nil {
 		t.Fatal(err)
 	}
 	for range 5 {
 		b.add("mallory", "spam")
 	}
 	for range 3 {
-		if err := publish(said{report.Blocked, "b"}); err != nil {
+		if err := publish(published{report.Blocked, "b"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -234,7 +234,7 @@ func TestCurrentInACrowd(t *testing.T) {
 		t.Errorf("the pull request shows %q", got)
 	}
 	b.all = b.all[1:]
-	if err := publish(said{report.Blocked, "b"}); err == nil || len(b.all) != 5 {
+	if err := publish(published{report.Blocked, "b"}); err == nil || len(b.all) != 5 {
 		t.Errorf("the comment is deleted: %v, %q", err, b.shown())
 	}
 }

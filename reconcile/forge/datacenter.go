@@ -352,15 +352,15 @@ func dataCenterEvent(d delivery) (Event, error) {
 }
 
 func dataCenterPullEvent(d delivery) (Event, error) {
-	var said struct {
+	var event struct {
 		PullRequest struct {
 			ToRef struct{ Repository centreRepository }
 		}
 	}
-	if err := decode(d, &said); err != nil {
+	if err := decode(d, &event); err != nil {
 		return Event{}, err
 	}
-	return pullOf(said.PullRequest.ToRef.Repository.path())
+	return pullOf(event.PullRequest.ToRef.Repository.path())
 }
 
 // A centreRepository is a repository as the Data Center returns it.
@@ -372,16 +372,16 @@ type centreRepository struct {
 func (r centreRepository) path() string { return r.Project.Key + "/" + r.Slug }
 
 func dataCenterPush(d delivery) (Event, error) {
-	var said struct {
+	var event struct {
 		Changes    []struct{ Ref struct{ ID string } }
 		Repository centreRepository
 	}
-	if err := decode(d, &said); err != nil {
+	if err := decode(d, &event); err != nil {
 		return Event{}, err
 	}
 	var refs []string
-	for _, c := range said.Changes {
+	for _, c := range event.Changes {
 		refs = append(refs, c.Ref.ID)
 	}
-	return pushOf([]string{said.Repository.path()}, "", refs...)
+	return pushOf([]string{event.Repository.path()}, "", refs...)
 }

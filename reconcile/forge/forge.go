@@ -90,8 +90,8 @@ func (s Statuses) Of(r report.Report) ([]Status, error) {
 	if r.Sync.Namespace != s.Home {
 		about = "headgate/" + s.Cluster + "/" + r.Sync.Namespace + "/" + r.Sync.Name
 	}
-	of := func(what string, said report.Status) Status {
-		return Status{Commit: r.Revision, Context: contextOf(about, what), State: said.State, Description: said.Description, TargetURL: s.TargetURL}
+	of := func(what string, status report.Status) Status {
+		return Status{Commit: r.Revision, Context: contextOf(about, what), State: status.State, Description: status.Description, TargetURL: s.TargetURL}
 	}
 	return []Status{of("/activation", r.Verdict.Activation), of("/drift", r.Verdict.Drift)}, nil
 }

@@ -19,8 +19,8 @@ import (
 	"headgate.dev/headgate/reconcile/report"
 )
 
-// said is a status as Gitea gives it back.
-type said struct {
+// giteaStatus is a status as Gitea returns it.
+type giteaStatus struct {
 	ID          int64  `json:"id"`
 	Context     string `json:"context"`
 	State       string `json:"status"`
@@ -29,11 +29,11 @@ type said struct {
 }
 
 // saidOf returns all statuses of a commit, oldest first.
-func saidOf(t *testing.T, g *fixtures.Gitea, repo, commit string) []said {
+func saidOf(t *testing.T, g *fixtures.Gitea, repo, commit string) []giteaStatus {
 	t.Helper()
-	var all []said
+	var all []giteaStatus
 	g.Call(t, http.MethodGet, "/repos/"+g.Owner+"/"+repo+"/commits/"+commit+"/statuses?limit=50", nil, &all)
-	slices.SortFunc(all, func(a, b said) int { return int(a.ID - b.ID) })
+	slices.SortFunc(all, func(a, b giteaStatus) int { return int(a.ID - b.ID) })
 	return all
 }
 
@@ -118,8 +118,8 @@ func TestGitea(t *testing.T) {
 			}
 		}
 		var combined struct {
-			State    string `json:"state"`
-			Statuses []said `json:"statuses"`
+			State    string        `json:"state"`
+			Statuses []giteaStatus `json:"statuses"`
 		}
 		g.Call(t, http.MethodGet, "/repos/"+g.Owner+"/platform/commits/"+older+"/status", nil, &combined)
 		for _, s := range combined.Statuses {
@@ -145,9 +145,9 @@ func TestGitea(t *testing.T) {
 		if err := statuses(t, cloned, g.Token).Publish(t.Context(), reported(busy, last, last)); err != nil {
 			t.Fatal(err)
 		}
-		var all []said
+		var all []giteaStatus
 		for _, page := range []string{"1", "2", "3"} {
-			var some []said
+			var some []giteaStatus
 			g.Call(t, http.MethodGet, "/repos/"+g.Owner+"/platform/commits/"+busy+"/statuses?limit=50&page="+page, nil, &some)
 			all = append(all, some...)
 		}

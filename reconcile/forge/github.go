@@ -178,11 +178,11 @@ func (g gitHub) self(ctx context.Context) (string, error) {
 // bot returns the user as whom an App comments. Only GraphQL returns it for the token of an App. If that
 // fails, bot assumes the App of workflows.
 func (g gitHub) bot(ctx context.Context) string {
-	var said struct {
+	var decoded struct {
 		Data struct{ Viewer struct{ Login string } }
 	}
-	_, err := g.graphQL(ctx, "{viewer{login}}", nil, &said)
-	login := strings.TrimSuffix(said.Data.Viewer.Login, "[bot]")
+	_, err := g.graphQL(ctx, "{viewer{login}}", nil, &decoded)
+	login := strings.TrimSuffix(decoded.Data.Viewer.Login, "[bot]")
 	if err != nil || login == "" {
 		login = "github-actions"
 	}
@@ -203,16 +203,16 @@ func (g gitHub) graphQL(ctx context.Context, query string, variables map[string]
 
 // minimize folds a comment away as outdated.
 func (g gitHub) minimize(ctx context.Context, c comment) error {
-	var said struct {
+	var decoded struct {
 		Errors []struct{ Message string }
 	}
 	const query = "mutation($id: ID!) {minimizeComment(input: {subjectId: $id, classifier: OUTDATED}) {minimizedComment {isMinimized}}}"
-	resp, err := g.graphQL(ctx, query, map[string]string{"id": c.node}, &said)
+	resp, err := g.graphQL(ctx, query, map[string]string{"id": c.node}, &decoded)
 	if err != nil {
 		return g.commenting(resp, err)
 	}
-	if len(said.Errors) > 0 {
-		return fmt.Errorf("GitHub: cannot minimize a comment: %s", plain(said.Errors[0].Message))
+	if len(decoded.Errors) > 0 {
+		return fmt.Errorf("GitHub: cannot minimize a comment: %s", plain(decoded.Errors[0].Message))
 	}
 	return nil
 }

@@ -497,7 +497,7 @@ func gitLabID(d delivery) string {
 }
 
 func gitLabEvent(d delivery) (Event, error) {
-	var said struct {
+	var event struct {
 		Kind    string `json:"object_kind"`
 		Ref     string
 		Project struct { // the target of a merge request
@@ -505,14 +505,14 @@ func gitLabEvent(d delivery) (Event, error) {
 			DefaultBranch string `json:"default_branch"`
 		}
 	}
-	if err := decode(d, &said); err != nil {
+	if err := decode(d, &event); err != nil {
 		return Event{}, err
 	}
-	switch said.Kind {
+	switch event.Kind {
 	case "push", "tag_push":
-		return pushOf([]string{said.Project.Path}, branch(said.Project.DefaultBranch), said.Ref)
+		return pushOf([]string{event.Project.Path}, branch(event.Project.DefaultBranch), event.Ref)
 	case "merge_request", "note":
-		return pullOf(said.Project.Path)
+		return pullOf(event.Project.Path)
 	}
 	return Event{}, nil
 }

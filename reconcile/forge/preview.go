@@ -109,7 +109,7 @@ func (a approval) approved(digests ...string) report.Approved {
 	return report.Approved{Digests: digests, By: a.called(), How: []inventory.ApprovalPlace{a.how}, At: &at}
 }
 
-// Heard reports whether people said something since a preview was published that it answers or counts. asks is whether
+// Heard reports whether people wrote something since a preview was published that it answers or counts. asks is whether
 // it waits for an approval, or has one that may be taken back.
 func (p *Previews) Heard(ctx context.Context, asks bool) (bool, error) {
 	if !p.listens() {
@@ -143,7 +143,7 @@ func (p *Previews) failed(err error) error {
 }
 
 // answer answers the commands that have no answer yet.
-func (p *Previews) answer(ctx context.Context, said report.Combined) error {
+func (p *Previews) answer(ctx context.Context, combined report.Combined) error {
 	t := p.talk
 	if t == nil {
 		return nil
@@ -166,7 +166,7 @@ func (p *Previews) answer(ctx context.Context, said report.Combined) error {
 	}
 	all, err := t.unanswered(ctx, p.Name)
 	for _, c := range all {
-		text, failed := t.answer(ctx, c, said, p.Commands)
+		text, failed := t.answer(ctx, c, combined, p.Commands)
 		if failed != nil {
 			return p.failed(failed)
 		}
@@ -224,9 +224,9 @@ func (p *Previews) Publish(ctx context.Context, all report.Combined) error {
 		all.Reports = slices.Clone(all.Reports)
 		for i, r := range all.Reports {
 			if rules, listens := p.Commands[r.Sync]; listens && r.Preview != nil {
-				said := *r.Preview
-				said.Commands, said.Reviews, said.Listed = true, rules.Reviews, len(rules.Approvers) > 0
-				all.Reports[i].Preview = &said
+				preview := *r.Preview
+				preview.Commands, preview.Reviews, preview.Listed = true, rules.Reviews, len(rules.Approvers) > 0
+				all.Reports[i].Preview = &preview
 			}
 		}
 	}
@@ -261,11 +261,11 @@ func (p *Previews) replace(ctx context.Context, all report.Combined) error {
 	return errors.Join(refused...)
 }
 
-func (p *Previews) post(ctx context.Context, said report.Status) error {
-	return p.postAs(ctx, p.context(), said)
+func (p *Previews) post(ctx context.Context, status report.Status) error {
+	return p.postAs(ctx, p.context(), status)
 }
 
-func (p *Previews) postAs(ctx context.Context, as string, said report.Status) error {
+func (p *Previews) postAs(ctx context.Context, as string, status report.Status) error {
 	if p.Poster == nil {
 		return nil
 	}
@@ -274,7 +274,7 @@ func (p *Previews) postAs(ctx context.Context, as string, said report.Status) er
 	}
 	return p.Poster.Post(ctx, Status{
 		Commit: p.Pull.Head, Context: as,
-		State: said.State, Description: said.Description, TargetURL: p.TargetURL, Pull: p.Pull.Number,
+		State: status.State, Description: status.Description, TargetURL: p.TargetURL, Pull: p.Pull.Number,
 	})
 }
 

@@ -37,8 +37,8 @@ var pullPaths = map[Kind]struct{ me, pull, list, edit, verb string }{
 
 type object = map[string]any
 
-// said is a comment as the forge tells it.
-func (d *fakePulls) said(c comment) object {
+// encoded returns a comment as the API of the forge has it.
+func (d *fakePulls) encoded(c comment) object {
 	body := strings.ReplaceAll(c.body, "\n", "\r\n")
 	switch d.kind {
 	case KindGitLab:
@@ -63,7 +63,7 @@ func (d *fakePulls) one(w http.ResponseWriter, r *http.Request) any {
 	more := page < len(d.comments)
 	some := []any{}
 	if page <= len(d.comments) {
-		some = append(some, d.said(d.comments[page-1]))
+		some = append(some, d.encoded(d.comments[page-1]))
 	}
 	switch d.kind {
 	case KindGitLab:
@@ -82,7 +82,7 @@ func (d *fakePulls) one(w http.ResponseWriter, r *http.Request) any {
 	case KindAzureDevOps: // has no pages of them
 		some = []any{object{"id": 99, "comments": []any{}}, object{"id": 98, "isDeleted": true, "comments": []any{object{"id": 1, "content": "gone"}}}}
 		for _, c := range d.comments {
-			some = append(some, d.said(c))
+			some = append(some, d.encoded(c))
 		}
 		return object{"value": some, "count": len(some)}
 	default:
@@ -126,11 +126,11 @@ func sent(r *http.Request) (string, int) {
 	if json.Unmarshal(body.Content, &content) != nil {
 		_ = json.Unmarshal(body.Content, &content.Raw)
 	}
-	said := body.Body + body.Text + content.Raw
+	output := body.Body + body.Text + content.Raw
 	for _, c := range body.Comments {
-		said += c.Content
+		output += c.Content
 	}
-	return said, body.Version
+	return output, body.Version
 }
 
 func (d *fakePulls) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -163,7 +163,7 @@ func (d *fakePulls) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(http.StatusOK, d.one(w, r))
 	case path == strings.Replace(at.list, "activities", "comments", 1) && r.Method == http.MethodPost:
 		d.wrote = append(d.wrote, "new "+text)
-		answer(http.StatusCreated, d.said(comment{id: 9, body: text}))
+		answer(http.StatusCreated, d.encoded(comment{id: 9, body: text}))
 	default:
 		for _, c := range d.comments {
 			switch {
@@ -175,7 +175,7 @@ func (d *fakePulls) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				answer(http.StatusConflict, object{"message": "out of date"})
 			default:
 				d.wrote = append(d.wrote, fmt.Sprintf("%d %s", c.id, text))
-				answer(http.StatusOK, d.said(comment{id: c.id, body: text}))
+				answer(http.StatusOK, d.encoded(comment{id: c.id, body: text}))
 			}
 			return
 		}
@@ -279,12 +279,12 @@ func TestMarks(t *testing.T) {
 
 // Bitbucket shows tags as they stand.
 func TestDialect(t *testing.T) {
-	const said = "a\n\n<details><summary>updated <code>x &lt;details&gt;</code></summary>\n\n```diff\n+<details><summary>mine</summary>\n```\n\n</details>\nb\n"
-	if got := KindGitLab.forge().dialect.Render(said); got != said {
+	const body = "a\n\n<details><summary>updated <code>x &lt;details&gt;</code></summary>\n\n```diff\n+<details><summary>mine</summary>\n```\n\n</details>\nb\n"
+	if got := KindGitLab.forge().dialect.Render(body); got != body {
 		t.Errorf("GitLab folds: %q", got)
 	}
 	const want = "a\n\n**updated x &lt;details&gt;**\n\n```diff\n+<details><summary>mine</summary>\n```\n\nb\n"
-	if got := KindBitbucketDataCenter.forge().dialect.Render(said); got != want {
+	if got := KindBitbucketDataCenter.forge().dialect.Render(body); got != want {
 		t.Errorf("Render(...) = %q, want %q", got, want)
 	}
 }

@@ -84,20 +84,20 @@ func readHubEvent(d delivery, event string) (Event, error) {
 	if event != "push" && !isPull {
 		return Event{}, nil
 	}
-	var said struct {
+	var decoded struct {
 		Ref        string
 		Repository struct {
 			FullName      string `json:"full_name"`
 			DefaultBranch string `json:"default_branch"`
 		}
 	}
-	if err := decode(d, &said); err != nil {
+	if err := decode(d, &decoded); err != nil {
 		return Event{}, err
 	}
 	if isPull {
-		return pullOf(said.Repository.FullName)
+		return pullOf(decoded.Repository.FullName)
 	}
-	return pushOf([]string{said.Repository.FullName}, branch(said.Repository.DefaultBranch), said.Ref)
+	return pushOf([]string{decoded.Repository.FullName}, branch(decoded.Repository.DefaultBranch), decoded.Ref)
 }
 
 func decode(d delivery, into any) error {

@@ -84,7 +84,7 @@ func TestRepositoryOf(t *testing.T) {
 	}
 }
 
-// A kind that is said decides what of a path is the owner's.
+// A kind that is set decides what of a path is the owner's.
 func TestRepositoryAt(t *testing.T) {
 	cases := map[string]struct {
 		reason     string

@@ -86,8 +86,8 @@ func (h *Webhooks) handle(w http.ResponseWriter, r *http.Request) Handled {
 		return Handled{Code: http.StatusUnauthorized, Message: "no forge that is known here has signed this"}
 	}
 	result := Handled{Forge: from.Name}
-	answer := func(code int, said string) Handled {
-		result.Code, result.Message = code, said
+	answer := func(code int, text string) Handled {
+		result.Code, result.Message = code, text
 		return result
 	}
 	// Only a sender that has begun to send counts.

@@ -293,15 +293,15 @@ func TestPullWebhooks(t *testing.T) {
 			}
 			expect("A push to a branch may be one to a pull request.", looking, k.request(k.body("acme", "platform", "topic"), secret), 2)
 			if k.event[0] == "X-GitHub-Event" || k.event[0] == "X-Gitea-Event" {
-				said := k.request(k.body("acme", "platform", "talk"), secret)
-				said.Header.Set(k.event[0], "issue_comment")
-				expect("A comment may be a command.", looking, said, 3)
+				req := k.request(k.body("acme", "platform", "talk"), secret)
+				req.Header.Set(k.event[0], "issue_comment")
+				expect("A comment may be a command.", looking, req, 3)
 			}
 			switch name {
 			case "BitbucketCloud", "BitbucketDataCenter":
-				said := p.request(strings.Replace(body, ":7,", ":8,", 1), secret)
-				said.Header.Set("X-Event-Key", map[string]string{"BitbucketCloud": "pullrequest:comment_created", "BitbucketDataCenter": "pr:comment:added"}[name])
-				expect("A comment may be a command.", looking, said, 3)
+				req := p.request(strings.Replace(body, ":7,", ":8,", 1), secret)
+				req.Header.Set("X-Event-Key", map[string]string{"BitbucketCloud": "pullrequest:comment_created", "BitbucketDataCenter": "pr:comment:added"}[name])
+				expect("A comment may be a command.", looking, req, 3)
 			case "AzureDevOps":
 				body := strings.NewReplacer("git.pullrequest.updated", "ms.vss-code.git-pullrequest-comment-event", `"resource":`, `"resource":{"comment":{"id":1},"pullRequest":`, `/NAME"}}}`, `/NAME"}}}}`).Replace(p.push)
 				p.push = body
@@ -397,12 +397,12 @@ func TestWebhookSize(t *testing.T) {
 	k := hooks["GitHub"]
 	e := listening(hookSecret, hookedTo("GitHub"))
 	large := strings.Repeat(" ", maxWebhook) + k.body("acme", "platform", "main")
-	said := k.request(large, hookSecret)
+	req := k.request(large, hookSecret)
 	chunked := k.request(large, hookSecret)
 	chunked.ContentLength = -1
 	endless := k.request("", hookSecret)
 	endless.ContentLength, endless.Body = -1, io.NopCloser(zeros{})
-	for name, r := range map[string]*http.Request{"Said": said, "Chunked": chunked, "Endless": endless} {
+	for name, r := range map[string]*http.Request{"Said": req, "Chunked": chunked, "Endless": endless} {
 		if got, want := e.answers(r), fmt.Sprintf("413 more than %d bytes", maxWebhook); got != want || e.woken != 0 {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}

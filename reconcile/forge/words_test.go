@@ -9,7 +9,7 @@ import (
 func TestDescription(t *testing.T) {
 	cases := map[string]struct {
 		reason string
-		said   string
+		text   string
 		most   int
 		want   string
 	}{
@@ -26,8 +26,8 @@ func TestDescription(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := cut(plain(tc.said), tc.most); got != tc.want {
-				t.Errorf("%s\ncut(plain(%q), %d) = %q, want %q", tc.reason, tc.said, tc.most, got, tc.want)
+			if got := cut(plain(tc.text), tc.most); got != tc.want {
+				t.Errorf("%s\ncut(plain(%q), %d) = %q, want %q", tc.reason, tc.text, tc.most, got, tc.want)
 			}
 		})
 	}
@@ -36,11 +36,11 @@ func TestDescription(t *testing.T) {
 func FuzzDescription(f *testing.F) {
 	f.Add("2 drifted: buckets.s3.aws.m.upbound.io and 1 more", 20)
 	f.Add("\x1b]0;title\a\u2066x\xff", 3)
-	f.Fuzz(func(t *testing.T, said string, most int) {
+	f.Fuzz(func(t *testing.T, output string, most int) {
 		most = max(1, min(most, 300))
-		got := cut(plain(said), most)
+		got := cut(plain(output), most)
 		if !utf8.ValidString(got) || utf8.RuneCountInString(got) > most {
-			t.Errorf("cut(plain(%q), %d) = %q", said, most, got)
+			t.Errorf("cut(plain(%q), %d) = %q", output, most, got)
 		}
 		if again := cut(plain(got), most); again != got {
 			t.Errorf("%q becomes %q the second time: it would be posted again after every restart", got, again)

@@ -17,50 +17,52 @@ func TestHostileServer(t *testing.T) {
 	line := func(s string) string { return fmt.Sprintf("%04x%s", len(s)+4, s) }
 	cases := map[string]struct {
 		reason string
-		list   func(w http.ResponseWriter, said string) // nil: an honest list
-		pack   func(w http.ResponseWriter, said string)
+		list   func(w http.ResponseWriter, output string) // nil: an honest list
+		pack   func(w http.ResponseWriter, output string)
 		want   string
 	}{
-		"Refused":     {reason: "Git has an error line in place of the list.", list: func(w http.ResponseWriter, said string) { fmt.Fprint(w, line("ERR Access is disabled. "+said)) }, want: "the server refuses it: Access is disabled. …"},
-		"ReasonOf401": {reason: "A status line has words.", list: func(w http.ResponseWriter, said string) { statusLine(w, "401 "+said) }, want: "refused the credentials"},
-		"ReasonOf500": {reason: "Any status.", list: func(w http.ResponseWriter, said string) { statusLine(w, "500 "+said) }, want: "500 Internal Server Error"},
-		"NoStatus":    {reason: "The client quotes what is no status.", list: func(w http.ResponseWriter, said string) { statusLine(w, said) }, want: "malformed HTTP"},
-		"Type": {reason: "A media type is a text.", list: func(w http.ResponseWriter, said string) {
-			w.Header().Set("Content-Type", "text/"+strings.Fields(said)[0])
+		"Refused":     {reason: "Git has an error line in place of the list.", list: func(w http.ResponseWriter, output string) { fmt.Fprint(w, line("ERR Access is disabled. "+output)) }, want: "the server refuses it: Access is disabled. …"},
+		"ReasonOf401": {reason: "A status line has words.", list: func(w http.ResponseWriter, output string) { statusLine(w, "401 "+output) }, want: "refused the credentials"},
+		"ReasonOf500": {reason: "Any status.", list: func(w http.ResponseWriter, output string) { statusLine(w, "500 "+output) }, want: "500 Internal Server Error"},
+		"NoStatus":    {reason: "The client quotes what is no status.", list: func(w http.ResponseWriter, output string) { statusLine(w, output) }, want: "malformed HTTP"},
+		"Type": {reason: "A media type is a text.", list: func(w http.ResponseWriter, output string) {
+			w.Header().Set("Content-Type", "text/"+strings.Fields(output)[0])
 		}, want: "the answer is of another type"},
 		"Location": {
 			reason: "A redirect is a text.", want: "another.example.org, where the credentials may not go",
-			list: func(w http.ResponseWriter, said string) {
-				w.Header().Set("Location", "http://"+strings.Fields(said)[0]+":x@another.example.org/"+strings.Fields(said)[0]+"?"+strings.Fields(said)[0])
+			list: func(w http.ResponseWriter, output string) {
+				w.Header().Set("Location", "http://"+strings.Fields(output)[0]+":x@another.example.org/"+strings.Fields(output)[0]+"?"+strings.Fields(output)[0])
 				w.WriteHeader(http.StatusFound)
 			},
 		},
 		"NoLocation": {
 			reason: "The client quotes what is no URL.", want: "failed to parse Location header",
-			list: func(w http.ResponseWriter, said string) {
-				w.Header().Set("Location", "http://%zz"+strings.Fields(said)[0])
+			list: func(w http.ResponseWriter, output string) {
+				w.Header().Set("Location", "http://%zz"+strings.Fields(output)[0])
 				w.WriteHeader(http.StatusFound)
 			},
 		},
-		"NoList": {reason: "go-git quotes what is no list.", list: func(w http.ResponseWriter, said string) {
-			fmt.Fprint(w, line("# service=git-upload-pack\n")+"0000"+line(said+" HEAD\x00"))
+		"NoList": {reason: "go-git quotes what is no list.", list: func(w http.ResponseWriter, output string) {
+			fmt.Fprint(w, line("# service=git-upload-pack\n")+"0000"+line(output+" HEAD\x00"))
 		}, want: "cannot fetch"},
-		"Capability": {reason: "And what is no capability.", list: func(w http.ResponseWriter, said string) {
-			fmt.Fprint(w, line("# service=git-upload-pack\n")+"0000"+line(strings.Repeat("a", 40)+" HEAD\x00symref="+said+" "+said+"\n")+"0000")
+		"Capability": {reason: "And what is no capability.", list: func(w http.ResponseWriter, output string) {
+			fmt.Fprint(w, line("# service=git-upload-pack\n")+"0000"+line(strings.Repeat("a", 40)+" HEAD\x00symref="+output+" "+output+"\n")+"0000")
 		}, want: "no branch"},
-		"NotOurRef":    {reason: "An error line in place of a pack.", pack: func(w http.ResponseWriter, said string) { fmt.Fprint(w, line("ERR upload-pack: not our ref "+said)) }, want: "not our ref"},
-		"LaterRefused": {reason: "Or after the first line.", pack: func(w http.ResponseWriter, said string) { fmt.Fprint(w, line("NAK\n")+line("ERR "+said)) }, want: "the server refuses it"},
-		"Sideband":     {reason: "Errors have a channel.", pack: func(w http.ResponseWriter, said string) { fmt.Fprint(w, line("NAK\n")+line("\x03"+said)) }, want: "unexpected error"},
-		"Channel":      {reason: "Others are not known.", pack: func(w http.ResponseWriter, said string) { fmt.Fprint(w, line("NAK\n")+line("\x09"+said)) }, want: "unknown channel"},
-		"Progress":     {reason: "Progress is for people at a terminal, and there is nobody.", pack: func(w http.ResponseWriter, said string) { fmt.Fprint(w, line("NAK\n")+line("\x02"+said)+"0000") }, want: "cannot unpack what the server sent"},
-		"NoAnswer":     {reason: "go-git quotes what is no answer.", pack: func(w http.ResponseWriter, said string) { fmt.Fprint(w, line(said)) }, want: "cannot fetch"},
+		"NotOurRef": {reason: "An error line in place of a pack.", pack: func(w http.ResponseWriter, output string) {
+			fmt.Fprint(w, line("ERR upload-pack: not our ref "+output))
+		}, want: "not our ref"},
+		"LaterRefused": {reason: "Or after the first line.", pack: func(w http.ResponseWriter, output string) { fmt.Fprint(w, line("NAK\n")+line("ERR "+output)) }, want: "the server refuses it"},
+		"Sideband":     {reason: "Errors have a channel.", pack: func(w http.ResponseWriter, output string) { fmt.Fprint(w, line("NAK\n")+line("\x03"+output)) }, want: "unexpected error"},
+		"Channel":      {reason: "Others are not known.", pack: func(w http.ResponseWriter, output string) { fmt.Fprint(w, line("NAK\n")+line("\x09"+output)) }, want: "unknown channel"},
+		"Progress":     {reason: "Progress is for people at a terminal, and there is nobody.", pack: func(w http.ResponseWriter, output string) { fmt.Fprint(w, line("NAK\n")+line("\x02"+output)+"0000") }, want: "cannot unpack what the server sent"},
+		"NoAnswer":     {reason: "go-git quotes what is no answer.", pack: func(w http.ResponseWriter, output string) { fmt.Fprint(w, line(output)) }, want: "cannot fetch"},
 	}
 	h := newHistory(t)
 	for name, tc := range cases {
 		for _, password := range []string{word, token} {
 			t.Run(name+"/"+password, func(t *testing.T) {
 				encoded := base64.RawStdEncoding.EncodeToString([]byte("me:" + password))
-				said := password + " " + encoded + " \x1b[31m\u202e **bold** [a](http://evil.example/" + password + ") <img> " + strings.Repeat("0123456789abcdef", 100)
+				output := password + " " + encoded + " \x1b[31m\u202e **bold** [a](http://evil.example/" + password + ") <img> " + strings.Repeat("0123456789abcdef", 100)
 				s := serve(h.fixture)
 				s.before = func(w http.ResponseWriter, r *http.Request) bool {
 					do := tc.pack
@@ -72,7 +74,7 @@ func TestHostileServer(t *testing.T) {
 						return false
 					}
 					w.Header().Set("Content-Type", kind)
-					do(w, said)
+					do(w, output)
 					return true
 				}
 				s.user, s.token = "me", password

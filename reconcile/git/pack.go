@@ -195,7 +195,7 @@ func (p *pack) headerAt(offset int64) (header, error) {
 type header struct {
 	kind   plumbing.ObjectType
 	length int64         // inflated
-	base   int64         // of a delta: where its base is, if that is said
+	base   int64         // of a delta: where its base is, if the object has that
 	id     plumbing.Hash // or else the id of its base
 }
 

@@ -56,7 +56,7 @@ func (r remote) list(ctx context.Context) (*session, error) {
 	}
 	listing, cancel := context.WithTimeoutCause(ctx, r.limits.Silence, silent{"did not list its refs", r.limits.Silence})
 	defer cancel()
-	said, err := up.AdvertisedReferencesContext(listing)
+	advertised, err := up.AdvertisedReferencesContext(listing)
 	err = orSilent(listing, err)
 	if errors.Is(err, transport.ErrEmptyRemoteRepository) {
 		return nil, errEmpty
@@ -64,20 +64,20 @@ func (r remote) list(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, r.explain(ctx, err)
 	}
-	if n := len(said.References); n > r.limits.Refs {
+	if n := len(advertised.References); n > r.limits.Refs {
 		return nil, fmt.Errorf("cannot fetch: the server lists %d refs, and the limit is %d; delete branches that are not needed", n, r.limits.Refs)
 	}
-	s := &session{remote: r, UploadPackSession: up, can: said.Capabilities}
-	s.names, s.peeled = said.References, said.Peeled
+	s := &session{remote: r, UploadPackSession: up, can: advertised.Capabilities}
+	s.names, s.peeled = advertised.References, advertised.Peeled
 	for name := range s.names {
 		if plumbing.ReferenceName(name).Validate() != nil || !strings.HasPrefix(name, "refs/") {
 			delete(s.names, name)
 		}
 	}
-	if said.Head != nil {
-		s.head = *said.Head
+	if advertised.Head != nil {
+		s.head = *advertised.Head
 	}
-	for _, symbolic := range said.Capabilities.Get(capability.SymRef) {
+	for _, symbolic := range advertised.Capabilities.Get(capability.SymRef) {
 		if to, ok := strings.CutPrefix(symbolic, "HEAD:refs/heads/"); ok {
 			s.main = to
 		}

@@ -72,12 +72,12 @@ func TestApprove(t *testing.T) {
 			if (p.Approval == nil) != (tc.prunes > 0) {
 				t.Errorf("%s\nit asks for %+v", tc.reason, p.Approval)
 			}
-			said := ""
+			output := ""
 			for _, f := range p.Notes {
-				said += f.Message
+				output += f.Message
 			}
-			if !strings.Contains(said, tc.note) || (tc.note == "") != (said == "") {
-				t.Errorf("%s\nit says %q, want %q", tc.reason, said, tc.note)
+			if !strings.Contains(output, tc.note) || (tc.note == "") != (output == "") {
+				t.Errorf("%s\nit says %q, want %q", tc.reason, output, tc.note)
 			}
 		})
 	}

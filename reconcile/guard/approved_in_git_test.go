@@ -110,12 +110,12 @@ func TestApprovedInGit(t *testing.T) {
 			if p.Count(plan.Prune) != tc.prunes || p.Count(plan.Hold) != tc.held {
 				t.Errorf("%s\n%d prunes and %d holds, want %d and %d", tc.reason, p.Count(plan.Prune), p.Count(plan.Hold), tc.prunes, tc.held)
 			}
-			said := ""
+			output := ""
 			for _, f := range p.Notes {
-				said += f.Message
+				output += f.Message
 			}
-			if !strings.Contains(said, tc.note) || (tc.note == "") != (said == "") {
-				t.Errorf("%s\nit notes %q, want %q", tc.reason, said, tc.note)
+			if !strings.Contains(output, tc.note) || (tc.note == "") != (output == "") {
+				t.Errorf("%s\nit notes %q, want %q", tc.reason, output, tc.note)
 			}
 		})
 	}

@@ -51,7 +51,7 @@ type Guarding struct {
 	MaxPrunes      int  // prunes of one pass; 0 means a fifth of the owned objects, at least 3 and at most 20
 	MaxActivations int  // definitions that one policy or package may newly activate without naming them; 0 is 100
 	PruneInstances bool // managed resources, XRs and claims may be pruned: the cloud resource goes too
-	ReportDrift    bool // drift is said and not corrected
+	ReportDrift    bool // drift is reported and not corrected
 	OwnerIsSet     bool // the user chose the owner of CRDs: a different state of the cluster holds nothing
 
 	AllowedKinds []AllowedKind   // objects that may be applied and pruned; none is every object

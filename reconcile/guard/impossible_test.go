@@ -52,7 +52,7 @@ func TestImpossible(t *testing.T) {
 	type impossibleCase struct {
 		reason      string
 		live, after *unstructured.Unstructured
-		refused     bool // the API server already said so: there is no object after
+		refused     bool // the API server refused it already: there is no object after
 		offline     bool
 		answers     map[plan.Question]plan.Answer
 		want        string // part of the reason; "" if the guard allows the step

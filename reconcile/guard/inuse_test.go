@@ -57,8 +57,8 @@ func aThing(apiVersion, kind, namespace, name string, edit ...func(*metav1.Parti
 	return given.Live(u, "u", edit...)
 }
 
-// said is every step but those that keep, with what it waits for.
-func said(p plan.Plan) []string {
+// described returns every step but those that keep, with what it waits for.
+func described(p plan.Plan) []string {
 	var all []string
 	for _, s := range p.Steps {
 		if s.Action == plan.Keep {
@@ -169,7 +169,7 @@ func TestGoFirst(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tc.want, said(p)); diff != "" {
+			if diff := cmp.Diff(tc.want, described(p)); diff != "" {
 				t.Errorf("%s\nsteps (-want +got):\n%s", tc.reason, diff)
 			}
 			for _, s := range p.Steps {

@@ -31,14 +31,14 @@ func (p ManagementPolicy) NeedsProof() bool { return p == ObservableAndDeletable
 
 // PolicyOf returns the management policy that an object of a commit asks for.
 func PolicyOf(o render.Object) (ManagementPolicy, error) {
-	said := ManagementPolicy(o.Asks[PolicyAnnotation])
-	if said == "Default" {
+	policy := ManagementPolicy(o.Asks[PolicyAnnotation])
+	if policy == "Default" {
 		return Default, nil
 	}
-	if !slices.Contains([]ManagementPolicy{Default, Undeletable, ObservableAndDeletable, Observable}, said) {
-		return "", catalogue.Errorf(o.Origin, "%s: %s is %q, and must be Default, Undeletable, ObservableAndDeletable or Observable", o.ID, PolicyAnnotation, said)
+	if !slices.Contains([]ManagementPolicy{Default, Undeletable, ObservableAndDeletable, Observable}, policy) {
+		return "", catalogue.Errorf(o.Origin, "%s: %s is %q, and must be Default, Undeletable, ObservableAndDeletable or Observable", o.ID, PolicyAnnotation, policy)
 	}
-	return said, nil
+	return policy, nil
 }
 
 // IsLeft reports whether the entry is a CRD that Crossplane made for an MRD of the sync that is gone.

@@ -56,7 +56,7 @@ type Outbox struct {
 	refused  map[key]string // the last error about a refusal
 }
 
-// A key is what only the newest of is said.
+// A key identifies statuses of which only the newest is posted.
 type key struct{ namespace, name, revision string }
 
 func (k key) String() string { return fmt.Sprintf("%s/%s at %.12s", k.namespace, k.name, k.revision) }
@@ -213,7 +213,7 @@ func (o *Outbox) attempt(ctx context.Context, k key) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	current, ok := o.waiting[k]
-	unchanged := ok && current.Seq == w.Seq // else news came while this was said
+	unchanged := ok && current.Seq == w.Seq // else news came while this was posted
 	switch {
 	case err == nil:
 		o.failures, o.gate = 0, time.Time{}

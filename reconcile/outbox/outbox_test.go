@@ -30,10 +30,10 @@ func reported(revision, what string) report.Report {
 
 // forge is a publisher that fails as it is told.
 type forge struct {
-	mu    sync.Mutex
-	fails func(revision string) error // nil is success
-	tried int
-	said  []string // "revision: what"
+	mu        sync.Mutex
+	fails     func(revision string) error // nil is success
+	tried     int
+	published []string // "revision: what"
 }
 
 func (f *forge) Publish(ctx context.Context, r report.Report) error {
@@ -45,7 +45,7 @@ func (f *forge) Publish(ctx context.Context, r report.Report) error {
 			return err
 		}
 	}
-	f.said = append(f.said, r.Revision+": "+r.Verdict.Activation.Description)
+	f.published = append(f.published, r.Revision+": "+r.Verdict.Activation.Description)
 	return ctx.Err()
 }
 
@@ -99,7 +99,7 @@ func TestSaidAtOnce(t *testing.T) {
 	f, dir := &forge{}, t.TempDir()
 	o := &Outbox{Next: f, Dir: dir}
 	publish(t, o, reported("a", "1 active"))
-	if diff := cmp.Diff([]string{"a: 1 active"}, f.said); diff != "" {
+	if diff := cmp.Diff([]string{"a: 1 active"}, f.published); diff != "" {
 		t.Errorf("said (-want +got):\n%s", diff)
 	}
 	if left := files(t, dir); len(left) > 0 || o.Waiting() > 0 {
@@ -136,7 +136,7 @@ func TestRefusedToken(t *testing.T) {
 	if _, waits := o.Flush(t.Context()); waits || o.Waiting() > 0 {
 		t.Error("it still waits")
 	}
-	if diff := cmp.Diff([]string{"a: superseded"}, f.said); diff != "" {
+	if diff := cmp.Diff([]string{"a: superseded"}, f.published); diff != "" {
 		t.Errorf("said (-want +got):\n%s", diff)
 	}
 }
@@ -177,7 +177,7 @@ func TestPending(t *testing.T) {
 	if _, some := o.Flush(t.Context()); some {
 		t.Error("something still waits")
 	}
-	if diff := cmp.Diff([]string{"a: seen", "c: seen", "b: seen"}, f.said); diff != "" {
+	if diff := cmp.Diff([]string{"a: seen", "c: seen", "b: seen"}, f.published); diff != "" {
 		t.Errorf("each is said once (-want +got):\n%s", diff)
 	}
 	is(o, "Said at last, they are pending.", "a", "b")
@@ -219,7 +219,7 @@ func TestOutage(t *testing.T) {
 			if wait, some := o.Flush(t.Context()); some {
 				t.Errorf("something waits, for %s", wait)
 			}
-			if diff := cmp.Diff([]string{"b: 1 active", "a: superseded"}, f.said); diff != "" {
+			if diff := cmp.Diff([]string{"b: 1 active", "a: superseded"}, f.published); diff != "" {
 				t.Errorf("said (-want +got):\n%s", diff)
 			}
 			if left := files(t, dir); len(left) > 0 {
@@ -236,7 +236,7 @@ func TestNextPassSaysTheRest(t *testing.T) {
 	f.is(nil)
 	c.move(time.Hour)
 	publish(t, c.after(&Outbox{Next: f, Dir: dir}), reported("b", "2 active"))
-	if diff := cmp.Diff([]string{"b: 2 active", "a: 1 active"}, f.said); diff != "" {
+	if diff := cmp.Diff([]string{"b: 2 active", "a: 1 active"}, f.published); diff != "" {
 		t.Errorf("said (-want +got):\n%s", diff)
 	}
 }
@@ -360,7 +360,7 @@ func TestPoison(t *testing.T) {
 		wait, _ := o.Flush(t.Context())
 		c.move(wait)
 	}
-	if diff := cmp.Diff([]string{"b: 1 active", "c: 1 active", "d: 1 active"}, f.said); diff != "" {
+	if diff := cmp.Diff([]string{"b: 1 active", "c: 1 active", "d: 1 active"}, f.published); diff != "" {
 		t.Errorf("said (-want +got):\n%s", diff)
 	}
 	if o.Waiting() != 1 {
@@ -393,13 +393,13 @@ func TestBound(t *testing.T) {
 	}
 }
 
-// News that come while the old is being said are neither lost nor overtaken.
+// News that come while the old is being posted are neither lost nor overtaken.
 func TestNewsInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var said []string
+		var lines []string
 		slow := publisher(func(_ context.Context, r report.Report) error {
 			time.Sleep(2 * time.Second)
-			said = append(said, r.Verdict.Activation.Description)
+			lines = append(lines, r.Verdict.Activation.Description)
 			return nil
 		})
 		o := &Outbox{Next: slow, Dir: t.TempDir()}
@@ -413,7 +413,7 @@ func TestNewsInFlight(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if diff := cmp.Diff([]string{"0", "2"}, said); diff != "" {
+		if diff := cmp.Diff([]string{"0", "2"}, lines); diff != "" {
 			t.Errorf("said (-want +got):\n%s", diff)
 		}
 		if o.Waiting() > 0 {
@@ -425,7 +425,7 @@ func TestNewsInFlight(t *testing.T) {
 // A pass goes on though the forge hangs, and Run says later what it had to leave.
 func TestPublishDoesNotBlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var said []string
+		var lines []string
 		var away atomic.Bool
 		away.Store(true)
 		o := &Outbox{Dir: t.TempDir(), Next: publisher(func(ctx context.Context, r report.Report) error {
@@ -433,7 +433,7 @@ func TestPublishDoesNotBlock(t *testing.T) {
 				<-ctx.Done()
 				return ctx.Err()
 			}
-			said = append(said, r.Revision)
+			lines = append(lines, r.Revision)
 			return nil
 		})}
 		ctx, stop := context.WithCancel(t.Context())
@@ -450,8 +450,8 @@ func TestPublishDoesNotBlock(t *testing.T) {
 		time.Sleep(time.Hour)
 		stop()
 		running.Wait()
-		if len(said) != 20 || o.Waiting() != 0 {
-			t.Errorf("%d were said and %d wait, want 20 and none", len(said), o.Waiting())
+		if len(lines) != 20 || o.Waiting() != 0 {
+			t.Errorf("%d were said and %d wait, want 20 and none", len(lines), o.Waiting())
 		}
 	})
 }
@@ -471,8 +471,8 @@ func TestStop(t *testing.T) {
 	}
 	f.is(nil)
 	publish(t, o, reported("b", "1 active"))
-	if len(f.said) != 2 {
-		t.Errorf("said %q, want both at once", f.said)
+	if len(f.published) != 2 {
+		t.Errorf("said %q, want both at once", f.published)
 	}
 }
 
@@ -495,8 +495,8 @@ func TestDiskTrouble(t *testing.T) {
 	if err := o.Publish(t.Context(), reported("a", "1 active")); err == nil {
 		t.Error("Publish(...) has no error")
 	}
-	if len(f.said) != 1 {
-		t.Errorf("said %q, want it said all the same", f.said)
+	if len(f.published) != 1 {
+		t.Errorf("said %q, want it said all the same", f.published)
 	}
 }
 

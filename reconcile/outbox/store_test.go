@@ -90,10 +90,10 @@ func child(t *testing.T, what, dir string) (*exec.Cmd, *bufio.Scanner) {
 
 func TestKilledBetweenWriteAndRename(t *testing.T) {
 	dir := t.TempDir()
-	c, said := child(t, "between", dir)
+	c, lines := child(t, "between", dir)
 	last := -1
-	for said.Scan() {
-		last, _ = strconv.Atoi(said.Text())
+	for lines.Scan() {
+		last, _ = strconv.Atoi(lines.Text())
 	}
 	if err := c.Wait(); err == nil {
 		t.Fatal("it was not killed")
@@ -106,10 +106,10 @@ func TestKilledBetweenWriteAndRename(t *testing.T) {
 func TestKilledAnywhere(t *testing.T) {
 	for i := range 5 {
 		dir := t.TempDir()
-		c, said := child(t, "anywhere", dir)
+		c, lines := child(t, "anywhere", dir)
 		last := -1
-		for said.Scan() {
-			last, _ = strconv.Atoi(said.Text())
+		for lines.Scan() {
+			last, _ = strconv.Atoi(lines.Text())
 			if last == 10+7*i {
 				time.AfterFunc(time.Duration(i)*time.Millisecond, func() { _ = c.Process.Kill() })
 			}

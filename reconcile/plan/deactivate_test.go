@@ -188,17 +188,17 @@ func TestDeactivate(t *testing.T) {
 				}
 			}
 			for _, s := range p.Steps {
-				said := string(s.Action) + " " + s.ID.Kind
+				output := string(s.Action) + " " + s.ID.Kind
 				if s.Guard != "" {
-					said += " " + string(s.Guard)
+					output += " " + string(s.Guard)
 				}
 				if s.Waiting() {
-					said += " waits"
+					output += " waits"
 				}
 				if s.ID.Kind == "ConfigMap" {
 					continue // what is left of the commit
 				}
-				got = append(got, result{said, checks})
+				got = append(got, result{output, checks})
 			}
 			if len(got) == 0 && checks > 0 {
 				got = []result{{"", checks}}

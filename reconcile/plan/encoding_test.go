@@ -125,12 +125,12 @@ func TestCopiedBytes(t *testing.T) {
 				if diff := cmp.Diff(tc.want, jsonpath.Get(sent.Object, at)); diff != "" {
 					t.Errorf("%s\nsent (-want +got):\n%s", tc.reason, diff)
 				}
-				said := "got " + plain + ", or " + encoded
-				if masked := s.Mask().Err(errors.New(said)).Error(); strings.Contains(tc.from, "password") && !tc.noSecret && masked != "got ***, or ***" {
-					t.Errorf("%s\n%q is reported for the step as %q", tc.reason, said, masked)
+				output := "got " + plain + ", or " + encoded
+				if masked := s.Mask().Err(errors.New(output)).Error(); strings.Contains(tc.from, "password") && !tc.noSecret && masked != "got ***, or ***" {
+					t.Errorf("%s\n%q is reported for the step as %q", tc.reason, output, masked)
 				}
-				if quoted := plan.MaskOf(sent).Err(errors.New(said)).Error(); tc.token == "" && strings.Contains(tc.from, "password") && !tc.noSecret && quoted != "got ***, or ***" {
-					t.Errorf("%s\n%q is reported for the request as %q", tc.reason, said, quoted)
+				if quoted := plan.MaskOf(sent).Err(errors.New(output)).Error(); tc.token == "" && strings.Contains(tc.from, "password") && !tc.noSecret && quoted != "got ***, or ***" {
+					t.Errorf("%s\n%q is reported for the request as %q", tc.reason, output, quoted)
 				}
 			}
 		})

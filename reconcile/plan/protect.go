@@ -118,11 +118,11 @@ func asking(objects []render.Object) (map[manifest.ID]bool, error) {
 }
 
 func asksToProtect(of render.Object) (bool, error) {
-	said, asked := of.Asks[ProtectAnnotation]
-	if asked && said != "true" && said != "false" {
-		return false, catalogue.Errorf(of.Origin, "%s: %s is %q, and must be \"true\" or \"false\"", of.ID, ProtectAnnotation, said)
+	value, asked := of.Asks[ProtectAnnotation]
+	if asked && value != "true" && value != "false" {
+		return false, catalogue.Errorf(of.Origin, "%s: %s is %q, and must be \"true\" or \"false\"", of.ID, ProtectAnnotation, value)
 	}
-	return said == "true", nil
+	return value == "true", nil
 }
 
 // usageOf returns the Usage that protects an object, and the object's kind. served is false if Crossplane does not

@@ -32,12 +32,12 @@ func (o Observed) references(of render.Object) ([]reference, error) {
 	}
 	var u unstructured.Unstructured
 	u.SetAnnotations(map[string]string{mutation.Annotation: value})
-	said, err := mutation.ReadAnnotation(&u)
+	declared, err := mutation.ReadAnnotation(&u)
 	if err != nil {
 		return nil, fmt.Errorf("%w; it is a list of sourceRef, sourcePath, targetPath and token", err)
 	}
 	var all []reference
-	for i, s := range said {
+	for i, s := range declared {
 		id := idOf(s.SourceRef.ToObjMetadata())
 		if id.Kind == "" || id.Name == "" || s.SourcePath == "" || s.TargetPath == "" {
 			return nil, fmt.Errorf("%s: item %d needs sourceRef.kind, sourceRef.name, sourcePath and targetPath", mutation.Annotation, i+1)
@@ -277,9 +277,9 @@ func secretPaths(live *unstructured.Unstructured) []string {
 	if live == nil || !mutation.HasAnnotation(live) {
 		return nil
 	}
-	said, _ := mutation.ReadAnnotation(live) // nothing was copied for an unreadable annotation
+	declared, _ := mutation.ReadAnnotation(live) // nothing was copied for an unreadable annotation
 	var paths []string
-	for _, s := range said {
+	for _, s := range declared {
 		if idOf(s.SourceRef.ToObjMetadata()).IsSecret() {
 			at, _ := jsonpath.Find(live.Object, s.TargetPath)
 			for _, place := range at {
@@ -295,9 +295,9 @@ func copiedSecrets(sent *unstructured.Unstructured) []string {
 	if !mutation.HasAnnotation(sent) {
 		return nil
 	}
-	said, _ := mutation.ReadAnnotation(sent)
+	declared, _ := mutation.ReadAnnotation(sent)
 	var values []string
-	for _, s := range said {
+	for _, s := range declared {
 		if idOf(s.SourceRef.ToObjMetadata()).IsSecret() {
 			at, _ := jsonpath.Find(sent.Object, s.TargetPath)
 			for _, place := range at {

@@ -116,12 +116,12 @@ func (t Trial) Replaces() bool {
 	if t.Live == nil || t.After == nil {
 		return false
 	}
-	said := func(u *unstructured.Unstructured, field string) string {
+	specOf := func(u *unstructured.Unstructured, field string) string {
 		s, _, _ := unstructured.NestedString(u.Object, "spec", field)
 		return s
 	}
 	const by = "revisionActivationPolicy"
-	return said(t.After, by) != manual && (said(t.Live, "package") != said(t.After, "package") || said(t.Live, by) == manual)
+	return specOf(t.After, by) != manual && (specOf(t.Live, "package") != specOf(t.After, "package") || specOf(t.Live, by) == manual)
 }
 
 const manual = "Manual"

@@ -9,8 +9,8 @@ import (
 
 // withScope returns a definition with the scope of another one where it has none.
 func withScope(u, of *unstructured.Unstructured) *unstructured.Unstructured {
-	scope, said, _ := unstructured.NestedString(of.Object, "spec", "scope")
-	if _, says, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "scope"); says || !said {
+	scope, found, _ := unstructured.NestedString(of.Object, "spec", "scope")
+	if _, says, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "scope"); says || !found {
 		return u
 	}
 	u = u.DeepCopy()

@@ -64,9 +64,9 @@ type origin struct {
 // An unfinished step has not done what it is for.
 type unfinished struct {
 	Step
-	err   error           // nil if it only waits
-	said  map[string]bool // the names in err
-	names map[string]bool // the names in the object
+	err     error           // nil if it only waits
+	inError map[string]bool // the names in err
+	names   map[string]bool // the names in the object
 }
 
 // Unfinished returns the creates and updates of the plan that failed or wait, given the outcomes so far.
@@ -92,7 +92,7 @@ func (p Plan) Unfinished(done []Outcome) Unfinished {
 		}
 		f, i := unfinished{Step: s, err: err, names: map[string]bool{}}, len(u.steps)
 		if err != nil {
-			f.said = namesIn(err.Error(), map[string]bool{})
+			f.inError = namesIn(err.Error(), map[string]bool{})
 		}
 		f.collect()
 		for name := range f.names {
@@ -160,7 +160,7 @@ func (f unfinished) because(why Reason) (Reason, *Step) {
 }
 
 // isDueTo reports whether an object is among what refused the step: the API server names it.
-func (f unfinished) isDueTo(id manifest.ID) bool { return id.Name != f.ID.Name && f.said[id.Name] }
+func (f unfinished) isDueTo(id manifest.ID) bool { return id.Name != f.ID.Name && f.inError[id.Name] }
 
 // namesObject reports whether the object of the step names another one.
 func (f unfinished) namesObject(id manifest.ID) bool {

@@ -88,13 +88,13 @@ func TestCosign(t *testing.T) {
 			if len(want.Packages) != 1 || len(want.Unread) > 0 {
 				t.Errorf("%s: %v", tc.reason, want.Unread)
 			}
-			var said []string
+			var lines []string
 			for _, f := range want.Findings {
 				if f.Severity == manifest.Warning && f.Rule == registry.RuleSignature {
-					said = append(said, f.Rule)
+					lines = append(lines, f.Rule)
 				}
 			}
-			if diff := cmp.Diff([]string{registry.RuleSignature}, said); diff != "" {
+			if diff := cmp.Diff([]string{registry.RuleSignature}, lines); diff != "" {
 				t.Errorf("none of them is in a log, which Crossplane wants (-want +got):\n%s", diff)
 			}
 		})

@@ -96,7 +96,7 @@ func TestForkAsksAllowedRegistriesOnly(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		files  []string
-		want   string // what is said; "" where it is read
+		want   string // the message; "" if it is read
 	}{
 		"Allowed":    {"or the others mean nothing", []string{install(r.Host + "/acme/provider-sea:v1.0.0")}, ""},
 		"NotAllowed": {"by its tag", []string{install(inner.Host + "/acme/provider-sea:v1.0.0")}, inner.Host},

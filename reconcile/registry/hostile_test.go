@@ -18,12 +18,12 @@ import (
 // anything. No finding quotes it but for plain words.
 func TestHostileRegistry(t *testing.T) {
 	const password = "c4n4ry-t0k3n"
-	said := password + " cm9ib3Q6YzRuNHJ5LXQwazNu \u202e **bold** [a](http://evil.example/" + password + ") <img> " + strings.Repeat("0123456789abcdef", 50)
-	first := strings.Fields(said)[0]
+	output := password + " cm9ib3Q6YzRuNHJ5LXQwazNu \u202e **bold** [a](http://evil.example/" + password + ") <img> " + strings.Repeat("0123456789abcdef", 50)
+	first := strings.Fields(output)[0]
 	bearer := func(parameters string) func(http.ResponseWriter, *http.Request) bool {
 		return func(w http.ResponseWriter, req *http.Request) bool {
 			if strings.HasPrefix(req.URL.Path, "/token") {
-				fmt.Fprintf(w, `{"nothing":%q}`, said)
+				fmt.Fprintf(w, `{"nothing":%q}`, output)
 				return true
 			}
 			w.Header().Set("WWW-Authenticate", fmt.Sprintf(parameters, req.Host, first))
@@ -40,7 +40,7 @@ func TestHostileRegistry(t *testing.T) {
 				w.Header().Set(headers[i], headers[i+1])
 			}
 			w.WriteHeader(code)
-			fmt.Fprintf(w, `{"errors":[{"code":%q,"message":%q,"detail":%q},{"code":"DENIED","message":%q}]}`, said, said, said, said)
+			fmt.Fprintf(w, `{"errors":[{"code":%q,"message":%q,"detail":%q},{"code":"DENIED","message":%q}]}`, output, output, output, output)
 			return true
 		}
 	}
@@ -52,26 +52,26 @@ func TestHostileRegistry(t *testing.T) {
 		want    string
 	}{
 		"Codes":      {reason: "Codes, messages and details of errors are texts.", answer: header("/manifests/", 403), want: "403 Forbidden"},
-		"Challenge":  {reason: "A challenge names a scheme.", answer: header("/v2/", 401, "WWW-Authenticate", said), want: "cannot be read"},
+		"Challenge":  {reason: "A challenge names a scheme.", answer: header("/v2/", 401, "WWW-Authenticate", output), want: "cannot be read"},
 		"NoRealm":    {reason: "And parameters.", answer: bearer(`Bearer service="%s %s"`), want: "missing realm"},
 		"Realm":      {reason: "A realm is a URL.", answer: bearer(`Bearer realm="http://%s/token/%s",service="x"`), want: "no token in bearer response"},
 		"BadRealm":   {reason: "Or none.", answer: bearer(`Bearer realm="gopher://%s/%%zz%s"`), want: "invalid realm"},
 		"Location":   {reason: "A redirect is a text.", answer: header("/blobs/", 307, "Location", "http://localhost:1/"+first+"?"+first), want: "connection refused"},
 		"NoLocation": {reason: "Or none.", answer: header("/blobs/", 307, "Location", "http://%zz"+first), want: "failed to parse Location header"},
-		"Digest":     {reason: "A digest is a text.", answer: header("/manifests/v1", 200, "Content-Type", anImage, "Content-Length", "5", "Docker-Content-Digest", said), want: "in hash"},
+		"Digest":     {reason: "A digest is a text.", answer: header("/manifests/v1", 200, "Content-Type", anImage, "Content-Length", "5", "Docker-Content-Digest", output), want: "in hash"},
 		"OtherType":  {reason: "A type, too.", answer: header("/manifests/", 200, "Content-Type", "a/"+first), want: "cannot be read"},
-		"Link":       {reason: "The next page is in a header.", version: ">=v1.0.0", answer: header("/tags/list", 200, "Link", said), want: "cannot be read"},
+		"Link":       {reason: "The next page is in a header.", version: ">=v1.0.0", answer: header("/tags/list", 200, "Link", output), want: "cannot be read"},
 		"Scheme":     {reason: "It may lead elsewhere.", version: ">=v1.0.0", answer: header("/tags/list", 200, "Link", "<gopher://x/"+first+">"), want: "cannot be read"},
 		"Tags": {reason: "Tags are texts.", version: ">=v1.0.0", answer: func(w http.ResponseWriter, req *http.Request) bool {
 			if strings.HasSuffix(req.URL.Path, "/tags/list") {
-				fmt.Fprintf(w, `{"name":%q,"tags":[%q,"v1.0.0+%s","v1.0.0 **x**"]}`, said, said, "a b")
+				fmt.Fprintf(w, `{"name":%q,"tags":[%q,"v1.0.0+%s","v1.0.0 **x**"]}`, output, output, "a b")
 			}
 			return strings.HasSuffix(req.URL.Path, "/tags/list")
 		}, want: "none of its 3 tags is a version"},
 		"Status": {reason: "A status line has words.", answer: func(w http.ResponseWriter, _ *http.Request) bool {
 			conn, _, err := http.NewResponseController(w).Hijack()
 			if err == nil {
-				fmt.Fprintf(conn, "HTTP/1.1 418 %s\r\nContent-Length: 0\r\n\r\n", said)
+				fmt.Fprintf(conn, "HTTP/1.1 418 %s\r\nContent-Length: 0\r\n\r\n", output)
 				_ = conn.Close()
 			}
 			return true
@@ -79,7 +79,7 @@ func TestHostileRegistry(t *testing.T) {
 		"NoStatus": {reason: "Or is none.", answer: func(w http.ResponseWriter, _ *http.Request) bool {
 			conn, _, err := http.NewResponseController(w).Hijack()
 			if err == nil {
-				fmt.Fprintf(conn, "HTTP/1.1 %s\r\n\r\n", said)
+				fmt.Fprintf(conn, "HTTP/1.1 %s\r\n\r\n", output)
 				_ = conn.Close()
 			}
 			return true

@@ -112,17 +112,17 @@ func TestDropsWhatTheClusterDemands(t *testing.T) {
 	if len(want.Unread) > 0 || len(want.Definitions) != 2 {
 		t.Errorf("there is nothing to verify: %v", want.Unread)
 	}
-	var said []manifest.Finding
+	var findings []manifest.Finding
 	for _, f := range want.Findings {
 		if f.Rule == packages.RuleUnsigned {
-			said = append(said, f)
+			findings = append(findings, f)
 		}
 	}
 	if diff := cmp.Diff([]manifest.Finding{{
 		Rule: packages.RuleUnsigned, Severity: manifest.Warning, Origin: manifest.Origin{Path: "package-1.yaml", Line: 1},
 		Message: "ImageConfig signed of the cluster demands a signature of " + r.Host + "/acme/provider-sea:v1.0.0 and 1 more, and with this commit nothing does, because of ImageConfig signed (package-1.yaml:1)",
 		Fix:     "have the commit demand the same, unless this is meant",
-	}}, said); diff != "" {
+	}}, findings); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -148,7 +148,7 @@ func TestForkAndTheCluster(t *testing.T) {
 		image  string // "" is the image in the registry
 		keys   map[string]string
 		has    func(host string, inner *fixtures.Registry) has
-		want   string // what is said; "" where it is read
+		want   string // the message; "" if it is read
 		not    func(inner *fixtures.Registry) string
 	}{
 		"RewrittenToAllowed": {

@@ -103,11 +103,11 @@ func TestVerifyBundlesOfIdentities(t *testing.T) {
 		"TimeOfAnother": {
 			reason: "so is the word of an authority, and it has to be one that counts", sign: second, in: public, subject: subject, issuer: issuer,
 			change: func(m *protobundle.VerificationMaterial) {
-				said, err := elsewhere.TimestampResponse([]byte("another"))
+				output, err := elsewhere.TimestampResponse([]byte("another"))
 				if err != nil {
 					t.Error(err)
 				}
-				m.TimestampVerificationData.Rfc3161Timestamps[0].SignedTimestamp = said
+				m.TimestampVerificationData.Rfc3161Timestamps[0].SignedTimestamp = output
 			}, want: "timestamp",
 		},
 	}

@@ -185,14 +185,14 @@ func material(annotations map[string]string) (*protobundle.VerificationMaterial,
 		m.TlogEntries = append(m.TlogEntries, entry)
 	}
 	if text := annotations[annotatedTime]; text != "" {
-		var said struct {
+		var decoded struct {
 			SignedRFC3161Timestamp []byte
 		}
-		if err := json.Unmarshal([]byte(text), &said); err != nil {
+		if err := json.Unmarshal([]byte(text), &decoded); err != nil {
 			return nil, fmt.Errorf("annotation %s: %w", annotatedTime, err)
 		}
 		m.TimestampVerificationData = &protobundle.TimestampVerificationData{
-			Rfc3161Timestamps: []*protocommon.RFC3161SignedTimestamp{{SignedTimestamp: said.SignedRFC3161Timestamp}},
+			Rfc3161Timestamps: []*protocommon.RFC3161SignedTimestamp{{SignedTimestamp: decoded.SignedRFC3161Timestamp}},
 		}
 	}
 	return m, nil
@@ -200,7 +200,7 @@ func material(annotations map[string]string) (*protobundle.VerificationMaterial,
 
 // logEntry is the entry of a transparency log, with its promise to include it.
 func logEntry(text string) (*protorekor.TransparencyLogEntry, error) {
-	var said struct {
+	var decoded struct {
 		SignedEntryTimestamp []byte
 		Payload              struct {
 			Body           []byte `json:"body"`
@@ -209,26 +209,26 @@ func logEntry(text string) (*protorekor.TransparencyLogEntry, error) {
 			LogID          string `json:"logID"`
 		}
 	}
-	if err := json.Unmarshal([]byte(text), &said); err != nil {
+	if err := json.Unmarshal([]byte(text), &decoded); err != nil {
 		return nil, err
 	}
 	var body struct {
 		APIVersion string `json:"apiVersion"`
 		Kind       string `json:"kind"`
 	}
-	if err := json.Unmarshal(said.Payload.Body, &body); err != nil {
+	if err := json.Unmarshal(decoded.Payload.Body, &body); err != nil {
 		return nil, err
 	}
-	id, err := hex.DecodeString(said.Payload.LogID)
+	id, err := hex.DecodeString(decoded.Payload.LogID)
 	if err != nil {
 		return nil, err
 	}
 	return &protorekor.TransparencyLogEntry{
-		LogIndex:          said.Payload.LogIndex,
+		LogIndex:          decoded.Payload.LogIndex,
 		LogId:             &protocommon.LogId{KeyId: id},
 		KindVersion:       &protorekor.KindVersion{Kind: body.Kind, Version: body.APIVersion},
-		IntegratedTime:    said.Payload.IntegratedTime,
-		InclusionPromise:  &protorekor.InclusionPromise{SignedEntryTimestamp: said.SignedEntryTimestamp},
-		CanonicalizedBody: said.Payload.Body,
+		IntegratedTime:    decoded.Payload.IntegratedTime,
+		InclusionPromise:  &protorekor.InclusionPromise{SignedEntryTimestamp: decoded.SignedEntryTimestamp},
+		CanonicalizedBody: decoded.Payload.Body,
 	}, nil
 }

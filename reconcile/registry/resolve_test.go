@@ -398,11 +398,11 @@ func TestUpgrades(t *testing.T) {
 			}
 			var got []string
 			for _, b := range p.Bumps {
-				said := fmt.Sprintf("%s %s %s", path.Base(b.Source), b.From, b.To)
+				output := fmt.Sprintf("%s %s %s", path.Base(b.Source), b.From, b.To)
 				if b.Unknown != "" {
-					said += " unknown"
+					output += " unknown"
 				}
-				got = append(got, said)
+				got = append(got, output)
 			}
 			for _, e := range p.Effects {
 				if e.Kind == plan.Install {

@@ -139,8 +139,8 @@ func start(t *testing.T) *fixtures.Registry {
 // A process that follows pull requests survives a pull request with a package that causes a panic.
 func TestPanicOfOnePackage(t *testing.T) {
 	defer func() {
-		if said, _ := recover().(string); !strings.HasPrefix(said, "a nil map\n") {
-			t.Errorf("The caller learns of %q.", said)
+		if output, _ := recover().(string); !strings.HasPrefix(output, "a nil map\n") {
+			t.Errorf("The caller learns of %q.", output)
 		}
 	}()
 	s := &registry.Resolver{

@@ -62,14 +62,14 @@ func (p *puller) signedBy(ctx context.Context, from origin, digest string, a aut
 	if len(all) == 0 {
 		return nil, errors.Join(fmt.Errorf("the image has no %s", what), broken)
 	}
-	said := false
+	reported := false
 	for _, demand := range a.demands() {
 		accepted, err := j.first(all, digest, demand)
 		if err != nil {
 			return nil, fmt.Errorf("no %s is accepted: %w", what, errors.Join(err, broken))
 		}
-		if f, ok := accepted.elsewhere(from.Digest(digest).Name(), suffix); ok && !said {
-			findings, said = append(findings, f), true
+		if f, ok := accepted.elsewhere(from.Digest(digest).Name(), suffix); ok && !reported {
+			findings, reported = append(findings, f), true
 		}
 	}
 	return findings, nil

@@ -600,8 +600,8 @@ func TestVerify(t *testing.T) {
 			if len(want.Definitions) > 0 || len(want.Unread) != 1 || !strings.Contains(want.Unread[0].Err.Error(), tc.want) {
 				t.Fatalf("%s\n%d definitions, %v\nwant: %s", tc.reason, len(want.Definitions), want.Unread, tc.want)
 			}
-			if said := want.Unread[0].Err.Error(); !strings.Contains(said, "ImageConfig signed (package-0.yaml:11) demands that its signature is verified") || strings.Contains(said, "canary") {
-				t.Errorf("%s\nIt names the source of the demand and no secret: %s", tc.reason, said)
+			if output := want.Unread[0].Err.Error(); !strings.Contains(output, "ImageConfig signed (package-0.yaml:11) demands that its signature is verified") || strings.Contains(output, "canary") {
+				t.Errorf("%s\nIt names the source of the demand and no secret: %s", tc.reason, output)
 			}
 			requests, _ := r.Asked()
 			if i := slices.IndexFunc(requests, func(one string) bool { return strings.HasSuffix(one, "/manifests/"+digest) }); i >= 0 {

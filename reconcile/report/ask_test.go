@@ -79,8 +79,8 @@ func TestApprovalLeavesWhatCannotBeApproved(t *testing.T) {
 	if s := green.Verdict.Activation; s.State != Failure || !strings.HasPrefix(s.Description, "Blocked: holds 1 object back, which cannot be approved, approved by @alice") {
 		t.Errorf("%+v", s)
 	}
-	if said := Comment(r, 65_536); !strings.Contains(said, "Held, and cannot be approved: 1") {
-		t.Errorf("%s", said)
+	if output := Comment(r, 65_536); !strings.Contains(output, "Held, and cannot be approved: 1") {
+		t.Errorf("%s", output)
 	}
 	for _, digest := range []string{"", strings.Repeat("3", 32), r.Approval.Digest[:8], strings.ToUpper(r.Approval.Digest) + " "} {
 		if r.Approve(approvalBy("@alice", digest)).On(nil).Approvals != nil {

@@ -122,11 +122,11 @@ const nothingOfAny = "nothing of any sync changes"
 
 // count describes how many syncs change.
 func (c Combined) count() string {
-	said := fmt.Sprintf("%d of %s", len(c.Touched()), manifest.Count(len(c.Reports)+c.Missed, "sync"))
+	message := fmt.Sprintf("%d of %s", len(c.Touched()), manifest.Count(len(c.Reports)+c.Missed, "sync"))
 	if len(c.Touched()) == 1 {
-		return said + " changes"
+		return message + " changes"
 	}
-	return said + " change"
+	return message + " change"
 }
 
 // A bundle is syncs that a pull request changes in the same way, as far as a line describes it.
@@ -230,11 +230,11 @@ func (c Combined) Headline() string {
 	}
 	bundles := alikeReports(touched)
 	first := bundles[0]
-	said := fmt.Sprintf("%s: %s", looksOf[first.word], first.sentence(codeName, escape))
+	message := fmt.Sprintf("%s: %s", looksOf[first.word], first.sentence(codeName, escape))
 	if n := len(touched) - len(first.reports); n > 0 {
-		said += "; " + moreOf(n, "more sync changes", "more syncs change")
+		message += "; " + moreOf(n, "more sync changes", "more syncs change")
 	}
-	return said
+	return message
 }
 
 // Comment is the comment on the pull request, of at most so many bytes. It names the syncs that the pull request changes and no
@@ -303,11 +303,11 @@ func (c Combined) about() string {
 	if i := slices.IndexFunc(c.Reports, func(r Report) bool { return r.Preview != nil && r.Preview.Base != "" }); i >= 0 {
 		of = c.Reports[i] // the worst may be one that could not be compared
 	}
-	said := "Headgate previewed " + manifest.Count(len(c.Reports), "sync") + " that follow this branch. " + comment{Report: of}.compared()
+	message := "Headgate previewed " + manifest.Count(len(c.Reports), "sync") + " that follow this branch. " + comment{Report: of}.compared()
 	if c.Missed > 0 {
-		said += " " + c.missed()
+		message += " " + c.missed()
 	}
-	return said + c.Links.run()
+	return message + c.Links.run()
 }
 
 func (c Combined) missed() string {
@@ -367,8 +367,8 @@ func (c Combined) approve(b *strings.Builder) {
 			}
 		}
 	}
-	for _, said := range given[:min(len(given), mostApprovals)] {
-		fmt.Fprintf(b, "\n%s.\n", escape(capital(said)))
+	for _, message := range given[:min(len(given), mostApprovals)] {
+		fmt.Fprintf(b, "\n%s.\n", escape(capital(message)))
 	}
 	if !c.Asks() {
 		return

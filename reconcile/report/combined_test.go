@@ -95,16 +95,16 @@ func TestCombined(t *testing.T) {
 			if got := c.Headline(); got != tc.headline {
 				t.Errorf("%s\nHeadline() = %q, want %q", tc.reason, got, tc.headline)
 			}
-			said := c.Comment(65_536)
-			if !strings.HasPrefix(said, "### "+tc.headline+"\n") || len(said) > 65_536 {
-				t.Errorf("%s\n%s", tc.reason, said)
+			output := c.Comment(65_536)
+			if !strings.HasPrefix(output, "### "+tc.headline+"\n") || len(output) > 65_536 {
+				t.Errorf("%s\n%s", tc.reason, output)
 			}
-			if n := visibleLines(said); n > mostVisible {
-				t.Errorf("%d lines are visible:\n%s", n, said)
+			if n := visibleLines(output); n > mostVisible {
+				t.Errorf("%d lines are visible:\n%s", n, output)
 			}
 			for _, r := range tc.all {
-				if !r.touched() && strings.Contains(said, "`"+r.Sync.Name+"`") {
-					t.Errorf("the comment names %s, which does not change:\n%s", r.Sync.Name, said)
+				if !r.touched() && strings.Contains(output, "`"+r.Sync.Name+"`") {
+					t.Errorf("the comment names %s, which does not change:\n%s", r.Sync.Name, output)
 				}
 			}
 			if tc.missed > 0 && !c.Status().WasStopped() {
@@ -119,9 +119,9 @@ type stoppedError struct{}
 func (stoppedError) Error() string { return PreviewStopped + "over the limit" }
 
 // visibleLines counts the lines that nothing folds away.
-func visibleLines(said string) int {
+func visibleLines(output string) int {
 	n, deep := 0, 0
-	for line := range strings.SplitSeq(said, "\n") {
+	for line := range strings.SplitSeq(output, "\n") {
 		switch {
 		case strings.HasPrefix(line, "<details>"):
 			if deep == 0 {
@@ -149,14 +149,14 @@ func TestCombinedFits(t *testing.T) {
 			return r.On(nil)
 		}))
 		for _, limit := range []int{32_768, 65_536} {
-			said := c.Comment(limit)
-			if len(said) > limit {
-				t.Errorf("%d syncs: %d bytes are more than %d", n, len(said), limit)
+			output := c.Comment(limit)
+			if len(output) > limit {
+				t.Errorf("%d syncs: %d bytes are more than %d", n, len(output), limit)
 			}
-			if got := visibleLines(said); got > mostVisible {
-				t.Errorf("%d syncs: %d lines are visible:\n%s", n, got, said[:3000])
+			if got := visibleLines(output); got > mostVisible {
+				t.Errorf("%d syncs: %d lines are visible:\n%s", n, got, output[:3000])
 			}
-			if !strings.Contains(said, "sync000") {
+			if !strings.Contains(output, "sync000") {
 				t.Errorf("%d syncs: the worst is not named", n)
 			}
 		}
@@ -171,9 +171,9 @@ func TestCombinedApproval(t *testing.T) {
 	if whole == nil || whole.Steps != 3 || len(whole.Each) != 3 {
 		t.Fatalf("Approval() = %+v", whole)
 	}
-	said := c.Comment(65_536)
-	if covered := Covered(whole.Digest, []string{said}); len(covered) != 4 || !strings.Contains(said, whole.Digest) {
-		t.Errorf("the comment proves that the digest covers %q:\n%s", covered, said)
+	output := c.Comment(65_536)
+	if covered := Covered(whole.Digest, []string{output}); len(covered) != 4 || !strings.Contains(output, whole.Digest) {
+		t.Errorf("the comment proves that the digest covers %q:\n%s", covered, output)
 	}
 	for _, tc := range []struct {
 		reason string
@@ -217,9 +217,9 @@ func TestCombinedThresholds(t *testing.T) {
 func TestCombinedQuotes(t *testing.T) {
 	hostile := "a|b</summary></details>\n<img src=x>`@all"
 	bad := Failed(syncOf("b"), "", hostileError(hostile)).On(nil)
-	said := Combine([]Report{bad, previewed("a", creating("x.example.org")), previewed("c", Step{Action: plan.Hold, Would: plan.Prune, Guard: "many", ID: manifest.ID{Kind: "X", Name: hostile}, Reason: hostile})}).Comment(65_536)
+	output := Combine([]Report{bad, previewed("a", creating("x.example.org")), previewed("c", Step{Action: plan.Hold, Would: plan.Prune, Guard: "many", ID: manifest.ID{Kind: "X", Name: hostile}, Reason: hostile})}).Comment(65_536)
 	fence := false
-	for line := range strings.SplitSeq(said, "\n") {
+	for line := range strings.SplitSeq(output, "\n") {
 		if strings.HasPrefix(line, "```") {
 			fence = !fence
 		}

@@ -86,7 +86,7 @@ func listed(points []point, most int) string {
 		b.WriteByte('\n')
 	}
 	for _, p := range points {
-		fmt.Fprintf(&b, "- %s\n", p.said)
+		fmt.Fprintf(&b, "- %s\n", p.text)
 		shown := min(len(p.items), most)
 		if len(p.items) == most+1 && most > 0 {
 			shown = most + 1 // the line that counts one is as long
@@ -135,19 +135,19 @@ const mostGrounds = 3
 
 // headline is the judgement and its worst grounds.
 func (c comment) headline() string {
-	said := looksOf[c.judgement().Word] + ": "
+	message := looksOf[c.judgement().Word] + ": "
 	if c.Error != "" {
-		return said + "cannot be rendered, so nothing would be applied"
+		return message + "cannot be rendered, so nothing would be applied"
 	}
-	said += escape(c.firstGrounds(mostGrounds))
+	message += escape(c.firstGrounds(mostGrounds))
 	if c.comparesSchemas() && len(c.Breaking())+len(c.Dropped())+len(c.Unread())+len(c.Unseen()) == 0 {
 		if len(c.inactiveBreaks()) > 0 {
-			said += "; no active schema breaks"
+			message += "; no active schema breaks"
 		} else {
-			said += "; no schema breaks"
+			message += "; no schema breaks"
 		}
 	}
-	return said
+	return message
 }
 
 // comparesSchemas reports whether anything could have broken: definitions differ, or packages do.
@@ -157,30 +157,30 @@ func (c comment) comparesSchemas() bool {
 
 // between describes what was compared, what is not known, and what is active then.
 func (c comment) between() string {
-	said := c.compared()
+	message := c.compared()
 	if c.Summary.Definitions > 0 {
-		said += fmt.Sprintf(" Definitions after the merge: %s.", c.Summary)
+		message += fmt.Sprintf(" Definitions after the merge: %s.", c.Summary)
 	}
-	return said
+	return message
 }
 
 // compared describes what was compared, and what is not known.
 func (c comment) compared() string {
-	var said []string
+	var parts []string
 	switch {
 	case c.Preview != nil && c.Preview.Base == "":
-		said = append(said, "Compared with the files before.")
+		parts = append(parts, "Compared with the files before.")
 	case c.Preview != nil:
-		said = append(said, fmt.Sprintf("Commit %.12s compared with its merge base %.12s.", c.Revision, c.Preview.Base))
+		parts = append(parts, fmt.Sprintf("Commit %.12s compared with its merge base %.12s.", c.Revision, c.Preview.Base))
 	case c.Revision != "":
-		said = append(said, fmt.Sprintf("Commit %.12s.", c.Revision))
+		parts = append(parts, fmt.Sprintf("Commit %.12s.", c.Revision))
 	default:
-		said = append(said, "No commit could be compared.")
+		parts = append(parts, "No commit could be compared.")
 	}
 	if c.Preview != nil && !c.Preview.Live {
-		said = append(said, "No cluster was asked, so what exists there is not known (`--live` counts it).")
+		parts = append(parts, "No cluster was asked, so what exists there is not known (`--live` counts it).")
 	}
-	return strings.Join(said, " ")
+	return strings.Join(parts, " ")
 }
 
 // moved describes how the target changed since the merge base.
@@ -339,14 +339,14 @@ func (c comment) names(alike []Step, where string) string {
 	for i, s := range alike[:shown] {
 		names[i] = quoted(s.ID.Name)
 	}
-	said := strings.Join(names, ", ")
+	message := strings.Join(names, ", ")
 	if left := len(alike) - shown; left > 0 {
-		said += fmt.Sprintf(" and %d more", left)
+		message += fmt.Sprintf(" and %d more", left)
 	}
-	if said += where; len(alike) > 1 {
-		said += ", all in the same way"
+	if message += where; len(alike) > 1 {
+		message += ", all in the same way"
 	}
-	return said
+	return message
 }
 
 // drops are the kinds that new versions of packages do not hold any more.
@@ -387,23 +387,23 @@ func groups(steps []Step, like func(Step) string) [][]Step {
 // merged says each change once, with the versions in which it is the same: "spec.size is
 // removed (v1alpha1, v1beta1)".
 func merged(changes []plan.SchemaChange) []string {
-	var said []string
+	var parts []string
 	versions := map[string][]string{}
 	for _, change := range changes {
 		what := change
 		what.Version = ""
 		text := what.String()
 		if _, known := versions[text]; !known {
-			said = append(said, text)
+			parts = append(parts, text)
 		}
 		versions[text] = append(versions[text], change.Version)
 	}
-	for i, text := range said {
+	for i, text := range parts {
 		if of := strings.Join(versions[text], ", "); of != "" {
-			said[i] = fmt.Sprintf("%s (%s)", text, of)
+			parts[i] = fmt.Sprintf("%s (%s)", text, of)
 		}
 	}
-	return said
+	return parts
 }
 
 // failing are the steps that the API server refuses, or that cannot be made.
@@ -490,9 +490,9 @@ func (c comment) step(b *strings.Builder, alike []Step, most int) {
 		b.WriteString(", " + s.called())
 	}
 	b.WriteByte('\n')
-	for _, said := range []string{s.Reason, s.Error} {
-		if said != "" {
-			fmt.Fprintf(b, "  - %s\n", code(clip(said, mostSaid)))
+	for _, message := range []string{s.Reason, s.Error} {
+		if message != "" {
+			fmt.Fprintf(b, "  - %s\n", code(clip(message, mostSaid)))
 		}
 	}
 }
@@ -696,7 +696,7 @@ func (s Step) kind(n int) string {
 	return kind
 }
 
-// name is what an object is called: of a definition without the kind, which is said beside it.
+// name is what an object is called: of a definition without the kind, which stands beside it.
 func (s Step) name() string {
 	if s.isDefinition() {
 		return s.ID.Name

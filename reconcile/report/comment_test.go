@@ -27,29 +27,29 @@ import (
 
 // pull is a pull request that does one of everything, each with a name of its own that begins
 // with what is said.
-func pull(said string, of int) Report {
-	origin := &manifest.Origin{Path: said + ".yaml", Line: 3}
-	name := func(i int) string { return fmt.Sprintf("%s%d", said, i) }
+func pull(output string, of int) Report {
+	origin := &manifest.Origin{Path: output + ".yaml", Line: 3}
+	name := func(i int) string { return fmt.Sprintf("%s%d", output, i) }
 	r := Report{
 		Revision: "0123456789abcdef0123456789abcdef01234567",
 		Preview:  &Preview{Base: "fedcba9876543210fedcba9876543210fedcba98", Moved: "the target changed policies since", Memory: Cost{Before: 10 << 20, After: 13 << 20, CRDs: 4}},
 		Summary:  Summary{Definitions: 9, Active: 4, Pruned: of, Held: of, Updated: of},
 	}
 	r.Approval = &plan.Approval{Digest: "00", Steps: of, Guards: []plan.GuardName{"schema"}}
-	r.Sync.Name = said
+	r.Sync.Name = output
 	for i := range of {
 		like := name(i / 2) // two of everything are alike
-		reasons := []activation.Activator{{Cause: activation.Matched, Policy: said, Pattern: said, Origin: *origin}}
+		reasons := []activation.Activator{{Cause: activation.Matched, Policy: output, Pattern: output, Origin: *origin}}
 		r.Preview.Opens = append(r.Preview.Opens, Opening{Definition: Definition{Name: name(i), Because: reasons}, Already: i == 0})
 		r.Preview.Leaves = append(r.Preview.Leaves, Definition{Name: name(i)})
-		breaks := []plan.SchemaChange{{Rule: "type", Version: said, Path: like, From: said, To: said, Breaking: true}}
+		breaks := []plan.SchemaChange{{Rule: "type", Version: output, Path: like, From: output, To: output, Breaking: true}}
 		r.Steps = append(r.Steps,
-			Step{Action: plan.Update, ID: id(name(i)), Origin: origin, Breaks: breaks, active: true, Changes: []diff.Change{{Path: like, From: said, To: said}}},
+			Step{Action: plan.Update, ID: id(name(i)), Origin: origin, Breaks: breaks, active: true, Changes: []diff.Change{{Path: like, From: output, To: output}}},
 			Step{Action: plan.Prune, ID: id(name(i)), Reason: like},
 			Step{Action: plan.Hold, Would: plan.Update, ID: id(name(i)), Origin: origin, Guard: "schema", Reason: like, approvable: true},
 			Step{Action: plan.Create, ID: id(name(i)), Origin: origin, Error: like},
 		)
-		r.Findings = append(r.Findings, manifest.Finding{Severity: manifest.Warning, Origin: *origin, Message: said, Fix: said})
+		r.Findings = append(r.Findings, manifest.Finding{Severity: manifest.Warning, Origin: *origin, Message: output, Fix: output})
 	}
 	return r
 }
@@ -149,12 +149,12 @@ func upgraded(of int) Report {
 func TestUpgradesCount(t *testing.T) {
 	r := upgraded(2)
 	r.Preview = &Preview{}
-	if said := r.On(nil).Verdict.Activation; said.State != Failure || !strings.HasPrefix(said.Description, "Blocked: breaks 2 schemas, drops 2 kinds, 4 inactive ones break; ") {
-		t.Errorf("What an inactive definition breaks counts apart: %s", said)
+	if status := r.On(nil).Verdict.Activation; status.State != Failure || !strings.HasPrefix(status.Description, "Blocked: breaks 2 schemas, drops 2 kinds, 4 inactive ones break; ") {
+		t.Errorf("What an inactive definition breaks counts apart: %s", status)
 	}
-	var said []string
+	var lines []string
 	for _, a := range annotations(r) {
-		said = append(said, fmt.Sprintf("%s %s %s", a.Origin, a.Rule, a.Message))
+		lines = append(lines, fmt.Sprintf("%s %s %s", a.Origin, a.Rule, a.Message))
 	}
 	want := []string{
 		"providers.yaml:5 schema-breaks breaks0 in registry.example.org/p0: spec.f0 is removed (v1)",
@@ -162,16 +162,16 @@ func TestUpgradesCount(t *testing.T) {
 		"providers.yaml:11 schema-breaks breaks1 in registry.example.org/p1: spec.f1 is removed (v1)",
 		"providers.yaml:11 package-drops-kind goes1 in registry.example.org/p1: it is gone",
 	}
-	if diff := cmp.Diff(want, said); diff != "" {
+	if diff := cmp.Diff(want, lines); diff != "" {
 		t.Errorf("It stands beside the line that asks for the version (-want +got):\n%s", diff)
 	}
 
 	r.Bumps[1].Unknown, r.Summary.Held = "nobody answers", 1
-	if said := r.On(nil).Verdict.Activation; said.State != Error || said.Description != "Blocked: cannot read 1 package, holds 1 object back, breaks 2 schemas, drops 2 kinds, 4 inactive ones break: nobody answers" {
-		t.Errorf("An unknown result is no success: %s", said)
+	if status := r.On(nil).Verdict.Activation; status.State != Error || status.Description != "Blocked: cannot read 1 package, holds 1 object back, breaks 2 schemas, drops 2 kinds, 4 inactive ones break: nobody answers" {
+		t.Errorf("An unknown result is no success: %s", status)
 	}
-	if said := (comment{Report: r, most: 3}).headline(); strings.Contains(said, "no schema breaks") {
-		t.Errorf("That is not known: %s", said)
+	if output := (comment{Report: r, most: 3}).headline(); strings.Contains(output, "no schema breaks") {
+		t.Errorf("That is not known: %s", output)
 	}
 }
 
@@ -384,13 +384,13 @@ func FuzzComment(f *testing.F) {
 	} {
 		f.Add(s)
 	}
-	f.Fuzz(func(t *testing.T, said string) {
-		if clean(said) == "" {
+	f.Fuzz(func(t *testing.T, output string) {
+		if clean(output) == "" {
 			return
 		}
-		got, want := skeleton(Comment(pull(said, 2), 1<<20)), skeleton(Comment(pull("x", 2), 1<<20))
+		got, want := skeleton(Comment(pull(output, 2), 1<<20)), skeleton(Comment(pull("x", 2), 1<<20))
 		if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n")); diff != "" {
-			t.Errorf("%q gets out of its quotes (-want +got):\n%s", said, diff)
+			t.Errorf("%q gets out of its quotes (-want +got):\n%s", output, diff)
 		}
 	})
 }
@@ -398,7 +398,7 @@ func FuzzComment(f *testing.F) {
 // A process that follows pull requests outlives one whose definitions make us panic.
 func TestCostPanics(t *testing.T) {
 	defer func() {
-		if said, _ := recover().(string); said == "" {
+		if output, _ := recover().(string); output == "" {
 			t.Error("A comparison reports nothing.")
 		}
 	}()

@@ -14,7 +14,7 @@ const mostVisible = 25
 
 // A point is one thing that a reviewer has to know, and the most important examples of it.
 type point struct {
-	said  string
+	text  string
 	items []string
 }
 
@@ -24,7 +24,7 @@ func (c comment) points() []point {
 		c.pointOfFailures(), c.pointOfHolds(), c.pointOfMoves(), c.pointOfServed(), c.pointOfBreaks(), c.pointOfDrops(), c.pointOfDeletes(), c.pointOfOpenings(),
 		c.pointOfSafeStart(true), c.pointOfSafeStart(false), c.pointOfBumps(), c.pointOfSteps(), c.pointOfCopies(), c.pointOfVersions(), c.pointOfLeaves(), c.pointOfChanges(), c.pointOfFindings(), c.pointOfMemory(), c.pointOfInactive(),
 	}
-	return slices.DeleteFunc(all, func(p point) bool { return p.said == "" })
+	return slices.DeleteFunc(all, func(p point) bool { return p.text == "" })
 }
 
 func (c comment) pointOfBumps() point {
@@ -39,7 +39,7 @@ func (c comment) pointOfBumps() point {
 		p.items = append(p.items, c.bump(one))
 	}
 	if len(p.items) > 0 {
-		p.said = fmt.Sprintf("**Crossplane installs %s.", moreOf(len(p.items), "new version of a package** and replaces its definitions", "new versions of packages** and replaces their definitions"))
+		p.text = fmt.Sprintf("**Crossplane installs %s.", moreOf(len(p.items), "new version of a package** and replaces its definitions", "new versions of packages** and replaces their definitions"))
 	}
 	return p
 }
@@ -49,7 +49,7 @@ func (c comment) pointOfFailures() point {
 	if len(failed) == 0 {
 		return point{}
 	}
-	p := point{said: fmt.Sprintf("**Fails on %s:** Headgate cannot compute these, or the API server would reject them.", manifest.Count(len(failed), "object"))}
+	p := point{text: fmt.Sprintf("**Fails on %s:** Headgate cannot compute these, or the API server would reject them.", manifest.Count(len(failed), "object"))}
 	for _, alike := range groups(failed, func(s Step) string { return s.Error }) {
 		p.items = append(p.items, fmt.Sprintf("%s: %s", c.calledAll(alike), code(clip(alike[0].Error, mostInPoint))))
 	}
@@ -61,12 +61,12 @@ func (c comment) pointOfHolds() point {
 	if len(held) == 0 {
 		return point{}
 	}
-	p := point{said: fmt.Sprintf("**Holds %s back** until the commit changes or a person approves.", manifest.Count(len(held), "object"))}
+	p := point{text: fmt.Sprintf("**Holds %s back** until the commit changes or a person approves.", manifest.Count(len(held), "object"))}
 	if !slices.ContainsFunc(held, func(s Step) bool { return s.approvable }) {
-		p.said = fmt.Sprintf("**Holds %s back** until the commit changes or the obstacle is gone. No approval helps.", manifest.Count(len(held), "object"))
+		p.text = fmt.Sprintf("**Holds %s back** until the commit changes or the obstacle is gone. No approval helps.", manifest.Count(len(held), "object"))
 	}
 	if !slices.ContainsFunc(held, func(s Step) bool { return !s.excused }) {
-		p.said = fmt.Sprintf("**Would hold %s back**, but a person approved this.", manifest.Count(len(held), "object"))
+		p.text = fmt.Sprintf("**Would hold %s back**, but a person approved this.", manifest.Count(len(held), "object"))
 	}
 	for _, alike := range groups(held, func(s Step) string { return s.Reason }) {
 		var would []string
@@ -95,7 +95,7 @@ func (c comment) pointOfBreaks() point {
 		return point{}
 	}
 	spec, status := byField(broken, Step.ownBreaks)
-	p := point{said: fmt.Sprintf("**Breaks %s.** Objects and clients that use this may be refused, or lose values. Change them before the merge.", moreOf(len(broken), "schema", "schemas"))}
+	p := point{text: fmt.Sprintf("**Breaks %s.** Objects and clients that use this may be refused, or lose values. Change them before the merge.", moreOf(len(broken), "schema", "schemas"))}
 	for _, f := range spec {
 		p.items = append(p.items, c.field(f)+c.usedAt(f.steps))
 	}
@@ -115,7 +115,7 @@ func (c comment) pointOfDrops() point {
 		return point{}
 	}
 	return point{
-		said:  fmt.Sprintf("**Drops %s.** Their objects stay, and no controller reconciles them. Delete the objects first, or keep a version that contains the kinds.", moreOf(len(dropped), "kind", "kinds")),
+		text:  fmt.Sprintf("**Drops %s.** Their objects stay, and no controller reconciles them. Delete the objects first, or keep a version that contains the kinds.", moreOf(len(dropped), "kind", "kinds")),
 		items: []string{c.kinds(dropped) + c.usedAt(dropped)},
 	}
 }
@@ -125,14 +125,14 @@ func (c comment) pointOfDeletes() point {
 	if len(pruned) == 0 {
 		return point{}
 	}
-	return point{said: fmt.Sprintf("**Deletes %s:** %s", manifest.Count(len(pruned), "object"), c.calledAll(pruned))}
+	return point{text: fmt.Sprintf("**Deletes %s:** %s", manifest.Count(len(pruned), "object"), c.calledAll(pruned))}
 }
 
 func (c comment) pointOfOpenings() point {
 	if c.Preview == nil || len(c.Preview.Opens) == 0 {
 		return point{}
 	}
-	p := point{said: fmt.Sprintf("**Activates %s.** This is final: Crossplane never makes a kind inactive again.", manifest.Count(len(c.Preview.Opens), "definition"))}
+	p := point{text: fmt.Sprintf("**Activates %s.** This is final: Crossplane never makes a kind inactive again.", manifest.Count(len(c.Preview.Opens), "definition"))}
 	for _, g := range opened(c.Preview.Opens) {
 		item := fmt.Sprintf("%s%s: %s", c.quotedCause(g), c.at(&g.by.Origin), c.some(g.names))
 		if !g.inFull() {
@@ -166,9 +166,9 @@ func (c comment) pointOfSafeStart(has bool) point {
 	case len(names) == 0:
 		return point{}
 	case has:
-		return point{said: fmt.Sprintf("**Safe-start is new in %s:** from now on, only policies activate its definitions.", c.some(names))}
+		return point{text: fmt.Sprintf("**Safe-start is new in %s:** from now on, only policies activate its definitions.", c.some(names))}
 	}
-	return point{said: fmt.Sprintf("**Safe-start is gone from %s:** all of its definitions are active, whatever policies name.", c.some(names))}
+	return point{text: fmt.Sprintf("**Safe-start is gone from %s:** all of its definitions are active, whatever policies name.", c.some(names))}
 }
 
 func (c comment) pointOfLeaves() point {
@@ -179,7 +179,7 @@ func (c comment) pointOfLeaves() point {
 	for _, d := range c.Preview.Leaves {
 		names = append(names, d.Name)
 	}
-	return point{said: fmt.Sprintf("**%s active that no policy names any more:** %s. `headgate shrink` deactivates unused ones.",
+	return point{text: fmt.Sprintf("**%s active that no policy names any more:** %s. `headgate shrink` deactivates unused ones.",
 		moreOf(len(names), "definition stays", "definitions stay"), c.some(names))}
 }
 
@@ -189,7 +189,7 @@ func (c comment) pointOfChanges() point {
 	if len(changed) == 0 {
 		return point{}
 	}
-	p := point{said: fmt.Sprintf("**Changes the behaviour of %s:** defaults, or how fields are merged. Nothing breaks.", moreOf(len(changed), "schema", "schemas"))}
+	p := point{text: fmt.Sprintf("**Changes the behaviour of %s:** defaults, or how fields are merged. Nothing breaks.", moreOf(len(changed), "schema", "schemas"))}
 	spec, status := byField(changed, Step.noticed)
 	for _, f := range append(spec, status...) {
 		p.items = append(p.items, c.field(f))
@@ -203,7 +203,7 @@ func (c comment) pointOfFindings() point {
 		return point{}
 	}
 	slices.SortStableFunc(found, func(a, b manifest.Finding) int { return rank(a.Severity) - rank(b.Severity) })
-	p := point{said: fmt.Sprintf("**%s:**", moreOf(len(found), "finding", "findings"))}
+	p := point{text: fmt.Sprintf("**%s:**", moreOf(len(found), "finding", "findings"))}
 	for _, f := range found {
 		item := string(f.Severity)
 		if f.Origin.Path != "" {
@@ -218,7 +218,7 @@ func (c comment) pointOfMemory() point {
 	if c.Preview == nil || !c.Preview.Memory.Differs() {
 		return point{}
 	}
-	return point{said: fmt.Sprintf("**Memory of an API server:** %s, an estimate.", c.Preview.Memory)}
+	return point{text: fmt.Sprintf("**Memory of an API server:** %s, an estimate.", c.Preview.Memory)}
 }
 
 func (c comment) pointOfInactive() point {
@@ -230,7 +230,7 @@ func (c comment) pointOfInactive() point {
 	for _, s := range all {
 		names = append(names, s.name())
 	}
-	return point{said: fmt.Sprintf("**Inactive:** %s: %s. Nothing happens in the cluster.", moreOf(len(all), "definition breaks or goes", "definitions break or go"), c.some(names))}
+	return point{text: fmt.Sprintf("**Inactive:** %s: %s. Nothing happens in the cluster.", moreOf(len(all), "definition breaks or goes", "definitions break or go"), c.some(names))}
 }
 
 // mostInPoint is how many characters of a message a point shows.
@@ -241,11 +241,11 @@ const mostNamed = 3
 
 // some lists the first of some names, quoted, and how many more there are.
 func (c comment) some(names []string) string {
-	said := make([]string, len(names))
+	parts := make([]string, len(names))
 	for i, name := range names {
-		said[i] = quoted(name)
+		parts[i] = quoted(name)
 	}
-	return someOf(said, min(mostNamed, max(c.most, 1)))
+	return someOf(parts, min(mostNamed, max(c.most, 1)))
 }
 
 // calledAll names the objects of steps, and the place of a single one.
@@ -334,14 +334,14 @@ func byField(steps []Step, of func(Step) []plan.SchemaChange) (spec, status []fi
 
 // field is one change of schemas as an item of a point.
 func (c comment) field(f field) string {
-	said := quoted(f.change)
+	message := quoted(f.change)
 	if f.also {
-		said += ", also in `initProvider`"
+		message += ", also in `initProvider`"
 	}
 	if len(f.versions) > 0 {
-		said += " (" + c.some(f.versions) + ")"
+		message += " (" + c.some(f.versions) + ")"
 	}
-	return said + ": " + c.kinds(f.steps)
+	return message + ": " + c.kinds(f.steps)
 }
 
 // usedAt is where the commit uses the kinds of steps.

@@ -42,12 +42,12 @@ func TestBreaksAreGroupedByField(t *testing.T) {
 	if diff := cmp.Diff(want, p.items); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if !strings.HasPrefix(p.said, "**Breaks 6 schemas.**") {
-		t.Errorf("the point begins %q", p.said)
+	if !strings.HasPrefix(p.text, "**Breaks 6 schemas.**") {
+		t.Errorf("the point begins %q", p.text)
 	}
 }
 
-// What passes between versions without a conversion is said once for all kinds that do the same, and apart from other breaks.
+// What passes between versions without a conversion is reported once for all kinds that do the same, and apart from other breaks.
 func TestVersionsAreGrouped(t *testing.T) {
 	lost := func(like plan.SchemaChange) plan.SchemaChange {
 		like.Why, like.Breaking = "it is lost", true
@@ -77,10 +77,10 @@ func TestVersionsAreGrouped(t *testing.T) {
 		kind("c.aws.upbound.io", plan.SchemaChange{Rule: ruleDeprecated, Version: "v1"}),
 		converted, inactive,
 	}}, most: 20}
-	var said []string
+	var lines []string
 	for _, p := range c.points() {
-		said = append(said, strings.SplitAfter(p.said, "**")[1])
-		said = append(said, p.items...)
+		lines = append(lines, strings.SplitAfter(p.text, "**")[1])
+		lines = append(lines, p.items...)
 	}
 	want := []string{
 		"Stores 2 kinds in another version, and nothing converts the objects.**",
@@ -94,7 +94,7 @@ func TestVersionsAreGrouped(t *testing.T) {
 		"conversion webhook: `d.aws.upbound.io`",
 		"deprecated, `v1`: `c.aws.upbound.io`",
 	}
-	if diff := cmp.Diff(want, said); diff != "" {
+	if diff := cmp.Diff(want, lines); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -228,8 +228,8 @@ const PreviewStopped = "the preview was stopped: "
 
 // WasStopped reports whether a status belongs to a preview whose process was stopped.
 func (s Status) WasStopped() bool {
-	said := strings.TrimPrefix(s.Description, Blocked.title()+": ")
-	return s.State == Error && strings.HasPrefix(said, PreviewStopped)
+	message := strings.TrimPrefix(s.Description, Blocked.title()+": ")
+	return s.State == Error && strings.HasPrefix(message, PreviewStopped)
 }
 
 // newFindings counts the findings that a commit has and its base does not. Lines move, so they do not count.
@@ -303,11 +303,11 @@ func Moved(before, now render.Desired) string {
 func policies(of render.Desired) []string {
 	var all []string
 	for _, p := range of.Policies {
-		said := []string{fmt.Sprint(p.Name, " ", p.Paused)}
+		parts := []string{fmt.Sprint(p.Name, " ", p.Paused)}
 		for _, pattern := range p.Patterns {
-			said = append(said, pattern.Glob)
+			parts = append(parts, pattern.Glob)
 		}
-		all = append(all, strings.Join(said, " "))
+		all = append(all, strings.Join(parts, " "))
 	}
 	return all
 }

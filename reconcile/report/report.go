@@ -247,7 +247,7 @@ func New(p plan.Plan, done []plan.Outcome, applied bool) Report {
 }
 
 // After is the report of a pass over a commit that had others before it: what became active
-// with the commit, and what was corrected since, is said until the next one. And so is who
+// with the commit, and what was corrected since, is reported until the next one. And so is who
 // undoes what the passes write.
 func (r Report) After(earlier Summary, fights []plan.Fight) Report {
 	r.Fights = fights
@@ -275,9 +275,9 @@ func Superseded(sync inventory.Sync, revision, by string) Report {
 	return saying(sync, revision, Status{Error, fmt.Sprintf("superseded by %.12s before it was applied", by)})
 }
 
-func saying(sync inventory.Sync, revision string, said Status) Report {
+func saying(sync inventory.Sync, revision string, status Status) Report {
 	r := blank(sync, revision)
-	r.Verdict = Verdict{Activation: said, Drift: said}
+	r.Verdict = Verdict{Activation: status, Drift: status}
 	return r
 }
 
@@ -422,7 +422,7 @@ func (c *Summary) count(s Step, waiting bool) {
 	}
 }
 
-// stays reports whether a step is drift that is said and left as it is.
+// stays reports whether a step is drift that is reported and left as it is.
 func (s Step) stays() bool { return s.Action == plan.Keep && s.Cause == plan.Drift }
 
 // Changes reports whether the pass changes anything, or would: what diff exits with.

@@ -100,17 +100,17 @@ func (r Report) judgement() Judgement {
 
 // described is the description of the status of a comparison.
 func (r Report) described() string {
-	said := r.Judgement.Word.title() + ": " + r.grounds()
+	message := r.Judgement.Word.title() + ": " + r.grounds()
 	errors := r.errors()
 	switch {
 	case r.Error != "", len(r.Judgement.Because) == 0:
-		return said
+		return message
 	case len(r.Unread()) > 0:
-		return said + ": " + r.Unread()[0].Unknown
+		return message + ": " + r.Unread()[0].Unknown
 	case r.Judgement.Because[0].Cause == "errors":
-		return fmt.Sprintf("%s: %s: %s", said, errors[0].Origin, errors[0].Message)
+		return fmt.Sprintf("%s: %s: %s", message, errors[0].Origin, errors[0].Message)
 	}
-	return said + "; " + r.Summary.String()
+	return message + "; " + r.Summary.String()
 }
 
 // grounds are the grounds of the judgement in one line.

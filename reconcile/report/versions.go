@@ -63,13 +63,13 @@ func (c comment) pointOfServed() point {
 }
 
 // pointOfUnconverted groups kinds by the versions between which nothing converts objects, "" for other kinds, and names the fields
-// that break by a rule. said has a place for the number of kinds.
-func (c comment) pointOfUnconverted(versions func(Step) string, rule, said string) point {
+// that break by a rule. message has a place for the number of kinds.
+func (c comment) pointOfUnconverted(versions func(Step) string, rule, message string) point {
 	all := slices.DeleteFunc(c.Breaking(), func(s Step) bool { return versions(s) == "" })
 	if len(all) == 0 {
 		return point{}
 	}
-	p := point{said: fmt.Sprintf(said, moreOf(len(all), "kind", "kinds"))}
+	p := point{text: fmt.Sprintf(message, moreOf(len(all), "kind", "kinds"))}
 	for _, alike := range groups(all, versions) {
 		p.items = append(p.items, fmt.Sprintf("%s: %s; %s%s", versions(alike[0]), c.kinds(alike), c.fieldsOf(alike, rule), c.usedAt(alike)))
 	}
@@ -147,7 +147,7 @@ func (c comment) pointOfVersions() point {
 		}
 	}
 	if len(counts) > 0 {
-		p.said = fmt.Sprintf("**Versions:** %s.", strings.Join(counts, ", "))
+		p.text = fmt.Sprintf("**Versions:** %s.", strings.Join(counts, ", "))
 	}
 	return p
 }
@@ -168,7 +168,7 @@ func (c comment) pointOfCopies() point {
 	if c.Preview == nil || len(c.Preview.Copies) == 0 {
 		return point{}
 	}
-	p := point{said: fmt.Sprintf("**Changes the release of %s in the tree:**", moreOf(len(c.Preview.Copies), "package", "packages"))}
+	p := point{text: fmt.Sprintf("**Changes the release of %s in the tree:**", moreOf(len(c.Preview.Copies), "package", "packages"))}
 	for _, one := range c.Preview.Copies {
 		p.items = append(p.items, fmt.Sprintf("%s: %s → %s%s", quoted(one.Package), releaseOf(one.From), releaseOf(one.To), c.at(&one.Origin)))
 	}
@@ -233,13 +233,13 @@ func (c comment) pointOfSteps() point {
 		return point{}
 	}
 	last := len(c.Preview.Versions) - 1
-	p := point{said: "**No version in between is safe.**"}
+	p := point{text: "**No version in between is safe.**"}
 	if last == 0 {
-		p.said = "**No version is in between.**"
+		p.text = "**No version is in between.**"
 	}
 	for i, v := range c.Preview.Versions {
 		if v.Word == Safe && i < last {
-			p.said = fmt.Sprintf("**Smaller step:** the last version that is safe is %s.", quoted(v.Version))
+			p.text = fmt.Sprintf("**Smaller step:** the last version that is safe is %s.", quoted(v.Version))
 		}
 		p.items = append(p.items, quoted(v.Version)+" "+escape(v.String()))
 	}

@@ -42,14 +42,14 @@ func TestEveryCodeHasWords(t *testing.T) {
 		for i := range values {
 			values[i] = fmt.Sprintf("value-%d", i)
 		}
-		said := fmt.Sprintf(w.format, values...)
+		output := fmt.Sprintf(w.format, values...)
 		for _, value := range values {
-			if !strings.Contains(said, value.(string)) {
-				t.Errorf("the wording of %s has no place for %s: %s", code, value, said)
+			if !strings.Contains(output, value.(string)) {
+				t.Errorf("the wording of %s has no place for %s: %s", code, value, output)
 			}
 		}
-		if strings.Contains(said, "%!") {
-			t.Errorf("the wording of %s has more places than %d values: %s", code, len(values), said)
+		if strings.Contains(output, "%!") {
+			t.Errorf("the wording of %s has more places than %d values: %s", code, len(values), output)
 		}
 	}
 	for code := range words {
@@ -86,11 +86,11 @@ func TestCodesAreDocumented(t *testing.T) {
 
 // meaning returns the wording of a code with … for its values; its comment if nothing else is in the wording.
 func meaning(w wording, d declaration) string {
-	said := regexp.MustCompile(`%(\[\d\])?[sq]`).ReplaceAllString(w.format, "…")
-	if strings.Trim(said, "…,;: ()") == "" {
+	output := regexp.MustCompile(`%(\[\d\])?[sq]`).ReplaceAllString(w.format, "…")
+	if strings.Trim(output, "…,;: ()") == "" {
 		return d.comment
 	}
-	return strings.ReplaceAll(said, "……", "… …")
+	return strings.ReplaceAll(output, "……", "… …")
 }
 
 // TestMisfits proves that values that do not fit a wording are seen, instead of a sentence that makes no sense.
@@ -101,12 +101,12 @@ func TestMisfits(t *testing.T) {
 		"Many":    plan.Failed.With("a", "b"),
 		"Type":    plan.Failed.With(1),
 	} {
-		if said := Words(r); !strings.HasPrefix(said, "%!") {
-			t.Errorf("%s: %q", name, said)
+		if output := Words(r); !strings.HasPrefix(output, "%!") {
+			t.Errorf("%s: %q", name, output)
 		}
 	}
-	if said := Words(plan.Both.With(plan.Failed.With("this"), plan.Failed.With("that"))); said != "this; that" {
-		t.Errorf("Words(both) = %q", said)
+	if output := Words(plan.Both.With(plan.Failed.With("this"), plan.Failed.With("that"))); output != "this; that" {
+		t.Errorf("Words(both) = %q", output)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"headgate.dev/headgate/reconcile"
 )
 
-// What a forge cannot tell is said when the Sync is loaded, and not when an approval is missing.
+// What a forge cannot report is an error when the Sync is loaded, and not when an approval is missing.
 func TestApprovalsNeedTheForge(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string

@@ -118,11 +118,11 @@ var register = sync.OnceFunc(func() {
 
 // A Parent answers the questions of a child.
 type Parent struct {
-	ctx  context.Context //nolint:containedctx // net/rpc passes none
-	job  ChildJob
-	with reconcile.Reconciler
-	from *Wired
-	said chan ChildAnswer
+	ctx    context.Context //nolint:containedctx // net/rpc passes none
+	job    ChildJob
+	with   reconcile.Reconciler
+	from   *Wired
+	answer chan ChildAnswer
 }
 
 // Job returns what to preview.
@@ -134,7 +134,7 @@ func (p *Parent) Job(_ bool, to *ChildJob) error {
 // Done takes the answer.
 func (p *Parent) Done(a ChildAnswer, _ *bool) error {
 	select {
-	case p.said <- a:
+	case p.answer <- a:
 	default:
 	}
 	return nil
@@ -270,7 +270,7 @@ func (by *Isolation) preview(ctx context.Context, j ChildJob, with reconcile.Rec
 	}
 	from.packages.Again()
 	j.Packages, j.Memory = dir, memory
-	p := &Parent{ctx: within, job: j, with: with, from: from, said: make(chan ChildAnswer, 1)}
+	p := &Parent{ctx: within, job: j, with: with, from: from, answer: make(chan ChildAnswer, 1)}
 	server := rpc.NewServer()
 	if err := server.RegisterName("Parent", p); err != nil {
 		return report.Report{}, err
@@ -281,8 +281,8 @@ func (by *Isolation) preview(ctx context.Context, j ChildJob, with reconcile.Rec
 		child.Path, child.Err = path, nil
 	}
 	child.Env = []string{fmt.Sprintf("GOMEMLIMIT=%d", memory*3/4), "GOTRACEBACK=none", "TMPDIR=" + os.TempDir()}
-	var said tail
-	child.Stderr = &said
+	var stderr tail
+	child.Stderr = &stderr
 	in, err := child.StdinPipe()
 	if err != nil {
 		return report.Report{}, err
@@ -296,10 +296,10 @@ func (by *Isolation) preview(ctx context.Context, j ChildJob, with reconcile.Rec
 	}
 	server.ServeConn(conversation{io.LimitReader(out, maxFromChild), in}) // until the child is done, or gone
 	late := within.Err() != nil
-	cancel() // one that said too much still runs
+	cancel() // one that printed too much still runs
 	ended := child.Wait()
 	select {
-	case a := <-p.said:
+	case a := <-p.answer:
 		return a.read()
 	default:
 	}
@@ -307,13 +307,13 @@ func (by *Isolation) preview(ctx context.Context, j ChildJob, with reconcile.Rec
 		return report.Report{}, err
 	}
 	if code := child.ProcessState.ExitCode(); !late && code == 1 { // it ended by itself
-		return report.Report{}, fmt.Errorf("the process that makes the preview has an error: %s", said.line())
+		return report.Report{}, fmt.Errorf("the process that makes the preview has an error: %s", stderr.line())
 	}
 	why := fmt.Sprintf("its process ended early (%v)", ended)
 	switch {
 	case late:
 		why = fmt.Sprintf("over the time limit of %s", limit)
-	case said.outOfMemory() || child.ProcessState.ExitCode() == outOfMemory:
+	case stderr.outOfMemory() || child.ProcessState.ExitCode() == outOfMemory:
 		why = "over the memory limit of " + sizeOf(memory)
 	}
 	return report.Report{}, reconcile.StoppedError{Why: why}
@@ -363,9 +363,9 @@ func (t *tail) line() string {
 
 // outOfMemory reports whether Go's runtime had no memory: then it says so, and what it says depends on where.
 func (t *tail) outOfMemory() bool {
-	said := t.String()
+	output := t.String()
 	for _, what := range []string{"out of memory", "cannot allocate memory", "cannot allocate heap", "failed to create new OS thread", "runtime: cannot"} {
-		if strings.Contains(said, what) {
+		if strings.Contains(output, what) {
 			return true
 		}
 	}
@@ -390,13 +390,13 @@ func Child(ctx context.Context, from io.Reader, to io.WriteCloser) error {
 		}
 	}
 	var a ChildAnswer
-	said, err := remote{client}.preview(ctx, j)
+	result, err := remote{client}.preview(ctx, j)
 	if err != nil {
 		t := reconcile.TroubleOf(err)
 		a.Trouble = &t
 	}
-	if said.Kind != "" {
-		if a.Report, err = report.Send(said); err != nil {
+	if result.Kind != "" {
+		if a.Report, err = report.Send(result); err != nil {
 			return err
 		}
 	}

@@ -56,11 +56,11 @@ func TestTargetLooks(t *testing.T) {
 
 	target, _ := made(t, s, config)
 	running(t, target)
-	activation := func(commit, said string) string {
-		return fmt.Sprintf("%.7s headgate/south/team/looks/activation %s", commit, said)
+	activation := func(commit, output string) string {
+		return fmt.Sprintf("%.7s headgate/south/team/looks/activation %s", commit, output)
 	}
-	drift := func(commit, said string) string {
-		return fmt.Sprintf("%.7s headgate/south/team/looks/drift %s", commit, said)
+	drift := func(commit, output string) string {
+		return fmt.Sprintf("%.7s headgate/south/team/looks/drift %s", commit, output)
 	}
 	const by = "by the Flux Kustomization flux-system/apps"
 
@@ -68,15 +68,15 @@ func TestTargetLooks(t *testing.T) {
 	board.has(t, activation(first, "failure: 1 not applied "+by+": looks-b; 1 object"))
 	applied := time.Now()
 	flux("looks-b", "1")
-	said := board.has(t, activation(first, "success: 2 objects"))
-	t.Logf("from an apply to the status: %s", said.Sub(applied))
+	when := board.has(t, activation(first, "success: 2 objects"))
+	t.Logf("from an apply to the status: %s", when.Sub(applied))
 
 	edited := time.Now()
 	if _, err := at.Patch(t.Context(), "looks-a", types.MergePatchType, []byte(`{"data":{"key":"wrong"}}`), metav1.PatchOptions{FieldManager: "kubectl-edit"}); err != nil {
 		t.Fatal(err)
 	}
-	said = board.has(t, drift(first, "failure: 1 drifted: looks-a by kubectl-edit"))
-	t.Logf("from a hand edit to the status: %s", said.Sub(edited))
+	when = board.has(t, drift(first, "failure: 1 drifted: looks-a by kubectl-edit"))
+	t.Logf("from a hand edit to the status: %s", when.Sub(edited))
 	flux("looks-a", "1")
 	board.has(t, drift(first, "success: no drift"))
 

@@ -113,15 +113,15 @@ func (n *neighbourhood) process(t *testing.T, inTurn bool, config *rest.Config, 
 // once makes a pass of each sync, in an order, as 'headgate run --once' does.
 func (p process) once(t *testing.T, order ...string) map[string]report.Report {
 	t.Helper()
-	said := map[string]report.Report{}
+	results := map[string]report.Report{}
 	for _, name := range order {
 		r, err := p.of[name].Once(t.Context())
 		if err != nil {
 			t.Fatalf("the pass of %s: %v", name, err)
 		}
-		said[name] = r
+		results[name] = r
 	}
-	return said
+	return results
 }
 
 // state returns an object, and the sync whose mark it has.
@@ -194,29 +194,29 @@ func TestMoveInOneProcess(t *testing.T) {
 				moved := n.moved()
 				n.push(t, map[string]string{"to/a.yaml": moved["to/a.yaml"]})
 				rest = map[string]string{"from/a.yaml": moved["from/a.yaml"]}
-				said := n.process(t, true, n.config, nil).once(t, tc.order...)
-				if got := lines(said["to"]); !slices.Equal(got, []string{"hold moves OwnedByTool"}) {
+				results := n.process(t, true, n.config, nil).once(t, tc.order...)
+				if got := lines(results["to"]); !slices.Equal(got, []string{"hold moves OwnedByTool"}) {
 					t.Errorf("Both commits declare it, so the second sync has to wait: %v", got)
 				}
 			}
 			n.push(t, rest)
-			said := n.process(t, true, n.config, nil).once(t, tc.order...)
+			results := n.process(t, true, n.config, nil).once(t, tc.order...)
 			uid, by, value := n.state(t, "moves")
 			if uid != was || by != "to" || value != "to" {
-				t.Errorf("It moves, and stays the object that it was: %s (was %s) of %q with %q; %v; %v", uid, was, by, value, lines(said["from"]), lines(said["to"]))
+				t.Errorf("It moves, and stays the object that it was: %s (was %s) of %q with %q; %v; %v", uid, was, by, value, lines(results["from"]), lines(results["to"]))
 			}
-			for sync, r := range said {
+			for sync, r := range results {
 				if r.Verdict.ExitCode != 0 {
 					t.Errorf("A move is nothing to act on, but %s reports %v", sync, lines(r))
 				}
 			}
-			said = n.process(t, true, n.config, nil).once(t, tc.order...)
+			results = n.process(t, true, n.config, nil).once(t, tc.order...)
 			if holders := n.holders(t, "moves"); !slices.Equal(holders, []string{"to"}) {
-				t.Errorf("One inventory holds it, got %v; %v", holders, lines(said["from"]))
+				t.Errorf("One inventory holds it, got %v; %v", holders, lines(results["from"]))
 			}
-			said = n.process(t, true, n.config, nil).once(t, tc.order...)
-			if len(lines(said["from"])) > 0 || len(lines(said["to"])) > 0 {
-				t.Errorf("Both are at rest: %v %v", lines(said["from"]), lines(said["to"]))
+			results = n.process(t, true, n.config, nil).once(t, tc.order...)
+			if len(lines(results["from"])) > 0 || len(lines(results["to"])) > 0 {
+				t.Errorf("Both are at rest: %v %v", lines(results["from"]), lines(results["to"]))
 			}
 			// It goes with the commit of the sync that has it now.
 			n.push(t, map[string]string{"to/a.yaml": n.object("other", "to")})
@@ -266,11 +266,11 @@ func TestMoveThatIsNotTaken(t *testing.T) {
 			n.specs["to"] = tc.spec + "  timeout: 1s\n"
 			for range 2 {
 				p := n.process(t, true, n.config, nil)
-				said, err := p.of["from"].Once(t.Context())
+				result, err := p.of["from"].Once(t.Context())
 				if err != nil {
 					t.Fatal(err)
 				}
-				if got := lines(said); !slices.Equal(got, tc.from) {
+				if got := lines(result); !slices.Equal(got, tc.from) {
 					t.Errorf("%s\nThe old sync reports %q, want %q", tc.reason, got, tc.from)
 				}
 				if !tc.same {

@@ -17,7 +17,7 @@ import (
 	"headgate.dev/headgate/render"
 )
 
-// A value that stands on one side only has no effect, or cannot be said.
+// A value that stands on one side only has no effect, or cannot be set.
 func TestOptionsAreComplete(t *testing.T) {
 	var spec v1alpha1.Spec
 	enumerations := spec.Enumerations()

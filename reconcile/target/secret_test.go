@@ -112,14 +112,14 @@ func TestFollow(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(want{})); diff != "" {
 				t.Errorf("%s\n(-want +got):\n%s", tc.reason, diff)
 			}
-			said := fmt.Sprint(err1, err2, err3)
+			output := fmt.Sprint(err1, err2, err3)
 			for _, says := range tc.want.says {
-				if !strings.Contains(said, says) {
-					t.Errorf("%s\n%q is not said in %s", tc.reason, says, said)
+				if !strings.Contains(output, says) {
+					t.Errorf("%s\n%q is not said in %s", tc.reason, says, output)
 				}
 			}
-			if strings.Contains(said, canary) {
-				t.Errorf("%s\nthe secret is in %s", tc.reason, said)
+			if strings.Contains(output, canary) {
+				t.Errorf("%s\nthe secret is in %s", tc.reason, output)
 			}
 			if used := credentials.Password + token; used != "" && !strings.Contains(strings.Join(told, " "), credentials.Password) {
 				t.Errorf("%s\nthe secret is not registered for masking: %q", tc.reason, told)

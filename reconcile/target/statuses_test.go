@@ -50,7 +50,7 @@ func TestForgeAnswers(t *testing.T) {
 			wants[v1alpha1.ForgeGitHub][code] = want
 		}
 	}
-	said := report.Report{
+	result := report.Report{
 		Sync: inventory.Sync{Namespace: "team", Name: "prod"}, Revision: strings.Repeat("a", 40),
 		Verdict: report.Verdict{Activation: report.Status{State: report.Success, Description: "1 object"}, Drift: report.Status{State: report.Success, Description: "no drift"}},
 	}
@@ -97,7 +97,7 @@ func TestForgeAnswers(t *testing.T) {
 				now := time.Now()
 				box.Now = func() time.Time { return now }
 				pass := func() {
-					if err := box.Publish(t.Context(), said); err != nil {
+					if err := box.Publish(t.Context(), result); err != nil {
 						told = append(told, err.Error())
 					}
 				}

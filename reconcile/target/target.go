@@ -334,11 +334,11 @@ func account(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Secre
 
 // asApp returns how the App of a Sync reads its repository. It is nil if the Sync has no App, has other
 // credentials, or if the repository is not on the forge of the App.
-func asApp(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.SecretRef) *secret, said git.Auth) (func(context.Context) (git.Auth, error), error) {
+func asApp(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.SecretRef) *secret, own git.Auth) (func(context.Context) (git.Auth, error), error) {
 	if from := s.Spec.Source.CredentialsFrom; from != nil && from.Anonymous {
 		return nil, nil
 	}
-	if s.Spec.Statuses == nil || s.Spec.Statuses.App == nil || said != (git.Auth{}) {
+	if s.Spec.Statuses == nil || s.Spec.Statuses.App == nil || own != (git.Auth{}) {
 		return nil, nil
 	}
 	account, err := account(s, in, from)
@@ -354,20 +354,20 @@ func asApp(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.SecretR
 // repositoryOf returns the repository that gets the statuses: the source of the Sync, unless its statuses name
 // another one.
 func repositoryOf(spec v1alpha1.Spec) (forge.Repository, error) {
-	said := spec.Statuses
-	kind := kindOf(said.Forge)
+	statuses := spec.Statuses
+	kind := kindOf(statuses.Forge)
 	var r forge.Repository
 	var err error
-	if said.URL == "" || said.Repository == "" {
+	if statuses.URL == "" || statuses.Repository == "" {
 		if r, err = forge.RepositoryOf(spec.Source.Repo, kind); err != nil {
 			return r, fmt.Errorf("%w; say url and repository", err)
 		}
 	}
-	if said.URL != "" || said.Repository != "" {
-		if said.URL == "" {
+	if statuses.URL != "" || statuses.Repository != "" {
+		if statuses.URL == "" {
 			kind = r.Kind
 		}
-		if r, err = forge.RepositoryAt(cmp.Or(said.URL, r.Base), cmp.Or(said.Repository, r.String()), kind); err != nil {
+		if r, err = forge.RepositoryAt(cmp.Or(statuses.URL, r.Base), cmp.Or(statuses.Repository, r.String()), kind); err != nil {
 			return r, err
 		}
 	}

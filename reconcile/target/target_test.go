@@ -348,8 +348,8 @@ func TestTarget(t *testing.T) {
 	requests.Reset()
 	edited := time.Now()
 	edit(`{"data":{"key":"3"}}`)
-	said := board.has(t, of(second, "success: 1 object | success: 1 corrected")[1])
-	t.Logf("from a hand edit to the status: %s, %v", said.Sub(edited), requests.Counts())
+	when := board.has(t, of(second, "success: 1 object | success: 1 corrected")[1])
+	t.Logf("from a hand edit to the status: %s, %v", when.Sub(edited), requests.Counts())
 
 	// Reports during an outage of the forge are published later.
 	board.mu.Lock()
@@ -370,7 +370,7 @@ func TestTarget(t *testing.T) {
 	}
 }
 
-// An API server that is away is met less and less often, its absence is said on the commit,
+// An API server that is away is met less and less often, its absence is posted on the commit,
 // and what happened meanwhile is put right as soon as it is back.
 func TestTargetOutlivesAnOutage(t *testing.T) {
 	repository, board := newRepo(t), newStatusServer(t)
@@ -429,14 +429,14 @@ func TestTargetOutlivesAnOutage(t *testing.T) {
 	}
 	board.mu.Lock()
 	defer board.mu.Unlock()
-	var said []string
+	var output []string
 	for _, p := range board.posted {
 		if _, state, ok := strings.Cut(p, "/activation "); ok {
-			said = append(said, state)
+			output = append(output, state)
 		}
 	}
-	if len(said) != 4 || !strings.HasPrefix(said[2], "error: cannot reach the API server at ") {
-		t.Errorf("status of activation: %q", said)
+	if len(output) != 4 || !strings.HasPrefix(output[2], "error: cannot reach the API server at ") {
+		t.Errorf("status of activation: %q", output)
 	}
 }
 
@@ -477,8 +477,8 @@ func TestTargetReportsDrift(t *testing.T) {
 		}
 		e := <-passes
 		got := e.Report.Verdict
-		if said := fmt.Sprintf("%s: %s", got.Drift.State, got.Drift.Description); said != step.drift || got.ExitCode != step.exit {
-			t.Errorf("after an edit to %s: %s, exit code %d", step.value, said, got.ExitCode)
+		if output := fmt.Sprintf("%s: %s", got.Drift.State, got.Drift.Description); output != step.drift || got.ExitCode != step.exit {
+			t.Errorf("after an edit to %s: %s, exit code %d", step.value, output, got.ExitCode)
 		}
 		if step.value == "wrong" {
 			// The result of the pass is new, so it goes into the history.

@@ -86,14 +86,14 @@ func (p *Proposal) Find(ctx context.Context, name string) error {
 		})
 	}
 	list := func(of []named) string {
-		var said []string
+		var names []string
 		for _, n := range of[:min(len(of), 5)] {
-			said = append(said, fmt.Sprintf("%s %s (%s)", n.id.Kind, n.id.Name, n.at))
+			names = append(names, fmt.Sprintf("%s %s (%s)", n.id.Kind, n.id.Name, n.at))
 		}
-		if left := len(of) - len(said); left > 0 {
-			said = append(said, fmt.Sprintf("%d more", left))
+		if left := len(of) - len(names); left > 0 {
+			names = append(names, fmt.Sprintf("%d more", left))
 		}
-		return strings.Join(said, ", ")
+		return strings.Join(names, ", ")
 	}
 	switch {
 	case len(found) > 1:
@@ -153,14 +153,14 @@ func (p *Proposal) To(ctx context.Context, version string) (report.Report, error
 	if version == p.version {
 		return report.Report{}, fmt.Errorf("%s: %s %s has version %s already", p.at, p.id.Kind, p.id.Name, version)
 	}
-	said, err := p.By.Preview(ctx, reconcile.Pull{Base: p.Ref, Head: asVersion + version})
+	result, err := p.By.Preview(ctx, reconcile.Pull{Base: p.Ref, Head: asVersion + version})
 	if err != nil {
-		return said, err
+		return result, err
 	}
-	if !slices.ContainsFunc(said.Steps, p.isBump) {
+	if !slices.ContainsFunc(result.Steps, p.isBump) {
 		return report.Report{}, p.notThere()
 	}
-	return said, nil
+	return result, nil
 }
 
 // isBump reports whether a step changes the object that names the version.
@@ -221,11 +221,11 @@ func (p *Proposal) Versions(ctx context.Context, last report.Report, to string) 
 	for _, version := range between {
 		v := report.Version{Version: version}
 		if slices.Contains(judged, version) {
-			said, err := p.To(ctx, version)
+			result, err := p.To(ctx, version)
 			if err := ctx.Err(); err != nil {
 				return all, err
 			}
-			v = report.VersionOf(version, said, err)
+			v = report.VersionOf(version, result, err)
 		}
 		all = append(all, v)
 	}

@@ -82,7 +82,7 @@ func pathsOf(d *manifest.Document, u *unstructured.Unstructured, dir string) (*P
 	of := &Project{}
 	for _, key := range []string{"apis", "operations", "examples", "tests", "functions", "schemas"} {
 		to := key
-		if v, said := paths[key]; said {
+		if v, found := paths[key]; found {
 			text, isText := v.(string)
 			to = path.Clean(text)
 			if !isText || path.IsAbs(text) || to == ".." || strings.HasPrefix(to, "../") {

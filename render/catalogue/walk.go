@@ -243,7 +243,7 @@ func (w *walk) refuse(at manifest.Origin, err error) {
 	w.problems = append(w.problems, Errorf(at, "%w", withoutPath(err)))
 }
 
-// withoutPath is an error of a file system without the path, which is already said.
+// withoutPath is an error of a file system without the path, which the message names already.
 func withoutPath(err error) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err

@@ -385,7 +385,7 @@ func assertTyped(t *testing.T, name string, mrd *unstructured.Unstructured) {
 		t.Errorf("%s: Crossplane cannot decode the MRD: %v", name, err)
 		return
 	}
-	if diff := cmp.Diff(typed, said(mrd.Object)); diff != "" {
+	if diff := cmp.Diff(typed, withoutEmpty(mrd.Object)); diff != "" {
 		t.Errorf("%s: the MRD as Crossplane decodes it (-want +got):\n%s", name, diff)
 	}
 }
@@ -405,25 +405,25 @@ func retyped(mrd *unstructured.Unstructured) (any, error) {
 		return nil, err
 	}
 	delete(v, "status")
-	return said(v), nil
+	return withoutEmpty(v), nil
 }
 
-// said returns a value without its null and "" fields. A Go type without omitempty writes both for
+// withoutEmpty returns a value without its null and "" fields. A Go type without omitempty writes both for
 // absent fields. The API server requires the fields of a service, so they stay.
-func said(v any) any {
+func withoutEmpty(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		out := map[string]any{}
 		for key, value := range v {
 			if value != nil && (value != "" || isService(v)) {
-				out[key] = said(value)
+				out[key] = withoutEmpty(value)
 			}
 		}
 		return out
 	case []any:
 		out := make([]any, len(v))
 		for i, value := range v {
-			out[i] = said(value)
+			out[i] = withoutEmpty(value)
 		}
 		return out
 	}
@@ -507,14 +507,14 @@ func FuzzRoundTrip(f *testing.F) {
 		}
 		spec := typed.(map[string]any)["spec"].(map[string]any)
 		delete(spec, "state")
-		got := said(made.Object["spec"]).(map[string]any)
+		got := withoutEmpty(made.Object["spec"]).(map[string]any)
 		viaType, err := crd.Of(&unstructured.Unstructured{Object: map[string]any{
 			"metadata": map[string]any{"name": in.GetName()}, "spec": spec,
 		}})
 		if err != nil {
 			t.Fatalf("what Crossplane decoded is refused: %v", err)
 		}
-		if diff := cmp.Diff(said(viaType.Object["spec"]), any(got)); diff != "" {
+		if diff := cmp.Diff(withoutEmpty(viaType.Object["spec"]), any(got)); diff != "" {
 			t.Fatalf("the CRD by way of Crossplane's type (-want +got):\n%s", diff)
 		}
 	})

@@ -109,8 +109,8 @@ func (p subschema) field(levels int) Field {
 	f := Field{
 		Name:             p.name,
 		Type:             of + typeOf(schema),
-		Format:           said(schema, "format"),
-		Description:      strings.Join(strings.Fields(cmp.Or(said(p.schema, "description"), said(schema, "description"))), " "),
+		Format:           textOf(schema, "format"),
+		Description:      strings.Join(strings.Fields(cmp.Or(textOf(p.schema, "description"), textOf(schema, "description"))), " "),
 		Required:         p.required,
 		RequiredToCreate: slices.Contains(p.toCreate, ""),
 		Default:          p.schema["default"],
@@ -141,7 +141,7 @@ func (p subschema) field(levels int) Field {
 
 // typeOf is the type of a schema that is neither list nor map.
 func typeOf(schema map[string]any) string {
-	is := said(schema, "type")
+	is := textOf(schema, "type")
 	switch {
 	case schema["x-kubernetes-int-or-string"] == true:
 		return "integer or string"
@@ -209,13 +209,13 @@ func (f *Field) limit(schema map[string]any) {
 // rule adds the CEL rules of a schema, but for those that other words say.
 func (f *Field) rule(schema map[string]any) {
 	for _, rule := range rulesOf(schema) {
-		text := said(rule, "rule")
+		text := textOf(rule, "rule")
 		switch {
 		case strings.Join(strings.Fields(text), "") == "self==oldSelf":
 			f.Immutable = true
 		case demanded(text) != "":
 		default:
-			f.Rules = append(f.Rules, strings.Join(strings.Fields(cmp.Or(said(rule, "message"), text)), " "))
+			f.Rules = append(f.Rules, strings.Join(strings.Fields(cmp.Or(textOf(rule, "message"), text)), " "))
 		}
 	}
 }
@@ -226,7 +226,7 @@ func (f *Field) rule(schema map[string]any) {
 func requiredToCreate(schema map[string]any) []string {
 	var paths []string
 	for _, rule := range rulesOf(schema) {
-		if path := demanded(said(rule, "rule")); path != "" {
+		if path := demanded(textOf(rule, "rule")); path != "" {
 			paths = append(paths, path)
 		}
 	}
@@ -259,7 +259,7 @@ func rulesOf(schema map[string]any) []map[string]any {
 	return rules
 }
 
-func said(m map[string]any, key string) string {
+func textOf(m map[string]any, key string) string {
 	s, _ := m[key].(string)
 	return s
 }

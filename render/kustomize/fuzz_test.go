@@ -19,7 +19,7 @@ func (n *noted) Open(name string) (fs.File, error) {
 }
 
 // Whatever the bytes of a commit are, either they are refused, or what is built is built of
-// the commit alone, of files that are said to have taken part, and everything has a place in it.
+// the commit alone, from the files that took part, and everything has a place in it.
 func FuzzDirectories(f *testing.F) {
 	const (
 		resource = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: b}\n"
@@ -64,7 +64,7 @@ func FuzzDirectories(f *testing.F) {
 		}
 		for _, name := range files.opened {
 			if info, err := fs.Stat(files.FS, name); err == nil && info.Mode().IsRegular() && !made.Reads[name] {
-				t.Errorf("%s was read, and is not said to have taken part", name)
+				t.Errorf("%s was read, and is not among the files that took part", name)
 			}
 		}
 		for _, d := range made.Documents {

@@ -95,7 +95,7 @@ func (v *vetting) directories(directories []string) (Build, []Error) {
 	for _, dir := range directories {
 		k := v.kustomization(dir, nil, manifest.Origin{Path: dir})
 		switch {
-		case k == nil: // which was said
+		case k == nil: // which was reported
 		case k.component:
 			made.Components++
 			components = append(components, k)
@@ -178,7 +178,7 @@ type output struct {
 
 // refuseTwice refuses output that another directory has built from the same base already; first holds that directory.
 func (v *vetting) refuseTwice(k *kustomization, documents []*manifest.Document, first map[output]*kustomization) {
-	said := false
+	reported := false
 	for _, d := range documents {
 		group, _, _ := strings.Cut(d.Header.APIVersion, "/")
 		o := output{d.Origin, manifest.ID{Group: group, Kind: d.Header.Kind, Namespace: d.Header.Namespace, Name: d.Header.Name}}
@@ -186,8 +186,8 @@ func (v *vetting) refuseTwice(k *kustomization, documents []*manifest.Document, 
 		if !twice {
 			first[o] = k
 		}
-		if twice && other != k && !said {
-			said = true // once: all that comes of the base is there twice
+		if twice && other != k && !reported {
+			reported = true // once: all that comes of the base is there twice
 			v.refuse(k.origin, fmt.Errorf("%s %s of %s is built here and by %s: let the path name one of the two, or let them build under different names", d.Header.Kind, d.Header.Name, d.Origin, other.dir))
 		}
 	}

@@ -57,7 +57,7 @@ func (v *vetting) entry(name string) (_ string, isDir bool, err error) {
 	return name, isDir, nil
 }
 
-// withoutPath is an error of a file system without the path, which is already said.
+// withoutPath is an error of a file system without the path, which the message names already.
 func withoutPath(err error) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err

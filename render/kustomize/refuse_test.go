@@ -55,8 +55,8 @@ func newLookout(tb testing.TB) *lookout {
 func (l *lookout) seen() []string {
 	all := l.requests
 	l.requests = nil
-	if said, err := os.ReadFile(l.ran); err == nil {
-		all = append(all, "ran a program: "+string(said))
+	if output, err := os.ReadFile(l.ran); err == nil {
+		all = append(all, "ran a program: "+string(output))
 		_ = os.Remove(l.ran)
 	}
 	left, err := os.ReadDir(l.temp)

@@ -92,7 +92,7 @@ func (v *vetting) refuse(at manifest.Origin, err error) {
 }
 
 // kustomization vets the kustomization of a directory, on which the directories of trail build.
-// It is nil where something is wrong, and said.
+// It is nil if something is wrong, which is reported.
 func (v *vetting) kustomization(dir string, trail []string, from manifest.Origin) *kustomization {
 	if i := slices.IndexFunc(trail, func(other string) bool { return within(other, dir) }); i >= 0 {
 		v.refuse(from, fmt.Errorf("%s cannot be built upon %s, which it is a part of or lies in", trail[i], dir))

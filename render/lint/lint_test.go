@@ -170,11 +170,11 @@ func TestCoverage(t *testing.T) {
 			}
 			var got []string
 			for _, f := range Coverage(want, tc.stays...) {
-				said := fmt.Sprintf("%s %s %s", f.Origin, f.Severity, f.Message)
+				output := fmt.Sprintf("%s %s %s", f.Origin, f.Severity, f.Message)
 				if f.Fix != "" {
-					said += "; " + f.Fix
+					output += "; " + f.Fix
 				}
-				got = append(got, said)
+				got = append(got, output)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\nCoverage(...) (-want +got):\n%s", tc.reason, diff)

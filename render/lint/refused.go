@@ -129,20 +129,20 @@ func definitionRefused(ctx context.Context, owner render.Owner, d render.Decided
 // metadata finds labels, annotations and fields of the metadata that no API server takes.
 func (r *refusals) metadata(o render.Object, content *unstructured.Unstructured) {
 	at := field.NewPath("metadata")
-	said, _ := content.Object["metadata"].(map[string]any)
-	for _, key := range slices.Sorted(maps.Keys(said)) {
+	metadata, _ := content.Object["metadata"].(map[string]any)
+	for _, key := range slices.Sorted(maps.Keys(metadata)) {
 		if !slices.Contains(metadataFields, key) {
 			r.add(nearest(o.OriginOf, o.Origin, []any{"metadata", key}), o.ID, at.Child(key).String()+": unknown field")
 		}
 	}
 	for _, key := range []string{"labels", "annotations"} {
-		values, _ := said[key].(map[string]any)
+		values, _ := metadata[key].(map[string]any)
 		for _, name := range slices.Sorted(maps.Keys(values)) {
 			if _, text := values[name].(string); !text && values[name] != nil {
 				r.add(nearest(o.OriginOf, o.Origin, []any{"metadata", key, name}), o.ID, at.Child(key).Key(name).String()+": must be a string; quote it")
 			}
 		}
-		if said[key] != nil && values == nil {
+		if metadata[key] != nil && values == nil {
 			r.add(nearest(o.OriginOf, o.Origin, []any{"metadata", key}), o.ID, at.Child(key).String()+": must be a mapping")
 		}
 	}

@@ -140,7 +140,7 @@ func uses(template string) []use {
 	return all
 }
 
-// value is a scalar without quotes and without what is said behind it.
+// value returns a scalar without quotes and without the comment behind it.
 func value(s string) string {
 	if s != "" && (s[0] == '"' || s[0] == '\'') {
 		if end := strings.IndexByte(s[1:], s[0]); end >= 0 {

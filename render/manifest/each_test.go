@@ -19,9 +19,9 @@ func TestEach(t *testing.T) {
 // A process that follows pull requests outlives one that makes us panic, wherever that is.
 func TestEachPanics(t *testing.T) {
 	defer func() {
-		said, _ := recover().(string)
-		if !strings.HasPrefix(said, "boom\n") || !strings.Contains(said, "each_test.go") {
-			t.Errorf("The panic does not name its place: %q", said)
+		output, _ := recover().(string)
+		if !strings.HasPrefix(output, "boom\n") || !strings.Contains(output, "each_test.go") {
+			t.Errorf("The panic does not name its place: %q", output)
 		}
 	}()
 	Each(3, func(i int) {

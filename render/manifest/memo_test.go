@@ -60,7 +60,7 @@ func seen(r *Reader, name string) (all []any, whole bool) {
 		return []any{err.Error()}, false
 	}
 	whole = true
-	said := func(v any, err error) {
+	check := func(v any, err error) {
 		if err != nil {
 			v, whole = err.Error(), false
 		}
@@ -72,14 +72,14 @@ func seen(r *Reader, name string) (all []any, whole bool) {
 			continue
 		}
 		u, err := d.Recall()
-		said(u, err)
+		check(u, err)
 		if err == nil {
 			u.SetKind("changed") // the change must not reach other copies
 		}
 		u, err = d.Recall()
-		said(u, err)
+		check(u, err)
 		all = append(all, d.OriginOf("metadata", "name"), d.OriginOf("nothing", 1), d.OriginsOf(2, "spec", "activate"))
-		said(d.Learn("who", func() (string, error) { return fmt.Sprint(d.Origin.Line, " ", d.Header.Name), nil }))
+		check(d.Learn("who", func() (string, error) { return fmt.Sprint(d.Origin.Line, " ", d.Header.Name), nil }))
 	}
 	return all, whole
 }

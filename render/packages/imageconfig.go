@@ -173,7 +173,7 @@ func (c *ImageConfigs) read(spec map[string]any, p Prefixed, at func(match int) 
 	for i, match := range matches {
 		m, _ := match.(map[string]any)
 		prefix, _ := m["prefix"].(string)
-		if kind, said := m["type"]; prefix == "" || said && kind != "Prefix" {
+		if kind, found := m["type"]; prefix == "" || found && kind != "Prefix" {
 			continue // the API refuses it, or it matches nothing
 		}
 		p.Prefix, p.Origin = prefix, at(i)

@@ -56,10 +56,10 @@ func Composite(live, xrd *unstructured.Unstructured) (*unstructured.Unstructured
 }
 
 // composite returns the schema that Crossplane makes for one version. Crossplane copies little more than properties.
-func composite(live, said map[string]any, added []string) map[string]any {
+func composite(live, declared map[string]any, added []string) map[string]any {
 	made := maps.Clone(live)
-	take(made, said, "x-kubernetes-validations")
-	wasAll, isAll := object(live["properties"]), object(said["properties"])
+	take(made, declared, "x-kubernetes-validations")
+	wasAll, isAll := object(live["properties"]), object(declared["properties"])
 	properties := maps.Clone(wasAll)
 
 	was, is := object(wasAll["spec"]), object(isAll["spec"])

@@ -166,16 +166,16 @@ func agree(t failing, before, after *unstructured.Unstructured) {
 			found[c.Where()] = true
 		}
 	}
-	said := crdifyFinds(t, before, after)
+	reported := crdifyFinds(t, before, after)
 	explains := func(place string) bool {
 		return explained[place] || slices.ContainsFunc(removed, func(path string) bool {
 			return strings.HasPrefix(place, path+".") || strings.HasPrefix(place, path+"[]")
 		})
 	}
-	for _, places := range []map[string]bool{said, found} {
+	for _, places := range []map[string]bool{reported, found} {
 		maps.DeleteFunc(places, func(place string, _ bool) bool { return explains(place) })
 	}
-	if diff := cmp.Diff(said, found); diff != "" {
+	if diff := cmp.Diff(reported, found); diff != "" {
 		t.Errorf("places that break (-crdify +Compare):\n%s%s", diff, fmt.Sprint(all.Changes))
 	}
 }

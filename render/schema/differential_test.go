@@ -59,7 +59,7 @@ func TestDifferential(t *testing.T) {
 		found := difference.Breaking()
 		if refused := Refusals(t.Context(), after); len(refused) > 0 {
 			if slices.ContainsFunc(refused, func(r Refusal) bool { return strings.Contains(r.Field, "validations[") }) && len(found) == 0 {
-				t.Errorf("seed %d: %s at %v breaks a rule, and Compare finds %v: %v", seed, m.said, m.path, difference.Changes, refused)
+				t.Errorf("seed %d: %s at %v breaks a rule, and Compare finds %v: %v", seed, m.name, m.path, difference.Changes, refused)
 				judgedAll++
 			}
 			continue // the API server does not take the update, and render/lint reports it
@@ -75,12 +75,12 @@ func TestDifferential(t *testing.T) {
 		}
 		switch {
 		case witness != "" && len(found) == 0:
-			t.Errorf("seed %d: missed: %s at %v of %s\n%s\nCompare finds %v", seed, m.said, m.path, before.GetName(), witness, difference.Changes)
+			t.Errorf("seed %d: missed: %s at %v of %s\n%s\nCompare finds %v", seed, m.name, m.path, before.GetName(), witness, difference.Changes)
 		case witness == "" && len(found) > 0:
-			alarms[fmt.Sprintf("%s: %v", m.said, found)]++
+			alarms[fmt.Sprintf("%s: %v", m.name, found)]++
 			falseByRule[string(found[0].Rule)]++
 			if *listing {
-				t.Logf("seed %d: no object shows it: %s at %v of %s: %v; it was %.600s", seed, m.said, m.path, before.GetName(), found, said(m.at(rootOf(before))))
+				t.Logf("seed %d: no object shows it: %s at %v of %s: %v; it was %.600s", seed, m.name, m.path, before.GetName(), found, asJSON(m.at(rootOf(before))))
 			}
 		case len(found) > 0:
 			breaking++
@@ -137,7 +137,7 @@ type mutation struct {
 	*rand.Rand
 	crd  *unstructured.Unstructured
 	path []string // of the place: names of properties, "[]" and "*"
-	said string
+	name string
 
 	tried int // objects that the old definition takes
 }
@@ -157,17 +157,17 @@ func (m *mutation) pair() (before, after *unstructured.Unstructured, ok bool) {
 	if edited == "" || m.IntN(4) == 0 {
 		edited = m.keyword(place)
 	}
-	m.said += m.edit(place, edited) + "; "
+	m.name += m.edit(place, edited) + "; "
 	if m.IntN(8) == 0 {
-		m.said += m.edit(place, m.keyword(place)) + "; "
+		m.name += m.edit(place, m.keyword(place)) + "; "
 	}
 	if m.IntN(6) == 0 { // and one level below
 		if names := slices.Sorted(maps.Keys(object(place["properties"]))); len(names) > 0 {
 			below := object(object(place["properties"])[names[m.IntN(len(names))]])
-			m.said += "below: " + m.edit(below, m.keyword(below))
+			m.name += "below: " + m.edit(below, m.keyword(below))
 		}
 	}
-	return before, after, said(root) != said(rootOf(after))
+	return before, after, asJSON(root) != asJSON(rootOf(after))
 }
 
 func rootOf(crd *unstructured.Unstructured) map[string]any {
@@ -246,7 +246,7 @@ func (m *mutation) edit(s map[string]any, key string) string {
 		return "nothing"
 	}
 	kind, _ := s["type"].(string)
-	was := said(s[key])
+	was := asJSON(s[key])
 	set := func(values ...any) string {
 		v := pick(m, values...)
 		if v == nil {
@@ -254,7 +254,7 @@ func (m *mutation) edit(s map[string]any, key string) string {
 		} else {
 			s[key] = v
 		}
-		return fmt.Sprintf("%s %s → %s", key, was, said(v))
+		return fmt.Sprintf("%s %s → %s", key, was, asJSON(v))
 	}
 	text := func(v any) any {
 		if kind == "string" {
@@ -283,7 +283,7 @@ func (m *mutation) edit(s map[string]any, key string) string {
 			map[string]any{"type": "array", "items": map[string]any{"type": "string"}},
 		)
 		maps.Copy(s, (&unstructured.Unstructured{Object: made}).DeepCopy().Object)
-		return fmt.Sprintf("type → %s", said(made))
+		return fmt.Sprintf("type → %s", asJSON(made))
 	case "default":
 		switch kind {
 		case "string":
@@ -378,7 +378,7 @@ func (m *mutation) edit(s map[string]any, key string) string {
 		made := pick(m, map[string]any{"type": "string"}, map[string]any{"type": "object", "properties": map[string]any{"a": map[string]any{"type": "integer"}}},
 			map[string]any{"x-kubernetes-preserve-unknown-fields": true}, map[string]any{"x-kubernetes-preserve-unknown-fields": true, "nullable": true})
 		object(s["properties"])[name] = (&unstructured.Unstructured{Object: made}).DeepCopy().Object
-		return fmt.Sprintf("with %s %s", name, said(made))
+		return fmt.Sprintf("with %s %s", name, asJSON(made))
 	case "additionalProperties", "struct":
 		if len(m.path) == 1 {
 			return "nothing"
@@ -392,7 +392,7 @@ func (m *mutation) edit(s map[string]any, key string) string {
 			return "a struct"
 		}
 		s["additionalProperties"] = made
-		return "a map of " + said(made)
+		return "a map of " + asJSON(made)
 	case "rule":
 		key = "x-kubernetes-validations"
 		rule := map[string]string{
@@ -431,7 +431,7 @@ func (m *mutation) edit(s map[string]any, key string) string {
 		default:
 			return "nothing"
 		}
-		was = said(s[key])
+		was = asJSON(s[key])
 		m.Shuffle(len(parts), func(i, j int) { parts[i], parts[j] = parts[j], parts[i] })
 		if key == "not" {
 			return set(parts[0], parts[1], nil)
@@ -469,7 +469,7 @@ func (m *mutation) witness(ctx context.Context, before, after *unstructured.Unst
 			m.tried++
 		}
 		if loses, refused := j.Of(ctx, given.DeepCopy()); len(loses)+len(refused) > 0 {
-			return fmt.Sprintf("loses %v, is refused %v: %s", loses, refused, said(given.Object["spec"]))
+			return fmt.Sprintf("loses %v, is refused %v: %s", loses, refused, asJSON(given.Object["spec"]))
 		}
 		fresh := given.DeepCopy() // what was taken of the manifest, applied again
 		pruning.Prune(fresh.Object, j.before.structural, true)
@@ -477,7 +477,7 @@ func (m *mutation) witness(ctx context.Context, before, after *unstructured.Unst
 		withoutNulls(fresh.Object, old.Object)
 		next.coerce(fresh)
 		if wrong := append(next.invalid(ctx, fresh), next.broken(ctx, fresh)...); len(wrong) > 0 {
-			return fmt.Sprintf("a new object is refused %v: %s", wrong, said(given.Object["spec"]))
+			return fmt.Sprintf("a new object is refused %v: %s", wrong, asJSON(given.Object["spec"]))
 		}
 	}
 	for i, one := range taken { // an object, and what becomes of it
@@ -485,7 +485,7 @@ func (m *mutation) witness(ctx context.Context, before, after *unstructured.Unst
 			if refusedUpdate(ctx, j.before, one, other) || !refusedUpdate(ctx, next, one, other) {
 				continue
 			}
-			return fmt.Sprintf("cannot become %s: %s", said(other.Object["spec"]), said(one.Object["spec"]))
+			return fmt.Sprintf("cannot become %s: %s", asJSON(other.Object["spec"]), asJSON(one.Object["spec"]))
 		}
 	}
 	return ""
@@ -815,7 +815,7 @@ func distinctItems(s map[string]any, items []any) []any {
 			}
 			v = with
 		}
-		if len(differ) < 7 && v != nil && !slices.ContainsFunc(differ, func(other any) bool { return said(other) == said(v) }) && allowed(object(s["items"]), v) {
+		if len(differ) < 7 && v != nil && !slices.ContainsFunc(differ, func(other any) bool { return asJSON(other) == asJSON(v) }) && allowed(object(s["items"]), v) {
 			differ = append(differ, v)
 		}
 	}

@@ -81,9 +81,9 @@ func NewJudge(before, after *unstructured.Unstructured, version string) (*Judge,
 	return &j, nil
 }
 
-func newJudged(said map[string]any) (judged, error) {
+func newJudged(content map[string]any) (judged, error) {
 	var props apiextensionsv1.JSONSchemaProps
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(said, &props); err != nil {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, &props); err != nil {
 		return judged{}, err
 	}
 	var internal apiextensions.JSONSchemaProps
@@ -129,7 +129,7 @@ func (j *Judge) Of(ctx context.Context, o *unstructured.Unstructured) (loses, re
 			wrong = without(wrong, j.before.broken(ctx, was))
 		}
 		for _, r := range wrong {
-			refused = append(refused, r.said)
+			refused = append(refused, r.message)
 		}
 	}
 	return distinct(loses), distinct(refused)
@@ -192,9 +192,9 @@ func lost(was, is any, path string) []string {
 
 // A refusal is one reason for which an API server refuses an object.
 type refusal struct {
-	path string
-	why  string // without values
-	said string // for people: the same for all items of a list
+	path    string
+	why     string // without values
+	message string // for people: the same for all items of a list
 }
 
 // invalid returns what the schema refuses of an object. An API server allows a client to leave that as it is,
@@ -223,12 +223,12 @@ func refusals(errs fielderrors.ErrorList, rules bool) []refusal {
 		if (Change{Path: r.path}).InStatus() {
 			continue
 		}
-		r.said = strings.TrimPrefix(numbered.ReplaceAllString(r.path, "[]")+": ", ": ") + r.why
+		r.message = strings.TrimPrefix(numbered.ReplaceAllString(r.path, "[]")+": ", ": ") + r.why
 		if rules {
 			r.why = e.Detail
 		}
 		if rules && strings.HasPrefix(e.Detail, "failed rule") {
-			r.said += ": " + e.Detail
+			r.message += ": " + e.Detail
 		}
 		all = append(all, r)
 	}

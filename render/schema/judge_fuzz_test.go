@@ -57,12 +57,12 @@ func FuzzJudge(f *testing.F) {
 
 // definitionOf is a CRD of one version with a schema.
 func definitionOf(schema []byte) *unstructured.Unstructured {
-	var said map[string]any
-	if utiljson.Unmarshal(schema, &said) != nil || said == nil {
+	var declared map[string]any
+	if utiljson.Unmarshal(schema, &declared) != nil || declared == nil {
 		return nil
 	}
 	return &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"versions": []any{map[string]any{
-		"name": "v1", "served": true, "storage": true, "schema": map[string]any{"openAPIV3Schema": said},
+		"name": "v1", "served": true, "storage": true, "schema": map[string]any{"openAPIV3Schema": declared},
 	}}}}}
 }
 

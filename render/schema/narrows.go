@@ -173,7 +173,7 @@ func within(was, is []string) bool {
 // subset reports whether all values are among others.
 func subset(values, others []any) bool {
 	return !slices.ContainsFunc(values, func(v any) bool {
-		return !slices.ContainsFunc(others, func(other any) bool { return said(v) == said(other) })
+		return !slices.ContainsFunc(others, func(other any) bool { return asJSON(v) == asJSON(other) })
 	})
 }
 
@@ -212,7 +212,7 @@ func limitOf(schema map[string]any, key, exclusive string, sign int64) limit {
 		return limit{}
 	}
 	l := limit{is: true, exclusive: exclusive != "" && schema[exclusive] == true}
-	value, ok := new(big.Rat).SetString(said(v))
+	value, ok := new(big.Rat).SetString(asJSON(v))
 	if !ok {
 		return l
 	}

@@ -110,7 +110,7 @@ func (c Change) What() string {
 	case c.From == "":
 		return fmt.Sprintf("%s is %s, and was not limited", c.Rule, c.To)
 	case c.To == "":
-		return fmt.Sprintf("%s is not said any more, and was %s", c.Rule, c.From)
+		return fmt.Sprintf("%s is gone, and was %s", c.Rule, c.From)
 	}
 	return fmt.Sprintf("%s was %s and is %s", c.Rule, c.From, c.To)
 }
@@ -141,7 +141,7 @@ func Compare(before, after *unstructured.Unstructured) Difference {
 	if from, to := scopeOf(before), scopeOf(after); from != to {
 		c.add(Change{Rule: Scope, From: from, To: to, Breaking: true})
 	}
-	if from, to := said(was["group"]), said(is["group"]); from != to {
+	if from, to := asJSON(was["group"]), asJSON(is["group"]); from != to {
 		c.add(Change{Rule: Names, Path: "group", From: from, To: to, Breaking: true})
 	}
 	id := manifest.IDOf(after)
@@ -188,7 +188,7 @@ func (c *comparison) add(changes ...Change) { c.Changes = append(c.Changes, chan
 // or plural of a CRD, and takes other short names.
 func (c *comparison) names(at string, was, is map[string]any, final bool) {
 	for _, key := range keysOf(was, is) {
-		if from, to := said(was[key]), said(is[key]); from != to {
+		if from, to := asJSON(was[key]), asJSON(is[key]); from != to {
 			c.add(Change{Rule: Names, Path: at + "." + key, From: from, To: to, Breaking: final || key == "kind" || key == "plural"})
 		}
 	}
@@ -204,7 +204,7 @@ func scopeOf(u *unstructured.Unstructured) string {
 			scope = "LegacyCluster"
 		}
 	}
-	return said(scope)
+	return asJSON(scope)
 }
 
 func (c *comparison) versions(was, is map[string]map[string]any) {
@@ -255,7 +255,7 @@ func (c *comparison) scale(version string, was, is map[string]any) {
 		return
 	}
 	for _, path := range keysOf(was, is) {
-		if from, to := said(was[path]), said(is[path]); from != to {
+		if from, to := asJSON(was[path]), asJSON(is[path]); from != to {
 			c.add(Change{Rule: Scale, Version: version, Path: path, From: from, To: to, Breaking: from != ""})
 		}
 	}
@@ -296,8 +296,8 @@ func list(v any) []any {
 	return items
 }
 
-// said is a value as JSON; of nothing it is "".
-func said(v any) string {
+// asJSON returns a value as JSON, and "" for nil.
+func asJSON(v any) string {
 	if v == nil {
 		return ""
 	}

@@ -16,7 +16,7 @@ import (
 type location struct{ version, path string }
 
 func (p location) at(rule Rule, from, to any, breaking bool) Change {
-	return Change{Rule: rule, Version: p.version, Path: p.path, From: said(from), To: said(to), Breaking: breaking}
+	return Change{Rule: rule, Version: p.version, Path: p.path, From: asJSON(from), To: asJSON(to), Breaking: breaking}
 }
 
 func (p location) property(name string) location {

@@ -132,9 +132,9 @@ func describe(all map[string]string, s *ast.TypeSpec) {
 // text is the first comment there is, as a sentence.
 func text(groups ...*ast.CommentGroup) string {
 	for _, g := range groups {
-		if said := strings.Join(strings.Fields(g.Text()), " "); said != "" {
-			said = strings.ToUpper(said[:1]) + said[1:]
-			return strings.TrimSuffix(said, ".") + "."
+		if output := strings.Join(strings.Fields(g.Text()), " "); output != "" {
+			output = strings.ToUpper(output[:1]) + output[1:]
+			return strings.TrimSuffix(output, ".") + "."
 		}
 	}
 	return ""

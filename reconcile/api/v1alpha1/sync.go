@@ -411,7 +411,7 @@ const (
 	ConflictsTake   Conflicts = "Take"
 
 	DriftCorrect Drift = "Correct"
-	DriftReport  Drift = "Report" // nothing that drifted is written; it is said
+	DriftReport  Drift = "Report" // nothing that drifted is written; it is reported
 
 	InstancesHold  Instances = "Hold"
 	InstancesPrune Instances = "Prune" // what they stand for outside of the cluster goes too
