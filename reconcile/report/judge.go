@@ -248,11 +248,13 @@ func (s Step) altersBy(rule string) bool {
 	return slices.ContainsFunc(s.alters, func(c plan.SchemaChange) bool { return string(c.Rule) == rule })
 }
 
-// inactiveBreaks returns the inactive definitions that break or go. No API serves them, but a policy may activate them later.
+// inactiveBreaks returns the inactive definitions that break or go. No API serves them, but a policy may activate them later. What
+// a step deletes counts as deleted.
 func (r Report) inactiveBreaks() []Step {
-	return slices.DeleteFunc(slices.Concat(r.Steps, r.Upgrades, r.Inactive), func(s Step) bool {
+	steps := slices.DeleteFunc(slices.Clone(r.Steps), func(s Step) bool { return s.Action == plan.Prune })
+	return slices.DeleteFunc(slices.Concat(steps, r.Upgrades, r.Inactive), func(s Step) bool {
 		breaks := s.Action == plan.Update && len(s.Breaks) > 0
-		goes := s.Action == plan.Prune && crossplane.IsMRD(s.ID) || s.Package != "" && s.Action == plan.Keep
+		goes := s.Action == plan.Prune || s.Package != "" && s.Action == plan.Keep
 		return !s.isDefinition() || s.active || !breaks && !goes
 	})
 }
