@@ -42,7 +42,7 @@ func newGitea(t *testing.T) *gitea {
 		t.Fatal(err)
 	}
 	g.cluster = string(config)
-	// The scopes are those that README.md asks for.
+	// README.md asks for these scopes.
 	g.people["robot"] = g.User(t, "robot", "write:repository,write:issue,read:user")
 	g.Call(t, http.MethodPost, "/user/repos", map[string]any{"name": "platform", "private": true, "default_branch": "main"}, nil)
 	for _, person := range []string{"alice", "bob"} {
@@ -214,7 +214,7 @@ func TestGiteaActions(t *testing.T) {
 		t.Errorf("the sync says:\n%s", g.last)
 	}
 
-	// A pull request that breaks a schema, of which nobody knows whether it is in use.
+	// A pull request breaks a schema, and it is not known whether objects use it.
 	const buckets = "provider-tidewater/crds/storage.tidewater.m.example.org_buckets.yaml"
 	breaking := strings.Replace(files[buckets], "keyName:", "keyId:", 1)
 	if breaking == files[buckets] {
@@ -247,7 +247,7 @@ func TestGiteaActions(t *testing.T) {
 		t.Errorf("comments after an old run was repeated (-want +got):\n%s", diff)
 	}
 
-	// What people say to each other is none of Headgate's business.
+	// Headgate ignores comments that are no commands.
 	g.says("bob", "1", "looks odd")
 	g.wants("issue_comment", "", "")
 	command := regexp.MustCompile("/headgate approve [0-9a-f]{32}").FindString(all[0].Body)
@@ -280,7 +280,7 @@ func TestGiteaActions(t *testing.T) {
 	worse := g.push("bob", "bob/platform", "wider", "wider", map[string]string{buckets: breaking})
 	g.wants("pull_request", "preview", "FAILURE")
 	if !strings.Contains(g.last, "exit code 1\n") {
-		t.Errorf("the preview of what a fork breaks, at %s, says:\n%s", worse, g.last)
+		t.Errorf("the preview of a break from a fork, at %s, prints:\n%s", worse, g.last)
 	}
 
 	// The merge is applied. No bucket exists, so nothing holds it.

@@ -201,7 +201,7 @@ func (g gitHub) lets(user, permission string) exchange {
 	return exchange{request: "GET /api/v3/repos/acme/platform/collaborators/" + user + "/permission", answer: github.RepositoryPermissionLevel{Permission: &permission, User: &github.User{Login: &user}}}
 }
 
-// commits are those of the pull request.
+// commits returns the exchange that lists the commits of the pull request.
 func (g gitHub) commits() exchange {
 	author := &github.CommitAuthor{Name: new("alice"), Email: new("alice@example.org")}
 	return exchange{request: "GET /api/v3/repos/acme/platform/pulls/" + g.number + "/commits?page=1&per_page=100", answer: []*github.RepositoryCommit{{
@@ -271,7 +271,7 @@ type playing struct {
 }
 
 // play runs the jobs of an event in fresh clones and returns their output, and the bodies of the requests that they sent. The
-// event is that of a pull request, or of a comment with the given body. token is one that a user sets.
+// event returns the event of a pull request, or of a comment with the given body. token is a token that a user sets.
 func (p playing) play(of gitHub, comment, token string, record []exchange, want map[string]string) (output string, bodies []string) {
 	p.Helper()
 	r := replay(p.T, of.root, "x-access-token", "workflow-token")
@@ -361,7 +361,7 @@ func TestGitHubActions(t *testing.T) {
 		})
 	}
 
-	// What is blocked becomes green by the comment of someone else.
+	// A comment of another person turns a blocked pull request green.
 	t.Run("Approved", func(t *testing.T) {
 		play := playing{t, headgate, example}
 		const blocked = "Blocked: breaks 1 schema; 3 active, 6 inactive"

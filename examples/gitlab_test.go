@@ -193,7 +193,7 @@ func (g gitLab) lets(user int64, level lab.AccessLevelValue) exchange {
 	return exchange{request: g.at("GET", fmt.Sprintf("/members/all/%d", user)), answer: lab.ProjectMember{ID: user, State: "active", AccessLevel: level}}
 }
 
-// commits are those of the merge request, which only GraphQL lists with the users of their authors.
+// commits returns the exchange that lists the commits of the merge request. Only GraphQL has the users of their authors.
 func (g gitLab) commits() exchange {
 	node := map[string]any{"sha": g.head[g.number], "message": "broken", "authorEmail": "alice@example.org", "committerEmail": "alice@example.org", "author": map[string]any{"username": "alice"}}
 	all := map[string]any{"pageInfo": map[string]any{"hasNextPage": false, "endCursor": ""}, "nodes": []any{node}}

@@ -170,10 +170,8 @@ func (r Reconciler) Merging(ctx context.Context, m Merge) (report.Report, error)
 		if !errors.As(err, new(outage)) {
 			return all.Reports[0], err
 		}
-		select {
-		case <-ctx.Done():
-			return all.Reports[0], ctx.Err()
-		case <-time.After(m.Waits[try]):
+		if err := pause(ctx, m.Waits[try]); err != nil {
+			return all.Reports[0], err
 		}
 	}
 }
@@ -193,10 +191,8 @@ func Retry(ctx context.Context, waits []time.Duration, preview func(context.Cont
 		if try == len(waits) || r.Outage == "" && outageOf(err) == "" {
 			return r, err
 		}
-		select {
-		case <-ctx.Done():
-			return r, ctx.Err()
-		case <-time.After(waits[try]):
+		if err := pause(ctx, waits[try]); err != nil {
+			return r, err
 		}
 	}
 }

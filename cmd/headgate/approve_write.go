@@ -198,13 +198,16 @@ func listed(a render.Approval, indent string) string {
 	return b.String()
 }
 
+// unfinished ends the name of a file that is not whole yet.
+const unfinished = ".new"
+
 // replaceIn writes a file below a root at once. A link in its place is replaced, not followed.
 func replaceIn(root *os.Root, name string, data []byte) error {
 	name = filepath.FromSlash(name)
-	if err := root.Mkdir(filepath.Dir(name), 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return err
 	}
-	beside := name + ".new"
+	beside := name + unfinished
 	if err := root.Remove(beside); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

@@ -157,12 +157,12 @@ func (t *terminal) lock(all []catalogue.Package, kept map[string][]byte, of git.
 	default:
 		what = "written"
 		for _, one := range stale {
-			if err := replaceFile(root, filepath.Join(files.within, one), files.want[one]); err != nil {
+			if err := replaceIn(root, filepath.Join(files.within, one), files.want[one]); err != nil {
 				return err
 			}
 		}
 		if !bytes.Equal(there, locked) {
-			if err := replaceFile(root, within, locked); err != nil {
+			if err := replaceIn(root, within, locked); err != nil {
 				return err
 			}
 		}
@@ -237,8 +237,7 @@ func (f keptFiles) surplus() ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		unfinished := filepath.Ext(e.Name()) == writingSuffix
-		if unfinished || packages.IsKept(there) || string(there) == keptAttributes {
+		if filepath.Ext(e.Name()) == unfinished || packages.IsKept(there) || string(there) == keptAttributes {
 			names = append(names, e.Name())
 		}
 	}
@@ -271,27 +270,4 @@ func (f keptFiles) size() (n int) {
 		n += len(content)
 	}
 	return n
-}
-
-// writingSuffix ends the name of a file that is not whole yet.
-const writingSuffix = ".writing"
-
-// replaceFile puts a file in its place once it is whole. It follows no link.
-func replaceFile(root *os.Root, name string, content []byte) error {
-	if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		return err
-	}
-	writing := name + writingSuffix
-	if err := root.Remove(writing); err != nil && !errors.Is(err, fs.ErrNotExist) { // of a process that was killed
-		return err
-	}
-	f, err := root.OpenFile(writing, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(content)
-	if err := errors.Join(err, f.Close()); err != nil {
-		return errors.Join(err, root.Remove(writing))
-	}
-	return root.Rename(writing, name)
 }
