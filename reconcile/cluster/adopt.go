@@ -31,7 +31,7 @@ func takeOver(ctx context.Context, at dynamic.ResourceInterface, live, after *un
 		return t
 	}
 	if len(t.Left) > 0 {
-		if without, err := removed(ctx, at, live, t.Rest); err == nil { // else the API server wants them, too
+		if without, err := removed(ctx, at, live, t.Rest); err == nil { // an error means that the API server requires the fields
 			t = t.Without(ownership.Returned(live.Object, without.Object, t.Rest))
 		}
 	}
@@ -71,7 +71,7 @@ func cloned(m map[string]any) map[string]any {
 	return maps.Clone(m)
 }
 
-// mergePatch returns the merge patch from one content to another one that lacks some of it.
+// mergePatch returns the JSON merge patch that turns from into to. It only removes and changes fields.
 func mergePatch(from, to map[string]any) map[string]any {
 	patch := map[string]any{}
 	for key, was := range from {
@@ -92,7 +92,7 @@ func mergePatch(from, to map[string]any) map[string]any {
 	return patch
 }
 
-// leftovers answers what an object would be without the fields that tools left behind on it.
+// leftovers returns an object as it is now, and as it would be without the fields that other tools left behind on it.
 func (c *Cluster) leftovers(ctx context.Context, id manifest.ID) (plan.Answer, error) {
 	if k := c.surface.kinds[groupKind(id)]; k.Namespaced && id.Namespace == "" {
 		id.Namespace = c.options.DefaultNamespace
@@ -120,8 +120,8 @@ func (c *Cluster) leftovers(ctx context.Context, id manifest.ID) (plan.Answer, e
 	return plan.Answer{Live: live, After: after}, err
 }
 
-// adopt writes the managed fields of a step. Meanwhile controllers may write the status of the object, and nothing
-// else.
+// adopt writes the managed fields of a step. It tries again if a controller has changed only the status of the object since it was
+// observed.
 func (r *execution) adopt(ctx context.Context, s plan.Step, id manifest.ID) error {
 	gvr, err := r.surface.resource(groupKind(id), versionOf(s.APIVersion))
 	if err != nil {
@@ -152,7 +152,7 @@ func (r *execution) adopt(ctx context.Context, s plan.Step, id manifest.ID) erro
 	}
 }
 
-// adoption is the JSON patch of an adoption.
+// adoption returns the JSON patch of an adoption.
 func adoption(s plan.Step, version string, entries []metav1.ManagedFieldsEntry) ([]byte, error) {
 	type operation struct {
 		Op    string `json:"op"`
@@ -170,7 +170,7 @@ func adoption(s plan.Step, version string, entries []metav1.ManagedFieldsEntry) 
 	return json.Marshal(patch)
 }
 
-// onlyStatusMoved reports whether an object has changed in its status and in nothing else since it was looked at.
+// onlyStatusMoved reports whether only the status of an object has changed since it was observed.
 func onlyStatusMoved(before, now metav1.Object) bool {
 	a, b := withoutStatus(before.GetManagedFields()), withoutStatus(now.GetManagedFields())
 	return before.GetUID() == now.GetUID() && before.GetGeneration() == now.GetGeneration() && now.GetDeletionTimestamp() == nil &&

@@ -22,7 +22,7 @@ import (
 // patience is the time limit of one count. After it, the object counts as in use.
 const patience = 30 * time.Second
 
-// Answer counts objects for guards. A failed count is an answer, too; an error means that no question can be answered.
+// Answer counts objects for guards. A failed count is also an answer; an error means that no question can be answered.
 func (c *Cluster) Answer(ctx context.Context, questions []plan.Question) (map[plan.Question]plan.Answer, error) {
 	if c.surface == nil {
 		s, err := c.discover(ctx)
@@ -54,7 +54,7 @@ func (c *Cluster) Answer(ctx context.Context, questions []plan.Question) (map[pl
 	return answers, nil
 }
 
-// unknown returns why something could not be counted.
+// unknown returns the reason why a count failed.
 func (c *Cluster) unknown(err error) plan.Reason {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
@@ -101,10 +101,10 @@ func (c *Cluster) answer(ctx context.Context, q plan.Question, usages func() ([]
 	if id.Kind == "ProviderConfig" || id.Kind == "ClusterProviderConfig" {
 		return c.usages(ctx, id)
 	}
-	return plan.Answer{}, nil // a kind that nothing depends on
+	return plan.Answer{}, nil // nothing depends on objects of other kinds
 }
 
-// usagesOf are all of Crossplane's Usages, of whatever they are.
+// usagesOf returns all of Crossplane's Usages, whatever they protect.
 func (c *Cluster) usagesOf(ctx context.Context) ([]unstructured.Unstructured, error) {
 	var all []unstructured.Unstructured
 	for _, gk := range crossplane.Usages {
@@ -143,7 +143,8 @@ func (c *Cluster) protectors(ctx context.Context, id manifest.ID, usages func() 
 	}
 	var t tally
 	for i := range all {
-		if u := &all[i]; crossplane.UsageNames(u, id, o.Labels) { // Crossplane asks for those that are about to go, too
+		// Usages that are being deleted count, because Crossplane honours them.
+		if u := &all[i]; crossplane.UsageNames(u, id, o.Labels) {
 			t.add(manifest.IDOf(u))
 			if why, _, _ := unstructured.NestedString(u.Object, "spec", "reason"); why != "" && t.Count == 1 {
 				t.Example += fmt.Sprintf(" (%q)", why)
@@ -153,7 +154,7 @@ func (c *Cluster) protectors(ctx context.Context, id manifest.ID, usages func() 
 	return plan.Answer(t), nil
 }
 
-// present reports whether an object is there.
+// present counts 1 if the object exists.
 func (c *Cluster) present(ctx context.Context, id manifest.ID) (plan.Answer, error) {
 	_, err := c.read(ctx, id)
 	if apierrors.IsNotFound(err) {
@@ -162,7 +163,7 @@ func (c *Cluster) present(ctx context.Context, id manifest.ID) (plan.Answer, err
 	return plan.Answer{Count: 1}, err
 }
 
-// storedVersions says in which versions objects of a CRD are stored.
+// storedVersions returns the versions in which objects of a CRD are stored.
 func (c *Cluster) storedVersions(ctx context.Context, id manifest.ID) (plan.Answer, error) {
 	u, err := c.read(ctx, id)
 	if apierrors.IsNotFound(err) {
@@ -175,10 +176,10 @@ func (c *Cluster) storedVersions(ctx context.Context, id manifest.ID) (plan.Answ
 	return plan.Answer{Count: int64(len(versions)), Example: strings.Join(versions, " ")}, err
 }
 
-// A tally counts, and keeps the first as an example.
+// A tally counts objects and keeps the first one as an example.
 type tally plan.Answer
 
-// add counts an object, by the identity that it has here.
+// add counts an object. id is its identity in the cluster.
 func (t *tally) add(id manifest.ID) {
 	if t.Count == 0 {
 		t.Example = id.Brief()
@@ -195,8 +196,8 @@ func (t *tally) addAll(a plan.Answer) {
 	t.These = append(t.These, a.These...)
 }
 
-// instances counts the custom resources of a CRD, by the version they are stored in: to
-// read them needs no conversion webhook.
+// instances counts the custom resources of a CRD. It reads them in the version that they are stored in, which needs no conversion
+// webhook.
 func (c *Cluster) instances(ctx context.Context, crd string) (plan.Answer, error) {
 	u, err := c.read(ctx, plan.CRD(crd))
 	if apierrors.IsNotFound(err) {
@@ -215,11 +216,11 @@ func (c *Cluster) instances(ctx context.Context, crd string) (plan.Answer, error
 	return c.some(ctx, schema.GroupVersionResource{Group: group, Version: versions[0], Resource: plural}, kind)
 }
 
-// mostNamed is the maximum number of blocking objects that are known by name. A commit rarely removes more together
-// with their dependency.
+// mostNamed is the maximum number of blocking objects to list by name. A commit rarely removes more of them together with their
+// dependency.
 const mostNamed = 10
 
-// some counts the objects of a kind.
+// some counts the objects of a kind and lists the first of them by name.
 func (c *Cluster) some(ctx context.Context, gvr schema.GroupVersionResource, kind string) (plan.Answer, error) {
 	l, err := c.metadata.Resource(gvr).List(ctx, metav1.ListOptions{Limit: mostNamed})
 	if err != nil {
@@ -233,12 +234,12 @@ func (c *Cluster) some(ctx context.Context, gvr schema.GroupVersionResource, kin
 	case l.RemainingItemCount != nil:
 		t.Count += *l.RemainingItemCount
 	case l.Continue != "":
-		t.Count++ // there are more, and the server does not report how many
+		t.Count++ // there are more; the server does not report how many
 	}
 	return plan.Answer(t), nil
 }
 
-// readableVersions are the served versions of a CRD, the stored one first.
+// readableVersions returns the served versions of a CRD, the storage version first.
 func readableVersions(crd *unstructured.Unstructured) []string {
 	list, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
 	var versions []string
@@ -256,7 +257,7 @@ func readableVersions(crd *unstructured.Unstructured) []string {
 	return versions
 }
 
-// count reads the objects of a kind in full, a page at a time, and counts some of them.
+// count reads the objects of a kind in full, a page at a time, and counts those that which accepts.
 func (c *Cluster) count(ctx context.Context, gk schema.GroupKind, t *tally, which func(*unstructured.Unstructured) bool) error {
 	options := metav1.ListOptions{Limit: 500}
 	for {
@@ -288,8 +289,9 @@ func (c *Cluster) read(ctx context.Context, id manifest.ID) (u *unstructured.Uns
 	return u, err
 }
 
-// inside counts what a namespace holds beside objects of this sync, over every kind. Marks alone do
-// not count as ours: copies carry them, too. Our own inventory counts: it must not go with the namespace.
+// inside counts the objects in a namespace that do not belong to this sync, of every kind. The marks of the sync do not prove that
+// an object belongs to it, because copies carry them, too. The sync's own inventory counts as foreign: it must not be deleted with
+// the namespace.
 func (c *Cluster) inside(ctx context.Context, namespace string) (plan.Answer, error) {
 	if err := c.complete(); err != nil {
 		return plan.Answer{}, err
@@ -300,7 +302,7 @@ func (c *Cluster) inside(ctx context.Context, namespace string) (plan.Answer, er
 	}
 	kinds := slices.DeleteFunc(slices.Clone(c.surface.listable), func(gk schema.GroupKind) bool {
 		return !c.surface.kinds[gk].Namespaced || gk.Kind == "Event" && (gk.Group == "" || gk.Group == "events.k8s.io") ||
-			gk.Group == "metrics.k8s.io" // measurements of pods, which are counted themselves
+			gk.Group == "metrics.k8s.io" // metrics of pods; the pods themselves are counted
 	})
 	type listed struct {
 		objects   []*metav1.PartialObjectMetadata
@@ -314,7 +316,7 @@ func (c *Cluster) inside(ctx context.Context, namespace string) (plan.Answer, er
 		case apierrors.IsMethodNotSupported(err):
 			return listed{}, nil
 		}
-		if apierrors.IsForbidden(err) { // report the first kind in order, not in time
+		if apierrors.IsForbidden(err) { // record it, so that the reported kind does not depend on timing
 			return listed{forbidden: err}, nil
 		}
 		return listed{objects: objects}, err
@@ -336,12 +338,12 @@ func (c *Cluster) inside(ctx context.Context, namespace string) (plan.Answer, er
 	return plan.Answer(t), nil
 }
 
-// trails is how long what the API server lists as served may differ from what it serves.
-const trails = 5 * time.Second
+// discoveryLag is how long discovery may list a kind that the API server no longer serves.
+const discoveryLag = 5 * time.Second
 
-// listAgain lists a kind after the API server has answered that it does not serve it. The CRD may have been deleted
-// since the discovery, which lags behind: a kind that a newer discovery does not list has no objects. As long as the
-// kind is listed there, the answer is not known, and that is an error.
+// listAgain lists a kind after the API server has answered that it does not serve it. The CRD may have been deleted since the
+// discovery. A kind that a newer discovery does not list has no objects. If discovery still lists the kind after discoveryLag,
+// listAgain returns the error.
 func (c *Cluster) listAgain(ctx context.Context, gk schema.GroupKind, namespace string) ([]*metav1.PartialObjectMetadata, error) {
 	for begun := time.Now(); ; sleep(ctx, 200*time.Millisecond) {
 		now, err := c.discover(ctx)
@@ -352,13 +354,13 @@ func (c *Cluster) listAgain(ctx context.Context, gk schema.GroupKind, namespace 
 			return nil, now.known(gk)
 		}
 		objects, err := c.list(ctx, now, gk, namespace, "")
-		if !isUnknownKind(err) || ctx.Err() != nil || time.Since(begun) > trails {
+		if !isUnknownKind(err) || ctx.Err() != nil || time.Since(begun) > discoveryLag {
 			return objects, err
 		}
 	}
 }
 
-// complete is an error where some group could not be discovered.
+// complete returns an error if the discovery of a group failed.
 func (c *Cluster) complete() error {
 	for group, err := range c.surface.broken {
 		return fmt.Errorf("discovery of the group %s is incomplete: %w", group, err)
@@ -366,7 +368,7 @@ func (c *Cluster) complete() error {
 	return nil
 }
 
-// comesWithNamespace reports whether Kubernetes puts an object into every namespace.
+// comesWithNamespace reports whether Kubernetes creates an object in every namespace.
 func comesWithNamespace(id manifest.ID) bool {
 	return id.Group == "" && (id.Kind == "ConfigMap" && id.Name == "kube-root-ca.crt" ||
 		id.Kind == "ServiceAccount" && id.Name == "default")

@@ -25,14 +25,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// farewell is the timeout for storing the outcomes after the pass was stopped.
-const farewell = 15 * time.Second
+// settleTimeout is the timeout for storing the outcomes after the pass was stopped.
+const shortTimeout = 15 * time.Second
 
-// Apply carries out a plan, and nothing else. A problem with one object is its outcome; an error means that the pass
-// ended early, and the outcomes are what it did. If there is nothing to send, Apply makes no request, unless it has to
-// store the inventory or to wait. For objects that were late in an earlier pass over this commit, it looks once and
-// does not wait again. If the pass continues, Apply returns without knowing whether all objects are ready, so that the
-// next phases can begin sooner. plan.ErrMoved asks for a new plan.
+// Apply carries out a plan, and nothing else. A problem with one object is its outcome. An error means that the pass ended early;
+// the outcomes are what it did until then. If there is nothing to send, Apply makes no request, unless it has to store the
+// inventory or to wait. Objects that were late in an earlier pass over this commit are checked once and not waited for again. If
+// the pass continues, Apply returns before it is known whether all objects are ready, so that the next phases can begin sooner.
+// plan.ErrMoved means that a new plan is needed.
 //
 // If the API server does not answer for an object, Apply sends all other steps except prunes, and returns an error.
 func (c *Cluster) Apply(ctx context.Context, p plan.Plan) ([]plan.Outcome, error) {
@@ -60,7 +60,7 @@ func (c *Cluster) apply(ctx context.Context, p plan.Plan) ([]plan.Outcome, error
 		return nil, err
 	}
 	if !sends && p.Waits() {
-		looked, news, err := c.see(ctx, p, sp)
+		looked, news, err := c.checkUnready(ctx, p, sp)
 		refused = append(refused, looked...)
 		if err != nil || !news && !p.Remembers() {
 			return refused, err
@@ -72,7 +72,7 @@ func (c *Cluster) apply(ctx context.Context, p plan.Plan) ([]plan.Outcome, error
 	}
 	defer l.release(ctx)
 
-	have, err := c.unmoved(working, p, sp)
+	have, err := c.rereadInventory(working, p, sp)
 	if err == nil {
 		owned := sp.asCluster(have)
 		c.owned = &owned
@@ -99,14 +99,14 @@ func (c *Cluster) apply(ctx context.Context, p plan.Plan) ([]plan.Outcome, error
 		return run.done(), err
 	}
 	l.release(ctx)
-	if !p.Continues() { // else something else may be sent while this becomes ready
+	if !p.Continues() { // otherwise the next plan can be sent while these objects become ready
 		run.waitOut(ctx, have)
 	}
 	return run.done(), context.Cause(ctx)
 }
 
-// knownRefusals returns the outcomes of the steps that are known to be refused, and whether there are other steps to
-// send: a conflict that stays must not cost a lease and two writes in every pass.
+// knownRefusals returns the outcomes of the steps that the API server is known to refuse, and whether there are other steps to
+// send. A conflict that stays must not cost a lease and two writes in every pass.
 func knownRefusals(p plan.Plan) (refused []plan.Outcome, sends bool) {
 	for _, s := range p.Steps {
 		switch {
@@ -120,8 +120,8 @@ func knownRefusals(p plan.Plan) (refused []plan.Outcome, sends bool) {
 	return refused, sends
 }
 
-// unmoved is the inventory that the plan was made from, read again.
-func (c *Cluster) unmoved(ctx context.Context, p plan.Plan, sp spelling) (inventory.Inventory, error) {
+// rereadInventory reads the inventory again. It returns plan.ErrMoved if the plan was made from another version of it.
+func (c *Cluster) rereadInventory(ctx context.Context, p plan.Plan, sp spelling) (inventory.Inventory, error) {
 	planned := c.stored
 	have, err := c.Inventory(ctx)
 	if err != nil {
@@ -139,7 +139,7 @@ func (c *Cluster) unmoved(ctx context.Context, p plan.Plan, sp spelling) (invent
 	return sp.asCommit(have), nil
 }
 
-// makeNamespace makes the namespace of the inventory. No sync owns it.
+// makeNamespace creates the namespace of the inventory. No sync owns it.
 func (c *Cluster) makeNamespace(ctx context.Context) error {
 	ns := &corev1.Namespace{}
 	ns.Name = c.sync.Namespace
@@ -160,15 +160,15 @@ type execution struct {
 	plan     plan.Plan
 	total    int
 
-	establishing *establishing // nil where no CRD is to become established
+	establishing *establishing // nil if no CRD has to become established
 
 	mu       sync.Mutex
 	sent     int
 	outcomes []plan.Outcome
 	applied  map[manifest.ID]*metav1.PartialObjectMetadata // as answered
-	notReady map[string]plan.Reason                        // why CRDs are not served that were waited for
-	hopeless []manifest.ID                                 // was waited for before, in vain
-	before   plan.Unfinished                               // what was not done before this tier
+	notReady map[string]plan.Reason                        // by CRD: why it is still not served after the wait
+	hopeless []manifest.ID                                 // an earlier pass already waited for them in vain
+	before   plan.Unfinished                               // the plan's unfinished steps when this tier began
 	news     bool                                          // the state of kept objects differs from the inventory
 }
 
@@ -181,15 +181,15 @@ func (c *Cluster) execution(p plan.Plan, sp spelling) *execution {
 	}
 }
 
-// see checks, if there is nothing to write, whether unready objects are ready now, and whether that is new.
-func (c *Cluster) see(ctx context.Context, p plan.Plan, sp spelling) (_ []plan.Outcome, news bool, err error) {
+// checkUnready checks, if there is nothing to write, whether unready objects are ready now, and whether that is new.
+func (c *Cluster) checkUnready(ctx context.Context, p plan.Plan, sp spelling) (_ []plan.Outcome, news bool, err error) {
 	run := c.execution(p, sp)
 	defer run.end()
 	if err := run.write(ctx); err != nil {
 		return nil, false, err
 	}
 	if more := p.Continues(); more {
-		run.wait(ctx, min(brief, c.options.Timeout), more)
+		run.wait(ctx, min(waitWithLease, c.options.Timeout), more)
 	} else {
 		run.wait(ctx, c.options.Timeout, more)
 	}
@@ -199,30 +199,29 @@ func (c *Cluster) see(ctx context.Context, p plan.Plan, sp spelling) (_ []plan.O
 	return run.outcomes, run.news, err
 }
 
-// brief is for how long a pass waits with the lease.
-const brief = 2 * time.Second
+// waitWithLease is how long a pass holds its lease to wait for objects.
+const waitWithLease = 2 * time.Second
 
-// carryOut writes what is in the plan, gives it a moment to become ready, and remembers it.
+// carryOut writes what is in the plan, waits a moment for the objects to become ready, and stores the outcomes.
 func (r *execution) carryOut(ctx context.Context, have *inventory.Inventory) error {
 	stopped := r.write(ctx)
 	if stopped == nil {
-		r.wait(ctx, min(brief, r.options.Timeout), true)
+		r.wait(ctx, min(waitWithLease, r.options.Timeout), true)
 	}
 	return errors.Join(stopped, r.settle(ctx, have))
 }
 
-// settle stores the outcomes, also when the pass was stopped.
+// settle stores the outcomes, even if the pass was stopped.
 func (r *execution) settle(ctx context.Context, have *inventory.Inventory) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shortTimeout)
 	defer cancel()
 	var err error
 	have.ResourceVersion, err = r.store(ctx, r.spelling.asCluster(r.plan.Settled(*have, r.outcomes)))
 	return err
 }
 
-// waitOut waits for objects that need longer than a moment, and records the result. It holds no lease, because it
-// writes no objects: other processes need not wait for it, also not after it is killed. If it cannot record the result,
-// the next pass checks again.
+// waitOut waits for objects that take longer to become ready, and records the result. It writes no objects and so holds no lease:
+// other processes need not wait for it, even after it was killed. If it cannot record the result, the next pass checks again.
 func (r *execution) waitOut(ctx context.Context, have inventory.Inventory) {
 	if !r.wait(ctx, r.options.Timeout, false) || ctx.Err() != nil {
 		return
@@ -237,7 +236,7 @@ func (r *execution) waitOut(ctx context.Context, have inventory.Inventory) {
 	}
 }
 
-// done are the outcomes, in order.
+// done returns the outcomes, sorted by object.
 func (r *execution) done() []plan.Outcome {
 	slices.SortFunc(r.outcomes, func(a, b plan.Outcome) int { return a.ID.Compare(b.ID) })
 	return r.outcomes
@@ -249,13 +248,14 @@ func (r *execution) end() {
 	}
 }
 
-// isHopeless reports whether an earlier pass waited for a keep in vain: one observation is enough.
+// isHopeless reports whether a step is a keep that an earlier pass waited for in vain. Such a step is observed once and not waited
+// for.
 func (r *execution) isHopeless(s plan.Step) bool {
 	commit, waited := r.waited[s.ID]
 	return waited && commit == r.plan.Want.Revision && s.Action == plan.Keep
 }
 
-// write goes tier by tier. The error is why it could not go on.
+// write carries out the steps tier by tier. The error is why it stopped.
 func (r *execution) write(ctx context.Context) error {
 	steps := slices.DeleteFunc(slices.Clone(r.plan.Steps), func(s plan.Step) bool { return !s.Writes() && !s.Unready })
 	if slices.ContainsFunc(steps, func(s plan.Step) bool {
@@ -293,7 +293,7 @@ func (r *execution) write(ctx context.Context) error {
 				return nil
 			})
 		}
-		_ = g.Wait() // what went wrong is in the outcomes
+		_ = g.Wait() // errors of steps are in the outcomes
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -301,7 +301,7 @@ func (r *execution) write(ctx context.Context) error {
 	return nil
 }
 
-// prunes reports whether a tier deletes something. It may release something else.
+// prunes reports whether a tier deletes something.
 func prunes(tier []plan.Step) bool {
 	return slices.ContainsFunc(tier, func(s plan.Step) bool { return s.Action == plan.Prune })
 }
@@ -316,7 +316,7 @@ func (r *execution) record(o plan.Outcome, live *metav1.PartialObjectMetadata) {
 	r.tellOf("apply", &r.sent, r.total, o.ID)
 }
 
-// ready waits for the kinds that a tier needs and that CRDs of this pass are to serve.
+// ready waits for the kinds that a tier needs and that the CRDs of this pass define.
 func (r *execution) ready(ctx context.Context, tier []plan.Step) error {
 	crds := map[string]string{}
 	waiting := false
@@ -341,8 +341,7 @@ func (r *execution) ready(ctx context.Context, tier []plan.Step) error {
 	return r.rediscover(ctx, tier, crds)
 }
 
-// rediscover reads again what is served, until the kinds of established CRDs are there:
-// discovery follows a moment later.
+// rediscover repeats discovery until it lists the kinds of the established CRDs, because discovery lags behind them.
 func (r *execution) rediscover(ctx context.Context, tier []plan.Step, established map[string]string) error {
 	patient := time.Now().Add(min(r.options.Timeout, 30*time.Second))
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
@@ -373,7 +372,7 @@ func (r *execution) carry(ctx context.Context, s plan.Step) (plan.Outcome, *meta
 		return o, nil
 	}
 	id := r.spelling.actual(s.ID)
-	if s.Action == plan.Keep { // it was applied before, and was not ready
+	if s.Action == plan.Keep { // applied in an earlier pass, and not ready then
 		o.Unknown = true
 		if r.isHopeless(s) {
 			r.mu.Lock()
@@ -384,7 +383,7 @@ func (r *execution) carry(ctx context.Context, s plan.Step) (plan.Outcome, *meta
 		live, err := r.get(ctx, r.surface, id)
 		if err != nil {
 			o.NotReady = plan.ReasonOf(r.explain(err, "get", id.Brief()))
-		} else if live.DeletionTimestamp != nil { // it does not become ready any more
+		} else if live.DeletionTimestamp != nil { // it cannot become ready any more
 			o.Unknown, o.NotReady = false, plan.WhyDeleting(live)
 		}
 		return o, live
@@ -432,13 +431,13 @@ func (r *execution) carry(ctx context.Context, s plan.Step) (plan.Outcome, *meta
 	return o, live
 }
 
-// mayInstall returns why a package is not sent after all.
+// mayInstall returns an error if a package must not be sent, because the policies of the cluster allow more than planned.
 func (r *execution) mayInstall(ctx context.Context, s plan.Step) error {
 	if !crossplane.IsPackage(s.ID) {
 		return nil
 	}
 	if policy := r.failedPolicy(); policy != "" {
-		return fmt.Errorf("not sent: the policy %s could not be applied, and policies limit what a package opens", policy)
+		return fmt.Errorf("not sent: the policy %s could not be applied, so the package may activate more than the commit allows", policy)
 	}
 	if r.plan.Want.Owner != render.OwnerCrossplane {
 		return nil
@@ -446,7 +445,7 @@ func (r *execution) mayInstall(ctx context.Context, s plan.Step) error {
 	return r.recount(ctx)
 }
 
-// failedPolicy is a policy that this pass could not apply.
+// failedPolicy returns the name of a policy that this pass could not apply; "" if there is none.
 func (r *execution) failedPolicy() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -458,7 +457,7 @@ func (r *execution) failedPolicy() string {
 	return ""
 }
 
-// patch applies an object and asks only for its metadata in return.
+// patch applies an object and returns its metadata.
 func (r *execution) patch(ctx context.Context, s plan.Step, id manifest.ID) (*metav1.PartialObjectMetadata, error) {
 	gvr, err := r.surface.resource(groupKind(id), versionOf(s.APIVersion))
 	if err != nil {
@@ -469,7 +468,7 @@ func (r *execution) patch(ctx context.Context, s plan.Step, id manifest.ID) (*me
 		return nil, err
 	}
 	force := len(s.Takes) > 0
-	if force { // from the field managers that were observed, and from no newer one
+	if force { // take fields only from the field managers that were observed
 		object.SetResourceVersion(s.ResourceVersion)
 	}
 	body, err := json.Marshal(object)
@@ -483,7 +482,7 @@ func (r *execution) patch(ctx context.Context, s plan.Step, id manifest.ID) (*me
 		return err
 	}
 	err = retry(ctx, attempt)
-	// Another API server than the one that answered may know a new kind a moment later.
+	// With several API servers, another one may learn of a new kind a moment later.
 	for pause := 100 * time.Millisecond; isUnknownKind(err) && pause < 5*time.Second && ctx.Err() == nil; pause *= 2 {
 		sleep(ctx, pause)
 		err = retry(ctx, attempt)
@@ -497,8 +496,8 @@ func (r *execution) patch(ctx context.Context, s plan.Step, id manifest.ID) (*me
 	return live, nil
 }
 
-// activate makes a definition Active as Crossplane's own policies do, and not by an apply:
-// a state that was applied and is left out later would mean Inactive.
+// activate makes a definition Active with a merge patch, as Crossplane's own policies do. If the state were applied and later left
+// out of the apply, the definition would become Inactive.
 func (r *execution) activate(ctx context.Context, s plan.Step, id manifest.ID) (*metav1.PartialObjectMetadata, error) {
 	gvr, err := r.surface.resource(groupKind(id), "")
 	if err != nil {
@@ -519,8 +518,7 @@ func (r *execution) activate(ctx context.Context, s plan.Step, id manifest.ID) (
 	return live, nil
 }
 
-// isUnknownKind reports whether an API server answered that it knows no such resource, which
-// is not the same as that it holds no such object.
+// isUnknownKind reports whether an API server answered that it does not serve the resource, as opposed to a missing object.
 func isUnknownKind(err error) bool {
 	var status apierrors.APIStatus
 	return apierrors.IsNotFound(err) && errors.As(err, &status) && (status.Status().Details == nil || status.Status().Details.Name == "")
@@ -544,8 +542,7 @@ func (r *execution) unserved(s plan.Step, err error) error {
 	return fmt.Errorf("%w; it needs the CRD %s", err, s.Needs)
 }
 
-// prune deletes exactly the object that was looked at, after counting once more what would
-// go with it.
+// prune deletes exactly the object that was observed, after counting its dependents once more.
 func (r *execution) prune(ctx context.Context, s plan.Step, id manifest.ID) error {
 	err := r.unused(ctx, id)
 	if err != nil {
@@ -562,13 +559,13 @@ func (r *execution) prune(ctx context.Context, s plan.Step, id manifest.ID) erro
 		}
 	}
 	propagation := metav1.DeletePropagationBackground
-	if crossplane.IsMRD(id) { // whether its CRD goes is a decision of its own
+	if crossplane.IsMRD(id) { // its CRD is deleted by a step of its own
 		propagation = metav1.DeletePropagationOrphan
 	}
 	return r.remove(ctx, s, id, propagation)
 }
 
-// remove deletes exactly the object that was looked at.
+// remove deletes exactly the object that was observed.
 func (r *execution) remove(ctx context.Context, s plan.Step, id manifest.ID, propagation metav1.DeletionPropagation) error {
 	err := r.reading(ctx, r.surface, groupKind(id), func(gvr schema.GroupVersionResource) error {
 		return retry(ctx, func() error {
@@ -586,12 +583,12 @@ func (r *execution) remove(ctx context.Context, s plan.Step, id manifest.ID, pro
 	case apierrors.ReasonForError(err) != metav1.StatusReasonConflict:
 		return r.refusal(err, "delete", id)
 	}
-	if s.Deactivates && crossplane.IsMRD(id) { // it is to come back, and a request that was tried again finds that it has
+	if s.Deactivates && crossplane.IsMRD(id) { // Crossplane makes it again, so a repeated request may find the new object
 		if now, err := r.get(ctx, r.surface, id); err == nil && now.UID != s.UID {
 			return nil
 		}
 	}
-	return fmt.Errorf("%w: %w", errChanged, err) // or a webhook refuses, which may answer 409, too
+	return fmt.Errorf("%w: %w", errChanged, err) // A refusing webhook may answer 409, too.
 }
 
 var errChanged = errors.New("it changed after it was looked at, so it was left alone")
@@ -608,8 +605,8 @@ func (r *execution) finalizers(ctx context.Context, s plan.Step, id manifest.ID,
 	})
 }
 
-// unused returns an error if live objects would be deleted with an object, or if that is not known. The guards checked
-// the same while planning, but the cluster may have changed since.
+// unused returns an error if live objects depend on an object, or if that is not known. The guards checked the same while planning,
+// but the cluster may have changed since.
 func (r *execution) unused(ctx context.Context, id manifest.ID) error {
 	q, protected := plan.Question{Ask: plan.Dependents, Of: id}, plan.Question{Ask: plan.Protectors, Of: id}
 	if id.Group == "" && id.Kind == "Namespace" {

@@ -26,27 +26,27 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Options configures a Cluster. The zero value is the default.
+// Options configures a Cluster. The zero value selects the defaults.
 type Options struct {
-	Concurrency      int           // requests at a time; default 8
-	Timeout          time.Duration // how long what was applied may take to become ready; default 5 minutes
+	Concurrency      int           // maximum number of parallel requests; default 8
+	Timeout          time.Duration // how long applied objects may take to become ready; default 5 minutes
 	NoWait           bool          // do not wait for readiness, except where a later step needs it
-	TryCreates       bool          // also dry-run what is not there yet: for a diff
+	TryCreates       bool          // also dry-run missing objects, for a diff
 	LockTimeout      time.Duration // how long to wait for another writer; default 90 seconds
 	AnswerTime       time.Duration // how long the API server may take to answer; default 75 seconds, and four times that for a list
-	LeaseDuration    time.Duration // after how long a writer that went silent is taken for dead; default 60 seconds
-	DefaultNamespace string        // of namespaced objects that name none; default "default"
-	FullCheck        time.Duration // within how long everything is tried, however it looks; 0 is never
-	Terms            plan.Terms    // what is taken from others, and what is left to them
+	LeaseDuration    time.Duration // how long after its last renewal a writer counts as dead; default 60 seconds
+	DefaultNamespace string        // for namespaced objects without a namespace; default "default"
+	FullCheck        time.Duration // interval within which every object is dry-run, even if it looks unchanged; 0 means never
+	Terms            plan.Terms    // which fields and objects to take from other tools, and which to leave to them
 	Progress         func(Event)   // receives the progress of Apply and Observe, one call at a time; may be nil
 }
 
-// An Event tells a person how far a phase is.
+// An Event is the progress of a phase, for display.
 type Event struct {
 	Phase  string // "observe", "apply", "wait"
 	Done   int
 	Total  int
-	Object manifest.ID // the one that was just done; zero where none was
+	Object manifest.ID // the object that was just processed; zero if there was none
 }
 
 func (o Options) withDefaults() Options {
@@ -63,7 +63,7 @@ func (o Options) withDefaults() Options {
 		o.LeaseDuration = 60 * time.Second
 	}
 	if o.AnswerTime <= 0 {
-		o.AnswerTime = 75 * time.Second // an API server works on a request for a minute by default
+		o.AnswerTime = 75 * time.Second // the default request timeout of an API server is one minute
 	}
 	if o.DefaultNamespace == "" {
 		o.DefaultNamespace = "default"
@@ -79,26 +79,26 @@ type Cluster struct {
 	http    *http.Client
 
 	discovery discovery.DiscoveryInterfaceWithContext
-	metadata  metadata.Interface // whatever does not need bodies: lists, writes
+	metadata  metadata.Interface // for requests that need no bodies: lists, writes
 	objects   dynamic.Interface  // whatever does
 	core      corev1.CoreV1Interface
 	leases    coordinationv1.LeasesGetter
 
 	holder   string // of the lease
 	key      digestKey
-	checks   schedule                     // the schedule of checks for objects that look unchanged
-	surface  *surface                     // what was discovered last
-	owned    *inventory.Inventory         // what the pass works from, as the cluster spells it; nil before it was read
+	checks   schedule                     // schedule of checks for objects that look unchanged
+	surface  *surface                     // result of the last discovery
+	owned    *inventory.Inventory         // the inventory that the pass uses, in the cluster's spelling; nil before it is read
 	stored   *core.ConfigMap              // the inventory as it was last read or written
-	siblings map[string]map[string]string // with its values, by name
-	packages map[manifest.ID]comparison   // of packages whose update is planned: what it replaces
-	waited   map[manifest.ID]string       // objects that did not become ready in time, with the commit of the wait
-	under    *underway                    // what a pass waits for
+	siblings map[string]map[string]string // the values of siblings of stored, by name
+	packages map[manifest.ID]comparison   // planned updates of packages, with the definitions that they replace
+	waited   map[manifest.ID]string       // objects that did not become ready in time, with the commit for which a pass waited
+	under    *underway                    // requests and other things that the pass waits for
 	progress sync.Mutex
 }
 
-// New is the cluster that a configuration leads to. It sends no request. The API server
-// limits us by priority and fairness; we do not limit ourselves.
+// New returns a Cluster for a configuration. It sends no request. The API server limits us by priority and fairness, so there is no
+// client-side rate limit.
 func New(config *rest.Config, of inventory.Sync, options Options) (*Cluster, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = -1, -1
@@ -109,7 +109,7 @@ func New(config *rest.Config, of inventory.Sync, options Options) (*Cluster, err
 	options = options.withDefaults()
 	under := &underway{}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return punctual{next: next, within: options.AnswerTime, under: under}
+		return deadlineTransport{next: next, within: options.AnswerTime, under: under}
 	})
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {

@@ -73,7 +73,7 @@ func TestTroubleWith(t *testing.T) {
 					t.Errorf("%s\n%v: trouble with the %s, want the %s", tc.reason, err, got, tc.want)
 				}
 			}
-			if got := passing(tc.err); got != tc.passes {
+			if got := isTransient(tc.err); got != tc.passes {
 				t.Errorf("%s\n%v: passes %t, want %t", tc.reason, tc.err, got, tc.passes)
 			}
 		})

@@ -11,14 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// controls counts the CRDs and MRDs of a package whose controller is a package revision that is not the active one. An upgrade
-// that stopped halfway leaves them, and the next revision cannot become their controller as long as another one is. A package
-// without an active revision has none: nothing was installed, or a person decides on it.
+// controls counts the CRDs and MRDs of a package whose controller is an inactive package revision. An upgrade that stopped halfway
+// leaves them behind, and the next revision cannot become their controller while another one is. The count is 0 for a package
+// without an active revision: nothing was installed, or a person decides on it.
 func (c *Cluster) controls(ctx context.Context, id manifest.ID) (plan.Answer, error) {
 	if id.Kind != crossplane.Provider {
 		return plan.Answer{}, nil
 	}
-	revisions := map[string]bool{} // of this package: whether it is active
+	revisions := map[string]bool{} // revisions of this package, and whether they are active
 	active := ""
 	err := c.each(ctx, groupKind(crossplane.ProviderRevision("")), func(u *unstructured.Unstructured) {
 		if crossplane.ProviderOf(u) != id {
@@ -45,7 +45,7 @@ func (c *Cluster) controls(ctx context.Context, id manifest.ID) (plan.Answer, er
 		for _, o := range objects {
 			by, controlled := crossplane.RevisionOf(o)
 			if isActive, known := revisions[by]; !controlled || !known || isActive {
-				continue // Kubernetes takes out references to what is gone
+				continue // Kubernetes removes references to owners that are gone
 			}
 			is := kind
 			is.Name = o.Name

@@ -21,8 +21,8 @@ import (
 
 var kindDeployment = schema.GroupKind{Group: "apps", Kind: "Deployment"}
 
-// seeDeactivatable fills in what has to be known before a definition is deactivated: which CRDs are
-// left of packages, and what their revisions can.
+// seeDeactivatable reads what must be known before a definition is deactivated: which CRDs packages have left behind, and the
+// capabilities of their revisions.
 func (c *Cluster) seeDeactivatable(ctx context.Context, definitions []row, up *plan.Upstream) error {
 	up.Objects = map[manifest.ID]*metav1.PartialObjectMetadata{}
 	up.Revisions = map[string]plan.LiveRevision{}
@@ -38,7 +38,7 @@ func (c *Cluster) seeDeactivatable(ctx context.Context, definitions []row, up *p
 	}
 	runs := map[types.UID]string{}
 	deployments, err := c.served(ctx, kindDeployment)
-	if err != nil && !apierrors.IsForbidden(err) { // then the provider is named, and no more
+	if err != nil && !apierrors.IsForbidden(err) { // if it is forbidden, the plan names only the provider
 		return c.explain(err, "list", resourceName(c.surface, kindDeployment))
 	}
 	for _, d := range deployments {
@@ -62,7 +62,7 @@ func (c *Cluster) seeDeactivatable(ctx context.Context, definitions []row, up *p
 	})
 }
 
-// lost returns, by revision, the names of missing definitions whose CRDs a package revision left. It also stores the
+// lost returns, by package revision, the names of missing definitions whose CRDs that revision left behind. It also stores the
 // metadata of these CRDs in up.
 func (c *Cluster) lost(ctx context.Context, up *plan.Upstream) (map[string][]string, error) {
 	crds, err := c.list(ctx, c.surface, groupKind(plan.CRD("")), "", "")
@@ -88,7 +88,7 @@ func (c *Cluster) lost(ctx context.Context, up *plan.Upstream) (map[string][]str
 	return lost, nil
 }
 
-// converts reports whether a package revision makes definitions: Crossplane can be told not to.
+// converts reports whether a package revision makes definitions, which Crossplane can be configured not to do.
 func converts(revision *unstructured.Unstructured, up *plan.Upstream) bool {
 	for _, d := range up.Definitions {
 		if d.Revision == revision.GetName() {
@@ -102,7 +102,7 @@ func converts(revision *unstructured.Unstructured, up *plan.Upstream) bool {
 	})
 }
 
-// touch has Crossplane look at a package revision.
+// touch makes Crossplane reconcile a package revision.
 func (r *execution) touch(ctx context.Context, s plan.Step) error {
 	gvr, err := r.surface.resource(groupKind(s.ID), "")
 	if err != nil {
@@ -122,8 +122,7 @@ func (r *execution) touch(ctx context.Context, s plan.Step) error {
 	return nil
 }
 
-// inactive is an error where the definition of a CRD that is deactivated is not, or not any more,
-// inactive: then the CRD would only be made again.
+// inactive returns an error if the definition of a CRD to deactivate has become active: Crossplane would only make the CRD again.
 func (r *execution) inactive(ctx context.Context, crd string) error {
 	u, err := r.read(ctx, crossplane.MRD(crd))
 	if err != nil {
@@ -135,7 +134,7 @@ func (r *execution) inactive(ctx context.Context, crd string) error {
 	return nil
 }
 
-// Restart starts the pods of Deployments again, as kubectl rollout restart does.
+// Restart restarts the pods of a Deployment, as kubectl rollout restart does.
 func (c *Cluster) Restart(ctx context.Context, namespace, name string) error {
 	body, err := json.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{
 		"annotations": map[string]string{"kubectl.kubernetes.io/restartedAt": time.Now().UTC().Format(time.RFC3339)},

@@ -17,17 +17,17 @@ import (
 )
 
 const (
-	// listFactor is how much more time a list has: of thousands of objects, which also have to be sent.
+	// listFactor multiplies the time limit of a list, which may have to send thousands of objects.
 	listFactor = 4
-	// mostAsked is the longest that an API server can have us wait before we try again.
+	// mostAsked is the longest Retry-After of an API server that is followed.
 	mostAsked = 10 * time.Second
 )
 
-// errUnanswered is what errors.Is finds in the error of a request that was not answered in time. Something between us and the
-// API server may have lost it.
+// errUnanswered matches, with errors.Is, the error of a request that was not answered in time. A proxy on the way to the API server
+// may have lost it.
 var errUnanswered = errors.New("no answer")
 
-// An unanswered is the error of a request that was not answered in time.
+// An unanswered error is the error of a request that was not answered in time.
 type unanswered struct {
 	request string
 	within  time.Duration
@@ -40,16 +40,16 @@ func (e unanswered) Is(t error) bool { return t == errUnanswered }
 func (e unanswered) Timeout() bool   { return true }
 func (e unanswered) Temporary() bool { return true }
 
-// A punctual transport gives every request a deadline, repeats reads that an API server was too busy for, and knows what
-// is under way.
-type punctual struct {
+// A deadlineTransport gives every request a deadline, repeats reads that the API server was too busy for, and records the requests
+// that are under way.
+type deadlineTransport struct {
 	next   http.RoundTripper
 	within time.Duration // time limit for the answer to a request
 	under  *underway
 }
 
-// RoundTrip sends a request. A watch ends on its own and gets the time that it asks for.
-func (p punctual) RoundTrip(req *http.Request) (*http.Response, error) {
+// RoundTrip sends a request. A watch ends by itself, within the time that it requests.
+func (p deadlineTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	verb := verbOf(req)
 	for pause := 200 * time.Millisecond; ; pause *= 2 {
 		resp, err := p.once(req, verb)
@@ -79,7 +79,7 @@ func isBusy(resp *http.Response, err error) bool {
 	return false
 }
 
-// peek reads what an error says, which is short, and leaves it to be read again.
+// peek returns the body of an error, which is short, and makes it readable again.
 func peek(resp *http.Response) string {
 	begin, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
 	rest := io.Reader(resp.Body)
@@ -99,8 +99,8 @@ type readCloser struct {
 	io.Closer
 }
 
-// once sends a request, once.
-func (p punctual) once(req *http.Request, verb string) (*http.Response, error) {
+// once sends a request without repeating it.
+func (p deadlineTransport) once(req *http.Request, verb string) (*http.Response, error) {
 	within := p.within
 	switch verb {
 	case "LIST":
@@ -108,7 +108,7 @@ func (p punctual) once(req *http.Request, verb string) (*http.Response, error) {
 	case "WATCH":
 		seconds, err := strconv.Atoi(req.URL.Query().Get("timeoutSeconds"))
 		if err != nil || seconds <= 0 {
-			return p.next.RoundTrip(req) // it ends with what it is for
+			return p.next.RoundTrip(req) // a watch without a limit ends with its context
 		}
 		within += time.Duration(seconds) * time.Second
 	}
@@ -126,11 +126,11 @@ func (p punctual) once(req *http.Request, verb string) (*http.Response, error) {
 		if isLate() {
 			return nil, late
 		}
-		return nil, quietly(req, err)
+		return nil, redactError(req, err)
 	}
-	resp.Body = &timely{ReadCloser: resp.Body, end: end, isLate: isLate, late: late}
-	if err := discreet(req, resp); err != nil {
-		_ = resp.Body.Close() // which ends the request
+	resp.Body = &timedBody{ReadCloser: resp.Body, end: end, isLate: isLate, late: late}
+	if err := redactAnswer(req, resp); err != nil {
+		_ = resp.Body.Close() // closing the body ends the request
 		return nil, err
 	}
 	if resp.StatusCode >= http.StatusBadRequest {
@@ -139,7 +139,7 @@ func (p punctual) once(req *http.Request, verb string) (*http.Response, error) {
 	if after := resp.Header.Get("Retry-After"); after != "" && resp.StatusCode >= 300 {
 		seconds, err := strconv.Atoi(after)
 		switch {
-		case hasAny(peek(resp), unconverted): // it reports that its storage is initializing, as long as the webhook is broken
+		case hasAny(peek(resp), unconverted): // reported as an initializing storage for as long as the conversion webhook is broken
 			resp.Header.Del("Retry-After")
 		case err != nil || time.Duration(seconds)*time.Second > mostAsked:
 			resp.Header.Set("Retry-After", strconv.Itoa(int(mostAsked.Seconds())))
@@ -148,15 +148,15 @@ func (p punctual) once(req *http.Request, verb string) (*http.Response, error) {
 	return resp, nil
 }
 
-// timely is the body of an answer that has to be there in time.
-type timely struct {
+// A timedBody is the body of an answer with a deadline.
+type timedBody struct {
 	io.ReadCloser
 	end    func()
 	isLate func() bool
 	late   unanswered
 }
 
-func (t *timely) Read(p []byte) (int, error) {
+func (t *timedBody) Read(p []byte) (int, error) {
 	n, err := t.ReadCloser.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) && t.isLate() {
 		err = t.late
@@ -164,12 +164,12 @@ func (t *timely) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (t *timely) Close() error {
+func (t *timedBody) Close() error {
 	defer t.end()
 	return t.ReadCloser.Close()
 }
 
-// underway are the requests that have no answer yet, and what else a pass waits for.
+// underway records the requests without an answer, and everything else that a pass waits for.
 type underway struct {
 	mu       sync.Mutex
 	next     int
@@ -182,7 +182,7 @@ type sentRequest struct {
 	at   time.Time
 }
 
-// begin notes that a request is sent, until the function that it returns is called.
+// begin records a request until the returned function is called.
 func (u *underway) begin(line string) (end func()) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -199,7 +199,7 @@ func (u *underway) begin(line string) (end func()) {
 	}
 }
 
-// await notes that a pass waits for something that it asks for again and again, until the function that it returns is called.
+// await records something that a pass polls for, until the returned function is called.
 func (u *underway) await(what string) (end func()) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -213,7 +213,7 @@ func (u *underway) await(what string) (end func()) {
 	}
 }
 
-// firstOf returns the first of some names, and how many more there are.
+// firstOf returns the first of some names and how many more there are.
 func firstOf(names []string) string {
 	switch len(names) {
 	case 0:
@@ -224,7 +224,7 @@ func firstOf(names []string) string {
 	return fmt.Sprintf("%s and %d more", slices.Min(names), len(names)-1)
 }
 
-// slow is after how long a request without an answer is what a pass waits for.
+// slow is how long a request may have no answer before it counts as what a pass waits for.
 const slow = 5 * time.Second
 
 // what returns what a pass waits for; "" if that is not known.
@@ -247,6 +247,5 @@ func (u *underway) what(now time.Time) string {
 	return fmt.Sprintf("the answer to %s, for %s", oldest.line, now.Sub(oldest.at).Round(time.Second))
 }
 
-// WaitsFor returns what the pass that runs waits for at the moment; "" if that is not known. It may be called while the
-// pass runs.
+// WaitsFor returns what the current pass is waiting for; "" if that is not known. It may be called while the pass runs.
 func (c *Cluster) WaitsFor() string { return c.under.what(time.Now()) }

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// dependencies looks at what comes before what may have to be written: one request each, and
-// none where there is nothing to write.
+// dependencies reads the dependencies of all objects that may have to be written, with one request each. If there is nothing to
+// write, it sends no request.
 func (c *Cluster) dependencies(ctx context.Context, seen plan.Observed, sp spelling) (map[manifest.ID]plan.Dependency, error) {
 	ids, err := seen.DependenciesOf()
 	if err != nil || len(ids) == 0 {
@@ -24,7 +24,7 @@ func (c *Cluster) dependencies(ctx context.Context, seen plan.Observed, sp spell
 	return eachOf(ctx, c, ids, sp, c.dependency)
 }
 
-// sources reads the objects whose fields references copy, with one request each.
+// sources reads the objects that references copy fields from, with one request each.
 func (c *Cluster) sources(ctx context.Context, seen plan.Observed, want render.Desired, sp spelling) (map[manifest.ID]plan.ReferenceSource, error) {
 	ids := seen.SourcesOf(want)
 	if len(ids) == 0 {
@@ -33,7 +33,7 @@ func (c *Cluster) sources(ctx context.Context, seen plan.Observed, want render.D
 	return eachOf(ctx, c, ids, sp, c.source)
 }
 
-// eachOf reads objects by the ids that a commit knows them by.
+// eachOf reads the objects with these IDs, which are in the commit's spelling.
 func eachOf[T any](ctx context.Context, c *Cluster, ids []manifest.ID, sp spelling, read func(context.Context, manifest.ID) (T, error)) (map[manifest.ID]T, error) {
 	all, err := inParallel(ctx, c.options.Concurrency, ids, func(ctx context.Context, id manifest.ID) (T, error) { return read(ctx, sp.actual(id)) })
 	if err != nil {
@@ -84,8 +84,8 @@ func (c *Cluster) dependency(ctx context.Context, id manifest.ID) (plan.Dependen
 	return plan.Dependency{Exists: true, NotReady: why}, err
 }
 
-// whyNotReady returns why an object is not ready for its dependants, or no reason if it is. The general rules count
-// objects as ready that Crossplane has not reconciled yet.
+// whyNotReady returns why an object is not ready for its dependants, or no reason if it is. For Crossplane's kinds, it does not use
+// the general rules of notReady: they count objects as ready that Crossplane has not reconciled yet.
 func (c *Cluster) whyNotReady(ctx context.Context, id manifest.ID, live *unstructured.Unstructured) (plan.Reason, error) {
 	state, _, _ := unstructured.NestedString(live.Object, "spec", "state")
 	switch categories := c.surface.kinds[groupKind(id)].Categories; {
@@ -96,7 +96,7 @@ func (c *Cluster) whyNotReady(ctx context.Context, id manifest.ID, live *unstruc
 				return plan.Reason{}, err
 			}
 		}
-		if !d.Active { // it waits for a policy, and not for itself
+		if !d.Active { // an inactive definition is ready: only a policy can change that
 			return plan.Reason{}, nil
 		}
 		return plan.WhyDefinition(d), nil
@@ -112,7 +112,7 @@ func (c *Cluster) whyNotReady(ctx context.Context, id manifest.ID, live *unstruc
 	return notReady(live), nil
 }
 
-// isTrue returns why a condition of an object is not true; none where it is.
+// isTrue returns why a condition of an object is not true; no reason if it is.
 func isTrue(u *unstructured.Unstructured, kind string) plan.Reason {
 	switch c := crossplane.Condition(u, kind); {
 	case c.Status == metav1.ConditionTrue:

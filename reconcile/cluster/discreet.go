@@ -18,11 +18,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Errors and warnings of an API server go to logs, commit statuses and comments, which more people read than may read the
-// cluster. An API server quotes what it refuses, an admission webhook writes what it likes, and a proxy before them may show the
-// whole request. So an answer loses the credentials and the values of Secrets here, before any client reads or cuts it.
+// Errors and warnings of an API server go to logs, commit statuses and comments, which more people can read than can read the
+// cluster. An API server quotes what it refuses, an admission webhook writes free text, and a proxy may show the whole request.
+// Therefore, credentials and the values of Secrets are removed from an answer here, before any client reads or shortens it.
 
-// conceal returns a context for requests whose answers may quote what the masks hide.
+// conceal returns a context for requests whose answers may quote values that the masks hide.
 func conceal(ctx context.Context, masks ...diff.Mask) context.Context {
 	return context.WithValue(ctx, concealedKey{}, slices.Concat(concealedIn(ctx), masks))
 }
@@ -35,11 +35,12 @@ func concealedIn(ctx context.Context) []diff.Mask {
 }
 
 const (
-	maxAnswer = 1 << 20 // bytes that are read of an error
-	maxText   = 4 << 10 // bytes that are kept of a text in it
+	maxAnswer = 1 << 20 // bytes to read of an error
+	maxText   = 4 << 10 // bytes to keep of each text in it
 )
 
-// tidy returns a text of a server without control and invisible characters, and not too long. Line breaks become spaces.
+// tidy returns the text of a server without control and invisible characters, and shortens it to maxText. Line breaks become
+// spaces.
 func tidy(text string) string {
 	text = strings.Map(func(r rune) rune {
 		switch {
@@ -56,7 +57,7 @@ func tidy(text string) string {
 	return text
 }
 
-// concealing hides in texts what a request must not reveal.
+// concealing masks the values that a request must not reveal.
 type concealing []diff.Mask
 
 func concealedBy(req *http.Request) concealing {
@@ -70,7 +71,8 @@ func (c concealing) hide(text string) string {
 	return tidy(text)
 }
 
-// withoutShort leaves out values that may be words of a path, as "v1": a conflict is resolved by the path of its field.
+// withoutShort leaves out values that may be words of a path, such as "v1", because a conflict is resolved by the path of its
+// field.
 func (c concealing) withoutShort() concealing {
 	var longer concealing
 	for _, m := range c {
@@ -80,12 +82,12 @@ func (c concealing) withoutShort() concealing {
 	return longer
 }
 
-// discreet removes from an answer what the request must not reveal.
-func discreet(req *http.Request, resp *http.Response) error {
+// redactAnswer removes from an answer everything that the request must not reveal.
+func redactAnswer(req *http.Request, resp *http.Response) error {
 	if resp.StatusCode < http.StatusMultipleChoices && len(resp.Header["Warning"]) == 0 {
 		return repeats(req, resp)
 	}
-	unknown := isOfSecret(req.URL.Path) && len(concealedIn(req.Context())) == 0 // its values are not known here
+	unknown := isOfSecret(req.URL.Path) && len(concealedIn(req.Context())) == 0 // the values of the Secret are not known here
 	masks := concealedBy(req)
 	hide := masks.hide
 	if unknown {
@@ -98,7 +100,7 @@ func discreet(req *http.Request, resp *http.Response) error {
 		return repeats(req, resp)
 	}
 	if to, err := req.URL.Parse(resp.Header.Get("Location")); err != nil || hide(to.String()) != to.String() {
-		resp.Header.Del("Location") // a client would quote it
+		resp.Header.Del("Location") // clients quote the location
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	rest := io.Reader(bytes.NewReader(nil))
@@ -130,10 +132,11 @@ func discreet(req *http.Request, resp *http.Response) error {
 	return nil
 }
 
-// errRepeats is the error of an answer that shows the credentials of the request. Clients quote what they cannot decode.
-var errRepeats = errors.New("what answers repeats the credentials of the request, so it is no API server; set the server of the kubeconfig to its address")
+// errRepeats is returned for an answer that contains the credentials of its request. Clients quote what they cannot decode.
+var errRepeats = errors.New("the answer repeats the credentials of the request, so it does not come from an API server; set the server of the kubeconfig to its address")
 
-// repeats returns an error if the beginning of an answer shows the credentials of the request. A Secret may hold them.
+// repeats returns errRepeats if the beginning of an answer contains the credentials of the request. Answers about Secrets are
+// exempt, because a Secret may hold them.
 func repeats(req *http.Request, resp *http.Response) error {
 	_, token, _ := strings.Cut(req.Header.Get("Authorization"), " ")
 	if len(token) < 8 || isOfSecret(req.URL.Path) || verbOf(req) == "WATCH" {
@@ -145,10 +148,10 @@ func repeats(req *http.Request, resp *http.Response) error {
 	return nil
 }
 
-// denial matches the message of an admission webhook or policy after the sentence of the API server.
+// denial matches the text of an admission webhook or policy, which follows the API server's own sentence.
 var denial = regexp.MustCompile(`(?s)((?:denied the request|denied request|failed calling webhook "[^"]*")).*`)
 
-// each changes the texts and the paths of fields in a status, and reports whether any changed.
+// each changes the texts and the field paths of a status, and reports whether anything changed.
 func each(s *metav1.Status, texts, paths func(string) string) (changed bool) {
 	apply := func(to *string, change func(string) string) {
 		was := *to
@@ -167,7 +170,7 @@ func each(s *metav1.Status, texts, paths func(string) string) (changed bool) {
 	return changed
 }
 
-// isOfSecret reports whether a path is of Secrets.
+// isOfSecret reports whether a request path is one of Secrets.
 func isOfSecret(path string) bool {
 	rest, core := strings.CutPrefix(path, "/api/v1/")
 	parts := strings.Split(rest, "/")
@@ -187,30 +190,30 @@ func sentCredentials(req *http.Request) diff.Mask {
 	return diff.Mask{Values: diff.Spellings(values...)}
 }
 
-// longQuote matches what net/http quotes of a server that speaks no HTTP, however often that has quoted it before.
+// longQuote matches what net/http quotes from a server that does not speak HTTP, even if it is quoted several times.
 var longQuote = regexp.MustCompile(`"(?:[^"\\]|\\.){60,}"?`)
 
-// quietly returns an error of a client, which may quote what a server wrote, without what the request must not reveal.
-func quietly(req *http.Request, err error) error {
+// redactError returns a client's error, which may quote the server, without everything that the request must not reveal.
+func redactError(req *http.Request, err error) error {
 	text := err.Error()
 	if quiet := longQuote.ReplaceAllString(concealedBy(req).hide(text), `"…"`); quiet != text {
-		return quieter{err, quiet}
+		return redactedError{err, quiet}
 	}
 	return err
 }
 
-type quieter struct {
+type redactedError struct {
 	error
 	text string
 }
 
-func (q quieter) Error() string { return q.text }
-func (q quieter) Unwrap() error { return q.error }
+func (q redactedError) Error() string { return q.text }
+func (q redactedError) Unwrap() error { return q.error }
 
-// errRedirected is the error of an answer that leads to another server.
+// errRedirected is returned for a redirect to another server.
 var errRedirected = errors.New("it redirects to another host, where the credentials may not go; set the server of the kubeconfig to its address")
 
-// sameServer follows redirects within one server only: client-go would send the credentials to any.
+// sameServer follows redirects only within one server, because client-go would send the credentials to any server.
 func sameServer(to *http.Request, via []*http.Request) error {
 	if to.URL.Host != via[0].URL.Host || to.URL.Scheme != via[0].URL.Scheme {
 		return errRedirected

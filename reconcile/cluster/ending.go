@@ -14,18 +14,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// release takes our marks from an object.
+// release removes our marks from an object.
 func (r *execution) release(ctx context.Context, s plan.Step, id manifest.ID) error {
 	return r.amend(ctx, id, func(live *metav1.PartialObjectMetadata) ([]byte, error) {
 		if live.UID != s.UID {
-			return nil, nil // what is there now is nothing of ours
+			return nil, nil // the present object is a new one, not ours
 		}
 		return s.Releasing(live, r.sync)
 	})
 }
 
-// amend patches the object of a name as it is now. It does nothing if there is none, or if patch returns no patch. Other
-// writers may be faster, so it reads and tries again.
+// amend patches the current object with this ID. It does nothing if there is no such object, or if patch returns no patch. If
+// another writer is faster, it reads and tries again.
 func (r *execution) amend(ctx context.Context, id manifest.ID, patch func(live *metav1.PartialObjectMetadata) ([]byte, error)) error {
 	gvr, err := r.surface.resource(groupKind(id), "")
 	if err != nil {
@@ -60,13 +60,13 @@ func (r *execution) amend(ctx context.Context, id manifest.ID, patch func(live *
 		case !apierrors.IsConflict(err):
 			return r.refusal(err, "patch", id)
 		case try == tries:
-			return fmt.Errorf("other writers change the object all the time: %w", err)
+			return fmt.Errorf("other writers keep changing the object: %w", err)
 		}
 	}
 }
 
-// forget deletes the records of a sync that owns nothing any more. The inventory goes last, so that an interrupted
-// ending can be repeated.
+// forget deletes the records of a sync that owns nothing any more. It deletes the inventory last, so that an interrupted ending can
+// be repeated.
 func (c *Cluster) forget(ctx context.Context, l *lock, inv inventory.Inventory) error {
 	if len(inv.Entries) > 0 {
 		return fmt.Errorf("the inventory of %s still holds %d objects", c.sync, len(inv.Entries))
@@ -94,8 +94,8 @@ func (c *Cluster) forget(ctx context.Context, l *lock, inv inventory.Inventory) 
 	return nil
 }
 
-// forgetKey deletes the key of the digests of Secrets. A Secret with its name but without a key belongs to another
-// tool. Without the right to read Secrets, no key was ever stored.
+// forgetKey deletes the key for the digests of Secrets. A Secret of this name without a key belongs to another tool. Without the
+// right to read Secrets, no key was ever stored.
 func (c *Cluster) forgetKey(ctx context.Context) error {
 	c.key = digestKey{}
 	at, name := c.core.Secrets(c.sync.Namespace), inventoryName(c.sync)

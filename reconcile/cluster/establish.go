@@ -33,17 +33,17 @@ type establishing struct {
 
 	mu      sync.Mutex
 	states  map[string]crdState
-	changed chan struct{} // closed, and replaced, whenever states change
+	changed chan struct{} // closed and replaced whenever a state changes
 }
 
-// A crdState is the last state of a CRD from the watch.
+// A crdState is the last state of a CRD.
 type crdState struct {
 	version string      // resourceVersion
-	reason  plan.Reason // why it is not served; none where it is
+	reason  plan.Reason // why it is not served; empty if it is
 }
 
-// establish begins to watch, until its end is called: a pass waits longer than it holds the
-// lease, which ends ctx. Whatever is written after it returns will be seen.
+// establish starts the watch. It lasts until end is called and not until ctx is done, because a pass waits longer than it holds the
+// lease, and ctx ends with the lease. The watch sees every write after establish has returned.
 func (c *Cluster) establish(ctx context.Context) (*establishing, error) {
 	gvr, err := c.surface.resource(groupKind(plan.CRD("")), "")
 	if err != nil {
@@ -64,7 +64,7 @@ func (e *establishing) end() {
 	<-e.stopped
 }
 
-// follow keeps a watch open. If that fails, wait reads the CRDs itself.
+// follow keeps the watch open. If that fails, wait reads the CRDs itself.
 func (e *establishing) follow(ctx context.Context, from string) {
 	defer close(e.stopped)
 	for ctx.Err() == nil {
@@ -103,11 +103,10 @@ func (e *establishing) watch(ctx context.Context, from *string) error {
 	}
 }
 
-// mostOfEvent is more than an API server stores of one object.
+// mostOfEvent is larger than any object that an API server stores.
 const mostOfEvent = 16 << 20
 
-// readEvent reads the next event of a watch of CRDs in protobuf: the length, then the
-// event, in it an envelope with the object.
+// readEvent reads the next event from a protobuf watch of CRDs: the length, then the event, which wraps the object in an envelope.
 func readEvent(r io.Reader) (string, crdState, error) {
 	var length uint32
 	if err := binary.Read(r, binary.BigEndian, &length); err != nil {
@@ -142,7 +141,7 @@ func readEvent(r io.Reader) (string, crdState, error) {
 	return readCRD(envelope.Raw, event.Type == "DELETED")
 }
 
-// readCRD reads the metadata and the status of a CRD in protobuf and skips its spec.
+// readCRD decodes the metadata and the status of a CRD from protobuf and skips the spec.
 func readCRD(b []byte, deleted bool) (string, crdState, error) {
 	const metadataField, statusField = 1, 3
 	var crd apiextensions.CustomResourceDefinition
@@ -166,7 +165,7 @@ func readCRD(b []byte, deleted bool) (string, crdState, error) {
 			err = crd.ObjectMeta.Unmarshal(value)
 		case statusField:
 			err = crd.Status.Unmarshal(value)
-		default: // the spec, or what a newer API server has
+		default: // the spec, or fields of a newer API server
 		}
 		if err != nil {
 			return "", crdState{}, err
@@ -196,14 +195,14 @@ func unestablished(crd *apiextensions.CustomResourceDefinition) crossplane.CRD {
 	return crossplane.CRD{}
 }
 
-// wait waits until CRDs are served that were applied at the given resourceVersions, for as
-// long as ctx and the timeout allow. It returns why those are not that are not.
+// wait waits until the CRDs that were applied at the given resourceVersions are served, for as long as ctx and the timeout allow.
+// It returns the CRDs that are not served, each with the reason.
 func (e *establishing) wait(ctx context.Context, timeout time.Duration, applied map[string]string, progress func(crd string)) map[string]plan.Reason {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	left := maps.Clone(applied)
-	// A write without changes makes no event, and a watch may be refused: look from time to time at some CRDs without
-	// an event. If that shows nothing new, the API server is busy, and is asked less often.
+	// A write without changes causes no event, and a watch may be refused. Therefore, read some CRDs without an event from time to
+	// time. If that shows nothing new, the API server is busy, so ask it less often.
 	quiet := leastQuiet
 	looked := false
 	end := func() {}
@@ -233,8 +232,7 @@ func (e *establishing) wait(ctx context.Context, timeout time.Duration, applied 
 	}
 }
 
-// dropEstablished deletes the CRDs that are served from left. It returns a channel that is closed as soon as there is
-// news.
+// dropEstablished deletes the served CRDs from left. It returns a channel that is closed on the next change.
 func (e *establishing) dropEstablished(left map[string]string, progress func(string)) <-chan struct{} {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -253,13 +251,13 @@ func older(version, than string) bool {
 	return err == nil && order < 0
 }
 
-// leastQuiet is how long the watch may be silent before CRDs are read.
+// leastQuiet is how long the watch may be silent before CRDs are read directly.
 const leastQuiet = 2 * time.Second
 
-// laggards is how many CRDs are read one by one at a time.
+// laggards is the maximum number of CRDs to read directly each time.
 const laggards = 50
 
-// lookAt reads some CRDs without an event since their apply or, if the watch has ended, some of all remaining ones.
+// lookAt reads some of the CRDs that had no event since their apply. If the watch has ended, it reads some of all remaining CRDs.
 func (e *establishing) lookAt(ctx context.Context, left map[string]string) {
 	stopped := false
 	select {
@@ -303,7 +301,7 @@ func (e *establishing) set(name string, s crdState) {
 	e.states[name] = s
 }
 
-// reasons are why CRDs are still not served, by what was heard last.
+// reasons returns why CRDs are still not served, according to their last known states.
 func (e *establishing) reasons(ctx context.Context, left map[string]string) map[string]plan.Reason {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()

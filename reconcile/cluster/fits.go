@@ -15,10 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// judgedAtOnce is how many objects are read with one request, and are in memory together.
+// judgedAtOnce is the number of objects to read with one request and to hold in memory.
 const judgedAtOnce = 50
 
-// fits looks at the objects of a CRD, or of the CRDs of an XRD, and answers what a new definition does to them.
+// fits reads the objects of a CRD, or of the CRDs of an XRD, and counts those that a new definition would make invalid.
 func (c *Cluster) fits(ctx context.Context, q plan.Question) (plan.Answer, error) {
 	crds := []manifest.ID{q.Of}
 	if crossplane.IsXRD(q.Of) {
@@ -42,7 +42,7 @@ func (c *Cluster) fits(ctx context.Context, q plan.Question) (plan.Answer, error
 	return all, nil
 }
 
-// fit looks at the objects of one CRD, a page at a time.
+// fit reads the objects of one CRD, a page at a time.
 func (c *Cluster) fit(ctx context.Context, q plan.Question, of manifest.ID) (plan.Answer, error) {
 	crd, err := c.read(ctx, of)
 	if apierrors.IsNotFound(err) {
@@ -70,7 +70,7 @@ func (c *Cluster) fit(ctx context.Context, q plan.Question, of manifest.ID) (pla
 		for i := range page.Items {
 			fitting.Add(ctx, &page.Items[i])
 		}
-		if ctx.Err() != nil { // an object that CEL did not check does not count as fitting
+		if ctx.Err() != nil { // objects that CEL did not check must not count as fitting
 			return plan.Answer{}, ctx.Err()
 		}
 		options.Continue = page.GetContinue()

@@ -20,9 +20,9 @@ var (
 	apiServices = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
 )
 
-// hidden returns the kinds of owned objects that the API server does not serve and whose objects may
-// exist all the same, and why: what makes the kind exists, or cannot be read. It asks only if the kind
-// of an owned object is not served. Objects of all other kinds that are not served are gone.
+// hidden returns the kinds of owned objects that are not served although their objects may still exist, each with the reason: the
+// CRD or APIService of the kind exists, or cannot be read. It sends requests only if the kind of an owned object is not served.
+// Objects of all other unserved kinds are gone.
 func (c *Cluster) hidden(ctx context.Context, owned map[manifest.ID]bool) map[schema.GroupKind]error {
 	why := map[schema.GroupKind]error{}
 	for id, ours := range owned {
@@ -58,14 +58,14 @@ func (c *Cluster) hidden(ctx context.Context, owned map[manifest.ID]bool) map[sc
 	return why
 }
 
-// A hiding is a CRD without any served version.
+// A hiding is a CRD that serves no version, and may hide its objects.
 type hiding struct {
 	name string
 	crd  *unstructured.Unstructured
-	err  error // it cannot be read
+	err  error // why the CRD cannot be read
 }
 
-// hides returns why a CRD may hide objects of a kind; none if it is not the CRD of that kind.
+// hides returns why a CRD may hide objects of a kind; no reason if it is not the CRD of that kind.
 func (h hiding) hides(gk schema.GroupKind) plan.Reason {
 	if h.err != nil {
 		return plan.ReasonOf(h.err)
@@ -92,7 +92,7 @@ func (c *Cluster) unservedDefinitions(ctx context.Context, of map[schema.GroupKi
 	found := map[string][]hiding{}
 	for gk := range of {
 		if gk.Group != "" {
-			found[gk.Group] = nil // kinds without a group have no CRD
+			found[gk.Group] = nil // kinds of the core group have no CRD
 		}
 	}
 	if len(found) == 0 {
@@ -135,8 +135,8 @@ func (c *Cluster) unservedDefinitions(ctx context.Context, of map[schema.GroupKi
 	return found
 }
 
-// aggregated returns, by group, an APIService that another API server answers for. Those that this API
-// server answers for come and go with what it serves.
+// aggregated returns, by group, the name of an APIService that another API server answers. It leaves out APIServices that
+// this API server answers itself, because they come and go with the kinds that it serves.
 func (c *Cluster) aggregated(ctx context.Context) (map[string]string, error) {
 	var list *unstructured.UnstructuredList
 	err := retry(ctx, func() (err error) {
@@ -145,7 +145,7 @@ func (c *Cluster) aggregated(ctx context.Context) (map[string]string, error) {
 	})
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, nil // nothing is aggregated here
+		return nil, nil // this API server has no aggregation
 	case err != nil:
 		return nil, c.explain(err, "list", apiServices.GroupResource().String())
 	}

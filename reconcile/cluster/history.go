@@ -12,16 +12,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// historyAnnotation is the annotation of the inventory with the results of the last passes. It costs no request to
-// read, and goes with the inventory.
+// historyAnnotation is the inventory's annotation with the results of the last passes. Reading it costs no extra request, and it is
+// deleted with the inventory.
 const historyAnnotation = "headgate.dev/history"
 
-// holdsAnnotation is the annotation of the inventory with the holds of the last pass, and when and with which
-// commit each began.
+// holdsAnnotation is the inventory's annotation with the holds of the last pass, and when and with which commit each began.
 const holdsAnnotation = "headgate.dev/holds"
 
-// holdsOf returns the holds that a stored inventory remembers. Ones that cannot be read are none: then
-// what is held counts as new.
+// holdsOf returns the holds in a stored inventory. It ignores unreadable holds, which then count as new.
 func holdsOf(m *corev1.ConfigMap) inventory.Holds {
 	var holds inventory.Holds
 	if json.Unmarshal([]byte(m.Annotations[holdsAnnotation]), &holds) != nil {
@@ -30,7 +28,7 @@ func holdsOf(m *corev1.ConfigMap) inventory.Holds {
 	return holds
 }
 
-// historyOf returns the history in a stored inventory. It ignores an unreadable one.
+// historyOf returns the history in a stored inventory. It ignores an unreadable history.
 func historyOf(m *corev1.ConfigMap) []inventory.Past {
 	var history []inventory.Past
 	if json.Unmarshal([]byte(m.Annotations[historyAnnotation]), &history) != nil {
@@ -39,9 +37,8 @@ func historyOf(m *corev1.ConfigMap) []inventory.Past {
 	return history
 }
 
-// Record records the result of a pass if it is new. Without an inventory, there is no place for it. It needs no lease:
-// it changes the history of exactly the inventory that it read and nothing else, and a pass that writes meanwhile keeps
-// the history.
+// Record stores the result of a pass in the inventory's history if it is new. Without an inventory, it does nothing. It needs no
+// lease: it changes only the history, and only of the inventory that it read. A pass that writes in the meantime keeps the history.
 func (c *Cluster) Record(ctx context.Context, p inventory.Past) error {
 	for again := 0; ; again++ {
 		if c.stored == nil || again > 0 {

@@ -70,7 +70,8 @@ func (c *Cluster) composedBy(ctx context.Context, id manifest.ID) (plan.Answer, 
 	}
 	for _, gk := range kinds {
 		err := c.count(ctx, gk, &t, func(o *unstructured.Unstructured) bool {
-			_, composes, _ := unstructured.NestedMap(o.Object, "spec", "resourceRef") // a claim; its composite resource is counted instead
+			// For a claim with a composite resource, that is counted instead.
+			_, composes, _ := unstructured.NestedMap(o.Object, "spec", "resourceRef")
 			return !composes && composedOf(o, composition)
 		})
 		if err != nil {
@@ -80,8 +81,7 @@ func (c *Cluster) composedBy(ctx context.Context, id manifest.ID) (plan.Answer, 
 	return plan.Answer(t), nil
 }
 
-// compositeType is the kind of the composite resources that a Composition, or a revision of
-// one, is for.
+// compositeType returns the kind of composite resource that a Composition or CompositionRevision is for.
 func compositeType(composition *unstructured.Unstructured) schema.GroupKind {
 	apiVersion, _, _ := unstructured.NestedString(composition.Object, "spec", "compositeTypeRef", "apiVersion")
 	kind, _, _ := unstructured.NestedString(composition.Object, "spec", "compositeTypeRef", "kind")
@@ -89,8 +89,8 @@ func compositeType(composition *unstructured.Unstructured) schema.GroupKind {
 	return schema.GroupKind{Group: group, Kind: kind}
 }
 
-// compositeKinds returns the served kinds of a composite resource and its claims. It passes the XRD to show. A kind
-// with an XRD that is not served may have objects, so that is an error.
+// compositeKinds returns the served kinds of a composite resource and its claims. It calls show with the XRD. If an XRD exists but
+// its kind is not served, there may be hidden objects, so that is an error.
 func (c *Cluster) compositeKinds(ctx context.Context, composite schema.GroupKind, show func(xrd *unstructured.Unstructured)) ([]schema.GroupKind, error) {
 	var kinds []schema.GroupKind
 	err := c.each(ctx, crossplane.KindXRD, func(xrd *unstructured.Unstructured) {
@@ -120,8 +120,8 @@ func (c *Cluster) compositeKinds(ctx context.Context, composite schema.GroupKind
 	return kinds, c.surface.known(composite)
 }
 
-// ofComposite is a string that a composite resource says about how it is composed: since Crossplane
-// v2 below spec.crossplane.
+// ofComposite returns a field that configures how a composite resource is composed. Since Crossplane v2, these fields are below
+// spec.crossplane.
 func ofComposite(o *unstructured.Unstructured, ref, key string) string {
 	if s, ok, _ := unstructured.NestedString(o.Object, "spec", "crossplane", ref, key); ok {
 		return s
@@ -145,8 +145,8 @@ func composedOf(o, composition *unstructured.Unstructured) bool {
 	return true
 }
 
-// runBy counts what runs a Function: Compositions, composite resources that stay with a former
-// revision of one, operations, and packages that depend on it.
+// runBy counts everything that runs a Function: Compositions, composite resources that stay with an older revision of one,
+// operations, and packages that depend on the Function.
 func (c *Cluster) runBy(ctx context.Context, id manifest.ID) (plan.Answer, error) {
 	var t tally
 	named := map[string]bool{} // Compositions
@@ -176,8 +176,7 @@ func runs(o *unstructured.Unstructured, function string, path ...string) bool {
 	})
 }
 
-// pinned counts composite resources of a revision that runs a Function, where its Composition
-// does not any more.
+// pinned counts the composite resources that stay with a revision that runs a Function, although its Composition no longer does.
 func (c *Cluster) pinned(ctx context.Context, function manifest.ID, named map[string]bool, t *tally) error {
 	revisions := map[schema.GroupKind]map[string]bool{}
 	if err := c.each(ctx, crossplane.KindCompositionRevision, func(o *unstructured.Unstructured) {
@@ -209,7 +208,7 @@ func (c *Cluster) pinned(ctx context.Context, function manifest.ID, named map[st
 	return nil
 }
 
-// operations counts the operations that run a Function, and are not over.
+// operations counts the unfinished operations that run a Function.
 func (c *Cluster) operations(ctx context.Context, function manifest.ID, _ map[string]bool, t *tally) error {
 	for kind, path := range map[schema.GroupKind][]string{
 		crossplane.KindOperation:      {"spec", "pipeline"},
@@ -259,9 +258,9 @@ func (c *Cluster) depending(ctx context.Context, function manifest.ID, _ map[str
 	})
 }
 
-// packaged counts what of a package is in use, and would go with it: of a Provider the objects of
-// its kinds, ProviderConfigs among them; of a Configuration the composite resources and claims of
-// its XRDs, and those that its Compositions make.
+// packaged counts objects that are in use and would be deleted with a package. For a Provider, these are the objects of its kinds,
+// including ProviderConfigs. For a Configuration, these are the composite resources and claims of its XRDs, and those that its
+// Compositions compose.
 func (c *Cluster) packaged(ctx context.Context, id manifest.ID) (plan.Answer, error) {
 	o, err := c.get(ctx, c.surface, id)
 	if apierrors.IsNotFound(err) {
@@ -272,7 +271,7 @@ func (c *Cluster) packaged(ctx context.Context, id manifest.ID) (plan.Answer, er
 	}
 	owners := map[types.UID]bool{o.UID: true}
 	owned := map[schema.GroupKind][]manifest.ID{}
-	// In the order in which one owns the next.
+	// Each kind owns objects of the kinds after it.
 	for _, gk := range []schema.GroupKind{
 		crossplane.RevisionKind(id.Kind), crossplane.KindMRD, crossplane.KindXRD, crossplane.KindComposition, groupKind(plan.CRD("")),
 	} {
@@ -289,7 +288,7 @@ func (c *Cluster) packaged(ctx context.Context, id manifest.ID) (plan.Answer, er
 	}
 	crds := map[string]bool{}
 	for _, crd := range owned[groupKind(plan.CRD(""))] {
-		if !strings.Contains(crd.Name, "providerconfigusages.") { // they come and go with what is counted
+		if !strings.Contains(crd.Name, "providerconfigusages.") { // usages are deleted with the objects that are counted
 			crds[crd.Name] = true
 		}
 	}
@@ -306,7 +305,7 @@ func (c *Cluster) packaged(ctx context.Context, id manifest.ID) (plan.Answer, er
 		if err != nil {
 			return plan.Answer{}, err
 		}
-		for _, id := range a.These { // each once; an XRD of the package that names it goes, too
+		for _, id := range a.These { // count each once; the package's own XRDs are deleted with it
 			if k := c.surface.kinds[groupKind(id)]; !counted[id] && !crds[k.Resource+"."+id.Group] && !slices.Contains(owned[crossplane.KindXRD], id) {
 				counted[id] = true
 				t.add(id)
@@ -316,7 +315,7 @@ func (c *Cluster) packaged(ctx context.Context, id manifest.ID) (plan.Answer, er
 	return plan.Answer(t), nil
 }
 
-// opened counts the objects of CRDs.
+// opened counts the objects of the named CRDs.
 func (c *Cluster) opened(ctx context.Context, crds []string) (tally, error) {
 	kinds := make(map[string]schema.GroupKind, len(c.surface.kinds))
 	for gk, k := range c.surface.kinds {
@@ -324,11 +323,11 @@ func (c *Cluster) opened(ctx context.Context, crds []string) (tally, error) {
 	}
 	counts, err := inParallel(ctx, c.options.Concurrency, crds, func(ctx context.Context, name string) (plan.Answer, error) {
 		gk, served := kinds[name]
-		if !served { // it may be in another version, or discovery trails
+		if !served { // it may be served in another version, or discovery lags behind
 			return c.instances(ctx, name)
 		}
-		// If there are none, the version does not matter: a provider may have two thousand CRDs of a hundred kilobytes
-		// each.
+		// Without objects, the version does not matter, so do not read the CRD: a provider may have two thousand CRDs of a hundred
+		// kilobytes each.
 		var a plan.Answer
 		err := c.reading(ctx, c.surface, gk, func(gvr schema.GroupVersionResource) (err error) {
 			a, err = c.some(ctx, gvr, gk.Kind)
@@ -347,7 +346,7 @@ func ownedByAny(o metav1.Object, owners map[types.UID]bool) bool {
 	return slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return owners[r.UID] })
 }
 
-// served lists a kind where it is served.
+// served lists the objects of a kind if it is served.
 func (c *Cluster) served(ctx context.Context, gk schema.GroupKind) ([]*metav1.PartialObjectMetadata, error) {
 	if _, served := c.surface.kinds[gk]; !served {
 		return nil, c.surface.known(gk)
@@ -355,7 +354,7 @@ func (c *Cluster) served(ctx context.Context, gk schema.GroupKind) ([]*metav1.Pa
 	return c.list(ctx, c.surface, gk, "", "")
 }
 
-// usages counts who uses a ProviderConfig, by the usages that its provider keeps.
+// usages counts the users of a ProviderConfig, according to the usage objects of its provider.
 func (c *Cluster) usages(ctx context.Context, id manifest.ID) (plan.Answer, error) {
 	var t tally
 	counted := false
@@ -374,7 +373,7 @@ func (c *Cluster) usages(ctx context.Context, id manifest.ID) (plan.Answer, erro
 	return plan.Answer(t), nil
 }
 
-// uses reports whether a usage refers to a ProviderConfig. If it names no kind, the name of its own kind implies it.
+// uses reports whether a usage refers to a ProviderConfig. If the usage names no kind, the usage's own kind implies it.
 func uses(usage *unstructured.Unstructured, id manifest.ID) bool {
 	ref, ok, _ := unstructured.NestedMap(usage.Object, "providerConfigRef")
 	if !ok {

@@ -23,22 +23,21 @@ import (
 
 const (
 	inventoryLabel = render.InventoryLabel
-	// ownerAnnotation records who makes the CRDs.
+	// ownerAnnotation records the owner of CRDs.
 	ownerAnnotation = "headgate.dev/crd-owner"
-	// recordAnnotation holds what the inventory remembers beside its entries, as a plan.Record.
+	// recordAnnotation holds everything in the inventory besides its entries, as an inventory.Record.
 	recordAnnotation = "headgate.dev/inventory"
-	// grantsAnnotation records approvals that were made use of.
+	// grantsAnnotation records the approvals that were used.
 	grantsAnnotation = "headgate.dev/approvals"
-	// mostBytes leaves room below the 1 MiB that a ConfigMap may hold, and for the managed fields, which name every key
-	// once more. Larger inventories use siblings.
+	// mostBytes leaves room below the 1 MiB limit of a ConfigMap, also for the managed fields, which repeat every key. Larger
+	// inventories use siblings.
 	mostBytes = 700 << 10
 )
 
-// inventoryName is the name of the inventory and of the lease of a sync.
+// inventoryName returns the name of the inventory and of the lease of a sync.
 func inventoryName(s inventory.Sync) string { return render.BookPrefix + s.Name }
 
-// Inventory is what the cluster remembers of the sync. There being none is no error: its
-// ResourceVersion is empty.
+// Inventory returns the sync's inventory. A missing one is not an error: its ResourceVersion is empty.
 func (c *Cluster) Inventory(ctx context.Context) (inventory.Inventory, error) {
 	inv := inventory.Inventory{Sync: c.sync, Entries: map[manifest.ID]inventory.Entry{}}
 	name := inventoryName(c.sync)
@@ -56,16 +55,16 @@ func (c *Cluster) Inventory(ctx context.Context) (inventory.Inventory, error) {
 			return inv, fmt.Errorf("%s belongs to the inventory %q, not to %q; rename the sync", where, id, c.sync.Key())
 		}
 		if by := m.Labels[inventory.SyncLabel]; by != "" && m.Labels[inventoryLabel] == "" {
-			return inv, fmt.Errorf("%s is an object of the sync %q and no inventory; rename the sync %s, or remove the ConfigMap from that repository", where, by, c.sync)
+			return inv, fmt.Errorf("%s is an object of the sync %q, not an inventory; rename the sync %s, or remove the ConfigMap from that repository", where, by, c.sync)
 		}
-		if inv.Record, err = recordOf(m); err != nil { // first: the record shows whether the rest can be read
+		if inv.Record, err = recordOf(m); err != nil { // first, because the record shows whether the rest can be read
 			return inv, fmt.Errorf("%s: %w", where, err)
 		}
 		held, err := c.contentOf(ctx, m, c.siblings)
 		if err != nil {
 			return inv, err
 		}
-		if !held.whole && m.ResourceVersion != inv.ResourceVersion { // it may have been stored anew meanwhile
+		if !held.whole && m.ResourceVersion != inv.ResourceVersion { // another process may have stored it again
 			inv.ResourceVersion = m.ResourceVersion
 			continue
 		}
@@ -84,8 +83,8 @@ func (c *Cluster) Inventory(ctx context.Context) (inventory.Inventory, error) {
 	}
 }
 
-// Syncs returns the syncs that have an inventory in the cluster, by namespace and name. Inventories of other
-// tools, in the same format, are left out.
+// Syncs returns the syncs that have an inventory in the cluster, sorted by namespace and name. It leaves out inventories of other
+// tools in the same format.
 func (c *Cluster) Syncs(ctx context.Context) ([]inventory.Sync, error) {
 	list, err := c.core.ConfigMaps(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: inventoryLabel})
 	if err != nil {
@@ -105,8 +104,8 @@ func (c *Cluster) Syncs(ctx context.Context) ([]inventory.Sync, error) {
 	return syncs, nil
 }
 
-// rebuiltEntries returns the entries of an inventory with lost values. An entry without a value no longer shows which
-// object was applied, and which actions are allowed.
+// rebuiltEntries returns the entries of an inventory that has lost values. An entry without a value no longer shows which object
+// was applied or which actions are allowed.
 func rebuiltEntries(entries map[manifest.ID]inventory.Entry) map[manifest.ID]inventory.Entry {
 	all := maps.Clone(entries)
 	for id, e := range all {
@@ -117,8 +116,8 @@ func rebuiltEntries(entries map[manifest.ID]inventory.Entry) map[manifest.ID]inv
 	return all
 }
 
-// holdings returns the inventory as the cluster spells it: the one that the pass works from or, where
-// none was read, the stored one. It changes nothing, so that questions are answered in parallel.
+// holdings returns the inventory in the cluster's spelling: the one that the pass uses or, if the pass has read none, the stored
+// one. It changes nothing in c, because questions are answered in parallel.
 func (c *Cluster) holdings(ctx context.Context) (inventory.Inventory, error) {
 	if c.owned != nil {
 		return *c.owned, nil
@@ -126,14 +125,13 @@ func (c *Cluster) holdings(ctx context.Context) (inventory.Inventory, error) {
 	return c.another(c.sync).Inventory(ctx)
 }
 
-// another returns a reader of the inventory of a sync in this cluster. It does not change the memory of c, which a pass
-// may be using.
+// another returns a reader for the inventory of a sync in this cluster. Reading it does not change c, which a pass may be using.
 func (c *Cluster) another(of inventory.Sync) *Cluster {
 	return &Cluster{sync: of, core: c.core, config: c.config}
 }
 
-// recordOf returns the record of a stored inventory. A format that this binary does not know is an
-// error, whatever else the record holds.
+// recordOf returns the record of a stored inventory. A format that this binary does not know is an error, whatever else the record
+// holds.
 func recordOf(m *corev1.ConfigMap) (inventory.Record, error) {
 	stored := m.Annotations[recordAnnotation]
 	if stored == "" {
@@ -157,14 +155,14 @@ func recordOf(m *corev1.ConfigMap) (inventory.Record, error) {
 	return r, nil
 }
 
-// withFormat is how grants are stored in an inventory that a binary without plan.Record would misread.
-// Such a binary wants a list there, and refuses an inventory in which it finds something else.
+// withFormat is how grants are stored in an inventory that a binary without inventory.Record would misread. Such a binary expects a
+// list there, and refuses the inventory if it finds something else.
 type withFormat struct {
 	Format int               `json:"format"`
 	Grants []inventory.Grant `json:"grants,omitempty"`
 }
 
-// grantsOf are the grants of a stored inventory.
+// grantsOf returns the grants of a stored inventory.
 func grantsOf(m *corev1.ConfigMap) ([]inventory.Grant, error) {
 	stored := m.Annotations[grantsAnnotation]
 	var grants []inventory.Grant
@@ -185,8 +183,8 @@ func grantsOf(m *corev1.ConfigMap) ([]inventory.Grant, error) {
 	return grants, nil
 }
 
-// left returns the objects with the mark of another sync whose inventory does not hold them any more. It leaves out
-// objects whose inventory cannot be read.
+// left returns the objects with the mark of another sync whose inventory does not list them any more. It leaves out objects whose
+// inventory cannot be read.
 func (c *Cluster) left(ctx context.Context, seen plan.Observed) ([]manifest.ID, error) {
 	if c.options.Terms.Adoption != plan.AdoptAll {
 		return nil, nil
@@ -215,8 +213,8 @@ func (c *Cluster) left(ctx context.Context, seen plan.Observed) ([]manifest.ID, 
 	return left, nil
 }
 
-// store writes the inventory over the one with its ResourceVersion, or creates it where
-// that is empty, and returns the new ResourceVersion. Another writer in between is plan.ErrMoved.
+// store creates the inventory if its ResourceVersion is empty, and otherwise replaces the stored one with this ResourceVersion. It
+// returns the new ResourceVersion, or plan.ErrMoved if there was another writer in between.
 func (c *Cluster) store(ctx context.Context, inv inventory.Inventory) (string, error) {
 	m, l, err := configMap(inv)
 	if err != nil {
@@ -253,7 +251,7 @@ func (c *Cluster) store(ctx context.Context, inv inventory.Inventory) (string, e
 		err = retry(ctx, write)
 	}
 	if apierrors.IsConflict(err) {
-		if now := c.arrived(ctx, m); now != nil {
+		if now := c.storedAnyway(ctx, m); now != nil {
 			stored, err = now, nil
 		}
 	}
@@ -270,13 +268,12 @@ func (c *Cluster) store(ctx context.Context, inv inventory.Inventory) (string, e
 	return stored.ResourceVersion, nil
 }
 
-// mostTouched is how often one write of the inventory is repeated because another process wrote
-// something else to the same ConfigMap.
+// mostTouched is the maximum number of repeated writes of the inventory if another process keeps changing other parts of its
+// ConfigMap.
 const mostTouched = 10
 
-// arrived returns the ConfigMap in which an inventory is stored although the answer to its update was lost; nil if it is
-// not.
-func (c *Cluster) arrived(ctx context.Context, m *corev1.ConfigMap) *corev1.ConfigMap {
+// storedAnyway returns the ConfigMap if it holds the inventory although the answer to the update was lost; otherwise nil.
+func (c *Cluster) storedAnyway(ctx context.Context, m *corev1.ConfigMap) *corev1.ConfigMap {
 	now, err := c.core.ConfigMaps(m.Namespace).Get(ctx, m.Name, metav1.GetOptions{})
 	if err != nil || !sameInventory(m, now) {
 		return nil
@@ -284,9 +281,8 @@ func (c *Cluster) arrived(ctx context.Context, m *corev1.ConfigMap) *corev1.Conf
 	return now
 }
 
-// onlyTouched reports whether the entries of the inventory are unchanged since a resourceVersion that c read or wrote
-// last, although its ConfigMap has another one now: a process recorded its history, or a user set a label. Then c knows
-// the current ConfigMap.
+// onlyTouched reports whether the entries of the inventory are unchanged since a resourceVersion that c read or wrote last,
+// although its ConfigMap has a newer one: a process recorded its history, or a user set a label. If so, it updates c.stored.
 func (c *Cluster) onlyTouched(ctx context.Context, version string) bool {
 	was := c.stored
 	if was == nil || was.ResourceVersion != version {
@@ -304,8 +300,8 @@ func (c *Cluster) onlyTouched(ctx context.Context, version string) bool {
 	return true
 }
 
-// sameInventory reports whether two versions of the ConfigMap hold the same inventory. History is no
-// part of it. Siblings are named for their content, so their names tell.
+// sameInventory reports whether two versions of the ConfigMap hold the same inventory. The history does not count. Siblings are
+// named by their content, so comparing the names is enough.
 func sameInventory(a, b *corev1.ConfigMap) bool {
 	for _, key := range []string{ownerAnnotation, recordAnnotation, grantsAnnotation, siblingsAnnotation, apartAnnotation} {
 		if a.Annotations[key] != b.Annotations[key] {
@@ -315,8 +311,8 @@ func sameInventory(a, b *corev1.ConfigMap) bool {
 	return a.UID == b.UID && a.Labels[inventoryLabel] == b.Labels[inventoryLabel] && b.DeletionTimestamp == nil && maps.Equal(a.Data, b.Data)
 }
 
-// keeping returns m with the other metadata of the stored ConfigMap, because an Update replaces all of it, and labels
-// and owner references may belong to other tools.
+// keeping returns m with the other metadata of the stored ConfigMap, because an Update replaces all of it, and labels and owner
+// references may belong to other tools.
 func keeping(stored, m *corev1.ConfigMap) *corev1.ConfigMap {
 	kept := stored.DeepCopy()
 	kept.Data = m.Data
@@ -379,16 +375,15 @@ func configMap(inv inventory.Inventory) (*corev1.ConfigMap, layout, error) {
 	return m, l, nil
 }
 
-// rebuilt returns an inventory of the objects that carry our marks and that our field manager marked,
-// over every kind that is served. It is for the day on which the stored one is gone. It also returns
-// all objects that carry our marks: what is not in the inventory is a copy, or was restored without
-// managed fields.
+// rebuilt returns an inventory of the objects that carry our marks and were applied by our field manager, over all served kinds. It
+// replaces a lost inventory. It also returns all objects that carry our marks: those that are not in the inventory are copies, or
+// were restored without managed fields.
 func (c *Cluster) rebuilt(ctx context.Context, s *surface) (inventory.Inventory, []*metav1.PartialObjectMetadata, error) {
 	inv := inventory.Inventory{Sync: c.sync, Entries: map[manifest.ID]inventory.Entry{}}
 	found, err := inParallel(ctx, c.options.Concurrency, s.listable, func(ctx context.Context, gk groupKindT) ([]*metav1.PartialObjectMetadata, error) {
 		objects, err := c.list(ctx, s, gk, "", c.ours())
 		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
-			return nil, nil // what we may not read we cannot have applied
+			return nil, nil // without the right to read a kind, we cannot have applied its objects
 		}
 		return objects, err
 	})
@@ -411,7 +406,7 @@ func (c *Cluster) rebuilt(ctx context.Context, s *surface) (inventory.Inventory,
 	return inv, marked, nil
 }
 
-// regain adds entries for the objects with our marks to an inventory that lost entries.
+// regain adds the objects with our marks to an inventory that has lost entries.
 func (c *Cluster) regain(ctx context.Context, inv *inventory.Inventory) ([]*metav1.PartialObjectMetadata, error) {
 	again, marked, err := c.rebuilt(ctx, c.surface)
 	maps.Copy(again.Entries, inv.Entries)
@@ -419,7 +414,7 @@ func (c *Cluster) regain(ctx context.Context, inv *inventory.Inventory) ([]*meta
 	return marked, err
 }
 
-// adoptRebuilt restores, for a plan from a rebuilt inventory, the entries that the plan used.
+// adoptRebuilt restores the entries that a plan from a rebuilt inventory used.
 func (c *Cluster) adoptRebuilt(ctx context.Context, s *surface, inv inventory.Inventory) (inventory.Inventory, error) {
 	again, _, err := c.rebuilt(ctx, s)
 	if err != nil {

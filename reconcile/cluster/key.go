@@ -16,19 +16,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// keyName is the field of the Secret with the key of the digests of Secrets. Readers of the inventory must not be able
-// to guess passwords with a digest.
+// keyName is the data key of the Secret that holds the key for the digests of Secrets. Without that key, readers of the inventory
+// cannot guess passwords from a digest.
 const keyName = render.DigestKey
 
-// A digestKey is the key of the digests of Secrets. A missing one is generated; an object with a digest from another
-// key is checked again.
+// A digestKey is the key for the digests of Secrets. If it is missing, a new one is generated. Objects with a digest made with
+// another key are checked again.
 type digestKey struct {
 	bytes []byte
-	kept  bool // in the cluster, or Headgate has no right to store it there
+	kept  bool // it is in the cluster, or Headgate may not store it there
 }
 
-// keyFor reads the key where a Secret is wanted, or what needs proof is wanted or recorded. It
-// writes nothing.
+// keyFor returns the key if a Secret is wanted, or if a wanted or recorded object needs proof. It writes nothing.
 func (c *Cluster) keyFor(ctx context.Context, asked []plan.Asked, have inventory.Inventory) ([]byte, error) {
 	needed := slices.ContainsFunc(asked, func(a plan.Asked) bool { return a.ID.IsSecret() || a.Secret || a.Policy.NeedsProof() })
 	wanted := make(map[manifest.ID]bool, len(asked))
@@ -36,7 +35,8 @@ func (c *Cluster) keyFor(ctx context.Context, asked []plan.Asked, have inventory
 		wanted[a.ID] = true
 	}
 	for id, e := range have.Entries {
-		needed = needed || e.Policy.NeedsProof() || crossplane.IsMRD(id) && !wanted[id] // its CRD will need it
+		// The CRD of a definition that is not wanted any more will need proof.
+		needed = needed || e.Policy.NeedsProof() || crossplane.IsMRD(id) && !wanted[id]
 	}
 	if !needed || c.key.bytes != nil {
 		return c.key.bytes, nil
@@ -49,12 +49,12 @@ func (c *Cluster) keyFor(ctx context.Context, asked []plan.Asked, have inventory
 	case err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err):
 		return nil, c.explain(err, "get", "the Secret "+c.sync.Namespace+"/"+inventoryName(c.sync))
 	}
-	c.key = digestKey{bytes: make([]byte, 32), kept: err == nil} // a Secret of that name belongs to another tool
+	c.key = digestKey{bytes: make([]byte, 32), kept: err == nil} // if the Secret exists without a key, it belongs to another tool
 	_, _ = rand.Read(c.key.bytes)                                // which never fails
 	return c.key.bytes, nil
 }
 
-// keepKey stores a generated key. If another process was faster, its key counts.
+// keepKey stores a generated key. If another process has stored one first, that key counts.
 func (c *Cluster) keepKey(ctx context.Context) error {
 	if c.key.bytes == nil || c.key.kept {
 		return nil
@@ -69,7 +69,7 @@ func (c *Cluster) keepKey(ctx context.Context) error {
 	case apierrors.IsAlreadyExists(err):
 		c.key = digestKey{}
 		return plan.ErrMoved
-	case err != nil && !isRBAC(err): // what a webhook or a quota refuses today, it may let in tomorrow
+	case err != nil && !isRBAC(err): // a webhook or a quota may allow it later
 		return c.explain(err, "create", "the Secret "+s.Namespace+"/"+s.Name)
 	}
 	c.key.kept = true

@@ -24,16 +24,16 @@ var errLost = errors.New("the lease could not be renewed in time, so another pas
 type lock struct {
 	cluster *Cluster
 	held    *coordination.Lease
-	end     context.CancelCauseFunc // of the work
-	stop    context.CancelFunc      // of the renewals
+	end     context.CancelCauseFunc // ends the context of the work
+	stop    context.CancelFunc      // stops the renewals
 	stopped chan struct{}
-	given   sync.Once // back
+	given   sync.Once // the lease is released or deleted once
 }
 
-// lock takes the lease of the sync. It waits up to patience for the current holder. The returned context ends when the
-// lease is lost.
+// lock acquires the lease of the sync. It waits up to patience for the current holder. The returned context ends when the lease is
+// lost.
 func (c *Cluster) lock(ctx context.Context, patience time.Duration) (*lock, context.Context, error) {
-	holder := c.holder // a lease that an earlier pass of this process could not give back is ours
+	holder := c.holder // also takes back a lease that an earlier pass of this process could not release
 	waited := watchedLease{since: time.Now(), holder: holder}
 	defer c.under.await("the lease " + c.sync.Namespace + "/" + inventoryName(c.sync))()
 	for {
@@ -44,7 +44,7 @@ func (c *Cluster) lock(ctx context.Context, patience time.Duration) (*lock, cont
 		if held != nil {
 			l := &lock{cluster: c, held: held, stopped: make(chan struct{})}
 			working, end := context.WithCancelCause(ctx)
-			renewing, stop := context.WithCancel(context.WithoutCancel(ctx)) // while what was done is remembered, too
+			renewing, stop := context.WithCancel(context.WithoutCancel(ctx)) // renew also while the outcomes are stored
 			l.end, l.stop = end, stop
 			go l.renew(renewing)
 			return l, working, nil
@@ -58,8 +58,8 @@ func (c *Cluster) lock(ctx context.Context, patience time.Duration) (*lock, cont
 	}
 }
 
-// A watchedLease is the last state of another process's lease, with the time of its change by our own clock: clocks of
-// machines differ.
+// A watchedLease is the last state of another process's lease, with the time of its last change by our own clock, because the
+// clocks of machines differ.
 type watchedLease struct {
 	holder         string // who asks
 	since, changed time.Time
@@ -72,8 +72,8 @@ func (w *watchedLease) saw(l *coordination.Lease) {
 	}
 }
 
-// expired reports whether the lease is free: the holder is the one who asks, or it is dead. That is silent for the whole
-// duration while we looked, or, by any clock, for many times that.
+// expired reports whether the lease is free: it has no holder, the caller holds it, or the holder is dead. A holder is dead if it
+// has not renewed the lease for its whole duration while we watched, or for ten times the duration by any clock.
 func (w *watchedLease) expired() bool {
 	spec := w.lease.Spec
 	if spec.HolderIdentity == nil || *spec.HolderIdentity == "" || *spec.HolderIdentity == w.holder || spec.RenewTime == nil || spec.LeaseDurationSeconds == nil {
@@ -83,10 +83,10 @@ func (w *watchedLease) expired() bool {
 	return time.Since(w.changed) > duration || time.Since(spec.RenewTime.Time) > 10*duration
 }
 
-// by returns the holder, for people. There may be none: the lease may have been deleted, or released, in between.
+// by returns the holder, for error messages. If the lease was deleted or released in the meantime, there is none.
 func (w *watchedLease) by() string {
 	if w.lease == nil || w.lease.Spec.HolderIdentity == nil || *w.lease.Spec.HolderIdentity == "" {
-		return "another process, which changes all the time"
+		return "other processes in turn"
 	}
 	spec := w.lease.Spec
 	since := "an unknown time"
@@ -96,7 +96,7 @@ func (w *watchedLease) by() string {
 	return fmt.Sprintf("%s since %s", *spec.HolderIdentity, since)
 }
 
-// take takes the lease if it is free; else it returns nil and remembers whose it is.
+// take acquires the lease if it is free. Otherwise, it returns nil and records the holder.
 func (c *Cluster) take(ctx context.Context, holder string, w *watchedLease) (*coordination.Lease, error) {
 	leases := c.leases.Leases(c.sync.Namespace)
 	name := inventoryName(c.sync)
@@ -116,7 +116,7 @@ func (c *Cluster) take(ctx context.Context, holder string, w *watchedLease) (*co
 	return c.write(ctx, now, holder)
 }
 
-// write puts our name on a lease. It is no error if another process was faster.
+// write acquires a lease. It returns nil if another process was faster.
 func (c *Cluster) write(ctx context.Context, l *coordination.Lease, holder string) (*coordination.Lease, error) {
 	leases := c.leases.Leases(l.Namespace)
 	at := metav1.NowMicro()
@@ -140,7 +140,8 @@ func (c *Cluster) write(ctx context.Context, l *coordination.Lease, holder strin
 	})
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
 		now, err := leases.Get(ctx, l.Name, metav1.GetOptions{})
-		if err == nil && now.Spec.HolderIdentity != nil && *now.Spec.HolderIdentity == holder { // only the answer was lost
+		// The write succeeded, but its answer was lost.
+		if err == nil && now.Spec.HolderIdentity != nil && *now.Spec.HolderIdentity == holder {
 			return now, nil
 		}
 		return nil, nil
@@ -148,7 +149,7 @@ func (c *Cluster) write(ctx context.Context, l *coordination.Lease, holder strin
 	return written, c.explain(err, "write", "the lease "+l.Namespace+"/"+l.Name)
 }
 
-// renew renews the lease until it is stopped, and ends the work where that fails for long.
+// renew renews the lease until it is stopped. It ends the work if the renewal fails for too long.
 func (l *lock) renew(ctx context.Context) {
 	defer close(l.stopped)
 	duration := l.cluster.options.LeaseDuration
@@ -175,7 +176,7 @@ func (l *lock) renew(ctx context.Context) {
 	}
 }
 
-// drop deletes the lease instead of giving it back. The context of the work ends.
+// drop deletes the lease instead of releasing it, and ends the context of the work.
 func (l *lock) drop(ctx context.Context) error {
 	var err error
 	l.given.Do(func() {
@@ -192,8 +193,8 @@ func (l *lock) drop(ctx context.Context) error {
 	return l.cluster.explain(err, "delete", "the lease "+l.held.Namespace+"/"+l.held.Name)
 }
 
-// release gives the lease back, once. That fails silently: it runs out by itself, and the next pass of this process takes it
-// at once.
+// release releases the lease, once. A failure is ignored: the lease expires, and the next pass of this process can take it
+// immediately.
 func (l *lock) release(ctx context.Context) {
 	l.given.Do(func() {
 		l.stop()
@@ -211,7 +212,7 @@ func (l *lock) release(ctx context.Context) {
 	})
 }
 
-// identity tells this writer from every other one, and people where to look for it.
+// identity returns a unique name for this process that shows where it runs.
 func identity() string {
 	host, err := os.Hostname()
 	if err != nil {

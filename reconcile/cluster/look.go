@@ -24,31 +24,31 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// A Looker is a cluster for a sync that only looks. It needs the rights to get, list and watch, and sends no request
-// that needs another one. It keeps its record in memory instead of an inventory. It may be used by one pass at a time,
-// and by one watch beside it.
+// A Looker observes a cluster for a sync that never writes. It needs only the rights to get, list and watch, and sends no other
+// requests. It keeps its records in memory instead of in an inventory. One pass and one watch may use it at the same time.
 type Looker struct {
 	cluster *Cluster
 
 	mu       sync.Mutex
-	compared map[manifest.ID]compared // as the cluster spells them; nil before the first pass
+	compared map[manifest.ID]compared // in the cluster's spelling; nil before the first pass
 	news     chan struct{}            // that moved
 }
 
-// WaitsFor returns what the pass that runs waits for at the moment; "" if that is not known.
+// WaitsFor returns what the current pass is waiting for; "" if that is not known.
 func (l *Looker) WaitsFor() string { return l.cluster.WaitsFor() }
 
-// compared is what is remembered of an object that is wanted.
+// compared is the record of one wanted object.
 type compared struct {
 	digest string     // of the wanted object
 	uid    types.UID  // of the live object, current or last
 	mark   string     // of the live object; "" if there is none
-	was    bool       // it was seen as it is wanted
-	done   bool       // it was compared as it is there
+	was    bool       // the live object has been as wanted at some time
+	done   bool       // the current live object was compared
 	trial  plan.Trial // the result of the comparison; zero if it is as wanted
 }
 
-// still is what is known of an object as it is there now, if it is.
+// still returns the record as far as it still holds for the live object, which is nil if there is none, and for the digest of the
+// wanted one.
 func (c compared) still(live *metav1.PartialObjectMetadata, digest string) compared {
 	if c.digest != digest {
 		c = compared{digest: digest}
@@ -62,7 +62,7 @@ func (c compared) still(live *metav1.PartialObjectMetadata, digest string) compa
 	return c
 }
 
-// NewLooker is the cluster that a configuration leads to. It sends no request.
+// NewLooker returns a Looker for the cluster of a configuration. It sends no request.
 func NewLooker(config *rest.Config, of inventory.Sync, options Options) (*Looker, error) {
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
@@ -77,7 +77,7 @@ func NewLooker(config *rest.Config, of inventory.Sync, options Options) (*Looker
 	if err != nil {
 		return nil, err
 	}
-	c.owned = &inventory.Inventory{Sync: of} // it owns nothing, and may not be allowed to read an inventory
+	c.owned = &inventory.Inventory{Sync: of} // it owns nothing, and may have no right to read an inventory
 	return &Looker{cluster: c, news: make(chan struct{}, 1)}, nil
 }
 
@@ -93,7 +93,7 @@ func (l *Looker) Owner(ctx context.Context) (render.Owner, error) {
 	return "", s.known(crossplane.KindMRD)
 }
 
-// Definitions are the definitions of the cluster, for a commit that has none of its own.
+// Definitions returns the definitions in the cluster, for a commit that has none of its own.
 func (l *Looker) Definitions(ctx context.Context) ([]*catalogue.Definition, error) {
 	return l.cluster.Definitions(ctx)
 }
@@ -103,13 +103,13 @@ func (l *Looker) Packages(ctx context.Context) ([]crossplane.Installed, error) {
 	return l.cluster.Packages(ctx)
 }
 
-// ImageConfigs returns the ImageConfigs of the cluster. This sync prunes none.
+// ImageConfigs returns the ImageConfigs of the cluster. None of them is marked as ours, because this sync prunes nothing.
 func (l *Looker) ImageConfigs(ctx context.Context) ([]packages.LiveConfig, error) {
 	all, _, err := l.cluster.imageConfigs(ctx)
 	return all, err
 }
 
-// Answer counts what is asked for.
+// Answer counts objects for guards.
 func (l *Looker) Answer(ctx context.Context, questions []plan.Question) (map[plan.Question]plan.Answer, error) {
 	return l.cluster.Answer(ctx, questions)
 }
@@ -119,8 +119,8 @@ func (l *Looker) Secret(ctx context.Context, name string) (map[string][]byte, er
 	return l.cluster.Secret(ctx, name)
 }
 
-// Observe returns the live state of the wanted objects. It costs two requests for discovery and one for every kind, and
-// one more for every object that changed since the last time, live or in the commit.
+// Observe returns the live state of the wanted objects. It costs two requests for discovery, one for every kind, and one for every
+// object that changed since the last pass, live or in the commit.
 func (l *Looker) Observe(ctx context.Context, want render.Desired) (plan.Observed, error) {
 	c := l.cluster
 	var err error
@@ -152,14 +152,14 @@ func (l *Looker) Observe(ctx context.Context, want render.Desired) (plan.Observe
 	return seen, l.compare(ctx, &seen, sp)
 }
 
-// find fills the objects of seen. All rights that are missing are one error.
+// find fills in the objects of seen. All missing rights are joined into one error.
 func (l *Looker) find(ctx context.Context, seen *plan.Observed, sp spelling) error {
 	ids := map[manifest.ID]bool{}
 	for _, a := range seen.Asked {
 		ids[sp.actual(a.ID)] = false
 	}
 	if seen.Want.Owner != render.OwnerCrossplane {
-		for _, d := range seen.Want.Definitions { // a CRD may be there though nothing activates it any more
+		for _, d := range seen.Want.Definitions { // a CRD may exist although nothing activates it any more
 			ids[plan.CRD(d.Name)] = false
 		}
 	}
@@ -199,8 +199,8 @@ func (l *Looker) find(ctx context.Context, seen *plan.Observed, sp spelling) err
 	return errors.Join(forbidden...)
 }
 
-// metadataOf reads the objects of a search: a few by name, many by a list, of one namespace
-// where they are all in it.
+// metadataOf reads the objects of a search: a few by name, more with a list, which is limited to a namespace if all are in the same
+// one.
 func (c *Cluster) metadataOf(ctx context.Context, s search) ([]*metav1.PartialObjectMetadata, error) {
 	if len(s.ids) <= few {
 		return c.named(ctx, s.kind, s.ids)
@@ -209,7 +209,7 @@ func (c *Cluster) metadataOf(ctx context.Context, s search) ([]*metav1.PartialOb
 	return found, c.explain(err, "list", resourceName(c.surface, s.kind))
 }
 
-// spaceOf is the namespace that all objects are in; "" where there is none.
+// spaceOf returns the namespace of all objects; "" if they are in different ones, or in none.
 func spaceOf(ids []manifest.ID) string {
 	for _, id := range ids {
 		if id.Namespace != ids[0].Namespace {
@@ -219,7 +219,7 @@ func spaceOf(ids []manifest.ID) string {
 	return ids[0].Namespace
 }
 
-// compare compares what is there with what is wanted, where that is not known.
+// compare compares the objects that exist with those that are wanted, unless the result is known from an earlier pass.
 func (l *Looker) compare(ctx context.Context, seen *plan.Observed, sp spelling) error {
 	l.mu.Lock()
 	before := l.compared
@@ -254,7 +254,7 @@ func (l *Looker) compare(ctx context.Context, seen *plan.Observed, sp spelling) 
 	for i, a := range doubtful {
 		c := read[i]
 		c.was = c.was || now[sp.actual(a.ID)].was
-		if c.mark == "" { // it went between the two requests
+		if c.mark == "" { // deleted between the two requests
 			delete(seen.Objects, a.ID)
 			c.uid = now[sp.actual(a.ID)].uid
 		}
@@ -267,17 +267,17 @@ func (l *Looker) compare(ctx context.Context, seen *plan.Observed, sp spelling) 
 	return nil
 }
 
-// unknown stands for the mark of an object that could not be read. No object has it, so that it is read again.
+// unknown stands for the mark of an object that could not be read. It differs from every mark, so the object is read again.
 const unknown = "unknown"
 
-// compared reads an object in the version that the commit speaks, and compares.
+// compared reads an object in the version that the commit uses, and compares the two.
 func (c *Cluster) compared(ctx context.Context, a plan.Asked, id manifest.ID) (compared, error) {
 	want, err := a.Content()
 	if err != nil {
 		return compared{}, err
 	}
 	a.WithoutReferences(want)
-	if a.Policy.Observes() { // what the commit tells us is not on what others made
+	if a.Policy.Observes() { // settings for Headgate in the commit are not on objects that others make
 		annotations := want.GetAnnotations()
 		maps.DeleteFunc(annotations, func(key, _ string) bool { _, asked := a.Asks[key]; return asked })
 		want.SetAnnotations(annotations)
@@ -285,7 +285,7 @@ func (c *Cluster) compared(ctx context.Context, a plan.Asked, id manifest.ID) (c
 	version := versionOf(a.APIVersion)
 	_, unserved := c.surface.resource(groupKind(id), version)
 	if unserved != nil {
-		version = "" // it is there all the same
+		version = "" // it exists in another version
 	}
 	gvr, err := c.surface.resource(groupKind(id), version)
 	if err != nil {

@@ -21,12 +21,11 @@ import (
 // declares, and forgets the managers of entries whose version is no longer served. Like fluxcd/pkg/ssa, Headgate moves
 // such entries to the version that it applies, for every manager.
 
-// migration returns the trial of an object whose managed fields name versions that are not served, or false if they
-// name none. The dry run of an apply would fail, so the trial changes the managed fields only. The error is about the
-// object.
+// migration returns the trial of an object whose managed fields name versions that are not served, or false if they name none. The
+// dry run of an apply would fail, so the trial changes only the managed fields. An error is a problem with this object.
 func (c *Cluster) migration(live *unstructured.Unstructured, apiVersion string, id manifest.ID) (plan.Trial, bool, error) {
 	if _, unsure := c.surface.broken[id.Group]; unsure || types_().IsGroupRegistered(id.Group) {
-		return plan.Trial{}, false, nil // the API server migrates the kinds that it has compiled in
+		return plan.Trial{}, false, nil // the API server migrates the built-in kinds
 	}
 	served := c.surface.versions[groupKind(id)]
 	vanished := func(e metav1.ManagedFieldsEntry) bool {
@@ -101,7 +100,7 @@ func union(a, b *metav1.FieldsV1) (*metav1.FieldsV1, error) {
 	return &fields, nil
 }
 
-// migrate writes the managed fields of a step, of exactly the object that was looked at.
+// migrate writes the managed fields of a step to exactly the object that was observed.
 func (r *execution) migrate(ctx context.Context, s plan.Step, id manifest.ID) error {
 	gvr, err := r.surface.resource(groupKind(id), versionOf(s.After.GetAPIVersion()))
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/metadata"
 )
 
-// few is how many objects of a kind are read one by one before reading them all is better.
+// few is the number of objects of a kind up to which they are read one by one and not with a list.
 const few = 5
 
 type groupKindT = schema.GroupKind
@@ -39,7 +39,7 @@ func (c *Cluster) Observe(ctx context.Context, want render.Desired) (plan.Observ
 		return plan.Observed{}, err
 	}
 	seen := plan.Observed{
-		Inventory: inv, // spelt as the cluster does, until the end
+		Inventory: inv, // in the cluster's spelling until Found
 		Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{},
 		Trials:    map[manifest.ID]plan.Trial{},
 		Kinds:     c.surface.kinds,
@@ -54,7 +54,7 @@ func (c *Cluster) Observe(ctx context.Context, want render.Desired) (plan.Observ
 	if seen, err = seen.Ask(want); err != nil {
 		return plan.Observed{}, err
 	}
-	if len(seen.Sources) > 0 { // names may have come of them
+	if len(seen.Sources) > 0 { // references may have set names
 		if sp, err = spellingOf(seen.Want, c.surface, c.options.DefaultNamespace); err != nil {
 			return plan.Observed{}, err
 		}
@@ -107,14 +107,14 @@ func (c *Cluster) Observe(ctx context.Context, want render.Desired) (plan.Observ
 	return seen, err
 }
 
-// A search is for objects of one kind.
+// A search is a search for objects of one kind.
 type search struct {
 	kind  schema.GroupKind
 	ids   []manifest.ID // sorted
-	owned int           // how many of them
+	owned int           // how many of ids
 }
 
-// look fills the objects of seen, and its inventory where that has to be rebuilt.
+// look fills in the objects of seen. If the inventory is missing or incomplete, it also rebuilds that.
 func (c *Cluster) look(ctx context.Context, seen *plan.Observed, sp spelling) error {
 	ids := make(map[manifest.ID]bool, len(seen.Asked)) // owned or not
 	for _, a := range seen.Asked {
@@ -134,7 +134,7 @@ func (c *Cluster) look(ctx context.Context, seen *plan.Observed, sp spelling) er
 		switch {
 		case err == nil:
 			c.tellOf("observe", &done, len(searches), manifest.ID{Group: s.kind.Group, Kind: s.kind.Kind})
-		case !c.stops(ctx, err): // what is there of this kind is not known, and of others it is
+		case !c.stops(ctx, err): // only the state of this kind is unknown
 			mu.Lock()
 			seen.Unreadable[s.kind] = plan.Unreadable(s.kind, err)
 			mu.Unlock()
@@ -220,8 +220,8 @@ func (c *Cluster) searches(ids map[manifest.ID]bool, missing bool) ([]search, ma
 	return searches, unreadable
 }
 
-// find reads the objects of a search: by our label where most of them carry it, all of the
-// kind where many do not, and the few that are left by name. It may find others too.
+// find reads the objects of a search: by our label if most of them carry it, otherwise all objects of the kind, and a few remaining
+// ones by name. It may find other objects, too.
 func (c *Cluster) find(ctx context.Context, s search, marks bool) ([]*metav1.PartialObjectMetadata, error) {
 	var found []*metav1.PartialObjectMetadata
 	var err error
@@ -249,7 +249,8 @@ func (c *Cluster) named(ctx context.Context, kind schema.GroupKind, ids []manife
 	var found []*metav1.PartialObjectMetadata
 	for _, id := range ids {
 		o, err := c.get(ctx, c.surface, id)
-		if apierrors.IsNotFound(err) && !isUnknownKind(err) { // else the kind went since discovery, and maybe not the object
+		// An unknown kind went away since the discovery, but the object may still exist.
+		if apierrors.IsNotFound(err) && !isUnknownKind(err) {
 			continue
 		}
 		if err != nil {
@@ -260,10 +261,10 @@ func (c *Cluster) named(ctx context.Context, kind schema.GroupKind, ids []manife
 	return found, nil
 }
 
-// ours selects what carries our label.
+// ours returns a selector for our label.
 func (c *Cluster) ours() string { return labels.Set{inventory.SyncLabel: c.sync.Key()}.String() }
 
-// list lists the metadata of the objects of a kind, as they are now.
+// list returns the current metadata of the objects of a kind.
 func (c *Cluster) list(ctx context.Context, s *surface, gk schema.GroupKind, namespace, selector string) ([]*metav1.PartialObjectMetadata, error) {
 	var objects []*metav1.PartialObjectMetadata
 	err := c.reading(ctx, s, gk, func(gvr schema.GroupVersionResource) error {
@@ -297,7 +298,7 @@ func (c *Cluster) at(gvr schema.GroupVersionResource, id manifest.ID) metadata.R
 	return c.metadata.Resource(gvr).Namespace(id.Namespace)
 }
 
-// typed gives metadata the type that it is the metadata of.
+// typed sets the kind of the object on its metadata.
 func typed(o *metav1.PartialObjectMetadata, gv schema.GroupVersion, kind string) *metav1.PartialObjectMetadata {
 	o.TypeMeta = metav1.TypeMeta{APIVersion: gv.String(), Kind: kind}
 	return o
@@ -308,7 +309,7 @@ func idOf(o *metav1.PartialObjectMetadata) manifest.ID {
 	return manifest.ID{Group: gk.Group, Kind: gk.Kind, Namespace: o.Namespace, Name: o.Name}
 }
 
-// resourceName is how RBAC and people name a kind: "customresourcedefinitions.apiextensions.k8s.io".
+// resourceName returns the name of a kind in RBAC rules: "customresourcedefinitions.apiextensions.k8s.io".
 func resourceName(s *surface, gk schema.GroupKind) string {
 	k, served := s.kinds[gk]
 	if !served {
@@ -317,8 +318,8 @@ func resourceName(s *surface, gk schema.GroupKind) string {
 	return schema.GroupResource{Group: gk.Group, Resource: k.Resource}.String()
 }
 
-// inParallel does something to every item, some at a time, and returns the results in
-// their order. The first error ends it.
+// inParallel calls do for every item, up to limit at a time, and returns the results in the order of the items. The first error
+// ends it.
 func inParallel[T, R any](ctx context.Context, limit int, items []T, do func(context.Context, T) (R, error)) ([]R, error) {
 	results := make([]R, len(items))
 	g, ctx := errgroup.WithContext(ctx)
@@ -338,7 +339,7 @@ func inParallel[T, R any](ctx context.Context, limit int, items []T, do func(con
 	return results, nil
 }
 
-// tellOf counts one more and tells.
+// tellOf counts one more object and reports progress.
 func (c *Cluster) tellOf(phase string, done *int, total int, of manifest.ID) {
 	c.progress.Lock()
 	defer c.progress.Unlock()

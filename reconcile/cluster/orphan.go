@@ -16,12 +16,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// departs answers whether the deletion of an MRD deletes its CRD. It does if the CRD has no other owner, such as a
-// package revision, and Crossplane has made the MRD its owner or may be about to. Crossplane does that while an MRD is
-// Active, and reports on the MRD only afterwards.
+// departs answers plan.Departs: whether deleting an MRD deletes its CRD. It does if the CRD has no other owner, such as a package
+// revision, and if Crossplane has made the MRD an owner or may be about to. Crossplane does that while an MRD is Active, and
+// reports it on the MRD only afterwards.
 func (c *Cluster) departs(ctx context.Context, id manifest.ID) (plan.Answer, error) {
 	var a plan.Answer
-	// The MRD first: what Crossplane did to the CRD before it reported Terminating must not be missed.
+	// Read the MRD first, so that no change that Crossplane made to the CRD before it reported Terminating is missed.
 	mrd, err := c.read(ctx, id)
 	absent := apierrors.IsNotFound(err)
 	if err != nil && !absent {
@@ -34,7 +34,7 @@ func (c *Cluster) departs(ctx context.Context, id manifest.ID) (plan.Answer, err
 	if err != nil {
 		return a, c.explain(err, "get", plan.CRD(id.Name).Brief())
 	}
-	var uid types.UID // of an MRD that is gone: ""
+	var uid types.UID // "" if the MRD is gone
 	if !absent {
 		uid = mrd.GetUID()
 	}

@@ -25,14 +25,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// waitsFor reports whether an object is waited for: a kind without generation has no status.
+// waitsFor reports whether to wait for an object. A kind without a generation has no status to wait for.
 func waitsFor(id manifest.ID, live *metav1.PartialObjectMetadata) bool {
 	return id.IsCRD() || live.Generation > 0
 }
 
-// wait waits until what was applied is ready, and notes in the outcomes what is, and why what
-// is not is not; where more time is to come, that is not known yet. It reports whether there
-// was anything to note.
+// wait waits until the applied objects are ready, and records in the outcomes which of them are, and why the others are not. If
+// there is more time later, it records only those that are ready. It reports whether it recorded anything.
 func (r *execution) wait(ctx context.Context, timeout time.Duration, more bool) bool {
 	if r.options.NoWait {
 		return false
@@ -66,8 +65,8 @@ func (r *execution) wait(ctx context.Context, timeout time.Duration, more bool) 
 	return r.note(why, more || ctx.Err() != nil)
 }
 
-// note records in the outcomes which objects are ready, and why others are not. After a short wait it knows that only
-// for objects of an earlier wait. It reports whether it recorded anything.
+// note records in the outcomes which objects are ready, and why others are not. After a short wait, it records unready objects only
+// if an earlier pass waited for them. It reports whether it recorded anything.
 func (r *execution) note(why map[manifest.ID]plan.Reason, short bool) bool {
 	noted := false
 	for i := range r.outcomes {
@@ -91,7 +90,7 @@ func (r *execution) note(why map[manifest.ID]plan.Reason, short bool) bool {
 	return noted
 }
 
-// whyUnready looks once at objects that were waited for before, and returns why those that are not ready are not.
+// whyUnready reads each object once and returns why those that are not ready are not.
 func (r *execution) whyUnready(ctx context.Context, ids []manifest.ID) map[manifest.ID]plan.Reason {
 	why := map[manifest.ID]plan.Reason{}
 	reasons, err := inParallel(ctx, r.options.Concurrency, ids, func(ctx context.Context, id manifest.ID) (plan.Reason, error) {
@@ -108,7 +107,7 @@ func (r *execution) whyUnready(ctx context.Context, ids []manifest.ID) map[manif
 	return why
 }
 
-// waitForStatus waits until objects are ready by what their status says, as Flux does.
+// waitForStatus waits until objects are ready according to their status, as Flux does.
 func (r *execution) waitForStatus(ctx context.Context, timeout time.Duration, ids []manifest.ID) map[manifest.ID]plan.Reason {
 	if len(ids) == 0 {
 		return nil
@@ -128,7 +127,7 @@ func (r *execution) waitForStatus(ctx context.Context, timeout time.Duration, id
 		return why
 	}
 	poller := polling.NewStatusPoller(reader, mapper, polling.Options{
-		// Objects are read one by one: the list of their kind may be long.
+		// Read objects one by one, because the list of their kind may be long.
 		ClusterReaderFactory: engine.ClusterReaderFactoryFunc(clusterreader.NewDirectClusterReader),
 	})
 	manager := ssa.NewResourceManager(reader, poller, ssa.Owner{Field: inventory.Manager, Group: "headgate.dev"})
@@ -140,12 +139,12 @@ func (r *execution) waitForStatus(ctx context.Context, timeout time.Duration, id
 	if err == nil {
 		return nil
 	}
-	reading, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+	reading, cancel := context.WithTimeout(context.WithoutCancel(ctx), shortTimeout)
 	defer cancel()
 	return r.whyUnready(reading, ids)
 }
 
-// unready returns why an object is not ready; none where it is.
+// unready reads an object and returns why it is not ready; no reason if it is.
 func (r *execution) unready(ctx context.Context, id manifest.ID) plan.Reason {
 	u, err := r.read(ctx, id)
 	if err != nil {
@@ -154,7 +153,7 @@ func (r *execution) unready(ctx context.Context, id manifest.ID) plan.Reason {
 	return notReady(u)
 }
 
-// notReady returns why an object is not ready, as its status says; none where it is.
+// notReady returns why an object is not ready according to its status; no reason if it is.
 func notReady(u *unstructured.Unstructured) plan.Reason {
 	if manifest.IDOf(u).IsCRD() {
 		var crd apiextensions.CustomResourceDefinition
@@ -175,9 +174,9 @@ func notReady(u *unstructured.Unstructured) plan.Reason {
 	return plan.StatusIs.With(string(s.Status))
 }
 
-// mapper maps the discovered kinds without another discovery.
+// mapper returns a mapper for the discovered kinds that needs no discovery of its own.
 func (r *execution) mapper() meta.RESTMapper {
-	var versions []schema.GroupVersion // without them the mapper knows no kind by its group alone
+	var versions []schema.GroupVersion // the mapper needs them to find a kind by its group alone
 	known := map[schema.GroupVersion]bool{}
 	for _, gk := range r.surface.listable {
 		for _, version := range r.surface.versions[gk] {
@@ -201,7 +200,7 @@ func (r *execution) mapper() meta.RESTMapper {
 	return m
 }
 
-// asObject is an identity as the libraries of Flux write it.
+// asObject converts an ID to the type that Flux's libraries use.
 func asObject(id manifest.ID) object.ObjMetadata {
 	return object.ObjMetadata{Namespace: id.Namespace, Name: id.Name, GroupKind: groupKind(id)}
 }

@@ -14,12 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// asRefusal makes the answer of an admission webhook or policy that denies a request one of code 403. The API server passes on
-// the code that its author chose, and none of them means what it means in the answer of an API server: 404 is not that the
-// object is gone, 409 not that another writer was faster, 429 not that the API server is busy, 413 not that the object is too
-// large for it.
+// asRefusal sets the code of an answer to 403 if an admission webhook or policy denied the request. The API server passes on the
+// code that its author chose, which does not have its usual meaning: 404 does not mean that the object is gone, 409 that another
+// writer was faster, 429 that the API server is busy, or 413 that the object is too large.
 func asRefusal(resp *http.Response) {
-	if !hasAny(peek(resp), []string{"denied the request", "denied request"}) { // JSON escapes the quotes before
+	if !hasAny(peek(resp), []string{"denied the request", "denied request"}) { // without the quotes, which JSON escapes
 		return
 	}
 	body, err := io.ReadAll(resp.Body)
@@ -42,8 +41,8 @@ func asRefusal(resp *http.Response) {
 	resp.Body = readCloser{answer, resp.Body}
 }
 
-// gateIn returns which admission webhook or policy the message of an API server names, in one of some sentences; "" if it names
-// none. Text that others wrote may follow in a message, and does not count.
+// gateIn returns the admission webhook or policy that an API server's message names in one of the given sentences; "" if it names
+// none. Text of other authors that follows in the message does not count.
 func gateIn(message string, sentences []*regexp.Regexp) string {
 	for _, like := range sentences {
 		if found := like.FindStringSubmatch(message); found != nil {
@@ -58,11 +57,11 @@ var (
 		regexp.MustCompile(`^(admission webhook) "([^"]*)" denied the request`),
 		regexp.MustCompile(`^[^ ]+ (?:"[^"]*" )?is forbidden: (ValidatingAdmissionPolicy) '([^']*)' with binding '[^']*' denied request`),
 	}
-	// failedCalls are sentences about webhooks that do not answer.
+	// failedCalls match sentences about webhooks that do not answer.
 	failedCalls = []*regexp.Regexp{regexp.MustCompile(`failed calling (webhook) "([^"]*)"`)}
 )
 
-// decodeStatus decodes a status as API servers send it.
+// decodeStatus decodes a status in JSON or protobuf.
 func decodeStatus(contentType string, body []byte) (status metav1.Status, ok bool) {
 	kind, _, _ := mime.ParseMediaType(contentType)
 	if kind != runtime.ContentTypeProtobuf {

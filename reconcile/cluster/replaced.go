@@ -15,21 +15,21 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// A comparison is the result of an update of a package, with its inputs.
+// A comparison holds the effects of a package update, and what they were computed from.
 type comparison struct {
 	of    string
 	found []plan.Effect
 }
 
-// A successor is the new version, from a package, of an object that may exist.
+// A successor is an object as the new version of a package holds it. The object may exist in the cluster.
 type successor struct {
 	id      manifest.ID
 	content func() (*unstructured.Unstructured, error)
-	copied  bool // it is in the tree, and the image could not be read
+	copied  bool // read from the copy in the tree, because the image could not be read
 }
 
-// replaced compares installed definitions with those in the new versions of packages. A package may have a hundred
-// megabytes of definitions: they are read a page at a time, and a held update is not compared in every pass.
+// replaced compares the installed definitions with those in new versions of packages. A package may have a hundred megabytes of
+// definitions, so they are read a page at a time, and a held update is not compared again in every pass.
 func (c *Cluster) replaced(ctx context.Context, seen plan.Observed) ([]plan.Effect, error) {
 	now := map[manifest.ID]comparison{}
 	for id, trial := range seen.Trials {
@@ -56,8 +56,8 @@ func (c *Cluster) replaced(ctx context.Context, seen plan.Observed) ([]plan.Effe
 	return all, nil
 }
 
-// whole returns the effects of a package with the definitions that it holds. The remembered effects keep no package in
-// memory.
+// whole adds the package and the new definitions to the effects of its update. The effects that are remembered between passes leave
+// them out, so that no package stays in memory.
 func whole(found []plan.Effect, want render.Desired, of manifest.ID) []plan.Effect {
 	found = slices.Clone(found)
 	definitions, others, _, copied := installs(want, of)
@@ -81,7 +81,8 @@ func whole(found []plan.Effect, want render.Desired, of manifest.ID) []plan.Effe
 	return found
 }
 
-// installs returns what the new version of a package holds: its image or, if that could not be read, its copy in the tree.
+// installs returns the content of the new version of a package: of its image or, if that could not be read, of its copy in the
+// tree.
 func installs(want render.Desired, of manifest.ID) (definitions []render.DecidedDefinition, others []render.Left, content string, copied bool) {
 	if definitions, others, content = want.Installs(of); content != "" {
 		return definitions, others, content, false
@@ -90,7 +91,7 @@ func installs(want render.Desired, of manifest.ID) (definitions []render.Decided
 	return definitions, others, content, true
 }
 
-// convertedAs is a definition with the conversion of the live one: a copy may lack the webhook of the image.
+// convertedAs returns a definition with the conversion of the live one, because a copy may lack the webhook of the image.
 func convertedAs(after plan.FullDefinition, live *unstructured.Unstructured) plan.FullDefinition {
 	return plan.Lazy(func() (*unstructured.Unstructured, error) {
 		u, err := after.Content()
@@ -101,7 +102,7 @@ func convertedAs(after plan.FullDefinition, live *unstructured.Unstructured) pla
 	})
 }
 
-// mrdOf decodes the MRD of a definition.
+// mrdOf returns a function that decodes the MRD of a definition.
 func mrdOf(d render.DecidedDefinition) func() (*unstructured.Unstructured, error) {
 	return func() (*unstructured.Unstructured, error) {
 		o, err := d.MRD()
@@ -112,7 +113,7 @@ func mrdOf(d render.DecidedDefinition) func() (*unstructured.Unstructured, error
 	}
 }
 
-// replacements returns the effects on existing definitions, and on new kinds beside them.
+// replacements returns the effects of an update on existing definitions and on other existing objects of the package.
 func (c *Cluster) replacements(ctx context.Context, up plan.Upstream, definitions []render.DecidedDefinition, others []render.Left, copied bool) ([]plan.Effect, error) {
 	mrds := map[string]successor{}
 	var named []successor
@@ -154,11 +155,10 @@ func (c *Cluster) replacements(ctx context.Context, up plan.Upstream, definition
 	return all, nil
 }
 
-// definitionsAtOnce is how many definitions are read with one request, and are in memory with
-// their schemas.
+// definitionsAtOnce is the number of definitions to read with one request and to hold in memory with their schemas.
 const definitionsAtOnce = 50
 
-// replacedDefinitions compares definitions that are there.
+// replacedDefinitions compares the definitions that exist with their successors.
 func (c *Cluster) replacedDefinitions(ctx context.Context, successors map[string]successor) ([]*plan.Effect, error) {
 	if len(successors) == 0 {
 		return nil, nil
@@ -187,8 +187,8 @@ func (c *Cluster) replacedDefinitions(ctx context.Context, successors map[string
 	}
 }
 
-// replace returns the breaking effect of replacing a live object, or nil. An unreadable successor replaces nothing,
-// because Crossplane refuses the package.
+// replace returns the effect of replacing a live object if that breaks something, otherwise nil. An unreadable successor replaces
+// nothing, because Crossplane refuses the package.
 func (s successor) replace(live *unstructured.Unstructured) *plan.Effect {
 	after, err := s.content()
 	if err != nil {

@@ -8,9 +8,8 @@ import (
 	"sync"
 )
 
-// Requests counts what is sent to an API server, by verb: GET, LIST, WATCH, PATCH, POST,
-// PUT, DELETE, and those with "DRY-RUN " before them apart. The zero value counts; hang it
-// into a configuration with config.Wrap(requests.Wrap).
+// Requests counts the requests to an API server by verb: GET, LIST, WATCH, PATCH, POST, PUT and DELETE. Dry runs are counted
+// separately, with the prefix "DRY-RUN ". The zero value is ready to use; add it to a rest.Config with config.Wrap(requests.Wrap).
 type Requests struct {
 	mu             sync.Mutex
 	counts         map[string]int
@@ -18,7 +17,7 @@ type Requests struct {
 	log            []string
 }
 
-// Wrap counts what goes through a transport.
+// Wrap returns a transport that counts the requests through next.
 func (r *Requests) Wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
 		r.mu.Lock()
@@ -38,14 +37,14 @@ func (r *Requests) Wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// Counts are the requests by verb.
+// Counts returns the number of requests by verb.
 func (r *Requests) Counts() map[string]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return maps.Clone(r.counts)
 }
 
-// Total is how many requests there were.
+// Total returns the number of requests.
 func (r *Requests) Total() int {
 	total := 0
 	for _, n := range r.Counts() {
@@ -54,21 +53,21 @@ func (r *Requests) Total() int {
 	return total
 }
 
-// Writes is how many requests were to change the cluster; dry runs are not.
+// Writes returns the number of requests to change the cluster, without dry runs.
 func (r *Requests) Writes() int {
 	counts := r.Counts()
 	return counts["PATCH"] + counts["POST"] + counts["PUT"] + counts["DELETE"]
 }
 
-// Bytes returns the bytes of bodies sent and received so far. Received ones are counted as the transport below returns
-// them.
+// Bytes returns the number of bytes in the bodies sent and received so far. Received bodies are counted as the wrapped transport
+// returns them.
 func (r *Requests) Bytes() (sent, received int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.sent, r.received
 }
 
-// Log is every request as "VERB /path?query", in the order of sending.
+// Log returns every request as "VERB /path?query", in the order of sending.
 func (r *Requests) Log() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -114,8 +113,8 @@ func verbOf(req *http.Request) string {
 	return http.MethodGet
 }
 
-// isCollection reports whether a path names all objects of a resource: below the version, and
-// below the namespace if there is one, there is one part.
+// isCollection reports whether a path names all objects of a resource: one element follows the version or, if there is one, the
+// namespace.
 func isCollection(path string) bool {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	switch {

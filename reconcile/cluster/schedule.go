@@ -7,13 +7,12 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// A schedule spreads looks at objects over an interval: each is looked at once within it, and about as many in every
-// pass. Each object starts at a random time, so that a process that restarts often does not check the same objects each
-// time.
+// A schedule spreads checks of objects over an interval: each object is checked once per interval, and about the same number in
+// every pass. Each object starts at a random time, so that a process that restarts often does not check the same objects each time.
 type schedule struct {
 	every time.Duration // 0 is never
 	next  map[manifest.ID]time.Time
-	last  time.Time // when it was last asked
+	last  time.Time // when due was last called
 }
 
 // due returns the objects to check now: those whose time comes before the next pass, if passes keep their pace. In a
@@ -22,7 +21,7 @@ func (s *schedule) due(now time.Time, objects []manifest.ID, busy bool) (due map
 	if s.every <= 0 {
 		return nil, func() {}
 	}
-	next := make(map[manifest.ID]time.Time, len(objects)) // without what there is no more
+	next := make(map[manifest.ID]time.Time, len(objects)) // without objects that do not exist any more
 	due = map[manifest.ID]bool{}
 	until := now
 	if !s.last.IsZero() && !busy {

@@ -6,8 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Secret reads one Secret in the namespace of the sync, by its name. It may be called while a pass runs. Its errors
-// hold nothing from the Secret.
+// Secret reads one Secret in the namespace of the sync. It may be called while a pass runs. Its errors contain nothing from the
+// Secret.
 func (c *Cluster) Secret(ctx context.Context, name string) (map[string][]byte, error) {
 	s, err := c.core.Secrets(c.sync.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {

@@ -10,15 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// A spelling knows how the commit writes the identity of an object and what it is in the
-// cluster. They differ where a namespaced object names no namespace, and where a
-// cluster-scoped one names one. Plans speak as the commit does, the stored inventory and
-// every request as the cluster does; so writing the namespace out, later, is no change.
+// A spelling translates between the identity of an object in the commit and in the cluster. They differ for a namespaced object
+// without a namespace, and for a cluster-scoped object with one. Plans use the commit's spelling; the stored inventory and all
+// requests use the cluster's. Therefore, adding the namespace to a document later changes nothing.
 type spelling struct {
 	surface          *surface
 	defaultNamespace string
-	coming           map[schema.GroupKind]bool       // kinds that the commit's CRDs will serve: namespaced or not
-	written          map[manifest.ID]manifest.ID     // actual → as the commit writes it, where they differ
+	coming           map[schema.GroupKind]bool       // whether the kinds that the commit's CRDs will serve are namespaced
+	written          map[manifest.ID]manifest.ID     // the commit's spelling, by the cluster's, if they differ
 	wanted           map[manifest.ID]manifest.Origin // actual
 }
 
@@ -46,8 +45,7 @@ func spellingOf(want render.Desired, s *surface, defaultNamespace string) (spell
 	return sp, nil
 }
 
-// readComing learns the scopes of the kinds that are wanted and only served once a CRD
-// of the commit is applied.
+// readComing reads the scopes of the wanted kinds that are only served once a CRD of the commit is applied.
 func (sp *spelling) readComing(want render.Desired) error {
 	missing := map[schema.GroupKind]bool{}
 	for _, o := range want.Objects {
@@ -69,7 +67,7 @@ func (sp *spelling) readComing(want render.Desired) error {
 	return nil
 }
 
-// actual is the identity in the cluster.
+// actual returns the ID in the cluster's spelling.
 func (sp spelling) actual(id manifest.ID) manifest.ID {
 	namespaced, known := sp.coming[groupKind(id)]
 	if k, served := sp.surface.kinds[groupKind(id)]; served {
@@ -85,7 +83,7 @@ func (sp spelling) actual(id manifest.ID) manifest.ID {
 	return id
 }
 
-// ofCommit is the identity as the commit writes it.
+// ofCommit returns the ID in the commit's spelling.
 func (sp spelling) ofCommit(actual manifest.ID) manifest.ID {
 	if id, differs := sp.written[actual]; differs {
 		return id
@@ -93,7 +91,7 @@ func (sp spelling) ofCommit(actual manifest.ID) manifest.ID {
 	return actual
 }
 
-// asCommit is an inventory in the commit's spelling, asCluster in the cluster's.
+// asCommit returns an inventory in the commit's spelling.
 func (sp spelling) asCommit(inv inventory.Inventory) inventory.Inventory {
 	return respelled(inv, func(id manifest.ID) manifest.ID { return sp.ofCommit(sp.actual(id)) })
 }
@@ -107,7 +105,7 @@ func respelled(inv inventory.Inventory, spell func(manifest.ID) manifest.ID) inv
 	for id, e := range inv.Entries {
 		to := spell(id)
 		if have, twice := entries[to]; twice && have.UID != "" {
-			continue // the other spelling of an intent
+			continue // an intent that was recorded in the other spelling
 		}
 		entries[to] = e
 	}

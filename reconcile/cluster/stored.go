@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// types_ holds the types that are compiled into an API server. It reads and writes their objects through them, which
-// changes the notation of some values.
+// types_ holds the types that are compiled into an API server. An API server decodes and encodes objects of these types,
+// which changes the notation of some values.
 var types_ = sync.OnceValue(func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	utilruntime.Must(scheme.AddToScheme(s))
@@ -19,8 +19,8 @@ var types_ = sync.OnceValue(func() *runtime.Scheme {
 	return s
 })
 
-// asStored returns an object in the notation of an API server that knows its type: quantities in their shortest form,
-// and without redundant fields. It adds nothing. For an unknown type, it returns the object itself.
+// asStored returns an object in the notation of an API server that knows its type: quantities in their shortest form, and without
+// redundant fields. It adds nothing. It returns objects of unknown types unchanged.
 func asStored(u *unstructured.Unstructured) *unstructured.Unstructured {
 	o, err := types_().New(u.GroupVersionKind())
 	if err != nil {
@@ -37,7 +37,7 @@ func asStored(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: spelled}
 }
 
-// asWritten returns a value with the spelling of another one where both mean the same.
+// asWritten returns the fields of declared, with the values of written.
 func asWritten(declared, written any) any {
 	switch declared := declared.(type) {
 	case map[string]any:

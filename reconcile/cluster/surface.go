@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/discovery"
 )
 
-// A surface is what the API server serves.
+// A surface lists the kinds that the API server serves.
 type surface struct {
 	kinds    map[schema.GroupKind]plan.Kind
 	versions map[schema.GroupKind][]string // the preferred one first
@@ -24,10 +24,10 @@ type surface struct {
 	broken   map[string]error              // groups whose discovery failed
 
 	mu      sync.Mutex
-	reading map[schema.GroupKind]string // the version to read a kind in, where that is not the preferred one
+	reading map[schema.GroupKind]string // the version to read a kind in, if it is not the preferred one
 }
 
-// discover asks what is served: one request for /api, one for /apis.
+// discover reads which kinds are served, with one request for /api and one for /apis.
 func (c *Cluster) discover(ctx context.Context) (*surface, error) {
 	groups, lists, err := c.discovery.ServerGroupsAndResourcesWithContext(ctx)
 	s := &surface{
@@ -56,7 +56,7 @@ func (c *Cluster) discover(ctx context.Context) (*surface, error) {
 	return s, nil
 }
 
-// inPreference are the versions of a group, the preferred one first.
+// inPreference returns the versions of a group, the preferred one first.
 func inPreference(g *metav1.APIGroup) []metav1.GroupVersionForDiscovery {
 	versions := slices.Clone(g.Versions)
 	slices.SortStableFunc(versions, func(a, b metav1.GroupVersionForDiscovery) int {
@@ -102,7 +102,7 @@ func (s *surface) known(gk schema.GroupKind) error {
 	return nil
 }
 
-// resource is where a kind is served: in a version, or in the preferred one for "".
+// resource returns the resource of a kind, in a version or, for "", in the version to read it in.
 func (s *surface) resource(gk schema.GroupKind, version string) (schema.GroupVersionResource, error) {
 	k, served := s.kinds[gk]
 	switch {
@@ -123,8 +123,9 @@ func (s *surface) readIn(gk schema.GroupKind, preferred string) string {
 	return cmp.Or(s.reading[gk], preferred)
 }
 
-// reading does what reads objects of a kind, or deletes them: in the preferred version and, where its objects cannot be
-// converted, in the one that they are stored in. Else a broken conversion webhook would keep its own repair from being applied.
+// reading calls do, which reads or deletes objects of a kind, with the preferred version. If the objects cannot be converted, it
+// tries again with the version that they are stored in. Otherwise, a broken conversion webhook would keep its own repair from being
+// applied.
 func (c *Cluster) reading(ctx context.Context, s *surface, gk schema.GroupKind, do func(gvr schema.GroupVersionResource) error) error {
 	gvr, err := s.resource(gk, "")
 	if err != nil {
@@ -155,7 +156,7 @@ func groupKind(id manifest.ID) schema.GroupKind {
 	return schema.GroupKind{Group: id.Group, Kind: id.Kind}
 }
 
-// versionOf is the version part of an apiVersion.
+// versionOf returns the version of an apiVersion.
 func versionOf(apiVersion string) string {
 	return apiVersion[strings.LastIndex(apiVersion, "/")+1:]
 }

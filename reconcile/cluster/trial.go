@@ -26,13 +26,13 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// A tried is a trial, and whether its object was still there for it.
+// A tried is a trial, and whether the object turned out to be gone.
 type tried struct {
 	plan.Trial
 	gone bool
 }
 
-// try asks the API server for the result of applying every doubtful object.
+// try dry-runs the apply of every doubtful object.
 func (c *Cluster) try(ctx context.Context, seen *plan.Observed, sp spelling) error {
 	doubtful := seen.Doubtful(c.options.TryCreates)
 	if c.options.TryCreates {
@@ -59,8 +59,8 @@ func (c *Cluster) try(ctx context.Context, seen *plan.Observed, sp spelling) err
 	return nil
 }
 
-// needsComing returns which objects cannot be tried yet, because the API server refuses them without something that is going
-// to be made together with them: the namespace, or the role of a binding, whose rights it compares with those of Headgate.
+// needsComing returns a function that reports whether an object cannot be tried yet, because the API server refuses it without
+// another object of the commit: its namespace, or the role of a binding, whose rights the API server compares with Headgate's.
 func needsComing(seen *plan.Observed, sp spelling) func(plan.Asked) bool {
 	coming := map[manifest.ID]bool{}
 	for _, a := range seen.Asked {
@@ -74,8 +74,8 @@ func needsComing(seen *plan.Observed, sp spelling) func(plan.Asked) bool {
 	}
 }
 
-// roleOf returns the role that a RoleBinding or a ClusterRoleBinding is for; of other objects, and of those without one, an ID
-// that no object has.
+// roleOf returns the role of a RoleBinding or ClusterRoleBinding. For other objects, and for bindings without a role, it returns
+// the zero ID, which no object has.
 func roleOf(binding render.Object, id manifest.ID) manifest.ID {
 	if id.Group != rbac.GroupName || !strings.HasSuffix(id.Kind, "RoleBinding") {
 		return manifest.ID{}
@@ -93,10 +93,10 @@ func roleOf(binding render.Object, id manifest.ID) manifest.ID {
 	return role
 }
 
-// A taking reports whether to take the fields of a conflict over a live object.
+// A taking reports whether to take the conflicting fields of a live object.
 type taking func(e *ConflictError, live *unstructured.Unstructured) bool
 
-// takesIn returns which conflicts over the fields of an object it does not leave to others.
+// takesIn returns a taking that decides which conflicting fields of an object to take from their managers.
 func (c *Cluster) takesIn(a plan.Asked, seen *plan.Observed) taking {
 	return func(e *ConflictError, live *unstructured.Unstructured) bool {
 		if adopts, onlyUpdates := seen.Adopting(a, live); adopts {
@@ -109,15 +109,14 @@ func (c *Cluster) takesIn(a plan.Asked, seen *plan.Observed) taking {
 	}
 }
 
-// without returns a conflict without that with some managers.
+// without returns the conflict without the parts with some managers.
 func (e *ConflictError) without(managers []string) *ConflictError {
 	return &ConflictError{Conflicts: slices.DeleteFunc(slices.Clone(e.Conflicts), func(c Conflict) bool { return slices.Contains(managers, c.Manager) })}
 }
 
-// tryOne dry-runs the apply of one object. A problem with the object is part of the trial; a problem with the API
-// server is an error. On an object that we applied before exactly as it is wanted now, it tries to take back fields of
-// manual edits. On other owned objects, it tries fields without a known manager. Depending on the terms of the sync, it
-// tries fields of all managers.
+// tryOne dry-runs the apply of one object. A problem with the object is part of the trial; a problem with the API server is an
+// error. If we have applied the object exactly as it is wanted now, the dry run takes back fields of manual edits. From other owned
+// objects, it takes fields without a known manager. Depending on the terms of the sync, it takes the fields of all managers.
 func (c *Cluster) tryOne(ctx context.Context, a plan.Asked, id manifest.ID, exists bool, seen *plan.Observed) (tried, error) {
 	if a.Policy.Observes() {
 		return c.compareOne(ctx, a, id)
@@ -183,14 +182,14 @@ func (c *Cluster) untried(ctx context.Context, err, explained error, so ...plan.
 	return t, nil
 }
 
-// compareOne compares an object that is only looked at with what is wanted, and sends nothing.
+// compareOne compares an observe-only object with the wanted one, and writes nothing.
 func (c *Cluster) compareOne(ctx context.Context, a plan.Asked, id manifest.ID) (tried, error) {
 	now, err := c.compared(ctx, a, id)
 	return tried{Trial: now.trial, gone: now.mark == ""}, err
 }
 
-// tryWays tries the ways to leave to others what the sync ignores of an object, until one
-// does. It notes in the trial what was tried, and what that takes from whom.
+// tryWays tries the ways to send an object without its ignored fields, until one leaves these fields to others. It records in the
+// trial what was sent, and which fields that takes from whom.
 func (c *Cluster) tryWays(ctx context.Context, at dynamic.ResourceInterface, sent, live *unstructured.Unstructured, takes taking, t *plan.Trial) (*unstructured.Unstructured, error) {
 	if live == nil {
 		return dryRun(ctx, at, sent, false)
@@ -215,8 +214,8 @@ func (c *Cluster) tryWays(ctx context.Context, at dynamic.ResourceInterface, sen
 	return after, err
 }
 
-// byHand reports whether all managers of a conflict hold what they hold by updates, as kubectl edit does, and none by
-// an apply: an apply is intentional.
+// byHand reports whether all managers of a conflict own their fields through updates, as kubectl edit does. An apply is
+// intentional, so a manager with an apply does not count.
 func (e *ConflictError) byHand(live *unstructured.Unstructured) bool {
 	return !slices.ContainsFunc(e.Conflicts, func(c Conflict) bool {
 		return slices.ContainsFunc(live.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
@@ -225,21 +224,21 @@ func (e *ConflictError) byHand(live *unstructured.Unstructured) bool {
 	})
 }
 
-// byRestorer reports whether all managers of a conflict wrote our marks by an update, or are unknown: a tool that
-// restores an object without its managed fields writes all of it.
+// byRestorer reports whether all managers of a conflict wrote our marks with an update, or are unknown. A tool that restores an
+// object without its managed fields writes all of it.
 func (e *ConflictError) byRestorer(live *unstructured.Unstructured) bool {
 	return !slices.ContainsFunc(e.Conflicts, func(c Conflict) bool {
 		return c.Manager != "before-first-apply" && !inventory.WroteMarks(live, c.Manager)
 	})
 }
 
-// withNobody reports whether a conflict is with an unknown manager: an API server uses that name for fields without a
-// manager, for example after the managed fields were wiped.
+// withNobody reports whether a conflict is only with the API server's name for an unknown manager. Fields have no known manager,
+// for example, after the managed fields were wiped.
 func (e *ConflictError) withNobody() bool {
 	return !slices.ContainsFunc(e.Conflicts, func(c Conflict) bool { return c.Manager != "before-first-apply" })
 }
 
-// taken are the fields of a conflict as plans name them.
+// taken returns the fields of a conflict, by manager, in the notation of plans.
 func (e *ConflictError) taken() []diff.Taken {
 	var all []diff.Taken
 	for _, c := range e.Conflicts {
@@ -289,14 +288,13 @@ func dryRun(ctx context.Context, at dynamic.ResourceInterface, sent *unstructure
 	return after, err
 }
 
-// differ reports whether an apply would change anything: what is written, or what of it is
-// known as ours.
+// differ reports whether an apply would change anything: the content of the object, or the fields that we own in it.
 func differ(live, after *unstructured.Unstructured) bool {
 	return !equality.Semantic.DeepEqual(diff.Bare(live).Object, diff.Bare(after).Object) ||
 		!reflect.DeepEqual(ownFields(live), ownFields(after))
 }
 
-// ownFields are the fields that are managed by us, whenever they were last applied.
+// ownFields returns the managed fields entries of our applies, without their time.
 func ownFields(u *unstructured.Unstructured) []any {
 	entries, _, _ := unstructured.NestedFieldNoCopy(u.Object, "metadata", "managedFields")
 	list, _ := entries.([]any)
@@ -312,16 +310,16 @@ func ownFields(u *unstructured.Unstructured) []any {
 	return ours
 }
 
-// refusal is why the API server did not take an object.
+// refusal returns the reason why the API server refused an object.
 func (c *Cluster) refusal(err error, verb string, id manifest.ID) error {
 	if conflict := conflictIn(err); conflict != nil {
 		return conflict
 	}
 	switch {
 	case hasAny(err.Error(), uncalled):
-		return fmt.Errorf("the %s does not answer, and nothing that it is asked about is let in; see whether its service runs: %w", gateOf(err), err)
+		return fmt.Errorf("the %s does not answer, so the API server refuses every object that it checks; see whether its service runs: %w", gateOf(err), err)
 	case apierrors.IsRequestEntityTooLargeError(err), strings.Contains(err.Error(), tooLarge):
-		return fmt.Errorf("it is too large for the API server, which keeps 1.5 MiB of an object and takes 3: %w", err)
+		return fmt.Errorf("it is too large: the API server stores at most 1.5 MiB of an object and accepts at most 3 MiB: %w", err)
 	}
 	if isRBAC(err) || !ofObject(err) {
 		return c.explain(err, verb, id.Brief())

@@ -27,10 +27,10 @@ type ConflictError struct {
 	Conflicts []Conflict // by manager
 }
 
-// A Conflict is with one manager over some fields.
+// A Conflict is a conflict with one manager over some fields.
 type Conflict struct {
 	Manager string
-	Fields  []string // as the API server writes them: ".spec.versions"
+	Fields  []string // in the API server's notation: ".spec.versions"
 }
 
 func (e *ConflictError) Error() string {
@@ -41,7 +41,7 @@ func (e *ConflictError) Error() string {
 	return strings.Join(parts, "; ") + "; take it out there, or here, or set conflicts: Take"
 }
 
-// conflictIn is the conflict that an API server answered with, or nil.
+// conflictIn returns the conflict in an API server's answer, or nil.
 func conflictIn(err error) *ConflictError {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {
@@ -73,7 +73,7 @@ func conflictIn(err error) *ConflictError {
 	return &e
 }
 
-// explain adds the action and the object to an error, in words for the owner of a kubeconfig.
+// explain adds the action and the object to an error, for the owner of the kubeconfig.
 func (c *Cluster) explain(err error, verb, what string) error {
 	var failed *url.Error
 	switch {
@@ -88,13 +88,13 @@ func (c *Cluster) explain(err error, verb, what string) error {
 	case hasAny(err.Error(), uncalled), hasAny(err.Error(), denied):
 		return c.gated(err, verb, what)
 	case errors.As(err, &failed):
-		return lost{fmt.Errorf("cannot reach the API server at %s, as the kubeconfig's context says: %w", c.host(), failed.Err)}
+		return lost{fmt.Errorf("cannot reach the API server at %s, which the kubeconfig's context names: %w", c.host(), failed.Err)}
 	}
 	return fmt.Errorf("cannot %s %s: %w", verb, what, err)
 }
 
-// gated returns the error of an admission webhook or policy that does not let Headgate write what it keeps for itself: lease, inventory
-// and key. Without them a pass writes nothing, so no commit can repair the webhook.
+// gated returns the error for an admission webhook or policy that refuses one of Headgate's own objects: the lease, the inventory
+// or the key. Without them, a pass writes nothing, so no commit can repair the webhook.
 func (c *Cluster) gated(err error, verb, what string) error {
 	does, how := "refuses it", "change it by hand"
 	if hasAny(err.Error(), uncalled) {
@@ -104,7 +104,7 @@ func (c *Cluster) gated(err error, verb, what string) error {
 		verb, what, gateOf(err), does, how, c.sync.Namespace, err)
 }
 
-// gateOf returns which admission webhook or policy an error is of.
+// gateOf returns the admission webhook or policy that caused an error.
 func gateOf(err error) string {
 	status, _ := statusOf(err)
 	if gate := gateIn(status.Message, denials); gate != "" {
@@ -113,16 +113,15 @@ func gateOf(err error) string {
 	return "admission " + cmp.Or(gateIn(err.Error(), failedCalls), "webhook")
 }
 
-// isRBAC reports whether a right is missing. Quotas, admission and namespaces that are going
-// away forbid too.
+// isRBAC reports whether a right is missing. Quotas, admission and namespaces that are being deleted also answer Forbidden.
 func isRBAC(err error) bool {
 	return apierrors.IsForbidden(err) && !hasAny(err.Error(), denied) && missingVerb(err) != ""
 }
 
 var cannotVerb = regexp.MustCompile(`" cannot ([a-z]+) resource "`)
 
-// missingVerb returns the verb that the API server says is missing. One call can need several: an apply of a new object
-// patches and creates.
+// missingVerb returns the verb that is missing according to the API server. One call can need several: an apply of a new object
+// needs patch and create.
 func missingVerb(err error) string {
 	if m := cannotVerb.FindStringSubmatch(err.Error()); m != nil {
 		return m[1]
@@ -130,7 +129,7 @@ func missingVerb(err error) string {
 	return ""
 }
 
-// cause is an error without the URL that the HTTP client puts before it.
+// cause returns an error without the URL that the HTTP client adds.
 func cause(err error) error {
 	if lost, ok := errors.AsType[*url.Error](err); ok {
 		return lost.Err
@@ -138,7 +137,7 @@ func cause(err error) error {
 	return err
 }
 
-// host is the host of the API server, without whatever else its URL holds.
+// host returns the host of the API server, without the rest of its URL, which may hold credentials.
 func (c *Cluster) host() string {
 	if u, err := url.Parse(c.config.Host); err == nil && u.Host != "" {
 		return u.Host
@@ -159,16 +158,16 @@ func retry(ctx context.Context, attempt func() error) error {
 	err := wait.ExponentialBackoffWithContext(ctx, backoff, func(context.Context) (bool, error) {
 		last = attempt()
 		tries++
-		return !passing(last) || tries >= mostTries(last), nil
+		return !isTransient(last) || tries >= mostTries(last), nil
 	})
 	if last == nil {
-		return err // nil, or a context that was over before the first attempt
+		return err // nil, or ctx was done before the first attempt
 	}
 	return last
 }
 
-// mostTries returns how often to send a request that fails like this. A slow failure is left to the next pass, because
-// a hanging admission webhook may be asked about thousands of objects.
+// mostTries returns how often to send a request that fails with this error. A slow failure is left to the next pass, because a
+// hanging admission webhook may be called for thousands of objects.
 func mostTries(err error) int {
 	switch {
 	case !hasAny(err.Error(), uncalled):
@@ -187,37 +186,36 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// misfits are the messages of an API server about objects that do not fit their schema or its store. It reports them as
-// internal errors.
+// misfits are messages of an API server about objects that do not fit their schema or its store. It reports them as internal
+// errors.
 var misfits = []string{
 	"failed to create typed patch object", "field not declared in schema", "error decoding from json", tooLarge,
 	"request to convert CR to an invalid group/version", "request to convert CR from an invalid group/version",
 }
 
-// tooLarge is what etcd says.
+// tooLarge is etcd's message about objects that are too large.
 const tooLarge = "request is too large"
 
-// The messages of an API server about other servers that it asks. Its statuses have no field for that, and the code may
-// be any.
+// Messages of an API server about other servers that it calls. Its statuses have no field for that, and the code may be any.
 var (
 	uncalled    = []string{"failed calling webhook"}
 	denied      = []string{"admission webhook \"", "ValidatingAdmissionPolicy '"}
 	unconverted = []string{"conversion webhook for "}
-	unstored    = []string{"storage is (re)initializing"}                          // also for as long as one object of the kind cannot be read
-	unreached   = []string{"error trying to reach service", "service unavailable"} // by the API server that aggregates
+	unstored    = []string{"storage is (re)initializing"}                          // also while a single object of the kind cannot be read
+	unreached   = []string{"error trying to reach service", "service unavailable"} // from the aggregation layer
 	etcd        = []string{"etcdserver: ", "rpc error: code = Unavailable", "rpc error: code = DeadlineExceeded"}
 )
 
-// A concern is what an error of a request is about, and so what else it stops.
+// A concern is what the error of a request affects, and so what else must stop.
 type concern string
 
 const (
-	withObject concern = "object" // this object, or an admission webhook that is asked about it: all others go on
-	withKind   concern = "kind"   // every object of its kind: what depends on the kind waits
-	withServer concern = "server" // the API server, or the way to it: nothing is pruned
+	withObject concern = "object" // this object, or an admission webhook that is called for it: all others continue
+	withKind   concern = "kind"   // every object of its kind: objects that depend on the kind wait
+	withServer concern = "server" // the API server, or the connection to it: nothing is pruned
 )
 
-// troubleWith returns what an error is about. An error that no request made is about its object.
+// troubleWith returns what an error affects. An error that does not come from a request affects its object.
 func troubleWith(err error) concern {
 	status, answered := statusOf(err)
 	if !answered {
@@ -230,7 +228,7 @@ func troubleWith(err error) concern {
 	switch {
 	case hasAny(text, unconverted), hasAny(text, unstored):
 		return withKind
-	case hasAny(text, uncalled), hasAny(text, denied): // also with the code of the webhook
+	case hasAny(text, uncalled), hasAny(text, denied): // whatever code the webhook chose
 		return withObject
 	case status.Code == http.StatusServiceUnavailable && hasAny(strings.ToLower(messageOf(status)), unreached):
 		return withKind
@@ -242,7 +240,7 @@ func troubleWith(err error) concern {
 	return withObject
 }
 
-// statusOf returns the status that an API server answered with, and whether there is one.
+// statusOf returns the status in an API server's answer, and whether there is one.
 func statusOf(err error) (metav1.Status, bool) {
 	var answer apierrors.APIStatus
 	if !errors.As(err, &answer) {
@@ -251,7 +249,8 @@ func statusOf(err error) (metav1.Status, bool) {
 	return answer.Status(), true
 }
 
-// messageOf returns the message of a status and, where the client wrote that, what the server answered.
+// messageOf returns the message of a status and those of its causes: where the client wrote the message, the causes hold the
+// server's answer.
 func messageOf(status metav1.Status) string {
 	texts := []string{status.Message}
 	if status.Details != nil {
@@ -262,7 +261,7 @@ func messageOf(status metav1.Status) string {
 	return strings.Join(texts, "\n")
 }
 
-// lost is an error of a request that was not answered, in words for people.
+// A lost error is the explained error of a request that was not answered.
 type lost struct{ error }
 
 func (e lost) Unwrap() error { return e.error }
@@ -280,8 +279,8 @@ func hasAny(text string, parts []string) bool {
 	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(text, part) })
 }
 
-// passing reports whether the same request may well succeed in a moment.
-func passing(err error) bool {
+// isTransient reports whether the same request may succeed in a moment.
+func isTransient(err error) bool {
 	if apierrors.IsInternalError(err) && hasAny(err.Error(), misfits) || errors.Is(err, errUnanswered) {
 		return false
 	}
@@ -290,32 +289,31 @@ func passing(err error) bool {
 		utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err) || utilnet.IsHTTP2ConnectionLost(err)
 }
 
-// ofObject reports whether an API server refused this one object, or its kind, which says nothing about
-// the next one.
+// ofObject reports whether an API server refused only this object or its kind, so that requests for others may succeed.
 func ofObject(err error) bool {
 	_, answered := statusOf(err)
 	return answered && troubleWith(err) != withServer
 }
 
-// stops reports whether an error that a request met ends the pass. Trouble with one object or kind does not, and neither
-// does a request that gets no answer while the API server answers others: one that a proxy drops must not stop all of them.
+// stops reports whether an error of a request ends the pass. Trouble with one object or kind does not. Neither does a request
+// without an answer while the API server answers others: a proxy that drops one request must not stop all of them.
 func (c *Cluster) stops(ctx context.Context, err error) bool {
 	return ctx.Err() != nil || troubleWith(err) == withServer && c.reach(ctx) != nil
 }
 
-// reach returns why the API server does not answer; nil if it does.
+// reach returns the error if the API server does not answer; nil if it does.
 func (c *Cluster) reach(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, farewell)
+	ctx, cancel := context.WithTimeout(ctx, shortTimeout)
 	defer cancel()
 	_, err := c.core.ConfigMaps(c.sync.Namespace).Get(ctx, inventoryName(c.sync), metav1.GetOptions{})
-	if err != nil && ofObject(err) { // there is none, or it may not be read: that is an answer
+	if err != nil && ofObject(err) { // a missing or forbidden inventory is an answer
 		return nil
 	}
 	return err
 }
 
-// inTrouble returns an error if the API server did not answer for an object: whether that is as wanted is not known, so
-// nothing may be pruned.
+// inTrouble returns an error if the API server did not answer for an object. Then it is not known whether that object is as wanted,
+// so nothing may be pruned.
 func inTrouble(done []plan.Outcome) error {
 	for _, o := range done {
 		if o.Err != nil && troubleWith(o.Err) == withServer {

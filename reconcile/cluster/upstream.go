@@ -27,8 +27,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Owner returns the owner of CRDs: the one in the inventory, else Crossplane if its API is served. It returns "" if
-// that is not known.
+// Owner returns the owner of CRDs: the one in the inventory or, without one, Crossplane if its API is served. It returns "" if that
+// is not known.
 func (c *Cluster) Owner(ctx context.Context) (render.Owner, error) {
 	inv, err := c.Inventory(ctx)
 	if err != nil || inv.Owner != "" {
@@ -53,8 +53,8 @@ func (s *surface) servesCrossplane() bool {
 	return false
 }
 
-// natural returns the owner of CRDs according to the cluster. An API of Crossplane whose CRDs this sync owns itself is
-// no sign of Crossplane.
+// natural returns the owner of CRDs according to the cluster. A Crossplane API does not count if this sync itself owns the CRDs of
+// that API.
 func (s *surface) natural(inv inventory.Inventory) render.Owner {
 	_, ours := inv.Entries[plan.CRD(crossplane.MRDs)]
 	if s.servesCrossplane() && !ours {
@@ -63,7 +63,7 @@ func (s *surface) natural(inv inventory.Inventory) render.Owner {
 	return render.OwnerHeadgate
 }
 
-// Definitions are the definitions of the cluster, for a commit that has none of its own.
+// Definitions returns the definitions in the cluster, for a commit that has none of its own.
 func (c *Cluster) Definitions(ctx context.Context) ([]*catalogue.Definition, error) {
 	s, err := c.discover(ctx)
 	if err != nil {
@@ -96,14 +96,13 @@ func (c *Cluster) Packages(ctx context.Context) ([]crossplane.Installed, error) 
 	return crossplane.InstalledOf(lock)
 }
 
-// ImageConfigs returns the ImageConfigs of the cluster, or nil without Crossplane. It takes one request, and another
-// one for the inventory if one of them has our marks.
+// ImageConfigs returns the ImageConfigs of the cluster, or nil without Crossplane. It takes one request, and a second one for the inventory if one of them has our marks.
 func (c *Cluster) ImageConfigs(ctx context.Context) ([]packages.LiveConfig, error) {
 	all, marked, err := c.imageConfigs(ctx)
 	if err != nil || len(marked) == 0 {
 		return all, err
 	}
-	// Packages are also fetched while a pass runs, so this does not read what the pass remembers.
+	// Packages are also fetched while a pass runs, so this must not use the state of the pass.
 	owned, err := c.another(c.sync).Inventory(ctx)
 	if err != nil {
 		return nil, err
@@ -120,7 +119,7 @@ func (c *Cluster) ImageConfigs(ctx context.Context) ([]packages.LiveConfig, erro
 	return all, nil
 }
 
-// imageConfigs lists the ImageConfigs, and by name those that carry our marks.
+// imageConfigs returns the ImageConfigs of the cluster and, by name, those that carry our marks.
 func (c *Cluster) imageConfigs(ctx context.Context) ([]packages.LiveConfig, map[string]*unstructured.Unstructured, error) {
 	l, err := c.objects.Resource(crossplane.ImageConfigs).List(ctx, metav1.ListOptions{})
 	if apierrors.IsNotFound(err) || c.unserved(ctx, err, crossplane.KindImageConfig) {
@@ -143,8 +142,7 @@ func (c *Cluster) imageConfigs(ctx context.Context) ([]packages.LiveConfig, map[
 	return all, marked, nil
 }
 
-// unserved reports whether what we may not read is not there at all: the API server asks for the
-// right first.
+// unserved reports whether a forbidden kind is not served at all: the API server checks the rights first.
 func (c *Cluster) unserved(ctx context.Context, err error, gk schema.GroupKind) bool {
 	if !apierrors.IsForbidden(err) {
 		return false
@@ -157,8 +155,8 @@ func (c *Cluster) unserved(ctx context.Context, err error, gk schema.GroupKind) 
 	return !served
 }
 
-// upstream is what Crossplane made, for a commit whose CRDs it makes: one request for all
-// definitions, however many, and one for each other kind.
+// upstream reads what Crossplane has made, for a commit whose CRDs Crossplane makes. It sends one request for all definitions and
+// one for each other kind.
 func (c *Cluster) upstream(ctx context.Context, want render.Desired) (plan.Upstream, error) {
 	var up plan.Upstream
 	if want.Owner != render.OwnerCrossplane {
@@ -166,7 +164,8 @@ func (c *Cluster) upstream(ctx context.Context, want render.Desired) (plan.Upstr
 	}
 	if _, served := c.surface.kinds[crossplane.KindMRD]; served {
 		include := metav1.IncludeNone
-		if c.options.Terms.Deactivate || slices.ContainsFunc(want.Packages, func(p catalogue.Package) bool { return !p.Pulled() }) { // which may be those that revisions control
+		// The metadata shows which package revision controls a definition.
+		if c.options.Terms.Deactivate || slices.ContainsFunc(want.Packages, func(p catalogue.Package) bool { return !p.Pulled() }) {
 			include = metav1.IncludeMetadata
 		}
 		rows, err := c.definitions(ctx, c.surface, include)
@@ -215,9 +214,8 @@ func (c *Cluster) policies(ctx context.Context) (map[string]crossplane.LivePolic
 	return all, err
 }
 
-// recount reports an error if the policies of the cluster activate more than the plan was made for: the
-// update of one failed, or another writer was faster. A package that is sent then would open more than
-// the guards allowed.
+// recount returns an error if the policies of the cluster activate more than the plan expected, because the update of one failed or
+// another writer was faster. A package that is sent now would activate more than the guards allowed.
 func (r *execution) recount(ctx context.Context) error {
 	live, err := r.policies(ctx)
 	if err != nil {
@@ -226,20 +224,19 @@ func (r *execution) recount(ctx context.Context) error {
 	return r.plan.Wider(live)
 }
 
-// unnamed reports an error if a policy of the cluster activates the definition of a name: it would be
-// active again as soon as it is back.
+// unnamed returns an error if a policy of the cluster activates the definition: it would become active again as soon as it is back.
 func (r *execution) unnamed(ctx context.Context, definition string) error {
 	live, err := r.policies(ctx)
 	if err != nil {
 		return err
 	}
 	if policy := plan.Named(live, definition); policy != "" {
-		return fmt.Errorf("the policy %s activates it by now, so it was left alone", policy)
+		return fmt.Errorf("the policy %s activates it now, so it was left alone", policy)
 	}
 	return nil
 }
 
-// each reads the objects of a kind in full, where it is served.
+// each reads the objects of a kind in full, if it is served.
 func (c *Cluster) each(ctx context.Context, gk schema.GroupKind, do func(*unstructured.Unstructured)) error {
 	if _, served := c.surface.kinds[gk]; !served {
 		return c.surface.known(gk)
@@ -258,16 +255,16 @@ func (c *Cluster) each(ctx context.Context, gk schema.GroupKind, do func(*unstru
 	return nil
 }
 
-// A row is a definition as the table of its kind shows it.
+// A row is a definition in the table of MRDs.
 type row struct {
 	name, state string
 	established metav1.ConditionStatus
-	revision    string // that controls it; only with metadata
+	revision    string // the revision that controls it; only with metadata
 	meta        *metav1.PartialObjectMetadata
 }
 
-// definitions reads all MRDs as a table: their bodies hold a hundred megabytes of schemas, and
-// even the metadata of two thousand are six.
+// definitions reads all MRDs as a table: their bodies hold a hundred megabytes of schemas, and the metadata alone of two thousand
+// MRDs takes six.
 func (c *Cluster) definitions(ctx context.Context, s *surface, include metav1.IncludeObjectPolicy) ([]row, error) {
 	gvr, err := s.resource(crossplane.KindMRD, "")
 	if err != nil {
@@ -310,10 +307,10 @@ func (c *Cluster) definitions(ctx context.Context, s *surface, include metav1.In
 	return rows, nil
 }
 
-// mostLaggards is how many definitions are asked one by one what keeps them.
+// mostLaggards is the maximum number of definitions to read one by one for the reason why they are not established.
 const mostLaggards = 20
 
-// askLaggards reads why definitions are not established that are active and wanted.
+// askLaggards reads why active and wanted definitions are not established.
 func (c *Cluster) askLaggards(ctx context.Context, want render.Desired, live map[string]crossplane.LiveDefinition) error {
 	asked := 0
 	for _, d := range want.Definitions {
@@ -330,7 +327,7 @@ func (c *Cluster) askLaggards(ctx context.Context, want render.Desired, live map
 	return nil
 }
 
-// ask reads what keeps one definition.
+// ask reads why one definition is not established.
 func (c *Cluster) ask(ctx context.Context, name string, l *crossplane.LiveDefinition) (err error) {
 	if l.Established == metav1.ConditionUnknown {
 		l.CRD, err = c.pending(ctx, name)
@@ -347,8 +344,8 @@ func (c *Cluster) ask(ctx context.Context, name string, l *crossplane.LiveDefini
 	return nil
 }
 
-// blocked is why Crossplane makes no CRD of a definition. The condition says little more than
-// that there are events; where we may not read those, that is all.
+// blocked returns why Crossplane does not make the CRD of a definition. The condition hardly says more than that there are events.
+// Without the right to read these, blocked returns the condition's message.
 func (c *Cluster) blocked(ctx context.Context, mrd *unstructured.Unstructured) string {
 	text := crossplane.Condition(mrd, "Established").Message
 	events, err := c.core.Events("").List(ctx, metav1.ListOptions{FieldSelector: fields.Set{
@@ -361,7 +358,7 @@ func (c *Cluster) blocked(ctx context.Context, mrd *unstructured.Unstructured) s
 	return strings.TrimPrefix(text+": "+newest.Message, ": ")
 }
 
-// at is when an event was last seen, in seconds.
+// at returns when an event was last seen, in seconds.
 func at(e core.Event) int64 {
 	if e.Series != nil {
 		return e.Series.LastObservedTime.Unix()

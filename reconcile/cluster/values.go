@@ -21,34 +21,33 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// If an inventory does not fit into one ConfigMap, the ConfigMap keeps every key, so that other tools see the whole
-// set, and siblings keep the values. Siblings are named by their content and never change. The one write of the
-// inventory switches from one set of values to the next, and a crash before or after it leaves only siblings without a
-// reference.
+// If an inventory does not fit into one ConfigMap, the ConfigMap keeps every key, so that other tools see the whole set, and
+// siblings keep the values. Siblings are named by their content and never change. A single write of the inventory switches from one
+// set of values to the next. A crash before or after it leaves only siblings without a reference.
 //
-// Entries that no key of cli-utils can name are in siblings, too. Other tools do not see those: a key
-// that they cannot parse makes them refuse the whole inventory, and one that reads back as another
-// object makes them delete that.
+// Entries whose ID cannot be written as a key of cli-utils are also in siblings. Other tools do not see those. A key that they
+// cannot parse would make them refuse the whole inventory, and a key that reads back as another object would make them delete that
+// object.
 
 const (
 	// siblingsAnnotation names the siblings of an inventory.
 	siblingsAnnotation = "headgate.dev/inventory-values"
-	// apartAnnotation names the siblings that hold entries which the inventory has no key for.
+	// apartAnnotation names the siblings with entries that cannot have a key in the inventory.
 	apartAnnotation = "headgate.dev/inventory-entries"
-	// siblingLabel is on a sibling: the key of the sync.
+	// siblingLabel marks a sibling. Its value is the key of the sync.
 	siblingLabel = render.ValuesLabel
 )
 
-// A layout is an inventory as it is stored.
+// A layout describes how an inventory is stored.
 type layout struct {
-	data     map[string]string            // of the ConfigMap itself
+	data     map[string]string            // the data of the ConfigMap itself
 	siblings map[string]map[string]string // by name
-	values   []string                     // names of siblings with values of data, sorted
-	apart    []string                     // names of siblings with entries that data has no key for, sorted
+	values   []string                     // names of siblings with the values of data, sorted
+	apart    []string                     // names of siblings with entries that have no key in data, sorted
 }
 
-// layoutOf lays out the data of an inventory, and the entries that it has no key for. It returns an error if there is
-// no room.
+// layoutOf returns the layout for the data of an inventory and for the entries that cannot have a key. It returns an error if there
+// is not enough room.
 func layoutOf(s inventory.Sync, data, apart map[string]string) (layout, error) {
 	l := layout{data: data, siblings: map[string]map[string]string{}}
 	if len(apart) > 0 {
@@ -62,14 +61,14 @@ func layoutOf(s inventory.Sync, data, apart map[string]string) (layout, error) {
 		l.data[key] = ""
 	}
 	if size := sizeOf(l.data); size > mostBytes {
-		return layout{}, fmt.Errorf("the inventory of %s would take %d KB for the names of its %d objects alone, and %d KB is the most; split the sync",
+		return layout{}, fmt.Errorf("the inventory of %s would take %d KB for the names of its %d objects alone, which is more than %d KB; split the sync",
 			s, size>>10, len(data), mostBytes>>10)
 	}
 	l.values = l.add(s, data)
 	return l, nil
 }
 
-// add adds the siblings that hold data, and returns their names.
+// add adds siblings that hold data, and returns their names.
 func (l *layout) add(s inventory.Sync, data map[string]string) []string {
 	for n := sizeOf(data)/(mostBytes*3/4) + 1; ; n++ {
 		parts := parted(data, n)
@@ -86,8 +85,7 @@ func (l *layout) add(s inventory.Sync, data map[string]string) []string {
 	}
 }
 
-// parted deals data out to n parts. A key keeps its part while n is the same, so that what
-// changes little is written little.
+// parted splits data into n parts. A key stays in the same part while n is the same, so that few siblings change with few values.
 func parted(data map[string]string, n int) []map[string]string {
 	parts := make([]map[string]string, n)
 	for i := range parts {
@@ -118,7 +116,7 @@ func siblingName(s inventory.Sync, data map[string]string) string {
 	return render.ValuesPrefix + hex.EncodeToString(h.Sum(nil)[:16]) + "." + inventoryName(s)
 }
 
-// siblingsOf are the names of the siblings that an annotation of a stored inventory lists.
+// siblingsOf returns the names of the siblings that an annotation of a stored inventory lists.
 func siblingsOf(m *corev1.ConfigMap, annotation string) []string {
 	if m == nil || m.Annotations[annotation] == "" {
 		return nil
@@ -126,20 +124,20 @@ func siblingsOf(m *corev1.ConfigMap, annotation string) []string {
 	return strings.Split(m.Annotations[annotation], ",")
 }
 
-// allSiblingsOf are the names of all siblings of a stored inventory.
+// allSiblingsOf returns the names of all siblings of a stored inventory.
 func allSiblingsOf(m *corev1.ConfigMap) []string {
 	return slices.Concat(siblingsOf(m, siblingsAnnotation), siblingsOf(m, apartAnnotation))
 }
 
-// A content is what an inventory and its siblings hold.
+// A content is the content of an inventory and its siblings.
 type content struct {
 	entries  map[manifest.ID]inventory.Entry
 	siblings map[string]map[string]string // by name
-	whole    bool                         // no sibling is gone, or is not what it was; else values are empty
-	lost     bool                         // and entries are missing, too
+	whole    bool                         // no sibling is missing or changed; otherwise values are empty
+	lost     bool                         // entries are missing, too
 }
 
-// contentOf returns what an inventory and its siblings hold. known are siblings that were read or written before.
+// contentOf returns the content of an inventory and its siblings. known are siblings that were read or written before.
 func (c *Cluster) contentOf(ctx context.Context, m *corev1.ConfigMap, known map[string]map[string]string) (content, error) {
 	made := content{siblings: map[string]map[string]string{}, whole: true}
 	data := m.Data
@@ -186,10 +184,10 @@ func (c *Cluster) contentOf(ctx context.Context, m *corev1.ConfigMap, known map[
 }
 
 func unreadable(m *corev1.ConfigMap, err error) error {
-	return fmt.Errorf("the inventory ConfigMap %s/%s cannot be read, so nothing is done by it; take that key out of its data: %w", m.Namespace, m.Name, err)
+	return fmt.Errorf("the inventory ConfigMap %s/%s cannot be read, so no object is changed; remove that key from its data: %w", m.Namespace, m.Name, err)
 }
 
-// sibling is what a sibling holds. It is nil where that is gone, or is not what it was.
+// sibling returns the data of a sibling. It returns nil if the sibling is missing or was changed.
 func (c *Cluster) sibling(ctx context.Context, name string, known map[string]map[string]string) (map[string]string, error) {
 	if values, ok := known[name]; ok {
 		return values, nil
@@ -206,7 +204,7 @@ func (c *Cluster) sibling(ctx context.Context, name string, known map[string]map
 	return m.Data, nil
 }
 
-// storeSiblings creates the siblings of a layout that are not there yet.
+// storeSiblings creates the missing siblings of a layout.
 func (c *Cluster) storeSiblings(ctx context.Context, l layout) error {
 	maps := c.core.ConfigMaps(c.sync.Namespace)
 	have := allSiblingsOf(c.stored)
@@ -225,7 +223,7 @@ func (c *Cluster) storeSiblings(ctx context.Context, l layout) error {
 			})
 		}
 		err := create()
-		if apierrors.IsAlreadyExists(err) { // of a pass that did not get further, or forged
+		if apierrors.IsAlreadyExists(err) { // left by a pass that was interrupted, or forged
 			there, getErr := maps.Get(ctx, name, metav1.GetOptions{})
 			if err = getErr; err == nil && siblingName(c.sync, there.Data) != name {
 				if err = maps.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &there.UID}}); err == nil {
@@ -240,8 +238,7 @@ func (c *Cluster) storeSiblings(ctx context.Context, l layout) error {
 	return nil
 }
 
-// sweep deletes the siblings that the inventory does not name. It fails silently: the next
-// one that is stored sweeps again.
+// sweep deletes the siblings that are not in the layout. Failures are ignored, because the next write with siblings sweeps again.
 func (c *Cluster) sweep(ctx context.Context, l layout) {
 	at := c.metadata.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace(c.sync.Namespace)
 	found, err := at.List(ctx, metav1.ListOptions{LabelSelector: labels.Set{siblingLabel: c.sync.Key()}.String()})

@@ -20,20 +20,18 @@ import (
 )
 
 const (
-	quietTime  = 200 * time.Millisecond // without news, before they are told
-	mostNews   = time.Second            // that they are held back while there are more
+	quietTime  = 200 * time.Millisecond // changes are reported once there has been none for this time
+	mostNews   = time.Second            // changes are reported after this time even if there are more
 	firstRetry = 500 * time.Millisecond
 	mostRetry  = 10 * time.Second
 	pageSize   = 500
 )
 
-// Watch reports the objects of the inventory that changed since our last write, with their current marks, and again
-// after every change, until ctx is done. It leaves out objects that a pass is just writing, and those with nothing but
-// a new status. It calls trouble once for each kind that cannot be watched, and watches all others. Passes may run
-// meanwhile.
+// Watch reports the objects of the inventory that changed since our last write, with their current marks, and again after every
+// change, until ctx is done. It leaves out objects that a pass is writing, and those whose status alone changed. It calls trouble
+// once for each kind that cannot be watched, and watches all others. Passes may run at the same time.
 //
-// It watches the inventory and, for every kind in it, the metadata of objects with our label. It keeps only the mark of
-// an object.
+// It watches the inventory and, for every kind in it, the metadata of objects with our label. It keeps only the mark of an object.
 func (c *Cluster) Watch(ctx context.Context, tell func(moved map[manifest.ID]string), trouble func(error)) {
 	w := c.watching(trouble)
 	var group sync.WaitGroup
@@ -43,27 +41,27 @@ func (c *Cluster) Watch(ctx context.Context, tell func(moved map[manifest.ID]str
 	w.report(ctx, tell)
 }
 
-// watching is what a watch knows.
+// watching is the state of a watch.
 type watching struct {
 	cluster    *Cluster
-	everything bool // not only what carries our label
+	everything bool // also objects without our label
 	trouble    func(error)
 	news       chan struct{} // something below changed
 
-	kindsMoved chan struct{} // there may be kinds to follow, or to follow no longer
+	kindsMoved chan struct{} // the kinds to follow may have changed
 
 	mu    sync.Mutex
-	owned map[manifest.ID]string // the mark that we left each object with, or absent; nil before that is known
-	lost  string                 // when the inventory was deleted: its last resourceVersion; "" where it is there
+	owned map[manifest.ID]string // the mark that we left each object with, or absent; nil if not known yet
+	lost  string                 // the last resourceVersion of the inventory if it was deleted; otherwise ""
 	kinds map[schema.GroupKind]*kindMarks
 }
 
-// kindMarks are the objects of one kind that are watched.
+// kindMarks holds the marks of the watched objects of one kind.
 type kindMarks struct {
 	*watching
-	space string                 // the namespace that all of them are in; "" is any
-	marks map[manifest.ID]string // nil before they were listed
-	gone  map[manifest.ID]string // what was there before, and is not
+	space string                 // the namespace of all of them; "" if there are several
+	marks map[manifest.ID]string // nil until they are listed
+	gone  map[manifest.ID]string // deleted objects
 	stop  context.CancelFunc
 }
 
@@ -74,7 +72,7 @@ func (c *Cluster) watching(trouble func(error)) *watching {
 	}
 }
 
-// absent stands for the mark of an object that does not exist.
+// absent is used as the mark of an object that does not exist.
 const absent = "absent"
 
 // setOwned sets the marks of the objects to watch.
@@ -131,7 +129,7 @@ func (w *watching) moved() map[manifest.ID]string {
 	for id, left := range w.owned {
 		kind := w.kinds[groupKind(id)]
 		if kind == nil || kind.marks == nil || left == "" {
-			continue // not known, or not settled
+			continue // not known, or not written completely
 		}
 		now, exists := kind.marks[id]
 		switch {
@@ -149,22 +147,22 @@ func (w *watching) inventoryID() manifest.ID {
 	return manifest.ID{Kind: "ConfigMap", Namespace: w.cluster.sync.Namespace, Name: inventoryName(w.cluster.sync)}
 }
 
-// A feed is a list of objects and a watch from there on.
+// A feed is a list of objects and a watch that continues from it.
 type feed struct {
 	what  string // for people
 	list  func(ctx context.Context, options metav1.ListOptions) ([]metav1.Object, metav1.ListInterface, error)
 	watch func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 
-	unserved func() // the API server does not know the kind any more; nil where it always does
+	unserved func() // called if the API server does not serve the kind any more; nil if it always does
 
 	fresh func()                // a list begins
-	put   func(o metav1.Object) // of the list, or of the watch
-	gone  func(o metav1.Object) // not there any more, or not ours
-	whole func()                // the list is complete
+	put   func(o metav1.Object) // called for each object of the list and the watch
+	gone  func(o metav1.Object) // called for objects that were deleted or are not ours any more
+	whole func()                // called when the list is complete
 }
 
-// follow keeps a feed up to date: it lists, watches from there on, takes a watch up again
-// that broke, and lists again where the API server has forgotten where we were.
+// follow keeps a feed up to date: it lists, then watches. It resumes a watch that ended, and lists again if the API server has
+// dropped that part of the history.
 func (w *watching) follow(ctx context.Context, f feed) {
 	from, failures, logged := "", 0, ""
 	for ctx.Err() == nil {
@@ -180,7 +178,7 @@ func (w *watching) follow(ctx context.Context, f feed) {
 			}
 		}
 		if err == nil {
-			continue // the API server ends every watch some time
+			continue // the API server ends every watch after some time
 		}
 		expired := apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
 		switch {
@@ -190,7 +188,7 @@ func (w *watching) follow(ctx context.Context, f feed) {
 			f.unserved()
 			return
 		}
-		if why := w.cluster.explain(err, "watch", f.what).Error(); ctx.Err() == nil && why != logged && !expired && !passing(err) && (failures > 0 || !errors.Is(err, errShort)) {
+		if why := w.cluster.explain(err, "watch", f.what).Error(); ctx.Err() == nil && why != logged && !expired && !isTransient(err) && (failures > 0 || !errors.Is(err, errShort)) {
 			logged = why
 			w.trouble(errors.New(why))
 		}
@@ -200,7 +198,7 @@ func (w *watching) follow(ctx context.Context, f feed) {
 	}
 }
 
-// relist reads everything and returns where a watch begins that misses nothing.
+// relist lists all objects and returns the resourceVersion from which to watch.
 func (f feed) relist(ctx context.Context) (string, error) {
 	f.fresh()
 	options := metav1.ListOptions{Limit: pageSize}
@@ -219,7 +217,7 @@ func (f feed) relist(ctx context.Context) (string, error) {
 	}
 }
 
-// keepUp watches until the watch ends, and returns how far it came.
+// keepUp watches until the watch ends, and returns the last resourceVersion that it saw.
 func (f feed) keepUp(ctx context.Context, from string) (string, error) {
 	timeout := int64(300 + rand.IntN(300)) //nolint:gosec // it only keeps watches from ending together
 	events, err := f.watch(ctx, metav1.ListOptions{ResourceVersion: from, AllowWatchBookmarks: true, TimeoutSeconds: &timeout})
@@ -244,13 +242,13 @@ func (f feed) keepUp(ctx context.Context, from string) (string, error) {
 		}
 		from = o.GetResourceVersion()
 	}
-	if time.Since(begun) < time.Second { // a proxy that cannot watch; do not spin
+	if time.Since(begun) < time.Second { // a proxy that cannot watch: do not spin
 		return from, errShort
 	}
 	return from, nil
 }
 
-var errShort = errors.New("the watch ended at once")
+var errShort = errors.New("the watch ended immediately")
 
 // inventoryFeed follows the inventory of the sync.
 func (w *watching) inventoryFeed(ctx context.Context) feed {
@@ -262,7 +260,7 @@ func (w *watching) inventoryFeed(ctx context.Context) feed {
 		m, _ := o.(*core.ConfigMap)
 		held, err := w.cluster.contentOf(ctx, m, siblings)
 		if err != nil || !held.whole {
-			return // the next pass will say so
+			return // the next pass reports it
 		}
 		siblings = held.siblings
 		found = true
@@ -301,8 +299,8 @@ func (w *watching) inventoryFeed(ctx context.Context) feed {
 	}
 }
 
-// leftMarks returns the marks of an inventory that show whether an object changed: "" for objects that are being
-// written, or never were.
+// leftMarks returns the marks with which the inventory remembers its objects: "" for an object that is being written, or that was
+// never written.
 func leftMarks(entries map[manifest.ID]inventory.Entry) map[manifest.ID]string {
 	left := make(map[manifest.ID]string, len(entries))
 	for id, e := range entries {
@@ -314,11 +312,11 @@ func leftMarks(entries map[manifest.ID]inventory.Entry) map[manifest.ID]string {
 	return left
 }
 
-// followKinds follows every kind that the inventory has, as soon as it is served.
+// followKinds follows every kind of the inventory as soon as it is served.
 func (w *watching) followKinds(ctx context.Context) {
 	var group sync.WaitGroup
 	defer group.Wait()
-	var again <-chan time.Time // never, where every kind is followed
+	var again <-chan time.Time // nil if every kind is followed
 	for {
 		select {
 		case <-ctx.Done():
@@ -334,7 +332,7 @@ func (w *watching) followKinds(ctx context.Context) {
 		s, err := w.cluster.discover(ctx)
 		if err != nil {
 			again = time.After(mostRetry)
-			continue // passes discover as well, and say so
+			continue // passes discover, too, and report the error
 		}
 		for gk, space := range missing {
 			gvr, err := s.resource(gk, "")
@@ -353,8 +351,7 @@ func (w *watching) followKinds(ctx context.Context) {
 	}
 }
 
-// unfollowed returns the kinds without a running watch, each with its namespace. It stops the watches of kinds that are
-// not needed any longer.
+// unfollowed returns the kinds without a running watch, each with its namespace. It stops watches that are not needed any more.
 func (w *watching) unfollowed() map[schema.GroupKind]string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -377,7 +374,7 @@ func (w *watching) unfollowed() map[schema.GroupKind]string {
 	return wanted
 }
 
-// feed follows the metadata of a kind.
+// feed returns the feed for the metadata of a kind.
 func (k *kindMarks) feed(ctx context.Context, s *surface, gk schema.GroupKind, gvr schema.GroupVersionResource) feed {
 	at := k.cluster.metadata.Resource(gvr).Namespace(k.space)
 	selector := k.cluster.ours()
@@ -387,14 +384,14 @@ func (k *kindMarks) feed(ctx context.Context, s *surface, gk schema.GroupKind, g
 	identity := func(o metav1.Object) manifest.ID {
 		return manifest.ID{Group: gk.Group, Kind: gk.Kind, Namespace: o.GetNamespace(), Name: o.GetName()}
 	}
-	var listing map[manifest.ID]string // nil once the list is complete
+	var listing map[manifest.ID]string // nil after the list is complete
 	return feed{
 		what: gvr.GroupResource().String(),
 		list: func(ctx context.Context, options metav1.ListOptions) ([]metav1.Object, metav1.ListInterface, error) {
 			options.LabelSelector = selector
 			var l *metav1.PartialObjectMetadataList
 			err := k.cluster.reading(ctx, s, gk, func(gvr schema.GroupVersionResource) (err error) {
-				at = k.cluster.metadata.Resource(gvr).Namespace(k.space) // for the watch, too
+				at = k.cluster.metadata.Resource(gvr).Namespace(k.space) // also for the watch
 				l, err = at.List(ctx, options)
 				return err
 			})
@@ -414,7 +411,7 @@ func (k *kindMarks) feed(ctx context.Context, s *surface, gk schema.GroupKind, g
 				delete(k.kinds, gk)
 			}
 			k.mu.Unlock()
-			sleep(ctx, firstRetry) // a CRD that comes back does so in a moment
+			sleep(ctx, firstRetry) // a CRD that is being replaced is back in a moment
 			signal(k.kindsMoved)
 		},
 		fresh: func() { listing = map[manifest.ID]string{} },
@@ -448,7 +445,7 @@ func (k *kindMarks) feed(ctx context.Context, s *surface, gk schema.GroupKind, g
 	}
 }
 
-// asObjects are the items of a list as objects.
+// asObjects returns the items of a list as objects.
 func asObjects[T any, P interface {
 	*T
 	metav1.Object
