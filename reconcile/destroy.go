@@ -10,9 +10,9 @@ import (
 	"headgate.dev/headgate/render"
 )
 
-// Destroy ends a sync: it deletes or releases the objects of the inventory, tier by tier in reverse, as far as
-// guards allow. It deletes the inventory last. A destroy that was interrupted or held can be run again. It has a limit, as
-// passes have, which grows with its objects and tiers.
+// Destroy ends a sync: it deletes or releases the objects of the inventory, tier by tier in reverse, as far as guards allow. It
+// deletes the inventory last. A destroy that was interrupted or held can be run again. Like a pass, it has a time limit, which
+// grows with its objects and tiers.
 func (r Reconciler) Destroy(ctx context.Context, how plan.Ending) (report.Report, error) {
 	began := time.Now()
 	limited, limit := r.allow(ctx, runAgain)
@@ -24,7 +24,7 @@ func (r Reconciler) Destroy(ctx context.Context, how plan.Ending) (report.Report
 	}
 	pass, err := r.carryOut(limited, limit, plan.Pass{}, rounds{look: func(ctx context.Context, pass plan.Pass) (plan.Plan, error) {
 		asks := plan.Plan.Open
-		if pass.Started() { // counts cost as much as there is
+		if pass.Started() { // repeat only the counts that the next tier needs, because counts are expensive
 			asks = plan.Plan.OpenForemost
 		}
 		return r.plan(ctx, want, r.Observer, how, asks)
@@ -32,13 +32,13 @@ func (r Reconciler) Destroy(ctx context.Context, how plan.Ending) (report.Report
 	if err == nil && len(pass.Last.Steps) > 0 {
 		var left plan.Plan
 		if left, err = r.plan(limited, want, r.Observer, how, plan.Plan.Open); err == nil {
-			pass.Last = left // else what is not known to be gone must not be reported as deleted
+			pass.Last = left // otherwise objects that may still exist would be reported as deleted
 		}
 		err = limit.explain(err)
 	}
 	result := r.report(pass, "", err)
 	if pass.Started() {
-		r.record(ctx, began, result, how) // where an inventory is left
+		r.record(ctx, began, result, how) // if there still is an inventory
 	}
 	return result, err
 }
@@ -63,12 +63,12 @@ func (r Reconciler) nothing(ctx context.Context) (render.Desired, error) {
 	}
 	as, err := r.options(ctx)
 	if as.Owner == render.OwnerAuto {
-		as.Owner = render.OwnerHeadgate // the default without a record
+		as.Owner = render.OwnerHeadgate // the default if the inventory records no owner
 	}
 	return render.Desired{Owner: as.Owner}, err
 }
 
-// released is how the history tells a release from a pass and a destroy.
+// released marks the result of a release in the history.
 const released plan.Ending = "Release"
 
 // Release takes the marks of the sync from objects that it owns, and forgets them. Nothing is deleted. With dry, it only shows
@@ -77,8 +77,8 @@ func (r Reconciler) Release(ctx context.Context, ids []string, dry bool) (report
 	return r.release(ctx, dry, func(seen plan.Observed) (plan.Plan, error) { return plan.ReleaseNamed(seen, ids) })
 }
 
-// ReleaseRebuilt takes the marks of the sync from what a rebuilt inventory holds and no pass has applied
-// since, and forgets it. Nothing is deleted. With dry, it only shows what it would release.
+// ReleaseRebuilt takes the marks of the sync from the objects that are only in a rebuilt inventory, which no pass has applied
+// since. It then forgets them. Nothing is deleted. With dry, it only shows what it would release.
 func (r Reconciler) ReleaseRebuilt(ctx context.Context, dry bool) (report.Report, error) {
 	return r.release(ctx, dry, plan.ReleaseRebuilt)
 }

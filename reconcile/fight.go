@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	mostUndone = 3                // a correction that was undone so often is a fight
-	firstRest  = time.Minute      // the pause between two corrections in a fight, at first
+	mostUndone = 3                // a field whose corrections were undone this often is fought over
+	firstRest  = time.Minute      // the first pause between two corrections in a fight
 	mostRest   = time.Hour        // the longest pause
-	leastPeace = time.Minute      // how long a correction must last, at least, before a fight is over
-	longMemory = 90 * time.Minute // how long a field must stay unchanged before its change is forgotten
+	leastPeace = time.Minute      // the minimum time that a correction must last before a fight is over
+	longMemory = 90 * time.Minute // how long a field must stay unchanged before the loop forgets that it changed
 )
 
 // fights records the writers that undo the corrections of a loop.
@@ -72,13 +72,13 @@ func (all fights) record(now time.Time, r report.Report) {
 		}
 	}
 	if r.Error != "" {
-		return // the pass did not look at everything
+		return // the pass may not have checked every object
 	}
 	for c, f := range all {
 		if drifted[c] {
 			continue
 		}
-		f.stands = true // also if another writer corrected it
+		f.stands = true // even if another writer corrected it
 		if now.Sub(f.corrected) >= f.quietNeeded() {
 			delete(all, c)
 		}

@@ -12,83 +12,83 @@ import (
 	"headgate.dev/headgate/reconcile/report"
 )
 
-// A Request is a pull request that is open.
+// A Request is an open pull request.
 type Request struct {
 	Number int
 	Head   string // the newest commit of its branch
 	Target string // the branch to merge into
-	Fork   bool   // its branch is in another repository
-	Merge  string // the ref of a commit that merges it, where the forge makes one
+	Fork   bool   // its branch is in another repository than Target
+	Merge  string // the ref of a merge commit for it, if the forge makes one; otherwise ""
 
-	Updated time.Time // when it changed, or was commented on, last; zero if that is not known
+	Updated time.Time // when it was last changed or commented on; zero if that is not known
 }
 
-// same reports whether a request is for the same preview, whatever people wrote since.
+// same reports whether two requests have the same preview. Only Updated may differ.
 func (q Request) same(as Request) bool {
 	q.Updated = as.Updated
 	return q == as
 }
 
-// Requests are the pull requests of a repository. Open lists them newest first; the errors of both
-// pass if they have a method RetryAfter() time.Duration, as the errors of an outbox do.
+// Requests gives access to the pull requests of a repository. Open lists them, the newest first. An error of either method is
+// transient if it has a method RetryAfter() time.Duration, like the errors of an outbox.
 type Requests interface {
 	Open(ctx context.Context) ([]Request, error)
 	Publisher(of Request) PreviewPublisher
 }
 
-// An Origin is the repository that pull requests are of.
+// An Origin is the repository of pull requests.
 type Origin interface {
 	History
-	// Tip is the branch that a ref names, "" where it names none, and the newest commit there.
+	// Tip returns the branch that a ref names, "" if it names none, and the newest commit of the ref.
 	Tip(ctx context.Context, ref string) (branch, commit string, err error)
-	// Forget ends that a commit is kept.
+	// Forget allows the repository to drop a commit.
 	Forget(ctx context.Context, commit string) error
 }
 
-// A PreviewLoop previews the pull requests of a repository, for every sync that follows their target: every new head once, and again
-// if the branch went on in a way that decides which definitions are active. All syncs have one comment and one status. The forge keeps
-// published previews, so publishing the same ones after a restart changes nothing. It makes one preview at a time, beside the passes
-// of Loops.
+// A PreviewLoop previews the pull requests of a repository for every sync that follows their target. It previews every new head
+// once, and again if the target changed in a way that affects which definitions are active. All syncs share one comment and one
+// status. Published previews stay on the forge, so publishing the same ones after a restart changes nothing. It makes one preview
+// at a time, in parallel to the passes of Loops.
 type PreviewLoop struct {
 	Syncs    []PreviewedSync // at least one
 	Requests Requests
 	Interval time.Duration   // between looks
 	Woken    <-chan struct{} // receives when a pull request may have changed; may be nil
-	Most     int             // pull requests that are previewed; default 100
+	Most     int             // maximum number of pull requests to preview; default 100
 	OnEvent  func(Event)     // receives what the loop does; may be nil
 }
 
 // A PreviewedSync is a sync whose pull requests are previewed.
 type PreviewedSync struct {
 	Reconciler Reconciler
-	Forks      *Reconciler // of pull requests from forks; nil: those are refused
-	Origin     Origin      // comparable; those of one repository are equal, so that it is asked once
-	// Elsewhere previews the merge of two commits that are fetched, in another process; nil: this process does.
+	Forks      *Reconciler // previews pull requests from forks; nil refuses them
+	Origin     Origin      // must be comparable; equal for all syncs of one repository, which is then asked only once
+	// Elsewhere previews the merge of two fetched commits in another process. If it is nil, this process does that.
 	Elsewhere func(ctx context.Context, fork bool, into, head string) (report.Report, error)
 	Ref       string // pull requests into this branch are previewed
 }
 
 const (
 	mostRequests = 100
-	mostTries    = 6                // of a head that cannot be fetched, before the preview reports it: about five minutes
+	mostTries    = 6                // tries of a head that cannot be fetched before the preview reports it: about five minutes
 	aCall        = 30 * time.Second // the timeout of a request to the forge
-	looksBetween = 10               // between questions for comments, if nothing shows that there are any
+	looksBetween = 10               // looks between requests for comments, if the forge does not show new ones
 )
 
-// errFork is why a pull request gets no preview. Its status is no success: a branch rule that requires it
-// before a merge requires a preview.
+// errFork is why pull requests from forks get no preview. Their status is not a success, so a branch rule that requires the status
+// also requires a preview.
 var errFork = errors.New("not previewed: the head is in a fork; to preview forks, set forkPreviews in the Sync")
 
 // Run previews until ctx is done.
 func (f PreviewLoop) Run(ctx context.Context) {
 	f.Interval, f.Most = cmp.Or(f.Interval, time.Minute), cmp.Or(f.Most, mostRequests)
 	l := &previewing{PreviewLoop: f, known: map[int]*previewedPull{}}
-	var again []time.Duration // waits until the next looks after a webhook
+	var again []time.Duration // delays before the remaining looks after a webhook
 	for ctx.Err() == nil {
 		wait := l.look(ctx)
 		woken := l.Woken
 		switch {
-		case l.failures > 0: // no webhook ends the back-off
+		case l.failures > 0: // a webhook does not end the back-off
 			woken = nil
 		case l.news:
 			again = nil
@@ -104,52 +104,52 @@ func (f PreviewLoop) Run(ctx context.Context) {
 	}
 }
 
-// previewing is a PreviewLoop that runs.
+// previewing is a running PreviewLoop.
 type previewing struct {
 	PreviewLoop
 
 	known    map[int]*previewedPull
-	failures int    // looks that failed, in a row
-	trouble  string // the last such error
-	crowded  bool   // there are more than Most, which was reported
+	failures int    // number of looks that failed in a row
+	trouble  string // the error of the last failed look
+	crowded  bool   // more than Most pull requests are open, which was reported
 	news     bool   // the last look found something to do
 	moves    map[move]bool
 	tips     map[branchOf]branch
 }
 
-// A branchOf is what a sync follows.
+// A branchOf is the ref that a sync follows, in a repository.
 type branchOf struct {
 	origin Origin
 	ref    string
 }
 
-// A branch and its newest commit.
+// A branch is a branch and its newest commit.
 type branch struct{ name, tip string }
 
-// A move is from the commit that a sync was previewed with to the newest one.
+// A move is the change of a sync's branch since the commit that it was previewed with.
 type move struct {
 	sync inventory.Sync
 	from string
 }
 
-// previewedPull is what the loop remembers of a pull request.
+// A previewedPull is the loop's record of a pull request.
 type previewedPull struct {
 	Request
 
-	tip      string // what its target was when it was previewed
+	tip      string // the newest commit of its target at the preview
 	done     bool
-	asks     bool      // it waits for an approval, or has one
-	approved bool      // it has one that a person may take back on the forge
-	settle   bool      // the time of the last change may have had more than one
-	looks    int       // since the preview, if the forge does not say when a pull request changed
-	failures int       // tries, in a row
-	after    time.Time // before it there is none
+	asks     bool      // waits for an approval, or has one
+	approved bool      // has an approval that can be withdrawn on the forge
+	settle   bool      // the forge's timestamp may cover a later change, too, so look again
+	looks    int       // number of looks since the preview, if the forge does not show when a pull request changed
+	failures int       // number of failed tries in a row
+	after    time.Time // do not try again before this time
 
-	made   map[inventory.Sync]report.Report // while it is tried again: what need not be
-	madeAt string                           // the target then
+	made   map[inventory.Sync]report.Report // during retries: previews that need not be made again
+	madeAt string                           // the newest commit of the target when they were made
 }
 
-// look looks what is open and previews what is new. It returns how long to wait.
+// look previews the open pull requests that are new or changed. It returns how long to wait until the next look.
 func (l *previewing) look(ctx context.Context) time.Duration {
 	l.news, l.moves, l.tips = false, map[move]bool{}, map[branchOf]branch{}
 	open, err := l.open(ctx)
@@ -181,7 +181,7 @@ func (l *previewing) look(ctx context.Context) time.Duration {
 	return wait
 }
 
-// open are the pull requests into what any sync follows.
+// open returns the open pull requests into a branch that a sync follows.
 func (l *previewing) open(ctx context.Context) ([]Request, error) {
 	asking, cancel := context.WithTimeout(ctx, 4*aCall)
 	defer cancel()
@@ -233,7 +233,7 @@ func ofFork(q Request) int {
 	return 0
 }
 
-// forget forgets what is not open any more.
+// forget forgets the pull requests that are not open any more.
 func (l *previewing) forget(ctx context.Context, open []Request) {
 	for number, k := range l.known {
 		if !slices.ContainsFunc(open, func(q Request) bool { return q.Number == number }) {
@@ -244,7 +244,7 @@ func (l *previewing) forget(ctx context.Context, open []Request) {
 	}
 }
 
-// drop forgets the commit of a pull request. A failure costs a few bytes.
+// drop forgets the commit of a pull request. Failures are ignored, because a commit that is kept takes little space.
 func (l *previewing) drop(ctx context.Context, k *previewedPull) {
 	ctx, cancel := context.WithTimeout(ctx, aCall)
 	defer cancel()
@@ -304,22 +304,22 @@ func (l *previewing) previewIfNew(ctx context.Context, q Request) {
 	}
 }
 
-// A listener is a PreviewPublisher that knows whether people wrote something since the preview was published.
+// A listener is a PreviewPublisher that can report whether there were relevant comments since the preview was published.
 type listener interface {
 	Heard(ctx context.Context, asks bool) (bool, error)
 }
 
-// heard reports whether people wrote something about a pull request that its preview answers or counts.
+// heard reports whether people wrote comments that change what a pull request's preview shows.
 func (l *previewing) heard(ctx context.Context, k *previewedPull, q Request) bool {
 	fresh := !q.Updated.Equal(k.Updated)
-	if q.Updated.IsZero() { // the forge does not say: ask at every look while a person may be about to approve, and else rarely
+	if q.Updated.IsZero() { // without the forge's timestamp, ask at every look while an approval is likely, otherwise rarely
 		k.looks++
 		fresh, k.settle = k.looks%looksBetween == 0, k.asks && !k.approved
 	}
 	if !fresh && !k.settle {
 		return false
 	}
-	k.settle, k.Updated = fresh, q.Updated // forges count seconds, so look once more
+	k.settle, k.Updated = fresh, q.Updated // the forge's timestamps are in seconds, so look once more
 	by, ok := l.Requests.Publisher(k.Request).(listener)
 	switch {
 	case !ok:
@@ -333,7 +333,7 @@ func (l *previewing) heard(ctx context.Context, k *previewedPull, q Request) boo
 	return heard || err != nil // the preview reports the error
 }
 
-// moved reports whether the target went on in a way that a preview has to say.
+// moved reports whether the target changed in a way that changes the preview.
 func (l *previewing) moved(ctx context.Context, k *previewedPull, syncs []PreviewedSync) bool {
 	for _, s := range syncs {
 		if k.Fork && s.Forks == nil {
@@ -344,7 +344,7 @@ func (l *previewing) moved(ctx context.Context, k *previewedPull, syncs []Previe
 		if !known {
 			var err error
 			moved, err = s.Reconciler.Moved(ctx, k.tip, l.branch(s).tip)
-			moved = moved || err != nil // then the preview reports the error
+			moved = moved || err != nil // the preview reports the error
 			l.moves[of] = moved
 		}
 		if moved {
@@ -354,7 +354,7 @@ func (l *previewing) moved(ctx context.Context, k *previewedPull, syncs []Previe
 	return false
 }
 
-// preview makes the previews of a pull request and publishes them. It reports whether to try again without any change.
+// preview makes the previews of a pull request and publishes them. It reports whether to try again although nothing changed.
 func (l *previewing) preview(ctx context.Context, k *previewedPull, syncs []PreviewedSync) (combined report.Combined, again bool, err error) {
 	publisher := hurried{l.Requests.Publisher(k.Request)}
 	all := make([]onePreview, 0, len(syncs))
@@ -413,13 +413,13 @@ func (l *previewing) one(ctx context.Context, k *previewedPull, s PreviewedSync)
 	return r, err
 }
 
-// A standing is a PreviewPublisher that knows what it has published, also of an earlier process.
+// A standing is a PreviewPublisher that can read the status that it published last, even in an earlier process.
 type standing interface {
 	Standing(ctx context.Context) (report.Status, error)
 }
 
-// stopped reports whether the preview of a head stopped its process. Then that verdict stands on the forge, and stays
-// until the head changes.
+// stopped reports whether previewing this head has stopped its process before. That verdict is on the forge, and stays until the
+// head changes.
 func (l *previewing) stopped(ctx context.Context, by PreviewPublisher, s PreviewedSync) (report.Combined, bool, error) {
 	result := report.Failed(s.Reconciler.Sync, "", errors.New("stopped"))
 	known, ok := by.(standing)
@@ -434,8 +434,8 @@ func (l *previewing) stopped(ctx context.Context, by PreviewPublisher, s Preview
 	return report.Combine([]report.Report{result}), status.WasStopped(), nil
 }
 
-// head is the commit that merges a pull request, where the forge has made one of its newest
-// commit; else that commit.
+// head returns the commit to preview: the forge's merge commit if it merges the newest commit of the pull request, otherwise that
+// newest commit.
 func head(ctx context.Context, of Origin, q Request) string {
 	if q.Merge == "" {
 		return q.Head
@@ -450,8 +450,8 @@ func head(ctx context.Context, of Origin, q Request) string {
 	return merge
 }
 
-// again reports whether to retry a preview without any change: the forge asks for patience, or a server cannot be
-// reached. Errors of the commit itself are permanent.
+// again reports whether to retry a preview although nothing changed: the forge asks to wait, or a server cannot be reached. Errors
+// of the commit itself are permanent.
 func (l *previewing) again(k *previewedPull, s PreviewedSync, err error) bool {
 	var silent unpublished
 	if errors.As(err, &silent) {
@@ -461,7 +461,7 @@ func (l *previewing) again(k *previewedPull, s PreviewedSync, err error) bool {
 		if refusal, ok := errors.AsType[interface {
 			error
 			TokenRefused() bool
-		}](silent.error); ok && refusal.TokenRefused() { // the token may be about to be rotated
+		}](silent.error); ok && refusal.TokenRefused() { // the token may be rotated soon
 			return k.failures < mostTries-1
 		}
 	}
@@ -474,7 +474,7 @@ func (l *previewing) again(k *previewedPull, s PreviewedSync, err error) bool {
 	return (errors.As(err, &away) || errors.As(err, new(outage)) || live) && k.failures < mostTries-1
 }
 
-// permanent reports whether a retry cannot help, as with a pack that is larger than a limit.
+// permanent reports whether a retry cannot help, for example because a pack exceeds a size limit.
 func permanent(err error) bool {
 	stays, ok := errors.AsType[interface {
 		error
@@ -489,7 +489,7 @@ func (l *previewing) emit(e Event) {
 	}
 }
 
-// patience is how long a forge asks to wait, and whether what it answers passes.
+// patience returns how long a forge asks to wait, and whether its error is transient.
 func patience(err error) (time.Duration, bool) {
 	if later, ok := errors.AsType[interface {
 		error
@@ -500,7 +500,7 @@ func patience(err error) (time.Duration, bool) {
 	return 0, errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// hurried is a PreviewPublisher with a timeout for each request.
+// A hurried publisher is a PreviewPublisher with a timeout for each request.
 type hurried struct{ PreviewPublisher }
 
 func (h hurried) Pending(ctx context.Context) error {

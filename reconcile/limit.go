@@ -13,20 +13,20 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// A Waiter reports what the running pass waits for at the moment; "" if that is not known.
+// A Waiter reports what the current pass is waiting for; "" if that is not known.
 type Waiter interface {
 	WaitsFor() string
 }
 
 const (
 	leastLimit  = 10 * time.Minute
-	perObject   = time.Second // 2,043 CRDs take 82 s until they are established
-	limitPhases = 4           // phases that may each wait for the whole Timeout
+	perObject   = time.Second // 2,043 CRDs need 82 s to become established
+	limitPhases = 4           // number of phases that may each wait for the whole Timeout
 	noticeEvery = 30 * time.Second
 	mostNamed   = 3 // objects
 )
 
-// limit returns how long a pass may take that has this number of objects and may wait this often for the whole Timeout.
+// limit returns the time limit of a pass with this number of objects that may wait this often for the whole Timeout.
 func (r Reconciler) limit(objects, waits int) time.Duration {
 	return cmp.Or(r.Least, leastLimit) + time.Duration(max(waits, limitPhases))*cmp.Or(r.Timeout, 5*time.Minute) + time.Duration(objects)*perObject
 }
@@ -42,7 +42,7 @@ func (e overdue) Error() string {
 	return fmt.Sprintf("the pass took longer than %s and waited for %s; check that, %s", e.limit, cmp.Or(e.what, "what it does not know"), e.next)
 }
 
-// What comes after a pass that exceeded its limit.
+// The continuation after a pass that exceeded its limit, for the error.
 const (
 	nextPass = "the next pass tries again"
 	runAgain = "then run the command again, which goes on"
@@ -52,7 +52,7 @@ const (
 type allowance struct {
 	reconciler Reconciler
 	ctx        context.Context //nolint:containedctx // the context of the pass
-	next       string          // what comes after a pass that exceeds the limit
+	next       string          // what happens after the limit, for the error
 	cancel     context.CancelCauseFunc
 	began      time.Time
 	timer      *time.Timer
@@ -65,7 +65,8 @@ type allowance struct {
 	home    func(manifest.ID) manifest.ID // adds the namespaces of pending; nil if there are none
 }
 
-// allow starts the time limit of a pass. The returned context ends when the pass exceeds it; next is what comes then.
+// allow starts the time limit of a pass. The returned context ends when the pass exceeds it. next is what happens then, for the
+// error.
 func (r Reconciler) allow(ctx context.Context, next string) (context.Context, *allowance) {
 	a := &allowance{reconciler: r, next: next, began: time.Now()}
 	a.ctx, a.cancel = context.WithCancelCause(ctx)
@@ -92,7 +93,7 @@ func (a *allowance) observe(p plan.Plan, waits plan.Waits) {
 	a.pending, a.home = waits.For(), p.Homes()
 	if p.Ends != plan.NoEnding {
 		a.ends, a.pending = true, nil
-		for _, s := range p.Steps { // each tier has to be gone before the next begins
+		for _, s := range p.Steps { // each tier must be gone before the next one begins
 			if s.Tier() == p.Steps[0].Tier() {
 				a.pending = append(a.pending, s.ID)
 			}
@@ -105,7 +106,7 @@ func (a *allowance) observe(p plan.Plan, waits plan.Waits) {
 	}
 }
 
-// tiers returns how many tiers the steps of a plan are in.
+// tiers returns the number of tiers in a plan.
 func tiers(p plan.Plan) int {
 	found := map[int]bool{}
 	for _, s := range p.Steps {
@@ -114,7 +115,7 @@ func tiers(p plan.Plan) int {
 	return len(found)
 }
 
-// waitsFor returns what the pass waits for; "" if that is not known.
+// waitsFor returns what the pass is waiting for; "" if that is not known.
 func (a *allowance) waitsFor() string {
 	if a.reconciler.Waiter != nil {
 		if what := a.reconciler.Waiter.WaitsFor(); what != "" {
@@ -148,7 +149,7 @@ func (a *allowance) explain(err error) error {
 	return err
 }
 
-// notice calls tell every noticeEvery with what the pass waits for, until the returned function is called.
+// notice calls tell every noticeEvery with what the pass is waiting for, until the returned function is called.
 func notice(what func() string, tell func(string)) (stop func()) {
 	if tell == nil {
 		return func() {}

@@ -15,14 +15,14 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// RuleNothing is the rule of a commit that declares nothing.
+// RuleNothing is the rule for a commit that declares nothing.
 const RuleNothing = "nothing-declared"
 
-// RuleForbidden is the rule of an object that the Sync does not allow its commits.
+// RuleForbidden is the rule for an object that the Sync does not allow.
 const RuleForbidden = "not-allowed"
 
-// Lint returns the errors of a commit and findings about parts that will not work, sorted. It reads inactive
-// definitions, too. The errors include everything that a pass over an empty cluster would refuse.
+// Lint returns the errors of a commit and the findings about parts that will not work, sorted. It also reads inactive definitions.
+// The errors include everything that a pass over an empty cluster would refuse.
 func (r Reconciler) Lint(ctx context.Context, ref string) ([]manifest.Finding, error) {
 	r.Options.Lints = true
 	want, err := r.Render(ctx, ref)
@@ -33,7 +33,7 @@ func (r Reconciler) Lint(ctx context.Context, ref string) ([]manifest.Finding, e
 			known[f.Origin] = true
 		}
 		for _, f := range slices.Concat(want.Findings, lint.Coverage(want), lint.Refused(ctx, want)) {
-			if !known[f.Origin] { // else it is about what is wrong already
+			if !known[f.Origin] { // skip findings about documents with errors
 				found = append(found, f)
 			}
 		}
@@ -53,7 +53,7 @@ func (r Reconciler) Lint(ctx context.Context, ref string) ([]manifest.Finding, e
 	return slices.Compact(found), nil
 }
 
-// unplanned finds what keeps a commit from being planned for a cluster that has nothing yet.
+// unplanned returns findings about a commit that cannot be planned for an empty cluster.
 func (r Reconciler) unplanned(ctx context.Context, want render.Desired) []manifest.Finding {
 	seen, err := baseline.Baseline{Sync: r.Sync, Terms: r.Terms, Kinds: baseline.KindsOf(want)}.Observe(ctx, want)
 	var p plan.Plan

@@ -23,101 +23,101 @@ type Publisher interface {
 	Publish(ctx context.Context, r report.Report) error
 }
 
-// A PendingLister is a Publisher that lists the commits of a sync whose status it last set to
-// pending, in this process or in another one.
+// A PendingLister is a Publisher that lists the commits of a sync whose last status was pending, including those of earlier
+// processes.
 type PendingLister interface {
 	Pending(namespace, name string) []string
 }
 
-// A Watcher reports the owned objects that differ from our last write, until ctx is done. It reports all of them at
-// once, and again after every change: identities, each with a value that changes with the object. It calls trouble for
-// objects that it cannot watch.
+// A Watcher reports the owned objects that differ from our last write, until ctx is done. It reports all of them together, and
+// again after every change: by identity, each with a value that changes with the object. It calls trouble for objects that it
+// cannot watch.
 type Watcher interface {
 	Watch(ctx context.Context, tell func(moved map[manifest.ID]string), trouble func(error))
 }
 
-// A Loop makes passes over one target: at intervals, for each new commit, and when another writer changes what the sync
-// owns. It makes one pass at a time.
+// A Loop makes passes over one target: at intervals, for each new commit, and when another writer changes what the sync owns. It
+// makes one pass at a time.
 type Loop struct {
 	Reconciler Reconciler
 	Ref        string
-	Publisher  Publisher // nil: reports are not published
-	Watcher    Watcher   // nil: drift is found by the next pass
-	Suspended  bool      // no passes are made
-	// Pushed receives when there may be a new commit. The loop then fetches from the Source at once. It may be nil.
+	Publisher  Publisher // nil publishes no reports
+	Watcher    Watcher   // if nil, the next pass finds drift
+	Suspended  bool      // makes no passes
+	// Pushed receives when there may be a new commit. The loop then fetches from the Source immediately. It may be nil.
 	Pushed <-chan struct{}
 
-	Interval time.Duration // between passes, give or take a tenth; default 1 minute
+	Interval time.Duration // between passes, plus or minus a tenth; default 1 minute
 	Poll     time.Duration // between polls for a new commit, if shorter than Interval
-	Grace    time.Duration // how long a pass may still take when the loop is to end; default 10 seconds
+	Grace    time.Duration // how long the current pass may continue after the loop is stopped; default 10 seconds
 
 	OnEvent func(Event) // receives what the loop does, one event at a time; may be nil
 }
 
-// An Event is something that a Loop or a PreviewLoop does.
+// An Event is something that a Loop or a PreviewLoop did.
 type Event struct {
 	Kind     EventKind
 	Because  Because         // of a pass
 	Revision string          // the commit; "" if not known
-	By       string          // of Superseded: the revision that took its place
+	By       string          // of Superseded: the newer revision
 	Pull     int             // number of a pull request
 	Report   report.Report   // of Passed
 	Preview  report.Combined // of Previewed
-	Took     time.Duration   // of Passed, Stopped and Previewed; of Waiting: so far
-	For      string          // of Waiting: what the pass waits for
-	Next     time.Duration   // of Passed: how long until the next pass, if nothing happens
+	Took     time.Duration   // of Passed, Stopped and Previewed: the duration; of Waiting: the time so far
+	For      string          // of Waiting: what the pass is waiting for
+	Next     time.Duration   // of Passed: the time until the next pass, unless something triggers it earlier
 	Err      error
 }
 
-// An EventKind is what an event is.
+// An EventKind is the kind of an event. Its value is the text for logs.
 type EventKind string
 
 // The kinds of events.
 const (
 	Began         EventKind = "pass begins"
 	NewCommit     EventKind = "new commit"
-	Waiting       EventKind = "pass waits" // for something that takes long
+	Waiting       EventKind = "pass waits" // for something that takes a long time
 	Overtaken     EventKind = "commit superseded"
-	Recalled      EventKind = "correcting drift from the last applied commit" // because the newest one must not be applied
-	Passed        EventKind = "pass"                                          // it ended, with or without an error
+	Recalled      EventKind = "correcting drift from the last applied commit" // because the newest commit must not be applied
+	Passed        EventKind = "pass"                                          // a pass ended, with or without an error
 	Stopped       EventKind = "pass interrupted"                              // by the end of the loop, or by something newer
 	PublishFailed EventKind = "cannot publish"
-	WatchFailed   EventKind = "cannot watch"            // drift is found by the next pass
-	WebhookFailed EventKind = "cannot receive webhooks" // pushes are found by the next poll
+	WatchFailed   EventKind = "cannot watch"            // the next pass finds drift
+	WebhookFailed EventKind = "cannot receive webhooks" // the next poll finds pushes
 	IsSuspended   EventKind = "suspended"
-	Unheard       EventKind = "no comment approves" // on pull requests, because of the forge
+	Unheard       EventKind = "no comment approves" // the forge did not allow to read comments on pull requests
 
-	Previewed   EventKind = "preview"                  // of a pull request; it ended, with or without an error
+	Previewed   EventKind = "preview"                  // a preview of a pull request ended, with or without an error
 	Forgotten   EventKind = "pull request is not open" // any more
 	PullsFailed EventKind = "cannot preview all pull requests"
 )
 
-// Because is why a pass is made.
+// A Because is the reason for a pass.
 type Because string
 
-// The reasons of a pass.
+// The reasons for a pass.
 const (
 	Start  Because = "start"
 	Time   Because = "interval"
 	Commit Because = "commit"
 	Moved  Because = "drift"
 	Again  Because = "retry"
-	Needed Because = "another sync" // of the process waits for the newest commit, or hands over objects
+	Needed Because = "another sync" // another sync of this process waits for the newest commit, or hands over objects
 )
 
 const (
 	firstPause  = 5 * time.Second // after an error
 	mostPause   = 5 * time.Minute
-	catchUp     = 500 * time.Millisecond // until the watcher knows what a pass has written
-	freePrompts = 3                      // passes in a row because of drift, before they are slowed down
-	lastWords   = 10 * time.Second       // of publishing, also where the pass may not go on
+	catchUp     = 500 * time.Millisecond // how long the watcher may need to learn what a pass has written
+	freePrompts = 3                      // passes in a row because of drift before they are slowed down
+	lastWords   = 10 * time.Second       // the timeout for publishing, even if the pass was interrupted
 )
 
-// errYield interrupts a pass that takes longer than the interval, in favour of something newer.
+// errYield interrupts a pass that takes longer than the interval in favour of a newer commit or change.
 var errYield = errors.New("the pass made way for something newer")
 
-// Run makes passes until ctx is done. A running pass then has Grace to finish; after that it sends nothing more and
-// records what it did.
+// Run makes passes until ctx is done. The current pass then has Grace to finish. After that, it sends nothing more and records what
+// it has done.
 func (l Loop) Run(ctx context.Context) {
 	r := l.running()
 	r.patient = true
@@ -143,7 +143,7 @@ func (l Loop) Run(ctx context.Context) {
 			r.prompt()
 			continue
 		case newest := <-looks:
-			// While passes fail, polls do not shorten the back-off; a push does.
+			// While passes fail, polls do not shorten the back-off, but a push does.
 			fresh := newest.revision != r.current()
 			if !fresh && !newest.needed || r.failures > 0 && !newest.pushed {
 				continue
@@ -152,7 +152,7 @@ func (l Loop) Run(ctx context.Context) {
 				r.because = Needed
 			}
 		case <-r.timer.C:
-			if r.because == Moved && !r.fresh() { // it was our own write, and the watcher knows by now
+			if r.because == Moved && !r.fresh() { // the watcher has learned that it was our own write
 				r.due(time.Until(r.regular), Time)
 				continue
 			}
@@ -175,37 +175,37 @@ func (l Loop) Once(ctx context.Context) (report.Report, error) {
 	return result, err
 }
 
-// running is a Loop that runs.
+// running is a running Loop.
 type running struct {
 	Loop
 
-	patient bool // an error is published when the next pass meets it again
+	patient bool // publish an error only if it happens again in the next pass
 
-	// When the next pass is, and why.
+	// When to make the next pass, and why.
 	timer    *time.Timer
 	because  Because
-	at       time.Time // of the timer
-	regular  time.Time // of the next pass if nothing happens
-	quiet    time.Time // no pass because of drift before this
-	prompts  int       // passes because of drift, in a row
-	failures int       // passes that failed, in a row
+	at       time.Time // when the timer fires
+	regular  time.Time // time of the next regular pass
+	quiet    time.Time // make no pass because of drift before this time
+	prompts  int       // number of passes in a row because of drift
+	failures int       // number of failed passes in a row
 
-	// The state that passes hand to the next one.
+	// State that a pass leaves to the next one.
 	last   render.Input    // the commit that was fetched last
 	unsaid bool            // no status was published for the commit yet
 	open   map[string]bool // commits whose last status is pending
-	fights fights          // the writers that undo what the passes write
+	fights fights          // the writers that undo what passes write
 	so     report.Summary  // the summary of the passes over this commit so far
-	waits  plan.Waits      // when each thing of this commit began to wait
-	soon   time.Duration   // until the next pass, if the last one needs it sooner
+	waits  plan.Waits      // when each wait of this commit began
+	soon   time.Duration   // delay until the next pass if the last one asked for a short one
 
 	wake chan struct{} // the watcher reported something
 
 	mu      sync.Mutex
-	began   time.Time              // of the running pass; zero if none runs
+	began   time.Time              // when the current pass began; zero if there is none
 	seen    string                 // the commit of the last pass
 	moved   map[manifest.ID]string // what the watcher last reported
-	handled map[manifest.ID]string // the part of moved that a pass has looked at
+	handled map[manifest.ID]string // the part of moved that a pass has checked
 	telling sync.Mutex
 }
 
@@ -228,7 +228,7 @@ func (r *running) due(in time.Duration, because Because) {
 	r.timer.Reset(in)
 }
 
-// prompt moves the next pass forward if objects changed that no pass has looked at.
+// prompt makes the next pass earlier if objects changed since the last pass checked them.
 func (r *running) prompt() {
 	at := time.Now()
 	if r.quiet.After(at) {
@@ -251,7 +251,7 @@ func (r *running) setMoved(moved map[manifest.ID]string) {
 	}
 }
 
-// fresh reports whether objects changed that no pass has looked at.
+// fresh reports whether objects changed since a pass checked them.
 func (r *running) fresh() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -269,26 +269,26 @@ func (r *running) current() string {
 	return r.seen
 }
 
-// late reports whether the running pass takes longer than the interval.
+// late reports whether the current pass takes longer than the interval.
 func (r *running) late() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return !r.began.IsZero() && time.Since(r.began) >= r.Interval
 }
 
-// A look is the result of one look for a newer commit.
+// A look is the result of looking for a newer commit.
 type look struct {
 	revision string
-	pushed   bool // a push was announced, or another sync asked
+	pushed   bool // a push was announced, or another sync asked for a pass
 	needed   bool // another sync asked for a pass
 }
 
-// lookAgain holds the delays before looking again after a push that is not visible yet: some forges send the event
-// before all of their servers know the push.
+// lookAgain holds the delays before looking again after a push that is not visible yet. Some forges send the event before all of
+// their servers know the push.
 var lookAgain = []time.Duration{time.Second, 4 * time.Second}
 
-// look sends the newest revision: after a push, at every poll if Poll is shorter than Interval, and while a pass takes longer
-// than the interval.
+// look sends the newest revision to tell: after a push, at every poll if Poll is shorter than Interval, and while a pass takes
+// longer than the interval.
 func (r *running) look(ctx context.Context, tell chan<- look) {
 	often := r.Poll > 0 && r.Poll < r.Interval
 	every := r.Interval
@@ -333,7 +333,7 @@ func (r *running) look(ctx context.Context, tell chan<- look) {
 	}
 }
 
-// pass makes a pass and sets when the next one is.
+// pass makes a pass and schedules the next one.
 func (r *running) pass(ctx context.Context, looks <-chan look) {
 	type result struct {
 		report report.Report
@@ -397,7 +397,7 @@ func (r *running) pass(ctx context.Context, looks <-chan look) {
 		case <-r.wake:
 			newer = Moved
 		}
-		// A pass that takes longer than the interval may wait for what never comes, so it gives way.
+		// A pass that takes longer than the interval may be waiting for something that never happens, so it gives way.
 		if newer == Commit && r.late() || newer == Moved && r.late() && r.fresh() {
 			yieldTo = newer
 			interrupt(errYield)
@@ -405,7 +405,8 @@ func (r *running) pass(ctx context.Context, looks <-chan look) {
 	}
 }
 
-// begin records that a pass begins, which will look at everything that changed until now. The zero time records that it ended.
+// begin records that a pass begins, which will check everything that has changed so far. With the zero time, it records that the
+// pass ended.
 func (r *running) begin(at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -415,7 +416,7 @@ func (r *running) begin(at time.Time) {
 	}
 }
 
-// schedule schedules the next pass after one has ended, and returns the delay until then.
+// schedule schedules the next pass and returns the delay until then.
 func (r *running) schedule(because Because, err error) time.Duration {
 	now := time.Now()
 	if err != nil && !ofCommit(err) {
@@ -432,7 +433,7 @@ func (r *running) schedule(because Because, err error) time.Duration {
 		r.prompts /= 2
 	}
 	r.quiet = now
-	if r.prompts >= freePrompts { // another writer changes it as often as Headgate does
+	if r.prompts >= freePrompts { // another writer changes the objects as often as Headgate does
 		r.quiet = now.Add(backOff(r.prompts-freePrompts+1, time.Second, r.Interval))
 	}
 	next := jitter(r.Interval)
@@ -447,7 +448,7 @@ func (r *running) schedule(because Because, err error) time.Duration {
 	return next
 }
 
-// backOff returns a delay that doubles with every failure.
+// backOff returns a delay that doubles with every failure, up to most.
 func backOff(failures int, first, most time.Duration) time.Duration {
 	if failures > 16 {
 		return most
@@ -460,19 +461,19 @@ func jitter(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * (0.9 + 0.2*rand.Float64())) //nolint:gosec // it needs no secrecy
 }
 
-// ofCommit reports whether an error is caused by the commit, so that it stays until the next commit.
+// ofCommit reports whether an error is caused by the commit, so that only a new commit can end it.
 func ofCommit(err error) bool {
 	var wrong catalogue.Errors
 	var away unfetched
 	return refused(err) != "" || errors.As(err, &wrong) && !errors.As(err, &away)
 }
 
-// unfetched is the error of a Source.
+// An unfetched error is the error of a commit that cannot be fetched at the moment.
 type unfetched struct{ error }
 
 func (e unfetched) Unwrap() error { return e.error }
 
-// A refusal is the error of a Source about a commit without the signatures that it needs.
+// A refusal is the error of a Source about a commit without the required signatures.
 type refusal struct {
 	error
 
@@ -484,7 +485,7 @@ func (e refusal) Unwrap() error { return e.error }
 // Code returns the code of the error.
 func (refusal) Code() plan.Code { return plan.Unverified }
 
-// unread wraps an error of a Source: as a refusal of the commit, or as the error of a commit that cannot be fetched now.
+// unread wraps an error of a Source, as a refusal or as an unfetched error.
 func unread(err error) error {
 	if of, is := errors.AsType[interface {
 		error
@@ -495,14 +496,14 @@ func unread(err error) error {
 	return unfetched{err}
 }
 
-// refused returns the commit that an error refuses, or "".
+// refused returns the commit that an error refuses; "" if it is not a refusal.
 func refused(err error) string {
 	of, _ := errors.AsType[refusal](err)
 	return of.revision
 }
 
-// once makes one pass and publishes its result. During an outage of the repository, and while it has a commit that must not
-// be applied, the pass keeps the cluster at the commit that was fetched last, so that drift is corrected meanwhile.
+// once makes one pass and publishes its result. If the repository cannot be reached, or its newest commit must not be applied, the
+// pass uses the commit that was fetched last, so that it still corrects drift.
 func (r *running) once(ctx context.Context) (report.Report, error) {
 	began := time.Now()
 	waits := func(what string) {
@@ -530,7 +531,7 @@ func (r *running) once(ctx context.Context) (report.Report, error) {
 	if r.last.Files != nil && ctx.Err() == nil {
 		var stopped error
 		result, stopped = r.carry(ctx, waits)
-		result.Revision = cmp.Or(refused(err), result.Revision) // the status belongs to the commit that is refused
+		result.Revision = cmp.Or(refused(err), result.Revision) // the status belongs to the refused commit
 		err = errors.Join(err, stopped)
 		result.Stop(err)
 	}
@@ -538,9 +539,9 @@ func (r *running) once(ctx context.Context) (report.Report, error) {
 	return result, err
 }
 
-// recall reads the commit that the inventory has, so that a process that starts on a commit that must not be applied corrects
-// drift as well: who may push must not stop that with a restart. The Source verifies that commit like any other. It returns the
-// error of the pass, which says so if there is nothing to correct drift from.
+// recall fetches the commit that was applied last, according to the inventory. A process that starts while the newest commit must
+// not be applied then still corrects drift: a person with push rights must not be able to stop that with a restart. The Source
+// verifies this commit like any other. recall returns the error of the pass, which also explains why drift is not corrected.
 func (r *running) recall(ctx context.Context, why error) error {
 	if r.Reconciler.Applied == nil {
 		return why
@@ -561,14 +562,15 @@ func (r *running) recall(ctx context.Context, why error) error {
 	return why
 }
 
-// carry makes a pass over the commit that was fetched last. A loop that only observes looks how far other tools are.
+// carry makes a pass over the commit that was fetched last. If the loop only observes, the pass looks once at how far other tools
+// are.
 func (r *running) carry(ctx context.Context, waits func(string)) (report.Report, error) {
 	with := r.Reconciler
 	with.Fights = r.fights.at(time.Now())
 	task := Task{
 		Render: func(ctx context.Context) (render.Desired, error) {
 			in := r.last
-			r.last.Documents = nil // a later render reads them again: the loop keeps no documents between passes
+			r.last.Documents = nil // a later render reads them again, so that the loop keeps no documents between passes
 			return r.Reconciler.render(ctx, in)
 		},
 		Before: func(p plan.Plan) {
@@ -590,8 +592,8 @@ func (r *running) carry(ctx context.Context, waits func(string)) (report.Report,
 	return result, err
 }
 
-// see publishes that a new commit is pending, and the final status of the previous one. For the first commit it waits
-// until there is something to write. Otherwise a restarted process would replace the commit's final status.
+// see publishes that a new commit is pending, and the final status of the previous one. For the first commit, it waits until there
+// is something to write, because a restarted process must not replace the final status of the commit.
 func (r *running) see(ctx context.Context, revision string) {
 	before := r.current()
 	if revision == "" || revision == before {
@@ -619,8 +621,7 @@ func (r *running) pending(ctx context.Context) {
 	r.publish(ctx, report.Seen(r.Reconciler.Sync, r.current()))
 }
 
-// conclude publishes the result of a pass. It publishes neither interrupted passes nor errors that may be gone in the
-// next pass.
+// conclude publishes the result of a pass. It publishes neither interrupted passes nor errors that may be gone in the next pass.
 func (r *running) conclude(ctx context.Context, began time.Time, result report.Report, err error) {
 	passes := err != nil && !ofCommit(err)
 	nothing := passes && (ctx.Err() != nil || r.patient && r.failures == 0)
@@ -632,7 +633,8 @@ func (r *running) conclude(ctx context.Context, began time.Time, result report.R
 		}
 		r.publish(ctx, result)
 	}
-	if !nothing || result.Changed() { // last: a user waits for the status, and no later commit is green for a hold that none reported
+	// After publishing: a user waits for the status, and no later commit may succeed with a hold that was never reported.
+	if !nothing || result.Changed() {
 		r.Reconciler.record(ctx, began, result, plan.NoEnding)
 	}
 }

@@ -14,25 +14,25 @@ import (
 )
 
 const (
-	attempts    = 3 // how often a pass plans its first round while other writers are faster
+	attempts    = 3 // how often to plan the first round again if other writers are faster
 	firstLook   = 250 * time.Millisecond
 	mostLook    = 5 * time.Second
-	afterWrites = 125 * time.Millisecond // a write may make the next one possible
+	afterWrites = 125 * time.Millisecond // delay after a round with writes, which may allow the next ones
 )
 
 // A Task is one commit to reconcile.
 type Task struct {
-	// Render renders the commit. It is called for every round: packages may have brought definitions.
+	// Render renders the commit. It is called in every round, because packages may have brought definitions.
 	Render func(context.Context) (render.Desired, error)
 	Before func(plan.Plan) // receives the first plan before it is applied; may be nil
-	Waits  plan.Waits      // what the last pass over the same commit waited for
-	Once   bool            // a pass that only observes does not wait
-	Notice func(string)    // receives what the pass waits for, in place of the Notice of the Reconciler; may be nil
+	Waits  plan.Waits      // what the last pass over the same commit waited for, and since when
+	Once   bool            // look once if the pass only observes, and do not wait
+	Notice func(string)    // receives what the pass is waiting for; if nil, the Reconciler's Notice does
 }
 
-// Carry makes one pass over a commit. After it the cluster is as the commit wants, as far as guards and the API server
-// allow. If another tool applies, it only looks. The report is complete even if Carry returns an error. Waiting objects
-// are left to the next pass. A pass has a limit, which grows with its objects.
+// Carry makes one pass over a commit. Afterwards, the cluster is as the commit wants, as far as guards and the API server allow. If
+// another tool applies the commit, the pass only observes. The report is complete even if Carry returns an error. Objects that
+// still wait are left to the next pass. A pass has a time limit, which grows with the number of its objects.
 func (r Reconciler) Carry(ctx context.Context, of Task) (report.Report, plan.Pass, error) {
 	revision := ""
 	ctx, limit := r.allow(ctx, nextPass)
@@ -60,15 +60,15 @@ func (r Reconciler) Carry(ctx context.Context, of Task) (report.Report, plan.Pas
 	return r.report(pass, revision, err), pass, err
 }
 
-// broken informs the other syncs of the process that there is no plan for a commit of this one.
+// broken tells the other syncs of the process that a commit of this sync could not be planned.
 func (r Reconciler) broken(ctx context.Context, revision string, err error) {
 	if err != nil && ctx.Err() == nil {
 		r.Peers.failed(r.Sync, revision, err)
 	}
 }
 
-// refuseNothing returns an error if the commit declares nothing and the sync owns nothing. The directory is wrong then,
-// and a successful pass would hide that. If the sync owns objects, guard empty holds their prunes.
+// refuseNothing returns an error if the commit declares nothing and the sync owns nothing. This means that the directory is wrong,
+// and a successful pass would hide that. If the sync owns objects, the guard empty holds their prunes.
 func refuseNothing(want render.Desired, p plan.Plan) error {
 	if p.Owned > 0 {
 		return nil
@@ -88,7 +88,7 @@ func (r Reconciler) report(pass plan.Pass, revision string, err error) report.Re
 	return result
 }
 
-// rounds holds what differs between the kinds of passes: over a commit, of a destroy, of a release.
+// rounds holds the differences between the kinds of passes: over a commit, of a destroy, of a release.
 type rounds struct {
 	look   func(context.Context, plan.Pass) (plan.Plan, error) // makes the newest plan
 	before func(plan.Plan)
@@ -155,7 +155,7 @@ func (r Reconciler) carryOut(ctx context.Context, limit *allowance, pass plan.Pa
 	}
 }
 
-// pause waits for a while. It returns an error if ctx ends first.
+// pause waits for d. It returns an error if ctx ends first.
 func pause(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():

@@ -14,10 +14,10 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// Peers knows the syncs of one process that apply to one cluster, and what each of them declares, so that an object can move from
-// one to another without a delete. A nil *Peers knows none.
+// Peers holds the syncs of one process that apply to the same cluster, and what each of them declares, so that an object can move
+// from one to another without being deleted. A nil *Peers holds none.
 type Peers struct {
-	// InTurn is set if the passes of the syncs follow one another. A sync then renders its commit when another one asks.
+	// InTurn is set if the passes of the syncs run one after another. A sync then renders its commit when another sync asks for it.
 	InTurn bool
 
 	mu      sync.Mutex
@@ -31,30 +31,31 @@ type member struct {
 	render func(context.Context) error
 	wake   chan struct{}
 
-	declares   map[manifest.ID]bool // nil before the first commit
-	repository string               // of declares; "" if it is not known
+	declares   map[manifest.ID]bool // nil until it has rendered a commit
+	repository string               // repository of the commit that declares it; "" if it is not known
 	revision   string               // of declares
-	fetched    bool                 // whether revision was the newest one when it was last fetched
-	broken     error                // why the newest commit is not rendered
-	tried      string               // the commit of broken; "" if it is not known
+	fetched    bool                 // whether revision was the newest commit at the last fetch
+	broken     error                // why the newest commit could not be rendered
+	tried      string               // the commit with this error; "" if it is not known
 	since      time.Time            // when broken was first set
 
 	asks  map[inventory.Sync]question // the syncs that it waits for
-	woken map[inventory.Sync]string   // the commits of both syncs when it woke another one
+	woken map[inventory.Sync]string   // the commits of both syncs when it last woke another one
 }
 
-// A question is one sync waiting for another one.
+// A question records that a sync waits for another one.
 type question struct {
-	revision string // of the sync that asks
+	revision string // of the sync that waits
 	since    time.Time
 }
 
 const (
 	askFor      = 10 * time.Second // how long a pass waits for other syncs before it plans
-	patienceOut = 5                // a pass stops waiting for a sync when this part of its Timeout is left, so that it can still prune
+	patienceOut = 5                // a pass keeps one part in patienceOut of its Timeout, so that it can still prune
 )
 
-// Join adds a sync that follows a ref. All syncs join before the first pass. render is Declare of the sync; it is only called InTurn.
+// Join adds a sync that follows a ref. All syncs must join before the first pass. render is the sync's Declare; it is only called
+// with InTurn.
 func (p *Peers) Join(of inventory.Sync, ref string, render func(context.Context) error) {
 	if p == nil {
 		return
@@ -87,7 +88,7 @@ func (p *Peers) member(of inventory.Sync) *member {
 	return p.all[of]
 }
 
-// change changes a member and wakes the syncs that wait.
+// change changes a member and wakes the syncs that wait for a change.
 func (p *Peers) change(of inventory.Sync, how func(*member)) {
 	m := p.member(of)
 	if m == nil {
@@ -120,7 +121,7 @@ func (p *Peers) fetched(of inventory.Sync, err error) {
 	})
 }
 
-// failed records that a commit of a sync could not be rendered, or its place could not be observed.
+// failed records that a commit of a sync could not be rendered, or that its cluster could not be observed.
 func (p *Peers) failed(of inventory.Sync, revision string, err error) {
 	p.change(of, func(m *member) { m.fails(err, revision) })
 }
@@ -132,8 +133,8 @@ func (m *member) fails(err error, revision string) {
 	m.broken, m.tried = err, revision
 }
 
-// others returns the other syncs for the plan of a sync over a commit. patience is how long the sync waits for one that has not
-// declared anything.
+// others returns the other syncs, for the plan of a sync over a commit. patience is how long the sync waits for another one that
+// has not declared anything.
 func (p *Peers) others(of inventory.Sync, revision string, patience time.Duration) []plan.Peer {
 	asks := p.member(of)
 	if asks == nil {
@@ -167,8 +168,8 @@ func (p *Peers) others(of inventory.Sync, revision string, patience time.Duratio
 	return all
 }
 
-// knows reports whether a sync has rendered the commit that another one asks about. If both follow the same branch, that is the
-// same commit, otherwise any commit.
+// knows reports whether a sync has rendered the commit that another one needs. If both follow the same branch, that is the same
+// commit; otherwise, any commit will do.
 func (m *member) knows(asks *member, revision string) bool {
 	return m.declares != nil && (!m.follows(asks) || m.revision == revision)
 }
@@ -178,7 +179,8 @@ func (m *member) follows(other *member) bool {
 	return m.ref == other.ref && m.repository == other.repository && m.repository != ""
 }
 
-// ask asks other syncs for their newest commit, and reports whether any answered. A sync asks once about each of its commits.
+// ask asks other syncs to render their newest commits, and reports whether to plan again. A sync asks each other sync once per
+// commit.
 func (p *Peers) ask(ctx context.Context, of inventory.Sync, revision string, others []inventory.Sync) bool {
 	asks := p.member(of)
 	if asks == nil {
@@ -232,7 +234,7 @@ func (p *Peers) ask(ctx context.Context, of inventory.Sync, revision string, oth
 	}
 }
 
-// answered reports whether a sync could not render the commit that another one asks about.
+// answered reports whether a sync has failed to render the commit that another one needs.
 func (m *member) answered(asks *member, revision string) bool {
 	return m.broken != nil && (!m.follows(asks) || m.tried == "" || m.tried == revision)
 }

@@ -165,7 +165,7 @@ type execution struct {
 	mu       sync.Mutex
 	sent     int
 	outcomes []plan.Outcome
-	applied  map[manifest.ID]*metav1.PartialObjectMetadata // as answered
+	applied  map[manifest.ID]*metav1.PartialObjectMetadata // the API server's answers
 	notReady map[string]plan.Reason                        // by CRD: why it is still not served after the wait
 	hopeless []manifest.ID                                 // an earlier pass already waited for them in vain
 	before   plan.Unfinished                               // the plan's unfinished steps when this tier began

@@ -80,11 +80,11 @@ type Cluster struct {
 
 	discovery discovery.DiscoveryInterfaceWithContext
 	metadata  metadata.Interface // for requests that need no bodies: lists, writes
-	objects   dynamic.Interface  // whatever does
+	objects   dynamic.Interface  // for requests with bodies
 	core      corev1.CoreV1Interface
 	leases    coordinationv1.LeasesGetter
 
-	holder   string // of the lease
+	holder   string // identity of this process in the lease
 	key      digestKey
 	checks   schedule                     // schedule of checks for objects that look unchanged
 	surface  *surface                     // result of the last discovery

@@ -73,7 +73,7 @@ func (c *Cluster) dependency(ctx context.Context, id manifest.ID) (plan.Dependen
 	switch {
 	case apierrors.IsNotFound(err):
 		return plan.Dependency{}, nil
-	case err != nil && !c.stops(ctx, err): // forbidden, above all
+	case err != nil && !c.stops(ctx, err): // usually forbidden
 		return plan.Dependency{Exists: true, NotReady: plan.ReasonOf(c.explain(err, "get", id.Brief()))}, nil
 	case err != nil:
 		return plan.Dependency{}, c.explain(err, "get", id.Brief())

@@ -50,7 +50,7 @@ func (c *Cluster) keyFor(ctx context.Context, asked []plan.Asked, have inventory
 		return nil, c.explain(err, "get", "the Secret "+c.sync.Namespace+"/"+inventoryName(c.sync))
 	}
 	c.key = digestKey{bytes: make([]byte, 32), kept: err == nil} // if the Secret exists without a key, it belongs to another tool
-	_, _ = rand.Read(c.key.bytes)                                // which never fails
+	_, _ = rand.Read(c.key.bytes)                                // never fails
 	return c.key.bytes, nil
 }
 

@@ -61,7 +61,7 @@ func (c *Cluster) lock(ctx context.Context, patience time.Duration) (*lock, cont
 // A watchedLease is the last state of another process's lease, with the time of its last change by our own clock, because the
 // clocks of machines differ.
 type watchedLease struct {
-	holder         string // who asks
+	holder         string // the caller
 	since, changed time.Time
 	lease          *coordination.Lease
 }

@@ -31,7 +31,7 @@ type Looker struct {
 
 	mu       sync.Mutex
 	compared map[manifest.ID]compared // in the cluster's spelling; nil before the first pass
-	news     chan struct{}            // that moved
+	news     chan struct{}            // receives when compared changed
 }
 
 // WaitsFor returns what the current pass is waiting for; "" if that is not known.

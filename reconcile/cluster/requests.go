@@ -74,7 +74,7 @@ func (r *Requests) Log() []string {
 	return append([]string(nil), r.log...)
 }
 
-// Reset forgets everything.
+// Reset sets all counts to zero and clears the log.
 func (r *Requests) Reset() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

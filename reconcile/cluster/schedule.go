@@ -10,7 +10,7 @@ import (
 // A schedule spreads checks of objects over an interval: each object is checked once per interval, and about the same number in
 // every pass. Each object starts at a random time, so that a process that restarts often does not check the same objects each time.
 type schedule struct {
-	every time.Duration // 0 is never
+	every time.Duration // 0 means never
 	next  map[manifest.ID]time.Time
 	last  time.Time // when due was last called
 }

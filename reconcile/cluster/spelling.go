@@ -18,7 +18,7 @@ type spelling struct {
 	defaultNamespace string
 	coming           map[schema.GroupKind]bool       // whether the kinds that the commit's CRDs will serve are namespaced
 	written          map[manifest.ID]manifest.ID     // the commit's spelling, by the cluster's, if they differ
-	wanted           map[manifest.ID]manifest.Origin // actual
+	wanted           map[manifest.ID]manifest.Origin // by ID in the cluster's spelling
 }
 
 func spellingOf(want render.Desired, s *surface, defaultNamespace string) (spelling, error) {

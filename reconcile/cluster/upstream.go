@@ -319,7 +319,7 @@ func (c *Cluster) askLaggards(ctx context.Context, want render.Desired, live map
 			continue
 		}
 		asked++
-		if err := c.ask(ctx, d.Name, &l); err != nil && !apierrors.IsNotFound(err) { // it went meanwhile
+		if err := c.ask(ctx, d.Name, &l); err != nil && !apierrors.IsNotFound(err) { // it was deleted in the meantime
 			return err
 		}
 		live[d.Name] = l

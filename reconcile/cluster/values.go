@@ -93,7 +93,7 @@ func parted(data map[string]string, n int) []map[string]string {
 	}
 	for key, value := range data {
 		h := fnv.New32a()
-		_, _ = h.Write([]byte(key)) // which never fails
+		_, _ = h.Write([]byte(key)) // never fails
 		parts[int(h.Sum32()>>1)%n][key] = value
 	}
 	return parts

@@ -46,7 +46,7 @@ type watching struct {
 	cluster    *Cluster
 	everything bool // also objects without our label
 	trouble    func(error)
-	news       chan struct{} // something below changed
+	news       chan struct{} // receives when a field below changed
 
 	kindsMoved chan struct{} // the kinds to follow may have changed
 
@@ -118,7 +118,7 @@ func (w *watching) report(ctx context.Context, tell func(map[manifest.ID]string)
 	}
 }
 
-// moved compares.
+// moved returns the objects whose marks differ from the inventory, with their current marks.
 func (w *watching) moved() map[manifest.ID]string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -149,13 +149,13 @@ func (w *watching) inventoryID() manifest.ID {
 
 // A feed is a list of objects and a watch that continues from it.
 type feed struct {
-	what  string // for people
+	what  string // for error messages
 	list  func(ctx context.Context, options metav1.ListOptions) ([]metav1.Object, metav1.ListInterface, error)
 	watch func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 
 	unserved func() // called if the API server does not serve the kind any more; nil if it always does
 
-	fresh func()                // a list begins
+	fresh func()                // called when a list begins
 	put   func(o metav1.Object) // called for each object of the list and the watch
 	gone  func(o metav1.Object) // called for objects that were deleted or are not ours any more
 	whole func()                // called when the list is complete

@@ -17,39 +17,39 @@ import (
 // The codes of the guard allowed.
 const (
 	ApplyNotAllowed     plan.Code = "ApplyNotAllowed"     // why allowedKinds does not allow the object
-	PruneNotAllowed     plan.Code = "PruneNotAllowed"     // the same, of a prune
-	KindNotListed       plan.Code = "KindNotListed"       // the kind, of which allowedKinds has no entry
-	ScopeNotListed      plan.Code = "ScopeNotListed"      // the kind, which is in no namespace, and which allowedKinds lists in namespaces only
+	PruneNotAllowed     plan.Code = "PruneNotAllowed"     // why allowedKinds does not allow to prune the object
+	KindNotListed       plan.Code = "KindNotListed"       // the kind, which allowedKinds does not list
+	ScopeNotListed      plan.Code = "ScopeNotListed"      // the kind, which is cluster-scoped, but which allowedKinds lists only in namespaces
 	NamespaceNotListed  plan.Code = "NamespaceNotListed"  // the kind, and the namespace for which allowedKinds does not list it
 	NameNotListed       plan.Code = "NameNotListed"       // the kind, and the name for which allowedKinds does not list it
-	PatternTooWide      plan.Code = "PatternTooWide"      // the pattern of the policy, and what activation.allow has
-	PatternOpens        plan.Code = "PatternOpens"        // the same, with a definition that the pattern activates
-	DefinitionOpens     plan.Code = "DefinitionOpens"     // what activation.allow has
-	CRDOpens            plan.Code = "CRDOpens"            // what activation.allow has
-	PackageOpens        plan.Code = "PackageOpens"        // how many definitions of the package would become active, an example, and what activation.allow has
-	PackageShipsPolicy  plan.Code = "PackageShipsPolicy"  // the policy of the package, its pattern, and what activation.allow has
+	PatternTooWide      plan.Code = "PatternTooWide"      // the pattern of the policy, and the value of activation.allow
+	PatternOpens        plan.Code = "PatternOpens"        // the pattern of the policy, the value of activation.allow, and a definition that the pattern activates
+	DefinitionOpens     plan.Code = "DefinitionOpens"     // the value of activation.allow
+	CRDOpens            plan.Code = "CRDOpens"            // the value of activation.allow
+	PackageOpens        plan.Code = "PackageOpens"        // how many definitions of the package would become active, an example, and the value of activation.allow
+	PackageShipsPolicy  plan.Code = "PackageShipsPolicy"  // the policy in the package, its pattern, and the value of activation.allow
 	PackageNotJudged    plan.Code = "PackageNotJudged"    // why the definitions of the package are not known
 	RewritesImages      plan.Code = "RewritesImages"      // the ImageConfig replaces images of packages
-	BehindPackages      plan.Code = "BehindPackages"      // the kind of an object that Headgate does not know
-	ActivationUnchecked plan.Code = "ActivationUnchecked" // the error of reading what the step sends
+	BehindPackages      plan.Code = "BehindPackages"      // the kind of the object, which Headgate does not know
+	ActivationUnchecked plan.Code = "ActivationUnchecked" // the error of reading the step's object
 )
 
-// An AllowedKind selects objects that a sync may apply and prune. Texts are patterns as policies have them.
+// An AllowedKind selects objects that a sync may apply and prune. All texts are patterns in the syntax of policies.
 type AllowedKind struct {
 	Group, Kind string
-	Cluster     bool     // objects outside of namespaces; else objects in namespaces
-	Namespaces  []string // of the objects; none is every namespace
-	Names       []string // of the objects; none is every name
+	Cluster     bool     // cluster-scoped objects; otherwise objects in namespaces
+	Namespaces  []string // of the objects; all if empty
+	Names       []string // of the objects; all if empty
 }
 
-// An ActivationLimit is what a sync may activate.
+// An ActivationLimit limits what a sync may activate.
 type ActivationLimit struct {
-	Set   bool     // else the sync may activate everything
-	Allow []string // patterns of names of definitions
+	Set   bool     // otherwise the sync may activate everything
+	Allow []string // patterns for the names of definitions
 }
 
-// onlyAllowed holds what a sync may not apply or prune, whatever else is right about it. Another person than the author
-// of the commit configures the Sync, so no approval helps.
+// onlyAllowed holds objects that the sync may not apply or prune, whatever other guards decide. The Sync is not configured by the
+// author of the commit, so no approval helps.
 func onlyAllowed(kinds []AllowedKind) plan.Rule {
 	return func(c plan.Case) func(plan.Step) plan.Ruling {
 		namespaceOf := c.Seen.Namespaces()
@@ -70,7 +70,7 @@ func onlyAllowed(kinds []AllowedKind) plan.Rule {
 	}
 }
 
-// Allows returns what reports whether allowedKinds allow a sync to apply an object.
+// Allows returns a function that reports whether allowedKinds allows the sync to apply an object.
 func (g Guarding) Allows(seen plan.Observed) func(manifest.ID) bool {
 	namespaceOf := seen.Namespaces()
 	return func(id manifest.ID) bool {
@@ -82,8 +82,8 @@ func (g Guarding) Allows(seen plan.Observed) func(manifest.ID) bool {
 	}
 }
 
-// notListed returns why no entry selects an object, and no reason if one does. If it is not known whether the kind has
-// namespaces, no API serves it and nothing is sent, so every scope counts.
+// notListed returns why no entry selects an object; no reason if one does. If the scope of the kind is unknown, no API serves it
+// and nothing is sent, so entries of both scopes count.
 func notListed(kinds []AllowedKind, id manifest.ID, namespace string, known bool) plan.Reason {
 	name := id.Kind
 	if id.Group != "" {
@@ -109,14 +109,14 @@ func notListed(kinds []AllowedKind, id manifest.ID, namespace string, known bool
 	return why
 }
 
-// matchesAny reports whether one of the patterns matches, or whether there is none.
+// matchesAny reports whether one of the patterns matches. Without patterns, everything matches.
 func matchesAny(patterns []string, text string) bool {
 	return len(patterns) == 0 || slices.ContainsFunc(patterns, func(p string) bool { return crossplane.Matches(p, text) })
 }
 
-// onlyActivates holds every step by which a commit would activate a definition, or serve a kind, that activation.allow of
-// the Sync does not name. A policy is judged by its patterns, and not only by the definitions of today: it is in force for
-// the whole cluster, also when another team installs a package.
+// onlyActivates holds every step with which a commit would activate a definition or serve a kind that activation.allow of the Sync
+// does not match. It judges a policy by its patterns and not only by today's definitions, because a policy is in force for the
+// whole cluster, even when another team installs a package later.
 func onlyActivates(limit ActivationLimit) plan.Rule {
 	return func(c plan.Case) func(plan.Step) plan.Ruling {
 		a := &activating{flooding: flooding{Case: c}, ActivationLimit: limit}
@@ -129,7 +129,7 @@ func onlyActivates(limit ActivationLimit) plan.Rule {
 	}
 }
 
-// activating is the part of a plan that the guard allowed has about activations. It counts as the guard flood does.
+// activating is the state of onlyActivates for one plan. It counts activations as the guard flood does.
 type activating struct {
 	flooding
 	ActivationLimit
@@ -151,29 +151,29 @@ func (a *activating) rule(s plan.Step) plan.Ruling {
 	return allowed
 }
 
-// permits reports whether the limit names a definition.
+// permits reports whether the limit allows a definition.
 func (a *activating) permits(name string) bool {
 	return slices.ContainsFunc(a.Allow, func(glob string) bool { return crossplane.Matches(glob, name) })
 }
 
-// listed returns the limit for a reason.
+// listed returns the limit as text for a reason.
 func (a *activating) listed() string { return cmp.Or(strings.Join(a.Allow, ", "), "nothing") }
 
-// policy rules on a policy by the patterns that are sent. It does not look at whether the policy is paused: an annotation that
-// goes would put it in force.
+// policy judges a policy by its patterns. It ignores whether the policy is paused, because removing an annotation would put it in
+// force.
 func (a *activating) policy(s plan.Step) plan.Ruling {
 	u, err := s.Object()
 	if err != nil {
 		return a.unchecked(s, err)
 	}
-	globs, _, _ := unstructured.NestedStringSlice(u.Object, "spec", "activate") // the API server refuses anything else
+	globs, _, _ := unstructured.NestedStringSlice(u.Object, "spec", "activate") // the API server refuses other types
 	if glob := a.tooWide(globs); glob != "" {
 		return held(a.whyTooWide(glob))
 	}
 	return allowed
 }
 
-// tooWide returns the first pattern that reaches beyond the limit; "" if none does.
+// tooWide returns the first pattern that matches more than the limit; "" if none does.
 func (a *activating) tooWide(globs []string) string {
 	i := slices.IndexFunc(globs, func(glob string) bool { return !crossplane.Covers(a.Allow, glob) })
 	if i < 0 {
@@ -201,7 +201,7 @@ func (a *activating) whyTooWide(glob string) plan.Reason {
 	return PatternTooWide.With(glob, a.listed())
 }
 
-// definition rules on the CRD of a definition, and on an MRD whose own state makes it active.
+// definition judges the CRD of a definition, and an MRD whose own state makes it active.
 func (a *activating) definition(s plan.Step) plan.Ruling {
 	if opens := s.Action == plan.Create && s.ID.IsCRD() || s.Activates; opens && !a.permits(s.ID.Name) {
 		return held(DefinitionOpens.With(a.listed()))
@@ -209,8 +209,8 @@ func (a *activating) definition(s plan.Step) plan.Ruling {
 	return allowed
 }
 
-// crd rules on a CRD that the commit declares itself: it serves a kind as an activation does, and a provider with
-// safe-start begins to reconcile it. The ProviderConfigs of a provider are no managed resources.
+// crd judges a CRD that the commit declares itself. It serves a kind just as an activation does, and a provider with safe-start
+// begins to reconcile it. A provider's ProviderConfigs are exempt, because they are not managed resources.
 func (a *activating) crd(s plan.Step) plan.Ruling {
 	if s.Action != plan.Create || a.permits(s.ID.Name) {
 		return allowed
@@ -223,8 +223,8 @@ func (a *activating) crd(s plan.Step) plan.Ruling {
 	return held(CRDOpens.With(a.listed()))
 }
 
-// pkg rules on a package by what Crossplane activates of it: because it has no safe-start, because of any policy that is in
-// force, or because of a policy that the package brings.
+// pkg judges a package by the definitions that Crossplane activates: because the package has no safe-start, because of a policy in
+// force, or because of a policy in the package.
 func (a *activating) pkg(s plan.Step) plan.Ruling {
 	force := a.policies()
 	definitions, _ := a.definitionsOf(s.ID)
@@ -242,14 +242,14 @@ func (a *activating) pkg(s plan.Step) plan.Ruling {
 			return held(PackageShipsPolicy.With(p.Name, glob, a.listed()))
 		}
 	}
-	// A Function brings no definitions, and a package that it depends on may.
+	// A Function has no definitions, but a package that it depends on may.
 	if why := a.whyUnread(s.ID); !a.isInstalled(s) && !why.None() {
 		return held(PackageNotJudged.With(why))
 	}
 	return allowed
 }
 
-// isActiveByItself reports whether a definition is active whatever policies name.
+// isActiveByItself reports whether a definition is active regardless of policies.
 func isActiveByItself(d render.DecidedDefinition) bool {
 	return isUnrestricted(d) || d.State == catalogue.Active
 }
@@ -262,8 +262,8 @@ func globsOf(p catalogue.Policy) []string {
 	return globs
 }
 
-// besidePackages rules on what else the package manager reads. An ImageConfig may have it install another image for every
-// package of the cluster, and what a kind of a later Crossplane installs is not known.
+// besidePackages judges other objects that the package manager reads. An ImageConfig can replace the image of every package in the
+// cluster. What a kind of a later Crossplane version installs is not known.
 func (a *activating) besidePackages(s plan.Step) plan.Ruling {
 	switch {
 	case crossplane.IsImageConfig(s.ID):
@@ -281,7 +281,7 @@ func (a *activating) besidePackages(s plan.Step) plan.Ruling {
 	return held(BehindPackages.With(s.ID.Kind))
 }
 
-// unchecked holds a step whose object cannot be read, unless it sends nothing anyway.
+// unchecked holds a step whose object cannot be read. If the step sends nothing, it is allowed.
 func (a *activating) unchecked(s plan.Step, err error) plan.Ruling {
 	if s.Err != nil {
 		return allowed

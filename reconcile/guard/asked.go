@@ -18,11 +18,11 @@ const (
 	AnnotationAsksToLeave plan.Code = "AnnotationAsksToLeave" // an annotation of the live object and its value
 	LabelAsksToLeave      plan.Code = "LabelAsksToLeave"      // a label of the live object and its value
 	CommitAsksToLeave     plan.Code = "CommitAsksToLeave"     // a key and its value in the commit
-	MovedAway             plan.Code = "MovedAway"             // the sync that the live object announced to move to
+	MovedAway             plan.Code = "MovedAway"             // the sync to which the live object will move
 	TakenOverBySync       plan.Code = "TakenOverBySync"       // the sync of the same process whose commit declares the object
 )
 
-// asked retains what an object asks Headgate never to prune, and what another sync of the process is to take over.
+// asked retains an object that must never be pruned, according to its settings, or that another sync of the process takes over.
 func asked(s plan.Step, c plan.Case) plan.Ruling {
 	if to, moves := c.Seen.TakenOverBy(s.ID); moves && !s.OnlyFrees() && !s.Deactivates {
 		return retained(TakenOverBySync.With(to.String()))
@@ -39,15 +39,15 @@ func asked(s plan.Step, c plan.Case) plan.Ruling {
 	return retained(AnnotationKeeps.With(out.Key, out.Value))
 }
 
-// replaces are the settings by which an object asks Flux or Argo CD to replace it instead of applying it.
+// replaces lists the settings with which an object asks Flux or Argo CD to replace it instead of applying it.
 var replaces = []struct{ key, value string }{
 	{render.FluxForceKey, "enabled"},
 	{render.ArgoOptionsKey, "Replace=true"},
 	{render.ArgoOptionsKey, "Force=true"},
 }
 
-// left retains what a person asked Headgate, on the object or in the commit, not to write. If the commit asked for it, the
-// commit can take it back. It holds what the commit asks to replace: Headgate only applies, and a setting that it ignored
+// left retains an object that Headgate must not write, according to a setting on the live object or in the commit. A setting in the
+// commit can be removed there. left holds an object with a setting to replace it: Headgate only applies, and ignoring the setting
 // would deceive the author.
 func left(s plan.Step, c plan.Case) plan.Ruling {
 	if r := leftAlone(s, c.Live(s), c.Seen); r.Answer != plan.Allowed {
@@ -61,7 +61,7 @@ func left(s plan.Step, c plan.Case) plan.Ruling {
 	return allowed
 }
 
-// leftAlone retains what a person asked Headgate not to write.
+// leftAlone retains an object that Headgate must not write according to its settings.
 func leftAlone(s plan.Step, live *metav1.PartialObjectMetadata, seen plan.Observed) plan.Ruling {
 	if to := seen.MovedTo(s.ID); to != "" {
 		return retained(MovedAway.With(to))

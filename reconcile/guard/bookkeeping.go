@@ -12,14 +12,13 @@ import (
 
 // The codes of the guard inventory.
 const (
-	WrittenByHeadgate plan.Code = "WrittenByHeadgate" // what of the bookkeeping the commit holds
+	WrittenByHeadgate plan.Code = "WrittenByHeadgate" // which of Headgate's own records the commit contains
 	HoldsInventory    plan.Code = "HoldsInventory"    // it is the namespace of the inventory
-	NeverPruned       plan.Code = "NeverPruned"       // what of the bookkeeping it is
+	NeverPruned       plan.Code = "NeverPruned"       // which of Headgate's own records it is
 )
 
-// bookkeeping returns what kind of Headgate's own bookkeeping a step would write or delete, or "".
-// The commit alone does not tell all of it: a namespace may be the default, and a sync may live
-// anywhere.
+// bookkeeping returns which of Headgate's own records a step would write or delete; "" if it is none. The commit alone does not
+// show that: a namespace may be the default one, and a sync may be in any namespace.
 func bookkeeping(s plan.Step, c plan.Case) string {
 	id := s.ID
 	if id.Namespace == "" {
@@ -33,7 +32,7 @@ func bookkeeping(s plan.Step, c plan.Case) string {
 	return render.Bookkeeping(id, live, keys, render.Home, c.Seen.Inventory.Sync.Namespace)
 }
 
-// writesData reports whether a field manager of a live object set a key of its data.
+// writesData reports whether a field manager set a key in the data of a live object.
 func writesData(live *metav1.PartialObjectMetadata, key string) bool {
 	for _, m := range live.ManagedFields {
 		var fields struct {
@@ -49,7 +48,7 @@ func writesData(live *metav1.PartialObjectMetadata, key string) bool {
 	return false
 }
 
-// notOurBooks holds what would write an inventory, a lease or a key as an object of the commit.
+// notOurBooks holds a step that would write an inventory, a lease or a key from the commit.
 func notOurBooks(s plan.Step, c plan.Case) plan.Ruling {
 	if what := bookkeeping(s, c); what != "" {
 		return held(WrittenByHeadgate.With(what))
@@ -57,8 +56,8 @@ func notOurBooks(s plan.Step, c plan.Case) plan.Ruling {
 	return allowed
 }
 
-// home retains the namespace of the sync's inventory, which belongs to no commit. It also retains inventories, leases
-// and keys, which an older version may have taken for objects of a commit.
+// home retains the namespace of the sync's inventory, which belongs to no commit. It also retains inventories, leases and keys,
+// which an older version may have recorded as objects of a commit.
 func home(s plan.Step, c plan.Case) plan.Ruling {
 	if s.ID == (manifest.ID{Kind: "Namespace", Name: c.Seen.Inventory.Sync.Namespace}) {
 		return retained(HoldsInventory.With())

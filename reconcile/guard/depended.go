@@ -4,16 +4,16 @@ import "headgate.dev/headgate/reconcile/plan"
 
 // The codes of the guard depended on.
 const (
-	DependantKept  plan.Code = "DependantKept"  // the object that depends on it, and that is kept on purpose
+	DependantKept  plan.Code = "DependantKept"  // the object that depends on it and is kept on purpose
 	DependantStays plan.Code = "DependantStays" // the object that depends on it
-	UserStays      plan.Code = "UserStays"      // the object that has to go before it
+	UserStays      plan.Code = "UserStays"      // the object that must be deleted before it
 )
 
-// dependedOn refuses to prune an object while one that stays depends on it, or would go with it.
+// dependedOn refuses to prune an object while an object that stays depends on it or would be deleted with it.
 func dependedOn(s plan.Step, c plan.Case) plan.Ruling {
 	for _, by := range c.Dependants(s.ID) {
 		switch {
-		case by.Action == plan.Prune || by.LetsGo(): // the prune waits for that
+		case by.Action == plan.Prune || by.LetsGo(): // the prune waits until it is deleted
 		case by.Action == plan.Keep && by.Cause == plan.Retain && by.Origin.Path == "":
 			return retained(DependantKept.With(by.ID))
 		default:

@@ -10,8 +10,8 @@ const (
 	DriftReported plan.Code = "DriftReported" // the sync reports drift and does not correct it
 )
 
-// onlyReported keeps foreign changes if the sync only reports drift. A field that only lost our name in its managed
-// fields, such as a value that was restored by hand, has not drifted: it gets our name back.
+// onlyReported keeps foreign changes if the sync only reports drift. If a field has only lost our field manager, for example
+// because its value was restored by hand, it has not drifted, and the apply makes us its manager again.
 func onlyReported(reports bool) func(plan.Step, plan.Case) plan.Ruling {
 	return func(s plan.Step, _ plan.Case) plan.Ruling {
 		switch {

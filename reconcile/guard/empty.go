@@ -37,13 +37,13 @@ func empty(_ plan.Step, c plan.Case) plan.Ruling {
 	return allowed
 }
 
-// declares reports whether the commit declares a definition that is like that. Those that only the
-// cluster has are not the commit's.
+// declares reports whether the commit declares a definition that like accepts. Definitions that are only in the cluster do not
+// count.
 func declares(c plan.Case, like func(render.DecidedDefinition) bool) bool {
 	return slices.ContainsFunc(c.Want.Definitions, func(d render.DecidedDefinition) bool { return (!c.Want.Live || d.Document != nil) && like(d) })
 }
 
-// owns reports whether the inventory holds an object that is like that.
+// owns reports whether the inventory holds an object that like accepts.
 func owns(c plan.Case, like func(manifest.ID) bool) bool {
 	for id := range c.Seen.Inventory.Entries {
 		if like(id) {

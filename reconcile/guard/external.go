@@ -12,11 +12,10 @@ import (
 
 // The codes of the guard external.
 const (
-	DeletesExternal plan.Code = "DeletesExternal" // something outside of the cluster would be deleted, too
+	DeletesExternal plan.Code = "DeletesExternal" // something outside of the cluster would be deleted with it
 )
 
-// external holds what exists outside of the cluster too: deleting the object deletes
-// the bucket.
+// external holds prunes that delete something outside of the cluster, such as a bucket.
 func external(permitted bool) func(plan.Step, plan.Case) plan.Ruling {
 	return func(s plan.Step, c plan.Case) plan.Ruling {
 		if permitted || s.OnlyFrees() || !isInstance(s.ID, c) && !isReconciled(s, c) {
@@ -26,10 +25,9 @@ func external(permitted bool) func(plan.Step, plan.Case) plan.Ruling {
 	}
 }
 
-// isInstance reports whether an object is of a kind that reaches beyond the cluster: by the categories
-// of the kind, or because a definition makes it. The definition may be in the commit, in the base of a
-// comparison, in the inventory, where it is when it leaves the commit together with the object, or only
-// in the cluster.
+// isInstance reports whether an object stands for something outside of the cluster, either according to the categories of its kind,
+// or because a definition makes the kind. The definition may be in the commit, in the base of a comparison or only in the cluster.
+// If it is removed together with the object, it is still in the inventory.
 func isInstance(id manifest.ID, c plan.Case) bool {
 	kind := c.Seen.Kinds[id.GroupKind()]
 	if slices.ContainsFunc(kind.Categories, func(category string) bool { return slices.Contains(plan.InstanceCategories, category) }) {
@@ -50,8 +48,8 @@ func isInstance(id manifest.ID, c plan.Case) bool {
 	return defines(c.Seen.Inventory, name)
 }
 
-// defines reports whether the inventory holds what makes the kind of a CRD one that reaches beyond the
-// cluster. A binary that recorded no format did not record which CRDs are of definitions either.
+// defines reports whether the inventory holds a definition that makes the kind of this CRD. A binary that recorded no format did
+// not record which CRDs have definitions, so all of them count.
 func defines(inv inventory.Inventory, name string) bool {
 	crd, ours := inv.Entries[plan.CRD(name)]
 	if ours && (crd.Definition || inv.Record.Format == 0) {
@@ -62,8 +60,7 @@ func defines(inv inventory.Inventory, name string) bool {
 	return mrd || xrd
 }
 
-// isReconciled reports whether a controller of Crossplane cleans up after the object of a step,
-// whatever is known of its kind.
+// isReconciled reports whether a controller of Crossplane has a finalizer on the step's object, whatever its kind is.
 func isReconciled(s plan.Step, c plan.Case) bool {
 	live := c.Live(s)
 	return live != nil && crossplane.HasFinalizer(live)

@@ -9,7 +9,7 @@ const (
 	FightRests plan.Code = "FightRests" // who undoes an update, in which field, and how often; without a field, the object is deleted
 )
 
-// fight keeps a contested object as it is while the fight rests. Writing it again and again would hide from users that
+// fight keeps a contested object as it is while the fight rests. If Headgate wrote it again and again, users would not notice that
 // they have to decide.
 func fight(s plan.Step, c plan.Case) plan.Ruling {
 	if s.Cause != plan.Drift {

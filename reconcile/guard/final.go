@@ -13,13 +13,13 @@ const (
 	NoSafeStart      plan.Code = "NoSafeStart"      // the package
 )
 
-// final rules on deactivation. It keeps definitions that Crossplane or a policy would only activate again, or that
+// final rules on deactivations. It keeps definitions that Crossplane or a policy would only activate again, and definitions that
 // could not come back.
 func final(s plan.Step, c plan.Case) plan.Ruling {
 	if !s.Deactivates || c.Want.Owner != render.OwnerCrossplane {
 		return allowed
 	}
-	var leaving []string // it waits for those
+	var leaving []string // the prune waits for these prunes
 	for _, policy := range c.LeavingPolicies(s.ID.Name) {
 		if policy.Action == plan.Prune {
 			leaving = append(leaving, policy.ID.Name)

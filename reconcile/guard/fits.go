@@ -8,12 +8,12 @@ import (
 	"headgate.dev/headgate/render/schema"
 )
 
-// clientBreaks are the rules of changes that no object shows: clients are what they break, or no object can be
-// read or written at all.
+// clientBreaks are the rules of changes that no object can show: they break clients, or they make all objects unreadable or
+// unwritable.
 var clientBreaks = []schema.Rule{schema.Removed, schema.Unserved, schema.Subresource, schema.Selectable, schema.Scale, schema.Scope, schema.Names, schema.Default, schema.Refused}
 
-// judging returns the question whether objects fit a definition as it will be. It returns false if they cannot
-// answer it: there is no cluster, the definition is not at hand, or clients are what breaks.
+// judging returns the question whether objects fit the new version of a definition. It returns false if objects cannot answer it:
+// there is no cluster, the new version is not known, or the change breaks clients.
 func judging(s plan.Step, c plan.Case, breaking []schema.Change) (plan.Question, bool) {
 	after := s.AfterWhole()
 	if c.Seen.Offline && !c.Seen.Counts || after == nil ||
@@ -27,8 +27,7 @@ func judging(s plan.Step, c plan.Case, breaking []schema.Change) (plan.Question,
 	return q, true
 }
 
-// fits holds a breaking change of a kind with objects if one of them loses a value or is refused, or if that is not
-// known.
+// fits holds a breaking change if an object of the kind would lose a value or be refused, or if that is not known.
 func fits(s plan.Step, c plan.Case, breaking []schema.Change, live plan.Answer) plan.Ruling {
 	inUse := BreaksInUse.With(breaking, live.Count, live.Example, leavingVersions(breaking))
 	q, can := judging(s, c, breaking)

@@ -15,40 +15,40 @@ import (
 
 // The codes of the guard flood.
 const (
-	WildcardsActivateMany      plan.Code = "WildcardsActivateMany"      // how many definitions wildcards of the policy would activate, the most, and an example
-	ShippedPolicyActivatesMany plan.Code = "ShippedPolicyActivatesMany" // a policy of the package, how many definitions it would activate, the most, and an example
+	WildcardsActivateMany      plan.Code = "WildcardsActivateMany"      // how many definitions wildcards of the policy would activate, the limit, and an example
+	ShippedPolicyActivatesMany plan.Code = "ShippedPolicyActivatesMany" // a policy of the package, how many definitions it would activate, the limit, and an example
 	LivePolicyActivatesUnnamed plan.Code = "LivePolicyActivatesUnnamed" // a live policy, how many definitions of the package it would activate that no policy of the commit names, an example, and what to do
-	PackageActivatesMany       plan.Code = "PackageActivatesMany"       // how many definitions of the package would become active, the most, and an example
-	LivePolicyActivatesAll     plan.Code = "LivePolicyActivatesAll"     // a live policy that activates whatever the package brings, and what to do
-	PolicyActivatesMany        plan.Code = "PolicyActivatesMany"        // the policy that would activate this definition, how many others it would activate, and the most
-	DirectoryActivatesMany     plan.Code = "DirectoryActivatesMany"     // how many definitions of the same package would become active, the directory of the package, and the most
+	PackageActivatesMany       plan.Code = "PackageActivatesMany"       // how many definitions of the package would become active, the limit, and an example
+	LivePolicyActivatesAll     plan.Code = "LivePolicyActivatesAll"     // a live policy that activates every definition of the package, and what to do
+	PolicyActivatesMany        plan.Code = "PolicyActivatesMany"        // the policy that would activate this definition, how many definitions it would activate, and the limit
+	DirectoryActivatesMany     plan.Code = "DirectoryActivatesMany"     // how many definitions of the same package would become active, the directory of the package, and the limit
 	LivePolicyActivatesIt      plan.Code = "LivePolicyActivatesIt"      // a live policy that would activate the definition, which no policy of the commit names, and what to do
 	NarrowPolicy               plan.Code = "NarrowPolicy"               // what to do: change the live policy
-	DeleteDefaultPolicy        plan.Code = "DeleteDefaultPolicy"        // what to do: delete the policy that Crossplane makes by default
+	DeleteDefaultPolicy        plan.Code = "DeleteDefaultPolicy"        // what to do: delete Crossplane's default policy
 	WildcardOverUnread         plan.Code = "WildcardOverUnread"         // why a package was not read, and a new wildcard that may activate its definitions
 	UnreadUnderWildcard        plan.Code = "UnreadUnderWildcard"        // why the package was not read, a wildcard in force that may activate its definitions, and the policy
 	PackageUnreadable          plan.Code = "PackageUnreadable"          // the error of reading a package
 	PackageNotRead             plan.Code = "PackageNotRead"             // the kind and the name of a package that Headgate did not read
 )
 
-// flood holds steps that would newly activate more definitions than a person reviews: a policy, a package, and every
-// CRD or MRD of a definition of the commit. Where Crossplane makes the CRDs, it also holds a package if a policy of the
-// cluster would activate definitions of it that no policy of the commit names. Definitions that a policy of the commit
-// names in full do not count, because a person wrote these names. Activation is final, so this is the last moment to
-// ask. The guard rules last, because it has to know which other steps are held.
+// flood holds steps that would activate more new definitions than a person reviews: policies, packages, and the CRD or MRD of every
+// definition of the commit. If Crossplane makes the CRDs, it also holds a package if a policy in the cluster would activate
+// definitions of it that no policy of the commit names. Definitions that a policy of the commit names in full do not count, because
+// a person wrote these names. Activation is final, so this is the last moment to ask. flood rules after all other guards, because
+// it must know which other steps are held.
 func flood(most int) plan.Rule {
 	return func(c plan.Case) func(plan.Step) plan.Ruling {
 		return (&flooding{Case: c, most: cmp.Or(most, 100)}).rule
 	}
 }
 
-// flooding is the guard's part of a plan. Guards rule on policies before definitions and packages, so the answer to its
-// first question holds for all.
+// flooding is the state of flood for one plan. Guards rule on policies before definitions and packages, so the result of the first
+// call of policies holds for the whole plan.
 type flooding struct {
 	plan.Case
 	most int
 
-	force  plan.PoliciesInForce // nil: not read yet
+	force  plan.PoliciesInForce // nil until it is computed
 	counts *openings
 	full   map[string]bool
 }
@@ -67,7 +67,7 @@ func (c *flooding) rule(s plan.Step) plan.Ruling {
 	return allowed
 }
 
-// ofPolicy rules on a policy by the definitions that it is going to activate.
+// ofPolicy rules on a policy by the definitions that it would activate.
 func (c *flooding) ofPolicy(s plan.Step) plan.Ruling {
 	p := s.PolicyAfter(c.WantedPolicy(s.ID.Name), c.Seen.Upstream.Policies[s.ID.Name])
 	names := c.newly(plan.PoliciesInForce{{LivePolicy: p, Name: s.ID.Name, Live: true}})
@@ -77,13 +77,12 @@ func (c *flooding) ofPolicy(s plan.Step) plan.Ruling {
 	return c.ofUnread(p)
 }
 
-// ofPackage rules on a package by the policies that are in force when it arrives, and by those
-// that it brings.
+// ofPackage rules on a package by the policies that will be in force when it arrives, and by those in the package.
 func (c *flooding) ofPackage(s plan.Step) plan.Ruling {
 	id := s.ID
 	force := c.policies()
 	definitions, known := c.definitionsOf(id)
-	approved := slices.Concat(force, c.heldPolicies()) // the approver of the policy has seen the definitions that it activates here
+	approved := slices.Concat(force, c.heldPolicies()) // who approves a held policy has seen the definitions that it activates here
 	var opened, unnamed []string
 	for _, d := range definitions {
 		if c.isOpen(d.Name) {
@@ -128,8 +127,8 @@ func (c *flooding) heldPolicies() plan.PoliciesInForce {
 	return all
 }
 
-// ofDefinition rules on the CRD of a definition, or on its MRD, by how many others become active
-// because of the same policy, or in the same package.
+// ofDefinition rules on the CRD or MRD of a definition by how many definitions the same policy, or the same package, activates in
+// this plan.
 func (c *flooding) ofDefinition(s plan.Step) plan.Ruling {
 	counts := c.openings()
 	o, opens := counts.of[s.ID]
@@ -150,20 +149,20 @@ func (c *flooding) ofDefinition(s plan.Step) plan.Ruling {
 	return allowed
 }
 
-// An opening is the activation of one definition that was not active, by a CRD or an MRD of the commit.
+// An opening is the activation of one definition by a CRD or an MRD of the commit.
 type opening struct {
-	policies  []string // whose wildcards activate it
-	directory string   // of its package; "" where it is in none
-	unnamed   string   // a policy of the cluster that activates it though none of the commit does
+	policies  []string // policies whose wildcards activate it
+	directory string   // the directory of its package; "" if it is in none
+	unnamed   string   // a policy of the cluster that activates it, although no policy of the commit does
 }
 
-// openings are the activations of a plan, with counts for each policy and package.
+// openings holds the activations of a plan, counted by policy and by package.
 type openings struct {
 	of                 map[manifest.ID]opening
 	policies, packages map[string]int
 }
 
-// count returns what the steps of the plan open by writing CRDs and MRDs of definitions.
+// count returns the activations by the plan's CRDs and MRDs.
 func (c *flooding) count() openings {
 	all := openings{map[manifest.ID]opening{}, map[string]int{}, map[string]int{}}
 	definitions := make(map[string]render.DecidedDefinition, len(c.Want.Definitions))
@@ -202,7 +201,7 @@ func (c *flooding) count() openings {
 	return all
 }
 
-// wildcards returns, once each, the policies among reasons that match the definition with a wildcard.
+// wildcards returns the policies among reasons that match the definition with a wildcard, without duplicates.
 func wildcards(reasons []activation.Activator, name string) []string {
 	var policies []string
 	for _, r := range reasons {
@@ -213,8 +212,7 @@ func wildcards(reasons []activation.Activator, name string) []string {
 	return policies
 }
 
-// isUnrestricted reports whether a definition is active because its package lacks safe-start, whatever
-// policies name.
+// isUnrestricted reports whether a definition is active because its package lacks safe-start, regardless of policies.
 func isUnrestricted(d render.DecidedDefinition) bool {
 	return slices.ContainsFunc(d.Reasons, func(r activation.Activator) bool { return r.Cause == activation.NoSafeStart })
 }
@@ -227,13 +225,13 @@ func narrow(policy string) plan.Reason {
 	return NarrowPolicy.With()
 }
 
-// anyDefinition is a name that only a pattern matches that matches everything.
+// anyDefinition is a name that only a pattern for all names matches.
 const anyDefinition = "any.definition.of.an.unknown.package.invalid"
 
 // definitionsOf returns the definitions of a package and its dependencies. known reports whether the list is complete.
 func (c *flooding) definitionsOf(id manifest.ID) (definitions []render.DecidedDefinition, known bool) {
 	copied := false
-	for _, of := range c.Want.Beside { // the image is what is installed, and not the copy
+	for _, of := range c.Want.Beside { // Crossplane installs the image, not the copy
 		if of.Package.InstalledBy(id) {
 			definitions, known, copied = append(definitions, of.Definitions...), true, true
 		}
@@ -252,7 +250,7 @@ func (c *flooding) definitionsOf(id manifest.ID) (definitions []render.DecidedDe
 	return definitions, known && !unread
 }
 
-// shippedBy returns the policies that Crossplane installs with a package, or with what that depends on.
+// shippedBy returns the policies that Crossplane installs with a package or with its dependencies.
 func (c *flooding) shippedBy(id manifest.ID) []catalogue.Policy {
 	from := map[string]bool{} // directories
 	for _, p := range c.Want.Packages {
@@ -268,8 +266,8 @@ func (c *flooding) shippedBy(id manifest.ID) []catalogue.Policy {
 	return shipped
 }
 
-// newly returns the definitions, known from the commit or the cluster, that wildcards of policies
-// match, that are not open yet and that no policy of the commit names in full.
+// newly returns the definitions, from the commit or the cluster, that wildcards of policies would activate: those that are not open
+// yet and that no policy of the commit names in full.
 func (c *flooding) newly(by plan.PoliciesInForce) []string {
 	names := map[string]bool{}
 	consider := func(name string) {
@@ -286,14 +284,14 @@ func (c *flooding) newly(by plan.PoliciesInForce) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// isOpen reports whether the CRD of a definition is there already: Crossplane made it, or this sync. An
-// entry without a UID is only an intent.
+// isOpen reports whether the CRD of a definition exists already, made by Crossplane or by this sync. An entry without a UID is only
+// an intent and does not count.
 func (c *flooding) isOpen(name string) bool {
 	_, live := c.Seen.Objects[plan.CRD(name)]
 	return live || c.Seen.Inventory.Entries[plan.CRD(name)].UID != "" || c.Seen.Upstream.Definitions[name].Active
 }
 
-// isNamed reports whether a policy of the commit names a definition, in full or by a wildcard.
+// isNamed reports whether a policy of the commit matches a definition, in full or with a wildcard.
 func isNamed(d render.DecidedDefinition) bool {
 	return slices.ContainsFunc(d.Reasons, func(r activation.Activator) bool { return r.Cause == activation.Matched })
 }
@@ -311,7 +309,7 @@ func (c *flooding) inFull(name string) bool {
 	return c.full[name]
 }
 
-// policies returns the policies in force once the writes of the plan are done.
+// policies returns the policies in force after the writes of the plan.
 func (c *flooding) policies() plan.PoliciesInForce {
 	if c.force == nil {
 		c.force = append(plan.PoliciesInForce{}, c.InForce()...)
@@ -319,7 +317,7 @@ func (c *flooding) policies() plan.PoliciesInForce {
 	return c.force
 }
 
-// openings returns what the plan opens.
+// openings returns the activations of the plan. It counts them once.
 func (c *flooding) openings() openings {
 	if c.counts == nil {
 		counts := c.count()

@@ -1,5 +1,5 @@
-// Package guard holds the guards that every step of a plan passes, a file for each. A guard allows a step, retains the
-// object or holds the step, with a reason on which a person can act.
+// Package guard holds the guards that every step of a plan passes, one file for each. A guard allows a step, retains the object or
+// holds the step, with a reason on which a person can act.
 package guard
 
 import (
@@ -8,7 +8,7 @@ import (
 	"headgate.dev/headgate/reconcile/plan"
 )
 
-// allowed lets a prune pass.
+// allowed lets a step pass.
 var allowed = plan.Ruling{}
 
 func held(why plan.Reason) plan.Ruling { return plan.Ruling{Answer: plan.Held, Reason: why} }
@@ -46,19 +46,19 @@ const (
 	Schema       plan.GuardName = "schema"
 )
 
-// Guarding configures how strict the guards are. The zero value is the default.
+// Guarding configures how strict the guards are. The zero value selects the defaults.
 type Guarding struct {
-	MaxPrunes      int  // prunes of one pass; 0 means a fifth of the owned objects, at least 3 and at most 20
-	MaxActivations int  // definitions that one policy or package may newly activate without naming them; 0 is 100
-	PruneInstances bool // managed resources, XRs and claims may be pruned: the cloud resource goes too
-	ReportDrift    bool // drift is reported and not corrected
-	OwnerIsSet     bool // the user chose the owner of CRDs: a different state of the cluster holds nothing
+	MaxPrunes      int  // maximum number of prunes in one pass; 0 means a fifth of the owned objects, at least 3 and at most 20
+	MaxActivations int  // maximum number of definitions that one policy or package may activate without naming them; 0 means 100
+	PruneInstances bool // allow pruning managed resources, XRs and claims, which deletes their cloud resources
+	ReportDrift    bool // report drift and do not correct it
+	OwnerIsSet     bool // the user has chosen the owner of CRDs, so a different state of the cluster holds nothing
 
-	AllowedKinds []AllowedKind   // objects that may be applied and pruned; none is every object
+	AllowedKinds []AllowedKind   // objects that may be applied and pruned; all if empty
 	Activation   ActivationLimit // what may be activated
 }
 
-// OfCommit returns the guards that rule on what the commit and the Sync say, whatever the cluster holds.
+// OfCommit returns the guards that depend only on the commit and the Sync, not on the cluster.
 func (g Guarding) OfCommit() []plan.Guard {
 	return []plan.Guard{
 		{Name: Installed, Phase: plan.Writes, Rule: plan.Each(onlyByCrossplane)},
@@ -68,7 +68,7 @@ func (g Guarding) OfCommit() []plan.Guard {
 	}
 }
 
-// Guards returns the guards that every step passes, in the order of their names in reports.
+// Guards returns the guards that every step passes, in the order in which reports name them.
 func (g Guarding) Guards() []plan.Guard {
 	return slices.Concat([]plan.Guard{
 		{Name: plan.OnlyObserved, Phase: plan.Writes, Rule: plan.Each(observed)},
@@ -86,7 +86,7 @@ func (g Guarding) Guards() []plan.Guard {
 		{Name: Schema, Phase: plan.Writes, Approvable: true, Rule: plan.Each(schemas)},
 		{Name: Schema, Phase: plan.Effects, Approvable: true, Rule: plan.Each(schemas)},
 		{Name: Fight, Phase: plan.Writes, Rule: plan.Each(fight)},
-		{Name: Flood, Phase: plan.Writes, Approvable: true, Rule: flood(g.MaxActivations)}, // it counts what the others let pass
+		{Name: Flood, Phase: plan.Writes, Approvable: true, Rule: flood(g.MaxActivations)}, // it counts the steps that the other guards let pass
 		{Name: plan.History, Phase: plan.Writes, Approvable: true, Rule: history},
 
 		{Name: Owner, Phase: plan.Prunes, Rule: plan.Each(owner(g.OwnerIsSet))},

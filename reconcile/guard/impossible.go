@@ -10,15 +10,16 @@ import (
 
 // The codes of the guard impossible.
 const (
-	ScopeChanges         plan.Code = "ScopeChanges"         // the scope as it is, as it would be, and the kind of the definition
-	NameChanges          plan.Code = "NameChanges"          // the field of the name, the name as it is, as it would be, and the kind of the definition
-	StoredVersionLeaves  plan.Code = "StoredVersionLeaves"  // versions that are not declared any more, the CRD whose status names them, and the storage version
-	StorageVersionLeaves plan.Code = "StorageVersionLeaves" // the same, if the storage version so far is one of them
-	RulesRefused         plan.Code = "RulesRefused"         // the place of a rule in CEL that the API server refuses, and what is wrong
+	ScopeChanges         plan.Code = "ScopeChanges"         // the current scope, the new scope, and the kind of the definition
+	NameChanges          plan.Code = "NameChanges"          // the field of the name, the current name, the new name, and the kind of the definition
+	StoredVersionLeaves  plan.Code = "StoredVersionLeaves"  // versions that are no longer declared, the CRD with these stored versions, and the storage version
+	StorageVersionLeaves plan.Code = "StorageVersionLeaves" // the same, if the current storage version is one of them
+	RulesRefused         plan.Code = "RulesRefused"         // the path of a CEL rule that the API server refuses, and the problem
 )
 
-// impossible holds an update of a definition that no approval helps, because an API server refuses it: another scope, a name that
-// cannot change, a version that leaves although objects may be stored in it, or a rule in CEL that does not compile. This covers the updates that Crossplane makes when a package is updated.
+// impossible holds updates of definitions that the API server refuses, so that no approval helps: another scope, a name that cannot
+// change, the removal of a version in which objects may be stored, and a CEL rule that does not compile. This covers the updates
+// that Crossplane makes when a package is updated.
 func impossible(s plan.Step, c plan.Case) plan.Ruling {
 	if s.Action != plan.Update || s.Live == nil || !crossplane.DeclaresKind(s.ID) {
 		return allowed
@@ -39,14 +40,14 @@ func impossible(s plan.Step, c plan.Case) plan.Ruling {
 	}
 	have, needs, _ := storedVersions(s, c, after)
 	if len(needs) > 0 {
-		return plan.Ruling{Needs: needs} // until they are answered guard schema holds it, which may be approved
+		return plan.Ruling{Needs: needs} // until then, the guard schema holds the step, and a person may approve it
 	}
 	for _, crd := range have {
 		declared, to := versionsOf(after)
 		gone := slices.DeleteFunc(slices.Clone(crd.versions), func(v string) bool { return slices.Contains(declared, v) })
 		if len(gone) > 0 {
 			leaves := StoredVersionLeaves
-			if _, from := versionsOf(s.Live); slices.Contains(gone, from) { // else objects would be written back in the same version
+			if _, from := versionsOf(s.Live); slices.Contains(gone, from) { // otherwise objects would be written back in the same version
 				leaves = StorageVersionLeaves
 			}
 			return held(leaves.With(gone, crd.name, to))

@@ -10,7 +10,7 @@ const (
 	StaysInside  plan.Code = "StaysInside"  // an object in the namespace that stays
 )
 
-// othersInside holds a namespace in which someone else lives.
+// othersInside holds the prune of a namespace that contains objects of others, or objects of the commit.
 func othersInside(s plan.Step, c plan.Case) plan.Ruling {
 	if s.ID.Group != "" || s.ID.Kind != "Namespace" {
 		return allowed
@@ -27,7 +27,7 @@ func othersInside(s plan.Step, c plan.Case) plan.Ruling {
 	return r
 }
 
-// someInside holds a namespace in which an object of the sync stays that the commit does not want any more.
+// someInside holds a namespace with an object of the sync that stays although the commit does not want it any more.
 func someInside(s plan.Step, c plan.Case) plan.Ruling {
 	if s.ID.Group != "" || s.ID.Kind != "Namespace" {
 		return allowed

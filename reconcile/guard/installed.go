@@ -11,8 +11,8 @@ const (
 	OnlyCrossplaneWrites plan.Code = "OnlyCrossplaneWrites" // the kind of the object
 )
 
-// installed retains an object that comes with a package of the commit if a package revision controls it: the commit's
-// copy is a catalogue, and no more.
+// installed retains an object of a package in the commit if a package revision controls it. The copy in the commit only serves as a
+// catalogue.
 func installed(s plan.Step, c plan.Case) plan.Ruling {
 	live := c.Live(s)
 	if live == nil || !s.Packaged {
@@ -25,9 +25,9 @@ func installed(s plan.Step, c plan.Case) plan.Ruling {
 	return retained(InstalledByRevision.With(revision))
 }
 
-// onlyByCrossplane holds what Crossplane writes to install a package. A revision that a commit brings would install its image, and no
-// guard and no preview would have seen which definitions that image has. The step of a deactivation comes from no commit: it touches a
-// revision that is there, so that Crossplane brings its definitions back inactive.
+// onlyByCrossplane holds the objects that Crossplane itself writes to install a package. A package revision in a commit would
+// install its image, and no guard or preview would have seen the definitions in it. The step of a deactivation comes from no
+// commit: it touches an existing revision, so that Crossplane brings its definitions back inactive.
 func onlyByCrossplane(s plan.Step, _ plan.Case) plan.Ruling {
 	if crossplane.IsRevisionOrLock(s.ID) && !s.Deactivates {
 		return held(OnlyCrossplaneWrites.With(s.ID.Kind))

@@ -10,17 +10,17 @@ import (
 
 // The codes of the guards in use and others inside.
 const (
-	UsersGoFirst          plan.Code = "UsersGoFirst"          // how many objects go before it
+	UsersGoFirst          plan.Code = "UsersGoFirst"          // how many objects are deleted before it
 	DeletesObjects        plan.Code = "DeletesObjects"        // how many live objects would be deleted with it, and an example
 	BreaksUsers           plan.Code = "BreaksUsers"           // how many live objects would be broken without it, and an example
 	DeletesOrBreaksUsers  plan.Code = "DeletesOrBreaksUsers"  // how many live objects would be deleted or broken without it, and an example
-	DeletesForeignObjects plan.Code = "DeletesForeignObjects" // how many objects of others are in the namespace, and an example
-	UsersUnseen           plan.Code = "UsersUnseen"           // there is no cluster to ask what would be deleted with it
+	DeletesForeignObjects plan.Code = "DeletesForeignObjects" // how many objects of others would be deleted with the namespace, and an example
+	UsersUnseen           plan.Code = "UsersUnseen"           // no cluster shows what would be deleted with it
 	UsersNotCounted       plan.Code = "UsersNotCounted"       // what would be deleted with it has not been counted yet
 	UsersUnknown          plan.Code = "UsersUnknown"          // why what would be deleted with it cannot be counted
 )
 
-// inUse holds what live objects would go with, or would be broken without.
+// inUse holds the prune of an object if live objects would be deleted with it or would break without it.
 func inUse(s plan.Step, c plan.Case) plan.Ruling {
 	if !hasDependents(s.ID) {
 		return allowed
@@ -33,7 +33,7 @@ func inUse(s plan.Step, c plan.Case) plan.Ruling {
 	switch s.ID.Kind {
 	case crossplane.KindComposition.Kind, crossplane.Function:
 		code = BreaksUsers
-	case crossplane.Configuration: // its XRDs go, and its Compositions
+	case crossplane.Configuration: // its XRDs are deleted with it, and its Compositions
 		code = DeletesOrBreaksUsers
 	}
 	r := counted(plan.Question{Ask: plan.Dependents, Of: s.ID}, c, code, going...)
@@ -41,7 +41,7 @@ func inUse(s plan.Step, c plan.Case) plan.Ruling {
 	return r
 }
 
-// hasDependents reports whether deleting an object of the kind takes others along.
+// hasDependents reports whether deleting an object of this kind deletes or breaks other objects.
 func hasDependents(id manifest.ID) bool {
 	switch {
 	case id.IsCRD(), crossplane.IsMRD(id), crossplane.IsXRD(id), crossplane.IsComposition(id), crossplane.IsPackage(id):
@@ -50,8 +50,8 @@ func hasDependents(id manifest.ID) bool {
 	return id.Kind == "ProviderConfig" || id.Kind == "ClusterProviderConfig"
 }
 
-// counted rules by a count, and holds what could not be counted. code is for a count above zero. If possible, the
-// example is not an object that leaves itself.
+// counted rules by a count. It holds the step with code if the count is above zero, or if there is no count. If possible, the
+// example is an object that is not going to be deleted itself.
 func counted(q plan.Question, c plan.Case, code plan.Code, going ...plan.Step) plan.Ruling {
 	a, ok := c.Seen.Answers[q]
 	switch {

@@ -10,8 +10,8 @@ const (
 	DirectoryNotPackage plan.Code = "DirectoryNotPackage" // the directory that was a package
 )
 
-// packageLost holds the effects of a directory that is no package any more: its CRDs and examples as plain objects, and
-// prunes of objects that only a package has.
+// packageLost holds the consequences of a directory that is no longer a package: its CRDs and examples as plain objects, and prunes
+// of the objects that only a package has.
 func packageLost(s plan.Step, c plan.Case) plan.Ruling {
 	for _, p := range c.Lost {
 		switch {

@@ -9,7 +9,7 @@ const (
 	TooManyPrunes plan.Code = "TooManyPrunes" // the number of prunes, and the limit
 )
 
-// many holds all prunes where they are more than anyone expects of one commit.
+// many holds all prunes if there are more of them than expected of one commit.
 func many(most int) func(plan.Step, plan.Case) plan.Ruling {
 	return func(s plan.Step, c plan.Case) plan.Ruling {
 		limit := most

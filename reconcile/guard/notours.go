@@ -6,23 +6,23 @@ import (
 	"headgate.dev/headgate/render"
 )
 
-// The codes of the guard not ours. Package plan has those of an object that a sync does not take over.
+// The codes of the guard not ours. Package plan has the codes of objects that a sync does not take over.
 const (
-	StillMade      plan.Code = "StillMade"      // the package revision that owns the CRD and goes on making it
+	StillMade      plan.Code = "StillMade"      // the package revision that owns the CRD and will make it again
 	OwnedByAnother plan.Code = "OwnedByAnother" // the other owner
-	MarkMissing    plan.Code = "MarkMissing"    // the mark of the sync is not on it any more
-	NotProven      plan.Code = "NotProven"      // nothing but its marks proves that Headgate applied it
-	AnotherUID     plan.Code = "AnotherUID"     // it is another object than the one that was applied
+	MarkMissing    plan.Code = "MarkMissing"    // it does not carry the mark of the sync any more
+	NotProven      plan.Code = "NotProven"      // only its marks show that Headgate applied it
+	AnotherUID     plan.Code = "AnotherUID"     // it is not the object that was applied, but a new one
 )
 
-// notOurs holds what is not the object that we applied.
+// notOurs holds the prune of an object that is not the one that we applied.
 func notOurs(s plan.Step, c plan.Case) plan.Ruling {
 	live := c.Live(s)
 	if c.Seen.Offline {
-		return allowed // what was applied from a commit is ours
+		return allowed // between two commits, what the first one declares is ours
 	}
 	if s.Deactivates && c.Want.Owner == render.OwnerCrossplane {
-		return allowed // only Crossplane, which activated it, owns it
+		return allowed // its only owner is Crossplane, which activated it
 	}
 	if freesOurs(s, c) {
 		return allowed
@@ -31,7 +31,7 @@ func notOurs(s plan.Step, c plan.Case) plan.Ruling {
 		return held(OwnedByAnother.With(by))
 	}
 	if c.Seen.IsObserved(s.ID, live) {
-		return allowed // it was never ours, and a person wrote that it goes with the commit
+		return allowed // it was never ours, and a person configured that it is deleted with the commit
 	}
 	if !inventory.Ours(live, c.Seen.Inventory.Sync) {
 		return held(MarkMissing.With())
@@ -45,13 +45,13 @@ func notOurs(s plan.Step, c plan.Case) plan.Ruling {
 	return held(AnotherUID.With())
 }
 
-// freesOurs reports whether a step only takes our finalizer from an object that we applied and that is being deleted. Marks that
-// are lost, or that say otherwise by now, must not keep it for ever: it goes in any case, and only Headgate removes this finalizer.
+// freesOurs reports whether a step only removes our finalizer from an object that we applied and that is being deleted. Missing or
+// changed marks must not keep that object forever: its deletion cannot be undone, and only Headgate removes this finalizer.
 func freesOurs(s plan.Step, c plan.Case) bool {
 	return s.OnlyFrees() && s.UID != "" && c.Seen.Inventory.Entries[s.ID].UID == s.UID
 }
 
-// ownedByAnother holds the update of an object that another owner has, or that the sync does not adopt.
+// ownedByAnother holds the update of an object that has another owner, or that the sync may not adopt.
 func ownedByAnother(s plan.Step, c plan.Case) plan.Ruling {
 	live := c.Live(s)
 	if live == nil || c.Seen.Objects[s.ID] == nil || freesOurs(s, c) {

@@ -4,11 +4,11 @@ import "headgate.dev/headgate/reconcile/plan"
 
 // The codes of the guard observed. Package plan has OnlyLookedAt.
 const (
-	ObservedRefused plan.Code = "ObservedRefused" // the error of an update that would make it what the commit says
+	ObservedRefused plan.Code = "ObservedRefused" // the error of an update that would make it as the commit wants
 	ObservedDiffers plan.Code = "ObservedDiffers" // its management policy
 )
 
-// observed reports what differs in an object that its management policy only looks at.
+// observed reports the differences of an object whose management policy is observe-only.
 func observed(s plan.Step, c plan.Case) plan.Ruling {
 	switch {
 	case c.Seen.Looks || !s.Policy.Observes():

@@ -12,18 +12,18 @@ import (
 
 // The codes of the guard omitted.
 const (
-	LeftToPackage   plan.Code = "LeftToPackage"   // the package with which Crossplane is to install it, and where the commit has that
-	MayStillBeThere plan.Code = "MayStillBeThere" // what the commit contains and Headgate skips, which may have declared it, and why Headgate skips that
-	StillThere      plan.Code = "StillThere"      // what the commit contains and Headgate skips, which declared it, and why Headgate skips that
-	PolicyUnserved  plan.Code = "PolicyUnserved"  // where a policy was, and an object of a kind that no API serves, which is there now
-	KindUnserved    plan.Code = "KindUnserved"    // where it was, and an object of a kind that no API serves, which is there now
-	ReplacedInVain  plan.Code = "ReplacedInVain"  // where it was, and an object that cannot be applied, which is there now
+	LeftToPackage   plan.Code = "LeftToPackage"   // the package with which Crossplane will install it, and the origin of the package's copy
+	MayStillBeThere plan.Code = "MayStillBeThere" // something in the commit that Headgate skips and that may have declared it, and why Headgate skips that
+	StillThere      plan.Code = "StillThere"      // something in the commit that Headgate skips and that declared it, and why Headgate skips that
+	PolicyUnserved  plan.Code = "PolicyUnserved"  // the origin of a former policy, and the object there now, whose kind no API serves
+	KindUnserved    plan.Code = "KindUnserved"    // its origin, and the object there now, whose kind no API serves
+	ReplacedInVain  plan.Code = "ReplacedInVain"  // its origin, and the object there now, which cannot be applied
 )
 
 // omitted retains objects of files that the commit still contains and Headgate skips on purpose: a Secret that is
 // encrypted now, a file that is ignored now or became a symbolic link. Such an object was not removed.
 
-// omitted retains what came from something that the commit still contains, and that is skipped.
+// omitted retains an object from a document or file that is still in the commit but is skipped.
 func omitted(s plan.Step, c plan.Case) plan.Ruling {
 	if c.Seen.Ends != plan.NoEnding || s.Deleting || s.OnlyFrees() {
 		return allowed
@@ -46,9 +46,8 @@ func omitted(s plan.Step, c plan.Case) plan.Ruling {
 	return retained(StillThere.With(o.Origin, string(o.Why)))
 }
 
-// stillIn returns the skipped document that declares an object, or the skipped file that it came from. path is "" if no
-// file of the commit declared the object, and anywhere if the file is not known. space is the namespace of documents
-// without one.
+// stillIn returns the skipped document that declares an object, or the skipped file that it came from. path is "" if no file of the
+// commit declared the object, and inventory.Anywhere if the file is not known. space is the namespace for documents without one.
 func stillIn(all []catalogue.Omitted, id manifest.ID, path, space string) (catalogue.Omitted, bool) {
 	i := slices.IndexFunc(all, func(o catalogue.Omitted) bool {
 		if o.ID == (manifest.ID{}) {
@@ -62,17 +61,17 @@ func stillIn(all []catalogue.Omitted, id manifest.ID, path, space string) (catal
 	return all[i], true
 }
 
-// unseen are the reasons to skip a file without reading what it declares.
+// unseen lists the reasons to skip a file without reading what it declares.
 var unseen = []catalogue.Why{catalogue.Ignored, catalogue.Symlink, catalogue.Submodule, catalogue.Encrypted}
 
-// isOf reports whether a document with this identity declares an object. It may leave the namespace
-// out, and it may name one although the kind has none.
+// isOf reports whether a document with this ID declares an object. The document may omit the namespace, and it may have one
+// although the kind is cluster-scoped.
 func isOf(document, object manifest.ID, space string) bool {
 	switch {
 	case object.Namespace == "":
 		document.Namespace = ""
 	case document.Namespace == "":
-		document.Namespace = cmp.Or(space, object.Namespace) // between two commits, any may be meant
+		document.Namespace = cmp.Or(space, object.Namespace) // between two commits, the default is not known, so any namespace matches
 	}
 	return document == object
 }

@@ -8,13 +8,13 @@ import (
 
 // The codes of the guard owner.
 const (
-	BothMakeCRDs   plan.Code = "BothMakeCRDs"   // Crossplane would make CRDs beside this sync
-	CrossplaneCame plan.Code = "CrossplaneCame" // Crossplane runs where this sync made the CRDs
+	BothMakeCRDs   plan.Code = "BothMakeCRDs"   // Crossplane would make CRDs in addition to this sync
+	CrossplaneCame plan.Code = "CrossplaneCame" // Crossplane runs in a cluster where this sync made the CRDs
 	CrossplaneLeft plan.Code = "CrossplaneLeft" // the API of Crossplane, which made the CRDs, is not served
 )
 
-// owner holds whatever makes or deletes CRDs where the record of who does disagrees with the
-// cluster, and Crossplane's objects where this sync makes the CRDs itself.
+// owner holds steps that make or delete CRDs if the recorded owner of CRDs differs from the cluster's. It also holds Crossplane's
+// objects if this sync makes the CRDs itself.
 func owner(isSet bool) func(plan.Step, plan.Case) plan.Ruling {
 	return func(s plan.Step, c plan.Case) plan.Ruling {
 		natural := c.Seen.Natural

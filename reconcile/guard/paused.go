@@ -12,7 +12,7 @@ const (
 	PausedUpdate plan.Code = "PausedUpdate" // the annotation that pauses it
 )
 
-// paused leaves an object unchanged that a user paused, because users pause objects that they are working on.
+// paused leaves a paused object unchanged, because users pause objects that they are working on.
 func paused(s plan.Step, c plan.Case) plan.Ruling {
 	live := c.Live(s)
 	switch {

@@ -15,15 +15,15 @@ import (
 // The codes of the guard protected.
 const (
 	UsageInCommit     plan.Code = "UsageInCommit"     // the Usage of the commit
-	LabelledInUse     plan.Code = "LabelledInUse"     // the label of a Usage, which is on it
+	LabelledInUse     plan.Code = "LabelledInUse"     // the label that Usages set, which it carries
 	UsagesNotRead     plan.Code = "UsagesNotRead"     // Usages have not been read yet
 	UsagesUnknown     plan.Code = "UsagesUnknown"     // why Usages cannot be read
 	ProtectedByUsage  plan.Code = "ProtectedByUsage"  // a Usage that names it
-	LabelWithoutUsage plan.Code = "LabelWithoutUsage" // the label of a Usage, which is on it, and no Usage names it
+	LabelWithoutUsage plan.Code = "LabelWithoutUsage" // the label that Usages set, which it carries although no Usage names it
 )
 
-// protected holds the deletion of objects that Crossplane's Usages protect: an object that a Usage names, labelled
-// already or not, and an object with the label, even if no Usage is found.
+// protected holds deletions that Crossplane's Usages protect against: of an object that a Usage names, labelled or not, and of an
+// object with the label, even if no Usage is found.
 func protected(s plan.Step, c plan.Case) plan.Ruling {
 	if goesFirst(s.ID, c) {
 		return allowed
@@ -62,8 +62,8 @@ func protected(s plan.Step, c plan.Case) plan.Ruling {
 	return allowed
 }
 
-// goesFirst reports whether a Usage of ours protects it for an object that is pruned first. Then the prune only waits,
-// without any action by the user.
+// goesFirst reports whether the object is protected by one of our Usages that is pruned first. Then the prune only waits, and the
+// user need not act.
 func goesFirst(id manifest.ID, c plan.Case) bool {
 	for usage := range c.Seen.Inventory.Entries {
 		live, exists := c.Seen.Objects[usage]

@@ -11,8 +11,8 @@ const (
 	Rebuilds          plan.Code = "Rebuilds"          // the inventory is being rebuilt
 )
 
-// rebuilt holds what the sync is taken to own only because of the marks on it. A person looks at it
-// and approves that it is pruned, or has Headgate release it.
+// rebuilt holds prunes of objects whose marks alone show that the sync owns them. A person checks the object, then approves the
+// prune or releases the object.
 func rebuilt(s plan.Step, c plan.Case) plan.Ruling {
 	have := c.Seen.Inventory
 	switch {

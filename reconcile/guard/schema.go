@@ -12,17 +12,17 @@ import (
 
 // The codes of the guard schema.
 const (
-	BreaksUnseen       plan.Code = "BreaksUnseen"       // the breaking changes; there is no cluster to ask for custom resources
-	BreaksUncounted    plan.Code = "BreaksUncounted"    // what breaks; custom resources have not been counted yet
-	BreaksUncountable  plan.Code = "BreaksUncountable"  // what breaks, and why custom resources cannot be counted
-	BreaksInUse        plan.Code = "BreaksInUse"        // what breaks, how many custom resources exist, an example, and the versions that leave
-	BreaksInUseUnknown plan.Code = "BreaksInUseUnknown" // a BreaksInUse, and why the custom resources cannot be looked at
-	BreaksObjects      plan.Code = "BreaksObjects"      // what breaks, and what custom resources lose or are refused
+	BreaksUnseen       plan.Code = "BreaksUnseen"       // the breaking changes; no cluster shows whether there are custom resources
+	BreaksUncounted    plan.Code = "BreaksUncounted"    // the breaking changes; custom resources have not been counted yet
+	BreaksUncountable  plan.Code = "BreaksUncountable"  // the breaking changes, and why custom resources cannot be counted
+	BreaksInUse        plan.Code = "BreaksInUse"        // the breaking changes, how many custom resources exist, an example, and the removed versions
+	BreaksInUseUnknown plan.Code = "BreaksInUseUnknown" // a BreaksInUse, and why the custom resources cannot be checked
+	BreaksObjects      plan.Code = "BreaksObjects"      // the breaking changes, and what custom resources would lose or why they would be refused
 	BreaksNoObject     plan.Code = "BreaksNoObject"     // the breaking changes, and how many custom resources exist; all of them fit
 )
 
-// schemas holds an update that makes stored objects unreadable or breaks a schema that is in use. This
-// covers the updates that Crossplane makes when a package is updated.
+// schemas holds an update that makes stored objects unreadable, or that breaks a schema in use. This covers the updates that
+// Crossplane makes when a package is updated.
 func schemas(s plan.Step, c plan.Case) plan.Ruling {
 	if s.Action != plan.Update || s.Live == nil || !crossplane.DeclaresKind(s.ID) {
 		return allowed
@@ -40,12 +40,12 @@ func schemas(s plan.Step, c plan.Case) plan.Ruling {
 	return first
 }
 
-// broken holds what breaks a kind that has custom resources.
+// broken holds breaking changes of a kind that has custom resources.
 func broken(s plan.Step, c plan.Case) plan.Ruling {
 	if neverServed(s.Live) {
 		return allowed
 	}
-	// A breaking change below status does no harm: controllers write it again.
+	// Breaking changes below status do no harm, because controllers write the status again.
 	breaking := slices.DeleteFunc(s.Schema().Breaking(), schema.Change.InStatus)
 	if len(breaking) == 0 || crossplane.IsMRD(s.ID) && !isMade(s, c) {
 		return allowed
@@ -70,8 +70,8 @@ func broken(s plan.Step, c plan.Case) plan.Ruling {
 	return allowed
 }
 
-// neverServed reports whether a CRD was never served: its names were refused, or are not accepted yet. It has no
-// objects then, and the API server accepts every change. Once it is Established it stays so.
+// neverServed reports whether a CRD was never served, because its names were refused or are not accepted yet. Then it has no
+// objects, and the API server accepts every change. Once a CRD is Established, it stays so.
 func neverServed(live *unstructured.Unstructured) bool {
 	conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
 	return slices.ContainsFunc(conditions, func(condition any) bool {
@@ -80,12 +80,12 @@ func neverServed(live *unstructured.Unstructured) bool {
 	})
 }
 
-// isMade reports whether Crossplane makes a CRD of an MRD, or has made one.
+// isMade reports whether Crossplane makes, or has made, the CRD of an MRD.
 func isMade(s plan.Step, c plan.Case) bool {
 	return len(s.Because) > 0 || c.Seen.Upstream.Definitions[s.ID.Name].Active
 }
 
-// leavingVersions returns the versions of a definition that leave, or that are not served any more.
+// leavingVersions returns the versions of a definition that are removed or no longer served.
 func leavingVersions(breaking []schema.Change) []string {
 	var leave []string
 	for _, b := range breaking {

@@ -12,22 +12,22 @@ import (
 
 // The codes of the guard schema.
 const (
-	WebhookUnseen      plan.Code = "WebhookUnseen"      // a conversion webhook is dropped, and no cluster tells in which versions objects are stored
-	VersionsUnseen     plan.Code = "VersionsUnseen"     // versions are dropped, and no cluster tells in which versions objects are stored
+	WebhookUnseen      plan.Code = "WebhookUnseen"      // a conversion webhook is dropped, and no cluster shows in which versions objects are stored
+	VersionsUnseen     plan.Code = "VersionsUnseen"     // versions are dropped, and no cluster shows in which versions objects are stored
 	StoredNotRead      plan.Code = "StoredNotRead"      // the versions in which objects are stored have not been read yet
 	StoredUnknown      plan.Code = "StoredUnknown"      // why the versions in which objects are stored cannot be read
 	WebhookStillNeeded plan.Code = "WebhookStillNeeded" // versions in which objects may be stored, and the storage version
 )
 
-// A storing CRD is one that a definition makes, and the versions in which its objects may be stored.
+// A storing describes a CRD of a definition, with the versions in which its objects may be stored.
 type storing struct {
 	name     string
 	versions []string
 }
 
-// storedVersions returns the versions in which objects of a definition may be stored. It asks for the versions of a CRD
-// that was not read, and only if the update may make objects unreadable: if it declares fewer versions or drops a
-// conversion webhook. Without the answers, needs names the questions; unknown is why one cannot be answered.
+// storedVersions returns the versions in which objects of a definition may be stored. For a CRD that was not read, it asks for the
+// versions, but only if the update may make objects unreadable: if it declares fewer versions, or drops a conversion webhook. needs
+// holds the questions without an answer; unknown is why one cannot be answered.
 func storedVersions(s plan.Step, c plan.Case, after *unstructured.Unstructured) (have []storing, needs []plan.Question, unknown plan.Reason) {
 	if s.ID.IsCRD() && !c.Seen.Offline {
 		versions, _, _ := unstructured.NestedStringSlice(s.Live.Object, "status", "storedVersions")
@@ -50,18 +50,18 @@ func storedVersions(s plan.Step, c plan.Case, after *unstructured.Unstructured) 
 	return have, needs, unknown
 }
 
-// stored holds an update of a definition that loses its conversion webhook while objects are stored in another version
-// than its storage version. It also holds an update if the stored versions cannot be read. The guard impossible handles
-// versions that leave, once they are known to be stored.
+// stored holds an update that drops the conversion webhook of a definition while objects are stored in another version than the
+// storage version. It also holds the update if the stored versions cannot be read. The guard impossible handles the removal of
+// versions that are known to be stored.
 func stored(s plan.Step, c plan.Case) plan.Ruling {
 	after, err := s.WillBe()
 	if err != nil {
-		return allowed // which Err says
+		return allowed // Err holds the reason
 	}
 	drops := dropsWebhook(s.Live, after)
 	have, needs, unknown := storedVersions(s, c, after)
 	switch {
-	case len(needs) > 0 && c.Seen.Offline && crossplane.IsMRD(s.ID) && !isMade(s, c): // no object can be stored
+	case len(needs) > 0 && c.Seen.Offline && crossplane.IsMRD(s.ID) && !isMade(s, c): // objects cannot be stored
 		return plan.Ruling{Needs: needs}
 	case len(needs) > 0 && c.Seen.Offline && drops:
 		return plan.Ruling{Reason: WebhookUnseen.With(), Needs: needs}
@@ -96,8 +96,8 @@ func removesVersions(before, after *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(was, func(v string) bool { return !slices.Contains(is, v) })
 }
 
-// versionsOf are the versions that a definition declares, and the one that is stored: of an XRD that is
-// the one that compositions may refer to.
+// versionsOf returns the declared versions of a definition, and its storage version. For an XRD, that is the version that
+// compositions may refer to.
 func versionsOf(u *unstructured.Unstructured) (declared []string, storage string) {
 	list, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "versions")
 	items, _ := list.([]any)

@@ -12,11 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// A package that cannot be read declares an unknown number of definitions, and not none. Once Crossplane
-// has installed it, the cluster has them all.
+// A package that cannot be read declares an unknown number of definitions, not zero. Once Crossplane has installed it, all of them
+// are in the cluster.
 
-// ofUnread holds a policy with a wildcard that may activate definitions of a package that Headgate
-// could not read and that is not installed yet. A wildcard that stays in force changes nothing.
+// ofUnread holds a policy with a wildcard that may activate definitions of a package that Headgate could not read and that is not
+// installed yet. A wildcard that is already in force changes nothing.
 func (c *flooding) ofUnread(after crossplane.LivePolicy) plan.Ruling {
 	globs := after.Wildcards()
 	if len(globs) == 0 {
@@ -39,8 +39,8 @@ func (c *flooding) ofUnread(after crossplane.LivePolicy) plan.Ruling {
 	return allowed
 }
 
-// unreadInForce holds a package that Headgate could not read while a wildcard of a live policy may activate definitions
-// of it. For a new version of an installed package, only a wildcard for everything counts.
+// unreadInForce holds a package that Headgate could not read if a wildcard of a live policy may activate its definitions. For a new
+// version of an installed package, only a wildcard for everything counts.
 func (c *flooding) unreadInForce(s plan.Step, force plan.PoliciesInForce) plan.Ruling {
 	if !installs(s) || c.isInstalled(s) {
 		return allowed
@@ -49,7 +49,7 @@ func (c *flooding) unreadInForce(s plan.Step, force plan.PoliciesInForce) plan.R
 	if why.None() {
 		return allowed
 	}
-	for _, p := range c.staying(force) { // about others, a person is asked when they are written
+	for _, p := range c.staying(force) { // new wildcards are held with their policies
 		for _, glob := range p.Patterns {
 			if s.Action == plan.Create || crossplane.Matches(glob, anyDefinition) {
 				return held(UnreadUnderWildcard.With(why, glob, p.Name))
@@ -59,7 +59,7 @@ func (c *flooding) unreadInForce(s plan.Step, force plan.PoliciesInForce) plan.R
 	return allowed
 }
 
-// staying returns the wildcards of policies in force that live policies have already.
+// staying returns the wildcards of policies in force that the live policies already have.
 func (c *flooding) staying(force plan.PoliciesInForce) plan.PoliciesInForce {
 	var all plan.PoliciesInForce
 	for _, p := range force {
@@ -72,12 +72,12 @@ func (c *flooding) staying(force plan.PoliciesInForce) plan.PoliciesInForce {
 	return all
 }
 
-// have reports whether one of the policies has a wildcard, or one that matches everything.
+// have reports whether one of the policies has this wildcard, or a wildcard for everything.
 func have(all plan.PoliciesInForce, glob string) bool {
 	return slices.ContainsFunc(all, func(p plan.PolicyInForce) bool { return slices.Contains(p.Patterns, glob) || p.Matches(anyDefinition) })
 }
 
-// installs reports whether a step leaves a package in the cluster that may bring definitions.
+// installs reports whether a step leaves a package in the cluster that may have definitions.
 func installs(s plan.Step) bool {
 	if !crossplane.IsPackage(s.ID) || s.ID.Kind == crossplane.Function || s.Action == plan.Prune || s.Would == plan.Prune {
 		return false
@@ -85,8 +85,8 @@ func installs(s plan.Step) bool {
 	return s.Action != plan.Hold || s.Would != plan.Create || s.Guard == Flood
 }
 
-// isInstalled reports whether the cluster has all definitions of the package of a step. A comparison of
-// two commits takes that for granted if the package stays as it is.
+// isInstalled reports whether the cluster has all definitions of a step's package. Between two commits, that is assumed if the
+// package does not change.
 func (c *flooding) isInstalled(s plan.Step) bool {
 	p := c.Seen.Upstream.Packages[s.ID]
 	switch {
@@ -109,7 +109,7 @@ func packageImage(u *unstructured.Unstructured) string {
 	return image
 }
 
-// whyUnread returns why it is not known what a package holds; none if it is known.
+// whyUnread returns why the content of a package is not known; no reason if it is.
 func (c *flooding) whyUnread(id manifest.ID) plan.Reason {
 	if _, known := c.definitionsOf(id); known {
 		return plan.Reason{}

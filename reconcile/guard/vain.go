@@ -7,7 +7,7 @@ import (
 	"headgate.dev/headgate/reconcile/plan"
 )
 
-// isRefused reports whether the object is wanted and cannot be applied.
+// isRefused reports whether a step wants an object that cannot be applied.
 func isRefused(s plan.Step, have inventory.Inventory) bool {
 	switch {
 	case s.Origin.Path == "":
@@ -19,9 +19,8 @@ func isRefused(s plan.Step, have inventory.Inventory) bool {
 	return s.Action == plan.Create && s.Cause != plan.Drift && s.Err != nil
 }
 
-// replacedInVain retains an object if its file declares another one now that is refused, or if the
-// refused one is of the same kind and name; and a definition if the file of a policy declares a kind
-// now that no API serves.
+// replacedInVain retains an object in two cases: its file declares a refused object now, or a refused object has the same kind and
+// name. It retains a definition if the file of a former policy now declares a kind that no API serves.
 func replacedInVain(s plan.Step, c plan.Case) plan.Ruling {
 	path := c.Seen.PathOf(s.ID)
 	for _, o := range c.Steps {
