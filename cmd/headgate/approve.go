@@ -35,8 +35,8 @@ that it approves, from 'headgate status', from the line "held" in the log of 'he
 or from the comment on a pull request.
 
 An approval covers exactly the steps of the report: with one step more or less it has no
-effect. It counts once, for one commit, and may stay in the file. You cannot approve what
-these guards hold: in use, not ours, protected, paused, others inside, owner, impossible.
+effect. It counts once, for one commit, and may stay in the file. You can approve what these
+guards hold: empty, external, flood, history, many, package lost, rebuilt, schema.
 
 With --write, Headgate adds the approval to .headgate/approvals.yaml in a checkout: commit it to
 the branch that clusters apply, and it reaches all of them. Digests of single steps, which -o json

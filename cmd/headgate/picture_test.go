@@ -24,8 +24,15 @@ func TestPicture(t *testing.T) {
 	if !ok {
 		t.Fatalf("%s has no comment below the status", pictured)
 	}
-	golden.Compare(t, filepath.Join(root(t), picture), draw(comment))
+	golden.Compare(t, filepath.Join(root(t), picture), draw(named.Replace(comment)))
 }
+
+// named replaces the names that only a situation has with names as a repository has them.
+var named = strings.NewReplacer(
+	"Commit head compared with its merge base base.", "Commit 4f2c1de compared with its merge base a91b07c.",
+	"preview of `used-here`", "preview of `platform`",
+	".used-here.example.org", ".acme.example.org",
+)
 
 const (
 	pictureWidth = 860
@@ -39,6 +46,7 @@ type drawing struct {
 
 	y, lines   int
 	bold, code bool // inside of such a part
+	fenced     bool // inside of a code block
 }
 
 // draw draws the Markdown of a comment as a forge shows it. It knows the elements of comments: headings, lists, tables,
@@ -56,7 +64,13 @@ func draw(comment string) string {
 			}
 		case strings.Contains(line, "</details>"):
 			folds--
-		case folds > 0, strings.HasPrefix(line, "<!--"), strings.HasPrefix(line, "```"), strings.HasPrefix(line, "|---"), strings.HasPrefix(line, "| ---"):
+		case folds > 0, strings.HasPrefix(line, "<!--"), strings.HasPrefix(line, "|---"), strings.HasPrefix(line, "| ---"):
+		case strings.HasPrefix(line, "```"):
+			d.fenced = !d.fenced
+			d.y += 4
+		case d.fenced:
+			fmt.Fprintf(d, "<rect class=\"block\" x=\"24\" y=\"%d\" width=\"%d\" height=\"26\" rx=\"6\"/>\n", d.y-18, pictureWidth-48)
+			d.line("body", 32, code+line+code)
 		case strings.HasPrefix(line, "#"):
 			d.y += 6
 			d.text("heading", 24, plain(strings.TrimLeft(line, "# ")))
@@ -76,11 +90,12 @@ func draw(comment string) string {
 	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" width="%[1]d" height="%[2]d" viewBox="0 0 %[1]d %[2]d" role="img" aria-label="A Headgate comment on a pull request">
 <style>
 .box { fill: #ffffff; stroke: #d1d9e0; }
+.block { fill: #f6f8fa; }
 text { fill: #1f2328; font-family: -apple-system, "Segoe UI", "Noto Sans", Helvetica, Arial, sans-serif; font-size: 13.5px; }
 .heading { font-size: 17px; font-weight: 600; }
 .strong { font-weight: 600; }
 .code { font-family: ui-monospace, "SF Mono", Menlo, Consolas, "Liberation Mono", monospace; font-size: 12px; }
-@media (prefers-color-scheme: dark) { .box { fill: #0d1117; stroke: #3d444d; } text { fill: #f0f6fc; } }
+@media (prefers-color-scheme: dark) { .box { fill: #0d1117; stroke: #3d444d; } .block { fill: #151b23; } text { fill: #f0f6fc; } }
 </style>
 <rect class="box" x="0.5" y="0.5" width="%[3]d" height="%[4]d" rx="6"/>
 %[5]s</svg>
