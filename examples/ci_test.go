@@ -12,8 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// commands are the lines of the steps of a workflow, or of the jobs of a pipeline, that run
-// headgate.
+// commands returns the lines of a workflow's steps, or of a pipeline's jobs, that run headgate.
 func commands(t *testing.T, file string) []string {
 	t.Helper()
 	raw, err := os.ReadFile(file)

@@ -36,11 +36,11 @@ func TestRender(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		path   string
-		edit   map[string]string // file of the example → file that takes its place
+		edit   map[string]string // file of the example → file that replaces it
 		want   want
 	}{
 		"Quickstart": {
-			reason: "Of twelve CRDs, the three in the policy and the three that every provider needs.",
+			reason: "Of twelve CRDs, three match the policy, and every provider needs three others.",
 			path:   "quickstart/repository",
 			want: want{
 				Active: []string{
@@ -60,7 +60,7 @@ func TestRender(t *testing.T) {
 			},
 		},
 		"QuickstartWider": {
-			reason: "The wider policy adds a kind of storage and the databases, and not the cluster scoped buckets.",
+			reason: "The wider policy adds a storage kind and the databases, but not the cluster-scoped buckets.",
 			path:   "quickstart/repository",
 			edit:   map[string]string{"policies/storage.yaml": "quickstart/demo/policy-wider.yaml"},
 			want: want{
@@ -87,7 +87,7 @@ func TestRender(t *testing.T) {
 			},
 		},
 		"QuickstartTeam": {
-			reason: "The team's repository holds no definition, only what it uses.",
+			reason: "The team's repository declares no definitions; it only uses them.",
 			path:   "quickstart/demo/app-team",
 			want:   want{Objects: []string{"Namespace/shop", "Bucket.storage.tidewater.m.example.org/shop/invoices"}},
 		},
@@ -132,7 +132,7 @@ func TestRender(t *testing.T) {
 	}
 }
 
-// A Sync to copy is one that is understood, to the last field.
+// Headgate must accept every Sync that users copy, without unknown fields.
 func TestSyncs(t *testing.T) {
 	files, err := filepath.Glob("*/sync.yaml")
 	if err != nil || len(files) == 0 {
@@ -156,7 +156,7 @@ func TestSyncs(t *testing.T) {
 	}
 }
 
-// The Sync to copy shows every field that there is.
+// The Sync that users copy shows every field of the API.
 func TestSyncShowsEveryField(t *testing.T) {
 	data, err := os.ReadFile("run/sync.yaml")
 	if err != nil {
@@ -170,18 +170,18 @@ func TestSyncShowsEveryField(t *testing.T) {
 	}
 }
 
-// The demo is run as `make demo` does: it insists on every exit code by itself.
+// The demo runs as in `make demo`. It checks every exit code itself.
 func TestDemo(t *testing.T) {
 	bin := programs(t)
 	cases := map[string]struct {
 		reason string
 		args   []string
 		corpus func(testing.TB) string
-		rights []string // what a user of run/rights-headgate.yaml writes into it: pairs of words; nil: Headgate may do anything
+		rights []string // what a user replaces in run/rights-headgate.yaml, as pairs of old and new strings; nil lets Headgate do anything
 		want   []string // in the output, in this order
 	}{
 		"Quickstart": {
-			reason: "The story that README.md tells, with the rights of a service account.",
+			reason: "The demo in README.md must work with only the rights of a service account.",
 			rights: rightsOfDemo,
 			want: []string{
 				"3 active (+3), 6 inactive",
@@ -198,7 +198,7 @@ func TestDemo(t *testing.T) {
 			},
 		},
 		"Forge": {
-			reason: "The same story, with statuses that a real forge shows.",
+			reason: "The demo must also work with the statuses of a real forge.",
 			args:   []string{"--forge"},
 			want: []string{
 				"    forge: Gitea",
@@ -212,7 +212,7 @@ func TestDemo(t *testing.T) {
 			},
 		},
 		"RealPackage": {
-			reason: "The same story with a package that knows nothing of it.",
+			reason: "The demo must also work with a package that it was not written for.",
 			corpus: func(tb testing.TB) string {
 				tb.Helper()
 				dir := tb.TempDir()
@@ -265,7 +265,8 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// rightsOfDemo are the names that the demo writes into the rights: its Syncs, the groups of its provider, and other objects of its repositories.
+// rightsOfDemo replaces names in the rights with those of the demo: its Syncs, the groups of its provider, and other objects in its
+// repositories.
 var rightsOfDemo = []string{
 	"headgate-platform, headgate-team-shop", "headgate-default, headgate-app-team",
 	"'headgate-platform', 'headgate-team-shop'", "'headgate-default', 'headgate-app-team'",
@@ -275,13 +276,13 @@ var rightsOfDemo = []string{
 	"aws.m.upbound.io", "tidewater.m.example.org",
 }
 
-// restricted returns a directory with the programs of the demo, in which headgate has the rights of an account. Commands that a
-// person would run keep the rights of an administrator.
+// restricted returns a directory with the programs of the demo, in which headgate has only the rights of a service account.
+// Commands that a user would run keep administrator rights.
 func restricted(t *testing.T, programs, admin string, account *fixtures.Account) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, script := range map[string]string{
-		// The API server runs already. This process stands for it until the demo ends it.
+		// The API server is already running. This process takes its place until the demo ends it.
 		"controlplane": "mkdir -p \"$2\" && cp '" + account.Kubeconfig(t) + "' \"$2/kubeconfig\" && exec sleep 600",
 		"by-hand":      "KUBECONFIG='" + admin + "' exec '" + programs + "/by-hand' \"$@\"",
 		"headgate":     "exec '" + programs + "/headgate' \"$@\"",
@@ -294,7 +295,7 @@ func restricted(t *testing.T, programs, admin string, account *fixtures.Account)
 	return dir
 }
 
-// programs builds what the demo runs into a directory.
+// programs builds the programs of the demo into a directory.
 func programs(t *testing.T) string {
 	t.Helper()
 	bin := t.TempDir()
@@ -324,7 +325,7 @@ func programs(t *testing.T) string {
 	return bin
 }
 
-// shortTemp is a directory whose name is short enough for etcd's socket.
+// shortTemp returns a temporary directory with a name short enough for etcd's socket.
 func shortTemp(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "demo") //nolint:usetesting // t.TempDir says the name of the test

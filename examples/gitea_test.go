@@ -16,7 +16,7 @@ import (
 	"headgate.dev/headgate/fixtures"
 )
 
-// A gitea is a real Gitea whose Actions run the example, and a repository with it.
+// A gitea is a real Gitea with a repository whose Actions run the example.
 type gitea struct {
 	*testing.T
 	*fixtures.Gitea
@@ -25,13 +25,13 @@ type gitea struct {
 	headgate string
 	cluster  string // kubeconfig
 	people   map[string]string
-	last     string // what the job that ran last said
-	run      string // the id of the last run
+	last     string // output of the last job
+	run      string // ID of the last run
 }
 
 const giteaExample = "gitea-actions/headgate.yaml"
 
-// workflowPath is where the example is copied to.
+// workflowPath is the path to which the example is copied.
 const workflowPath = ".gitea/workflows/headgate.yaml"
 
 func newGitea(t *testing.T) *gitea {
@@ -59,7 +59,8 @@ func newGitea(t *testing.T) *gitea {
 
 func (g *gitea) path(below string) string { return "/repos/" + g.Owner + "/platform" + below }
 
-// event runs the three jobs of an event, and returns their results by name. Comments of Headgate are events, too, and nothing runs then.
+// event runs the three jobs of an event and returns their results by name. Headgate's own comments are events too, but start no
+// jobs.
 func (g *gitea) event(name string) map[string]string {
 	g.Helper()
 	results := map[string]string{}
@@ -77,7 +78,7 @@ func (g *gitea) event(name string) map[string]string {
 		if diff := cmp.Diff(want, is.Jobs[id]); diff != "" {
 			g.Errorf("Gitea does not give the job of the example (-want +got):\n%s", diff)
 		}
-		// As its runner does.
+		// Gitea's own runner sets it, too.
 		job.GitHub["server_url"] = g.URL
 		if !own {
 			g.run, _ = job.GitHub["run_id"].(string)
@@ -103,7 +104,7 @@ func (g *gitea) event(name string) map[string]string {
 	return results
 }
 
-// wants fails if an event has other results than one of one job, and none of the others.
+// wants fails unless the given job has the given result and all other jobs of the event were skipped.
 func (g *gitea) wants(event, job, result string) {
 	g.Helper()
 	want := map[string]string{"preview": "SKIPPED", "commands": "SKIPPED", "sync": "SKIPPED"}
@@ -115,7 +116,7 @@ func (g *gitea) wants(event, job, result string) {
 	}
 }
 
-// push commits files to a branch of a repository, as a person does, and returns the commit.
+// push commits files to a branch as a user, and returns the commit.
 func (g *gitea) push(person, repository, from, branch string, files map[string]string) string {
 	g.Helper()
 	dir := g.TempDir()
@@ -153,7 +154,7 @@ func (g *gitea) push(person, repository, from, branch string, files map[string]s
 	return git("rev-parse", "HEAD")
 }
 
-// status returns the newest status of Headgate on a commit.
+// status returns the newest Headgate status of a commit.
 func (g *gitea) status(commit string) string {
 	g.Helper()
 	var all []struct {
@@ -187,7 +188,7 @@ func (g *gitea) open(person, head string) {
 	g.CallAs(g.T, g.people[person], http.MethodPost, g.path("/pulls"), map[string]any{"head": head, "base": "main", "title": head}, nil)
 }
 
-// says has a person comment, a second after everything else: Gitea counts seconds.
+// says posts a comment as a user. It waits for the next full second first, because Gitea's timestamps have no fractions.
 func (g *gitea) says(person, pull, body string) {
 	g.Helper()
 	for began := time.Now().Unix(); time.Now().Unix() == began; {
@@ -196,8 +197,8 @@ func (g *gitea) says(person, pull, body string) {
 	g.CallAs(g.T, g.people[person], http.MethodPost, g.path("/issues/"+pull+"/comments"), map[string]string{"body": body}, nil)
 }
 
-// A real Gitea decides which jobs of the example run, and with which event, token and secrets. What they run is in the repository, as a
-// user copies it.
+// A real Gitea decides which jobs of the example run, and with which event, token and secrets. The repository holds the workflow as
+// a user copies it.
 func TestGiteaActions(t *testing.T) {
 	g := newGitea(t)
 	example, err := os.ReadFile(giteaExample)
@@ -214,7 +215,7 @@ func TestGiteaActions(t *testing.T) {
 		t.Errorf("the sync says:\n%s", g.last)
 	}
 
-	// A pull request breaks a schema, and it is not known whether objects use it.
+	// A pull request breaks a schema, and Headgate cannot know whether objects use it.
 	const buckets = "provider-tidewater/crds/storage.tidewater.m.example.org_buckets.yaml"
 	breaking := strings.Replace(files[buckets], "keyName:", "keyId:", 1)
 	if breaking == files[buckets] {
@@ -237,7 +238,7 @@ func TestGiteaActions(t *testing.T) {
 		t.Fatalf("comments: %+v", all)
 	}
 
-	// Its author repeats the run of the commit that was harmless.
+	// The author reruns the workflow of the earlier, harmless commit.
 	g.CallAs(t, g.people["alice"], http.MethodPost, g.path("/actions/runs/"+harmless+"/rerun"), nil, nil)
 	g.wants("pull_request", "preview", "SUCCESS")
 	if got := g.status(head); !strings.HasPrefix(got, "robot headgate/platform/preview failure") || !strings.Contains(g.last, "nothing is posted") {
@@ -247,7 +248,7 @@ func TestGiteaActions(t *testing.T) {
 		t.Errorf("comments after an old run was repeated (-want +got):\n%s", diff)
 	}
 
-	// Headgate ignores comments that are no commands.
+	// Headgate ignores comments that are not commands.
 	g.says("bob", "1", "looks odd")
 	g.wants("issue_comment", "", "")
 	command := regexp.MustCompile("/headgate approve [0-9a-f]{32}").FindString(all[0].Body)
@@ -262,7 +263,7 @@ func TestGiteaActions(t *testing.T) {
 		t.Errorf("nothing answers bob: %+v", all)
 	}
 
-	// A pull request from a fork has no secrets, and a token that can only read.
+	// A pull request from a fork has no secrets, and its token can only read.
 	g.CallAs(t, g.people["bob"], http.MethodPost, g.path("/forks"), map[string]string{}, nil)
 	wider, err := os.ReadFile("quickstart/demo/policy-wider.yaml")
 	if err != nil {
@@ -285,7 +286,7 @@ func TestGiteaActions(t *testing.T) {
 
 	// The merge is applied. No bucket exists, so nothing holds it.
 	for begun, merged := time.Now(), false; !merged; time.Sleep(50 * time.Millisecond) {
-		err := g.TryCall(http.MethodPost, g.path("/pulls/1/merge"), map[string]string{"Do": "merge"}, nil) // it checks first whether it can
+		err := g.TryCall(http.MethodPost, g.path("/pulls/1/merge"), map[string]string{"Do": "merge"}, nil) // Gitea first checks whether the merge is possible.
 		if merged = err == nil; time.Since(begun) > fixtures.Patience {
 			t.Fatal(err)
 		}

@@ -26,18 +26,18 @@ import (
 // An exchange is a request to a forge and its answer.
 type exchange struct {
 	request string // method and path
-	sends   string // a part of the body
+	sends   string // a part of the request body
 	status  int    // 0 is 200
 	answer  any    // in JSON
 }
 
-// A recording is a forge that answers the requests of a record, in their order, and serves a repository to Git. Any other request,
-// and one that was not sent, fails the test.
+// A recording is a forge that answers recorded requests in order and serves a repository to Git. The test fails if another request
+// comes, or if a recorded one does not.
 type recording struct {
 	*testing.T
 	*httptest.Server
 
-	user, token string // with which Git clones
+	user, token string // credentials of Git
 	git         http.Handler
 
 	mu     sync.Mutex
@@ -45,7 +45,7 @@ type recording struct {
 	bodies []string // that were sent
 }
 
-// replay starts a forge. root has the bare repository acme/platform.git.
+// replay starts a forge. root holds the bare repository acme/platform.git.
 func replay(t *testing.T, root, user, token string) *recording {
 	t.Helper()
 	git, err := exec.LookPath("git")
@@ -72,7 +72,7 @@ func (r *recording) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}
-		req.URL.Path = "/acme/platform.git" + strings.TrimPrefix(path, ".git") // the forge takes both
+		req.URL.Path = "/acme/platform.git" + strings.TrimPrefix(path, ".git") // GitHub accepts URLs with and without .git
 		r.git.ServeHTTP(w, req)
 		return
 	}
@@ -100,11 +100,11 @@ func (r *recording) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	_, _ = w.Write(answer)
 }
 
-// A platform is a bare repository with two pull requests, as a forge has them.
+// A platform is a bare repository with two pull requests, like one on a forge.
 type platform struct {
 	root   string
 	main   string
-	head   map[string]string // by number of the pull request
+	head   map[string]string // by pull request number
 	merged map[string]string
 }
 
@@ -139,7 +139,7 @@ func newPlatform(t *testing.T) platform {
 	return p
 }
 
-// gitHub records the answers of GitHub, in the types of its own client.
+// gitHub creates recorded answers of GitHub with the types of its Go client.
 type gitHub struct {
 	platform
 
@@ -160,7 +160,7 @@ func (g gitHub) pull() exchange {
 	}}
 }
 
-// combined is the newest status of each context.
+// combined returns the exchange that lists the newest status of each context.
 func (g gitHub) combined(of ...*github.RepoStatus) exchange {
 	return exchange{request: "GET /api/v3/repos/acme/platform/commits/" + g.head[g.number] + "/status?page=1&per_page=100", answer: github.CombinedStatus{
 		State: new("pending"), SHA: new(g.head[g.number]), TotalCount: new(len(of)), Statuses: of,
@@ -189,14 +189,14 @@ func (g gitHub) comments(of ...*github.IssueComment) exchange {
 	return exchange{request: "GET /api/v3/repos/acme/platform/issues/" + g.number + "/comments?page=1&per_page=100", answer: append([]*github.IssueComment{}, of...)}
 }
 
-// commentsSince is comments, but only those that changed from a time on.
+// commentsSince returns the exchange that lists the comments changed since a time.
 func (g gitHub) commentsSince(at time.Time, of ...*github.IssueComment) exchange {
 	e := g.comments(of...)
 	e.request += "&since=" + url.QueryEscape(at.UTC().Format(time.RFC3339))
 	return e
 }
 
-// lets is a user who may do something.
+// lets returns the exchange that reports a user's permission.
 func (g gitHub) lets(user, permission string) exchange {
 	return exchange{request: "GET /api/v3/repos/acme/platform/collaborators/" + user + "/permission", answer: github.RepositoryPermissionLevel{Permission: &permission, User: &github.User{Login: &user}}}
 }
@@ -209,7 +209,7 @@ func (g gitHub) commits() exchange {
 	}}}
 }
 
-// edits is an edit of a comment of Headgate.
+// edits returns the exchange that edits a Headgate comment.
 func (g gitHub) edits(id int, part string) exchange {
 	return exchange{request: fmt.Sprintf("PATCH /api/v3/repos/acme/platform/issues/comments/%d", id), sends: part, answer: g.comment(int64(id), "github-actions[bot]", part, time.Now())}
 }
@@ -231,7 +231,7 @@ func (g gitHub) says(part string) exchange {
 	}
 }
 
-// self is who the token of a workflow belongs to: no user, so only GraphQL answers.
+// self returns the exchanges that identify the owner of a workflow's token. The owner is not a user, so only GraphQL answers.
 func (g gitHub) self() []exchange {
 	return []exchange{
 		{request: "GET /api/v3/user", status: http.StatusForbidden, answer: github.ErrorResponse{Message: "Resource not accessible by integration"}},
@@ -256,13 +256,13 @@ func flat(parts ...any) (all []exchange) {
 	return all
 }
 
-// refuses is a request that a token which can only read must not send.
+// refuses returns the exchange with a forbidden answer, as for a read-only token.
 func refuses(e exchange) exchange {
 	e.status, e.answer = http.StatusForbidden, github.ErrorResponse{Message: "Resource not accessible by integration", DocumentationURL: "https://docs.github.com/rest"}
 	return e
 }
 
-// playing is what a test does with the jobs of the example.
+// playing runs the jobs of the example in a test.
 type playing struct {
 	*testing.T
 
@@ -270,8 +270,8 @@ type playing struct {
 	example  workflow
 }
 
-// play runs the jobs of an event in fresh clones and returns their output, and the bodies of the requests that they sent. The
-// event returns the event of a pull request, or of a comment with the given body. token is a token that a user sets.
+// play runs the jobs of an event in fresh clones and returns their output and the bodies of their requests. An empty comment makes
+// it the event of a pull request. token is a token that a user configured.
 func (p playing) play(of gitHub, comment, token string, record []exchange, want map[string]string) (output string, bodies []string) {
 	p.Helper()
 	r := replay(p.T, of.root, "x-access-token", "workflow-token")
@@ -310,7 +310,8 @@ func (p playing) play(of gitHub, comment, token string, record []exchange, want 
 	return output, r.bodies
 }
 
-// The workflow of the example for GitHub, step by step, in fresh clones of a private repository, with every request that it sends.
+// The example workflow for GitHub runs step by step, in fresh clones of a private repository, and sends exactly the recorded
+// requests.
 func TestGitHubActions(t *testing.T) {
 	headgate, example := filepath.Dir(fixtures.Headgate(t)), readWorkflow(t, "github-actions/headgate.yaml")
 	if diff := cmp.Diff(readWorkflow(t, giteaExample).Jobs["sync"].Steps, example.Jobs["sync"].Steps); diff != "" {
@@ -328,7 +329,7 @@ func TestGitHubActions(t *testing.T) {
 		playing{t, headgate, example}.play(own, "", "", record, previewed)
 	})
 	t.Run("Worse", func(t *testing.T) {
-		// The comment of an earlier commit was better, so that people are notified of a new one.
+		// The earlier commit had a better verdict, so a new comment notifies people.
 		before := own.comment(5, "github-actions[bot]", "<!-- headgate/platform -->\n<!-- headgate/verdict/safe -->\n### Safe", hourAgo)
 		copied := own.comment(4, "mallory", *before.Body, hourAgo)
 		after := own.comment(99, "github-actions[bot]", "<!-- headgate/platform -->\n<!-- headgate/verdict/look -->\n### Look", hourAgo.Add(time.Hour))
@@ -339,8 +340,8 @@ func TestGitHubActions(t *testing.T) {
 		playing{t, headgate, example}.play(own, "", "", record, previewed)
 	})
 
-	// The token of a fork can only read. The check follows the verdict all the same: a workflow that is red for every contributor is
-	// switched off. In the repository itself, and with a token that a user gave for this, it is a mistake.
+	// The token of a fork can only read. The check still follows the verdict, because users switch off a workflow that fails for
+	// every contributor. In the repository itself, or with a token that a user configured, a read-only token is a mistake.
 	readOnly := func(of gitHub) []exchange {
 		return flat(of.pull(), of.combined(), refuses(of.posts("pending", making)), of.statuses(), of.comments(), of.comments(), refuses(of.says("### 👀 Look")), of.combined(), refuses(of.posts("success", look)))
 	}

@@ -22,7 +22,7 @@ import (
 	"headgate.dev/headgate/fixtures"
 )
 
-// A pipelineJob is a job of GitLab, with all fields that the example uses.
+// A pipelineJob is a GitLab job with all fields that the example uses.
 type pipelineJob struct {
 	Image         string
 	Extends       string
@@ -37,7 +37,7 @@ type pipelineJob struct {
 	}
 }
 
-// readPipeline reads the example. A field that it does not know is an error.
+// readPipeline reads the example and rejects unknown fields.
 func readPipeline(t *testing.T) (variables map[string]string, jobs map[string]pipelineJob) {
 	t.Helper()
 	data, err := os.ReadFile("gitlab-ci/.gitlab-ci.yml")
@@ -56,7 +56,7 @@ func readPipeline(t *testing.T) (variables map[string]string, jobs map[string]pi
 	return file.Variables, file.Jobs
 }
 
-// rules are the rules of jobs in the example.
+// rules maps each rule of the example to a function that evaluates it.
 var rules = map[string]func(ci map[string]string) bool{
 	`$CI_PIPELINE_SOURCE == "merge_request_event"`: func(ci map[string]string) bool { return ci["CI_PIPELINE_SOURCE"] == "merge_request_event" },
 	`$CI_PIPELINE_SOURCE == "trigger" && $CI_COMMIT_BRANCH == $CI_DEFAULT_BRANCH`: func(ci map[string]string) bool {
@@ -67,8 +67,8 @@ var rules = map[string]func(ci map[string]string) bool{
 	},
 }
 
-// pipeline runs the jobs of the example in new directories, as GitLab's runner does with the variables of a pipeline. It returns
-// the exit code of each job whose rules hold, the output, and the file of Code Quality.
+// pipeline runs the jobs of the example in new directories, like GitLab's runner with the variables of a pipeline. It returns the
+// exit code of each job whose rules match, the output, and the Code Quality file.
 func pipeline(t *testing.T, headgate, url string, ci map[string]string) (codes map[string]int, output, quality string) {
 	t.Helper()
 	variables, jobs := readPipeline(t)
@@ -106,7 +106,7 @@ func pipeline(t *testing.T, headgate, url string, ci map[string]string) (codes m
 		}
 		var lines []string
 		for _, line := range append(slices.Clone(jobs[job.Extends].Before), job.Script...) {
-			if line != "go install headgate.dev/headgate/cmd/headgate@main" { // the program under test is in PATH
+			if line != "go install headgate.dev/headgate/cmd/headgate@main" { // PATH already holds the program under test
 				lines = append(lines, line)
 			}
 		}
@@ -131,7 +131,7 @@ func pipeline(t *testing.T, headgate, url string, ci map[string]string) (codes m
 	return codes, output, quality
 }
 
-// gitLab records the answers of GitLab, in the types of its own client.
+// gitLab creates recorded answers of GitLab with the types of its Go client.
 type gitLab struct {
 	platform
 
@@ -152,7 +152,7 @@ func (g gitLab) status(state string, at time.Time) *lab.CommitStatus {
 	return &lab.CommitStatus{ID: at.Unix(), SHA: g.head[g.number], Status: state, Name: "headgate/platform/preview", Description: "of an earlier run", CreatedAt: &at, Author: lab.Author{ID: 9, Username: "project_1_bot"}}
 }
 
-// statuses lists the newest status of each name, or all.
+// statuses returns the exchange that lists the newest status of each name, or all statuses.
 func (g gitLab) statuses(all bool, of ...*lab.CommitStatus) exchange {
 	query := "?"
 	if all {
@@ -172,14 +172,14 @@ func (g gitLab) notes(of ...*lab.Note) exchange {
 	return exchange{request: g.at("GET", "/merge_requests/"+g.number+"/notes?order_by=created_at&page=1&per_page=100&sort=asc"), answer: append([]*lab.Note{}, of...)}
 }
 
-// newest lists notes, the newest first.
+// newest returns the exchange that lists notes, newest first.
 func (g gitLab) newest(of ...*lab.Note) exchange {
 	e := g.notes(of...)
 	e.request = strings.Replace(e.request, "sort=asc", "sort=desc", 1)
 	return e
 }
 
-// versions are the pushes to the merge request.
+// versions returns the exchange that lists the pushes to the merge request.
 func (g gitLab) versions(at time.Time) exchange {
 	return exchange{request: g.at("GET", "/merge_requests/"+g.number+"/versions?per_page=100"), answer: []*lab.MergeRequestDiffVersion{{ID: 1, HeadCommitSHA: g.head[g.number], CreatedAt: &at}}}
 }
@@ -188,12 +188,12 @@ func (g gitLab) self() exchange {
 	return exchange{request: "GET /api/v4/user", answer: lab.User{ID: 9, Username: "project_1_bot", State: "active"}}
 }
 
-// lets is a user who has a level of access.
+// lets returns the exchange that reports a user's access level.
 func (g gitLab) lets(user int64, level lab.AccessLevelValue) exchange {
 	return exchange{request: g.at("GET", fmt.Sprintf("/members/all/%d", user)), answer: lab.ProjectMember{ID: user, State: "active", AccessLevel: level}}
 }
 
-// commits returns the exchange that lists the commits of the merge request. Only GraphQL has the users of their authors.
+// commits returns the exchange that lists the commits of the merge request. Only GraphQL returns the users of their authors.
 func (g gitLab) commits() exchange {
 	node := map[string]any{"sha": g.head[g.number], "message": "broken", "authorEmail": "alice@example.org", "committerEmail": "alice@example.org", "author": map[string]any{"username": "alice"}}
 	all := map[string]any{"pageInfo": map[string]any{"hasNextPage": false, "endCursor": ""}, "nodes": []any{node}}
@@ -212,8 +212,8 @@ func (g gitLab) says(part string) exchange {
 	return exchange{request: g.at("POST", "/merge_requests/"+g.number+"/notes"), sends: part, status: http.StatusCreated, answer: g.note(99, 9, "project_1_bot", "", time.Now())}
 }
 
-// The pipeline of the example for GitLab, line by line, in fresh clones, with every request that it sends. A merge request of a fork has no
-// token, and posts nothing.
+// The example pipeline for GitLab runs line by line, in fresh clones, and sends exactly the recorded requests. A merge request from
+// a fork has no token and posts nothing.
 func TestGitLabPipeline(t *testing.T) {
 	headgate, p := filepath.Dir(fixtures.Headgate(t)), newPlatform(t)
 	own, broken := gitLab{p, "7"}, gitLab{p, "8"}
@@ -271,7 +271,7 @@ func TestGitLabPipeline(t *testing.T) {
 		}
 	})
 	t.Run("Merged", func(t *testing.T) {
-		// TestGiteaActions applies a merge to a cluster. Here it is enough that the job finds its kubeconfig.
+		// TestGiteaActions applies a merge to a cluster. This test only checks that the job finds its kubeconfig.
 		codes, output, _, _ := play(t, nil, map[string]string{"CI_PIPELINE_SOURCE": "push", "CI_COMMIT_BRANCH": "main", "CI_COMMIT_SHA": p.main, "KUBECONFIG_FILE": "/nowhere/kubeconfig"})
 		wants(t, map[string]int{"headgate sync": 1}, codes, output)
 		if !strings.Contains(output, "/nowhere/kubeconfig") {

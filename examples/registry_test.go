@@ -16,8 +16,7 @@ import (
 	"headgate.dev/headgate/render"
 )
 
-// The platform without a CRD, with the packages that it names in a registry, which the mirror
-// is taken for.
+// The platform repository has no CRDs. Its packages come from a mirror in the test registry.
 func TestRegistry(t *testing.T) {
 	t.Setenv("DOCKER_CONFIG", t.TempDir())
 	packages := fixtures.StartRegistry(t)

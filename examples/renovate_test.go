@@ -24,7 +24,7 @@ import (
 	"headgate.dev/headgate/render/crossplane"
 )
 
-// A renovate is a configuration of Renovate, as far as it decides what its manager for Crossplane proposes.
+// A renovate is the part of a Renovate configuration that decides what its manager for Crossplane proposes.
 type renovate struct {
 	Crossplane struct {
 		Patterns []string `json:"managerFilePatterns"`
@@ -35,7 +35,7 @@ type renovate struct {
 	} `json:"packageRules"`
 }
 
-// pattern is a regular expression as Renovate writes it, between slashes.
+// pattern compiles a regular expression that is written between slashes, as in Renovate.
 func pattern(t *testing.T, text string) *regexp.Regexp {
 	t.Helper()
 	if len(text) < 2 || text[0] != '/' || text[len(text)-1] != '/' {
@@ -44,8 +44,8 @@ func pattern(t *testing.T, text string) *regexp.Regexp {
 	return regexp.MustCompile(text[1 : len(text)-1])
 }
 
-// proposal returns the files as Renovate rewrites them for packages with newer versions, and the branches on which it proposes them.
-// As Renovate's manager for Crossplane, it replaces the tag in spec.package of every object of group pkg.crossplane.io.
+// proposal returns the files as Renovate rewrites them for packages with newer versions, and the branches on which it proposes
+// them. Like Renovate's manager for Crossplane, it replaces the tag in spec.package of every object in group pkg.crossplane.io.
 func (r renovate) proposal(t *testing.T, files fstest.MapFS, newer map[string]string) (fstest.MapFS, []string) {
 	t.Helper()
 	after, branches := maps.Clone(files), map[string]bool{}
@@ -81,7 +81,7 @@ func (r renovate) proposal(t *testing.T, files fstest.MapFS, newer map[string]st
 	return after, slices.Sorted(maps.Keys(branches))
 }
 
-// twoCommits are commits by ref.
+// twoCommits holds the files of two commits, by ref.
 type twoCommits map[string]fs.FS
 
 func (c twoCommits) Fetch(_ context.Context, ref string) (render.Input, error) {
@@ -92,7 +92,7 @@ func sea(spec, version string) fstest.MapFS {
 	return packageOf("provider-sea", "sea.example.org", "boats", "Boat", spec, version)
 }
 
-// packageOf is a provider with one kind. version is what its only version has beside its schema.
+// packageOf returns a provider package with one kind. version holds the fields of its only version besides the schema.
 func packageOf(name, group, plural, kind, spec, version string) fstest.MapFS {
 	crd := fmt.Sprintf(`apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -113,7 +113,7 @@ spec:
 	}
 }
 
-// Ten bumps as Renovate proposes them, previewed. Only what is safe merges without a person.
+// TestRenovate previews ten bumps as Renovate proposes them. Only safe ones merge without a person.
 func TestRenovate(t *testing.T) {
 	t.Setenv("DOCKER_CONFIG", t.TempDir())
 	images := fixtures.StartRegistry(t)
@@ -197,7 +197,7 @@ func TestRenovate(t *testing.T) {
 	}
 }
 
-// The workflow locks before it previews, and merges by the word of the preview.
+// The workflow locks before it previews, and merges only if the preview says so.
 func TestRenovateWorkflow(t *testing.T) {
 	if diff := cmp.Diff([]string{"headgate lock platform", "headgate preview --comment --status -o json > preview.json"}, commands(t, "renovate/headgate.yaml")); diff != "" {
 		t.Errorf("commands (-want +got):\n%s", diff)

@@ -32,18 +32,19 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// A process has the rights of a file, and no others.
+// A process runs Headgate with only the rights of one file.
 type process struct {
 	*testing.T
 
 	account *fixtures.Account
 	admin   dynamic.Interface
 	mapper  *restmapper.DeferredDiscoveryRESTMapper
-	config  *rest.Config // of the service account
-	sync    string       // the Sync, without its type
+	config  *rest.Config // for the service account
+	sync    string       // the Sync without apiVersion and kind
 }
 
-// newProcess applies a file of examples/run with other words in place of some, and returns a process of its service account.
+// newProcess applies a file of examples/run after replacing words, pairs of old and new strings. It returns a process with the
+// rights of the service account.
 func newProcess(t *testing.T, config *rest.Config, file string, words ...string) *process {
 	t.Helper()
 	account := fixtures.Grant(t, config, file, words...)
@@ -52,7 +53,7 @@ func newProcess(t *testing.T, config *rest.Config, file string, words ...string)
 	return p
 }
 
-// reach connects what an administrator does.
+// reach creates the clients of an administrator.
 func (p *process) reach(config *rest.Config) {
 	p.Helper()
 	var err error
@@ -66,10 +67,10 @@ func (p *process) reach(config *rest.Config) {
 	p.mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(discover))
 }
 
-// write applies an object as an administrator does.
+// write applies an object as an administrator.
 func (p *process) write(u *unstructured.Unstructured) {
 	p.Helper()
-	p.mapper.Reset() // a pass may have had the kind served
+	p.mapper.Reset() // a pass may have made the kind served
 	mapping, err := p.mapper.RESTMapping(u.GroupVersionKind().GroupKind(), u.GroupVersionKind().Version)
 	if err != nil {
 		p.Fatal(err)
@@ -79,7 +80,7 @@ func (p *process) write(u *unstructured.Unstructured) {
 	}
 }
 
-// ends fails on rights that are missing and on rights without a use.
+// ends fails if a right is missing or unused.
 func (p *process) ends(file string) {
 	p.Helper()
 	for _, request := range p.account.Refused() {
@@ -90,13 +91,13 @@ func (p *process) ends(file string) {
 	}
 }
 
-// pass makes one pass over a commit.
+// pass makes one pass over a commit and expects an exit code.
 func (p *process) pass(commit fs.FS, exits int) {
 	p.Helper()
 	p.check(commit, func(r report.Report) bool { return r.Verdict.ExitCode == exits })
 }
 
-// passes makes one pass in which no object fails. That no controller of Crossplane acts is not at issue.
+// passes makes one pass and expects no failed or held object. Checks may fail, because no Crossplane controller runs.
 func (p *process) passes(commit fs.FS) {
 	p.Helper()
 	p.check(commit, func(r report.Report) bool { return r.Summary.Failed == 0 && r.Summary.Held == 0 })
@@ -128,7 +129,8 @@ func (p *process) wired() *target.Wired {
 	return w
 }
 
-// follow watches as a loop does, until every right to watch was used, but for a resource that the sync does not own yet.
+// follow watches like the loop until every right to watch was used. It does not wait for resource but, which the sync does not own
+// yet.
 func (p *process) follow(but string) {
 	p.Helper()
 	ctx, cancel := context.WithTimeout(p.Context(), 20*time.Second)
@@ -145,12 +147,12 @@ func (p *process) follow(but string) {
 	group.Wait()
 }
 
-// waits reports whether a right to a verb was not used yet.
+// waits reports whether a right to the verb is still unused, ignoring resource but.
 func (p *process) waits(verb, but string) bool {
 	return slices.ContainsFunc(p.account.Unused(), func(r fixtures.Right) bool { return r.Verb == verb && r.Resource != but })
 }
 
-// unserve deletes a CRD, and waits until discovery does not list its kind.
+// unserve deletes a CRD and waits until discovery no longer lists its kind.
 func (p *process) unserve(crd string) {
 	p.Helper()
 	crds := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
@@ -170,7 +172,7 @@ func (p *process) unserve(crd string) {
 	}
 }
 
-// long is a name with which an object does not fit into the inventory itself.
+// long is a name too long for a key of cli-utils' inventory, so the inventory stores the object apart.
 var long = strings.Repeat("a", 240)
 
 // inMemory is a Source with one commit.
@@ -180,7 +182,7 @@ func (m inMemory) Fetch(context.Context, string) (render.Input, error) {
 	return render.Input{Files: m.files, Revision: "abc", Source: render.SourceID{Repository: "example.org/platform"}}, nil
 }
 
-// locked proves that the admission policy of a file holds even where a binding grants the service account everything.
+// locked proves that the admission policy of a file denies stray objects even if a binding grants the service account everything.
 func (p *process) locked(stray ...*unstructured.Unstructured) {
 	p.Helper()
 	account := strings.Split(p.account.User, ":")
@@ -206,7 +208,7 @@ func (p *process) locked(stray ...*unstructured.Unstructured) {
 			if err != nil && strings.Contains(err.Error(), "does not write") {
 				break
 			}
-			if err == nil || time.Now().After(end) { // until then the authorizer trails
+			if err == nil || time.Now().After(end) { // other errors are expected until the authorizer sees the binding
 				p.Fatalf("%s %s/%s is written: %v", u.GetKind(), u.GetNamespace(), u.GetName(), err)
 			}
 		}
@@ -227,7 +229,7 @@ var (
 	settings    = object("v1", "ConfigMap", "default", "stray")
 )
 
-// tree is a commit with the files of a directory, and others in place of some; an empty one goes.
+// tree returns a commit with the files of a directory. more adds or replaces files; an empty text removes one.
 func tree(t *testing.T, dir string, more map[string]string) fstest.MapFS {
 	t.Helper()
 	files := fstest.MapFS{}
@@ -252,7 +254,7 @@ func tree(t *testing.T, dir string, more map[string]string) fstest.MapFS {
 	return files
 }
 
-// The story of the quickstart where Headgate makes the CRDs: every right of the file is needed, and none is missing.
+// The quickstart story with CRDs owned by Headgate uses every right of the file and needs no other.
 func TestRightsWhereHeadgateMakesTheCRDs(t *testing.T) {
 	t.Parallel()
 	p := newProcess(t, fixtures.ConfigOf(t, fixtures.OwnKubeconfig(t)), "rights-headgate.yaml",
@@ -269,12 +271,12 @@ func TestRightsWhereHeadgateMakesTheCRDs(t *testing.T) {
 	}
 	p.pass(tree(t, repository, nil), report.ExitSuccess)
 
-	// Another writer deletes a CRD, with the object of the commit.
+	// Another client deletes a CRD, and with it the commit's object.
 	p.unserve("clusterproviderconfigs.tidewater.m.example.org")
 	another := "apiVersion: tidewater.m.example.org/v1beta1\nkind: ClusterProviderConfig\nmetadata: {name: " + long + "}\nspec: {credentials: {source: InjectedIdentity}}\n"
 	p.pass(tree(t, repository, map[string]string{"config/another.yaml": another}), report.ExitSuccess)
 
-	// An observed object needs the key, and what leaves is counted and deleted.
+	// An observe-only object needs the key. Objects that leave the commit are counted and deleted.
 	observed := "apiVersion: tidewater.m.example.org/v1beta1\nkind: ClusterProviderConfig\nmetadata:\n  name: observed\n  annotations: {headgate.dev/management-policy: ObservableAndDeletable}\nspec: {credentials: {source: InjectedIdentity}}\n"
 	p.write(fixtures.Documents(t, observed)[0])
 	narrow := "apiVersion: apiextensions.crossplane.io/v1alpha1\nkind: ManagedResourceActivationPolicy\nmetadata: {name: storage}\nspec: {activate: [buckets.storage.tidewater.m.example.org]}\n"
@@ -283,8 +285,8 @@ func TestRightsWhereHeadgateMakesTheCRDs(t *testing.T) {
 	p.locked(secret, ownSecret, clusterRole, settings)
 }
 
-// The same where Crossplane makes the CRDs. Its kinds are served, and no controller acts on them, but that the deletion of
-// definitions is reported.
+// The quickstart story with CRDs owned by Crossplane. Their kinds are served, but no controller acts on them, except that the
+// deletion of definitions is reported.
 func TestRightsWhereCrossplaneMakesTheCRDs(t *testing.T) {
 	t.Parallel()
 	config := fixtures.ConfigOf(t, fixtures.OwnKubeconfig(t))
@@ -341,7 +343,7 @@ func TestRightsWhereCrossplaneMakesTheCRDs(t *testing.T) {
 	p.follow("customresourcedefinitions")
 	p.passes(tree(t, "", map[string]string{"all.yaml": strings.ReplaceAll(stays+leaves, `"1"`, `"2"`)}))
 
-	// The definition is active, and Crossplane owns its CRD. The pass that deletes the definition takes that from it.
+	// The definition is active, and Crossplane owns its CRD. The pass that deletes the definition removes Crossplane's ownership.
 	mrds := admin.admin.Resource(schema.GroupVersionResource{Group: "apiextensions.crossplane.io", Version: "v1alpha1", Resource: "managedresourcedefinitions"})
 	mrd, err := mrds.Patch(t.Context(), buckets, types.MergePatchType, []byte(`{"spec":{"state":"Active"}}`), metav1.PatchOptions{})
 	if err != nil {
@@ -357,10 +359,10 @@ func TestRightsWhereCrossplaneMakesTheCRDs(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.passes(tree(t, "", map[string]string{"all.yaml": strings.ReplaceAll(stays, `"1"`, `"2"`)}))
-	p.follow("") // the CRD that the definition left is of the sync now
+	p.follow("") // the sync now owns the CRD that remained after its definition
 	p.passes(tree(t, "", map[string]string{"all.yaml": strings.ReplaceAll(stays, `"1"`, `"2"`)}))
 
-	// The kind of an object leaves the cluster, and then the object leaves the commit.
+	// A kind disappears from the cluster, and then its object leaves the commit.
 	late := one("tidewater.m.example.org/v1beta1", "ClusterProviderConfig", long, "{credentials: {source: None}}")
 	p.passes(tree(t, "", map[string]string{"all.yaml": strings.ReplaceAll(stays, `"1"`, `"2"`) + "\n---\n" + late}))
 	p.unserve("clusterproviderconfigs.tidewater.m.example.org")
@@ -388,7 +390,7 @@ func TestRightsToWriteObjects(t *testing.T) {
 	p.pass(tree(t, "", map[string]string{"all.yaml": strings.ReplaceAll(stays, `"1"`, `"2"`)}), report.ExitSuccess)
 	p.ends("rights-objects.yaml")
 
-	// Neither more rights than its own, nor a Secret that the policy does not name.
+	// Headgate can grant no more rights than its own, and write no Secret that the policy does not name.
 	more := one(rbacV1, "Role", "more", "rules: [{apiGroups: [\"\"], resources: [pods], verbs: [create]}]")
 	p.pass(tree(t, "", map[string]string{"all.yaml": strings.ReplaceAll(stays, `"1"`, `"2"`) + more}), report.ExitFailed)
 	other := object("v1", "Secret", "shop", "other")

@@ -18,7 +18,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// A workflow is a file of GitHub Actions, or of a forge that imitates them, with all fields that the examples use.
+// A workflow is a GitHub Actions file, also for compatible forges, with all fields that the examples use.
 type workflow struct {
 	Name string
 	On   map[string]any
@@ -39,7 +39,7 @@ type step struct {
 	Env             map[string]string
 }
 
-// workflowOf reads a workflow. A field that it does not know is an error.
+// workflowOf parses a workflow and rejects unknown fields.
 func workflowOf(t *testing.T, data []byte) workflow {
 	t.Helper()
 	var w workflow
@@ -60,23 +60,23 @@ func readWorkflow(t *testing.T, file string) workflow {
 	return workflowOf(t, data)
 }
 
-// A runner runs the jobs of workflows as they stand. It substitutes what the forge substitutes, and replaces three steps:
+// A runner runs the jobs of workflows unchanged. It expands expressions like the forge, and replaces three steps:
 //
-//   - actions/checkout runs the commands of Git that this action runs,
+//   - actions/checkout runs the same Git commands as that action,
 //   - actions/setup-go does nothing,
-//   - `go install …/headgate@main` does nothing: the program under test is in PATH.
+//   - `go install …/headgate@main` does nothing, because PATH holds the program under test.
 //
-// Any other action, and any expression or condition that it does not know, ends the test.
+// Any other action and any unknown expression or condition ends the test.
 type runner struct {
 	*testing.T
 
-	headgate string         // the directory of the program
-	github   map[string]any // the context of that name
+	headgate string         // directory of the headgate program
+	github   map[string]any // the github context
 	secrets  map[string]string
 	sets     []string // environment variables that only this forge sets
 }
 
-// conditions are the conditions of jobs in the examples.
+// conditions maps each condition of the examples' jobs to a function that evaluates it.
 var conditions = map[string]func(r *runner) bool{
 	"github.event_name == 'pull_request'": func(r *runner) bool { return r.value("github.event_name") == "pull_request" },
 	"github.event_name == 'push'":         func(r *runner) bool { return r.value("github.event_name") == "push" },
@@ -92,7 +92,7 @@ func (r *runner) commands() bool {
 	return strings.HasPrefix(r.value("github.event.comment.body"), "/headgate ")
 }
 
-// lookUp returns the value of a name with dots, or nil.
+// lookUp returns the value at a dotted path, or nil.
 func (r *runner) lookUp(name string) any {
 	first, rest, _ := strings.Cut(name, ".")
 	switch first {
@@ -114,7 +114,7 @@ func (r *runner) value(name string) string {
 	switch v := r.lookUp(name).(type) {
 	case nil:
 		return ""
-	case float64: // a number in JSON
+	case float64: // JSON numbers are float64
 		return fmt.Sprintf("%.0f", v)
 	default:
 		return fmt.Sprint(v)
@@ -126,7 +126,7 @@ var (
 	dotted     = regexp.MustCompile(`^[a-z]+(\.[A-Za-z_]+)+$`)
 )
 
-// expand returns a text with the values of its expressions.
+// expand returns a text with its expressions evaluated.
 func (r *runner) expand(text string) string {
 	return expression.ReplaceAllStringFunc(text, func(found string) string {
 		name := strings.TrimSpace(expression.FindStringSubmatch(found)[1])
@@ -137,8 +137,8 @@ func (r *runner) expand(text string) string {
 	})
 }
 
-// job runs a job in a new directory. It returns the result as Gitea calls it, and the output of the steps that it ran, with what they
-// wrote for the page of the run.
+// job runs a job in a new directory. It returns the result in Gitea's words, and the output of its steps, including the step
+// summary.
 func (r *runner) job(w workflow, name string) (result, output string) {
 	r.Helper()
 	job, has := w.Jobs[name]
@@ -181,7 +181,7 @@ func (r *runner) job(w workflow, name string) (result, output string) {
 	}
 	var all strings.Builder
 	defer func() {
-		page, _ := os.ReadFile(env["GITHUB_STEP_SUMMARY"]) // of a job that wrote one
+		page, _ := os.ReadFile(env["GITHUB_STEP_SUMMARY"]) // missing if the job wrote no summary
 		output = all.String() + string(page)
 	}()
 	for _, s := range job.Steps {
@@ -217,7 +217,7 @@ func (r *runner) job(w workflow, name string) (result, output string) {
 	return "SUCCESS", all.String()
 }
 
-// checkout does what actions/checkout does with the commit of the event.
+// checkout checks out the commit of the event, like actions/checkout.
 func (r *runner) checkout(with map[string]string, dir string) {
 	r.Helper()
 	for key := range with {

@@ -42,7 +42,7 @@ func TestSummary(t *testing.T) {
 			not:  "chatter",
 		},
 		"Panic": {
-			reason: "A test that never ended has failed, and its package does not count twice.",
+			reason: "A test without a result counts as failed, and its package is not counted again.",
 			lines: []string{
 				`{"Action":"run","Package":"p","Test":"TestA"}`,
 				`{"Action":"output","Package":"p","Test":"TestA","Output":"panic: boom\n"}`,
@@ -51,7 +51,7 @@ func TestSummary(t *testing.T) {
 			want: []string{"--- FAIL p TestA", "panic: boom", "0 passed, 1 failed, 0 skipped"},
 		},
 		"DoesNotBuild": {
-			reason: "A package that does not build has failed, and the compiler's words are shown.",
+			reason: "A package that does not build has failed, and the compiler's output is shown.",
 			lines: []string{
 				`{"ImportPath":"p [p.test]","Action":"build-output","Output":"p.go:3: undefined: x\n"}`,
 				`{"ImportPath":"p [p.test]","Action":"build-fail"}`,
@@ -60,7 +60,7 @@ func TestSummary(t *testing.T) {
 			want: []string{"undefined: x", "FAIL  p", "0 passed, 1 failed, 0 skipped"},
 		},
 		"CorpusAbsent": {
-			reason: "Real packages are not shipped with the sources.",
+			reason: "Packages of real providers are not part of the repository, so their tests may be skipped.",
 			lines: []string{
 				`{"Action":"run","Package":"p","Test":"TestA"}`,
 				`{"Action":"output","Package":"p","Test":"TestA","Output":"    a_test.go:1: corpus is absent: no such file\n"}`,
@@ -89,7 +89,7 @@ func TestSummary(t *testing.T) {
 			want:   []string{"no test has run", "0 passed, 1 failed, 0 skipped"},
 		},
 		"Slowest": {
-			reason: "Who wants a faster check begins with the five slowest suites; what the cache knew took no time.",
+			reason: "To speed up the check, start with the five slowest suites; cached results took no time.",
 			lines: []string{
 				`{"Action":"pass","Package":"one","Test":"TestA","Elapsed":900}`,
 				`{"Action":"pass","Package":"one","Elapsed":1}`,
@@ -105,7 +105,7 @@ func TestSummary(t *testing.T) {
 			want: []string{"\nslowest:\n     6.0s  six\n     5.2s  five\n     4.0s  four\n     3.0s  three\n     2.0s  two\n\n1 passed, 1 failed, 0 skipped"},
 		},
 		"AllCached": {
-			reason: "Without tests there is nothing to name.",
+			reason: "Without tests there are no slowest suites to list.",
 			lines: []string{
 				`{"Action":"pass","Package":"p","Test":"TestA"}`,
 				`{"Action":"pass","Package":"p","Elapsed":0.001}`,
@@ -115,7 +115,7 @@ func TestSummary(t *testing.T) {
 			well: true,
 		},
 		"OtherOutput": {
-			reason: "A line that is no event is passed on.",
+			reason: "A line that is not an event is printed unchanged.",
 			lines: []string{
 				`go: downloading`,
 				`{"Action":"run","Package":"p","Test":"TestA"}`,

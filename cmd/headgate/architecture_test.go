@@ -31,7 +31,7 @@ const module = "headgate.dev/headgate"
 // review. "a/..." is a and everything below it. Tests and what they are fed with, fixtures and examples,
 // may import what they like; nothing imports them.
 var mayImport = map[string][]string{
-	// The bytes of one commit become the objects that it wants.
+	// The files of one commit become the objects that it wants.
 	"render/manifest":   {},
 	"render/xpkg":       {},
 	"render/crossplane": {"render/manifest"},
@@ -70,7 +70,7 @@ var mayImport = map[string][]string{
 	},
 	"reconcile/upgrade": {"reconcile", "reconcile/plan", "reconcile/report", "render", "render/crossplane", "render/manifest", "render/packages"},
 
-	// Adapters hang off the side. They know neither each other nor who calls them.
+	// Adapters hang off the side. They import neither each other nor their callers.
 	"reconcile/network":  {},
 	"reconcile/scratch":  {},
 	"reconcile/git":      {"reconcile/network", "reconcile/scratch", "render"},
@@ -99,8 +99,8 @@ var pure = []string{
 	"reconcile/plan", "reconcile/report",
 }
 
-// impure is what a pure package does not import: clock, disk, network, logger,
-// ambient state, and the clients of a cluster. fs.FS and unstructured are fine.
+// impure lists what a pure package must not import: clock, disk, network, logger, ambient state, and cluster clients. fs.FS and
+// unstructured are fine.
 var impure = []string{
 	"os/...", "path/filepath", "io/ioutil", "syscall/...",
 	"net/...",
@@ -110,12 +110,11 @@ var impure = []string{
 	"k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/...",
 }
 
-// livesIn are libraries that a few packages, or a file, hide from all others; the longest
-// prefix counts.
+// livesIn lists the libraries that only some packages, or one file, may import. The longest prefix counts.
 var livesIn = map[string][]string{
 	"github.com/go-git/go-git":               {"reconcile/git"},
 	"github.com/google/go-containerregistry": {"render/xpkg", "reconcile/registry"},
-	"sigs.k8s.io/cli-utils":                  {}, // but for its object ids:
+	"sigs.k8s.io/cli-utils":                  {}, // except its object IDs:
 	"sigs.k8s.io/cli-utils/pkg/common":       {"reconcile/inventory", "reconcile/plan", "reconcile/cluster"},
 	"sigs.k8s.io/cli-utils/pkg/object":       {"reconcile/inventory", "reconcile/plan", "reconcile/cluster"},
 
@@ -129,22 +128,22 @@ var livesIn = map[string][]string{
 	"sigs.k8s.io/kustomize":     {"render/kustomize"},
 }
 
-// usesOnly are the libraries of a package that other programs import without the rest of Headgate.
+// usesOnly lists the only libraries that a package may import, so that other programs can import it without the rest of Headgate.
 var usesOnly = map[string][]string{"reconcile/api/v1alpha1": {"k8s.io/apimachinery/..."}}
 
-// forbidden is imported nowhere, not even by a test.
+// forbidden lists packages that nothing may import, not even a test.
 var forbidden = []string{
-	"k8s.io/kubernetes/...",                 // tests start it from a module of its own, fixtures/server/controlplane
+	"k8s.io/kubernetes/...",                 // tests start it from its own module, fixtures/server/controlplane
 	"sigs.k8s.io/cli-utils/pkg/apply/...",   // cluster applies
-	"sigs.k8s.io/cli-utils/pkg/kstatus/...", // fluxcd/pkg/ssa brings its own
+	"sigs.k8s.io/cli-utils/pkg/kstatus/...", // fluxcd/pkg/ssa has its own
 }
 
-// foundations were chosen by those for whom this is made. Each does real work.
+// foundations are libraries that the design requires. Each must do real work.
 var foundations = []string{
 	"github.com/fluxcd/pkg/ssa", "github.com/go-git/go-git/v5", "k8s.io/client-go", "sigs.k8s.io/cli-utils", "sigs.k8s.io/kustomize/api",
 }
 
-// topLevel is all that the top of the repository holds, besides dot files and bin.
+// topLevel lists everything at the top of the repository, except dot files and bin.
 var topLevel = []string{
 	"cmd", "examples", "fixtures", "reconcile", "render",
 	"CHANGELOG.md", "LICENSE", "Makefile", "NOTICE", "README.md", "go.mod", "go.sum",
@@ -164,7 +163,7 @@ func TestArchitecture(t *testing.T) {
 	}
 }
 
-// A row that no package needs any more would let the next import pass without review.
+// An unused row would let the next import pass without review.
 func TestEveryArrowIsUsed(t *testing.T) {
 	used := map[string]bool{}
 	exists := map[string]bool{}
@@ -284,7 +283,7 @@ func TestPackageComments(t *testing.T) {
 	}
 }
 
-// A decision is found by its number, in the index of its folder, and by every link to it.
+// Readers find a decision by its number, in the index of its folder, and through every link to it.
 func TestDecisions(t *testing.T) {
 	title := regexp.MustCompile(`^# (\d+)\. (.+)`)
 	var numbers []int
@@ -353,14 +352,14 @@ func TestTopLevel(t *testing.T) {
 		name := e.Name()
 		switch {
 		case strings.HasPrefix(name, "."), name == "bin", slices.Contains(topLevel, name):
-		case strings.HasSuffix(name, ".test"), strings.HasSuffix(name, ".prof"): // of go test; ignored by Git
+		case strings.HasSuffix(name, ".test"), strings.HasSuffix(name, ".prof"): // written by go test and ignored by Git
 		default:
 			t.Errorf("%s: nothing new appears at the top level; the fixed entries are %v", name, topLevel)
 		}
 	}
 }
 
-// The race detector runs where goroutines of ours meet: the Makefile lists these packages as raced.
+// The race detector runs for all packages that start goroutines: the Makefile lists them as raced.
 func TestRaced(t *testing.T) {
 	makefile, err := os.ReadFile(filepath.Join(root(t), "Makefile"))
 	if err != nil {
@@ -414,8 +413,8 @@ func TestRaced(t *testing.T) {
 	}
 }
 
-// runWithoutDetector checks that no test is lost: the run with the race detector leaves out the slow tests of all packages, and
-// the run without it has them in the packages that are unraced.
+// runWithoutDetector checks that every test runs somewhere. The run with the race detector skips the slow tests of all packages;
+// the run without it executes those of the unraced packages.
 func runWithoutDetector(t *testing.T, raced, slow, unraced []string) {
 	t.Helper()
 	found := map[string]bool{}
@@ -447,7 +446,7 @@ func runWithoutDetector(t *testing.T, raced, slow, unraced []string) {
 	}
 }
 
-// startsGoroutines reports whether a file holds a go statement, or calls a method Go.
+// startsGoroutines reports whether a file has a go statement or calls a method named Go.
 func startsGoroutines(file *ast.File) (found bool) {
 	ast.Inspect(file, func(node ast.Node) bool {
 		switch n := node.(type) {
@@ -487,7 +486,7 @@ func TestArrowsFormNoCycle(t *testing.T) {
 	}
 }
 
-// covers reports whether a list of packages and trees holds a path.
+// covers reports whether a list of packages and trees includes a path.
 func covers(list []string, path string) bool {
 	return slices.ContainsFunc(list, func(entry string) bool {
 		tree, below := strings.CutSuffix(entry, "/...")
@@ -495,7 +494,7 @@ func covers(list []string, path string) bool {
 	})
 }
 
-// home tells in which packages a library lives, and whether it is hidden at all.
+// home returns the packages that may import a library, and whether imports of it are restricted at all.
 func home(path string) (homes []string, hidden bool) {
 	longest := ""
 	for prefix, in := range livesIn {
@@ -506,12 +505,12 @@ func home(path string) (homes []string, hidden bool) {
 	return homes, hidden
 }
 
-// A source is one Go file, as far as its imports.
+// A source is the path and the imports of one Go file.
 type source struct {
-	path    string // from the root of the repository
+	path    string // relative to the root of the repository
 	pkg     string // its directory
 	test    bool
-	comment bool // holds a package comment
+	comment bool // has a package comment
 	imports []imported
 }
 
@@ -553,7 +552,7 @@ func readSources(t *testing.T) []source {
 	return sources
 }
 
-// enter skips what is not of this module.
+// enter skips directories outside this module.
 func enter(tree fs.FS, dir string) error {
 	base := path.Base(dir)
 	switch {

@@ -18,7 +18,7 @@ import (
 	"headgate.dev/headgate/fixtures"
 )
 
-// openTerminal opens a pseudo-terminal: what is written to one end is read from the other.
+// openTerminal opens a pseudo-terminal. Each end reads what the other end writes.
 func openTerminal(t *testing.T) (person, program *os.File) {
 	t.Helper()
 	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
@@ -42,7 +42,7 @@ func openTerminal(t *testing.T) (person, program *os.File) {
 	return person, program
 }
 
-// atTerminal runs the program at a terminal, where a person types an answer, and returns what the terminal shows.
+// atTerminal runs the program at a terminal, types an answer, and returns what the terminal shows.
 func atTerminal(t *testing.T, answer string, args ...string) (shown string, code int) {
 	t.Helper()
 	person, program := openTerminal(t)
@@ -54,7 +54,7 @@ func atTerminal(t *testing.T, answer string, args ...string) (shown string, code
 	cmd.Args[0] = "headgate"
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+fixtures.Kubeconfig(t), "NO_COLOR=1", "CI=1", "HOME="+t.TempDir())
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = program, program, program
-	if _, err := io.WriteString(person, answer); err != nil { // the terminal keeps it until it is read
+	if _, err := io.WriteString(person, answer); err != nil { // the terminal buffers it until the program reads it
 		t.Fatal(err)
 	}
 	if err := cmd.Start(); err != nil {
@@ -64,7 +64,7 @@ func atTerminal(t *testing.T, answer string, args ...string) (shown string, code
 		t.Fatal(err)
 	}
 	var text bytes.Buffer
-	_, _ = io.Copy(&text, person) // it ends with an error once the program has ended
+	_, _ = io.Copy(&text, person) // Copy fails once the program has ended.
 	err = cmd.Wait()
 	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
 		code = failed.ExitCode()
@@ -74,8 +74,7 @@ func atTerminal(t *testing.T, answer string, args ...string) (shown string, code
 	return strings.ReplaceAll(text.String(), "\r\n", "\n"), code
 }
 
-// A person whose kubeconfig points at another cluster than the one in mind must see it before anything changes, and
-// must be able to say no.
+// A user whose kubeconfig points at the wrong cluster must see that before anything changes, and must be able to refuse.
 func TestAtATerminal(t *testing.T) {
 	dir := t.TempDir()
 	config := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: at-a-terminal, namespace: default}\n"
@@ -101,7 +100,7 @@ func TestAtATerminal(t *testing.T) {
 		t.Errorf("A dry run changes nothing:\n%s", text)
 	}
 
-	for _, answer := range []string{"\n", "n\n", "yess\n", "\x04"} { // the last is the end of input
+	for _, answer := range []string{"\n", "n\n", "yess\n", "\x04"} { // \x04 is the end of input
 		text, code = atTerminal(t, answer, "destroy", "--name", "at-a-terminal")
 		has(text, "destroy"+of, "Delete everything that headgate-system/at-a-terminal applied? [y/N] ", "error: nothing was changed")
 		if code != 1 || strings.Contains(text, "prune") {

@@ -13,7 +13,7 @@ import (
 	"headgate.dev/headgate/fixtures/golden"
 )
 
-// TestREADME holds the README to what a stranger reads before deciding.
+// TestREADME checks that the README contains what a new reader needs to decide.
 func TestREADME(t *testing.T) {
 	const most = 900
 	if words := len(strings.Fields(readFile(t, "README.md"))); words > most {
@@ -58,8 +58,8 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestGuardsInSituations compares what the documentation shows of each guard with the output of a situation. With
-// -update it writes that part of the documentation.
+// TestGuardsInSituations compares the documentation of each guard with the output of a situation. With -update it rewrites that
+// part of the documentation.
 func TestGuardsInSituations(t *testing.T) {
 	const (
 		name  = "reconcile/README.md"
@@ -99,7 +99,7 @@ func TestGuardsInSituations(t *testing.T) {
 	golden.Compare(t, filepath.Join(root(t), name), before+begin+b.String()+end+after)
 }
 
-// markdown returns the names of all documentation below the root, without what is downloaded or built.
+// markdown returns the names of all documentation files below the root, without downloaded or built files.
 func markdown(t *testing.T) map[string]bool {
 	t.Helper()
 	all := map[string]bool{}
@@ -124,7 +124,7 @@ func markdown(t *testing.T) map[string]bool {
 	return all
 }
 
-// outsideCode returns the text without code, in which brackets are no links.
+// outsideCode returns the text without code, because brackets in code are not links.
 func outsideCode(text string) string {
 	text = regexp.MustCompile("(?ms)^```.*?^```").ReplaceAllString(text, "")
 	return regexp.MustCompile("`[^`\n]*`").ReplaceAllString(text, "code")
@@ -140,7 +140,7 @@ func headings(text string) []string {
 	return all
 }
 
-// TestRulesAreDocumented proves that people can look up the rule of every finding.
+// TestRulesAreDocumented proves that users can look up the rule of every finding.
 func TestRulesAreDocumented(t *testing.T) {
 	declared := []*regexp.Regexp{regexp.MustCompile(`\bRule[A-Z]\w*\s*=\s*"([a-z-]+)"`), regexp.MustCompile(`Rule:\s+"([a-z-]+)",\s*Severity:`)}
 	table := readFile(t, "render/README.md")

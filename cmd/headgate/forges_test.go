@@ -16,17 +16,17 @@ import (
 	"headgate.dev/headgate/reconcile/forge"
 )
 
-// forgesMayBeNamed are the files that name forges beside the file of each: the list of forges, the values of the
-// API, and their table of options.
+// forgesMayBeNamed lists the files that may name forges, in addition to each forge's own file: the list of forges, the values of
+// the API, and the table of their options.
 var forgesMayBeNamed = []string{"reconcile/forge/forges.go", "reconcile/api/v1alpha1/sync.go", "reconcile/target/options.go"}
 
-// notForges match names that only look like forges: addresses that others fetch, groups of an API.
+// notForges matches names that only look like forges: URLs, import paths and API groups.
 var notForges = regexp.MustCompile(`github\.com[/:]|(\w\.)+github\.com`)
 
 // A forge is one file: to add or change one, no other code has to know its name.
 func TestForgeIsOneFile(t *testing.T) {
 	names := forgeNames()
-	files := map[string]string{} // that the names of a forge stand in
+	files := map[string]string{} // the files that contain the names of a forge
 	for _, f := range readSources(t) {
 		if f.forTests() || slices.Contains(forgesMayBeNamed, f.path) {
 			continue
@@ -73,8 +73,8 @@ func TestMentions(t *testing.T) {
 	}
 }
 
-// forgeNames returns the names of all forges and the first words of them, in lower-case letters alone. A longer
-// name comes before one that it contains.
+// forgeNames returns the names of all forges and the first word of each, in lower case and letters only. A longer name comes before
+// the names that it contains.
 func forgeNames() []string {
 	var names []string
 	for _, f := range forge.All() {
@@ -103,7 +103,7 @@ func letters(s string) string {
 	}, strings.ToLower(s))
 }
 
-// mentionsOf returns the lines of a Go file on which an identifier or a text first contains each of some names.
+// mentionsOf returns, for each name, the first line of a Go file with an identifier or text that contains the name.
 func mentionsOf(names []string, file string, source any) (map[string]int, error) {
 	set := token.NewFileSet()
 	tree, err := parser.ParseFile(set, file, source, 0)

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// glossary is the words of the design, one for each idea. Place and source are none of them: they once named six
-// types each.
+// glossary lists the terms of the design, one for each idea. The design does not define "place" and "source", but each of them once
+// named six types.
 var glossary = []string{
 	"commit", "document", "definition", "package", "policy", "decision", "want", "desired", "seen", "observed", "owned", "inventory", "mark",
 	"plan", "step", "retain", "hold", "check", "drift", "verdict", "pass", "round", "effect", "reason", "deactivate", "release", "sync",
@@ -29,9 +29,9 @@ var declaredTwice = map[string]string{
 	"reconcile/api/v1alpha1.Sync":    "the API object that inventory.Sync names",
 }
 
-// A word of the glossary that is a type in two packages names two ideas, or one idea has two types.
+// If two packages declare a type with the same glossary term, the term names two ideas, or one idea has two types.
 func TestGlossary(t *testing.T) {
-	declared := map[string]map[string]bool{} // by word in lower case: the types, as "package.Name"
+	declared := map[string]map[string]bool{} // for each term in lower case, the types as "package.Name"
 	for _, f := range readSources(t) {
 		if f.forTests() {
 			continue
@@ -64,7 +64,7 @@ func TestGlossary(t *testing.T) {
 	}
 }
 
-// typesOf returns the names of the types that a file declares, also inside functions.
+// typesOf returns the names of all types that a file declares, including those inside functions.
 func typesOf(file *ast.File) (names []string) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		if spec, ok := n.(*ast.TypeSpec); ok {

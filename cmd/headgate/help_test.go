@@ -13,7 +13,7 @@ import (
 	"headgate.dev/headgate/fixtures/golden"
 )
 
-// mostFlags is how many flags a reader takes in before the grouped rest.
+// mostFlags is the maximum number of flags in the first group. The other groups follow it.
 const mostFlags = 10
 
 // TestHelp proves that --help shows every flag once, and few of them first. A flag in no group would be undocumented.
@@ -100,7 +100,7 @@ func count(set *pflag.FlagSet) int {
 	return n
 }
 
-// row is the row of a flag in a table.
+// row returns the table row of a flag.
 func row(f *pflag.Flag) string {
 	word, usage := pflag.UnquoteUsage(f)
 	name := "`--" + f.Name
@@ -121,7 +121,7 @@ func row(f *pflag.Flag) string {
 	return fmt.Sprintf("| %s | %s | %s |\n", name, initial, strings.ReplaceAll(usage, "|", `\|`))
 }
 
-// paragraphs is the description of a verb without the line breaks of a terminal; blocks that are indented stay.
+// paragraphs returns the description of a verb without the line breaks for terminals. Indented blocks stay unchanged.
 func paragraphs(verb *cobra.Command) string {
 	var all []string
 	for p := range strings.SplitSeq(strings.TrimSpace(verb.Long), "\n\n") {

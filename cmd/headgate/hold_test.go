@@ -13,7 +13,7 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// A hold that is logged in every pass hides the next one, and one that is never logged is not noticed.
+// A hold that is logged in every pass buries the next one. A hold that is never logged goes unnoticed.
 func TestHoldIsLoggedOnce(t *testing.T) {
 	var text bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&text, nil))

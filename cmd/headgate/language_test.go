@@ -17,7 +17,7 @@ import (
 	"testing"
 )
 
-// limits are how often a turn may stand in a thousand words, by kind of prose. Code bases of the field are at 0 to 0.9.
+// limits is the maximum number of turns per thousand words, by kind of prose. Comparable code bases are at 0 to 0.9.
 var limits = map[string]float64{"comments": 0.5, "messages": 0.5, "tests": 1, "documents": 0.5}
 
 // A turn is a turn of phrase that makes text hard to read.
@@ -42,7 +42,7 @@ var turns = []turn{
 		"name the result"},
 }
 
-// A prose is a text for people in a file of this repository.
+// A prose is a comment, message or paragraph in a file of this repository.
 type prose struct {
 	kind string // comments, messages, tests (the texts in them) or documents
 	file string
@@ -56,7 +56,7 @@ func TestLanguage(t *testing.T) {
 	words := map[string]int{}              // by kind
 	counted := map[string]map[string]int{} // by kind and package, then by turn
 	places := map[string][]prose{}         // by kind and turn
-	inPackage := map[string]int{}          // the words of a kind in a package
+	inPackage := map[string]int{}          // number of words, by kind and package
 	for _, p := range readProse(t) {
 		n := len(strings.Fields(p.text))
 		words[p.kind] += n
@@ -87,7 +87,7 @@ func TestLanguage(t *testing.T) {
 	t.Logf("per thousand words\n%s", tableOf(words, inPackage, counted))
 }
 
-// worst returns the files with most of the places, and these places.
+// worst returns the files with the most matches, and these matches.
 func worst(found []prose) string {
 	byFile := map[string][]prose{}
 	for _, p := range found {
@@ -105,7 +105,7 @@ func worst(found []prose) string {
 	return b.String()
 }
 
-// tableOf returns how often each turn stands in each package, packages with the most first.
+// tableOf returns a table with the count of each turn in each package. Packages with the most matches come first.
 func tableOf(words, inPackage map[string]int, counted map[string]map[string]int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-40s %7s", "", "words")
@@ -202,7 +202,7 @@ func proseOf(name string, content []byte) ([]prose, error) {
 	var all []prose
 	for _, g := range file.Comments {
 		text := onOneLine(g.Text())
-		// A comment begins with the name that it is for, whatever that name is.
+		// The comment begins with the name that it documents, which is not prose.
 		text = strings.TrimPrefix(text, declares[g]+" ")
 		if text != "" {
 			all = append(all, prose{"comments", name, set.Position(g.Pos()).Line, text})
@@ -243,7 +243,7 @@ func firstName(d *ast.GenDecl) string {
 	return ""
 }
 
-// isMessage reports whether a string literal is a text for people: three words or more.
+// isMessage reports whether a string literal is a message: three words or more.
 func isMessage(text string) bool {
 	words := 0
 	for word := range strings.FieldsSeq(text) {

@@ -41,8 +41,8 @@ import (
 	"headgate.dev/headgate/fixtures"
 )
 
-// TestMain is the program itself where a script runs it, and else the tests, with one
-// API server for all of them.
+// TestMain runs the program itself if a script started this binary. Otherwise it runs the tests, with one API server for all of
+// them.
 func TestMain(m *testing.M) {
 	testscript.Main(withControlPlane{m}, map[string]func(){"headgate": main})
 }
@@ -54,8 +54,7 @@ func (w withControlPlane) Run() int {
 	return fixtures.WithControlPlane(w.M)
 }
 
-// TestScripts runs the program as a person does who has no cluster: without a home
-// directory, a git program, or a network.
+// TestScripts runs the program like a user without a cluster: without a home directory, a git program, or a network.
 func TestScripts(t *testing.T) {
 	all := maps.Clone(commands)
 	all["push"] = func(ts *testscript.TestScript, _ bool, args []string) { push(t, ts, args) }
@@ -66,7 +65,7 @@ func TestScripts(t *testing.T) {
 	}})
 }
 
-// withRegistry gives a script a registry of its own.
+// withRegistry starts a registry for one script.
 func withRegistry(t *testing.T, env *testscript.Env) {
 	t.Helper()
 	packages := fixtures.StartRegistry(t)
@@ -74,7 +73,7 @@ func withRegistry(t *testing.T, env *testscript.Env) {
 	env.Setenv("REGISTRY", packages.Host)
 }
 
-// theRegistry is the key of a script's registry.
+// theRegistry is the key of a script's registry in env.Values.
 type theRegistry struct{}
 
 func registryOf(ts *testscript.TestScript) *fixtures.Registry {
@@ -91,8 +90,7 @@ func push(t *testing.T, ts *testscript.TestScript, args []string) {
 	registryOf(ts).Push(t, args[1], args[2], filesOf(ts, args[0]), 0)
 }
 
-// asked wants so many requests of the registry that match, of all since it was asked before:
-// asked COUNT PATTERN.
+// asked fails unless the registry received COUNT requests that match PATTERN since the previous call: asked COUNT PATTERN.
 func asked(ts *testscript.TestScript, _ bool, args []string) {
 	want, err := strconv.Atoi(args[0])
 	ts.Check(err)
@@ -121,7 +119,7 @@ func refuse(ts *testscript.TestScript, _ bool, args []string) {
 	})
 }
 
-// outage has the registry answer nothing but that it is down: outage.
+// outage makes the registry answer every request with status 503: outage.
 func outage(ts *testscript.TestScript, _ bool, _ []string) {
 	registryOf(ts).Fail(http.StatusServiceUnavailable)
 }
@@ -141,7 +139,7 @@ func filesOf(ts *testscript.TestScript, dir string) fstest.MapFS {
 	return files
 }
 
-// TestClusterScripts runs it against an API server.
+// TestClusterScripts runs the program against an API server.
 func TestClusterScripts(t *testing.T) {
 	kubeconfig := fixtures.Kubeconfig(t)
 	examples, err := filepath.Abs("../../examples")
@@ -190,7 +188,7 @@ var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"until":     until,
 }
 
-// exits runs a program and wants an exit code: exits 2 headgate diff a b.
+// exits runs a program and expects an exit code: exits 2 headgate diff a b.
 func exits(ts *testscript.TestScript, _ bool, args []string) {
 	want, err := strconv.Atoi(args[0])
 	ts.Check(err)
@@ -208,14 +206,14 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 	coded(ts, args)
 }
 
-// coded wants every reason in the JSON of a verb to have a code.
+// coded expects every reason in the JSON of a verb to have a code.
 func coded(ts *testscript.TestScript, args []string) {
 	i := slices.Index(args, "-o")
 	if i < 0 || args[i+1] != "json" {
 		return
 	}
 	output := ts.ReadFile("stdout")
-	if output == "" { // the verb wrote to standard error
+	if output == "" { // the verb printed to standard error only
 		return
 	}
 	without, err := fixtures.Uncoded([]byte(output))
@@ -311,7 +309,7 @@ func write(ts *testscript.TestScript, name, content string) {
 	ts.Check(os.WriteFile(name, []byte(content), 0o644))
 }
 
-// digest takes the digest of an approval from the standard output before: it is $DIGEST.
+// digest sets $DIGEST to the digest of the approval in the previous standard output.
 func digest(ts *testscript.TestScript, _ bool, _ []string) {
 	found := regexp.MustCompile(`(?m)^! approve ([0-9a-f]{32})$`).FindStringSubmatch(ts.ReadFile("stdout"))
 	if found == nil {
@@ -320,7 +318,7 @@ func digest(ts *testscript.TestScript, _ bool, _ []string) {
 	ts.Setenv("DIGEST", found[1])
 }
 
-// branch makes a branch where another one is: branch DIR BRANCH FROM.
+// branch creates a branch at the commit of another branch: branch DIR BRANCH FROM.
 func branch(ts *testscript.TestScript, _ bool, args []string) {
 	repository, err := git.PlainOpen(ts.MkAbs(args[0]))
 	ts.Check(err)
@@ -329,11 +327,11 @@ func branch(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(repository.Storer.SetReference(plumbing.NewHashReference(plumbing.NewBranchReferenceName(args[1]), from.Hash())))
 }
 
-// commit commits a directory as it is, on a branch: commit DIR BRANCH [MESSAGE].
+// commit commits a directory unchanged to a branch: commit DIR BRANCH [MESSAGE].
 func commit(ts *testscript.TestScript, _ bool, args []string) { commitBy(ts, nil, args) }
 
-// signed commits a directory as it is, on a branch, with the signature of a new SSH key, which it writes to a file, and a
-// signed tag, if one is named: signed KEY DIR BRANCH [TAG].
+// signed commits a directory unchanged to a branch and signs the commit with a new SSH key. It writes the public key to KEY. With
+// TAG it also creates a signed tag: signed KEY DIR BRANCH [TAG].
 func signed(ts *testscript.TestScript, _ bool, args []string) {
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	ts.Check(err)
@@ -362,7 +360,7 @@ func signed(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(repository.Storer.SetReference(plumbing.NewHashReference(plumbing.NewTagReferenceName(args[3]), id)))
 }
 
-// commitBy commits a directory as it is, with the signature of a signer, if there is one.
+// commitBy commits a directory unchanged. A nil signer leaves the commit unsigned.
 func commitBy(ts *testscript.TestScript, signer git.Signer, args []string) {
 	dir, branch := ts.MkAbs(args[0]), plumbing.NewBranchReferenceName(args[1])
 	repository, err := git.PlainOpen(dir)
@@ -384,7 +382,7 @@ func commitBy(ts *testscript.TestScript, signer git.Signer, args []string) {
 	ts.Setenv("COMMIT", id.String())
 }
 
-// lose deletes the content of all files from a repository that is not packed: lose DIR.
+// lose deletes the content of all files from an unpacked repository: lose DIR.
 func lose(ts *testscript.TestScript, _ bool, args []string) {
 	dir := ts.MkAbs(args[0])
 	repository, err := git.PlainOpen(dir)
@@ -397,12 +395,12 @@ func lose(ts *testscript.TestScript, _ bool, args []string) {
 	}))
 }
 
-// apply applies a file, as kubectl would: apply FILE.
+// apply applies a file like kubectl apply: apply FILE.
 func apply(ts *testscript.TestScript, _ bool, args []string) {
 	applyAs(ts, "kubectl", args[0], func(*unstructured.Unstructured) {})
 }
 
-// flux applies a file, as a Kustomization of Flux does: flux NAME FILE.
+// flux applies a file like a Flux Kustomization: flux NAME FILE.
 func flux(ts *testscript.TestScript, _ bool, args []string) {
 	applyAs(ts, "kustomize-controller", args[1], func(u *unstructured.Unstructured) {
 		u.SetLabels(map[string]string{"kustomize.toolkit.fluxcd.io/name": args[0], "kustomize.toolkit.fluxcd.io/namespace": "flux-system"})
@@ -420,7 +418,7 @@ func applyAs(ts *testscript.TestScript, manager, file string, edit func(*unstruc
 	}
 }
 
-// edit changes an object to what a file holds, as kubectl edit would: edit FILE.
+// edit replaces an object with the content of a file, like kubectl edit: edit FILE.
 func edit(ts *testscript.TestScript, _ bool, args []string) {
 	u := &unstructured.Unstructured{}
 	ts.Check(yaml.Unmarshal([]byte(ts.ReadFile(args[0])), &u.Object))
@@ -431,7 +429,7 @@ func edit(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 }
 
-// hasAnnotation wants an annotation of an object: annotated RESOURCE NAME NAMESPACE KEY PATTERN.
+// hasAnnotation expects an object to have an annotation that matches: annotated RESOURCE NAME NAMESPACE KEY PATTERN.
 func hasAnnotation(ts *testscript.TestScript, _ bool, args []string) {
 	o, err := client(ts).Resource(schema.ParseGroupResource(args[0]).WithVersion("v1")).Namespace(args[2]).Get(context.Background(), args[1], metav1.GetOptions{})
 	ts.Check(err)
@@ -442,8 +440,8 @@ func hasAnnotation(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// remove deletes an object and waits until it is gone: delete RESOURCE.GROUP NAME [NAMESPACE]. The default namespace is
-// "default" for namespaced objects.
+// remove deletes an object and waits until it is gone: delete RESOURCE.GROUP NAME [NAMESPACE]. NAMESPACE defaults to "default" for
+// namespaced objects.
 func remove(ts *testscript.TestScript, _ bool, args []string) {
 	gvr := schema.ParseGroupResource(args[0]).WithVersion("v1beta1")
 	namespace := "default"
@@ -462,7 +460,7 @@ func remove(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(at.Delete(context.Background(), args[1], metav1.DeleteOptions{}))
 	for {
 		now, err := at.Get(context.Background(), args[1], metav1.GetOptions{})
-		if apierrors.IsNotFound(err) || err == nil && now.GetUID() != before.GetUID() { // a loop may make it again at once
+		if apierrors.IsNotFound(err) || err == nil && now.GetUID() != before.GetUID() { // a controller may recreate it immediately
 			return
 		}
 		ts.Check(err)
@@ -478,7 +476,7 @@ func client(ts *testscript.TestScript) dynamic.Interface {
 	return c
 }
 
-// until runs a program until its output matches: until PATTERN PROGRAM....
+// until repeats a program until its output matches: until PATTERN PROGRAM....
 func until(ts *testscript.TestScript, _ bool, args []string) {
 	for begun := time.Now(); time.Since(begun) < fixtures.Patience; time.Sleep(100 * time.Millisecond) {
 		_ = ts.Exec(args[1], args[2:]...)

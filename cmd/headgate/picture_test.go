@@ -11,13 +11,13 @@ import (
 	"headgate.dev/headgate/fixtures/golden"
 )
 
-// The README shows this comment, which a situation holds.
+// The README shows the comment of this situation.
 const (
 	pictured = "fixtures/situations/used-here/want/comment.md"
 	picture  = "examples/previews/comment.svg"
 )
 
-// TestPicture compares the picture in the README with the comment that it shows, so that it cannot rot. With -update it
+// TestPicture compares the picture in the README with the comment that it shows, so that the picture stays current. With -update it
 // draws the picture.
 func TestPicture(t *testing.T) {
 	_, comment, ok := strings.Cut(readFile(t, pictured), "\n\n")
@@ -27,7 +27,7 @@ func TestPicture(t *testing.T) {
 	golden.Compare(t, filepath.Join(root(t), picture), draw(named.Replace(comment)))
 }
 
-// named replaces the names that only a situation has with names as a repository has them.
+// named replaces names that are typical of a situation with names that are typical of a repository.
 var named = strings.NewReplacer(
 	"Commit head compared with its merge base base.", "Commit 4f2c1de compared with its merge base a91b07c.",
 	"preview of `used-here`", "preview of `platform`",
@@ -36,21 +36,21 @@ var named = strings.NewReplacer(
 
 const (
 	pictureWidth = 860
-	textWidth    = 118 // characters of a line
-	tallest      = 26  // lines, so that the README's first screen holds more than the picture
+	textWidth    = 118 // characters per line
+	tallest      = 26  // lines, so that the README's first screen has room for more than the picture
 )
 
-// drawing is a comment as an SVG, from top to bottom.
+// A drawing is the SVG of a comment, drawn from top to bottom.
 type drawing struct {
 	strings.Builder
 
 	y, lines   int
-	bold, code bool // inside of such a part
-	fenced     bool // inside of a code block
+	bold, code bool // whether the text is inside bold or code
+	fenced     bool // whether the line is inside a code block
 }
 
-// draw draws the Markdown of a comment as a forge shows it. It knows the elements of comments: headings, lists, tables,
-// bold text, code, and folded parts, whose first line it draws.
+// draw draws the Markdown of a comment like a forge. It supports what comments use: headings, lists, tables, bold text, code, and
+// folded parts, of which it draws the summary.
 func draw(comment string) string {
 	d := &drawing{y: 44}
 	folds := 0 // around the line
@@ -102,7 +102,7 @@ text { fill: #1f2328; font-family: -apple-system, "Segoe UI", "Noto Sans", Helve
 `, pictureWidth, height, pictureWidth-1, height-1, d.String())
 }
 
-// text draws a paragraph, wrapped.
+// text draws a paragraph and wraps it.
 func (d *drawing) text(class string, x int, text string) {
 	width := textWidth - (x-24)/8
 	if class == "heading" {
@@ -128,7 +128,7 @@ func (d *drawing) line(class string, x int, text string) {
 	d.lines++
 }
 
-// spans returns text with its bold and code parts in spans of their own. A part may go on in the next line.
+// spans returns text with a tspan around each bold or code part. Such a part may continue on the next line.
 func (d *drawing) spans(text string) string {
 	var b strings.Builder
 	for text != "" {
@@ -153,7 +153,7 @@ func (d *drawing) spans(text string) string {
 	return b.String()
 }
 
-// row draws a row of a table, with columns of one width.
+// row draws a table row with columns of equal width.
 func (d *drawing) row(line string) {
 	cells := strings.Split(strings.Trim(line, "|"), "|")
 	for i, cell := range cells {
@@ -168,13 +168,13 @@ var (
 	tagged = regexp.MustCompile(`</?[a-z]+>`)
 )
 
-// bold and code are where a part of a text begins or ends that is bold, or code.
+// bold and code mark the beginning and the end of bold or code parts.
 const (
 	bold = "\x01"
 	code = "\x02"
 )
 
-// plain returns Markdown without its marks, but with bold and code.
+// plain returns Markdown without its syntax. It keeps the marks of bold and code parts.
 func plain(markdown string) string {
 	text := linked.ReplaceAllString(markdown, "$1")
 	text = strings.NewReplacer("<code>", code, "</code>", code).Replace(text)
@@ -182,7 +182,7 @@ func plain(markdown string) string {
 	return html.UnescapeString(strings.NewReplacer("**", bold, "`", code, `\`, "").Replace(text))
 }
 
-// shown returns how many characters of a text are drawn.
+// shown returns the number of characters that are drawn for a text.
 func shown(text string) int {
 	return len([]rune(text)) - strings.Count(text, bold) - strings.Count(text, code)
 }

@@ -9,7 +9,7 @@ import (
 	"headgate.dev/headgate/reconcile/git"
 )
 
-// In a pipeline, the pull request and the forge are known without flags.
+// In a CI pipeline, preview detects the pull request and the forge without flags.
 func TestWorkflow(t *testing.T) {
 	type want struct {
 		at          forge.Repository
@@ -61,12 +61,12 @@ func TestWorkflow(t *testing.T) {
 	}
 }
 
-// Flags count more than the URL and the pipeline.
+// Flags take precedence over the URL and the pipeline.
 func TestForgeIsSaid(t *testing.T) {
 	in := forge.Workflow{Kind: forge.KindGitLab, Server: "https://git.example.org", Name: "acme/infra/platform"}
 	cases := map[string]struct {
 		kind, repo string
-		want       forge.Repository // the zero value is an error
+		want       forge.Repository // the zero value means that an error is expected
 	}{
 		"Pipeline":  {"auto", "https://git.example.org/other/infra/platform", forge.Repository{Kind: forge.KindGitLab, Base: "https://git.example.org", Owner: "other/infra", Name: "platform"}},
 		"URL":       {"auto", "https://github.com/acme/platform", forge.Repository{Kind: forge.KindGitHub, Base: "https://github.com", Owner: "acme", Name: "platform"}},

@@ -17,7 +17,7 @@ func TestProgress(t *testing.T) {
 		want   string
 	}{
 		"Quick": {
-			reason: "A phase of less than a second is not worth a line.",
+			reason: "A phase shorter than a second is not worth a line.",
 			do: func(p *progress) {
 				p.Phase("fetch", 0, 0)
 				time.Sleep(900 * time.Millisecond)
@@ -26,7 +26,7 @@ func TestProgress(t *testing.T) {
 			want: "",
 		},
 		"Slow": {
-			reason: "One line is written over and over, and taken away in the end.",
+			reason: "One line is overwritten repeatedly and removed at the end.",
 			do: func(p *progress) {
 				p.Phase("fetch", 0, 0)
 				time.Sleep(900 * time.Millisecond)
@@ -37,7 +37,7 @@ func TestProgress(t *testing.T) {
 			want: "\r\x1b[Kapply 120/500 (1s)\r\x1b[Kapply 120/500 (1s)\r\x1b[K",
 		},
 		"Interrupted": {
-			reason: "Whatever else is written is not mixed with the line.",
+			reason: "Other output is not mixed with the progress line.",
 			do: func(p *progress) {
 				p.Phase("wait", 0, 0)
 				time.Sleep(1050 * time.Millisecond)
@@ -48,7 +48,7 @@ func TestProgress(t *testing.T) {
 			want: "\r\x1b[Kwait (1s)\r\x1b[Kwarning\n\r\x1b[Kwait (1s)\r\x1b[K",
 		},
 		"Narrow": {
-			reason: "A line that wraps could not be written over.",
+			reason: "A line that wraps could not be overwritten.",
 			do: func(p *progress) {
 				p.Phase("a phase with a very long name", 0, 0)
 				time.Sleep(1050 * time.Millisecond)
@@ -57,7 +57,7 @@ func TestProgress(t *testing.T) {
 			want: "\r\x1b[Ka phase with a very\r\x1b[K",
 		},
 		"NoTerminal": {
-			reason: "A log is no place for it.",
+			reason: "Progress does not belong in a log.",
 			off:    true,
 			do: func(p *progress) {
 				p.Phase("wait", 0, 0)

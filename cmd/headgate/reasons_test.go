@@ -11,10 +11,10 @@ import (
 	"testing"
 )
 
-// core are the packages that build reasons. Package report words them.
+// core lists the packages that build reasons. Package report turns them into sentences.
 var core = []string{"reconcile/baseline", "reconcile/fit", "reconcile/guard", "reconcile/installed", "reconcile/plan"}
 
-// mayHaveSentences are the functions of the core that compose or search sentences all the same, and why.
+// mayHaveSentences lists the functions of the core that may build or search sentences, and why.
 var mayHaveSentences = map[string]string{
 	"looksAround":     "it reads what an API server said, which has no code",
 	"cycle":           "its error is about the text of the commit",
@@ -27,7 +27,7 @@ var mayHaveSentences = map[string]string{
 	"unchangedCopies": "a package that was not compared has an error and no step",
 }
 
-// Reasons are values: the core neither compares nor builds the sentences that people read.
+// Reasons are values: the core neither compares nor builds the sentences that users read.
 func TestReasonsAreValues(t *testing.T) {
 	used := map[string]bool{}
 	for _, f := range readSources(t) {
@@ -87,7 +87,7 @@ func TestSentences(t *testing.T) {
 	}
 }
 
-// A sentence is a place in the core that composes or searches a text for people.
+// A sentence is a place in the core that builds or searches text for users.
 type sentence struct {
 	line int
 	in   string // the function
@@ -137,7 +137,7 @@ func sentencesIn(file string, source any) ([]sentence, error) {
 						add(n, "it composes a sentence")
 					}
 				case of == "fmt", of == "errors":
-					return false // an error that goes to the caller
+					return false // an error returned to the caller
 				case name == "With":
 					if i := slices.IndexFunc(n.Args, isProse); i >= 0 {
 						add(n.Args[i], "the value of a reason is a sentence")
@@ -153,8 +153,8 @@ func sentencesIn(file string, source any) ([]sentence, error) {
 	return found, nil
 }
 
-// descend reports whether to look at a value that a field or variable gets: findings have sentences, and the error of
-// a step has none.
+// descend reports whether to inspect the value of a field or variable further. The text of a finding may be a sentence, but must
+// not print a reason. The error of a step must not be a sentence.
 func descend(name string, value ast.Expr, add func(ast.Node, string)) bool {
 	if call, is := value.(*ast.CallExpr); is && name == "Err" {
 		if of, _ := called(call); of == "fmt" || of == "errors" {
@@ -178,7 +178,7 @@ func descend(name string, value ast.Expr, add func(ast.Node, string)) bool {
 // reasonNames are the names of variables and fields that hold reasons, or errors of steps, which may be reasons.
 var reasonNames = []string{"Reason", "reason", "why", "Why", "Unknown", "NotReady", "Err"}
 
-// isReason reports whether an expression holds a reason, by its name.
+// isReason reports whether an expression holds a reason, judging by its name.
 func isReason(e ast.Expr) bool { return slices.Contains(reasonNames, nameOf(e)) }
 
 // nameOf returns the name of a variable or field.
@@ -192,7 +192,7 @@ func nameOf(e ast.Expr) string {
 	return ""
 }
 
-// called returns the package, or the variable, and the name of the function that a call is of.
+// called returns the package or variable of a call, and the name of the function.
 func called(call *ast.CallExpr) (of, name string) {
 	if s, is := call.Fun.(*ast.SelectorExpr); is {
 		return nameOf(s.X), s.Sel.Name

@@ -15,7 +15,7 @@ func TestPackageFlag(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		arg    string
-		want   v1alpha1.Package // zero: it is refused
+		want   v1alpha1.Package // the zero value means that an error is expected
 	}{
 		"Name":            {"A package without safe-start.", "vendor/aws=provider-aws", safe(false)},
 		"SafeStart":       {"As documented.", "vendor/aws=provider-aws,safe-start", safe(true)},

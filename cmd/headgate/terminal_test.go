@@ -58,7 +58,7 @@ func TestMasked(t *testing.T) {
 	}
 }
 
-// A library may write a secret in an encoded form that readers of the log can decode.
+// A library may log a secret in an encoded form that readers can decode.
 func TestMaskedInEveryForm(t *testing.T) {
 	const secret = "pä<ss>&\"wörd7"
 	for form, text := range map[string]string{

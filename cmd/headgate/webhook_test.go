@@ -14,7 +14,7 @@ import (
 	"headgate.dev/headgate/reconcile/forge"
 )
 
-// The server has one path with one method, and ends with the program.
+// The server serves one path and one method, and stops with the program.
 func TestAnswer(t *testing.T) {
 	heard, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -67,7 +67,8 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
-// Some forges send the secret itself, so a listener that others reach has TLS. A renewed certificate counts without a restart.
+// Some forges send the secret itself, so a listener that other hosts can reach uses TLS. A renewed certificate takes effect without
+// a restart.
 func TestListenWithTLS(t *testing.T) {
 	dir := t.TempDir()
 	at := listener{address: ":0", cert: filepath.Join(dir, "tls.crt"), key: filepath.Join(dir, "tls.key")}
@@ -111,7 +112,7 @@ func TestListenWithTLS(t *testing.T) {
 	}
 }
 
-// renew writes a new certificate for a name.
+// renew writes a new certificate for a host name.
 func renew(t *testing.T, at listener, name string) {
 	t.Helper()
 	cert, key := certificate.New(name)

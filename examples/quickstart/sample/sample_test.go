@@ -16,7 +16,7 @@ func TestResourceOf(t *testing.T) {
 		want   map[string]any
 	}{
 		"Namespaced": {
-			reason: "Required fields have values that the schema accepts, and there are no others.",
+			reason: "Required fields get values that the schema accepts, and the sample has no other fields.",
 			crd:    "network.tidewater.m.example.org_subnets.yaml",
 			want: map[string]any{
 				"apiVersion": "network.tidewater.m.example.org/v1beta1",
@@ -33,7 +33,7 @@ func TestResourceOf(t *testing.T) {
 			},
 		},
 		"Lists": {
-			reason: "A list that may not be empty is not.",
+			reason: "A list that must not be empty gets an item.",
 			crd:    "storage.tidewater.m.example.org_bucketpolicies.yaml",
 			want: map[string]any{
 				"apiVersion": "storage.tidewater.m.example.org/v1beta1",
@@ -50,7 +50,7 @@ func TestResourceOf(t *testing.T) {
 			},
 		},
 		"ClusterScoped": {
-			reason: "It is of the version that is stored, and in no namespace.",
+			reason: "The sample uses the storage version and has no namespace.",
 			crd:    "storage.tidewater.example.org_buckets.yaml",
 			want: map[string]any{
 				"apiVersion": "storage.tidewater.example.org/v1beta1",
