@@ -46,7 +46,7 @@ func kubectl(t *testing.T, u *unstructured.Unstructured, args ...string) {
 	}
 }
 
-// hooks is a configuration of webhooks as people write it. The API server fills in most of it. Nothing is asked of them.
+// hooks returns a webhook configuration as users write it, without the defaults of the API server. Its webhooks match no request.
 func (w *world) hooks(labels map[string]any, all ...any) *unstructured.Unstructured {
 	u := thing("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "", "hooks."+w.group, map[string]any{"webhooks": all})
 	if labels != nil {
@@ -55,7 +55,7 @@ func (w *world) hooks(labels map[string]any, all ...any) *unstructured.Unstructu
 	return u
 }
 
-// hook is one of them, that a service at an address answers.
+// hook returns a webhook for such a configuration, with the address of its server.
 func (w *world) hook(name, url string, more map[string]any) map[string]any {
 	hook := map[string]any{
 		"name": name + ".example.org", "clientConfig": map[string]any{"url": "https://" + url + ".example.org"},
@@ -66,7 +66,7 @@ func (w *world) hook(name, url string, more map[string]any) map[string]any {
 	return hook
 }
 
-// carry makes a pass of a new process, and returns its report.
+// carry runs a pass in a new process and returns the report.
 func (w *world) carry(t *testing.T, terms plan.Terms, commit render.Desired, approvals ...string) report.Report {
 	t.Helper()
 	r := reconcilerOf(w.cluster(t, cluster.Options{Terms: terms}), w)
@@ -79,7 +79,7 @@ func (w *world) carry(t *testing.T, terms plan.Terms, commit render.Desired, app
 	return result
 }
 
-// leftBehind is the note on what is left behind.
+// leftBehind returns the finding about fields that the previous manager left behind.
 func leftBehind(r report.Report) (message, fix string) {
 	for _, f := range r.Findings {
 		if f.Rule == "fields-left-behind" {
@@ -105,17 +105,17 @@ func TestMigration(t *testing.T) {
 		mark    func(*unstructured.Unstructured)
 		apply   func(t *testing.T, w *world, u *unstructured.Unstructured)
 		manager string
-		left    []string // beside what the commit does not set
+		left    []string // in addition to the fields that the commit does not set
 	}{
 		"Kubectl": {
-			reason: "kubectl apply updates, and keeps what it applied in an annotation.", manager: "kubectl-client-side-apply",
+			reason: "kubectl apply sends updates and stores the applied object in an annotation.", manager: "kubectl-client-side-apply",
 			apply: func(t *testing.T, _ *world, u *unstructured.Unstructured) {
 				t.Helper()
 				kubectl(t, u)
 			},
 		},
 		"KubectlOnTheServer": {
-			reason: "kubectl apply --server-side applies.", manager: "kubectl",
+			reason: "kubectl apply --server-side uses server-side apply.", manager: "kubectl",
 			apply: func(t *testing.T, _ *world, u *unstructured.Unstructured) {
 				t.Helper()
 				kubectl(t, u, "--server-side")
@@ -130,7 +130,7 @@ func TestMigration(t *testing.T) {
 			left: []string{"metadata.annotations.argocd.argoproj.io/tracking-id"},
 		},
 		"ArgoCDOnTheServer": {
-			reason: "ServerSideApply=true", manager: "argocd-controller", mark: argo,
+			reason: "With ServerSideApply=true, Argo CD uses server-side apply.", manager: "argocd-controller", mark: argo,
 			apply: func(t *testing.T, _ *world, u *unstructured.Unstructured) {
 				t.Helper()
 				kubectl(t, u, append(server, "argocd-controller")...)
@@ -138,7 +138,7 @@ func TestMigration(t *testing.T) {
 			left: []string{"metadata.annotations.argocd.argoproj.io/tracking-id"},
 		},
 		"Helm3": {
-			reason: "Helm 3 creates, and patches what exists.", manager: "helm", mark: helm,
+			reason: "Helm 3 creates objects and patches existing ones.", manager: "helm", mark: helm,
 			apply: func(t *testing.T, w *world, u *unstructured.Unstructured) {
 				t.Helper()
 				at := w.at(webhooks, "")
@@ -149,7 +149,7 @@ func TestMigration(t *testing.T) {
 			left: []string{"metadata.annotations.meta.helm.sh/release-name", "metadata.annotations.meta.helm.sh/release-namespace", "metadata.labels.app.kubernetes.io/managed-by"},
 		},
 		"Helm4": {
-			reason: "Helm 4 applies on the server.", manager: "helm", mark: helm,
+			reason: "Helm 4 uses server-side apply.", manager: "helm", mark: helm,
 			apply: func(t *testing.T, w *world, u *unstructured.Unstructured) {
 				t.Helper()
 				applyAs(t, "helm", w.at(webhooks, ""), u)
@@ -167,7 +167,7 @@ func TestMigration(t *testing.T) {
 			tc.apply(t, w, was)
 			terms := plan.Terms{Adoption: plan.AdoptAll}
 
-			// The first pass adopts: one step, in which a value changes and the rest is taken over.
+			// The first pass adopts: one step changes a value and takes over the other fields.
 			first := want(t, w.hooks(map[string]any{"kept": "1"}, w.hook("kept", "two", map[string]any{"timeoutSeconds": int64(7)})))
 			result := w.carry(t, terms, first)
 			if result.Summary.Updated != 1 || result.Verdict.ExitCode != report.ExitSuccess || len(result.Steps) != 1 {
@@ -194,7 +194,7 @@ func TestMigration(t *testing.T) {
 				t.Errorf("%s\nNothing is left to do, and what is left behind is listed:\n%s%s", tc.reason, text(again), w.requests.Log())
 			}
 
-			// From now on, removing works.
+			// Fields that leave the commit are now removed.
 			second := want(t, w.hooks(nil, w.hook("kept", "three", nil)))
 			if result := w.carry(t, terms, second); result.Summary.Updated != 1 || result.Verdict.ExitCode != report.ExitSuccess {
 				t.Fatalf("%s\n%s", tc.reason, text(result))
@@ -204,7 +204,7 @@ func TestMigration(t *testing.T) {
 				t.Errorf("%s\nThe next commit changes and removes what it likes, and nothing else: %s", tc.reason, asJSON(t, live))
 			}
 
-			// A person has what is left behind removed.
+			// A user approves the removal of the fields that were left behind.
 			_, fix := leftBehind(w.carry(t, terms, second))
 			digest := fix[strings.LastIndex(fix, " ")+1:]
 			result = w.carry(t, terms, second, digest)
@@ -233,7 +233,7 @@ func TestMigration(t *testing.T) {
 
 func text(r report.Report) string {
 	var b strings.Builder
-	_ = report.Text{Full: true}.Write(&b, r) // a builder takes all
+	_ = report.Text{Full: true}.Write(&b, r) // writing to a Builder never fails
 	return b.String()
 }
 
@@ -242,7 +242,7 @@ func nested(u *unstructured.Unstructured, path ...string) any {
 	return v
 }
 
-// hooksOf are the webhooks of a configuration: name, address, timeout and policy.
+// hooksOf returns the name, address, timeout and policy of each webhook in a configuration.
 func hooksOf(u *unstructured.Unstructured) []string {
 	var all []string
 	for _, v := range nested(u, "webhooks").([]any) {
@@ -253,7 +253,7 @@ func hooksOf(u *unstructured.Unstructured) []string {
 	return all
 }
 
-// asJSON is an object without its managed fields.
+// asJSON returns an object as JSON, without its managed fields.
 func asJSON(t *testing.T, u *unstructured.Unstructured) string {
 	t.Helper()
 	u = u.DeepCopy()
@@ -276,7 +276,7 @@ func managersOf(u *unstructured.Unstructured) []string {
 	return all
 }
 
-// Who edits an object by hand, or scales it, applied nothing: its fields stay its own, and a change of them is a conflict.
+// Managers that edit or scale an object did not apply it: they keep their fields, and changing these is a conflict.
 func TestAdoptionTakesFromAppliersOnly(t *testing.T) {
 	for _, manager := range []string{"kubectl-edit", "kubectl-patch", "horizontal-pod-autoscaler", "other-tool"} {
 		t.Run(manager, func(t *testing.T) {
@@ -300,7 +300,7 @@ func TestAdoptionTakesFromAppliersOnly(t *testing.T) {
 	}
 }
 
-// A process that dies between the two requests of an adoption leaves an object that the next pass adopts, and nothing is lost.
+// If a process dies between the two requests of an adoption, the next pass adopts the object, and no field is lost.
 func TestAdoptionIsResumed(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace + "-app"
@@ -325,7 +325,7 @@ func TestAdoptionIsResumed(t *testing.T) {
 	if message, _ := leftBehind(w.carry(t, plan.Terms{}, commit)); !strings.Contains(message, "data.old") {
 		t.Errorf("what is left behind is not forgotten: %q", message)
 	}
-	// adoptionLeftovers: Remove does in a later pass what it must not do in the first.
+	// With adoptionLeftovers: Remove, a later pass removes the fields that the first pass must keep.
 	result = w.carry(t, plan.Terms{Clear: true}, commit)
 	if live = w.mustGet(t, configMaps, space, "settings"); result.Summary.Updated != 1 || nested(live, "data", "old") != nil || value(t, live) != "2" {
 		t.Errorf("%s\n%s", text(result), asJSON(t, live))
@@ -335,7 +335,7 @@ func TestAdoptionIsResumed(t *testing.T) {
 	}
 }
 
-// An object may be written between the look and the adoption: then it is left alone, unless only its status was.
+// An object may change between the observation and the adoption. Then Headgate leaves it alone, unless only its status changed.
 func TestAdoptionOfWhatChanged(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace + "-app"
@@ -365,7 +365,7 @@ func TestAdoptionOfWhatChanged(t *testing.T) {
 	}
 }
 
-// A sync never takes objects that another tool still reconciles, because that tool would undo it in a minute.
+// A sync never adopts objects that another tool still reconciles, because that tool would revert the changes within a minute.
 func TestStillReconciled(t *testing.T) {
 	w := worldOf(t, fixtures.ConfigOf(t, fixtures.OwnKubeconfig(t)))
 	space := w.sync.Namespace + "-app"
@@ -431,7 +431,7 @@ func TestStillReconciled(t *testing.T) {
 	cases := map[string]struct {
 		reason, manager string
 		mark            func(*unstructured.Unstructured)
-		by              string // the tool that reconciles it; "" if it may be adopted
+		by              string // the tool that reconciles it; "" if adoption is allowed
 	}{
 		"flux-live":     {"The inventory of a Kustomization lists it.", "kustomize-controller", flux("kustomize", "live"), "the Kustomization " + space + "/live"},
 		"flux-rests":    {"It is suspended.", "kustomize-controller", flux("kustomize", "rests"), ""},

@@ -28,7 +28,7 @@ import (
 	smd "sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
-// thingKind has every kind of field that the API server merges differently.
+// thingKind has every kind of field that the API server merges in its own way.
 const thingKind = `types:
 - name: thing
   map:
@@ -75,7 +75,7 @@ const thingKind = `types:
   map: {elementRelationship: atomic, elementType: {namedType: untyped}}
 `
 
-// things reads and writes objects of that kind.
+// things decodes and encodes objects of that kind.
 type things struct{ of smd.ParseableType }
 
 func (c things) ObjectToTyped(o runtime.Object, options ...smd.ValidationOptions) (*smd.TypedValue, error) {
@@ -94,7 +94,7 @@ func (things) TypedToObject(v *smd.TypedValue) (runtime.Object, error) {
 	return &unstructured.Unstructured{Object: content}, nil
 }
 
-// aServer is an API server that holds one object, and does to its managed fields what a real one does.
+// aServer is an API server with one object. It updates managed fields like a real one.
 type aServer struct {
 	dynamic.Interface
 	dynamic.NamespaceableResourceInterface
@@ -112,7 +112,7 @@ func (s *aServer) Get(context.Context, string, metav1.GetOptions, ...string) (*u
 	return s.live.DeepCopy(), nil
 }
 
-// Patch is a dry run.
+// Patch always is a dry run.
 func (s *aServer) Patch(_ context.Context, _ string, _ types.PatchType, body []byte, o metav1.PatchOptions, _ ...string) (*unstructured.Unstructured, error) {
 	sent := &unstructured.Unstructured{}
 	if err := json.Unmarshal(body, &sent.Object); err != nil {
@@ -129,7 +129,7 @@ func (s *aServer) applied(sent *unstructured.Unstructured, manager string, force
 	return out.(*unstructured.Unstructured), nil
 }
 
-// write stores an object, with a generation that moves with its spec.
+// write stores an object and increments its generation if the spec changed.
 func (s *aServer) write(next *unstructured.Unstructured) {
 	next = next.DeepCopy()
 	next.SetGeneration(s.live.GetGeneration())
@@ -139,7 +139,7 @@ func (s *aServer) write(next *unstructured.Unstructured) {
 	s.live = next
 }
 
-// update is an edit by a field manager that does not apply.
+// update makes a change by a field manager that does not use apply.
 func (s *aServer) update(manager string, edit func(u *unstructured.Unstructured)) error {
 	next := s.live.DeepCopy()
 	edit(next)
@@ -159,8 +159,8 @@ func newThings(t *testing.T) *managedfields.FieldManager {
 	return managedfieldstest.NewFakeFieldManager(things{parser.Type("thing")}, schema.GroupVersionKind{Group: "example.org", Version: "v1", Kind: "Thing"})
 }
 
-// A status has no commit, and diff and sync have one. Exactly the objects that status calls changed are shown by diff
-// and corrected or held by sync. Otherwise status would send users to a verb that does nothing, or hide a problem.
+// Status has no commit, whereas diff and sync have one. Diff must show, and sync must correct or hold, exactly the objects that
+// status reports as changed. Otherwise status would send users to a verb that does nothing, or hide a problem.
 func TestChangedAgreesWithDiff(t *testing.T) {
 	fields := newThings(t)
 	changed, quiet, reordered := 0, 0, 0
@@ -182,7 +182,7 @@ func TestChangedAgreesWithDiff(t *testing.T) {
 		p := decided(t, c, seen, want)
 		acts := slices.ContainsFunc(p.Steps, func(s plan.Step) bool { return s.Action != plan.Keep })
 		says := recorded.Changed(id, live)
-		if acts && !says && onlyReordered(p.Steps[0]) { // managed fields do not have the order of items
+		if acts && !says && onlyReordered(p.Steps[0]) { // managed fields do not record the order of items
 			reordered++
 			continue
 		}
@@ -202,7 +202,7 @@ func TestChangedAgreesWithDiff(t *testing.T) {
 	}
 }
 
-// onlyReordered reports whether a step changes nothing but the order of items of lists that are merged item by item.
+// onlyReordered reports whether a step changes only the order of items in lists that are merged by item.
 func onlyReordered(s plan.Step) bool {
 	sorted := func(u *unstructured.Unstructured) string {
 		u = u.DeepCopy()
@@ -217,7 +217,7 @@ func onlyReordered(s plan.Step) bool {
 	return s.Err == nil && s.Live != nil && s.After != nil && len(s.Takes) == 0 && sorted(s.Live) == sorted(s.After)
 }
 
-// served is an API server after the first pass, and what the pass left in the inventory.
+// served returns an API server after the first pass, and the inventory of that pass.
 func served(t *testing.T, c *Cluster, fields *managedfields.FieldManager, want render.Desired) (*aServer, plan.Observed) {
 	t.Helper()
 	server := &aServer{fields: fields, live: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.org/v1", "kind": "Thing"}}}
@@ -248,7 +248,7 @@ func served(t *testing.T, c *Cluster, fields *managedfields.FieldManager, want r
 	return server, seen
 }
 
-// decided is the plan of a pass.
+// decided returns the plan of a pass.
 func decided(t *testing.T, c *Cluster, seen plan.Observed, want render.Desired) plan.Plan {
 	t.Helper()
 	seen, err := seen.Ask(want)

@@ -18,8 +18,8 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// A status, which has no commit, calls exactly those objects changed that a plan changes on a real API server, for
-// edits of every kind. TestChangedAgreesWithDiff tries many more.
+// Without a commit, status reports exactly those objects as changed that a plan changes on a real API server, for edits of every
+// kind. TestChangedAgreesWithDiff tries many more.
 func TestStatusAgreesWithDiff(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace + "-app"
@@ -85,7 +85,7 @@ func TestStatusAgreesWithDiff(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			for i := 2; ; i++ { // an API server remembers the second of an apply
+			for i := 2; ; i++ { // an API server records the time of an apply in full seconds
 				if err := applies(maps, sentAs(before, strconv.Itoa(i)), inventory.Manager, true)(ctx); err != nil {
 					return err
 				}
@@ -107,7 +107,7 @@ func TestStatusAgreesWithDiff(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			applied(t, w.cluster(t, cluster.Options{Terms: terms}), commit) // all is as applied
+			applied(t, w.cluster(t, cluster.Options{Terms: terms}), commit) // restores the applied state
 			if err := tc.do(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -136,7 +136,7 @@ func TestStatusAgreesWithDiff(t *testing.T) {
 	}
 }
 
-// sentAs is what Headgate applied of a ConfigMap, with another value.
+// sentAs returns the fields that Headgate applied to a ConfigMap, with another value.
 func sentAs(live *unstructured.Unstructured, value string) *unstructured.Unstructured {
 	u := configMap(live.GetNamespace(), live.GetName(), value)
 	u.SetLabels(live.GetLabels())
@@ -144,7 +144,7 @@ func sentAs(live *unstructured.Unstructured, value string) *unstructured.Unstruc
 	return u
 }
 
-// ownTime is when our field manager last applied an object.
+// ownTime returns the time when Headgate's field manager last applied an object.
 func ownTime(u *unstructured.Unstructured) string {
 	for _, f := range u.GetManagedFields() {
 		if f.Manager == inventory.Manager && f.Operation == metav1.ManagedFieldsOperationApply {

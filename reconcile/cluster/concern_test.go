@@ -16,13 +16,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// The texts come from a real API server.
+// The messages come from a real API server.
 func TestTroubleWith(t *testing.T) {
 	things := schema.GroupResource{Group: "example.org", Resource: "things"}
 	answer := func(code int32, reason metav1.StatusReason, message string) error {
 		return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message}}
 	}
-	// written returns the client's error for an answer that is no status.
+	// written returns the client's error for a response that is not a Status.
 	written := func(code int, body string) error {
 		return apierrors.NewGenericServerResponse(code, "patch", things, "a", body, 0, true)
 	}
@@ -32,7 +32,7 @@ func TestTroubleWith(t *testing.T) {
 		reason string
 		err    error
 		want   concern
-		passes bool // the same request may succeed in a moment
+		passes bool // whether the same request may succeed later
 	}{
 		"WebhookRefused":    {"Nothing listens where the webhook is.", apierrors.NewInternalError(errors.New(hook + "dial tcp 127.0.0.1:1: connect: connection refused")), withObject, true},
 		"WebhookHangs":      {"It is asked about others, too, and not about all.", apierrors.NewInternalError(errors.New(hook + "context deadline exceeded")), withObject, true},

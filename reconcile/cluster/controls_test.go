@@ -11,7 +11,7 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// An upgrade that stopped halfway leaves CRDs with the revision before. The next one may be stuck with them.
+// A half-finished upgrade leaves CRDs under the control of the previous revision, and the next upgrade may get stuck on them.
 func TestControls(t *testing.T) {
 	w := besideCrossplane(t)
 	id := manifest.ID{Group: crossplane.Packages, Kind: crossplane.Provider, Name: "provider-toy"}

@@ -23,7 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// reconciler makes passes, and ends the sync, over a cluster.
+// reconcilerOf returns a Reconciler that makes passes over a cluster and can destroy the sync.
 func reconcilerOf(c *cluster.Cluster, w *world) reconcile.Reconciler {
 	return reconcile.Reconciler{
 		Observer: c, Applier: c, Cluster: c, Sync: w.sync,
@@ -31,7 +31,7 @@ func reconcilerOf(c *cluster.Cluster, w *world) reconcile.Reconciler {
 	}
 }
 
-// ended returns the outcomes of an ending: "prune Kind/name", with a guard, or an error.
+// ended returns the steps of a destroy: "prune Kind/name", with the guard or the failure.
 func ended(r report.Report) []string {
 	var all []string
 	for _, s := range r.Steps {
@@ -49,7 +49,7 @@ func ended(r report.Report) []string {
 	return all
 }
 
-// remembered are the objects by which the cluster remembers a sync.
+// remembered returns the objects in which the cluster stores the state of a sync.
 func (w *world) remembered(t *testing.T) []string {
 	t.Helper()
 	var left []string
@@ -68,7 +68,7 @@ func (w *world) remembered(t *testing.T) []string {
 	return left
 }
 
-// everyTier is a commit with something in many tiers, a Secret among it.
+// everyTier returns a commit with objects in many tiers, including a Secret.
 func (w *world) everyTier(t *testing.T, space string) render.Desired {
 	t.Helper()
 	return want(t, namespace(space), w.crd("Bucket", "Namespaced"), configMap(space, "settings", "1"),
@@ -77,7 +77,7 @@ func (w *world) everyTier(t *testing.T, space string) render.Desired {
 
 func TestDestroySurvivesEveryCrash(t *testing.T) {
 	w := newWorld(t)
-	space := w.sync.Namespace + "-theirs" // to delete a namespace takes five seconds
+	space := w.sync.Namespace + "-theirs" // deleting a namespace takes five seconds, so the sync does not own this one
 	w.made(t, namespace(space))
 	foreign := w.foreign(t, space)
 	commit := w.everyTier(t, space)
@@ -88,7 +88,7 @@ func TestDestroySurvivesEveryCrash(t *testing.T) {
 			t.Fatal("the end of a small sync takes more than 40 writes")
 		}
 		applied(t, w.cluster(t, cluster.Options{}), commit)
-		// Between the death before a write and the one after it is only what the write changes.
+		// Dying before and after a write differ only by that write.
 		for _, sent := range []bool{false, true} {
 			death := dying(n, sent)
 			_, err := reconcilerOf(clusterOf(t, death.Config(w.config), w, cluster.Options{Concurrency: 1}), w).Destroy(t.Context(), plan.Delete)
@@ -121,8 +121,8 @@ func TestDestroySurvivesEveryCrash(t *testing.T) {
 	}
 }
 
-// An object that needs another one for its deletion is gone first: a bucket whose finalizer needs the Secret. Here a
-// finalizer that stays for a while plays that part.
+// An object may need another one while it is deleted, such as a bucket whose finalizer needs the Secret. Destroy must delete the
+// bucket first and wait until it is gone. Here a finalizer stays on the bucket for a while.
 func TestDestroyWaitsForEachTier(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace + "-app"
@@ -185,13 +185,13 @@ func TestOrphan(t *testing.T) {
 	}
 	w.mustGet(t, namespaces, "", w.sync.Namespace)
 
-	// The next sync adopts it without a conflict.
+	// The next sync adopts the objects without a conflict.
 	heir := *w
 	heir.sync.Name = "heir"
 	applied(t, heir.cluster(t, cluster.Options{}), commit)
 }
 
-// The sync that owns the namespace of its own inventory does not saw off the branch.
+// A sync that owns the namespace of its own inventory does not delete that namespace.
 func TestDestroyKeepsItsHome(t *testing.T) {
 	w := newWorld(t)
 	c := w.cluster(t, cluster.Options{})
@@ -211,7 +211,7 @@ func TestDestroyKeepsItsHome(t *testing.T) {
 	}
 }
 
-// An inventory that was lost is made again, and what it lists is not deleted unseen.
+// A lost inventory is rebuilt, and destroy deletes none of its objects without approval.
 func TestDestroyWithoutInventory(t *testing.T) {
 	w := newWorld(t)
 	c := w.cluster(t, cluster.Options{})
@@ -236,7 +236,7 @@ func TestDestroyWithoutInventory(t *testing.T) {
 	}
 }
 
-// A status that is written all the time is no reason not to delete.
+// Constant updates of a status must not prevent a deletion.
 func TestDestroyWhileSomebodyWrites(t *testing.T) {
 	w := newWorld(t)
 	c := w.cluster(t, cluster.Options{})
@@ -259,7 +259,7 @@ func TestDestroyWhileSomebodyWrites(t *testing.T) {
 	}
 }
 
-// A dependant goes before its dependency, regardless of their kinds.
+// A dependant is deleted before its dependency, regardless of their kinds.
 func TestDestroyHeedsDependsOn(t *testing.T) {
 	w := newWorld(t)
 	settings := configMap("default", w.sync.Namespace, "1")

@@ -20,8 +20,8 @@ type warnings struct{ texts []string }
 
 func (w *warnings) HandleWarningHeader(_ int, _, text string) { w.texts = append(w.texts, text) }
 
-// A proxy may answer with the whole request, and an admission webhook may write anything. Neither brings the token of
-// the kubeconfig, or the content of a Secret, into an error or a warning.
+// A proxy may return the whole request, and an admission webhook may return any text. Errors and warnings must contain neither the
+// kubeconfig's token nor the content of a Secret.
 func TestDiscreet(t *testing.T) {
 	const token, inside = "c4n4ry-cluster-t0ken", "c4n4ry-of-a-secret"
 	status := func(code int, message string) func(http.ResponseWriter, *http.Request) {
@@ -40,23 +40,23 @@ func TestDiscreet(t *testing.T) {
 		answer func(w http.ResponseWriter, r *http.Request)
 		want   string
 	}{
-		"Page": {reason: "client-go quotes a page.", want: "Authorization: ***", answer: func(w http.ResponseWriter, r *http.Request) {
+		"Page": {reason: "client-go quotes a response that is not a Status.", want: "Authorization: ***", answer: func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "text/plain")
 			w.WriteHeader(http.StatusInternalServerError)
 			fmt.Fprintf(w, "Authorization: %s", r.Header.Get("Authorization"))
 		}},
-		"Status":     {reason: "The API server writes a message.", want: "no [31m***", answer: status(http.StatusTeapot, "no \x1b[31m\u202e"+token)},
-		"Long":       {reason: "A message may have megabytes.", want: "xxx…", answer: status(http.StatusTeapot, strings.Repeat("x", 1<<19))},
-		"Denied":     {reason: "A webhook sees the Secret that is not known here.", want: `admission webhook "a" denied the request`, answer: status(http.StatusForbidden, `admission webhook "a" denied the request: `+inside)},
-		"Uncalled":   {reason: "A webhook fails with a text of its own.", want: `failed calling webhook "a"`, answer: status(http.StatusForbidden, `failed calling webhook "a": `+inside)},
-		"StatusLine": {reason: "net/http quotes what is no HTTP.", want: "malformed HTTP status code", answer: raw("HTTP/1.1 " + token + "\r\n\r\n")},
-		"Header":     {reason: "However long.", want: `missing colon: "…"`, answer: raw("HTTP/1.1 200 OK\r\n" + strings.Repeat("x", 100) + inside + "\r\n\r\n")},
-		"Length":     {reason: "And a header.", want: "bad Content-Length", answer: raw("HTTP/1.1 200 OK\r\nContent-Length: " + token + "\r\n\r\n")},
-		"Location":   {reason: "And a redirect.", want: "302", answer: raw("HTTP/1.1 302 Found\r\nLocation: http://%zz" + token + "\r\nContent-Length: 0\r\n\r\n")},
-		"Elsewhere": {reason: "client-go sends the token wherever a redirect leads.", want: "it redirects to another host", answer: func(w http.ResponseWriter, r *http.Request) {
+		"Status":     {reason: "The message of a Status may contain the token and control characters.", want: "no [31m***", answer: status(http.StatusTeapot, "no \x1b[31m\u202e"+token)},
+		"Long":       {reason: "The message of a Status may have megabytes.", want: "xxx…", answer: status(http.StatusTeapot, strings.Repeat("x", 1<<19))},
+		"Denied":     {reason: "A webhook's message may quote a Secret that Headgate has not read.", want: `admission webhook "a" denied the request`, answer: status(http.StatusForbidden, `admission webhook "a" denied the request: `+inside)},
+		"Uncalled":   {reason: "The error of a failed webhook call may quote a Secret, too.", want: `failed calling webhook "a"`, answer: status(http.StatusForbidden, `failed calling webhook "a": `+inside)},
+		"StatusLine": {reason: "net/http quotes an invalid status line.", want: "malformed HTTP status code", answer: raw("HTTP/1.1 " + token + "\r\n\r\n")},
+		"Header":     {reason: "net/http quotes an invalid header.", want: `missing colon: "…"`, answer: raw("HTTP/1.1 200 OK\r\n" + strings.Repeat("x", 100) + inside + "\r\n\r\n")},
+		"Length":     {reason: "net/http quotes an invalid Content-Length.", want: "bad Content-Length", answer: raw("HTTP/1.1 200 OK\r\nContent-Length: " + token + "\r\n\r\n")},
+		"Location":   {reason: "net/http quotes an invalid redirect address.", want: "302", answer: raw("HTTP/1.1 302 Found\r\nLocation: http://%zz" + token + "\r\nContent-Length: 0\r\n\r\n")},
+		"Elsewhere": {reason: "client-go would send the token to the target of any redirect.", want: "it redirects to another host", answer: func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, elsewhere.URL, http.StatusFound)
 		}},
-		"Object": {reason: "The API server warns.", want: "", answer: func(w http.ResponseWriter, _ *http.Request) {
+		"Object": {reason: "A warning may contain the token and the content of the Secret.", want: "", answer: func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Warning", `299 - "`+inside+" "+token+`"`)
 			w.Header().Set("Content-Type", "application/json")
 			fmt.Fprint(w, `{"kind":"Secret","apiVersion":"v1","metadata":{"name":"a"}}`)
@@ -89,7 +89,7 @@ func TestDiscreet(t *testing.T) {
 	}
 }
 
-// An answer that shows the token is not of an API server, and clients quote what they cannot decode.
+// A response that contains the token does not come from an API server, and clients quote what they cannot decode.
 func TestRepeats(t *testing.T) {
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -107,7 +107,7 @@ func TestRepeats(t *testing.T) {
 	}
 }
 
-// raw answers with bytes.
+// raw returns a handler that writes a text to the connection, which need not be valid HTTP.
 func raw(text string) func(http.ResponseWriter, *http.Request) {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		conn, _, err := http.NewResponseController(w).Hijack()

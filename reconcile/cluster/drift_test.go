@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// patch is what another person does with kubectl edit.
+// patch changes an object like another user with kubectl edit.
 func (w *world) patch(t *testing.T, at dynamic.ResourceInterface, name, body string, subresources ...string) {
 	t.Helper()
 	if err := edit(t.Context(), at, name, body, subresources...); err != nil {
@@ -39,7 +39,7 @@ func (w *world) at(gvr schema.GroupVersionResource, namespace string) dynamic.Re
 	return w.live.Resource(gvr).Namespace(namespace)
 }
 
-// named fills in the group and the namespace.
+// named replaces the placeholders for group and namespace.
 func (w *world) named(space string, lines []string) []string {
 	var named []string
 	for _, l := range lines {
@@ -178,8 +178,8 @@ func TestFullCheck(t *testing.T) {
 		t.Fatalf("The test is of no use: metadata tells it already: %v", actions(p))
 	}
 
-	c := w.cluster(t, cluster.Options{FullCheck: time.Nanosecond}) // everything, in every pass
-	planned(t, c, commit)                                          // when each is due is left to chance
+	c := w.cluster(t, cluster.Options{FullCheck: time.Nanosecond}) // every object in every pass
+	planned(t, c, commit)                                          // the first pass schedules each check at random
 	if diff := cmp.Diff([]string{"update (drift) ConfigMap/" + space + "/settings"}, actions(applied(t, c, commit))); diff != "" {
 		t.Errorf("steps (-want +got):\n%s", diff)
 	}

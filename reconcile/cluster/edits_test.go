@@ -30,17 +30,17 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// tableFile explains marks and holds the table with the cost of edits.
+// tableFile is the ADR about marks, with the table of the cost of edits.
 const tableFile = "../adr/0004-marks.md"
 
-// A handEdit is something that a person does to what a sync applied.
+// A handEdit is a change that a user makes to an applied object.
 type handEdit struct {
 	what string
 	do   func(ctx context.Context) error
 	undo func(ctx context.Context) error // undoes an edit that no pass reverts; nil if a pass does
 }
 
-// handEdits are the rows of the table.
+// handEdits returns the edits of the table, one per row.
 func (w *world) handEdits(space string) []handEdit {
 	bucket, region := w.instance("Bucket", space, "logs"), w.crd("Region", "Cluster").GetName()
 	buckets, definitions := w.at(w.resource("Bucket"), space), w.at(crds, "")
@@ -49,7 +49,7 @@ func (w *world) handEdits(space string) []handEdit {
 	of := func(body string) func(context.Context) error {
 		return func(ctx context.Context) error { return edit(ctx, buckets, "logs", body) }
 	}
-	times := 0 // what is not undone has to change the second time, too
+	times := 0 // an edit that is not undone must change something the second time, too
 	again := func(at dynamic.ResourceInterface, name, body string, subresources ...string) func(context.Context) error {
 		return func(ctx context.Context) error {
 			times++
@@ -58,7 +58,7 @@ func (w *world) handEdits(space string) []handEdit {
 	}
 	owned := func(apiVersion, kind string) func(context.Context) error {
 		return func(ctx context.Context) error {
-			home, err := w.at(namespaces, "").Get(ctx, space, metav1.GetOptions{}) // of one that does not exist it would be collected
+			home, err := w.at(namespaces, "").Get(ctx, space, metav1.GetOptions{}) // the garbage collector deletes an object whose owner does not exist
 			if err != nil {
 				return err
 			}
@@ -99,8 +99,8 @@ func (w *world) handEdits(space string) []handEdit {
 	}
 }
 
-// The next pass finds every edit, also without a watch; the watch finds it and causes a pass at once. The table lists
-// the cost of each edit, so that a more expensive pass is noticed. The test compares it with the published table.
+// Even without a watch, the next pass finds every edit; with a watch, the edit triggers a pass immediately. The table lists the
+// cost of each edit, so that a more expensive pass is noticed. The test compares the table with the published one.
 func TestTableOfEdits(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace + "-app"
@@ -113,7 +113,7 @@ func TestTableOfEdits(t *testing.T) {
 	if diff := gocmp.Diff(map[string]int{"GET": 4, "LIST": kinds}, idle); diff != "" {
 		t.Fatalf("A pass with nothing to do reads the inventory, what is served, the key of the digests of Secrets, and a list of each kind.\nrequests (-want +got):\n%s", diff)
 	}
-	running := maps.Clone(idle) // a process that goes on has read the key
+	running := maps.Clone(idle) // a running process has already read the key
 	running["GET"]--
 	edits, rows := w.handEdits(space), []string{"| edit by hand | what the pass does | dry runs | reads | writes |\n", "|---|---|---|---|---|\n"}
 	for _, e := range edits {
@@ -130,7 +130,7 @@ func TestTableOfEdits(t *testing.T) {
 			w.undo(t, source, e)
 
 			within := fixtures.Patience
-			if found.does == "" && gocmp.Equal(found.requests, idle) { // there is nothing to report
+			if found.does == "" && gocmp.Equal(found.requests, idle) { // an edit without effect triggers no pass
 				within = 2 * time.Second
 			}
 			prompt := w.watchedPass(t, source, kinds, e, within)
@@ -142,12 +142,12 @@ func TestTableOfEdits(t *testing.T) {
 	}
 	table := strings.Join(rows, "")
 	t.Log("\n" + table)
-	if !t.Failed() && len(rows) == 2+len(edits) { // else some were not asked for
+	if !t.Failed() && len(rows) == 2+len(edits) { // otherwise -run selected only some edits
 		compareTable(t, table)
 	}
 }
 
-// A made pass holds its result and its cost.
+// A made is the result and the cost of a pass.
 type made struct {
 	does     string
 	requests map[string]int
@@ -161,7 +161,7 @@ func madeOf(r report.Report, requests map[string]int) made {
 	return made{strings.Join(does, ", "), requests}
 }
 
-// row is what the pass did and cost beside one with nothing to do.
+// row returns the table row of an edit: what the pass did, and its cost in addition to an idle pass.
 func (m made) row(what string, idle map[string]int) string {
 	beside := func(verbs ...string) string {
 		var parts []string
@@ -184,7 +184,7 @@ func (m made) row(what string, idle map[string]int) string {
 	return fmt.Sprintf("| %s | %s | %s | %s | %s |\n", what, does, dry, reads, writes)
 }
 
-// pass is one of a new process.
+// pass makes a pass in a new process.
 func (w *world) pass(t *testing.T, source files) made {
 	t.Helper()
 	c := w.cluster(t, cluster.Options{})
@@ -196,8 +196,8 @@ func (w *world) pass(t *testing.T, source files) made {
 	return madeOf(r, w.requests.Counts())
 }
 
-// watchedPass is what a loop does about an edit that has just begun to watch, and to which
-// no time would tell. A pass that is not made in a time cost nothing.
+// watchedPass returns the pass that an edit triggers in a loop. The loop has just begun to watch, and its interval is too long to
+// matter. If no pass comes within the given time, the result equals an idle pass.
 func (w *world) watchedPass(t *testing.T, source files, kinds int, e handEdit, within time.Duration) made {
 	t.Helper()
 	c := w.cluster(t, cluster.Options{})
@@ -224,7 +224,7 @@ func (w *world) watchedPass(t *testing.T, source files, kinds int, e handEdit, w
 		<-ended
 	}()
 	<-passed
-	until(t, func() bool { return w.requests.Counts()["WATCH"] == kinds+1 }) // of the inventory, too; each begins where its list ended
+	until(t, func() bool { return w.requests.Counts()["WATCH"] == kinds+1 }) // the inventory is also watched; each watch begins where its list ended
 
 	w.requests.Reset()
 	if err := e.do(t.Context()); err != nil {
@@ -252,7 +252,7 @@ func (w *world) undo(t *testing.T, source files, e handEdit) {
 	w.pass(t, source)
 }
 
-// compareTable compares with the table that people read.
+// compareTable compares a table with the published one.
 func compareTable(t *testing.T, table string) {
 	t.Helper()
 	doc, err := os.ReadFile(tableFile)
@@ -272,10 +272,10 @@ func compareTable(t *testing.T, table string) {
 	golden.Compare(t, tableFile, strings.Join(lines[:first], "")+table+strings.Join(lines[last:], ""))
 }
 
-// files is a Source of one commit that is in memory.
+// files is a Source of one commit in memory.
 type files fstest.MapFS
 
-// Fetch is the commit.
+// Fetch returns the commit.
 func (f files) Fetch(context.Context, string) (render.Input, error) {
 	return render.Input{Revision: "0123456789abcdef", Files: fstest.MapFS(f)}, nil
 }

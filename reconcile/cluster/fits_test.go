@@ -18,8 +18,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Objects decide whether an update that breaks a kind is held: they are read a page at a time, and what
-// cannot be read is held.
+// The stored objects decide whether a breaking update of their kind is held. Headgate reads them page by page, and holds the update
+// if it cannot read them.
 func TestObjectsDecide(t *testing.T) {
 	w := newWorld(t)
 	of := func(fields ...string) *unstructured.Unstructured {
@@ -37,7 +37,7 @@ func TestObjectsDecide(t *testing.T) {
 		return u
 	}
 	applied(t, w.cluster(t, cluster.Options{}), want(t, of("region", "size", "unset")))
-	for i := range 120 { // more than a page
+	for i := range 120 { // more than one page
 		u := w.instance("Bucket", "", fmt.Sprintf("b%03d", i))
 		u.Object["spec"] = map[string]any{"region": "north"}
 		if i >= 118 {
@@ -61,9 +61,9 @@ func TestObjectsDecide(t *testing.T) {
 		held   bool
 		want   string
 	}{
-		"Loses":  {reason: "Two objects set it.", after: of("region", "unset"), config: w.config, held: true, want: "2 of 120 set spec.size, which is lost, for example Bucket b118"},
-		"Fits":   {reason: "None sets it, and the status is written again.", after: of("region", "size"), config: w.config, want: "120 custom resources exist, and none loses a value or is refused"},
-		"Unread": {reason: "An unreadable object is held.", after: of("region", "size"), config: unreadable, held: true, want: "they cannot be looked at"},
+		"Loses":  {reason: "Two objects set the field that the update removes.", after: of("region", "unset"), config: w.config, held: true, want: "2 of 120 set spec.size, which is lost, for example Bucket b118"},
+		"Fits":   {reason: "No object sets the removed field in its spec, and a controller writes the status again.", after: of("region", "size"), config: w.config, want: "120 custom resources exist, and none loses a value or is refused"},
+		"Unread": {reason: "If the objects cannot be read, the update is held.", after: of("region", "size"), config: unreadable, held: true, want: "they cannot be looked at"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -25,26 +25,26 @@ func TestFollow(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "things"}, "", errors.New("no"))
 	cases := map[string]struct {
 		reason  string
-		watches []func() (watch.Interface, error) // the first ones; then one that stays
+		watches []func() (watch.Interface, error) // results of the first watches; later watches stay open
 		want    []string
 		trouble int
 	}{
 		"Stays": {
-			reason: "One list, and a watch from there on.",
+			reason: "Headgate lists once and then watches from the version of the list.",
 			want:   []string{"list", "watch 1"},
 		},
 		"Ends": {
-			reason:  "An API server ends every watch some time; what was missed comes from where it ended.",
+			reason:  "An API server ends every watch eventually; the next watch continues where it ended.",
 			watches: []func() (watch.Interface, error){says(time.Minute, watch.Event{Type: watch.Bookmark, Object: bookmark})},
 			want:    []string{"list", "watch 1", "watch 9"},
 		},
 		"Expired": {
-			reason:  "If the API server has forgotten our position, everything is listed again.",
+			reason:  "If the API server no longer has our resource version, Headgate lists everything again.",
 			watches: []func() (watch.Interface, error){says(0, watch.Event{Type: watch.Error, Object: &expired})},
 			want:    []string{"list", "watch 1", "list", "watch 1"},
 		},
 		"Refused": {
-			reason: "A forbidden watch is tried again, and reported once.",
+			reason: "A forbidden watch is retried, and reported once.",
 			watches: []func() (watch.Interface, error){
 				func() (watch.Interface, error) { return nil, forbidden },
 				func() (watch.Interface, error) { return nil, forbidden },
@@ -53,7 +53,7 @@ func TestFollow(t *testing.T) {
 			trouble: 1,
 		},
 		"Spins": {
-			reason:  "A proxy that ends watches at once is left alone for a moment.",
+			reason:  "If a proxy ends watches immediately, Headgate waits before the next one.",
 			watches: []func() (watch.Interface, error){says(0), says(0)},
 			want:    []string{"list", "watch 1", "watch 1", "watch 1"},
 			trouble: 1,
@@ -105,7 +105,7 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// says is a watch that tells some events and ends after a while.
+// says returns a function that starts a watch. The watch delivers some events and ends after a while.
 func says(after time.Duration, events ...watch.Event) func() (watch.Interface, error) {
 	return func() (watch.Interface, error) {
 		w := watch.NewFakeWithOptions(watch.FakeOptions{ChannelSize: len(events) + 1})

@@ -26,8 +26,8 @@ func role(name string) *unstructured.Unstructured {
 	return thing("rbac.authorization.k8s.io/v1", "ClusterRole", "", name, map[string]any{"rules": []any{}})
 }
 
-// previous reads an inventory as Headgate did before inventories had a format: by commit 841294b, in
-// which every line of this is. It has no siblings to read.
+// previous reads an inventory like Headgate did before inventories had a format. All of its lines come from commit 841294b, which
+// knew no siblings.
 func previous(m *unstructured.Unstructured) (map[manifest.ID]map[string]any, error) {
 	var grants []struct {
 		Digest string   `json:"digest"`
@@ -72,10 +72,10 @@ func recorded(t *testing.T, m *unstructured.Unstructured) map[string]any {
 	return record
 }
 
-// Some names have no key in the format of cli-utils, or have the key of another object.
+// Some names cannot be a key in cli-utils' format, or would have the key of another object.
 func TestNamesThatNoKeyHolds(t *testing.T) {
 	w := newWorld(t)
-	theirs := w.made(t, role(w.sync.Namespace+":reader")) // which cli-utils reads from the key of ours
+	theirs := w.made(t, role(w.sync.Namespace+":reader")) // cli-utils parses our key of under as this object
 	under, at := role(w.sync.Namespace+"__reader"), role(w.sync.Namespace+"-alice@example.org")
 	long := configMap(w.sync.Namespace, strings.Repeat("x", 253), "1")
 	small := []*unstructured.Unstructured{namespace(w.sync.Namespace), configMap(w.sync.Namespace, "a", "1")}
@@ -95,8 +95,8 @@ func TestNamesThatNoKeyHolds(t *testing.T) {
 		t.Errorf("The next pass has nothing to do, got %v, forgets %v", actions(p), p.Gone)
 	}
 
-	// cli-utils sees those that it can name. It must not see the others: it would refuse the whole
-	// inventory for the first of these keys, and delete a foreign object for the second.
+	// cli-utils must only see the objects whose keys it can parse correctly. The first of the other keys would make it refuse the
+	// whole inventory; with the second it would delete a foreign object.
 	seen := theirSet(t, w)
 	if want := []string{"_" + w.sync.Namespace + "__Namespace", w.sync.Namespace + "_a__ConfigMap"}; !slices.Equal(seen, want) {
 		t.Errorf("cli-utils sees %v, want %v", seen, want)
@@ -108,7 +108,7 @@ func TestNamesThatNoKeyHolds(t *testing.T) {
 		t.Errorf("cli-utils reads another name by now: %v, %v", as, err)
 	}
 
-	// An older Headgate would forget them, and leave them in the cluster. So it must refuse.
+	// An older Headgate would ignore these objects and leave them in the cluster, so it must refuse the inventory.
 	stored := w.inventory(t)
 	if got := recorded(t, stored)["format"]; got != 2.0 {
 		t.Errorf("want format 2, got %v", got)
@@ -117,7 +117,7 @@ func TestNamesThatNoKeyHolds(t *testing.T) {
 		t.Errorf("The previous Headgate works with %d entries of %d", len(entries), len(all))
 	}
 
-	// Lost entries come back by marks, and the loss prunes nothing.
+	// Lost entries are restored from marks, and nothing is pruned because of the loss.
 	for _, name := range w.siblings(t) {
 		if err := w.at(configMaps, w.sync.Namespace).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
@@ -131,7 +131,7 @@ func TestNamesThatNoKeyHolds(t *testing.T) {
 		t.Errorf("want %d entries again, got %d, rebuilt %t, %v", len(all), len(inv.Entries), inv.Rebuilt, err)
 	}
 
-	// Entries that came back only by marks are pruned after a person approves it.
+	// Entries that were restored only from marks are pruned after a user's approval.
 	p = applied(t, w.cluster(t, cluster.Options{}), want(t, append(small, at)...))
 	if p.Count(plan.Hold) != 2 || p.Approval == nil {
 		t.Fatalf("An object that leaves the commit is held, got %v", actions(p))
@@ -141,7 +141,7 @@ func TestNamesThatNoKeyHolds(t *testing.T) {
 	}
 	w.unmoved(t, map[schema.GroupVersionResource]*unstructured.Unstructured{clusterRoles: theirs})
 
-	// Without such names, the format is unchanged, so that older versions of Headgate can read it.
+	// Without such names, the format does not change, so that older versions of Headgate can read the inventory.
 	applied(t, w.cluster(t, cluster.Options{}), want(t, small...))
 	stored = w.inventory(t)
 	entries, err := previous(stored)
@@ -150,7 +150,7 @@ func TestNamesThatNoKeyHolds(t *testing.T) {
 	}
 }
 
-// An inventory of the previous release has no record. This is one as commit 841294b stored it.
+// An inventory of the previous release has no record. The test uses one that commit 841294b stored.
 func TestInventoryOfThePreviousRelease(t *testing.T) {
 	w := newWorld(t)
 	commit := want(t, namespace(w.sync.Namespace), configMap(w.sync.Namespace, "a", "1"), configMap(w.sync.Namespace, "b", "1"))
@@ -181,8 +181,7 @@ func TestInventoryOfThePreviousRelease(t *testing.T) {
 	}
 }
 
-// A newer Headgate raised the format. This one writes nothing, whatever it is asked to do, and names
-// the version that is needed.
+// A newer Headgate raised the format. This version must write nothing, whichever verb runs, and name the version that is needed.
 func TestNewerFormat(t *testing.T) {
 	w := newWorld(t)
 	commit := want(t, namespace(w.sync.Namespace), configMap(w.sync.Namespace, "a", "1"))
@@ -214,14 +213,14 @@ func TestNewerFormat(t *testing.T) {
 				t.Errorf("%s, %s process: want an error with the version that is needed, got %v", name, process, err)
 			}
 			for _, sent := range w.requests.Log() {
-				late := name == "Record" && process == "running" && strings.HasPrefix(sent, "PUT") // it finds a conflict
+				late := name == "Record" && process == "running" && strings.HasPrefix(sent, "PUT") // the write fails with a conflict
 				if !strings.HasPrefix(sent, "GET") && !strings.HasPrefix(sent, "LIST") && !late {
 					t.Errorf("%s, %s process: sent %s", name, process, sent)
 				}
 			}
 		}
 	}
-	// A pass that was planned before takes the lease, and gives it back.
+	// A pass that was planned earlier takes the lease and releases it again.
 	if _, err := running.Apply(t.Context(), before); err == nil || errors.Is(err, plan.ErrMoved) {
 		t.Errorf("want the pass stopped for good, got %v", err)
 	}
@@ -259,7 +258,8 @@ func TestAdditionsToTheFormat(t *testing.T) {
 	}
 }
 
-// A ConfigMap of the name that is no inventory of this sync is not read as one: what it lists would be pruned.
+// A ConfigMap with the inventory's name that is not this sync's inventory must not be read as one. Otherwise the objects that it
+// lists would be pruned.
 func TestInventoryOfSomethingElse(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -268,7 +268,7 @@ func TestInventoryOfSomethingElse(t *testing.T) {
 	}{
 		"Commit":       {"A commit of another sync made it before there was an inventory.", inventory.SyncLabel},
 		"OtherSync":    {"Headgate made it for a sync that had the name once, or another tool.", "cli-utils.sigs.k8s.io/inventory-id"},
-		"NothingKnown": {reason: "An inventory without its label is still one."},
+		"NothingKnown": {reason: "An inventory without its label is still an inventory."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

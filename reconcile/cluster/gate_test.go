@@ -26,7 +26,7 @@ import (
 
 var validating = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"}
 
-// gate is an admission webhook that denies what it is asked about, with the code that its path names.
+// gate starts an admission webhook that denies every request with the status code in its URL.
 func gate(t *testing.T) *httptest.Server {
 	t.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -44,8 +44,8 @@ func gate(t *testing.T) *httptest.Server {
 	return server
 }
 
-// gated registers a webhook for some resources of a namespace, and waits until the API server asks it about ConfigMaps, or
-// about Secrets if they come first.
+// gated registers a webhook for some resources in a namespace, and waits until the API server calls it for ConfigMaps, or for
+// Secrets if these are listed first. open removes the webhook.
 func (w *world) gated(t *testing.T, url string, server *httptest.Server, space string, operations []any, resources ...any) (open func()) {
 	t.Helper()
 	client := map[string]any{"url": url}
@@ -100,8 +100,7 @@ func (w *world) gated(t *testing.T, url string, server *httptest.Server, space s
 	return open
 }
 
-// A webhook chooses the code with which it denies a request. Whatever code that is, the object is still there, and it stays
-// owned.
+// A webhook may deny a request with any status code. Whatever the code, the object still exists and stays owned.
 func TestWebhookDeniesWithAnyCode(t *testing.T) {
 	w := newWorld(t)
 	server := gate(t)
@@ -132,14 +131,14 @@ func TestWebhookDeniesWithAnyCode(t *testing.T) {
 	}
 }
 
-// A webhook that is also asked about what Headgate keeps for itself stops the pass. A person must see which one it is and what
-// to do, for no commit can repair it, and nothing may be pruned meanwhile.
+// A webhook that also rules on Headgate's own objects stops the pass. The user must learn which webhook it is and what to do,
+// because no commit can fix it, and meanwhile nothing may be pruned.
 func TestWebhookInTheWayOfTheInventory(t *testing.T) {
 	cases := map[string]struct {
 		reason    string
 		code      int // 0: nothing listens
 		resources []any
-		fresh     bool // there is no inventory yet
+		fresh     bool // no inventory exists yet
 		says      []string
 	}{
 		"Dead":           {"The service of the webhook is down.", 0, []any{"configmaps"}, false, []string{"inventory ConfigMap", "does not answer", "connection refused"}},
@@ -188,8 +187,8 @@ func TestWebhookInTheWayOfTheInventory(t *testing.T) {
 	}
 }
 
-// The key that proves digests of Secrets must be in the cluster before they are. A webhook may let it in a moment later, other
-// than RBAC: with a key that only this process knows, the next one would take every Secret for changed.
+// The key for the digests of Secrets must be in the cluster before any digest. Unlike RBAC, a webhook may accept the key later: if
+// only this process had the key, the next process would see every Secret as changed.
 func TestWebhookDeniesTheKey(t *testing.T) {
 	w := newWorld(t)
 	server := gate(t)
@@ -212,7 +211,7 @@ func TestWebhookDeniesTheKey(t *testing.T) {
 	}
 }
 
-// A lease that a pass could not give back must not lock out the process that holds it until it runs out. Others wait.
+// A lease that a pass could not release must not lock out its own process until it expires. Other processes wait.
 func TestOwnLeaseIsTakenAgain(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace
@@ -233,7 +232,7 @@ func TestOwnLeaseIsTakenAgain(t *testing.T) {
 	applied(t, c, commit)
 }
 
-// A policy of the API server chooses its code, too. 413 is not that the object exceeds what the API server keeps.
+// A policy of the API server chooses its status code, too. Code 413 then does not mean that the object is too large for etcd.
 func TestPolicyDeniesWithAnyCode(t *testing.T) {
 	w := newWorld(t)
 	space, home := w.sync.Namespace+"-app", w.sync.Namespace

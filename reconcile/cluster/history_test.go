@@ -37,7 +37,7 @@ func TestHistory(t *testing.T) {
 	planned(t, other, commit)
 	failed := inventory.Past{Activation: "failure", Drift: "success", ExitCode: 1, Failed: 1, Said: "1 failed: a"}
 	record(other, failed)
-	if record(c, well); w.requests.Writes() != 2 { // one that came too late, and one
+	if record(c, well); w.requests.Writes() != 2 { // one request for the write that came too late, and one for the retry
 		t.Errorf("Another process wrote meanwhile, got %v", w.requests.Log())
 	}
 	applied(t, c, want(t, namespace(w.sync.Namespace), configMap(w.sync.Namespace, "a", "2")))

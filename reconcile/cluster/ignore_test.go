@@ -23,7 +23,7 @@ func ignoring(kind string, paths ...string) plan.Terms {
 	return plan.Terms{Ignore: []diff.Ignore{rule}}
 }
 
-// fields is what a manager applies of an object, or updates, as the API server writes it.
+// fields returns the fields that a manager applied or updated, as the API server records them.
 func fields(u *unstructured.Unstructured, manager string) string {
 	var all []string
 	for _, f := range u.GetManagedFields() {
@@ -95,7 +95,7 @@ func TestIgnoredFields(t *testing.T) {
 	expect("With it, a field without another manager stays ours.", 2, 3, commit(2, 3))
 }
 
-// The versions of a CRD are replaced as a whole: a manager that edits one of them owns all.
+// The versions of a CRD are an atomic list: a manager that edits one version owns them all.
 func TestIgnoredPartOfAList(t *testing.T) {
 	w := newWorld(t)
 	c := w.cluster(t, cluster.Options{Terms: ignoring("CustomResourceDefinition", "/spec/versions/*/schema")})

@@ -26,8 +26,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// dying returns a process that dies at its nth write. If sent, this write still arrives. Between two writes a process leaves
-// nothing behind, wherever it dies.
+// dying returns a process that dies at its nth write. If sent is set, the write still reaches the API server. Where the process
+// dies between two writes does not matter.
 func dying(n int64, sent bool) *fixtures.Death {
 	return &fixtures.Death{At: n, Sent: sent, Counts: func(req *http.Request) bool {
 		return req.Method != http.MethodGet && !req.URL.Query().Has("dryRun")
@@ -38,7 +38,7 @@ func TestEveryCrashIsSurvived(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace + "-app"
 	crd := w.crd("Bucket", "Namespaced")
-	used := w.crd("Region", "Cluster") // which leaves the commit and is in use
+	used := w.crd("Region", "Cluster") // it leaves the commit while it is in use
 	applied(t, w.cluster(t, cluster.Options{}), want(t, namespace(space), crd, used))
 	foreign := w.foreign(t, space)
 	foreign[w.resource("Region")] = w.made(t, w.instance("Region", "", "theirs"))
@@ -49,12 +49,12 @@ func TestEveryCrashIsSurvived(t *testing.T) {
 			t.Fatal("a small pass takes more than 30 writes")
 		}
 		for _, sent := range []bool{false, true} {
-			// The commit after the crash is the same one, or one that drops what the crash was about.
+			// The commit after the crash is either the same one, or one without the objects that the crash affected.
 			for _, drops := range []bool{false, true} {
 				round := fmt.Sprintf("%d-%t-%t", n, sent, drops)
 				commit := want(t, namespace(space), crd,
 					configMap(space, "kept", round), configMap(space, "new-"+round, "1"), w.instance("Bucket", space, "new-"+round))
-				if drops { // of the rounds before nothing is left, or the guard many would hold what is dropped
+				if drops { // remove the objects of earlier rounds, or the guard "many" would hold the prunes
 					applied(t, w.cluster(t, cluster.Options{}), want(t, namespace(space), crd, configMap(space, "kept", "before "+round)))
 				}
 				finished = w.dies(t, dying(n, sent), commit, 1)
@@ -71,8 +71,8 @@ func TestEveryCrashIsSurvived(t *testing.T) {
 	}
 }
 
-// Protection is added and removed over several passes, and a process may die in each. The process dies before every
-// write and after the last one, because the state depends on the writes.
+// Protection is added and removed over several passes, and a process may die in each. The process dies before every write and after
+// the last one, because the result depends only on the writes.
 func TestEveryCrashOfProtection(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -80,8 +80,8 @@ func TestEveryCrashOfProtection(t *testing.T) {
 		usages     int // of a round
 		finalizers int
 	}{
-		"ByFinalizer": {reason: "A finalizer that stays keeps its object for ever.", finalizers: 2},
-		"ByUsage":     {reason: "A Usage that stays, too, and one that is lost protects nothing.", usages: 2},
+		"ByFinalizer": {reason: "A finalizer that is left behind keeps its object forever.", finalizers: 2},
+		"ByUsage":     {reason: "A Usage that is left behind keeps its object forever, and a lost one protects nothing.", usages: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -100,12 +100,12 @@ func TestEveryCrashOfProtection(t *testing.T) {
 					t.Fatal("a small change takes more than 60 writes")
 				}
 				finished = true
-				// The commit after the crash is the same one, or one that drops what protects and what is protected.
+				// The commit after the crash is either the same one, or one without both sides of the dependency.
 				for _, drops := range []bool{false, true} {
 					round, usages, finalizers := fmt.Sprintf("%d-%t", n, drops), tc.usages, tc.finalizers
 					commit := want(t, namespace(space), configMap(space, "kept", round), configMap(space, "base-"+round, "1"),
 						protecting(space, "user-"+round, "kept", "base-"+round))
-					if drops { // of the rounds before nothing is left, or the guard many would hold what is dropped
+					if drops { // remove the objects of earlier rounds, or the guard "many" would hold the prunes
 						before := want(t, namespace(space), configMap(space, "kept", "before "+round))
 						settled(t, w.cluster(t, cluster.Options{}), before)
 						applied(t, w.cluster(t, cluster.Options{}), before)
@@ -116,7 +116,7 @@ func TestEveryCrashOfProtection(t *testing.T) {
 					}
 					next := w.cluster(t, cluster.Options{})
 					settled(t, next, commit)
-					applied(t, next, commit) // what others waited for is forgotten once it is seen to be gone
+					applied(t, next, commit) // this pass sees that the dependencies are gone, and forgets them
 					w.survived(t, space, round, next, commit, foreign)
 					if finalized, made := w.protected(t, space); len(finalized) != finalizers || len(made) != usages {
 						t.Fatalf("%s\nAfter dying before write %s there are finalizers on %v, and the Usages %v", tc.reason, round, finalized, made)
@@ -127,7 +127,7 @@ func TestEveryCrashOfProtection(t *testing.T) {
 	}
 }
 
-// protected returns the names of ConfigMaps with finalizers, and of the Usages that are ours.
+// protected returns the names of ConfigMaps with finalizers, and of our Usages.
 func (w *world) protected(t *testing.T, space string) (finalized, made []string) {
 	t.Helper()
 	for gvr, found := range map[schema.GroupVersionResource]*[]string{configMaps: &finalized, usages: &made} {
@@ -147,8 +147,8 @@ func (w *world) protected(t *testing.T, space string) (finalized, made []string)
 	return finalized, made
 }
 
-// dies runs the passes of a commit, at most so many, and kills the process in between. It reports whether the passes
-// were done before that. The lease of the dead process has run out then.
+// dies runs at most the given number of passes for a commit, until the process dies. It reports whether the passes finished before.
+// If the process died, its lease has expired.
 func (w *world) dies(t *testing.T, death *fixtures.Death, commit render.Desired, passes int) (finished bool) {
 	t.Helper()
 	doomed := clusterOf(t, death.Config(w.config), w, cluster.Options{Concurrency: 1})
@@ -171,8 +171,7 @@ func (w *world) dies(t *testing.T, death *fixtures.Death, commit render.Desired,
 	return finished
 }
 
-// survived wants that a process which came after one that died left nothing to do, nothing
-// orphaned, and what is not ours as it was.
+// survived fails if a process after a crash left work undone, orphaned an object, or touched a foreign one.
 func (w *world) survived(t *testing.T, space, round string, next *cluster.Cluster, commit render.Desired, foreign map[schema.GroupVersionResource]*unstructured.Unstructured) {
 	t.Helper()
 	w.unmoved(t, foreign)
@@ -189,8 +188,8 @@ func (w *world) survived(t *testing.T, space, round string, next *cluster.Cluste
 	}
 }
 
-// expire lets the lease of a dead process run out, as it does after a while. A short lease could run out under a living
-// process on a busy machine, too.
+// expire makes the lease of a dead process expire. A short lease duration instead could also expire under a running process on a
+// busy machine.
 func (w *world) expire(t *testing.T) {
 	t.Helper()
 	leases := schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
@@ -202,7 +201,7 @@ func (w *world) expire(t *testing.T) {
 	}
 }
 
-// marked is everything that bears our marks.
+// marked returns all objects with our marks.
 func (w *world) marked(t *testing.T, space string) []manifest.ID {
 	t.Helper()
 	var ids []manifest.ID
@@ -224,7 +223,7 @@ func (w *world) marked(t *testing.T, space string) []manifest.ID {
 	return ids
 }
 
-// foreign creates objects that resemble ours. None may be touched, whenever a process dies.
+// foreign creates objects that resemble ours. Headgate must never touch them, whenever a process dies.
 func (w *world) foreign(t *testing.T, space string) map[schema.GroupVersionResource]*unstructured.Unstructured {
 	t.Helper()
 	copied := configMap(space, "copied", "1") // by a tool that copies labels
@@ -233,7 +232,7 @@ func (w *world) foreign(t *testing.T, space string) map[schema.GroupVersionResou
 	return map[schema.GroupVersionResource]*unstructured.Unstructured{configMaps: w.made(t, copied), secrets: w.made(t, plain)}
 }
 
-// made creates an object as another tool does.
+// made creates an object like another tool.
 func (w *world) made(t *testing.T, u *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	gvr := schema.GroupVersionResource{Group: u.GroupVersionKind().Group, Version: u.GroupVersionKind().Version, Resource: strings.ToLower(u.GetKind()) + "s"}
@@ -244,7 +243,7 @@ func (w *world) made(t *testing.T, u *unstructured.Unstructured) *unstructured.U
 	return live
 }
 
-// unmoved wants objects exactly as they were.
+// unmoved fails if any object has changed.
 func (w *world) unmoved(t *testing.T, objects map[schema.GroupVersionResource]*unstructured.Unstructured) {
 	t.Helper()
 	for gvr, was := range objects {

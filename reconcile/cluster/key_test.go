@@ -14,7 +14,7 @@ import (
 
 var secrets = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 
-// A user who may read the inventory, but no Secret, could guess passwords with a digest.
+// A user who may read the inventory but no Secrets could otherwise guess passwords from a digest.
 func TestDigestsOfSecretsAreKeyed(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace + "-app"

@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// A CRD that a definition of the sync leaves is kept and mentioned in every pass. Headgate prunes it only if the sync deactivates,
-// or is destroyed, and only once nothing uses it.
+// A CRD that remains after its definition left the commit is kept and reported in every pass. Headgate prunes it only if the sync
+// deactivates definitions or is destroyed, and only once nothing uses it.
 func TestCRDThatADefinitionLeft(t *testing.T) {
 	t.Parallel()
 	for name, leaves := range map[string]func(t *testing.T, w *world, crd *unstructured.Unstructured, with render.Desired){

@@ -21,13 +21,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// A pass whose time is over must end with an error that names the request, keep what it did in the inventory and give its lease
-// back, so that the next pass goes on at once.
+// A pass that exceeds its timeout must end with an error that names the request. It must store its results in the inventory and
+// release its lease, so that the next pass continues immediately.
 func TestPassLimitOverAPIServer(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace
 	commit := commitOf(t, namespace(space), configMap(space, "stuck", "1"), configMap(space, "other", "1"))
-	var lost atomic.Value // "METHOD part of the path"
+	var lost atomic.Value // "METHOD path fragment"
 	lost.Store("")
 	config := fixtures.Intercept(w.config, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
 		if method, part, ok := strings.Cut(lost.Load().(string), " "); ok && req.Method == method && strings.Contains(req.URL.Path, part) {
@@ -81,7 +81,7 @@ func TestPassLimitOverAPIServer(t *testing.T) {
 	}
 }
 
-// A person who wonders why a pass takes so long must learn what it waits for, as long as it does, and not longer.
+// If a pass takes long, users must be able to see what it is currently waiting for.
 func TestWaitsFor(t *testing.T) {
 	w := newWorld(t)
 	crd, region := w.inTheMaking(t)

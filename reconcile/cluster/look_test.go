@@ -26,7 +26,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// looker is a new process of a sync that only looks, as a user who may do no more.
+// looker returns a new process of an observe-only sync, as a user with read access only.
 func (w *world) looker(t *testing.T, resources ...string) *cluster.Looker {
 	t.Helper()
 	var rules [][3]string
@@ -45,7 +45,7 @@ func (w *world) looker(t *testing.T, resources ...string) *cluster.Looker {
 	return l
 }
 
-// looked is the plan of a pass, for which nothing but reads may be sent.
+// looked returns the plan of a pass, which may send only reads.
 func (w *world) looked(t *testing.T, l *cluster.Looker, commit render.Desired) plan.Plan {
 	t.Helper()
 	seen, err := l.Observe(t.Context(), commit)
@@ -94,7 +94,7 @@ func differences(p plan.Plan) []string {
 	return all
 }
 
-// written returns an object as a user writes it, without defaults of an API server.
+// written decodes an object as a user writes it, without the API server's defaults.
 func written(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	u := &unstructured.Unstructured{}
@@ -104,14 +104,14 @@ func written(t *testing.T, text string) *unstructured.Unstructured {
 	return u
 }
 
-// resourceOf is where objects of a kind are, as far as these tests know.
+// resourceOf returns the resource of an object's kind, for the kinds in these tests.
 func resourceOf(u *unstructured.Unstructured) schema.GroupVersionResource {
 	gvk := u.GroupVersionKind()
 	plural := strings.ToLower(gvk.Kind) + "s"
 	return gvk.GroupVersion().WithResource(plural)
 }
 
-// spelt are objects as people write them, in words that an API server does not use.
+// spelt returns objects as users write them, with values that the API server stores in another form.
 func (w *world) spelt(t *testing.T, space string) []*unstructured.Unstructured {
 	t.Helper()
 	var all []*unstructured.Unstructured
@@ -202,8 +202,7 @@ spec: {off: false, steps: [{step: b}, {step: a, times: 2}], tags: [b, a]}
 	return all
 }
 
-// An API server returns many values in another spelling, and adds some of its own.
-// None of that is a difference.
+// An API server returns many values in another form and adds defaults. None of that is a difference.
 func TestLookAtWhatTheAPIServerMadeOfIt(t *testing.T) {
 	t.Parallel()
 	cases := map[string]func(ctx context.Context, at dynamic.ResourceInterface, u *unstructured.Unstructured) error{
@@ -241,7 +240,7 @@ func TestLookAtWhatTheAPIServerMadeOfIt(t *testing.T) {
 	}
 }
 
-// eventually tries again what an API server may need a moment for.
+// eventually retries what an API server may need a moment for.
 func eventually(t *testing.T, try func() error) {
 	t.Helper()
 	for deadline := time.Now().Add(fixtures.Patience); ; time.Sleep(50 * time.Millisecond) {
@@ -255,7 +254,7 @@ func eventually(t *testing.T, try func() error) {
 	}
 }
 
-// The CRDs of real packages, as they are in Git and as an API server keeps them.
+// The CRDs of real packages must equal the same CRDs in an API server.
 func TestLookAtRealCRDs(t *testing.T) {
 	w := newWorld(t)
 	var objects []*unstructured.Unstructured
@@ -264,7 +263,7 @@ func TestLookAtRealCRDs(t *testing.T) {
 		for _, name := range slices.Sorted(maps.Keys(files)) {
 			if data, err := fs.ReadFile(files, name); err == nil && strings.Contains(string(data), "kind: CustomResourceDefinition") {
 				u := written(t, string(data))
-				unstructured.RemoveNestedField(u.Object, "spec", "conversion") // the service of its webhook is in no package
+				unstructured.RemoveNestedField(u.Object, "spec", "conversion") // no package contains the service of its webhook
 				objects = append(objects, u)
 			}
 		}
@@ -321,7 +320,7 @@ func TestLookAgain(t *testing.T) {
 				read++
 			}
 		}
-		if read -= len(commit.Objects); read != bodies { // the metadata of each is read too
+		if read -= len(commit.Objects); read != bodies { // the metadata of each object is read as well
 			t.Errorf("%s\n%d bodies were read, want %d: %q", reason, read, bodies, w.requests.Log())
 		}
 	}
@@ -372,7 +371,7 @@ func TestLookAgain(t *testing.T) {
 	}
 	w.onlyReads(t)
 
-	// Another process remembers nothing, and says so much as it can see.
+	// A new process has no records, and reports only the differences that it can see.
 	fresh := w.looker(t, "configmaps.")
 	if got := differences(w.looked(t, fresh, commit("2", "settings", "others"))); !slices.Equal(got, w.named(space, []string{"create by " + applier + " ConfigMap/%s/others"})) {
 		t.Errorf("got %q", got)
@@ -397,12 +396,12 @@ func TestLookAtManyNamespaces(t *testing.T) {
 	if got := differences(w.looked(t, l, one)); len(got) > 0 {
 		t.Errorf("got %q", got)
 	}
-	time.Sleep(time.Second) // it watches one namespace
+	time.Sleep(time.Second) // wait for the watch of one namespace
 	if got := differences(w.looked(t, l, all)); len(got) > 0 {
 		t.Errorf("got %q", got)
 	}
 	last := objects[len(objects)-1]
-	time.Sleep(time.Second) // it lists all of them
+	time.Sleep(time.Second) // wait for the watch of all namespaces
 	w.patch(t, w.at(configMaps, last.GetNamespace()), last.GetName(), `{"data":{"key":"wrong"}}`)
 	news.comes(t, "ConfigMap/"+last.GetNamespace()+"/"+last.GetName())
 	for _, line := range w.requests.Log() {
@@ -436,7 +435,7 @@ func TestLookerNeedsRights(t *testing.T) {
 		t.Errorf("A readable kind is no problem: %v", err)
 	}
 
-	// It reports kinds that it cannot watch, and goes on.
+	// Headgate reports kinds that it cannot watch, and continues.
 	config := rest.CopyConfig(w.as(t, [][3]string{{"get", "", "configmaps"}}))
 	if l, err = cluster.NewLooker(config, w.sync, cluster.Options{}); err != nil {
 		t.Fatal(err)
@@ -459,7 +458,7 @@ func TestLookerNeedsRights(t *testing.T) {
 	w.onlyReads(t)
 }
 
-// If it is not known whether a kind is served, its objects must not be reported as missing.
+// Unless Headgate knows whether a kind is served, it must not report the objects as missing.
 func TestLookIntoTheDark(t *testing.T) {
 	w := newWorld(t)
 	service := thing("apiregistration.k8s.io/v1", "APIService", "", "v1."+w.group, map[string]any{"spec": map[string]any{
@@ -472,7 +471,7 @@ func TestLookIntoTheDark(t *testing.T) {
 	}()
 	l := w.looker(t, "namespaces.")
 	commit := want(t, w.instance("Bucket", "default", "logs"))
-	eventually(t, func() error { // the aggregator looks from time to time
+	eventually(t, func() error { // the aggregator checks the APIService periodically
 		seen, err := l.Observe(t.Context(), commit)
 		if err != nil {
 			return err

@@ -46,17 +46,17 @@ type world struct {
 	requests *cluster.Requests
 	sync     inventory.Sync
 	group    string
-	live     dynamic.Interface // what other people do, not counted
+	live     dynamic.Interface // requests of other users, which are not counted
 }
 
-// newWorld runs a test in parallel with others and returns its world. No other test uses the control plane meanwhile.
+// newWorld runs a test in parallel with others and returns its world. No other test uses the same control plane meanwhile.
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	fixtures.InParallel(t)
 	return worldOf(t, fixtures.Config(t))
 }
 
-// worldOf returns the world of a test in a control plane. Its names are used by no other test.
+// worldOf returns the world of a test in a control plane. No other test uses its names.
 func worldOf(t *testing.T, config *rest.Config) *world {
 	t.Helper()
 	sum := sha256.Sum256([]byte(t.Name()))
@@ -76,7 +76,7 @@ func worldOf(t *testing.T, config *rest.Config) *world {
 	return w
 }
 
-// cluster is a new process of the sync.
+// cluster returns a new process of the sync.
 func (w *world) cluster(t *testing.T, options cluster.Options) *cluster.Cluster {
 	t.Helper()
 	return clusterOf(t, w.config, w, options)
@@ -96,7 +96,7 @@ func clusterOf(t *testing.T, config *rest.Config, w *world, options cluster.Opti
 	return c
 }
 
-// crd is a CRD of the world's group, of one version and any spec.
+// crd returns a CRD in the world's group, with one version and any spec.
 func (w *world) crd(kind, scope string) *unstructured.Unstructured {
 	plural := strings.ToLower(kind) + "s"
 	return &unstructured.Unstructured{Object: map[string]any{
@@ -144,7 +144,7 @@ func namespace(name string) *unstructured.Unstructured {
 	return thing("v1", "Namespace", "", name, nil)
 }
 
-// want is a commit of some objects.
+// want returns a commit with some objects.
 func want(t *testing.T, objects ...*unstructured.Unstructured) render.Desired {
 	t.Helper()
 	d := render.Desired{Revision: "abc", Owner: render.OwnerHeadgate}
@@ -159,7 +159,7 @@ func want(t *testing.T, objects ...*unstructured.Unstructured) render.Desired {
 	return d
 }
 
-// planned is the plan of a pass.
+// planned returns the plan of a pass.
 func planned(t *testing.T, c *cluster.Cluster, commit render.Desired) plan.Plan {
 	t.Helper()
 	p, err := tryPlan(t.Context(), c, commit)
@@ -177,7 +177,7 @@ func tryPlan(ctx context.Context, c *cluster.Cluster, commit render.Desired) (pl
 	guards := guard.Guarding{PruneInstances: true}.Guards()
 	seen.Answers = map[plan.Question]plan.Answer{}
 	p, err := plan.Compute(seen, guards...)
-	for round := 0; err == nil && len(p.Open()) > 0 && round < 3; round++ { // one guard asks after another
+	for round := 0; err == nil && len(p.Open()) > 0 && round < 3; round++ { // one answer may lead to the question of another guard
 		answers, failed := c.Answer(ctx, p.Open())
 		if failed != nil {
 			return plan.Plan{}, failed
@@ -188,7 +188,7 @@ func tryPlan(ctx context.Context, c *cluster.Cluster, commit render.Desired) (pl
 	return p, err
 }
 
-// applied is a whole pass, in which nothing may go wrong.
+// applied makes a whole pass, in which no step may fail.
 func applied(t *testing.T, c *cluster.Cluster, commit render.Desired) plan.Plan {
 	t.Helper()
 	p := planned(t, c, commit)
@@ -204,7 +204,7 @@ func applied(t *testing.T, c *cluster.Cluster, commit render.Desired) plan.Plan 
 	return p
 }
 
-// actions are what a plan does: "create Kind.group/name", without keeps.
+// actions returns the steps of a plan without keeps: "create Kind.group/name".
 func actions(p plan.Plan) []string {
 	var all []string
 	for _, s := range p.Steps {

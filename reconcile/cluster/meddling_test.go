@@ -29,10 +29,10 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// These tests are about a second actor that is faster than Headgate: after the plan was made, or between
-// two requests of a pass. The guards that ruled on the plan cannot see it.
+// In these tests, a second actor is faster than Headgate: it acts after the plan was made, or between two requests of a pass. The
+// guards that ruled on the plan cannot see its changes.
 
-// meddled returns a configuration with which someone acts right before the first request that is chosen.
+// meddled returns a client configuration with which act runs right before the first chosen request.
 func (w *world) meddled(chosen func(*http.Request) bool, act func()) *rest.Config {
 	var acted atomic.Bool
 	config := fixtures.Intercept(w.config, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
@@ -44,7 +44,7 @@ func (w *world) meddled(chosen func(*http.Request) bool, act func()) *rest.Confi
 	return config
 }
 
-// unanswered returns a configuration with which the chosen requests fail from now on.
+// unanswered returns a client configuration with which the chosen requests fail while fails is set.
 func (w *world) unanswered(fails *atomic.Bool, chosen func(*http.Request) bool) *rest.Config {
 	config := fixtures.Intercept(w.config, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
 		if fails.Load() && chosen(req) {
@@ -55,7 +55,7 @@ func (w *world) unanswered(fails *atomic.Bool, chosen func(*http.Request) bool) 
 	return config
 }
 
-// carried applies a plan, and returns why the step on an object failed, or "" if it did not.
+// carried applies a plan and returns the error of an object's step, or "".
 func carried(t *testing.T, c *cluster.Cluster, p plan.Plan, name string) string {
 	t.Helper()
 	done, err := c.Apply(t.Context(), p)
@@ -75,7 +75,7 @@ func carried(t *testing.T, c *cluster.Cluster, p plan.Plan, name string) string 
 	return ""
 }
 
-// is reports whether an object is there.
+// is reports whether an object exists.
 func (w *world) is(t *testing.T, u *unstructured.Unstructured) bool {
 	t.Helper()
 	_, err := w.at(configMaps, u.GetNamespace()).Get(t.Context(), u.GetName(), metav1.GetOptions{})
@@ -85,7 +85,7 @@ func (w *world) is(t *testing.T, u *unstructured.Unstructured) bool {
 	return err == nil
 }
 
-// A process that dies after a write leaves no object that the inventory does not name.
+// If a process dies after a write, the inventory lists every object that it left.
 func TestIntentIsStoredFirst(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace
@@ -109,7 +109,7 @@ func TestIntentIsStoredFirst(t *testing.T) {
 	}
 }
 
-// Headgate does not take fields that another manager wrote after the plan was made.
+// Headgate does not overwrite fields that another manager changed after the plan was made.
 func TestForceTakesWhatWasSeen(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace
@@ -127,7 +127,7 @@ func TestForceTakesWhatWasSeen(t *testing.T) {
 	}
 }
 
-// Exactly the object that the guards saw is deleted, in exactly that version.
+// Headgate deletes only the object that the guards saw, and only in that version.
 func TestDeleteWhatWasSeen(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace
@@ -143,7 +143,7 @@ func TestDeleteWhatWasSeen(t *testing.T) {
 	}
 }
 
-// Our finalizer is taken from exactly the object that the guards saw, and no other finalizer is lost.
+// Headgate removes its finalizer only from the object that the guards saw, and keeps all other finalizers.
 func TestFinalizerOfWhatWasSeen(t *testing.T) {
 	t.Parallel()
 	const theirs = "example.org/theirs"
@@ -151,12 +151,12 @@ func TestFinalizerOfWhatWasSeen(t *testing.T) {
 	at := func(w *world) string { return "/namespaces/" + w.sync.Namespace + "/configmaps/base" }
 	cases := map[string]struct {
 		reason string
-		during bool // right before the finalizers are written; else after the plan was made
+		during bool // right before Headgate writes the finalizers; otherwise after the plan was made
 		act    func(t *testing.T, w *world)
 		want   []string // finalizers, without ours
 	}{
 		"Changed": {
-			reason: "A person works on it.",
+			reason: "A user changes the object.",
 			act: func(t *testing.T, w *world) {
 				t.Helper()
 				w.patch(t, w.at(configMaps, w.sync.Namespace), "base", `{"data":{"key":"theirs"}}`)
@@ -175,7 +175,7 @@ func TestFinalizerOfWhatWasSeen(t *testing.T) {
 			want: []string{theirs},
 		},
 		"MadeAnew": {
-			reason: "It is another object, and it is being deleted: our finalizer would be all that keeps it.",
+			reason: "Another object with this name is being deleted, and only our finalizer would keep it.",
 			act: func(t *testing.T, w *world) {
 				t.Helper()
 				them := w.at(configMaps, w.sync.Namespace)
@@ -227,8 +227,8 @@ func TestFinalizerOfWhatWasSeen(t *testing.T) {
 	}
 }
 
-// Right before a delete Headgate checks once more what protects the object and what would go with it. If a check fails,
-// the object counts as in use.
+// Right before a delete, Headgate checks again what protects the object and what would be deleted with it. If a check fails, the
+// object counts as in use.
 func TestPruneAsksOnceMore(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace
@@ -236,13 +236,13 @@ func TestPruneAsksOnceMore(t *testing.T) {
 	var fails atomic.Bool
 	cases := map[string]struct {
 		reason string
-		failed string // the resource that cannot be listed any more; "" is none
+		failed string // resource that can no longer be listed; "" for none
 		act    func()
-		crd    bool // it is about the CRD, and not about the ConfigMap
+		crd    bool // whether the case is about the CRD instead of the ConfigMap
 		want   string
 	}{
 		"LateUsage": {
-			reason: "A Usage appears that names it.",
+			reason: "A Usage of the object appears.",
 			act: func() {
 				w.made(t, thing("protection.crossplane.io/v1beta1", "Usage", space, "late", map[string]any{
 					"spec": map[string]any{"reason": "late", "of": map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "resourceRef": map[string]any{"name": "dropped"}}},
@@ -250,8 +250,8 @@ func TestPruneAsksOnceMore(t *testing.T) {
 			},
 			want: "a Crossplane Usage protects it meanwhile (Usage " + space + "/late",
 		},
-		"UnreadUsages":   {reason: "Usages cannot be read any more.", failed: "usages", want: "a Crossplane Usage protects it meanwhile (boom)"},
-		"UncountedUsers": {reason: "Custom resources cannot be counted any more.", failed: "uncounteduserss", crd: true, want: "cannot be counted any more (boom)"},
+		"UnreadUsages":   {reason: "Usages can no longer be read.", failed: "usages", want: "a Crossplane Usage protects it meanwhile (boom)"},
+		"UncountedUsers": {reason: "Custom resources can no longer be counted.", failed: "uncounteduserss", crd: true, want: "cannot be counted any more (boom)"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -288,7 +288,7 @@ func TestPruneAsksOnceMore(t *testing.T) {
 	}
 }
 
-// Headgate takes its marks from exactly the object that it looked at, and only while they are its own.
+// Headgate removes its marks only from the object that it saw, and only while the marks are its own.
 func TestReleaseWhatWasSeen(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
@@ -296,14 +296,14 @@ func TestReleaseWhatWasSeen(t *testing.T) {
 		act    func(t *testing.T, w *world)
 	}{
 		"TakenOver": {
-			reason: "Another sync took it over.",
+			reason: "Another sync adopted the object.",
 			act: func(t *testing.T, w *world) {
 				t.Helper()
 				w.patch(t, w.at(configMaps, w.sync.Namespace), "a", `{"metadata":{"labels":{"`+inventory.SyncLabel+`":"other.sync"},"annotations":{"`+inventory.InventoryAnnotation+`":"other.sync"}}}`)
 			},
 		},
 		"MadeAnew": {
-			reason: "A person deleted it and applied a copy.",
+			reason: "A user deleted the object and applied a copy.",
 			act: func(t *testing.T, w *world) {
 				t.Helper()
 				copied := w.mustGet(t, configMaps, w.sync.Namespace, "a")
@@ -342,14 +342,14 @@ func TestReleaseWhatWasSeen(t *testing.T) {
 	}
 }
 
-// An object of a kind that is not served is gone only if nothing that would serve it exists, and all of
-// that could be read.
+// An object whose kind is not served counts as gone only if Headgate could read all possible causes, and no CRD or APIService would
+// serve the kind.
 func TestHiddenUnlessRead(t *testing.T) {
 	const lost = "lost.example.org"
 	w := newWorld(t)
 	applied(t, w.cluster(t, cluster.Options{}), want(t, namespace(w.sync.Namespace)))
 	w.patch(t, w.at(configMaps, w.sync.Namespace), "headgate-main", `{"data":{"_north_`+lost+`_Region":"{\"uid\":\"u\",\"strategy\":\"Apply\",\"actuation\":\"Succeeded\",\"reconcile\":\"Succeeded\"}"}}`)
-	crd := w.crd("Zone", "Cluster") // of another kind of the group, and not served
+	crd := w.crd("Zone", "Cluster") // another kind of the group, not served
 	crd.SetName("zones." + lost)
 	spec := crd.Object["spec"].(map[string]any)
 	spec["group"] = lost
@@ -358,17 +358,17 @@ func TestHiddenUnlessRead(t *testing.T) {
 	north := manifest.ID{Group: lost, Kind: "Region", Name: "north"}
 	cases := map[string]struct {
 		reason string
-		failed string // the path that cannot be read
-		answer string // the answer of the API server about APIServices
+		failed string // path that cannot be read
+		answer string // response of the API server about APIServices
 		keeps  string
 	}{
-		"Gone":                {reason: "Nothing serves the kind, or would."},
-		"CRDsUnread":          {reason: "There may be a CRD.", failed: "/customresourcedefinitions", keeps: "boom"},
-		"CRDUnread":           {reason: "It may be the CRD of the kind.", failed: "/customresourcedefinitions/zones." + lost, keeps: "boom"},
-		"APIServicesUnread":   {reason: "There may be an APIService.", failed: "/apiservices", keeps: "boom"},
-		"Aggregated":          {reason: "The API server behind it may list the kind again.", answer: `{"group":"` + lost + `","service":{"name":"regions"}}`, keeps: "the APIService v1." + lost + " exists"},
-		"ServedByThisAPI":     {reason: "Such an APIService comes and goes with the CRD.", answer: `{"group":"` + lost + `"}`},
-		"AggregatedElsewhere": {reason: "It is about another group.", answer: `{"group":"other.example.org","service":{"name":"regions"}}`},
+		"Gone":                {reason: "No CRD or APIService serves the kind."},
+		"CRDsUnread":          {reason: "If CRDs cannot be read, there may be one for the kind.", failed: "/customresourcedefinitions", keeps: "boom"},
+		"CRDUnread":           {reason: "If a CRD of the group cannot be read, it may be the CRD of the kind.", failed: "/customresourcedefinitions/zones." + lost, keeps: "boom"},
+		"APIServicesUnread":   {reason: "If APIServices cannot be read, there may be one for the group.", failed: "/apiservices", keeps: "boom"},
+		"Aggregated":          {reason: "An unavailable API server may serve the kind again later.", answer: `{"group":"` + lost + `","service":{"name":"regions"}}`, keeps: "the APIService v1." + lost + " exists"},
+		"ServedByThisAPI":     {reason: "An APIService for a CRD exists only as long as the CRD does.", answer: `{"group":"` + lost + `"}`},
+		"AggregatedElsewhere": {reason: "An APIService for another group does not serve the kind.", answer: `{"group":"other.example.org","service":{"name":"regions"}}`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -395,12 +395,12 @@ func TestHiddenUnlessRead(t *testing.T) {
 	}
 }
 
-// answer is an answer of an API server.
+// answer returns an HTTP response of an API server.
 func answer(req *http.Request, body string) *http.Response {
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: req}
 }
 
-// A namespace is not deleted while a kind that may have objects in it cannot be discovered.
+// Headgate does not delete a namespace while it cannot discover a kind that may have objects in the namespace.
 func TestUndiscoveredKindsAreInUse(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace + "-app"
@@ -409,7 +409,7 @@ func TestUndiscoveredKindsAreInUse(t *testing.T) {
 	w.served(t, "Bucket", true)
 	config := fixtures.Intercept(w.config, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
 		switch req.URL.Path {
-		case "/api", "/apis": // each group is asked for by itself then
+		case "/api", "/apis": // without aggregated discovery, clients request each group separately
 			req = req.Clone(req.Context())
 			req.Header.Set("Accept", "application/json")
 		case "/apis/" + w.group + "/v1":
@@ -423,12 +423,12 @@ func TestUndiscoveredKindsAreInUse(t *testing.T) {
 	}
 }
 
-// An object is not gone because its kind vanished between discovery and a read.
+// An object does not count as gone because its kind disappeared between discovery and a read.
 func TestKindVanishesDuringAPass(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace
 	applied(t, w.cluster(t, cluster.Options{}), want(t, namespace(space), configMap(space, "a", "1"), configMap(space, "b", "1")))
-	w.patch(t, w.at(configMaps, space), "a", `{"metadata":{"labels":{"`+inventory.SyncLabel+`":null}}}`) // so that it is read by its name
+	w.patch(t, w.at(configMaps, space), "a", `{"metadata":{"labels":{"`+inventory.SyncLabel+`":null}}}`) // Without our label, Headgate reads it by name.
 	config := fixtures.Intercept(w.config, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
 		if strings.HasSuffix(req.URL.Path, "/configmaps/a") {
 			answer := answer(req, "404 page not found")
@@ -452,7 +452,7 @@ func TestKindVanishesDuringAPass(t *testing.T) {
 	}
 }
 
-// A pass that lost its lease sends nothing more.
+// A pass that has lost its lease sends no more requests.
 func TestLostLease(t *testing.T) {
 	const objects = 10
 	w := newWorld(t)
@@ -477,7 +477,7 @@ func TestLostLease(t *testing.T) {
 	}
 }
 
-// An inventory that another process writes while a sync ends stays, because it may name another object.
+// If another process writes the inventory while a sync is destroyed, the inventory stays, because it may list another object.
 func TestForgetWhatWasSeen(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace

@@ -22,7 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// versioned returns a CRD with versions. The last one is the storage version; versions with a "-" are not served.
+// versioned returns a CRD with some versions. The last one is the storage version; a version with a "-" is not served.
 func (w *world) versioned(versions ...string) *unstructured.Unstructured {
 	u := w.crd("Bucket", "Cluster")
 	spec := u.Object["spec"].(map[string]any)
@@ -38,7 +38,7 @@ func (w *world) versioned(versions ...string) *unstructured.Unstructured {
 	return u
 }
 
-// bucketOf is the bucket a in a version and of a size.
+// bucketOf returns the bucket a in a version and with a size.
 func (w *world) bucketOf(version string, size int64) *unstructured.Unstructured {
 	u := w.instance("Bucket", "", "a")
 	u.SetAPIVersion(w.group + "/" + version)
@@ -46,18 +46,18 @@ func (w *world) bucketOf(version string, size int64) *unstructured.Unstructured 
 	return u
 }
 
-// A version that leaves a CRD stays in the managed fields of its objects, and the API server refuses every
-// apply of them. Headgate migrates the managed fields, and then applies as if nothing had happened.
+// A version that is removed from a CRD remains in the managed fields of its objects, and the API server refuses every apply of
+// them. Headgate migrates the managed fields and then applies as usual.
 func TestVanishedVersion(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
 		reason string
-		leaves []string // the versions of the CRD after
-		size   int64    // that the commit wants then
+		leaves []string // later versions of the CRD
+		size   int64    // size in the later commit
 	}{
-		"Undeclared":         {reason: "The API server cannot convert to it.", leaves: []string{"v1"}, size: 2},
-		"UndeclaredAndClean": {reason: "Nothing of the commit changes, and nothing may fail.", leaves: []string{"v1"}, size: 1},
-		"Unserved":           {reason: "The API server forgets who manages what.", leaves: []string{"-v1beta1", "v1"}, size: 2},
+		"Undeclared":         {reason: "The API server cannot convert to the removed version.", leaves: []string{"v1"}, size: 2},
+		"UndeclaredAndClean": {reason: "An unchanged commit must not fail.", leaves: []string{"v1"}, size: 1},
+		"Unserved":           {reason: "The API server forgets which manager owns which fields.", leaves: []string{"-v1beta1", "v1"}, size: 2},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -79,7 +79,7 @@ func TestVanishedVersion(t *testing.T) {
 			w.patch(t, w.at(crds, ""), left.GetName(), string(body))
 			c, commit := w.cluster(t, cluster.Options{}), want(t, left, w.bucketOf("v1", tc.size))
 			var p plan.Plan
-			for end := time.Now().Add(fixtures.Patience); time.Now().Before(end); time.Sleep(100 * time.Millisecond) { // discovery follows a moment later
+			for end := time.Now().Add(fixtures.Patience); time.Now().Before(end); time.Sleep(100 * time.Millisecond) { // discovery lags behind
 				if p, err = tryPlan(t.Context(), c, commit); err == nil && p.Migration().Writes() {
 					break
 				}
@@ -121,8 +121,7 @@ func TestVanishedVersion(t *testing.T) {
 	}
 }
 
-// A version leaves its CRD in the same commit that changes an object of it, whose managed fields name that
-// version: one pass does both.
+// A commit removes a version from a CRD and changes an object whose managed fields name that version: one pass does both.
 func TestVersionLeavesWithAChange(t *testing.T) {
 	w := newWorld(t)
 	applied(t, w.cluster(t, cluster.Options{}), want(t, w.versioned("v1beta1", "v1"), w.bucketOf("v1beta1", 1)))
@@ -153,7 +152,7 @@ func inventoryEntry(t *testing.T, c *cluster.Cluster, s plan.Step) inventory.Ent
 	return inv.Entries[s.ID]
 }
 
-// Another actor writes the object between the look and the migration: it is left alone.
+// If another actor writes the object between the observation and the migration, Headgate leaves it alone.
 func TestMigrationOfWhatChanged(t *testing.T) {
 	w := newWorld(t)
 	a := w.instance("Bucket", "", "a")

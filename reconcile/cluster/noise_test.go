@@ -26,7 +26,7 @@ const (
 	anyOther = `{"metadata":{"annotations":{"` + tool + `":"edited"}}}`
 )
 
-// withWebhook is a CRD that is converted by a webhook.
+// withWebhook adds a conversion webhook to a CRD.
 func withWebhook(crd *unstructured.Unstructured, client map[string]any) *unstructured.Unstructured {
 	client["service"] = map[string]any{"name": "webhook", "namespace": "provider"}
 	crd.Object["spec"].(map[string]any)["conversion"] = map[string]any{
@@ -46,7 +46,7 @@ func annotated(u *unstructured.Unstructured, key, value string) *unstructured.Un
 	return u
 }
 
-// Changes of an API server, a CA injector and other controllers to applied objects are no drift, and they do not hide a
+// Changes that an API server, a CA injector or another controller makes to applied objects are not drift, and they do not hide a
 // real edit.
 func TestNoise(t *testing.T) {
 	t.Parallel()
@@ -62,18 +62,18 @@ func TestNoise(t *testing.T) {
 	none := func(context.Context, *world, schema.GroupVersionResource, string) error { return nil }
 	cases := map[string]struct {
 		reason string
-		object func(crd *unstructured.Unstructured) *unstructured.Unstructured // what the commit has
+		object func(crd *unstructured.Unstructured) *unstructured.Unstructured // the object in the commit
 		noise  func(context.Context, *world, schema.GroupVersionResource, string) error
 	}{
 		"Defaults": {
-			reason: "The API server fills in singular, listKind, a conversion, the port of a webhook.",
+			reason: "The API server sets singular, listKind, a conversion, and the port of a webhook.",
 			object: func(crd *unstructured.Unstructured) *unstructured.Unstructured {
 				return withWebhook(crd, map[string]any{"caBundle": someCA})
 			},
 			noise: none,
 		},
 		"Generated": {
-			reason: "Generators write what the API server drops or spells otherwise.",
+			reason: "Generators write values that the API server drops or normalizes.",
 			object: func(crd *unstructured.Unstructured) *unstructured.Unstructured {
 				crd.Object["metadata"].(map[string]any)["creationTimestamp"] = nil
 				crd.Object["status"] = map[string]any{
@@ -90,7 +90,7 @@ func TestNoise(t *testing.T) {
 			noise: none,
 		},
 		"Status": {
-			reason: "Who serves a CRD writes its status.",
+			reason: "The API server writes the status of a CRD.",
 			noise: func(ctx context.Context, w *world, gvr schema.GroupVersionResource, name string) error {
 				return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 					u, err := w.live.Resource(gvr).Get(ctx, name, metav1.GetOptions{})
@@ -107,25 +107,25 @@ func TestNoise(t *testing.T) {
 			},
 		},
 		"StoredVersions": {
-			reason: "And what was ever stored.",
+			reason: "The API server records every version that was ever stored.",
 			noise:  merge(`{"status":{"storedVersions":["v1"]}}`, "status"),
 		},
 		"Injected": {
-			reason: "cert-manager puts a CA where the manifest has none.",
+			reason: "cert-manager injects a CA that the manifest does not contain.",
 			object: func(crd *unstructured.Unstructured) *unstructured.Unstructured {
 				return withWebhook(crd, map[string]any{})
 			},
 			noise: merge(inject),
 		},
 		"InjectedOverPlaceholder": {
-			reason: "Or where it has a placeholder.",
+			reason: "cert-manager also replaces a placeholder CA.",
 			object: func(crd *unstructured.Unstructured) *unstructured.Unstructured {
 				return withWebhook(crd, map[string]any{"caBundle": "Cg=="})
 			},
 			noise: merge(inject),
 		},
 		"InjectedIntoAdmission": {
-			reason: "The same in the webhooks of a configuration, whose list a controller writes.",
+			reason: "cert-manager also injects CAs into a webhook configuration, whose list a controller may write.",
 			object: func(crd *unstructured.Unstructured) *unstructured.Unstructured {
 				hook := func(name string) any {
 					return map[string]any{
@@ -151,7 +151,7 @@ func TestNoise(t *testing.T) {
 			},
 		},
 		"Others": {
-			reason: "Other controllers have labels, annotations, finalizers and short names of their own.",
+			reason: "Other controllers add their own labels, annotations, finalizers and short names.",
 			noise: merge(`{"metadata":{"labels":{"app":"a"},"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"{}"},"finalizers":["example.org/wait"]},` +
 				`"spec":{"names":{"shortNames":["b"]}}}`),
 		},

@@ -28,7 +28,7 @@ import (
 
 var definitions = schema.GroupVersionResource{Group: "apiextensions.crossplane.io", Version: "v1alpha1", Resource: "managedresourcedefinitions"}
 
-// native is a commit that has Crossplane make the CRDs of kinds.
+// native returns a commit with MRDs, so that Crossplane makes the CRDs of some kinds.
 func (w *world) native(t *testing.T, kinds ...string) render.Desired {
 	t.Helper()
 	objects := []*unstructured.Unstructured{namespace(w.sync.Namespace + "-app")}
@@ -44,9 +44,9 @@ func (w *world) native(t *testing.T, kinds ...string) render.Desired {
 	return commit
 }
 
-// lags plays a Crossplane, until the test ends, that is late with everything. It makes definitions Active and their CRDs theirs
-// some time after it has read them, and reports that some time later. It sees definitions go later than it sees that the
-// garbage collector took them out of the owners of their CRDs, and makes them owners once more.
+// lags plays a Crossplane that reacts late to everything, until the test ends. It makes definitions Active and takes over their
+// CRDs some time after it has read them, and reports that even later. It notices the deletion of a definition only after the
+// garbage collector removed the definition from the owners of its CRD, and adds it again.
 func (w *world) lags(t *testing.T) {
 	t.Helper()
 	const late = 200 * time.Millisecond
@@ -62,8 +62,8 @@ func (w *world) lags(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	owned := map[string]metav1.OwnerReference{} // by name, as far as it knows
-	going := map[types.UID]time.Time{}          // since when definitions go that it believes to stay
+	owned := map[string]metav1.OwnerReference{} // the owners that it knows, by name
+	going := map[types.UID]time.Time{}          // when the deletion of definitions began that it has not noticed yet
 	own := func(name string, owner metav1.OwnerReference) error {
 		body := fmt.Sprintf(`{"metadata":{"ownerReferences":[{"apiVersion":%q,"kind":%q,"name":%q,"uid":%q}]}}`, owner.APIVersion, owner.Kind, owner.Name, owner.UID)
 		_, err := its.Resource(crds).Patch(ctx, name, types.MergePatchType, []byte(body), metav1.PatchOptions{FieldManager: "crossplane"})
@@ -108,7 +108,7 @@ func (w *world) lags(t *testing.T) {
 				}
 				since, goes := going[owner.UID]
 				if len(crd.GetOwnerReferences()) == 0 && own(name, owner) == nil || goes && time.Since(since) > 2*late {
-					delete(owned, name) // it was late; now it knows
+					delete(owned, name) // it has now noticed the deletion
 					say(name, "False", "TerminatingManagedResource")
 				}
 			}
@@ -116,9 +116,9 @@ func (w *world) lags(t *testing.T) {
 	}()
 }
 
-// A definition that leaves Git leaves its CRD and the objects in it. That holds if Crossplane is late, and if the
-// process is killed before any write or after the last. It holds for every next event: the same commit, a commit that
-// wants the definition again, or the end of the sync.
+// A definition that leaves Git leaves its CRD, and the objects of that kind, in the cluster. This holds if Crossplane reacts late,
+// and if the process is killed before any write or after the last one. It also holds for every next event: the same commit, a
+// commit that declares the definition again, or a destroy.
 func TestDefinitionLeavesItsCRD(t *testing.T) {
 	t.Parallel()
 	for name, after := range map[string]func(t *testing.T, w *world, none, with render.Desired){
@@ -145,10 +145,10 @@ func TestDefinitionLeavesItsCRD(t *testing.T) {
 	}
 }
 
-// leaves kills passes that delete a definition, and fails if the CRD of the definition does not stay.
+// leaves kills passes that delete a definition, and fails if the definition's CRD does not stay.
 func (w *world) leaves(t *testing.T, after func(t *testing.T, w *world, none, with render.Desired)) {
 	t.Helper()
-	none := w.native(t, "Stays") // a commit without any definition would look like a mistake
+	none := w.native(t, "Stays") // a commit without any definition would be held
 	finished := false
 	for n := int64(1); !finished; n++ {
 		if n > 30 {
@@ -180,19 +180,19 @@ func (w *world) leaves(t *testing.T, after func(t *testing.T, w *world, none, wi
 				return enough(conditions)
 			})
 		}
-		comes(func([]any) bool { // then Crossplane is about to make it the owner, or has done so and has not reported it
+		comes(func([]any) bool { // then Crossplane is about to become the owner, or is the owner and has not reported it
 			state, _, _ := unstructured.NestedString(left.Object, "spec", "state")
 			return state == "Active" && (n%2 == 0 || len(get().GetOwnerReferences()) == 1)
 		})
 		finished = w.dies(t, dying(n, false), none, 8)
-		comes(func(conditions []any) bool { // a report changes it, and a pass leaves alone what has changed since it looked
+		comes(func(conditions []any) bool { // the report changes the definition, and a pass does not touch an object that changed after the observation
 			return left.GetDeletionTimestamp() != nil || len(conditions) > 0
 		})
 		after(t, w, none, with)
 		comes(func(conditions []any) bool {
 			return get() != nil && left.GetDeletionTimestamp() == nil && len(conditions) > 0
 		})
-		time.Sleep(500 * time.Millisecond) // the garbage collector would be at it
+		time.Sleep(500 * time.Millisecond) // time for the garbage collector to act
 		u := get()
 		if u.GetUID() != crd.GetUID() || u.GetDeletionTimestamp() != nil || left == nil && len(u.GetOwnerReferences()) > 0 {
 			t.Fatalf("Killed before write %d, the CRD must stay unchanged and without an owner: deleted %v, owned by %v", n, u.GetDeletionTimestamp(), u.GetOwnerReferences())
@@ -203,8 +203,8 @@ func (w *world) leaves(t *testing.T, after func(t *testing.T, w *world, none, wi
 	}
 }
 
-// Who wants a definition again that a pass was killed over gets it back, without our finalizer: with
-// it, a person who deletes the definition would wait for ever.
+// If a pass was killed while it deleted a definition, a commit that declares the definition again restores it without our
+// finalizer. With that finalizer, a user who deletes the definition would wait forever.
 func TestDefinitionIsWantedAgain(t *testing.T) {
 	w := newWorld(t)
 	w.lags(t)
@@ -239,8 +239,8 @@ func TestDefinitionIsWantedAgain(t *testing.T) {
 	}
 }
 
-// Crossplane makes an MRD the owner of its CRD and then reports the MRD's deletion. A reader that takes the CRD from
-// before and the MRD from after would delete the CRD.
+// Crossplane makes an MRD the owner of its CRD and then reports the MRD's deletion. A reader with the old CRD and the new MRD would
+// delete the CRD.
 func TestOwnersAreReadAfterTheReport(t *testing.T) {
 	w := newWorld(t)
 	w.serve(t, definitions, "ManagedResourceDefinition", "Cluster")

@@ -26,7 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// copied is an object as "kubectl get -o yaml | kubectl apply -f -" makes it under another name.
+// copied copies an object to another name, like "kubectl get -o yaml | kubectl apply -f -".
 func (w *world) copied(t *testing.T, space, name, to string) *unstructured.Unstructured {
 	t.Helper()
 	live := w.mustGet(t, configMaps, space, name)
@@ -36,8 +36,8 @@ func (w *world) copied(t *testing.T, space, name, to string) *unstructured.Unstr
 	return w.made(t, u)
 }
 
-// A copy carries our marks and is not ours: no namespace takes it along, and no inventory that is made
-// again of marks holds it.
+// A copy has our marks but is not ours: Headgate must not delete it with its namespace, and a rebuilt inventory must not contain
+// it.
 func TestCopies(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace + "-app"
@@ -53,7 +53,7 @@ func TestCopies(t *testing.T) {
 	}
 	w.unmoved(t, foreign)
 
-	labelled := configMap("default", w.sync.Namespace+"-labelled", "1") // by a tool that copies labels: no copy of ours
+	labelled := configMap("default", w.sync.Namespace+"-labelled", "1") // copied by a tool that keeps labels, and not a copy of ours
 	labelled.SetLabels(map[string]string{inventory.SyncLabel: w.sync.Key()})
 	w.made(t, labelled)
 	w.loses(t)
@@ -85,8 +85,8 @@ func (w *world) loses(t *testing.T) {
 	}
 }
 
-// restores does what Velero does: it creates objects from their manifests, and writes their managed fields in a second
-// request, if at all.
+// restores works like Velero: it creates objects from their manifests and writes their managed fields in a second request, or not
+// at all.
 func (w *world) restores(t *testing.T, space string, whole bool, names ...string) {
 	t.Helper()
 	at := w.at(configMaps, space)
@@ -120,7 +120,7 @@ func TestRestore(t *testing.T) {
 	cases := map[string]struct {
 		reason      string
 		whole, lost bool
-		changed     bool     // the commit moved on meanwhile
+		changed     bool     // the commit changed in the meantime
 		want        []string // of ConfigMaps
 		owned       int
 	}{
@@ -189,7 +189,7 @@ func TestRestore(t *testing.T) {
 	}
 }
 
-// Objects that are ours only by their marks are pruned after an approval, or stay without an owner.
+// Objects that are ours only because of their marks are pruned after an approval, or stay without an owner.
 func TestRebuilt(t *testing.T) {
 	t.Parallel()
 	for name, approve := range map[string]bool{"Approved": true, "Released": false} {
@@ -259,7 +259,7 @@ func approved(t *testing.T, c *cluster.Cluster, commit render.Desired, digest st
 	return p
 }
 
-// An object whose kind is not served is not gone, as long as its CRD exists.
+// An object whose kind is not served does not count as gone while its CRD exists.
 func TestHiddenKind(t *testing.T) {
 	w := newWorld(t)
 	c := w.cluster(t, cluster.Options{})
@@ -315,7 +315,7 @@ func TestHiddenKind(t *testing.T) {
 	}
 }
 
-// served waits until discovery lists a kind of the world, or does not list it any more.
+// served waits until discovery lists a kind of the world, or no longer lists it.
 func (w *world) served(t *testing.T, kind string, want bool) {
 	t.Helper()
 	for end := time.Now().Add(fixtures.Patience); ; time.Sleep(50 * time.Millisecond) {
@@ -331,7 +331,7 @@ func (w *world) served(t *testing.T, kind string, want bool) {
 	}
 }
 
-// A mark of another tool that the commit itself holds stays no claim of that tool.
+// Another tool's mark in the commit itself does not make that tool the owner.
 func TestForeignMarksOfTheCommit(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace
@@ -356,8 +356,7 @@ func TestForeignMarksOfTheCommit(t *testing.T) {
 	}
 }
 
-// A history that another process writes loses no entry of the inventory, and a pass that writes
-// meanwhile loses neither the history nor an outcome.
+// If another process writes the history, no inventory entry is lost. A concurrent pass loses neither the history nor an outcome.
 func TestTwoActors(t *testing.T) {
 	const objects = 12
 	w := newWorld(t)
@@ -395,7 +394,7 @@ func TestTwoActors(t *testing.T) {
 		t.Errorf("%d entries, history %v", len(inv.Entries), inv.History)
 	}
 
-	// Between plan and writes, too.
+	// The other process may also write between the plan and the writes of a pass.
 	changed := func(value string) render.Desired {
 		d := want(t, namespace(space))
 		for i := range objects {
@@ -411,7 +410,7 @@ func TestTwoActors(t *testing.T) {
 		t.Errorf("A history is no reason to plan again: %v", err)
 	}
 
-	// A step that changes the inventory itself ends the pass, and the report lists what was done.
+	// If a step changes the inventory itself, the pass ends, and the report lists the completed steps.
 	spoilt := false
 	c = w.cluster(t, cluster.Options{Concurrency: 1, Progress: func(e cluster.Event) {
 		if e.Phase == "apply" && !spoilt {

@@ -37,7 +37,7 @@ func TestFirstPassAndSecond(t *testing.T) {
 	if diff := cmp.Diff([]string(nil), actions(second)); diff != "" {
 		t.Errorf("Nothing changed, so there is nothing to do.\nsteps (-want +got):\n%s", diff)
 	}
-	// The inventory, /api, /apis, and one list for each of five kinds.
+	// The requests are the inventory, /api, /apis, and one list for each of five kinds.
 	if diff := cmp.Diff(map[string]int{"GET": 3, "LIST": 5}, w.requests.Counts()); diff != "" {
 		t.Errorf("A pass with nothing to do is cheap.\nrequests (-want +got):\n%s\n%s", diff, w.requests.Log())
 	}

@@ -9,9 +9,8 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// TestPaths proves that the stored inventory knows the file of an object, that a file which moved is
-// one write of the inventory and none of the object, and that an object whose document is skipped
-// stays, in the default namespace too.
+// TestPaths proves that the inventory stores the file of each object, and that a moved file causes one write of the inventory and
+// none of the object. An object whose document is skipped stays, even in the default namespace.
 func TestPaths(t *testing.T) {
 	w := newWorld(t)
 	c := w.cluster(t, cluster.Options{DefaultNamespace: w.sync.Namespace})

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Observed objects are never written, and cost nothing while they are unchanged. If one may be deleted, Headgate
-// deletes exactly the object that it saw.
+// Headgate never writes observe-only objects, and sends no requests for unchanged ones. If it may delete one, it deletes only the
+// object that it saw.
 func TestObserved(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace + "-app"
@@ -40,7 +40,7 @@ func TestObserved(t *testing.T) {
 	}
 
 	w.requests.Reset()
-	if p := planned(t, c, observing); p.Writes() || p.Remembers() || w.requests.Total() > 8 { // what bears no mark is read by name
+	if p := planned(t, c, observing); p.Writes() || p.Remembers() || w.requests.Total() > 8 { // objects without marks are read by name
 		t.Errorf("nothing moved, and it costs %v", w.requests.Counts())
 	}
 
@@ -59,7 +59,7 @@ func TestObserved(t *testing.T) {
 	if _, err := w.at(configMaps, w.sync.Namespace).Patch(t.Context(), "headgate-main", types.MergePatchType, []byte(entry), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	c = w.cluster(t, cluster.Options{}) // which has to read the key
+	c = w.cluster(t, cluster.Options{}) // a new process must read the key first
 	p := planned(t, c, want(t, namespace(space)))
 	if diff := cmp.Diff([]string{"prune (commit) ConfigMap/" + space + "/deletable", "hold (not ours) ConfigMap/" + space + "/foreign", "hold (not ours) ConfigMap/" + space + "/replaced"}, actions(p)); diff != "" {
 		t.Errorf("Only what was seen may be deleted.\nsteps (-want +got):\n%s", diff)

@@ -22,7 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// settled makes passes until there is nothing more to write, and returns their actions, one line for each pass.
+// settled makes passes until nothing is left to write, and returns their actions, one line per pass.
 func settled(t *testing.T, c *cluster.Cluster, commit render.Desired) []string {
 	t.Helper()
 	var all []string
@@ -56,14 +56,14 @@ func settled(t *testing.T, c *cluster.Cluster, commit render.Desired) []string {
 	return nil
 }
 
-// awaitsCrossplane reports whether a plan does nothing before Crossplane has seen that an MRD goes.
+// awaitsCrossplane reports whether a plan waits until Crossplane has reported the deletion of an MRD.
 func awaitsCrossplane(p plan.Plan) bool {
 	return !p.Writes() && slices.ContainsFunc(p.Steps, func(s plan.Step) bool {
 		return slices.ContainsFunc(s.Waits, func(r plan.Reason) bool { return r.Code == plan.AwaitsCrossplane })
 	})
 }
 
-// protecting is a ConfigMap that depends on others, and asks for their protection.
+// protecting returns a ConfigMap that depends on others and requests their protection.
 func protecting(space, name string, on ...string) *unstructured.Unstructured {
 	u := configMap(space, name, "1")
 	for i, other := range on {
@@ -78,13 +78,13 @@ func protecting(space, name string, on ...string) *unstructured.Unstructured {
 
 var usages = schema.GroupVersionResource{Group: "protection.crossplane.io", Version: "v1beta1", Resource: "usages"}
 
-// serveUsages has the cluster serve Crossplane's Usages, without Crossplane, until the test ends.
+// serveUsages makes the cluster serve Crossplane's Usages until the test ends, without Crossplane.
 func (w *world) serveUsages(t *testing.T) {
 	t.Helper()
 	w.serve(t, usages, "Usage", "Namespaced")
 }
 
-// serve has the cluster serve a kind of Crossplane's, without Crossplane, until the test ends.
+// serve makes the cluster serve one of Crossplane's kinds until the test ends, without Crossplane.
 func (w *world) serve(t *testing.T, of schema.GroupVersionResource, kind, scope string, columns ...any) {
 	t.Helper()
 	crd := w.crd(kind, scope)
@@ -120,8 +120,8 @@ func (w *world) serve(t *testing.T, of schema.GroupVersionResource, kind, scope 
 	})
 }
 
-// A dependency that a user deletes by hand stays until its dependants are gone, and goes then, also if the process is
-// killed at any point.
+// A dependency that a user deletes by hand stays until its dependants are gone, and is then deleted, even if the process is killed
+// at any point.
 func TestProtectByFinalizer(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace + "-app"
@@ -156,7 +156,7 @@ func TestProtectByFinalizer(t *testing.T) {
 	if diff := cmp.Diff([]string{"prune (commit) ConfigMap/" + space + "/base", "prune (commit) ConfigMap/" + space + "/user", "prune (commit) ConfigMap/" + space + "/visitor"}, actions(planned(t, c, left))); diff != "" {
 		t.Errorf("steps (-want +got):\n%s", diff)
 	}
-	for range 2 { // as often as it likes, and by a process that knows nothing of the one before
+	for range 2 { // as often as it likes, and in processes without any memory of the previous one
 		c = w.cluster(t, cluster.Options{})
 		if _, err := c.Apply(t.Context(), planned(t, c, left)); err != nil {
 			t.Fatal(err)
@@ -177,7 +177,7 @@ func TestProtectByFinalizer(t *testing.T) {
 	}
 }
 
-// With Crossplane's Usages they protect, also what is not ours.
+// Where Crossplane serves Usages, Headgate protects with them, and also protects foreign objects.
 func TestProtectByUsage(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace + "-app"
@@ -189,7 +189,7 @@ func TestProtectByUsage(t *testing.T) {
 		t.Fatal(err)
 	}
 	user := protecting(space, "user", "base", "foreign")
-	rest := []*unstructured.Unstructured{home} // so that what goes is not much of it
+	rest := []*unstructured.Unstructured{home} // so that the prunes are a small part of the objects
 	for i := range 20 {
 		rest = append(rest, configMap(space, fmt.Sprintf("rest-%d", i), "1"))
 	}
@@ -219,7 +219,7 @@ func TestProtectByUsage(t *testing.T) {
 	w.mustGet(t, configMaps, space, "foreign")
 }
 
-// An object that leaves the sync undeleted must not wait for our finalizer for ever when a user deletes it.
+// An object that leaves the sync without being deleted must not keep our finalizer. Otherwise a user's deletion would never finish.
 func TestNothingKeepsOurFinalizer(t *testing.T) {
 	t.Parallel()
 	annotated := func(u *unstructured.Unstructured, key, value string) *unstructured.Unstructured {
@@ -231,7 +231,7 @@ func TestNothingKeepsOurFinalizer(t *testing.T) {
 		leaves func(t *testing.T, w *world, c *cluster.Cluster, space string)
 	}{
 		"Orphaned": {
-			reason: "The sync ends, and leaves it.",
+			reason: "The sync is destroyed and leaves the object.",
 			leaves: func(t *testing.T, w *world, c *cluster.Cluster, _ string) {
 				t.Helper()
 				if result, err := reconcilerOf(c, w).Destroy(t.Context(), plan.Orphan); err != nil || result.Verdict.ExitCode != 0 {
@@ -240,7 +240,7 @@ func TestNothingKeepsOurFinalizer(t *testing.T) {
 			},
 		},
 		"Retained": {
-			reason: "A person asked that the sync never deletes it, and then deletes it.",
+			reason: "A user requests that the sync never deletes the object, and then deletes it.",
 			leaves: func(t *testing.T, w *world, c *cluster.Cluster, space string) {
 				t.Helper()
 				settled(t, c, want(t, namespace(space)))
@@ -251,7 +251,7 @@ func TestNothingKeepsOurFinalizer(t *testing.T) {
 			},
 		},
 		"Observed": {
-			reason: "It is only observed before it leaves the commit.",
+			reason: "The object becomes observe-only before it leaves the commit.",
 			leaves: func(t *testing.T, w *world, c *cluster.Cluster, space string) {
 				t.Helper()
 				observed := annotated(configMap(space, "base", "1"), inventory.PolicyAnnotation, string(inventory.Observable))

@@ -60,8 +60,8 @@ func TestPrune(t *testing.T) {
 	}
 }
 
-// The requests of a round of prunes grow with the number of prunes. A server that is busy is asked again, and what it
-// never answered stays owned: the next pass prunes it.
+// The requests of a round of prunes grow linearly with the number of prunes. Headgate retries a delete if the server is busy. An
+// object whose delete was never answered stays owned, and the next pass prunes it.
 func TestPrunesOfABusyServer(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace
@@ -81,7 +81,7 @@ func TestPrunesOfABusyServer(t *testing.T) {
 		body := fmt.Sprintf(`{"apiVersion":"v1","kind":"Status","status":"Failure","code":%d,"reason":%q,"message":"not now"}`, code, reason)
 		return &http.Response{StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: req}, nil
 	})
-	unguarded := func(c *cluster.Cluster) plan.Plan { // the guard many holds so many
+	unguarded := func(c *cluster.Cluster) plan.Plan { // the guard "many" would hold so many prunes
 		t.Helper()
 		seen, err := c.Observe(t.Context(), want(t, namespace(space)))
 		if err != nil {
@@ -130,7 +130,7 @@ func TestPrunesOfABusyServer(t *testing.T) {
 			continue
 		}
 		applied(n)
-		if sent, most := len(w.requests.Log())-before, 2*n+20; sent > most { // each delete is answered once with "not now"
+		if sent, most := len(w.requests.Log())-before, 2*n+20; sent > most { // each delete is answered with "not now" once
 			t.Errorf("%d requests for %d prunes, want at most %d", sent, n, most)
 		}
 	}
@@ -222,8 +222,7 @@ func TestDependents(t *testing.T) {
 	}
 }
 
-// as is a configuration of a user with no rights but those of the rules: verb, group and
-// resource.
+// as returns the client configuration of a user who has only the rights of the rules: verb, group and resource.
 func (w *world) as(t *testing.T, rules [][3]string) *rest.Config {
 	t.Helper()
 	user := w.sync.Namespace + "-limited"
@@ -252,7 +251,7 @@ func (w *world) as(t *testing.T, rules [][3]string) *rest.Config {
 	return config
 }
 
-// awaitAllowed waits until the API server has heard of a rule: its authorizer trails.
+// awaitAllowed waits until the API server's authorizer applies a rule, because it lags behind.
 func awaitAllowed(t *testing.T, config *rest.Config, rule [3]string) {
 	t.Helper()
 	client, err := authorization.NewForConfig(config)
@@ -320,8 +319,8 @@ func TestInside(t *testing.T) {
 	}
 }
 
-// If several kinds in a namespace may not be listed, the report names the first in order, not the first that was refused: it would
-// change with every pass.
+// If several kinds in a namespace may not be listed, the report names the alphabetically first, not the first that was refused,
+// which would vary between passes.
 func TestInsideForbidden(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace + "-app"
@@ -348,21 +347,21 @@ func TestInsideForbidden(t *testing.T) {
 	})
 	q := plan.Question{Ask: plan.Inside, Of: manifest.ID{Kind: "Namespace", Name: space}}
 	c := clusterOf(t, config, w, cluster.Options{})
-	planned(t, c, want(t, namespace(space))) // which discovers the kinds
+	planned(t, c, want(t, namespace(space))) // this pass discovers the kinds
 	got, err := c.Answer(t.Context(), []plan.Question{q})
 	if err != nil || !strings.Contains(fmt.Sprint(got[q].Unknown), "no configmaps") {
 		t.Errorf("want an answer that names ConfigMaps, got %+v, %v", got[q], err)
 	}
 }
 
-// A kind that was removed after the discovery has no objects, so it keeps no namespace. A kind that is still listed as
-// served may have some.
+// A kind that was removed after discovery has no objects, so it does not hold the prune of a namespace. A kind that discovery still
+// lists may have some.
 func TestInsideWithoutKind(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace + "-app"
 	c := w.cluster(t, cluster.Options{})
 	applied(t, c, want(t, namespace(space), w.crd("Ghost", "Namespaced")))
-	planned(t, c, want(t, namespace(space))) // which discovers the kind
+	planned(t, c, want(t, namespace(space))) // this pass discovers the kind
 	if err := w.at(crds, "").Delete(t.Context(), "ghosts."+w.group, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}

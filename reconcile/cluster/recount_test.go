@@ -34,15 +34,15 @@ var (
 	revisions = schema.GroupVersionResource{Group: "pkg.crossplane.io", Version: "v1", Resource: "providerrevisions"}
 )
 
-// besideCrossplane returns a world with a control plane of its own. It serves the kinds of Crossplane, and no controller acts on
-// them.
+// besideCrossplane returns a world with its own control plane. The control plane serves Crossplane's kinds, and no controller acts
+// on them.
 func besideCrossplane(t *testing.T) *world {
 	t.Helper()
 	t.Parallel()
 	w := worldOf(t, fixtures.ConfigOf(t, fixtures.OwnKubeconfig(t)))
 	for _, file := range fixtures.Corpus(t, "crossplane-core") {
 		u := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal(file.Data, &u.Object); err == nil && u.GetKind() == "CustomResourceDefinition" { // else it is the licence
+		if err := yaml.Unmarshal(file.Data, &u.Object); err == nil && u.GetKind() == "CustomResourceDefinition" { // the other file is the licence
 			create(t, w.at(crds, ""), u)
 		}
 	}
@@ -59,7 +59,7 @@ func activationPolicy(name string, globs ...any) *unstructured.Unstructured {
 	return thing("apiextensions.crossplane.io/v1alpha1", "ManagedResourceActivationPolicy", "", name, map[string]any{"spec": map[string]any{"activate": globs}})
 }
 
-// besidePolicies is a commit of a Provider and of policies.
+// besidePolicies returns a commit with a Provider and policies.
 func besidePolicies(t *testing.T, policies ...*unstructured.Unstructured) render.Desired {
 	t.Helper()
 	provider := thing("pkg.crossplane.io/v1", "Provider", "", "provider-toy", map[string]any{"spec": map[string]any{"package": "registry.example.org/toy:v1"}})
@@ -76,7 +76,7 @@ func besidePolicies(t *testing.T, policies ...*unstructured.Unstructured) render
 	return d
 }
 
-// A package is sent only under the policies that the guards have seen, whatever happened since.
+// Headgate sends a package only under the policies that the guards have seen, whatever has changed since.
 func TestPoliciesAreReadAgainBeforeAPackage(t *testing.T) {
 	w := besideCrossplane(t)
 	wide, narrow := activationPolicy("team", "*.example.org"), activationPolicy("team", "buckets.example.org")
@@ -115,7 +115,7 @@ func TestPoliciesAreReadAgainBeforeAPackage(t *testing.T) {
 	try("The update of the policy failed in this very pass: it is as wide as before.", "not sent: the policy team could not be applied", func() {
 		applyAs(t, "somebody", w.at(policies, ""), activationPolicy("team", "*.example.org", "*.example.com"))
 	})
-	// The other tool undoes its change, and the object is as the first pass left it.
+	// The other tool reverts its change, so that the object is again as the first pass left it.
 	applyAs(t, inventory.Manager, w.at(policies, ""), wide)
 	applyAs(t, "somebody", w.at(policies, ""), thing("apiextensions.crossplane.io/v1alpha1", "ManagedResourceActivationPolicy", "", "team", nil))
 	try("Crossplane restarted, and made its default policy again.", `not sent: the policy default in the cluster activates "*"`, func() {
@@ -138,7 +138,7 @@ func TestPoliciesAreReadAgainBeforeAPackage(t *testing.T) {
 	})
 }
 
-// installs creates a revision of a package with Active and Inactive definitions. All of them have a CRD.
+// installs creates a revision of a package with Active and Inactive definitions. Each has a CRD.
 func (w *world) installs(t *testing.T, revision string, capabilities string, states map[string]string) {
 	t.Helper()
 	create(t, w.at(revisions, ""), thing("pkg.crossplane.io/v1", "ProviderRevision", "", revision, map[string]any{"spec": map[string]any{
@@ -173,8 +173,8 @@ func (w *world) installs(t *testing.T, revision string, capabilities string, sta
 	}
 }
 
-// A definition is not deactivated once a policy of the cluster names it, nor is the CRD of one deleted
-// that is active again.
+// Headgate does not deactivate a definition if a policy in the cluster now names it. It does not delete the CRD of a deleted
+// definition that has become active again.
 func TestPoliciesAreReadAgainBeforeADeactivation(t *testing.T) {
 	w := besideCrossplane(t)
 	w.installs(t, "toy-1", `"SafeStart"`, map[string]string{"Bucket": "Active", "Queue": "Inactive", "Table": "Inactive", "Stopped": "Paused Inactive"})

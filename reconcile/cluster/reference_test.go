@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Live values are copied while observing, so that the plan holds exactly the request: numbers, tokens inside of texts,
-// and results of filters. It costs one request for each source.
+// Headgate copies live values while it observes, so that the plan holds exactly the request: numbers, tokens inside texts, and
+// results of filters. Each source costs one request.
 func TestReferences(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace + "-app"
@@ -83,8 +83,8 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-// A copied value of a Secret has the right form: text in a text field, base64 in a field of bytes. If it is no valid
-// text, only the object with the reference fails.
+// A value copied from a Secret has the right form: text in a text field, base64 in a byte field. If the value is not valid text,
+// only the object with the reference fails.
 func TestReferencesToSecrets(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace + "-app"
@@ -145,8 +145,8 @@ func TestReferencesToSecrets(t *testing.T) {
 	}
 }
 
-// With references.fromSecrets: false, Headgate does not even read the Secret: the author of a commit must not be able
-// to find out whether it is there.
+// With references.fromSecrets: false, Headgate does not even read the Secret, so that the author of a commit cannot find out
+// whether it exists.
 func TestReferencesWithoutSecrets(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace + "-app"
@@ -171,7 +171,7 @@ func TestReferencesWithoutSecrets(t *testing.T) {
 			}
 		}
 	}
-	// Another source is read as before.
+	// Other sources are still read.
 	c := w.cluster(t, cluster.Options{Terms: plan.Terms{NoSecrets: true}})
 	if _, err := c.Observe(t.Context(), want(t, namespace(space), copying("{kind: ConfigMap, name: source}"))); err != nil {
 		t.Error(err)

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// answerOf returns an answer of an API server.
+// answerOf returns an HTTP response of an API server.
 func answerOf(contentType string, code int, body []byte) *http.Response {
 	return &http.Response{StatusCode: code, Header: http.Header{"Content-Type": {contentType}, "Retry-After": {"1"}}, Body: io.NopCloser(bytes.NewReader(body))}
 }
@@ -68,7 +68,7 @@ func TestAsRefusal(t *testing.T) {
 	}
 }
 
-// Whatever an API server, or what stands before it, answers: what is no denial arrives as it was sent.
+// A response that is not a denial must arrive unchanged, whatever an API server or a proxy sends.
 func FuzzAsRefusal(f *testing.F) {
 	status := metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Code: 404, Message: `admission webhook "gate.example.org" denied the request: no`}
 	data, err := json.Marshal(status)

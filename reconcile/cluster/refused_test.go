@@ -23,7 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// denying is an admission webhook that says no.
+// denying starts an admission webhook that denies every request.
 func denying(t *testing.T) (url, ca string) {
 	t.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -77,7 +77,7 @@ func TestRefusedObjects(t *testing.T) {
 	}}))
 	defer func() { _ = w.at(hooks, "").Delete(t.Context(), w.sync.Namespace, metav1.DeleteOptions{}) }()
 
-	// A deleted CRD with an object that does not go away.
+	// A deleted CRD has an object that is never deleted.
 	stuck := w.crd("Bucket", "Cluster")
 	applied(t, w.cluster(t, cluster.Options{}), want(t, stuck))
 	held := w.instance("Bucket", "", "held")
@@ -146,7 +146,7 @@ func TestRefusedObjects(t *testing.T) {
 	}
 }
 
-// A server that is busy, slow, or breaks down now and then.
+// A server may be busy, slow, or fail from time to time.
 func TestTroubledServer(t *testing.T) {
 	t.Parallel()
 	answer := func(req *http.Request, code int32, reason metav1.StatusReason) *http.Response {
@@ -155,10 +155,10 @@ func TestTroubledServer(t *testing.T) {
 	}
 	cases := map[string]struct {
 		reason string
-		code   int32 // that it answers; 0: it takes its time
+		code   int32 // status code of the response; 0 delays the request instead
 		answer metav1.StatusReason
-		times  int64  // of every write of an object
-		fails  string // the final error about it
+		times  int64  // number of such responses to each write of an object
+		fails  string // final error of the object
 	}{
 		"Busy":        {"It said not now, so it is asked again later.", 429, metav1.StatusReasonTooManyRequests, 2, ""},
 		"Broken":      {"A 500 may pass.", 500, metav1.StatusReasonInternalError, 2, ""},

@@ -24,7 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// announce sets the annotation of a release, as people do.
+// announce sets the release annotation, like a user.
 func (w *world) announce(t *testing.T, u *unstructured.Unstructured, value string) {
 	t.Helper()
 	gvr := configMaps
@@ -40,7 +40,7 @@ func (w *world) announce(t *testing.T, u *unstructured.Unstructured, value strin
 	w.patch(t, w.at(gvr, u.GetNamespace()), u.GetName(), fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, ownership.ReleaseAnnotation, value))
 }
 
-// free fails if an object is not the one that it was, or bears anything of a sync.
+// free fails if an object was replaced or still has any trace of a sync.
 func free(t *testing.T, was, is *unstructured.Unstructured) {
 	t.Helper()
 	if is.GetUID() != was.GetUID() || is.GetDeletionTimestamp() != nil {
@@ -62,7 +62,7 @@ func free(t *testing.T, was, is *unstructured.Unstructured) {
 	}
 }
 
-// owns is what the inventory holds.
+// owns returns the objects in the inventory.
 func (w *world) owns(t *testing.T) []string {
 	t.Helper()
 	inv, err := w.cluster(t, cluster.Options{}).Inventory(t.Context())
@@ -77,8 +77,8 @@ func (w *world) owns(t *testing.T) []string {
 	return all
 }
 
-// An object leaves with the commit that drops it, if a user announced it: by an annotation, or in the Sync. It is then as it
-// was, and no sync owns it.
+// When a commit drops an object whose release a user announced, by an annotation or in the Sync, the object stays in the cluster
+// unchanged, and no sync owns it.
 func TestRelease(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -86,9 +86,9 @@ func TestRelease(t *testing.T) {
 		announced string
 		terms     func(space string) plan.Terms
 	}{
-		"Annotated": {reason: "A user annotates it.", announced: "true"},
-		"Odd":       {reason: "A value that means nothing else must not delete it.", announced: "yes"},
-		"Listed":    {reason: "The Sync lists it.", terms: func(space string) plan.Terms { return plan.Terms{Release: []string{"ConfigMap/" + space + "/leaves"}} }},
+		"Annotated": {reason: "A user annotates the object.", announced: "true"},
+		"Odd":       {reason: "An annotation value without another meaning must not delete the object.", announced: "yes"},
+		"Listed":    {reason: "The Sync lists the object.", terms: func(space string) plan.Terms { return plan.Terms{Release: []string{"ConfigMap/" + space + "/leaves"}} }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -130,7 +130,7 @@ func TestRelease(t *testing.T) {
 			if again := w.carry(t, terms, commit); len(ended(again)) > 0 || again.Verdict.ExitCode != 0 {
 				t.Errorf("That was all: %v", ended(again))
 			}
-			// A commit that declares it again adopts it. The object is then pruned as any other.
+			// A commit that declares the object again adopts it, and a later commit prunes it as usual.
 			w.carry(t, plan.Terms{}, want(t, namespace(space), stays, configMap(space, "leaves", "2")))
 			if result := w.carry(t, plan.Terms{}, commit); result.Summary.Pruned != 1 {
 				t.Errorf("An adopted object goes: %v", ended(result))
@@ -139,24 +139,24 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// What would delete a released object along with itself is held, in the pass that releases it and in those after it, and so
-// it is when the sync ends.
+// Deletions that would delete a released object along with others are held: in the pass that releases it, in later passes, and
+// during a destroy.
 func TestReleaseHoldsWhatWouldDeleteIt(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		reason string
-		base   func(w *world, space string) []*unstructured.Unstructured // the first leaves, and the second would delete it
+		base   func(w *world, space string) []*unstructured.Unstructured // the first object is released, and deleting the second would delete it
 		kept   func(w *world, space string) []*unstructured.Unstructured
-		owned  bool // the second is an owner of the first
+		owned  bool // whether the second object owns the first
 	}{
 		"Namespace": {
-			reason: "A namespace takes along what is in it.",
+			reason: "Deleting a namespace deletes all objects in it.",
 			base: func(_ *world, space string) []*unstructured.Unstructured {
 				return []*unstructured.Unstructured{configMap(space, "leaves", "1"), namespace(space)}
 			},
 		},
 		"CRD": {
-			reason: "A CRD takes along its custom resources.",
+			reason: "Deleting a CRD deletes its custom resources.",
 			base: func(w *world, space string) []*unstructured.Unstructured {
 				return []*unstructured.Unstructured{w.instance("Bucket", space, "leaves"), w.crd("Bucket", "Namespaced"), namespace(space), w.crd("Region", "Cluster")}
 			},
@@ -165,7 +165,7 @@ func TestReleaseHoldsWhatWouldDeleteIt(t *testing.T) {
 			},
 		},
 		"Owner": {
-			reason: "The garbage collector deletes what an object owns, so the release removes the reference before the owner goes.",
+			reason: "The garbage collector deletes the dependants of an owner, so the release removes the owner reference before the owner is deleted.",
 			base: func(_ *world, space string) []*unstructured.Unstructured {
 				return []*unstructured.Unstructured{configMap(space, "leaves", "1"), configMap(space, "owner", "1"), namespace(space)}
 			},
@@ -224,15 +224,15 @@ func TestReleaseHoldsWhatWouldDeleteIt(t *testing.T) {
 	}
 }
 
-// Wherever a process dies that releases, the next passes finish it and delete nothing: before every write, and after it. The
-// request may be gone by then, since it is of the verb, or the answer to the write that took the annotation off was lost.
+// A process may die before or after every write of a release. The next passes finish the release and delete nothing. The request
+// may be lost by then: it came from the verb, or the annotation was already removed.
 func TestEveryCrashOfARelease(t *testing.T) {
 	t.Parallel()
 	for name, lost := range map[string]bool{"Stored": false, "InventoryLost": true} {
 		for _, how := range []string{"annotation", "verb", "destroy"} {
 			t.Run(name+how, func(t *testing.T) {
 				if lost && how != "annotation" {
-					return // without the inventory, nothing remembers a verb; see TestReleaseAfterALoss
+					return // without the inventory, the request of a verb is lost; see TestReleaseAfterALoss
 				}
 				w := newWorld(t)
 				space := w.sync.Namespace + "-app"
@@ -276,7 +276,7 @@ func TestEveryCrashOfARelease(t *testing.T) {
 							t.Fatalf("dying at write %d (%t): %v", n, sent, err)
 						}
 						if !begun {
-							w.announce(t, leaves, "true") // the verb had done nothing, and its user was told
+							w.announce(t, leaves, "true") // the verb failed before it stored anything, and its user repeats the request
 						}
 						for range 3 {
 							w.carry(t, plan.Terms{}, commit)
@@ -299,7 +299,7 @@ func TestEveryCrashOfARelease(t *testing.T) {
 	}
 }
 
-// pause has an object paused, or not.
+// pause pauses or resumes the reconciliation of an object.
 func (w *world) pause(t *testing.T, space, name string, paused bool) {
 	t.Helper()
 	value := "null"
@@ -309,7 +309,7 @@ func (w *world) pause(t *testing.T, space, name string, paused bool) {
 	w.patch(t, w.at(configMaps, space), name, `{"metadata":{"annotations":{"crossplane.io/paused":`+value+`}}}`)
 }
 
-// began reports whether a release of an object was begun, or is over.
+// began reports whether the release of an object has begun or is complete.
 func (w *world) began(t *testing.T, space, name string) bool {
 	t.Helper()
 	inv, err := w.cluster(t, cluster.Options{}).Inventory(t.Context())
@@ -320,7 +320,7 @@ func (w *world) began(t *testing.T, space, name string) bool {
 	return !owned || e.Releasing
 }
 
-// Another writer may adopt the object between the plan and the write. What that wrote stays.
+// Another writer may adopt the object between the plan and the write. Its fields must stay.
 func TestReleaseBesideAnotherWriter(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace + "-app"
@@ -381,8 +381,7 @@ func TestReleaseBesideAnotherWriter(t *testing.T) {
 	}
 }
 
-// An object that announces its move keeps its UID, whichever of the two syncs comes first, and also while both commits
-// declare it.
+// An object whose move is announced keeps its UID, whichever of the two syncs runs first, even while both commits declare it.
 func TestMoveBetweenSyncs(t *testing.T) {
 	t.Parallel()
 	for name, order := range map[string][]string{
@@ -390,7 +389,7 @@ func TestMoveBetweenSyncs(t *testing.T) {
 		"OldFirst":            {"from", "to", "from", "to"},
 		"BothDeclareIt":       {"both", "to", "both", "from", "to"},
 		"BothDeclareItBefore": {"both", "from", "to", "both"},
-		"AnnouncedInGit":      {"from", "to", "from", "to"}, // the release leaves no field manager on it
+		"AnnouncedInGit":      {"from", "to", "from", "to"}, // the release leaves no field manager on the object
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -455,7 +454,7 @@ func TestMoveBetweenSyncs(t *testing.T) {
 	}
 }
 
-// The verb names objects, and says what is wrong with a name.
+// The verb releases objects by name, and explains what is wrong with a name.
 func TestReleaseByName(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace + "-app"
@@ -495,7 +494,7 @@ func TestReleaseByName(t *testing.T) {
 	}
 }
 
-// What people name in the Sync is misspelt at times. Then the report tells before the object is gone.
+// Users may misspell a name in the Sync. The report says so while the object still exists.
 func TestReleaseListedInVain(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace + "-app"
@@ -515,7 +514,7 @@ func TestReleaseListedInVain(t *testing.T) {
 	}
 }
 
-// A release that fails keeps the object, and what it is in, until it succeeds.
+// If a release fails, the object and its namespace stay until the release succeeds.
 func TestReleaseIsRefused(t *testing.T) {
 	w := newWorld(t)
 	space, other := w.sync.Namespace+"-app", w.sync.Namespace+"-other"

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A pass writes over what another process wrote to the ConfigMap only if the inventory in it is the same.
+// A pass overwrites another process's changes to the ConfigMap only if its inventory is unchanged.
 func TestSameInventory(t *testing.T) {
 	cases := map[string]struct {
 		reason string
@@ -45,7 +45,7 @@ func TestSameInventory(t *testing.T) {
 	}
 }
 
-// An entry whose value was lost is known by the marks on its object only.
+// If the value of an entry was lost, only the marks identify its object.
 func TestRebuiltEntries(t *testing.T) {
 	lost, kept := manifest.ID{Kind: "ConfigMap", Name: "lost"}, manifest.ID{Kind: "ConfigMap", Name: "kept"}
 	got := rebuiltEntries(map[manifest.ID]inventory.Entry{lost: {}, kept: {UID: "u"}})

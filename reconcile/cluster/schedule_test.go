@@ -24,7 +24,7 @@ func TestSchedule(t *testing.T) {
 		now := begun.Add(time.Duration(pass) * time.Minute)
 		due, done := s.due(now, objects, false)
 		if pass%7 == 3 {
-			continue // it failed: nothing was looked at
+			continue // the pass failed and checked nothing
 		}
 		done()
 		for id, is := range due {
@@ -39,7 +39,7 @@ func TestSchedule(t *testing.T) {
 			done()
 		}
 		for id, at := range looked {
-			if now.Sub(at) > time.Hour+time.Minute { // which is the pass that failed
+			if now.Sub(at) > time.Hour+time.Minute { // one minute later because of the failed pass
 				t.Fatalf("%s was not looked at for %s", id, now.Sub(at))
 			}
 		}
@@ -55,7 +55,7 @@ func TestSchedule(t *testing.T) {
 	}
 }
 
-// TestScheduleOfTheBusy: where every pass has something to do, everything is looked at all the same.
+// TestScheduleOfTheBusy checks that every object is checked even if every pass has changes.
 func TestScheduleOfTheBusy(t *testing.T) {
 	var objects []manifest.ID
 	for i := range 100 {

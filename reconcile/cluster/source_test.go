@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A place is a Source of one file.
+// A place is a Source of one file from one location.
 type place struct {
 	id   render.SourceID
 	text string
@@ -25,7 +25,7 @@ func (p place) Fetch(context.Context, string) (render.Input, error) {
 	return render.Input{Revision: p.id.Commit, Source: p.id, Files: fstest.MapFS{"all.yaml": {Data: []byte(p.text)}}}, nil
 }
 
-// A pass of another source writes nothing: what it created would be the other one's to prune.
+// A pass of another source writes nothing, because the two sources would prune each other's objects.
 func TestOtherSourceWritesNothing(t *testing.T) {
 	w := newWorld(t)
 	w.made(t, namespace(w.sync.Namespace))
@@ -67,7 +67,7 @@ func TestOtherSourceWritesNothing(t *testing.T) {
 		t.Errorf("a goes on as before: %+v, %v", result.Summary, err)
 	}
 
-	// A mirror has what was applied last. From then on it is the source.
+	// A mirror contains the commit that was applied last. From then on, it is the source of the sync.
 	mirror := a
 	mirror.id.Repository, mirror.id.Commit = "mirror.example.org/a", strings.Repeat("c", 40)
 	mirror.id.Contains = func(commit string) (bool, error) { return commit == a.id.Commit, nil }

@@ -26,7 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// deaf is the address of a server that accepts connections and never answers.
+// deaf returns the address of a server that accepts connections and never responds.
 func deaf(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -50,7 +50,7 @@ func deaf(t *testing.T) string {
 	return "https://" + listener.Addr().String() + "/"
 }
 
-// webhook is a configuration of an admission webhook for the ConfigMaps of a namespace.
+// webhook returns the configuration of an admission webhook for the ConfigMaps in a namespace.
 func webhook(name, url, space string) *unstructured.Unstructured {
 	return thing("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "", name, map[string]any{"webhooks": []any{map[string]any{
 		"name": "gate.example.org", "sideEffects": "None", "admissionReviewVersions": []any{"v1"}, "timeoutSeconds": int64(1), "failurePolicy": "Fail",
@@ -60,7 +60,7 @@ func webhook(name, url, space string) *unstructured.Unstructured {
 	}}})
 }
 
-// outcomes returns the errors of a plan by object name, "" if there is none.
+// outcomes returns the error of each outcome by object name, or "".
 func outcomes(done []plan.Outcome) map[string]string {
 	texts := map[string]string{}
 	for _, o := range done {
@@ -72,7 +72,7 @@ func outcomes(done []plan.Outcome) map[string]string {
 	return texts
 }
 
-// An admission webhook that does not answer must not stop what it is not asked about, its own repair above all.
+// An admission webhook that does not respond must not stop changes that it does not rule on, least of all its own repair.
 func TestDeadAdmissionWebhook(t *testing.T) {
 	cases := map[string]struct {
 		reason string
@@ -80,7 +80,7 @@ func TestDeadAdmissionWebhook(t *testing.T) {
 		repair func(w *world, space string) []*unstructured.Unstructured
 	}{
 		"Refuses": {
-			reason: "Nothing listens, and the commit corrects the address.",
+			reason: "Nothing listens at the webhook's address, and the commit corrects the address.",
 			url:    func(*testing.T) string { return "https://127.0.0.1:1/" },
 			repair: func(w *world, space string) []*unstructured.Unstructured {
 				u := webhook(w.sync.Namespace, "https://127.0.0.1:1/", space)
@@ -91,7 +91,7 @@ func TestDeadAdmissionWebhook(t *testing.T) {
 			},
 		},
 		"Hangs": {
-			reason: "It takes the connection and no more, and the commit removes it.",
+			reason: "The webhook accepts connections but never responds, and the commit removes it.",
 			url:    deaf,
 			repair: func(*world, string) []*unstructured.Unstructured { return nil },
 		},
@@ -121,7 +121,7 @@ func TestDeadAdmissionWebhook(t *testing.T) {
 					t.Errorf("%s\n%s: want %q in %q", tc.reason, name, part, got)
 				}
 			}
-			// The API server takes a moment to hear of the webhook.
+			// The API server needs a moment to start calling the webhook.
 			eventually(t, func() error {
 				p := planned(t, c, commit(tc.repair(w, space)...))
 				if !p.Writes() {
@@ -152,14 +152,14 @@ func (w *world) twoVersions(conversion map[string]any, stored string, served ...
 	return crd
 }
 
-// deadConversion is the conversion by a webhook that nothing answers for.
+// deadConversion returns the conversion of a CRD by a webhook at which nothing listens.
 func deadConversion() map[string]any {
 	return map[string]any{"strategy": "Webhook", "webhook": map[string]any{
 		"conversionReviewVersions": []any{"v1"}, "clientConfig": map[string]any{"url": "https://127.0.0.1:1/convert"},
 	}}
 }
 
-// converting is the client of a conversion webhook that changes nothing but the version.
+// converting returns the clientConfig of a conversion webhook that only changes the version.
 func converting(t *testing.T) map[string]any {
 	t.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -181,7 +181,7 @@ func converting(t *testing.T) map[string]any {
 	return map[string]any{"url": server.URL + "/convert", "caBundle": base64.StdEncoding.EncodeToString(ca)}
 }
 
-// A conversion webhook that does not answer must not stop its own repair.
+// A conversion webhook that does not respond must not stop its own repair.
 func TestDeadConversionWebhook(t *testing.T) {
 	w := newWorld(t)
 	both := []string{"v1alpha1", "v1"}
@@ -204,7 +204,7 @@ func TestDeadConversionWebhook(t *testing.T) {
 	applied(t, c, want(t, w.twoVersions(nil, "v1alpha1", both...), region, other("3")))
 }
 
-// unconverted waits until the API server asks the webhook of a CRD.
+// unconverted waits until the API server calls the webhook of a CRD.
 func (w *world) unconverted(t *testing.T, kind string) {
 	t.Helper()
 	eventually(t, func() error {
@@ -216,7 +216,7 @@ func (w *world) unconverted(t *testing.T, kind string) {
 	})
 }
 
-// An API server never establishes a CRD whose webhook has a placeholder for its CA.
+// The placeholder for a webhook's CA is not a valid CA, and an API server would never establish such a CRD.
 func TestPlaceholderCA(t *testing.T) {
 	w := newWorld(t)
 	conversion := deadConversion()
@@ -229,8 +229,8 @@ func TestPlaceholderCA(t *testing.T) {
 	}
 }
 
-// If no version of a kind can be read, only steps that depend on the kind stop. Its objects and its CRD are not pruned,
-// and do not count as gone.
+// If no version of a kind can be read, only steps that depend on the kind fail. Its objects and its CRD are not pruned and do not
+// count as gone.
 func TestUnreadableKind(t *testing.T) {
 	w := newWorld(t)
 	both := []string{"v1alpha1", "v1"}
@@ -242,7 +242,7 @@ func TestUnreadableKind(t *testing.T) {
 	applied(t, c, want(t, namespace(space), w.twoVersions(nil, "v1alpha1", both...), region, other("1"), configMap("default", w.sync.Namespace+"-old", "1")))
 	applied(t, c, want(t, namespace(space), w.twoVersions(nil, "v1", both...), region, other("1"), configMap("default", w.sync.Namespace+"-old", "1")))
 	applied(t, c, want(t, namespace(space), w.twoVersions(deadConversion(), "v1", both...), region, other("1"), configMap("default", w.sync.Namespace+"-old", "1")))
-	w.unconverted(t, "Region") // stored as v1alpha1, and the CRD stores v1
+	w.unconverted(t, "Region") // the object is stored as v1alpha1, and the CRD's storage version is v1
 
 	for name, commit := range map[string]render.Desired{
 		"wanted": want(t, namespace(space), w.twoVersions(deadConversion(), "v1", both...), region, other("2")),
@@ -286,7 +286,7 @@ func TestUnreadableKind(t *testing.T) {
 	})
 }
 
-// An API server that is aggregated and down is trouble of its own kinds.
+// An unavailable aggregated API server affects only its own kinds.
 func TestDeadAggregatedServer(t *testing.T) {
 	w := newWorld(t)
 	fixtures.Retire(t)
@@ -315,8 +315,7 @@ func TestDeadAggregatedServer(t *testing.T) {
 	}
 }
 
-// A missing answer of the API server is no evidence about objects. All other objects are applied, and nothing is
-// pruned.
+// If the API server does not respond, that is no evidence about objects. All other objects are applied, and nothing is pruned.
 func TestNoPruneInTrouble(t *testing.T) {
 	w := newWorld(t)
 	troubled := false
@@ -353,7 +352,7 @@ func TestNoPruneInTrouble(t *testing.T) {
 	applied(t, c, want(t, namespace(space), configMap(space, "troubled", "2"), configMap(space, "other", "2")))
 }
 
-// A request that is never answered must not stop a loop for longer than its deadline, and the error names it.
+// A request without a response must not block the loop for longer than its deadline, and the error names the request.
 func TestNeverAnswered(t *testing.T) {
 	cases := map[string]struct {
 		reason string
@@ -404,7 +403,7 @@ func TestNeverAnswered(t *testing.T) {
 	}
 }
 
-// A single 503 must not end a pass, whatever is read.
+// A single 503 must not end a pass, whatever Headgate reads.
 func TestOneBusyAnswer(t *testing.T) {
 	w := newWorld(t)
 	commit := want(t, namespace(w.sync.Namespace), configMap(w.sync.Namespace, "a", "1"))
@@ -428,7 +427,7 @@ func TestOneBusyAnswer(t *testing.T) {
 	}
 }
 
-// An API server that asks for an hour's patience does not get it: the pass would hang.
+// Headgate does not follow a Retry-After of an hour, because the pass would hang.
 func TestRetryAfterAnHour(t *testing.T) {
 	w := newWorld(t)
 	asked := 0

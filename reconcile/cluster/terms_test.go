@@ -24,7 +24,7 @@ func create(t *testing.T, at dynamic.ResourceInterface, u *unstructured.Unstruct
 	}
 }
 
-// applyAs is what another tool does.
+// applyAs applies an object like another tool.
 func applyAs(t *testing.T, manager string, at dynamic.ResourceInterface, u *unstructured.Unstructured) {
 	t.Helper()
 	if _, err := at.Apply(t.Context(), u.GetName(), u, metav1.ApplyOptions{FieldManager: manager, Force: true}); err != nil {
@@ -32,7 +32,7 @@ func applyAs(t *testing.T, manager string, at dynamic.ResourceInterface, u *unst
 	}
 }
 
-// value is what a ConfigMap of these tests holds.
+// value returns the value in a ConfigMap of these tests.
 func value(t *testing.T, u *unstructured.Unstructured) string {
 	t.Helper()
 	s, _, err := unstructured.NestedString(u.Object, "data", "key")
@@ -146,7 +146,7 @@ func TestTakeConflicts(t *testing.T) {
 	}
 }
 
-// Objects in every stored version stay readable: by the webhook, or by migration.
+// Objects in every stored version stay readable, through the webhook or through migration.
 func TestStoredVersions(t *testing.T) {
 	w := newWorld(t)
 	crd := func(webhook bool, storage string, versions ...string) *unstructured.Unstructured {

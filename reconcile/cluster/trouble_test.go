@@ -36,7 +36,7 @@ func TestTroubleWithTheServer(t *testing.T) {
 		want   []string // parts of the error
 	}{
 		"Unreachable": {
-			reason: "A person looks at the address, and must not find credentials in a log.",
+			reason: "The user needs the address to check it, and the log must not contain credentials.",
 			config: &rest.Config{Host: "https://user:secret@" + nobody},
 			want:   []string{"cannot reach the API server at " + nobody, "connection refused"},
 		},
@@ -46,12 +46,12 @@ func TestTroubleWithTheServer(t *testing.T) {
 			want:   []string{"does not accept the credentials"},
 		},
 		"UnknownCertificate": {
-			reason: "The kubeconfig of another cluster.",
+			reason: "The kubeconfig may belong to another cluster.",
 			config: &rest.Config{Host: w.config.Host},
 			want:   []string{"cannot reach the API server", "certificate"},
 		},
 		"ForbiddenRead": {
-			reason: "It names the verb and the resource that RBAC must allow.",
+			reason: "The error names the verb and the resource that RBAC must allow.",
 			config: w.as(t, reads[2:]),
 			want:   []string{"not allowed to get the inventory ConfigMap", `the verb "get"`, `"configmaps"`},
 		},
@@ -154,8 +154,8 @@ func TestTroubleWithOneObject(t *testing.T) {
 	}
 }
 
-// A platform has thousands of CRDs of a hundred kilobytes each. A pass watches whether they are served as long as it
-// waits, also without its lease.
+// A platform has thousands of CRDs with a hundred kilobytes each. While a pass waits, it watches whether they are served instead of
+// reading them, even without its lease.
 func TestServedIsHeardNotRead(t *testing.T) {
 	w := newWorld(t)
 	clash := w.crd("Region", "Cluster")
@@ -175,7 +175,7 @@ func TestServedIsHeardNotRead(t *testing.T) {
 	reads := slices.DeleteFunc(w.requests.Log(), func(request string) bool {
 		return !strings.HasPrefix(request, "GET ") || !strings.Contains(request, "/customresourcedefinitions/")
 	})
-	if len(reads) > 1 { // at the end, for the reason
+	if len(reads) > 1 { // one read at the end, for the reason
 		t.Errorf("it is read again and again: %q", reads)
 	}
 }
@@ -218,7 +218,7 @@ func TestNotReady(t *testing.T) {
 	}
 	wants("Timeout")
 
-	// look returns the report of a pass over the same commit about it, and its duration.
+	// look makes another pass over the same commit, and returns the region's report and the duration.
 	look := func(c *cluster.Cluster, revision string) (notReady string, took time.Duration) {
 		t.Helper()
 		commit := want(t, crd, region)
@@ -264,8 +264,8 @@ func TestNotReady(t *testing.T) {
 	}
 }
 
-// A process that waits for an object that never becomes ready does not lock out others, neither while it waits nor
-// after it is killed.
+// A process that waits for an object that never becomes ready does not lock out other processes, neither while it waits nor after
+// it is killed.
 func TestALongWaitLocksNobodyOut(t *testing.T) {
 	w := newWorld(t)
 	crd, region := w.inTheMaking(t)
@@ -296,7 +296,7 @@ func TestALongWaitLocksNobodyOut(t *testing.T) {
 	}
 }
 
-// An interrupted pass does not know the state of the objects that it wrote. The next one does not take them for ready.
+// An interrupted pass does not know the state of the objects that it wrote. The next pass must not assume that they are ready.
 func TestNotReadyWhenInterrupted(t *testing.T) {
 	w := newWorld(t)
 	crd, region := w.inTheMaking(t)
@@ -341,7 +341,7 @@ func TestTryCreates(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{
 		"Not-A-Name":              "refused",
 		w.sync.Namespace + "-app": "accepted",
-		"later":                   "untried", // its namespace comes with it
+		"later":                   "untried", // the commit also creates its namespace
 		"regions." + w.group:      "accepted",
 	}, tried); diff != "" {
 		t.Errorf("A diff asks the API server about new objects.\ntrials (-want +got):\n%s", diff)
@@ -360,7 +360,8 @@ func TestTryCreates(t *testing.T) {
 	}
 }
 
-// The API server refuses a binding of a role that it does not have, unless an account may bind, which that of examples/run may not.
+// The API server refuses a binding to a role whose rights the account does not have, unless it has the verb bind. The account of
+// examples/run does not have that verb.
 func TestTryBindings(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace

@@ -15,11 +15,11 @@ import (
 	"headgate.dev/headgate/render/packages"
 )
 
-// The objects of Crossplane that decide about packages are read with one request, if Crossplane is installed. Without
-// the right to read them, there is no finding.
+// If Crossplane is installed, Headgate reads its objects that decide about packages with one request. Without the right to read
+// them, there is no finding.
 func TestImageConfigs(t *testing.T) {
 	t.Parallel()
-	w := worldOf(t, fixtures.ConfigOf(t, fixtures.OwnKubeconfig(t))) // it installs a CRD of Crossplane
+	w := worldOf(t, fixtures.ConfigOf(t, fixtures.OwnKubeconfig(t))) // the test installs a CRD of Crossplane, so it has its own server
 	nobody := w.as(t, nil)
 	limited := clusterOf(t, nobody, w, cluster.Options{})
 	if installed, err := limited.Packages(t.Context()); installed != nil || err != nil {
@@ -40,7 +40,7 @@ func TestImageConfigs(t *testing.T) {
 		return err
 	})
 	var err error
-	eventually(t, func() error { // what is served is known a little later
+	eventually(t, func() error { // discovery lags behind
 		if _, err = limited.ImageConfigs(t.Context()); err == nil {
 			return errors.New("there is no objection")
 		}

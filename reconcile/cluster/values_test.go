@@ -25,7 +25,7 @@ import (
 	cliinventory "sigs.k8s.io/cli-utils/pkg/inventory"
 )
 
-// large is a commit whose inventory does not fit into one ConfigMap.
+// large returns a commit whose inventory does not fit into one ConfigMap.
 func large(t *testing.T, w *world, edition string) render.Desired {
 	t.Helper()
 	objects := []*unstructured.Unstructured{namespace(w.sync.Namespace)}
@@ -35,7 +35,7 @@ func large(t *testing.T, w *world, edition string) render.Desired {
 	return want(t, objects...)
 }
 
-// stopped is a pass that is stopped after a few writes: what it means to do is remembered.
+// stopped makes a pass that is cancelled after a few writes. The inventory then records what the pass intended to do.
 func stopped(t *testing.T, w *world, commit render.Desired) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -91,7 +91,7 @@ func TestInventoryOfManyObjects(t *testing.T) {
 		t.Errorf("cli-utils' own client sees the same set, got %d", len(got))
 	}
 
-	// The next write names other siblings, and leaves none without a reference.
+	// The next write uses other siblings, and leaves none unreferenced.
 	stopped(t, w, commit)
 	inv = inventoryOf()
 	after := w.siblings(t)
@@ -99,7 +99,7 @@ func TestInventoryOfManyObjects(t *testing.T) {
 		t.Errorf("after one more pass: %d known, siblings %v, before %v", values(inv), after, before)
 	}
 
-	// Forged values are none, and then nothing is pruned; nor are values that are gone.
+	// Forged values count as missing, and with missing values nothing is pruned.
 	forged := thing("v1", "ConfigMap", w.sync.Namespace, after[0], map[string]any{"data": map[string]any{w.sync.Namespace + "_other__ConfigMap": `{"uid":"forged"}`}})
 	if err := w.at(configMaps, w.sync.Namespace).Delete(t.Context(), after[0], metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
@@ -121,7 +121,7 @@ func TestInventoryOfManyObjects(t *testing.T) {
 	}
 }
 
-// theirSet is what cli-utils' own client reads of our inventory.
+// theirSet returns our inventory as cli-utils' own client reads it.
 func theirSet(t *testing.T, w *world) []string {
 	t.Helper()
 	path := fixtures.Kubeconfig(t)
@@ -145,7 +145,7 @@ func theirSet(t *testing.T, w *world) []string {
 	return got
 }
 
-// A user writes foreign objects into the inventory, with and without the data that a deletion would need.
+// A user adds foreign objects to the inventory, with and without the data that a deletion needs.
 func TestTamperedInventory(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace + "-app"
@@ -220,7 +220,7 @@ func TestAnotherWriterInBetween(t *testing.T) {
 	}
 }
 
-// A cluster that was restored from a backup has the same objects under new UIDs.
+// A cluster that was restored from a backup has the same objects with new UIDs.
 func TestRestoredCluster(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace + "-app"
@@ -252,7 +252,7 @@ func TestRestoredCluster(t *testing.T) {
 	}
 }
 
-// A user wipes the managed fields, and then the commit wants another value: that is no conflict.
+// If a user removed the managed fields, a commit with another value causes no conflict.
 func TestWipedAndWantedOtherwise(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace + "-app"

@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// told is what a watch told last.
+// told holds the last events of a watch.
 type told struct {
 	mu      sync.Mutex
 	moved   map[manifest.ID]string
@@ -38,7 +38,7 @@ func (w *told) state() []string {
 	return names
 }
 
-// comes waits until exactly these are told to have moved.
+// comes waits until the watch reported exactly these objects as changed.
 func (w *told) comes(t *testing.T, want ...string) {
 	t.Helper()
 	slices.Sort(want)
@@ -108,7 +108,7 @@ func TestWatchMissesTheInventory(t *testing.T) {
 func TestWatchFollowsTheInventory(t *testing.T) {
 	w := newWorld(t)
 	c := w.cluster(t, cluster.Options{})
-	news := watch(t, c) // before there is anything
+	news := watch(t, c) // before the objects exist
 	crd := w.crd("Bucket", "Cluster")
 	commit := want(t, crd, w.instance("Bucket", "", "logs"))
 	applied(t, c, commit)
@@ -121,7 +121,7 @@ func TestWatchFollowsTheInventory(t *testing.T) {
 	applied(t, c, commit)
 	news.comes(t)
 
-	// A kind that goes and comes back.
+	// A kind is deleted and created again.
 	if err := w.at(crds, "").Delete(t.Context(), crd.GetName(), metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestWatchFollowsTheInventory(t *testing.T) {
 	})
 	applied(t, c, commit)
 	news.comes(t)
-	until(t, func() bool { // the kind is followed again
+	until(t, func() bool { // the kind is watched again
 		w.patch(t, w.at(w.resource("Bucket"), ""), "logs", `{"spec":{"size":9}}`)
 		got := news.state()
 		return len(got) == 1
@@ -173,12 +173,11 @@ func TestWatchSurvivesADisconnect(t *testing.T) {
 	news.comes(t, settings, others)
 }
 
-// forgetful answers watches as an API server does that has forgotten where they were, until
-// there was a list.
+// forgetful answers watches like an API server without their resource version, until the client lists again.
 type forgetful struct {
 	http.RoundTripper
 	mu   sync.Mutex
-	late map[string]bool // by path; nil is not at all
+	late map[string]bool // whether a list must come first, by path; nil if not at all
 }
 
 func (f *forgetful) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -197,8 +196,8 @@ func (f *forgetful) RoundTrip(r *http.Request) (*http.Response, error) {
 	return f.RoundTripper.RoundTrip(r)
 }
 
-// After an interruption, the API server may have forgotten the position of a watch (410 Gone). A list finds the changes
-// of that time, and reports none that is not real.
+// After an interruption, the API server may no longer have the resource version of a watch (410 Gone). A list then finds all
+// changes of that time, and reports only real ones.
 func TestWatchComesTooLate(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace + "-app"
