@@ -18,14 +18,14 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// A rival changes what we put right, after a while.
+// A rival overwrites every correction after a while.
 type rival struct {
 	*world
 	slow   time.Duration // until it does
 	gaveUp bool
-	theirs bool // what is there now is the rival's
+	theirs bool // whether the live object has the rival's value
 	edits  int
-	right  []time.Time // when we put it right
+	right  []time.Time // times of the corrections
 }
 
 func (r *rival) Observe(_ context.Context, want render.Desired) (plan.Observed, error) {
@@ -68,7 +68,7 @@ func (r *rival) Apply(_ context.Context, p plan.Plan) ([]plan.Outcome, error) {
 	return done, nil
 }
 
-// edit is what the rival does.
+// edit writes the rival's value.
 func (r *rival) edit() {
 	r.mu.Lock()
 	gaveUp := r.gaveUp
@@ -151,7 +151,7 @@ func TestFightOfControllers(t *testing.T) {
 	})
 }
 
-// Two tools that look every ten minutes undo each other too.
+// Two tools with intervals of ten minutes revert each other, too.
 func TestSlowFight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRival(t, 10*time.Minute)
@@ -160,14 +160,14 @@ func TestSlowFight(t *testing.T) {
 		if got := r.drift(t); !strings.HasPrefix(got, "failure: fight over a: rival changed data.k again ") {
 			t.Errorf("It is a fight, however slow: %s", got)
 		}
-		time.Sleep(5 * time.Minute) // it stands, and the rival will be back
+		time.Sleep(5 * time.Minute) // the correction is in place, and the rival will overwrite it again
 		if got := r.drift(t); !strings.HasPrefix(got, "failure: fight") {
 			t.Errorf("The report about it does not change while it goes on: %s", got)
 		}
 	})
 }
 
-// A person who edits something twice in a day is no fight.
+// A user who edits an object twice a day does not fight with Headgate.
 func TestNoFight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRival(t, 2*time.Hour)

@@ -20,27 +20,27 @@ import (
 	"headgate.dev/headgate/render/packages"
 )
 
-// A yard is a repository with pull requests, the forge where those are, and what happened there.
-type yard struct {
+// A pullForge is a repository with pull requests and the forge that lists them. It logs what happens there.
+type pullForge struct {
 	mu      sync.Mutex
-	log     []string          // "7 head success: …" and so on
-	commits map[string]string // the one file of each
+	log     []string          // such as "7 head success: …"
+	commits map[string]string // content of the only file, by commit
 	resolve map[string]string // refs
 	tip     string            // of main
 	open    []Request
-	away    error            // of a look
-	unsaid  error            // of every word
-	lost    map[string]error // of fetching a commit
+	away    error            // of Open
+	unsaid  error            // of every publication
+	lost    map[string]error // errors of Fetch, by commit
 	woken   chan struct{}
 	events  []Event
 
-	registry func(packages.Request) error // why a package cannot be read; nil: nothing is asked
+	registry func(packages.Request) error // why a package cannot be read; nil if there is no registry
 }
 
 const settings = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: b}\ndata: {key: %s}\n"
 
-func newYard(open ...Request) *yard {
-	y := &yard{
+func newPullForge(open ...Request) *pullForge {
+	y := &pullForge{
 		tip: "t1", open: open, resolve: map[string]string{}, lost: map[string]error{}, woken: make(chan struct{}, 1),
 		commits: map[string]string{"t1": fmt.Sprintf(settings, "base")},
 	}
@@ -50,11 +50,11 @@ func newYard(open ...Request) *yard {
 	return y
 }
 
-func (y *yard) note(format string, args ...any) {
+func (y *pullForge) note(format string, args ...any) {
 	y.log = append(y.log, fmt.Sprintf(format, args...))
 }
 
-func (y *yard) Fetch(_ context.Context, ref string) (render.Input, error) {
+func (y *pullForge) Fetch(_ context.Context, ref string) (render.Input, error) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	if err := y.lost[ref]; err != nil {
@@ -74,13 +74,13 @@ func (y *yard) Fetch(_ context.Context, ref string) (render.Input, error) {
 	return in, err
 }
 
-// unreachable is an error of a registry that may answer later.
+// unreachable is the error of a registry that may respond later.
 type unreachable struct{}
 
 func (unreachable) Error() string { return "503 Service Unavailable" }
 func (unreachable) Outage() bool  { return true }
 
-func (y *yard) Tip(_ context.Context, ref string) (string, string, error) {
+func (y *pullForge) Tip(_ context.Context, ref string) (string, string, error) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	if ref == "v1" {
@@ -89,7 +89,7 @@ func (y *yard) Tip(_ context.Context, ref string) (string, string, error) {
 	return "main", y.tip, nil
 }
 
-func (y *yard) Resolve(_ context.Context, ref string) (string, error) {
+func (y *pullForge) Resolve(_ context.Context, ref string) (string, error) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	if to := y.resolve[ref]; to != "" {
@@ -101,34 +101,34 @@ func (y *yard) Resolve(_ context.Context, ref string) (string, error) {
 	return "", errBoom
 }
 
-func (y *yard) MergeBase(_ context.Context, _, head string) (string, error) {
+func (y *pullForge) MergeBase(_ context.Context, _, head string) (string, error) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	return "t1", y.lost[head]
 }
 
-func (y *yard) Forget(_ context.Context, commit string) error {
+func (y *pullForge) Forget(_ context.Context, commit string) error {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	y.note("forget %s", commit)
 	return nil
 }
 
-func (y *yard) Open(context.Context) ([]Request, error) {
+func (y *pullForge) Open(context.Context) ([]Request, error) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	return slices.Clone(y.open), y.away
 }
 
-func (y *yard) Publisher(of Request) PreviewPublisher { return word{y, of} }
+func (y *pullForge) Publisher(of Request) PreviewPublisher { return pullPublisher{y, of} }
 
-// A word is about one pull request.
-type word struct {
-	*yard
+// A pullPublisher publishes for one pull request.
+type pullPublisher struct {
+	*pullForge
 	of Request
 }
 
-func (w word) Pending(context.Context) error {
+func (w pullPublisher) Pending(context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.unsaid == nil {
@@ -137,20 +137,20 @@ func (w word) Pending(context.Context) error {
 	return w.unsaid
 }
 
-func (w word) Waiting(_ context.Context, why string) error {
+func (w pullPublisher) Waiting(_ context.Context, why string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.note("%d %s", w.of.Number, why)
 	return w.unsaid
 }
 
-// unspeakable is a head whose report causes a panic.
-const unspeakable = "unspeakable"
+// panickingHead is a head whose report causes a panic.
+const panickingHead = "panicking"
 
-func (w word) Publish(_ context.Context, all report.Combined) error {
+func (w pullPublisher) Publish(_ context.Context, all report.Combined) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.of.Head == unspeakable {
+	if w.of.Head == panickingHead {
 		panic("a nil comment")
 	}
 	status := all.Status()
@@ -163,8 +163,8 @@ func (w word) Publish(_ context.Context, all report.Combined) error {
 	return w.unsaid
 }
 
-// happens is what was noted since the last call, after some time.
-func (y *yard) happens(after time.Duration) []string {
+// happens waits, and returns the log since the previous call.
+func (y *pullForge) happens(after time.Duration) []string {
 	time.Sleep(after)
 	synctest.Wait()
 	y.mu.Lock()
@@ -174,14 +174,14 @@ func (y *yard) happens(after time.Duration) []string {
 	return log
 }
 
-func (y *yard) set(change func()) {
+func (y *pullForge) set(change func()) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	change()
 }
 
-// run runs a follower until the test ends.
-func (y *yard) run(t *testing.T, change func(*PreviewLoop)) {
+// run runs a PreviewLoop until the test ends.
+func (y *pullForge) run(t *testing.T, change func(*PreviewLoop)) {
 	t.Helper()
 	f := PreviewLoop{
 		Syncs:    []PreviewedSync{{Reconciler: Reconciler{Source: y, Sync: inventory.Sync{Namespace: "ns", Name: "prod"}, Options: render.Options{Memo: new(memo.Memory)}}, Origin: y, Ref: "main"}},
@@ -215,7 +215,7 @@ var seven = Request{Number: 7, Head: "h7", Target: "main"}
 
 func TestFollowerEveryHeadOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := newYard(seven, Request{Number: 6, Head: "h6", Target: "release"})
+		y := newPullForge(seven, Request{Number: 6, Head: "h6", Target: "release"})
 		y.run(t, nil)
 		expect(t, "A pull request into the branch is previewed; others are not.", y.happens(time.Second), "7 pending", "7 h7 "+changes)
 		expect(t, "A head that was previewed is left alone.", y.happens(time.Hour))
@@ -232,7 +232,7 @@ func TestFollowerEveryHeadOnce(t *testing.T) {
 
 func TestFollowerNoBranch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := newYard(seven)
+		y := newPullForge(seven)
 		y.run(t, func(f *PreviewLoop) { f.Syncs[0].Ref = "v1" })
 		expect(t, "Nothing is merged into a tag.", y.happens(time.Hour))
 	})
@@ -240,7 +240,7 @@ func TestFollowerNoBranch(t *testing.T) {
 
 func TestFollowerTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := newYard(seven)
+		y := newPullForge(seven)
 		y.open = nil
 		y.run(t, func(f *PreviewLoop) { f.Interval = time.Hour })
 		y.happens(time.Minute)
@@ -253,7 +253,7 @@ func TestFollowerTold(t *testing.T) {
 
 func TestFollowerBroken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := newYard(seven)
+		y := newPullForge(seven)
 		y.commits["h7"] = "apiVersion: v1\nkind: [\n"
 		y.run(t, nil)
 		log := y.happens(time.Hour)
@@ -265,13 +265,13 @@ func TestFollowerBroken(t *testing.T) {
 
 func TestFollowerPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := newYard(Request{Number: 8, Head: "panics", Target: "main"}, seven)
+		y := newPullForge(Request{Number: 8, Head: "panics", Target: "main"}, seven)
 		y.run(t, nil)
 		expect(t, "A head that makes us panic is one error, and the others are previewed.", y.happens(time.Hour),
 			"8 pending", "8 panics error: Blocked: the preview ended in a defect of Headgate: a nil map", "7 pending", "7 h7 "+changes)
 	})
 	synctest.Test(t, func(t *testing.T) {
-		y := newYard(Request{Number: 8, Head: unspeakable, Target: "main"}, seven)
+		y := newPullForge(Request{Number: 8, Head: panickingHead, Target: "main"}, seven)
 		y.run(t, nil)
 		expect(t, "So is a head whose findings cannot be reported.", y.happens(time.Hour), "8 pending", "7 pending", "7 h7 "+changes)
 		previewed := slices.DeleteFunc(y.events, func(e Event) bool { return e.Kind != Previewed || e.Pull != 8 })
@@ -283,7 +283,7 @@ func TestFollowerPanics(t *testing.T) {
 
 func TestFollowerUnfetched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := newYard(seven)
+		y := newPullForge(seven)
 		y.lost["h7"] = errBoom
 		y.run(t, nil)
 		for _, s := range y.happens(2 * time.Minute) {
@@ -301,7 +301,7 @@ func TestFollowerUnfetched(t *testing.T) {
 
 func TestFollowerUnreadPackage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := newYard(seven)
+		y := newPullForge(seven)
 		y.commits["h7"] = "apiVersion: pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: sea}\nspec: {package: registry.example.org/sea:v1}\n"
 		y.run(t, func(f *PreviewLoop) { f.Syncs[0].Reconciler.Options.Owner = render.OwnerCrossplane })
 		const unread = "7 h7 error: Blocked: cannot read 1 package, deletes 1 object, adds 1 warning: package registry.example.org/sea:v1 cannot be read: it was not looked up"
@@ -325,16 +325,16 @@ func TestFollowerRegistryOutage(t *testing.T) {
 	)
 	cases := map[string]struct {
 		reason string
-		outage int // tries that find the registry down
+		outage int // number of failing attempts to reach the registry
 		want   []string
 	}{
 		"Short": {
-			reason: "a status that fails for an outage of seconds blocks a merge for nothing",
+			reason: "A status that fails because of an outage of seconds blocks a merge for nothing.",
 			outage: 2,
 			want:   []string{"7 pending", waits, "7 pending", waits, "7 pending", gone, "7 pending", gone, "7 pending", gone, "7 pending", gone},
 		},
 		"Long": {
-			reason: "after some minutes a person wants to know, and the preview is made when the registry answers",
+			reason: "After some minutes the user must learn of the outage, and the preview follows when the registry responds.",
 			outage: mostTries + 2,
 			want: slices.Concat(slices.Repeat([]string{"7 pending", waits}, mostTries-1),
 				slices.Repeat([]string{"7 pending", fails + "503 Service Unavailable"}, 3), []string{"7 pending", gone}),
@@ -343,7 +343,7 @@ func TestFollowerRegistryOutage(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				y := newYard(seven)
+				y := newPullForge(seven)
 				y.commits["h7"] = sea
 				y.down(tc.outage)
 				y.run(t, func(f *PreviewLoop) { f.Syncs[0].Reconciler.Options.Owner = render.OwnerCrossplane })
@@ -353,8 +353,9 @@ func TestFollowerRegistryOutage(t *testing.T) {
 	}
 }
 
-// down makes the registry unreachable for so many requests, after which it knows no package. It returns the number of requests.
-func (y *yard) down(requests int) *int {
+// down makes the registry unreachable for a number of requests, after which it responds with 404 to every package. It returns a
+// counter of the requests.
+func (y *pullForge) down(requests int) *int {
 	tries := 0
 	y.registry = func(packages.Request) error {
 		if tries++; tries <= requests {
@@ -365,7 +366,7 @@ func (y *yard) down(requests int) *int {
 	return &tries
 }
 
-// Where Headgate makes the CRDs, a commit with an unknown package is an error, on either side.
+// If Headgate makes the CRDs, a commit with an unknown package is an error, in the base as well as the head.
 func TestFollowerRegistryOutageOfHeadgate(t *testing.T) {
 	const (
 		unread = "a.yaml:4: package registry.example.org/sea:v1 cannot be read: "
@@ -378,7 +379,7 @@ func TestFollowerRegistryOutageOfHeadgate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				y := newYard(seven)
+				y := newPullForge(seven)
 				y.commits["t1"], y.commits["h7"] = strings.ReplaceAll(tc.base, "%s", "a"), strings.ReplaceAll(tc.head, "%s", "b")
 				down := true
 				y.registry = func(packages.Request) error {
@@ -396,7 +397,7 @@ func TestFollowerRegistryOutageOfHeadgate(t *testing.T) {
 	}
 }
 
-// One run in a pipeline waits, too, and then reports the outage.
+// A single run in a pipeline also waits, and then reports the outage.
 func TestMergingWaitsForRegistry(t *testing.T) {
 	waits := []time.Duration{5 * time.Second, 15 * time.Second}
 	cases := map[string]struct {
@@ -406,14 +407,14 @@ func TestMergingWaitsForRegistry(t *testing.T) {
 		took   time.Duration
 		unread string
 	}{
-		"Short":  {reason: "it answers at the third try", outage: 2, tries: 3, took: 20 * time.Second, unread: "404 Not Found"},
-		"Long":   {reason: "it stays down", outage: 99, tries: 3, took: 20 * time.Second, unread: "503 Service Unavailable"},
-		"Answer": {reason: "an answer is final", outage: 0, tries: 1, unread: "404 Not Found"},
+		"Short":  {reason: "The registry responds at the third attempt.", outage: 2, tries: 3, took: 20 * time.Second, unread: "404 Not Found"},
+		"Long":   {reason: "The registry stays down.", outage: 99, tries: 3, took: 20 * time.Second, unread: "503 Service Unavailable"},
+		"Answer": {reason: "A response is final and needs no retry.", outage: 0, tries: 1, unread: "404 Not Found"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				y := newYard(seven)
+				y := newPullForge(seven)
 				y.commits["h7"] = sea
 				tries := y.down(tc.outage)
 				r := Reconciler{Source: y, Sync: inventory.Sync{Namespace: "ns", Name: "prod"}, Options: render.Options{Owner: render.OwnerCrossplane}}
@@ -431,7 +432,7 @@ func TestMergingWaitsForRegistry(t *testing.T) {
 	}
 	t.Run("Cancelled", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			y := newYard(seven)
+			y := newPullForge(seven)
 			y.commits["h7"] = sea
 			y.registry = func(packages.Request) error { return unreachable{} }
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -446,7 +447,7 @@ func TestMergingWaitsForRegistry(t *testing.T) {
 
 func TestFollowerOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := newYard(seven)
+		y := newPullForge(seven)
 		y.unsaid = laterError(2 * time.Minute)
 		y.run(t, nil)
 		expect(t, "A forge that asks for patience is given it.", y.happens(time.Minute))
@@ -466,7 +467,7 @@ func TestFollowerOutage(t *testing.T) {
 
 func TestFollowerRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := newYard(seven)
+		y := newPullForge(seven)
 		y.unsaid = errors.New("the token may not")
 		y.run(t, nil)
 		expect(t, "A final refusal of the forge is not reported again and again.", y.happens(time.Hour), "7 h7 "+changes)
@@ -476,7 +477,7 @@ func TestFollowerRefused(t *testing.T) {
 func TestFollowerFork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fork := Request{Number: 8, Head: "h8", Target: "main", Fork: true}
-		y := newYard(fork, seven)
+		y := newPullForge(fork, seven)
 		y.run(t, nil)
 		expect(t, "A fork's head is not even fetched, and the reason is reported.", y.happens(time.Hour),
 			"7 pending", "7 h7 "+changes, "8 h8 error: Blocked: not previewed: the head is in a fork; to preview forks, set forkPreviews in the Sync")
@@ -485,8 +486,8 @@ func TestFollowerFork(t *testing.T) {
 
 func TestFollowerForkAllowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := newYard(Request{Number: 8, Head: "h8", Target: "main", Fork: true}, seven)
-		public := newYard()
+		y := newPullForge(Request{Number: 8, Head: "h8", Target: "main", Fork: true}, seven)
+		public := newPullForge()
 		public.commits["h8"] = "apiVersion: v1\nkind: [\n"
 		y.run(t, func(f *PreviewLoop) {
 			forks := f.Syncs[0].Reconciler
@@ -506,7 +507,7 @@ func TestFollowerMany(t *testing.T) {
 		for n := 300; n > 0; n-- {
 			open = append(open, Request{Number: n, Head: fmt.Sprint("h", n), Target: "main", Fork: n > 20})
 		}
-		y := newYard(open...)
+		y := newPullForge(open...)
 		y.run(t, nil)
 		var lines []string
 		for _, s := range y.happens(time.Hour) {
@@ -526,7 +527,7 @@ func TestFollowerMany(t *testing.T) {
 
 func TestFollowerTargetMoves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := newYard(seven)
+		y := newPullForge(seven)
 		y.run(t, nil)
 		y.happens(time.Second)
 		y.set(func() { y.tip, y.commits["t2"] = "t2", fmt.Sprintf(settings, "other") })
@@ -543,7 +544,7 @@ func TestFollowerMerge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		merge := seven
 		merge.Merge = "refs/pull/7/merge"
-		y := newYard(merge)
+		y := newPullForge(merge)
 		y.commits["m7"] = y.commits["t1"]
 		y.resolve["refs/pull/7/merge"], y.resolve["m7^2"] = "m7", "h6"
 		y.run(t, nil)
@@ -557,35 +558,37 @@ func TestFollowerMerge(t *testing.T) {
 	})
 }
 
-// A hearing counts how often its forge is asked for comments.
-type hearing struct {
-	*yard
+// A commentingForge counts the requests for comments.
+type commentingForge struct {
+	*pullForge
 
 	questions int
 	heard     bool
 }
 
-func (h *hearing) Publisher(of Request) PreviewPublisher { return heardWord{word{h.yard, of}, h} }
-
-type heardWord struct {
-	word
-
-	by *hearing
+func (h *commentingForge) Publisher(of Request) PreviewPublisher {
+	return commentingPublisher{pullPublisher{h.pullForge, of}, h}
 }
 
-func (w heardWord) Heard(context.Context, bool) (bool, error) {
+type commentingPublisher struct {
+	pullPublisher
+
+	by *commentingForge
+}
+
+func (w commentingPublisher) Heard(context.Context, bool) (bool, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.by.questions++
 	return w.by.heard, nil
 }
 
-// Forges count seconds. Someone may comment in the second in which the pull request was opened.
+// The timestamps of forges have no fractions, and a user may comment in the second in which the pull request was opened.
 func TestFollowerCommentAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		at := seven
 		at.Updated = time.Now()
-		h := &hearing{yard: newYard(at)}
+		h := &commentingForge{pullForge: newPullForge(at)}
 		h.run(t, func(f *PreviewLoop) { f.Requests = h })
 		expect(t, "It is previewed.", h.happens(time.Second), "7 pending", "7 h7 "+changes)
 		h.set(func() { h.heard = true })
@@ -593,10 +596,10 @@ func TestFollowerCommentAtOnce(t *testing.T) {
 	})
 }
 
-// Some forges do not show that someone commented. They are asked, and not all the time: their limits are low.
+// Some forges do not reveal that a user commented. Headgate asks them for comments, but rarely, because their rate limits are low.
 func TestFollowerSilentForge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &hearing{yard: newYard(seven)}
+		h := &commentingForge{pullForge: newPullForge(seven)}
 		h.run(t, func(f *PreviewLoop) { f.Requests = h })
 		expect(t, "It is previewed.", h.happens(time.Second), "7 pending", "7 h7 "+changes)
 		expect(t, "Nobody commands.", h.happens(time.Hour))
@@ -612,9 +615,9 @@ func TestFollowerSilentForge(t *testing.T) {
 	})
 }
 
-// second adds a sync that reads its own files of the same commits.
-func (y *yard) second(name string, commits map[string]string) PreviewedSync {
-	other := newYard()
+// second returns a further sync that reads its own files from the same commits.
+func (y *pullForge) second(name string, commits map[string]string) PreviewedSync {
+	other := newPullForge()
 	other.commits = commits
 	return PreviewedSync{Reconciler: Reconciler{Source: other, Sync: inventory.Sync{Namespace: "ns", Name: name}, Options: render.Options{Memo: new(memo.Memory)}}, Origin: y, Ref: "main"}
 }
@@ -622,7 +625,7 @@ func (y *yard) second(name string, commits map[string]string) PreviewedSync {
 func TestFollowerTogether(t *testing.T) {
 	const same = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: b}\n"
 	synctest.Test(t, func(t *testing.T) {
-		y := newYard(seven)
+		y := newPullForge(seven)
 		looks := 0
 		y.run(t, func(f *PreviewLoop) {
 			f.Syncs = append(f.Syncs, y.second("idle", map[string]string{"t1": same, "h7": same, "h8": same}))
@@ -636,7 +639,7 @@ func TestFollowerTogether(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		y := newYard(seven)
+		y := newPullForge(seven)
 		y.run(t, func(f *PreviewLoop) {
 			other := y.second("broken", map[string]string{"t1": same, "h7": "apiVersion: v1\nkind: [\n"})
 			other.Reconciler.Sync.Name = "broken"
@@ -648,14 +651,14 @@ func TestFollowerTogether(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		y := newYard(seven)
+		y := newPullForge(seven)
 		y.run(t, func(f *PreviewLoop) {
 			f.Syncs = append(f.Syncs, y.second("broken", map[string]string{"t1": "apiVersion: v1\nkind: [\n", "h7": "apiVersion: v1\nkind: [\n"}))
 		})
 		expect(t, "An error that the target has, too, is not the pull request's.", y.happens(time.Hour), "7 pending", "7 h7 success: Look: changes 1 object that Headgate does not judge in prod; 1 of 2 syncs changes")
 	})
 	synctest.Test(t, func(t *testing.T) {
-		y := newYard(seven)
+		y := newPullForge(seven)
 		made := 0
 		y.run(t, func(f *PreviewLoop) {
 			first := f.Syncs[0]
@@ -677,7 +680,7 @@ func TestFollowerTogether(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		y := newYard(seven)
+		y := newPullForge(seven)
 		counted := map[string]int{}
 		y.run(t, func(f *PreviewLoop) {
 			first := f.Syncs[0]
@@ -701,21 +704,21 @@ func TestFollowerTogether(t *testing.T) {
 	})
 }
 
-// countingLooks counts how often pull requests are listed.
+// countingLooks counts the requests for the list of pull requests.
 type countingLooks struct {
-	*yard
+	*pullForge
 	n *int
 }
 
 func (c countingLooks) Open(ctx context.Context) ([]Request, error) {
 	*c.n++
-	return c.yard.Open(ctx)
+	return c.pullForge.Open(ctx)
 }
 
 // Syncs of one repository may follow several branches.
 func TestFollowerBranches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := newYard(seven)
+		y := newPullForge(seven)
 		y.run(t, func(f *PreviewLoop) {
 			other := y.second("tagged", nil)
 			other.Ref = "v1"

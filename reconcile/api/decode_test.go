@@ -53,7 +53,7 @@ spec:
 	verify := v1alpha1.Verify{Mode: "Never"}
 	prod, apps := spec, spec
 	prod.Source = v1alpha1.Source{
-		Repo: "https://example.org/platform.git", Ref: "main", Path: "clusters/prod", FetchTimeout: "10m0s", Verify: verify, History: "Any", // credentials left out differ from credentials that are named
+		Repo: "https://example.org/platform.git", Ref: "main", Path: "clusters/prod", FetchTimeout: "10m0s", Verify: verify, History: "Any", // CredentialsFrom stays nil
 	}
 	apps.Source = v1alpha1.Source{
 		Repo: "./apps", Interval: "10s", FetchTimeout: "10m0s", CredentialsFrom: &v1alpha1.Credentials{Env: &v1alpha1.EnvCredentials{Password: "TOKEN"}},
@@ -77,7 +77,7 @@ func TestDecodeIsStrict(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		file   string
-		want   []string // the lines of the error
+		want   []string // lines of the error
 	}{
 		"UnknownField": {
 			"Users would expect an unknown field to work.", head + "  drfit: Report\n",
@@ -379,7 +379,7 @@ func TestDecodeIsStrict(t *testing.T) {
 	}
 }
 
-// A decoded file means the same after it is written out and read again.
+// A decoded file keeps its meaning when it is encoded and decoded again.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(head))
 	f.Add([]byte(head + "  clusterName: a\n  statuses: {forge: GitHub, tokenFrom: {env: A}}\n---\n" + strings.ReplaceAll(head, "prod", "b")))

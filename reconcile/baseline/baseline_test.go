@@ -17,8 +17,8 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// TestDropEqualSchemas: without what is equal, releases of real providers differ in the same
-// places, for people and for guards.
+// TestDropEqualSchemas checks that dropping equal schemas hides no difference between releases of real providers, neither from
+// users nor from guards.
 func TestDropEqualSchemas(t *testing.T) {
 	both := 0
 	for older, newer := range map[string]string{

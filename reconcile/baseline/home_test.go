@@ -25,7 +25,7 @@ func object(apiVersion, kind, namespace string) string {
 	return "---\napiVersion: " + apiVersion + "\nkind: " + kind + "\nmetadata: {name: a" + namespace + "}\n"
 }
 
-// compared returns the report of two commits without a cluster.
+// compared returns the report of a comparison of two commits without a cluster.
 func compared(t *testing.T, before, after string) report.Report {
 	t.Helper()
 	base := given.Desired(t, render.OwnerHeadgate, map[string]string{"all.yaml": before})
@@ -40,7 +40,7 @@ func compared(t *testing.T, before, after string) report.Report {
 	return report.New(p, nil, false)
 }
 
-// A reviewer must not take an object without a namespace for one of the cluster, nor one of the cluster for one in a namespace.
+// A reviewer must be able to tell a cluster-scoped object from a namespaced one whose manifest sets no namespace.
 func TestHomesAreShown(t *testing.T) {
 	const crd = "apiextensions.k8s.io/v1"
 	xrds := "apiextensions.crossplane.io/"
@@ -99,8 +99,8 @@ func TestHomesAreShown(t *testing.T) {
 	}
 }
 
-// A commit that only writes out the namespace changes nothing in a cluster. A comparison that reported a prune and a create
-// would have the reviewer look for a loss that does not happen.
+// A commit that only adds the default namespace to its manifests changes nothing in a cluster. If the report showed a prune and a
+// create, the reviewer would look for a loss that does not happen.
 func TestHomeIsWrittenOut(t *testing.T) {
 	for name, spaces := range map[string][2]string{"Out": {"", ", namespace: default"}, "Away": {", namespace: default", ""}} {
 		t.Run(name, func(t *testing.T) {

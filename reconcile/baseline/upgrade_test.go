@@ -11,7 +11,7 @@ import (
 	registered "headgate.dev/headgate/render/packages"
 )
 
-// pulled is a commit that installs a version of a provider with a few definitions, all active.
+// pulled returns a commit that installs a version of a provider with a few definitions, all of them active.
 func pulled(t *testing.T, version, served string) render.Desired {
 	t.Helper()
 	in := render.Input{
@@ -62,8 +62,7 @@ spec:
 	return want
 }
 
-// The text about a package that cannot be compared is the same every time, because a comment that flaps is edited for
-// nothing.
+// The text about a package that cannot be compared must not vary, because otherwise Headgate would edit the comment for nothing.
 func TestUpgradesDoNotFlap(t *testing.T) {
 	base, head := pulled(t, "v1", "true"), pulled(t, "v2", "maybe")
 	for range 20 {

@@ -43,58 +43,58 @@ func TestCompare(t *testing.T) {
 		blame      blame
 	}{
 		"Same": {
-			reason: "Fields of others, and defaults, are no difference.",
+			reason: "Fields of other managers and defaults are not a difference.",
 			want:   "metadata: {name: a, labels: {a: b}}\nspec: {a: 1, b: {c: d}}\n",
 			live:   "metadata: {name: a, uid: x, labels: {a: b, c: d}, annotations: {e: f}}\nspec: {a: 1, b: {c: d, e: f}, g: []}\nstatus: {h: 1}\n",
 		},
 		"Nothing": {
-			reason: "Empty and absent are the same, however deep.",
+			reason: "Empty and absent values are equal at any depth.",
 			want:   "metadata: {name: a, labels: {}, creationTimestamp: null}\nspec: {a: null, b: {}, c: [], d: {e: {f: null}}}\nstatus: {g: 1}\n",
 			live:   "metadata: {name: a}\n",
 		},
 		"Number": {
-			reason: "JSON has one kind of number.",
+			reason: "JSON has only one number type.",
 			want:   "spec: {a: 1.0, b: 2}\n", live: "spec: {a: 1, b: 2.0}\n",
 		},
 		"Behind": {
-			reason: "The applier has not applied a differing field of its own.",
+			reason: "The applier has not yet applied the new value of its own field.",
 			want:   "spec: {a: new}\n", live: "spec: {a: old}\n",
 			wrote:   []metav1.ManagedFieldsEntry{flux(`{"f:spec":{"f:a":{}}}`)},
 			changes: []string{`spec.a: "old" → "new"`}, blame: blame{Stale: true},
 		},
 		"Edited": {
-			reason: "A field of an editor is a manual edit, with the editor's name.",
+			reason: "A field of an editor is a manual edit, reported with the editor's name.",
 			want:   "spec: {a: right, b: 1}\n", live: "spec: {a: wrong, b: 1}\n",
 			wrote:   []metav1.ManagedFieldsEntry{flux(`{"f:spec":{"f:b":{}}}`), edited(`{"f:spec":{"f:a":{}}}`)},
 			changes: []string{`spec.a: "wrong" → "right" (kubectl-edit)`}, blame: blame{Hands: []diff.Taken{{Manager: "kubectl-edit", Fields: []string{"spec.a"}}}},
 		},
 		"EditedByApply": {
-			reason: "kubectl apply --force-conflicts on what Flux applies is a hand too.",
+			reason: "kubectl apply --force-conflicts is a manual edit if Flux applies the object.",
 			want:   "spec: {a: right}\n", live: "spec: {a: wrong}\n",
 			wrote:   []metav1.ManagedFieldsEntry{flux(`{"f:spec":{"f:b":{}}}`), given.Wrote("kubectl", "Apply", `{"f:spec":{"f:a":{}}}`)},
 			changes: []string{`spec.a: "wrong" → "right" (kubectl)`}, blame: blame{Hands: []diff.Taken{{Manager: "kubectl", Fields: []string{"spec.a"}}}},
 		},
 		"AppliedByKubectl": {
-			reason: "Without another applier, kubectl apply is how commits are applied.",
+			reason: "If there is no other applier, kubectl apply is how commits are applied.",
 			want:   "spec: {a: new}\n", live: "spec: {a: old}\n",
 			wrote:   []metav1.ManagedFieldsEntry{given.Wrote("kubectl-client-side-apply", "Update", `{"f:spec":{"f:a":{},"f:b":{}}}`), edited(`{"f:spec":{"f:c":{}}}`)},
 			changes: []string{`spec.a: "old" → "new"`}, blame: blame{Stale: true},
 		},
 		"Both": {
-			reason: "One field is behind, another was edited: both are said.",
+			reason: "One field is out of date and another was edited, and both are reported.",
 			want:   "spec: {a: right, b: new}\n", live: "spec: {a: wrong, b: old}\n",
 			wrote:   []metav1.ManagedFieldsEntry{flux(`{"f:spec":{"f:b":{}}}`), edited(`{"f:spec":{"f:a":{}}}`)},
 			changes: []string{`spec.a: "wrong" → "right" (kubectl-edit)`, `spec.b: "old" → "new"`},
 			blame:   blame{Hands: []diff.Taken{{Manager: "kubectl-edit", Fields: []string{"spec.a"}}}, Stale: true},
 		},
 		"Missing": {
-			reason: "A missing field has no manager, so the writer is not known.",
+			reason: "A missing field has no manager, so the writer is unknown.",
 			want:   "spec: {a: {b: c}, d: 1}\n", live: "spec: {d: 1}\n",
 			wrote:   []metav1.ManagedFieldsEntry{flux(`{"f:spec":{"f:d":{}}}`), given.Wrote("kubectl-edit", "Update", `{"f:spec":{}}`)},
 			changes: []string{`spec.a:  → {"b":"c"}`}, blame: blame{Missing: true},
 		},
 		"MadeOnly": {
-			reason: "Who made a mapping did not write what others put into it.",
+			reason: "The manager that created a mapping did not write the fields that others added.",
 			want:   "data: {a: right}\n", live: "data: {a: wrong}\n",
 			wrote: []metav1.ManagedFieldsEntry{
 				flux(`{"f:metadata":{"f:labels":{"f:x":{}}}}`), given.Wrote("kubectl-create", "Update", `{"f:data":{".":{}}}`), edited(`{"f:data":{"f:a":{}}}`),
@@ -102,7 +102,7 @@ func TestCompare(t *testing.T) {
 			changes: []string{`data.a: "wrong" → "right" (kubectl-edit)`}, blame: blame{Hands: []diff.Taken{{Manager: "kubectl-edit", Fields: []string{"data.a"}}}},
 		},
 		"Versions": {
-			reason: "Versions of a CRD go by name, and a list that is replaced whole is its writer's, to the last field.",
+			reason: "Versions of a CRD are compared by name, and all fields of an atomic list belong to its writer.",
 			want:   "spec: {versions: [{name: v1, served: true}, {name: v2, served: true}]}\n",
 			live:   "spec: {versions: [{name: v2, served: false, storage: true}, {name: v1, served: true}]}\n",
 			wrote:  []metav1.ManagedFieldsEntry{flux(`{"f:spec":{"f:group":{}}}`), edited(`{"f:spec":{"f:versions":{}}}`)},
@@ -112,13 +112,13 @@ func TestCompare(t *testing.T) {
 			blame: blame{Hands: []diff.Taken{{Manager: "kubectl-edit", Fields: []string{"spec.versions[v2].served"}}}},
 		},
 		"VersionTooMany": {
-			reason: "In a list that is replaced as a whole, an unwanted item is a difference.",
+			reason: "In an atomic list, an extra item is a difference.",
 			want:   "spec: {versions: [{name: v1}]}\n", live: "spec: {versions: [{name: v1}, {name: v0}]}\n",
 			wrote:   []metav1.ManagedFieldsEntry{flux(`{"f:spec":{"f:versions":{}}}`)},
 			changes: []string{`spec.versions[v0]: {"name":"v0"} → `}, blame: blame{Stale: true},
 		},
 		"Keyed": {
-			reason: "If the API server merges by a key, others may have items, and the order means nothing.",
+			reason: "If the API server merges a list by key, others may add items, and the order does not matter.",
 			want:   "spec: {ports: [{port: 1, name: x}, {port: 2}]}\n",
 			live:   "spec: {ports: [{port: 9, protocol: TCP}, {port: 2, protocol: TCP}, {port: 1, protocol: TCP, name: z}]}\n",
 			wrote: []metav1.ManagedFieldsEntry{
@@ -128,46 +128,46 @@ func TestCompare(t *testing.T) {
 			changes: []string{`spec.ports[2].name: "z" → "x" (kubectl-edit)`}, blame: blame{Hands: []diff.Taken{{Manager: "kubectl-edit", Fields: []string{"spec.ports[2].name"}}}},
 		},
 		"KeyedMissing": {
-			reason: "An item that is not there is missing.",
+			reason: "An item that does not exist is missing.",
 			want:   "spec: {steps: [{step: a}, {step: b}]}\n", live: "spec: {steps: [{step: a}]}\n",
 			wrote:   []metav1.ManagedFieldsEntry{flux(`{"f:spec":{"f:steps":{"k:{\"step\":\"a\"}":{".":{},"f:step":{}}}}}`)},
 			changes: []string{`spec.steps[1]:  → {"step":"b"}`}, blame: blame{Missing: true},
 		},
 		"Set": {
-			reason: "A set is whole when all that is wanted is in it.",
+			reason: "A set may contain more than the wanted items.",
 			want:   "metadata: {finalizers: [b, c]}\n", live: "metadata: {finalizers: [a, b]}\n",
 			wrote:   []metav1.ManagedFieldsEntry{flux(`{"f:metadata":{"f:finalizers":{".":{},"v:\"a\"":{},"v:\"b\"":{}}}}`)},
 			changes: []string{`metadata.finalizers[1]:  → "c"`}, blame: blame{Missing: true},
 		},
 		"Atomic": {
-			reason: "Any other list is one value: its order and its length count, defaults in its items do not.",
+			reason: "Any other list is one value: its order and length matter, but defaults in its items do not.",
 			want:   "spec: {activate: [a, b], rules: [{x: 1}]}\n", live: "spec: {activate: [b], rules: [{x: 1, y: 2}]}\n",
 			wrote:   []metav1.ManagedFieldsEntry{flux(`{"f:spec":{"f:activate":{},"f:rules":{}}}`)},
 			changes: []string{`spec.activate[0]: "b" → "a"`, `spec.activate[1]:  → "b"`}, blame: blame{Stale: true},
 		},
 		"OtherType": {
-			reason: "A value of another type is another value.",
+			reason: "A value of another type is a different value.",
 			want:   "spec: {a: {b: 1}, c: [1], d: text}\n", live: "spec: {a: x, c: {}, d: 1}\n",
 			changes: []string{`spec.a: "x" → {"b":1}`, `spec.c: {} → [1]`, `spec.d: 1 → "text"`}, blame: blame{Missing: true},
 		},
 		"Substituted": {
-			reason: "Flux fills in variables, and what is around them still counts.",
+			reason: "Flux fills in variables, but the text around them still matters.",
 			want:   "spec: {a: 'x-${one}-y-${two:=2}', b: '${all}', c: '${no}-c'}\n",
 			live:   "metadata: {labels: {kustomize.toolkit.fluxcd.io/name: apps}}\nspec: {a: x-1-y-2, b: 3, c: d}\n",
 			wrote:  []metav1.ManagedFieldsEntry{flux(`{"f:spec":{"f:c":{}}}`)}, changes: []string{`spec.c: "d" → "${no}-c"`}, blame: blame{Stale: true},
 		},
 		"NotSubstituted": {
-			reason: "No other tool does.",
+			reason: "No tool except Flux fills in variables.",
 			want:   "spec: {b: '${all}'}\n", live: "spec: {b: x}\n", wrote: []metav1.ManagedFieldsEntry{given.Wrote("argocd-controller", "Apply", `{"f:spec":{"f:b":{}}}`)},
 			changes: []string{`spec.b: "x" → "${all}"`}, blame: blame{Stale: true},
 		},
 		"Injected": {
-			reason: "A value that a controller puts in the place of a placeholder is no drift.",
+			reason: "A value that a controller writes in place of a placeholder is not drift.",
 			want:   "metadata: {annotations: {cert-manager.io/inject-ca-from: a/b}}\nspec: {conversion: {webhook: {clientConfig: {caBundle: Cg==}}}}\n",
 			live:   "metadata: {annotations: {cert-manager.io/inject-ca-from: a/b}}\nspec: {conversion: {webhook: {clientConfig: {caBundle: cmVhbA==}}}}\n",
 		},
 		"StatusWriter": {
-			reason: "Who writes the status has not edited anything.",
+			reason: "Writing the status is not a manual edit.",
 			want:   "spec: {a: new}\n", live: "spec: {a: old}\n",
 			wrote: []metav1.ManagedFieldsEntry{flux(`{"f:spec":{"f:a":{}}}`), {
 				Manager: "crossplane", Operation: "Update", Subresource: "status", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:a":{}},"f:status":{}}`),
@@ -218,7 +218,7 @@ func TestCompareIgnores(t *testing.T) {
 	}
 }
 
-// A Secret shows nothing of itself, also where it was written down in plain text.
+// A Secret's differences contain no values, not even those of stringData.
 func TestCompareSecret(t *testing.T) {
 	secret := func(text string) *unstructured.Unstructured {
 		u := saying(t, text)
@@ -243,7 +243,7 @@ func TestCompareSecret(t *testing.T) {
 	}
 }
 
-// Whatever is wanted is there where others only added to it, and is not where they changed it.
+// A wanted value is present if others only added to it, and is not present if they changed it.
 func TestCompareAnything(t *testing.T) {
 	scalar := rapid.OneOf(rapid.Just(any("")), rapid.Map(rapid.StringN(1, 3, 8), func(s string) any { return s }),
 		rapid.Map(rapid.Int64Range(-9, 9), func(n int64) any { return n }), rapid.Map(rapid.Bool(), func(b bool) any { return b }))
@@ -260,7 +260,7 @@ func TestCompareAnything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.org/v1", "kind": "Thing", "spec": value(3).Draw(t, "spec")}}
 		live := want.DeepCopy()
-		var leaves []func(any) // set each of them
+		var leaves []func(any) // setters of the leaf values
 		var grow func(v any, set func(any))
 		grow = func(v any, set func(any)) {
 			switch v := v.(type) {

@@ -2,8 +2,8 @@ package diff
 
 import "headgate.dev/headgate/render/manifest"
 
-// Selects is selects, for tests.
+// Selects exports selects for tests.
 func (i Ignore) Selects(id manifest.ID) bool { return i.selects(id) }
 
-// Of is of, for tests.
+// Of exports of for tests.
 func (p Pointer) Of(v any) (any, bool) { return p.of(v) }

@@ -19,40 +19,40 @@ func TestDropEqualSchemas(t *testing.T) {
 		wantWas, wantIs string
 	}{
 		"Gains": {
-			reason:  "what an upgrade adds is what stays",
+			reason:  "Only the difference of an upgrade remains.",
 			was:     `{"name":"v1","schema":{"p":{"a":{"t":"\\"},"c":[1,{}]}}}`,
 			is:      `{"name":"v1","schema":{"p":{"a":{"t":"\\"},"b":{"t":2},"c":[1,{}]}}}`,
 			wantWas: `{"name":"v1","schema":{"p":{}}}`,
 			wantIs:  `{"name":"v1","schema":{"p":{"b":{"t":2}}}}`,
 		},
 		"Equal": {
-			reason:  "an object in which nothing is left goes, too",
+			reason:  "An object without remaining fields is removed, too.",
 			was:     `{"name":"v1","schema":{"p":{"a":1}},"served":true}`,
 			is:      `{"name":"v1","schema":{"p":{"a":1}},"served":false}`,
 			wantWas: `{"name":"v1","schema":{},"served":true}`,
 			wantIs:  `{"name":"v1","schema":{},"served":false}`,
 		},
 		"Lists": {
-			reason:  "lists are compared as a whole",
+			reason:  "Lists are compared as a whole.",
 			was:     `{"name":"v1","schema":{"r":["a"],"s":[],"t":12}}`,
 			is:      `{"name":"v1","schema":{"r":["a","b"],"s":{},"t":1}}`,
 			wantWas: `{"name":"v1","schema":{"r":["a"],"s":[],"t":12}}`,
 			wantIs:  `{"name":"v1","schema":{"r":["a","b"],"s":{},"t":1}}`,
 		},
 		"Versions": {
-			reason:  "versions are found by name, in any order, and those without a counterpart stay",
+			reason:  "Versions are matched by name, in any order, and those without a counterpart remain.",
 			was:     `{"name":"v1","schema":{"a":1}},{"name":"v2","schema":{"a":{"b":1,"c":1}}}`,
 			is:      `{"name":"v2","schema":{"a":{"b":1,"c":2}}},{"name":"v3","schema":{"a":1}}`,
 			wantWas: `{"name":"v1","schema":{"a":1}},{"name":"v2","schema":{"a":{"c":1}}}`,
 			wantIs:  `{"name":"v2","schema":{"a":{"c":2}}},{"name":"v3","schema":{"a":1}}`,
 		},
 		"Twice": {
-			reason: "versions of one name are not told apart",
+			reason: "Versions with the same name cannot be matched.",
 			was:    `{"name":"v1","schema":{"a":1}},{"name":"v1","schema":{"a":1}}`, is: `{"name":"v1","schema":{"a":1}}`,
 			wantWas: `{"name":"v1","schema":{"a":1}},{"name":"v1","schema":{"a":1}}`, wantIs: `{"name":"v1","schema":{"a":1}}`,
 		},
 		"NoSchema": {
-			reason: "a version may lack a schema, or everything",
+			reason: "A version may lack a schema or everything else.",
 			was:    `{"name":"v1"},{"name":"v2","schema":null},1`, is: `{"name":"v1","schema":{"a":1}}`,
 			wantWas: `{"name":"v1"},{"name":"v2","schema":null},1`, wantIs: `{"name":"v1","schema":{"a":1}}`,
 		},
@@ -72,7 +72,7 @@ func TestDropEqualSchemas(t *testing.T) {
 	}
 }
 
-// It is the same as taking out of two decoded objects, in each map, the keys that have equal values in both.
+// The result is the same as decoding both objects and removing, in each map, the keys with equal values in both.
 func TestDropEqualSchemasIsExact(t *testing.T) {
 	var value func(depth int) *rapid.Generator[any]
 	value = func(depth int) *rapid.Generator[any] {

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// A change shows nothing of a field into which a Secret was copied, nor of the field's parents, wherever in the field
-// the change is.
+// A change shows nothing of a field into which a Secret was copied, and nothing of the field's parents, wherever in the field the
+// change is.
 func TestHidden(t *testing.T) {
 	h := diff.Mask{Paths: []string{"spec.auth.password"}, Values: diff.Forms("s3cr3t")}
 	for path, want := range map[string]bool{
@@ -66,7 +66,7 @@ func TestMasked(t *testing.T) {
 	}
 }
 
-// A secret is hidden wherever it stands in a text that was encoded, and however often it was quoted.
+// A secret is hidden at any position of an encoded text, and however often it was quoted.
 func TestSpellings(t *testing.T) {
 	const secret = "pä<ss>&\"wörd7"
 	h := diff.Mask{Values: diff.Spellings(secret)}
@@ -81,7 +81,7 @@ func TestSpellings(t *testing.T) {
 			"twice": fmt.Sprintf("%q", object), "ASCII": fmt.Sprintf("%+q", inside), "object": base64.StdEncoding.EncodeToString(object),
 		} {
 			got := h.Text(text)
-			decoded, _ := base64.StdEncoding.DecodeString(got) // what can be read of it
+			decoded, _ := base64.StdEncoding.DecodeString(got) // the readable part
 			if !strings.Contains(got, "***") || strings.Contains(got+string(decoded), "wörd") || strings.Contains(got, `\u003css`) {
 				t.Errorf("%s of %s shows %s", how, text, got)
 			}

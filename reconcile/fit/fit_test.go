@@ -36,7 +36,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// A tally counts, and remembers no object. An object that it did not see is not known to fit.
+// A tally counts objects without storing them. Objects that it did not see are not assumed to fit.
 func TestTally(t *testing.T) {
 	object := func(i int, size string) *unstructured.Unstructured {
 		spec := map[string]any{"region": "north"}

@@ -20,20 +20,20 @@ import (
 	"headgate.dev/headgate/reconcile/report"
 )
 
-// canary is a token. It must turn up nowhere.
+// canary is the token. It must not appear in any output.
 const canary = "ghp_canary7Q2xXnotToBeSeen"
 
-// fake is a forge that keeps statuses of acme/platform, in the shape of the API of its kind.
+// fake is a forge that stores statuses of acme/platform, with the API of its kind.
 type fake struct {
 	kind Kind
-	page int // statuses a page, all if 0
+	page int // statuses per page; 0 for all on one page
 
-	// instead answers a request in place of the forge, if it says so.
+	// instead may answer a request in place of the forge. It reports whether it did.
 	instead func(w http.ResponseWriter, r *http.Request) bool
 
 	mu       sync.Mutex
 	statuses []Status // oldest first
-	requests []string // verb and what of, as "GET list"
+	requests []string // verb and path, as in "GET /list"
 }
 
 func (f *fake) start(t *testing.T) *httptest.Server {
@@ -63,7 +63,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// statusPaths are where statuses are.
+// statusPaths holds the paths that list and create statuses.
 var statusPaths = map[Kind]struct{ list, create string }{
 	KindGitHub:              {"/api/v3/repos/acme/platform/commits/" + commit + "/status", "/api/v3/repos/acme/platform/statuses/" + commit},
 	KindGitLab:              {"/api/v4/projects/acme%2Fplatform/repository/commits/" + commit + "/statuses", "/api/v4/projects/acme%2Fplatform/statuses/" + commit},
@@ -73,7 +73,7 @@ var statusPaths = map[Kind]struct{ list, create string }{
 	KindAzureDevOps:         {"/acme/_apis/git/repositories/platform/commits/" + commit + "/statuses", "/acme/_apis/git/repositories/platform/commits/" + commit + "/statuses"},
 }
 
-// item is a status as a forge tells it.
+// item returns a status in the format of the forge.
 func (f *fake) item(id int, s Status) map[string]any {
 	genre, name, _ := strings.Cut(s.Context, "/")
 	switch f.kind {
@@ -92,8 +92,8 @@ func (f *fake) item(id int, s Status) map[string]any {
 func (f *fake) list(w http.ResponseWriter, r *http.Request) {
 	items, seen := []any{}, map[string]bool{}
 	for i := range f.statuses {
-		// Gitea has all, and may list those of one second in any order; here in the wrong one. All others
-		// tell the newest of each context.
+		// Gitea lists all statuses, and those of the same second in any order; here in the wrong order. All other forges list only
+		// the newest of each context.
 		at := i
 		if f.kind != KindGitea {
 			at = len(f.statuses) - 1 - i
@@ -105,7 +105,7 @@ func (f *fake) list(w http.ResponseWriter, r *http.Request) {
 		items = append(items, f.item(at+1, f.statuses[at]))
 	}
 	query, more := r.URL.Query(), 0
-	if f.page > 0 && f.kind != KindAzureDevOps { // which is asked for a thousand at once
+	if f.page > 0 && f.kind != KindAzureDevOps { // the client requests a thousand per page
 		page, _ := strconv.Atoi(query.Get("page"))
 		if f.kind == KindBitbucketDataCenter {
 			start, _ := strconv.Atoi(query.Get("start"))
@@ -128,7 +128,7 @@ func (f *fake) list(w http.ResponseWriter, r *http.Request) {
 	case KindBitbucket:
 		of := map[string]any{"pagelen": 100, "values": items}
 		if more > 0 {
-			of["next"] = "https://elsewhere.example.org/?page=2" // an address that must not be requested
+			of["next"] = "https://elsewhere.example.org/?page=2" // the client must not request this address
 		}
 		out = of
 	case KindBitbucketDataCenter:
@@ -157,7 +157,7 @@ func (f *fake) create(w http.ResponseWriter, r *http.Request) {
 
 		Target  string          `json:"target_url"`
 		Azure   string          `json:"targetUrl"`
-		Context json.RawMessage // a string, or an object
+		Context json.RawMessage // a string or an object
 	}
 	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
 		answerJSON(w, http.StatusBadRequest, `{"message":"Problems parsing JSON"}`)
@@ -183,7 +183,7 @@ func (f *fake) create(w http.ResponseWriter, r *http.Request) {
 					answerJSON(w, http.StatusBadRequest, `{"message":"Cannot transition status via :enqueue from :pending (Reason(s): Status cannot transition via \"enqueue\")"}`)
 					return
 				}
-				f.statuses[i] = s // one job, until it has ended
+				f.statuses[i] = s // GitLab updates a job until it has ended
 				answerJSON(w, code, `{"id":1}`)
 				return
 			}
@@ -210,7 +210,7 @@ func (f *fake) create(w http.ResponseWriter, r *http.Request) {
 	answerJSON(w, code, `{"id":1}`)
 }
 
-// took is how many requests there were, and forgets them.
+// took returns the number of requests and writes since the previous call.
 func (f *fake) took() (all, writes int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -229,7 +229,7 @@ func answerJSON(w http.ResponseWriter, code int, body string) {
 	_, _ = w.Write([]byte(body))
 }
 
-// statusesOn is a publisher with a memory of its own, as after a restart.
+// statusesOn returns a publisher without any memory, as after a restart.
 func statusesOn(t *testing.T, kind Kind, base string) Statuses {
 	t.Helper()
 	p, err := Account{Repository: Repository{Kind: kind, Base: base, Owner: "acme", Name: "platform"}, Token: Token(canary)}.Poster()
@@ -265,7 +265,7 @@ func TestNothingIsSaidTwice(t *testing.T) {
 			s = statusesOn(t, kind, server.URL)
 			pages := 1
 			if kind == KindGitea {
-				pages = 2 // six statuses, three a page
+				pages = 2 // six statuses, three per page
 			}
 			expect("after a restart it reads what stands there", green, pages, 0)
 			s.TargetURL = "https://status.example.org/"
@@ -279,7 +279,7 @@ func TestLimits(t *testing.T) {
 	for kind, most := range map[Kind]int{KindGitHub: 140, KindGitLab: 255, KindGitea: 255, KindBitbucket: 255, KindBitbucketDataCenter: 255, KindAzureDevOps: 255} {
 		f := &fake{kind: kind}
 		server := f.start(t)
-		for range 2 { // the second finds what the first has cut
+		for range 2 { // the second publisher finds the truncated description of the first
 			if err := statusesOn(t, kind, server.URL).Publish(t.Context(), reported(long, long)); err != nil {
 				t.Fatalf("%s: %v", kind, err)
 			}
@@ -295,7 +295,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// A token is removed from a description before it is posted, wherever it came from.
+// A token is removed from a description before it is posted, however it got there.
 func TestTokenInDescription(t *testing.T) {
 	for _, kind := range kinds {
 		f := &fake{kind: kind}
@@ -316,8 +316,8 @@ func TestAnswers(t *testing.T) {
 	type want struct {
 		later bool
 		after time.Duration
-		says  []string // what a person needs in order to act
-		never string   // part of the body of the answer
+		says  []string // what a user needs to know in order to act
+		never string   // part of the response body that the error must not quote
 	}
 	cases := map[string]struct {
 		reason string
@@ -328,143 +328,143 @@ func TestAnswers(t *testing.T) {
 		want   want
 	}{
 		"Unauthorized": {
-			reason: "a token that expired does not come back by itself",
+			reason: "An expired token stays invalid.",
 			code:   401, body: `{"message":"Bad credentials` + echo + `"}`,
 			want: want{says: []string{"401", "expired"}},
 		},
 		"ForbiddenGitHub": {
-			reason: "the message names the right, as GitHub calls it",
+			reason: "The message names the permission in GitHub's words.",
 			only:   KindGitHub, code: 403, body: `{"message":"Resource not accessible by personal access token` + echo + `"}`,
 			want: want{says: []string{"403", "acme/platform", "Commit statuses: read and write", "repo:status"}, never: "Resource not accessible"},
 		},
 		"SingleSignOn": {
-			reason: "the right is there, but the organisation wants more",
+			reason: "The token has the permission, but the organization requires single sign-on.",
 			only:   KindGitHub, code: 403, header: map[string]string{"X-GitHub-SSO": "required; url=https://github.com/orgs/acme/sso?authorization_request=x"},
 			body: `{"message":"Resource protected by organization SAML enforcement."}`,
 			want: want{says: []string{"403", "single sign-on"}},
 		},
 		"ForbiddenGitea": {
-			reason: "the message names the right, as Gitea calls it",
+			reason: "The message names the permission in Gitea's words.",
 			only:   KindGitea, code: 403, body: `{"message":"token does not have at least one of required scope(s): [write:repository]` + echo + `"}`,
 			want: want{says: []string{"403", "acme/platform", "write:repository"}},
 		},
 		"ForbiddenGitLab": {
-			reason: "the message names the right, as GitLab calls it",
+			reason: "The message names the permission in GitLab's words.",
 			only:   KindGitLab, code: 403, body: `{"error":"insufficient_scope","error_description":"The request requires higher privileges` + echo + `","scope":"api"}`,
 			want: want{says: []string{"403", "acme/platform", "the scope api"}, never: "insufficient_scope"},
 		},
 		"ForbiddenBitbucket": {
-			reason: "the message names the right, as Bitbucket calls it",
+			reason: "The message names the permission in Bitbucket's words.",
 			only:   KindBitbucket, code: 403, body: `{"type":"error","error":{"message":"Your credentials lack one or more required privilege scopes.","detail":{"required":["repository:write"]}}}`,
 			want: want{says: []string{"403", "acme/platform", "the scope repository"}, never: "lack one or more"},
 		},
 		"ForbiddenDataCenter": {
-			reason: "the message names the right, as Data Center calls it",
+			reason: "The message names the permission in Data Center's words.",
 			only:   KindBitbucketDataCenter, code: 403, body: `{"errors":[{"context":null,"message":"You are not permitted to access this resource` + echo + `","exceptionName":"x"}]}`,
 			want: want{says: []string{"403", "acme/platform", "Repository read"}, never: "not permitted"},
 		},
 		"ForbiddenAzure": {
-			reason: "the message names the right, as Azure DevOps calls it",
+			reason: "The message names the permission in Azure DevOps' words.",
 			only:   KindAzureDevOps, code: 403, body: `{"$id":"1","message":"TF401027: You need the Git 'GenericContribute' permission to perform this action.` + echo + `","typeKey":"GitNeedsPermissionException"}`,
 			want: want{says: []string{"403", "acme/platform", "Code (status)"}, never: "TF401027"},
 		},
 		"SignIn": {
-			reason: "Azure DevOps shows a page to sign in to whom it does not know, as if all were well",
+			reason: "Azure DevOps shows unauthenticated clients a sign-in page with a successful status code.",
 			only:   KindAzureDevOps, code: 203, body: `<html>Sign in` + echo + `</html>`,
 			want: want{says: []string{"401", "expired"}},
 		},
 		"SignInElsewhere": {
-			reason: "or sends them there",
+			reason: "Azure DevOps may also redirect unauthenticated clients to a sign-in page.",
 			only:   KindAzureDevOps, code: 302, header: map[string]string{"Location": "https://login.example.org/_signin?x=1"},
 			want: want{says: []string{"401", "expired"}},
 		},
 		"TooManyJobs": {
-			reason: "GitLab's limit of jobs in a pipeline does not pass",
+			reason: "GitLab's limit of jobs in a pipeline is permanent.",
 			only:   KindGitLab, code: 422, body: `{"message":"422 Unprocessable Entity: the limit of jobs was exceeded"}`,
 			want: want{says: []string{"422"}, never: "limit of jobs"},
 		},
 		"SecondaryRateLimit": {
-			reason: "GitHub says 403 where it means 429",
+			reason: "GitHub returns 403 for a rate limit.",
 			only:   KindGitHub, code: 403, header: map[string]string{"Retry-After": "40"},
 			body: `{"message":"You have exceeded a secondary rate limit","documentation_url":"https://docs.github.com/rest/overview/rate-limits-for-the-rest-api#about-secondary-rate-limits"}`,
 			want: want{later: true, after: 40 * time.Second},
 		},
 		"SecondaryRateLimitWithoutTime": {
-			reason: "GitHub asks for a minute then",
+			reason: "Without Retry-After, GitHub's documentation asks for a minute.",
 			only:   KindGitHub, code: 403,
 			body: `{"message":"You have exceeded a secondary rate limit","documentation_url":"https://docs.github.com/rest/overview/rate-limits-for-the-rest-api#about-secondary-rate-limits"}`,
 			want: want{later: true, after: time.Minute},
 		},
 		"PrimaryRateLimit": {
-			reason: "the hour's requests are used up until a time that GitHub names",
+			reason: "GitHub names the time at which the hourly limit is reset.",
 			only:   KindGitHub, code: 403,
 			header: map[string]string{"X-RateLimit-Limit": "5000", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "SOON"},
 			body:   `{"message":"API rate limit exceeded for user ID 1."}`,
 			want:   want{later: true, after: 90 * time.Second},
 		},
 		"ForbiddenWithRetryAfter": {
-			reason: "whatever the body says, a time to come back is no lack of rights",
+			reason: "A Retry-After means a rate limit instead of a missing permission, whatever the body is.",
 			code:   403, header: map[string]string{"Retry-After": "7"}, body: `{"message":"slow down` + echo + `"}`,
 			want: want{later: true, after: 7 * time.Second},
 		},
 		"NotFound": {
-			reason: "forges say this of a private repository that the token cannot see",
+			reason: "Forges return 404 for a private repository that the token cannot see.",
 			code:   404, body: `{"message":"Not Found"}`,
 			want: want{says: []string{"404", "acme/platform", "cannot see"}},
 		},
 		"NoSuchCommitOnGitHub": {
-			reason: "a commit that was never pushed there",
+			reason: "The commit was never pushed to the forge.",
 			only:   KindGitHub, code: 422, body: `{"message":"No commit found for SHA: ` + commit + `"}`,
 			want: want{says: []string{"422"}, never: "No commit found"},
 		},
 		"TooManyStatuses": {
-			reason: "1000 of one context on one commit, and never another",
+			reason: "GitHub allows 1000 statuses per context and commit, so this error is permanent.",
 			only:   KindGitHub, code: 422, body: `{"message":"Validation Failed","errors":[{"resource":"Status","code":"custom","message":"This SHA and context has reached the maximum number of statuses."}]}`,
 			want: want{says: []string{"422"}, never: "maximum number of statuses"},
 		},
 		"Unprocessable": {
-			reason: "the same request is as wrong the next time",
+			reason: "The same request would fail again.",
 			only:   KindGitea, code: 422, body: `{"message":"[State]: unsupported"}`,
 			want: want{says: []string{"422"}, never: "unsupported"},
 		},
 		"TooManyRequests": {
-			reason: "proxies in front of Gitea say it so",
+			reason: "Proxies in front of Gitea use this status code.",
 			code:   429, header: map[string]string{"Retry-After": "120"}, body: `slow down`,
 			want: want{later: true, after: 2 * time.Minute},
 		},
 		"TooManyRequestsByDate": {
-			reason: "the header may hold a date",
+			reason: "Retry-After may be a date.",
 			code:   429, header: map[string]string{"Retry-After": "SOON, AS A DATE"},
 			want: want{later: true, after: 90 * time.Second},
 		},
 		"TooManyRequestsWithoutTime": {
-			reason: "how long is then up to us",
+			reason: "Without Retry-After, Headgate chooses the delay.",
 			code:   429, body: `{"message":"slow down` + echo + `"}`,
 			want: want{later: true},
 		},
 		"InternalError": {
-			reason: "the next attempt may meet another server", code: 500, body: `{"message":"database is locked` + echo + `"}`,
+			reason: "The next attempt may reach another server.", code: 500, body: `{"message":"database is locked` + echo + `"}`,
 			want: want{later: true},
 		},
 		"RetryAfterAYear": {
-			reason: "a mistake there must not silence us",
+			reason: "A wrong Retry-After must not stop Headgate's statuses.",
 			code:   429, header: map[string]string{"Retry-After": "31536000"},
 			want: want{later: true, after: 2 * time.Hour},
 		},
 		"BadGateway": {
-			reason: "a page of a proxy, not of the forge", code: 502, body: `<html>` + echo + `</html>`,
+			reason: "The response comes from a proxy instead of the forge.", code: 502, body: `<html>` + echo + `</html>`,
 			want: want{later: true},
 		},
 		"Maintenance": {
-			reason: "the forge names the time to come back", code: 503, header: map[string]string{"Retry-After": "300"},
+			reason: "The forge says when to retry.", code: 503, header: map[string]string{"Retry-After": "300"},
 			want: want{later: true, after: 5 * time.Minute},
 		},
 		"CaptivePortal": {
-			reason: "another server answered, without a reason", code: 200, body: `<html>Log in to the WiFi` + echo + `</html>`,
+			reason: "Another server responded, so a later request may succeed.", code: 200, body: `<html>Log in to the WiFi` + echo + `</html>`,
 			want: want{later: true},
 		},
 		"Gone": {
-			reason: "the repository is blocked or gone", code: 410, body: `{"message":"Repository access blocked"}`,
+			reason: "The repository is blocked or deleted.", code: 410, body: `{"message":"Repository access blocked"}`,
 			want: want{says: []string{"410"}, never: "blocked"},
 		},
 	}
@@ -480,7 +480,7 @@ func TestAnswers(t *testing.T) {
 						if r.Method != verb {
 							return false
 						}
-						soon := time.Now().Add(90 * time.Second) // from the answer on: on a busy machine the test began long before it
+						soon := time.Now().Add(90 * time.Second) // counted from the response, because a busy machine may have started the test long before
 						inWords := strings.NewReplacer("SOON, AS A DATE", soon.UTC().Format(http.TimeFormat), "SOON", strconv.FormatInt(soon.Unix(), 10))
 						for k, v := range tc.header {
 							w.Header().Set(k, inWords.Replace(v))
@@ -511,7 +511,7 @@ func TestAnswers(t *testing.T) {
 							t.Errorf("%s\nPublish(...): %v: does not say %q", tc.reason, err, says)
 						}
 					}
-					// Once the forge works, everything is posted, whatever failed before.
+					// Once the forge works again, everything is posted, whatever failed before.
 					f.mu.Lock()
 					f.instead = nil
 					f.mu.Unlock()
@@ -653,9 +653,9 @@ func TestPosterRefuses(t *testing.T) {
 	}
 }
 
-// Every forge has the four states in its own words, or says the worse of two.
+// Forges have their own words for the four states, or use the worse one for two states.
 func TestStates(t *testing.T) {
-	of := map[Kind][4]string{ // pending, success, failure, error
+	of := map[Kind][4]string{ // in the order pending, success, failure, error
 		KindGitHub:              {"pending", "success", "failure", "error"},
 		KindGitLab:              {"pending", "success", "failed", "failed"},
 		KindGitea:               {"pending", "success", "failure", "error"},
@@ -668,7 +668,7 @@ func TestStates(t *testing.T) {
 			f := &fake{kind: kind}
 			base := f.start(t).URL
 			status := report.Status{State: state, Description: "said"}
-			for range 2 { // a second process finds what the first has posted
+			for range 2 { // a second process finds what the first one posted
 				if err := statusesOn(t, kind, base).Publish(t.Context(), reported(status, status)); err != nil {
 					t.Fatalf("%s: %s: %v", kind, state, err)
 				}
@@ -684,7 +684,7 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// GitLab does not let a pending status be posted again. It is pending, which is what counts.
+// GitLab refuses to post a pending status again. This is not an error, because the status is already pending.
 func TestPendingTwice(t *testing.T) {
 	f := &fake{kind: KindGitLab}
 	p := statusesOn(t, KindGitLab, f.start(t).URL).Poster
@@ -701,8 +701,8 @@ func TestPendingTwice(t *testing.T) {
 	}
 }
 
-// Branch policies of Azure DevOps look at the statuses of a pull request; one of an older push
-// must not stand for the newest.
+// Branch policies of Azure DevOps use the statuses of a pull request, so a status of an older push must not count for the newest
+// one.
 func TestStatusOfPullRequest(t *testing.T) {
 	for commitOf, want := range map[string]string{commit: `"iterationId":2`, strings.Repeat("f", 40): ""} {
 		var posted []string
@@ -733,7 +733,7 @@ func TestStatusOfPullRequest(t *testing.T) {
 	}
 }
 
-// A server may repeat parts of a request; they must not leak the token in another form.
+// A server may return parts of a request, which must not leak the token in another encoding.
 func TestAuthorization(t *testing.T) {
 	const user, jwt = "me@example.org:" + canary, "eyJ" + canary + ".a.b"
 	cases := map[string]struct {

@@ -23,8 +23,7 @@ func (a answers) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// Whatever a server answers, also one that lies: no panic, an end, and no token in the
-// error.
+// Whatever a server responds, the client must not panic, must stop, and must not put the token into an error.
 func FuzzAnswer(f *testing.F) {
 	f.Add(200, []byte(`null`), "")
 	f.Add(200, []byte(`{"statuses":[null,{"context":null}]}`), `<http://x/?page=2>; rel="next"`)
@@ -34,7 +33,7 @@ func FuzzAnswer(f *testing.F) {
 	f.Add(302, []byte(canary), "https://elsewhere.example.org/"+canary)
 	f.Add(202, []byte(canary), "")
 	f.Add(200, []byte(`[null,{"id":9,"name":"a","status":"success"},{"id":8,"name":"a","body":"<!-- headgate/platform -->","author":null}]`), "1")
-	f.Add(200, []byte(`[{"id":1}]`), `<x>; next`) // on which GitLab's client would panic
+	f.Add(200, []byte(`[{"id":1}]`), `<x>; next`) // GitLab's client would panic on it
 	f.Add(400, []byte(`{"message":{"state":["Cannot transition status `+canary+`"]}}`), "")
 	f.Add(200, []byte(`{"values":[null,{"key":"a","name":null}],"next":"https://elsewhere.example.org/","isLastPage":false,"nextPageStart":1}`), "")
 	f.Add(200, []byte(`{"values":[{"id":1,"content":{"raw":"[//]: # (headgate/platform)"},"action":"COMMENTED","comment":{"id":1,"text":"[//]: # (headgate/platform)"}}],"nextPageStart":-1}`), "%zz")

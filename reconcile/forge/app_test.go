@@ -28,15 +28,15 @@ func privateKey(t *testing.T) (*rsa.PrivateKey, string) {
 	return key, string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}))
 }
 
-// An enterprise is a GitHub Enterprise Server with one App, 7, whose installation 42 it has.
+// An enterprise is a GitHub Enterprise Server with one App, 7, and its installation 42.
 type enterprise struct {
 	*testing.T
 	key    *rsa.PublicKey
-	code   int // of the answer to who asks for a token; 201 if 0
+	code   int // status code of the token request; 0 means 201
 	tokens int
 }
 
-// signedBy is whether a request comes from the App.
+// signedBy reports whether a request comes from the App.
 func (e *enterprise) signedBy(r *http.Request) bool {
 	e.Helper()
 	content, signature, _ := strings.Cut(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), ".")
@@ -80,7 +80,7 @@ func (e *enterprise) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// as is an account of the App.
+// as returns an account of the App.
 func (e *enterprise) as(app App) Account {
 	e.Helper()
 	server := httptest.NewServer(e)
@@ -114,8 +114,8 @@ func TestApp(t *testing.T) {
 	}
 }
 
-// The error about an App tells the user what to correct, without showing the key. Headgate asks again later, because
-// the App may be corrected by then.
+// The error about an App tells the user what to correct, without showing the key. Headgate retries, because the App may be
+// corrected by then.
 func TestAppRefused(t *testing.T) {
 	key, text := privateKey(t)
 	_, other := privateKey(t)
@@ -147,7 +147,7 @@ func TestAppRefused(t *testing.T) {
 	}
 }
 
-// A key that was rotated is used from then on.
+// After a rotation, Headgate uses the new key.
 func TestAppKeyRotates(t *testing.T) {
 	key, text := privateKey(t)
 	_, now := privateKey(t)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The workflow of a fork has no secrets. Only the event shows why there is no token.
+// The workflow of a fork has no secrets. Only the event reveals why the token is missing.
 func TestForkOfWorkflow(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason, event, ref string
@@ -39,7 +39,7 @@ func TestForkOfWorkflow(t *testing.T) {
 	}
 }
 
-// A run that is late, or repeated, must not post its verdict on a commit that it did not see.
+// A late or repeated run must not post its verdict on a commit that it did not see.
 func TestSuperseded(t *testing.T) {
 	const older, newer, merge = "1111111111111111111111111111111111111111", "2222222222222222222222222222222222222222", "3333333333333333333333333333333333333333"
 	event := filepath.Join(t.TempDir(), "event.json")

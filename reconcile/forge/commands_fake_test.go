@@ -17,20 +17,20 @@ import (
 	"headgate.dev/headgate/reconcile/report"
 )
 
-// A fakeReviewed answers as the documented APIs of GitHub and GitLab do for pull request 7 of acme/platform: alice wrote it, bob may
+// A fakeReviewed answers like the documented APIs of GitHub and GitLab for pull request 7 of acme/platform: alice wrote it, bob may
 // write, carol may read, and a bot may write, too.
 type fakeReviewed struct {
 	kind     Kind
 	comments []comment
-	emails   []string // of more commits, whose author the forge has no user for
+	emails   []string // of further commits, whose authors have no user on the forge
 	reviews  []review
 	asked    []string
 	pushed   time.Time // when the commit became the head
-	opener   string    // of the pull request; "" is alice
+	opener   string    // who opened the pull request; "" is alice
 	message  string    // of its commit
-	silent   bool      // there was no preview yet
-	forged   bool      // another account posted a status of that name before
-	demoted  bool      // bob may not write any more
+	silent   bool      // no preview was posted yet
+	forged   bool      // another account posted a status with that name before
+	demoted  bool      // bob no longer has write permission
 	target   string    // "" is main
 }
 
@@ -71,7 +71,7 @@ func (h *fakeReviewed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(pull("opened"))
 	case hubPath == "/commits/"+commit+"/statuses" || labPath == "/repository/commits/"+commit+"/statuses":
 		var all []object
-		for i, state := range []string{"success", "failure", "pending"} { // the newest first; the first of them was posted at 12:00
+		for i, state := range []string{"success", "failure", "pending"} { // newest first; the oldest was posted at 12:00
 			s := object{"id": 9 - i, "state": state, "status": strings.Replace(state, "failure", "failed", 1), "context": "headgate/platform/preview", "name": "headgate/platform/preview", "created_at": at(firstPosted.Add(time.Duration(1-i) * time.Hour)), "creator": object{"login": "headgate"}, "author": object{"username": "headgate"}}
 			all = append(all, s)
 		}
@@ -120,7 +120,7 @@ func (h *fakeReviewed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case labPath == "/merge_requests/7/versions":
 		answer([]object{{"id": 2, "head_commit_sha": commit, "created_at": at(h.pushed)}, {"id": 1, "head_commit_sha": strings.Repeat("e", 40), "created_at": at(firstPosted.Add(-48 * time.Hour))}})
 	case hubPath == "/pulls/7/reviews":
-		if len(h.reviews) > 5 { // more than anyone reads
+		if len(h.reviews) > 5 { // more than Headgate reads
 			w.Header().Set("Link", fmt.Sprintf("<http://%s%s?page=99>; rel=\"next\"", r.Host, r.URL.Path))
 		}
 		var all []object
@@ -154,7 +154,7 @@ func (h *fakeReviewed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 var ids = map[string]int{"alice": 1, "bob": 2, "carol": 3, "project_1_bot": 4, "headgate": 5}
 
-// page answers with a page of 100 comments.
+// page answers with one page of 100 comments.
 func (h *fakeReviewed) page(w http.ResponseWriter, r *http.Request, answer func(any)) {
 	page, _ := strconv.Atoi(r.URL.Query().Get("page"))
 	page = max(page, 1)
@@ -184,7 +184,7 @@ func (h *fakeReviewed) page(w http.ResponseWriter, r *http.Request, answer func(
 	answer(some)
 }
 
-// talkOn reads what people wrote on the fake.
+// talkOn reads the comments and reviews on the fake.
 func talkOn(t *testing.T, h *fakeReviewed) *talk {
 	t.Helper()
 	got, err := talkedOn(t, h, Rules{})
@@ -210,7 +210,7 @@ func talkedOn(t *testing.T, h *fakeReviewed, rules Rules) (*talk, error) {
 	return got, got.know(t.Context())
 }
 
-// The real Gitea is the judge of the rules; here are the shapes of the other two forges.
+// TestCommandsOnGitea checks the rules on a real Gitea. This test checks the API formats of GitHub and GitLab.
 func TestApprovalsOnHubs(t *testing.T) {
 	digest := strings.Repeat("a1", 16)
 	command := "/headgate approve " + digest
@@ -305,7 +305,7 @@ func TestApprovalsOnHubs(t *testing.T) {
 	}
 }
 
-// Who else may not approve, or not so.
+// These are further cases in which an approval must not count.
 func TestNoApprovalsOnHubs(t *testing.T) {
 	digest := strings.Repeat("a1", 16)
 	at := func(minutes int, author string) comment {
@@ -357,8 +357,8 @@ func TestNoApprovalsOnHubs(t *testing.T) {
 	}
 }
 
-// An approval that counted in the preview is checked again after the merge: by permission, by age, by target, and a review only by the record
-// that Headgate wrote of it.
+// After the merge, Headgate checks again an approval that counted in the preview: the permission, the age and the target branch,
+// and a review only through Headgate's own record of it.
 func TestMergesOnHubs(t *testing.T) {
 	digest := strings.Repeat("a1", 16)
 	when := firstPosted.Add(5 * time.Minute)
@@ -378,17 +378,17 @@ func TestMergesOnHubs(t *testing.T) {
 		kind   Kind
 		want   int
 	}{
-		"Comment":        {reason: "He approved.", fake: fakeReviewed{comments: []comment{approved}}, want: 1},
-		"Demoted":        {reason: "He may not write any more.", fake: fakeReviewed{comments: []comment{approved}, demoted: true}},
-		"Old":            {reason: "It is too long ago.", fake: fakeReviewed{comments: []comment{approved}}, after: 8 * 24 * time.Hour},
-		"OtherTarget":    {reason: "It was merged into another branch, where other people may approve.", fake: fakeReviewed{comments: []comment{approved}, target: "topic"}},
-		"Record":         {reason: "Headgate wrote which digest he saw.", fake: fakeReviewed{reviews: reviewed, comments: record(nil)}, kind: KindGitHub, want: 1},
-		"NoRecord":       {reason: "A review names no digest.", fake: fakeReviewed{reviews: reviewed}, kind: KindGitHub},
-		"ForeignRecord":  {reason: "Anyone can write such a comment.", fake: fakeReviewed{reviews: reviewed, comments: record(func(c *comment) { c.author = "alice" })}, kind: KindGitHub},
-		"EditedRecord":   {reason: "Maintainers edit comments of others.", fake: fakeReviewed{reviews: reviewed, comments: record(func(c *comment) { c.updated = when.Add(time.Minute) })}, kind: KindGitHub},
-		"RecordOfOther":  {reason: "It is of another review.", fake: fakeReviewed{reviews: reviewed, comments: record(func(c *comment) { c.body = strings.Replace(c.body, "/55/", "/56/", 1) })}, kind: KindGitHub},
-		"RecordOfPerson": {reason: "It is of another person's review with that id.", fake: fakeReviewed{reviews: reviewed, comments: record(func(c *comment) { c.body = strings.Replace(c.body, "@bob", "@dora", 1) })}, kind: KindGitHub},
-		"ReviewTaken":    {reason: "The record is there, and the review is not.", fake: fakeReviewed{comments: record(nil)}, kind: KindGitHub},
+		"Comment":        {reason: "An approval in a comment counts.", fake: fakeReviewed{comments: []comment{approved}}, want: 1},
+		"Demoted":        {reason: "The approver no longer has write permission.", fake: fakeReviewed{comments: []comment{approved}, demoted: true}},
+		"Old":            {reason: "The approval is too old.", fake: fakeReviewed{comments: []comment{approved}}, after: 8 * 24 * time.Hour},
+		"OtherTarget":    {reason: "The target is another branch, where other people may approve.", fake: fakeReviewed{comments: []comment{approved}, target: "topic"}},
+		"Record":         {reason: "Headgate recorded which digest the reviewer saw.", fake: fakeReviewed{reviews: reviewed, comments: record(nil)}, kind: KindGitHub, want: 1},
+		"NoRecord":       {reason: "A review contains no digest.", fake: fakeReviewed{reviews: reviewed}, kind: KindGitHub},
+		"ForeignRecord":  {reason: "Anyone can write a comment that looks like a record.", fake: fakeReviewed{reviews: reviewed, comments: record(func(c *comment) { c.author = "alice" })}, kind: KindGitHub},
+		"EditedRecord":   {reason: "Maintainers can edit other people's comments.", fake: fakeReviewed{reviews: reviewed, comments: record(func(c *comment) { c.updated = when.Add(time.Minute) })}, kind: KindGitHub},
+		"RecordOfOther":  {reason: "The record belongs to another review.", fake: fakeReviewed{reviews: reviewed, comments: record(func(c *comment) { c.body = strings.Replace(c.body, "/55/", "/56/", 1) })}, kind: KindGitHub},
+		"RecordOfPerson": {reason: "The record belongs to another person's review with the same ID.", fake: fakeReviewed{reviews: reviewed, comments: record(func(c *comment) { c.body = strings.Replace(c.body, "@bob", "@dora", 1) })}, kind: KindGitHub},
+		"ReviewTaken":    {reason: "The record exists, but the review does not.", fake: fakeReviewed{comments: record(nil)}, kind: KindGitHub},
 	} {
 		for _, kind := range []Kind{KindGitHub, KindGitLab} {
 			if tc.kind != "" && tc.kind != kind {
@@ -408,7 +408,7 @@ func TestMergesOnHubs(t *testing.T) {
 	}
 }
 
-// A review names no digest. It is of the one that its user could see, whatever the head asks for later.
+// A review contains no digest. It approves the digest that its user could see, whatever the head needs later.
 func TestReviewOfWhatWasShownOnHubs(t *testing.T) {
 	digest := strings.Repeat("a1", 16)
 	when := firstPosted.Add(5 * time.Minute)
@@ -442,7 +442,7 @@ func TestReviewOfWhatWasShownOnHubs(t *testing.T) {
 	}
 }
 
-// A pass reads the pull request of a commit, and no open one that has the commit, too.
+// A pass reads the merged pull request of a commit, and ignores open ones that contain the commit.
 func TestMergedOnHubs(t *testing.T) {
 	for _, kind := range []Kind{KindGitHub, KindGitLab} {
 		h := &fakeReviewed{kind: kind}

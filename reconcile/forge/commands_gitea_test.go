@@ -17,7 +17,7 @@ import (
 	"headgate.dev/headgate/reconcile/report"
 )
 
-// A reviewed is a pull request on a real Gitea, with its people: alice wrote it, bob may write, carol may read.
+// A reviewed is a pull request on a real Gitea with its users: alice wrote it, bob may write, carol may read.
 type reviewed struct {
 	*testing.T
 
@@ -54,7 +54,7 @@ func (r *reviewed) may(user, permission string) {
 	r.gitea.Call(r.T, http.MethodPut, r.path("/collaborators/"+user), map[string]string{"permission": permission}, nil)
 }
 
-// push commits to the branch as a user, with the author that they write into it.
+// push commits to the branch as a user, with any author.
 func (r *reviewed) push(user, file, content string, author map[string]string) {
 	r.Helper()
 	body := map[string]any{"message": "write " + file, "content": base64.StdEncoding.EncodeToString([]byte(content))}
@@ -85,7 +85,7 @@ func (r *reviewed) push(user, file, content string, author map[string]string) {
 	r.as(user, method, "/contents/"+file, body, nil)
 }
 
-// says has a user comment, and returns the id of the comment.
+// says posts a comment as a user, and returns its ID.
 func (r *reviewed) says(user, body string) int64 {
 	r.Helper()
 	var made struct{ ID int64 }
@@ -93,14 +93,14 @@ func (r *reviewed) says(user, body string) int64 {
 	return made.ID
 }
 
-// tick waits until the second of the forge is over: it counts no less.
+// tick waits for the next full second, because Gitea's timestamps have no fractions.
 func tick() {
 	for began := time.Now().Unix(); time.Now().Unix() == began; {
 		time.Sleep(5 * time.Millisecond)
 	}
 }
 
-// comments are what stands on the pull request, without marks.
+// comments returns the comments on the pull request, without marks.
 func (r *reviewed) comments() []string {
 	r.Helper()
 	var all []struct {
@@ -119,7 +119,7 @@ func (r *reviewed) comments() []string {
 	return lines
 }
 
-// asked is a preview that is blocked by one thing.
+// asked returns the report of a preview that one hold blocks.
 func asked(digest string) report.Report {
 	r := report.Report{Kind: "Report", Sync: inventory.Sync{Namespace: "headgate-system", Name: "platform"}, Revision: strings.Repeat("a", 40), Preview: &report.Preview{}}
 	r.Steps = []report.Step{{Action: plan.Hold, Would: plan.Prune, Guard: "many", Digest: digest}}
@@ -129,7 +129,7 @@ func asked(digest string) report.Report {
 	return r.On(nil)
 }
 
-// preview makes one look as the loop does: it reads what counts, and publishes. Each is a new process.
+// preview previews once in a new process, like the loop: it reads the approvals and publishes.
 func (r *reviewed) preview(digest string) report.Report {
 	r.Helper()
 	p := r.previews(r.gitea.Token)
@@ -167,7 +167,7 @@ func (r *reviewed) previews(token string) *forge.Previews {
 	return p
 }
 
-// want checks who approved, by the status that users see.
+// want checks who approved, judging by the status that users see.
 func (r *reviewed) want(reason, digest, by string) {
 	r.Helper()
 	result := r.preview(digest)
@@ -182,8 +182,7 @@ func (r *reviewed) want(reason, digest, by string) {
 
 var digestA, digestB = strings.Repeat("a1", 16), strings.Repeat("b2", 16)
 
-// A real Gitea decides who is who. What people write there must not open a gate for an author, a reader, or a comment that
-// another person changed.
+// A real Gitea identifies the users. A comment must not open a gate for an author or a reader, nor after another person changed it.
 func TestCommandsOnGitea(t *testing.T) {
 	g := fixtures.StartGitea(t)
 	tokens := map[string]string{g.Owner: g.Token}
@@ -215,7 +214,7 @@ func TestCommandsOnGitea(t *testing.T) {
 				t.Errorf("Headgate answers those whom it ignores: %s", c)
 			}
 		}
-		r.want("What blocks is another thing now.", digestB, "@bob") // which bob approved, too, by its own digest
+		r.want("What blocks is another thing now.", digestB, "@bob") // bob also approved this digest
 		tick()
 		r.push("alice", "a.yaml", "a: 3\n", nil)
 		r.want("A push voids the approval, also of the same digest.", digestA, "")
@@ -339,14 +338,14 @@ func TestCommandsOnGitea(t *testing.T) {
 	})
 }
 
-// merge merges the pull request in one of the ways of the forge, and returns the newest commit of the target.
+// merge merges the pull request with a method of the forge, and returns the newest commit of the target branch.
 func (r *reviewed) merge(how string) string {
 	r.Helper()
 	var is struct {
 		Merged bool
 	}
 	for began := time.Now(); !is.Merged; time.Sleep(50 * time.Millisecond) {
-		_ = r.gitea.TryCall(http.MethodPost, r.path(fmt.Sprintf("/pulls/%d/merge", r.number)), map[string]string{"Do": how}, nil) // it checks first whether it can
+		_ = r.gitea.TryCall(http.MethodPost, r.path(fmt.Sprintf("/pulls/%d/merge", r.number)), map[string]string{"Do": how}, nil) // Gitea first checks whether the merge is possible
 		r.gitea.Call(r.T, http.MethodGet, r.path(fmt.Sprintf("/pulls/%d", r.number)), nil, &is)
 		if time.Since(began) > fixtures.Patience {
 			r.Fatalf("gitea does not merge by %s", how)
@@ -362,7 +361,7 @@ func (r *reviewed) tip() string {
 	return is.Commit.ID
 }
 
-// passes returns what a pass over a commit finds approved, and by whom. Each is a new process.
+// passes returns the approvals that a pass over a commit finds, and the approvers. Each pass is a new process.
 func (r *reviewed) passes(commit, branch string) []string {
 	r.Helper()
 	m := &forge.Merges{Pulls: r.previews(r.gitea.Token).Pulls, Rules: r.rules, Branch: func(context.Context) (string, error) { return branch, nil }}
@@ -378,8 +377,8 @@ func (r *reviewed) passes(commit, branch string) []string {
 	return got
 }
 
-// The pass after the merge reads the approval from the forge and checks it again: whoever lost the right meanwhile, or wrote a
-// commit after it, does not open a gate.
+// The pass after the merge reads the approval from the forge and checks it again: an approver who has lost the permission, or
+// committed after the approval, does not open a gate.
 func TestMergesOnGitea(t *testing.T) {
 	g := fixtures.StartGitea(t)
 	tokens := map[string]string{g.Owner: g.Token}

@@ -17,20 +17,20 @@ import (
 	"headgate.dev/headgate/reconcile/report"
 )
 
-// A fakeListed answers as the documented APIs of Bitbucket Cloud, Bitbucket Data Center and Azure DevOps do for pull request 7 of
-// acme/platform. None of them tells an ordinary token who may write.
+// A fakeListed answers like the documented APIs of Bitbucket Cloud, Bitbucket Data Center and Azure DevOps for pull request 7 of
+// acme/platform. None of them reveals to an ordinary token who has write permission.
 type fakeListed struct {
 	kind     Kind
-	comments []comment // author is the name of a person
+	comments []comment // author holds a person's name
 	commits  []listedCommit
-	pushes   []listedPush // oldest first; none: the head since the pull request was opened
-	merge    string       // the commit that merged it
+	pushes   []listedPush // oldest first; if empty, the head is as old as the pull request
+	merge    string       // merge commit
 	asked    []string
-	broken   string // a part of a path that is answered with an error
+	broken   string // part of a path that returns an error
 
 	mu   sync.Mutex
 	made int64
-	gate *sync.WaitGroup // that many writers list the comments before the first writes; may be nil
+	gate *sync.WaitGroup // number of writers that must list the comments before the first one writes; may be nil
 }
 
 type listedCommit struct{ author, email, message string } // without an author, the address belongs to no user
@@ -44,7 +44,7 @@ var opened = firstPosted.Add(-time.Hour)
 
 func (h *fakeListed) user(name string) object {
 	switch h.kind {
-	case KindBitbucket: // anyone may take any nickname
+	case KindBitbucket: // anyone may choose any nickname
 		return object{"type": "user", "uuid": "{" + name + "-uuid}", "account_id": "557058:" + name, "nickname": strings.TrimSuffix(name, "-the-thief"), "display_name": "A Person"}
 	case KindBitbucketDataCenter:
 		return object{"name": name, "slug": name, "id": 7, "type": "NORMAL", "active": true, "emailAddress": name + "@example.org"}
@@ -94,7 +94,7 @@ func (h *fakeListed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// addComment adds a comment that Headgate writes.
+// addComment adds one of Headgate's comments.
 func (h *fakeListed) addComment(r *http.Request) {
 	body, _ := sent(r)
 	now := firstPosted.Add(time.Hour)
@@ -102,7 +102,7 @@ func (h *fakeListed) addComment(r *http.Request) {
 	h.comments = append(h.comments, comment{id: 500 + h.made, author: "headgate", body: body, created: now, updated: now})
 }
 
-// edited changes a comment of Headgate.
+// edited edits one of Headgate's comments.
 func (h *fakeListed) edited(path string, r *http.Request) {
 	body, _ := sent(r)
 	for i, c := range h.comments {
@@ -179,7 +179,7 @@ func (h *fakeListed) centre(path string, w http.ResponseWriter, r *http.Request,
 		values([]object{pull})
 	case "/pull-requests/7/commits":
 		for _, c := range h.commits {
-			by := object{"name": "dora", "emailAddress": c.email} // Git has any name
+			by := object{"name": "dora", "emailAddress": c.email} // the name in a Git commit is arbitrary
 			if c.author != "" {
 				by = h.user(c.author)
 				by["emailAddress"] = c.email
@@ -267,7 +267,7 @@ func (h *fakeListed) azure(path string, w http.ResponseWriter, r *http.Request, 
 	}
 }
 
-// listedKinds are the forges whose approvers a user lists, and how people are called there.
+// listedKinds maps each forge with a list of approvers to the way in which the list names a person.
 var listedKinds = map[Kind]func(name string) string{
 	KindBitbucket:           func(name string) string { return "557058:" + name },
 	KindBitbucketDataCenter: func(name string) string { return name },
@@ -290,8 +290,8 @@ func clientsOn(t *testing.T, kind Kind, h http.Handler) (*Pulls, Record) {
 	return pulls, record
 }
 
-// Where a forge does not say who may write, only listed people approve, and what the forge does know still binds them: who opened,
-// pushed and wrote, and when.
+// If a forge does not reveal who has write permission, only listed people can approve. The facts that the forge does know still
+// restrict them: who opened, pushed and wrote, and when.
 func TestApprovalsOfListed(t *testing.T) {
 	digest := strings.Repeat("a1", 16)
 	at := func(minutes int, author string) comment {
@@ -313,24 +313,24 @@ func TestApprovalsOfListed(t *testing.T) {
 		kind     Kind // "" is all
 		want     []string
 	}{
-		"Listed":      {reason: "The sync lists him.", comments: []comment{at(5, "bob")}, listed: []string{"bob"}, want: []string{"bob"}},
+		"Listed":      {reason: "The sync lists the approver.", comments: []comment{at(5, "bob")}, listed: []string{"bob"}, want: []string{"bob"}},
 		"Other":       {reason: "The sync lists another person.", comments: []comment{at(5, "carol")}, listed: []string{"bob"}},
-		"Nobody":      {reason: "No one is listed, and everyone may comment on a public repository.", comments: []comment{at(5, "bob")}},
-		"Nickname":    {reason: "Anyone may take the name of a listed person.", comments: []comment{at(5, "bob-the-thief")}, listed: []string{"bob"}},
-		"Author":      {reason: "She wrote it.", comments: []comment{at(5, "alice")}, listed: []string{"alice"}},
-		"TeamOfOne":   {reason: "The sync allows it.", comments: []comment{at(5, "alice")}, listed: []string{"alice"}, byAuthor: true, want: []string{"alice"}},
-		"Committer":   {reason: "He wrote one of the commits.", comments: []comment{at(5, "bob")}, commits: []listedCommit{{"bob", "bob@example.org", "x"}}, listed: []string{"bob"}},
-		"Coauthor":    {reason: "He wrote a part of one, as its message says.", comments: []comment{at(5, "bob")}, commits: []listedCommit{{"alice", "alice@example.org", "x\n\nCo-authored-by: Bob <bob@example.org>"}}, listed: []string{"bob"}},
-		"Unknown":     {reason: "The address may be his.", comments: []comment{at(5, "bob")}, commits: []listedCommit{{"", "private@example.org", "x"}}, listed: []string{"bob"}},
-		"Pusher":      {reason: "He pushed it under her name.", comments: []comment{at(5, "bob")}, pushes: []listedPush{{other, "alice", opened}, {commit, "bob", opened}}, listed: []string{"bob"}},
-		"OldPusher":   {reason: "He pushed an older head.", comments: []comment{at(5, "bob")}, pushes: []listedPush{{commit, "alice", opened}, {other, "bob", opened}, {commit, "alice", opened}}, listed: []string{"bob"}},
-		"Edited":      {reason: "Others may edit comments.", comments: []comment{edited}, listed: []string{"bob"}},
-		"Deleted":     {reason: "He took it back.", comments: []comment{deleted}, listed: []string{"bob"}},
-		"Early":       {reason: "It was written before the pull request had this head.", comments: []comment{at(-70, "bob")}, listed: []string{"bob"}},
-		"OlderHead":   {reason: "It is of an older head; this one was previewed elsewhere before.", comments: []comment{at(5, "bob")}, pushes: []listedPush{{other, "alice", opened}, {commit, "alice", firstPosted.Add(6 * time.Minute)}}, listed: []string{"bob"}},
-		"NewHead":     {reason: "It is of the newest head.", comments: []comment{at(7, "bob")}, pushes: []listedPush{{other, "alice", opened}, {commit, "alice", firstPosted.Add(6 * time.Minute)}}, listed: []string{"bob"}, want: []string{"bob"}},
-		"TargetMoved": {reason: "Only the target went on.", comments: []comment{at(5, "bob")}, pushes: []listedPush{{commit, "alice", opened}, {commit, "alice", firstPosted.Add(6 * time.Minute)}}, listed: []string{"bob"}, want: []string{"bob"}},
-		"Overtaken":   {reason: "The forge has a newer head already.", comments: []comment{at(5, "bob")}, pushes: []listedPush{{commit, "alice", opened}, {other, "alice", firstPosted.Add(6 * time.Minute)}}, listed: []string{"bob"}},
+		"Nobody":      {reason: "The list is empty, and everyone may comment on a public repository.", comments: []comment{at(5, "bob")}},
+		"Nickname":    {reason: "Anyone may choose the name of a listed person.", comments: []comment{at(5, "bob-the-thief")}, listed: []string{"bob"}},
+		"Author":      {reason: "Authors cannot approve their own pull request.", comments: []comment{at(5, "alice")}, listed: []string{"alice"}},
+		"TeamOfOne":   {reason: "The sync allows approvals by the author.", comments: []comment{at(5, "alice")}, listed: []string{"alice"}, byAuthor: true, want: []string{"alice"}},
+		"Committer":   {reason: "The approver wrote one of the commits.", comments: []comment{at(5, "bob")}, commits: []listedCommit{{"bob", "bob@example.org", "x"}}, listed: []string{"bob"}},
+		"Coauthor":    {reason: "The approver wrote a part of a commit, according to its message.", comments: []comment{at(5, "bob")}, commits: []listedCommit{{"alice", "alice@example.org", "x\n\nCo-authored-by: Bob <bob@example.org>"}}, listed: []string{"bob"}},
+		"Unknown":     {reason: "The unknown address may belong to the approver.", comments: []comment{at(5, "bob")}, commits: []listedCommit{{"", "private@example.org", "x"}}, listed: []string{"bob"}},
+		"Pusher":      {reason: "The approver pushed the head, although the author of the commit is another person.", comments: []comment{at(5, "bob")}, pushes: []listedPush{{other, "alice", opened}, {commit, "bob", opened}}, listed: []string{"bob"}},
+		"OldPusher":   {reason: "The approver pushed an older head.", comments: []comment{at(5, "bob")}, pushes: []listedPush{{commit, "alice", opened}, {other, "bob", opened}, {commit, "alice", opened}}, listed: []string{"bob"}},
+		"Edited":      {reason: "Other people can edit a comment.", comments: []comment{edited}, listed: []string{"bob"}},
+		"Deleted":     {reason: "The approver deleted the comment.", comments: []comment{deleted}, listed: []string{"bob"}},
+		"Early":       {reason: "The comment is older than the head.", comments: []comment{at(-70, "bob")}, listed: []string{"bob"}},
+		"OlderHead":   {reason: "The comment approves an older head, and this head was previewed earlier somewhere else.", comments: []comment{at(5, "bob")}, pushes: []listedPush{{other, "alice", opened}, {commit, "alice", firstPosted.Add(6 * time.Minute)}}, listed: []string{"bob"}},
+		"NewHead":     {reason: "The comment approves the newest head.", comments: []comment{at(7, "bob")}, pushes: []listedPush{{other, "alice", opened}, {commit, "alice", firstPosted.Add(6 * time.Minute)}}, listed: []string{"bob"}, want: []string{"bob"}},
+		"TargetMoved": {reason: "Only the target branch has moved.", comments: []comment{at(5, "bob")}, pushes: []listedPush{{commit, "alice", opened}, {commit, "alice", firstPosted.Add(6 * time.Minute)}}, listed: []string{"bob"}, want: []string{"bob"}},
+		"Overtaken":   {reason: "The forge already has a newer head.", comments: []comment{at(5, "bob")}, pushes: []listedPush{{commit, "alice", opened}, {other, "alice", firstPosted.Add(6 * time.Minute)}}, listed: []string{"bob"}},
 	} {
 		for kind, called := range listedKinds {
 			if tc.kind != "" && tc.kind != kind {
@@ -366,7 +366,8 @@ func TestApprovalsOfListed(t *testing.T) {
 	}
 }
 
-// From the comment to the pass after the merge: the digest covers what the preview lists, on forges without HTML, too.
+// The whole path from the comment to the pass after the merge: the digest covers what the preview lists, even on forges without
+// HTML.
 func TestListedFromPreviewToMerge(t *testing.T) {
 	each := []string{strings.Repeat("a1", 16), strings.Repeat("b2", 16)}
 	digest := plan.DigestOf(each)
@@ -447,8 +448,8 @@ func TestListedFromPreviewToMerge(t *testing.T) {
 	}
 }
 
-// Two clusters follow one pull request, with one account and in processes of their own. However they meet, a command has one answer,
-// and both count the approval after the merge.
+// Two clusters preview one pull request with the same account, in separate processes. In any order, a command gets one answer, and
+// both count the approval after the merge.
 func TestTwoClusters(t *testing.T) {
 	digest := strings.Repeat("a1", 16)
 	merge := strings.Repeat("d", 40)
@@ -484,13 +485,13 @@ func TestTwoClusters(t *testing.T) {
 				}
 				return n
 			}
-			// Both look before either answers.
+			// Both clusters read before either answers.
 			for _, c := range clusters {
 				if given, err := c.Previews.Approvals(t.Context(), all); err != nil || len(given[asked.Sync]) != 1 {
 					t.Fatalf("%+v, %v", given, err)
 				}
 			}
-			if err := clusters[0].Publish(t.Context(), all); err != nil { // else both write the comment of the preview
+			if err := clusters[0].Publish(t.Context(), all); err != nil { // otherwise both would create the comment of the preview
 				t.Fatal(err)
 			}
 			h.comments = slices.DeleteFunc(h.comments, func(c comment) bool { return strings.Contains(c.body, "/answer/") })
@@ -538,7 +539,7 @@ func TestTwoClusters(t *testing.T) {
 	}
 }
 
-// What a forge cannot tell is refused when the Sync is loaded.
+// Rules that a forge cannot check are refused when the Sync is loaded.
 func TestCheckOfRules(t *testing.T) {
 	for kind := range listedKinds {
 		for name, tc := range map[string]struct {
@@ -572,5 +573,5 @@ func TestCheckOfRules(t *testing.T) {
 	}
 }
 
-// onMain is the branch that a sync follows.
+// onMain returns the branch that a sync follows.
 func onMain(context.Context) (string, error) { return "main", nil }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What people quote, paste or hide commands nothing: the one who approves must have written it at the top of a comment.
+// Quoted, pasted or hidden text is not a command: the approver must have written the command at the top of a comment.
 func TestCommandsOf(t *testing.T) {
 	digest := strings.Repeat("a1", 16)
 	for body, want := range map[string][]command{
@@ -51,7 +51,7 @@ func TestCommandsOf(t *testing.T) {
 	}
 }
 
-// FuzzCommandsOf: a comment has a command only if its first line is one that a person can see.
+// FuzzCommandsOf checks that a comment contains a command only if its first line is visible.
 func FuzzCommandsOf(f *testing.F) {
 	for _, seed := range []string{"/headgate approve " + strings.Repeat("a1", 16), "> /headgate preview", "```\n/headgate", "/headgate explain \u202e"} {
 		f.Add(seed)
@@ -68,7 +68,7 @@ func FuzzCommandsOf(f *testing.F) {
 	})
 }
 
-// An author whom the forge has no user for may be anyone, also the one who approves.
+// An author without a user on the forge may be anyone, even the approver.
 func TestAuthors(t *testing.T) {
 	a := authors{userOf: gitHubUser}
 	a.add("c1", "alice", "Alice@example.org")

@@ -17,19 +17,19 @@ import (
 	"headgate.dev/headgate/reconcile/report"
 )
 
-// A board is the comments of a pull request, as a forge keeps them.
-type board struct {
+// A fakeComments holds the comments of a pull request like a forge.
+type fakeComments struct {
 	pullAPI
 
 	all    []comment
 	last   int64
-	most   int // that it lists; 0 is all of them
-	writes int // until the process ends; 0 is none left
+	most   int // maximum number of comments that it lists; 0 for all
+	writes int // writes until the process ends; 0 for none
 }
 
 var errEnded = errors.New("the process ended")
 
-func (b *board) write() error {
+func (b *fakeComments) write() error {
 	if b.writes == 0 {
 		return errEnded
 	}
@@ -37,16 +37,16 @@ func (b *board) write() error {
 	return nil
 }
 
-func (b *board) self(context.Context) (string, error) { return "headgate", nil }
+func (b *fakeComments) self(context.Context) (string, error) { return "headgate", nil }
 
-func (b *board) comments(context.Context, int, time.Time) ([]comment, error) {
+func (b *fakeComments) comments(context.Context, int, time.Time) ([]comment, error) {
 	if b.most > 0 && len(b.all) > b.most {
 		return b.all[:b.most], errTooManyComments
 	}
 	return b.all, nil
 }
 
-func (b *board) comment(_ context.Context, _ int, body string) error {
+func (b *fakeComments) comment(_ context.Context, _ int, body string) error {
 	if err := b.write(); err != nil {
 		return err
 	}
@@ -54,12 +54,12 @@ func (b *board) comment(_ context.Context, _ int, body string) error {
 	return nil
 }
 
-func (b *board) add(author, body string) {
+func (b *fakeComments) add(author, body string) {
 	b.last++
 	b.all = append(b.all, comment{id: b.last, author: author, body: body})
 }
 
-func (b *board) edit(_ context.Context, _ int, c comment, body string) error {
+func (b *fakeComments) edit(_ context.Context, _ int, c comment, body string) error {
 	if err := b.write(); err != nil {
 		return err
 	}
@@ -71,10 +71,10 @@ func (b *board) edit(_ context.Context, _ int, c comment, body string) error {
 	return nil
 }
 
-// A folding board can fold comments away.
-type folding struct{ *board }
+// A foldingComments can also fold comments.
+type foldingComments struct{ *fakeComments }
 
-func (f folding) minimize(_ context.Context, c comment) error {
+func (f foldingComments) minimize(_ context.Context, c comment) error {
 	if err := f.write(); err != nil {
 		return err
 	}
@@ -86,8 +86,8 @@ func (f folding) minimize(_ context.Context, c comment) error {
 	return nil
 }
 
-// shown are the comments as people see them.
-func (b *board) shown() []string {
+// shown returns the comments as users see them.
+func (b *fakeComments) shown() []string {
 	var all []string
 	for _, c := range b.all {
 		output := normal(c.body)
@@ -100,20 +100,20 @@ func (b *board) shown() []string {
 	return all
 }
 
-func (b *board) pulls(folds bool) *Pulls {
+func (b *fakeComments) pulls(folds bool) *Pulls {
 	p := &Pulls{
 		pullAPI: b, forge: KindGitHub.forge(), at: Repository{Kind: KindGitHub, Base: "https://github.com", Owner: "acme", Name: "platform"},
 		transport: &transport{header: KindGitHub.forge().header, fetch: Token(canary)},
 	}
 	if folds {
-		p.pullAPI = folding{b}
+		p.pullAPI = foldingComments{b}
 	}
 	return p
 }
 
 const manyWrites = 100
 
-// A published is what is published: a verdict and a text.
+// A published is a published verdict and its text.
 type published struct {
 	verdict report.Word
 	text    string
@@ -151,7 +151,7 @@ func TestCurrent(t *testing.T) {
 		}, []published{{report.Look, "a"}}, false, []string{"1 Outdated: see [Headgate's newer comment](https://github.com/acme/platform/pull/7#issuecomment-2).", "2 a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := &board{writes: manyWrites}
+			b := &fakeComments{writes: manyWrites}
 			for _, c := range tc.has {
 				b.add(c.author, c.body)
 			}
@@ -173,11 +173,11 @@ func TestCurrent(t *testing.T) {
 	}
 }
 
-// A process that ends before any write leaves a pull request that the next one puts right: one current comment.
+// If a process ends before any write, the next one leaves exactly one current comment.
 func TestCurrentEndsAnywhere(t *testing.T) {
 	for _, folds := range []bool{false, true} {
 		for n := range 6 {
-			b := &board{writes: manyWrites}
+			b := &fakeComments{writes: manyWrites}
 			b.add("headgate", "<!-- headgate/shop -->\nold")
 			for _, s := range []published{{report.Safe, "a"}, {report.Blocked, "b"}} {
 				b.writes = n
@@ -198,9 +198,9 @@ func TestCurrentEndsAnywhere(t *testing.T) {
 	}
 }
 
-// A person may delete any of them.
+// A user may delete any of the comments.
 func TestCurrentDeleted(t *testing.T) {
-	b := &board{writes: manyWrites}
+	b := &fakeComments{writes: manyWrites}
 	for _, s := range []published{{report.Safe, "a"}, {report.Blocked, "b"}} {
 		if err := b.pulls(false).Publish(t.Context(), 7, s.current()); err != nil {
 			t.Fatal(err)
@@ -215,9 +215,10 @@ func TestCurrentDeleted(t *testing.T) {
 	}
 }
 
-// A crowd writes more comments than Headgate reads. A new one would not be found again, and the next preview would write another one.
+// Other users write more comments than Headgate reads. If Headgate wrote a new comment, it could not find that comment again, and
+// the next preview would write another one.
 func TestCurrentInACrowd(t *testing.T) {
-	b := &board{writes: manyWrites, most: 3}
+	b := &fakeComments{writes: manyWrites, most: 3}
 	publish := func(s published) error { return b.pulls(false).Publish(t.Context(), 7, s.current()) }
 	if err := publish(published{report.Safe, "a"}); err != nil {
 		t.Fatal(err)
@@ -239,7 +240,7 @@ func TestCurrentInACrowd(t *testing.T) {
 	}
 }
 
-// GitHub folds comments away in GraphQL, and answers 200 to what it refuses.
+// GitHub folds comments through GraphQL, and returns 200 even if it refuses.
 func TestMinimize(t *testing.T) {
 	var got struct {
 		Query     string

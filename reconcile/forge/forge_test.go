@@ -15,7 +15,7 @@ import (
 
 const commit = "0123456789abcdef0123456789abcdef01234567"
 
-// reported is a report as a pass leaves it.
+// reported returns a report like that of a pass.
 func reported(activation, drift report.Status) report.Report {
 	r := report.Report{Revision: commit, Verdict: report.Verdict{Activation: activation, Drift: drift}}
 	r.Sync.Namespace, r.Sync.Name = "headgate-system", "platform"
@@ -27,7 +27,7 @@ var green = reported(
 	report.Status{State: report.Success, Description: "no drift"},
 )
 
-// posted is a Poster that fails as it is told, by context.
+// posted is a Poster that fails for some contexts.
 type posted struct {
 	statuses []Status
 	fails    map[string]error
@@ -46,7 +46,7 @@ var (
 func TestPublish(t *testing.T) {
 	type want struct {
 		statuses []Status
-		errs     []error // all that the error is
+		errs     []error // the errors that the result wraps
 	}
 	const activation, drift = "headgate/production/platform/activation", "headgate/production/platform/drift"
 	both := []Status{
@@ -67,38 +67,38 @@ func TestPublish(t *testing.T) {
 		want   want
 	}{
 		"Both": {
-			reason: "activation and drift are two questions, and a branch protection may require either",
+			reason: "Activation and drift are separate results, and a branch protection may require either.",
 			report: green,
 			want:   want{statuses: both},
 		},
 		"Pending": {
-			reason: "the author of the push sees at once that work has begun",
+			reason: "The author of the push sees immediately that work has begun.",
 			report: report.Seen(green.Sync, green.Revision),
 			want:   want{statuses: saying(report.Pending, "seen; the pass has not ended")},
 		},
 		"Superseded": {
-			reason: "a commit that was never applied must not stay pending for ever",
+			reason: "A commit that was never applied must not stay pending forever.",
 			report: report.Superseded(green.Sync, green.Revision, "fedcba9876543210fedcba9876543210fedcba98"),
 			want:   want{statuses: saying(report.Error, "superseded by fedcba987654 before it was applied")},
 		},
 		"NoCommit": {
-			reason: "a repository that cannot be fetched has no commit to say it on",
+			reason: "If the repository cannot be fetched, no commit can have a status.",
 			report: report.Failed(green.Sync, "", errBoom),
 		},
 		"RefusedOnce": {
-			reason: "a context that is full must not silence the other one",
+			reason: "A context that has reached its limit must not prevent the other status.",
 			report: green,
 			fails:  map[string]error{activation: errFull},
 			want:   want{statuses: both, errs: []error{errFull}},
 		},
 		"RefusedTwiceForOneReason": {
-			reason: "one token is one reason",
+			reason: "Two failures with the same cause are reported once.",
 			report: green,
 			fails:  map[string]error{activation: errBoom, drift: errBoom},
 			want:   want{statuses: both, errs: []error{errBoom}},
 		},
 		"Away": {
-			reason: "a forge that is away is not asked twice",
+			reason: "An unavailable forge gets only one request.",
 			report: green,
 			fails:  map[string]error{activation: &Later{Err: errBoom}},
 			want:   want{statuses: both[:1], errs: []error{errBoom}},
@@ -146,8 +146,8 @@ func TestPublishRefuses(t *testing.T) {
 	}
 }
 
-// Two syncs of one name in two namespaces must not share a context, and no name is long
-// enough to look like another one's.
+// Two syncs with the same name in different namespaces must not share a context, and no name can be so long that it looks like
+// another one.
 func TestNamespaces(t *testing.T) {
 	of := Statuses{Cluster: "production", Home: "headgate-system"}
 	var got []string
@@ -187,7 +187,7 @@ func TestLongContexts(t *testing.T) {
 	}
 }
 
-// Publish uses only those parts of a report that the outbox keeps.
+// Publish uses only those parts of a report that the outbox stores.
 func TestPublishNeedsOnlyTheVerdict(t *testing.T) {
 	whole := green
 	whole.Error, whole.Steps, whole.Applied = "boom", []report.Step{{Reason: "because"}}, true

@@ -68,7 +68,7 @@ func statuses(t *testing.T, cloned, token string) forge.Statuses {
 	return forge.Statuses{Poster: poster, Cluster: "production", Home: "headgate-system", TargetURL: "https://status.example.org/platform"}
 }
 
-// A real Gitea is the judge of all that the fakes claim.
+// A real Gitea confirms everything that the fakes assume.
 func TestGitea(t *testing.T) {
 	g := fixtures.StartGitea(t)
 	cloned := g.CreateRepo(t, "platform")
@@ -79,7 +79,7 @@ func TestGitea(t *testing.T) {
 	t.Run("LifeOfACommit", func(t *testing.T) {
 		pass := func(r report.Report) {
 			t.Helper()
-			// A new one each time, as after a restart: it knows by listing, not by heart.
+			// A new publisher each time, as after a restart, must list the statuses.
 			if err := statuses(t, cloned, g.Token).Publish(t.Context(), r); err != nil {
 				t.Fatal(err)
 			}
@@ -89,7 +89,7 @@ func TestGitea(t *testing.T) {
 		pass(applied)
 		pass(applied) // nothing new
 		pass(reported(first, active, drifted))
-		pass(applied) // and back, most likely within the second
+		pass(applied) // and back, probably within the same second
 		pass(applied)
 		var got []string
 		for _, s := range saidOf(t, g, "platform", first) {
@@ -211,7 +211,7 @@ func TestGitea(t *testing.T) {
 		}
 
 		g.Start(t)
-		after := box() // our own process was restarted too
+		after := box() // Headgate was restarted, too
 		now = now.Add(time.Hour)
 		if _, waits := after.Flush(t.Context()); waits {
 			t.Errorf("%d commits still wait", after.Waiting())
@@ -247,7 +247,7 @@ func TestGitea(t *testing.T) {
 				}()
 			}
 			last = report.Status{State: report.Failure, Description: fmt.Sprintf("%d held", i)}
-			// A Gitea that shuts down answers 401 to a good token. A newer report follows.
+			// Gitea returns 401 to a valid token while it shuts down. A newer report follows.
 			if err := box.Publish(t.Context(), reported(torn, last, last)); err != nil && !strings.Contains(err.Error(), "(401)") {
 				t.Errorf("report %d: %v", i, err)
 			}

@@ -40,7 +40,7 @@ func TestFileURL(t *testing.T) {
 	}
 }
 
-// A path comes from a commit. It leads to that file, and nowhere else.
+// A path comes from a commit. The link must lead to that file and nowhere else.
 func FuzzFileURL(f *testing.F) {
 	for _, path := range []string{"a b/ü.yaml", "a)](https://evil.example.org", "a?at=x&version=y#z", "a\n\x00%2e%2e/b", "a+b=c&d'e\"f<g>"} {
 		f.Add(path)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A token that goes to a metadata service may come back in an error, with what the service answers.
+// If Headgate sent a request to a metadata service, an error could contain that service's response, and with it credentials.
 func TestMetadataServiceIsNoForge(t *testing.T) {
 	pulls, err := Account{Repository: Repository{Kind: KindGitea, Base: "https://169.254.169.254", Owner: "a", Name: "b"}, Token: Token("token-of-the-forge")}.Pulls()
 	if err == nil {

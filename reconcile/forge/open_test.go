@@ -13,13 +13,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A listing is how a forge lists open pull requests, as its documentation has it: 12 of a fork on
-// a first page, 7 of a branch and one that has no head any more on a second.
+// A listing is a documented list of open pull requests: the first page has 12 from a fork, the second page has 7 from a branch and
+// one without a head.
 type listing struct {
 	path   string
-	asks   []string  // what a query of the first page has in it
-	pages  [2]string // bodies; HEAD is a commit
-	second string    // in the query of the second page
+	asks   []string  // parts of the query for the first page
+	pages  [2]string // bodies; HEAD stands for a commit
+	second string    // part of the query for the second page
 	next   func(w http.ResponseWriter, r *http.Request)
 }
 
@@ -46,7 +46,7 @@ var listings = map[Kind]listing{
 			`[{"iid":7,"sha":"HEAD","target_branch":"release/1","source_project_id":1,"target_project_id":1},{"iid":5,"sha":null}]`,
 		}, "page=2", func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X-Next-Page", "2") },
 	},
-	KindBitbucket: { // tells twelve digits of a head, and 50 at a time at most
+	KindBitbucket: { // Bitbucket shortens heads to twelve digits, and lists at most 50 per page
 		"/2.0/repositories/acme/platform/pullrequests", []string{"pagelen=50"}, [2]string{
 			`{"values":[{"id":12,"state":"OPEN","source":{"commit":{"hash":"SHORT"},"repository":{"full_name":"fork/platform"}},` +
 				`"destination":{"branch":{"name":"main"},"repository":{"full_name":"acme/platform"}}}],"next":"https://elsewhere.example.org/"}`,
@@ -129,10 +129,10 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// No maintainer has reviewed a head in a fork. If the forge does not name the head's repository, it counts as a fork.
+// A maintainer has not reviewed the head in a fork. If the forge does not name the head's repository, it counts as a fork.
 func TestForkUnlessKnown(t *testing.T) {
 	for _, kind := range kinds {
-		if kind == KindAzureDevOps { // which says it of forks alone
+		if kind == KindAzureDevOps { // it names the repository only for forks
 			continue
 		}
 		gone := strings.NewReplacer(`"repo_id":9,"repo":{"id":9,"full_name":"fork/platform"}`, `"repo":null`, `"source_project_id":9`, `"source_project_id":null`,
@@ -149,7 +149,7 @@ func TestForkUnlessKnown(t *testing.T) {
 	}
 }
 
-// The forge's error answer decides whether a retry makes sense, and which advice the user gets.
+// The error response of the forge decides whether Headgate retries, and which advice the user gets.
 func TestOpenRefused(t *testing.T) {
 	for _, kind := range kinds {
 		for code, want := range map[int]struct {

@@ -13,19 +13,21 @@ import (
 	"headgate.dev/headgate/reconcile/report"
 )
 
-// A wall is a Record of one commit.
-type wall struct {
+// A fakeRecord is a Record for one commit.
+type fakeRecord struct {
 	stands map[string]Status
 	away   error
 	posted []string
 }
 
-func (w *wall) Post(_ context.Context, s Status) error {
+func (w *fakeRecord) Post(_ context.Context, s Status) error {
 	w.posted = append(w.posted, s.Commit[:4]+" "+s.Context+" "+string(s.State))
 	return nil
 }
 
-func (w *wall) Current(_ context.Context, _, of string) (Status, error) { return w.stands[of], w.away }
+func (w *fakeRecord) Current(_ context.Context, _, of string) (Status, error) {
+	return w.stands[of], w.away
+}
 
 func TestPreviews(t *testing.T) {
 	const about = "headgate/prod/preview"
@@ -45,7 +47,7 @@ func TestPreviews(t *testing.T) {
 		"Away":       {"An unknown status is not overwritten.", inventory.Sync{Namespace: "home", Name: "prod"}, "", nil, errBoom, []string{"0123 " + about + " error"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := &wall{stands: tc.stands, away: tc.away}
+			w := &fakeRecord{stands: tc.stands, away: tc.away}
 			p := Previews{Poster: w, Pull: Pull{Number: 7, Head: commit}, Name: NameOfSync(tc.of, tc.cluster, "home")}
 			if err := p.Pending(t.Context()); !errors.Is(err, tc.away) {
 				t.Errorf("Pending(...): %v", err)
@@ -60,7 +62,7 @@ func TestPreviews(t *testing.T) {
 	}
 }
 
-// A preview that waits keeps the result of an earlier one.
+// A waiting preview keeps the earlier result.
 func TestPreviewsWaiting(t *testing.T) {
 	const about = "headgate/prod/preview"
 	for name, tc := range map[string]struct {
@@ -72,7 +74,7 @@ func TestPreviewsWaiting(t *testing.T) {
 		"Result":  {report.Failure, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := &wall{stands: map[string]Status{about: {State: tc.stands}}}
+			w := &fakeRecord{stands: map[string]Status{about: {State: tc.stands}}}
 			p := Previews{Poster: w, Pull: Pull{Number: 7, Head: commit}, Name: NameOfSync(inventory.Sync{Namespace: "home", Name: "prod"}, "", "home")}
 			if err := p.Waiting(t.Context(), "waiting for a registry: 503"); err != nil {
 				t.Error(err)
@@ -84,7 +86,7 @@ func TestPreviewsWaiting(t *testing.T) {
 	}
 }
 
-// The statuses of a commit are listed once and then remembered.
+// The statuses of a commit are listed once and then cached.
 func TestStands(t *testing.T) {
 	for _, kind := range kinds {
 		f := &fake{kind: kind}

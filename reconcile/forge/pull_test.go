@@ -16,16 +16,16 @@ import (
 	"headgate.dev/headgate/reconcile/report"
 )
 
-// fakePulls is a forge that has pull request 7 of acme/platform, in the shape of the API of its kind.
+// fakePulls is a forge with pull request 7 of acme/platform and the API of its kind.
 type fakePulls struct {
 	kind     Kind
-	self     string // who the token is of; "" is a workflow of GitHub, or a token of a repository
+	self     string // user of the token; "" for the token of a GitHub workflow or of a repository
 	comments []comment
-	refuse   string // a verb that is answered with 403
+	refuse   string // a verb that returns 403
 	wrote    []string
 }
 
-// pullPaths are where pull requests are; edit is of one COMMENT.
+// pullPaths holds the paths of pull requests. In edit, COMMENT stands for the ID of a comment.
 var pullPaths = map[Kind]struct{ me, pull, list, edit, verb string }{
 	KindGitHub:              {"/api/v3/user", "/api/v3/repos/acme/platform/pulls/7", "/api/v3/repos/acme/platform/issues/7/comments", "/api/v3/repos/acme/platform/issues/comments/COMMENT", http.MethodPatch},
 	KindGitLab:              {"/api/v4/user", "/api/v4/projects/acme%2Fplatform/merge_requests/7", "/api/v4/projects/acme%2Fplatform/merge_requests/7/notes", "/api/v4/projects/acme%2Fplatform/merge_requests/7/notes/COMMENT", http.MethodPut},
@@ -37,7 +37,7 @@ var pullPaths = map[Kind]struct{ me, pull, list, edit, verb string }{
 
 type object = map[string]any
 
-// encoded returns a comment as the API of the forge has it.
+// encoded returns a comment in the format of the forge.
 func (d *fakePulls) encoded(c comment) object {
 	body := strings.ReplaceAll(c.body, "\n", "\r\n")
 	switch d.kind {
@@ -53,7 +53,7 @@ func (d *fakePulls) encoded(c comment) object {
 	return object{"id": c.id, "body": body, "user": object{"login": c.author}}
 }
 
-// one returns a page of the list with one pull request.
+// one returns a page of the list, with one pull request.
 func (d *fakePulls) one(w http.ResponseWriter, r *http.Request) any {
 	page, _ := strconv.Atoi(r.URL.Query().Get("page"))
 	page = max(page, 1)
@@ -79,7 +79,7 @@ func (d *fakePulls) one(w http.ResponseWriter, r *http.Request) any {
 	case KindBitbucketDataCenter:
 		some = append(some, object{"id": 9, "action": "OPENED"})
 		return object{"values": some, "isLastPage": !more, "nextPageStart": page}
-	case KindAzureDevOps: // has no pages of them
+	case KindAzureDevOps: // it does not page this list
 		some = []any{object{"id": 99, "comments": []any{}}, object{"id": 98, "isDeleted": true, "comments": []any{object{"id": 1, "content": "gone"}}}}
 		for _, c := range d.comments {
 			some = append(some, d.encoded(c))
@@ -93,7 +93,7 @@ func (d *fakePulls) one(w http.ResponseWriter, r *http.Request) any {
 	return some
 }
 
-// pull is pull request 7, as the forge tells it.
+// pull returns pull request 7 in the format of the forge.
 func (d *fakePulls) pull() object {
 	switch d.kind {
 	case KindGitLab:
@@ -111,12 +111,12 @@ func (d *fakePulls) pull() object {
 	return object{"number": 7, "head": object{"sha": commit, "repo_id": 1, "repo": of}, "base": object{"ref": "main", "repo_id": 1, "repo": of}}
 }
 
-// sent is the text of a comment in a request.
+// sent returns the text of the comment in a request, and its version.
 func sent(r *http.Request) (string, int) {
 	var body struct {
 		Body, Text string
 		Version    int
-		Content    json.RawMessage // of Bitbucket an object, of Azure a string
+		Content    json.RawMessage // an object in Bitbucket, a string in Azure DevOps
 		Comments   []struct{ Content string }
 	}
 	if raw, _ := io.ReadAll(r.Body); len(raw) > 0 {
@@ -195,7 +195,7 @@ func pullsOn(t *testing.T, d *fakePulls) *Pulls {
 }
 
 func TestSticky(t *testing.T) {
-	const mark = "MARK\n" // of the key, as the forge hides it
+	const mark = "MARK\n" // the hidden mark of the key, as on this forge
 	ours := comment{id: 3, author: "Headgate", body: mark + "old"}
 	copied := comment{id: 2, author: "mallory", body: mark + "old"}
 	chat := comment{id: 1, author: "headgate", body: "a word of our own, which quotes " + mark}
@@ -277,7 +277,7 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// Bitbucket shows tags as they stand.
+// Bitbucket does not interpret HTML tags.
 func TestDialect(t *testing.T) {
 	const body = "a\n\n<details><summary>updated <code>x &lt;details&gt;</code></summary>\n\n```diff\n+<details><summary>mine</summary>\n```\n\n</details>\nb\n"
 	if got := KindGitLab.forge().dialect.Render(body); got != body {
@@ -289,8 +289,7 @@ func TestDialect(t *testing.T) {
 	}
 }
 
-// Headgate refuses a comment that is too long itself, instead of passing on the forge's error. Previews are cut
-// earlier.
+// Headgate refuses a comment that is too long instead of returning the forge's error. Previews are shortened before.
 func TestTooLong(t *testing.T) {
 	for _, kind := range kinds {
 		d := &fakePulls{kind: kind, self: "headgate"}

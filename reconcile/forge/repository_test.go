@@ -84,13 +84,13 @@ func TestRepositoryOf(t *testing.T) {
 	}
 }
 
-// A kind that is set decides what of a path is the owner's.
+// An explicit kind decides which part of a path is the owner.
 func TestRepositoryAt(t *testing.T) {
 	cases := map[string]struct {
 		reason     string
 		base, path string
 		kind       Kind
-		want       Repository // the zero value is an error
+		want       Repository // the zero value means that an error is expected
 	}{
 		"Groups":     {"On GitLab every group is.", "https://git.example.org", "acme/infra/platform", KindGitLab, Repository{Kind: KindGitLab, Base: "https://git.example.org", Owner: "acme/infra", Name: "platform"}},
 		"BelowAPath": {"GitLab too may live below a path, which its pipelines tell.", "https://example.org/gitlab/", "acme/platform", KindGitLab, Repository{Kind: KindGitLab, Base: "https://example.org/gitlab", Owner: "acme", Name: "platform"}},
@@ -113,7 +113,7 @@ func TestRepositoryAt(t *testing.T) {
 	}
 }
 
-// cloned is a URL that a repository is cloned from.
+// cloned returns the URL from which a repository is cloned.
 func cloned(r Repository) string {
 	switch r.Kind {
 	case KindAzureDevOps:
@@ -124,8 +124,8 @@ func cloned(r Repository) string {
 	return r.Base + "/" + r.String() + ".git"
 }
 
-// Whatever a URL holds, its repository is one that can be asked for, and reads back the
-// same from the URL that it makes.
+// Every URL that is accepted yields a repository with a valid API address, and the URL of that repository yields the same
+// repository.
 func FuzzRepositoryOf(f *testing.F) {
 	for _, url := range []string{
 		"https://github.com/acme/platform.git", "git@codeberg.org:acme/platform.git", "ssh://git@[::1]:22/a/b", "http://h/x/y/z",

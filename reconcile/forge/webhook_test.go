@@ -28,13 +28,13 @@ const (
 	signingKey = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 )
 
-// A hook is how a forge sends its webhooks, as its documentation has it.
+// A hook is a documented webhook of a forge.
 type hook struct {
 	secret string // hookSecret if empty
 	header map[string]string
-	event  [2]string // the header that names the event, and another event; empty: the body does
-	push   string    // a body: OWNER, NAME and BRANCH stand for themselves
-	pull   [2]string // what names the event of a pull request in the header, and a body
+	event  [2]string // the header that names the event, and the name of an unrelated event; empty if the body names it
+	push   string    // body of a push with the placeholders OWNER, NAME and BRANCH
+	pull   [2]string // name of the pull request event in the header, and its body
 	prove  func(h http.Header, body, secret string)
 	form   bool
 }
@@ -130,7 +130,7 @@ var hooks = map[string]hook{
 	},
 }
 
-// known is the secret that both sides know.
+// known returns the shared secret.
 func (k hook) known() string {
 	if k.secret == "" {
 		return hookSecret
@@ -138,7 +138,7 @@ func (k hook) known() string {
 	return k.secret
 }
 
-// pulled is the forge when it sends an event of a pull request.
+// pulled returns the hook with an event of a pull request.
 func (k hook) pulled() hook {
 	k.header, k.push = maps.Clone(k.header), k.pull[1]
 	if k.event[0] != "" {
@@ -147,7 +147,7 @@ func (k hook) pulled() hook {
 	return k
 }
 
-// body is what the forge sends of a push.
+// body returns the body of a push.
 func (k hook) body(owner, name, branch string) string {
 	body := strings.NewReplacer("OWNER", owner, "NAME", name, "BRANCH", branch).Replace(k.push)
 	if k.form {
@@ -156,7 +156,7 @@ func (k hook) body(owner, name, branch string) string {
 	return body
 }
 
-// request is a request of the forge, which a secret proves.
+// request returns a request of the forge, signed with a secret.
 func (k hook) request(body, secret string) *http.Request {
 	r := httptest.NewRequest(http.MethodPost, "/webhook", strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/json; charset=utf-8")
@@ -170,7 +170,7 @@ func (k hook) request(body, secret string) *http.Request {
 	return r
 }
 
-// An ear is a subscriber to main that counts.
+// An ear counts the webhooks that wake a subscriber to main.
 type ear struct {
 	Webhooks
 
@@ -185,7 +185,7 @@ func listening(secret, repository string) *ear {
 	return e
 }
 
-// answers answers a request, "202 looking".
+// answers returns the response to a request, such as "202 looking".
 func (e *ear) answers(r *http.Request) string {
 	w := httptest.NewRecorder()
 	e.ServeHTTP(w, r)
@@ -202,7 +202,7 @@ const (
 	notFound    = "404 404 page not found"
 )
 
-// hookedTo is where the repository acme/platform of a forge is cloned from.
+// hookedTo returns the URL from which acme/platform is cloned.
 func hookedTo(name string) string {
 	switch name {
 	case "BitbucketDataCenter":
@@ -213,7 +213,7 @@ func hookedTo(name string) string {
 	return "https://git.internal/Acme/platform.git"
 }
 
-// Every forge proves what it sends in its own way; what comes of it is the same for all.
+// Every forge signs its webhooks in its own way, but the result must be the same.
 func TestWebhooks(t *testing.T) {
 	for name, k := range hooks {
 		t.Run(name, func(t *testing.T) {
@@ -266,8 +266,8 @@ func TestWebhooks(t *testing.T) {
 	}
 }
 
-// A follower of pull requests gets every event of pull requests and every push. A push may have moved a target, or a
-// head if the forge does not send events of pull requests. A loop that applies does not wait for it.
+// A preview loop gets every event of pull requests and every push. A push may have moved a target branch, or a head if the forge
+// sends no events of pull requests. An applying loop gets only pushes.
 func TestPullWebhooks(t *testing.T) {
 	for name, k := range hooks {
 		t.Run(name, func(t *testing.T) {
@@ -314,7 +314,7 @@ func TestPullWebhooks(t *testing.T) {
 	}
 }
 
-// id is the header that tells deliveries apart, where the content does not.
+// id returns the header with the delivery ID, if deliveries with the same content need one.
 func (k hook) id() string {
 	for _, name := range []string{"Webhook-Id", "Idempotency-Key"} {
 		if k.header[name] != "" {
@@ -324,7 +324,7 @@ func (k hook) id() string {
 	return ""
 }
 
-// A delivery without proof wakes no loop, whatever sender it names.
+// A delivery without a valid signature wakes no loop, whatever sender it names.
 func TestForgedWebhooks(t *testing.T) {
 	body := hooks["GitHub"].body("acme", "platform", "main")
 	lab := hooks["GitLabSigned"].body("acme", "platform", "main")
@@ -392,7 +392,7 @@ func TestForgedWebhooks(t *testing.T) {
 	}
 }
 
-// A body is bounded before anything looks at it, and so are bodies together.
+// The size of a body is limited before it is parsed, and so is the total size of concurrent bodies.
 func TestWebhookSize(t *testing.T) {
 	k := hooks["GitHub"]
 	e := listening(hookSecret, hookedTo("GitHub"))
@@ -412,7 +412,7 @@ func TestWebhookSize(t *testing.T) {
 		t.Errorf("A large push is heard: %s", got)
 	}
 
-	// So many send slowly, and one more comes.
+	// The maximum number of clients send slowly, and another request arrives.
 	e.Log = nil
 	var slow []*io.PipeWriter
 	ended := make(chan string)
@@ -428,13 +428,13 @@ func TestWebhookSize(t *testing.T) {
 			ended <- strconv.Itoa(w.Code)
 		}()
 	}
-	// A sender that has sent nothing yet takes no room.
+	// A client that has sent nothing yet occupies no slot.
 	if got := e.answers(k.request(k.body("acme", "platform", "main")+"  ", hookSecret)); got != looking {
 		t.Errorf("Beside silent senders: %s", got)
 	}
 	for i, w := range slow {
-		_, _ = w.Write([]byte("{")) // returns once it is read
-		_, _ = w.Write([]byte(" ")) // and this once it counts
+		_, _ = w.Write([]byte("{")) // returns once the server has read it
+		_, _ = w.Write([]byte(" ")) // returns once the client occupies a slot
 		if i == maxFrom-1 {
 			full := k.request(k.body("acme", "platform", "main")+"   ", hookSecret)
 			full.RemoteAddr = "192.0.2.100:4321"
@@ -467,7 +467,7 @@ func (zeros) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Several syncs have one address. A secret is good for those that know it.
+// Several syncs share one address. A secret is valid only for the syncs that have it.
 func TestSubscribers(t *testing.T) {
 	var woken []string
 	h := &Webhooks{}
@@ -505,7 +505,7 @@ func TestSubscribers(t *testing.T) {
 	}
 }
 
-// The memory of deliveries is bounded, and keeps the newest.
+// The memory of deliveries is limited and keeps the newest ones.
 func TestMemory(t *testing.T) {
 	var m deliveries
 	for i := range 3 * maxSeen {
@@ -521,8 +521,8 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// A sender without the secret cannot wake a loop, whatever the request holds. A sender with the secret gets an answer,
-// and a readable push names one repository and refs.
+// A client without the secret cannot wake a loop, whatever it sends. A client with the secret gets a response, and a valid push
+// names one repository and its refs.
 func FuzzWebhook(f *testing.F) {
 	for _, k := range hooks {
 		for i := range forges {
@@ -581,7 +581,7 @@ func FuzzWebhook(f *testing.F) {
 			hub("X-Hub-Signature-256")(proven.Header, string(body), secret)
 		}
 		if proven.Header.Get(s.webhook.header) == "" {
-			return // its kind is not known
+			return // the kind is unknown
 		}
 		got := e.answers(proven)
 		if !slices.ContainsFunc([]string{looking, noPush, notFound, "400 "}, func(want string) bool { return strings.HasPrefix(got, want) }) {
@@ -607,15 +607,15 @@ func FuzzWebhook(f *testing.F) {
 	})
 }
 
-// odd is what is no ref, or the end of none.
+// odd reports whether a text is not a valid ref or part of a ref.
 func odd(ref string) bool {
 	return !utf8.ValidString(ref) || ref == "" || strings.HasSuffix(ref, "/") || strings.ContainsFunc(ref, invisible) || strings.ContainsFunc(ref, unicode.IsSpace)
 }
 
-// rnd is a secret that no fuzzer finds.
+// rnd returns a secret that no fuzzer can guess.
 func rnd() string { return "s" + strconv.FormatInt(time.Now().UnixNano(), 36) }
 
-// Events of pushes and pull requests are understood in the format of every forge.
+// Pushes and pull request events are parsed correctly in the format of every forge.
 func FuzzEvent(f *testing.F) {
 	f.Add("acme", "platform", "main")
 	f.Add("a", "b.c", "feature/x")

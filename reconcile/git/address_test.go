@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A machine's credentials are behind this address, and a Sync could name it.
+// This address serves a machine's credentials, and a Sync could name it.
 func TestMetadataServiceIsNoRepository(t *testing.T) {
 	for _, url := range []string{"http://169.254.169.254/latest/meta-data", "http://[fd00:ec2::254]/a/b", "http://metadata.google.internal/a/b"} {
 		r := &Repository{URL: url}

@@ -59,18 +59,18 @@ func TestDirectory(t *testing.T) {
 		path   string
 		want   string
 	}{
-		"Outside":   {reason: "A link must not escape.", path: "out", want: "not followed"},
-		"Inside":    {reason: "In a commit links are not followed either.", path: "in", want: "not followed"},
-		"Directory": {reason: "Nor those to directories.", path: "dir", want: "not followed"},
-		"Below":     {reason: "Nor on the way.", path: "dir/b/c.yaml", want: "not exist"},
-		"Loop":      {reason: "A loop has no end.", path: "loop", want: "not followed"},
+		"Outside":   {reason: "A link must not lead out of the directory.", path: "out", want: "not followed"},
+		"Inside":    {reason: "Links inside a commit are not followed either.", path: "in", want: "not followed"},
+		"Directory": {reason: "Links to directories are not followed.", path: "dir", want: "not followed"},
+		"Below":     {reason: "A link in the middle of a path is not followed.", path: "dir/b/c.yaml", want: "not exist"},
+		"Loop":      {reason: "Following a cycle of links would never end.", path: "loop", want: "not followed"},
 		"Git":       {reason: "Git's own files are hidden.", path: ".git/HEAD", want: "not exist"},
-		"GitLink":   {reason: "Also behind links.", path: "head", want: "not followed"},
-		"GitFile":   {reason: "A submodule has a file of this name.", path: "a/.git", want: "not exist"},
-		"Pipe":      {reason: "Opening a pipe would wait for ever.", path: "pipe", want: "special file"},
-		"Up":        {reason: "A path must not leave.", path: "../x", want: "invalid"},
-		"Missing":   {reason: "A missing file is missing.", path: "nope", want: "no such file"},
-		"Folder":    {reason: "A directory has no content.", path: "a", want: "directory"},
+		"GitLink":   {reason: "Links to Git's own files are not followed.", path: "head", want: "not followed"},
+		"GitFile":   {reason: "In a submodule, .git is a file.", path: "a/.git", want: "not exist"},
+		"Pipe":      {reason: "Opening a pipe would block forever.", path: "pipe", want: "special file"},
+		"Up":        {reason: "A path must stay inside the directory.", path: "../x", want: "invalid"},
+		"Missing":   {reason: "A missing file is reported as missing.", path: "nope", want: "no such file"},
+		"Folder":    {reason: "A directory cannot be read as a file.", path: "a", want: "directory"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -96,11 +96,11 @@ func TestDirectoryErrors(t *testing.T) {
 		ref    string
 		want   string
 	}{
-		"Missing":  {reason: "A root may be missing.", dir: Directory{Root: filepath.Join(root, "nope")}, want: "no such file"},
-		"File":     {reason: "Or be a file.", dir: Directory{Root: filepath.Join(root, "f")}, want: "not a directory"},
-		"Path":     {reason: "So may the path.", dir: Directory{Root: root, Path: "prdo"}, want: "has: prod"},
-		"PathLink": {reason: "Or be a link.", dir: Directory{Root: root, Path: "link"}, want: "symbolic link"},
-		"Up":       {reason: "Or lead out.", dir: Directory{Root: root, Path: ".."}, want: "not inside"},
+		"Missing":  {reason: "The root may not exist.", dir: Directory{Root: filepath.Join(root, "nope")}, want: "no such file"},
+		"File":     {reason: "The root may be a file.", dir: Directory{Root: filepath.Join(root, "f")}, want: "not a directory"},
+		"Path":     {reason: "The path may not exist.", dir: Directory{Root: root, Path: "prdo"}, want: "has: prod"},
+		"PathLink": {reason: "The path may be a link.", dir: Directory{Root: root, Path: "link"}, want: "symbolic link"},
+		"Up":       {reason: "The path may lead out of the root.", dir: Directory{Root: root, Path: ".."}, want: "not inside"},
 		"Ref":      {reason: "A directory on disk has no revisions.", dir: Directory{Root: root}, ref: "main", want: "no branches"},
 	}
 	for name, tc := range cases {

@@ -75,7 +75,7 @@ func (f *fixture) blob(text string) plumbing.Hash {
 	return f.object(plumbing.BlobObject, []byte(text))
 }
 
-// An item is an entry of a tree, honest or not.
+// An item is an entry of a tree, valid or not.
 type item struct {
 	mode, name string
 	hash       plumbing.Hash
@@ -90,7 +90,7 @@ func (f *fixture) tree(items ...item) plumbing.Hash {
 	return f.object(plumbing.TreeObject, b.Bytes())
 }
 
-// files makes a tree of paths and texts.
+// files writes a tree with files.
 func (f *fixture) files(files map[string]string) plumbing.Hash {
 	f.Helper()
 	var items []item
@@ -168,15 +168,15 @@ func (f *fixture) repack(byRef bool) {
 	}
 }
 
-// A server serves a fixture over http as git http-backend does.
+// A server serves a fixture over HTTP like git http-backend.
 type server struct {
 	*httptest.Server
 	fixture *fixture
 
 	mu     sync.Mutex
 	seen   []string // "list" and "pack"
-	sent   []int    // objects in every pack
-	byID   bool     // sends commits that no ref names
+	sent   []int    // number of objects, by pack
+	byID   bool     // serves commits that no ref names
 	user   string
 	token  string
 	before func(w http.ResponseWriter, r *http.Request) bool // true: handled
@@ -192,7 +192,7 @@ func serve(f *fixture) *server {
 
 func (s *server) url() string { return s.URL + "/team/repo.git" }
 
-// requests lists what was asked since the last call.
+// requests returns the requests since the previous call.
 func (s *server) requests() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -284,18 +284,18 @@ func (s *server) pack(w io.Writer, body io.Reader) {
 	}
 	e := pktline.NewEncoder(w)
 	if len(have) > 0 {
-		_ = e.Encodef("ACK %s\n", have[0]) // an error: the client has hung up
+		_ = e.Encodef("ACK %s\n", have[0]) // an error means that the client has disconnected
 	} else {
 		_ = e.EncodeString("NAK\n")
 	}
 	mux := sideband.NewMuxer(sideband.Sideband64k, w)
-	for part := range slices.Chunk(pack, 32<<10) { // more at once confuses it
+	for part := range slices.Chunk(pack, 32<<10) { // go-git fails on larger chunks
 		_, _ = mux.Write(part)
 	}
 	_ = e.Flush()
 }
 
-// texts makes files that differ little, so that they are packed as deltas.
+// texts returns files with small differences, so that Git packs them as deltas.
 func texts(n int) map[string]string {
 	files := map[string]string{}
 	for i := range n {

@@ -11,10 +11,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// few is how many packs make a clone full in these tests.
+// few is the number of packs at which a clone counts as full in these tests.
 const few = 12
 
-// growing is a branch that grows commit by commit, and every one of them is fetched.
+// growing is a branch that gains commits, each of which is fetched.
 type growing struct {
 	*fixture
 	server *server
@@ -50,7 +50,7 @@ func packsOf(t *testing.T, r *Repository) int {
 	return len(packs)
 }
 
-// left lists what is in a cache beside the clone and its lock.
+// left returns the files in a cache besides the clone and its lock.
 func left(t *testing.T, r *Repository) []string {
 	t.Helper()
 	list, err := os.ReadDir(r.Cache)
@@ -66,8 +66,8 @@ func left(t *testing.T, r *Repository) []string {
 	return names
 }
 
-// Every fetch adds a pack. After some, the clone is made anew, which must not end a loop if the whole history exceeds
-// a limit or the server breaks off: the clone that is there is still good.
+// Every fetch adds a pack. After some fetches Headgate replaces the clone. If the whole history exceeds a limit, or the server
+// disconnects, the loop must continue, because the existing clone is still usable.
 func TestFullClone(t *testing.T) {
 	f := newFixture(t)
 	s := serve(f)
@@ -80,7 +80,7 @@ func TestFullClone(t *testing.T) {
 	if got := left(t, r); len(got) > 0 {
 		t.Errorf("left behind: %v", got)
 	}
-	// Another process, which opens the clone as it is, goes on as well.
+	// Another process, which opens the existing clone, also continues.
 	r = &Repository{URL: s.url(), Cache: r.Cache, Limits: Limits{Objects: 30, packs: few}}
 	s.requests()
 	b.grow(t, r, 1)
@@ -88,7 +88,7 @@ func TestFullClone(t *testing.T) {
 		t.Errorf("A clone anew is not tried at every fetch (-want +got):\n%s", diff)
 	}
 
-	// The limit is raised: the next try succeeds, while others read.
+	// With a higher limit, the next attempt succeeds while others read.
 	r = &Repository{URL: s.url(), Cache: r.Cache, Limits: Limits{packs: few}}
 	in, err := r.Fetch(t.Context(), "main")
 	if err != nil {
@@ -108,13 +108,13 @@ func TestFullClone(t *testing.T) {
 	b.grow(t, r, 2)
 }
 
-// A clone that is replaced survives that the process is killed between any two steps.
+// The replacement of a clone survives a kill between any two steps.
 func TestFullCloneKilled(t *testing.T) {
 	f := newFixture(t)
 	s := serve(f)
 	b := &growing{fixture: f, server: s}
 	cache := t.TempDir()
-	// The whole history cannot be fetched again.
+	// The limits prevent another fetch of the whole history.
 	open := func() *Repository {
 		return &Repository{URL: s.url(), Cache: cache, Limits: Limits{Objects: 30, packs: few}}
 	}
@@ -128,14 +128,14 @@ func TestFullCloneKilled(t *testing.T) {
 	b.grow(t, open(), 1)
 	f.must(os.Rename(dir, dir+".full"))
 	b.grow(t, open(), 1)
-	f.must(os.MkdirAll(filepath.Join(dir+".full", "objects", "pack"), 0o700)) // it was replaced, and this is not removed yet
+	f.must(os.MkdirAll(filepath.Join(dir+".full", "objects", "pack"), 0o700)) // the clone was replaced, and the old one is not yet removed
 	b.grow(t, open(), few)
 	if got := left(t, open()); len(got) > 0 && cmp.Diff([]string{filepath.Base(dir) + ".full"}, got) != "" {
 		t.Errorf("left behind: %v", got)
 	}
 }
 
-// A server that breaks off a clone anew still serves the newest commit.
+// If the server disconnects while the clone is replaced, the newest commit is still available.
 func TestFullCloneBrokenOff(t *testing.T) {
 	f := newFixture(t)
 	s := serve(f)

@@ -10,52 +10,52 @@ import (
 	"unicode"
 )
 
-// A server may repeat the credentials, or write markup, control characters and very long texts, wherever it writes
-// anything. No error quotes it but for plain words.
+// A server may send the credentials, markup, control characters and very long texts in any field. Errors must quote only plain
+// words from it.
 func TestHostileServer(t *testing.T) {
 	const word, token = "opensesame", "c4n4ry-t0k3n"
 	line := func(s string) string { return fmt.Sprintf("%04x%s", len(s)+4, s) }
 	cases := map[string]struct {
 		reason string
-		list   func(w http.ResponseWriter, output string) // nil: an honest list
+		list   func(w http.ResponseWriter, output string) // nil means a valid list
 		pack   func(w http.ResponseWriter, output string)
 		want   string
 	}{
-		"Refused":     {reason: "Git has an error line in place of the list.", list: func(w http.ResponseWriter, output string) { fmt.Fprint(w, line("ERR Access is disabled. "+output)) }, want: "the server refuses it: Access is disabled. …"},
-		"ReasonOf401": {reason: "A status line has words.", list: func(w http.ResponseWriter, output string) { statusLine(w, "401 "+output) }, want: "refused the credentials"},
-		"ReasonOf500": {reason: "Any status.", list: func(w http.ResponseWriter, output string) { statusLine(w, "500 "+output) }, want: "500 Internal Server Error"},
-		"NoStatus":    {reason: "The client quotes what is no status.", list: func(w http.ResponseWriter, output string) { statusLine(w, output) }, want: "malformed HTTP"},
-		"Type": {reason: "A media type is a text.", list: func(w http.ResponseWriter, output string) {
+		"Refused":     {reason: "Git servers may send an error line instead of the list of refs.", list: func(w http.ResponseWriter, output string) { fmt.Fprint(w, line("ERR Access is disabled. "+output)) }, want: "the server refuses it: Access is disabled. …"},
+		"ReasonOf401": {reason: "A status line contains a text.", list: func(w http.ResponseWriter, output string) { statusLine(w, "401 "+output) }, want: "refused the credentials"},
+		"ReasonOf500": {reason: "Any status line may contain a text.", list: func(w http.ResponseWriter, output string) { statusLine(w, "500 "+output) }, want: "500 Internal Server Error"},
+		"NoStatus":    {reason: "The HTTP client quotes an invalid status line.", list: func(w http.ResponseWriter, output string) { statusLine(w, output) }, want: "malformed HTTP"},
+		"Type": {reason: "A media type contains a text.", list: func(w http.ResponseWriter, output string) {
 			w.Header().Set("Content-Type", "text/"+strings.Fields(output)[0])
 		}, want: "the answer is of another type"},
 		"Location": {
-			reason: "A redirect is a text.", want: "another.example.org, where the credentials may not go",
+			reason: "A redirect contains a text.", want: "another.example.org, where the credentials may not go",
 			list: func(w http.ResponseWriter, output string) {
 				w.Header().Set("Location", "http://"+strings.Fields(output)[0]+":x@another.example.org/"+strings.Fields(output)[0]+"?"+strings.Fields(output)[0])
 				w.WriteHeader(http.StatusFound)
 			},
 		},
 		"NoLocation": {
-			reason: "The client quotes what is no URL.", want: "failed to parse Location header",
+			reason: "The HTTP client quotes an invalid URL.", want: "failed to parse Location header",
 			list: func(w http.ResponseWriter, output string) {
 				w.Header().Set("Location", "http://%zz"+strings.Fields(output)[0])
 				w.WriteHeader(http.StatusFound)
 			},
 		},
-		"NoList": {reason: "go-git quotes what is no list.", list: func(w http.ResponseWriter, output string) {
+		"NoList": {reason: "go-git quotes an invalid list of refs.", list: func(w http.ResponseWriter, output string) {
 			fmt.Fprint(w, line("# service=git-upload-pack\n")+"0000"+line(output+" HEAD\x00"))
 		}, want: "cannot fetch"},
-		"Capability": {reason: "And what is no capability.", list: func(w http.ResponseWriter, output string) {
+		"Capability": {reason: "go-git quotes an invalid capability.", list: func(w http.ResponseWriter, output string) {
 			fmt.Fprint(w, line("# service=git-upload-pack\n")+"0000"+line(strings.Repeat("a", 40)+" HEAD\x00symref="+output+" "+output+"\n")+"0000")
 		}, want: "no branch"},
-		"NotOurRef": {reason: "An error line in place of a pack.", pack: func(w http.ResponseWriter, output string) {
+		"NotOurRef": {reason: "Git servers may send an error line instead of a pack.", pack: func(w http.ResponseWriter, output string) {
 			fmt.Fprint(w, line("ERR upload-pack: not our ref "+output))
 		}, want: "not our ref"},
-		"LaterRefused": {reason: "Or after the first line.", pack: func(w http.ResponseWriter, output string) { fmt.Fprint(w, line("NAK\n")+line("ERR "+output)) }, want: "the server refuses it"},
-		"Sideband":     {reason: "Errors have a channel.", pack: func(w http.ResponseWriter, output string) { fmt.Fprint(w, line("NAK\n")+line("\x03"+output)) }, want: "unexpected error"},
-		"Channel":      {reason: "Others are not known.", pack: func(w http.ResponseWriter, output string) { fmt.Fprint(w, line("NAK\n")+line("\x09"+output)) }, want: "unknown channel"},
-		"Progress":     {reason: "Progress is for people at a terminal, and there is nobody.", pack: func(w http.ResponseWriter, output string) { fmt.Fprint(w, line("NAK\n")+line("\x02"+output)+"0000") }, want: "cannot unpack what the server sent"},
-		"NoAnswer":     {reason: "go-git quotes what is no answer.", pack: func(w http.ResponseWriter, output string) { fmt.Fprint(w, line(output)) }, want: "cannot fetch"},
+		"LaterRefused": {reason: "The error line may follow another line.", pack: func(w http.ResponseWriter, output string) { fmt.Fprint(w, line("NAK\n")+line("ERR "+output)) }, want: "the server refuses it"},
+		"Sideband":     {reason: "Errors may come on their own sideband channel.", pack: func(w http.ResponseWriter, output string) { fmt.Fprint(w, line("NAK\n")+line("\x03"+output)) }, want: "unexpected error"},
+		"Channel":      {reason: "The channel may be unknown.", pack: func(w http.ResponseWriter, output string) { fmt.Fprint(w, line("NAK\n")+line("\x09"+output)) }, want: "unknown channel"},
+		"Progress":     {reason: "Progress is meant for a terminal, which Headgate does not have.", pack: func(w http.ResponseWriter, output string) { fmt.Fprint(w, line("NAK\n")+line("\x02"+output)+"0000") }, want: "cannot unpack what the server sent"},
+		"NoAnswer":     {reason: "go-git quotes an invalid response.", pack: func(w http.ResponseWriter, output string) { fmt.Fprint(w, line(output)) }, want: "cannot fetch"},
 	}
 	h := newHistory(t)
 	for name, tc := range cases {
@@ -96,7 +96,7 @@ func TestHostileServer(t *testing.T) {
 	}
 }
 
-// statusLine answers with a status line of a server that is none.
+// statusLine answers with an arbitrary status line.
 func statusLine(w http.ResponseWriter, line string) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {

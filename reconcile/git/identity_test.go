@@ -33,7 +33,7 @@ func TestRemoteID(t *testing.T) {
 		"[git@example.org:2222]:team/platform.git":            want,
 		"example.org:team/platform":                           want,
 		"example.org:@team/platform":                          "example.org/@team/platform",
-		"https://example.org/team/Platform":                   "example.org/team/Platform", // paths of some forges differ by case
+		"https://example.org/team/Platform":                   "example.org/team/Platform", // some forges distinguish upper and lower case in paths
 		"https://example.org/other/../team/platform":          want,
 		"ssh://git@[2001:db8::1]:22/team/platform":            "[2001:db8::1]/team/platform",
 		"git@[2001:db8::1]:team/platform":                     "[2001:db8::1]/team/platform",
@@ -64,7 +64,7 @@ func FuzzRemoteID(f *testing.F) {
 	})
 }
 
-// checkout makes a directory with the repository of a fixture in it, with a remote or without.
+// checkout creates a directory with the repository of a fixture. An empty remote means that it has none.
 func checkout(t *testing.T, dir, remote string) *fixture {
 	t.Helper()
 	f := fixtureAt(t, filepath.Join(dir, ".git"))
@@ -86,7 +86,7 @@ func sourceOf(t *testing.T, from interface {
 	return id
 }
 
-// holds reports whether a commit is in the history of a source.
+// holds reports whether the history of a source contains a commit.
 func holds(t *testing.T, id render.SourceID, commit string) bool {
 	t.Helper()
 	is, err := id.Contains(commit)
@@ -159,14 +159,14 @@ func TestDirectoryIsIdentified(t *testing.T) {
 	}
 }
 
-// The same history is found whatever its address is, and no other one is.
+// The same history is recognized at any address, and no other history is.
 func TestRepositoryIsIdentified(t *testing.T) {
 	f := newFixture(t)
 	first := f.push("main", map[string]string{"prod/a.yaml": "a: 1"})
 	side := f.push("side", map[string]string{"prod/a.yaml": "a: 2"}, first)
 	head := f.push("main", map[string]string{"prod/a.yaml": "a: 3"}, first)
 	merge := f.push("main", map[string]string{"prod/a.yaml": "a: 4"}, head, side)
-	foreign := f.commit(f.files(map[string]string{"b": "1"})) // which no branch has
+	foreign := f.commit(f.files(map[string]string{"b": "1"})) // no branch contains it
 
 	local := &Repository{URL: f.dir, Path: "prod"}
 	in, err := local.Fetch(t.Context(), "main~1")
@@ -185,7 +185,7 @@ func TestRepositoryIsIdentified(t *testing.T) {
 	if in, err = (&Repository{URL: f.dir}).Fetch(t.Context(), ""); err != nil || in.Source.Repository != "example.org/team/platform" || in.Source.Path != "" {
 		t.Errorf("got %v, %v", in.Source, err)
 	}
-	// A shallow clone does not have the first commit.
+	// A shallow clone lacks the first commit.
 	f.must(os.WriteFile(filepath.Join(f.dir, "config"), []byte("[core]\n\tbare = true\n"), 0o600))
 	f.must(os.Remove(filepath.Join(f.dir, "objects", first.String()[:2], first.String()[2:])))
 	if in, err = (&Repository{URL: f.dir}).Fetch(t.Context(), ""); err != nil || !IsNameless(in.Source) {
@@ -193,7 +193,7 @@ func TestRepositoryIsIdentified(t *testing.T) {
 	}
 }
 
-// A rewritten branch has to be told from one that went on, also in a new clone, which never saw the commits that are gone.
+// Headgate must distinguish a rewritten branch from one that only moved forward, even in a new clone without the lost commits.
 func TestDescends(t *testing.T) {
 	f := newFixture(t)
 	c1 := f.push("main", texts(1))
@@ -206,7 +206,7 @@ func TestDescends(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for range 2 { // the second answer is remembered
+		for range 2 { // the second answer comes from the cache
 			got, err := in.Source.Descends(of.String())
 			if got != descends || (err == nil) != (wrong == "") || err != nil && !strings.Contains(err.Error(), wrong) {
 				t.Errorf("%s: Descends(%.7s) = %t, %v; want %t, %q", reason, of, got, err, descends, wrong)
@@ -224,7 +224,7 @@ func TestDescends(t *testing.T) {
 	asks("merged from the other side", old, c1, true, "")
 	shallow := newFixture(t)
 	shallow.object(plumbing.TreeObject, nil)
-	shallow.ref("refs/heads/main", shallow.commit(shallow.files(texts(1)), merge)) // whose parent is not there
+	shallow.ref("refs/heads/main", shallow.commit(shallow.files(texts(1)), merge)) // its parent is missing
 	shallow.must(os.WriteFile(filepath.Join(shallow.dir, "shallow"), []byte(merge.String()+"\n"), 0o600))
 	at := &Repository{URL: shallow.dir}
 	asks("a shallow clone lacks commits", at, c1, false, "unshallow")

@@ -14,8 +14,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 )
 
-// Every user with push rights can send packs. Reading any pack ends and takes no more memory than the limit allows. If
-// go-git reads the object, too, the result is the same.
+// Every user with push permission can send packs. Reading a pack must end and stay within the memory limit. If go-git can read the
+// object, too, the results must be equal.
 func FuzzPack(f *testing.F) {
 	index := idxfile.NewMemoryIndex()
 	for i, byID := range []bool{false, true} {
@@ -84,10 +84,10 @@ func FuzzPack(f *testing.F) {
 	})
 }
 
-// byGoGit is what go-git reads, if it can.
+// byGoGit reads the object with go-git, if possible.
 func byGoGit(files billy.Filesystem, index idxfile.Index, offset int64) (kind plumbing.ObjectType, data []byte, ok bool) {
 	defer func() {
-		if recover() != nil { // go-git panics on some broken packs
+		if recover() != nil { // go-git panics on some invalid packs
 			ok = false
 		}
 	}()

@@ -19,34 +19,34 @@ import (
 	"headgate.dev/headgate/fixtures/bombs"
 )
 
-// heads are the limits that target sets for heads of pull requests, and smaller where a test would take long.
+// heads are the limits that package target sets for heads of pull requests, but smaller where a test would take too long.
 var heads = Limits{Objects: 1 << 20, Unpacked: 128 << 20, Object: 16 << 20}
 
-// A pack of kilobytes must not cost gigabytes: every author of a pull request can send one. Its claimed sizes are
-// refused before it is unpacked, and a refusal leaves the clone unchanged.
+// A pack of kilobytes must not take gigabytes, because every author of a pull request can send one. Headgate refuses the claimed
+// sizes before it unpacks anything, and a refusal leaves the clone unchanged.
 func TestFetchRefusesBombs(t *testing.T) {
 	bombs.Bound(t, 2<<30)
 	cases := map[string]struct {
 		reason string
 		write  func(p *bombs.Pack)
-		bytes  int // of the pack, at most
+		bytes  int // maximum size of the pack
 		want   string
 		limits Limits
 	}{
 		"DeltasThatMultiply": {
-			reason: "three small deltas make 64 KiB into 65 GB: the size of a delta's result is in its first bytes",
+			reason: "Three small deltas expand 64 KiB to 65 GB; a delta states the size of its result in its first bytes.",
 			write:  func(p *bombs.Pack) { p.Doublings(100, 100, 100) },
 			bytes:  20 << 10,
 			want:   "one object has 655360000 bytes, and the limit is 16777216: remove the file from the history, or store it with Git LFS",
 		},
 		"OneBlobOfZeros": {
-			reason: "zeros are packed a thousand to one, and the header states how many they are",
+			reason: "Zeros are compressed a thousand to one, and the header states the size.",
 			write:  func(p *bombs.Pack) { p.Claim(bombs.Blob, 6<<30, make([]byte, 1<<20)) },
 			bytes:  20 << 10,
 			want:   "one object has 6442450944 bytes",
 		},
 		"ManyBlobsOfZeros": {
-			reason: "each is below the limit of one object, and all of them together take hours",
+			reason: "Each object is below the limit, but all of them together take hours.",
 			write: func(p *bombs.Pack) {
 				for range 20 {
 					p.Zeros(8 << 20)
@@ -56,7 +56,7 @@ func TestFetchRefusesBombs(t *testing.T) {
 			want:  "its objects have more than 134217728 bytes together",
 		},
 		"ManyDeltas": {
-			reason: "the same from deltas, which are smaller still",
+			reason: "Deltas are even smaller, and take as long.",
 			write: func(p *bombs.Pack) {
 				base := p.Zeros(1 << 20)
 				for range 20 {
@@ -67,20 +67,20 @@ func TestFetchRefusesBombs(t *testing.T) {
 			want:  "its objects have more than 134217728 bytes together",
 		},
 		"MoreObjectsThanItHas": {
-			reason: "room for as many objects as the pack claims would be taken before the first is read",
+			reason: "A reader would allocate memory for the claimed number of objects before it reads the first.",
 			write:  func(p *bombs.Pack) { p.Object(bombs.Blob, nil) },
 			bytes:  100,
 			want:   "it has 2 objects, and the limit is 1",
 			limits: Limits{Objects: 1},
 		},
 		"LongerThanItSays": {
-			reason: "an object that goes on behind its size is not read on",
+			reason: "An object that is longer than its claimed size is not read to its end.",
 			write:  func(p *bombs.Pack) { p.Claim(bombs.Blob, 10, make([]byte, 64<<20)) },
 			bytes:  1 << 20,
 			want:   "an object is not as long as it says",
 		},
 		"ShorterThanItSays": {
-			reason: "what claims a size gets no memory for it",
+			reason: "A claimed size must not allocate memory.",
 			write:  func(p *bombs.Pack) { p.Claim(bombs.Blob, 15<<20, []byte("short")) },
 			bytes:  100,
 			want:   "an object is not as long as it says",
@@ -130,7 +130,7 @@ func allocated() uint64 {
 	return m.TotalAlloc
 }
 
-// A server that lists refs without end takes no memory, and is told from one with many branches.
+// A server that lists refs without end must not exhaust the memory. The error differs from that for a server with many branches.
 func TestFetchRefusesTooManyRefs(t *testing.T) {
 	f := newFixture(t)
 	h := f.push("main", map[string]string{"a.yaml": "a"})
@@ -153,8 +153,8 @@ func TestFetchRefusesTooManyRefs(t *testing.T) {
 	}
 }
 
-// Deltas that are longer than what they make are read one at a time: all of a chain at once are as many times the
-// limit as the chain is long. The same holds while the pack is received.
+// Deltas that are longer than their results are read one at a time. Reading a whole chain at once would take a multiple of the
+// limit, by the length of the chain. The same holds while the pack is received.
 func TestLongDeltas(t *testing.T) {
 	bombs.Bound(t, 2<<30)
 	var p bombs.Pack
@@ -204,10 +204,10 @@ func TestLongDeltas(t *testing.T) {
 	}
 }
 
-// watchHeap returns how much memory the heap has had from the system since.
+// watchHeap returns a function that returns how much memory the heap has taken from the system since.
 func watchHeap(tb testing.TB) func() uint64 {
 	tb.Helper()
-	percent := debug.SetGCPercent(100) // make sets another one for tests
+	percent := debug.SetGCPercent(100) // make sets another percentage for tests
 	tb.Cleanup(func() { debug.SetGCPercent(percent) })
 	var before runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -218,8 +218,8 @@ func watchHeap(tb testing.TB) func() uint64 {
 	}
 }
 
-// The index that is written for a pack is the one that go-git writes, so that git and go-git read the clone. Whatever is
-// wrong with a pack, receiving it ends, and what is received is what go-git would have received.
+// Headgate must write the same index for a pack as go-git, so that git and go-git can read the clone. However invalid a pack is,
+// receiving it must end, and the received objects must be those that go-git receives.
 func FuzzReceive(f *testing.F) {
 	for _, byID := range []bool{false, true} {
 		repo := newFixture(f)
@@ -248,7 +248,7 @@ func FuzzReceive(f *testing.F) {
 	p.Pad(p.Repeat(o, 5), 7)
 	f.Add(p.Bytes())
 	f.Fuzz(func(t *testing.T, data []byte) {
-		// The checksum of the changed pack is corrected, or nothing else would be read.
+		// A corrected checksum lets the reader get past the first check.
 		for _, data := range [][]byte{data, mended(data)} {
 			dir := t.TempDir()
 			c := &clone{dir: dir, limits: Limits{Objects: 1000, Unpacked: 8 << 20, Object: 1 << 20}.orDefault()}
@@ -287,10 +287,10 @@ func mended(data []byte) []byte {
 	return append(bytes.Clone(data[:len(data)-20]), sum[:]...)
 }
 
-// indexByGoGit returns go-git's index of a pack, if go-git can make one.
+// indexByGoGit returns go-git's index of a pack, if go-git can create one.
 func indexByGoGit(data []byte) (index []byte, ok bool) {
 	defer func() {
-		if recover() != nil { // go-git panics on some broken packs
+		if recover() != nil { // go-git panics on some invalid packs
 			ok = false
 		}
 	}()
@@ -319,7 +319,7 @@ func indexByGoGit(data []byte) (index []byte, ok bool) {
 	return b.Bytes(), err == nil
 }
 
-// The deadline ends the transfer, also while the pack is unpacked.
+// The deadline ends the transfer, even while the pack is unpacked.
 func TestReceiveStops(t *testing.T) {
 	var p bombs.Pack
 	p.Object(bombs.Blob, []byte("x"))

@@ -20,7 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// A history is what the tests of refs look at.
+// A history holds the commits that the tests of refs use.
 type history struct {
 	*fixture
 	first, main, dev, merged, orphan plumbing.Hash
@@ -45,7 +45,7 @@ func newHistory(tb testing.TB) history {
 	return h
 }
 
-// Every way to name a commit means the same in a local repository and in a remote one.
+// Every way to name a commit has the same result in a local and in a remote repository.
 func TestFetchRef(t *testing.T) {
 	h := newHistory(t)
 	s := serve(h.fixture)
@@ -55,44 +55,44 @@ func TestFetchRef(t *testing.T) {
 		want   plumbing.Hash
 		err    string
 	}{
-		"Default":        {reason: "No ref is the default branch.", ref: "", want: h.main},
-		"Head":           {reason: "HEAD is the default branch.", ref: "HEAD", want: h.main},
-		"Branch":         {reason: "A branch is its newest commit.", ref: "dev", want: h.dev},
-		"FullBranch":     {reason: "A full ref name is itself.", ref: "refs/heads/dev", want: h.dev},
-		"Heads":          {reason: "Git also accepts this.", ref: "heads/dev", want: h.dev},
-		"LightTag":       {reason: "A lightweight tag is a commit.", ref: "light", want: h.first},
-		"AnnotatedTag":   {reason: "An annotated tag is peeled.", ref: "v1", want: h.first},
-		"TagOfTag":       {reason: "However often.", ref: "v1-again", want: h.first},
+		"Default":        {reason: "An empty ref means the default branch.", ref: "", want: h.main},
+		"Head":           {reason: "HEAD means the default branch.", ref: "HEAD", want: h.main},
+		"Branch":         {reason: "A branch means its newest commit.", ref: "dev", want: h.dev},
+		"FullBranch":     {reason: "A full ref name is unambiguous.", ref: "refs/heads/dev", want: h.dev},
+		"Heads":          {reason: "Git also accepts heads/NAME.", ref: "heads/dev", want: h.dev},
+		"LightTag":       {reason: "A lightweight tag refers to a commit.", ref: "light", want: h.first},
+		"AnnotatedTag":   {reason: "An annotated tag is resolved to its commit.", ref: "v1", want: h.first},
+		"TagOfTag":       {reason: "A tag of a tag is resolved to its commit, too.", ref: "v1-again", want: h.first},
 		"PullRequest":    {reason: "Any ref can be named in full.", ref: "refs/pull/7/head", want: h.orphan},
-		"ID":             {reason: "A commit is found that no ref names.", ref: h.first.String(), want: h.first},
-		"Short":          {reason: "A commit is found by its first digits.", ref: h.first.String()[:8], want: h.first},
-		"ShortUpper":     {reason: "Digits have no case.", ref: strings.ToUpper(h.dev.String()[:7]), want: h.dev},
-		"FullTag":        {reason: "The way out of an ambiguity works.", ref: "refs/tags/both", want: h.first},
-		"Ambiguous":      {reason: "Who can push a tag must not be able to take over a branch.", ref: "both", err: "write refs/heads/both or refs/tags/both"},
-		"Unknown":        {reason: "A typo gets a suggestion, the likeliest first.", ref: "mian", err: `no branch, tag or commit "mian"; branches: main, `},
-		"UnknownFull":    {reason: "A full name is not searched.", ref: "refs/heads/v1", err: "no branch, tag or commit"},
-		"UnknownID":      {reason: "An id can be wrong too.", ref: strings.Repeat("ab", 20), err: ""},
-		"UnknownShort":   {reason: "So can its digits.", ref: "abcdef0", err: "no branch, tag or commit"},
-		"NoCommit":       {reason: "A tag may lead elsewhere.", ref: "tree", err: "is a tree and no commit"},
-		"Traversal":      {reason: "A name must not leave refs.", ref: "refs/heads/../../x", err: "not a valid name"},
-		"ShortTraversal": {reason: "Nor must a short one.", ref: "../x", err: "not a valid name"},
-		"Option":         {reason: "A name must not be an option.", ref: "--upload-pack=touch /tmp/x", err: "not a valid name"},
-		"Parent":         {reason: "Most users compare with the state before.", ref: "main~1", want: h.first},
-		"ParentShort":    {reason: "Git needs no number.", ref: "dev^", want: h.first},
-		"ParentOfTag":    {reason: "A tag leads to a commit, and on from there.", ref: "v2~", want: h.merged},
-		"SecondParent":   {reason: "The changes of a merge.", ref: "merged^2", want: h.dev},
-		"Chain":          {reason: "Steps follow each other.", ref: "v2~1^2~1", want: h.first},
-		"Zero":           {reason: "No step is one too.", ref: "main~0^0", want: h.main},
-		"ParentOfHead":   {reason: "The default branch has two more names.", ref: "@~1", want: h.first},
-		"ParentOfID":     {reason: "An id is a name.", ref: h.main.String() + "^", want: h.first},
-		"TooFar":         {reason: "History ends somewhere.", ref: "main~9", err: "cannot go back as far as main~9"},
-		"NoThirdParent":  {reason: "Most commits have one parent.", ref: "merged^3", err: "has 2 parents"},
-		"FromNowhere":    {reason: "A way back starts somewhere.", ref: "~1", err: "as in HEAD~1"},
-		"Reflog":         {reason: "It is of one clone, and another machine would read another commit.", ref: "main@{1}", err: "reflog"},
-		"Message":        {reason: "An unsupported feature is reported.", ref: "main^{/fix}", err: "~N and ^N only"},
-		"HugeStep":       {reason: "A number has limits.", ref: "main~99999999999999999999", err: "~N and ^N only"},
-		"UnknownParent":  {reason: "The name may be wrong all the same.", ref: "mian~1", err: `no branch, tag or commit "mian"; branches: main, `},
-		"Newline":        {reason: "A name must not write a second line into a file.", ref: "a\nb", err: "not a valid name"},
+		"ID":             {reason: "A commit can be named by its ID without any ref.", ref: h.first.String(), want: h.first},
+		"Short":          {reason: "A commit can be named by the first digits of its ID.", ref: h.first.String()[:8], want: h.first},
+		"ShortUpper":     {reason: "Upper and lower case do not matter in an ID.", ref: strings.ToUpper(h.dev.String()[:7]), want: h.dev},
+		"FullTag":        {reason: "The full name of an ambiguous ref works.", ref: "refs/tags/both", want: h.first},
+		"Ambiguous":      {reason: "A user who can push a tag must not be able to replace a branch.", ref: "both", err: "write refs/heads/both or refs/tags/both"},
+		"Unknown":        {reason: "The error for a misspelt ref suggests the most similar branches first.", ref: "mian", err: `no branch, tag or commit "mian"; branches: main, `},
+		"UnknownFull":    {reason: "A full name must exist as it is.", ref: "refs/heads/v1", err: "no branch, tag or commit"},
+		"UnknownID":      {reason: "A full ID may not exist.", ref: strings.Repeat("ab", 20), err: ""},
+		"UnknownShort":   {reason: "The first digits may match no commit.", ref: "abcdef0", err: "no branch, tag or commit"},
+		"NoCommit":       {reason: "A tag may refer to a tree.", ref: "tree", err: "is a tree and no commit"},
+		"Traversal":      {reason: "A full name must stay inside refs.", ref: "refs/heads/../../x", err: "not a valid name"},
+		"ShortTraversal": {reason: "A short name must stay inside refs, too.", ref: "../x", err: "not a valid name"},
+		"Option":         {reason: "A name must not be read as an option.", ref: "--upload-pack=touch /tmp/x", err: "not a valid name"},
+		"Parent":         {reason: "Most comparisons use the parent.", ref: "main~1", want: h.first},
+		"ParentShort":    {reason: "Git allows the suffix without a number.", ref: "dev^", want: h.first},
+		"ParentOfTag":    {reason: "The parent of a tag is that of its commit.", ref: "v2~", want: h.merged},
+		"SecondParent":   {reason: "The second parent of a merge is the merged branch.", ref: "merged^2", want: h.dev},
+		"Chain":          {reason: "Several suffixes apply from left to right.", ref: "v2~1^2~1", want: h.first},
+		"Zero":           {reason: "Zero steps lead to the commit itself.", ref: "main~0^0", want: h.main},
+		"ParentOfHead":   {reason: "@ means the default branch.", ref: "@~1", want: h.first},
+		"ParentOfID":     {reason: "An ID can have a suffix, too.", ref: h.main.String() + "^", want: h.first},
+		"TooFar":         {reason: "A history has a first commit.", ref: "main~9", err: "cannot go back as far as main~9"},
+		"NoThirdParent":  {reason: "A commit has few parents.", ref: "merged^3", err: "has 2 parents"},
+		"FromNowhere":    {reason: "A suffix needs a name before it.", ref: "~1", err: "as in HEAD~1"},
+		"Reflog":         {reason: "A reflog belongs to one clone, so another machine would find another commit.", ref: "main@{1}", err: "reflog"},
+		"Message":        {reason: "The error names the supported suffixes.", ref: "main^{/fix}", err: "~N and ^N only"},
+		"HugeStep":       {reason: "A number that is too large is refused.", ref: "main~99999999999999999999", err: "~N and ^N only"},
+		"UnknownParent":  {reason: "The name before a suffix may be misspelt.", ref: "mian~1", err: `no branch, tag or commit "mian"; branches: main, `},
+		"Newline":        {reason: "A newline in a name could add a line to a file.", ref: "a\nb", err: "not a valid name"},
 	}
 	for name, tc := range cases {
 		for kind, r := range map[string]*Repository{
@@ -137,25 +137,25 @@ func TestFetchPath(t *testing.T) {
 		want   string
 		err    string
 	}{
-		"Root":       {reason: "No path is the root.", path: "", want: "."},
-		"Dot":        {reason: "So is a dot.", path: "./", want: "."},
-		"Below":      {reason: "A path is a directory.", path: "clusters/prod/", want: "clusters/prod"},
-		"DotBelow":   {reason: "People write paths this way.", path: "./clusters/prod", want: "clusters/prod"},
-		"Typo":       {reason: "A wrong path names what is there, the likeliest first.", path: "clusters/prdo", err: `has: prod, dev`},
-		"TypoAbove":  {reason: "At the deepest directory that exists.", path: "cluster/prod", err: "the root has: clusters"},
-		"BelowFile":  {reason: "A file has nothing below it.", path: "a.yaml/x", err: "the root has: clusters"},
-		"File":       {reason: "A path is no file.", path: "a.yaml", err: "is a file"},
-		"Commit":     {reason: "The commit matters too.", path: "x", err: h.main.String()[:7]},
-		"Up":         {reason: "A path must not leave the repository.", path: "../x", err: "not inside"},
-		"UpAndDown":  {reason: "Even in the middle.", path: "clusters/../../x", err: "not inside"},
-		"Absolute":   {reason: "A path is relative.", path: "/etc", err: "not inside"},
-		"Backslash":  {reason: "Elsewhere this is a separator.", path: `..\x`, err: "not inside"},
-		"NUL":        {reason: "No path has one.", path: "a\x00", err: "not inside"},
+		"Root":       {reason: "An empty path means the root.", path: "", want: "."},
+		"Dot":        {reason: "A dot means the root.", path: "./", want: "."},
+		"Below":      {reason: "A path names a directory.", path: "clusters/prod/", want: "clusters/prod"},
+		"DotBelow":   {reason: "Users often begin a path with a dot.", path: "./clusters/prod", want: "clusters/prod"},
+		"Typo":       {reason: "The error for a wrong path lists the existing names, the most similar first.", path: "clusters/prdo", err: `has: prod, dev`},
+		"TypoAbove":  {reason: "The error describes the deepest existing directory.", path: "cluster/prod", err: "the root has: clusters"},
+		"BelowFile":  {reason: "A file has no entries.", path: "a.yaml/x", err: "the root has: clusters"},
+		"File":       {reason: "A path must not name a file.", path: "a.yaml", err: "is a file"},
+		"Commit":     {reason: "The error names the commit, too.", path: "x", err: h.main.String()[:7]},
+		"Up":         {reason: "A path must not lead out of the repository.", path: "../x", err: "not inside"},
+		"UpAndDown":  {reason: "A path must not lead out of the repository in the middle either.", path: "clusters/../../x", err: "not inside"},
+		"Absolute":   {reason: "A path must be relative.", path: "/etc", err: "not inside"},
+		"Backslash":  {reason: "A backslash is a path separator on other systems.", path: `..\x`, err: "not inside"},
+		"NUL":        {reason: "A path cannot contain NUL.", path: "a\x00", err: "not inside"},
 		"Link":       {reason: "Links are not followed.", ref: "links", path: "link", err: "symbolic link"},
-		"BelowLink":  {reason: "Not on the way either.", ref: "links", path: "link/passwd", err: "no directory"},
+		"BelowLink":  {reason: "Links in the middle of a path are not followed.", ref: "links", path: "link/passwd", err: "no directory"},
 		"Submodule":  {reason: "Submodules are not read.", ref: "links", path: "module", err: "submodule"},
-		"GitInRoot":  {reason: "Nothing has this name.", path: ".git", err: "no directory"},
-		"NestedMiss": {reason: "Every level may be missing.", path: "clusters/x/y/z", err: `"clusters" has: dev, prod`},
+		"GitInRoot":  {reason: "Git never stores an entry named .git.", path: ".git", err: "no directory"},
+		"NestedMiss": {reason: "Any part of a path may be missing.", path: "clusters/x/y/z", err: `"clusters" has: dev, prod`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -176,12 +176,12 @@ func TestFetchPath(t *testing.T) {
 	}
 }
 
-// A second fetch asks for different things, depending on what happened at the server.
+// The requests of a second fetch depend on what changed at the server.
 func TestFetchAgain(t *testing.T) {
 	type want struct {
 		Revision plumbing.Hash
 		Requests []string
-		Objects  int // in the last pack
+		Objects  int // number of objects in the last pack
 	}
 	cases := map[string]struct {
 		reason string
@@ -190,30 +190,30 @@ func TestFetchAgain(t *testing.T) {
 		err    string
 	}{
 		"Unchanged": {
-			reason: "Nothing new is one small request.",
+			reason: "If nothing is new, one small request is enough.",
 			change: func(h history, _ *server) want { return want{h.main, []string{"list"}, 0} },
 		},
 		"Pushed": {
-			reason: "Only what is new is sent: a commit, a tree and a blob.",
+			reason: "The server sends only the new objects: a commit, a tree and a blob.",
 			change: func(h history, _ *server) want {
 				return want{h.push("main", map[string]string{"a.yaml": "new"}, h.main), []string{"list", "pack"}, 3}
 			},
 		},
 		"Forced": {
-			reason: "A branch may go back and elsewhere; what they have in common is not sent again.",
+			reason: "A forced push may replace commits; the server does not send the common ones again.",
 			change: func(h history, _ *server) want {
 				return want{h.push("main", map[string]string{"a.yaml": "forced"}, h.first), []string{"list", "pack"}, 3}
 			},
 		},
 		"Rewound": {
-			reason: "A branch may go back to what we have.",
+			reason: "A branch may return to a commit that is in the cache.",
 			change: func(h history, _ *server) want {
 				h.ref("refs/heads/main", h.first)
 				return want{h.first, []string{"list"}, 0}
 			},
 		},
 		"Deleted": {
-			reason: "A deleted branch is an error, not the last that was seen of it.",
+			reason: "Fetching a deleted branch is an error, even if the cache has its last commit.",
 			ref:    "dev",
 			change: func(h history, _ *server) want {
 				h.must(h.store.RemoveReference("refs/heads/dev"))
@@ -222,7 +222,7 @@ func TestFetchAgain(t *testing.T) {
 			err: `no branch, tag or commit "dev"`,
 		},
 		"Renamed": {
-			reason: "A branch may become a directory of branches.",
+			reason: "A branch may be replaced by branches below its name.",
 			ref:    "dev/new",
 			change: func(h history, _ *server) want {
 				h.must(h.store.RemoveReference("refs/heads/dev"))
@@ -230,7 +230,7 @@ func TestFetchAgain(t *testing.T) {
 			},
 		},
 		"MovedTag": {
-			reason: "A tag may move as well.",
+			reason: "A tag may move.",
 			ref:    "v1",
 			change: func(h history, _ *server) want {
 				h.tag("v1", h.dev, plumbing.CommitObject)
@@ -269,7 +269,7 @@ func TestFetchAgain(t *testing.T) {
 	}
 }
 
-// A commit that is here needs no request, once the server has let us in.
+// A cached commit needs no download, once the server has accepted the credentials.
 func TestFetchCommitAgain(t *testing.T) {
 	h := newHistory(t)
 	s := serve(h.fixture)
@@ -289,7 +289,7 @@ func TestFetchCommitAgain(t *testing.T) {
 	}
 }
 
-// Servers differ in what they send by id.
+// Servers differ in which commits they send by ID.
 func TestFetchByID(t *testing.T) {
 	h := newHistory(t)
 	hidden := h.commit(h.files(map[string]string{"h": "h"}))
@@ -300,10 +300,10 @@ func TestFetchByID(t *testing.T) {
 		want   plumbing.Hash
 		packs  int
 	}{
-		"Reachable": {reason: "Without help all branches and tags are fetched.", ref: h.first.String(), want: h.first, packs: 1},
-		"Asked":     {reason: "With help only what was asked for.", byID: true, ref: hidden.String(), want: hidden, packs: 1},
-		"Refused":   {reason: "A server that promised too much is asked for the branches.", byID: true, ref: strings.Repeat("ab", 20), packs: 2},
-		"Tip":       {reason: "An object that a ref names can be fetched from every server.", ref: h.orphan.String()[:9], want: h.orphan, packs: 1},
+		"Reachable": {reason: "If the server does not support it, all branches and tags are fetched.", ref: h.first.String(), want: h.first, packs: 1},
+		"Asked":     {reason: "If the server supports it, only the requested commit is fetched.", byID: true, ref: hidden.String(), want: hidden, packs: 1},
+		"Refused":   {reason: "If the server refuses the ID, the branches are fetched.", byID: true, ref: strings.Repeat("ab", 20), packs: 2},
+		"Tip":       {reason: "An object with a ref can be fetched from every server.", ref: h.orphan.String()[:9], want: h.orphan, packs: 1},
 		"Hidden":    {reason: "An unreachable object is not found.", ref: hidden.String(), packs: 1},
 	}
 	for name, tc := range cases {
@@ -334,12 +334,12 @@ func TestMergeBase(t *testing.T) {
 		want   plumbing.Hash
 		err    string
 	}{
-		"Parted":    {reason: "Two branches have a commit in common.", a: "main", b: "dev", want: h.first},
-		"Ancestor":  {reason: "A branch that was not moved on is the base.", a: "main", b: "v1", want: h.first},
+		"Parted":    {reason: "Two branches have a common ancestor.", a: "main", b: "dev", want: h.first},
+		"Ancestor":  {reason: "The base of a commit and its ancestor is the ancestor.", a: "main", b: "v1", want: h.first},
 		"Same":      {reason: "A commit is its own base.", a: "main", b: h.main.String(), want: h.main},
-		"Merged":    {reason: "A merged branch is the base.", a: h.merged.String(), b: "dev", want: h.dev},
-		"Unrelated": {reason: "There may be none.", a: "main", b: "refs/pull/7/head", err: "no common history"},
-		"Missing":   {reason: "Either may be missing.", a: "main", b: "nope", err: `"nope"`},
+		"Merged":    {reason: "The base of a merge and the merged branch is the branch.", a: h.merged.String(), b: "dev", want: h.dev},
+		"Unrelated": {reason: "The histories may have nothing in common.", a: "main", b: "refs/pull/7/head", err: "no common history"},
+		"Missing":   {reason: "Either commit may be missing.", a: "main", b: "nope", err: `"nope"`},
 	}
 	for name, tc := range cases {
 		for kind, r := range map[string]*Repository{"Local": {URL: h.dir}, "Remote": {URL: s.url(), Cache: t.TempDir()}} {
@@ -359,7 +359,7 @@ func TestMergeBase(t *testing.T) {
 	}
 }
 
-// A merge into a branch concerns every sync that follows it, by whatever name.
+// A push to a branch affects every sync that follows the branch, whichever name the sync uses.
 func TestBranch(t *testing.T) {
 	h := newHistory(t)
 	s := serve(h.fixture)
@@ -411,7 +411,7 @@ func TestForget(t *testing.T) {
 	}
 }
 
-// All errors name the repository, none holds credentials, and most give advice.
+// All errors name the repository, none contains credentials, and most give advice.
 func TestFetchErrors(t *testing.T) {
 	const canary = "c4n4ry-t0k3n"
 	h := newHistory(t)
@@ -424,32 +424,32 @@ func TestFetchErrors(t *testing.T) {
 		set    func(s *server)
 		want   string
 	}{
-		"NoToken":       {reason: "A private repository wants a token.", set: func(s *server) { s.token = "x" }, want: "set a token"},
-		"WrongToken":    {reason: "A token can be wrong, and the server may even say it.", auth: Auth{Password: canary}, set: func(s *server) { s.token = "x" }, want: "refused the credentials"},
-		"TokenInURL":    {reason: "A token may be a part of the URL.", url: withUser(canary), set: func(s *server) { s.token = "x" }, want: "refused the credentials"},
-		"Forbidden":     {reason: "A token may be too weak.", auth: Auth{Password: canary}, set: answer(403, "no"), want: "allow the token to read"},
-		"NotFound":      {reason: "A repository may be missing.", url: func(s *server) string { return s.URL + "/other" }, want: "no such repository"},
-		"Broken":        {reason: "A server may be broken.", set: answer(500, ""), want: "500"},
-		"Echo":          {reason: "A server may repeat what it was told.", auth: Auth{Username: "me", Password: canary}, set: answer(500, canary+" bWU6YzRuNHJ5LXQwazNu"), want: "500"},
-		"Page":          {reason: "A login page is not a repository.", set: page, want: "is this the URL of a repository?"},
-		"Redirect":      {reason: "Credentials do not go to another host.", auth: Auth{Password: canary}, set: redirect(elsewhere, canary), want: "use its URL there if you trust it"},
+		"NoToken":       {reason: "A private repository needs a token.", set: func(s *server) { s.token = "x" }, want: "set a token"},
+		"WrongToken":    {reason: "A token may be wrong, and the server may quote it.", auth: Auth{Password: canary}, set: func(s *server) { s.token = "x" }, want: "refused the credentials"},
+		"TokenInURL":    {reason: "A token may be part of the URL.", url: withUser(canary), set: func(s *server) { s.token = "x" }, want: "refused the credentials"},
+		"Forbidden":     {reason: "A token may lack permissions.", auth: Auth{Password: canary}, set: answer(403, "no"), want: "allow the token to read"},
+		"NotFound":      {reason: "A repository may not exist.", url: func(s *server) string { return s.URL + "/other" }, want: "no such repository"},
+		"Broken":        {reason: "A server may fail.", set: answer(500, ""), want: "500"},
+		"Echo":          {reason: "A server may repeat the credentials.", auth: Auth{Username: "me", Password: canary}, set: answer(500, canary+" bWU6YzRuNHJ5LXQwazNu"), want: "500"},
+		"Page":          {reason: "The URL may lead to a login page.", set: page, want: "is this the URL of a repository?"},
+		"Redirect":      {reason: "Credentials are not sent to another host.", auth: Auth{Password: canary}, set: redirect(elsewhere, canary), want: "use its URL there if you trust it"},
 		"Unreachable":   {reason: "A server may be down.", auth: Auth{Password: canary}, set: func(s *server) { s.Close() }, want: "connection refused"},
-		"TooMuch":       {reason: "The received data is bounded.", limits: Limits{Bytes: 900}, want: "more than 900 bytes"},
-		"TooLarge":      {reason: "An object is bounded before it is read.", limits: Limits{Object: 4}, want: "the limit is 4"},
-		"Slow":          {reason: "So is the time it takes.", limits: Limits{Time: 50 * time.Millisecond}, set: slow, want: "takes too long"},
-		"PlainHTTP":     {reason: "Credentials are not sent in the clear.", url: is("http://git.example/x.git"), auth: Auth{Password: canary}, want: "plain http"},
-		"PlainHTTPUser": {reason: "Nor are those in the URL.", url: is("http://u:" + canary + "@git.example/x.git"), want: "plain http"},
-		"Ext":           {reason: "No program is run.", url: is("ext::sh -c touch% /tmp/x"), want: "remote helpers"},
-		"Option":        {reason: "No option is passed.", url: is("--upload-pack=touch /tmp/x"), want: "option"},
-		"SSH":           {reason: "An unsupported feature is reported.", url: is("ssh://git:" + canary + "@git.example/x.git"), want: "ssh is not supported"},
-		"SCP":           {reason: "In either form.", url: is("git:" + canary + "@git.example:x.git"), want: "ssh is not supported"},
+		"TooMuch":       {reason: "The amount of received data is limited.", limits: Limits{Bytes: 900}, want: "more than 900 bytes"},
+		"TooLarge":      {reason: "The size of an object is limited before it is read.", limits: Limits{Object: 4}, want: "the limit is 4"},
+		"Slow":          {reason: "The duration is limited.", limits: Limits{Time: 50 * time.Millisecond}, set: slow, want: "takes too long"},
+		"PlainHTTP":     {reason: "Credentials are not sent unencrypted.", url: is("http://git.example/x.git"), auth: Auth{Password: canary}, want: "plain http"},
+		"PlainHTTPUser": {reason: "Credentials in the URL are not sent unencrypted.", url: is("http://u:" + canary + "@git.example/x.git"), want: "plain http"},
+		"Ext":           {reason: "A URL must not start a program.", url: is("ext::sh -c touch% /tmp/x"), want: "remote helpers"},
+		"Option":        {reason: "A URL must not be read as an option.", url: is("--upload-pack=touch /tmp/x"), want: "option"},
+		"SSH":           {reason: "SSH is not supported.", url: is("ssh://git:" + canary + "@git.example/x.git"), want: "ssh is not supported"},
+		"SCP":           {reason: "SSH is not supported in the short form either.", url: is("git:" + canary + "@git.example:x.git"), want: "ssh is not supported"},
 		"Git":           {reason: "The git protocol has no encryption.", url: is("git://git.example/x.git"), want: "git is not supported"},
-		"BadPort":       {reason: "A text quoted by url.Parse may be a password.", url: is("https://u:p/" + canary + "@git.example/x.git"), want: "valid URL"},
-		"BadEscape":     {reason: "In many ways.", url: is("https://u:%zz" + canary + "@git.example/x.git"), want: "valid URL"},
-		"Query":         {reason: "A token may be in a query.", url: is("https://git.example/x.git?token=" + canary), want: "query"},
-		"Empty":         {reason: "An empty URL is a mistake.", url: is(""), want: "empty"},
-		"NoRepository":  {reason: "A host is not a repository.", url: is("https://" + canary + "@git.example/"), want: "no repository"},
-		"FileHost":      {reason: "This would be another machine.", url: is("file://" + canary + "@host/x"), want: "names no host"},
+		"BadPort":       {reason: "url.Parse quotes an invalid port, which may be a password.", url: is("https://u:p/" + canary + "@git.example/x.git"), want: "valid URL"},
+		"BadEscape":     {reason: "url.Parse quotes an invalid escape, which may be part of a password.", url: is("https://u:%zz" + canary + "@git.example/x.git"), want: "valid URL"},
+		"Query":         {reason: "A query may contain a token.", url: is("https://git.example/x.git?token=" + canary), want: "query"},
+		"Empty":         {reason: "An empty URL is refused.", url: is(""), want: "empty"},
+		"NoRepository":  {reason: "A URL without a path names no repository.", url: is("https://" + canary + "@git.example/"), want: "no repository"},
+		"FileHost":      {reason: "A file URL must not name another machine.", url: is("file://" + canary + "@host/x"), want: "names no host"},
 		"Control":       {reason: "A URL must not add a header.", url: is("https://git.example/x\r\ny"), want: "control character"},
 	}
 	for name, tc := range cases {
@@ -550,8 +550,8 @@ func TestFetchToken(t *testing.T) {
 		auth   Auth
 	}{
 		"Token":  {reason: "A token needs no user name.", url: s.url(), auth: Auth{Password: "t0ken"}},
-		"URL":    {reason: "Credentials may be a part of the URL.", url: strings.Replace(s.url(), "//", "//x-access-token:t0ken@", 1)},
-		"Beaten": {reason: "An explicit setting beats the URL.", url: strings.Replace(s.url(), "//", "//a:b@", 1), auth: Auth{Password: "t0ken"}},
+		"URL":    {reason: "Credentials may be part of the URL.", url: strings.Replace(s.url(), "//", "//x-access-token:t0ken@", 1)},
+		"Beaten": {reason: "Explicit credentials take precedence over the URL.", url: strings.Replace(s.url(), "//", "//a:b@", 1), auth: Auth{Password: "t0ken"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -562,7 +562,7 @@ func TestFetchToken(t *testing.T) {
 	}
 }
 
-// A token that was rotated is used with the next request, and the old one is forgotten.
+// After a rotation, the next request uses the new token, and the old one is no longer in memory.
 func TestFetchCredentials(t *testing.T) {
 	h := newHistory(t)
 	s := serve(h.fixture)
@@ -610,7 +610,7 @@ func TestFetchEmpty(t *testing.T) {
 	}
 }
 
-// A repository with a worktree and a linked worktree have their objects elsewhere.
+// A repository with a worktree, and a linked worktree, store their objects elsewhere.
 func TestFetchLocal(t *testing.T) {
 	root := t.TempDir()
 	work, linked, borrower := filepath.Join(root, "work"), filepath.Join(root, "linked"), filepath.Join(root, "borrower")
@@ -636,14 +636,14 @@ func TestFetchLocal(t *testing.T) {
 		want   plumbing.Hash
 		err    string
 	}{
-		"Worktree": {reason: "A worktree has a .git.", url: work, want: first},
-		"Git":      {reason: "The .git may be named.", url: filepath.Join(work, ".git"), want: first},
+		"Worktree": {reason: "A worktree contains .git.", url: work, want: first},
+		"Git":      {reason: "The URL may name .git itself.", url: filepath.Join(work, ".git"), want: first},
 		"Linked":   {reason: "A linked worktree has its own HEAD.", url: linked, want: dev},
-		"Borrowed": {reason: "A clone may borrow objects.", url: borrower, want: first},
-		"Missing":  {reason: "A path may be wrong.", url: filepath.Join(root, "nope"), err: "no such directory"},
-		"Plain":    {reason: "A directory may be no repository.", url: root, err: "not a Git repository"},
-		"Inside":   {reason: "A worktree's directory names the place of its repository.", url: filepath.Join(work, "sub"), err: "but " + work + " is"},
-		"SHA256":   {reason: "An unsupported format is not misread.", url: sha256.dir, err: "SHA-256"},
+		"Borrowed": {reason: "A clone may use the objects of another repository.", url: borrower, want: first},
+		"Missing":  {reason: "A path may not exist.", url: filepath.Join(root, "nope"), err: "no such directory"},
+		"Plain":    {reason: "A directory may not be a repository.", url: root, err: "not a Git repository"},
+		"Inside":   {reason: "The error for a directory in a worktree names its repository.", url: filepath.Join(work, "sub"), err: "but " + work + " is"},
+		"SHA256":   {reason: "An unsupported format must not be misread.", url: sha256.dir, err: "SHA-256"},
 		"Lost":     {reason: "An object may be missing.", url: broken.dir, err: "git fetch it"},
 	}
 	f.must(os.MkdirAll(filepath.Join(work, "sub"), 0o700))
@@ -663,7 +663,7 @@ func TestFetchLocal(t *testing.T) {
 	}
 }
 
-// Repacking a local repository, or committing to it, does not disturb a reader.
+// A reader is not disturbed if a local repository is repacked or gains commits.
 func TestFetchLocalChanges(t *testing.T) {
 	f := newFixture(t)
 	files := texts(20)
@@ -710,7 +710,7 @@ func everything(tb testing.TB, files fs.FS) map[string]string {
 	return got
 }
 
-// However a cache is broken, it is thrown away and the repository fetched anew.
+// However a cache is damaged, Headgate discards it and fetches the repository again.
 func TestCacheDamage(t *testing.T) {
 	f := newFixture(t)
 	files := texts(40)
@@ -721,14 +721,14 @@ func TestCacheDamage(t *testing.T) {
 		damage func(name string, data []byte) []byte
 		asks   []string
 	}{
-		"CutPack":   {reason: "A pack may be cut short by a full disk.", damage: on(".pack", func(d []byte) []byte { return d[:len(d)/2] }), asks: []string{"list", "pack"}},
-		"EmptyPack": {reason: "Or be empty.", damage: on(".pack", func([]byte) []byte { return []byte{} }), asks: []string{"list", "pack"}},
-		"CutIndex":  {reason: "So may its index.", damage: on(".idx", func(d []byte) []byte { return d[:len(d)/2] }), asks: []string{"list", "pack"}},
-		"NoIndex":   {reason: "Or be missing.", damage: on(".idx", func([]byte) []byte { return nil }), asks: []string{"list", "pack"}},
-		"BadIndex":  {reason: "Bits may flip.", damage: on(".idx", func(d []byte) []byte { d[1500] ^= 1; return d }), asks: []string{"list", "pack"}},
-		"ZeroPack":  {reason: "Blocks may be lost.", damage: on(".pack", func(d []byte) []byte { clear(d[12 : len(d)-20]); return d }), asks: []string{"list", "list", "pack"}},
-		"NoRefs":    {reason: "The memory of refs may be lost, and is not needed.", damage: on(main.String(), func([]byte) []byte { return []byte("rubbish") }), asks: []string{"list"}},
-		"LeftOver":  {reason: "A killed process leaves files.", damage: on(".pack", func(d []byte) []byte { return d }), asks: []string{"list"}},
+		"CutPack":   {reason: "A full disk may truncate a pack.", damage: on(".pack", func(d []byte) []byte { return d[:len(d)/2] }), asks: []string{"list", "pack"}},
+		"EmptyPack": {reason: "A pack may be empty.", damage: on(".pack", func([]byte) []byte { return []byte{} }), asks: []string{"list", "pack"}},
+		"CutIndex":  {reason: "An index may be truncated.", damage: on(".idx", func(d []byte) []byte { return d[:len(d)/2] }), asks: []string{"list", "pack"}},
+		"NoIndex":   {reason: "An index may be missing.", damage: on(".idx", func([]byte) []byte { return nil }), asks: []string{"list", "pack"}},
+		"BadIndex":  {reason: "A bit of an index may flip.", damage: on(".idx", func(d []byte) []byte { d[1500] ^= 1; return d }), asks: []string{"list", "pack"}},
+		"ZeroPack":  {reason: "Blocks of a pack may be lost.", damage: on(".pack", func(d []byte) []byte { clear(d[12 : len(d)-20]); return d }), asks: []string{"list", "list", "pack"}},
+		"NoRefs":    {reason: "The cached refs may be damaged, and are not needed.", damage: on(main.String(), func([]byte) []byte { return []byte("rubbish") }), asks: []string{"list"}},
+		"LeftOver":  {reason: "A killed process may leave files.", damage: on(".pack", func(d []byte) []byte { return d }), asks: []string{"list"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -780,7 +780,7 @@ func on(suffix string, change func([]byte) []byte) func(string, []byte) []byte {
 	}
 }
 
-// A blob that turns out to be damaged while it is read is there after the next fetch.
+// If a blob turns out to be damaged while it is read, the next fetch repairs it.
 func TestCacheDamageLater(t *testing.T) {
 	f := newFixture(t)
 	files := texts(40)
@@ -796,7 +796,7 @@ func TestCacheDamageLater(t *testing.T) {
 	f.must(err)
 	clear(data[12 : len(data)-20])
 	f.must(os.Chmod(packs[0], 0o600))
-	f.must(os.WriteFile(packs[0], data, 0o600)) // the same inode: the file that is open
+	f.must(os.WriteFile(packs[0], data, 0o600)) // keeps the inode, so the open file changes
 	_, err = fs.ReadFile(in.Files, "crds/001.yaml")
 	if diff := cmp.Diff(errDamaged, err, cmpopts.EquateErrors()); diff != "" {
 		t.Fatalf("ReadFile (-want +got):\n%s", diff)
@@ -817,23 +817,23 @@ func TestReceiveDamage(t *testing.T) {
 		reason string
 		mangle func([]byte) []byte
 	}{
-		"Cut":     {reason: "A connection may break.", mangle: func(p []byte) []byte { return p[:len(p)/2] }},
-		"Flipped": {reason: "Bits may flip.", mangle: func(p []byte) []byte { p[len(p)/2] ^= 4; return p }},
-		"Nothing": {reason: "Nothing may come.", mangle: func([]byte) []byte { return nil }},
-		"Text":    {reason: "Something else may come.", mangle: func([]byte) []byte { return []byte(strings.Repeat("no pack ", 20)) }},
+		"Cut":     {reason: "The connection may break.", mangle: func(p []byte) []byte { return p[:len(p)/2] }},
+		"Flipped": {reason: "A bit may flip.", mangle: func(p []byte) []byte { p[len(p)/2] ^= 4; return p }},
+		"Nothing": {reason: "The response may be empty.", mangle: func([]byte) []byte { return nil }},
+		"Text":    {reason: "The response may not be a pack.", mangle: func([]byte) []byte { return []byte(strings.Repeat("no pack ", 20)) }},
 		"Promised": {reason: "A pack may claim a billion objects.", mangle: func(p []byte) []byte {
 			return signed(append([]byte("PACK\x00\x00\x00\x02\x3f\xff\xff\xff"), p[12:]...))
 		}},
 		"Bomb": {reason: "An object may claim a terabyte.", mangle: func([]byte) []byte {
 			return signed([]byte("PACK\x00\x00\x00\x02\x00\x00\x00\x01\xbf\xff\xff\xff\xff\x3f\x78\x9c12345678901234567890"))
 		}},
-		"Thin": {reason: "A delta may have no base.", mangle: func([]byte) []byte {
+		"Thin": {reason: "The base of a delta may be missing.", mangle: func([]byte) []byte {
 			return signed(append([]byte("PACK\x00\x00\x00\x02\x00\x00\x00\x01\x7412345678901234567890"), zipped("\x01\x01\x01x")...))
 		}},
 		"Cycle": {reason: "A delta may be its own base.", mangle: func([]byte) []byte {
 			return signed(append([]byte("PACK\x00\x00\x00\x02\x00\x00\x00\x01\x64\x00"), zipped("\x01\x01\x01x")...))
 		}},
-		"Other": {reason: "A pack may be good and useless.", mangle: func([]byte) []byte {
+		"Other": {reason: "A valid pack may lack the requested commit.", mangle: func([]byte) []byte {
 			return signed(append([]byte("PACK\x00\x00\x00\x02\x00\x00\x00\x01\x33"), zipped("abc")...))
 		}},
 	}
@@ -861,7 +861,7 @@ func TestReceiveDamage(t *testing.T) {
 	}
 }
 
-// Many processes share a cache. Here they are Repositories, whose locks exclude each other all the same.
+// Many processes share a cache. This test uses several Repositories in one process, whose locks exclude each other in the same way.
 func TestConcurrent(t *testing.T) {
 	f := newFixture(t)
 	files := texts(60)
@@ -902,7 +902,7 @@ func TestTemporaryCache(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	h := newHistory(t)
 	r := &Repository{URL: serve(h.fixture).url()}
-	for range 2 { // it can be used after Close
+	for range 2 { // a Repository can be used again after Close
 		in, err := r.Fetch(t.Context(), "")
 		if err != nil {
 			t.Fatal(err)
@@ -920,7 +920,7 @@ func TestTemporaryCache(t *testing.T) {
 	}
 }
 
-// A workflow checks out one commit and one branch unless it is told otherwise. The error names the setting.
+// Unless configured otherwise, a CI workflow checks out one commit of one branch. The error names the setting.
 func TestCheckoutOfAWorkflow(t *testing.T) {
 	f := fixtureAt(t, filepath.Join(t.TempDir(), "clone"))
 	head := f.push("change", map[string]string{"a": "1"})

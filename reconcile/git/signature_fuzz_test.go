@@ -12,8 +12,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// FuzzSigned reads commits and tags with arbitrary content. What is verified has to be what the key signed: the same tree,
-// parents and message, and the same commit of the same tag.
+// FuzzSigned reads commits and tags with arbitrary content. Headgate must use exactly what the key signed: the same tree, parents
+// and message, and the same commit of the same tag.
 func FuzzSigned(f *testing.F) {
 	private := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
 	block, err := ssh.MarshalPrivateKey(private, "")

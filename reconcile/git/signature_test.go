@@ -20,7 +20,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// An approval in a signed commit stands on this: only a signature that a listed key made, over this very commit, counts.
+// Approvals in signed commits depend on this: only a signature by a listed key over exactly this commit counts.
 func TestSigners(t *testing.T) {
 	alice, bob := openPGPKey(t, "alice@example.org"), openPGPKey(t, "bob@example.org")
 	carol, dave := sshKey(t), sshKey(t)
@@ -31,22 +31,22 @@ func TestSigners(t *testing.T) {
 		change  func(*object.Commit)
 		want    bool
 	}{
-		"OpenPGP":       {reason: "A listed person signed.", by: &alice, signers: Signers{bob.public, alice.public}, want: true},
-		"SSH":           {reason: "So with an SSH key.", by: &carol, signers: Signers{alice.public, dave.public, carol.public}, want: true},
-		"AnotherPerson": {reason: "Only listed people count.", by: &bob, signers: Signers{alice.public, carol.public}},
-		"AnotherSSHKey": {reason: "Only listed keys count.", by: &dave, signers: Signers{carol.public}},
-		"None":          {reason: "A commit that no key signed approves nothing.", signers: Signers{alice.public}},
+		"OpenPGP":       {reason: "The key of the signer is listed.", by: &alice, signers: Signers{bob.public, alice.public}, want: true},
+		"SSH":           {reason: "The SSH key of the signer is listed.", by: &carol, signers: Signers{alice.public, dave.public, carol.public}, want: true},
+		"AnotherPerson": {reason: "The signer is not among the listed people.", by: &bob, signers: Signers{alice.public, carol.public}},
+		"AnotherSSHKey": {reason: "The SSH key is not listed.", by: &dave, signers: Signers{carol.public}},
+		"None":          {reason: "A commit without a signature approves nothing.", signers: Signers{alice.public}},
 		"NoSigners":     {reason: "A valid signature of a stranger proves nothing.", by: &alice},
 		"Message": {
-			reason: "The signature covers the message: an approval cannot be added to a signed commit.", by: &alice, signers: Signers{alice.public},
+			reason: "The signature covers the message, so an approval cannot be added to a signed commit.", by: &alice, signers: Signers{alice.public},
 			change: func(c *object.Commit) { c.Message += "\nHeadgate-Approve: 00" },
 		},
 		"Tree": {
-			reason: "The signature is over the content.", by: &carol, signers: Signers{carol.public},
+			reason: "The signature covers the content.", by: &carol, signers: Signers{carol.public},
 			change: func(c *object.Commit) { c.TreeHash[0]++ },
 		},
 		"Garbage": {
-			reason: "Unreadable data is no signature.", by: &carol, signers: Signers{carol.public, alice.public},
+			reason: "An unreadable signature does not count.", by: &carol, signers: Signers{carol.public, alice.public},
 			change: func(c *object.Commit) { c.PGPSignature = c.PGPSignature[:len(c.PGPSignature)/2] },
 		},
 	}
@@ -63,7 +63,7 @@ func TestSigners(t *testing.T) {
 	}
 }
 
-// A forge signs merges with its own key, and the author of a pull request writes their message.
+// A forge signs merges with its own key, but the author of a pull request writes their message.
 func TestSignersAreOfPeople(t *testing.T) {
 	if err := (Signers{openPGPKey(t, "alice@example.org").public, sshKey(t).public}).Validate(); err != nil {
 		t.Error(err)
@@ -79,7 +79,7 @@ func TestSignersAreOfPeople(t *testing.T) {
 	}
 }
 
-// A key signs commits.
+// A key holds a public key and signs commits with its private key.
 type key struct {
 	signature.Signer
 
@@ -93,7 +93,7 @@ func openPGPKey(t *testing.T, email string) key {
 	return openPGPKeyMade(t, email, nil, nil)
 }
 
-// openPGPKeyMade is an OpenPGP key of a configuration, changed after it was made.
+// openPGPKeyMade returns an OpenPGP key, changed after its creation.
 func openPGPKeyMade(t *testing.T, email string, how *packet.Config, change func(*openpgp.Entity) error) key {
 	t.Helper()
 	entity, err := openpgp.NewEntity("Somebody", "", email, how)
@@ -146,7 +146,7 @@ func sshKey(t *testing.T) key {
 	return key{signer, string(ssh.MarshalAuthorizedKey(of)), nil, inner}
 }
 
-// committed is a commit that a key signed; nil: no key did.
+// committed returns a commit with a signature by a key, or without one if the key is nil.
 func committed(t *testing.T, by *key) *object.Commit {
 	t.Helper()
 	repo, err := gogit.Init(memory.NewStorage(), memfs.New())

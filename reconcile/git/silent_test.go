@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A server that does not answer must not stop a loop for as long as the largest repository may take.
+// A server that does not respond must not stop a loop for as long as the largest repository may take.
 func TestSilentServer(t *testing.T) {
 	hang := func(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).Flush()
@@ -22,10 +22,10 @@ func TestSilentServer(t *testing.T) {
 		header bool   // the answer begins
 		want   string
 	}{
-		"Refs":     {reason: "It may accept the connection and be silent.", path: "/info/refs", want: "did not list its refs within 300ms"},
-		"HalfRefs": {reason: "It may stop within the list of refs.", path: "/info/refs", header: true, begin: "001e# service=git-upload-pack\n0000", want: "did not list its refs within 300ms"},
-		"Pack":     {reason: "It may be silent where it was asked for a pack.", path: "/git-upload-pack", want: "sent nothing within 300ms"},
-		"HalfPack": {reason: "It may stop within the pack.", path: "/git-upload-pack", header: true, begin: "0008NAK\n000a\x01PACK\x00", want: "sent nothing within 300ms"},
+		"Refs":     {reason: "The server may accept the connection and send nothing.", path: "/info/refs", want: "did not list its refs within 300ms"},
+		"HalfRefs": {reason: "The server may stop in the middle of the list of refs.", path: "/info/refs", header: true, begin: "001e# service=git-upload-pack\n0000", want: "did not list its refs within 300ms"},
+		"Pack":     {reason: "The server may send nothing when a pack is requested.", path: "/git-upload-pack", want: "sent nothing within 300ms"},
+		"HalfPack": {reason: "The server may stop in the middle of the pack.", path: "/git-upload-pack", header: true, begin: "0008NAK\n000a\x01PACK\x00", want: "sent nothing within 300ms"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -35,7 +35,7 @@ func TestSilentServer(t *testing.T) {
 				if !strings.HasSuffix(r.URL.Path, tc.path) {
 					return false
 				}
-				_, _ = io.Copy(io.Discard, r.Body) // else the server does not see that the client left
+				_, _ = io.Copy(io.Discard, r.Body) // otherwise the server does not notice that the client has disconnected
 				if tc.header {
 					kind := "application/x-git-upload-pack-result"
 					if tc.path == "/info/refs" {
@@ -66,7 +66,7 @@ func TestSilentServer(t *testing.T) {
 	}
 }
 
-// A longer limit for a large repository allows longer silence, and a short limit stays short.
+// A higher limit for a large repository allows longer silence, but a low limit stays low.
 func TestSilence(t *testing.T) {
 	for limit, want := range map[time.Duration]time.Duration{0: 2 * time.Minute, time.Hour: 12 * time.Minute, 30 * time.Second: 30 * time.Second} {
 		if got := (Limits{Time: limit}).orDefault().Silence; got != want {

@@ -40,15 +40,15 @@ func blobID(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// A tree is a file system however its objects are stored.
+// A tree must be a valid file system, however its objects are stored.
 func TestTree(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		pack   func(f *fixture)
 	}{
-		"Loose":     {reason: "Objects may be files of their own.", pack: func(*fixture) {}},
-		"OFSDeltas": {reason: "Deltas may name their base by its distance.", pack: func(f *fixture) { f.repack(false) }},
-		"REFDeltas": {reason: "Or by its id.", pack: func(f *fixture) { f.repack(true) }},
+		"Loose":     {reason: "Objects may be separate files.", pack: func(*fixture) {}},
+		"OFSDeltas": {reason: "Deltas may refer to their base by its offset.", pack: func(f *fixture) { f.repack(false) }},
+		"REFDeltas": {reason: "Deltas may refer to their base by its ID.", pack: func(f *fixture) { f.repack(true) }},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -142,22 +142,22 @@ func TestTreeModes(t *testing.T) {
 	}
 }
 
-// A directory that is not honest is refused as a whole: a file that is left out may be taken for deleted.
+// A directory with an invalid entry is refused as a whole, because a file that is left out would look deleted.
 func TestTreeRefuses(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		names  []string
 		want   string
 	}{
-		"Up":        {reason: "This would lead out.", names: []string{".."}, want: "not allowed"},
-		"Here":      {reason: "This is the directory itself.", names: []string{"."}, want: "not allowed"},
-		"Git":       {reason: "Git never stores this.", names: []string{".git"}, want: "not allowed"},
-		"GitUpper":  {reason: "Some file systems do not care.", names: []string{".GIT"}, want: "not allowed"},
-		"Slash":     {reason: "A name is no path.", names: []string{"a/../../b"}, want: "not allowed"},
-		"Empty":     {reason: "A name is something.", names: []string{""}, want: "empty"},
-		"Twice":     {reason: "Which one is meant?", names: []string{"a", "a"}, want: "two entries"},
-		"NotUTF8":   {reason: "Package fs has no such path.", names: []string{"a\xff"}, want: "UTF-8"},
-		"Backslash": {reason: "On Linux this is a letter.", names: []string{`a\b`}},
+		"Up":        {reason: "The name \\\"..\\\" would lead out of the directory.", names: []string{".."}, want: "not allowed"},
+		"Here":      {reason: "The name \\\".\\\" means the directory itself.", names: []string{"."}, want: "not allowed"},
+		"Git":       {reason: "Git never stores an entry named .git.", names: []string{".git"}, want: "not allowed"},
+		"GitUpper":  {reason: "Some file systems ignore upper and lower case.", names: []string{".GIT"}, want: "not allowed"},
+		"Slash":     {reason: "A name must not contain a path.", names: []string{"a/../../b"}, want: "not allowed"},
+		"Empty":     {reason: "A name must not be empty.", names: []string{""}, want: "empty"},
+		"Twice":     {reason: "Two entries with the same name are ambiguous.", names: []string{"a", "a"}, want: "two entries"},
+		"NotUTF8":   {reason: "Package fs allows only paths in UTF-8.", names: []string{"a\xff"}, want: "UTF-8"},
+		"Backslash": {reason: "On Linux, a backslash is an ordinary character.", names: []string{`a\b`}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -176,7 +176,7 @@ func TestTreeRefuses(t *testing.T) {
 	}
 }
 
-// A few objects can make a tree of any size: every directory holds the next one ten times.
+// A few objects can form a tree of any size: every directory contains the next one ten times.
 func TestTreeBomb(t *testing.T) {
 	f := newFixture(t)
 	h := f.files(map[string]string{"x": "x"})
@@ -212,8 +212,8 @@ func TestReadFileCopies(t *testing.T) {
 	}
 }
 
-// FuzzTree: whatever a tree object says, every path that is listed is one that
-// package fs allows, and every file that can be read has the id that Hash tells.
+// FuzzTree checks that every listed path of an arbitrary tree object is valid for package fs, and that every readable file has the
+// ID that Hash returns.
 func FuzzTree(f *testing.F) {
 	f.Add([]byte("100644 a\x0012345678901234567890"))
 	f.Add([]byte("40000 ..\x0012345678901234567890120000 b\x0012345678901234567890"))
@@ -226,7 +226,7 @@ func FuzzTree(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		// Ids cannot be guessed: these stand for a blob and a tree that exist.
+		// A fuzzer cannot guess IDs: these texts stand for a blob and a tree that exist.
 		data = bytes.ReplaceAll(data, []byte("BBBBBBBBBBBBBBBBBBBB"), blob[:])
 		data = bytes.ReplaceAll(data, []byte("TTTTTTTTTTTTTTTTTTTT"), below[:])
 		o, decoded := &plumbing.MemoryObject{}, &object.Tree{}
@@ -268,7 +268,7 @@ func zipped(text string) []byte {
 	return b.Bytes()
 }
 
-// signed ends a pack with its checksum.
+// signed appends the checksum of a pack.
 func signed(pack []byte) []byte {
 	sum := sha1.Sum(pack)
 	return append(slices.Clip(pack), sum[:]...)

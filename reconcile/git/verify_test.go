@@ -22,7 +22,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// by returns how a key signs.
+// by returns a function that signs with a key.
 func by(k key) func(*testing.T, []byte) string {
 	return func(t *testing.T, payload []byte) string {
 		t.Helper()
@@ -34,7 +34,7 @@ func by(k key) func(*testing.T, []byte) string {
 	}
 }
 
-// pgpBy returns how an OpenPGP key signs with a configuration.
+// pgpBy returns a function that signs with an OpenPGP key and a configuration.
 func pgpBy(k key, how *packet.Config) func(*testing.T, []byte) string {
 	return func(t *testing.T, payload []byte) string {
 		t.Helper()
@@ -46,20 +46,20 @@ func pgpBy(k key, how *packet.Config) func(*testing.T, []byte) string {
 	}
 }
 
-// headerOf writes a value as a header of a commit, which continues after a newline with a space.
+// headerOf returns a header of a commit. A space follows each newline in its value.
 func headerOf(key, value string) string {
 	return key + " " + strings.ReplaceAll(strings.TrimSpace(value), "\n", "\n ") + "\n"
 }
 
 const who = "A <a@example.org> 1800000000 +0000\n"
 
-// commitPayload is a commit without a signature, in its parts before and after it.
+// commitPayload returns the parts of an unsigned commit before and after the signature.
 func commitPayload(tree plumbing.Hash, more string) (head, message string) {
 	return fmt.Sprintf("tree %s\nauthor %scommitter %s%s", tree, who, who, more), "\nm\n"
 }
 
-// A commit that no listed key signed is neither rendered nor applied. Only a signature that a listed, valid key made over
-// this very commit, for Git and with a strong hash, lets it pass.
+// A commit without a valid signature is neither rendered nor applied. The signature must be from a listed, valid key, over exactly
+// this commit, made for Git, and with a strong hash.
 func TestVerifyHead(t *testing.T) {
 	day := 24 * time.Hour
 	long := &packet.Config{Time: func() time.Time { return time.Now().Add(-3 * day) }}
@@ -111,36 +111,36 @@ func TestVerifyHead(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		sign   func(*testing.T, []byte) string
-		more   string // headers of the commit that the signature covers
-		extra  string // headers that it does not cover
-		want   string // in the error; "" is none
+		more   string // headers that the signature covers
+		extra  string // headers that the signature does not cover
+		want   string // part of the error; "" if none is expected
 	}{
-		"OpenPGP":     {reason: "A listed key signed.", sign: by(alice)},
-		"SSH":         {reason: "So with an SSH key, in one text with another.", sign: by(carol)},
-		"Subkey":      {reason: "Keys of people sign with a subkey.", sign: by(subkey)},
-		"Forge":       {reason: "The forge makes the merges, and the user chose to trust its key for them.", sign: by(web)},
-		"MergeTag":    {reason: "A merge of a signed tag carries that, too, and signs it.", sign: by(alice), more: headerOf("mergetag", "object 1\n\n-----BEGIN PGP SIGNATURE-----\nx")},
-		"SHA256":      {reason: "Git adds a second signature for repositories that move to SHA-256.", sign: by(alice), extra: headerOf("gpgsig-sha256", "whatever\nit is")},
-		"Unsigned":    {reason: "The web UI of a forge makes merges without a signature.", sign: unsigned, want: "has no signature"},
-		"OnlySHA256":  {reason: "The signature for another format proves nothing here.", sign: unsigned, extra: headerOf("gpgsig-sha256", "x"), want: "has no signature"},
-		"Stranger":    {reason: "Every author has a key.", sign: by(mallory), want: "not among the keys"},
-		"StrangerSSH": {reason: "Every author has a key.", sign: by(sshKey(t)), want: "not among the keys"},
-		"Expired":     {reason: "What a key signs after its end counts for nothing.", sign: pgpBy(expired, long), want: "has expired"},
-		"Revoked":     {reason: "A revoked key may be in the hands of a thief.", sign: pgpBy(revoked, long), want: "revoked"},
-		"OtherCommit": {reason: "A signature is copied from another commit.", sign: other, want: "does not fit"},
-		"Namespace":   {reason: "A signature over a file is none over a commit.", sign: ofNamespace, want: "namespace \"file\""},
-		"SHA1":        {reason: "Two contents with one SHA-1 can be made.", sign: weakly, want: "too weak"},
-		"SHA1OfSSH":   {reason: "So with the old signatures of RSA.", sign: sha1Of(weak), want: "cannot be read"},
-		"Text":        {reason: "A signature of a text ignores how lines end.", sign: text, want: "of a text"},
-		"Two":         {reason: "Which of two counts is not clear.", sign: by(alice), extra: headerOf("gpgsig", by(mallory)(t, []byte("x"))), want: "more than one"},
-		"X509": {reason: "Headgate cannot verify it.", sign: func(*testing.T, []byte) string {
+		"OpenPGP":     {reason: "A listed key signed the commit.", sign: by(alice)},
+		"SSH":         {reason: "A listed SSH key signed the commit, and the text with that key lists another one.", sign: by(carol)},
+		"Subkey":      {reason: "OpenPGP keys of people usually sign with a subkey.", sign: by(subkey)},
+		"Forge":       {reason: "The forge signs merges, and the user has chosen to trust its key.", sign: by(web)},
+		"MergeTag":    {reason: "The merge of a signed tag contains the tag's signature and has its own.", sign: by(alice), more: headerOf("mergetag", "object 1\n\n-----BEGIN PGP SIGNATURE-----\nx")},
+		"SHA256":      {reason: "Git adds a second signature in repositories that move to SHA-256.", sign: by(alice), extra: headerOf("gpgsig-sha256", "whatever\nit is")},
+		"Unsigned":    {reason: "The web UI of a forge may create merges without a signature.", sign: unsigned, want: "has no signature"},
+		"OnlySHA256":  {reason: "A signature for the other format proves nothing.", sign: unsigned, extra: headerOf("gpgsig-sha256", "x"), want: "has no signature"},
+		"Stranger":    {reason: "A valid signature by an unlisted key proves nothing.", sign: by(mallory), want: "not among the keys"},
+		"StrangerSSH": {reason: "A valid signature by an unlisted SSH key proves nothing.", sign: by(sshKey(t)), want: "not among the keys"},
+		"Expired":     {reason: "Signatures made after a key's expiry do not count.", sign: pgpBy(expired, long), want: "has expired"},
+		"Revoked":     {reason: "A thief may have a revoked key.", sign: pgpBy(revoked, long), want: "revoked"},
+		"OtherCommit": {reason: "A signature copied from another commit does not count.", sign: other, want: "does not fit"},
+		"Namespace":   {reason: "A signature over a file does not count for a commit.", sign: ofNamespace, want: "namespace \"file\""},
+		"SHA1":        {reason: "Two contents with the same SHA-1 can be created.", sign: weakly, want: "too weak"},
+		"SHA1OfSSH":   {reason: "Old RSA signatures of SSH use SHA-1, too.", sign: sha1Of(weak), want: "cannot be read"},
+		"Text":        {reason: "A text signature ignores line endings.", sign: text, want: "of a text"},
+		"Two":         {reason: "With two signatures, it is unclear which one counts.", sign: by(alice), extra: headerOf("gpgsig", by(mallory)(t, []byte("x"))), want: "more than one"},
+		"X509": {reason: "Headgate cannot verify X.509 signatures.", sign: func(*testing.T, []byte) string {
 			return "-----BEGIN SIGNED MESSAGE-----\nx\n-----END SIGNED MESSAGE-----"
 		}, want: "neither of OpenPGP nor of SSH"},
-		"Garbage": {reason: "A broken signature is none.", sign: func(*testing.T, []byte) string { return "-----BEGIN PGP SIGNATURE-----\n\nAAAA\n" }, want: "cannot be read"},
-		"GarbageSSH": {reason: "A broken signature is none.", sign: func(*testing.T, []byte) string {
+		"Garbage": {reason: "A damaged OpenPGP signature does not count.", sign: func(*testing.T, []byte) string { return "-----BEGIN PGP SIGNATURE-----\n\nAAAA\n" }, want: "cannot be read"},
+		"GarbageSSH": {reason: "A damaged SSH signature does not count.", sign: func(*testing.T, []byte) string {
 			return "-----BEGIN SSH SIGNATURE-----\nAAAA\n-----END SSH SIGNATURE-----"
 		}, want: "cannot be read"},
-		"HugeArmor": {reason: "Reading it must cost little.", sign: func(*testing.T, []byte) string {
+		"HugeArmor": {reason: "Reading a huge signature must be cheap.", sign: func(*testing.T, []byte) string {
 			return "-----BEGIN PGP SIGNATURE-----\n" + strings.Repeat("A\n", 60<<10)
 		}, want: "the limit is"},
 	}
@@ -161,7 +161,7 @@ func TestVerifyHead(t *testing.T) {
 	}
 }
 
-// refusedFor checks the error of a fetch: none, or the refusal of a commit for a reason.
+// refusedFor checks the error of a fetch: none, or the refusal of a commit with the wanted reason.
 func refusedFor(t *testing.T, reason string, err error, commit plumbing.Hash, want string) {
 	t.Helper()
 	of, is := errors.AsType[*UnverifiedError](err)
@@ -175,7 +175,7 @@ func refusedFor(t *testing.T, reason string, err error, commit plumbing.Hash, wa
 	}
 }
 
-// A signature that stands before the parents would let go-git lose the parents, which were signed.
+// If a signature comes before the parents, go-git would lose the parents, which were signed.
 func TestVerifyPlaceOfSignature(t *testing.T) {
 	alice := openPGPKey(t, "alice@example.org")
 	f := newFixture(t)
@@ -191,8 +191,8 @@ func TestVerifyPlaceOfSignature(t *testing.T) {
 	}
 }
 
-// Decoding a commit takes time in the square of the lines of its headers. Who may push a branch can make such a commit,
-// and every pass reads it.
+// The time to decode a commit grows with the square of the number of lines in its headers. Every user who may push can create such
+// a commit, and every pass reads it.
 func TestHeaderOfCommitIsBounded(t *testing.T) {
 	f := newFixture(t)
 	head, message := commitPayload(f.files(texts(1)), "")
@@ -212,8 +212,8 @@ func TestHeaderOfCommitIsBounded(t *testing.T) {
 	}
 }
 
-// The signature of a tag proves that a person released this commit under this name. Who may push moves tags, and so can
-// put an older release under a newer name, or a tag without a signature in its place.
+// The signature of a tag proves that a person released this commit under this name. A user who may push can move tags. Without the
+// check, that user could put an older release under a newer name, or an unsigned tag in its place.
 func TestVerifyTag(t *testing.T) {
 	alice := openPGPKey(t, "alice@example.org")
 	carol := sshKey(t)
@@ -240,45 +240,45 @@ func TestVerifyTag(t *testing.T) {
 			f.ref("refs/tags/v1", signed(f, "v1", c, "commit", alice))
 			return c
 		}},
-		"SSH": {reason: "So with an SSH key, by its full name.", ref: "refs/tags/v1", make: func(f *fixture) plumbing.Hash {
+		"SSH": {reason: "A listed SSH key signed the tag, and the ref is the tag's full name.", ref: "refs/tags/v1", make: func(f *fixture) plumbing.Hash {
 			c := commitOf(f, nil)
 			f.ref("refs/tags/v1", signed(f, "v1", c, "commit", carol))
 			return c
 		}},
-		"Branch": {reason: "A branch of the same name is not the tag.", ref: "v1", make: func(f *fixture) plumbing.Hash {
+		"Branch": {reason: "A branch with the same name is not the tag.", ref: "v1", make: func(f *fixture) plumbing.Hash {
 			c := commitOf(f, nil)
 			f.ref("refs/heads/v1", c)
 			f.ref("refs/tags/v1", signed(f, "v1", c, "commit", alice))
 			return c
 		}},
-		"Both": {reason: "The tag and the commit are signed.", ref: "v1", both: true, make: func(f *fixture) plumbing.Hash {
+		"Both": {reason: "Both the tag and the commit have a signature.", ref: "v1", both: true, make: func(f *fixture) plumbing.Hash {
 			c := commitOf(f, &carol)
 			f.ref("refs/tags/v1", signed(f, "v1", c, "commit", alice))
 			return c
 		}},
-		"OnlyTag": {reason: "Both need a signature.", ref: "v1", both: true, make: func(f *fixture) plumbing.Hash {
+		"OnlyTag": {reason: "The tag has a signature, but the commit needs one, too.", ref: "v1", both: true, make: func(f *fixture) plumbing.Hash {
 			c := commitOf(f, nil)
 			f.ref("refs/tags/v1", signed(f, "v1", c, "commit", alice))
 			return c
 		}, want: "commit"},
-		"OnlyHead": {reason: "Both need a signature.", ref: "v1", both: true, make: func(f *fixture) plumbing.Hash {
+		"OnlyHead": {reason: "The commit has a signature, but the tag needs one, too.", ref: "v1", both: true, make: func(f *fixture) plumbing.Hash {
 			c := commitOf(f, &carol)
 			f.tag("v1", c, plumbing.CommitObject)
 			return c
 		}, want: "tag v1 is not verified: it has no signature"},
-		"Light": {reason: "A lightweight tag has nothing to sign.", ref: "v1", make: func(f *fixture) plumbing.Hash { c := commitOf(f, &carol); f.ref("refs/tags/v1", c); return c }, want: "lightweight"},
-		"Renamed": {reason: "An old release with holes is put under a new name.", ref: "v2", make: func(f *fixture) plumbing.Hash {
+		"Light": {reason: "A lightweight tag cannot have a signature.", ref: "v1", make: func(f *fixture) plumbing.Hash { c := commitOf(f, &carol); f.ref("refs/tags/v1", c); return c }, want: "lightweight"},
+		"Renamed": {reason: "A vulnerable old release could be tagged with a new name.", ref: "v2", make: func(f *fixture) plumbing.Hash {
 			c := commitOf(f, nil)
 			f.ref("refs/tags/v2", signed(f, "v1", c, "commit", alice))
 			return c
 		}, want: "under another name"},
-		"Nested": {reason: "The signed tag is of a tag, which can be another one.", ref: "v1", make: func(f *fixture) plumbing.Hash {
+		"Nested": {reason: "The signed tag refers to another tag, which may be moved.", ref: "v1", make: func(f *fixture) plumbing.Hash {
 			c := commitOf(f, nil)
 			inner := f.tag("v0", c, plumbing.CommitObject)
 			f.ref("refs/tags/v1", signed(f, "v1", inner, "tag", alice))
 			return c
 		}, want: "of a tag"},
-		"Stranger": {reason: "Every author has a key.", ref: "v1", make: func(f *fixture) plumbing.Hash {
+		"Stranger": {reason: "A valid signature by an unlisted key proves nothing.", ref: "v1", make: func(f *fixture) plumbing.Hash {
 			c := commitOf(f, nil)
 			f.ref("refs/tags/v1", signed(f, "v1", c, "commit", openPGPKey(t, "m@example.org")))
 			return c
@@ -318,7 +318,7 @@ func TestVerifyTag(t *testing.T) {
 	}
 }
 
-// Keys come from a Secret as well, which a person may change while Headgate runs.
+// Keys may also come from a Secret, which a user may change while Headgate runs.
 func TestVerifyAsksForKeys(t *testing.T) {
 	alice := openPGPKey(t, "alice@example.org")
 	f := newFixture(t)
@@ -340,8 +340,7 @@ func TestVerifyAsksForKeys(t *testing.T) {
 	}
 }
 
-// A key that means less than the user thinks is refused: one that is too short, and a line whose options Headgate would
-// ignore.
+// Keys that protect less than the user expects are refused: keys that are too short, and lines whose options Headgate would ignore.
 func TestKeysAreStrict(t *testing.T) {
 	carol := strings.TrimSpace(sshKey(t).public)
 	short, err := rsa.GenerateKey(rand.Reader, 1024)
@@ -383,7 +382,7 @@ func rsaKey(t *testing.T) key {
 	return key{public: string(ssh.MarshalAuthorizedKey(signer.PublicKey())), ssh: signer}
 }
 
-// sha1Of signs as ssh-keygen did with RSA keys once.
+// sha1Of returns a function that signs with SHA-1, as ssh-keygen once did with RSA keys.
 func sha1Of(k key) func(*testing.T, []byte) string {
 	return func(t *testing.T, payload []byte) string {
 		t.Helper()
@@ -406,7 +405,8 @@ func (s oldRSA) SignWithAlgorithm(r io.Reader, data []byte, _ string) (*ssh.Sign
 	return with.SignWithAlgorithm(r, data, ssh.KeyAlgoRSA)
 }
 
-// A tag that cannot be read now is not refused: the next pass reads it again. A refusal would stand as the verdict on the commit.
+// If a tag cannot be read at the moment, it is not refused, and the next pass reads it again. A refusal would be the final verdict
+// on the commit.
 func TestVerifyUnreadTag(t *testing.T) {
 	f := newFixture(t)
 	f.push("main", texts(1))

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// A sync of a team writes only what its owner lists. Every other object of a commit is held, and no approval lets it pass.
+// A team's sync may write only what its owner lists. Every other object of a commit is held, and no approval overrides that.
 func TestAllowedKinds(t *testing.T) {
 	const settings = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: shop}\n"
 	const role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: all}\n"
@@ -26,35 +26,35 @@ func TestAllowedKinds(t *testing.T) {
 		reason string
 		listed []AllowedKind
 		object string // of the commit
-		want   string // part of the reason of the hold; "" if there is none
+		want   string // part of the hold's reason; "" if the step is allowed
 	}{
-		"Listed":         {reason: "It is allowed.", listed: []AllowedKind{{Kind: "ConfigMap"}}, object: settings},
-		"Nothing":        {reason: "Left out, everything is allowed.", object: settings},
-		"OtherKind":      {reason: "A ConfigMap is no Secret.", listed: []AllowedKind{{Kind: "Secret"}}, object: settings, want: "allowedKinds does not list ConfigMap; add"},
+		"Listed":         {reason: "The kind is listed.", listed: []AllowedKind{{Kind: "ConfigMap"}}, object: settings},
+		"Nothing":        {reason: "Without allowedKinds, every kind is allowed.", object: settings},
+		"OtherKind":      {reason: "A list of Secrets does not allow a ConfigMap.", listed: []AllowedKind{{Kind: "Secret"}}, object: settings, want: "allowedKinds does not list ConfigMap; add"},
 		"OtherGroup":     {reason: "The group is part of the kind.", listed: []AllowedKind{{Group: "apps", Kind: "ConfigMap"}}, object: settings, want: "does not list ConfigMap"},
-		"CoreIsNoStar":   {reason: "An empty group is the core group, and not every group.", listed: []AllowedKind{{Kind: "*"}}, object: role, want: "does not list ClusterRole.rbac.authorization.k8s.io"},
-		"Stars":          {reason: "Stars match every kind in namespaces.", listed: []AllowedKind{{Group: "*", Kind: "*"}}, object: settings},
-		"StarsOfCluster": {reason: "A wildcard for namespaces must not hand out the cluster.", listed: []AllowedKind{{Group: "*", Kind: "*"}}, object: role, want: "only in namespaces"},
-		"ClusterScope":   {reason: "The scope is listed.", listed: []AllowedKind{{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole", Cluster: true}}, object: role},
-		"OnlyCluster":    {reason: "The scope counts in both directions.", listed: []AllowedKind{{Kind: "*", Cluster: true}}, object: settings, want: "does not list ConfigMap in the namespace shop"},
-		"Namespace":      {reason: "Its own namespace.", listed: []AllowedKind{{Kind: "ConfigMap", Namespaces: []string{"shop", "shop-*"}}}, object: settings},
-		"OtherNamespace": {reason: "The namespace of another team.", listed: []AllowedKind{{Kind: "ConfigMap", Namespaces: []string{"shop-*"}}}, object: settings, want: "in the namespace shop"},
+		"CoreIsNoStar":   {reason: "An empty group means the core group, not every group.", listed: []AllowedKind{{Kind: "*"}}, object: role, want: "does not list ClusterRole.rbac.authorization.k8s.io"},
+		"Stars":          {reason: "The pattern * matches every kind in namespaces.", listed: []AllowedKind{{Group: "*", Kind: "*"}}, object: settings},
+		"StarsOfCluster": {reason: "The pattern * must not allow cluster-scoped objects.", listed: []AllowedKind{{Group: "*", Kind: "*"}}, object: role, want: "only in namespaces"},
+		"ClusterScope":   {reason: "The entry allows cluster scope.", listed: []AllowedKind{{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole", Cluster: true}}, object: role},
+		"OnlyCluster":    {reason: "An entry for cluster scope does not allow namespaces.", listed: []AllowedKind{{Kind: "*", Cluster: true}}, object: settings, want: "does not list ConfigMap in the namespace shop"},
+		"Namespace":      {reason: "The namespace is listed.", listed: []AllowedKind{{Kind: "ConfigMap", Namespaces: []string{"shop", "shop-*"}}}, object: settings},
+		"OtherNamespace": {reason: "The namespace belongs to another team.", listed: []AllowedKind{{Kind: "ConfigMap", Namespaces: []string{"shop-*"}}}, object: settings, want: "in the namespace shop"},
 		"NoNamespace": {
-			reason: "An object without a namespace goes into the default one.", listed: []AllowedKind{{Kind: "ConfigMap", Namespaces: []string{"shop"}}},
+			reason: "An object without a namespace goes into the default namespace.", listed: []AllowedKind{{Kind: "ConfigMap", Namespaces: []string{"shop"}}},
 			object: strings.Replace(settings, ", namespace: shop", "", 1), want: "in the namespace default",
 		},
 		"Name":      {reason: "The name is listed.", listed: []AllowedKind{{Kind: "ConfigMap", Names: []string{"set*"}}}, object: settings},
-		"OtherName": {reason: "A name of another team.", listed: []AllowedKind{{Kind: "ConfigMap", Names: []string{"team-*"}}}, object: settings, want: "with the name settings"},
-		"Second":    {reason: "Entries add up.", listed: []AllowedKind{{Kind: "Secret"}, {Kind: "ConfigMap"}}, object: settings},
+		"OtherName": {reason: "The name belongs to another team.", listed: []AllowedKind{{Kind: "ConfigMap", Names: []string{"team-*"}}}, object: settings, want: "with the name settings"},
+		"Second":    {reason: "Each entry allows further objects.", listed: []AllowedKind{{Kind: "Secret"}, {Kind: "ConfigMap"}}, object: settings},
 		"NotCombined": {
-			reason: "One entry has to allow all of it.", listed: []AllowedKind{{Kind: "ConfigMap", Namespaces: []string{"a"}}, {Kind: "ConfigMap", Names: []string{"b"}}}, object: settings, want: "with the name settings",
+			reason: "One entry must allow both the namespace and the name.", listed: []AllowedKind{{Kind: "ConfigMap", Namespaces: []string{"a"}}, {Kind: "ConfigMap", Names: []string{"b"}}}, object: settings, want: "with the name settings",
 		},
 		"List": {
-			reason: "What is in a list is judged, and not the list.", listed: []AllowedKind{{Kind: "List"}, {Kind: "ConfigMapList"}},
+			reason: "The items of a list count, not the list itself.", listed: []AllowedKind{{Kind: "List"}, {Kind: "ConfigMapList"}},
 			object: "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: ConfigMap\n  metadata: {name: settings, namespace: shop}\n", want: "does not list ConfigMap",
 		},
 		"ClusterScopedWithANamespace": {
-			reason: "A namespace that the API server ignores does not make it an object of that namespace.", listed: []AllowedKind{{Group: "*", Kind: "*", Namespaces: []string{"shop"}}},
+			reason: "The API server ignores the namespace of a cluster-scoped object, so it allows nothing.", listed: []AllowedKind{{Group: "*", Kind: "*", Namespaces: []string{"shop"}}},
 			object: strings.Replace(role, "name: all", "name: all, namespace: shop", 1), want: "only in namespaces",
 		},
 	}
@@ -78,7 +78,7 @@ func TestAllowedKinds(t *testing.T) {
 				i := stepOn(p, o.ID)
 				expect(t, tc.reason, p.Steps[i], plan.Create, tc.want)
 
-				// The same object when it is there already, and owned: a prune.
+				// The same object already exists and is owned, so the step is a prune.
 				u, err := o.Content()
 				if err != nil {
 					t.Fatal(err)
@@ -90,7 +90,7 @@ func TestAllowedKinds(t *testing.T) {
 				if len(tc.listed) > 0 {
 					expect(t, tc.reason, p.Steps[stepOn(p, o.ID)], plan.Prune, tc.want)
 				}
-				owning.Terms.Release = []string{o.ID.String()} // the way out: it stays in the cluster
+				owning.Terms.Release = []string{o.ID.String()} // the way out: the object stays in the cluster
 				p = given.Computed(t, render.Desired{Owner: render.OwnerHeadgate, Objects: []render.Object{given.Wanted(t, given.CRD("others", "Other"))}}, owning, guards...)
 				if s := p.Steps[stepOn(p, o.ID)]; s.Action != plan.Release {
 					t.Errorf("%s: it cannot be released: %s: %s", tc.reason, s.Action, Sentence(s.Reason))
@@ -112,7 +112,7 @@ func stepOn(p plan.Plan, id manifest.ID) int {
 	return -1
 }
 
-// expect fails unless a step takes an action or, with part of a reason, the guard allowed holds it.
+// expect fails unless the step has an action or, if want is set, the guard "allowed" holds it for a reason that contains want.
 func expect(t *testing.T, reason string, s plan.Step, action plan.Action, want string) {
 	t.Helper()
 	switch {
@@ -123,7 +123,7 @@ func expect(t *testing.T, reason string, s plan.Step, action plan.Action, want s
 	}
 }
 
-// A sync with activation.allow opens nothing else: not with a policy, with a definition, with a CRD, or with a package.
+// A sync with activation.allow must not activate anything else: neither with a policy, nor with a definition, a CRD or a package.
 func TestAllowedActivations(t *testing.T) {
 	const (
 		policy   = "ManagedResourceActivationPolicy team"
@@ -145,45 +145,45 @@ func TestAllowedActivations(t *testing.T) {
 		step   string
 		want   string
 	}{
-		"InFull":   {reason: "It is allowed.", allow: []string{"b*.example.org"}, files: map[string]string{"p.yaml": given.Policy("team", given.Buckets)}, step: policy},
-		"Narrower": {reason: "A part of it is.", allow: []string{"*.example.org"}, files: map[string]string{"p.yaml": given.Policy("team", "b*.example.org")}, step: policy},
+		"InFull":   {reason: "The pattern is listed.", allow: []string{"b*.example.org"}, files: map[string]string{"p.yaml": given.Policy("team", given.Buckets)}, step: policy},
+		"Narrower": {reason: "The pattern matches a part of what is listed.", allow: []string{"*.example.org"}, files: map[string]string{"p.yaml": given.Policy("team", "b*.example.org")}, step: policy},
 		"Everything": {
-			reason: "The MRAP is for the whole cluster.", allow: []string{given.Buckets}, files: map[string]string{"p.yaml": given.Policy("team", given.Buckets, "*")}, step: policy,
+			reason: "A policy applies to the whole cluster.", allow: []string{given.Buckets}, files: map[string]string{"p.yaml": given.Policy("team", given.Buckets, "*")}, step: policy,
 			want: `its pattern "*" reaches beyond activation.allow of the Sync (buckets.example.org), for example to queues.example.org`,
 		},
 		"OfTheCluster": {
-			reason: "The definitions of other teams are in the cluster, and not in the commit.", allow: []string{"*.example.org"}, files: map[string]string{"p.yaml": given.Policy("team", "*")}, step: policy,
+			reason: "The definitions of other teams are in the cluster but not in the commit.", allow: []string{"*.example.org"}, files: map[string]string{"p.yaml": given.Policy("team", "*")}, step: policy,
 			up: plan.Upstream{Definitions: map[string]crossplane.LiveDefinition{"zones.elsewhere.org": {}, "vaults.elsewhere.org": {}}}, want: "for example to vaults.elsewhere.org",
 		},
 		"OfTomorrow": {
-			reason: "Another team may install a package tomorrow, and no pass of this sync asks then.", allow: []string{"*.example.org"},
+			reason: "Another team may install a matching package later, and no pass of this sync would check it.", allow: []string{"*.example.org"},
 			files: map[string]string{"p.yaml": given.Policy("team", "*.org")}, step: policy, want: `its pattern "*.org" reaches beyond`,
 		},
 		"Paused": {
-			reason: "The annotation goes, and it is in force.", allow: []string{given.Buckets},
+			reason: "The policy would take effect once the annotation is removed.", allow: []string{given.Buckets},
 			files: map[string]string{"p.yaml": withAnnotation(given.Policy("team", "*"), `crossplane.io/paused: "true"`)}, step: policy, want: "reaches beyond",
 		},
 		"NothingAllowed": {reason: "An empty list allows nothing.", files: map[string]string{"p.yaml": given.Policy("team", given.Buckets)}, step: policy, want: "(nothing)"},
-		"Malformed":      {reason: "It matches nothing.", allow: []string{given.Buckets}, files: map[string]string{"p.yaml": given.Policy("team", "[")}, step: policy},
-		"MRD":            {reason: "Its own state makes it active.", allow: []string{given.Buckets}, files: map[string]string{"m.yaml": mrd}, step: "ManagedResourceDefinition lamps.example.org", want: "it would become active"},
-		"MRDAllowed":     {reason: "It is allowed.", allow: []string{"lamps.example.org"}, files: map[string]string{"m.yaml": mrd}, step: "ManagedResourceDefinition lamps.example.org"},
-		"InactiveMRD":    {reason: "It only declares.", allow: []string{given.Buckets}, files: map[string]string{"m.yaml": strings.Replace(mrd, "  state: Active\n", "", 1)}, step: "ManagedResourceDefinition lamps.example.org"},
+		"Malformed":      {reason: "A malformed pattern matches nothing.", allow: []string{given.Buckets}, files: map[string]string{"p.yaml": given.Policy("team", "[")}, step: policy},
+		"MRD":            {reason: "A definition with state Active needs no policy.", allow: []string{given.Buckets}, files: map[string]string{"m.yaml": mrd}, step: "ManagedResourceDefinition lamps.example.org", want: "it would become active"},
+		"MRDAllowed":     {reason: "The definition is listed.", allow: []string{"lamps.example.org"}, files: map[string]string{"m.yaml": mrd}, step: "ManagedResourceDefinition lamps.example.org"},
+		"InactiveMRD":    {reason: "An inactive definition activates nothing.", allow: []string{given.Buckets}, files: map[string]string{"m.yaml": strings.Replace(mrd, "  state: Active\n", "", 1)}, step: "ManagedResourceDefinition lamps.example.org"},
 		"ActiveMRD": {
-			reason: "Nothing is activated that is active.", allow: []string{given.Buckets}, files: map[string]string{"m.yaml": mrd}, step: "ManagedResourceDefinition lamps.example.org",
+			reason: "The definition is already active.", allow: []string{given.Buckets}, files: map[string]string{"m.yaml": mrd}, step: "ManagedResourceDefinition lamps.example.org",
 			up: plan.Upstream{Definitions: map[string]crossplane.LiveDefinition{"lamps.example.org": {Active: true}}},
 		},
-		"CRD":              {reason: "A CRD serves the kind without any policy.", allow: []string{given.Buckets}, files: map[string]string{"c.yaml": crd}, step: "CustomResourceDefinition lamps.example.org", want: "it would serve a kind"},
-		"CRDAllowed":       {reason: "It is allowed.", allow: []string{"lamps.*"}, files: map[string]string{"c.yaml": crd}, step: "CustomResourceDefinition lamps.example.org"},
-		"ConfigOfNothing":  {reason: "A kind is exempt only in a package.", allow: []string{given.Buckets}, files: map[string]string{"c.yaml": strings.ReplaceAll(crd, "Lamp", "ProviderConfig")}, step: "CustomResourceDefinition lamps.example.org", want: "it would serve a kind"},
-		"ByHeadgate":       {reason: "Here this sync makes the CRDs.", owner: render.OwnerHeadgate, allow: []string{given.Buckets}, files: map[string]string{"p.yaml": given.Policy("team", "*")}, step: "CustomResourceDefinition queues.example.org", want: "it would become active"},
-		"ByHeadgateInside": {reason: "The rest of the policy is allowed.", owner: render.OwnerHeadgate, allow: []string{given.Buckets}, files: map[string]string{"p.yaml": given.Policy("team", "*")}, step: "CustomResourceDefinition buckets.example.org"},
-		"Package":          {reason: "Its definitions are inactive.", allow: []string{given.Buckets}, files: map[string]string{"p.yaml": given.Provider}, edit: pulled, step: provider},
+		"CRD":              {reason: "A CRD serves its kind without any policy.", allow: []string{given.Buckets}, files: map[string]string{"c.yaml": crd}, step: "CustomResourceDefinition lamps.example.org", want: "it would serve a kind"},
+		"CRDAllowed":       {reason: "The CRD is listed.", allow: []string{"lamps.*"}, files: map[string]string{"c.yaml": crd}, step: "CustomResourceDefinition lamps.example.org"},
+		"ConfigOfNothing":  {reason: "ProviderConfig is exempt only inside a package.", allow: []string{given.Buckets}, files: map[string]string{"c.yaml": strings.ReplaceAll(crd, "Lamp", "ProviderConfig")}, step: "CustomResourceDefinition lamps.example.org", want: "it would serve a kind"},
+		"ByHeadgate":       {reason: "This sync makes the CRDs, so each CRD is a step of its own.", owner: render.OwnerHeadgate, allow: []string{given.Buckets}, files: map[string]string{"p.yaml": given.Policy("team", "*")}, step: "CustomResourceDefinition queues.example.org", want: "it would become active"},
+		"ByHeadgateInside": {reason: "The listed part of a policy is still applied.", owner: render.OwnerHeadgate, allow: []string{given.Buckets}, files: map[string]string{"p.yaml": given.Policy("team", "*")}, step: "CustomResourceDefinition buckets.example.org"},
+		"Package":          {reason: "The definitions of the package stay inactive.", allow: []string{given.Buckets}, files: map[string]string{"p.yaml": given.Provider}, edit: pulled, step: provider},
 		"PackageUnderOthers": {
-			reason: "The default policy would open it, and the package comes with this commit.", allow: []string{given.Buckets}, files: map[string]string{"p.yaml": given.Provider}, edit: pulled, step: provider,
+			reason: "The default policy in the cluster would activate the definitions of this commit's package.", allow: []string{given.Buckets}, files: map[string]string{"p.yaml": given.Provider}, edit: pulled, step: provider,
 			up: plan.Upstream{Policies: map[string]crossplane.LivePolicy{"default": {Patterns: []string{"*"}}}}, want: "2 definitions of it would become active",
 		},
 		"PackageWithoutSafeStart": {
-			reason: "All of it becomes active, whatever policies say.", allow: []string{given.Buckets}, files: map[string]string{"p.yaml": given.Provider}, step: provider,
+			reason: "Without safe-start, all definitions become active under any policy.", allow: []string{given.Buckets}, files: map[string]string{"p.yaml": given.Provider}, step: provider,
 			edit: func(d *render.Desired) {
 				pulled(d)
 				for _, of := range d.Definitions {
@@ -192,26 +192,26 @@ func TestAllowedActivations(t *testing.T) {
 			}, want: "2 definitions of it would become active",
 		},
 		"PackageUnread": {
-			reason: "What it activates is not known.", allow: []string{"*"}, files: map[string]string{"p.yaml": given.Provider}, step: provider, edit: unread(manifest.ID{Group: crossplane.Packages, Kind: "Provider", Name: "provider-toy"}),
+			reason: "Headgate does not know what an unread package activates.", allow: []string{"*"}, files: map[string]string{"p.yaml": given.Provider}, step: provider, edit: unread(manifest.ID{Group: crossplane.Packages, Kind: "Provider", Name: "provider-toy"}),
 			want: "Headgate cannot compare what it activates",
 		},
 		"FunctionUnread": {
-			reason: "It may depend on a provider.", allow: []string{"*"}, files: map[string]string{"p.yaml": strings.ReplaceAll(given.Provider, "kind: Provider", "kind: Function")}, step: "Function provider-toy",
+			reason: "An unread function may depend on a provider.", allow: []string{"*"}, files: map[string]string{"p.yaml": strings.ReplaceAll(given.Provider, "kind: Provider", "kind: Function")}, step: "Function provider-toy",
 			edit: unread(manifest.ID{Group: crossplane.Packages, Kind: "Function", Name: "provider-toy"}), want: "Headgate cannot compare what it activates",
 		},
 		"PolicyOfAPackage": {
-			reason: "Crossplane installs the policies of a Configuration.", allow: []string{given.Buckets}, files: map[string]string{"p.yaml": given.Provider}, step: provider, edit: func(d *render.Desired) {
+			reason: "Crossplane also installs the policies of a Configuration.", allow: []string{given.Buckets}, files: map[string]string{"p.yaml": given.Provider}, step: provider, edit: func(d *render.Desired) {
 				pulled(d)
 				d.Policies = append(d.Policies, catalogue.Policy{Name: "shipped", Patterns: []catalogue.Pattern{{Glob: "*.elsewhere.org"}}})
 				d.Left = append(d.Left, render.Left{ID: crossplane.MRAP("shipped"), Package: d.Packages[0].Directory})
 			}, want: "its policy shipped has the pattern",
 		},
-		"ImageConfig": {reason: "It only matches.", allow: []string{given.Buckets}, files: map[string]string{"i.yaml": image}, step: "ImageConfig mirror"},
+		"ImageConfig": {reason: "An ImageConfig that only matches images activates nothing.", allow: []string{given.Buckets}, files: map[string]string{"i.yaml": image}, step: "ImageConfig mirror"},
 		"Rewrite": {
-			reason: "It replaces the packages of the whole cluster.", allow: []string{given.Buckets}, files: map[string]string{"i.yaml": image + "  rewriteImage: {prefix: evil.example.org}\n"}, step: "ImageConfig mirror", want: "rewriteImage",
+			reason: "A rewrite replaces packages of the whole cluster.", allow: []string{given.Buckets}, files: map[string]string{"i.yaml": image + "  rewriteImage: {prefix: evil.example.org}\n"}, step: "ImageConfig mirror", want: "rewriteImage",
 		},
-		"UnknownKind":   {reason: "Nobody knows what Crossplane installs because of it.", allow: []string{"*"}, files: map[string]string{"r.yaml": upbound("Bundle", "v1alpha1")}, step: "Bundle sly", want: "an object of kind Bundle"},
-		"RuntimeConfig": {reason: "It configures pods.", allow: []string{given.Buckets}, files: map[string]string{"r.yaml": upbound("DeploymentRuntimeConfig", "v1beta1")}, step: "DeploymentRuntimeConfig sly"},
+		"UnknownKind":   {reason: "Headgate does not know what Crossplane installs because of an unknown kind.", allow: []string{"*"}, files: map[string]string{"r.yaml": upbound("Bundle", "v1alpha1")}, step: "Bundle sly", want: "an object of kind Bundle"},
+		"RuntimeConfig": {reason: "A DeploymentRuntimeConfig only configures pods.", allow: []string{given.Buckets}, files: map[string]string{"r.yaml": upbound("DeploymentRuntimeConfig", "v1beta1")}, step: "DeploymentRuntimeConfig sly"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -241,7 +241,7 @@ func TestAllowedActivations(t *testing.T) {
 	}
 }
 
-// pulled makes the package of the tree the image that the Provider installs.
+// pulled turns the in-tree package into the image that the Provider installs.
 func pulled(d *render.Desired) {
 	for i := range d.Packages {
 		d.Packages[i].Digest = "sha256:1"
@@ -252,14 +252,14 @@ func pulled(d *render.Desired) {
 	}
 }
 
-// unread makes what an object installs unknown.
+// unread makes an object's package unreadable.
 func unread(id manifest.ID) func(*render.Desired) {
 	return func(d *render.Desired) {
 		d.Unread = []catalogue.Unread{{Installers: []manifest.ID{id}, Err: given.ErrBoom}}
 	}
 }
 
-// A revision that a commit brings would install its image, whose definitions no guard has read.
+// A package revision in a commit would make Crossplane install an image whose definitions no guard has read.
 func TestCommitsBringNoRevisions(t *testing.T) {
 	const packages = "pkg.crossplane.io/"
 	for kind, held := range map[string]bool{
@@ -277,7 +277,8 @@ func TestCommitsBringNoRevisions(t *testing.T) {
 	}
 }
 
-// A deactivation touches a revision. Without that, Crossplane never brings the definitions back, and the pass waits for them.
+// A deactivation also changes a package revision. Otherwise Crossplane would never restore the definitions, and the pass would wait
+// for them forever.
 func TestDeactivationsTouchRevisions(t *testing.T) {
 	for deactivates, want := range map[bool]plan.Ruling{true: allowed, false: held(OnlyCrossplaneWrites.With("ProviderRevision"))} {
 		s := plan.Step{Action: plan.Update, ID: crossplane.ProviderRevision("provider-a"), Deactivates: deactivates}

@@ -39,26 +39,26 @@ func TestApprove(t *testing.T) {
 		given    []string
 		trailers plan.Trailers
 		grants   []inventory.Grant
-		more     []string // also owned, and wanted no more
+		more     []string // further objects that are owned and no longer wanted
 		prunes   int
 		note     string
 	}{
-		"Given":        {reason: "A person looked at exactly these.", want: keep, given: []string{digest}, prunes: 5},
-		"Trailer":      {reason: "A sync may count what the message of a commit approves.", trailers: plan.TrailersAny, want: commit("1", "Clean up\n\nNobody needs them.\n\nheadgate-approve:  "+digest+" \nSigned-off-by: A"), prunes: 5},
-		"NotAllowed":   {reason: "The author of a change writes the message, and forges copy it into the squash.", want: commit("1", "Clean up\n\nHeadgate-Approve: "+digest), prunes: 0, note: "which does not count"},
-		"Signed":       {reason: "A listed person signed it.", trailers: plan.TrailersSigned, want: signed(commit("1", "Clean up\n\nHeadgate-Approve: "+digest)), prunes: 5},
-		"Unsigned":     {reason: "The message has no signature.", trailers: plan.TrailersSigned, want: commit("1", "Clean up\n\nHeadgate-Approve: "+digest), prunes: 0, note: "no key of approvals.signers"},
-		"SignedAbove":  {reason: "A person who signs a squash vouches for the last paragraph, and may not have read those that the forge copied.", trailers: plan.TrailersSigned, want: signed(commit("1", "Headgate-Approve: "+digest+"\n\nSigned-off-by: A")), prunes: 0, note: "no key of approvals.signers"},
-		"Squashed":     {reason: "A squash puts the messages of a branch behind each other.", trailers: plan.TrailersAny, want: commit("1", "Clean up (#7)\n\n* one\n\nHeadgate-Approve: "+digest+"\n\n* two"), prunes: 5},
-		"Quoted":       {reason: "A message that quotes another approves nothing.", trailers: plan.TrailersAny, want: commit("1", "Revert\n\n> Headgate-Approve: "+digest), prunes: 0},
-		"OneMore":      {reason: "It approves exactly those that were looked at.", want: keep, given: []string{digest}, more: []string{"f"}, prunes: 0, note: "does not fit the steps that are held now"},
-		"Prefix":       {reason: "A digest that was cut is another.", want: keep, given: []string{digest[:12]}, prunes: 0, note: "does not fit the steps that are held now"},
-		"Spent":        {reason: "It counts once, although it still stands on the Sync when another commit holds the same.", want: commit("2", ""), given: []string{digest}, grants: []inventory.Grant{{Digest: digest, Commit: "1", Given: true}}, prunes: 0, note: "was spent on commit 1"},
+		"Given":        {reason: "A user reviewed exactly these steps.", want: keep, given: []string{digest}, prunes: 5},
+		"Trailer":      {reason: "A sync may accept approvals in commit messages.", trailers: plan.TrailersAny, want: commit("1", "Clean up\n\nNobody needs them.\n\nheadgate-approve:  "+digest+" \nSigned-off-by: A"), prunes: 5},
+		"NotAllowed":   {reason: "The author of a change writes the message, and forges copy it into the squash commit.", want: commit("1", "Clean up\n\nHeadgate-Approve: "+digest), prunes: 0, note: "which does not count"},
+		"Signed":       {reason: "A listed person signed the commit.", trailers: plan.TrailersSigned, want: signed(commit("1", "Clean up\n\nHeadgate-Approve: "+digest)), prunes: 5},
+		"Unsigned":     {reason: "The commit has no signature.", trailers: plan.TrailersSigned, want: commit("1", "Clean up\n\nHeadgate-Approve: "+digest), prunes: 0, note: "no key of approvals.signers"},
+		"SignedAbove":  {reason: "The signer of a squash commit vouches for the last paragraph only, because the forge copied the others.", trailers: plan.TrailersSigned, want: signed(commit("1", "Headgate-Approve: "+digest+"\n\nSigned-off-by: A")), prunes: 0, note: "no key of approvals.signers"},
+		"Squashed":     {reason: "A squash commit concatenates the messages of a branch.", trailers: plan.TrailersAny, want: commit("1", "Clean up (#7)\n\n* one\n\nHeadgate-Approve: "+digest+"\n\n* two"), prunes: 5},
+		"Quoted":       {reason: "A quoted approval in a message does not count.", trailers: plan.TrailersAny, want: commit("1", "Revert\n\n> Headgate-Approve: "+digest), prunes: 0},
+		"OneMore":      {reason: "An approval covers exactly the reviewed steps.", want: keep, given: []string{digest}, more: []string{"f"}, prunes: 0, note: "does not fit the steps that are held now"},
+		"Prefix":       {reason: "A truncated digest is a different digest.", want: keep, given: []string{digest[:12]}, prunes: 0, note: "does not fit the steps that are held now"},
+		"Spent":        {reason: "An approval counts once, even if it is still on the Sync when another commit has the same hold.", want: commit("2", ""), given: []string{digest}, grants: []inventory.Grant{{Digest: digest, Commit: "1", Given: true}}, prunes: 0, note: "was spent on commit 1"},
 		"SpentTrailer": {reason: "A commit approves once.", trailers: plan.TrailersAny, want: commit("1", "Headgate-Approve: "+digest), grants: []inventory.Grant{{Digest: digest, Commit: "1"}}, prunes: 0, note: "was spent on commit 1"},
 		"AnotherTrailer": {
-			reason: "Another commit may approve the same once more.", trailers: plan.TrailersAny, want: commit("2", "Headgate-Approve: "+digest), grants: []inventory.Grant{{Digest: digest, Commit: "1"}}, prunes: 5,
+			reason: "Another commit may approve the same steps again.", trailers: plan.TrailersAny, want: commit("2", "Headgate-Approve: "+digest), grants: []inventory.Grant{{Digest: digest, Commit: "1"}}, prunes: 5,
 		},
-		"GivenAgain": {reason: "Who took it out may give it again.", want: commit("2", ""), given: []string{digest}, grants: []inventory.Grant{{Digest: digest, Commit: "1"}}, prunes: 5},
+		"GivenAgain": {reason: "A user who removed an approval may give it again.", want: commit("2", ""), given: []string{digest}, grants: []inventory.Grant{{Digest: digest, Commit: "1"}}, prunes: 5},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -100,7 +100,7 @@ func TestApprovalDigest(t *testing.T) {
 	var base []render.Object
 	for _, name := range names {
 		u := given.ConfigMap(name)
-		u.SetNamespace("") // a commit may leave out what a cluster fills in
+		u.SetNamespace("") // a commit may omit what a cluster fills in
 		base = append(base, given.Wanted(t, u))
 	}
 	baseline, err := baseline.Baseline{Base: render.Desired{Objects: base}, Sync: given.Sync}.Observe(t.Context(), render.Desired{})
@@ -117,7 +117,7 @@ func TestApprovalDigest(t *testing.T) {
 	}
 }
 
-// An approval has limits: an approved step still passes every other guard.
+// An approved step must still pass every other guard.
 func TestApprovedPastOthers(t *testing.T) {
 	names := []string{"a", "b", "c", "d", "e", "keep"}
 	want := render.Desired{Objects: []render.Object{given.Wanted(t, given.ConfigMap("keep"))}}
@@ -154,7 +154,7 @@ func TestApprovedPastOthers(t *testing.T) {
 	}
 }
 
-// A grant is a promise that survives a crash, and no other commit.
+// A grant survives a crash, but does not apply to another commit.
 func TestGrants(t *testing.T) {
 	want := render.Desired{Revision: "1", Objects: []render.Object{given.Wanted(t, given.ConfigMap("keep"))}}
 	seen := given.Owning(t, "a", "b", "c", "d", "e", "keep")
@@ -165,7 +165,7 @@ func TestGrants(t *testing.T) {
 		t.Fatalf("before the first write: %+v", intent.Grants)
 	}
 
-	// Killed after two of them.
+	// The process was killed after two of the steps.
 	crashed := given.Owning(t, "c", "d", "e", "f", "g", "h", "i", "keep")
 	crashed.Approvals, crashed.Inventory.Grants = seen.Approvals, intent.Grants
 	rest := given.Computed(t, want, crashed, Guarding{}.Guards()...)
@@ -193,7 +193,7 @@ func TestGrants(t *testing.T) {
 		t.Errorf("what failed is still approved, and no more (-want +got):\n%s", diff)
 	}
 
-	// Taken out again, it is forgotten that it stood there, once.
+	// Once the approval is removed from the Sync, the inventory records that in one write.
 	idle := given.Owning(t, "keep")
 	idle.Inventory.Grants, idle.Approvals = settled.Grants, inventory.Approvals{inventory.OnSync: nil}
 	p = given.Computed(t, want, idle, Guarding{}.Guards()...)
@@ -206,7 +206,7 @@ func TestGrants(t *testing.T) {
 	}
 }
 
-// It stands, and hundreds of others are spent meanwhile.
+// A spent approval stays on the Sync while hundreds of others are spent.
 func TestSpentAmongMany(t *testing.T) {
 	keep := render.Desired{Revision: "1", Objects: []render.Object{given.Wanted(t, given.ConfigMap("keep"))}}
 	seen := given.Owning(t, "a", "b", "c", "d", "e", "keep")

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// An approval in Git is read by many clusters. Each holds some of the steps, and meets them in another commit.
+// Many clusters read an approval in Git. Each of them holds only some of the steps, perhaps in another commit.
 func TestApprovedInGit(t *testing.T) {
 	five := []string{"a", "b", "c", "d", "e"}
 	now := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
@@ -59,35 +59,35 @@ func TestApprovedInGit(t *testing.T) {
 		note    string
 	}{
 		"All":       {reason: "Each of the held steps is listed.", want: desired("1", entry(later, all...)), prunes: 5},
-		"Whole":     {reason: "The digest of a report covers exactly what it holds.", want: desired("1", entry(later, holding.Approval.Digest)), prunes: 5},
-		"Descends":  {reason: "The file is in every later commit.", want: desired("7", entry(later, all...)), prunes: 5},
-		"Fewer":     {reason: "Another cluster never had all of them.", want: desired("1", entry(later, append(all, strings.Repeat("0", 32))...)), owned: []string{"a", "b", "c", "d"}, prunes: 4},
-		"More":      {reason: "A step that is not listed is held for itself: here it is one prune, which is allowed.", want: desired("1", entry(later, all...)), owned: append(slices.Clone(five), "f"), prunes: 6},
-		"ManyMore":  {reason: "Four that nobody approved are many.", want: desired("1", entry(later, all...)), owned: append(slices.Clone(five), "f", "g", "h", "i"), prunes: 5, held: 4},
-		"Rest":      {reason: "A person approves what is left, by the digest of that.", want: desired("1", entry(later, digests["a"])), typed: []string{"rest"}, prunes: 5},
-		"Expired":   {reason: "It was about the cluster of last week.", want: desired("1", entry(later, all...)), at: later, held: 5, note: "expired at 2026-01-02T04:04:05Z"},
-		"NoClock":   {reason: "Without the time, no approval counts.", want: desired("1", entry(later, all...)), at: metav1.Time{}, held: 5, note: "expired"},
-		"Directory": {reason: "Nobody protects what lies in a directory.", want: desired("", entry(later, all...)), held: 5, note: "a directory is no commit"},
+		"Whole":     {reason: "The digest of a report covers exactly the steps that it holds.", want: desired("1", entry(later, holding.Approval.Digest)), prunes: 5},
+		"Descends":  {reason: "The file is also in every later commit.", want: desired("7", entry(later, all...)), prunes: 5},
+		"Fewer":     {reason: "Another cluster never had all of the objects.", want: desired("1", entry(later, append(all, strings.Repeat("0", 32))...)), owned: []string{"a", "b", "c", "d"}, prunes: 4},
+		"More":      {reason: "A step that is not listed is judged separately: a single prune is allowed.", want: desired("1", entry(later, all...)), owned: append(slices.Clone(five), "f"), prunes: 6},
+		"ManyMore":  {reason: "Four prunes without an approval are too many.", want: desired("1", entry(later, all...)), owned: append(slices.Clone(five), "f", "g", "h", "i"), prunes: 5, held: 4},
+		"Rest":      {reason: "A user approves the remaining steps by their digest.", want: desired("1", entry(later, digests["a"])), typed: []string{"rest"}, prunes: 5},
+		"Expired":   {reason: "An expired approval was about an earlier state of the cluster.", want: desired("1", entry(later, all...)), at: later, held: 5, note: "expired at 2026-01-02T04:04:05Z"},
+		"NoClock":   {reason: "Without a clock, no approval counts.", want: desired("1", entry(later, all...)), at: metav1.Time{}, held: 5, note: "expired"},
+		"Directory": {reason: "A directory has no reviewed history.", want: desired("", entry(later, all...)), held: 5, note: "a directory is no commit"},
 		"PullRequest": {
-			reason: "The author of a pull request writes its files.", want: desired("1", entry(later, all...)), offline: true, held: 5, note: "which does not count: its author wrote it",
+			reason: "The author of a pull request can edit the file.", want: desired("1", entry(later, all...)), offline: true, held: 5, note: "which does not count: its author wrote it",
 		},
 		"PullRequestTakesOver": {
-			reason: "The branch it goes into approves it.", want: desired("1"), offline: true, inForce: []render.Approval{entry(later, all...)}, prunes: 5,
+			reason: "The file of the target branch counts.", want: desired("1"), offline: true, inForce: []render.Approval{entry(later, all...)}, prunes: 5,
 		},
 		"Done": {
-			reason: "What was carried out and is there again is approved again.", want: desired("2", entry(later, all...)), grants: []inventory.Grant{used}, prunes: 5, held: 0,
+			reason: "If all approved steps were executed and are due again, they are approved again.", want: desired("2", entry(later, all...)), grants: []inventory.Grant{used}, prunes: 5, held: 0,
 		},
 		"DoneAmongMany": {
-			reason: "Of five, the one that was carried out before does not count, and stays one prune.", want: desired("2", entry(later, digests["a"])), grants: []inventory.Grant{used}, held: 5, note: "was used already",
+			reason: "An approval that was already used for one of five steps does not count, because a single prune needs none.", want: desired("2", entry(later, digests["a"])), grants: []inventory.Grant{used}, held: 5, note: "was used already",
 		},
 		"CarriesOn": {
-			reason: "The pass died before the step, and another commit came.", want: desired("2", entry(later, digests["a"])), grants: []inventory.Grant{left("a")}, prunes: 5 - 4, held: 4,
+			reason: "The pass died before the step, and the next commit continues it.", want: desired("2", entry(later, digests["a"])), grants: []inventory.Grant{left("a")}, prunes: 5 - 4, held: 4,
 		},
 		"TakenBack": {
-			reason: "The next commit took the approval out before the step was carried out.", want: desired("2"), grants: []inventory.Grant{left("a")}, held: 5,
+			reason: "The next commit removed the approval before the step was executed.", want: desired("2"), grants: []inventory.Grant{left("a")}, held: 5,
 		},
 		"ExpiredMeanwhile": {
-			reason: "So did time.", want: desired("2", entry(now, digests["a"])), grants: []inventory.Grant{left("a")}, held: 5, note: "expired",
+			reason: "The approval expired before the step was executed.", want: desired("2", entry(now, digests["a"])), grants: []inventory.Grant{left("a")}, held: 5, note: "expired",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestApprovedInGit(t *testing.T) {
 	}
 }
 
-// An inventory that was lost took along which approvals were made use of. Those that stand in Git then may have been.
+// A lost inventory also loses the record of used approvals. All approvals that are in Git at that time may have been used.
 func TestApprovedInGitBeforeLoss(t *testing.T) {
 	now := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	seen := given.Owning(t, "a", "b", "c", "d", "keep")
@@ -153,7 +153,7 @@ func TestApprovedInGitBeforeLoss(t *testing.T) {
 	}
 }
 
-// A pass over a directory, or one that ends a sync, does not see the file: what was made use of stays so.
+// A pass over a directory, or a destroy, does not read the file. Used approvals must stay recorded.
 func TestApprovedInGitUnread(t *testing.T) {
 	seen := given.Owning(t, "keep")
 	seen.Now = metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))

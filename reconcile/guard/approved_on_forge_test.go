@@ -13,8 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// An approval on a pull request counts in a pass as one in Git does: of the steps that it lists, once, and with the name of the
-// person in the record.
+// An approval on a pull request counts like one in Git: for the listed steps, once, and with the person's name in the record.
 func TestApprovedOnForge(t *testing.T) {
 	five := []string{"a", "b", "c", "d", "e"}
 	now := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
@@ -70,7 +69,7 @@ func TestApprovedOnForge(t *testing.T) {
 	}
 
 	for i := range record {
-		record[i].Left = nil // it was carried out
+		record[i].Left = nil // the steps were executed
 	}
 	again := owning("a", "b", "c", "d")
 	again.OnForge, again.Inventory.Grants = on(valid), record

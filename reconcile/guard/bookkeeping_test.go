@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// An object is held if only the live object shows that it is an inventory. An inventory that an older version took for
-// an object of a commit stays.
+// An object is held even if only the live object shows that it is an inventory. An inventory that an older version recorded as an
+// object of a commit stays.
 func TestBookkeepingIsNeverAnObjectOfACommit(t *testing.T) {
 	const guard = "inventory"
 	object := func(kind, namespace, name string) *unstructured.Unstructured {
@@ -34,20 +34,20 @@ func TestBookkeepingIsNeverAnObjectOfACommit(t *testing.T) {
 		reason string
 		object *unstructured.Unstructured
 		edit   []func(*metav1.PartialObjectMetadata)
-		absent bool // from the cluster: it is no prune
+		absent bool // the object is not in the cluster, so the step is no prune
 		free   bool
 	}{
-		"OfThisNamespace": {reason: "Syncs of this namespace have their inventories in it.", object: object("ConfigMap", given.Sync.Namespace, "headgate-other")},
-		"OfHome":          {reason: "That of command lines.", object: object("ConfigMap", "headgate-system", "headgate-other")},
-		"DefaultSpace":    {reason: "A commit need not name the namespace.", object: object("ConfigMap", "", "headgate-other")},
-		"NotYet":          {reason: "Who comes first would own what the other sync remembers.", object: object("ConfigMap", "headgate-system", "headgate-other"), absent: true},
-		"Labelled":        {reason: "Only the live object shows its kind, not the commit.", object: object("ConfigMap", "team", "headgate-other"), edit: []func(*metav1.PartialObjectMetadata){given.Labelled(render.InventoryLabel, "team.other")}},
-		"Part":            {reason: "A part of it, too.", object: object("ConfigMap", "team", "any"), edit: []func(*metav1.PartialObjectMetadata){given.Labelled(render.ValuesLabel, "team.other")}},
-		"Annotated":       {reason: "An edit took the label off.", object: object("ConfigMap", "team", "any"), edit: []func(*metav1.PartialObjectMetadata){given.Annotated("headgate.dev/inventory", "{}")}},
-		"Key":             {reason: "The commit leaves the key out, so that nothing conflicts.", object: object("Secret", "team", "headgate-prod"), edit: []func(*metav1.PartialObjectMetadata){holdsKey}},
-		"Lease":           {reason: "A sync without its lease is two syncs.", object: lease},
-		"OtherSecret":     {reason: "It holds no key.", object: object("Secret", "team", "headgate-prod"), free: true},
-		"Elsewhere":       {reason: "It has the name only.", object: object("ConfigMap", "monitoring", "headgate-dashboard"), free: true},
+		"OfThisNamespace": {reason: "Syncs in this namespace store their inventories here.", object: object("ConfigMap", given.Sync.Namespace, "headgate-other")},
+		"OfHome":          {reason: "Syncs from the command line store their inventories in headgate-system.", object: object("ConfigMap", "headgate-system", "headgate-other")},
+		"DefaultSpace":    {reason: "A manifest may omit the namespace.", object: object("ConfigMap", "", "headgate-other")},
+		"NotYet":          {reason: "If the commit came first, it would own the other sync's inventory.", object: object("ConfigMap", "headgate-system", "headgate-other"), absent: true},
+		"Labelled":        {reason: "Only the live object is labelled as an inventory.", object: object("ConfigMap", "team", "headgate-other"), edit: []func(*metav1.PartialObjectMetadata){given.Labelled(render.InventoryLabel, "team.other")}},
+		"Part":            {reason: "Only the live object is labelled as part of an inventory.", object: object("ConfigMap", "team", "any"), edit: []func(*metav1.PartialObjectMetadata){given.Labelled(render.ValuesLabel, "team.other")}},
+		"Annotated":       {reason: "A user removed the label, but not the annotation.", object: object("ConfigMap", "team", "any"), edit: []func(*metav1.PartialObjectMetadata){given.Annotated("headgate.dev/inventory", "{}")}},
+		"Key":             {reason: "A commit without the key would not conflict with it.", object: object("Secret", "team", "headgate-prod"), edit: []func(*metav1.PartialObjectMetadata){holdsKey}},
+		"Lease":           {reason: "Without the lease, two processes could apply the same sync.", object: lease},
+		"OtherSecret":     {reason: "The Secret contains no key.", object: object("Secret", "team", "headgate-prod"), free: true},
+		"Elsewhere":       {reason: "The ConfigMap only has a similar name.", object: object("ConfigMap", "monitoring", "headgate-dashboard"), free: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// If an object stays, its dependencies stay, too, over any number of steps. The guard rules again on the last one once
-// the one between is known to stay.
+// If an object stays, its dependencies stay, too, over any number of levels. Once an intermediate object is known to stay, the
+// guard rules on its dependencies again.
 func TestDependedOn(t *testing.T) {
 	const keep = "kustomize.toolkit.fluxcd.io/prune"
 	on := func(name string) func(*metav1.PartialObjectMetadata) {

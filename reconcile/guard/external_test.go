@@ -17,8 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// bucketsOf is a cluster with a Bucket of ours that the commit does not want any more. Nothing is
-// known of its kind but its name.
+// bucketsOf returns a cluster with one of our Buckets, and a commit without it. Only the name of its kind is known.
 func bucketsOf(t *testing.T) (render.Desired, plan.Observed, manifest.ID) {
 	t.Helper()
 	bucket := given.Thing("example.org/v1", "Bucket", "logs", "spec", map[string]any{})
@@ -30,7 +29,7 @@ func bucketsOf(t *testing.T) (render.Desired, plan.Observed, manifest.ID) {
 	}, id
 }
 
-// Whether deleting an object deletes a bucket in the cloud is known without the category of its kind.
+// The guard knows without the kind's category whether deleting an object would delete a bucket in the cloud.
 func TestExternal(t *testing.T) {
 	const buckets = "buckets.example.org"
 	cases := map[string]struct {
@@ -39,30 +38,30 @@ func TestExternal(t *testing.T) {
 		how    Guarding
 		want   plan.Action
 	}{
-		"Ordinary": {reason: "A plain object goes.", edit: func(*render.Desired, *plan.Observed, manifest.ID) {}, want: plan.Prune},
+		"Ordinary": {reason: "An ordinary object can be pruned.", edit: func(*render.Desired, *plan.Observed, manifest.ID) {}, want: plan.Prune},
 		"Finalizer": {
-			reason: "A controller that cleans up after it has set its finalizer.",
+			reason: "A controller with external resources sets its finalizer.",
 			edit: func(_ *render.Desired, seen *plan.Observed, id manifest.ID) {
 				seen.Objects[id].Finalizers = []string{"other", "finalizer.managedresource.crossplane.io"}
 			},
 			want: plan.Hold,
 		},
 		"OtherFinalizer": {
-			reason: "Others do not reach beyond the cluster.",
+			reason: "Other finalizers do not indicate external resources.",
 			edit: func(_ *render.Desired, seen *plan.Observed, id manifest.ID) {
 				seen.Objects[id].Finalizers = []string{"foregroundDeletion"}
 			},
 			want: plan.Prune,
 		},
 		"MRDLeavesToo": {
-			reason: "The definition left with it, and is in the inventory.",
+			reason: "The definition leaves in the same commit, but is still in the inventory.",
 			edit: func(_ *render.Desired, seen *plan.Observed, _ manifest.ID) {
 				seen.Inventory.Entries[crossplane.MRD(buckets)] = inventory.Entry{UID: "u"}
 			},
 			want: plan.Hold,
 		},
 		"XRDLeavesToo": {
-			reason: "Also that of an XR.",
+			reason: "The same applies to the definition of a composite resource.",
 			edit: func(_ *render.Desired, seen *plan.Observed, _ manifest.ID) {
 				seen.Inventory.Entries[crossplane.XRD(buckets)] = inventory.Entry{UID: "u"}
 			},
@@ -76,21 +75,21 @@ func TestExternal(t *testing.T) {
 			want: plan.Hold,
 		},
 		"PlainCRDLeavesToo": {
-			reason: "A CRD of no definition is of ordinary objects.",
+			reason: "The CRD belongs to no definition, so its objects are ordinary.",
 			edit: func(_ *render.Desired, seen *plan.Observed, _ manifest.ID) {
 				seen.Inventory.Entries[plan.CRD(buckets)] = inventory.Entry{UID: "u"}
 			},
 			want: plan.Prune,
 		},
 		"NotRecorded": {
-			reason: "A binary that did not record it may have made the CRD of a definition.",
+			reason: "An older version may have made the CRD of a definition without a record.",
 			edit: func(_ *render.Desired, seen *plan.Observed, _ manifest.ID) {
 				seen.Inventory.Entries[plan.CRD(buckets)], seen.Inventory.Record = inventory.Entry{UID: "u"}, inventory.Record{}
 			},
 			want: plan.Hold,
 		},
 		"OfTheCluster": {
-			reason: "The definition is another sync's, or a package's.",
+			reason: "The definition belongs to another sync or a package.",
 			edit: func(_ *render.Desired, seen *plan.Observed, _ manifest.ID) {
 				seen.Upstream.Definitions = map[string]crossplane.LiveDefinition{buckets: {}}
 			},
@@ -111,7 +110,7 @@ func TestExternal(t *testing.T) {
 			want: plan.Hold,
 		},
 		"Allowed": {
-			reason: "The sync allows pruning of instances.",
+			reason: "The sync allows pruning of managed resources.",
 			edit: func(_ *render.Desired, seen *plan.Observed, id manifest.ID) {
 				seen.Objects[id].Finalizers = []string{"finalizer.managedresource.crossplane.io"}
 			},
@@ -135,8 +134,8 @@ func TestExternal(t *testing.T) {
 	}
 }
 
-// The inventory records which CRDs belong to definitions as long as it holds them, also after the definitions are gone.
-// An inventory that does not remember it yet is written once.
+// The inventory records which of its CRDs belong to definitions, even after the definitions are removed. An older inventory without
+// this record is updated once.
 func TestRecordDefinitions(t *testing.T) {
 	ofDefinition, plain := given.Wanted(t, given.CRD("buckets", "Bucket")), given.Wanted(t, given.CRD("others", "Other"))
 	ofDefinition.Definition = "buckets.example.org"
@@ -159,7 +158,7 @@ func TestRecordDefinitions(t *testing.T) {
 	}
 
 	seen.Objects[ofDefinition.ID], seen.Objects[plain.ID] = given.Live(given.CRD("buckets", "Bucket"), "u"), given.Live(given.CRD("others", "Other"), "v")
-	settled.Record.Format = inventory.Format // as it is stored
+	settled.Record.Format = inventory.Format // as a store writes it
 	seen.Inventory = settled
 	if p := given.Computed(t, want, seen, Guarding{}.Guards()...); p.Remembers() {
 		t.Error("what is recorded is not recorded again")
@@ -177,7 +176,7 @@ func TestRecordDefinitions(t *testing.T) {
 		t.Errorf("of a pass that writes nothing else: %v", got.Entries)
 	}
 
-	// The definition leaves: what is known of the CRD stays known, also when it is renewed.
+	// The definition leaves the commit. The record of its CRD must stay, even if the entry is renewed.
 	left := render.Desired{Objects: []render.Object{plain}}
 	seen.Inventory = settled
 	if got := given.Computed(t, left, seen, Guarding{}.Guards()...).Intent(seen.Inventory); recorded(got) != exactly {
@@ -191,7 +190,7 @@ func TestRecordDefinitions(t *testing.T) {
 		t.Errorf("after an entry was renewed: %v", got.Entries)
 	}
 
-	// An entry of an older version may be any kind of object once the commit does not declare it.
+	// In an inventory of an older version, an entry outside the commit may be any kind of object.
 	settled.Record = inventory.Record{}
 	for id, e := range settled.Entries {
 		e.Definition = false
@@ -203,8 +202,7 @@ func TestRecordDefinitions(t *testing.T) {
 	}
 }
 
-// A commit that lost its definitions, or everything, is held for every owner of CRDs, and regardless of the cluster's
-// definitions.
+// A commit that lost all definitions, or all objects, is held for every owner of CRDs, whatever definitions the cluster has.
 func TestEmpty(t *testing.T) {
 	definition := func(name string, d catalogue.Definition) render.DecidedDefinition {
 		d.Name = name
@@ -221,20 +219,20 @@ func TestEmpty(t *testing.T) {
 		ends   plan.Ending
 		held   bool
 	}{
-		"AnObject":           {reason: "A commit that declares none and owns none never had any.", want: render.Desired{Objects: []render.Object{kept}}, owns: kept.ID},
-		"Nothing":            {reason: "An emptied commit is a mistake.", owns: kept.ID, held: true},
-		"NothingButLive":     {reason: "The cluster's definitions are not in the commit.", want: render.Desired{Live: true, Definitions: []render.DecidedDefinition{liveOnly}}, owns: kept.ID, held: true},
-		"MRDs":               {reason: "Beside Crossplane definitions are MRDs.", want: render.Desired{Objects: []render.Object{kept}}, owns: crossplane.MRD("b.example.org"), held: true},
-		"MRDsAndPlainCRD":    {reason: "A CRD of no definition is none.", want: render.Desired{Objects: []render.Object{plain}}, owns: crossplane.MRD("b.example.org"), held: true},
-		"MRDsAndLive":        {reason: "The cluster still has them, since they are ours.", want: render.Desired{Live: true, Objects: []render.Object{kept}, Definitions: []render.DecidedDefinition{liveOnly}}, owns: crossplane.MRD("b.example.org"), held: true},
-		"MRDsAndPulled":      {reason: "Those of a package in a registry are others.", want: render.Desired{Objects: []render.Object{kept}, Definitions: []render.DecidedDefinition{pulled}}, owns: crossplane.MRD("b.example.org"), held: true},
-		"MRDsAndAnother":     {reason: "One of several left.", want: render.Desired{Objects: []render.Object{kept}, Definitions: []render.DecidedDefinition{declared}}, owns: crossplane.MRD("b.example.org")},
-		"CRDs":               {reason: "Without Crossplane they are CRDs.", want: render.Desired{Objects: []render.Object{kept}}, owns: plan.CRD("b.example.org"), held: true},
-		"CRDsAndLive":        {reason: "The cluster's definitions are not in the commit.", want: render.Desired{Live: true, Objects: []render.Object{kept}, Definitions: []render.DecidedDefinition{liveOnly}}, owns: plan.CRD("b.example.org"), held: true},
-		"CRDsAndPlainCRD":    {reason: "A commit of CRDs may do without one of them.", want: render.Desired{Objects: []render.Object{plain}}, owns: plan.CRD("b.example.org")},
-		"CRDsAndPulled":      {reason: "Definitions of a package are definitions.", want: render.Desired{Objects: []render.Object{kept}, Definitions: []render.DecidedDefinition{pulled}}, owns: plan.CRD("b.example.org")},
-		"LiveAndOwnedByElse": {reason: "A repository of a team never had definitions.", want: render.Desired{Live: true, Objects: []render.Object{kept}, Definitions: []render.DecidedDefinition{liveOnly}}, owns: kept.ID},
-		"Ending":             {reason: "Who ends a sync means it.", owns: crossplane.MRD("b.example.org"), ends: plan.Delete},
+		"AnObject":           {reason: "A commit that declares none and owns none never had any definitions.", want: render.Desired{Objects: []render.Object{kept}}, owns: kept.ID},
+		"Nothing":            {reason: "An empty commit is most likely a mistake.", owns: kept.ID, held: true},
+		"NothingButLive":     {reason: "Definitions that are only in the cluster are not part of the commit.", want: render.Desired{Live: true, Definitions: []render.DecidedDefinition{liveOnly}}, owns: kept.ID, held: true},
+		"MRDs":               {reason: "With Crossplane, definitions are MRDs.", want: render.Desired{Objects: []render.Object{kept}}, owns: crossplane.MRD("b.example.org"), held: true},
+		"MRDsAndPlainCRD":    {reason: "A CRD without a definition does not count as a definition.", want: render.Desired{Objects: []render.Object{plain}}, owns: crossplane.MRD("b.example.org"), held: true},
+		"MRDsAndLive":        {reason: "The cluster still has these definitions, because this sync owns them.", want: render.Desired{Live: true, Objects: []render.Object{kept}, Definitions: []render.DecidedDefinition{liveOnly}}, owns: crossplane.MRD("b.example.org"), held: true},
+		"MRDsAndPulled":      {reason: "Definitions of a package in a registry do not replace those of the commit.", want: render.Desired{Objects: []render.Object{kept}, Definitions: []render.DecidedDefinition{pulled}}, owns: crossplane.MRD("b.example.org"), held: true},
+		"MRDsAndAnother":     {reason: "One of several definitions left the commit.", want: render.Desired{Objects: []render.Object{kept}, Definitions: []render.DecidedDefinition{declared}}, owns: crossplane.MRD("b.example.org")},
+		"CRDs":               {reason: "Without Crossplane, definitions are CRDs.", want: render.Desired{Objects: []render.Object{kept}}, owns: plan.CRD("b.example.org"), held: true},
+		"CRDsAndLive":        {reason: "Definitions that are only in the cluster are not part of the commit.", want: render.Desired{Live: true, Objects: []render.Object{kept}, Definitions: []render.DecidedDefinition{liveOnly}}, owns: plan.CRD("b.example.org"), held: true},
+		"CRDsAndPlainCRD":    {reason: "A commit with other CRDs may drop one of them.", want: render.Desired{Objects: []render.Object{plain}}, owns: plan.CRD("b.example.org")},
+		"CRDsAndPulled":      {reason: "Without Crossplane, definitions of a package count as definitions of the commit.", want: render.Desired{Objects: []render.Object{kept}, Definitions: []render.DecidedDefinition{pulled}}, owns: plan.CRD("b.example.org")},
+		"LiveAndOwnedByElse": {reason: "A team's repository never had definitions.", want: render.Desired{Live: true, Objects: []render.Object{kept}, Definitions: []render.DecidedDefinition{liveOnly}}, owns: kept.ID},
+		"Ending":             {reason: "A user who destroys a sync wants to remove everything.", owns: crossplane.MRD("b.example.org"), ends: plan.Delete},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -31,12 +31,12 @@ func TestFits(t *testing.T) {
 		held    bool
 		want    string
 	}{
-		"Asked":  {reason: "It looks at objects once it knows that there are any.", answers: map[plan.Question]plan.Answer{counted: exist}, asks: &fits, held: true, want: "214 custom resources exist"},
-		"Loses":  {reason: "The hold names them.", answers: map[plan.Question]plan.Answer{counted: exist, fits: {Count: 3, Misfits: []plan.Reason{plan.LosesField.With(3, 214, "spec.size", "Bucket default/a")}}}, held: true, want: "3 of 214 set spec.size, which is lost, for example Bucket default/a: change them first"},
+		"Asked":  {reason: "Headgate reads the objects only if any exist.", answers: map[plan.Question]plan.Answer{counted: exist}, asks: &fits, held: true, want: "214 custom resources exist"},
+		"Loses":  {reason: "The hold names the objects that lose values.", answers: map[plan.Question]plan.Answer{counted: exist, fits: {Count: 3, Misfits: []plan.Reason{plan.LosesField.With(3, 214, "spec.size", "Bucket default/a")}}}, held: true, want: "3 of 214 set spec.size, which is lost, for example Bucket default/a: change them first"},
 		"Fits":   {reason: "No object sets the removed field.", answers: map[plan.Question]plan.Answer{counted: exist, fits: {}}, want: "214 custom resources exist, and none loses a value or is refused"},
-		"Unread": {reason: "An unreadable object is held.", answers: map[plan.Question]plan.Answer{counted: exist, fits: {Unknown: plan.Failed.With("forbidden")}}, held: true, want: "they cannot be looked at (forbidden)"},
+		"Unread": {reason: "If objects cannot be read, the update is held.", answers: map[plan.Question]plan.Answer{counted: exist, fits: {Unknown: plan.Failed.With("forbidden")}}, held: true, want: "they cannot be looked at (forbidden)"},
 		"Clients": {
-			reason: "No object shows that a client uses a version.", after: unserved,
+			reason: "Objects do not show which version a client uses.", after: unserved,
 			answers: map[plan.Question]plan.Answer{counted: exist}, held: true, want: "the version is not served any more",
 		},
 	}
@@ -67,7 +67,7 @@ func TestFits(t *testing.T) {
 	}
 }
 
-// Objects of two kinds are in the way if the objects of either are.
+// If a question concerns two kinds, the objects of either can hold the step.
 func TestAnswersTogether(t *testing.T) {
 	loses, unknown := plan.Answer{Count: 1, Misfits: []plan.Reason{plan.LosesField.With("a")}}, plan.Answer{Unknown: plan.Failed.With("forbidden")}
 	for name, tc := range map[string]struct{ a, b, want plan.Answer }{
@@ -84,7 +84,7 @@ func TestAnswersTogether(t *testing.T) {
 	}
 }
 
-// No object shows what breaks clients, or what no API server takes.
+// Objects do not show what breaks clients, or what every API server refuses.
 func TestJudging(t *testing.T) {
 	s := plan.Step{ID: plan.CRD("buckets.example.org"), Write: plan.Write{After: given.Sized("region")}}
 	replaced, breaks := plan.NewReplacement(given.Sized("region", "size"), given.Sized("region"))

@@ -22,12 +22,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// withAnnotation is a manifest with an annotation.
+// withAnnotation adds an annotation to a manifest.
 func withAnnotation(manifest, annotation string) string {
 	return strings.Replace(manifest, "metadata:", "metadata:\n  annotations: {"+annotation+"}", 1)
 }
 
-// policyObject is a policy as an API server returns it.
+// policyObject returns a policy like an API server.
 func policyObject(name string, globs ...any) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apiextensions.crossplane.io/v1alpha1", "kind": "ManagedResourceActivationPolicy",
@@ -49,24 +49,24 @@ func TestFloodKnowsWhatIsWritten(t *testing.T) {
 		want   plan.Action // of the Provider
 	}{
 		"Written": {
-			reason: "The policy is narrow before the package arrives.", policy: narrow, live: ours,
+			reason: "The policy becomes narrow before the package is installed.", policy: narrow, live: ours,
 			trial: plan.Trial{Live: policyObject("default", "*"), After: policyObject("default", given.Buckets)}, want: plan.Create,
 		},
 		"NotOurs": {
-			reason: "Helm keeps its default policy.", policy: narrow,
+			reason: "Helm keeps its default policy unchanged.", policy: narrow,
 			live: given.WithOwner(given.Seen(plan.Upstream{}), crossplane.MRAP("default")).Objects[crossplane.MRAP("default")], want: plan.Hold,
 		},
 		"NotAdopted": {
-			reason: "Crossplane made it, and this sync adopts nothing.", policy: narrow,
+			reason: "Crossplane created the policy, and this sync adopts nothing.", policy: narrow,
 			live: &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "c"}},
 			edit: func(o *plan.Observed) { o.Terms.Adoption = plan.AdoptNone }, want: plan.Hold,
 		},
 		"Retained": {
-			reason: "The commit itself asks not to write it.", policy: withAnnotation(narrow, "kustomize.toolkit.fluxcd.io/reconcile: disabled"), live: ours,
+			reason: "The commit retains the policy.", policy: withAnnotation(narrow, "kustomize.toolkit.fluxcd.io/reconcile: disabled"), live: ours,
 			trial: plan.Trial{Live: policyObject("default", "*"), After: policyObject("default", given.Buckets)}, want: plan.Hold,
 		},
 		"Reported": {
-			reason: "Drift is not corrected.", policy: narrow, live: ours,
+			reason: "The sync does not correct drift.", policy: narrow, live: ours,
 			trial: plan.Trial{Live: policyObject("default", "*"), After: policyObject("default", given.Buckets)},
 			edit: func(o *plan.Observed) {
 				o.Inventory.Entries = map[manifest.ID]inventory.Entry{crossplane.MRAP("default"): {UID: "u", Digest: digestOf(t, narrow)}}
@@ -74,30 +74,30 @@ func TestFloodKnowsWhatIsWritten(t *testing.T) {
 			how: Guarding{ReportDrift: true}, want: plan.Hold,
 		},
 		"Observed": {
-			reason: "The commit only looks at it.", policy: withAnnotation(narrow, "headgate.dev/management-policy: Observable"), live: ours,
+			reason: "The policy is observe-only.", policy: withAnnotation(narrow, "headgate.dev/management-policy: Observable"), live: ours,
 			trial: plan.Trial{Live: policyObject("default", "*"), After: policyObject("default", given.Buckets)}, want: plan.Hold,
 		},
 		"Paused": {
-			reason: "A person works on it.", policy: narrow,
+			reason: "A user has paused the policy.", policy: narrow,
 			live: given.Live(policyObject("default", "*"), "u", func(o *metav1.PartialObjectMetadata) {
 				o.Annotations[crossplane.PausedAnnotation] = "true"
 			}),
 			trial: plan.Trial{Live: policyObject("default", "*"), After: policyObject("default", given.Buckets)}, want: plan.Hold,
 		},
 		"Refused": {
-			reason: "The API server refuses it.", policy: narrow, live: ours, trial: plan.Trial{Err: given.ErrBoom}, want: plan.Hold,
+			reason: "The API server refuses the change of the policy.", policy: narrow, live: ours, trial: plan.Trial{Err: given.ErrBoom}, want: plan.Hold,
 		},
 		"Ignored": {
-			reason: "The patterns stay as they are, because the sync ignores them.", policy: narrow, live: ours,
+			reason: "The sync ignores the patterns, so they stay.", policy: narrow, live: ours,
 			trial: plan.Trial{Live: policyObject("default", "*"), After: policyObject("default", "*")}, want: plan.Hold,
 		},
 		"Waiting": {
-			reason: "It is narrowed after the package that it is to limit.", live: ours,
+			reason: "The policy would become narrow only after the package that it should limit.", live: ours,
 			policy: withAnnotation(narrow, "config.kubernetes.io/depends-on: pkg.crossplane.io/Provider/provider-toy"),
 			trial:  plan.Trial{Live: policyObject("default", "*"), After: policyObject("default", given.Buckets)}, want: plan.Hold,
 		},
 		"WaitingForWhatIsReady": {
-			reason: "Its dependency is installed: it waits for nothing.", live: ours,
+			reason: "The policy's dependency is already ready, so the policy does not wait.", live: ours,
 			policy: withAnnotation(narrow, "config.kubernetes.io/depends-on: /namespaces/a/ConfigMap/b"),
 			trial:  plan.Trial{Live: policyObject("default", "*"), After: policyObject("default", given.Buckets)},
 			edit: func(o *plan.Observed) {
@@ -161,7 +161,7 @@ func TestFinalKnowsWhatIsWritten(t *testing.T) {
 	}
 }
 
-// family is a repository with two packages of 150 definitions each, by directory.
+// family returns a repository with two packages of 150 definitions each, by directory.
 func family(t *testing.T, owner render.Owner, safeStart string, more map[string]string) render.Desired {
 	t.Helper()
 	files := map[string]string{}
@@ -204,7 +204,7 @@ spec:
 	return want
 }
 
-// inFullUpTo are the names of the first definitions of a package of a family.
+// inFullUpTo returns the names of the first n definitions of a package of a family.
 func inFullUpTo(n int, dir string) []string {
 	names := make([]string, n)
 	for i := range names {
@@ -223,7 +223,7 @@ func TestFloodWhereThisSyncMakesTheCRDs(t *testing.T) {
 	}
 	cases := map[string]struct {
 		reason    string
-		safeStart string // "" if the packages have it
+		safeStart string // "" if the packages have the capability
 		policies  []string
 		entries   map[manifest.ID]inventory.Entry
 		live      []manifest.ID
@@ -232,23 +232,23 @@ func TestFloodWhereThisSyncMakesTheCRDs(t *testing.T) {
 		created   int            // CRDs of definitions
 	}{
 		"InFull": {
-			reason:   "A cluster that is restored from Git with 180 named kinds needs no approval.",
+			reason:   "Restoring a cluster from Git with 180 named kinds needs no approval.",
 			policies: []string{given.Policy("team", append(inFullUpTo(90, "aws"), inFullUpTo(90, "gcp")...)...)}, created: 180,
 		},
 		"Wildcard": {
-			reason: "No person reviews so many at once.", policies: []string{given.Policy("team", "*")}, held: map[string]int{"aws": 150, "gcp": 150},
+			reason: "Nobody can review so many definitions at once.", policies: []string{given.Policy("team", "*")}, held: map[string]int{"aws": 150, "gcp": 150},
 		},
 		"OtherWildcards": {
-			reason: "Whatever matches more than one name is a wildcard.", policies: []string{given.Policy("team", "t?*.aws.example.org", "[t]*.gcp.example.org")}, held: map[string]int{"aws": 150, "gcp": 150},
+			reason: "Any pattern that matches more than one name is a wildcard.", policies: []string{given.Policy("team", "t?*.aws.example.org", "[t]*.gcp.example.org")}, held: map[string]int{"aws": 150, "gcp": 150},
 		},
 		"MoreAllowed": {
 			reason: "The Sync sets the limit.", policies: []string{given.Policy("team", "*")}, most: 300, created: 300,
 		},
 		"Few": {
-			reason: "A wildcard that opens few is what policies are for.", policies: []string{given.Policy("team", "t1?.aws.example.org")}, created: 10,
+			reason: "A wildcard that activates few definitions is an ordinary policy.", policies: []string{given.Policy("team", "t1?.aws.example.org")}, created: 10,
 		},
 		"NothingElseStops": {
-			reason:   "Only the flood is held: what another policy opens in another package is made.",
+			reason:   "Only the flood is held; another policy may activate definitions of another package.",
 			policies: []string{given.Policy("all", "*.aws.example.org"), given.Policy("team", "t1?.gcp.example.org")}, held: map[string]int{"aws": 150}, created: 10,
 		},
 		"NamedBeside": {
@@ -256,41 +256,41 @@ func TestFloodWhereThisSyncMakesTheCRDs(t *testing.T) {
 			policies: []string{given.Policy("all", "*.aws.example.org"), given.Policy("team", inFullUpTo(20, "aws")...)}, held: map[string]int{"aws": 130}, created: 20,
 		},
 		"NamedByAPausedPolicy": {
-			reason:   "A paused policy names nothing.",
+			reason:   "A paused policy does not count as naming its definitions.",
 			policies: []string{given.Policy("all", "*.aws.example.org"), withAnnotation(given.Policy("team", inFullUpTo(20, "aws")...), `crossplane.io/paused: "true"`)}, held: map[string]int{"aws": 150},
 		},
 		"ManyPolicies": {
-			reason:   "A flood is not smaller for being shared between policies: it is counted by package, too.",
+			reason:   "Sharing a flood between policies must not make it smaller, so definitions are also counted by package.",
 			policies: []string{given.Policy("a", "t?.aws.example.org", "t??.aws.example.org"), given.Policy("b", "t1*.aws.example.org")}, held: map[string]int{"aws": 150},
 		},
 		"ManyPackages": {
-			reason: "Nor for being shared between packages: it is counted by policy.", policies: []string{given.Policy("a", "t?.*", "t??.*")}, most: 150, held: map[string]int{"aws": 100, "gcp": 100},
+			reason: "Sharing a flood between packages must not make it smaller, so definitions are also counted by policy.", policies: []string{given.Policy("a", "t?.*", "t??.*")}, most: 150, held: map[string]int{"aws": 100, "gcp": 100},
 		},
 		"Exactly": {
-			reason: "As many as are allowed.", policies: []string{given.Policy("a", "t?.*")}, most: 20, created: 20,
+			reason: "The limit itself is allowed.", policies: []string{given.Policy("a", "t?.*")}, most: 20, created: 20,
 		},
 		"OneMore": {
-			reason: "One more than is allowed.", policies: []string{given.Policy("a", "t?.*")}, most: 19, held: map[string]int{"aws": 10, "gcp": 10},
+			reason: "One more than the limit is held.", policies: []string{given.Policy("a", "t?.*")}, most: 19, held: map[string]int{"aws": 10, "gcp": 10},
 		},
 		"Open": {
-			reason: "An active definition is not activated again.", policies: []string{given.Policy("team", "*.aws.example.org")}, live: crds(100, "aws"), created: 50,
+			reason: "Definitions that are already active do not count.", policies: []string{given.Policy("team", "*.aws.example.org")}, live: crds(100, "aws"), created: 50,
 			entries: entriesOf(crds(100, "aws"), "u"),
 		},
 		"Adopted": {
 			reason: "CRDs that were applied by hand are adopted, not activated.", policies: []string{given.Policy("team", "*.aws.example.org")}, live: crds(60, "aws"), created: 90,
 		},
 		"DeletedByHand": {
-			reason: "An active definition is restored.", policies: []string{given.Policy("team", "*.aws.example.org")}, entries: entriesOf(crds(150, "aws"), "u"), created: 150,
+			reason: "Restoring the deleted CRD of an active definition is not an activation.", policies: []string{given.Policy("team", "*.aws.example.org")}, entries: entriesOf(crds(150, "aws"), "u"), created: 150,
 		},
 		"Intended": {
-			reason: "That a pass was about to make them opened nothing.", policies: []string{given.Policy("team", "*.aws.example.org")}, entries: entriesOf(crds(150, "aws"), ""),
+			reason: "A pass that only intended to activate the definitions did not activate them.", policies: []string{given.Policy("team", "*.aws.example.org")}, entries: entriesOf(crds(150, "aws"), ""),
 			held: map[string]int{"aws": 150},
 		},
 		"NoSafeStart": {
-			reason: "The packages activate everything themselves.", safeStart: "safestart2", held: map[string]int{"aws": 150, "gcp": 150},
+			reason: "Without safe-start, the packages activate everything themselves.", safeStart: "safestart2", held: map[string]int{"aws": 150, "gcp": 150},
 		},
 		"NoSafeStartInFull": {
-			reason: "The named ones were intended, and the rest was not.", safeStart: "none", policies: []string{given.Policy("team", inFullUpTo(150, "aws")...)},
+			reason: "Named definitions of a package without safe-start are intended; the others are not.", safeStart: "none", policies: []string{given.Policy("team", inFullUpTo(150, "aws")...)},
 			held: map[string]int{"gcp": 150}, created: 150,
 		},
 	}
@@ -422,7 +422,7 @@ func TestFloodOfMRDs(t *testing.T) {
 				files["policy.yaml"] = tc.policies
 			}
 			seen := given.Seen(tc.up)
-			if tc.up.Policies["all"].Patterns != nil { // as this sync left it
+			if tc.up.Policies["all"].Patterns != nil { // only if this sync applied the policy
 				seen.Objects[crossplane.MRAP("all")] = given.Live(policyObject("all", "*"), "u")
 				seen.Inventory.Entries = map[manifest.ID]inventory.Entry{crossplane.MRAP("all"): {UID: "u"}}
 			}
@@ -440,7 +440,7 @@ func TestFloodOfMRDs(t *testing.T) {
 	}
 }
 
-// A Provider is held for everything that may become active when it arrives.
+// A Provider is held because of all definitions that may become active with it.
 func TestFloodOfAProvider(t *testing.T) {
 	id := manifest.ID{Group: "pkg.crossplane.io", Kind: "Provider", Name: "provider-toy"}
 	inFull := given.Policy("team", given.Buckets, "queues.example.org", "tables.example.org")
@@ -454,28 +454,28 @@ func TestFloodOfAProvider(t *testing.T) {
 		edit   func(*render.Desired)
 		up     plan.Upstream
 		want   plan.Action
-		says   string // part of the reason
+		says   string // part of the hold's reason
 	}{
 		"InFull": {
-			reason: "All that it brings is known, and named.", files: map[string]string{"policy.yaml": inFull},
+			reason: "All definitions of the package are known and named.", files: map[string]string{"policy.yaml": inFull},
 			up: plan.Upstream{Policies: map[string]crossplane.LivePolicy{"default": {Patterns: []string{"*"}}}}, want: plan.Create,
 		},
 		"Unread": {
-			reason: "A package that it depends on was not read: what it brings is not known.", files: map[string]string{"policy.yaml": inFull},
+			reason: "A dependency of the package was not read, so its definitions are unknown.", files: map[string]string{"policy.yaml": inFull},
 			edit: func(want *render.Desired) { want.Unread = []catalogue.Unread{{Installers: []manifest.ID{id}}} },
 			up:   plan.Upstream{Policies: map[string]crossplane.LivePolicy{"default": {Patterns: []string{"*"}}}}, want: plan.Hold,
 			says: "the policy default in the cluster activates every definition that it brings",
 		},
 		"UnreadUnderNarrowPolicies": {
-			reason: "No policy opens what is not known.", files: map[string]string{"policy.yaml": inFull},
+			reason: "No policy matches unknown definitions.", files: map[string]string{"policy.yaml": inFull},
 			edit: func(want *render.Desired) { want.Unread = []catalogue.Unread{{Installers: []manifest.ID{id}}} }, want: plan.Create,
 		},
 		"NoSafeStart": {
-			reason: "Its definitions are active whatever policies name.",
+			reason: "Without safe-start, its definitions are active whatever policies name.",
 			files:  map[string]string{"package/crossplane.yaml": "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: provider-toy}\n"}, want: plan.Hold,
 		},
 		"BringsAPolicy": {
-			reason: "Crossplane installs a policy with it, which opens what other packages brought.",
+			reason: "Crossplane also installs the package's policy, which activates definitions of other packages.",
 			edit: func(want *render.Desired) {
 				for _, p := range want.Packages {
 					want.Left = append(want.Left, render.Left{ID: crossplane.MRAP("shipped"), Package: p.Directory})
@@ -484,7 +484,7 @@ func TestFloodOfAProvider(t *testing.T) {
 			},
 			up: plan.Upstream{Definitions: others}, want: plan.Hold,
 		},
-		"BringsNone": {reason: "Nothing opens them.", up: plan.Upstream{Definitions: others}, want: plan.Create},
+		"BringsNone": {reason: "No policy activates the definitions of other packages.", up: plan.Upstream{Definitions: others}, want: plan.Create},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

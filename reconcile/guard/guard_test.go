@@ -15,9 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// No test noticed when the code for these decisions was once inverted.
+// Without these tests, inverted conditions in these functions once went unnoticed.
 
-// An object is ours by the label and the annotation: one of them alone is easily copied.
+// Only the label and the annotation together mark an object as ours, because either alone is easily copied.
 func TestOurs(t *testing.T) {
 	for name, tc := range map[string]struct {
 		edit func(*metav1.PartialObjectMetadata)
@@ -35,7 +35,7 @@ func TestOurs(t *testing.T) {
 	}
 }
 
-// The inventory's record of an object counts, also if the live object does not have the setting any more.
+// The setting in the inventory counts even if the live object no longer has it.
 func TestKeptByPolicy(t *testing.T) {
 	for _, p := range []inventory.ManagementPolicy{inventory.Undeletable, inventory.Observable} {
 		if _, is := ownership.Kept(p, given.Live(given.ConfigMap("a"), "u")); !is {
@@ -58,7 +58,7 @@ func TestKeptByPolicy(t *testing.T) {
 	}
 }
 
-// The namespace of the inventory belongs to no commit.
+// No commit may own the namespace of the inventory.
 func TestHome(t *testing.T) {
 	c := plan.Case{Seen: plan.Observed{Inventory: inventory.Inventory{Sync: given.Sync}}}
 	if r := home(plan.Step{ID: manifest.ID{Kind: "Namespace", Name: given.Sync.Namespace}}, c); r.Answer != plan.Retained {
@@ -69,7 +69,7 @@ func TestHome(t *testing.T) {
 	}
 }
 
-// For each of these kinds, the guard counts the objects that a deletion takes along.
+// For each of these kinds, the guard counts the objects that a deletion would also delete.
 func TestHasDependents(t *testing.T) {
 	for gk, want := range map[schema.GroupKind]bool{
 		{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:         true,
@@ -84,7 +84,7 @@ func TestHasDependents(t *testing.T) {
 	}
 }
 
-// A Usage protects by its name, by the label, and where it cannot be read.
+// A Usage protects an object by name or through the label, and an unreadable Usage protects it, too.
 func TestProtectedBy(t *testing.T) {
 	id := manifest.IDOf(given.ConfigMap("a"))
 	q := plan.Question{Ask: plan.Protectors, Of: id}
@@ -110,7 +110,7 @@ func TestProtectedBy(t *testing.T) {
 	}
 }
 
-// Opting out is read as the tools read it that invented it.
+// Opt-out annotations have the same syntax as in the tools that introduced them.
 func TestSaysSo(t *testing.T) {
 	got := []bool{
 		ownership.SaysSo(map[string]string{"a/B": "C"}, "a/b", "c"),
@@ -141,8 +141,7 @@ func TestSaysSo(t *testing.T) {
 	}
 }
 
-// An object of a repository that Flux or Argo CD applied so far keeps its settings. Headgate does what they say or names
-// them.
+// An object from a repository that Flux or Argo CD applied before keeps its settings. Headgate follows each setting or reports it.
 func TestApplySettings(t *testing.T) {
 	const ssa, force, options = "kustomize.toolkit.fluxcd.io/ssa", "kustomize.toolkit.fluxcd.io/force", "argocd.argoproj.io/sync-options"
 	const nothing, leave, refuse = plan.Allowed, plan.Retained, plan.Held
@@ -195,7 +194,7 @@ func TestApplySettings(t *testing.T) {
 	}
 }
 
-// An inventory that is being rebuilt prunes nothing, and destroy stops for a review.
+// An inventory that is being rebuilt prunes nothing, and a destroy stops for a review.
 func TestRebuiltEnds(t *testing.T) {
 	for ends, want := range map[plan.Ending]plan.Response{plan.NoEnding: plan.Retained, plan.Delete: plan.Held} {
 		c := plan.Case{Seen: plan.Observed{Inventory: inventory.Inventory{Sync: given.Sync, Rebuilt: true}, Ends: ends}}
@@ -225,7 +224,7 @@ func TestAppliedByUs(t *testing.T) {
 	}
 }
 
-// Sentence and Awaited return reasons as people read them. Package report words them, and imports this one.
+// Sentence and Awaited format reasons for users. Package report does this, but it imports this package.
 var (
 	Sentence func(plan.Reason) string
 	Awaited  func(plan.Step) string

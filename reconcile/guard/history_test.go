@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A rewritten branch may drop the work of others. What it changes waits for a person, who sees it in the digest. Until
-// then, the inventory records the commit that was applied: else a second push would pass as a descendant of the first.
+// A rewritten branch may drop other people's work. Its changes are held until a user approves them by digest. Until then, the
+// inventory keeps the commit that was applied: otherwise a second push would pass as a descendant of the first.
 func TestHistory(t *testing.T) {
 	const (
 		first  = "1111111111111111111111111111111111111111"
@@ -37,7 +37,7 @@ func TestHistory(t *testing.T) {
 		return seen
 	}
 	unrelated := func(string) (bool, error) { return false, nil }
-	// The digest of what is held, for approvals.
+	// This is the digest of the held steps, for approvals.
 	rewritten := source
 	rewritten.Descends = unrelated
 	before := given.Computed(t, render.Desired{Revision: second, Source: rewritten, Objects: wanted("a", "c")}, start(), Guarding{}.Guards()...)
@@ -55,37 +55,37 @@ func TestHistory(t *testing.T) {
 
 	for name, tc := range map[string]struct {
 		reason   string
-		names    []string // of the wanted objects; nil is a and c
+		names    []string // names of the wanted objects; nil means a and c
 		descends func(string) (bool, error)
 		edit     func(*plan.Observed, *render.Desired)
 		held     int
 		commit   string // that is recorded
 		note     bool
 	}{
-		"Descends":  {reason: "The branch went on.", descends: func(c string) (bool, error) { return c == first, nil }, commit: second},
+		"Descends":  {reason: "The branch only moved forward.", descends: func(c string) (bool, error) { return c == first, nil }, commit: second},
 		"Unrelated": {reason: "The branch was rewritten.", descends: unrelated, held: 2, commit: first},
-		"NoHistory": {reason: "A directory outside of any repository shows no history.", held: 2, commit: first},
+		"NoHistory": {reason: "A directory outside any repository has no history.", held: 2, commit: first},
 		"Any":       {reason: "Without the option, any commit may follow.", descends: unrelated, edit: func(o *plan.Observed, _ *render.Desired) { o.Terms.FastForward = false }, commit: second},
-		"FirstSync": {reason: "Nothing was applied that could be lost.", descends: unrelated, edit: func(o *plan.Observed, _ *render.Desired) { o.Inventory.Record.Source = inventory.SourceRecord{} }, commit: second},
-		"TakenOver": {reason: "A person named the source that is replaced, and its history with it.", descends: unrelated, edit: func(o *plan.Observed, w *render.Desired) {
+		"FirstSync": {reason: "Nothing was applied before, so nothing can be lost.", descends: unrelated, edit: func(o *plan.Observed, _ *render.Desired) { o.Inventory.Record.Source = inventory.SourceRecord{} }, commit: second},
+		"TakenOver": {reason: "A user named the source that is replaced, and thereby accepted the new history.", descends: unrelated, edit: func(o *plan.Observed, w *render.Desired) {
 			w.Source.Path, o.Terms.TakeOver = "test", "example.org/team/platform//prod"
 		}, commit: second},
-		"TakesOver":  {reason: "The same source is not taken over.", descends: unrelated, edit: func(o *plan.Observed, _ *render.Desired) { o.Terms.TakeOver = plan.TakeAny }, held: 2, commit: first},
+		"TakesOver":  {reason: "A takeover concerns only another source.", descends: unrelated, edit: func(o *plan.Observed, _ *render.Desired) { o.Terms.TakeOver = plan.TakeAny }, held: 2, commit: first},
 		"Preview":    {reason: "A comparison applies nothing.", descends: unrelated, edit: func(o *plan.Observed, _ *render.Desired) { o.Offline = true }, commit: second},
-		"Destroy":    {reason: "A destroy is of no commit.", descends: unrelated, edit: func(o *plan.Observed, w *render.Desired) { o.Ends, w.Objects = plan.Delete, nil }, commit: first},
-		"SameThings": {reason: "A rewrite that changes nothing must not clear the way for the next push.", names: []string{"a", "b"}, descends: unrelated, commit: first, note: true},
+		"Destroy":    {reason: "A destroy belongs to no commit.", descends: unrelated, edit: func(o *plan.Observed, w *render.Desired) { o.Ends, w.Objects = plan.Delete, nil }, commit: first},
+		"SameThings": {reason: "A rewrite without changes must not clear the way for the next push.", names: []string{"a", "b"}, descends: unrelated, commit: first, note: true},
 		"Approved": {
-			reason: "A person looked at exactly these changes.", descends: unrelated, commit: second,
+			reason: "A user reviewed exactly these changes.", descends: unrelated, commit: second,
 			edit: func(o *plan.Observed, _ *render.Desired) {
 				o.Approvals = inventory.Approvals{inventory.OnSync: {digest}}
 			},
 		},
 		"ApprovedByItself": {
-			reason: "Who rewrites the branch writes its file of approvals.", descends: unrelated, held: 2, commit: first, note: true,
+			reason: "The user who rewrites the branch can also edit its approvals file.", descends: unrelated, held: 2, commit: first, note: true,
 			edit: func(_ *plan.Observed, w *render.Desired) { w.Approvals = inGit },
 		},
 		"ApprovedByMessage": {
-			reason: "And its messages.", descends: unrelated, held: 2, commit: first, note: true,
+			reason: "The user who rewrites the branch can also write its commit messages.", descends: unrelated, held: 2, commit: first, note: true,
 			edit: func(o *plan.Observed, w *render.Desired) {
 				o.Terms.Trailers, w.Message = plan.TrailersAny, "m\n\nHeadgate-Approve: "+digest+"\n"
 			},
@@ -133,8 +133,9 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// A history that cannot be read now, because a clone is shallow or a disk is busy, is no verdict on the commit: the pass fails, and
-// the next one asks again. It neither holds steps, which a person would have to approve, nor accepts the commit.
+// If the history cannot be read at the moment, because a clone is shallow or a disk is busy, that says nothing about the commit.
+// The pass fails, and the next one checks again. It neither holds steps, which a user would have to approve, nor accepts the
+// commit.
 func TestHistoryUnread(t *testing.T) {
 	seen := given.Owning(t, "a", "b")
 	seen.Terms.FastForward, seen.Inventory.ResourceVersion = true, "7"
@@ -146,7 +147,7 @@ func TestHistoryUnread(t *testing.T) {
 	}
 }
 
-// An approval of many prunes does not mention the rewritten branch, so that it does not accept its history.
+// An approval of many prunes does not mention the rewritten branch, so it does not accept the new history.
 func TestHistoryIsApprovedByName(t *testing.T) {
 	const first = "1111111111111111111111111111111111111111"
 	seen := given.Owning(t, "a", "b", "c", "d", "e", "f")
@@ -164,7 +165,7 @@ func TestHistoryIsApprovedByName(t *testing.T) {
 	}
 }
 
-// An approval that was used is not given again by a rewritten branch that hides it for one pass.
+// A rewritten branch must not renew a used approval by omitting it for one pass.
 func TestHistoryKeepsUsedApprovals(t *testing.T) {
 	const digest = "dddddddddddddddddddddddddddddddd"
 	seen := given.Owning(t, "a")

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// An update that an API server never accepts is held, and gets no digest: no approval could help.
+// An update that an API server never accepts is held without a digest, because no approval could help.
 func TestImpossible(t *testing.T) {
 	of := func(kind, apiVersion string, spec map[string]any, versions ...string) *unstructured.Unstructured {
 		u := given.CRD("buckets", "Bucket")
@@ -52,30 +52,30 @@ func TestImpossible(t *testing.T) {
 	type impossibleCase struct {
 		reason      string
 		live, after *unstructured.Unstructured
-		refused     bool // the API server refused it already: there is no object after
+		refused     bool // the API server already refused the update, so the trial has no result
 		offline     bool
 		answers     map[plan.Question]plan.Answer
-		want        string // part of the reason; "" if the guard allows the step
+		want        string // part of the hold's reason; "" if the step is allowed
 	}
 	cases := map[string]impossibleCase{
-		"Scope":       {reason: "It decides where objects are stored.", live: of("CustomResourceDefinition", v1, spec{"scope": "Namespaced"}, "v1"), after: of("CustomResourceDefinition", v1, spec{"scope": "Cluster"}, "v1"), want: "its scope"},
-		"Kind":        {reason: "The API server refuses it once it is Established.", live: of("CustomResourceDefinition", v1, names("kind", "Bucket"), "v1"), after: of("CustomResourceDefinition", v1, names("kind", "Pail"), "v1"), want: "its names.kind"},
-		"KindOfNone":  {reason: "Another CRD has its kind: a new one is the way out.", live: with(of("CustomResourceDefinition", v1, names("kind", "Bucket"), "v1"), refused), after: of("CustomResourceDefinition", v1, names("kind", "Pail"), "v1")},
-		"PluralOfOne": {reason: "The plural is part of the name.", live: with(of("CustomResourceDefinition", v1, names("plural", "buckets"), "v1"), refused), after: of("CustomResourceDefinition", v1, names("plural", "pails"), "v1"), want: "its names.plural"},
-		"Group":       {reason: "So is the group.", live: of("CustomResourceDefinition", v1, spec{"group": "a.org"}, "v1"), after: of("CustomResourceDefinition", v1, spec{"group": "b.org"}, "v1"), want: "its group"},
-		"ShortNames":  {reason: "The API server takes those of a CRD.", live: of("CustomResourceDefinition", v1, names("singular", "bucket"), "v1"), after: of("CustomResourceDefinition", v1, names("shortNames", []any{"b"}), "v1")},
-		"NamesOfXRD":  {reason: "They are immutable as a whole.", live: of(xrd, upstream, names("singular", "bucket"), "v1"), after: of(xrd, upstream, names("categories", []any{"a"}), "v1"), want: "its names.categories"},
-		"ClaimNames":  {reason: "So are the names of its claims.", live: of(xrd, upstream, claims("a"), "v1"), after: of(xrd, upstream, claims("b"), "v1"), want: "its claimNames.plural"},
-		"ClaimsCome":  {reason: "An XRD may begin to offer claims.", live: of(xrd, upstream, nil, "v1"), after: of(xrd, upstream, claims("b"), "v1")},
-		"ScopeFilled": {reason: "The API server fills in the scope of an XRD.", live: of(xrd, upstream, spec{"scope": "Namespaced"}, "v1"), after: of(xrd, upstream, nil, "v1")},
-		"ScopeLeft":   {reason: "It was refused for something else, and the commit leaves the scope alone.", live: of(xrd, upstream, spec{"scope": "Cluster"}, "v1"), after: of(xrd, upstream, spec{"more": "x"}, "v1"), refused: true},
+		"Scope":       {reason: "The scope decides where objects are stored.", live: of("CustomResourceDefinition", v1, spec{"scope": "Namespaced"}, "v1"), after: of("CustomResourceDefinition", v1, spec{"scope": "Cluster"}, "v1"), want: "its scope"},
+		"Kind":        {reason: "The API server refuses a new kind once the CRD is Established.", live: of("CustomResourceDefinition", v1, names("kind", "Bucket"), "v1"), after: of("CustomResourceDefinition", v1, names("kind", "Pail"), "v1"), want: "its names.kind"},
+		"KindOfNone":  {reason: "Another CRD has the same kind, so a new kind is the way out.", live: with(of("CustomResourceDefinition", v1, names("kind", "Bucket"), "v1"), refused), after: of("CustomResourceDefinition", v1, names("kind", "Pail"), "v1")},
+		"PluralOfOne": {reason: "The plural is part of the CRD's name.", live: with(of("CustomResourceDefinition", v1, names("plural", "buckets"), "v1"), refused), after: of("CustomResourceDefinition", v1, names("plural", "pails"), "v1"), want: "its names.plural"},
+		"Group":       {reason: "The group is part of the CRD's name.", live: of("CustomResourceDefinition", v1, spec{"group": "a.org"}, "v1"), after: of("CustomResourceDefinition", v1, spec{"group": "b.org"}, "v1"), want: "its group"},
+		"ShortNames":  {reason: "The API server accepts new short names of a CRD.", live: of("CustomResourceDefinition", v1, names("singular", "bucket"), "v1"), after: of("CustomResourceDefinition", v1, names("shortNames", []any{"b"}), "v1")},
+		"NamesOfXRD":  {reason: "The names of an XRD are immutable as a whole.", live: of(xrd, upstream, names("singular", "bucket"), "v1"), after: of(xrd, upstream, names("categories", []any{"a"}), "v1"), want: "its names.categories"},
+		"ClaimNames":  {reason: "The claim names of an XRD are immutable, too.", live: of(xrd, upstream, claims("a"), "v1"), after: of(xrd, upstream, claims("b"), "v1"), want: "its claimNames.plural"},
+		"ClaimsCome":  {reason: "An XRD may add claims later.", live: of(xrd, upstream, nil, "v1"), after: of(xrd, upstream, claims("b"), "v1")},
+		"ScopeFilled": {reason: "The API server sets the default scope of an XRD.", live: of(xrd, upstream, spec{"scope": "Namespaced"}, "v1"), after: of(xrd, upstream, nil, "v1")},
+		"ScopeLeft":   {reason: "The API server refused another field, and the commit does not set the scope.", live: of(xrd, upstream, spec{"scope": "Cluster"}, "v1"), after: of(xrd, upstream, spec{"more": "x"}, "v1"), refused: true},
 		"StoredClaims": {
-			reason: "An XRD makes two CRDs, and the API server refuses either.", answers: stored("claims.example.org", "v1 v2"),
+			reason: "An XRD becomes two CRDs, and the API server refuses either.", answers: stored("claims.example.org", "v1 v2"),
 			live: of(xrd, upstream, claims("claims"), "v1", "v2"), after: of(xrd, upstream, claims("claims"), "v2"),
 			want: "it no longer declares v1, which status.storedVersions of the CRD claims.example.org names",
 		},
 		"StoredMoves": {
-			reason: "Stored objects can only move to another version while both are declared.",
+			reason: "Stored objects can move to another version only while both versions are declared.",
 			live:   with(of("CustomResourceDefinition", v1, nil, "v1"), spec{"storedVersions": []any{"v1"}}), after: of("CustomResourceDefinition", v1, nil, "v2"),
 			want: "Declare v1 again, with v2 as the storage version.",
 		},
@@ -89,8 +89,8 @@ func TestImpossible(t *testing.T) {
 		return u
 	}
 	const unknown = "v1 spec has a rule that the API server refuses: "
-	cases["Rule"] = impossibleCase{reason: "The API server does not compile it.", live: ruled("self.size > 1"), after: ruled("self.sise > 1"), offline: true, want: unknown}
-	cases["RuleTaken"] = impossibleCase{reason: "An API server that took it knows better.", live: ruled("self.size > 1"), after: ruled("self.sise > 1")}
+	cases["Rule"] = impossibleCase{reason: "The API server cannot compile the rule.", live: ruled("self.size > 1"), after: ruled("self.sise > 1"), offline: true, want: unknown}
+	cases["RuleTaken"] = impossibleCase{reason: "The API server accepted the rule, and knows better.", live: ruled("self.size > 1"), after: ruled("self.sise > 1")}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			o := given.Wanted(t, tc.after)
@@ -118,7 +118,7 @@ func TestImpossible(t *testing.T) {
 	}
 }
 
-// A new version of a package may hold such a definition.
+// A new version of a package may contain such a definition.
 func TestImpossibleByAPackage(t *testing.T) {
 	before, after := given.CRD("buckets", "Bucket"), given.CRD("buckets", "Bucket")
 	before.Object["spec"].(map[string]any)["scope"], after.Object["spec"].(map[string]any)["scope"] = "Namespaced", "Cluster"
@@ -139,8 +139,8 @@ func TestImpossibleByAPackage(t *testing.T) {
 	}
 }
 
-// An approval counts before the cluster was asked in which versions objects are stored. The plan that
-// follows the answer must hold all the same.
+// An approval may be read before Headgate knows in which versions objects are stored. The plan with that answer must hold all the
+// same.
 func TestImpossibleAfterApproval(t *testing.T) {
 	mrd := func(versions ...string) *unstructured.Unstructured {
 		u := given.CRD("buckets", "Bucket")

@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// leaving returns a cluster with the objects of a sync, and a commit that wants nothing but one CRD.
+// leaving returns a commit with only one CRD, and a cluster with further objects of the sync.
 func leaving(t *testing.T, objects ...*metav1.PartialObjectMetadata) (render.Desired, plan.Observed) {
 	t.Helper()
 	kept := given.Wanted(t, given.CRD("others", "Other"))
@@ -57,7 +57,7 @@ func aThing(apiVersion, kind, namespace, name string, edit ...func(*metav1.Parti
 	return given.Live(u, "u", edit...)
 }
 
-// described returns every step but those that keep, with what it waits for.
+// described returns all steps except keeps, with what they wait for.
 func described(p plan.Plan) []string {
 	var all []string
 	for _, s := range p.Steps {
@@ -98,20 +98,20 @@ func TestGoFirst(t *testing.T) {
 		how     Guarding
 		ends    plan.Ending
 		want    []string
-		says    string // in the reason of a hold
+		says    string // part of the hold's reason
 	}{
 		"Unused": {
-			reason: "Nothing is in the way.", live: []*metav1.PartialObjectMetadata{bucketCRD, provider}, answers: unused,
+			reason: "Nothing uses the objects.", live: []*metav1.PartialObjectMetadata{bucketCRD, provider}, answers: unused,
 			want: []string{"prune CustomResourceDefinition buckets.example.org", "prune Provider aws"},
 		},
 		"Together": {
-			reason:  "One commit removes a kind and all its objects: they go one after the other, without any action.",
+			reason:  "One commit removes a kind and all its objects: they are pruned in order, without an approval.",
 			live:    []*metav1.PartialObjectMetadata{bucketCRD, bucket("a")},
 			answers: map[plan.Question]plan.Answer{ofCRD: named("a")},
 			want:    []string{"prune Bucket a", "prune CustomResourceDefinition buckets.example.org · the Bucket default/a to be gone"},
 		},
 		"TogetherMany": {
-			reason:  "A reason is a sentence, however many they are.",
+			reason:  "A reason with many objects stays one sentence.",
 			live:    []*metav1.PartialObjectMetadata{bucketCRD, bucket("a"), bucket("b"), bucket("c"), bucket("d"), bucket("e")},
 			answers: map[plan.Question]plan.Answer{ofCRD: named("a", "b", "c", "d", "e")}, how: Guarding{MaxPrunes: 9},
 			want: []string{
@@ -120,31 +120,31 @@ func TestGoFirst(t *testing.T) {
 			},
 		},
 		"OneMore": {
-			reason:  "Another user made another one: that is the one to name.",
+			reason:  "Another user's object holds the CRD, and the reason names it.",
 			live:    []*metav1.PartialObjectMetadata{bucketCRD, bucket("a")},
 			answers: map[plan.Question]plan.Answer{ofCRD: named("a", "theirs")},
 			want:    []string{"hold CustomResourceDefinition buckets.example.org · in use", "prune Bucket a"}, says: "for example Bucket default/theirs",
 		},
 		"MoreThanNamed": {
-			reason:  "Beyond the first few only the number is known.",
+			reason:  "Headgate knows only the count of the objects beyond the first few, so it cannot tell whose they are.",
 			live:    []*metav1.PartialObjectMetadata{provider, bucket("a")},
 			answers: map[plan.Question]plan.Answer{ofProvider: {Count: 11, Example: "Bucket default/a", These: named("a").These}},
 			want:    []string{"hold Provider aws · in use", "prune Bucket a"},
 		},
 		"OfProvider": {
-			reason:  "A Provider goes after what it serves, whatever the kind.",
+			reason:  "A Provider is pruned after the objects of its kinds.",
 			live:    []*metav1.PartialObjectMetadata{provider, bucket("a")},
 			answers: map[plan.Question]plan.Answer{ofProvider: named("a")},
 			want:    []string{"prune Bucket a", "prune Provider aws · the Bucket default/a to be gone"},
 		},
 		"Kept": {
-			reason:  "A held object is in use for its dependants.",
+			reason:  "A held object still uses its kind.",
 			live:    []*metav1.PartialObjectMetadata{bucketCRD, bucket("a", given.Annotated(crossplane.PausedAnnotation, "true"))},
 			answers: map[plan.Question]plan.Answer{ofCRD: named("a")},
 			want:    []string{"hold Bucket a · paused", "hold CustomResourceDefinition buckets.example.org · in use"},
 		},
 		"TooMany": {
-			reason:  "An approval covers all of them.",
+			reason:  "One approval covers all of them.",
 			live:    []*metav1.PartialObjectMetadata{bucketCRD, bucket("a"), bucket("b"), bucket("c")},
 			answers: map[plan.Question]plan.Answer{ofCRD: named("a", "b", "c")},
 			want: []string{
@@ -152,7 +152,7 @@ func TestGoFirst(t *testing.T) {
 			},
 		},
 		"Ending": {
-			reason:  "An ending goes a tier at a time, and waits for each.",
+			reason:  "A destroy deletes one tier at a time and waits for each.",
 			live:    []*metav1.PartialObjectMetadata{bucketCRD, bucket("a")},
 			answers: map[plan.Question]plan.Answer{ofCRD: named("a")}, ends: plan.Delete,
 			want: []string{"hold CustomResourceDefinition others.example.org · in use", "prune Bucket a", "prune CustomResourceDefinition buckets.example.org"},
@@ -289,37 +289,37 @@ func TestReplaced(t *testing.T) {
 		offline  bool
 		answers  map[plan.Question]plan.Answer
 		opens    []plan.Question
-		want     string // "" lets it pass
+		want     string // "" if the step is allowed
 	}{
 		"Nothing": {reason: "Most versions break nothing."},
 		"Used": {
-			reason: "The objects that are stored would lose the field.", effects: []plan.Effect{buckets}, answers: map[plan.Question]plan.Answer{ofBuckets: used},
+			reason: "Stored objects would lose the field.", effects: []plan.Effect{buckets}, answers: map[plan.Question]plan.Answer{ofBuckets: used},
 			want: "buckets.example.org is installed with it, and its schema breaks: v1 b is removed; 1 custom resource exists, for example Bucket default/logs: change them first, or approve this",
 		},
-		"Unused":   {reason: "It breaks no user.", effects: []plan.Effect{buckets}, answers: map[plan.Question]plan.Answer{ofBuckets: {}}},
-		"Inactive": {reason: "There is no kind to break.", effects: []plan.Effect{buckets}, inactive: true},
+		"Unused":   {reason: "No object uses the definition.", effects: []plan.Effect{buckets}, answers: map[plan.Question]plan.Answer{ofBuckets: {}}},
+		"Inactive": {reason: "An inactive definition has no kind.", effects: []plan.Effect{buckets}, inactive: true},
 		"Uncounted": {
-			reason: "All of them are counted at once.", effects: []plan.Effect{buckets, queues, apps}, opens: []plan.Question{ofBuckets, ofQueues, ofApps},
+			reason: "All affected kinds are counted in one round.", effects: []plan.Effect{buckets, queues, apps}, opens: []plan.Question{ofBuckets, ofQueues, ofApps},
 			want: "buckets.example.org is installed with it, and its schema breaks: v1 b is removed; Headgate has not counted the custom resources; and so it is with 2 definitions more",
 		},
 		"Several": {
-			reason: "One is named, and that there are more.", effects: []plan.Effect{buckets, queues}, answers: map[plan.Question]plan.Answer{ofBuckets: {}, ofQueues: {Unknown: plan.Failed.With("forbidden")}},
+			reason: "The reason names one definition and the number of others.", effects: []plan.Effect{buckets, queues}, answers: map[plan.Question]plan.Answer{ofBuckets: {}, ofQueues: {Unknown: plan.Failed.With("forbidden")}},
 			want: "queues.example.org is installed with it, and its schema breaks: v1 a is removed; custom resources cannot be counted (forbidden), so it counts as in use",
 		},
 		"Composite": {
-			reason: "The composite resources, and the claims, of a Configuration.", effects: []plan.Effect{apps}, answers: map[plan.Question]plan.Answer{ofApps: used},
+			reason: "A Configuration affects composite resources and claims.", effects: []plan.Effect{apps}, answers: map[plan.Question]plan.Answer{ofApps: used},
 			want: "apps.example.org is installed with it, and its schema breaks: v1 b is removed; 1 custom resource exists, for example Bucket default/logs: change them first, or approve this",
 		},
 		"Asked": {
-			reason: "It looks at objects where there are any.", effects: []plan.Effect{wholeBuckets, wholeApps}, answers: map[plan.Question]plan.Answer{ofBuckets: used, ofApps: {}}, opens: []plan.Question{fitBuckets},
+			reason: "Headgate reads objects only of kinds that have any.", effects: []plan.Effect{wholeBuckets, wholeApps}, answers: map[plan.Question]plan.Answer{ofBuckets: used, ofApps: {}}, opens: []plan.Question{fitBuckets},
 			want: "buckets.example.org is installed with it, and its schema breaks: v1 b is removed; 1 custom resource exists, for example Bucket default/logs: change them first, or approve this",
 		},
 		"CompositeAsked": {
-			reason: "Composite resources and claims are looked at.", effects: []plan.Effect{wholeApps}, answers: map[plan.Question]plan.Answer{ofApps: used}, opens: []plan.Question{fitApps},
+			reason: "Headgate also reads composite resources and claims.", effects: []plan.Effect{wholeApps}, answers: map[plan.Question]plan.Answer{ofApps: used}, opens: []plan.Question{fitApps},
 			want: "apps.example.org is installed with it, and its schema breaks: v1 b is removed; 1 custom resource exists, for example Bucket default/logs: change them first, or approve this",
 		},
 		"Loses": {
-			reason: "The object is named.", effects: []plan.Effect{wholeBuckets}, answers: map[plan.Question]plan.Answer{ofBuckets: used, fitBuckets: {Count: 1, Misfits: []plan.Reason{plan.LosesField.With(1, 1, "b", "Bucket default/logs")}}},
+			reason: "The reason names the object that loses a value.", effects: []plan.Effect{wholeBuckets}, answers: map[plan.Question]plan.Answer{ofBuckets: used, fitBuckets: {Count: 1, Misfits: []plan.Reason{plan.LosesField.With(1, 1, "b", "Bucket default/logs")}}},
 			want: "buckets.example.org is installed with it, and its schema breaks: v1 b is removed; 1 of 1 set b, which is lost, for example Bucket default/logs: change them first, or approve this",
 		},
 	}
@@ -375,7 +375,7 @@ func TestReplaces(t *testing.T) {
 	}
 }
 
-// A replacement is kept for as long as an update is held: not with two schemas of a megabyte.
+// A replacement stays in memory while an update is held, so it must not contain two schemas of a megabyte.
 func TestReplacementIsSmall(t *testing.T) {
 	version := func(fields ...string) *unstructured.Unstructured {
 		properties := map[string]any{}
@@ -390,7 +390,7 @@ func TestReplacementIsSmall(t *testing.T) {
 		}}
 	}
 	before, after := version("a", "b"), version("a")
-	unstructured.RemoveNestedField(after.Object, "spec", "scope") // as in the package: the API server fills it in
+	unstructured.RemoveNestedField(after.Object, "spec", "scope") // as in the package; the API server sets the default
 	e, breaks := plan.NewReplacement(before, after)
 	if !breaks {
 		t.Fatal("a field is removed")
@@ -411,7 +411,7 @@ func TestReplacementIsSmall(t *testing.T) {
 	}
 }
 
-// A copy of a package may lack the webhook of the image, so a pass does not hold an upgrade because of that.
+// A copy of a package may lack the image's webhook, so a missing webhook does not hold an upgrade.
 func TestCopiedReplacement(t *testing.T) {
 	version := func(converts bool, stored int, fields ...string) *unstructured.Unstructured {
 		properties := map[string]any{}

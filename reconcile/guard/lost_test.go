@@ -22,12 +22,12 @@ import (
 
 const lostMeta = "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata:\n  name: provider-aws\nspec:\n  capabilities: [safe-start]\n"
 
-// A tree is a commit; nil is what is taken out of another.
+// A tree is the files of a commit. As an edit of another tree, nil removes a file.
 type tree map[string]*string
 
 func file(text string, args ...any) *string { return new(fmt.Sprintf(text, args...)) }
 
-// awsTree returns a repository with a package of twelve definitions. One of them is active, and has an example.
+// awsTree returns a repository with a package of twelve definitions. One of them is active and has an example object.
 func awsTree(edits ...tree) tree {
 	files := tree{
 		"aws/crossplane.yaml":       file(lostMeta),
@@ -77,22 +77,22 @@ func (files tree) render(t *testing.T, how render.Options) render.Desired {
 	return want
 }
 
-// A place is a cluster that remembers what passes did to it.
+// A placeOfPasses is a cluster that stores the results of passes.
 type placeOfPasses struct {
 	inventory inventory.Inventory
 	objects   map[manifest.ID]*metav1.PartialObjectMetadata
 	failing   map[manifest.ID]bool // writes that fail
 	approvals []string
-	killed    bool // a pass ends before it settles the inventory, as each round before the last one does
+	killed    bool // a pass ends before it settles the inventory, like every round before the last one
 }
 
-// pass makes one pass of a commit over the place, and returns its plan.
+// pass makes one pass of a commit and returns its plan.
 func (c *placeOfPasses) pass(t *testing.T, want render.Desired) plan.Plan {
 	t.Helper()
 	seen := given.Seen(plan.Upstream{})
 	seen.Natural, seen.Approvals = want.Owner, inventory.Approvals{inventory.OnSync: c.approvals}
 	seen.Kinds = maps.Clone(seen.Kinds)
-	maps.Copy(seen.Kinds, given.Kinds) // what is not served is not made
+	maps.Copy(seen.Kinds, given.Kinds) // objects of unserved kinds are not created
 	seen.Inventory, seen.Objects = c.inventory, maps.Clone(c.objects)
 	seen.Trials, seen.Answers = map[manifest.ID]plan.Trial{}, map[plan.Question]plan.Answer{}
 	for id := range c.inventory.Entries {
@@ -136,7 +136,7 @@ func newPlace() *placeOfPasses {
 	}
 }
 
-// lostSteps are the steps that guard package lost holds, by action, and what else the plan writes.
+// lostSteps returns the number of steps that the guard "package lost" holds, by action, and the other writes of the plan.
 func lostSteps(p plan.Plan) (held map[plan.Action]int, writes []string) {
 	held = map[plan.Action]int{}
 	for _, s := range p.Steps {
@@ -157,7 +157,7 @@ func TestPackageLost(t *testing.T) {
 	moved := func(to string) tree {
 		return tree{"aws/crossplane.yaml": nil, "aws/examples/bucket.yaml": nil, "aws/package/t.yaml": nil, to + "/package/t.yaml": file("%s", lostCRDs(0, 12))}
 	}
-	all := map[plan.Action]int{plan.Create: 12} // eleven CRDs, and an example; the active one is as it was
+	all := map[plan.Action]int{plan.Create: 12} // eleven CRDs and an example object; the active CRD stays unchanged
 	cases := map[string]struct {
 		reason string
 		owner  render.Owner
@@ -206,7 +206,7 @@ func TestPackageLost(t *testing.T) {
 			if diff := cmp.Diff([]string{"aws", "gcp"}, c.inventory.Record.Packages); diff != "" {
 				t.Fatalf("the inventory records the packages (-want +got):\n%s", diff)
 			}
-			for again, killed := range []bool{true, true, false, true, false} { // a hold stays in later rounds and passes
+			for again, killed := range []bool{true, true, false, true, false} { // the hold stays in later rounds and passes
 				c.killed = killed
 				held, writes := lostSteps(c.pass(t, head))
 				if diff := cmp.Diff(tc.held, held); diff != "" {
@@ -262,7 +262,7 @@ func TestPackageLostIsApproved(t *testing.T) {
 	}
 }
 
-// A package that becomes unreadable in one commit and plain objects in the next is held all the same.
+// A package that becomes unreadable in one commit and plain objects in the next is still held.
 func TestPackageLostInTwoCommits(t *testing.T) {
 	inert := strings.ReplaceAll(lostCRDs(0, 12), "metadata:\n", "metadata:\n  annotations: {config.kubernetes.io/local-config: \"true\"}\n")
 	looked := strings.ReplaceAll(lostCRDs(2, 12), "metadata:\n", "metadata:\n  annotations: {headgate.dev/management-policy: Observable}\n")
@@ -295,7 +295,7 @@ func TestPackageLostInTwoCommits(t *testing.T) {
 	}
 }
 
-// A process that is killed between the intent and the settled inventory has recorded the package.
+// A process that was killed between the intent and the settled inventory has already recorded the package.
 func TestPackageIsRecordedBeforeTheFirstWrite(t *testing.T) {
 	seen := given.Seen(plan.Upstream{})
 	seen.Natural = render.OwnerHeadgate

@@ -16,9 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// If a user deletes an object that then waits only for the finalizer of Headgate, Headgate removes the finalizer, also
-// without the marks, or with marks that say otherwise by now, because no other tool does. Another object with the same name keeps
-// it: it is held, or released to its owner.
+// A user deleted an object, which now waits only for Headgate's finalizer. Headgate removes the finalizer even if the marks are
+// missing or changed, because no other tool does. Another object with the same name keeps it: that object is held, or released to
+// its owner.
 func TestFinalizerWithoutMarks(t *testing.T) {
 	id := manifest.IDOf(given.ConfigMap("a"))
 	marks := map[string]map[string]string{"lost": nil, "another inventory": {inventory.InventoryAnnotation: "other"}}
@@ -43,8 +43,8 @@ func TestFinalizerWithoutMarks(t *testing.T) {
 	}
 }
 
-// A CRD that a definition of the sync left behind was never ours: the inventory proves which one it is. If another tool took it over
-// since, a destroy would delete the custom resources of that tool.
+// A CRD that remained after one of the sync's definitions is identified by the inventory. If another tool has taken it over since,
+// a destroy would delete that tool's custom resources.
 func TestLeftCRDOfAnotherOwner(t *testing.T) {
 	id := plan.CRD("buckets.example.org")
 	for name, tc := range map[string]struct {

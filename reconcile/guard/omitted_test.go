@@ -62,15 +62,15 @@ func TestStillIn(t *testing.T) {
 	}
 }
 
-// TestOmitted proves, for every way in which a commit can skip what an object came from, that the
-// object is retained and reported, and stays in the inventory; and that it goes once it was removed.
+// TestOmitted proves, for every way in which a commit can skip an object's file, that the object is retained, reported and kept in
+// the inventory. Once the file is really removed, the object is pruned.
 func TestOmitted(t *testing.T) {
 	const text = "apiVersion: v1\nkind: Secret\nmetadata:\n  name: db\n  namespace: default\n"
 	const kept = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: kept\n  namespace: default\n"
 	cases := map[string]struct {
 		reason string
 		head   map[string]string
-		want   string // a part of the reason; "" where it is pruned
+		want   string // part of the reason; "" if the object is pruned
 	}{
 		"Removed":       {"who deletes the file wants the object gone", nil, ""},
 		"Replaced":      {"the file declares another object", map[string]string{"apps/db.yaml": strings.ReplaceAll(text, "name: db", "name: other")}, ""},
@@ -129,8 +129,8 @@ func with(files map[string]string, name, text string) map[string]string {
 	return all
 }
 
-// TestPaths proves that the inventory records where objects come from, once: neither an older
-// inventory nor a file that moved makes more than one write.
+// TestPaths proves that the inventory records the files of objects once: neither an older inventory nor a moved file causes more
+// than one write.
 func TestPaths(t *testing.T) {
 	files := map[string]string{"a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: default}\n"}
 	want := given.Desired(t, render.OwnerHeadgate, files)
@@ -170,8 +170,8 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// TestSkippedPolicy proves that nothing is deactivated while a policy is skipped, however often the
-// inventory is written meanwhile.
+// TestSkippedPolicy proves that nothing is deactivated while a policy is skipped, however often the inventory is written in the
+// meantime.
 func TestSkippedPolicy(t *testing.T) {
 	const policy = "apiVersion: apiextensions.crossplane.io/v1alpha1\nkind: ManagedResourceActivationPolicy\nmetadata:\n  name: team\nspec:\n  activate: [buckets.example.org]\n"
 	base := given.Desired(t, render.OwnerHeadgate, map[string]string{"policies/team.yaml": policy})
@@ -218,8 +218,8 @@ func TestSkippedPolicy(t *testing.T) {
 	}
 }
 
-// The inventory records the files that declare policies, so that a later commit that skips one of them
-// deactivates nothing. Too many are recorded as one.
+// The inventory records the files that declare policies, so that a later commit that skips one of them deactivates nothing. If
+// there are too many, they are recorded as one entry.
 func TestPolicyFilesAreRecorded(t *testing.T) {
 	want := given.Desired(t, render.OwnerHeadgate, map[string]string{"policies/team.yaml": given.Policy("team", given.Buckets)})
 	p, none := given.Computed(t, want, given.Owning(t), Guarding{}.Guards()...), inventory.Inventory{Sync: given.Sync}
@@ -244,7 +244,7 @@ func TestPolicyFilesAreRecorded(t *testing.T) {
 	}
 }
 
-// A definition that the commit pauses is not deactivated, though nothing activates it meanwhile.
+// A definition that the commit pauses is not deactivated, although nothing activates it in the meantime.
 func TestPausedDefinitionOfTheCommit(t *testing.T) {
 	base := given.Desired(t, render.OwnerHeadgate, map[string]string{"policy.yaml": given.Policy("team", given.Buckets)})
 	for _, paused := range []bool{false, true} {

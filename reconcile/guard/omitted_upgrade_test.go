@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// An inventory of an older version, or a lost one, does not record which file an object came from. So a skipped, unread
-// file may be that file, in every later pass, too.
+// An older or rebuilt inventory does not record the file of an object. Any skipped, unread file may be that file, in every later
+// pass, too.
 func TestOmittedWithoutPaths(t *testing.T) {
 	unread := func(why catalogue.Why) []catalogue.Omitted {
 		return []catalogue.Omitted{{Why: why, Origin: manifest.Origin{Path: "elsewhere.yaml", Line: 1}}}
@@ -28,15 +28,15 @@ func TestOmittedWithoutPaths(t *testing.T) {
 		omitted []catalogue.Omitted
 		want    plan.Action
 	}{
-		"Ignored":     {reason: "The commit begins to ignore a file.", omitted: unread(catalogue.Ignored), want: plan.Keep},
+		"Ignored":     {reason: "The commit now ignores a file.", omitted: unread(catalogue.Ignored), want: plan.Keep},
 		"Symlink":     {reason: "A file became a symbolic link.", omitted: unread(catalogue.Symlink), want: plan.Keep},
 		"Submodule":   {reason: "A directory became a submodule.", omitted: unread(catalogue.Submodule), want: plan.Keep},
-		"Encrypted":   {reason: "The name is encrypted, too.", omitted: unread(catalogue.Encrypted), want: plan.Keep},
-		"NotManifest": {reason: "Headgate read the file, and it declares nothing.", omitted: unread(catalogue.NotManifest), want: plan.Prune},
+		"Encrypted":   {reason: "The object's name is also encrypted.", omitted: unread(catalogue.Encrypted), want: plan.Keep},
+		"NotManifest": {reason: "Headgate read the file, and the file declares nothing.", omitted: unread(catalogue.NotManifest), want: plan.Prune},
 		"Nothing":     {reason: "The commit skips nothing, so the object was removed.", want: plan.Prune},
-		"Known":       {reason: "This version recorded the file, and it is another one.", format: 1, path: "a.yaml", omitted: unread(catalogue.Ignored), want: plan.Prune},
-		"FromNoFile":  {reason: "This version recorded no file, because a registry had it.", format: 1, omitted: unread(catalogue.Ignored), want: plan.Prune},
-		"Rebuilt":     {reason: "The inventory was lost with the path.", format: 2, rebuilt: true, omitted: unread(catalogue.Ignored), want: plan.Keep},
+		"Known":       {reason: "The inventory names another file.", format: 1, path: "a.yaml", omitted: unread(catalogue.Ignored), want: plan.Prune},
+		"FromNoFile":  {reason: "The inventory shows that the object came from a registry instead of a file.", format: 1, omitted: unread(catalogue.Ignored), want: plan.Prune},
+		"Rebuilt":     {reason: "The inventory was lost, and the path with it.", format: 2, rebuilt: true, omitted: unread(catalogue.Ignored), want: plan.Keep},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -57,13 +57,13 @@ func TestOmittedWithoutPaths(t *testing.T) {
 					}
 				}
 				inv = p.Settled(inv, nil)
-				inv.Record.Format = max(inv.Record.Format, 1) // in the format that a store writes
+				inv.Record.Format = max(inv.Record.Format, 1) // the format that a store writes
 			}
 		})
 	}
 }
 
-// An older inventory gets the paths of wanted objects. Objects from a registry have no path.
+// An older inventory is completed with the paths of wanted objects. Objects from a registry have no path.
 func TestPathsOfAnOlderInventory(t *testing.T) {
 	want := given.Desired(t, render.OwnerHeadgate, map[string]string{"a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: default}\n"})
 	seen := given.Owning(t, "a", "gone")
@@ -75,8 +75,8 @@ func TestPathsOfAnOlderInventory(t *testing.T) {
 	}
 }
 
-// An object that this sync applied before and that Crossplane will install with a package is retained until Crossplane
-// has taken it over, regardless of its record in the inventory.
+// An owned object that Crossplane will install with a package is retained until Crossplane has taken it over, whatever the
+// inventory records about it.
 func TestLeftIsRetained(t *testing.T) {
 	id := given.Wanted(t, given.ConfigMap("a")).ID
 	left := []render.Left{{ID: id, Package: "package", Origin: manifest.Origin{Path: "package/a.yaml", Line: 1}}}
@@ -86,11 +86,11 @@ func TestLeftIsRetained(t *testing.T) {
 		edit   func(*plan.Observed)
 		want   plan.Action
 	}{
-		"Left":       {reason: "It would be gone until Crossplane makes it anew.", left: left, want: plan.Keep},
-		"OtherName":  {reason: "The package holds another object.", left: []render.Left{{ID: given.Wanted(t, given.ConfigMap("b")).ID, Package: "package"}}, want: plan.Prune},
-		"NotLeft":    {reason: "No package holds it.", want: plan.Prune},
-		"BeingGone":  {reason: "A running deletion is waited for.", left: left, edit: func(o *plan.Observed) { now := metav1.Now(); o.Objects[id].DeletionTimestamp = &now }, want: plan.Prune},
-		"Destroying": {reason: "The sync ends, and the object is its own.", left: left, edit: func(o *plan.Observed) { o.Ends = plan.Delete }, want: plan.Prune},
+		"Left":       {reason: "Without it, the object would be missing until Crossplane creates it.", left: left, want: plan.Keep},
+		"OtherName":  {reason: "The package contains another object.", left: []render.Left{{ID: given.Wanted(t, given.ConfigMap("b")).ID, Package: "package"}}, want: plan.Prune},
+		"NotLeft":    {reason: "No package contains the object.", want: plan.Prune},
+		"BeingGone":  {reason: "The object is already being deleted.", left: left, edit: func(o *plan.Observed) { now := metav1.Now(); o.Objects[id].DeletionTimestamp = &now }, want: plan.Prune},
+		"Destroying": {reason: "The sync is destroyed, and it owns the object.", left: left, edit: func(o *plan.Observed) { o.Ends = plan.Delete }, want: plan.Prune},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

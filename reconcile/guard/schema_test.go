@@ -16,7 +16,7 @@ import (
 )
 
 func TestSchemas(t *testing.T) {
-	// of is a CRD, or an MRD, whose objects have fields.
+	// of returns a CRD or MRD whose objects have some fields.
 	of := func(kind, scope string, names map[string]any, fields ...string) *unstructured.Unstructured {
 		u := given.CRD("buckets", "Bucket")
 		if kind == "MRD" {
@@ -53,53 +53,53 @@ func TestSchemas(t *testing.T) {
 		want        string
 		held        bool
 	}{
-		"Added": {reason: "It is optional.", live: of("CRD", "Namespaced", names, "a"), after: of("CRD", "Namespaced", names, "a", "b")},
+		"Added": {reason: "An added field is optional.", live: of("CRD", "Namespaced", names, "a"), after: of("CRD", "Namespaced", names, "a", "b")},
 		"InUse": {
-			reason: "The field would be dropped from every object that is written.", answers: answered(plan.Answer{Count: 2, Example: "Bucket team-a/logs"}),
+			reason: "The API server would drop the field from every object that is written.", answers: answered(plan.Answer{Count: 2, Example: "Bucket team-a/logs"}),
 			live: of("CRD", "Namespaced", names, "a", "b"), after: of("CRD", "Namespaced", names, "a"),
 			want: "its schema breaks: v1 b is removed; 2 custom resources exist, for example Bucket team-a/logs: change them first, or approve this", held: true,
 		},
 		"Many": {
-			reason: "A reason is a sentence.", answers: answered(plan.Answer{Count: 1}),
+			reason: "A reason with many changes stays one sentence.", answers: answered(plan.Answer{Count: 1}),
 			live: of("CRD", "Namespaced", names, "a", "b", "c", "d", "e"), after: of("CRD", "Namespaced", names),
 			want: "its schema breaks: v1 a is removed, v1 b is removed, v1 c is removed, and 2 more; 1 custom resource exists: change them first, or approve this", held: true,
 		},
 		"Unused": {
-			reason: "It breaks no user.", answers: answered(plan.Answer{}),
+			reason: "No object uses the definition.", answers: answered(plan.Answer{}),
 			live: of("CRD", "Namespaced", names, "a", "b"), after: of("CRD", "Namespaced", names, "a"),
 		},
 		"Uncounted": {
-			reason: "Before it is known, it may be used.", live: of("CRD", "Namespaced", names, "a"), after: of("CRD", "Namespaced", names),
+			reason: "Objects that have not been counted may exist.", live: of("CRD", "Namespaced", names, "a"), after: of("CRD", "Namespaced", names),
 			want: "its schema breaks: v1 a is removed; Headgate has not counted the custom resources", held: true,
 		},
 		"Uncountable": {
-			reason: "Uncountable objects are in use.", answers: answered(plan.Answer{Unknown: plan.Failed.With("forbidden")}),
+			reason: "If objects cannot be counted, the definition counts as in use.", answers: answered(plan.Answer{Unknown: plan.Failed.With("forbidden")}),
 			live: of("CRD", "Namespaced", names, "a"), after: of("CRD", "Namespaced", names),
 			want: "its schema breaks: v1 a is removed; custom resources cannot be counted (forbidden), so it counts as in use", held: true,
 		},
 		"Offline": {
-			reason: "A commit knows of no objects; the reviewer is told.", offline: true,
+			reason: "A comparison of commits knows no objects, so the reason tells the reviewer.", offline: true,
 			live: of("CRD", "Namespaced", names, "a"), after: of("CRD", "Namespaced", names),
 			want: "its schema breaks: v1 a is removed; whether custom resources exist is not known without a cluster, and a pass holds it if any do",
 		},
 		"Scope": {
-			reason: "Whether there are objects or not.", offline: true,
+			reason: "A new scope is refused, whether objects exist or not.", offline: true,
 			live: of("CRD", "Namespaced", names, "a"), after: of("CRD", "Cluster", names, "a"),
 			want: `its scope would change from "Namespaced" to "Cluster", which the API server refuses while the CustomResourceDefinition exists. Revert that, or delete the definition once nothing uses it`, held: true,
 		},
 		"NeverServed": {
-			reason: "Another CRD has its kind: the way out is that other name, and there are no objects of it.",
+			reason: "Another CRD has the same kind, so a new name is the way out, and no objects of this CRD exist.",
 			live:   refused(of("CRD", "Namespaced", names, "a")), after: of("CRD", "Cluster", map[string]any{"kind": "Pail", "plural": "buckets"}),
 		},
-		"NamesOfCRD": {reason: "The API server takes that.", live: of("CRD", "Namespaced", names), after: of("CRD", "Namespaced", shorter)},
+		"NamesOfCRD": {reason: "The API server accepts new short names of a CRD.", live: of("CRD", "Namespaced", names), after: of("CRD", "Namespaced", shorter)},
 		"NamesOfDefinition": {
-			reason: "Crossplane refuses it for ever, and with it the whole package.",
+			reason: "Crossplane refuses the change permanently, and the whole package with it.",
 			live:   of("MRD", "Namespaced", names), after: of("MRD", "Namespaced", shorter),
 			want: `its names.shortNames would change from nothing to ["b"], which the API server refuses while the ManagedResourceDefinition exists. Revert that, or delete the definition once nothing uses it`, held: true,
 		},
-		"InactiveDefinition": {reason: "It cannot have objects.", live: of("MRD", "Namespaced", names, "a"), after: of("MRD", "Namespaced", names)},
+		"InactiveDefinition": {reason: "An inactive definition has no objects.", live: of("MRD", "Namespaced", names, "a"), after: of("MRD", "Namespaced", names)},
 		"ActiveDefinition": {
-			reason: "Crossplane hands it on to the CRD.", upstream: active, answers: answered(plan.Answer{Count: 1, Example: "Bucket team-a/logs"}),
+			reason: "Crossplane applies the change to the CRD.", upstream: active, answers: answered(plan.Answer{Count: 1, Example: "Bucket team-a/logs"}),
 			live: of("MRD", "Namespaced", names, "a"), after: of("MRD", "Namespaced", names),
 			want: "its schema breaks: v1 a is removed; 1 custom resource exists, for example Bucket team-a/logs: change them first, or approve this", held: true,
 		},

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Foreign marks that the commit itself holds are no claim, also when the managed fields are gone.
+// Another tool's marks that are in the commit itself do not make that tool the owner, even if the managed fields are gone.
 func TestSentMarks(t *testing.T) {
 	const fields = `{"f:metadata":{"f:annotations":{"f:meta.helm.sh/release-name":{},"f:crossplane.io/paused":{}},"f:labels":{"f:app.kubernetes.io/managed-by":{}}}}`
 	rendered := given.Both(given.Labelled("app.kubernetes.io/managed-by", "Helm"), given.Annotated("meta.helm.sh/release-name", "app"), given.Annotated("crossplane.io/paused", "true"))
@@ -49,7 +49,7 @@ func TestSentMarks(t *testing.T) {
 	if r := paused(plan.Step{ID: id, Action: plan.Update}, plan.Case{Seen: seen}); r.Answer != plan.Allowed {
 		t.Errorf("The commit paused it, and not another writer: %v", r)
 	}
-	seen.Objects[id].Annotations["crossplane.io/paused"] = "True" // is not what we sent
+	seen.Objects[id].Annotations["crossplane.io/paused"] = "True" // differs from the value that we sent
 	if entry.Foreign == "" || ownership.SentByUs(seen.Objects[id], entry.Foreign, true, "crossplane.io/paused") {
 		t.Error("Only the value that was sent is remembered.")
 	}

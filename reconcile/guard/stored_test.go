@@ -17,7 +17,7 @@ import (
 )
 
 func TestStored(t *testing.T) {
-	// of returns a CRD or an MRD with versions. The last one is stored.
+	// of returns a CRD or MRD with some versions. The last one is the storage version.
 	of := func(kind string, webhook bool, versions ...string) *unstructured.Unstructured {
 		u := given.CRD("buckets", "Bucket")
 		if kind == "MRD" {
@@ -52,50 +52,50 @@ func TestStored(t *testing.T) {
 		err         error
 		answers     map[plan.Question]plan.Answer
 		offline     bool
-		active      bool   // in the base of a comparison
-		want        string // the reason of a hold, or of the allowed step
+		active      bool   // whether the definition is active in the base of a comparison
+		want        string // reason of the hold or of the allowed step
 		held        bool
 	}{
 		"Dropped": {
-			reason: "Both versions are declared, and only the webhook can read the older one.",
+			reason: "Both versions are declared, and only the webhook can convert objects in the older one.",
 			live:   storing(of("CRD", true, "v1", "v2"), "v1", "v2"), after: of("CRD", false, "v1", "v2"), want: drops, held: true,
 		},
 		"DroppedWithTheVersion": {
-			reason: "The API server refuses that; the reason gives advice.",
+			reason: "The API server refuses the update, and the reason gives advice.",
 			live:   storing(of("CRD", true, "v1", "v2"), "v1", "v2"), after: of("CRD", false, "v2"), err: errors.New("status.storedVersions[0]: Invalid value"),
 			want: gone, held: true,
 		},
 		"Migrated": {
-			reason: "Nothing is stored in another version.",
+			reason: "No object is stored in another version.",
 			live:   storing(of("CRD", true, "v1", "v2"), "v2"), after: of("CRD", false, "v1", "v2"),
 		},
 		"Kept":       {reason: "The webhook stays.", live: storing(of("CRD", true, "v1", "v2"), "v1", "v2"), after: of("CRD", true, "v1", "v2")},
-		"NeverThere": {reason: "There was none.", live: storing(of("CRD", false, "v1", "v2"), "v1", "v2"), after: of("CRD", false, "v1", "v2")},
+		"NeverThere": {reason: "The CRD never had a webhook.", live: storing(of("CRD", false, "v1", "v2"), "v1", "v2"), after: of("CRD", false, "v1", "v2")},
 		"Offline": {
-			reason: "A commit does not know the stored versions.", offline: true,
+			reason: "A comparison of commits does not know the stored versions.", offline: true,
 			live: of("CRD", true, "v1", "v2"), after: of("CRD", false, "v1", "v2"),
 			want: "its conversion webhook is dropped; whether objects are stored in another version is not known without a cluster",
 		},
 		"DefinitionUnasked": {
-			reason: "The stored versions are in the CRD that Crossplane makes for an MRD.",
+			reason: "Only the CRD that Crossplane makes for an MRD lists the stored versions.",
 			live:   of("MRD", true, "v1", "v2"), after: of("MRD", false, "v1", "v2"), want: "Headgate has not read in which versions objects are stored", held: true,
 		},
 		"DefinitionUnknown": {
-			reason: "An unreadable CRD may have any.", answers: answered(plan.Answer{Unknown: plan.Failed.With("forbidden")}),
+			reason: "If the CRD cannot be read, objects may be stored in any version.", answers: answered(plan.Answer{Unknown: plan.Failed.With("forbidden")}),
 			live: of("MRD", true, "v1", "v2"), after: of("MRD", false, "v1", "v2"),
 			want: "its versions, or its conversion webhook, would go, and Headgate cannot read in which versions objects are stored (forbidden)", held: true,
 		},
 		"Definition": {
-			reason: "The same as of a CRD.", answers: answered(plan.Answer{Count: 2, Example: "v1 v2"}),
+			reason: "For an MRD, the result is the same as for a CRD.", answers: answered(plan.Answer{Count: 2, Example: "v1 v2"}),
 			live: of("MRD", true, "v1", "v2"), after: of("MRD", false, "v1", "v2"), want: drops, held: true,
 		},
 		"DefinitionVersionGoes": {
-			reason: "Crossplane could not apply the CRD, and otherwise the objects would be unreadable.", answers: answered(plan.Answer{Count: 2, Example: "v1 v2"}),
+			reason: "Crossplane could not apply the CRD, and otherwise the objects would become unreadable.", answers: answered(plan.Answer{Count: 2, Example: "v1 v2"}),
 			live: of("MRD", false, "v1", "v2"), after: of("MRD", false, "v2"), held: true,
 			want: gone,
 		},
 		"DefinitionVersionGoesOffline": {
-			reason: "A commit does not know the stored versions.", offline: true, active: true,
+			reason: "A comparison of commits does not know the stored versions.", offline: true, active: true,
 			live: of("MRD", false, "v1", "v2"), after: of("MRD", false, "v2"),
 			want: "it declares fewer versions; whether objects are stored in one that goes is not known without a cluster; " +
 				"its schema breaks: v1 the version is removed; whether custom resources exist is not known without a cluster, and a pass holds it if any do",

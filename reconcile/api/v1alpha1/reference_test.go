@@ -16,8 +16,8 @@ import (
 
 const reference = "README.md"
 
-// TestReference compares the reference of a Sync with the types and their comments. With -update it writes the
-// reference. A field without a comment would be undocumented, and fails.
+// TestReference compares the reference of a Sync with the types and their comments. With -update it writes the reference. The test
+// fails on a field without a comment, because the field would be undocumented.
 func TestReference(t *testing.T) {
 	var s v1alpha1.Sync
 	s.Default()
@@ -42,11 +42,11 @@ its line. [examples/run/sync.yaml](../../../examples/run/sync.yaml) is a Sync to
 type described struct {
 	t        *testing.T
 	comments map[string]string   // by "Type.Field", and by "Type"
-	values   map[string][]string // of enumerations, by path
+	values   map[string][]string // values of enumerations, by path
 	rows     []string
 }
 
-// fields adds the fields of a struct, whose defaults are its values.
+// fields adds the fields of a struct. The values of the struct are the defaults.
 func (d *described) fields(path string, v reflect.Value) {
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
@@ -85,7 +85,7 @@ func (d *described) fields(path string, v reflect.Value) {
 	}
 }
 
-// comments reads the comments of all types and fields of the package, each on one line.
+// comments reads the comments of all types and fields of the package and joins each into one line.
 func comments(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -129,7 +129,7 @@ func describe(all map[string]string, s *ast.TypeSpec) {
 	}
 }
 
-// text is the first comment there is, as a sentence.
+// text returns the first comment that is not empty, as a sentence.
 func text(groups ...*ast.CommentGroup) string {
 	for _, g := range groups {
 		if output := strings.Join(strings.Fields(g.Text()), " "); output != "" {
