@@ -13,16 +13,15 @@ import (
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
 )
 
-// A flaw is a field of a Sync that is wrong, at a path of keys and indices.
+// A flaw is a wrong field of a Sync. Its path holds keys and indices.
 type flaw struct {
 	path []any
 	text string
 }
 
-// shape returns the fields of a decoded document that a Sync does not have, and the values that have another
-// type there. The values themselves are not repeated: a secret may stand in the wrong place.
-// A field of the spec without a value is one of them, although Kubernetes takes it for absent: a limit all of whose
-// entries are comments would otherwise allow everything.
+// shape returns the fields of a decoded document that a Sync does not have, and the values of a wrong type. It does
+// not quote the values, because one may be a misplaced secret. A field of the spec without a value is a flaw, too.
+// Kubernetes treats such a field as absent, so a limit whose entries are all commented out would allow everything.
 func shape(document any) []flaw {
 	return shapeOf(document, reflect.TypeFor[v1alpha1.Sync](), nil)
 }
@@ -83,7 +82,7 @@ func shapeOf(v any, want reflect.Type, path []any) []flaw {
 	return nil
 }
 
-// textFor returns what the text of a field looks like.
+// textFor describes the text that a field accepts.
 func textFor(field reflect.Type) string {
 	switch field {
 	case reflect.TypeFor[v1alpha1.Duration]():
@@ -94,7 +93,7 @@ func textFor(field reflect.Type) string {
 	return "text"
 }
 
-// typeOf returns what a decoded value is.
+// typeOf describes the type of a decoded value.
 func typeOf(v any) string {
 	switch v := v.(type) {
 	case bool:
@@ -126,7 +125,7 @@ func fieldsOf(m map[string]any, want reflect.Type, path []any) []flaw {
 	return all
 }
 
-// fields returns the fields of a struct by how JSON writes them.
+// fields returns the types of the fields of a struct, by their JSON names.
 func fields(of reflect.Type) map[string]reflect.Type {
 	all := map[string]reflect.Type{}
 	for f := range of.Fields() {
@@ -142,8 +141,8 @@ func fields(of reflect.Type) map[string]reflect.Type {
 	return all
 }
 
-// suggestion returns the field that a key probably means: a field of the same mapping with a similar spelling, or a
-// field with this name elsewhere.
+// suggestion returns a hint for an unknown key: a field of the same mapping with a similar spelling, or the place of
+// a field with this name elsewhere.
 func suggestion(key string, path []any, known map[string]reflect.Type) string {
 	best, least := "", 3
 	for _, name := range slices.Sorted(maps.Keys(known)) {
@@ -163,7 +162,7 @@ func suggestion(key string, path []any, known map[string]reflect.Type) string {
 	return "; the fields here are " + strings.Join(slices.Sorted(maps.Keys(known)), ", ")
 }
 
-// find returns the paths at which a struct has a field of this name, at most so many levels down.
+// find returns the paths of all structs that have a field with this name, down to depth levels.
 func find(key string, in reflect.Type, path string, depth int) []string {
 	for in.Kind() == reflect.Pointer {
 		in = in.Elem()
@@ -185,7 +184,7 @@ func find(key string, in reflect.Type, path string, depth int) []string {
 // below returns a path with one more step.
 func below(path []any, step any) []any { return append(slices.Clip(slices.Clone(path)), step) }
 
-// field returns a path as people write it: spec.packages[0].name.
+// field returns a path in its written form: spec.packages[0].name.
 func field(path []any) string {
 	var b strings.Builder
 	for _, step := range path {

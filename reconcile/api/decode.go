@@ -21,7 +21,7 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 )
 
-// A LineError is something wrong with a line of a file of Syncs.
+// A LineError is a mistake on a line of a file of Syncs.
 type LineError struct {
 	Line int // from 1
 	Err  error
@@ -29,11 +29,11 @@ type LineError struct {
 
 func (p LineError) Error() string { return fmt.Sprintf("line %d: %s", p.Line, p.Err) }
 
-// Unwrap is for errors.Is and errors.As.
+// Unwrap lets errors.Is and errors.As find Err.
 func (p LineError) Unwrap() error { return p.Err }
 
-// Decode reads the Syncs of a file: YAML or JSON, one or several documents. They have every default
-// filled in, and are valid. Its error joins a LineError for everything that is wrong.
+// Decode reads the Syncs of a file, which is YAML or JSON and holds one or several documents. The returned Syncs are
+// valid and have all defaults filled in. The error joins one LineError for every mistake.
 func Decode(data []byte) ([]v1alpha1.Sync, error) {
 	var (
 		syncs    []v1alpha1.Sync
@@ -82,7 +82,7 @@ func Decode(data []byte) ([]v1alpha1.Sync, error) {
 // A part is one document of a file.
 type part struct {
 	raw  []byte
-	line int // of the file, at which it begins
+	line int // line of the file where the document begins
 }
 
 // decode decodes the document, and reports whether it is empty.
@@ -121,10 +121,11 @@ func (d part) decode() (s v1alpha1.Sync, empty bool, wrong []error) {
 	return s, false, nil
 }
 
-// oldBool matches words that are booleans in YAML 1.1, as sigs.k8s.io/yaml reads them.
+// oldBool matches the unquoted words that YAML 1.1, and so sigs.k8s.io/yaml, reads as booleans.
 var oldBool = regexp.MustCompile(`^(?i:y|yes|on|n|no|off)$`)
 
-// keys returns an error for each key that is no text. As JSON it becomes one, and may replace the value of another key.
+// keys returns an error for each key that is not a string. The conversion to JSON makes it one, which may replace the
+// value of another key.
 func (d part) keys() (wrong []error) {
 	var root yaml.Node
 	if yaml.Unmarshal(d.raw, &root) != nil {
@@ -144,7 +145,7 @@ func (d part) keys() (wrong []error) {
 	return wrong
 }
 
-// isSync returns an error if a document is something else.
+// isSync returns an error if a document is not a Sync.
 func isSync(document any) error {
 	m, ok := document.(map[string]any)
 	if !ok {
@@ -159,7 +160,7 @@ func isSync(document any) error {
 	return nil
 }
 
-// problems returns errors that begin with the path of a field, each at its line.
+// problems returns a LineError for each error in a join. The errors must begin with the path of a field.
 func (d part) problems(err error) []error {
 	all := []error{err}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
@@ -177,7 +178,7 @@ func (d part) problem(err error) error { return LineError{d.begin(), err} }
 
 var lineInError = regexp.MustCompile(`^(?:yaml: )?\s*line (\d+): (.*)$`)
 
-// malformed returns the errors of a YAML library about a document, each at its line of the file.
+// malformed returns the errors of a YAML library about a document, each with its line in the file.
 func (d part) malformed(err error) []error {
 	var all []error
 	for text := range strings.SplitSeq(err.Error(), "\n") {
@@ -196,7 +197,7 @@ func (d part) malformed(err error) []error {
 // begin returns the line at which the content of the document begins.
 func (d part) begin() int { return d.lineOf() }
 
-// lineOf returns the line of a field, or of the innermost one around it that there is.
+// lineOf returns the line of a field, or of its innermost parent that exists.
 func (d part) lineOf(path ...any) int {
 	var root yaml.Node
 	if err := yaml.Unmarshal(d.raw, &root); err != nil || len(root.Content) == 0 {
@@ -229,7 +230,7 @@ func (d part) lineOf(path ...any) int {
 
 var step = regexp.MustCompile(`[^.\[\]]+|\[[^\]]*\]`)
 
-// stepsOf returns the steps of a path as people write it: spec.packages[0].name.
+// stepsOf splits a written path such as spec.packages[0].name into its steps.
 func stepsOf(path string) []any {
 	var steps []any
 	for _, text := range step.FindAllString(path, -1) {

@@ -1,5 +1,5 @@
 // Package baseline compares two commits without a cluster: it takes one of them as the state of the cluster. It adds
-// objects that are in no manifest: the definitions in package images. Package plan decides on the result.
+// the definitions in package images, which no manifest holds. Package plan decides on the result.
 package baseline
 
 import (
@@ -23,24 +23,24 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// A Baseline is a commit taken for a cluster: what it wants is what is there, and
-// all of it is ours. A diff of two commits is a pass over it.
+// A Baseline takes a commit as the state of a cluster: everything that the commit declares exists and is owned. A
+// diff of two commits is a pass over a Baseline.
 type Baseline struct {
 	Base  render.Desired
 	Sync  inventory.Sync
 	Terms plan.Terms
 
-	// Approvals are the approvals on the branch into which the commit goes.
+	// Approvals are the approvals on the target branch.
 	Approvals []render.Approval
 
 	// Kinds holds the known kinds, with their scope. It may be incomplete.
 	Kinds map[runtimeschema.GroupKind]plan.Kind
 
-	// Counts answers questions from a cluster; nil: there is none.
+	// Counts answers questions from a cluster. It is nil without a cluster.
 	Counts func(context.Context, []plan.Question) (map[plan.Question]plan.Answer, error)
 }
 
-// Observe is what a cluster would hold that the base was applied to.
+// Observe returns the state of a cluster to which the base was applied.
 func (b Baseline) Observe(_ context.Context, want render.Desired) (plan.Observed, error) {
 	seen := plan.Observed{
 		Inventory: inventory.Inventory{Sync: b.Sync, Owner: b.Base.Owner, Entries: make(map[manifest.ID]inventory.Entry, len(b.Base.Objects)), Record: inventory.Record{Format: inventory.Format}.WithPackages(b.Base)},
@@ -76,7 +76,7 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (plan.Observed
 				Annotations: map[string]string{inventory.InventoryAnnotation: b.Sync.Key()},
 			},
 		}
-		if !wanted[o.ID] { // guards of a prune look at labels and annotations
+		if !wanted[o.ID] { // guards read the labels and annotations of a pruned object
 			content, err := plan.Sent(b.Sync, o)
 			if err != nil {
 				return plan.Observed{}, err
@@ -118,7 +118,7 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (plan.Observed
 	}
 	seen.Bumps, seen.Effects = b.upgrades(want)
 	for i, e := range seen.Effects {
-		if !seen.Trials[e.Of].Replaces() { // a person lets the new version in
+		if !seen.Trials[e.Of].Replaces() { // a person approves the new version
 			seen.Effects[i].Of = manifest.ID{}
 		}
 	}
@@ -127,8 +127,8 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (plan.Observed
 	return seen, nil
 }
 
-// respelled returns the objects of the base with the identities that the commit gives them. A namespace that one of the two
-// does not write is the same in the cluster.
+// respelled returns the objects of the base with the identities that they have in the commit. If one of the two
+// leaves out a namespace, the object in the cluster is still the same.
 func respelled(base []render.Object, want render.Desired, home func(manifest.ID) manifest.ID) ([]render.Object, error) {
 	taken := make(map[manifest.ID]bool, len(base))
 	for _, o := range base {
@@ -149,7 +149,7 @@ func respelled(base []render.Object, want render.Desired, home func(manifest.ID)
 		if !moved || is.ID == was.ID {
 			continue
 		}
-		delete(written, home(was.ID)) // a base that writes both spellings is refused in a cluster
+		delete(written, home(was.ID)) // a cluster would refuse a base with both spellings
 		live, after, err := contents(was, is)
 		if err != nil {
 			return nil, err
@@ -162,12 +162,12 @@ func respelled(base []render.Object, want render.Desired, home func(manifest.ID)
 	return base, nil
 }
 
-// trial returns the result of applying an object over the one of the base. For a definition, both sides omit the equal
-// parts of their schemas, and are remembered like that: a provider upgrade changes two thousand definitions in one or
-// two fields each.
+// trial returns the result of applying an object over its version in the base. For a definition, both sides leave out
+// equal parts of their schemas, and the memo stores them like that: a provider upgrade changes one or two fields in
+// each of two thousand definitions.
 func (b Baseline) trial(base, want render.Object) (plan.Trial, error) {
 	if (want.ID.IsCRD() || crossplane.IsMRD(want.ID)) && len(b.Terms.Ignore.Paths(want.ID)) == 0 {
-		live, after, err := beside(base, want)
+		live, after, err := withoutEqualSchemas(base, want)
 		return plan.Trial{Live: live, After: after, Whole: plan.Lazy(want.Content)}, err
 	}
 	live, after, err := contents(base, want)
@@ -181,8 +181,8 @@ func (b Baseline) trial(base, want render.Object) (plan.Trial, error) {
 	return plan.Trial{Live: live, After: ways[len(ways)-1]}, nil
 }
 
-// beside are two definitions without what is equal in their schemas.
-func beside(base, want render.Object) (live, after *unstructured.Unstructured, err error) {
+// withoutEqualSchemas returns two definitions without the equal parts of their schemas.
+func withoutEqualSchemas(base, want render.Object) (live, after *unstructured.Unstructured, err error) {
 	known, err := want.Learn("beside 4 "+base.Digest, func() (string, error) {
 		was, is, err := encoded(base, want)
 		if err != nil {
@@ -193,7 +193,7 @@ func beside(base, want render.Object) (live, after *unstructured.Unstructured, e
 		if live, after, err := pair(known); err != nil || !schema.Crosses(live, after) {
 			return known, err
 		}
-		return fmt.Sprintf("[%s,%s]", was, is), nil // the schemas of two versions are compared
+		return fmt.Sprintf("[%s,%s]", was, is), nil // the schemas of two versions are compared with each other
 	})
 	if err != nil {
 		return nil, nil, err
@@ -201,7 +201,7 @@ func beside(base, want render.Object) (live, after *unstructured.Unstructured, e
 	return pair(known)
 }
 
-// encoded are two objects as JSON.
+// encoded returns two objects as JSON.
 func encoded(base, want render.Object) (was, is []byte, err error) {
 	if was, err = base.JSON(); err != nil {
 		return nil, nil, err
@@ -232,14 +232,14 @@ func contents(base, want render.Object) (live, after *unstructured.Unstructured,
 	return live, after, nil
 }
 
-// respell gives the object of the base the namespace that the commit gives it: see respelled.
+// respell gives the object of the base the namespace that it has in the commit (see respelled).
 func respell(live, after *unstructured.Unstructured) {
 	if live.GetNamespace() != after.GetNamespace() {
 		live.SetNamespace(after.GetNamespace())
 	}
 }
 
-// instances returns the kinds whose objects stand for resources outside of the cluster. It looks only at kinds of
+// instances returns the kinds whose objects represent resources outside of the cluster. It checks only kinds with
 // objects that leave the commit.
 func (b Baseline) instances(wanted map[manifest.ID]bool) (map[runtimeschema.GroupKind]bool, error) {
 	going, reach := map[runtimeschema.GroupKind]bool{}, map[runtimeschema.GroupKind]bool{}
@@ -270,7 +270,7 @@ func (b Baseline) instances(wanted map[manifest.ID]bool) (map[runtimeschema.Grou
 	return reach, nil
 }
 
-// Answer answers what only a cluster can know: a commit has no custom resources to count.
+// Answer answers the questions that only a cluster can answer: a commit has no custom resources to count.
 func (b Baseline) Answer(ctx context.Context, questions []plan.Question) (map[plan.Question]plan.Answer, error) {
 	if b.Counts == nil {
 		return nil, nil

@@ -9,13 +9,13 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// claimed returns bumps in which a package is not known if only the new commit keeps the content that it was read from: its
-// author wrote that, and no registry confirms it. The report shows its changes all the same. See ADR 65.
+// claimed replaces the bumps of packages whose content only the new commit keeps. They count as unknown, because the author of
+// the commit wrote that content and no registry confirms it. The report shows their changes all the same. See ADR 65.
 func claimed(all []plan.Bump, base, want render.Desired) []plan.Bump {
 	for _, claim := range want.Claims(base) {
 		p := claim.Package
 		if len(claim.Adds) > 0 {
-			continue // nothing is compared with what it adds
+			continue // the added content is not compared with anything
 		}
 		all = slices.DeleteFunc(all, func(b plan.Bump) bool { return b.Source == p.Source })
 		bump := plan.Bump{Source: p.Source, Package: p.Directory, By: p.Named, Manual: p.Manual, Origin: asked(want, p), Unknown: claim.Unknown()}
@@ -27,7 +27,7 @@ func claimed(all []plan.Bump, base, want render.Desired) []plan.Bump {
 	return all
 }
 
-// asked returns the line of the commit that asks for a package.
+// asked returns the line of the commit that requests a package.
 func asked(want render.Desired, p catalogue.Package) manifest.Origin {
 	return want.Placed(manifest.Finding{Origin: p.Mentioned}).Origin
 }

@@ -8,14 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// copiedMoves returns the storage moves in copies of packages that Crossplane installs from an image, if the image
-// cannot be read. Headgate does not apply the copy.
+// copiedMoves returns the storage moves in the tree's copies of packages, if Crossplane installs the packages from
+// images that cannot be read. Headgate does not apply such a copy.
 func (b Baseline) copiedMoves(want render.Desired) []plan.StorageMove {
 	before := map[string]render.DecidedDefinition{}
 	for _, d := range b.Base.Definitions {
 		before[d.Name] = d
 	}
-	read := map[string]bool{} // definitions of images, which decide
+	read := map[string]bool{} // by definitions in images, which take precedence
 	for _, of := range want.Beside {
 		for _, d := range of.Definitions {
 			read[d.Name] = true
@@ -38,7 +38,7 @@ func (b Baseline) copiedMoves(want render.Desired) []plan.StorageMove {
 		if err != nil || was.Digest == is.Digest {
 			continue
 		}
-		live, after, err := beside(was, is)
+		live, after, err := withoutEqualSchemas(was, is)
 		if err != nil || !schema.Crosses(live, after) {
 			continue
 		}
@@ -49,7 +49,7 @@ func (b Baseline) copiedMoves(want render.Desired) []plan.StorageMove {
 	return all
 }
 
-// converted is a definition of a copy as it is where a webhook converts its objects.
+// converted returns a definition of a copy as if a webhook converted its objects.
 func converted(of plan.FullDefinition) plan.FullDefinition {
 	return plan.Lazy(func() (*unstructured.Unstructured, error) {
 		u, err := of.Content()

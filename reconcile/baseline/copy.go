@@ -14,14 +14,14 @@ import (
 
 const manual = "Manual"
 
-// A standIn is a copy of a package in the tree whose Provider asks for another image than before. If that
-// image cannot be read, the copies are compared: to compare nothing would look as if nothing changed.
+// A standIn is a copy of a package in the tree whose Provider requests a different image than before. If that image
+// cannot be read, Headgate compares the copies, because comparing nothing would look like no change.
 type standIn struct {
-	by   catalogue.Package // the copy, as one that its installer names
+	by   catalogue.Package // the copy, with its installer as the object that names it
 	bump plan.Bump
 }
 
-// standIns are the copies of a commit that stand in for an image, by the object that has Crossplane install it.
+// standIns returns the copies of a commit that stand in for an image, by the object that makes Crossplane install it.
 func standIns(base, want render.Desired) map[manifest.ID]standIn {
 	read := map[manifest.ID]bool{}
 	for _, of := range want.Beside {
@@ -49,7 +49,7 @@ func standIns(base, want render.Desired) map[manifest.ID]standIn {
 	return all
 }
 
-// An askedImage is what an object has Crossplane install.
+// An askedImage is the image that an object makes Crossplane install.
 type askedImage struct {
 	image, source string
 	manual        bool
@@ -71,12 +71,13 @@ func imageOf(of render.Desired, installer manifest.ID) (asked askedImage, versio
 	return askedImage{image, source, by == manual, of.Objects[i].OriginOf("spec", "package")}, version, image != ""
 }
 
-// copied reports whether a copy in the tree declares something, and which object has Crossplane install it.
+// copied reports whether a copy in the tree declares the object, and returns the object that makes Crossplane install
+// that package.
 func (i installed) copied() (installer manifest.ID, ok bool) {
 	return i.of.Installer, !i.of.Pulled() && i.of.Installer.Name != ""
 }
 
-// unchangedCopies notes that a copy does not show what a new image changes.
+// unchangedCopies returns the bumps whose copy did not change along with the image.
 func unchangedCopies(copies map[manifest.ID]standIn, changed map[manifest.ID]bool) []plan.Bump {
 	var all []plan.Bump
 	for by, c := range copies {

@@ -11,12 +11,12 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// ruleUncompared is the rule of inactive definitions that cannot be compared.
+// ruleUncompared reports inactive definitions that cannot be compared.
 const ruleUncompared = "inactive-not-compared"
 
-// redeclared returns the effects on inactive definitions that break or leave the commit, and a finding if some cannot be compared.
-// It looks at those that no step sends and that Crossplane does not install, which have steps and effects already. It decodes only
-// documents that differ, and keeps none of them.
+// redeclared returns the effects on inactive definitions that break or leave the commit, and a finding if some cannot
+// be compared. It skips definitions that a step sends or that Crossplane installs: those have steps and effects
+// already. It decodes only documents that differ, and keeps none of them.
 func (b Baseline) redeclared(want render.Desired) ([]plan.Effect, []manifest.Finding) {
 	sent := map[string]bool{}
 	for _, o := range b.Base.Objects {
@@ -63,7 +63,7 @@ func (b Baseline) redeclared(want render.Desired) ([]plan.Effect, []manifest.Fin
 	return effects, []manifest.Finding{want.Placed(example)}
 }
 
-// redeclaration returns the effect of one definition on another. It has no Change if nothing breaks.
+// redeclaration returns the effect of replacing one definition by another. The effect has no Change if nothing breaks.
 func redeclaration(before, after render.DecidedDefinition) (plan.Effect, error) {
 	for _, d := range []render.DecidedDefinition{before, after} {
 		if d.IsOutline() {
@@ -81,7 +81,7 @@ func redeclaration(before, after render.DecidedDefinition) (plan.Effect, error) 
 	if err != nil || was.Digest == is.Digest {
 		return plan.Effect{}, err
 	}
-	old, now, err := beside(was, is)
+	old, now, err := withoutEqualSchemas(was, is)
 	if err != nil {
 		return plan.Effect{}, err
 	}

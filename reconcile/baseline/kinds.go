@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// KindsOf returns the kinds that are in namespaces wherever a commit is applied: of Kubernetes, and of the definitions
-// and CRDs of the commit.
+// KindsOf returns the kinds whose scope is the same in every cluster: those of Kubernetes, and those of the
+// definitions and CRDs of the commit.
 func KindsOf(want render.Desired) map[schema.GroupKind]plan.Kind {
 	kinds := plan.KubernetesKinds()
 	for _, d := range want.Definitions {

@@ -15,18 +15,18 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// The rules of packages in registries whose image is another one than before.
+// The rules for packages in registries whose image differs from the base.
 const (
 	ruleUpgradeStuck  = "package-cannot-be-installed"
 	ruleUpgradeUnseen = "package-unread-before"
 	ruleUpgradeBroken = "package-not-compared"
 )
 
-// An installed object is one that a package brings, or that a package is to take over.
+// An installed object is one that a package installs or will take over.
 type installed struct {
 	id         manifest.ID
 	apiVersion string
-	definition *render.DecidedDefinition // nil: it is another CRD, or an XRD
+	definition *render.DecidedDefinition // nil for other CRDs and for XRDs
 	of         catalogue.Package
 	object     func() (render.Object, error)
 }
@@ -36,8 +36,7 @@ func (i installed) isOutline() bool {
 	return i.definition != nil && i.definition.IsOutline()
 }
 
-// packaged are the definitions of a commit, and the CRDs and XRDs that Crossplane installs with
-// packages.
+// packaged returns the definitions of a commit, and the CRDs and XRDs that Crossplane installs with packages.
 func packaged(want render.Desired) map[manifest.ID]installed {
 	all := map[manifest.ID]installed{}
 	for i := range want.Definitions {
@@ -55,7 +54,7 @@ func packaged(want render.Desired) map[manifest.ID]installed {
 		}
 		all[o.ID] = installed{o.ID, o.APIVersion, nil, want.Packages[i], o.Object}
 	}
-	for _, of := range want.Beside { // the image is what is installed, and not the copy
+	for _, of := range want.Beside { // Crossplane installs the image and not the copy
 		for i := range of.Definitions {
 			d := &of.Definitions[i]
 			id := crossplane.MRD(d.Name)
@@ -70,7 +69,7 @@ func packaged(want render.Desired) map[manifest.ID]installed {
 	return all
 }
 
-// images returns the packages of a commit, and the images with a copy in the tree.
+// images returns the packages of a commit, including the images that have a copy in the tree.
 func images(want render.Desired) []catalogue.Package {
 	all := slices.Clone(want.Packages)
 	for _, of := range want.Beside {
@@ -90,14 +89,14 @@ func (b Baseline) upgrades(want render.Desired) ([]plan.Bump, []plan.Effect) {
 	for _, o := range want.Objects {
 		stays[o.ID] = true
 	}
-	for _, o := range b.Base.Objects { // what a package takes over
+	for _, o := range b.Base.Objects { // objects that a package takes over
 		if _, known := was[o.ID]; !known {
 			was[o.ID] = installed{id: o.ID, object: func() (render.Object, error) { return o, nil }}
 		}
 	}
 	bumped, copies, changed := bumps(b.Base, want), standIns(b.Base, want), map[manifest.ID]bool{}
 	var effects []plan.Effect
-	var before, after []installed // of the effects, in their order
+	var before, after []installed // the two sides of each effect, in the same order
 	add := func(action plan.Action, old, now installed, by catalogue.Package) *plan.Effect {
 		e := plan.Effect{
 			Kind: plan.Install, Of: by.Named, On: now.id, Package: by.Directory,
@@ -119,7 +118,7 @@ func (b Baseline) upgrades(want render.Desired) ([]plan.Bump, []plan.Effect) {
 		case copied && known && copies[by].by.Named == by:
 			add(plan.Update, old, now, copies[by].by)
 		case !now.of.Pulled(), known && old.of.Digest == now.of.Digest:
-		case known && (old.isOutline() || now.isOutline()): // an inactive definition, of which not all is known
+		case known && (old.isOutline() || now.isOutline()): // an inactive definition that is only partly known
 		case known:
 			add(plan.Update, old, now, now.of)
 		case takesPlace(images(b.Base), now.of):
@@ -166,8 +165,8 @@ func (b Baseline) upgrades(want render.Desired) ([]plan.Bump, []plan.Effect) {
 	return bumped, effects
 }
 
-// replacement returns how an update of a package changes an object, or no write if both are equal. For a copy, it is
-// not known whether a webhook converts stored objects.
+// replacement returns how an update of a package changes an object, or no write if both are equal. For a copy,
+// Headgate does not know whether a webhook converts stored objects.
 func replacement(before, after installed, copied bool) (plan.Write, error) {
 	was, err := before.object()
 	if err != nil {
@@ -177,7 +176,7 @@ func replacement(before, after installed, copied bool) (plan.Write, error) {
 	if err != nil || was.Digest == is.Digest {
 		return plan.Write{}, err
 	}
-	old, now, err := beside(was, is)
+	old, now, err := withoutEqualSchemas(was, is)
 	if err != nil {
 		return plan.Write{}, err
 	}
@@ -195,7 +194,7 @@ func contentOf(o render.Object, err error) (*unstructured.Unstructured, error) {
 	return o.Content()
 }
 
-// unknown notes that the package of an effect could not be compared.
+// unknown records that the package of an effect could not be compared.
 func unknown(bumped []plan.Bump, of plan.Effect, err error) {
 	for i, b := range bumped {
 		if b.Unknown == "" && b.Package == of.Package {
@@ -204,7 +203,7 @@ func unknown(bumped []plan.Bump, of plan.Effect, err error) {
 	}
 }
 
-// bumps returns the packages with different images in two commits, and those whose image is not known.
+// bumps returns the packages whose images differ between two commits, and those whose image is not known.
 func bumps(base, want render.Desired) []plan.Bump {
 	var all []plan.Bump
 	for _, p := range images(want) {
@@ -225,10 +224,10 @@ func bumps(base, want render.Desired) []plan.Bump {
 	}
 	for _, u := range want.Unread {
 		if before, ok := unreadOf(base, u.Source); ok && before.Wanted == u.Wanted {
-			continue // nothing of it changes
+			continue // the commit does not change this package
 		}
 		if len(u.Installers) > 0 && !slices.ContainsFunc(u.Installers, func(by manifest.ID) bool { return by.Kind != crossplane.Function }) {
-			continue // which holds no definitions
+			continue // a function holds no definitions
 		}
 		bump := plan.Bump{Source: u.Source, Origin: want.Placed(manifest.Finding{Origin: u.Origin}).Origin, Unknown: u.Err.Error()}
 		if old, ok := bySource(base.Packages, u.Source); ok {
@@ -257,19 +256,19 @@ func unreadOf(of render.Desired, source string) (catalogue.Unread, bool) {
 	return of.Unread[i], true
 }
 
-// successor is the package that takes the place of one of the base, with another image.
+// successor returns the package that replaces one of the base with another image.
 func successor(all []catalogue.Package, old catalogue.Package) (catalogue.Package, bool) {
 	p, ok := bySource(all, old.Source)
 	return p, ok && p.Digest != old.Digest
 }
 
-// takesPlace reports whether a package takes the place of another image.
+// takesPlace reports whether a package replaces another image.
 func takesPlace(base []catalogue.Package, now catalogue.Package) bool {
 	_, ok := successor(base, now)
 	return ok
 }
 
-// notesOnUpgrades returns what people may not expect of new versions of packages, beside what the effects show.
+// notesOnUpgrades returns surprising consequences of new package versions that the effects do not show.
 func notesOnUpgrades(seen plan.Observed) []manifest.Finding {
 	var found []manifest.Finding
 	for _, b := range seen.Bumps {
@@ -283,7 +282,7 @@ func notesOnUpgrades(seen plan.Observed) []manifest.Finding {
 				Message: b.Unknown + "; what it holds looks new here, and may not be",
 				Fix:     "try again where the registry can be reached",
 			})
-		} // else rendering says so
+		} // otherwise rendering reports it
 	}
 	for _, e := range seen.Effects {
 		if e.Of != (manifest.ID{}) {

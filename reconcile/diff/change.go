@@ -1,5 +1,5 @@
-// Package diff compares objects: the changes of an update, and the differences from a commit with their writers. It
-// also knows which fields to ignore and which values to mask.
+// Package diff compares objects: the changes of an update, and the differences between a live object and a commit
+// with their writers. It also defines which fields to ignore and which values to mask.
 package diff
 
 import (
@@ -12,12 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// A Change is one place in which an object differs from what it will be.
+// A Change is one place where an object differs from its next state.
 type Change struct {
 	Path string `json:"path"`           // "spec.versions[v1beta1].served"
-	From string `json:"from,omitempty"` // as JSON; "" where there is nothing
+	From string `json:"from,omitempty"` // as JSON; "" if the value is absent
 	To   string `json:"to,omitempty"`
-	By   string `json:"by,omitempty"` // the field manager that it is taken from
+	By   string `json:"by,omitempty"` // the field manager that loses the field
 }
 
 // Changes returns the fields in which an object differs from its next state. It masks hidden values.
@@ -27,7 +27,7 @@ func Changes(live, after *unstructured.Unstructured, hide Mask) []Change {
 	return d.changes
 }
 
-// HolderOf returns the field manager from which a path is taken, or "".
+// HolderOf returns the field manager that loses a path, or "".
 func HolderOf(taken []Taken, path string) string {
 	for _, t := range taken {
 		for _, field := range t.Fields {
@@ -39,7 +39,7 @@ func HolderOf(taken []Taken, path string) string {
 	return ""
 }
 
-// Bare is an object without what the API server keeps about it. It shares the rest.
+// Bare returns an object without the metadata that the API server maintains. It shares all other values with the object.
 func Bare(u *unstructured.Unstructured) *unstructured.Unstructured {
 	object := maps.Clone(u.Object)
 	delete(object, "status")
@@ -76,11 +76,10 @@ func (d *differ) compare(path string, from, to any) {
 			return
 		}
 	}
-	d.changes = append(d.changes, Change{Path: path, From: d.say(path, from, "before"), To: d.say(path, to, "after")})
+	d.changes = append(d.changes, Change{Path: path, From: d.text(path, from, "before"), To: d.text(path, to, "after")})
 }
 
-// compareLists matches the items of lists by their name where all have one, as the
-// versions of a CRD have, and by position elsewhere.
+// compareLists matches list items by name if all have one, as the versions of a CRD do, and by position otherwise.
 func (d *differ) compareLists(path string, from, to []any) {
 	was, named := byName(from)
 	is, alsoNamed := byName(to)
@@ -134,8 +133,8 @@ func join(path, key string) string {
 	return path + "." + key
 }
 
-// say is a value as JSON, and a mask where it is a secret.
-func (d *differ) say(path string, value any, when string) string {
+// text returns a value as JSON, or a mask for a secret.
+func (d *differ) text(path string, value any, when string) string {
 	if value == nil {
 		return ""
 	}

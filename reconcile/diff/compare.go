@@ -21,12 +21,11 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// Compare returns, without asking the API server, the fields of the wanted object that the live one lacks or holds
-// differently, and their writers. Additional live fields are no difference, nor is the API server's notation of equal
-// values, nor are fields that the sync ignores. The live object must be in the version of the wanted one. Compare
-// changes neither.
+// Compare returns the fields of the wanted object that the live one lacks or holds differently, and their writers. It
+// does not ask the API server. Additional live fields are no difference, nor are other notations of equal values, nor
+// fields that the sync ignores. Both objects must have the same version. Compare changes neither.
 //
-// Live and After are only the places that differ, so that they can be kept.
+// Live and After hold only the places that differ, so callers can keep them.
 func Compare(want, live *unstructured.Unstructured, ignore Ignores) Comparison {
 	c := comparison{taken: map[string]*Taken{}}
 	c.substitutes = live.GetLabels()["kustomize.toolkit.fluxcd.io/name"] != ""
@@ -44,17 +43,18 @@ func Compare(want, live *unstructured.Unstructured, ignore Ignores) Comparison {
 	return c.found
 }
 
-// A Comparison is in what a live object differs from a wanted one, and by whom. It is the zero value if it does not.
+// A Comparison holds the differences between a live and a wanted object, and their writers. It is the zero value for
+// equal objects.
 type Comparison struct {
 	Live, After *unstructured.Unstructured
-	TakenBy     []Taken // those who edited what others apply
+	TakenBy     []Taken // the field managers that edited fields of the applier
 
-	// Differences that are not all due to the managers in TakenBy.
-	Stale   bool // a field differs that belongs to the tool that applies the object
-	Missing bool // a field is missing, and it is not known since when
+	// Differences that the managers in TakenBy do not explain.
+	Stale   bool // a field differs that belongs to the applier
+	Missing bool // a field is missing, and the object does not show since when
 }
 
-// stated returns the fields that the commit states and another tool has to apply.
+// stated returns the fields that the commit sets and another tool has to apply.
 func stated(want *unstructured.Unstructured) map[string]any {
 	want = want.DeepCopy()
 	LeaveInjected(want)
@@ -81,26 +81,26 @@ func stated(want *unstructured.Unstructured) map[string]any {
 
 type comparison struct {
 	appliers    map[string]bool // field managers that apply the object
-	substitutes bool            // ${these} are filled in by the tool that applies it
+	substitutes bool            // the applier fills in ${variables}
 	taken       map[string]*Taken
 	found       Comparison
 }
 
-// A comparedField is a field that is compared in two objects.
+// A comparedField is a field that Compare reads in two objects.
 type comparedField struct {
-	path    string   // as of a Change
-	writers []writer // who wrote it, or something below it
+	path    string   // in the notation of a Change
+	writers []writer // the writers of the field or of a part of it
 }
 
-// A writer is a field manager, and what it wrote at a place.
+// A writer is a field manager with the fields that it wrote at a place.
 type writer struct {
 	manager string
-	fields  *fieldpath.Set // below the place; nil where it holds the place as a whole
+	fields  *fieldpath.Set // relative to the place; nil if it owns the place as a whole
 }
 
-// writersOf returns the field managers of an object, without the managers of its status. appliers are the managers that apply the
-// commit, as opposed to later editors: known GitOps tools, else managers with server-side apply, else the manager with
-// most fields.
+// writersOf returns the field managers of an object, without the managers of its status. appliers are the managers
+// that apply the commit, as opposed to later editors: known GitOps tools, else managers with server-side apply, else
+// the manager with the most fields.
 func writersOf(live metav1.Object) (all []writer, appliers map[string]bool) {
 	tools, servers, biggest := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	most := 0
@@ -131,7 +131,7 @@ func writersOf(live metav1.Object) (all []writer, appliers map[string]bool) {
 	return all, biggest
 }
 
-// at is a place below.
+// at returns a place below this one.
 func (p comparedField) at(text string, element fieldpath.PathElement) comparedField {
 	below := comparedField{path: text}
 	var wholes []writer
@@ -146,7 +146,7 @@ func (p comparedField) at(text string, element fieldpath.PathElement) comparedFi
 			wholes = append(wholes, writer{w.manager, nil})
 		}
 	}
-	if !parted { // else they only made what the others filled
+	if !parted { // otherwise these managers only created the parent of what others filled in
 		below.writers = append(below.writers, wholes...)
 	}
 	return below
@@ -160,7 +160,7 @@ func (p comparedField) index(i int, text string) comparedField {
 	return p.at(fmt.Sprintf("%s[%s]", p.path, text), fieldpath.IndexElement(i))
 }
 
-// elements returns the items of a list that managers own one by one.
+// elements returns the list items that managers own individually.
 func (p comparedField) elements() []fieldpath.PathElement {
 	var all []fieldpath.PathElement
 	for _, w := range p.writers {
@@ -172,7 +172,7 @@ func (p comparedField) elements() []fieldpath.PathElement {
 	return all
 }
 
-// compare returns the live and the wanted value, both nil if they are equal.
+// compare returns the live and the wanted value, or nil for both if they are equal.
 func (c *comparison) compare(at comparedField, want, live any) (from, to any, differs bool) {
 	switch want := want.(type) {
 	case nil:
@@ -194,7 +194,7 @@ func (c *comparison) compare(at comparedField, want, live any) (from, to any, di
 	return live, want, true
 }
 
-// empty reports whether a value states nothing.
+// empty reports whether a value sets nothing.
 func (c *comparison) empty(v any) bool {
 	switch v := v.(type) {
 	case nil:
@@ -227,8 +227,8 @@ func (c *comparison) maps(at comparedField, want, live map[string]any) (from, to
 	return were, are, len(are) > 0
 }
 
-// lists compares item by item: by key where the API server merges the list by it, as its
-// managed fields show, by name where all items have one, and else by position.
+// lists compares item by item. It matches items by key if the managed fields show that the API server merges the list
+// by key, by name if all items have one, and otherwise by position.
 func (c *comparison) lists(at comparedField, want, live []any) (from, to any, differs bool) {
 	elements := at.elements()
 	if i := slices.IndexFunc(elements, func(e fieldpath.PathElement) bool { return e.Key != nil }); i >= 0 {
@@ -248,13 +248,13 @@ func (c *comparison) lists(at comparedField, want, live []any) (from, to any, di
 	return c.positions(at, want, live)
 }
 
-// keyed compares a list that is merged by a key. Items of other writers are no difference.
+// keyed compares a list that the API server merges by a key. Items of other writers are no difference.
 func (c *comparison) keyed(at comparedField, want, live []any, key value.FieldList) (from, to any, differs bool) {
 	return c.pairs(at, want, live, pairing{byName: len(key) == 1 && key[0].Name == "name", like: func(wanted, other any) bool {
 		w, _ := wanted.(map[string]any)
 		l, ok := other.(map[string]any)
 		for _, f := range key {
-			if v, says := w[f.Name]; says && !c.same(v, l[f.Name]) { // what it does not say is a default
+			if v, says := w[f.Name]; says && !c.same(v, l[f.Name]) { // a missing part of the key has its default
 				return false
 			}
 		}
@@ -262,14 +262,14 @@ func (c *comparison) keyed(at comparedField, want, live []any, key value.FieldLi
 	}})
 }
 
-// A pairing maps the items of two lists to each other.
+// A pairing defines how the items of two lists are matched.
 type pairing struct {
 	like   func(wanted, other any) bool
-	byName bool // they are told by name, else by position
-	whole  bool // the list has no items but the wanted ones
+	byName bool // paths identify items by name, else by position
+	whole  bool // any additional live item is a difference
 }
 
-// pairs compares each wanted item with the live one that is like it.
+// pairs compares each wanted item with the live item that matches it.
 func (c *comparison) pairs(at comparedField, want, live []any, how pairing) (from, to any, differs bool) {
 	var were, are []any
 	put := func(i int, was, is any) {
@@ -319,7 +319,7 @@ func (c *comparison) pairs(at comparedField, want, live []any, how pairing) (fro
 	return were, are, differs
 }
 
-// wholes returns the writers that own a field as a whole, so that a missing part of it is their doing.
+// wholes returns the writers that own a field as a whole, and so caused a missing part of it.
 func wholes(writers []writer) []writer {
 	return slices.DeleteFunc(slices.Clone(writers), func(w writer) bool { return w.fields != nil })
 }
@@ -351,7 +351,7 @@ func asMap(v any) map[string]any {
 	return m
 }
 
-// item is the place of an item of a list.
+// item returns the place of a list item.
 func (p comparedField) item(live any, i int, text string) comparedField {
 	text = fmt.Sprintf("%s[%s]", p.path, text)
 	item, _ := live.(map[string]any)
@@ -369,7 +369,7 @@ func hasKey(item map[string]any, key value.FieldList) bool {
 	})
 }
 
-// set compares a list whose order means nothing, and in which others may have items too.
+// set compares a list without a meaningful order, in which other writers may have items.
 func (c *comparison) set(at comparedField, want, live []any) (from, to any, differs bool) {
 	var were, are []any
 	for i, wanted := range want {
@@ -385,8 +385,7 @@ func (c *comparison) set(at comparedField, want, live []any) (from, to any, diff
 	return were, are, differs
 }
 
-// positions compares a list that is one value: of items that are there, only what is
-// stated counts.
+// positions compares a list that is one value. Within an existing item, only the fields that the commit sets count.
 func (c *comparison) positions(at comparedField, want, live []any) (from, to any, differs bool) {
 	were, are := make([]any, max(len(want), len(live))), make([]any, max(len(want), len(live)))
 	for i := range were {
@@ -408,7 +407,7 @@ func (c *comparison) positions(at comparedField, want, live []any) (from, to any
 	return were, are, differs
 }
 
-// same reports whether two values mean the same.
+// same reports whether two values are equivalent.
 func (c *comparison) same(want, live any) bool {
 	if reflect.DeepEqual(want, live) {
 		return true
@@ -431,10 +430,10 @@ func number(v any) (float64, bool) {
 	return 0, false
 }
 
-// variable is what Flux fills in.
+// variable matches a variable that Flux fills in.
 var variable = regexp.MustCompile(`\$\{[^}]*\}`)
 
-// fills reports whether a live value may be the text with its variables filled in.
+// fills reports whether a live value may be the text after substitution of its variables.
 func fills(text string, live any) bool {
 	parts := variable.Split(text, -1)
 	if len(parts) < 2 {
@@ -475,7 +474,7 @@ func (c *comparison) blame(at comparedField) {
 	}
 }
 
-// WrittenBy names an object's applier by the field manager.
+// WrittenBy returns the applier of a live object by its field manager.
 func WrittenBy(live metav1.Object) string {
 	_, appliers := writersOf(live)
 	for _, manager := range slices.Sorted(maps.Keys(appliers)) {
@@ -484,8 +483,8 @@ func WrittenBy(live metav1.Object) string {
 	return ""
 }
 
-// A Taken is one field manager, and the fields that it holds.
+// A Taken is one field manager with the fields that it holds.
 type Taken struct {
 	Manager string
-	Fields  []string // as paths of a Change; one holds all that is below it
+	Fields  []string // in the notation of a Change; a field includes everything below it
 }

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// An Ignore is a rule of a sync: fields that belong to other writers after the object was created. They are never
-// drift, and never written again.
+// An Ignore is a rule of a sync: fields that belong to other writers once the object exists. Headgate never reports
+// them as drift and never writes them again.
 type Ignore struct {
 	Group, Kind, Namespace, Name *regexp.Regexp // nil is any
 	Paths                        []Pointer
@@ -38,7 +38,8 @@ func (rules Ignores) Paths(id manifest.ID) []Pointer {
 	return paths
 }
 
-// Suffix returns the part of an object's digest for the rules: after a change of rules, the object is checked again.
+// Suffix returns the part of an object's digest for the rules, so that Headgate checks the object again after a
+// change of the rules.
 func (rules Ignores) Suffix(id manifest.ID) string {
 	paths := rules.Paths(id)
 	if len(paths) == 0 {
@@ -51,18 +52,17 @@ func (rules Ignores) Suffix(id manifest.ID) string {
 	return SuffixMark + inventory.Hash(b)[:6]
 }
 
-// SuffixMark separates a digest from what the rules add to it. No digest contains it.
+// SuffixMark separates a digest from the suffix for the rules. No digest contains it.
 const SuffixMark = "+"
 
-// Withhold are the ways to send an object over the live one that leave the ignored fields
-// as they are, from the one that leaves most to others:
+// Withhold returns the ways to send an object over the live one without a change of the ignored fields. The first way
+// leaves most to other writers:
 //
-//  1. without those fields. Fields of other writers stay; fields that only we ever wrote would be removed.
-//  2. with the live values instead of ours. A field without another writer stays ours.
-//  3. with all that is live there, for where the API server replaces as a whole what is
-//     around it.
+// 1. Omit those fields. Fields of other writers stay, but the API server would remove fields that only we ever wrote.
+//  2. Send the live values instead of ours. A field without another writer stays ours.
+//  3. Send all live values at those places, in case the API server replaces their parent as a whole.
 //
-// There is one way where nothing of the object is ignored.
+// There is one way if the rules ignore nothing in the object.
 func (rules Ignores) Withhold(sent, live *unstructured.Unstructured, by inventory.Sync) []*unstructured.Unstructured {
 	at := rules.places(sent)
 	if len(at) == 0 {
@@ -82,7 +82,7 @@ func (rules Ignores) Withhold(sent, live *unstructured.Unstructured, by inventor
 	return ways
 }
 
-// unignored is an object without the fields that its rules ignore.
+// unignored returns an object without the fields that the rules ignore.
 func (rules Ignores) unignored(sent, live *unstructured.Unstructured) *unstructured.Unstructured {
 	at := rules.places(sent)
 	if len(at) == 0 {
@@ -90,7 +90,7 @@ func (rules Ignores) unignored(sent, live *unstructured.Unstructured) *unstructu
 	}
 	without := sent.DeepCopy()
 	for _, p := range at {
-		if !p.remove(without.Object) { // an item of a list: without it others would move
+		if !p.remove(without.Object) { // Removing a list item would move the others.
 			value, exists := p.across(sent.Object, live.Object)
 			fill(without.Object, p, nil, value, exists)
 		}
@@ -98,8 +98,7 @@ func (rules Ignores) unignored(sent, live *unstructured.Unstructured) *unstructu
 	return without
 }
 
-// Leaves reports whether the ignored fields of a live object are as they were after an object
-// was sent.
+// Leaves reports whether a live object's ignored fields are the same after an object was sent.
 func (rules Ignores) Leaves(sent, live, after *unstructured.Unstructured) bool {
 	for _, p := range rules.places(sent) {
 		was, _ := p.across(sent.Object, live.Object)
@@ -111,7 +110,7 @@ func (rules Ignores) Leaves(sent, live, after *unstructured.Unstructured) bool {
 	return true
 }
 
-// places are where an object has something that its rules ignore.
+// places returns the places of an object that the rules ignore.
 func (rules Ignores) places(sent *unstructured.Unstructured) []Pointer {
 	var at []Pointer
 	for _, p := range rules.Paths(manifest.IDOf(sent)) {
@@ -120,8 +119,8 @@ func (rules Ignores) places(sent *unstructured.Unstructured) []Pointer {
 	return at
 }
 
-// fill replaces a wanted value by the live one. For a mapping, it takes only the wanted keys, or all keys if none is
-// named.
+// fill replaces a wanted value by the live one. In a mapping, it replaces only the wanted keys, or the whole mapping
+// if wanted is nil.
 func fill(object any, at Pointer, wanted, live any, exists bool) {
 	keys, ok := wanted.(map[string]any)
 	values, both := live.(map[string]any)
@@ -138,7 +137,7 @@ func fill(object any, at Pointer, wanted, live any, exists bool) {
 	}
 }
 
-// injections are annotations by which something in the cluster puts a CA into an object.
+// injections are annotations that make a controller in the cluster inject a CA into an object.
 var injections = []string{
 	"cert-manager.io/inject-ca-from",
 	"cert-manager.io/inject-ca-from-secret",
@@ -146,7 +145,7 @@ var injections = []string{
 	"service.beta.openshift.io/inject-cabundle",
 }
 
-// injected are the fields of a kind into which it does.
+// injected are the fields that receive the CA, by kind.
 var injected = map[string]Pointer{
 	"CustomResourceDefinition":       {"spec", "conversion", "webhook", "clientConfig", "caBundle"},
 	"ValidatingWebhookConfiguration": {"webhooks", "*", "clientConfig", "caBundle"},
@@ -154,8 +153,8 @@ var injected = map[string]Pointer{
 	"APIService":                     {"spec", "caBundle"},
 }
 
-// LeaveInjected takes out of an object the CA that something in the cluster is going to put
-// there: what manifests hold in its place is a placeholder.
+// LeaveInjected removes the CA that a controller in the cluster will inject into an object. Manifests hold only a
+// placeholder there.
 func LeaveInjected(u *unstructured.Unstructured) {
 	annotations := u.GetAnnotations()
 	if !slices.ContainsFunc(injections, func(key string) bool { return annotations[key] != "" }) {

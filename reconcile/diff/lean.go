@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// DropEqualSchemas takes out of two definitions what is equal in the schemas of a version. The definitions are JSON as
-// json.Marshal writes it, where equal values are equal bytes. So hardly anything has to be decoded if an upgrade changes a field
-// or two in each of two thousand definitions.
+// DropEqualSchemas removes from two definitions the equal parts of the schemas of each version. The definitions must
+// be JSON from json.Marshal, where equal values are equal bytes. So little has to be decoded if an upgrade changes a
+// field or two in each of two thousand definitions.
 func DropEqualSchemas(was, is []byte) (leanWas, leanIs []byte) {
 	before, after := schemasIn(was), schemasIn(is)
 	var fromWas, fromIs []cut
@@ -23,7 +23,7 @@ func DropEqualSchemas(was, is []byte) (leanWas, leanIs []byte) {
 	return apply(was, fromWas), apply(is, fromIs)
 }
 
-// A cut replaces a value.
+// A cut replaces a value in JSON text.
 type cut struct {
 	from, to int
 	with     []byte
@@ -40,8 +40,8 @@ func apply(raw []byte, cuts []cut) []byte {
 	return append(out, raw[at:]...)
 }
 
-// schemasIn returns where the schemas of the versions of a definition begin, by name as JSON. It returns none if versions lack
-// names or share one.
+// schemasIn returns the offsets of the schemas of a definition, by the JSON text of the version's name. It returns
+// nil if versions lack names or share one.
 func schemasIn(raw []byte) map[string]int {
 	spec := valueIn(raw, 0, "spec")
 	list := valueIn(raw, spec, "versions")
@@ -69,7 +69,7 @@ func schemasIn(raw []byte) map[string]int {
 	return all
 }
 
-// valueIn returns where the value of a key begins in the object that begins at a place, or -1.
+// valueIn returns the offset of a key's value in the object that begins at an offset, or -1.
 func valueIn(raw []byte, at int, key string) int {
 	if at < 0 || raw[at] != '{' {
 		return -1
@@ -86,7 +86,7 @@ func valueIn(raw []byte, at int, key string) int {
 	return -1
 }
 
-// skip returns the end of the value that begins at a place.
+// skip returns the end of the value that begins at an offset.
 func skip(raw []byte, at int) int {
 	for depth := 0; ; {
 		switch raw[at] {
@@ -113,7 +113,7 @@ func skip(raw []byte, at int) int {
 	}
 }
 
-// skipText returns the end of the string that begins at a place.
+// skipText returns the end of the string that begins at an offset.
 func skipText(raw []byte, at int) int {
 	for from := at + 1; ; {
 		end := from + bytes.IndexByte(raw[from:], '"')
@@ -127,7 +127,7 @@ func skipText(raw []byte, at int) int {
 	}
 }
 
-// A walk reads two objects at once, and writes what differs.
+// A walk reads two objects in parallel and writes only the entries that differ.
 type walk struct {
 	was, is         []byte
 	a, b            int // the places
@@ -155,7 +155,7 @@ func (w *walk) objects() {
 	w.b++
 }
 
-// order compares the keys that come next. An object that has ended comes last.
+// order compares the next keys of both objects. An object that has ended sorts last.
 func (w *walk) order() int {
 	switch {
 	case w.was[w.a] == '}':
@@ -166,16 +166,16 @@ func (w *walk) order() int {
 	return strings.Compare(keyAt(w.was, w.a), keyAt(w.is, w.b))
 }
 
-// keyAt returns the key that begins at a place. Keys are sorted by what they mean.
+// keyAt returns the decoded key that begins at an offset. json.Marshal sorts keys in their decoded form.
 func keyAt(raw []byte, at int) string {
 	key := raw[at:skipText(raw, at)]
 	if text, err := strconv.Unquote(string(key)); err == nil && bytes.IndexByte(key, '\\') >= 0 {
-		return text // json.Marshal has no escapes that Go lacks
+		return text // json.Marshal writes no escapes that Go does not know
 	}
 	return string(key[1 : len(key)-1])
 }
 
-// values walks the values of a key that both have, and drops them if they are equal.
+// values reads the values of a key in both objects, and drops them if they are equal.
 func (w *walk) values() {
 	keyA, keyB := w.a, w.b
 	startA, startB := skipText(w.was, w.a)+1, skipText(w.is, w.b)+1
@@ -195,13 +195,13 @@ func (w *walk) values() {
 	w.objects()
 }
 
-// keep appends the key and the value that begin at a place, and returns their end.
+// keep appends the key and the value that begin at an offset, and returns their end.
 func keep(lean, raw []byte, at int) (longer []byte, end int) {
 	end = skip(raw, skipText(raw, at)+1)
 	return append(separated(lean), raw[at:end]...), end
 }
 
-// separated appends a comma behind an entry.
+// separated appends a comma after an entry.
 func separated(lean []byte) []byte {
 	if lean[len(lean)-1] == '{' {
 		return lean

@@ -15,14 +15,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// A Mask hides values of Secrets, in a Secret itself and wherever they were copied from one.
+// A Mask hides values of Secrets, both in the Secret and in objects that they were copied to.
 type Mask struct {
 	Secret bool     // the object is a Secret
-	Paths  []string // as of a Change; what is below them, too
-	Values []string // in every form in which they may be quoted
+	Paths  []string // in the notation of a Change; a path covers everything below it
+	Values []string // in every form in which an API server may quote them
 }
 
-// Covers reports whether a change at a path would show something hidden.
+// Covers reports whether a change at a path would reveal a hidden value.
 func (h Mask) Covers(path string) bool {
 	return h.Secret && !mayShow(path) || slices.ContainsFunc(h.Paths, func(p string) bool { return isBelow(path, p) || isBelow(p, path) })
 }
@@ -32,7 +32,7 @@ func isBelow(path, of string) bool {
 	return below && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// Text returns a text in which nothing hidden can be read.
+// Text returns a text with all hidden values masked.
 func (h Mask) Text(text string) string {
 	for _, v := range h.Values {
 		text = hide(text, v)
@@ -40,13 +40,13 @@ func (h Mask) Text(text string) string {
 	return text
 }
 
-// mayShow reports whether a path of a Secret hides nothing. Annotations do: the one that
-// client-side apply leaves holds all of the data once more.
+// mayShow reports whether a path of a Secret is safe to show. Annotations are not: the one of client-side apply
+// repeats all of the data.
 func mayShow(path string) bool {
 	return path == "type" || path == "metadata.labels" || strings.HasPrefix(path, "metadata.labels.")
 }
 
-// Err returns an error in whose text nothing hidden can be read. It wraps err.
+// Err returns an error with all hidden values masked. It wraps err.
 func (h Mask) Err(err error) error {
 	if err == nil {
 		return nil
@@ -66,8 +66,8 @@ type masked struct {
 func (m masked) Error() string { return m.text }
 func (m masked) Unwrap() error { return m.error }
 
-// SecretForms returns the values of a Secret in every form in which an API server may quote them, the longest first:
-// others may be parts of them.
+// SecretForms returns the values of a Secret in every form in which an API server may quote them. The longest come
+// first, because others may be parts of them.
 func SecretForms(secret *unstructured.Unstructured) []string {
 	values := Forms(secret.Object["data"])
 	values = append(values, Forms(secret.Object["stringData"])...)
@@ -77,7 +77,7 @@ func SecretForms(secret *unstructured.Unstructured) []string {
 	return LongestFirst(values)
 }
 
-// Forms returns the values inside a value in every form in which an API server may quote them, the longest first.
+// Forms returns the scalars inside a value in every form in which an API server may quote them, the longest first.
 func Forms(value any) []string {
 	var values []string
 	var add func(v any)
@@ -105,20 +105,20 @@ func Forms(value any) []string {
 	return LongestFirst(values)
 }
 
-// Spellings returns secrets in every form in which a program may write them, alone or inside of a longer text: as Go and JSON quote
-// them, once or twice, and in base64. The longest come first, because others may be parts of them.
+// Spellings returns secrets in every form in which a program may write them, alone or inside of a longer text: quoted
+// by Go or JSON, once or twice, and in base64. The longest come first, because others may be parts of them.
 func Spellings(secrets ...string) []string {
 	quoted := LongestFirst(quotesOf(secrets))
 	all := quotesOf(quoted)
 	for _, secret := range quoted {
-		if len(secret) >= 6 { // the base64 of less may be part of any text
+		if len(secret) >= 6 { // the base64 of a shorter secret may occur in any text
 			all = append(all, base64Of(secret)...)
 		}
 	}
 	return LongestFirst(all)
 }
 
-// quotesOf returns texts, and how Go and JSON quote them, without the quotation marks.
+// quotesOf returns texts together with their forms quoted by Go and JSON, without the quotation marks.
 func quotesOf(texts []string) []string {
 	unquoted := func(s string) string { return s[1 : len(s)-1] }
 	var all []string
@@ -137,14 +137,14 @@ func quotesOf(texts []string) []string {
 	return all
 }
 
-// base64Of returns the base64 of a secret, and the part of it that the base64 of every longer text with the secret contains.
+// base64Of returns the base64 of a secret, and the part that occurs in the base64 of every longer text with the secret.
 func base64Of(secret string) []string {
 	var all []string
 	for _, alphabet := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding} {
 		all = append(all, alphabet.EncodeToString([]byte(secret)), alphabet.WithPadding(base64.NoPadding).EncodeToString([]byte(secret)))
 		for before := range 3 { // bytes before the secret in a group of three
 			encoded := alphabet.EncodeToString([]byte("xx"[:before] + secret))
-			from, to := (before*8+5)/6, (before+len(secret))*8/6 // characters that are of the secret alone
+			from, to := (before*8+5)/6, (before+len(secret))*8/6 // characters that depend on the secret alone
 			if to-from >= 8 {
 				all = append(all, encoded[from:to])
 			}
@@ -160,11 +160,10 @@ func LongestFirst(values []string) []string {
 	return slices.Compact(values)
 }
 
-// hide masks a value in a text. One of a few characters is masked where it stands alone:
-// elsewhere it is part of a word.
+// hide masks a value in a text. It masks a value of few characters only as a whole word, because it may be part of other words.
 func hide(text, value string) string {
 	const few = 4
-	if len(value) >= few || !utf8.ValidString(value) { // no regular expression can match it
+	if len(value) >= few || !utf8.ValidString(value) { // few is long enough; no regular expression can match invalid UTF-8
 		return strings.ReplaceAll(text, value, "***")
 	}
 	return regexp.MustCompile(`(^|\W)`+regexp.QuoteMeta(value)+`($|\W)`).ReplaceAllString(text, "${1}***${2}")

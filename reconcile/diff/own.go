@@ -10,11 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// OwnFields returns a hash of the fields of a live object that our field manager applied, without the ignored ones. An API
-// server takes a field from us as soon as another field manager changes or removes it, and leaves our fields alone when
-// another field manager adds its own. So the hash moves exactly when what Headgate applied does.
-//
-// Our last write is part of the hash: another process may apply other values in our name.
+// OwnFields returns a hash of the fields of a live object that our field manager applied, without the ignored ones.
+// An API server takes a field from us as soon as another field manager changes or removes it, and leaves our fields
+// alone when another field manager adds its own. So the hash changes exactly when the fields that Headgate applied
+// change. It includes our last write, because another process may apply other values in our name.
 func OwnFields(live metav1.Object, ignored []Pointer) string {
 	parts := []string{}
 	for _, f := range live.GetManagedFields() {
@@ -25,7 +24,7 @@ func OwnFields(live metav1.Object, ignored []Pointer) string {
 		var tree map[string]any
 		if len(ignored) > 0 && json.Unmarshal([]byte(fields), &tree) == nil {
 			for _, p := range ignored {
-				p.disown(tree)
+				p.removeOwned(tree)
 			}
 			if written, err := json.Marshal(tree); err == nil { // the keys are sorted
 				fields = string(written)
@@ -43,9 +42,9 @@ func OwnFields(live metav1.Object, ignored []Pointer) string {
 	return inventory.Hash([]byte(strings.Join(parts, "\n")))[:11]
 }
 
-// disown removes what a pointer leads to from managed fields. Managed fields name the items of a list by their keys and not
-// by an index, so an index leads to every item that has a key.
-func (p Pointer) disown(tree map[string]any) {
+// removeOwned removes the field that a pointer addresses from managed fields. Managed fields identify list items by
+// key and not by index, so an index addresses every item with a key.
+func (p Pointer) removeOwned(tree map[string]any) {
 	if len(p) == 0 {
 		return
 	}
@@ -67,7 +66,7 @@ func (p Pointer) disown(tree map[string]any) {
 			if len(children) == 0 {
 				continue // the field is owned as a whole
 			}
-			p[1:].disown(children)
+			p[1:].removeOwned(children)
 			if _, itself := children["."]; itself && len(children) == 1 {
 				delete(children, ".") // as the API server writes a field without children
 				continue

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// A Pointer is a JSON pointer, its parts unescaped. The part "*" is every key, or every index.
+// A Pointer is a JSON pointer with its parts unescaped. The part "*" matches every key or index.
 type Pointer []string
 
-// PointerOf is a valid JSON pointer, as RFC 6901 writes them.
+// PointerOf parses a valid JSON pointer (RFC 6901).
 func PointerOf(s string) Pointer {
 	p := Pointer(strings.Split(s, "/")[1:])
 	for i, part := range p {
@@ -19,7 +19,7 @@ func PointerOf(s string) Pointer {
 	return p
 }
 
-// in are the places of a value that a pointer leads to, in order.
+// in returns the places in a value that match the pointer, in order.
 func (p Pointer) in(v any) []Pointer {
 	if len(p) == 0 {
 		return []Pointer{nil}
@@ -66,7 +66,7 @@ func childOf(v any, key string) (any, bool) {
 	return nil, false
 }
 
-// of is what is at a place.
+// of returns the value at the pointer.
 func (p Pointer) of(v any) (any, bool) {
 	for _, key := range p {
 		child, ok := childOf(v, key)
@@ -78,8 +78,8 @@ func (p Pointer) of(v any) (any, bool) {
 	return v, true
 }
 
-// across is what another object has at a place of this one. An item of a list is the one
-// of the same name, where items have names, and else the one at the same index.
+// across returns another object's value at a place of this object. It matches list items by name if they have one,
+// and by index otherwise.
 func (p Pointer) across(here, there any) (any, bool) {
 	for _, key := range p {
 		mine, _ := childOf(here, key)
@@ -104,7 +104,7 @@ func nameOf(item any) (string, bool) {
 	return name, ok
 }
 
-// set puts a value at a place whose surroundings are there.
+// set sets a value whose parent exists.
 func (p Pointer) set(v, value any) {
 	last := len(p) - 1
 	switch parent, _ := p[:last].of(v); parent := parent.(type) {
@@ -117,7 +117,7 @@ func (p Pointer) set(v, value any) {
 	}
 }
 
-// remove removes the value at the pointer, and reports whether it could. It cannot remove an item of a list.
+// remove removes the value at the pointer and reports whether it could. It cannot remove a list item.
 func (p Pointer) remove(v any) bool {
 	last := len(p) - 1
 	parent, _ := p[:last].of(v)

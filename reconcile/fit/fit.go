@@ -1,5 +1,5 @@
-// Package fit checks whether custom resources fit a definition that is going to change: whether they lose fields or are
-// refused. It looks at one object at a time and keeps a count and an example of each.
+// Package fit checks whether custom resources fit a definition that is about to change: whether they would lose
+// fields or be refused. It checks one object at a time, and keeps only counts and examples.
 package fit
 
 import (
@@ -17,11 +17,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// MostChecked is how many objects of a kind are looked at before an update of their definition.
+// MostChecked is the maximum number of objects of a kind to check before an update of their definition.
 const MostChecked = 5000
 
-// A Tally looks at the objects of a kind one by one, and keeps of them only what the update of their definition would do:
-// how many lose or are refused what, and an example of each.
+// A Tally checks the objects of a kind one by one. It keeps only the effects of the update: how many objects lose or
+// are refused which field, and an example of each.
 type Tally struct {
 	judge  *schema.Judge
 	seen   int64
@@ -29,30 +29,30 @@ type Tally struct {
 	places map[misfit]misfits
 }
 
-// A misfit is one reason why objects are in the way.
+// A misfit is one reason why objects do not fit.
 type misfit struct {
 	code  plan.Code // LosesField or IsRefused
 	place string    // the field, or what is wrong with it
 }
 
-// compare orders misfits as their codes and places.
+// compare orders misfits by code and place.
 func (m misfit) compare(other misfit) int {
 	return cmp.Or(cmp.Compare(m.code, other.code), strings.Compare(m.place, other.place))
 }
 
-// Misfits are the objects that are in the way for one reason.
+// misfits counts the objects that do not fit for one reason.
 type misfits struct {
 	count   int64
 	example string
 }
 
-// mostReasons is how many reasons an answer names.
+// mostReasons is the maximum number of reasons in an answer.
 const mostReasons = 3
 
-// mostPlaces is how many reasons are told apart.
+// mostPlaces is the maximum number of reasons that a Tally counts.
 const mostPlaces = 100
 
-// New returns the tally for a question Fits, for objects that are read in a version of a live CRD.
+// New returns the Tally for a question Fits. The objects must be in a version of the live CRD.
 func New(q plan.Question, live *unstructured.Unstructured, version string) (*Tally, error) {
 	after, err := q.After.Content()
 	if err == nil && crossplane.IsXRD(manifest.IDOf(after)) {
@@ -65,7 +65,7 @@ func New(q plan.Question, live *unstructured.Unstructured, version string) (*Tal
 	return &Tally{judge: judge, places: map[misfit]misfits{}}, err
 }
 
-// Add looks at an object, which it may change.
+// Add checks an object, and may change it.
 func (t *Tally) Add(ctx context.Context, o *unstructured.Unstructured) {
 	id := manifest.IDOf(o)
 	loses, refused := t.judge.Of(ctx, o)
@@ -91,11 +91,10 @@ func (t *Tally) Add(ctx context.Context, o *unstructured.Unstructured) {
 	}
 }
 
-// Full reports whether it has looked at as many objects as it may.
+// Full reports whether the Tally has reached its maximum number of objects.
 func (t *Tally) Full() bool { return t.seen >= MostChecked }
 
-// Answer returns how many objects are in the way, and why. more reports whether there are objects that it did not
-// look at.
+// Answer returns how many objects do not fit, and why. more reports whether there are unchecked objects.
 func (t *Tally) Answer(more bool) plan.Answer {
 	a := plan.Answer{Count: t.bad}
 	whats := slices.SortedFunc(maps.Keys(t.places), func(x, y misfit) int {

@@ -15,11 +15,11 @@ import (
 	"headgate.dev/headgate/reconcile/network"
 )
 
-// An Account is a repository on a forge and how to get a token for it.
+// An Account is access to a repository on a forge: the repository and how to get a token for it.
 type Account struct {
 	Repository Repository
-	// Token returns the current token. It is called before every request, because a token may change: in
-	// a file that is rotated, or as the installation of an App.
+	// Token returns the current token. Account calls it before every request, because a token may change: its file is
+	// rotated, or it belongs to the installation of an App.
 	Token func(ctx context.Context) (string, error)
 	// Transport is network.Default if nil.
 	Transport http.RoundTripper
@@ -27,14 +27,14 @@ type Account struct {
 	Plain network.Plain
 }
 
-// Token returns a function for a token that stays the same.
+// Token returns a function that always returns the same token.
 func Token(token string) func(context.Context) (string, error) {
 	return func(context.Context) (string, error) { return token, nil }
 }
 
-// Poster returns the account's Poster. It remembers what it posted and lists the statuses of
-// a commit before it posts the first one, so that it posts nothing twice, also after a restart. It is
-// safe for concurrent use; post the statuses of one context one after another.
+// Poster returns a Poster for the account. It remembers what it posted, and lists the statuses of a commit before it
+// posts the first one. So it posts nothing twice, even after a restart. It is safe for concurrent use, but callers
+// must post the statuses of one context one after another.
 func (a Account) Poster() (Record, error) {
 	of, t, err := a.open()
 	if err != nil {
@@ -72,7 +72,7 @@ func (a Account) open() (client, *transport, error) {
 	return of, t, err
 }
 
-// checkTLS returns an error if tokens for an API would be readable on the way.
+// checkTLS returns an error if tokens for an API would cross the network without TLS.
 func checkTLS(plain network.Plain, api string) error {
 	u, err := url.Parse(api)
 	if err != nil {
@@ -89,14 +89,14 @@ func basic(user, password string) string {
 // An App is an installation of an app on a forge.
 type App struct {
 	ID, Installation int64
-	// Key returns the current private key, in PEM. It is called before every token, because a key may change.
+	// Key returns the current private key, in PEM. App calls it before it creates a token, because a key may change.
 	Key func(ctx context.Context) (string, error)
 	// Plain lists the hosts that may get the App's tokens without TLS.
 	Plain network.Plain
 }
 
-// Token returns how an Account of a repository gets the tokens of the App. It is an error if the forge has
-// no Apps. A transport that is nil is network.Default.
+// Token returns the function that an Account of a repository needs to get the App's tokens. It is an error if the
+// forge has no Apps. A nil transport means network.Default.
 func (a App) Token(of Repository, transport http.RoundTripper) (func(context.Context) (string, error), error) {
 	f := of.Kind.forge()
 	if f.appToken == nil {
@@ -108,7 +108,7 @@ func (a App) Token(of Repository, transport http.RoundTripper) (func(context.Con
 	return f.appToken(a, of, of.api(), transport), nil
 }
 
-// AppUser returns the user name with which Git takes the token of an App.
+// AppUser returns the user name that Git sends with the token of an App.
 func (r Repository) AppUser() string { return r.Kind.forge().appUser }
 
 // A transport adds the token to requests, and sends them to one host only.
@@ -119,10 +119,10 @@ type transport struct {
 	fetch  func(context.Context) (string, error)
 
 	mu   sync.Mutex
-	last []string // the token, and what it can be derived from
+	last []string // the last token and everything it can be derived from; hide replaces them
 }
 
-// maxAnswer is the maximum size of an answer. A page of statuses has a tenth of it at most.
+// maxAnswer is the maximum size of an answer. A page of statuses has at most a tenth of it.
 const maxAnswer = 8 << 20
 
 // token returns the current token. Its error is permanent if the text cannot be a token.
@@ -186,8 +186,8 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// sameHost follows a redirect only within the host. It follows none that would turn a POST into a
-// GET: that would read, and look like having written.
+// sameHost follows a redirect only within the host. It does not follow a redirect that would turn a POST into a GET:
+// the request would only read, but look like a successful write.
 func sameHost(to *http.Request, via []*http.Request) error {
 	from := via[0]
 	if originOf(to.URL.String()) != originOf(from.URL.String()) || to.Method != from.Method || len(via) > 5 {
@@ -207,7 +207,7 @@ func (t *transport) redacted(err error) error {
 	return errors.New(t.hide(err.Error()))
 }
 
-// hidden is an error with a text that contains no token. Its cause can be compared.
+// hidden is an error whose text contains no token. errors.Is and errors.As still find its cause.
 type hidden struct {
 	text string
 	err  error

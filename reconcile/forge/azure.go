@@ -28,14 +28,14 @@ var azureForge = Forge{
 		aliases:  map[string]alias{"ssh.dev.azure.com": {azureHost, "v3"}, "vs-ssh.visualstudio.com": {azureHost, "v3"}},
 		apiPath:  "/",
 		split:    splitAzure,
-		segment:  regexp.MustCompile(`^[\pL\pN._()&-][\pL\pN._()& -]*$`), // what names of projects may contain, or less
+		segment:  regexp.MustCompile(`^[\pL\pN._()&-][\pL\pN._()& -]*$`), // names of projects; Azure DevOps may allow fewer characters
 		nested:   true,
 		page:     func(base string, r Repository) string { return base + escaped(r.Owner) + "/_git/" + escaped(r.Name) },
 	},
 	pipeline:      pipeline{name: "Azure DevOps", token: "SYSTEM_ACCESSTOKEN", read: azurePipelines},
 	webhook:       webhook{header: "Authorization", proves: azureProves, event: azureEvent},
-	dialect:       report.Dialect{MaxBytes: 65_536}, // it would take more, which is too long to read
-	listed:        true,                             // a token for code does not see who may write
+	dialect:       report.Dialect{MaxBytes: 65_536}, // Azure DevOps accepts more, but nobody reads it
+	listed:        true,                             // a token for code cannot read who has write access
 	authorization: azureAuthorization,
 	open: func(at Repository, api string, over *http.Client) (client, error) {
 		return azure{rest{name: "Azure DevOps", at: at, api: api, client: over, signsIn: azureSignsIn}}, nil
@@ -52,7 +52,7 @@ var azureForge = Forge{
 
 const azureHost = "dev.azure.com"
 
-// splitAzure returns the collection, or organisation, and the project as the owner.
+// splitAzure returns the path of the collection or organisation, and the project as the owner.
 func splitAzure(base *url.URL, path []string) (below, owner []string) {
 	name := path[len(path)-1]
 	if base.Path != "" {
@@ -64,13 +64,13 @@ func splitAzure(base *url.URL, path []string) (below, owner []string) {
 		owner = owner[:last]
 	}
 	if project := len(owner) - 1; project < 0 || project < 1 && base.Host == azureHost {
-		owner = append(slices.Clip(owner), name) // the repository that a project has from its start
+		owner = append(slices.Clip(owner), name) // the default repository of a project
 	}
 	return nil, owner
 }
 
-// azureAuthorization returns the header for a token. A personal access token is a password without a
-// user. Those of pipelines and of Entra ID are JWTs.
+// azureAuthorization returns the Authorization header for a token. A personal access token is a password without a
+// user name. Tokens of pipelines and of Entra ID are JWTs.
 func azureAuthorization(token string) string {
 	if !strings.HasPrefix(token, "eyJ") || strings.Count(token, ".") != 2 {
 		return basic("", token)
@@ -96,12 +96,12 @@ var (
 	azureComment = answer{doing: "comment on pull requests", right: "the scope Code (write), or Pull Request Threads (read & write)"}
 )
 
-// path returns the path of a call. It has to name a version; Server 2020 knows this one.
+// path returns the path of a call. It must contain an API version; Server 2020 supports this one.
 func (z azure) path(below, query string) string {
 	return escaped(z.at.Owner) + "/_apis/git/repositories/" + escaped(z.at.Name) + "/" + below + "?" + query + "api-version=6.0"
 }
 
-// A gitStatus is a status of a commit, or of a pull request.
+// A gitStatus is a status of a commit or of a pull request.
 type gitStatus struct {
 	ID          int64  `json:"id,omitempty"`
 	IterationID int    `json:"iterationId,omitempty"`
@@ -114,7 +114,7 @@ type gitStatus struct {
 	} `json:"context"`
 }
 
-// name returns the name of the context, as Headgate and other forges write it.
+// name returns the context in the form that Headgate and other forges use.
 func (s gitStatus) name() string {
 	if s.Context.Genre == "" {
 		return s.Context.Name
@@ -122,7 +122,7 @@ func (s gitStatus) name() string {
 	return s.Context.Genre + "/" + s.Context.Name
 }
 
-// azureStates are the states that Headgate posts.
+// azureStates maps the states that Headgate posts.
 var azureStates = map[report.State]string{
 	report.Pending: "pending", report.Success: "succeeded", report.Failure: "failed", report.Error: "error",
 }
@@ -161,8 +161,8 @@ func (z azure) keep(s Status) Status {
 	return s
 }
 
-// create posts the status of the pull request first: branch policies read that one, and list returns
-// the other.
+// create posts the status of the pull request before that of the commit: branch policies read the former, and list
+// returns the latter.
 func (z azure) create(ctx context.Context, s Status) error {
 	status := gitStatus{State: azureStates[s.State], Description: s.Description, TargetURL: s.TargetURL}
 	genre, name, ok := strings.Cut(s.Context, "/")
@@ -187,7 +187,8 @@ func (z azure) create(ctx context.Context, s Status) error {
 	return err
 }
 
-// An azureUser is an identity as Azure DevOps returns it. The organisation decides on the unique name: mostly an address.
+// An azureUser is an identity as Azure DevOps returns it. The organisation chooses the unique name, which usually is
+// an email address.
 type azureUser struct{ ID, UniqueName, DisplayName string }
 
 func (u azureUser) names() []string {
@@ -208,8 +209,8 @@ func (z azure) iterations(ctx context.Context, number int) ([]azureIteration, er
 	return got.Value, err
 }
 
-// iteration is the push that made a commit the head of a pull request: a status of that one
-// says nothing of the next. It is 0 where none did.
+// iteration returns the last push that made a commit the head of a pull request, or 0. A status of one iteration does
+// not apply to the next.
 func (z azure) iteration(ctx context.Context, s Status) (int, error) {
 	got, err := z.iterations(ctx, s.Pull)
 	if err != nil {
@@ -260,11 +261,11 @@ func (z azure) pull(ctx context.Context, number int) (Pull, error) {
 	return is.pull(), nil
 }
 
-// self asks the organisation of the project.
+// self requests the user from the organisation of the project.
 func (z azure) self(ctx context.Context) (string, error) {
 	var is struct{ AuthenticatedUser struct{ ID string } }
 	organisation := path.Dir(z.at.Owner) + "/"
-	if organisation == "./" { // it is in the host
+	if organisation == "./" { // the organisation is part of the host name
 		organisation = ""
 	}
 	if _, err := z.do(ctx, answer{doing: "read who it is"}, http.MethodGet, escaped(organisation)+"_apis/connectionData", nil, &is); err != nil {
@@ -311,8 +312,8 @@ func (z azure) comments(ctx context.Context, number int, _ time.Time) ([]comment
 	return all, nil
 }
 
-// authors returns the one who opened the pull request, those who pushed to it, and the addresses in its commits. Azure DevOps does
-// not tell whose an address is, so an address belongs to a known user only if its name is unique.
+// authors returns the user who opened the pull request, those who pushed to it, and the addresses in its commits.
+// Azure DevOps does not report whose address it is, so an address belongs to a known user only if its name is unique.
 func (z azure) authors(ctx context.Context, number int) (authors, error) {
 	var is struct{ CreatedBy azureUser }
 	at := fmt.Sprintf("pullRequests/%d", number)
@@ -348,7 +349,7 @@ func (z azure) authors(ctx context.Context, number int) (authors, error) {
 		return authors{}, errTooManyCommits
 	}
 	for _, c := range got.Value {
-		if c.CommentTruncated { // the end of the message names co-authors
+		if c.CommentTruncated { // co-authors are at the end of the message
 			if !isCommit(c.CommitID) {
 				return authors{}, fmt.Errorf("%s: cannot read the commits of pull request %d", z.name, number)
 			}
@@ -433,7 +434,7 @@ func (z azure) history(ctx context.Context, commit string, since time.Time) ([]s
 	return all, nil
 }
 
-// merged asks for the pull requests that made a commit, and for those that merged it as their own.
+// merged returns the pull requests whose merge made a commit, and those that contain it, as after a fast-forward merge.
 func (z azure) merged(ctx context.Context, commit string) ([]Pull, error) {
 	type query struct {
 		Type  string   `json:"type"`
@@ -464,8 +465,7 @@ func (z azure) merged(ctx context.Context, commit string) ([]Pull, error) {
 	return all, nil
 }
 
-// comment starts a closed thread: a branch policy may require that no thread is open, and the comment
-// needs no answer.
+// comment starts a closed thread, because a branch policy may require that no thread is open, and the comment needs no answer.
 func (z azure) comment(ctx context.Context, number int, body string) error {
 	thread := map[string]any{
 		"status":   "closed",
@@ -486,13 +486,13 @@ func (z azure) remove(ctx context.Context, number int, c comment) error {
 	return err
 }
 
-// azureSignsIn reports whether an answer is the page that asks an unknown user to sign in.
+// azureSignsIn reports whether an answer is the sign-in page for unknown users.
 func azureSignsIn(resp *http.Response) bool {
 	return resp.StatusCode == http.StatusNonAuthoritativeInfo ||
 		resp.StatusCode == http.StatusFound && strings.Contains(resp.Header.Get("Location"), "_signin")
 }
 
-// azureProves checks the secret as a password, with any user name: Azure DevOps signs nothing.
+// azureProves checks the secret, which is the password of basic authentication. Azure DevOps does not sign its requests.
 func azureProves(d delivery, secret string) bool {
 	_, password, ok := (&http.Request{Header: d.header}).BasicAuth()
 	return equalSecrets(password, secret) && ok
@@ -524,8 +524,8 @@ func azureEvent(d delivery) (Event, error) {
 	if event.EventType != "git.push" && !pull {
 		return Event{}, nil
 	}
-	// An organisation has two hosts, and the path on one of them lacks its name. A repository with the
-	// name of its project may leave that out.
+	// An organisation has two hosts, and paths on one of them lack its name. A repository with the name of its
+	// project may also lack the name of the project.
 	names := []string{of.Project.Name + "/_git/" + of.Name}
 	if of.RemoteURL != "" {
 		names = append(names, of.RemoteURL)

@@ -32,7 +32,7 @@ var bitbucketForge = Forge{ //nolint:gosec // the name of a variable, and no tok
 	pipeline:      pipeline{name: "Bitbucket Cloud", token: "BITBUCKET_TOKEN", read: bitbucketPipelines},
 	webhook:       webhook{header: "X-Event-Key", proves: hubProves("X-Hub-Signature"), event: bitbucketEvent},
 	dialect:       buildDialect,
-	listed:        true, // only its administrators see who may write
+	listed:        true, // only its administrators can read who has write access
 	authorization: userOrBearer,
 	open: func(at Repository, api string, over *http.Client) (client, error) {
 		return bitbucket{rest{name: "Bitbucket", at: at, api: api, client: over}}, nil
@@ -43,10 +43,10 @@ var bitbucketForge = Forge{ //nolint:gosec // the name of a variable, and no tok
 	commentPath: "/pull-requests/%[1]d#comment-%[2]d",
 }
 
-// buildDialect is the Markdown of comments in the Cloud and in the Data Center.
+// buildDialect is the Markdown of comments in Bitbucket Cloud and Data Center.
 var buildDialect = report.Dialect{MaxBytes: 32_768, NoHTML: true}
 
-// userOrBearer returns the header for a token. That of a user is "email:API token" or "name:password".
+// userOrBearer returns the Authorization header for a token. A user's token has the form "email:API token" or "name:password".
 func userOrBearer(token string) string {
 	if user, password, ok := strings.Cut(token, ":"); ok {
 		return basic(user, password)
@@ -62,7 +62,7 @@ func bitbucketPipelines(env func(string) string) (Workflow, bool) {
 	}, env("BITBUCKET_BUILD_NUMBER") != ""
 }
 
-// A build is a status, as the Cloud and the Data Center have it.
+// A build is a status in the form of Bitbucket Cloud and Data Center.
 type build struct {
 	Key         string `json:"key"`
 	Name        string `json:"name"`
@@ -71,7 +71,7 @@ type build struct {
 	URL         string `json:"url"`
 }
 
-// buildKey returns the key of a context, which has at most 40 characters.
+// buildKey returns the build key for a context: at most 40 characters.
 func buildKey(of string) string {
 	sum := sha256.Sum256([]byte(of))
 	return hex.EncodeToString(sum[:20])
@@ -88,7 +88,7 @@ func buildOf(s Status) build {
 	return build{Key: buildKey(s.Context), Name: s.Context, State: state, Description: s.Description, URL: s.TargetURL}
 }
 
-// status returns the status that a build holds, and reports whether Headgate posted it.
+// status returns the status in a build, and reports whether Headgate posted it.
 func (b build) status(commit string) (Status, bool) {
 	s := Status{Commit: commit, Context: b.Name, Description: b.Description, TargetURL: b.URL}
 	switch b.State {
@@ -102,7 +102,7 @@ func (b build) status(commit string) (Status, bool) {
 	return s, b.Key == buildKey(b.Name)
 }
 
-// keepBuild returns a status as a build can hold it. A build has to link somewhere.
+// keepBuild returns a status within the limits of a build. A build must have a URL.
 func keepBuild(s Status, commit string) Status {
 	s.Description, s.Pull = cut(s.Description, 255), 0
 	if s.State == report.Error {
@@ -123,14 +123,13 @@ var (
 
 func (b bitbucket) path(below string) string { return "repositories/" + b.at.String() + "/" + below }
 
-// A page is a page of a listing. Headgate counts the pages itself, and does not follow the server's URL of
-// the next one.
+// A page is a page of a listing. Headgate counts the pages itself and does not follow the server's URL of the next page.
 type page[T any] struct {
 	Values []T    `json:"values"`
 	Next   string `json:"next"`
 }
 
-// allPages reads the pages of a listing. A page has at most 50 pull requests. It reports whether these are all.
+// allPages reads the pages of a listing, and reports whether it reached the last one. A page has at most 50 pull requests.
 func allPages[T any](ctx context.Context, b bitbucket, a answer, path string) (all []T, whole bool, err error) {
 	for n := 1; n <= maxPages; n++ {
 		var got page[T]
@@ -145,7 +144,7 @@ func allPages[T any](ctx context.Context, b bitbucket, a answer, path string) (a
 	return all, false, nil
 }
 
-// currentOf returns the statuses that Headgate posted, by context: a key has one build.
+// currentOf returns the statuses that Headgate posted, by context. Each key has only one build.
 func currentOf(builds []build, commit string) map[string]Status {
 	current := map[string]Status{}
 	for _, is := range builds {
@@ -191,11 +190,11 @@ func (is cloudRequest) pull() Pull {
 }
 
 func (b bitbucket) open(ctx context.Context) ([]Pull, error) {
-	got, _, err := allPages[cloudRequest](ctx, b, bitbucketPull, "pullrequests") // the open ones, newest first
+	got, _, err := allPages[cloudRequest](ctx, b, bitbucketPull, "pullrequests") // open pull requests, newest first
 	return pullsOf(got, cloudRequest.pull), err
 }
 
-// pull asks for the commits, too: Bitbucket returns only twelve digits of the head of a pull request.
+// pull also reads the commits, because Bitbucket returns only twelve digits of the head of a pull request.
 func (b bitbucket) pull(ctx context.Context, number int) (Pull, error) {
 	var is cloudRequest
 	path := b.path(fmt.Sprintf("pullrequests/%d", number))
@@ -229,8 +228,8 @@ func (b bitbucket) self(ctx context.Context) (string, error) {
 	return user.UUID, err
 }
 
-// A cloudUser is a user as Bitbucket Cloud returns it. Users choose their names and may change them, but for the UUID and the
-// account id.
+// A cloudUser is a user as Bitbucket Cloud returns it. Users choose their names and may change them; only the UUID
+// and the account ID are permanent.
 type cloudUser struct {
 	Type      string
 	UUID      string
@@ -270,7 +269,7 @@ func (b bitbucket) comments(ctx context.Context, number int, _ time.Time) ([]com
 	return all, err
 }
 
-// A cloudSignature is the author or committer of a commit. It has the user to whom the address belongs.
+// A cloudSignature is the author or committer of a commit, with the user who owns the address.
 type cloudSignature struct {
 	Raw  string
 	User *cloudUser
@@ -314,7 +313,7 @@ func (b bitbucket) authors(ctx context.Context, number int) (authors, error) {
 	if err != nil {
 		return authors{}, err
 	}
-	for i, u := range done { // Git lets who pushes write any name
+	for i, u := range done { // anyone who pushes can write any name into a commit
 		if i+1 < len(done) && u.Source.Commit.Hash != done[i+1].Source.Commit.Hash {
 			all.known = append(all.known, u.Author.UUID)
 		}
@@ -329,8 +328,8 @@ func (b bitbucket) authors(ctx context.Context, number int) (authors, error) {
 	return all, nil
 }
 
-// verdicts returns the builds of a commit. Posting again changes a build, so that only its creation is sure to be before any
-// approval: the time of the pending status.
+// verdicts returns the builds of a commit. Posting a status again changes the build. Only its creation is certain to
+// precede any approval, so the time is that of the pending status.
 func (b bitbucket) verdicts(ctx context.Context, commit string) ([]pastStatus, error) {
 	got, _, err := allPages[struct {
 		build
@@ -346,15 +345,15 @@ func (b bitbucket) verdicts(ctx context.Context, commit string) ([]pastStatus, e
 	return all, err
 }
 
-// A cloudUpdate is a push to a pull request, or another change of it.
+// A cloudUpdate is a push to a pull request or another change of it.
 type cloudUpdate struct {
 	Date   time.Time
 	Author cloudUser
 	Source struct{ Commit struct{ Hash string } }
 }
 
-// updates reads the activity of a pull request, newest first. The listing has no numbers of pages, so updates takes the query of the
-// next page, and nothing else, from the answer.
+// updates reads the activity of a pull request, newest first. The listing has no page numbers, so updates takes the
+// query of the next page from the answer, but nothing else of its URL.
 func (b bitbucket) updates(ctx context.Context, number int) ([]cloudUpdate, error) {
 	var all []cloudUpdate
 	query := "pagelen=50"
@@ -392,7 +391,7 @@ func (b bitbucket) pushed(ctx context.Context, number int, head string) (time.Ti
 		}
 		at = u.Date
 	}
-	var is struct { // it has had no other head
+	var is struct { // the pull request never had another head
 		Created time.Time `json:"created_on"`
 	}
 	_, err = b.do(ctx, bitbucketPull, http.MethodGet, b.path(fmt.Sprintf("pullrequests/%d", number)), nil, &is)
@@ -416,7 +415,8 @@ func (b bitbucket) history(ctx context.Context, commit string, since time.Time) 
 	return all, nil
 }
 
-// merged looks through the pull requests that were merged last: Bitbucket lists the pull requests of a commit only if an app is installed.
+// merged searches the pull requests that were merged last. Bitbucket lists the pull requests of a commit only if an
+// app is installed.
 func (b bitbucket) merged(ctx context.Context, commit string) ([]Pull, error) {
 	var got page[struct {
 		cloudRequest
@@ -428,7 +428,7 @@ func (b bitbucket) merged(ctx context.Context, commit string) ([]Pull, error) {
 	}
 	var all []Pull
 	for _, is := range got.Values {
-		if !isOf(commit, is.MergeCommit.Hash) && !isOf(commit, is.Source.Commit.Hash) { // the latter after a fast-forward
+		if !isOf(commit, is.MergeCommit.Hash) && !isOf(commit, is.Source.Commit.Hash) { // Source after a fast-forward
 			continue
 		}
 		whole, err := b.pull(ctx, is.ID)
@@ -440,7 +440,7 @@ func (b bitbucket) merged(ctx context.Context, commit string) ([]Pull, error) {
 	return all, nil
 }
 
-// isOf reports whether a hash, which may be cut, is the hash of a commit.
+// isOf reports whether a possibly shortened hash is the hash of a commit.
 func isOf(commit, hash string) bool { return len(hash) >= 12 && strings.HasPrefix(commit, hash) }
 
 func (b bitbucket) comment(ctx context.Context, number int, body string) error {
@@ -461,7 +461,7 @@ func (b bitbucket) say(ctx context.Context, method, path, body string) (reply, e
 	return b.do(ctx, bitbucketComment, method, b.path(path), map[string]any{"content": map[string]string{"raw": body}}, nil)
 }
 
-// edited returns the error of an edit: only the author may change a comment.
+// edited returns the error of an edit. Only the author may edit a comment.
 func edited(got reply, err error) error {
 	if refusedWith(got, err, http.StatusForbidden) {
 		return foreignError{err}

@@ -7,32 +7,32 @@ import (
 	"strings"
 )
 
-// A Workflow is a run of a forge's CI, as its environment describes it.
+// A Workflow is a run of a forge's CI, according to its environment.
 type Workflow struct {
 	Kind   Kind
 	Server string // URL of the forge
-	Name   string // of the repository there, as "owner/name"
-	Pull   int    // 0: it is of no pull request
-	Base   string // the target of the pull request, as the clone has it
-	Head   string // the commit of the pull request for which the forge started the run; or empty
+	Name   string // name of the repository, as "owner/name"
+	Pull   int    // the number of the pull request, or 0
+	Base   string // the target of the pull request, in the notation of the clone
+	Head   string // the head of the pull request when the forge started the run; may be empty
 	Token  string
 
-	Run string // URL of its page
+	Run string // URL of the run's page
 
-	Fork    bool   // the pull request comes from a fork, as far as the environment shows it
-	Summary string // a file whose Markdown the page of the run shows
+	Fork    bool   // the environment shows that the pull request comes from a fork
+	Summary string // a file with Markdown for the run's page
 }
 
 // A pipeline describes the CI of a forge.
 type pipeline struct {
 	name  string // for people
 	also  string // another product with the same environment
-	token string // the variable that people put a token in
-	// read returns the run that an environment describes, and reports whether it is one of this forge.
+	token string // the variable for the user's token
+	// read returns the run that an environment describes, and reports whether it is a run of this forge.
 	read func(env func(string) string) (Workflow, bool)
 }
 
-// WorkflowOf returns the run that an environment describes; its fields are empty outside of one.
+// WorkflowOf returns the run that an environment describes. It returns the zero value outside of a run.
 func WorkflowOf(env func(string) string) Workflow {
 	for _, f := range forges {
 		if f.pipeline.read == nil {
@@ -46,8 +46,8 @@ func WorkflowOf(env func(string) string) Workflow {
 	return Workflow{}
 }
 
-// Pipelines returns the names of all CI systems that WorkflowOf knows, and the variables that it reads a
-// token from. Both are sorted.
+// Pipelines returns the names of all CI systems that WorkflowOf supports, and the variables from which it reads a
+// token. Both are sorted.
 func Pipelines() (names, tokens []string) {
 	for _, f := range forges {
 		if f.pipeline.read == nil {
@@ -67,19 +67,19 @@ func sortNames(names []string) {
 	slices.SortFunc(names, func(a, b string) int { return cmp.Compare(strings.ToLower(a), strings.ToLower(b)) })
 }
 
-// pullNumber reads the number of a pull request; 0 if the text is none.
+// pullNumber parses the number of a pull request. It returns 0 for any other text.
 func pullNumber(s string) int {
 	n, _ := strconv.Atoi(s)
 	return max(n, 0)
 }
 
-// Superseded reports whether a pull request has another head now than the one that a run, or a repeated run, is of. clone is the
-// commit that the run has checked out: it may have pushed that commit itself.
+// Superseded reports whether a pull request has a different head than when a run, or a repeated run, started. clone
+// is the commit that the run has checked out, which it may have pushed itself.
 func (w Workflow) Superseded(now Pull, clone string) bool {
 	return w.Head != "" && !strings.HasPrefix(now.Head, w.Head) && now.Head != clone
 }
 
-// remoteBranch returns a branch as a clone has it, or "".
+// remoteBranch returns the name of a branch in a clone of its repository, or "".
 func remoteBranch(branch string) string {
 	if branch == "" {
 		return ""

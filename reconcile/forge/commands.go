@@ -17,43 +17,43 @@ import (
 
 // Rules decide whose commands and reviews count.
 type Rules struct {
-	Approvers []string // users who may approve; empty: everyone with write permission
+	Approvers []string // users who may approve; if empty, everyone with write access
 	ByAuthor  bool     // the authors of a pull request may approve it, too
-	Reviews   bool     // a review that approves the head counts as a comment does
+	Reviews   bool     // a review that approves the head counts like a comment
 }
 
-// An approvalAPI reads who made a pull request, and since when people could see its preview.
+// An approvalAPI reads the authors of a pull request, and the time when its preview became visible.
 type approvalAPI interface {
 	authors(ctx context.Context, number int) (authors, error)
-	// verdicts returns the statuses of a commit, where the forge keeps them also those that newer ones replaced.
+	// verdicts returns the statuses of a commit. If the forge keeps replaced statuses, it returns them, too.
 	verdicts(ctx context.Context, commit string) ([]pastStatus, error)
-	// history returns a commit and those before it on its branch, newest first, since a time: at most a page of them.
+	// history returns a commit and its ancestors on the branch since a time, newest first: at most one page.
 	history(ctx context.Context, commit string, since time.Time) ([]string, error)
 	// merged returns the pull requests whose merge made a commit.
 	merged(ctx context.Context, commit string) ([]Pull, error)
 }
 
-// A writerAPI knows who may write to a repository, and what they think of a commit.
+// A writerAPI reads who has write access to a repository, and their reviews.
 type writerAPI interface {
-	// mayWrite reports whether the author of a comment may write to the repository now.
+	// mayWrite reports whether the author of a comment currently has write access to the repository.
 	mayWrite(ctx context.Context, who comment) (bool, error)
 	reviews(ctx context.Context, number int) ([]review, error)
 }
 
-// A pushAPI knows when a commit became the head of a pull request. Who may push can have a commit previewed elsewhere first, so
-// that its status is older.
+// A pushAPI reads when a commit became the head of a pull request. The status of the commit may be older, because a
+// user with push access can have it previewed elsewhere first.
 type pushAPI interface {
 	// pushed returns the zero time if the commit is not the head.
 	pushed(ctx context.Context, number int, head string) (time.Time, error)
 }
 
-// authors are the users who made a pull request: the one who opened it, and those who wrote its commits.
+// authors are the users who made a pull request: the one who opened it and the authors of its commits.
 type authors struct {
 	known   []string
-	unknown []string          // what the forge has no user for: "a@example.org of commit 0123456789ab"
+	unknown []string          // addresses without a user on the forge: "a@example.org of commit 0123456789ab"
 	users   map[string]string // by address
 	commits int
-	userOf  func(address string) string // "" if the address does not show it; may be nil
+	userOf  func(address string) string // returns the user of an address, or ""; may be nil
 }
 
 // add adds the author or committer of a commit.
@@ -73,7 +73,7 @@ func (a *authors) add(commit, user, email string) {
 
 var coauthor = regexp.MustCompile(`(?im)^co-authored-by:.*<([^<>]*)>`)
 
-// coauthors adds those that the message of a commit names. A forge does not say which users they are.
+// coauthors adds the co-authors in a commit message. A forge does not report which users they are.
 func (a *authors) coauthors(commit, message string) {
 	for _, m := range coauthor.FindAllStringSubmatch(message, -1) {
 		user := ""
@@ -88,20 +88,20 @@ var errTooManyReviews = errors.New("the pull request has more reviews than Headg
 
 var errTooManyCommits = errors.New("the pull request has more commits than the forge lists, so its authors are not known; approve in .headgate/approvals.yaml")
 
-// A pastStatus is a status that a commit has, or had.
+// A pastStatus is a current or former status of a commit.
 type pastStatus struct {
 	context string
 	state   report.State
-	at      time.Time // zero if the forge only keeps when it changed last
-	by      string    // who posted it; "" if the forge does not say
+	at      time.Time // zero if the forge keeps only the time of the last change
+	by      string    // who posted it; "" if the forge does not report that
 }
 
-// A review is the opinion of a user on a commit.
+// A review is a user's verdict on a commit.
 type review struct {
 	by       comment
-	commit   string // "" if the forge does not say
+	commit   string // "" if the forge does not report it
 	approves bool
-	neutral  bool // it is no opinion, so an earlier one stays
+	neutral  bool // not a verdict, so an earlier verdict remains valid
 }
 
 // A command is a line of a comment.
@@ -109,7 +109,7 @@ type command struct {
 	verb, argument string
 }
 
-// maxCommands is how many commands of one comment count.
+// maxCommands is the maximum number of commands in one comment that count.
 const maxCommands = 5
 
 var (
@@ -117,8 +117,8 @@ var (
 	approvalDigest = regexp.MustCompile(`^[0-9a-f]{32}$`)
 )
 
-// commandsOf returns the commands of a comment: lines at its very beginning. Whatever is quoted, fenced, hidden or below other
-// text is no command, so a text that a person pastes or answers commands nothing.
+// commandsOf returns the commands of a comment, which are the lines at its very beginning. Quoted, fenced and hidden
+// lines, and lines below other text, are not commands, so a pasted or quoted text commands nothing.
 func commandsOf(body string) []command {
 	var all []command
 	for line := range strings.SplitSeq(strings.ReplaceAll(body, "\r\n", "\n"), "\n") {
@@ -129,7 +129,7 @@ func commandsOf(body string) []command {
 		switch words := strings.Fields(line)[1:]; len(words) {
 		case 1:
 			cmd.verb = words[0]
-		case 2: // no command takes more words
+		case 2: // no command has more words
 			cmd.verb, cmd.argument = words[0], words[1]
 		}
 		all = append(all, cmd)
@@ -137,29 +137,29 @@ func commandsOf(body string) []command {
 	return all
 }
 
-// A talk holds what people wrote on a pull request about its head.
+// A talk holds what users wrote about the head of a pull request.
 type talk struct {
 	*Pulls
 	approvalAPI
 
 	rules    Rules
 	pull     Pull
-	posted   time.Time // when the first preview of the head was posted; zero: not yet
+	posted   time.Time // when the first preview of the head was posted, or zero
 	comments []comment
 	self     string
 
-	statuses []pastStatus // final ones of previews of the head
-	pushed   time.Time    // when the commit became the head; zero if the forge does not say
+	statuses []pastStatus // final statuses of the head's previews
+	pushed   time.Time    // when the commit became the head; zero if the forge does not report it
 
 	writers map[string]bool // by user
 	wrote   *authors
 	counted []approval // reviews
 }
 
-// previewStatus matches the contexts of previews, of any sync.
+// previewStatus matches the status contexts of previews of any sync.
 var previewStatus = regexp.MustCompile(`^headgate/.+/preview$`)
 
-// talk reads what people wrote on a pull request since its head was previewed.
+// talk reads what users wrote on a pull request since its head was previewed.
 func (p *Pulls) talk(ctx context.Context, pull Pull, rules Rules) (*talk, error) {
 	api, ok := p.pullAPI.(approvalAPI)
 	if !ok {
@@ -169,9 +169,9 @@ func (p *Pulls) talk(ctx context.Context, pull Pull, rules Rules) (*talk, error)
 		return nil, err
 	}
 	t := &talk{Pulls: p, approvalAPI: api, rules: rules, pull: pull, writers: map[string]bool{}}
-	if p.forge.listed { // one request, as long as no one commands: such a forge does not show whether anyone wrote something
+	if p.forge.listed { // Such a forge does not show whether a pull request has new comments. Without commands, one request is enough.
 		var err error
-		if t.comments, err = p.comments(ctx, pull.Number, time.Time{}); err != nil || !t.asks() {
+		if t.comments, err = p.comments(ctx, pull.Number, time.Time{}); err != nil || !t.hasCommands() {
 			return t, err
 		}
 		t.posted, err = t.previewed(ctx)
@@ -181,7 +181,7 @@ func (p *Pulls) talk(ctx context.Context, pull Pull, rules Rules) (*talk, error)
 	if t.posted, err = t.previewed(ctx); err != nil {
 		return nil, err
 	}
-	var since time.Time // however many comments there are, those on the head are read
+	var since time.Time // with a start time, the newest comments are within the limit
 	if !t.posted.IsZero() {
 		since = t.posted.Add(-spread)
 	}
@@ -189,7 +189,7 @@ func (p *Pulls) talk(ctx context.Context, pull Pull, rules Rules) (*talk, error)
 	return t, err
 }
 
-// previewed returns since when people could see the preview of the head on the pull request; zero if they cannot yet.
+// previewed returns the time since when the preview of the head has been visible on the pull request, or zero.
 func (t *talk) previewed(ctx context.Context) (time.Time, error) {
 	all, err := t.verdicts(ctx, t.pull.Head)
 	if err != nil {
@@ -219,8 +219,8 @@ func (t *talk) previewed(ctx context.Context) (time.Time, error) {
 	return later(first, pushed), nil
 }
 
-// seenSince returns since when people could see a preview that Headgate posted with this account. Who may write can post a status
-// of that name, too. A review names no digest, so it must not be older.
+// seenSince returns the time since when a preview that Headgate posted with this account has been visible. Any user
+// with write access can post a status of that name. A review names no digest, so it must not be older than this time.
 func (t *talk) seenSince() time.Time {
 	var first time.Time
 	for _, v := range t.statuses {
@@ -248,7 +248,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// under calls a function with other rules. What it reads is not read again.
+// under calls a function with other rules. It keeps the authors that the function reads, for the next call.
 func (t *talk) under(rules Rules, do func(*talk) ([]approval, error)) ([]approval, error) {
 	of := *t
 	of.rules = rules
@@ -257,24 +257,24 @@ func (t *talk) under(rules Rules, do func(*talk) ([]approval, error)) ([]approva
 	return all, err
 }
 
-// spread is how long before the status of a preview its comment may be written, with the difference of clocks of a forge.
+// spread is how much earlier than the status of a preview its comment may be, including the clock difference of a forge.
 const spread = 10 * time.Minute
 
-// asks reports whether anyone wrote a command, so that the rest is worth reading.
-func (t *talk) asks() bool {
+// hasCommands reports whether a comment has a command. If not, nothing else needs to be read.
+func (t *talk) hasCommands() bool {
 	return slices.ContainsFunc(t.comments, func(c comment) bool { return len(commandsOf(c.body)) > 0 })
 }
 
-// know reads who Headgate is.
-func (t *talk) know(ctx context.Context) (err error) {
+// readSelf reads Headgate's own user name.
+func (t *talk) readSelf(ctx context.Context) (err error) {
 	if t.self == "" {
 		t.self, err = t.Pulls.self(ctx)
 	}
 	return err
 }
 
-// heeds reports whether the commands of a user count at all. Headgate ignores everyone else.
-func (t *talk) heeds(ctx context.Context, c comment) (bool, error) {
+// listensTo reports whether the commands of a comment's author count at all. Headgate ignores all other users.
+func (t *talk) listensTo(ctx context.Context, c comment) (bool, error) {
 	if c.author == "" || c.bot || !t.rules.ByAuthor && strings.EqualFold(c.author, t.self) {
 		return false, nil
 	}
@@ -299,22 +299,22 @@ func (r Rules) lists(c comment) bool {
 	return slices.ContainsFunc(r.Approvers, func(name string) bool { return c.isOf(strings.TrimPrefix(name, "@")) })
 }
 
-// isOf reports whether a user of this name wrote a comment.
+// isOf reports whether the author of a comment has this name.
 func (c comment) isOf(name string) bool {
 	same := func(other string) bool { return name != "" && strings.EqualFold(name, other) }
 	return same(c.author) || slices.ContainsFunc(c.names, same)
 }
 
-// called returns how people call the author of a comment.
+// called returns the name by which to address the author of a comment.
 func (c comment) called() string { return "@" + cmp.Or(plain(c.shown), c.author) }
 
-// A refusal is why an approval does not count; "" if it does. Silent ones are not answered.
+// A refusal is the reason why an approval does not count; "" if it does. Headgate does not answer silent refusals.
 type refusal struct {
 	why    string
 	silent bool
 }
 
-// approves reports whether a user who may write may also approve.
+// approves reports whether a user with write access may also approve.
 func (t *talk) approves(ctx context.Context, c comment) (refusal, error) {
 	if len(t.rules.Approvers) > 0 && !t.rules.lists(c) {
 		return refusal{"no approver", true}, nil
@@ -343,7 +343,7 @@ func (c comment) edited() bool {
 	return !c.created.Truncate(time.Second).Equal(c.updated.Truncate(time.Second))
 }
 
-// standing reports why a comment does not count for the head.
+// standing returns why a comment does not count for the head, or "".
 func (t *talk) standing(c comment) string {
 	switch {
 	case c.edited():
@@ -354,11 +354,11 @@ func (t *talk) standing(c comment) string {
 	return ""
 }
 
-// An approval is one that a user gave for the head.
+// An approval is a user's approval of the head.
 type approval struct {
 	comment
 
-	digest string // "" for a review, which is of whatever the head asks for
+	digest string // "" for a review, which approves everything that the head requests
 	how    inventory.ApprovalPlace
 }
 
@@ -409,9 +409,10 @@ func (t *talk) approvals(ctx context.Context) ([]approval, error) {
 	return all, nil
 }
 
-// shown reports whether a user who reviewed could see a digest: it stands in the comment of the preview since before the review, or
-// Headgate recorded it. What a commit asks for can change without a push: the target goes on, or the tag of a package moves. Forges
-// count seconds, so a review in the second in which the comment changed may be older, and does not count.
+// shown reports whether a digest was visible to a user before the review: the preview comment contains it and did not
+// change since, or Headgate recorded it. The changes that a commit makes can differ without a push, when the target
+// branch moves or the tag of a package moves. Forges count seconds, so a review in the same second as the last change
+// of the comment may be older, and does not count.
 func (t *talk) shown(about string, a approval, digest string) bool {
 	mark := strings.TrimSpace(t.forge.dialect.Mark(about))
 	return t.has(recordKey(about, a, digest)) || slices.ContainsFunc(t.comments, func(c comment) bool {
@@ -420,13 +421,13 @@ func (t *talk) shown(about string, a approval, digest string) bool {
 	})
 }
 
-// asksFor reports whether a comment shows how to approve a digest.
+// asksFor reports whether a comment shows the command to approve a digest.
 func asksFor(c comment, digest string) bool {
 	return strings.Contains(normal(c.body), "\n/headgate approve "+digest+"\n")
 }
 
 func (t *talk) counts(ctx context.Context, c comment) (bool, error) {
-	heard, err := t.heeds(ctx, c)
+	heard, err := t.listensTo(ctx, c)
 	if err != nil || !heard {
 		return false, err
 	}
@@ -434,18 +435,19 @@ func (t *talk) counts(ctx context.Context, c comment) (bool, error) {
 	return err == nil && no.why == "", err
 }
 
-// answerKey is how answers are found again: one for each comment and preview. Some forges count the comments of every thread.
+// answerKey returns the key that identifies the answer to a comment in a preview. Some forges number the comments of
+// each thread separately.
 func answerKey(about string, c comment) string {
 	return about + "/answer/" + strconv.FormatInt(cmp.Or(c.thread, c.id), 10)
 }
 
-// The most answers: in one look, and on one pull request.
+// The maximum number of answers: in one pass over the comments, and on one pull request.
 const (
 	answersOfLook = 10
 	answersOfPull = 100
 )
 
-// unanswered returns the comments with commands of users whom Headgate heeds, without those that have an answer.
+// unanswered returns the unanswered comments with commands of users to whom Headgate listens.
 func (t *talk) unanswered(ctx context.Context, about string) ([]comment, error) {
 	var all []comment
 	answers := 0
@@ -462,7 +464,7 @@ func (t *talk) unanswered(ctx context.Context, about string) ([]comment, error) 
 		if len(commandsOf(c.body)) == 0 || t.answered(about, c) {
 			continue
 		}
-		heard, err := t.heeds(ctx, c)
+		heard, err := t.listensTo(ctx, c)
 		if err != nil {
 			return nil, err
 		}
@@ -473,12 +475,12 @@ func (t *talk) unanswered(ctx context.Context, about string) ([]comment, error) 
 	return all, nil
 }
 
-// answered reports whether Headgate answered a comment. Others can write the mark, so the author counts.
+// answered reports whether Headgate answered a comment. Other users can copy the mark, so the author must match, too.
 func (t *talk) answered(about string, c comment) bool {
 	return t.has(answerKey(about, c))
 }
 
-// has reports whether Headgate wrote the comment of a key.
+// has reports whether Headgate wrote a comment with this key.
 func (t *talk) has(key string) bool {
 	mark := strings.TrimSpace(t.forge.dialect.Mark(key))
 	return slices.ContainsFunc(t.comments, func(a comment) bool {
@@ -486,7 +488,7 @@ func (t *talk) has(key string) bool {
 	})
 }
 
-// answer returns the answer to the commands of a comment, or "" if there is nothing to say.
+// answer returns the answer to the commands of a comment, or "" for no answer.
 func (t *talk) answer(ctx context.Context, c comment, all report.Combined, rules map[inventory.Sync]Rules) (string, error) {
 	var replies []string
 	for _, cmd := range commandsOf(c.body) {
@@ -516,15 +518,16 @@ func (t *talk) answer(ctx context.Context, c comment, all report.Combined, rules
 	return fmt.Sprintf("%s: preview of %s, commit %.12s.\n\n%s\n", report.Quoted(c.called()), of, t.pull.Head, strings.Join(replies, "\n\n")), nil
 }
 
-// asksElsewhere reports whether Headgate asks for a digest in another comment on the pull request: several clusters may preview it.
+// asksElsewhere reports whether another Headgate comment on the pull request requests approval of a digest. Several
+// clusters may preview a pull request.
 func (t *talk) asksElsewhere(digest string) bool {
 	return slices.ContainsFunc(t.comments, func(c comment) bool {
 		return t.self != "" && strings.EqualFold(c.author, t.self) && asksFor(c, digest)
 	})
 }
 
-// answerApproval answers a command to approve. Each sync has its own rules, so an approval may count for some of those that a digest
-// covers.
+// answerApproval answers an approve command. Each sync has its own rules, so an approval may count for only some of
+// the syncs that a digest covers.
 func (t *talk) answerApproval(ctx context.Context, c comment, cmd command, all report.Combined, rules map[inventory.Sync]Rules) (string, error) {
 	var covered, counts []string
 	var no refusal
@@ -556,9 +559,9 @@ func (t *talk) answerApproval(ctx context.Context, c comment, cmd command, all r
 	case !approvalDigest.MatchString(cmd.argument):
 		return "No approval: write the digest of 32 hexadecimal digits after `/headgate approve`, as the preview shows it.", nil
 	case whole == nil:
-		return "", nil // it may be meant for another sync
+		return "", nil // the command may be for another sync
 	case len(covered) == 0 && t.asksElsewhere(cmd.argument):
-		return "", nil // the preview of another cluster, or of another sync, answers
+		return "", nil // the process with that preview answers
 	case len(covered) == 0:
 		return fmt.Sprintf("No approval: %s is not what blocks this commit. Look at its preview, which asks for %s.", report.Quoted(cmd.argument), report.Quoted(whole.Digest)), nil
 	case t.standing(c) != "":

@@ -207,7 +207,7 @@ func talkedOn(t *testing.T, h *fakeReviewed, rules Rules) (*talk, error) {
 	if err != nil {
 		return nil, err
 	}
-	return got, got.know(t.Context())
+	return got, got.readSelf(t.Context())
 }
 
 // TestCommandsOnGitea checks the rules on a real Gitea. This test checks the API formats of GitHub and GitLab.

@@ -347,7 +347,7 @@ func TestApprovalsOfListed(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := of.know(t.Context()); err != nil {
+				if err := of.readSelf(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 				all, err := of.approvals(t.Context())

@@ -12,23 +12,24 @@ import (
 	"headgate.dev/headgate/reconcile/report"
 )
 
-// A Current is the one current comment of a key on a pull request. It is updated in place. A worse verdict is a new comment, so that
-// people are notified, and the old one points to it.
+// A Current is the current comment for a key on a pull request. Publish edits it in place. A worse verdict becomes a
+// new comment, so that the forge notifies people, and the old comment links to it.
 type Current struct {
 	Key      string
 	Body     string
 	Verdict  report.Word
-	Replaces []string // the keys of earlier comments that this one stands for
-	Quiet    bool     // there is nothing to notify anyone of: without a comment there is none
+	Replaces []string // the keys of earlier comments that this one replaces
+	Quiet    bool     // nothing to notify people about: edit a comment if there is one, but create none
 }
 
-// A minimizer is a client of a forge that folds a comment away.
+// A minimizer is a client of a forge that can fold a comment away.
 type minimizer interface {
 	minimize(ctx context.Context, c comment) error
 }
 
-// Publish writes the current comment. It decides from the comments alone, so a process that ended between two requests, a second
-// process, or a person who deleted a comment leads to no second current one: the newest is current, and older ones are retired.
+// Publish writes the current comment. It decides only from the existing comments. An interrupted process, a second
+// process or a deleted comment therefore never causes a second current comment: the newest one is current, and
+// Publish retires older ones.
 func (p *Pulls) Publish(ctx context.Context, number int, c Current) error {
 	if err := p.publish(ctx, number, c); err != nil {
 		return p.transport.redacted(fmt.Errorf("pull request %d: %w", number, err))
@@ -42,7 +43,7 @@ func (p *Pulls) publish(ctx context.Context, number int, c Current) error {
 		return err
 	}
 	all, err := p.comments(ctx, number, time.Time{})
-	many := errors.Is(err, errTooManyComments) // then a new comment would not be found again
+	many := errors.Is(err, errTooManyComments) // a new comment would not be found again
 	if err != nil && !many {
 		return err
 	}
@@ -65,7 +66,7 @@ func (p *Pulls) publish(ctx context.Context, number int, c Current) error {
 	if err != nil {
 		return err
 	}
-	if self == "" { // the forge does not say whose a comment is: only a change of it shows that
+	if self == "" { // The forge does not report the author of a comment: only an attempt to edit it shows that.
 		return p.inPlace(ctx, number, self, current, body)
 	}
 	foreign := func(is comment) bool { return !strings.EqualFold(is.author, self) }
@@ -102,13 +103,13 @@ func (p *Pulls) publish(ctx context.Context, number int, c Current) error {
 	return nil
 }
 
-// worse reports whether a verdict is worse than another one that is known.
+// worse reports whether a verdict is worse than another one. Nothing is worse than an unknown verdict.
 func worse(a, than report.Word) bool {
 	order := []report.Word{report.Safe, report.Look, report.Blocked}
 	return than != "" && slices.Index(order, a) > slices.Index(order, than)
 }
 
-// verdictMark is the invisible line that tells a later process the verdict of a comment.
+// verdictMark returns the invisible line that stores the verdict of a comment.
 func (p *Pulls) verdictMark(w report.Word) string {
 	if w == "" {
 		return ""
@@ -116,7 +117,7 @@ func (p *Pulls) verdictMark(w report.Word) string {
 	return p.forge.dialect.Mark("headgate/verdict/" + string(w))
 }
 
-// verdictOf returns the verdict of a comment, or "" if it is from before there were any.
+// verdictOf returns the verdict of a comment, or "" for a comment of an old release without a verdict mark.
 func (p *Pulls) verdictOf(c comment) report.Word {
 	for _, w := range []report.Word{report.Safe, report.Look, report.Blocked} {
 		_, below, _ := strings.Cut(normal(c.body), "\n")
@@ -135,7 +136,7 @@ func (p *Pulls) marked(all []comment, key string) []comment {
 	return found
 }
 
-// newest returns the current comment, after it was written.
+// newest returns the newest comment with a key, after a new one was written.
 func (p *Pulls) newest(ctx context.Context, number int, self, key string) (comment, error) {
 	all, err := p.comments(ctx, number, time.Time{})
 	if err != nil {
@@ -148,8 +149,8 @@ func (p *Pulls) newest(ctx context.Context, number int, self, key string) (comme
 	return own[len(own)-1], nil
 }
 
-// retire ends that a comment is current: the forge folds it away, or it becomes a line that points to the current one. Either way
-// its mark changes, so that it is not found again.
+// retire makes a comment outdated: the forge folds it away, or its text becomes a link to the current comment. Either
+// way its mark changes, so that Headgate does not find it again.
 func (p *Pulls) retire(ctx context.Context, number int, key string, c, current comment) error {
 	mark := p.forge.dialect.Mark(key + "/outdated")
 	if by, ok := p.pullAPI.(minimizer); ok {
@@ -169,7 +170,7 @@ func (p *Pulls) retire(ctx context.Context, number int, key string, c, current c
 	return p.edit(ctx, number, c, mark+"Outdated: see "+where+".\n")
 }
 
-// commentURL returns where a browser finds a comment, or "".
+// commentURL returns the URL of a comment's web page, or "".
 func (p *Pulls) commentURL(number int, c comment) string {
 	if c.id == 0 || p.forge.commentPath == "" {
 		return ""
@@ -177,9 +178,9 @@ func (p *Pulls) commentURL(number int, c comment) string {
 	return p.at.page() + fmt.Sprintf(p.forge.commentPath, number, c.id)
 }
 
-// body returns what the forge gets for a text.
+// body returns the text of a comment in the form that the forge accepts.
 func (p *Pulls) body(ctx context.Context, key, text string) (string, error) {
-	if _, err := p.transport.token(ctx); err != nil { // from now on hide knows it
+	if _, err := p.transport.token(ctx); err != nil { // hide needs the current token
 		return "", err
 	}
 	body := p.forge.dialect.Mark(key) + p.forge.dialect.Render(p.transport.hide(text))
@@ -189,7 +190,7 @@ func (p *Pulls) body(ctx context.Context, key, text string) (string, error) {
 	return body, nil
 }
 
-// inPlace changes the first of some comments that this account wrote, or writes one.
+// inPlace edits the first of the given comments that this account wrote, or writes a new one.
 func (p *Pulls) inPlace(ctx context.Context, number int, self string, marked []comment, body string) error {
 	for _, c := range marked {
 		switch {

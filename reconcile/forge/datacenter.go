@@ -20,12 +20,12 @@ var dataCenterForge = Forge{
 		suggests: func(path []string) bool { n := len(path); return n > 2 && path[n-3] == "scm" },
 		apiPath:  "/rest/",
 		split:    splitDataCenter,
-		segment:  regexp.MustCompile(`^~?[A-Za-z0-9._-]+$`), // with ~ it is the project of a user
+		segment:  regexp.MustCompile(`^~?[A-Za-z0-9._-]+$`), // the project of a user starts with ~
 		page:     func(base string, r Repository) string { return base + "projects/" + r.Owner + "/repos/" + r.Name },
 	},
 	webhook:       webhook{header: "X-Event-Key", is: isDataCenterEvent, proves: hubProves("X-Hub-Signature"), event: dataCenterEvent},
 	dialect:       buildDialect,
-	listed:        true, // only its administrators see who may write
+	listed:        true, // only its administrators can read who has write access
 	authorization: userOrBearer,
 	open: func(at Repository, api string, over *http.Client) (client, error) {
 		return dataCenter{rest{name: "Bitbucket Data Center", at: at, api: api, client: over}}, nil
@@ -37,7 +37,7 @@ var dataCenterForge = Forge{
 	commentPath: "/pull-requests/%[1]d/overview?commentId=%[2]d",
 }
 
-// splitDataCenter knows the paths scm/PROJECT/NAME and projects/PROJECT/repos/NAME.
+// splitDataCenter splits the paths scm/PROJECT/NAME and projects/PROJECT/repos/NAME.
 func splitDataCenter(_ *url.URL, path []string) (below, owner []string) {
 	n := len(path)
 	switch {
@@ -62,7 +62,7 @@ func (d dataCenter) path(below string) string {
 	return "api/latest/projects/" + d.at.Owner + "/repos/" + d.at.Name + "/" + below
 }
 
-// centrePages reads the pages of a listing. It reports whether these are all.
+// centrePages reads the pages of a listing, and reports whether it reached the last one.
 func centrePages[T any](ctx context.Context, d dataCenter, a answer, path string) (all []T, whole bool, err error) {
 	for start, pages := 0, 0; pages < maxPages; pages++ {
 		var got struct {
@@ -113,7 +113,7 @@ func (is centreRequest) pull() Pull {
 }
 
 func (d dataCenter) open(ctx context.Context) ([]Pull, error) {
-	got, _, err := centrePages[centreRequest](ctx, d, dataCenterPull, d.path("pull-requests")) // the open ones, newest first
+	got, _, err := centrePages[centreRequest](ctx, d, dataCenterPull, d.path("pull-requests")) // open pull requests, newest first
 	return pullsOf(got, centreRequest.pull), err
 }
 
@@ -125,7 +125,7 @@ func (d dataCenter) pull(ctx context.Context, number int) (Pull, error) {
 	return is.pull(), nil
 }
 
-// self reads a header of every answer to an authenticated user.
+// self reads the user from a response header, which every authenticated answer has.
 func (d dataCenter) self(ctx context.Context) (string, error) {
 	got, err := d.do(ctx, dataCenterPull, http.MethodGet, strings.TrimSuffix(d.path(""), "/"), nil, nil)
 	if err != nil {
@@ -138,7 +138,8 @@ func (d dataCenter) self(ctx context.Context) (string, error) {
 	return name, nil
 }
 
-// A centreUser is a user as the Data Center returns it; of a commit whose address belongs to no user, it has only what Git has.
+// A centreUser is a user as the Data Center returns it. For a commit whose address belongs to no user, it only holds
+// the name and address from Git.
 type centreUser struct {
 	Name         string
 	EmailAddress string
@@ -146,7 +147,7 @@ type centreUser struct {
 	Type         string
 }
 
-// user returns the name of the user, or "" if the forge has none.
+// user returns the name of the user, or "" if the forge does not know the user.
 func (u *centreUser) user() string {
 	if u.Slug == "" {
 		return ""
@@ -154,7 +155,7 @@ func (u *centreUser) user() string {
 	return u.Name
 }
 
-// An activity is what happened on a pull request.
+// An activity is an event on a pull request.
 type activity struct {
 	Action      string
 	CreatedDate int64
@@ -169,12 +170,12 @@ type activity struct {
 	User                       centreUser
 }
 
-// activities returns what happened on a pull request, newest first.
+// activities returns the events on a pull request, newest first.
 func (d dataCenter) activities(ctx context.Context, number int) (all []activity, whole bool, err error) {
 	return centrePages[activity](ctx, d, dataCenterComment, d.path(fmt.Sprintf("pull-requests/%d/activities", number)))
 }
 
-// comments reads the activities of a pull request; there is no list of comments alone.
+// comments reads the activities of a pull request, because there is no separate list of comments.
 func (d dataCenter) comments(ctx context.Context, number int, _ time.Time) ([]comment, error) {
 	got, whole, err := d.activities(ctx, number)
 	var all []comment
@@ -192,7 +193,7 @@ func (d dataCenter) comments(ctx context.Context, number int, _ time.Time) ([]co
 	return all, err
 }
 
-// milliseconds returns a time as the Data Center counts it.
+// milliseconds returns the time for a Data Center timestamp.
 func milliseconds(t int64) time.Time {
 	if t == 0 {
 		return time.Time{}
@@ -227,7 +228,7 @@ func (d dataCenter) authors(ctx context.Context, number int) (authors, error) {
 	case !whole:
 		return authors{}, errTooManyComments
 	}
-	for _, a := range done { // Git lets who pushes write any name
+	for _, a := range done { // anyone who pushes can write any name into a commit
 		if a.Action == "RESCOPED" && a.FromHash != a.PreviousFromHash {
 			all.known = append(all.known, a.User.Name)
 		}
@@ -240,8 +241,8 @@ func (d dataCenter) authors(ctx context.Context, number int) (authors, error) {
 	return all, nil
 }
 
-// verdicts returns the builds of a commit without times: the Data Center keeps only when a build changed last, which an approval
-// does.
+// verdicts returns the builds of a commit without times: the Data Center keeps only the time of the last change, and
+// an approval changes a build.
 func (d dataCenter) verdicts(ctx context.Context, commit string) ([]pastStatus, error) {
 	current, err := d.list(ctx, commit)
 	var all []pastStatus
@@ -251,7 +252,7 @@ func (d dataCenter) verdicts(ctx context.Context, commit string) ([]pastStatus, 
 	return all, err
 }
 
-// pushed reads the activities of a pull request: every push is one, and so is every change of the target.
+// pushed reads the activities of a pull request. Every push and every change of the target is one.
 func (d dataCenter) pushed(ctx context.Context, number int, head string) (time.Time, error) {
 	got, whole, err := d.activities(ctx, number)
 	if err != nil {
@@ -269,7 +270,7 @@ func (d dataCenter) pushed(ctx context.Context, number int, head string) (time.T
 	if !whole {
 		return time.Time{}, errTooManyComments
 	}
-	var is struct { // it has had no other head
+	var is struct { // the pull request never had another head
 		CreatedDate int64
 		FromRef     struct{ LatestCommit string }
 	}
@@ -299,7 +300,8 @@ func (d dataCenter) history(ctx context.Context, commit string, since time.Time)
 	return all, nil
 }
 
-// merged looks through the newest pull requests that were merged: those that contain a commit are not those that made it.
+// merged searches the pull requests that were merged last. The Data Center can only list the pull requests that
+// contain a commit, not those whose merge made it.
 func (d dataCenter) merged(ctx context.Context, commit string) ([]Pull, error) {
 	var got struct {
 		Values []struct {
@@ -313,7 +315,7 @@ func (d dataCenter) merged(ctx context.Context, commit string) ([]Pull, error) {
 	}
 	var all []Pull
 	for _, is := range got.Values {
-		if is.Properties.MergeCommit.ID == commit || is.FromRef.LatestCommit == commit { // the latter after a fast-forward
+		if is.Properties.MergeCommit.ID == commit || is.FromRef.LatestCommit == commit { // FromRef after a fast-forward
 			all = append(all, is.pull())
 		}
 	}
@@ -335,7 +337,7 @@ func (d dataCenter) remove(ctx context.Context, number int, c comment) error {
 	return err
 }
 
-// isDataCenterEvent reports whether an event key is one of the Data Center; the Cloud has others.
+// isDataCenterEvent reports whether an event key belongs to the Data Center. Bitbucket Cloud has different ones.
 func isDataCenterEvent(key string) bool {
 	return key == "repo:refs_changed" || strings.HasPrefix(key, "pr:") || strings.HasPrefix(key, "diagnostics:")
 }

@@ -20,36 +20,36 @@ import (
 // A Status is a commit status on a forge.
 type Status struct {
 	Commit      string // full hex
-	Context     string // identifies the status; the newest of a context counts
+	Context     string // identifies the status; the newest one of a context counts
 	State       report.State
 	Description string
-	TargetURL   string // of a page with more information, or empty
+	TargetURL   string // URL of a page with more information, or empty
 	Pull        int    // the pull request whose head the commit is, or 0; some forges need it
 }
 
-// A Poster posts a status on a commit, unless the commit has it already.
+// A Poster posts a status on a commit, unless the commit already has it.
 type Poster interface {
 	Post(ctx context.Context, s Status) error
 }
 
-// A Record is a Poster that knows the statuses of a commit.
+// A Record is a Poster that can also read the statuses of a commit.
 type Record interface {
 	Poster
 	// Current returns the newest status of a context. Its state is "" if there is none.
 	Current(ctx context.Context, commit, context string) (Status, error)
 }
 
-// Statuses publishes the verdict of a report as commit statuses, one for activation and
-// one for drift. It only reads Sync, Revision and Verdict of a report. Its errors are *Later if a retry helps.
+// Statuses publishes the verdict of a report as two commit statuses: one for activation and one for drift. It only
+// reads Sync, Revision and Verdict of a report. It returns a *Later if a retry helps.
 type Statuses struct {
 	Poster    Poster
-	Cluster   string // required: the same repository may feed several clusters
-	Home      string // the namespace that contexts leave out; they contain every other one
-	TargetURL string // of every status, or empty
+	Cluster   string // required, because several clusters may use the same repository
+	Home      string // the namespace that contexts leave out; they contain every other namespace
+	TargetURL string // URL in every status, or empty
 }
 
-// Publish posts both statuses of a report. It does nothing for a report without a revision, which is of no
-// commit.
+// Publish posts both statuses of a report. It does nothing for a report without a revision, because there is no
+// commit to post to.
 func (s Statuses) Publish(ctx context.Context, r report.Report) error {
 	if r.Revision == "" {
 		return nil
@@ -68,7 +68,7 @@ func (s Statuses) Publish(ctx context.Context, r report.Report) error {
 		if _, passes := errors.AsType[*Later](err); passes {
 			return errors.Join(append(refused, err)...) // the other status would fail in the same way
 		}
-		// One token and one repository for both: the reason is often the same.
+		// Both statuses use one token and one repository, so the reason is often the same.
 		if len(refused) == 0 || refused[0].Error() != err.Error() {
 			refused = append(refused, err)
 		}
@@ -96,11 +96,10 @@ func (s Statuses) Of(r report.Report) ([]Status, error) {
 	return []Status{of("/activation", r.Verdict.Activation), of("/drift", r.Verdict.Drift)}, nil
 }
 
-// maxContext is the maximum length of a context that every forge allows.
+// maxContext is the maximum length of a context that every forge accepts.
 const maxContext = 255
 
-// contextOf returns the context of a status. One that is too long ends in a hash, so that two long names stay
-// two contexts.
+// contextOf returns the context of a status. A context that is too long ends in a hash, so that two long names remain distinct.
 func contextOf(about, what string) string {
 	if len(about)+len(what) <= maxContext {
 		return about + what

@@ -12,18 +12,15 @@ import (
 	"headgate.dev/headgate/reconcile/report"
 )
 
-// A Kind identifies a kind of forge by its API, as --forge spells it.
+// A Kind identifies a kind of forge by its API. Its values are those of --forge.
 type Kind string
 
-// forges lists every kind of forge. To add one, write its file and add it here, to the options of
-// package target and to the API.
-//
-// The first that recognizes a webhook or a pipeline wins. A forge that imitates another one therefore
-// stands before it, and one whose webhooks have only a common header stands last.
+// forges lists every kind of forge. To add one, write its file, and add it here, to the options of package target and
+// to the API. The first one that recognizes a webhook or a pipeline wins. So a forge that imitates another precedes
+// it, and a forge whose webhooks have only a common header comes last.
 var forges = []Forge{gitLabForge, dataCenterForge, bitbucketForge, giteaForge, gitHubForge, azureForge}
 
-// A Forge describes one kind of forge: all that Headgate knows about it. The zero value of every
-// function and rule is the behaviour of most forges.
+// A Forge describes one kind of forge completely. The zero value of every function and rule is the behaviour of most forges.
 type Forge struct {
 	Kind Kind
 	Name string // for people
@@ -32,8 +29,8 @@ type Forge struct {
 	TokenHelp   string // a sentence on how to write its tokens, or empty
 	WebhookHelp string // a sentence on the secrets of its webhooks, or empty
 
-	// Annotate writes the findings of a report in the format that the forge shows beside the lines of
-	// the commit. It is nil if the forge has no such format.
+	// Annotate writes the findings of a report in the format that the forge shows next to the lines of the commit. It
+	// is nil if the forge has no such format.
 	Annotate func(w io.Writer, r report.Report) error
 
 	addresses
@@ -41,25 +38,26 @@ type Forge struct {
 	webhook  webhook
 	dialect  report.Dialect // of comments
 
-	// authorization returns the header that carries a token. nil is a bearer token.
+	// authorization returns the Authorization header for a token. If it is nil, the token is a bearer token.
 	authorization func(token string) string
-	// appToken returns how to get tokens of an App; nil if the forge has no Apps. appUser is the user
-	// name with which Git takes such a token.
+	// appToken returns a function that gets tokens of an App. It is nil if the forge has no Apps. appUser is the user
+	// name that Git sends with such a token.
 	appToken func(a App, of Repository, api string, transport http.RoundTripper) func(context.Context) (string, error)
 	appUser  string
 
-	// open returns a client of the API, which is at a URL that ends in a slash.
+	// open returns a client of the API. The URL of the API ends in a slash.
 	open func(at Repository, api string, client *http.Client) (client, error)
-	// listed is set if the API does not report who may write to an ordinary token: the client is no writerAPI. Then only the
-	// people count whom the user lists, and reviews do not.
+	// listed is set if an ordinary token cannot read who has write access, so that the client is not a writerAPI.
+	// Then only users whom the configuration lists count, and reviews do not count.
 	listed bool
-	// mergeRef is the ref of the commit that merges a pull request into its target, with %d for the
-	// number; empty if the forge makes no such commit.
+	// mergeRef is the ref of the commit that merges a pull request into its target, with %d for the number. It is
+	// empty if the forge makes no such commit.
 	mergeRef string
-	// filePath returns where a browser finds a line of a file of a commit, below the page of the repository. The path is escaped.
+	// filePath returns the URL path of a line in a file of a commit, relative to the page of the repository. Its
+	// argument is already escaped.
 	filePath func(commit, path string, line int) string
-	// commentPath is where a browser finds a comment, below the page of the repository, with %[1]d for the number of the pull
-	// request and %[2]d for the id of the comment.
+	// commentPath is the URL path of a comment, relative to the page of the repository, with %[1]d for the number of
+	// the pull request and %[2]d for the id of the comment.
 	commentPath string
 }
 
@@ -67,29 +65,27 @@ type Forge struct {
 type addresses struct {
 	public   func(host string) bool   // reports whether a host is the public service of this forge
 	labels   []string                 // first labels of host names that identify the forge, as in gitea.example.org
-	suggests func(path []string) bool // reports whether only this forge has such a path
+	suggests func(path []string) bool // reports whether only this forge uses such a path
 	aliases  map[string]alias         // further hosts of the public service
 
-	apiPath   string // of the API below the forge
-	publicAPI string // of the API below api.HOST of the public service; empty if it is below HOST as elsewhere
+	apiPath   string // path of the API below the URL of the forge
+	publicAPI string // path of the API on api.HOST for the public service; empty if the API is on HOST
 
-	// split divides the path of a repository below base into what belongs to the forge and the owner;
-	// the last segment is the name. It may change base. nil: the owner is one segment.
+	// split divides the path of a repository below base into the part of the forge and the owner. The last segment is
+	// the name. It may change base. If it is nil, the owner is one segment.
 	split func(base *url.URL, path []string) (below, owner []string)
-	// segment matches an owner, a name, and with nested each segment of an owner. nil matches letters,
-	// digits, '.', '_' and '-'.
+	// segment matches an owner, a name, and, if nested is set, each segment of an owner. nil matches letters, digits,
+	// '.', '_' and '-'.
 	segment *regexp.Regexp
 	nested  bool
-	// page returns the URL at which a browser finds a repository of the forge at base. nil: BASE/OWNER/NAME.
+	// page returns the URL of a repository's web page on the forge at base. nil means BASE/OWNER/NAME.
 	page func(base string, r Repository) string
 }
 
-// An alias is the real host behind another name of it. prefix is the segment with which paths begin
-// under that name only.
+// An alias is the real host behind an alternative host name. prefix is the first segment of paths under that name only.
 type alias struct{ host, prefix string }
 
-// maxPages is the maximum number of pages that Headgate reads of a listing. It posts a status that is not
-// listed once more than needed.
+// maxPages is the maximum number of pages of a listing that Headgate reads. A status beyond them is posted once more than needed.
 const maxPages = 20
 
 // A client is a connection to the API of a forge, for one repository.
@@ -114,8 +110,7 @@ func Names() []string {
 	return names
 }
 
-// Annotators returns how to write findings for the forges that show them beside the lines of a
-// commit, by kind.
+// Annotators returns the Annotate functions of the forges that have one, by kind.
 func Annotators() map[string]func(io.Writer, report.Report) error {
 	all := map[string]func(io.Writer, report.Report) error{}
 	for _, f := range forges {
@@ -126,7 +121,7 @@ func Annotators() map[string]func(io.Writer, report.Report) error {
 	return all
 }
 
-// Check returns an error if comments and reviews cannot count on a forge as the rules have it.
+// Check returns an error if a forge does not support comments and reviews under these rules.
 func (k Kind) Check(r Rules) error {
 	f := k.forge()
 	switch {
@@ -140,7 +135,7 @@ func (k Kind) Check(r Rules) error {
 	return nil
 }
 
-// forge returns the description of a kind, which is empty for an unknown one.
+// forge returns the description of a kind, which is empty for an unknown kind.
 func (k Kind) forge() Forge {
 	i := slices.IndexFunc(forges, func(f Forge) bool { return f.Kind == k })
 	if i < 0 {

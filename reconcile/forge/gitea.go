@@ -35,12 +35,11 @@ var giteaForge = Forge{
 	},
 }
 
-// giteaActions reads the environment of a workflow of Gitea or Forgejo, which has the variables of
-// another forge, too.
+// giteaActions reads the environment of a workflow of Gitea or Forgejo, which also has GitHub's variables.
 func giteaActions(env func(string) string) (Workflow, bool) {
 	w, ok := actionsWorkflow(env, runNumber)
 	if w.Run != "" {
-		w.Run += "?by_index=1" // Gitea 1.26 and later look for an id first
+		w.Run += "?by_index=1" // without it, Gitea 1.26 and later look for an id first
 	}
 	return w, ok && (env("GITEA_ACTIONS") == "true" || env("FORGEJO_ACTIONS") == "true")
 }
@@ -52,8 +51,8 @@ type gitea struct {
 	client *http.Client
 }
 
-// within returns a client for one request: the SDK takes its context from the client. It
-// does not ask for the version, which some builds give in a form that the SDK rejects.
+// within returns a client for one request, because the SDK takes its context from the client. It does not request the
+// version: some builds return one that the SDK rejects.
 func (g gitea) within(ctx context.Context) (*sdk.Client, error) {
 	return sdk.NewClient(g.api, sdk.SetGiteaVersion(""), sdk.SetHTTPClient(g.client), sdk.SetContext(ctx), sdk.SetUserAgent("headgate"))
 }
@@ -70,7 +69,7 @@ func (g gitea) list(ctx context.Context, commit string) (map[string]Status, erro
 			return nil, g.trouble(resp, err)
 		}
 		for _, s := range got {
-			// They are sorted by second, newest first. Within one second only the id shows the order.
+			// Statuses are sorted by second, newest first. Within a second, only the ID shows the order.
 			if s == nil || s.ID < newest[s.Context] {
 				continue
 			}
@@ -85,7 +84,7 @@ func (g gitea) list(ctx context.Context, commit string) (map[string]Status, erro
 	return current, nil
 }
 
-// keep cuts the description: Gitea takes any length, but shows no more.
+// keep shortens the description: Gitea accepts any length, but shows no more.
 func (g gitea) keep(s Status) Status {
 	s.Description, s.Pull = cut(s.Description, 255), 0
 	return s
@@ -109,7 +108,7 @@ func (g gitea) trouble(resp *sdk.Response, err error) error {
 	return g.refused(answer{right: "the scope write:repository, and its user write access to the repository"}, resp, err)
 }
 
-// refused returns the error for a request and its answer.
+// refused returns the error for a failed request.
 func (g gitea) refused(a answer, resp *sdk.Response, err error) error {
 	a.forge, a.of, a.err = "Gitea", g.at.String(), err
 	if resp != nil {
@@ -209,7 +208,7 @@ func (g gitea) mayWrite(ctx context.Context, who comment) (bool, error) {
 	}
 	got, resp, err := client.CollaboratorPermission(g.at.Owner, g.at.Name, who.author)
 	if resp != nil && resp.StatusCode == http.StatusNotFound {
-		return false, nil // the user is gone
+		return false, nil // the user was deleted
 	}
 	if err != nil {
 		return false, g.refused(answer{doing: "read who may write to the repository", right: "the scope read:repository, and its user administration of the repository"}, resp, err)
@@ -298,14 +297,14 @@ func (g gitea) reviews(ctx context.Context, number int) ([]review, error) {
 			return nil, g.reading(resp, err)
 		}
 		for _, r := range got {
-			if r == nil || r.Reviewer == nil { // of a team, or requested
+			if r == nil || r.Reviewer == nil { // a review by a team, or only a request
 				continue
 			}
 			by := comment{id: r.ID, author: r.Reviewer.UserName, created: r.Submitted}
 			opinion := r.State == sdk.ReviewStateApproved || r.State == sdk.ReviewStateRequestChanges
 			all = append(all, review{by, r.CommitID, r.State == sdk.ReviewStateApproved && !r.Dismissed && !r.Stale, !opinion})
 		}
-		if page = resp.NextPage; page != 0 && pages == maxPages-1 { // the newest opinions may be among the others
+		if page = resp.NextPage; page != 0 && pages == maxPages-1 { // the newest reviews may be on later pages
 			return nil, errTooManyReviews
 		}
 	}
@@ -337,7 +336,7 @@ func (g gitea) merged(ctx context.Context, commit string) ([]Pull, error) {
 	}
 	is, resp, err := client.GetCommitPullRequest(g.at.Owner, g.at.Name, commit)
 	if resp != nil && resp.StatusCode == http.StatusNotFound {
-		return nil, nil // no pull request made it
+		return nil, nil // the commit is not from a pull request
 	}
 	if err != nil {
 		return nil, g.reading(resp, err)
@@ -346,7 +345,8 @@ func (g gitea) merged(ctx context.Context, commit string) ([]Pull, error) {
 		return nil, nil
 	}
 	pull := giteaPull(is)
-	// Its head is the branch, to which its author may push after the merge. The commits are those that were merged, newest first.
+	// The head of the pull request is its branch, which its author may change after the merge. This list has the
+	// merged commits, newest first.
 	got, resp, err := client.ListPullRequestCommits(g.at.Owner, g.at.Name, is.Index, sdk.ListPullRequestCommitsOptions{ListOptions: sdk.ListOptions{Page: 1, PageSize: 1}})
 	if err != nil {
 		return nil, g.reading(resp, err)
@@ -395,7 +395,7 @@ func (g gitea) commenting(resp *sdk.Response, err error) error {
 	return g.refused(answer{doing: "comment on pull requests", right: "the scope write:issue"}, resp, err)
 }
 
-// giteaProves checks the signature of the payload: if Gitea sends a form, it signs the field.
+// giteaProves checks the signature of the payload. If Gitea sends a form, the signature covers its payload field.
 func giteaProves(d delivery, secret string) bool {
 	return signed(d.payload, d.header.Get("X-Gitea-Signature"), secret)
 }

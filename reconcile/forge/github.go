@@ -30,7 +30,7 @@ var gitHubForge = Forge{
 	addresses: addresses{
 		public:    func(host string) bool { return host == "github.com" || strings.HasSuffix(host, ".ghe.com") },
 		aliases:   map[string]alias{"www.github.com": {host: "github.com"}, "ssh.github.com": {host: "github.com"}},
-		apiPath:   "/api/v3/", // of GitHub Enterprise Server
+		apiPath:   "/api/v3/", // for GitHub Enterprise Server
 		publicAPI: "/",
 	},
 	pipeline:      pipeline{name: "GitHub", token: "GITHUB_TOKEN", read: func(env func(string) string) (Workflow, bool) { return actionsWorkflow(env, runID) }}, //nolint:gosec // the name of a variable
@@ -48,7 +48,7 @@ var gitHubForge = Forge{
 // gitHub is a client of GitHub.
 type gitHub struct {
 	at     Repository
-	client *github.Client // one for all requests: it remembers when its rate limit ends
+	client *github.Client // shared by all requests, because it remembers when the rate limit ends
 }
 
 func newGitHub(at Repository, api string, over *http.Client) (client, error) {
@@ -61,7 +61,7 @@ func newGitHub(at Repository, api string, over *http.Client) (client, error) {
 
 func (g gitHub) list(ctx context.Context, commit string) (map[string]Status, error) {
 	current := map[string]Status{}
-	// The combined status has the newest of each context, so one page is nearly always all.
+	// The combined status has only the newest status of each context, so one page is nearly always enough.
 	for page, pages := 1, 0; page != 0 && pages < maxPages; pages++ {
 		got, resp, err := g.client.Repositories.GetCombinedStatus(ctx, g.at.Owner, g.at.Name, commit, &github.ListOptions{Page: page, PerPage: 100})
 		if err != nil {
@@ -101,7 +101,7 @@ func (g gitHub) trouble(resp *github.Response, err error) error {
 	return g.refused(answer{right: "the permission “Commit statuses: read and write” (a classic token: repo:status)"}, resp, err)
 }
 
-// refused returns the error for a request and its answer.
+// refused returns the error for a failed request.
 func (g gitHub) refused(a answer, resp *github.Response, err error) error {
 	now := time.Now()
 	if limit, ok := errors.AsType[*github.RateLimitError](err); ok {
@@ -109,7 +109,7 @@ func (g gitHub) refused(a answer, resp *github.Response, err error) error {
 		return &Later{After: wait, Err: errors.New("GitHub: the token's requests of this hour are used up")}
 	}
 	if limit, ok := errors.AsType[*github.AbuseRateLimitError](err); ok {
-		wait := time.Minute // what GitHub asks for if it names no time
+		wait := time.Minute // GitHub's recommendation if it returns no time
 		if limit.RetryAfter != nil {
 			wait = min(max(0, *limit.RetryAfter), maxWait)
 		}
@@ -166,7 +166,7 @@ func (g gitHub) self(ctx context.Context) (string, error) {
 	user, resp, err := g.client.Users.Get(ctx, "")
 	if err != nil && resp != nil && (resp.StatusCode == http.StatusForbidden || resp.StatusCode == http.StatusNotFound) {
 		if _, limited := errors.AsType[*github.RateLimitError](err); !limited {
-			return g.bot(ctx), nil // the token of a workflow, or of another App, is of no user
+			return g.bot(ctx), nil // the token of a workflow, or of another App, belongs to no user
 		}
 	}
 	if err != nil {
@@ -175,8 +175,8 @@ func (g gitHub) self(ctx context.Context) (string, error) {
 	return user.GetLogin(), nil
 }
 
-// bot returns the user as whom an App comments. Only GraphQL returns it for the token of an App. If that
-// fails, bot assumes the App of workflows.
+// bot returns the user name of an App. Only GraphQL returns it for an App's token. If that fails, bot assumes the App
+// of GitHub Actions.
 func (g gitHub) bot(ctx context.Context) string {
 	var decoded struct {
 		Data struct{ Viewer struct{ Login string } }
@@ -244,7 +244,7 @@ func (g gitHub) comments(ctx context.Context, number int, since time.Time) ([]co
 func (g gitHub) mayWrite(ctx context.Context, who comment) (bool, error) {
 	got, resp, err := g.client.Repositories.GetPermissionLevel(ctx, g.at.Owner, g.at.Name, who.author)
 	if resp != nil && resp.StatusCode == http.StatusNotFound {
-		return false, nil // the user is gone
+		return false, nil // the user was deleted
 	}
 	if err != nil {
 		return false, g.refused(answer{doing: "read who may write to the repository", right: "the permission “Metadata: read”"}, resp, err)
@@ -274,7 +274,7 @@ func (g gitHub) authors(ctx context.Context, number int) (authors, error) {
 		all.commits += len(got)
 		page = resp.NextPage
 	}
-	if all.commits >= 250 { // GitHub lists no more
+	if all.commits >= 250 { // GitHub's maximum
 		return authors{}, errTooManyCommits
 	}
 	return all, nil
@@ -282,7 +282,7 @@ func (g gitHub) authors(ctx context.Context, number int) (authors, error) {
 
 var gitHubAddress = regexp.MustCompile(`^(?:[0-9]+\+)?([A-Za-z0-9-]+)@users\.noreply\.github\.com$`)
 
-// gitHubUser returns the user of an address that GitHub gave them.
+// gitHubUser returns the user to whom GitHub gave an address.
 func gitHubUser(address string) string {
 	if m := gitHubAddress.FindStringSubmatch(address); m != nil {
 		return m[1]
@@ -316,7 +316,7 @@ func (g gitHub) reviews(ctx context.Context, number int) ([]review, error) {
 			by := comment{id: r.GetID(), author: r.GetUser().GetLogin(), bot: r.GetUser().GetType() == "Bot", created: r.GetSubmittedAt().Time}
 			all = append(all, review{by, r.GetCommitID(), r.GetState() == "APPROVED", r.GetState() == "COMMENTED" || r.GetState() == "PENDING"})
 		}
-		if page = resp.NextPage; page != 0 && pages == maxPages-1 { // the newest opinions may be among the others
+		if page = resp.NextPage; page != 0 && pages == maxPages-1 { // the newest reviews may be on later pages
 			return nil, errTooManyReviews
 		}
 	}
@@ -338,7 +338,7 @@ func (g gitHub) history(ctx context.Context, commit string, since time.Time) ([]
 func (g gitHub) merged(ctx context.Context, commit string) ([]Pull, error) {
 	got, resp, err := g.client.PullRequests.ListPullRequestsWithCommit(ctx, g.at.Owner, g.at.Name, commit, &github.ListOptions{PerPage: 100})
 	if resp != nil && (resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusUnprocessableEntity) {
-		return nil, nil // the forge does not know the commit
+		return nil, nil // GitHub does not know the commit
 	}
 	if err != nil {
 		return nil, g.reading(resp, err)
@@ -379,7 +379,7 @@ func (g gitHub) commenting(resp *github.Response, err error) error {
 
 var gitHubPullRef = regexp.MustCompile(`^refs/pull/(\d+)/`)
 
-// The variables with which the URLs of runs end, of the forge and of those that imitate it.
+// The variables with the last part of a run's URL, for GitHub and for forges that imitate it.
 const (
 	runID     = "GITHUB_RUN_ID"
 	runNumber = "GITHUB_RUN_NUMBER"
@@ -398,8 +398,8 @@ func actionsWorkflow(env func(string) string, run string) (Workflow, bool) {
 	return w, env("GITHUB_ACTIONS") == "true"
 }
 
-// headOf returns the head of the pull request of which a file holds the event, and reports whether it comes from another repository.
-// It returns nothing for an unreadable file.
+// headOf returns the head of the pull request in an event file, and reports whether it is in another repository. It
+// returns nothing for an unreadable file.
 func headOf(file string) (commit string, fork bool) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -416,10 +416,10 @@ func headOf(file string) (commit string, fork bool) {
 		return "", false
 	}
 	from, into := event.Pull.Head.Repo.ID, event.Pull.Base.Repo.ID
-	return event.Pull.Head.SHA, into != 0 && from != into // 0: the fork is deleted
+	return event.Pull.Head.SHA, into != 0 && from != into // from is 0 if the fork was deleted
 }
 
-// gitHubAppToken returns how to get the tokens of an App. They last an hour, and it makes a new one
+// gitHubAppToken returns a function that gets the tokens of an App. They last an hour; the function creates a new one
 // before that.
 func gitHubAppToken(a App, of Repository, api string, transport http.RoundTripper) func(context.Context) (string, error) {
 	var (
@@ -437,7 +437,7 @@ func gitHubAppToken(a App, of Repository, api string, transport http.RoundTrippe
 		if made == nil || key != known {
 			if made, err = ghinstallation.New(bounded{cmp.Or(transport, network.Default)}, a.ID, a.Installation, []byte(key)); err != nil {
 				made = nil
-				return "", errors.New("GitHub: the private key of the App is none: want it in PEM, as GitHub gives it") // its error may quote some
+				return "", errors.New("GitHub: the private key of the App is none: want it in PEM, as GitHub gives it") // err may quote it
 			}
 			made.BaseURL, known = api, key
 		}
@@ -449,7 +449,7 @@ func gitHubAppToken(a App, of Repository, api string, transport http.RoundTrippe
 	}
 }
 
-// gitHubAppRefused returns the error for GitHub's answer to a request for a token of an App.
+// gitHubAppRefused returns the error for a refused request for an App's token.
 func gitHubAppRefused(a App, of Repository, e *ghinstallation.HTTPError) error {
 	is := answer{forge: "GitHub", of: of.String(), doing: "make a token of the App", right: "to be installed there", resp: e.Response, err: e.RootCause}
 	if e.Response == nil {

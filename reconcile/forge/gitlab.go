@@ -37,7 +37,7 @@ var gitLabForge = Forge{
 	},
 	pipeline:    pipeline{name: "GitLab", token: "GITLAB_TOKEN", read: gitLabCI},
 	webhook:     webhook{header: "X-Gitlab-Event", proves: gitLabProves, id: gitLabID, event: gitLabEvent},
-	dialect:     report.Dialect{MaxBytes: 65_536}, // it would take more, which is too long to read
+	dialect:     report.Dialect{MaxBytes: 65_536}, // GitLab accepts more, but nobody reads it
 	open:        newGitLab,
 	mergeRef:    "refs/merge-requests/%d/merge",
 	filePath:    hashLine("/-/blob/"),
@@ -47,9 +47,9 @@ var gitLabForge = Forge{
 func gitLabCI(env func(string) string) (Workflow, bool) {
 	return Workflow{
 		Server: env("CI_SERVER_URL"), Name: env("CI_PROJECT_PATH"), Pull: pullNumber(env("CI_MERGE_REQUEST_IID")),
-		// The runner fetches only the branch of the merge request.
+		// The runner only fetches the branch of the merge request.
 		Base: cmp.Or(env("CI_MERGE_REQUEST_DIFF_BASE_SHA"), remoteBranch(env("CI_MERGE_REQUEST_TARGET_BRANCH_NAME"))),
-		Head: cmp.Or(env("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA"), env("CI_COMMIT_SHA")), // the first one if the pipeline is of a merge
+		Head: cmp.Or(env("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA"), env("CI_COMMIT_SHA")), // the former in a merged results pipeline
 		Run:  env("CI_JOB_URL"),
 		Fork: env("CI_MERGE_REQUEST_SOURCE_PROJECT_ID") != env("CI_MERGE_REQUEST_PROJECT_ID"),
 	}, env("GITLAB_CI") == "true"
@@ -61,7 +61,7 @@ type gitLab struct {
 	client *gitlab.Client
 }
 
-// newGitLab leaves the token to the transport, and rate limits and retries to the outbox.
+// newGitLab leaves the token to the transport. It leaves rate limits and retries to the outbox.
 func newGitLab(at Repository, api string, over *http.Client) (client, error) {
 	within := *over
 	within.Transport = unlinked{over.Transport}
@@ -73,8 +73,7 @@ func newGitLab(at Repository, api string, over *http.Client) (client, error) {
 	return gitLab{at: at, client: c}, nil
 }
 
-// unlinked removes Link headers from answers: the client panics on a malformed one, and another header
-// counts the pages.
+// unlinked removes Link headers from answers: the client panics on a malformed one, and another header has the number of pages.
 type unlinked struct{ http.RoundTripper }
 
 func (u unlinked) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -85,12 +84,12 @@ func (u unlinked) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// unlimited is a limiter that never waits: an answer with status 429 holds when to retry.
+// unlimited is a limiter that never waits. An answer with status 429 states when to retry.
 type unlimited struct{}
 
 func (unlimited) Wait(context.Context) error { return nil }
 
-// jobs maps the states of jobs that Headgate posts.
+// jobs maps the job states that Headgate posts.
 var jobs = map[string]report.State{
 	"pending": report.Pending, "running": report.Pending, "success": report.Success, "failed": report.Failure,
 }
@@ -144,7 +143,7 @@ func (g gitLab) create(ctx context.Context, s Status) error {
 	case err == nil:
 		return nil
 	case ok && s.State == report.Pending && refused.StatusCode == http.StatusBadRequest && strings.Contains(refused.Message, "Cannot transition status"):
-		return nil // it is pending already; GitLab takes no new description for it
+		return nil // the status is pending already, and GitLab accepts no new description for it
 	}
 	return g.trouble(resp, err)
 }
@@ -153,7 +152,7 @@ func (g gitLab) trouble(resp *gitlab.Response, err error) error {
 	return g.refused(answer{right: "the scope api, and its user the role Developer"}, resp, err)
 }
 
-// refused returns the error for a request and its answer.
+// refused returns the error for a failed request.
 func (g gitLab) refused(a answer, resp *gitlab.Response, err error) error {
 	a.forge, a.of, a.err = "GitLab", g.at.String(), err
 	if resp != nil {
@@ -180,7 +179,7 @@ func gitLabPull(is *gitlab.BasicMergeRequest) Pull {
 
 func (g gitLab) open(ctx context.Context) (all []Pull, err error) {
 	defer func() {
-		if p := recover(); p != nil { // the client panics if an item of a list is null
+		if p := recover(); p != nil { // the client panics if a list item is null
 			all, err = nil, &Later{Err: fmt.Errorf("GitLab: cannot understand the answer: %v", p)}
 		}
 	}()
@@ -240,7 +239,7 @@ func (g gitLab) comments(ctx context.Context, number int, since time.Time) ([]co
 	return all, nil
 }
 
-// gitLabBot matches the users of access tokens of projects and groups, and of service accounts.
+// gitLabBot matches the user names of project access tokens, group access tokens and service accounts.
 var gitLabBot = regexp.MustCompile(`^(project|group)_[0-9]+_bot|^service_account_`)
 
 func timeOf(t *time.Time) time.Time {
@@ -264,7 +263,7 @@ func (g gitLab) mayWrite(ctx context.Context, who comment) (bool, error) {
 	return got != nil && got.State == "active" && got.AccessLevel >= gitlab.DeveloperPermissions, nil
 }
 
-// authors asks GraphQL: the other API does not say which users the authors of commits are.
+// authors uses GraphQL, because the REST API does not return the users who are the authors of commits.
 func (g gitLab) authors(ctx context.Context, number int) (authors, error) {
 	is, resp, err := g.client.MergeRequests.GetMergeRequest(g.at.String(), int64(number), nil, gitlab.WithContext(ctx))
 	if err != nil {
@@ -361,7 +360,7 @@ func (g gitLab) verdicts(ctx context.Context, commit string) ([]pastStatus, erro
 	return all, nil
 }
 
-// pushed asks for the versions of a merge request: each push makes one.
+// pushed reads the versions of a merge request: each push creates one.
 func (g gitLab) pushed(ctx context.Context, number int, head string) (time.Time, error) {
 	got, resp, err := g.client.MergeRequests.GetMergeRequestDiffVersions(g.at.String(), int64(number), &gitlab.GetMergeRequestDiffVersionsOptions{ListOptions: gitlab.ListOptions{PerPage: 100}}, gitlab.WithContext(ctx))
 	if err != nil {
@@ -379,7 +378,7 @@ func (g gitLab) pushed(ctx context.Context, number int, head string) (time.Time,
 	return at, nil
 }
 
-// reviews returns the approvals of a merge request. GitLab names no commit of theirs, so the time decides.
+// reviews returns the approvals of a merge request. GitLab reports no commit for them, so the time decides.
 func (g gitLab) reviews(ctx context.Context, number int) ([]review, error) {
 	got, resp, err := g.client.MergeRequestApprovals.GetConfiguration(g.at.String(), int64(number), gitlab.WithContext(ctx))
 	if err != nil {
@@ -414,13 +413,13 @@ func (g gitLab) history(ctx context.Context, commit string, since time.Time) ([]
 
 func (g gitLab) merged(ctx context.Context, commit string) (all []Pull, err error) {
 	defer func() {
-		if p := recover(); p != nil { // the client panics if an item of a list is null
+		if p := recover(); p != nil { // the client panics if a list item is null
 			all, err = nil, &Later{Err: fmt.Errorf("GitLab: cannot understand the answer: %v", p)}
 		}
 	}()
 	got, resp, err := g.client.Commits.ListMergeRequestsByCommit(g.at.String(), commit, gitlab.WithContext(ctx))
 	if resp != nil && resp.StatusCode == http.StatusNotFound {
-		return nil, nil // the forge does not know the commit
+		return nil, nil // GitLab does not know the commit
 	}
 	if err != nil {
 		return nil, g.reading(resp, err)
@@ -458,11 +457,11 @@ func (g gitLab) commenting(resp *gitlab.Response, err error) error {
 	return g.refused(answer{doing: "comment on pull requests", right: "the scope api, and its user the role Reporter"}, resp, err)
 }
 
-// maxSkew is the maximum difference between the clocks of GitLab and Headgate, with the time of a request.
+// maxSkew is the maximum difference between the clocks of GitLab and Headgate, plus the duration of a request.
 const maxSkew = 5 * time.Minute
 
-// gitLabProves checks both kinds of secret: signing tokens, which begin with whsec_, and secret tokens,
-// which older releases of GitLab send as they are. A secret of one kind never counts as the other.
+// gitLabProves checks both kinds of secret: signing tokens, which begin with whsec_, and secret tokens, which older
+// releases of GitLab send in clear text. A secret of one kind is never accepted as the other.
 func gitLabProves(d delivery, secret string) bool {
 	encoded, signing := strings.CutPrefix(secret, "whsec_")
 	if !signing {
@@ -487,8 +486,8 @@ func gitLabProves(d delivery, secret string) bool {
 	return proven
 }
 
-// gitLabID returns the id that the signature covers, if there is one. The content would not do: two
-// pushes have the same content when a branch goes back and forth.
+// gitLabID returns the signed id of a delivery, or "". The content does not identify a delivery: when a branch moves
+// back and forth, two pushes have the same content.
 func gitLabID(d delivery) string {
 	if id := d.header.Get("Webhook-Id"); id != "" {
 		return id
@@ -500,7 +499,7 @@ func gitLabEvent(d delivery) (Event, error) {
 	var event struct {
 		Kind    string `json:"object_kind"`
 		Ref     string
-		Project struct { // the target of a merge request
+		Project struct { // the target project of a merge request
 			Path          string `json:"path_with_namespace"`
 			DefaultBranch string `json:"default_branch"`
 		}

@@ -14,10 +14,10 @@ import (
 	"headgate.dev/headgate/reconcile/network"
 )
 
-// Later is a temporary error: the forge is unavailable, or asks to wait. Any other error of this package is
+// Later is a temporary error: the forge is unavailable, or returns a time to wait. Any other error of this package is
 // permanent: the same attempt would fail again.
 type Later struct { //nolint:errname // forge.Later is clear
-	After time.Duration // how long the forge asks to wait; 0 if it does not say
+	After time.Duration // the wait that the forge requests, or 0
 	Err   error
 }
 
@@ -27,8 +27,8 @@ func (e *Later) Unwrap() error { return e.Err }
 // RetryAfter returns After. The outbox recognizes temporary errors by this method.
 func (e *Later) RetryAfter() time.Duration { return e.After }
 
-// A Refusal is a permanent error about a token: the forge does not accept it, or it may not do what is asked. Only the token
-// can change that, which may be about to be rotated. A forge that shuts down refuses a good token, too.
+// A Refusal is a permanent error about a token: the forge does not accept it, or it lacks a permission. Only a new
+// token helps, and it may be about to be rotated. A forge that is shutting down also refuses a valid token.
 type Refusal struct{ Err error } //nolint:errname // forge.Refusal is clear
 
 func (e *Refusal) Error() string { return e.Err.Error() }
@@ -37,16 +37,16 @@ func (e *Refusal) Unwrap() error { return e.Err }
 // TokenRefused reports true. The outbox recognizes refused tokens by this method.
 func (e *Refusal) TokenRefused() bool { return true }
 
-// maxWait is the maximum time that a forge can ask to wait: the longest known window is an hour.
+// maxWait is the maximum wait that Headgate accepts from a forge: the longest known window is an hour.
 const maxWait = 2 * time.Hour
 
-// An answer is a forge's refusal of a request.
+// An answer describes a request that a forge refused.
 type answer struct {
-	forge string         // its name, for people
+	forge string         // display name of the forge
 	of    string         // owner/name
-	doing string         // the request; "" is to set statuses
-	right string         // what a token needs for that
-	resp  *http.Response // nil if there was none
+	doing string         // the request; "" means posting statuses
+	right string         // the permission that the request needs
+	resp  *http.Response // nil without a response
 	err   error          // of the client
 }
 
@@ -63,7 +63,7 @@ func (a answer) trouble(now time.Time) error {
 	case code >= 500, code == http.StatusRequestTimeout, code == http.StatusTooEarly:
 		return &Later{After: after, Err: fmt.Errorf("%s: the forge is in trouble (%d)", a.forge, code)}
 	case code < 300:
-		// The forge did it, or a proxy answered. The next attempt reads the current state.
+		// The forge did this, or a proxy answered. The next attempt reads the current state.
 		return &Later{Err: fmt.Errorf("%s: cannot understand the answer (%d)", a.forge, code)}
 	case code < 400:
 		return fmt.Errorf("%s: %s is elsewhere (%d): set its new URL; the token is not taken to another host", a.forge, a.of, code)
@@ -77,7 +77,8 @@ func (a answer) trouble(now time.Time) error {
 	return fmt.Errorf("%s: it refuses to %s (%d)", a.forge, cmp.Or(a.doing, "set statuses"), code)
 }
 
-// unwrapURL removes method and URL from a client's error, and what it quotes of the forge. The cause stays comparable.
+// unwrapURL removes the method, the URL and quotes of the forge from a client's error. errors.Is and errors.As still
+// find its cause.
 func unwrapURL(err error) error {
 	u, ok := errors.AsType[*url.Error](err)
 	if !ok {
@@ -92,7 +93,7 @@ func unwrapURL(err error) error {
 	return fmt.Errorf("%s: %w", originOf(u.URL), network.Foreign(u.Err))
 }
 
-// retryAfter reads the header of that name: seconds or a date.
+// retryAfter parses the Retry-After header: seconds or a date.
 func retryAfter(header string, now time.Time) (time.Duration, bool) {
 	header = strings.TrimSpace(header)
 	if header == "" {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// fileURL returns where a browser finds a line of a file of a commit; "" if the path is none of a commit.
+// fileURL returns the URL of a line in a file of a commit, or "" if the path is not in a commit.
 func (r Repository) fileURL(commit, path string, line int) string {
 	at := r.Kind.forge().filePath
 	if at == nil || !isCommit(commit) {
@@ -17,18 +17,18 @@ func (r Repository) fileURL(commit, path string, line int) string {
 		if part == "" || part == "." || part == ".." {
 			return ""
 		}
-		// A query has its own marks, so those are escaped as well.
+		// In a query, these characters have a meaning, so they are escaped, too.
 		parts[i] = strings.NewReplacer("&", "%26", "+", "%2B", "=", "%3D", "'", "%27").Replace(url.PathEscape(part))
 	}
 	return r.page() + at(commit, strings.Join(parts, "/"), line)
 }
 
-// hashLine returns the filePath of forges that differ only in what stands before the commit.
+// hashLine returns the filePath function of a forge that marks the line in the fragment. below is the path before the commit.
 func hashLine(below string) func(commit, path string, line int) string {
 	return func(commit, path string, line int) string { return below + commit + "/" + path + numbered("#L", line) }
 }
 
-// numbered is the mark of a line; "" if the line is not known.
+// numbered returns a mark with a line number, or "" if the line is not known.
 func numbered(mark string, line int) string {
 	if line <= 0 {
 		return ""

@@ -14,12 +14,12 @@ import (
 	"headgate.dev/headgate/reconcile/report"
 )
 
-// Merges reads what people approved on the pull requests that were merged into a branch. A person who may not write any more, or
+// Merges reads the approvals on the pull requests that were merged into a branch. A user who lost write access, or
 // turns out to be an author, does not approve: every reading checks that again.
 type Merges struct {
 	Pulls  *Pulls
 	Rules  Rules
-	Branch func(ctx context.Context) (string, error) // into which pull requests were merged
+	Branch func(ctx context.Context) (string, error) // the target branch of the pull requests
 	Now    func() time.Time                          // time.Now if nil
 
 	mu     sync.Mutex
@@ -33,14 +33,14 @@ type Merges struct {
 const (
 	// Valid is how long an approval on a forge counts.
 	Valid = 7 * 24 * time.Hour
-	// maxHistory is how many commits before the commit of a pass are looked at: a cluster may skip some.
+	// maxHistory is the maximum number of ancestors to check for a pass, because a cluster may skip commits.
 	maxHistory = 20
-	// The pauses between readings of one commit, while a hold lasts.
+	// The shortest and the longest pause between two readings for a commit while a hold lasts.
 	firstReading, lastReading = time.Minute, 15 * time.Minute
 )
 
-// Approvals returns what people approved on the pull requests that made a commit and those before it. What a digest covers is
-// in it, too.
+// Approvals returns the approvals on the pull requests that made a commit and its ancestors. A digest includes
+// everything that it covers.
 func (m *Merges) Approvals(ctx context.Context, commit string) ([]report.Approved, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -53,7 +53,7 @@ func (m *Merges) Approvals(ctx context.Context, commit string) ([]report.Approve
 	}
 	all, err := m.approvals(ctx, commit, now)
 	if err != nil {
-		m.commit = "" // a failure is not remembered
+		m.commit = "" // failures are not remembered
 		return nil, m.Pulls.transport.redacted(err)
 	}
 	if m.commit != commit {
@@ -102,7 +102,7 @@ func (m *Merges) approvals(ctx context.Context, commit string, now time.Time) ([
 	return all, nil
 }
 
-// pulls returns the pull requests that made a commit. That of the newest may not be known to the forge yet.
+// pulls returns the pull requests that made a commit. The forge may not know that of the newest commit yet.
 func (m *Merges) pulls(ctx context.Context, api approvalAPI, commit string, newest bool) ([]Pull, error) {
 	if known, ok := m.made[commit]; ok {
 		return known, nil
@@ -123,10 +123,10 @@ func (m *Merges) pulls(ctx context.Context, api approvalAPI, commit string, newe
 // of returns the approvals on a merged pull request.
 func (m *Merges) of(ctx context.Context, pull Pull, now time.Time) ([]report.Approved, error) {
 	t, err := m.Pulls.talk(ctx, pull, m.Rules)
-	if err != nil || !t.asks() && !t.rules.Reviews {
+	if err != nil || !t.hasCommands() && !t.rules.Reviews {
 		return nil, err
 	}
-	if err := t.know(ctx); err != nil {
+	if err := t.readSelf(ctx); err != nil {
 		return nil, err
 	}
 	given, err := t.approvals(ctx)
@@ -155,12 +155,13 @@ func (m *Merges) of(ctx context.Context, pull Pull, now time.Time) ([]report.App
 
 var recorded = regexp.MustCompile(`^<!-- headgate/[A-Za-z0-9./-]+/review/([0-9]+)/([0-9a-f]{32}) -->`)
 
-// recordKey is how the record of a review is found again: a review names no digest, so Headgate does when it counts it.
+// recordKey returns the key of the record for a review. A review names no digest, so Headgate records the digest when
+// it counts the review.
 func recordKey(about string, a approval, digest string) string {
 	return fmt.Sprintf("%s/review/%s/%s", about, reviewID(a), digest)
 }
 
-// reviewID identifies a review on its pull request. Some forges give it only a time.
+// reviewID identifies a review on its pull request. Some forges only return its time.
 func reviewID(a approval) string {
 	if a.id != 0 {
 		return strconv.FormatInt(a.id, 10)
@@ -168,8 +169,8 @@ func reviewID(a approval) string {
 	return strconv.FormatInt(a.created.Unix(), 10)
 }
 
-// recorded returns the digests that a review approves: those in records that Headgate wrote with this account, and that were
-// not edited since.
+// recorded returns the digests that a review approves, according to records that Headgate wrote with this account and
+// that were not edited.
 func (t *talk) recorded(a approval) []string {
 	var digests []string
 	for _, c := range t.comments {

@@ -12,7 +12,7 @@ type statusAPI interface {
 	// list returns the newest status of every context of a commit, by context.
 	list(ctx context.Context, commit string) (map[string]Status, error)
 	create(ctx context.Context, s Status) error
-	// keep returns a status as list will return it once it was created: within the limits of the forge.
+	// keep returns a status within the limits of the forge, as list will return it.
 	keep(s Status) Status
 }
 
@@ -25,7 +25,7 @@ type poster struct {
 	known []commitStatuses // least recently used first
 }
 
-// commitStatuses are the statuses of one commit, as far as Headgate knows.
+// commitStatuses are the known statuses of one commit.
 type commitStatuses struct {
 	commit  string
 	current map[string]Status
@@ -35,7 +35,7 @@ type commitStatuses struct {
 const maxKnown = 32
 
 func (p *poster) Post(ctx context.Context, s Status) error {
-	if _, err := p.transport.token(ctx); err != nil { // from now on hide knows it
+	if _, err := p.transport.token(ctx); err != nil { // hide needs the current token
 		return err
 	}
 	s.Description = p.transport.hide(plain(s.Description))
@@ -44,11 +44,11 @@ func (p *poster) Post(ctx context.Context, s Status) error {
 	if err == nil {
 		return nil
 	}
-	p.forget(s.Commit) // it may have been written
+	p.forget(s.Commit) // the forge may have stored the status
 	return p.transport.redacted(err)
 }
 
-// Current returns the status that was posted last, or that the forge has.
+// Current returns the last posted status, or the one on the forge.
 func (p *poster) Current(ctx context.Context, commit, of string) (Status, error) {
 	if _, err := p.transport.token(ctx); err != nil {
 		return Status{}, err
@@ -60,7 +60,7 @@ func (p *poster) Current(ctx context.Context, commit, of string) (Status, error)
 	return current[of], nil
 }
 
-// current returns the statuses of a commit.
+// statuses returns the statuses of a commit.
 func (p *poster) statuses(ctx context.Context, commit string) (map[string]Status, error) {
 	if current, ok := p.recall(commit); ok {
 		return current, nil
@@ -87,7 +87,7 @@ func (p *poster) post(ctx context.Context, s Status) error {
 	return nil
 }
 
-// recall returns a copy of the statuses of a commit that the poster remembers.
+// recall returns a copy of the remembered statuses of a commit.
 func (p *poster) recall(commit string) (map[string]Status, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

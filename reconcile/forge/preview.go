@@ -14,27 +14,27 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Previews publishes what the merge of a pull request does to every sync that follows its target: as one status on its head, and
-// as one comment.
+// Previews publishes the effects of merging a pull request on every sync that follows its target branch: as one
+// status on its head, and as one comment.
 type Previews struct {
-	Poster Record // of the status; nil: post none
-	Pulls  *Pulls // of the comment; nil: write none
-	Pull   Pull   // its head gets the status
+	Poster Record // posts the status; nil for no status
+	Pulls  *Pulls // writes the comment; nil for no comment
+	Pull   Pull   // the pull request whose head gets the status
 
-	Name      string   // identifies them on the forge, see NameOfSync and NameOfCluster
-	Replaces  []string // the names of earlier comments and statuses that these stand for
-	TargetURL string   // of the status, and of a link in the comment; or empty
-	Run       string   // the URL of the run that publishes them, where the comment has no TargetURL to link to; or empty
+	Name      string   // identifies the comment and the status on the forge; see NameOfSync and NameOfCluster
+	Replaces  []string // the names of earlier comments and statuses that these replace
+	TargetURL string   // URL for the status and for a link in the comment, or empty
+	Run       string   // URL of the CI run, for the comment if TargetURL is empty; or empty
 
-	// Commands decides whose commands and reviews count for a sync. Without any, none do, and comments are not read. Commands need
-	// Poster and Pulls: the status shows when the head was previewed.
+	// Commands decides for each sync whose commands and reviews count. Without an entry, none count, and Headgate
+	// does not read comments. Commands need Poster and Pulls, because the status shows when the head was previewed.
 	Commands map[inventory.Sync]Rules
 
-	talk *talk // as Approvals read it
+	talk *talk // set by Approvals
 }
 
-// NameOfSync returns the name of the previews of one sync. Without a cluster it is the same for all clusters. home is the namespace
-// that names leave out.
+// NameOfSync returns the name of the previews of one sync. Without a cluster, all clusters share it. home is the
+// namespace that names leave out.
 func NameOfSync(of inventory.Sync, cluster, home string) string {
 	name := "headgate/"
 	if cluster != "" {
@@ -49,7 +49,7 @@ func NameOfSync(of inventory.Sync, cluster, home string) string {
 // NameOfCluster returns the name of the previews of all syncs of a cluster.
 func NameOfCluster(cluster string) string { return "headgate/" + cluster }
 
-// Approvals returns the approvals of what previews ask for that people gave on the forge, by sync. Publish answers them.
+// Approvals returns, by sync, the approvals that users gave on the forge for what the previews request. Publish answers them.
 func (p *Previews) Approvals(ctx context.Context, all report.Combined) (map[inventory.Sync][]report.Approved, error) {
 	if p.talk = nil; !p.listens() {
 		return nil, nil
@@ -60,10 +60,10 @@ func (p *Previews) Approvals(ctx context.Context, all report.Combined) (map[inve
 	}
 	p.talk = t
 	whole := all.Approval()
-	if whole == nil || !t.asks() && !t.rules.Reviews {
+	if whole == nil || !t.hasCommands() && !t.rules.Reviews {
 		return nil, nil
 	}
-	if err := t.know(ctx); err != nil {
+	if err := t.readSelf(ctx); err != nil {
 		return nil, p.failed(err)
 	}
 	approved := map[inventory.Sync][]report.Approved{}
@@ -94,7 +94,7 @@ func (p *Previews) Approvals(ctx context.Context, all report.Combined) (map[inve
 	return approved, nil
 }
 
-// anyRules returns rules under which everything counts that counts for any sync.
+// anyRules returns rules under which everything counts that counts for at least one sync.
 func (p *Previews) anyRules() Rules {
 	var all Rules
 	for _, r := range p.Commands {
@@ -109,8 +109,8 @@ func (a approval) approved(digests ...string) report.Approved {
 	return report.Approved{Digests: digests, By: a.called(), How: []inventory.ApprovalPlace{a.how}, At: &at}
 }
 
-// Heard reports whether people wrote something since a preview was published that it answers or counts. asks is whether
-// it waits for an approval, or has one that may be taken back.
+// Heard reports whether users wrote something since the last preview that Headgate would answer or count. asks is
+// true if the preview waits for an approval, or has one that a user may withdraw.
 func (p *Previews) Heard(ctx context.Context, asks bool) (bool, error) {
 	if !p.listens() {
 		return false, nil
@@ -123,10 +123,10 @@ func (p *Previews) Heard(ctx context.Context, asks bool) (bool, error) {
 	if err != nil {
 		return false, p.failed(err)
 	}
-	if !t.asks() {
+	if !t.hasCommands() {
 		return false, nil
 	}
-	if err := t.know(ctx); err != nil {
+	if err := t.readSelf(ctx); err != nil {
 		return false, p.failed(err)
 	}
 	all, err := t.unanswered(ctx, p.Name)
@@ -158,10 +158,10 @@ func (p *Previews) answer(ctx context.Context, combined report.Combined) error {
 			return err
 		}
 	}
-	if !t.asks() {
+	if !t.hasCommands() {
 		return nil
 	}
-	if err := t.know(ctx); err != nil {
+	if err := t.readSelf(ctx); err != nil {
 		return p.failed(err)
 	}
 	all, err := t.unanswered(ctx, p.Name)
@@ -183,8 +183,8 @@ func (p *Previews) answer(ctx context.Context, combined report.Combined) error {
 	return nil
 }
 
-// Pending posts that a preview is being made. The result of an earlier preview stays until there is a new one:
-// a merge does not wait because Headgate restarted.
+// Pending posts a pending status. The result of an earlier preview stays until there is a new one, so that a merge
+// does not wait only because Headgate restarted.
 func (p *Previews) Pending(ctx context.Context) error {
 	if p.Poster == nil {
 		return nil
@@ -196,7 +196,7 @@ func (p *Previews) Pending(ctx context.Context) error {
 	return p.post(ctx, report.Status{State: report.Pending, Description: "the preview is being made"})
 }
 
-// Waiting posts what a preview waits for that is not made yet. The result of an earlier preview stays.
+// Waiting posts why there is no preview yet. The result of an earlier preview stays.
 func (p *Previews) Waiting(ctx context.Context, why string) error {
 	if p.Poster == nil {
 		return nil
@@ -208,7 +208,7 @@ func (p *Previews) Waiting(ctx context.Context, why string) error {
 	return p.post(ctx, report.Status{State: report.Pending, Description: why})
 }
 
-// Standing returns the status that the head has.
+// Standing returns the current status of the head.
 func (p *Previews) Standing(ctx context.Context) (report.Status, error) {
 	if p.Poster == nil {
 		return report.Status{}, nil
@@ -217,7 +217,7 @@ func (p *Previews) Standing(ctx context.Context) (report.Status, error) {
 	return report.Status{State: s.State, Description: s.Description}, err
 }
 
-// Publish publishes the previews of all syncs. A pull request that changes nothing gets no new comment.
+// Publish publishes the previews of all syncs. It does not create a comment for a pull request that changes nothing.
 func (p *Previews) Publish(ctx context.Context, all report.Combined) error {
 	var refused []error
 	if p.listens() {
@@ -242,7 +242,7 @@ func (p *Previews) Publish(ctx context.Context, all report.Combined) error {
 	return errors.Join(append(refused, p.post(ctx, all.Status()), p.answer(ctx, all), p.replace(ctx, all))...)
 }
 
-// replace has earlier statuses of the head follow the one of p.
+// replace updates earlier statuses of the head, under replaced names, to the result of p.
 func (p *Previews) replace(ctx context.Context, all report.Combined) error {
 	var refused []error
 	for _, name := range p.Replaces {

@@ -16,64 +16,64 @@ import (
 // A Pull is a pull request.
 type Pull struct {
 	Number int
-	Head   string // the newest commit of its branch, full hex
+	Head   string // the newest commit of its branch, as a full hash
 	Target string // the branch to merge it into
-	Fork   bool   // its branch is in another repository, or the forge does not say in which
-	Merge  string // the ref of the commit that merges it into its target; "" if the forge makes none
+	Fork   bool   // its branch is in another repository, or the forge does not report in which
+	Merge  string // the ref of the merge commit that the forge makes for it; "" if the forge makes none
 
-	Updated time.Time // when it changed, or was commented on, last; zero if the forge does not say
+	Updated time.Time // when it last changed or got a comment; zero if the forge does not report it
 }
 
-// A comment on a pull request.
+// A comment is a comment on a pull request.
 type comment struct {
 	id     int64
 	author string
 	body   string
 
 	created, updated time.Time
-	of               int64    // the id of the author, if the forge needs it
-	names            []string // other names of the author, which nobody else can take
-	shown            string   // how people call the author, if that is not the name
+	of               int64    // the ID of the author, if the forge needs it
+	names            []string // other names of the author that no other user can take
+	shown            string   // the display name of the author, if it differs from the name
 	bot              bool     // the author is a program
 
-	thread  int64 // that it starts, if the forge has threads
-	version int   // if the forge counts edits
+	thread  int64 // the thread that it starts, if the forge has threads
+	version int   // the number of edits, if the forge counts them
 
-	node string // its id for requests of another kind, if the forge has such
+	node string // its ID in another API of the forge, if that has one
 }
 
 // A pullAPI reads the pull requests of a repository and their comments, and comments on them.
 type pullAPI interface {
 	pull(ctx context.Context, number int) (Pull, error)
-	// open returns the open pull requests. A head may be only its first digits.
+	// open returns the open pull requests. Their heads may be shortened.
 	open(ctx context.Context) ([]Pull, error)
-	// self returns the user of the token; "" if the forge does not say, and lets only authors edit.
+	// self returns the user of the token. It returns "" if the forge does not report it and lets only authors edit comments.
 	self(ctx context.Context) (string, error)
-	// comments returns the comments, where the forge can only those that were written or changed since a time. With
-	// errTooManyComments, it returns the oldest.
+	// comments returns the comments. If the forge can filter, they are only those written or changed since a time.
+	// With errTooManyComments, it returns the oldest.
 	comments(ctx context.Context, number int, since time.Time) ([]comment, error)
 	comment(ctx context.Context, number int, body string) error
-	// edit fails with a foreignError for a comment that another user may have written.
+	// edit returns a foreignError if another user may have written the comment.
 	edit(ctx context.Context, number int, c comment, body string) error
 	remove(ctx context.Context, number int, c comment) error
 }
 
 var errTooManyComments = errors.New("the pull request has more comments than Headgate reads; approve in .headgate/approvals.yaml")
 
-// A foreignError means that the forge lets only the author edit a comment.
+// A foreignError means that the forge only lets the author edit a comment.
 type foreignError struct{ error }
 
-// Pulls are the pull requests of a repository.
+// Pulls gives access to the pull requests of a repository.
 type Pulls struct {
 	pullAPI
 	transport *transport
 	forge     Forge
 	at        Repository
 
-	listed map[int]Pull // by the last Open
+	listed map[int]Pull // the result of the last Open
 }
 
-// room returns the maximum size in bytes of the comment of a key.
+// room returns the maximum size in bytes of the comment for a key.
 func (p *Pulls) room(key string) int {
 	return p.forge.dialect.MaxBytes - len(p.forge.dialect.Mark(key)) - len(p.verdictMark(report.Blocked))
 }
@@ -91,8 +91,8 @@ func (p *Pulls) Pull(ctx context.Context, number int) (Pull, error) {
 	return pull, nil
 }
 
-// Open returns the open pull requests, newest first. It leaves out one without a head, whose branch is
-// gone. It is not safe for concurrent use.
+// Open returns the open pull requests, newest first. It leaves out pull requests whose branch was deleted. It is not
+// safe for concurrent use.
 func (p *Pulls) Open(ctx context.Context) ([]Pull, error) {
 	all, err := p.open(ctx)
 	if err != nil {
@@ -127,9 +127,9 @@ func (f Forge) mergeOf(number int) string {
 	return fmt.Sprintf(f.mergeRef, number)
 }
 
-// Comment writes the one comment of a key on a pull request, or changes it. It finds the comment by an
-// invisible mark and by its author. Any user can copy the mark; with the mark alone, Headgate would
-// overwrite comments of other users, or they could hide Headgate's.
+// Comment writes the only comment for a key on a pull request, or edits it. It finds the comment by an invisible mark
+// and by its author. Any user can copy the mark, so with the mark alone, Headgate would overwrite comments of other
+// users, and they could hide Headgate's.
 func (p *Pulls) Comment(ctx context.Context, number int, key, body string) error {
 	if err := p.write(ctx, number, key, body); err != nil {
 		return p.transport.redacted(fmt.Errorf("pull request %d: %w", number, err))
@@ -137,8 +137,8 @@ func (p *Pulls) Comment(ctx context.Context, number int, key, body string) error
 	return nil
 }
 
-// once writes the one comment of a key that several processes may write at the same time: each cluster answers the commands on a
-// pull request. The first comment of the account stays.
+// once writes the only comment for a key that several processes may write at the same time: each cluster answers the
+// commands on a pull request. The first comment of the account stays.
 func (p *Pulls) once(ctx context.Context, number int, self, key, body string) error {
 	if err := p.Comment(ctx, number, key, body); err != nil || self == "" {
 		return err
@@ -153,7 +153,7 @@ func (p *Pulls) once(ctx context.Context, number int, self, key, body string) er
 	})
 	slices.SortFunc(all, func(a, b comment) int { return cmp.Or(cmp.Compare(a.thread, b.thread), cmp.Compare(a.id, b.id)) })
 	for _, c := range all[min(1, len(all)):] {
-		_ = p.remove(ctx, number, c) // another process may have removed it, and a second answer does no harm
+		_ = p.remove(ctx, number, c) // another process may have removed it, and a second answer is harmless
 	}
 	return nil
 }
@@ -178,12 +178,12 @@ func (p *Pulls) write(ctx context.Context, number int, key, body string) error {
 	return p.inPlace(ctx, number, self, marked, body)
 }
 
-// normal returns a body as every forge returns it: some change line breaks.
+// normal returns a body in the same form for all forges: some change line breaks.
 func normal(body string) string {
 	return strings.TrimSpace(strings.ReplaceAll(body, "\r\n", "\n"))
 }
 
-// pullsOf returns pull requests from a forge's own form of them.
+// pullsOf converts a forge's own form of pull requests.
 func pullsOf[T any](all []T, pull func(T) Pull) []Pull {
 	var pulls []Pull
 	for _, is := range all {

@@ -14,10 +14,10 @@ import (
 	"unicode"
 )
 
-// An Event is a push, or a change of a pull request or of what people say about it. The zero value is any other event.
+// An Event is a push, or a change of a pull request, its comments or its reviews. The zero value is any other event.
 type Event struct {
 	Repositories []string // names of the repository: paths in lower case, as "acme/platform"
-	Refs         []string // that were pushed to, in full: "refs/heads/main"; empty if it is no push
+	Refs         []string // refs that were pushed, as full names: "refs/heads/main"; empty if it is not a push
 	Default      string   // the ref of the default branch, if the event has it
 	Pull         bool     // a pull request changed
 }
@@ -25,13 +25,13 @@ type Event struct {
 // A webhook describes how a forge sends events.
 type webhook struct {
 	header string                               // in every request
-	is     func(value string) bool              // reports whether a value of that header is of this forge; nil: any
-	proves func(d delivery, secret string) bool // in a time that does not depend on the secret
-	id     func(d delivery) string              // identifies a delivery; nil or "": its content does
+	is     func(value string) bool              // reports whether a header value is from this forge; nil accepts any value
+	proves func(d delivery, secret string) bool // takes the same time for every secret
+	id     func(d delivery) string              // identifies a delivery; if it is nil or returns "", the content does
 	event  func(delivery) (Event, error)
 }
 
-// senderOf returns the forge that a request seems to come from, or nil.
+// senderOf returns the forge that appears to have sent a request, or nil.
 func senderOf(h http.Header) *Forge {
 	i := slices.IndexFunc(forges, func(f Forge) bool {
 		value := h.Get(f.webhook.header)
@@ -43,7 +43,7 @@ func senderOf(h http.Header) *Forge {
 	return &forges[i]
 }
 
-// signed reports whether a signature, in hexadecimal digits, belongs to a content.
+// signed reports whether a hexadecimal signature matches a content.
 func signed(content []byte, signature, secret string) bool {
 	got, err := hex.DecodeString(signature)
 	return err == nil && hmac.Equal(got, sum([]byte(secret), content))
@@ -57,14 +57,13 @@ func sum(key []byte, parts ...[]byte) []byte {
 	return mac.Sum(nil)
 }
 
-// equalSecrets reports whether two secrets are equal. The time it takes does not even show their length.
+// equalSecrets reports whether two secrets are equal. Its duration does not even reveal their length.
 func equalSecrets(a, b string) bool {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }
 
-// hubProves returns the check of a signature of the body with SHA-256 in a header. A signature with
-// SHA-1 proves nothing.
+// hubProves returns a function that checks the SHA-256 signature of the body in a header. It does not accept SHA-1.
 func hubProves(header string) func(delivery, string) bool {
 	return func(d delivery, secret string) bool {
 		signature, ok := strings.CutPrefix(d.header.Get(header), "sha256=")
@@ -72,9 +71,8 @@ func hubProves(header string) func(delivery, string) bool {
 	}
 }
 
-// hubEvent returns how to read the events of a forge whose payloads have a ref and a repository with
-// full_name. A header names the event. The action of a pull request does not matter: Headgate reads its
-// state from the forge.
+// hubEvent returns a function that reads the events of a forge whose payloads have a ref and a repository with full_name. A
+// header names the event. The action of a pull request does not matter, because Headgate reads its state from the forge.
 func hubEvent(header string) func(delivery) (Event, error) {
 	return func(d delivery) (Event, error) { return readHubEvent(d, d.header.Get(header)) }
 }
@@ -114,7 +112,7 @@ func branch(name string) string {
 	return "refs/heads/" + name
 }
 
-// pushOf returns a push, or an error if the names cannot be one repository and its refs.
+// pushOf returns a push. It returns an error if the names cannot belong to one repository or the refs are invalid.
 func pushOf(repositories []string, main string, refs ...string) (Event, error) {
 	e, err := eventOf(repositories)
 	if err != nil {
@@ -129,7 +127,7 @@ func pushOf(repositories []string, main string, refs ...string) (Event, error) {
 	return e, nil
 }
 
-// pullOf returns an event of a pull request. Headgate asks the forge which one it is.
+// pullOf returns an event of a pull request. It has no number, because Headgate reads all of them from the forge.
 func pullOf(repositories ...string) (Event, error) {
 	e, err := eventOf(repositories)
 	e.Pull = err == nil
@@ -148,5 +146,5 @@ func eventOf(repositories []string) (Event, error) {
 	return e, nil
 }
 
-// invisible reports whether a character is invisible; no name has one.
+// invisible reports whether a character is invisible. No valid name contains one.
 func invisible(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }

@@ -15,7 +15,7 @@ import (
 type Repository struct {
 	Kind  Kind   // empty if the URL does not show it
 	Base  string // URL of the forge, as "https://example.org" or "https://example.org/git"
-	Owner string // may have several segments, as "group/subgroup"
+	Owner string // may have several segments, as in "group/subgroup"
 	Name  string
 }
 
@@ -25,9 +25,9 @@ func (r Repository) String() string { return r.Owner + "/" + r.Name }
 // scp matches the form "git@host:owner/name.git".
 var scp = regexp.MustCompile(`^(?:[^@/\s]+@)?([^:/\s]+):([^/\s].*)$`)
 
-// RepositoryOf returns the repository that is cloned from a URL: https, http, ssh or the short form of
-// ssh. For ssh it assumes that the forge answers https on the same host; set Base otherwise. It drops
-// credentials in the URL. An empty kind is derived from the URL if possible.
+// RepositoryOf returns the repository for a clone URL: https, http, ssh or the short form of ssh. For ssh it assumes
+// that the forge serves https on the same host; set Base otherwise. It drops credentials in the URL. An empty kind is
+// derived from the URL if possible.
 func RepositoryOf(cloned string, kind Kind) (Repository, error) {
 	cloned = strings.TrimSpace(cloned)
 	if m := scp.FindStringSubmatch(cloned); m != nil && !strings.Contains(cloned, "://") {
@@ -35,7 +35,7 @@ func RepositoryOf(cloned string, kind Kind) (Repository, error) {
 	}
 	u, err := url.Parse(cloned)
 	if err != nil || u.Host == "" {
-		// Its error repeats the URL, and with it what stands before the host.
+		// the error quotes the URL, including any credentials before the host
 		return Repository{}, fmt.Errorf("repository URL %q: want https://host/owner/name or git@host:owner/name", plain(cloned))
 	}
 	base, path := url.URL{Scheme: "https", Host: strings.ToLower(u.Host)}, segments(u.Path)
@@ -44,7 +44,7 @@ func RepositoryOf(cloned string, kind Kind) (Repository, error) {
 	case "http":
 		base.Scheme = "http"
 	case "ssh", "git", "git+ssh", "ssh+git":
-		base.Host = hostOf(strings.ToLower(u.Hostname())) // the port belongs to ssh
+		base.Host = hostOf(strings.ToLower(u.Hostname())) // the port is for ssh
 	default:
 		return Repository{}, fmt.Errorf("repository URL %q: a %s URL is on no forge", plain(cloned), u.Scheme)
 	}
@@ -61,7 +61,7 @@ func RepositoryOf(cloned string, kind Kind) (Repository, error) {
 	return r, nil
 }
 
-// RepositoryAt returns the repository of a path, as "owner/name", on the forge at an http(s) URL.
+// RepositoryAt returns the repository with a path such as "owner/name" on the forge at an http(s) URL.
 func RepositoryAt(base, path string, kind Kind) (Repository, error) {
 	u, err := url.Parse(base)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
@@ -82,10 +82,10 @@ func segments(path string) []string {
 	return strings.Split(strings.TrimSuffix(strings.Trim(path, "/"), ".git"), "/")
 }
 
-// repositoryAt divides a path into what belongs to the forge, the owner and the name.
+// repositoryAt splits a path into the part of the forge, the owner and the name.
 func repositoryAt(base url.URL, path []string, kind Kind) (Repository, error) {
 	if publicKind(base.Hostname()) != "" {
-		base.Scheme = "https" // no token goes to a public host in the clear
+		base.Scheme = "https" // no token is sent to a public host without TLS
 	}
 	n := len(path)
 	if n < 2 {
@@ -103,7 +103,7 @@ func repositoryAt(base url.URL, path []string, kind Kind) (Repository, error) {
 	return r, r.check()
 }
 
-// hostOf puts the brackets back on an IPv6 address.
+// hostOf adds the brackets of an IPv6 address again.
 func hostOf(host string) string {
 	if ip := net.ParseIP(host); ip != nil && strings.Contains(host, ":") {
 		return "[" + host + "]"
@@ -120,7 +120,7 @@ func aliasOf(host string) (alias, bool) {
 	return alias{}, false
 }
 
-// publicKind returns the kind of forge whose public service a host is, or "".
+// publicKind returns the kind of forge whose public service is at a host, or "".
 func publicKind(host string) Kind {
 	for _, f := range forges {
 		if f.public != nil && f.public(host) {
@@ -130,8 +130,7 @@ func publicKind(host string) Kind {
 	return ""
 }
 
-// suggestedKind returns the kind of forge that a host is named for, or that alone has such paths; "" if
-// neither shows it.
+// suggestedKind returns the kind of forge that the host name or the path suggests, or "".
 func suggestedKind(host string, path []string) Kind {
 	first, _, _ := strings.Cut(host, ".")
 	for _, f := range forges {
@@ -178,7 +177,7 @@ func (r Repository) api() string {
 	return base + f.apiPath
 }
 
-// page returns the URL at which a browser finds the repository.
+// page returns the URL of the repository's web page.
 func (r Repository) page() string {
 	base := strings.TrimSuffix(r.Base, "/") + "/"
 	if f := r.Kind.forge(); f.page != nil {
@@ -187,7 +186,7 @@ func (r Repository) page() string {
 	return base + r.String()
 }
 
-// escaped returns a path with all that a URL cannot contain escaped.
+// escaped returns a path with all characters escaped that a URL cannot contain.
 func escaped(path string) string { return (&url.URL{Path: path}).EscapedPath() }
 
 // originOf returns the scheme and host of a URL.

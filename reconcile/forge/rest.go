@@ -12,26 +12,24 @@ import (
 	"time"
 )
 
-// A rest is a connection in plain HTTP and JSON to a forge without a client library that has
-// statuses and comments.
+// A rest is a client in plain HTTP and JSON for forges without a client library that supports statuses and comments.
 type rest struct {
-	name   string // of the forge, for people
+	name   string // display name of the forge
 	at     Repository
-	api    string // URL, with a slash at its end
+	api    string // URL that ends in a slash
 	client *http.Client
-	// signsIn reports whether an answer is the page with which the forge asks to sign in, in place of an
-	// error. nil: the forge has no such page.
+	// signsIn reports whether an answer is a sign-in page instead of an error. It is nil if the forge has no such page.
 	signsIn func(*http.Response) bool
 }
 
-// A reply is what an answer holds beside its body. The zero value means that there was no answer.
+// A reply holds what an answer has besides its body. The zero value means that there was no answer.
 type reply struct {
 	code   int
 	header http.Header
 }
 
-// do sends in, if it is not nil, and reads the answer into out, if that is not nil. An answer that
-// is not JSON is always an error.
+// do sends in, unless it is nil, and decodes the answer into out, unless that is nil. An answer that is not JSON is
+// always an error.
 func (r rest) do(ctx context.Context, a answer, method, path string, in, out any) (reply, error) {
 	var body io.Reader
 	if in != nil {
@@ -62,7 +60,7 @@ func (r rest) do(ctx context.Context, a answer, method, path string, in, out any
 	switch {
 	case r.signsIn != nil && r.signsIn(resp):
 		resp.StatusCode = http.StatusUnauthorized
-	case resp.StatusCode >= 300: // the status tells what to do
+	case resp.StatusCode >= 300: // the status code is enough
 	case err != nil:
 		a.err = err
 	case resp.StatusCode == http.StatusNoContent, out == nil && len(bytes.TrimSpace(raw)) == 0:
@@ -78,7 +76,7 @@ func (r rest) do(ctx context.Context, a answer, method, path string, in, out any
 	return reply{resp.StatusCode, resp.Header}, a.trouble(time.Now())
 }
 
-// refusedWith reports whether a forge refuses a request permanently, with one of some codes.
+// refusedWith reports whether a forge refused a request permanently with one of the status codes.
 func refusedWith(r reply, err error, codes ...int) bool {
 	_, passes := errors.AsType[*Later](err)
 	return err != nil && !passes && slices.Contains(codes, r.code)

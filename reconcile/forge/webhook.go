@@ -36,35 +36,34 @@ type Webhooks struct {
 
 // A Subscriber follows a ref of a repository.
 type Subscriber struct {
-	// Secret returns the secret that the webhook has on the forge. Webhooks calls it for every request. With
-	// an empty secret, or an error, no request is proven.
+	// Secret returns the webhook's secret. Webhooks calls it for every request. An empty secret or an error proves no request.
 	Secret func(ctx context.Context) (string, error)
-	// Repositories are all names of the repository: URLs to clone it from, and paths. The host does not count:
-	// a forge often has another name on its own network, and the secret identifies it.
+	// Repositories are all names of the repository: clone URLs and paths. The host does not count: a forge often has
+	// another name on its own network, and the secret identifies it.
 	Repositories []string
-	Ref          string // as Git names it: a branch, a tag; "" is the default branch
-	Wake         func() // returns at once, as WakePulls
-	// WakePulls is called when pull requests may have changed, also for every push: it may be to the branch of
-	// a pull request, or to its target. It may be nil.
+	Ref          string // the Git name of a branch or tag; "" is the default branch
+	Wake         func() // must return immediately, like WakePulls
+	// WakePulls is called when pull requests may have changed, and for every push, which may be to the branch or the
+	// target of a pull request. It may be nil.
 	WakePulls func()
 }
 
 // Handled is the result of a request.
 type Handled struct {
-	Forge   string // that it seems to come from
-	Event   Event  // if a secret proves it
+	Forge   string // the apparent sender
+	Event   Event  // set if a secret proves the request
 	Woken   int    // subscribers
-	Code    int    // of the answer, and
+	Code    int    // HTTP status of the answer
 	Message string // its text
 }
 
 const (
-	// maxWebhook is the maximum size of a request's body. A push of a thousand commits has less.
+	// maxWebhook is the maximum size of a request's body. A push of a thousand commits is smaller.
 	maxWebhook = 4 << 20
-	// maxReading is the maximum number of requests that are read at a time. It limits the memory that
-	// senders without a secret can take.
+	// maxReading is the maximum number of requests to read at the same time. It limits the memory that senders
+	// without a secret can use.
 	maxReading = 16
-	// maxFrom is how many of them come from one address, so that a slow sender leaves room for the others.
+	// maxFrom is the maximum number of these from one address, so that a slow sender leaves room for the others.
 	maxFrom = 4
 )
 
@@ -79,7 +78,7 @@ func (h *Webhooks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, result.Message+"\n")
 }
 
-// handle checks a request, and wakes the subscribers that it is for.
+// handle checks a request, and wakes the subscribers of its event.
 func (h *Webhooks) handle(w http.ResponseWriter, r *http.Request) Handled {
 	from := senderOf(r.Header)
 	if from == nil {
@@ -90,9 +89,9 @@ func (h *Webhooks) handle(w http.ResponseWriter, r *http.Request) Handled {
 		result.Code, result.Message = code, text
 		return result
 	}
-	// Only a sender that has begun to send counts.
+	// A request counts only after its first byte has arrived.
 	body := bufio.NewReader(http.MaxBytesReader(w, r.Body, maxWebhook))
-	_, _ = body.Peek(1) // read reports its error
+	_, _ = body.Peek(1) // the next read returns the error
 	address, _, _ := net.SplitHostPort(r.RemoteAddr)
 	if !h.reading.begin(address) {
 		return answer(http.StatusServiceUnavailable, "too many requests at a time")
@@ -138,8 +137,7 @@ func (h *Webhooks) handle(w http.ResponseWriter, r *http.Request) Handled {
 	return answer(http.StatusAccepted, "looking")
 }
 
-// proven returns the subscribers whose secret proves a delivery. It tries all, so that its duration reveals
-// nothing.
+// proven returns the subscribers whose secret proves a delivery. It tries all of them, so that its duration reveals nothing.
 func (h *Webhooks) proven(ctx context.Context, from *Forge, d delivery) []int {
 	var all []int
 	for i, s := range h.Subscribers {
@@ -158,7 +156,7 @@ type readers struct {
 	from  map[string]int
 }
 
-// begin reports whether one more request of an address may be read. Call end after that.
+// begin reports whether another request of an address may be read. If so, call end afterwards.
 func (r *readers) begin(address string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -182,11 +180,11 @@ func (r *readers) end(address string) {
 	}
 }
 
-// A delivery is what a forge sent.
+// A delivery is a request from a forge.
 type delivery struct {
 	header  http.Header
 	body    []byte
-	payload []byte // the JSON in it: all of it, or a field of a form
+	payload []byte // the JSON of the body: all of it, or a field of a form
 }
 
 func read(from io.Reader, header http.Header) (delivery, error) {
@@ -205,19 +203,19 @@ func read(from io.Reader, header http.Header) (delivery, error) {
 	return d, nil
 }
 
-// wake wakes the subscriber if the event is for it, and reports whether it is.
+// wake wakes the subscriber if the event concerns it, and reports whether it does.
 func (s Subscriber) wake(e Event) bool {
-	wants := s.wants(e)
-	if wants {
+	pushed := s.matches(e)
+	if pushed {
 		s.Wake()
 	}
 	if s.WakePulls != nil {
 		s.WakePulls()
 	}
-	return wants || s.WakePulls != nil
+	return pushed || s.WakePulls != nil
 }
 
-// follows reports whether an event is of the repository of the subscriber.
+// follows reports whether an event is about the subscriber's repository.
 func (s Subscriber) follows(e Event) bool {
 	for _, known := range s.Repositories {
 		known = pathOf(known)
@@ -230,14 +228,14 @@ func (s Subscriber) follows(e Event) bool {
 	return false
 }
 
-// wants reports whether an event is a push to the ref of the subscriber.
-func (s Subscriber) wants(e Event) bool {
+// matches reports whether an event is a push to the subscriber's ref.
+func (s Subscriber) matches(e Event) bool {
 	if len(e.Refs) == 0 {
 		return false
 	}
 	ref := s.Ref
 	if back := strings.IndexAny(ref, "~^"); back >= 0 {
-		ref = ref[:back] // an ancestor of a branch moves with it
+		ref = ref[:back] // an ancestor of a branch moves with the branch
 	}
 	if ref == "" || ref == "HEAD" || ref == "@" {
 		return e.Default == "" || slices.Contains(e.Refs, e.Default)
@@ -247,7 +245,7 @@ func (s Subscriber) wants(e Event) bool {
 	})
 }
 
-// pathOf returns the path of a repository on its forge, which all its names have in common.
+// pathOf returns the path of a repository on its forge, which all its names share.
 func pathOf(repository string) string {
 	path := repository
 	if u, err := url.Parse(repository); err == nil && u.Host != "" {
@@ -258,11 +256,11 @@ func pathOf(repository string) string {
 	return strings.TrimSuffix(strings.ToLower(strings.Trim(path, "/")), ".git")
 }
 
-// maxSeen is the maximum number of deliveries that Webhooks remembers. A repeated one after that many others
-// only causes one fetch more than needed.
+// maxSeen is the maximum number of remembered deliveries. A delivery that is repeated after that many others only
+// causes an unnecessary fetch.
 const maxSeen = 1024
 
-// deliveries remembers the last deliveries.
+// deliveries remembers the most recent deliveries.
 type deliveries struct {
 	mu    sync.Mutex
 	known map[[sha256.Size]byte]bool
@@ -289,9 +287,9 @@ func (m *deliveries) add(delivery string) bool {
 	return true
 }
 
-// identity returns what distinguishes a delivery from all others. It uses only data that the secret protects: other ids
-// could be changed. If the request contains the secret, any id will do: a sender who can copy the request has the
-// secret.
+// identity returns what distinguishes a delivery from all others. It only uses data that the secret protects, because
+// an attacker could change other ids. If the request contains the secret itself, any id will do: a sender who can
+// copy the request has the secret.
 func (f *Forge) identity(d delivery) string {
 	id := ""
 	if f.webhook.id != nil {

@@ -10,8 +10,8 @@ import (
 // credentials matches the credentials in a URL.
 var credentials = regexp.MustCompile(`://[^/\s@]+@`)
 
-// plain returns a text as one line, without credentials in URLs and without characters that turn or hide
-// text: control characters and marks of the writing direction. Texts come from commits and from servers.
+// plain returns a text as one line. It removes credentials in URLs, and characters that reorder or hide text: control
+// characters and direction marks. Texts come from commits and from servers.
 func plain(s string) string {
 	s = strings.Map(func(r rune) rune {
 		switch {
@@ -25,7 +25,7 @@ func plain(s string) string {
 	return credentials.ReplaceAllString(strings.Join(strings.Fields(s), " "), "://")
 }
 
-// cut returns a text of at most so many runes, with an ellipsis if it is shorter than s.
+// cut shortens a text to at most so many runes, with an ellipsis if it removes something.
 func cut(s string, most int) string {
 	if utf8.RuneCountInString(s) <= most {
 		return s
@@ -34,7 +34,7 @@ func cut(s string, most int) string {
 	return strings.TrimRight(string(runes[:most-1]), " ") + "…"
 }
 
-// prefix returns at most so many bytes of a text, up to the end of a rune.
+// prefix returns at most so many bytes of a text, cut at the end of a rune.
 func prefix(s string, most int) string {
 	if len(s) <= most {
 		return s

@@ -13,10 +13,10 @@ import (
 	"headgate.dev/headgate/reconcile/network"
 )
 
-// An address is what the URL of a repository means. It prints without credentials.
+// An address is the parsed URL of a repository. It prints without credentials.
 type address struct {
-	dir  string   // of a local repository
-	url  *url.URL // of a remote one, without credentials
+	dir  string   // for a local repository
+	url  *url.URL // for a remote repository, without credentials
 	auth Auth
 }
 
@@ -27,7 +27,7 @@ func (a address) String() string {
 	return a.url.String()
 }
 
-// key names the clone of a repository: a directory that no URL can choose.
+// key returns the directory name for the clone of a repository. No URL can choose the name.
 func (a address) key() string {
 	sum := sha256.Sum256([]byte(strings.TrimRight(a.url.String(), "/")))
 	return hex.EncodeToString(sum[:16])
@@ -38,7 +38,7 @@ var (
 	scpLike = regexp.MustCompile(`^[^/]+:`)
 )
 
-// parse returns the address in a URL. It refuses URLs that are not supported, could run a program or leak credentials.
+// parse parses the URL of a repository. It refuses URLs that are not supported, could run a program or leak credentials.
 func parse(raw string, auth Auth, plain network.Plain) (address, error) {
 	switch {
 	case raw == "":
@@ -56,7 +56,7 @@ func parse(raw string, auth Auth, plain network.Plain) (address, error) {
 		return address{dir: dir}, err
 	}
 	u, err := url.Parse(raw)
-	if err != nil { // its text may quote a password
+	if err != nil { // err may quote a password
 		return address{}, fmt.Errorf("cannot read repository %q: it is not a valid URL", withoutCredentials(raw))
 	}
 	if u.RawQuery != "" || u.Fragment != "" || u.ForceQuery {
@@ -86,8 +86,8 @@ func parse(raw string, auth Auth, plain network.Plain) (address, error) {
 	}
 }
 
-// withoutCredentials strips what may be a credential from a URL that does not parse: what is
-// before an @ and after a question mark.
+// withoutCredentials removes possible credentials from a URL that cannot be parsed: everything before an @ and after
+// a question mark.
 func withoutCredentials(raw string) string {
 	raw, _, _ = strings.Cut(raw, "?")
 	raw, _, _ = strings.Cut(raw, "#")

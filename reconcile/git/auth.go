@@ -12,15 +12,14 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/transport/http"
 )
 
-// Auth is how a repository is opened over https. A token is a Password; its
-// Username is what the forge wants, and most want nothing in particular. It
-// prints without its values.
+// Auth holds the credentials for a repository over https. A token is a Password; most forges accept any Username with
+// it. Auth prints without its values.
 type Auth struct {
 	Username string `json:"-"`
 	Password string `json:"-"`
 }
 
-// Format prints whether there are credentials, with any verb.
+// Format prints only whether there are credentials, with any verb.
 func (a Auth) Format(s fmt.State, _ rune) {
 	if a == (Auth{}) {
 		_, _ = io.WriteString(s, "no credentials")
@@ -29,7 +28,7 @@ func (a Auth) Format(s fmt.State, _ rune) {
 	_, _ = io.WriteString(s, "credentials")
 }
 
-// or returns a, or else what a URL contains.
+// or returns a, or the credentials in a URL if a is empty.
 func (a Auth) or(user *url.Userinfo) Auth {
 	if a != (Auth{}) || user == nil {
 		return a
@@ -42,11 +41,11 @@ func (a Auth) basic() *http.BasicAuth {
 	return &http.BasicAuth{Username: cmp.Or(a.Username, "x-access-token"), Password: a.Password}
 }
 
-// redact removes credentials from an error, also if a library or a server put them there.
+// redact removes credentials from an error, including those that a library or a server put there.
 func (a Auth) redact(err error) error {
 	secret := a.Password
 	if secret == "" {
-		secret = a.Username // a token alone, as in https://token@host
+		secret = a.Username // only a token, as in https://token@host
 	}
 	if secret == "" {
 		return err

@@ -20,11 +20,11 @@ import (
 )
 
 const (
-	maxHaves = 1024 // commits that are offered to a server as known
+	maxHaves = 1024 // commits that a fetch offers to the server as known
 	ownRefs  = "refs/headgate/"
 )
 
-// errReplaced is returned by a fetch that replaced the clone, or found it replaced: the caller opens it again.
+// errReplaced means that a fetch replaced the clone, or found it replaced. The caller opens it again.
 var errReplaced = errors.New("the clone was replaced")
 
 // A clone is a bare repository on disk with the full histories of the refs that were requested. Packs are added under a
@@ -32,13 +32,13 @@ var errReplaced = errors.New("the clone was replaced")
 type clone struct {
 	dir    string
 	limits Limits
-	remote remote // but for its address
+	remote remote // without the address
 
-	fetched bool // nothing is fetched, and nothing changed
+	fetched bool // see Repository.Fetched
 
 	mu      sync.Mutex
-	store   *objects // nil: not opened yet
-	trusted bool     // the server let us in once
+	store   *objects // nil before it is opened
+	trusted bool     // the server has accepted these credentials once
 }
 
 // resolve finds the commit that ref names, with one request if nothing is new.
@@ -57,7 +57,7 @@ func (c *clone) resolve(ctx context.Context, at address, ref string) (found, err
 		var commit *object.Commit
 		if err == nil {
 			commit, err = o.commit(h)
-			if errors.Is(err, plumbing.ErrObjectNotFound) { // the server sent it and all before it, once
+			if errors.Is(err, plumbing.ErrObjectNotFound) { // the server once sent this commit with its whole history
 				err = fmt.Errorf("%w: %w", errDamaged, err)
 			}
 		}
@@ -75,7 +75,7 @@ func (c *clone) resolve(ctx context.Context, at address, ref string) (found, err
 	}
 }
 
-// find returns the id of the object that ref names, and fetches it if it is missing.
+// find returns the ID of the object that ref names, and fetches the object if it is missing.
 func (c *clone) find(ctx context.Context, from remote, o *objects, trusted bool, ref string) (plumbing.Hash, error) {
 	if plumbing.IsHash(ref) && trusted {
 		if h, err := o.startingWith(ref); err != nil || !h.IsZero() {
@@ -105,7 +105,7 @@ func (c *clone) find(ctx context.Context, from remote, o *objects, trusted bool,
 	return h, c.fetch(ctx, o, s, h)
 }
 
-// byID finds a commit by its id, or by the first digits of it.
+// byID finds a commit by its full or abbreviated ID.
 func (c *clone) byID(ctx context.Context, o *objects, s *session, id string) (plumbing.Hash, error) {
 	h, err := o.startingWith(id)
 	if err != nil || !h.IsZero() {
@@ -117,7 +117,7 @@ func (c *clone) byID(ctx context.Context, o *objects, s *session, id string) (pl
 		if ok, _ := o.has(plumbing.NewHash(id)); ok || ctx.Err() != nil {
 			return plumbing.NewHash(id), err
 		}
-		// Not every server that says it can will.
+		// A server may announce this capability and refuse the request.
 	}
 	if len(want) == 0 {
 		want = s.objects(func(name string, _ plumbing.Hash) bool {
@@ -133,7 +133,7 @@ func (c *clone) byID(ctx context.Context, o *objects, s *session, id string) (pl
 	return h, err
 }
 
-// list tells the refs of the server, which is one request.
+// list requests the refs of the server.
 func (c *clone) list(ctx context.Context, at address) (refs, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.limits.Time)
 	defer cancel()
@@ -146,8 +146,7 @@ func (c *clone) list(ctx context.Context, at address) (refs, error) {
 	return s.refs, nil
 }
 
-// forget takes away what keeps a commit known that was asked for. Its objects stay until the
-// clone is made anew.
+// forget removes the reference to a commit that was fetched by its ID. The objects stay until the clone is replaced.
 func (c *clone) forget(ctx context.Context, commit plumbing.Hash) error {
 	o, _, err := c.open()
 	if err != nil {
@@ -161,7 +160,7 @@ func (c *clone) forget(ctx context.Context, commit plumbing.Hash) error {
 	return filesystem.NewStorage(o.files, cache.NewObjectLRU(0)).RemoveReference(plumbing.ReferenceName(ownRefs + commit.String()))
 }
 
-// open returns the store, again if the directory was replaced.
+// open returns the store. It opens the store again if the directory was replaced.
 func (c *clone) open() (o *objects, trusted bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -171,7 +170,7 @@ func (c *clone) open() (o *objects, trusted bool, err error) {
 	if c.store != nil && c.store.current() {
 		return c.store, c.trusted, nil
 	}
-	// A process may have been killed in replace. This fails if the clone is there, or if there is nothing to restore.
+	// A previous process may have been killed in replace. The rename fails if the clone exists or there is nothing to restore.
 	_ = os.Rename(c.full(), c.dir)
 	if err := os.MkdirAll(filepath.Join(c.dir, "objects", "pack"), 0o700); err != nil {
 		return nil, false, err
@@ -183,8 +182,8 @@ func (c *clone) open() (o *objects, trusted bool, err error) {
 	return c.store, c.trusted, err
 }
 
-// lock keeps other processes, and others in this one, from changing the clone.
-// The file is beside the directory, which may be deleted meanwhile.
+// lock prevents changes to the clone by other processes and goroutines. The file is next to the directory, because
+// the directory may be deleted in the meantime.
 func (c *clone) lock(ctx context.Context) (unlock func(), err error) {
 	l := flock.New(c.dir + ".lock")
 	_, err = l.TryLockContext(ctx, 20*time.Millisecond)
@@ -206,12 +205,12 @@ func (c *clone) discard(ctx context.Context) error {
 	defer unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	replaced := c.store != nil && !c.store.current() // by another process that saw the damage too
+	replaced := c.store != nil && !c.store.current() // another process found the damage, too
 	c.store = nil
 	if replaced {
 		return nil
 	}
-	// Renamed first, because others read without a lock; an earlier process may have been killed here.
+	// Rename first, because others read without a lock. An earlier process may have been killed here.
 	trash := c.dir + ".old"
 	if err := errors.Join(os.RemoveAll(trash), os.RemoveAll(c.full())); err != nil {
 		return err
@@ -222,7 +221,7 @@ func (c *clone) discard(ctx context.Context) error {
 	return os.RemoveAll(trash)
 }
 
-// fetch receives what leads to the given objects, unless it is there.
+// fetch receives the given objects and everything that they refer to, unless they exist.
 func (c *clone) fetch(ctx context.Context, o *objects, s *session, want ...plumbing.Hash) error {
 	missing, err := o.missing(want)
 	if err != nil || len(missing) == 0 {
@@ -243,8 +242,8 @@ func (c *clone) fetch(ctx context.Context, o *objects, s *session, want ...plumb
 	if missing, err = o.missing(want); err != nil || len(missing) == 0 { // another process was faster
 		return err
 	}
-	// The whole history may exceed a limit, or take too long, although its newest part does not. Then the clone that is
-	// there is still good: it takes as many packs again before the next try.
+	// A fetch of the whole history may exceed a limit or take too long, although a fetch of its newest part does not.
+	// Then the existing clone is still usable: it accepts as many packs again before the next attempt.
 	if packs > 0 && packs%c.limits.packs == 0 {
 		_ = c.replace(ctx, s, want)
 		if !o.current() {
@@ -257,10 +256,10 @@ func (c *clone) fetch(ctx context.Context, o *objects, s *session, want ...plumb
 	return c.add(ctx, o, s, want, missing)
 }
 
-// full returns where a clone is kept while its replacement takes its place.
+// full returns the temporary path of a clone while its replacement takes its place.
 func (c *clone) full() string { return c.dir + ".full" }
 
-// replace clones anew beside the clone, which it replaces on success. The caller holds the lock.
+// replace makes a new clone in a temporary directory, which replaces the current one on success. The caller holds the lock.
 func (c *clone) replace(ctx context.Context, s *session, want []plumbing.Hash) error {
 	if end, ok := ctx.Deadline(); ok { // leave time for a fetch into the old clone
 		var cancel context.CancelFunc
@@ -268,11 +267,11 @@ func (c *clone) replace(ctx context.Context, s *session, want []plumbing.Hash) e
 		defer cancel()
 	}
 	beside := &clone{dir: c.dir + ".new", limits: c.limits, remote: s.remote}
-	if err := errors.Join(os.RemoveAll(beside.dir), os.RemoveAll(c.full())); err != nil { // an earlier process may have been killed
+	if err := errors.Join(os.RemoveAll(beside.dir), os.RemoveAll(c.full())); err != nil { // left by a killed process
 		return err
 	}
 	defer os.RemoveAll(beside.dir)
-	// A session of its own: what a session may receive is limited.
+	// A separate session, because each session has a limit on what it may receive.
 	own, err := s.list(ctx)
 	if err != nil {
 		return err
@@ -291,7 +290,7 @@ func (c *clone) replace(ctx context.Context, s *session, want []plumbing.Hash) e
 		if err = os.Rename(beside.dir, c.dir); err == nil {
 			return os.RemoveAll(c.full())
 		}
-		// Another process opened the clone meanwhile: it made an empty one, or restored the old one.
+		// Another process opened the clone in the meantime: it created an empty one or restored the old one.
 		if tries == 3 || os.RemoveAll(c.dir) != nil {
 			return err
 		}
@@ -300,10 +299,10 @@ func (c *clone) replace(ctx context.Context, s *session, want []plumbing.Hash) e
 
 // add receives the missing objects that the given ones need. The caller holds the lock.
 func (c *clone) add(ctx context.Context, o *objects, s *session, want, missing []plumbing.Hash) error {
-	// One of its own: this takes long, and others read meanwhile.
+	// A separate store: this takes long, and other goroutines read meanwhile.
 	store := filesystem.NewStorage(o.files, cache.NewObjectLRU(0))
 	head := plumbing.NewSymbolicReference(plumbing.HEAD, plumbing.Main)
-	if err := errors.Join(store.Init(), store.SetReference(head)); err != nil { // git can read it, too
+	if err := errors.Join(store.Init(), store.SetReference(head)); err != nil { // so that the git program can read the clone
 		return err
 	}
 	have, err := o.refs()
@@ -328,7 +327,7 @@ func (c *clone) add(ctx context.Context, o *objects, s *session, want, missing [
 	return err
 }
 
-// missing lists the objects that are not there, each once, after a second look.
+// missing returns the objects that do not exist, without duplicates. It looks twice, the second time in reopened stores.
 func (o *objects) missing(want []plumbing.Hash) ([]plumbing.Hash, error) {
 	for again := false; ; again = true {
 		var list []plumbing.Hash
@@ -348,14 +347,14 @@ func (o *objects) missing(want []plumbing.Hash) ([]plumbing.Hash, error) {
 	}
 }
 
-// haves lists commits that are there: what was fetched and the first of their
-// ancestors, because after a force push the server may know those only.
+// haves returns existing commits: those that were fetched and their nearest ancestors, because after a force push the
+// server may only have the ancestors.
 func (o *objects) haves(have refs) []plumbing.Hash {
 	var list []plumbing.Hash
 	for next := have.objects(nil); len(next) > 0 && len(list) < maxHaves; next = next[1:] {
 		commit, err := o.commit(next[0])
 		if err != nil || slices.Contains(list, commit.Hash) {
-			continue // what is not known is not offered
+			continue // unknown commits are not offered
 		}
 		list = append(list, commit.Hash)
 		next = append(next, commit.ParentHashes...)
@@ -363,7 +362,7 @@ func (o *objects) haves(have refs) []plumbing.Hash {
 	return list
 }
 
-// sweep removes what a fetch that failed, or a process that was killed, left.
+// sweep removes temporary files of failed fetches and killed processes.
 func (c *clone) sweep() error {
 	dir := filepath.Join(c.dir, "objects", "pack")
 	list, err := os.ReadDir(dir)

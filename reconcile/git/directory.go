@@ -12,10 +12,10 @@ import (
 	"headgate.dev/headgate/render"
 )
 
-// A Directory is a Source of files that are no commit: what is on disk now.
+// A Directory is a Source of the files on disk, without a commit.
 type Directory struct {
 	Root string // of the tree
-	Path string // the directory below which manifests are read; "" is the root
+	Path string // the directory with the manifests; "" is the root
 }
 
 // Fetch opens the directory. It has no revisions, so ref is "".
@@ -31,14 +31,14 @@ func (d Directory) Fetch(_ context.Context, ref string) (render.Input, error) {
 	if err != nil {
 		return render.Input{}, fmt.Errorf("cannot read directory %s: %w", d.Root, reason(err))
 	}
-	files := plain{root} // closed by its finalizer: files are read later
+	files := plain{root} // The finalizer closes root, because files are read later.
 	if err := directory(files, dir); err != nil {
 		return render.Input{}, fmt.Errorf("%s: %w", d.Root, err)
 	}
 	return render.Input{Files: files, Path: dir, Source: d.Source()}, nil
 }
 
-// reason drops what an error of package os says about where.
+// reason returns an error of package os without its operation and path.
 func reason(err error) error {
 	if e := (*fs.PathError)(nil); errors.As(err, &e) {
 		return e.Err
@@ -58,7 +58,7 @@ func below(dir string) (string, error) {
 	return clean, nil
 }
 
-// directory checks that dir is a directory of files. Otherwise the error describes what dir is.
+// directory checks that dir is a directory. If not, the error describes what it is.
 func directory(files fs.FS, dir string) error {
 	info, err := fs.Stat(files, dir)
 	switch {
@@ -98,15 +98,14 @@ func directory(files fs.FS, dir string) error {
 	return fmt.Errorf("there is no directory %q; %s: %s", dir, where, nearest(missing, names))
 }
 
-// plain is a directory on disk as a tree: rooted, without .git, and without following links.
-// It tells no hashes: a file may change before it is read.
+// plain is a directory on disk as a tree. It is confined to the directory, omits .git and follows no links. It has no
+// hashes, because a file may change before it is read.
 type plain struct{ root *os.Root }
 
 var _ fs.StatFS = plain{}
 
-// Stat describes a file or directory, and a symbolic link itself. It looks at
-// every directory on the way: os.Root lets no link escape, but follows those
-// that stay inside.
+// Stat describes a file, a directory or a symbolic link itself. It checks every parent directory, because os.Root
+// follows links that stay inside.
 func (p plain) Stat(name string) (_ fs.FileInfo, err error) {
 	defer wrapPath("stat", name, &err)
 	if !fs.ValidPath(name) {
@@ -150,7 +149,7 @@ func (p plain) Open(name string) (_ fs.File, err error) {
 		return &folder{info, name, list}, nil
 	case info.Mode()&fs.ModeSymlink != 0:
 		return nil, errors.New("is a symbolic link, and those are not followed")
-	case !info.Mode().IsRegular(): // opening a pipe would wait for a writer
+	case !info.Mode().IsRegular(): // opening a pipe would block
 		return nil, errors.New("is a special file, and those are not read")
 	default:
 		return p.root.Open(name)

@@ -21,14 +21,14 @@ import (
 // errNoCommit is wrapped by errors about objects that are no commits.
 var errNoCommit = errors.New("no commit")
 
-// The prefixes of a render.SourceID whose repository has no remote, and of one without a repository.
+// The prefixes of a render.SourceID for a repository without a remote, and for files without a repository.
 const (
 	byCommit    = "commit:"
 	byDirectory = "directory:"
 )
 
-// remoteID is the host and path of the URL of a remote, without scheme, user, port and .git. SSH and
-// https are the same then. base is the directory that a path is relative to.
+// remoteID returns the host and path in the URL of a remote, without scheme, user, port and .git, so that ssh and
+// https URLs are equal. base is the directory to which a path is relative.
 func remoteID(raw, base string) string {
 	host, at := "", raw
 	switch {
@@ -43,7 +43,7 @@ func remoteID(raw, base string) string {
 		}
 	case scpLike.MatchString(raw): // user@host:path
 		before, _, _ := strings.Cut(raw, "/")
-		if user := strings.LastIndex(before, "@") + 1; strings.Contains(before[user:], ":") { // else the @ is of the path
+		if user := strings.LastIndex(before, "@") + 1; strings.Contains(before[user:], ":") { // otherwise the @ is part of the path
 			raw = raw[user:]
 		}
 		var literal bool
@@ -68,7 +68,7 @@ func remoteID(raw, base string) string {
 	return host + at
 }
 
-// remoteOf returns the URL of the remote of a repository: origin, or the first one by name; "" if there is none.
+// remoteOf returns the URL of a repository's remote: origin, or the first one by name. It is "" without a remote.
 func remoteOf(files billy.Filesystem) string {
 	f, err := files.Open("config")
 	if err != nil {
@@ -93,8 +93,8 @@ func remoteOf(files billy.Filesystem) string {
 	return remotes[slices.Min(names)]
 }
 
-// first is the first commit of the history that leads to a commit, along first parents. It is zero
-// where that is not there, as in a shallow clone.
+// first returns the root commit of a commit's history along first parents. It returns the zero hash if the root is
+// missing, as in a shallow clone.
 func (o *objects) first(of plumbing.Hash) plumbing.Hash {
 	if known, ok := o.firsts.Load(of); ok {
 		found, _ := known.(plumbing.Hash)
@@ -113,8 +113,9 @@ func (o *objects) first(of plumbing.Hash) plumbing.Hash {
 	}
 }
 
-// reaches reports whether a commit is one of some, or before them. Until it finds the commit, a commit that cannot be read may
-// hide it: that is the error of the result. What is missing matters less than what cannot be read.
+// reaches reports whether a commit is one of the given commits or an ancestor of them. If it does not find the
+// commit, it returns the error of an unreadable commit, which may hide the searched one. An unreadable commit takes
+// precedence over a missing one.
 func (o *objects) reaches(from []plumbing.Hash, commit plumbing.Hash) (found bool, err error) {
 	defer func() {
 		if p := recover(); p != nil { // go-git has panicked on what an attacker wrote
@@ -123,7 +124,7 @@ func (o *objects) reaches(from []plumbing.Hash, commit plumbing.Hash) (found boo
 	}()
 	seen := make(map[plumbing.Hash]bool, len(from))
 	for next := slices.Clone(from); len(next) > 0; {
-		h := next[0] // the nearest first: most commits that are looked for are near
+		h := next[0] // nearest first, because most searched commits are near
 		next = next[1:]
 		if seen[h] {
 			continue
@@ -144,7 +145,7 @@ func (o *objects) reaches(from []plumbing.Hash, commit plumbing.Hash) (found boo
 	return false, err
 }
 
-// contains is how to look for a commit in the history of another, and of every branch and tag of a
+// contains returns a function that searches a commit in the history of head, and of every branch and tag of a
 // repository on disk.
 func (o *objects) contains(head plumbing.Hash) func(string) (bool, error) {
 	return func(commit string) (bool, error) {
@@ -171,8 +172,8 @@ func (o *objects) contains(head plumbing.Hash) func(string) (bool, error) {
 	}
 }
 
-// descends is how to look whether a commit is another one or descends from it. Only what was read to its end is remembered: a
-// shallow clone may get the rest, and a server may answer again.
+// descends returns a function that reports whether head is a given commit or descends from it. It only remembers
+// complete answers: a shallow clone may get more history, and a server may recover.
 func (o *objects) descends(head plumbing.Hash) func(string) (bool, error) {
 	return func(commit string) (bool, error) {
 		if !plumbing.IsHash(commit) {
@@ -195,7 +196,7 @@ func (o *objects) descends(head plumbing.Hash) func(string) (bool, error) {
 	}
 }
 
-// identify identifies a repository on disk. base is what the path of its remote may be relative to.
+// identify identifies a repository on disk. base is the directory to which the path of its remote may be relative.
 func (o *objects) identify(head plumbing.Hash, base string) render.SourceID {
 	id := render.SourceID{Contains: o.contains(head), Descends: o.descends(head)}
 	if !head.IsZero() {
@@ -212,7 +213,7 @@ func (o *objects) identify(head plumbing.Hash, base string) render.SourceID {
 	return id
 }
 
-// identify identifies the source of a commit that was fetched.
+// identify identifies the source of a fetched commit.
 func (r *Repository) identify(at address, from *objects, commit plumbing.Hash, dir string) (id render.SourceID) {
 	defer func() {
 		if recover() != nil { // go-git has panicked on what an attacker wrote
@@ -228,7 +229,7 @@ func (r *Repository) identify(at address, from *objects, commit plumbing.Hash, d
 	return id
 }
 
-// inside is the path in a repository as a render.SourceID has it.
+// inside returns a path in a repository in the form of a render.SourceID.
 func inside(dir string) string {
 	if dir = path.Clean(filepath.ToSlash(dir)); dir == "." {
 		return ""
@@ -236,7 +237,7 @@ func inside(dir string) string {
 	return dir
 }
 
-// resolved is a path without symbolic links.
+// resolved returns a path without symbolic links.
 func resolved(dir string) string {
 	if whole, err := filepath.Abs(dir); err == nil {
 		dir = whole
@@ -247,7 +248,7 @@ func resolved(dir string) string {
 	return dir
 }
 
-// Source identifies the directory: by the repository that it lies in, or else by its path.
+// Source identifies the directory: by the repository that contains it, or otherwise by its path.
 func (d Directory) Source() (id render.SourceID) {
 	whole := resolved(filepath.Join(d.Root, filepath.FromSlash(d.Path)))
 	alone := render.SourceID{Repository: byDirectory + filepath.ToSlash(whole)}
@@ -271,13 +272,13 @@ func (d Directory) Source() (id render.SourceID) {
 	}
 }
 
-// identifyAt identifies the repository with a work tree, as far as it can be read.
+// identifyAt identifies the repository with a work tree as far as it can read it.
 func identifyAt(top string) render.SourceID {
 	files, err := locate(top)
 	if err != nil {
 		return render.SourceID{}
 	}
-	if supported(files) != nil { // the remote is in the config all the same
+	if supported(files) != nil { // the config with the remote is readable all the same
 		if at := remoteOf(files); at != "" {
 			return render.SourceID{Repository: remoteID(at, top)}
 		}
@@ -294,6 +295,6 @@ func identifyAt(top string) render.SourceID {
 	return o.identify(all.head, top)
 }
 
-// IsNameless reports whether nothing but its path identifies a source. Another directory may get this path later, and
-// the same files another path.
+// IsNameless reports whether only its path identifies a source. Another directory may get this path later, and the
+// same files may get another path.
 func IsNameless(id render.SourceID) bool { return strings.HasPrefix(id.Repository, byDirectory) }

@@ -18,11 +18,9 @@ import (
 	"github.com/go-git/go-git/v5/storage/filesystem/dotgit"
 )
 
-// openLocal opens the repository in a directory, to read it where it is. Others
-// may write to it meanwhile.
-//
-// go-git's PlainOpen is not used: it refuses repositories with an extension that
-// does not matter to a reader, as git sparse-checkout sets it.
+// openLocal opens the repository in a directory to read it in place, while other processes may write to it. It does
+// not use go-git's PlainOpen, which refuses repositories with an extension that does not matter to a reader, such as
+// the one of git sparse-checkout.
 func openLocal(dir string, limit int64) (*objects, error) {
 	files, err := locate(dir)
 	if err != nil {
@@ -34,8 +32,8 @@ func openLocal(dir string, limit int64) (*objects, error) {
 	return openObjects(files, limit)
 }
 
-// locate finds the Git directory of dir: dir itself, dir/.git, or where a file
-// dir/.git points. A linked worktree has two: one with HEAD and one with the rest.
+// locate finds the Git directory of dir: dir itself, dir/.git, or the target of a file dir/.git. A linked worktree
+// has two: one with HEAD and one with everything else.
 func locate(dir string) (billy.Filesystem, error) {
 	if !exists(dir) {
 		return nil, errors.New("no such directory")
@@ -66,7 +64,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// pointer reads a file that holds a path.
+// pointer reads a path from a file.
 func pointer(file, prefix string) (string, error) {
 	raw, err := os.ReadFile(file)
 	if err != nil {
@@ -84,7 +82,7 @@ var (
 	reftable     = regexp.MustCompile(`(?im)^\s*refstorage\s*=\s*"?reftable`)
 )
 
-// supported refuses formats that would be misread.
+// supported refuses repository formats that Headgate would misread.
 func supported(files billy.Filesystem) error {
 	config, err := util.ReadFile(files, "config")
 	switch {
@@ -102,7 +100,7 @@ func supported(files billy.Filesystem) error {
 
 // refs lists the refs of a repository on disk.
 func (o *objects) refs() (refs, error) {
-	s := filesystem.NewStorage(o.files, nil) // one of its own: it reads no objects
+	s := filesystem.NewStorage(o.files, nil) // a separate store, because it reads no objects
 	iter, err := s.IterReferences()
 	if err != nil {
 		return refs{}, fmt.Errorf("cannot list branches and tags: %w", err)
@@ -110,7 +108,7 @@ func (o *objects) refs() (refs, error) {
 	r := refs{names: map[string]plumbing.Hash{}}
 	err = iter.ForEach(func(ref *plumbing.Reference) (err error) {
 		to := ref
-		if ref.Type() == plumbing.SymbolicReference { // only then: it reads all packed refs
+		if ref.Type() == plumbing.SymbolicReference { // only in this case, because it reads all packed refs
 			to, err = storer.ResolveReference(s, ref.Name())
 		}
 		switch {
@@ -129,7 +127,7 @@ func (o *objects) refs() (refs, error) {
 	return r, err
 }
 
-// A local repository is read where it is.
+// A local is a repository that Headgate reads in place.
 type local struct{ *objects }
 
 func (l local) resolve(_ context.Context, _ address, ref string) (found, error) {
@@ -146,7 +144,7 @@ func (l local) resolve(_ context.Context, _ address, ref string) (found, error) 
 
 func (l local) list(context.Context, address) (refs, error) { return l.refs() }
 
-// forget: it is not ours.
+// forget does nothing: the repository belongs to the user.
 func (l local) forget(context.Context, plumbing.Hash) error { return nil }
 
 func (l local) find(ref string) (plumbing.Hash, error) {
@@ -169,7 +167,7 @@ func (l local) find(ref string) (plumbing.Hash, error) {
 	return h, unknown
 }
 
-// missing returns what to do about a commit that the clone lacks: in one that is shallow, fetch the rest.
+// missing returns advice for a commit that the clone lacks: fetch the rest if the clone is shallow.
 func (l local) missing(otherwise string) string {
 	if l.isShallow() {
 		return "the clone is shallow: " + fetchRest

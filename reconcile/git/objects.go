@@ -21,40 +21,38 @@ import (
 	"github.com/go-git/go-git/v5/storage/filesystem/dotgit"
 )
 
-// maxHeader bounds what stands in a commit or a tag before its message: parents and signatures. go-git takes time in the
-// square of their lines to decode them.
+// maxHeader bounds the part of a commit or a tag before its message: parents and signatures. go-git takes quadratic
+// time in the number of lines to decode it.
 const maxHeader = 256 << 10
 
-// headerError is the error of a commit or a tag with more before its message.
+// headerError is the error for a commit or a tag with a larger header.
 type headerError int
 
 func (e headerError) Error() string {
 	return fmt.Sprintf("it has %d bytes before its message, and the limit is %d; make the commit or tag again, with one signature", int(e), maxHeader)
 }
 
-// Permanent reports that the object stays so.
+// Permanent reports true: the object does not change.
 func (headerError) Permanent() bool { return true }
 
-// errDamaged is wrapped by errors of readers about objects that differ from what Git wrote.
+// errDamaged is wrapped by errors about objects that differ from what Git wrote.
 var errDamaged = errors.New("damaged data")
 
-// maxStores bounds how many stores are read: one may borrow from another that borrows, and
-// from itself by mistake.
+// maxStores bounds the number of stores, because a store may borrow from another that borrows, or by mistake from itself.
 const maxStores = 10
 
-// objects are what a repository on disk stores and borrows. They are safe for concurrent
-// use.
+// objects gives access to the objects of a repository on disk, including borrowed ones. It is safe for concurrent use.
 type objects struct {
-	storer.EncodedObjectStorer // nil: go-git's decoders of objects only read
+	storer.EncodedObjectStorer // nil, because go-git's decoders only read objects
 
 	files   billy.Filesystem // the Git directory
 	id      os.FileInfo      // of its root
-	limit   int64            // bytes of one object
+	limit   int64            // maximum size of an object
 	recent  *recent
-	damaged atomic.Bool // something was read that Git did not write
-	firsts  sync.Map    // commit → first commit of its history
+	damaged atomic.Bool // a reader found data that Git did not write
+	firsts  sync.Map    // root commit, by commit
 
-	descents sync.Map // a commit and another one → whether it descends from that
+	descents sync.Map // whether the first commit descends from the second, by pair
 
 	mu     sync.RWMutex
 	stores []*store // its own first
@@ -70,8 +68,7 @@ func openObjects(files billy.Filesystem, limit int64) (*objects, error) {
 	return o, nil
 }
 
-// reopen opens the stores. Files are closed by their finalizers, because others may still
-// read them.
+// reopen opens the stores. Finalizers close the old files, because others may still read them.
 func (o *objects) reopen() {
 	var stores []*store
 	var open func(files billy.Filesystem)
@@ -79,7 +76,7 @@ func (o *objects) reopen() {
 		stores = append(stores, openStore(files, o.recent))
 		lent, err := dotgit.NewWithOptions(files, dotgit.Options{AlternatesFS: osfs.New("/")}).Alternates()
 		if err != nil {
-			return // most borrow nothing; reading a missing object is an error then
+			return // most repositories borrow nothing; otherwise reading a missing object returns an error
 		}
 		for _, d := range lent {
 			if len(stores) < maxStores {
@@ -105,7 +102,7 @@ func (o *objects) current() bool {
 	return err == nil && os.SameFile(now, o.id)
 }
 
-// whole checks that no pack was cut short and every index is readable. It returns the number of packs.
+// whole checks that no pack is truncated and that every index is readable. It returns the number of packs.
 func (o *objects) whole() (packs int, err error) {
 	err = o.guarded(func() error {
 		own := o.open()[0]
@@ -127,13 +124,13 @@ func (o *objects) whole() (packs int, err error) {
 		_, err = own.packs()
 		return err
 	})
-	if gone(err) { // a pack or an index without the other
+	if gone(err) { // a pack or an index without its counterpart
 		err = fmt.Errorf("%w: %w", errDamaged, err)
 	}
 	return packs, err
 }
 
-// guarded calls do, which reads objects, and remembers if it finds damage.
+// guarded calls do, which reads objects, and records damage.
 func (o *objects) guarded(do func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil { // go-git has panicked on what an attacker wrote
@@ -151,12 +148,12 @@ func (o *objects) guarded(do func() error) (err error) {
 	return do()
 }
 
-// gone reports whether something is not there, or not any more.
+// gone reports whether an error means that something does not exist.
 func gone(err error) bool {
 	return errors.Is(err, plumbing.ErrObjectNotFound) || errors.Is(err, dotgit.ErrPackfileNotFound) || errors.Is(err, fs.ErrNotExist)
 }
 
-// find calls found with one store after the other, until it has found an object.
+// find calls found with one store after another until one has the object.
 func (o *objects) find(h plumbing.Hash, found func(*store) error) error {
 	err := o.guarded(func() error {
 		for again := false; ; again = true {
@@ -166,10 +163,10 @@ func (o *objects) find(h plumbing.Hash, found func(*store) error) error {
 				}
 			}
 			if again {
-				o.damaged.Store(true) // if this is a clone of ours: it had all
+				o.damaged.Store(true) // if this is one of Headgate's clones, which are complete
 				return plumbing.ErrObjectNotFound
 			}
-			o.reopen() // it may have been packed, or sent, since
+			o.reopen() // another process may have packed or fetched the object
 		}
 	})
 	if err != nil {
@@ -178,7 +175,7 @@ func (o *objects) find(h plumbing.Hash, found func(*store) error) error {
 	return nil
 }
 
-// has reports whether an object is there, as far as was seen when the stores were opened.
+// has reports whether an object exists in the stores as they were opened.
 func (o *objects) has(h plumbing.Hash) (ok bool, err error) {
 	err = o.guarded(func() error {
 		for _, s := range o.open() {
@@ -191,7 +188,7 @@ func (o *objects) has(h plumbing.Hash) (ok bool, err error) {
 	return ok, err
 }
 
-// size tells the size of an object without reading it.
+// size returns the size of an object without reading it.
 func (o *objects) size(h plumbing.Hash) (size int64, err error) {
 	err = o.find(h, func(s *store) error {
 		size, err = s.size(h)
@@ -213,14 +210,14 @@ func (o *objects) read(h plumbing.Hash) (kind plumbing.ObjectType, data []byte, 
 	return v.kind, v.data, err
 }
 
-// lineages returns how each object is stored: its pack, then the offsets of its delta bases and its own. Objects with a
-// common beginning are best read together, in order. The result is empty for objects that are not packed or not
-// readable.
+// lineages returns for each object how it is stored: the number of its pack, then the offsets of its delta bases,
+// then its own. Reading objects with a common prefix together, in order, is fastest. The result is empty for objects
+// that are not packed or not readable.
 func (o *objects) lineages(ids []plumbing.Hash) [][]int64 {
 	lines := make([][]int64, len(ids))
 	numbers := map[*pack]int64{}
 	bases := map[*pack]map[int64]int64{}
-	_ = o.guarded(func() error { // reading the object reports the error
+	_ = o.guarded(func() error { // reading the object returns the error
 		for i, h := range ids {
 			for _, s := range o.open() {
 				p, offset, err := s.find(h)
@@ -239,7 +236,7 @@ func (o *objects) lineages(ids []plumbing.Hash) [][]int64 {
 	return lines
 }
 
-// EncodedObject lets go-git decode what read reads.
+// EncodedObject makes objects available to go-git's decoders.
 func (o *objects) EncodedObject(want plumbing.ObjectType, h plumbing.Hash) (plumbing.EncodedObject, error) {
 	kind, data, err := o.read(h)
 	if errors.Is(err, plumbing.ErrObjectNotFound) || err == nil && want != plumbing.AnyObject && want != kind {
@@ -259,7 +256,7 @@ func (o *objects) EncodedObject(want plumbing.ObjectType, h plumbing.Hash) (plum
 	return m, err
 }
 
-// commit reads the commit with an id, or the one that a tag with this id leads to.
+// commit reads the commit with an ID, or the commit of a tag with this ID.
 func (o *objects) commit(h plumbing.Hash) (*object.Commit, error) {
 	for range 10 {
 		found, err := object.GetObject(o, h)
@@ -278,7 +275,7 @@ func (o *objects) commit(h plumbing.Hash) (*object.Commit, error) {
 	return nil, fmt.Errorf("%s is a tag of a tag of a tag and so on", h)
 }
 
-// tree lists what a tree has.
+// tree returns the entries of a tree.
 func (o *objects) tree(h plumbing.Hash) (_ []object.TreeEntry, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -292,7 +289,7 @@ func (o *objects) tree(h plumbing.Hash) (_ []object.TreeEntry, err error) {
 	return t.Entries, nil
 }
 
-// startingWith finds the commit whose id starts so, zero if there is none.
+// startingWith finds the commit whose ID has a prefix. It returns the zero hash if there is none.
 func (o *objects) startingWith(prefix string) (plumbing.Hash, error) {
 	if plumbing.IsHash(prefix) {
 		h := plumbing.NewHash(prefix)

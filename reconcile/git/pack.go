@@ -18,17 +18,16 @@ import (
 	"github.com/go-git/go-git/v5/storage/filesystem/dotgit"
 )
 
-// A pack holds objects, most of them as a delta: what has to change in another one, its
-// base, which may be a delta too. go-git reads the index and applies deltas. That we follow
-// them is for speed: go-git inflates every delta twice, opens the file for every object and
-// hashes every base.
+// A pack holds objects. Most are stored as deltas, which describe the changes to another object, their base, which
+// may be a delta too. go-git reads the index and applies deltas. Headgate follows the deltas itself for speed: go-git
+// inflates every delta twice, opens the file for every object and hashes every base.
 type pack struct {
 	index  *idxfile.MemoryIndex
-	file   func() (billy.File, error) // opened when it is needed
+	file   func() (billy.File, error) // opens the file on first use
 	recent *recent
 }
 
-// openPack opens the pack of a name.
+// openPack opens a pack by its name.
 func openPack(dir *dotgit.DotGit, name plumbing.Hash, recent *recent) (_ *pack, err error) {
 	f, err := dir.ObjectPackIdx(name)
 	if err != nil {
@@ -49,24 +48,24 @@ func openPack(dir *dotgit.DotGit, name plumbing.Hash, recent *recent) (_ *pack, 
 	return p, nil
 }
 
-// A value is an object, or what is stored of it.
+// A value is an object, or its stored form.
 type value struct {
 	kind plumbing.ObjectType
 	data []byte
 }
 
-// sizeError is the size of an object that is larger than the limit.
+// sizeError is the size of an object that exceeds the limit.
 type sizeError int64
 
 func (t sizeError) Error() string { return fmt.Sprintf("it has %d bytes", int64(t)) }
 
-// maxDeltas is how many deltas may follow each other. Git makes no more than 4095.
+// maxDeltas is the maximum length of a chain of deltas. Git creates at most 4095.
 const maxDeltas = 5000
 
-// read reads the object at an offset. Its bytes are shared: do not change them. Only one of its deltas is in memory at
-// a time, because all of them together may be larger than the object.
+// read reads the object at an offset. Callers share its bytes and must not change them. Only one delta is in memory
+// at a time, because all of them together may be larger than the object.
 func (p *pack) read(offset, limit int64) (value, error) {
-	var line []int64 // of deltas, the last one first
+	var line []int64 // offsets of deltas, the last one first
 	var v value
 	for at := offset; ; {
 		known, ok := p.recent.get(p, at)
@@ -110,8 +109,8 @@ func (p *pack) read(offset, limit int64) (value, error) {
 	return v, nil
 }
 
-// lineage is where the bases of the object at an offset are, the first one first, and the
-// object itself. known holds what was found out about others: where their base is.
+// lineage returns the offsets of the object's bases, the first base first, and of the object itself. known caches the
+// offset of the base for each offset.
 func (p *pack) lineage(offset int64, known map[int64]int64) []int64 {
 	var line []int64
 	for at := offset; at > 0 && len(line) <= maxDeltas; {
@@ -127,8 +126,7 @@ func (p *pack) lineage(offset int64, known map[int64]int64) []int64 {
 	return line
 }
 
-// baseOf is where the base of the object at an offset is; 0 is nowhere, and whatever is
-// wrong with it.
+// baseOf returns the offset of the base of the object at an offset. It returns 0 without a base and on errors.
 func (p *pack) baseOf(offset int64) int64 {
 	h, err := p.headerAt(offset)
 	if err != nil {
@@ -137,7 +135,7 @@ func (p *pack) baseOf(offset int64) int64 {
 	return h.base
 }
 
-// size tells the size of the object at an offset.
+// size returns the size of the object at an offset.
 func (p *pack) size(offset int64) (int64, error) {
 	in, err := p.at(offset)
 	if err != nil {
@@ -156,7 +154,7 @@ func (p *pack) size(offset int64) (int64, error) {
 	return size, err
 }
 
-// stored reads what is stored at an offset.
+// stored reads the stored form of the object at an offset.
 func (p *pack) stored(offset, limit int64) (v value, err error) {
 	in, err := p.at(offset)
 	if err != nil {
@@ -175,7 +173,7 @@ func (p *pack) stored(offset, limit int64) (v value, err error) {
 	return v, err
 }
 
-// headerAt reads the header of the object at an offset, and finds the base of a delta that names its id.
+// headerAt reads the header of the object at an offset. It resolves the base of a delta that names the base's ID.
 func (p *pack) headerAt(offset int64) (header, error) {
 	in, err := p.at(offset)
 	if err != nil {
@@ -191,12 +189,12 @@ func (p *pack) headerAt(offset int64) (header, error) {
 	return h, err
 }
 
-// A header stands before an object.
+// A header precedes each object in a pack.
 type header struct {
 	kind   plumbing.ObjectType
 	length int64         // inflated
-	base   int64         // of a delta: where its base is, if the object has that
-	id     plumbing.Hash // or else the id of its base
+	base   int64         // for a delta: offset of its base, or 0
+	id     plumbing.Hash // otherwise the ID of its base
 }
 
 // readHeader reads the header of an object at an offset.
@@ -237,16 +235,16 @@ func readHeader(in interface {
 	return h, nil
 }
 
-// An inflater reads one place of a pack.
+// An inflater reads one object of a pack.
 type inflater struct {
 	bufio.Reader
 
-	z io.ReadCloser // nil until something was inflated
+	z io.ReadCloser // nil before the first use
 }
 
 var inflaters = sync.Pool{New: func() any { return new(inflater) }}
 
-// at is an inflater that reads from an offset on. Put it back.
+// at returns an inflater that reads from an offset. The caller returns it to the pool.
 func (p *pack) at(offset int64) (*inflater, error) {
 	f, err := p.file()
 	if err != nil {
@@ -257,7 +255,7 @@ func (p *pack) at(offset int64) (*inflater, error) {
 	return in, nil
 }
 
-// readOffset reads a number in the one way that Git writes the distance to a base.
+// readOffset decodes the distance to a base, which Git encodes in only one way.
 func readOffset(in io.ByteReader) (n int64, err error) {
 	for first := true; ; first = false {
 		c, err := in.ReadByte()
@@ -276,7 +274,7 @@ func readOffset(in io.ByteReader) (n int64, err error) {
 	}
 }
 
-// reset begins to inflate what a reader reads.
+// reset starts to inflate from a reader.
 func (in *inflater) reset(from io.Reader) (err error) {
 	if in.z == nil {
 		in.z, err = zlib.NewReader(from)
@@ -288,12 +286,12 @@ func (in *inflater) reset(from io.Reader) (err error) {
 	return err
 }
 
-// inflate reads so many bytes, which are all that there are, or only the first ones.
+// inflate reads length bytes. They are the whole content, or its beginning if first is set.
 func (in *inflater) inflate(length int64, first bool) ([]byte, error) {
 	if err := in.reset(&in.Reader); err != nil {
 		return nil, err
 	}
-	// A lie about the length does not make us take memory, and the truth not twice as much.
+	// A wrong length cannot make Headgate allocate memory, and for a correct one the buffer does not double.
 	room := length + 1
 	if first {
 		room = length
@@ -318,11 +316,11 @@ func (in *inflater) inflate(length int64, first bool) ([]byte, error) {
 	return out, nil
 }
 
-// recent remembers what was read of packs, because deltas change it.
+// recent caches objects of packs, because deltas need them as bases.
 type recent struct {
 	mu         sync.Mutex
 	young, old map[packOffset]value
-	size       int // of the young ones
+	size       int // bytes of the young generation
 }
 
 type packOffset struct {
@@ -330,8 +328,8 @@ type packOffset struct {
 	offset int64
 }
 
-// remembered is how many bytes are, at most twice, and the last object. It is enough for the bases of one object
-// after the other in the order of their lineage.
+// remembered is the size of one of the two generations in bytes; the last object may exceed it. This is enough for
+// the bases of objects that are read in the order of their lineage.
 const remembered = 8 << 20
 
 func (r *recent) get(p *pack, offset int64) (value, bool) {
@@ -354,8 +352,7 @@ func (r *recent) put(p *pack, offset int64, v value) {
 	r.add(packOffset{p, offset}, v)
 }
 
-// add remembers a value, and forgets those that were not needed since the last time that
-// there were too many.
+// add stores a value. If the young generation is full, it drops all values that were not used since the last time.
 func (r *recent) add(at packOffset, v value) {
 	if r.young == nil || r.size+len(v.data) > remembered {
 		r.young, r.old, r.size = map[packOffset]value{}, r.young, 0

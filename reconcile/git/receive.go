@@ -19,25 +19,25 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/hash"
 )
 
-// A pack is unpacked here and not by go-git, which reads every object of a pack into memory, and of deltas all that
-// lead to it. Here an object is refused before it is inflated, what no delta needs is hashed as it streams by, and the
+// This package unpacks packs itself. go-git reads every object of a pack into memory, and all bases of a delta. Here
+// an object is refused before it is inflated, an object that is not a base is hashed while it streams by, and the
 // memory for bases is bounded. See ADR 47.
 
-// maxBases is how many bytes of bases are kept while their deltas are applied, beside the one that is in use.
+// maxBases is the maximum number of bytes of bases in memory while their deltas are applied, besides the current base.
 const maxBases = 32 << 20
 
-// A packError is why a pack is refused that is larger than a limit.
+// A packError refuses a pack that exceeds a limit.
 type packError struct{ why string }
 
 func (e packError) Error() string { return "cannot unpack what the server sent: " + e.why }
 
-// Permanent reports that the same pack is refused again.
+// Permanent reports true: the same pack would be refused again.
 func (packError) Permanent() bool { return true }
 
-// errPack is wrapped by what is wrong with a pack beside its size.
+// errPack is wrapped by errors about a pack other than its size.
 var errPack = errors.New("cannot unpack what the server sent")
 
-// receive writes a pack to a clone: first to a temporary file, which sweep removes.
+// receive writes a pack to a clone. It first writes a temporary file, which sweep removes.
 func (c *clone) receive(ctx context.Context, sent io.Reader) (err error) {
 	dir := filepath.Join(c.dir, "objects", "pack")
 	spool, err := os.CreateTemp(dir, "tmp_pack_")
@@ -62,7 +62,7 @@ func (c *clone) receive(ctx context.Context, sent io.Reader) (err error) {
 	if err := errors.Join(in.writeIndex(index), index.Close()); err != nil {
 		return err
 	}
-	// The index first: a pack is there as soon as its name ends in .pack.
+	// The index first, because Git uses a pack as soon as its name ends in .pack.
 	name := filepath.Join(dir, "pack-"+in.sum.String())
 	if err := os.Rename(index.Name(), name+".idx"); err != nil {
 		return err
@@ -78,10 +78,10 @@ type intake struct {
 
 	entries []entry // by their offsets
 	sum     plumbing.Hash
-	spent   int64 // bytes that were inflated, and made by deltas
+	spent   int64 // bytes that were inflated or produced by deltas
 
-	byBase   []int32 // of the deltas that name the place of their base: in the order of that
-	byID     []int32 // of deltas that name the base by id, in the order of ids
+	byBase   []int32 // deltas with the offset of their base, sorted by base
+	byID     []int32 // deltas with the ID of their base, sorted by that ID
 	resolved int
 	in       inflater
 	delta    *bufio.Reader
@@ -91,11 +91,11 @@ type intake struct {
 // An entry is an object of a pack.
 type entry struct {
 	offset int64
-	id     plumbing.Hash // of a delta that names the id of its base: that, until it is resolved
+	id     plumbing.Hash // for a delta with the ID of its base: that ID, until the delta is resolved
 	crc    uint32
-	base   int32 // the entry that is the base of a delta that names its place
+	base   int32 // for a delta with the offset of its base: the entry of the base
 	kind   plumbing.ObjectType
-	done   bool // id is its own
+	done   bool // id is the entry's own
 }
 
 func (in *intake) refuse(format string, args ...any) error {
@@ -109,7 +109,7 @@ func (in *intake) broken(at int64, err error) error {
 	return fmt.Errorf("%w: at byte %d: %w", errPack, at, err)
 }
 
-// spend counts bytes that are inflated or made.
+// spend counts bytes that are inflated or produced.
 func (in *intake) spend(n int64) error {
 	if in.spent += n; in.spent > in.limits.Unpacked {
 		return in.refuse("its objects have more than %d bytes together", in.limits.Unpacked)
@@ -117,7 +117,7 @@ func (in *intake) spend(n int64) error {
 	return in.ctx.Err()
 }
 
-// allowed refuses the size of one object.
+// allowed checks the size of one object.
 func (in *intake) allowed(size int64) error {
 	if size > in.limits.Object {
 		return in.refuse("one object has %d bytes, and the limit is %d: remove the file from the history, or store it with Git LFS", size, in.limits.Object)
@@ -125,7 +125,7 @@ func (in *intake) allowed(size int64) error {
 	return nil
 }
 
-// scan reads the pack once, from its beginning to its end.
+// scan reads the whole pack once.
 func (in *intake) scan() error {
 	t := &tape{from: io.NewSectionReader(in.file, 0, math.MaxInt64), buffer: make([]byte, 64<<10), sum: hash.New(hash.CryptoType)}
 	var head [12]byte
@@ -161,7 +161,7 @@ func (in *intake) scan() error {
 	return nil
 }
 
-// scanObject reads one object of the pack. Its size is known, and refused, before it is inflated.
+// scanObject reads one object of the pack. It checks the size before it inflates the object.
 func (in *intake) scanObject(t *tape) error {
 	e := entry{offset: t.offset(), base: -1}
 	t.flush()
@@ -215,7 +215,7 @@ func (in *intake) scanObject(t *tape) error {
 // writes hides every method but Write, so that io.CopyBuffer uses its buffer.
 type writes struct{ io.Writer }
 
-// scanDelta reads a delta after checking that the size of its result is allowed.
+// scanDelta reads a delta after it has checked the size of the result.
 func (in *intake) scanDelta(content io.Reader) (int64, error) {
 	var begin [2 * binary.MaxVarintLen64]byte
 	n, err := io.ReadFull(content, begin[:])
@@ -249,12 +249,12 @@ func deltaSizes(delta []byte) (base, target int64, length int, err error) {
 	return int64(b), int64(t), n + m, nil
 }
 
-// resolve finds out the ids of the objects that are stored as deltas.
+// resolve computes the IDs of the objects that are stored as deltas.
 func (in *intake) resolve() error {
 	for i, e := range in.entries {
 		switch e.kind { //nolint:exhaustive // the others are no deltas
 		case plumbing.OFSDeltaObject:
-			in.byBase = append(in.byBase, int32(i)) // Objects is far below
+			in.byBase = append(in.byBase, int32(i)) // Limits.Objects is far below the maximum
 		case plumbing.REFDeltaObject:
 			in.byID = append(in.byID, int32(i))
 		}
@@ -281,24 +281,24 @@ func (in *intake) resolve() error {
 
 func compareIDs(a, b plumbing.Hash) int { return slices.Compare(a[:], b[:]) }
 
-// A branch is an object that is no delta, and the deltas that lead from it to the one that is resolved now.
+// A branch is an object that is not a delta, and the chain of deltas from it to the one that is being resolved.
 type branch struct {
 	*intake
 
-	wanted map[int32]plumbing.Hash // the bases of deltas that name ids
+	wanted map[int32]plumbing.Hash // the ID of the base, for deltas that name one
 	stack  []frame
-	kept   int64 // bytes of the stack
+	kept   int64 // bytes in the stack
 }
 
-// A frame is an object whose deltas are resolved.
+// A frame is an object whose deltas are being resolved.
 type frame struct {
 	entry int32
 	left  []int32 // deltas
 	size  int64
-	data  []byte // nil: made again where it is needed
+	data  []byte // nil: produced again on demand
 }
 
-// grow resolves the deltas that lead to an object that is none.
+// grow resolves all deltas based directly or indirectly on an object that is not a delta.
 func (b *branch) grow(root int32) error {
 	left := b.deltas(root)
 	if len(left) == 0 {
@@ -342,7 +342,7 @@ func (b *branch) grow(root int32) error {
 	return nil
 }
 
-// push adds a frame, and lets go of the bytes that are needed last.
+// push adds a frame. If too many bytes are in memory, it drops those that are needed last.
 func (b *branch) push(f frame) {
 	b.stack = append(b.stack, f)
 	b.kept += f.size
@@ -355,7 +355,7 @@ func (b *branch) push(f frame) {
 	}
 }
 
-// data is the object of a frame, made again from the nearest one that is kept.
+// data returns the object of a frame. If necessary, it produces it again from the nearest one in memory.
 func (b *branch) data(at int) ([]byte, error) {
 	if data := b.stack[at].data; data != nil {
 		return data, nil
@@ -386,7 +386,7 @@ func (b *branch) data(at int) ([]byte, error) {
 	return data, nil
 }
 
-// deltas returns the deltas of an object.
+// deltas returns the deltas that are based on an object.
 func (b *branch) deltas(of int32) []int32 {
 	list := equals(b.byBase, func(i int32) int { return cmp.Compare(b.entries[i].base, of) })
 	if len(b.byID) == 0 || !b.entries[of].done {
@@ -396,7 +396,7 @@ func (b *branch) deltas(of int32) []int32 {
 	return slices.Concat(list, more)
 }
 
-// equals is the part of a sorted list for which compare is 0.
+// equals returns the part of a sorted list for which compare returns 0.
 func equals(list []int32, compare func(int32) int) []int32 {
 	begin, ok := slices.BinarySearchFunc(list, 0, func(i int32, _ int) int { return compare(i) })
 	if !ok {
@@ -409,7 +409,7 @@ func equals(list []int32, compare func(int32) int) []int32 {
 	return list[begin:end]
 }
 
-// at begins to inflate what is stored at an offset.
+// at starts to inflate the object at an offset.
 func (in *intake) at(offset int64) (header, error) {
 	in.in.Reset(io.NewSectionReader(in.file, offset, math.MaxInt64-offset))
 	h, err := readHeader(&in.in, offset)
@@ -422,7 +422,7 @@ func (in *intake) at(offset int64) (header, error) {
 	return h, in.spend(h.length)
 }
 
-// whole is the object at an offset, which is no delta.
+// whole returns the object at an offset, which must not be a delta.
 func (in *intake) whole(offset int64) ([]byte, error) {
 	h, err := in.at(offset)
 	if err != nil {
@@ -435,7 +435,7 @@ func (in *intake) whole(offset int64) ([]byte, error) {
 	return data, nil
 }
 
-// apply returns the object that the delta at an offset makes from its base, and the object's id. It returns the bytes
+// apply applies the delta at an offset to its base, and returns the ID of the resulting object. It returns the bytes
 // only if keep is set.
 func (in *intake) apply(offset int64, base []byte, kind plumbing.ObjectType, keep bool) ([]byte, plumbing.Hash, error) {
 	if _, err := in.at(offset); err != nil {
@@ -446,7 +446,7 @@ func (in *intake) apply(offset int64, base []byte, kind plumbing.ObjectType, kee
 	}
 	delta := in.delta
 	delta.Reset(in.in.z)
-	begin, _ := delta.Peek(2 * binary.MaxVarintLen64) // less where the delta is shorter
+	begin, _ := delta.Peek(2 * binary.MaxVarintLen64) // fewer bytes if the delta is shorter
 	from, size, n, err := deltaSizes(begin)
 	if err == nil && from != int64(len(base)) {
 		err = packfile.ErrInvalidDelta
@@ -475,7 +475,7 @@ func (in *intake) apply(offset int64, base []byte, kind plumbing.ObjectType, kee
 	return made, id, nil
 }
 
-// A sink takes what a delta makes.
+// A sink receives the output of a delta.
 type sink struct {
 	id   plumbing.Hasher
 	made []byte
@@ -483,7 +483,7 @@ type sink struct {
 	some [128]byte
 }
 
-// apply runs the instructions of a delta: to copy from the base, or to insert what follows.
+// apply runs the instructions of a delta, which copy from the base or insert the bytes that follow.
 func (s *sink) apply(base []byte, delta *bufio.Reader) error {
 	for {
 		code, err := delta.ReadByte()
@@ -592,13 +592,13 @@ func (in *intake) writeIndex(to io.Writer) error {
 	return err
 }
 
-// A tape reads a pack and hashes exactly what was taken from it: an inflater that reads from it reads no byte too
-// many.
+// A tape reads a pack and hashes exactly the bytes that were consumed. An inflater that reads from it consumes no
+// additional byte.
 type tape struct {
 	from       io.Reader
 	buffer     []byte
-	begin, end int   // of the part that is not taken yet
-	hashed     int   // what of the buffer is hashed
+	begin, end int   // bounds of the part that is not consumed yet
+	hashed     int   // number of hashed bytes in the buffer
 	before     int64 // bytes before the buffer
 	sum        hash.Hash
 	crc        uint32
@@ -606,7 +606,7 @@ type tape struct {
 
 func (t *tape) offset() int64 { return t.before + int64(t.begin) }
 
-// flush hashes what was taken.
+// flush hashes the consumed bytes.
 func (t *tape) flush() {
 	taken := t.buffer[t.hashed:t.begin]
 	_, _ = t.sum.Write(taken) // a hash returns no error

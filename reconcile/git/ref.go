@@ -15,7 +15,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/object"
 )
 
-// errUnknownRef is wrapped when no ref has a name; a commit id may still be meant.
+// errUnknownRef is wrapped if no ref has a name. The name may still be a commit ID.
 var errUnknownRef = errors.New("no branch, tag or commit")
 
 // fetchRest is the advice for a shallow clone that lacks commits.
@@ -23,30 +23,30 @@ const fetchRest = "fetch the rest (git fetch --unshallow; in a workflow, fetch-d
 
 var abbreviated = regexp.MustCompile(`^[0-9a-fA-F]{4,40}$`)
 
-// refs are the names that a repository gives to objects.
+// refs holds the names of objects in a repository.
 type refs struct {
 	head   plumbing.Hash // zero if the default branch has no commit
-	main   string        // the default branch, as far as it is known
+	main   string        // the default branch, if it is known
 	names  map[string]plumbing.Hash
-	peeled map[string]plumbing.Hash // what tags lead to, as far as it is known
+	peeled map[string]plumbing.Hash // targets of annotated tags, if they are known
 }
 
-// A revision is a ref, and the way back from there: "main~2^2" as Git reads it.
+// A revision is a ref and the steps back from it, in Git's notation: "main~2^2".
 type revision struct {
 	ref  string
 	back []suffix
 }
 
-// A suffix of a revision names an ancestor: ~n is the first parent n times, ^n is the nth parent.
+// A suffix of a revision selects an ancestor: ~n is the first parent n times, ^n is the nth parent.
 type suffix struct {
 	sign byte // ~ or ^
 	n    int
 }
 
-// maxBack bounds the commits of one step.
+// maxBack bounds the number of commits in one step.
 const maxBack = 100_000
 
-// parseRevision splits one. No name of a ref has a ~ or ^ in it.
+// parseRevision splits a revision into its parts. The name of a ref cannot contain ~ or ^.
 func parseRevision(s string) (revision, error) {
 	at := strings.IndexAny(s, "~^")
 	switch {
@@ -121,7 +121,7 @@ func (r revision) String() string {
 	return b.String()
 }
 
-// allowed refuses what cannot be a ref before it gets anywhere near a path.
+// allowed refuses invalid names before they become part of a path.
 func allowed(ref string) error {
 	if ref == "" || ref == "HEAD" {
 		return nil
@@ -166,7 +166,7 @@ func (r refs) find(ref string) (plumbing.Hash, error) {
 	return plumbing.ZeroHash, fmt.Errorf("%w %q; %s", errUnknownRef, ref, r.others(ref))
 }
 
-// remote returns how to write a branch that only a remote of the clone has: "origin/main"; "" if none has it.
+// remote returns the name of a branch that only a remote of the clone has, such as "origin/main", or "".
 func (r refs) remote(branch string) string {
 	for _, name := range slices.Sorted(maps.Keys(r.names)) {
 		far, ok := strings.CutPrefix(name, "refs/remotes/")
@@ -177,7 +177,7 @@ func (r refs) remote(branch string) string {
 	return ""
 }
 
-// branch returns the branch that a ref names; "" if it names none.
+// branch returns the branch that a ref names, or "".
 func (r refs) branch(ref string) string {
 	if ref == "" || ref == "HEAD" {
 		return r.main
@@ -189,7 +189,7 @@ func (r refs) branch(ref string) string {
 	return name
 }
 
-// objects lists, sorted by name, what the refs lead to that keep accepts.
+// objects returns the targets of the refs that keep accepts, sorted by name.
 func (r refs) objects(keep func(name string, h plumbing.Hash) bool) []plumbing.Hash {
 	var list []plumbing.Hash
 	for _, name := range slices.Sorted(maps.Keys(r.names)) {
@@ -202,7 +202,7 @@ func (r refs) objects(keep func(name string, h plumbing.Hash) bool) []plumbing.H
 
 var errEmpty = errors.New("the repository is empty; push a commit to it first")
 
-// others lists branches and tags, those that look like ref first.
+// others lists branches and tags, those similar to ref first.
 func (r refs) others(ref string) string {
 	var lists []string
 	for _, kind := range []struct{ prefix, word string }{{"refs/heads/", "branches"}, {"refs/tags/", "tags"}} {
@@ -222,10 +222,10 @@ func (r refs) others(ref string) string {
 	return strings.Join(lists, "; ")
 }
 
-// showable matches names that a message may show. A server chooses the names, and they may hold markup or invisible characters.
+// showable matches names that a message may quote. A server chooses the names, which may hold markup or invisible characters.
 var showable = regexp.MustCompile(`^[\pL\pN][\pL\pN._/@#+=-]{0,99}$`)
 
-// nearest returns a list of at most eight names, those most similar to want first. Names that are not showable are only counted.
+// nearest returns a list of at most eight names, those most similar to want first. It only counts names that are not showable.
 func nearest(want string, names []string) string {
 	const most = 8
 	total := len(names)

@@ -25,14 +25,14 @@ import (
 	"headgate.dev/headgate/reconcile/network"
 )
 
-// A remote repository speaks Git's smart protocol over http or https.
+// A remote is a repository that is read with Git's smart protocol over http or https.
 type remote struct {
 	at        address
 	limits    Limits
 	transport http.RoundTripper
 }
 
-// A session is one conversation: a list of refs, and packs if they are wanted.
+// A session is one conversation with a server: a list of refs, and packs on request.
 type session struct {
 	remote
 	refs
@@ -41,7 +41,7 @@ type session struct {
 	can *capability.List
 }
 
-// list starts a session: it asks for all refs, which is one request.
+// list starts a session with a request for all refs.
 func (r remote) list(ctx context.Context) (*session, error) {
 	var auth transport.AuthMethod
 	if r.at.auth != (Auth{}) {
@@ -85,7 +85,7 @@ func (r remote) list(ctx context.Context) (*session, error) {
 	return s, nil
 }
 
-// pack asks for everything that leads to want and not to have.
+// pack requests all objects that are reachable from want and not from have.
 func (s *session) pack(ctx context.Context, want, have []plumbing.Hash) (io.ReadCloser, error) {
 	req := packp.NewUploadPackRequestFromCapabilities(s.can)
 	req.Wants, req.Haves = want, have
@@ -110,7 +110,7 @@ func (s *session) pack(ctx context.Context, want, have []plumbing.Hash) (io.Read
 	return body{foreign{demux}, res}, nil
 }
 
-// foreign is a reader of what a server sends. Its errors do not quote the server.
+// foreign is a reader of a server's data. Its errors do not quote the server.
 type foreign struct{ io.Reader }
 
 func (f foreign) Read(p []byte) (int, error) {
@@ -121,7 +121,7 @@ func (f foreign) Read(p []byte) (int, error) {
 	return n, network.Foreign(err)
 }
 
-// silent is the error of a server that does not answer, or not any more.
+// silent is the error for a server that stopped answering or never answered.
 type silent struct {
 	what   string
 	within time.Duration
@@ -131,7 +131,7 @@ func (e silent) Error() string {
 	return fmt.Sprintf("the server %s within %s; check the server, or raise the time limit if the repository is large", e.what, e.within)
 }
 
-// orSilent returns the error of a request. If ctx ended because the server sent nothing, the error is about that.
+// orSilent returns the error of a request. If ctx ended because the server sent nothing, it returns that reason.
 func orSilent(ctx context.Context, err error) error {
 	var why silent
 	if err != nil && errors.As(context.Cause(ctx), &why) {
@@ -140,7 +140,7 @@ func orSilent(ctx context.Context, err error) error {
 	return err
 }
 
-// upload sends a request for a pack. Reading the answer fails if the server sends nothing for too long; Git sends a
+// upload sends a request for a pack. Reading the answer fails if the server sends nothing for too long. Git sends a
 // packet every five seconds while it prepares a pack.
 func (s *session) upload(ctx context.Context, req *packp.UploadPackRequest) (io.ReadCloser, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -156,7 +156,7 @@ func (s *session) upload(ctx context.Context, req *packp.UploadPackRequest) (io.
 	return &watched{ReadCloser: res, ctx: ctx, cancel: cancel, timer: timer, limit: limit}, nil
 }
 
-// watched is an answer that has to go on.
+// watched is an answer that fails if it stalls.
 type watched struct {
 	io.ReadCloser
 
@@ -168,7 +168,7 @@ type watched struct {
 
 func (w *watched) Read(p []byte) (int, error) {
 	w.timer.Reset(w.limit)
-	defer w.timer.Stop() // what is done with the bytes may take as long as it takes
+	defer w.timer.Stop() // processing the bytes may take any time
 	n, err := w.ReadCloser.Read(p)
 	if errors.Is(err, io.EOF) {
 		return n, err
@@ -182,7 +182,7 @@ func (w *watched) Close() error {
 	return w.ReadCloser.Close()
 }
 
-// byID reports whether the server sends a commit that no ref names.
+// byID reports whether the server accepts requests for commits that no ref names.
 func (s *session) byID() bool {
 	return s.can.Supports(capability.AllowReachableSHA1InWant) || s.can.Supports("allow-any-sha1-in-want")
 }
@@ -192,12 +192,12 @@ func (a address) endpoint() *transport.Endpoint {
 	if strings.Contains(host, ":") {
 		host = "[" + host + "]"
 	}
-	port, _ := strconv.Atoi(a.url.Port()) // none is 0; url.Parse lets only digits pass
+	port, _ := strconv.Atoi(a.url.Port()) // a URL without a port has port 0; url.Parse only accepts digits
 	return &transport.Endpoint{Protocol: a.url.Scheme, Host: host, Port: port, Path: strings.TrimRight(a.url.EscapedPath(), "/")}
 }
 
-// follow stops a redirect that credentials would have to survive. Without
-// credentials go-git follows the first request, and never from https to http.
+// follow refuses a redirect to another host or scheme if there are credentials. Without credentials, go-git follows
+// redirects of the first request, but never from https to http.
 func (r remote) follow(req *http.Request, _ []*http.Request) error {
 	if r.at.auth == (Auth{}) || req.URL.Scheme == r.at.url.Scheme && strings.EqualFold(req.URL.Host, r.at.url.Host) {
 		return nil
@@ -209,7 +209,7 @@ func scheme(u *url.URL) string {
 	if u.Scheme == "http" {
 		return "http"
 	}
-	return "https" // the client knows no others
+	return "https" // the client supports no other scheme
 }
 
 // explain adds advice to an error of the network.
@@ -247,7 +247,7 @@ func (r remote) explain(ctx context.Context, err error) error {
 	}
 }
 
-// isOurs reports whether the text of an error is by this package, and quotes nothing of the server.
+// isOurs reports whether this package wrote the text of an error, so that it quotes nothing of the server.
 func isOurs(err error) bool {
 	var refused packError
 	var quiet silent
@@ -255,11 +255,11 @@ func isOurs(err error) bool {
 	return errors.As(err, &refused) || errors.As(err, &quiet) || errors.As(err, &file) || errors.Is(err, errPack) || errors.Is(err, errDamaged) || errors.Is(err, errReplaced)
 }
 
-// limited is a RoundTripper that limits the bytes of a session and refuses answers that are not Git's.
+// limited is a RoundTripper that limits the bytes of a session, and refuses answers that are not from a Git server.
 type limited struct {
 	next        http.RoundTripper
 	left, limit int64
-	refs        int64 // bytes of the list of refs
+	refs        int64 // maximum size of the list of refs
 }
 
 func (g *limited) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -267,7 +267,7 @@ func (g *limited) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")) // not one is none
+	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")) // an invalid header gives ""
 	switch {
 	case res.StatusCode >= 300: // without a body
 	case strings.HasSuffix(req.URL.Path, "/info/refs") && kind != "application/x-git-upload-pack-advertisement":
@@ -282,7 +282,7 @@ func (g *limited) RoundTrip(req *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// typeOf returns a media type that pages have, or other words: the server chooses it.
+// typeOf describes a media type. It only quotes common ones, because the server chooses the text.
 func typeOf(kind string) string {
 	switch kind {
 	case "":
@@ -311,7 +311,7 @@ func (b bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A refList is the list of refs of a server, which go-git reads as a whole.
+// A refList limits the list of refs of a server, which go-git reads as a whole.
 type refList struct {
 	io.Reader
 

@@ -26,44 +26,44 @@ import (
 	"headgate.dev/headgate/render"
 )
 
-// A Repository is where commits come from. It is safe for concurrent use and is
-// not copied or changed after its first use.
+// A Repository is a source of commits. It is safe for concurrent use. Do not copy or change it after its first use.
 type Repository struct {
-	// URL is a local path, or starts with file://, http:// or https://. A local
-	// repository, with a worktree or without, is read in place and not cloned.
+	// URL is a local path, or starts with file://, http:// or https://. Headgate reads a local repository, with or
+	// without a worktree, in place and does not clone it.
 	URL string
 
-	// Path is the directory below which manifests are read; "" is the root.
+	// Path is the directory below which Headgate reads manifests; "" is the root.
 	Path string
 
-	// Cache is the directory that holds a bare clone of every remote repository,
-	// shared with other processes. "" is a temporary one that Close removes.
+	// Cache is the directory for bare clones of remote repositories, which processes may share. "" means a temporary
+	// one that Close removes.
 	Cache string
 
-	Auth Auth // for https, and for http on this machine; beats what URL contains
-	// Credentials are asked before every Fetch, so that they may change. They beat Auth.
+	Auth Auth // for https, and for http on this machine; takes precedence over credentials in URL
+	// Credentials returns the current credentials before every Fetch. They take precedence over Auth.
 	Credentials func(ctx context.Context) (Auth, error)
 
-	// Fetched is set to read only commits that were fetched into Cache, by their ids, and to ask and change nothing.
+	// Fetched limits the Repository to commits that were already fetched into Cache, by their IDs. It sends no
+	// requests and changes nothing.
 	Fetched bool
 
 	Plain     network.Plain     // hosts that get credentials without TLS
-	Signers   Signers           // whose approvals in commits are verified
-	Verify    Verification      // which signatures a commit needs for Fetch
+	Signers   Signers           // public keys whose signatures on commits count for approvals
+	Verify    Verification      // the signatures that Fetch requires
 	Limits    Limits            // zero values are defaults
 	Transport http.RoundTripper // nil is network.Default
 
 	mu   sync.Mutex
 	temp scratch.Dir
-	from backend // nil: not used yet
+	from backend // nil before the first use
 }
 
-// A found commit is one that a ref leads to, with the store that holds it.
+// A found commit is the target of a ref, with the store that holds it.
 type found struct {
 	*objects
 
 	commit *object.Commit
-	named  plumbing.Hash // the object that the ref names: the commit, or a tag
+	named  plumbing.Hash // the object that the ref names: the commit or a tag
 }
 
 // A backend reads commits from a clone or from a local repository.
@@ -73,20 +73,20 @@ type backend interface {
 	forget(ctx context.Context, commit plumbing.Hash) error
 }
 
-// Limits bound what a repository may cost. A zero is the default.
+// Limits bound the cost of reading a repository. Zero values are replaced by defaults.
 type Limits struct {
-	Bytes    int64         // that one Fetch receives; 2 GiB
-	Time     time.Duration // that one Fetch takes on the network; 10 minutes
-	Silence  time.Duration // that the list of refs takes, or a server sends nothing; a fifth of Time, at least 2 minutes, and at most Time
-	Objects  int           // that one Fetch receives; 20 million, which is twice as many as Linux has
-	Unpacked int64         // bytes of the objects that one Fetch receives, and of the deltas between them; 256 GiB
+	Bytes    int64         // received by one Fetch; 2 GiB
+	Time     time.Duration // spent by one Fetch on the network; 10 minutes
+	Silence  time.Duration // for the list of refs, or without data from the server; a fifth of Time, at least 2 minutes, at most Time
+	Objects  int           // received by one Fetch; 20 million, which is twice as many as Linux has
+	Unpacked int64         // bytes of the objects and deltas that one Fetch receives; 256 GiB
 	Object   int64         // bytes of one object; 100 MiB, as on GitHub
-	Entries  int           // files and directories of one commit that are listed; a million
-	Paths    int64         // bytes of the paths of directories that are listed; 64 MiB
-	Refs     int           // branches, tags and other refs of the server; half a million
-	RefBytes int64         // of their list; 32 MiB
+	Entries  int           // files and directories listed of one commit; a million
+	Paths    int64         // bytes of the paths of listed directories; 64 MiB
+	Refs     int           // branches, tags and other refs on the server; half a million
+	RefBytes int64         // bytes of the list of refs; 32 MiB
 
-	packs int // in a clone: every fetch adds one, and Headgate does not repack. After so many, it clones anew; 100
+	packs int // packs in a clone. Every fetch adds one, and Headgate does not repack: at this number, it clones again; 100
 }
 
 // MaxObject is the default of Limits.Object.
@@ -109,10 +109,9 @@ func (l Limits) orDefault() Limits {
 	}
 }
 
-// Fetch returns the commit that ref names: a branch, a tag, a full or
-// abbreviated commit id, a full ref name, or "" for the default branch; or an
-// ancestor of it, as main~2 or HEAD^2. The files are read on demand, until Close. The error is an UnverifiedError if the
-// commit has not the signatures that it needs.
+// Fetch returns the commit that ref names: a branch, a tag, a full or abbreviated commit ID, a full ref name, or ""
+// for the default branch; or an ancestor of it, as in main~2 or HEAD^2. Its files are read on demand, until Close.
+// The error is an UnverifiedError if the commit lacks a required signature.
 func (r *Repository) Fetch(ctx context.Context, ref string) (_ render.Input, err error) {
 	dir, err := below(r.Path)
 	if err != nil {
@@ -141,7 +140,7 @@ func (r *Repository) Fetch(ctx context.Context, ref string) (_ render.Input, err
 	return render.Input{Revision: commit.Hash.String(), Message: commit.Message, SignedBy: r.Signers.of(commit), Files: files, Path: dir, Source: r.identify(at, store, commit.Hash, dir)}, nil
 }
 
-// Resolve returns the full id of the commit that ref names, which it fetches.
+// Resolve fetches the commit that ref names and returns its full ID.
 func (r *Repository) Resolve(ctx context.Context, ref string) (string, error) {
 	_, f, err := r.resolve(ctx, ref)
 	if err != nil {
@@ -150,8 +149,8 @@ func (r *Repository) Resolve(ctx context.Context, ref string) (string, error) {
 	return f.commit.Hash.String(), nil
 }
 
-// Branch returns the branch that ref names, or goes back from, as people call it: "main". It is ""
-// where ref names a tag or a commit.
+// Branch returns the short name of the branch in ref, such as "main", also if ref goes back from it. It returns "" if
+// ref names a tag or a commit.
 func (r *Repository) Branch(ctx context.Context, ref string) (_ string, err error) {
 	at, from, asked, err := r.ask(ctx, ref)
 	if err != nil {
@@ -162,8 +161,7 @@ func (r *Repository) Branch(ctx context.Context, ref string) (_ string, err erro
 	return all.branch(asked.ref), err
 }
 
-// Forget ends that a commit is kept which was fetched by its id. A commit of a local repository
-// stays.
+// Forget releases a commit that was fetched by its ID. It does nothing for a local repository.
 func (r *Repository) Forget(ctx context.Context, commit string) (err error) {
 	at, from, _, err := r.ask(ctx, "")
 	if err != nil {
@@ -173,13 +171,13 @@ func (r *Repository) Forget(ctx context.Context, commit string) (err error) {
 	return from.forget(ctx, plumbing.NewHash(commit))
 }
 
-// MergeBase returns the commit at which the histories of two refs parted, the youngest if there are several.
+// MergeBase returns the commit where the histories of two refs diverged, the youngest if there are several.
 func (r *Repository) MergeBase(ctx context.Context, a, b string) (_ string, err error) {
 	_, first, err := r.resolve(ctx, a)
 	if err != nil {
 		return "", err
 	}
-	at, other, err := r.resolve(ctx, b) // its store has a as well
+	at, other, err := r.resolve(ctx, b) // the store of b also has a
 	if err != nil {
 		return "", err
 	}
@@ -202,7 +200,7 @@ func byDate(a, b *object.Commit) int {
 	return cmp.Or(a.Committer.When.Compare(b.Committer.When), cmp.Compare(a.Hash.String(), b.Hash.String()))
 }
 
-// Clones returns the directory that holds the clone of a remote repository, for another process that reads it with Fetched.
+// Clones returns the directory with the clone of a remote repository, for another process that reads it with Fetched.
 func (r *Repository) Clones() (string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -232,8 +230,7 @@ func (r *Repository) Close() error {
 	return err
 }
 
-// resolve finds a commit, with the store that holds it. Its errors start with
-// the repository and contain no credentials.
+// resolve finds a commit with the store that holds it. Its errors start with the repository and contain no credentials.
 func (r *Repository) resolve(ctx context.Context, ref string) (at address, f found, err error) {
 	at, from, asked, err := r.ask(ctx, ref)
 	if err != nil {
@@ -246,7 +243,7 @@ func (r *Repository) resolve(ctx context.Context, ref string) (at address, f fou
 	return at, f, err
 }
 
-// ask makes ready to ask for a ref.
+// ask prepares a request for a ref.
 func (r *Repository) ask(ctx context.Context, ref string) (at address, from backend, asked revision, err error) {
 	auth := r.Auth
 	if r.Credentials != nil {
@@ -268,8 +265,8 @@ func (r *Repository) ask(ctx context.Context, ref string) (at address, from back
 	return at, from, asked, err
 }
 
-// finish turns a panic into an error, because go-git has panicked on what an
-// attacker wrote, and makes an error name the repository and no credentials.
+// finish turns a panic into an error, because go-git has panicked on hostile data. It adds the repository to the
+// error and removes credentials.
 func (a address) finish(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("%w: %s", errDamaged, network.Quote(fmt.Sprint(p)))

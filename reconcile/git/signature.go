@@ -19,28 +19,28 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// Keys are texts with public keys: OpenPGP keys in ASCII armor, and SSH keys as authorized_keys has them.
+// Keys are texts with public keys: OpenPGP keys in ASCII armor, and SSH keys as in authorized_keys.
 type Keys []string
 
-// Signers are public keys of people. The key of a forge is none of them.
+// Signers are public keys of people, never of a forge.
 type Signers Keys
 
 const (
 	beginPGP = "-----BEGIN PGP PUBLIC KEY BLOCK-----"
 	endPGP   = "-----END PGP PUBLIC KEY BLOCK-----"
 
-	// maxSignature bounds a signature. That of an RSA key of 16384 bits has 3 KB.
+	// maxSignature bounds the size of a signature. The signature of a 16384-bit RSA key has 3 KB.
 	maxSignature = 64 << 10
 	// leastBits is the minimum length of an RSA or DSA key.
 	leastBits = 2048
 )
 
-// ofForge reports whether an address belongs to a key with which a forge signs the commits that it makes, such as merges and
-// squashes. The author of a pull request writes the message of these commits. The addresses of such keys begin with noreply@; people
-// who hide theirs have another name before the @.
+// ofForge reports whether an address belongs to a key with which a forge signs its own commits, such as merges and
+// squashes. The author of a pull request writes the message of these commits. The addresses of such keys begin with
+// noreply@. Hidden addresses of people have a different name before the @.
 func ofForge(address string) bool { return strings.HasPrefix(strings.ToLower(address), "noreply@") }
 
-// Validate returns what is wrong with the keys. The key of a forge is refused: its signature proves nothing about the
+// Validate returns an error for invalid keys. It refuses the key of a forge, whose signature proves nothing about the
 // person who approved.
 func (s Signers) Validate() error {
 	_, err := Keys(s).parse(func(ring openpgp.EntityList) error {
@@ -56,8 +56,8 @@ func (s Signers) Validate() error {
 	return err
 }
 
-// of returns the fingerprint of the key that made the signature of a commit. It returns "" if the commit has no signature, or
-// none of the signers made it.
+// of returns the fingerprint of the key that signed a commit. It returns "" if the commit has no signature or another
+// key made it.
 func (s Signers) of(commit *object.Commit) string {
 	if len(s) == 0 {
 		return ""
@@ -69,19 +69,19 @@ func (s Signers) of(commit *object.Commit) string {
 	return by
 }
 
-// Validate returns what is wrong with the keys.
+// Validate returns an error for invalid keys.
 func (k Keys) Validate() error {
 	_, err := k.parse(nil)
 	return err
 }
 
-// A keyring holds keys that were read.
+// A keyring holds parsed keys.
 type keyring struct {
 	pgp openpgp.EntityList
 	ssh []ssh.PublicKey
 }
 
-// parse reads the keys. also checks the OpenPGP keys of each text; it may be nil.
+// parse parses the keys. also checks the OpenPGP keys of each text; it may be nil.
 func (k Keys) parse(also func(openpgp.EntityList) error) (keyring, error) {
 	var all keyring
 	var wrong []error
@@ -98,7 +98,7 @@ func (k Keys) parse(also func(openpgp.EntityList) error) (keyring, error) {
 	return all, errors.Join(wrong...)
 }
 
-// parseKeys reads a text with OpenPGP keys, SSH keys, or both.
+// parseKeys parses a text with OpenPGP keys, SSH keys, or both.
 func parseKeys(text string) (keyring, error) {
 	var k keyring
 	for rest, more := text, true; more; {
@@ -138,8 +138,8 @@ func isRSAOrDSA(key *packet.PublicKey) bool {
 	return false
 }
 
-// addSSH reads lines with an SSH key each. Headgate honours no options of a line, such as namespaces or cert-authority, so
-// it refuses them.
+// addSSH parses lines with one SSH key each. Headgate supports no options in a line, such as namespaces or
+// cert-authority, so it refuses them.
 func (k *keyring) addSSH(lines string) error {
 	for line := range strings.Lines(lines) {
 		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
@@ -174,12 +174,12 @@ func strongSSH(key ssh.PublicKey) bool {
 	return false
 }
 
-// An unsigned object is one that can be written without its signature: a commit or a tag.
+// An unsigned object can be written without its signature. It is a commit or a tag.
 type unsigned interface {
 	EncodeWithoutSignature(o plumbing.EncodedObject) error
 }
 
-// payloadOf returns what the signature of an object signs.
+// payloadOf returns the signed content of an object.
 func payloadOf(of unsigned) ([]byte, error) {
 	to := &plumbing.MemoryObject{}
 	if err := of.EncodeWithoutSignature(to); err != nil {
@@ -192,13 +192,13 @@ func payloadOf(of unsigned) ([]byte, error) {
 	return io.ReadAll(r)
 }
 
-// signed returns the fingerprint of the key that signed a commit, or why none did.
+// signed returns the fingerprint of the key that signed a commit, or the reason why no key did.
 func (k Keys) signed(commit *object.Commit) (string, error) {
 	payload, err := payloadOf(commit)
 	if err != nil {
 		return "", err
 	}
-	// What was signed, read on its own, has to be this commit.
+	// The signed content, decoded separately, must be the same commit.
 	var again object.Commit
 	if err := again.Decode(encoded(plumbing.CommitObject, payload)); err != nil || again.TreeHash != commit.TreeHash ||
 		fmt.Sprint(again.ParentHashes) != fmt.Sprint(commit.ParentHashes) || again.Message != commit.Message {
@@ -210,7 +210,7 @@ func (k Keys) signed(commit *object.Commit) (string, error) {
 	return k.verify(commit.PGPSignature, payload)
 }
 
-// signedTag returns why none of the keys signed a tag; nil if one did.
+// signedTag returns nil if one of the keys signed a tag, or otherwise the reason why not.
 func (k Keys) signedTag(tag *object.Tag) error {
 	payload, err := payloadOf(tag)
 	if err != nil {
@@ -231,10 +231,10 @@ func encoded(kind plumbing.ObjectType, content []byte) *plumbing.MemoryObject {
 	return o
 }
 
-// verify returns the fingerprint of the key that made a signature of a payload, or why none did.
+// verify returns the fingerprint of the key that signed a payload, or the reason why no key did.
 func (k Keys) verify(sig string, payload []byte) (_ string, err error) {
 	defer func() {
-		if p := recover(); p != nil { // a decoder of what an attacker wrote
+		if p := recover(); p != nil { // the decoder reads hostile data
 			err = fmt.Errorf("its signature cannot be read: %v", p)
 		}
 	}()
@@ -254,7 +254,7 @@ func (k Keys) verify(sig string, payload []byte) (_ string, err error) {
 	return "", errors.New("its signature is neither of OpenPGP nor of SSH, and Headgate verifies no other")
 }
 
-// strong are the hashes that a signature may be of. For MD5, SHA-1 and RIPEMD-160, two contents with one hash can be made.
+// strong lists the accepted hashes. Collisions are feasible for MD5, SHA-1 and RIPEMD-160.
 var strong = map[crypto.Hash]bool{
 	crypto.SHA256: true, crypto.SHA384: true, crypto.SHA512: true, crypto.SHA3_256: true, crypto.SHA3_512: true,
 }

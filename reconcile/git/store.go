@@ -16,9 +16,9 @@ import (
 // plumbing.ErrObjectNotFound. A store is safe for concurrent use.
 type store struct {
 	dir   *dotgit.DotGit
-	packs func() ([]*pack, error) // as they were when it was asked for the first time
+	packs func() ([]*pack, error) // reads the packs on the first call
 
-	opening sync.Mutex // of loose objects: dotgit takes notes
+	opening sync.Mutex // for loose objects, because dotgit caches what it opens
 }
 
 func openStore(files billy.Filesystem, recent *recent) *store {
@@ -41,7 +41,7 @@ func openStore(files billy.Filesystem, recent *recent) *store {
 	return s
 }
 
-// find tells the pack that holds an object, and where; nil if it is loose.
+// find returns the pack that holds an object, and its offset. The pack is nil for a loose object.
 func (s *store) find(h plumbing.Hash) (*pack, int64, error) {
 	packs, err := s.packs()
 	if err != nil {
@@ -55,7 +55,7 @@ func (s *store) find(h plumbing.Hash) (*pack, int64, error) {
 	return nil, 0, nil
 }
 
-// has reports whether an object is there.
+// has reports whether an object exists.
 func (s *store) has(h plumbing.Hash) (bool, error) {
 	p, _, err := s.find(h)
 	if err != nil || p != nil {
@@ -78,7 +78,7 @@ func (s *store) open(h plumbing.Hash) (billy.File, error) {
 	return s.dir.Object(h)
 }
 
-// size tells the size of an object.
+// size returns the size of an object.
 func (s *store) size(h plumbing.Hash) (size int64, err error) {
 	p, offset, err := s.find(h)
 	switch {
@@ -108,7 +108,7 @@ func (s *store) read(h plumbing.Hash, limit int64) (v value, err error) {
 			return sizeError(size)
 		}
 		var out bytes.Buffer
-		out.Grow(int(min(size, 1<<20)) + bytes.MinRead) // and more if there is more
+		out.Grow(int(min(size, 1<<20)) + bytes.MinRead) // the buffer grows if necessary
 		_, err := out.ReadFrom(io.LimitReader(r, size+1))
 		v = value{kind: kind, data: out.Bytes()}
 		return err
@@ -116,7 +116,7 @@ func (s *store) read(h plumbing.Hash, limit int64) (v value, err error) {
 	return v, err
 }
 
-// loose lends an object that is in no pack.
+// loose calls use with an object that is not in a pack.
 func (s *store) loose(h plumbing.Hash, use func(kind plumbing.ObjectType, size int64, r io.Reader) error) (err error) {
 	f, err := s.open(h)
 	if gone(err) {

@@ -20,14 +20,13 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/object"
 )
 
-// A tree is the files of a commit, read from its objects when they are asked
-// for. Symbolic links and submodules are listed and cannot be opened. It is
-// safe for concurrent use.
+// A tree holds the files of a commit and reads them from its objects on demand. It lists symbolic links and
+// submodules, but does not open them. It is safe for concurrent use.
 type tree struct {
 	objects *objects
 	root    plumbing.Hash
-	limit   int   // entries of all directories that were listed
-	paths   int64 // bytes of their names, and of the paths of the directories
+	limit   int   // maximum entries of all listed directories
+	paths   int64 // maximum bytes of their names and of the directories' paths
 
 	mu      sync.RWMutex
 	folders map[string]*listing // by path
@@ -35,8 +34,7 @@ type tree struct {
 	named   int64
 }
 
-// maxPath is the maximum length of a path, as on Linux: whatever keeps the paths of nested directories keeps the
-// square of their number.
+// maxPath is the maximum length of a path, as on Linux. The paths of nested directories take quadratic memory in their depth.
 const maxPath = 4096
 
 var (
@@ -44,10 +42,10 @@ var (
 	_ fs.StatFS     = (*tree)(nil)
 )
 
-// A listing is the nodes of a directory, sorted by name.
+// A listing holds the nodes of a directory, sorted by name.
 type listing struct {
 	nodes []node
-	next  atomic.Int32 // where the next name may well be: they are asked for in their order
+	next  atomic.Int32 // the probable index of the next name, because callers ask in order
 }
 
 func (l *listing) find(name string) (node, bool) {
@@ -63,7 +61,7 @@ func (l *listing) find(name string) (node, bool) {
 	return l.nodes[i], true
 }
 
-// A node is a file or a directory of a tree, as its directory, its own status and its listing.
+// A node is an entry of a directory: a file or a directory of the tree.
 type node struct {
 	tree *tree
 	name string
@@ -160,7 +158,7 @@ func (t *tree) Stat(name string) (_ fs.FileInfo, err error) {
 	return n.stat()
 }
 
-// Hash tells the Git id of a file, in hex, without reading the file.
+// Hash returns the hexadecimal Git ID of a file without reading the file.
 func (t *tree) Hash(name string) (string, error) {
 	n, err := t.find(name)
 	if err == nil {
@@ -170,13 +168,12 @@ func (t *tree) Hash(name string) (string, error) {
 		wrapPath("hash", name, &err)
 		return "", err
 	}
-	var digits [2 * len(n.hash)]byte // every file of every render comes by here
+	var digits [2 * len(n.hash)]byte // on the stack, because every render does this for every file
 	hex.Encode(digits[:], n.hash[:])
 	return string(digits[:]), nil
 }
 
-// Order puts the names of files in the order in which they are read fastest: each behind
-// what it differs least from.
+// Order sorts the names of files in the order in which reading is fastest: each next to the object from which it differs least.
 func (t *tree) Order(names []string) {
 	ids := make([]plumbing.Hash, len(names))
 	for i, name := range names {
@@ -233,7 +230,7 @@ func (t *tree) find(name string) (node, error) {
 	return n, nil
 }
 
-// folder lists a directory, the first time from its object.
+// folder lists a directory. It reads its object on the first call.
 func (t *tree) folder(name string) (*listing, error) {
 	t.mu.RLock()
 	known, ok := t.folders[name]
@@ -278,8 +275,8 @@ func (t *tree) folder(name string) (*listing, error) {
 	return t.folders[name], nil
 }
 
-// list makes nodes of the entries of a tree object. It refuses a directory that
-// no honest commit has: what is left out in silence might be taken for deleted.
+// list converts the entries of a tree object to nodes. It refuses a directory that no honest commit has: Headgate
+// might take a silently omitted entry for deleted.
 func (t *tree) list(entries []object.TreeEntry) ([]node, error) {
 	nodes := make([]node, 0, len(entries))
 	for _, e := range entries {
@@ -297,7 +294,7 @@ func (t *tree) list(entries []object.TreeEntry) ([]node, error) {
 	return nodes, nil
 }
 
-// permission turns the mode of an entry into one of package fs; a submodule is irregular.
+// permission converts the mode of an entry to one of package fs. A submodule is irregular.
 func permission(m filemode.FileMode) fs.FileMode {
 	switch m {
 	case filemode.Dir:
@@ -354,7 +351,7 @@ func (f *folder) Read([]byte) (int, error) {
 	return 0, &fs.PathError{Op: "read", Path: f.path, Err: errors.New("is a directory")}
 }
 
-// ReadDir lists the next entries, all that are left if n is not positive.
+// ReadDir returns the next n entries, or all remaining ones if n is not positive.
 func (f *folder) ReadDir(n int) ([]fs.DirEntry, error) {
 	if n <= 0 {
 		n = len(f.left)

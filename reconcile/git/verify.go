@@ -10,17 +10,17 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/object"
 )
 
-// A Verification is which signatures a commit needs to be read. The zero value needs none.
+// A Verification states which signatures a commit needs. The zero value requires none.
 type Verification struct {
 	Commit bool // of the commit
-	Tag    bool // of the annotated tag that the ref names
+	Tag    bool // require a signature of the annotated tag that the ref names
 
-	Keys Keys // one of them has to have made the signature
-	// More returns keys beside Keys. It is asked before every verification, so that they may change; nil: there are none.
+	Keys Keys // one of these must have signed
+	// More returns keys in addition to Keys. Headgate calls it before every verification, because they may change. It may be nil.
 	More func(ctx context.Context) (Keys, error)
 }
 
-// An UnverifiedError refuses a commit without the signature that it needs.
+// An UnverifiedError refuses a commit without a required signature.
 type UnverifiedError struct {
 	at       string // the repository
 	what     string // the commit or the tag
@@ -38,7 +38,7 @@ func (e *UnverifiedError) Unwrap() error { return e.why }
 // Unverified returns the id of the refused commit.
 func (e *UnverifiedError) Unverified() string { return e.revision }
 
-// tagOf returns the full name of the tag that ref has to name.
+// tagOf returns the full name of the tag in ref, or an error if ref does not name a tag.
 func tagOf(ref string) (string, error) {
 	tag := strings.TrimPrefix(ref, "refs/tags/")
 	if tag == "" || strings.HasPrefix(tag, "refs/") || strings.ContainsAny(tag, "~^") || plumbing.IsHash(tag) {
@@ -47,8 +47,7 @@ func tagOf(ref string) (string, error) {
 	return "refs/tags/" + tag, nil
 }
 
-// check returns an error if a commit, or the tag that led to it, has not the signatures that it needs. The tag is "" if
-// the ref names none.
+// check returns an error if a commit, or the tag that led to it, lacks a required signature. The tag is "" if the ref names none.
 func (v Verification) check(ctx context.Context, at address, f found, tag string) error {
 	if !v.Commit && !v.Tag {
 		return nil
@@ -63,7 +62,7 @@ func (v Verification) check(ctx context.Context, at address, f found, tag string
 	}
 	if v.Tag {
 		read, err := f.tag()
-		if err != nil { // not what was signed is wrong, but how it was read
+		if err != nil { // the tag could not be read; its signature may be valid
 			return fmt.Errorf("%s: cannot read tag %s: %w", at, strings.TrimPrefix(tag, "refs/tags/"), err)
 		}
 		if err := keys.checkTag(f, read, tag); err != nil {
@@ -82,7 +81,7 @@ func (a address) unverified(f found, what string, why error, do string) error {
 	return &UnverifiedError{at: a.String(), what: what, why: why, do: do, revision: f.commit.Hash.String()}
 }
 
-// tag reads the annotated tag that the ref names; nil if that is no tag object.
+// tag reads the annotated tag that the ref names. It returns nil if the ref names no tag object.
 func (f found) tag() (plumbing.EncodedObject, error) {
 	o, err := f.EncodedObject(plumbing.AnyObject, f.named)
 	if err != nil || o.Type() != plumbing.TagObject {
@@ -91,8 +90,8 @@ func (f found) tag() (plumbing.EncodedObject, error) {
 	return o, nil
 }
 
-// checkTag checks the signature of a tag, and that it is the tag of this name and of this commit. Who may push can move
-// another signed tag to this name.
+// checkTag checks the signature of a tag, and that the tag has this name and points to this commit. A user with push
+// access can move another signed tag to this name.
 func (k Keys) checkTag(f found, read plumbing.EncodedObject, name string) error {
 	if read == nil {
 		return fmt.Errorf("it is a lightweight tag, which has no signature")

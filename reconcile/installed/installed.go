@@ -1,5 +1,5 @@
-// Package installed compares the packages of a commit with what Crossplane has installed: what the commit decides, it decides
-// about its own versions of packages.
+// Package installed compares the packages of a commit with those that Crossplane has installed. The decisions of a
+// commit apply to its own versions of packages.
 package installed
 
 import (
@@ -16,15 +16,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Differences finds packages of the commit whose definitions differ from the installed ones. The decisions of the
-// commit use wrong names then.
+// Differences finds packages of the commit whose definitions differ from the installed ones. In this case the
+// decisions of the commit use wrong names.
 func Differences(want render.Desired, definitions map[string]crossplane.LiveDefinition, packages map[manifest.ID]crossplane.LivePackage) []manifest.Finding {
 	if want.Owner != render.OwnerCrossplane {
 		return nil
 	}
 	declared := map[*catalogue.Package]map[string]bool{}
 	for _, d := range want.Definitions {
-		if d.Package == nil || d.Package.Pulled() { // the registry's package is the one to install
+		if d.Package == nil || d.Package.Pulled() { // Crossplane installs the package from the registry
 			continue
 		}
 		if declared[d.Package] == nil {
@@ -45,12 +45,12 @@ func Differences(want render.Desired, definitions map[string]crossplane.LiveDefi
 	var found []manifest.Finding
 	for p, names := range declared {
 		if live, ok := packages[p.Installer]; ok && live.Installed != metav1.ConditionTrue {
-			continue // Crossplane is at it
+			continue // Crossplane is still installing it
 		}
 		for revision, live := range controlled {
 			has, lacks := only(names, live), only(live, names)
 			if len(has) == len(names) || len(has)+len(lacks) == 0 {
-				continue // another package, or the same
+				continue // the revision belongs to another package, or is equal
 			}
 			found = append(found, manifest.Finding{
 				Rule: "package-differs", Severity: manifest.Warning, Origin: p.Origin,
@@ -64,7 +64,7 @@ func Differences(want render.Desired, definitions map[string]crossplane.LiveDefi
 	return found
 }
 
-// only are the names that are in one set and not in the other, in order.
+// only returns the names that are in one set and not in the other, sorted.
 func only(in, notIn map[string]bool) []string {
 	var names []string
 	for name := range in {
@@ -87,14 +87,14 @@ func some(names []string) string {
 	return fmt.Sprintf("%d definitions (%s, …)", len(names), names[0])
 }
 
-// The rules of packages whose version in the cluster is not, or not yet, the one of the commit.
+// The rules for packages whose version in the cluster differs from the commit.
 const (
 	ruleUpgrade = "package-upgrade-pending"
 	ruleManual  = "package-revision-inactive"
 )
 
-// Upgrades returns findings about packages whose version in the cluster will change, and about those that wait for a
-// person. All other output about definitions refers to the commit's versions.
+// Upgrades returns findings about packages whose version in the cluster will change or that wait for a person. All
+// other output about definitions refers to the commit's versions.
 func Upgrades(want render.Desired, packages map[manifest.ID]crossplane.LivePackage) []manifest.Finding {
 	if want.Owner != render.OwnerCrossplane {
 		return nil
@@ -107,7 +107,7 @@ func Upgrades(want render.Desired, packages map[manifest.ID]crossplane.LivePacka
 		}
 		u, err := o.Content()
 		if err != nil {
-			continue // applying it reports this error
+			continue // applying the object returns this error
 		}
 		image, _, _ := unstructured.NestedString(u.Object, "spec", "package")
 		policy, _, _ := unstructured.NestedString(u.Object, "spec", "revisionActivationPolicy")

@@ -14,11 +14,11 @@ import (
 	"sigs.k8s.io/cli-utils/pkg/object"
 )
 
-// cli-utils names an object by a ConfigMap key. Some identities have no such key, and a few have the
-// key of another object: cli-utils writes the colon of an RBAC name as two underscores and reads
-// them back as a colon. Their entries are stored apart, with the identity in the value.
+// cli-utils names an object by a ConfigMap key. Some identities have no such key, and a few have the key of another
+// object: cli-utils writes the colon of an RBAC name as two underscores and reads them back as a colon. The entries
+// of these objects are stored separately, with the identity in the value.
 
-// fitsKey reports whether cli-utils' key names an object, and reads back as the same object.
+// fitsKey reports whether an object has a cli-utils key that can be parsed back to the same object.
 func fitsKey(id manifest.ID) bool {
 	key := Key(id)
 	if len(validation.IsConfigMapKey(key)) > 0 {
@@ -28,7 +28,7 @@ func fitsKey(id manifest.ID) bool {
 	return err == nil && back == id
 }
 
-// idOfKey is the identity that cli-utils reads from a key.
+// idOfKey returns the identity that cli-utils parses from a key.
 func idOfKey(key string) (manifest.ID, error) {
 	meta, err := object.ParseObjMetadata(key)
 	if err != nil {
@@ -37,18 +37,18 @@ func idOfKey(key string) (manifest.ID, error) {
 	return manifest.ID{Group: meta.GroupKind.Group, Kind: meta.GroupKind.Kind, Namespace: meta.Namespace, Name: meta.Name}, nil
 }
 
-// apartKey is the key of an entry that is stored apart.
+// apartKey returns the key of an entry that is stored separately.
 func apartKey(id manifest.ID) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q", []string{id.Group, id.Kind, id.Namespace, id.Name}))
 	return hex.EncodeToString(sum[:])
 }
 
-// An identified value names its object.
+// An identified value contains the identity of its object.
 type identified struct {
 	ID manifest.ID `json:"id"`
 }
 
-// Apart is the data of the entries that cli-utils' format cannot name. It holds what Data leaves out.
+// Apart returns the data of the entries that cli-utils' format cannot name. Data omits them.
 func (inv Inventory) Apart() (map[string]string, error) {
 	data := map[string]string{}
 	for id, e := range inv.Entries {
@@ -68,7 +68,7 @@ func (inv Inventory) Apart() (map[string]string, error) {
 	return data, nil
 }
 
-// EntriesApart reads the data that Apart wrote.
+// EntriesApart parses the data from Apart.
 func EntriesApart(data map[string]string) (map[manifest.ID]Entry, error) {
 	entries := make(map[manifest.ID]Entry, len(data))
 	for key, value := range data {

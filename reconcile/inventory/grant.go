@@ -7,33 +7,33 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// An ApprovalPlace is where an approval stands until a person takes it out.
+// An ApprovalPlace is a place where a person gives an approval, and from which a person withdraws it.
 type ApprovalPlace string
 
 // The places of approvals.
 const (
 	OnSync    ApprovalPlace = "Sync"    // the annotation of the Sync
-	OnRun     ApprovalPlace = "Run"     // the flags of a process that goes on making passes
-	OnCommand ApprovalPlace = "Command" // the flags of a command that makes one pass
+	OnRun     ApprovalPlace = "Run"     // the flags of a process that runs continuously
+	OnCommand ApprovalPlace = "Command" // the flags of a command that runs one pass
 	InGit     ApprovalPlace = "Git"     // the file of approvals in the commit
 	InComment ApprovalPlace = "Comment" // a comment on the pull request of a commit
 	InReview  ApprovalPlace = "Review"  // a review of that pull request
 )
 
-// InMessage is where an approval was that stands nowhere: the message of the commit.
+// InMessage is the place of an approval in a commit message, which nobody can withdraw.
 const InMessage ApprovalPlace = "Message"
 
-// ApprovalPlaces are all of them.
+// ApprovalPlaces lists all places that an approval can be withdrawn from.
 var ApprovalPlaces = []ApprovalPlace{OnCommand, InComment, InGit, InReview, OnRun, OnSync} // sorted
 
-// Listing are the places that list digests of single steps until they expire. An approval there is of any of the steps that it
-// lists, in every commit.
+// Listing contains the places that list digests of single steps until they expire. An approval there covers each step
+// that it lists, in every commit.
 var Listing = []ApprovalPlace{InComment, InGit, InReview}
 
-// Approvals are the digests that users gave, by place. A place that is no key was not read by the pass.
+// Approvals holds the digests that users gave, by place. The pass did not read a place without a key.
 type Approvals map[ApprovalPlace][]string
 
-// Places returns where a digest stands, sorted.
+// Places returns the places that contain a digest, sorted.
 func (a Approvals) Places(digest string) []ApprovalPlace {
 	var on []ApprovalPlace
 	for _, place := range slices.Sorted(maps.Keys(a)) {
@@ -44,7 +44,7 @@ func (a Approvals) Places(digest string) []ApprovalPlace {
 	return on
 }
 
-// Digests returns all of them, sorted, each once.
+// Digests returns the digests of all places, sorted and without duplicates.
 func (a Approvals) Digests() []string {
 	all := slices.Sorted(func(yield func(string) bool) {
 		for _, given := range a {
@@ -58,25 +58,25 @@ func (a Approvals) Digests() []string {
 	return slices.Compact(all)
 }
 
-// A Grant is an approval that was made use of. It is remembered so that it counts once.
+// A Grant records an approval that Headgate used, so that the approval counts only once.
 type Grant struct {
-	Digest string   `json:"digest"`           // anyDigest stands for all that an inventory that was lost may have held
+	Digest string   `json:"digest"`           // AnyDigest stands for every approval that a lost inventory may have used
 	Commit string   `json:"commit,omitempty"` // the commit with the approved steps; the grant ends with it
-	By     string   `json:"by,omitempty"`     // who approved, if that is known: a name in Git, the key that signed a commit
-	Given  bool     `json:"given,omitempty"`  // it still stands where a person gave it
-	Left   []string `json:"left,omitempty"`   // the steps that are not carried out yet
+	By     string   `json:"by,omitempty"`     // who approved, if known: a name in Git, or the key that signed a commit
+	Given  bool     `json:"given,omitempty"`  // the approval is still in the place where a person gave it
+	Left   []string `json:"left,omitempty"`   // the steps that are still to be carried out
 
-	At  *metav1.Time    `json:"at,omitempty"`  // when a plan made use of it
-	How []ApprovalPlace `json:"how,omitempty"` // where it stood then, or InMessage
+	At  *metav1.Time    `json:"at,omitempty"`  // when a plan used it
+	How []ApprovalPlace `json:"how,omitempty"` // the places of the approval at that time, or InMessage
 
-	// On holds the places of the approval that passes have seen; each pass reads only some places. If it is Given and
-	// an older version did not record the place, it may be in any place.
+	// On holds the places where passes have seen the approval, because each pass reads only some places. If the grant
+	// is Given and an older version did not record places, the approval may be in any place.
 	On []ApprovalPlace `json:"on,omitempty"`
 
 	unknown unknown
 }
 
-// UnmarshalJSON keeps fields that this binary does not know.
+// UnmarshalJSON reads a grant and preserves the fields that it does not know.
 func (g *Grant) UnmarshalJSON(data []byte) error {
 	type plain Grant
 	rest, err := unmarshal(data, (*plain)(g))
@@ -84,42 +84,41 @@ func (g *Grant) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// MarshalJSON writes them again.
+// MarshalJSON writes a grant, including the fields that were preserved.
 func (g Grant) MarshalJSON() ([]byte, error) {
 	type plain Grant
 	return marshal(plain(g), g.unknown)
 }
 
-// AnyDigest is the digest of the grant that a rebuilt inventory begins with. The grants of the one that
-// was lost are lost, so whatever stands somewhere may have been made use of.
+// AnyDigest is the digest of the first grant in a rebuilt inventory. The grants of the lost inventory are unknown, so
+// each existing approval may have been used.
 const AnyDigest = "any"
 
-// MostGrants is how many grants are remembered that matter only if a branch is set back: those whose
-// approval stands nowhere any more. A grant whose approval stands is never forgotten, or the approval
-// would count again.
+// MostGrants is the maximum number of remembered grants whose approval no longer exists anywhere. They only matter if a branch is
+// reset. Headgate never forgets a grant whose approval still exists, because the approval would count again.
 const MostGrants = 256
 
-// places returns where the approval of a grant may stand.
+// places returns the places that may contain the approval of a grant.
 func (g Grant) places() []ApprovalPlace {
 	switch {
 	case !g.Given:
 		return nil
 	case len(g.On) == 0:
-		return []ApprovalPlace{OnCommand, InGit, OnRun, OnSync} // all that a version which recorded none read
+		return []ApprovalPlace{OnCommand, InGit, OnRun, OnSync} // every place that versions without this record read
 	}
 	return g.On
 }
 
-// IsListed reports whether the approval of a grant stands where single steps are listed.
+// IsListed reports whether the approval of a grant is in one of the places in Listing.
 func (g Grant) IsListed() bool {
 	return slices.ContainsFunc(g.On, func(place ApprovalPlace) bool { return slices.Contains(Listing, place) })
 }
 
-// forgeAge is after how many nanoseconds no approval on a forge stands: eight days, one more than it is valid.
+// forgeAge is the age in nanoseconds at which no approval remains on a forge: eight days, one more than its validity.
 const forgeAge = 8 * 24 * 3600 * 1e9
 
-// Aged returns a grant without the places of a forge once the approval has expired there. Passes ask a forge only while they
-// hold something, so they do not see it go.
+// Aged returns a grant without the places on a forge once the approval has expired there. Passes read approvals on a
+// forge only while they hold something, so they do not notice its expiry.
 func (g Grant) Aged(now metav1.Time) Grant {
 	if now.IsZero() || g.At == nil || now.Sub(g.At.Time) < forgeAge {
 		return g
@@ -134,25 +133,24 @@ func (g Grant) Aged(now metav1.Time) Grant {
 	return g
 }
 
-// IsOf reports whether a grant makes use of an approval with this digest, for all that is known.
+// IsOf reports whether a grant used, or may have used, an approval with this digest.
 func (g Grant) IsOf(digest string) bool { return g.Digest == digest || g.Digest == AnyDigest }
 
-// spends reports whether an approval in a place does not count because of this grant. An approval on the command line
-// is a new one, even if the same approval on a Sync was used already.
+// spends reports whether this grant already used an approval in a place. An approval on the command line is a new
+// one, even if an equal approval on a Sync was used.
 func (g Grant) spends(digest string, place ApprovalPlace) bool {
 	return g.IsOf(digest) && slices.Contains(g.places(), place) ||
 		g.Digest == digest && g.Given && place != OnCommand
 }
 
-// Counts reports whether an approval was given that no grant has made use of.
+// Counts reports whether an approval exists that no grant has used.
 func (a Approvals) Counts(digest string, grants []Grant) bool {
 	return slices.ContainsFunc(a.Places(digest), func(place ApprovalPlace) bool {
 		return !slices.ContainsFunc(grants, func(g Grant) bool { return g.spends(digest, place) })
 	})
 }
 
-// Standing returns a grant with the places where its approval stands now. A place that was not read
-// stays as it was.
+// Standing returns a grant with the current places of its approval. It keeps a place that the pass did not read.
 func (a Approvals) Standing(g Grant) Grant {
 	before := g.places()
 	if len(before) == 0 || len(a) == 0 {
@@ -171,8 +169,7 @@ func (a Approvals) Standing(g Grant) Grant {
 	return g
 }
 
-// FirstRead returns grants of the approvals that stand in places that are read for the first time since
-// the inventory was lost.
+// FirstRead returns grants for the approvals in places that a pass reads for the first time since the inventory was lost.
 func (a Approvals) FirstRead(lost Grant) []Grant {
 	var all []Grant
 	for _, digest := range a.Digests() {

@@ -6,18 +6,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A Hold is what the last pass held back for one reason, since one commit. Keys hold one key for each step: it stands for the
-// guard, the action, the object and the digest that is wanted, so another of these is another hold.
+// A Hold groups the steps that the last pass held for one reason since one commit. Keys has one key for each step,
+// which stands for the guard, the action, the object and the wanted digest. A step with another key is another hold.
 type Hold struct {
 	Guard   string      `json:"guard"`
 	Action  string      `json:"action"`
 	Code    string      `json:"code,omitempty"` // of the reason
 	Reason  string      `json:"reason,omitempty"`
 	Count   int         `json:"count"`
-	Objects []string    `json:"objects"`          // the first of them
-	Digest  string      `json:"digest,omitempty"` // what approves it, and everything else that is held and can be approved; "" cannot be approved
+	Objects []string    `json:"objects"`          // the first objects
+	Digest  string      `json:"digest,omitempty"` // approves everything that is held and can be approved; "" if this cannot be approved
 	Since   metav1.Time `json:"since"`
-	Commit  string      `json:"commit,omitempty"` // of the pass that held it first
+	Commit  string      `json:"commit,omitempty"` // the commit of the first pass that held it
 	Keys    []string    `json:"keys,omitempty"`
 }
 
@@ -25,12 +25,12 @@ type Hold struct {
 type Holds []Hold
 
 const (
-	mostHolds   = 100  // reasons and commits that an inventory remembers; what is more counts as new in the next pass
+	mostHolds   = 100  // holds in an inventory; any other hold counts as new in the next pass
 	mostHeld    = 5000 // steps, likewise
-	mostObjects = 3    // that a Hold names
+	mostObjects = 3    // objects that a Hold names
 )
 
-// Of returns the hold that a key belongs to.
+// Of returns the hold that contains a key.
 func (h Holds) Of(key string) (Hold, bool) {
 	i := slices.IndexFunc(h, func(one Hold) bool { return slices.Contains(one.Keys, key) })
 	if i < 0 {
@@ -39,7 +39,7 @@ func (h Holds) Of(key string) (Hold, bool) {
 	return h[i], true
 }
 
-// With returns the holds with one more step, together with those that are held for the same reason since the same commit.
+// With returns the holds with one more step. The step joins the hold with the same reason and commit, if there is one.
 func (h Holds) With(step Hold, key, object string) Holds {
 	i := slices.IndexFunc(h, func(one Hold) bool {
 		return one.Guard == step.Guard && one.Action == step.Action && one.Reason == step.Reason && one.Digest == step.Digest &&
@@ -56,7 +56,7 @@ func (h Holds) With(step Hold, key, object string) Holds {
 	return h
 }
 
-// Bounded returns as many of the holds as an inventory has room for.
+// Bounded returns the holds that fit into an inventory.
 func (h Holds) Bounded() Holds {
 	bounded, left := Holds{}, mostHeld
 	for _, one := range h[:min(len(h), mostHolds)] {
@@ -67,13 +67,13 @@ func (h Holds) Bounded() Holds {
 	return bounded
 }
 
-// told returns the first holds without their keys, for a history.
-func (h Holds) told() Holds {
+// brief returns the first holds, without their keys, for a history.
+func (h Holds) brief() Holds {
 	const most = 3
-	var told Holds
+	var first Holds
 	for _, one := range h[:min(len(h), most)] {
 		one.Keys = nil
-		told = append(told, one)
+		first = append(first, one)
 	}
-	return told
+	return first
 }

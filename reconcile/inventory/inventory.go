@@ -12,17 +12,17 @@ import (
 	"sigs.k8s.io/cli-utils/pkg/object"
 )
 
-// An Inventory is what a sync applied: what we own.
+// An Inventory records the objects that a sync applied and owns.
 type Inventory struct {
 	Sync            Sync
-	ResourceVersion string       // of the stored one; "" where none is stored yet
-	Owner           render.Owner // who makes the CRDs, as recorded; "" where nothing is
+	ResourceVersion string       // of the stored inventory; "" if none is stored yet
+	Owner           render.Owner // the recorded tool that creates the CRDs; "" if none is recorded
 	Entries         map[manifest.ID]Entry
-	History         []Past  // the results of the last passes, the newest last; stored apart
-	Held            Holds   // what the last pass held back; it is stored with the history
-	Grants          []Grant // approvals that were made use of
-	Rebuilt         bool    // it was missing and was rebuilt from marks: it must not prune anything
-	Lost            bool    // some of its entries are missing, and only marks show which; it is Rebuilt, too
+	History         []Past  // the results of the last passes, the newest last; stored in a separate object
+	Held            Holds   // the holds of the last pass, stored with the history
+	Grants          []Grant // approvals that Headgate used
+	Rebuilt         bool    // it was missing and Headgate rebuilt it from marks, so it must not prune anything
+	Lost            bool    // some of its entries are missing, and only marks show which; Rebuilt is set, too
 	Record          Record
 }
 
@@ -37,23 +37,23 @@ type Inventory struct {
 //	3  releases were begun, whose objects it would prune
 const Format = 3
 
-// A Record is what an inventory remembers beside its entries.
+// A Record holds everything in an inventory besides its entries.
 type Record struct {
-	Format   int          `json:"format"`           // 0 is an inventory of a binary that did not record it
+	Format   int          `json:"format"`           // 0 for an inventory of an old binary that did not record it
 	Writer   string       `json:"writer,omitempty"` // the version of Headgate that wrote the inventory
 	Source   SourceRecord `json:"source,omitzero"`
-	Packages []string     `json:"packages,omitempty"` // the directories that were packages in the last applied commit, sorted
-	Policies []string     `json:"policies,omitempty"` // the files that declared policies in the last applied commit, sorted
+	Packages []string     `json:"packages,omitempty"` // the package directories of the last applied commit, sorted
+	Policies []string     `json:"policies,omitempty"` // the files with policies of the last applied commit, sorted
 
-	PolicyNames []string `json:"policyNames,omitempty"` // of these policies, sorted
+	PolicyNames []string `json:"policyNames,omitempty"` // the names of these policies, sorted
 
-	// Definitions holds fingerprints of the definitions of packages that were applied once, by directory. They include
-	// packages that are gone, because their definitions may come back as other objects.
+	// Definitions holds fingerprints of the definitions of every package that was ever applied, by directory. It
+	// includes deleted packages, because their definitions may come back as other objects.
 	Definitions map[string]string `json:"definitions,omitempty"`
 
-	// What a sync left to others when it applied what the inventory holds. A status reads it.
-	Adoption string                `json:"adoption,omitempty"` // which objects of others the sync takes over
-	Ignored  map[string][][]string `json:"ignored,omitempty"`  // the pointers to ignored fields, by the suffix of the digests of entries
+	// What the sync leaves to other owners, as of its last apply. 'headgate status' reads it.
+	Adoption string                `json:"adoption,omitempty"` // which objects of other owners the sync takes over
+	Ignored  map[string][][]string `json:"ignored,omitempty"`  // pointers to ignored fields, by the suffix of the entries' digests
 
 	unknown unknown
 }
@@ -72,24 +72,24 @@ func (r Record) MarshalJSON() ([]byte, error) {
 	return marshal(plain(r), r.unknown)
 }
 
-// An Entry is what we remember of one object that we applied, or are about to.
+// An Entry is the record of an object that Headgate applied or is about to apply.
 type Entry struct {
-	UID    types.UID `json:"uid,omitempty"`    // "" is an intent: sent, and no answer seen
+	UID    types.UID `json:"uid,omitempty"`    // "" for an intent: the request was sent, but no answer was seen
 	Digest string    `json:"digest,omitempty"` // digest of the request
-	Mark   string    `json:"mark,omitempty"`   // of the object as we left it
-	Fields string    `json:"fields,omitempty"` // digest of those fields that only we applied; see diff.OwnFields
+	Mark   string    `json:"mark,omitempty"`   // Mark of the object after our write
+	Fields string    `json:"fields,omitempty"` // digest of the fields that only Headgate applied; see diff.OwnFields
 
-	Policy ManagementPolicy `json:"policy,omitempty"` // what may be done to it, where that is not all
-	Proof  string           `json:"proof,omitempty"`  // proof that Headgate requested it, for an object without a mark that may be deleted
+	Policy ManagementPolicy `json:"policy,omitempty"` // limits what Headgate may do to the object; "" is no limit
+	Proof  string           `json:"proof,omitempty"`  // proof that Headgate wrote this; required to delete an object without a mark
 	Path   string           `json:"path,omitempty"`   // the file of the commit that declares the object
 
-	Definition bool   `json:"definition,omitempty"` // it is the CRD of a definition: objects of its kind reach beyond the cluster
-	Foreign    string `json:"foreign,omitempty"`    // the marks of others that Headgate sent itself; see SentMarks
-	Rebuilt    bool   `json:"rebuilt,omitempty"`    // found by its marks when the inventory was lost, and not applied since
+	Definition bool   `json:"definition,omitempty"` // the CRD of a definition: its objects represent external resources
+	Foreign    string `json:"foreign,omitempty"`    // marks of other tools that Headgate sent itself; see SentMarks
+	Rebuilt    bool   `json:"rebuilt,omitempty"`    // found by its marks after the inventory was lost, and not applied since
 	Undeclared bool   `json:"undeclared,omitempty"` // the commit of the last pass does not declare it
-	Releasing  bool   `json:"releasing,omitempty"`  // its release was begun: it is never pruned unless a commit declares it again
+	Releasing  bool   `json:"releasing,omitempty"`  // its release has begun: never pruned unless a commit declares it again
 
-	// The fields that cli-utils writes, so that its clients can read our inventory.
+	// Fields that cli-utils writes, so that its clients can read our inventory.
 	Strategy  string `json:"strategy"`
 	Actuation string `json:"actuation"`
 	Reconcile string `json:"reconcile"`
@@ -111,7 +111,7 @@ func (e Entry) MarshalJSON() ([]byte, error) {
 	return marshal(plain(e), e.unknown)
 }
 
-// Key is how cli-utils names an object in an inventory.
+// Key returns the cli-utils name of an object in an inventory.
 func Key(id manifest.ID) string {
 	return object.ObjMetadata{
 		Namespace: id.Namespace,
@@ -120,7 +120,8 @@ func Key(id manifest.ID) string {
 	}.String()
 }
 
-// Data is the inventory as the data of a ConfigMap in cli-utils' format. Apart has what it cannot name.
+// Data returns the inventory as the data of a ConfigMap in cli-utils' format. It omits entries that this format
+// cannot name; see Apart.
 func (inv Inventory) Data() (map[string]string, error) {
 	data := make(map[string]string, len(inv.Entries))
 	for id, e := range inv.Entries {
@@ -136,8 +137,8 @@ func (inv Inventory) Data() (map[string]string, error) {
 	return data, nil
 }
 
-// Entries reads the data of an inventory ConfigMap. A value that is not ours, as
-// cli-utils' own tools write, is an entry that remembers nothing.
+// Entries parses the data of an inventory ConfigMap. A value that another cli-utils client wrote becomes an entry
+// without content.
 func Entries(data map[string]string) (map[manifest.ID]Entry, error) {
 	entries := make(map[manifest.ID]Entry, len(data))
 	for key, value := range data {
@@ -156,25 +157,25 @@ func Entries(data map[string]string) (map[manifest.ID]Entry, error) {
 	return entries, nil
 }
 
-// cli-utils' words for what was not ready in time, and for what was not waited for yet:
-// the pass was interrupted, or killed.
+// cli-utils' words for an object that did not become ready in time, and for one whose wait did not end because the
+// pass was interrupted or killed.
 const (
 	ReconcileTimeout = "Timeout"
 	ReconcilePending = "Pending"
 )
 
-// Following returns the entry with what an earlier one of the same object holds beside what was applied.
+// Following returns the entry with those fields of an earlier entry that an apply does not change.
 func (e Entry) Following(before Entry) Entry {
 	e.Path, e.unknown = before.Path, before.unknown
 	return e
 }
 
-// Unready reports whether an object may not be ready, though it is as we left it.
+// Unready reports whether an unchanged object may not be ready.
 func (e Entry) Unready() bool {
 	return e.Reconcile == ReconcileTimeout || e.Reconcile == ReconcilePending
 }
 
-// Succeeded returns the entry of an object that was applied.
+// Succeeded returns the entry of an applied object.
 func Succeeded(uid types.UID, digest, mark string) Entry {
 	return Entry{UID: uid, Digest: digest, Mark: mark, Strategy: "Apply", Actuation: "Succeeded", Reconcile: "Succeeded"}
 }

@@ -8,7 +8,7 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// PolicyAnnotation is the annotation by which an object asks for a management policy.
+// PolicyAnnotation is the annotation with which an object requests a management policy.
 const PolicyAnnotation = "headgate.dev/management-policy"
 
 // A ManagementPolicy limits what Headgate may do to an object.
@@ -17,19 +17,19 @@ type ManagementPolicy string
 // The management policies.
 const (
 	Default                ManagementPolicy = ""                       // all
-	Undeletable            ManagementPolicy = "Undeletable"            // it is made and updated, and never deleted
-	ObservableAndDeletable ManagementPolicy = "ObservableAndDeletable" // it is looked at, and deleted when it leaves the commit
-	Observable             ManagementPolicy = "Observable"             // it is looked at
+	Undeletable            ManagementPolicy = "Undeletable"            // created and updated, but never deleted
+	ObservableAndDeletable ManagementPolicy = "ObservableAndDeletable" // only observed, and deleted when it leaves the commit
+	Observable             ManagementPolicy = "Observable"             // only observed
 )
 
-// Observes reports whether Headgate only looks at the object.
+// Observes reports whether Headgate only observes the object while the commit declares it.
 func (p ManagementPolicy) Observes() bool { return p == Observable || p == ObservableAndDeletable }
 
-// NeedsProof reports whether an entry of the policy needs proof: a writer of the inventory must not be able to have
-// Headgate delete an object that bears no mark.
+// NeedsProof reports whether an entry with this policy needs proof. Without it, anyone who can write the inventory
+// could make Headgate delete an object that has no mark.
 func (p ManagementPolicy) NeedsProof() bool { return p == ObservableAndDeletable }
 
-// PolicyOf returns the management policy that an object of a commit asks for.
+// PolicyOf returns the management policy that an object of a commit requests.
 func PolicyOf(o render.Object) (ManagementPolicy, error) {
 	policy := ManagementPolicy(o.Asks[PolicyAnnotation])
 	if policy == "Default" {
@@ -41,7 +41,7 @@ func PolicyOf(o render.Object) (ManagementPolicy, error) {
 	return policy, nil
 }
 
-// IsLeft reports whether the entry is a CRD that Crossplane made for an MRD of the sync that is gone.
+// IsLeft reports whether the entry is a CRD that Crossplane created for an MRD of the sync that was deleted.
 func (e Entry) IsLeft(id manifest.ID) bool {
 	return id.IsCRD() && e.Definition && e.Policy == ObservableAndDeletable
 }

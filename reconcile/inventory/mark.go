@@ -9,12 +9,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Mark returns a hash of an object after our write, to detect edits cheaply. It covers everything that an edit of our
-// fields must change, and nothing that a write of the status changes.
+// Mark returns a hash of an object after our write, for the cheap detection of edits. It includes everything that an
+// edit of our fields must change, and nothing that a write of the status changes.
 func Mark(o metav1.Object) string {
 	version := any(o.GetGeneration())
 	if o.GetGeneration() == 0 {
-		version = o.GetResourceVersion() // a kind without generation: every write moves it
+		version = o.GetResourceVersion() // a kind without generation: every write changes this
 	}
 	var deleting string
 	if t := o.GetDeletionTimestamp(); t != nil {
@@ -25,14 +25,14 @@ func Mark(o metav1.Object) string {
 		annotations = maps.Clone(annotations)
 		delete(annotations, lastApplied)
 	}
-	// The content of our managed fields, not their time: a no-op apply must not change the mark.
+	// The content of our managed fields without their time, because a no-op apply must not change the mark.
 	var ours []string
 	for _, f := range o.GetManagedFields() {
 		if f.Manager == Manager && f.Operation == metav1.ManagedFieldsOperationApply && f.Subresource == "" && f.FieldsV1 != nil {
 			ours = append(ours, f.APIVersion, f.FieldsV1.GetRawString())
 		}
 	}
-	// JSON sorts the keys of maps, and frames every part.
+	// JSON sorts map keys and delimits every part.
 	b, err := json.Marshal([]any{
 		o.GetUID(), deleting, version, o.GetLabels(), annotations, o.GetOwnerReferences(), ours,
 	})
@@ -42,11 +42,11 @@ func Mark(o metav1.Object) string {
 	return Hash(b)
 }
 
-// lastApplied is the annotation in which kubectl stores a copy of the applied object, even of a Secret. A mark must not
-// reveal its content.
+// lastApplied is the annotation in which kubectl stores a copy of the applied object, even of a Secret. A mark must
+// not reveal it.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// Hash returns 128 bits of SHA-256 in 22 characters: thousands of them have to fit into one ConfigMap.
+// Hash returns 128 bits of SHA-256 in 22 characters, because thousands of hashes have to fit into one ConfigMap.
 func Hash(b []byte) string {
 	sum := sha256.Sum256(b)
 	return base64.RawURLEncoding.EncodeToString(sum[:16])

@@ -9,15 +9,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// AppliedKey reports whether our field manager applied a label or annotation. Manifests that another tool rendered carry
-// the marks of that tool into a commit, which does not make them objects of it.
+// AppliedKey reports whether our field manager applied a label or annotation. Manifests that another tool rendered
+// bring its marks into a commit, although that tool does not own the objects.
 func AppliedKey(o metav1.Object, annotation bool, key string) bool {
 	return slices.ContainsFunc(o.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
 		return f.Manager == Manager && f.Operation == metav1.ManagedFieldsOperationApply && hasField(f, annotation, key)
 	})
 }
 
-// hasField reports whether an entry of managed fields holds a label, or annotation.
+// hasField reports whether an entry of managed fields contains a label or annotation.
 func hasField(f metav1.ManagedFieldsEntry, annotation bool, key string) bool {
 	if f.FieldsV1 == nil {
 		return false
@@ -29,7 +29,7 @@ func hasField(f metav1.ManagedFieldsEntry, annotation bool, key string) bool {
 		} `json:"f:metadata"`
 	}
 	if json.Unmarshal(f.FieldsV1.GetRawBytes(), &fields) != nil {
-		return false // then it is not known
+		return false // unreadable fields count as not ours
 	}
 	of := fields.Metadata.Labels
 	if annotation {
@@ -39,14 +39,14 @@ func hasField(f metav1.ManagedFieldsEntry, annotation bool, key string) bool {
 	return has
 }
 
-// Ours reports whether a live object carries both marks of a sync. Marks get copied along with the
-// object that carries them, so they alone do not prove that Headgate applied it: see Holds.
+// Ours reports whether a live object has both marks of a sync. Marks are copied along with an object, so they alone
+// do not prove that Headgate applied it: see Holds.
 func Ours(o metav1.Object, s Sync) bool {
 	return o.GetLabels()[SyncLabel] == s.Key() && o.GetAnnotations()[InventoryAnnotation] == s.Key()
 }
 
-// AppliedByUs reports whether a live object carries both marks of a sync, and our field manager owns
-// them. In a copy, another field manager owns them.
+// AppliedByUs reports whether a live object has both marks of a sync and our field manager owns them. In a copy,
+// another field manager owns them.
 func AppliedByUs(o metav1.Object, s Sync) bool {
 	return Ours(o, s) && AppliedKey(o, false, SyncLabel) && AppliedKey(o, true, InventoryAnnotation)
 }
@@ -64,7 +64,7 @@ func (inv Inventory) AnyRebuilt() bool {
 	return false
 }
 
-// AnyReleasing reports whether a release was begun and not finished.
+// AnyReleasing reports whether a release has begun and not finished.
 func (inv Inventory) AnyReleasing() bool {
 	for _, e := range inv.Entries {
 		if e.Releasing {
@@ -74,8 +74,8 @@ func (inv Inventory) AnyReleasing() bool {
 	return false
 }
 
-// Holds reports whether the inventory holds exactly this live object: by its UID or, where a pass
-// ended between a write and its answer, because our field manager owns the marks on it.
+// Holds reports whether the inventory contains exactly this live object. It compares UIDs. If a pass ended between a
+// write and its answer, our field manager must own the marks instead.
 func (inv Inventory) Holds(id manifest.ID, live metav1.Object) bool {
 	e, held := inv.Entries[id]
 	switch {
@@ -87,20 +87,20 @@ func (inv Inventory) Holds(id manifest.ID, live metav1.Object) bool {
 	return AppliedByUs(live, inv.Sync)
 }
 
-// GoesAlong reports whether an object may be deleted together with the namespace that it is in: the
-// sync applied it, and may delete it. While no inventory is stored, only managed fields prove that.
+// GoesAlong reports whether an object may be deleted together with its namespace, because the sync applied it and may
+// delete it. While no inventory is stored, only managed fields prove that.
 func (inv Inventory) GoesAlong(id manifest.ID, live metav1.Object) bool {
 	switch {
 	case inv.Missing():
 		return AppliedByUs(live, inv.Sync)
 	case live.GetDeletionTimestamp() != nil:
-		return Ours(live, inv.Sync) // it goes already, and the inventory may have forgotten it
+		return Ours(live, inv.Sync) // it is already being deleted, and the inventory may have forgotten it
 	}
 	return Ours(live, inv.Sync) && inv.Holds(id, live) && !inv.Entries[id].Policy.Observes()
 }
 
-// NeverApplied reports whether an entry is an intent that was not carried out, as an adoption that was
-// refused: the live object carries no mark, and our field manager never wrote to it.
+// NeverApplied reports whether an entry is an intent that was not carried out, such as a refused adoption: the live
+// object has no mark, and our field manager never wrote to it.
 func (e Entry) NeverApplied(live *metav1.PartialObjectMetadata) bool {
 	if e.UID != "" || e.Actuation != "Pending" && e.Actuation != "Failed" {
 		return false
@@ -112,8 +112,8 @@ func (e Entry) NeverApplied(live *metav1.PartialObjectMetadata) bool {
 	})
 }
 
-// WroteMarks reports whether a field manager wrote both our marks to a live object by an update, as a
-// tool does that restores objects.
+// WroteMarks reports whether a field manager wrote both our marks to a live object with an update, as tools do that
+// restore objects.
 func WroteMarks(live metav1.Object, manager string) bool {
 	return slices.ContainsFunc(live.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
 		return f.Manager == manager && f.Operation == metav1.ManagedFieldsOperationUpdate && f.Subresource == "" &&

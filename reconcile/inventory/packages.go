@@ -48,7 +48,7 @@ func (r *Record) AddPackage(directory string, names Fingerprints) {
 	r.NoteDefinitions(directory, names)
 }
 
-// NoteDefinitions records what a package declares.
+// NoteDefinitions records the definitions that a package declares.
 func (r *Record) NoteDefinitions(directory string, names Fingerprints) {
 	all := append(ReadFingerprints(r.Definitions[directory]), names...)
 	if len(all) == 0 {
@@ -62,11 +62,10 @@ func (r *Record) NoteDefinitions(directory string, names Fingerprints) {
 	r.Definitions[directory] = slices.Compact(all).String()
 }
 
-// mostFingerprints is how many bytes of them an inventory records, of the 256 KiB that the annotations of
-// an object may have.
+// mostFingerprints is the maximum number of bytes for fingerprints, out of 256 KiB for all annotations of an object.
 const mostFingerprints = 96 << 10
 
-// Bounded leaves out fingerprints of packages that are gone, and then of others, if there are too many.
+// Bounded drops fingerprints if there are too many: first those of deleted packages, then others.
 func (r Record) Bounded() Record {
 	size := 0
 	for dir, names := range r.Definitions {
@@ -95,7 +94,7 @@ func (r Record) Bounded() Record {
 	return r
 }
 
-// Fingerprints stand for names of definitions: two thousand names are too long for an annotation.
+// Fingerprints are hashes of the names of definitions, because two thousand names are too long for an annotation.
 type Fingerprints []uint32
 
 func fingerprintOf(name string) uint32 {
@@ -135,13 +134,13 @@ func (f Fingerprints) String() string {
 	return base64.RawStdEncoding.EncodeToString(raw)
 }
 
-// Has reports whether a name is among them. One in two million names that are not may seem to be.
+// Has reports whether a name is among the fingerprints. The probability of a false positive is one in two million.
 func (f Fingerprints) Has(name string) bool {
 	_, found := slices.BinarySearch(f, fingerprintOf(name))
 	return found
 }
 
-// Without returns those that do not stand for names that are declared.
+// Without returns the fingerprints of names that are not declared.
 func (f Fingerprints) Without(declared map[string]bool) Fingerprints {
 	now := make(map[uint32]bool, len(declared))
 	for name := range declared {

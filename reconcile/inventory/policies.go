@@ -20,14 +20,14 @@ func Covers(of, path string) bool {
 	return below == "" || below[0] == '/'
 }
 
-// mostPolicyFiles bounds the record, which is stored as an annotation.
+// mostPolicyFiles bounds the record, which is stored in an annotation.
 const mostPolicyFiles = 500
 
-// Anywhere stands for more files than are recorded.
+// Anywhere replaces the files if there are too many to record.
 const Anywhere = "."
 
-// PolicyNames returns the names of policies, sorted: those of the commit, and those that were recorded
-// and that the commit skips now. It returns none if there are too many.
+// PolicyNames returns the names of policies, sorted: those of the commit, and recorded ones that the commit now
+// skips. It returns nil if there are too many.
 func PolicyNames(want render.Desired, recorded []string) []string {
 	var names []string
 	for _, name := range recorded {
@@ -47,8 +47,7 @@ func PolicyNames(want render.Desired, recorded []string) []string {
 	return names
 }
 
-// PolicyFiles returns the files that declare policies, sorted: those of the commit, and those that
-// were recorded and that the commit skips now.
+// PolicyFiles returns the files that declare policies, sorted: those of the commit, and recorded ones that the commit now skips.
 func PolicyFiles(want render.Desired, recorded []string) []string {
 	var files []string
 	for _, path := range recorded {

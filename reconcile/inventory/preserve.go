@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// unknown holds the fields of a JSON object that this binary does not know, as one JSON object.
-// It is "" if there are none. It is a string so that its owner stays comparable.
+// unknown holds the fields of a JSON object that this binary does not know, as one JSON object, or "". It is a string
+// so that structs with it stay comparable.
 type unknown string
 
 // unmarshal decodes an object into known and returns the fields that known has no name for.
@@ -23,7 +23,7 @@ func unmarshal(data []byte, known any) (unknown, error) {
 	for f := range t.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		for field := range fields {
-			if strings.EqualFold(field, name) { // as encoding/json has it: it went into known
+			if strings.EqualFold(field, name) { // encoding/json ignores case, too, so known already has this field
 				delete(fields, field)
 			}
 		}

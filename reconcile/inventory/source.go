@@ -8,7 +8,7 @@ import (
 type SourceRecord struct {
 	Repository string `json:"repository"` // as in render.SourceID
 	Path       string `json:"path,omitempty"`
-	Commit     string `json:"commit,omitempty"` // the last that was applied, or was about to be
+	Commit     string `json:"commit,omitempty"` // the last commit that was applied or was about to be
 
 	unknown unknown
 }

@@ -33,10 +33,9 @@ func (s Sync) Digest(o render.Object) string {
 
 // The marks that every applied object carries.
 const (
-	// SyncLabel holds Sync.Key; lists of owned objects select on it.
+	// SyncLabel holds Sync.Key. Headgate lists owned objects by it.
 	SyncLabel = "headgate.dev/sync"
-	// InventoryAnnotation holds Sync.Key too. It is cli-utils' own key, so that
-	// its clients see whose object it is.
+	// InventoryAnnotation also holds Sync.Key. It is cli-utils' own key, so that its clients recognize the owner.
 	InventoryAnnotation = "config.k8s.io/owning-inventory"
 )
 
@@ -46,7 +45,7 @@ const Manager = "headgate"
 // ActivationManager is our field manager for the state of a definition.
 const ActivationManager = Manager + "-activation"
 
-// A Sync names one configured target. Its inventory lives in Namespace.
+// A Sync identifies one configured target. Its inventory is in Namespace.
 type Sync struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
@@ -55,8 +54,8 @@ type Sync struct {
 // String is "namespace/name".
 func (s Sync) String() string { return s.Namespace + "/" + s.Name }
 
-// Key is what marks an object as this sync's, and the id of its inventory: a label
-// value, so past 63 characters its end becomes a hash.
+// Key returns the text that marks an object as owned by this sync, which is also the ID of its inventory. It is a
+// label value: beyond 63 characters, a hash replaces its end.
 func (s Sync) Key() string {
 	key := s.Namespace + "." + s.Name
 	if len(key) <= mostOfKey {
@@ -67,10 +66,10 @@ func (s Sync) Key() string {
 	return key[:mostOfKey-tail-1] + "-" + hex.EncodeToString(sum[:])[:tail]
 }
 
-const mostOfKey = 63 // characters of a label value
+const mostOfKey = 63 // maximum length of a label value
 
-// SyncOf is the sync of a key. It is not known of a key whose end may be a hash.
+// SyncOf parses a key. It reports false for a key whose end may be a hash.
 func SyncOf(key string) (Sync, bool) {
-	namespace, name, ok := strings.Cut(key, ".") // a namespace has no dots
+	namespace, name, ok := strings.Cut(key, ".") // a namespace contains no dots
 	return Sync{Namespace: namespace, Name: name}, ok && len(key) < mostOfKey
 }

@@ -7,9 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// HoldsBytes reports whether the API holds bytes at a place of an object, which JSON spells as
-// base64: data of a Secret, binaryData of a ConfigMap, also of one inside of another object, and a
-// caBundle.
+// HoldsBytes reports whether the API stores bytes at a place of an object, which JSON encodes as base64: data of a
+// Secret, binaryData of a ConfigMap, even inside of another object, and a caBundle.
 func HoldsBytes(content map[string]any, at []any) bool {
 	for i, step := range at {
 		of := mapping(Get(content, at[:i]))
@@ -26,8 +25,8 @@ func HoldsBytes(content map[string]any, at []any) bool {
 
 var errNoText = errors.New("it is not text; copy it to data of a Secret, or to binaryData of a ConfigMap")
 
-// Decoded returns a value that JSON spells as base64, or a mapping of such values, as text. It returns a value that is
-// not base64 unchanged: the caBundle of some kinds is a text.
+// Decoded returns a base64 value, or a mapping of base64 values, as text. It returns any other value unchanged: the
+// caBundle of some kinds is plain text.
 func Decoded(value any) (any, error) {
 	switch value := value.(type) {
 	case string:

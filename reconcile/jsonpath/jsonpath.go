@@ -1,4 +1,4 @@
-// Package jsonpath reads and writes single fields of objects: what references copy from one object into another.
+// Package jsonpath reads and writes single fields of objects, which references copy from one object to another.
 package jsonpath
 
 import (
@@ -11,8 +11,8 @@ import (
 	"github.com/spyzhov/ajson"
 )
 
-// Find returns where a JSONPath leads in an object: keys of mappings, and positions in lists. Its root
-// may be left out, as people do.
+// Find returns the places that a JSONPath selects in an object: keys of mappings and indices of lists. The path may
+// omit the root, as in kubectl.
 func Find(content map[string]any, path string) ([][]any, error) {
 	if strings.HasPrefix(path, ".") {
 		path = "$" + path
@@ -27,7 +27,7 @@ func Find(content map[string]any, path string) ([][]any, error) {
 	}
 	nodes, err := root.JSONPath(path)
 	if err != nil {
-		return nil, errors.New("it is no JSONPath") // the library quotes what it read
+		return nil, errors.New("it is no JSONPath") // the library's error quotes its input
 	}
 	var places [][]any
 	for _, n := range nodes {
@@ -48,7 +48,7 @@ func Find(content map[string]any, path string) ([][]any, error) {
 	return places, nil
 }
 
-// One returns the only place to which a JSONPath leads.
+// One returns the only place that a JSONPath selects.
 func One(content map[string]any, path string) ([]any, error) {
 	at, err := Find(content, path)
 	if err == nil && len(at) != 1 {
@@ -60,7 +60,7 @@ func One(content map[string]any, path string) ([]any, error) {
 	return at[0], nil
 }
 
-// Get returns what is at a place; nil if nothing is.
+// Get returns the value at a place, or nil.
 func Get(content any, at []any) any {
 	for _, step := range at {
 		switch key := step.(type) {
@@ -82,7 +82,7 @@ func mapping(v any) map[string]any {
 	return m
 }
 
-// Put puts a value to a place that is there, or in the place of a token in what is there.
+// Put sets an existing place to a value, or replaces a token in the text at that place.
 func Put(content map[string]any, at []any, value any, token string) error {
 	if token != "" {
 		was, isText := Get(content, at).(string)
@@ -108,7 +108,7 @@ func Put(content map[string]any, at []any, value any, token string) error {
 	return nil
 }
 
-// textOf is a value as it stands inside of a text.
+// textOf returns a value in the form that it has inside of a text.
 func textOf(value any) (string, error) {
 	if text, ok := value.(string); ok {
 		return text, nil

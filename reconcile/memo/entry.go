@@ -5,25 +5,25 @@ import (
 	"encoding/binary"
 )
 
-// An entry is what is remembered under one key.
+// An entry is the value of a key.
 type entry struct {
-	value string // "" of a body that is in a file
+	value string // "" for a body in a file
 
-	at     int64 // of a body in a file
+	at     int64 // offset of a body in a file
 	length int
 	sum    sum
-	aside  bool // the value is in the file of learnt values
+	aside  bool // the body is in the temporary file for new values
 
-	age  uint8 // how often the file was written since the last request
+	age  uint8 // number of writes of the file since the last request
 	used bool  // requested since the file was opened
 }
 
-// aBody is the length from which a value is read only on request.
+// aBody is the minimum length of a body: a value that is read only on request.
 const aBody = 4 << 10
 
 func (e entry) isBody() bool { return e.size() >= aBody }
 
-// bodies is how many bodies it is.
+// bodies returns 1 for a body and 0 for any other value.
 func (e entry) bodies() int {
 	if e.isBody() {
 		return 1
@@ -34,7 +34,7 @@ func (e entry) bodies() int {
 func (e entry) isElsewhere() bool { return e.value == "" && e.length > 0 }
 func (e entry) size() int         { return max(len(e.value), e.length) }
 
-// A sum detects damaged content. It is no protection against other writers.
+// A sum detects damaged content. It does not protect against hostile writers.
 type sum [16]byte
 
 func sumOf(parts ...string) (s sum) {
@@ -63,11 +63,11 @@ func (e entry) append(index []byte, key string) []byte {
 	return append(index, sum[:]...)
 }
 
-// entriesOf reads an index. The bodies follow it, in a file of a size.
+// entriesOf parses an index. The bodies follow it in a file of the given size.
 func entriesOf(index []byte, size int64) (entries map[string]entry, ok bool) {
 	entries = map[string]entry{}
 	at := int64(head + len(index))
-	shared := string(index) // keys and values are parts of it
+	shared := string(index) // one string that all keys and values share
 	pos := 0
 	number := func() int {
 		n, width := binary.Uvarint(index[pos:])

@@ -16,37 +16,36 @@ import (
 	"time"
 )
 
-// A File remembers from one process to the next. It is read where it stands and replaced
-// as a whole, so that processes need not wait for each other; the last one wins. Whatever
-// is wrong with it is forgotten. It may be deleted at any time.
+// A File stores values from one process to the next. It is read in place and replaced as a whole, so that processes need not wait
+// for each other; the last writer wins. Damaged content is forgotten. The file may be deleted at any time.
 //
-//	magic · length and sum of what follows: the index · bodies
+// magic · length and sum of the index · index · bodies
 //
-// The index holds every key, with its value or, of a body, with its length and sum; bodies
-// follow in the same order, and are read when they are asked for.
+// The index holds every key with its value, or with length and sum for a body. Bodies follow in the same order, and
+// are read on request.
 type File struct {
 	path string
 
 	mu      sync.Mutex
 	entries map[string]entry
-	from    *os.File // that bodies are read from; nil where there is none
-	aside   *os.File // that holds bodies which were learnt until all is written; nil where there are none
-	end     int64    // end of its content
+	from    *os.File // the file with the bodies, or nil
+	aside   *os.File // temporary file for new bodies until Close writes all of them, or nil
+	end     int64    // end of aside
 	learnt  bool     // there are new values to write
 }
 
 const (
-	magic    = "headgate memo 1\n" // another format is another number
+	magic    = "headgate memo 1\n" // a new format needs a new number
 	head     = len(magic) + 8 + len(sum{})
-	oldest   = 8         // age of an entry; after that it is dropped
-	largest  = 192 << 20 // bytes of one file: what does not fit is learnt again
-	together = 512 << 20 // bytes of all files of a directory: the oldest go
+	oldest   = 8         // entries above this age are dropped
+	largest  = 192 << 20 // maximum size of a file; values that do not fit are computed again
+	together = 512 << 20 // maximum size of all files in a directory; the oldest are deleted
 	suffix   = ".memo"
-	writing  = "writing-" // a file that is not whole yet begins so
+	writing  = "writing-" // prefix of incomplete files
 )
 
-// Open opens the file in a directory for values under a name. The name must hold everything that a value depends on,
-// above all the version of the program. Unreadable content is forgotten.
+// Open opens the file in a directory for values under a name. The name must include everything that a value depends
+// on, especially the version of the program. Unreadable content is forgotten.
 func Open(dir string, name ...string) *File {
 	id := sumOf(name...)
 	f := &File{path: filepath.Join(dir, hex.EncodeToString(id[:])+suffix), entries: map[string]entry{}}
@@ -64,7 +63,7 @@ func Open(dir string, name ...string) *File {
 	return f
 }
 
-// indexOf reads the index of a file, if it is as it was written.
+// indexOf reads the index of a file, if its sum is correct.
 func indexOf(from *os.File) (index []byte, size int64, ok bool) {
 	info, err := from.Stat()
 	if err != nil {
@@ -86,7 +85,7 @@ func indexOf(from *os.File) (index []byte, size int64, ok bool) {
 	return index, size, sumOf(string(index)) == sum(start[head-len(sum{}):])
 }
 
-// Recall returns what was remembered under a key.
+// Recall returns the value of a key.
 func (f *File) Recall(key string) (value string, ok bool) {
 	f.mu.Lock()
 	e, ok := f.entries[key]
@@ -108,11 +107,11 @@ func (f *File) Recall(key string) (value string, ok bool) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.entries, key) // damaged; it is written again with what is learnt of it
+	delete(f.entries, key) // damaged; it is computed and stored again
 	return "", false
 }
 
-// of is the file that a body is in.
+// of returns the file that holds a body.
 func (f *File) of(e entry) *os.File {
 	if e.aside {
 		return f.aside
@@ -120,7 +119,7 @@ func (f *File) of(e entry) *os.File {
 	return f.from
 }
 
-// Remember remembers a value.
+// Remember stores a value.
 func (f *File) Remember(key, value string) {
 	e := entry{value: value, used: true}
 	if e.isBody() {
@@ -136,8 +135,8 @@ func (f *File) Remember(key, value string) {
 	f.learnt = true
 }
 
-// setAside appends a body to the ones that were learnt before: two commits of a provider
-// are more than the rest of a preview has in memory.
+// setAside appends a body to the temporary file: the bodies of two commits of a provider need more memory than the
+// rest of a preview.
 func (f *File) setAside(value string) error {
 	if f.aside == nil {
 		dir := filepath.Dir(f.path)
@@ -148,14 +147,14 @@ func (f *File) setAside(value string) error {
 		if err != nil {
 			return err
 		}
-		_ = os.Remove(to.Name()) // it has no need of a name; where it must have one, sweep finds it
+		_ = os.Remove(to.Name()) // The open file needs no name. Where the removal fails, sweep deletes it later.
 		f.aside = to
 	}
 	_, err := f.aside.WriteAt([]byte(value), f.end)
 	return err
 }
 
-// Close writes new values. An error costs nothing but time later.
+// Close writes new values. After an error, they only have to be computed again.
 func (f *File) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -171,7 +170,7 @@ func (f *File) Close() error {
 	return errors.Join(err, f.release())
 }
 
-// release closes the files that bodies were in.
+// release closes the files with bodies.
 func (f *File) release() error {
 	var err error
 	for _, file := range []*os.File{f.from, f.aside} {
@@ -217,7 +216,7 @@ func (f *File) writeTo(to io.Writer) error {
 		e := f.entries[key]
 		var err error
 		switch {
-		case e.isElsewhere(): // its sum goes with it
+		case e.isElsewhere(): // the index has its sum already
 			_, err = io.Copy(w, io.NewSectionReader(f.of(e), e.at, int64(e.length)))
 		case e.isBody():
 			_, err = w.WriteString(e.value)
@@ -229,8 +228,8 @@ func (f *File) writeTo(to io.Writer) error {
 	return w.Flush()
 }
 
-// index returns the index of the file to write, and the keys in its order: used values first, small ones before large
-// ones, until the file is full.
+// index returns the index of the file to write, and the keys in the same order: recently used values first, and among
+// these small ones first, until the file is full.
 func (f *File) index() (keys []string, index []byte) {
 	for key, e := range f.entries {
 		if e.used {
@@ -258,8 +257,7 @@ func (f *File) index() (keys []string, index []byte) {
 	return keys, index
 }
 
-// sweep deletes the oldest files of a directory until the others are not too large
-// together, and what processes left that were killed.
+// sweep deletes the oldest files of a directory until the rest is within the limit, and the temporary files of killed processes.
 func sweep(dir string) error {
 	list, err := os.ReadDir(dir)
 	if err != nil {

@@ -4,21 +4,21 @@ package memo
 
 import "sync"
 
-// A Memory remembers until the process ends, as much as fits. The zero value is ready. It
-// is safe for concurrent use.
+// A Memory remembers values until the process ends, within a limit. The zero value is ready to use. It is safe for
+// concurrent use.
 type Memory struct {
 	mu    sync.Mutex
 	facts generations
-	// Bodies are large, and a render asks for few of them again: they do not push out facts.
+	// Bodies are large, and a render requests few of them again, so they must not displace facts.
 	bodies generations
 }
 
 const (
-	most     = 16 << 20 // bytes of a generation; there are two of facts and two of bodies
-	perEntry = 64       // bytes that a map takes for one, about
+	most     = 16 << 20 // maximum bytes of a generation; facts and bodies have two generations each
+	perEntry = 64       // approximate memory of a map entry
 )
 
-// Recall returns what was remembered under a key.
+// Recall returns the value of a key.
 func (m *Memory) Recall(key string) (value string, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -28,22 +28,22 @@ func (m *Memory) Recall(key string) (value string, ok bool) {
 	return m.bodies.get(key)
 }
 
-// Remember remembers a value.
+// Remember stores a value.
 func (m *Memory) Remember(key, value string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
 	case len(value) < aBody:
 		m.facts.put(key, value)
-	case len(value) < most/8: // one that is larger would push out too many
+	case len(value) < most/8: // a larger value would displace too many others
 		m.bodies.put(key, value)
 	}
 }
 
-// Generations forget what was not asked for since the young one was full for the last time.
+// generations drop the values that were not requested since the young generation was last full.
 type generations struct {
 	young, old map[string]string
-	size       int // of the young one
+	size       int // bytes in the young generation
 }
 
 func (g *generations) get(key string) (string, bool) {

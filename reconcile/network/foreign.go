@@ -14,9 +14,9 @@ import (
 	"strings"
 )
 
-// Foreign returns an error whose text is safe to show to the author of a commit. Libraries quote what a server sends:
-// header values, URLs of redirects, error lines. Such a text may repeat credentials, be a page long, or hold Markdown and
-// control characters. The errors of Errorf and of this package keep their text. The causes can still be compared.
+// Foreign returns an error whose text is safe to show to the author of a commit. Libraries quote data of a server: header values,
+// URLs of redirects, error lines. Such a text may repeat credentials, be a page long, or hold Markdown and control characters.
+// Errors of Errorf and of this package keep their text. errors.Is and errors.As still find the cause.
 func Foreign(err error) error {
 	if err == nil {
 		return nil
@@ -27,10 +27,10 @@ func Foreign(err error) error {
 	return Reworded(textOf(err), err)
 }
 
-// Reworded returns an error with our text for a cause that quotes a server. The cause can still be compared.
+// Reworded returns an error with our text for a cause that quotes a server. errors.Is and errors.As still find the cause.
 func Reworded(text string, cause error) error { return foreignError{text, cause} }
 
-// A foreignError has no Unwrap, so that a caller who prints a chain of errors prints no cause.
+// A foreignError has no Unwrap, so that code that prints the chain of errors does not print the cause.
 type foreignError struct {
 	text  string
 	cause error
@@ -91,15 +91,15 @@ func textOf(err error) string {
 	return quoteLibrary(err)
 }
 
-// quoted matches what a library quotes of a server: to the next quote or, on further lines, to the end.
-// The method and URL of a request are left out.
+// quoted matches the parts of a library's text that quote a server: up to the next quotation mark, or everything
+// after a line break. requested matches the method and URL of a request.
 var (
 	quoted    = regexp.MustCompile(`"(?:[^"\\\n]|\\.)*"?|\n(?s:.*)`)
 	requested = regexp.MustCompile(`(?:Get|Head|Post) "(?:[^"\\\n]|\\.)*": `)
 )
 
-// quoteLibrary returns the words of a library without what it quotes of a server. A library may quote without quotation marks, so
-// the text ends where it is no longer plain words.
+// quoteLibrary returns the text of a library's error without quotes of a server. A library may quote without
+// quotation marks, so the result ends at the first word that is not plain.
 func quoteLibrary(err error) string {
 	words := strings.Fields(quoted.ReplaceAllString(requested.ReplaceAllString(err.Error(), ""), " … "))
 	foreign := slices.IndexFunc(words, func(w string) bool {
@@ -111,7 +111,7 @@ func quoteLibrary(err error) string {
 	return Quote(strings.Join(words, " "))
 }
 
-// Host returns a host, with its port, if it looks like one. A server chooses the host of a redirect.
+// Host returns a text if it looks like a host with an optional port. A server chooses the host of a redirect.
 func Host(host string) string {
 	if len(host) > 100 || host == "" || strings.Trim(strings.ToLower(host), "abcdefghijklmnopqrstuvwxyz0123456789.-:[]") != "" {
 		return "another host"
@@ -120,11 +120,11 @@ func Host(host string) string {
 }
 
 const (
-	maxQuote = 120 // runes of a quote
-	maxWord  = 20  // letters of a word
+	maxQuote = 120 // maximum characters of a quote
+	maxWord  = 20  // maximum letters of a word
 )
 
-// Quote returns the plain words of a text of a server: one line, and short. An ellipsis stands for everything else, such as
+// Quote returns the plain words in a server's text as one short line. An ellipsis replaces everything else, such as
 // tokens, hashes, URLs, markup and control characters.
 func Quote(text string) string {
 	var kept []string
@@ -145,7 +145,7 @@ func Quote(text string) string {
 	return strings.Join(kept, " ")
 }
 
-// isWord reports whether a text is a word, or a number as long as a status or a port, perhaps between punctuation.
+// isWord reports whether a text is a word, or a number no longer than a status code or a port, with optional punctuation.
 func isWord(text string) bool {
 	text = strings.TrimRight(strings.TrimLeft(text, "("), ".,:;?!)")
 	letters, digits := 0, 0

@@ -1,5 +1,5 @@
-// Package network makes the connections of Headgate to Git servers, registries and forges. Syncs, commits and redirects
-// name these hosts, so no connection goes to an address at which a cloud serves the credentials of its machines.
+// Package network makes Headgate's connections to Git servers, registries and forges. Syncs, commits and redirects
+// choose these hosts. So the package refuses the addresses where a cloud serves the credentials of its machines.
 package network
 
 import (
@@ -16,7 +16,7 @@ import (
 // Default is the transport for Git servers and forges: http.DefaultTransport without the addresses that Check refuses.
 var Default http.RoundTripper = guarded{New(Control)}
 
-// New returns a transport whose connections control allows.
+// New returns a transport that connects only where control allows it.
 func New(control func(network, address string, c syscall.RawConn) error) *http.Transport {
 	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second, Control: control}
 	return &http.Transport{
@@ -30,8 +30,8 @@ func New(control func(network, address string, c syscall.RawConn) error) *http.T
 	}
 }
 
-// Control refuses the addresses that Check refuses. A dialer calls it with the address that a name resolved to, so
-// that neither a name nor a redirect leads there.
+// Control refuses the addresses that Check refuses. A dialer calls it with the resolved address, so neither a host
+// name nor a redirect can evade it.
 func Control(_, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -40,7 +40,7 @@ func Control(_, address string, _ syscall.RawConn) error {
 	return Check(at.Addr())
 }
 
-// metadata are the addresses of metadata services that are not link-local.
+// metadata lists the addresses of metadata services that are not link-local.
 var metadata = []netip.Prefix{
 	netip.MustParsePrefix("100.100.100.200/32"), // Alibaba Cloud
 	netip.MustParsePrefix("168.63.129.16/32"),   // Azure
@@ -50,7 +50,7 @@ var metadata = []netip.Prefix{
 	netip.MustParsePrefix("fd20:ce::/32"),       // Google Cloud
 }
 
-// names of metadata services. A proxy resolves them, and Headgate does not see the address.
+// names lists host names of metadata services. Behind a proxy, Headgate does not see the resolved address.
 var names = []string{"metadata", "metadata.google.internal", "metadata.goog", "instance-data", "instance-data.ec2.internal"}
 
 // nat64 and sixToFour are the prefixes of IPv6 addresses that contain an IPv4 address.
@@ -74,15 +74,15 @@ func Check(ip netip.Addr) error {
 	return nil
 }
 
-// A RefusedError is the address or name of a host to which Headgate makes no connection.
+// A RefusedError is the address or host name of a refused connection.
 type RefusedError string
 
 func (e RefusedError) Error() string {
 	return fmt.Sprintf("refusing to connect to %s: it is link-local or belongs to a metadata service; use another address", string(e))
 }
 
-// guarded refuses requests to hosts that are known before they are resolved: a proxy may resolve them instead. The words of
-// a status line come from the standard.
+// guarded refuses requests by host name before the name is resolved, because a proxy may resolve it. It also replaces
+// the text of status lines by the standard text.
 type guarded struct{ http.RoundTripper }
 
 func (g guarded) RoundTrip(req *http.Request) (*http.Response, error) {

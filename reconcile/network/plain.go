@@ -11,8 +11,7 @@ import (
 // Plain lists the hosts, as name or name:port, that a user allows to receive credentials without TLS.
 type Plain []string
 
-// Check returns an error if credentials for a URL would be readable on the way: it has no TLS, is not on this machine, and
-// the user has not allowed its host.
+// Check returns an error if credentials for a URL would cross the network without TLS and the user has not allowed its host.
 func (p Plain) Check(u *url.URL) error {
 	host := strings.ToLower(u.Hostname())
 	if u.Scheme == "https" || IsLoopback(host) || slices.Contains(p, host) || slices.Contains(p, strings.ToLower(u.Host)) {
@@ -21,14 +20,14 @@ func (p Plain) Check(u *url.URL) error {
 	return PlainError(u.Host)
 }
 
-// A PlainError is a host that would get credentials over plain http.
+// A PlainError is a host that would receive credentials over plain http.
 type PlainError string
 
 func (e PlainError) Error() string {
 	return fmt.Sprintf("%s would get credentials over plain http, where others can read them; use https, or allow it with --plain-http %s", string(e), string(e))
 }
 
-// IsLoopback reports whether a host is this machine.
+// IsLoopback reports whether a host name or address is this machine.
 func IsLoopback(host string) bool {
 	ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()

@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// Quiet returns a transport whose clients never see the body of an answer that is an error, so that no message, log or
-// comment can repeat it: a commit or a redirect may name any host, and the answer of an internal one is not for the
-// author of the commit. What remains are the status code and what keep makes of the body; nil keeps nothing.
+// Quiet returns a transport that hides the bodies of error responses, so that no message, log or comment can repeat
+// them. A commit or a redirect may name any host, and the author of the commit must not see the answer of an internal
+// one. The status code remains, and the part of the body that keep returns. A nil keep keeps nothing.
 func Quiet(next http.RoundTripper, keep func(body []byte) []byte) http.RoundTripper {
 	return quiet{next, keep}
 }
@@ -22,7 +22,7 @@ type quiet struct {
 	keep func([]byte) []byte
 }
 
-// maxErrorBody bounds what is read of the body of an error.
+// maxErrorBody bounds how much of an error body is read.
 const maxErrorBody = 64 << 10
 
 func (q quiet) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -36,7 +36,7 @@ func (q quiet) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	var kept []byte
 	if q.keep != nil {
-		body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // what is missing is not kept
+		body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // a partial body is enough
 		kept = q.keep(body)
 	}
 	_ = resp.Body.Close()
@@ -45,19 +45,19 @@ func (q quiet) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// known replaces the words of a status line, which the server chooses, by the words of the standard.
+// known replaces the text of a status line, which the server chooses, by the standard text.
 func known(resp *http.Response) {
 	resp.Status = strings.TrimSpace(strconv.Itoa(resp.StatusCode) + " " + http.StatusText(resp.StatusCode))
 }
 
-// registryCode is an error code as registries write it. It is a word of a specification, and not a text.
+// registryCode matches an error code of a registry, which is a word of the specification and not free text.
 var registryCode = regexp.MustCompile(`^(BLOB|DENIED|DIGEST|MANIFEST|NAME|SIZE|TAG|TOOMANYREQUESTS|UNAUTHORIZED|UNAVAILABLE|UNKNOWN|UNSUPPORTED)(_[A-Z]{1,12}){0,3}$`)
 
-// RegistryCodes keeps the error codes of a registry, which tell its clients whether to try again.
+// RegistryCodes keeps the error codes of a registry, from which its clients decide whether to retry.
 func RegistryCodes(body []byte) []byte {
 	type code struct {
 		Code    string `json:"code"`
-		Message string `json:"message"` // ours: the code in small letters
+		Message string `json:"message"` // our own text: the code in lower case
 	}
 	var all, kept struct {
 		Errors []code `json:"errors"`

@@ -19,56 +19,55 @@ import (
 )
 
 // A Publisher publishes the report of a pass. Its error is temporary if it has a method RetryAfter() time.Duration or
-// comes from a context. It may be temporary if it has a method TokenRefused() bool that returns true, because a token
-// is rotated some day. Any other error is final.
+// comes from a context. An error with a method TokenRefused() bool that returns true may be temporary, because tokens
+// are rotated. Any other error is final.
 type Publisher interface {
 	Publish(ctx context.Context, r report.Report) error
 }
 
-// An Outbox keeps what Next could not say. Set its fields before the first call; its
-// methods may then be called from several goroutines. One process has one directory.
+// An Outbox keeps reports that Next could not publish. Set its fields before the first call. Its methods are safe for
+// concurrent use. Only one process may use a directory.
 type Outbox struct {
 	Next Publisher
-	// Dir is where what waits is kept, and nothing else. Empty keeps it in memory only.
+	// Dir is a directory for waiting reports only. If it is empty, they are kept in memory.
 	Dir string
-	// OnError receives an error, once each, for a report that starts to wait, for one that the forge refused in the
-	// background, and for one that is lost. It may be nil, and must not call the Outbox.
+	// OnError receives an error for a report that starts to wait, for one that the forge refused in the background,
+	// and for one that is lost, once each. It may be nil, and must not call the Outbox.
 	OnError func(error)
 	// Now is time.Now if nil.
 	Now func() time.Time
-	// Most is how many commits may wait, 512 if zero. Past that the oldest is dropped.
+	// Most is the maximum number of commits with a waiting report, 512 if zero. Beyond it, the Outbox drops the oldest.
 	Most int
-	// Patience is how long Publish may wait for Next, five seconds if zero.
+	// Patience is the maximum time that Publish waits for Next, five seconds if zero.
 	Patience time.Duration
-	// Limit is how long one attempt of Flush may take, thirty seconds if zero.
+	// Limit is the maximum duration of one attempt of Flush, thirty seconds if zero.
 	Limit time.Duration
 
 	opened   sync.Once
-	sending  chan struct{} // holds one: attempts come one after another, so what is older never overtakes
-	wake     chan struct{} // tells Run that something waits
+	sending  chan struct{} // capacity 1: one attempt at a time, so that an older report never overtakes a newer one
+	wake     chan struct{} // wakes Run
 	rename   func(from, to string) error
 	mu       sync.Mutex
 	waiting  map[key]waiting
 	seq      uint64
 	dropped  int
-	failures int            // attempts that failed since the last that did not
-	gate     time.Time      // before it nothing is attempted
-	refused  map[key]string // the last error about a refusal
+	failures int            // consecutive failed attempts
+	gate     time.Time      // no attempt before this time
+	refused  map[key]string // the last error of a refused report
 }
 
-// A key identifies statuses of which only the newest is posted.
+// A key identifies a report. Only the newest report with a key is published.
 type key struct{ namespace, name, revision string }
 
 func (k key) String() string { return fmt.Sprintf("%s/%s at %.12s", k.namespace, k.name, k.revision) }
 
-// Publish keeps the report, then tries to publish it and all others that are due, for as long as Patience allows. It
-// returns an error if Next refuses a report, once for each refusal, or if a report cannot be kept. A waiting report is
-// no error.
+// Publish stores the report, then tries to publish it and all others that are due, within Patience. It returns an error if Next
+// refuses a report, once for each refusal, or if a report cannot be stored. A waiting report is not an error.
 func (o *Outbox) Publish(ctx context.Context, r report.Report) error {
 	o.open()
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(o.Patience, maxPatience))
 	defer cancel()
-	if r.Revision == "" { // of no commit: there is nothing that a later one could replace
+	if r.Revision == "" { // without a commit, no later report could replace it
 		return o.Next.Publish(ctx, r)
 	}
 	k, lost := o.keep(r)
@@ -95,7 +94,7 @@ func (o *Outbox) Flush(ctx context.Context) (time.Duration, bool) {
 	return o.next()
 }
 
-// flush publishes due reports, each within a limit. The caller has acquired the right to.
+// flush publishes due reports, each within a limit. The caller has called acquire.
 func (o *Outbox) flush(ctx context.Context, limit time.Duration) {
 	for ctx.Err() == nil {
 		k, ok := o.due()
@@ -110,12 +109,12 @@ func (o *Outbox) flush(ctx context.Context, limit time.Duration) {
 	}
 }
 
-// Run flushes whenever something is due, until ctx ends. Waiting reports stay on disk then.
+// Run flushes whenever a report is due, until ctx ends. Reports that still wait stay on disk.
 func (o *Outbox) Run(ctx context.Context) {
 	o.open()
 	for {
 		wait, some := o.Flush(ctx)
-		var due <-chan time.Time // never, where nothing waits
+		var due <-chan time.Time // nil, which blocks forever, if no report waits
 		if some {
 			due = time.After(wait)
 		}
@@ -128,7 +127,7 @@ func (o *Outbox) Run(ctx context.Context) {
 	}
 }
 
-// Waiting returns how many commits have a waiting report.
+// Waiting returns the number of commits with a waiting report.
 func (o *Outbox) Waiting() int {
 	o.open()
 	o.mu.Lock()
@@ -142,8 +141,7 @@ func (o *Outbox) Waiting() int {
 	return n
 }
 
-// Pending returns the commits of a sync whose last published status is pending, also if an earlier process published
-// it.
+// Pending returns the commits of a sync whose last published status is pending, even if an earlier process published it.
 func (o *Outbox) Pending(namespace, name string) []string {
 	o.open()
 	o.mu.Lock()
@@ -158,20 +156,20 @@ func (o *Outbox) Pending(namespace, name string) []string {
 	return revisions
 }
 
-// Dropped is how many were given up because too many waited.
+// Dropped returns how many reports were dropped because too many waited.
 func (o *Outbox) Dropped() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.dropped
 }
 
-// keep adds a report to the waiting ones and replaces an older one for the same commit.
+// keep stores a report, and replaces an older one for the same commit.
 func (o *Outbox) keep(r report.Report) (key, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	w := reduce(r)
 	k := w.key()
-	if old, ok := o.waiting[k]; ok { // news do not make a forge that fails come back
+	if old, ok := o.waiting[k]; ok { // a new report does not make a failing forge recover
 		w.Attempts, w.NotBefore = old.Attempts, old.NotBefore
 	}
 	o.seq++
@@ -184,7 +182,7 @@ func (o *Outbox) keep(r report.Report) (key, error) {
 	return k, err
 }
 
-// drop gives up the oldest.
+// drop drops the oldest report.
 func (o *Outbox) drop() error {
 	var oldest waiting
 	for _, w := range o.waiting {
@@ -200,8 +198,8 @@ func (o *Outbox) drop() error {
 	return fmt.Errorf("outbox: too many wait: the status of %s is dropped", oldest.key())
 }
 
-// attempt publishes the report that waits under a key, if the forge allows a request now. Its error is final. The
-// caller has acquired the right to.
+// attempt publishes the waiting report of a key, if the forge may receive a request now. Its error is final. The
+// caller has called acquire.
 func (o *Outbox) attempt(ctx context.Context, k key) error {
 	w, ok := o.ready(k)
 	if !ok {
@@ -213,7 +211,7 @@ func (o *Outbox) attempt(ctx context.Context, k key) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	current, ok := o.waiting[k]
-	unchanged := ok && current.Seq == w.Seq // else news came while this was posted
+	unchanged := ok && current.Seq == w.Seq // false if a newer report came while this one was published
 	switch {
 	case err == nil:
 		o.failures, o.gate = 0, time.Time{}
@@ -235,12 +233,12 @@ func (o *Outbox) attempt(ctx context.Context, k key) error {
 			o.remove(k)
 		}
 		return o.refusal(k, err)
-	case errors.Is(ctx.Err(), context.Canceled): // we are asked to stop; nothing is known of the forge
+	case errors.Is(ctx.Err(), context.Canceled): // Headgate is stopping, which says nothing about the forge
 		return nil
 	}
 	o.failures++
 	o.gate = o.now().Add(pause(o.failures, after))
-	if ok { // else it was dropped meanwhile
+	if ok { // false if it was dropped in the meantime
 		current.Attempts++
 		current.NotBefore = o.now().Add(pause(current.Attempts, after)).UnixMilli()
 		o.waiting[k] = current
@@ -251,13 +249,13 @@ func (o *Outbox) attempt(ctx context.Context, k key) error {
 			o.tell(fmt.Errorf("outbox: the status of %s waits: %w", k, err))
 		}
 	}
-	if refused { // it waits, and a person has to know now
+	if refused { // the report waits, but a person should fix the token now
 		return o.refusal(k, err)
 	}
 	return nil
 }
 
-// isRefused reports whether an error is about a token that the forge refuses.
+// isRefused reports whether an error is about a refused token.
 func isRefused(err error) bool {
 	refusal, ok := errors.AsType[interface {
 		error
@@ -278,7 +276,7 @@ func (o *Outbox) refusal(k key, err error) error {
 	return err
 }
 
-// ready returns the report that waits under a key, unless it or the forge has a pause.
+// ready returns the waiting report of a key, unless the report or the forge has a pause.
 func (o *Outbox) ready(k key) (waiting, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -287,8 +285,8 @@ func (o *Outbox) ready(k key) (waiting, bool) {
 	return w, ok && !w.Said && !now.Before(o.gate) && w.NotBefore <= now.UnixMilli()
 }
 
-// due is what to say next: what was tried least, so that nothing that the forge chokes
-// on holds up the rest, and of that the oldest.
+// due returns the report to publish next: the one with the fewest attempts, so that a report that keeps failing does
+// not hold up the others. Among these, it is the oldest.
 func (o *Outbox) due() (key, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -305,7 +303,7 @@ func (o *Outbox) due() (key, bool) {
 	return first.key(), first.Seq != 0
 }
 
-// next is how long to wait until something is due, and false if nothing waits.
+// next returns the time until the next report is due, and false if none waits.
 func (o *Outbox) next() (time.Duration, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -322,26 +320,26 @@ func (o *Outbox) next() (time.Duration, bool) {
 	return max(0, time.UnixMilli(first).Sub(now), o.gate.Sub(now)), true
 }
 
-// maxPatience is how long a pass waits for a forge, unless told otherwise.
+// maxPatience is the default of Patience.
 const maxPatience = 5 * time.Second
 
 // The pauses between attempts.
 const (
 	firstPause = 5 * time.Second
 	maxPause   = 10 * time.Minute
-	maxAsked   = 2 * time.Hour // the longest pause that a forge may ask for
+	maxAsked   = 2 * time.Hour // the longest pause that the Outbox accepts from a forge
 )
 
-// pause is how long to wait after so many failures, and at least what the forge asks for.
+// pause returns the pause after a number of failures, but at least the time that the forge requests.
 func pause(failures int, asked time.Duration) time.Duration {
 	doubled := maxPause
-	if failures <= 7 { // 5 s · 2⁷ is past the most
+	if failures <= 7 { // 5 s · 2⁷ exceeds maxPause
 		doubled = min(firstPause<<(failures-1), maxPause)
 	}
 	return max(doubled, min(asked, maxAsked))
 }
 
-// passing reports whether an error is temporary, and returns how long the forge asks to wait.
+// passing reports whether an error is temporary, and returns the wait that the forge requests.
 func passing(err error) (time.Duration, bool) {
 	if later, ok := errors.AsType[interface {
 		error
@@ -364,7 +362,7 @@ func (o *Outbox) open() {
 		o.waiting = o.read()
 		for k, w := range o.waiting {
 			o.seq = max(o.seq, w.Seq)
-			// A clock that was put back must not silence us for a year.
+			// If the clock was set back, the pause must not last for a year.
 			w.NotBefore = min(w.NotBefore, o.now().Add(maxAsked).UnixMilli())
 			o.waiting[k] = w
 		}

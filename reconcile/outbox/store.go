@@ -16,11 +16,11 @@ import (
 	"headgate.dev/headgate/reconcile/report"
 )
 
-// waiting is what is kept of a report, one file each. A file that was written is read
-// for ever: fields are added, and Version moves only where the old ones lie.
+// waiting is the stored part of a report, in one file. Every file version remains readable: fields are only added,
+// and Version changes only if an old field changes its meaning.
 type waiting struct {
 	Version   int            `json:"version"`
-	Seq       uint64         `json:"seq"`       // the order in which they came
+	Seq       uint64         `json:"seq"`       // order of arrival
 	Attempts  int            `json:"attempts"`  // that failed
 	NotBefore int64          `json:"notBefore"` // in milliseconds since 1970
 	Namespace string         `json:"namespace"` // of the sync
@@ -28,23 +28,23 @@ type waiting struct {
 	Revision  string         `json:"revision"`
 	Applied   bool           `json:"applied"`
 	Verdict   report.Verdict `json:"verdict"`
-	Said      bool           `json:"said,omitempty"` // it waits no more, and is kept because a last word is to come
+	Said      bool           `json:"said,omitempty"` // already published; kept because a final status is still to come
 }
 
 const (
 	version    = 1
 	maxFile    = 64 << 10
-	maxWords   = 4 << 10 // bytes of one description; no forge shows a tenth of it
+	maxWords   = 4 << 10 // maximum bytes of one description; no forge shows a tenth of it
 	extension  = ".json"
 	unreadable = ".unreadable"
 	unfinished = ".new-"
 )
 
-// reduce takes from a report what statuses are made from.
+// reduce returns the part of a report that its statuses need.
 func reduce(r report.Report) waiting {
 	w := waiting{Version: version, Namespace: r.Sync.Namespace, Name: r.Sync.Name, Revision: r.Revision, Applied: r.Applied, Verdict: r.Verdict}
 	for _, s := range []*report.Status{&w.Verdict.Activation, &w.Verdict.Drift} {
-		// JSON would replace what is no text, and the file would not read back the same.
+		// JSON would replace invalid UTF-8, and the file would not read back the same.
 		s.Description = strings.ToValidUTF8(s.Description[:min(len(s.Description), maxWords)], "")
 	}
 	return w
@@ -57,14 +57,14 @@ func (w waiting) pending() bool {
 
 func (w waiting) key() key { return key{w.Namespace, w.Name, w.Revision} }
 
-// report is the report again, as far as it was kept.
+// report returns the report with the stored fields only.
 func (w waiting) report() report.Report {
 	r := report.Report{Revision: w.Revision, Applied: w.Applied, Verdict: w.Verdict}
 	r.Sync.Namespace, r.Sync.Name = w.Namespace, w.Name
 	return r
 }
 
-// file is the name of a key's file. A revision is not always fit for a name.
+// file returns the name of a key's file. A revision may not be a valid file name.
 func (k key) file() string {
 	h := sha256.New()
 	for _, s := range []string{k.namespace, k.name, k.revision} {
@@ -78,7 +78,7 @@ func encode(w waiting) ([]byte, error) {
 	return append(data, '\n'), err
 }
 
-// decode reads what encode wrote, and refuses what it cannot have written.
+// decode parses the output of encode, and refuses what encode cannot have written.
 func decode(data []byte) (waiting, error) {
 	var w waiting
 	d := json.NewDecoder(bytes.NewReader(data))
@@ -108,7 +108,7 @@ func decode(data []byte) (waiting, error) {
 	return w, nil
 }
 
-// read returns the reports that wait on disk. It renames files that it cannot read.
+// read returns the stored reports. It renames files that it cannot read.
 func (o *Outbox) read() map[key]waiting {
 	all := map[key]waiting{}
 	if o.Dir == "" {
@@ -122,7 +122,7 @@ func (o *Outbox) read() map[key]waiting {
 		name := filepath.Join(o.Dir, e.Name())
 		switch {
 		case strings.HasPrefix(e.Name(), unfinished):
-			_ = os.Remove(name) // of a process that died; what it replaces is still there
+			_ = os.Remove(name) // left by a killed process; the file that it was to replace still exists
 			continue
 		case !e.Type().IsRegular() || filepath.Ext(name) != extension:
 			continue
@@ -160,7 +160,7 @@ func readFile(name string) (_ waiting, err error) {
 	return decode(data)
 }
 
-// setAside renames a file so that it is not read again. It replaces no older one.
+// setAside renames a file so that it is not read again. It does not overwrite an older one.
 func setAside(name string) error {
 	aside := name + unreadable
 	for i := 1; ; i++ {
@@ -173,7 +173,7 @@ func setAside(name string) error {
 	}
 }
 
-// write writes the file of a waiting report, as a whole or not at all.
+// write atomically writes the file of a waiting report.
 func (o *Outbox) write(w waiting) (err error) {
 	if o.Dir == "" {
 		return nil
@@ -206,7 +206,7 @@ func (o *Outbox) write(w waiting) (err error) {
 	return nil
 }
 
-// remove forgets what waits under a key.
+// remove removes the waiting report of a key.
 func (o *Outbox) remove(k key) {
 	delete(o.waiting, k)
 	if o.Dir == "" {
@@ -217,7 +217,7 @@ func (o *Outbox) remove(k key) {
 	}
 }
 
-// syncDir makes a rename survive a loss of power, if the file system supports it.
+// syncDir makes a rename survive a power failure, if the file system supports it.
 func (o *Outbox) syncDir() {
 	if d, err := os.Open(o.Dir); err == nil {
 		_ = d.Sync()

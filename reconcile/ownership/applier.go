@@ -1,11 +1,12 @@
-// Package ownership tells from a live object which other tool owns it, applies it, or is asked to leave it alone.
+// Package ownership determines from a live object which other tool owns or applies it, and whether a user asked
+// Headgate to leave it alone.
 package ownership
 
 import (
 	"headgate.dev/headgate/reconcile/inventory"
 )
 
-// IsApplier reports whether a field manager applies what others committed.
+// IsApplier reports whether a field manager belongs to a GitOps tool, which applies what others committed.
 func IsApplier(manager string) bool {
 	_, tool := managers[manager]
 	_, ofCrossplane := crossplanes[manager]

@@ -11,17 +11,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A Claim names another owner of a live object. The zero value is no owner.
+// A Claim names another owner of a live object. The zero value means no owner.
 type Claim struct {
-	By    string // in words for people: "the Flux Kustomization flux-system/apps"
-	Final bool   // no sync may take it over, whatever its adoption
-	Sync  string // of another sync of Headgate: its key
+	By    string // the owner in words: "the Flux Kustomization flux-system/apps"
+	Final bool   // no sync may take over the object, whatever its adoption setting
+	Sync  string // the key of the other Headgate sync that owns it
 
-	Tool            Tool   // the tool whose objects in the cluster list what they reconcile; "" if there is none
-	Namespace, Name string // of the owner, as far as the mark names it
+	Tool            Tool   // the tool whose objects in the cluster list what they reconcile, or ""
+	Namespace, Name string // of the owner, if the mark contains them
 }
 
-// A Tool is a program that applies manifests for people, and keeps what it applies in objects of a cluster.
+// A Tool applies manifests and records what it applies in objects of the cluster.
 type Tool string
 
 // The tools.
@@ -35,15 +35,15 @@ const (
 type claimKey struct {
 	by         string
 	tool       Tool
-	label      string // the key; one that ends in "/" is a prefix
-	annotation string // the key, where it is no label
-	value      string // that the key must have; "" is any, which names the owner
-	space      string // the key of the owner's namespace
-	until      string // where in the value the name ends; "" is its end
+	label      string // the key of a label; a prefix if it ends in "/"
+	annotation string // the key of an annotation
+	value      string // the value that the key must have; "" for any value, which is the owner's name
+	space      string // the key that holds the owner's namespace
+	until      string // the character at which the name ends in the value; "" if the value is the name
 	nameless   bool   // the value does not name the owner
 }
 
-// claimKeys are the keys of the tools that Headgate knows.
+// claimKeys lists the keys of the tools that Headgate recognizes.
 var claimKeys = []claimKey{
 	{by: "the Flux Kustomization", tool: Flux, label: "kustomize.toolkit.fluxcd.io/name", space: "kustomize.toolkit.fluxcd.io/namespace"},
 	{by: "the Flux HelmRelease", tool: Flux, label: "helm.toolkit.fluxcd.io/name", space: "helm.toolkit.fluxcd.io/namespace"},
@@ -64,13 +64,13 @@ var claimKeys = []claimKey{
 	{by: "OLM", label: "operators.coreos.com/", nameless: true},
 }
 
-// crossplaneClaimKeys are the keys of package revisions and of the objects that they install.
+// crossplaneClaimKeys lists the keys of package revisions and of the objects that they install.
 var crossplaneClaimKeys = []claimKey{
 	{by: "the Crossplane package revision", label: crossplane.RevisionLabel},
 	{by: "the Crossplane package", label: crossplane.PackageLabel},
 }
 
-// managers are field managers that own what they write without leaving a mark.
+// managers lists field managers of tools that own what they write without leaving a mark.
 var managers = map[string]string{
 	"argocd-controller":             "Argo CD",
 	"argocd-application-controller": "Argo CD",
@@ -80,7 +80,7 @@ var managers = map[string]string{
 	"kapp-server":                   "kapp",
 }
 
-// crossplanes are the field managers by which Crossplane makes objects of its own.
+// crossplanes lists the field managers with which Crossplane creates its own objects.
 var crossplanes = func() map[string]string {
 	tools := map[string]string{}
 	for _, manager := range crossplane.FieldManagers {
@@ -89,8 +89,8 @@ var crossplanes = func() map[string]string {
 	return tools
 }()
 
-// Of returns the owner of a live object other than a sync. An owner from which it cannot be taken comes first. A mark that
-// the inventory remembers as sent by Headgate is no claim.
+// Of returns the owner of a live object, if it is not this sync. An owner that Headgate cannot replace takes
+// precedence. A mark that Headgate itself sent, according to the inventory, is not a claim.
 func Of(o metav1.Object, s inventory.Sync, remembered string) Claim {
 	if key := o.GetLabels()[inventory.SyncLabel]; key != "" && key != s.Key() {
 		return Claim{By: fmt.Sprintf("the Headgate sync %s", key), Sync: key}
@@ -113,7 +113,7 @@ func Of(o metav1.Object, s inventory.Sync, remembered string) Claim {
 	return Claim{By: by}
 }
 
-// managed names a tool by its field manager.
+// managed returns a tool that has a field manager on the object, in words, or "".
 func managed(o metav1.Object, managers map[string]string) string {
 	for _, f := range o.GetManagedFields() {
 		if tool, ok := managers[f.Manager]; ok && f.Subresource == "" {
@@ -123,7 +123,7 @@ func managed(o metav1.Object, managers map[string]string) string {
 	return ""
 }
 
-// marked names a tool, and the owner in it, by its mark. A mark that Headgate sent is none.
+// marked returns the claim of a tool by its mark on the object. A mark that Headgate sent does not count.
 func marked(o metav1.Object, marks []claimKey, remembered string) Claim {
 	for _, m := range marks {
 		keys, isAnnotation := o.GetLabels(), m.annotation != ""
@@ -150,7 +150,7 @@ func marked(o metav1.Object, marks []claimKey, remembered string) Claim {
 	return Claim{}
 }
 
-// in is the key of a mark among labels, or annotations; "" where it is not there.
+// in returns the key that matches among labels or annotations, or "".
 func (m claimKey) in(keys map[string]string) string {
 	key := m.label + m.annotation
 	if strings.HasSuffix(key, "/") {

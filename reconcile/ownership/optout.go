@@ -8,14 +8,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// An OptOut is how a live object asks never to be pruned.
+// An OptOut is the reason why a live object must never be pruned.
 type OptOut struct {
-	Policy     inventory.ManagementPolicy // by its management policy; "" by an annotation or a label
+	Policy     inventory.ManagementPolicy // the management policy; "" for an annotation or a label
 	Key, Value string
 	IsLabel    bool
 }
 
-// optOuts are the annotations and labels by which people keep an object from being pruned.
+// optOuts lists the annotations and labels with which users protect an object from being pruned.
 var optOuts = []struct{ key, value string }{
 	{"client.lifecycle.config.k8s.io/deletion", "detach"},
 	{"cli-utils.sigs.k8s.io/on-remove", "keep"},
@@ -29,8 +29,8 @@ var optOuts = []struct{ key, value string }{
 	{"kustomize.toolkit.fluxcd.io/ssa", "Ignore"},
 }
 
-// Kept reports whether a live object must never be pruned, and why: because of its own annotations and labels, or
-// of the management policy that the inventory records.
+// Kept reports whether a live object must never be pruned, and why: its own annotations and labels, or the management
+// policy in the inventory.
 func Kept(recorded inventory.ManagementPolicy, o metav1.Object) (why OptOut, kept bool) {
 	for _, policy := range []inventory.ManagementPolicy{recorded, inventory.ManagementPolicy(o.GetAnnotations()[inventory.PolicyAnnotation])} {
 		if policy == inventory.Undeletable || policy == inventory.Observable {
@@ -38,7 +38,7 @@ func Kept(recorded inventory.ManagementPolicy, o metav1.Object) (why OptOut, kep
 		}
 	}
 	for _, out := range optOuts {
-		switch { // Flux reads labels as well, in upper and lower case
+		switch { // Flux also reads labels, and ignores case
 		case SaysSo(o.GetAnnotations(), out.key, out.value):
 			return OptOut{Key: out.key, Value: out.value}, true
 		case SaysSo(o.GetLabels(), out.key, out.value):
@@ -48,7 +48,7 @@ func Kept(recorded inventory.ManagementPolicy, o metav1.Object) (why OptOut, kep
 	return OptOut{}, false
 }
 
-// SaysSo reports whether an annotation or label has a value, or has it in a list that is separated by commas.
+// SaysSo reports whether an annotation or label has a value, alone or in a comma-separated list.
 func SaysSo(keys map[string]string, key, value string) bool {
 	for k, v := range keys {
 		if !strings.EqualFold(k, key) {

@@ -8,42 +8,43 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ReleaseAnnotation on a live object has it leave its sync without being deleted, once the commit no longer declares it. Its value
-// is "true", or the sync that the object moves to: "namespace/name".
+// ReleaseAnnotation on a live object makes it leave its sync without being deleted, once the commit no longer
+// declares it. Its value is "true", or the sync to which the object moves: "namespace/name".
 const ReleaseAnnotation = "headgate.dev/release"
 
-// Releases returns the value with which a live object asks to leave a sync, and reports whether it does. Any value but "false"
-// counts, since an object that is kept by mistake can still be deleted. An object that moved to the sync does not leave it.
+// Releases reports whether a live object asks to leave a sync, and returns the value of its annotation. Any value but
+// "false" counts, because an object that is kept by mistake can still be deleted. An object that moves to this sync
+// does not leave it.
 func Releases(o metav1.Object, s inventory.Sync) (value string, asks bool) {
 	value = strings.TrimSpace(o.GetAnnotations()[ReleaseAnnotation])
 	return value, value != "" && !strings.EqualFold(value, "false") && !MovesTo(o, s)
 }
 
-// MovesTo reports whether a live object announces that it moves to a sync.
+// MovesTo reports whether a live object's annotation announces a move to a sync.
 func MovesTo(o metav1.Object, s inventory.Sync) bool {
 	return movesTo(o) == s.Key()
 }
 
-// MovedFrom returns the sync that a live object announces to move to, and reports whether that has taken it over from another
-// one. An object without the mark of a sync is on its way.
+// MovedFrom returns the sync to which a live object's annotation announces a move, and reports whether that sync has
+// taken the object over. An object without the mark of any sync is still moving, and counts as moved.
 func MovedFrom(o metav1.Object, s inventory.Sync) (to string, moved bool) {
 	key := movesTo(o)
 	mark := o.GetLabels()[inventory.SyncLabel]
 	return strings.TrimSpace(o.GetAnnotations()[ReleaseAnnotation]), key != "" && key != s.Key() && (mark == key || mark == "")
 }
 
-// movesTo returns the key of the sync that a live object moves to; "" if it names none.
+// movesTo returns the key of the sync to which a live object moves, or "".
 func movesTo(o metav1.Object) string {
 	value := strings.TrimSpace(o.GetAnnotations()[ReleaseAnnotation])
 	namespace, name, ok := strings.Cut(value, "/")
 	switch {
 	case ok:
 		return inventory.Sync{Namespace: namespace, Name: name}.Key()
-	case strings.Contains(value, "."): // as the label of the sync has it
+	case strings.Contains(value, "."): // the key of a sync, as in its label
 		return value
 	}
 	return ""
 }
 
-// Moves reports whether a live object names the sync that it moves to.
+// Moves reports whether a live object's annotation names a sync to which it moves.
 func Moves(o metav1.Object) bool { return movesTo(o) != "" }

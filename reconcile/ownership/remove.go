@@ -8,13 +8,13 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// Remove removes fields from the content of an object, and mappings and lists of the set that are empty afterwards. It
-// ignores fields of the set that the content does not have.
+// Remove removes a set of fields from the content of an object, and mappings and lists of the set that become empty.
+// It ignores fields that the content does not have.
 func Remove(content map[string]any, fields *fieldpath.Set) {
 	removeBelow(content, fields)
 }
 
-// removeBelow returns a value without fields of it.
+// removeBelow returns a value without a set of fields.
 func removeBelow(v any, fields *fieldpath.Set) any {
 	elements := map[string]fieldpath.PathElement{}
 	fields.Members.Iterate(func(e fieldpath.PathElement) { elements[e.String()] = e })
@@ -65,7 +65,7 @@ func find(v any, e fieldpath.PathElement) (key any, found bool) {
 	return nil, false
 }
 
-// isItem reports whether an element names an item of a list.
+// isItem reports whether an element of a path identifies a list item.
 func isItem(item any, e fieldpath.PathElement) bool {
 	switch {
 	case e.Value != nil:
@@ -119,8 +119,7 @@ func without(v, key any) any {
 	return v
 }
 
-// Returned returns those leaf fields of a set that an object still holds with the same value although they were
-// removed.
+// Returned returns the leaf fields of a set that were removed and that the object still holds with the same value.
 func Returned(before, now map[string]any, fields *fieldpath.Set) *fieldpath.Set {
 	there := fieldpath.NewSet()
 	for path := range fields.Leaves().All() {

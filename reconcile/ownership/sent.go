@@ -11,9 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// SentMarks returns the marks of other tools that our field manager applied to a live object, and the
-// annotations by which people stop Headgate: "key=hash of the value", sorted and separated by commas.
-// The inventory remembers them for the day on which the managed fields are gone.
+// SentMarks returns the marks of other tools that our field manager applied to a live object, and the annotations
+// with which users stop Headgate: "key=hash of the value", sorted and separated by commas. The inventory stores them
+// in case the managed fields are lost.
 func SentMarks(live metav1.Object) string {
 	var sent []string
 	look := func(annotation bool, key string) {
@@ -41,11 +41,11 @@ func SentMarks(live metav1.Object) string {
 	return strings.Join(slices.Compact(sent), ",")
 }
 
-// sentMark is a mark as an inventory remembers it. A value may be long, and a key has neither "=" nor ",".
+// sentMark returns a mark in the form of the inventory. A value may be long. A key contains neither "=" nor ",".
 func sentMark(key, value string) string { return key + "=" + inventory.Hash([]byte(value))[:8] }
 
-// SentByUs reports whether Headgate sent a label or annotation of a live object: its managed fields
-// tell, or the inventory remembers this value.
+// SentByUs reports whether Headgate sent a label or annotation of a live object, according to its managed fields or
+// to the inventory, which stores the value.
 func SentByUs(o metav1.Object, remembered string, annotation bool, key string) bool {
 	if inventory.AppliedKey(o, annotation, key) {
 		return true

@@ -10,13 +10,13 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// A Held is a field manager and fields that it manages, as the paths of changes: "data.key".
+// A Held is a field manager with the fields that it manages, as paths of changes: "data.key".
 type Held struct {
 	Manager string   `json:"manager"`
 	Fields  []string `json:"fields"`
 }
 
-// Fields returns how many fields are held.
+// Fields returns the number of held fields.
 func Fields(all []Held) int {
 	n := 0
 	for _, h := range all {
@@ -34,17 +34,17 @@ func Managers(all []Held) []string {
 	return names
 }
 
-// The field managers by which tools apply whole manifests. Managers of edits, autoscalers and controllers are not among them.
+// The field managers with which tools apply whole manifests. They do not include managers of edits, autoscalers and controllers.
 var (
 	appliersByUpdate = map[string]bool{"kubectl-client-side-apply": true, "helm": true, "helm-controller": true, "argocd-controller": true, "argocd-application-controller": true}
 	appliersByApply  = map[string]bool{"kubectl": true, lastAppliedManager: true, "helm": true, "helm-controller": true, "kustomize-controller": true, "argocd-controller": true}
 )
 
-// lastAppliedManager is the field manager by which kubectl keeps the annotation of a client-side apply when it goes on to
-// apply on the server.
+// lastAppliedManager is the field manager with which kubectl keeps the annotation of client-side apply after a switch
+// to server-side apply.
 const lastAppliedManager = "kubectl-last-applied"
 
-// LastApplied is the annotation in which kubectl and Argo CD keep what they applied.
+// LastApplied is the annotation in which kubectl and Argo CD store what they applied.
 const LastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
 // isApplierEntry reports whether an entry of managed fields belongs to a tool that applies manifests: kubectl, Flux,
@@ -59,8 +59,8 @@ func isApplierEntry(f metav1.ManagedFieldsEntry) bool {
 	return appliersByUpdate[f.Manager]
 }
 
-// Appliers returns the field managers of an object from which an adoption takes fields, by name; onlyUpdates leaves out
-// those that apply on the server.
+// Appliers returns the names of the field managers from which an adoption takes fields. onlyUpdates excludes those
+// that use server-side apply.
 func Appliers(live metav1.Object, onlyUpdates bool) []string {
 	var names []string
 	for _, f := range live.GetManagedFields() {
@@ -71,22 +71,22 @@ func Appliers(live metav1.Object, onlyUpdates bool) []string {
 	return names
 }
 
-// A Takeover is what an adoption takes from the tools that applied an object before.
+// A Takeover describes what an adoption takes from the previous appliers of an object.
 type Takeover struct {
-	From    []Held                      // fields that the commit sets, and that become fields of Headgate
-	Left    []Held                      // fields that only these tools manage: they stay as they are
-	Entries []metav1.ManagedFieldsEntry // the managed fields of the object afterwards
-	Forgets bool                        // the annotation LastApplied goes
+	From    []Held                      // fields that the commit sets and that Headgate will manage
+	Left    []Held                      // fields that only the previous appliers manage, and that remain unchanged
+	Entries []metav1.ManagedFieldsEntry // the managed fields of the object after the takeover
+	Forgets bool                        // the annotation LastApplied is removed
 
-	Goes *fieldpath.Set // fields that only Headgate manages afterwards, and that the commit no longer sets
+	Goes *fieldpath.Set // fields that only Headgate will manage and that the commit no longer sets
 	Rest *fieldpath.Set // the fields of Left
 }
 
 // None reports whether nothing is taken over.
 func (t Takeover) None() bool { return len(t.From) == 0 }
 
-// TakeOver returns what is taken over from tools, given the live object, and the object as an apply of the commit would
-// leave it in a version. onlyUpdates leaves alone who applies on the server. Managed fields that cannot be read are left alone.
+// TakeOver returns the fields to take over from tools. It needs the live object, and the object after an apply of the commit in a
+// version. onlyUpdates excludes tools that use server-side apply. Unreadable managed fields remain unchanged.
 func TakeOver(live, after metav1.Object, apiVersion string, onlyUpdates bool) Takeover {
 	sent, had := fieldsOf(after, isOurs), fieldsOf(live, isOurs)
 	wanted := sent.Union(had)
@@ -126,7 +126,7 @@ func TakeOver(live, after metav1.Object, apiVersion string, onlyUpdates bool) Ta
 	return t
 }
 
-// given returns managed fields in which Headgate applies some more fields in a version.
+// given returns managed fields in which Headgate applies additional fields in a version.
 func given(entries []metav1.ManagedFieldsEntry, fields *fieldpath.Set, apiVersion string, since *metav1.Time) []metav1.ManagedFieldsEntry {
 	i := slices.IndexFunc(entries, func(f metav1.ManagedFieldsEntry) bool { return isOurs(f) && f.APIVersion == apiVersion })
 	if i < 0 {
@@ -140,8 +140,7 @@ func given(entries []metav1.ManagedFieldsEntry, fields *fieldpath.Set, apiVersio
 	return entries
 }
 
-// TakeLeftovers returns the takeover of fields that other tools left behind on an object. The next apply in this
-// version removes them.
+// TakeLeftovers returns the takeover of fields that other tools left on an object. The next apply in this version removes them.
 func TakeLeftovers(live metav1.Object, apiVersion string) Takeover {
 	left, rest := Leftovers(live)
 	if len(left) == 0 {
@@ -150,8 +149,8 @@ func TakeLeftovers(live metav1.Object, apiVersion string) Takeover {
 	return Takeover{From: left, Entries: given(Dropped(live, rest), rest, apiVersion, nil)}
 }
 
-// Leftovers returns the fields of an adopted object that only tools manage that applied it before. It returns none where
-// such a tool manages a field together with Headgate: then that was not taken over.
+// Leftovers returns the fields of an adopted object that only its previous appliers manage. It returns nothing if
+// such a tool manages a field together with Headgate, because then Headgate did not take the object over.
 func Leftovers(live metav1.Object) ([]Held, *fieldpath.Set) {
 	fields := live.GetManagedFields()
 	if !slices.ContainsFunc(fields, isApplierEntry) {
@@ -178,7 +177,7 @@ func Leftovers(live metav1.Object) ([]Held, *fieldpath.Set) {
 	return left, rest
 }
 
-// Dropped returns managed fields without some fields of the tools that applied the object before.
+// Dropped returns managed fields without some fields of the previous appliers of an object.
 func Dropped(live metav1.Object, fields *fieldpath.Set) []metav1.ManagedFieldsEntry {
 	var entries []metav1.ManagedFieldsEntry
 	for _, f := range live.GetManagedFields() {
@@ -195,12 +194,12 @@ func Dropped(live metav1.Object, fields *fieldpath.Set) []metav1.ManagedFieldsEn
 	return entries
 }
 
-// onlyOf returns the fields of a set that no other manager has, neither themselves nor fields below them.
+// onlyOf returns the fields of a set that no other manager has, neither the fields nor anything below them.
 func onlyOf(set, others *fieldpath.Set) *fieldpath.Set {
 	return set.Difference(others).Difference(above(others))
 }
 
-// above returns the places above the members of a set.
+// above returns the parents of the members of a set.
 func above(set *fieldpath.Set) *fieldpath.Set {
 	all := fieldpath.NewSet()
 	for path := range set.All() {
@@ -215,7 +214,7 @@ func isOurs(f metav1.ManagedFieldsEntry) bool {
 	return f.Manager == inventory.Manager && f.Operation == metav1.ManagedFieldsOperationApply && f.Subresource == ""
 }
 
-// fieldsOf returns the fields of the entries that are like this.
+// fieldsOf returns the fields of the entries that like accepts.
 func fieldsOf(o metav1.Object, like func(metav1.ManagedFieldsEntry) bool) *fieldpath.Set {
 	all := fieldpath.NewSet()
 	for _, f := range o.GetManagedFields() {
@@ -234,7 +233,7 @@ func read(f metav1.ManagedFieldsEntry) (*fieldpath.Set, bool) {
 	return set, set.FromJSON(f.FieldsV1.GetRawReader()) == nil
 }
 
-// write returns a set as managed fields hold it; nil if it cannot be written.
+// write encodes a set as managed fields, or returns nil if it cannot.
 func write(set *fieldpath.Set) *metav1.FieldsV1 {
 	raw, err := set.ToJSON()
 	if err != nil {
@@ -252,7 +251,7 @@ func withEntries(o metav1.Object, entries []metav1.ManagedFieldsEntry) metav1.Ob
 
 var lastAppliedPath = fieldpath.MakePathOrDie("metadata", "annotations", LastApplied)
 
-// names returns the paths of a set, written as paths of changes and sorted.
+// names returns the sorted paths of a set in the notation of changes.
 func names(set *fieldpath.Set) []string {
 	var all []string
 	for path := range set.All() {
@@ -280,7 +279,7 @@ func name(path fieldpath.Path) string {
 	return b.String()
 }
 
-// Without returns the takeover without the given fields, which the API server sets itself.
+// Without returns the takeover without fields that the API server itself sets.
 func (t Takeover) Without(fields *fieldpath.Set) Takeover {
 	after := withEntries(&metav1.ObjectMeta{}, t.Entries)
 	t.Entries = Dropped(after, fields)

@@ -18,7 +18,7 @@ import (
 	"github.com/sigstore/sigstore/pkg/signature"
 )
 
-// A verification is what an ImageConfig says under spec.verification.
+// A verification is the content of spec.verification in an ImageConfig.
 type verification struct {
 	Provider string `json:"provider"`
 	Cosign   struct {
@@ -26,7 +26,7 @@ type verification struct {
 	} `json:"cosign"`
 }
 
-// An authority may sign an image: the owner of a key, or one of several identities.
+// An authority is a signer of images: the owner of a key, or one of several identities.
 type authority struct {
 	Name string `json:"name"`
 	Key  *struct {
@@ -51,7 +51,7 @@ type authority struct {
 	} `json:"attestations"`
 }
 
-// verificationOf reads the demands of an ImageConfig. A field that is not known here is an error.
+// verificationOf parses spec.verification of an ImageConfig. An unknown field is an error.
 func verificationOf(text string) (verification, error) {
 	var v verification
 	d := json.NewDecoder(strings.NewReader(text))
@@ -68,10 +68,10 @@ func verificationOf(text string) (verification, error) {
 	return v, nil
 }
 
-// signedType is the predicate of a bundle that is a signature, and attests nothing else.
+// signedType is the predicate of a bundle that is only a signature.
 const signedType = "https://sigstore.dev/cosign/sign/v1"
 
-// predicateTypes are the short names that cosign has for types of attestations.
+// predicateTypes maps cosign's short names for types of attestations.
 var predicateTypes = map[string]string{
 	"custom":           "https://cosign.sigstore.dev/attestation/v1",
 	"cyclonedx":        "https://cyclonedx.org/bom",
@@ -85,8 +85,8 @@ var predicateTypes = map[string]string{
 	"vuln":             "https://cosign.sigstore.dev/attestation/vuln/v1",
 }
 
-// demands returns the types of statements that the authority must have signed: a signature or, if it names
-// attestations, these instead. Crossplane does the same.
+// demands returns the types of statements that the authority must have signed: a signature, or attestations instead
+// if the configuration names some. Crossplane does the same.
 func (a authority) demands() []string {
 	var all []string
 	for _, att := range a.Attestations {
@@ -102,7 +102,7 @@ func (a authority) demands() []string {
 	return all
 }
 
-// A verifier checks whether a proof is of an authority.
+// A verifier checks whether an authority made a proof.
 type verifier struct {
 	*verify.Verifier
 
@@ -130,7 +130,7 @@ func (p *puller) verifier(ctx context.Context, a authority) (verifier, error) {
 			return j, err
 		}
 		how = append(how, verify.WithNoObserverTimestamps())
-		if len(trusted) > 0 { // as with Crossplane, which has one always
+		if len(trusted) > 0 { // Crossplane does the same, and always has one
 			how = append(how, verify.WithTransparencyLog(1))
 		}
 		trusted = append(trusted, root.NewTrustedPublicKeyMaterial(func(string) (root.TimeConstrainedVerifier, error) {
@@ -156,8 +156,8 @@ func (p *puller) verifier(ctx context.Context, a authority) (verifier, error) {
 	return j, err
 }
 
-// identities returns the identities that may sign; one is enough. A regular expression takes precedence over a fixed
-// text, as in Crossplane.
+// identities returns the identities that may sign; one of them is enough. A regular expression takes precedence over
+// a fixed text, as in Crossplane.
 func (a authority) identities() ([]verify.PolicyOption, error) {
 	var all []verify.PolicyOption
 	for i, one := range a.Keyless.Identities {
@@ -186,7 +186,7 @@ var hashes = map[string]crypto.Hash{
 	"": crypto.SHA256, "sha224": crypto.SHA224, "sha256": crypto.SHA256, "sha384": crypto.SHA384, "sha512": crypto.SHA512,
 }
 
-// key verifies with the public key of an authority, from its file or else its Secret.
+// key returns a verifier for the public key of an authority, which is in a file or otherwise in a Secret.
 func (p *puller) key(ctx context.Context, a authority) (signature.Verifier, error) {
 	ref := a.Key.SecretRef
 	of := ref.Name + "/" + ref.Key
@@ -200,7 +200,7 @@ func (p *puller) key(ctx context.Context, a authority) (signature.Verifier, erro
 	}
 	public, err := cryptoutils.UnmarshalPEMToPublicKey(content)
 	if err != nil {
-		return nil, fmt.Errorf("what is at %s is not a PEM public key", of) // and not to be quoted
+		return nil, fmt.Errorf("what is at %s is not a PEM public key", of) // err may quote the content
 	}
 	return signature.LoadVerifier(public, hash)
 }
@@ -222,7 +222,7 @@ func (p *puller) publicKey(ctx context.Context, name, key string) ([]byte, error
 	return data[key], nil
 }
 
-// accept returns an error unless the proof fulfils the demand for the image with this digest.
+// accept returns an error unless the proof meets the demand for the image with this digest.
 func (j verifier) accept(by proof, digest, demand string) error {
 	if by.payload != nil {
 		if demand != signedType {
@@ -247,7 +247,7 @@ func (j verifier) accept(by proof, digest, demand string) error {
 	return nil
 }
 
-// names reports whether what was signed is of the image.
+// names returns an error unless a signed payload names the image with this digest.
 func names(payload []byte, digest string) error {
 	var signed struct {
 		Critical struct {

@@ -22,12 +22,12 @@ import (
 //	sha256/ab/abcd…  tags/abcd….json
 type cache struct {
 	dir   string
-	bytes int64 // of all blobs: the oldest go
+	bytes int64 // maximum size of all blobs; the oldest are deleted
 }
 
 const (
 	cacheBytes = 1 << 30
-	writing    = "writing-" // a file that is not whole yet begins so
+	writing    = "writing-" // prefix of incomplete files
 )
 
 // errAbsent is the error for content that the cache does not hold.
@@ -38,7 +38,7 @@ func (c cache) blob(digest string) string {
 	return filepath.Join(c.dir, "sha256", hash[:2], hash)
 }
 
-// open opens a blob that is what its name says. Its age begins again.
+// open opens a blob whose content matches its name, and renews its age.
 func (c cache) open(digest string) (io.ReadCloser, error) {
 	name := c.blob(digest)
 	f, err := os.Open(name)
@@ -72,7 +72,7 @@ func ageOf(f *os.File) time.Duration {
 	return time.Since(info.ModTime())
 }
 
-// holds reports whether a blob is there, and whole.
+// holds reports whether the cache has an intact blob.
 func (c cache) holds(digest string) bool {
 	f, err := c.open(digest)
 	if err != nil {
@@ -82,7 +82,7 @@ func (c cache) holds(digest string) bool {
 	return true
 }
 
-// read is a small blob.
+// read returns a small blob.
 func (c cache) read(digest string, most int64) ([]byte, error) {
 	f, err := c.open(digest)
 	if err != nil {
@@ -95,7 +95,7 @@ func (c cache) read(digest string, most int64) ([]byte, error) {
 	return raw, errors.Join(err, f.Close())
 }
 
-// store keeps a blob, if it is what its name says, of at most so many bytes.
+// store stores a blob of at most most bytes if its content matches its digest.
 func (c cache) store(digest string, most int64, from io.Reader) error {
 	return c.write(c.blob(digest), func(to io.Writer) error {
 		sum := sha256.New()
@@ -112,7 +112,7 @@ func (c cache) store(digest string, most int64, from io.Reader) error {
 	})
 }
 
-// write puts a file in its place once it is whole.
+// write atomically writes a file.
 func (c cache) write(name string, content func(io.Writer) error) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return err
@@ -131,14 +131,14 @@ func (c cache) write(name string, content func(io.Writer) error) error {
 	return nil
 }
 
-// Seen is the last answer of a registry.
+// An answerRecord is the last answer of a registry.
 type answerRecord struct {
 	Of   string   `json:"of"`             // the tag, the repository, or the proofs of an image
-	Tags []string `json:"tags,omitempty"` // of the repository, or the digests of images with proofs
+	Tags []string `json:"tags,omitempty"` // tags of the repository, or digests of the images with proofs
 
 	Digest   string `json:"digest,omitempty"`
-	Revision string `json:"revision,omitempty"` // the commit for which it was asked
-	First    string `json:"first,omitempty"`    // the digest when it was first asked for that commit
+	Revision string `json:"revision,omitempty"` // the commit of the last request
+	First    string `json:"first,omitempty"`    // the digest at the first request for that commit
 }
 
 func (c cache) tag(of string) string {
@@ -146,7 +146,7 @@ func (c cache) tag(of string) string {
 	return filepath.Join(c.dir, "tags", hex.EncodeToString(sum[:])+".json")
 }
 
-// recall is what was last seen of a tag or a repository.
+// recall returns the last answer about a tag or a repository.
 func (c cache) recall(of string) (answerRecord, bool) {
 	raw, err := os.ReadFile(c.tag(of))
 	if err != nil {
@@ -157,7 +157,7 @@ func (c cache) recall(of string) (answerRecord, bool) {
 	return known, err == nil && known.Of == of
 }
 
-// remember keeps it. That it cannot be kept costs nothing but a question.
+// remember stores an answer. If that fails, Headgate only has to ask again.
 func (c cache) remember(s answerRecord) {
 	raw, err := json.Marshal(s)
 	if err != nil {
@@ -169,8 +169,7 @@ func (c cache) remember(s answerRecord) {
 	})
 }
 
-// sweep deletes the blobs that were not used for longest until the others are not too large
-// together, and what processes left that were killed.
+// sweep deletes the least recently used blobs until the rest is within the limit, and temporary files of killed processes.
 func (c cache) sweep() {
 	type file struct {
 		name string

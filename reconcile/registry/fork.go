@@ -16,11 +16,11 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 )
 
-// A Fork bounds the requests for commits whose authors may not push to the repository. They use no credentials, neither
-// the docker configuration nor a cluster's, and never see content that was pulled with credentials.
+// A Fork restricts the requests for commits whose authors cannot push to the repository. They use no credentials, neither those
+// in the docker configuration nor those in a cluster, and never read content that was pulled with credentials.
 type Fork struct {
-	// Registries are the hosts of the only registries that are asked: ghcr.io, or registry.example.org:5000. They may
-	// be anywhere. They may redirect only to each other and to public addresses.
+	// Registries are the hosts of the only registries to send requests to: ghcr.io, or registry.example.org:5000.
+	// They may have any address. They may redirect only to each other and to public addresses.
 	Registries []string
 }
 
@@ -30,12 +30,12 @@ const (
 	bytesOfFork = 1 << 30
 )
 
-// A forbiddenError is a request that a commit of a fork may not cause. A retry does not help.
+// A forbiddenError refuses a request that a commit of a fork must not cause. A retry does not help.
 type forbiddenError string
 
 func (e forbiddenError) Error() string { return string(e) }
 
-// check refuses a registry that is not to be asked. The zero of a Fork allows none, nil any.
+// check refuses a registry that is not allowed. A zero Fork allows none, a nil Fork any.
 func (f *Fork) check(registry name.Registry) error {
 	if f == nil || f.allows(registry.Name()) {
 		return nil
@@ -47,8 +47,8 @@ func (f *Fork) check(registry name.Registry) error {
 	return forbiddenError(fmt.Sprintf("the registry %s is not asked for a commit of a fork; %s", registry.Name(), allowed))
 }
 
-// withoutMirror returns an error without the registry that an ImageConfig of the cluster leads to: with one
-// image after the other, the author of a pull request could learn the names of inner registries.
+// withoutMirror removes from an error the registry to which an ImageConfig of the cluster redirects an image. By trying one image
+// after another, the author of a pull request could otherwise learn the names of internal registries.
 func (f *Fork) withoutMirror(err error, configs *packages.ImageConfigs, image string) error {
 	if by, ok := configs.Rewrite(image); f != nil && ok && by.Live {
 		return forbiddenError(by.String() + " has it pulled from a registry that is not asked for a commit of a fork")
@@ -56,10 +56,10 @@ func (f *Fork) withoutMirror(err error, configs *packages.ImageConfigs, image st
 	return err
 }
 
-// allows reports whether a registry may be asked. host is its name in image references.
+// allows reports whether a registry is allowed. host is its name in image references.
 func (f *Fork) allows(host string) bool {
 	return slices.ContainsFunc(f.Registries, func(one string) bool {
-		r, err := name.NewRegistry(one) // docker.io has another name there
+		r, err := name.NewRegistry(one) // NewRegistry resolves aliases such as docker.io
 		return err == nil && one != "" && strings.EqualFold(r.Name(), host)
 	})
 }
@@ -82,12 +82,12 @@ type anonymous struct{}
 
 func (anonymous) Resolve(authn.Resource) (authn.Authenticator, error) { return authn.Anonymous, nil }
 
-// A publicOnly transport is the transport for forks. A registry may redirect us for blobs or a token. But a stranger
-// may have written the registry's answer, and internal hosts often trust every client that can reach them.
+// A publicOnly is the transport for forks. A registry may redirect requests for blobs or a token. But a stranger may
+// control the registry's answer, and internal hosts often trust every client that can reach them.
 type publicOnly struct {
 	fork   *Fork
-	listed http.RoundTripper // to registries that are allowed
-	others http.RoundTripper // to whom they send us; it dials public addresses only
+	listed http.RoundTripper // for allowed registries
+	others http.RoundTripper // for redirects to other hosts; it only connects to public addresses
 	proxy  func(*http.Request) (*url.URL, error)
 }
 
@@ -95,13 +95,13 @@ func (g publicOnly) RoundTrip(req *http.Request) (*http.Response, error) {
 	if g.fork.allows(hostOf(req.URL)) {
 		return g.listed.RoundTrip(req)
 	}
-	if by, err := g.proxy(req); err != nil || by != nil { // this process cannot see the addresses that the proxy dials
+	if by, err := g.proxy(req); err != nil || by != nil { // Headgate cannot check the addresses to which a proxy connects
 		return nil, forbiddenError(fmt.Sprintf("%s is not asked for a commit of a fork: it is behind a proxy, and not one of the registries that are allowed", network.Host(req.URL.Host)))
 	}
 	return g.others.RoundTrip(req)
 }
 
-// hostOf is the host of a URL as images have it: the port that goes without saying is left out.
+// hostOf returns the host of a URL in the notation of images, which omits the default port.
 func hostOf(u *url.URL) string {
 	if port := u.Port(); port == "443" && u.Scheme == "https" || port == "80" && u.Scheme == "http" {
 		return strings.TrimSuffix(u.Host, ":"+port)
@@ -121,12 +121,12 @@ func onlyPublic(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// inner are addresses that are neither private nor of a link, and yet of an inner network, of
-// the machine's cloud, or another way of writing an IPv4 address.
+// inner lists addresses that are neither private nor link-local, but belong to an internal network or the cloud of
+// the machine, or embed an IPv4 address.
 var inner = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"),
-	netip.MustParsePrefix("100.64.0.0/10"),    // behind the NAT of a carrier, or a cloud
-	netip.MustParsePrefix("168.63.129.16/32"), // what Azure tells its machines
+	netip.MustParsePrefix("100.64.0.0/10"),    // carrier-grade NAT, and some clouds
+	netip.MustParsePrefix("168.63.129.16/32"), // Azure's internal services for virtual machines
 	netip.MustParsePrefix("192.0.0.0/24"),
 	netip.MustParsePrefix("198.18.0.0/15"),
 	netip.MustParsePrefix("240.0.0.0/4"),
@@ -142,7 +142,7 @@ func isPublic(ip netip.Addr) bool {
 	return ip.IsGlobalUnicast() && !ip.IsPrivate() && !slices.ContainsFunc(inner, func(p netip.Prefix) bool { return p.Contains(ip) })
 }
 
-// newPublicOnly is the transport of a fork.
+// newPublicOnly returns the transport for a fork.
 func newPublicOnly(f *Fork) publicOnly {
 	others := newHTTP(onlyPublic)
 	others.Proxy = nil

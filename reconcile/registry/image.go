@@ -14,7 +14,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// An image that is in the cache, as far as it was needed.
+// An image gives access to an image in the cache. Only the needed parts are there.
 type image struct {
 	cache    cache
 	raw      []byte
@@ -44,7 +44,7 @@ func (i image) LayerByDigest(digest v1.Hash) (partial.CompressedLayer, error) {
 	return nil, fmt.Errorf("it has no layer %s", digest)
 }
 
-// A layer of an image in the cache.
+// A layer is a layer of an image in the cache.
 type layer struct {
 	cache cache
 	is    v1.Descriptor
@@ -54,11 +54,11 @@ func (l layer) Digest() (v1.Hash, error)            { return l.is.Digest, nil }
 func (l layer) Size() (int64, error)                { return l.is.Size, nil }
 func (l layer) MediaType() (types.MediaType, error) { return l.is.MediaType, nil }
 
-// maxWindow is how much memory a zstd frame may ask for. Level 21, of 22, asks for as much.
+// maxWindow is the maximum memory for a zstd frame. Level 21, of 22, uses as much.
 const maxWindow = 64 << 20
 
-// Compressed returns the layer as it is stored, but one that zstd compressed unpacked: its reader would take as much
-// memory as the layer asks for, half a gigabyte at most.
+// Compressed returns the layer as it is stored. It decompresses zstd itself, because other readers would use as much
+// memory as the layer demands, up to half a gigabyte.
 func (l layer) Compressed() (io.ReadCloser, error) {
 	stored, err := l.cache.open(l.is.Digest.String())
 	if err != nil {
@@ -88,7 +88,7 @@ const (
 	gzipMagic = "\x1f\x8b"
 )
 
-// A pair reads one thing and closes others.
+// A pair reads from one reader and closes several closers.
 type pair struct {
 	io.Reader
 

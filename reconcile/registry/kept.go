@@ -13,8 +13,8 @@ import (
 	"headgate.dev/headgate/render/packages"
 )
 
-// withKept returns images, where those that could not be pulled open the content that the commit keeps of them. If an image needs
-// a signature, that content does not count, because nothing signed it.
+// withKept returns images with the kept content of the commit in place of those that could not be pulled. If an image
+// needs a signature, kept content does not count, because nothing signed it.
 func (s *Resolver) withKept(files fs.FS, images []packages.Image) []packages.Image {
 	if !s.Keeps {
 		return images
@@ -22,7 +22,7 @@ func (s *Resolver) withKept(files fs.FS, images []packages.Image) []packages.Ima
 	for i, image := range images {
 		r := image.Request
 		if image.Err == nil && r.Keeps != (packages.Keeps{}) {
-			if _, err := r.Content(files); err != nil { // a later preview may need it
+			if _, err := r.Content(files); err != nil { // a later preview may still need the content
 				images[i].Findings = append(slices.Clone(image.Findings), manifest.Finding{
 					Rule: packages.RuleKept, Severity: manifest.Warning, Message: "kept schemas do not count: " + err.Error(), Fix: packages.KeepAgain,
 				})

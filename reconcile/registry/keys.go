@@ -18,7 +18,7 @@ const dockerConfig = ".dockerconfigjson"
 // A pullSecret holds the credentials of a Secret by scope: a host, or a host and the beginning of a repository.
 type pullSecret map[string]authn.AuthConfig
 
-// pullSecretOf reads the content of a Secret. Its errors hold nothing of it.
+// pullSecretOf parses the data of a Secret. Its errors quote none of it.
 func pullSecretOf(data map[string][]byte) (pullSecret, error) {
 	var config struct {
 		Auths map[string]authn.AuthConfig `json:"auths"`
@@ -36,7 +36,7 @@ func pullSecretOf(data map[string][]byte) (pullSecret, error) {
 			host = of
 		}
 		host = strings.TrimSuffix(host, "/")
-		for _, version := range []string{"/v1", "/v2"} { // as docker writes its own
+		for _, version := range []string{"/v1", "/v2"} { // docker itself writes such keys
 			host = strings.TrimSuffix(host, version)
 		}
 		secret[host] = auth
@@ -44,7 +44,7 @@ func pullSecretOf(data map[string][]byte) (pullSecret, error) {
 	return secret, nil
 }
 
-// Resolve implements authn.Keychain. The entry for the longest part of a name counts.
+// Resolve implements authn.Keychain. The entry with the longest matching scope counts.
 func (s pullSecret) Resolve(of authn.Resource) (authn.Authenticator, error) {
 	for name := of.String(); ; {
 		if auth, ok := s[name]; ok {
@@ -58,8 +58,8 @@ func (s pullSecret) Resolve(of authn.Resource) (authn.Authenticator, error) {
 	}
 }
 
-// client is how registries are asked at the moment, with what Secrets hold before the
-// configuration of docker. why is what is wrong with the Secrets: others may do.
+// client returns a client for registries. It uses credentials in Secrets before those in the docker configuration.
+// why reports invalid Secrets, because other credentials may suffice.
 func (p *puller) client(ctx context.Context, secrets []string) (client *remote.Puller, why error) {
 	if p.secret == nil {
 		secrets = nil
@@ -92,7 +92,8 @@ func (p *puller) client(ctx context.Context, secrets []string) (client *remote.P
 		keys = append(keys, secret)
 	}
 	keys = append(keys, p.keys)
-	c.client, _ = remote.NewPuller(append(slices.Clone(p.options), remote.WithAuthFromKeychain(authn.NewMultiKeychain(keys...)))...) // options of ours are well-formed
+	// Our options are valid.
+	c.client, _ = remote.NewPuller(append(slices.Clone(p.options), remote.WithAuthFromKeychain(authn.NewMultiKeychain(keys...)))...)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if ctx.Err() == nil {
@@ -101,7 +102,7 @@ func (p *puller) client(ctx context.Context, secrets []string) (client *remote.P
 	return c.client, c.why
 }
 
-// A clientOf is a client, and what is wrong with the Secrets that it was to have.
+// A clientOf is a client, with the error of the Secrets that it could not use.
 type clientOf struct {
 	client *remote.Puller
 	why    error

@@ -27,16 +27,16 @@ import (
 )
 
 const (
-	maxProofs  = 64       // that are looked at, of one image
-	proofBytes = 32 << 20 // of one; an attestation may hold all that is in an image
+	maxProofs  = 64       // maximum number of proofs for one image
+	proofBytes = 32 << 20 // maximum size of a proof; an attestation may list all content of an image
 )
 
-// The media types and annotations of cosign's layers, which are in an image of their own.
+// The media types and annotations of cosign's layers, which are in separate images.
 const (
 	simpleSigning = "application/vnd.dev.cosign.simplesigning.v1+json"
 	dsseEnvelope  = "application/vnd.dsse.envelope.v1+json"
 	bundles       = "application/vnd.dev.sigstore.bundle" // and a version
-	oldBundle     = bundles + "+json;version=0.1"         // what a layer and its annotations amount to
+	oldBundle     = bundles + "+json;version=0.1"         // the equivalent of a layer with its annotations
 
 	annotatedSignature   = "dev.cosignproject.cosign/signature"
 	annotatedCertificate = "dev.sigstore.cosign/certificate"
@@ -44,17 +44,16 @@ const (
 	annotatedTime        = "dev.sigstore.cosign/rfc3161timestamp"
 )
 
-// A proof is a signature or an attestation that was found beside an image. It proves nothing
-// until it is verified.
+// A proof is a signature or an attestation of an image. It proves nothing until it is verified.
 type proof struct {
 	*bundle.Bundle
 
-	payload []byte // what was signed; nil where the bundle holds it
-	layered bool   // it is a layer with annotations, the only form that Crossplane reads
+	payload []byte // the signed content; nil if the bundle holds it
+	layered bool   // a layer with annotations, which is the only form that Crossplane reads
 }
 
-// proofs are what is found beside an image: under the tag that cosign gives it, which ends in the
-// suffix, and as referrers. broken is what is wrong with those that cannot be read.
+// proofs returns the proofs of an image: those under cosign's tag for the image, which ends in suffix, and its
+// referrers. broken is the error of unreadable proofs.
 func (p *puller) proofs(ctx context.Context, from origin, digest, suffix string) (all []proof, findings []manifest.Finding, broken, err error) {
 	of := from.Digest(digest)
 	images, findings, err := p.listed(ctx, from, of.Name()+" "+suffix, "the signatures of "+of.Name(), func(ctx context.Context, client *remote.Puller) ([]string, error) {
@@ -68,7 +67,7 @@ func (p *puller) proofs(ctx context.Context, from origin, digest, suffix string)
 		referrers, err := remote.Referrers(of, remote.Reuse(client), remote.WithContext(ctx))
 		if err != nil {
 			if _, answered := errors.AsType[*transport.Error](err); answered && !isOutage(err) {
-				return images, nil // it does not know referrers
+				return images, nil // it does not support referrers
 			}
 			return nil, err
 		}
@@ -80,7 +79,7 @@ func (p *puller) proofs(ctx context.Context, from origin, digest, suffix string)
 		for _, m := range index.Manifests {
 			others = append(others, m.Digest.String())
 		}
-		slices.Sort(others) // registries have no order for them
+		slices.Sort(others) // registries return them in no defined order
 		return append(images, others...), nil
 	})
 	if err != nil {
@@ -115,13 +114,13 @@ func (p *puller) proofs(ctx context.Context, from origin, digest, suffix string)
 	return all, findings, broken, nil
 }
 
-// isRefusal reports whether an error is the answer of a registry with a status.
+// isRefusal reports whether an error is a response of a registry with this status.
 func isRefusal(err error, status int) bool {
 	answer, ok := errors.AsType[*transport.Error](err)
 	return ok && answer.StatusCode == status
 }
 
-// content is a small blob.
+// content returns a small blob.
 func (p *puller) content(ctx context.Context, from origin, blob v1.Descriptor) ([]byte, error) {
 	if blob.Size > proofBytes {
 		return nil, fmt.Errorf("a signature of it is larger than %d bytes", proofBytes)
@@ -132,7 +131,7 @@ func (p *puller) content(ctx context.Context, from origin, blob v1.Descriptor) (
 	return p.cache.read(blob.Digest.String(), proofBytes)
 }
 
-// proofOf reads what one layer holds.
+// proofOf parses the content of one layer.
 func proofOf(kind string, content []byte, annotations map[string]string) (proof, error) {
 	if strings.HasPrefix(kind, bundles) {
 		b := new(bundle.Bundle)
@@ -198,7 +197,7 @@ func material(annotations map[string]string) (*protobundle.VerificationMaterial,
 	return m, nil
 }
 
-// logEntry is the entry of a transparency log, with its promise to include it.
+// logEntry parses the entry of a transparency log, with the log's promise to include it.
 func logEntry(text string) (*protorekor.TransparencyLogEntry, error) {
 	var decoded struct {
 		SignedEntryTimestamp []byte

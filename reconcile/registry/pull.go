@@ -28,10 +28,10 @@ import (
 )
 
 const (
-	toAsk    = time.Minute      // for what a tag is
+	toAsk    = time.Minute      // timeout of a request for a tag
 	toPull   = 10 * time.Minute // for one package
-	metadata = 4 << 20          // bytes of a manifest, or a config
-	layers   = 1 << 30          // bytes of the layers of an image that are pulled
+	metadata = 4 << 20          // maximum bytes of a manifest or a config
+	layers   = 1 << 30          // maximum bytes of the pulled layers of an image
 	maxTags  = 100_000          // of one repository
 )
 
@@ -42,7 +42,7 @@ const (
 	RuleAmbiguous   = "package-version-by-chance"
 )
 
-// A puller pulls what commits mention, each thing once.
+// A puller pulls the packages that commits mention, each of them once.
 type puller struct {
 	cache   cache
 	offline bool
@@ -58,16 +58,16 @@ type puller struct {
 	trustedRoot string
 
 	mu       sync.Mutex
-	clients  map[string]clientOf // by the names of Secrets; a client never forgets a failure
+	clients  map[string]clientOf // by the names of Secrets; kept for one commit, because a client never forgets a failure
 	revision string
 	began    time.Time
-	lists    map[string][]string // tags by repository, proofs by image
+	lists    map[string][]string // tags by repository, and proofs by image
 	digests  map[string]digested // by tag
-	down     map[string]error    // registries that did not answer
-	left     int64               // bytes that a commit of a fork may have pulled yet
+	down     map[string]error    // registries that did not respond, with the error
+	left     int64               // remaining bytes that a commit of a fork may pull
 }
 
-// A digested tag is one that was looked at.
+// A digested is a resolved tag.
 type digested struct {
 	digest   string
 	findings []manifest.Finding
@@ -88,13 +88,12 @@ func newPuller(s *Resolver) *puller {
 	}
 	if p.fork != nil {
 		p.keys, p.secret = anonymous{}, nil
-		p.cache.dir = filepath.Join(p.cache.dir, "forks") // who knows a digest is not to learn what it is of
+		p.cache.dir = filepath.Join(p.cache.dir, "forks") // a separate directory: knowing a digest must not give access to its content
 	}
 	return p
 }
 
-// begin begins the requests for a commit. It asks again if an answer is older than fresh, and also registries that did
-// not answer before.
+// begin starts the requests for a commit. It forgets answers that are older than fresh, and registries that did not respond.
 func (p *puller) begin(revision string, fresh time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -108,7 +107,7 @@ func (p *puller) begin(revision string, fresh time.Duration) {
 	}
 }
 
-// again forgets which registries did not answer.
+// again forgets which registries did not respond.
 func (p *puller) again() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -117,7 +116,7 @@ func (p *puller) again() {
 	}
 }
 
-// answer finds the image for a request, and has it on disk.
+// answer finds the image for a request, and pulls it.
 func (p *puller) answer(ctx context.Context, r packages.Request) packages.Image {
 	i := packages.Image{Request: r, Version: r.Version}
 	if err := p.find(ctx, &i); err != nil {
@@ -174,10 +173,10 @@ func (p *puller) find(ctx context.Context, i *packages.Image) error {
 	return nil
 }
 
-// open returns how an image is opened.
+// open returns a function that opens an image.
 func (p *puller) open(ctx context.Context, from origin, digest string) func() (io.ReadCloser, error) {
 	return func() (io.ReadCloser, error) {
-		img, err := p.pulled(context.WithoutCancel(ctx), from, digest) // the cache may have been emptied
+		img, err := p.pulled(context.WithoutCancel(ctx), from, digest) // pulls it again if the cache was emptied
 		if err != nil {
 			return nil, shortError{err}
 		}
@@ -185,7 +184,7 @@ func (p *puller) open(ctx context.Context, from origin, digest string) func() (i
 	}
 }
 
-// opener returns how an image is opened that another process pulled.
+// opener returns a function that opens an image that another process pulled.
 func (p *puller) opener(ctx context.Context, r packages.Request, i packages.Image) func() (io.ReadCloser, error) {
 	ref, err := name.ParseReference(r.Configs.Rewritten(crossplane.Image(r.Source, i.Version)))
 	if err != nil {
@@ -194,8 +193,8 @@ func (p *puller) opener(ctx context.Context, r packages.Request, i packages.Imag
 	return p.open(ctx, origin{Repository: ref.Context(), never: true}, i.Digest)
 }
 
-// choose takes a version that the constraints allow, as Crossplane does: but that resolves
-// one dependency after the other, so it may take another one where they differ.
+// choose selects a version that satisfies all constraints. Crossplane resolves one dependency after another, so it
+// may select a different version if they differ.
 func (p *puller) choose(ctx context.Context, i *packages.Image) error {
 	r := i.Request
 	tags, findings, err := p.list(ctx, r)
@@ -219,7 +218,7 @@ func (p *puller) choose(ctx context.Context, i *packages.Image) error {
 	return nil
 }
 
-// list are the tags of a repository.
+// list returns the tags of a repository.
 func (p *puller) list(ctx context.Context, r packages.Request) ([]string, []manifest.Finding, error) {
 	source := r.Configs.Rewritten(r.Source)
 	repo, err := name.NewRepository(source)
@@ -246,7 +245,7 @@ func (p *puller) list(ctx context.Context, r packages.Request) ([]string, []mani
 	})
 }
 
-// listed asks a registry once for a list. what names the list in a finding about its age.
+// listed requests a list from a registry once. what describes the list in a finding about an old answer.
 func (p *puller) listed(ctx context.Context, from origin, of, what string, question func(context.Context, *remote.Puller) ([]string, error)) ([]string, []manifest.Finding, error) {
 	p.mu.Lock()
 	list, ok := p.lists[of]
@@ -272,7 +271,7 @@ func (p *puller) listed(ctx context.Context, from origin, of, what string, quest
 	return known.Tags, p.old(err, what+" come from its last answer"), nil
 }
 
-// digest resolves a tag. It prefers the installed image if the tag ever resolved to that.
+// digest resolves a tag. It returns the installed image if the tag has ever resolved to it.
 func (p *puller) digest(ctx context.Context, from origin, ref name.Reference, installed crossplane.Installed) (digested, error) {
 	of := ref.Name() + " " + installed.Revision
 	p.mu.Lock()
@@ -315,8 +314,8 @@ func (p *puller) digest(ctx context.Context, from origin, ref name.Reference, in
 	return digested{}, err
 }
 
-// contradicted returns a finding if a tag is another image than the one in the lock of the commit. A registry that does not answer
-// contradicts nothing.
+// contradicted returns a finding if a tag resolves to another image than in the lock of the commit. It returns
+// nothing if the registry does not respond.
 func (p *puller) contradicted(ctx context.Context, from origin, ref name.Reference, locked string) []manifest.Finding {
 	d, err := p.digest(ctx, from, ref, crossplane.Installed{})
 	if err != nil || d.digest == locked {
@@ -329,7 +328,7 @@ func (p *puller) contradicted(ctx context.Context, from origin, ref name.Referen
 	}}
 }
 
-// moved remembers the digest of a tag. It returns a finding if the tag had another digest before, for the same commit.
+// moved stores the digest of a tag. It returns a finding if the tag had another digest for the same commit.
 func (p *puller) moved(ref name.Reference, known answerRecord, digest string) []manifest.Finding {
 	now := answerRecord{Of: ref.Name(), Digest: digest, Revision: p.revision, First: digest}
 	if p.revision != "" && known.Revision == p.revision && known.First != "" {
@@ -348,7 +347,7 @@ func (p *puller) moved(ref name.Reference, known answerRecord, digest string) []
 	}}
 }
 
-// old returns the finding that a registry could not be asked.
+// old returns the finding that a registry could not be asked and an old answer was used.
 func (p *puller) old(err error, what string) []manifest.Finding {
 	f := manifest.Finding{Rule: RuleUnreachable, Severity: manifest.Warning, Message: "the registry cannot be reached, so " + what + ": " + shortError{err}.Error()}
 	if errors.Is(err, errOffline) {
@@ -357,7 +356,7 @@ func (p *puller) old(err error, what string) []manifest.Finding {
 	return []manifest.Finding{f}
 }
 
-// An origin is where an image is pulled from.
+// An origin is the repository to pull an image from.
 type origin struct {
 	name.Repository
 
@@ -376,7 +375,7 @@ func (p *puller) offlineFor(from origin) error {
 	return nil
 }
 
-// ask asks a registry, unless it has not answered before.
+// ask sends a request to a registry, unless that registry has already failed to respond.
 func (p *puller) ask(ctx context.Context, from origin, question func(context.Context, *remote.Puller) error) error {
 	if err := p.offlineFor(from); err != nil {
 		return err
@@ -391,7 +390,7 @@ func (p *puller) ask(ctx context.Context, from origin, question func(context.Con
 	defer cancel()
 	client, why := p.client(within, from.secrets)
 	err = foreign(question(within, client))
-	if ctx.Err() == nil { // else the caller gave up
+	if ctx.Err() == nil { // otherwise the caller cancelled the request
 		err = troubled(from.RegistryStr(), err)
 	}
 	if err != nil && ctx.Err() == nil && isOutage(err) {
@@ -418,7 +417,7 @@ func (p *puller) pulled(ctx context.Context, from origin, digest string) (v1.Ima
 	if err != nil {
 		return nil, err
 	}
-	img, _ := made.(v1.Image) // nothing else is made
+	img, _ := made.(v1.Image) // always a v1.Image
 	return img, nil
 }
 
@@ -463,7 +462,7 @@ func (p *puller) pull(ctx context.Context, from origin, digest string) (v1.Image
 	return imageOf(p.cache, raw, m)
 }
 
-// childOf is the image for the platform that Crossplane takes, of an index.
+// childOf returns the digest of the image in an index for the platform that Crossplane uses.
 func childOf(raw []byte) (digest string, isIndex bool, err error) {
 	var index v1.IndexManifest
 	if err := json.Unmarshal(raw, &index); err != nil {
@@ -481,7 +480,7 @@ func childOf(raw []byte) (digest string, isIndex bool, err error) {
 	return "", true, fmt.Errorf("none of its %d images is for %s", len(index.Manifests), want)
 }
 
-// manifest is a manifest, from the cache or from where it is.
+// manifest returns a manifest, from the cache or from its registry.
 func (p *puller) manifest(ctx context.Context, from origin, digest string) ([]byte, error) {
 	if !crossplane.IsDigest(digest) {
 		return nil, fmt.Errorf("%q is not a SHA-256 digest", digest)
@@ -506,7 +505,7 @@ func (p *puller) manifest(ctx context.Context, from origin, digest string) ([]by
 	return raw, p.cache.store(digest, metadata, bytes.NewReader(raw))
 }
 
-// have has a blob on disk.
+// have makes sure that a blob is on disk.
 func (p *puller) have(ctx context.Context, from origin, blob v1.Descriptor) error {
 	digest := blob.Digest.String()
 	switch {
@@ -533,7 +532,7 @@ func (p *puller) have(ctx context.Context, from origin, blob v1.Descriptor) erro
 	return errors.Join(p.cache.store(digest, blob.Size, replying{content}), content.Close())
 }
 
-// replying is what a registry sends. Its errors do not quote the registry.
+// replying is a reader of a registry's data. Its errors do not quote the registry.
 type replying struct{ io.Reader }
 
 func (a replying) Read(p []byte) (int, error) {

@@ -30,58 +30,60 @@ type Fetcher interface {
 	Fetch(ctx context.Context, ref string) (render.Input, error)
 }
 
-// A Resolver fetches commits with the packages that they mention. It is safe for concurrent use.
-// A package that cannot be pulled is no error of Fetch: the package holds the error, and render
-// decides what follows.
+// A Resolver fetches commits together with the packages that they mention. It is safe for concurrent use. A package
+// that cannot be pulled is not an error of Fetch: it holds the error, and package render decides on the consequences.
 type Resolver struct {
 	Next     Fetcher
-	How      render.Options // as the commits are rendered
-	Cache    string         // the directory for what was pulled; "" is a temporary one
-	Offline  bool           // ask no registry: what the cache holds is all there is
-	Keychain authn.Keychain // nil is the docker configuration of the user
+	How      render.Options // the options with which the commits are rendered
+	Cache    string         // the directory for pulled content; "" is a temporary one
+	Offline  bool           // send no requests to registries, and use only the cache
+	Keychain authn.Keychain // nil means the docker configuration of the user
 
-	// Secret reads the Secrets that a commit has Crossplane pull with, and those of public keys;
-	// nil where there is no cluster. Hide receives what is secret in them; may be nil.
+	// Secret reads pull secrets and Secrets with public keys. It is nil without a cluster. Hide receives the
+	// credentials in them; it may be nil.
 	Secret func(ctx context.Context, name string) (map[string][]byte, error)
 	Hide   func(value string)
 
-	// KeyFiles are files of public keys by what an ImageConfig calls them, as "secret/key": they
-	// count before what the cluster has. TrustedRoot is the file of a trusted root of sigstore, as
-	// trusted_root.json of the public one; without it no identity is verified.
+	// KeyFiles are files of public keys, by their names in an ImageConfig, "secret/key". They take precedence over
+	// Secrets in the cluster. TrustedRoot is a file with a trusted root of sigstore, such as the public
+	// trusted_root.json. Without it, no identity can be verified.
 	KeyFiles    map[string]string
 	TrustedRoot string
 
-	// Installed are the packages of the cluster that commits are for, which are nil where it has
-	// no Crossplane; nil where there is no cluster.
+	// Installed returns the installed packages of the target cluster, or nil if it has no Crossplane. The function is
+	// nil without a cluster.
 	Installed func(ctx context.Context) ([]crossplane.Installed, error)
-	// Images are the ImageConfigs of that cluster, which are nil where it has no Crossplane; nil
-	// where there is no cluster.
+	// Images returns the ImageConfigs of the target cluster, or nil if it has no Crossplane. The function is nil
+	// without a cluster.
 	Images func(ctx context.Context) ([]packages.LiveConfig, error)
 
-	// Ask answers requests in another process, without their content, which the cache holds; nil: this process asks.
+	// Ask sends requests to another process, which stores the content in the cache. If it is nil, this process sends
+	// them to the registry.
 	Ask func(ctx context.Context, r packages.Request) (packages.Image, error)
 
-	// Keeps has packages that cannot be pulled read from the content that the commit keeps. It is for commits that are only compared.
+	// Keeps lets packages that cannot be pulled use the content that the commit keeps. It is for commits that are only compared.
 	Keeps bool
 
-	// Tags has the tag resolved of a version that a lock pins, too, to report a difference: the lock does not bind Crossplane.
+	// Tags also resolves the tag of a version that a lock pins, to report a difference, because the lock does not
+	// bind Crossplane.
 	Tags bool
 
-	// Fork is set when the commits come from a fork. Then Keychain, Secret and Installed are not used, and only the
-	// registries in Fork are asked. The signatures that the cluster demands, in Images, hold regardless of the commit.
+	// Fork is set when the commits come from a fork. Then Headgate does not use Keychain, Secret and Installed, and
+	// only sends requests to the registries in Fork. Signatures that the cluster's ImageConfigs demand, in Images,
+	// are required regardless of the commit.
 	Fork *Fork
 
-	// Fresh is the maximum age of the digest of a tag; 0: each tag is read once, for all commits of a
-	// process, so that a comparison sees one image on both sides.
+	// Fresh is the maximum age of a tag's digest. With 0, each tag is resolved once for all commits of a process, so
+	// that both sides of a comparison use the same image.
 	Fresh time.Duration
 
 	mu     sync.Mutex
 	made   scratch.Dir         // the temporary directory
-	pulls  *puller             // made with the first package
+	pulls  *puller             // created for the first package
 	recent map[string]answered // by revision
 }
 
-// An answered commit is one whose packages are known.
+// An answered holds the packages of a commit.
 type answered struct {
 	packages  []packages.Image
 	installed []crossplane.Installed
@@ -90,12 +92,12 @@ type answered struct {
 }
 
 const (
-	most     = 64 // rounds of finding what packages depend on
-	together = 4  // packages that are pulled at a time
+	most     = 64 // maximum rounds of resolving dependencies
+	together = 4  // packages that are pulled concurrently
 	kept     = 4  // commits whose answers are remembered
 )
 
-// Fetch fetches a commit, and what it mentions.
+// Fetch fetches a commit and the packages that it mentions.
 func (s *Resolver) Fetch(ctx context.Context, ref string) (render.Input, error) {
 	in, err := s.Next.Fetch(ctx, ref)
 	if err != nil {
@@ -116,7 +118,7 @@ func (s *Resolver) Fetch(ctx context.Context, ref string) (render.Input, error) 
 	}
 	in.Packages = []packages.Image{}
 	began := time.Now()
-	docs, unreadable := render.Read(in, s.How) // then nothing is missing, and Render reports why
+	docs, unreadable := render.Read(in, s.How) // Without documents, nothing is missing, and Render reports the error.
 	for round := 0; unreadable == nil; round++ {
 		docs = docs.With(in, s.How)
 		missing := docs.Missing()
@@ -156,7 +158,7 @@ func (s *Resolver) Fetch(ctx context.Context, ref string) (render.Input, error) 
 	return in, nil
 }
 
-// look asks the cluster, if there is one, for what it has.
+// look reads the installed packages and ImageConfigs from the cluster, if there is one.
 func (s *Resolver) look(ctx context.Context, in *render.Input) (err error) {
 	if s.Installed != nil && s.Fork == nil {
 		if in.Installed, err = s.Installed(ctx); err != nil {
@@ -167,14 +169,14 @@ func (s *Resolver) look(ctx context.Context, in *render.Input) (err error) {
 		return nil
 	}
 	in.Images, err = s.Images(ctx)
-	if err != nil && s.Fork != nil && ctx.Err() == nil { // a pass reports the reason
+	if err != nil && s.Fork != nil && ctx.Err() == nil { // the pass of the cluster reports the reason
 		return errors.New("the ImageConfigs of the cluster cannot be read, so it is not known what signatures it demands")
 	}
 	return err
 }
 
-// fresh is how long the answers for a commit hold: a minute where one of its objects has Crossplane
-// look every minute.
+// fresh returns how long the answers for a commit remain valid: at most a minute if an object makes Crossplane check
+// for a new image every minute.
 func (s *Resolver) fresh(images []packages.Image) time.Duration {
 	always := slices.ContainsFunc(images, func(i packages.Image) bool { return i.Request.PullPolicy == packages.PullAlways })
 	if always {
@@ -183,7 +185,7 @@ func (s *Resolver) fresh(images []packages.Image) time.Duration {
 	return s.Fresh
 }
 
-// begin makes ready to pull what a commit mentions.
+// begin prepares for pulling the packages of a commit.
 func (s *Resolver) begin(revision string, requests []packages.Request) error {
 	if err := s.makeDir(); err != nil {
 		return err
@@ -199,7 +201,7 @@ func (s *Resolver) begin(revision string, requests []packages.Request) error {
 	return nil
 }
 
-// Close removes temporary files. Fetched content cannot be read after that.
+// Close removes temporary files. Fetched content cannot be read afterwards.
 func (s *Resolver) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -209,7 +211,7 @@ func (s *Resolver) Close() error {
 	return s.made.Remove()
 }
 
-// answer answers requests, some at a time, in their order.
+// answer answers requests in their order, several of them concurrently.
 func (s *Resolver) answer(ctx context.Context, requests []packages.Request) []packages.Image {
 	images := make([]packages.Image, len(requests))
 	manifest.EachOf(len(requests), together, func(i int) {
@@ -222,7 +224,7 @@ func (s *Resolver) answer(ctx context.Context, requests []packages.Request) []pa
 	return images
 }
 
-// asked is the answer of another process, whose content is in the cache.
+// asked returns the answer of another process, whose content is in the cache.
 func (s *Resolver) asked(ctx context.Context, r packages.Request) packages.Image {
 	i, err := s.Ask(ctx, r)
 	if err != nil {
@@ -235,7 +237,7 @@ func (s *Resolver) asked(ctx context.Context, r packages.Request) packages.Image
 	return i
 }
 
-// Answer answers a request of another process, and has what it opens in the cache. It reads nothing of the content.
+// Answer answers a request of another process, and stores the content in the cache. It does not interpret the content.
 func (s *Resolver) Answer(ctx context.Context, revision string, r packages.Request) (packages.Image, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -247,7 +249,7 @@ func (s *Resolver) Answer(ctx context.Context, revision string, r packages.Reque
 	return s.pulls.answer(ctx, r), nil
 }
 
-// Again makes the next resolution ask registries again that did not answer.
+// Again makes the next resolution retry registries that did not respond.
 func (s *Resolver) Again() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -256,7 +258,7 @@ func (s *Resolver) Again() {
 	}
 }
 
-// Versions returns the tags of the repository of a package, in no order.
+// Versions returns the tags in a package's repository, unsorted.
 func (s *Resolver) Versions(ctx context.Context, of packages.Request) ([]string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -269,7 +271,7 @@ func (s *Resolver) Versions(ctx context.Context, of packages.Request) ([]string,
 	return tags, err
 }
 
-// makeDir makes a temporary directory for images if none is set.
+// makeDir creates a temporary directory for images if none is set.
 func (s *Resolver) makeDir() (err error) {
 	if s.Cache == "" && s.made.Path == "" {
 		s.made, err = scratch.New("packages")
@@ -287,7 +289,7 @@ func (s *Resolver) Directory() (string, error) {
 	return cmp.Or(s.Cache, s.made.Path), nil
 }
 
-// merged returns images, each replaced by the newer one with the same source if there is one.
+// merged returns images, each replaced by a newer one with the same source if there is one.
 func merged(images, newer []packages.Image) []packages.Image {
 	images = slices.DeleteFunc(slices.Clone(images), func(i packages.Image) bool {
 		return slices.ContainsFunc(newer, func(n packages.Image) bool { return n.Request.Source == i.Request.Source })
@@ -297,8 +299,8 @@ func merged(images, newer []packages.Image) []packages.Image {
 	return images
 }
 
-// remember keeps the answers for a commit for a while, if they have no problems. If the tree has a copy, a pass does
-// not wait for a silent registry.
+// remember keeps the answers for a commit, if they have no problems. For a package with a copy in the tree, the next
+// pass then does not wait for a silent registry.
 func (s *Resolver) remember(in render.Input, at time.Time) {
 	troubled := slices.ContainsFunc(in.Packages, func(i packages.Image) bool {
 		return (i.Err != nil || i.Kept != nil || len(i.Findings) > 0) && !i.Request.Copied
@@ -313,5 +315,5 @@ func (s *Resolver) remember(in render.Input, at time.Time) {
 	s.recent[in.Revision] = answered{in.Packages, in.Installed, in.Images, at}
 }
 
-// errOffline is the error for content that only a registry has.
+// errOffline is the error for content that is only in a registry.
 var errOffline = errors.New("it is not in the cache, and no registry is asked")

@@ -17,8 +17,9 @@ import (
 	"headgate.dev/headgate/reconcile/network"
 )
 
-// newTransport is how registries are reached. A commit names them, and what they answer may
-// be shown: so it does not reach what only this machine can, and for a fork not even that.
+// newTransport returns the transport for registries. A commit names them, and their answers may be shown. So the
+// transport does not connect to addresses that only this machine can reach; for a fork, it does not connect to
+// internal addresses at all.
 func newTransport(f *Fork) http.RoundTripper {
 	if f != nil {
 		return tlsOnly{network.Quiet(bounded{newPublicOnly(f)}, network.RegistryCodes)}
@@ -26,14 +27,14 @@ func newTransport(f *Fork) http.RoundTripper {
 	return tlsOnly{network.Quiet(bounded{newHTTP(notLinkLocal)}, network.RegistryCodes)}
 }
 
-// newHTTP reaches the addresses that control lets pass.
+// newHTTP returns a transport that connects only where control allows it.
 func newHTTP(control func(network, address string, c syscall.RawConn) error) *http.Transport {
 	t := network.New(control)
 	t.MaxIdleConnsPerHost, t.IdleConnTimeout, t.ResponseHeaderTimeout = together, 30*time.Second, 30*time.Second
 	return t
 }
 
-// notLinkLocal refuses the addresses that network refuses, and those that stand for any address of this machine.
+// notLinkLocal refuses the addresses that package network refuses, and the unspecified address, which means this machine.
 func notLinkLocal(by, address string, c syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	if err == nil && at.Addr().Unmap().IsUnspecified() {
@@ -42,7 +43,7 @@ func notLinkLocal(by, address string, c syscall.RawConn) error {
 	return network.Control(by, address, c)
 }
 
-// A tlsOnly transport refuses to send credentials without TLS, but for loopback.
+// A tlsOnly transport refuses to send credentials without TLS, except to loopback addresses.
 type tlsOnly struct{ http.RoundTripper }
 
 func (c tlsOnly) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -55,15 +56,15 @@ func (c tlsOnly) RoundTrip(req *http.Request) (*http.Response, error) {
 	return c.RoundTripper.RoundTrip(req)
 }
 
-// maxTagsPage is how many bytes a page of tags may have. There are a thousand on one, or all of them.
+// maxTagsPage is the maximum size of a page of tags. A page holds a thousand tags, or all of them.
 const maxTagsPage = 16 << 20
 
-// maxItems is how many objects a manifest, an index or a config may hold. One of a few bytes takes hundreds in memory. An
-// honest image has one for each layer, and an index one for each platform, signature and attestation.
+// maxItems is the maximum number of objects in a manifest, an index or a config. An object of a few bytes takes hundreds in
+// memory. An honest image has one for each layer, and an honest index one for each platform, signature and attestation.
 const maxItems = 20_000
 
-// A bounded transport limits what the client reads into memory: the bytes of tags, manifests and lists of referrers, and
-// how many items are in them. The client itself bounds all other small answers, and blobs go to disk.
+// A bounded transport limits what the client reads into memory: the bytes of tags, manifests and lists of referrers,
+// and their number of items. The client itself limits all other small answers, and blobs are stored on disk.
 type bounded struct{ http.RoundTripper }
 
 func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -71,7 +72,7 @@ func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	for req.Response != nil && req.Response.Request != nil { // a redirect may lead anywhere
+	for req.Response != nil && req.Response.Request != nil { // a redirect may change the URL, so use that of the first request
 		req = req.Response.Request
 	}
 	of := &items{Reader: resp.Body}
@@ -92,14 +93,14 @@ func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 
 var errTooManyItems = network.Errorf("its manifest holds more than %d items", maxItems)
 
-// items is an answer with a list. It ends with an error at too many items or bytes.
+// items is a response with a list. Reading fails after too many items or bytes.
 type items struct {
 	io.Reader
 
-	separator byte // between items, or before each
+	separator byte // the byte between items, or before each item
 	left      int
 	bytes     int64
-	what      error // about too many items
+	what      error // the error for too many items
 }
 
 func (i *items) Read(p []byte) (int, error) {
@@ -115,7 +116,7 @@ func (i *items) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// isOutage reports whether an error is of a registry that may answer later.
+// isOutage reports whether an error means that a registry may respond later.
 func isOutage(err error) bool {
 	if _, ok := errors.AsType[network.RefusedError](err); ok {
 		return false
@@ -130,13 +131,13 @@ func isOutage(err error) bool {
 	return errors.As(err, &network)
 }
 
-// A shortError is an error with a text of one line: registries may answer with pages.
+// A shortError is an error with a text of one line, because registries may return pages of text.
 type shortError struct{ error }
 
 func (b shortError) Unwrap() error { return b.error }
 
-// Outage reports whether the registry could not be asked and may answer later: there is no connection, or it answers 408, 429 or 5xx.
-// Every other answer is final, and so are a certificate that is not trusted and a registry without TLS.
+// Outage reports whether the registry was unavailable and may respond later: there was no connection, or it returned
+// 408, 429 or 5xx. Every other response is final, as is an untrusted certificate or a registry without TLS.
 func (b shortError) Outage() bool {
 	switch troubleOf(b.error) {
 	case PlainHTTP, Untrusted, Unauthorised:

@@ -13,12 +13,12 @@ import (
 	"headgate.dev/headgate/reconcile/network"
 )
 
-// A Trouble is what is wrong with a registry, as far as a user can do something about it.
+// A Trouble is a problem with a registry that a user may be able to solve.
 type Trouble string
 
 // The troubles.
 const (
-	Unauthorised Trouble = "Unauthorised" // the registry refuses the credentials, or wants some
+	Unauthorised Trouble = "Unauthorised" // the registry refuses the credentials, or requires some
 	UnknownHost  Trouble = "UnknownHost"  // the name of the host has no address
 	TimedOut     Trouble = "TimedOut"     // no answer came in time
 	PlainHTTP    Trouble = "PlainHTTP"    // the registry does not speak TLS
@@ -26,7 +26,7 @@ const (
 	Unreachable  Trouble = "Unreachable"  // there is no connection
 )
 
-// An Error is an error of a registry with advice for the user. Its text is the text of the original error.
+// An Error is a registry error for which there is advice. Its text is the text of the original error.
 type Error struct {
 	Host    string
 	Trouble Trouble
@@ -34,11 +34,11 @@ type Error struct {
 	error
 }
 
-// Unwrap returns the error.
+// Unwrap returns the original error.
 func (e Error) Unwrap() error { return e.error }
 
-// foreign returns an error of the registry's client whose text quotes nothing that the registry chose, such as the URL of
-// a redirect. An answer remains with its status and codes.
+// foreign returns an error of the registry's client whose text quotes nothing that the registry chose, such as the
+// URL of a redirect. It keeps the status and the codes of a response.
 func foreign(err error) error {
 	if forbidden, is := errors.AsType[forbiddenError](err); is {
 		return network.Reworded(forbidden.Error(), err)
@@ -57,10 +57,10 @@ func foreign(err error) error {
 	return network.Reworded(text, err)
 }
 
-// errPlainHTTP is what errors.Is finds if credentials were not sent to a registry without TLS.
+// errPlainHTTP means that credentials were not sent to a registry without TLS.
 var errPlainHTTP = network.Errorf("it is to get credentials, and does not speak TLS")
 
-// troubled returns the error of a request to a host as an Error, if it is one.
+// troubled returns the error of a request to a host, as an Error if there is advice for it.
 func troubled(host string, err error) error {
 	if _, is := errors.AsType[Error](err); is || err == nil {
 		return err

@@ -9,7 +9,7 @@ import (
 	"headgate.dev/headgate/render/packages"
 )
 
-// RuleSignature is of an image that is signed well, and not for Crossplane.
+// RuleSignature reports an image whose valid signature Crossplane would not accept.
 const RuleSignature = "package-signature-elsewhere"
 
 // demands returns the signatures that an image must have. For a fork, it includes demands of the cluster that the
@@ -44,8 +44,8 @@ func (p *puller) verified(ctx context.Context, from origin, digest string, by pa
 	return nil, why
 }
 
-// signedBy returns an error if an authority did not sign an image, or did not make every attestation that
-// it has to. Crossplane accepts one attestation of several.
+// signedBy returns an error if an authority did not sign an image, or did not make every required attestation.
+// Crossplane accepts one of several attestations.
 func (p *puller) signedBy(ctx context.Context, from origin, digest string, a authority) ([]manifest.Finding, error) {
 	j, err := p.verifier(ctx, a)
 	if err != nil {
@@ -75,7 +75,7 @@ func (p *puller) signedBy(ctx context.Context, from origin, digest string, a aut
 	return findings, nil
 }
 
-// first is the first proof that is accepted, if it can be one that Crossplane accepts, too.
+// first returns the first accepted proof. It prefers one that Crossplane also accepts.
 func (j verifier) first(all []proof, digest, demand string) (accepted proof, why error) {
 	for _, one := range all {
 		if err := j.accept(one, digest, demand); err != nil {

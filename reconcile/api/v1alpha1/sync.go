@@ -1,5 +1,5 @@
-// Package v1alpha1 holds the Sync: one repository and path, into one cluster. It is read from a file now and from a
-// cluster later, and means the same in both. Package target runs it.
+// Package v1alpha1 holds the Sync: one repository and path, applied to one cluster. A file and a cluster hold the
+// same type with the same meaning. Package target runs it.
 package v1alpha1
 
 import (
@@ -13,13 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Kind is the kind of a Sync, GroupVersion where it lives.
+// Kind is the kind of a Sync.
 const Kind = "Sync"
 
-// GroupVersion is the version that this package holds.
+// GroupVersion is the API group and version of this package.
 var GroupVersion = schema.GroupVersion{Group: "headgate.dev", Version: "v1alpha1"}
 
-// ApproveAnnotation on a Sync lets pass what its digest is of, and guards hold.
+// ApproveAnnotation on a Sync holds digests from reports. It approves what those digests cover and guards hold.
 const ApproveAnnotation = "headgate.dev/approve"
 
 // A Sync is one configured target.
@@ -35,16 +35,16 @@ type Sync struct {
 type Spec struct {
 	Source Source `json:"source"`
 
-	// ClusterName distinguishes this cluster from others that follow the same branch. It is part of the name of every commit
-	// status, so it is required with statuses.
+	// ClusterName distinguishes this cluster from others that follow the same branch. It is part of the name of every
+	// commit status, so a Sync with statuses requires it.
 	ClusterName string    `json:"clusterName,omitempty"`
 	Statuses    *Statuses `json:"statuses,omitempty"`
 	PageURL     string    `json:"pageURL,omitempty"` // the page that every commit status links to
 
 	// Previews posts a preview on every pull request into the branch. Set it on one of the clusters that follow the branch.
 	Previews bool `json:"previews,omitempty"`
-	// LivePreviews asks the cluster for counts, stored versions and active definitions. The status then names the cluster, so every
-	// cluster may set it.
+	// LivePreviews reads counts, stored versions and active definitions from the cluster. The status then names the
+	// cluster, so every cluster may set it.
 	LivePreviews bool `json:"livePreviews,omitempty"`
 	// ForkPreviews allows previews of pull requests from forks.
 	ForkPreviews *ForkPreviews `json:"forkPreviews,omitempty"`
@@ -55,11 +55,12 @@ type Spec struct {
 	Interval Duration `json:"interval,omitempty"`
 	// Timeout is how long applied objects may take to become ready.
 	Timeout Duration `json:"timeout,omitempty"`
-	// FullCheckInterval is the time within which Headgate checks every object with a dry run, also unchanged ones. Each pass checks some.
+	// FullCheckInterval is the time within which Headgate checks every object, including unchanged ones, with a dry
+	// run. Each pass checks some of them.
 	FullCheckInterval Duration `json:"fullCheckInterval,omitempty"`
 
-	// CrossplaneVersion is the Crossplane release whose package rules apply, such as v2.3.1; the newest known if left out. Releases
-	// differ in which CRDs of a package become definitions.
+	// CrossplaneVersion is the Crossplane release whose package rules apply, such as v2.3.1. The default is the
+	// newest release that Headgate supports. Releases differ in which CRDs of a package become definitions.
 	CrossplaneVersion string `json:"crossplaneVersion,omitempty"`
 
 	CRDOwner         CRDOwner         `json:"crdOwner,omitempty"`
@@ -76,8 +77,8 @@ type Spec struct {
 	// before this sync adopted them.
 	AdoptionLeftovers AdoptionLeftovers `json:"adoptionLeftovers,omitempty"`
 
-	// Release lists objects that leave the sync without being deleted once the commit no longer declares them, as 'headgate status
-	// --full' shows them: ConfigMap/team/settings.
+	// Release lists objects that Headgate forgets instead of deleting once the commit no longer declares them. Write
+	// them as 'headgate status --full' shows them: ConfigMap/team/settings.
 	Release []string `json:"release,omitempty"`
 
 	Drift        Drift        `json:"drift,omitempty"`
@@ -88,34 +89,33 @@ type Spec struct {
 	// Approvals configures which approvals in Git count.
 	Approvals Approvals `json:"approvals,omitzero"`
 
-	// AllowedKinds lists the objects that this sync may apply and prune. The guard allowed holds every other object. Left out, every
-	// kind is allowed.
+	// AllowedKinds lists the objects that this sync may apply and prune. The guard allowed holds every other object.
+	// If the field is left out, every kind is allowed.
 	AllowedKinds []AllowedKind `json:"allowedKinds,omitempty"`
 	// References limits what objects of the commit may copy from other objects.
 	References References `json:"references,omitzero"`
-	// Activation limits what this sync may activate; everything if left out.
+	// Activation limits what this sync may activate. If it is left out, there is no limit.
 	Activation *Activation `json:"activation,omitempty"`
 
-	// MaxPrunes is the maximum number of prunes in a pass; a pass with more holds all of them. The default is a fifth
-	// of the owned objects, at least 3 and at most 20.
+	// MaxPrunes is the maximum number of prunes in a pass. Headgate holds all prunes of a pass with more. The default
+	// is a fifth of the owned objects, at least 3 and at most 20.
 	MaxPrunes *int `json:"maxPrunes,omitempty"`
-	// MaxActivations is the maximum number of definitions that one policy or package may newly activate; more are held: 100 if left out.
-	// Definitions that a policy names in full do not count.
+	// MaxActivations is the maximum number of definitions that one policy or package may newly activate. Headgate
+	// holds a larger activation. The default is 100. Definitions that a policy names in full do not count.
 	MaxActivations *int `json:"maxActivations,omitempty"`
 }
 
-// An AllowedKind selects objects that a sync may apply and prune. Its texts are patterns with *, ? and [a-z], as
-// in policies.
+// An AllowedKind selects objects that a sync may apply and prune. Its values are patterns with *, ? and [a-z], as in policies.
 type AllowedKind struct {
-	Group string `json:"group,omitempty"` // the API group without a version; left out, it is the core group, of ConfigMap and Secret
+	Group string `json:"group,omitempty"` // the API group without a version; if left out, the core group of ConfigMap and Secret
 	Kind  string `json:"kind"`            // the kind
-	// Scope is Namespaced for objects in namespaces, which is the default, or Cluster for objects outside of them.
+	// Scope is Namespaced for objects in namespaces, which is the default, or Cluster for cluster-scoped objects.
 	Scope      Scope    `json:"scope,omitempty"`
 	Namespaces []string `json:"namespaces,omitempty"` // the namespaces of the objects; every namespace if left out
 	Names      []string `json:"names,omitempty"`      // the names of the objects; every name if left out
 }
 
-// A Scope is whether objects are in namespaces.
+// A Scope tells objects in namespaces from cluster-scoped ones.
 type Scope string
 
 // The scopes.
@@ -126,38 +126,39 @@ const (
 
 // References limits what config.kubernetes.io/apply-time-mutation may copy.
 type References struct {
-	// FromSecrets is whether references may name Secrets, which Headgate then reads. A commit that names one is refused if it is false.
+	// FromSecrets allows references to Secrets, which Headgate then reads. If it is false, Headgate refuses a commit
+	// with such a reference.
 	FromSecrets *bool `json:"fromSecrets,omitempty"`
 }
 
 // Activation limits what a sync may activate.
 type Activation struct {
-	// Allow lists patterns of names of definitions, as policies have them. A policy, definition, CRD or package of the commit that
-	// activates another one is held. An empty list allows nothing.
+	// Allow lists patterns of names of definitions, as policies do. Headgate holds a policy, definition, CRD or
+	// package of the commit that activates any other definition. An empty list allows nothing.
 	Allow []string `json:"allow"`
 }
 
-// Approvals configures which approvals in Git count, besides approvals with the annotation of the Sync or on the
-// command line.
+// Approvals configures which approvals in Git count, in addition to those in the annotation of the Sync and on the command line.
 type Approvals struct {
-	// Trailers is which lines Headgate-Approve in the message of a commit count. The author of a change writes the message, and
-	// forges copy it into merges.
+	// Trailers selects the commit messages whose Headgate-Approve lines count. Beware: the author of a change writes
+	// the message, and forges copy it into merges.
 	Trailers Trailers `json:"trailers,omitempty"`
-	// Signers are the public keys of people who may approve in a commit that they sign, with Trailers Signed: OpenPGP keys in
-	// ASCII armor, or SSH keys as authorized_keys has them.
+	// Signers are the public keys of the people whose signed commits may approve, with Trailers Signed. They are
+	// OpenPGP keys in ASCII armor, or SSH keys as in authorized_keys.
 	Signers []string `json:"signers,omitempty"`
 
-	// Comments is whether '/headgate approve DIGEST' in a comment on a pull request approves, of people who may write to the
-	// repository and did not write the pull request: Count or Never, Count if left out. Headgate needs statuses to read them.
+	// Comments enables approval with '/headgate approve DIGEST' in a comment on a pull request. The writer needs
+	// write access to the repository and must not be the author of the pull request. It is Count, the default, or
+	// Never. Headgate needs statuses to read comments.
 	Comments string `json:"comments,omitempty"`
-	// Reviews has a review that approves the previewed commit count as such a comment does.
+	// Reviews lets a review that approves the previewed commit count like such a comment.
 	Reviews bool `json:"reviews,omitempty"`
-	// ByAuthor is whether the authors of a pull request may approve it in a comment: Refuse or Allow, Refuse if left out. Allow is
-	// for teams of one.
+	// ByAuthor decides whether the authors of a pull request may approve it in a comment: Refuse, the default, or
+	// Allow. Allow is for teams of one.
 	ByAuthor string `json:"byAuthor,omitempty"`
-	// Approvers are the users of the forge who may approve in comments and reviews; everyone who may write, if left out. Bitbucket and
-	// Azure DevOps do not report who may write, so there only listed users count: with the account id or UUID in the Cloud, the user
-	// name in the Data Center, and the unique name in Azure DevOps.
+	// Approvers are the users of the forge who may approve in comments and reviews. The default is everyone with write access.
+	// Bitbucket and Azure DevOps do not report who has it, so only listed users count there. Use the account ID or UUID for
+	// Bitbucket Cloud, the user name for Bitbucket Data Center, and the unique name for Azure DevOps.
 	Approvers []string `json:"approvers,omitempty"`
 }
 
@@ -169,18 +170,19 @@ const (
 	ByAuthorAllow  = "Allow"
 )
 
-// A Source is where commits come from.
+// A Source is a repository and the part of it that a sync applies.
 type Source struct {
 	Repo string `json:"repo"`           // an http(s) URL without credentials, or a path
 	Ref  string `json:"ref,omitempty"`  // a branch, tag or commit; the default branch if left out
 	Path string `json:"path,omitempty"` // the directory below which Headgate reads manifests; the whole repository if left out
 
-	// TakeOver is the source whose inventory this Sync takes over, as the refused pass names it, after a repository was renamed without
-	// its history or a path was moved. It has no effect afterwards, so two Syncs cannot take one inventory from each other.
+	// TakeOver is the source whose inventory this Sync takes over, as named by the pass that was refused. Set it
+	// after a repository was renamed without its history, or after a path was moved. It has no effect afterwards, so
+	// two Syncs cannot take one inventory from each other.
 	TakeOver string `json:"takeOver,omitempty"`
 
-	// Interval is the time between looks for a new commit; the interval of the Sync if left out. It is useful if it is shorter, because
-	// every pass looks, too.
+	// Interval is the time between checks for a new commit. The default is the interval of the Sync. Only a shorter
+	// one has an effect, because every pass also checks.
 	Interval Duration `json:"interval,omitempty"`
 	// FetchTimeout is how long one fetch from the repository may take.
 	FetchTimeout    Duration     `json:"fetchTimeout,omitempty"`
@@ -191,19 +193,19 @@ type Source struct {
 
 	// Verify configures which signatures a commit needs. Headgate neither renders nor applies a commit without them.
 	Verify Verify `json:"verify,omitzero"`
-	// History is which commits may follow the one that was applied last. With FastForward, Headgate holds what a commit changes that
-	// does not descend from it, until a person approves that.
+	// History limits which commits may follow the last applied one. With FastForward, a commit that does not descend
+	// from it needs the approval of a person: until then, Headgate holds its changes.
 	History History `json:"history,omitempty"`
 }
 
 // Verify configures which signatures a commit needs to be applied.
 type Verify struct {
-	// Mode is what needs a signature: the commit, the annotated tag that ref names, or both.
+	// Mode selects what needs a signature: the commit, the annotated tag that ref names, or both.
 	Mode VerifyMode `json:"mode,omitempty"`
-	// Keys are public keys, one of which must have signed: OpenPGP keys in ASCII armor, or SSH keys as authorized_keys has them. If
-	// the forge makes the merges, list its key, too.
+	// Keys are public keys, one of which must have signed. They are OpenPGP keys in ASCII armor, or SSH keys as in
+	// authorized_keys. If the forge makes the merge commits, include its key.
 	Keys []string `json:"keys,omitempty"`
-	// KeysFrom is a Secret that holds more such keys: those under key, or all of them.
+	// KeysFrom is a Secret with additional keys: the value of key, or every value if key is left out.
 	KeysFrom *SecretRef `json:"keysFrom,omitempty"`
 }
 
@@ -212,8 +214,8 @@ type Webhook struct {
 	SecretFrom *Token `json:"secretFrom,omitempty"`
 }
 
-// Credentials name where Headgate reads the credentials for an https repository. Left out, they are HEADGATE_GIT_PASSWORD and
-// HEADGATE_GIT_USERNAME if those are set and all Syncs of the process are on one host.
+// Credentials select where Headgate reads the credentials for an https repository. The default is
+// HEADGATE_GIT_PASSWORD and HEADGATE_GIT_USERNAME, if they are set and all Syncs of the process use the same host.
 type Credentials struct {
 	// Anonymous sends no credentials to the repository.
 	Anonymous bool            `json:"anonymous,omitempty"`
@@ -223,66 +225,65 @@ type Credentials struct {
 
 // EnvCredentials names environment variables.
 type EnvCredentials struct {
-	Username string `json:"username,omitempty"` // name of the variable with the user name
-	Password string `json:"password"`           // name of the variable with the password or token
+	Username string `json:"username,omitempty"` // variable that holds the user name
+	Password string `json:"password"`           // variable that holds the password or token
 }
 
-// A Token names where Headgate reads a token.
+// A Token selects where Headgate reads a token.
 type Token struct {
-	Env       string     `json:"env,omitempty"` // name of an environment variable
+	Env       string     `json:"env,omitempty"` // an environment variable
 	SecretRef *SecretRef `json:"secretRef,omitempty"`
 }
 
-// A SecretRef names a Secret of the cluster, in the namespace of the Sync. Headgate reads it whenever it needs it, so you can rotate
-// its values.
+// A SecretRef names a Secret in the namespace of the Sync. Headgate reads it on every use, so you can rotate its values.
 type SecretRef struct {
 	Name string `json:"name"` // of the Secret
-	// Key is the key to read. The default is "password" for credentials, beside an optional "username"; "token" for a token or a
-	// webhook; "privateKey" for an App; "ca.crt" for a CA. For public keys it is every key.
+	// Key is the key to read. The default is "password" for credentials, which may also have a "username"; "token" for a token or
+	// a webhook; "privateKey" for an App; "ca.crt" for a CA. For public keys, the default is every key.
 	Key string `json:"key,omitempty"`
 }
 
 // Statuses describes where Headgate posts commit statuses.
 type Statuses struct {
-	Forge      Forge  `json:"forge,omitempty"`      // the kind of the forge; left out if the URL shows it, as github.com, gitlab.example.org or /_git/ do
-	URL        string `json:"url,omitempty"`        // of the forge, if it is not the host of the repository
-	Repository string `json:"repository,omitempty"` // "owner/name" or "group/group/name", if it is not the repository of the commits
+	Forge      Forge  `json:"forge,omitempty"`      // the kind of the forge; optional if the URL shows it, as github.com or /_git/ do
+	URL        string `json:"url,omitempty"`        // URL of the forge, if its host differs from the repository's
+	Repository string `json:"repository,omitempty"` // "owner/name" or "group/group/name", if not the repository of the commits
 	TokenFrom  *Token `json:"tokenFrom,omitempty"`
 	App        *App   `json:"app,omitempty"` // a GitHub App, in place of a token
-	Per        Per    `json:"per,omitempty"` // what has a comment and a status of its own on a pull request: Cluster, the default, is all Syncs of a process together
+	Per        Per    `json:"per,omitempty"` // what gets its own comment and status on a pull request; default: all Syncs together
 }
 
-// An App is an installation of a GitHub App. Without other credentials, Headgate reads the repository with it, too.
+// An App is an installation of a GitHub App. Without other credentials, Headgate also reads the repository with it.
 type App struct {
 	ID             int64  `json:"id"`           // of the App
-	Installation   int64  `json:"installation"` // the number at the end of the URL of its settings
+	Installation   int64  `json:"installation"` // the number at the end of the URL of the installation's settings
 	PrivateKeyFrom *Token `json:"privateKeyFrom,omitempty"`
 }
 
 // ForkPreviews limits previews of pull requests from forks.
 type ForkPreviews struct {
-	Registries []string `json:"registries,omitempty"` // the only registries that Headgate asks, without credentials, such as ghcr.io
+	Registries []string `json:"registries,omitempty"` // the only registries for a fork, such as ghcr.io, without credentials
 }
 
 // A Package declares that a directory without a crossplane.yaml is a provider package.
 type Package struct {
-	Path      string `json:"path"`      // of the repository, from its root
+	Path      string `json:"path"`      // directory of the repository, from its root
 	Name      string `json:"name"`      // of the provider
-	SafeStart *bool  `json:"safeStart"` // whether its definitions are inactive until a policy activates them; without it all are active
+	SafeStart *bool  `json:"safeStart"` // true if the definitions are inactive until a policy activates them; false if all are active
 }
 
-// Limits bounds what a commit may cost to read, and what kustomize may build of it.
+// Limits bounds what Headgate reads from a commit, and what kustomize may build from it.
 type Limits struct {
-	FileSize  Size `json:"fileSize,omitempty"`  // of one file, and of a document with its aliases expanded: 16Mi if left out
-	TotalSize Size `json:"totalSize,omitempty"` // of all files that are read: 1Gi
-	Documents int  `json:"documents,omitempty"` // of all files: 100000
-	Depth     int  `json:"depth,omitempty"`     // of nesting in a document: 200
+	FileSize  Size `json:"fileSize,omitempty"`  // maximum size of a file, and of a document with its aliases expanded: 16Mi by default
+	TotalSize Size `json:"totalSize,omitempty"` // maximum size of all files that Headgate reads: 1Gi
+	Documents int  `json:"documents,omitempty"` // maximum number of documents in all files: 100000
+	Depth     int  `json:"depth,omitempty"`     // maximum nesting in a document: 200
 
-	Nodes      int `json:"nodes,omitempty"`      // mappings, lists and scalars of one document: 200000
-	TotalNodes int `json:"totalNodes,omitempty"` // of all documents that are decoded at the same time: 8000000, and 1000000 for a fork
+	Nodes      int `json:"nodes,omitempty"`      // maximum number of mappings, lists and scalars in a document: 200000
+	TotalNodes int `json:"totalNodes,omitempty"` // maximum nodes of all documents being decoded: 8000000, and 1000000 for a fork
 }
 
-// A Conversion describes what Headgate does with conversion webhooks, whose service no package contains.
+// A Conversion configures how Headgate treats conversion webhooks, because no package contains their service.
 type Conversion struct {
 	Strategy ConversionStrategy `json:"strategy,omitempty"`
 	Service  *Service           `json:"service,omitempty"`
@@ -290,21 +291,22 @@ type Conversion struct {
 	CAFrom   *SecretRef         `json:"caFrom,omitempty"`
 }
 
-// A Service is the service of a webhook.
+// A Service is the service of a conversion webhook.
 type Service struct {
 	Namespace string `json:"namespace"`      // of the service
-	Name      string `json:"name,omitempty"` // of the service; the name of the package if left out, as with Crossplane
-	Port      int64  `json:"port,omitempty"` // of the service; 9443 if left out, as with Crossplane
+	Name      string `json:"name,omitempty"` // name of the service; like Crossplane, the name of the package if left out
+	Port      int64  `json:"port,omitempty"` // port of the service; like Crossplane, 9443 if left out
 }
 
-// An Ignore rule names fields that belong to another writer once the object exists: Headgate never writes them
-// again, and reports no drift of them.
+// An Ignore rule names fields that belong to another writer once the object exists. Headgate never writes them again
+// and reports no drift of them.
 type Ignore struct {
 	Target Target   `json:"target,omitzero"`
-	Paths  []string `json:"paths"` // JSON pointers; * stands for every key or index
+	Paths  []string `json:"paths"` // JSON pointers; * matches every key or index
 }
 
-// A Target selects objects by regular expressions that match the whole value; an expression that is left out matches any value.
+// A Target selects objects by regular expressions, which must match the whole value. An expression that is left out
+// matches any value.
 type Target struct {
 	Group     string `json:"group,omitempty"`     // a regular expression for the API group
 	Kind      string `json:"kind,omitempty"`      // a regular expression for the kind
@@ -312,28 +314,27 @@ type Target struct {
 	Name      string `json:"name,omitempty"`      // a regular expression for the name
 }
 
-// A Status is the result of a sync. It exists only in a cluster.
+// A Status is the result of a sync. Only a Sync in a cluster has one.
 type Status struct {
 	ObservedGeneration int64              `json:"observedGeneration,omitempty"`
 	Revision           string             `json:"revision,omitempty"`
 	Conditions         []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// Approvals are the digests that a person approves with: one, or several with commas or
-// spaces between them.
+// Approvals returns the digests of ApproveAnnotation. Commas or spaces separate them.
 func (s *Sync) Approvals() []string { return Digests(s.Annotations[ApproveAnnotation]) }
 
-// Digests are the digests in a text.
+// Digests returns the digests in a text.
 func Digests(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
 }
 
-// IsDigest reports whether a text may be the digest of an approval, as reports show it.
+// IsDigest reports whether a text has the form of a digest in a report.
 func IsDigest(text string) bool { return digest.MatchString(text) }
 
 var digest = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
-// IsRegistry reports whether a text is the host of a registry as images name it: ghcr.io, or
+// IsRegistry reports whether a text is the host of a registry, in the form that images use: ghcr.io, or
 // registry.example.org:5000.
 func IsRegistry(text string) bool {
 	return registry.MatchString(text) && (strings.ContainsAny(text, ".:") || text == "localhost")
@@ -343,35 +344,42 @@ var registry = regexp.MustCompile(`^([A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?|\[[
 
 // The types of the enumerations.
 type (
-	// CRDOwner is the tool that creates the CRDs of definitions. Auto is Crossplane if its API is served or the commit installs it.
+	// CRDOwner is the tool that creates the CRDs of definitions. Auto is Crossplane if the cluster serves its API or
+	// the commit installs it.
 	CRDOwner string
-	// Catalogue is where Headgate looks for definitions: in the commit, or also in the cluster.
+	// Catalogue is where Headgate finds definitions: in the commit, or also in the cluster.
 	Catalogue string
-	// Others is what Headgate does with objects that configure Flux or Argo CD, and with documents encrypted with SOPS.
+	// Others decides what Headgate does with objects that configure Flux or Argo CD, and with documents that SOPS encrypted.
 	Others string
-	// ConversionStrategy is what Headgate does with conversion webhooks. Safe drops them where that loses nothing, and is an error otherwise.
+	// ConversionStrategy decides what Headgate does with conversion webhooks. Safe drops a webhook if that loses
+	// nothing, and is an error otherwise.
 	ConversionStrategy string
-	// ManagementPolicy is what a sync may do. With Observable, Headgate only reads, and another tool applies.
+	// ManagementPolicy limits what a sync may do. With Observable, Headgate only reads, and another tool applies.
 	ManagementPolicy string
-	// Adoption is whether Headgate takes over objects that exist. Adopt also takes them from Flux, Argo CD and Helm, never from Crossplane.
+	// Adoption decides whether Headgate takes over existing objects. Adopt also takes them from Flux, Argo CD and
+	// Helm, but never from Crossplane.
 	Adoption string
-	// AdoptionLeftovers is what Headgate does with fields that only the former applier of an adopted object manages: keep or remove them.
+	// AdoptionLeftovers decides what Headgate does with fields that only the previous applier of an adopted object
+	// manages: keep or remove them.
 	AdoptionLeftovers string
-	// Conflicts is what Headgate does with fields of another field manager: refuse to write the object, or take the fields.
+	// Conflicts decides what Headgate does with fields of another field manager: refuse to write the object, or take the fields.
 	Conflicts string
-	// Drift is what Headgate does about changes to what it applied: correct them, or only report them.
+	// Drift decides what Headgate does with changes to what it applied: correct them, or only report them.
 	Drift string
-	// Instances is what Headgate does with managed resources, XRs and claims that left the commit. Pruning them deletes cloud resources.
+	// Instances decides what Headgate does with managed resources, XRs and claims that left the commit. Pruning them
+	// deletes cloud resources.
 	Instances string
-	// Deactivation is what Headgate does with active definitions that no policy names any more: keep them, or deactivate unused ones.
+	// Deactivation decides what Headgate does with active definitions that no policy names any more: keep them, or
+	// deactivate unused ones.
 	Deactivation string
-	// Trailers is which approvals in commit messages count.
+	// Trailers selects the commit messages whose approvals count.
 	Trailers string
-	// VerifyMode is what needs a signature before Headgate applies a commit.
+	// VerifyMode selects what must be signed before Headgate applies a commit.
 	VerifyMode string
-	// History is which commits may follow the one that was applied last.
+	// History limits which commits may follow the last applied one.
 	History string
-	// Per is what has a comment and a status of its own on a pull request: each Sync, or all Syncs of a process that post for one cluster.
+	// Per selects what gets its own comment and status on a pull request: each Sync, or all Syncs of a process that
+	// post for one cluster.
 	Per string
 	// Forge is the kind of a forge.
 	Forge string
@@ -379,18 +387,18 @@ type (
 
 // The values of the enumerations. The first of each type is the default.
 const (
-	OwnerAuto       CRDOwner = "Auto" // Crossplane where it is installed or the commit installs it, else Headgate
+	OwnerAuto       CRDOwner = "Auto" // Crossplane if it is installed or the commit installs it, else Headgate
 	OwnerHeadgate   CRDOwner = "Headgate"
 	OwnerCrossplane CRDOwner = "Crossplane"
 
 	CatalogueCommit Catalogue = "Commit"
-	CatalogueLive   Catalogue = "Live" // the cluster's definitions too
+	CatalogueLive   Catalogue = "Live" // also the cluster's definitions
 
 	OthersSkip   Others = "Skip" // they are counted
 	OthersRefuse Others = "Refuse"
 	OthersApply  Others = "Apply" // as they stand
 
-	ConversionSafe   ConversionStrategy = "Safe" // dropped where that loses nothing, else an error
+	ConversionSafe   ConversionStrategy = "Safe" // dropped if that loses nothing, else an error
 	ConversionInject ConversionStrategy = "Inject"
 	ConversionNone   ConversionStrategy = "None"
 
@@ -398,27 +406,27 @@ const (
 	PerSync    Per = "Sync"
 
 	PolicyDefault    ManagementPolicy = "Default"
-	PolicyObservable ManagementPolicy = "Observable" // Headgate only observes: another tool applies
+	PolicyObservable ManagementPolicy = "Observable" // Headgate only observes; another tool applies
 
 	AdoptIfUnowned Adoption = "AdoptIfUnowned"
 	AdoptRefuse    Adoption = "Refuse"
-	AdoptAll       Adoption = "Adopt" // from Flux, Argo CD, Helm and the like too; never from Crossplane
+	AdoptAll       Adoption = "Adopt" // also from Flux, Argo CD, Helm and similar tools, but never from Crossplane
 
-	LeftoversKeep   AdoptionLeftovers = "Keep"   // they are listed, and a person may approve their removal
+	LeftoversKeep   AdoptionLeftovers = "Keep"   // Headgate lists them, and a person may approve their removal
 	LeftoversRemove AdoptionLeftovers = "Remove" // the pass after the adoption removes them
 
-	ConflictsRefuse Conflicts = "Refuse" // the object fails, and the managers are named
+	ConflictsRefuse Conflicts = "Refuse" // Headgate does not write the object, and names the field managers
 	ConflictsTake   Conflicts = "Take"
 
 	DriftCorrect Drift = "Correct"
-	DriftReport  Drift = "Report" // nothing that drifted is written; it is reported
+	DriftReport  Drift = "Report" // Headgate reports drift and does not write the object
 
 	InstancesHold  Instances = "Hold"
-	InstancesPrune Instances = "Prune" // what they stand for outside of the cluster goes too
+	InstancesPrune Instances = "Prune" // the resources outside of the cluster are deleted, too
 
 	TrailersNever  Trailers = "Never"
-	TrailersSigned Trailers = "Signed" // in a commit that one of the signers signed
-	TrailersAny    Trailers = "Any"    // in every commit: everyone who may merge approves, and so does an author whose message is copied
+	TrailersSigned Trailers = "Signed" // only in commits that one of the signers signed
+	TrailersAny    Trailers = "Any"    // in every commit: everyone who may merge approves, and so does the author of a copied message
 
 	VerifyNever      VerifyMode = "Never"
 	VerifyHead       VerifyMode = "Head"       // the commit
@@ -428,7 +436,7 @@ const (
 	HistoryAny         History = "Any"
 	HistoryFastForward History = "FastForward" // only descendants of the last applied commit
 
-	DeactivationNever      Deactivation = "Never"      // they stay, as Crossplane has it
+	DeactivationNever      Deactivation = "Never"      // they stay active, as in Crossplane
 	DeactivationWhenUnused Deactivation = "WhenUnused" // Headgate deactivates them once nothing uses them
 
 	ForgeGitHub              Forge = "GitHub"
@@ -442,17 +450,17 @@ const (
 
 // An Enumeration is a field of a Spec with a closed set of values. The first one is the default.
 type Enumeration struct {
-	Field  string // path of the field: "spec.crdOwner"
+	Field  string // path of the field, such as "spec.crdOwner"
 	Values []string
-	// Writes reports whether the field only concerns writes, so that it has no effect with PolicyObservable.
+	// Writes reports whether the field only concerns writes. Such a field has no effect with PolicyObservable.
 	Writes bool
 
 	Value func() string
 	Set   func(value string)
 }
 
-// Enumerations returns the enumerations of a Spec. Default and Validate apply to all of them, and package
-// target maps each to a flag and to what it sets.
+// Enumerations returns the enumerations of a Spec. Default and Validate apply to all of them. Package target maps
+// each to a flag and to the setting behind it.
 func (s *Spec) Enumerations() []Enumeration {
 	return []Enumeration{
 		enumeration("spec.crdOwner", &s.CRDOwner, OwnerAuto, OwnerHeadgate, OwnerCrossplane),
@@ -492,7 +500,7 @@ var (
 	forgesWithApps = []Forge{ForgeGitHub}
 )
 
-// The defaults of fields that are no enumeration.
+// The defaults of the fields that are not enumerations.
 const (
 	DefaultNamespace    = "headgate-system"
 	DefaultInterval     = time.Minute
@@ -506,7 +514,7 @@ const (
 	DefaultAppKeyEnv    = "HEADGATE_APP_KEY"
 )
 
-// Default fills in what a Sync leaves out.
+// Default fills in the fields that a Sync leaves out.
 func (s *Sync) Default() {
 	orDefault(&s.Namespace, DefaultNamespace)
 	spec := &s.Spec
@@ -518,7 +526,7 @@ func (s *Sync) Default() {
 		if e.Value() == "" {
 			e.Set(e.Values[0])
 		}
-		for _, v := range e.Values { // a flag has the same words in lower case
+		for _, v := range e.Values { // flags have the same words in lower case
 			if strings.EqualFold(e.Value(), v) {
 				e.Set(v)
 			}
@@ -550,10 +558,10 @@ func orDefault[T comparable](field *T, value T) {
 	}
 }
 
-// A Duration is written as Go writes one: "1m30s".
+// A Duration is a duration in the notation of Go: "1m30s".
 type Duration string
 
-// Duration returns the duration, or 0 for an invalid text, which Validate refuses.
+// Duration returns the duration, or 0 for invalid text, which Validate refuses.
 func (d Duration) Duration() time.Duration {
 	v, err := time.ParseDuration(string(d))
 	if err != nil {
@@ -562,10 +570,10 @@ func (d Duration) Duration() time.Duration {
 	return v
 }
 
-// A Size is written as Kubernetes writes one: "16Mi".
+// A Size is a quantity in the notation of Kubernetes: "16Mi".
 type Size string
 
-// Bytes returns the size in bytes, or 0 for an invalid text, which Validate refuses.
+// Bytes returns the size in bytes, or 0 for invalid text, which Validate refuses.
 func (s Size) Bytes() int64 {
 	q, err := resource.ParseQuantity(string(s))
 	if err != nil {

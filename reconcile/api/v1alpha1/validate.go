@@ -14,8 +14,7 @@ import (
 	utilversion "k8s.io/apimachinery/pkg/util/version"
 )
 
-// Validate is everything that is wrong with a Sync whose defaults are filled in, each
-// with the path of its field.
+// Validate returns every mistake in a Sync whose defaults are filled in, each with the path of its field.
 func (s *Sync) Validate() error {
 	var p problems
 	if s.Name == "" {
@@ -42,7 +41,7 @@ func (s *Sync) Validate() error {
 	for _, e := range spec.Enumerations() {
 		word(&p, e.Field, e.Value(), e.Values...)
 	}
-	p.onlyLooks(spec)
+	p.observeOnly(spec)
 	p.release(spec.CrossplaneVersion)
 	p.packages(spec.Packages)
 	p.limits(spec.Limits)
@@ -59,7 +58,7 @@ func (s *Sync) Validate() error {
 	return errors.Join(p...)
 }
 
-// objectID matches the identity of an object as reports write it: Kind.group/namespace/name, without what is empty.
+// objectID matches the identity of an object in a report: Kind.group/namespace/name, without empty parts.
 var objectID = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*(\.[a-z0-9]([a-z0-9.-]*[a-z0-9])?)?(/[a-z0-9]([a-z0-9-]*[a-z0-9])?)?/[^/\s]+$`)
 
 // releases checks identities of objects.
@@ -81,10 +80,10 @@ func (p *problems) releases(listed []string) {
 	}
 }
 
-// withVersion matches what objects are named by elsewhere: apps/v1/Deployment/team/web.
+// withVersion matches the notation of other tools for objects: apps/v1/Deployment/team/web.
 var withVersion = regexp.MustCompile(`^(?:([a-z0-9.-]+)/)?v[0-9]+(?:(?:alpha|beta)[0-9]+)?/([A-Z][A-Za-z0-9]*)/(.+)$`)
 
-// meantID returns the identity that a text is probably meant to be; "" if none is.
+// meantID returns the identity that a text probably means, or "".
 func meantID(text string) string {
 	meant := strings.TrimSpace(text)
 	if m := withVersion.FindStringSubmatch(meant); m != nil {
@@ -96,7 +95,7 @@ func meantID(text string) string {
 	return meant
 }
 
-// userName matches what forges allow as the name of a user.
+// userName matches the user names that forges allow.
 var userName = regexp.MustCompile(`^@?[A-Za-z0-9{][A-Za-z0-9._@:+\\{}-]{0,254}$`)
 
 // approvals checks that at least one signer may approve if signatures are required.
@@ -128,7 +127,7 @@ func (p *problems) approvals(a Approvals) {
 	}
 }
 
-// allowedKinds checks the entries of a list that is not left out.
+// allowedKinds checks the entries of a list that is set.
 func (p *problems) allowedKinds(listed []AllowedKind) {
 	const field = "spec.allowedKinds"
 	if listed != nil && len(listed) == 0 {
@@ -172,7 +171,7 @@ func (p *problems) activation(a *Activation) {
 	p.patterns("spec.activation.allow", a.Allow)
 }
 
-// patterns checks a list of patterns, in which an empty one would match nothing.
+// patterns checks a list of patterns. A list without entries would match nothing.
 func (p *problems) patterns(field string, all []string) {
 	if all != nil && len(all) == 0 && field != "spec.activation.allow" {
 		p.add(field, "is empty; leave it out to allow all")
@@ -192,13 +191,13 @@ func (p *problems) pattern(field, glob string) {
 	}
 }
 
-// brief drops examples and regular expressions from a rule of Kubernetes.
+// brief drops examples and regular expressions from an error text of Kubernetes.
 func brief(rule string) string {
 	text, _, _ := strings.Cut(rule, " (e.g.")
 	return text
 }
 
-// problems are what is wrong, in the order in which it is found.
+// problems holds the mistakes in the order in which they were found.
 type problems []error
 
 func (p *problems) add(field, format string, args ...any) {
@@ -222,8 +221,8 @@ func Either[T ~string](values []T) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// onlyLooks refuses fields that have no effect on a Sync that only observes: the user may rely on them.
-func (p *problems) onlyLooks(spec Spec) {
+// observeOnly refuses fields that have no effect on an observe-only Sync, because the user may rely on them.
+func (p *problems) observeOnly(spec Spec) {
 	if spec.ManagementPolicy != PolicyObservable {
 		return
 	}
@@ -280,7 +279,7 @@ func (p *problems) source(s Source) {
 		p.add(field+"repo", "is missing")
 	case OverHTTPS(s.Repo) != "":
 		p.add(field+"repo", "is an ssh address, and ssh is not supported; write %s, and name a token in %scredentialsFrom if the repository is private", OverHTTPS(s.Repo), field)
-	case remote && err != nil: // its text quotes all of it
+	case remote && err != nil: // the text of err quotes the whole address
 		p.add(field+"repo", "is no URL")
 	case remote && u.User != nil:
 		p.add(field+"repo", "holds credentials; put them into the environment and name the variables in %scredentialsFrom.env", field)
@@ -318,10 +317,10 @@ func (p *problems) source(s Source) {
 	}
 }
 
-// fullCommit matches the id of a commit.
+// fullCommit matches the full ID of a commit.
 var fullCommit = regexp.MustCompile(`^[0-9a-fA-F]{40}$`)
 
-// verify checks that there are keys if signatures are required, and that ref may name a tag if that needs one.
+// verify checks that keys are set if signatures are required, and that ref may name a tag if the mode needs one.
 func (p *problems) verify(s Source) {
 	const field = "spec.source.verify."
 	v := s.Verify
@@ -339,8 +338,8 @@ func (p *problems) verify(s Source) {
 	}
 }
 
-// OverHTTPS returns the https URL of a repository that an address names for ssh, as git@example.org:team/platform.git
-// does; "" for any other address. It holds no credentials.
+// OverHTTPS returns the https URL of a repository for an ssh address such as git@example.org:team/platform.git, or ""
+// for any other address. The result holds no credentials.
 func OverHTTPS(repo string) string {
 	if rest, ok := strings.CutPrefix(repo, "ssh://"); ok {
 		if u, err := url.Parse("ssh://" + rest); err == nil && u.Hostname() != "" {
@@ -352,13 +351,13 @@ func OverHTTPS(repo string) string {
 	if m == nil {
 		return ""
 	}
-	if strings.HasPrefix(m[1], "ssh.") { // a host for ssh alone, which has other paths
+	if strings.HasPrefix(m[1], "ssh.") { // a host that serves only ssh, with other paths
 		return "the https URL that the forge shows for cloning"
 	}
 	return "https://" + m[1] + "/" + strings.TrimPrefix(m[2], "/")
 }
 
-// scpLike is an address as scp and Git write it: user@host:path.
+// scpLike matches an address in the notation of scp and Git: user@host:path.
 var scpLike = regexp.MustCompile(`^[A-Za-z0-9._-]+@([A-Za-z0-9.-]+):([^:@]+)$`)
 
 func (p *problems) statuses(spec Spec) {
@@ -449,8 +448,7 @@ func (p *problems) url(field, raw string) {
 	}
 }
 
-// variable wants the name of a variable. It does not quote what stands there instead,
-// which may be the secret itself.
+// variable checks the name of an environment variable. It does not quote a wrong value, which may be the secret itself.
 func (p *problems) variable(field, name string) {
 	switch {
 	case name == "":
@@ -460,7 +458,7 @@ func (p *problems) variable(field, name string) {
 	}
 }
 
-// secretRef wants the name of a Secret, and does not quote what stands there instead either.
+// secretRef checks a reference to a Secret. It does not quote a wrong value, which may be the secret itself.
 func (p *problems) secretRef(field string, ref *SecretRef) {
 	if ref == nil {
 		return
@@ -506,7 +504,7 @@ func (p *problems) packages(declared []Package) {
 	}
 }
 
-// below wants a directory of the repository.
+// below checks that a directory is inside of the repository.
 func (p *problems) below(field, dir string) {
 	if dir == "" || path.IsAbs(dir) || path.Clean(dir) == ".." || strings.HasPrefix(path.Clean(dir), "../") {
 		p.add(field, "must be a directory of the repository, relative to its root, not %q", dir)
@@ -539,8 +537,8 @@ var (
 	identity = []string{"/apiVersion", "/kind", "/metadata", "/metadata/name", "/metadata/namespace"}
 )
 
-// limits wants no more than what one object of a repository may have, and a depth that no
-// YAML library falls over.
+// limits checks that no limit exceeds the size of one object in a repository, and that no YAML library fails at the
+// nesting depth.
 func (p *problems) limits(l Limits) {
 	const field = "spec.limits."
 	for _, s := range []struct {
