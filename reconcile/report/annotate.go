@@ -16,8 +16,8 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// annotations returns what a report has to show beside the lines of the commit, the worst first. Only what belongs to no line,
-// such as the estimate of memory, has no path.
+// annotations returns the findings to show next to the lines of the commit, the worst first. A finding that belongs
+// to no line, such as the memory estimate, has no path.
 func annotations(r Report) []manifest.Finding {
 	all := slices.Concat(r.annotatedJudgement(), located(r.Error))
 	for _, f := range r.Findings {
@@ -36,7 +36,7 @@ func annotations(r Report) []manifest.Finding {
 	return all
 }
 
-// annotatedJudgement returns the judgement on a comparison, in the words of its headline.
+// annotatedJudgement returns the judgement on a comparison with the words of its headline.
 func (r Report) annotatedJudgement() []manifest.Finding {
 	if r.Judgement.Word == "" {
 		return nil
@@ -47,7 +47,7 @@ func (r Report) annotatedJudgement() []manifest.Finding {
 
 var withPlace = regexp.MustCompile(`^([^\s:]+):(\d+): (.+)$`)
 
-// located returns the lines of an error, each with the place that it begins with.
+// located splits an error into its lines, each with the place at its beginning.
 func located(text string) []manifest.Finding {
 	if text == "" {
 		return nil
@@ -99,7 +99,7 @@ func (r Report) annotatedSteps() []manifest.Finding {
 	return all
 }
 
-// annotatedUpgrades returns what new versions of packages break or drop, at the line that requests the package.
+// annotatedUpgrades returns what new versions of packages break or drop, at the lines that request the packages.
 func (r Report) annotatedUpgrades() []manifest.Finding {
 	var all []manifest.Finding
 	lines := map[manifest.Origin]int{}
@@ -142,7 +142,7 @@ func (r Report) annotatedOpenings() []manifest.Finding {
 	return all
 }
 
-// openings are definitions that become active for the same reason.
+// An openings group holds definitions that become active for the same reason.
 type openings struct {
 	by    activation.Activator
 	names []string
@@ -157,7 +157,7 @@ func opened(opens []Opening) []openings {
 		if len(o.Because) > 0 {
 			by = o.Because[0]
 		}
-		for _, a := range o.Because { // a name in full is the better reason
+		for _, a := range o.Because { // a full name is the more specific reason
 			if inFull(a, o.Name) {
 				by = a
 				break
@@ -181,7 +181,7 @@ func (g openings) inFull() bool {
 	return !slices.ContainsFunc(g.names, func(name string) bool { return !inFull(g.by, name) })
 }
 
-// cause is what activates the group.
+// cause describes what activates the group.
 func (g openings) cause() string {
 	switch g.by.Cause {
 	case activation.Matched:
@@ -192,7 +192,7 @@ func (g openings) cause() string {
 	return "spec.state"
 }
 
-// someOf lists the first of some names, and how many more there are.
+// someOf lists the first names and counts the others.
 func someOf(names []string, most int) string {
 	if len(names) > most {
 		names = append(slices.Clone(names[:most]), fmt.Sprintf("%d more", len(names)-most))
@@ -200,7 +200,7 @@ func someOf(names []string, most int) string {
 	return strings.Join(names, ", ")
 }
 
-// WorkflowCommands writes the annotations of a report as workflow commands. The forge shows them beside the lines.
+// WorkflowCommands writes the annotations of a report as workflow commands, which the forge shows next to the lines.
 func WorkflowCommands(w io.Writer, r Report) error {
 	levels := map[manifest.Severity]string{manifest.Error: "error", manifest.Warning: "warning", manifest.Note: "notice"}
 	var b strings.Builder
@@ -215,7 +215,7 @@ func WorkflowCommands(w io.Writer, r Report) error {
 	return err
 }
 
-// command is a text in a command of a workflow; property is one among its properties.
+// command escapes a text for a workflow command; property escapes one for the properties of a command.
 func command(s string) string {
 	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A").Replace(s)
 }
@@ -224,7 +224,7 @@ func property(s string) string {
 	return strings.NewReplacer(":", "%3A", ",", "%2C").Replace(command(clean(s)))
 }
 
-// A quality is an issue of a Code Quality report.
+// A quality is one issue of a Code Quality report.
 type quality struct {
 	Description string `json:"description"`
 	CheckName   string `json:"check_name"`
@@ -238,8 +238,8 @@ type quality struct {
 	} `json:"location"`
 }
 
-// CodeQuality writes the annotations of a report as a Code Quality report, in JSON. Each issue of that format needs a path: what
-// belongs to no file is at the root of the repository.
+// CodeQuality writes the annotations of a report as a Code Quality report in JSON. Each issue of that format needs a
+// path, so an annotation without a file is at the root of the repository.
 func CodeQuality(w io.Writer, r Report) error {
 	levels := map[manifest.Severity]string{manifest.Error: "critical", manifest.Warning: "major", manifest.Note: "info"}
 	all := []quality{}
@@ -251,7 +251,7 @@ func CodeQuality(w io.Writer, r Report) error {
 	return writeJSON(w, all)
 }
 
-// fingerprint identifies an annotation in later commits. The line does not count: it moves.
+// fingerprint identifies an annotation across commits. It ignores the line, which may move.
 func fingerprint(a manifest.Finding) string {
 	sum := sha256.Sum256([]byte(a.Rule + "\x00" + a.Origin.Path + "\x00" + a.Message))
 	return hex.EncodeToString(sum[:16])

@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// An Approved is an approval that was made use of: who gave it, when it counted, how it was given, of what, and for which
-// commit. What is not known is left out.
+// An Approved is an approval that Headgate used: who gave it, when it counted, in which places, for what and for
+// which commit. Unknown fields are empty.
 type Approved struct {
 	Digests []string                  `json:"digests"`
 	Commit  string                    `json:"commit,omitempty"`
@@ -21,7 +21,7 @@ type Approved struct {
 	At      *metav1.Time              `json:"at,omitempty"`
 }
 
-// approvedBy returns grants as a report shows them. What the same person approved in the same way at the same time is one.
+// approvedBy converts grants for a report. It combines grants of the same person in the same places at the same time.
 func approvedBy(grants []inventory.Grant) []Approved {
 	var all []Approved
 	for _, g := range grants {
@@ -41,7 +41,7 @@ func approvedBy(grants []inventory.Grant) []Approved {
 	return all
 }
 
-// how names the ways to approve.
+// how describes the places of approvals.
 var how = map[inventory.ApprovalPlace]string{
 	inventory.OnSync:    "with the annotation of the Sync",
 	inventory.OnRun:     "with a flag of headgate run",
@@ -57,7 +57,7 @@ func (a Approved) OnForge() bool {
 	return slices.Contains(a.How, inventory.InComment) || slices.Contains(a.How, inventory.InReview)
 }
 
-// ways returns how the approval was given.
+// ways describes the places in which the approval was given.
 func (a Approved) ways() string {
 	ways := make([]string, len(a.How))
 	for i, place := range a.How {
@@ -69,7 +69,7 @@ func (a Approved) ways() string {
 	return strings.Join(ways, " and ")
 }
 
-// String returns the approval as a line of text.
+// String returns the approval as one line of text.
 func (a Approved) String() string {
 	what := manifest.Count(len(a.Digests), "digest")
 	if len(a.Digests) == 1 {
@@ -82,7 +82,7 @@ func (a Approved) String() string {
 	return fmt.Sprintf("approved%s %s: %s", by, a.ways(), what)
 }
 
-// Used returns the approvals with which steps of the report passed. A later pass over the same commit has none.
+// Used returns the approvals that let steps of the report pass. A later pass over the same commit has none.
 func (r Report) Used() []Approved {
 	if slices.ContainsFunc(r.Steps, func(s Step) bool { return s.Approved }) {
 		return r.Approvals

@@ -17,9 +17,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ask sets the one digest that approves everything which blocks a comparison and can be approved: steps that are held, and
-// breaks that a cluster holds where objects exist. A cluster holds only some of the steps, each with the digest that it has
-// here. See ADR 61.
+// ask sets the one digest that approves everything that blocks a comparison and can be approved: held steps, and
+// breaking changes that a cluster holds if objects exist. A cluster holds only some of these steps, each with the
+// same digest as here. See ADR 61.
 func (r *Report) ask() {
 	live := r.Preview != nil && r.Preview.Live
 	var digests []string
@@ -61,7 +61,7 @@ func blocking(c consequence) bool {
 	return c == breaksUsed || c == unconverts || c == dropsUsed || c == deletesUsed
 }
 
-// images returns digests that stand for the images of the package of an upgrade: a tag that moves is another change.
+// images returns digests of the images in an upgrade, because an approval must not cover another image after a tag moved.
 func (r Report) images(s Step) []string {
 	if s.Package == "" {
 		return nil
@@ -81,7 +81,7 @@ func (r Report) images(s Step) []string {
 	return all
 }
 
-// asks records what approves a step that is not held here and blocks a comparison all the same.
+// asks records the digest that approves a step that is not held here but blocks a comparison.
 func (s *Step) asks(of plan.Step, by plan.Step) {
 	s.asksFor = guard.Schema
 	switch {
@@ -100,7 +100,7 @@ func (s *Step) asks(of plan.Step, by plan.Step) {
 	}
 }
 
-// inForce returns the approvals of a branch that have not expired, as Approve takes them.
+// inForce converts the approvals of a branch that have not expired, for Approve.
 func inForce(all []render.Approval, now metav1.Time) []Approved {
 	var approved []Approved
 	for _, a := range all {
@@ -111,8 +111,9 @@ func inForce(all []render.Approval, now metav1.Time) []Approved {
 	return approved
 }
 
-// Approve returns a comparison with approvals: what they cover does not block it any more. An approval covers everything that
-// can be approved if it has the digest of the report, and single steps if it has theirs. Call On afterwards.
+// Approve returns a comparison in which the changes that approvals cover no longer block. An approval with the digest
+// of the report covers everything that can be approved. An approval with digests of single steps covers these steps.
+// Call On afterwards.
 func (r Report) Approve(all []Approved) Report {
 	if r.Approval == nil {
 		return r
@@ -166,10 +167,10 @@ func (r Report) askFor(b *strings.Builder) {
 	fmt.Fprintf(b, "\nIf this is intended (%s), someone other than the author can approve it: in `%s` of the target, with `headgate approve --write`; or after the merge, with `headgate approve`.\n\n%s\n", what, render.ApprovalsFile, fenced(a.Digest))
 }
 
-// passes reports whether a person approved a step, here or in the plan.
+// passes reports whether a person approved a step, either in the plan or later.
 func (s Step) passes() bool { return s.excused || s.Approved }
 
-// approvers describe who approved what would block a comparison, as far as that is known: "by @alice, @bob".
+// approvers describes who approved what would otherwise block a comparison, if known: "by @alice, @bob".
 func (r Report) approvers() string {
 	var names, ways []string
 	for _, a := range r.Approvals {
@@ -186,19 +187,20 @@ func (r Report) approvers() string {
 	return strings.Join(slices.Compact(ways), ", ")
 }
 
-// Asks reports whether something blocks the comparison that can be approved, and is not.
+// Asks reports whether something that can be approved still blocks the comparison.
 func (r Report) Asks() bool {
 	waits := func(s Step) bool { return s.Digest != "" && !s.passes() }
 	return r.Approval != nil && (slices.ContainsFunc(r.Steps, waits) || slices.ContainsFunc(r.Upgrades, waits))
 }
 
-// listMark begins the line of a comment that lists the digests of which a digest is the digest. It is invisible.
+// listMark begins the invisible line of a comment that lists the digests which a combined digest covers.
 const listMark = "<!-- headgate approves "
 
-// plainMark begins that line on a forge that shows HTML as text.
+// plainMark begins the same line on a forge that shows HTML as text.
 const plainMark = "[//]: # (headgate approves "
 
-// list returns that line, so that clusters find out what the approval of a preview covers; "" if the digest stands for itself.
+// list returns the line with the covered digests, so that clusters learn what the approval of a preview covers. It
+// returns "" if the digest covers only itself.
 func (r Report) list() string {
 	if r.Approval == nil || len(r.Approval.Each) == 0 {
 		return ""
@@ -206,8 +208,8 @@ func (r Report) list() string {
 	return "\n" + listMark + r.Approval.Digest + ": " + strings.Join(r.Approval.Each, " ") + " -->\n"
 }
 
-// Covered returns the digests that the approval of a digest covers, as comments list them. It does not matter who wrote a
-// comment: only the true list has the digest.
+// Covered returns the digests that an approval covers according to lists in comments. Any user may write a comment,
+// but only the right list has this digest.
 func Covered(digest string, comments []string) []string {
 	for _, body := range comments {
 		for line := range strings.SplitSeq(body, "\n") {
@@ -227,19 +229,19 @@ func Covered(digest string, comments []string) []string {
 	return []string{digest}
 }
 
-// mostApprovals is how many approvals a comment names.
+// mostApprovals is the maximum number of approvals in a comment.
 const mostApprovals = 3
 
-// mostListed is how many digests a comment lists.
+// mostListed is the maximum number of digests in a list.
 const mostListed = 1000
 
 // Headline returns the judgement on a comparison in one line of Markdown.
 func Headline(r Report) string { return comment{Report: r}.headline() }
 
-// Quoted returns a text as code in Markdown.
+// Quoted returns a text as inline code in Markdown.
 func Quoted(s string) string { return quoted(s) }
 
-// Explain returns in Markdown what a comparison knows of a definition, which a user named by its name or its beginning.
+// Explain returns in Markdown what a comparison shows about a definition. The name may be a prefix.
 func Explain(r Report, name string) string {
 	found := definitionsCalled(r, name)
 	switch {
@@ -275,7 +277,7 @@ func Explain(r Report, name string) string {
 		if s.ID.Name != d.Name || !s.isDefinition() {
 			continue
 		}
-		fmt.Fprintf(&b, "- %s of %s\n", s.told(), s.called())
+		fmt.Fprintf(&b, "- %s of %s\n", s.shownAction(), s.called())
 		if s.Reason != "" {
 			fmt.Fprintf(&b, "  - %s\n", code(clip(s.Reason, mostSaid)))
 		}
@@ -290,7 +292,7 @@ func Explain(r Report, name string) string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// definitionsCalled returns the definition of a name, or those whose names begin with it.
+// definitionsCalled returns the definition with a name, or those whose names begin with it.
 func definitionsCalled(r Report, name string) (found []Definition) {
 	for _, d := range r.Definitions {
 		if d.Name == name {
@@ -303,5 +305,5 @@ func definitionsCalled(r Report, name string) (found []Definition) {
 	return found
 }
 
-// mostExplained is how many names, or reasons, an explanation has.
+// mostExplained is the maximum number of names or reasons in an explanation.
 const mostExplained = 10

@@ -13,15 +13,16 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// A Combined is the preview of one pull request for every sync that follows its target: one comment and one status.
+// A Combined holds the previews of one pull request for every sync that follows its target branch. It has one comment
+// and one status.
 type Combined struct {
 	Reports []Report // at least one; Combine sorts them, the worst first
 	Links   Links
 	Missed  int // syncs that were not previewed, because the preview of another one was stopped
 }
 
-// Combine returns the reports of one pull request as one. Nothing of a report that the pull request does not touch is kept but its
-// verdict, so that hundreds of syncs do not need the memory of hundreds of catalogues.
+// Combine combines the reports of one pull request. Of a report that the pull request does not change, it keeps only
+// the verdict, so that hundreds of syncs do not need the memory of hundreds of catalogues.
 func Combine(all []Report) Combined {
 	c := Combined{Reports: slices.Clone(all)}
 	for i, r := range c.Reports {
@@ -38,11 +39,11 @@ func Combine(all []Report) Combined {
 	return c
 }
 
-// urgency sorts the reports of a pull request.
+// urgency is the sort key of the reports of a pull request.
 func (r Report) urgency() int {
 	switch {
 	case r.Verdict.Activation.WasStopped():
-		return 5 // the status is the record of it
+		return 5 // the status stores that the preview was stopped
 	case !r.touched():
 		return 0
 	case r.Error != "":
@@ -51,7 +52,7 @@ func (r Report) urgency() int {
 	return map[Word]int{Safe: 1, Look: 2, Blocked: 3}[r.judgement().Word]
 }
 
-// touched reports whether the pull request changes anything of a sync. An error of the head that its base has, too, is no change.
+// touched reports whether the pull request changes anything for a sync. An error in both the base and the head is no change.
 func (r Report) touched() bool { return r.Preview == nil || !r.Preview.Untouched }
 
 func (r Report) base() string {
@@ -66,7 +67,7 @@ func (c Combined) Touched() []Report {
 	return slices.DeleteFunc(slices.Clone(c.Reports), func(r Report) bool { return !r.touched() })
 }
 
-// one returns the report that stands for all: the only one, or the only one of a sync that changes.
+// one returns the report that represents all of them: the only report, or that of the only sync that changes.
 func (c Combined) one() (Report, bool) {
 	if len(c.Reports) == 1 {
 		return c.Reports[0], true
@@ -78,7 +79,7 @@ func (c Combined) one() (Report, bool) {
 	return Report{}, false
 }
 
-// Word is the judgement on the pull request: the worst of a sync.
+// Word returns the judgement on the pull request, which is the worst of all syncs.
 func (c Combined) Word() Word {
 	if r, ok := c.one(); ok {
 		return r.judgement().Word
@@ -92,7 +93,7 @@ func (c Combined) Word() Word {
 	return word
 }
 
-// Status returns the status of the head. It fails if any sync that the pull request changes fails by its own threshold.
+// Status returns the status of the head. It fails if a sync that the pull request changes fails by its own threshold.
 func (c Combined) Status() Status {
 	if len(c.Reports) == 1 {
 		return c.Reports[0].Verdict.Activation
@@ -108,7 +109,7 @@ func (c Combined) Status() Status {
 		}
 	}
 	count := fmt.Sprintf("; %s", c.count())
-	if worst.WasStopped() { // nothing may stand before that
+	if worst.WasStopped() { // this description must remain at the beginning
 		return Status{worst.State, worst.Description + count}
 	}
 	first := alikeReports(touched)[0]
@@ -129,7 +130,7 @@ func (c Combined) count() string {
 	return message + " change"
 }
 
-// A bundle is syncs that a pull request changes in the same way, as far as a line describes it.
+// A bundle groups syncs that a pull request changes in the same way, as far as one line describes the change.
 type bundle struct {
 	word    Word
 	text    string
@@ -137,7 +138,7 @@ type bundle struct {
 	reports []Report
 }
 
-// alikeReports groups reports, in their order.
+// alikeReports groups reports in their order.
 func alikeReports(all []Report) []bundle {
 	var bundles []bundle
 	for _, r := range all {
@@ -176,8 +177,9 @@ func plainName(s inventory.Sync) string { return s.Name }
 
 func codeName(s inventory.Sync) string { return code(s.Name) }
 
-// Approval returns what approves everything that blocks the pull request: one digest over the digests of all syncs, so that a person
-// writes one, and every cluster finds its own in the list that the comment holds. It is nil if nothing can be approved.
+// Approval returns the approval for everything that blocks the pull request. Its one digest covers the digests of all
+// syncs: a person writes it once, and every cluster finds its own digests in the list in the comment. It is nil if
+// nothing can be approved.
 func (c Combined) Approval() *plan.Approval {
 	var all plan.Approval
 	var digests []string
@@ -206,8 +208,8 @@ func (c Combined) Approval() *plan.Approval {
 	return &all
 }
 
-// Covers returns the digest with which an approval of the pull request approves what blocks one of its syncs, or "" if it is for
-// something else. It may be the digest of all syncs or of this one.
+// Covers returns the digest with which an approval of the pull request approves what blocks one of its syncs, or ""
+// if the approval is for something else. The approval may name the digest of all syncs or of this one.
 func (c Combined) Covers(of Report, digest string) string {
 	all := c.Approval()
 	if of.Approval == nil || all == nil || digest != all.Digest && digest != of.Approval.Digest {
@@ -216,7 +218,7 @@ func (c Combined) Covers(of Report, digest string) string {
 	return of.Approval.Digest
 }
 
-// Asks reports whether something blocks the pull request that can be approved, and is not.
+// Asks reports whether something that can be approved still blocks the pull request.
 func (c Combined) Asks() bool { return slices.ContainsFunc(c.Reports, Report.Asks) }
 
 // Headline returns the judgement in one line of Markdown.
@@ -237,8 +239,8 @@ func (c Combined) Headline() string {
 	return message
 }
 
-// Comment is the comment on the pull request, of at most so many bytes. It names the syncs that the pull request changes and no
-// others, the worst first. It has at most mostVisible lines, and folds the details of each sync.
+// Comment returns the comment on the pull request within a limit in bytes. It names only the syncs that the pull
+// request changes, the worst first. It has at most mostVisible lines, and folds the details of each sync.
 func (c Combined) Comment(limit int) string {
 	r, alone := c.one()
 	switch {
@@ -259,12 +261,12 @@ func (c Combined) Comment(limit int) string {
 	}
 	visible := c.visible(touched)
 	glossary := glossaryOf(visible)
-	const reserve = 400 // for the words about what is not shown
+	const reserve = 400 // for the text about omitted details
 	room := limit - len(visible) - len(glossary) - len(list) - reserve
 	return visible + c.folds(touched, room) + glossary + list
 }
 
-// folds is the details of each sync, as many as there is room for. Those that change in the same way share them.
+// folds returns the folded details of as many syncs as fit. Syncs that change in the same way share them.
 func (c Combined) folds(touched []Report, room int) string {
 	var bodies, titles []string
 	names := map[string][]string{}
@@ -294,14 +296,14 @@ func (c Combined) folds(touched []Report, room int) string {
 	return fmt.Sprintf("\n<details><summary>Sync by sync</summary>\n%s\n</details>\n", b.String())
 }
 
-// leastOfSync is how many bytes the details of a sync get, the worst first, before others get any.
+// leastOfSync is the number of bytes that the details of each sync may have, the worst sync first, before any get more.
 const leastOfSync = 4000
 
 // about describes what was compared.
 func (c Combined) about() string {
 	of := c.Reports[0]
 	if i := slices.IndexFunc(c.Reports, func(r Report) bool { return r.Preview != nil && r.Preview.Base != "" }); i >= 0 {
-		of = c.Reports[i] // the worst may be one that could not be compared
+		of = c.Reports[i] // the worst report may have no comparison
 	}
 	message := "Headgate previewed " + manifest.Count(len(c.Reports), "sync") + " that follow this branch. " + comment{Report: of}.compared()
 	if c.Missed > 0 {
@@ -314,7 +316,7 @@ func (c Combined) missed() string {
 	return moreOf(c.Missed, "more sync was", "more syncs were") + " not previewed, because a preview of this head was stopped."
 }
 
-// visible is what is not folded away: the headline, the table of syncs, and the most important points of the worst one.
+// visible returns the part that is not folded: the headline, the table of syncs, and the most important points of the worst sync.
 func (c Combined) visible(touched []Report) string {
 	var top, bottom strings.Builder
 	fmt.Fprintf(&top, "### %s\n\n%s\n", c.Headline(), c.about())
@@ -351,10 +353,10 @@ func (c Combined) visible(touched []Report) string {
 	return top.String() + bottom.String()
 }
 
-// mostRows is how many rows the table of syncs has.
+// mostRows is the maximum number of rows in the table of syncs.
 const mostRows = 8
 
-// cell is a text in a table.
+// cell escapes a text for a table.
 func cell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
 
 // approve explains how to approve what blocks the pull request.
@@ -384,7 +386,7 @@ func (c Combined) approve(b *strings.Builder) {
 	all.askFor(b)
 }
 
-// short is who approved, and how.
+// short describes who approved, and where.
 func (a Approved) short() string {
 	if a.By == "" {
 		return "approved " + a.ways()
@@ -392,7 +394,7 @@ func (a Approved) short() string {
 	return "approved by " + a.By + " " + a.ways()
 }
 
-// detailsOf is the details of one sync, of at most about so many bytes.
+// detailsOf returns the details of one sync within about room bytes.
 func (c Combined) detailsOf(r Report, room int) string {
 	of := comment{Report: r, links: c.Links}
 	var body string
@@ -412,7 +414,7 @@ func (c Combined) detailsOf(r Report, room int) string {
 	return body + changes
 }
 
-// Explain returns in Markdown what the previews know of a definition, by sync where they differ.
+// Explain returns in Markdown what the previews show about a definition, by sync if they differ.
 func (c Combined) Explain(name string) string {
 	if len(c.Reports) == 1 {
 		return Explain(c.Reports[0], name)

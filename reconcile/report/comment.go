@@ -14,14 +14,13 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// Comment is the comment on a pull request, of at most so many bytes: in mostVisible lines what a reviewer has to know, and then,
-// folded away, every part item by item and as many of the differences as fit. Everything that a commit could have written is
-// quoted.
+// Comment returns the comment on a pull request within a limit in bytes. At most mostVisible lines tell a reviewer what matters.
+// A folded part has every item and as many differences as fit. All text that a commit may control is quoted.
 func Comment(r Report, limit int) string { return commentOf(r, limit, "", Links{}) }
 
-// commentOf is Comment with a line about other syncs.
+// commentOf is Comment with an additional line about other syncs.
 func commentOf(r Report, limit int, others string, links Links) string {
-	const reserve = 600 // for the words below, and the counts above the differences
+	const reserve = 600 // for the text below, and for the counts above the differences
 	var visible, parts, glossary string
 	list, tooMany := listOf(r.Approval, limit/2)
 	list += tooMany
@@ -45,18 +44,18 @@ func commentOf(r Report, limit int, others string, links Links) string {
 	return visible + folded + glossary + list
 }
 
-// A comment is a report with no more than so many examples of one thing.
+// A comment is a report with a maximum number of examples of each thing.
 type comment struct {
 	Report
 	most   int
-	others string // about other syncs; may be empty
+	others string // a line about other syncs; may be empty
 	links  Links
 }
 
-// mostOfError is how many lines of an error are visible.
+// mostOfError is the maximum number of visible lines of an error.
 const mostOfError = 8
 
-// visible is what is not folded away.
+// visible returns the part that is not folded.
 func (c comment) visible() string {
 	var top, bottom strings.Builder
 	fmt.Fprintf(&top, "### %s\n", c.headline())
@@ -79,7 +78,7 @@ func (c comment) visible() string {
 	return top.String() + listed(first, 0) + fmt.Sprintf("- %s below.\n", moreOf(len(points)-len(first), "less important point is", "less important points are")) + bottom.String()
 }
 
-// listed are points as a list, with so many items of each.
+// listed returns points as a list with at most most items each.
 func listed(points []point, most int) string {
 	var b strings.Builder
 	if len(points) > 0 {
@@ -89,7 +88,7 @@ func listed(points []point, most int) string {
 		fmt.Fprintf(&b, "- %s\n", p.text)
 		shown := min(len(p.items), most)
 		if len(p.items) == most+1 && most > 0 {
-			shown = most + 1 // the line that counts one is as long
+			shown = most + 1 // the last item takes no more room than a line that counts it
 		}
 		for _, item := range p.items[:shown] {
 			fmt.Fprintf(&b, "  - %s\n", item)
@@ -112,7 +111,7 @@ func linesOf(s string) int {
 	return n
 }
 
-// parts is everything that the points are about, with its reasons.
+// parts returns every item behind the points, with its reasons.
 func (c comment) parts() string {
 	var b strings.Builder
 	c.bumps(&b)
@@ -130,10 +129,10 @@ func (c comment) parts() string {
 	return b.String()
 }
 
-// mostGrounds is how many grounds the headline names. It stands alone in mails.
+// mostGrounds is the maximum number of grounds in the headline, which must make sense alone in an email.
 const mostGrounds = 3
 
-// headline is the judgement and its worst grounds.
+// headline returns the judgement and its worst grounds.
 func (c comment) headline() string {
 	message := looksOf[c.judgement().Word] + ": "
 	if c.Error != "" {
@@ -150,12 +149,12 @@ func (c comment) headline() string {
 	return message
 }
 
-// comparesSchemas reports whether anything could have broken: definitions differ, or packages do.
+// comparesSchemas reports whether schemas could have broken, because definitions or packages differ.
 func (c comment) comparesSchemas() bool {
 	return len(c.Bumps)+len(c.Inactive) > 0 || slices.ContainsFunc(c.Steps, func(s Step) bool { return s.isDefinition() && s.Action == plan.Update })
 }
 
-// between describes what was compared, what is not known, and what is active then.
+// between describes what was compared, what is unknown, and what is active after the merge.
 func (c comment) between() string {
 	message := c.compared()
 	if c.Summary.Definitions > 0 {
@@ -164,7 +163,7 @@ func (c comment) between() string {
 	return message
 }
 
-// compared describes what was compared, and what is not known.
+// compared describes what was compared, and what is unknown.
 func (c comment) compared() string {
 	var parts []string
 	switch {
@@ -183,7 +182,7 @@ func (c comment) compared() string {
 	return strings.Join(parts, " ")
 }
 
-// moved describes how the target changed since the merge base.
+// moved describes how the target branch changed since the merge base.
 func (c comment) moved() string {
 	if c.Preview == nil || c.Preview.Moved == "" {
 		return ""
@@ -191,7 +190,7 @@ func (c comment) moved() string {
 	return "\n\n" + escape(capital(c.Preview.Moved)) + "."
 }
 
-// bumps are the packages of registries that become others, each with what lies behind its one line.
+// bumps writes the packages in registries whose image changes, each with the consequences.
 func (c comment) bumps(b *strings.Builder) {
 	if len(c.Bumps) == 0 {
 		return
@@ -212,7 +211,7 @@ func (c comment) bumps(b *strings.Builder) {
 	})
 }
 
-// bump is the new version of a package in one line.
+// bump describes the new version of a package in one line.
 func (c comment) bump(one plan.Bump) string {
 	if one.Unknown != "" {
 		return fmt.Sprintf("%s%s: what it changes is not known, see the findings", quoted(one.Source), c.at(&one.Origin))
@@ -220,7 +219,7 @@ func (c comment) bump(one plan.Bump) string {
 	return fmt.Sprintf("%s: %s → %s%s: %s", quoted(one.Source), quoted(one.From), quoted(one.To), c.at(&one.Origin), c.behind(one)+copied(one))
 }
 
-// copied notes that a copy in the tree was compared in place of the image.
+// copied notes that Headgate compared a copy in the tree instead of the image.
 func copied(one plan.Bump) string {
 	if one.Copy == "" {
 		return ""
@@ -228,7 +227,7 @@ func copied(one plan.Bump) string {
 	return fmt.Sprintf(". The image cannot be read, so this compares the copy in %s, and whether a webhook converts objects is not known", quoted(one.Copy))
 }
 
-// behind counts what a new version changes.
+// behind counts the changes in a new version.
 func (c comment) behind(of plan.Bump) string {
 	var breaks, sleeps, goes, fades, created, gains, words, others int
 	for _, s := range c.Upgrades {
@@ -303,8 +302,8 @@ func (c comment) leaves(b *strings.Builder) {
 	}
 }
 
-// breaks lists breaking changes. It groups kinds that break in the same way, because a change of a generator breaks
-// hundreds.
+// breaks lists breaking changes. It groups kinds that break in the same way, because one change of a generator may
+// break hundreds.
 func (c comment) breaks(b *strings.Builder) {
 	broken := c.Breaking()
 	if len(broken) == 0 {
@@ -318,7 +317,7 @@ func (c comment) breaks(b *strings.Builder) {
 	c.alike(b, groups(broken, func(s Step) string { return strings.Join(append(merged(s.Breaks), s.Package), "\n") }), func(alike []Step) {
 		first, changes := alike[0], merged(alike[0].Breaks)
 		where := ""
-		if len(alike) == 1 || first.Package != "" { // then all of them are asked for in one line
+		if len(alike) == 1 || first.Package != "" { // one line at the top then shows where all of them are requested
 			where = first.by() + c.at(first.Origin)
 		}
 		fmt.Fprintf(b, "- %s\n", c.names(alike, where))
@@ -332,7 +331,7 @@ func (c comment) breaks(b *strings.Builder) {
 	})
 }
 
-// names returns the names and places of similar steps, as many as there is room for.
+// names returns the names and places of similar steps within the limit.
 func (c comment) names(alike []Step, where string) string {
 	shown := max(1, min(len(alike), c.most))
 	names := make([]string, shown)
@@ -349,7 +348,7 @@ func (c comment) names(alike []Step, where string) string {
 	return message
 }
 
-// drops are the kinds that new versions of packages do not hold any more.
+// drops lists the kinds that new versions of packages no longer contain.
 func (c comment) drops(b *strings.Builder) {
 	dropped := c.Dropped()
 	if len(dropped) == 0 {
@@ -359,7 +358,7 @@ func (c comment) drops(b *strings.Builder) {
 	c.alike(b, groups(dropped, func(s Step) string { return s.Package + s.Reason }), func(alike []Step) { c.step(b, alike, c.most) })
 }
 
-// by is the package that an upgrade comes with.
+// by names the package of an upgrade step.
 func (s Step) by() string {
 	if s.Package == "" {
 		return ""
@@ -367,7 +366,7 @@ func (s Step) by() string {
 	return " of " + quoted(s.Package)
 }
 
-// groups are steps that are alike, in the order of the first of each.
+// groups groups steps by a key, in the order of the first of each.
 func groups(steps []Step, like func(Step) string) [][]Step {
 	var all [][]Step
 	index := map[string]int{}
@@ -384,8 +383,7 @@ func groups(steps []Step, like func(Step) string) [][]Step {
 	return all
 }
 
-// merged says each change once, with the versions in which it is the same: "spec.size is
-// removed (v1alpha1, v1beta1)".
+// merged lists each change once, with the versions that have it: "spec.size is removed (v1alpha1, v1beta1)".
 func merged(changes []plan.SchemaChange) []string {
 	var parts []string
 	versions := map[string][]string{}
@@ -406,7 +404,7 @@ func merged(changes []plan.SchemaChange) []string {
 	return parts
 }
 
-// failing are the steps that the API server refuses, or that cannot be made.
+// failing selects the steps that Headgate cannot compute or that the API server rejects.
 const failing plan.Action = "fail"
 
 func (c comment) of(action plan.Action) []Step {
@@ -427,7 +425,7 @@ func (c comment) steps(b *strings.Builder, title, what string, action plan.Actio
 	c.reasons(b, steps)
 }
 
-// held lists the held steps, those apart that no approval lets pass.
+// held lists the held steps. Those that cannot be approved have their own section.
 func (c comment) held(b *strings.Builder) {
 	all := c.of(plan.Hold)
 	passed := slices.DeleteFunc(slices.Clone(all), func(s Step) bool { return !s.excused })
@@ -447,12 +445,12 @@ func (c comment) held(b *strings.Builder) {
 	}
 }
 
-// reasons lists steps, each reason once.
+// reasons lists steps, with each reason only once.
 func (c comment) reasons(b *strings.Builder, steps []Step) {
 	c.alike(b, groups(steps, func(s Step) string { return strings.Join([]string{string(s.Would), s.Reason, s.Error}, "\n") }), func(alike []Step) { c.step(b, alike, c.most) })
 }
 
-// alike writes the first of some groups, and how many steps are in the others.
+// alike writes the first groups, and counts the steps of the others.
 func (c comment) alike(b *strings.Builder, all [][]Step, item func(alike []Step)) {
 	left := 0
 	for i, alike := range all {
@@ -471,7 +469,7 @@ func (c comment) step(b *strings.Builder, alike []Step, most int) {
 	s := alike[0]
 	where := c.at(s.Origin)
 	if s.Origin != nil && strings.HasPrefix(s.Error, s.Origin.Path+":") {
-		where = "" // which the error says, to the line
+		where = "" // the error names the place with its line
 	}
 	would := ""
 	switch s.Would {
@@ -497,7 +495,7 @@ func (c comment) step(b *strings.Builder, alike []Step, most int) {
 	}
 }
 
-// at is where an object is declared.
+// at returns the place where an object is declared.
 func (c comment) at(origin *manifest.Origin) string {
 	if origin == nil {
 		return ""
@@ -505,7 +503,7 @@ func (c comment) at(origin *manifest.Origin) string {
 	return " in " + c.place(*origin)
 }
 
-// place is a place in the commit, with a link to it.
+// place returns a place in the commit with a link to it.
 func (c comment) place(origin manifest.Origin) string {
 	url := ""
 	if c.links.File != nil && c.Revision != "" && origin.Path != "" {
@@ -538,7 +536,7 @@ func rank(s manifest.Severity) int {
 	return slices.Index([]manifest.Severity{manifest.Error, manifest.Warning, manifest.Note}, s)
 }
 
-// list writes the first of a list, and how many more there are.
+// list writes the first items of a list, and counts the others.
 func (c comment) list(b *strings.Builder, n int, item func(i int)) {
 	for i := range min(n, c.most) {
 		item(i)
@@ -548,9 +546,9 @@ func (c comment) list(b *strings.Builder, n int, item func(i int)) {
 	}
 }
 
-// differences returns the writing steps with their changes, folded, as many as there is room for. It groups steps with
-// equal changes. It only counts steps that change nothing but descriptions or optional fields, because a provider
-// upgrade changes two thousand CRDs like that.
+// differences returns the writing steps with their changes, folded, as many as fit. It groups steps with equal
+// changes. It only counts steps that change nothing but descriptions or optional fields, because a provider upgrade
+// changes two thousand CRDs like that.
 func (c comment) differences(room int) (folded string, left int) {
 	var b strings.Builder
 	words, additions := 0, 0
@@ -582,7 +580,7 @@ func (c comment) differences(room int) (folded string, left int) {
 		return cmp.Or(cmp.Compare(min(len(a.Changes), 1), min(len(b.Changes), 1)), cmp.Compare(min(a.Added, 1), min(b.Added, 1)))
 	})
 	for _, alike := range groups(shown, func(s Step) string {
-		return strings.Join(append(s.lines(), string(s.told()), s.kind(1), s.Package), "\n")
+		return strings.Join(append(s.lines(), string(s.shownAction()), s.kind(1), s.Package), "\n")
 	}) {
 		block := c.difference(alike, room-b.Len())
 		if b.Len()+len(block) > room {
@@ -594,18 +592,18 @@ func (c comment) differences(room int) (folded string, left int) {
 	return b.String(), left
 }
 
-// onlyBumps reports whether a step gives a package another version and does nothing else.
+// onlyBumps reports whether a step only gives a package another version.
 func (r Report) onlyBumps(s Step) bool {
 	return len(s.Changes) == 1 && s.Changes[0].Path == "spec.package" && slices.ContainsFunc(r.Bumps, func(b plan.Bump) bool { return b.By == s.ID })
 }
 
-// The most of a difference that is shown.
+// The maximum size of a difference.
 const (
 	mostLines = 40  // of one object
-	mostLine  = 200 // characters of one line
+	mostLine  = 200 // characters per line
 )
 
-// lines are what a step changes, as lines of a diff.
+// lines returns the changes of a step as the lines of a diff.
 func (s Step) lines() []string {
 	var lines []string
 	line := func(sign, path, value string) {
@@ -623,11 +621,11 @@ func (s Step) lines() []string {
 	return lines
 }
 
-// difference is what steps change that all change the same.
+// difference returns the common change of a group of steps.
 func (c comment) difference(alike []Step, room int) string {
 	s, lines := alike[0], alike[0].lines()
 	if len(alike) == 1 && len(lines) == 0 {
-		return fmt.Sprintf("\n- %s %s%s%s\n", s.told(), s.called(), s.by(), c.at(s.Origin))
+		return fmt.Sprintf("\n- %s %s%s%s\n", s.shownAction(), s.called(), s.by(), c.at(s.Origin))
 	}
 	coded := func(name string) string {
 		return "<code>" + html.EscapeString(clip(clean(name), mostQuoted)) + "</code>"
@@ -659,7 +657,7 @@ func (c comment) difference(alike []Step, room int) string {
 			break
 		}
 		name := "- " + quoted(s.name())
-		if s.Package == "" { // else one line asks for all of them
+		if s.Package == "" { // for a package, one line requests all of them
 			name += c.at(s.Origin)
 		}
 		name += "\n"
@@ -672,14 +670,14 @@ func (c comment) difference(alike []Step, room int) string {
 	if names.Len() > 0 {
 		text += "\n" + names.String()
 	}
-	return fmt.Sprintf("\n<details><summary>%s %s</summary>\n%s\n</details>\n", s.told(), title, text)
+	return fmt.Sprintf("\n<details><summary>%s %s</summary>\n%s\n</details>\n", s.shownAction(), title, text)
 }
 
 func (s Step) isDefinition() bool {
 	return s.ID.IsCRD() || crossplane.IsMRD(s.ID) || crossplane.IsXRD(s.ID)
 }
 
-// kind is what so many objects like this one are, in our words.
+// kind returns the kind of n objects like this one, in the words of the report.
 func (s Step) kind(n int) string {
 	kind := "object"
 	switch {
@@ -696,7 +694,7 @@ func (s Step) kind(n int) string {
 	return kind
 }
 
-// name is what an object is called: of a definition without the kind, which stands beside it.
+// name returns the name of an object. For a definition it omits the kind, which is shown next to it.
 func (s Step) name() string {
 	if s.isDefinition() {
 		return s.ID.Name
@@ -704,7 +702,7 @@ func (s Step) name() string {
 	return s.ID.String()
 }
 
-// called is the object of a step, quoted.
+// called returns the quoted object of a step.
 func (s Step) called() string {
 	if s.isDefinition() {
 		return s.kind(1) + " " + quoted(s.name())
@@ -712,12 +710,12 @@ func (s Step) called() string {
 	return quoted(s.name())
 }
 
-// isWords reports whether a change of a definition is one of words.
+// isWords reports whether a change of a definition concerns only descriptions.
 func isWords(path string) bool {
 	return strings.HasSuffix(path, ".description") || strings.HasPrefix(path, "metadata.annotations.controller-gen.kubebuilder.io/")
 }
 
-// brief is the path of a change; of a definition without what is the same in all of them.
+// brief returns the path of a change. For a definition, it omits the beginning that all of them share.
 func (s Step) brief(path string) string {
 	if !s.isDefinition() {
 		return path
@@ -731,8 +729,7 @@ func (s Step) brief(path string) string {
 	return version + " " + below
 }
 
-// withoutWords is a value as JSON; of a schema without the descriptions in it, which would
-// leave no room for the rest.
+// withoutWords returns a value as JSON. In a schema, it omits descriptions, which would leave no room for the rest.
 func withoutWords(path, value string) string {
 	if !strings.Contains(path, ".schema.openAPIV3Schema") || !strings.HasPrefix(value, "{") {
 		return value
@@ -749,7 +746,7 @@ func withoutWords(path, value string) string {
 	return string(short)
 }
 
-// dropDescriptions takes the descriptions out of a schema; what is called so is a field.
+// dropDescriptions removes the descriptions from a schema, but not a field with that name.
 func dropDescriptions(schema map[string]any) {
 	if _, ok := schema["description"].(string); ok {
 		delete(schema, "description")
@@ -761,7 +758,7 @@ func dropDescriptions(schema map[string]any) {
 	}
 }
 
-// The maximum number of quoted characters: of a name, of a message.
+// The maximum number of quoted characters: in a name, and in a message.
 const (
 	mostQuoted = 300
 	mostSaid   = 600
@@ -769,7 +766,7 @@ const (
 
 func quoted(s string) string { return code(clip(s, mostQuoted)) }
 
-// clip is at most so many characters of a text.
+// clip returns at most most characters of a text.
 func clip(s string, most int) string {
 	if utf8.RuneCountInString(s) <= most {
 		return s

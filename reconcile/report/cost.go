@@ -10,18 +10,18 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// A Cost is an estimate of the API server memory that the CRDs of a commit take.
+// A Cost estimates the API server memory for the CRDs of two commits.
 type Cost struct {
 	Before int64 `json:"before"` // bytes
 	After  int64 `json:"after"`
 	CRDs   int   `json:"crds"` // after
 }
 
-// costOf compares the CRDs of two commits. Active definitions stay active, regardless of policies.
+// costOf compares the CRDs of two commits. Active definitions remain active, regardless of policies.
 func costOf(before, after render.Desired, stays []Definition) Cost {
 	was, is := sizes(before), sizes(after)
 	theirs, now := ofPackages(before, was), ofPackages(after, is)
-	if !maps.Equal(was, is) || !maps.EqualFunc(theirs, now, sameImage) { // else all of them cost what they did
+	if !maps.Equal(was, is) || !maps.EqualFunc(theirs, now, sameImage) { // otherwise the costs of packages are equal
 		measured := map[image]Size{}
 		measure(was, theirs, measured)
 		measure(is, now, measured)
@@ -34,11 +34,10 @@ func costOf(before, after render.Desired, stays []Definition) Cost {
 	return Cost{Before: Memory(was), After: Memory(is), CRDs: len(is)}
 }
 
-// A Size is how many bytes of JSON a CRD has.
+// A Size is the size of a CRD as JSON, in bytes.
 type Size int64
 
-// sizes returns the sizes of the CRDs that a commit makes, by name, without those of packages that Crossplane installs
-// itself.
+// sizes returns the sizes of the CRDs that a commit creates, by name, without those of packages that Crossplane itself installs.
 func sizes(of render.Desired) map[string]Size {
 	active := map[string]bool{}
 	for _, d := range of.Definitions {
@@ -52,15 +51,15 @@ func sizes(of render.Desired) map[string]Size {
 	}
 	for _, l := range of.Left {
 		if u, err := l.Content(); l.ID.IsCRD() && err == nil {
-			o, _ := render.NewObject(u, l.Origin) // it was read, so it can be written
+			o, _ := render.NewObject(u, l.Origin) // it was decoded, so it can be encoded
 			all[l.ID.Name] = Size(o.Size)
 		}
 	}
 	return all
 }
 
-// ofPackages returns, by name, the active definitions of packages that Crossplane installs itself, without an object of
-// the commit.
+// ofPackages returns, by name, the active definitions of packages that Crossplane itself installs, if the commit has
+// no object for them.
 func ofPackages(of render.Desired, made map[string]Size) map[string]render.DecidedDefinition {
 	all := map[string]render.DecidedDefinition{}
 	for _, d := range of.Definitions {
@@ -71,7 +70,7 @@ func ofPackages(of render.Desired, made map[string]Size) map[string]render.Decid
 	return all
 }
 
-// An image identifies a definition in a certain image of its package.
+// An image identifies a definition in one image of its package.
 type image struct{ digest, definition string }
 
 func imageOf(d render.DecidedDefinition) image { return image{d.Package.Digest, d.Name} }
@@ -80,7 +79,7 @@ func sameImage(a, b render.DecidedDefinition) bool {
 	return a.Package.Pulled() && imageOf(a) == imageOf(b)
 }
 
-// measure adds the sizes of definitions, and remembers the sizes of images. An unreadable definition counts as 0; rendering
+// measure adds the sizes of definitions, and caches sizes by image. An unreadable definition counts as 0; rendering
 // reports it if it matters.
 func measure(sizes map[string]Size, of map[string]render.DecidedDefinition, known map[image]Size) {
 	names := slices.Sorted(maps.Keys(of))
@@ -101,14 +100,14 @@ func measure(sizes map[string]Size, of map[string]render.DecidedDefinition, know
 	}
 }
 
-// The API server memory of a CRD: a fixed part for serving its kind, and a part for every byte, because schemas are
-// kept decoded, as validators and as OpenAPI. `make bench` fits both on real CRDs, and checks them on others.
+// The API server memory for a CRD: a constant for serving its kind, and a factor for every byte, because the API server keeps
+// schemas decoded, as validators and as OpenAPI. `make bench` fits both to real CRDs, and validates them with others.
 const (
 	memoryPerKind = 800_000
 	memoryPerByte = 67.0
 )
 
-// Memory returns an estimate of the API server memory of CRDs, by name, in bytes.
+// Memory estimates the API server memory for CRDs in bytes. of holds their sizes by name.
 func Memory(of map[string]Size) int64 {
 	sum := 0.0
 	for _, size := range of {
@@ -121,10 +120,10 @@ const mebi = 1 << 20
 
 func mib(bytes int64) int64 { return (bytes + mebi/2) / mebi }
 
-// Differs reports whether the estimates differ noticeably.
+// Differs reports whether the two estimates differ by at least a MiB.
 func (c Cost) Differs() bool { return mib(c.Before) != mib(c.After) }
 
-// String is "about 24 MiB → 31 MiB (+7 MiB) for 12 CRDs".
+// String returns a text such as "about 24 MiB → 31 MiB (+7 MiB) for 12 CRDs".
 func (c Cost) String() string {
 	return fmt.Sprintf("about %d MiB → %d MiB (%+d MiB) for %s", mib(c.Before), mib(c.After), mib(c.After)-mib(c.Before), moreOf(c.CRDs, "CRD", "CRDs"))
 }

@@ -13,8 +13,7 @@ type Dialect struct {
 
 var unmarked = regexp.MustCompile(`[^A-Za-z0-9./]+`)
 
-// Mark returns the invisible first line of the comment of a key: a comment in HTML, or the target of a
-// link that does not exist.
+// Mark returns the invisible first line of the comment for a key: an HTML comment, or an unused link definition.
 func (d Dialect) Mark(key string) string {
 	key = unmarked.ReplaceAllString(key, "-")
 	if d.NoHTML {
@@ -29,8 +28,8 @@ var (
 	tags   = strings.NewReplacer("<code>", "", "</code>", "")
 )
 
-// Render returns a text of Comment or Markdown in this dialect. Without HTML it replaces folded sections
-// by headings. No line of quoted text starts with a tag.
+// Render converts a text of Comment or Markdown to this dialect. Without HTML, headings replace folded sections. It
+// relies on the fact that no line of quoted text starts with a tag.
 func (d Dialect) Render(body string) string {
 	if !d.NoHTML {
 		return body

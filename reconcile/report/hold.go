@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Holds returns the held steps in the form of an inventory. New holds begin now.
+// Holds returns the held steps in the form of the inventory. New holds begin at now.
 func (r Report) Holds(now metav1.Time) inventory.Holds {
 	var all inventory.Holds
 	for _, s := range r.Steps {
@@ -31,13 +31,12 @@ func (r Report) Holds(now metav1.Time) inventory.Holds {
 	return all
 }
 
-// staysHeld reports whether a step was held before the commit of the report, which leaves it unchanged.
+// staysHeld reports whether a step was held before the report's commit, which does not change it.
 func (r Report) staysHeld(s Step) bool {
 	return s.Action == plan.Hold && s.Since != nil && r.Revision != "" && s.SinceCommit != r.Revision
 }
 
-// stillHeld returns the part of a status about steps that were held before the commit, or "": "1 prune still held
-// (since 12 Nov)".
+// stillHeld describes the steps that were held before the report's commit, or returns "": "1 prune still held (since 12 Nov)".
 func (r Report) stillHeld() string {
 	prunes, n := 0, 0
 	var since metav1.Time
@@ -76,7 +75,7 @@ func (r Report) newlyHeld() (string, bool) {
 	return strings.Join(parts, "; "), true
 }
 
-// waitForHeld returns how many steps wait for a held one. Waiting longer does not help them.
+// waitForHeld returns the number of steps that wait for a held one. More time does not help them.
 func (r Report) waitForHeld() int {
 	n := 0
 	for _, s := range r.Steps {

@@ -7,10 +7,10 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// homes completes identities with the namespace that objects get in the cluster.
+// homes adds to identities the namespace that objects get in the cluster.
 type homes func(manifest.ID) manifest.ID
 
-// step returns a step as a report shows it.
+// step returns a step in the form of a report.
 func (h homes) step(s plan.Step) plan.Step {
 	s.ID, s.Reason, s.Err = h(s.ID), h.reason(s.Reason), h.err(s.Err)
 	s.Waits = h.reasons(s.Waits)
@@ -54,7 +54,7 @@ func (h homes) reasons(all []plan.Reason) []plan.Reason {
 	return shown
 }
 
-// err returns an error whose reason is completed. Other errors keep the text of the system that they come from.
+// err adds namespaces to the reason in an error. Other errors keep their original text.
 func (h homes) err(err error) error {
 	if made, is := errors.AsType[plan.ReasonError](err); is {
 		return plan.ReasonError{Reason: h.reason(made.Reason)}

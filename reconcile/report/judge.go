@@ -14,10 +14,10 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// A Word is the judgement on a comparison: whether to merge.
+// A Word is the judgement on a comparison: whether to merge it.
 type Word string
 
-// The words, the best first.
+// The words, from best to worst.
 const (
 	Safe    Word = "safe"
 	Look    Word = "look"
@@ -26,16 +26,16 @@ const (
 
 var looksOf = map[Word]string{Safe: "✅ Safe", Look: "👀 Look", Blocked: "⛔ Blocked"}
 
-// title is the word at the beginning of a line.
+// title returns the word with a capital letter.
 func (w Word) title() string { return capital(string(w)) }
 
-// A Judgement is the word for a comparison, and why.
+// A Judgement is the word for a comparison with its reasons.
 type Judgement struct {
 	Word    Word     `json:"word"`
 	Because []Ground `json:"because,omitempty"` // the worst first
 }
 
-// A Ground is one reason of a judgement: how many things are alike, and the word that each of them asks for.
+// A Ground is one reason for a judgement: the number of similar things, and the word that each of them requires.
 type Ground struct {
 	Word  Word   `json:"word"`
 	Cause string `json:"cause"`
@@ -43,8 +43,8 @@ type Ground struct {
 	Text  string `json:"text"`
 }
 
-// Judge returns the judgement on a comparison. It is the one table of judgements: the word belongs to the worst ground;
-// it is Safe if there is none.
+// Judge returns the judgement on a comparison. This function is the only table of judgements. The word is that of the
+// worst ground, or Safe without grounds.
 func Judge(r Report) Judgement {
 	var all []Ground
 	add := func(word Word, cause string, n int, one, many string) {
@@ -115,12 +115,12 @@ func Judge(r Report) Judgement {
 	return Judgement{all[0].Word, all}
 }
 
-// errors are the findings that are errors.
+// errors returns the findings that are errors.
 func (r Report) errors() []manifest.Finding {
 	return slices.DeleteFunc(slices.Clone(r.Findings), func(f manifest.Finding) bool { return f.Severity != manifest.Error })
 }
 
-// A consequence is what a step does to those who use a kind.
+// A consequence is the effect of a step on the users of a kind.
 type consequence int
 
 const (
@@ -139,7 +139,7 @@ const (
 	deletesUsed
 )
 
-// uses counts the steps and upgrades by their worst consequence, and apart from them those that a person approved.
+// uses counts the steps and upgrades by their worst consequence. It counts approved ones separately.
 func (r Report) uses() (count, approved map[consequence]int) {
 	count, approved = map[consequence]int{}, map[consequence]int{}
 	live := r.Preview != nil && r.Preview.Live
@@ -154,8 +154,8 @@ func (r Report) uses() (count, approved map[consequence]int) {
 	return count, approved
 }
 
-// holds counts the held steps: those that no approval lets pass, those that wait for one, and those that have one; and apart
-// from them the steps that the plan does not hold because of an approval.
+// holds counts the held steps: those that cannot be approved, those that wait for an approval, and those that have
+// one. passed counts the steps that the plan does not hold because of an approval.
 func (r Report) holds() (stuck, waiting, excused, passed int) {
 	waiting = r.Summary.Held
 	for _, s := range r.Steps {
@@ -166,7 +166,7 @@ func (r Report) holds() (stuck, waiting, excused, passed int) {
 		case s.excused:
 			excused++
 			waiting--
-		case s.Guard == guard.PackageLost: // it is a ground of its own
+		case s.Guard == guard.PackageLost: // Judge has a separate ground for these
 			waiting--
 		case !s.approvable:
 			stuck++
@@ -179,8 +179,8 @@ func (r Report) holds() (stuck, waiting, excused, passed int) {
 func (r Report) consequence(s Step, live bool) consequence {
 	broken := s.Breaks
 	onlyStatus := len(broken) > 0 && !slices.ContainsFunc(broken, func(c plan.SchemaChange) bool { return !c.InStatus() })
-	// The guards ask a cluster how many objects exist, and add nothing if there are none. Their answers about an
-	// upgrade are on the step of the package, so an upgrade has to state it.
+	// Guards ask a cluster for the number of objects, and add nothing if there are none. For an upgrade, their
+	// answers are in the step of the package, so the upgrade itself must state that no objects exist.
 	unused := s.unused && live && (len(s.because) == 0 && s.Package == "" || s.gives(plan.NoObjects))
 	switch {
 	case s.Action == plan.Hold && s.active && len(broken) > 0:
@@ -191,11 +191,11 @@ func (r Report) consequence(s Step, live bool) consequence {
 		return dropsUnused
 	case s.Package != "" && s.Action == plan.Keep && s.active:
 		return dropsUsed
-	case s.Action == plan.Prune && crossplane.IsMRD(s.ID) && !s.active: // a deletion: an earlier commit may have activated it
+	case s.Action == plan.Prune && crossplane.IsMRD(s.ID) && !s.active: // counted as a deletion
 		return nothing
 	case s.Action == plan.Prune && crossplane.DeclaresKind(s.ID) && s.gives(guard.UsersUnseen, guard.UsersNotCounted, guard.UsersUnknown):
 		return deletesUsed
-	case s.Action == plan.Create && crossplane.IsImageConfig(s.ID): // it can have Crossplane install other images of packages that are there
+	case s.Action == plan.Create && crossplane.IsImageConfig(s.ID): // it can make Crossplane install other images of existing packages
 		return unjudged
 	case s.Action != plan.Update:
 		return nothing
@@ -221,7 +221,8 @@ func (r Report) consequence(s Step, live bool) consequence {
 	return unjudged
 }
 
-// breaksHow returns how a step breaks the use of its kind: in the schema, or only in that nothing converts objects between versions.
+// breaksHow returns how a step breaks the use of its kind: by its schema, or only because nothing converts objects
+// between versions.
 func (s Step) breaksHow() consequence {
 	if len(s.Breaks) > 0 && len(s.ownBreaks()) == 0 {
 		return unconverts
@@ -229,8 +230,8 @@ func (s Step) breaksHow() consequence {
 	return breaksUsed
 }
 
-// judgedAsPackage reports whether a step only has Crossplane install another version of a provider, whose
-// definitions were compared, or which is the same image.
+// judgedAsPackage reports whether a step only makes Crossplane install another version of a provider, and either its
+// definitions were compared or the image is the same.
 func (r Report) judgedAsPackage(s Step) bool {
 	if s.ID.Kind != crossplane.Provider || len(s.Changes) != 1 || s.Changes[0].Path != "spec.package" {
 		return false
@@ -243,13 +244,13 @@ func (r Report) judgedAsPackage(s Step) bool {
 	return from == to && slices.ContainsFunc(r.Packages, func(p Package) bool { return p.Source == to })
 }
 
-// altersBy reports whether a change that a rule found breaks nothing.
+// altersBy reports whether a step has a non-breaking change by a rule.
 func (s Step) altersBy(rule string) bool {
 	return slices.ContainsFunc(s.alters, func(c plan.SchemaChange) bool { return string(c.Rule) == rule })
 }
 
-// inactiveBreaks returns the inactive definitions that break or go. No API serves them, but a policy may activate them later. What
-// a step deletes counts as deleted.
+// inactiveBreaks returns the inactive definitions that break or disappear. No API serves them, but a policy may
+// activate them later. What a step deletes counts as deleted instead.
 func (r Report) inactiveBreaks() []Step {
 	steps := slices.DeleteFunc(slices.Clone(r.Steps), func(s Step) bool { return s.Action == plan.Prune })
 	return slices.DeleteFunc(slices.Concat(steps, r.Upgrades, r.Inactive), func(s Step) bool {
@@ -259,14 +260,14 @@ func (r Report) inactiveBreaks() []Step {
 	})
 }
 
-// noticed returns the changes of a step that break nothing and that the judgement counts, without changes of versions.
+// noticed returns the non-breaking changes of a step that the judgement counts, without changes of versions.
 func (s Step) noticed() []plan.SchemaChange {
 	return slices.DeleteFunc(slices.Clone(s.alters), func(c plan.SchemaChange) bool {
 		return c.Rule != "default" && !merges(c)
 	})
 }
 
-// merges reports whether a change has server-side apply replace a list or a map that it merged.
+// merges reports whether a change makes server-side apply replace a list or a map that it merged before.
 func merges(c plan.SchemaChange) bool {
 	switch c.Rule {
 	case "x-kubernetes-list-type":
@@ -284,7 +285,7 @@ func (s Step) gives(codes ...plan.Code) bool {
 	return slices.ContainsFunc(s.because, func(c plan.Code) bool { return slices.Contains(codes, c) })
 }
 
-// codesIn returns the codes of a reason and of the reasons in it.
+// codesIn returns the codes of a reason and its nested reasons.
 func codesIn(why plan.Reason) []plan.Code {
 	if why.None() {
 		return nil
@@ -303,8 +304,8 @@ func codesIn(why plan.Reason) []plan.Code {
 	return all
 }
 
-// opened counts the definitions that become active because a policy, or the definition itself, names them in
-// full, and those that become active because of something wider.
+// opened counts the definitions that become active because something names them in full, and those that become active
+// because of a pattern or a package.
 func (r Report) opened() (named, wild int) {
 	if r.Preview == nil {
 		return 0, 0
@@ -321,15 +322,15 @@ func (r Report) opened() (named, wild int) {
 	return named, wild
 }
 
-// inFull reports whether a reason activates a definition by its own name, and not by something wider.
+// inFull reports whether an activator names the definition in full.
 func inFull(a activation.Activator, name string) bool {
 	return a.Cause == activation.Declared || a.Cause == activation.Matched && a.Pattern == name
 }
 
-// used finds where the commit uses the kinds that break: by an object of the kind, or by an object that mentions it, such as a
+// used finds the uses of broken kinds in the commit: objects of the kind, and objects that mention it, such as a
 // Composition. An unreadable object counts as a use.
 func (r Report) used(want render.Desired) {
-	broken := map[string]map[string][]*Step{} // by group and kind; kind "" is every kind of the group
+	broken := map[string]map[string][]*Step{} // by group and kind; kind "" means every kind of the group
 	for _, steps := range [][]Step{r.Steps, r.Upgrades} {
 		for i := range steps {
 			s := &steps[i]
@@ -378,7 +379,7 @@ func (r Report) used(want render.Desired) {
 	}
 }
 
-// contentOf is the JSON of an object; unread is true if there is none.
+// contentOf returns the JSON of an object. unread is true if the object cannot be read.
 func contentOf(o render.Object) (text []byte, unread bool) {
 	u, err := o.Content()
 	if err != nil {

@@ -2,14 +2,14 @@ package report
 
 import "strings"
 
-// Links are where the places of a comment are shown. The zero value has none.
+// Links defines the link targets of a comment. The zero value has no links.
 type Links struct {
-	// File returns the URL of a line of a file of a commit; "" if there is none. A line that is 0 is the file.
+	// File returns the URL of a line in a file of a commit, or "". With line 0, it returns the URL of the file.
 	File func(commit, path string, line int) string
-	Run  string // the URL of the run that made the preview, or of the page about it
+	Run  string // URL of the run that created the preview, or of its page
 }
 
-// run is a link to the run.
+// run returns a link to the run.
 func (l Links) run() string {
 	if l.Run == "" {
 		return ""
@@ -17,7 +17,7 @@ func (l Links) run() string {
 	return " " + linked("Details", l.Run) + "."
 }
 
-// linked is a text with a link. The URL comes from a forge or an environment, so it cannot end the link.
+// linked returns a text with a link. It escapes the URL, which comes from a forge or an environment and must not end the link.
 func linked(text, url string) string {
 	if url == "" {
 		return text

@@ -11,9 +11,8 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// Markdown writes a report of a pass, or of a diff: a verdict, what needs a person, then
-// the rest folded away. Everything that a commit could have written is quoted as code. A comparison is written as the comment
-// of a preview.
+// Markdown writes the report of a pass or a diff: the verdict, everything that needs a person, and then the rest, folded. All
+// text that a commit may control is quoted as code. A comparison is written like the comment of a preview.
 func Markdown(w io.Writer, r Report) error {
 	var b strings.Builder
 	if r.Judgement.Word != "" {
@@ -27,7 +26,7 @@ func Markdown(w io.Writer, r Report) error {
 	section := func(title string, action plan.Action, folded bool) {
 		var lines []string
 		for _, s := range r.Steps {
-			if s.told() == action {
+			if s.shownAction() == action {
 				lines = append(lines, markdownStep(s))
 			}
 		}
@@ -60,7 +59,7 @@ func Markdown(w io.Writer, r Report) error {
 	return err
 }
 
-// approve explains how to approve the held steps, and what blocks a comparison.
+// approve explains how to approve the held steps and what blocks a comparison.
 func approve(b *strings.Builder, r Report) {
 	a := r.Approval
 	switch {
@@ -159,13 +158,12 @@ func findings(b *strings.Builder, all []manifest.Finding) {
 	}
 }
 
-// code quotes a text so that nothing in it is Markdown: its fence is longer than any
-// run of backticks inside.
+// code quotes a text as inline code, so that none of it is Markdown. Its fence is longer than any run of backticks in the text.
 func code(s string) string {
 	s = clean(s)
 	fence := strings.Repeat("`", longestRun(s, '`')+1)
 	if strings.Trim(s, "` ") != s || s == "" {
-		s = " " + s + " " // else they would be taken for the fence, or be dropped
+		s = " " + s + " " // otherwise a backtick would extend the fence, and outer spaces would be dropped
 	}
 	return fence + s + fence
 }
@@ -192,7 +190,7 @@ func longestRun(s string, of rune) int {
 	return longest
 }
 
-// escape is for our own words, which may hold a name.
+// escape escapes our own text, which may contain a name.
 func escape(s string) string {
 	return strings.NewReplacer("<", "&lt;", ">", "&gt;", "@", "&#64;", "`", "&#96;", "*", "\\*", "_", "\\_", "[", "\\[").Replace(clean(s))
 }

@@ -9,7 +9,7 @@ import (
 // Changed reports whether the pass changed anything in the cluster.
 func (r Report) Changed() bool { return r.Past(metav1.Time{}, metav1.Duration{}).Changed() }
 
-// Past is the report as the cluster remembers it, of a pass that ended then and took so long.
+// Past returns the report in the form of the inventory. ended and took describe the pass.
 func (r Report) Past(ended metav1.Time, took metav1.Duration) inventory.Past {
 	p := inventory.Past{
 		When: ended, Took: took, Revision: r.Revision,

@@ -9,16 +9,17 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// mostVisible is how many lines of a comment are not folded away, whatever the change: a reviewer reads that many.
+// mostVisible is the maximum number of lines of a comment that are not folded, regardless of the size of the change.
+// A reviewer reads that many.
 const mostVisible = 25
 
-// A point is one thing that a reviewer has to know, and the most important examples of it.
+// A point is one thing that a reviewer must know, with its most important examples.
 type point struct {
 	text  string
 	items []string
 }
 
-// points are what a reviewer has to know, the worst first.
+// points returns what a reviewer must know, the worst first.
 func (c comment) points() []point {
 	all := []point{
 		c.pointOfFailures(), c.pointOfHolds(), c.pointOfMoves(), c.pointOfServed(), c.pointOfBreaks(), c.pointOfDrops(), c.pointOfDeletes(), c.pointOfOpenings(),
@@ -29,7 +30,7 @@ func (c comment) points() []point {
 
 func (c comment) pointOfBumps() point {
 	var p point
-	harm := map[string]int{} // active kinds that break or go, by package
+	harm := map[string]int{} // active kinds that break or disappear, by package
 	for _, s := range append(c.Breaking(), c.Dropped()...) {
 		harm[s.Package]++
 	}
@@ -78,7 +79,7 @@ func (c comment) pointOfHolds() point {
 	return p
 }
 
-// wouldBe is what is held back.
+// wouldBe describes the held change.
 func wouldBe(s Step) string {
 	switch s.Would {
 	case plan.Prune:
@@ -143,7 +144,7 @@ func (c comment) pointOfOpenings() point {
 	return p
 }
 
-// quotedCause is what activates a group of definitions.
+// quotedCause describes what activates a group of definitions.
 func (c comment) quotedCause(g openings) string {
 	if g.by.Pattern == "" {
 		return code(g.cause())
@@ -183,7 +184,7 @@ func (c comment) pointOfLeaves() point {
 		moreOf(len(names), "definition stays", "definitions stay"), c.some(names))}
 }
 
-// pointOfChanges is about changes that break nothing and that a person should read.
+// pointOfChanges describes non-breaking changes that a person should read.
 func (c comment) pointOfChanges() point {
 	changed := slices.DeleteFunc(c.served(), func(s Step) bool { return len(s.noticed()) == 0 })
 	if len(changed) == 0 {
@@ -233,13 +234,13 @@ func (c comment) pointOfInactive() point {
 	return point{text: fmt.Sprintf("**Inactive:** %s: %s. Nothing happens in the cluster.", moreOf(len(all), "definition breaks or goes", "definitions break or go"), c.some(names))}
 }
 
-// mostInPoint is how many characters of a message a point shows.
+// mostInPoint is the maximum number of characters of a message in a point.
 const mostInPoint = 240
 
-// mostNamed is how many names a point shows of alike things.
+// mostNamed is the maximum number of names of similar things in a point.
 const mostNamed = 3
 
-// some lists the first of some names, quoted, and how many more there are.
+// some quotes the first names and counts the others.
 func (c comment) some(names []string) string {
 	parts := make([]string, len(names))
 	for i, name := range names {
@@ -248,7 +249,7 @@ func (c comment) some(names []string) string {
 	return someOf(parts, min(mostNamed, max(c.most, 1)))
 }
 
-// calledAll names the objects of steps, and the place of a single one.
+// calledAll names the objects of steps. For a single step, it includes the place.
 func (c comment) calledAll(steps []Step) string {
 	if len(steps) == 1 {
 		return quoted(steps[0].name()) + c.at(steps[0].Origin)
@@ -260,7 +261,8 @@ func (c comment) calledAll(steps []Step) string {
 	return c.some(names)
 }
 
-// kinds names the kinds of steps. A kind that is cluster-scoped and namespaced is named once, as in "buckets.s3.aws[.m].upbound.io".
+// kinds names the kinds of steps. It names a kind only once if a cluster-scoped and a namespaced version exist:
+// "buckets.s3.aws[.m].upbound.io".
 func (c comment) kinds(steps []Step) string {
 	var names []string
 	index := map[string]int{}
@@ -280,16 +282,15 @@ func (c comment) kinds(steps []Step) string {
 	return c.some(names)
 }
 
-// A field is one change of schemas, and the steps that make it.
+// A field is one change of schemas with the steps that make it.
 type field struct {
 	change   string
 	versions []string
-	also     bool // in initProvider, as well
+	also     bool // the same change in initProvider
 	steps    []Step
 }
 
-// byField groups changes of schemas by the field, spec and status apart. Each begins with what
-// most kinds have.
+// byField groups changes of schemas by field, and separates spec from status. In each, the most frequent change comes first.
 func byField(steps []Step, of func(Step) []plan.SchemaChange) (spec, status []field) {
 	index := map[string]int{}
 	var all []field
@@ -332,7 +333,7 @@ func byField(steps []Step, of func(Step) []plan.SchemaChange) (spec, status []fi
 	return spec, status
 }
 
-// field is one change of schemas as an item of a point.
+// field returns one change of schemas as an item of a point.
 func (c comment) field(f field) string {
 	message := quoted(f.change)
 	if f.also {
@@ -344,7 +345,7 @@ func (c comment) field(f field) string {
 	return message + ": " + c.kinds(f.steps)
 }
 
-// usedAt is where the commit uses the kinds of steps.
+// usedAt describes where the commit uses the kinds of steps.
 func (c comment) usedAt(steps []Step) string {
 	var places []string
 	for _, s := range steps {

@@ -16,35 +16,35 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A Preview is what the report of a comparison holds beside its plan.
+// A Preview holds the part of a comparison's report that does not come from the plan.
 type Preview struct {
-	Base    string       `json:"base"`              // the merge base, with which it is compared
-	Live    bool         `json:"live,omitempty"`    // a cluster was asked for counts
-	Repairs bool         `json:"repairs,omitempty"` // the base cannot be rendered and this can: nothing could be compared
-	Moved   string       `json:"moved,omitempty"`   // how the target changed what counts since then
+	Base    string       `json:"base"`              // the merge base, which is the base of the comparison
+	Live    bool         `json:"live,omitempty"`    // counts come from a cluster
+	Repairs bool         `json:"repairs,omitempty"` // this commit can be rendered but its base cannot, so nothing was compared
+	Moved   string       `json:"moved,omitempty"`   // relevant changes of the target branch since the merge base
 	Opens   []Opening    `json:"opens"`             // definitions that become active
-	Leaves  []Definition `json:"leaves"`            // definitions that nothing activates any more, and that stay: activation is final
-	Memory  Cost         `json:"memory"`            // of an API server
+	Leaves  []Definition `json:"leaves"`            // definitions that nothing activates any more, but that remain active
+	Memory  Cost         `json:"memory"`            // memory of an API server
 
-	Uncontrolled int `json:"uncontrolled,omitempty"` // CRDs and MRDs that another revision of their package controls than the active one
+	Uncontrolled int `json:"uncontrolled,omitempty"` // CRDs and MRDs whose controller is not the active revision of their package
 
-	Warnings int `json:"newWarnings,omitempty"` // that the base does not have
+	Warnings int `json:"newWarnings,omitempty"` // warnings that the base does not have
 
-	Unconfirmed int `json:"unconfirmed,omitempty"` // definitions whose schemas only the new commit keeps, while their registry cannot be reached
+	Unconfirmed int `json:"unconfirmed,omitempty"` // definitions whose schemas only the new commit keeps, as no registry can be read
 
-	SafeStart []SafeStart `json:"safeStart,omitempty"` // packages that gain or lose it
-	Copies    []Copy      `json:"copies,omitempty"`    // packages in the tree that come from another release
-	Versions  []Version   `json:"versions,omitempty"`  // of an upgrade that is not proposed: those that lead to it, and it
+	SafeStart []SafeStart `json:"safeStart,omitempty"` // packages that gain or lose safe-start
+	Copies    []Copy      `json:"copies,omitempty"`    // packages in the tree whose release changes
+	Versions  []Version   `json:"versions,omitempty"`  // for a proposed upgrade: the versions up to the new one
 
 	Untouched bool `json:"untouched,omitempty"` // the merge changes nothing of the sync
 
-	Commands bool `json:"commands,omitempty"` // people approve with comments
+	Commands bool `json:"commands,omitempty"` // users may approve with comments
 	Reviews  bool `json:"reviews,omitempty"`  // and with reviews
-	Listed   bool `json:"listed,omitempty"`   // those whom the sync lists
+	Listed   bool `json:"listed,omitempty"`   // only users whom the sync lists may approve
 }
 
-// A SafeStart is a package that gains or loses safe-start: with it, only policies activate its definitions; without it, all of
-// them are active.
+// A SafeStart is a package that gains or loses safe-start. With it, only policies activate its definitions. Without
+// it, all of them are active.
 type SafeStart struct {
 	Package string          `json:"package"`
 	Has     bool            `json:"has"`
@@ -54,25 +54,25 @@ type SafeStart struct {
 // An Opening is a definition that becomes active.
 type Opening struct {
 	Definition
-	Already bool `json:"already,omitempty"` // active in the cluster already, by any policy
+	Already bool `json:"already,omitempty"` // a policy in the cluster has already activated it
 }
 
-// A Comparison is what Compared has to know beside the plan.
+// A Comparison holds the inputs of Compared in addition to the plan.
 type Comparison struct {
 	Before  render.Desired  // the base
-	Now     *render.Desired // the target as it is, where it went on
+	Now     *render.Desired // the current target branch, if it changed since the base
 	Live    bool
-	Present map[string]bool // definitions whose CRDs the cluster has already, by name
+	Present map[string]bool // definitions whose CRDs already exist in the cluster, by name
 
-	Controls map[manifest.ID]plan.Answer // by the object that names a package of a bump: how many CRDs and MRDs another revision controls than the active one
+	Controls map[manifest.ID]plan.Answer // by the object that names an upgraded package: objects that an inactive revision controls
 
-	Approvals []render.Approval // of the branch into which the commit goes
-	At        metav1.Time       // decides which of them have expired; none counts if it is zero
+	Approvals []render.Approval // approvals on the target branch
+	At        metav1.Time       // the time that decides which approvals have expired; none counts if it is zero
 }
 
 // Compared reports the plan of a pull request, or of a comparison of two commits.
 func Compared(p plan.Plan, c Comparison) Report {
-	r := beside(p, c)
+	r := withPreview(p, c)
 	stays := slices.Clone(r.Preview.Leaves)
 	for _, s := range r.Dropped() {
 		stays = append(stays, Definition{Name: s.ID.Name})
@@ -86,8 +86,8 @@ func Compared(p plan.Plan, c Comparison) Report {
 	return r.Approve(inForce(c.Approvals, c.At)).On(nil)
 }
 
-// beside reports a plan beside the commit that it is compared with.
-func beside(p plan.Plan, c Comparison) Report {
+// withPreview returns the report of a plan with a preview relative to its base.
+func withPreview(p plan.Plan, c Comparison) Report {
 	r := New(p, nil, false)
 	preview := Preview{Base: c.Before.Revision, Live: c.Live, Opens: []Opening{}, Leaves: []Definition{}}
 	was := map[string]bool{}
@@ -120,7 +120,7 @@ func beside(p plan.Plan, c Comparison) Report {
 	return r
 }
 
-// touches counts what a merge changes.
+// touches counts the changes of a merge.
 func (r Report) touches(p Preview) int {
 	s := r.Summary
 	return s.Created + s.Updated + s.Pruned + s.Released + s.Deactivated + s.Held + s.Failed +
@@ -150,11 +150,11 @@ func safeStarts(before, after []catalogue.Package) []SafeStart {
 	return all
 }
 
-// ruleControls is the rule of CRDs that the active revision of a package does not control.
+// ruleControls reports CRDs that the active revision of a package does not control.
 const ruleControls = "crd-controlled-by-another-revision"
 
-// controlled adds findings about packages that get another version, although an earlier upgrade has not taken all of their CRDs
-// over: Crossplane may be stuck with the next one, too.
+// controlled adds findings about upgraded packages whose active revision has not taken over all CRDs since an earlier
+// upgrade. Crossplane may not finish the next upgrade either.
 func (r *Report) controlled(answers map[manifest.ID]plan.Answer) {
 	for _, b := range r.Bumps {
 		switch a, asked := answers[b.By]; {
@@ -175,14 +175,14 @@ func (r *Report) controlled(answers map[manifest.ID]plan.Answer) {
 	}
 }
 
-// Awaiting returns the report with the reason why a registry that it needs cannot be reached; "" if none is missing.
+// Awaiting returns the report with the reason why a required registry cannot be reached; "" if none is missing.
 func (r Report) Awaiting(outage string) Report {
 	r.Outage = outage
 	return r
 }
 
-// outage returns why the registry of a package cannot be reached that one of two commits needs. A package that
-// both commits need alike changes nothing.
+// outage returns why a registry cannot be reached that only one of two commits needs. A package that both commits
+// need in the same version changes nothing.
 func outage(before, after []catalogue.Unread) string {
 	for _, side := range [][2][]catalogue.Unread{{after, before}, {before, after}} {
 		for _, u := range side[0] {
@@ -205,7 +205,7 @@ func outageOfClaims(all []render.Claim) string {
 	return ""
 }
 
-// copies returns the packages in the tree that come from another release than before.
+// copies returns the packages in the tree whose release differs from before.
 func copies(before, after []catalogue.Package) []Copy {
 	was := map[string]string{}
 	for _, p := range before {
@@ -222,8 +222,8 @@ func copies(before, after []catalogue.Package) []Copy {
 	return all
 }
 
-// PreviewStopped begins the description of a preview whose process was stopped, after the word of the judgement. The status on the
-// forge is the record of that: such a head is not previewed again.
+// PreviewStopped follows the word of the judgement in the description of a preview whose process was stopped. This
+// status on the forge is the only record of that, and prevents another preview of the same head.
 const PreviewStopped = "the preview was stopped: "
 
 // WasStopped reports whether a status belongs to a preview whose process was stopped.
@@ -232,7 +232,7 @@ func (s Status) WasStopped() bool {
 	return s.State == Error && strings.HasPrefix(message, PreviewStopped)
 }
 
-// newFindings counts the findings that a commit has and its base does not. Lines move, so they do not count.
+// newFindings counts the findings of a commit that its base does not have. It ignores lines, because they move.
 func newFindings(of manifest.Severity, before, after []manifest.Finding) int {
 	type finding struct{ rule, path, message string }
 	key := func(f manifest.Finding) finding { return finding{f.Rule, f.Origin.Path, f.Message} }
@@ -254,11 +254,10 @@ func newFindings(of manifest.Severity, before, after []manifest.Finding) int {
 	return n
 }
 
-// ruleBase is the rule of a base that cannot be rendered.
+// ruleBase reports a base that cannot be rendered.
 const ruleBase = "base-broken"
 
-// Repaired reports a pull request that can be rendered although its base cannot: the merge of a repair must not be
-// blocked.
+// Repaired reports a pull request that can be rendered although its base cannot. The merge of a repair must not be blocked.
 func Repaired(sync inventory.Sync, head render.Desired, base string, why error) Report {
 	r := New(plan.Plan{Sync: sync, Want: head}, nil, false)
 	r.Preview = &Preview{Base: base, Repairs: true, Opens: []Opening{}, Leaves: []Definition{}}
@@ -269,7 +268,7 @@ func Repaired(sync inventory.Sync, head render.Desired, base string, why error) 
 	return r.On(nil)
 }
 
-// Opens are the names of the definitions that become active from one commit to another.
+// Opens returns the names of the definitions that become active from one commit to another.
 func Opens(before, after render.Desired) []string {
 	var names []string
 	was := map[string]bool{}
@@ -284,8 +283,8 @@ func Opens(before, after render.Desired) []string {
 	return names
 }
 
-// Moved describes the differences between two commits of a target that decide which definitions are active; "" if there
-// are none.
+// Moved describes the differences between two commits of a target branch that decide which definitions are active. It
+// returns "" if there are none.
 func Moved(before, now render.Desired) string {
 	var parts []string
 	if !slices.Equal(policies(before), policies(now)) {
@@ -323,7 +322,8 @@ func packages(of render.Desired) []string {
 	return all
 }
 
-// serves has count what breaks a kind that only becomes active, and that the cluster serves already.
+// serves marks the steps for a kind as served if the kind only becomes active now but the cluster already serves it,
+// so that its breaking changes count.
 func (r Report) serves(o Opening) {
 	for _, steps := range [][]Step{r.Steps, r.Upgrades} {
 		for i := range steps {
@@ -339,24 +339,24 @@ func (r Report) Breaking() []Step {
 	return slices.DeleteFunc(slices.Concat(r.Steps, r.Upgrades), func(s Step) bool { return len(s.Breaks) == 0 || !s.active })
 }
 
-// Dropped returns the served kinds that the new version of their package does not hold.
+// Dropped returns the served kinds that the new version of their package no longer contains.
 func (r Report) Dropped() []Step {
 	return slices.DeleteFunc(slices.Clone(r.Upgrades), func(s Step) bool { return s.Action != plan.Keep || !s.active })
 }
 
-// Unread are the packages that change in a way that is not known.
+// Unread returns the packages whose changes are unknown.
 func (r Report) Unread() []plan.Bump {
 	return slices.DeleteFunc(slices.Clone(r.Bumps), func(b plan.Bump) bool { return b.Unknown == "" || r.isUnseen(b) })
 }
 
-// Unseen are the packages that could be read in the head and not in the base.
+// Unseen returns the packages that could be read in the head but not in the base.
 func (r Report) Unseen() []plan.Bump {
 	return slices.DeleteFunc(slices.Clone(r.Bumps), func(b plan.Bump) bool { return !r.isUnseen(b) })
 }
 
 func (r Report) isUnseen(b plan.Bump) bool { return b.Unknown != "" && b.From == "" && b.To != "" }
 
-// troubles are the findings that ask for something.
+// troubles returns the findings that require action.
 func (r Report) troubles() []manifest.Finding {
 	return slices.DeleteFunc(slices.Clone(r.Findings), func(f manifest.Finding) bool { return f.Severity == manifest.Note })
 }

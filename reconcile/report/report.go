@@ -1,5 +1,5 @@
-// Package report describes the result of a pass: one verdict, and the same words for a terminal, a comment, a status
-// and a program. It is pure: the same plan and outcomes make the same report.
+// Package report describes the result of a pass: one verdict, with the same words for a terminal, a comment, a status
+// and a program. It is pure: equal plans and outcomes give equal reports.
 package report
 
 import (
@@ -21,7 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// A Report is the result of a pass. Its JSON is an interface for programs: fields are added, never renamed.
+// A Report is the result of a pass. Its JSON is an interface for programs: fields are only added, never renamed.
 type Report struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -36,48 +36,48 @@ type Report struct {
 
 	Judgement Judgement `json:"judgement,omitzero"` // of a comparison
 
-	Approval    *plan.Approval     `json:"approval,omitempty"`  // what a person gives to have held steps carried out
-	Approvals   []Approved         `json:"approvals,omitempty"` // that were made use of for this commit
-	Steps       []Step             `json:"steps"`               // without what is kept and needs no word
-	Bumps       []plan.Bump        `json:"bumps,omitempty"`     // packages of registries that are other images than before
-	Upgrades    []Step             `json:"upgrades,omitempty"`  // the changes that Crossplane makes for them; a kept definition is not in the new version any more
-	Inactive    []Step             `json:"inactive,omitempty"`  // of a comparison: inactive definitions that break or leave the commit, and that no step or upgrade changes
-	Restarts    []plan.Restart     `json:"restarts,omitempty"`  // of providers, after their CRDs were deactivated
+	Approval    *plan.Approval     `json:"approval,omitempty"`  // the approval that lets the held steps pass
+	Approvals   []Approved         `json:"approvals,omitempty"` // approvals that Headgate used for this commit
+	Steps       []Step             `json:"steps"`               // without unremarkable keeps
+	Bumps       []plan.Bump        `json:"bumps,omitempty"`     // packages in registries whose image differs from before
+	Upgrades    []Step             `json:"upgrades,omitempty"`  // changes for Bumps; the new version lacks kept definitions
+	Inactive    []Step             `json:"inactive,omitempty"`  // for a comparison: other inactive definitions that break or leave
+	Restarts    []plan.Restart     `json:"restarts,omitempty"`  // restarts of providers after the deactivation of their CRDs
 	Checks      []Check            `json:"checks"`              // without what holds
 	Definitions []Definition       `json:"definitions"`
 	Findings    []manifest.Finding `json:"findings"`
-	Fights      []plan.Fight       `json:"fights,omitempty"`   // that are not over
+	Fights      []plan.Fight       `json:"fights,omitempty"`   // fights that continue
 	Packages    []Package          `json:"packages,omitempty"` // of registries
 	Skipped     catalogue.Skipped  `json:"skipped,omitempty"`
-	Preview     *Preview           `json:"preview,omitempty"` // of a pull request
-	Error       string             `json:"error,omitempty"`   // of a pass that stopped
-	Outage      string             `json:"outage,omitempty"`  // of a preview: why a package cannot be read that it needs, if its registry may answer later
+	Preview     *Preview           `json:"preview,omitempty"` // for a pull request
+	Error       string             `json:"error,omitempty"`   // for a pass that stopped
+	Outage      string             `json:"outage,omitempty"`  // for a preview: why a required registry does not respond
 	ErrorCode   plan.Code          `json:"errorCode,omitempty"`
 }
 
 // A Summary counts.
 type Summary struct {
-	Created     int `json:"created"` // or would be; so all of them
+	Created     int `json:"created"` // Each count is a forecast unless Applied is set.
 	Updated     int `json:"updated"`
 	Pruned      int `json:"pruned"`
-	Released    int `json:"released,omitempty"` // objects of a destroyed sync that stay without an owner
-	Deactivated int `json:"takenBack"`          // definitions; once that was done, those whose CRD is gone
+	Released    int `json:"released,omitempty"` // objects that a destroyed sync leaves without an owner
+	Deactivated int `json:"takenBack"`          // definitions; after the deactivation, those whose CRD is gone
 	Held        int `json:"held"`
 	Failed      int `json:"failed"`
 	NotReady    int `json:"notReady"`
-	NotReached  int `json:"notReached"` // when the pass stopped
+	NotReached  int `json:"notReached"` // steps left when the pass stopped
 	Waiting     int `json:"waiting"`    // effects of Crossplane that are still pending
 	Unchanged   int `json:"unchanged"`
 	Retained    int `json:"retained"`
 	Drifted     int `json:"drifted"`
-	Reported    int `json:"reported"`  // drifted objects that stay as they are
-	Corrected   int `json:"corrected"` // corrected drift; in a loop, by all passes over this commit
+	Reported    int `json:"reported"`  // drifted objects that Headgate does not correct
+	Corrected   int `json:"corrected"` // corrected drift; in a loop, the sum of all passes over this commit
 	Pending     int `json:"pending"`   // checks
 	Broken      int `json:"broken"`    // checks
 
 	Active      int `json:"active"`      // definitions
 	Inactive    int `json:"inactive"`    // definitions
-	Activated   int `json:"activated"`   // definitions whose CRD this pass makes; in a loop, all passes over this commit
+	Activated   int `json:"activated"`   // definitions whose CRD this pass creates; in a loop, the sum of all passes over this commit
 	Definitions int `json:"definitions"` // all of them
 }
 
@@ -85,13 +85,13 @@ type Summary struct {
 type Definition struct {
 	Name     string                 `json:"name"`
 	Active   bool                   `json:"active"`
-	Retained bool                   `json:"retained,omitempty"` // active, though nothing in the commit says so any more
+	Retained bool                   `json:"retained,omitempty"` // active although nothing in the commit activates it any more
 	Paused   bool                   `json:"paused,omitempty"`
 	Because  []activation.Activator `json:"because,omitempty"`
 	Origin   manifest.Origin        `json:"origin"`
 }
 
-// A Package is the image that was taken for a package which the commit mentions.
+// A Package is the image that Headgate used for a package in the commit.
 type Package struct {
 	Source  string          `json:"source"`
 	Version string          `json:"version"`
@@ -99,7 +99,7 @@ type Package struct {
 	Origin  manifest.Origin `json:"origin"` // that mentions it
 }
 
-// A Step is one step of the plan, and its outcome.
+// A Step is one step of the plan with its outcome.
 type Step struct {
 	Action      plan.Action            `json:"action"`
 	Would       plan.Action            `json:"would,omitempty"`
@@ -108,31 +108,31 @@ type Step struct {
 	Reason      string                 `json:"reason,omitempty"`
 	Code        plan.Code              `json:"code,omitempty"`        // of the reason
 	Since       *metav1.Time           `json:"since,omitempty"`       // when it was first held, if it was held before
-	SinceCommit string                 `json:"sinceCommit,omitempty"` // likewise: the commit that was applied then
-	Approved    bool                   `json:"approved,omitempty"`    // past a guard that held it
+	SinceCommit string                 `json:"sinceCommit,omitempty"` // the commit of the pass that first held it
+	Approved    bool                   `json:"approved,omitempty"`    // approved although a guard held it
 	Digest      string                 `json:"digest,omitempty"`      // approves this step alone, if it is held or blocks a comparison
-	Deactivates bool                   `json:"takesBack,omitempty"`   // it is on the way of a definition that is deactivated
+	Deactivates bool                   `json:"takesBack,omitempty"`   // part of the deactivation of a definition
 	ID          manifest.ID            `json:"id"`
 	APIVersion  string                 `json:"apiVersion"`
 	Origin      *manifest.Origin       `json:"origin,omitempty"`
 	Because     []activation.Activator `json:"because,omitempty"`
 	Changes     []diff.Change          `json:"changes,omitempty"`
-	Breaks      []plan.SchemaChange    `json:"breaks,omitempty"` // of a CRD or MRD: what is fine now and is not any more
+	Breaks      []plan.SchemaChange    `json:"breaks,omitempty"` // for a CRD or MRD: breaking changes
 	Added       int                    `json:"added,omitempty"`  // for a CRD or MRD: the number of optional new fields and versions
-	Words       bool                   `json:"words,omitempty"`  // of a CRD or MRD: nothing but descriptions changes
+	Words       bool                   `json:"words,omitempty"`  // for a CRD or MRD: only descriptions change
 
-	ConversionAdded bool              `json:"conversionAdded,omitempty"` // of a CRD or MRD: a webhook converts its objects that did not
-	TakesFrom       []string          `json:"takesFrom,omitempty"`       // the field managers from whom it takes fields
+	ConversionAdded bool              `json:"conversionAdded,omitempty"` // for a CRD or MRD: adds a conversion webhook
+	TakesFrom       []string          `json:"takesFrom,omitempty"`       // the field managers that lose fields to Headgate
 	Waits           string            `json:"waits,omitempty"`
 	WaitCodes       []plan.Code       `json:"waitCodes,omitempty"` // the codes of Waits
-	Package         string            `json:"package,omitempty"`   // of an upgrade: the new version
-	UsedAt          []manifest.Origin `json:"usedAt,omitempty"`    // of a kind that breaks or goes: the objects of the commit that are of it, or mention it
-	Deleting        bool              `json:"deleting,omitempty"`  // for a prune: the deletion was requested before, and has not ended
+	Package         string            `json:"package,omitempty"`   // for an upgrade: the new version of the package
+	UsedAt          []manifest.Origin `json:"usedAt,omitempty"`    // for a kind that breaks or disappears: its uses in the commit
+	Deleting        bool              `json:"deleting,omitempty"`  // for a prune: the deletion was requested before and has not ended
 	NotReady        string            `json:"notReady,omitempty"`
-	NotReadyCode    plan.Code         `json:"notReadyCode,omitempty"` // of why it is not ready
-	NotReached      bool              `json:"notReached,omitempty"`   // the pass stopped before it
+	NotReadyCode    plan.Code         `json:"notReadyCode,omitempty"` // the code of NotReady
+	NotReached      bool              `json:"notReached,omitempty"`   // the pass stopped before this step
 	Error           string            `json:"error,omitempty"`
-	ErrorCode       plan.Code         `json:"errorCode,omitempty"` // of an error that Headgate itself makes
+	ErrorCode       plan.Code         `json:"errorCode,omitempty"` // the code of an error that Headgate itself produced
 
 	definition bool
 	active     bool // its kind is served
@@ -145,12 +145,12 @@ type Step struct {
 	hold       string         // for a hold: its key in the inventory
 	approvable bool           // for a hold: the digest of the Approval covers it
 	digest     string         // approves the step alone if it blocks a comparison
-	asksFor    plan.GuardName // that holds it in a cluster
+	asksFor    plan.GuardName // the guard that holds it in a cluster
 	excused    bool           // a person approved it after the plan was made
-	before     string         // for a hold from before the commit: the day and the commit that it began with
+	before     string         // for a hold from an earlier commit: when it began, and with which commit
 }
 
-// A Check is an effect that does not hold: what Crossplane, or another tool that applies the commit, has not done.
+// A Check is an effect that is missing: something that Crossplane, or another tool that applies the commit, has not done.
 type Check struct {
 	ID      manifest.ID      `json:"id"`
 	State   plan.EffectState `json:"state"`
@@ -161,7 +161,7 @@ type Check struct {
 	Changes []diff.Change    `json:"changes,omitempty"`
 }
 
-// notRemoved is the finding about what was left behind on an object and stays.
+// notRemoved returns the finding about leftovers on an object that cannot be removed.
 func notRemoved(l plan.Leftover, at homes) manifest.Finding {
 	return manifest.Finding{
 		Rule: "fields-not-removed", Severity: manifest.Warning, Origin: l.Origin,
@@ -169,15 +169,15 @@ func notRemoved(l plan.Leftover, at homes) manifest.Finding {
 	}
 }
 
-// checkOf reports an effect that is waited for.
+// checkOf reports a missing effect.
 func checkOf(e plan.Effect, at homes) Check {
 	return Check{ID: at(e.On), State: e.State, Reason: Words(at.reason(e.Reason)), Code: e.Reason.Code, Would: e.Would(), By: e.By, Changes: e.Changes()}
 }
 
-// isUnapplied reports whether a check is on an object that another tool is to apply.
+// isUnapplied reports whether a check concerns an object that another tool should apply.
 func (c Check) isUnapplied() bool { return c.Would != "" }
 
-// New reports a plan. done holds the outcomes of its writes; it is nil if the plan was not carried out.
+// New reports a plan. done holds the outcomes of its writes, or nil if the plan was not carried out.
 func New(p plan.Plan, done []plan.Outcome, applied bool) Report {
 	r := blank(p.Sync, p.Want.Revision)
 	r.Applied, r.Looked = applied, p.Looks
@@ -201,7 +201,7 @@ func New(p plan.Plan, done []plan.Outcome, applied bool) Report {
 	for _, s := range p.Steps {
 		outcome, reached := outcomes[s.ID]
 		step := stepOf(at.step(s), at.outcome(outcome))
-		step.held(s, p) // it is remembered as the commit writes it
+		step.held(s, p) // uses the identity of the commit, as the inventory does
 		step.asks(s, s)
 		step.NotReached = applied && s.Writes() && s.Err == nil && (!reached || outcome.More && outcome.Err == nil)
 		if applied && step.Error == "" && !s.Waiting() {
@@ -246,9 +246,8 @@ func New(p plan.Plan, done []plan.Outcome, applied bool) Report {
 	return r
 }
 
-// After is the report of a pass over a commit that had others before it: what became active
-// with the commit, and what was corrected since, is reported until the next one. And so is who
-// undoes what the passes write.
+// After adds earlier passes over the same commit to a report: definitions that became active with the commit, and
+// drift that was corrected since. It also adds the fights with other writers.
 func (r Report) After(earlier Summary, fights []plan.Fight) Report {
 	r.Fights = fights
 	r.Summary.Activated += earlier.Activated
@@ -257,7 +256,7 @@ func (r Report) After(earlier Summary, fights []plan.Fight) Report {
 	return r
 }
 
-// Failed reports a pass that could not make, or carry out, a plan.
+// Failed reports a pass that could not compute or carry out its plan.
 func Failed(sync inventory.Sync, revision string, err error) Report {
 	r := blank(sync, revision)
 	r.Stop(err)
@@ -281,7 +280,7 @@ func saying(sync inventory.Sync, revision string, status Status) Report {
 	return r
 }
 
-// blank is a report of nothing. Its lists are empty and not null for programs.
+// blank returns an empty report. For programs, its lists are empty and not null.
 func blank(sync inventory.Sync, revision string) Report {
 	return Report{
 		APIVersion:  "headgate.dev/v1alpha1",
@@ -295,7 +294,7 @@ func blank(sync inventory.Sync, revision string) Report {
 	}
 }
 
-// effect adds an effect: what packages install is an upgrade of a comparison, and what is waited for a check.
+// effect adds an effect. In a comparison, objects that packages install become upgrades. Missing effects become checks.
 func (r *Report) effect(e plan.Effect, p plan.Plan, at homes) {
 	switch {
 	case e.Kind == plan.Install && p.Offline: // in a cluster, the step of the package lists the breaking changes
@@ -314,7 +313,8 @@ func (r *Report) effect(e plan.Effect, p plan.Plan, at homes) {
 	}
 }
 
-// installer returns the step that has Crossplane install a package, on which a cluster decides; else the change itself.
+// installer returns the step that makes Crossplane install a package, because a cluster's guards decide on that step.
+// Without one, it returns the change itself.
 func installer(p plan.Plan, e plan.Effect) plan.Step {
 	i := slices.IndexFunc(p.Bumps, func(b plan.Bump) bool { return b.Package == e.Package && b.By != (manifest.ID{}) })
 	if i >= 0 {
@@ -344,7 +344,7 @@ func stepOf(s plan.Step, o plan.Outcome) Step {
 	if s.Live != nil && s.After != nil && crossplane.DeclaresKind(s.ID) {
 		step.ConversionAdded = !plan.HasWebhook(s.Live) && plan.HasWebhook(s.After)
 	}
-	if s.Live != nil && !crossplane.IsXRD(s.ID) { // whose claims have another
+	if s.Live != nil && !crossplane.IsXRD(s.ID) { // the claims of an XRD have a second kind
 		step.kindOf, _, _ = unstructured.NestedString(s.Live.Object, "spec", "names", "kind")
 	}
 	step.because = codesIn(s.Reason)
@@ -391,7 +391,7 @@ func (c *Summary) count(s Step, waiting bool) {
 		c.Failed++
 	case waiting:
 		c.Waiting++
-	case s.Deleting: // it was counted when it was asked for
+	case s.Deleting: // counted when the deletion was requested
 	case s.Deactivates && (s.Action == plan.Prune || s.Action == plan.Update): // counted by definition
 	case s.Action == plan.Create:
 		c.Created++
@@ -417,15 +417,15 @@ func (c *Summary) count(s Step, waiting bool) {
 	if s.Cause == plan.Drift && s.Error == "" {
 		c.Drifted++
 	}
-	if s.Guard == "asked" && s.Action == plan.Keep { // definitions are counted as such
+	if s.Guard == "asked" && s.Action == plan.Keep { // active definitions are counted separately
 		c.Retained++
 	}
 }
 
-// stays reports whether a step is drift that is reported and left as it is.
+// stays reports whether a step is drift that Headgate reports and does not correct.
 func (s Step) stays() bool { return s.Action == plan.Keep && s.Cause == plan.Drift }
 
-// Changes reports whether the pass changes anything, or would: what diff exits with.
+// Changes reports whether the pass changes anything, or would. It decides the exit code of diff.
 func (r Report) Changes() bool {
 	if r.Preview != nil && r.Preview.Repairs {
 		return true

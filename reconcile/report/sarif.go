@@ -9,7 +9,7 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// The parts of SARIF 2.1.0 that code scanning reads; see https://docs.oasis-open.org/sarif/sarif/v2.1.0/.
+// The subset of SARIF 2.1.0 that code scanning reads; see https://docs.oasis-open.org/sarif/sarif/v2.1.0/.
 type (
 	sarifLog struct {
 		Schema  string     `json:"$schema"`
@@ -51,7 +51,7 @@ type (
 	}
 )
 
-// SARIF writes the annotations of a report as a SARIF log, which code scanners and editors read.
+// SARIF writes the annotations of a report as a SARIF log for code scanners and editors.
 func SARIF(w io.Writer, r Report) error {
 	levels := map[manifest.Severity]string{manifest.Error: "error", manifest.Warning: "warning", manifest.Note: "note"}
 	run := sarifRun{Results: []sarifResult{}}
@@ -76,7 +76,7 @@ func SARIF(w io.Writer, r Report) error {
 	return writeJSON(w, sarifLog{Schema: "https://json.schemastore.org/sarif-2.1.0.json", Version: "2.1.0", Runs: []sarifRun{run}})
 }
 
-// escapedPath is a path as a relative URI: https://www.rfc-editor.org/rfc/rfc3986#section-2.3.
+// escapedPath returns a path as a relative URI: https://www.rfc-editor.org/rfc/rfc3986#section-2.3.
 func escapedPath(path string) string {
 	var b strings.Builder
 	for _, c := range []byte(path) {

@@ -8,14 +8,14 @@ import (
 	"headgate.dev/headgate/reconcile/plan"
 )
 
-// sent is a report as another process of Headgate gets it: what the JSON for programs leaves out is beside it.
+// sent is a report in the form for another Headgate process. It also holds what the JSON for programs omits.
 type sent struct {
 	Report                    Report
 	Steps, Upgrades, Inactive []marks
 	Packages                  []string // of the Bumps
 }
 
-// marks are what the JSON of a step leaves out.
+// marks holds the fields of a step that its JSON omits.
 type marks struct {
 	Definition, Active, Approvable bool
 	Excused                        bool
@@ -48,7 +48,7 @@ func mark(steps []Step, all []marks) error {
 	return nil
 }
 
-// Send returns a report for another process of Headgate.
+// Send encodes a report for another Headgate process.
 func Send(r Report) ([]byte, error) {
 	packages := make([]string, len(r.Bumps))
 	for i, b := range r.Bumps {
@@ -57,11 +57,11 @@ func Send(r Report) ([]byte, error) {
 	return json.Marshal(sent{r, marksOf(r.Steps), marksOf(r.Upgrades), marksOf(r.Inactive), packages})
 }
 
-// Receive returns the report that Send was given.
+// Receive decodes a report from Send.
 func Receive(data []byte) (Report, error) {
 	var s sent
 	d := json.NewDecoder(bytes.NewReader(data))
-	d.UseNumber() // an integer stays one
+	d.UseNumber() // keeps integers as integers
 	if err := d.Decode(&s); err != nil {
 		return Report{}, err
 	}

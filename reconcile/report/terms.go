@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// terms are the words of a comment that newcomers to Crossplane or Headgate may not know. They are explained where they are used.
+// terms are words in a comment that newcomers to Crossplane or Headgate may not know. A comment that uses one also explains it.
 var terms = []struct {
 	used *regexp.Regexp
 	text string
@@ -50,10 +50,10 @@ var terms = []struct {
 	},
 }
 
-// quotedText matches the texts of commits, which are quoted as code, and links.
+// quotedText matches links, and texts from commits, which are quoted as code.
 var quotedText = regexp.MustCompile("`[^`]*`|\\]\\([^)]*\\)")
 
-// glossaryOf explains the terms that the visible part of a comment uses, in a folded part.
+// glossaryOf returns a folded section that explains the terms in the visible part of a comment.
 func glossaryOf(visible string) string {
 	plain := quotedText.ReplaceAllString(visible, "")
 	var used []string

@@ -18,17 +18,17 @@ import (
 // Text writes a report for a terminal. The zero value writes plain text and shortens lists of similar steps.
 type Text struct {
 	Colour bool
-	Full   bool // every step and every change, however many
+	Full   bool // show every step and every change
 }
 
-// The most that is shown of one thing, unless Full is set.
+// The maximum number of similar things to show, unless Full is set.
 const (
 	mostSteps   = 40 // of one action
 	mostChanges = 8  // of one object
-	mostValue   = 60 // characters of one value
+	mostValue   = 60 // characters per value
 )
 
-// glyph and word are how one action looks: never by colour alone.
+// A look is the presentation of an action. The glyph and the word show the action even without colour.
 type look struct{ glyph, colour string }
 
 var looks = map[plan.Action]look{
@@ -44,17 +44,17 @@ var looks = map[plan.Action]look{
 	dropped:      {"-", "\x1b[31m"},
 }
 
-// drifted is the action that is shown for drift that is only reported.
+// drifted is the displayed action of drift that is only reported.
 const drifted plan.Action = "drift"
 
-// deleting is the action that is shown for a prune that was requested before and has not ended.
+// deleting is the displayed action of a prune that was requested before and has not ended.
 const deleting plan.Action = "deleting"
 
-// dropped is the action that is shown for a definition that a new version of a package does not hold.
+// dropped is the displayed action of a definition that a new version of a package no longer contains.
 const dropped plan.Action = "drop"
 
-// told is the action by which a step is told.
-func (s Step) told() plan.Action {
+// shownAction returns the displayed action of a step.
+func (s Step) shownAction() plan.Action {
 	if s.stays() {
 		return drifted
 	}
@@ -67,10 +67,10 @@ func (s Step) told() plan.Action {
 	return s.Action
 }
 
-// order is the order of actions in a text: steps that need a person come last, next to the summary.
+// order is the order of actions in a text. Steps that need a person come last, next to the summary.
 var order = []plan.Action{plan.Keep, plan.Create, plan.Update, plan.Release, plan.Prune, deleting, drifted, plan.Hold}
 
-// Write writes the report. The last line is always its summary.
+// Write writes the report. Its last line is always the summary.
 func (t Text) Write(w io.Writer, r Report) error {
 	var b strings.Builder
 	for _, action := range order {
@@ -113,7 +113,7 @@ func (t Text) Write(w io.Writer, r Report) error {
 func (t Text) steps(b *strings.Builder, r Report, action plan.Action) {
 	shown, more := 0, 0
 	for _, s := range r.Steps {
-		if s.told() != action {
+		if s.shownAction() != action {
 			continue
 		}
 		if shown == mostSteps && !t.Full && s.Error == "" && s.NotReady == "" {
@@ -130,7 +130,7 @@ func (t Text) steps(b *strings.Builder, r Report, action plan.Action) {
 	}
 }
 
-// openings writes the definitions that become active without a step that shows it: Crossplane activates them.
+// openings writes the definitions that Crossplane activates without a visible step.
 func (t Text) openings(b *strings.Builder, r Report) {
 	if r.Preview == nil {
 		return
@@ -160,8 +160,8 @@ func (t Text) upgrades(b *strings.Builder, upgrades []Step) {
 			continue
 		}
 		shown++
-		l := looks[s.told()]
-		fmt.Fprintf(b, "%s %s\n    in %s (%s)\n", t.paint(fmt.Sprintf("%s %-6s", l.glyph, s.told()), l.colour), clean(s.ID.String()), clean(s.Package), clean(s.Origin.String()))
+		l := looks[s.shownAction()]
+		fmt.Fprintf(b, "%s %s\n    in %s (%s)\n", t.paint(fmt.Sprintf("%s %-6s", l.glyph, s.shownAction()), l.colour), clean(s.ID.String()), clean(s.Package), clean(s.Origin.String()))
 		if s.Reason != "" {
 			fmt.Fprintf(b, "    %s\n", clean(s.Reason))
 		}
@@ -186,8 +186,8 @@ func (t Text) breaks(b *strings.Builder, changes []string) {
 }
 
 func (t Text) step(b *strings.Builder, s Step) {
-	l := looks[s.told()]
-	fmt.Fprintf(b, "%s %s\n", t.paint(fmt.Sprintf("%s %-6s", l.glyph, s.told()), l.colour), clean(s.ID.String()))
+	l := looks[s.shownAction()]
+	fmt.Fprintf(b, "%s %s\n", t.paint(fmt.Sprintf("%s %-6s", l.glyph, s.shownAction()), l.colour), clean(s.ID.String()))
 	detail := func(format string, args ...any) { fmt.Fprintf(b, "    "+format+"\n", args...) }
 	switch {
 	case s.Action == plan.Hold:
@@ -215,7 +215,7 @@ func (t Text) step(b *strings.Builder, s Step) {
 	if s.NotReached {
 		detail("not reached before the pass stopped")
 	}
-	if s.Waits != "" && s.Error == "" { // which says it, too
+	if s.Waits != "" && s.Error == "" { // the error has the same text
 		detail("waits for %s", clean(s.Waits))
 	}
 	if s.NotReady != "" {
@@ -226,7 +226,8 @@ func (t Text) step(b *strings.Builder, s Step) {
 	}
 }
 
-// unsaidBreaks returns the breaking changes of a served kind that the reason of the step does not name: another guard gave it.
+// unsaidBreaks returns the breaking changes of a served kind that the reason of the step does not name, because it
+// comes from another guard.
 func (s Step) unsaidBreaks() []string {
 	if !s.active {
 		return nil
@@ -234,11 +235,11 @@ func (s Step) unsaidBreaks() []string {
 	return merged(slices.DeleteFunc(slices.Clone(s.Breaks), func(c plan.SchemaChange) bool { return strings.Contains(s.Reason, c.String()) }))
 }
 
-// whose describes the part of other tools in a step.
+// whose describes the role of other writers in a step.
 func (s Step) whose() string {
 	by := strings.Join(s.TakesFrom, ", ")
 	switch {
-	case s.Guard == "observed": // it was never applied
+	case s.Guard == "observed": // never applied, so it did not drift
 		return ""
 	case s.Cause != plan.Drift && by != "":
 		return "takes fields from " + by
@@ -252,7 +253,7 @@ func (s Step) whose() string {
 	return "drift: another writer changed it"
 }
 
-// changes writes changes below what they are of, each with who made it where that differs.
+// changes writes the changes of an object, each with its writer if the writers differ.
 func (t Text) changes(b *strings.Builder, changes []diff.Change, whose bool) {
 	for i, c := range changes {
 		if i == mostChanges && !t.Full {
@@ -297,7 +298,7 @@ func (t Text) findings(b *strings.Builder, findings []manifest.Finding) {
 	for _, f := range findings {
 		colour := map[manifest.Severity]string{manifest.Error: "\x1b[31m", manifest.Warning: "\x1b[33m"}[f.Severity]
 		place := ""
-		if f.Origin.Path != "" { // what only the cluster shows has no place in the commit
+		if f.Origin.Path != "" { // findings about the cluster have no place in the commit
 			place = clean(f.Origin.String()) + ": "
 		}
 		fmt.Fprintf(b, "%s %s%s", t.paint(string(f.Severity)+":", colour), place, clean(f.Message))
@@ -308,7 +309,7 @@ func (t Text) findings(b *strings.Builder, findings []manifest.Finding) {
 	}
 }
 
-// Findings writes findings alone. The last line is always their summary.
+// Findings writes only findings. The last line is always their summary.
 func (t Text) Findings(w io.Writer, found []manifest.Finding) error {
 	var b strings.Builder
 	t.findings(&b, found)
@@ -336,7 +337,7 @@ func (t Text) paint(s, colour string) string {
 	return colour + s + "\x1b[0m"
 }
 
-// Because says one reason of an activation.
+// Because describes one reason for an activation.
 func Because(r activation.Activator) string {
 	switch r.Cause {
 	case activation.Matched:
@@ -347,7 +348,7 @@ func Because(r activation.Activator) string {
 	return fmt.Sprintf("active: its own state says so (%s)", r.Origin)
 }
 
-// Line is the summary: one line of one form, also where nothing changed.
+// Line returns the summary, in the same form even if nothing changed.
 func (r Report) Line() string {
 	c := r.Summary
 	var parts []string
@@ -399,12 +400,12 @@ func (r Report) Line() string {
 }
 
 const (
-	maxLine = 4 << 10  // bytes of a line of an error
-	maxText = 64 << 10 // bytes of all its lines
+	maxLine = 4 << 10  // maximum bytes per line of an error
+	maxText = 64 << 10 // maximum bytes of all lines
 )
 
-// readable returns the text of an error or of an object's status, which a server may have written: clean line by line, and not too
-// long for a log or a comment.
+// readable returns the text of an error or an object's status, which a server may have written. It cleans every line,
+// and limits the length for logs and comments.
 func readable(s string) string {
 	cut := func(s string, most int) string {
 		if len(s) > most {
@@ -419,8 +420,8 @@ func readable(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// clean removes characters from a text with which a commit could manipulate a terminal or a page: line breaks, escape
-// sequences, control characters, and invisible ones such as marks for the direction of writing.
+// clean removes the characters with which a commit could manipulate a terminal or a page: line breaks, escape
+// sequences, control characters and invisible ones such as direction marks.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -10,32 +10,32 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// A Threshold is what a comparison fails on: a list of words. The zero value is OnBlocked.
+// A Threshold lists the words on which a comparison fails. The zero value means OnBlocked.
 type Threshold []string
 
 // The words of a threshold.
 const (
 	OnAny      = "any"      // any change
 	OnBlocked  = "blocked"  // the judgement is Blocked
-	OnBreaking = "breaking" // a schema that breaks, or a kind that goes with a new version of a package
-	OnHolds    = "holds"    // a step that is held
-	OnErrors   = "errors"   // findings that are errors
-	OnFindings = "findings" // findings that are errors or warnings
-	OnNever    = "never"    // nothing but what fails
+	OnBreaking = "breaking" // a schema breaks, or a new version of a package drops a kind
+	OnHolds    = "holds"    // a step is held
+	OnErrors   = "errors"   // a finding is an error
+	OnFindings = "findings" // a finding is an error or a warning
+	OnNever    = "never"    // only on failures
 )
 
-// Thresholds are the words of a threshold.
+// Thresholds returns the words of a threshold.
 func Thresholds() []string {
 	return []string{OnAny, OnBlocked, OnBreaking, OnHolds, OnErrors, OnFindings, OnNever}
 }
 
-// The exit codes of a comparison, as kubectl and flux have them.
+// The exit codes of a comparison, which kubectl and flux use, too.
 const (
-	ExitDiffers   = 1 // what the threshold names
-	ExitDiffError = 2 // an error beats it
+	ExitDiffers   = 1 // something in the threshold occurred
+	ExitDiffError = 2 // an error takes precedence
 )
 
-// ParseThreshold reads words that are separated by commas.
+// ParseThreshold parses a comma-separated list of words.
 func ParseThreshold(text string) (Threshold, error) {
 	var t Threshold
 	for word := range strings.SplitSeq(text, ",") {
@@ -51,7 +51,7 @@ func ParseThreshold(text string) (Threshold, error) {
 	return t, nil
 }
 
-// Exits returns the exit code of a comparison. The status that On makes fails exactly if it is not 0.
+// Exits returns the exit code of a comparison. The status from On fails exactly if this code is not 0.
 func (r Report) Exits(on Threshold) int {
 	if len(on) == 0 {
 		on = Threshold{OnBlocked}
@@ -75,7 +75,7 @@ func (r Report) Exits(on Threshold) int {
 	return ExitSuccess
 }
 
-// On returns a comparison with its word, and with the exit code and the status that follow from a threshold.
+// On returns a comparison with its word, and with the exit code and the status for a threshold.
 func (r Report) On(t Threshold) Report {
 	r.Judgement = r.judgement()
 	r.Verdict.ExitCode = r.Exits(t)
@@ -90,7 +90,7 @@ func (r Report) On(t Threshold) Report {
 	return r
 }
 
-// judgement returns the judgement on a report: the one it has, or a new one. An error may come after it.
+// judgement returns the judgement of a report. It computes the judgement if there is none yet, or if an error occurred since.
 func (r Report) judgement() Judgement {
 	if r.Judgement.Word != "" && r.Error == "" {
 		return r.Judgement
@@ -98,7 +98,7 @@ func (r Report) judgement() Judgement {
 	return Judge(r)
 }
 
-// described is the description of the status of a comparison.
+// described returns the description for the status of a comparison.
 func (r Report) described() string {
 	message := r.Judgement.Word.title() + ": " + r.grounds()
 	errors := r.errors()
@@ -113,10 +113,10 @@ func (r Report) described() string {
 	return message + "; " + r.Summary.String()
 }
 
-// grounds are the grounds of the judgement in one line.
+// grounds returns the grounds of the judgement in one line.
 func (r Report) grounds() string { return r.firstGrounds(math.MaxInt) }
 
-// firstGrounds describes so many grounds, the worst first, and counts the others.
+// firstGrounds describes the worst grounds, at most most of them, and counts the others.
 func (r Report) firstGrounds(most int) string {
 	var texts []string
 	for _, g := range r.judgement().Because {

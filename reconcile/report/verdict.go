@@ -13,7 +13,7 @@ import (
 // A State is the state of a commit status.
 type State string
 
-// The states, as every forge has them in one form or another.
+// The states, which every forge has under some name.
 const (
 	Pending State = "pending"
 	Success State = "success"
@@ -21,28 +21,27 @@ const (
 	Error   State = "error"
 )
 
-// A Status is one commit status: its state, and what it says, as short as it is true.
+// A Status is one commit status: its state and a short description.
 type Status struct {
 	State       State  `json:"state"`
 	Description string `json:"description"`
 }
 
-// A Verdict is the conclusion of a report. The statuses of the commit and the exit code follow from it, and from
-// nothing else.
+// A Verdict is the conclusion of a report. It alone decides the statuses of the commit and the exit code.
 type Verdict struct {
 	Activation Status `json:"activation"`
 	Drift      Status `json:"drift"`
 	ExitCode   int    `json:"exitCode"`
 }
 
-// The exit codes of a pass. A diff has its own, as kubectl and flux do.
+// The exit codes of a pass. A diff uses those of kubectl and flux.
 const (
 	ExitSuccess = 0
-	ExitFailed  = 1 // something failed, or could not be known
+	ExitFailed  = 1 // something failed, or could not be determined
 	ExitHeld    = 3 // something waits for a person
 )
 
-// verdict is the one mapping from a report to its statuses and exit code.
+// verdict is the only mapping from a report to its statuses and exit code.
 func verdict(r Report) Verdict {
 	numbers := r.Summary.String()
 	held, fresh := r.newlyHeld()
@@ -66,7 +65,7 @@ func verdict(r Report) Verdict {
 		f := r.Findings[finding]
 		v.Activation = Status{Failure, fmt.Sprintf("%s: %s", f.Origin, f.Message)}
 		v.ExitCode = ExitFailed
-	case len(r.Unread()) > 0: // for a comparison: unknown content is no success
+	case len(r.Unread()) > 0: // for a comparison: unknown changes are not a success
 		v.Activation = Status{Error, r.Unread()[0].Unknown}
 		v.ExitCode = ExitFailed
 	case fresh:
@@ -75,7 +74,7 @@ func verdict(r Report) Verdict {
 		what := cmp.Or(r.unapplied(plan.Pending, " yet"), fmt.Sprintf("%d pending: %s", r.Summary.Pending+r.Summary.Waiting, r.firstPending()))
 		v.Activation = Status{Pending, what + "; " + numbers}
 	case r.Summary.Held > 0:
-		v.Activation = Status{Success, r.stillHeld() + "; " + numbers} // the commit that caused it has failed
+		v.Activation = Status{Success, r.stillHeld() + "; " + numbers} // the commit that caused the hold has already failed
 	default:
 		v.Activation = Status{Success, numbers}
 	}
@@ -88,8 +87,8 @@ func verdict(r Report) Verdict {
 	return v
 }
 
-// drift returns the status about changes by others to applied objects. A pass corrects them, unless the sync only
-// reports them.
+// drift returns the status for changes of other writers to applied objects. A pass corrects them, unless the sync
+// only reports them.
 func drift(r Report) Status {
 	switch {
 	case len(r.Fights) > 0:
@@ -114,7 +113,7 @@ func drift(r Report) Status {
 	return Status{Failure, fmt.Sprintf("%d drifted: %s", r.Summary.Drifted, andMore(names))}
 }
 
-// by names field managers, where any are known.
+// by names field managers, if any are known.
 func by(managers []string) string {
 	if len(managers) == 0 {
 		return ""
@@ -122,7 +121,7 @@ func by(managers []string) string {
 	return " by " + strings.Join(managers, ", ")
 }
 
-// first names the first step that is like this, and how many more are.
+// first names the first step that like accepts, and counts the others.
 func (r Report) first(like func(Step) bool) string { return andMore(r.named(like)) }
 
 func (r Report) named(like func(Step) bool) []string {
@@ -145,7 +144,7 @@ func (r Report) checked(state plan.EffectState) []string {
 	return names
 }
 
-// firstPending names what is pending: what Crossplane is at before what waits for that.
+// firstPending names a pending object. An object on which Crossplane is working precedes an object that waits for it.
 func (r Report) firstPending() string {
 	return andMore(append(r.checked(plan.Pending), r.named(func(s Step) bool { return s.Waits != "" && s.Error == "" })...))
 }
@@ -177,8 +176,8 @@ func andMore(names []string) string {
 	return fmt.Sprintf("%s and %d more", names[0], len(names)-1)
 }
 
-// String returns the text of a commit status: "43 active (+2), 2000 inactive, 1 kept", or the number of objects for
-// a commit without definitions.
+// String returns the counts for a commit status: "43 active (+2), 2000 inactive, 1 kept", or the number of objects
+// for a commit without definitions.
 func (c Summary) String() string {
 	var b strings.Builder
 	if c.Definitions == 0 {

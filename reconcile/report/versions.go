@@ -9,10 +9,10 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// This file has the points about the versions of kinds: in which one objects are stored, which ones are served, and what converts
-// between them.
+// This file has the points about the versions of kinds: which version is stored, which ones are served, and what
+// converts objects between them.
 
-// The rules of changes of versions.
+// The rules for changes of versions.
 const (
 	ruleStorage     = "storage-version"
 	ruleUnconverted = "not-converted"
@@ -20,22 +20,22 @@ const (
 	ruleDeprecated  = "version-deprecated"
 )
 
-// apart reports whether a change is one of two versions between which objects pass and nothing converts them.
+// apart reports whether a change concerns two versions between which nothing converts objects.
 func apart(c plan.SchemaChange) bool {
 	return c.Rule == ruleUnconverted || c.Rule == ruleUnshared || c.Rule == ruleStorage && c.Breaking
 }
 
-// ownBreaks are the breaking changes of a step without those between versions, which have points of their own.
+// ownBreaks returns the breaking changes of a step, without those between versions, which have separate points.
 func (s Step) ownBreaks() []plan.SchemaChange {
 	return slices.DeleteFunc(slices.Clone(s.Breaks), apart)
 }
 
-// served are the steps and upgrades that change a kind which is served.
+// served returns the steps and upgrades that change a served kind.
 func (c comment) served() []Step {
 	return slices.DeleteFunc(slices.Concat(c.Steps, c.Upgrades), func(s Step) bool { return !s.active })
 }
 
-// pointOfMoves is about kinds whose storage version moves without conversion.
+// pointOfMoves lists the kinds whose storage version moves without conversion.
 func (c comment) pointOfMoves() point {
 	moves := func(s Step) string {
 		for _, b := range s.Breaks {
@@ -48,7 +48,7 @@ func (c comment) pointOfMoves() point {
 	return c.pointOfUnconverted(moves, ruleUnconverted, "**Stores %s in another version, and nothing converts the objects.** The next write of an object drops the fields that this version does not have. Add a conversion webhook, or change the objects before the merge.")
 }
 
-// pointOfServed is about versions that are served and differ from the stored one.
+// pointOfServed lists the kinds with a served version that differs from the stored one.
 func (c comment) pointOfServed() point {
 	versions := func(s Step) string {
 		var names []string
@@ -62,8 +62,8 @@ func (c comment) pointOfServed() point {
 	return c.pointOfUnconverted(versions, ruleUnshared, "**Serves %s in versions that differ, and nothing converts the objects.** An update in one version drops what only the other one has. Add a conversion webhook, or give both versions the same fields.")
 }
 
-// pointOfUnconverted groups kinds by the versions between which nothing converts objects, "" for other kinds, and names the fields
-// that break by a rule. message has a place for the number of kinds.
+// pointOfUnconverted groups kinds by the versions between which nothing converts objects. versions returns "" for
+// other kinds. The point names the fields that break by a rule. message has a verb for the number of kinds.
 func (c comment) pointOfUnconverted(versions func(Step) string, rule, message string) point {
 	all := slices.DeleteFunc(c.Breaking(), func(s Step) bool { return versions(s) == "" })
 	if len(all) == 0 {
@@ -76,7 +76,7 @@ func (c comment) pointOfUnconverted(versions func(Step) string, rule, message st
 	return p
 }
 
-// fieldsOf counts and names the places of steps that break by a rule.
+// fieldsOf counts and names the fields that break by a rule.
 func (c comment) fieldsOf(steps []Step, rule string) string {
 	var paths []string
 	for _, s := range steps {
@@ -89,12 +89,12 @@ func (c comment) fieldsOf(steps []Step, rule string) string {
 	return fmt.Sprintf("%s: %s", moreOf(len(paths), "field differs", "fields differ"), c.some(paths))
 }
 
-// A cause is a change of versions without a loss: it is behind many changes in new versions of packages.
+// A cause is a change of versions that loses nothing, and that often explains many changes in a package upgrade.
 type cause struct {
-	of        func(Step) string // what is alike; "" if a step is not concerned
+	of        func(Step) string // the key of a group; "" if the cause does not apply to a step
 	one, many string
-	item      string // what an item about alike kinds begins with
-	named     bool   // by what is alike
+	item      string // the beginning of an item about a group
+	named     bool   // the item names the key
 }
 
 var causes = []cause{
@@ -103,7 +103,7 @@ var causes = []cause{
 	{ruleOf(ruleDeprecated), "kind has a version that becomes deprecated", "kinds have a version that becomes deprecated", "deprecated, ", true},
 }
 
-// ruleOf returns the versions that a step changes by a rule without breaking anything.
+// ruleOf returns a function for the versions that a step changes by a rule without breaking anything.
 func ruleOf(rule string) func(Step) string {
 	return func(s Step) string {
 		var names []string
@@ -120,7 +120,7 @@ func ruleOf(rule string) func(Step) string {
 	}
 }
 
-// concerned returns the kinds that a cause concerns. Kinds with the same text are one group.
+// concerned returns the kinds to which a cause applies, grouped by its key.
 func (c comment) concerned(by cause) [][]Step {
 	return groups(slices.DeleteFunc(c.served(), func(s Step) bool { return by.of(s) == "" }), by.of)
 }
@@ -152,7 +152,7 @@ func (c comment) pointOfVersions() point {
 	return p
 }
 
-// versions lists the kinds whose versions change without a loss.
+// versions lists the kinds whose versions change without losing anything.
 func (c comment) versions(b *strings.Builder) {
 	title := "\n#### Versions\n\n"
 	for _, by := range causes {
@@ -163,7 +163,7 @@ func (c comment) versions(b *strings.Builder) {
 	}
 }
 
-// pointOfCopies names the releases that copies of packages in the tree come from.
+// pointOfCopies lists the packages in the tree whose release changes.
 func (c comment) pointOfCopies() point {
 	if c.Preview == nil || len(c.Preview.Copies) == 0 {
 		return point{}
@@ -182,7 +182,7 @@ func releaseOf(release string) string {
 	return quoted(release)
 }
 
-// A Copy is a package in the tree that comes from another release than before.
+// A Copy is a package in the tree whose release changes.
 type Copy struct {
 	Package string          `json:"package"`
 	From    string          `json:"from,omitempty"` // "" if its metadata does not name it
@@ -190,15 +190,15 @@ type Copy struct {
 	Origin  manifest.Origin `json:"origin"`
 }
 
-// A Version is a version that a package could have, and the judgement on a commit with it.
+// A Version is a possible version of a package, with the judgement on a commit that uses it.
 type Version struct {
 	Version string `json:"version"`
 	Word    Word   `json:"word,omitempty"`    // "" if it was not judged
-	Text    string `json:"text,omitempty"`    // the first reasons for the word
-	Unknown string `json:"unknown,omitempty"` // why it could not be judged
+	Text    string `json:"text,omitempty"`    // the worst grounds
+	Unknown string `json:"unknown,omitempty"` // the reason if it could not be judged
 }
 
-// VersionOf returns a version with the judgement in the report on it.
+// VersionOf returns a version with the judgement of a report on it.
 func VersionOf(version string, r Report, err error) Version {
 	v := Version{Version: version, Word: r.Judgement.Word, Text: r.firstGrounds(mostGrounds)}
 	if err != nil {
@@ -217,7 +217,7 @@ func (v Version) String() string {
 	return string(v.Word) + ": " + v.Text
 }
 
-// WithVersions returns the report on an upgrade with the versions that lead to it.
+// WithVersions returns the report on an upgrade with the versions up to it.
 func (r Report) WithVersions(all []Version) Report {
 	if r.Preview != nil && len(all) > 0 {
 		preview := *r.Preview
@@ -227,7 +227,7 @@ func (r Report) WithVersions(all []Version) Report {
 	return r
 }
 
-// pointOfSteps names the versions that lead to an upgrade.
+// pointOfSteps names the versions up to an upgrade.
 func (c comment) pointOfSteps() point {
 	if c.Preview == nil || len(c.Preview.Versions) == 0 {
 		return point{}
@@ -246,7 +246,7 @@ func (c comment) pointOfSteps() point {
 	return p
 }
 
-// versions lists the versions that lead to an upgrade.
+// versions lists the versions up to an upgrade.
 func (t Text) versions(b *strings.Builder, of *Preview) {
 	if of == nil || len(of.Versions) == 0 {
 		return

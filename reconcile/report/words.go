@@ -11,14 +11,14 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// Awaited returns what a step waits for as people read it.
+// Awaited describes what a step waits for.
 func Awaited(s plan.Step) string {
 	text, _ := awaited(sentencesOf(s.Waits))
 	return text
 }
 
-// Words returns a reason as people read it; "" if there is none. Values that do not fit the wording of the code give a
-// text that begins with "%!", as package fmt does.
+// Words returns the text of a reason; "" for the zero Reason. If the values do not fit the wording of the code, the
+// text begins with "%!", as in package fmt.
 func Words(r plan.Reason) string {
 	if r.None() {
 		return ""
@@ -26,7 +26,7 @@ func Words(r plan.Reason) string {
 	return words[r.Code].say(r)
 }
 
-// say returns a reason in the wording of its code.
+// say formats a reason with the wording of its code.
 func (w wording) say(r plan.Reason) string {
 	if w.format == "" || len(r.Values) != len(w.forms) {
 		return "%!" + r.String()
@@ -48,7 +48,7 @@ func (w wording) say(r plan.Reason) string {
 	return fmt.Sprintf(w.format, texts...)
 }
 
-// sentences are reasons as people read them.
+// sentences are the texts of reasons.
 type sentences []string
 
 func sentencesOf(all []plan.Reason) sentences {
@@ -344,7 +344,7 @@ var words = map[plan.Code]wording{
 	plan.RevisionTouched:      say("it is touched, so that Crossplane brings %s back, inactive", count("definition")),
 }
 
-// Parts of several wordings.
+// Texts that several wordings share.
 const (
 	fought  = "%s %s again %s times after Headgate corrected it"
 	refuses = "the API server refuses while the %s exists. Revert that, or delete the definition once nothing uses it"
@@ -353,13 +353,13 @@ const (
 		`kubectl patch crd %[2]s --subresource=status --type=merge -p '{"status":{"storedVersions":["%[3]s"]}}'`
 )
 
-// describe returns what a fight is about, as people read it: "kubectl-edit changed data.k again 4 times …".
+// describe returns the text of a fight: "kubectl-edit changed data.k again 4 times …".
 func describe(f plan.Fight) string {
 	r := guard.FightRests.With(f.Manager, f.Path, f.Times)
 	return wording{fought, words[r.Code].forms}.say(r)
 }
 
-// ErrorWords returns an error as people read it.
+// ErrorWords returns the text of an error for users.
 func ErrorWords(err error) string {
 	if p, ok := errors.AsType[plan.ReasonError](err); ok {
 		return Words(p.Reason)
@@ -367,7 +367,7 @@ func ErrorWords(err error) string {
 	return readable(err.Error())
 }
 
-// A wording puts every value of a reason into a format, each in its own form.
+// A wording inserts every value of a reason into a format, each with its own form.
 type wording struct {
 	format string
 	forms  []form
@@ -375,28 +375,28 @@ type wording struct {
 
 func say(format string, forms ...form) wording { return wording{format, forms} }
 
-// A form returns one value as a text. It reports false if the value is of another type.
+// A form formats one value. It reports false for a value of another type.
 type form func(value any) (string, bool)
 
-// reason is the form of another reason, or of several.
+// reason formats another reason, or several.
 func reason(value any) (string, bool) {
 	all, fits := value.(sentences)
 	return strings.Join(all, "; "), fits
 }
 
-// awaited is the form of the reasons why a step waits.
+// awaited formats the reasons why a step waits.
 func awaited(value any) (string, bool) {
 	all, fits := value.(sentences)
 	return strings.Join(all, ", and for "), fits
 }
 
-// text is the form of a string.
+// text formats a string.
 func text(value any) (string, bool) {
 	s, fits := value.(string)
 	return readable(s), fits
 }
 
-// textOr is the form of a string that may be missing.
+// textOr formats a string that may be missing.
 func textOr(otherwise string) form {
 	return func(value any) (string, bool) {
 		s, fits := value.(string)
@@ -404,7 +404,7 @@ func textOr(otherwise string) form {
 	}
 }
 
-// changed is the form of a field that another writer changed; "" is the object, which was deleted.
+// changed formats a field that another writer changed. "" means that the writer deleted the object.
 func changed(value any) (string, bool) {
 	path, fits := value.(string)
 	if path == "" {
@@ -413,16 +413,16 @@ func changed(value any) (string, bool) {
 	return "changed " + path, fits
 }
 
-// origin is the form of a place in the commit.
+// origin formats a place in the commit.
 func origin(value any) (string, bool) {
 	o, fits := value.(manifest.Origin)
 	return o.String(), fits
 }
 
-// mostBreaks is how many changes of a schema a reason names.
+// mostBreaks is the maximum number of schema changes in a reason.
 const mostBreaks = 3
 
-// breaks is the form of changes of a schema.
+// breaks formats schema changes.
 func breaks(value any) (string, bool) {
 	all, fits := value.([]plan.SchemaChange)
 	var texts []string
@@ -436,7 +436,7 @@ func breaks(value any) (string, bool) {
 	return strings.Join(texts, ", "), fits
 }
 
-// beforehand is the form of the versions that leave a definition, if any do: what to do before.
+// beforehand formats the versions that leave a definition, if any: what to do before they leave.
 func beforehand(value any) (string, bool) {
 	versions, fits := value.([]string)
 	if len(versions) == 0 {
@@ -447,7 +447,7 @@ func beforehand(value any) (string, bool) {
 		strings.Join(versions, ", ")), fits
 }
 
-// number is the form of an integer.
+// number formats an integer.
 func number(value any) (string, bool) {
 	n, fits := integer(value)
 	return fmt.Sprint(n), fits
@@ -463,7 +463,7 @@ func integer(value any) (int64, bool) {
 	return 0, false
 }
 
-// count is the form of how many of something there are: "1 object", "2 objects".
+// count formats the number of things: "1 object", "2 objects".
 func count(noun string) form {
 	return func(value any) (string, bool) {
 		n, fits := integer(value)
@@ -471,7 +471,7 @@ func count(noun string) form {
 	}
 }
 
-// exist is count with a verb: "1 object exists", "2 objects exist".
+// exist formats a number with a verb: "1 object exists", "2 objects exist".
 func exist(noun string) form {
 	return func(value any) (string, bool) {
 		n, fits := integer(value)
@@ -479,7 +479,7 @@ func exist(noun string) form {
 	}
 }
 
-// example is the form of an example that may be missing.
+// example formats an example that may be missing.
 func example(value any) (string, bool) {
 	s, fits := value.(string)
 	if s != "" {
@@ -488,25 +488,25 @@ func example(value any) (string, bool) {
 	return s, fits
 }
 
-// object is the form of an object.
+// object formats an object.
 func object(value any) (string, bool) {
 	id, fits := value.(manifest.ID)
 	return id.String(), fits
 }
 
-// the is the form of an object inside of a sentence: "the Secret team/token".
+// the formats an object for use inside a sentence: "the Secret team/token".
 func the(value any) (string, bool) {
 	id, fits := value.(manifest.ID)
 	return "the " + id.Brief(), fits
 }
 
-// commit is the form of the id of a commit.
+// commit formats the ID of a commit.
 func commit(value any) (string, bool) {
 	id, fits := value.(string)
 	return fmt.Sprintf("%.12s", id), fits
 }
 
-// list is the form of strings, separated by commas.
+// list formats strings as a comma-separated list.
 func list(value any) (string, bool) {
 	all, fits := value.([]string)
 	return strings.Join(all, ", "), fits

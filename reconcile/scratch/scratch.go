@@ -1,4 +1,4 @@
-// Package scratch makes temporary directories that the next process removes if this one is killed.
+// Package scratch creates temporary directories. If a process is killed, the next one removes its directories.
 package scratch
 
 import (
@@ -9,16 +9,17 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// A Dir is a temporary directory of this process. The zero value is none.
+// A Dir is a temporary directory of this process. The zero value is no directory.
 type Dir struct {
 	Path string
 	lock *flock.Flock
 }
 
-// Lock is the file in each directory that its process holds a lock on. The operating system releases it when the process ends.
+// lock is the name of the file in each directory that its process locks. The operating system releases the lock when
+// the process ends.
 const lock = ".headgate-lock"
 
-// New makes a temporary directory for a purpose, and removes those that killed processes have left of it.
+// New creates a temporary directory for a purpose, and removes those that killed processes have left for the same purpose.
 func New(purpose string) (Dir, error) {
 	prefix := "headgate-" + purpose + "-"
 	sweep(filepath.Join(os.TempDir(), prefix+"*"))
@@ -41,11 +42,11 @@ func (d Dir) Remove() error {
 	return errors.Join(os.RemoveAll(d.Path), d.lock.Close())
 }
 
-// sweep removes the directories without a process. What cannot be removed, as a directory of another user, is left alone.
+// sweep removes the directories whose process has ended. It skips what it cannot remove, such as a directory of another user.
 func sweep(pattern string) {
 	left, _ := filepath.Glob(pattern) // the pattern is valid
 	for _, dir := range left {
-		// Without the file, another process is just making the directory.
+		// Without this file, another process is still creating the directory.
 		if info, err := os.Lstat(filepath.Join(dir, lock)); err != nil || !info.Mode().IsRegular() {
 			continue
 		}

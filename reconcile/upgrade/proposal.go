@@ -32,21 +32,21 @@ import (
 type Proposal struct {
 	From reconcile.Source     // of the commit
 	Ref  string               // likewise
-	By   reconcile.Reconciler // whose source completes what Fetch returns
-	// Tags returns the versions that a package is known to have.
+	By   reconcile.Reconciler // its source must complete the commits that Fetch returns
+	// Tags returns the available versions of a package.
 	Tags func(ctx context.Context, of packages.Request) ([]string, error)
 
 	id            manifest.ID
-	image, source string          // as the commit names it
-	version       string          // likewise; "" if it names none
-	at            manifest.Origin // the line that names it
+	image, source string          // in the notation of the commit
+	version       string          // in the notation of the commit; "" if it names none
+	at            manifest.Origin // the line that names the version
 	asks          packages.Request
 }
 
-// asVersion begins a ref that is a version of the package, and not a commit.
+// asVersion is the prefix of a ref that means a version of the package, and not a commit.
 const asVersion = "upgrade:"
 
-// mostJudged is how many versions in between Headgate judges: it has to read each of them.
+// mostJudged is the maximum number of intermediate versions that Headgate judges, because it has to read each of them.
 const mostJudged = 8
 
 // IsVersion reports whether a text can be the version of a package.
@@ -55,7 +55,7 @@ func IsVersion(text string) bool {
 	return err == nil && !strings.ContainsAny(text, "+ /:@")
 }
 
-// Find finds the object that has Crossplane install a package, by its name, the name of its image or its repository.
+// Find finds the object that makes Crossplane install a package. name is the name of the object, or of its image or repository.
 func (p *Proposal) Find(ctx context.Context, name string) error {
 	want, err := p.By.Render(ctx, p.Ref)
 	if err != nil {
@@ -132,7 +132,7 @@ func (p *Proposal) Find(ctx context.Context, name string) error {
 	return nil
 }
 
-// notInstalled is the error for a package that a commit has and that no object of it installs; nil if it has none.
+// notInstalled returns the error for a package of the commit that no object installs, or nil.
 func notInstalled(want render.Desired, name string) error {
 	for _, p := range want.Packages {
 		switch {
@@ -168,7 +168,7 @@ func (p *Proposal) isBump(s report.Step) bool {
 	return s.ID == p.id && (s.Action == plan.Update || s.Action == plan.Hold)
 }
 
-// notThere is the error for a line that does not decide the version.
+// notThere returns the error for a line that does not decide the version.
 func (p *Proposal) notThere() error {
 	return fmt.Errorf("%s: this line does not set the package of %s %s to %s: something else in the commit does, such as a kustomization; change the version by hand and compare with headgate diff", p.at, p.id.Kind, p.id.Name, p.image)
 }
@@ -191,7 +191,7 @@ func (p *Proposal) Fetch(ctx context.Context, ref string) (render.Input, error) 
 	return in, nil
 }
 
-// edited returns the files of the commit with a version.
+// edited returns the files of the commit with another version.
 func (p *Proposal) edited(files fs.FS, version string) (fs.FS, error) {
 	content, err := fs.ReadFile(files, p.at.Path)
 	if err != nil {
@@ -205,8 +205,8 @@ func (p *Proposal) edited(files fs.FS, version string) (fs.FS, error) {
 	return edited{files, p.at.Path, bytes.Join(lines, nil)}, nil
 }
 
-// Versions returns the versions from the one of the commit to another one, oldest first, each with a judgement, as far as the
-// versions in between can be had. last is the report on the other one.
+// Versions returns the available versions from that of the commit up to another one, oldest first, each with its
+// judgement. last is the report on the latter.
 func (p *Proposal) Versions(ctx context.Context, last report.Report, to string) ([]report.Version, error) {
 	if p.Tags == nil || p.asks.Source == "" || !IsVersion(p.version) {
 		return nil, nil
@@ -232,8 +232,7 @@ func (p *Proposal) Versions(ctx context.Context, last report.Report, to string) 
 	return append(all, report.VersionOf(to, last, nil)), nil
 }
 
-// inBetween returns the versions between two, in the order in which one gets from the first to the second. A version before a
-// release counts only if one of the two is one.
+// inBetween returns the versions between two, in upgrade order. Prereleases count only if one of the two is a prerelease.
 func inBetween(tags []string, from, to string) []string {
 	a, err := semver.NewVersion(from)
 	b, bad := semver.NewVersion(to)
@@ -256,8 +255,8 @@ func inBetween(tags []string, from, to string) []string {
 	return slices.CompactFunc(all, func(x, y string) bool { return versions[x].Equal(versions[y]) }) // v1.0.0 and 1.0.0
 }
 
-// steps returns the versions that a platform would choose as a step: the last patch of each minor version, and of those the
-// last ones.
+// steps returns the versions that a platform team would choose as intermediate steps: the last patch of each minor
+// version, and only the last few of these.
 func steps(versions []string) []string {
 	if len(versions) <= mostJudged {
 		return versions
@@ -278,7 +277,7 @@ func steps(versions []string) []string {
 	return last[max(0, len(last)-mostJudged):]
 }
 
-// edited is a file system in which one file has another content.
+// An edited is a file system in which one file has other content.
 type edited struct {
 	fs.FS
 	name    string
@@ -309,7 +308,7 @@ func (e edited) ReadLink(name string) (string, error) { return fs.ReadLink(e.FS,
 
 func (e edited) ReadDir(name string) ([]fs.DirEntry, error) { return fs.ReadDir(e.FS, name) }
 
-// Hash tells the content of a file, where the files can.
+// Hash returns the hash of a file's content, if the underlying files support it.
 func (e edited) Hash(name string) (string, error) {
 	if path.Clean(name) == e.name {
 		return fmt.Sprintf("%x", sha256.Sum256(e.content)), nil
@@ -322,7 +321,7 @@ func (e edited) Hash(name string) (string, error) {
 	return "", errors.ErrUnsupported
 }
 
-// An editedFile is an open file with another content.
+// An editedFile is an open file with other content.
 type editedFile struct {
 	fs.File
 	*bytes.Reader

@@ -148,7 +148,7 @@ type Approvals struct {
 	Signers []string `json:"signers,omitempty"`
 
 	// Comments enables approval with '/headgate approve DIGEST' in a comment on a pull request. The writer needs
-	// write access to the repository and must not be the author of the pull request. It is Count, the default, or
+	// write access to the repository and must not be the author of the pull request. The value is Count, the default, or
 	// Never. Headgate needs statuses to read comments.
 	Comments string `json:"comments,omitempty"`
 	// Reviews lets a review that approves the previewed commit count like such a comment.
@@ -231,7 +231,7 @@ type EnvCredentials struct {
 
 // A Token selects where Headgate reads a token.
 type Token struct {
-	Env       string     `json:"env,omitempty"` // an environment variable
+	Env       string     `json:"env,omitempty"` // the environment variable that holds the token or secret
 	SecretRef *SecretRef `json:"secretRef,omitempty"`
 }
 
