@@ -95,7 +95,7 @@ func (c cache) read(digest string, most int64) ([]byte, error) {
 	return raw, errors.Join(err, f.Close())
 }
 
-// store stores a blob of at most most bytes if its content matches its digest.
+// store stores a blob if its content matches its digest and is not larger than most.
 func (c cache) store(digest string, most int64, from io.Reader) error {
 	return c.write(c.blob(digest), func(to io.Writer) error {
 		sum := sha256.New()

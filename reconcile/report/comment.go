@@ -78,7 +78,7 @@ func (c comment) visible() string {
 	return top.String() + listed(first, 0) + fmt.Sprintf("- %s below.\n", moreOf(len(points)-len(first), "less important point is", "less important points are")) + bottom.String()
 }
 
-// listed returns points as a list with at most most items each.
+// listed returns points as a list. Each point has at most so many items.
 func listed(points []point, most int) string {
 	var b strings.Builder
 	if len(points) > 0 {
@@ -366,7 +366,7 @@ func (s Step) by() string {
 	return " of " + quoted(s.Package)
 }
 
-// groups groups steps by a key, in the order of the first of each.
+// groups returns steps grouped by a key, in the order of the first of each.
 func groups(steps []Step, like func(Step) string) [][]Step {
 	var all [][]Step
 	index := map[string]int{}
@@ -766,7 +766,7 @@ const (
 
 func quoted(s string) string { return code(clip(s, mostQuoted)) }
 
-// clip returns at most most characters of a text.
+// clip shortens a text to a number of characters.
 func clip(s string, most int) string {
 	if utf8.RuneCountInString(s) <= most {
 		return s

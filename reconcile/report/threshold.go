@@ -116,7 +116,7 @@ func (r Report) described() string {
 // grounds returns the grounds of the judgement in one line.
 func (r Report) grounds() string { return r.firstGrounds(math.MaxInt) }
 
-// firstGrounds describes the worst grounds, at most most of them, and counts the others.
+// firstGrounds describes the worst grounds up to a maximum, and counts the others.
 func (r Report) firstGrounds(most int) string {
 	var texts []string
 	for _, g := range r.judgement().Because {
