@@ -1,8 +1,8 @@
-# Everything that is done to this repository, by people and by CI. It needs go, git and
-# make; the tools that it uses beside them are built from the Go module proxy into bin/.
+# The tasks of developers and of CI. They need go, git and make. All other tools are built
+# from the Go module proxy into bin/.
 
 .DEFAULT_GOAL := help
-.NOTPARALLEL: # go uses every core by itself, and checks are read in order
+.NOTPARALLEL: # go already uses every core, and the output of checks is read in order
 
 VERSION    ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 TESTFLAGS  ?=
@@ -19,29 +19,29 @@ MINUTES    ?= 20
 CORPUS     ?=
 FORGE      ?=
 
-# Each go.mod is a module; those of the linter, of dyff, of govulncheck and of Flux have no code of ours.
+# Each go.mod is a module. The modules of the linter, dyff, govulncheck and Flux contain no code of ours.
 modules := . $(sort $(patsubst ./%/go.mod,%,$(shell find . -mindepth 2 -name go.mod -not -path '*/testdata/*')))
 coded   := $(filter-out .ci/lint .ci/dyff .ci/vuln fixtures/server/flux,$(modules))
 nested  := $(foreach m,$(filter-out .,$(coded)),$(if $(wildcard $(m)/*_test.go),$(m)))
 
-# Compilers, the linter and tests collect garbage less often. It takes memory, and a fifth of their time less.
+# Compilers, the linter and tests collect garbage less often. They use more memory and a fifth less time.
 export GOGC ?= 400
 
-# The linter keeps what it found out about dependencies beside what the compiler keeps, so that a CI that restores the build
-# cache restores both. Without it, the linter takes two and a half minutes of CPU time; with it, ten seconds.
+# The linter's cache is inside the build cache, so that a CI that restores the build cache restores both. The linter takes
+# ten seconds of CPU time with its cache, and two and a half minutes without it.
 ifndef GOLANGCI_LINT_CACHE
 export GOLANGCI_LINT_CACHE := $(shell go env GOCACHE)/golangci-lint
 endif
 
-# How we build module $(1). The linter and the tests of nested modules build the same way, so
-# that they find everything compiled: Kubernetes and Gitea take minutes.
+# The build settings of module $(1). The linter and the tests of nested modules use the same settings,
+# so that they reuse the compiled dependencies: Kubernetes and Gitea take minutes.
 static := CGO_ENABLED=0 GOFLAGS="$$GOFLAGS -trimpath"
 sqlite := GOFLAGS="$$GOFLAGS -trimpath -tags=sqlite,sqlite_unlock_notify"
 how     = $(if $(filter fixtures/server/gitea,$(1)),$(sqlite),$(static))
 
-# The packages whose own goroutines meet, which is what the race detector finds. The other packages start none, or
-# their tests wait for other processes or read the corpus: there the detector costs minutes and sees nothing.
-# The slowest come first, here and in long: a package that takes minutes must not be the last to begin.
+# The packages whose own goroutines share memory, which is where the race detector finds races. The other packages start
+# no goroutines, or their tests wait for other processes or read the corpus: there the detector costs minutes and finds nothing.
+# The slowest packages come first, here and in long: a package that takes minutes must not start last.
 raced := reconcile/cluster reconcile/forge cmd/headgate reconcile/target reconcile reconcile/git \
 	reconcile/registry render/manifest render/catalogue reconcile/memo reconcile/outbox
 long  := fixtures/beside fixtures/attack fixtures/loop examples fixtures/situations fixtures/oracle
@@ -50,11 +50,11 @@ long  := fixtures/beside fixtures/attack fixtures/loop examples fixtures/situati
 served := cmd/headgate examples fixtures fixtures/attack fixtures/beside fixtures/core fixtures/loop fixtures/oracle fixtures/situations \
 	fixtures/soak reconcile/cluster reconcile/forge reconcile/target
 
-# The packages of the main module, but for those of the list $(1).
+# The packages of the main module, except those in the list $(1).
 module = headgate.dev/headgate
 except = $$(go list ./... | grep -vxF $(patsubst %,-e $(module)/%,$(1)))
 
-# The packages of the main module whose tests hold a line like $(1).
+# The packages of the main module whose tests contain a line that matches $(1).
 having = $$(go list -f '{{.ImportPath}} {{.Dir}}' ./... | while read -r pkg dir; do if grep -qs '$(1)' "$$dir"/*_test.go; then echo "$$pkg"; fi; done)
 
 .PHONY: help
@@ -65,12 +65,12 @@ help: ## Print this help
 build: ## Build bin/headgate
 	$(static) go build -ldflags '-s -w -X main.version=$(VERSION)' -o bin/headgate ./cmd/headgate
 
-# What tests and the demo start: real servers, each from a module of its own.
+# The real servers that tests and the demo start, each built from its own module.
 .PHONY: controlplane crossplane gitea flux
 controlplane: bin/controlplane ## Build bin/controlplane, the Kubernetes API server of tests and demo (minutes, once)
-crossplane: bin/crossplane ## Build bin/crossplane, which tests compare with (minutes, once)
-flux: bin/flux ## Build bin/flux, which tests work beside (minutes, once)
-gitea: bin/gitea ## Build bin/gitea, the forge of tests (minutes, once; needs a C compiler)
+crossplane: bin/crossplane ## Build bin/crossplane, which tests compare Headgate with (minutes, once)
+flux: bin/flux ## Build bin/flux, which tests run next to Headgate (minutes, once)
+gitea: bin/gitea ## Build bin/gitea, the forge that tests use (minutes, once; needs a C compiler)
 
 programs := $(patsubst fixtures/server/%/go.mod,%,$(wildcard fixtures/server/*/go.mod))
 $(foreach p,$(programs),$(eval bin/$p: $(filter-out %_test.go,$(wildcard fixtures/server/$p/*.go)) fixtures/server/$p/go.mod fixtures/server/$p/go.sum))
@@ -83,18 +83,18 @@ $(programs:%=bin/%): bin/%:
 	@touch $@
 
 .PHONY: check
-check: format lint tidy licences vuln architecture test ## Check everything, as CI does; golden files are compared by the tests
+check: format lint tidy licences vuln architecture test ## Check everything, as CI does; the tests compare golden files
 
 .PHONY: quick
-quick: format lint architecture bin/summary ## Check what needs no server, in less than two minutes once everything is compiled
+quick: format lint architecture bin/summary ## Run the checks that need no server, in less than two minutes once everything is compiled
 	@bin/summary env $(static) go test -json -vet=off $(TESTFLAGS) $(call except,$(served))
 
 .PHONY: format
 format:
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo 'not formatted; `make fix` does it:'; echo "$$files"; exit 1; fi
 
-# It runs what `go vet` runs, too. For the small programs of fixtures/server it runs only linters that leave dependencies
-# alone: others would analyse all of Kubernetes and of Gitea, for minutes.
+# The linter includes `go vet`. For the small programs of fixtures/server it runs only linters that do not analyse
+# dependencies: the others would analyse all of Kubernetes and Gitea for minutes.
 shallow := errcheck,errname,errorlint,forcetypeassert,gocritic,ineffassign,misspell,nolintlint,revive,thelper,unconvert,unused,whitespace
 .PHONY: lint
 lint: bin/golangci-lint
@@ -126,14 +126,14 @@ bin/govulncheck: .ci/vuln/go.mod .ci/vuln/go.sum
 	@$(static) go -C .ci/vuln build -o '$(CURDIR)/$@' golang.org/x/vuln/cmd/govulncheck
 	@touch $@
 
-# A scan of the small scanner itself finds out in a moment whether the database can be reached.
+# Scanning the small scanner itself shows in a moment whether the database can be reached.
 .PHONY: vuln
 vuln: bin/govulncheck
 	@out=$$(bin/govulncheck -mode binary bin/govulncheck 2>&1) || case "$$out" in *'fetching vulnerabilities'*) \
 		echo 'govulncheck: skipped, because its database cannot be reached'; exit 0;; esac; \
 	bin/govulncheck ./cmd/headgate
 
-# By its file name: it reads sources and needs nothing of ours to compile.
+# The test is named by its file: it reads sources, so the rest of the package need not compile.
 .PHONY: architecture
 architecture:
 	@go test cmd/headgate/architecture_test.go
@@ -175,7 +175,7 @@ update: $(servers) ## Rewrite golden files; read their diff like code
 	@for pkg in $(call having,fixtures/golden); do go test $$pkg -update || exit 1; done
 
 .PHONY: bench
-bench: build bin/dyff $(filter bin/controlplane bin/gitea,$(servers)) ## Measure, each figure beside its target: about three hours, less than one with BENCHFLAGS= (BENCH=regexp, BENCHFLAGS='-n 5'); then the benchmarks in the code
+bench: build bin/dyff $(filter bin/controlplane bin/gitea,$(servers)) ## Measure each figure against its target, in about three hours, or less than one with BENCHFLAGS= (BENCH=regexp, BENCHFLAGS='-n 5'); then run the benchmarks in the code
 	@$(static) go run ./fixtures/bench -run '$(BENCH)' $(BENCHFLAGS)
 	@for pkg in $(call having,^func Benchmark); do go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) -timeout 120m $$pkg || exit 1; done
 
@@ -184,7 +184,7 @@ bin/dyff: .ci/dyff/go.mod .ci/dyff/go.sum
 	@touch $@
 
 .PHONY: mutate
-mutate: bin/controlplane ## Break what decides over deleting and activating in one place at a time, and see that a test notices (MUTANTS=regexp)
+mutate: bin/controlplane ## Break the code that decides what to delete and activate, one place at a time, and check that a test fails (MUTANTS=regexp)
 	@$(static) go run ./fixtures/mutate -run '$(MUTANTS)'
 
 .PHONY: fuzz
@@ -196,18 +196,18 @@ fuzz: ## Fuzz every target for FUZZTIME (FUZZ=regexp)
 	done
 
 .PHONY: attack
-attack: bin/controlplane ## Have the program read every bomb, and the largest honest inputs, within bounds of memory (minutes; a short form is part of check)
+attack: bin/controlplane ## Have the program read every bomb and the largest honest inputs within a memory limit (minutes; a short form is part of check)
 	go test -v -count=1 -timeout=60m ./fixtures/attack -whole
 
 .PHONY: soak
-soak: $(filter-out bin/gitea,$(servers)) ## Let SOAK random edits, deletions, commits and kills happen while API server and admission webhook fail at random, without Crossplane and beside it, each for MINUTES at most (SOAK=500 SEED="1 2 3" TIMES=3); then an hour's worth of quiet passes beside it
+soak: $(filter-out bin/gitea,$(servers)) ## Make SOAK random edits, deletions, commits and kills while the API server and an admission webhook fail at random, without and with Crossplane, each for at most MINUTES (SOAK=500 SEED="1 2 3" TIMES=3); then run an hour's worth of quiet passes with Crossplane
 	for seed in $(SEED); do \
 		HEADGATE_SOAK=$(SOAK) HEADGATE_SOAK_SEED=$$seed HEADGATE_SOAK_MINUTES=$(MINUTES) go test -v -count=$(TIMES) -timeout=10h ./fixtures/soak || exit 1; \
 	done
 	go test -count=1 -timeout=120m ./fixtures/beside -passes=60
 
 .PHONY: demo
-demo: build bin/controlplane bin/by-hand $(if $(FORGE),bin/gitea) ## See the whole story in a real API server (FORGE=1 adds a forge, CORPUS=package.tar.gz takes a real package)
+demo: build bin/controlplane bin/by-hand $(if $(FORGE),bin/gitea) ## Run the whole story on a real API server (FORGE=1 adds a forge, CORPUS=package.tar.gz uses a real package)
 	@CORPUS='$(CORPUS)' sh examples/quickstart/demo.sh $(if $(FORGE),--forge)
 
 bin/by-hand: $(wildcard examples/quickstart/byhand/*.go) go.mod go.sum

@@ -1,5 +1,5 @@
-// Command licences checks that the licence of every module in a program allows its distribution under Apache-2.0, and
-// writes NOTICE: the licences, and the notices that section 4(d) of Apache-2.0 requires to go along.
+// Command licences checks that the licence of every module in a program allows its distribution under Apache-2.0, and writes
+// NOTICE: the licences, and the notices that section 4(d) of Apache-2.0 requires in a distribution.
 //
 //	licences [-write] NOTICE ./cmd/headgate
 package main
@@ -25,7 +25,7 @@ import (
 // which Headgate does not change.
 var allowed = []string{"Apache-2.0", "MIT", "MIT-0", "BSD-2-Clause", "BSD-3-Clause", "0BSD", "ISC", "MPL-2.0", "Unlicense", "CC0-1.0", "Zlib"}
 
-// least is how much of a file, in per cent, must be the text of licences. Copyright lines and headings are the rest.
+// least is the minimum share of a file, in per cent, that must be licence text. Copyright lines and headings are the rest.
 const least = 50
 
 const heading = `Headgate
@@ -63,16 +63,16 @@ func run(write bool, file, program string) error {
 		return err
 	}
 	if string(is) != text {
-		return fmt.Errorf("%s is out of date; run make notice, and read its diff", file)
+		return fmt.Errorf("%s is out of date; run make notice and read its diff", file)
 	}
 	_, err = fmt.Fprintf(os.Stdout, "licences of %d modules are allowed\n", len(modules))
 	return err
 }
 
-// A module is one whose packages a program contains.
+// A module contributes packages to a program.
 type module struct{ Path, Version, Dir string }
 
-// modulesOf returns the modules of a program, sorted by path, without its own.
+// modulesOf returns the modules that a program contains, sorted by path, without its main module.
 func modulesOf(program string) ([]module, error) {
 	cmd := exec.Command("go", "list", "-deps", "-json=Module", program)
 	cmd.Stderr = os.Stderr
@@ -130,7 +130,7 @@ func notice(modules []module) (string, error) {
 	return heading + list.String() + "\nTheir notices:\n" + texts.String(), errors.Join(refused...)
 }
 
-// licencesOf returns the licences of a module by the texts in its directory. More than one may apply to it.
+// licencesOf returns the licences of a module, recognised by the texts in its directory. More than one may apply.
 func licencesOf(dir string) ([]string, error) {
 	files, err := read(dir, regexp.MustCompile(`(?i)^(LICEN[CS]E|COPYING|UNLICENSE)([.-](txt|md|MIT|BSD|Apache.*))?$`)) // not of documentation
 	if err != nil {
@@ -140,7 +140,7 @@ func licencesOf(dir string) ([]string, error) {
 	for name, text := range files {
 		found := licensecheck.Scan([]byte(text))
 		if found.Percent < least {
-			return nil, fmt.Errorf("%s is no licence that is known; read it, and remove the module if it is not allowed", name)
+			return nil, fmt.Errorf("%s is not a known licence; read it, and remove the module if it is not allowed", name)
 		}
 		for _, m := range found.Match {
 			if !slices.Contains(allowed, m.ID) {

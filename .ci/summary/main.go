@@ -3,8 +3,8 @@
 //
 //	summary go test -json ./... -- go -C fixtures/server/controlplane test -json ./...
 //
-// It prints the output of tests that failed and of nothing else, and the five slowest suites. A skipped test is a
-// failure, unless the corpus that it needs is absent: a machine need not have that.
+// It prints the output of tests that failed and of nothing else, and the five slowest suites. A skipped test is a failure, unless
+// the corpus that it needs is absent: the corpus is optional.
 package main
 
 import (

@@ -12,7 +12,7 @@ import (
 	"sync"
 )
 
-// excused is what a test says that may be skipped.
+// excused matches the output of tests that may be skipped.
 var excused = regexp.MustCompile(`(?i)\bcorpus is absent\b`)
 
 // event is a line of `go test -json`; `go doc test2json` describes it.
@@ -24,7 +24,7 @@ type event struct {
 	Output  string
 }
 
-// test is one that is running, or a whole package where name is empty.
+// test identifies a running test, or a whole package if name is empty.
 type test struct{ pkg, name string }
 
 // suite is a package that passed or failed, and how long it took.
@@ -33,7 +33,7 @@ type suite struct {
 	seconds float64
 }
 
-// summary counts tests, subtests included.
+// summary counts tests, including subtests.
 type summary struct {
 	out     io.Writer
 	passed  int
@@ -43,7 +43,7 @@ type summary struct {
 
 	suites []suite
 
-	mu      sync.Mutex        // of all of this
+	mu      sync.Mutex        // guards all fields above and below
 	output  map[test][]string // output so far
 	running map[string]map[string]bool
 	broken  map[string]int // failures by package
@@ -53,8 +53,8 @@ func newSummary(out io.Writer) *summary {
 	return &summary{out: out, output: map[test][]string{}, running: map[string]map[string]bool{}, broken: map[string]int{}}
 }
 
-// Line takes one line of output and reports whether it counted a failure. It prints what is no event. Several commands may
-// call it at the same time.
+// Line takes one line of output and reports whether it counted a failure. It prints lines that are not events. It is safe for
+// concurrent use.
 func (s *summary) Line(line []byte) (failed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,16 +131,16 @@ func (s *summary) skip(t test, output []string) {
 	s.skips = append(s.skips, fmt.Sprintf("%s %s: %s%s", t.pkg, t.name, why, mark))
 }
 
-// endPackage is called after the last test of a package.
+// endPackage records the end of a package, after its last test.
 func (s *summary) endPackage(pkg string, e event) {
 	output := s.output[test{pkg: pkg}]
 	if e.Action == "fail" {
-		for name := range s.running[pkg] { // a panic, a timeout or os.Exit ended them all
+		for name := range s.running[pkg] { // a panic, a timeout or os.Exit ended all of them
 			t := test{pkg, name}
 			s.failTest(t, s.output[t])
 			delete(s.output, t)
 		}
-		if s.broken[pkg] == 0 { // did not build, or TestMain failed
+		if s.broken[pkg] == 0 { // the package did not build, or its TestMain failed
 			s.failed++
 		}
 		for _, line := range output {
@@ -160,7 +160,7 @@ func (s *summary) endPackage(pkg string, e event) {
 	delete(s.running, pkg)
 }
 
-// noise is what the testing package says of every test.
+// noise reports whether the testing package prints this line for every test.
 func noise(line string) bool {
 	line = strings.TrimSpace(line)
 	for _, prefix := range []string{"=== ", "--- FAIL:", "--- SKIP:", "--- PASS:", "-test.shuffle ", "FAIL\t"} {
@@ -171,8 +171,7 @@ func noise(line string) bool {
 	return line == "PASS" || line == "FAIL"
 }
 
-// slowest returns the suites that took longest, longest first, but for those that took no
-// time at all: the test cache knew them, or they have no tests.
+// slowest returns the slowest suites, slowest first. It omits suites that took no time: they were cached or have no tests.
 func (s *summary) slowest(n int) []suite {
 	var all []suite
 	for _, one := range s.suites {
@@ -184,7 +183,7 @@ func (s *summary) slowest(n int) []suite {
 	return all[:min(n, len(all))]
 }
 
-// Fail counts a failure that no test had.
+// Fail counts a failure that belongs to no test.
 func (s *summary) Fail(why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -192,8 +191,7 @@ func (s *summary) Fail(why string) {
 	fmt.Fprintln(s.out, "FAIL ", why)
 }
 
-// Close prints the five slowest suites, the skips and the one line that counts. It reports
-// whether all is well.
+// Close prints the five slowest suites, the skips and the line of totals. It reports whether all is well.
 func (s *summary) Close() bool {
 	if slowest := s.slowest(5); len(slowest) > 0 {
 		fmt.Fprintln(s.out, "\nslowest:")
