@@ -110,14 +110,14 @@ func approveIn(file, name, digest string) (string, error) {
 	return of, replace(file, after)
 }
 
-// onlyApproves reports whether an edit did what it was to do, and nothing else.
+// onlyApproves returns an error unless an edit set the approval of the chosen Sync and changed nothing else.
 func onlyApproves(edited []byte, before []v1alpha1.Sync, chosen int, digest string) error {
 	after, err := api.Decode(edited)
 	if err != nil {
 		return err
 	}
 	if len(after) != len(before) || after[chosen].Annotations[v1alpha1.ApproveAnnotation] != digest {
-		return fmt.Errorf("the edit would not do it")
+		return fmt.Errorf("the edit would not set the annotation")
 	}
 	for i := range after {
 		for _, s := range []*v1alpha1.Sync{&before[i], &after[i]} {
@@ -133,7 +133,7 @@ func onlyApproves(edited []byte, before []v1alpha1.Sync, chosen int, digest stri
 	return nil
 }
 
-// annotated returns the file with an annotation on the nth document that is not empty. All other bytes stay.
+// annotated returns the file with an annotation on the nth non-empty document. All other bytes stay unchanged.
 func annotated(file []byte, nth int, key, value string) ([]byte, error) {
 	decoder := yaml.NewDecoder(strings.NewReader(string(file)))
 	for {
@@ -198,7 +198,7 @@ func annotatedNode(lines []string, sync *yaml.Node, key, value string) ([]byte, 
 	return []byte(strings.Join(lines, "")), nil
 }
 
-// entryOf is an entry of a mapping.
+// entryOf returns the key and value nodes of an entry of a mapping, or nil.
 func entryOf(mapping *yaml.Node, key string) (k, v *yaml.Node) {
 	for i := 0; i+1 < len(mapping.Content); i += 2 {
 		if mapping.Content[i].Value == key {
@@ -222,7 +222,7 @@ func replace(file string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(beside.Name()) // where it is not in its place by then
+	defer os.Remove(beside.Name()) // a no-op after the rename
 	_, err = beside.Write(data)
 	for _, then := range []func() error{
 		func() error { return beside.Chmod(info.Mode().Perm()) },
@@ -239,11 +239,11 @@ func replace(file string, data []byte) error {
 	return err
 }
 
-// approveFlag are the digests of --approve.
+// approveFlag holds the digests of --approve.
 type approveFlag []string
 
 func (f *approveFlag) addTo(cmd *cobra.Command) {
-	cmd.Flags().Var(f, "approve", "let exactly the held steps through that a report showed beside this `digest`; may be given several times")
+	cmd.Flags().Var(f, "approve", "let through exactly the held steps that a report shows with this `digest`; may be given several times")
 }
 
 func (f *approveFlag) String() string { return strings.Join(*f, ",") }
@@ -260,14 +260,13 @@ func (f *approveFlag) Set(text string) error {
 	return nil
 }
 
-// given are the digests of a command that makes one pass. No Sync is read.
+// given returns the approvals of a command that makes one pass and reads no Sync.
 func (f *approveFlag) given() inventory.Approvals {
 	return inventory.Approvals{inventory.OnCommand: *f}
 }
 
-// standing returns a function that reads the current approvals from the files of a Sync and from the command line.
-// If the files cannot be read or do not hold the Sync any more, its approvals are unknown: none counts, and none is
-// forgotten.
+// standing returns a function that reads the current approvals from the files of a Sync and from the command line. If the files
+// cannot be read or no longer contain the Sync, its approvals are unknown: Headgate counts no approval and forgets none.
 func standing(files []string, s v1alpha1.Sync, once bool, flag approveFlag) func() inventory.Approvals {
 	flags := inventory.OnRun
 	if once {

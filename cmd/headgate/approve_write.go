@@ -23,7 +23,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// approvalToWrite are the flags of approve --write.
+// approvalToWrite holds the flags of approve --write.
 type approvalToWrite struct {
 	on      bool
 	by, why string
@@ -35,7 +35,7 @@ type approvalToWrite struct {
 func (a *approvalToWrite) addTo(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&a.on, "write", false, "add the approval to "+render.ApprovalsFile+" of a checkout")
 	cmd.Flags().StringVar(&a.by, "by", "", "with --write: `who` approves")
-	cmd.Flags().StringVar(&a.why, "why", "", "with --write: the `reason`, for those who review it")
+	cmd.Flags().StringVar(&a.why, "why", "", "with --write: the `reason`, for reviewers")
 	cmd.Flags().DurationVar(&a.expires, "expires", 7*24*time.Hour, "with --write: `time` from now after which the approval does not count")
 	cmd.Flags().StringVar(&a.report, "report", "", "with --write: `file` with a report in JSON, whose held steps are approved one by one; - reads standard input")
 	cmd.Flags().StringVar(&a.repo, "repo", ".", "with --write: root `directory` of the checkout")
@@ -74,7 +74,7 @@ func (t *terminal) writeApproval(a approvalToWrite, digests []string) (err error
 	if _, err := os.Lstat(filepath.Join(a.repo, ".git")); err != nil {
 		return usagef("%s is not the root of a checkout: it has no .git; name the root with --repo", a.repo)
 	}
-	root, err := os.OpenRoot(a.repo) // a commit may contain a link that leads out of it
+	root, err := os.OpenRoot(a.repo) // a commit may contain a symlink that points outside it
 	if err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func (t *terminal) digestsOf(file string) ([]string, error) {
 	return digests, nil
 }
 
-// approvalsIn returns the file of approvals, and what it holds. It follows no symbolic link.
+// approvalsIn returns the file of approvals and its entries. It follows no symbolic link.
 func approvalsIn(root *os.Root) ([]byte, []render.Approval, error) {
 	for _, name := range []string{path.Dir(render.ApprovalsFile), render.ApprovalsFile} {
 		info, err := root.Lstat(filepath.FromSlash(name))
@@ -138,7 +138,7 @@ func approvalsIn(root *os.Root) ([]byte, []render.Approval, error) {
 		case err != nil:
 			return nil, nil, err
 		case info.Mode()&fs.ModeSymlink != 0:
-			return nil, nil, fmt.Errorf("%s is a symbolic link; replace it by what it points to", name)
+			return nil, nil, fmt.Errorf("%s is a symbolic link; replace it by its target", name)
 		}
 	}
 	data, err := root.ReadFile(filepath.FromSlash(render.ApprovalsFile))
@@ -149,7 +149,7 @@ func approvalsIn(root *os.Root) ([]byte, []render.Approval, error) {
 	return data, all, err
 }
 
-// withApproval returns a file of approvals with one more entry at its end. All other bytes are as they were.
+// withApproval returns a file of approvals with one more entry at its end. All other bytes stay unchanged.
 func withApproval(file []byte, before []render.Approval, entry render.Approval) ([]byte, error) {
 	text := string(file)
 	if strings.TrimSpace(text) == "" {
@@ -187,7 +187,7 @@ func withApproval(file []byte, before []render.Approval, entry render.Approval) 
 	return []byte(text), nil
 }
 
-// listed is an entry as an item of a list. Strings are quoted: a digest may look like a number.
+// listed returns an entry as a YAML list item. Strings are quoted: a digest may look like a number.
 func listed(a render.Approval, indent string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s- digests:\n", indent)
@@ -198,10 +198,11 @@ func listed(a render.Approval, indent string) string {
 	return b.String()
 }
 
-// unfinished ends the name of a file that is not whole yet.
+// unfinished is the extension of a file that is not completely written yet.
 const unfinished = ".new"
 
-// replaceIn writes a file below a root at once. A link in its place is replaced, not followed.
+// replaceIn replaces a file below a root atomically. If a symlink has its name, replaceIn replaces the symlink and does not follow
+// it.
 func replaceIn(root *os.Root, name string, data []byte) error {
 	name = filepath.FromSlash(name)
 	if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {

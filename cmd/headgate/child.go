@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// childVerb is what Headgate calls itself with, for a preview in a process of its own.
+// childVerb is the hidden command that Headgate runs as a child process to make a preview.
 const childVerb = "preview-child"
 
 func newChild(t *terminal) *cobra.Command {
@@ -24,7 +24,7 @@ func newChild(t *terminal) *cobra.Command {
 	}
 }
 
-// keepOpen is standard output, which stays open.
+// keepOpen wraps standard output and ignores Close.
 type keepOpen struct{ io.Writer }
 
 func (keepOpen) Close() error { return nil }

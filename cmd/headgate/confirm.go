@@ -13,7 +13,7 @@ import (
 	"golang.org/x/term"
 )
 
-// announce names what a verb is about to change, for a person at a terminal. A log of a pipeline has the command.
+// announce prints what a verb is about to change to a user at a terminal. The log of a pipeline already shows the command.
 func (t *terminal) announce(verb string, of inventory.Sync, in *clusterFlags) error {
 	if !t.errTTY {
 		return nil

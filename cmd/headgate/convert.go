@@ -91,19 +91,19 @@ Exit codes: 0 converted, 1 an error or nothing to convert, 2 wrong usage.`,
 	return cmd
 }
 
-// convertFlags are the flags of convert.
+// convertFlags holds the flags of convert.
 type convertFlags struct {
 	details, to, release string
 }
 
-// converted are the definitions of all sources.
+// converted holds the definitions of all sources.
 type converted struct {
 	definitions []*catalogue.Definition
 	findings    []manifest.Finding
-	crds, other int // CRDs that stay CRDs, and what is left out besides
+	crds, other int // CRDs that stay CRDs, and other objects that are left out
 }
 
-// read reads the sources, but not the bodies of definitions.
+// read reads the sources, without decoding the bodies of definitions.
 func (f *convertFlags) read(ctx context.Context, stdin io.Reader, sources []string) (converted, error) {
 	var all converted
 	var details []catalogue.Details
@@ -170,7 +170,7 @@ func (f *convertFlags) catalogue(ctx context.Context, stdin io.Reader, source st
 	if err != nil {
 		return catalogue.Catalogue{}, err
 	}
-	return packages.Of(docs, false).Catalogue() // a malformed lock is an error, as everywhere
+	return packages.Of(docs, false).Catalogue() // a malformed lock is an error, as in every verb
 }
 
 func (c *converted) add(from catalogue.Catalogue) {
@@ -188,23 +188,23 @@ func (c *converted) add(from catalogue.Catalogue) {
 		}
 	}
 	for _, f := range from.Findings {
-		if f.Rule != catalogue.RuleNotInstalled { // what is left out is counted
+		if f.Rule != catalogue.RuleNotInstalled { // objects that are left out are counted instead
 			c.findings = append(c.findings, f)
 		}
 	}
 }
 
-// definition is one of them, as Crossplane makes it.
+// definition returns the ith definition as Crossplane makes it.
 func (c converted) definition(i int) (*unstructured.Unstructured, error) {
 	return render.DecidedDefinition{Decision: activation.Decision{Definition: c.definitions[i]}}.Declared()
 }
 
-// files writes each to a file of its own.
+// files writes each definition to its own file.
 func (c converted) files(directory string, how form, extension string) (err error) {
 	if err := os.MkdirAll(directory, 0o755); err != nil {
 		return err
 	}
-	root, err := os.OpenRoot(directory) // names come from the sources, and lead nowhere else
+	root, err := os.OpenRoot(directory) // names come from the sources; a root keeps them inside the directory
 	if err != nil {
 		return err
 	}
@@ -220,7 +220,7 @@ func (c converted) files(directory string, how form, extension string) (err erro
 	})
 }
 
-// rest describes the objects that are no definitions.
+// rest describes the objects that are not definitions.
 func (c converted) rest() string {
 	text := ""
 	if c.crds > 0 {

@@ -97,7 +97,7 @@ func (t *terminal) diff(ctx context.Context, to *passFlags, args []string) (repo
 	return r.Diff(ctx, ref)
 }
 
-// exitOf ends the program with the exit code of a comparison.
+// exitOf returns the exit of a comparison: code 1 if the report crosses the threshold.
 func exitOf(r report.Report, on report.Threshold) error {
 	if code := r.Exits(on); code != report.ExitSuccess {
 		return exit{code: code}
@@ -105,7 +105,7 @@ func exitOf(r report.Report, on report.Threshold) error {
 	return nil
 }
 
-// A threshold is the flag --exit-on of a comparison.
+// A threshold is the value of --exit-on.
 type threshold []string
 
 func (t *threshold) words() report.Threshold { return report.Threshold(*t) }

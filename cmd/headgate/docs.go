@@ -88,20 +88,20 @@ Exit codes: 0 documented, 1 not found or an error, 2 wrong usage.`,
 	return cmd
 }
 
-// docsFlags are the flags of docs.
+// docsFlags holds the flags of docs.
 type docsFlags struct {
 	packageFlags
 	version string
 	depth   int
 }
 
-// documentation is what there is to know of a kind.
+// documentation describes a definition or CRD, one of its versions and one of its fields.
 type documentation struct {
 	APIVersion        string                       `json:"apiVersion"`
 	Kind              string                       `json:"kind"`
 	Revision          string                       `json:"revision,omitempty"`
 	Name              string                       `json:"name"`
-	Of                string                       `json:"of"` // the kind that it is about
+	Of                string                       `json:"of"` // the kind of the documented objects
 	Scope             string                       `json:"scope"`
 	Origin            manifest.Origin              `json:"origin"`
 	Package           *packageOf                   `json:"package,omitempty"`
@@ -144,7 +144,7 @@ func (f *docsFlags) read(ctx context.Context, from reconcile.Reconciler, ref, na
 		Versions:   crd.VersionsOf(u),
 		Path:       strings.Join(path, "."),
 	}
-	details, _, _ := unstructured.NestedSlice(u.Object, "spec", "connectionDetails") // checked when it was declared
+	details, _, _ := unstructured.NestedSlice(u.Object, "spec", "connectionDetails") // validated when the definition was read
 	for _, v := range details {
 		detail, _ := v.(map[string]any)
 		key, _ := detail["name"].(string)
@@ -165,7 +165,7 @@ func (f *docsFlags) read(ctx context.Context, from reconcile.Reconciler, ref, na
 	if no, ok := errors.AsType[crd.NoFieldError](err); ok {
 		return documentation{}, fmt.Errorf("%s %s: %w; %s", d.Name, version.Name, err, nearby(no))
 	}
-	if len(path) == 0 { // every kind has those
+	if len(path) == 0 { // every kind has these fields
 		made.Field.Fields = slices.DeleteFunc(made.Field.Fields, func(f crd.Field) bool {
 			return f.Name == "apiVersion" || f.Name == "kind" || f.Name == "metadata"
 		})
@@ -173,7 +173,7 @@ func (f *docsFlags) read(ctx context.Context, from reconcile.Reconciler, ref, na
 	return made, err
 }
 
-// kinds are what there are docs of: definitions, and CRDs that are none.
+// kinds holds everything that can be documented: definitions, and CRDs that are not definitions.
 type kinds struct {
 	definitions []render.DecidedDefinition
 	crds        map[string]manifest.Object // by name; their definitions have no document
@@ -192,7 +192,7 @@ func kindsOf(c catalogue.Catalogue) kinds {
 			continue
 		}
 		text := func(path ...string) string {
-			s, _, _ := unstructured.NestedString(o.Object, path...) // "" where it is something else
+			s, _, _ := unstructured.NestedString(o.Object, path...) // "" if the value is not a string
 			return s
 		}
 		all.crds[o.GetName()] = o
@@ -204,7 +204,7 @@ func kindsOf(c catalogue.Catalogue) kinds {
 	return all
 }
 
-// content is the definition as an MRD, or the CRD that is none, and where it is declared.
+// content returns the MRD of a definition, or the CRD that is not a definition, and its origin.
 func (k kinds) content(d render.DecidedDefinition) (*unstructured.Unstructured, manifest.Origin, error) {
 	if d.Document == nil {
 		o := k.crds[d.Name]
@@ -214,7 +214,7 @@ func (k kinds) content(d render.DecidedDefinition) (*unstructured.Unstructured, 
 	return u, d.Origin(), err
 }
 
-// findField is the definition that a person means, and the way to the field.
+// findField returns the definition that name refers to, and the steps of the path to the field.
 func findField(definitions []render.DecidedDefinition, name string) (render.DecidedDefinition, []string, error) {
 	longest := -1
 	for i, d := range definitions {
@@ -244,7 +244,7 @@ func stepsOf(path string) []string {
 	return strings.Split(path, ".")
 }
 
-// versionOf is the version that is asked for.
+// versionOf returns the requested version, or the first one if no version was requested.
 func (f *docsFlags) versionOf(d documentation) (crd.Version, error) {
 	names := make([]string, len(d.Versions))
 	for i, v := range d.Versions {
@@ -256,7 +256,7 @@ func (f *docsFlags) versionOf(d documentation) (crd.Version, error) {
 	return crd.Version{}, fmt.Errorf("%s has no version %q; it has %s", d.Name, f.version, strings.Join(names, ", "))
 }
 
-// nearby are the fields that may have been meant.
+// nearby describes the existing fields with the most similar names.
 func nearby(no crd.NoFieldError) string {
 	if len(no.Have) == 0 {
 		return "there are none"

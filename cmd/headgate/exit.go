@@ -12,10 +12,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// The exit codes of the program. Those of a pass are report.Verdict.ExitCode.
+// The exit codes of the program. Passes use report.Verdict.ExitCode.
 const (
-	exitDiffError = report.ExitDiffError // of a diff: errors beat changes
-	exitUsage     = 2                    // of every verb: the command line is wrong
+	exitDiffError = report.ExitDiffError // of diff: an error beats changes
+	exitUsage     = 2                    // of every verb, for a wrong command line
 )
 
 const exitCodes = `Exit codes: 0 the cluster is as wanted, 1 something failed or is not known, 2 wrong usage,
@@ -54,12 +54,12 @@ func (t *terminal) exit(ctx context.Context, verb *cobra.Command, err error) int
 	switch {
 	case err == nil:
 		return 0
-	case isUsage(err), !t.began: // cobra refuses arguments before anything begins
+	case isUsage(err), !t.began: // cobra rejects arguments before any verb begins
 		code, advice = exitUsage, fmt.Sprintf("see '%s --help'", verb.CommandPath())
 	default:
 		e, coded := errors.AsType[exit](err)
 		if coded && e.err == nil {
-			return e.code // everything is reported already
+			return e.code // the verb has already reported everything
 		}
 		if coded {
 			code, err = e.code, e.err
@@ -68,7 +68,7 @@ func (t *terminal) exit(ctx context.Context, verb *cobra.Command, err error) int
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		err = fmt.Errorf("interrupted: %w", err)
 	}
-	for line := range strings.SplitSeq(strings.TrimSpace(err.Error()), "\n") { // of errors that were joined
+	for line := range strings.SplitSeq(strings.TrimSpace(err.Error()), "\n") { // one line for each joined error
 		fmt.Fprintf(t.err, "%s %s\n", t.paint("error:", red), printable(line))
 	}
 	if advice = cmp.Or(advice, hint(err)); advice != "" {

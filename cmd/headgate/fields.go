@@ -42,7 +42,7 @@ func (d documentation) text(w io.Writer) error {
 	return err
 }
 
-// field writes a field and what is below it.
+// field writes a field and its subfields.
 func (d documentation) field(say func(string, ...any), f crd.Field, indent string, path []string) {
 	say("%s%s (%s)", indent, f.Name, strings.Join(traits(f), ", "))
 	within := indent + "    "
@@ -58,7 +58,7 @@ func (d documentation) field(say func(string, ...any), f crd.Field, indent strin
 	}
 }
 
-// describe writes a text in lines that can be read.
+// describe writes a text, wrapped into lines.
 func describe(say func(string, ...any), text, indent string) {
 	const width = 100
 	line := indent
@@ -94,7 +94,7 @@ func versionLine(v crd.Version) string {
 	return line
 }
 
-// traits are the type of a field and what is true of it, in a word or three.
+// traits returns the type and the properties of a field, each in one to three words.
 func traits(f crd.Field) []string {
 	all := []string{f.Type}
 	if f.Format != "" {
@@ -112,7 +112,7 @@ func traits(f crd.Field) []string {
 	return all
 }
 
-// limits are the lines on what a field has to keep to.
+// limits returns the lines on the constraints of a field.
 func limits(f crd.Field) []string {
 	var all []string
 	if f.Default != nil {
@@ -134,7 +134,7 @@ func limits(f crd.Field) []string {
 	return all
 }
 
-// asJSON is a value of a schema, as it would stand in a manifest.
+// asJSON returns a schema value as JSON, as a manifest would contain it.
 func asJSON(v any) string {
 	var b strings.Builder
 	e := json.NewEncoder(&b)
@@ -145,7 +145,7 @@ func asJSON(v any) string {
 	return strings.TrimSpace(b.String())
 }
 
-// markdown writes documentation for a page. It escapes all text from the commit.
+// markdown writes documentation as Markdown. It escapes all text from the commit.
 func (d documentation) markdown(w io.Writer) error {
 	var b strings.Builder
 	say := func(format string, args ...any) {
@@ -199,7 +199,7 @@ func (d documentation) markdown(w io.Writer) error {
 	return err
 }
 
-// escaped is text that Markdown and HTML show as it is, in one line.
+// escaped returns text that Markdown and HTML show literally, on one line.
 func escaped(s string) string {
 	return markup.Replace(strings.Join(strings.Fields(printable(s)), " "))
 }

@@ -11,8 +11,8 @@ import (
 	"headgate.dev/headgate/render"
 )
 
-// find is the definition that a person means: by its full name, else by the beginning
-// of one, a plural or a kind, as long as that fits one only.
+// find returns the definition that name refers to: by its full name, or else by the beginning of its name, its plural or its kind.
+// Only one definition may match.
 func find(definitions []render.DecidedDefinition, name string) (render.DecidedDefinition, error) {
 	name = strings.TrimSuffix(strings.ToLower(name), ".")
 	var fits []render.DecidedDefinition
@@ -50,7 +50,7 @@ func names(definitions []render.DecidedDefinition) []string {
 	return all
 }
 
-// some are the first of many names.
+// some returns the first five names and the number of all others.
 func some(names []string) string {
 	const most = 5
 	if len(names) <= most {
@@ -59,8 +59,7 @@ func some(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
-// nearest returns the three names with the least edit distance to what was meant. It compares plurals if meant has no
-// group.
+// nearest returns the three names with the least edit distance to meant. It compares plurals if meant has no group.
 func nearest(names []string, meant string) []string {
 	far := make(map[string]int, len(names))
 	for _, n := range names {

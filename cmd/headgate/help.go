@@ -15,8 +15,8 @@ type flagGroup struct {
 	flags []string
 }
 
-// flagGroups lists every flag under one heading. The first group holds the flags that people use: a verb has
-// at most ten of them. TestHelp fails on a flag that has no group.
+// flagGroups lists every flag under one heading. The first group holds the common flags: at most ten for each verb. TestHelp fails
+// on a flag that has no group.
 var flagGroups = []flagGroup{
 	{"Flags", []string{
 		"file", "sync", "once", "webhook-address", "write", "by", "why", "expires", "report", // run, approve

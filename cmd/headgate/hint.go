@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// hint is what to do about an error that many meet; "" where its text says enough.
+// hint returns advice on a common error, or "" if the error's own text is enough.
 func hint(err error) string {
 	var (
 		network   *net.OpError
@@ -33,7 +33,7 @@ func hint(err error) string {
 	case clientcmd.IsConfigurationInvalid(err):
 		return "check the kubeconfig with 'kubectl config view'"
 	case errors.As(err, &authority):
-		return "the certificate is not of the authority in the kubeconfig: is it the right cluster?"
+		return "the authority in the kubeconfig did not issue the certificate: is it the right cluster?"
 	case errors.As(err, &name), errors.As(err, &network):
 		return "is the server up, and the address right? --kubeconfig and --context choose the cluster, --repo the repository"
 	case apierrors.IsUnauthorized(err):
@@ -46,7 +46,7 @@ func hint(err error) string {
 	return ""
 }
 
-// registryHint is what to do about an error of a registry.
+// registryHint returns advice on an error of a registry.
 func registryHint(err registry.Error) string {
 	switch err.Trouble {
 	case registry.Unauthorised:

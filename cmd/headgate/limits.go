@@ -14,7 +14,7 @@ func (f *limitFlags) addTo(cmd *cobra.Command) {
 	cmd.Flags().StringToStringVar((*map[string]string)(f), "limits", nil, "`what=limit` of a commit: fileSize=16Mi, totalSize=1Gi, documents=100000, depth=200, nodes=200000, totalNodes=8000000")
 }
 
-// into says in a Sync what the flag says.
+// into copies the limits of the flag to a Sync's limits.
 func (f limitFlags) into(l *v1alpha1.Limits) error {
 	for what, limit := range f {
 		n, err := resource.ParseQuantity(limit)

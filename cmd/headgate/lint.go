@@ -96,7 +96,7 @@ func (t *terminal) lint(found []manifest.Finding, format string) error {
 	return report.Text{Colour: t.coloured(t.outTTY())}.Findings(t.out, found)
 }
 
-// lintCode is what lint exits with: 1 where a finding is at least so severe.
+// lintCode returns exit code 1 if a finding has at least the severity least.
 func lintCode(found []manifest.Finding, least string) error {
 	order := []string{string(manifest.Error), string(manifest.Warning), string(manifest.Note)}
 	counts := order[:slices.Index(order, least)+1] // of never: none

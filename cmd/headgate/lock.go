@@ -98,7 +98,7 @@ usage.`,
 				}
 			}
 			t.progress.Stop()
-			directory, _ := source.(git.Directory) // nothing else is left
+			directory, _ := source.(git.Directory) // other sources were rejected above
 			return t.lock(c.Packages, kept, directory, check)
 		},
 	}
@@ -110,10 +110,11 @@ usage.`,
 	return cmd
 }
 
-// lock writes the lock of packages with the content that it keeps, or compares them. If there is nothing to lock, it writes no file.
-// The lock file is the last one: it has the hashes of the others, so that a crash in between leaves files that do not count.
+// lock writes the lock file of packages and the kept content, or compares them with the files that exist. If there is nothing to
+// lock, it writes no file. It writes the lock file last: it contains the hashes of the other files, so after a crash in between
+// those files do not count.
 func (t *terminal) lock(all []catalogue.Package, kept map[string][]byte, of git.Directory, check bool) (err error) {
-	root, err := os.OpenRoot(of.Root) // a commit may contain a link that leads out of it
+	root, err := os.OpenRoot(of.Root) // a commit may contain a symlink that points outside it
 	if err != nil {
 		return err
 	}
@@ -180,10 +181,10 @@ func (t *terminal) lock(all []catalogue.Package, kept map[string][]byte, of git.
 	return err
 }
 
-// keptAttributes has Git keep the bytes, and forges fold the differences.
+// keptAttributes is a .gitattributes that makes Git preserve the bytes and forges fold the diffs.
 const keptAttributes = "* -text linguist-generated\n"
 
-// keptFiles are the files with what a lock keeps.
+// keptFiles describes the files with the content that a lock keeps.
 type keptFiles struct {
 	root   *os.Root
 	within string // the directory
@@ -216,7 +217,7 @@ func (f keptFiles) stale() ([]string, error) {
 
 // surplus returns the names of the files in the directory that this lock does not keep.
 func (f keptFiles) surplus() ([]string, error) {
-	for _, dir := range []string{filepath.Dir(f.within), f.within} { // a link may lead to a directory of the user
+	for _, dir := range []string{filepath.Dir(f.within), f.within} { // a symlink may point to one of the user's directories
 		info, err := f.root.Lstat(dir)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
@@ -250,14 +251,14 @@ func (f keptFiles) remove(names []string) error {
 			return err
 		}
 	}
-	if len(f.want) == 0 { // fails if other files are in them
+	if len(f.want) == 0 { // Remove fails if the directories contain other files
 		_ = f.root.Remove(f.within)
 		_ = f.root.Remove(filepath.Dir(f.within))
 	}
 	return nil
 }
 
-// path returns the path of the first of some files, or "".
+// path returns the path of the first name, or "".
 func (f keptFiles) path(names ...string) string {
 	if len(names) == 0 {
 		return ""

@@ -1,9 +1,8 @@
-// Command headgate opens the gate for the custom resource definitions that a platform
-// uses, and for no others: it renders what a commit of a Git repository wants, shows
-// what that would change, and brings a cluster there.
+// Command headgate activates the custom resource definitions that a platform uses, and no others. It renders what a commit of a Git
+// repository wants, shows what that would change in a cluster, and applies it.
 //
-// A verb is a file: flags in, a value from reconcile, that value written out, an exit
-// code. Which adapters a verb uses is decided in target.go and nowhere else.
+// Each verb is a file: it reads flags, gets a value from reconcile, prints that value and returns an exit code. Only target.go
+// decides which adapters a verb uses.
 package main
 
 import (
@@ -16,11 +15,11 @@ import (
 
 func main() { os.Exit(run(os.Args[1:])) }
 
-// run is the program, from its arguments to its exit code.
+// run runs the program with its arguments and returns the exit code.
 func run(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // from now on the default again: a second signal kills
+	context.AfterFunc(ctx, stop) // restore the default handler: a second signal kills the program
 
 	t := newTerminal(os.Stdout, os.Stderr, os.Getenv)
 	root := newRoot(t)

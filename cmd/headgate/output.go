@@ -20,18 +20,18 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// A view is how a verb writes a report.
+// A view decides how a verb prints a report.
 type view struct {
 	format choice
 	full   bool
 }
 
-// withAnnotations adds the formats in which forges and editors show findings beside the lines of a commit to others.
+// withAnnotations adds the formats in which forges and editors show findings next to lines of code.
 func withAnnotations(formats ...string) choice {
 	return oneOf(append(formats, slices.Sorted(maps.Keys(annotators()))...)...)
 }
 
-// annotators are the formats that withAnnotations adds.
+// annotators returns the writers of the formats that withAnnotations adds.
 func annotators() map[string]func(io.Writer, report.Report) error {
 	all := forge.Annotators()
 	all["sarif"] = report.SARIF
@@ -45,7 +45,7 @@ func (v *view) addTo(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&v.full, "full", false, "show every step and every changed field, however many")
 }
 
-// concluded reports a pass, and ends the program with its exit code.
+// concluded prints the report of a pass and returns its exit code as an error.
 func (t *terminal) concluded(v *view, done report.Report, err error) error {
 	if err := errors.Join(err, t.report(v, done)); err != nil {
 		return err
@@ -83,11 +83,11 @@ func (t *terminal) report(v *view, r report.Report) error {
 	return err
 }
 
-// mostSummary is the size of the largest summary that GitHub shows.
+// mostSummary is the maximum size of a summary on GitHub, in bytes.
 const mostSummary = 1 << 20
 
-// summarise adds a report to the page of the workflow that runs the program, if the workflow has one. The page is an extra: what
-// is wrong with it is no error of the verb.
+// summarise adds a report to the page of the workflow that runs the program, if the workflow has one. The page is optional: a
+// failure to write it does not fail the verb.
 func (t *terminal) summarise(r report.Report) {
 	name := forge.WorkflowOf(t.getenv).Summary
 	if name == "" {
@@ -116,11 +116,11 @@ func (t *terminal) summarise(r report.Report) {
 		return err
 	}()
 	if err != nil {
-		slog.Warn("the summary of the workflow does not have this report", "err", err)
+		slog.Warn("the report is missing from the summary of the workflow", "err", err)
 	}
 }
 
-// outTTY reports whether a person reads standard output.
+// outTTY reports whether standard output is a terminal.
 func (t *terminal) outTTY() bool {
 	f, ok := t.out.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))

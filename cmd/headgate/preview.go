@@ -23,7 +23,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// previewFlags are the flags of a preview that a pass does not have.
+// previewFlags holds the flags of preview, including those that a pass does not have.
 type previewFlags struct {
 	*passFlags
 	exitOn          threshold
@@ -36,7 +36,7 @@ type previewFlags struct {
 	forge           forgeFlags
 }
 
-// forgeFlags are the flags that locate a pull request.
+// forgeFlags holds the flags that locate a pull request.
 type forgeFlags struct {
 	kind      choice
 	repo      string
@@ -121,7 +121,8 @@ run the preview again when it answers.`,
 	return cmd
 }
 
-// waitsWithin returns waits for a registry that cannot be reached, each three times as long as the one before.
+// waitsWithin returns the waits between attempts to reach a registry. Each is three times as long as the one before; together they
+// last timeout.
 func waitsWithin(timeout time.Duration) (waits []time.Duration) {
 	for next := 5 * time.Second; timeout > 0; next *= 3 {
 		waits = append(waits, min(next, timeout))
@@ -130,7 +131,7 @@ func waitsWithin(timeout time.Duration) (waits []time.Duration) {
 	return waits
 }
 
-// aboutPipelines is the part of the help that depends on the forges.
+// aboutPipelines returns the part of the help that depends on the forges.
 func aboutPipelines() string {
 	names, tokens := forge.Pipelines()
 	return wrapped("In a pipeline of " + enumerated(names, "or") + " Headgate knows the repository and the number; elsewhere specify --forge-repo, --forge and --pull. " +
@@ -138,7 +139,7 @@ func aboutPipelines() string {
 		ofForges(func(f forge.Forge) string { return f.TokenHelp }) + " The clone needs its history (fetch-depth: 0, GIT_DEPTH: 0). With --repo URL and --pull it compares the commits of the pull request.")
 }
 
-// ofForges joins the sentences that forges add to the help.
+// ofForges joins the sentences that the forges contribute to the help.
 func ofForges(sentence func(forge.Forge) string) string {
 	var all []string
 	for _, f := range forge.All() {
@@ -155,7 +156,7 @@ func enumerated(words []string, last string) string {
 	return strings.Join(words[:n], ", ") + " " + last + " " + words[n]
 }
 
-// wrapped returns a text in lines of the width of help.
+// wrapped wraps a text to the width of the help.
 func wrapped(text string) string {
 	const width = 88
 	var b strings.Builder
@@ -232,8 +233,8 @@ func (t *terminal) preview(ctx context.Context, f *previewFlags) (report.Report,
 	return result, err
 }
 
-// isolated wires previews of a repository that are made in a process of their own: the author of a pull request, and not
-// the user, decides what the head holds.
+// isolated wires previews of a repository that run in a child process: the author of a pull request, not the user, controls the
+// content of the head.
 func (t *terminal) isolated(f *previewFlags, repository *git.Repository) (*target.Wired, func(ctx context.Context, into, head string) (report.Report, error), error) {
 	s, err := f.asSync()
 	if err != nil {
@@ -252,7 +253,7 @@ func (t *terminal) isolated(f *previewFlags, repository *git.Repository) (*targe
 	}
 	t.atEnd = append(t.atEnd, w.Close)
 	if !isURL(repository.URL) {
-		repository.URL, err = filepath.Abs(repository.URL) // as the memo names it
+		repository.URL, err = filepath.Abs(repository.URL) // the memo uses absolute paths
 	}
 	if err != nil {
 		return nil, nil, err
@@ -297,7 +298,7 @@ func (t *terminal) previews(ctx context.Context, f *previewFlags, of *git.Reposi
 	if previews.Pull, err = pulls.Pull(ctx, number); err != nil {
 		return nil, err
 	}
-	if isURL(f.repo) { // and no clone whose HEAD means anything
+	if isURL(f.repo) { // a URL has no clone whose HEAD is the head of the pull request
 		f.base, f.head = cmp.Or(f.base, previews.Pull.Target), cmp.Or(f.head, previews.Pull.Head)
 	} else if number == in.Pull {
 		clone, err := of.Resolve(ctx, cmp.Or(f.head, "HEAD"))
@@ -324,7 +325,7 @@ func (t *terminal) previews(ctx context.Context, f *previewFlags, of *git.Reposi
 	return previews, err
 }
 
-// repository is where on the forge the pull request is.
+// repository returns the repository of the pull request on the forge.
 func (f *forgeFlags) repository(in forge.Workflow, of *git.Repository) (forge.Repository, error) {
 	configured := target.ForgeKind(f.kind.value)
 	url := f.repo

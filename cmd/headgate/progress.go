@@ -7,10 +7,9 @@ import (
 	"time"
 )
 
-// A progress tells on a terminal how far the program is, in one line that is written
-// over and over, once it has taken a second. Everything else that goes to the same
-// terminal goes through Write, so that the two do not mix. The zero value with a
-// writer works; with off set it only passes on what is written.
+// A progress shows on a terminal how far the program is, in one line that it rewrites, once the program has run for a second. All
+// other output to the same terminal must use Write, so that the two do not mix. The zero value with a writer and a width works. If
+// off is set, progress shows nothing and only passes writes on.
 type progress struct {
 	w     io.Writer
 	width func() int
@@ -21,12 +20,12 @@ type progress struct {
 	done, total int
 	began       time.Time
 	drawn       bool
-	stop        chan struct{} // nil while nothing is shown
+	stop        chan struct{} // nil while no phase is shown
 }
 
 const (
-	patience = time.Second            // what takes less is not worth a line
-	redraw   = 100 * time.Millisecond // slower than the eye, faster than impatience
+	patience = time.Second            // shorter phases are not shown
+	redraw   = 100 * time.Millisecond // slower than the eye can see, faster than a user gets impatient
 )
 
 // Phase shows the current phase and its progress; total is 0 if it is not known. It is safe for concurrent use.
@@ -68,7 +67,7 @@ func (p *progress) line() string {
 		line += fmt.Sprintf(" %d/%d", p.done, p.total)
 	}
 	line += fmt.Sprintf(" (%ds)", int(time.Since(p.began).Seconds()))
-	// A line that wraps could not be written over.
+	// A wrapped line could not be overwritten.
 	if most := p.width() - 1; most > 0 && len(line) > most {
 		line = line[:most]
 	}
@@ -87,7 +86,7 @@ func (p *progress) Stop() {
 	p.clear()
 }
 
-// Write writes something else to the same terminal.
+// Write clears the line and writes other output to the same terminal.
 func (p *progress) Write(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -82,7 +82,7 @@ Exit codes: 0 rendered, 1 not rendered, 2 wrong usage.`,
 	return cmd
 }
 
-// required are the objects without those that wait for an API to be served.
+// required returns the objects that are not optional. An optional object waits until its API is served.
 func required(objects []render.Object) []render.Object {
 	var kept []render.Object
 	for _, o := range objects {
@@ -93,7 +93,7 @@ func required(objects []render.Object) []render.Object {
 	return kept
 }
 
-// findings tells a person on standard error what was found.
+// findings prints findings to standard error for the user.
 func (t *terminal) findings(found []manifest.Finding) {
 	for _, f := range found {
 		if f.Severity == manifest.Note && t.verbose == 0 {
@@ -111,7 +111,7 @@ func (t *terminal) findings(found []manifest.Finding) {
 	}
 }
 
-// rendered prints findings about the render to standard error.
+// rendered prints the findings, the skipped documents and a summary of a render to standard error.
 func (t *terminal) rendered(want render.Desired, objects []render.Object) error {
 	t.findings(slices.Concat(want.Findings, lint.Coverage(want)))
 	for _, why := range slices.Sorted(maps.Keys(want.Skipped)) {
@@ -126,7 +126,7 @@ func (t *terminal) rendered(want render.Desired, objects []render.Object) error 
 	return t.summary(want, parts...)
 }
 
-// summary prints the last line about a commit.
+// summary prints the last line of a verb that reads a commit.
 func (t *terminal) summary(want render.Desired, parts ...string) error {
 	if want.Revision != "" {
 		parts = append(parts, want.Revision[:min(len(want.Revision), 12)])

@@ -20,7 +20,7 @@ HEADGATE_GIT_PASSWORD (a token will do) are the credentials for an https reposit
 
 Data goes to standard output; errors, logs and progress go to standard error.`
 
-// newRoot is the command line. A verb to come is a file and a line here.
+// newRoot returns the root command. A new verb needs a file and a line here.
 func newRoot(t *terminal) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "headgate",
@@ -86,7 +86,7 @@ func unknownVerb(root *cobra.Command, verb string) error {
 	return usagef("unknown command %q", verb)
 }
 
-// fromEnvironment sets the flags that the command line does not, from HEADGATE_….
+// fromEnvironment sets the flags that the command line leaves out, from environment variables HEADGATE_….
 func fromEnvironment(cmd *cobra.Command, lookup func(string) (string, bool)) error {
 	var bad []error
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -101,18 +101,18 @@ func fromEnvironment(cmd *cobra.Command, lookup func(string) (string, bool)) err
 	return errors.Join(bad...)
 }
 
-// variable is the name of a flag in the environment.
+// variable returns the environment variable of a flag.
 func variable(flag string) string {
 	return "HEADGATE_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// A choice is a flag that takes one of a few words.
+// A choice is a flag with a fixed set of values.
 type choice struct {
 	value string
 	of    []string
 }
 
-// oneOf is a choice that has made none but the first.
+// oneOf returns a choice whose default is the first word.
 func oneOf(words ...string) choice { return choice{value: words[0], of: words} }
 
 func (c *choice) String() string { return c.value }
@@ -130,6 +130,6 @@ func (c *choice) Set(word string) error {
 // addTo registers the choice as a flag that shells can complete.
 func (c *choice) addTo(cmd *cobra.Command, name, short, usage string) {
 	cmd.Flags().VarP(c, name, short, usage+": "+strings.Join(c.of, ", "))
-	// It can only fail for a flag that does not exist, or that was registered twice.
+	// It fails only for a flag that does not exist or that was registered twice.
 	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(c.of, cobra.ShellCompDirectiveNoFileComp))
 }

@@ -127,7 +127,7 @@ func aboutWebhooks() string {
 		ofForges(func(f forge.Forge) string { return f.WebhookHelp }) + " The listener speaks TLS with --webhook-cert and --webhook-key. Without them it listens on this machine only, unless --webhook-plain-http is set: use that only behind a proxy that terminates TLS.")
 }
 
-// loops runs targets until ctx is done, and hears webhooks for them on an address, if that is not "".
+// loops runs targets until ctx is done. It also receives webhooks for them, if the listener has an address.
 func loops(ctx context.Context, targets []*target.Target, hooks listener) error {
 	var running sync.WaitGroup
 	if hooks.address != "" {
@@ -190,12 +190,12 @@ func eachWith(file string, err error) []error {
 	return all
 }
 
-// clones is the directory in which clones are kept.
+// clones returns the directory of clones.
 func clones(flag string) string { return (&sourceFlags{cache: flag}).clones() }
 
-// logRun makes a log of standard error, in which no secret of a sync appears.
+// logRun configures a log on standard error that contains no secret of a sync.
 func (t *terminal) logRun(syncs []v1alpha1.Sync) {
-	t.progress.off = true // it would be overwritten by every line of the log
+	t.progress.off = true // every log line would overwrite it
 	for _, s := range syncs {
 		for _, secret := range target.Secrets(s, t.getenv) {
 			t.masked.hide(secret)
@@ -212,7 +212,7 @@ func (t *terminal) logRun(syncs []v1alpha1.Sync) {
 	logTo(slog.NewJSONHandler(t.err, &slog.HandlerOptions{Level: level, ReplaceAttr: loggable}))
 }
 
-// targets wires every sync to the cluster of the flags; like is what surrounds all of them.
+// targets wires every sync to the cluster of the flags. like holds the surroundings that all of them share.
 func (t *terminal) targets(syncs []v1alpha1.Sync, in *clusterFlags, like target.Surroundings, approvals func(v1alpha1.Sync) func() inventory.Approvals) ([]*target.Target, error) {
 	cfg, err := in.config()
 	if err != nil {
@@ -220,7 +220,7 @@ func (t *terminal) targets(syncs []v1alpha1.Sync, in *clusterFlags, like target.
 	}
 	var targets []*target.Target
 	var problems []error
-	var learnt memo.Memory // several syncs often read one repository
+	var learnt memo.Memory // several syncs often read the same repository
 	for _, s := range syncs {
 		log := slog.With("sync", s.Namespace+"/"+s.Name)
 		var holds holdLog
@@ -230,7 +230,7 @@ func (t *terminal) targets(syncs []v1alpha1.Sync, in *clusterFlags, like target.
 		around.Secret = t.masked.hide
 		around.Event = func(e reconcile.Event) {
 			if e.Kind == reconcile.Passed || e.Kind == reconcile.Previewed {
-				debug.FreeOSMemory() // until the next pass a fraction of it is needed
+				debug.FreeOSMemory() // until the next pass, Headgate needs a fraction of the memory
 			}
 			logEvent(log, e)
 			holds.log(log, e)
@@ -272,7 +272,7 @@ func (t *terminal) once(ctx context.Context, targets []*target.Target, show *vie
 	return nil
 }
 
-// logEvent logs what a loop does: as information what is new, and else for debugging.
+// logEvent logs an event of a loop: news at level info, everything else at level debug.
 func logEvent(log *slog.Logger, e reconcile.Event) {
 	if e.Revision != "" {
 		log = log.With("revision", e.Revision)
@@ -317,7 +317,7 @@ func logPreview(log *slog.Logger, e reconcile.Event) {
 	log.Info("preview", "status", e.Preview.Status().Description)
 }
 
-// logDefect logs the stack of a preview that ended in a defect, for its developers.
+// logDefect logs the stack of a preview that panicked, for Headgate's developers.
 func logDefect(log *slog.Logger, err error) {
 	if defect, ok := errors.AsType[interface {
 		error
@@ -356,7 +356,7 @@ func logPass(log *slog.Logger, e reconcile.Event) {
 		"created", r.Summary.Created, "updated", r.Summary.Updated, "pruned", r.Summary.Pruned, "held", r.Summary.Held, "failed", r.Summary.Failed)
 }
 
-// logDrift logs a foreign change to an object, and whether Headgate undid it.
+// logDrift logs a change by another field manager to an object, and whether Headgate undid it.
 func logDrift(log *slog.Logger, s report.Step) {
 	log = log.With("object", s.ID.String(), "action", s.Action)
 	if len(s.TakesFrom) > 0 {
@@ -370,7 +370,7 @@ func logDrift(log *slog.Logger, s report.Step) {
 	}
 }
 
-// A holdLog logs what passes of a sync hold back, once as long as it stays held. It is for one goroutine.
+// A holdLog logs the steps that passes of a sync hold, each once while it stays held. It is not safe for concurrent use.
 type holdLog struct{ logged map[string]bool }
 
 func (h *holdLog) log(log *slog.Logger, e reconcile.Event) {

@@ -29,7 +29,7 @@ const aboutSource = `SOURCE is a directory, read as it is. With --repo, Headgate
 by default the newest of the default branch; with --ref alone, a commit of the repository around
 SOURCE.`
 
-// sourceFlags are the flags that locate the commit.
+// sourceFlags holds the flags that locate the commit.
 type sourceFlags struct {
 	repo, ref, path string
 
@@ -41,7 +41,7 @@ type sourceFlags struct {
 	trustFlags
 }
 
-// trustFlags say whose signatures count, beside what Secrets hold.
+// trustFlags holds the flags with trusted signers, in addition to the keys in Secrets.
 type trustFlags struct {
 	keys map[string]string
 	root string
@@ -54,8 +54,7 @@ func (f *trustFlags) addTo(cmd *cobra.Command) {
 	checkFirst(cmd, f.check)
 }
 
-// check returns an error for a flag that names no file. Without the file, Headgate would find out only when it
-// has a signature to verify.
+// check returns an error if a file of a flag does not exist. Otherwise, Headgate would notice only when it verifies a signature.
 func (f *trustFlags) check() error {
 	for _, secret := range slices.Sorted(maps.Keys(f.keys)) {
 		if namespace, key, ok := strings.Cut(secret, "/"); !ok || namespace == "" || key == "" {
@@ -88,7 +87,7 @@ func isFile(name string) error {
 	return err
 }
 
-// checkFirst has a verb check its flags before it does anything, after the checks that it has already.
+// checkFirst makes a verb check flags before it does anything, after its existing checks.
 func checkFirst(cmd *cobra.Command, check func() error) {
 	before := cmd.PreRunE
 	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
@@ -118,12 +117,12 @@ func addPlain(cmd *cobra.Command, to *network.Plain) {
 	cmd.Flags().StringSliceVar((*[]string)(to), "plain-http", nil, "send credentials to this `host` without TLS, as git.example.org or git.example.org:3000; may be given several times")
 }
 
-// given reports whether the command line, or the environment, names a source at all.
+// given reports whether the command line, or the environment, names a source.
 func (f *sourceFlags) given(args []string) bool {
 	return len(args) > 0 || f.repo != ""
 }
 
-// source is where the commit comes from, and the ref of the commit.
+// source returns the source of the commit, and the commit's ref.
 func (t *terminal) source(f *sourceFlags, args []string) (reconcile.Source, string, error) {
 	directory := "."
 	if len(args) > 0 {
@@ -181,14 +180,14 @@ func isCommit(name string) bool {
 	return err == nil
 }
 
-// directories are a source whose refs are directories.
+// directories is a source whose refs are directories.
 type directories struct{ path string }
 
 func (d directories) Fetch(ctx context.Context, ref string) (render.Input, error) {
 	return git.Directory{Root: ref, Path: d.path}.Fetch(ctx, "")
 }
 
-// compared is where the two sides of a comparison come from.
+// compared returns the source of both sides of a comparison.
 func (t *terminal) compared(f *sourceFlags, sides []string) (reconcile.Source, error) {
 	switch base, head := isPath(sides[0]), isPath(sides[1]); {
 	case !base && !head:
@@ -201,13 +200,12 @@ func (t *terminal) compared(f *sourceFlags, sides []string) (reconcile.Source, e
 	return directories{f.path}, nil
 }
 
-// isPath reports whether an argument is written as a path, so that it cannot be taken for a branch.
+// isPath reports whether an argument is written as a path, so that it is not mistaken for a branch.
 func isPath(arg string) bool {
 	return arg == "." || arg == ".." || filepath.IsAbs(arg) || strings.HasPrefix(arg, "./") || strings.HasPrefix(arg, "../")
 }
 
-// commits is where two commits come from: the repository of --repo, or the one that
-// the working directory lies in.
+// commits returns the source of two commits: the repository of --repo, or the one that contains the working directory.
 func (t *terminal) commits(f *sourceFlags) (reconcile.Source, error) {
 	if f.ref != "" {
 		return nil, usagef("--ref and BASE HEAD exclude each other")
@@ -237,8 +235,8 @@ func (t *terminal) repository(f *sourceFlags, repo, path string) reconcile.Sourc
 	return r
 }
 
-// memo returns the memo for the files of a source, which is kept between processes. For a directory, whose files may
-// change at any time, it remembers only packages.
+// memo returns the memo for the files of a source. It is stored on disk for later processes. The files of a directory may change at
+// any time, so the memo of a directory covers only packages.
 func (t *terminal) memo(f *sourceFlags, source reconcile.Source) manifest.Memo {
 	dir := f.kept("memo")
 	if dir == "" {
@@ -252,19 +250,19 @@ func (t *terminal) memo(f *sourceFlags, source reconcile.Source) manifest.Memo {
 		repo, path = s.Root, s.Path
 	}
 	if !isURL(repo) {
-		repo, _ = filepath.Abs(repo) // without a working directory nothing is read, either
+		repo, _ = filepath.Abs(repo) // without a working directory, nothing else can be read either
 	}
 	m := memo.Open(dir, thisProgram(), repo, path)
 	t.atEnd = append(t.atEnd, func() error {
 		if err := m.Close(); err != nil {
-			slog.Warn("what was learnt is not remembered", "error", err)
+			slog.Warn("cannot store the memo", "error", err)
 		}
 		return nil
 	})
 	return m
 }
 
-// kept is the directory for one kind of things that are kept on disk, or "" where nothing is.
+// kept returns the cache directory with this name, or "" if nothing is kept on disk.
 func (f *sourceFlags) kept(what string) string {
 	if f.noCache {
 		return ""
@@ -273,17 +271,17 @@ func (f *sourceFlags) kept(what string) string {
 	if dir == "" {
 		user, err := os.UserCacheDir()
 		if err != nil {
-			return "" // without a home directory
+			return "" // the user has no home directory
 		}
 		dir = filepath.Join(user, "headgate")
 	}
 	return filepath.Join(dir, what)
 }
 
-// clones is the directory in which clones are kept; "" is a temporary one.
+// clones returns the directory of clones; "" means a temporary one.
 func (f *sourceFlags) clones() string { return f.kept("git") }
 
-// enclosing is the repository that a directory lies in, and the way down from there.
+// enclosing returns the root of the repository that contains a directory, and the path of the directory below that root.
 func enclosing(directory string) (root, below string, err error) {
 	start, err := filepath.Abs(directory)
 	if err != nil {
@@ -321,8 +319,8 @@ func isURL(s string) bool {
 	return strings.Contains(s, "://") || v1alpha1.OverHTTPS(s) != ""
 }
 
-// noCredentials refuses a URL with a password: it would be seen in a list of
-// processes, and in the shell's history. It refuses ssh as well, which Headgate does not speak.
+// noCredentials rejects a URL with a password, which would be visible in the process list and in the shell's history. It also
+// rejects ssh, which Headgate does not support.
 func noCredentials(repo string) error {
 	if https := v1alpha1.OverHTTPS(repo); https != "" {
 		return usagef("--repo: ssh is not supported; use %s, with a token in HEADGATE_GIT_PASSWORD if the repository is private", https)
@@ -332,9 +330,9 @@ func noCredentials(repo string) error {
 	}
 	u, err := url.Parse(repo)
 	if err != nil {
-		return usagef("--repo is no URL") // the error of url.Parse quotes all of it
+		return usagef("--repo is no URL") // the error of url.Parse quotes the whole URL
 	}
-	if u.User != nil && u.Scheme != "ssh" { // a token may stand where the user does
+	if u.User != nil && u.Scheme != "ssh" { // a token may be in place of the user
 		return usagef("--repo holds credentials; put the password or token into HEADGATE_GIT_PASSWORD, and the user into HEADGATE_GIT_USERNAME")
 	}
 	return nil

@@ -60,7 +60,7 @@ name, 2 wrong usage, 3 something is held, or another writer changed or deleted i
 				if err != nil {
 					return err
 				}
-				// Nothing is wanted, so what is seen is what is owned.
+				// Nothing is wanted, so only the objects of the inventory are observed.
 				seen, err := c.Observe(cmd.Context(), render.Desired{})
 				if err != nil {
 					return err
@@ -114,39 +114,39 @@ func (t *terminal) statuses(found []status, all, full bool, format string) error
 	return err
 }
 
-// A condition is the state of an object since it was applied.
+// A condition is the state of an object compared with its last apply.
 type condition string
 
-// The conditions, in the order in which they are told.
+// The conditions, in the order of the report.
 const (
 	asLeft    condition = "as applied"
 	deleting  condition = "deleting"
-	changed   condition = "changed"    // by someone else, since we applied it: a sync corrects it, or holds it
-	missing   condition = "missing"    // deleted by someone else
-	found     condition = "found"      // by its marks, when the inventory was lost; no pass applied it since
-	unsettled condition = "unsettled"  // sent, and a crash came before the answer
-	unready   condition = "not ready"  // at the last check, or not checked yet
+	changed   condition = "changed"    // another field manager changed it after the last apply; a sync corrects it or holds it
+	missing   condition = "missing"    // another client deleted it
+	found     condition = "found"      // found by its marks after the inventory was lost; no pass has applied it since
+	unsettled condition = "unsettled"  // sent, but a crash came before the answer
+	unready   condition = "not ready"  // at the last check, or not yet checked
 	unserved  condition = "not served" // a CRD, or an object of a kind, that the API server does not serve
-	broken    condition = "failed"     // the last write of it
+	broken    condition = "failed"     // the last write failed
 )
 
 var conditions = []condition{asLeft, deleting, changed, missing, found, unsettled, unready, unserved, broken}
 
-// A status is an inventory against its cluster.
+// A status compares an inventory with its cluster.
 type status struct {
 	APIVersion string            `json:"apiVersion"`
 	Kind       string            `json:"kind"`
 	Sync       inventory.Sync    `json:"sync"`
 	Owner      render.Owner      `json:"crdOwner,omitempty"`
-	Stored     bool              `json:"stored"` // there is an inventory in the cluster
+	Stored     bool              `json:"stored"` // the inventory exists in the cluster
 	ExitCode   int               `json:"exitCode"`
 	Summary    map[condition]int `json:"summary"`
 	Objects    []owned           `json:"objects"`
-	Held       inventory.Holds   `json:"held"`    // by the last pass
-	History    []inventory.Past  `json:"history"` // the last passes that changed something or had another result, the newest last
+	Held       inventory.Holds   `json:"held"`    // holds of the last pass
+	History    []inventory.Past  `json:"history"` // the last passes that changed something or had another result, newest last
 }
 
-// owned is one object of an inventory.
+// owned is an object of an inventory.
 type owned struct {
 	ID        manifest.ID `json:"id"`
 	Condition condition   `json:"condition"`
@@ -184,7 +184,7 @@ func statusOf(seen plan.Observed) status {
 	return s
 }
 
-// conditionOf is the condition of one object; the worst where there are several.
+// conditionOf returns the condition of an object, or the worst one if several apply.
 func conditionOf(id manifest.ID, e inventory.Entry, seen plan.Observed, served map[string]bool) condition {
 	live, exists := seen.Objects[id]
 	switch {
@@ -210,7 +210,7 @@ func conditionOf(id manifest.ID, e inventory.Entry, seen plan.Observed, served m
 	return asLeft
 }
 
-// passLine returns a line about a pass that was made.
+// passLine returns a line about a past pass.
 func passLine(p inventory.Past) string {
 	var did []string
 	for _, part := range []struct {
@@ -243,7 +243,7 @@ func passLine(p inventory.Past) string {
 	return line
 }
 
-// holdLines are the lines about what the last pass held for one reason.
+// holdLines returns the lines about the steps that the last pass held for one reason.
 func holdLines(h inventory.Hold) string {
 	objects := strings.Join(h.Objects, ", ")
 	if more := h.Count - len(h.Objects); more > 0 {
@@ -260,7 +260,7 @@ func holdLines(h inventory.Hold) string {
 	return lines
 }
 
-// write writes a status for people. It only counts unchanged objects, unless full is set.
+// write writes a status as text. It only counts unchanged objects unless full is set.
 func (s status) write(w io.Writer, full bool) error {
 	var b strings.Builder
 	var numbers []string
@@ -284,7 +284,7 @@ func (s status) write(w io.Writer, full bool) error {
 	}
 	switch {
 	case !s.Stored && len(s.Objects) > 0:
-		fmt.Fprintf(&b, "The inventory is missing; what carries our marks is shown. The next sync stores it again.\n")
+		fmt.Fprintf(&b, "The inventory is missing; objects with our marks are shown. The next sync stores it again.\n")
 	case s.Summary[found] > 0:
 		fmt.Fprintf(&b, "The inventory was lost. Objects that were found by their marks are held until you approve their prune, or run 'headgate release --rebuilt'.\n")
 	case s.Summary[missing]+s.Summary[changed]+s.Summary[deleting] > 0:

@@ -56,7 +56,7 @@ an edit in the cluster is drift.
 				return err
 			}
 			if to.fromFile != nil && !cmd.Flags().Changed("timeout") {
-				timeout = 0 // the Sync has one
+				timeout = 0 // the Sync has its own timeout
 			}
 			r, err := t.reconciler(to, source, cluster.Options{Timeout: timeout, NoWait: noWait, TryCreates: dryRun})
 			if err != nil {

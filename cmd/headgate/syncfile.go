@@ -14,21 +14,21 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// fileFlags have a Sync of a file take the place of the flags that mean the same, so that a verb judges as 'headgate run'
-// does. The source stays the one of the command line.
+// fileFlags replaces flags with the fields of a Sync in a file, so that a verb judges as 'headgate run' does. The source still
+// comes from the command line.
 type fileFlags struct {
 	file string
 
 	fromFile *v1alpha1.Sync // nil without a file
 }
 
-// besideOptions are the flags that mean the same as a field of a Sync and are no target.Option.
+// besideOptions lists the flags that duplicate a field of a Sync and are not target.Options.
 var besideOptions = []string{
 	"take-over", "approval-signer", "conversion-service", "conversion-ca", "package", "crossplane-version", "limits",
 }
 
-// addTo registers the flag. chosen are the flags for the name and the namespace of the Sync, path is the flag for the
-// directory of the source.
+// addTo registers --file. chosen holds the flags for the name and the namespace of the Sync; path is the flag for the directory of
+// the source.
 func (f *fileFlags) addTo(cmd *cobra.Command, chosen *syncFlags, path *string) {
 	cmd.Flags().StringVarP(&f.file, "file", "f", "", "`file` of Syncs: use the fields of a Sync in place of flags, as run does; --name chooses one of several. Without SOURCE, read below its source.path")
 	before := cmd.PreRunE
@@ -60,7 +60,7 @@ func (f *fileFlags) read(cmd *cobra.Command, chosen *syncFlags) error {
 	}
 	for _, name := range both {
 		if cmd.Flags().Changed(name) {
-			return usagef("--%s and --file exclude each other: the Sync of the file says it", name)
+			return usagef("--%s and --file exclude each other: the Sync of the file sets it", name)
 		}
 	}
 	data, err := os.ReadFile(f.file)
@@ -87,7 +87,8 @@ func (f *fileFlags) read(cmd *cobra.Command, chosen *syncFlags) error {
 	return nil
 }
 
-// choose returns the index of the Sync of a name, as name or namespace/name. The name may be left out for the only one.
+// choose returns the index of the Sync with this name, given as name or namespace/name. The name is optional if there is only one
+// Sync.
 func choose(file, name, flag string, syncs []v1alpha1.Sync) (int, error) {
 	var names []string
 	chosen := -1

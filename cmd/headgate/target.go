@@ -28,7 +28,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// clusterFlags are the flags for the cluster and the user.
+// clusterFlags holds the flags for the cluster and the user.
 type clusterFlags struct {
 	kubeconfig, context, as string
 	groups                  []string
@@ -42,7 +42,7 @@ func (f *clusterFlags) addTo(cmd *cobra.Command) {
 	flags.StringSliceVar(&f.groups, "as-group", nil, "`group` to act as")
 }
 
-// load returns how kubectl would find the cluster.
+// load returns the configuration of the cluster, with the same rules as kubectl.
 func (f *clusterFlags) load() clientcmd.ClientConfig {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = f.kubeconfig
@@ -55,7 +55,7 @@ func (f *clusterFlags) load() clientcmd.ClientConfig {
 // errNoKubeconfig replaces the text of client-go, which suggests a variable that Headgate does not read.
 var errNoKubeconfig = errors.New("no kubeconfig was found, so there is no cluster to ask")
 
-// config is how to reach the cluster.
+// config returns the REST configuration of the cluster.
 func (f *clusterFlags) config() (*rest.Config, error) {
 	cfg, err := f.load().ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
@@ -69,11 +69,11 @@ func (f *clusterFlags) config() (*rest.Config, error) {
 	return cfg, nil
 }
 
-// String names the cluster for people: as its context calls it, with the context and its server.
+// String names the cluster for messages, with its context and server.
 func (f *clusterFlags) String() string {
 	cfg, err := f.load().ClientConfig()
 	if err != nil {
-		return "the cluster" // config returns the error
+		return "the cluster" // config reports this error
 	}
 	raw, err := f.load().RawConfig()
 	name := raw.CurrentContext
@@ -87,7 +87,7 @@ func (f *clusterFlags) String() string {
 	return fmt.Sprintf("cluster %s at %s (context %s)", of.Cluster, cfg.Host, name)
 }
 
-// syncFlags name the sync, which identifies our objects in the cluster.
+// syncFlags holds the name of the sync, which identifies our objects in the cluster.
 type syncFlags struct {
 	name, namespace string
 }
@@ -99,7 +99,7 @@ func (f *syncFlags) addTo(cmd *cobra.Command) {
 	checkFirst(cmd, f.check)
 }
 
-// check returns an error for names that no API server accepts.
+// check returns an error for names that the API server would reject.
 func (f *syncFlags) check() error {
 	const rule = "use lower case letters, digits and '-'"
 	if len(validation.IsDNS1123Subdomain(f.name)) > 0 {
@@ -111,17 +111,17 @@ func (f *syncFlags) check() error {
 	return nil
 }
 
-// A lapse is a flag that takes a duration longer than none.
+// A lapse is the value of a flag for a positive duration.
 type lapse struct{ *time.Duration }
 
-// addLapse registers a flag that takes a duration longer than none.
+// addLapse registers a flag for a positive duration.
 func addLapse(cmd *cobra.Command, to *time.Duration, name string, otherwise time.Duration, usage string) {
 	*to = otherwise
 	cmd.Flags().Var(lapse{to}, name, usage)
 }
 
 func (l lapse) String() string {
-	if l.Duration == nil { // a zero value, with which pflag compares
+	if l.Duration == nil { // pflag compares with a zero value
 		return ""
 	}
 	return l.Duration.String()
@@ -133,7 +133,7 @@ func (l lapse) Type() string { return "duration" }
 func (l lapse) Set(text string) error {
 	d, err := time.ParseDuration(text)
 	if err != nil || d <= 0 {
-		return errors.New("it is a duration longer than 0, such as 30s, 5m or 1h")
+		return errors.New("use a duration longer than 0, such as 30s, 5m or 1h")
 	}
 	*l.Duration = d
 	return nil
@@ -143,7 +143,7 @@ func (f *syncFlags) sync() inventory.Sync {
 	return inventory.Sync{Namespace: f.namespace, Name: f.name}
 }
 
-// renderFlags hold the options of rendering in a Spec, which means the same.
+// renderFlags holds the render options in the fields of a Spec.
 type renderFlags struct {
 	spec    v1alpha1.Spec
 	service string
@@ -162,7 +162,7 @@ type optionFlag struct {
 func (f optionFlag) Set(word string) error { return f.Option.Set(f.spec, word) }
 
 func (f optionFlag) String() string {
-	if f.spec == nil { // a zero value, with which pflag compares
+	if f.spec == nil { // pflag compares with a zero value
 		return ""
 	}
 	return f.Word(f.spec)
@@ -175,7 +175,7 @@ func (f optionFlag) Type() string {
 	return "word"
 }
 
-// addTo registers the option as a flag that shells can complete. It starts as the first of its words.
+// addTo registers the option as a flag that shells can complete. Its default is the first word.
 func (f optionFlag) addTo(cmd *cobra.Command) {
 	if f.Words == nil {
 		_ = f.Set("0")
@@ -184,11 +184,11 @@ func (f optionFlag) addTo(cmd *cobra.Command) {
 	}
 	_ = f.Set(f.Words[0])
 	cmd.Flags().Var(f, f.Flag, f.Usage+": "+strings.Join(f.Words, ", "))
-	// It can only fail for a flag that does not exist, or that was registered twice.
+	// It fails only for a flag that does not exist or that was registered twice.
 	_ = cmd.RegisterFlagCompletionFunc(f.Flag, cobra.FixedCompletions(f.Words, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// addOptions registers the options of rendering, or all others, as flags that set them in a Spec.
+// addOptions registers flags that set options in a Spec: the render options, or all others.
 func addOptions(cmd *cobra.Command, spec *v1alpha1.Spec, rendering bool) {
 	for _, o := range target.Options {
 		if o.Rendering == rendering {
@@ -205,7 +205,7 @@ func (f *renderFlags) addTo(cmd *cobra.Command) {
 	f.limits.addTo(cmd)
 }
 
-// rendering returns the Sync that means what the flags mean.
+// rendering returns the Sync with the render options of the flags.
 func (f *renderFlags) rendering() (v1alpha1.Sync, error) {
 	s := v1alpha1.Sync{Spec: f.spec}
 	spec := &s.Spec
@@ -228,7 +228,7 @@ func (f *renderFlags) inject(c *v1alpha1.Conversion) error {
 	namespace, name, ok := strings.Cut(f.service, "/")
 	name, port, ported := strings.Cut(name, ":")
 	if !ok || namespace == "" || name == "" || f.ca == "" {
-		return usagef("--conversion=inject wants --conversion-service=namespace/name[:port] and --conversion-ca=FILE")
+		return usagef("--conversion=inject needs --conversion-service=namespace/name[:port] and --conversion-ca=FILE")
 	}
 	c.Service = &v1alpha1.Service{Namespace: namespace, Name: name}
 	if ported {
@@ -246,7 +246,7 @@ func (f *renderFlags) inject(c *v1alpha1.Conversion) error {
 	return err
 }
 
-// packageFlags are the flags that declare packages of a commit.
+// packageFlags holds the flags that declare packages of a commit.
 type packageFlags struct {
 	release  string
 	packages []string
@@ -271,8 +271,8 @@ func (f *packageFlags) into(spec *v1alpha1.Spec) error {
 	return nil
 }
 
-// packageOfFlag reads a value of --package. A capability follows the name. An unknown one is an error, because without
-// safe-start every definition of the package is active.
+// packageOfFlag reads a value of --package. A capability may follow the name. An unknown capability is an error, because without
+// safe-start every definition of the package would be active.
 func packageOfFlag(arg string) (v1alpha1.Package, error) {
 	directory, rest, ok := strings.Cut(arg, "=")
 	if !ok {
@@ -288,7 +288,7 @@ func packageOfFlag(arg string) (v1alpha1.Package, error) {
 	return v1alpha1.Package{Path: directory, Name: name, SafeStart: &capable}, nil
 }
 
-// passFlags are all flags of a pass over a cluster.
+// passFlags holds all flags of a pass over a cluster.
 type passFlags struct {
 	sourceFlags
 	clusterFlags
@@ -323,14 +323,13 @@ func (f *passFlags) mayWrite(cmd *cobra.Command, source reconcile.Source) error 
 	return f.named(cmd, source)
 }
 
-// named returns an error where only a name tells the source from others, and the command line gives
-// none.
+// named returns an error if the source has no identity besides the sync's name, and the command line sets no name.
 func (f *passFlags) named(cmd *cobra.Command, source reconcile.Source) error {
 	d, plain := source.(git.Directory)
 	if !plain || f.observable() || f.fromFile != nil || cmd.Flags().Changed("name") || !git.IsNameless(d.Source()) {
 		return nil
 	}
-	return usagef("%s is in no Git repository, so that nothing tells it from another directory; specify --name", d.Root)
+	return usagef("%s is in no Git repository, so it cannot be told from another directory; specify --name", d.Root)
 }
 
 // observable reports whether the sync only observes.
@@ -346,7 +345,7 @@ func (f *passFlags) fields() *v1alpha1.Spec {
 	return &f.spec
 }
 
-// comparesOnly returns an error for flags that do nothing where two commits are compared.
+// comparesOnly returns an error for flags that have no effect when two commits are compared.
 func (f *passFlags) comparesOnly() error {
 	if f.spec.Source.Verify.Mode != v1alpha1.VerifyNever {
 		return usagef("--verify refuses what a pass would apply, and comparing two commits applies nothing; leave it out")
@@ -354,7 +353,7 @@ func (f *passFlags) comparesOnly() error {
 	return nil
 }
 
-// asSync returns the Sync that means what the flags mean.
+// asSync returns the Sync with the values of all flags.
 func (f *passFlags) asSync() (v1alpha1.Sync, error) {
 	if f.fromFile != nil {
 		return *f.fromFile, nil
@@ -391,7 +390,7 @@ func (f *passFlags) asSync() (v1alpha1.Sync, error) {
 	return s, err
 }
 
-// contentsOf returns the contents of the files of a flag, unless there is an error already.
+// contentsOf returns the contents of the files that a flag names, or err if it is not nil.
 func contentsOf(flag string, files []string, err error) ([]string, error) {
 	if err != nil {
 		return nil, err
@@ -407,19 +406,19 @@ func contentsOf(flag string, files []string, err error) ([]string, error) {
 	return all, nil
 }
 
-// surroundings returns what the flags of a source mean for passes over it.
+// surroundings returns the surroundings of passes over a source, according to its flags.
 func (t *terminal) surroundings(f *sourceFlags, source reconcile.Source) target.Surroundings {
 	in := t.withoutMemo(f)
 	in.Memo = t.memo(f, source)
 	return in
 }
 
-// withoutMemo returns the same without what was learnt of files.
+// withoutMemo returns the same surroundings without a memo.
 func (t *terminal) withoutMemo(f *sourceFlags) target.Surroundings {
 	return target.Surroundings{Packages: f.kept("packages"), Offline: f.offline, KeyFiles: f.keys, TrustedRoot: f.root, Secret: t.masked.hide}
 }
 
-// wire wires passes of a Sync, and shows their progress.
+// wire wires passes of a Sync and shows their progress.
 func (t *terminal) wire(s v1alpha1.Sync, source reconcile.Source, in target.Surroundings, how cluster.Options) (reconcile.Reconciler, error) {
 	return t.wireAs(s, source, in, target.How{Cluster: t.showing(how)})
 }
@@ -437,7 +436,7 @@ func (t *terminal) wireAs(s v1alpha1.Sync, source reconcile.Source, in target.Su
 	return w.Reconciler, nil
 }
 
-// offline wires comparisons of commits of a source, which know no cluster.
+// offline wires comparisons of two commits of a source, without a cluster.
 func (t *terminal) offline(f *passFlags, source reconcile.Source) (reconcile.Reconciler, error) {
 	s, err := f.asSync()
 	if err != nil {
@@ -448,7 +447,7 @@ func (t *terminal) offline(f *passFlags, source reconcile.Source) (reconcile.Rec
 	return t.wireAs(s, source, in, target.How{Cluster: t.showing(cluster.Options{}), Keeps: true})
 }
 
-// looking wires passes that only look at a source, and at the cluster if they are live.
+// looking wires read-only passes over a source and, if live is set, over the cluster.
 func (t *terminal) looking(f *passFlags, source reconcile.Source, live bool) (reconcile.Reconciler, error) {
 	if live {
 		return t.reconciler(f, source, cluster.Options{})
@@ -476,7 +475,7 @@ func (t *terminal) reconciler(f *passFlags, source reconcile.Source, how cluster
 	return t.wire(s, source, in, how)
 }
 
-// cluster is the cluster that the flags name, as a sync sees it.
+// cluster returns the cluster that the flags select, as a sync sees it.
 func (t *terminal) cluster(f *clusterFlags, of inventory.Sync, how cluster.Options) (*cluster.Cluster, error) {
 	cfg, err := f.config()
 	if err != nil {
@@ -485,7 +484,7 @@ func (t *terminal) cluster(f *clusterFlags, of inventory.Sync, how cluster.Optio
 	return cluster.New(cfg, of, t.showing(how))
 }
 
-// showing are options that show the progress.
+// showing returns options that report progress on the terminal.
 func (t *terminal) showing(how cluster.Options) cluster.Options {
 	how.Progress = func(e cluster.Event) {
 		t.progress.Phase(e.Phase, e.Done, e.Total)
@@ -498,7 +497,7 @@ func (t *terminal) showing(how cluster.Options) cluster.Options {
 	return how
 }
 
-// A shown source tells the progress what a pass is doing until its cluster does.
+// A shown source reports the phases of a pass on the terminal until the cluster reports its own.
 type shown struct {
 	reconcile.Source
 	progress *progress
@@ -507,19 +506,19 @@ type shown struct {
 func (s shown) Fetch(ctx context.Context, ref string) (render.Input, error) {
 	s.progress.Phase("fetch", 0, 0)
 	in, err := s.Source.Fetch(ctx, ref)
-	s.progress.Phase("render", 0, 0) // what follows a fetch
+	s.progress.Phase("render", 0, 0) // rendering follows a fetch
 	if err == nil {
 		slog.Info("fetched", "ref", ref, "revision", in.Revision, "path", in.Path)
 	}
 	return in, err
 }
 
-// logged are the warnings of an API server: many, and mostly known.
+// logged logs the warnings of an API server at level info: they are many, and mostly known.
 type logged struct{}
 
 func (logged) HandleWarningHeader(_ int, _, text string) { slog.Info(text, "from", "API server") }
 
-// A tracer logs the requests that go through it.
+// A tracer logs the requests that pass through it.
 type tracer struct{ http.RoundTripper }
 
 func (t tracer) RoundTrip(req *http.Request) (*http.Response, error) {

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// A terminal is where the program talks: data to out, everything else to err.
+// A terminal holds the input and output of the program: data goes to out, everything else to err.
 type terminal struct {
 	in       io.Reader
 	out, err io.Writer
@@ -31,9 +31,9 @@ type terminal struct {
 
 	colour  choice
 	verbose int
-	began   bool // the command line was understood
+	began   bool // set once the command line was parsed
 	errTTY  bool
-	atEnd   []func() error // what to close when the program ends
+	atEnd   []func() error // called when the program ends
 }
 
 func newTerminal(stdout, stderr *os.File, getenv func(string) string) *terminal {
@@ -56,7 +56,7 @@ func (t *terminal) addFlags(flags *pflag.FlagSet) {
 	flags.CountVarP(&t.verbose, "verbose", "v", "log to standard error; -vv logs every request")
 }
 
-// begin is called once the command line is understood.
+// begin starts logging, once the command line was parsed.
 func (t *terminal) begin() {
 	t.began = true
 	handler := slog.DiscardHandler
@@ -70,23 +70,23 @@ func (t *terminal) begin() {
 	logTo(handler)
 }
 
-// warn prints what a user should know although the command goes on.
+// warn prints a warning and lets the command go on.
 func (t *terminal) warn(format string, args ...any) {
 	fmt.Fprintf(t.err, "warning: "+format+"\n", args...)
 }
 
-// logTo is where everything that logs does.
+// logTo makes everything that logs use handler.
 func logTo(handler slog.Handler) {
-	// client-go and controller-runtime would write past us otherwise.
+	// client-go and controller-runtime would otherwise write to standard error directly.
 	logger := slog.New(handler)
 	slog.SetDefault(logger)
-	stdlog.SetOutput(io.Discard) // net/http quotes there what servers send unasked
+	stdlog.SetOutput(io.Discard) // net/http quotes unsolicited data from servers here
 	klog.LogToStderr(false)
 	klog.SetSlogLogger(logger)
 	log.SetLogger(logr.FromSlogHandler(handler))
 }
 
-// coloured reports whether to write colours to a file that is a terminal, or is not.
+// coloured reports whether to use colours in a file. tty reports whether the file is a terminal.
 func (t *terminal) coloured(tty bool) bool {
 	switch {
 	case t.colour.value == "always":
@@ -105,7 +105,7 @@ const (
 	plain  = "\x1b[0m"
 )
 
-// paint is for standard error.
+// paint colours text for standard error.
 func (t *terminal) paint(s, colour string) string {
 	if !t.coloured(t.errTTY) {
 		return s
@@ -113,8 +113,8 @@ func (t *terminal) paint(s, colour string) string {
 	return colour + s + plain
 }
 
-// printable takes out of a text what a commit or a server could do to a terminal or a page with it: control characters, and
-// invisible ones such as marks for the direction of writing.
+// printable removes the characters with which a commit or a server could manipulate a terminal or a page: control characters, and
+// invisible ones such as bidirectional marks.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r)) {
@@ -127,7 +127,7 @@ func printable(s string) string {
 // maxLogged is the maximum size of a text in a log. A server may write megabytes into a message.
 const maxLogged = 8 << 10
 
-// loggable returns an attribute of a log line with texts that are printable and not too long.
+// loggable makes the text of a log attribute printable and limits its length.
 func loggable(_ []string, a slog.Attr) slog.Attr {
 	text := func(s string) string {
 		if s = printable(s); len(s) > maxLogged {
@@ -150,7 +150,7 @@ func loggable(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// masked is the last resort against a password that some library writes out.
+// masked replaces secrets in its output. It is the last resort against a password that some library prints.
 type masked struct {
 	w io.Writer
 
@@ -158,12 +158,12 @@ type masked struct {
 	secrets []string
 }
 
-// hide masks a value in everything that is written from now on, also as JSON, %q, %+q and base64 write it.
+// hide masks a value in all later output, also in its JSON, %q, %+q and base64 forms.
 func (m *masked) hide(secret string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.secrets = append(m.secrets, diff.Spellings(secret)...)
-	m.secrets = diff.LongestFirst(m.secrets) // a form may contain another one
+	m.secrets = diff.LongestFirst(m.secrets) // a form may contain another form
 }
 
 func (m *masked) Write(p []byte) (int, error) {

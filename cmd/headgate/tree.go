@@ -78,7 +78,7 @@ Exit codes: 0 shown, 1 an error, 2 wrong usage.`,
 	return cmd
 }
 
-// A tree is what the packages of a commit bring. Its JSON is an interface for programs.
+// A tree shows what the packages of a commit contain. Its JSON is an interface for programs.
 type tree struct {
 	APIVersion string      `json:"apiVersion"`
 	Kind       string      `json:"kind"`
@@ -91,7 +91,7 @@ type treeNode struct {
 	Kind     string                 `json:"kind"`
 	Name     string                 `json:"name"`
 	Package  *packageOf             `json:"package,omitempty"` // of a package
-	Needs    string                 `json:"needs,omitempty"`   // of a dependency: the constraint on its version
+	Needs    string                 `json:"needs,omitempty"`   // the constraint on the version of a dependency
 	Origin   *manifest.Origin       `json:"origin,omitempty"`
 	Active   *bool                  `json:"active,omitempty"` // of a definition
 	Paused   bool                   `json:"paused,omitempty"`
@@ -99,8 +99,8 @@ type treeNode struct {
 	Problem  string                 `json:"problem,omitempty"` // why a definition cannot make a CRD
 	Live     *live                  `json:"live,omitempty"`
 	Inactive int                    `json:"inactive,omitempty"` // definitions that are not listed
-	Above    bool                   `json:"above,omitempty"`    // what is below it is shown where it first appears
-	Unread   string                 `json:"unread,omitempty"`   // why it is not known what is below it
+	Above    bool                   `json:"above,omitempty"`    // the children are shown where the node first appears
+	Unread   string                 `json:"unread,omitempty"`   // why the children are not known
 	Children []*treeNode            `json:"children,omitempty"`
 }
 
@@ -112,7 +112,7 @@ type treeBuilder struct {
 	shown       map[string]bool                       // packages
 }
 
-// treeOf is the tree of a commit.
+// treeOf returns the tree of a commit.
 func treeOf(want render.Desired, all bool) tree {
 	g := treeBuilder{want: want, all: all, definitions: map[string][]render.DecidedDefinition{}, shown: map[string]bool{}}
 	for _, d := range want.Definitions {
@@ -139,7 +139,7 @@ func treeOf(want render.Desired, all bool) tree {
 			made.Roots = append(made.Roots, g.packageOf(p))
 		}
 	}
-	for _, p := range tops { // in a circle nothing is a root
+	for _, p := range tops { // packages that depend on each other in a circle have no root
 		if !g.shown[p.Directory] {
 			made.Roots = append(made.Roots, g.packageOf(p))
 		}
@@ -164,7 +164,7 @@ func treeOf(want render.Desired, all bool) tree {
 
 func isPolicy(id manifest.ID) bool { return id == crossplane.MRAP(id.Name) }
 
-// held is the package that a dependency is, if it is known.
+// held returns the package of a dependency, or nil if it is not known.
 func (g treeBuilder) held(dep catalogue.Dependency) *catalogue.Package {
 	i := slices.IndexFunc(g.want.Packages, func(p catalogue.Package) bool {
 		return p.Pulled() && p.Source == dep.Source || p.Called(dep.Kind, dep.Source)
@@ -175,7 +175,7 @@ func (g treeBuilder) held(dep catalogue.Dependency) *catalogue.Package {
 	return &g.want.Packages[i]
 }
 
-// packageOf is the treeNode of a package.
+// packageOf returns the treeNode of a package.
 func (g treeBuilder) packageOf(p catalogue.Package) *treeNode {
 	b := &treeNode{Kind: p.Kind, Name: p.Name, Package: packageRef(&p), Origin: &p.Origin}
 	if p.Pulled() {
@@ -227,7 +227,7 @@ func (g treeBuilder) define(b *treeNode, in string) {
 	}
 }
 
-// look asks the cluster what it has of every definition that is shown.
+// look asks the cluster for its state of every definition that the tree shows.
 func (t tree) look(ctx context.Context, r reconcile.Reconciler, want render.Desired) error {
 	var shown []*treeNode
 	var visit func([]*treeNode)
@@ -253,7 +253,7 @@ func (t tree) look(ctx context.Context, r reconcile.Reconciler, want render.Desi
 	return err
 }
 
-// write writes a tree for people.
+// write writes a tree as text.
 func (t tree) write(w io.Writer) error {
 	var b strings.Builder
 	for _, root := range t.Roots {
@@ -285,7 +285,7 @@ func (b *treeNode) write(to *strings.Builder, first, rest string) {
 	}
 }
 
-// String is a treeNode without what is below it.
+// String returns the line of a node, without its children.
 func (b *treeNode) String() string {
 	text := b.Kind + " " + b.Name
 	switch {

@@ -112,7 +112,7 @@ func (t *terminal) upgrade(ctx context.Context, f *passFlags, live bool, wait ti
 		return result, err
 	}
 	versions, err := p.Versions(ctx, result, version)
-	if err != nil { // the report is about the version that was asked for
+	if err != nil { // the report covers only the requested version
 		slog.Warn("the versions in between are not known", "error", err)
 	}
 	return result.WithVersions(versions), ctx.Err()

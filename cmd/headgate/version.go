@@ -18,7 +18,7 @@ type build struct {
 	Version  string `json:"version"`
 	Commit   string `json:"commit,omitempty"`
 	Time     string `json:"time,omitempty"`
-	Modified bool   `json:"modified,omitempty"` // built from a tree with changes that are in no commit
+	Modified bool   `json:"modified,omitempty"` // built from a work tree with uncommitted changes
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 }

@@ -45,7 +45,7 @@ func webhooks(ctx context.Context, at listener, targets []*target.Target) (serve
 	return func() { answer(ctx, heard, hooks) }, nil
 }
 
-// A listener is where and how Headgate hears webhooks.
+// A listener configures where Headgate receives webhooks, and whether with TLS.
 type listener struct {
 	address, cert, key string
 	plain              bool
@@ -53,13 +53,13 @@ type listener struct {
 
 func (l *listener) addTo(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&l.address, "webhook-address", "", "hear webhooks on this `address`, as :9292 (default: none)")
+	flags.StringVar(&l.address, "webhook-address", "", "receive webhooks on this `address`, such as :9292 (default: none)")
 	flags.StringVar(&l.cert, "webhook-cert", "", "`file` with the TLS certificate for webhooks, in PEM; it is read again for new connections")
 	flags.StringVar(&l.key, "webhook-key", "", "`file` with the key of --webhook-cert, in PEM")
-	flags.BoolVar(&l.plain, "webhook-plain-http", false, "hear webhooks without TLS also on addresses that others reach")
+	flags.BoolVar(&l.plain, "webhook-plain-http", false, "receive webhooks without TLS also on addresses that other machines reach")
 }
 
-// listen listens with TLS, or on this machine only, unless the user allows plain HTTP: some forges send the secret itself.
+// listen listens with TLS, or only on this machine unless the user allows plain HTTP, because some forges send the secret itself.
 func (l listener) listen(ctx context.Context) (net.Listener, error) {
 	switch {
 	case (l.cert == "") != (l.key == ""):
@@ -90,8 +90,8 @@ func (l listener) listen(ctx context.Context) (net.Listener, error) {
 
 const webhookPath = "/webhook"
 
-// answer serves requests until ctx is done, and then finishes the open ones. Timeouts and size limits protect it from
-// strangers.
+// answer serves requests until ctx is done, and then finishes open requests. Timeouts and size limits protect it from
+// unauthenticated clients.
 func answer(ctx context.Context, heard net.Listener, hooks http.Handler) {
 	mux := http.NewServeMux()
 	mux.Handle("POST "+webhookPath, hooks)
@@ -112,15 +112,15 @@ func answer(ctx context.Context, heard net.Listener, hooks http.Handler) {
 		_ = server.Shutdown(ctx)
 	})
 	if err := server.Serve(heard); !errors.Is(err, http.ErrServerClosed) {
-		slog.Error("webhooks are not heard any more; pushes are found by looking", "error", err)
+		slog.Error("Headgate no longer receives webhooks; it finds pushes by polling", "error", err)
 	}
 	if !stop() {
 		<-ended
 	}
 }
 
-// logHandled logs the result of a request. Unsigned requests are logged at debug level only, because strangers may send
-// any number of them.
+// logHandled logs the result of a request. Unsigned requests are logged at debug level only, because anyone may send any number of
+// them.
 func logHandled(h forge.Handled) {
 	log := slog.With("forge", h.Forge, "code", h.Code, "answer", h.Message)
 	what := "push"

@@ -87,7 +87,7 @@ Exit codes: 0 explained, 1 not found or an error, 2 wrong usage.`,
 	return cmd
 }
 
-// An explanation is everything that decides about one definition.
+// An explanation shows everything that decides whether a definition is active.
 type explanation struct {
 	APIVersion string                 `json:"apiVersion"`
 	Kind       string                 `json:"kind"`
@@ -102,11 +102,11 @@ type explanation struct {
 	Problem    string                 `json:"problem,omitempty"` // why it cannot make a CRD
 	Fix        *fix                   `json:"fix,omitempty"`
 	Package    *packageOf             `json:"package,omitempty"`
-	Left       *leftover              `json:"left,omitempty"` // where the commit does not declare it any more
+	Left       *leftover              `json:"left,omitempty"` // set if the commit no longer declares the definition
 	Live       *live                  `json:"live,omitempty"`
 }
 
-// A leftover is what a sync still owns of a definition, and what its next pass does about it.
+// A leftover describes what a sync still owns of a definition, and what its next pass does with it.
 type leftover struct {
 	Sync   inventory.Sync `json:"sync"`
 	Action plan.Action    `json:"action"`
@@ -117,28 +117,28 @@ type leftover struct {
 
 // A fix is the line of a policy that would activate a definition.
 type fix struct {
-	Policy  string           `json:"policy,omitempty"` // "" where the commit has none
+	Policy  string           `json:"policy,omitempty"` // "" if the commit has no policy
 	Line    string           `json:"line,omitempty"`
 	Origin  *manifest.Origin `json:"origin,omitempty"`
 	Message string           `json:"message"`
 }
 
-// A packageOf is the package that a definition came with.
+// A packageOf is the package that contains a definition.
 type packageOf struct {
 	Name      string `json:"name"`
 	Directory string `json:"directory"`
 	SafeStart bool   `json:"safeStart"`
 
-	// Set for a package in a registry.
+	// Set only for a package in a registry.
 	Source     string                `json:"source,omitempty"`
 	Version    string                `json:"version,omitempty"`
 	Digest     string                `json:"digest,omitempty"`
 	Mentioned  *manifest.Origin      `json:"mentioned,omitempty"`
-	Installers []manifest.ID         `json:"installers,omitempty"` // objects that have Crossplane install it
-	Installed  *crossplane.Installed `json:"installed,omitempty"`  // what the cluster has of it, which is empty where that is nothing; left out without --live
+	Installers []manifest.ID         `json:"installers,omitempty"` // the objects that make Crossplane install it
+	Installed  *crossplane.Installed `json:"installed,omitempty"`  // the package's state in the cluster, empty if it is not installed; left out without --live
 }
 
-// packageRef returns the package that something came with, or nil.
+// packageRef returns the JSON form of a package, or nil.
 func packageRef(p *catalogue.Package) *packageOf {
 	if p == nil {
 		return nil
@@ -151,19 +151,19 @@ func packageRef(p *catalogue.Package) *packageOf {
 	return of
 }
 
-// live is what a cluster has of a definition.
+// live is the state of a definition in a cluster.
 type live struct {
 	Owned  bool      `json:"owned"`        // by this sync
-	By     string    `json:"by,omitempty"` // who else owns it, where that is known
+	By     string    `json:"by,omitempty"` // another owner, if known
 	Exists bool      `json:"exists"`       // its CRD
 	Served bool      `json:"served"`       // the kind
 	InUse  *int64    `json:"inUse,omitempty"`
-	Note   string    `json:"note,omitempty"` // why it is not known how many there are
+	Note   string    `json:"note,omitempty"` // why the objects could not be counted
 	Code   plan.Code `json:"code,omitempty"` // of the note
 }
 
-// left explains a definition that the commit does not declare, if the sync still owns its CRD. Otherwise it returns the
-// error missing.
+// left explains a definition that the commit does not declare, if the sync still owns its CRD. Otherwise, it returns an error that
+// wraps missing.
 func left(ctx context.Context, r reconcile.Reconciler, want render.Desired, name string, missing error) (explanation, error) {
 	p, err := r.Plan(ctx, want, r.Observer)
 	if err != nil {
@@ -187,7 +187,7 @@ func left(ctx context.Context, r reconcile.Reconciler, want render.Desired, name
 	return e, nil
 }
 
-// explanationOf is the explanation of the definition that a person means.
+// explanationOf returns the explanation of the definition that name refers to.
 func explanationOf(want render.Desired, name string) (explanation, error) {
 	d, err := find(want.Definitions, name)
 	if err != nil {
@@ -275,7 +275,7 @@ func patternsOfGroup(p catalogue.Policy, d render.DecidedDefinition) int {
 	return n
 }
 
-// look asks the cluster for what it has of a definition.
+// look asks the cluster for its state of a definition.
 func look(ctx context.Context, r reconcile.Reconciler, want render.Desired, name string) (*live, error) {
 	found, err := lookAt(ctx, r, want, []string{name})
 	if err != nil {
@@ -284,10 +284,10 @@ func look(ctx context.Context, r reconcile.Reconciler, want render.Desired, name
 	return found[0], nil
 }
 
-// lookAt asks the cluster for what it has of definitions, in their order.
+// lookAt asks the cluster for its state of definitions, in the order of names.
 func lookAt(ctx context.Context, r reconcile.Reconciler, want render.Desired, names []string) ([]*live, error) {
 	only := render.Desired{Owner: render.OwnerHeadgate}
-	if r.Applier == nil { // nothing is owned, and the definitions are looked for
+	if r.Applier == nil { // without an inventory, observe the definitions themselves
 		only.Definitions = slices.DeleteFunc(slices.Clone(want.Definitions), func(d render.DecidedDefinition) bool { return !slices.Contains(names, d.Name) })
 	}
 	seen, err := r.Observer.Observe(ctx, only)
@@ -326,7 +326,7 @@ func lookAt(ctx context.Context, r reconcile.Reconciler, want render.Desired, na
 	return found, err
 }
 
-// write writes an explanation for people.
+// write writes an explanation as text.
 func (e explanation) write(w io.Writer) error {
 	var b strings.Builder
 	say := func(format string, args ...any) { b.WriteString(printable(fmt.Sprintf(format, args...)) + "\n") }
@@ -388,7 +388,7 @@ func (e explanation) write(w io.Writer) error {
 	return err
 }
 
-// identities are written in a sentence.
+// identities returns identities as a list in a sentence.
 func identities(ids []manifest.ID) string {
 	all := make([]string, len(ids))
 	for i, id := range ids {

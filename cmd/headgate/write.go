@@ -12,19 +12,19 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// A form is how several objects are written one behind the other, keys sorted.
+// A form describes how to write a sequence of objects, with sorted keys.
 type form struct {
 	head, before, between, tail string
 	encode                      func(any) ([]byte, error)
 }
 
 var (
-	// Straight from the map: the usual way to YAML, through JSON, parses it once more.
+	// yaml.Marshal encodes the map directly. The usual conversion through JSON parses it once more.
 	yamlStream = form{before: "---\n", encode: yaml.Marshal}
 	jsonList   = form{head: `{"apiVersion":"v1","kind":"List","items":[` + "\n", between: ",\n", tail: "\n]}\n", encode: json.Marshal}
 )
 
-// write writes n objects. It requests a few of them at a time.
+// write writes n objects. It requests only a few of them at a time.
 func (f form) write(w io.Writer, n int, object func(i int) (*unstructured.Unstructured, error)) error {
 	return f.writeTexts(w, n, func(i int) (string, error) {
 		u, err := object(i)
@@ -35,7 +35,7 @@ func (f form) write(w io.Writer, n int, object func(i int) (*unstructured.Unstru
 	})
 }
 
-// writeTexts writes n objects that are encoded.
+// writeTexts writes n encoded objects.
 func (f form) writeTexts(w io.Writer, n int, encoded func(i int) (string, error)) error {
 	out := bufio.NewWriterSize(w, 1<<16)
 	fmt.Fprint(out, f.head)
@@ -44,7 +44,7 @@ func (f form) writeTexts(w io.Writer, n int, encoded func(i int) (string, error)
 			fmt.Fprint(out, f.between)
 		}
 		fmt.Fprint(out, f.before)
-		_, err := out.WriteString(text) // errors of a buffered writer stay
+		_, err := out.WriteString(text) // a buffered writer keeps its first error until Flush
 		return err
 	})
 	if err != nil {
@@ -62,8 +62,8 @@ func (f form) encoded(u *unstructured.Unstructured) (string, error) {
 	return string(b), nil
 }
 
-// inOrder makes n things, as many at once as there are processors, and uses each in its
-// turn. It holds few of them.
+// inOrder produces n texts, as many at the same time as there are processors, and uses them in order. It holds only a few of them
+// in memory.
 func inOrder(n int, produce func(i int) (string, error), use func(i int, text string) error) error {
 	window := 4 * runtime.GOMAXPROCS(0)
 	made := make([]string, window)

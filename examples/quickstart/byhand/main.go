@@ -1,5 +1,4 @@
-// Command by-hand does for the demo what a person does with kubectl and a browser, so that
-// the demo needs neither.
+// Command by-hand does in the demo what a user does with kubectl and a browser, so that the demo needs neither.
 //
 //	by-hand edit CRD PATCH           changes a CRD of the cluster of $KUBECONFIG
 //	by-hand statuses REPO COMMIT     what Gitea shows of a commit, oldest first
@@ -62,8 +61,8 @@ func edit(ctx context.Context, crd, patch string) error {
 	return err
 }
 
-// statuses prints the statuses of a commit. repo is the URL that it is cloned from, and $HEADGATE_FORGE_TOKEN may read
-// it.
+// statuses prints the statuses of a commit. repo is the URL of its clone; the token in $HEADGATE_FORGE_TOKEN must be allowed to
+// read it.
 func statuses(ctx context.Context, out io.Writer, repo, commit string) error {
 	at, err := url.Parse(strings.TrimSuffix(repo, ".git"))
 	if err != nil {
@@ -100,7 +99,7 @@ func statuses(ctx context.Context, out io.Writer, repo, commit string) error {
 	return nil
 }
 
-// port prints a free port of loopback.
+// port prints a free port on loopback.
 func port(ctx context.Context, out io.Writer) error {
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", "127.0.0.1:0")

@@ -1,6 +1,6 @@
-// Command sample prints the smallest custom resource that the schema of a CRD accepts, for
-// the demo with a real provider package. The resource is observed only, where its kind
-// knows management policies: that leaves out what is needed to create something.
+// Command sample prints the smallest custom resource that the schema of a CRD accepts, for the demo with a real provider package.
+// If its kind supports management policies, the resource is only observed, so it needs no fields that are required to create
+// something.
 package main
 
 import (

@@ -16,11 +16,11 @@ const (
 	namespace = "shop"
 )
 
-// resourceOf makes a resource of the storage version.
+// resourceOf returns a resource in the storage version of a CRD.
 func resourceOf(crd apiextensionsv1.CustomResourceDefinition) (map[string]any, error) {
 	at := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Storage })
 	if at < 0 {
-		return nil, errors.New("no version is stored")
+		return nil, errors.New("no version is the storage version")
 	}
 	version := crd.Spec.Versions[at]
 	metadata := map[string]any{"name": name}
@@ -47,8 +47,8 @@ func resourceOf(crd apiextensionsv1.CustomResourceDefinition) (map[string]any, e
 	return resource, nil
 }
 
-// valueOf is the smallest value that a schema accepts, as far as that is possible without evaluating rules. It leaves
-// fields with a default to the server.
+// valueOf returns the smallest value that a schema accepts, as far as that is possible without evaluating rules. It leaves fields
+// with a default to the server.
 func valueOf(s apiextensionsv1.JSONSchemaProps) any {
 	switch {
 	case len(s.Enum) > 0:
@@ -96,7 +96,7 @@ func list(s apiextensionsv1.JSONSchemaProps) []any {
 	return items
 }
 
-// texts are tried in turn where a pattern asks for more than a word.
+// texts are tried in turn if a pattern does not match a plain word.
 var texts = []string{"sample", "Sample", "1", "1.0", "10.0.0.0/16", "10.0.0.1", "https://example.org", "arn:aws:iam::123456789012:role/sample", "2006-01-02T15:04:05Z"}
 
 func text(s apiextensionsv1.JSONSchemaProps) string {
@@ -111,7 +111,7 @@ func text(s apiextensionsv1.JSONSchemaProps) string {
 	return cut(texts[0], s)
 }
 
-// cut brings a text between the lengths that are allowed.
+// cut pads or shortens a text to the allowed length.
 func cut(word string, s apiextensionsv1.JSONSchemaProps) string {
 	if s.MinLength != nil && int64(len(word)) < *s.MinLength {
 		word += strings.Repeat("x", int(*s.MinLength)-len(word))
