@@ -17,22 +17,22 @@ import (
 // protects it, whatever directories the Syncs read.
 const ApprovalsFile = ".headgate/approvals.yaml"
 
-// MostApproved is how many digests an ApprovalsFile may hold: clusters remember those that they made use of.
+// MostApproved is the maximum number of digests in an ApprovalsFile: clusters remember the digests that they have used.
 const MostApproved = 500
 
-// approvalsBytes is how large an ApprovalsFile may be.
+// approvalsBytes is the maximum size of an ApprovalsFile.
 const approvalsBytes = 128 << 10
 
 // An Approval is an entry of ApprovalsFile. It lets held steps pass in every cluster that applies the commit.
 type Approval struct {
-	Digests []string // of held steps: of single ones, or of all that a report holds
-	By      string   // who approves, as the entry has it
+	Digests []string // digests of single held steps, or of all held steps of a report
+	By      string   // the approver that the entry names
 	Why     string
 	Expires metav1.Time
 	Origin  manifest.Origin
 }
 
-// ReadApprovals returns the entries of an ApprovalsFile with a text.
+// ReadApprovals parses the text of an ApprovalsFile.
 func ReadApprovals(text string) ([]Approval, error) {
 	at := manifest.Origin{Path: ApprovalsFile}
 	if len(text) > approvalsBytes {
@@ -105,7 +105,7 @@ func entriesOf(d *manifest.Document) ([]Approval, catalogue.Errors) {
 			here := slices.Concat(at, []any{"digests", j})
 			text, _ := digest.(string)
 			if !IsApprovalDigest(text) {
-				r.Refuse(here, "is no digest of 32 hexadecimal digits in quotes; copy it from the report that lists the held steps")
+				r.Refuse(here, "is not a digest of 32 hexadecimal digits in quotes; copy it from the report that lists the held steps")
 			}
 			a.Digests = append(a.Digests, text)
 		}
@@ -118,7 +118,7 @@ func entriesOf(d *manifest.Document) ([]Approval, catalogue.Errors) {
 	return all, catalogue.ErrorsOf(d.Origin, r.Problems.OrNil())
 }
 
-// IsApprovalDigest reports whether a text may be a digest of held steps, as reports show it.
+// IsApprovalDigest reports whether a text has the form of a digest of held steps.
 func IsApprovalDigest(text string) bool {
 	return len(text) == 32 && strings.Trim(text, "0123456789abcdef") == ""
 }

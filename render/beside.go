@@ -11,15 +11,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// A Beside is an image that an object of the commit lets Crossplane install, although the tree has a copy of it. The
-// copy declares the definitions of the commit; the image is what gets installed.
+// A Beside is an image that an object of the commit makes Crossplane install, although the tree has a copy of it. The copy declares
+// the definitions of the commit; the image is what gets installed.
 type Beside struct {
 	Package     catalogue.Package
-	Definitions []DecidedDefinition // with the decisions of the policies of the commit, by name
+	Definitions []DecidedDefinition // by name, decided by the policies of the commit
 	Left        []Left
 }
 
-// beside returns the images that have a copy in the tree.
+// beside returns the images that also have a copy in the tree.
 func (how Options) beside(c catalogue.Catalogue, settled string) []Beside {
 	var all []Beside
 	for _, image := range c.Beside {
@@ -38,8 +38,8 @@ func (how Options) beside(c catalogue.Catalogue, settled string) []Beside {
 
 func content(o manifest.Object) func() (*unstructured.Unstructured, error) { return o.Document.Recall }
 
-// Installs returns the definitions that a package of a registry holds which an object of the commit names, the CRDs and XRDs
-// that come with it, and its digest. Crossplane leaves dependencies as they are.
+// Installs returns the content of the registry package that an object of the commit names: its definitions, its CRDs and XRDs, and
+// its digest. Crossplane leaves dependencies unchanged.
 func (d Desired) Installs(by manifest.ID) (definitions []DecidedDefinition, others []Left, digest string) {
 	for _, of := range d.Beside {
 		if of.Package.Named == by {
@@ -64,8 +64,8 @@ func (d Desired) Installs(by manifest.ID) (definitions []DecidedDefinition, othe
 	return definitions, others, d.Packages[i].Digest
 }
 
-// Copied returns the same of the copy in the tree of a package whose image was not read, and what tells one content of the copy
-// from another.
+// Copied returns the same for a package whose image was not read, from its copy in the tree. content identifies the content of the
+// copy.
 func (d Desired) Copied(by manifest.ID) (definitions []DecidedDefinition, others []Left, content string) {
 	i := slices.IndexFunc(d.Packages, func(p catalogue.Package) bool { return !p.Pulled() && p.Installer == by && by.Name != "" })
 	if i < 0 {

@@ -10,32 +10,31 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The names, labels and annotations of the objects by which Headgate remembers what it applied. No
-// commit may hold such an object: applying it would replace what a sync remembers, and pruning it
-// would make the sync forget.
+// Names, labels and annotations of the objects in which Headgate records what it applied. A commit must not contain such an object:
+// applying it would replace the record of a sync, and pruning it would delete the record.
 const (
-	// Home is the namespace of the inventories of command lines.
+	// Home is the namespace of the inventories of syncs on the command line.
 	Home = "headgate-system"
-	// BookPrefix begins the name of an inventory, of its lease, and of the Secret with its key.
+	// BookPrefix is the prefix of the names of an inventory, its lease, and the Secret with its key.
 	BookPrefix = "headgate-"
-	// ValuesPrefix begins the name of a sibling of an inventory.
+	// ValuesPrefix is the prefix of the names of an inventory's siblings.
 	ValuesPrefix = "values-"
-	// InventoryLabel is cli-utils' own: its clients find an inventory by it.
+	// InventoryLabel is the label of cli-utils, with which its clients find an inventory.
 	InventoryLabel = "cli-utils.sigs.k8s.io/inventory-id"
 	// ValuesLabel is on a sibling of an inventory.
 	ValuesLabel = "headgate.dev/inventory-values-of"
-	// DigestKey is where in its Secret the key is of the digests of Secrets.
+	// DigestKey is the key of the Secret's data that is used for the digests of Secrets.
 	DigestKey = "digest-key"
 )
 
-// inventoryAnnotations are the annotations of an inventory.
+// inventoryAnnotations lists the annotations of an inventory.
 var inventoryAnnotations = []string{
 	"headgate.dev/inventory", "headgate.dev/inventory-values", "headgate.dev/inventory-entries", "headgate.dev/history", "headgate.dev/crd-owner",
 }
 
-// Bookkeeping returns the kind of Headgate's own bookkeeping that an object is, or "" for any other object. hasKey
-// reports whether its data has a key. In the namespaces homes the name of a ConfigMap is enough; elsewhere another tool
-// may have chosen the same name.
+// Bookkeeping returns the kind of Headgate's own bookkeeping that an object is, or "" for any other object. hasKey reports whether
+// its data has a key. In the namespaces homes, the name of a ConfigMap is enough; in other namespaces, another tool may use the
+// same name.
 func Bookkeeping(id manifest.ID, o metav1.Object, hasKey func(string) bool, homes ...string) string {
 	named := strings.HasPrefix(id.Name, BookPrefix)
 	switch {
@@ -64,7 +63,7 @@ func Bookkeeping(id manifest.ID, o metav1.Object, hasKey func(string) bool, home
 	return ""
 }
 
-// bookkeeping refuses the objects of a commit that are Headgate's own bookkeeping.
+// bookkeeping refuses objects of a commit that are Headgate's own bookkeeping.
 func bookkeeping(objects []manifest.Object) catalogue.Errors {
 	var problems catalogue.Errors
 	for _, o := range objects {

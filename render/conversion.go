@@ -13,18 +13,18 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Conversion configures conversion webhooks, because a package does not hold their service and CA bundle. The zero
-// value drops the webhook of a CRD with a single declared version and is an error for any other CRD. It leaves a
-// webhook alone that names its own service or a URL.
+// Conversion configures conversion webhooks, because a package does not hold their service and CA bundle. The zero value drops the
+// webhook of a CRD with a single declared version and is an error for any other CRD. It does not change a webhook that names its
+// own service or a URL.
 type Conversion struct {
 	Strategy  ConversionStrategy
-	Service   string // Inject: the name of the service; "" is the name of the package, as with Crossplane
+	Service   string // Inject: the name of the service; "" means the name of the package, as in Crossplane
 	Namespace string // Inject: its namespace
-	Port      int64  // Inject: 0 is 9443
+	Port      int64  // Inject: 0 means 9443
 	CABundle  []byte // Inject: PEM
 }
 
-// ConversionStrategy is Inject, None or, where unset, what is safe.
+// ConversionStrategy is Inject, None or, if unset, safe.
 type ConversionStrategy string
 
 // The strategies.
@@ -34,11 +34,11 @@ const (
 	ConversionNone   ConversionStrategy = "None"
 
 	// ConversionUnknown is for comparisons: a webhook whose service is not known gets a placeholder and a warning, so that the
-	// schemas can be compared. Such a commit is not to be applied.
+	// schemas can be compared. Such a commit must not be applied.
 	ConversionUnknown ConversionStrategy = "Unknown"
 )
 
-// howToConvert is what to do about a conversion webhook whose service is not known.
+// howToConvert is advice about a conversion webhook whose service is not known.
 const howToConvert = "set conversion to Inject, with service, namespace and CA, or to None if no objects are stored in any but one version"
 
 // RuleConversion is the rule of a CRD whose conversion webhook has no known service.
@@ -61,13 +61,13 @@ func (c Conversion) check() error {
 	return nil
 }
 
-// digest is of all of it.
+// digest returns a hash of all settings.
 func (c Conversion) digest() (string, error) {
 	raw, err := json.Marshal(c)
 	return digest(raw), err
 }
 
-// settle applies the conversion settings to the webhooks of u. The object may have come with a package, shipper.
+// settle applies the conversion settings to the webhooks of u. shipper is the package that contains the object, or nil.
 func (c Conversion) settle(u *unstructured.Unstructured, shipper *catalogue.Package) error {
 	service := c.Service
 	if service == "" && shipper != nil {
@@ -113,7 +113,7 @@ func (c Conversion) settleCRD(u *unstructured.Unstructured, service string) erro
 	return nil
 }
 
-// inject fills in the client of a webhook; its path stays.
+// inject fills in the client of a webhook, except its path.
 func (c Conversion) inject(client map[string]any, name string) {
 	service := child(client, "service")
 	service["name"] = name
@@ -122,7 +122,7 @@ func (c Conversion) inject(client map[string]any, name string) {
 	client["caBundle"] = base64.StdEncoding.EncodeToString(c.CABundle)
 }
 
-// isComplete reports whether a client is one that an API server can call.
+// isComplete reports whether an API server can call a client.
 func isComplete(client map[string]any) bool {
 	text := func(m map[string]any, key string) string {
 		s, _ := m[key].(string)
@@ -132,15 +132,14 @@ func isComplete(client map[string]any) bool {
 	return text(client, "url") != "" || text(service, "name") != "" && text(service, "namespace") != ""
 }
 
-// findings warns of a webhook configuration of a package, which names a service that
-// Crossplane would replace.
+// findings warns about a webhook configuration of a package that names a service which Crossplane would replace.
 func (c Conversion) findings(o manifest.Object) []manifest.Finding {
 	if !o.ID().IsWebhookConfiguration() || c.Strategy == ConversionInject || len(webhooksOf(o.Unstructured)) == 0 {
 		return nil
 	}
 	return []manifest.Finding{{
 		Rule: RuleWebhook, Severity: manifest.Warning, Origin: o.Origin,
-		Message: fmt.Sprintf("%s is applied with the service that its package names, which Crossplane would replace by that of the provider: where no such service answers, what it guards cannot be written", o.ID()),
+		Message: fmt.Sprintf("%s is applied with the service that its package names, which Crossplane would replace with the provider's: if no such service answers, the objects that the webhook covers cannot be written", o.ID()),
 		Fix:     "set conversion to Inject, with service, namespace and CA",
 	}}
 }
@@ -156,7 +155,7 @@ func webhooksOf(u *unstructured.Unstructured) []map[string]any {
 	return all
 }
 
-// child is the mapping below a key, which is made where there is none.
+// child returns the mapping below a key and creates it if necessary.
 func child(m map[string]any, key string) map[string]any {
 	c, ok := m[key].(map[string]any)
 	if !ok {

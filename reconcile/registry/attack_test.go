@@ -78,7 +78,7 @@ func TestHostileImages(t *testing.T) {
 		"NoMetadata":  {"a package without metadata", imageOf(t, file("package.yaml", "apiVersion: v1\nkind: List\nitems: []\n"), isBase), "has no metadata, so it is not a package"},
 		"TwoMetadata": {"with two of them", imageOf(t, file("package.yaml", metadata+"---\n"+metadata), isBase), "a package has one metadata document"},
 		"Unknown": {"with something that Crossplane cannot decode", imageOf(t, file("package.yaml", metadata+"---\napiVersion: v1\nkind: Secret\nmetadata: {name: a}\n"), isBase),
-			"is nothing that Crossplane can decode in a package"},
+			"is not a kind that Crossplane can decode in a package"},
 		"Broken":   {"that is no YAML", imageOf(t, file("package.yaml", metadata+"---\na: [\n"), isBase), "/package.yaml:5: "},
 		"NotText":  {"or no text", imageOf(t, file("package.yaml", "\x00"), isBase), "it holds a NUL byte"},
 		"NotTar":   {"a layer that is no tarball", imageOf(t, []byte("abc"), isBase), "cannot be read"},

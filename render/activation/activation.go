@@ -1,5 +1,5 @@
-// Package activation decides which definitions are active, and why, as Crossplane v2 does. It also finds patterns that
-// do not do what their author expects. Package plan compares with what was active before.
+// Package activation decides which definitions are active, and why, as Crossplane v2 does. It also finds patterns that do not do
+// what their author expects. Package plan compares the result with what was active before.
 package activation
 
 import (
@@ -9,10 +9,10 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// Cause is a kind of reason.
+// Cause is the kind of reason why a definition is active.
 type Cause string
 
-// The causes of being active.
+// The causes.
 const (
 	Declared    Cause = "state"         // spec.state of the MRD is Active
 	NoSafeStart Cause = "no-safe-start" // converted from a CRD of a package without that capability
@@ -32,12 +32,11 @@ type Activator struct {
 type Decision struct {
 	*catalogue.Definition
 	Active  bool
-	Reasons []Activator // empty where it is not active; policies in order of name, patterns as written
+	Reasons []Activator // empty if it is inactive; ordered by policy name, then as the patterns are written
 }
 
-// Decide decides every definition of a catalogue, in its order, and finds the
-// patterns that do not do what their author thinks, sorted. A paused policy
-// activates nothing; a paused definition can be active all the same.
+// Decide decides every definition of a catalogue, in its order, and returns sorted findings about patterns that do not do what
+// their author expects. A paused policy activates nothing; a paused definition can still be active.
 func Decide(c catalogue.Catalogue) ([]Decision, []manifest.Finding) {
 	patterns := patternsOf(c.Policies)
 	decisions := make([]Decision, len(c.Definitions))
@@ -59,7 +58,7 @@ func Decide(c catalogue.Catalogue) ([]Decision, []manifest.Finding) {
 	return decisions, found
 }
 
-// own is why a definition is active without any policy.
+// own returns the reasons why a definition is active without any policy.
 func own(d *catalogue.Definition) []Activator {
 	switch {
 	case d.State != catalogue.Active:

@@ -9,12 +9,11 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// An adviser knows the definitions, and guesses what the author of a pattern that
-// matches nothing had in mind.
+// An adviser guesses which definitions the author of a pattern without matches had in mind.
 type adviser struct {
 	names  []string                           // of definitions, sorted
 	groups []string                           // of definitions, sorted
-	kinds  map[string][]*catalogue.Definition // by kind in lower case: the singular
+	kinds  map[string][]*catalogue.Definition // by lower-case kind, which is the singular
 }
 
 func adviserOf(definitions []*catalogue.Definition) adviser {
@@ -30,7 +29,7 @@ func adviserOf(definitions []*catalogue.Definition) adviser {
 	return a
 }
 
-// nothing is the finding on a pattern that matches nothing.
+// nothing returns the finding about a pattern that matches nothing.
 func (a adviser) nothing(p *pattern) manifest.Finding {
 	f := manifest.Finding{
 		Rule: RuleNothing, Severity: manifest.Warning, Origin: p.Origin,
@@ -55,14 +54,14 @@ func (a adviser) nothing(p *pattern) manifest.Finding {
 	return f
 }
 
-// A mistake is one that people make in patterns.
+// A mistake is a common mistake in patterns.
 type mistake struct {
-	rule    string // "" is the usual one
+	rule    string // "" means the usual rule
 	because string
-	meant   func(a adviser, text string) []string // what may have been meant; tried in order
+	meant   func(a adviser, text string) []string // returns corrected patterns, which are tried in order
 }
 
-// mistakes in order: the first that leads to a match is the one that was made.
+// mistakes are tried in order: the first with a correction that matches is the author's mistake.
 var mistakes = []mistake{
 	{"", "spaces count", func(_ adviser, text string) []string {
 		return []string{strings.TrimSpace(text)}
@@ -88,8 +87,7 @@ var mistakes = []mistake{
 	}},
 }
 
-// plurals are the pattern with the plural for its first label, where that is a
-// kind of a group that the rest matches.
+// plurals returns the pattern with a plural as its first label, if that label is a kind in a group that the rest matches.
 func (a adviser) plurals(text string) []string {
 	kind, group, _ := strings.Cut(strings.TrimSpace(text), ".")
 	rest := globOf(group)
@@ -102,7 +100,7 @@ func (a adviser) plurals(text string) []string {
 	return meant
 }
 
-// inserted is text with more before each of its dots, the last one first.
+// inserted returns text with more inserted before each of its dots, the last dot first.
 func inserted(text, more string) []string {
 	var all []string
 	for i := len(text) - 1; i > 0; i-- {
@@ -118,17 +116,15 @@ func (a adviser) matchesSome(text string) bool {
 	return slices.ContainsFunc(a.names, g.matches)
 }
 
-// knowsGroupOf reports whether the group that a pattern ends in, or one very near, is
-// among the definitions, so that what it matches is known though other packages
-// are not.
+// knowsGroupOf reports whether the definitions contain the group at the end of a pattern, or a very similar group. The matches of
+// such a pattern are known even if other packages are not.
 func (a adviser) knowsGroupOf(text string) bool {
 	_, group, _ := strings.Cut(text, ".")
 	g := globOf(group)
 	return slices.ContainsFunc(a.groups, g.matches)
 }
 
-// nearest is the name, or the pattern for a whole group, that differs least, or
-// "" where none is near.
+// nearest returns the name, or the pattern for a whole group, with the smallest difference, or "" if nothing is near.
 func (a adviser) nearest(g glob) string {
 	candidates := a.names
 	if !g.exact {
@@ -146,7 +142,7 @@ func (a adviser) nearest(g glob) string {
 	return best
 }
 
-// difference is how long the part is in which two strings differ.
+// difference returns the length of the part in which two strings differ.
 func difference(a, b string) int {
 	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
 		a, b = a[1:], b[1:]

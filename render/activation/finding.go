@@ -26,10 +26,10 @@ const (
 // findings returns at most one finding for each pattern: it is malformed, matches nothing, or is not needed.
 func (ps patterns) findings(c catalogue.Catalogue) []manifest.Finding {
 	var found []manifest.Finding
-	unknown := map[string]int{} // policy → number of patterns over unread packages
+	unknown := map[string]int{} // number of patterns by policy that may match definitions of unread packages
 	first := map[string]manifest.Origin{}
 	absent := absentPackages(c)
-	advice := sync.OnceValue(func() adviser { return adviserOf(c.Definitions) }) // most commits need none
+	advice := sync.OnceValue(func() adviser { return adviserOf(c.Definitions) }) // only patterns without matches need it, and most commits have none
 
 	for _, p := range ps.all {
 		switch {
@@ -69,8 +69,8 @@ func notKnown(policy string, n int, at manifest.Origin, absent []string) manifes
 	return f
 }
 
-// absentPackages are the Providers that the commit installs and whose definitions
-// it does not hold, and what else it mentions that could not be read.
+// absentPackages returns the Providers that the commit installs without containing their definitions, and other packages that it
+// mentions and that could not be read.
 func absentPackages(c catalogue.Catalogue) []string {
 	held, installed, unread := map[string]bool{}, map[manifest.ID]bool{}, map[string]bool{}
 	for _, p := range c.Packages {
@@ -102,8 +102,8 @@ func absentPackages(c catalogue.Catalogue) []string {
 	return absent
 }
 
-// shadowed finds the patterns that activate nothing that another one does not,
-// one finding for all that one pattern covers in one policy.
+// shadowed finds the patterns that activate nothing more than another pattern. It returns one finding for all patterns that one
+// pattern covers in one policy.
 func (ps patterns) shadowed() []manifest.Finding {
 	type pair struct {
 		policy string
@@ -186,8 +186,8 @@ func pausedDefinitions(decisions []Decision) []manifest.Finding {
 	return found
 }
 
-// unrestricted finds packages whose definitions are active regardless of policies. That is worth a warning if a policy
-// tries to choose among them.
+// unrestricted finds packages whose definitions are active regardless of policies. A policy that tries to choose among them
+// deserves a warning.
 func unrestricted(decisions []Decision) []manifest.Finding {
 	count := map[*catalogue.Package]struct{ all, named int }{}
 	var order []*catalogue.Package

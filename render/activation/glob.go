@@ -13,7 +13,7 @@ import (
 // decide most cases.
 type glob struct {
 	text           string
-	exact          bool // matches nothing but itself
+	exact          bool // has no special characters, so it matches only itself
 	prefix, suffix string
 }
 
@@ -43,8 +43,8 @@ func (g glob) malformed() bool {
 	return err != nil
 }
 
-// covers reports whether g surely matches every name that other matches. It knows only stars: taken literally, a star
-// of other can only match a star of g.
+// covers reports whether g certainly matches every name that other matches. It considers only stars: as a literal, a star in other
+// can match only a star in g.
 func (g glob) covers(other glob) bool {
 	if g.text == other.text {
 		return true
@@ -61,7 +61,7 @@ type pattern struct {
 	index  int // among all patterns
 }
 
-// Patterns are the entries of all unpaused policies, policies in order of name.
+// patterns holds the entries of all unpaused policies, with policies in order of name.
 type patterns struct {
 	all   []*pattern
 	exact map[string][]*pattern
@@ -89,8 +89,7 @@ func patternsOf(policies []catalogue.Policy) patterns {
 	return ps
 }
 
-// matching are the patterns that match a name, in order, and remembers that they
-// have matched.
+// matching returns the patterns that match a name, in order, and records that they have matched.
 func (ps patterns) matching(name string) []*pattern {
 	found := slices.Clone(ps.exact[name])
 	for _, p := range ps.globs {

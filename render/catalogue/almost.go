@@ -10,8 +10,8 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// refuseAlmost refuses documents that are no manifests and that are probably meant as such. Reading
-// one as nothing would prune what it declared before.
+// refuseAlmost refuses documents that are not manifests but were probably meant to be. Ignoring such a document would prune the
+// objects that it declared before.
 func (s *sorting) refuseAlmost() {
 	flaws := make([]string, len(s.doubtful))
 	manifest.Each(len(s.doubtful), func(i int) { flaws[i] = flawOf(s.doubtful[i]) })
@@ -29,8 +29,8 @@ func (s *sorting) refuseAlmost() {
 	}
 }
 
-// flawOf returns what keeps a document from being a manifest, after the key that it is about and a
-// line break; "" if it is no manifest at all.
+// flawOf returns why a document is not a manifest: the key with the mistake, a line break, and the reason. It returns "" if the
+// document was not meant to be a manifest.
 func flawOf(d *manifest.Document) string {
 	if isProgramFile(d.Origin.Path) {
 		return ""
@@ -56,16 +56,16 @@ func flawOf(d *manifest.Document) string {
 	return flaw
 }
 
-// The keys that every manifest has, and what their values look like.
+// The keys of every manifest, and the form of their values.
 var (
 	manifestKeys = []string{"apiVersion", "kind", "metadata"}
 	apiVersions  = regexp.MustCompile(`^([a-z0-9.-]+/)?v[0-9]+((alpha|beta)[0-9]+)?$`)
 	kinds        = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*$`)
 )
 
-// almost returns why a document that is no manifest was probably meant to be one, and the key with the mistake, if any.
-// It needs two of the keys apiVersion, kind and metadata, or one of them and a misspelt one. A value that is impossible
-// in a manifest, such as the kind compute#instance, belongs to another format.
+// almost returns why a document that is not a manifest was probably meant to be one, and the key with the mistake, or "". It needs
+// two of the keys apiVersion, kind and metadata, or one of them and a misspelt one. A value that is impossible in a manifest, such
+// as the kind compute#instance, belongs to another format.
 func almost(m map[string]any) (key, text string) {
 	if apiVersion, ok := m["apiVersion"].(string); ok {
 		kind, _ := m["kind"].(string)
@@ -77,14 +77,14 @@ func almost(m map[string]any) (key, text string) {
 		return "items", "this document has manifests as its items, but not both apiVersion and kind of a List; add them"
 	}
 	var has, lacks []string
-	misspelt := map[string]string{} // what was written, by what was meant
+	misspelt := map[string]string{} // the written key, by the intended key
 	for _, key := range manifestKeys {
 		v, ok := m[key]
 		switch {
 		case ok && fits(key, v):
 			has = append(has, key)
 		case ok && !isEmpty(v) && hasAll(m):
-			return key, fmt.Sprintf("%s is not as a manifest has it; correct it", key)
+			return key, fmt.Sprintf("%s does not have the form that a manifest needs; correct it", key)
 		case ok && !isEmpty(v):
 			return "", ""
 		default:
@@ -111,7 +111,7 @@ func almost(m map[string]any) (key, text string) {
 	return "", fmt.Sprintf("this document has %s and %s, but no %s; add it", has[0], has[1], lacks[0])
 }
 
-// fits reports whether a value may stand at one of the keys of a manifest.
+// fits reports whether a value is valid for a key of a manifest.
 func fits(key string, v any) bool {
 	switch text, isText := v.(string); key {
 	case "apiVersion":
@@ -134,7 +134,7 @@ func isList(m map[string]any) bool {
 	return areManifests(items)
 }
 
-// areManifests reports whether the items of a list are manifests. The first decides.
+// areManifests reports whether the items of a list are manifests, judging by the first item.
 func areManifests(items []any) bool {
 	if len(items) == 0 {
 		return false
@@ -145,10 +145,10 @@ func areManifests(items []any) bool {
 
 func isEmpty(v any) bool { return v == nil || v == "" }
 
-// notMisspelt are keys that other formats have, although they resemble keys of a manifest.
+// notMisspelt lists keys of other formats that resemble keys of a manifest.
 var notMisspelt = map[string]bool{"appversion": true}
 
-// nearest returns the key of a document that differs from one of a manifest in case or by one letter.
+// nearest returns a key of a document that differs from a manifest key only in case or by one letter.
 func nearest(m map[string]any, key string) string {
 	for _, other := range slices.Sorted(maps.Keys(m)) {
 		plain := strings.ToLower(strings.TrimSpace(other))
@@ -159,8 +159,7 @@ func nearest(m map[string]any, key string) string {
 	return ""
 }
 
-// isNear reports whether two words are equal, or differ by one letter that is missing, added, wrong
-// or exchanged with the next.
+// isNear reports whether two words are equal, or differ by one letter: missing, added, wrong, or exchanged with the next.
 func isNear(a, b string) bool {
 	if len(a) > len(b) {
 		a, b = b, a

@@ -8,22 +8,22 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// The limits of a walk. A tree object may be in any number of directories, so a pack of kilobytes can hold as many
-// files, below paths as long, as its author likes.
+// The limits of a walk. Trees can share subtrees, so a pack of a few kilobytes can contain any number of files with paths of any
+// length.
 const (
 	maxFiles = 1_000_000 // files and directories
-	maxPaths = 64 << 20  // bytes of their paths
-	maxPath  = 4096      // bytes of one, as on Linux
-	maxDepth = 100       // directories in each other
+	maxPaths = 64 << 20  // bytes of all paths together
+	maxPath  = 4096      // bytes of one path, as on Linux
+	maxDepth = 100       // nested directories
 )
 
-// bounds count what a walk comes by.
+// bounds counts what a walk has visited.
 type bounds struct {
 	files, paths int
 	exceeded     bool
 }
 
-// visit counts a file or directory. It is false if that is more than a walk may come by, which it refuses once.
+// visit counts a file or directory. It returns false beyond the limits, and reports that error once.
 func (w *walk) visit(dir, name string) bool {
 	size := len(dir) + len("/") + len(name)
 	w.seen.files++
@@ -35,7 +35,7 @@ func (w *walk) visit(dir, name string) bool {
 	case size > maxPath:
 		why = fmt.Errorf("the path is longer than the limit of %d bytes", maxPath)
 	case strings.Count(dir, "/") >= maxDepth:
-		why = fmt.Errorf("more than the limit of %d directories are in each other", maxDepth)
+		why = fmt.Errorf("more than the limit of %d directories are nested", maxDepth)
 	case w.seen.files > maxFiles:
 		why = fmt.Errorf("there are more than the limit of %d files and directories", maxFiles)
 	case w.seen.paths > maxPaths:
@@ -48,7 +48,7 @@ func (w *walk) visit(dir, name string) bool {
 	return false
 }
 
-// abbreviated is a path as an error has it.
+// abbreviated shortens a path for an error.
 func abbreviated(path string) string {
 	const most = 200
 	if len(path) <= most {
@@ -57,7 +57,7 @@ func abbreviated(path string) string {
 	return strings.ToValidUTF8(path[:most], "") + "…"
 }
 
-// below walks what is below a directory, within the bounds.
+// below walks the directory tree below dir, within the limits.
 func (w *walk) below(dir string, do fs.WalkDirFunc) {
 	err := fs.WalkDir(w.files, dir, func(name string, e fs.DirEntry, err error) error {
 		if name == dir {

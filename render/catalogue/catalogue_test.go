@@ -719,10 +719,10 @@ func TestOthers(t *testing.T) {
 	}{
 		"Skip": {"a repository is for several tools at once", catalogue.SkipOthers, nil},
 		"Refuse": {"a path that belongs to Headgate alone holds no objects for other tools", catalogue.RefuseOthers, []string{
-			"argo.yaml:1: Application apps is an object of Flux or Argo CD and is not to be here",
-			"flux.yaml:1: Kustomization apps is an object of Flux or Argo CD and is not to be here",
-			"sops.yaml:1: Secret a is encrypted with SOPS and is not to be here",
-			"whole.yaml:1: this document is encrypted with SOPS and is not to be here",
+			"argo.yaml:1: Application apps is an object of Flux or Argo CD and must not be here",
+			"flux.yaml:1: Kustomization apps is an object of Flux or Argo CD and must not be here",
+			"sops.yaml:1: Secret a is encrypted with SOPS and must not be here",
+			"whole.yaml:1: this document is encrypted with SOPS and must not be here",
 		}},
 		"Apply": {"an operator in the cluster may decrypt, but no tool applies an unreadable kind", catalogue.ApplyOthers, []string{
 			"whole.yaml:1: this document is encrypted with SOPS as a whole",
@@ -878,14 +878,14 @@ func TestReadRefuses(t *testing.T) {
 			files: map[string]string{
 				"toy/crossplane.yaml": safeProvider, "toy/crd.yaml": crd("buckets", "Bucket"), "toy/kustomization.yaml": "resources: [crd.yaml]",
 			},
-			want: []string{"toy/kustomization.yaml: toy is a package, and it holds a kustomization: list in .headgateignore"},
+			want: []string{"toy/kustomization.yaml: toy is a package and has a kustomization: list the unwanted one in .headgateignore"},
 		},
 		"PackageFileInKustomization": {
 			reason: "a CRD is made from a definition, or applied as it is",
 			files: map[string]string{
 				"toy/crossplane.yaml": safeProvider, "toy/crd.yaml": crd("buckets", "Bucket"), "app/kustomization.yaml": "resources: [../toy/crd.yaml]",
 			},
-			want: []string{"toy/crd.yaml: belongs to package provider-toy, and a kustomization names it, too"},
+			want: []string{"toy/crd.yaml: belongs to package provider-toy, and a kustomization also names it"},
 		},
 		"BrokenPackage": {
 			reason: "what a directory holds is not known without its crossplane.yaml",

@@ -14,12 +14,12 @@ import (
 // A Declared package is a directory with the CRDs of a provider but without a crossplane.yaml. The options describe the
 // package instead.
 type Declared struct {
-	Path      string // from the root of the commit
+	Path      string // relative to the root of the commit
 	Name      string
 	SafeStart bool
 }
 
-// directory is the path as a walk comes by it.
+// directory returns the path in the form that the walk uses.
 func (d Declared) directory() string {
 	return path.Clean(strings.Trim(d.Path, "/"))
 }
@@ -27,7 +27,7 @@ func (d Declared) directory() string {
 // isDeclared reports whether a package has no metadata of its own.
 func (p *Package) isDeclared() bool { return p.Origin.Line == 0 }
 
-// checkDeclared checks declared packages before any commit is read.
+// checkDeclared validates declared packages before any commit is read.
 func checkDeclared(packages []Declared) error {
 	var found []error
 	byPath, byName := map[string]bool{}, map[string]bool{}
@@ -46,7 +46,7 @@ func checkDeclared(packages []Declared) error {
 	return errors.Join(found...)
 }
 
-// declaredPackages are the packages by directory.
+// declaredPackages returns the declared packages by directory.
 func declaredPackages(declared []Declared) map[string]*Package {
 	made := make(map[string]*Package, len(declared))
 	for _, d := range declared {
@@ -61,8 +61,8 @@ func declaredPackages(declared []Declared) map[string]*Package {
 	return made
 }
 
-// refuseUnread refuses declared packages that the walk has not found. Their CRDs may have been read as ordinary ones,
-// which would all be applied.
+// refuseUnread reports declared packages that the walk has not found. Their CRDs may have been read as ordinary CRDs, which would
+// all be applied.
 func (w *walk) refuseUnread() {
 	for dir, p := range w.declared {
 		info, err := fs.Lstat(w.files, dir)
@@ -74,7 +74,7 @@ func (w *walk) refuseUnread() {
 		case err != nil:
 			w.refuse(p.Origin, err)
 		default:
-			w.refuse(p.Origin, fmt.Errorf("is declared to be package %s, and is not read: it lies outside of the path, or in a directory that is skipped", p.Name))
+			w.refuse(p.Origin, fmt.Errorf("is declared to be package %s, and is not read: it is outside of the path, or in a directory that is skipped", p.Name))
 		}
 	}
 }

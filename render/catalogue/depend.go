@@ -11,20 +11,19 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// A Dependency is a package that another one has Crossplane install.
+// A Dependency is a package that another package makes Crossplane install.
 type Dependency struct {
-	Kind       string // Provider, Configuration, Function; "" where the package does not say one that is known
+	Kind       string // Provider, Configuration or Function; "" if the package states no known kind
 	Source     string // the repository
-	Constraint string // on its version, or a digest
+	Constraint string // a constraint on the version, or a digest
 	Origin     manifest.Origin
 }
 
 // RuleDependency is the rule of dependencies that Crossplane cannot resolve.
 const RuleDependency = "package-dependency"
 
-// dependsOn returns the dependencies that the metadata of a package states. One that names no
-// package is a finding: Crossplane installs nothing of such a package. One that cannot be decoded
-// is an error.
+// dependsOn returns the dependencies in the metadata of a package. A dependency without a package name is a finding: Crossplane
+// installs nothing of a package with such a dependency. A dependency that cannot be decoded is an error.
 func (w *walk) dependsOn(p *Package, d *manifest.Document, u *unstructured.Unstructured) ([]Dependency, error) {
 	spec, isObject := u.Object["spec"].(map[string]any)
 	if !isObject && u.Object["spec"] != nil {
@@ -58,7 +57,7 @@ func (w *walk) dependsOn(p *Package, d *manifest.Document, u *unstructured.Unstr
 	return all, nil
 }
 
-// dependencyOf reads an entry in the order in which Crossplane does.
+// dependencyOf reads an entry. It tries the keys in the same order as Crossplane.
 func dependencyOf(stated map[string]any) Dependency {
 	text := func(key string) string { s, _ := stated[key].(string); return strings.TrimSpace(s) }
 	dep := Dependency{Constraint: text("version")}
@@ -75,7 +74,7 @@ func dependencyOf(stated map[string]any) Dependency {
 	return dep
 }
 
-// Called reports whether a package of the tree is the one of a source.
+// Called reports whether the name of a package of the tree matches a source.
 func (p *Package) Called(kind, source string) bool {
 	return !p.Pulled() && (kind == "" || p.Kind == kind) && path.Base(source) == p.Name
 }

@@ -8,15 +8,14 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// A ConnectionDetail is a key of the connection secret of a managed resource, which no
-// CRD tells.
+// A ConnectionDetail describes a key of a managed resource's connection secret. A CRD does not contain it.
 type ConnectionDetail struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
 }
 
-// Details are the connection details of one definition in an object of kind ConnectionDetails. The object is only read,
-// never applied.
+// Details holds the connection details of one definition, from an object of kind ConnectionDetails. The object is only read, never
+// applied.
 type Details struct {
 	Definition string
 	Connection []ConnectionDetail
@@ -29,7 +28,7 @@ const (
 	RuleDetailsWiped   = "connection-details-wiped"
 )
 
-// groupOurs is the group of the documents that are for Headgate.
+// groupOurs is the API group of documents for Headgate.
 const groupOurs = "headgate.dev"
 
 // IsLock reports whether a document is the lock of the packages of the commit.
@@ -37,7 +36,7 @@ func IsLock(id manifest.ID) bool { return id.Group == groupOurs && id.Kind == "P
 
 func isDetails(id manifest.ID) bool { return id.Group == groupOurs && id.Kind == "ConnectionDetails" }
 
-// detailsOf reads the details of a document, strictly.
+// detailsOf decodes the details in a document strictly.
 func detailsOf(d *manifest.Document) ([]Details, error) {
 	u, err := d.Recall()
 	if err != nil {
@@ -74,8 +73,8 @@ func detailsOf(d *manifest.Document) ([]Details, error) {
 	return all, r.Problems.OrNil()
 }
 
-// ReadDetails reads a file that holds objects of kind ConnectionDetails, and nothing else.
-// An error is Errors where the file is to blame.
+// ReadDetails reads a file with objects of kind ConnectionDetails, and nothing else. Errors in the content of the file are of type
+// Errors.
 func ReadDetails(files fs.FS, name string, limits manifest.Limits) ([]Details, error) {
 	documents, err := manifest.Read(files, name, limits)
 	if err != nil {
@@ -95,8 +94,8 @@ func ReadDetails(files fs.FS, name string, limits manifest.Limits) ([]Details, e
 	return all, problems.OrNil()
 }
 
-// Describe gives definitions, which are found by name, their connection details. It is an
-// error if two speak of the same one, and a finding if there is none that they speak of.
+// Describe adds connection details to the definitions that they name. Two details for the same definition are an error. Details for
+// an unknown definition are a finding.
 func Describe(definitions []*Definition, details []Details) ([]manifest.Finding, error) {
 	if len(details) == 0 {
 		return nil, nil
@@ -115,7 +114,7 @@ func Describe(definitions []*Definition, details []Details) ([]manifest.Finding,
 		}
 		first[of.Definition] = of.Origin
 		if d := byName[of.Definition]; d != nil {
-			if d.Document != nil { // else it is the cluster's
+			if d.Document != nil { // without a document, the details come from the cluster
 				d.ConnectionDetails = of.Connection
 			}
 			continue

@@ -86,7 +86,7 @@ func TestDetailsAreStrict(t *testing.T) {
 				"d.yaml:12: spec.definitions[1].connectionDetails[0].description must be a string",
 				"d.yaml:12: spec.definitions[1].connectionDetails[0].name must be a string",
 				"d.yaml:13: spec.definitions[2] must be an object",
-				"d.yaml:13: spec.definitions[2].connectionDetails must be a list of at least one",
+				"d.yaml:13: spec.definitions[2].connectionDetails must be a list with at least one item",
 				"d.yaml:13: spec.definitions[2].name must be a string",
 			},
 		},

@@ -12,8 +12,7 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// Documents are the documents of a commit, before they are sorted. No method changes them. They are safe
-// for concurrent use.
+// Documents are the documents of a commit, before they are sorted. No method changes them, so they are safe for concurrent use.
 type Documents struct{ walk *walk }
 
 // Open reads the files below root, as Read does. It returns an error for invalid options and for a commit that is too
@@ -24,7 +23,7 @@ func Open(files fs.FS, root string, how Options) (Documents, error) {
 		return Documents{}, err
 	}
 	w.from(root)
-	if w.seen.exceeded { // what was found until then is left to chance
+	if w.seen.exceeded { // the files found until then depend on chance
 		return Documents{}, w.problems[len(w.problems)-1:].OrNil()
 	}
 	w.refuseUnread()
@@ -37,8 +36,7 @@ func Open(files fs.FS, root string, how Options) (Documents, error) {
 	return Documents{w}, nil
 }
 
-// All returns every document, in the order in which it was read, with the package that it belongs to, or nil. Do not
-// change either.
+// All returns every document in the order of reading, with its package or nil. The caller must not change either.
 func (d Documents) All() iter.Seq2[*manifest.Document, *Package] {
 	return func(yield func(*manifest.Document, *Package) bool) {
 		for _, f := range d.walk.found {
@@ -57,21 +55,21 @@ func (d Documents) Applies(document *manifest.Document) bool {
 	return what == apply
 }
 
-// Packages returns the packages of the tree. They are not to be changed.
+// Packages returns the packages of the tree. The caller must not change them.
 func (d Documents) Packages() []*Package { return d.walk.packages }
 
-// Problems returns what is known to be wrong with the commit before its documents are sorted.
+// Problems returns the errors of the commit that were found before sorting its documents.
 func (d Documents) Problems() Errors { return slices.Clone(d.walk.problems) }
 
 // A Pulled package comes from a registry.
 type Pulled struct {
-	Package   *Package // nil if it could not be read
+	Package   *Package // nil if the package could not be read
 	Documents []*manifest.Document
 	Findings  []manifest.Finding
 }
 
-// Pull reads the YAML of a package in an image, which is called name. Its content counts against the limits of the
-// commit. A Memo identifies it by its hash.
+// Pull reads the YAML of a package in an image. Its content counts towards the limits of the commit. A Memo identifies the content
+// by hash.
 func (d Documents) Pull(name, hash string, open func() (io.ReadCloser, error)) (Pulled, error) {
 	documents, err := d.walk.reader.Stream(manifest.Stream{Name: path.Join(name, StreamName), Hash: hash, Open: open})
 	if err != nil {
@@ -84,8 +82,7 @@ func (d Documents) Pull(name, hash string, open func() (io.ReadCloser, error)) (
 	return Pulled{Package: f.in, Documents: documents, Findings: w.findings}, problems.OrNil()
 }
 
-// Catalogue sorts the documents, together with those of packages that were pulled, and returns everything
-// that is wrong with them.
+// Catalogue sorts the documents, together with those of pulled packages, and returns all errors in them.
 func (d Documents) Catalogue(pulled ...Pulled) (Catalogue, Errors) {
 	w := d.walk.again()
 	for _, p := range pulled {
@@ -94,7 +91,7 @@ func (d Documents) Catalogue(pulled ...Pulled) (Catalogue, Errors) {
 	return w.sort().catalogue()
 }
 
-// Sort sorts the documents of one package that was pulled. It returns false if anything is wrong with them.
+// Sort sorts the documents of one pulled package. ok is false if they contain an error.
 func (d Documents) Sort(pulled Pulled) (definitions []*Definition, objects []manifest.Object, ok bool) {
 	w := *d.walk
 	w.found, w.packages = nil, nil
@@ -112,7 +109,7 @@ func (w *walk) add(p Pulled) {
 	w.findings = append(w.findings, p.Findings...)
 }
 
-// again is a walk that can be sorted and changed without changing this one.
+// again returns a copy of a walk, which can be sorted and changed independently.
 func (w *walk) again() *walk {
 	again := *w
 	again.problems, again.findings, again.skipped = slices.Clone(w.problems), slices.Clone(w.findings), maps.Clone(w.skipped)

@@ -9,11 +9,11 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// An Error is something that keeps a commit from being rendered. Its text begins with the place.
+// An Error is an error that prevents rendering a commit. Its text begins with the place.
 type Error struct {
 	Origin manifest.Origin
 	Err    error
-	Again  bool // a second declaration; the first counts, and everything was read
+	Again  bool // a repeated declaration; the first one counts, and everything was read
 }
 
 func (e Error) Error() string { return e.Err.Error() }
@@ -21,18 +21,17 @@ func (e Error) Error() string { return e.Err.Error() }
 // Unwrap is for errors.Is and errors.As.
 func (e Error) Unwrap() error { return e.Err }
 
-// Errorf is an error at a place, which is put before the text.
+// Errorf returns an Error at a place.
 func Errorf(at manifest.Origin, format string, args ...any) Error {
 	return Error{Origin: at, Err: fmt.Errorf("%s: %w", at, fmt.Errorf(format, args...))}
 }
 
-// Errors are everything that is wrong with one commit, as one error. The text shows the
-// first ten.
+// Errors holds all errors of a commit. The text shows the first ten.
 type Errors []Error
 
-// ErrorsOf returns the parts of a joined error. Those without a place get the given one.
+// ErrorsOf returns the parts of a joined error. Parts without a place get the place at.
 func ErrorsOf(at manifest.Origin, err error) Errors {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { // errors.As would find only the first
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { // errors.As would find only the first part
 		var all Errors
 		for _, one := range joined.Unwrap() {
 			all = append(all, ErrorsOf(at, one)...)
@@ -54,7 +53,7 @@ func ErrorsOf(at manifest.Origin, err error) Errors {
 	return nil
 }
 
-// Sorted are the same errors in order of place.
+// Sorted returns the errors in order of place.
 func (es Errors) Sorted() Errors {
 	return slices.SortedFunc(slices.Values(es), func(a, b Error) int {
 		if c := a.Origin.Compare(b.Origin); c != 0 {
@@ -64,7 +63,7 @@ func (es Errors) Sorted() Errors {
 	})
 }
 
-// OrNil is the errors as one, sorted, or nil where there are none.
+// OrNil returns the sorted errors as an error, or nil if there are none.
 func (es Errors) OrNil() error {
 	if len(es) == 0 {
 		return nil
@@ -86,8 +85,8 @@ func (es Errors) Findings() []manifest.Finding {
 	return found
 }
 
-// tooMuch returns the error that the commit is too large, if there is one. It hides all others, because they depend on
-// which files were read first.
+// tooMuch returns the error about a commit that is too large, or nil. It hides all other errors, because they depend on which files
+// were read first.
 func (es Errors) tooMuch(root string) error {
 	var most manifest.LimitError
 	for _, e := range es {

@@ -7,7 +7,7 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// A fate describes how a document is treated.
+// A fate is the way in which a document is treated.
 type fate string
 
 const (
@@ -51,7 +51,7 @@ func (w *walk) fateOf(h manifest.Header, in *Package) (fate, Why) {
 	case isOtherTool(id.Group) && w.how.Others != ApplyOthers:
 		return foreign, OtherTool
 	case in != nil && in.Kind == crossplane.Function && id.IsCRD() && !w.installs(in, id, version):
-		return skip, NotInstalled // lint accepts the schema of an input; nothing installs it
+		return skip, NotInstalled // for lint, an input may contain a schema; nothing installs it
 	case isDefinition && version != crossplane.MRDVersion:
 		return unknown, ""
 	case in == nil && crossplane.IsPackage(id) && !strings.HasPrefix(version, "v1"):
@@ -73,12 +73,12 @@ func (w *walk) fateOf(h manifest.Header, in *Package) (fate, Why) {
 	}
 }
 
-// installs reports whether an object of a package is installed with it. Outside of packages, every object is.
+// installs reports whether Crossplane installs an object of a package. Outside of packages, every object is installed.
 func (w *walk) installs(in *Package, id manifest.ID, version string) bool {
 	return in == nil || w.version.Takes(in.Kind, id, version)
 }
 
-// versionOf returns the version of the kinds of a group that Headgate has to understand.
+// versionOf returns the version that Headgate understands of the kinds in a group.
 func versionOf(group string) string {
 	if group == crossplane.Packages {
 		return "v1"

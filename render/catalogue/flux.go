@@ -13,11 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// RuleFluxSubstitutes is the rule of objects in which a Kustomization of Flux substitutes variables, and Headgate
-// does not.
+// RuleFluxSubstitutes is the rule for objects in which a Flux Kustomization substitutes variables, but Headgate does not.
 const RuleFluxSubstitutes = "substituted-by-flux"
 
-// A substitution is a Kustomization of Flux that substitutes variables in what it builds of a directory.
+// A substitution is a Flux Kustomization that substitutes variables in the objects that it builds from a directory.
 type substitution struct {
 	name   string
 	origin manifest.Origin
@@ -25,7 +24,7 @@ type substitution struct {
 	found  int      // objects with variables
 }
 
-// substitutions returns what the Kustomizations of Flux in the commit substitute. Their paths are from the root of
+// substitutions returns the Flux Kustomizations of the commit that substitute variables. Their paths are relative to the root of
 // the repository.
 func (w *walk) substitutions() []*substitution {
 	var all []*substitution
@@ -50,7 +49,7 @@ func (w *walk) substitutions() []*substitution {
 	return all
 }
 
-// readsFrom returns a directory, and the directories and files that its kustomizations name, and theirs.
+// readsFrom returns a directory, and the directories and files that its kustomizations refer to, recursively.
 func (w *walk) readsFrom(dir string) []string {
 	reads := []string{dir}
 	for i := 0; i < len(reads); i++ { // it grows
@@ -87,7 +86,7 @@ func (s *substitution) covers(name string) bool {
 	return slices.ContainsFunc(s.reads, func(dir string) bool { return isBelow(name, dir) })
 }
 
-// substituted counts a file among those in which Flux substitutes, and reports whether it is one.
+// substituted counts a file if Flux substitutes variables in it, and reports whether it does.
 func substituted(by []*substitution, name string) bool {
 	i := slices.IndexFunc(by, func(s *substitution) bool { return s.covers(name) })
 	if i < 0 {
@@ -97,7 +96,7 @@ func substituted(by []*substitution, name string) bool {
 	return true
 }
 
-// notes returns a note for every Kustomization of Flux that substitutes variables in objects.
+// notes returns a note for every Flux Kustomization that substitutes variables in objects.
 func notes(by []*substitution) []manifest.Finding {
 	var all []manifest.Finding
 	for _, s := range by {

@@ -11,18 +11,18 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// ignoreFile lists, in the syntax of .gitignore, what below its directory is not read.
+// ignoreFile excludes files below its directory, in the syntax of .gitignore.
 const ignoreFile = ".headgateignore"
 
-// ignoring holds the patterns of the ignore files that a walk has found, in order. The last pattern that matches
-// decides. The walk never asks about paths below an ignored directory.
+// ignoring holds the patterns of the ignore files that a walk has found, in order. The last pattern that matches decides. The walk
+// never matches paths below an ignored directory.
 type ignoring []pattern
 
-// A pattern is one line of an ignore file. The libraries that know the syntax take what is
-// below a match for a match, and then `!dir` keeps what the lines before it leave out.
+// A pattern is one line of an ignore file. Existing libraries match everything below a match, so their `!dir` keeps files that
+// earlier lines exclude.
 type pattern struct {
-	dir           string   // of the file that it is in, with a slash at the end; "" is the root
-	steps         []string // as path.Match wants them; "**" is any number of directories
+	dir           string   // the directory of the ignore file with a trailing slash; "" for the root
+	steps         []string // parts for path.Match; "**" means any number of directories
 	keep, dirOnly bool
 }
 
@@ -41,8 +41,7 @@ func (p pattern) matches(name string, isDir bool) bool {
 	return ok && (isDir || !p.dirOnly) && matchSteps(p.steps, strings.Split(below, "/"))
 }
 
-// matchSteps goes back to the last "**" only, which is enough: what an earlier one could
-// take, that one can take, too.
+// matchSteps backtracks only to the last "**". That is enough: it can match everything that an earlier "**" could match.
 func matchSteps(steps, names []string) bool {
 	s, n := 0, 0
 	again, from := -1, 0
@@ -66,12 +65,12 @@ func matchSteps(steps, names []string) bool {
 
 func matchStep(step, name string) bool {
 	ok, err := path.Match(step, name)
-	return ok && err == nil // a pattern was tried when it was read
+	return ok && err == nil // stepOf has already validated the pattern
 }
 
 const anyDirectories = "**"
 
-// patternOf reads a line of the ignore file of a directory; a blank one or a comment is none.
+// patternOf parses a line of the ignore file of a directory. ok is false for a blank line or a comment.
 func patternOf(line, dir string) (p pattern, ok bool, err error) {
 	line = trimSpaces(line)
 	if line == "" || line[0] == '#' {
@@ -99,12 +98,12 @@ func patternOf(line, dir string) (p pattern, ok bool, err error) {
 		p.steps = append(p.steps, step)
 	}
 	if p.steps[len(p.steps)-1] == anyDirectories {
-		p.steps = append(p.steps, "*") // what is in the directory, not the directory
+		p.steps = append(p.steps, "*") // matches the content of the directory, but not the directory itself
 	}
 	return p, true, nil
 }
 
-// trimSpaces removes the spaces at the end, but for one that is quoted.
+// trimSpaces removes trailing spaces, except one that is escaped.
 func trimSpaces(line string) string {
 	short := strings.TrimRight(line, " ")
 	if len(short) < len(line) && strings.HasSuffix(short, `\`) {
@@ -113,7 +112,7 @@ func trimSpaces(line string) string {
 	return short
 }
 
-// stepOf is a part of a pattern as path.Match wants it, which negates a class by a caret.
+// stepOf converts a part of a pattern for path.Match, which negates a class with a caret.
 func stepOf(part string) (string, error) {
 	var b strings.Builder
 	class := false
@@ -142,7 +141,7 @@ func stepOf(part string) (string, error) {
 	return b.String(), nil
 }
 
-// mostPatterns bounds the work: every name is compared with every pattern.
+// mostPatterns limits the work: every name is compared with every pattern.
 const mostPatterns = 10_000
 
 // readIgnoreFile adds the ignore file of a directory, if it has one.
@@ -173,7 +172,7 @@ func (w *walk) readIgnoreFile(dir string) (ok bool) {
 		at.Line++
 		p, ok, err := patternOf(strings.TrimSuffix(line, "\r"), below)
 		switch {
-		case err != nil: // what it was meant to leave out would be applied
+		case err != nil: // otherwise, the files to ignore would be applied
 			w.refuse(at, fmt.Errorf("this is not a pattern: %w", err))
 			return false
 		case ok && len(w.ignored) == mostPatterns:
@@ -186,7 +185,7 @@ func (w *walk) readIgnoreFile(dir string) (ok bool) {
 	return true
 }
 
-// skipIgnored reports whether a file or directory is ignored, and counts its files.
+// skipIgnored reports whether a file or directory is ignored, and counts the ignored files.
 func (w *walk) skipIgnored(name string, isDir bool) bool {
 	switch {
 	case !w.ignored.matches(name, isDir):

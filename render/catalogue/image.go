@@ -9,10 +9,10 @@ import (
 	"headgate.dev/headgate/render/xpkg"
 )
 
-// MaxPackage is how long the YAML of a package may be, with Crossplane and with us.
+// MaxPackage is the maximum size of a package's YAML, in Crossplane and in Headgate.
 const MaxPackage = 200 << 20
 
-// StreamName is the name of the file with the YAML in an image.
+// StreamName is the name of the file with a package's YAML in an image.
 const StreamName = "package.yaml"
 
 func isImageName(name string) bool { return path.Ext(name) == ".xpkg" }
@@ -24,8 +24,8 @@ func (w *walk) readImage(name string) ([]*manifest.Document, error) {
 	}})
 }
 
-// unpack finds the packages of the images that were read. An image is what Crossplane gets,
-// so what it refuses is refused.
+// unpack finds the packages in the images of the commit. Crossplane installs such an image, so Headgate refuses what Crossplane
+// would refuse.
 func (w *walk) unpack() {
 	for _, f := range w.found {
 		if !f.image || f.failed {
@@ -33,7 +33,7 @@ func (w *walk) unpack() {
 		}
 		problems := w.unpackImage(f)
 		if f.in == nil {
-			f.documents = nil // what they are is not known
+			f.documents = nil // the documents of an invalid package are unknown
 		} else {
 			w.packages = append(w.packages, f.in)
 		}
@@ -41,7 +41,7 @@ func (w *walk) unpack() {
 	}
 }
 
-// unpackImage finds the package in an image, if there is one, and returns the reasons why Crossplane would refuse it.
+// unpackImage finds the package in an image, and returns the reasons why Crossplane would refuse it.
 func (w *walk) unpackImage(f *file) Errors {
 	at := manifest.Origin{Path: f.path}
 	p, err := w.packageIn(f.documents, f.path)
@@ -58,9 +58,9 @@ func (w *walk) unpackImage(f *file) Errors {
 		switch {
 		case isMeta(d), crossplane.Decodes(d.Header.ID(), d.Header.Version()):
 		case d.Header.Kind == "":
-			problems = append(problems, Errorf(d.Origin, "this is no Kubernetes manifest, which Crossplane cannot decode: it refuses all of package %s", p.Name))
+			problems = append(problems, Errorf(d.Origin, "this is not a Kubernetes manifest, so Crossplane refuses all of package %s", p.Name))
 		default:
-			problems = append(problems, Errorf(d.Origin, "%s in %s is nothing that Crossplane can decode in a package: it refuses all of package %s", d.Header.Kind, d.Header.APIVersion, p.Name))
+			problems = append(problems, Errorf(d.Origin, "%s in %s is not a kind that Crossplane can decode in a package: it refuses all of package %s", d.Header.Kind, d.Header.APIVersion, p.Name))
 		}
 	}
 	return problems

@@ -102,19 +102,19 @@ func TestImageRefuses(t *testing.T) {
 		"Unknown": {
 			"an image is what Crossplane gets, and that it refuses whole",
 			map[string]string{"crossplane.yaml": safeProvider, "a.yaml": object("v1", "ConfigMap", "a")}, catalogue.Options{},
-			"providers/a.xpkg/package.yaml:6: ConfigMap in v1 is nothing that Crossplane can decode in a package: it refuses all of package provider-toy",
+			"providers/a.xpkg/package.yaml:6: ConfigMap in v1 is not a kind that Crossplane can decode in a package: it refuses all of package provider-toy",
 		},
 		"NoManifest": {
 			"and so it does with what is none",
 			map[string]string{"crossplane.yaml": safeProvider, "a.yaml": "just: text\n"}, catalogue.Options{},
-			"providers/a.xpkg/package.yaml:6: this is no Kubernetes manifest, which Crossplane cannot decode: it refuses all of package provider-toy",
+			"providers/a.xpkg/package.yaml:6: this is not a Kubernetes manifest, so Crossplane refuses all of package provider-toy",
 		},
 		"OtherTool": {
 			"also where it is skipped elsewhere",
 			map[string]string{"crossplane.yaml": safeProvider, "a.yaml": object("argoproj.io/v1alpha1", "Application", "a")}, catalogue.Options{},
-			"providers/a.xpkg/package.yaml:6: Application in argoproj.io/v1alpha1 is nothing that Crossplane can decode",
+			"providers/a.xpkg/package.yaml:6: Application in argoproj.io/v1alpha1 is not a kind that Crossplane can decode",
 		},
-		"Misplaced": {"as it did once with what it would now leave out", misplaced, catalogue.Options{CrossplaneVersion: "v2.1.0"}, "providers/a.xpkg/package.yaml:6: Composition is nothing that Crossplane v2.1.0 takes in a Provider package"},
+		"Misplaced": {"as it did once with what it would now leave out", misplaced, catalogue.Options{CrossplaneVersion: "v2.1.0"}, "providers/a.xpkg/package.yaml:6: Composition is not a kind that Crossplane v2.1.0 accepts in a Provider package"},
 		"TwoMetadata": {
 			"its kind is not known", map[string]string{"crossplane.yaml": documents(safeProvider, configuration)}, catalogue.Options{},
 			"providers/a.xpkg/package.yaml:7: a package has one metadata document: the first is at providers/a.xpkg/package.yaml:1",

@@ -11,8 +11,8 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// kustomization reports whether a directory is left to kustomize, or skipped. isRegular reports whether a name is a
-// regular file; in is the package of the directory, outside that of the parent directory.
+// kustomization reports whether kustomize builds a directory, or the walk skips it. isRegular reports whether a name is a regular
+// file. in is the package of the directory, outside the package of its parent directory.
 func (w *walk) kustomization(dir string, isRegular func(name string) bool, in, outside *Package) bool {
 	name, ok := kustomize.FileName(isRegular)
 	if !ok {
@@ -23,12 +23,12 @@ func (w *walk) kustomization(dir string, isRegular func(name string) bool, in, o
 	case !w.isKustomization(at.Path):
 		return false
 	case in != outside:
-		w.refuse(at, fmt.Errorf("%s is a package, and it holds a kustomization: list in %s which of the two is not meant", dir, ignoreFile))
-	case in != nil && dir != w.root: // there it is asked for by name
+		w.refuse(at, fmt.Errorf("%s is a package and has a kustomization: list the unwanted one in %s", dir, ignoreFile))
+	case in != nil && dir != w.root: // the root was requested by name
 		w.skipAll(dir, BuildInput)
 		w.findings = append(w.findings, manifest.Finding{
 			Rule: RuleBuildInput, Severity: manifest.Note, Origin: at,
-			Message: "a kustomization in package " + in.Name + " is taken for what it is built with: nothing of " + dir + " is applied",
+			Message: "a kustomization in package " + in.Name + " counts as build input: nothing of " + dir + " is applied",
 			Fix:     "take the kustomization out of the package if its files belong to it",
 		})
 	default:
@@ -38,8 +38,8 @@ func (w *walk) kustomization(dir string, isRegular func(name string) bool, in, o
 	return true
 }
 
-// misnamedKustomization refuses a kustomization that kustomize does not find because of the case of its
-// name. Without it, the files beside it would be applied as they are.
+// misnamedKustomization refuses a kustomization that kustomize does not find because of the case of its name. Otherwise, the files
+// in its directory would be applied unchanged.
 func (w *walk) misnamedKustomization(name string) bool {
 	base := path.Base(name)
 	known, ok := kustomize.FileName(func(known string) bool { return strings.EqualFold(known, base) })
@@ -54,8 +54,8 @@ func (w *walk) misnamedKustomization(name string) bool {
 	return true
 }
 
-// saysKustomization reports whether a document is a kustomization whatever its file is called. It may
-// leave out its apiVersion and kind.
+// saysKustomization reports whether a document is a kustomization, whatever the name of its file. Its apiVersion and kind may be
+// absent.
 func saysKustomization(d *manifest.Document) bool {
 	if d.Header.Kind != "" {
 		return d.Header.ID().Group == "kustomize.config.k8s.io"
@@ -73,13 +73,13 @@ func isKustomizationName(name string) bool {
 	return ok
 }
 
-// isKustomization reports whether a file with such a name is a kustomization. It counts an unreadable file as one.
+// isKustomization reports whether a file with the name of a kustomization is one. It counts an unreadable file as a kustomization.
 func (w *walk) isKustomization(name string) bool {
 	documents, err := w.reader.Read(name)
 	return err != nil || kustomize.Is(documents)
 }
 
-// hiddenPackages warns of packages below a kustomization: they are not read as such.
+// hiddenPackages warns about packages below a kustomization, which are not read as packages.
 func (w *walk) hiddenPackages(dir string) {
 	w.below(dir, func(name string, e fs.DirEntry, err error) error {
 		if err != nil {
@@ -100,15 +100,14 @@ func (w *walk) hiddenPackages(dir string) {
 		}
 		w.findings = append(w.findings, manifest.Finding{
 			Rule: RuleHiddenPackage, Severity: manifest.Warning, Origin: manifest.Origin{Path: name, Line: 1},
-			Message: fmt.Sprintf("the package in %s is not read as one: it lies below the kustomization of %s, and of that only what is built counts", path.Dir(name), dir),
-			Fix:     "keep the package beside the kustomization, or list the kustomization in " + ignoreFile,
+			Message: fmt.Sprintf("the package in %s is not read as a package: it is below the kustomization of %s, of which only the built objects count", path.Dir(name), dir),
+			Fix:     "keep the package next to the kustomization, or list the kustomization in " + ignoreFile,
 		})
 		return nil
 	})
 }
 
-// build has kustomize build the directories that the walk left to it. The files that they name are not read a second
-// time as manifests.
+// build runs kustomize for the directories that the walk left to it. The files that they refer to are not also read as manifests.
 func (w *walk) build() {
 	if len(w.kustomizations) == 0 {
 		return
@@ -119,7 +118,7 @@ func (w *walk) build() {
 	}
 	w.found = slices.DeleteFunc(w.found, func(f *file) bool {
 		if built.Reads[f.path] && f.in != nil {
-			w.refuse(manifest.Origin{Path: f.path}, fmt.Errorf("belongs to package %s, and a kustomization names it, too: one of them can have it", f.in.Name))
+			w.refuse(manifest.Origin{Path: f.path}, fmt.Errorf("belongs to package %s, and a kustomization also names it: remove it from one of them", f.in.Name))
 		}
 		return built.Reads[f.path]
 	})
@@ -140,8 +139,8 @@ func (w *walk) build() {
 	w.findings = append(w.findings, built.Findings...)
 }
 
-// omitFiles notes that the files in a directory are skipped on purpose: those that are there, since what was
-// removed from it was removed.
+// omitFiles records that the existing files of a directory are skipped on purpose. Files that were removed from it are not
+// recorded.
 func (w *walk) omitFiles(why Why, dir string) {
 	w.below(dir, func(name string, e fs.DirEntry, err error) error {
 		if err == nil && e.Type().IsRegular() && isManifestName(e.Name()) {

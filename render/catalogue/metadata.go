@@ -8,14 +8,14 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// exported are the fields of metadata that an API server writes, in the order in which kubectl shows them. A
-// server refuses an apply that sets one of the first three.
+// exported lists metadata fields that an API server writes, in the order of kubectl. A server refuses an apply that sets one of the
+// first three.
 var exported = []string{"managedFields", "resourceVersion", "uid", "creationTimestamp", "generation", "selfLink"}
 
 const refusedExports = 3
 
-// refuseMetadata returns what is wrong with the metadata of an object, so that no API server accepts it: a
-// value that YAML does not read as text, and fields of an object that was exported from a cluster.
+// refuseMetadata returns errors in the metadata of an object that every API server would reject: values that YAML does not read as
+// text, and fields of an object that was exported from a cluster.
 func refuseMetadata(u *undecoded) Errors {
 	metadata, _ := u.object.Object["metadata"].(map[string]any)
 	var problems Errors
@@ -31,8 +31,8 @@ func refuseMetadata(u *undecoded) Errors {
 	return append(problems, refuseExported(u, metadata)...)
 }
 
-// refuseExported refuses an object that was exported from a cluster: it may only be applied to the very object
-// that it is a copy of, as long as nothing changes that.
+// refuseExported refuses an object that was exported from a cluster: an apply succeeds only on the original object, and only while
+// that is unchanged.
 func refuseExported(u *undecoded, metadata map[string]any) Errors {
 	isSet := func(key string) bool {
 		switch v := metadata[key].(type) {
@@ -62,7 +62,7 @@ func refuseExported(u *undecoded, metadata map[string]any) Errors {
 		"%s %s was exported from a cluster, and the API server refuses it with metadata.%s: remove %s", u.Header.Kind, u.Header.Name, exported[first], strings.Join(remove, ", "))}
 }
 
-// notText refuses a value at a path that must be text and that YAML reads as something else.
+// notText refuses a value that must be text and that YAML reads as another type.
 func notText(d *manifest.Document, v any, path ...any) Errors {
 	what := kindOf(v)
 	if what == "" {
@@ -71,7 +71,7 @@ func notText(d *manifest.Document, v any, path ...any) Errors {
 	return Errors{Errorf(d.OriginOf(path...), "%s of %s is %s, not text: quote it%s", manifest.Field(path...), d.Header.Kind, what, spellings(v))}
 }
 
-// spellings explains why YAML reads a word as a boolean; "" for any other value.
+// spellings explains why YAML reads a word as a boolean, or returns "" for any other value.
 func spellings(v any) string {
 	if _, ok := v.(bool); ok {
 		return " (in YAML, the unquoted words true, false, yes, no, on and off are booleans)"
@@ -79,7 +79,7 @@ func spellings(v any) string {
 	return ""
 }
 
-// kindOf returns what YAML reads a value as where text is expected; "" for text and for nothing.
+// kindOf returns the type of a value that should be text; "" for text and for null.
 func kindOf(v any) string {
 	switch v.(type) {
 	case nil, string:
@@ -95,7 +95,7 @@ func kindOf(v any) string {
 	}
 }
 
-// nameless returns what is wrong with a document that has no name as text.
+// nameless returns errors about a document whose name is missing or not text.
 func nameless(d *manifest.Document) Errors {
 	if v, err := d.Value(); err == nil {
 		m, _ := v.(map[string]any)

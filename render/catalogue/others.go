@@ -9,18 +9,18 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Others is how to treat objects that configure Flux or Argo CD, and documents that are encrypted with SOPS. Their
-// tools read the same repository.
+// Others decides how to treat objects that configure Flux or Argo CD, and documents encrypted with SOPS. Their tools read the same
+// repository.
 type Others string
 
-// The choices; "" is SkipOthers.
+// The choices; "" means SkipOthers.
 const (
 	SkipOthers   Others = "Skip"
 	RefuseOthers Others = "Refuse"
 	ApplyOthers  Others = "Apply"
 )
 
-// Check reports whether it is one of the choices.
+// Check returns an error if o is not one of the choices.
 func (o Others) Check() error {
 	switch o {
 	case "", SkipOthers, RefuseOthers, ApplyOthers:
@@ -35,7 +35,7 @@ func (s *sorting) other(d *manifest.Document, why Why) {
 	if isCipher(d.Header.Kind) {
 		what = "this document"
 	}
-	const leave = "is not to be here: take it out of the path, or list its file in " + ignoreFile
+	const leave = "must not be here: remove it from the path, or list its file in " + ignoreFile
 	switch {
 	case s.how.Others == ApplyOthers:
 		s.refuse(d.Origin, fmt.Errorf("%s is encrypted with SOPS as a whole, so its kind and name are not known: encrypt only its data", what))
@@ -52,7 +52,7 @@ func (s *sorting) other(d *manifest.Document, why Why) {
 // isCipher reports whether a value is encrypted with SOPS.
 func isCipher(value string) bool { return strings.HasPrefix(value, "ENC[") }
 
-// isEncrypted reports whether an object bears the metadata of SOPS.
+// isEncrypted reports whether an object has SOPS metadata.
 func isEncrypted(u *unstructured.Unstructured) bool {
 	_, ok := u.Object["sops"].(map[string]any)
 	return ok

@@ -16,15 +16,14 @@ import (
 // metaFile is the file that makes a directory a package.
 const metaFile = "crossplane.yaml"
 
-// A beginning is what begins in a directory.
+// A beginning describes the package that begins in a directory.
 type beginning struct {
 	in   *Package // nil: no package
-	read []*file  // that were read to find out
+	read []*file  // the files that were read to find the package
 }
 
-// enter returns the package that begins in a directory: one that is declared to be there, or the one of its
-// crossplane.yaml or project, which is read. isRegular reports whether a name is a regular file. ok is false if one of
-// the files is invalid.
+// enter returns the package that begins in a directory: a declared one, or the package of its crossplane.yaml or project file,
+// which enter reads. isRegular reports whether a name is a regular file. ok is false if one of the files is invalid.
 func (w *walk) enter(dir string, isRegular func(name string) bool) (begins beginning, ok bool) {
 	declared := w.declared[dir]
 	delete(w.declared, dir)
@@ -58,7 +57,7 @@ func (w *walk) enter(dir string, isRegular func(name string) bool) (begins begin
 	return begins, true
 }
 
-// sources returns the package that a directory holds the sources of: the one in its directory "package".
+// sources returns the package whose sources are in a directory: the package in its subdirectory "package".
 func (w *walk) sources(dir string) *Package {
 	below := path.Join(dir, "package")
 	name := path.Join(below, metaFile)
@@ -68,28 +67,28 @@ func (w *walk) sources(dir string) *Package {
 	documents, err := w.reader.Read(name)
 	i := slices.IndexFunc(documents, isMeta)
 	if err != nil || i < 0 {
-		return nil // it is read again, and reported, on the way down
+		return nil // the walk reads it again later and reports the error
 	}
 	return &Package{Name: documents[i].Header.Name, Kind: documents[i].Header.Kind, Directory: below, Origin: documents[i].Origin}
 }
 
-// noteSource adds a note that a directory beside a package is not applied, because the author may expect it to be.
+// noteSource adds a note that a directory next to a package is not applied, because the author may expect it to be.
 func (w *walk) noteSource(dir string, of *Package) {
 	w.findings = append(w.findings, manifest.Finding{
 		Rule: RuleBuildInput, Severity: manifest.Note, Origin: manifest.Origin{Path: dir},
-		Message: fmt.Sprintf("%s is taken for what %s package %s in %s is built and tested with: nothing of it is applied", dir, of.Kind, of.Name, of.Directory),
-		Fix:     "name it with --path, or move it, if it is meant to be applied",
+		Message: fmt.Sprintf("%s counts as build and test input of %s package %s in %s: nothing of it is applied", dir, of.Kind, of.Name, of.Directory),
+		Fix:     "select it with --path, or move it, if it is meant to be applied",
 	})
 }
 
-// isSourceOnly reports whether a directory beside a package directory holds what the package is built and tested
-// with. Only providers are built with what is in a directory "cluster".
+// isSourceOnly reports whether a directory next to a package directory contains only inputs for building and testing the package.
+// Only providers use the directory "cluster" for that.
 func isSourceOnly(of *Package, directory string) bool {
 	return of != nil && (isBuildInput(directory) || of.Kind == crossplane.Provider && directory == "cluster")
 }
 
-// readPackage reads the crossplane.yaml of a directory. There is no package where
-// the file is about something else, and nothing but problems where it is not ok.
+// readPackage reads the crossplane.yaml of a directory. p is nil if the file is about something else. If ok is false, readPackage
+// has recorded the problems.
 func (w *walk) readPackage(dir string) (p *Package, documents []*manifest.Document, ok bool) {
 	name := path.Join(dir, metaFile)
 	documents, err := w.reader.Read(name)
@@ -105,7 +104,7 @@ func (w *walk) readPackage(dir string) (p *Package, documents []*manifest.Docume
 	return p, documents, true
 }
 
-// packageIn is the package whose metadata is among documents, or nil where there is none.
+// packageIn returns the package whose metadata is among documents, or nil.
 func (w *walk) packageIn(documents []*manifest.Document, dir string) (*Package, error) {
 	var meta *manifest.Document
 	for _, d := range documents {
@@ -128,7 +127,7 @@ func isMeta(d *manifest.Document) bool {
 	return d.Header.ID().Group == crossplane.Metadata
 }
 
-// packageOf is the package that a document of group meta.pkg.crossplane.io is about.
+// packageOf returns the package that a document of group meta.pkg.crossplane.io describes.
 func (w *walk) packageOf(d *manifest.Document, dir string) (*Package, error) {
 	refuse := func(format string, args ...any) (*Package, error) {
 		return nil, Errorf(d.Origin, format, args...)
@@ -163,8 +162,8 @@ func (w *walk) packageOf(d *manifest.Document, dir string) (*Package, error) {
 	return p, err
 }
 
-// releaseOf returns the release that the metadata of a package names: in a label or an annotation called version, such as
-// app.kubernetes.io/version, or as the tag of the controller's image; "" if it names none.
+// releaseOf returns the release of a package according to its metadata: a label or annotation called version, such as
+// app.kubernetes.io/version, or the tag of the controller's image. It returns "" if the metadata has none of them.
 func releaseOf(u *unstructured.Unstructured) string {
 	for _, texts := range []map[string]string{u.GetLabels(), u.GetAnnotations()} {
 		for _, key := range slices.Sorted(maps.Keys(texts)) {
@@ -178,8 +177,8 @@ func releaseOf(u *unstructured.Unstructured) string {
 	return tag
 }
 
-// checkConstraint wants of spec.crossplane.version what Crossplane wants of it: a
-// constraint. That the release is outside of it is for a person to know.
+// checkConstraint returns an error if spec.crossplane.version is not a constraint, as Crossplane does. An unmet constraint is only
+// a warning.
 func (w *walk) checkConstraint(p *Package, d *manifest.Document, u *unstructured.Unstructured) error {
 	spec, _ := u.Object["spec"].(map[string]any)
 	if spec["crossplane"] == nil {
@@ -194,15 +193,15 @@ func (w *walk) checkConstraint(p *Package, d *manifest.Document, u *unstructured
 	if !w.version.Meets(constraint) {
 		w.findings = append(w.findings, manifest.Finding{
 			Rule: RuleIncompatible, Severity: manifest.Warning, Origin: at,
-			Message: fmt.Sprintf("%s package %s wants Crossplane %s, which %s is not: that would not install it", p.Kind, p.Name, text, w.version),
-			Fix:     "take a version of the package that is made for it, or set ignoreCrossplaneConstraints where it is installed",
+			Message: fmt.Sprintf("%s package %s needs Crossplane %s, and %s would not install it", p.Kind, p.Name, text, w.version),
+			Fix:     "use a version of the package that supports it, or set ignoreCrossplaneConstraints on the object that installs it",
 		})
 	}
 	return nil
 }
 
-// installer is the object that has Crossplane install a package that is in the tree,
-// too: one of its name, or one whose image is called so.
+// installer returns the object that makes Crossplane install a package of the tree: an object with its name, or one whose image has
+// its name.
 func installer(p *Package, objects []manifest.Object) manifest.ID {
 	for _, o := range objects {
 		id := o.ID()
@@ -217,8 +216,8 @@ func installer(p *Package, objects []manifest.Object) manifest.ID {
 	return manifest.ID{}
 }
 
-// malformedInstall returns what is wrong with an object that installs a package, and that would
-// make it install none: without the package, its definitions look as if they were removed.
+// malformedInstall returns errors in an object that would make it install no package: without the package, its definitions would
+// look removed.
 func malformedInstall(u *undecoded) Errors {
 	if !crossplane.IsPackage(u.Header.ID()) {
 		return nil

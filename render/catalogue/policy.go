@@ -4,7 +4,7 @@ import (
 	"fmt"
 )
 
-// readPolicies reads the policies that were decoded.
+// readPolicies reads the decoded policies.
 func (s *sorting) readPolicies() {
 	for _, u := range s.toDecode {
 		if u.object == nil || u.fate != policy {

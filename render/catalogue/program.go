@@ -15,8 +15,8 @@ const (
 	chartTemplates = "templates"
 )
 
-// isTemplate reports whether a file that cannot be read is a template of a Helm chart. A file that is
-// YAML all the same is read like any other.
+// isTemplate reports whether a file that cannot be read is a template of a Helm chart. A template that is valid YAML is read like
+// any other file.
 func (w *walk) isTemplate(name string) bool {
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
 		if path.Base(dir) != chartTemplates || !w.isFile(path.Join(path.Dir(dir), chartFile)) {
@@ -28,8 +28,7 @@ func (w *walk) isTemplate(name string) bool {
 	return false
 }
 
-// programs are the API groups of documents that a program reads from a file. No API server serves
-// them.
+// programs lists the API groups of documents that programs read from files. No API server serves them.
 var programs = map[string]bool{
 	"admission.k8s.io":                     true, // AdmissionReview
 	"apiserver.config.k8s.io":              true,
@@ -80,7 +79,7 @@ var (
 
 func isVersion(version string) bool { return versions.MatchString(version) }
 
-// lacksName reports whether a document would have to have a name, and has none.
+// lacksName reports whether a document needs a name but has none.
 func lacksName(what fate, h manifest.Header) bool {
 	switch what {
 	case native, converted, policy, webhook, apply:
@@ -89,15 +88,14 @@ func lacksName(what fate, h manifest.Header) bool {
 	return false
 }
 
-// isForProgram reports whether a document without a name is for a program: by its file, or because
-// its version is none of Kubernetes. The core group has one version, v1; Talos writes v1alpha1.
+// isForProgram reports whether a document without a name is for a program: by its file name, or because Kubernetes has no such
+// version. The core group has only version v1; Talos uses v1alpha1 there.
 func isForProgram(d *manifest.Document) bool {
 	version := d.Header.Version()
 	return isProgramFile(d.Origin.Path) || !isVersion(version) || d.Header.ID().Group == "" && version != "v1"
 }
 
-// isProgramFile reports whether a file is one that a program reads, whatever it looks like: values
-// of a Helm chart, or what a step of kuttl expects.
+// isProgramFile reports whether a program reads a file, whatever its content: values of a Helm chart, or an assertion of kuttl.
 func isProgramFile(name string) bool {
 	base := strings.TrimSuffix(path.Base(name), path.Ext(name))
 	return valuesFiles.MatchString(base) || kuttlSteps.MatchString(base) || path.Base(name) == chartFile

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// A project is a configuration package before it is built. Its file is called crossplane-project.yaml or upbound.yaml
-// and lists the directories of the package. A crossplane.yaml beside it overrules it.
+// projectFiles are the names of project files. A project is a configuration package before it is built; its file lists the
+// directories of the package. A crossplane.yaml in the same directory takes precedence.
 var projectFiles = []string{"crossplane-project.yaml", "upbound.yaml"}
 
 // A Project lists the directories that belong to the package, and those that only build and test it. Paths are relative
@@ -28,7 +28,8 @@ func isProject(d *manifest.Document) bool {
 	return d.Header.Kind == "Project" && crossplane.IsDevelopment(d.Header.ID().Group)
 }
 
-// readProject reads the project of a directory. There is none, and nothing but problems where it is not ok.
+// readProject reads the project of a directory. p is nil if there is no project. If ok is false, readProject has recorded the
+// problems.
 func (w *walk) readProject(dir, name string) (p *Package, documents []*manifest.Document, ok bool) {
 	at := path.Join(dir, name)
 	documents, err := w.reader.Read(at)
@@ -72,7 +73,7 @@ func (w *walk) projectOf(d *manifest.Document, dir string) (*Package, error) {
 	return p, err
 }
 
-// pathsOf returns which directories are which, as spec.paths says, or by their usual names.
+// pathsOf returns the directories of a project by purpose, according to spec.paths or their default names.
 func pathsOf(d *manifest.Document, u *unstructured.Unstructured, dir string) (*Project, error) {
 	spec, _ := u.Object["spec"].(map[string]any)
 	paths, isObject := spec["paths"].(map[string]any)
@@ -132,18 +133,17 @@ func (w *walk) dependencies(p *Package, d *manifest.Document, u *unstructured.Un
 	return all, nil
 }
 
-// ships reports whether the files of a directory belong to the package. Without a project, all do. It may be
-// asked of nil.
+// ships reports whether the files of a directory belong to the package. Without a project, all files do. p may be nil.
 func (p *Package) ships(dir string) bool {
 	return p == nil || p.Project == nil || slices.ContainsFunc(p.Project.Ships, func(root string) bool { return isBelow(dir, root) })
 }
 
-// onlyBuilds reports whether a directory is one of a project's that its package is built or tested with.
+// onlyBuilds reports whether a directory is one of a project's inputs for building or testing its package.
 func (p *Package) onlyBuilds(dir string) bool {
 	return p != nil && p.Project != nil && slices.Contains(p.Project.Builds, dir)
 }
 
-// isBelow reports whether a directory is another one, or below that.
+// isBelow reports whether a directory is root or below root.
 func isBelow(dir, root string) bool {
 	return root == "." || dir == root || strings.HasPrefix(dir, root+"/")
 }

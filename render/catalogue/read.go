@@ -27,16 +27,16 @@ const (
 	RuleTwice         = "declared-by-two-packages"
 )
 
-// Options configures how a commit is read. The zero value holds the defaults.
+// Options configures how a commit is read. The zero value means the defaults.
 type Options struct {
 	Limits            manifest.Limits
 	Others            Others
-	CrossplaneVersion string        // the version of Crossplane whose package manager is imitated; "" is the newest
-	Packages          []Declared    // what is a package though it has no crossplane.yaml
+	CrossplaneVersion string        // the version of Crossplane whose package manager is imitated; "" means the newest
+	Packages          []Declared    // packages without a crossplane.yaml
 	Memo              manifest.Memo // may be nil
 }
 
-// Equal reports whether other options read the same documents. It does not compare the Memo.
+// Equal reports whether two options read the same documents. It does not compare the Memo.
 func (how Options) Equal(other Options) bool {
 	return how.Limits == other.Limits && how.Others == other.Others && how.CrossplaneVersion == other.CrossplaneVersion &&
 		slices.Equal(how.Packages, other.Packages)
@@ -52,9 +52,8 @@ func (how Options) Check() error {
 // all of it. In a directory with a kustomization, it reads the output of kustomize instead. Files must be safe for
 // concurrent use. Bodies of definitions stay undecoded.
 //
-// An error is Errors: everything that is wrong with the commit. The catalogue
-// then holds what is right with it, if the commit is not too large. Options that are
-// wrong are another error.
+// Errors in the commit are of type Errors. The catalogue then contains everything else, unless the commit is too large. Invalid
+// options are a different error.
 func Read(files fs.FS, root string, how Options) (Catalogue, error) {
 	d, err := Open(files, root, how)
 	if err != nil {
@@ -64,9 +63,8 @@ func Read(files fs.FS, root string, how Options) (Catalogue, error) {
 	return c, problems.OrNil()
 }
 
-// ReadStream reads a stream that is no file of a commit: a package, if it holds the
-// metadata of one, and otherwise CRDs, which it takes for the CRDs of a safe-start provider. The
-// errors are the errors of Read.
+// ReadStream reads a stream that is not a file of a commit: a package if it contains package metadata, and otherwise CRDs, which it
+// treats as those of a safe-start provider. Errors are as in Read.
 func ReadStream(name string, stream io.Reader, how Options) (Catalogue, error) {
 	w, err := newWalk(nil, how)
 	if err != nil {
@@ -88,7 +86,7 @@ func ReadStream(name string, stream io.Reader, how Options) (Catalogue, error) {
 	return c, problems.OrNil()
 }
 
-// newWalk is a walk that has not begun.
+// newWalk returns a walk that has not begun.
 func newWalk(files fs.FS, how Options) (*walk, error) {
 	if err := how.Check(); err != nil {
 		return nil, err
@@ -100,7 +98,7 @@ func newWalk(files fs.FS, how Options) (*walk, error) {
 	}, err
 }
 
-// sort puts every document where it belongs.
+// sort sorts every document by its fate.
 func (w *walk) sort() *sorting {
 	s := &sorting{walk: w}
 	for _, f := range w.found {
@@ -119,7 +117,7 @@ func (w *walk) sort() *sorting {
 // read reads the files that the walk found.
 func (w *walk) read() {
 	names := make([]string, 0, len(w.found))
-	at := make([]int, 0, len(w.found)) // where they were found
+	at := make([]int, 0, len(w.found)) // their indexes in w.found
 	trouble := make([]error, len(w.found))
 	for i, f := range w.found {
 		switch {
@@ -154,22 +152,22 @@ func rank(last bool) int {
 	return 0
 }
 
-// Sorting is the documents of a walk, each where it belongs.
+// sorting holds the documents of a walk, sorted.
 type sorting struct {
 	*walk
 	definitions []*Definition
 	policies    []Policy
 	details     []Details
 	toDecode    []*undecoded
-	doubtful    []*manifest.Document // that are no manifests, and may be meant as such
+	doubtful    []*manifest.Document // not manifests, but possibly meant to be
 }
 
-// An undecoded document is one whose body decides: an object, a policy.
+// An undecoded document is an object or a policy whose body must be decoded.
 type undecoded struct {
 	*manifest.Document
 	fate   fate
 	in     *Package
-	object *unstructured.Unstructured // nil where it is skipped or wrong
+	object *unstructured.Unstructured // nil if the document is skipped or invalid
 }
 
 // place sorts a document by its header.
@@ -196,7 +194,7 @@ func (s *sorting) place(d *manifest.Document, in *Package) {
 		return
 	case misplaced:
 		if in.Image && s.version.RefusesMisplaced() {
-			s.refuse(d.Origin, fmt.Errorf("%s is nothing that Crossplane %s takes in a %s package: it refuses all of package %s", d.Header.Kind, s.version, in.Kind, in.Name))
+			s.refuse(d.Origin, fmt.Errorf("%s is not a kind that Crossplane %s accepts in a %s package: it refuses all of package %s", d.Header.Kind, s.version, in.Kind, in.Name))
 			return
 		}
 		s.skipped[why]++
@@ -212,7 +210,7 @@ func (s *sorting) place(d *manifest.Document, in *Package) {
 		s.details = append(s.details, of...)
 		return
 	case native, converted, policy, webhook, apply:
-		// wanted, if it is whole
+		// used if it is complete
 	case unknown:
 		group := d.Header.ID().Group
 		s.refuse(d.Origin, fmt.Errorf("%s is not known in version %s: only %s/%s is", d.Header.Kind, d.Header.APIVersion, group, versionOf(group)))
@@ -227,7 +225,7 @@ func (s *sorting) place(d *manifest.Document, in *Package) {
 		return
 	}
 	if what == native || what == converted {
-		s.define(d, in, what) // decoded by those who need it
+		s.define(d, in, what) // the body is decoded only when it is needed
 		return
 	}
 	s.toDecode = append(s.toDecode, &undecoded{Document: d, fate: what, in: in})
@@ -247,7 +245,7 @@ func (s *sorting) notInstalled(d *manifest.Document, in *Package) manifest.Findi
 	}
 	switch {
 	case in.Pulled():
-		severity, fix = manifest.Note, "" // it belongs to another tool
+		severity, fix = manifest.Note, "" // another tool uses it
 	case in.Image:
 		fix = "build the package without it"
 	}
@@ -289,7 +287,7 @@ func (s *sorting) define(d *manifest.Document, in *Package, what fate) {
 	s.definitions = append(s.definitions, def)
 }
 
-// missingName returns the first of the fields that a definition cannot be told by without, or nil.
+// missingName returns the first missing field that a definition needs for its identity, or nil.
 func missingName(spec manifest.SpecHeader) []any {
 	switch "" {
 	case spec.Group:
@@ -302,7 +300,7 @@ func missingName(spec manifest.SpecHeader) []any {
 	return nil
 }
 
-// decode decodes what was put aside for it.
+// decode decodes the documents in toDecode.
 func (s *sorting) decode() {
 	for _, u := range s.toDecode {
 		if err := u.Claim(); err != nil {
@@ -330,7 +328,7 @@ func (s *sorting) decode() {
 			s.problems = append(s.problems, malformedInstall(u)...)
 			s.problems = append(s.problems, refuseMetadata(u)...)
 			found := unsubstituted(u)
-			if len(found) > 0 && !asked { // only then: it reads kustomizations
+			if len(found) > 0 && !asked { // only then, because it reads kustomizations
 				flux, asked = s.substitutions(), true
 			}
 			if len(found) > 0 && !substituted(flux, u.Origin.Path) {
@@ -341,8 +339,7 @@ func (s *sorting) decode() {
 	s.findings = append(s.findings, notes(flux)...)
 }
 
-// refuseDuplicates refuses what is declared twice: an identity, and a definition in
-// two ways.
+// refuseDuplicates refuses identities that are declared twice, and definitions that are declared in two ways.
 func (s *sorting) refuseDuplicates() {
 	if !s.hasDuplicates() {
 		return
@@ -352,7 +349,7 @@ func (s *sorting) refuseDuplicates() {
 		name       string // of a definition
 		origin     manifest.Origin
 		in         *Package
-		definition *Definition // one of the two
+		definition *Definition // definition or object, only one of them
 		object     *undecoded
 	}
 	claims := make([]claim, 0, len(s.definitions)+len(s.toDecode))
@@ -365,7 +362,7 @@ func (s *sorting) refuseDuplicates() {
 		}
 	}
 	slices.SortStableFunc(claims, func(a, b claim) int {
-		if a.in.Pulled() != b.in.Pulled() { // what the commit says itself comes first
+		if a.in.Pulled() != b.in.Pulled() { // declarations of the commit itself come first
 			return cmp.Compare(rank(a.in.Pulled()), rank(b.in.Pulled()))
 		}
 		return a.origin.Compare(b.origin)
@@ -406,7 +403,7 @@ func (s *sorting) refuseDuplicates() {
 	}
 }
 
-// declaredTwice refuses what was declared before, in another directory perhaps as a variant of it.
+// declaredTwice returns the error about a second declaration, which may be a variant in another directory.
 func declaredTwice(at manifest.Origin, what string, first manifest.Origin) Error {
 	how := "remove one of them"
 	switch one, other := path.Dir(first.Path), path.Dir(at.Path); {
@@ -420,8 +417,8 @@ func declaredTwice(at manifest.Origin, what string, first manifest.Origin) Error
 	return e
 }
 
-// hasDuplicates reports whether anything is declared twice. It is asked in every render, where
-// nothing is; its definitions are in the order of their names.
+// hasDuplicates reports whether anything is declared twice. Every render calls it, and usually there are no duplicates, so it must
+// be fast. The definitions are sorted by name.
 func (s *sorting) hasDuplicates() bool {
 	for i, d := range s.definitions {
 		if i > 0 && d.Name == s.definitions[i-1].Name {
@@ -445,9 +442,8 @@ func (s *sorting) hasDuplicates() bool {
 
 func (d *Definition) compare(name string) int { return cmp.Compare(d.Name, name) }
 
-// catalogue returns what was sorted, in its order, and everything that is wrong with it. It is the only place that
-// returns problems, and it runs last, so that none is added too late. If a thing is declared twice, the catalogue holds
-// the first.
+// catalogue returns the sorted documents, in order, and all problems. Only catalogue returns problems, and it runs last, so that it
+// misses none. If something is declared twice, the catalogue contains the first declaration.
 func (s *sorting) catalogue() (Catalogue, Errors) {
 	c := Catalogue{Shipped: map[manifest.ID]*Package{}, Policies: s.policies, Details: s.details, Directories: slices.Sorted(maps.Keys(s.directories)), Skipped: s.skipped}
 

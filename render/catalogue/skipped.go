@@ -1,12 +1,12 @@
 package catalogue
 
-// Skipped counts what was read, or seen, and is not applied.
+// Skipped counts files and documents that are not applied, by reason.
 type Skipped map[Why]int
 
-// Why is the reason why a file or document is skipped, as text for people.
+// Why is the reason why a file or document is skipped, as text for users.
 type Why string
 
-// Everything that is skipped. Files are counted where nothing was read.
+// The reasons. Without a document, files are counted.
 const (
 	NotManifest  Why = "no Kubernetes manifest"
 	LocalOnly    Why = "local configuration (config.kubernetes.io/local-config)"
@@ -27,7 +27,7 @@ const (
 	Capitals     Why = "file name extension in capitals"
 )
 
-// Surprises reports whether the author may have expected it to be applied.
+// Surprises reports whether the author may have expected a skipped document to be applied.
 func (w Why) Surprises() bool {
 	switch w {
 	case OtherTool, Encrypted, Symlink, Submodule, HelmTemplate, Capitals:
@@ -36,5 +36,5 @@ func (w Why) Surprises() bool {
 	return false
 }
 
-// Add counts one more.
+// Add counts one more document or file.
 func (s Skipped) Add(w Why) { s[w]++ }

@@ -8,18 +8,18 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// A Strict reads a decoded document field by field and collects what is wrong with it.
+// A Strict reads a decoded document field by field and collects the errors in it.
 type Strict struct {
 	Document *manifest.Document
 	Problems Errors
 }
 
-// Refuse adds what is wrong with a field.
+// Refuse adds an error about a field.
 func (s *Strict) Refuse(at []any, format string, args ...any) {
 	s.Problems = append(s.Problems, Errorf(placeOf(s.Document, at...), "%s %s", manifest.Field(at...), fmt.Sprintf(format, args...)))
 }
 
-// placeOf returns where a field is, or else the nearest of its parents that is there.
+// placeOf returns the place of a field, or else of its nearest existing parent.
 func placeOf(d *manifest.Document, at ...any) manifest.Origin {
 	origin := d.Origin
 	for path := at; origin == d.Origin && len(path) > 0; path = path[:len(path)-1] {
@@ -28,7 +28,7 @@ func placeOf(d *manifest.Document, at ...any) manifest.Origin {
 	return origin
 }
 
-// Object returns v as a mapping and refuses fields other than the known ones.
+// Object returns v as a mapping and refuses unknown fields.
 func (s *Strict) Object(v any, at []any, known ...string) map[string]any {
 	m, ok := v.(map[string]any)
 	if !ok {
@@ -42,16 +42,16 @@ func (s *Strict) Object(v any, at []any, known ...string) map[string]any {
 	return m
 }
 
-// List returns a list of at least one.
+// List returns a non-empty list.
 func (s *Strict) List(v any, at []any) []any {
 	list, ok := v.([]any)
 	if !ok || len(list) == 0 {
-		s.Refuse(at, "must be a list of at least one")
+		s.Refuse(at, "must be a list with at least one item")
 	}
 	return list
 }
 
-// Text returns a string that is not empty.
+// Text returns a non-empty string.
 func (s *Strict) Text(v any, at []any) string {
 	text, ok := v.(string)
 	if !ok || text == "" {

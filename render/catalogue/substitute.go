@@ -11,18 +11,17 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// placeholder is what Flux would substitute. Twice the dollar is how one writes it to be
-// left alone.
+// placeholder matches what Flux would substitute. A double dollar sign escapes a placeholder.
 var placeholder = regexp.MustCompile(`(^|[^$])\$\{([A-Za-z_][A-Za-z0-9_-]*)`)
 
-// unsubstituted warns about an object whose values look like placeholders that no tool fills in. It ignores text of
-// several lines, which is usually a program or prose, schemas of definitions and pipelines of Compositions.
+// unsubstituted warns about an object whose values look like placeholders that no tool fills in. It ignores multi-line text, which
+// is usually a program or prose, schemas of definitions, and pipelines of Compositions.
 func unsubstituted(u *undecoded) []manifest.Finding {
 	switch u.Header.Kind {
 	case "CustomResourceDefinition", crossplane.KindXRD.Kind, crossplane.KindComposition.Kind:
 		return nil
 	}
-	// A token of a reference, which is filled in when it is applied.
+	// Tokens of references, which are replaced when the object is applied.
 	tokens := u.object.GetAnnotations()["config.kubernetes.io/apply-time-mutation"]
 	path, name := firstPlaceholder(u.object.Object, func(name string) bool { return strings.Contains(tokens, "${"+name) })
 	if name == "" {
@@ -30,12 +29,12 @@ func unsubstituted(u *undecoded) []manifest.Finding {
 	}
 	return []manifest.Finding{{
 		Rule: RuleUnsubstituted, Severity: manifest.Warning, Origin: u.OriginOf(path...),
-		Message: fmt.Sprintf("%s %s holds ${%s}, and nothing is substituted: it is applied as it stands", u.Header.Kind, u.Header.Name, name),
-		Fix:     "write the value, or have a kustomization put it there",
+		Message: fmt.Sprintf("%s %s contains ${%s}, and Headgate substitutes nothing: it is applied unchanged", u.Header.Kind, u.Header.Name, name),
+		Fix:     "write the value, or let a kustomization insert it",
 	}}
 }
 
-// firstPlaceholder returns the first placeholder in a value that is not filled in, in the order of keys, and its path.
+// firstPlaceholder returns the first placeholder in a value, in the order of keys, that is not filled in, and its path.
 func firstPlaceholder(value any, filled func(name string) bool) (path []any, name string) {
 	switch value := value.(type) {
 	case string:

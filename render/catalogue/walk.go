@@ -12,13 +12,13 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// A file is one that manifests are read from.
+// A file is a file with manifests.
 type file struct {
 	path      string
-	in        *Package             // that it belongs to; nil outside of packages
-	image     bool                 // it is a package of its own, in an image
-	documents []*manifest.Document // nil until it is read
-	failed    bool                 // it could not be read
+	in        *Package             // the package that contains the file; nil outside of packages
+	image     bool                 // the file is the image of a package
+	documents []*manifest.Document // nil until the file is read
+	failed    bool                 // the file could not be read
 }
 
 // A walk finds the files of a commit and the packages that they belong to.
@@ -27,7 +27,7 @@ type walk struct {
 	how      Options
 	reader   *manifest.Reader
 	version  crossplane.Version
-	declared map[string]*Package // by directory: those that the walk has not come by yet
+	declared map[string]*Package // packages by directory that the walk has not reached yet
 	root     string
 	found    []*file
 	packages []*Package
@@ -35,14 +35,14 @@ type walk struct {
 	seen     bounds
 
 	kustomizations []string        // directories
-	directories    map[string]bool // that hold files to be read, or that are left to others, and are not ignored
+	directories    map[string]bool // directories with files to read or to leave to other tools, except ignored ones
 	skipped        Skipped
 	omitted        []Omitted
 	findings       []manifest.Finding
 	problems       Errors
 }
 
-// from begins the walk at root: a directory, or one file.
+// from starts the walk at root: a directory or a file.
 func (w *walk) from(root string) {
 	root = path.Clean(strings.Trim(root, "/"))
 	if root == "" {
@@ -75,8 +75,8 @@ func (w *walk) from(root string) {
 	}
 }
 
-// above looks at the directories on the way to root, which begins inside of a
-// package where one of them holds one. It answers false where nothing can be read.
+// above checks the directories on the path to root. It returns the package that contains root, if any. ok is false if a directory
+// cannot be read.
 func (w *walk) above(root string) (in *Package, ok bool) {
 	if root == "." {
 		return nil, true
@@ -100,7 +100,7 @@ func (w *walk) above(root string) (in *Package, ok bool) {
 			in = begins.in
 		}
 		if in != nil && isBuildInput(steps[i]) {
-			in = nil // asked for by name
+			in = nil // the directory was requested by name
 		}
 	}
 	return in, true
@@ -112,7 +112,7 @@ func (w *walk) isFile(name string) bool {
 	return err == nil && info.Mode().IsRegular() && !w.ignored.matches(name, false)
 }
 
-// directory walks a directory, in lexical order, in the package that begins above.
+// directory walks a directory in lexical order. above is the package that contains the directory.
 func (w *walk) directory(dir string, above *Package) {
 	if w.seen.exceeded {
 		return
@@ -145,7 +145,7 @@ func (w *walk) directory(dir string, above *Package) {
 	outside := above
 	begins, ok := w.enter(dir, isRegular)
 	if !ok {
-		return // what its files are is not known
+		return // the kind of its files is not known
 	}
 	if begins.in != nil {
 		above = begins.in
@@ -199,7 +199,7 @@ func (w *walk) directory(dir string, above *Package) {
 		case isManifestName(strings.ToLower(name)):
 			w.skipped[Capitals]++
 			w.omit(Capitals, manifest.Origin{Path: full}, manifest.Header{})
-		case isImageName(name) && in != nil && !in.isDeclared(): // what it was built into
+		case isImageName(name) && in != nil && !in.isDeclared(): // the build output of the package
 			w.skipped[BuildInput]++
 			w.omit(BuildInput, manifest.Origin{Path: full}, manifest.Header{})
 		case isImageName(name):
@@ -208,7 +208,7 @@ func (w *walk) directory(dir string, above *Package) {
 	}
 }
 
-// reads returns the file of this name that was read to find out what begins; nil if it was not.
+// reads returns the file with this name if it was read to find the package, or nil.
 func (b beginning) reads(name string) *file {
 	for _, f := range b.read {
 		if f.path == name {
@@ -218,7 +218,7 @@ func (b beginning) reads(name string) *file {
 	return nil
 }
 
-// skipAll counts the files below a directory that would have been read.
+// skipAll counts and records the files below a directory that would otherwise be read.
 func (w *walk) skipAll(dir string, why Why) {
 	w.below(dir, func(name string, e fs.DirEntry, err error) error {
 		switch {
@@ -243,7 +243,7 @@ func (w *walk) refuse(at manifest.Origin, err error) {
 	w.problems = append(w.problems, Errorf(at, "%w", withoutPath(err)))
 }
 
-// withoutPath is an error of a file system without the path, which the message names already.
+// withoutPath returns an error of a file system without its path, which the message already contains.
 func withoutPath(err error) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err
@@ -259,8 +259,8 @@ func isManifestName(name string) bool {
 	return false
 }
 
-// isBuildInput reports whether a directory inside of a package holds examples, tests
-// or what the package is built from, and nothing that it ships.
+// isBuildInput reports whether a directory inside a package contains only examples, tests or build inputs, which the package does
+// not ship.
 func isBuildInput(directory string) bool {
 	switch directory {
 	case "examples", "test", "tests", "testdata", "e2e", "upstream":
