@@ -39,13 +39,13 @@ type overdue struct {
 }
 
 func (e overdue) Error() string {
-	return fmt.Sprintf("the pass took longer than %s and waited for %s; check that, %s", e.limit, cmp.Or(e.what, "what it does not know"), e.next)
+	return fmt.Sprintf("the pass took longer than %s and waited for %s; check that, %s", e.limit, cmp.Or(e.what, "something unknown"), e.next)
 }
 
 // The continuation after a pass that exceeded its limit, for the error.
 const (
 	nextPass = "the next pass tries again"
-	runAgain = "then run the command again, which goes on"
+	runAgain = "then run the command again to continue"
 )
 
 // An allowance is the time limit of a running pass. The limit grows with the objects that the pass finds.

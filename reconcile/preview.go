@@ -24,12 +24,12 @@ import (
 // A Pull names the commits of a pull request.
 type Pull struct {
 	Base   string // the merge base
-	Head   string // with the target merged in, where the forge has made that
-	Target string // as it is now; "" where it did not go on
+	Head   string // the merge with the target, if the forge has made it
+	Target string // the newest commit of the target; "" if it is Base
 }
 
-// Preview returns what merging a pull request does. It needs no cluster; where the Reconciler
-// has one, that is asked for counts and for what is active, and no more.
+// Preview returns what merging a pull request would do. It needs no cluster. If the Reconciler has one, it is asked only for counts
+// and for what is active.
 func (r Reconciler) Preview(ctx context.Context, of Pull) (report.Report, error) {
 	r = r.comparing()
 	var c report.Comparison
@@ -45,11 +45,11 @@ func (r Reconciler) Preview(ctx context.Context, of Pull) (report.Report, error)
 		return report.Unrepaired(r.Sync, after.Revision, of.Base, err).Awaiting(outage), err
 	case err != nil:
 		return report.Failed(r.Sync, after.Revision, err).Awaiting(outage), err
-	case broken != nil: // this pull request is not to blame, and the report states that
+	case broken != nil: // the pull request is not to blame, and the report says so
 		return report.Repaired(r.Sync, after, c.Before.Revision, broken).Awaiting(outage), nil //nolint:nilerr // see above
 	}
 	if of.Target != "" {
-		if now, err := r.Render(ctx, of.Target); err == nil { // else it is not this pull request that is to blame
+		if now, err := r.Render(ctx, of.Target); err == nil { // if the target is broken, the pull request is not to blame
 			c.Now = &now
 		}
 	}
@@ -76,7 +76,8 @@ func (r Reconciler) Preview(ctx context.Context, of Pull) (report.Report, error)
 	return report.Compared(p, c), nil
 }
 
-// controls asks the cluster about the CRDs of packages that get another version.
+// controls asks the cluster which CRDs and MRDs are still controlled by inactive revisions of the packages that get another
+// version.
 func (r Reconciler) controls(ctx context.Context, of []plan.Bump) (map[manifest.ID]plan.Answer, error) {
 	var questions []plan.Question
 	for _, b := range of {
@@ -95,7 +96,7 @@ func (r Reconciler) controls(ctx context.Context, of []plan.Bump) (map[manifest.
 	return all, err
 }
 
-// comparing is a Reconciler that only compares commits: the service of a conversion webhook need not be known for that.
+// comparing returns the Reconciler for a comparison of commits, for which the service of a conversion webhook need not be known.
 func (r Reconciler) comparing() Reconciler {
 	if r.Options.Conversion.Strategy == render.ConversionSafe {
 		r.Options.Conversion.Strategy = render.ConversionUnknown
@@ -118,7 +119,7 @@ func (r Reconciler) present(ctx context.Context, names []string) (map[string]boo
 	return present, err
 }
 
-// Moved reports whether two commits differ in what decides what is active.
+// Moved reports whether two commits differ in what decides which definitions are active.
 func (r Reconciler) Moved(ctx context.Context, from, to string) (bool, error) {
 	before, err := r.Render(ctx, from)
 	if err != nil {
@@ -140,7 +141,7 @@ type PreviewPublisher interface {
 	Publish(ctx context.Context, all report.Combined) error
 }
 
-// An Approver is a PreviewPublisher that knows what people approved, by sync. Its reports answer them.
+// An Approver is a PreviewPublisher that can read what people approved, for each sync. Its reports answer these approvals.
 type Approver interface {
 	Approvals(ctx context.Context, all report.Combined) (map[inventory.Sync][]report.Approved, error)
 }
@@ -149,13 +150,13 @@ type Approver interface {
 type Merge struct {
 	History    History
 	Into, Head string
-	Publisher  PreviewPublisher // nil: the preview is not published
-	// Elsewhere previews the merge of two commits that are fetched, in another process; nil: this process does.
+	Publisher  PreviewPublisher // nil does not publish the preview
+	// Elsewhere previews the merge of two fetched commits in another process. If it is nil, this process does that.
 	Elsewhere func(ctx context.Context, into, head string) (report.Report, error)
-	FailOn    report.Threshold // what the status and the exit code fail on
+	FailOn    report.Threshold // what makes the status and the exit code fail
 
-	// Waits are the durations to wait before each retry of a preview whose registry cannot be reached. After the last one, the preview
-	// reports the outage.
+	// Waits are the delays before each retry of a preview whose registry cannot be reached. After the last one, the preview reports
+	// the outage.
 	Waits []time.Duration
 }
 
@@ -176,15 +177,15 @@ func (r Reconciler) Merging(ctx context.Context, m Merge) (report.Report, error)
 	}
 }
 
-// An outage is a registry that cannot be reached, so that a preview is repeated later. The report shows what is known without it;
-// err is the error of the registry.
+// An outage is the error of a preview whose registry cannot be reached, so that the preview is repeated later. The report shows
+// what is known without the registry; err is the registry's error.
 type outage struct {
 	why string
 	err error
 }
 
-// Retry makes a preview. While a registry that it needs cannot be reached, it waits and makes it again. After the last wait it
-// returns the outage.
+// Retry makes a preview. If a registry that it needs cannot be reached, it waits and tries again. After the last wait, it returns
+// the outage.
 func Retry(ctx context.Context, waits []time.Duration, preview func(context.Context) (report.Report, error)) (report.Report, error) {
 	for try := 0; ; try++ {
 		r, err := preview(ctx)
@@ -197,7 +198,7 @@ func Retry(ctx context.Context, waits []time.Duration, preview func(context.Cont
 	}
 }
 
-// outageOf returns the text of an error that is about a registry that cannot be reached; "" for all others.
+// outageOf returns the first line of an error about a registry that cannot be reached; "" for other errors.
 func outageOf(err error) string {
 	if passes, ok := errors.AsType[interface {
 		error
@@ -211,7 +212,7 @@ func outageOf(err error) string {
 
 func (o outage) Error() string { return "waiting for a registry: " + o.why }
 
-// waiting returns the outage that a preview reports as an error.
+// waiting returns the outage in a preview's report as an error.
 func waiting(r report.Report, err error) (report.Report, error) {
 	if r.Outage != "" {
 		err = outage{r.Outage, err}
@@ -219,7 +220,7 @@ func waiting(r report.Report, err error) (report.Report, error) {
 	return r, err
 }
 
-// A waiter is a PreviewPublisher that shows what a preview waits for.
+// A waiter is a PreviewPublisher that can show what a preview waits for.
 type waiter interface {
 	Waiting(ctx context.Context, why string) error
 }
@@ -231,12 +232,12 @@ type onePreview struct {
 	make   func(context.Context) (report.Report, error)
 }
 
-// merging makes the previews of a merge and publishes them as one. It publishes nothing if again reports that an error may pass. A
-// preview that was stopped ends it, because the others would meet the same head.
+// merging makes the previews of a merge and publishes them together. It publishes nothing if again reports that an error is
+// transient. If a preview was stopped, it makes no further ones, because they would be stopped by the same head.
 func merging(ctx context.Context, by PreviewPublisher, again func(PreviewedSync, error) bool, syncs []onePreview) (report.Combined, error) {
 	all := report.Combined{Reports: []report.Report{{}}}
 	if by != nil {
-		// Any other problem would block the final status, too.
+		// Other problems of the forge would prevent the final status, too.
 		if err := by.Pending(ctx); err != nil && again(syncs[0].PreviewedSync, unpublished{err}) {
 			return all, unpublished{err}
 		}
@@ -249,7 +250,7 @@ func merging(ctx context.Context, by PreviewPublisher, again func(PreviewedSync,
 		out, waits := errors.AsType[outage](err)
 		later := err != nil && again(one.PreviewedSync, err)
 		if waits && !later {
-			err = out.err // the report shows the outage
+			err = out.err // the report shows the outage itself
 		}
 		if err != nil && r.Error == "" && !waits {
 			r = report.Failed(one.Reconciler.Sync, r.Revision, err)
@@ -285,8 +286,8 @@ func merging(ctx context.Context, by PreviewPublisher, again func(PreviewedSync,
 	return all, problems
 }
 
-// approved returns previews with the approvals that people gave on the forge. If those cannot be read, none counts, and the
-// previews report that.
+// approved adds to previews the approvals that people gave on the forge. If these cannot be read, none of them count, and the
+// previews say so.
 func approved(ctx context.Context, by Approver, all report.Combined, syncs []onePreview) (report.Combined, error) {
 	given, unheard := by.Approvals(ctx, all)
 	results := slices.Clone(all.Reports)
@@ -307,7 +308,7 @@ func approved(ctx context.Context, by Approver, all report.Combined, syncs []one
 	return c, unheard
 }
 
-// publish publishes reports, which quote what others wrote. A panic becomes an error.
+// publish publishes reports, which contain text of other authors. It turns a panic into an error.
 func publish(ctx context.Context, by PreviewPublisher, all report.Combined) (err error) {
 	defer recoverInto(&err)
 	return by.Publish(ctx, all)
@@ -318,7 +319,7 @@ type unpublished struct{ error }
 
 func (e unpublished) Unwrap() error { return e.error }
 
-// merged returns the preview of a merge. It recovers from a panic, which the author of the head may have caused.
+// merged returns the preview of a merge. It recovers from panics, which the author of the head may have caused.
 func (r Reconciler) merged(ctx context.Context, m Merge) (result report.Report, err error) {
 	defer recoverInto(&err)
 	if m.Elsewhere != nil {
@@ -354,26 +355,26 @@ func recoverInto(err *error) {
 	}
 }
 
-// A StoppedError is why the process was stopped that made a preview. The same commit would do it again.
+// A StoppedError is the error of a preview whose process was stopped. The same commit would be stopped again.
 type StoppedError struct{ Why string }
 
 func (e StoppedError) Error() string { return report.PreviewStopped + e.Why }
 
-// A Trouble is an error of a preview as another process gets it.
+// A Trouble is the error of a preview in a form for another process.
 type Trouble struct {
 	Text  string
-	Of    string // what it is an error of: Commit, Source or Defect
+	Of    string // the cause: Commit, Source or Defect
 	Stack string // of a defect
 }
 
-// The origins of a Trouble.
+// The causes of a Trouble.
 const (
 	TroubleOfCommit = "commit"
 	TroubleOfSource = "source"
 	TroubleOfCode   = "defect"
 )
 
-// TroubleOf returns an error as another process gets it.
+// TroubleOf returns an error in a form for another process.
 func TroubleOf(err error) Trouble {
 	t := Trouble{Text: err.Error()}
 	var defect panicked
@@ -409,10 +410,10 @@ type panicked struct {
 	stack []byte
 }
 
-// Stack returns the panic and where it happened.
+// Stack returns the panic and its stack trace.
 func (p panicked) Stack() string { return fmt.Sprintf("%v\n%s", p.value, p.stack) }
 
-// Error is one line: what manifest.Each panics with has a stack below, which is not for comments.
+// Error returns one line, because panics in manifest.Each contain a stack trace, which does not belong in comments.
 func (p panicked) Error() string {
 	what, _, _ := strings.Cut(fmt.Sprint(p.value), "\n")
 	return "the preview ended in a defect of Headgate: " + what

@@ -1,5 +1,5 @@
-// Package reconcile makes one pass over one target: it fetches a commit, renders what
-// it wants, observes what is there, plans, applies and reports.
+// Package reconcile makes one pass over one target: it fetches a commit, renders what it wants, observes what exists, plans,
+// applies and reports.
 //
 //	ref ─Fetch─► Input ─Render─► Desired ─┬─────────────► Compute ─► Plan ─Apply─► Outcomes ─New─► Report
 //	                                      └─Observe─► Observed ─┘
@@ -30,8 +30,8 @@ type Source interface {
 	Fetch(ctx context.Context, ref string) (render.Input, error)
 }
 
-// An Observer looks at a place: a cluster, or a commit in the place of one. Observe reads the live objects that are
-// wanted or owned; Answer counts objects for guards.
+// An Observer reads a place: a cluster, or a commit in place of one. Observe reads the live objects that are wanted or owned;
+// Answer counts objects for guards.
 type Observer interface {
 	Observe(ctx context.Context, want render.Desired) (plan.Observed, error)
 	Answer(ctx context.Context, questions []plan.Question) (map[plan.Question]plan.Answer, error)
@@ -45,9 +45,9 @@ type Applier interface {
 
 // A ClusterReader reads from a cluster what the render options of a commit depend on.
 type ClusterReader interface {
-	// Owner returns who makes the CRDs of definitions in the cluster; "" if the cluster does not show it.
+	// Owner returns the owner of CRDs in the cluster; "" if the cluster does not show it.
 	Owner(ctx context.Context) (render.Owner, error)
-	// Definitions returns the definitions that the cluster has.
+	// Definitions returns the definitions in the cluster.
 	Definitions(ctx context.Context) ([]*catalogue.Definition, error)
 }
 
@@ -60,40 +60,39 @@ type Recorder interface {
 type Reconciler struct {
 	Source   Source
 	Observer Observer
-	Applier  Applier       // nil where passes only observe
-	Cluster  ClusterReader // nil where passes have no cluster
-	Recorder Recorder      // nil: passes are not recorded
-	Waiter   Waiter        // nil: it is not known what passes wait for
-	Notice   func(string)  // hears from time to time what a pass waits for; may be nil
-	Peers    *Peers        // the other syncs of the process; nil: there are none
+	Applier  Applier       // nil if passes only observe
+	Cluster  ClusterReader // nil if passes have no cluster
+	Recorder Recorder      // nil if passes are not recorded
+	Waiter   Waiter        // nil if it is not known what passes wait for
+	Notice   func(string)  // receives what a pass is waiting for, from time to time; may be nil
+	Peers    *Peers        // the other syncs of the process; nil if there are none
 	Options  render.Options
 	Guarding guard.Guarding
-	Terms    plan.Terms   // as the Observer has them
-	Fights   []plan.Fight // of the passes before
+	Terms    plan.Terms   // the same as the Observer's
+	Fights   []plan.Fight // from earlier passes
 	Sync     inventory.Sync
 
-	// Approvals are asked before every plan for the digests that a person gave, by the places that
-	// could be read; nil: none could.
+	// Approvals returns the digests that people approved, by the places that could be read. It is called before every plan. If it
+	// is nil, no place can be read.
 	Approvals func() inventory.Approvals
-	// OnForge returns the approvals that people gave on the pull requests of a commit. It is asked while something is held that
-	// can be approved; nil: the forge is not asked.
+	// OnForge returns the approvals on the pull requests of a commit. It is called while an approvable step is held. If it is nil,
+	// the forge is not asked.
 	OnForge func(ctx context.Context, revision string) (map[inventory.ApprovalPlace][]render.Approval, error)
-	// Applied returns the commit that was applied last, as the inventory has it; "" if there is none. nil: it is not known.
+	// Applied returns the last applied commit, according to the inventory; "" if there is none. If it is nil, that is not known.
 	Applied func(ctx context.Context) (string, error)
-	// CA returns the CA of conversion webhooks. It is called before every pass, so that the CA may change;
-	// nil: it is in Options.
+	// CA returns the CA of conversion webhooks. It is called before every pass, because the CA may change. If it is nil, the CA is
+	// in Options.
 	CA              func(ctx context.Context) ([]byte, error)
-	OnlyDeactivates bool          // passes deactivate, and do nothing else
-	Live            bool          // definitions of the cluster count beside those of the commit
-	Timeout         time.Duration // how long checks may take to hold; default 5 minutes
-	Least           time.Duration // how long any pass may take, beside what its objects and waits add; default 10 minutes
-	// Grace is how long something may look broken, or missing, after the last change that Crossplane
-	// made; default 10 seconds.
+	OnlyDeactivates bool          // passes only deactivate definitions
+	Live            bool          // definitions in the cluster count in addition to those of the commit
+	Timeout         time.Duration // how long effects may take; default 5 minutes
+	Least           time.Duration // the minimum time limit of a pass, to which its objects and waits add; default 10 minutes
+	// Grace is how long something may look broken or missing after Crossplane's last change; default 10 seconds.
 	Grace  time.Duration
-	NoWait bool // do not wait for them
+	NoWait bool // do not wait for effects
 }
 
-// Render fetches and renders a commit. It returns the revision also if the commit cannot be rendered.
+// Render fetches and renders a commit. It returns the revision even if the commit cannot be rendered.
 func (r Reconciler) Render(ctx context.Context, ref string) (render.Desired, error) {
 	in, err := r.Source.Fetch(ctx, ref)
 	if err != nil {
@@ -113,7 +112,7 @@ func (r Reconciler) render(ctx context.Context, in render.Input) (render.Desired
 	return want, err
 }
 
-// options returns the render options for this place. It asks the cluster for its CRD owner.
+// options returns the render options for this target. It asks the cluster for its CRD owner.
 func (r Reconciler) options(ctx context.Context) (render.Options, error) {
 	how := r.Options
 	var err error
@@ -122,7 +121,7 @@ func (r Reconciler) options(ctx context.Context) (render.Options, error) {
 		if err != nil {
 			return how, err
 		}
-		how.Owner = cmp.Or(owner, render.OwnerAuto) // then the commit decides
+		how.Owner = cmp.Or(owner, render.OwnerAuto) // auto: the commit decides
 	}
 	if r.CA != nil {
 		if how.Conversion.CABundle, err = r.CA(ctx); err != nil {
@@ -152,7 +151,7 @@ func (r Reconciler) plan(ctx context.Context, want render.Desired, place Observe
 	}
 	seen.Now = metav1.Now()
 	seen.Ends, seen.Fights = ends, make([]plan.Fight, len(r.Fights))
-	for i, f := range r.Fights { // reports spell identities as the cluster does
+	for i, f := range r.Fights { // reports use the cluster's spelling of IDs
 		f.ID = seen.AsWritten(f.ID)
 		seen.Fights[i] = f
 	}
@@ -174,20 +173,21 @@ func (r Reconciler) plan(ctx context.Context, want render.Desired, place Observe
 	return p, err
 }
 
-// computeBeside computes the plan of a place with what the other syncs of the process declare now.
+// computeBeside computes the plan of a place with what the other syncs of the process declare at the moment.
 func (r Reconciler) computeBeside(ctx context.Context, seen *plan.Observed, place Observer, asks func(plan.Plan) []plan.Question) (plan.Plan, error) {
 	seen.Peers = r.Peers.others(r.Sync, seen.Want.Revision, cmp.Or(r.Timeout, 5*time.Minute))
 	return r.compute(ctx, seen, place, asks)
 }
 
-// compute computes the plan of a place, and asks it what guards need to know.
+// compute computes the plan of a place. If it has holds that can be approved, it reads the approvals on the forge and computes the
+// plan again.
 func (r Reconciler) compute(ctx context.Context, seen *plan.Observed, place Observer, asks func(plan.Plan) []plan.Question) (plan.Plan, error) {
 	p, err := r.answered(ctx, seen, place, asks)
 	if err != nil || p.Approval == nil || r.OnForge == nil || seen.Offline || seen.Ends != plan.NoEnding || seen.Want.Revision == "" {
 		return p, err
 	}
 	given, err := r.OnForge(ctx, seen.Want.Revision)
-	if err != nil { // then what is held stays held
+	if err != nil { // held steps stay held
 		unread := manifest.Finding{
 			Rule: "approval", Severity: manifest.Warning,
 			Message: "approvals on the pull request of this commit do not count, because they could not be read: " + err.Error(),
@@ -201,7 +201,8 @@ func (r Reconciler) compute(ctx context.Context, seen *plan.Observed, place Obse
 	return r.answered(ctx, seen, place, asks)
 }
 
-// answered computes a plan until its questions are answered. An approved step may lead to questions of the next guard.
+// answered computes a plan, and computes it again with the answers to its questions until there are no more. An approved step may
+// lead to questions of the next guard.
 func (r Reconciler) answered(ctx context.Context, seen *plan.Observed, place Observer, asks func(plan.Plan) []plan.Question) (plan.Plan, error) {
 	guards := r.Guarding.Guards()
 	p, err := plan.Compute(*seen, guards...)
@@ -241,7 +242,7 @@ func (r Reconciler) Declare(ctx context.Context, ref string) error {
 	return nil
 }
 
-// mostQuestions bounds how often guards may ask more after they were answered.
+// mostQuestions is the maximum number of rounds of questions.
 const mostQuestions = 5
 
 func merged(a, b map[plan.Question]plan.Answer) map[plan.Question]plan.Answer {
@@ -267,7 +268,7 @@ func (r Reconciler) Diff(ctx context.Context, ref string) (report.Report, error)
 	return report.New(p, nil, false), nil
 }
 
-// Compare returns what changes from one commit to another, without a cluster.
+// Compare returns the changes from one commit to another, without a cluster.
 func (r Reconciler) Compare(ctx context.Context, base, head string) (report.Report, error) {
 	r = r.comparing()
 	before, err := r.Render(ctx, base)
@@ -285,8 +286,8 @@ func (r Reconciler) Compare(ctx context.Context, base, head string) (report.Repo
 	return report.Compared(p, report.Comparison{Before: before, Approvals: before.Approvals, At: metav1.Now()}), nil
 }
 
-// Run makes one pass: after it the cluster holds what the commit wants, as far as
-// guards and the API server allow. The report is whole also where an error is returned.
+// Run makes one pass. Afterwards, the cluster is as the commit wants, as far as guards and the API server allow. The report is
+// complete even if Run returns an error.
 func (r Reconciler) Run(ctx context.Context, ref string) (report.Report, error) {
 	began := time.Now()
 	in, err := r.Source.Fetch(ctx, ref)
@@ -301,11 +302,11 @@ func (r Reconciler) Run(ctx context.Context, ref string) (report.Report, error) 
 	return result, err
 }
 
-// recording is the time limit for recording the result of a pass, also of a stopped one.
+// recording is the time limit for recording the result of a pass, even after the pass was stopped.
 const recording = 5 * time.Second
 
-// record records the result of a pass in the cluster. A failure is no error of the pass, because the result is also
-// published elsewhere.
+// record records the result of a pass in the cluster. A failure is not an error of the pass, because the result is also published
+// elsewhere.
 func (r Reconciler) record(ctx context.Context, began time.Time, result report.Report, ends plan.Ending) {
 	if r.Recorder == nil {
 		return
@@ -316,7 +317,7 @@ func (r Reconciler) record(ctx context.Context, began time.Time, result report.R
 	past := result.Past(metav1.NewTime(now.UTC().Truncate(time.Second)), metav1.Duration{Duration: now.Sub(began).Round(time.Millisecond)})
 	past.Ends = string(ends)
 	if r.OnlyDeactivates || ends != plan.NoEnding {
-		past.Holding = nil // such a pass does not look at everything
+		past.Holding = nil // the pass has not checked everything
 	}
 	_ = r.Recorder.Record(ctx, past)
 }

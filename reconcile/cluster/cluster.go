@@ -1,6 +1,5 @@
-// Package cluster looks at a cluster and changes it: it observes what a commit wants and
-// what we own, answers the counts that guards ask for, and carries out plans. It decides
-// nothing; package plan does.
+// Package cluster reads and writes a cluster: it observes the objects that a commit wants or a sync owns, answers the questions
+// of guards, and carries out plans. It decides nothing; package plan does.
 //
 //	Observe  inventory ─► discovery ─► metadata lists ─► dry runs of what may have moved
 //	Apply    lease ─► inventory unmoved? ─► intent ─► tiers ─► settled ─► wait

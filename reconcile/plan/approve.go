@@ -16,13 +16,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// An Approval is what a person gives to have held steps carried out: the digest of exactly
-// those. It is the same in a preview and in every cluster that holds the same.
+// An Approval lets exactly the held steps of its digest pass. A person gives it. The digest of the same steps is the same in a
+// preview and in every cluster.
 type Approval struct {
 	Digest string      `json:"digest"`
 	Steps  int         `json:"steps"`
-	Guards []GuardName `json:"guards"`         // that hold them
-	Each   []string    `json:"each,omitempty"` // in a comparison: the digests of which it is the digest, sorted
+	Guards []GuardName `json:"guards"`         // the guards that hold the steps
+	Each   []string    `json:"each,omitempty"` // in a comparison: the digests that Digest covers, sorted
 }
 
 // Names returns the names of the guards as text.
@@ -34,7 +34,7 @@ func (a Approval) Names() []string {
 	return names
 }
 
-// approvable returns the names of the guards whose holds a person can approve.
+// approvable returns which guards have holds that a person can approve.
 func approvable(guards []Guard) map[GuardName]bool {
 	names := map[GuardName]bool{}
 	for _, g := range guards {
@@ -43,8 +43,8 @@ func approvable(guards []Guard) map[GuardName]bool {
 	return names
 }
 
-// approve returns which of the held steps a person has approved. What is left is p.Approval, with notes on approvals that do
-// not count for it.
+// approve returns the held steps that a person has approved. It sets p.Approval for the rest, and returns notes on approvals that
+// do not count.
 func (p *Plan) approve(seen Observed, guards []Guard) (_ map[manifest.ID]bool, notes []manifest.Finding) {
 	approvable := approvable(guards)
 	carriesOn := p.carriesOn(seen)
@@ -72,7 +72,7 @@ func (p *Plan) approve(seen Observed, guards []Guard) (_ map[manifest.ID]bool, n
 	if !p.isApproved(asks.Digest, seen) {
 		p.Approval = &asks
 		typed := maps.Clone(seen.Approvals)
-		for _, place := range inventory.Listing { // which list what other clusters hold
+		for _, place := range inventory.Listing { // their entries may be for other clusters
 			delete(typed, place)
 		}
 		given := slices.DeleteFunc(slices.Concat(typed.Digests(), seen.trailers(p.Want)), func(d string) bool { return d == p.clear })
@@ -88,9 +88,9 @@ func (p *Plan) approve(seen Observed, guards []Guard) (_ map[manifest.ID]bool, n
 	return approved, notes
 }
 
-// approveEach approves the steps whose own digests stand in Git or on the forge, and returns the others. Clusters hold different steps of one
-// commit, so such an approval covers any of the steps that it lists. It stays valid for later commits until the step is
-// carried out.
+// approveEach approves the steps whose own digests are listed in Git or on the forge, and returns the others. Different clusters
+// may hold different steps of a commit, so such an approval covers any of the steps that it lists. It stays valid for later commits
+// until the step is carried out.
 func (p *Plan) approveEach(held []Step, approved map[manifest.ID]bool, seen Observed) (rest []Step) {
 	grants := p.begun(seen.Inventory.Grants)
 	here := inventory.Approvals{}
@@ -116,22 +116,22 @@ func (p *Plan) approveEach(held []Step, approved map[manifest.ID]bool, seen Obse
 	return rest
 }
 
-// isApproved reports whether a person gave the approval with a digest, and no pass has made use of it.
+// isApproved reports whether a person has approved a digest, and no pass has used that approval.
 func (p *Plan) isApproved(digest string, seen Observed) bool {
 	grants := p.begun(seen.Inventory.Grants)
 	return seen.Approvals.Counts(digest, grants) || slices.Contains(seen.trailers(p.Want), digest) &&
 		!slices.ContainsFunc(grants, func(g inventory.Grant) bool { return g.IsOf(digest) && g.Commit == p.Want.Revision })
 }
 
-// Granted returns the approvals that this plan, or one before it over the same commit, made use of.
+// Granted returns the approvals that this plan, or an earlier one over the same commit, has used.
 func (p Plan) Granted() []inventory.Grant {
 	return slices.DeleteFunc(slices.Concat(p.granted, p.spent), func(g inventory.Grant) bool { return g.Commit != p.Want.Revision || len(g.How) == 0 })
 }
 
-// Approval returns what lets the held step pass alone.
+// Approval returns the approval that lets only this held step pass.
 func (s Step) Approval() Approval { return approvalOf([]Step{s}) }
 
-// spend remembers that the plan makes use of an approval of some steps.
+// spend records that the plan uses an approval for some steps.
 func (p *Plan) spend(digest string, of []Step, seen Observed) {
 	given := seen.Approvals.Places(digest)
 	g := inventory.Grant{Digest: digest, Commit: p.Want.Revision, Given: len(given) > 0, On: given, How: given}
@@ -147,14 +147,15 @@ func (p *Plan) spend(digest string, of []Step, seen Observed) {
 	}
 	for _, s := range of {
 		g.Left = append(g.Left, s.approvalKey())
-		if s.frees && s.going { // the object goes, and a create makes it again
+		if s.frees && s.going { // the object is deleted, and a create makes it again
 			g.Left = append(g.Left, s.created().approvalKey())
 		}
 	}
 	p.spent = append(p.spent, g)
 }
 
-// carriesOn returns the keys of the steps whose approval was made use of before, for the same commit, and that are left.
+// carriesOn returns the keys of steps that an approval allowed before, and whether that was for the same commit. The steps have not
+// been carried out yet.
 func (p *Plan) carriesOn(seen Observed) map[string]bool {
 	left := map[string]bool{}
 	for _, g := range seen.Inventory.Grants {
@@ -165,13 +166,13 @@ func (p *Plan) carriesOn(seen Observed) map[string]bool {
 	return left
 }
 
-// ApprovalAs returns what would let the step pass if a guard held an action of it.
+// ApprovalAs returns the approval that the step would need if a guard held its action would.
 func (s Step) ApprovalAs(guard GuardName, would Action) Approval {
 	s.Guard, s.Would = guard, would
 	return s.Approval()
 }
 
-// approvalOf is the approval that lets steps pass, which are in some order.
+// approvalOf returns the approval that lets steps pass. Their order does not matter.
 func approvalOf(held []Step) Approval {
 	a := Approval{Steps: len(held)}
 	digests := make([]string, len(held))
@@ -185,8 +186,8 @@ func approvalOf(held []Step) Approval {
 	return a
 }
 
-// DigestOf returns the digest of several approvals together: of one it is its own. An approval of it covers each of them, and the
-// list of them can be proved by it.
+// DigestOf returns one digest for several approvals; for a single one, it returns its own. An approval of the result covers each of
+// them, and the result proves the list of them.
 func DigestOf(digests []string) string {
 	digests = slices.Compact(slices.Sorted(slices.Values(digests)))
 	if len(digests) == 1 {
@@ -200,15 +201,15 @@ func shortDigest(text string) string {
 	return hex.EncodeToString(sum[:digestBytes])
 }
 
-const digestBytes = 16 // long enough that no author can make two commits for one approval
+const digestBytes = 16 // long enough to prevent an author from making two commits with the same approval
 
-// approved is all that an approval of a held step is about.
+// approved returns everything that an approval of a held step depends on.
 func (s Step) approved() string {
 	id := s.ID
-	if s.Deactivates { // wherever it is on its way
+	if s.Deactivates { // the same in each phase of a deactivation
 		id = CRD(id.Name)
 	}
-	if id.Namespace == "" { // of an object that was pruned, a cluster has it written out
+	if id.Namespace == "" { // only a cluster spells out the namespace of a pruned object
 		id.Namespace = "default"
 	}
 	what := []string{string(s.Would), id.Group, id.Kind, id.Namespace, id.Name, s.wants}
@@ -221,34 +222,34 @@ func (s Step) approved() string {
 	return strings.Join(what, "\x00")
 }
 
-// approvalKey stands for a step among the Left of a Grant.
+// approvalKey identifies a step in Left of a Grant.
 func (s Step) approvalKey() string { return inventory.Hash([]byte(s.approved()))[:11] }
 
-// HoldKey stands for a held step: for the guard, the action, the object and the digest that is wanted.
+// HoldKey identifies a held step: its guard, action and object, and the wanted digest.
 func (s Step) HoldKey() string {
 	return inventory.Hash([]byte(string(s.Guard) + "\x00" + s.approved()))[:11]
 }
 
-// created returns the step that made the object which this one activates.
+// created returns the step that created the object which this step activates.
 func (s Step) created() Step {
 	s.Would = Create
 	return s
 }
 
-// inGit returns the approvals in Git that count unless they have expired: those of the commit that a pass applies, or of the
-// branch into which a pull request goes. The author of a pull request writes the approvals in its head.
+// inGit returns the approvals in Git that count unless they have expired. In a pass, these are the approvals in the commit. In a
+// preview, they are the approvals in the target branch, because the author of a pull request writes those in its head.
 func (o Observed) inGit(want render.Desired) []render.Approval {
 	switch {
 	case o.Offline:
 		return o.InForce
-	case want.Revision == "": // a directory is no commit, and nothing protects what it holds
+	case want.Revision == "": // a directory is not a commit, so its approvals are not protected
 		return nil
 	}
 	return want.Approvals
 }
 
-// withGit returns the approvals with those in Git that have not expired. A pass without a commit did not read that place, and
-// one over a rewritten branch does not trust it: what a person has to approve includes the file.
+// withGit returns the approvals, including those in Git that have not expired. A pass without a commit did not read Git. A pass
+// over a rewritten branch does not trust it, because the file with the approvals is itself part of what a person has to approve.
 func (o Observed) withGit(want render.Desired) inventory.Approvals {
 	if !o.Offline && want.Revision == "" || !o.Rewritten().None() {
 		return o.Approvals
@@ -275,7 +276,7 @@ func (o Observed) withGit(want render.Desired) inventory.Approvals {
 
 func (o Observed) expired(a render.Approval) bool { return o.Now.IsZero() || !o.Now.Before(&a.Expires) }
 
-// approvers returns who approved, as the entries of a digest have it, where all places name someone.
+// approvers returns the names of those who approved a digest; "" if one of the places does not name anyone.
 func (o Observed) approvers(want render.Desired, digest string, on []inventory.ApprovalPlace) string {
 	var names []string
 	for _, place := range on {
@@ -295,7 +296,7 @@ func (o Observed) approvers(want render.Desired, digest string, on []inventory.A
 	return strings.Join(names, ", ")
 }
 
-// ignoredInGit returns notes on the approvals of the commit that name held steps and do not count.
+// ignoredInGit returns notes on approvals in the commit that list held steps but do not count.
 func (o Observed) ignoredInGit(held []Step) []manifest.Finding {
 	digests := map[string]bool{approvalOf(held).Digest: true}
 	for _, s := range held {
@@ -309,11 +310,11 @@ func (o Observed) ignoredInGit(held []Step) []manifest.Finding {
 		f := manifest.Finding{Rule: "approval", Severity: manifest.Warning, Origin: a.Origin}
 		switch {
 		case !o.Rewritten().None():
-			f.Message = "the approval of what is held does not count: the branch was rewritten, and the file with it"
+			f.Message = "the approval of what is held does not count: the branch was rewritten, and so may be the file with the approval"
 			f.Fix = "look at what is held, and approve it with 'headgate approve' or --approve"
 		case o.expired(a):
 			f.Message = "the approval expired at " + a.Expires.UTC().Format("2006-01-02T15:04:05Z")
-			f.Fix = "approve it again, or take the entry out"
+			f.Fix = "approve it again, or remove the entry"
 		case o.Offline && !slices.ContainsFunc(o.InForce, func(b render.Approval) bool { return slices.Equal(a.Digests, b.Digests) }):
 			f.Message = "this pull request carries an approval of its own held steps, which does not count: its author wrote it"
 			f.Fix = "have another person merge the approval first"
@@ -322,7 +323,7 @@ func (o Observed) ignoredInGit(held []Step) []manifest.Finding {
 			f.Fix = "apply a commit that holds the approval, or use --approve"
 		default:
 			f.Message = "the approval was used already, or was given before the inventory was lost"
-			f.Fix = "take the entry out, let a pass see that, and add it again; or use --approve"
+			f.Fix = "remove the entry, wait for the next pass, and add it again; or use --approve"
 		}
 		notes = append(notes, f)
 	}
@@ -331,13 +332,13 @@ func (o Observed) ignoredInGit(held []Step) []manifest.Finding {
 
 const approveTrailer = "Headgate-Approve"
 
-// trailers returns the digests that the message of a commit approves, as far as they count. None count in a preview: the
-// author of a pull request writes the messages of its commits.
+// trailers returns the digests that the commit message approves, if they count. In a preview they do not, because the author of a
+// pull request writes its commit messages.
 func (o Observed) trailers(want render.Desired) []string {
 	switch {
 	case o.Offline:
 		return nil
-	case !o.Rewritten().None() && want.SignedBy == "": // who rewrote the branch wrote this message
+	case !o.Rewritten().None() && want.SignedBy == "": // the person who rewrote the branch wrote this message
 		return nil
 	case o.Terms.Trailers == TrailersAny:
 		return trailers(want.Message, approveTrailer)
@@ -348,7 +349,7 @@ func (o Observed) trailers(want render.Desired) []string {
 	return nil
 }
 
-// ignored returns a note if the message of a commit carries an approval that does not count.
+// ignored returns a note if the commit message has an approval that does not count.
 func (o Observed) ignored(want render.Desired) []manifest.Finding {
 	carried := trailers(want.Message, approveTrailer)
 	if len(carried) == 0 || len(o.trailers(want)) > 0 {
@@ -365,9 +366,8 @@ func (o Observed) ignored(want render.Desired) []manifest.Finding {
 	return []manifest.Finding{f}
 }
 
-// trailers are the values of a key in the message of a commit, each on a line of its own that
-// begins with it. Forges that squash put the messages of a branch behind each other, so it
-// need not be the last paragraph.
+// trailers returns the values of a key in a commit message. Each is on a line of its own that begins with the key. It need not be
+// in the last paragraph, because a squash on a forge concatenates the messages of a branch.
 func trailers(message, key string) []string {
 	var values []string
 	lines := bufio.NewScanner(strings.NewReader(message))
@@ -380,7 +380,7 @@ func trailers(message, key string) []string {
 	return values
 }
 
-// misgiven returns findings about given approvals that do not fit the held steps.
+// misgiven returns findings about approvals that were given but do not match the held steps.
 func misgiven(digest string, given []string, grants []inventory.Grant) []manifest.Finding {
 	var notes []manifest.Finding
 	slices.Sort(given)
@@ -394,18 +394,18 @@ func misgiven(digest string, given []string, grants []inventory.Grant) []manifes
 		spent := slices.IndexFunc(grants, func(g inventory.Grant) bool { return g.Digest == d && g.Commit != "" })
 		if spent >= 0 {
 			f.Message = fmt.Sprintf("the approval %.40s was spent on commit %.12s", d, grants[spent].Commit)
-		} else if d == digest { // else it would count
+		} else if d == digest { // otherwise it would count
 			f.Message = fmt.Sprintf("the approval %.40s was used already, or was given before the inventory was lost", d)
 		}
 		if d == digest {
-			f.Fix = "take it out, let a pass see that, and give it again"
+			f.Fix = "remove it, wait for the next pass, and give it again"
 		}
 		notes = append(notes, f)
 	}
 	return notes
 }
 
-// pass lets approved steps pass the guards that held them, and no other.
+// pass marks the approved steps that passed the guards which held them.
 func (p *Plan) pass(held map[manifest.ID]Step) {
 	for i, s := range p.Steps {
 		if h, approved := held[s.ID]; approved && s.Action != Hold {

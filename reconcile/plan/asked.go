@@ -22,21 +22,21 @@ const (
 	DefinitionPaused Code = "DefinitionPaused" // the definition itself is paused
 )
 
-// An Asked is one object that a pass wants to hold in the cluster: of the commit,
-// or kept wanted by the ratchet.
+// An Asked is one object that a pass wants in the cluster: an object of the commit, or a definition that stays active although the
+// commit does not activate it any more.
 type Asked struct {
 	render.Object
-	Because  []activation.Activator     // of the CRD of a definition
-	Retained Reason                     // why it is wanted though the commit does not activate it; none where it does
-	Paused   bool                       // leave it exactly as it is
-	Policy   inventory.ManagementPolicy // what may be done to it
+	Because  []activation.Activator     // of a definition's CRD: why the definition is active
+	Retained Reason                     // why it is wanted although the commit does not activate it; no reason if the commit does
+	Paused   bool                       // leave it unchanged
+	Policy   inventory.ManagementPolicy // which actions are allowed
 
 	resolved resolved // the results of its references
 }
 
-// Ask returns what was observed with the commit and what it asks for, as far as what has been read so far tells:
-// references are resolved as far as their sources are there, and what protects dependencies is added. Compute plans
-// for this commit and no other one. An observer asks once, before it reads objects: what is asked for names them.
+// Ask returns the observation together with the commit, and with the objects that the commit asks for. It resolves references whose
+// sources have been read, and adds the objects that protect dependencies. Compute plans for this commit. An observer calls Ask
+// before it reads objects, because the result names them.
 func (o Observed) Ask(commit render.Desired) (Observed, error) {
 	o.commit = &commit
 	answers := map[manifest.ID]resolved{}
@@ -88,11 +88,11 @@ func (o Observed) Found(owned inventory.Inventory, objects map[manifest.ID]*meta
 	return o.Ask(*o.commit)
 }
 
-// errNotAsked is the error of a plan for a place that was observed for no commit: it would prune all that is owned.
-var errNotAsked = errors.New("it was not decided what is asked for")
+// errNotAsked is the error of a plan without a call of Ask. Such a plan would prune everything that is owned.
+var errNotAsked = errors.New("the observation is not for a commit")
 
-// askedFor returns everything that the commit wants, and every owned definition that the commit still declares:
-// activation is final, regardless of the current policies. The order is the order of want.
+// askedFor returns all objects that the commit wants, and every owned definition that the commit still declares: activation is
+// final, whatever the policies say now. The order is that of want.
 func askedFor(want render.Desired, have inventory.Inventory) ([]Asked, error) {
 	asked := make([]Asked, 0, len(want.Objects))
 	active := make(map[string]render.DecidedDefinition, len(want.Definitions))
@@ -117,7 +117,7 @@ func askedFor(want render.Desired, have inventory.Inventory) ([]Asked, error) {
 		return nil, errors.Join(wrong...)
 	}
 	if want.Owner == render.OwnerCrossplane {
-		return asked, nil // Crossplane keeps its own CRDs
+		return asked, nil // Crossplane keeps the CRDs that it makes
 	}
 	for _, d := range want.Definitions {
 		if _, ok := active[d.Name]; ok {
@@ -142,13 +142,12 @@ func askedFor(want render.Desired, have inventory.Inventory) ([]Asked, error) {
 	return asked, nil
 }
 
-// CRD is the identity of the CRD of a name.
+// CRD returns the ID of the CRD with this name.
 func CRD(name string) manifest.ID {
 	return manifest.ID{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: name}
 }
 
-// Sent is exactly what is sent for an object that nothing is ignored of: the object with
-// our marks.
+// Sent returns an object exactly as it is sent if none of its fields are ignored: the object with our marks.
 func Sent(s inventory.Sync, o render.Object) (*unstructured.Unstructured, error) {
 	u, err := o.Content()
 	if err != nil {
@@ -158,7 +157,7 @@ func Sent(s inventory.Sync, o render.Object) (*unstructured.Unstructured, error)
 		return nil, catalogue.Errorf(o.Origin, "metadata is not a mapping")
 	}
 	diff.LeaveInjected(u)
-	manifest.DropPlaceholderCA(u) // of an object that references did not change
+	manifest.DropPlaceholderCA(u) // drop it from objects without references, too
 	s.Own(u)
 	return u, nil
 }

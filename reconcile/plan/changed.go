@@ -10,11 +10,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Changed reports whether another writer changed what the last pass applied to a live object, so that a pass over the same
-// commit would correct it, hold it, or report it. It needs no commit: what others add to an object, and what the sync ignores
-// of it, is no change.
+// Changed reports whether another writer changed a live object in what the last pass applied, so that a pass over the same commit
+// would correct, hold or report the change. It needs no commit: additions by other writers, and changes of ignored fields, do not
+// count.
 //
-// For an object that is only observed, every write counts until the next pass compares it with the commit.
+// For an observe-only object, every write counts until the next pass compares it with the commit.
 func (o Observed) Changed(id manifest.ID, live metav1.Object) bool {
 	e := o.Inventory.Entries[id]
 	switch {
@@ -22,20 +22,20 @@ func (o Observed) Changed(id manifest.ID, live metav1.Object) bool {
 		return true
 	case e.Mark == inventory.Mark(live):
 		return false
-	case e.Fields == "": // an older version did not remember them
+	case e.Fields == "": // an older version did not record them
 		return true
 	}
 	return e.Fields != diff.OwnFields(live, ignoredBy(e, o.Inventory.Record))
 }
 
-// AsRecorded returns what was observed, on the terms of the pass that applied what the inventory holds.
+// AsRecorded returns the observation with the adoption terms of the pass that stored the inventory.
 func (o Observed) AsRecorded() Observed {
 	o.Terms.Adoption = Adoption(o.Inventory.Record.Adoption)
 	return o
 }
 
-// ignoredPaths returns the pointers to the fields that the sync ignores, by the suffix that they add to a digest. Those of an
-// entry that this pass may not write again stay.
+// ignoredPaths returns the pointers to the ignored fields, by the suffix that they add to a digest. It keeps the recorded ones of
+// all entries, because this pass may not write every entry again.
 func (o Observed) ignoredPaths() map[string][][]string {
 	var all map[string][][]string
 	keep := func(suffix string, paths [][]string) {
@@ -69,7 +69,7 @@ func ignoredBy(e inventory.Entry, record inventory.Record) []diff.Pointer {
 	return paths
 }
 
-// suffixOf returns what ignored fields added to a digest.
+// suffixOf returns the suffix that ignored fields added to a digest.
 func suffixOf(digest string) string {
 	i := strings.Index(digest, diff.SuffixMark)
 	if i < 0 {
@@ -78,11 +78,11 @@ func suffixOf(digest string) string {
 	return digest[i:]
 }
 
-// includes reports whether a record has all the ignored fields of another one. One that nothing refers to any more goes with
-// the next write.
+// includes reports whether a record has all the ignored fields of another one. Unused ones in have do not matter; the next write
+// removes them.
 func includes(have, next map[string][][]string) bool {
 	for suffix := range next {
-		if _, recorded := have[suffix]; !recorded { // a suffix is a hash of the fields
+		if _, recorded := have[suffix]; !recorded { // the suffix is a hash of the fields, so they are the same
 			return false
 		}
 	}

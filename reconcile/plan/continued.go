@@ -6,9 +6,9 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// continued returns the plan with the steps that an earlier plan of the same pass carried out, given
-// its outcomes. A pass plans again when the inventory moved; without them, its report would show what
-// it wrote before that as unchanged. A step of the later plan that still has something to do stays.
+// continued returns the plan with the steps that an earlier plan of the same pass has carried out. A pass plans again if the
+// inventory moved. Without these steps, its report would show the objects that it wrote before as unchanged. A step of the later
+// plan that still has something to do stays.
 func (p Plan) continued(before Plan, done []Outcome) Plan {
 	carried := before.carried(done)
 	if len(carried.Steps) == 0 {
@@ -33,7 +33,7 @@ func (p Plan) continued(before Plan, done []Outcome) Plan {
 	return p
 }
 
-// carried returns the plan with those of its steps that were carried out, given the outcomes.
+// carried returns the plan with only the steps that were carried out, according to the outcomes.
 func (p Plan) carried(done []Outcome) Plan {
 	carried := make(map[manifest.ID]bool, len(done))
 	for _, o := range done {

@@ -20,9 +20,9 @@ const (
 	ReturnsInactive  Code = "ReturnsInactive"  // Crossplane creates the deleted definition again, inactive
 	NothingActivates Code = "NothingActivates" // nothing activates the definition of a CRD
 	DeletingCRD      Code = "DeletingCRD"      // the CRD of the definition is being deleted
-	ComesBack        Code = "ComesBack"        // Crossplane is to create the definition again, inactive
+	ComesBack        Code = "ComesBack"        // Crossplane will create the definition again, inactive
 	CRDGoes          Code = "CRDGoes"          // the CRD of the definition will be deleted
-	RevisionRestores Code = "RevisionRestores" // the package revision that is to create the definition again, inactive
+	RevisionRestores Code = "RevisionRestores" // the package revision that will create the definition again, inactive
 	RevisionTouched  Code = "RevisionTouched"  // how many definitions Crossplane creates again
 )
 
@@ -34,23 +34,23 @@ const (
 // Each arrow is a step of a plan of its own, derived from the state of the cluster, so an interrupted process continues
 // where it stopped. The conditions of a step are checked in the cluster once more right before it.
 
-// A LiveRevision is a package revision as it stands in the cluster.
+// A LiveRevision is a package revision in the cluster.
 type LiveRevision struct {
 	Package   manifest.ID // its Provider
 	Active    bool
 	SafeStart bool
-	Lost      []string // definitions with a remaining CRD
-	Touched   string   // what it was last touched for
-	Runtime   string   // the Deployment that runs its controllers, as namespace/name; "" where none is known
+	Lost      []string // missing definitions whose CRDs still exist
+	Touched   string   // the value of TouchAnnotation
+	Runtime   string   // the Deployment that runs its controllers, as namespace/name; "" if it is not known
 }
 
-// TouchAnnotation is put on a package revision so that Crossplane looks at it.
+// TouchAnnotation is set on a package revision to make Crossplane reconcile it.
 const TouchAnnotation = "headgate.dev/touched"
 
-// Final is the guard that keeps definitions that were activated once.
+// Final is the guard that keeps activated definitions.
 const Final GuardName = "final"
 
-// deactivate adds the steps that deactivate definitions that Crossplane made active.
+// deactivate adds the steps that deactivate definitions which Crossplane made active.
 func (p *Plan) deactivate(seen Observed) {
 	if !seen.Deactivates(p.Want) || p.Want.Owner != render.OwnerCrossplane || seen.Offline || seen.Looks || p.Ends != NoEnding || p.Want.Partial {
 		return
@@ -60,7 +60,7 @@ func (p *Plan) deactivate(seen Observed) {
 	add := func(s Step) {
 		revision, _ := InstalledBy(up.Objects[s.ID])
 		s.revision = up.Revisions[revision]
-		// The commit's copy of an installed package is a catalogue, which keeps it.
+		// Replace the step of the commit's copy, which only keeps an installed object.
 		p.Steps = append(slices.DeleteFunc(p.Steps, func(kept Step) bool { return kept.ID == s.ID }), s)
 	}
 	for _, name := range p.unnamed(up) {
@@ -83,7 +83,7 @@ func (p *Plan) deactivate(seen Observed) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(missing)) {
 		r := up.Revisions[name]
-		// The same ones are asked for once: Crossplane takes its time with thousands.
+		// Ask for the same definitions only once, because Crossplane takes a while to make thousands of them.
 		if token := inventory.Hash([]byte(strings.Join(missing[name], "\n"))); r.Touched != token {
 			p.Steps = append(p.Steps, Step{
 				Action: Update, Cause: Retain, Deactivates: true, ID: crossplane.ProviderRevision(name), APIVersion: crossplane.RevisionAPIVersion, Digest: token,
@@ -93,19 +93,19 @@ func (p *Plan) deactivate(seen Observed) {
 	}
 }
 
-// expectInactive adds the effect that a definition comes back inactive.
+// expectInactive adds the effect that a definition becomes inactive.
 func (p *Plan) expectInactive(name string, reason Reason) {
 	p.Effects = append(p.Effects, Effect{Kind: Deactivate, On: crossplane.MRD(name), State: Pending, Reason: reason})
 }
 
-// unnamed returns the definitions, including those with only a CRD left, that no policy of the commit names. A paused
-// policy keeps the definitions that it names.
+// unnamed returns the definitions that no policy of the commit names, including those with only a CRD left. A paused policy keeps
+// the definitions that it names.
 func (p *Plan) unnamed(up Upstream) []string {
 	declared, active := map[string]bool{}, map[string]bool{}
 	for _, d := range p.Want.Definitions {
 		declared[d.Name], active[d.Name] = true, d.Active
 	}
-	if p.Want.Live { // one may have come back since those of the cluster were read
+	if p.Want.Live { // a definition may have come back since want was read from the cluster
 		for name := range up.Definitions {
 			declared[name] = true
 		}
@@ -139,15 +139,15 @@ func InstalledBy(o *metav1.PartialObjectMetadata) (string, bool) {
 	return crossplane.RevisionOf(o)
 }
 
-// deactivating is one step on the way of a definition.
+// deactivating returns a step of a deactivation.
 func deactivating(id manifest.ID, live *metav1.PartialObjectMetadata, why Code) Step {
 	s := prune(id, inventory.Entry{}, live)
 	s.Deactivates, s.Definition, s.Reason = true, true, why.With()
 	return s
 }
 
-// pruneInstead returns a prune for a definition of ours that the ratchet would keep. If the prune is held, the step is
-// the update instead.
+// pruneInstead returns a prune of a CRD that s would only keep because activation is final. If the prune is held and s is an
+// update, that update is made instead.
 func (s Step) pruneInstead(live *metav1.PartialObjectMetadata, e inventory.Entry, mayWrite bool) Step {
 	taken := prune(s.ID, e, live)
 	taken.Deactivates, taken.Definition, taken.Origin = true, true, s.Origin
@@ -158,8 +158,8 @@ func (s Step) pruneInstead(live *metav1.PartialObjectMetadata, e inventory.Entry
 	return taken
 }
 
-// concludeDeactivation completes deactivations that do not take place: an update replaces a hold, and Crossplane is not
-// expected to bring back a definition that stays.
+// concludeDeactivation handles deactivations that do not happen: their update replaces the hold, and Crossplane is not expected to
+// make the definition inactive.
 func (p *Plan) concludeDeactivation() {
 	stays := map[string]bool{}
 	taken := map[string]bool{}
@@ -181,8 +181,7 @@ func (p *Plan) concludeDeactivation() {
 	p.Retained = slices.DeleteFunc(p.Retained, func(name string) bool { return taken[name] })
 }
 
-// Restarts are the providers whose controllers run on after the CRDs that they are for were taken
-// back in this plan.
+// Restarts returns the providers whose controllers keep running for CRDs that this plan deletes.
 func (p Plan) Restarts() []Restart {
 	of := map[manifest.ID]Restart{}
 	for _, s := range p.Steps {
@@ -194,28 +193,28 @@ func (p Plan) Restarts() []Restart {
 	return slices.SortedFunc(maps.Values(of), func(a, b Restart) int { return a.Package.Compare(b.Package) })
 }
 
-// A Restart is of a provider.
+// A Restart is the need to restart a provider.
 type Restart struct {
 	Package    manifest.ID `json:"package"`
-	Deployment string      `json:"deployment,omitempty"` // as namespace/name; "" where none is known
+	Deployment string      `json:"deployment,omitempty"` // as namespace/name; "" if it is not known
 	CRDs       int         `json:"crds"`                 // that were deactivated
 }
 
-// Finding says it to people.
+// Finding returns the need to restart as a finding.
 func (r Restart) Finding() manifest.Finding {
 	f := manifest.Finding{
 		Rule:     "restart-provider",
 		Severity: manifest.Note,
-		Message:  fmt.Sprintf("the controllers of the provider %s for %s that were deactivated run until it restarts", r.Package.Name, manifest.Count(r.CRDs, "kind")),
-		Fix:      "restart its Deployment once they are gone",
+		Message:  fmt.Sprintf("the provider %s still runs the controllers for %s that were deactivated; they stop when it restarts", r.Package.Name, manifest.Count(r.CRDs, "kind")),
+		Fix:      "restart its Deployment after their CRDs are gone",
 	}
 	if namespace, name, ok := strings.Cut(r.Deployment, "/"); ok {
-		f.Fix = fmt.Sprintf("once they are gone: kubectl -n %s rollout restart deployment %s", namespace, name)
+		f.Fix = fmt.Sprintf("after their CRDs are gone: kubectl -n %s rollout restart deployment %s", namespace, name)
 	}
 	return f
 }
 
-// OnlyDeactivating is the plan without anything but deactivation.
+// OnlyDeactivating returns the part of the plan that deactivates definitions.
 func (p Plan) OnlyDeactivating() Plan {
 	p.Steps = slices.DeleteFunc(slices.Clone(p.Steps), func(s Step) bool { return !s.Deactivates })
 	p.Effects = slices.DeleteFunc(slices.Clone(p.Effects), func(e Effect) bool { return e.Awaited() && e.Kind != Deactivate })

@@ -11,23 +11,23 @@ import (
 // The codes of MRDs that are not deleted yet.
 const (
 	OwnersUnknown    Code = "OwnersUnknown"    // why the effect on the CRD is not known
-	AwaitsCrossplane Code = "AwaitsCrossplane" // the finalizer that keeps the MRD until Crossplane has seen it go
+	AwaitsCrossplane Code = "AwaitsCrossplane" // the finalizer that keeps the MRD until Crossplane has noticed the deletion
 )
 
-// keepCRDs chooses the due phase of a step that deletes an MRD. The CRD that Crossplane made for it is a separate
-// decision. The garbage collector takes the MRD out of the owners of the CRD; that wakes Crossplane, which may not know
-// about the deletion yet and makes the MRD the owner once more. Then the CRD is deleted with it. So our finalizer keeps
-// the MRD until Crossplane has seen it:
+// keepCRDs chooses the current phase of a step that deletes an MRD. Whether to delete the CRD that Crossplane made for it is a
+// separate decision. The garbage collector removes the MRD from the owners of the CRD, which makes Crossplane reconcile. If
+// Crossplane does not know about the deletion yet, it makes the MRD an owner again, and the CRD is deleted with the MRD. Therefore,
+// our finalizer keeps the MRD until Crossplane has noticed the deletion:
 //
 //	protect ─► delete, orphaning ─► Crossplane reports Terminating ─► disown ─► unprotect
 //
-// An MRD that a pass was killed over goes the same way if the commit wants it again, or the sync releases it, meanwhile.
-// A Crossplane that does not run reports nothing. Then the MRD waits for it: the CRD, and what is stored in it, is worth more.
+// If a pass is killed in between, and the commit then wants the MRD again or the sync releases it, the same phases follow. If
+// Crossplane does not run, it reports nothing and the MRD stays, because the CRD and the objects in it are worth more.
 func (p *Plan) keepCRDs(seen Observed) {
 	if seen.Offline || seen.Looks {
 		return
 	}
-	for _, id := range p.absent { // a user deleted it
+	for _, id := range p.absent { // deleted by a user
 		if !crossplane.IsMRD(id) {
 			continue
 		}
@@ -40,7 +40,7 @@ func (p *Plan) keepCRDs(seen Observed) {
 	}
 	for i := range p.Steps {
 		s := &p.Steps[i]
-		if !s.departs() {
+		if !s.endsMRD() {
 			p.goesByHand(*s, seen)
 			continue
 		}
@@ -74,8 +74,8 @@ func (p *Plan) keepCRDs(seen Observed) {
 	}
 }
 
-// goesByHand records the CRD of an MRD that a user is deleting, unless the garbage collector deletes the CRD, too. The MRD
-// may be gone before another pass sees it.
+// goesByHand records the CRD of an MRD that a user is deleting, unless the garbage collector deletes the CRD with it. The MRD may
+// be gone before the next pass.
 func (p *Plan) goesByHand(s Step, seen Observed) {
 	if !crossplane.IsMRD(s.ID) || s.Action != Prune {
 		return
@@ -90,9 +90,9 @@ func (p *Plan) goesByHand(s Step, seen Observed) {
 	}
 }
 
-// departs reports whether an MRD is gone once the step is done: the step deletes it, or takes our finalizer from one that is
+// endsMRD reports whether the MRD is deleted after the step: the step deletes it, or removes our finalizer from an MRD that is
 // being deleted.
-func (s Step) departs() bool {
+func (s Step) endsMRD() bool {
 	switch {
 	case !crossplane.IsMRD(s.ID):
 		return false

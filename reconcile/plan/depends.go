@@ -17,36 +17,35 @@ import (
 	"sigs.k8s.io/cli-utils/pkg/object/dependson"
 )
 
-// The codes of steps that wait for others. The first value is what they wait for: an Object, a Field, or an identity.
+// The codes of steps that wait for others. The first value is what they wait for: an Object, a Field, or an ID.
 const (
 	Object           Code = "Object"           // an object
-	Field            Code = "Field"            // a field, and the object that has it
+	Field            Code = "Field"            // a field and its object
 	AwaitsHeld       Code = "AwaitsHeld"       // the guard that holds the object
-	AwaitsNowhere    Code = "AwaitsNowhere"    // where the commit names the object, which is neither in the commit nor in the cluster
-	AwaitsAbsent     Code = "AwaitsAbsent"     // the object is not there
+	AwaitsNowhere    Code = "AwaitsNowhere"    // the origin of the reference; the object is in neither the commit nor the cluster
+	AwaitsAbsent     Code = "AwaitsAbsent"     // the object does not exist
 	AwaitsUnready    Code = "AwaitsUnready"    // why the object is not ready
-	AwaitsDependant  Code = "AwaitsDependant"  // an object that depends on it has to go first
-	AwaitsUpdate     Code = "AwaitsUpdate"     // an object depends on it until that is updated
-	AwaitsGone       Code = "AwaitsGone"       // an object has to go first
-	AwaitsUnfinished Code = "AwaitsUnfinished" // an object is not applied yet, and may need the one of the prune or replace it
-	AwaitsRelease    Code = "AwaitsRelease"    // an object has to be released first, which the garbage collector would delete
-	AwaitsMore       Code = "AwaitsMore"       // how many more objects have to go first
+	AwaitsDependant  Code = "AwaitsDependant"  // an object that depends on it must be deleted first
+	AwaitsUpdate     Code = "AwaitsUpdate"     // an object depends on it until that object is updated
+	AwaitsGone       Code = "AwaitsGone"       // an object must be deleted first
+	AwaitsUnfinished Code = "AwaitsUnfinished" // an object that is not applied yet, and may need or replace the object of the prune
+	AwaitsRelease    Code = "AwaitsRelease"    // an object that must be released first, because the garbage collector would delete it
+	AwaitsMore       Code = "AwaitsMore"       // how many more objects must be deleted first
 	DependencyFailed Code = "DependencyFailed" // the object, which was not applied
-	DependantFailed  Code = "DependantFailed"  // the object, which did not go
-	UnfinishedFailed Code = "UnfinishedFailed" // the object, which was not applied, and may need the one of the prune or replace it
+	DependantFailed  Code = "DependantFailed"  // the object, which was not deleted
+	UnfinishedFailed Code = "UnfinishedFailed" // the object, which was not applied, and may need or replace the object of the prune
 )
 
-// An order holds the dependencies of the objects of a commit, by object. A dependency must exist and be ready before
-// the object is written.
+// An order holds the dependencies of each object of a commit. A dependency must exist and be ready before the object is written.
 type order map[manifest.ID][]edge
 
-// An edge leads to an object that comes first.
+// An edge is a dependency on an object.
 type edge struct {
 	to  manifest.ID
 	how string // "depends on"
 }
 
-// orderOf reads the dependencies of objects. An unreadable annotation and a cycle are errors with their place.
+// orderOf reads the dependencies of objects. Unreadable annotations and cycles are errors with their origin.
 func orderOf(seen Observed) (order, error) {
 	o := order{}
 	var wrong []error
@@ -65,7 +64,7 @@ func orderOf(seen Observed) (order, error) {
 	return o, o.cycle(seen.Asked)
 }
 
-// edges returns the dependencies of an object, each once.
+// edges returns the dependencies of an object, without duplicates.
 func (o Observed) edges(a Asked) ([]edge, error) {
 	ids, err := named(a.Asks[dependson.Annotation])
 	if err != nil {
@@ -90,7 +89,7 @@ func (o Observed) edges(a Asked) ([]edge, error) {
 	return edges, nil
 }
 
-// AsWritten is the identity of an object as the commit writes it.
+// AsWritten returns the ID of an object in the commit's spelling.
 func (o Observed) AsWritten(id manifest.ID) manifest.ID {
 	if written, differs := o.Written[id]; differs {
 		return written
@@ -98,7 +97,7 @@ func (o Observed) AsWritten(id manifest.ID) manifest.ID {
 	return id
 }
 
-// named are the objects that the value of the annotation names.
+// named returns the IDs in the value of the annotation.
 func named(value string) ([]manifest.ID, error) {
 	if strings.TrimSpace(value) == "" {
 		return nil, nil
@@ -114,7 +113,7 @@ func named(value string) ([]manifest.ID, error) {
 	return ids, nil
 }
 
-// inAnnotation is the annotation that names an object.
+// inAnnotation returns the annotation for a dependency on an object.
 func inAnnotation(id manifest.ID) (map[string]string, error) {
 	text, err := dependson.FormatObjMetadata(object.ObjMetadata{GroupKind: id.GroupKind(), Namespace: id.Namespace, Name: id.Name})
 	return map[string]string{dependson.Annotation: text}, err
@@ -124,8 +123,8 @@ func idOf(meta object.ObjMetadata) manifest.ID {
 	return manifest.ID{Group: meta.GroupKind.Group, Kind: meta.GroupKind.Kind, Namespace: meta.Namespace, Name: meta.Name}
 }
 
-// cycle returns an error with a cycle of dependencies, if there is one. It includes implicit dependencies: of an object
-// on its namespace, and of a custom resource on its CRD.
+// cycle returns an error with a cycle of dependencies if there is one. It includes implicit dependencies: of an object on its
+// namespace, and of a custom resource on its CRD.
 func (o order) cycle(asked []Asked) error {
 	if len(o) == 0 {
 		return nil
@@ -149,9 +148,9 @@ func (o order) cycle(asked []Asked) error {
 		return slices.DeleteFunc(edges, func(e edge) bool { _, wanted := at[e.to]; return !wanted })
 	}
 
-	left := map[manifest.ID]bool{} // nothing behind it leads back
+	left := map[manifest.ID]bool{} // objects that are on no cycle
 	var way []string
-	var open []manifest.ID // from the first to where we are
+	var open []manifest.ID // the path to the current object
 	var walk func(id manifest.ID) error
 	walk = func(id manifest.ID) error {
 		if i := slices.Index(open, id); i >= 0 {
@@ -180,14 +179,14 @@ func (o order) cycle(asked []Asked) error {
 	return nil
 }
 
-// A Dependency is an object on which another depends, as it was seen.
+// A Dependency is the observed state of an object on which others depend.
 type Dependency struct {
 	Exists   bool
-	NotReady Reason // why it is not ready
+	NotReady Reason // why it is not ready; no reason if it is
 }
 
-// DependenciesOf returns the objects to look at before it can be decided what has to wait: those on which something
-// depends that may have to be written.
+// DependenciesOf returns the objects to read before Compute can decide what has to wait: the dependencies of objects that may have
+// to be written.
 func (o Observed) DependenciesOf() ([]manifest.ID, error) {
 	first, err := orderOf(o)
 	if err != nil {
@@ -205,11 +204,10 @@ func (o Observed) DependenciesOf() ([]manifest.ID, error) {
 	return slices.SortedFunc(maps.Keys(looked), manifest.ID.Compare), nil
 }
 
-// arrange makes what depends on something wait until that is there and ready, and what others
-// depend on until those are gone.
+// arrange makes steps wait until the dependencies of their objects exist and are ready.
 func (p *Plan) arrange(first order, seen Observed) {
 	if seen.Offline {
-		return // the dependency is not known to be ready, and the pass does not wait
+		return // no cluster shows whether dependencies are ready
 	}
 	steps := make(map[manifest.ID]*Step, len(p.Steps))
 	for i := range p.Steps {
@@ -241,7 +239,7 @@ func (p *Plan) arrange(first order, seen Observed) {
 	}
 }
 
-// changes reports whether another step changes what was copied.
+// changes reports whether another step changes a field that was copied.
 func (r resolved) changes(steps map[manifest.ID]*Step, seen Observed) bool {
 	return slices.ContainsFunc(r.references, func(ref reference) bool {
 		s := steps[ref.source]
@@ -249,8 +247,8 @@ func (r resolved) changes(steps map[manifest.ID]*Step, seen Observed) bool {
 	})
 }
 
-// comesFirst returns what there is to wait for of an object that comes first, whose own step is first, if it has one;
-// none if there is nothing. what is the object, or a field of it.
+// comesFirst returns what the step has to wait for in a dependency; no reason if there is nothing. first is the step of the
+// dependency, or nil. what is the dependency, or a field of it.
 func (s Step) comesFirst(id manifest.ID, what Reason, first *Step, seen Observed) Reason {
 	live := seen.Dependencies[id]
 	switch {
@@ -270,17 +268,17 @@ func (s Step) comesFirst(id manifest.ID, what Reason, first *Step, seen Observed
 
 func (s *Step) writes() bool { return s != nil && (s.Action == Create || s.Action == Update) }
 
-// wait makes a step wait for one more object.
+// wait makes a step wait for another object.
 func (s *Step) wait(id manifest.ID, what Reason) {
 	s.Waits = append(slices.Clip(s.Waits), what)
 	s.after = append(s.after, id)
 }
 
-// mostAwaited is how many objects are named that a prune waits for.
+// mostAwaited is the maximum number of objects in the reasons of a waiting prune.
 const mostAwaited = 3
 
-// awaitDependants has prunes wait for the objects that depend on what they delete, and for those that would go with it.
-// Guards have seen to it that all of them go, or let go of it.
+// awaitDependants makes prunes wait for the objects that depend on their objects, and for those that would be deleted with them.
+// The guards have made sure that each of these is deleted, updated or released.
 func (p *Plan) awaitDependants(seen Observed) {
 	c := p.caseOf(seen)
 	for i := range p.Steps {
@@ -316,20 +314,20 @@ func (p *Plan) awaitDependants(seen Observed) {
 	}
 }
 
-// isOwnedBy reports whether the garbage collector deletes the object of a step with that of another one.
+// isOwnedBy reports whether the garbage collector deletes the object of s after that of owner.
 func (c Case) isOwnedBy(s, owner Step) bool {
 	live := c.Live(s)
 	return live != nil && slices.ContainsFunc(live.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == owner.UID })
 }
 
-// LetsGo reports whether the step writes an object that does not depend on the other one any more, or releases it.
+// LetsGo reports whether the step ends the dependency, with an update or a release.
 func (d Dependant) LetsGo() bool {
 	return (d.Action == Update && !d.Still || d.Action == Release) && d.Err == nil
 }
 
-// GoingWith returns the steps of objects that would go with the object of a prune and that the commit does not want
-// either, and of policies that would undo it. All of them go first. There are none while a sync ends: what ends goes a
-// tier at a time.
+// GoingWith returns the steps of objects that would be deleted with the object of a prune, and that the commit does not want
+// either. For a deactivation, it also returns the steps of policies that would undo it. All of these come first. There are none
+// while a sync ends, because an ending deletes tier by tier.
 func (c Case) GoingWith(s Step) []Step {
 	if c.Seen.Ends != NoEnding {
 		return nil
@@ -344,8 +342,8 @@ func (c Case) GoingWith(s Step) []Step {
 	return users
 }
 
-// dependantsOf returns the dependants of each object, in order. It reads dependencies from the commit and, for owned
-// objects, from the cluster.
+// dependantsOf returns the dependants of each object, sorted. It reads dependencies from the commit and, for owned objects, from
+// the cluster.
 func dependantsOf(first order, seen Observed) map[manifest.ID][]manifest.ID {
 	all := map[manifest.ID][]manifest.ID{}
 	add := func(by, on manifest.ID) {
@@ -374,13 +372,13 @@ func dependantsOf(first order, seen Observed) map[manifest.ID][]manifest.ID {
 	return all
 }
 
-// awaited reports whether something waits for a step.
+// awaited reports whether another step waits for this object.
 func (p Plan) awaited(id manifest.ID) bool {
 	return slices.ContainsFunc(p.Steps, func(s Step) bool { return slices.Contains(s.after, id) })
 }
 
-// stranded returns the plan after outcomes are known: steps that wait for a failed one are not sent.
-func (p Plan) stranded(done []Outcome) Plan {
+// failDependants returns the plan with errors on the steps that wait for a failed step, so that they are not sent.
+func (p Plan) failDependants(done []Outcome) Plan {
 	failed, writes := map[manifest.ID]bool{}, map[manifest.ID]bool{}
 	for _, o := range done {
 		failed[o.ID] = o.Err != nil
@@ -411,7 +409,8 @@ func (p Plan) stranded(done []Outcome) Plan {
 	return p
 }
 
-// indexDependants finds what depends on the objects that may be pruned. The steps keep their places from then on.
+// indexDependants sets the dependants of the objects that may be pruned, and the index of the steps, which must not move
+// afterwards.
 func (p *Plan) indexDependants(first order, seen Observed) {
 	if p.Count(Prune) == 0 {
 		return

@@ -9,46 +9,46 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// An Effect is a consequence of a plan: an object that Crossplane creates or changes or, if a sync only looks, that
-// another tool applies. No step of the plan sends it.
+// An Effect is a consequence of a plan: an object that Crossplane creates or changes or, if a sync only looks, that another tool
+// applies. No step of the plan sends it.
 type Effect struct {
 	Kind   EffectKind
-	Of     manifest.ID // of Install: the object whose step has Crossplane make it at once; zero if none does
+	Of     manifest.ID // of Install: the object whose step makes Crossplane do it immediately; zero if none does
 	On     manifest.ID // the object that it changes
-	Change *Step       // of Install, Redeclare and Apply: how; it must not be changed
+	Change *Step       // of Install, Redeclare and Apply: the change; it must not be modified
 
-	State  EffectState // how far it is; "" if nothing waits for it
-	Reason Reason      // why it does not hold
-	By     string      // of Apply: the tool, as far as it is known
+	State  EffectState // progress of the effect; "" if nothing waits for it
+	Reason Reason      // why it does not hold yet
+	By     string      // of Apply: the tool, if known
 
 	Because []activation.Activator // of Install: why the definition is active
 	Package string                 // of Install: the new version of the package
 }
 
-// An EffectKind is what is made.
+// An EffectKind is the kind of an effect.
 type EffectKind string
 
 // The kinds of effects.
 const (
-	// Install creates or updates what a package holds: a definition, a CRD or an XRD. It keeps what the new version
-	// of the package does not hold any more.
+	// Install creates or updates an object of a package: a definition, a CRD or an XRD. Objects that the new version of the package
+	// does not contain any more are kept.
 	Install EffectKind = "install"
-	// Redeclare changes a definition that nothing sends or installs: Headgate makes no CRD of an inactive one. A commit has
-	// another definition then, and a cluster has none.
+	// Redeclare changes a definition that nothing sends or installs, because Headgate makes no CRD of an inactive definition. It
+	// occurs between two commits, never in a cluster.
 	Redeclare EffectKind = "redeclare"
 	// Activate makes the CRD of a definition that the commit activates.
 	Activate EffectKind = "activate"
-	// Deactivate brings a definition back inactive, or lets its CRD go.
+	// Deactivate makes a definition inactive, or deletes its CRD.
 	Deactivate EffectKind = "deactivate"
-	// Accept takes up a policy or a package.
+	// Accept is the acceptance of a policy or a package by Crossplane.
 	Accept EffectKind = "accept"
 	// Appear is the creation of an object that Headgate only observes.
 	Appear EffectKind = "appear"
-	// Apply is what another tool does with an object of the commit, if a sync only looks.
+	// Apply is the apply of an object of the commit by another tool, if a sync only looks.
 	Apply EffectKind = "apply"
 )
 
-// An EffectState is how far an effect is.
+// An EffectState is the progress of an effect.
 type EffectState string
 
 // The states.
@@ -61,7 +61,7 @@ const (
 // Awaited reports whether something waits for the effect.
 func (e Effect) Awaited() bool { return e.State != "" }
 
-// Has reports whether an effect of the plan is in a state.
+// Has reports whether an effect of the plan is in this state.
 func (p Plan) Has(state EffectState) bool {
 	return slices.ContainsFunc(p.Effects, func(e Effect) bool { return e.State == state })
 }
@@ -79,33 +79,33 @@ func (p Plan) changedSince(earlier Plan) bool {
 // The codes of the guards impossible and schema on package upgrades.
 const (
 	PackageInstalls     Code = "PackageInstalls"     // the name of the definition, and the reason of the ruling
-	PackageInstallsMany Code = "PackageInstallsMany" // the same, and how many more definitions there are
+	PackageInstallsMany Code = "PackageInstallsMany" // the same, and how many other definitions there are
 )
 
 // The codes of package upgrades.
 const (
-	NotUpdatedAnyMore Code = "NotUpdatedAnyMore" // the new version of a package does not hold a CRD or an XRD
-	KindDropped       Code = "KindDropped"       // the new version of a package does not hold a definition
+	NotUpdatedAnyMore Code = "NotUpdatedAnyMore" // the new version of a package does not contain a CRD or an XRD
+	KindDropped       Code = "KindDropped"       // the new version of a package does not contain a definition
 	ObjectsNotCounted Code = "ObjectsNotCounted" // why custom resources cannot be counted
 	ObjectsExist      Code = "ObjectsExist"      // how many custom resources exist, and an example
 	NoObjects         Code = "NoObjects"         // no custom resource exists
 )
 
-// A Bump is a package of a registry whose image differs from the previous one, or is not known.
+// A Bump is a package from a registry whose image differs from the previous one, or is not known.
 type Bump struct {
 	Source  string          `json:"source"`
 	From    string          `json:"from,omitempty"`    // the previous version; "" if there was none, or it could not be read
 	To      string          `json:"to,omitempty"`      // "" if it could not be read
-	Origin  manifest.Origin `json:"origin"`            // the line of the commit that asks for it
-	By      manifest.ID     `json:"by,omitzero"`       // the object that names it; none names a dependency
-	Manual  bool            `json:"manual,omitempty"`  // a person lets it in
+	Origin  manifest.Origin `json:"origin"`            // the line in the commit that requests it
+	By      manifest.ID     `json:"by,omitzero"`       // the object that names it; zero for a dependency
+	Manual  bool            `json:"manual,omitempty"`  // a person must activate the new version
 	Unknown string          `json:"unknown,omitempty"` // why its changes are not known
 	Copy    string          `json:"copy,omitempty"`    // the directory of the copy that was compared, because the image cannot be read
 
 	Package string `json:"-"` // the directory of the new version, as effects name it
 }
 
-// onEffects returns what rules on a step by the effects that it has.
+// onEffects returns a rule that rules on a step by its effects.
 func onEffects(effects []Effect, rule func(Step) Ruling) func(Step) Ruling {
 	of := map[manifest.ID][]Effect{}
 	for _, e := range effects {
@@ -116,8 +116,7 @@ func onEffects(effects []Effect, rule func(Step) Ruling) func(Step) Ruling {
 	return func(s Step) Ruling { return onAll(of[s.ID], rule) }
 }
 
-// onAll returns one ruling on several effects. It names the first effect with the hardest ruling, and counts the
-// others.
+// onAll returns one ruling for several effects. It names the first effect with the most severe ruling, and counts the others.
 func onAll(effects []Effect, rule func(Step) Ruling) Ruling {
 	var all Ruling
 	more := 0
@@ -138,8 +137,8 @@ func onAll(effects []Effect, rule func(Step) Ruling) Ruling {
 	return all
 }
 
-// counted returns the effects with what a cluster answers about objects of kinds that stay behind, and the questions
-// that are still open.
+// counted adds to effects how many custom resources exist of definitions that a package no longer contains. It also returns the
+// questions without an answer.
 func counted(effects []Effect, seen Observed) ([]Effect, []Question) {
 	if !seen.Counts {
 		return effects, nil

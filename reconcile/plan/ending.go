@@ -22,20 +22,20 @@ const (
 	DeletingContents   Code = "DeletingContents"   // since when a namespace is being deleted, which waits for the objects in it
 )
 
-// An Ending is how a sync gives up its objects. Its plan is the plan of an empty commit. The user asked for it
-// explicitly, so guards against empty commits do not apply; all others do.
+// An Ending is how a sync gives up its objects. Its plan is that of an empty commit. The user has requested it explicitly, so
+// guards against empty commits do not apply; all others do.
 type Ending string
 
 // The endings.
 const (
-	NoEnding Ending = ""       // the sync goes on
-	Delete   Ending = "Delete" // it is deleted
-	Orphan   Ending = "Orphan" // it stays without an owner
+	NoEnding Ending = ""       // the sync continues
+	Delete   Ending = "Delete" // its objects are deleted
+	Orphan   Ending = "Orphan" // its objects stay without an owner
 )
 
-// leaving returns the step of an ending for an object whose prune is s. It returns false if the inventory only has to
-// forget the object. released is set if another tool makes the object now. A running deletion is awaited, unless it
-// waits for our finalizer.
+// leaving returns the step of an ending for an object whose prune is s. It returns false if the inventory only has to forget the
+// object. released is set if another tool makes the object now. The ending waits for a deletion that has begun, unless that waits
+// for our finalizer.
 func (p Plan) leaving(s Step, live *metav1.PartialObjectMetadata, released bool) (Step, bool) {
 	switch {
 	case released || p.Ends == Orphan:
@@ -47,7 +47,7 @@ func (p Plan) leaving(s Step, live *metav1.PartialObjectMetadata, released bool)
 	return s, true
 }
 
-// WhyDeleting returns what a deletion waits for, as far as the object itself tells.
+// WhyDeleting returns what a deletion waits for, as far as the object itself shows.
 func WhyDeleting(live *metav1.PartialObjectMetadata) Reason {
 	if live.GetDeletionTimestamp() == nil {
 		return NotDeleting.With()
@@ -65,7 +65,7 @@ func WhyDeleting(live *metav1.PartialObjectMetadata) Reason {
 	return Deleting.With(since)
 }
 
-// releaseRetained turns steps that guards retain on purpose into releases, because the sync ends.
+// releaseRetained changes the steps that guards retain into releases, because the sync ends.
 func (p *Plan) releaseRetained() {
 	for i, s := range p.Steps {
 		if s.Action == Keep && s.Cause == Retain {
@@ -74,14 +74,14 @@ func (p *Plan) releaseRetained() {
 	}
 }
 
-// foremost returns the part of an ending that can be done now: its first tier, and the objects that it waits for. Later
-// tiers may be needed for these deletions.
+// foremost returns the part of an ending that can be carried out now: its first tier, and the objects that this tier waits for.
+// Later tiers may be needed for these deletions.
 func (p Plan) foremost() Plan {
 	due := map[manifest.ID]bool{}
 	for _, s := range p.Steps {
 		due[s.ID] = p.Ends == Orphan || s.Tier() == p.Steps[0].Tier()
 	}
-	for again := true; again; { // a dependant goes before its dependency, regardless of its tier
+	for again := true; again; { // a dependant is deleted before its dependency, regardless of its tier
 		again = false
 		for _, s := range p.Steps {
 			for _, id := range s.after {
@@ -93,7 +93,7 @@ func (p Plan) foremost() Plan {
 	return p.Select(func(s Step) bool { return due[s.ID] })
 }
 
-// OpenForemost lists the counts that guards still need for steps that can be done now.
+// OpenForemost returns the open questions about steps that can be carried out now.
 func (p Plan) OpenForemost() []Question {
 	first := map[manifest.ID]bool{}
 	for _, s := range p.foremost().Steps {
@@ -102,11 +102,10 @@ func (p Plan) OpenForemost() []Question {
 	return slices.DeleteFunc(p.Open(), func(q Question) bool { return !first[q.Of] })
 }
 
-// Releasing returns the merge patch that removes our marks and our finalizer from a live object, and our name from its
-// managed fields. The next tool that applies the object has no conflict with Headgate then. The patch is nil if nothing of
-// the sync is on the object, and if another sync took it over, whose name in the managed fields is the same. An announced
-// move stays announced. The patch removes owners that the plan prunes, or the garbage collector would delete the object
-// with them.
+// Releasing returns the merge patch that removes our marks and our finalizer from a live object, and our field managers from its
+// managed fields. The next tool that applies the object then has no conflict with Headgate. The patch is nil if the object has no
+// traces of the sync, or if another sync took it over, which uses the same field manager. An announced move stays announced. The
+// patch also removes owners that the plan prunes, because the garbage collector would delete the object with them.
 func (s Step) Releasing(live *metav1.PartialObjectMetadata, of inventory.Sync) ([]byte, error) {
 	mark := live.Labels[inventory.SyncLabel]
 	if mark != "" && mark != of.Key() {
@@ -130,7 +129,7 @@ func (s Step) Releasing(live *metav1.PartialObjectMetadata, of inventory.Sync) (
 		annotations[ownership.ReleaseAnnotation] = nil
 	}
 	if len(left) == 0 {
-		left = append(left, metav1.ManagedFieldsEntry{}) // that there are none; an empty list would change nothing
+		left = append(left, metav1.ManagedFieldsEntry{}) // an empty list would not change anything; this entry clears them
 	}
 	metadata := map[string]any{
 		"uid":             live.UID,
@@ -169,7 +168,7 @@ func (p Plan) notesOnEnding(seen Observed) []manifest.Finding {
 	}
 	return []manifest.Finding{{
 		Rule: ruleLeft, Severity: manifest.Note,
-		Message: fmt.Sprintf("Crossplane made CRDs of %s that go, for example %s: the CRDs stay, and nothing updates them", manifest.Count(len(names), "definition"), names[0]),
+		Message: fmt.Sprintf("Crossplane made CRDs of %s that will be deleted, for example %s: the CRDs stay, and nothing updates them", manifest.Count(len(names), "definition"), names[0]),
 		Fix:     "delete those that you do not need by hand",
 	}}
 }

@@ -7,13 +7,13 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// InstanceCategories are what Crossplane puts on the kinds whose deletion reaches
-// beyond the cluster.
+// InstanceCategories are the categories of the kinds whose objects stand for something outside of the cluster. Crossplane sets
+// them.
 var InstanceCategories = []string{"managed", "composite", "claim"}
 
-// recordDefinitions records in the entries of next which CRDs belong to definitions. A record stays after the
-// definition has left the commit, because its objects are still managed resources. In an inventory of an older version
-// without records, every CRD that the commit does not declare any more may belong to one.
+// recordDefinitions records in the entries of next which CRDs belong to definitions. This record stays after the definition has
+// left the commit, because the kind's objects are still managed resources. An inventory of an older version has no such records, so
+// every CRD that the commit does not declare any more may belong to a definition.
 func (p Plan) recordDefinitions(have, next inventory.Inventory) {
 	declared := map[manifest.ID]bool{}
 	for _, s := range p.Steps {
@@ -31,7 +31,7 @@ func (p Plan) recordDefinitions(have, next inventory.Inventory) {
 	}
 }
 
-// unrecorded reports whether the inventory does not record yet that a CRD is of a definition.
+// unrecorded reports whether the inventory does not record yet that a CRD belongs to a definition.
 func (p Plan) unrecorded(have inventory.Inventory) bool {
 	return slices.ContainsFunc(p.Steps, func(s Step) bool {
 		e, owned := have.Entries[s.ID]
@@ -39,7 +39,7 @@ func (p Plan) unrecorded(have inventory.Inventory) bool {
 	})
 }
 
-// declaresCRD reports whether the step is on a CRD that the commit declares.
+// declaresCRD reports whether the step is for a CRD that the commit declares.
 func (s Step) declaresCRD() bool {
 	return s.ID.IsCRD() && s.Action != Prune && s.Would != Prune && s.Action != Release
 }

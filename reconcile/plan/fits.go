@@ -9,7 +9,7 @@ type FullDefinition interface {
 	Content() (*unstructured.Unstructured, error)
 }
 
-// Decoded returns the FullDefinition of content that is decoded already.
+// Decoded returns the FullDefinition of decoded content.
 func Decoded(u *unstructured.Unstructured) FullDefinition { return (*loaded)(u) }
 
 type loaded unstructured.Unstructured
@@ -29,14 +29,14 @@ func (l *lazy) Content() (*unstructured.Unstructured, error) { return l.content(
 
 // The codes of custom resources that do not fit a new schema.
 const (
-	LosesField  Code = "LosesField"  // how many, of how many, set a field that is lost, the field, and an example
-	IsRefused   Code = "IsRefused"   // how many, of how many, are refused, why, and an example
+	LosesField  Code = "LosesField"  // how many objects set a field that is lost, the total, the field, and an example
+	IsRefused   Code = "IsRefused"   // how many objects are refused, the total, why, and an example
 	MoreMisfits Code = "MoreMisfits" // how many more reasons there are
 
-	NotAllLookedAt Code = "NotAllLookedAt" // how many objects were looked at, which fit; there are more
+	NotAllLookedAt Code = "NotAllLookedAt" // how many objects were checked, all of which fit; there are more
 )
 
-// AfterWhole returns a definition as it will be, with its schemas; nil if they cannot be had.
+// AfterWhole returns the new version of a definition, with its schemas; nil if they are not available.
 func (s Step) AfterWhole() FullDefinition {
 	if s.whole == nil && s.After != nil && !s.lean {
 		return Decoded(s.After)

@@ -8,8 +8,8 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// isLost reports whether a sync applied objects, and the inventory that held its grants is gone. A pass
-// stores the inventory before it applies anything.
+// isLost reports whether a sync has applied objects but the inventory with its grants is gone. A pass stores the inventory before
+// it applies anything.
 func (o Observed) isLost() bool {
 	if o.Offline || o.Looks || o.Inventory.ResourceVersion != "" {
 		return false
@@ -25,9 +25,8 @@ func (o Observed) isLost() bool {
 	return false
 }
 
-// begun returns the grants that a plan begins with, which its inventory recorded. If the inventory was lost, no current
-// approval counts until it is given again, nor does one in the message of this commit. An approval on the command line
-// of a later pass is new.
+// begun returns the grants that the inventory recorded. If the inventory was lost, no existing approval counts until it is given
+// again, not even one in the message of this commit. An approval on the command line of a later pass is new.
 func (p Plan) begun(have []inventory.Grant) []inventory.Grant {
 	if !p.rebuilt || slices.ContainsFunc(have, func(g inventory.Grant) bool { return g.Digest == inventory.AnyDigest }) {
 		return have
@@ -39,7 +38,7 @@ func (p Plan) begun(have []inventory.Grant) []inventory.Grant {
 	return append([]inventory.Grant{lost}, have...)
 }
 
-// grants returns the grants to record: the earlier ones and the ones of this plan.
+// grants returns the grants to record: the earlier ones and those of this plan.
 func (p Plan) grants(have []inventory.Grant) []inventory.Grant {
 	var next []inventory.Grant
 	for _, g := range p.begun(have) {
@@ -69,17 +68,16 @@ func (p Plan) grants(have []inventory.Grant) []inventory.Grant {
 	})
 }
 
-// stands reports whether the approval of a grant stands, where a person gave it or in the message of
-// the commit, or whether steps of it are still to be carried out.
+// stands reports whether the approval of a grant still stands, or is of this commit, so that it must stay recorded.
 func (p Plan) stands(g inventory.Grant) bool { return g.Given || g.Commit == p.Want.Revision }
 
-// forgets reports whether the places of a used approval differ from the record. After it was removed everywhere, it may
-// be given again.
+// forgets reports whether the record lists places where a used approval no longer stands. Once it was removed everywhere, it may be
+// given again.
 func (p Plan) forgets(have []inventory.Grant) bool {
 	return slices.ContainsFunc(have, func(g inventory.Grant) bool { return g.Given && !slices.Equal(g.On, p.given.Standing(g).On) })
 }
 
-// fulfilled are grants without the steps that were carried out to the last phase, for which no guard may ask any more.
+// fulfilled returns the grants without the steps whose last phase was carried out. No guard may ask about those again.
 func (p Plan) fulfilled(grants []inventory.Grant, done []Outcome) []inventory.Grant {
 	carried := map[manifest.ID]bool{}
 	for _, o := range done {
@@ -90,10 +88,10 @@ func (p Plan) fulfilled(grants []inventory.Grant, done []Outcome) []inventory.Gr
 		if carried[s.ID] && !(s.Deactivates && crossplane.IsMRD(s.ID)) {
 			s.Would = s.Action
 			over[s.approvalKey()] = true
-			if s.Activates { // the approval may be of the create before
+			if s.Activates { // the approval may be for the preceding create
 				over[s.created().approvalKey()] = true
 			}
-			if s.Action == Create { // the approval may be of the update that freed the object before
+			if s.Action == Create { // the approval may be for the preceding update that freed the object
 				s.Would = Update
 				over[s.approvalKey()] = true
 			}

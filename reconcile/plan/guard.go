@@ -10,11 +10,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A Guard objects to steps of one phase. It rules on one step at a time.
+// A Guard rules on the steps of one phase, one step at a time.
 type Guard struct {
 	Name       GuardName
 	Phase      Phase
-	Approvable bool // it only asks whether something is meant: a person can let its steps pass
+	Approvable bool // it only asks whether a step is intended: a person can let the step pass
 	Rule       Rule
 }
 
@@ -28,16 +28,16 @@ type Phase string
 // The phases.
 const (
 	Writes  Phase = "writes"  // on creates and updates
-	Effects Phase = "effects" // on what creates and updates have Crossplane install: a ruling on an effect is one on its step
+	Effects Phase = "effects" // on what creates and updates make Crossplane install; a ruling on an effect is one on its step
 	Prunes  Phase = "prunes"  // on prunes
-	Settled Phase = "settled" // on prunes that all other guards let pass, and again until no ruling changes another one
+	Settled Phase = "settled" // on prunes that all other guards let pass, repeatedly until no ruling changes
 )
 
-// A Rule begins a guard's part of a plan and returns what rules on one step after the other. Steps of the case
-// are as the guards before left them, and change with every ruling.
+// A Rule starts a guard's work on a plan. It returns a function that rules on one step after the other. The steps of the case are
+// as the earlier guards left them, and change with every ruling.
 type Rule func(c Case) func(s Step) Ruling
 
-// Each returns the rule of a guard that remembers nothing from one step to the next.
+// Each returns the rule of a guard that keeps no state between steps.
 func Each(rule func(s Step, c Case) Ruling) Rule {
 	return func(c Case) func(Step) Ruling {
 		return func(s Step) Ruling { return rule(s, c) }
@@ -52,28 +52,27 @@ func (g Guard) on(s Step) bool {
 	return s.Action == Prune
 }
 
-// A Case is what a guard may look at beside the step.
+// A Case holds everything besides the step that a guard may use.
 type Case struct {
 	Want    render.Desired
 	Seen    Observed
-	Passing int    // prunes that passed all earlier guards, without approved ones
-	Steps   []Step // of the plan, as the guards before this one left them
+	Passing int    // number of prunes that passed all earlier guards, without approved ones
+	Steps   []Step // of the plan, as the earlier guards left them
 
 	Lost []LostPackage
 
 	first      order
-	at         map[manifest.ID]int // indices of Steps, in the phase Settled
+	at         map[manifest.ID]int // index of Steps, in the phase Settled
 	dependants map[manifest.ID][]manifest.ID
 }
 
-// A Dependant is the step on an object that depends on another one.
+// A Dependant is the step of an object that depends on another object.
 type Dependant struct {
 	Step
-	Still bool // it depends on it in this commit
+	Still bool // also depends on it in this commit
 }
 
-// Dependants returns the steps on the objects that depend on an object, in order of identity. Only guards of the
-// phase Settled may ask.
+// Dependants returns the steps of the objects that depend on an object, sorted by ID. Only guards of the phase Settled may call it.
 func (c Case) Dependants(of manifest.ID) []Dependant {
 	var all []Dependant
 	for _, by := range c.dependants[of] {
@@ -85,7 +84,7 @@ func (c Case) Dependants(of manifest.ID) []Dependant {
 	return all
 }
 
-// Live is the live object of the step.
+// Live returns the live object of the step, or nil.
 func (c Case) Live(s Step) *metav1.PartialObjectMetadata {
 	if live, ok := c.Seen.Objects[s.ID]; ok {
 		return live
@@ -93,25 +92,25 @@ func (c Case) Live(s Step) *metav1.PartialObjectMetadata {
 	return c.Seen.Upstream.Objects[s.ID]
 }
 
-// A Ruling is what a guard says. The zero value allows.
+// A Ruling is the result of a guard. The zero value allows the step.
 type Ruling struct {
 	Answer Response
 	Reason Reason     // a reason that a person can act on; for an allowed step, a note
-	Needs  []Question // questions of the guard; without answers it holds, or notes that they are not known
-	Clears Clearing   // how a hold can be cleared
+	Needs  []Question // questions without which the guard holds, or only notes that something is not known
+	Clears Clearing   // how the hold can end
 }
 
-// Clearing is whether what holds a step may go away without a person.
+// Clearing is how a hold can end without the action of a person.
 type Clearing int
 
 // The clearings.
 const (
 	Stays           Clearing = iota // a person has to act
-	ClearsWithOther                 // what was just deleted may take it along
-	ClearsSoon                      // Crossplane takes it away in a moment
+	ClearsWithOther                 // another deletion may delete the obstacle, too
+	ClearsSoon                      // Crossplane removes the obstacle in a moment
 )
 
-// A Response is allow, retain or hold.
+// A Response is the decision of a guard.
 type Response int
 
 // The responses.
@@ -119,11 +118,11 @@ const (
 	Allowed Response = iota
 	Retained
 	Held
-	Reported // drift that stays as it is
+	Reported // the object keeps its drift, which is reported
 )
 
-// guard runs every step of the plan through every guard of its phase, except the phase Settled. It runs approved steps
-// once more: an approval passes only the guards that can be approved.
+// guard runs every step of the plan through every guard of its phase, except the phase Settled. It repeats that with the approved
+// steps: an approval lets a step pass only the guards that can be approved.
 func (p *Plan) guard(seen Observed, guards []Guard) {
 	guards = slices.DeleteFunc(slices.Clone(guards), func(g Guard) bool { return g.Phase == Settled })
 	before := slices.Clone(p.Steps)
@@ -137,7 +136,7 @@ func (p *Plan) guard(seen Observed, guards []Guard) {
 		return
 	}
 	held := make(map[manifest.ID]Step, len(approved))
-	allowed := false // a change of a rewritten branch
+	allowed := false // a person approved a change of a rewritten branch
 	for _, s := range p.Steps {
 		if approved[s.ID] {
 			held[s.ID] = s
@@ -151,12 +150,12 @@ func (p *Plan) guard(seen Observed, guards []Guard) {
 	can := approvable(guards)
 	if slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Action == Hold && can[s.Guard] }) {
 		p.Notes = append(p.Notes, notes...)
-	} else { // the others were held for being many together
+	} else { // the others were held only because there were too many prunes
 		p.Approval = nil
 	}
 }
 
-// settle puts the prunes that passed before the guards of the phase Settled, until no prune is refused any more.
+// settle runs the remaining prunes through the guards of the phase Settled, until no further prune is refused.
 func (p *Plan) settle(seen Observed, guards []Guard) {
 	guards = slices.DeleteFunc(slices.Clone(guards), func(g Guard) bool { return g.Phase != Settled })
 	for n := p.Count(Prune); n > 0; {
@@ -169,7 +168,7 @@ func (p *Plan) settle(seen Observed, guards []Guard) {
 	}
 }
 
-// rule goes guard by guard, so that those who count see what the others let pass.
+// rule runs one guard after the other, so that those that count see what earlier guards let pass.
 func (p *Plan) rule(seen Observed, guards []Guard, approved map[manifest.ID]bool) {
 	for _, g := range guards {
 		passing := 0
@@ -200,7 +199,7 @@ func (p *Plan) rule(seen Observed, guards []Guard, approved map[manifest.ID]bool
 				s.Action, s.Cause = Keep, Retain
 			case Reported:
 				s.Action, s.Would, s.Err = Keep, s.Action, nil
-			case Held: // the next pass shows further problems after this one is solved
+			case Held: // a later pass shows further problems, once this one is solved
 				s.Action, s.Would, s.Err = Hold, s.Action, nil
 			}
 			s.Guard, s.Reason, s.Clears = g.Name, r.Reason, r.Clears
@@ -209,17 +208,16 @@ func (p *Plan) rule(seen Observed, guards []Guard, approved map[manifest.ID]bool
 	}
 }
 
-// caseOf returns the case of the plan as it is.
+// caseOf returns the case of the plan in its current state.
 func (p *Plan) caseOf(seen Observed) Case {
 	return Case{Want: p.Want, Seen: seen, Steps: p.Steps, Lost: p.lost, first: p.first, at: p.at, dependants: p.dependants}
 }
 
-// MayClear reports whether what holds a step may go away without a person: an object that was just deleted takes
-// others along, and Crossplane takes its label off what a Usage protected.
+// MayClear reports whether the reason of a hold may go away without the action of a person: another deletion may delete other
+// objects, too, and Crossplane removes its label from an object after its last Usage.
 func (s Step) MayClear() bool { return s.Action == Hold && s.Clears != Stays }
 
-// Users returns the steps of the users of an object that leave with the same commit. all reports whether these are all
-// users.
+// Users returns the steps that delete users of an object with the same commit. all reports whether these are all users.
 func (c Case) Users(of manifest.ID) (going []Step, all bool) {
 	a := c.Seen.Answers[Question{Ask: Dependents, Of: of}]
 	if !a.Unknown.None() || a.Count == 0 {
@@ -229,7 +227,7 @@ func (c Case) Users(of manifest.ID) (going []Step, all bool) {
 	for _, id := range a.These {
 		these[c.Seen.AsWritten(id)] = true
 	}
-	serves := of.IsCRD() || crossplane.IsMRD(of) // then the kind tells, however many there are
+	serves := of.IsCRD() || crossplane.IsMRD(of) // the kind identifies its objects, even those that are not listed by name
 	for _, s := range c.Steps {
 		k := c.Seen.Kinds[s.ID.GroupKind()]
 		if (s.Action == Prune || s.Would == Prune) && (these[s.ID] || serves && k.Resource+"."+s.ID.Group == of.Name) {
@@ -240,6 +238,6 @@ func (c Case) Users(of manifest.ID) (going []Step, all bool) {
 	return going, int64(len(going)) >= a.Count
 }
 
-// Counts reports whether a step counts against the maximum of prunes: it deletes an object that a person declared and
-// that is not being deleted already.
+// Counts reports whether a step counts against the maximum number of prunes: it deletes an object that a person declared and that
+// is not being deleted already.
 func (s Step) Counts() bool { return s.Action == Prune && !s.Deleting && !isOurUsage(s.ID) }

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// KubernetesKinds returns the kinds of Kubernetes that are in namespaces wherever a commit is applied.
+// KubernetesKinds returns the built-in namespaced kinds of Kubernetes.
 func KubernetesKinds() map[schema.GroupKind]Kind {
 	kinds := map[schema.GroupKind]Kind{}
 	for gk := range render.KubernetesNamespaced() {
@@ -17,7 +17,7 @@ func KubernetesKinds() map[schema.GroupKind]Kind {
 	return kinds
 }
 
-// homes is what tells the scope of a kind: the kinds that are served, and the commits.
+// homes holds the sources for the scope of a kind: the served kinds and the commits.
 type homes struct {
 	kinds   map[schema.GroupKind]Kind
 	commits []render.Desired
@@ -35,15 +35,15 @@ func homesOf(seen Observed) homes {
 	return h
 }
 
-// Homes returns what completes the identity of an object with the namespace that the object gets in the cluster. It takes
-// the namespace from an object of a kind that has none. An identity of a kind with an unknown scope stays as it is.
+// Homes returns a function that completes an ID with the namespace that the object has in the cluster. It removes the namespace
+// from the ID of a cluster-scoped object. It returns an ID of a kind with unknown scope unchanged.
 func (p Plan) Homes() func(manifest.ID) manifest.ID { return p.homes.complete() }
 
-// Homes returns what completes an identity before there is a plan. See Plan.Homes.
+// Homes is Plan.Homes before there is a plan.
 func (o Observed) Homes() func(manifest.ID) manifest.ID { return homesOf(o).complete() }
 
-// Namespaces returns what tells the namespace that an object has in the cluster, "" if it has none. It reports false if no
-// API and no commit tells whether the kind has namespaces, and the object names none.
+// Namespaces returns a function that returns the namespace of an object in the cluster, "" if the object is cluster-scoped. It
+// returns false if no API and no commit shows the scope of the kind, and the ID has no namespace.
 func (o Observed) Namespaces() func(manifest.ID) (namespace string, known bool) {
 	h := homesOf(o).known()
 	complete, scopes := h.Complete(), map[schema.GroupKind]bool{}

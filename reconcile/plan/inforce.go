@@ -13,10 +13,10 @@ import (
 
 // The codes of packages that were not sent.
 const (
-	LivePolicyWider Code = "LivePolicyWider" // a live policy, and what it activates that the plan does not assume
+	LivePolicyWider Code = "LivePolicyWider" // a live policy, and a pattern of it that the plan does not assume
 )
 
-// LeavingPolicies returns the steps of live policies that name a definition and leave the commit.
+// LeavingPolicies returns the steps of the live policies that activate a definition and are no longer in the commit.
 func (c Case) LeavingPolicies(name string) []Step {
 	var steps []Step
 	for _, s := range c.Steps {
@@ -28,21 +28,20 @@ func (c Case) LeavingPolicies(name string) []Step {
 	return steps
 }
 
-// A PolicyInForce is a policy that activates definitions once the writes of a plan are done.
+// A PolicyInForce is a policy that activates definitions after the writes of a plan.
 type PolicyInForce struct {
 	crossplane.LivePolicy
 	Name string
-	Live bool // it is in the cluster already
+	Live bool // it is already in the cluster
 }
 
-// PoliciesInForce are sorted: those of the cluster by name, then those of the commit.
+// PoliciesInForce are sorted: first the policies of the cluster, by name, then those of the commit.
 type PoliciesInForce []PolicyInForce
 
-// InForce returns the policies that are in the cluster once the writes of the plan are done, without
-// its prunes: those come last. A policy of the commit counts only if it is going to be written, and a
-// live policy stays as it is if its update is held, retained, reported, refused or waiting. Policies
-// that Crossplane installs with a package count as soon as the commit has them. It leaves out those
-// that but names.
+// InForce returns the policies in the cluster after the writes of the plan, but before its prunes, which come last. A policy of the
+// commit counts only if it will be written. A live policy stays unchanged if its update is held, retained, reported, refused or
+// waiting. Policies that Crossplane installs with a package count as soon as they are in the commit. The policies named in but are
+// left out.
 func (c Case) InForce(but ...string) PoliciesInForce {
 	steps := map[string]Step{}
 	for _, s := range c.Steps {
@@ -73,8 +72,8 @@ func (c Case) InForce(but ...string) PoliciesInForce {
 	return slices.DeleteFunc(all, func(p PolicyInForce) bool { return slices.Contains(but, p.Name) })
 }
 
-// isSent reports whether a step is going to be sent, and not later than what does not wait. Guards rule
-// before it is decided what waits for what it depends on.
+// isSent reports whether a step will be sent, and without waiting for another one. Guards rule before the plan decides which steps
+// wait for dependencies.
 func (c Case) isSent(s Step) bool {
 	if s.Action != Create && s.Action != Update || s.Err != nil || s.Waiting() {
 		return false
@@ -88,8 +87,8 @@ func (c Case) isSent(s Step) bool {
 	})
 }
 
-// inForce returns the policies in force once the plan is carried out, but for its prunes. A sync that
-// only looks leaves the policies of the commit to others, who apply all of them.
+// inForce returns the policies in force after the writes of the plan, but before its prunes. If a sync only looks, other tools
+// apply all policies of the commit.
 func (p Plan) inForce(seen Observed) PoliciesInForce {
 	switch {
 	case p.Want.Owner != render.OwnerCrossplane:
@@ -104,8 +103,8 @@ func (p Plan) inForce(seen Observed) PoliciesInForce {
 	return Case{Want: p.Want, Seen: seen, Steps: p.Steps, first: p.first}.InForce()
 }
 
-// PolicyAfter returns a policy as it is after the step. Ignored fields, and what other field managers
-// set, stay as they are; where it is not known what comes of the write, both versions count.
+// PolicyAfter returns a policy as it is after the step. Ignored fields, and fields of other field managers, stay as they are. If
+// the result of the write is not known, both versions count.
 func (s Step) PolicyAfter(want, live crossplane.LivePolicy) crossplane.LivePolicy {
 	if s.Action == Create {
 		return want
@@ -118,7 +117,7 @@ func (s Step) PolicyAfter(want, live crossplane.LivePolicy) crossplane.LivePolic
 	return crossplane.LivePolicy{Patterns: slices.Concat(live.Patterns, want.Patterns), Paused: live.Paused && want.Paused}
 }
 
-// policyIn reads a policy. The API server refuses one whose patterns are no list of texts.
+// policyIn reads a policy. It returns false if the patterns are not a list of strings, which the API server refuses.
 func policyIn(u *unstructured.Unstructured) (p crossplane.LivePolicy, ok bool) {
 	globs, _, err := unstructured.NestedStringSlice(u.Object, "spec", "activate")
 	return crossplane.LivePolicy{Patterns: globs, Paused: u.GetAnnotations()[crossplane.PausedAnnotation] == "true"}, err == nil
@@ -134,7 +133,7 @@ func (c Case) WantedPolicy(name string) crossplane.LivePolicy {
 	return crossplane.LivePolicy{}
 }
 
-// isWanted reports whether a policy is an object of the commit. Else Crossplane installs it.
+// isWanted reports whether a policy is an object of the commit. Otherwise, Crossplane installs it.
 func (c Case) isWanted(p catalogue.Policy) bool {
 	return slices.ContainsFunc(c.Want.Objects, func(o render.Object) bool { return o.ID == crossplane.MRAP(p.Name) })
 }
@@ -158,7 +157,7 @@ func (all PoliciesInForce) Matching(name string) string {
 	return ""
 }
 
-// Opening returns the names of the policies that activate a definition by a wildcard.
+// Opening returns the names of the policies that activate a definition with a wildcard.
 func (all PoliciesInForce) Opening(name string) []string {
 	var names []string
 	for _, p := range all {
@@ -169,8 +168,8 @@ func (all PoliciesInForce) Opening(name string) []string {
 	return names
 }
 
-// Wider returns an error if live policies activate more than the plan assumes once its policies are written. It is
-// called right before a package is sent.
+// Wider returns an error if the live policies activate more than the plan assumes after its writes. It is called right before a
+// package is sent.
 func (p Plan) Wider(live map[string]crossplane.LivePolicy) error {
 	assumed := map[string]bool{}
 	for _, policy := range p.policies {
@@ -188,7 +187,7 @@ func (p Plan) Wider(live map[string]crossplane.LivePolicy) error {
 	return nil
 }
 
-// Named returns the first of live policies that activates a definition; "" if none does.
+// Named returns the name of the first live policy that activates a definition; "" if none does.
 func Named(live map[string]crossplane.LivePolicy, definition string) string {
 	for _, name := range slices.Sorted(maps.Keys(live)) {
 		if live[name].Matches(definition) {
@@ -198,8 +197,8 @@ func Named(live map[string]crossplane.LivePolicy, definition string) string {
 	return ""
 }
 
-// goingToBe returns the policies that are in force if everything that the commit wants is written: what is held or refused is known only
-// once the guards have ruled.
+// goingToBe returns the policies in force if everything that the commit wants is written. What is held or refused is known only
+// after the guards have ruled.
 func (o Observed) goingToBe() PoliciesInForce {
 	asked := map[string]bool{}
 	for _, a := range o.Asked {

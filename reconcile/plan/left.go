@@ -13,15 +13,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A deleted MRD of this sync leaves the CRD that Crossplane made for it, with all stored objects. The inventory takes
-// over the CRD then. The CRD has no mark of Headgate; the key of the inventory proves that it may be pruned.
+// When an MRD of this sync is deleted, the CRD that Crossplane made for it stays, with all stored objects. Then the inventory takes
+// over the CRD. The CRD does not carry Headgate's marks; a proof made with the inventory's key shows that it may be pruned.
 
 // The codes of CRDs that definitions leave.
 const (
 	LeftByDefinition Code = "LeftByDefinition" // an MRD of this sync is gone, and its CRD is still there
 )
 
-// leavesBehind records the CRD that stays when an MRD goes, and adds a finding about it.
+// leavesBehind records the CRD that stays when its MRD is deleted, and adds a finding about it.
 func (p *Plan) leavesBehind(mrd manifest.ID, crd types.UID, seen Observed) {
 	if crd == "" || p.Ends != NoEnding || p.Want.Owner != render.OwnerCrossplane {
 		return
@@ -46,12 +46,12 @@ func (p *Plan) leavesBehind(mrd manifest.ID, crd types.UID, seen Observed) {
 	p.Notes = append(p.Notes, f)
 }
 
-// keepLeft decides on the CRD that a definition left. It returns false if the CRD is pruned like any other object.
+// keepLeft decides on a CRD that a definition left behind. It returns false if the CRD is pruned like any other object.
 func (p *Plan) keepLeft(id manifest.ID, e inventory.Entry, live *metav1.PartialObjectMetadata, wanted map[manifest.ID]bool, seen Observed) bool {
 	switch {
 	case !e.IsLeft(id):
 		return false
-	case wanted[crossplane.MRD(id.Name)] || len(live.OwnerReferences) > 0 || live.UID != e.UID: // it is of another owner again
+	case wanted[crossplane.MRD(id.Name)] || len(live.OwnerReferences) > 0 || live.UID != e.UID: // owned again, or another CRD
 		p.Gone = append(p.Gone, id)
 		return true
 	case p.Ends != NoEnding || seen.Deactivates(p.Want):
@@ -63,7 +63,7 @@ func (p *Plan) keepLeft(id manifest.ID, e inventory.Entry, live *metav1.PartialO
 	return true
 }
 
-// takeLeft adds the CRDs that stay to an inventory, once their MRDs are gone.
+// takeLeft adds the CRDs that stay to an inventory after their MRDs were deleted.
 func (p Plan) takeLeft(next *inventory.Inventory, done []Outcome) {
 	for mrd, e := range p.behind {
 		gone := slices.Contains(p.Gone, mrd) || slices.ContainsFunc(done, func(o Outcome) bool {

@@ -15,21 +15,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A sync that adopts an object takes over the fields that the commit sets from the tool that applied it before. Until
-// then, a change is a conflict with that tool, and a field that leaves Git stays. Fields that only that tool manages
-// are left behind.
+// A sync that adopts an object takes over the fields that the commit sets from the tool that applied it before. Otherwise, every
+// change would conflict with that tool, and a field that is removed from Git would stay. Fields that only that tool manages are
+// leftovers.
 
 // The codes of adoptions.
 const (
 	FieldsTakenOver Code = "FieldsTakenOver" // the number of fields, and the field managers that applied them
-	LeftBehind      Code = "LeftBehind"      // how many fields only these field managers manage, and which
-	LeftoversMoved  Code = "LeftoversMoved"  // the object, which another writer changed meanwhile
+	LeftBehind      Code = "LeftBehind"      // how many fields only these field managers manage, and which fields
+	LeftoversMoved  Code = "LeftoversMoved"  // the object, which another writer has changed in the meantime
 	LeftoversGo     Code = "LeftoversGo"     // the number of fields, and the field managers that left them behind
 )
 
-// Adopting reports whether an apply of an object takes over the fields of tools that applied the live one. On an object
-// that this sync applied before, it takes only fields that were updated, and only for a new commit: a later server-side
-// apply is intentional.
+// Adopting reports whether an apply of an object takes over the fields of tools that applied the live one. From an object that this
+// sync has applied before, it takes only fields that were updated, and only for a new commit: a server-side apply in between is
+// intentional.
 func (o Observed) Adopting(a Asked, live metav1.Object) (adopts, onlyUpdates bool) {
 	switch {
 	case o.Offline, o.Looks, a.Policy.Observes(), render.Merges(a.Asks), !o.Reconciled[a.ID].None(), !o.Refused(a.ID, live).None():
@@ -40,7 +40,7 @@ func (o Observed) Adopting(a Asked, live metav1.Object) (adopts, onlyUpdates boo
 	return !o.AsBefore(a.Object), true
 }
 
-// adopt has an update take over fields first.
+// adopt makes an update take over fields first.
 func (s *Step) adopt(t Trial) {
 	if t.Err != nil || t.Adopts.None() {
 		return
@@ -61,8 +61,8 @@ func fieldsOf(all []ownership.Held) []string {
 	return fields
 }
 
-// leftovers removes what tools left behind that applied an object before, if the sync or a person asks for it. Else it is noted.
-// The pass that adopts an object never removes anything of it.
+// leftovers removes the leftovers of tools that applied an object before, if the sync or a person requests that. Otherwise, it adds
+// a note. The pass that adopts an object removes none of its fields.
 func (p *Plan) leftovers(seen Observed) {
 	if seen.Offline || seen.Looks || p.Ends != NoEnding {
 		return
@@ -78,7 +78,7 @@ func (p *Plan) leftovers(seen Observed) {
 		switch {
 		case len(s.Adopts.Left) > 0:
 			s.Drops, coming[s.ID] = s.Adopts.Left, true
-		case a.Digest == "": // it is not wanted
+		case a.Digest == "": // not wanted by the commit
 		case s.Action == Keep && s.Guard == "" && live != nil && !render.Merges(a.Asks) && !a.Policy.Observes() && seen.Inventory.Holds(a.ID, live) && live.GetDeletionTimestamp() == nil:
 			s.Drops, _ = ownership.Leftovers(live)
 		}
@@ -117,12 +117,12 @@ type Leftover struct {
 	ID     manifest.ID
 	Origin manifest.Origin // where the commit declares it
 
-	Fields   int      // how many fields were left behind
-	Managers []string // the field managers that left them
+	Fields   int      // number of leftover fields
+	Managers []string // the field managers of these fields
 	Reason   Reason
 }
 
-// drop turns a keep into the update that removes leftovers, or returns why it does not.
+// drop changes a keep into the update that removes leftovers, or returns why it does not.
 func (p *Plan) drop(s *Step, fields []ownership.Held, seen Observed) Reason {
 	q := Question{Ask: Leftovers, Of: s.ID}
 	a, answered := seen.Answers[q]
@@ -133,7 +133,7 @@ func (p *Plan) drop(s *Step, fields []ownership.Held, seen Observed) Reason {
 	case !a.Unknown.None():
 		return a.Unknown
 	case a.After == nil:
-		return Reason{} // it went meanwhile
+		return Reason{} // it was deleted in the meantime
 	}
 	if now, _ := ownership.Leftovers(a.Live); !reflect.DeepEqual(now, fields) {
 		return LeftoversMoved.With(s.ID)
@@ -154,10 +154,10 @@ func digestOf(steps []Step) string {
 	return approvalOf(held).Digest
 }
 
-// mostListed is how many objects a note lists.
+// mostListed is the maximum number of objects in a note.
 const mostListed = 20
 
-// noteLeftovers lists what is left behind.
+// noteLeftovers returns a note that lists leftovers.
 func (p *Plan) noteLeftovers(steps []Step, seen Observed) manifest.Finding {
 	fields := 0
 	var managers, objects []string

@@ -19,18 +19,18 @@ import (
 
 // The codes of a sync that only looks.
 const (
-	LeftToApplier  Code = "LeftToApplier"  // who applies the object; "" if that is not known
+	LeftToApplier  Code = "LeftToApplier"  // the tool that applies the object; "" if it is not known
 	RefusedIfSent  Code = "RefusedIfSent"  // the error of an update that no tool has sent
 	DiffersUnowned Code = "DiffersUnowned" // the object differs from the commit, and its owner is not known
 	AbsentUnowned  Code = "AbsentUnowned"  // the object does not exist, and its owner is not known
-	NotUpdated     Code = "NotUpdated"     // who applies the object and has not applied the commit
-	NotCreated     Code = "NotCreated"     // who applies objects beside this one and has not applied it
+	NotUpdated     Code = "NotUpdated"     // the tool that applies the object and has not applied the commit
+	NotCreated     Code = "NotCreated"     // the tool that applies neighbouring objects and has not applied this one
 	CreateNeedsCRD Code = "CreateNeedsCRD" // the same, and a CRD that the object needs
 	CreateWaits    Code = "CreateWaits"    // the same, and what the object waits for
 )
 
-// leave turns a plan into one that writes nothing. A change by another writer is reported as drift; an object that the
-// applying tool has not applied is a pending effect.
+// leave makes a plan write nothing. A change by another writer is reported as drift. An object that the applying tool has not
+// applied is a pending effect.
 func (p *Plan) leave(seen Observed) {
 	p.Want.Findings = ofOthers(p.Want.Findings)
 	p.Retained = append(p.Retained, stillThere(p.Want, seen)...)
@@ -67,11 +67,11 @@ func (p *Plan) leave(seen Observed) {
 	p.Steps = kept
 }
 
-// judge reports whether a differing object was changed by another writer, and whether it was never applied. Both may be
-// true, for different fields.
+// judge reports whether a differing object was changed by another writer, and whether the commit has not been applied to it. Both
+// may be true, for different fields.
 func (s Step) judge(seen Observed) (drifted, behind bool) {
 	trial := seen.Trials[s.ID]
-	was := seen.Inventory.Entries[s.ID].Digest == s.Digest // seen as it is wanted now
+	was := seen.Inventory.Entries[s.ID].Digest == s.Digest // it has been as wanted before
 	switch {
 	case s.Action == Create:
 		return s.Cause == Drift, s.Cause != Drift
@@ -101,8 +101,8 @@ func reasonLeft(s Step, by string, deleting bool) Reason {
 	return NotCreated.With(by)
 }
 
-// Would returns the action of another tool that applies an object; "" of other effects. An object that is being deleted
-// is created again.
+// Would returns the action of the other tool in an effect of kind Apply; "" for other effects. An object that is being deleted is
+// created again.
 func (e Effect) Would() Action {
 	switch {
 	case e.Kind != Apply:
@@ -113,7 +113,7 @@ func (e Effect) Would() Action {
 	return e.Change.Action
 }
 
-// Changes returns the places in which another tool changes an object that it applies.
+// Changes returns the changes that the other tool makes in an effect of kind Apply.
 func (e Effect) Changes() []diff.Change {
 	if e.Kind != Apply {
 		return nil
@@ -121,7 +121,7 @@ func (e Effect) Changes() []diff.Change {
 	return e.Change.Changes()
 }
 
-// withoutThose returns effects without those on objects that others are awaited on already.
+// withoutThose returns effects without those on objects for which others already has an awaited effect.
 func withoutThose(effects, others []Effect) []Effect {
 	ids := map[manifest.ID]bool{}
 	for _, e := range others {
@@ -130,8 +130,7 @@ func withoutThose(effects, others []Effect) []Effect {
 	return slices.DeleteFunc(effects, func(e Effect) bool { return ids[e.On] })
 }
 
-// stillThere are the definitions that the commit does not activate and whose CRDs are there,
-// where no Crossplane makes them.
+// stillThere returns the definitions that the commit does not activate but whose CRDs exist, if Crossplane does not make the CRDs.
 func stillThere(want render.Desired, seen Observed) []string {
 	if want.Owner == render.OwnerCrossplane {
 		return nil
@@ -145,16 +144,16 @@ func stillThere(want render.Desired, seen Observed) []string {
 	return names
 }
 
-// ofOthers removes findings that are wrong if another tool applies: Flux substitutes variables before it applies.
+// ofOthers removes findings that do not hold if another tool applies the commit: Flux substitutes variables before it applies.
 func ofOthers(findings []manifest.Finding) []manifest.Finding {
 	return slices.DeleteFunc(slices.Clone(findings), func(f manifest.Finding) bool { return f.Rule == catalogue.RuleUnsubstituted })
 }
 
-// A neighbourhood is who applies what a commit holds, as far as live objects tell.
+// A neighbourhood lists which tools apply which parts of a commit, as far as live objects show it.
 type neighbourhood []neighbour
 
 type neighbour struct {
-	path []string // the directories on the way to it
+	path []string // the path of its directory
 	by   string
 }
 
@@ -178,8 +177,8 @@ func neighbours(want render.Desired, seen Observed) neighbourhood {
 	return written
 }
 
-// applier names the tool that applies the object of a step, or would apply it. It takes the tool from the object
-// itself, or from the majority of its nearest neighbours in the commit.
+// applier returns the tool that applies, or would apply, the object of a step. It is the tool of the object itself or, if that is
+// not known, of most of its nearest neighbours in the commit.
 func (n neighbourhood) applier(s Step, live *metav1.PartialObjectMetadata) string {
 	if live != nil {
 		if by := claimed(live); by != "" {
@@ -208,8 +207,8 @@ func (n neighbourhood) applier(s Step, live *metav1.PartialObjectMetadata) strin
 	})
 }
 
-// claimed names the tool that applies an object, by its mark or its field manager. It is never Crossplane, because
-// Crossplane's own objects are not in commits.
+// claimed returns the tool that applies an object, by its mark or its field manager. It is never Crossplane, because Crossplane's
+// own objects are not in commits.
 func claimed(live metav1.Object) string {
 	claim := ownership.Of(live, inventory.Sync{}, "")
 	if claim.Final {

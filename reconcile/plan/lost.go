@@ -12,23 +12,21 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// Without its crossplane.yaml, a package is a directory of plain CRDs, and all of them would be made. So
-// the inventory records which directories were packages, and what they declared.
+// Without its crossplane.yaml, a package becomes a directory of plain CRDs, and all of them would be created. Therefore, the
+// inventory records which directories were packages, and what they declared.
 
-// A LostPackage is a package of an applied commit whose directory is no package any more, or whose definitions became
-// plain CRDs.
+// A LostPackage is a package of an applied commit whose directory is no longer a package, or whose definitions became plain CRDs.
 type LostPackage struct {
 	Directory string
-	Remains   bool                   // it is a package still: only what it declared before is lost
+	Remains   bool                   // it is still a package, but some of its definitions became plain CRDs
 	returns   map[string]bool        // names of its definitions that are plain CRDs now
-	packages  []string               // the directories of packages of this commit: what is there is theirs
-	names     inventory.Fingerprints // of its definitions
-	follows   int                    // how many steps of the plan are due to the loss
+	packages  []string               // directories of this commit's packages, whose files do not belong to this one
+	names     inventory.Fingerprints // names of its definitions
+	follows   int                    // number of steps in the plan that follow from the loss
 }
 
-// lostPackages returns the packages that are recorded and that the commit has no more, or not whole, by
-// directory. A package that moved declares its definitions elsewhere; what is not declared at all is not
-// lost.
+// lostPackages returns the recorded packages that the commit lost, completely or in part, sorted by directory. A package that moved
+// is not lost, because its definitions are declared elsewhere. Neither are definitions that the commit does not declare at all.
 func lostPackages(want render.Desired, seen Observed) []LostPackage {
 	if seen.Looks || seen.Ends != NoEnding {
 		return nil
@@ -59,7 +57,7 @@ func lostPackages(want render.Desired, seen Observed) []LostPackage {
 	return lost
 }
 
-// Concerns reports whether a step is due to the loss of a package.
+// Concerns reports whether a step follows from the loss of the package.
 func (p LostPackage) Concerns(s Step, entry inventory.Entry) bool {
 	defines := s.ID.IsCRD() || crossplane.IsMRD(s.ID)
 	known := defines && p.names.Has(s.ID.Name)
@@ -70,26 +68,26 @@ func (p LostPackage) Concerns(s Step, entry inventory.Entry) bool {
 		return defines && !s.Definition && p.returns[s.ID.Name]
 	case s.Action == Prune || s.Would == Prune:
 		return known || entry.Path != "" && p.holds(entry.Path)
-	case s.Definition: // it is a definition as before
+	case s.Definition: // it is still a definition
 		return false
 	}
 	return known || s.Origin.Path != "" && p.holds(s.Origin.Path)
 }
 
-// holds reports whether a file is in the lost package, and in no other.
+// holds reports whether a file is in the lost package and in no other one.
 func (p LostPackage) holds(file string) bool {
 	return isWithin(file, p.Directory) && !slices.ContainsFunc(p.packages, func(dir string) bool {
 		return isWithin(dir, p.Directory) && isWithin(file, dir)
 	})
 }
 
-// isWithin reports whether a path is a directory, or lies below it.
+// isWithin reports whether a path is a directory or is below it.
 func isWithin(name, directory string) bool {
 	name = path.Clean(name)
 	return directory == "." || name == directory || strings.HasPrefix(name, directory+"/")
 }
 
-// remember decides what the inventory is to record of packages once the plan is carried out.
+// remember computes what the inventory will record of packages after the plan was carried out.
 func (p *Plan) remember(seen Observed) {
 	if seen.Offline || seen.Looks || seen.Ends != NoEnding {
 		return
@@ -103,7 +101,7 @@ func (p *Plan) remember(seen Observed) {
 	}
 	have := seen.Inventory.Record
 	next := inventory.Record{}.WithPackages(p.Want)
-	known := map[string]bool{} // as what it is now: a definition, or a CRD that is there
+	known := map[string]bool{} // names that are a definition of an in-tree package, or an existing CRD, now
 	for _, d := range p.Want.Definitions {
 		known[d.Name] = known[d.Name] || d.Package != nil && !d.Package.Pulled()
 	}
@@ -119,7 +117,7 @@ func (p *Plan) remember(seen Observed) {
 		case current[dir] && i >= 0 && p.lost[i].follows > 0:
 			next.NoteDefinitions(dir, names)
 		case current[dir]:
-			next.NoteDefinitions(dir, names.Without(known)) // what it declared before may come back
+			next.NoteDefinitions(dir, names.Without(known)) // an earlier definition may come back as a plain CRD
 		case i >= 0 && p.lost[i].follows > 0 && slices.Contains(have.Packages, dir):
 			next.AddPackage(dir, names)
 		case i >= 0 && p.lost[i].follows > 0:
@@ -135,7 +133,7 @@ func (p *Plan) remember(seen Observed) {
 		have.Adoption != next.Adoption || !includes(have.Ignored, next.Ignored)
 }
 
-// applying returns the record to store before the first write: nothing is forgotten yet.
+// applying returns the record to store before the first write. It does not forget anything yet.
 func (p Plan) applying(have inventory.Record) inventory.Record {
 	if p.record == nil {
 		return have
@@ -155,8 +153,8 @@ func (p Plan) applying(have inventory.Record) inventory.Record {
 	return next.Bounded()
 }
 
-// appliedRecord returns the record to store after the last write. A package whose loss was approved is
-// forgotten once all that follows was done.
+// appliedRecord returns the record to store after the last write. A package whose loss was approved is forgotten after all of its
+// steps were carried out.
 func (p Plan) appliedRecord(have inventory.Inventory, done []Outcome) inventory.Record {
 	if p.record == nil {
 		return have.Record

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// MaskOf returns a mask for the values of a Secret, and for what was copied of Secrets into another object.
+// MaskOf returns a mask for the values of a Secret, or for values that were copied from Secrets into another object.
 func MaskOf(u *unstructured.Unstructured) diff.Mask {
 	if manifest.IDOf(u).IsSecret() {
 		return diff.Mask{Values: diff.SecretForms(u)}
@@ -15,8 +15,8 @@ func MaskOf(u *unstructured.Unstructured) diff.Mask {
 	return diff.Mask{Values: copiedSecrets(u)}
 }
 
-// Mask returns a mask for what was copied into the object of Secrets, also by way of other objects.
+// Mask returns a mask for the values that were copied from Secrets into the object, directly or through other objects.
 func (a Asked) Mask() diff.Mask { return a.resolved.hidden }
 
-// Mask returns a mask for what was copied into the object of Secrets, also by way of other objects.
+// Mask returns a mask for the values that were copied from Secrets into the object, directly or through other objects.
 func (s Step) Mask() diff.Mask { return s.hidden }

@@ -8,8 +8,8 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// Migration returns the part of the plan that comes first: it repairs managed fields of objects that no client can
-// apply otherwise. A new plan follows it.
+// Migration returns the part of the plan that comes first: it repairs the managed fields of objects that no client could apply
+// otherwise. A new plan follows it.
 func (p Plan) Migration() Plan {
 	p = p.Select(func(s Step) bool { return len(s.Migrates) > 0 && s.Writes() && s.Err == nil })
 	p.Gone = nil

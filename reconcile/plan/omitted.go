@@ -10,8 +10,8 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// PathOf returns the file that declared an object; "" where that is none of the commit. It is anywhere
-// if the inventory does not tell: an older version wrote it, or it was lost.
+// PathOf returns the file that declared an object; "" if no file of the commit did. It returns inventory.Anywhere if the inventory
+// does not show it, because an older version wrote it or it was lost.
 func (o Observed) PathOf(id manifest.ID) string {
 	e := o.Inventory.Entries[id]
 	if e.Path == "" && !o.Offline && (o.Inventory.Record.Format == 0 || e.Rebuilt) {
@@ -20,8 +20,8 @@ func (o Observed) PathOf(id manifest.ID) string {
 	return e.Path
 }
 
-// pathOf returns the file of the commit that declares the object of a step; "" where it is not known,
-// or does not stay the same: a package of a registry has its version in the path.
+// pathOf returns the file of the commit that declares a step's object; "" if it is not known or not stable, such as the path in a
+// package from a registry, which contains the version.
 func (p Plan) pathOf(s Step) string {
 	if _, pulled := p.Want.Within(s.Origin); pulled {
 		return ""
@@ -29,7 +29,7 @@ func (p Plan) pathOf(s Step) string {
 	return s.Origin.Path
 }
 
-// locate records where the objects of the plan come from, and the policies of the commit.
+// locate records the files of the plan's objects, and the policies of the commit.
 func (p Plan) locate(next *inventory.Inventory) {
 	for _, s := range p.Steps {
 		e, owned := next.Entries[s.ID]
@@ -38,7 +38,8 @@ func (p Plan) locate(next *inventory.Inventory) {
 			next.Entries[s.ID] = e
 		}
 	}
-	if next.Record.Format == 0 { // from now on it has one, and an entry without a path came from no file
+	// The new record has a format. From then on, an entry without a path means that no file declared the object.
+	if next.Record.Format == 0 {
 		declared := map[manifest.ID]bool{}
 		for _, s := range p.Steps {
 			declared[s.ID] = s.Origin.Path != "" || s.Action == Create || s.Action == Update
@@ -55,7 +56,7 @@ func (p Plan) locate(next *inventory.Inventory) {
 	}
 }
 
-// locates reports whether the plan knows of a path that an inventory does not have.
+// locates reports whether the plan has a path that the inventory lacks.
 func (p Plan) locates(have inventory.Inventory) bool {
 	if p.Looks || p.Offline || p.Ends != NoEnding || len(have.Entries) == 0 {
 		return false
@@ -69,8 +70,8 @@ func (p Plan) locates(have inventory.Inventory) bool {
 		})
 }
 
-// policyFiles returns the files to record: those of the commit, and recorded files that the commit
-// skips now or in which it declares a kind that no API serves.
+// policyFiles returns the policy files to record: those of the commit, and recorded ones that the commit skips now, or that now
+// declare a kind which no API serves.
 func (p Plan) policyFiles(have inventory.Record) []string {
 	files := inventory.PolicyFiles(p.Want, have.Policies)
 	for _, path := range have.Policies {
@@ -82,7 +83,7 @@ func (p Plan) policyFiles(have inventory.Record) []string {
 	return files
 }
 
-// Deactivates reports whether definitions that no policy names are deactivated.
+// Deactivates reports whether definitions that no policy names are to be deactivated.
 func (o Observed) Deactivates(want render.Desired) bool {
 	if !o.Terms.Deactivate {
 		return false

@@ -6,24 +6,24 @@ import (
 	"headgate.dev/headgate/render/crossplane"
 )
 
-// A tier is a set of kinds that may be written at the same time. Every tier is written before
-// the next one; what needs more than that says so, or waits for its kind to be served.
+// A tier is a set of kinds that may be written at the same time. Every tier is written before the next one. Objects with other
+// dependencies declare them, or wait until their kind is served.
 type tier int
 
 const (
-	foundations tier = iota // what later objects live in, or are instances of
-	settings                // what packages read when they start
-	bindings                // without the right to bind, a role has to be there
+	foundations tier = iota // later objects are in them, or are instances of them
+	settings                // packages read them when they start
+	bindings                // bindings need existing roles, unless the writer has the right to bind
 	activations             // policies go before the packages that they limit
 	packages
-	configurations // Crossplane would install on its own what they depend on and is not there yet
+	configurations // after packages, because Crossplane would install missing dependencies on its own
 	composites     // XRDs
 	compositions
 	instances
-	admission // webhooks: last, so that they cannot refuse what comes with them
+	admission // webhooks: last, so that they cannot refuse objects of the same commit
 )
 
-// tierOf is the tier of an object of a kind.
+// tierOf returns the tier of a kind.
 func tierOf(group, kind string) tier {
 	switch group {
 	case "":
@@ -65,8 +65,8 @@ func tierOf(group, kind string) tier {
 	return instances
 }
 
-// Tier numbers the set of steps that may be carried out at the same time. Prunes come
-// after everything else, in reverse: what depends on a CRD goes before the CRD.
+// Tier returns the number of a step's tier. Steps of a tier may be carried out at the same time. Prunes come after everything else,
+// in reverse: what depends on a CRD is deleted before the CRD.
 func (s Step) Tier() int {
 	t := tierOf(s.ID.Group, s.ID.Kind)
 	if s.Action == Prune || s.Action == Release || s.Action == Hold && s.Would == Prune {

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Mine reports whether a live object is the one that this sync applied, or that object as a backup
-// restored it: under another UID, and maybe without managed fields.
+// Mine reports whether this sync applied a live object, or whether it is such an object that a backup restored under another UID,
+// possibly without managed fields.
 func (o Observed) Mine(id manifest.ID, live metav1.Object) bool {
 	if _, held := o.Inventory.Entries[id]; !held {
 		return inventory.AppliedByUs(live, o.Inventory.Sync)
@@ -21,20 +21,21 @@ func (o Observed) Mine(id manifest.ID, live metav1.Object) bool {
 	return o.Inventory.Holds(id, live) || inventory.Ours(live, o.Inventory.Sync)
 }
 
-// Restored reports whether a live object is one of the inventory under another UID, with both marks: it was restored
-// from a backup.
+// Restored reports whether a live object is one of the inventory under another UID but with both marks, and so was restored from a
+// backup.
 func (o Observed) Restored(id manifest.ID, live metav1.Object) bool {
 	uid := o.Inventory.Entries[id].UID
 	return uid != "" && uid != live.GetUID() && inventory.Ours(live, o.Inventory.Sync)
 }
 
-// ClaimOn returns who else owns a live object. A mark that the inventory remembers as sent by Headgate is no claim.
+// ClaimOn returns the claim of another owner on a live object. A mark that Headgate sent, according to the inventory, is not a
+// claim.
 func (o Observed) ClaimOn(id manifest.ID, live metav1.Object) ownership.Claim {
 	return ownership.Of(live, o.Inventory.Sync, o.Inventory.Entries[id].Foreign)
 }
 
-// hides returns why an owned object may exist although nothing was read of it: the API server does not serve its kind, or the
-// objects of the kind could not be read. It is nil if the object was read, or is gone.
+// hides returns why an owned object may exist although it was not read: the API server does not serve its kind, or the objects of
+// the kind could not be read. It returns nil if the object was read, or is gone.
 func (o Observed) hides(id manifest.ID) error {
 	if _, owned := o.Inventory.Entries[id]; !owned {
 		return nil
@@ -42,12 +43,12 @@ func (o Observed) hides(id manifest.ID) error {
 	return cmp.Or(o.Unreadable[id.GroupKind()], o.Hidden[id.GroupKind()])
 }
 
-// Unreadable returns the error of every object of a kind that could not be read.
+// Unreadable returns the error for every object of a kind that could not be read.
 func Unreadable(gk schema.GroupKind, why error) error {
 	return ReasonError{KindUnreadable.With(gk.String(), ReasonOf(why))}
 }
 
-// outOfReach returns the step on an owned object that cannot be read. It fails, and the inventory keeps the object.
+// outOfReach returns the step for an owned object that cannot be read. The step fails, and the object stays in the inventory.
 func (p *Plan) outOfReach(id manifest.ID, seen Observed) Step {
 	s := Step{Action: Prune, Cause: Commit, ID: id, Digest: seen.Inventory.Entries[id].Digest, Err: seen.hides(id)}
 	if p.Ends == Orphan {
@@ -56,7 +57,7 @@ func (p *Plan) outOfReach(id manifest.ID, seen Observed) Step {
 	return s
 }
 
-// copies notes what carries our marks although nothing proves that Headgate applied it.
+// copies returns a note on objects that carry our marks although nothing proves that Headgate applied them.
 func copies(seen Observed) []manifest.Finding {
 	if len(seen.Copies) == 0 {
 		return nil

@@ -12,36 +12,36 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A Pass is one reconciliation of a target, in rounds: observe, Compute, Next, Apply, After. It keeps the first
-// plan, the newest state of its steps and their outcomes, and not the plans in between: five minutes of waiting
-// are sixty plans. The zero Pass has not begun. A Pass never changes: After and End return a new one.
+// A Pass is one reconciliation of a target, in rounds: observe, Compute, Next, Apply, After. It keeps the first plan, the newest
+// state of its steps, and their outcomes. It does not keep the plans in between, because five minutes of waiting are sixty plans.
+// The zero Pass has not begun. A Pass never changes: After and End return a new one.
 type Pass struct {
-	First Plan                    // all that the pass may carry out: what it showed before its first write
-	Last  Plan                    // First, each step as it was carried out or as the newest round found it
+	First Plan                    // everything that the pass may carry out: the plan before its first write
+	Last  Plan                    // First, with each step as it was carried out or as the newest round found it
 	Done  map[manifest.ID]Outcome // the newest outcome of each step that was sent
-	Waits Waits                   // since when things are pending
+	Waits Waits                   // since when each object has been pending
 
-	sent      map[manifest.ID]Step // the steps of the outcomes
-	started   bool                 // a plan was shown
-	phases    map[manifest.ID]int  // how many requests were sent for a step
-	begun     bool                 // the first round was sent, and the inventory had not moved
-	pruned    bool                 // the round that prunes was sent
-	migrated  bool                 // the round that migrates managed fields was sent
-	migration []manifest.Finding   // notes on that round
-	at        Times                // of the newest round
-	waiting   int                  // steps of the newest plan
-	stirred   metav1.Time          // when the cluster was last seen to change
-	failures  int                  // rounds, in a row, in which a step failed
-	moved     int                  // times that the inventory had moved when the prunes were sent
+	sent       map[manifest.ID]Step // the steps of the outcomes
+	started    bool                 // there is a plan to report
+	phases     map[manifest.ID]int  // number of requests that were sent for each step
+	begun      bool                 // the first round was sent with an inventory that had not moved
+	pruned     bool                 // the round with the prunes was sent
+	migrated   bool                 // the round that migrates managed fields was sent
+	migration  []manifest.Finding   // notes on the migration
+	at         Times                // of the newest round
+	waiting    int                  // number of waiting steps in the newest plan
+	lastChange metav1.Time          // when the cluster was last seen changing
+	failures   int                  // number of rounds in a row with a failed step
+	moved      int                  // how often the inventory had moved when the prunes were sent
 }
 
-// Times places a round in time. The core has no clock: its caller measures.
+// Times holds the times of a round and its limits. Package plan has no clock; the caller measures.
 type Times struct {
 	Now   metav1.Time
 	Began metav1.Time     // when the first round was sent
-	Limit metav1.Duration // after it, what is still pending is late
-	Grace metav1.Duration // how long something may look broken after the last change in the cluster
-	Hurry bool            // the pass does not wait: it ends as soon as there is nothing to send
+	Limit metav1.Duration // time after which pending objects are late
+	Grace metav1.Duration // how long a problem may last after the last change in the cluster
+	Hurry bool            // do not wait: the pass ends as soon as there is nothing to send
 }
 
 // A Round is what a round sends, why, and what follows it.
@@ -50,15 +50,16 @@ type Round struct {
 	Until Until
 	Why   Why
 
-	now     Plan // the newest plan
-	next    Plan // the steps of now that replace steps of the pass
-	at      Times
-	stirred metav1.Time
+	now        Plan // the newest plan
+	next       Plan // the steps of now that replace steps of the pass
+	at         Times
+	lastChange metav1.Time
 }
 
 // Sends reports whether the round has something to carry out or to remember.
 func (r Round) Sends() bool {
-	return len(r.Send.Steps) > 0 || r.Why == Begins || r.Why == Ends && r.now.Ends != NoEnding // then the inventory goes
+	// The last round of an ending has no steps, but deletes the inventory.
+	return len(r.Send.Steps) > 0 || r.Why == Begins || r.Why == Ends && r.now.Ends != NoEnding
 }
 
 // Until is what follows a round.
@@ -66,58 +67,58 @@ type Until string
 
 // The actions after a round.
 const (
-	Finished Until = "finished" // nothing: the pass is over
-	Again    Until = "again"    // another look, and then Next
-	Late     Until = "late"     // nothing: the time is over, and what is pending is late
+	Finished Until = "finished" // the pass is over
+	Again    Until = "again"    // observe again, and call Next
+	Late     Until = "late"     // the pass is over: the time is up, and pending objects are late
 )
 
-// Why is the reason of a Round, as a code.
+// Why is the reason of a Round.
 type Why string
 
 // The reasons of a Round.
 const (
 	Migrates   Why = "Migrates"   // managed fields have to be migrated before anything is applied
 	Begins     Why = "Begins"     // the first round sends the plan, without its prunes if anything else is written or waits
-	Resumes    Why = "Resumes"    // what was waited for is there
+	Resumes    Why = "Resumes"    // objects that steps waited for are ready
 	PrunesLast Why = "PrunesLast" // everything else is written, so the prunes are sent
 	Awaits     Why = "Awaits"     // something is pending
-	Settles    Why = "Settles"    // something looks broken, and may not be in a moment
+	Settles    Why = "Settles"    // there is a problem that may be gone in a moment
 	Ends       Why = "Ends"       // nothing is pending
-	TimeIsUp   Why = "TimeIsUp"   // something is pending, and the time is over
+	TimeIsUp   Why = "TimeIsUp"   // something is pending, but the time is up
 	Deletes    Why = "Deletes"    // the foremost tier can be deleted
 	Going      Why = "Going"      // the foremost tier is being deleted
-	Stuck      Why = "Stuck"      // what is left does not go
+	Stuck      Why = "Stuck"      // what is left cannot be deleted
 )
 
-// mostFailures bounds how often a pass sends again what failed.
+// mostFailures is how often in a row a pass may fail and send again.
 const mostFailures = 3
 
-// mostPhases bounds how many requests a pass sends for one step: another writer may undo each of them.
+// mostPhases is the maximum number of requests that a pass sends for one step, because another writer may undo each of them.
 const mostPhases = 8
 
-// Next decides what a round does, given the newest plan.
+// Next returns the next round of a pass, given the newest plan.
 //
-//	the pass      | the newest plan                    | why      | sends             | until
-//	--------------+------------------------------------+----------+-------------------+------------------
-//	only looks    | pending, and not late              | Awaits   |                   | Again
-//	              | else                               | Ends     |                   | Finished
-//	has not begun | managed fields have to be migrated | Migrates | their migration   | Again
-//	              | else                               | Begins   | the plan, or all  | Again or Finished
-//	              |                                    |          | but its prunes    |
-//	has begun     | what waited can be done, or what   | Resumes  | that              | Again
-//	              | a schema of this pass had refused  |          |                   |
-//	              | prunes were not sent, and nothing  | PrunesLast | the prunes, and | Again
-//	              | else waits, or the time is over    |          | what is not ready |
-//	              | nothing is pending or broken       | Ends     | what is not ready | Finished
-//	              | the time is over                   | TimeIsUp | what is not ready | Late
-//	              | pending, and not late              | Awaits   |                   | Again
-//	              | broken, or refused by a schema of  | Settles  |                   | Again
-//	              | this pass, and in grace            |          |                   |
-//	ends the sync | see ending                         |          |                   |
+//	the pass      | the newest plan                     | why        | sends             | until
+//	--------------+-------------------------------------+------------+-------------------+------------------
+//	only looks    | pending, and not late               | Awaits     |                   | Again
+//	              | otherwise                           | Ends       |                   | Finished
+//	has not begun | managed fields must be migrated     | Migrates   | their migration   | Again
+//	              | otherwise                           | Begins     | the plan, perhaps | Again or Finished
+//	              |                                     |            | without prunes    |
+//	has begun     | waiting steps can be sent, or steps | Resumes    | these steps       | Again
+//	              | that an old schema had refused      |            |                   |
+//	              | prunes were not sent, and nothing   | PrunesLast | the prunes, and   | Again
+//	              | else waits, or the time is up       |            | unready objects   |
+//	              | nothing is pending or broken        | Ends       | unready objects   | Finished
+//	              | the time is up                      | TimeIsUp   | unready objects   | Late
+//	              | pending, and not late               | Awaits     |                   | Again
+//	              | broken, or refused by an old        | Settles    |                   | Again
+//	              | schema, and in grace                |            |                   |
+//	ends the sync | see ending                          |            |                   |
 //
 // A pass in a hurry is never pending, and it has no grace.
 func Next(p Pass, now Plan, t Times) Round {
-	r := Round{Send: now.none(), Until: Again, now: now, at: t, stirred: p.stirred}
+	r := Round{Send: now.none(), Until: Again, now: now, at: t, lastChange: p.lastChange}
 	switch {
 	case now.Looks:
 		if r.Why = Awaits; t.Hurry || !now.pends(p.Waits.noted(now, t).late(t)) {
@@ -141,16 +142,16 @@ func Next(p Pass, now Plan, t Times) Round {
 	return r
 }
 
-// later decides on a round after the first one. It sends only what the first plan showed: what waited in
-// it, and the next phase of a definition that it deactivates.
+// later returns a round after the first one. It sends only what the first plan showed: the steps that waited in it, and the next
+// phase of a deactivation.
 func (p Pass) later(r Round) Round {
 	p = p.seeing(r.now)
-	if p.stirred.IsZero() || r.now.changedSince(p.Last) || p.waiting != r.now.Waiting() {
-		r.stirred = r.at.Now
+	if p.lastChange.IsZero() || r.now.changedSince(p.Last) || p.waiting != r.now.Waiting() {
+		r.lastChange = r.at.Now
 	}
-	patient := !r.at.Hurry && r.at.Now.Sub(r.stirred.Time) < r.at.Grace.Duration
+	patient := !r.at.Hurry && r.at.Now.Sub(r.lastChange.Time) < r.at.Grace.Duration
 	outcomes := p.outcomes()
-	with := func(next Plan) Plan { return p.Last.refreshed(r.now).replaced(next).stranded(outcomes) }
+	with := func(next Plan) Plan { return p.Last.refreshed(r.now).replaced(next).failDependants(outcomes) }
 	r.next = p.resumed(r.now, patient)
 	shown := with(r.next)
 	if r.next.Count(Prune) > 0 {
@@ -159,7 +160,7 @@ func (p Pass) later(r Round) Round {
 	}
 	late := p.Waits.noted(shown, r.at).late(r.at)
 	pending := !r.at.Hurry && (shown.Coming(late) || shown.pends(late))
-	unsettled := patient && (shown.Has(Broken) || p.Retries()) // Crossplane tries again, and a new schema takes a moment
+	unsettled := patient && (shown.Has(Broken) || p.Retries()) // Crossplane tries again, and a new schema takes effect after a moment
 	first := !r.at.Hurry && shown.withoutPrunes().Coming(late) || patient && p.Retries()
 	rest, unready := r.Send, p.unready()
 	if len(unready) > 0 {
@@ -184,29 +185,28 @@ func (p Pass) later(r Round) Round {
 	return r
 }
 
-// ending decides on a round of a pass that ends the sync. It goes tier by tier, in reverse: what a tier
-// needs to go away is in the tiers after it, so each is gone before the next begins, and what is held
-// holds those after it too.
+// ending returns the next round of a pass that ends the sync. It deletes tier by tier, in reverse. Later tiers contain what the
+// deletions of a tier need, so each tier must be gone before the next begins, and a hold in one tier holds all tiers after it.
 //
-//	the foremost tier                                 | why      | sends    | until
-//	--------------------------------------------------+----------+----------+---------
-//	there is none: nothing is owned any more          | Ends     | the plan | Finished
-//	is being deleted, and the time is over            | TimeIsUp |          | Late
-//	has a step that was not sent yet                  | Deletes  | the tier | Again
-//	is being deleted                                  | Going    |          | Again
-//	failed fewer than three times in a row            | Deletes  | the tier | Again
-//	is held by what may go with what went before it   | Settles  |          | Again
-//	else                                              | Stuck    |          | Finished
+//	the foremost tier                                   | why      | sends    | until
+//	----------------------------------------------------+----------+----------+---------
+//	there is none: nothing is owned any more            | Ends     | the plan | Finished
+//	is being deleted, and the time is up                | TimeIsUp |          | Late
+//	has a step that was not sent yet                    | Deletes  | the tier | Again
+//	is being deleted                                    | Going    |          | Again
+//	failed fewer than three times in a row              | Deletes  | the tier | Again
+//	is held, but an earlier deletion may clear the hold | Settles  |          | Again
+//	otherwise                                           | Stuck    |          | Finished
 //
-// A round that deletes nothing has what went since the last one forgotten.
+// A round without deletions makes the inventory forget the objects that are gone since the last round.
 func (p Pass) ending(r Round) Round {
 	p = p.seeing(r.now)
 	tier := r.now.foremost()
-	if p.stirred.IsZero() || !slices.Equal(p.Last.ids(), r.now.ids()) {
-		r.stirred = r.at.Now
+	if p.lastChange.IsZero() || !slices.Equal(p.Last.ids(), r.now.ids()) {
+		r.lastChange = r.at.Now
 	}
-	since := r.at.Now.Sub(r.stirred.Time)
-	if r.now.Remembers() { // what went meanwhile
+	since := r.at.Now.Sub(r.lastChange.Time)
+	if r.now.Remembers() { // forget objects that are gone
 		r.Send = tier.Select(func(s Step) bool { return !s.Writes() })
 	}
 	has := func(like func(Step) bool) bool { return slices.ContainsFunc(tier.Steps, like) }
@@ -229,7 +229,7 @@ func (p Pass) ending(r Round) Round {
 	return r
 }
 
-// tried reports whether this pass sent a step to the object that is there.
+// tried reports whether this pass has already sent this step to the present object.
 func (p Pass) tried(s Step) bool {
 	o, did := p.Done[s.ID]
 	return did && (o.Err != nil || p.goes(s) || p.phases[s.ID] >= mostPhases)
@@ -241,8 +241,8 @@ func (p Pass) goes(s Step) bool {
 	return s.Deleting || s.going && s.Waiting() || s.Action == Prune && did && o.Err == nil && !o.More && p.sent[s.ID].UID == s.UID
 }
 
-// After returns the pass after a round, given the outcomes of its writes and the error that ended it, if one did. A
-// pass that finds the inventory moved in its first round takes its next plan for the first.
+// After returns the pass after a round with the given outcomes. err is the error that ended the round, or nil. If the inventory
+// moved in the first round, the next plan becomes the first plan.
 func (p Pass) After(r Round, done []Outcome, err error) Pass {
 	before := p.outcomes()
 	if r.Why == Migrates {
@@ -250,7 +250,7 @@ func (p Pass) After(r Round, done []Outcome, err error) Pass {
 		return p
 	}
 	p = p.seeing(r.now)
-	p.sent, p.phases, p.stirred = cloned(p.sent), cloned(p.phases), r.stirred
+	p.sent, p.phases, p.lastChange = cloned(p.sent), cloned(p.phases), r.lastChange
 	failed := false
 	for _, s := range r.Send.Steps {
 		if s.Writes() || s.Deleting {
@@ -271,13 +271,13 @@ func (p Pass) After(r Round, done []Outcome, err error) Pass {
 	case !p.begun:
 		p.First = r.now.continued(p.Last, before)
 		p.First.Notes = slices.Concat(p.First.Notes, p.migration)
-		p.Last = p.First.stranded(p.outcomes())
-	case err != nil: // what was written before the error was written
+		p.Last = p.First.failDependants(p.outcomes())
+	case err != nil: // keep the steps that were carried out before the error
 		p.Last = p.Last.refreshed(r.now).replaced(r.next.carried(done))
 	default:
-		p.Last = p.Last.refreshed(r.now).replaced(r.next).stranded(p.outcomes())
+		p.Last = p.Last.refreshed(r.now).replaced(r.next).failDependants(p.outcomes())
 	}
-	if r.Why == PrunesLast { // what went by itself is gone all the same
+	if r.Why == PrunesLast { // objects that disappeared without us count as deleted
 		for _, s := range p.First.Steps {
 			if _, known := p.Done[s.ID]; !known && s.comesLast() && slices.Contains(r.now.absent, s.ID) {
 				p.Done[s.ID] = Outcome{ID: s.ID, Action: Prune}
@@ -302,10 +302,10 @@ func (p Pass) After(r Round, done []Outcome, err error) Pass {
 // Started reports whether the pass has a plan to report.
 func (p Pass) Started() bool { return p.started }
 
-// Begun reports whether the first round was sent, so that a later one goes on with it.
+// Begun reports whether the first round was sent, so that later rounds continue it.
 func (p Pass) Begun() bool { return p.begun }
 
-// End returns the pass at its end. After the time limit, every pending effect is late until it is no longer pending.
+// End returns the pass after its last round. If the time is up, every pending effect is late until it is no longer pending.
 func (p Pass) End(r Round) Pass {
 	if r.Until == Late && p.Last.Ends != NoEnding {
 		p.Done = cloned(p.Done)
@@ -323,12 +323,12 @@ func (p Pass) End(r Round) Pass {
 	return p
 }
 
-// outcomes returns the newest outcome of each step that was sent, in the order of their identities.
+// outcomes returns the newest outcome of each step that was sent, sorted by ID.
 func (p Pass) outcomes() []Outcome {
 	return slices.SortedFunc(maps.Values(p.Done), func(a, b Outcome) int { return a.ID.Compare(b.ID) })
 }
 
-// unready returns what was applied and is not known to be ready.
+// unready returns the applied objects that are not known to be ready.
 func (p Pass) unready() map[manifest.ID]bool {
 	ids := map[manifest.ID]bool{}
 	for id, o := range p.Done {
@@ -339,16 +339,17 @@ func (p Pass) unready() map[manifest.ID]bool {
 	return ids
 }
 
-// Retries reports whether another round may carry out what failed in this pass.
+// Retries reports whether another round may succeed with a step that failed in this pass.
 func (p Pass) Retries() bool {
 	return p.failures < mostFailures && slices.ContainsFunc(p.Last.Steps, p.outlived())
 }
 
-// outlived returns a function that reports whether a step failed and this pass has since changed what may be the reason: a
-// schema, since an object may set a field that its CRD gains in the same commit, or have managed fields of a version that leaves
-// with it; or a webhook that refused the object and is pruned. A migration of managed fields goes on with the object itself.
+// outlived returns a function that reports whether a step failed and this pass has since changed a possible cause. One cause is a
+// schema: the object may set a field that its CRD gains in the same commit, or its managed fields may name a version that is
+// removed in it. The other cause is a webhook that refused the object and is pruned. After a migration of its managed fields, the
+// object itself is sent.
 func (p Pass) outlived() func(Step) bool {
-	webhook, groups := false, map[string]bool{} // that this pass has changed
+	webhook, groups := false, map[string]bool{} // the causes that this pass has changed
 	for _, s := range p.Last.Steps {
 		switch o, did := p.Done[s.ID]; {
 		case !did || o.Err != nil:
@@ -366,9 +367,9 @@ func (p Pass) outlived() func(Step) bool {
 	}
 }
 
-// resumed returns the steps of a newer plan that replace waiting or failed steps of this pass. An API server may
-// serve a kind a moment after its CRD was made, and Crossplane may remove a label a moment after the Usage: a
-// patient pass keeps waiting then. The next pass retries a definition that could not be deactivated.
+// resumed returns the steps of a newer plan that replace waiting or failed steps of this pass. An API server may serve a kind a
+// moment after its CRD was made, and Crossplane may remove a label a moment after the Usage, so a patient pass keeps waiting for
+// these. A definition that could not be deactivated is left to the next pass.
 func (p Pass) resumed(now Plan, patient bool) Plan {
 	waited, retried, pruned, takesBack := map[manifest.ID]bool{}, map[manifest.ID]bool{}, map[manifest.ID]bool{}, map[string]bool{}
 	outlived := p.outlived()
@@ -391,7 +392,8 @@ func (p Pass) resumed(now Plan, patient bool) Plan {
 		if retried[s.ID] {
 			return s.writes() && s.Err == nil
 		}
-		if s.Writes() && pruned[s.ID] != (s.Action == Prune) && !(pruned[s.ID] && s.Action == Release) { // the first plan showed the opposite
+		// The first plan showed the opposite action.
+		if s.Writes() && pruned[s.ID] != (s.Action == Prune) && !(pruned[s.ID] && s.Action == Release) {
 			return false
 		}
 		return waited[s.ID] && !(patient && (errors.Is(s.Err, ErrUnserved) || s.Action == Hold && s.Clears == ClearsSoon))
@@ -408,9 +410,8 @@ func (p Pass) follows(s Step) bool {
 	return did && o.Err == nil && o.More && s.Action != Hold && (s.Writes() || s.Waiting()) && (s.Action == Prune) == (p.sent[s.ID].Action == Prune) && p.phases[s.ID] < mostPhases
 }
 
-// seeing returns the pass given the newest plan. If the new plan has nothing to do for an object, no phase follows,
-// because another writer did the next phase. If a guard keeps an object of which the pass began the prune, it was not
-// pruned.
+// seeing returns the pass after the newest plan is known. If that plan has nothing to do for an object, another writer has done the
+// remaining phases. If a guard now keeps an object whose prune the pass began, the object was not pruned.
 func (p Pass) seeing(now Plan) Pass {
 	newest := make(map[manifest.ID]Step, len(now.Steps))
 	for _, s := range now.Steps {
@@ -424,7 +425,7 @@ func (p Pass) seeing(now Plan) Pass {
 		case s.Action == Prune && (n.Action == Hold || n.Action == Keep):
 			delete(p.Done, s.ID)
 			p.Last.Steps[i] = n
-		case n.Action != Hold: // else the phase that is left is not reached
+		case n.Action != Hold: // if it is held, the remaining phase is not reached
 			o.More, p.Last.Steps[i].Waits, p.Last.Steps[i].after = false, nil, nil
 			p.Done[s.ID] = o
 		}
@@ -432,8 +433,8 @@ func (p Pass) seeing(now Plan) Pass {
 	return p
 }
 
-// withoutPrunes returns the plan that is sent first: prunes come last, once everything else is written. If nothing
-// else is written and nothing waits, it is the whole plan.
+// withoutPrunes returns the plan to send first. Prunes come last, after everything else is written. If nothing else is written or
+// waits, it returns the whole plan.
 func (p Plan) withoutPrunes() Plan {
 	if !slices.ContainsFunc(p.Steps, Step.comesLast) || !slices.ContainsFunc(p.Steps, func(s Step) bool { return !s.comesLast() && (s.Writes() || s.Waiting()) }) {
 		return p
@@ -443,7 +444,7 @@ func (p Plan) withoutPrunes() Plan {
 	return p
 }
 
-// Continues reports whether another round of the pass follows, so that this one waits for nothing that it can do without.
+// Continues reports whether another round follows, so that this one should not wait longer than necessary.
 func (p Plan) Continues() bool { return p.continues || p.Coming(nil) }
 
 // comesLast reports whether a step prunes, or belongs to the deactivation of a definition.
@@ -451,7 +452,7 @@ func (s Step) comesLast() bool {
 	return (s.Action == Prune || s.Deactivates) && (s.Writes() || s.Waiting())
 }
 
-// prunes returns the state of the first plan's prunes in a newer plan.
+// prunes returns the first plan's prunes as the newer plan has them.
 func (p Pass) prunes(now Plan) Plan {
 	shown := map[manifest.ID]bool{}
 	for _, s := range p.First.Steps {
@@ -461,14 +462,14 @@ func (p Pass) prunes(now Plan) Plan {
 	return now.Select(func(s Step) bool { return shown[s.ID] && (!s.writes() || s.Deactivates) })
 }
 
-// with returns the plan with those steps of another one that only wait until something is ready.
+// with returns the plan with additional steps of another one, which only wait until these objects are ready.
 func (p Plan) with(other Plan, unready map[manifest.ID]bool) Plan {
 	p.Steps = slices.Concat(p.Steps, other.Select(func(s Step) bool { return s.Unready && unready[s.ID] }).Steps)
 	slices.SortStableFunc(p.Steps, inOrder)
 	return p
 }
 
-// cloned returns a copy that can be written to.
+// cloned returns a writable copy.
 func cloned[K comparable, V any](m map[K]V) map[K]V {
 	if m == nil {
 		return map[K]V{}
@@ -476,7 +477,7 @@ func cloned[K comparable, V any](m map[K]V) map[K]V {
 	return maps.Clone(m)
 }
 
-// Plan returns the plan as the pass carried it out, for its report.
+// Plan returns the plan as it was carried out, for the report.
 func (p Pass) Plan() Plan {
 	if p.Last.Ends == NoEnding {
 		return p.Last
@@ -484,7 +485,7 @@ func (p Pass) Plan() Plan {
 	return p.account()
 }
 
-// account returns the first plan of an ending with its completed steps, and the newest version of all others.
+// account returns the first plan of an ending, with the completed steps and the newest versions of all others.
 func (p Pass) account() Plan {
 	left := make(map[manifest.ID]Step, len(p.Last.Steps))
 	for _, s := range p.Last.Steps {
@@ -500,7 +501,7 @@ func (p Pass) account() Plan {
 			s = sent
 		case stays:
 			s = newer
-		case s.Action == Hold: // it went with something else
+		case s.Action == Hold: // it was deleted with another object
 			s.Action, s.Would, s.Guard, s.Reason = Prune, "", "", Reason{}
 		}
 		s.Deleting = false
@@ -509,7 +510,7 @@ func (p Pass) account() Plan {
 	return all
 }
 
-// Outcomes returns the outcomes of the steps of Plan. An object that an ending found missing counts as deleted.
+// Outcomes returns the outcomes of the steps of Plan. An object that was missing at the end of an ending counts as deleted.
 func (p Pass) Outcomes() []Outcome {
 	if p.Last.Ends == NoEnding {
 		return p.outcomes()
@@ -527,14 +528,14 @@ func (p Pass) Outcomes() []Outcome {
 	return p.outcomes()
 }
 
-// Waits remembers since when effects and steps are pending, over the passes of one commit. A late one stays late
-// until it is no longer pending, so that no later pass waits for it again.
+// Waits records since when effects and steps have been pending, over the passes of one commit. A late one stays late until it is no
+// longer pending, so that no later pass waits for it again.
 type Waits struct {
 	revision string
-	since    map[manifest.ID]metav1.Time // zero: for ever
+	since    map[manifest.ID]metav1.Time // zero: late
 }
 
-// noted returns the memory after a look.
+// noted returns the waits after an observation.
 func (w Waits) noted(p Plan, t Times) Waits {
 	next := Waits{p.Want.Revision, map[manifest.ID]metav1.Time{}}
 	for id := range p.pending() {
@@ -546,7 +547,7 @@ func (w Waits) noted(p Plan, t Times) Waits {
 	return next
 }
 
-// over returns the memory in which everything that is pending is late.
+// over returns the waits with everything pending marked as late.
 func (w Waits) over(p Plan) Waits {
 	next := Waits{p.Want.Revision, map[manifest.ID]metav1.Time{}}
 	for id := range p.pending() {
@@ -555,7 +556,7 @@ func (w Waits) over(p Plan) Waits {
 	return next
 }
 
-// late returns what is pending for too long.
+// late returns what has been pending for too long.
 func (w Waits) late(t Times) map[manifest.ID]bool {
 	late := make(map[manifest.ID]bool, len(w.since))
 	for id, since := range w.since {
@@ -564,13 +565,13 @@ func (w Waits) late(t Times) map[manifest.ID]bool {
 	return late
 }
 
-// For returns what is pending, sorted.
+// For returns the pending objects, sorted.
 func (w Waits) For() []manifest.ID {
 	return slices.SortedFunc(maps.Keys(w.since), manifest.ID.Compare)
 }
 
-// PollAfter returns how long to wait before the next look at what is pending: the longer it has been pending, the
-// longer. Zero means that nothing is pending.
+// PollAfter returns the delay until the next look at pending objects. It grows with the time for which they have been pending. Zero
+// means that nothing is pending.
 func (p Pass) PollAfter() metav1.Duration {
 	var after metav1.Duration
 	w, t := p.Waits, p.at
@@ -588,10 +589,10 @@ func (p Pass) PollAfter() metav1.Duration {
 	return after
 }
 
-// minPoll is the shortest time between two looks at what is pending: two seconds.
+// minPoll is the shortest delay between two looks at pending objects: two seconds.
 const minPoll = 2_000_000_000
 
-// pending returns what is pending: effects, and steps that wait.
+// pending returns the objects of pending effects and waiting steps.
 func (p Plan) pending() map[manifest.ID]bool {
 	ids := map[manifest.ID]bool{}
 	for _, e := range p.Effects {
@@ -607,21 +608,21 @@ func (p Plan) pending() map[manifest.ID]bool {
 	return ids
 }
 
-// pends reports whether an effect is pending that is not late.
+// pends reports whether there is a pending effect that is not late.
 func (p Plan) pends(late map[manifest.ID]bool) bool {
 	return slices.ContainsFunc(p.Effects, func(e Effect) bool { return e.State == Pending && !late[e.On] })
 }
 
-// Select returns the plan with those of its steps that keep returns true for.
+// Select returns the plan with only the steps for which keep returns true.
 func (p Plan) Select(keep func(Step) bool) Plan {
 	p.Steps = slices.DeleteFunc(slices.Clone(p.Steps), func(s Step) bool { return !keep(s) })
 	return p
 }
 
-// none returns a plan that carries out nothing and remembers nothing.
+// none returns a plan without steps and without changes to the inventory.
 func (p Plan) none() Plan { return Plan{Sync: p.Sync, Want: p.Want, Looks: p.Looks} }
 
-// ids returns the identities of the steps, in their order.
+// ids returns the IDs of the steps, in their order.
 func (p Plan) ids() []manifest.ID {
 	ids := make([]manifest.ID, len(p.Steps))
 	for i, s := range p.Steps {

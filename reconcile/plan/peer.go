@@ -19,25 +19,25 @@ const (
 // A Peer is another sync of the process that applies to the same cluster.
 type Peer struct {
 	Sync inventory.Sync
-	// Declares holds the objects of the commit that the peer rendered last, by identity in the cluster. The value reports whether
-	// the peer takes over an object that exists already. It is nil if the peer has rendered none.
+	// Declares holds the objects of the commit that the peer rendered last, by ID in the cluster. The value reports whether the
+	// peer takes over an existing object. It is nil if the peer has rendered no commit.
 	Declares map[manifest.ID]bool
 	State    PeerState
 	Reason   string // why the peer cannot render its newest commit; "" if there is no error
 }
 
-// A PeerState is how much is known of the newest commit of a Peer.
+// A PeerState is whether a Peer's newest commit is known.
 type PeerState string
 
 // The states of a Peer.
 const (
-	PeerHeard   PeerState = ""         // Declares is of its newest commit
-	PeerAwaited PeerState = "awaited"  // its newest commit is not rendered yet
-	PeerGivenUp PeerState = "given up" // the same, and this sync has waited long enough: the commit before counts
+	PeerHeard   PeerState = ""         // Declares belongs to its newest commit
+	PeerAwaited PeerState = "awaited"  // it has not rendered its newest commit yet
+	PeerGivenUp PeerState = "given up" // the same, but this sync has waited long enough, so its previous commit counts
 )
 
-// Declares returns the objects of the commit, by identity in the cluster. The value reports whether the sync takes over an object
-// that exists already. may reports whether it may apply an object at all.
+// Declares returns the objects of the commit, by ID in the cluster. The value reports whether the sync takes over an existing
+// object. may reports whether the sync may apply an object at all.
 func (o Observed) Declares(may func(manifest.ID) bool) map[manifest.ID]bool {
 	home := o.Homes()
 	all := make(map[manifest.ID]bool, len(o.Asked))
@@ -47,8 +47,8 @@ func (o Observed) Declares(may func(manifest.ID) bool) map[manifest.ID]bool {
 	return all
 }
 
-// TakenOverBy returns the peer that is to take over an object which this commit does not declare any more, and reports whether
-// there is one.
+// TakenOverBy returns the peer that will take over an object which this commit does not declare any more, and whether there is such
+// a peer.
 func (o Observed) TakenOverBy(id manifest.ID) (inventory.Sync, bool) {
 	if len(o.Peers) == 0 || o.Ends != NoEnding {
 		return inventory.Sync{}, false
@@ -62,8 +62,8 @@ func (o Observed) TakenOverBy(id manifest.ID) (inventory.Sync, bool) {
 	return inventory.Sync{}, false
 }
 
-// leftBy reports whether a peer claims an object that its commit no longer declares. That peer would
-// prune it.
+// leftBy reports whether the claim on an object is from a peer whose commit no longer declares it. That peer would prune the
+// object.
 func (o Observed) leftBy(claim ownership.Claim, id manifest.ID) bool {
 	for _, p := range o.Peers {
 		if claim.Sync == p.Sync.Key() && p.State != PeerAwaited && p.Declares != nil {
@@ -74,13 +74,13 @@ func (o Observed) leftBy(claim ownership.Claim, id manifest.ID) bool {
 	return false
 }
 
-// mayBeLeft reports whether another sync of Headgate owns a live object. It may be a peer that leaves the object to this sync, which
-// is known only after the cluster was observed.
+// mayBeLeft reports whether another sync owns a live object that this sync may take over. Whether that sync is a peer that gives up
+// the object is known only after the cluster was observed.
 func (o Observed) mayBeLeft(id manifest.ID, live metav1.Object) bool {
 	return o.ClaimOn(id, live).Sync != "" && o.Terms.Adoption != AdoptNone
 }
 
-// awaitPeers has prunes wait for peers that may declare the objects.
+// awaitPeers makes prunes wait for peers that may declare their objects.
 func (p *Plan) awaitPeers(seen Observed) {
 	for i := range p.Steps {
 		s := &p.Steps[i]
@@ -99,8 +99,8 @@ func (p *Plan) awaitPeers(seen Observed) {
 	}
 }
 
-// Awaits returns the peers that matter to the plan and have not rendered their newest commit: any of them if the plan prunes, and
-// those that own what the plan would write.
+// Awaits returns the peers that matter to the plan and have not rendered their newest commit: all such peers if the plan prunes,
+// and otherwise those that own an object that the plan would write.
 func (p Plan) Awaits(seen Observed) []inventory.Sync {
 	var all []inventory.Sync
 	prunes, owners := p.concerns(seen)
@@ -112,7 +112,8 @@ func (p Plan) Awaits(seen Observed) []inventory.Sync {
 	return all
 }
 
-// concerns returns how many objects the plan prunes, or would prune, and the syncs that own what it would write.
+// concerns returns the number of objects that the plan prunes or would prune, and the syncs that own objects which the plan would
+// write.
 func (p Plan) concerns(seen Observed) (prunes int, owners map[string]bool) {
 	owners = map[string]bool{}
 	for _, s := range p.Steps {
@@ -127,7 +128,7 @@ func (p Plan) concerns(seen Observed) (prunes int, owners map[string]bool) {
 	return prunes, owners
 }
 
-// HandsTo returns the peers that are to take over objects of the plan.
+// HandsTo returns the peers that will take over objects of the plan.
 func (p Plan) HandsTo(seen Observed) []inventory.Sync {
 	to := map[inventory.Sync]bool{}
 	for _, s := range p.Steps {
@@ -147,10 +148,10 @@ func (p Plan) HandsTo(seen Observed) []inventory.Sync {
 	return all
 }
 
-// ruleNotHeard is the rule of notes on peers that did not render their newest commit before this sync prunes.
+// ruleNotHeard is the rule for notes on peers that have not rendered their newest commit before this sync prunes.
 const ruleNotHeard = "sync-not-heard"
 
-// notesOnPeers returns notes on peers that did not render their newest commit before this sync prunes.
+// notesOnPeers returns notes on peers that have not rendered their newest commit before this sync prunes.
 func (p Plan) notesOnPeers(seen Observed) []manifest.Finding {
 	var notes []manifest.Finding
 	for _, peer := range seen.Peers {
@@ -161,7 +162,7 @@ func (p Plan) notesOnPeers(seen Observed) []manifest.Finding {
 	return notes
 }
 
-// noteGivenUp is the note on a peer that did not render its newest commit before this sync prunes.
+// noteGivenUp returns the note on one such peer.
 func noteGivenUp(peer Peer) manifest.Finding {
 	f := manifest.Finding{
 		Rule: ruleNotHeard, Severity: manifest.Note,

@@ -27,75 +27,75 @@ import (
 
 // The codes of updates.
 const (
-	ManagedFieldsMigrate Code = "ManagedFieldsMigrate" // the versions that managed fields name and that are not served
-	FinalizerLeft        Code = "FinalizerLeft"        // a pass that stopped left the finalizer of Headgate
-	TakenOver            Code = "TakenOver"            // the owner so far
+	ManagedFieldsMigrate Code = "ManagedFieldsMigrate" // the unserved versions in managed fields
+	FinalizerLeft        Code = "FinalizerLeft"        // a pass that stopped left Headgate's finalizer
+	TakenOver            Code = "TakenOver"            // the previous owner
 )
 
-// A Plan is every decision of a pass. The diff, the comment, the writes and the status all use this one value.
+// A Plan holds all decisions of a pass. The diff, the comment, the writes and the status all use this one value.
 type Plan struct {
 	Sync     inventory.Sync
 	Want     render.Desired
-	Steps    []Step             // in the order they are carried out
-	Gone     []manifest.ID      // owned once, and to be forgotten: not there any more, or another's now
-	Retained []string           // definitions that are active and that the commit does not activate any more, by name
-	Notes    []manifest.Finding // what the cluster makes worth knowing, beside the findings of the commit
+	Steps    []Step             // in the order in which they are carried out
+	Gone     []manifest.ID      // objects for the inventory to forget, because they do not exist any more or have another owner now
+	Retained []string           // names of the definitions that are active but that the commit does not activate any more
+	Notes    []manifest.Finding // findings from the cluster, in addition to those of the commit
 
-	Leftovers []Leftover      // leftovers that should be removed and are not
-	Owned     int             // entries of the inventory that the plan was made from
+	Leftovers []Leftover      // objects with leftovers that should be removed but are not
+	Owned     int             // number of entries in the inventory that the plan was made from
 	Version   string          // resourceVersion of that inventory
-	Offline   bool            // made against a commit and no cluster
-	Looks     bool            // of a sync that only looks: nothing in it writes
-	Ends      Ending          // of a sync that is to own nothing any more
-	Stale     bool            // the record of the inventory must be written although no object is
+	Offline   bool            // the plan compares two commits, without a cluster
+	Looks     bool            // the sync only looks: nothing in the plan writes
+	Ends      Ending          // how the sync ends, if it does
+	Stale     bool            // the inventory must be stored, even if no object is written
 	Effects   []Effect        // the expected effects of Crossplane, or of another tool
-	Bumps     []Bump          // packages that are other images than before, where two commits are compared
-	Held      inventory.Holds // what the pass before held back
-	Approval  *Approval       // that lets held steps pass; nil where no approval does
+	Bumps     []Bump          // in a comparison: packages whose images differ
+	Held      inventory.Holds // what the previous pass held
+	Approval  *Approval       // the approval that would let the held steps pass; nil if no approval can
 
 	open     []Question
-	policies PoliciesInForce   // once this plan is carried out, but for its prunes
-	lost     []LostPackage     // packages of commits that were applied, and that are none in this one
-	news     bool              // the record is another than the one that is stored
-	record   *inventory.Record // to be stored once the plan is carried out; nil leaves it as it is
-	known    map[string]bool   // names of definitions of packages, and of CRDs that are there
+	policies PoliciesInForce   // in force after the plan's writes, but before its prunes
+	lost     []LostPackage     // packages of applied commits that are not packages in this one any more
+	news     bool              // record differs from the stored one
+	record   *inventory.Record // to store after the plan was carried out; nil leaves the stored one unchanged
+	known    map[string]bool   // names of in-tree packages' definitions, and of existing CRDs
 	first    order             // the declared dependencies of objects
 
-	at         map[manifest.ID]int           // indices of Steps, once all of them are there
+	at         map[manifest.ID]int           // index of Steps, once all of them are there
 	dependants map[manifest.ID][]manifest.ID // dependants of objects that may be pruned
 
-	absent    []manifest.ID // of Gone: what is not there any more
-	continues bool          // its prunes are sent by a later round
+	absent    []manifest.ID // the part of Gone that does not exist any more
+	continues bool          // a later round sends its prunes
 
-	partial bool // it is about some entries of the inventory and no commit: owner and grants stay
+	partial bool // the plan is for some entries of the inventory and not for a commit: owner and grants stay
 
-	unreachable []Step // on owned objects whose kind is not served
+	unreachable []Step // for owned objects whose kind is not served
 
-	was     map[string]bool // definitions that Crossplane had active when this was first looked at
+	was     map[string]bool // definitions that Crossplane had active at first
 	now     metav1.Time
-	given   inventory.Approvals // that stand in the places that were read
-	granted []inventory.Grant   // of the inventory
-	spent   []inventory.Grant   // by this plan, of approvals that were not made use of before
+	given   inventory.Approvals // the approvals in the places that were read
+	granted []inventory.Grant   // the grants in the inventory
+	spent   []inventory.Grant   // the grants by this plan, of approvals that were not used before
 	clear   string              // the digest that approves the removal of leftovers; "" if there are none
 
-	behind map[manifest.ID]inventory.Entry // by MRD that goes: the entry of the CRD that stays
+	behind map[manifest.ID]inventory.Entry // entries of the CRDs that stay when their MRDs are deleted, by MRD
 
-	undeclared map[manifest.ID]bool // owned, and not declared by the commit; nil where the plan is of no commit
+	undeclared map[manifest.ID]bool // owned objects that the commit does not declare; nil if the plan is not for a commit
 
-	forwards  bool // commits have to descend from the one that was applied last
-	rewritten bool // this one does not, and no person approved a change of it
+	forwards  bool // a commit must descend from the last applied one
+	rewritten bool // this commit does not, and no person has approved a change of it
 
-	rebuilt bool // the inventory was lost with the grants in it, and is not stored again yet
+	rebuilt bool // the inventory with the grants was lost and has not been stored again
 
-	homes homes // where objects without a namespace are in the cluster
+	homes homes // to complete IDs with their namespaces in the cluster
 }
 
-// Findings returns what is wrong in the commit, which kinds it uses that stay inactive included.
+// Findings returns the problems of the commit, including the kinds that it uses although they stay inactive.
 func (p Plan) Findings() []manifest.Finding {
 	return slices.Concat(p.Want.Findings, lint.Coverage(p.Want, p.Retained...))
 }
 
-// Open lists the counts that guards still need, each once. With their answers, compute again.
+// Open returns the questions that guards still need answered, without duplicates. With the answers, call Compute again.
 func (p Plan) Open() []Question {
 	var open []Question
 	asked := make(map[Question]bool, len(p.open))
@@ -124,7 +124,7 @@ func (p Plan) Remembers() bool {
 		slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Renew.UID != "" })
 }
 
-// Count is how many steps take an action.
+// Count returns the number of steps with this action.
 func (p Plan) Count(a Action) int {
 	n := 0
 	for _, s := range p.Steps {
@@ -135,8 +135,8 @@ func (p Plan) Count(a Action) int {
 	return n
 }
 
-// Compute returns the plan for the commit that was observed for. Every prune passes every guard. The order of guards
-// matters only for which of them is named.
+// Compute returns the plan for the commit that was passed to Ask. Every prune passes every guard. The order of guards only
+// determines which of them is named.
 func Compute(seen Observed, guards ...Guard) (Plan, error) {
 	if seen.commit == nil {
 		return Plan{}, errNotAsked
@@ -176,7 +176,7 @@ func Compute(seen Observed, guards ...Guard) (Plan, error) {
 		return Plan{}, err
 	}
 	wanted := make(map[manifest.ID]bool, len(asked))
-	// Kinds with names that references set. A value that changed or is missing must not delete an object.
+	// Kinds with objects whose names come from references. A changed or missing value must not delete such an object.
 	renamed, nameless := map[schema.GroupKind]bool{}, map[schema.GroupKind]bool{}
 	kinds := newComing(seen)
 	for _, a := range asked {
@@ -194,7 +194,7 @@ func Compute(seen Observed, guards ...Guard) (Plan, error) {
 				p.Steps = append(p.Steps, s)
 				continue
 			}
-			if live == nil { // another writer removed it
+			if live == nil { // deleted by another writer
 				p.Gone = append(p.Gone, a.ID)
 				p.Retained = p.Retained[:len(p.Retained)-1]
 				continue
@@ -204,7 +204,7 @@ func Compute(seen Observed, guards ...Guard) (Plan, error) {
 		switch {
 		case ok:
 			p.Steps = append(p.Steps, s)
-		case seen.hides(a.ID) != nil: // its API is optional, and we own it
+		case seen.hides(a.ID) != nil: // its API is optional, and we own the object
 			p.unreachable = append(p.unreachable, p.outOfReach(a.ID, seen))
 		case a.Policy.Observes():
 			p.Effects = append(p.Effects, notThere(a))
@@ -228,13 +228,13 @@ func Compute(seen Observed, guards ...Guard) (Plan, error) {
 	}
 	p.deactivate(seen)
 	p.leftovers(seen)
-	slices.SortStableFunc(p.Steps, inOrder) // guards rule on steps in the order of writing
+	slices.SortStableFunc(p.Steps, inOrder) // guards must see the steps in the order of writing
 	p.first = first
 	p.lost = lostPackages(want, seen)
 	p.guard(seen, guards)
 	p.noteRewritten(seen)
 	p.awaitOpeners(seen)
-	p.Steps = append(p.Steps, p.unreachable...) // no guard can look at them
+	p.Steps = append(p.Steps, p.unreachable...) // guards cannot judge them
 	slices.SortStableFunc(p.Steps, inOrder)
 	var uncounted []Question
 	p.Effects, uncounted = counted(p.Effects, seen)
@@ -262,10 +262,10 @@ func Compute(seen Observed, guards ...Guard) (Plan, error) {
 	p.remember(seen)
 	p.Stale = p.Stale || p.learnsUndeclared(seen.Inventory)
 	p.Stale = p.Stale || !seen.Offline && !seen.Looks && p.unrecorded(seen.Inventory)
-	return p.stranded(nil), nil
+	return p.failDependants(nil), nil
 }
 
-// note adds findings about unexpected effects of the commit.
+// note adds findings about effects of the commit that the author may not expect.
 func (p *Plan) note(first order, seen Observed) {
 	want := p.Want
 	if names := madeByCrossplane(seen); len(names) > 0 {
@@ -273,7 +273,7 @@ func (p *Plan) note(first order, seen Observed) {
 	}
 	if names := unexplained(want, seen.Upstream); len(names) > 0 {
 		p.Retained = names
-		if !seen.Terms.Deactivate { // else a step of each says more
+		if !seen.Terms.Deactivate { // otherwise, each of them has a step that explains it
 			p.Notes = append(p.Notes, noteUnexplained(names, seen))
 		}
 	}
@@ -287,8 +287,8 @@ func (p *Plan) note(first order, seen Observed) {
 	p.Notes = append(p.Notes, unknownConversions(slices.Concat(p.vendoredMoves(), seen.CopiedMoves))...)
 }
 
-// unwanted adds steps for owned objects that the commit does not want any more, or forgets them. If references set the
-// names of a kind, an object with another name now is only forgotten, and one without a name stays.
+// unwanted adds steps for owned objects that the commit does not want any more, or forgets the objects. If references set the names
+// of a kind, an object whose name has changed is only forgotten, and an object without a name stays.
 func (p *Plan) unwanted(wanted map[manifest.ID]bool, renamed, nameless map[schema.GroupKind]bool, seen Observed) {
 	var left []string
 	for id, e := range seen.Inventory.Entries {
@@ -335,8 +335,8 @@ func (p *Plan) unwanted(wanted map[manifest.ID]bool, renamed, nameless map[schem
 	}
 }
 
-// handedOver reports whether an object leaves the inventory without being pruned: after a
-// handover, what makes the CRDs now owns them.
+// handedOver reports whether an object leaves the inventory without being pruned, because the owner of CRDs has changed, or because
+// a package installs the object now.
 func (p Plan) handedOver(id manifest.ID, live metav1.Object, have inventory.Inventory) bool {
 	if have.Owner != "" && have.Owner != p.Want.Owner && (id.IsCRD() || crossplane.IsMRD(id) || id == crossplane.MRAP(id.Name) || crossplane.IsPackage(id)) {
 		return true
@@ -350,27 +350,26 @@ func (p Plan) handedOver(id manifest.ID, live metav1.Object, have inventory.Inve
 	return isInstalled(live) || slices.ContainsFunc(p.Want.Definitions, func(d render.DecidedDefinition) bool { return d.Name == id.Name })
 }
 
-// leaves reports whether a CRD that is handed over to Crossplane has no owner then, because its definition is not
-// active.
+// leaves reports whether a CRD that is handed over to Crossplane will have no owner, because its definition is not active.
 func (p Plan) leaves(id manifest.ID) bool {
 	return p.Want.Owner == render.OwnerCrossplane && id.IsCRD() &&
 		slices.ContainsFunc(p.Want.Definitions, func(d render.DecidedDefinition) bool { return d.Name == id.Name && !d.Active })
 }
 
-// isCatalogue reports whether an object comes with a package of the commit and a package revision controls it: the
-// commit's copy is a catalogue, and no more.
+// isCatalogue reports whether an object comes with a package of the commit and a package revision controls the live object. The
+// copy in the commit then only serves as a catalogue.
 func (o Observed) isCatalogue(a Asked) bool {
 	live, exists := o.Objects[a.ID]
 	return exists && a.Package != "" && isInstalled(live)
 }
 
-// leavesToPackage reports whether an object is not applied because it comes with a package that is installed.
+// leavesToPackage reports whether an object is not applied because it comes with an installed package.
 func (o Observed) leavesToPackage(a Asked) bool {
 	return o.isCatalogue(a) && !a.Paused && (o.Looks || !a.Policy.Observes())
 }
 
-// decide is the decision on one object that is wanted. It reports false where there
-// is nothing to decide: an optional object whose API is not served.
+// decide returns the step for one wanted object. It returns false if there is no step, for example for an optional object whose API
+// is not served.
 func decide(a Asked, seen Observed, kinds *coming) (Step, bool, error) {
 	live, exists := seen.Objects[a.ID]
 	s := stepOf(a, seen)
@@ -394,7 +393,7 @@ func decide(a Asked, seen Observed, kinds *coming) (Step, bool, error) {
 	}
 	s.vendored = seen.Offline && a.Package != "" && kinds.want.Owner == render.OwnerCrossplane
 	s.whole = trial.Whole
-	if !seen.Looks { // else only what differs is there to be compared
+	if !seen.Looks { // otherwise, only the differing fields are there to compare
 		s.schema = once.OnceValue(s.compareSchema)
 	}
 	first, err := s.needs(kinds)
@@ -407,13 +406,13 @@ func decide(a Asked, seen Observed, kinds *coming) (Step, bool, error) {
 		return Step{}, false, err
 	}
 	s.Needs, s.Waits, s.awaits = first.crd, first.waits, first.on
-	if len(a.Because) > 0 || seen.Upstream.Definitions[a.Definition].Active { // otherwise Crossplane makes no CRD for it
+	if len(a.Because) > 0 || seen.Upstream.Definitions[a.Definition].Active { // otherwise, Crossplane makes no CRD for it
 		s.Err = cmp.Or(s.Err, a.Problem)
 	}
 	return s, true, nil
 }
 
-// unreadable returns the step on an object that may exist and could not be read. It sends nothing.
+// unreadable returns the step for an object that may exist but could not be read. It sends nothing.
 func (s Step) unreadable(a Asked, seen Observed, why error) Step {
 	s.Action, s.Err = Create, why
 	if _, owned := seen.Inventory.Entries[a.ID]; owned {
@@ -423,7 +422,7 @@ func (s Step) unreadable(a Asked, seen Observed, why error) Step {
 	return s
 }
 
-// stepOf returns the step on an object before any decision.
+// stepOf returns the step for an object before any decision.
 func stepOf(a Asked, seen Observed) Step {
 	s := Step{
 		ID:         a.ID,
@@ -461,16 +460,16 @@ func (s *Step) choose(a Asked, seen Observed) {
 	case a.Paused:
 		s.Action = Keep
 	case seen.isCatalogue(a), seen.gaveAway(a):
-		s.Action = Update // which a guard retains
+		s.Action = Update // a guard retains it
 	case len(a.resolved.missing) > 0 && !exists:
 		s.Action = Create
 	case !exists:
 		s.Action, s.After, s.Err = Create, trial.After, trial.Err
 		if owned && entry.UID != "" && !seen.Inventory.Rebuilt {
-			s.Cause = Drift // we made it, and someone deleted it
+			s.Cause = Drift // we applied it, and another writer has deleted it
 		}
 	case !seen.Refused(a.ID, live).None():
-		s.Action, s.Err = Update, ReasonError{seen.Refused(a.ID, live)} // which a guard holds
+		s.Action, s.Err = Update, ReasonError{seen.Refused(a.ID, live)} // a guard holds it
 	case len(trial.Migrates) > 0:
 		s.Action, s.Live, s.After, s.Migrates, s.Activates = Update, trial.Live, trial.After, trial.Migrates, false
 		s.Reason = ManagedFieldsMigrate.With(trial.Migrates)
@@ -485,7 +484,7 @@ func (s *Step) choose(a Asked, seen Observed) {
 			fields = diff.OwnFields(live, seen.Terms.Ignore.Paths(a.ID))
 		}
 		if owned && (sent != entry.Foreign || fields != entry.Fields) && !seen.Offline && !seen.Looks {
-			s.Renew, s.Renew.Foreign, s.Renew.Fields = entry, sent, fields // an older version did not remember them
+			s.Renew, s.Renew.Foreign, s.Renew.Fields = entry, sent, fields // an older version did not record them
 		}
 	case s.Activates:
 		s.Action, s.Live, s.After, s.Err = Update, trial.Live, trial.After, trial.Err
@@ -504,7 +503,7 @@ func (s *Step) choose(a Asked, seen Observed) {
 	default:
 		s.Action, s.Live, s.After, s.Err, s.Takes = Update, trial.Live, trial.After, trial.Err, trial.TakenBy
 		s.adopt(trial)
-		// We sent exactly this before. If fields are ignored, only the ownership of fields may change.
+		// We have sent exactly this before. If fields are ignored, the update may only change the ownership of fields.
 		if owned && entry.Digest == s.Digest && (trial.Sent == nil || trial.Err != nil || len(s.Changes()) > 0) {
 			s.Cause = Drift
 		}
@@ -514,13 +513,14 @@ func (s *Step) choose(a Asked, seen Observed) {
 	}
 }
 
-// serves reports whether the declared kind may have objects. In a comparison of two commits, a kind that is only
-// activated now has none.
+// serves reports whether the declared kind may have objects. In a comparison of two commits, a kind that only the second one
+// activates has none.
 func serves(a Asked, seen Observed) bool {
 	return len(a.Because) > 0 && !seen.Offline || isServed(a.ID, a.Definition, seen)
 }
 
-// isServed reports whether a kind is served now that an object declares. The object may be that of a definition.
+// isServed reports whether the kind that an object declares is served now. definition is the name of the object's definition, if it
+// has one.
 func isServed(id manifest.ID, definition string, seen Observed) bool {
 	return id.IsCRD() || crossplane.IsXRD(id) || seen.Upstream.Definitions[definition].Active
 }
@@ -547,5 +547,5 @@ func inOrder(a, b Step) int {
 	)
 }
 
-// ErrMoved means that the inventory changed since the plan was made: plan again.
-var ErrMoved = errors.New("the inventory moved since the plan was made")
+// ErrMoved means that the inventory has changed since the plan was made, so that a new plan is needed.
+var ErrMoved = errors.New("the inventory changed since the plan was made")

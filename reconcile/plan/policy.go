@@ -14,14 +14,14 @@ import (
 // The codes of objects that Headgate only looks at.
 const (
 	OnlyLookedAt Code = "OnlyLookedAt" // the management policy
-	NameNotThere Code = "NameNotThere" // the field that holds the name of the object and that is not there, and where the commit says so
-	NotMade      Code = "NotMade"      // the management policy of an object that is not there, and where the commit declares it
+	NameNotThere Code = "NameNotThere" // the field for the name of the object, which does not exist, and the origin of the reference
+	NotMade      Code = "NotMade"      // the management policy of an object that does not exist, and its origin
 )
 
-// OnlyObserved is the guard for objects whose management policy only observes.
+// OnlyObserved is the guard for observe-only objects.
 const OnlyObserved GuardName = "observed"
 
-// observe is the decision on an object that is looked at and never written, if it is there.
+// observe returns the step for an observe-only object if it exists.
 func (s Step) observe(a Asked, seen Observed, live metav1.Object) Step {
 	entry := seen.Inventory.Entries[a.ID]
 	trial, tried := seen.Trials[a.ID]
@@ -31,7 +31,7 @@ func (s Step) observe(a Asked, seen Observed, live metav1.Object) Step {
 	case seen.Offline:
 		s.Guard, s.Reason = OnlyObserved, OnlyLookedAt.With(string(a.Policy))
 	case trial.After != nil || trial.Err != nil:
-		s.Action, s.Cause = Update, Drift // which a guard only reports
+		s.Action, s.Cause = Update, Drift // a guard only reports it
 		s.Live, s.After, s.Takes, s.Err = trial.Live, trial.After, trial.TakenBy, trial.Err
 		if entry.UID != live.GetUID() || entry.Policy != a.Policy {
 			s.Renew = inventory.Entry{UID: live.GetUID(), Policy: a.Policy, Proof: seen.proof(a.Policy, live), Strategy: "Apply", Actuation: "Skipped", Reconcile: "Unknown"}
@@ -47,7 +47,7 @@ func (s Step) observe(a Asked, seen Observed, live metav1.Object) Step {
 	return s
 }
 
-// notThere returns an effect that no step causes: the creation of an observed object that does not exist.
+// notThere returns the effect that an observed object, which does not exist yet, will appear.
 func notThere(a Asked) Effect {
 	for _, r := range a.resolved.references {
 		if m, ok := a.resolved.missing[r.source]; ok && a.resolved.nameless {
@@ -57,18 +57,17 @@ func notThere(a Asked) Effect {
 	return Effect{Kind: Appear, On: a.ID, State: Pending, Reason: NotMade.With(string(a.Policy), a.Origin)}
 }
 
-// proof is what only who knows the key can write of an object.
+// proof returns a value for an object that can only be computed with the key.
 func (o Observed) proof(p inventory.ManagementPolicy, live metav1.Object) string {
 	if !p.NeedsProof() || len(o.Key) == 0 {
 		return ""
 	}
 	keyed := hmac.New(sha256.New, o.Key)
-	fmt.Fprintf(keyed, "%q %q", o.Inventory.Sync.Key(), live.GetUID()) // no two objects ever share a UID
+	fmt.Fprintf(keyed, "%q %q", o.Inventory.Sync.Key(), live.GetUID()) // a UID is unique
 	return inventory.Hash(keyed.Sum(nil))
 }
 
-// IsObserved reports whether a live object is the one that we recorded to be deletable though it
-// bears no mark of ours.
+// IsObserved reports whether a live object is the one that the inventory records as deletable, although it carries no mark of ours.
 func (o Observed) IsObserved(id manifest.ID, live metav1.Object) bool {
 	e := o.Inventory.Entries[id]
 	proof := o.proof(e.Policy, live)

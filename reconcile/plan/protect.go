@@ -20,37 +20,36 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// ProtectAnnotation demands that no client deletes the dependencies of an object before the object.
+// ProtectAnnotation requests that no client can delete the dependencies of an object before the object.
 const ProtectAnnotation = "headgate.dev/protect-dependencies"
 
-// usagePrefix begins the names of Usages that Headgate adds.
+// usagePrefix is the prefix of the names of Usages that Headgate adds.
 const usagePrefix = "headgate-"
 
-// isOurUsage reports whether an object is a Usage that protects a dependency, and is there for no
-// other reason.
+// isOurUsage reports whether an object is a Usage that Headgate added to protect a dependency.
 func isOurUsage(id manifest.ID) bool {
 	sum, ours := strings.CutPrefix(id.Name, usagePrefix)
 	_, err := hex.DecodeString(sum)
 	return ours && err == nil && len(sum) == 2*usageSum && crossplane.IsUsage(id.GroupKind())
 }
 
-// usageSum is how much of the hash is in the name of a Usage.
+// usageSum is the number of hash bytes in the name of a Usage.
 const usageSum = 8
 
-// ProtectFinalizer keeps an object that is being deleted: one that others depend on, where Crossplane
-// serves no Usages, and a definition until Crossplane knows that its CRD is to stay.
+// ProtectFinalizer keeps two kinds of objects from being deleted: dependencies of other objects, if Crossplane serves no Usages,
+// and definitions until Crossplane has noticed that their CRDs stay.
 const ProtectFinalizer = "headgate.dev/protected"
 
-// protect adds the protection of dependencies for objects that demand it: a Usage for each dependency if Crossplane
-// serves Usages, else a finalizer on dependencies of this commit. A finalizer stays as long as an object that demanded
-// it exists, even after that object has left the commit.
+// protect adds protection for the dependencies of objects that request it: a Usage for each dependency if Crossplane serves Usages,
+// otherwise a finalizer on dependencies in this commit. A finalizer stays as long as an object that requested it exists, even after
+// that object has left the commit.
 func (o Observed) protect(objects []render.Object, answers map[manifest.ID]resolved) ([]render.Object, error) {
 	if o.Looks {
 		return objects, nil
 	}
 	asking, err := asking(objects)
 	if err != nil || o.Offline {
-		return objects, err // only a cluster knows which objects to protect
+		return objects, err // without a cluster, it is not known how to protect them
 	}
 	wanted := make(map[manifest.ID]bool, len(objects))
 	protected := map[manifest.ID]bool{}
@@ -60,7 +59,7 @@ func (o Observed) protect(objects []render.Object, answers map[manifest.ID]resol
 		if !asking[of.ID] {
 			continue
 		}
-		edges, _ := o.edges(Asked{Object: of, resolved: answers[of.ID]}) // what is wrong with them orderOf says
+		edges, _ := o.edges(Asked{Object: of, resolved: answers[of.ID]}) // orderOf reports the errors
 		for _, e := range edges {
 			if _, _, served := o.usageOf(e.to); served {
 				users[e.to] = append(users[e.to], of)
@@ -101,7 +100,7 @@ func (o Observed) protect(objects []render.Object, answers map[manifest.ID]resol
 	return objects, nil
 }
 
-// asking returns the objects that demand protection of their dependencies.
+// asking returns the objects that request protection of their dependencies.
 func asking(objects []render.Object) (map[manifest.ID]bool, error) {
 	all := map[manifest.ID]bool{}
 	var wrong []error
@@ -125,9 +124,9 @@ func asksToProtect(of render.Object) (bool, error) {
 	return value == "true", nil
 }
 
-// usageOf returns the Usage that protects an object, and the object's kind. served is false if Crossplane does not
-// serve Usages, or if the kind is not known. An object has only one Usage, however many dependants it has: Crossplane
-// leaves its label on an object that loses two Usages at a time.
+// usageOf returns the ID of the Usage that protects an object, and the object's kind. served is false if Crossplane does not serve
+// Usages, or if the kind is not known. An object has only one Usage, however many dependants it has, because Crossplane leaves its
+// label on an object that loses two Usages at a time.
 func (o Observed) usageOf(on manifest.ID) (id manifest.ID, of Kind, served bool) {
 	of, known := o.Kinds[on.GroupKind()]
 	namespace := ""
@@ -140,8 +139,8 @@ func (o Observed) usageOf(on manifest.ID) (id manifest.ID, of Kind, served bool)
 	return id, of, served && known
 }
 
-// usage returns the Usage that blocks the deletion of an object while the Usage exists. The Usage depends on the
-// object, so that the object is not pruned before it.
+// usage returns the Usage that blocks the deletion of an object as long as the Usage exists. The Usage depends on the object, so
+// the object is not pruned before the Usage.
 func (o Observed) usage(on manifest.ID, by []render.Object) (render.Object, error) {
 	id, of, _ := o.usageOf(on)
 	first := slices.MinFunc(by, func(a, b render.Object) int { return a.ID.Compare(b.ID) })
@@ -174,7 +173,7 @@ func (o Observed) usage(on manifest.ID, by []render.Object) (render.Object, erro
 // LiveDependencies returns the dependencies that a live object declares.
 func (o Observed) LiveDependencies(id manifest.ID, live metav1.Object) []manifest.ID {
 	of := render.Object{ID: id, Asks: live.GetAnnotations()}
-	references, _ := o.references(of) // an unreadable reference is not waited for
+	references, _ := o.references(of) // do not wait for an unreadable reference
 	edges, _ := o.edges(Asked{Object: of, resolved: resolved{references: references}})
 	ids := make([]manifest.ID, len(edges))
 	for i, e := range edges {
@@ -183,7 +182,8 @@ func (o Observed) LiveDependencies(id manifest.ID, live metav1.Object) []manifes
 	return ids
 }
 
-// unprotected warns about dependencies that cannot be protected: Headgate sets no finalizer on objects of others.
+// unprotected returns warnings about dependencies that cannot be protected, because Headgate sets no finalizers on objects of
+// others.
 func unprotected(first order, seen Observed) []manifest.Finding {
 	wanted := make(map[manifest.ID]bool, len(seen.Asked))
 	for _, a := range seen.Asked {
@@ -199,7 +199,7 @@ func unprotected(first order, seen Observed) []manifest.Finding {
 			if _, _, served := seen.usageOf(e.to); !served && !wanted[e.to] {
 				found = append(found, manifest.Finding{
 					Rule: "unprotected-dependency", Severity: manifest.Warning, Origin: a.Origin,
-					Message: fmt.Sprintf("%s asks to protect the %s, which is not of this commit, and no Usage of Crossplane is served that could", home(a.ID), home(e.to).Brief()),
+					Message: fmt.Sprintf("%s asks to protect the %s, which is not in this commit, and Crossplane serves no Usages that could protect it", home(a.ID), home(e.to).Brief()),
 					Fix:     "declare it here, or install Crossplane with Usages",
 				})
 			}
@@ -208,8 +208,8 @@ func unprotected(first order, seen Observed) []manifest.Finding {
 	return found
 }
 
-// leftHeld reports whether our finalizer is on a definition that is not to have it: a pass ended while
-// it deleted that, and now it is wanted again.
+// leftHeld reports whether a live definition has our finalizer although the commit wants it: an earlier pass that was deleting the
+// definition was interrupted.
 func leftHeld(want render.Object, live *metav1.PartialObjectMetadata) bool {
 	if !crossplane.IsMRD(want.ID) || !slices.Contains(live.GetFinalizers(), ProtectFinalizer) {
 		return false
@@ -218,12 +218,12 @@ func leftHeld(want render.Object, live *metav1.PartialObjectMetadata) bool {
 	return err == nil && !slices.Contains(content.GetFinalizers(), ProtectFinalizer)
 }
 
-// WithProtection are the finalizers and ours.
+// WithProtection returns the finalizers with ours.
 func WithProtection(finalizers []string) []string {
 	return append(WithoutProtection(finalizers), ProtectFinalizer)
 }
 
-// WithoutProtection are the finalizers that are not ours.
+// WithoutProtection returns the finalizers without ours.
 func WithoutProtection(finalizers []string) []string {
 	return slices.DeleteFunc(slices.Clone(finalizers), func(f string) bool { return f == ProtectFinalizer })
 }

@@ -9,9 +9,9 @@ import (
 // The codes of objects that are not ready.
 const (
 	NotThere             Code = "NotThere"             // the object is not in the cluster yet
-	NotBrought           Code = "NotBrought"           // no package has brought the definition yet
+	NotBrought           Code = "NotBrought"           // no package has installed the definition yet
 	WasDeleted           Code = "WasDeleted"           // the object was deleted
-	CRDNotServed         Code = "CRDNotServed"         // an error, the CRD that was applied and is not served, and why not
+	CRDNotServed         Code = "CRDNotServed"         // an error, the CRD that was applied but is not served, and why
 	BeingDeleted         Code = "BeingDeleted"         // the object is being deleted
 	FieldsMigrated       Code = "FieldsMigrated"       // only the managed fields of the object were written
 	StatusMessage        Code = "StatusMessage"        // the message of a condition, or of the status
@@ -21,16 +21,16 @@ const (
 	ConditionNotReported Code = "ConditionNotReported" // a condition that the API server has not reported
 	PausedByUser         Code = "PausedByUser"         // the annotation that pauses the object
 	NotActivated         Code = "NotActivated"         // Crossplane has not activated the definition
-	Blocked              Code = "Blocked"              // the message of Crossplane on a definition that it cannot establish
+	Blocked              Code = "Blocked"              // Crossplane's message about a definition that it cannot establish
 	BlockedSilently      Code = "BlockedSilently"      // Crossplane cannot establish the definition and has no message
-	CRDApplied           Code = "CRDApplied"           // why the CRD of the definition, which Crossplane has applied, is not served
+	CRDApplied           Code = "CRDApplied"           // why the CRD that Crossplane has applied for the definition is not served
 	Establishing         Code = "Establishing"         // Crossplane is establishing the CRD of the definition
-	NotLookedAt          Code = "NotLookedAt"          // Crossplane has not looked at the policy
-	VersionNotLookedAt   Code = "VersionNotLookedAt"   // Crossplane has not looked at this version of the package
+	NotLookedAt          Code = "NotLookedAt"          // Crossplane has not reconciled the policy
+	VersionNotLookedAt   Code = "VersionNotLookedAt"   // Crossplane has not reconciled this version of the package
 	Installing           Code = "Installing"           // Crossplane is installing the package
 )
 
-// WhyDefinition returns why a definition is not ready; none if it is.
+// WhyDefinition returns why a definition is not ready; no reason if it is.
 func WhyDefinition(d crossplane.LiveDefinition) Reason {
 	switch d.State() {
 	case crossplane.Ready:
@@ -52,7 +52,7 @@ func WhyDefinition(d crossplane.LiveDefinition) Reason {
 	return Establishing.With()
 }
 
-// WhyCRD returns why a CRD is not served; none if it is.
+// WhyCRD returns why a CRD is not served; no reason if it is.
 func WhyCRD(crd crossplane.CRD) Reason {
 	switch c := crd.Condition; {
 	case crd.Deleting:
@@ -66,7 +66,7 @@ func WhyCRD(crd crossplane.CRD) Reason {
 	}
 }
 
-// WhyPolicy returns why a policy is not ready; none if it is.
+// WhyPolicy returns why a policy is not ready; no reason if it is.
 func WhyPolicy(p crossplane.LivePolicy) Reason {
 	switch p.State() {
 	case crossplane.Ready:
@@ -77,20 +77,20 @@ func WhyPolicy(p crossplane.LivePolicy) Reason {
 	return orMessage(p.Message, NotLookedAt)
 }
 
-// WhyPackage returns why a package is not ready; none if it is.
+// WhyPackage returns why a package is not ready; no reason if it is.
 func WhyPackage(p crossplane.LivePackage) Reason {
 	switch state := p.State(); {
 	case state == crossplane.Ready:
 		return Reason{}
 	case state == crossplane.Paused:
 		return PausedByUser.With(crossplane.PausedAnnotation)
-	case p.Behind && p.Installed == metav1.ConditionTrue: // its message is about the version before
+	case p.Behind && p.Installed == metav1.ConditionTrue: // the message is about the previous version
 		return VersionNotLookedAt.With()
 	}
 	return orMessage(p.Message, Installing)
 }
 
-// orMessage returns the message of a status as a reason, or the reason of a code if there is none.
+// orMessage returns the message of a status as a reason or, without a message, the reason of a code.
 func orMessage(message string, otherwise Code) Reason {
 	if message == "" {
 		return otherwise.With()

@@ -6,41 +6,42 @@ import (
 	"strings"
 )
 
-// A Code names why something is as it is, in the form of the reasons of Kubernetes conditions: InUse, NotCounted.
+// A Code is the kind of a Reason, in the form of the reasons of Kubernetes conditions: InUse, NotCounted. The comment of each code
+// lists the values of its reasons, in order.
 type Code string
 
 // The codes of any step.
 const (
-	Both     Code = "Both"     // the one and the other
-	Approved Code = "Approved" // past the guard that is named, for the reason for which that held it
+	Both     Code = "Both"     // two reasons
+	Approved Code = "Approved" // a guard that the step passed with an approval, and why the guard held it
 	Failed   Code = "Failed"   // an error
 )
 
 // The codes of prunes that were not sent.
 const (
 	ProtectedMeanwhile Code = "ProtectedMeanwhile" // the Usage that protects the object, or why Usages cannot be read
-	UncountableNow     Code = "UncountableNow"     // why what would be deleted with the object cannot be counted any more
+	UncountableNow     Code = "UncountableNow"     // why the objects that would be deleted with it cannot be counted any more
 	UsedMeanwhile      Code = "UsedMeanwhile"      // how many objects would be deleted with the object, and an example
-	AnExample          Code = "AnExample"          // one of the objects that were counted
+	AnExample          Code = "AnExample"          // one of the counted objects
 )
 
 // The codes of prunes that are not over.
 const (
-	NotGone Code = "NotGone" // after which time, and what the object waits for
+	NotGone Code = "NotGone" // the time limit, and what the object waits for
 )
 
-// With returns the reason of a code. Its wording needs these values, in this order.
+// With returns the reason with this code and the values that its wording needs, in this order.
 func (c Code) With(values ...any) Reason { return Reason{Code: c, Values: values} }
 
-// A Reason explains a step or a check. The zero Reason is none. A value is a string, an integer, a manifest.ID, a
-// manifest.Origin, a schema.Change, another Reason, or a list of these. A message of another system, such as an API
-// server, is a string. Package report words reasons for people.
+// A Reason explains a step or a check. The zero Reason is no reason. A value is a string, an integer, a manifest.ID, a
+// manifest.Origin, a schema.Change, another Reason, or a list of these. A message of another system, such as an API server, is a
+// string. Package report turns reasons into sentences.
 type Reason struct {
 	Code   Code
 	Values []any
 }
 
-// A ReasonError is a reason as an error. Its text is the code and the values: package report words it.
+// A ReasonError is a reason as an error. Its text is the code and the values; package report turns it into a sentence.
 type ReasonError struct{ Reason }
 
 // Error implements error.
@@ -57,7 +58,7 @@ func ReasonOf(err error) Reason {
 // None reports whether there is no reason.
 func (r Reason) None() bool { return r.Code == "" }
 
-// Or returns the reason, or another one if there is none.
+// Or returns the reason or, if it is none, the other one.
 func (r Reason) Or(other Reason) Reason {
 	if r.None() {
 		return other
@@ -65,7 +66,7 @@ func (r Reason) Or(other Reason) Reason {
 	return r
 }
 
-// And returns both of two reasons, as far as there are any.
+// And returns a reason with both reasons, or the only one that is set.
 func And(a, b Reason) Reason {
 	if a.None() || b.None() {
 		return a.Or(b)

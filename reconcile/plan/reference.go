@@ -17,14 +17,14 @@ import (
 	"sigs.k8s.io/cli-utils/pkg/object/mutation"
 )
 
-// A reference copies a field of one live object into another before that is applied.
+// A reference copies a field of a live object into another object before that is applied.
 type reference struct {
-	source   manifest.ID // as the commit writes it
+	source   manifest.ID // in the commit's spelling
 	from, to string      // JSONPaths
-	token    string      // that the value takes the place of; "" is all that is there
+	token    string      // the part of the target that the value replaces; "" for all of it
 }
 
-// references returns the references of an object, in order.
+// references returns the references of an object, in their order.
 func (o Observed) references(of render.Object) ([]reference, error) {
 	value, asked := of.Asks[mutation.Annotation]
 	if !asked {
@@ -42,7 +42,7 @@ func (o Observed) references(of render.Object) ([]reference, error) {
 		if id.Kind == "" || id.Name == "" || s.SourcePath == "" || s.TargetPath == "" {
 			return nil, fmt.Errorf("%s: item %d needs sourceRef.kind, sourceRef.name, sourcePath and targetPath", mutation.Annotation, i+1)
 		}
-		if id.IsSecret() && o.Terms.NoSecrets { // before anything reads it
+		if id.IsSecret() && o.Terms.NoSecrets { // before the Secret is read
 			return nil, fmt.Errorf("%s: item %d copies from the Secret %s, which references.fromSecrets of the Sync forbids; take the reference out", mutation.Annotation, i+1, id.Name)
 		}
 		k, served := o.Kinds[id.GroupKind()]
@@ -61,15 +61,15 @@ func (o Observed) references(of render.Object) ([]reference, error) {
 
 // A ReferenceSource is the observed state of an object whose fields are copied.
 type ReferenceSource struct {
-	Live *unstructured.Unstructured // nil where it is not there
+	Live *unstructured.Unstructured // nil if it does not exist
 	Err  error                      // why it could not be read
 }
 
-// SourcesOf returns the objects whose fields the references of a commit copy, in order.
+// SourcesOf returns the objects whose fields the references of a commit copy, sorted.
 func (o Observed) SourcesOf(want render.Desired) []manifest.ID {
 	sources := map[manifest.ID]bool{}
 	for _, of := range want.Objects {
-		references, _ := o.references(of) // Ask reports what is wrong with them
+		references, _ := o.references(of) // Ask reports the errors
 		for _, r := range references {
 			sources[r.source] = true
 		}
@@ -77,8 +77,7 @@ func (o Observed) SourcesOf(want render.Desired) []manifest.ID {
 	return slices.SortedFunc(maps.Keys(sources), manifest.ID.Compare)
 }
 
-// secretive are the objects of a commit into which something of a Secret is copied, also by way of
-// others.
+// secretive returns the objects of a commit into which references copy values of Secrets, directly or through other objects.
 func (o Observed) secretive(want render.Desired) map[manifest.ID]bool {
 	sources := map[manifest.ID][]reference{}
 	for _, of := range want.Objects {
@@ -98,33 +97,33 @@ func (o Observed) secretive(want render.Desired) map[manifest.ID]bool {
 	return found
 }
 
-// resolved is the result of the references of an object.
+// A resolved is the result of the references of an object.
 type resolved struct {
 	object     render.Object
 	references []reference
-	missing    map[manifest.ID]missing // by the source
-	nameless   bool                    // its name is among what is missing
-	names      bool                    // its name is one that a reference gave it, or is to give it
+	missing    map[manifest.ID]missing // by source
+	nameless   bool                    // its name is missing
+	names      bool                    // its name comes from a reference
 	left       [][]any                 // fields that stay without a value, because nothing is written
-	problem    error                   // why something that is there cannot be copied
+	problem    error                   // why a value that exists cannot be copied
 	written    string                  // the digest of the object in the commit
 	hidden     diff.Mask
 }
 
-// The codes of fields that cannot be copied. The first value is the Field, the last is where the commit refers to it.
+// The codes of fields that cannot be copied. The first value is the Field, the last is the origin of the reference.
 const (
-	SourceAbsent     Code = "SourceAbsent"     // the object that is to have the field is not there
+	SourceAbsent     Code = "SourceAbsent"     // the object with the field does not exist
 	SourceUnreadable Code = "SourceUnreadable" // the error of reading the object
 	FieldAbsent      Code = "FieldAbsent"      // the object does not have the field
-	FieldAmbiguous   Code = "FieldAmbiguous"   // how many fields the path leads to
+	FieldAmbiguous   Code = "FieldAmbiguous"   // how many fields the path matches
 	FieldNotCopied   Code = "FieldNotCopied"   // the value of the field cannot be copied
-	FieldUnfit       Code = "FieldUnfit"       // where to it cannot be copied, and why; without where the commit says so
+	FieldUnfit       Code = "FieldUnfit"       // the path to which the value cannot be copied, and why; without an origin
 )
 
-// missing is a field to copy that the source does not have.
+// A missing describes a field that cannot be copied yet.
 type missing struct {
 	field Reason // the Field
-	why   Reason // why it is missing, without the field and where the commit says so
+	why   Reason // why, without the field and the origin
 }
 
 // resolve copies the available fields into an object. If one is missing, the object stays as in the commit.
@@ -200,8 +199,8 @@ func (o Observed) resolve(of render.Object, secretive map[manifest.ID]bool) (res
 	return r, err
 }
 
-// valueOf returns what a reference copies and whether it holds bytes, or why it cannot be copied
-// yet, if its source is there.
+// valueOf returns the value that a reference copies, and whether it holds bytes. why is the reason if there is no value to copy
+// yet.
 func (o Observed) valueOf(r reference) (value any, bytes bool, why Reason, err error) {
 	source := o.Sources[r.source]
 	switch {
@@ -222,7 +221,7 @@ func (o Observed) valueOf(r reference) (value any, bytes bool, why Reason, err e
 	return value, bytes, FieldAbsent.With(), nil
 }
 
-// WithoutReferences removes the fields of references from an object, because nothing fills them in without a write.
+// WithoutReferences removes the target fields of references from an object, because only a write would fill them in.
 func (a Asked) WithoutReferences(u *unstructured.Unstructured) {
 	for _, at := range a.resolved.left {
 		last := len(at) - 1
@@ -232,12 +231,13 @@ func (a Asked) WithoutReferences(u *unstructured.Unstructured) {
 	}
 }
 
-// approvable returns the digest of the object that an approval of its step covers. It is the digest in the commit, so that it is the same in
+// approvable returns the digest of the object for the approval of its step. It is the digest in the commit, so it is the same in
 // previews and in every cluster.
 func (a Asked) approvable() string { return cmp.Or(a.resolved.written, a.Object.Digest) }
 
-// isJudged reports whether guards and previews judge what is at a place of an object. Of what makes the API server serve a kind, only
-// labels, annotations and the webhook of a conversion are not judged: its certificate is often known only to the cluster.
+// isJudged reports whether guards and previews judge the value at a path of an object. In an object that makes the API server serve
+// a kind, they judge everything except the metadata and the webhook of a conversion, whose certificate is often known only to the
+// cluster.
 func isJudged(id manifest.ID, at []any) bool {
 	switch {
 	case crossplane.IsPackage(id), crossplane.IsMRAP(id), crossplane.IsMRD(id), crossplane.IsImageConfig(id):
@@ -248,7 +248,7 @@ func isJudged(id manifest.ID, at []any) bool {
 	return false
 }
 
-// differs reports whether an update of its source changes what a reference copies.
+// differs reports whether an update of the source changes the value that a reference copies.
 func (r reference) differs(before, after *unstructured.Unstructured) bool {
 	if before == nil || after == nil {
 		return false
@@ -261,7 +261,7 @@ func (r reference) differs(before, after *unstructured.Unstructured) bool {
 	return !slices.Equal(diff.Forms(jsonpath.Get(before.Object, was[0])), diff.Forms(jsonpath.Get(after.Object, is[0])))
 }
 
-// isIdentity reports whether what is at a place decides which object it is, or whose.
+// isIdentity reports whether the value at a path is part of the identity or of the ownership of the object.
 func isIdentity(at []any) bool {
 	switch at[0] {
 	case "apiVersion", "kind":
@@ -272,7 +272,7 @@ func isIdentity(at []any) bool {
 	return false
 }
 
-// secretPaths are the places of a live object into which what Secrets hold was copied.
+// secretPaths returns the paths of a live object into which values of Secrets were copied.
 func secretPaths(live *unstructured.Unstructured) []string {
 	if live == nil || !mutation.HasAnnotation(live) {
 		return nil
@@ -290,7 +290,7 @@ func secretPaths(live *unstructured.Unstructured) []string {
 	return paths
 }
 
-// copiedSecrets are the values that were copied of Secrets into an object that is sent.
+// copiedSecrets returns the values that were copied from Secrets into an object to send.
 func copiedSecrets(sent *unstructured.Unstructured) []string {
 	if !mutation.HasAnnotation(sent) {
 		return nil

@@ -20,22 +20,22 @@ const (
 	ReleaseAnnounced Code = "ReleaseAnnounced" // the annotation of the live object, and its value
 	ReleaseBegun     Code = "ReleaseBegun"     // a pass, or the verb release, began the release and did not finish it
 	ReleaseByHand    Code = "ReleaseByHand"    // a user releases the object with the verb release
-	OwnedElsewhere   Code = "OwnedElsewhere"   // who owns an object that the commit does not declare any more
+	OwnedElsewhere   Code = "OwnedElsewhere"   // the owner of an object that the commit does not declare any more
 )
 
-// A release takes the place of a prune: only what the sync owns and the commit does not declare any more is released. So an
-// object is announced first, and leaves with the commit that drops it. What the commit declares is not released, because the
-// next pass would adopt it again.
+// A release takes the place of a prune: only an owned object that the commit does not declare any more is released. Therefore, a
+// release is announced first, and happens with the commit that drops the object. An object in the commit is not released, because
+// the next pass would adopt it again.
 
-// released returns the reason to release an object that the commit does not want any more, and not to prune it; none if there
-// is no such reason.
+// released returns the reason to release, and not to prune, an object that the commit does not want any more; no reason if it is to
+// be pruned.
 func (o Observed) released(id manifest.ID, live metav1.Object) Reason {
 	e := o.Inventory.Entries[id]
 	if why := o.asksRelease(id, live); !why.None() {
 		return why
 	}
 	if live.GetDeletionTimestamp() != nil && live.GetUID() == e.UID && slices.Contains(live.GetFinalizers(), ProtectFinalizer) {
-		return Reason{} // its prune removes our finalizer, whatever its marks are by now
+		return Reason{} // its prune removes our finalizer, even if its marks have changed
 	}
 	if claim := o.ClaimOn(id, live); claim.By != "" && !o.Offline && !e.IsLeft(id) {
 		return OwnedElsewhere.With(claim.By)
@@ -43,7 +43,7 @@ func (o Observed) released(id manifest.ID, live metav1.Object) Reason {
 	return Reason{}
 }
 
-// asksRelease returns which request releases an object once the commit does not want it any more; none if there is no request.
+// asksRelease returns which request releases an object once the commit does not want it any more; no reason if there is no request.
 func (o Observed) asksRelease(id manifest.ID, live metav1.Object) Reason {
 	value, announced := ownership.Releases(live, o.Inventory.Sync)
 	switch {
@@ -57,13 +57,13 @@ func (o Observed) asksRelease(id manifest.ID, live metav1.Object) Reason {
 	return Reason{}
 }
 
-// lists reports whether the Sync lists an object to be released.
+// lists reports whether the Sync lists an object for release.
 func (o Observed) lists(id manifest.ID) bool {
 	return len(o.Terms.Release) > 0 && slices.ContainsFunc(o.spellings(id), func(text string) bool { return slices.Contains(o.Terms.Release, text) })
 }
 
-// spellings returns how people may write the identity of an object: as reports show it first, and without the namespace
-// where a commit need not write that.
+// spellings returns the texts with which users may name an object: first as reports show it, then without its namespace if a commit
+// may omit that.
 func (o Observed) spellings(id manifest.ID) []string {
 	space := cmp.Or(o.Space, "default")
 	if id.Namespace == "" && (o.Kinds[id.GroupKind()].Namespaced || o.Offline && KubernetesKinds()[id.GroupKind()].Namespaced) {
@@ -77,27 +77,28 @@ func (o Observed) spellings(id manifest.ID) []string {
 	return all
 }
 
-// MovedTo returns the sync that an object announced to move to, once it is there or on its way; "" if there is none. This sync
-// leaves it alone then, also while its commit still declares it.
+// MovedTo returns the sync to which an object moves, as announced, or has moved; "" if there is none. This sync then leaves the
+// object alone, even while its commit still declares it.
 func (o Observed) MovedTo(id manifest.ID) string {
 	live, exists := o.Objects[id]
 	if !exists || o.Offline || o.Looks {
 		return ""
 	}
 	to, moved := ownership.MovedFrom(live, o.Inventory.Sync)
-	if _, owned := o.Inventory.Entries[id]; !moved || owned && live.GetLabels()[inventory.SyncLabel] == "" { // the mark was lost before the object moved
+	// Our mark was lost before the object moved.
+	if _, owned := o.Inventory.Entries[id]; !moved || owned && live.GetLabels()[inventory.SyncLabel] == "" {
 		return ""
 	}
 	return to
 }
 
-// gaveAway reports whether an object that is asked for is not applied because it moved to another sync.
+// gaveAway reports whether a wanted object is not applied because it has moved to another sync.
 func (o Observed) gaveAway(a Asked) bool {
 	return !a.Paused && !a.Policy.Observes() && o.MovedTo(a.ID) != ""
 }
 
-// notesOnReleases returns notes on objects that are to be released and stay, because the commit declares them, and on identities
-// that the Sync lists in vain.
+// notesOnReleases returns notes on objects that are to be released but stay, because the commit declares them. It also returns
+// notes on names that the Sync lists in vain.
 func (o Observed) notesOnReleases() []manifest.Finding {
 	if o.Looks || o.Offline || o.Ends != NoEnding {
 		return nil
@@ -116,8 +117,8 @@ func (o Observed) notesOnReleases() []manifest.Finding {
 	return append(notes, o.listedInVain()...)
 }
 
-// listedInVain returns notes on identities that the Sync lists to be released, and that this sync neither owns nor declares. A
-// misspelt identity would not keep its object from being pruned.
+// listedInVain returns notes on names that the Sync lists for release although this sync neither owns nor declares such an object.
+// A misspelt name would not keep its object from being pruned.
 func (o Observed) listedInVain() []manifest.Finding {
 	if len(o.Terms.Release) == 0 {
 		return nil
@@ -148,7 +149,7 @@ func (o Observed) listedInVain() []manifest.Finding {
 	return notes
 }
 
-// noteAnnounced is the note on an object that is to be released and that the commit declares.
+// noteAnnounced returns the note on an object that is to be released but that the commit declares.
 func noteAnnounced(at manifest.Origin, id manifest.ID, why Reason) manifest.Finding {
 	f := manifest.Finding{Rule: "release-announced", Severity: manifest.Note, Origin: at, Fix: "remove it from the commit"}
 	f.Message = fmt.Sprintf("release of the Sync lists %s, which the commit declares; Headgate releases it once the commit does not", id)
@@ -158,7 +159,7 @@ func noteAnnounced(at manifest.Origin, id manifest.ID, why Reason) manifest.Find
 	return f
 }
 
-// noteInVain tells of an identity to be released that is none of this sync.
+// noteInVain returns the note on a listed name that is not an object of this sync. meant is the most similar one, or "".
 func noteInVain(listed, meant string) manifest.Finding {
 	f := manifest.Finding{
 		Rule: "release-of-nothing", Severity: manifest.Note,
@@ -172,8 +173,8 @@ func noteInVain(listed, meant string) manifest.Finding {
 	return f
 }
 
-// ReleaseNamed returns the plan that releases objects of the inventory that people name. Nothing is deleted. What the
-// commit of the last pass declares is refused, because the next pass would adopt it again.
+// ReleaseNamed returns the plan that releases objects of the inventory by name. Nothing is deleted. It refuses objects that the
+// last applied commit declares, because the next pass would adopt them again.
 func ReleaseNamed(seen Observed, names []string) (Plan, error) {
 	p, err := releasing(seen)
 	if err != nil {
@@ -213,8 +214,8 @@ func notOwned(sync inventory.Sync, name, meant string) error {
 	return fmt.Errorf("the sync %s does not own %s; run 'headgate status --full' to see what it owns, and write identities as shown there", sync, name)
 }
 
-// ReleaseRebuilt returns the plan that releases what a rebuilt inventory holds and no pass has applied
-// since: Headgate takes its marks from it and forgets it. Nothing is deleted.
+// ReleaseRebuilt returns the plan that releases the objects which are only in a rebuilt inventory, so that no pass has applied them
+// since: Headgate removes its marks from them and forgets them. Nothing is deleted.
 func ReleaseRebuilt(seen Observed) (Plan, error) {
 	p, err := releasing(seen)
 	if err != nil {
@@ -230,7 +231,7 @@ func ReleaseRebuilt(seen Observed) (Plan, error) {
 	return p.sorted(), nil
 }
 
-// releasing returns a plan of entries of the inventory and of no commit.
+// releasing returns an empty plan for entries of the inventory, without a commit.
 func releasing(seen Observed) (Plan, error) {
 	have := seen.Inventory
 	if have.Rebuilt {
@@ -246,7 +247,7 @@ func releasing(seen Observed) (Plan, error) {
 	}, nil
 }
 
-// release adds the step that releases an object of the inventory, or forgets an object that is gone.
+// release adds the step that releases an object of the inventory, or forgets an object that does not exist.
 func (p *Plan) release(id manifest.ID, why Reason, seen Observed) {
 	live, exists := seen.Objects[id]
 	switch {
@@ -263,14 +264,14 @@ func (p *Plan) release(id manifest.ID, why Reason, seen Observed) {
 	}
 }
 
-// sorted returns the plan in the order of its identities and steps.
+// sorted returns the plan with its steps and forgotten objects sorted.
 func (p Plan) sorted() Plan {
 	slices.SortFunc(p.Gone, manifest.ID.Compare)
 	slices.SortStableFunc(p.Steps, inOrder)
 	return p
 }
 
-// undeclared returns what is owned and not declared by the commit.
+// undeclared returns the owned objects that the commit does not declare.
 func undeclared(have inventory.Inventory, wanted map[manifest.ID]bool) map[manifest.ID]bool {
 	all := map[manifest.ID]bool{}
 	for id := range have.Entries {
@@ -281,8 +282,8 @@ func undeclared(have inventory.Inventory, wanted map[manifest.ID]bool) map[manif
 	return all
 }
 
-// learnsUndeclared reports whether the inventory is to record that the commit declares an object, or does not. What the
-// plan forgets or writes is stored anyway.
+// learnsUndeclared reports whether the inventory must be stored because the commit now declares an object, or does not any more.
+// Objects that the plan forgets or writes do not count, because they are stored anyway.
 func (p Plan) learnsUndeclared(have inventory.Inventory) bool {
 	if p.undeclared == nil {
 		return false

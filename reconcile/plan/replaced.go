@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// NewReplacement returns the effect that replaces a live definition, CRD or XRD by the one of a package. It returns false
-// if that breaks nothing: a pass looks only at what breaks. It keeps both objects without their schemas, because it is
-// remembered while a guard holds the update of the package.
+// NewReplacement returns the effect of replacing a live definition, CRD or XRD with that of a package. It returns false if that
+// breaks nothing, because a pass only considers breaking effects. The effect keeps both objects without their schemas, because it
+// is remembered while a guard holds the update of the package.
 func NewReplacement(live, after *unstructured.Unstructured) (Effect, bool) {
 	difference := compareReplaced(live, after)
 	if len(difference.Breaking()) == 0 && (!HasWebhook(live) || HasWebhook(after)) {
@@ -20,8 +20,8 @@ func NewReplacement(live, after *unstructured.Unstructured) (Effect, bool) {
 	return replacement(live, after, difference), true
 }
 
-// NewCopiedReplacement is NewReplacement for the copy of a package whose image cannot be had. The copy may lack the conversion
-// webhook of the image, so the conversion stays as it is.
+// NewCopiedReplacement is NewReplacement for the copy of a package whose image is not available. The copy may lack the conversion
+// webhook of the image, so the conversion stays unchanged.
 func NewCopiedReplacement(live, after *unstructured.Unstructured) (Effect, bool) {
 	difference, _, _ := compareReplaced(live, after).Unconverting()
 	if len(difference.Breaking()) == 0 {
@@ -35,20 +35,20 @@ func AsConverted(u, of *unstructured.Unstructured) *unstructured.Unstructured {
 	u = u.DeepCopy()
 	unstructured.RemoveNestedField(u.Object, "spec", "conversion")
 	if conversion, has, _ := unstructured.NestedMap(of.Object, "spec", "conversion"); has {
-		_ = unstructured.SetNestedMap(u.Object, conversion, "spec", "conversion") // what has no spec fails to compare, too
+		_ = unstructured.SetNestedMap(u.Object, conversion, "spec", "conversion") // without a spec, the comparison fails, too
 	}
 	return u
 }
 
-// NewRedeclaration returns the effect on an inactive definition that another one replaces. It returns false if that breaks nothing.
-// It keeps neither of them.
+// NewRedeclaration returns the effect of replacing an inactive definition with another one. It returns false if that breaks
+// nothing. The effect keeps neither of them.
 func NewRedeclaration(was, is *unstructured.Unstructured) (Effect, bool) {
 	difference := compareReplaced(was, is)
 	write := Write{schema: func() schema.Difference { return difference }}
 	return redeclared(manifest.IDOf(was), Step{Action: Update, Write: write}), len(difference.Breaking()) > 0
 }
 
-// Undeclared returns the effect on an inactive definition that leaves the commit.
+// Undeclared returns the effect on an inactive definition that was removed from the commit.
 func Undeclared(id manifest.ID) Effect { return redeclared(id, Step{Action: Prune}) }
 
 func redeclared(id manifest.ID, change Step) Effect {
@@ -62,8 +62,8 @@ func replacement(live, after *unstructured.Unstructured, difference schema.Diffe
 	return Effect{Kind: Install, On: id, Change: &Step{Action: Update, ID: id, Write: write}}
 }
 
-// Replacement returns the write that replaces a live definition, CRD or XRD by the one of a package. Both may be without the
-// schemas that are equal; whole is the new one with its schemas.
+// Replacement returns the write that replaces a live definition, CRD or XRD with that of a package. Both may lack the schemas that
+// are equal; whole is the new one with its schemas.
 func Replacement(live, after *unstructured.Unstructured, whole FullDefinition) Write {
 	difference := compareReplaced(live, after)
 	return Write{Live: live, After: after, whole: whole, schema: func() schema.Difference { return difference }}
@@ -75,14 +75,13 @@ func CopiedReplacement(live, after *unstructured.Unstructured, whole FullDefinit
 	return Write{Live: live, After: after, whole: whole, schema: func() schema.Difference { return difference }}
 }
 
-// compareReplaced compares the live object with the one in a package. It fills in a missing scope, as the API server
-// does.
+// compareReplaced compares the live object with the one in a package. It fills in a missing scope, as the API server does.
 func compareReplaced(live, after *unstructured.Unstructured) schema.Difference {
 	return schema.Compare(live, withScope(after, live))
 }
 
-// MadeBy returns the effect as one of the step on an object of the commit, with the definition as it will be, with its
-// schemas; nil if they cannot be had.
+// MadeBy returns the effect with the object of the commit whose step causes it, and with the new definition including its schemas,
+// or nil if they are not available.
 func (e Effect) MadeBy(of manifest.ID, after FullDefinition) Effect {
 	s := *e.Change
 	s.whole = after
@@ -90,7 +89,7 @@ func (e Effect) MadeBy(of manifest.ID, after FullDefinition) Effect {
 	return e
 }
 
-// withoutSchemas is a definition without what is most of it.
+// withoutSchemas returns a definition without its schemas, which are most of it.
 func withoutSchemas(u *unstructured.Unstructured) *unstructured.Unstructured {
 	spec, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec")
 	less := map[string]any{}
@@ -110,8 +109,8 @@ func withoutSchemas(u *unstructured.Unstructured) *unstructured.Unstructured {
 	}}
 }
 
-// Replaces reports whether an update of a package has Crossplane install another version of it: at
-// once, and not once a person lets it in.
+// Replaces reports whether an update of a package makes Crossplane install another version immediately, without waiting for a
+// person to activate it.
 func (t Trial) Replaces() bool {
 	if t.Live == nil || t.After == nil {
 		return false

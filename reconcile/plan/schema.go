@@ -7,22 +7,21 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// withScope returns a definition with the scope of another one where it has none.
+// withScope returns u with the scope of another definition if it has none.
 func withScope(u, of *unstructured.Unstructured) *unstructured.Unstructured {
 	scope, found, _ := unstructured.NestedString(of.Object, "spec", "scope")
 	if _, says, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "scope"); says || !found {
 		return u
 	}
 	u = u.DeepCopy()
-	_ = unstructured.SetNestedField(u.Object, scope, "spec", "scope") // what is no map fails to compare, too
+	_ = unstructured.SetNestedField(u.Object, scope, "spec", "scope") // without a spec, the comparison fails, too
 	return u
 }
 
-// A SchemaChange is one place in which an update of a definition changes what its kind takes.
+// A SchemaChange is one change in the schema or the versions of a definition.
 type SchemaChange = schema.Change
 
-// Schema returns the changes of an update of a CRD, an MRD or an XRD for users of its kind. It is empty for every other
-// step.
+// Schema returns the changes that an update of a CRD, an MRD or an XRD makes for users of its kind. It is empty for other steps.
 func (s Step) Schema() schema.Difference {
 	if s.schema == nil || s.Action != Update && s.Would != Update {
 		return schema.Difference{}
@@ -30,16 +29,16 @@ func (s Step) Schema() schema.Difference {
 	return s.schema()
 }
 
-// compareSchema is what Step.Schema answers.
+// compareSchema computes the result of Step.Schema.
 func (s Step) compareSchema() schema.Difference {
 	if s.Live == nil || !crossplane.DeclaresKind(s.ID) {
 		return schema.Difference{}
 	}
 	after, err := s.WillBe()
 	if err != nil {
-		return schema.Difference{} // which Err says
+		return schema.Difference{} // Err holds the reason
 	}
-	if s.After == nil { // refused, so nothing filled in what it leaves out
+	if s.After == nil { // the update was refused, so the API server has not set defaults
 		after = withScope(after, s.Live)
 	}
 	difference := schema.Compare(s.Live, after)

@@ -11,9 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Intent is the inventory to store before the first write: everything owned, and
-// everything that the plan is about to create or take up. A crash after it orphans
-// nothing.
+// Intent returns the inventory to store before the first write: everything owned, and everything that the plan is about to create
+// or adopt. A crash after that leaves no object without an owner.
 func (p Plan) Intent(have inventory.Inventory) inventory.Inventory {
 	next := have
 	next.Rebuilt, next.Lost = false, false
@@ -34,20 +33,21 @@ func (p Plan) Intent(have inventory.Inventory) inventory.Inventory {
 	}
 	for _, s := range p.Steps {
 		if e, owned := next.Entries[s.ID]; owned && s.Action == Release && s.Writes() && s.Err == nil {
-			e.Releasing = true // a process that is killed before the marks are off continues with that, and prunes nothing
+			// If the process is killed before the marks are removed, a later pass continues the release and does not prune.
+			e.Releasing = true
 			next.Entries[s.ID] = e
 		}
 		if s.Action != Create && s.Action != Update || s.Waiting() || s.Deactivates || s.Err != nil {
-			continue // with an error nothing is sent, so nothing becomes ours
+			continue // an object with an error is not sent and so does not become ours
 		}
 		e := next.Entries[s.ID]
 		e.Releasing = false
 		if s.Action == Create {
-			e.UID = "" // what comes back under this name is a new object
+			e.UID = "" // the new object will have another UID
 		}
 		e.Strategy, e.Actuation, e.Reconcile, e.Policy = "Apply", "Pending", inventory.ReconcilePending, s.Policy
 		if len(s.Drops) > 0 {
-			e.Digest = "" // else the removal, which is the next phase, would look like drift
+			e.Digest = "" // otherwise, the removal in the next phase would look like drift
 		}
 		next.Entries[s.ID] = e
 	}
@@ -56,8 +56,8 @@ func (p Plan) Intent(have inventory.Inventory) inventory.Inventory {
 	return next
 }
 
-// Settled returns the inventory to store after the last write: applied objects with their new marks, without pruned
-// ones. An object whose prune failed stays owned.
+// Settled returns the inventory to store after the last write: applied objects with their new marks, without pruned ones. An object
+// whose prune failed stays owned.
 func (p Plan) Settled(have inventory.Inventory, done []Outcome) inventory.Inventory {
 	next := p.Intent(have)
 	next.Grants = p.fulfilled(next.Grants, done)
@@ -72,7 +72,7 @@ func (p Plan) Settled(have inventory.Inventory, done []Outcome) inventory.Invent
 		}
 	}
 	p.locate(&next)
-	leaves := map[manifest.ID]bool{} // what is deactivated was never ours, nor is what was not sent
+	leaves := map[manifest.ID]bool{} // objects that we never owned: of deactivations, and of steps that were not sent
 	for _, s := range p.Steps {
 		_, owned := have.Entries[s.ID]
 		leaves[s.ID] = (s.Deactivates || s.Err != nil) && !owned
@@ -83,7 +83,7 @@ func (p Plan) Settled(have inventory.Inventory, done []Outcome) inventory.Invent
 		}
 		e := next.Entries[o.ID]
 		switch {
-		case o.Action == Prune && o.Err == nil && (o.More || p.Ends == Delete || p.awaited(o.ID)): // until it is gone
+		case o.Action == Prune && o.Err == nil && (o.More || p.Ends == Delete || p.awaited(o.ID)): // until it is deleted completely
 			e.Strategy, e.Actuation, e.Reconcile = "Delete", "Succeeded", inventory.ReconcilePending
 		case (o.Action == Prune || o.Action == Release) && o.Err == nil && !o.More:
 			delete(next.Entries, o.ID)
@@ -120,7 +120,7 @@ func (p Plan) Settled(have inventory.Inventory, done []Outcome) inventory.Invent
 	return next
 }
 
-// Applied is the entry of an object that is as wanted, but for its ignored fields.
+// Applied returns the entry of an object that is as wanted, except for ignored fields.
 func Applied(live metav1.Object, digest string, ignored ...diff.Pointer) inventory.Entry {
 	e := inventory.Succeeded(live.GetUID(), digest, inventory.Mark(live))
 	e.Foreign, e.Fields = ownership.SentMarks(live), diff.OwnFields(live, ignored)

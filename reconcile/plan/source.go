@@ -11,17 +11,16 @@ import (
 
 // The codes of commits that are not applied.
 const (
-	Unverified Code = "Unverified" // the commit or its tag lacks a signature that it needs
+	Unverified Code = "Unverified" // the commit or its tag lacks a required signature
 
 	Rewritten Code = "Rewritten" // the commit that was applied last
 	NoHistory Code = "NoHistory" // the commit that was applied last
 )
 
-// TakeAny takes an inventory over from whatever source it has.
+// TakeAny takes over an inventory from any source.
 const TakeAny = "*"
 
-// A SourceError refuses a pass from another source than the one that the inventory records. The pass
-// would prune what that source applied.
+// A SourceError refuses a pass over another source than the one in the inventory. The pass would prune the objects of that source.
 type SourceError struct {
 	Sync     inventory.Sync
 	Recorded string
@@ -37,7 +36,7 @@ func (e *SourceError) Error() string {
 		e.Sync, e.Recorded, found, e.Recorded)
 }
 
-// checkSource refuses a commit of another source. The first source that an inventory sees is its own.
+// checkSource refuses a commit of another source. An inventory without a recorded source accepts any.
 func (o Observed) checkSource(from render.SourceID) error {
 	was := o.Inventory.Record.Source
 	switch {
@@ -48,7 +47,7 @@ func (o Observed) checkSource(from render.SourceID) error {
 	case from.Repository != "" && (o.Terms.TakeOver == TakeAny || o.Terms.TakeOver == was.String()):
 		return nil
 	case was.Path == from.Path && from.Repository != "" && was.Commit != "" && from.Contains != nil:
-		is, err := from.Contains(was.Commit) // a mirror, or the repository moved
+		is, err := from.Contains(was.Commit) // a mirror, or the repository has moved
 		if is || err != nil {
 			return err
 		}
@@ -56,7 +55,7 @@ func (o Observed) checkSource(from render.SourceID) error {
 	return &SourceError{Sync: o.Inventory.Sync, Recorded: was.String(), Found: from.String()}
 }
 
-// recorded is the record of the source, once the plan is carried out.
+// recorded returns the record of the source to store after the plan was carried out.
 func (p Plan) recorded(was inventory.SourceRecord) inventory.SourceRecord {
 	from := p.Want.Source
 	if p.Ends != NoEnding || from.Repository == "" {
@@ -64,7 +63,7 @@ func (p Plan) recorded(was inventory.SourceRecord) inventory.SourceRecord {
 	}
 	next := was
 	next.Repository, next.Path = from.Repository, from.Path
-	if p.rewritten { // else what follows on this commit would pass as well
+	if p.rewritten { // otherwise, later commits on top of this one would also be accepted
 		return next
 	}
 	if from.Commit != "" || was.Repository != from.Repository {
@@ -73,25 +72,24 @@ func (p Plan) recorded(was inventory.SourceRecord) inventory.SourceRecord {
 	return next
 }
 
-// recordsSource reports whether the inventory has to be stored for the record of its source alone. A
-// new commit is a reason only if the next one has to descend from it: an older one of the same history identifies the
-// repository as well.
+// recordsSource reports whether the inventory must be stored only for the record of its source. A new commit is a reason only if
+// the next one must descend from it. To identify the repository, any older commit of the same history will do.
 func (p Plan) recordsSource(have inventory.Inventory) bool {
 	was, next := have.Record.Source, p.recorded(have.Record.Source)
 	moved := was.Repository != next.Repository || was.Path != next.Path
 	return have.ResourceVersion != "" && (moved || was.Commit != next.Commit && (was.Commit == "" || p.forwards))
 }
 
-// History is the guard for what a rewritten branch changes. Package plan names it because its holds decide which commit
-// the inventory records.
+// History is the guard for changes by a rewritten branch. Package plan names it because its holds decide which commit the inventory
+// records.
 const History GuardName = "history"
 
-// Rewritten returns why the commit may not follow the one that was applied last. There is no reason if it descends from
-// that, or if any commit may follow.
+// Rewritten returns why the commit may not follow the last applied one; no reason if it descends from that one, or if any commit
+// may follow.
 func (o Observed) Rewritten() Reason { return o.rewritten }
 
-// checkHistory returns what Rewritten returns. It is an error if the history cannot be read: neither is the branch known to be
-// rewritten then, nor is it known not to be. Where a person takes another source over, its history is another one, too.
+// checkHistory computes the result of Rewritten. It returns an error if the history cannot be read, because then it is not known
+// whether the branch was rewritten. If a person has taken over another source, the histories differ and are not compared.
 func (o Observed) checkHistory() (Reason, error) {
 	was, from := o.Inventory.Record.Source, o.Want.Source
 	moved := was.Repository != from.Repository || was.Path != from.Path
@@ -119,7 +117,7 @@ func (p *Plan) holdsHistory() bool {
 	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Action == Hold && s.Guard == History })
 }
 
-// noteRewritten adds a finding about a rewritten branch of which no step is held, since nothing else reports it.
+// noteRewritten adds a finding about a rewritten branch if no step is held for it, because nothing else would report it.
 func (p *Plan) noteRewritten(seen Observed) {
 	if !p.rewritten || p.holdsHistory() {
 		return

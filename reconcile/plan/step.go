@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Changes are the places in which an update changes the object, or would if drift were
-// corrected, in order of path. Values of Secrets are masked.
+// Changes returns the fields that an update changes, or would change if drift were corrected, sorted by path. Values of Secrets are
+// masked.
 func (s Step) Changes() []diff.Change {
 	if s.Action != Update && s.Cause != Drift {
 		return nil
@@ -50,96 +50,96 @@ const (
 	Prune  Action = "prune"
 	Hold   Action = "hold"
 
-	// Release takes our marks from an object when the sync ends, and leaves it.
+	// Release removes our marks from an object, and leaves the object in the cluster.
 	Release Action = "release"
 )
 
-// A Cause is why a step is what it is.
+// A Cause is why a step is necessary.
 type Cause string
 
 // The causes.
 const (
 	Commit Cause = "commit" // the commit asks for it
-	Drift  Cause = "drift"  // someone changed, or deleted, what we applied
-	Retain Cause = "retain" // kept on purpose though the commit does not ask for it any more
+	Drift  Cause = "drift"  // another writer changed or deleted what we applied
+	Retain Cause = "retain" // kept on purpose although the commit does not want it any more
 )
 
-// A Step is one decision of a plan: the action on one object, and its reason. A create and an update use Write; a prune
-// and a release use Removal. A keep and a hold do nothing, and keep the part for the action that they replace.
+// A Step is one decision of a plan: the action on one object, and its reason. Creates and updates use Write; prunes and releases
+// use Removal. A keep or a hold does nothing, but has the part of the action that it replaces.
 type Step struct {
 	Action Action
-	Would  Action // of a hold, or of drift that is only reported: the action that is not taken
+	Would  Action // of a hold, or of drift that is only reported: the action that would be taken
 	Cause  Cause
-	Guard  GuardName // the guard that retains or holds; "" where none does
-	Reason Reason    // what it answered
-	Clears Clearing  // of a hold: whether it may go away without a person
+	Guard  GuardName // the guard that retains or holds the step; "" if none does
+	Reason Reason    // why, from the guard if there is one
+	Clears Clearing  // of a hold: whether it can end without the action of a person
 
-	Approved    bool // a person let it pass a guard that held it
-	Deactivates bool // it is on the way of a definition that is deactivated
+	Approved    bool // an approval let it pass a guard that held it
+	Deactivates bool // the step is part of a deactivation
 
 	ID         manifest.ID
 	APIVersion string
-	Origin     manifest.Origin            // zero where the commit does not declare it
-	Because    []activation.Activator     // of the CRD of a definition: why it is active
-	Policy     inventory.ManagementPolicy // what may be done to it
-	Asks       map[string]string          // how the commit wants it to be applied
-	Definition bool                       // the object is the CRD, or the MRD, of a definition
-	Packaged   bool                       // it comes with a package of the commit
+	Origin     manifest.Origin            // zero if the commit does not declare the object
+	Because    []activation.Activator     // of a definition's CRD: why the definition is active
+	Policy     inventory.ManagementPolicy // which actions are allowed
+	Asks       map[string]string          // settings in the commit for how to apply the object
+	Definition bool                       // the object is the CRD or the MRD of a definition
+	Packaged   bool                       // the object comes with a package of the commit
 	Serves     bool                       // for an object that declares a kind: the kind is served, so breaking changes matter
-	Digest     string                     // digest of the request, current or last
+	Digest     string                     // of the object as this pass sends it, or as it was last sent
 
-	UID             types.UID // of the live object, as is the next: the preconditions of a prune
+	UID             types.UID // UID and ResourceVersion of the live object, as preconditions of a prune
 	ResourceVersion string
-	Unready         bool            // for a keep: it was not ready at the last check, or not checked
-	Renew           inventory.Entry // of a keep that was read again and found clean: its new entry
+	Unready         bool            // of a keep: the object was not ready at the last check, or was not checked
+	Renew           inventory.Entry // of a keep that was read again and found unchanged: its new entry
 
-	Err   error    // why nothing is sent, where that is known already
-	Waits []Reason // what has to be there, or gone, first: a later plan carries the step out
+	Err   error    // why nothing is sent, if that is already known
+	Waits []Reason // what must exist, or be deleted, first; a later plan carries out the step
 
-	hidden diff.Mask     // what came from Secrets
-	awaits []manifest.ID // any of them may be what it waits for
-	after  []manifest.ID // all of them are what it waits for, too
+	hidden diff.Mask     // masks values from Secrets
+	awaits []manifest.ID // the objects that it waits for; any one of them may be enough
+	after  []manifest.ID // further objects that it waits for; all of them are needed
 	going  bool          // the live object is being deleted
-	phase  Do            // of an MRD that goes: the request that is due
-	isNext bool          // a phase of a step that this pass sent before
+	phase  Do            // of the deletion of an MRD: the request that is due
+	isNext bool          // a later phase of a step that this pass has sent
 
 	Write
 	Removal
 }
 
-// A Write is what is special to a create and an update.
+// A Write holds the fields of creates and updates.
 type Write struct {
-	Live      *unstructured.Unstructured // of an update: the object as it is
-	After     *unstructured.Unstructured // of an update: as it will be
-	Takes     []diff.Taken               // the field managers from whom the update takes fields
-	Migrates  []string                   // versions that managed fields name and that are not served: only those are written
-	Activates bool                       // of an MRD: it is made Active after the apply, by a merge patch
-	Adopts    ownership.Takeover         // what is taken over first from the tools that applied the object
-	Drops     []ownership.Held           // fields that tools left behind, and that the update removes
-	Needs     string                     // the CRD of this plan that has to serve its kind first; "" where it is served
+	Live      *unstructured.Unstructured // of an update: the current object
+	After     *unstructured.Unstructured // of an update: the object afterwards
+	Takes     []diff.Taken               // fields that the update takes from other field managers
+	Migrates  []string                   // unserved versions in managed fields; only these are changed
+	Activates bool                       // of an MRD: a merge patch makes it Active after the apply
+	Adopts    ownership.Takeover         // fields to take over first from the tools that applied the object
+	Drops     []ownership.Held           // leftover fields that the update removes
+	Needs     string                     // the CRD of this plan that must serve the kind first; "" if it is served
 
 	object   func() (*unstructured.Unstructured, error)
-	schema   func() schema.Difference // of an update of a CRD, or of an MRD
-	wants    string                   // the digest of the wanted object as the commit has it
-	whole    FullDefinition           // After with its schemas, where it is without and they can be had
+	schema   func() schema.Difference // of an update of a CRD or an MRD
+	wants    string                   // the digest of the wanted object in the commit
+	whole    FullDefinition           // After with its schemas, if After lacks them and they are available
 	lean     bool                     // Live and After are without schemas
-	frees    bool                     // of an update: only our finalizer has to come off
-	vendored bool                     // the commit's copy of a package may differ from the installed one, whose conversion is not known
+	frees    bool                     // of an update: only our finalizer must be removed
+	vendored bool                     // a copy from a package, whose conversion may differ from the installed one
 }
 
-// A Removal is what is special to a prune and a release.
+// A Removal holds the fields of prunes and releases.
 type Removal struct {
-	Deleting bool // the object is being deleted already: nothing is sent
+	Deleting bool // the object is already being deleted, so nothing is sent
 
-	path      string       // the file that declared the object, as the inventory has it
-	protected bool         // our finalizer is on it
-	otherwise *Step        // an update, to be made where the prune is not
-	disowns   []types.UID  // of a release: the owners that the plan prunes
+	path      string       // the file that declared the object, from the inventory
+	protected bool         // the object has our finalizer
+	otherwise *Step        // the update to make if the prune is not made
+	disowns   []types.UID  // of a release: owners of the object that the plan prunes
 	revision  LiveRevision // for a deactivation
 }
 
-// Object is exactly what a create or an update sends. Every call decodes it: two thousand
-// CRDs that are decoded at once are a third of a gigabyte.
+// Object returns exactly the object that a create or an update sends. Every call decodes it again, because two thousand decoded
+// CRDs take a third of a gigabyte.
 func (s Step) Object() (*unstructured.Unstructured, error) {
 	if s.object == nil {
 		return nil, errNothingToSend
@@ -147,11 +147,11 @@ func (s Step) Object() (*unstructured.Unstructured, error) {
 	return s.object()
 }
 
-// errNothingToSend is the error of a step that a guard must refuse, if no guard ruled on it.
+// errNothingToSend is the error of a step without an object. A guard must refuse such a step.
 var errNothingToSend = errors.New("the step has no object to send")
 
-// WillBe returns the object after an update. If the API server refuses the update, it returns the request, which may be
-// the reason.
+// WillBe returns the object after an update. If the API server refuses the update, it returns the request, which may show the
+// cause.
 func (s Step) WillBe() (*unstructured.Unstructured, error) {
 	if s.After != nil {
 		return s.After, nil
@@ -159,7 +159,7 @@ func (s Step) WillBe() (*unstructured.Unstructured, error) {
 	return s.Object()
 }
 
-// TakesFrom are the names of the managers from whom the update takes fields.
+// TakesFrom returns the names of the managers from whom the update takes fields.
 func (s Step) TakesFrom() []string {
 	var names []string
 	for _, t := range s.Takes {
@@ -168,23 +168,23 @@ func (s Step) TakesFrom() []string {
 	return names
 }
 
-// A Do is the one request that a step asks for. A step may need several, its phases, one after another: each plan
-// derives the due phase from the cluster, so an interrupted process continues where it stopped.
+// A Do is a request that carries out a step. A step may need several requests, its phases, one after another. Each plan derives the
+// due phase from the cluster, so an interrupted process continues where it stopped.
 type Do string
 
 // The requests.
 const (
 	DoNothing   Do = ""
 	DoApply     Do = "apply"
-	DoActivate  Do = "activate"  // an MRD, with a merge patch
+	DoActivate  Do = "activate"  // merge-patch an MRD to Active
 	DoMigrate   Do = "migrate"   // managed fields
-	DoAdopt     Do = "adopt"     // managed fields of the tools that applied the object become ours
-	DoTouch     Do = "touch"     // a package revision, so that Crossplane looks at it
-	DoProtect   Do = "protect"   // our finalizer goes on an object
-	DoUnprotect Do = "unprotect" // our finalizer comes off
-	DoDisown    Do = "disown"    // an MRD is removed from the owners of its CRD
+	DoAdopt     Do = "adopt"     // take over managed fields of the tools that applied the object
+	DoTouch     Do = "touch"     // change a package revision so that Crossplane reconciles it
+	DoProtect   Do = "protect"   // add our finalizer
+	DoUnprotect Do = "unprotect" // remove our finalizer
+	DoDisown    Do = "disown"    // remove an MRD from the owners of its CRD
 	DoDelete    Do = "delete"
-	DoRelease   Do = "release" // our marks come off
+	DoRelease   Do = "release" // remove our marks
 )
 
 // Do returns the request that is due.
@@ -221,16 +221,16 @@ func (s Step) More() bool {
 		return s.Activates
 	case DoDelete:
 		return s.protected
-	case DoUnprotect: // what is being deleted is gone then, and may have to be made again
+	case DoUnprotect: // afterwards, the object is gone and may have to be created again
 		return (s.Action == Update) == s.going
 	}
 	return false
 }
 
-// OnlyFrees reports whether the object is being deleted and only our finalizer has to come off.
+// OnlyFrees reports whether the object is being deleted and only our finalizer must be removed.
 func (s Step) OnlyFrees() bool { return s.protected && s.going }
 
-// Writes reports whether the step asks for a request that changes the cluster.
+// Writes reports whether the step sends a request that changes the cluster.
 func (s Step) Writes() bool {
 	return (s.Action == Create || s.Action == Update || s.Action == Prune || s.Action == Release) && !s.Waiting() && !s.Deleting
 }
@@ -240,13 +240,13 @@ type Outcome struct {
 	ID       manifest.ID
 	Action   Action
 	Digest   string    // digest of the request
-	UID      types.UID // of the object as answered
-	Mark     string    // of the object as answered
-	Foreign  string    // the marks of others on it that Headgate sent, as an Entry remembers them
-	Fields   string    // its fields that Headgate applied, as an Entry remembers them
-	NotReady Reason    // why it is not ready though it was applied and waited for
-	Unknown  bool      // whether it is ready: it is still to be waited for
+	UID      types.UID // of the object in the answer
+	Mark     string    // of the object in the answer
+	Foreign  string    // marks of other tools that Headgate sent, in the form of an Entry
+	Fields   string    // fields that Headgate applied, in the form of an Entry
+	NotReady Reason    // why it was not ready after the wait
+	Unknown  bool      // whether it is ready is not known yet
 	Did      Do        // the request that was sent
-	More     bool      // another phase has to follow
-	Err      error     // why it was not applied, or not pruned
+	More     bool      // another phase must follow
+	Err      error     // why it was not applied or not pruned
 }

@@ -16,7 +16,7 @@ func CRDsOf(definition *unstructured.Unstructured) []manifest.ID {
 	return crds
 }
 
-// HasWebhook reports whether a CRD, or an MRD, is converted by a webhook.
+// HasWebhook reports whether a webhook converts the objects of a CRD or an MRD.
 func HasWebhook(u *unstructured.Unstructured) bool {
 	strategy, _, _ := unstructured.NestedString(u.Object, "spec", "conversion", "strategy")
 	return strategy == "Webhook"

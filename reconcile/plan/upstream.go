@@ -19,8 +19,7 @@ type Upstream struct {
 	Policies    map[string]crossplane.LivePolicy     // by name of the MRAP
 	Packages    map[manifest.ID]crossplane.LivePackage
 
-	// For a sync that deactivates: the metadata of definitions and of the CRDs of packages, and their package revisions
-	// by name.
+	// For a sync that deactivates: the metadata of definitions and of CRDs from packages, and the package revisions by name.
 	Objects   map[manifest.ID]*metav1.PartialObjectMetadata
 	Revisions map[string]LiveRevision
 }
@@ -32,14 +31,14 @@ const (
 	NotDeletedInTime Code = "NotDeletedInTime" // of a prune
 )
 
-// expected compares the state of Crossplane's objects with the expected effects of the commit. A missing object is
-// pending: a step of this plan, or a package, brings it. Held and refused objects, and policies that are not in force,
-// have no expected effects.
+// expected returns the expected effects of the commit on Crossplane's objects, with their state in the cluster. A missing object is
+// pending, because a step of this plan or a package creates it. Held and refused objects, and policies that are not in force, have
+// no expected effects.
 func expected(want render.Desired, up Upstream, steps []Step, force PoliciesInForce) []Effect {
 	if want.Owner != render.OwnerCrossplane {
 		return nil
 	}
-	held := map[manifest.ID]bool{} // or refused
+	held := map[manifest.ID]bool{} // held or refused
 	packageHeld := false
 	for _, s := range steps {
 		if s.Action == Hold || s.Err != nil {
@@ -52,10 +51,10 @@ func expected(want render.Desired, up Upstream, steps []Step, force PoliciesInFo
 		if d.Active && !d.Paused {
 			live, exists := up.Definitions[d.Name]
 			if !exists && (packageHeld || d.Package.Pulled() && d.Package.Manual) {
-				continue // that package may be the one that brings it, or waits for a person
+				continue // a held package may contain it, or its package waits for a person
 			}
 			if !live.Active && !isActiveByItself(d) && force.Matching(d.Name) == "" {
-				continue // no policy activates it that is let through
+				continue // no policy that may be written activates it
 			}
 			state, reason := stateOf(live.State(), WhyDefinition(live), exists, NotBrought)
 			all = append(all, Effect{Kind: Activate, On: crossplane.MRD(d.Name), State: state, Reason: reason})
@@ -78,8 +77,7 @@ func expected(want render.Desired, up Upstream, steps []Step, force PoliciesInFo
 	return slices.DeleteFunc(all, func(e Effect) bool { return held[e.On] })
 }
 
-// activated returns the effects of a commit that is compared with another one: it activates definitions, and there is
-// no Crossplane to wait for.
+// activated returns the effects of a commit in a comparison: the activations, without Crossplane's progress.
 func activated(want render.Desired) []Effect {
 	if want.Owner != render.OwnerCrossplane {
 		return nil
@@ -93,7 +91,8 @@ func activated(want render.Desired) []Effect {
 	return all
 }
 
-// stateOf returns the state of something that Crossplane has to be ready with, and why it does not hold.
+// stateOf returns the state of an effect on one of Crossplane's objects, and why it does not hold yet. absent is the code for a
+// missing object.
 func stateOf(state crossplane.State, why Reason, exists bool, absent Code) (EffectState, Reason) {
 	if !exists {
 		return Pending, absent.With()
@@ -107,13 +106,13 @@ func stateOf(state crossplane.State, why Reason, exists bool, absent Code) (Effe
 	return Pending, why
 }
 
-// isActiveByItself reports whether a definition is active whatever policies name.
+// isActiveByItself reports whether a definition is active regardless of policies.
 func isActiveByItself(d render.DecidedDefinition) bool {
 	return slices.ContainsFunc(d.Reasons, func(r activation.Activator) bool { return r.Cause != activation.Matched })
 }
 
-// Activates returns how many definitions Crossplane makes CRDs of because of the plan: done counts those that it has made,
-// else those that it is going to make.
+// Activates returns the number of definitions that the plan newly activates. With done, it counts those whose CRDs Crossplane has
+// made, otherwise those whose CRDs are still pending.
 func (p Plan) Activates(done bool) int {
 	state := Pending
 	if done {
@@ -128,7 +127,7 @@ func (p Plan) Activates(done bool) int {
 	return n
 }
 
-// active are the definitions that are active.
+// active returns the names of the active definitions.
 func (up Upstream) active() map[string]bool {
 	names := map[string]bool{}
 	for name, d := range up.Definitions {
@@ -139,7 +138,7 @@ func (up Upstream) active() map[string]bool {
 	return names
 }
 
-// overdue returns the plan after a time limit: late effects are broken, and steps that wait for them have failed.
+// overdue returns the plan after the time limit: late effects are broken, and steps that still wait for them have failed.
 func (p Plan) overdue(after string, late map[manifest.ID]bool) Plan {
 	p.Steps, p.Effects = slices.Clone(p.Steps), slices.Clone(p.Effects)
 	for i, s := range p.Steps {
@@ -159,8 +158,8 @@ func (p Plan) overdue(after string, late map[manifest.ID]bool) Plan {
 	return p
 }
 
-// unexplained are the definitions that Crossplane has active and that nothing in the
-// commit activates: a policy that was narrowed, the default policy, or a hand did.
+// unexplained returns the definitions that are active in Crossplane but that nothing in the commit activates. The cause may be a
+// policy that was narrowed, the default policy, or a person.
 func unexplained(want render.Desired, up Upstream) []string {
 	if want.Owner != render.OwnerCrossplane {
 		return nil
@@ -196,7 +195,7 @@ func noteUnexplained(names []string, seen Observed) manifest.Finding {
 	return f
 }
 
-// madeByCrossplane returns the names of the CRDs that this sync has to make and that Crossplane makes.
+// madeByCrossplane returns the names of the CRDs that this sync should make but that Crossplane makes.
 func madeByCrossplane(seen Observed) []string {
 	var names []string
 	for _, a := range seen.Asked {
@@ -211,7 +210,7 @@ func noteOwner(names []string) manifest.Finding {
 	return manifest.Finding{
 		Rule:     "made-by-crossplane",
 		Severity: manifest.Warning,
-		Message:  fmt.Sprintf("Crossplane makes %s that this sync is to make, for example %s: the commit's copies are not applied", manifest.Count(len(names), "CRD"), names[0]),
+		Message:  fmt.Sprintf("Crossplane makes %s that this sync should make, for example %s: the commit's copies are not applied", manifest.Count(len(names), "CRD"), names[0]),
 		Fix:      "set crdOwner: Crossplane",
 	}
 }
@@ -219,7 +218,7 @@ func noteOwner(names []string) manifest.Finding {
 // ruleLeft is the rule for a CRD without an owner after a handover.
 const ruleLeft = "crd-left-alone"
 
-// noteLeft returns a finding about CRDs without an owner after a handover. Crossplane takes over only CRDs with active
+// noteLeft returns a finding about CRDs without an owner after a handover. Crossplane takes over only the CRDs of active
 // definitions.
 func noteLeft(names []string) manifest.Finding {
 	return manifest.Finding{

@@ -12,64 +12,65 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// An object that moved to another kind, namespace or name was not removed if what it became cannot be
-// created. Often that is misspelt. And what failed to be updated is in the cluster as it was: it needs what it needed.
+// If an object moved to another kind, namespace or name, and its new form cannot be created, the object was not meant to be
+// removed; often, the new form is misspelt. If an object could not be updated, the cluster still has its old form, with all of its
+// dependencies.
 
 // The codes of prunes that were not sent.
 const (
 	NamespaceNotEmpty Code = "NamespaceNotEmpty" // an object in the namespace that stays
-	NotReplaced       Code = "NotReplaced"       // the file of the object, and the object that it declares instead, which was not created
-	MayBeReplaced     Code = "MayBeReplaced"     // an object of the same kind, which was not created
-	StillNamed        Code = "StillNamed"        // an object that names it, which was not applied
+	NotReplaced       Code = "NotReplaced"       // the file of the object, and the object in it now, which was not created
+	MayBeReplaced     Code = "MayBeReplaced"     // an object of the same kind that was not created
+	StillNamed        Code = "StillNamed"        // an object that names it and was not applied
 )
 
 // IsUnserved reports whether no API serves the kind of the object.
 func (s Step) IsUnserved() bool { return s.Origin.Path != "" && errors.Is(s.Err, ErrUnserved) }
 
-// MayPassLater reports whether an API server may accept an object once another one is gone: a quota and a port look at
-// what is there, and a webhook that looks at another object names it.
+// MayPassLater reports whether an API server may accept an object after another one is gone. Examples are quotas and ports, which
+// depend on existing objects, and webhooks whose error names the other object.
 func MayPassLater(err error, object, other manifest.ID) bool {
 	return err != nil && (looksAround(err) || other.Name != object.Name && namesIn(err.Error(), map[string]bool{})[other.Name])
 }
 
-// looksAround reports whether an API server refused an object because of others, which it does not name.
+// looksAround reports whether an API server refused an object because of other objects that it does not name.
 func looksAround(err error) bool {
 	return strings.Contains(err.Error(), "exceeded quota") || strings.Contains(err.Error(), "already allocated")
 }
 
-// IsMoved reports whether two objects differ in their namespaces only.
+// IsMoved reports whether two IDs differ only in their namespaces.
 func IsMoved(from, to manifest.ID) bool {
 	from.Namespace = to.Namespace
 	return from == to
 }
 
-// Unfinished are the creates and updates of a plan that failed or still wait. They decide which prunes are not sent: the cluster
-// may need what they do not replace yet, and what they name.
+// Unfinished holds the creates and updates of a plan that failed or still wait. They decide which prunes are not sent, because the
+// cluster may still need the objects that they should replace or that they name.
 type Unfinished struct {
 	steps  []unfinished
 	inFile map[string][]int           // creates, by the file that declares them
 	ofKind map[schema.GroupKind][]int // creates
 	naming map[string][]int           // by the names in the object, live or wanted
-	stays  map[string]manifest.ID     // by namespace: an object whose prune failed
-	made   map[origin]bool            // where objects were created
+	stays  map[string]manifest.ID     // objects whose prune failed, by namespace
+	made   map[origin]bool            // files and kinds of created objects
 	ends   bool
 }
 
-// An origin is a file, and a kind that it declares.
+// An origin is a file and the kind of an object in it.
 type origin struct {
 	path string
 	kind schema.GroupKind
 }
 
-// An unfinished step has not done what it is for.
+// An unfinished is a step that failed or waits.
 type unfinished struct {
 	Step
-	err     error           // nil if it only waits
+	err     error           // nil if the step only waits
 	inError map[string]bool // the names in err
 	names   map[string]bool // the names in the object
 }
 
-// Unfinished returns the creates and updates of the plan that failed or wait, given the outcomes so far.
+// Unfinished returns the creates and updates of the plan that failed or wait, according to the outcomes so far.
 func (p Plan) Unfinished(done []Outcome) Unfinished {
 	u := Unfinished{inFile: map[string][]int{}, ofKind: map[schema.GroupKind][]int{}, naming: map[string][]int{}, stays: map[string]manifest.ID{}, made: map[origin]bool{}, ends: p.Ends != NoEnding}
 	failed := make(map[manifest.ID]error, len(done))
@@ -107,13 +108,13 @@ func (p Plan) Unfinished(done []Outcome) Unfinished {
 	return u
 }
 
-// Keeps returns why a prune is not sent; none if it is.
+// Keeps returns why a prune is not sent; no reason if it is sent.
 func (u Unfinished) Keeps(s Step) Reason {
 	why, _ := u.keeps(s)
 	return why
 }
 
-// keeps returns the same, and the step that only waits and that the prune waits for then; nil if that failed.
+// keeps returns why a prune is not sent. If the prune waits for an unfinished step, it also returns that step.
 func (u Unfinished) keeps(s Step) (Reason, *Step) {
 	if u.ends || s.Action != Prune || s.Deactivates || s.OnlyFrees() {
 		return Reason{}, nil
@@ -121,8 +122,7 @@ func (u Unfinished) keeps(s Step) (Reason, *Step) {
 	if in, stays := u.stays[s.ID.Name]; stays && s.ID.Group == "" && s.ID.Kind == "Namespace" {
 		return NamespaceNotEmpty.With(in), nil
 	}
-	// An object that decides on requests may have caused the other refusals. Only an object of the same kind replaces
-	// it.
+	// A webhook or an admission policy may have caused the other refusals. Only an object of the same kind replaces it.
 	admits := s.admits()
 	for _, i := range u.inFile[s.path] {
 		if f := u.steps[i]; s.path != "" && (!admits || f.ID.Group == s.ID.Group) && !f.isDueTo(s.ID) {
@@ -135,7 +135,7 @@ func (u Unfinished) keeps(s Step) (Reason, *Step) {
 		case f.isDueTo(s.ID) || isOurUsage(s.ID):
 		case IsMoved(s.ID, f.ID):
 			return f.because(NotReplaced.With(f.Origin, f.ID))
-		case s.path != "" && u.made[origin{s.path, s.ID.GroupKind()}]: // that replaces it
+		case s.path != "" && u.made[origin{s.path, s.ID.GroupKind()}]: // another object replaces it
 		default:
 			return f.because(MayBeReplaced.With(f.ID))
 		}
@@ -148,7 +148,7 @@ func (u Unfinished) keeps(s Step) (Reason, *Step) {
 	return Reason{}, nil
 }
 
-// admits reports whether a step is on an object that decides on requests: a webhook configuration or an admission policy.
+// admits reports whether the step's object is a webhook configuration or an admission policy.
 func (s Step) admits() bool { return s.ID.Group == "admissionregistration.k8s.io" }
 
 // because returns a reason, and the step if a prune waits for it.
@@ -159,15 +159,15 @@ func (f unfinished) because(why Reason) (Reason, *Step) {
 	return why, nil
 }
 
-// isDueTo reports whether an object is among what refused the step: the API server names it.
+// isDueTo reports whether the API server names an object in the error of the step.
 func (f unfinished) isDueTo(id manifest.ID) bool { return id.Name != f.ID.Name && f.inError[id.Name] }
 
-// namesObject reports whether the object of the step names another one.
+// namesObject reports whether the step's object names another one.
 func (f unfinished) namesObject(id manifest.ID) bool {
 	return f.ID != id && f.names[id.Name] && (id.Namespace == "" || f.ID.Namespace == "" || f.ID.Namespace == id.Namespace || f.names[id.Namespace])
 }
 
-// collect notes the names in the object, as it is and as it is wanted.
+// collect records the names in the current and in the wanted object.
 func (f *unfinished) collect() {
 	wanted, _ := f.Object() // an object that cannot be decoded names nothing
 	for _, u := range []*unstructured.Unstructured{f.Live, wanted} {
@@ -183,7 +183,7 @@ func (f *unfinished) collect() {
 					f.names[owner.Name] = true
 				}
 			default:
-				if crossplane.DeclaresKind(f.ID) { // whose schemas are texts for people
+				if crossplane.DeclaresKind(f.ID) { // of a definition, only the conversion: schemas contain prose
 					conversion, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "conversion")
 					v = conversion
 				}
@@ -193,7 +193,7 @@ func (f *unfinished) collect() {
 	}
 }
 
-// walkNames notes the names in the annotations of an object. References and dependencies are among them.
+// walkNames records the names in annotations. References and dependencies are among them.
 func walkNames(annotations map[string]string, into map[string]bool) {
 	for key, value := range annotations {
 		if key != "kubectl.kubernetes.io/last-applied-configuration" {
@@ -202,7 +202,7 @@ func walkNames(annotations map[string]string, into map[string]bool) {
 	}
 }
 
-// longestValue is the longest text in which names are looked for. A longer one is a file.
+// longestValue is the longest value in which to look for names. Longer values are files.
 const longestValue = 4096
 
 func collectNames(v any, into map[string]bool) {
@@ -224,7 +224,7 @@ func collectNames(v any, into map[string]bool) {
 	}
 }
 
-// namesIn notes what may be the names of objects in a text: the text itself, its words, and the first label of a host.
+// namesIn records possible names of objects in a text: the text itself, its words, and the first label of a host name.
 func namesIn(text string, into map[string]bool) map[string]bool {
 	into[text] = true
 	for _, word := range strings.FieldsFunc(text, func(r rune) bool {
@@ -239,8 +239,7 @@ func namesIn(text string, into map[string]bool) map[string]bool {
 	return into
 }
 
-// withhold returns a plan whose prunes are not sent if something unfinished keeps them: they fail if that failed, and wait if
-// it waits.
+// withhold returns the plan with prunes that unfinished steps prevent: they fail if that step failed, and wait if it waits.
 func (p Plan) withhold(u Unfinished, except func(Step) bool) Plan {
 	p.Steps = slices.Clone(p.Steps)
 	for i := range p.Steps {

@@ -9,18 +9,18 @@ import (
 	"headgate.dev/headgate/render/schema"
 )
 
-// A StorageMove is a storage version, or a version that is served, that is new in a copy of a package. The installed package may differ from the copy:
-// publishing tools patch a conversion webhook onto CRDs that have none in Git. So if Crossplane makes the CRDs and no
-// cluster is asked, such a move is a warning, not a breaking change.
+// A copy of a package may have a new storage version, or a newly served one. The installed package may differ from the copy,
+// because publishing tools add a conversion webhook to CRDs that have none in Git. Therefore, if Crossplane makes the CRDs and no
+// cluster is asked, such a move is a warning and not a breaking change.
 
-// A StorageMove is a definition of a copy that loses fields if nothing converts its objects.
+// A StorageMove is a definition in a copy whose objects lose fields unless a webhook converts them.
 type StorageMove struct {
 	Name   string
-	Needs  schema.Change // that needs a conversion
+	Needs  schema.Change // the change that needs a conversion
 	Origin manifest.Origin
 }
 
-// vendoredMoves returns the storage moves of steps. These are copies that Headgate applies itself.
+// vendoredMoves returns the storage moves of steps, for copies that Headgate applies itself.
 func (p Plan) vendoredMoves() []StorageMove {
 	var all []StorageMove
 	for _, s := range p.Steps {
@@ -38,7 +38,7 @@ func (p Plan) vendoredMoves() []StorageMove {
 	return all
 }
 
-// unknownConversions warns of copies whose definitions store objects in another version.
+// unknownConversions returns a warning about storage moves.
 func unknownConversions(all []StorageMove) []manifest.Finding {
 	if len(all) == 0 {
 		return nil

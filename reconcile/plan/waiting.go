@@ -17,8 +17,8 @@ import (
 // The codes of steps that wait for their kind.
 const (
 	AwaitsCRD        Code = "AwaitsCRD"        // the CRD of the same plan that serves the kind
-	PackageMayServe  Code = "PackageMayServe"  // a package that may bring the kind, and the kind
-	PackagesMayServe Code = "PackagesMayServe" // packages that may bring the kind, and the kind
+	PackageMayServe  Code = "PackageMayServe"  // a package that may contain the kind, and the kind
+	PackagesMayServe Code = "PackagesMayServe" // packages that may contain the kind, and the kind
 	CRDHeld          Code = "CRDHeld"          // the CRD of the kind, and the guard that holds it
 	PolicyHeld       Code = "PolicyHeld"       // the policy that activates the definition of the kind, and the guard that holds it
 )
@@ -26,18 +26,18 @@ const (
 // The codes of steps whose kind is not served.
 const (
 	KindInactive     Code = "KindInactive"     // the kind, and its definition, which nothing activates
-	KindNowhere      Code = "KindNowhere"      // the kind, which nothing in the commit brings
-	KindHidden       Code = "KindHidden"       // the kind of an object that may exist all the same, and why it may
+	KindNowhere      Code = "KindNowhere"      // the kind, which nothing in the commit defines
+	KindHidden       Code = "KindHidden"       // the kind of an object that may exist although the kind is not served, and why
 	KindUnreadable   Code = "KindUnreadable"   // the kind of an unreadable object, and the reason
 	CRDTerminating   Code = "CRDTerminating"   // the CRD of the kind, which is being deleted
-	CRDServesNothing Code = "CRDServesNothing" // the CRD of the kind, which has no version that is served
+	CRDServesNothing Code = "CRDServesNothing" // the CRD of the kind, which serves no version
 	CRDRefused       Code = "CRDRefused"       // the CRD of the kind, and the message of its condition
 	CRDNotYetServed  Code = "CRDNotYetServed"  // the CRD of the kind
 	APIServiceEmpty  Code = "APIServiceEmpty"  // the APIService of the group, whose API server does not list the kind
 )
 
-// A coming knows which object will serve a kind that is not served yet: a CRD of this plan, or a definition, an XRD or
-// a package for which Crossplane makes CRDs after the apply.
+// A coming finds the object that will serve a kind which is not served yet: a CRD of this plan, or a definition, an XRD or a
+// package for which Crossplane makes CRDs after the apply.
 type coming struct {
 	want render.Desired
 	seen Observed
@@ -45,8 +45,8 @@ type coming struct {
 
 	later    map[schema.GroupKind]manifest.ID // active definitions, and XRDs
 	inactive map[schema.GroupKind]string      // definitions that nothing activates
-	policies PoliciesInForce                  // of the cluster and of the commit, once one was asked for
-	packages []manifest.ID                    // packages of the commit that are not installed yet; their content is not known
+	policies PoliciesInForce                  // of the cluster and of the commit; nil until needed
+	packages []manifest.ID                    // packages of the commit that are not installed yet; their content may not be known
 }
 
 func newComing(seen Observed) *coming {
@@ -59,14 +59,14 @@ func newComing(seen Observed) *coming {
 	return c
 }
 
-// A need is what has to be there before an object can be.
+// A need is what must exist before an object can be sent.
 type need struct {
 	crd   string        // a CRD of this plan
-	waits []Reason      // effects of Crossplane that have to come first
-	on    []manifest.ID // the same, by identity
+	waits []Reason      // effects of Crossplane that must come first
+	on    []manifest.ID // the objects of these effects
 }
 
-// ErrUnserved is what errors.Is finds in the error of a step whose kind nothing serves, and nothing is going to.
+// ErrUnserved matches, with errors.Is, the error of a step whose kind nothing serves or will serve.
 var ErrUnserved = errors.New("no API serves the kind")
 
 // Is reports whether the error is an ErrUnserved.
@@ -74,8 +74,7 @@ func (p ReasonError) Is(target error) bool {
 	return target == ErrUnserved && slices.Contains([]Code{KindInactive, KindNowhere, KindHidden}, p.Code)
 }
 
-// of returns the object that will serve a kind, or nothing if the kind is served already. It returns an error if
-// nothing will serve it.
+// of returns what will serve a kind; nothing if the kind is served already. It returns an error if nothing will serve it.
 func (c *coming) of(gk schema.GroupKind) (need, error) {
 	if _, served := c.seen.Kinds[gk]; served || c.seen.Offline {
 		return need{}, nil
@@ -111,7 +110,7 @@ func (c *coming) of(gk schema.GroupKind) (need, error) {
 	return need{waits: []Reason{PackagesMayServe.With(names, gk.String())}, on: c.packages}, nil
 }
 
-// look looks for what Crossplane makes, once and only where something is missing.
+// look finds the kinds that Crossplane will serve. It does so once, when the first unserved kind is met.
 func (c *coming) look() error {
 	if c.later != nil {
 		return nil
@@ -140,7 +139,7 @@ func (c *coming) look() error {
 	return nil
 }
 
-// lookAt finds the kinds that an XRD makes.
+// lookAt finds the kinds that an XRD defines.
 func (c *coming) lookAt(xrd render.Object) error {
 	u, err := xrd.Content()
 	if err != nil {
@@ -155,8 +154,8 @@ func (c *coming) lookAt(xrd render.Object) error {
 	return nil
 }
 
-// live finds the definition of the cluster that serves a kind outside of the commit, and reports whether it is active.
-// Live definitions have a known plural, not a known kind; most plurals begin like the kind.
+// live returns the definition in the cluster, outside of the commit, that serves a kind, and whether it is active or going to be. A
+// live definition shows its plural but not its kind; most plurals begin like the kind.
 func (c *coming) live(gk schema.GroupKind) (name string, active, known bool) {
 	begins := strings.ToLower(gk.Kind)
 	begins = begins[:max(len(begins)-1, 0)] // policy, policies
@@ -171,10 +170,10 @@ func (c *coming) live(gk schema.GroupKind) (name string, active, known bool) {
 		return "", false, false
 	}
 	slices.SortFunc(found, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
-	return found[0], c.opens(found[0]), true // of topics and topicrules the one of Topic
+	return found[0], c.opens(found[0]), true // prefer the shortest: for Topic, topics and not topicrules
 }
 
-// opens reports whether a definition is active in the cluster, or a policy is going to make it so.
+// opens reports whether a definition is active in the cluster, or a policy will activate it.
 func (c *coming) opens(name string) bool {
 	if c.policies == nil {
 		c.policies = c.seen.goingToBe()
@@ -182,8 +181,8 @@ func (c *coming) opens(name string) bool {
 	return c.seen.Upstream.Definitions[name].Active || c.policies.Matching(name) != ""
 }
 
-// needs returns the objects that must come before a step: the one that serves its own kind and, for a Composition,
-// those that serve the composed kinds. A new Composition with missing kinds would break users of the old one.
+// needs returns what must exist before a step: what serves its kind and, for a Composition, what serves the composed kinds. A new
+// Composition with missing kinds would break the users of the old one.
 func (s Step) needs(c *coming) (need, error) {
 	first, err := c.of(s.ID.GroupKind())
 	if !crossplane.IsComposition(s.ID) || err != nil || first.crd != "" || len(first.waits) > 0 {
@@ -194,7 +193,7 @@ func (s Step) needs(c *coming) (need, error) {
 		return need{}, err
 	}
 	for _, gk := range composed(composition) {
-		// A kind that nothing brings is reported elsewhere.
+		// Other findings report a kind that nothing defines.
 		if n, err := c.of(gk); err == nil && len(n.waits) > 0 {
 			return n, nil
 		}
@@ -202,8 +201,8 @@ func (s Step) needs(c *coming) (need, error) {
 	return need{}, nil
 }
 
-// awaitOpeners has steps wait for what a guard holds that would serve their kind: a CRD of this plan, or
-// a policy that would have Crossplane make one. Neither comes by itself.
+// awaitOpeners makes steps wait if a guard holds the object that would serve their kind: a CRD of this plan, or a policy that would
+// make Crossplane create one. A person has to act on both.
 func (p *Plan) awaitOpeners(seen Observed) {
 	if seen.Offline || seen.Looks {
 		return
@@ -234,8 +233,8 @@ func (p *Plan) awaitOpeners(seen Observed) {
 	}
 }
 
-// heldBack returns the step on the policy that would activate a definition, if no other does and a
-// guard keeps it from being written.
+// heldBack returns the step of the policy that would activate a definition, if a guard keeps this policy from being written and no
+// other policy activates the definition.
 func (p *Plan) heldBack(name string, force PoliciesInForce, seen Observed, steps map[manifest.ID]Step) (policy Step, held bool) {
 	if seen.Upstream.Definitions[name].Active || force.Matching(name) != "" {
 		return Step{}, false
@@ -253,7 +252,7 @@ func (p *Plan) heldBack(name string, force PoliciesInForce, seen Observed, steps
 	return Step{}, false
 }
 
-// composed are the kinds of the objects inside of a Composition, each once, in order.
+// composed returns the kinds of the objects in a Composition, sorted and without duplicates.
 func composed(composition *unstructured.Unstructured) []schema.GroupKind {
 	found := map[schema.GroupKind]bool{}
 	var walk func(v any, named bool)
@@ -270,7 +269,7 @@ func composed(composition *unstructured.Unstructured) []schema.GroupKind {
 				found[schema.GroupKind{Group: gv.Group, Kind: kind}] = true
 			}
 			for key, item := range v {
-				walk(item, key != "input" && key != "compositeTypeRef") // the type of an input is no kind of an API
+				walk(item, key != "input" && key != "compositeTypeRef") // the type of an input is not a kind of an API
 			}
 		}
 	}
@@ -283,11 +282,10 @@ func composed(composition *unstructured.Unstructured) []schema.GroupKind {
 	return kinds
 }
 
-// Waiting reports whether the step is not carried out before something else has come of the
-// plan: not by this plan, but by one that is made later.
+// Waiting reports whether the step waits for something else. A later plan carries it out.
 func (s Step) Waiting() bool { return len(s.Waits) > 0 }
 
-// Waiting is how many steps wait.
+// Waiting returns the number of waiting steps.
 func (p Plan) Waiting() int {
 	n := 0
 	for _, s := range p.Steps {
@@ -298,7 +296,7 @@ func (p Plan) Waiting() int {
 	return n
 }
 
-// Coming reports whether a step waits for an object that may come without user action and is not late.
+// Coming reports whether a step waits for an object that may come without the action of a user and is not late.
 func (p Plan) Coming(late map[manifest.ID]bool) bool {
 	stuck := map[manifest.ID]bool{}
 	for _, s := range p.Steps {
@@ -315,7 +313,7 @@ func (p Plan) Coming(late map[manifest.ID]bool) bool {
 		return (len(s.awaits) == 0 || slices.ContainsFunc(s.awaits, func(id manifest.ID) bool { return !stuck[id] })) &&
 			!slices.ContainsFunc(s.after, func(id manifest.ID) bool { return stuck[id] })
 	}
-	for again := true; again; { // what waits for what is stuck is stuck
+	for again := true; again; { // a step that waits for a stuck object is stuck, too
 		again = false
 		for _, s := range p.Steps {
 			if s.Waiting() && !stuck[s.ID] && !comes(s) {
@@ -328,7 +326,7 @@ func (p Plan) Coming(late map[manifest.ID]bool) bool {
 	})
 }
 
-// refreshed is the plan with what a newer one knows of the place, and its own steps.
+// refreshed returns the plan with its own steps and the observations of a newer plan.
 func (p Plan) refreshed(now Plan) Plan {
 	once := slices.DeleteFunc(slices.Clone(p.Notes), func(f manifest.Finding) bool {
 		return f.Rule != ruleLeft && f.Rule != ruleNotHeard || slices.ContainsFunc(now.Notes, func(n manifest.Finding) bool { return n.Message == f.Message })
@@ -337,7 +335,7 @@ func (p Plan) refreshed(now Plan) Plan {
 	return p
 }
 
-// replaced is the plan with the steps of a newer one in the place of its own.
+// replaced returns the plan with its steps replaced by those of a newer one.
 func (p Plan) replaced(by Plan) Plan {
 	newer := make(map[manifest.ID]Step, len(by.Steps))
 	for _, s := range by.Steps {
@@ -346,7 +344,7 @@ func (p Plan) replaced(by Plan) Plan {
 	p.Steps = slices.Clone(p.Steps)
 	for i, s := range p.Steps {
 		if n, ok := newer[s.ID]; ok {
-			if n.isNext { // the phases of an object are one line of a diff
+			if n.isNext { // keep all phases of an object in one line of the diff
 				next := n
 				n = s
 				n.Waits, n.after, n.Err = next.Waits, next.after, next.Err
@@ -354,7 +352,7 @@ func (p Plan) replaced(by Plan) Plan {
 			p.Steps[i] = n
 			delete(newer, s.ID)
 		}
-		if s.Action == Prune && slices.Contains(by.Gone, s.ID) { // without our help
+		if s.Action == Prune && slices.Contains(by.Gone, s.ID) { // it disappeared without our help
 			p.Steps[i].Waits, p.Steps[i].after = nil, nil
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// onForge returns how the passes of a Sync read what people approved on pull requests, or nil if they do not.
+// onForge returns a function with which passes of a Sync read approvals on pull requests; nil if they do not read them.
 func onForge(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.SecretRef) *secret, of *git.Repository) (func(context.Context, string) (map[inventory.ApprovalPlace][]render.Approval, error), error) {
 	if s.Spec.Statuses == nil {
 		return nil, nil

@@ -19,28 +19,28 @@ import (
 	"headgate.dev/headgate/render"
 )
 
-// ofHeads limits what a head may have beside what its target has. Every user of the forge may open a pull request.
+// ofHeads returns the limits for a head in addition to its target. Every user of the forge may open a pull request.
 func ofHeads(of git.Limits) git.Limits {
 	of.Bytes, of.Objects, of.Unpacked, of.Object = 256<<20, 1<<20, 4<<30, 64<<20
 	return of
 }
 
-// notACA replaces the CA of a Secret where there is no cluster to read it from, and in previews, which only compare.
+// notACA replaces the CA from a Secret if there is no cluster to read it from, and in previews, which only compare.
 const notACA = "read by passes only"
 
-// PullRequests follows the pull requests of all Syncs of a process: one comment and one status for each pull request of a repository, for all of the
-// Syncs that post for one cluster. The zero value is ready to use.
+// PullRequests follows the pull requests of all Syncs of a process. Each pull request of a repository has one comment and one
+// status for all Syncs that post for the same cluster. The zero value is ready to use.
 type PullRequests struct {
 	mu     sync.Mutex
 	groups map[pullRequestsOf]*previewer
 }
 
-// pullRequestsOf is what has one comment and one status. The cluster is in it because another process posts for another one, and
-// neither knows the Syncs of the other.
+// A pullRequestsOf identifies what shares comments and statuses. The cluster is part of it because other processes post for other
+// clusters, and no process knows the Syncs of another one.
 type pullRequestsOf struct {
 	repository string // base, owner and name
 	cluster    string
-	sync       inventory.Sync // of Syncs that have their own
+	sync       inventory.Sync // set for Syncs with comments of their own
 }
 
 // A previewer previews the pull requests of a repository for the Syncs that joined it.
@@ -48,25 +48,25 @@ type previewer struct {
 	reconcile.PreviewLoop
 
 	wake     func()
-	previews *forge.Previews // of none yet
-	forks    bool            // are previewed
-	first    *follower       // runs it
+	previews *forge.Previews // without the pull request
+	forks    bool            // pull requests from forks are previewed
+	first    *follower       // runs the loop
 	caches   map[string]*follower
 }
 
-// A follower is what one Sync adds to the previews of its repository. It has a clone of its own, so that no pass waits for it and
-// the heads of pull requests stay apart from what passes read.
+// A follower is the part of one Sync in the previews of its repository. It has its own clone, so that no pass waits for it and the
+// heads of pull requests stay separate from the commits that passes read.
 type follower struct {
 	of     *previewer
 	sync   reconcile.PreviewedSync
 	origin origin
 	wired  []*Wired
-	temp   scratch.Dir // the directory of its clone, where that is temporary
+	temp   scratch.Dir // the directory of its clone, if that is temporary
 	cache  string
 }
 
-// previewsOf wires the previews of a Sync, or returns nil if it has none. loop is how its loop makes passes, and
-// clone the repository that the loop reads.
+// previewsOf wires the previews of a Sync. It returns nil if the Sync has none. loop makes the passes of the Sync, and clone is the
+// repository that they read.
 func previewsOf(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.SecretRef) *secret, loop *Wired, clone *git.Repository) (*follower, error) {
 	if !s.Spec.Previews || s.Spec.Statuses == nil {
 		return nil, nil
@@ -115,7 +115,7 @@ func previewsOf(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Se
 		}
 		f.wired = append(f.wired, w)
 		w.Applier, w.Recorder = nil, nil
-		w.Approvals = nil // a requested digest must be visible, also for the approver
+		w.Approvals = nil // count no approvals: the requested digest must stay visible, even for the approver
 		return w.Reconciler, nil
 	}
 	own, err := wire(nil)
@@ -127,8 +127,7 @@ func previewsOf(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Se
 		f.sync.Origin = first.origin
 	}
 	if allowed := s.Spec.ForkPreviews; allowed != nil {
-		// Headgate asks the cluster for nothing on behalf of a fork, but for the signatures that it demands of
-		// every package.
+		// On behalf of a fork, Headgate asks the cluster for nothing except the signatures that it demands of every package.
 		forks, err := wire(&registry.Fork{Registries: allowed.Registries})
 		if err != nil {
 			return nil, err
@@ -144,11 +143,11 @@ func previewsOf(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Se
 	return f, nil
 }
 
-// group returns the previews that a Sync is part of. The first Sync decides with which account they are posted.
+// group returns the previewer that a Sync joins. The first Sync determines the account that posts.
 func (all *PullRequests) group(s v1alpha1.Sync, account forge.Account, in Surroundings) (*previewer, error) {
 	key := pullRequestsOf{repository: account.Repository.Base + "/" + account.Repository.String(), cluster: s.Spec.ClusterName}
 	of := inventory.Sync{Namespace: s.Namespace, Name: s.Name}
-	cluster := "" // of previews that ask one
+	cluster := "" // only if previews ask a cluster
 	if s.Spec.LivePreviews {
 		cluster = s.Spec.ClusterName
 	}
@@ -204,8 +203,8 @@ func (p *previewer) join(f *follower, s v1alpha1.Sync, url string, rules *forge.
 	}
 }
 
-// rulesOf returns whose comments and reviews count on the pull requests of a Sync; nil: none do. It is an error if the Sync asks
-// for what the forge cannot tell.
+// rulesOf returns whose comments and reviews count on the pull requests of a Sync; nil if none do. It returns an error if the Sync
+// requests something that the forge cannot provide.
 func rulesOf(s v1alpha1.Sync, at forge.Repository) (*forge.Rules, error) {
 	a := s.Spec.Approvals
 	if a.Comments == v1alpha1.CommentsNever {
@@ -216,13 +215,14 @@ func rulesOf(s v1alpha1.Sync, at forge.Repository) (*forge.Rules, error) {
 	switch {
 	case err == nil:
 		return rules, nil
-	case a.Comments == "" && !a.Reviews && !rules.ByAuthor: // the Sync asks for nothing, and a warning says why no comment counts
+	// The Sync only uses the defaults, and a warning explains why no comment counts.
+	case a.Comments == "" && !a.Reviews && !rules.ByAuthor:
 		return nil, nil
 	}
 	return nil, fmt.Errorf("spec.approvals: %w; or set comments: Never, and approve in %s", err, render.ApprovalsFile)
 }
 
-// unheard returns why no comment approves on the pull requests of a Sync that leaves that to the default; nil if they do.
+// unheard returns why comments do not approve on the pull requests of a Sync with default settings; nil if they do.
 func unheard(s v1alpha1.Sync, at forge.Repository) error {
 	if s.Spec.Approvals.Comments != "" {
 		return nil
@@ -234,7 +234,7 @@ func unheard(s v1alpha1.Sync, at forge.Repository) error {
 	return fmt.Errorf("%w in spec.approvals.approvers, or set comments: Never", err)
 }
 
-// notify wakes the receiver. If it is busy, it will look anyway.
+// notify wakes the receiver. If the receiver is busy, it will look anyway.
 func notify(to chan<- struct{}) {
 	select {
 	case to <- struct{}{}:
@@ -242,7 +242,7 @@ func notify(to chan<- struct{}) {
 	}
 }
 
-// runs reports whether a follower is the one that runs the previews of its repository.
+// runs reports whether this follower runs the previews of its repository.
 func (f *follower) runs() bool { return f.of.first == f }
 
 func (f *follower) Close() error {
@@ -254,7 +254,7 @@ func (f *follower) Close() error {
 	return errors.Join(all...)
 }
 
-// isolate has previews made in processes of their own.
+// isolate makes previews run in processes of their own.
 func (f *follower) isolate(s v1alpha1.Sync, by *Isolation) error {
 	var made []func(ctx context.Context, into, head string) (report.Report, error)
 	for i, w := range f.wired {
@@ -282,8 +282,8 @@ func secondClone(of *git.Repository, cache string, limits git.Limits) *git.Repos
 	return &git.Repository{URL: of.URL, Path: of.Path, Cache: cache, Auth: of.Auth, Credentials: of.Credentials, Plain: of.Plain, Limits: limits}
 }
 
-// An origin is one repository with two limits: heads may be smaller than their target, which only people with
-// push access can enlarge.
+// An origin is one repository with two limits. Heads must be smaller than their target, because only people with push access can
+// enlarge the target.
 type origin struct{ into, heads *git.Repository }
 
 func (o origin) Tip(ctx context.Context, ref string) (branch, commit string, err error) {
@@ -304,7 +304,7 @@ func (o origin) MergeBase(ctx context.Context, a, b string) (string, error) {
 
 func (o origin) Forget(ctx context.Context, commit string) error { return o.heads.Forget(ctx, commit) }
 
-// requests are pull requests on a forge.
+// A requests gives access to the pull requests on a forge.
 type requests struct {
 	pulls *forge.Pulls
 	of    *previewer
@@ -324,7 +324,7 @@ func (q requests) Publisher(of reconcile.Request) reconcile.PreviewPublisher {
 	*previews = *q.of.previews
 	previews.Pull = forge.Pull(of)
 	if of.Fork && !q.of.forks {
-		previews.Pulls = nil // there is nothing to comment on
+		previews.Pulls = nil // a pull request from a fork gets a status, but no comment
 	}
 	return previews
 }

@@ -35,81 +35,81 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// Heads of pull requests are previewed in a process of their own. Their content can take any amount of memory; that
-// ends this process and no pass. See ADR 53. The process has no credentials, no cluster and no network: it reads a
-// clone and the cache of packages. Its parent asks registries and the cluster for it.
+// Heads of pull requests are previewed in a process of their own, because their content can take any amount of memory. That
+// ends only this process and no pass. See ADR 53. The process has no credentials, no cluster and no network: it reads a clone
+// and the cache of packages. Its parent asks registries and the cluster on its behalf.
 //
 //	parent ─ fetches, pulls, counts, publishes ◄── net/rpc over a pipe ──► child ─ reads commits, renders, plans, reports
 
 const (
-	// MemoryOfPreviews is how many bytes the data of a process may have that makes a preview.
+	// MemoryOfPreviews is the default memory limit of a preview's process, in bytes.
 	MemoryOfPreviews = 1 << 30
-	// timeOfPreviews is how long it may take, what its parent does for it included.
+	// timeOfPreviews is the default time limit of a preview's process. It includes the work of the parent.
 	timeOfPreviews = 10 * time.Minute
-	// maxFromChild bounds what a child sends: its report, and questions.
+	// maxFromChild is the maximum number of bytes that a child may send: its report and questions.
 	maxFromChild = 256 << 20
-	// outOfMemory is its exit code where a watchdog ends it.
+	// outOfMemory is the exit code if a watchdog ends the process.
 	outOfMemory = 77
 )
 
-// Isolation is how previews run in processes of their own.
+// Isolation configures how previews run in processes of their own.
 type Isolation struct {
-	// Command is a program and its arguments: Headgate, told to call Child.
+	// Command is the program and its arguments: Headgate, with arguments that make it call Child.
 	Command []string
-	// Memory bounds the data of the process; default MemoryOfPreviews.
+	// Memory is the memory limit of the process in bytes; default MemoryOfPreviews.
 	Memory int64
-	// Time bounds how long it takes; default 10 minutes.
+	// Time is the time limit of the process; default 10 minutes.
 	Time time.Duration
-	// Memo is a directory in which the process keeps what it learns of files for later ones of the same Program; "" is none.
+	// Memo is a directory in which the process caches facts about files for later processes of the same Program; "" for none.
 	Memo, Program string
 }
 
-// A ChildJob is what a child previews. It and the types below are exported for net/rpc, which passes no others.
+// A ChildJob is what a child previews. It and the types below are exported because net/rpc requires that.
 type ChildJob struct {
-	Sync       []byte // JSON
-	Clones     string // directory
-	Packages   string // directory
-	Object     int64  // limit of git
+	Sync       []byte // as JSON
+	Clones     string // a directory
+	Packages   string // a directory
+	Object     int64  // size limit of Git objects, in bytes
 	Into, Head string
 	IsFork     bool
 	Registries []string // of a fork
-	Live       bool     // there is an Observer
-	Reader     bool     // and a ClusterReader
+	Live       bool     // the parent has an Observer
+	Reader     bool     // the parent has a ClusterReader
 	Installed  bool
 	Images     bool
 	Memory     int64
-	Approvals  []byte // JSON; empty: none count
+	Approvals  []byte // JSON; if empty, no approvals count
 
 	Memo, Program string // as in Isolation
 }
 
-// A ChildAnswer is the result of the task.
+// A ChildAnswer is the result of a ChildJob.
 type ChildAnswer struct {
-	Report  []byte // JSON; empty: none
+	Report  []byte // as JSON; may be empty
 	Trouble *reconcile.Trouble
 }
 
-// A ChildQuestion is a question as a child asks it.
+// A ChildQuestion is a plan.Question in a form for net/rpc.
 type ChildQuestion struct {
 	Ask   plan.Ask
 	Of    manifest.ID
-	After []byte // JSON; empty: none
+	After []byte // as JSON; may be empty
 }
 
-// A ChildRequest asks for a package.
+// A ChildRequest is a request for a package.
 type ChildRequest struct {
 	Revision string
 	Request  []byte // JSON
 }
 
-// A ChildImage answers it.
+// A ChildImage is the answer to a ChildRequest.
 type ChildImage struct {
 	Version, Digest, Err string
 	Outage               bool // of the registry
 	Findings             []manifest.Finding
 }
 
-// register tells gob what the values of a reason may be.
+// register registers the types of a reason's values with gob.
 var register = sync.OnceFunc(func() {
 	for _, v := range []any{manifest.ID{}, manifest.Origin{}, schema.Change{}, plan.Reason{}, []any{}, []string{}, []plan.Reason{}, []manifest.ID{}, map[string]any{}, plan.Code("")} {
 		gob.Register(v)
@@ -125,13 +125,13 @@ type Parent struct {
 	answer chan ChildAnswer
 }
 
-// Job returns what to preview.
+// Job returns the job of the child.
 func (p *Parent) Job(_ bool, to *ChildJob) error {
 	*to = p.job
 	return nil
 }
 
-// Done takes the answer.
+// Done receives the answer of the child.
 func (p *Parent) Done(a ChildAnswer, _ *bool) error {
 	select {
 	case p.answer <- a:
@@ -140,7 +140,7 @@ func (p *Parent) Done(a ChildAnswer, _ *bool) error {
 	return nil
 }
 
-// Count answers what guards ask.
+// Count answers questions of guards.
 func (p *Parent) Count(asked []ChildQuestion, to *[]plan.Answer) error {
 	questions := make([]plan.Question, len(asked))
 	for i, q := range asked {
@@ -164,7 +164,7 @@ func (p *Parent) Count(asked []ChildQuestion, to *[]plan.Answer) error {
 	return nil
 }
 
-// Owner returns who makes CRDs in the cluster.
+// Owner returns the owner of CRDs in the cluster.
 func (p *Parent) Owner(_ bool, to *render.Owner) (err error) {
 	*to, err = p.with.Cluster.Owner(p.ctx)
 	return err
@@ -175,7 +175,7 @@ func (p *Parent) Definitions(_ bool, to *[]byte) error {
 	return sendJSON(to, func() (any, error) { return p.with.Cluster.Definitions(p.ctx) })
 }
 
-// Installed returns the packages of the cluster, as JSON: null where it has no Crossplane.
+// Installed returns the packages in the cluster as JSON: null if there is no Crossplane.
 func (p *Parent) Installed(_ bool, to *[]byte) error {
 	return sendJSON(to, func() (any, error) {
 		all, err := p.from.packages.Installed(p.ctx)
@@ -190,7 +190,7 @@ func (p *Parent) Installed(_ bool, to *[]byte) error {
 	})
 }
 
-// installed is crossplane.Installed with all of its fields.
+// An installed is a crossplane.Installed with all of its fields exported.
 type installed struct{ Source, Version, Revision string }
 
 // Images returns the ImageConfigs of the cluster, as JSON.
@@ -207,7 +207,7 @@ func sendJSON(to *[]byte, get func() (any, error)) error {
 	return err
 }
 
-// Package has a package in the cache.
+// Package puts a package into the cache.
 func (p *Parent) Package(of ChildRequest, to *ChildImage) error {
 	var r packages.Request
 	if err := json.Unmarshal(of.Request, &r); err != nil {
@@ -224,8 +224,8 @@ func (p *Parent) Package(of ChildRequest, to *ChildImage) error {
 	return nil
 }
 
-// Previewing returns how to preview the merge of two commits of a clone in a process of its own. with is how passes of
-// the Sync look, and forks is what a Sync allows forks if the head is in one.
+// Previewing returns a function that previews the merge of two commits of a clone in another process. with configures the passes of
+// the Sync. forks is set if the head is in a fork, to what the Sync allows forks.
 func (by *Isolation) Previewing(s v1alpha1.Sync, clone *git.Repository, with *Wired, forks *v1alpha1.ForkPreviews) (func(ctx context.Context, into, head string) (report.Report, error), error) {
 	s.Spec.Source.Repo, s.Spec.Source.Path = git.Plain(clone.URL), clone.Path
 	sync, err := json.Marshal(s)
@@ -258,7 +258,7 @@ func (by *Isolation) Previewing(s v1alpha1.Sync, clone *git.Repository, with *Wi
 	}, nil
 }
 
-// preview previews a merge in a process of its own.
+// preview previews a merge in another process.
 func (by *Isolation) preview(ctx context.Context, j ChildJob, with reconcile.Reconciler, from *Wired) (report.Report, error) {
 	limit, memory := cmp.Or(by.Time, timeOfPreviews), cmp.Or(by.Memory, MemoryOfPreviews)
 	register()
@@ -294,9 +294,9 @@ func (by *Isolation) preview(ctx context.Context, j ChildJob, with reconcile.Rec
 	if err := child.Start(); err != nil {
 		return report.Report{}, fmt.Errorf("cannot start the process that makes the preview: %w", err)
 	}
-	server.ServeConn(conversation{io.LimitReader(out, maxFromChild), in}) // until the child is done, or gone
+	server.ServeConn(conversation{io.LimitReader(out, maxFromChild), in}) // returns when the child is done or gone
 	late := within.Err() != nil
-	cancel() // one that printed too much still runs
+	cancel() // also ends a child that has sent too much
 	ended := child.Wait()
 	select {
 	case a := <-p.answer:
@@ -306,8 +306,8 @@ func (by *Isolation) preview(ctx context.Context, j ChildJob, with reconcile.Rec
 	if err := ctx.Err(); err != nil {
 		return report.Report{}, err
 	}
-	if code := child.ProcessState.ExitCode(); !late && code == 1 { // it ended by itself
-		return report.Report{}, fmt.Errorf("the process that makes the preview has an error: %s", stderr.line())
+	if code := child.ProcessState.ExitCode(); !late && code == 1 { // it ended without a signal
+		return report.Report{}, fmt.Errorf("the process that makes the preview failed: %s", stderr.line())
 	}
 	why := fmt.Sprintf("its process ended early (%v)", ended)
 	switch {
@@ -330,7 +330,7 @@ func sizeOf(bytes int64) string {
 func (a ChildAnswer) read() (r report.Report, err error) {
 	if len(a.Report) > 0 {
 		if r, err = report.Receive(a.Report); err != nil {
-			return report.Report{}, fmt.Errorf("the process that makes the preview answers with no report: %w", err)
+			return report.Report{}, fmt.Errorf("the process that makes the preview returned no valid report: %w", err)
 		}
 	}
 	if a.Trouble != nil {
@@ -339,13 +339,13 @@ func (a ChildAnswer) read() (r report.Report, err error) {
 	return r, err
 }
 
-// A conversation is the two pipes to a process.
+// A conversation is a pair of pipes to a process.
 type conversation struct {
 	io.Reader
 	io.WriteCloser
 }
 
-// A tail keeps the first bytes of the output of a process.
+// A tail keeps the first bytes of a process's output.
 type tail struct{ bytes.Buffer }
 
 func (t *tail) Write(p []byte) (int, error) {
@@ -361,7 +361,7 @@ func (t *tail) line() string {
 	return strings.TrimPrefix(line, "error: ")
 }
 
-// outOfMemory reports whether Go's runtime had no memory: then it says so, and what it says depends on where.
+// outOfMemory reports whether the output is that of Go's runtime without memory. Its text depends on the place.
 func (t *tail) outOfMemory() bool {
 	output := t.String()
 	for _, what := range []string{"out of memory", "cannot allocate memory", "cannot allocate heap", "failed to create new OS thread", "runtime: cannot"} {
@@ -372,7 +372,8 @@ func (t *tail) outOfMemory() bool {
 	return false
 }
 
-// Child makes the preview that a parent asks for over a pipe. limit bounds the data of the process, before anything is read.
+// Child makes the preview that a parent requests over a pipe. limit is the memory limit of the process, which applies before
+// anything is read.
 func Child(ctx context.Context, from io.Reader, to io.WriteCloser) error {
 	if err := boundProcess(MemoryOfPreviews); err != nil {
 		return err
@@ -403,7 +404,7 @@ func Child(ctx context.Context, from io.Reader, to io.WriteCloser) error {
 	return client.Call("Parent.Done", a, new(bool))
 }
 
-// remote is the parent as its child sees it.
+// A remote is the parent, for its child.
 type remote struct{ *rpc.Client }
 
 func (r remote) preview(ctx context.Context, j ChildJob) (report.Report, error) {
@@ -421,7 +422,7 @@ func (r remote) preview(ctx context.Context, j ChildJob) (report.Report, error) 
 	in := Surroundings{Packages: j.Packages, Offline: true, Memo: new(memo.Memory)}
 	if j.Memo != "" {
 		kept := memo.Open(j.Memo, j.Program, s.Spec.Source.Repo, s.Spec.Source.Path)
-		defer kept.Close() // an error costs nothing but time later
+		defer kept.Close() // an error only costs time later
 		in.Memo = kept
 	}
 	w, err := Wire(s, clone, in, how)
@@ -453,12 +454,12 @@ func (r remote) preview(ctx context.Context, j ChildJob) (report.Report, error) 
 	return w.Merging(ctx, reconcile.Merge{History: clone, Into: j.Into, Head: j.Head})
 }
 
-// Observe is never called: a preview observes a commit.
+// Observe is never called, because a preview observes a commit.
 func (r remote) Observe(context.Context, render.Desired) (plan.Observed, error) {
 	return plan.Observed{}, errors.New("a preview does not observe a cluster")
 }
 
-// Answer has the parent count.
+// Answer makes the parent count.
 func (r remote) Answer(_ context.Context, questions []plan.Question) (map[plan.Question]plan.Answer, error) {
 	asked := make([]ChildQuestion, len(questions))
 	for i, q := range questions {
@@ -487,13 +488,13 @@ func (r remote) Answer(_ context.Context, questions []plan.Question) (map[plan.Q
 	return all, nil
 }
 
-// Owner has the parent ask the cluster.
+// Owner makes the parent ask the cluster.
 func (r remote) Owner(context.Context) (owner render.Owner, err error) {
 	err = r.Call("Parent.Owner", true, &owner)
 	return owner, err
 }
 
-// Definitions has the parent ask the cluster.
+// Definitions makes the parent ask the cluster.
 func (r remote) Definitions(context.Context) (all []*catalogue.Definition, err error) {
 	err = r.getJSON("Parent.Definitions", &all)
 	return all, err
@@ -524,7 +525,7 @@ func (r remote) getJSON(method string, to any) error {
 	return utiljson.Unmarshal(got, to)
 }
 
-// outage is an error of a registry that may answer later, as another process gets it.
+// An outage is the error of a registry that may answer later, in a form for another process.
 type outage struct{ error }
 
 func (outage) Outage() bool { return true }

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// boundProcess ends this process once it has more memory of the system than this. There is no limit for data here.
+// boundProcess ends this process when it uses more memory than this. This operating system has no limit for data.
 func boundProcess(bytes int64) error {
 	debug.SetMemoryLimit(bytes * 3 / 4)
 	go func() {

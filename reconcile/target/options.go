@@ -14,9 +14,8 @@ import (
 	"headgate.dev/headgate/render/catalogue"
 )
 
-// Options is the one vocabulary of options: it maps every value of the API to a flag's and to what passes
-// know. To add an option, add its field to the API, its row here, and what it sets to the core. Flags
-// appear in help in this order.
+// Options lists all options. Each maps a value of the API to a flag and to the settings of passes. To add an option, add its field
+// to the API, its row here, and the setting in the core. Help shows the flags in this order.
 var Options = []Option{
 	enumeration("spec.catalogue", "catalogue", "where Headgate looks for definitions; live includes those of the cluster",
 		func(s *settings) *bool { return &s.Live },
@@ -90,8 +89,7 @@ var Options = []Option{
 		value(v1alpha1.OthersApply, "apply", catalogue.ApplyOthers)).ofRendering(),
 }
 
-// forges maps the forges of the API to --forge and to package forge. A forge without a word has the API of
-// another one.
+// forges maps the forges of the API to --forge and to package forge. A forge without a word uses the API of another one.
 var forges = []row[v1alpha1.Forge, forge.Kind]{
 	value(v1alpha1.ForgeGitHub, "github", forge.KindGitHub),
 	value(v1alpha1.ForgeGitLab, "gitlab", forge.KindGitLab),
@@ -102,7 +100,7 @@ var forges = []row[v1alpha1.Forge, forge.Kind]{
 	value(v1alpha1.ForgeAzureDevOps, "azure-devops", forge.KindAzureDevOps),
 }
 
-// settings are what options set: how to make passes, without a source and a cluster.
+// settings are the result of the options: a Reconciler without a source and a cluster.
 type settings struct {
 	reconcile.Reconciler
 
@@ -110,24 +108,24 @@ type settings struct {
 	signed   signed
 }
 
-// signed is what needs a signature.
+// signed is what must be signed.
 type signed struct{ commit, tag bool }
 
-// An Option is a setting of a Sync that is a flag, too.
+// An Option is a setting of a Sync that is also a flag.
 type Option struct {
-	Field     string   // of a Sync: "spec.adoption"
-	Flag      string   // "adoption"
-	Usage     string   // of the flag
-	Words     []string // of the flag, the default first; nil if it takes a number
-	Rendering bool     // rendering depends on it; else only passes do
+	Field     string   // field of the Sync, such as "spec.adoption"
+	Flag      string   // flag, such as "adoption"
+	Usage     string   // help text of the flag
+	Words     []string // values of the flag, the default first; nil if it is a number
+	Rendering bool     // rendering depends on it; otherwise, only passes do
 
-	rows  []row[string, any] // what Words mean
+	rows  []row[string, any] // the meanings of Words
 	set   func(spec *v1alpha1.Spec, word string) error
 	word  func(spec *v1alpha1.Spec) string
 	apply func(spec *v1alpha1.Spec, to *settings)
 }
 
-// A row is one value of an option: of the API, of the flag, and of the core.
+// A row is one value of an option: in the API, as a flag, and in the core.
 type row[A ~string, C any] struct {
 	api  A
 	word string
@@ -136,7 +134,7 @@ type row[A ~string, C any] struct {
 
 func value[A ~string, C any](api A, word string, core C) row[A, C] { return row[A, C]{api, word, core} }
 
-// enumeration returns the option of an enumeration of the API, which sets a field of the core.
+// enumeration returns an option for an enumeration of the API, which sets a field of the core.
 func enumeration[A ~string, C any](field, flag, usage string, core func(*settings) *C, rows ...row[A, C]) Option {
 	o := Option{Field: field, Flag: flag, Usage: usage}
 	for _, r := range rows {
@@ -145,7 +143,7 @@ func enumeration[A ~string, C any](field, flag, usage string, core func(*setting
 	}
 	o.set = func(spec *v1alpha1.Spec, word string) error {
 		for _, r := range rows {
-			if strings.EqualFold(r.word, word) || strings.EqualFold(string(r.api), word) { // as a Sync writes it, too
+			if strings.EqualFold(r.word, word) || strings.EqualFold(string(r.api), word) { // also accepts the API's spelling
 				enumerationOf(spec, field).Set(string(r.api))
 				return nil
 			}
@@ -172,7 +170,7 @@ func enumeration[A ~string, C any](field, flag, usage string, core func(*setting
 	return o
 }
 
-// enumerationOf returns the enumeration of a field; the zero value if there is none.
+// enumerationOf returns the enumeration in a field; the zero value if there is none.
 func enumerationOf(spec *v1alpha1.Spec, field string) v1alpha1.Enumeration {
 	for _, e := range spec.Enumerations() {
 		if e.Field == field {
@@ -182,7 +180,7 @@ func enumerationOf(spec *v1alpha1.Spec, field string) v1alpha1.Enumeration {
 	return v1alpha1.Enumeration{}
 }
 
-// number returns the option of a number of at least 0, where 0 is the default of the core.
+// number returns an option for a number of at least 0, where 0 selects the default of the core.
 func number(field, flag, usage string, api func(*v1alpha1.Spec) **int, core func(*settings) *int) Option {
 	return Option{
 		Field: field, Flag: flag, Usage: usage,
@@ -204,13 +202,13 @@ func (o Option) ofRendering() Option {
 	return o
 }
 
-// Set sets the option in a Spec to what a word of its flag means.
+// Set sets the option in a Spec from a value of its flag.
 func (o Option) Set(spec *v1alpha1.Spec, word string) error { return o.set(spec, word) }
 
-// Word returns the word of the flag for a Spec.
+// Word returns the value of the flag for a Spec.
 func (o Option) Word(spec *v1alpha1.Spec) string { return o.word(spec) }
 
-// OptionOf returns the option of a flag, which exists.
+// OptionOf returns the option of a flag. The flag must exist.
 func OptionOf(flag string) Option {
 	return Options[slices.IndexFunc(Options, func(o Option) bool { return o.Flag == flag })]
 }
@@ -227,7 +225,7 @@ func WithoutEffect(spec *v1alpha1.Spec) []string {
 	return flags
 }
 
-// Forges returns the words of --forge.
+// Forges returns the values of --forge.
 func Forges() []string {
 	var words []string
 	for _, r := range forges {
@@ -248,7 +246,7 @@ func kindOf(f v1alpha1.Forge) forge.Kind {
 	return ""
 }
 
-// ForgeKind returns the kind of forge that a word of --forge means; "" for any other.
+// ForgeKind returns the kind of forge for a value of --forge; "" for unknown values.
 func ForgeKind(word string) forge.Kind {
 	for _, r := range forges {
 		if r.word == word && word != "" {

@@ -28,14 +28,14 @@ const (
 
 // A secret is a reference to a Secret in a Sync.
 type secret struct {
-	field     string // of the Sync
+	field     string // the field of the Sync
 	namespace string
 	ref       v1alpha1.SecretRef
 	read      func(ctx context.Context, name string) (map[string][]byte, error)
 	tell      func(value string) // receives every value before it is used; may be nil
 }
 
-// follow returns the value of a key, and all keys. Its errors name the field, and no value.
+// follow returns the value of a key, and all keys. Its errors name the field, but contain no value.
 func (s secret) follow(ctx context.Context, key string) (string, map[string][]byte, error) {
 	if s.ref.Key != "" {
 		key = s.ref.Key
@@ -81,7 +81,7 @@ func (s secret) token(ctx context.Context) (string, error) {
 	return s.hide(token), err
 }
 
-// keys returns public keys: those under the key of the reference, or all of them.
+// keys returns the public keys under the key of the reference or, without one, under all keys.
 func (s secret) keys(ctx context.Context) (git.Keys, error) {
 	data, err := s.read(ctx, s.ref.Name)
 	if err != nil {
@@ -106,12 +106,12 @@ func (s secret) keys(ctx context.Context) (git.Keys, error) {
 }
 
 const (
-	secretAge  = 30 * time.Second // after which it is read again
-	secretTime = 5 * time.Second  // that reading may take
+	secretAge  = 30 * time.Second // how long a value is cached
+	secretTime = 5 * time.Second  // time limit for reading
 )
 
-// cached returns a function that reads a secret at most every secretAge. Any request from outside asks for the
-// secret, and must not cause as many requests to the API server. trouble receives errors of reading.
+// cached returns a function that reads a secret at most once per secretAge. Any request from outside needs the secret, and must not
+// cause a request to the API server each time. trouble receives errors of reading.
 func cached(ask func(context.Context) (string, error), trouble func(error)) func(context.Context) (string, error) {
 	var (
 		mu    sync.Mutex
@@ -125,7 +125,7 @@ func cached(ask func(context.Context) (string, error), trouble func(error)) func
 		if !asked.IsZero() && time.Since(asked) < secretAge {
 			return value, err
 		}
-		// A client that closes its request must not make others fail.
+		// A client that cancels its request must not make other requests fail.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), secretTime)
 		defer cancel()
 		value, err = ask(ctx)
@@ -137,8 +137,8 @@ func cached(ask func(context.Context) (string, error), trouble func(error)) func
 	}
 }
 
-// ca returns a bundle of certificates, and refuses anything else. It ends up in CRDs, which are public, and a
-// Secret with certificates often has a private key, too.
+// ca returns a bundle of certificates, and refuses anything else. The bundle is written to CRDs, which are public, and a Secret
+// with certificates often also has a private key.
 func (s secret) ca(ctx context.Context) ([]byte, error) {
 	bundle, _, err := s.follow(ctx, caKey)
 	if err != nil {
@@ -156,11 +156,11 @@ func certificates(bundle []byte) error {
 		block, rest := pem.Decode(bundle)
 		switch {
 		case block == nil && len(strings.TrimSpace(string(bundle))) > 0, block == nil && n == 0:
-			return errors.New("what is under the key is not a list of PEM certificates")
+			return errors.New("the value is not a list of PEM certificates")
 		case block == nil:
 			return nil
 		case block.Type != "CERTIFICATE":
-			return errors.New("what is under the key is not only certificates: it must hold nothing secret")
+			return errors.New("the value contains more than certificates; remove everything that is secret")
 		}
 		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
 			return fmt.Errorf("certificate %d under the key cannot be read", n+1)

@@ -1,6 +1,6 @@
-// Package target connects a Sync with what carries it out: options.go maps its values to flags and to the
-// core, wire.go makes passes for verbs, loops and previews, and New makes a Loop that posts statuses. Besides
-// cmd it is the only package that names adapters.
+// Package target connects a Sync with the packages that carry it out. options.go maps its values to flags and to the core, wire.go
+// makes passes for verbs, loops and previews, and New makes a Loop that posts statuses. Besides cmd, it is the only package that
+// names adapters.
 //
 //	Sync, source, Surroundings ─Wire─► Reconciler ─New─► Target ─Run─► a Loop that runs
 //	                                   git, cluster, registry, forge, outbox
@@ -30,19 +30,18 @@ import (
 	"headgate.dev/headgate/reconcile/report"
 )
 
-// A Target is a Sync with all that it takes to carry it out.
+// A Target is a Sync with everything that carries it out.
 type Target struct {
 	Loop reconcile.Loop
 
 	repository *git.Repository
 	wired      *Wired
-	outbox     *outbox.Outbox // nil where nothing is posted
-	follower   *follower      // nil where no pull requests are previewed
+	outbox     *outbox.Outbox // nil if nothing is posted
+	follower   *follower      // nil if no pull requests are previewed
 	subscriber func() (*forge.Subscriber, error)
 }
 
-// freshTags is how long a loop uses the image that it found for the tag of a package. By default, Crossplane
-// resolves a tag once.
+// freshTags is how long a loop uses the image that it has resolved a package's tag to. By default, Crossplane resolves a tag once.
 const freshTags = 10 * time.Minute
 
 // New wires a valid Sync. It sends no request. Its errors name fields of the Sync.
@@ -110,7 +109,8 @@ func New(s v1alpha1.Sync, in Surroundings) (*Target, error) {
 	return t, nil
 }
 
-// objectsOf is the maximum size of an object of the repository: the default of package git, unless one file may be larger.
+// objectsOf returns the maximum size of an object in the repository: the default of package git, unless the Sync allows larger
+// files.
 func objectsOf(s v1alpha1.Sync) int64 {
 	if size := s.Spec.Limits.FileSize.Bytes(); size > git.MaxObject {
 		return size
@@ -118,10 +118,10 @@ func objectsOf(s v1alpha1.Sync) int64 {
 	return 0
 }
 
-// Subscriber returns how a push wakes the loop, or nil if the Sync has no webhook.
+// Subscriber returns the subscriber with which a push wakes the loop; nil if the Sync has no webhook.
 func (t *Target) Subscriber() (*forge.Subscriber, error) { return t.subscriber() }
 
-// Run runs the loop until ctx is done, and with it the outbox and previews.
+// Run runs the loop, the outbox and the previews until ctx is done.
 func (t *Target) Run(ctx context.Context) {
 	var others sync.WaitGroup
 	defer others.Wait()
@@ -134,10 +134,10 @@ func (t *Target) Run(ctx context.Context) {
 	t.Loop.Run(ctx)
 }
 
-// Once makes one pass, and returns its report.
+// Once makes one pass and returns its report.
 func (t *Target) Once(ctx context.Context) (report.Report, error) { return t.Loop.Once(ctx) }
 
-// Close removes what is temporary.
+// Close removes temporary files.
 func (t *Target) Close() error {
 	err := errors.Join(t.repository.Close(), t.wired.Close())
 	if t.follower != nil {
@@ -146,7 +146,7 @@ func (t *Target) Close() error {
 	return err
 }
 
-// Secrets returns the values of the environment that Headgate must never write anywhere.
+// Secrets returns the values of environment variables that Headgate must never write anywhere.
 func Secrets(s v1alpha1.Sync, getenv func(string) string) []string {
 	var names, values []string
 	names = append(names, variables(s).Password)
@@ -167,8 +167,8 @@ func Secrets(s v1alpha1.Sync, getenv func(string) string) []string {
 	return values
 }
 
-// variables returns the environment variables with the credentials of the repository, or the zero value if they
-// come from elsewhere.
+// variables returns the environment variables with the credentials of the repository; the zero value if the credentials come from
+// elsewhere.
 func variables(s v1alpha1.Sync) v1alpha1.EnvCredentials {
 	switch from := s.Spec.Source.CredentialsFrom; {
 	case from == nil:
@@ -179,8 +179,7 @@ func variables(s v1alpha1.Sync) v1alpha1.EnvCredentials {
 	return v1alpha1.EnvCredentials{}
 }
 
-// auth returns the credentials of the repository from the environment. It is only an error that there are none
-// if the Sync names them.
+// auth returns the credentials of the repository from the environment. Missing ones are an error only if the Sync names them.
 func auth(s v1alpha1.Sync, getenv func(string) string) (git.Auth, error) {
 	env := variables(s)
 	if env.Password == "" {
@@ -193,9 +192,9 @@ func auth(s v1alpha1.Sync, getenv func(string) string) (git.Auth, error) {
 	return a, nil
 }
 
-// OneHost returns an error for each Sync that leaves its credentials to HEADGATE_GIT_PASSWORD or HEADGATE_FORGE_TOKEN although
-// the Syncs are on several hosts. Headgate sends credentials only to the host that they are meant for, and that host is
-// not known here.
+// OneHost returns an error for each Sync that leaves its credentials to HEADGATE_GIT_PASSWORD or HEADGATE_FORGE_TOKEN although the
+// Syncs are on several hosts. Headgate sends credentials only to the host for which they are meant, and in this case that host is
+// not known.
 func OneHost(syncs []v1alpha1.Sync, getenv func(string) string) error {
 	sources, forges := map[string]bool{}, map[string]bool{}
 	for _, s := range syncs {
@@ -222,7 +221,7 @@ func OneHost(syncs []v1alpha1.Sync, getenv func(string) string) error {
 	return errors.Join(problems...)
 }
 
-// defaultForge returns the host of the forge that gets the default token for a Sync, or "" if none does.
+// defaultForge returns the host of the forge that gets the default token for a Sync; "" if none does.
 func defaultForge(s v1alpha1.Sync) string {
 	to := s.Spec.Statuses
 	if to == nil || to.TokenFrom == nil || to.TokenFrom.Env != v1alpha1.DefaultTokenEnv {
@@ -230,12 +229,12 @@ func defaultForge(s v1alpha1.Sync) string {
 	}
 	r, err := repositoryOf(s.Spec)
 	if err != nil {
-		return "" // New reports it
+		return "" // New reports the error
 	}
 	return hostOf(r.Base)
 }
 
-// hostOf returns the host and port of a repository, or "" if it is local.
+// hostOf returns the host and port of a repository; "" if it is local.
 func hostOf(repo string) string {
 	u, err := url.Parse(repo)
 	if err != nil || u.Hostname() == "" {
@@ -248,7 +247,7 @@ func hostOf(repo string) string {
 	return net.JoinHostPort(strings.TrimSuffix(strings.ToLower(u.Hostname()), "."), port)
 }
 
-// tokenOf returns how to get the token of a field.
+// tokenOf returns a function that gets the token of a field.
 func tokenOf(field string, spec v1alpha1.Token, in Surroundings, from func(string, *v1alpha1.SecretRef) *secret) (func(context.Context) (string, error), error) {
 	if secret := from(field+".secretRef", spec.SecretRef); secret != nil {
 		return secret.token, nil
@@ -260,7 +259,7 @@ func tokenOf(field string, spec v1alpha1.Token, in Surroundings, from func(strin
 	return forge.Token(token), nil
 }
 
-// subscriber returns the subscriber for the ref of a Sync, or nil if it has no webhook.
+// subscriber returns the subscriber for the ref of a Sync; nil if it has no webhook.
 func subscriber(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.SecretRef) *secret, wake func()) (*forge.Subscriber, error) {
 	spec := s.Spec.Source.Webhook
 	if spec == nil {
@@ -284,7 +283,7 @@ func subscriber(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Se
 	return &forge.Subscriber{Secret: secret, Repositories: names, Ref: s.Spec.Source.Ref, Wake: wake}, nil
 }
 
-// publisher returns the outbox for the statuses of a Sync, or nil if it has none.
+// publisher returns the outbox for the statuses of a Sync; nil if it has none.
 func publisher(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.SecretRef) *secret) (*outbox.Outbox, error) {
 	if s.Spec.Statuses == nil {
 		return nil, nil
@@ -332,8 +331,8 @@ func account(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Secre
 	return forge.Account{Repository: repository, Token: token, Plain: in.Plain}, err
 }
 
-// asApp returns how the App of a Sync reads its repository. It is nil if the Sync has no App, has other
-// credentials, or if the repository is not on the forge of the App.
+// asApp returns how the App of a Sync reads its repository. It returns nil if the Sync has no App or has other credentials, or if
+// the repository is not on the App's forge.
 func asApp(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.SecretRef) *secret, own git.Auth) (func(context.Context) (git.Auth, error), error) {
 	if from := s.Spec.Source.CredentialsFrom; from != nil && from.Anonymous {
 		return nil, nil
@@ -360,7 +359,7 @@ func repositoryOf(spec v1alpha1.Spec) (forge.Repository, error) {
 	var err error
 	if statuses.URL == "" || statuses.Repository == "" {
 		if r, err = forge.RepositoryOf(spec.Source.Repo, kind); err != nil {
-			return r, fmt.Errorf("%w; say url and repository", err)
+			return r, fmt.Errorf("%w; specify url and repository", err)
 		}
 	}
 	if statuses.URL != "" || statuses.Repository != "" {

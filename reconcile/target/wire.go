@@ -28,35 +28,35 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Surroundings are what a Sync does not hold and its passes need. The zero value has no cluster, asks
-// registries, and remembers nothing.
+// Surroundings hold what passes need in addition to the Sync. The zero value has no cluster, asks registries, and remembers nothing
+// between passes.
 type Surroundings struct {
-	Cluster *rest.Config        // nil: passes know no cluster
+	Cluster *rest.Config        // nil if passes have no cluster
 	Getenv  func(string) string // os.Getenv if nil
-	// Approvals returns the digests that a person gave; Headgate calls it before every plan. nil: those of
-	// the Sync count.
+	// Approvals returns the digests that people approved. Headgate calls it before every plan. If it is nil, the approvals in the
+	// Sync count.
 	Approvals func() inventory.Approvals
-	Cache     string // a directory for clones, and for statuses that wait; "" is a temporary one, and memory
-	Packages  string // a directory for packages; "" is one in Cache
-	// KeyFiles are files of public keys by what an ImageConfig calls them, as "secret/key": they take
-	// precedence over Secrets, also for forks, for which Headgate reads none.
+	Cache     string // a directory for clones and waiting statuses; "" uses a temporary directory, and memory
+	Packages  string // a directory for packages; "" uses one in Cache
+	// KeyFiles are files with public keys, by their names in an ImageConfig, such as "secret/key". They take precedence over
+	// Secrets. Headgate also uses them for forks, for which it reads no Secrets.
 	KeyFiles map[string]string
-	// TrustedRoot is a file that verifies the identities that sign packages; "" is none.
+	// TrustedRoot is a file for verifying the identities that sign packages; "" for none.
 	TrustedRoot string
 	Plain       network.Plain    // hosts that get credentials without TLS
-	Offline     bool             // ask no registry
-	Unlocked    bool             // ask registries about locked packages, too
-	Peers       *reconcile.Peers // the syncs of this process; nil: there is only this one
-	// PullRequests are those that the Syncs of this process preview together; nil: there is only this one.
+	Offline     bool             // send no requests to registries
+	Unlocked    bool             // also ask registries about locked packages
+	Peers       *reconcile.Peers // the syncs of this process; nil if there is only this one
+	// PullRequests previews the pull requests of all Syncs of this process; nil if there is only this Sync.
 	PullRequests *PullRequests
-	Memo         manifest.Memo         // remembers what Headgate learnt of files, for several Syncs; nil: for this Sync, if it has a cluster
-	Previews     *Isolation            // how previews of pull requests run in processes of their own; nil: in this one
+	Memo         manifest.Memo         // caches facts about files for several Syncs; nil for one per Sync if it has a cluster
+	Previews     *Isolation            // how previews of pull requests run in processes of their own; nil previews them in this process
 	Event        func(reconcile.Event) // receives what the loop does, as it happens; may be nil
 	Done         func(cluster.Event)   // receives the progress of a pass; may be nil
-	Secret       func(value string)    // receives what Headgate reads of Secrets and must never write anywhere; may be nil
+	Secret       func(value string)    // receives values of Secrets that must never be written anywhere; may be nil
 }
 
-// A Cluster is what a Sync reads and watches of its cluster beside the observations of its passes.
+// A Cluster is what a Sync reads and watches in its cluster, in addition to the observations of its passes.
 type Cluster interface {
 	reconcile.Watcher
 	Secret(ctx context.Context, name string) (map[string][]byte, error)
@@ -64,23 +64,23 @@ type Cluster interface {
 	ImageConfigs(ctx context.Context) ([]packages.LiveConfig, error)
 }
 
-// How describes what differs between passes of one Sync.
+// How describes the differences between passes of one Sync.
 type How struct {
 	Cluster cluster.Options
-	// Fresh is the maximum age of the image that a tag was; 0: a process looks once.
+	// Fresh is how long the image that a tag was resolved to is used; 0 resolves a tag once per process.
 	Fresh time.Duration
-	// Compares is set where commits are only compared with each other. They need no signatures then.
+	// Compares is set if commits are only compared with each other, and so need no signatures.
 	Compares bool
-	// Keeps is set where commits are only compared, and packages that cannot be pulled are read from what the commits keep.
+	// Keeps is set if commits are only compared, and packages that cannot be pulled are read from copies in the commits.
 	Keeps bool
-	// Fork bounds commits of a fork: passes ask the cluster for nothing.
+	// Fork sets limits for commits of a fork, for which passes do not ask the cluster.
 	Fork *registry.Fork
-	// Secret and Images ask a cluster on behalf of packages although passes know none; may be nil.
+	// Secret and Images read from a cluster on behalf of packages although passes have none; may be nil.
 	Secret func(ctx context.Context, name string) (map[string][]byte, error)
 	Images func(ctx context.Context) ([]packages.LiveConfig, error)
 }
 
-// Wired is a Sync that is ready for passes.
+// A Wired is a Sync that is ready for passes.
 type Wired struct {
 	reconcile.Reconciler
 
@@ -88,14 +88,14 @@ type Wired struct {
 	packages *registry.Resolver // nil without a source
 }
 
-// Tags returns the versions that a package has in its registry.
+// Tags returns the versions of a package in its registry.
 func (w *Wired) Tags(ctx context.Context, of packages.Request) ([]string, error) {
 	return w.packages.Versions(ctx, of)
 }
 
-// Wire returns how to make passes of a valid Sync over a source of its commits, with the packages that they
-// mention, and over the cluster of its surroundings. All of Headgate wires passes here: verbs, loops and
-// previews. A nil source is for what needs no commit. Wire sends no request.
+// Wire returns a Wired that makes passes of a valid Sync over commits of a source, with the packages that they mention, and over
+// the cluster of its surroundings. Verbs, loops and previews all use Wire. A nil source is for passes without a commit. Wire sends
+// no request.
 func Wire(s v1alpha1.Sync, from reconcile.Source, in Surroundings, how How) (*Wired, error) {
 	noCA := s.Spec.Conversion.CAFrom != nil && (in.Cluster == nil || how.Compares || how.Fork != nil)
 	if noCA {
@@ -191,7 +191,7 @@ func (w *Wired) reach(s v1alpha1.Sync, observes bool, to *rest.Config, how clust
 	return err
 }
 
-// Close removes what is temporary.
+// Close removes temporary files.
 func (w *Wired) Close() error {
 	if w.packages == nil {
 		return nil
@@ -199,7 +199,7 @@ func (w *Wired) Close() error {
 	return w.packages.Close()
 }
 
-// settingsOf returns how passes of a valid Sync work.
+// settingsOf returns the settings for passes of a valid Sync.
 func settingsOf(s v1alpha1.Sync) settings {
 	spec := &s.Spec
 	set := settings{Reconciler: reconcile.Reconciler{
@@ -261,7 +261,7 @@ func ignored(rules []v1alpha1.Ignore) []diff.Ignore {
 	return all
 }
 
-// anchored returns a valid pattern as one that matches the whole of a text, as selectors of Flux do.
+// anchored returns a valid pattern that matches only a whole text, as in Flux's selectors.
 func anchored(pattern string) *regexp.Regexp {
 	if pattern == "" {
 		return nil
