@@ -78,7 +78,7 @@ func TestGuardsInSituations(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, m := range held.FindAllStringSubmatch(string(data), -1) {
-			if text := fmt.Sprintf("%s\n%s\n", m[1], m[2]); shown[m[3]] == "" || len(text) < len(shown[m[3]]) {
+			if text := fmt.Sprintf("%s\n%s\n", m[1], wrapped(m[2], "      ")); shown[m[3]] == "" || len(text) < len(shown[m[3]]) {
 				shown[m[3]] = text
 			}
 		}
@@ -97,6 +97,22 @@ func TestGuardsInSituations(t *testing.T) {
 		t.Fatalf("%s lacks %q and %q", name, begin, end)
 	}
 	golden.Compare(t, filepath.Join(root(t), name), before+begin+b.String()+end+after)
+}
+
+// wrapped breaks a line so that a page shows all of it. indent begins the further lines.
+func wrapped(line, indent string) string {
+	const width = 98
+	var b strings.Builder
+	for len(line) > width {
+		n := strings.LastIndex(line[:width], " ")
+		if n <= len(indent) {
+			break
+		}
+		fmt.Fprintln(&b, line[:n])
+		line = indent + line[n+1:]
+	}
+	b.WriteString(line)
+	return b.String()
 }
 
 // markdown returns the names of all documentation files below the root, without downloaded or built files.

@@ -63,7 +63,7 @@ func TestEveryCodeHasWords(t *testing.T) {
 // table.
 func TestCodesAreDocumented(t *testing.T) {
 	declared := codes(t, "../plan", "../guard")
-	rows := []string{"| code | it reads, or means | of |", "|---|---|---|"}
+	rows := []string{"| code | wording, or meaning | about |", "|---|---|---|"}
 	for _, code := range slices.Sorted(maps.Keys(declared)) {
 		d := declared[code]
 		rows = append(rows, fmt.Sprintf("| `%s` | %s | %s |", code, strings.ReplaceAll(meaning(words[code], d), "|", `\|`), d.group))
