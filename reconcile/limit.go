@@ -42,7 +42,7 @@ func (e overdue) Error() string {
 	return fmt.Sprintf("the pass took longer than %s and waited for %s; check that, %s", e.limit, cmp.Or(e.what, "something unknown"), e.next)
 }
 
-// The continuation after a pass that exceeded its limit, for the error.
+// What follows after a pass that exceeded its limit, as the end of its error.
 const (
 	nextPass = "the next pass tries again"
 	runAgain = "then run the command again to continue"
@@ -52,7 +52,7 @@ const (
 type allowance struct {
 	reconciler Reconciler
 	ctx        context.Context //nolint:containedctx // the context of the pass
-	next       string          // what happens after the limit, for the error
+	next       string          // the end of the error
 	cancel     context.CancelCauseFunc
 	began      time.Time
 	timer      *time.Timer
@@ -65,8 +65,8 @@ type allowance struct {
 	home    func(manifest.ID) manifest.ID // adds the namespaces of pending; nil if there are none
 }
 
-// allow starts the time limit of a pass. The returned context ends when the pass exceeds it. next is what happens then, for the
-// error.
+// allow starts the time limit of a pass. The returned context ends when the pass exceeds it. next is the end of the error: what to
+// do then.
 func (r Reconciler) allow(ctx context.Context, next string) (context.Context, *allowance) {
 	a := &allowance{reconciler: r, next: next, began: time.Now()}
 	a.ctx, a.cancel = context.WithCancelCause(ctx)

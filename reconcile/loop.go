@@ -85,7 +85,7 @@ const (
 	WatchFailed   EventKind = "cannot watch"            // the next pass finds drift
 	WebhookFailed EventKind = "cannot receive webhooks" // the next poll finds pushes
 	IsSuspended   EventKind = "suspended"
-	Unheard       EventKind = "no comment approves" // the forge did not allow to read comments on pull requests
+	Unheard       EventKind = "no comment approves" // the forge does not support approvals by comment as the Sync requires
 
 	Previewed   EventKind = "preview"                  // a preview of a pull request ended, with or without an error
 	Forgotten   EventKind = "pull request is not open" // any more
@@ -539,8 +539,8 @@ func (r *running) once(ctx context.Context) (report.Report, error) {
 	return result, err
 }
 
-// recall fetches the commit that was applied last, according to the inventory. A process that starts while the newest commit must
-// not be applied then still corrects drift: a person with push rights must not be able to stop that with a restart. The Source
+// recall fetches the commit that was applied last, according to the inventory. This lets a process correct drift even if it starts
+// while the newest commit must not be applied: a person with push rights must not be able to stop that with a restart. The Source
 // verifies this commit like any other. recall returns the error of the pass, which also explains why drift is not corrected.
 func (r *running) recall(ctx context.Context, why error) error {
 	if r.Reconciler.Applied == nil {

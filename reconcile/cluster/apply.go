@@ -25,7 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// settleTimeout is the timeout for storing the outcomes after the pass was stopped.
+// shortTimeout limits requests that must not take long, such as storing the outcomes after the pass was stopped.
 const shortTimeout = 15 * time.Second
 
 // Apply carries out a plan, and nothing else. A problem with one object is its outcome. An error means that the pass ended early;

@@ -12,8 +12,8 @@ import (
 )
 
 // controls counts the CRDs and MRDs of a package whose controller is an inactive package revision. An upgrade that stopped halfway
-// leaves them behind, and the next revision cannot become their controller while another one is. The count is 0 for a package
-// without an active revision: nothing was installed, or a person decides on it.
+// leaves them behind, and the next revision cannot become their controller before the old one is removed. The count is 0 for a
+// package without an active revision: nothing was installed, or a person decides on it.
 func (c *Cluster) controls(ctx context.Context, id manifest.ID) (plan.Answer, error) {
 	if id.Kind != crossplane.Provider {
 		return plan.Answer{}, nil

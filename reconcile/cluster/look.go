@@ -47,8 +47,8 @@ type compared struct {
 	trial  plan.Trial // the result of the comparison; zero if it is as wanted
 }
 
-// still returns the record as far as it still holds for the live object, which is nil if there is none, and for the digest of the
-// wanted one.
+// still returns the part of the record that still holds for a live object, or nil if there is none, and for the digest of the
+// wanted object.
 func (c compared) still(live *metav1.PartialObjectMetadata, digest string) compared {
 	if c.digest != digest {
 		c = compared{digest: digest}

@@ -90,7 +90,7 @@ func (r *execution) note(why map[manifest.ID]plan.Reason, short bool) bool {
 	return noted
 }
 
-// whyUnready reads each object once and returns why those that are not ready are not.
+// whyUnready reads each object once and returns the reasons of those that are not ready.
 func (r *execution) whyUnready(ctx context.Context, ids []manifest.ID) map[manifest.ID]plan.Reason {
 	why := map[manifest.ID]plan.Reason{}
 	reasons, err := inParallel(ctx, r.options.Concurrency, ids, func(ctx context.Context, id manifest.ID) (plan.Reason, error) {

@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// reconciled returns which of the objects that this sync may adopt another tool still reconciles. It asks only if the sync adopts
-// what other tools own, and an object of theirs is not as wanted.
+// reconciled returns the objects that another tool still reconciles, among those that this sync may adopt. It sends requests only
+// if the sync adopts objects of other tools, and such an object is not as wanted.
 func (c *Cluster) reconciled(ctx context.Context, seen plan.Observed, sp spelling) (map[manifest.ID]plan.Reason, error) {
 	if c.options.Terms.Adoption != plan.AdoptAll {
 		return nil, nil
@@ -37,7 +37,7 @@ func (c *Cluster) reconciled(ctx context.Context, seen plan.Observed, sp spellin
 	return reconciled, err
 }
 
-// The kinds of other tools that reconcile objects. Their status lists the objects.
+// Kinds with which other tools reconcile objects. Their status lists the objects.
 var (
 	kustomizations = schema.GroupKind{Group: "kustomize.toolkit.fluxcd.io", Kind: "Kustomization"}
 	resourceSets   = schema.GroupKind{Group: "fluxcd.controlplane.io", Kind: "ResourceSet"}
@@ -45,9 +45,9 @@ var (
 	applications   = schema.GroupKind{Group: "argoproj.io", Kind: "Application"}
 )
 
-// reconcilers returns why objects must not be taken from the tool that owns them: an object of that tool lists them, or
-// such objects cannot be read. A suspended object does not reconcile, nor does one for another cluster. A tool may also
-// reconcile from another cluster, which only the user knows.
+// reconcilers returns why objects must not be taken from the tool that owns them: an object of the tool, such as a Kustomization,
+// lists them, or such objects cannot be read. Suspended ones do not count, nor do those for another cluster. A tool may also
+// reconcile from another cluster, which only the user can know.
 func (c *Cluster) reconcilers(ctx context.Context, of map[manifest.ID]metav1.Object) (map[manifest.ID]plan.Reason, error) {
 	why := map[manifest.ID]plan.Reason{}
 	claims := map[ownership.Tool]map[manifest.ID]ownership.Claim{}
@@ -78,7 +78,7 @@ func (c *Cluster) reconcilers(ctx context.Context, of map[manifest.ID]metav1.Obj
 	return why, nil
 }
 
-// listedBy returns the objects of a tool that list objects.
+// listedBy returns, for each of the given objects that a tool reconciles, the object of the tool that lists it.
 func (c *Cluster) listedBy(ctx context.Context, tool ownership.Tool, ids map[manifest.ID]ownership.Claim) (map[manifest.ID]string, error) {
 	switch tool {
 	case ownership.Flux:
@@ -99,7 +99,8 @@ func (c *Cluster) listedBy(ctx context.Context, tool ownership.Tool, ids map[man
 	return nil, nil
 }
 
-// listed returns the objects of a kind that list objects.
+// listed returns, for each of the given objects that is listed, the object of this kind that lists it. lists returns what an object
+// lists.
 func (c *Cluster) listed(ctx context.Context, gk schema.GroupKind, ids map[manifest.ID]ownership.Claim, lists func(*unstructured.Unstructured, map[manifest.ID]ownership.Claim) []manifest.ID) (map[manifest.ID]string, error) {
 	by := map[manifest.ID]string{}
 	if err := c.surface.known(gk); err != nil {
@@ -153,7 +154,7 @@ func listedByFlux(o *unstructured.Unstructured, ids map[manifest.ID]ownership.Cl
 	return all
 }
 
-// listedByArgo returns which of some objects an Application reconciles, according to its status.
+// listedByArgo returns which of the given objects an Application reconciles, according to its status.
 func listedByArgo(o *unstructured.Unstructured, ids map[manifest.ID]ownership.Claim) []manifest.ID {
 	server, _, _ := unstructured.NestedString(o.Object, "spec", "destination", "server")
 	name, _, _ := unstructured.NestedString(o.Object, "spec", "destination", "name")
@@ -177,7 +178,8 @@ func listedByArgo(o *unstructured.Unstructured, ids map[manifest.ID]ownership.Cl
 	return all
 }
 
-// releases returns the Helm releases of objects that Helm still keeps: in Secrets, or in ConfigMaps.
+// releases returns, for each of the given objects, the Helm release that owns it, if Helm still keeps that release in a Secret or
+// ConfigMap.
 func (c *Cluster) releases(ctx context.Context, ids map[manifest.ID]ownership.Claim) (map[manifest.ID]string, error) {
 	by, asked := map[manifest.ID]string{}, map[ownership.Claim]bool{}
 	for id, claim := range ids {

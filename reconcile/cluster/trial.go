@@ -232,8 +232,8 @@ func (e *ConflictError) byRestorer(live *unstructured.Unstructured) bool {
 	})
 }
 
-// withNobody reports whether a conflict is only with the API server's name for an unknown manager. Fields have no known manager,
-// for example, after the managed fields were wiped.
+// withNobody reports whether a conflict is only with the API server's name for an unknown manager. Fields have no known manager if,
+// for example, the managed fields were wiped.
 func (e *ConflictError) withNobody() bool {
 	return !slices.ContainsFunc(e.Conflicts, func(c Conflict) bool { return c.Manager != "before-first-apply" })
 }

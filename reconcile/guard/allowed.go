@@ -17,7 +17,7 @@ import (
 // The codes of the guard allowed.
 const (
 	ApplyNotAllowed     plan.Code = "ApplyNotAllowed"     // why allowedKinds does not allow the object
-	PruneNotAllowed     plan.Code = "PruneNotAllowed"     // why allowedKinds does not allow to prune the object
+	PruneNotAllowed     plan.Code = "PruneNotAllowed"     // why allowedKinds does not allow pruning the object
 	KindNotListed       plan.Code = "KindNotListed"       // the kind, which allowedKinds does not list
 	ScopeNotListed      plan.Code = "ScopeNotListed"      // the kind, which is cluster-scoped, but which allowedKinds lists only in namespaces
 	NamespaceNotListed  plan.Code = "NamespaceNotListed"  // the kind, and the namespace for which allowedKinds does not list it

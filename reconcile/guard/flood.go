@@ -82,7 +82,8 @@ func (c *flooding) ofPackage(s plan.Step) plan.Ruling {
 	id := s.ID
 	force := c.policies()
 	definitions, known := c.definitionsOf(id)
-	approved := slices.Concat(force, c.heldPolicies()) // who approves a held policy has seen the definitions that it activates here
+	// The approver of a held policy has seen the definitions that it activates here.
+	approved := slices.Concat(force, c.heldPolicies())
 	var opened, unnamed []string
 	for _, d := range definitions {
 		if c.isOpen(d.Name) {

@@ -40,7 +40,7 @@ func impossible(s plan.Step, c plan.Case) plan.Ruling {
 	}
 	have, needs, _ := storedVersions(s, c, after)
 	if len(needs) > 0 {
-		return plan.Ruling{Needs: needs} // until then, the guard schema holds the step, and a person may approve it
+		return plan.Ruling{Needs: needs} // until they are answered, the guard schema holds the step, which can be approved
 	}
 	for _, crd := range have {
 		declared, to := versionsOf(after)

@@ -81,8 +81,8 @@ func (o Observed) Ask(commit render.Desired) (Observed, error) {
 	return o, err
 }
 
-// Found returns the observation with the inventory and the existing objects, and completes the list of objects to
-// apply. An existing object may demand protection of its dependencies, and a rebuilt inventory may retain definitions.
+// Found returns the observation with the inventory and the existing objects, and completes the list of objects to apply. An
+// existing object may request protection of its dependencies, and a rebuilt inventory may retain definitions.
 func (o Observed) Found(owned inventory.Inventory, objects map[manifest.ID]*metav1.PartialObjectMetadata) (Observed, error) {
 	o.Inventory, o.Objects = owned, objects
 	return o.Ask(*o.commit)

@@ -66,7 +66,7 @@ func (p *Plan) keepCRDs(seen Observed) {
 			s.Waits = append(slices.Clip(s.Waits), AwaitsCrossplane.With(ProtectFinalizer))
 		case owned:
 			s.phase = DoDisown
-		case s.Action == Release: // which takes our finalizer off, too
+		case s.Action == Release: // the release also removes our finalizer
 			s.phase = DoRelease
 		default:
 			s.phase = DoUnprotect

@@ -100,7 +100,7 @@ type Ruling struct {
 	Clears Clearing   // how the hold can end
 }
 
-// Clearing is how a hold can end without the action of a person.
+// Clearing is whether and how a hold can end without the action of a person.
 type Clearing int
 
 // The clearings.

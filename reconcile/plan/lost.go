@@ -101,7 +101,7 @@ func (p *Plan) remember(seen Observed) {
 	}
 	have := seen.Inventory.Record
 	next := inventory.Record{}.WithPackages(p.Want)
-	known := map[string]bool{} // names that are a definition of an in-tree package, or an existing CRD, now
+	known := map[string]bool{} // names that are now a definition of an in-tree package, or an existing CRD
 	for _, d := range p.Want.Definitions {
 		known[d.Name] = known[d.Name] || d.Package != nil && !d.Package.Pulled()
 	}

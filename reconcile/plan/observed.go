@@ -185,7 +185,7 @@ const (
 	CountForbidden Code = "CountForbidden" // the API server's error
 )
 
-// An Answer to a Question.
+// An Answer is the answer to a Question.
 type Answer struct {
 	Count   int64
 	Example string // one of the objects, for people: "Bucket team-a/logs"

@@ -208,8 +208,8 @@ func unprotected(first order, seen Observed) []manifest.Finding {
 	return found
 }
 
-// leftHeld reports whether a live definition has our finalizer although the commit wants it: an earlier pass that was deleting the
-// definition was interrupted.
+// leftHeld reports whether a live definition has our finalizer although the commit wants the definition without it: an earlier pass
+// that was deleting the definition was interrupted.
 func leftHeld(want render.Object, live *metav1.PartialObjectMetadata) bool {
 	if !crossplane.IsMRD(want.ID) || !slices.Contains(live.GetFinalizers(), ProtectFinalizer) {
 		return false

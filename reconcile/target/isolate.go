@@ -225,7 +225,7 @@ func (p *Parent) Package(of ChildRequest, to *ChildImage) error {
 }
 
 // Previewing returns a function that previews the merge of two commits of a clone in another process. with configures the passes of
-// the Sync. forks is set if the head is in a fork, to what the Sync allows forks.
+// the Sync. forks holds the settings of the Sync for forks if the head is in one; otherwise nil.
 func (by *Isolation) Previewing(s v1alpha1.Sync, clone *git.Repository, with *Wired, forks *v1alpha1.ForkPreviews) (func(ctx context.Context, into, head string) (report.Report, error), error) {
 	s.Spec.Source.Repo, s.Spec.Source.Path = git.Plain(clone.URL), clone.Path
 	sync, err := json.Marshal(s)
@@ -404,7 +404,7 @@ func Child(ctx context.Context, from io.Reader, to io.WriteCloser) error {
 	return client.Call("Parent.Done", a, new(bool))
 }
 
-// A remote is the parent, for its child.
+// A remote is the child's access to its parent.
 type remote struct{ *rpc.Client }
 
 func (r remote) preview(ctx context.Context, j ChildJob) (report.Report, error) {
