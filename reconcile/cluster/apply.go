@@ -591,7 +591,7 @@ func (r *execution) remove(ctx context.Context, s plan.Step, id manifest.ID, pro
 	return fmt.Errorf("%w: %w", errChanged, err) // A refusing webhook may answer 409, too.
 }
 
-var errChanged = errors.New("it changed after it was looked at, so it was left alone")
+var errChanged = errors.New("it changed after it was observed, so it was left alone")
 
 // finalizers changes the finalizers of exactly the object that was observed, or of one that is being deleted anyway.
 func (r *execution) finalizers(ctx context.Context, s plan.Step, id manifest.ID, change func([]string) []string) error {

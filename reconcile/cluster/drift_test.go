@@ -77,7 +77,7 @@ func TestConflictIsNamed(t *testing.T) {
 		}
 		texts = append(texts, o.ID.Name+": "+text)
 	}
-	if diff := cmp.Diff([]string{"other: ok", "settings: conflict with kubectl over .data.key; take it out there, or here, or set conflicts: Take"}, texts); diff != "" {
+	if diff := cmp.Diff([]string{"other: ok", "settings: conflict with kubectl over .data.key; remove the fields there or here, or set conflicts: Take"}, texts); diff != "" {
 		t.Errorf("%s\noutcomes (-want +got):\n%s", reason, diff)
 	}
 	live, err := w.at(configMaps, space).Get(t.Context(), "settings", metav1.GetOptions{})

@@ -424,8 +424,8 @@ func TestLookerNeedsRights(t *testing.T) {
 		t.Fatal("It may not read what the commit wants.")
 	}
 	for _, want := range []string{
-		`not allowed to get configmaps a (RBAC: it takes the verb "get")`,
-		`not allowed to get customresourcedefinitions.apiextensions.k8s.io buckets.` + w.group + ` (RBAC: it takes the verb "get")`,
+		`not allowed to get configmaps a (RBAC: grant the verb "get")`,
+		`not allowed to get customresourcedefinitions.apiextensions.k8s.io buckets.` + w.group + ` (RBAC: grant the verb "get")`,
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("Every right that is missing is said at once: want %q in %v", want, err)
@@ -452,7 +452,7 @@ func TestLookerNeedsRights(t *testing.T) {
 		}
 		return nil
 	})
-	if want := `not allowed to watch configmaps (RBAC: it takes the verb "list")`; !strings.Contains(news.trouble[0], want) {
+	if want := `not allowed to watch configmaps (RBAC: grant the verb "list")`; !strings.Contains(news.trouble[0], want) {
 		t.Errorf("got %v, want %q", news.trouble, want)
 	}
 	w.onlyReads(t)

@@ -135,7 +135,7 @@ func TestDeleteWhatWasSeen(t *testing.T) {
 	applied(t, c, want(t, namespace(space), configMap(space, "kept", "1"), configMap(space, "asked", "1")))
 	p := planned(t, c, want(t, namespace(space), configMap(space, "kept", "1")))
 	w.patch(t, w.at(configMaps, space), "asked", `{"metadata":{"annotations":{"kustomize.toolkit.fluxcd.io/prune":"disabled"}}}`)
-	if why := carried(t, c, p, "asked"); !strings.Contains(why, "changed after it was looked at") {
+	if why := carried(t, c, p, "asked"); !strings.Contains(why, "changed after it was observed") {
 		t.Errorf("a person asked meanwhile that it stays: %q", why)
 	}
 	if !w.is(t, configMap(space, "asked", "")) {
@@ -216,7 +216,7 @@ func TestFinalizerOfWhatWasSeen(t *testing.T) {
 			if !tc.during {
 				act()
 			}
-			if why := carried(t, c, p, "base"); !strings.Contains(why, "changed after it was looked at") {
+			if why := carried(t, c, p, "base"); !strings.Contains(why, "changed after it was observed") {
 				t.Errorf("%s\nwant it left alone, got %q", tc.reason, why)
 			}
 			if diff := cmp.Diff(append(ours, tc.want...), w.mustGet(t, configMaps, space, "base").GetFinalizers()); diff != "" {

@@ -38,7 +38,7 @@ func (e *ConflictError) Error() string {
 	for _, c := range e.Conflicts {
 		parts = append(parts, fmt.Sprintf("conflict with %s over %s", c.Manager, strings.Join(c.Fields, ", ")))
 	}
-	return strings.Join(parts, "; ") + "; take it out there, or here, or set conflicts: Take"
+	return strings.Join(parts, "; ") + "; remove the fields there or here, or set conflicts: Take"
 }
 
 // conflictIn returns the conflict in an API server's answer, or nil.
@@ -84,7 +84,7 @@ func (c *Cluster) explain(err error, verb, what string) error {
 	case apierrors.IsUnauthorized(err):
 		return fmt.Errorf("the API server at %s does not accept the credentials of this kubeconfig: %w", c.host(), err)
 	case isRBAC(err):
-		return fmt.Errorf("not allowed to %s %s (RBAC: it takes the verb %q): %w", verb, what, missingVerb(err), err)
+		return fmt.Errorf("not allowed to %s %s (RBAC: grant the verb %q): %w", verb, what, missingVerb(err), err)
 	case hasAny(err.Error(), uncalled), hasAny(err.Error(), denied):
 		return c.gated(err, verb, what)
 	case errors.As(err, &failed):

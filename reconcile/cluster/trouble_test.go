@@ -84,7 +84,7 @@ func TestForbiddenWrites(t *testing.T) {
 
 	c := clusterOf(t, w.as(t, reads[:len(reads)-2]), w, cluster.Options{})
 	_, err := c.Apply(t.Context(), planned(t, c, commit))
-	if err == nil || !strings.Contains(err.Error(), `(RBAC: it takes the verb "create")`) {
+	if err == nil || !strings.Contains(err.Error(), `(RBAC: grant the verb "create")`) {
 		t.Errorf("want the verb that the role lacks, as Kubernetes knows it, got %v", err)
 	}
 
@@ -104,7 +104,7 @@ func TestForbiddenWrites(t *testing.T) {
 	}
 	refused := map[string]bool{}
 	for _, o := range done {
-		refused[o.ID.Kind] = o.Err != nil && strings.Contains(report.ErrorWords(o.Err), `not allowed to patch ConfigMap `+space+`/a (RBAC: it takes the verb "patch")`)
+		refused[o.ID.Kind] = o.Err != nil && strings.Contains(report.ErrorWords(o.Err), `not allowed to patch ConfigMap `+space+`/a (RBAC: grant the verb "patch")`)
 	}
 	if diff := cmp.Diff(map[string]bool{"Namespace": false, "ConfigMap": true}, refused); diff != "" {
 		t.Errorf("A forbidden write is the outcome of its object.\nrefused (-want +got):\n%s", diff)

@@ -46,7 +46,7 @@ func TestImageConfigs(t *testing.T) {
 		}
 		return nil
 	})
-	if want := `not allowed to list imageconfigs.pkg.crossplane.io (RBAC: it takes the verb "list")`; !strings.Contains(err.Error(), want) {
+	if want := `not allowed to list imageconfigs.pkg.crossplane.io (RBAC: grant the verb "list")`; !strings.Contains(err.Error(), want) {
 		t.Errorf("A user without the right learns which right it takes: want %q, got %v", want, err)
 	}
 

@@ -67,7 +67,7 @@ func TestApprovedInGit(t *testing.T) {
 		"Rest":      {reason: "A user approves the remaining steps by their digest.", want: desired("1", entry(later, digests["a"])), typed: []string{"rest"}, prunes: 5},
 		"Expired":   {reason: "An expired approval was about an earlier state of the cluster.", want: desired("1", entry(later, all...)), at: later, held: 5, note: "expired at 2026-01-02T04:04:05Z"},
 		"NoClock":   {reason: "Without a clock, no approval counts.", want: desired("1", entry(later, all...)), at: metav1.Time{}, held: 5, note: "expired"},
-		"Directory": {reason: "A directory has no reviewed history.", want: desired("", entry(later, all...)), held: 5, note: "a directory is no commit"},
+		"Directory": {reason: "A directory has no reviewed history.", want: desired("", entry(later, all...)), held: 5, note: "a directory is not a commit"},
 		"PullRequest": {
 			reason: "The author of a pull request can edit the file.", want: desired("1", entry(later, all...)), offline: true, held: 5, note: "which does not count: its author wrote it",
 		},

@@ -319,7 +319,7 @@ func (o Observed) ignoredInGit(held []Step) []manifest.Finding {
 			f.Message = "this pull request carries an approval of its own held steps, which does not count: its author wrote it"
 			f.Fix = "have another person merge the approval first"
 		case o.Want.Revision == "" && !o.Offline:
-			f.Message = "the approval does not count: a directory is no commit"
+			f.Message = "the approval does not count: a directory is not a commit"
 			f.Fix = "apply a commit that holds the approval, or use --approve"
 		default:
 			f.Message = "the approval was used already, or was given before the inventory was lost"

@@ -43,7 +43,7 @@ func (o Observed) references(of render.Object) ([]reference, error) {
 			return nil, fmt.Errorf("%s: item %d needs sourceRef.kind, sourceRef.name, sourcePath and targetPath", mutation.Annotation, i+1)
 		}
 		if id.IsSecret() && o.Terms.NoSecrets { // before the Secret is read
-			return nil, fmt.Errorf("%s: item %d copies from the Secret %s, which references.fromSecrets of the Sync forbids; take the reference out", mutation.Annotation, i+1, id.Name)
+			return nil, fmt.Errorf("%s: item %d copies from the Secret %s, which references.fromSecrets of the Sync forbids; remove the reference", mutation.Annotation, i+1, id.Name)
 		}
 		k, served := o.Kinds[id.GroupKind()]
 		switch {
@@ -142,14 +142,14 @@ func (o Observed) resolve(of render.Object, secretive map[manifest.ID]bool) (res
 	for _, ref := range r.references {
 		at, err := jsonpath.One(content.Object, ref.to)
 		if err != nil {
-			return r, fmt.Errorf("%s: targetPath %s: %w; it has to be there, with any value", mutation.Annotation, ref.to, err)
+			return r, fmt.Errorf("%s: targetPath %s: %w; the field must exist, with any value", mutation.Annotation, ref.to, err)
 		}
 		secret := ref.source.IsSecret() || secretive[ref.source]
 		names := slices.Equal(at, []any{"metadata", "name"})
 		r.names = r.names || names
 		switch {
 		case names && !policy.Observes():
-			return r, fmt.Errorf("%s: targetPath %s: a name is taken of another object only where %s is Observable or ObservableAndDeletable", mutation.Annotation, ref.to, inventory.PolicyAnnotation)
+			return r, fmt.Errorf("%s: targetPath %s: a reference can set the name only if %s is Observable or ObservableAndDeletable", mutation.Annotation, ref.to, inventory.PolicyAnnotation)
 		case !names && isIdentity(at):
 			return r, fmt.Errorf("%s: targetPath %s: a reference cannot change which object this is", mutation.Annotation, ref.to)
 		case isJudged(of.ID, at):
