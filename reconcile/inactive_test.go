@@ -15,7 +15,7 @@ import (
 )
 
 // TestInactiveDefinitions previews the same change of a package four times: in the tree and in a registry, with CRDs made by
-// Headgate and by Crossplane. What becomes of inactive definitions does not depend on that.
+// Headgate and by Crossplane. The result for inactive definitions must be the same.
 func TestInactiveDefinitions(t *testing.T) {
 	const more, less = "size: {type: string}, name: {type: string}", "name: {type: string}"
 	version := func(name, fields string) string {
@@ -32,37 +32,37 @@ func TestInactiveDefinitions(t *testing.T) {
 	cases := map[string]struct {
 		reason     string
 		base, head map[string]string // files of the package
-		from, to   bool              // boats are active before and after
+		from, to   bool              // whether boats are active before and after
 		breaks     int               // inactive ones
-		word       report.Word       // Safe if it is empty
-		object     report.Word       // where the definition is an object that the commit deletes
+		word       report.Word       // Safe if empty
+		object     report.Word       // for a definition that is an object of the commit, and that the commit deletes
 	}{
-		"LosesField":   {reason: "No API serves it, and a policy may activate it later.", base: boats(more), head: boats(less), breaks: 1},
-		"LosesVersion": {reason: "Objects in it could not be read.", base: map[string]string{"boats.yaml": crd("boats", version("v1", more), version("v2", more))}, head: boats(more), breaks: 1},
-		"Goes":         {reason: "What a policy may name is not there any more.", base: boats(more), head: map[string]string{"cars.yaml": crd("cars", version("v1", more))}, breaks: 1, object: report.Look}, // deleted: an earlier commit may have activated it
-		"GainsField":   {reason: "That breaks nothing.", base: boats(less), head: boats(more)},
-		"Same":         {reason: "It is not even decoded.", base: boats(more), head: boats(more)},
+		"LosesField":   {reason: "No API serves the definition, and a policy may activate it later.", base: boats(more), head: boats(less), breaks: 1},
+		"LosesVersion": {reason: "After a later activation, objects in that version could not be read.", base: map[string]string{"boats.yaml": crd("boats", version("v1", more), version("v2", more))}, head: boats(more), breaks: 1},
+		"Goes":         {reason: "A policy may name the deleted definition later.", base: boats(more), head: map[string]string{"cars.yaml": crd("cars", version("v1", more))}, breaks: 1, object: report.Look}, // the commit deletes an object, and an earlier commit may have activated it
+		"GainsField":   {reason: "An added field breaks nothing.", base: boats(less), head: boats(more)},
+		"Same":         {reason: "An unchanged definition is not even decoded.", base: boats(more), head: boats(more)},
 		"Moves": {
-			reason: "It is the name that counts, and not the file.",
+			reason: "The name identifies a definition, not the file.",
 			base:   boats(more), head: map[string]string{"other/fleet.yaml": boats(more)["boats.yaml"] + "---\n" + crd("cars", version("v1", more))},
 		},
 		"MovesAndBreaks": {
-			reason: "The same.", breaks: 1,
+			reason: "The name also identifies a definition that changes while it moves.", breaks: 1,
 			base: boats(more), head: map[string]string{"other/fleet.yaml": crd("cars", version("v1", more)) + "---\n" + boats(less)["boats.yaml"]},
 		},
 		"OneOfTwoInAFile": {
-			reason: "The other one is in a file that differs, and is the same.", breaks: 1,
+			reason: "The other definition in the changed file is unchanged.", breaks: 1,
 			base: map[string]string{"all.yaml": crd("cars", version("v1", more)) + "---\n" + boats(more)["boats.yaml"]},
 			head: map[string]string{"all.yaml": crd("cars", version("v1", more)) + "---\n" + boats(less)["boats.yaml"]},
 		},
 		"BecomesActive": {
-			reason: "Before the merge no object of it can exist.", base: boats(more), head: boats(less), to: true, breaks: 1,
+			reason: "No objects can exist before the merge.", base: boats(more), head: boats(less), to: true, breaks: 1,
 		},
 		"StaysActive": {
-			reason: "Objects may exist.", base: boats(more), head: boats(less), from: true, to: true, word: report.Blocked,
+			reason: "Objects of an active definition may exist.", base: boats(more), head: boats(less), from: true, to: true, word: report.Blocked,
 		},
 		"NoLongerNamed": {
-			reason: "It stays active.", base: boats(more), head: boats(less), from: true, word: report.Blocked,
+			reason: "The definition stays active although no policy names it any more.", base: boats(more), head: boats(less), from: true, word: report.Blocked,
 		},
 	}
 	for name, tc := range cases {
@@ -76,7 +76,7 @@ func TestInactiveDefinitions(t *testing.T) {
 				if ref == "v2.0.0" {
 					active = tc.to
 				}
-				names := "ships.example.org" // a policy that matches nothing has a warning
+				names := "ships.example.org" // a policy without a match has a warning
 				if active {
 					names += ", boats.example.org"
 				}
@@ -96,7 +96,7 @@ func TestInactiveDefinitions(t *testing.T) {
 			type outcome struct {
 				Word   report.Word
 				Breaks int
-				Line   bool // the summary line has them
+				Line   bool // whether the summary line counts them
 			}
 			want, got := map[string]outcome{}, map[string]outcome{}
 			for place, source := range map[string]Source{"tree": tree, "registry": named} {
@@ -130,7 +130,7 @@ func TestInactiveDefinitions(t *testing.T) {
 	}
 }
 
-// TestInactiveNotCompared previews inactive definitions that cannot be compared. They must not block a merge, nor stay unnoticed.
+// TestInactiveNotCompared previews inactive definitions that cannot be compared. They must not block a merge, but must be reported.
 func TestInactiveNotCompared(t *testing.T) {
 	crd := func(fields string) string {
 		return "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: boats.example.org\nspec:\n  group: example.org\n" +
@@ -141,23 +141,23 @@ func TestInactiveNotCompared(t *testing.T) {
 	cases := map[string]struct {
 		reason     string
 		base, head string
-		nodes      int // limit of all documents
+		nodes      int // limit for all documents together
 		want       string
 	}{
 		"MalformedHead": {
-			reason: "A pass does not decode it.", base: crd(fine), head: crd("          a: {type: string}\n          a: {type: string}\n"),
+			reason: "A pass does not decode an inactive definition.", base: crd(fine), head: crd("          a: {type: string}\n          a: {type: string}\n"),
 			want: "1 inactive definition not compared: p/crds/boats.yaml:20: cannot decode: key \"a\" already set in map",
 		},
 		"MalformedBase": {
-			reason: "The head repairs it.", base: crd("          a: {type: string}\n          a: {type: string}\n"), head: crd(fine),
+			reason: "The head repairs the definition.", base: crd("          a: {type: string}\n          a: {type: string}\n"), head: crd(fine),
 			want: "1 inactive definition not compared: p/crds/boats.yaml:20: cannot decode: key \"a\" already set in map",
 		},
 		"TooLarge": {
-			reason: "An author chooses how large a definition is.", base: crd(fine), head: crd(fine + "          c: {type: string}\n"), nodes: 60,
+			reason: "The author decides how large a definition is, and the limit for all documents applies.", base: crd(fine), head: crd(fine + "          c: {type: string}\n"), nodes: 60,
 			want: "1 inactive definition not compared: p/crds/boats.yaml: cannot read: the documents that the commit has decoded hold more than the limit of 60 nodes together",
 		},
 		"Huge": {
-			reason: "So does the limit of one document.", base: crd(fine), head: crd(fine + "          c:\n            enum:\n" + strings.Repeat("            - x\n", 100_000)),
+			reason: "The limit for one document applies, too.", base: crd(fine), head: crd(fine + "          c:\n            enum:\n" + strings.Repeat("            - x\n", 100_000)),
 			want: "1 inactive definition not compared: p/crds/boats.yaml:1: cannot decode: it has about 200",
 		},
 	}

@@ -21,7 +21,8 @@ type waitsFor string
 
 func (w waitsFor) WaitsFor() string { return string(w) }
 
-// A pass that waits for what never comes must end, and a person must be able to see meanwhile and afterwards for what.
+// A pass that waits for something that never happens must end, and users must be able to see what it waits for, both during the
+// pass and afterwards.
 func TestPassLimit(t *testing.T) {
 	const lost = "the answer to PATCH /api/v1/namespaces/b/configmaps/a"
 	synctest.Test(t, func(t *testing.T) {
@@ -52,7 +53,7 @@ func TestPassLimit(t *testing.T) {
 	})
 }
 
-// The verbs that need no commit must end, too: they run in pipelines and at a terminal, where no loop follows them.
+// Verbs without a commit must end, too, because they run in pipelines and at terminals without a loop.
 func TestEndsHaveALimit(t *testing.T) {
 	const lost = "the answer to GET /api/v1/namespaces/b/configmaps/headgate-prod"
 	ends := map[string]func(Reconciler, context.Context) error{
@@ -79,7 +80,7 @@ func TestEndsHaveALimit(t *testing.T) {
 	}
 }
 
-// A destroy that waits for a finalizer takes minutes. A user who sees nothing takes it for hung, and kills it.
+// A destroy that waits for a finalizer takes minutes. Without output, a user would assume that it hangs and kill it.
 func TestNoticeOfEnds(t *testing.T) {
 	for name, end := range map[string]func(Reconciler, context.Context) error{
 		"Destroy": func(r Reconciler, ctx context.Context) error { _, err := r.Destroy(ctx, plan.Delete); return err },
@@ -104,7 +105,7 @@ func TestNoticeOfEnds(t *testing.T) {
 	}
 }
 
-// What is waited for is named with the namespace that it has in the cluster.
+// The object that is waited for is named with its namespace in the cluster.
 func TestWaitsForHomes(t *testing.T) {
 	commit := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: b, annotations: {config.kubernetes.io/depends-on: /namespaces/default/ConfigMap/none}}\n"
 	want, err := render.Render(render.Input{Files: fstest.MapFS{"a.yaml": {Data: []byte(commit)}}}, render.Options{Owner: render.OwnerHeadgate})
@@ -128,7 +129,7 @@ func TestWaitsForHomes(t *testing.T) {
 	}
 }
 
-// Each tier of a destroy may take as long as --timeout until it is gone: the limit must not come before that.
+// Each tier of a destroy may take as long as --timeout, so the limit must be longer.
 func TestLimitGrowsWithTiers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -155,7 +156,7 @@ func TestLimitGrowsWithTiers(t *testing.T) {
 	})
 }
 
-// Two thousand CRDs take minutes and are no trouble. A hung pass of few objects must not take an hour.
+// Two thousand CRDs may take minutes, but a pass over few objects must not hang for an hour.
 func TestLimitGrows(t *testing.T) {
 	var r Reconciler
 	if got := r.limit(1, 0); got > time.Hour {
@@ -170,7 +171,7 @@ func TestLimitGrows(t *testing.T) {
 	}
 }
 
-// A fetch that hangs is seen, too.
+// A fetch that hangs is also reported.
 func TestNoticeOfFetch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()

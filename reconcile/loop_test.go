@@ -29,17 +29,17 @@ import (
 
 var errBoom = errors.New("boom")
 
-// A world is a repository, a cluster and a forge, and what happened to them.
+// A world is a repository, a cluster and a forge, with a log of what happened to them.
 type world struct {
 	mu         sync.Mutex
 	begun      time.Time
-	log        []string // "12s pass" and so on, since the world began
+	log        []string // such as "12s pass", with the time since the world began
 	revision   string
 	files      string // of the commit
 	fetching   error
-	applied    string // the commit that the inventory has
+	applied    string // the commit in the inventory
 	refetching error  // of that one
-	reads      int    // of the files of a commit
+	reads      int    // number of reads of a commit's files
 	wanted     render.Desired
 	observe    func(ctx context.Context) error
 	apply      func(ctx context.Context) error
@@ -63,7 +63,7 @@ func (w *world) note(format string, args ...any) {
 	w.log = append(w.log, fmt.Sprintf("%s ", time.Since(w.begun).Round(time.Second))+fmt.Sprintf(format, args...))
 }
 
-// noted is what was noted since the last call.
+// noted returns the log since the previous call.
 func (w *world) noted() []string {
 	synctest.Wait()
 	w.mu.Lock()
@@ -182,7 +182,7 @@ func (w *world) loop() Loop {
 	}
 }
 
-// run runs a loop until the test ends, or stop is called, which returns once it has ended.
+// run runs a loop until the test ends or stop is called. stop returns once the loop has ended.
 func (w *world) run(t *testing.T, l Loop) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -256,7 +256,7 @@ func TestCommits(t *testing.T) {
 		w.set(func() { w.revision = "b" })
 		time.Sleep(66 * time.Second)
 		got := w.noted()
-		for i, line := range got { // the second depends on the jitter
+		for i, line := range got { // jitter varies the seconds
 			_, got[i], _ = strings.Cut(line, " ")
 		}
 		expect(t, "A new commit is pending as soon as it is seen.",
@@ -271,14 +271,14 @@ func TestCommits(t *testing.T) {
 	})
 }
 
-// unsigned is the error of a Source about a commit without a signature.
+// unsigned is the error of a Source for a commit without a signature.
 type unsigned string
 
 func (e unsigned) Error() string      { return string(e) + " is not verified" }
 func (e unsigned) Unverified() string { return string(e) }
 
-// A commit that no listed key signed must not be applied, and its status has to show that at once. Who may push it must
-// not thereby stop the correction of drift.
+// A commit without a signature by a listed key must not be applied, and its status must show that immediately. A user who can push
+// must not be able to stop the correction of drift with such a commit.
 func TestUnverifiedCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -290,7 +290,7 @@ func TestUnverifiedCommit(t *testing.T) {
 		w.set(func() { w.revision, w.fetching = "b", fmt.Errorf("fetch: %w", unsigned("b")) })
 		time.Sleep(12 * time.Second)
 		got := w.noted()
-		for i, line := range got { // the second depends on the jitter
+		for i, line := range got { // jitter varies the seconds
 			_, got[i], _ = strings.Cut(line, " ")
 		}
 		expect(t, "The refused commit gets the status, and what is applied is the commit before it.",
@@ -316,8 +316,8 @@ func TestUnverifiedCommit(t *testing.T) {
 	})
 }
 
-// A process that starts finds such a commit. It corrects drift from the commit that was applied last, if that is verified, and
-// otherwise says that nothing is corrected. So neither a restart nor a push stops that silently.
+// A starting process finds an unverified commit. It corrects drift from the last applied commit if that one is verified, and
+// otherwise reports that nothing is corrected. So neither a restart nor a push stops the correction silently.
 func TestUnverifiedAtStart(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason     string
@@ -360,7 +360,7 @@ func TestUnverifiedAtStart(t *testing.T) {
 	}
 }
 
-// inactiveDefinition is a commit that has nothing applied.
+// inactiveDefinition is a commit in which nothing is applied.
 const inactiveDefinition = `apiVersion: apiextensions.crossplane.io/v1alpha1
 kind: ManagedResourceDefinition
 metadata: {name: as.example.org}
@@ -382,7 +382,7 @@ func TestRestart(t *testing.T) {
 	})
 }
 
-// A directory that declares nothing is reported: a status that says success would hide a wrong path.
+// A directory that declares nothing is reported, because status success would hide a wrong path.
 func TestNothingDeclared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -417,7 +417,7 @@ func TestPoll(t *testing.T) {
 	})
 }
 
-// A webhook of a forge only makes the loop look; its content is not trusted.
+// A webhook of a forge only wakes the loop, which does not trust its content.
 func TestPush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const seen = "pending: seen; the pass has not ended"
@@ -461,7 +461,7 @@ func TestPush(t *testing.T) {
 			w.observe = func(context.Context) error { return errBoom }
 		})
 		push("f")
-		time.Sleep(2 * time.Minute) // the pauses are longer than a minute by now
+		time.Sleep(2 * time.Minute) // by now, the pauses are longer than a minute
 		w.set(func() { w.observe = nil })
 		w.noted()
 		push("g")
@@ -471,7 +471,7 @@ func TestPush(t *testing.T) {
 	})
 }
 
-// A pass that waits for what does not come makes way for a push, once it has had its time.
+// A pass that still waits after the patience of a pass makes way for a push.
 func TestPushDuringALatePass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -554,7 +554,7 @@ func TestFetchError(t *testing.T) {
 		if got := w.noted(); len(got) != 2 || !strings.HasSuffix(got[0], " apply a") || !strings.HasSuffix(got[1], " a: error: boom") {
 			t.Errorf("If it stays away, the status is on the last known commit: %q", got)
 		}
-		w.set(func() { w.files = "a: [" }) // this is not read: the pass uses the fetched commit
+		w.set(func() { w.files = "a: [" }) // the pass must not read this, because it uses the fetched commit
 		w.set(func() { w.observe = func(context.Context) error { return errors.New("bang") } })
 		time.Sleep(12 * time.Second)
 		if got := w.noted(); len(got) != 1 || !strings.HasSuffix(got[0], " a: error: boom") {
@@ -614,7 +614,7 @@ func TestDriftWhileAPassRuns(t *testing.T) {
 		w.noted()
 		steps := map[string]struct {
 			reason string
-			after  map[manifest.ID]string // reported after the pass has ended
+			after  map[manifest.ID]string // reported after the pass
 			want   int                    // passes
 		}{
 			"Own":    {"The pass knows its own writes a moment later.", map[manifest.ID]string{}, 1},
@@ -648,7 +648,7 @@ func TestFight(t *testing.T) {
 		l.Watcher = w
 		w.run(t, l)
 		w.noted()
-		for i := range 600 { // a user changes it twice a second, for five minutes
+		for i := range 600 { // a user changes the object twice a second for five minutes
 			w.tell(map[manifest.ID]string{bucket: fmt.Sprint(i)})
 			time.Sleep(500 * time.Millisecond)
 		}
@@ -676,8 +676,7 @@ func TestBackOffBeatsDrift(t *testing.T) {
 	})
 }
 
-// A pass waits only once for each commit for objects that Crossplane does not create. Later passes check, and keep
-// reporting it.
+// A pass waits only once per commit for objects that Crossplane does not create. Later passes only check, and keep reporting them.
 func TestLateChecks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -685,7 +684,7 @@ func TestLateChecks(t *testing.T) {
 		l := w.loop()
 		l.Reconciler.Options.Owner = render.OwnerCrossplane
 		w.run(t, l)
-		// passes returns the slowest and the last pass since a time.
+		// passes returns the slowest and the last pass after a time.
 		passes := func(after time.Duration) (slowest, last Event) {
 			t.Helper()
 			time.Sleep(after)
@@ -724,11 +723,11 @@ func TestShutdown(t *testing.T) {
 		want   []string
 	}{
 		"Idle": {
-			reason: "Nothing runs, nothing is waited for.",
+			reason: "Without a running pass, the shutdown waits for nothing.",
 			want:   []string{"5s the watch ends"},
 		},
 		"Finishes": {
-			reason: "A pass that ends in time does, and reports that.",
+			reason: "A pass that ends in time finishes and is reported.",
 			apply: func(ctx context.Context) error {
 				time.Sleep(9 * time.Second)
 				return ctx.Err()
@@ -736,7 +735,7 @@ func TestShutdown(t *testing.T) {
 			want: []string{"5s the watch ends", "9s a: " + done},
 		},
 		"Interrupted": {
-			reason: "One that would take longer is interrupted, settles, and says nothing: the commit stays pending.",
+			reason: "A longer pass is interrupted, stores its results and reports nothing, so the commit stays pending.",
 			apply: func(ctx context.Context) error {
 				<-ctx.Done()
 				time.Sleep(2 * time.Second) // it settles
@@ -768,7 +767,7 @@ func TestShutdown(t *testing.T) {
 func TestSuperseded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
-		w.apply = func(ctx context.Context) error { // it waits for what never comes
+		w.apply = func(ctx context.Context) error { // it waits for something that never happens
 			<-ctx.Done()
 			return context.Cause(ctx)
 		}
@@ -790,7 +789,7 @@ func TestSuperseded(t *testing.T) {
 	})
 }
 
-// remembering is a publisher that an earlier process used.
+// remembering is a publisher with the statuses of an earlier process.
 type remembering struct {
 	*world
 	pending []string
@@ -876,7 +875,7 @@ func TestUnsaid(t *testing.T) {
 	})
 }
 
-// A holding world holds what was applied to it.
+// A holding is a world whose cluster holds what was applied to it.
 type holding struct {
 	*world
 	holds plan.Observed

@@ -16,7 +16,7 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// A stale place holds an object that cannot be applied before its managed fields were migrated.
+// A stale is a cluster with an object that cannot be applied before its managed fields are migrated.
 type stale struct {
 	migrated bool
 	fails    bool // the migration does

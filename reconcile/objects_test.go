@@ -15,7 +15,7 @@ import (
 	"headgate.dev/headgate/render"
 )
 
-// populated is a cluster with the CRD of a kind, and objects of it.
+// populated is a cluster with the CRD of a kind and with objects of that kind.
 type populated struct {
 	Observer
 	crd     *unstructured.Unstructured
@@ -44,8 +44,8 @@ func (h *populated) Answer(ctx context.Context, questions []plan.Question) (map[
 	return all, nil
 }
 
-// In a preview with a cluster, live objects decide which changes break, as in a pass: for CRDs and MRDs, for objects
-// that an image replaces, and for XRDs.
+// In a preview with a cluster, live objects decide which changes break, as in a pass: for CRDs and MRDs, for definitions in an
+// image, and for XRDs.
 func TestObjectsDecideInPreviews(t *testing.T) {
 	unstructuredOf := func(text string) *unstructured.Unstructured {
 		u := &unstructured.Unstructured{}
@@ -104,10 +104,10 @@ func TestObjectsDecideInPreviews(t *testing.T) {
 		held    string
 		looks   bool
 	}{
-		"None":   {reason: "There are none, so none is looked at."},
-		"Fit":    {reason: "None sets what goes, and a status is written again.", objects: []string{"spec: {size: s}\nstatus: {note: x}", "spec: {}"}, looks: true},
-		"Lose":   {reason: "One sets it, and the preview names it.", objects: []string{"spec: {size: s}", "spec: {note: x}"}, looks: true, held: "1 of 2 set spec.note, which is lost, for example Boat default/b"},
-		"Unread": {reason: "An unreadable object is held.", objects: []string{"spec: {}"}, looks: true, held: "they cannot be looked at"},
+		"None":   {reason: "Without objects, none is read."},
+		"Fit":    {reason: "No object sets the removed field in its spec, and a controller writes the status again.", objects: []string{"spec: {size: s}\nstatus: {note: x}", "spec: {}"}, looks: true},
+		"Lose":   {reason: "An object sets the removed field, and the preview names it.", objects: []string{"spec: {size: s}", "spec: {note: x}"}, looks: true, held: "1 of 2 set spec.note, which is lost, for example Boat default/b"},
+		"Unread": {reason: "If the objects cannot be read, the change counts as breaking.", objects: []string{"spec: {}"}, looks: true, held: "they cannot be looked at"},
 	}
 	for kind, from := range sources {
 		for name, tc := range objects {

@@ -22,12 +22,12 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// A beside is a cluster in which Crossplane takes its time, and then makes what it does.
+// A beside is a cluster in which Crossplane installs a provider after some time.
 type beside struct {
 	began    time.Time
-	healthy  time.Duration // when the provider is; 0 is never
-	served   time.Duration // when the provider's kind is served; 0 is never
-	moved    int           // how many applies find the inventory moved, after the first
+	healthy  time.Duration // time until the provider is healthy; 0 for never
+	served   time.Duration // time until the provider's kind is served; 0 for never
+	moved    int           // number of applies after the first that find a changed inventory
 	applied  []string
 	attempts int
 }
@@ -90,8 +90,8 @@ metadata: {name: config}
 		place   beside
 		applied []string
 		exit    int
-		says    string        // the status, or the error of the config
-		atMost  time.Duration // how long it takes
+		says    string        // part of the status, or of the config's error
+		atMost  time.Duration // maximum duration
 	}{
 		"InOnePass": {
 			reason: "A waiting object is applied as soon as possible.",
@@ -99,22 +99,22 @@ metadata: {name: config}
 			says: "2 objects", atMost: 30 * time.Second,
 		},
 		"ServedAMomentLater": {
-			reason: "An API server learns of a kind after the package that brings it is well.",
+			reason: "The API server serves a kind some time after its package is healthy.",
 			place:  beside{healthy: 20 * time.Second, served: 25 * time.Second}, applied: []string{"toy", "config"},
 			says: "2 objects", atMost: 40 * time.Second,
 		},
 		"SomebodyWasFaster": {
-			reason: "An inventory that moved meanwhile is no reason to give up.",
+			reason: "A pass must not give up because another process changed the inventory.",
 			place:  beside{healthy: time.Second, served: time.Second, moved: 3}, applied: []string{"toy", "config"},
 			says: "2 objects", atMost: 30 * time.Second,
 		},
 		"NeverServed": {
-			reason: "A package that is well and brought something else will not bring it.",
+			reason: "A healthy package that does not have the kind will never provide it.",
 			place:  beside{healthy: 20 * time.Second}, applied: []string{"toy"},
 			exit: report.ExitFailed, says: "no API serves the kind ProviderConfig.toy.example.org, and nothing in this commit brings it", atMost: 40 * time.Second,
 		},
 		"NeverHealthy": {
-			reason: "An object that does not appear in time has failed.",
+			reason: "An object whose kind does not appear in time has failed.",
 			place:  beside{}, applied: []string{"toy"},
 			exit: report.ExitFailed, says: "not sent: after 5m0s it still waits for the Provider toy", atMost: 5*time.Minute + time.Second,
 		},
@@ -162,8 +162,8 @@ metadata: {name: config}
 type mover struct {
 	there  map[string]bool // what was written
 	sent   map[string]int  // how often
-	moves  int             // how many applies end with a moved inventory
-	broken int             // which look at the cluster fails; 0 is none
+	moves  int             // number of applies that end because of a changed inventory
+	broken int             // which observation fails; 0 for none
 	looks  int
 }
 
@@ -194,7 +194,7 @@ func (m *mover) Answer(context.Context, []plan.Question) (map[plan.Question]plan
 func (m *mover) Apply(_ context.Context, p plan.Plan) ([]plan.Outcome, error) {
 	var done []plan.Outcome
 	for _, s := range p.Steps {
-		if s.Writes() && len(done) < 2 { // the rest is not reached
+		if s.Writes() && len(done) < 2 { // the apply does not reach the other steps
 			m.there[s.ID.Name] = true
 			m.sent[s.ID.Name]++
 			done = append(done, plan.Outcome{ID: s.ID, Action: s.Action})
@@ -206,7 +206,7 @@ func (m *mover) Apply(_ context.Context, p plan.Plan) ([]plan.Outcome, error) {
 	return done, nil
 }
 
-// A pass reports everything that it wrote, however often the inventory moved meanwhile.
+// A pass reports everything that it wrote, however often the inventory changed in the meantime.
 func TestNoOutcomeIsLost(t *testing.T) {
 	files := fstest.MapFS{}
 	for _, name := range []string{"a", "b", "c", "d"} {
@@ -242,11 +242,11 @@ func TestNoOutcomeIsLost(t *testing.T) {
 	}
 }
 
-// An ender is a cluster that goes away after the first tier of a destroy.
+// An ender is a cluster that becomes unreachable after the first tier of a destroy.
 type ender struct {
 	applied bool
 	looks   int
-	lasts   int // how many looks at it succeed all the same
+	lasts   int // number of observations that still succeed
 }
 
 func (e *ender) Observe(_ context.Context, want render.Desired) (plan.Observed, error) {
@@ -290,7 +290,7 @@ func (e *ender) Apply(_ context.Context, p plan.Plan) ([]plan.Outcome, error) {
 	return done, nil
 }
 
-// A destroy that loses the cluster does not report as deleted what it never reached, whenever that happens.
+// A destroy that loses the cluster at any time must not report objects as deleted that it never reached.
 func TestDestroyReportsWhatItReached(t *testing.T) {
 	for name, tc := range map[string]struct {
 		cluster ender
@@ -298,7 +298,7 @@ func TestDestroyReportsWhatItReached(t *testing.T) {
 		pruned  int
 	}{
 		"AfterATier":   {ender{}, time.Minute, 1},
-		"AfterWaiting": {ender{lasts: 2}, time.Nanosecond, 0}, // what was deleted is still there, and then nothing is known
+		"AfterWaiting": {ender{lasts: 2}, time.Nanosecond, 0}, // the deleted objects still exist, and then the cluster is unreachable
 	} {
 		e := &tc.cluster
 		result, err := Reconciler{Observer: e, Applier: e, Sync: inventory.Sync{Namespace: "ns", Name: "prod"}, Timeout: tc.timeout}.Destroy(t.Context(), plan.Delete)

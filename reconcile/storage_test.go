@@ -19,8 +19,8 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// moving returns CRDs of provider-upjet-aws v2.6.0 as they are, and as the release before had them: the
-// corpus has only one release, so the storage version is set back by hand, which is what the next one moved.
+// moving returns CRDs of provider-upjet-aws v2.6.0 and the same CRDs as in the previous release. The corpus has only one release,
+// so the test resets the storage version to the one that the next release moved.
 func moving(t *testing.T, most int) (before, after fstest.MapFS) {
 	t.Helper()
 	aws := fixtures.Corpus(t, "provider-upjet-aws")
@@ -42,8 +42,8 @@ func (s trees) Fetch(_ context.Context, ref string) (render.Input, error) {
 	return render.Input{Revision: ref, Files: s[ref]}, nil
 }
 
-// A provider upgrade moves the storage version of its kinds. Whether fields are lost depends on the converter. The
-// installed image decides; for a copy in the tree, which may differ from it, the answer is not known.
+// A provider upgrade moves the storage version of its kinds. The conversion decides whether fields are lost. The installed image
+// determines it; for a copy in the tree, which may differ from the image, the answer is unknown.
 func TestStorageMovesInAnUpgrade(t *testing.T) {
 	before, after := moving(t, 5)
 	registryHost := fixtures.StartRegistry(t)
@@ -76,16 +76,16 @@ func TestStorageMovesInAnUpgrade(t *testing.T) {
 		tree   bool
 		breaks int
 		warns  bool
-		moves  int // kinds that change in an upgrade
+		moves  int // number of kinds that change in an upgrade
 	}{
-		"Image":               {reason: "The published image has a webhook convert every kind.", owner: render.OwnerCrossplane, image: "provider-aws", moves: 5},
-		"ImageWithoutWebhook": {reason: "Nothing converts what this image stores.", owner: render.OwnerCrossplane, image: "unconverted", breaks: 5, moves: 5},
-		"Tree":                {reason: "Headgate applies the copy as it is, and nothing converts.", owner: render.OwnerHeadgate, tree: true, breaks: 5},
+		"Image":               {reason: "In the published image, a webhook converts every kind.", owner: render.OwnerCrossplane, image: "provider-aws", moves: 5},
+		"ImageWithoutWebhook": {reason: "Without the webhook, nothing converts the stored objects.", owner: render.OwnerCrossplane, image: "unconverted", breaks: 5, moves: 5},
+		"Tree":                {reason: "Headgate applies the copy without a webhook, so nothing converts.", owner: render.OwnerHeadgate, tree: true, breaks: 5},
 		"TreeOfCrossplane":    {reason: "A Provider elsewhere may install a patched image of the same package.", owner: render.OwnerCrossplane, tree: true, warns: true},
-		"Both":                {reason: "The image is what is installed, and not the copy.", owner: render.OwnerCrossplane, image: "provider-aws", tree: true, moves: 5},
-		"BothAuto":            {reason: "A Provider has Crossplane install the image.", owner: render.OwnerAuto, image: "provider-aws", tree: true, moves: 5},
-		"BothWithoutWebhook":  {reason: "Nothing converts what this image stores.", owner: render.OwnerCrossplane, image: "unconverted", tree: true, breaks: 5, moves: 5},
-		"BothOfHeadgate":      {reason: "Headgate applies the copy, and reads no image.", owner: render.OwnerHeadgate, image: "provider-aws", tree: true, breaks: 5},
+		"Both":                {reason: "Crossplane installs the image, not the copy.", owner: render.OwnerCrossplane, image: "provider-aws", tree: true, moves: 5},
+		"BothAuto":            {reason: "A Provider means that Crossplane installs the image.", owner: render.OwnerAuto, image: "provider-aws", tree: true, moves: 5},
+		"BothWithoutWebhook":  {reason: "Without the webhook, nothing converts the stored objects.", owner: render.OwnerCrossplane, image: "unconverted", tree: true, breaks: 5, moves: 5},
+		"BothOfHeadgate":      {reason: "Headgate applies the copy and reads no image.", owner: render.OwnerHeadgate, image: "provider-aws", tree: true, breaks: 5},
 		"BothUnread":          {reason: "The image cannot be read, and the copy may differ from the installed package.", owner: render.OwnerCrossplane, image: "provider-gone", tree: true, warns: true, moves: 5},
 	}
 	for name, tc := range cases {

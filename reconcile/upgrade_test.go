@@ -24,7 +24,7 @@ import (
 	"headgate.dev/headgate/render/packages"
 )
 
-// commits are the commits of a repository, by ref.
+// commits holds the commits of a repository, by ref.
 type commits map[string]fs.FS
 
 func (c commits) Fetch(_ context.Context, ref string) (render.Input, error) {
@@ -39,10 +39,10 @@ func TestUpgrades(t *testing.T) {
 		older, newer string
 		activate     string
 		says, never  []string
-		unset        bool // nothing is known about conversions
+		unset        bool // conversions are unknown
 	}{
 		"HelmGainsNamespacedKinds": {
-			reason: "A pattern of one star activates what a new version brings, and the old kind loses a field.",
+			reason: "A pattern * activates everything in the new version, and the old kind loses a field.",
 			older:  "provider-helm-v0.21.0", newer: "provider-helm", activate: "*",
 			says: []string{
 				"### ⛔ Blocked: breaks 1 schema, activates 1 definition that no policy names in full\n",
@@ -55,13 +55,13 @@ func TestUpgrades(t *testing.T) {
 			never: []string{"openAPIV3Schema", "\"description\"", "#### Is deleted"},
 		},
 		"HelmWithANarrowPolicy": {
-			reason: "A definition without a pattern stays inactive.",
+			reason: "A definition that no pattern matches stays inactive.",
 			older:  "provider-helm-v0.21.0", newer: "provider-helm", activate: "releases.helm.crossplane.io",
 			says:  []string{"### ⛔ Blocked: breaks 1 schema\n", "Definitions after the merge: 1 active, 1 inactive."},
 			never: []string{"Becomes active", "create CRD `releases."},
 		},
 		"KubernetesBreaksNothing": {
-			reason: "The usual upgrade, which is safe.",
+			reason: "A usual upgrade is safe.",
 			older:  "provider-kubernetes-v1.0.0", newer: "provider-kubernetes", activate: "*",
 			says: []string{
 				"### ✅ Safe: changes 4 objects; no schema breaks\n",
@@ -72,7 +72,7 @@ func TestUpgrades(t *testing.T) {
 			never: []string{"Schemas that break", "Becomes active", "Memory of an API server", "Held", "Findings"},
 		},
 		"KubernetesWithoutConversion": {
-			reason: "The service of a webhook is known in the cluster only, and the schemas can be compared all the same.",
+			reason: "Only the cluster knows the service of a webhook, but the schemas can still be compared.",
 			older:  "provider-kubernetes-v1.0.0", newer: "provider-kubernetes", activate: "objects.kubernetes.crossplane.io", unset: true,
 			says: []string{
 				"### 👀 Look: keeps 3 definitions active that no policy names any more; no schema breaks\n",
@@ -91,7 +91,7 @@ func TestUpgrades(t *testing.T) {
 					"metadata: {name: platform}\nspec:\n  activate: [\"" + tc.activate + "\"]\n")}
 				of[ref] = files
 			}
-			// Without a cluster, the service of the provider's webhook is not known.
+			// Without a cluster, the service of the provider's webhook is unknown.
 			r := Reconciler{Source: of, Sync: inventory.Sync{Name: "platform"}}
 			if !tc.unset {
 				r.Options.Conversion.Strategy = render.ConversionNone
@@ -124,7 +124,7 @@ func TestUpgrades(t *testing.T) {
 	}
 }
 
-// images are commits that name a package by its version, and what a registry would answer.
+// images holds commits that name a package by its version, and the registry's responses.
 type images struct {
 	commits
 	versions map[string][]byte // YAML streams
@@ -150,7 +150,7 @@ func (i images) Fetch(ctx context.Context, ref string) (render.Input, error) {
 	return in, err
 }
 
-// streamOf is the YAML of a package, as its image holds it.
+// streamOf returns the YAML stream of a package, as in its image.
 func streamOf(files fstest.MapFS) []byte {
 	documents := [][]byte{files["crossplane.yaml"].Data}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
@@ -161,8 +161,8 @@ func streamOf(files fstest.MapFS) []byte {
 	return bytes.Join(documents, []byte("\n---\n"))
 }
 
-// TestUpgradesBehindOneLine previews the same upgrades once with the packages in the tree and once
-// with one line that names an image: a reviewer has to read the same verdict.
+// TestUpgradesBehindOneLine previews the same upgrades with the packages in the tree, and with one line that names an image. The
+// verdict must be the same.
 func TestUpgradesBehindOneLine(t *testing.T) {
 	cases := map[string]struct {
 		older, newer, activate string
@@ -245,7 +245,7 @@ func TestUpgradesBehindOneLine(t *testing.T) {
 	}
 }
 
-// counting is a cluster in which everything is there, once.
+// counting is a cluster in which one object of every kind exists.
 type counting struct{ Observer }
 
 func (counting) Answer(_ context.Context, questions []plan.Question) (map[plan.Question]plan.Answer, error) {

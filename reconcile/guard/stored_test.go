@@ -101,11 +101,11 @@ func TestStored(t *testing.T) {
 				"its schema breaks: v1 the version is removed; whether custom resources exist is not known without a cluster, and a pass holds it if any do",
 		},
 		"InactiveVersionGoesOffline": {
-			reason: "In the base nothing can be stored.", offline: true,
+			reason: "The base's inactive definition has no stored objects.", offline: true,
 			live: of("MRD", false, "v1", "v2"), after: of("MRD", false, "v2"),
 		},
 		"DefinitionWithoutCRD": {
-			reason: "Nothing is stored yet.", answers: answered(plan.Answer{}),
+			reason: "Without a CRD, no objects are stored.", answers: answered(plan.Answer{}),
 			live: of("MRD", true, "v1", "v2"), after: of("MRD", false, "v1", "v2"),
 		},
 	}

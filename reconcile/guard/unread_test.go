@@ -37,7 +37,7 @@ func darkness(t *testing.T, files map[string]string) render.Desired {
 	return want
 }
 
-// A package that cannot be read declares an unknown number of definitions, and not none.
+// A package that cannot be read has an unknown number of definitions, which must not count as zero.
 func TestFloodOfAnUnreadPackage(t *testing.T) {
 	const policy, provider = "ManagedResourceActivationPolicy team", "Provider provider-dark"
 	image := func(version string) *unstructured.Unstructured {
@@ -46,7 +46,7 @@ func TestFloodOfAnUnreadPackage(t *testing.T) {
 			"spec": map[string]any{"package": "registry.example.org/dark/provider-dark:" + version},
 		}}
 	}
-	// there is a Provider that is installed, and the policies that are live.
+	// there adds an installed Provider to the cluster.
 	there := func(seen *plan.Observed, p crossplane.LivePackage) {
 		seen.Objects[darkID] = given.Live(image("v2.0.0"), "p")
 		seen.Upstream.Packages = map[manifest.ID]crossplane.LivePackage{darkID: p}
@@ -70,11 +70,11 @@ func TestFloodOfAnUnreadPackage(t *testing.T) {
 		policy, provider plan.Action
 	}{
 		"Star": {
-			reason: "The policy waits until the package is installed, and can be counted.",
+			reason: "The policy waits until the package is installed and its definitions can be counted.",
 			commit: map[string]string{"policy.yaml": given.Policy("team", "*")}, policy: plan.Hold, provider: plan.Create,
 		},
 		"Group": {
-			reason: "A wildcard for one group may match a thousand definitions of it.",
+			reason: "A wildcard for one group may match a thousand definitions of the package.",
 			commit: map[string]string{"policy.yaml": given.Policy("team", "*.dark.example.org")}, policy: plan.Hold, provider: plan.Create,
 		},
 		"InFull": {
@@ -82,43 +82,43 @@ func TestFloodOfAnUnreadPackage(t *testing.T) {
 			commit: map[string]string{"policy.yaml": given.Policy("team", "lamps.dark.example.org")}, policy: plan.Create, provider: plan.Create,
 		},
 		"Malformed": {
-			reason: "A pattern that is malformed matches nothing.",
+			reason: "A malformed pattern matches nothing.",
 			commit: map[string]string{"policy.yaml": given.Policy("team", "[*")}, policy: plan.Create, provider: plan.Create,
 		},
 		"Installed": {
-			reason: "The cluster has all definitions of it.", commit: map[string]string{"policy.yaml": given.Policy("team", "*")},
+			reason: "The cluster already has all definitions of the package.", commit: map[string]string{"policy.yaml": given.Policy("team", "*")},
 			edit: func(o *plan.Observed) { there(o, installed) }, policy: plan.Create, provider: plan.Keep,
 		},
 		"Installing": {
-			reason: "Crossplane is still making them.", commit: map[string]string{"policy.yaml": given.Policy("team", "*")},
+			reason: "Crossplane is still creating the definitions.", commit: map[string]string{"policy.yaml": given.Policy("team", "*")},
 			edit: func(o *plan.Observed) {
 				there(o, crossplane.LivePackage{Revision: "r", Healthy: metav1.ConditionFalse})
 			}, policy: plan.Hold, provider: plan.Keep,
 		},
 		"AsBefore": {
-			reason: "The policy is in force already, and the package arrives under it.", commit: map[string]string{"policy.yaml": given.Policy("team", "*.dark.example.org")},
+			reason: "The policy is already in force, so the package is held.", commit: map[string]string{"policy.yaml": given.Policy("team", "*.dark.example.org")},
 			edit: func(o *plan.Observed) { policies(o, map[string][]string{"team": {"*.dark.example.org"}}) }, policy: plan.Keep, provider: plan.Hold,
 		},
 		"NarrowedFirst": {
-			reason: "Policies are written before packages.", commit: map[string]string{"policy.yaml": given.Policy("team", "lamps.dark.example.org")},
+			reason: "Policies are applied before packages, so the package finds a narrow one.", commit: map[string]string{"policy.yaml": given.Policy("team", "lamps.dark.example.org")},
 			edit: func(o *plan.Observed) {
 				policies(o, map[string][]string{"team": {"*"}})
 				o.Trials = map[manifest.ID]plan.Trial{crossplane.MRAP("team"): {Live: policyObject("team", "*"), After: policyObject("team", "lamps.dark.example.org")}}
 			}, policy: plan.Update, provider: plan.Create,
 		},
 		"Widened": {
-			reason: "The wildcard is new.", commit: map[string]string{"policy.yaml": given.Policy("team", "lamps.dark.example.org", "*.dark.example.org")},
+			reason: "The wildcard is new, so the policy is held.", commit: map[string]string{"policy.yaml": given.Policy("team", "lamps.dark.example.org", "*.dark.example.org")},
 			edit: func(o *plan.Observed) {
 				policies(o, map[string][]string{"team": {"lamps.dark.example.org"}})
 				o.Trials = map[manifest.ID]plan.Trial{crossplane.MRAP("team"): {Live: policyObject("team", "lamps.dark.example.org"), After: policyObject("team", "lamps.dark.example.org", "*.dark.example.org")}}
 			}, policy: plan.Hold, provider: plan.Create,
 		},
 		"UnderAWiderOne": {
-			reason: "The package is held anyway, so the policy changes nothing.", commit: map[string]string{"policy.yaml": given.Policy("team", "*.dark.example.org"), "all.yaml": given.Policy("all", "*")},
+			reason: "The package is held anyway because of the wider policy, so this policy changes nothing.", commit: map[string]string{"policy.yaml": given.Policy("team", "*.dark.example.org"), "all.yaml": given.Policy("all", "*")},
 			edit: func(o *plan.Observed) { policies(o, map[string][]string{"all": {"*"}}) }, policy: plan.Create, provider: plan.Hold,
 		},
 		"WiderOneNarrowed": {
-			reason: "The wider policy is narrowed by the same commit, so the wildcard of this one counts.",
+			reason: "The same commit narrows the wider policy, so the wildcard of this one counts.",
 			commit: map[string]string{"policy.yaml": given.Policy("team", "*.dark.example.org"), "all.yaml": given.Policy("all", "lamps.dark.example.org")},
 			edit: func(o *plan.Observed) {
 				policies(o, map[string][]string{"all": {"*"}})
@@ -126,7 +126,7 @@ func TestFloodOfAnUnreadPackage(t *testing.T) {
 			}, policy: plan.Hold, provider: plan.Create,
 		},
 		"PausedBefore": {
-			reason: "A policy that was paused opens what it names when it is not.", commit: map[string]string{"policy.yaml": given.Policy("team", "*.dark.example.org")},
+			reason: "The policy was paused and takes effect with this commit.", commit: map[string]string{"policy.yaml": given.Policy("team", "*.dark.example.org")},
 			edit: func(o *plan.Observed) {
 				policies(o, map[string][]string{"team": {"*.dark.example.org"}})
 				o.Upstream.Policies["team"] = crossplane.LivePolicy{Patterns: []string{"*.dark.example.org"}, Paused: true}
@@ -134,7 +134,7 @@ func TestFloodOfAnUnreadPackage(t *testing.T) {
 			}, policy: plan.Hold, provider: plan.Create,
 		},
 		"Upgraded": {
-			reason: "A new version has new definitions, and the policy opens all.", commit: map[string]string{"policy.yaml": given.Policy("team", "*")},
+			reason: "A new version may contain new definitions, and the policy activates all of them.", commit: map[string]string{"policy.yaml": given.Policy("team", "*")},
 			edit: func(o *plan.Observed) {
 				policies(o, map[string][]string{"team": {"*"}})
 				there(o, installed)
@@ -150,7 +150,7 @@ func TestFloodOfAnUnreadPackage(t *testing.T) {
 			}, policy: plan.Keep, provider: plan.Update,
 		},
 		"Relabelled": {
-			reason: "It is the same package.", commit: map[string]string{"policy.yaml": given.Policy("team", "*")},
+			reason: "The update does not change the package.", commit: map[string]string{"policy.yaml": given.Policy("team", "*")},
 			edit: func(o *plan.Observed) {
 				policies(o, map[string][]string{"team": {"*"}})
 				there(o, installed)
@@ -183,7 +183,7 @@ func TestFloodOfAnUnreadPackage(t *testing.T) {
 	}
 }
 
-// A Configuration that cannot be read may hold policies, so nothing is known to be unnamed.
+// An unreadable Configuration may contain policies, so Headgate cannot know that a definition is unnamed.
 func TestUnreadPoliciesDeactivateNothing(t *testing.T) {
 	by := func(kind string) render.Desired {
 		return render.Desired{Unread: []catalogue.Unread{{Source: "s", Installers: []manifest.ID{{Group: "pkg.crossplane.io", Kind: kind, Name: "n"}}, Err: given.ErrBoom}}}

@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestReplacedInVain proves that a misspelt kind does not remove what its file declared before, in
-// no pass, and that the object goes once the document is gone.
+// TestReplacedInVain proves that a misspelt kind never prunes the object that the file declared before, and that the object is
+// pruned once the document is removed.
 func TestReplacedInVain(t *testing.T) {
 	const text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: default}\n"
 	policy := given.Policy("team", given.Buckets)
@@ -23,7 +23,7 @@ func TestReplacedInVain(t *testing.T) {
 	object, bucket := manifest.ID{Kind: "ConfigMap", Namespace: "default", Name: "a"}, plan.CRD(given.Buckets)
 	cases := map[string]struct {
 		reason          string
-		object, policy  string // what their files hold
+		object, policy  string // objects that the files declared
 		prunes, retakes bool
 	}{
 		"Object":        {"the case of a letter", strings.Replace(text, "ConfigMap", "Configmap", 1), policy, false, false},
@@ -62,8 +62,7 @@ func TestReplacedInVain(t *testing.T) {
 	}
 }
 
-// TestReplacedByAnothers proves that an object stays if its file declares an object now that another
-// owner has.
+// TestReplacedByAnothers proves that an object stays if its file now declares an object of another owner.
 func TestReplacedByAnothers(t *testing.T) {
 	from, to := manifest.ID{Kind: "ConfigMap", Namespace: "default", Name: "a"}, manifest.ID{Kind: "ConfigMap", Namespace: "default", Name: "b"}
 	seen := given.Owning(t)
@@ -79,7 +78,7 @@ func TestReplacedByAnothers(t *testing.T) {
 	}
 }
 
-// inCluster returns a cluster in which Headgate applied a commit, and that deactivates.
+// inCluster returns a cluster in which Headgate has applied a commit, for a sync that deactivates definitions.
 func inCluster(t *testing.T, base render.Desired) plan.Observed {
 	t.Helper()
 	seen := given.Owning(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Crossplane installs the image, not its copy in the tree. So guards count and compare the content of the image.
+// Crossplane installs the image, not the copy in the tree, so guards count and compare the image's content.
 func TestInstalledBesideACopy(t *testing.T) {
 	by, other := manifest.ID{Group: "pkg.crossplane.io", Kind: "Provider", Name: "sea"}, manifest.ID{Group: "pkg.crossplane.io", Kind: "Provider", Name: "sky"}
 	definition := func(name string, of catalogue.Package) render.DecidedDefinition {

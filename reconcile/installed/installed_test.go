@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// If the package in the commit is not the installed one, the decisions of the commit use wrong names.
+// If the installed package differs from the package in the commit, the commit's decisions use wrong names.
 func TestDifferences(t *testing.T) {
 	const queues, tables, topics = "queues.example.org", "tables.example.org", "topics.example.org"
 	provided := manifest.ID{Group: "pkg.crossplane.io", Kind: "Provider", Name: "provider-toy"}

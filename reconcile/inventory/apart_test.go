@@ -71,8 +71,8 @@ func read(t rapid.TB, data, apart map[string]string) map[manifest.ID]Entry {
 	return entries
 }
 
-// Whatever the API server takes as a name is stored and read back, under keys that it takes, and
-// cli-utils reads no object but ours.
+// Every name that the API server accepts is stored and read back, under keys that the API server accepts, and cli-utils reads only
+// objects that are ours.
 func TestEveryNameIsStored(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		id := rapid.Custom(func(t *rapid.T) manifest.ID {
@@ -114,7 +114,7 @@ func TestEveryNameIsStored(t *testing.T) {
 	})
 }
 
-// Every part of an identity tells entries apart.
+// Entries with different identities never share a key, whichever part differs.
 func TestKeysApart(t *testing.T) {
 	of := manifest.ID{Group: "example.org", Kind: "User", Namespace: "a", Name: "alice@example.org"}
 	all := map[manifest.ID]Entry{of: {UID: "0"}}

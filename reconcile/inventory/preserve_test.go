@@ -11,7 +11,7 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// A newer binary may add fields. This one keeps them, whatever it does with the rest.
+// A newer version may add fields. This version preserves them, whatever it changes.
 func TestUnknownFieldsArePreserved(t *testing.T) {
 	a := manifest.IDOf(given.ConfigMap("a"))
 	entries, err := inventory.Entries(map[string]string{inventory.Key(a): `{"uid":"u","strategy":"Apply","actuation":"Succeeded","reconcile":"Succeeded","later":{"b":1},"also":"<x>"}`})

@@ -9,7 +9,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// Every path that is found leads to a value. After a write, that path holds the written value.
+// Every found path leads to a value. After a write, the path holds the written value.
 func FuzzFind(f *testing.F) {
 	for _, path := range []string{
 		"$.a", ".a.b[0]", "$..c", "$.a.b[-1:]", "$['a']['b.c/d']", "$.list[?(@.type=='Ready')].status", "$", "$.a.length()", "$[", "", "$.*", "$.list[(@.length-1)]",

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// keyed is the only value that is ever remembered under a key: of three, one is a body.
+// keyed returns the only value that is ever stored under a key. Every third value is a large body.
 func keyed(i int) (key, value string) {
 	key = fmt.Sprintf("key %d", i)
 	value = fmt.Sprintf("value %d", i)
@@ -23,7 +23,7 @@ func keyed(i int) (key, value string) {
 	return key, value
 }
 
-// recalled is how many of n values are remembered. Each is what was remembered, or nothing.
+// recalled returns how many of n values are still stored. A stored value must be correct.
 func recalled(t *testing.T, m interface {
 	Recall(key string) (string, bool)
 }, n int) int {
@@ -55,7 +55,7 @@ func closed(t *testing.T, f *File) *File {
 	return f
 }
 
-// written is a file that remembers n values.
+// written creates a file with n values.
 func written(t *testing.T, dir string, n int) string {
 	t.Helper()
 	f := Open(dir, "a", "b")
@@ -128,8 +128,8 @@ func TestFileForgetsWhatNobodyAsksFor(t *testing.T) {
 	}
 }
 
-// TestFileIsFull: a preview of an upgrade learns the bodies of two commits, and needs none of
-// them again; what it needs again is small.
+// TestFileIsFull simulates the preview of an upgrade: it stores the bodies of two commits and never needs them again. The values
+// that it needs again are small.
 func TestFileIsFull(t *testing.T) {
 	dir := t.TempDir()
 	f := Open(dir, "a", "b")
@@ -160,7 +160,7 @@ func TestDamage(t *testing.T) {
 		if got := recalled(t, f, 30); got == 30 {
 			t.Errorf("%s\nrecalls %d of 30", reason, got)
 		}
-		learn(f, 30) // as a caller does after a miss
+		learn(f, 30) // like a caller after a miss
 		closed(t, f)
 		if got := recalled(t, Open(dir, "a", "b"), 30); got != 30 {
 			t.Errorf("%s\nwritten again it recalls %d of 30", reason, got)
@@ -177,7 +177,7 @@ func TestDamage(t *testing.T) {
 	}
 	f := Open(dir, "a", "b")
 	learn(f, 30)
-	if err := os.RemoveAll(dir); err != nil { // users may delete it at any time
+	if err := os.RemoveAll(dir); err != nil { // users may delete the directory at any time
 		t.Fatal(err)
 	}
 	if got := recalled(t, f, 30); got != 30 {
@@ -200,7 +200,7 @@ func TestDeletedWhileOpen(t *testing.T) {
 	}
 }
 
-// TestProcesses has many that share a directory, each as if it were a process of its own.
+// TestProcesses opens one directory many times, like separate processes.
 func TestProcesses(t *testing.T) {
 	dir := t.TempDir()
 	const values = 60
@@ -258,7 +258,7 @@ func TestSweep(t *testing.T) {
 	}
 	used := Open(dir, "used")
 	used.path = filepath.Join(dir, "1"+suffix)
-	closed(t, used) // it becomes the newest
+	closed(t, used) // this file becomes the newest
 	newest := filepath.Base(written(t, dir, 3))
 
 	list, err := os.ReadDir(dir)
@@ -349,11 +349,11 @@ func FuzzFile(f *testing.F) {
 	f.Add(head, 1, "\xff", true)
 	f.Add(head+20, 3, "\xff\xff\xff\xff\x00", true)
 	f.Fuzz(func(t *testing.T, at, gone int, instead string, summed bool) {
-		// Somewhere in the file something else stands.
+		// Replace a part of the file.
 		at = max(0, min(at, len(whole)))
 		gone = max(0, min(gone, len(whole)-at))
 		raw := slices.Concat(whole[:at], []byte(instead), whole[at+gone:])
-		if summed && len(raw) >= head { // so that damage is not seen at once
+		if summed && len(raw) >= head { // a correct checksum hides the damage from the first check
 			length := min(binary.BigEndian.Uint64(raw[len(magic):]), uint64(len(raw)-head))
 			sum := sumOf(string(raw[head : head+int(length)]))
 			copy(raw, magic)

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// A library quotes a server, and the server may repeat credentials or write what hides the rest of a comment.
+// The error of a library may quote a server, and the server may send credentials, or text that hides the rest of a comment.
 func TestForeign(t *testing.T) {
 	cases := map[string]struct {
 		reason string
@@ -19,20 +19,20 @@ func TestForeign(t *testing.T) {
 		want   string
 	}{
 		"Nil":       {reason: "There may be no error."},
-		"Words":     {reason: "What a library writes itself is advice.", err: errors.New("unexpected EOF"), want: "unexpected EOF"},
-		"Quoted":    {reason: "A library quotes a header.", err: fmt.Errorf("manifest digest: %q does not match requested digest: %q", "c4n4ry \"sesame", "x"), want: "manifest digest: … does not match requested digest: …"},
-		"Open":      {reason: "A quote may have no end.", err: errors.New(`bad header "open sesame`), want: "bad header …"},
-		"Page":      {reason: "A token endpoint that answers with a page is quoted whole by the client.", err: errors.New("no token in bearer response:\nthe minutes of the board"), want: "no token in bearer response: …"},
-		"Unquoted":  {reason: "A library may quote without quotation marks.", err: errors.New("pkt-line 3: invalid hash: U+007A 'z' (open sesame)"), want: "pkt-line 3: invalid hash: …"},
-		"Version":   {reason: "The version of HTTP is a word of libraries.", err: errors.New("net/http: HTTP/1.x transport connection broken: malformed MIME header line: c4n4ry open sesame"), want: "net/http: … transport connection broken: malformed MIME header line: …"},
-		"URL":       {reason: "A redirect leads to a URL that the server chose.", err: &url.Error{Op: "Get", URL: "https://x/c4n4ry", Err: errors.New("stopped after 10 redirects")}, want: "stopped after 10 redirects"},
-		"Own":       {reason: "Our texts quote nobody.", err: &url.Error{Op: "Get", URL: "https://x/c4n4ry", Err: Errorf("the list of %q is too long", "refs")}, want: `the list of "refs" is too long`},
-		"Refused":   {reason: "A user learns which address is refused.", err: fmt.Errorf("get: %w", RefusedError("169.254.169.254")), want: RefusedError("169.254.169.254").Error()},
-		"Canceled":  {reason: "The end of a context is known to users.", err: fmt.Errorf("c4n4ry: %w", context.Canceled), want: "context canceled"},
-		"Lookup":    {reason: "A wrong name is the most common mistake.", err: &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "git.example.org"}}, want: "lookup git.example.org: no such host"},
-		"Dial":      {reason: "A server that is down is the second.", err: &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 443}, Err: errors.New("connect: connection refused")}, want: "dial tcp 127.0.0.1:443: connect: connection refused"},
-		"Authority": {reason: "A server writes its certificate.", err: x509.UnknownAuthorityError{Cert: &x509.Certificate{}}, want: "x509: certificate signed by unknown authority"},
-		"Name":      {reason: "And the names in it.", err: x509.HostnameError{Host: "git.example.org", Certificate: &x509.Certificate{DNSNames: []string{"c4n4ry.example.org"}}}, want: "x509: certificate is not valid for git.example.org"},
+		"Words":     {reason: "A library's own words help the user.", err: errors.New("unexpected EOF"), want: "unexpected EOF"},
+		"Quoted":    {reason: "A library may quote a header.", err: fmt.Errorf("manifest digest: %q does not match requested digest: %q", "c4n4ry \"sesame", "x"), want: "manifest digest: … does not match requested digest: …"},
+		"Open":      {reason: "A quotation may have no end.", err: errors.New(`bad header "open sesame`), want: "bad header …"},
+		"Page":      {reason: "The client quotes the whole page of a token endpoint.", err: errors.New("no token in bearer response:\nthe minutes of the board"), want: "no token in bearer response: …"},
+		"Unquoted":  {reason: "A library may quote a server without quotation marks.", err: errors.New("pkt-line 3: invalid hash: U+007A 'z' (open sesame)"), want: "pkt-line 3: invalid hash: …"},
+		"Version":   {reason: "HTTP/1.x is a library's own word and marks the end of its advice.", err: errors.New("net/http: HTTP/1.x transport connection broken: malformed MIME header line: c4n4ry open sesame"), want: "net/http: … transport connection broken: malformed MIME header line: …"},
+		"URL":       {reason: "The server chose the URL of a redirect.", err: &url.Error{Op: "Get", URL: "https://x/c4n4ry", Err: errors.New("stopped after 10 redirects")}, want: "stopped after 10 redirects"},
+		"Own":       {reason: "Headgate's own errors quote no server.", err: &url.Error{Op: "Get", URL: "https://x/c4n4ry", Err: Errorf("the list of %q is too long", "refs")}, want: `the list of "refs" is too long`},
+		"Refused":   {reason: "The user must learn which address is refused.", err: fmt.Errorf("get: %w", RefusedError("169.254.169.254")), want: RefusedError("169.254.169.254").Error()},
+		"Canceled":  {reason: "Users know what a cancelled context means.", err: fmt.Errorf("c4n4ry: %w", context.Canceled), want: "context canceled"},
+		"Lookup":    {reason: "A wrong host name is the most common mistake.", err: &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "git.example.org"}}, want: "lookup git.example.org: no such host"},
+		"Dial":      {reason: "A server that is down is the second most common problem.", err: &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 443}, Err: errors.New("connect: connection refused")}, want: "dial tcp 127.0.0.1:443: connect: connection refused"},
+		"Authority": {reason: "The server chooses its certificate.", err: x509.UnknownAuthorityError{Cert: &x509.Certificate{}}, want: "x509: certificate signed by unknown authority"},
+		"Name":      {reason: "The server chooses the names in its certificate.", err: x509.HostnameError{Host: "git.example.org", Certificate: &x509.Certificate{DNSNames: []string{"c4n4ry.example.org"}}}, want: "x509: certificate is not valid for git.example.org"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -83,7 +83,7 @@ func TestHost(t *testing.T) {
 	}
 }
 
-// FuzzQuote: whatever a server writes, what is shown of it is a short line of words.
+// FuzzQuote checks that Quote turns any text of a server into a short line of words.
 func FuzzQuote(f *testing.F) {
 	for _, s := range []string{"not our ref", "(", "a-", "'", "9-9", "…", "a…", "\xff", "a/b/c", "!!", "…\u2028…"} {
 		f.Add(s)

@@ -10,7 +10,7 @@ import (
 	"headgate.dev/headgate/reconcile/network"
 )
 
-// A client that reaches a metadata service gets the credentials of the machine, in every spelling of the address.
+// A client that can reach a metadata service gets the machine's credentials, so every spelling of the address is refused.
 func TestCheck(t *testing.T) {
 	for address, refused := range map[string]bool{
 		"169.254.169.254":        true,
@@ -46,7 +46,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// A redirect could lead to an address that no user would have configured.
+// A redirect could lead to an address that no user would configure.
 func TestRedirectIsRefused(t *testing.T) {
 	server := httptest.NewServer(http.RedirectHandler("http://169.254.169.254/latest/meta-data", http.StatusFound))
 	defer server.Close()
@@ -59,7 +59,7 @@ func TestRedirectIsRefused(t *testing.T) {
 	}
 }
 
-// A name resolves to what its owner likes, so the dialer checks the address, too.
+// The owner of a name chooses its address, so the dialer also checks the address.
 func TestControl(t *testing.T) {
 	if err := network.Control("tcp", "169.254.169.254:80", nil); err == nil {
 		t.Error("169.254.169.254:80 is dialled")

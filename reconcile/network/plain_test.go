@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// Who listens on the way reads a token that goes over plain http, so it goes only where the user allows it by name.
+// Everyone on the network path can read a token that is sent over plain HTTP, so Headgate sends it only to hosts that the user
+// allows by name.
 func TestPlain(t *testing.T) {
 	allowed := Plain{"git.example.org", "forge.example.org:3000"}
 	for to, ok := range map[string]bool{
@@ -15,7 +16,7 @@ func TestPlain(t *testing.T) {
 		"http://[::1]:8080":                   true,
 		"http://[::ffff:127.0.0.1]:8080":      true,
 		"http://GIT.example.org":              true,
-		"http://git.example.org:8080":         true, // a name without a port is every port
+		"http://git.example.org:8080":         true, // a name without a port allows every port
 		"http://forge.example.org:3000":       true,
 		"http://forge.example.org":            false,
 		"http://forge.example.org:3001":       false,

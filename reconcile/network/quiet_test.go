@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// A commit names a host, and its answer must not reach the author of the commit: not as a text, and not in disguise of a code.
+// A commit may name any host, and that host's response must not reach the author of the commit, neither as text nor disguised as an
+// error code.
 func TestQuiet(t *testing.T) {
 	const canary = "CANARY-7f3"
 	cases := map[string]struct {
@@ -18,13 +19,13 @@ func TestQuiet(t *testing.T) {
 		keep   func([]byte) []byte
 		want   string
 	}{
-		"Good":     {reason: "An answer that is no error is for the client.", code: 200, body: canary, want: canary},
-		"Page":     {reason: "A page of an internal host.", code: 403, body: "<html>" + canary},
-		"Redirect": {reason: "Nor the body of a redirect.", code: 302, body: canary},
-		"Code":     {reason: "A code tells a client whether to try again.", code: 404, body: `{"errors":[{"code":"MANIFEST_UNKNOWN","message":"` + canary + `","detail":"` + canary + `"}]}`, keep: RegistryCodes, want: `{"errors":[{"code":"MANIFEST_UNKNOWN","message":"manifest unknown"}]}`},
-		"NoCode":   {reason: "A text in the place of a code is no code.", code: 401, body: `{"errors":[{"code":"` + canary + `"},{"code":"DENIED ` + canary + `"},{"code":"DENIED_` + strings.Repeat("A", 100) + `"}]}`, keep: RegistryCodes},
-		"NoJSON":   {reason: "Nothing is kept that is not understood.", code: 500, body: canary, keep: RegistryCodes},
-		"Token":    {reason: "The error of a token endpoint has another form.", code: 401, body: `{"error":"` + canary + `","details":"` + canary + `"}`, keep: RegistryCodes},
+		"Good":     {reason: "A successful response reaches the client.", code: 200, body: canary, want: canary},
+		"Page":     {reason: "An internal host may return a page.", code: 403, body: "<html>" + canary},
+		"Redirect": {reason: "A redirect may have a body.", code: 302, body: canary},
+		"Code":     {reason: "An error code tells the client whether to retry.", code: 404, body: `{"errors":[{"code":"MANIFEST_UNKNOWN","message":"` + canary + `","detail":"` + canary + `"}]}`, keep: RegistryCodes, want: `{"errors":[{"code":"MANIFEST_UNKNOWN","message":"manifest unknown"}]}`},
+		"NoCode":   {reason: "A text in place of an error code is not an error code.", code: 401, body: `{"errors":[{"code":"` + canary + `"},{"code":"DENIED ` + canary + `"},{"code":"DENIED_` + strings.Repeat("A", 100) + `"}]}`, keep: RegistryCodes},
+		"NoJSON":   {reason: "A body that cannot be parsed is dropped.", code: 500, body: canary, keep: RegistryCodes},
+		"Token":    {reason: "A token endpoint's error has another format.", code: 401, body: `{"error":"` + canary + `","details":"` + canary + `"}`, keep: RegistryCodes},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

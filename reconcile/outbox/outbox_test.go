@@ -18,7 +18,7 @@ import (
 	"headgate.dev/headgate/reconcile/report"
 )
 
-// reported is a report that says one thing of a commit.
+// reported returns a report with one description for a commit.
 func reported(revision, what string) report.Report {
 	r := report.Report{Revision: revision, Verdict: report.Verdict{
 		Activation: report.Status{State: report.Success, Description: what},
@@ -28,7 +28,7 @@ func reported(revision, what string) report.Report {
 	return r
 }
 
-// forge is a publisher that fails as it is told.
+// forge is a publisher that can be made to fail.
 type forge struct {
 	mu        sync.Mutex
 	fails     func(revision string) error // nil is success
@@ -55,7 +55,7 @@ func (f *forge) is(fails func(string) error) {
 	f.fails = fails
 }
 
-// later is an error that passes, by its shape alone.
+// later is a temporary error that only its methods identify.
 type later struct{ after time.Duration }
 
 func (later) Error() string               { return "come back later" }
@@ -66,7 +66,7 @@ var (
 	away    = func(string) error { return fmt.Errorf("commit x: %w", later{}) }
 )
 
-// clock is one that is moved by hand.
+// clock is a clock that the test moves.
 type clock struct{ now time.Time }
 
 func (c *clock) Now() time.Time          { return c.now }
@@ -107,13 +107,13 @@ func TestSaidAtOnce(t *testing.T) {
 	}
 }
 
-// refused is an error about a token, by its shape alone.
+// refused is an error about a token that only its methods identify.
 type refused struct{}
 
 func (refused) Error() string      { return "the token is not accepted (401)" }
 func (refused) TokenRefused() bool { return true }
 
-// While a token is rotated, or a forge shuts down, it refuses a good report. The commit must not stay pending for ever.
+// While a token is rotated, or a forge shuts down, the forge refuses a valid report. The commit must not stay pending forever.
 func TestRefusedToken(t *testing.T) {
 	f, dir, now := &forge{}, t.TempDir(), newClock()
 	f.is(func(string) error { return fmt.Errorf("commit x: %w", refused{}) })
@@ -130,7 +130,7 @@ func TestRefusedToken(t *testing.T) {
 	if err := o.Publish(t.Context(), reported("a", "superseded")); err != nil {
 		t.Errorf("a refusal is reported once, got %v", err)
 	}
-	o = now.after(&Outbox{Next: f, Dir: dir}) // the token is rotated, and the process restarts
+	o = now.after(&Outbox{Next: f, Dir: dir}) // the token is rotated and the process restarts
 	f.is(nil)
 	now.move(10 * time.Minute)
 	if _, waits := o.Flush(t.Context()); waits || o.Waiting() > 0 {
@@ -147,8 +147,8 @@ func seen(revision string) report.Report {
 	return r
 }
 
-// The last status of a commit is pending. A process that starts after a crash has to know that, because no other one
-// would ever replace the status.
+// If the last status of a commit is pending, a process that starts after a crash must know that, because nothing else would ever
+// replace the status.
 func TestPending(t *testing.T) {
 	f, dir, c := &forge{}, t.TempDir(), newClock()
 	start := func() *Outbox { return c.after(&Outbox{Next: f, Dir: dir}) }
@@ -189,7 +189,7 @@ func TestPending(t *testing.T) {
 	}
 }
 
-// A forge that is away for a while, and a process that is restarted meanwhile, lose nothing.
+// No report is lost if a forge is unavailable for a while and the process restarts in the meantime.
 func TestOutage(t *testing.T) {
 	for name, restart := range map[string]bool{"SameProcess": false, "Restarted": true} {
 		t.Run(name, func(t *testing.T) {
@@ -229,7 +229,7 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-// Without Run, the next pass publishes what the last one could not.
+// Without Run, the next pass publishes what the previous one could not.
 func TestNextPassSaysTheRest(t *testing.T) {
 	f, dir, c := &forge{fails: away}, t.TempDir(), newClock()
 	publish(t, c.after(&Outbox{Next: f, Dir: dir}), reported("a", "1 active"))
@@ -248,22 +248,22 @@ func TestPauses(t *testing.T) {
 		want   []time.Duration
 	}{
 		"BackOff": {
-			reason: "a forge that comes back must not be met by all that ever waited, every second",
+			reason: "A forge that recovers must not receive all waiting reports every second.",
 			fails:  later{},
 			want:   []time.Duration{5 * time.Second, 10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second, 160 * time.Second, 320 * time.Second, 10 * time.Minute, 10 * time.Minute},
 		},
 		"Asked": {
-			reason: "a rate limit names its end",
+			reason: "A rate limit states when it ends.",
 			fails:  later{time.Hour},
 			want:   []time.Duration{time.Hour, time.Hour},
 		},
 		"AskedTooMuch": {
-			reason: "a mistake of a proxy must not silence us",
+			reason: "A wrong Retry-After of a proxy must not stop all statuses.",
 			fails:  later{365 * 24 * time.Hour},
 			want:   []time.Duration{2 * time.Hour, 2 * time.Hour},
 		},
 		"Timeout": {
-			reason: "a publisher that gives up in time has said nothing about the status",
+			reason: "A timeout says nothing about the status.",
 			fails:  context.DeadlineExceeded,
 			want:   []time.Duration{5 * time.Second, 10 * time.Second},
 		},
@@ -298,7 +298,7 @@ func TestPauses(t *testing.T) {
 	}
 }
 
-// After a restart, a report waits for its remaining pause, but never longer than a forge may ask for.
+// After a restart, a report waits for the rest of its pause, but never longer than a forge may request.
 func TestPauseOutlivesRestart(t *testing.T) {
 	f, dir, c := &forge{fails: func(string) error { return later{time.Hour} }}, t.TempDir(), newClock()
 	publish(t, c.after(&Outbox{Next: f, Dir: dir}), reported("a", "1 active"))
@@ -320,7 +320,7 @@ func TestRefusal(t *testing.T) {
 	if o.Waiting() > 0 {
 		t.Error("what was refused for good waits")
 	}
-	publish(t, o, reported("a", "1 active")) // the same pass again: it is known
+	publish(t, o, reported("a", "1 active")) // another pass with the same result, which is already published
 	if f.tried != 2 {
 		t.Errorf("%d attempts, want 2: a token may have been replaced", f.tried)
 	}
@@ -332,7 +332,7 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
-// A refusal and an error that passes, of one report: it is tried again.
+// If one report causes both a refusal and a temporary error, it is retried.
 func TestJoinedErrors(t *testing.T) {
 	f := &forge{fails: func(string) error { return errors.Join(errBoom, later{}) }}
 	o := &Outbox{Next: f}
@@ -342,7 +342,7 @@ func TestJoinedErrors(t *testing.T) {
 	}
 }
 
-// One commit that the forge chokes on must not hold up all others.
+// A commit for which the forge always fails must not block other commits.
 func TestPoison(t *testing.T) {
 	c := newClock()
 	f := &forge{fails: away}
@@ -377,7 +377,7 @@ func TestBound(t *testing.T) {
 			lost++
 		}
 	}
-	publish(t, o, reported("2", "2 active")) // is the newest from now on
+	publish(t, o, reported("2", "2 active")) // this commit becomes the newest
 	if err := o.Publish(t.Context(), reported("5", "1 active")); err != nil {
 		lost++
 	}
@@ -393,7 +393,7 @@ func TestBound(t *testing.T) {
 	}
 }
 
-// News that come while the old is being posted are neither lost nor overtaken.
+// A report that arrives while an older one is being posted is neither lost nor overtaken.
 func TestNewsInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lines []string
@@ -422,7 +422,7 @@ func TestNewsInFlight(t *testing.T) {
 	})
 }
 
-// A pass goes on though the forge hangs, and Run says later what it had to leave.
+// A pass continues although the forge hangs, and Run publishes its report later.
 func TestPublishDoesNotBlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lines []string
@@ -456,7 +456,7 @@ func TestPublishDoesNotBlock(t *testing.T) {
 	})
 }
 
-// Being asked to stop is no sign that the forge is away.
+// A cancelled context does not mean that the forge is unavailable.
 func TestStop(t *testing.T) {
 	f := &forge{}
 	dir := t.TempDir()
@@ -476,7 +476,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// A report without a commit, about a repository that cannot be fetched, replaces no other report.
+// A report without a commit, because the repository cannot be fetched, replaces no other report.
 func TestNoCommit(t *testing.T) {
 	f := &forge{fails: away}
 	o := &Outbox{Next: f}

@@ -17,8 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// asChild names what this test binary is to do as a process of its own, on the
-// directory that follows.
+// asChild names the role of this test binary when it runs as a separate process. The directory follows.
 const asChild = "HEADGATE_TEST_OUTBOX"
 
 func TestMain(m *testing.M) {
@@ -26,7 +25,7 @@ func TestMain(m *testing.M) {
 	switch what {
 	case "":
 		os.Exit(m.Run())
-	case "between": // dies between the second write and its rename
+	case "between": // kills the process between the second write and its rename
 		renames := 0
 		speak(dir, func(from, to string) error {
 			if renames++; renames == 2 {
@@ -39,7 +38,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// speak keeps one report after the other and prints which ones are kept, until it is killed.
+// speak publishes one report after another and prints the stored ones, until the process is killed.
 func speak(dir string, rename func(from, to string) error) {
 	o := &Outbox{Dir: dir, Next: &forge{fails: away}, rename: rename}
 	for i := 0; ; i++ {
@@ -51,7 +50,7 @@ func speak(dir string, rename func(from, to string) error) {
 	}
 }
 
-// kept is what waits of the commit after a process died, as a number.
+// kept returns the number in the commit's waiting report after a process died.
 func kept(t *testing.T, dir string) int {
 	t.Helper()
 	o := &Outbox{Dir: dir, OnError: func(err error) { t.Error(err) }}
@@ -180,7 +179,7 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// The kept part of any report reads back the same.
+// The stored part of any report is the same after reading it back.
 func TestReduce(t *testing.T) {
 	long := reported("a", strings.Repeat("\x01ä\xff", 10000))
 	w := reduce(long)

@@ -71,7 +71,7 @@ func TestHolds(t *testing.T) {
 	}
 }
 
-// Nothing that was refused becomes ours.
+// An object whose adoption is refused does not become ours.
 func TestRefusedAdoption(t *testing.T) {
 	u := given.ConfigMap("a")
 	id := manifest.IDOf(u)
@@ -124,7 +124,7 @@ func TestRefusedAdoption(t *testing.T) {
 	}
 }
 
-// All objects that are ours only by their marks make one hold, also if the plan has other problems.
+// All objects that are ours only because of their marks form one hold, even if the plan has other holds.
 func TestRebuiltHold(t *testing.T) {
 	a, b, c := given.ConfigMap("a"), given.ConfigMap("b"), given.ConfigMap("c")
 	kept := given.Wanted(t, c)
@@ -191,7 +191,7 @@ func TestRebuiltHold(t *testing.T) {
 	}
 }
 
-// An object that cannot be read is not gone.
+// An object that cannot be read does not count as gone.
 func TestHiddenKinds(t *testing.T) {
 	logs := manifest.ID{Group: "example.org", Kind: "Bucket", Namespace: "team", Name: "logs"}
 	space := manifest.ID{Kind: "Namespace", Name: "team"}

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// unmarked returns an object that no sync ever touched.
+// unmarked returns an object that no sync ever changed.
 func unmarked(edit ...func(*metav1.PartialObjectMetadata)) *metav1.PartialObjectMetadata {
 	m := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Name: "a", UID: "u", Labels: map[string]string{}, Annotations: map[string]string{},
@@ -169,7 +169,7 @@ func TestAdoption(t *testing.T) {
 			live:   unmarked(), want: update,
 		},
 		"UnownedRefused": {
-			reason: "A sync that does not adopt leaves what is there.", terms: plan.AdoptNone,
+			reason: "A sync that does not adopt leaves existing objects alone.", terms: plan.AdoptNone,
 			live: unmarked(), want: held("it was there before, and this sync does not adopt (adoption: Refuse); delete it, or set adoption: AdoptIfUnowned"),
 		},
 		"OursWithoutMarks": {
@@ -177,28 +177,28 @@ func TestAdoption(t *testing.T) {
 			seen: plan.Observed{Inventory: inventory.Inventory{Entries: ours}}, live: unmarked(), want: update,
 		},
 		"OursInANewPlace": {
-			reason: "A restored cluster has what we applied under new UIDs, with our marks.", terms: plan.AdoptNone,
+			reason: "In a restored cluster, applied objects have new UIDs and our marks.", terms: plan.AdoptNone,
 			seen: plan.Observed{Inventory: inventory.Inventory{Entries: ours}}, live: given.Live(u, "restored"), want: update,
 		},
 		"RecreatedByHand": {
-			reason: "An object that replaces ours belongs to its creator.", terms: plan.AdoptNone,
+			reason: "An object that replaced ours belongs to its creator.", terms: plan.AdoptNone,
 			seen: plan.Observed{Inventory: inventory.Inventory{Entries: ours}}, live: unmarked(func(m *metav1.PartialObjectMetadata) { m.UID = "other" }),
 			want: held("it was there before, and this sync does not adopt (adoption: Refuse); delete it, or set adoption: AdoptIfUnowned"),
 		},
 		"OfFlux": {
-			reason: "By default what another tool owns is not touched, and the way out is named.",
+			reason: "By default, objects of other tools are not changed, and the hold names the way out.",
 			live:   unmarked(flux), want: held("the Flux Kustomization apps owns it; take it out of there, or out of this repository, or set adoption: Adopt"),
 		},
 		"OfFluxAdopted": {
-			reason: "A sync that adopts takes it, and says from whom.", terms: plan.AdoptAll,
+			reason: "A sync that adopts takes the object over, and the step names the previous owner.", terms: plan.AdoptAll,
 			live: unmarked(flux), want: want{plan.Update, "", "Headgate takes it over from the Flux Kustomization apps"},
 		},
 		"OfFluxAndOurs": {
-			reason: "It was taken over before; its marks stay, for they are not ours to remove.", terms: plan.AdoptAll,
+			reason: "The object was adopted before, and Headgate does not remove the other tool's marks.", terms: plan.AdoptAll,
 			seen: plan.Observed{Inventory: inventory.Inventory{Entries: ours}}, live: given.Live(u, "u", flux), want: update,
 		},
 		"OfCrossplane": {
-			reason: "Crossplane would make it again as it likes.", terms: plan.AdoptAll,
+			reason: "Crossplane would revert the object.", terms: plan.AdoptAll,
 			live: unmarked(ownedBy("pkg.crossplane.io/v1", "ProviderRevision", "aws-1", true)),
 			want: held("Crossplane (ProviderRevision aws-1) owns it; take it out of this repository"),
 		},
@@ -208,7 +208,7 @@ func TestAdoption(t *testing.T) {
 			want: held("the Headgate sync team.shop owns it, and its inventory still holds it; take it out of there, or out of this repository"),
 		},
 		"LeftByAnotherSync": {
-			reason: "A sync that was renamed left its objects behind.", terms: plan.AdoptAll,
+			reason: "A renamed sync left its objects behind.", terms: plan.AdoptAll,
 			seen: plan.Observed{Left: map[manifest.ID]bool{id: true}},
 			live: unmarked(others), want: want{plan.Update, "", "Headgate takes it over from the Headgate sync team.shop"},
 		},
@@ -222,7 +222,7 @@ func TestAdoption(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, a := range seen.Doubtful(false) { // what an observer does
+			for _, a := range seen.Doubtful(false) { // like an observer
 				seen.Trials[a.ID] = plan.Trial{Live: other, After: u}
 			}
 			p, err := plan.Compute(seen, guard.Guarding{}.Guards()...)

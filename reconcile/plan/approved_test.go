@@ -11,8 +11,8 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// A spent approval is remembered for as long as it stands, however many come after it: else it would
-// count once more. Only those that stand nowhere are forgotten, the oldest first.
+// A spent approval stays recorded for as long as it stands in Git or on the Sync, however many follow: otherwise it would count
+// again. Only removed ones are dropped, oldest first.
 func TestSpentApprovals(t *testing.T) {
 	const placed, trailer = "g", "t"
 	passes := func(stands []string, revision string, grants []inventory.Grant, n int) []inventory.Grant {
@@ -33,7 +33,7 @@ func TestSpentApprovals(t *testing.T) {
 		t.Error("what stands nowhere is forgotten in the end")
 	}
 
-	// More than are remembered may stand: none of them counts again.
+	// Even if more approvals stand than are normally recorded, none of them counts again.
 	var all []string
 	grants = nil
 	for i := range 2 * inventory.MostGrants {
@@ -60,8 +60,8 @@ func TestApprovedContent(t *testing.T) {
 	}
 }
 
-// An approval of a create is spent with the last phase of it, which is an update. Otherwise it would count once more
-// after a user deletes the object.
+// The approval of a create is spent with its last phase, which is an update. Otherwise it would count again after a user deletes
+// the object.
 func TestApprovalOfPhases(t *testing.T) {
 	id := crossplane.MRD("boats.example.org")
 	create := Step{ID: id, Action: Create, Approved: true, Write: Write{Activates: true, wants: "1"}}
@@ -73,7 +73,7 @@ func TestApprovalOfPhases(t *testing.T) {
 	if len(left[0].Left) != 1 {
 		t.Fatal("the next phase needs the approval")
 	}
-	for _, approved := range []bool{true, false} { // the guard may let the last phase pass by then
+	for _, approved := range []bool{true, false} { // the guard may allow the last phase without the approval
 		activate.Approved = approved
 		if over := (Plan{Steps: []Step{activate}}).fulfilled(slices.Clone(left), []Outcome{{ID: id, Action: Update}}); len(over[0].Left) > 0 {
 			t.Errorf("approved %t: the approval counts again", approved)
@@ -81,8 +81,8 @@ func TestApprovalOfPhases(t *testing.T) {
 	}
 }
 
-// An update that only frees an MRD is followed by a create of the same MRD. One approval covers both, each once. The
-// approval of an ordinary update does not cover a create.
+// If an MRD is being deleted, an update that frees it precedes its re-creation. One approval covers both, each once. The approval
+// of an ordinary update does not cover a create.
 func TestApprovalOfWhatGoes(t *testing.T) {
 	id := crossplane.MRD("boats.example.org")
 	guards := []Guard{{Name: "asks", Approvable: true}}

@@ -21,7 +21,7 @@ func TestComputeNeedsACommit(t *testing.T) {
 	}
 }
 
-// Existing objects may add to the objects to apply. All of them are the decision on one commit.
+// Existing objects may add to the objects to apply. The result is one decision for one commit.
 func TestFound(t *testing.T) {
 	commit := given.Desired(t, render.OwnerHeadgate, nil)
 	buckets := plan.CRD(given.Buckets)
@@ -42,10 +42,10 @@ func TestFound(t *testing.T) {
 		retained []string
 		protects bool
 	}{
-		"Nothing":  {reason: "A cluster that is empty adds nothing.", owned: owned()},
-		"Retained": {reason: "An inventory that was rebuilt holds a definition that nothing activates any more.", owned: owned(buckets), retained: []string{given.Buckets}},
+		"Nothing":  {reason: "An empty cluster adds nothing.", owned: owned()},
+		"Retained": {reason: "A rebuilt inventory contains a definition that nothing activates any more.", owned: owned(buckets), retained: []string{given.Buckets}},
 		"Protects": {
-			reason: "An object of ours that leaves asks to protect what it depends on for as long as it exists.",
+			reason: "An object that leaves the commit still protects its dependencies while it exists.",
 			owned:  owned(manifest.IDOf(base), manifest.IDOf(user)), objects: []*metav1.PartialObjectMetadata{protects}, protects: true,
 		},
 	}

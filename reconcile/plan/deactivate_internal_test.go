@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-// If we make the CRDs, a held definition is updated all the same.
+// If Headgate makes the CRDs, a held definition is still updated.
 func TestDeactivateOurs(t *testing.T) {
 	id := CRD("buckets.example.org")
 	held := Step{Action: Hold, Would: Prune, Guard: "in use", Reason: Failed.With("2 live objects"), Deactivates: true, ID: id}

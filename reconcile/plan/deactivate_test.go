@@ -22,7 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A paused policy asks for no change: what it names is not deactivated.
+// A paused policy requests no change, so the definitions that it names are not deactivated.
 func TestPausedPolicyOfTheCommit(t *testing.T) {
 	policy := given.Policy("team", given.Buckets)
 	base := given.Desired(t, render.OwnerHeadgate, map[string]string{"policy.yaml": policy})
@@ -66,7 +66,7 @@ func TestDeactivate(t *testing.T) {
 	ownerless := func(o *metav1.PartialObjectMetadata) { o.OwnerReferences = nil }
 	deleting := func(o *metav1.PartialObjectMetadata) { o.DeletionTimestamp = &metav1.Time{} }
 	aws := plan.LiveRevision{Package: manifest.ID{Group: "pkg.crossplane.io", Kind: "Provider", Name: "aws"}, Active: true, SafeStart: true}
-	// state is a cluster in which a definition is active or not ("" is none), and has a CRD or not.
+	// state returns a cluster in which a definition is Active, Inactive or missing (""), with or without a CRD.
 	state := func(definition string, open bool, edit ...func(*plan.Upstream)) plan.Upstream {
 		up := plan.Upstream{
 			Definitions: map[string]crossplane.LiveDefinition{}, Policies: map[string]crossplane.LivePolicy{},
@@ -92,7 +92,7 @@ func TestDeactivate(t *testing.T) {
 	named := func(patterns ...string) func(*plan.Upstream) {
 		return func(up *plan.Upstream) { up.Policies["live"] = crossplane.LivePolicy{Patterns: patterns} }
 	}
-	// leavingPolicy is one that this sync applied, and that the commit does not want any more.
+	// leavingPolicy adds a policy that this sync applied and that is no longer in the commit.
 	leavingPolicy := func(up *plan.Upstream) {
 		up.Objects[crossplane.MRAP("live")] = given.Live(&unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "apiextensions.crossplane.io/v1alpha1", "kind": "ManagedResourceActivationPolicy", "metadata": map[string]any{"name": "live"},
@@ -101,7 +101,7 @@ func TestDeactivate(t *testing.T) {
 	unused := map[plan.Question]plan.Answer{{Ask: plan.Dependents, Of: crossplane.MRD(name)}: {}, {Ask: plan.Dependents, Of: plan.CRD(name)}: {}}
 	inUse := map[plan.Question]plan.Answer{{Ask: plan.Dependents, Of: crossplane.MRD(name)}: {Count: 1}, {Ask: plan.Dependents, Of: plan.CRD(name)}: {Count: 1}}
 	type result struct {
-		Step   string // action, kind and, where there is one, the guard
+		Step   string // action, kind and, if set, the guard
 		Checks int
 	}
 	cases := map[string]struct {
@@ -196,7 +196,7 @@ func TestDeactivate(t *testing.T) {
 					output += " waits"
 				}
 				if s.ID.Kind == "ConfigMap" {
-					continue // what is left of the commit
+					continue // the ConfigMap stays in the commit
 				}
 				got = append(got, result{output, checks})
 			}
@@ -207,7 +207,7 @@ func TestDeactivate(t *testing.T) {
 				t.Errorf("%s\nsteps (-want +got):\n%s", tc.reason, diff)
 			}
 			if len(seen.Inventory.Entries) > 0 {
-				return // the rest is about a sync that owns nothing
+				return // the remaining checks need a sync that owns nothing
 			}
 			if intent := p.Intent(seen.Inventory); len(intent.Entries) > 0 {
 				t.Errorf("what Crossplane made is never ours: %v", intent.Entries)
@@ -220,7 +220,7 @@ func TestDeactivate(t *testing.T) {
 	}
 }
 
-// A commit with unknown definitions deactivates nothing, and a definition that a user paused in the cluster stays.
+// A commit with unknown definitions deactivates nothing. A definition that a user paused in the cluster stays active.
 func TestDeactivateNot(t *testing.T) {
 	const name = "buckets.example.org"
 	for situation, tc := range map[string]struct {
@@ -243,7 +243,7 @@ func TestDeactivateNot(t *testing.T) {
 	}
 }
 
-// An approval of deactivation is of the definition, wherever on its way it is.
+// An approval of a deactivation is for the definition, in whichever phase the deactivation is.
 func TestDeactivateApproved(t *testing.T) {
 	first := plan.Step{Action: plan.Hold, Would: plan.Prune, Guard: "many", Deactivates: true, ID: crossplane.MRD("buckets.example.org")}
 	last := first

@@ -12,40 +12,40 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Each phase of the prune of an MRD is found from what the cluster holds, so that a pass that was killed anywhere goes on
-// where it was. A CRD that went with its MRD would take every custom resource along.
+// The state of the cluster determines each phase of pruning an MRD, so that the next pass continues after a kill at any point. If a
+// CRD were deleted with its MRD, so would be every custom resource.
 func TestKeepCRDs(t *testing.T) {
 	mrd := crossplane.MRD("boats.example.org")
 	crd := []manifest.ID{CRD("boats.example.org")}
 	for name, tc := range map[string]struct {
 		reason           string
-		action           Action // "" is a prune
+		action           Action // "" means a prune
 		protected, going bool
 		unknown          bool // not read yet
 		answer           Answer
 		do               Do
 		more, waits      bool
 	}{
-		"Alone":       {reason: "Without a CRD that would go along, the MRD is deleted.", do: DoDelete},
-		"Protect":     {reason: "Else it is kept first.", answer: Answer{Count: 1, These: crd}, do: DoProtect, more: true},
-		"NotAsked":    {reason: "Also while that is not known.", unknown: true, do: DoProtect, more: true},
+		"Alone":       {reason: "Without a CRD that would be deleted, too, the MRD is deleted.", do: DoDelete},
+		"Protect":     {reason: "A CRD that would be deleted, too, is protected first.", answer: Answer{Count: 1, These: crd}, do: DoProtect, more: true},
+		"NotAsked":    {reason: "The CRD is protected while Headgate does not know whether it would be deleted.", unknown: true, do: DoProtect, more: true},
 		"Unreadable":  {reason: "An unreadable object is not deleted.", answer: Answer{Unknown: Failed.With("forbidden")}, do: DoDelete},
-		"Delete":      {reason: "Then it is deleted.", protected: true, answer: Answer{Count: 1, These: crd}, do: DoDelete, more: true},
-		"LeftOver":    {reason: "A finalizer that nothing needs comes off first.", protected: true, do: DoUnprotect, more: true},
-		"Waits":       {reason: "Crossplane may not have seen it go yet.", protected: true, going: true, answer: Answer{Count: 1, These: crd, Example: "EstablishedManagedResource"}, waits: true},
-		"WaitsOwned":  {reason: "Also where the garbage collector was faster.", protected: true, going: true, answer: Answer{Count: 1, Example: "EstablishedManagedResource"}, waits: true},
-		"Disown":      {reason: "Once it has, it makes nothing the owner any more.", protected: true, going: true, answer: Answer{Count: 1, These: crd, Example: crossplane.Terminating}, do: DoDisown, more: true},
+		"Delete":      {reason: "The MRD is deleted once its CRD is protected.", protected: true, answer: Answer{Count: 1, These: crd}, do: DoDelete, more: true},
+		"LeftOver":    {reason: "An unnecessary finalizer is removed first.", protected: true, do: DoUnprotect, more: true},
+		"Waits":       {reason: "Crossplane may not have seen the deletion yet.", protected: true, going: true, answer: Answer{Count: 1, These: crd, Example: "EstablishedManagedResource"}, waits: true},
+		"WaitsOwned":  {reason: "Crossplane may not have seen the deletion yet, although the garbage collector has already removed the owner.", protected: true, going: true, answer: Answer{Count: 1, Example: "EstablishedManagedResource"}, waits: true},
+		"Disown":      {reason: "Once Crossplane has seen the deletion, it no longer makes the MRD an owner.", protected: true, going: true, answer: Answer{Count: 1, These: crd, Example: crossplane.Terminating}, do: DoDisown, more: true},
 		"Unprotect":   {reason: "Only a CRD without that owner outlives the MRD.", protected: true, going: true, answer: Answer{Count: 1, Example: crossplane.Terminating}, do: DoUnprotect},
-		"OtherOwner":  {reason: "A CRD that a package revision owns too loses the dead owner as well.", protected: true, going: true, answer: Answer{These: crd}, do: DoDisown, more: true},
-		"GoesUnasked": {reason: "While that is not known, our finalizer stays.", protected: true, going: true, unknown: true, waits: true},
-		"Wanted":      {reason: "An MRD that is wanted again and goes all the same takes its CRD along as any other.", action: Update, protected: true, going: true, answer: Answer{Count: 1, These: crd, Example: "EstablishedManagedResource"}, waits: true},
-		"WantedOwned": {reason: "So the CRD is freed first.", action: Update, protected: true, going: true, answer: Answer{Count: 1, These: crd, Example: crossplane.Terminating}, do: DoDisown, more: true},
-		"WantedFreed": {reason: "Then the MRD is let go, and made again.", action: Update, protected: true, going: true, answer: Answer{Count: 1, Example: crossplane.Terminating}, do: DoUnprotect, more: true},
-		"WantedStays": {reason: "One that does not go just loses our finalizer.", action: Update, protected: true, unknown: true, do: DoUnprotect},
-		"Leaves":      {reason: "Nor does one take its CRD along that the sync releases.", action: Release, protected: true, going: true, answer: Answer{Count: 1, These: crd, Example: "EstablishedManagedResource"}, waits: true},
-		"LeavesOwned": {reason: "So the CRD is freed first.", action: Release, protected: true, going: true, answer: Answer{Count: 1, These: crd, Example: crossplane.Terminating}, do: DoDisown, more: true},
-		"LeavesFreed": {reason: "Then the MRD is released.", action: Release, protected: true, going: true, answer: Answer{Count: 1, Example: crossplane.Terminating}, do: DoRelease},
-		"LeavesStays": {reason: "One that does not go is released at once.", action: Release, protected: true, unknown: true, do: DoRelease},
+		"OtherOwner":  {reason: "The deleted owner is also removed from a CRD with a package revision as another owner.", protected: true, going: true, answer: Answer{These: crd}, do: DoDisown, more: true},
+		"GoesUnasked": {reason: "While the owners are unknown, our finalizer stays.", protected: true, going: true, unknown: true, waits: true},
+		"Wanted":      {reason: "An MRD that is being deleted although the commit declares it again would also take its CRD along.", action: Update, protected: true, going: true, answer: Answer{Count: 1, These: crd, Example: "EstablishedManagedResource"}, waits: true},
+		"WantedOwned": {reason: "The CRD of an MRD that is declared again is freed first.", action: Update, protected: true, going: true, answer: Answer{Count: 1, These: crd, Example: crossplane.Terminating}, do: DoDisown, more: true},
+		"WantedFreed": {reason: "Once the CRD is free, the MRD may be deleted, and is created again.", action: Update, protected: true, going: true, answer: Answer{Count: 1, Example: crossplane.Terminating}, do: DoUnprotect, more: true},
+		"WantedStays": {reason: "An MRD that is declared again and is not being deleted only loses our finalizer.", action: Update, protected: true, unknown: true, do: DoUnprotect},
+		"Leaves":      {reason: "A released MRD that is being deleted must not take its CRD along either.", action: Release, protected: true, going: true, answer: Answer{Count: 1, These: crd, Example: "EstablishedManagedResource"}, waits: true},
+		"LeavesOwned": {reason: "The CRD of a released MRD is freed first.", action: Release, protected: true, going: true, answer: Answer{Count: 1, These: crd, Example: crossplane.Terminating}, do: DoDisown, more: true},
+		"LeavesFreed": {reason: "Once the CRD is free, the MRD is released.", action: Release, protected: true, going: true, answer: Answer{Count: 1, Example: crossplane.Terminating}, do: DoRelease},
+		"LeavesStays": {reason: "An MRD that is not being deleted is released immediately.", action: Release, protected: true, unknown: true, do: DoRelease},
 		"GoneAlready": {reason: "Headgate sends nothing for an MRD that a user is deleting.", going: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -63,8 +63,9 @@ func TestKeepCRDs(t *testing.T) {
 	}
 }
 
-// An MRD that a user is deleting may be gone before Headgate looks again. The CRD that stays is recorded before, as it would
-// be served and unmentioned for ever; a CRD that the garbage collector deletes is not reported as one that stays.
+// An MRD that a user is deleting may be gone before the next pass. If its CRD stays, the inventory records the CRD before that;
+// otherwise the CRD would be served forever without any report. A CRD that the garbage collector deletes is not reported as
+// staying.
 func TestMRDThatAUserDeletes(t *testing.T) {
 	mrd, crd := crossplane.MRD("boats.example.org"), CRD("boats.example.org")
 	for name, tc := range map[string]struct {
@@ -73,11 +74,11 @@ func TestMRDThatAUserDeletes(t *testing.T) {
 		owned      bool
 		stays      bool
 	}{
-		"Orphan":     {reason: "kubectl delete --cascade=orphan leaves the CRD", finalizers: []string{metav1.FinalizerOrphanDependents}, owned: true, stays: true},
-		"Orphaned":   {reason: "the garbage collector has removed the owner, and its finalizer not yet", finalizers: []string{metav1.FinalizerOrphanDependents}, stays: true},
-		"Disowned":   {reason: "a CRD without an owner stays", finalizers: []string{"example.org/other"}, stays: true},
-		"Foreground": {reason: "kubectl delete deletes the CRD, too", finalizers: []string{metav1.FinalizerDeleteDependents}, owned: true},
-		"Background": {reason: "also where another finalizer delays it", finalizers: []string{"example.org/other"}, owned: true},
+		"Orphan":     {reason: "kubectl delete --cascade=orphan keeps the CRD.", finalizers: []string{metav1.FinalizerOrphanDependents}, owned: true, stays: true},
+		"Orphaned":   {reason: "The garbage collector has removed the owner, but not yet its finalizer.", finalizers: []string{metav1.FinalizerOrphanDependents}, stays: true},
+		"Disowned":   {reason: "A CRD without an owner stays.", finalizers: []string{"example.org/other"}, stays: true},
+		"Foreground": {reason: "kubectl delete also deletes the CRD.", finalizers: []string{metav1.FinalizerDeleteDependents}, owned: true},
+		"Background": {reason: "kubectl delete also deletes the CRD if another finalizer delays the deletion.", finalizers: []string{"example.org/other"}, owned: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := Answer{UID: "c"}

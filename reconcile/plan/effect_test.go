@@ -2,7 +2,7 @@ package plan
 
 import "testing"
 
-// A pass is patient for a while after something changed, and only what it waits for counts.
+// A pass waits for a while after something changed, and only changes of the objects that it waits for extend that time.
 func TestChangedSince(t *testing.T) {
 	pending := Effect{Kind: Activate, On: obj("a"), State: Pending, Reason: Failed.With("why")}
 	with := func(edit func(*Effect)) []Effect {

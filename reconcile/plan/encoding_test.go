@@ -30,7 +30,7 @@ func kindsOfReferences() map[schema.GroupKind]plan.Kind {
 	return kinds
 }
 
-// A base64 value of the source is copied as text, unless the API of the target holds bytes, too.
+// A base64 value of the source is copied as text, unless the target's API also holds bytes.
 func TestCopiedBytes(t *testing.T) {
 	const plain, encoded = "hunter2", "aHVudGVyMg=="
 	data := map[string]any{"password": encoded, "more": "eA==", "none": "", "binary": "/wA="}
@@ -52,28 +52,28 @@ func TestCopiedBytes(t *testing.T) {
 		problem  string
 		noSecret bool
 	}{
-		"Text":           {reason: "A person writes the password, and not its base64.", source: secret, from: "$.data.password", target: given.Thing("v1", "ConfigMap", "copy", "data", map[string]any{"k": ""}), to: "$.data.k", want: plain},
-		"Token":          {reason: "Also inside of a text.", source: secret, from: "$.data.password", target: given.Thing("v1", "ConfigMap", "copy", "data", map[string]any{"k": "db://u:${p}@h/${p}"}), to: "$.data.k", token: "${p}", want: "db://u:hunter2@h/hunter2"},
-		"CustomResource": {reason: "Whatever the kind is.", source: secret, from: "$.data.password", target: given.Thing("example.org/v1", "Bucket", "copy", "data", map[string]any{"k": ""}), to: "$.data.k", want: plain},
-		"Empty":          {reason: "An empty value is one.", source: secret, from: "$.data.none", target: given.Thing("v1", "ConfigMap", "copy", "data", map[string]any{"k": "x"}), to: "$.data.k", want: ""},
+		"Text":           {reason: "The target needs the password, not its base64 form.", source: secret, from: "$.data.password", target: given.Thing("v1", "ConfigMap", "copy", "data", map[string]any{"k": ""}), to: "$.data.k", want: plain},
+		"Token":          {reason: "A token inside a text is replaced with the password, too.", source: secret, from: "$.data.password", target: given.Thing("v1", "ConfigMap", "copy", "data", map[string]any{"k": "db://u:${p}@h/${p}"}), to: "$.data.k", token: "${p}", want: "db://u:hunter2@h/hunter2"},
+		"CustomResource": {reason: "In a custom resource, the target also needs the password.", source: secret, from: "$.data.password", target: given.Thing("example.org/v1", "Bucket", "copy", "data", map[string]any{"k": ""}), to: "$.data.k", want: plain},
+		"Empty":          {reason: "An empty value can be copied.", source: secret, from: "$.data.none", target: given.Thing("v1", "ConfigMap", "copy", "data", map[string]any{"k": "x"}), to: "$.data.k", want: ""},
 		"Data":           {reason: "data of a Secret holds base64.", source: secret, from: "$.data.password", target: given.Thing("v1", "Secret", "copy", "data", map[string]any{"k": ""}), to: "$.data.k", want: encoded},
-		"DataToken":      {reason: "Also where a token stands for it.", source: secret, from: "$.data.password", target: given.Thing("v1", "Secret", "copy", "data", map[string]any{"k": "${p}"}), to: "$.data.k", token: "${p}", want: encoded},
-		"AllData":        {reason: "And all of it.", source: secret, from: "$.data", target: given.Thing("v1", "Secret", "copy", "data", map[string]any{"k": ""}), to: "$.data", want: data},
-		"StringData":     {reason: "stringData does not.", source: secret, from: "$.data.password", target: given.Thing("v1", "Secret", "copy", "stringData", map[string]any{"k": ""}), to: "$.stringData.k", want: plain},
-		"BinaryData":     {reason: "binaryData of a ConfigMap does.", source: secret, from: "$.data.binary", target: given.Thing("v1", "ConfigMap", "copy", "binaryData", map[string]any{"k": ""}), to: "$.binaryData.k", want: "/wA="},
-		"Nested":         {reason: "A Secret inside of another object is a Secret.", source: secret, from: "$.data.binary", target: nested("Secret", "data"), to: "$.spec.manifests[0].data.k", want: "/wA="},
-		"NestedText":     {reason: "And its stringData is text.", source: secret, from: "$.data.password", target: nested("Secret", "stringData"), to: "$.spec.manifests[0].stringData.k", want: plain},
-		"NestedConfig":   {reason: "And a ConfigMap is a ConfigMap.", source: secret, from: "$.data.password", target: nested("ConfigMap", "data"), to: "$.spec.manifests[0].data.k", want: plain},
-		"CABundle":       {reason: "A caBundle holds bytes in every kind of Kubernetes.", source: secret, from: "$.data.password", target: given.Thing("example.org/v1", "Bucket", "copy", "spec", map[string]any{"caBundle": ""}), to: "$.spec.caBundle", want: encoded},
-		"NoBundle":       {reason: "But not a key of a ConfigMap that is called so.", source: secret, from: "$.data.password", target: given.Thing("v1", "ConfigMap", "copy", "data", map[string]any{"caBundle": ""}), to: "$.data.caBundle", want: plain},
+		"DataToken":      {reason: "A token in data of a Secret is replaced with base64.", source: secret, from: "$.data.password", target: given.Thing("v1", "Secret", "copy", "data", map[string]any{"k": "${p}"}), to: "$.data.k", token: "${p}", want: encoded},
+		"AllData":        {reason: "A whole mapping can be copied into data of a Secret.", source: secret, from: "$.data", target: given.Thing("v1", "Secret", "copy", "data", map[string]any{"k": ""}), to: "$.data", want: data},
+		"StringData":     {reason: "stringData of a Secret holds text.", source: secret, from: "$.data.password", target: given.Thing("v1", "Secret", "copy", "stringData", map[string]any{"k": ""}), to: "$.stringData.k", want: plain},
+		"BinaryData":     {reason: "binaryData of a ConfigMap holds base64.", source: secret, from: "$.data.binary", target: given.Thing("v1", "ConfigMap", "copy", "binaryData", map[string]any{"k": ""}), to: "$.binaryData.k", want: "/wA="},
+		"Nested":         {reason: "A Secret nested in another object is treated like a Secret.", source: secret, from: "$.data.binary", target: nested("Secret", "data"), to: "$.spec.manifests[0].data.k", want: "/wA="},
+		"NestedText":     {reason: "stringData of a nested Secret holds text.", source: secret, from: "$.data.password", target: nested("Secret", "stringData"), to: "$.spec.manifests[0].stringData.k", want: plain},
+		"NestedConfig":   {reason: "A nested ConfigMap is treated like a ConfigMap.", source: secret, from: "$.data.password", target: nested("ConfigMap", "data"), to: "$.spec.manifests[0].data.k", want: plain},
+		"CABundle":       {reason: "In every kind of the Kubernetes API, a caBundle holds bytes.", source: secret, from: "$.data.password", target: given.Thing("example.org/v1", "Bucket", "copy", "spec", map[string]any{"caBundle": ""}), to: "$.spec.caBundle", want: encoded},
+		"NoBundle":       {reason: "A ConfigMap key named caBundle holds text.", source: secret, from: "$.data.password", target: given.Thing("v1", "ConfigMap", "copy", "data", map[string]any{"caBundle": ""}), to: "$.data.caBundle", want: plain},
 		"AllText":        {reason: "Each value of a mapping is text.", source: config, from: "$.data", target: given.Thing("example.org/v1", "Bucket", "copy", "spec", ""), to: "$.spec", want: config.Object["data"], noSecret: true},
-		"FromBinaryData": {reason: "Bytes in a ConfigMap are no other base64.", source: config, from: "$.binaryData.password", target: given.Thing("v1", "ConfigMap", "copy", "data", map[string]any{"k": ""}), to: "$.data.k", want: plain, noSecret: true},
-		"FromCABundle":   {reason: "Nor is a caBundle.", source: crd, from: "$.spec.webhook.caBundle", target: given.Thing("v1", "ConfigMap", "copy", "data", map[string]any{"k": ""}), to: "$.data.k", want: plain, noSecret: true},
-		"FromText":       {reason: "A text is copied unchanged, also if it looks like base64.", source: config, from: "$.data.text", target: given.Thing("v1", "ConfigMap", "copy", "data", map[string]any{"k": ""}), to: "$.data.k", want: encoded, noSecret: true},
-		"FromBundleKey":  {reason: "A key of a ConfigMap that is called so is text.", source: config, from: "$.data.caBundle", target: given.Thing("v1", "ConfigMap", "copy", "data", map[string]any{"k": ""}), to: "$.data.k", want: encoded, noSecret: true},
-		"FromName":       {reason: "Metadata of a Secret is no base64.", source: given.Thing("v1", "Secret", "c291cmNl", "type", "Opaque"), from: "$.metadata.name", target: given.Thing("v1", "ConfigMap", "copy", "data", map[string]any{"k": ""}), to: "$.data.k", want: "c291cmNl"},
-		"Binary":         {reason: "Binary data cannot be text.", source: secret, from: "$.data.binary", target: given.Thing("v1", "ConfigMap", "copy", "data", map[string]any{"k": ""}), to: "$.data.k", problem: "the field $.data.binary of the Secret default/source cannot be copied to $.data.k: it is not text; copy it to data of a Secret"},
-		"BinaryOfAll":    {reason: "Also among other texts.", source: secret, from: "$.data", target: given.Thing("example.org/v1", "Bucket", "copy", "spec", ""), to: "$.spec", problem: "cannot be copied to $.spec: binary: it is not text"},
+		"FromBinaryData": {reason: "binaryData of a ConfigMap is base64, like data of a Secret.", source: config, from: "$.binaryData.password", target: given.Thing("v1", "ConfigMap", "copy", "data", map[string]any{"k": ""}), to: "$.data.k", want: plain, noSecret: true},
+		"FromCABundle":   {reason: "A caBundle is base64, like data of a Secret.", source: crd, from: "$.spec.webhook.caBundle", target: given.Thing("v1", "ConfigMap", "copy", "data", map[string]any{"k": ""}), to: "$.data.k", want: plain, noSecret: true},
+		"FromText":       {reason: "A text is copied unchanged, even if it looks like base64.", source: config, from: "$.data.text", target: given.Thing("v1", "ConfigMap", "copy", "data", map[string]any{"k": ""}), to: "$.data.k", want: encoded, noSecret: true},
+		"FromBundleKey":  {reason: "A ConfigMap key named caBundle holds text.", source: config, from: "$.data.caBundle", target: given.Thing("v1", "ConfigMap", "copy", "data", map[string]any{"k": ""}), to: "$.data.k", want: encoded, noSecret: true},
+		"FromName":       {reason: "Metadata of a Secret is not base64.", source: given.Thing("v1", "Secret", "c291cmNl", "type", "Opaque"), from: "$.metadata.name", target: given.Thing("v1", "ConfigMap", "copy", "data", map[string]any{"k": ""}), to: "$.data.k", want: "c291cmNl"},
+		"Binary":         {reason: "Binary data cannot be copied as text.", source: secret, from: "$.data.binary", target: given.Thing("v1", "ConfigMap", "copy", "data", map[string]any{"k": ""}), to: "$.data.k", problem: "the field $.data.binary of the Secret default/source cannot be copied to $.data.k: it is not text; copy it to data of a Secret"},
+		"BinaryOfAll":    {reason: "Binary data among other values cannot be copied as text either.", source: secret, from: "$.data", target: given.Thing("example.org/v1", "Bucket", "copy", "spec", ""), to: "$.spec", problem: "cannot be copied to $.spec: binary: it is not text"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -137,7 +137,7 @@ func TestCopiedBytes(t *testing.T) {
 	}
 }
 
-// Short values that happen to be base64 of something else mask nothing, and break nothing.
+// A short value that is also valid base64 must not be masked as bytes.
 func TestMaskedBytes(t *testing.T) {
 	secret := given.Thing("v1", "Secret", "a", "stringData", map[string]any{"a": "aaaa"})
 	if got := plan.MaskOf(secret).Err(errors.New("got aaaa")).Error(); got != "got ***" {

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// These export what tests of package plan_test call.
+// These functions export what package plan_test calls.
 
 func (o Observed) IsLost() bool                           { return o.isLost() }
 func (p Pass) Resumed(now Plan, patient bool) Plan        { return p.resumed(now, patient) }

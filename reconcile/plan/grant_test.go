@@ -16,10 +16,10 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// known compares grants by the fields that this version knows.
+// known compares grants only by the fields that this version knows.
 var known = cmpopts.IgnoreUnexported(inventory.Grant{})
 
-// A pass sees approvals only in the places that it reads. Records about other places stay.
+// A pass sees approvals only in the places that it reads. Records of other places stay.
 func TestPlacesOfApprovals(t *testing.T) {
 	want := render.Desired{Revision: "2", Objects: []render.Object{given.Wanted(t, given.ConfigMap("keep"))}}
 	cluster := func() plan.Observed { return given.Owning(t, "a", "b", "c", "d", "e", "keep") }
@@ -30,48 +30,48 @@ func TestPlacesOfApprovals(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		grant  inventory.Grant
-		passes []inventory.Approvals // one after the other; the last is of the plan
+		passes []inventory.Approvals // approvals of successive passes; the test plans with the last
 		counts bool
-		on     []inventory.ApprovalPlace // after them, of the grant
+		on     []inventory.ApprovalPlace // places of the grant after the last pass
 	}{
 		"OtherPlace": {
-			reason: "A command does not read the Sync, so what stands there is still spent.",
+			reason: "A command does not read the Sync, so an approval on the Sync stays spent.",
 			grant:  spent(inventory.OnSync), passes: []inventory.Approvals{{inventory.OnCommand: nil}, {inventory.OnSync: {digest}, inventory.OnRun: nil}}, on: []inventory.ApprovalPlace{inventory.OnSync},
 		},
 		"FlagOfALoop": {
-			reason: "The flag of a process stands for as long as that runs, whatever other commands say.",
+			reason: "The flag of a process applies for as long as the process runs, whatever other commands are given.",
 			grant:  spent(inventory.OnRun), passes: []inventory.Approvals{{inventory.OnCommand: nil}, {inventory.OnSync: nil, inventory.OnRun: {digest}}}, on: []inventory.ApprovalPlace{inventory.OnRun},
 		},
 		"UnreadSync": {
-			reason: "If the file of the Sync cannot be read, nothing is forgotten.",
+			reason: "If the file of the Sync cannot be read, the record stays.",
 			grant:  spent(inventory.OnSync), passes: []inventory.Approvals{{inventory.OnRun: nil}, {inventory.OnSync: {digest}, inventory.OnRun: nil}}, on: []inventory.ApprovalPlace{inventory.OnSync},
 		},
 		"NothingRead": {
-			reason: "A pass that reads no place forgets nothing.",
+			reason: "A pass that reads no place forgets no record.",
 			grant:  spent(inventory.OnSync), passes: []inventory.Approvals{nil, {inventory.OnSync: {digest}}}, on: []inventory.ApprovalPlace{inventory.OnSync},
 		},
 		"TakenOut": {
-			reason: "Who took it out may give it again.",
+			reason: "A user who removed an approval may give it again.",
 			grant:  spent(inventory.OnSync), passes: []inventory.Approvals{{inventory.OnSync: nil, inventory.OnRun: nil}, {inventory.OnSync: {digest}, inventory.OnRun: nil}}, counts: true,
 		},
 		"TypedAnew": {
-			reason: "A person who types it for one pass means that pass, whatever stands on the Sync.",
+			reason: "A user who passes the flag approves this pass, whatever is on the Sync.",
 			grant:  spent(inventory.OnSync), passes: []inventory.Approvals{{inventory.OnCommand: {digest}}}, counts: true, on: []inventory.ApprovalPlace{inventory.OnCommand, inventory.OnSync},
 		},
 		"TypedBefore": {
-			reason: "A pipeline types the same for every commit.",
+			reason: "A pipeline passes the same flag for every commit.",
 			grant:  spent(inventory.OnCommand), passes: []inventory.Approvals{{inventory.OnCommand: {digest}}}, on: []inventory.ApprovalPlace{inventory.OnCommand},
 		},
 		"AlsoOnTheSync": {
-			reason: "It was placed twice for the same, and a command made use of it first.",
+			reason: "The same approval was given in two places, and a command used it first.",
 			grant:  spent(inventory.OnCommand), passes: []inventory.Approvals{{inventory.OnSync: {digest}, inventory.OnRun: nil}}, on: []inventory.ApprovalPlace{inventory.OnCommand, inventory.OnSync},
 		},
 		"StaysOnTheSync": {
-			reason: "It is taken from one place, and still stands in the other.",
+			reason: "The approval is removed from one place and stays in the other.",
 			grant:  spent(inventory.OnCommand, inventory.OnSync), passes: []inventory.Approvals{{inventory.OnCommand: nil}, {inventory.OnSync: {digest}, inventory.OnRun: nil}}, on: []inventory.ApprovalPlace{inventory.OnSync},
 		},
 		"Old": {
-			reason: "An older version did not record where it stood: it is spent everywhere.",
+			reason: "An older version did not record the place, so the approval is spent everywhere.",
 			grant:  spent(), passes: []inventory.Approvals{{inventory.OnSync: {digest}, inventory.OnRun: nil}}, on: []inventory.ApprovalPlace{inventory.OnCommand, inventory.OnSync},
 		},
 		"OldAndCommand": {
@@ -79,11 +79,11 @@ func TestPlacesOfApprovals(t *testing.T) {
 			grant:  spent(), passes: []inventory.Approvals{{inventory.OnCommand: nil}, {inventory.OnSync: {digest}, inventory.OnRun: nil}}, on: []inventory.ApprovalPlace{inventory.OnSync},
 		},
 		"OldAndTyped": {
-			reason: "Once a command did not give it, the next that does means it.",
+			reason: "After a command without the flag, the next command with it is a new approval.",
 			grant:  spent(), passes: []inventory.Approvals{{inventory.OnCommand: nil}, {inventory.OnCommand: {digest}}}, counts: true, on: []inventory.ApprovalPlace{inventory.OnCommand, inventory.OnRun, inventory.OnSync},
 		},
 		"OldAndOut": {
-			reason: "In the end, it stands nowhere.",
+			reason: "The approval is no longer in any place, so it may be given again.",
 			grant:  spent(), passes: []inventory.Approvals{{inventory.OnCommand: nil}, {inventory.OnSync: nil, inventory.OnRun: nil}, {inventory.OnSync: {digest}}}, counts: true,
 		},
 	}
@@ -113,8 +113,7 @@ func TestPlacesOfApprovals(t *testing.T) {
 	}
 }
 
-// A lost inventory loses its grants. Approvals from before may have been used, so they do not count until a person
-// gives them again.
+// A lost inventory loses its grants. Approvals from before may have been used, so they do not count until a user gives them again.
 func TestApprovalsOfALostInventory(t *testing.T) {
 	want := render.Desired{Revision: "2", Objects: []render.Object{given.Wanted(t, given.ConfigMap("keep"))}}
 	stored := func() inventory.Inventory { return given.Owning(t, "a", "b", "c", "d", "e", "keep").Inventory }
@@ -128,49 +127,49 @@ func TestApprovalsOfALostInventory(t *testing.T) {
 	}
 	seen := given.Owning(t, "a", "b", "c", "d", "e", "keep")
 	seen.Inventory = rebuilt()
-	digest := given.Computed(t, want, seen, guard.Guarding{}.Guards()...).Approval.Digest // for the steps that the stored plan holds
+	digest := given.Computed(t, want, seen, guard.Guarding{}.Guards()...).Approval.Digest // for the steps that the plan holds with a stored inventory
 
 	cases := map[string]struct {
 		reason  string
 		message string                // of the commit
-		lost    inventory.Approvals   // of the pass that finds the inventory missing
+		lost    inventory.Approvals   // of the pass that finds no inventory
 		passes  []inventory.Approvals // after it
 		counts  []bool
 	}{
 		"StoodThere": {
-			reason: "It stood there by then, perhaps since the same was held the last time.",
+			reason: "The approval was there before, perhaps since the last time the same steps were held.",
 			lost:   inventory.Approvals{inventory.OnSync: {digest}}, passes: []inventory.Approvals{{inventory.OnSync: {digest}}, {inventory.OnSync: {digest}}}, counts: []bool{false, false},
 		},
 		"GivenAnew": {
-			reason: "A person takes it out and gives it again.",
+			reason: "A user removes the approval and gives it again.",
 			lost:   inventory.Approvals{inventory.OnSync: {digest}}, passes: []inventory.Approvals{{inventory.OnSync: nil}, {inventory.OnSync: {digest}}}, counts: []bool{false, true},
 		},
 		"GivenAfter": {
-			reason: "The digest of rebuilt entries is known only after that.",
+			reason: "The digest of rebuilt entries is known only after the loss, so the approval is new.",
 			lost:   inventory.Approvals{inventory.OnSync: nil}, passes: []inventory.Approvals{{inventory.OnSync: {digest}}}, counts: []bool{true},
 		},
 		"TypedAfter": {
-			reason: "So it is where no Sync is.",
+			reason: "Without a Sync, an approval by flag is also new.",
 			lost:   inventory.Approvals{inventory.OnCommand: nil}, passes: []inventory.Approvals{{inventory.OnCommand: {digest}}}, counts: []bool{true},
 		},
 		"TypedLater": {
-			reason: "A loop rebuilt the inventory, and a person read there what it holds.",
+			reason: "A loop rebuilt the inventory, and a user then approved what it holds with a command.",
 			lost:   inventory.Approvals{inventory.OnSync: nil, inventory.OnRun: nil}, passes: []inventory.Approvals{{inventory.OnCommand: {digest}}}, counts: []bool{true},
 		},
 		"TypedThen": {
-			reason: "A pipeline types the same for every pass.",
+			reason: "A pipeline passes the same flag in every pass.",
 			lost:   inventory.Approvals{inventory.OnCommand: {digest}}, passes: []inventory.Approvals{{inventory.OnCommand: {digest}}, {inventory.OnCommand: nil}, {inventory.OnCommand: {digest}}}, counts: []bool{false, false, true},
 		},
 		"ReadLater": {
-			reason: "A command rebuilt the inventory, and did not read what stands on the Sync.",
+			reason: "A command rebuilt the inventory without reading the Sync, so the Sync's approvals may be old.",
 			lost:   inventory.Approvals{inventory.OnCommand: nil}, passes: []inventory.Approvals{{inventory.OnCommand: nil}, {inventory.OnSync: {digest}, inventory.OnRun: nil}, {inventory.OnSync: {digest}, inventory.OnRun: nil}}, counts: []bool{false, false, false},
 		},
 		"ReadLaterAndGivenAnew": {
-			reason: "A later approval on the Sync is new.",
+			reason: "An approval that is added to the Sync later is new.",
 			lost:   inventory.Approvals{inventory.OnCommand: nil}, passes: []inventory.Approvals{{inventory.OnSync: {"another"}, inventory.OnRun: nil}, {inventory.OnSync: {"another", digest}, inventory.OnRun: nil}}, counts: []bool{false, true},
 		},
 		"Trailer": {
-			reason: "A commit approves once, and may have done so.", message: "Headgate-Approve: " + digest,
+			reason: "A commit approves once, and may have done so before the loss.", message: "Headgate-Approve: " + digest,
 			lost: inventory.Approvals{inventory.OnSync: nil}, passes: []inventory.Approvals{{inventory.OnSync: nil}}, counts: []bool{false},
 		},
 	}
@@ -206,21 +205,21 @@ func TestApprovalsOfALostInventory(t *testing.T) {
 	}
 }
 
-// A first pass lost nothing, wherever its objects come from.
+// In a first pass nothing is lost, wherever its objects come from.
 func TestIsLost(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		edit   func(*plan.Observed)
 		want   bool
 	}{
-		"Stored": {reason: "It is there.", edit: func(o *plan.Observed) { o.Inventory.ResourceVersion = "1" }},
-		"Siblings": {reason: "The grants are in the part that is there.", edit: func(o *plan.Observed) {
+		"Stored": {reason: "The inventory exists.", edit: func(o *plan.Observed) { o.Inventory.ResourceVersion = "1" }},
+		"Siblings": {reason: "The remaining part of the inventory contains the grants.", edit: func(o *plan.Observed) {
 			o.Inventory.ResourceVersion, o.Inventory.Rebuilt, o.Inventory.Lost = "1", true, true
 		}},
-		"Rebuilt": {reason: "Objects show that it existed.", edit: func(o *plan.Observed) { o.Inventory.Rebuilt = true }, want: true},
-		"Copies":  {reason: "They were restored without managed fields.", edit: func(o *plan.Observed) { o.Copies = []manifest.ID{{Kind: "ConfigMap", Name: "x"}} }, want: true},
-		"Marked":  {reason: "So were the wanted ones.", edit: func(o *plan.Observed) { o.Objects = given.Owning(t, "a").Objects }, want: true},
-		"First":   {reason: "Nothing of the sync is there.", edit: func(*plan.Observed) {}},
+		"Rebuilt": {reason: "Objects with marks show that an inventory existed.", edit: func(o *plan.Observed) { o.Inventory.Rebuilt = true }, want: true},
+		"Copies":  {reason: "Objects restored without managed fields show that an inventory existed.", edit: func(o *plan.Observed) { o.Copies = []manifest.ID{{Kind: "ConfigMap", Name: "x"}} }, want: true},
+		"Marked":  {reason: "Wanted objects with marks show that an inventory existed.", edit: func(o *plan.Observed) { o.Objects = given.Owning(t, "a").Objects }, want: true},
+		"First":   {reason: "No object shows that an inventory existed.", edit: func(*plan.Observed) {}},
 		"Offline": {reason: "The base of a comparison has no inventory.", edit: func(o *plan.Observed) { o.Offline, o.Objects = true, given.Owning(t, "a").Objects }},
 	}
 	for name, tc := range cases {

@@ -12,7 +12,7 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// A sync that ends takes its marks off what is its own, and touches nothing else.
+// A destroy removes its marks from its own objects and changes nothing else.
 func TestReleaseOurs(t *testing.T) {
 	for _, p := range []plan.Plan{{Sync: given.Sync, Ends: plan.Orphan}, {Sync: given.Sync}} {
 		if _, some := p.Leaving(plan.Step{}, given.Live(given.ConfigMap("a"), "u"), true); !some {
@@ -24,7 +24,7 @@ func TestReleaseOurs(t *testing.T) {
 	}
 }
 
-// Approved prunes do not count for the guard many, because a person has reviewed them.
+// Approved prunes do not count for the guard "many", because a user has reviewed them.
 func TestManyWithoutApproved(t *testing.T) {
 	want := render.Desired{Revision: "1", Objects: []render.Object{given.Wanted(t, given.ConfigMap("keep"))}}
 	more := given.Owning(t, "a", "b", "c", "d", "e", "f", "g", "h")
@@ -43,7 +43,7 @@ func TestManyWithoutApproved(t *testing.T) {
 	}
 }
 
-// A namespace stays for as long as something in it stays.
+// A namespace stays as long as an object in it stays.
 func TestKeepHomes(t *testing.T) {
 	space := manifest.ID{Kind: "Namespace", Name: "team"}
 	inside := plan.Step{Action: plan.Keep, ID: manifest.ID{Kind: "ConfigMap", Namespace: "team", Name: "a"}}

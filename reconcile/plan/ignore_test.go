@@ -11,7 +11,7 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// Another set of rules is another thing to look at.
+// With other ignore rules, an object must be checked again.
 func TestRulesAreInTheDigest(t *testing.T) {
 	u := given.ConfigMap("a")
 	id := manifest.IDOf(u)

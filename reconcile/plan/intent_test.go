@@ -12,7 +12,7 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// storedEntry reads an entry, with what only a newer binary knows.
+// storedEntry decodes an entry, including fields that only a newer version knows.
 func storedEntry(t *testing.T, data string) (e inventory.Entry) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(data), &e); err != nil {
@@ -21,8 +21,8 @@ func storedEntry(t *testing.T, data string) (e inventory.Entry) {
 	return e
 }
 
-// The intent records who makes the CRDs, what may be done to an object, and that one that comes back
-// is another.
+// The intent records who makes the CRDs and what may be done to an object. It also records that a returning object is a different
+// one.
 func TestIntentRecords(t *testing.T) {
 	made, changed := manifest.IDOf(given.ConfigMap("made")), manifest.IDOf(given.ConfigMap("changed"))
 	have := inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{

@@ -84,28 +84,28 @@ func TestLook(t *testing.T) {
 		checks []check
 	}{
 		"AsWanted": {
-			reason: "Objects of Flux belong to Flux, and are neither held nor taken.",
+			reason: "Objects of Flux belong to Flux, so they are neither held nor adopted.",
 			live:   theirs(u, byFlux("apps")), steps: kept,
 		},
 		"Absent": {
-			reason: "A missing object will be applied by the tool of its neighbours.",
+			reason: "The tool that applies the other objects will also apply a missing one.",
 			checks: []check{{plan.Create, flux, flux + " has not applied it"}},
 		},
 		"Deleted": {
-			reason: "An object that was as wanted and is missing was deleted.",
+			reason: "A missing object that was up to date before was deleted.",
 			entry:  seenBefore, steps: []step{{Action: plan.Keep, Would: plan.Create, Cause: plan.Drift}},
 		},
 		"ChangedAndAbsent": {
-			reason: "It is not known whether an object of a new commit ever existed.",
+			reason: "Nobody knows whether an object of a new commit ever existed.",
 			entry:  map[manifest.ID]inventory.Entry{}, checks: []check{{plan.Create, flux, flux + " has not applied it"}},
 		},
 		"Behind": {
-			reason: "The applier has not updated its own field.",
+			reason: "The applier has not yet updated its own field.",
 			live:   theirs(u, byFlux("apps")), trial: &stale,
 			checks: []check{{plan.Update, flux, flux + " has not applied the version of this commit"}},
 		},
 		"PutBackByTheApplier": {
-			reason: "An applier that is at another commit is late, and no editor.",
+			reason: "If the applier writes an older value, it is late and not an editor.",
 			entry:  seenBefore, live: theirs(u, byFlux("apps")), trial: &stale,
 			checks: []check{{plan.Update, flux, flux + " has not applied the version of this commit"}},
 		},
@@ -114,7 +114,7 @@ func TestLook(t *testing.T) {
 			live:   theirs(u, byFlux("apps")), trial: &edited, steps: drifted,
 		},
 		"EditedAndBehind": {
-			reason: "One field is this and another that: both statuses have to say so.",
+			reason: "One field is out of date and another was edited, and both statuses must show that.",
 			live:   theirs(u, byFlux("apps")), trial: &both, steps: drifted,
 			checks: []check{{plan.Update, flux, flux + " has not applied the version of this commit"}},
 		},
@@ -124,22 +124,22 @@ func TestLook(t *testing.T) {
 			steps: []step{{Action: plan.Keep, Would: plan.Update, Cause: plan.Drift}},
 		},
 		"FieldNeverSeen": {
-			reason: "A field that was never seen may not have been applied yet.",
+			reason: "A field that was never observed may not have been applied yet.",
 			live:   theirs(u, byFlux("apps")), trial: &missing,
 			checks: []check{{plan.Update, flux, flux + " has not applied the version of this commit"}},
 		},
 		"Deleting": {
-			reason: "An object that is being deleted is as good as gone.",
+			reason: "An object that is being deleted counts as missing.",
 			live:   theirs(u, byFlux("apps"), deleting),
 			checks: []check{{plan.Create, flux, "it is being deleted"}},
 		},
 		"Refused": {
-			reason: "An object that no API server accepts is not applied by any tool.",
+			reason: "No tool can apply an object that the API server refuses.",
 			live:   theirs(u), trial: &plan.Trial{Err: given.ErrBoom},
 			checks: []check{{plan.Update, flux, "boom"}},
 		},
 		"AnotherSync": {
-			reason: "A sync of Headgate that writes is an applier like others, also under the same name.",
+			reason: "A Headgate sync that writes is an applier like any other, even one with the same name.",
 			live:   given.Live(u, "u"), trial: &stale,
 			checks: []check{{plan.Update, "the Headgate sync headgate-system.prod", "the Headgate sync headgate-system.prod has not applied the version of this commit"}},
 		},
@@ -188,7 +188,7 @@ func TestLook(t *testing.T) {
 	}
 }
 
-// The one who is named is the one to talk to.
+// The report names the tool that has to act.
 func TestApplier(t *testing.T) {
 	at := func(path string, u *unstructured.Unstructured) render.Object {
 		o := given.Wanted(t, u)
@@ -260,7 +260,7 @@ func TestApplier(t *testing.T) {
 	}
 }
 
-// If another tool applies, Crossplane's part is checked as usual, and a delay is reported once.
+// If another tool applies, Crossplane's effects are checked as usual, and a delay is reported once.
 func TestLookBesideCrossplane(t *testing.T) {
 	mrap := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apiextensions.crossplane.io/v1alpha1", "kind": "ManagedResourceActivationPolicy",
@@ -304,7 +304,7 @@ func TestLookBesideCrossplane(t *testing.T) {
 		t.Errorf("That nothing is substituted is not for us to say here: %v", p.Want.Findings)
 	}
 
-	// Without Crossplane, a CRD that stays is seen by itself.
+	// Without Crossplane, a retained definition is recognized by its CRD alone.
 	want.Owner, want.Objects = render.OwnerHeadgate, nil
 	left := given.CRD("queues", "Queue")
 	seen.Objects = map[manifest.ID]*metav1.PartialObjectMetadata{manifest.IDOf(left): theirs(left)}

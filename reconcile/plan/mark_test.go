@@ -7,8 +7,8 @@ import (
 	"headgate.dev/headgate/reconcile/inventory"
 )
 
-// kubectl leaves a copy of what it applied in an annotation. Readers of the inventory must not be able to guess values
-// with a mark that depends on it.
+// kubectl stores a copy of the applied object in an annotation. A mark that depended on that annotation would let readers of the
+// inventory guess values.
 func TestMarkTellsNoSecret(t *testing.T) {
 	u := given.ConfigMap("a")
 	plain := inventory.Mark(given.Live(u, "u"))

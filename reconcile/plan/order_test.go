@@ -9,7 +9,7 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// Dependencies of other objects are applied first, and pruned last.
+// Dependencies are applied before their dependants and pruned after them.
 func TestTiers(t *testing.T) {
 	const extensions, pkg = "apiextensions.crossplane.io", "pkg.crossplane.io"
 	inOrder := [][]manifest.ID{

@@ -21,7 +21,8 @@ var errRefused = errors.New("refused")
 
 var begun = metav1.Unix(1_000_000, 0)
 
-// at is a round some time after the pass began. Its limit is a minute, its grace ten seconds.
+// at returns the times of a round that starts some time after the pass began. The pass has a limit of a minute and a grace of ten
+// seconds.
 func at(after time.Duration) Times {
 	return Times{
 		Now: metav1.NewTime(begun.Add(after)), Began: begun,
@@ -78,7 +79,7 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// Every row of the comments on Next and on ending.
+// The cases cover every row of the comments on Next and on ending.
 func TestNext(t *testing.T) {
 	create := Step{ID: obj("a"), Action: Create}
 	waits := Step{ID: obj("w"), Action: Create, Waits: []Reason{Object.With(obj("toy"))}, awaits: []manifest.ID{obj("toy")}}
@@ -112,7 +113,7 @@ func TestNext(t *testing.T) {
 		at    time.Duration
 		done  []Outcome
 		err   error
-		hurry bool // and so are the rounds after it
+		hurry bool // set for this round and all later rounds
 	}
 	cases := map[string]struct {
 		reason string
@@ -240,7 +241,7 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// Whatever later looks find, a pass writes only what its first plan showed, and loses no outcome.
+// Whatever later observations find, a pass writes only what its first plan showed, and loses no outcome.
 func TestPassKeepsItsPromise(t *testing.T) {
 	for seed := range uint64(3000) {
 		next := rand.New(rand.NewPCG(seed, seed)).IntN
@@ -274,7 +275,7 @@ func TestPassKeepsItsPromise(t *testing.T) {
 			for _, s := range d.Send.Steps {
 				first := slices.IndexFunc(pass.First.Steps, func(f Step) bool { return f.ID == s.ID })
 				_, sent := pass.Done[s.ID]
-				refused := slices.ContainsFunc(pass.Last.Steps, func(l Step) bool { return l.ID == s.ID && l.Err != nil }) // a schema may let it in now
+				refused := slices.ContainsFunc(pass.Last.Steps, func(l Step) bool { return l.ID == s.ID && l.Err != nil }) // a new schema may accept it now
 				shown := first >= 0 && (refused || pass.Done[s.ID].More && (pass.sent[s.ID].Action == Prune) == (s.Action == Prune) || pass.First.Steps[first].Waiting() || pass.First.Steps[first].Deactivates || pass.First.Steps[first].Err != nil || pass.Done[s.ID].Err != nil ||
 					pass.First.Steps[first].Action == Prune && s.Action == Prune && !sent)
 				if begun && s.Writes() && !shown && !(first >= 0 && s.Deactivates) {
@@ -313,7 +314,7 @@ func TestPassKeepsItsPromise(t *testing.T) {
 	}
 }
 
-// The next pass over the same commit does not wait for effects that are late already.
+// The next pass over the same commit does not wait for effects that are already late.
 func TestLateStaysLate(t *testing.T) {
 	first := Plan{Steps: []Step{{ID: obj("a"), Action: Create}}, Effects: effectsOn(Pending, "x")}
 	var pass Pass
@@ -340,7 +341,7 @@ func TestLateStaysLate(t *testing.T) {
 	}
 }
 
-// A definition that could not be deactivated is left to the next pass: nothing changed that would let it.
+// A definition that could not be deactivated is left to the next pass, because nothing has changed that would allow it.
 func TestFailedPhase(t *testing.T) {
 	taken := Step{ID: obj("a"), Action: Prune, Deactivates: true}
 	now := Plan{Steps: []Step{taken}, Effects: effectsOn(Pending, "x")}
@@ -351,7 +352,7 @@ func TestFailedPhase(t *testing.T) {
 	}
 }
 
-// An object that was renamed stays while the new one cannot be created, also where that failed a round earlier.
+// A renamed object stays while its replacement cannot be created, even if the creation failed in an earlier round.
 func TestReplacementFailed(t *testing.T) {
 	from := Step{ID: obj("old"), Action: Prune, UID: "u", Removal: Removal{path: "settings.yaml"}}
 	to := Step{ID: obj("new"), Action: Create, Origin: manifest.Origin{Path: "settings.yaml", Line: 1}}
@@ -365,7 +366,7 @@ func TestReplacementFailed(t *testing.T) {
 	}
 }
 
-// A replacement that still waits has not replaced anything, also in a pass that does not wait.
+// A replacement that still waits has not replaced anything, not even in a pass that does not wait.
 func TestReplacementWaits(t *testing.T) {
 	from := Step{ID: obj("old"), Action: Prune, UID: "u"}
 	to := Step{ID: obj("new"), Action: Create, Waits: []Reason{AwaitsAbsent.With()}, Origin: manifest.Origin{Path: "new.yaml", Line: 1}}
@@ -398,7 +399,7 @@ func TestReplacementWaits(t *testing.T) {
 	}
 }
 
-// A prune that waited for others is not sent if its replacement failed meanwhile.
+// A prune that waited for others is not sent if its replacement has failed in the meantime.
 func TestReplacementFailedWhileAPruneWaits(t *testing.T) {
 	from := Step{ID: obj("old"), Action: Prune, UID: "u", Waits: []Reason{AwaitsGone.With()}, after: []manifest.ID{obj("user")}}
 	user := Step{ID: obj("user"), Action: Prune, UID: "v"}
@@ -431,7 +432,7 @@ func TestPrunedWebhook(t *testing.T) {
 	}
 }
 
-// An MRD whose prune began is not reported as pruned if a guard keeps it then because it is in use now.
+// If the prune of an MRD has begun and a guard then keeps the MRD because it is in use, the MRD is not reported as pruned.
 func TestPruneHeldHalfWay(t *testing.T) {
 	mrd := crossplane.MRD("boats.example.org")
 	begun := Step{ID: mrd, Action: Prune, UID: "u", phase: DoProtect}
@@ -450,7 +451,7 @@ func TestPruneHeldHalfWay(t *testing.T) {
 	}
 }
 
-// An MRD that was created is not reported as active if a guard holds the activation.
+// If a guard holds the activation of an MRD that was created, the MRD is not reported as active.
 func TestActivationHeldHalfWay(t *testing.T) {
 	mrd := crossplane.MRD("boats.example.org")
 	create := Step{ID: mrd, Action: Create, Write: Write{Activates: true}}
@@ -463,7 +464,7 @@ func TestActivationHeldHalfWay(t *testing.T) {
 	}
 }
 
-// A webhook that is down refuses many renamed objects, and each of them keeps what it replaces.
+// If a webhook that is down refuses many renamed objects, each of the old objects stays.
 func TestManyReplacementsFail(t *testing.T) {
 	pass, prunes := refusedRenames(50)
 	for _, s := range Next(pass, prunes, at(time.Second)).Send.Steps {
@@ -481,7 +482,7 @@ func BenchmarkRefusedRenames(b *testing.B) {
 	}
 }
 
-// refusedRenames returns a pass in which the API server refused to create that many renamed objects, and the plan of its prunes.
+// refusedRenames returns a pass in which the API server refused to create many renamed objects, and the plan of its prunes.
 func refusedRenames(many int) (Pass, Plan) {
 	var creates, prunes []Step
 	var done []Outcome

@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// What one sync of a process drops and another one declares is handed over. Everything else is pruned or held as before, since a
-// wrong guess deletes an object or takes it from its owner.
+// If one sync of a process drops an object and another one declares it, the object is handed over. Everything else is pruned or
+// held as before, because a wrong guess would delete an object or take it from its owner.
 func TestPeers(t *testing.T) {
 	u := given.ConfigMap("a")
 	id := manifest.IDOf(u)
@@ -27,7 +27,7 @@ func TestPeers(t *testing.T) {
 	cases := map[string]struct {
 		reason   string
 		peer     plan.Peer
-		declared bool // by this sync, which does not own it
+		declared bool // whether this sync, which is not the owner, declares the object
 		adoption plan.Adoption
 		ends     plan.Ending
 		going    bool
@@ -37,25 +37,25 @@ func TestPeers(t *testing.T) {
 		awaits   bool
 		note     bool
 	}{
-		"Declares":        {reason: "The peer is to take it over.", peer: plan.Peer{Declares: declares(true)}, want: plan.Keep, code: guard.TakenOverBySync},
-		"DeclaresNothing": {reason: "No commit declares it.", peer: plan.Peer{Declares: none}, want: plan.Prune},
-		"Observes":        {reason: "The peer would not own it.", peer: plan.Peer{Declares: declares(false)}, want: plan.Prune},
-		"Awaited":         {reason: "Its newest commit may declare it.", peer: plan.Peer{Declares: none, State: plan.PeerAwaited}, want: plan.Prune, waits: plan.AwaitsSync, awaits: true},
-		"AwaitedDeclared": {reason: "Its newest commit may declare it no more.", peer: plan.Peer{Declares: declares(true), State: plan.PeerAwaited}, want: plan.Prune, waits: plan.AwaitsSync, awaits: true},
-		"Broken":          {reason: "Its newest commit may be corrected.", peer: plan.Peer{State: plan.PeerAwaited, Reason: "boom"}, want: plan.Prune, waits: plan.AwaitsBrokenSync, awaits: true},
-		"GivenUp":         {reason: "A broken sync stops no other one for ever.", peer: plan.Peer{Declares: none, State: plan.PeerGivenUp, Reason: "boom"}, want: plan.Prune, note: true},
-		"GivenUpDeclared": {reason: "The commit before counts.", peer: plan.Peer{Declares: declares(true), State: plan.PeerGivenUp}, want: plan.Keep, code: guard.TakenOverBySync},
-		"Ends":            {reason: "A destroy is a command for this sync alone.", peer: plan.Peer{Declares: declares(true)}, ends: plan.Delete, want: plan.Prune},
-		"Going":           {reason: "It is being deleted, and nothing can keep it.", peer: plan.Peer{State: plan.PeerAwaited}, going: true, want: plan.Prune, code: plan.Deleting},
+		"Declares":        {reason: "The peer will take the object over.", peer: plan.Peer{Declares: declares(true)}, want: plan.Keep, code: guard.TakenOverBySync},
+		"DeclaresNothing": {reason: "No commit declares the object.", peer: plan.Peer{Declares: none}, want: plan.Prune},
+		"Observes":        {reason: "An observing peer would not own the object.", peer: plan.Peer{Declares: declares(false)}, want: plan.Prune},
+		"Awaited":         {reason: "The peer's newest commit may declare the object.", peer: plan.Peer{Declares: none, State: plan.PeerAwaited}, want: plan.Prune, waits: plan.AwaitsSync, awaits: true},
+		"AwaitedDeclared": {reason: "The peer's newest commit may no longer declare the object.", peer: plan.Peer{Declares: declares(true), State: plan.PeerAwaited}, want: plan.Prune, waits: plan.AwaitsSync, awaits: true},
+		"Broken":          {reason: "The peer's newest commit may be corrected.", peer: plan.Peer{State: plan.PeerAwaited, Reason: "boom"}, want: plan.Prune, waits: plan.AwaitsBrokenSync, awaits: true},
+		"GivenUp":         {reason: "A broken sync must not block another one forever.", peer: plan.Peer{Declares: none, State: plan.PeerGivenUp, Reason: "boom"}, want: plan.Prune, note: true},
+		"GivenUpDeclared": {reason: "The peer's previous commit counts.", peer: plan.Peer{Declares: declares(true), State: plan.PeerGivenUp}, want: plan.Keep, code: guard.TakenOverBySync},
+		"Ends":            {reason: "A destroy concerns this sync alone.", peer: plan.Peer{Declares: declares(true)}, ends: plan.Delete, want: plan.Prune},
+		"Going":           {reason: "The object is already being deleted.", peer: plan.Peer{State: plan.PeerAwaited}, going: true, want: plan.Prune, code: plan.Deleting},
 
-		"Left":         {reason: "The peer that owns it leaves it.", peer: plan.Peer{Declares: none}, declared: true, want: plan.Update, code: plan.TakenOver},
-		"LeftGivenUp":  {reason: "Its last commit left it already.", peer: plan.Peer{Declares: none, State: plan.PeerGivenUp}, declared: true, want: plan.Update, code: plan.TakenOver},
-		"Kept":         {reason: "Both declare it.", peer: plan.Peer{Declares: declares(true)}, declared: true, want: plan.Hold, code: plan.OwnedByTool},
-		"KeptObserved": {reason: "Both declare it.", peer: plan.Peer{Declares: declares(false)}, declared: true, want: plan.Hold, code: plan.OwnedByTool},
-		"LeftAwaited":  {reason: "The newest commit of the owner may declare it again.", peer: plan.Peer{Declares: none, State: plan.PeerAwaited}, declared: true, want: plan.Hold, code: plan.OwnedByTool, awaits: true},
-		"NeverHeard":   {reason: "What the owner declares is not known.", peer: plan.Peer{State: plan.PeerGivenUp}, declared: true, want: plan.Hold, code: plan.OwnedByTool},
+		"Left":         {reason: "The owning peer no longer declares the object.", peer: plan.Peer{Declares: none}, declared: true, want: plan.Update, code: plan.TakenOver},
+		"LeftGivenUp":  {reason: "The owning peer's last commit no longer declares the object.", peer: plan.Peer{Declares: none, State: plan.PeerGivenUp}, declared: true, want: plan.Update, code: plan.TakenOver},
+		"Kept":         {reason: "Both syncs declare the object.", peer: plan.Peer{Declares: declares(true)}, declared: true, want: plan.Hold, code: plan.OwnedByTool},
+		"KeptObserved": {reason: "Both syncs declare the object, and the peer observes it.", peer: plan.Peer{Declares: declares(false)}, declared: true, want: plan.Hold, code: plan.OwnedByTool},
+		"LeftAwaited":  {reason: "The owner's newest commit may declare the object again.", peer: plan.Peer{Declares: none, State: plan.PeerAwaited}, declared: true, want: plan.Hold, code: plan.OwnedByTool, awaits: true},
+		"NeverHeard":   {reason: "The owner's declarations are unknown.", peer: plan.Peer{State: plan.PeerGivenUp}, declared: true, want: plan.Hold, code: plan.OwnedByTool},
 		"LeftRefused":  {reason: "This sync adopts nothing.", peer: plan.Peer{Declares: none}, declared: true, adoption: plan.AdoptNone, want: plan.Hold, code: plan.OwnedByTool},
-		"OfAnother":    {reason: "Another sync owns it than the one that was heard.", peer: plan.Peer{Sync: inventory.Sync{Namespace: "team", Name: "third"}, Declares: none}, declared: true, want: plan.Hold, code: plan.OwnedByTool},
+		"OfAnother":    {reason: "The owner is another sync than the known peer.", peer: plan.Peer{Sync: inventory.Sync{Namespace: "team", Name: "third"}, Declares: none}, declared: true, want: plan.Hold, code: plan.OwnedByTool},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -113,7 +113,7 @@ func TestPeers(t *testing.T) {
 	}
 }
 
-// A sync declares its objects as the cluster names them, and takes over what it may apply.
+// A sync declares its objects with their identities in the cluster, and takes over those that it may apply.
 func TestDeclares(t *testing.T) {
 	observed := given.ConfigMap("observed")
 	observed.SetAnnotations(map[string]string{inventory.PolicyAnnotation: string(inventory.Observable)})
@@ -123,7 +123,7 @@ func TestDeclares(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all := seen.Declares(func(manifest.ID) bool { return adoption != plan.AdoptAll }) // which stands for a sync that may not apply it
+		all := seen.Declares(func(manifest.ID) bool { return adoption != plan.AdoptAll }) // the function stands for a sync that must not apply the object
 		at := func(name string) manifest.ID { return manifest.ID{Kind: "ConfigMap", Namespace: "default", Name: name} }
 		if is, has := all[at("a")]; !has || is != takes {
 			t.Errorf("%q: %v", adoption, all)
@@ -134,7 +134,7 @@ func TestDeclares(t *testing.T) {
 	}
 }
 
-// A prune that waits for a peer ends as soon as the peer has the object. The pass shows a prune first, and a release is less.
+// A prune that waits for a peer ends as soon as the peer owns the object. The pass announced a prune, and a release changes less.
 func TestPeerTakesOverInTheMeantime(t *testing.T) {
 	u := given.ConfigMap("a")
 	id := manifest.IDOf(u)
@@ -149,7 +149,7 @@ func TestPeerTakesOverInTheMeantime(t *testing.T) {
 	first := given.Computed(t, want, seen, guard.Guarding{}.Guards()...)
 	round := plan.Next(plan.Pass{}, first, times)
 	pass := plan.Pass{}.After(round, nil, nil)
-	for range 2 { // the round that prunes has been sent, too
+	for range 2 { // the round with the prune is also sent
 		round = plan.Next(pass, given.Computed(t, want, seen, guard.Guarding{}.Guards()...), times)
 		pass = pass.After(round, nil, nil)
 	}

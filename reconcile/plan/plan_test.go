@@ -47,17 +47,17 @@ func TestDecide(t *testing.T) {
 			want:   want{Action: plan.Create, Cause: plan.Commit, Sends: true},
 		},
 		"DeletedByHand": {
-			reason: "An applied object that was deleted is created again, and that is drift.",
+			reason: "An applied object that was deleted is created again, and counts as drift.",
 			seen:   plan.Observed{Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{id: {UID: "u", Digest: digest}}}},
 			want:   want{Action: plan.Create, Cause: plan.Drift, Sends: true},
 		},
 		"IntentNeverCarriedOut": {
-			reason: "A crash between intent and write left an entry without UID: nothing was deleted.",
+			reason: "After a crash between intent and write, the entry has no UID, so nothing was deleted.",
 			seen:   plan.Observed{Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{id: {}}}},
 			want:   want{Action: plan.Create, Cause: plan.Commit, Sends: true},
 		},
 		"Untouched": {
-			reason: "An object with the recorded mark and digest costs nothing.",
+			reason: "An object with the recorded mark and digest costs no request.",
 			seen: plan.Observed{
 				Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{id: plan.Applied(given.Live(u, "u"), digest)}},
 				Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{id: given.Live(u, "u")},
@@ -65,7 +65,7 @@ func TestDecide(t *testing.T) {
 			want: want{Action: plan.Keep, Cause: plan.Commit},
 		},
 		"TouchedAndClean": {
-			reason: "A change that the API server says is none to us renews the mark, so that it is not looked at again.",
+			reason: "If the API server shows no difference for us, the mark is renewed, so that the next pass skips the object.",
 			seen: plan.Observed{
 				Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{id: {UID: "u", Digest: digest}}},
 				Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{id: given.Live(u, "u")},
@@ -74,7 +74,7 @@ func TestDecide(t *testing.T) {
 			want: want{Action: plan.Keep, Cause: plan.Commit, Renews: true},
 		},
 		"EditedByHand": {
-			reason: "We asked for exactly this before, so the difference is someone else's.",
+			reason: "The same request was applied before, so someone else caused the difference.",
 			seen: plan.Observed{
 				Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{id: {UID: "u", Digest: digest}}},
 				Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{id: given.Live(u, "u")},
@@ -83,7 +83,7 @@ func TestDecide(t *testing.T) {
 			want: want{Action: plan.Update, Cause: plan.Drift, Sends: true},
 		},
 		"EditedInGit": {
-			reason: "The commit asks for something else than before: that is no drift.",
+			reason: "The commit has changed, so the difference is not drift.",
 			seen: plan.Observed{
 				Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{id: {UID: "u", Digest: "before"}}},
 				Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{id: given.Live(u, "u")},
@@ -100,7 +100,7 @@ func TestDecide(t *testing.T) {
 			want: want{Action: plan.Update, Cause: plan.Commit, Sends: true},
 		},
 		"Conflict": {
-			reason: "A conflict is known before anything is written, and named.",
+			reason: "A conflict is reported before anything is written.",
 			seen: plan.Observed{
 				Objects: map[manifest.ID]*metav1.PartialObjectMetadata{id: given.Live(u, "u")},
 				Trials:  map[manifest.ID]plan.Trial{id: {Err: conflict}},
@@ -108,7 +108,7 @@ func TestDecide(t *testing.T) {
 			want: want{Action: plan.Update, Cause: plan.Commit, Err: conflict, Sends: true},
 		},
 		"OfFlux": {
-			reason: "An object of another tool is never touched, only named.",
+			reason: "An object of another tool is never changed, only reported.",
 			seen: plan.Observed{
 				Objects: map[manifest.ID]*metav1.PartialObjectMetadata{id: {ObjectMeta: metav1.ObjectMeta{
 					Labels: map[string]string{"kustomize.toolkit.fluxcd.io/name": "apps", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"},
@@ -167,7 +167,7 @@ func TestReportDrift(t *testing.T) {
 		want   want
 	}{
 		"Edited": {
-			reason: "A changed field is reported, with both values, and left as it is.",
+			reason: "A changed field is reported with both values, and stays.",
 			seen:   plan.Observed{Inventory: inventory.Inventory{Entries: ours}, Objects: here, Trials: map[manifest.ID]plan.Trial{id: {Live: edited, After: u}}},
 			want:   want{plan.Keep, plan.Update, plan.Drift, "drift is reported, not corrected", []diff.Change{{Path: "data.k", From: `"edited"`, To: `"v"`}}},
 		},
@@ -177,17 +177,17 @@ func TestReportDrift(t *testing.T) {
 			want:   want{plan.Keep, plan.Create, plan.Drift, "drift is reported, not corrected", nil},
 		},
 		"TakenByAnApplier": {
-			reason: "A conflict over what we applied before is drift too, and no failure of ours.",
+			reason: "A conflict over a field that we applied before is also drift, not a failure.",
 			seen:   plan.Observed{Inventory: inventory.Inventory{Entries: ours}, Objects: here, Trials: map[manifest.ID]plan.Trial{id: {Err: errors.New("conflict with argocd over .data.k")}}},
 			want:   want{plan.Keep, plan.Update, plan.Drift, "drift is reported, not corrected: conflict with argocd over .data.k", nil},
 		},
 		"PutBackByHand": {
-			reason: "A restored value has not drifted; our ownership is written.",
+			reason: "A restored value is not drift, but Headgate writes its field ownership again.",
 			seen:   plan.Observed{Inventory: inventory.Inventory{Entries: ours}, Objects: here, Trials: map[manifest.ID]plan.Trial{id: {Live: u, After: u}}},
 			want:   want{plan.Update, "", plan.Drift, "", nil},
 		},
 		"OfTheCommit": {
-			reason: "A change of the commit is written.",
+			reason: "A change in the commit is written.",
 			seen: plan.Observed{
 				Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{id: {UID: "u", Digest: "before"}}}, Objects: here,
 				Trials: map[manifest.ID]plan.Trial{id: {Live: edited, After: u}},
@@ -255,26 +255,26 @@ func TestUnservedKinds(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		want   []render.Object
-		needs  []string // of each step; a step that is missing is not there
+		needs  []string // expected wait of each step; steps after the last are absent
 		fails  bool     // the last one
 	}{
 		"ServedByTheCommit": {
-			reason: "A custom resource beside its CRD waits for it, in one pass.",
+			reason: "A custom resource in the same commit as its CRD waits for the CRD in one pass.",
 			want:   []render.Object{definition, given.Wanted(t, bucket)},
 			needs:  []string{"", "buckets.example.org"},
 		},
 		"ServedByNobody": {
-			reason: "A kind that nothing is going to serve fails at once: waiting would not help.",
+			reason: "A kind that nothing will serve fails immediately, because waiting would not help.",
 			want:   []render.Object{given.Wanted(t, bucket)},
 			needs:  []string{""},
 			fails:  true,
 		},
 		"Optional": {
-			reason: "A policy in a cluster without Crossplane feeds the catalogue only.",
+			reason: "In a cluster without Crossplane, a policy is only an input of the catalogue.",
 			want:   []render.Object{optional},
 		},
 		"OptionalAndComing": {
-			reason: "A policy beside the CRDs of Crossplane is applied once they serve it.",
+			reason: "A policy in the same commit as Crossplane's CRDs is applied once they are served.",
 			want:   []render.Object{definition, optional},
 			needs:  []string{"", "buckets.example.org"},
 		},
@@ -327,37 +327,37 @@ func TestGuards(t *testing.T) {
 		result  want
 	}{
 		"Unneeded": {
-			reason: "An unwanted, unprotected object goes.",
+			reason: "An unwanted, unprotected object is pruned.",
 			owned:  cm, want: []render.Object{kept},
 			result: want{Action: plan.Prune},
 		},
 		"OptedOut": {
-			reason: "A person asked on the object that it stays.",
+			reason: "A user opted the object out of pruning.",
 			owned:  cm, live: given.Live(cm, "u", given.Annotated("helm.sh/resource-policy", "keep")), want: []render.Object{kept},
 			result: want{Action: plan.Keep, Guard: "asked"},
 		},
 		"OptedOutByLabel": {
-			reason: "Flux reads its words from labels too, however they are written.",
+			reason: "Flux also reads its settings from labels, in any case.",
 			owned:  cm, live: given.Live(cm, "u", given.Labelled("kustomize.toolkit.fluxcd.io/Prune", "Disabled")), want: []render.Object{kept},
 			result: want{Action: plan.Keep, Guard: "asked"},
 		},
 		"OptedOutAmongOtherOptions": {
-			reason: "Argo CD's options are a list.",
+			reason: "Argo CD's sync options are a list.",
 			owned:  cm, live: given.Live(cm, "u", given.Annotated("argocd.argoproj.io/sync-options", "ServerSideApply=true, Prune=false")), want: []render.Object{kept},
 			result: want{Action: plan.Keep, Guard: "asked"},
 		},
 		"Paused": {
-			reason: "A user is working on it.",
+			reason: "A user has paused the object.",
 			owned:  cm, live: given.Live(cm, "u", given.Annotated("crossplane.io/paused", "true")), want: []render.Object{kept},
 			result: want{Action: plan.Hold, Guard: "paused"},
 		},
 		"MarkLost": {
-			reason: "Without our mark it may be someone else's by now.",
+			reason: "Without our mark, the object may belong to someone else.",
 			owned:  cm, live: given.Live(cm, "u", given.Labelled(inventory.SyncLabel, "")), want: []render.Object{kept},
 			result: want{Action: plan.Hold, Guard: "not ours"},
 		},
 		"Recreated": {
-			reason: "Another UID is another object, whatever its name and labels say.",
+			reason: "Another UID means another object, whatever its name and labels are.",
 			owned:  cm, live: given.Live(cm, "other"), want: []render.Object{kept},
 			result: want{Action: plan.Hold, Guard: "not ours"},
 		},
@@ -367,100 +367,100 @@ func TestGuards(t *testing.T) {
 			result: want{Action: plan.Release},
 		},
 		"TakenByAnotherSync": {
-			reason: "The other sync has it in its inventory.",
+			reason: "The other sync has the object in its inventory.",
 			owned:  cm, live: given.Live(cm, "u", given.Labelled(inventory.SyncLabel, "team.other")), want: []render.Object{kept},
 			result: want{Action: plan.Release},
 		},
 		"ReleasedByAnnotation": {
-			reason: "A user announced that it leaves.",
+			reason: "A user announced the release of the object.",
 			owned:  cm, live: given.Live(cm, "u", given.Annotated("headgate.dev/release", "true")), want: []render.Object{kept},
 			result: want{Action: plan.Release},
 		},
 		"ReleaseTakenBack": {
-			reason: "The annotation says that it does not leave.",
+			reason: "The annotation withdraws the release.",
 			owned:  cm, live: given.Live(cm, "u", given.Annotated("headgate.dev/release", "false")), want: []render.Object{kept},
 			result: want{Action: plan.Prune},
 		},
 		"ReleasedAndPaused": {
-			reason: "A release changes nothing but marks, so no guard of a prune has a say.",
+			reason: "A release only changes marks, so the guards of prunes do not apply.",
 			owned:  cm, live: given.Live(cm, "u", given.Annotated("headgate.dev/release", "true"), given.Annotated("crossplane.io/paused", "true")), want: []render.Object{kept},
 			result: want{Action: plan.Release},
 		},
 		"ReleasedFromAnEmptyCommit": {
-			reason: "Nothing is deleted, so nothing has to be asked.",
+			reason: "A release deletes nothing, so it needs no approval.",
 			owned:  cm, live: given.Live(cm, "u", given.Annotated("headgate.dev/release", "true")),
 			result: want{Action: plan.Release},
 		},
 		"MovesAway": {
-			reason: "It waits for the other sync, without our marks.",
+			reason: "The object waits for the other sync, without our marks.",
 			owned:  cm, live: given.Live(cm, "u", given.Annotated("headgate.dev/release", "team/other")), want: []render.Object{kept},
 			result: want{Action: plan.Release},
 		},
 		"MovedHere": {
-			reason: "The annotation names this sync: the object came, and the commit drops it now.",
+			reason: "The annotation names this sync, so the object has arrived, and the commit now drops it.",
 			owned:  cm, live: given.Live(cm, "u", given.Annotated("headgate.dev/release", given.Sync.String())), want: []render.Object{kept},
 			result: want{Action: plan.Prune},
 		},
 		"OwnedByCrossplane": {
-			reason: "A CRD that Crossplane took over is not ours to delete.",
+			reason: "A CRD that Crossplane has taken over is not ours to delete.",
 			owned:  bucketCRD, live: given.Live(bucketCRD, "u", func(m *metav1.PartialObjectMetadata) {
 				m.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apiextensions.crossplane.io/v1alpha1", Kind: "ManagedResourceDefinition", Name: "buckets.example.org"}}
 			}), want: []render.Object{given.Wanted(t, given.CRD("others", "Other"))},
 			result: want{Action: plan.Release},
 		},
 		"Protected": {
-			reason: "A Usage would refuse the delete; say so before trying.",
+			reason: "A Usage would refuse the deletion, so Headgate reports it before trying.",
 			owned:  cm, live: given.Live(cm, "u", given.Labelled("crossplane.io/in-use", "true")), want: []render.Object{kept},
 			result: want{Action: plan.Hold, Guard: "protected"},
 		},
 		"ManagedResource": {
-			reason: "Deleting the object deletes the bucket in the cloud.",
+			reason: "Deleting the object would delete the bucket in the cloud.",
 			owned:  bucket, want: []render.Object{kept}, kinds: managed,
 			result: want{Action: plan.Hold, Guard: "external"},
 		},
 		"ManagedResourceAllowed": {
-			reason: "Unless the sync allows pruning of instances.",
+			reason: "The sync allows pruning of managed resources.",
 			owned:  bucket, want: []render.Object{kept}, kinds: managed, how: guard.Guarding{PruneInstances: true},
 			result: want{Action: plan.Prune},
 		},
 		"NotCounted": {
-			reason: "It is not known yet what would go with the CRD, so it stays and the question is open.",
+			reason: "The custom resources of the CRD are not counted yet, so the CRD stays until the answer is known.",
 			owned:  bucketCRD, want: []render.Object{given.Wanted(t, given.CRD("others", "Other"))},
 			result: want{Action: plan.Hold, Guard: "in use", Opens: 1},
 		},
 		"InUse": {
-			reason: "This is what people are paged for.",
+			reason: "Deleting a CRD in use would delete its custom resources.",
 			owned:  bucketCRD, want: []render.Object{given.Wanted(t, given.CRD("others", "Other"))},
 			answers: map[plan.Question]plan.Answer{question(bucketCRD, plan.Dependents): {Count: 2, Example: "Bucket default/b"}},
 			result:  want{Action: plan.Hold, Guard: "in use"},
 		},
 		"NotCountable": {
-			reason: "Uncountable objects are in use.",
+			reason: "If custom resources cannot be counted, the CRD counts as in use.",
 			owned:  bucketCRD, want: []render.Object{given.Wanted(t, given.CRD("others", "Other"))},
 			answers: map[plan.Question]plan.Answer{question(bucketCRD, plan.Dependents): {Unknown: plan.Failed.With("forbidden")}},
 			result:  want{Action: plan.Hold, Guard: "in use"},
 		},
 		"Unused": {
-			reason: "A CRD that is counted and empty goes.",
+			reason: "A CRD without custom resources is pruned.",
 			owned:  bucketCRD, want: []render.Object{given.Wanted(t, given.CRD("others", "Other"))},
 			answers: map[plan.Question]plan.Answer{question(bucketCRD, plan.Dependents): {}},
 			result:  want{Action: plan.Prune},
 		},
 		"OthersInside": {
-			reason: "A namespace is a home, and its deletion an eviction.",
+			reason: "Deleting a namespace would delete the objects of others in it.",
 			owned:  namespace, want: []render.Object{kept},
 			answers: map[plan.Question]plan.Answer{question(namespace, plan.Inside): {Count: 1}},
 			result:  want{Action: plan.Hold, Guard: "others inside"},
 		},
 		"OursStillInside": {
-			reason: "A wanted object in a namespace must not go with it.",
+			reason: "A wanted object must not be deleted with its namespace.",
 			owned:  namespace, want: []render.Object{given.Wanted(t, &unstructured.Unstructured{Object: map[string]any{
 				"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": "team", "name": "a"},
 			}})},
 			result: want{Action: plan.Hold, Guard: "others inside"},
 		},
 		"NothingWanted": {
-			reason: "An emptied repository is a mistake until someone says otherwise.",
+			reason: "An empty repository counts as a mistake until a user approves it.",
 			owned:  cm,
 			result: want{Action: plan.Hold, Guard: "empty"},
 		},
@@ -471,7 +471,7 @@ func TestGuards(t *testing.T) {
 			result:  want{Action: plan.Hold, Guard: "empty"},
 		},
 		"Rebuilt": {
-			reason: "Marks are copied too easily to delete by them alone.",
+			reason: "Marks are copied too easily to delete an object because of marks alone.",
 			owned:  cm, want: []render.Object{kept}, rebuilt: true,
 			result: want{Action: plan.Keep, Guard: "rebuilt"},
 		},
@@ -589,7 +589,7 @@ func TestFight(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		fight  plan.Fight
-		before string // the digest of the previous apply
+		before string // digest of the previous apply
 		want   plan.Action
 	}{
 		"Rests":       {"A contested object is left alone for a while.", rival, given.Sync.Digest(o), plan.Keep},

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Readers of the inventory cannot guess values of a Secret with a digest, wherever the value was copied to.
+// Readers of the inventory must not be able to guess a Secret's values from a digest, wherever the values were copied.
 func TestDigestOfACopy(t *testing.T) {
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"pin": "1234"}}}
 	o, err := render.NewObject(u, manifest.Origin{})
@@ -29,7 +29,7 @@ func TestDigestOfACopy(t *testing.T) {
 	}
 }
 
-// A Sync may forbid that a commit copies from Secrets. Its author chooses where the value lands.
+// A Sync may forbid copying from Secrets, because the author of a commit chooses the target.
 func TestReferencesToSecretsAreForbidden(t *testing.T) {
 	u := given.ConfigMap("copy")
 	u.Object["data"] = map[string]any{"key": "none"}
@@ -47,7 +47,7 @@ func TestReferencesToSecretsAreForbidden(t *testing.T) {
 	}
 }
 
-// A preview has no sources of references. It would judge one value, and the pass would apply another.
+// A preview does not know the sources of references. Otherwise it would judge one value, and the pass would apply another.
 func TestReferencesFillInNothingThatIsJudged(t *testing.T) {
 	spec := map[string]any{
 		"activate": []any{"buckets.example.org"}, "package": "registry.example.org/provider:v1", "state": "Inactive", "group": "example.org",

@@ -19,7 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Only objects that are ours merely by their marks are released. Objects that a pass applied since stay owned, and
+// Only objects that are ours merely because of their marks are released. Objects that a pass has applied since stay owned, and
 // objects of others stay unchanged.
 func TestReleaseRebuilt(t *testing.T) {
 	id := func(name string) manifest.ID { return manifest.IDOf(given.ConfigMap(name)) }
@@ -53,7 +53,7 @@ func TestReleaseRebuilt(t *testing.T) {
 	}
 }
 
-// A request to release is about what the commit does not declare any more. It outlives a crash, and it ends with a commit that
+// A request to release concerns objects that the commit no longer declares. It survives a crash, and ends with a commit that
 // declares the object again.
 func TestRelease(t *testing.T) {
 	u := given.ConfigMap("a")
@@ -73,20 +73,20 @@ func TestRelease(t *testing.T) {
 		note     string // its rule
 		gone     bool
 	}{
-		"Listed":         {reason: "The Sync lists it as reports show it.", listed: "ConfigMap/default/a", want: plan.Release},
-		"ListedShort":    {reason: "The default namespace may be left out.", listed: "ConfigMap/a", want: plan.Release},
-		"ListedOther":    {reason: "Another object is listed, and this one goes.", listed: "ConfigMap/team/a", want: plan.Prune, note: "release-of-nothing"},
-		"ListedDeclared": {reason: "The next pass would adopt it again.", listed: "ConfigMap/default/a", declared: true, want: plan.Keep, note: "release-announced"},
-		"Begun":          {reason: "A process died before the marks were off, and a user was told that it is released.", entry: &inventory.Entry{UID: "u", Releasing: true}, want: plan.Release},
-		"BegunAndFree":   {reason: "The marks were off, and the answer was lost.", entry: &inventory.Entry{UID: "u", Releasing: true}, edits: []func(*metav1.PartialObjectMetadata){unmark}, want: plan.Release},
-		"Moves":          {reason: "It was announced; until the other sync takes it, it stays as it is.", edits: []func(*metav1.PartialObjectMetadata){moves}, declared: true, want: plan.Keep, note: "release-announced"},
-		"Moved":          {reason: "The other sync has it.", edits: []func(*metav1.PartialObjectMetadata){moves, other}, want: plan.Release},
-		"MovedDeclared":  {reason: "The commit may drop it later.", edits: []func(*metav1.PartialObjectMetadata){moves, other}, declared: true, want: plan.Keep, guard: guard.Asked, gone: true},
-		"MovedElsewhere": {reason: "It announced another sync than that which has it.", edits: []func(*metav1.PartialObjectMetadata){given.Annotated(ownership.ReleaseAnnotation, "team/third"), other}, declared: true, want: plan.Hold, guard: guard.NotOurs},
-		"Stolen":         {reason: "Nothing was announced.", edits: []func(*metav1.PartialObjectMetadata){other}, declared: true, want: plan.Hold, guard: guard.NotOurs},
-		"Comes":          {reason: "It announced this sync.", edits: []func(*metav1.PartialObjectMetadata){here, other}, declared: true, want: plan.Update},
-		"Stayed":         {reason: "It moved here, and goes with the commit.", edits: []func(*metav1.PartialObjectMetadata){here}, want: plan.Prune},
-		"MarkLost":       {reason: "Nothing tells where it went.", edits: []func(*metav1.PartialObjectMetadata){unmark}, want: plan.Hold, guard: guard.NotOurs},
+		"Listed":         {reason: "The Sync lists the object by the name in reports.", listed: "ConfigMap/default/a", want: plan.Release},
+		"ListedShort":    {reason: "The default namespace may be omitted.", listed: "ConfigMap/a", want: plan.Release},
+		"ListedOther":    {reason: "The Sync lists another object, so this one is pruned.", listed: "ConfigMap/team/a", want: plan.Prune, note: "release-of-nothing"},
+		"ListedDeclared": {reason: "The commit still declares the object, so the next pass would adopt it again.", listed: "ConfigMap/default/a", declared: true, want: plan.Keep, note: "release-announced"},
+		"Begun":          {reason: "A process died before the marks were removed, although the user was told that the object is released.", entry: &inventory.Entry{UID: "u", Releasing: true}, want: plan.Release},
+		"BegunAndFree":   {reason: "The marks were removed, but the response was lost.", entry: &inventory.Entry{UID: "u", Releasing: true}, edits: []func(*metav1.PartialObjectMetadata){unmark}, want: plan.Release},
+		"Moves":          {reason: "The move is announced, and the object stays until the other sync takes it over.", edits: []func(*metav1.PartialObjectMetadata){moves}, declared: true, want: plan.Keep, note: "release-announced"},
+		"Moved":          {reason: "The other sync has taken the object over.", edits: []func(*metav1.PartialObjectMetadata){moves, other}, want: plan.Release},
+		"MovedDeclared":  {reason: "The other sync has taken the object over, and the commit may drop it later.", edits: []func(*metav1.PartialObjectMetadata){moves, other}, declared: true, want: plan.Keep, guard: guard.Asked, gone: true},
+		"MovedElsewhere": {reason: "The announced sync is not the one that owns the object.", edits: []func(*metav1.PartialObjectMetadata){given.Annotated(ownership.ReleaseAnnotation, "team/third"), other}, declared: true, want: plan.Hold, guard: guard.NotOurs},
+		"Stolen":         {reason: "No move was announced.", edits: []func(*metav1.PartialObjectMetadata){other}, declared: true, want: plan.Hold, guard: guard.NotOurs},
+		"Comes":          {reason: "The object announces a move to this sync.", edits: []func(*metav1.PartialObjectMetadata){here, other}, declared: true, want: plan.Update},
+		"Stayed":         {reason: "The object has moved to this sync, whose commit drops it.", edits: []func(*metav1.PartialObjectMetadata){here}, want: plan.Prune},
+		"MarkLost":       {reason: "Nothing shows who owns the object now.", edits: []func(*metav1.PartialObjectMetadata){unmark}, want: plan.Hold, guard: guard.NotOurs},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -153,13 +153,13 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// unmark takes both marks off.
+// unmark removes both marks.
 func unmark(m *metav1.PartialObjectMetadata) {
 	delete(m.Labels, inventory.SyncLabel)
 	delete(m.Annotations, inventory.InventoryAnnotation)
 }
 
-// asking is what was observed, once it was asked what a commit wants.
+// asking adds to an observation what the commit wants.
 func asking(t *testing.T, seen plan.Observed, want render.Desired) plan.Observed {
 	t.Helper()
 	asked, err := seen.Ask(want)
@@ -169,7 +169,7 @@ func asking(t *testing.T, seen plan.Observed, want render.Desired) plan.Observed
 	return asked
 }
 
-// People name what they release, and only what no commit declares is released.
+// Users release objects by name, and only objects that no commit declares are released.
 func TestReleaseNamed(t *testing.T) {
 	seen := given.Owning(t, "declared", "dropped", "gone")
 	id := func(name string) manifest.ID { return manifest.IDOf(given.ConfigMap(name)) }
@@ -196,7 +196,7 @@ func TestReleaseNamed(t *testing.T) {
 	}
 }
 
-// A note names an object as the other lines of a report do: with the namespace that it gets.
+// A note names an object like the other lines of a report, with the namespace that it gets.
 func TestNotesShowHomes(t *testing.T) {
 	u := given.ConfigMap("a")
 	u.SetNamespace("")

@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// Two directories under one name would delete what the other one applied.
+// Two directories with the same sync name would prune each other's objects.
 func TestSource(t *testing.T) {
 	const last, next = "1111111111111111111111111111111111111111", "2222222222222222222222222222222222222222"
 	was := inventory.SourceRecord{Repository: "example.org/team/platform", Path: "prod", Commit: last}
@@ -35,25 +35,25 @@ func TestSource(t *testing.T) {
 		from    render.SourceID
 		over    string
 		refused bool
-		stored  bool // though nothing else changes
+		stored  bool // whether the source is stored although nothing else changes
 		want    inventory.SourceRecord
 	}{
-		"Same":            {reason: "The next commit is no reason to write.", was: was, from: from(func(*render.SourceID) {}), want: inventory.SourceRecord{Repository: was.Repository, Path: was.Path, Commit: next}},
-		"First":           {reason: "An inventory of an older version gets the first source that it sees, at once: a later one may be another.", from: from(func(*render.SourceID) {}), stored: true, want: inventory.SourceRecord{Repository: was.Repository, Path: was.Path, Commit: next}},
-		"OtherPath":       {reason: "This pruned all of the other directory.", was: was, from: from(func(s *render.SourceID) { s.Path = "test" }), refused: true},
-		"Root":            {reason: "The root is another path, too.", was: was, from: from(func(s *render.SourceID) { s.Path = "" }), refused: true},
+		"Same":            {reason: "A new commit alone is not stored.", was: was, from: from(func(*render.SourceID) {}), want: inventory.SourceRecord{Repository: was.Repository, Path: was.Path, Commit: next}},
+		"First":           {reason: "The first source for an older inventory is stored immediately, because a later one may differ.", from: from(func(*render.SourceID) {}), stored: true, want: inventory.SourceRecord{Repository: was.Repository, Path: was.Path, Commit: next}},
+		"OtherPath":       {reason: "Another directory would once have pruned all objects of this one.", was: was, from: from(func(s *render.SourceID) { s.Path = "test" }), refused: true},
+		"Root":            {reason: "The root is a different path, too.", was: was, from: from(func(s *render.SourceID) { s.Path = "" }), refused: true},
 		"OtherPathKnown":  {reason: "Another path of the same history is another source.", was: was, from: from(func(s *render.SourceID) { s.Path = "test"; knows(s) }), refused: true},
 		"OtherRepository": {reason: "Two repositories may have the same layout.", was: was, from: from(moved), refused: true},
-		"Mirror":          {reason: "A mirror, or a repository that moved, has what was applied last.", was: was, from: from(func(s *render.SourceID) { moved(s); knows(s) }), stored: true, want: inventory.SourceRecord{Repository: "mirror.example.org/platform", Path: was.Path, Commit: next}},
-		"NoCommitKnown":   {reason: "Without a commit, nothing shows that it moved.", was: inventory.SourceRecord{Repository: was.Repository, Path: was.Path}, from: from(func(s *render.SourceID) { moved(s); s.Contains = func(string) (bool, error) { return true, nil } }), refused: true},
-		"NoHistory":       {reason: "A source that cannot look has not moved.", was: was, from: from(func(s *render.SourceID) { moved(s); s.Contains = nil }), refused: true},
-		"Unknown":         {reason: "An unknown source is not the same.", was: was, refused: true},
-		"UnknownFirst":    {reason: "And it is not recorded.", from: render.SourceID{}},
-		"UnknownOver":     {reason: "It takes nothing over, either: nothing could be recorded.", was: was, over: plan.TakeAny, refused: true},
-		"TakeOver":        {reason: "A person said so.", was: was, from: from(moved), over: plan.TakeAny, stored: true, want: inventory.SourceRecord{Repository: "mirror.example.org/platform", Path: was.Path, Commit: next}},
-		"TakeOverNamed":   {reason: "A Sync names the source that it replaces.", was: was, from: from(func(s *render.SourceID) { s.Path = "test" }), over: "example.org/team/platform//prod", stored: true, want: inventory.SourceRecord{Repository: was.Repository, Path: "test", Commit: next}},
-		"TakeOverOther":   {reason: "A setting in a Sync does not take over again after another sync did.", was: was, from: from(moved), over: "example.org/another", refused: true},
-		"NoCommitNow":     {reason: "The last commit that is known stays known.", was: was, from: from(func(s *render.SourceID) { s.Commit = "" }), want: was},
+		"Mirror":          {reason: "A mirror, or a repository that moved, contains the last applied commit.", was: was, from: from(func(s *render.SourceID) { moved(s); knows(s) }), stored: true, want: inventory.SourceRecord{Repository: "mirror.example.org/platform", Path: was.Path, Commit: next}},
+		"NoCommitKnown":   {reason: "Without a recorded commit, nothing proves that the repository moved.", was: inventory.SourceRecord{Repository: was.Repository, Path: was.Path}, from: from(func(s *render.SourceID) { moved(s); s.Contains = func(string) (bool, error) { return true, nil } }), refused: true},
+		"NoHistory":       {reason: "Without access to the history, nothing proves that the repository moved.", was: was, from: from(func(s *render.SourceID) { moved(s); s.Contains = nil }), refused: true},
+		"Unknown":         {reason: "An unidentified source does not count as the same.", was: was, refused: true},
+		"UnknownFirst":    {reason: "An unidentified source is not recorded.", from: render.SourceID{}},
+		"UnknownOver":     {reason: "An unidentified source cannot take over, because it could not be recorded.", was: was, over: plan.TakeAny, refused: true},
+		"TakeOver":        {reason: "A user allowed the takeover.", was: was, from: from(moved), over: plan.TakeAny, stored: true, want: inventory.SourceRecord{Repository: "mirror.example.org/platform", Path: was.Path, Commit: next}},
+		"TakeOverNamed":   {reason: "The Sync names the source that it replaces.", was: was, from: from(func(s *render.SourceID) { s.Path = "test" }), over: "example.org/team/platform//prod", stored: true, want: inventory.SourceRecord{Repository: was.Repository, Path: "test", Commit: next}},
+		"TakeOverOther":   {reason: "After a takeover by another source, the setting in the Sync does not take over again.", was: was, from: from(moved), over: "example.org/another", refused: true},
+		"NoCommitNow":     {reason: "The last known commit stays recorded.", was: was, from: from(func(s *render.SourceID) { s.Commit = "" }), want: was},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -64,7 +64,7 @@ func TestSource(t *testing.T) {
 			for _, name := range []string{"a", "b"} {
 				want.Objects = append(want.Objects, given.Wanted(t, given.ConfigMap(name)))
 			}
-			seen.Inventory = given.Computed(t, want, seen, guard.Guarding{}.Guards()...).Settled(seen.Inventory, nil) // all else is recorded
+			seen.Inventory = given.Computed(t, want, seen, guard.Guarding{}.Guards()...).Settled(seen.Inventory, nil) // everything else is recorded
 			seen.Inventory.Record.Source = tc.was
 			seen.Terms.TakeOver, want.Source = tc.over, tc.from
 			p, err := given.Compute(want, seen, guard.Guarding{}.Guards()...)
@@ -100,7 +100,7 @@ func TestSource(t *testing.T) {
 	}
 }
 
-// A destroy knows no source, and leaves the record as it is for as long as something is left.
+// A destroy has no source, and keeps the record as long as objects remain.
 func TestSourceStaysWhileASyncEnds(t *testing.T) {
 	var was inventory.SourceRecord
 	if err := json.Unmarshal([]byte(`{"repository":"example.org/a","later":1}`), &was); err != nil {

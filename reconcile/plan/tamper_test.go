@@ -16,9 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// FuzzTamperedInventory plans with arbitrary inventories. A deleted object always has both marks of this sync and the
-// UID of its entry, if that has one. A released object has both marks. An inventory that was read is written back
-// unchanged.
+// FuzzTamperedInventory plans with arbitrary inventories. A deleted object must have both marks of this sync and, if its entry has
+// a UID, that UID. A released object must have both marks. An inventory that was read must be written back unchanged.
 func FuzzTamperedInventory(f *testing.F) {
 	f.Add("default_a__ConfigMap", `{"uid":"u"}`, "u", true, true, "")
 	f.Add("default_a__ConfigMap", `{"uid":"other"}`, "u", true, true, "")
@@ -29,11 +28,11 @@ func FuzzTamperedInventory(f *testing.F) {
 	f.Add("___ ", "", "0", true, true, "")
 	f.Fuzz(func(t *testing.T, key, value, uid string, label, annotation bool, ends string) {
 		if len(validation.IsConfigMapKey(key)) > 0 {
-			return // the API server refuses it
+			return // the API server refuses the key
 		}
 		entries, err := inventory.Entries(map[string]string{key: value})
 		if err != nil {
-			return // nothing is done by it
+			return // an unreadable inventory stops the pass
 		}
 		seen := plan.Observed{Inventory: inventory.Inventory{Sync: given.Sync, ResourceVersion: "1", Owner: render.OwnerHeadgate, Entries: entries}, Objects: map[manifest.ID]*metav1.PartialObjectMetadata{}}
 		if ends == string(plan.Delete) || ends == string(plan.Orphan) {
@@ -51,7 +50,7 @@ func FuzzTamperedInventory(f *testing.F) {
 			seen.Objects[id] = o
 			seen.Answers = map[plan.Question]plan.Answer{{Ask: plan.Dependents, Of: id}: {}, {Ask: plan.Inside, Of: id}: {}}
 		}
-		// A commit that wants something else: nothing is held for being empty.
+		// The commit wants another object, so the guard "empty" holds nothing.
 		p, err := given.Compute(render.Desired{Owner: render.OwnerHeadgate, Objects: []render.Object{given.Wanted(t, given.ConfigMap("wanted"))}}, seen, guard.Guarding{PruneInstances: true, MaxPrunes: 9}.Guards()...)
 		if err != nil {
 			t.Fatal(err)

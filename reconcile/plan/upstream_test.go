@@ -56,7 +56,7 @@ func TestNoSafeStartIsActivated(t *testing.T) {
 }
 
 func TestInstalledByCrossplane(t *testing.T) {
-	// The package manager has the package: the commit's copy of it is a catalogue.
+	// The package manager has installed the package, so the commit's copy is only a catalogue.
 	inCommit := given.Desired(t, render.OwnerCrossplane, map[string]string{"policy.yaml": given.Policy("team", given.Buckets), "provider.yaml": given.Provider})
 	_, got := given.Steps(t, inCommit, given.Seen(plan.Upstream{}), guard.Guarding{}.Guards()...)
 	if _, ok := got["ManagedResourceDefinition "+given.Buckets]; ok || len(got) != 2 {
@@ -79,7 +79,7 @@ func TestInstalledByCrossplane(t *testing.T) {
 	}
 }
 
-// converts is a definition of two versions with a conversion webhook whose service is not named.
+// converts is a definition with two versions and a conversion webhook without a service.
 const converts = `apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata:
@@ -108,13 +108,13 @@ func TestUnsettledConversion(t *testing.T) {
 		want   plan.Action
 		fails  bool
 	}{
-		"Active":   {reason: "The API server would refuse Crossplane's CRD.", policy: given.Buckets, want: plan.Create, fails: true},
-		"Inactive": {reason: "As long as Crossplane makes no CRD for it, no webhook has to answer.", policy: "queues.*", want: plan.Create},
+		"Active":   {reason: "The API server would refuse the CRD that Crossplane makes.", policy: given.Buckets, want: plan.Create, fails: true},
+		"Inactive": {reason: "An inactive definition has no CRD that needs a webhook.", policy: "queues.*", want: plan.Create},
 		"ActiveInTheCluster": {
-			reason: "Active is final, whatever the policies say now.", policy: "queues.*", want: plan.Create, fails: true,
+			reason: "An active definition stays active, whatever the policies name.", policy: "queues.*", want: plan.Create, fails: true,
 			up: plan.Upstream{Definitions: map[string]crossplane.LiveDefinition{given.Buckets: {Active: true}}},
 		},
-		"Installed": {reason: "The package manager settles it.", policy: given.Buckets, live: byRevision, want: plan.Keep},
+		"Installed": {reason: "The package manager has completed the webhook.", policy: given.Buckets, live: byRevision, want: plan.Keep},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -132,7 +132,7 @@ func TestUnsettledConversion(t *testing.T) {
 }
 
 func TestHandover(t *testing.T) {
-	// Headgate made the CRDs so far. Now Crossplane does: they are let go, not pruned.
+	// Headgate made the CRDs so far, and now Crossplane does: they are released, not pruned.
 	want := given.Desired(t, render.OwnerCrossplane, map[string]string{"policy.yaml": given.Policy("team", given.Buckets)})
 	seen := given.Seen(plan.Upstream{})
 	made := given.CRD("buckets", "Bucket")
@@ -167,7 +167,7 @@ func TestOwnerDisagrees(t *testing.T) {
 		t.Errorf("a person decided: %+v", s)
 	}
 
-	// Nor is a CRD deleted while it is not clear who makes it.
+	// A CRD is not deleted while it is unclear who makes it.
 	removed := given.Seen(plan.Upstream{})
 	removed.Inventory.Entries = map[manifest.ID]inventory.Entry{plan.CRD("old.example.org"): {UID: "u"}}
 	removed.Objects[plan.CRD("old.example.org")] = given.Live(given.CRD("old", "Old"), "u")
@@ -194,35 +194,35 @@ func TestFlood(t *testing.T) {
 		want   plan.Action
 	}{
 		"Policy": {
-			reason: "A policy that names a few is what policies are for.",
+			reason: "A policy that activates few definitions is allowed.",
 			files:  map[string]string{"policy.yaml": given.Policy("team", "*")}, step: "ManagedResourceActivationPolicy team", most: 3, want: plan.Create,
 		},
 		"PolicyOfTooMuch": {
-			reason: "Activation is final: no person reviews so many at once.",
+			reason: "Nobody can review so many activations at once.",
 			files:  map[string]string{"policy.yaml": given.Policy("team", "*")}, step: "ManagedResourceActivationPolicy team", most: 2, want: plan.Hold,
 		},
 		"PolicyOfWhatIsActive": {
-			reason: "An active definition is not activated by it.",
+			reason: "A definition that is already active does not count.",
 			files:  map[string]string{"policy.yaml": given.Policy("team", "*")}, step: "ManagedResourceActivationPolicy team", most: 2, want: plan.Create,
 			up: plan.Upstream{Definitions: map[string]crossplane.LiveDefinition{given.Buckets: {Active: true}}},
 		},
 		"PolicyOfWhatThisSyncMade": {
-			reason: "A handover opens nothing: the CRDs are there.",
+			reason: "In a handover, the CRDs already exist, so nothing is activated.",
 			files:  map[string]string{"policy.yaml": given.Policy("team", "*")}, step: "ManagedResourceActivationPolicy team", most: 2, want: plan.Create,
 			owned: []manifest.ID{plan.CRD(given.Buckets)},
 		},
 		"ProviderUnderDefault": {
-			reason: "The default policy would open all of a new provider before anyone narrows it.",
+			reason: "The default policy would activate all of a new provider before anyone can narrow it.",
 			files:  map[string]string{"provider.yaml": given.Provider, "policy.yaml": given.Policy("team", given.Buckets)}, step: "Provider provider-toy", want: plan.Hold,
 			up: plan.Upstream{Policies: everything},
 		},
 		"UnknownProviderUnderDefault": {
-			reason: "Also where the commit does not hold what the provider brings.",
+			reason: "The provider is held even if the commit does not contain its definitions.",
 			files:  map[string]string{"other.yaml": strings.ReplaceAll(given.Provider, "provider-toy", "provider-other")}, step: "Provider provider-other", want: plan.Hold,
 			up: plan.Upstream{Policies: everything},
 		},
 		"ProviderBesideAPolicyOfOthers": {
-			reason: "A policy that names other things is no reason to wait.",
+			reason: "A policy that names other definitions does not hold a provider.",
 			files:  map[string]string{"provider.yaml": given.Provider}, step: "Provider provider-toy", want: plan.Create,
 			up: plan.Upstream{Policies: elsewhere},
 		},
@@ -232,12 +232,12 @@ func TestFlood(t *testing.T) {
 			up: plan.Upstream{Policies: map[string]crossplane.LivePolicy{"default": {Patterns: []string{"*"}, Paused: true}}},
 		},
 		"DefaultNarrowedByTheCommit": {
-			reason: "A commit that narrows the default policy has it narrowed before the package arrives.",
+			reason: "A policy that the same commit narrows is narrow before the package is installed.",
 			files:  map[string]string{"provider.yaml": given.Provider, "policy.yaml": given.Policy("default", given.Buckets)}, step: "Provider provider-toy", want: plan.Create,
 			up: plan.Upstream{Policies: everything},
 		},
 		"DefaultNarrowedInVain": {
-			reason: "If the API server refuses to narrow it, it is as wide as before.",
+			reason: "If the API server refuses the change, the policy stays as wide as before.",
 			files:  map[string]string{"provider.yaml": given.Provider, "policy.yaml": given.Policy("default", given.Buckets)}, step: "Provider provider-toy", want: plan.Hold,
 			up:     plan.Upstream{Policies: everything},
 			trials: map[manifest.ID]plan.Trial{crossplane.MRAP("default"): {Err: given.ErrBoom}},
@@ -269,7 +269,7 @@ func TestExpected(t *testing.T) {
 		want   map[string]plan.EffectState
 	}{
 		"NothingYet": {
-			reason: "A missing object is on its way.",
+			reason: "A missing object is still pending.",
 			want:   map[string]plan.EffectState{given.Buckets: plan.Pending, "team": plan.Pending, "provider-toy": plan.Pending},
 		},
 		"AllHolds": {
@@ -281,7 +281,7 @@ func TestExpected(t *testing.T) {
 			want: map[string]plan.EffectState{given.Buckets: plan.Holds, "team": plan.Holds, "provider-toy": plan.Holds},
 		},
 		"AwaitingActivation": {
-			reason: "A provider without active definitions runs nothing, and that is right.",
+			reason: "A provider without active definitions runs nothing, which is correct.",
 			up: plan.Upstream{
 				Definitions: map[string]crossplane.LiveDefinition{given.Buckets: {Active: true, Established: metav1.ConditionUnknown}},
 				Policies:    map[string]crossplane.LivePolicy{"team": {}},
@@ -290,7 +290,7 @@ func TestExpected(t *testing.T) {
 			want: map[string]plan.EffectState{given.Buckets: plan.Pending, "team": plan.Pending, "provider-toy": plan.Holds},
 		},
 		"UpgradeNotSeen": {
-			reason: "The status of a package is about the old version until Crossplane has seen the new one.",
+			reason: "Until Crossplane has seen the new version, the status of a package is about the old one.",
 			up: plan.Upstream{
 				Definitions: map[string]crossplane.LiveDefinition{given.Buckets: {Active: true, Established: metav1.ConditionTrue}},
 				Policies:    map[string]crossplane.LivePolicy{"team": {Healthy: metav1.ConditionTrue}},
@@ -307,7 +307,7 @@ func TestExpected(t *testing.T) {
 			want: map[string]plan.EffectState{given.Buckets: plan.Holds, "team": plan.Holds, "provider-toy": plan.Pending},
 		},
 		"UpgradeOfWhatIsPaused": {
-			reason: "Crossplane will not look until a user allows it.",
+			reason: "Crossplane ignores a paused package until a user resumes it.",
 			up: plan.Upstream{
 				Definitions: map[string]crossplane.LiveDefinition{given.Buckets: {Active: true, Established: metav1.ConditionTrue}},
 				Policies:    map[string]crossplane.LivePolicy{"team": {Healthy: metav1.ConditionTrue}},
@@ -316,7 +316,7 @@ func TestExpected(t *testing.T) {
 			want: map[string]plan.EffectState{given.Buckets: plan.Holds, "team": plan.Holds, "provider-toy": plan.Broken},
 		},
 		"Blocked": {
-			reason: "Crossplane gives blocked and pending one reason; only the status tells them apart.",
+			reason: "Crossplane uses one reason for blocked and pending; only the status distinguishes them.",
 			up: plan.Upstream{
 				Definitions: map[string]crossplane.LiveDefinition{given.Buckets: {Active: true, Established: metav1.ConditionFalse, Message: "unable to apply"}},
 				Policies:    map[string]crossplane.LivePolicy{"team": {Healthy: metav1.ConditionUnknown, Message: "failed to activate 1 of 2"}},

@@ -54,7 +54,7 @@ func TestUsageNames(t *testing.T) {
 	}
 }
 
-// A Usage of the same commit names an object that has no label yet.
+// A Usage in the same commit names an object that does not have the label yet.
 func TestProtectedByCommit(t *testing.T) {
 	u := usage(t, "Usage", "default", "{apiVersion: v1, kind: ConfigMap, resourceRef: {name: a}}")
 	base := render.Desired{Objects: []render.Object{given.Wanted(t, given.ConfigMap("a")), given.Wanted(t, given.ConfigMap("b")), given.Wanted(t, u)}}
@@ -70,7 +70,7 @@ func TestProtectedByCommit(t *testing.T) {
 	}
 }
 
-// Before a merge it is known, too, what reaches beyond a cluster.
+// External resources are recognized before a merge, too.
 func TestExternalOffline(t *testing.T) {
 	xrd := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apiextensions.crossplane.io/v2", "kind": "CompositeResourceDefinition", "metadata": map[string]any{"name": "apps.example.org"},

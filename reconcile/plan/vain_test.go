@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestUnfinishedKeeps proves that an object is not pruned if what may replace it was not created, or what names it was not applied,
-// unless the object is in the way of that.
+// TestUnfinishedKeeps proves that an object is not pruned if its replacement was not created, or if an object that names it was not
+// applied. The exception is an object that is in the way of such an object.
 func TestUnfinishedKeeps(t *testing.T) {
 	from := manifest.ID{Kind: "ConfigMap", Namespace: "team", Name: "a"}
 	to := manifest.ID{Kind: "ConfigMap", Namespace: "team", Name: "b"}
@@ -52,7 +52,7 @@ func TestUnfinishedKeeps(t *testing.T) {
 		goes   Step
 		other  Step
 		err    error
-		why    Code // none: it is pruned
+		why    Code // "" if it is pruned
 	}{
 		"Created":       {"The object was renamed.", goes(from, "a.yaml"), create(to, "a.yaml"), nil, ""},
 		"Refused":       {"The new name is not valid.", goes(from, "a.yaml"), create(to, "a.yaml"), no, NotReplaced},
@@ -110,7 +110,8 @@ func TestUnfinishedKeeps(t *testing.T) {
 	}
 }
 
-// An object whose file declares another one of its kind, which was created, is replaced, whatever other files declare in vain.
+// If the file of an object now declares another object of the same kind, and that was created, the object counts as replaced,
+// whatever failed in other files.
 func TestReplacedInItsFile(t *testing.T) {
 	obj := func(name string) manifest.ID { return manifest.ID{Kind: "ConfigMap", Namespace: "team", Name: name} }
 	failed := Step{Action: Create, ID: obj("failed"), Origin: manifest.Origin{Path: "b.yaml", Line: 1}}

@@ -59,7 +59,7 @@ spec:
 `
 )
 
-// served is a cluster that serves more kinds.
+// served adds kinds that the cluster serves.
 func served(seen plan.Observed, kinds ...string) plan.Observed {
 	for _, kind := range kinds {
 		kind, group, _ := strings.Cut(kind, ".")
@@ -68,7 +68,7 @@ func served(seen plan.Observed, kinds ...string) plan.Observed {
 	return seen
 }
 
-// withMRDs is a cluster that holds the definitions of the toy package, as this sync applied them.
+// withMRDs adds the definitions of the toy package, as applied by this sync.
 func withMRDs(seen plan.Observed) plan.Observed {
 	seen.Inventory.Entries = map[manifest.ID]inventory.Entry{}
 	for _, plural := range []string{"buckets", "queues", "tables"} {
@@ -89,21 +89,21 @@ func TestWaiting(t *testing.T) {
 		seen   plan.Observed
 		step   string
 		waits  string // part of the reason; "" if it does not wait
-		fails  string // a part of the error
-		stuck  bool   // it waits for what does not come by itself
+		fails  string // part of the error
+		stuck  bool   // whether it waits for something that needs a user
 	}{
 		"Definition": {
-			reason: "A definition that a policy of the commit activates will be served.",
+			reason: "A policy in the commit activates the definition, so its kind will be served.",
 			files:  map[string]string{"policy.yaml": given.Policy("team", given.Buckets), "provider.yaml": given.Provider, "logs.yaml": bucket},
 			seen:   given.Seen(plan.Upstream{}), step: "Bucket logs", waits: "ManagedResourceDefinition buckets.example.org",
 		},
 		"NothingActivates": {
-			reason: "Without a policy it will not: the message names the definition.",
+			reason: "Without a policy, the kind will not be served, and the message names the definition.",
 			files:  map[string]string{"provider.yaml": given.Provider, "logs.yaml": bucket},
 			seen:   given.Seen(plan.Upstream{}), step: "Bucket logs", fails: "the definition buckets.example.org would, and nothing activates it",
 		},
 		"LivePolicyActivates": {
-			reason: "A policy in the cluster activates as well as one in Git.",
+			reason: "A policy in the cluster activates definitions like one in Git.",
 			files:  map[string]string{"logs.yaml": bucket},
 			seen:   withMRDs(given.Seen(plan.Upstream{Policies: map[string]crossplane.LivePolicy{"default": {Patterns: []string{"*"}}}})), step: "Bucket logs", waits: given.Buckets,
 		},
@@ -113,18 +113,18 @@ func TestWaiting(t *testing.T) {
 			seen:   given.Seen(plan.Upstream{Policies: map[string]crossplane.LivePolicy{"default": {Patterns: []string{"*"}}}}), step: "Bucket logs", waits: given.Buckets, stuck: true,
 		},
 		"PolicyHeld": {
-			reason: "A policy that is not written activates nothing, however long it takes.",
+			reason: "A policy that is not applied never activates anything.",
 			files:  map[string]string{"policy.yaml": given.Policy("team", given.Buckets), "logs.yaml": bucket},
 			seen:   given.WithOwner(given.Seen(plan.Upstream{}), crossplane.MRAP("team")), step: "Bucket logs", waits: "team", stuck: true,
 		},
 		"PolicyRetained": {
-			reason: "The commit asks not to make the policy.",
+			reason: "The commit retains the policy, so it is not created.",
 			files: map[string]string{"logs.yaml": bucket, "policy.yaml": strings.Replace(given.Policy("team", given.Buckets), "metadata:",
 				"metadata:\n  annotations: {kustomize.toolkit.fluxcd.io/reconcile: disabled}", 1)},
 			seen: given.Seen(plan.Upstream{}), step: "Bucket logs", waits: "team", stuck: true,
 		},
 		"Blocked": {
-			reason: "There is no point in waiting for a definition that Crossplane cannot establish.",
+			reason: "Waiting does not help if Crossplane cannot establish the definition.",
 			files:  map[string]string{"policy.yaml": given.Policy("team", given.Buckets), "provider.yaml": given.Provider, "logs.yaml": bucket},
 			seen: given.Seen(plan.Upstream{
 				Definitions: map[string]crossplane.LiveDefinition{given.Buckets: {Active: true, Established: metav1.ConditionFalse}}, Packages: ready,
@@ -132,22 +132,22 @@ func TestWaiting(t *testing.T) {
 			step: "Bucket logs", waits: given.Buckets, stuck: true,
 		},
 		"Package": {
-			reason: "The content of an uninstalled package is not known.",
+			reason: "The kinds of a package are unknown until it is installed.",
 			files:  map[string]string{"provider.yaml": given.Provider, "config.yaml": config},
 			seen:   given.Seen(plan.Upstream{}), step: "ProviderConfig default", waits: "Provider provider-toy",
 		},
 		"HeldPackage": {
-			reason: "A package that a guard holds comes when a person has acted.",
+			reason: "A held package is installed after a user has acted.",
 			files:  map[string]string{"provider.yaml": given.Provider, "config.yaml": config},
 			seen:   given.Seen(plan.Upstream{Policies: map[string]crossplane.LivePolicy{"default": {Patterns: []string{"*"}}}}), step: "ProviderConfig default", waits: "Provider provider-toy", stuck: true,
 		},
 		"InstalledPackage": {
-			reason: "An installed package brings nothing more.",
+			reason: "An installed package provides no further kinds.",
 			files:  map[string]string{"provider.yaml": given.Provider, "config.yaml": config},
 			seen:   given.Seen(plan.Upstream{Packages: ready}), step: "ProviderConfig default", fails: "nothing in this commit brings it",
 		},
 		"SleepingDefinitionOfTheCluster": {
-			reason: "No policy activates it.",
+			reason: "No policy activates the definition.",
 			files:  map[string]string{"store.yaml": strings.ReplaceAll(bucket, "example.org", "elsewhere.example.org")},
 			seen: given.Seen(plan.Upstream{Definitions: map[string]crossplane.LiveDefinition{
 				"bucketrules.elsewhere.example.org": {Active: true}, "buckets.elsewhere.example.org": {},
@@ -155,7 +155,7 @@ func TestWaiting(t *testing.T) {
 			step: "Bucket logs", fails: "the definition buckets.elsewhere.example.org would",
 		},
 		"DefinitionOfTheCluster": {
-			reason: "A live definition has no known kind, but its name shows it.",
+			reason: "The kind of a live definition is unknown, but its name matches the kind.",
 			files:  map[string]string{"store.yaml": strings.ReplaceAll(bucket, "example.org", "elsewhere.example.org")},
 			seen: given.Seen(plan.Upstream{Definitions: map[string]crossplane.LiveDefinition{
 				"bucketrules.elsewhere.example.org": {Active: true}, "buckets.elsewhere.example.org": {Active: true}, "queues.elsewhere.example.org": {Active: true},
@@ -163,17 +163,17 @@ func TestWaiting(t *testing.T) {
 			step: "Bucket logs", waits: "buckets.elsewhere.example.org",
 		},
 		"Composite": {
-			reason: "Crossplane makes the CRD of an XRD.",
+			reason: "Crossplane will make the CRD of an XRD.",
 			files:  map[string]string{"xrd.yaml": xrd, "store.yaml": store},
 			seen:   served(given.Seen(plan.Upstream{}), xrds), step: "Store first", waits: "CompositeResourceDefinition stores.platform.example.org",
 		},
 		"CompositeOfNothing": {
-			reason: "Without Crossplane no tool acts on an XRD.",
+			reason: "Without Crossplane, no controller acts on an XRD.",
 			files:  map[string]string{"xrd.yaml": xrd, "store.yaml": store},
 			seen:   plan.Observed{Inventory: inventory.Inventory{Sync: given.Sync}, Kinds: given.Kinds}, step: "Store first", waits: "stores.platform.example.org", stuck: true,
 		},
 		"Composition": {
-			reason: "A Composition that names what is not there yet would break everyone who uses the one that is.",
+			reason: "A Composition that names a missing kind would break the resources that use the current Composition.",
 			files:  map[string]string{"policy.yaml": given.Policy("team", given.Buckets), "provider.yaml": given.Provider, "composition.yaml": composition},
 			seen:   served(given.Seen(plan.Upstream{Packages: ready}), compositions), step: "Composition stores", waits: given.Buckets,
 		},
@@ -183,7 +183,7 @@ func TestWaiting(t *testing.T) {
 			seen:   served(given.Seen(plan.Upstream{}), compositions, "Bucket.example.org"), step: "Composition stores",
 		},
 		"CompositionOfWhatNothingBrings": {
-			reason: "A Composition may name unknown kinds; it is not refused for that.",
+			reason: "A Composition may name unknown kinds and is not refused because of them.",
 			files:  map[string]string{"composition.yaml": composition},
 			seen:   served(given.Seen(plan.Upstream{Packages: ready}), compositions), step: "Composition stores",
 		},
@@ -243,7 +243,7 @@ func TestResumed(t *testing.T) {
 		t.Errorf("nothing waits any more, and nothing is forgotten: %+v", after.Steps)
 	}
 
-	// The package is there, and the API server not yet aware of the kind.
+	// The package is installed, but the API server does not serve the kind yet.
 	unaware, _ := given.Steps(t, want, given.Seen(ready), guard.Guarding{}.Guards()...)
 	if next := pass.Resumed(unaware, true); len(next.Steps) != 0 {
 		t.Errorf("a kind that was awaited may be served a moment later: %+v", next.Steps)

@@ -20,7 +20,7 @@ import (
 
 const metadata = "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: provider-sea}\n"
 
-// tarred is a tarball of one entry.
+// tarred returns a tarball with one entry.
 func tarred(t *testing.T, header tar.Header, content string) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -38,7 +38,7 @@ func tarred(t *testing.T, header tar.Header, content string) []byte {
 	return b.Bytes()
 }
 
-// imageOf is an image with one layer for a package.
+// imageOf returns an image with one layer, which holds the package.
 func imageOf(t *testing.T, content []byte, annotations map[string]string) v1.Image {
 	t.Helper()
 	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil }, tarball.WithMediaType(types.OCILayer))
@@ -54,8 +54,8 @@ func imageOf(t *testing.T, content []byte, annotations map[string]string) v1.Ima
 
 var isBase = map[string]string{"io.crossplane.xpkg": "base"}
 
-// A commit can name any image, and its author may control the registry. Headgate trusts nothing in an image, and no
-// image prevents a render for Crossplane.
+// A commit can name any image, and its author may control the registry. Headgate trusts nothing in an image, and no image may
+// prevent a render for Crossplane.
 func TestHostileImages(t *testing.T) {
 	file := func(name, content string) []byte {
 		return tarred(t, tar.Header{Name: name, Typeflag: tar.TypeReg}, content)
@@ -109,7 +109,7 @@ func source(t *testing.T, image string) *registry.Resolver {
 	return &registry.Resolver{Next: commit{files: tree(installs("Provider", "provider-sea", image, ""))}, Cache: t.TempDir()}
 }
 
-// The answers of a registry are hashed; its own digests do not count.
+// Headgate hashes the responses of a registry; the digests that it sends do not count.
 func TestLyingRegistry(t *testing.T) {
 	lies := map[string]struct {
 		reason string
@@ -169,7 +169,7 @@ func TestLyingRegistry(t *testing.T) {
 	}
 }
 
-// A commit must not make us ask addresses that only this machine can reach.
+// A commit must not make Headgate send requests to addresses that only this machine can reach.
 func TestNoLinkLocal(t *testing.T) {
 	start(t)
 	want := rendered(t, source(t, "169.254.169.254/latest/meta-data:v1"), render.OwnerCrossplane)
@@ -178,7 +178,7 @@ func TestNoLinkLocal(t *testing.T) {
 	}
 }
 
-// An image for several platforms is the one that Crossplane takes.
+// For an image with several platforms, Headgate reads the one that Crossplane installs.
 func TestIndex(t *testing.T) {
 	r := start(t)
 	good := imageOf(t, tarred(t, tar.Header{Name: "package.yaml", Typeflag: tar.TypeReg}, metadata), isBase)

@@ -12,8 +12,8 @@ import (
 	"headgate.dev/headgate/render"
 )
 
-// Beside a Provider, the image is what Crossplane installs, and the copy in the tree counts only while the image cannot
-// be read. If Headgate applies the copy, it reads no image.
+// If a Provider installs an image, the image counts, and the copy in the tree counts only while the image cannot be read. If
+// Headgate applies the copy, it reads no image.
 func TestImageBesideACopy(t *testing.T) {
 	r := start(t)
 	r.Push(t, "acme/provider-sea", "v1.0.0", provider("provider-sea", "boats", "sails"), 0)
@@ -26,12 +26,12 @@ func TestImageBesideACopy(t *testing.T) {
 		installed []string // definitions of the image
 		asks      bool
 	}{
-		"Read":       {reason: "Crossplane installs two definitions.", version: "v1.0.0", owner: render.OwnerCrossplane, installed: []string{"boats.sea.example.org", "sails.sea.example.org"}, asks: true},
-		"Auto":       {reason: "A Provider is for Crossplane.", version: "v1.0.0", owner: render.OwnerAuto, installed: []string{"boats.sea.example.org", "sails.sea.example.org"}, asks: true},
-		"Gone":       {reason: "There is no such image.", version: "v2.0.0", owner: render.OwnerCrossplane, asks: true},
+		"Read":       {reason: "The image has two definitions.", version: "v1.0.0", owner: render.OwnerCrossplane, installed: []string{"boats.sea.example.org", "sails.sea.example.org"}, asks: true},
+		"Auto":       {reason: "A Provider means that Crossplane installs the image.", version: "v1.0.0", owner: render.OwnerAuto, installed: []string{"boats.sea.example.org", "sails.sea.example.org"}, asks: true},
+		"Gone":       {reason: "The image does not exist.", version: "v2.0.0", owner: render.OwnerCrossplane, asks: true},
 		"OtherKind":  {reason: "Crossplane does not install a Configuration for a Provider.", version: "v3.0.0", owner: render.OwnerCrossplane, asks: true},
-		"Offline":    {reason: "No registry is asked.", version: "v1.0.0", owner: render.OwnerCrossplane, offline: true},
-		"OfHeadgate": {reason: "The copy is what is applied.", version: "v1.0.0", owner: render.OwnerHeadgate},
+		"Offline":    {reason: "Offline, no registry gets a request.", version: "v1.0.0", owner: render.OwnerCrossplane, offline: true},
+		"OfHeadgate": {reason: "Headgate applies the copy.", version: "v1.0.0", owner: render.OwnerHeadgate},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

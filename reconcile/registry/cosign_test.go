@@ -23,15 +23,15 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// byCosign is what cosign v3.0.6 has written: a public key, and an OCI layout of a package, its
-// signature under a tag (--new-bundle-format=false) and in a bundle that refers to it.
+// byCosign holds the output of cosign v3.0.6: a public key, and an OCI layout with a package. Its signature is under a tag
+// (--new-bundle-format=false) and in a bundle that refers to the package.
 const byCosign = "testdata/cosign"
 
-// refName is what an image of a layout is called.
+// refName is the annotation with the name of an image in a layout.
 const refName = "org.opencontainers.image.ref.name"
 
-// TestCosign: that signatures are understood as the program writes them, and not only as we do.
-// HEADGATE_COSIGN=PROGRAM has it write them anew.
+// TestCosign checks that Headgate reads signatures as cosign writes them, and not only as our own tests do. HEADGATE_COSIGN=PROGRAM
+// records them again.
 func TestCosign(t *testing.T) {
 	if program := os.Getenv("HEADGATE_COSIGN"); program != "" {
 		record(t, program)
@@ -55,7 +55,7 @@ func TestCosign(t *testing.T) {
 		reason string
 		push   map[string]v1.Image // by tag
 		key    string
-		want   string // the error about the package that is not read; "" if it is read
+		want   string // error of a package that is not read; "" if it is read
 	}{
 		"Tag":       {"as cosign v2 does, and Crossplane reads", map[string]v1.Image{"v1.0.0": written["package"], tag(signed): written["signature"]}, "cosign.pub", ""},
 		"Bundle":    {"as cosign v3 does", map[string]v1.Image{"v1.0.0": written["package"], "bundle": written["bundle"]}, "cosign.pub", ""},
@@ -69,7 +69,7 @@ func TestCosign(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("DOCKER_CONFIG", t.TempDir())
-			r := fixtures.StartAuthenticatedRegistry(t) // not all of these know referrers
+			r := fixtures.StartAuthenticatedRegistry(t) // not all of these registries support referrers
 			for tag, img := range tc.push {
 				r.PushImage(t, "acme/provider-sea", tag, img)
 			}
@@ -101,7 +101,7 @@ func TestCosign(t *testing.T) {
 	}
 }
 
-// referringTo returns an image that refers to another image than the one that it was made for.
+// referringTo returns a copy of an image that refers to another image.
 func referringTo(t *testing.T, img, about v1.Image) v1.Image {
 	t.Helper()
 	digest, err := about.Digest()
@@ -119,7 +119,7 @@ func referringTo(t *testing.T, img, about v1.Image) v1.Image {
 	return refers
 }
 
-// recorded are the images of the layout, by what they are called.
+// recorded returns the images of the layout, by name.
 func recorded(t *testing.T) map[string]v1.Image {
 	t.Helper()
 	index, err := layout.ImageIndexFromPath(filepath.Join(byCosign, "layout"))
@@ -139,7 +139,7 @@ func recorded(t *testing.T) map[string]v1.Image {
 	return images
 }
 
-// record has cosign sign a package, and keeps what it writes.
+// record signs a package with cosign and stores the result.
 func record(t *testing.T, program string) {
 	t.Helper()
 	home := t.TempDir()

@@ -25,7 +25,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/authn"
 )
 
-// ofFork is a source of a commit that a stranger wrote, with credentials that are not for them.
+// ofFork returns a Source with a stranger's commit, and with credentials that the stranger must not use.
 func ofFork(t *testing.T, files []string, allowed ...string) *registry.Resolver {
 	t.Helper()
 	t.Setenv("DOCKER_CONFIG", t.TempDir())
@@ -51,7 +51,7 @@ func ofFork(t *testing.T, files []string, allowed ...string) *registry.Resolver 
 	}
 }
 
-// listening hears every request to a registry.
+// listening calls hear for every request to a registry.
 func listening(r *fixtures.Registry, hear func(*http.Request)) {
 	var mu sync.Mutex
 	r.Through(func(next http.Handler) http.Handler {
@@ -68,7 +68,7 @@ func localhost(r *fixtures.Registry) string {
 	return strings.Replace(r.Host, "127.0.0.1", "localhost", 1)
 }
 
-// unread is why the only package of a commit could not be read.
+// unread returns the reason why the only package of a commit could not be read.
 func unread(t *testing.T, s *registry.Resolver) string {
 	t.Helper()
 	want := rendered(t, s, render.OwnerCrossplane)
@@ -81,7 +81,7 @@ func unread(t *testing.T, s *registry.Resolver) string {
 	return want.Unread[0].Err.Error()
 }
 
-// Every author of a pull request may name any image. Headgate runs where it can reach internal registries, and worse.
+// Every author of a pull request may name any image. Headgate can reach internal registries, and worse.
 func TestForkAsksAllowedRegistriesOnly(t *testing.T) {
 	r, inner := start(t), fixtures.StartRegistry(t)
 	digest := ""
@@ -96,7 +96,7 @@ func TestForkAsksAllowedRegistriesOnly(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		files  []string
-		want   string // the message; "" if it is read
+		want   string // part of the error; "" if the package is read
 	}{
 		"Allowed":    {"or the others mean nothing", []string{install(r.Host + "/acme/provider-sea:v1.0.0")}, ""},
 		"NotAllowed": {"by its tag", []string{install(inner.Host + "/acme/provider-sea:v1.0.0")}, inner.Host},
@@ -134,11 +134,11 @@ func TestForkAsksAllowedRegistriesOnly(t *testing.T) {
 	})
 }
 
-// A registry that is allowed answers what strangers pushed, and may be made to send us on.
+// An allowed registry serves what strangers pushed, and may redirect Headgate.
 func TestForkIsNotSentInside(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
-		path    string // of the redirected request
+		path    string // part of the path of the redirected request
 		to      func(inner *fixtures.Registry) string
 		allowed bool // inner is
 		want    string
@@ -186,7 +186,7 @@ func TestForkIsNotSentInside(t *testing.T) {
 	}
 }
 
-// A registry names its token service, which receives a request, too.
+// A registry names its token service, which also receives a request.
 func TestForkAsksNobodyInsideForTokens(t *testing.T) {
 	r, inner := start(t), fixtures.StartRegistry(t)
 	r.Through(func(http.Handler) http.Handler {
@@ -211,7 +211,7 @@ func TestForkHasNoCredentials(t *testing.T) {
 	digest := r.Push(t, "acme/provider-sea", "v1.0.0", provider("provider-sea", "boats"), 0)
 	var sent []string
 	listening(r, func(req *http.Request) { sent = append(sent, req.Header.Values("Authorization")...) })
-	// The docker configuration has them, a Secret that the commit names may, and a keychain.
+	// The docker configuration and a keychain have credentials, and the commit may name a Secret with some.
 	files := []string{installs("Provider", "provider-sea", r.Host+"/acme/provider-sea:v1.0.0", "  packagePullSecrets: [{name: pull}]\n") + `---
 apiVersion: pkg.crossplane.io/v1beta1
 kind: ImageConfig
@@ -229,7 +229,7 @@ spec:
 		t.Errorf("credentials were sent: %q", sent)
 	}
 
-	// Nor do they get an image from the cache by its digest.
+	// Strangers must not get an image from the cache by its digest either.
 	trusted := &registry.Resolver{Next: commit{files: tree(files...)}, Cache: s.Cache}
 	if want := rendered(t, trusted, render.OwnerCrossplane); len(want.Definitions) != 1 {
 		t.Fatalf("with credentials it is read: %v", want.Unread)
@@ -241,7 +241,7 @@ spec:
 	}
 }
 
-// asked is a keychain that is not to be asked.
+// asked is a keychain that must not be used.
 type asked struct{ *testing.T }
 
 func (a asked) Resolve(of authn.Resource) (authn.Authenticator, error) {
@@ -249,7 +249,7 @@ func (a asked) Resolve(of authn.Resource) (authn.Authenticator, error) {
 	return nil, errors.New("none")
 }
 
-// A demand that cannot be met is not dropped because it is a fork's.
+// A demand that cannot be met still applies to a fork's commit.
 func TestForkVerifies(t *testing.T) {
 	r := start(t)
 	r.Push(t, "acme/provider-sea", "v1.0.0", provider("provider-sea", "boats"), 0)
@@ -266,7 +266,7 @@ spec:
 	}
 }
 
-// A public registry often has public push access: an allowed registry may hold many large images.
+// A public registry often allows public pushes, so an allowed registry may hold many large images.
 func TestForkPullsNoMoreThanSo(t *testing.T) {
 	r := start(t)
 	var files []string

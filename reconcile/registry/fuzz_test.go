@@ -20,8 +20,8 @@ import (
 	"github.com/sigstore/sigstore/pkg/cryptoutils"
 )
 
-// FuzzImage reads images with any manifest and a layer with any entry. The result is exactly the entry with the name of
-// a package's YAML, and never more than the limit. An image that was damaged on disk is not read.
+// FuzzImage reads images with any manifest and a layer with any entry. The result must be exactly the entry with the name of a
+// package's YAML, and never larger than the limit. An image that was damaged on disk must not be read.
 func FuzzImage(f *testing.F) {
 	const whole = `{"schemaVersion":2,"config":{"digest":"CONFIG","size":1000},"layers":[{"digest":"LAYER","size":10000,"annotations":{"io.crossplane.xpkg":"base"}}]}`
 	f.Add(whole, `{"rootfs":{"diff_ids":["LAYER"]}}`, "package.yaml", "a: b\n", false)
@@ -80,7 +80,7 @@ func FuzzImage(f *testing.F) {
 	})
 }
 
-// FuzzSeen puts any file in the place of the record of a tag. Nothing is read from it that does not belong to the tag.
+// FuzzSeen replaces the record of a tag with any file. Headgate must read only records of that tag.
 func FuzzSeen(f *testing.F) {
 	f.Add(`{"of":"a","digest":"b"}`)
 	f.Add(`{"of":"c"}`)
@@ -96,7 +96,7 @@ func FuzzSeen(f *testing.F) {
 	})
 }
 
-// FuzzProof checks that no layer beside an image counts as a signature of a key that has signed nothing.
+// FuzzProof checks that no layer of any image counts as a signature by a key that has signed nothing.
 func FuzzProof(f *testing.F) {
 	const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 	const payload = `{"critical":{"image":{"docker-manifest-digest":"` + digest + `"}}}`

@@ -14,8 +14,8 @@ import (
 	"headgate.dev/headgate/render"
 )
 
-// A registry may repeat the credentials, or write markup, control characters and very long texts, wherever it writes
-// anything. No finding quotes it but for plain words.
+// A registry may send the credentials, markup, control characters and very long texts in any field. Findings must quote only plain
+// words from it.
 func TestHostileRegistry(t *testing.T) {
 	const password = "c4n4ry-t0k3n"
 	output := password + " cm9ib3Q6YzRuNHJ5LXQwazNu \u202e **bold** [a](http://evil.example/" + password + ") <img> " + strings.Repeat("0123456789abcdef", 50)
@@ -51,24 +51,24 @@ func TestHostileRegistry(t *testing.T) {
 		answer  func(w http.ResponseWriter, req *http.Request) bool
 		want    string
 	}{
-		"Codes":      {reason: "Codes, messages and details of errors are texts.", answer: header("/manifests/", 403), want: "403 Forbidden"},
-		"Challenge":  {reason: "A challenge names a scheme.", answer: header("/v2/", 401, "WWW-Authenticate", output), want: "cannot be read"},
-		"NoRealm":    {reason: "And parameters.", answer: bearer(`Bearer service="%s %s"`), want: "missing realm"},
-		"Realm":      {reason: "A realm is a URL.", answer: bearer(`Bearer realm="http://%s/token/%s",service="x"`), want: "no token in bearer response"},
-		"BadRealm":   {reason: "Or none.", answer: bearer(`Bearer realm="gopher://%s/%%zz%s"`), want: "invalid realm"},
-		"Location":   {reason: "A redirect is a text.", answer: header("/blobs/", 307, "Location", "http://localhost:1/"+first+"?"+first), want: "connection refused"},
-		"NoLocation": {reason: "Or none.", answer: header("/blobs/", 307, "Location", "http://%zz"+first), want: "failed to parse Location header"},
-		"Digest":     {reason: "A digest is a text.", answer: header("/manifests/v1", 200, "Content-Type", anImage, "Content-Length", "5", "Docker-Content-Digest", output), want: "in hash"},
-		"OtherType":  {reason: "A type, too.", answer: header("/manifests/", 200, "Content-Type", "a/"+first), want: "cannot be read"},
-		"Link":       {reason: "The next page is in a header.", version: ">=v1.0.0", answer: header("/tags/list", 200, "Link", output), want: "cannot be read"},
-		"Scheme":     {reason: "It may lead elsewhere.", version: ">=v1.0.0", answer: header("/tags/list", 200, "Link", "<gopher://x/"+first+">"), want: "cannot be read"},
-		"Tags": {reason: "Tags are texts.", version: ">=v1.0.0", answer: func(w http.ResponseWriter, req *http.Request) bool {
+		"Codes":      {reason: "Codes, messages and details of errors may contain any text.", answer: header("/manifests/", 403), want: "403 Forbidden"},
+		"Challenge":  {reason: "A challenge names a scheme, which may be any text.", answer: header("/v2/", 401, "WWW-Authenticate", output), want: "cannot be read"},
+		"NoRealm":    {reason: "A challenge has parameters, which may contain any text.", answer: bearer(`Bearer service="%s %s"`), want: "missing realm"},
+		"Realm":      {reason: "A realm is a URL, which may contain any text.", answer: bearer(`Bearer realm="http://%s/token/%s",service="x"`), want: "no token in bearer response"},
+		"BadRealm":   {reason: "A realm may not be a URL.", answer: bearer(`Bearer realm="gopher://%s/%%zz%s"`), want: "invalid realm"},
+		"Location":   {reason: "The address of a redirect may contain any text.", answer: header("/blobs/", 307, "Location", "http://localhost:1/"+first+"?"+first), want: "connection refused"},
+		"NoLocation": {reason: "The address of a redirect may not be a URL.", answer: header("/blobs/", 307, "Location", "http://%zz"+first), want: "failed to parse Location header"},
+		"Digest":     {reason: "A digest may be any text.", answer: header("/manifests/v1", 200, "Content-Type", anImage, "Content-Length", "5", "Docker-Content-Digest", output), want: "in hash"},
+		"OtherType":  {reason: "A media type may be any text.", answer: header("/manifests/", 200, "Content-Type", "a/"+first), want: "cannot be read"},
+		"Link":       {reason: "The header with the next page may contain any text.", version: ">=v1.0.0", answer: header("/tags/list", 200, "Link", output), want: "cannot be read"},
+		"Scheme":     {reason: "The next page may be on another host.", version: ">=v1.0.0", answer: header("/tags/list", 200, "Link", "<gopher://x/"+first+">"), want: "cannot be read"},
+		"Tags": {reason: "A tag may be any text.", version: ">=v1.0.0", answer: func(w http.ResponseWriter, req *http.Request) bool {
 			if strings.HasSuffix(req.URL.Path, "/tags/list") {
 				fmt.Fprintf(w, `{"name":%q,"tags":[%q,"v1.0.0+%s","v1.0.0 **x**"]}`, output, output, "a b")
 			}
 			return strings.HasSuffix(req.URL.Path, "/tags/list")
 		}, want: "none of its 3 tags is a version"},
-		"Status": {reason: "A status line has words.", answer: func(w http.ResponseWriter, _ *http.Request) bool {
+		"Status": {reason: "A status line may contain any text.", answer: func(w http.ResponseWriter, _ *http.Request) bool {
 			conn, _, err := http.NewResponseController(w).Hijack()
 			if err == nil {
 				fmt.Fprintf(conn, "HTTP/1.1 418 %s\r\nContent-Length: 0\r\n\r\n", output)
@@ -76,7 +76,7 @@ func TestHostileRegistry(t *testing.T) {
 			}
 			return true
 		}, want: "418 I'm a teapot"},
-		"NoStatus": {reason: "Or is none.", answer: func(w http.ResponseWriter, _ *http.Request) bool {
+		"NoStatus": {reason: "A status line may be invalid.", answer: func(w http.ResponseWriter, _ *http.Request) bool {
 			conn, _, err := http.NewResponseController(w).Hijack()
 			if err == nil {
 				fmt.Fprintf(conn, "HTTP/1.1 %s\r\n\r\n", output)

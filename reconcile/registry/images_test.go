@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// live is an ImageConfig of a cluster.
+// live returns an ImageConfig in a cluster.
 func live(t *testing.T, name, prefix, says string) packages.LiveConfig {
 	t.Helper()
 	one := packages.LiveConfig{Name: name}
@@ -31,17 +31,17 @@ func live(t *testing.T, name, prefix, says string) packages.LiveConfig {
 	return one
 }
 
-// having has a cluster have ImageConfigs.
+// having returns a function that lists the ImageConfigs of a cluster.
 func having(all ...packages.LiveConfig) func(context.Context) ([]packages.LiveConfig, error) {
 	return func(context.Context) ([]packages.LiveConfig, error) { return all, nil }
 }
 
-// imageConfig is an ImageConfig of a commit.
+// imageConfig returns an ImageConfig of a commit.
 func imageConfig(name, prefix, says string) string {
 	return "apiVersion: pkg.crossplane.io/v1beta1\nkind: ImageConfig\nmetadata: {name: " + name + "}\nspec: {matchImages: [{prefix: \"" + prefix + "\"}], " + says + "}\n"
 }
 
-// A platform team made the ImageConfigs, with Helm or by hand: Crossplane pulls by them.
+// A platform team created ImageConfigs with Helm or by hand, and Crossplane pulls with them.
 func TestPullsAsTheClusterSays(t *testing.T) {
 	t.Setenv("DOCKER_CONFIG", t.TempDir())
 	r := fixtures.StartAuthenticatedRegistry(t)
@@ -96,7 +96,7 @@ func TestPullsAsTheClusterSays(t *testing.T) {
 	}
 }
 
-// A commit may change what the cluster demands: it will be applied. Its reviewers should know.
+// A commit may drop a demand of the cluster, because the commit will be applied. Its reviewers must learn of it.
 func TestDropsWhatTheClusterDemands(t *testing.T) {
 	r := start(t)
 	r.Push(t, "acme/provider-sea", "v1.0.0", provider("provider-sea", "boats"), 0)
@@ -127,7 +127,7 @@ func TestDropsWhatTheClusterDemands(t *testing.T) {
 	}
 }
 
-// Settings of the cluster open no registry for a fork, and the cluster's demands for signatures hold for forks, too.
+// Settings of the cluster do not allow further registries for a fork, but the cluster's demands for signatures also apply to forks.
 func TestForkAndTheCluster(t *testing.T) {
 	acme, mallory := newSigner(t), newSigner(t)
 	keys := map[string]string{}
@@ -145,14 +145,14 @@ func TestForkAndTheCluster(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		signed []signer
-		image  string // "" is the image in the registry
+		image  string // "" means the image in the registry
 		keys   map[string]string
 		has    func(host string, inner *fixtures.Registry) has
-		want   string // the message; "" if it is read
+		want   string // part of the error; "" if the package is read
 		not    func(inner *fixtures.Registry) string
 	}{
 		"RewrittenToAllowed": {
-			reason: "An allowed registry is allowed.", image: "packages.example.org",
+			reason: "The rewritten registry is allowed.", image: "packages.example.org",
 			has: func(host string, _ *fixtures.Registry) has {
 				return has{live: []packages.LiveConfig{live(t, "mirror", "packages.example.org/", "rewriteImage: {prefix: "+host+"/}")}}
 			},
@@ -166,7 +166,7 @@ func TestForkAndTheCluster(t *testing.T) {
 			not:  func(inner *fixtures.Registry) string { return inner.Host },
 		},
 		"RewrittenToNonsense": {
-			reason: "Nor where an error would quote them.",
+			reason: "The names of internal registries stay private, even if an error would quote them.",
 			has: func(host string, _ *fixtures.Registry) has {
 				return has{live: []packages.LiveConfig{live(t, "mirror", host+"/", "rewriteImage: {prefix: inner.example.org/UPPER/}")}}
 			},
@@ -174,53 +174,53 @@ func TestForkAndTheCluster(t *testing.T) {
 			not:  func(*fixtures.Registry) string { return "inner.example.org" },
 		},
 		"PullSecret": {
-			reason: "Its Secrets are not read, which the test of the source says.",
+			reason: "The pull Secret of the cluster is not read.",
 			has: func(host string, _ *fixtures.Registry) has {
 				return has{live: []packages.LiveConfig{live(t, "password", host+"/", "registry: {authentication: {pullSecretRef: {name: pull}}}")}}
 			},
 		},
 		"Unsigned": {
-			reason: "A demand holds for forks, too.", keys: keys,
+			reason: "A demand applies to forks, too.", keys: keys,
 			has: func(host string, _ *fixtures.Registry) has {
 				return has{live: []packages.LiveConfig{live(t, "signed", host+"/", "verification: "+byAcme)}}
 			},
 			want: "ImageConfig signed of the cluster demands that its signature is verified: authority \"acme\": the image has no signature",
 		},
 		"Signed": {
-			reason: "And met by them.", keys: keys, signed: []signer{acme},
+			reason: "A fork's image can meet a demand.", keys: keys, signed: []signer{acme},
 			has: func(host string, _ *fixtures.Registry) has {
 				return has{live: []packages.LiveConfig{live(t, "signed", host+"/", "verification: "+byAcme)}}
 			},
 		},
 		"NoKey": {
-			reason: "Without a public key it is refused.", signed: []signer{acme},
+			reason: "Without a public key the image is refused.", signed: []signer{acme},
 			has: func(host string, _ *fixtures.Registry) has {
 				return has{live: []packages.LiveConfig{live(t, "signed", host+"/", "verification: "+byAcme)}}
 			},
 			want: "its key is in the Secret acme, and no cluster is asked for it",
 		},
 		"Shadowed": {
-			reason: "An object of the same name in the head switches nothing off.", keys: keys,
+			reason: "An object with the same name in the head must not disable the demand.", keys: keys,
 			has: func(host string, _ *fixtures.Registry) has {
 				return has{[]string{imageConfig("signed", "nowhere.example.org/", "rewriteImage: {prefix: elsewhere.example.org/}")}, []packages.LiveConfig{live(t, "signed", host+"/", "verification: "+byAcme)}}
 			},
 			want: "ImageConfig signed of the cluster demands that its signature is verified",
 		},
 		"OwnKey": {
-			reason: "Nor does a longer prefix with a key of the stranger.", keys: keys, signed: []signer{mallory},
+			reason: "A longer prefix with the stranger's key must not disable the demand.", keys: keys, signed: []signer{mallory},
 			has: func(host string, _ *fixtures.Registry) has {
 				return has{[]string{imageConfig("mine", host+"/acme/", "verification: "+byMallory)}, []packages.LiveConfig{live(t, "signed", host+"/", "verification: "+byAcme)}}
 			},
 			want: "ImageConfig signed of the cluster demands that its signature is verified: authority \"acme\": no signature is accepted",
 		},
 		"BothKeys": {
-			reason: "Who has both may change who signs.", keys: keys, signed: []signer{mallory, acme},
+			reason: "A user with both keys may change the signer.", keys: keys, signed: []signer{mallory, acme},
 			has: func(host string, _ *fixtures.Registry) has {
 				return has{[]string{imageConfig("mine", host+"/acme/", "verification: "+byMallory)}, []packages.LiveConfig{live(t, "signed", host+"/", "verification: "+byAcme)}}
 			},
 		},
 		"RewrittenAway": {
-			reason: "Nor does another name for it.", keys: keys, image: "packages.example.org",
+			reason: "Another image name must not disable the demand.", keys: keys, image: "packages.example.org",
 			has: func(host string, _ *fixtures.Registry) has {
 				return has{[]string{imageConfig("mine", "packages.example.org/", "rewriteImage: {prefix: "+host+"/}")}, []packages.LiveConfig{live(t, "signed", "packages.example.org/", "verification: "+byAcme)}}
 			},

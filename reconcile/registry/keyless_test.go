@@ -22,8 +22,8 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 )
 
-// bundled returns a layer with the bundle that cosign v3 writes for keyless signing: a certificate, the signed
-// statement, a log entry, and a timestamp.
+// bundled returns a layer with a bundle as cosign v3 writes it for keyless signing: a certificate, the signed statement, a log
+// entry, and a timestamp.
 func bundled(t *testing.T, made *ca.TestEntity, change func(*protobundle.VerificationMaterial)) mutate.Addendum {
 	t.Helper()
 	who, err1 := made.VerificationContent()
@@ -65,8 +65,8 @@ func bundled(t *testing.T, made *ca.TestEntity, change func(*protobundle.Verific
 	return layerOf(kind, raw, nil)
 }
 
-// The form that cosign v3 writes by default: everything in one bundle that refers to the image.
-// The log of sigstore's second version says no time of its own, so that an authority has to.
+// By default, cosign v3 writes everything into one bundle that refers to the image. Version 2 of sigstore's log contains no time,
+// so a timestamp authority has to provide one.
 func TestVerifyBundlesOfIdentities(t *testing.T) {
 	public, elsewhere := newSigstore(t), newSigstore(t)
 	shipped := trustedRoot(t, public)
@@ -86,22 +86,22 @@ func TestVerifyBundlesOfIdentities(t *testing.T) {
 		sign            func(in *ca.VirtualSigstore, subject, issuer string, what []byte) (*ca.TestEntity, error)
 		in              *ca.VirtualSigstore
 		subject, issuer string
-		of              string // "" is the image
+		of              string // "" means the image itself
 		change          func(*protobundle.VerificationMaterial)
-		want            string // the error about the package that is not read; "" if it is read
+		want            string // error of a package that is not read; "" if it is read
 	}{
-		"FirstLog":       {reason: "with the word of an authority", sign: first, in: public, subject: subject, issuer: issuer},
-		"UnsignedTime":   {reason: "a time that the log has not signed may come from anyone", sign: first, in: public, subject: subject, issuer: issuer, change: untimed, want: "timestamp"},
-		"SecondLog":      {reason: "an authority signs the time (RFC 3161)", sign: second, in: public, subject: subject, issuer: issuer},
-		"Untimed":        {reason: "no proof that the certificate was valid when it was used", sign: second, in: public, subject: subject, issuer: issuer, change: untimed, want: "timestamp"},
-		"OtherSubject":   {reason: "every user can have an identity", sign: first, in: public, subject: "mallory@example.net", issuer: issuer, want: `got "mallory@example.net"`},
-		"OtherIssuer":    {reason: "the same name may belong to another user elsewhere", sign: second, in: public, subject: subject, issuer: "https://login.example.net", want: `got "https://login.example.net"`},
-		"OtherSigstore":  {reason: "every user can run one", sign: first, in: elsewhere, subject: subject, issuer: issuer, want: "no signature is accepted"},
-		"OtherImage":     {reason: "a good bundle about something else", sign: first, in: public, subject: subject, issuer: issuer, of: another, want: "no signature is accepted"},
-		"NotInLog":       {reason: "a signature outside of the log may have been made in secret", sign: first, in: public, subject: subject, issuer: issuer, change: func(m *protobundle.VerificationMaterial) { m.TlogEntries = nil }, want: "no signature is accepted"},
-		"EntryOfAnother": {reason: "an entry is of one signature", sign: first, in: public, subject: subject, issuer: issuer, change: foreignEntry(t, public), want: "no signature is accepted"},
+		"FirstLog":       {reason: "A timestamp authority signed the time.", sign: first, in: public, subject: subject, issuer: issuer},
+		"UnsignedTime":   {reason: "Anyone could have written a time that the log has not signed.", sign: first, in: public, subject: subject, issuer: issuer, change: untimed, want: "timestamp"},
+		"SecondLog":      {reason: "With version 2 of the log, an authority signs the time (RFC 3161).", sign: second, in: public, subject: subject, issuer: issuer},
+		"Untimed":        {reason: "Nothing proves that the certificate was valid when it was used.", sign: second, in: public, subject: subject, issuer: issuer, change: untimed, want: "timestamp"},
+		"OtherSubject":   {reason: "Every user can have an identity.", sign: first, in: public, subject: "mallory@example.net", issuer: issuer, want: `got "mallory@example.net"`},
+		"OtherIssuer":    {reason: "The same name may belong to another user at another issuer.", sign: second, in: public, subject: subject, issuer: "https://login.example.net", want: `got "https://login.example.net"`},
+		"OtherSigstore":  {reason: "Every user can run a sigstore.", sign: first, in: elsewhere, subject: subject, issuer: issuer, want: "no signature is accepted"},
+		"OtherImage":     {reason: "The bundle is valid for another image.", sign: first, in: public, subject: subject, issuer: issuer, of: another, want: "no signature is accepted"},
+		"NotInLog":       {reason: "A signature outside the log may have been made in secret.", sign: first, in: public, subject: subject, issuer: issuer, change: func(m *protobundle.VerificationMaterial) { m.TlogEntries = nil }, want: "no signature is accepted"},
+		"EntryOfAnother": {reason: "A log entry belongs to one signature only.", sign: first, in: public, subject: subject, issuer: issuer, change: foreignEntry(t, public), want: "no signature is accepted"},
 		"TimeOfAnother": {
-			reason: "so is the word of an authority, and it has to be one that counts", sign: second, in: public, subject: subject, issuer: issuer,
+			reason: "A timestamp belongs to one signature only, and must come from a trusted authority.", sign: second, in: public, subject: subject, issuer: issuer,
 			change: func(m *protobundle.VerificationMaterial) {
 				output, err := elsewhere.TimestampResponse([]byte("another"))
 				if err != nil {
@@ -142,7 +142,7 @@ func TestVerifyBundlesOfIdentities(t *testing.T) {
 	}
 }
 
-// foreignEntry puts the entry of another signature in the place of its own.
+// foreignEntry replaces the log entry of a bundle with the entry of another signature.
 func foreignEntry(t *testing.T, in *ca.VirtualSigstore) func(*protobundle.VerificationMaterial) {
 	t.Helper()
 	made, err := in.AttestAtTime(subject, issuer, []byte(`{}`), time.Now().Add(5*time.Minute), true)
@@ -156,7 +156,7 @@ func foreignEntry(t *testing.T, in *ca.VirtualSigstore) func(*protobundle.Verifi
 	return func(m *protobundle.VerificationMaterial) { m.TlogEntries[0] = entryOf(entries[0]) }
 }
 
-// entryOf is an entry as a bundle has it: entries of the first log have no kind.
+// entryOf returns an entry in the format of a bundle. Entries of the first log have no kind.
 func entryOf(e *tlog.Entry) *protorekor.TransparencyLogEntry {
 	made := e.TransparencyLogEntry()
 	if made.GetKindVersion() == nil {

@@ -50,8 +50,8 @@ func TestPullSecret(t *testing.T) {
 	}
 }
 
-// FuzzPullSecret reads any content of a Secret. Errors do not quote the content, and no registry gets credentials for
-// another name.
+// FuzzPullSecret reads arbitrary content of a Secret. Errors must not quote the content, and no registry may get credentials for
+// another host.
 func FuzzPullSecret(f *testing.F) {
 	f.Add(`{"auths":{"registry.example.org":{"username":"u","password":"canary-password"}}}`)
 	f.Add(`{"auths":{"registry.example.org":{"auth":"canary-password"}}}`)
@@ -80,7 +80,7 @@ func FuzzPullSecret(f *testing.F) {
 	})
 }
 
-// If Crossplane looks every minute, ten minutes are too long.
+// If Crossplane checks a tag every minute, Headgate must not use a result for ten minutes.
 func TestFresh(t *testing.T) {
 	of := func(policies ...packages.PullPolicy) (all []packages.Image) {
 		for _, p := range policies {
@@ -96,7 +96,7 @@ func TestFresh(t *testing.T) {
 		"Usual":   {time.Hour, time.Hour, of("", "IfNotPresent", packages.PullNever)},
 		"Always":  {time.Hour, time.Minute, of("", packages.PullAlways)},
 		"Shorter": {time.Second, time.Second, of(packages.PullAlways)},
-		"Process": {0, 0, of(packages.PullAlways)}, // both sides of a comparison see one image
+		"Process": {0, 0, of(packages.PullAlways)}, // both sides of a comparison use the same image
 	} {
 		if got := (&Resolver{Fresh: tc.given}).fresh(tc.packages); got != tc.want {
 			t.Errorf("%s: want %s, got %s", name, tc.want, got)

@@ -20,7 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// dependsOn is the field of a package's metadata, of sources in a registry and constraints.
+// dependsOn returns the dependencies in a package's metadata, as pairs of a repository and a constraint.
 func dependsOn(r *fixtures.Registry, kind string, pairs ...string) string {
 	text := "  dependsOn:\n"
 	for i := 0; i < len(pairs); i += 2 {
@@ -29,7 +29,7 @@ func dependsOn(r *fixtures.Registry, kind string, pairs ...string) string {
 	return text
 }
 
-// sea is a registry with a provider in several versions.
+// sea returns a registry with several versions of a provider.
 func sea(t *testing.T) *fixtures.Registry {
 	t.Helper()
 	r := start(t)
@@ -229,8 +229,7 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// A policy, or an XRD, that a configuration brings counts as one of the commit, and is left to
-// Crossplane.
+// A policy or XRD in a configuration counts like one of the commit, and Crossplane installs it.
 func TestConfigurationBringsPolicies(t *testing.T) {
 	r := sea(t)
 	config := configuration("config", dependsOn(r, "provider", "acme/provider-sea", "v1.4.0"))
@@ -251,7 +250,7 @@ func TestConfigurationBringsPolicies(t *testing.T) {
 	}
 }
 
-// A lock records the image of a version, so that the commit means the same tomorrow.
+// A lock records the image of a version, so that the commit has the same result tomorrow.
 func TestLock(t *testing.T) {
 	r := sea(t)
 	r.Push(t, "acme/config", "v1.0.0", configuration("config", dependsOn(r, "provider", "acme/provider-sea", ">=v1.0.0")), 0)
@@ -285,8 +284,8 @@ func TestLock(t *testing.T) {
 	}
 }
 
-// A one-line change of a version is where schemas break, and no step of ours says so: Crossplane
-// makes it.
+// A version change in one line can break schemas. Crossplane installs the new version, so none of Headgate's steps shows the
+// change.
 func TestUpgradeBreaks(t *testing.T) {
 	r := start(t)
 	before, after := provider("provider-sea", "boats", "buoys"), provider("provider-sea", "boats", "buoys")
@@ -416,7 +415,7 @@ func TestUpgrades(t *testing.T) {
 	}
 }
 
-// A package that the cluster has under another name cannot be installed a second time.
+// A package that is installed under another name cannot be installed a second time.
 func TestInstalledUnderAnotherName(t *testing.T) {
 	r := sea(t)
 	files := tree(installs("Provider", "provider-sea", r.Host+"/acme/provider-sea:v1.0.0", ""))

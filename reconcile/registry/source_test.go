@@ -26,7 +26,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/authn"
 )
 
-// A commit is what a Source is around.
+// A commit is the Source that a Resolver wraps.
 type commit struct {
 	revision string
 	files    fstest.MapFS
@@ -36,7 +36,7 @@ func (c commit) Fetch(context.Context, string) (render.Input, error) {
 	return render.Input{Revision: c.revision, Files: c.files}, nil
 }
 
-// provider is the tree of a provider package of sea.example.org with one definition for each plural.
+// provider returns the files of a provider package in sea.example.org, with one definition for each plural.
 func provider(name string, plurals ...string) fstest.MapFS {
 	files := fstest.MapFS{"crossplane.yaml": {Data: []byte(`apiVersion: meta.pkg.crossplane.io/v1
 kind: Provider
@@ -74,7 +74,7 @@ metadata: {name: team}
 spec: {activate: [boats.sea.example.org]}
 `
 
-// installs is the object that installs a package.
+// installs returns the object that installs a package.
 func installs(kind, name, image, more string) string {
 	return "apiVersion: pkg.crossplane.io/v1\nkind: " + kind + "\nmetadata: {name: " + name + "}\nspec:\n  package: " + image + "\n" + more
 }
@@ -87,7 +87,7 @@ func tree(files ...string) fstest.MapFS {
 	return m
 }
 
-// rendered fetches and renders.
+// rendered fetches a commit and renders it.
 func rendered(t *testing.T, s *registry.Resolver, owner render.Owner) render.Desired {
 	t.Helper()
 	want, err := attempt(t, s, owner)
@@ -108,7 +108,7 @@ func attempt(t *testing.T, s *registry.Resolver, owner render.Owner) (render.Des
 	return render.Render(in, how)
 }
 
-// told is every definition, with whether it is active, and every package with its version.
+// told returns every definition and whether it is active, and every package with its version.
 func told(want render.Desired) []string {
 	var all []string
 	for _, d := range want.Definitions {
@@ -136,7 +136,7 @@ func start(t *testing.T) *fixtures.Registry {
 	return fixtures.StartRegistry(t)
 }
 
-// A process that follows pull requests survives a pull request with a package that causes a panic.
+// A preview loop survives a pull request whose package causes a panic.
 func TestPanicOfOnePackage(t *testing.T) {
 	defer func() {
 		if output, _ := recover().(string); !strings.HasPrefix(output, "a nil map\n") {
@@ -152,7 +152,7 @@ func TestPanicOfOnePackage(t *testing.T) {
 	t.Errorf("It went on: %v", err)
 }
 
-// A package means the same in the tree and in a registry.
+// A package has the same result in the tree and in a registry.
 func TestSameAsInTheTree(t *testing.T) {
 	sea := provider("provider-sea", "boats", "buoys")
 	r := start(t)
@@ -184,7 +184,7 @@ func TestSameAsInTheTree(t *testing.T) {
 	}
 }
 
-// A provider's program is many times its package, and of no use here.
+// A provider's program is much larger than its package, and Headgate does not need it.
 func TestPullsNothingElse(t *testing.T) {
 	r := start(t)
 	r.Push(t, "acme/provider-sea", "v1.2.0", provider("provider-sea", "boats"), 1<<20)
@@ -212,7 +212,7 @@ func TestPullsNothingElse(t *testing.T) {
 	}
 }
 
-// Both sides of a comparison see one image, and a loop does not ask at every pass.
+// Both sides of a comparison use the same image, and a loop does not check a tag in every pass.
 func TestTagIsLookedAtOnce(t *testing.T) {
 	r := start(t)
 	image := r.Host + "/acme/provider-sea:v1"
@@ -229,7 +229,7 @@ func TestTagIsLookedAtOnce(t *testing.T) {
 	}
 }
 
-// Headgate follows the pull policy of an object, too: Crossplane looks every minute, or never.
+// Headgate also follows an object's pull policy, with which Crossplane checks every minute or never.
 func TestPullPolicy(t *testing.T) {
 	r := start(t)
 	r.Push(t, "acme/provider-sea", "v1", provider("provider-sea", "boats"), 0)
@@ -262,7 +262,7 @@ func TestPullPolicy(t *testing.T) {
 	}
 }
 
-// The image that Crossplane has installed depends on when it looked, so the user gets a finding.
+// Which image Crossplane has installed depends on when it checked the tag, so the user gets a finding.
 func TestMovedTag(t *testing.T) {
 	r := start(t)
 	cache := t.TempDir()
@@ -288,7 +288,7 @@ func TestMovedTag(t *testing.T) {
 	}
 }
 
-// With a warm cache, a render works although a registry is down, and reports that.
+// With a warm cache, a render works although a registry is down, and reports the outage.
 func TestOutage(t *testing.T) {
 	r := start(t)
 	r.Push(t, "acme/provider-sea", "v1.2.0", provider("provider-sea", "boats"), 0)
@@ -326,7 +326,7 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-// An outage passes, so a preview is made again. An answer does not.
+// An outage is temporary, so the preview is repeated. A response of the registry is final.
 func TestOutagePasses(t *testing.T) {
 	r := start(t)
 	r.Push(t, "acme/provider-sea", "v1.2.0", provider("provider-sea", "boats"), 0)
@@ -421,7 +421,7 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// A registry may send its clients anywhere, but not with the credentials that it got.
+// A registry may redirect its clients to any host, but its credentials must not follow.
 func TestRedirect(t *testing.T) {
 	r, elsewhere := start(t), fixtures.StartRegistry(t)
 	r.Want("robot", "canary-password")
@@ -454,7 +454,7 @@ func TestRedirect(t *testing.T) {
 	}
 }
 
-// only has credentials for one registry.
+// only is a keychain with credentials for one registry.
 type only struct{ host string }
 
 func (o only) Resolve(of authn.Resource) (authn.Authenticator, error) {
@@ -466,7 +466,7 @@ func (o only) Resolve(of authn.Resource) (authn.Authenticator, error) {
 
 func configFile(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
 
-// A full cache keeps the images in use. Leftovers of a killed process are removed.
+// A full cache keeps the images in use. Files of a killed process are removed.
 func TestSweep(t *testing.T) {
 	r := start(t)
 	r.Push(t, "acme/provider-sea", "v1.0.0", provider("provider-sea", "boats"), 0)
@@ -488,7 +488,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// A cluster has the credentials, in Secrets that the commit names.
+// The cluster holds the credentials, in Secrets that the commit names.
 func TestPullSecrets(t *testing.T) {
 	t.Setenv("DOCKER_CONFIG", t.TempDir())
 	r := fixtures.StartAuthenticatedRegistry(t)
@@ -536,7 +536,7 @@ spec:
 	}
 }
 
-// Who demands a signature does not want to hear what an unsigned image holds.
+// A user who demands a signature does not want findings about the content of an unsigned image.
 func TestVerificationIsNotIgnored(t *testing.T) {
 	r := start(t)
 	r.Push(t, "acme/provider-sea", "v1.0.0", provider("provider-sea", "boats"), 0)
@@ -564,8 +564,8 @@ spec:
 	}
 }
 
-// To look for packages takes no second reading of a commit, however many rounds it takes; and
-// processes that share a cache do not wait for each other.
+// Resolving packages does not read the commit a second time, however many rounds it takes. Processes that share a cache do not wait
+// for each other.
 func TestReadsOnce(t *testing.T) {
 	r := start(t)
 	r.Push(t, "acme/provider-sea", "v1.0.0", provider("provider-sea", "boats"), 0)
@@ -585,10 +585,10 @@ func TestReadsOnce(t *testing.T) {
 			if err != nil || len(want.Definitions) != 1 {
 				t.Errorf("%d definitions, %v", len(want.Definitions), err)
 			}
-			if n := files.opened["policy.yaml"]; n > 3 { // scanned, decoded, and for its lines
+			if n := files.opened["policy.yaml"]; n > 3 { // to scan it, to decode it, and for its line numbers
 				t.Errorf("policy.yaml was opened %d times", n)
 			}
-			if n := files.opened["package-0.yaml"]; n > 4 { // and decoded as one object of all
+			if n := files.opened["package-0.yaml"]; n > 4 { // and to decode it with other objects
 				t.Errorf("package-0.yaml was opened %d times", n)
 			}
 		})

@@ -15,7 +15,7 @@ import (
 	"headgate.dev/headgate/render/packages"
 )
 
-// Hosts that are not public often trust every client that can reach them.
+// Hosts without a public address often trust every client that can reach them.
 func TestPublic(t *testing.T) {
 	for text, want := range map[string]bool{
 		"140.82.112.33": true, "2606:50c0:8000::154": true,
@@ -32,7 +32,8 @@ func TestPublic(t *testing.T) {
 	}
 }
 
-// A proxy dials for us, and does not say whom: what we cannot look at, a stranger does not get.
+// A proxy connects on our behalf without revealing the address. A fork's commit must not reach an address that Headgate cannot
+// check.
 func TestForkBehindProxy(t *testing.T) {
 	reached := ""
 	to := func(which string) http.RoundTripper {
@@ -47,7 +48,7 @@ func TestForkBehindProxy(t *testing.T) {
 	for name, tc := range map[string]struct {
 		url   string
 		proxy func(*http.Request) (*url.URL, error)
-		want  string // the transport; "" if the address is refused
+		want  string // name of the transport; "" if the address is refused
 	}{
 		"Allowed":          {"https://registry.example.org/v2/", proxied, "listed"},
 		"AllowedPort":      {"https://registry.example.org:443/v2/", proxied, "listed"},
@@ -81,7 +82,7 @@ func TestForkBehindProxy(t *testing.T) {
 	}
 }
 
-// A registry may be a stranger's, and list tags without end.
+// A stranger's registry may list tags without end.
 func TestTagsAreBounded(t *testing.T) {
 	from := fixtures.Transport(func(req *http.Request) (*http.Response, error) {
 		return &http.Response{Request: req, Body: io.NopCloser(io.LimitReader(endless{}, 2*maxTagsPage))}, nil
@@ -139,7 +140,7 @@ type endless struct{}
 
 func (endless) Read(p []byte) (int, error) { return len(p), nil }
 
-// An item of a few bytes takes hundreds in memory, and the client reads four answers at a time.
+// An item of a few bytes takes hundreds in memory, and the client reads four responses at a time.
 func TestItemsAreBounded(t *testing.T) {
 	for name, tc := range map[string]struct {
 		path, item string

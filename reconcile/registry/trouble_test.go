@@ -13,7 +13,7 @@ import (
 	"headgate.dev/headgate/render/packages"
 )
 
-// The user cannot tell a registry that wants a login from one that is misspelt by a hint about "the server".
+// A hint about "the server" does not let the user tell a registry that requires a login from a misspelt one.
 func TestTroubles(t *testing.T) {
 	answering := func(h http.HandlerFunc) string {
 		server := httptest.NewServer(h)
@@ -52,7 +52,7 @@ func TestTroubles(t *testing.T) {
 	}
 }
 
-// These errors need another host, or minutes. The texts come from real exchanges.
+// These errors need another host or several minutes. The messages come from real connections.
 func TestTroublesOfConnections(t *testing.T) {
 	plain := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(plain.Close)
@@ -81,7 +81,7 @@ func TestTroublesOfConnections(t *testing.T) {
 		return err
 	}
 	usual, direct := newTransport(nil), newHTTP(notLinkLocal)
-	direct.Proxy = nil // which would look up the name
+	direct.Proxy = nil // a proxy would resolve the name
 	cases := map[string]struct {
 		err  error
 		want Trouble

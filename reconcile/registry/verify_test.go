@@ -38,7 +38,7 @@ import (
 	"github.com/sigstore/sigstore/pkg/cryptoutils"
 )
 
-// A signer signs with a key, as cosign does.
+// A signer signs with a key, like cosign.
 type signer struct{ crypto.Signer }
 
 func newSigner(t *testing.T) signer {
@@ -74,7 +74,7 @@ func (s signer) pem(t *testing.T) []byte {
 	return text
 }
 
-// simple is what is signed of an image.
+// simple returns the signed payload for an image.
 func simple(digest string) []byte {
 	return []byte(`{"critical":{"identity":{"docker-reference":""},"image":{"docker-manifest-digest":"` + digest + `"},"type":"cosign container image signature"},"optional":null}`)
 }
@@ -91,7 +91,7 @@ func layerOf(kind string, content []byte, annotations map[string]string) mutate.
 	return mutate.Addendum{Layer: static.NewLayer(content, types.MediaType(kind)), MediaType: types.MediaType(kind), Annotations: annotations}
 }
 
-// envelope is a signed statement of some type about an image.
+// envelope returns a signed statement of some type about an image.
 func (s signer) envelope(t *testing.T, digest, predicate string) string {
 	t.Helper()
 	const kind = "application/vnd.in-toto+json"
@@ -100,13 +100,13 @@ func (s signer) envelope(t *testing.T, digest, predicate string) string {
 	return fmt.Sprintf(`{"payload":%q,"payloadType":%q,"signatures":[{"sig":%q}]}`, base64.StdEncoding.EncodeToString([]byte(statement)), kind, s.sign(t, message))
 }
 
-// attestation is a layer with such a statement.
+// attestation returns a layer with such a statement.
 func (s signer) attestation(t *testing.T, digest, predicate string) mutate.Addendum {
 	t.Helper()
 	return layerOf("application/vnd.dsse.envelope.v1+json", []byte(s.envelope(t, digest, predicate)), map[string]string{signatureKey: ""})
 }
 
-// bundle is a layer with it, too, in the form that cosign writes since v3.
+// bundle returns a layer with such a statement, in the format of cosign v3.
 func (s signer) bundle(t *testing.T, digest, predicate string) mutate.Addendum {
 	t.Helper()
 	const kind = "application/vnd.dev.sigstore.bundle.v0.3+json"
@@ -115,7 +115,7 @@ func (s signer) bundle(t *testing.T, digest, predicate string) mutate.Addendum {
 
 const signedPredicate = "https://sigstore.dev/cosign/sign/v1"
 
-// tagged pushes layers under the tag that cosign looks for.
+// tagged pushes layers under the tag that cosign reads.
 func tagged(t *testing.T, r *fixtures.Registry, digest, suffix string, layers ...mutate.Addendum) {
 	t.Helper()
 	img, err := mutate.Append(mutate.MediaType(empty.Image, types.OCIManifestSchema1), layers...)
@@ -125,7 +125,7 @@ func tagged(t *testing.T, r *fixtures.Registry, digest, suffix string, layers ..
 	r.PushImage(t, "acme/provider-sea", strings.Replace(digest, ":", "-", 1)+"."+suffix, img)
 }
 
-// referring pushes layers of an image that refers to another.
+// referring pushes layers in an image that refers to another image.
 func referring(t *testing.T, r *fixtures.Registry, digest string, layers ...mutate.Addendum) {
 	t.Helper()
 	img, err := mutate.Append(mutate.MediaType(empty.Image, types.OCIManifestSchema1), layers...)
@@ -152,7 +152,7 @@ func newSigstore(t *testing.T) *ca.VirtualSigstore {
 	return made
 }
 
-// trustedRoot is the file that a sigstore ships.
+// trustedRoot writes the trusted root of a sigstore to a file.
 func trustedRoot(t *testing.T, of *ca.VirtualSigstore) string {
 	t.Helper()
 	read := func(logs map[string]*root.TransparencyLog) map[string]*root.TransparencyLog {
@@ -180,7 +180,7 @@ func trustedRoot(t *testing.T, of *ca.VirtualSigstore) string {
 	return file
 }
 
-// logged is what cosign keeps of an entry in a transparency log.
+// logged returns an entry of a transparency log in cosign's format.
 func logged(t *testing.T, in *ca.VirtualSigstore, body []byte) string {
 	t.Helper()
 	id, err := in.RekorLogID()
@@ -199,7 +199,7 @@ func logged(t *testing.T, in *ca.VirtualSigstore, body []byte) string {
 	return string(text)
 }
 
-// inLog is a layer with a signature whose entry is in a log.
+// inLog returns a layer with a signature whose entry is in a log.
 func (s signer) inLog(t *testing.T, in *ca.VirtualSigstore, payload []byte) mutate.Addendum {
 	t.Helper()
 	layer := s.signature(t, payload)
@@ -210,7 +210,7 @@ func (s signer) inLog(t *testing.T, in *ca.VirtualSigstore, payload []byte) muta
 	return layer
 }
 
-// keyless is a layer with the signature of an identity.
+// keyless returns a layer with the signature of an identity.
 func keyless(t *testing.T, in *ca.VirtualSigstore, issuer, subject string, payload []byte) mutate.Addendum {
 	t.Helper()
 	made, err := in.Sign(subject, issuer, payload)
@@ -234,7 +234,7 @@ func keyless(t *testing.T, in *ca.VirtualSigstore, issuer, subject string, paylo
 	})
 }
 
-// demanding is a commit that installs a provider, and has authorities vouch for it.
+// demanding returns a commit that installs a provider and requires signatures of authorities.
 func demanding(r *fixtures.Registry, verification string) commit {
 	return commit{files: tree(installs("Provider", "provider-sea", r.Host+"/acme/provider-sea:v1.0.0", "") + `---
 apiVersion: pkg.crossplane.io/v1beta1
@@ -263,7 +263,7 @@ func byIdentity(identity string) string {
 	return `{provider: Cosign, cosign: {authorities: [{name: release, keyless: {insecureIgnoreSCT: true, identities: [` + identity + `]}}]}}`
 }
 
-// If a package needs verification, it is read only if an allowed signer has signed exactly its image.
+// If a package needs verification, it is read only if an allowed signer signed exactly its image.
 func TestVerify(t *testing.T) {
 	acme, other := newSigner(t), newSigner(t)
 	_, private, err := ed25519.GenerateKey(rand.Reader)
@@ -275,7 +275,7 @@ func TestVerify(t *testing.T) {
 	shipped := trustedRoot(t, public)
 	const another = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-	// Most signatures are in the tag that cosign gives them: of the image, or copied from another.
+	// Most signatures are in the tag that cosign uses, for this image or copied from another.
 	type signing func(t *testing.T, r *fixtures.Registry, digest string)
 	type signature func(t *testing.T, payload []byte) mutate.Addendum
 	signs := func(by signature) signing {
@@ -308,43 +308,43 @@ func TestVerify(t *testing.T) {
 		sign   signing
 		demand string
 		root   string
-		want   string // the error about the package that is not read; "" if it is read
+		want   string // error of a package that is not read; "" if it is read
 		rules  []string
 	}{
 		"Key": {
-			reason: "Crossplane's own accepts no signature that is in no log, so a user of Crossplane has to know.",
+			reason: "Crossplane itself accepts only signatures in a transparency log, so its users need a finding.",
 			sign:   signs(acme.signature),
 			demand: byAcme,
 			rules:  []string{registry.RuleSignature},
 		},
 		"KeyInLog": {
-			reason: "This is what cosign does without flags; there is no finding.",
+			reason: "This is what cosign does without flags, so there is no finding.",
 			sign:   signs(inLog(acme, public)),
 			demand: byAcme,
 			root:   shipped,
 		},
 		"KeyNotInLog": {
-			reason: "Who ships a trusted root has the log be asked, as Crossplane does.",
+			reason: "With a trusted root, the log is checked, as in Crossplane.",
 			sign:   signs(acme.signature),
 			demand: byAcme,
 			root:   shipped,
 			want:   "transparency log",
 		},
 		"KeyInForeignLog": {
-			reason: "Every user can keep a log.",
+			reason: "Every user can run a log.",
 			sign:   signs(inLog(acme, elsewhere)),
 			demand: byAcme,
 			root:   shipped,
 			want:   "transparency log",
 		},
 		"Ed25519": {
-			reason: "Keys of this kind sign the message, not its hash.",
+			reason: "Ed25519 keys sign the message, not its hash.",
 			sign:   signs(edwards.signature),
 			demand: strings.Replace(byAcme, "cosign.pub", "ed25519.pub", 1),
 			rules:  []string{registry.RuleSignature},
 		},
 		"Bundle": {
-			reason: "cosign v3 keeps signatures as bundles that refer to the image.",
+			reason: "cosign v3 stores signatures as bundles that refer to the image.",
 			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
 				t.Helper()
 				referring(t, r, digest, acme.bundle(t, digest, signedPredicate))
@@ -353,13 +353,13 @@ func TestVerify(t *testing.T) {
 			rules:  []string{registry.RuleSignature},
 		},
 		"SecondAuthority": {
-			reason: "With Crossplane any authority will do.",
+			reason: "As in Crossplane, one authority is enough.",
 			sign:   signs(acme.signature),
 			demand: `{provider: Cosign, cosign: {authorities: [{name: other, key: {secretRef: {name: other, key: cosign.pub}}}, {name: acme, key: {secretRef: {name: acme, key: cosign.pub}}}]}}`,
 			rules:  []string{registry.RuleSignature},
 		},
 		"AmongOthers": {
-			reason: "Every user with push rights can add unreadable or foreign signatures beside the valid one.",
+			reason: "Every user with push rights can add unreadable or foreign signatures to the valid one.",
 			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
 				t.Helper()
 				tagged(t, r, digest, "sig", layerOf("application/vnd.dev.cosign.simplesigning.v1+json", []byte("?"), map[string]string{signatureKey: "?"}),
@@ -370,12 +370,12 @@ func TestVerify(t *testing.T) {
 			rules:  []string{registry.RuleSignature},
 		},
 		"Unsigned": {
-			reason: "A pushed image without a signature.",
+			reason: "The pushed image has no signature.",
 			demand: byAcme,
 			want:   `authority "acme": the image has no signature`,
 		},
 		"OtherKey": {
-			reason: "An image that a stranger pushed and signed.",
+			reason: "A stranger pushed and signed the image.",
 			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
 				t.Helper()
 				tagged(t, r, digest, "sig", other.signature(t, simple(digest)))
@@ -385,7 +385,7 @@ func TestVerify(t *testing.T) {
 			want:   "no signature is accepted: failed to verify signature",
 		},
 		"Tampered": {
-			reason: "A signature of an image that does not exist any more.",
+			reason: "The signature is for an image that was replaced.",
 			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
 				t.Helper()
 				layer := acme.signature(t, simple(another))
@@ -395,13 +395,13 @@ func TestVerify(t *testing.T) {
 			want:   "no signature is accepted: failed to verify signature",
 		},
 		"OtherImage": {
-			reason: "A good signature, copied from another image.",
+			reason: "The valid signature was copied from another image.",
 			sign:   copies(acme.signature),
 			demand: byAcme,
 			want:   `it is the signature of another image, "` + another + `"`,
 		},
 		"BundleOfOtherImage": {
-			reason: "The same with a bundle.",
+			reason: "The valid bundle was copied from another image.",
 			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
 				t.Helper()
 				referring(t, r, digest, acme.bundle(t, another, signedPredicate))
@@ -410,7 +410,7 @@ func TestVerify(t *testing.T) {
 			want:   "does not match any digest in statement",
 		},
 		"Attestation": {
-			reason: "A statement about an image, as of its holes, is no signature of it.",
+			reason: "A statement about an image, for example about its vulnerabilities, is not a signature.",
 			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
 				t.Helper()
 				referring(t, r, digest, acme.bundle(t, digest, "https://cosign.sigstore.dev/attestation/vuln/v1"))
@@ -419,7 +419,7 @@ func TestVerify(t *testing.T) {
 			want:   "no signature is accepted: it is of type",
 		},
 		"Attested": {
-			reason: "An authority that is to attest something has done so.",
+			reason: "The authority attested the required predicate.",
 			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
 				t.Helper()
 				tagged(t, r, digest, "att", acme.attestation(t, digest, "https://spdx.dev/Document"), acme.attestation(t, digest, "https://slsa.dev/provenance/v1"))
@@ -428,7 +428,7 @@ func TestVerify(t *testing.T) {
 			rules:  []string{registry.RuleSignature},
 		},
 		"HalfAttested": {
-			reason: "A demand for attestations is not ignored.",
+			reason: "A demand for attestations must not be ignored.",
 			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
 				t.Helper()
 				tagged(t, r, digest, "sig", acme.signature(t, simple(digest)))
@@ -438,7 +438,7 @@ func TestVerify(t *testing.T) {
 			want:   "no attestation is accepted",
 		},
 		"SignedNotAttested": {
-			reason: "A signature attests nothing.",
+			reason: "A signature is not an attestation.",
 			sign: func(t *testing.T, r *fixtures.Registry, digest string) {
 				t.Helper()
 				tagged(t, r, digest, "sig", acme.signature(t, simple(digest)))
@@ -448,13 +448,13 @@ func TestVerify(t *testing.T) {
 			want:   "it is a signature, and attests nothing",
 		},
 		"Identity": {
-			reason: "Who signs without a key is told by a certificate, which a log has seen while it was valid.",
+			reason: "A keyless signer is identified by a certificate, which a log saw while it was valid.",
 			sign:   signs(as(public, issuer, subject)),
 			demand: byIdentity(`{issuer: "` + issuer + `", subject: ` + subject + `}`),
 			root:   shipped,
 		},
 		"IdentityByPattern": {
-			reason: "In Crossplane a regular expression counts before a fixed text.",
+			reason: "In Crossplane, a regular expression takes precedence over a fixed text.",
 			sign:   signs(as(public, issuer, subject)),
 			demand: byIdentity(`{issuer: nobody, issuerRegExp: "^https://login[.]example[.]org$", subject: nobody, subjectRegExp: "^.*@acme[.]example[.]org$"}`),
 			root:   shipped,
@@ -474,21 +474,21 @@ func TestVerify(t *testing.T) {
 			want:   `got "https://login.example.net"`,
 		},
 		"OtherSigstore": {
-			reason: "Every user can make certificates.",
+			reason: "Every user can issue certificates.",
 			sign:   signs(as(elsewhere, issuer, subject)),
 			demand: byIdentity(`{issuer: "` + issuer + `", subject: ` + subject + `}`),
 			root:   shipped,
 			want:   "transparency log",
 		},
 		"IdentityOfOtherImage": {
-			reason: "A good signature, copied from another image.",
+			reason: "The valid signature was copied from another image.",
 			sign:   copies(as(public, issuer, subject)),
 			demand: byIdentity(`{issuer: "` + issuer + `", subject: ` + subject + `}`),
 			root:   shipped,
 			want:   "it is the signature of another image",
 		},
 		"IdentityForKey": {
-			reason: "A certificate is not the key that is demanded.",
+			reason: "A certificate does not replace the required key.",
 			sign:   signs(as(public, issuer, subject)),
 			demand: byAcme,
 			root:   shipped,
@@ -502,20 +502,20 @@ func TestVerify(t *testing.T) {
 			want:   "no signature is accepted",
 		},
 		"NoCertificateLog": {
-			reason: "A certificate that no log has seen may have been made in secret.",
+			reason: "A certificate outside the log may have been issued in secret.",
 			sign:   signs(as(public, issuer, subject)),
 			demand: strings.Replace(byIdentity(`{issuer: "`+issuer+`", subject: `+subject+`}`), "insecureIgnoreSCT: true, ", "", 1),
 			root:   shipped,
 			want:   "signed certificate timestamp",
 		},
 		"NoTrustedRoot": {
-			reason: "Whose certificates count has to be said, and how.",
+			reason: "Without a trusted root, no certificate is trusted, and the error says how to provide one.",
 			sign:   signs(as(public, issuer, subject)),
 			demand: byIdentity(`{issuer: "` + issuer + `", subject: ` + subject + `}`),
 			want:   "--trusted-root=FILE",
 		},
 		"AnySubject": {
-			reason: "Every user has an identity at the big issuers.",
+			reason: "Every user has an identity at the large issuers.",
 			demand: byIdentity(`{issuer: "` + issuer + `"}`),
 			root:   shipped,
 			want:   "identity 1 needs an issuer and a subject",
@@ -527,17 +527,17 @@ func TestVerify(t *testing.T) {
 			want:   "it names no identities",
 		},
 		"NeitherKeyNorIdentity": {
-			reason: "An authority without either would accept every signer.",
+			reason: "An authority with neither a key nor identities would accept every signer.",
 			demand: `{provider: Cosign, cosign: {authorities: [{name: acme}]}}`,
 			want:   "it has neither a key nor keyless identities",
 		},
 		"Both": {
-			reason: "It is not clear who has to sign.",
+			reason: "With both a key and identities, it is unclear who has to sign.",
 			demand: `{provider: Cosign, cosign: {authorities: [{name: acme, key: {secretRef: {name: acme, key: cosign.pub}}, keyless: {identities: [{issuer: a, subject: b}]}}]}}`,
 			want:   "only one of them can count",
 		},
 		"NobodyAtAll": {
-			reason: "No authority is not any authority.",
+			reason: "An empty list of authorities must not accept every signer.",
 			demand: `{provider: Cosign}`,
 			want:   "names no authorities",
 		},
@@ -547,22 +547,22 @@ func TestVerify(t *testing.T) {
 			want:   `spec.verification.provider is "Notation"`,
 		},
 		"WhatIsNotKnown": {
-			reason: "A demand of a later version of Crossplane is not ignored.",
+			reason: "Headgate must not ignore a demand of a later Crossplane version.",
 			demand: `{provider: Cosign, cosign: {authorities: [{name: acme, key: {secretRef: {name: acme, key: cosign.pub}}, policy: {}}]}}`,
 			want:   `unknown field "policy"`,
 		},
 		"NoKeyInSecret": {
-			reason: "The error names the places.",
+			reason: "The error names the keys where a public key may be.",
 			demand: strings.Replace(byAcme, "cosign.pub", "absent", 1),
 			want:   "the Secret acme has nothing under the key absent",
 		},
 		"NoPublicKey": {
-			reason: "A Secret that a commit names may hold anything, and is not shown.",
+			reason: "A Secret that a commit names may hold anything, so its content must not be shown.",
 			demand: strings.Replace(byAcme, "cosign.pub", "cosign.key", 1),
 			want:   "what is at acme/cosign.key is not a PEM public key",
 		},
 		"Hash": {
-			reason: "A hash that does not exist is a mistake.",
+			reason: "An unknown hash algorithm is a mistake.",
 			demand: strings.Replace(byAcme, "cosign.pub}", "cosign.pub}, hashAlgorithm: md5", 1),
 			want:   `"md5" is no hash algorithm`,
 		},
@@ -611,8 +611,7 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// Without a cluster, the key is in a file. A verified image is verified again from the cache while the registry is
-// down.
+// Without a cluster, the key comes from a file. While the registry is down, a verified image is verified again from the cache.
 func TestVerifyWithFile(t *testing.T) {
 	r := start(t)
 	acme := newSigner(t)

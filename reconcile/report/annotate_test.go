@@ -14,7 +14,8 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// An error of a commit stands beside its line, as a finding does: the author of the change reads the diff and no log.
+// An error in a commit is an annotation on its line, like a finding, because the author of the change reads the diff and not the
+// log.
 func TestErrorsHavePlaces(t *testing.T) {
 	r := Failed(inventory.Sync{}, "", errors.New("policies/storage.yaml:4: is no YAML; quote it\nno place: 3\nthe registry did not answer"))
 	var b bytes.Buffer
@@ -27,7 +28,7 @@ func TestErrorsHavePlaces(t *testing.T) {
 	}
 }
 
-// A wildcard activates a thousand definitions: that is one annotation and not a thousand.
+// If a wildcard activates a thousand definitions, there must be one annotation, not a thousand.
 func TestOpeningsAreGrouped(t *testing.T) {
 	wide := activation.Activator{Cause: activation.Matched, Policy: "team", Pattern: "*", Origin: manifest.Origin{Path: "p.yaml", Line: 7}}
 	full := activation.Activator{Cause: activation.Matched, Policy: "team", Pattern: "b.x", Origin: manifest.Origin{Path: "p.yaml", Line: 8}}
@@ -52,7 +53,7 @@ func TestOpeningsAreGrouped(t *testing.T) {
 	}
 }
 
-// Code scanners reject a log whose results lack a rule, or whose locations are no URIs.
+// Code scanners reject a log whose results lack a rule or whose locations are not URIs.
 func TestSARIF(t *testing.T) {
 	r := Failed(inventory.Sync{}, "", errors.New("a%20:b/ü,x.yaml:4: no"))
 	r.Error = strings.ReplaceAll(r.Error, "a%20:b", "a%20b")

@@ -13,7 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// asking is a comparison that is blocked by a break, by a hold that can be approved, and, if stuck, by one that cannot.
+// asking returns a blocked comparison: a schema breaks, a guard holds a step that can be approved, and, if stuck, another hold
+// cannot be approved.
 func asking(stuck bool) Report {
 	r := blank(inventory.Sync{Name: "platform", Namespace: "headgate-system"}, strings.Repeat("a", 40))
 	r.Preview = &Preview{}
@@ -32,7 +33,7 @@ func approvalBy(name, digest string) []Approved {
 	return []Approved{{Digests: []string{digest}, By: name, How: []inventory.ApprovalPlace{inventory.InComment}}}
 }
 
-// People bypass a required check that no approval can turn green, and then the check is dead.
+// If no approval can turn a required check green, people bypass the check, and then it is useless.
 func TestApprovalTurnsGreen(t *testing.T) {
 	r := asking(false)
 	if r.Approval == nil || r.Approval.Steps != 2 || r.Approval.Digest != plan.DigestOf(r.Approval.Each) || r.Verdict.Activation.State != Failure {
@@ -72,7 +73,8 @@ func TestApprovalOfOneStep(t *testing.T) {
 	}
 }
 
-// What no approval lets pass stays red, and is named as such: the approver must not take a green part for all.
+// A hold that cannot be approved stays red and is reported as such. The approver must not mistake a partial approval for a complete
+// one.
 func TestApprovalLeavesWhatCannotBeApproved(t *testing.T) {
 	r := asking(true)
 	green := r.Approve(approvalBy("@alice", r.Approval.Digest)).On(nil)
@@ -89,7 +91,7 @@ func TestApprovalLeavesWhatCannotBeApproved(t *testing.T) {
 	}
 }
 
-// An approval in Git of the target counts as one in a comment does, until it expires.
+// An approval in the target branch counts like one in a comment until it expires.
 func TestApprovalInForce(t *testing.T) {
 	r := asking(false)
 	now := metav1.Unix(1_800_000_000, 0)
@@ -104,8 +106,8 @@ func TestApprovalInForce(t *testing.T) {
 	}
 }
 
-// A cluster holds some of the steps of a preview. It learns from any comment which ones a digest covers, and the author of a
-// pull request writes comments, too: only the true list has the digest.
+// A cluster has some of the steps of a preview, and learns from a comment which steps a digest covers. The author of a pull request
+// also writes comments, so only the original list may match the digest.
 func TestCovered(t *testing.T) {
 	r := asking(false)
 	body := Comment(r, 65_536)

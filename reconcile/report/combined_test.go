@@ -14,7 +14,7 @@ import (
 
 func syncOf(name string) inventory.Sync { return inventory.Sync{Namespace: "ns", Name: name} }
 
-// previewed is the preview of a sync, with some steps.
+// previewed returns the preview of a sync with some steps.
 func previewed(name string, steps ...Step) Report {
 	r := blank(syncOf(name), strings.Repeat("a", 40))
 	r.Steps = steps
@@ -35,7 +35,7 @@ func breaking(name string) Step {
 
 func creating(name string) Step { return Step{Action: plan.Create, ID: id(name)} }
 
-// many are as many syncs.
+// many returns the reports of n syncs.
 func many(n int, of func(name string) Report) []Report {
 	var all []Report
 	for i := range n {
@@ -118,7 +118,7 @@ type stoppedError struct{}
 
 func (stoppedError) Error() string { return PreviewStopped + "over the limit" }
 
-// visibleLines counts the lines that nothing folds away.
+// visibleLines counts the lines that are not folded.
 func visibleLines(output string) int {
 	n, deep := 0, 0
 	for line := range strings.SplitSeq(output, "\n") {
@@ -137,7 +137,7 @@ func visibleLines(output string) int {
 	return n
 }
 
-// Many syncs that each change in their own way still leave room for the worst, and the rest is counted.
+// Many syncs with different changes still leave room for the worst ones, and the others are counted.
 func TestCombinedFits(t *testing.T) {
 	for _, n := range []int{2, 5, 40, 300} {
 		i := 0
@@ -163,7 +163,7 @@ func TestCombinedFits(t *testing.T) {
 	}
 }
 
-// One approval is enough for a pull request, and the list in the comment proves what it covers.
+// One approval is enough for a pull request, and the list in the comment proves which steps it covers.
 func TestCombinedApproval(t *testing.T) {
 	a, b, other := previewed("a", breaking("buckets.example.org"), breaking("queues.example.org")), previewed("b", breaking("tables.example.org")), previewed("c", creating("x.example.org"))
 	c := Combine([]Report{a, b, other})
@@ -201,7 +201,7 @@ func TestCombinedApproval(t *testing.T) {
 	}
 }
 
-// Each sync fails by its own threshold.
+// Each sync has its own threshold for a failure.
 func TestCombinedThresholds(t *testing.T) {
 	strict := previewed("strict", creating("x.example.org")).On(Threshold{OnAny})
 	lax := previewed("lax", breaking("buckets.example.org")).On(Threshold{OnNever})
@@ -213,7 +213,7 @@ func TestCombinedThresholds(t *testing.T) {
 	}
 }
 
-// Names and errors come from commits. They end no cell and no fold.
+// Names and errors from commits must not end a table cell or a fold.
 func TestCombinedQuotes(t *testing.T) {
 	hostile := "a|b</summary></details>\n<img src=x>`@all"
 	bad := Failed(syncOf("b"), "", hostileError(hostile)).On(nil)

@@ -25,8 +25,7 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// pull is a pull request that does one of everything, each with a name of its own that begins
-// with what is said.
+// pull returns a pull request with the given number of changes of every kind. All names begin with output.
 func pull(output string, of int) Report {
 	origin := &manifest.Origin{Path: output + ".yaml", Line: 3}
 	name := func(i int) string { return fmt.Sprintf("%s%d", output, i) }
@@ -38,7 +37,7 @@ func pull(output string, of int) Report {
 	r.Approval = &plan.Approval{Digest: "00", Steps: of, Guards: []plan.GuardName{"schema"}}
 	r.Sync.Name = output
 	for i := range of {
-		like := name(i / 2) // two of everything are alike
+		like := name(i / 2) // two changes of each kind have the same content
 		reasons := []activation.Activator{{Cause: activation.Matched, Policy: output, Pattern: output, Origin: *origin}}
 		r.Preview.Opens = append(r.Preview.Opens, Opening{Definition: Definition{Name: name(i), Because: reasons}, Already: i == 0})
 		r.Preview.Leaves = append(r.Preview.Leaves, Definition{Name: name(i)})
@@ -59,7 +58,7 @@ func TestComment(t *testing.T) {
 	golden.Compare(t, "testdata/comment.md", Comment(pull("x", 1), 10_000))
 }
 
-// A reviewer reads so many lines and no more. However much changes, they name the worst.
+// A reviewer reads a limited number of lines. However much changes, these lines name the worst changes.
 func TestVisibleLines(t *testing.T) {
 	for name, r := range map[string]Report{
 		"Everything": pull("x", 200), "One": pull("x", 1), "Upgrades": upgraded(300),
@@ -73,7 +72,7 @@ func TestVisibleLines(t *testing.T) {
 	}
 }
 
-// everyPoint is a pull request about which a comment has all of its points.
+// everyPoint returns a pull request whose comment has every possible point.
 func everyPoint(of int) Report {
 	r := pull("x", of)
 	r.Bumps, r.Upgrades = upgraded(of).Bumps, upgraded(of).Upgrades
@@ -94,7 +93,7 @@ func everyPoint(of int) Report {
 	return r
 }
 
-// The comment that is measured has every point that there is.
+// The comment that is measured must contain every point.
 func TestEveryPoint(t *testing.T) {
 	source, err := os.ReadFile("points.go")
 	if err != nil {
@@ -125,8 +124,7 @@ func TestCommentFits(t *testing.T) {
 	}
 }
 
-// upgraded is a pull request that gives so many packages another version, each with one definition
-// of everything that may come of one.
+// upgraded returns a pull request that upgrades a number of packages, each with one definition for every possible effect.
 func upgraded(of int) Report {
 	r := Report{Summary: Summary{Updated: of}}
 	for i := range of {
@@ -263,7 +261,7 @@ func TestCompared(t *testing.T) {
 	}
 }
 
-// TestCost counts all CRDs, whichever tool makes them, and those that stay.
+// TestCost counts all CRDs, whichever tool creates them, including retained ones.
 func TestCost(t *testing.T) {
 	desired := func(active string, objects ...render.Object) render.Desired {
 		d := render.Desired{Objects: objects}
@@ -296,7 +294,7 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// TestSchemasInReport expects the breaking changes of all steps, also of held ones.
+// TestSchemasInReport expects the breaking changes of all steps, including held ones.
 func TestSchemasInReport(t *testing.T) {
 	crd := func(fields map[string]any) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{
@@ -326,7 +324,7 @@ func TestSchemasInReport(t *testing.T) {
 	}
 }
 
-// skeleton is what is left of Markdown without what it quotes: without code.
+// skeleton returns Markdown without code, so without everything that it quotes.
 func skeleton(markdown string) string {
 	var b strings.Builder
 	fence := ""
@@ -352,7 +350,7 @@ var (
 	ticks   = regexp.MustCompile("`+")
 )
 
-// spans is a line without its code spans, as CommonMark finds them.
+// spans returns a line without code spans as CommonMark defines them.
 func spans(line string) string {
 	for from := 0; ; {
 		open := ticks.FindStringIndex(line[from:])
@@ -376,7 +374,7 @@ func spans(line string) string {
 	}
 }
 
-// FuzzComment puts any text wherever a commit could. The text appears only inside of quotations.
+// FuzzComment puts arbitrary text wherever a commit could. The text must appear only inside quotations.
 func FuzzComment(f *testing.F) {
 	for _, s := range []string{
 		hostile, "@team", "``` \n# x", "`", "`` a `", "</code></summary><script>", "<!-- headgate/x -->", "[x](javascript:x)", "\n\n---\n", "\u2028- x", "a\r\nb", "&lt;", "|", "",
@@ -395,7 +393,7 @@ func FuzzComment(f *testing.F) {
 	})
 }
 
-// A process that follows pull requests outlives one whose definitions make us panic.
+// A preview loop survives a commit whose definitions cause a panic.
 func TestCostPanics(t *testing.T) {
 	defer func() {
 		if output, _ := recover().(string); output == "" {

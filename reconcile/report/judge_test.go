@@ -20,12 +20,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// situation is one row of the table: a comparison and the word that it has to get.
+// situation is one row of the table: a comparison and the expected word.
 type situation struct {
 	reason string
 	report Report
 	word   Word
-	cause  string // of the worst ground
+	cause  string // cause of the worst finding
 }
 
 func situations() map[string]situation {
@@ -152,7 +152,7 @@ func situations() map[string]situation {
 	}
 }
 
-// The word decides whether people merge, and whether a robot does.
+// The word decides whether people merge, and whether a bot does.
 func TestJudge(t *testing.T) {
 	for name, tc := range situations() {
 		t.Run(name, func(t *testing.T) {
@@ -174,8 +174,8 @@ func TestJudge(t *testing.T) {
 
 func badness(w Word) int { return slices.Index([]Word{Safe, Look, Blocked}, w) }
 
-// Users do not trust a green status for a red job, or a red one for a green job. For every pair of situations and every
-// threshold the two agree, and a blocked comparison never passes by default.
+// Users distrust a green status for a failed job, and a red one for a successful job. For every pair of situations and every
+// threshold, status and exit code agree, and a blocked comparison never passes by default.
 func TestStatusFollowsExitCode(t *testing.T) {
 	thresholds := []Threshold{nil}
 	for i, a := range Thresholds() {
@@ -216,7 +216,7 @@ func TestStatusFollowsExitCode(t *testing.T) {
 	}
 }
 
-// merge is a comparison in which both happens.
+// merge returns a comparison with the changes of both.
 func merge(a, b Report) Report {
 	r := Report{Error: a.Error + b.Error, Preview: &Preview{Live: true}}
 	for _, one := range []Report{a, b} {
@@ -239,7 +239,7 @@ func merge(a, b Report) Report {
 	return r
 }
 
-// An error after the judgement, such as one of a pass that stops, is not called safe.
+// If an error follows the judgement, such as that of a pass that stops, the result must not be called safe.
 func TestErrorAfterJudgement(t *testing.T) {
 	r := Report{Preview: &Preview{}}.On(nil)
 	r.Error = "no answer"
@@ -261,7 +261,7 @@ func TestParseThreshold(t *testing.T) {
 	}
 }
 
-// Without a cluster, the commit is the only evidence of use. A missed use turns a red preview green.
+// Without a cluster, only the commit shows which fields are used. If a use is missed, the preview turns green.
 func TestUsed(t *testing.T) {
 	object := func(content map[string]any) render.Object {
 		u := &unstructured.Unstructured{Object: content}
@@ -311,7 +311,8 @@ func TestUsed(t *testing.T) {
 	}
 }
 
-// A head that stopped its preview is not previewed again, not even after a restart: the status on the forge is the record.
+// A head that stopped its preview process is not previewed again, not even after a restart, because the status on the forge records
+// it.
 func TestStoppedIsFound(t *testing.T) {
 	status := Failed(inventory.Sync{Name: "a"}, "", errors.New(PreviewStopped+"over the memory limit")).On(nil).Verdict.Activation
 	if !status.WasStopped() {
@@ -322,7 +323,7 @@ func TestStoppedIsFound(t *testing.T) {
 	}
 }
 
-// An upgrade that stopped halfway may stop the next one. It is named before the merge.
+// A half-finished upgrade may block the next one, so the preview names it before the merge.
 func TestControlled(t *testing.T) {
 	by := manifest.ID{Group: "pkg.crossplane.io", Kind: "Provider", Name: "provider-sea"}
 	bump := plan.Bump{Source: "registry.example.org/acme/provider-sea", From: "v1", To: "v2", By: by, Origin: manifest.Origin{Path: "provider.yaml", Line: 6}}

@@ -8,7 +8,7 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// A reviewer clicks on a place. A hostile path, or URL of a run, ends no link.
+// A reviewer clicks on a location. A hostile path or run URL must not break out of its link.
 func TestLinks(t *testing.T) {
 	held := Step{Action: "hold", Would: "prune", Guard: "many", ID: id("x"), Origin: &manifest.Origin{Path: "a]b`c.yaml", Line: 3}, Reason: "x"}
 	c := Combine([]Report{previewed("prod", held)})

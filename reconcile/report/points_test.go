@@ -11,8 +11,8 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// A generator changes a field in hundreds of kinds, in both scopes and in forProvider and initProvider. A reviewer has to read
-// that once.
+// A generator may change a field in hundreds of kinds, in both scopes, and in forProvider and initProvider. The reviewer must read
+// it only once.
 func TestBreaksAreGroupedByField(t *testing.T) {
 	removed := func(paths ...string) []plan.SchemaChange {
 		var all []plan.SchemaChange
@@ -47,7 +47,8 @@ func TestBreaksAreGroupedByField(t *testing.T) {
 	}
 }
 
-// What passes between versions without a conversion is reported once for all kinds that do the same, and apart from other breaks.
+// Fields that are lost between versions without a conversion are reported once for all kinds with the same change, and separately
+// from other breaks.
 func TestVersionsAreGrouped(t *testing.T) {
 	lost := func(like plan.SchemaChange) plan.SchemaChange {
 		like.Why, like.Breaking = "it is lost", true
@@ -99,7 +100,7 @@ func TestVersionsAreGrouped(t *testing.T) {
 	}
 }
 
-// A copy in the tree comes from another release, as far as its metadata names one. A package of a registry has a bump.
+// A copy in the tree counts as upgraded if its metadata names another release. A package of a registry has a version bump instead.
 func TestCopies(t *testing.T) {
 	of := func(dir, release, digest string) catalogue.Package {
 		return catalogue.Package{Name: dir, Directory: dir, Release: release, Digest: digest, Origin: manifest.Origin{Path: dir + ".yaml", Line: 1}}

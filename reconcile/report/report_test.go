@@ -62,43 +62,43 @@ func TestVerdict(t *testing.T) {
 		want    Verdict
 	}{
 		"AsWanted": {
-			reason: "A pass with nothing to do is a success and reports the state.",
+			reason: "A pass without changes is a success and reports the state.",
 			plan:   plan.Plan{Want: want()}, applied: true,
 			want: Verdict{Status{Success, "1 active, 1 inactive"}, Status{Success, "no drift"}, 0},
 		},
 		"Activated": {
-			reason: "Users push policies to activate definitions.",
+			reason: "The number of activations is what users look for after they push a policy.",
 			plan:   plan.Plan{Want: want(), Steps: []plan.Step{create}}, done: []plan.Outcome{{ID: id("a"), Action: plan.Create}}, applied: true,
 			want: Verdict{Status{Success, "1 active (+1), 1 inactive"}, Status{Success, "no drift"}, 0},
 		},
 		"Retained": {
-			reason: "Keeping something on purpose is not a problem.",
+			reason: "A retained object is not a problem.",
 			plan:   plan.Plan{Want: want(), Steps: []plan.Step{retained}, Retained: []string{"b"}}, applied: true,
 			want: Verdict{Status{Success, "1 active, 0 inactive, 1 kept"}, Status{Success, "no drift"}, 0},
 		},
 		"Corrected": {
-			reason: "Corrected drift is a success, and counted.",
+			reason: "Corrected drift is counted and is a success.",
 			plan:   plan.Plan{Want: want(), Steps: []plan.Step{drifted}}, done: []plan.Outcome{{ID: id("d"), Action: plan.Update}}, applied: true,
 			want: Verdict{Status{Success, "1 active, 1 inactive"}, Status{Success, "1 corrected"}, 0},
 		},
 		"MadeAgain": {
-			reason: "A deleted CRD that is created again does not become active with the commit.",
+			reason: "Restoring a deleted CRD is not an activation.",
 			plan:   plan.Plan{Want: want(), Steps: []plan.Step{{Action: plan.Create, Cause: plan.Drift, ID: id("a"), Definition: true}}},
 			done:   []plan.Outcome{{ID: id("a"), Action: plan.Create}}, applied: true,
 			want: Verdict{Status{Success, "1 active, 1 inactive"}, Status{Success, "1 corrected"}, 0},
 		},
 		"DriftSeen": {
-			reason: "Drift that a diff only looks at is not corrected.",
+			reason: "A diff does not correct the drift that it shows.",
 			plan:   plan.Plan{Want: want(), Steps: []plan.Step{drifted}},
 			want:   Verdict{Status{Success, "1 active, 1 inactive"}, Status{Failure, "1 drifted: d"}, 0},
 		},
 		"DriftReported": {
-			reason: "Drift that the sync only reports stays, and a person has to look.",
+			reason: "Drift that the sync only reports stays, so a user has to act.",
 			plan:   plan.Plan{Want: want(), Steps: []plan.Step{{Action: plan.Keep, Cause: plan.Drift, Guard: "drift", ID: id("d")}}}, applied: true,
 			want: Verdict{Status{Success, "1 active, 1 inactive"}, Status{Failure, "1 drifted: d"}, 3},
 		},
 		"DriftByHands": {
-			reason: "Who did it is whom to ask.",
+			reason: "The description names the managers that caused the drift.",
 			plan: plan.Plan{Want: want(), Steps: []plan.Step{
 				{Action: plan.Keep, Cause: plan.Drift, Guard: "drift", ID: id("d"), Write: plan.Write{Takes: []diff.Taken{{Manager: "kubectl-edit"}, {Manager: "helm"}}}},
 				{Action: plan.Keep, Cause: plan.Drift, Guard: "drift", ID: id("e")},
@@ -106,47 +106,47 @@ func TestVerdict(t *testing.T) {
 			want: Verdict{Status{Success, "1 active, 1 inactive"}, Status{Failure, "2 drifted: d by kubectl-edit, helm and 1 more"}, 3},
 		},
 		"NotAppliedYet": {
-			reason: "Objects of another tool are waited for, and the tool is named. Its lateness is the cause of the rest.",
+			reason: "The description names the tool that other objects wait for, because its delay causes the rest.",
 			plan:   plan.Plan{Want: want(), Looks: true, Effects: []plan.Effect{effect("c", plan.Pending, ""), effect("a", plan.Pending, "Flux"), effect("b", plan.Pending, "Flux")}}, applied: true,
 			want: Verdict{Status{Pending, "2 not applied yet by Flux: a and 1 more; 1 active, 1 inactive"}, Status{Success, "no drift"}, 0},
 		},
 		"NotApplied": {
-			reason: "Who is late has to be talked to.",
+			reason: "The description names the tool that is late.",
 			plan:   plan.Plan{Want: want(), Looks: true, Effects: []plan.Effect{effect("a", plan.Broken, "Flux")}}, applied: true,
 			want: Verdict{Status{Failure, "1 not applied by Flux: a; 1 active, 1 inactive"}, Status{Success, "no drift"}, 1},
 		},
 		"NotAppliedByAnybody": {
-			reason: "There may be no such tool.",
+			reason: "It may be that no tool applies the object.",
 			plan:   plan.Plan{Want: want(), Looks: true, Effects: []plan.Effect{{Kind: plan.Apply, On: id("a"), State: plan.Broken, Change: &plan.Step{Action: plan.Create}}}}, applied: true,
 			want: Verdict{Status{Failure, "1 not applied: a; 1 active, 1 inactive"}, Status{Success, "no drift"}, 1},
 		},
 		"BrokenUpstream": {
-			reason: "Missing objects of Crossplane are another matter.",
+			reason: "Missing effects of Crossplane are reported separately.",
 			plan:   plan.Plan{Want: want(), Looks: true, Effects: []plan.Effect{effect("c", plan.Broken, "")}}, applied: true,
 			want: Verdict{Status{Failure, "1 broken: c; 1 active, 1 inactive"}, Status{Success, "no drift"}, 1},
 		},
 		"Held": {
-			reason: "Something waits for a person.",
+			reason: "A hold waits for a user.",
 			plan:   plan.Plan{Want: want(), Steps: []plan.Step{held}}, applied: true,
 			want: Verdict{Status{Failure, "1 held: h; 1 active, 1 inactive"}, Status{Success, "no drift"}, 3},
 		},
 		"FailedAndHeld": {
-			reason: "A failure is the more urgent of the two.",
+			reason: "A failure is more urgent than a hold.",
 			plan:   plan.Plan{Want: want(), Steps: []plan.Step{create, held}}, done: []plan.Outcome{{ID: id("a"), Err: errBoom}}, applied: true,
 			want: Verdict{Status{Failure, "1 failed: a; 1 active, 1 inactive"}, Status{Success, "no drift"}, 1},
 		},
 		"NotReady": {
-			reason: "Applied is not served.",
+			reason: "An applied object may not be served yet.",
 			plan:   plan.Plan{Want: want(), Steps: []plan.Step{create}}, done: []plan.Outcome{{ID: id("a"), NotReady: plan.StatusMessage.With("names conflict")}}, applied: true,
 			want: Verdict{Status{Failure, "1 not ready: a; 1 active (+1), 1 inactive"}, Status{Success, "no drift"}, 1},
 		},
 		"ErrorFinding": {
-			reason: "An error in the commit fails the pass even where the cluster is fine.",
+			reason: "An error in the commit fails the pass even if the cluster is fine.",
 			plan:   plan.Plan{Want: want(manifest.Finding{Severity: manifest.Error, Origin: manifest.Origin{Path: "p.yaml", Line: 3}, Message: "no"})}, applied: true,
 			want: Verdict{Status{Failure, "p.yaml:3: no"}, Status{Success, "no drift"}, 1},
 		},
 		"Warning": {
-			reason: "Warnings change nothing.",
+			reason: "Warnings do not change the verdict.",
 			plan:   plan.Plan{Want: want(manifest.Finding{Severity: manifest.Warning})}, applied: true,
 			want: Verdict{Status{Success, "1 active, 1 inactive"}, Status{Success, "no drift"}, 0},
 		},
@@ -164,7 +164,7 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// hostile is what a commit could call things.
+// hostile is a name that a hostile commit could use.
 const hostile = "x\x1b[31m\u202e`@admin` <script>"
 
 func hostileReport() Report {
@@ -200,7 +200,7 @@ func TestHostileNames(t *testing.T) {
 		}
 	}
 	for line := range strings.SplitSeq(markdown.String(), "\n") {
-		// Every hostile text stands between fences of two backticks, since it has runs of one.
+		// Every hostile text is between fences of two backticks, because it contains single ones.
 		if before, _, ok := strings.Cut(line, "@admin"); ok && !strings.Contains(before, "``") {
 			t.Errorf("markdown would mention, or run: %s", line)
 		}
@@ -294,7 +294,7 @@ func TestText(t *testing.T) {
 		{Action: plan.Hold, Would: plan.Prune, Guard: "in use", Reason: plan.Failed.With("2 live objects would be deleted with it"), ID: id("h")},
 		{Action: plan.Keep, ID: id("k")},
 	}}
-	p.Want.Skipped = catalogue.Skipped{catalogue.Encrypted: 2, catalogue.NotManifest: 7} // a user does not expect these to be applied
+	p.Want.Skipped = catalogue.Skipped{catalogue.Encrypted: 2, catalogue.NotManifest: 7} // users do not expect Headgate to apply these files
 	var got bytes.Buffer
 	if err := (Text{}).Write(&got, New(p, nil, false)); err != nil {
 		t.Fatal(err)
@@ -338,7 +338,7 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// A diff of a sync that only looks exits by how the cluster differs, though nothing would be done.
+// The exit code of a diff of an observe-only sync shows whether the cluster differs, although nothing would be written.
 func TestLookedAtChanges(t *testing.T) {
 	cases := map[string]struct {
 		plan plan.Plan
@@ -358,7 +358,7 @@ func TestLookedAtChanges(t *testing.T) {
 	}
 }
 
-// A server wrote the message: it is shown line by line, without control characters, and not by the megabyte.
+// A server's message is shown by line, without control characters, and shortened.
 func TestReadable(t *testing.T) {
 	text := readable(hostile + "\n" + strings.Repeat("ä", maxLine) + strings.Repeat("\nx", maxText))
 	if strings.ContainsAny(text, "\x1b\u202e") || len(text) > maxText+2*len("…") || !utf8.ValidString(text) || !strings.HasPrefix(text, "x[31m`@admin` <script>\nä") {

@@ -8,8 +8,8 @@ import (
 	"headgate.dev/headgate/reconcile/plan"
 )
 
-// A comment is made of a report that came from another process: a field that got lost on the way would hide a break or
-// a hold from the user. A new field that JSON leaves out fails here.
+// A comment may be built from another process's report. A field that is lost on the way would hide a break or a hold from the user.
+// This test fails if JSON omits a new field.
 func TestSend(t *testing.T) {
 	step := Step{definition: true, active: true, approvable: true, hold: "a", before: "b", because: []plan.Code{"C"}, kindOf: "d", unused: true, excused: true, digest: "e", asksFor: "schema"}
 	known := map[string]bool{"definition": true, "active": true, "approvable": true, "hold": true, "before": true, "because": true, "kindOf": true, "unused": true, "alters": true, "excused": true, "digest": true, "asksFor": true}

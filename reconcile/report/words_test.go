@@ -18,10 +18,10 @@ import (
 	"headgate.dev/headgate/reconcile/plan"
 )
 
-// documentation holds the table of codes.
+// documentation is the file with the table of codes.
 const documentation = "../README.md"
 
-// TestEveryCodeHasWords compares the codes that the core declares with the wordings, the list of all codes.
+// TestEveryCodeHasWords compares the codes that the core declares with the wordings, which list all codes.
 func TestEveryCodeHasWords(t *testing.T) {
 	declared := codes(t, "../plan", "../guard")
 	if len(declared) < 2 {
@@ -59,8 +59,7 @@ func TestEveryCodeHasWords(t *testing.T) {
 	}
 }
 
-// TestCodesAreDocumented compares the table of codes in the documentation with the codes. With -update it writes the
-// table.
+// TestCodesAreDocumented compares the table of codes in the documentation with the codes. With -update it rewrites the table.
 func TestCodesAreDocumented(t *testing.T) {
 	declared := codes(t, "../plan", "../guard")
 	rows := []string{"| code | wording, or meaning | about |", "|---|---|---|"}
@@ -84,7 +83,7 @@ func TestCodesAreDocumented(t *testing.T) {
 	golden.Compare(t, documentation, before+table+"\n"+after)
 }
 
-// meaning returns the wording of a code with … for its values; its comment if nothing else is in the wording.
+// meaning returns the wording of a code with … for its values. If nothing else remains, it returns the code's comment.
 func meaning(w wording, d declaration) string {
 	output := regexp.MustCompile(`%(\[\d\])?[sq]`).ReplaceAllString(w.format, "…")
 	if strings.Trim(output, "…,;: ()") == "" {
@@ -93,7 +92,7 @@ func meaning(w wording, d declaration) string {
 	return strings.ReplaceAll(output, "……", "… …")
 }
 
-// TestMisfits proves that values that do not fit a wording are seen, instead of a sentence that makes no sense.
+// TestMisfits proves that values that do not fit a wording are visible, instead of a sentence without meaning.
 func TestMisfits(t *testing.T) {
 	for name, r := range map[string]plan.Reason{
 		"Unknown": plan.Code("Nonsense").With(),
@@ -110,14 +109,14 @@ func TestMisfits(t *testing.T) {
 	}
 }
 
-// A declaration is how a package declares a code.
+// A declaration describes how a package declares a code.
 type declaration struct {
 	name    string
 	comment string // behind it
-	group   string // what the codes of its block are of
+	group   string // comment on the block of the declaration
 }
 
-// codes returns the constants of the type Code that the packages in some directories declare, by value.
+// codes returns the constants of type Code in the packages of some directories, by value.
 func codes(t *testing.T, directories ...string) map[plan.Code]declaration {
 	t.Helper()
 	found := map[plan.Code]declaration{}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A loop that is killed for its memory again and again must not fill the disk with its clones.
+// A loop that is killed repeatedly for using too much memory must not fill the disk with its clones.
 func TestNew(t *testing.T) {
 	if os.Getenv("HEADGATE_TEST_DIES") != "" {
 		d, err := New("test")
@@ -38,7 +38,7 @@ func TestNew(t *testing.T) {
 	if err := os.Symlink(filepath.Dir(elsewhere), filepath.Join(left[0], "link")); err != nil {
 		t.Fatal(err)
 	}
-	for _, other := range []string{"headgate-other-1", "headgate-test-new"} { // of another purpose, and without a lock yet
+	for _, other := range []string{"headgate-other-1", "headgate-test-new"} { // one for another purpose, and one without a lock
 		if err := os.Mkdir(filepath.Join(temp, other), 0o700); err != nil {
 			t.Fatal(err)
 		}

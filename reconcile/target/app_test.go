@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// An App reads the repository that it is installed on, and gives its token to no other host.
+// An App reads the repository on which it is installed, and sends its token to no other host.
 func TestAppReadsItsRepository(t *testing.T) {
 	const app = "  clusterName: east\n  statuses: {forge: GitHub, app: {id: 7, installation: 42}}\n"
 	for name, tc := range map[string]struct {
@@ -58,7 +58,7 @@ func TestAppReadsItsRepository(t *testing.T) {
 	}
 }
 
-// Every host's owner learns the password that the host gets, so a password is for one host only.
+// The owner of a host learns the password that is sent there, so a password is for one host only.
 func TestDefaultPasswordIsForOneHost(t *testing.T) {
 	const (
 		east   = "  source: {repo: https://git.example.org/a/b}\n"
@@ -104,7 +104,7 @@ func TestDefaultPasswordIsForOneHost(t *testing.T) {
 		}
 	}
 
-	// The same holds for the token of forges.
+	// The same applies to the tokens of forges.
 	const (
 		posts     = same + "  clusterName: c\n  statuses: {}\n"
 		elsewhere = "  source: {repo: https://evil.example.org/a/b, credentialsFrom: {anonymous: true}}\n  clusterName: c\n  statuses: {forge: Gitea}\n"
@@ -132,7 +132,7 @@ func TestDefaultPasswordIsForOneHost(t *testing.T) {
 		}
 	}
 
-	// Anonymous is anonymous although there is a default.
+	// With anonymous: true, a default password is not used.
 	with, err := New(decode(t, public), Surroundings{Cluster: &rest.Config{Host: "https://nowhere.example.org"}, Getenv: func(string) string { return canary }})
 	if err != nil || with.repository.Auth != (git.Auth{}) || with.repository.Credentials != nil {
 		t.Errorf("A public repository gets credentials: %v", err)

@@ -9,25 +9,25 @@ import (
 	"headgate.dev/headgate/reconcile"
 )
 
-// What a forge cannot report is an error when the Sync is loaded, and not when an approval is missing.
+// If a forge cannot provide what a Sync requires, that is an error when the Sync is loaded, not when an approval is missing.
 func TestApprovalsNeedTheForge(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string
 		forge  string
 		spec   string
 		listed bool   // comments count
-		warns  string // when it is loaded
+		warns  string // warning when the Sync is loaded
 		wrong  string // error
 	}{
-		"GitHub":     {reason: "It reports who may write.", forge: "GitHub", listed: true},
-		"Default":    {reason: "The Sync asks for nothing, and a user may wait for an answer.", forge: "AzureDevOps", warns: "list the approvers in spec.approvals.approvers"},
-		"Listed":     {reason: "A list says who may approve.", forge: "BitbucketDataCenter", spec: "  approvals: {approvers: [bob]}\n", listed: true},
-		"AccountID":  {reason: "In the Cloud, the name is an id.", forge: "Bitbucket", spec: "  approvals: {approvers: ['557058:ba8948b2-49da-43a9-9e8b-e7249b8e324a']}\n", listed: true},
-		"Never":      {reason: "The Sync asks for none.", forge: "Bitbucket", spec: "  approvals: {comments: Never}\n"},
-		"Asked":      {reason: "The Sync asks for comments.", forge: "Bitbucket", spec: "  approvals: {comments: Count}\n", wrong: "list the approvers"},
-		"ByAuthor":   {reason: "It asks for those of authors.", forge: "Bitbucket", spec: "  approvals: {byAuthor: Allow}\n", wrong: "list the approvers"},
-		"Reviews":    {reason: "It asks for reviews, which show too little there.", forge: "AzureDevOps", spec: "  approvals: {reviews: true, approvers: [bob@example.org]}\n", wrong: "reviews do not count"},
-		"HubReviews": {reason: "Here they show enough.", forge: "GitHub", spec: "  approvals: {reviews: true}\n", listed: true},
+		"GitHub":     {reason: "GitHub reports who has write permission.", forge: "GitHub", listed: true},
+		"Default":    {reason: "The Sync sets nothing, but its users may wait for an answer to a comment.", forge: "AzureDevOps", warns: "list the approvers in spec.approvals.approvers"},
+		"Listed":     {reason: "The list names the approvers.", forge: "BitbucketDataCenter", spec: "  approvals: {approvers: [bob]}\n", listed: true},
+		"AccountID":  {reason: "In Bitbucket Cloud, users are listed by account ID.", forge: "Bitbucket", spec: "  approvals: {approvers: ['557058:ba8948b2-49da-43a9-9e8b-e7249b8e324a']}\n", listed: true},
+		"Never":      {reason: "The Sync does not accept comments.", forge: "Bitbucket", spec: "  approvals: {comments: Never}\n"},
+		"Asked":      {reason: "The Sync accepts comments without naming approvers.", forge: "Bitbucket", spec: "  approvals: {comments: Count}\n", wrong: "list the approvers"},
+		"ByAuthor":   {reason: "The Sync accepts the author's comments without naming approvers.", forge: "Bitbucket", spec: "  approvals: {byAuthor: Allow}\n", wrong: "list the approvers"},
+		"Reviews":    {reason: "The Sync accepts reviews, but Azure DevOps does not reveal enough about them.", forge: "AzureDevOps", spec: "  approvals: {reviews: true, approvers: [bob@example.org]}\n", wrong: "reviews do not count"},
+		"HubReviews": {reason: "GitHub reveals enough about reviews.", forge: "GitHub", spec: "  approvals: {reviews: true}\n", listed: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			warned := ""

@@ -13,7 +13,7 @@ import (
 	"headgate.dev/headgate/reconcile"
 )
 
-// wired is the follower of a Sync.
+// wired returns the follower of a Sync.
 func wired(t *testing.T, spec string) *follower {
 	t.Helper()
 	target, err := New(decode(t, "  clusterName: east\n  statuses: {forge: Gitea}\n  source: {repo: \"https://git.example.org/acme/platform.git\", ref: main, webhook: {}}\n"+spec), Surroundings{
@@ -33,8 +33,8 @@ func wired(t *testing.T, spec string) *follower {
 	return target.follower
 }
 
-// A fork gets only public data: no Secret, no cluster, no credentials for registries, and no registry outside of the
-// list. The signatures that the cluster demands hold for it all the same.
+// A fork gets only public data: no Secret, no cluster, no registry credentials, and no registry outside the list. The cluster's
+// demands for signatures still apply to it.
 func TestFollowForks(t *testing.T) {
 	f := wired(t, "  previews: true\n  livePreviews: true\n  forkPreviews: {registries: [ghcr.io]}\n")
 	if f.sync.Reconciler.Observer == nil || f.sync.Reconciler.Cluster == nil || f.wired[0].packages.Fork != nil || f.wired[0].packages.Installed == nil || f.wired[0].packages.Images == nil || f.sync.Reconciler.Applier != nil {
@@ -62,7 +62,7 @@ func TestFollowForks(t *testing.T) {
 	}
 }
 
-// A preview of conversion webhooks needs no CA: it would read a Secret for what both sides have.
+// A preview needs no CA of conversion webhooks, because the CA is the same on both sides and reading it would need a Secret.
 func TestFollowWithoutCA(t *testing.T) {
 	f := wired(t, "  previews: true\n  forkPreviews: {}\n  conversion: {strategy: Inject, service: {namespace: a}, caFrom: {name: tls}}\n")
 	for _, r := range []reconcile.Reconciler{f.sync.Reconciler, *f.sync.Forks} {
@@ -72,7 +72,7 @@ func TestFollowWithoutCA(t *testing.T) {
 	}
 }
 
-// The branch that pull requests go into, and a local repository, on which no forge is.
+// An origin resolves the target branch of pull requests; a local repository belongs to no forge.
 func TestOrigin(t *testing.T) {
 	repository := newRepo(t)
 	repository.push(t, "a.yaml", "a: b\n")
@@ -95,7 +95,7 @@ func TestOrigin(t *testing.T) {
 	}
 }
 
-// The pull requests of a repository have one comment and one status for all Syncs of a process that post for one cluster.
+// A repository's pull requests have one comment and one status for all Syncs in a process that post for the same cluster.
 func TestFollowTogether(t *testing.T) {
 	var all PullRequests
 	in := Surroundings{

@@ -16,8 +16,8 @@ import (
 	"headgate.dev/headgate/reconcile/cluster"
 )
 
-// Beside a Flux that applies the same commits, the statuses show Flux's progress, its delay, and manual changes to its
-// objects. Headgate sends only reads.
+// Next to a Flux that applies the same commits, the statuses show Flux's progress, its delay, and manual changes to its objects.
+// Headgate sends only reads.
 func TestTargetLooks(t *testing.T) {
 	repository, board := newRepo(t), newStatusServer(t)
 	s := decode(t, fmt.Sprintf(`  source: {repo: %q, interval: 1s}

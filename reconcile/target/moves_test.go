@@ -26,19 +26,19 @@ import (
 	"headgate.dev/headgate/reconcile/report"
 )
 
-// A neighbourhood is two syncs of one process, each of a directory of a repository.
-type neighbourhood struct {
+// A twoSyncs holds two syncs of one process, each for a directory of a repository.
+type twoSyncs struct {
 	space  string
 	config *rest.Config
 	live   *corev1.CoreV1Client
-	repos  map[string]repo // by the name of the sync
+	repos  map[string]repo // by name of the sync
 	specs  map[string]string
 }
 
-// newNeighbourhood returns the syncs "from" and "to", of one repository or of one each.
-func newNeighbourhood(t *testing.T, space string, oneRepository bool) *neighbourhood {
+// newTwoSyncs returns the syncs "from" and "to", in one repository or in one each.
+func newTwoSyncs(t *testing.T, space string, oneRepository bool) *twoSyncs {
 	t.Helper()
-	n := &neighbourhood{space: space, config: rest.CopyConfig(fixtures.Config(t)), repos: map[string]repo{}, specs: map[string]string{}}
+	n := &twoSyncs{space: space, config: rest.CopyConfig(fixtures.Config(t)), repos: map[string]repo{}, specs: map[string]string{}}
 	n.config.QPS = -1
 	var err error
 	if n.live, err = corev1.NewForConfig(n.config); err != nil {
@@ -56,13 +56,13 @@ func newNeighbourhood(t *testing.T, space string, oneRepository bool) *neighbour
 	return n
 }
 
-// object is a document of a commit.
-func (n *neighbourhood) object(name, value string) string {
+// object returns a document of a commit.
+func (n *twoSyncs) object(name, value string) string {
 	return fmt.Sprintf("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: %s}\ndata: {key: %q}\n", name, n.space, value)
 }
 
-// push makes one commit of files in each repository that has any of them.
-func (n *neighbourhood) push(t *testing.T, files map[string]string) {
+// push commits files to each repository that has any of them, one commit each.
+func (n *twoSyncs) push(t *testing.T, files map[string]string) {
 	t.Helper()
 	commits := map[repo]map[string]string{}
 	for file, content := range files {
@@ -77,8 +77,8 @@ func (n *neighbourhood) push(t *testing.T, files map[string]string) {
 	}
 }
 
-// moved is what one push changes if an object moves.
-func (n *neighbourhood) moved() map[string]string {
+// moved returns the files that one push changes to move an object.
+func (n *twoSyncs) moved() map[string]string {
 	return map[string]string{"from/a.yaml": n.object("stays", "from"), "to/a.yaml": n.object("other", "to") + n.object("moves", "to")}
 }
 
@@ -88,8 +88,8 @@ type process struct {
 	of    map[string]*Target
 }
 
-// process starts a process that reaches the cluster by a configuration.
-func (n *neighbourhood) process(t *testing.T, inTurn bool, config *rest.Config, events func(string, reconcile.Event)) process {
+// process starts a process that uses a client configuration.
+func (n *twoSyncs) process(t *testing.T, inTurn bool, config *rest.Config, events func(string, reconcile.Event)) process {
 	t.Helper()
 	p := process{peers: &reconcile.Peers{InTurn: inTurn}, of: map[string]*Target{}}
 	cache := t.TempDir()
@@ -110,7 +110,7 @@ func (n *neighbourhood) process(t *testing.T, inTurn bool, config *rest.Config, 
 	return p
 }
 
-// once makes a pass of each sync, in an order, as 'headgate run --once' does.
+// once makes a pass of each sync in the given order, like 'headgate run --once'.
 func (p process) once(t *testing.T, order ...string) map[string]report.Report {
 	t.Helper()
 	results := map[string]report.Report{}
@@ -124,8 +124,8 @@ func (p process) once(t *testing.T, order ...string) map[string]report.Report {
 	return results
 }
 
-// state returns an object, and the sync whose mark it has.
-func (n *neighbourhood) state(t *testing.T, name string) (uid types.UID, by, value string) {
+// state returns an object and the sync in its marks.
+func (n *twoSyncs) state(t *testing.T, name string) (uid types.UID, by, value string) {
 	t.Helper()
 	o, err := n.live.ConfigMaps(n.space).Get(t.Context(), name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -137,8 +137,8 @@ func (n *neighbourhood) state(t *testing.T, name string) (uid types.UID, by, val
 	return o.UID, strings.TrimPrefix(o.Labels[inventory.SyncLabel], n.space+"."), o.Data["key"]
 }
 
-// holders returns the syncs whose inventory holds an object.
-func (n *neighbourhood) holders(t *testing.T, name string) []string {
+// holders returns the syncs whose inventories list an object.
+func (n *twoSyncs) holders(t *testing.T, name string) []string {
 	t.Helper()
 	var all []string
 	for _, sync := range []string{"from", "to"} {
@@ -155,7 +155,7 @@ func (n *neighbourhood) holders(t *testing.T, name string) []string {
 	return all
 }
 
-// lines returns the steps of a report that are not plain keeps.
+// lines returns the steps of a report, without plain keeps.
 func lines(r report.Report) []string {
 	var all []string
 	for _, s := range r.Steps {
@@ -166,12 +166,13 @@ func lines(r report.Report) []string {
 	return all
 }
 
-// An object that one commit takes from a sync and gives to another one of the same process is not deleted, whichever sync passes
-// first, and wherever the commits are. Deleting it would break those who use it, and a volume or a database would lose its data.
+// If one commit moves an object from one sync to another in the same process, the object must not be deleted, whichever sync passes
+// first, and whichever repositories they use. A deletion would break the users of the object, and a volume or database would lose
+// its data.
 func TestMoveInOneProcess(t *testing.T) {
 	for name, tc := range map[string]struct {
 		oneRepository bool
-		toFirst       bool // its push comes first, with a pass of each
+		toFirst       bool // the push to the new sync comes first, with a pass of each
 		order         []string
 	}{
 		"OnePushOldFirst":       {oneRepository: true, order: []string{"from", "to"}},
@@ -183,7 +184,7 @@ func TestMoveInOneProcess(t *testing.T) {
 		"RepositoriesTwoPushes": {toFirst: true, order: []string{"from", "to"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := newNeighbourhood(t, strings.ToLower("moves-"+name), tc.oneRepository)
+			n := newTwoSyncs(t, strings.ToLower("moves-"+name), tc.oneRepository)
 			n.process(t, true, n.config, nil).once(t, tc.order...)
 			was, by, _ := n.state(t, "moves")
 			if by != "from" {
@@ -218,7 +219,7 @@ func TestMoveInOneProcess(t *testing.T) {
 			if len(lines(results["from"])) > 0 || len(lines(results["to"])) > 0 {
 				t.Errorf("Both are at rest: %v %v", lines(results["from"]), lines(results["to"]))
 			}
-			// It goes with the commit of the sync that has it now.
+			// A later commit of the new sync removes the object.
 			n.push(t, map[string]string{"to/a.yaml": n.object("other", "to")})
 			n.process(t, true, n.config, nil).once(t, tc.order...)
 			if uid, _, _ := n.state(t, "moves"); uid != "" {
@@ -228,33 +229,34 @@ func TestMoveInOneProcess(t *testing.T) {
 	}
 }
 
-// What the other sync does not take over is deleted, as between processes, or it keeps its owner. It is never left without one.
+// An object that the other sync does not take over is deleted, as between processes, or keeps its owner. It is never left without
+// an owner.
 func TestMoveThatIsNotTaken(t *testing.T) {
 	refused := "  adoption: Refuse\n"
 	for name, tc := range map[string]struct {
 		reason string
 		spec   string
-		edit   func(n *neighbourhood, files map[string]string)
+		edit   func(n *twoSyncs, files map[string]string)
 		live   string // the owner afterwards
-		same   bool   // it is the object that it was
+		same   bool   // whether the object must not be recreated
 		from   []string
 	}{
-		"Suspended":  {reason: "A suspended sync renders nothing, so it is not known what it declares.", spec: "  suspend: true\n", from: []string{"prune moves"}},
-		"Looks":      {reason: "A sync that only looks applies nothing.", spec: "  managementPolicy: Observable\n", from: []string{"prune moves"}},
-		"Refuses":    {reason: "It adopts nothing that is there, and makes it anew.", spec: refused, from: []string{"prune moves"}, live: "to"},
-		"NotAllowed": {reason: "Its Sync does not allow the object, so it cannot keep that from being deleted.", spec: "  allowedKinds: [{kind: ConfigMap, names: [other]}]\n", from: []string{"prune moves"}},
-		"ObservesOne": {reason: "Its commit only observes the object.", edit: func(_ *neighbourhood, files map[string]string) {
+		"Suspended":  {reason: "A suspended sync renders nothing, so its declarations are unknown.", spec: "  suspend: true\n", from: []string{"prune moves"}},
+		"Looks":      {reason: "An observe-only sync applies nothing.", spec: "  managementPolicy: Observable\n", from: []string{"prune moves"}},
+		"Refuses":    {reason: "A sync that adopts nothing creates the object again.", spec: refused, from: []string{"prune moves"}, live: "to"},
+		"NotAllowed": {reason: "The other Sync does not allow the object, so it cannot prevent the deletion.", spec: "  allowedKinds: [{kind: ConfigMap, names: [other]}]\n", from: []string{"prune moves"}},
+		"ObservesOne": {reason: "The other commit only observes the object.", edit: func(_ *twoSyncs, files map[string]string) {
 			files["to/a.yaml"] = strings.Replace(files["to/a.yaml"], "{name: moves,", "{name: moves, annotations: {headgate.dev/management-policy: Observable},", 1)
 		}, from: []string{"prune moves"}},
-		"Held": {reason: "A guard of the other sync holds it: the old one keeps it, and reports that.", edit: func(_ *neighbourhood, files map[string]string) {
+		"Held": {reason: "A guard of the other sync holds the object, so the old sync keeps it and reports that.", edit: func(_ *twoSyncs, files map[string]string) {
 			files["to/a.yaml"] = strings.Replace(files["to/a.yaml"], "{name: moves,", "{name: moves, annotations: {kustomize.toolkit.fluxcd.io/force: enabled},", 1)
 		}, from: []string{"keep moves TakenOverBySync"}, live: "from", same: true},
-		"Invalid": {reason: "The API server refuses it.", edit: func(_ *neighbourhood, files map[string]string) {
+		"Invalid": {reason: "The API server refuses the other sync's object.", edit: func(_ *twoSyncs, files map[string]string) {
 			files["to/a.yaml"] += "binaryData: {key: aGk=}\n"
 		}, from: []string{"keep moves TakenOverBySync"}, live: "from", same: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := newNeighbourhood(t, strings.ToLower("untaken-"+name), true)
+			n := newTwoSyncs(t, strings.ToLower("untaken-"+name), true)
 			first := n.process(t, true, n.config, nil)
 			first.once(t, "from", "to")
 			was, _, _ := n.state(t, "moves")
@@ -288,12 +290,12 @@ func TestMoveThatIsNotTaken(t *testing.T) {
 	}
 }
 
-// events are what the loops of a process did.
+// events holds what the loops of a process did.
 type events struct {
 	mu    sync.Mutex
-	all   []string // "sync kind", and "sync rule" of the findings
+	all   []string // "sync kind", and "sync rule" for findings
 	more  chan struct{}
-	steps map[string][]string // of the last pass
+	steps map[string][]string // steps of the last pass, by sync
 }
 
 func newEvents() *events { return &events{more: make(chan struct{}, 1), steps: map[string][]string{}} }
@@ -318,7 +320,7 @@ func (e *events) had(what string) func() bool {
 	return func() bool { e.mu.Lock(); defer e.mu.Unlock(); return slices.Contains(e.all, what) }
 }
 
-// until waits until something is so, and looks after every event.
+// until waits for a condition and checks it after every event.
 func (e *events) until(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for deadline := time.After(2 * time.Minute); !is(); {
@@ -333,7 +335,7 @@ func (e *events) until(t *testing.T, what string, is func() bool) {
 }
 
 // run runs the loops of a process until the test ends.
-func (n *neighbourhood) run(t *testing.T, p process) {
+func (n *twoSyncs) run(t *testing.T, p process) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	var loops sync.WaitGroup
@@ -343,14 +345,14 @@ func (n *neighbourhood) run(t *testing.T, p process) {
 	t.Cleanup(func() { cancel(); loops.Wait() })
 }
 
-// In a loop, a commit that one sync has rendered and the other has not yet is no reason to delete: the syncs wake each other.
+// If only one of two looping syncs has rendered a commit yet, that is no reason to delete: the syncs wake each other.
 func TestMoveInLoops(t *testing.T) {
-	n := newNeighbourhood(t, "moves-in-loops", true)
+	n := newTwoSyncs(t, "moves-in-loops", true)
 	n.specs["from"], n.specs["to"] = "  interval: 1h\n", "  interval: 1h\n"
 	heard := newEvents()
 	p := n.process(t, false, n.config, heard.hear)
 	pushed := make(chan struct{}, 1)
-	p.of["from"].Loop.Pushed = pushed // the webhook wakes only the sync that deletes
+	p.of["from"].Loop.Pushed = pushed // the webhook only wakes the sync that would delete
 	n.run(t, p)
 	heard.until(t, "both apply", func() bool {
 		_, by, _ := n.state(t, "moves")
@@ -367,12 +369,12 @@ func TestMoveInLoops(t *testing.T) {
 	heard.until(t, "the old sync forgets it", func() bool { return slices.Equal(n.holders(t, "moves"), []string{"to"}) })
 }
 
-// A commit that one of the syncs cannot render holds up the prunes of the others, for a while: a corrected commit then moves the
-// object, and without one the prunes go on, and the report tells.
+// If one sync cannot render a commit, the prunes of the others wait for a while. A corrected commit then moves the object; without
+// one, the prunes continue, and the report says so.
 func TestMoveToABrokenSync(t *testing.T) {
 	for name, timeout := range map[string]string{"Corrected": "10m", "Broken": "10s"} {
 		t.Run(name, func(t *testing.T) {
-			n := newNeighbourhood(t, strings.ToLower("moves-"+name), true)
+			n := newTwoSyncs(t, strings.ToLower("moves-"+name), true)
 			n.specs["from"], n.specs["to"] = "  interval: 1s\n  timeout: "+timeout+"\n", "  interval: 1s\n"
 			n.process(t, true, n.config, nil).once(t, "from", "to")
 			was, _, _ := n.state(t, "moves")
@@ -399,8 +401,8 @@ func TestMoveToABrokenSync(t *testing.T) {
 	}
 }
 
-// expire ends the leases of a process that died.
-func (n *neighbourhood) expire(t *testing.T) {
+// expire makes the leases of a dead process expire.
+func (n *twoSyncs) expire(t *testing.T) {
 	t.Helper()
 	leases, err := coordinationv1.NewForConfig(n.config)
 	if err != nil {
@@ -414,11 +416,11 @@ func (n *neighbourhood) expire(t *testing.T) {
 	}
 }
 
-// Wherever the process dies that moves an object, the object stays, and the next process finishes the move.
+// Wherever a process dies during a move, the object stays, and the next process finishes the move.
 func TestEveryCrashOfAMove(t *testing.T) {
 	for name, order := range map[string][]string{"OldFirst": {"from", "to"}, "NewFirst": {"to", "from"}} {
 		t.Run(name, func(t *testing.T) {
-			n := newNeighbourhood(t, strings.ToLower("moves-crash-"+name), true)
+			n := newTwoSyncs(t, strings.ToLower("moves-crash-"+name), true)
 			finished := false
 			for at := int64(1); !finished; at++ {
 				if at > 20 {

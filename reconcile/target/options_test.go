@@ -17,7 +17,7 @@ import (
 	"headgate.dev/headgate/render"
 )
 
-// A value that stands on one side only has no effect, or cannot be set.
+// A value that only the API or only the core has would have no effect, or could not be set.
 func TestOptionsAreComplete(t *testing.T) {
 	var spec v1alpha1.Spec
 	enumerations := spec.Enumerations()
@@ -77,12 +77,12 @@ func coreOf(o Option) (all []any) {
 		all = append(all, r.core)
 	}
 	if o.Field == "spec.conversion.strategy" {
-		all = append(all, render.ConversionUnknown) // comparisons set it if the user chose none
+		all = append(all, render.ConversionUnknown) // comparisons set it by default
 	}
 	return all
 }
 
-// known proves that all constants of the type of some values are among them, so that none is out of reach.
+// known proves that the given values include all constants of their type, so that each can be set.
 func known(t *testing.T, field string, values []any) {
 	t.Helper()
 	of := reflect.TypeOf(values[0])
@@ -96,7 +96,7 @@ func known(t *testing.T, field string, values []any) {
 	}
 }
 
-// The constants of the API are the values of its enumerations, and each option reads a field of its own.
+// The constants of the API are exactly the values of its enumerations, and each option reads a separate field.
 func TestEveryValueOfTheAPIIsInAnEnumeration(t *testing.T) {
 	var spec v1alpha1.Spec
 	listed := []string{}
@@ -106,8 +106,8 @@ func TestEveryValueOfTheAPIIsInAnEnumeration(t *testing.T) {
 	for _, f := range v1alpha1.Forges {
 		listed = append(listed, string(f))
 	}
-	listed = append(listed, string(v1alpha1.ScopeNamespaced), string(v1alpha1.ScopeCluster)) // of the items of allowedKinds
-	listed = append(listed, string(v1alpha1.PerCluster), string(v1alpha1.PerSync))           // of statuses, which may be absent
+	listed = append(listed, string(v1alpha1.ScopeNamespaced), string(v1alpha1.ScopeCluster)) // scopes in allowedKinds
+	listed = append(listed, string(v1alpha1.PerCluster), string(v1alpha1.PerSync))           // statuses are optional, so their values are added here
 	var walk func(of reflect.Type)
 	walk = func(of reflect.Type) {
 		for f := range of.Fields() {
@@ -144,8 +144,7 @@ func TestEveryValueOfTheAPIIsInAnEnumeration(t *testing.T) {
 	}
 }
 
-// The settings of a Sync reach the core: no field of the core's options stays at zero, except for those with another
-// source.
+// The settings of a Sync reach the core: every field of the core's options is set, except those with another source.
 func TestEverySettingOfTheCoreIsInTheAPI(t *testing.T) {
 	elsewhere := map[string]string{
 		"Options.Compares": "a comparison of two commits",
@@ -181,7 +180,7 @@ func TestEverySettingOfTheCoreIsInTheAPI(t *testing.T) {
 	}
 }
 
-// constants returns the constants of a type, by name, as its package declares them.
+// constants returns the constants of a type, by name.
 func constants(t *testing.T, of reflect.Type) map[string]string {
 	t.Helper()
 	directory := filepath.Join("..", "..", filepath.FromSlash(strings.TrimPrefix(of.PkgPath(), "headgate.dev/headgate/")))

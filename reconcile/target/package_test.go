@@ -17,8 +17,8 @@ import (
 	"headgate.dev/headgate/fixtures"
 )
 
-// A repository that names an image in a registry that wants credentials, which a Secret has. Headgate applies the CRDs
-// of active definitions. They stay when the package cannot be read any more.
+// A repository names an image in a registry that requires credentials, which are in a Secret. Headgate applies the CRDs of active
+// definitions. The CRDs stay when the package can no longer be read.
 func TestPackageWithPullSecret(t *testing.T) {
 	t.Setenv("DOCKER_CONFIG", t.TempDir())
 	config := fixtures.Config(t)

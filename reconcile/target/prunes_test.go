@@ -20,8 +20,8 @@ import (
 	"headgate.dev/headgate/fixtures"
 )
 
-// An object that a commit renames is gone only once the new one is there: prunes are a round of their own, planned
-// after the rest was written. If the API server refuses the new one, the old one stays.
+// If a commit renames an object, the old one is pruned only once the new one exists: prunes form a separate round, planned after
+// the other writes. If the API server refuses the new object, the old one stays.
 func TestPrunesComeLast(t *testing.T) {
 	const space = "prunes"
 	var refuses atomic.Bool

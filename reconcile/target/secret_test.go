@@ -30,7 +30,7 @@ const canary = "c4n4ry-t0k3n"
 
 var errBoom = errors.New("boom")
 
-// authority returns a CA in PEM, and its key.
+// authority returns a CA certificate in PEM, and its key.
 func authority(name string) (cert, key string) {
 	c, k := certificate.New(name)
 	return string(c), string(k)
@@ -40,54 +40,54 @@ func TestFollow(t *testing.T) {
 	cert, key := authority("one")
 	type want struct {
 		credentials git.Auth
-		token, ca   string // of the keys that the reference leads to; "" is an error
+		token, ca   string // expected values of the referenced keys; "" if an error is expected
 		says        []string
 	}
 	cases := map[string]struct {
 		reason string
 		ref    v1alpha1.SecretRef
-		data   map[string]string // nil: it cannot be read
+		data   map[string]string // nil if the Secret cannot be read
 		want   want
 	}{
 		"Credentials": {
-			reason: "The keys that Flux and Kubernetes use for basic authentication.",
+			reason: "Flux and Kubernetes use these keys for basic authentication.",
 			data:   map[string]string{"username": "robot\n", "password": canary + "\n"},
 			want:   want{credentials: git.Auth{Username: "robot", Password: canary}, says: []string{`nothing under the key "token"; it has password, username`}},
 		},
 		"Token": {
-			reason: "A line break that an editor left is no part of a token.",
+			reason: "A trailing line break from an editor is not part of a token.",
 			data:   map[string]string{"token": " " + canary + "\n"},
 			want:   want{token: canary, says: []string{`nothing under the key "password"`}},
 		},
 		"OtherKey": {
-			reason: "A Secret of another tool has keys of its own.",
+			reason: "Another tool's Secret may use other keys.",
 			ref:    v1alpha1.SecretRef{Key: "pat"},
 			data:   map[string]string{"pat": canary, "username": "robot"},
 			want:   want{credentials: git.Auth{Username: "robot", Password: canary}, token: canary, says: []string{"not a list of PEM certificates"}},
 		},
 		"CA": {
-			reason: "As cert-manager writes it, the key beside it is left alone.",
+			reason: "cert-manager writes a private key into the same Secret, and Headgate must not use it.",
 			data:   map[string]string{"ca.crt": cert + "\n" + cert, "tls.key": key},
 			want:   want{ca: cert + "\n" + cert},
 		},
 		"PrivateKey": {
-			reason: "A CA goes into CRDs, which every user may read; a private key must not get there by a slip.",
+			reason: "A CA is copied to CRDs, which every user may read, so a private key must not be accepted by mistake.",
 			ref:    v1alpha1.SecretRef{Key: "tls.key"},
 			data:   map[string]string{"tls.key": cert + key},
 			want:   want{credentials: git.Auth{Password: strings.TrimSpace(cert + key)}, token: strings.TrimSpace(cert + key), says: []string{"it must hold nothing secret"}},
 		},
 		"Rubbish": {
-			reason: "Data after a certificate counts too.",
+			reason: "Data after the certificate is also checked.",
 			data:   map[string]string{"ca.crt": cert + canary},
 			want:   want{says: []string{"not a list of PEM certificates"}},
 		},
 		"Damaged": {
-			reason: "The API server would refuse it, CRD by CRD.",
+			reason: "The API server would refuse an invalid CA for every CRD.",
 			data:   map[string]string{"ca.crt": "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"},
 			want:   want{says: []string{"certificate 1 under the key cannot be read"}},
 		},
-		"Empty":      {reason: "A Secret that is still to be filled.", data: map[string]string{}, want: want{says: []string{"it has no keys"}}},
-		"Unreadable": {reason: "Whatever is wrong, the field that leads there is named.", want: want{says: []string{"spec.a.secretRef: boom"}}},
+		"Empty":      {reason: "The Secret may not be filled yet.", data: map[string]string{}, want: want{says: []string{"it has no keys"}}},
+		"Unreadable": {reason: "The error names the field with the reference, whatever is wrong.", want: want{says: []string{"spec.a.secretRef: boom"}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -128,8 +128,8 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// Every webhook needs the secret, but Headgate reads it from the API server only now and then. A sender that
-// disconnects meanwhile does no harm.
+// Every webhook needs the secret, but Headgate rarely reads it from the API server. A sender that disconnects in the meantime does
+// no harm.
 func TestRecent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked, value, failure := 0, "one", error(nil)
@@ -197,8 +197,7 @@ func TestSubscriber(t *testing.T) {
 	}
 }
 
-// The CA of conversion webhooks is followed when it rotates, by one read of one Secret in
-// every pass, and nothing is written while it stays.
+// After a rotation, conversion webhooks get the new CA. Each pass reads one Secret, and writes nothing while the CA is unchanged.
 func TestCAFrom(t *testing.T) {
 	config := fixtures.Config(t)
 	core1, err := corev1.NewForConfig(config)
@@ -270,7 +269,7 @@ spec:
 	pass(second, 1)
 	pass(second, 0)
 
-	// A verb that reads the Sync from a file compares with the same CA.
+	// A verb that reads the Sync from a file uses the same CA for its comparison.
 	w, err := Wire(s, &git.Repository{URL: repository.dir, Cache: t.TempDir()}, Surroundings{Cluster: config}, How{})
 	if err != nil {
 		t.Fatal(err)
@@ -281,7 +280,8 @@ spec:
 	}
 }
 
-// People list keys in a Secret, as for Flux: one under each key. A Secret that holds something else must not be read as no key.
+// As for Flux, users list the public keys in a Secret, each under its own key. A Secret with other content must not count as an
+// empty list.
 func TestKeysOfSecret(t *testing.T) {
 	const one, other = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl a", "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDu1QmhzdvZX2S6DTMYNlB2rLbEYBjXzl3/e3NvaEKEh b"
 	for name, tc := range map[string]struct {
@@ -291,11 +291,11 @@ func TestKeysOfSecret(t *testing.T) {
 		want   []string
 		err    string
 	}{
-		"All":     {reason: "Every key counts.", data: map[string][]byte{"b.pub": []byte(other), "a.pub": []byte(one)}, want: []string{one, other}},
-		"Named":   {reason: "The Sync names one.", ref: v1alpha1.SecretRef{Key: "b.pub"}, data: map[string][]byte{"b.pub": []byte(other), "a.pub": []byte(one)}, want: []string{other}},
-		"Missing": {reason: "Without a key, every commit would be refused, and the reason would not be known.", ref: v1alpha1.SecretRef{Key: "c.pub"}, data: map[string][]byte{"a.pub": []byte(one)}, err: "has nothing under the key \"c.pub\"; it has a.pub"},
-		"Empty":   {reason: "So with an empty Secret.", err: "no keys"},
-		"Private": {reason: "What is no public key is not quoted.", data: map[string][]byte{"id": []byte("hunter-2")}, err: "key 1: it is neither"},
+		"All":     {reason: "All entries count.", data: map[string][]byte{"b.pub": []byte(other), "a.pub": []byte(one)}, want: []string{one, other}},
+		"Named":   {reason: "The Sync names one entry.", ref: v1alpha1.SecretRef{Key: "b.pub"}, data: map[string][]byte{"b.pub": []byte(other), "a.pub": []byte(one)}, want: []string{other}},
+		"Missing": {reason: "Without any key, every commit would be refused without a visible reason.", ref: v1alpha1.SecretRef{Key: "c.pub"}, data: map[string][]byte{"a.pub": []byte(one)}, err: "has nothing under the key \"c.pub\"; it has a.pub"},
+		"Empty":   {reason: "The same applies to an empty Secret.", err: "no keys"},
+		"Private": {reason: "A value that is not a public key must not be quoted.", data: map[string][]byte{"id": []byte("hunter-2")}, err: "key 1: it is neither"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := secret{field: "spec.source.verify.keysFrom", namespace: "team", ref: tc.ref, read: func(context.Context, string) (map[string][]byte, error) { return tc.data, nil }}

@@ -15,15 +15,16 @@ import (
 	"headgate.dev/headgate/reconcile/report"
 )
 
-// The forge's answer decides whether a status waits, and which advice the user gets. Once the forge works again, the
-// status appears, from the outbox or from the next pass.
+// The response of the forge decides whether a status waits, and which advice the user gets. Once the forge works again, the outbox
+// or the next pass posts the status.
 func TestForgeAnswers(t *testing.T) {
 	type want struct {
 		waits  bool
-		within time.Duration // the wait that the forge asks for
-		says   string        // in the log, once
+		within time.Duration // the Retry-After that the forge sends
+		says   string        // in the log, exactly once
 	}
-	answers := func(right, sees string) map[int]want { // of a forge: what a token needs to set statuses, and to see where
+	// answers returns the expectations for a forge, with the rights that a token needs to set statuses and to read the repository.
+	answers := func(right, sees string) map[int]want {
 		return map[int]want{
 			401: {waits: true, within: 5 * time.Second, says: "the token is not accepted (401): it is wrong, expired or revoked"},
 			403: {waits: true, within: 5 * time.Second, says: "the token may not set statuses of a/b (403): it needs " + right},
@@ -45,7 +46,7 @@ func TestForgeAnswers(t *testing.T) {
 		v1alpha1.ForgeAzureDevOps:         same("the scope Code (status)"),
 	}
 	for code, want := range wants[v1alpha1.ForgeGitHub] {
-		if code >= 429 && want.waits { // its client has words of its own for that
+		if code >= 429 && want.waits { // the client of this forge has its own messages for these codes
 			want.says = "waits: "
 			wants[v1alpha1.ForgeGitHub][code] = want
 		}

@@ -58,12 +58,12 @@ func TestSettings(t *testing.T) {
 		want   reconcile.Reconciler
 	}{
 		"Defaults": {
-			reason: "A Sync that says nothing means what a command line means that says nothing.",
+			reason: "An empty Sync has the same settings as a command line without flags.",
 			spec:   "  source: {repo: a}\n",
 			want:   reconcile.Reconciler{Sync: team, Options: render.Options{Owner: render.OwnerAuto, Others: catalogue.SkipOthers}, Timeout: 5 * time.Minute},
 		},
 		"Everything": {
-			reason: "Every word of a Sync has its effect.",
+			reason: "Every field of a Sync has an effect.",
 			spec: `  source: {repo: a}
   crdOwner: Headgate
   catalogue: Live
@@ -113,7 +113,7 @@ func TestSettings(t *testing.T) {
 func TestRepositoryOf(t *testing.T) {
 	cases := map[string]struct {
 		reason, spec string
-		want         forge.Repository // the zero value is an error
+		want         forge.Repository // the zero value means that an error is expected
 	}{
 		"GitHub":     {"The host tells.", "  source: {repo: https://github.com/a/b.git}\n  statuses: {}\n", forge.Repository{Kind: forge.KindGitHub, Base: "https://github.com", Owner: "a", Name: "b"}},
 		"Unknown":    {"Other hosts have to be told.", "  source: {repo: https://git.example.org/a/b}\n  statuses: {}\n", forge.Repository{}},
@@ -159,7 +159,7 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// A repo is a Git repository that people push to.
+// A repo is a Git repository to which the test pushes.
 type repo struct {
 	dir  string
 	tree *gogit.Worktree
@@ -184,7 +184,7 @@ func (r repo) push(t *testing.T, file, content string) string {
 	return r.pushAll(t, map[string]string{file: content})
 }
 
-// pushAll makes one commit of some files.
+// pushAll commits several files in one commit.
 func (r repo) pushAll(t *testing.T, files map[string]string) string {
 	t.Helper()
 	for file, content := range files {
@@ -205,7 +205,7 @@ func (r repo) pushAll(t *testing.T, files map[string]string) string {
 	return id.String()
 }
 
-// A statusServer is a forge that keeps statuses.
+// A statusServer is a forge that stores statuses.
 type statusServer struct {
 	*httptest.Server
 
@@ -246,8 +246,8 @@ func (b *statusServer) serve(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte("{}"))
 }
 
-// has waits until exactly these were posted, in the order of their contexts, and forgets
-// them. It returns when the last one was.
+// has waits until exactly these statuses were posted, in the order of their contexts, and clears them. It returns the time of the
+// last one.
 func (b *statusServer) has(t *testing.T, want ...string) time.Time {
 	t.Helper()
 	for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
@@ -269,7 +269,7 @@ func (b *statusServer) has(t *testing.T, want ...string) time.Time {
 	}
 }
 
-// made is a target whose passes are told.
+// made returns a target and the events of its passes.
 func made(t *testing.T, s v1alpha1.Sync, config *rest.Config) (*Target, <-chan reconcile.Event) {
 	t.Helper()
 	passes := make(chan reconcile.Event, 100)
@@ -288,7 +288,7 @@ func made(t *testing.T, s v1alpha1.Sync, config *rest.Config) (*Target, <-chan r
 	return target, passes
 }
 
-// running has a target run until the test ends.
+// running runs a target until the test ends.
 func running(t *testing.T, target *Target) {
 	t.Helper()
 	ended := make(chan struct{})
@@ -370,8 +370,8 @@ func TestTarget(t *testing.T) {
 	}
 }
 
-// An API server that is away is met less and less often, its absence is posted on the commit,
-// and what happened meanwhile is put right as soon as it is back.
+// While the API server is unavailable, Headgate retries less and less often and posts that on the commit. Drift from that time is
+// corrected as soon as the API server is back.
 func TestTargetOutlivesAnOutage(t *testing.T) {
 	repository, board := newRepo(t), newStatusServer(t)
 	s := decode(t, fmt.Sprintf(`  source: {repo: %q}
@@ -402,7 +402,7 @@ func TestTargetOutlivesAnOutage(t *testing.T) {
 	var pauses []time.Duration
 	for e := range passes {
 		if e.Err == nil {
-			continue // it was on its way
+			continue // the status was already being sent
 		}
 		if pauses = append(pauses, e.Next); len(pauses) == 3 {
 			break
@@ -469,7 +469,7 @@ func TestTargetReportsDrift(t *testing.T) {
 		exit         int
 	}{
 		{"wrong", "failure: 1 drifted: reports by somebody", 3},
-		{"right", "success: 1 corrected", 0}, // whose field it is
+		{"right", "success: 1 corrected", 0}, // the manager that owns the field
 	} {
 		requests.Reset()
 		if _, err := at.Patch(t.Context(), "reports", types.MergePatchType, []byte(`{"data":{"key":"`+step.value+`"}}`), metav1.PatchOptions{FieldManager: "somebody"}); err != nil {
@@ -481,7 +481,7 @@ func TestTargetReportsDrift(t *testing.T) {
 			t.Errorf("after an edit to %s: %s, exit code %d", step.value, output, got.ExitCode)
 		}
 		if step.value == "wrong" {
-			// The result of the pass is new, so it goes into the history.
+			// The pass has a new result, so the history is written.
 			if n := requests.Writes(); n > 1 || requests.Counts()["PUT"] != n {
 				t.Errorf("it wrote: %q", requests.Log())
 			}
@@ -497,7 +497,7 @@ func TestTargetReportsDrift(t *testing.T) {
 	}
 }
 
-// A push to a forge begins a pass at once, although the next poll is an hour away.
+// A push triggers a pass immediately, although the next poll is an hour away.
 func TestTargetIsTold(t *testing.T) {
 	g := fixtures.StartGitea(t)
 	cloned := g.CreateRepo(t, "platform")
@@ -561,7 +561,7 @@ func (b *statusServer) count() int {
 	return len(b.posted)
 }
 
-// If another writer undoes a correction at once, Headgate notices, names the writer, and pauses for a while.
+// If another writer immediately reverts a correction, Headgate detects it, names the writer, and pauses for a while.
 func TestTargetFights(t *testing.T) {
 	repository, board := newRepo(t), newStatusServer(t)
 	s := decode(t, fmt.Sprintf(`  source: {repo: %q, interval: 1s}
@@ -574,7 +574,7 @@ func TestTargetFights(t *testing.T) {
 	config := fixtures.Config(t)
 	requests := &cluster.Requests{}
 	config.Wrap(requests.Wrap)
-	repository.push(t, "a.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: fights}\ndata: {key: ours}\n") // the fight is remembered by what the report shows
+	repository.push(t, "a.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: fights}\ndata: {key: ours}\n") // the report shows the remembered fight
 	target, passes := made(t, s, config)
 	running(t, target)
 	<-passes
@@ -613,7 +613,7 @@ func TestTargetFights(t *testing.T) {
 		}
 		break
 	}
-	e := <-passes // the rival changed it once more
+	e := <-passes // the rival changed the value once more
 	if s := e.Report.Steps; len(s) != 1 || s[0].Action != plan.Keep || s[0].Guard != "fight" {
 		t.Errorf("A contested object is left alone: %+v", s)
 	}
@@ -623,7 +623,7 @@ func TestTargetFights(t *testing.T) {
 			wrote++
 		}
 	}
-	if wrote != 5 { // it was made, and put right four times
+	if wrote != 5 { // the object was created, and corrected four times
 		t.Errorf("it was written %d times, want 5", wrote)
 	}
 }

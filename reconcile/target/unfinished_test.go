@@ -15,7 +15,7 @@ import (
 	"headgate.dev/headgate/reconcile/report"
 )
 
-// An applying is a repository that is applied to a namespace of a real control plane.
+// An applying is a repository that Headgate applies to a namespace of a real control plane.
 type applying struct {
 	repo
 	space string
@@ -54,7 +54,7 @@ func (a applying) once(t *testing.T) report.Report {
 	return r
 }
 
-// has fails unless a ConfigMap is there, or is not.
+// has fails unless a ConfigMap exists, or does not exist, as wanted.
 func (a applying) has(t *testing.T, name string, want bool, why string) {
 	t.Helper()
 	_, err := a.live.CoreV1().ConfigMaps(a.space).Get(t.Context(), name, metav1.GetOptions{})
@@ -66,12 +66,12 @@ func (a applying) has(t *testing.T, name string, want bool, why string) {
 	}
 }
 
-// settings is a ConfigMap with annotations.
+// settings returns a ConfigMap with annotations.
 func (a applying) settings(name, annotations string) string {
 	return fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: %s, annotations: {%s}}\n", name, a.space, annotations)
 }
 
-// code returns the code of the error of the step on an object, or the code of the reason why it waits.
+// code returns the code of the step's error, or of the reason why it waits.
 func code(r report.Report, name string) string {
 	for _, s := range r.Steps {
 		if s.ID.Name != name {
@@ -85,8 +85,8 @@ func code(r report.Report, name string) string {
 	return ""
 }
 
-// An object that a commit renames stays while the new one waits for something: at the end of the time of the pass, and if the
-// pass does not wait at all. The new one may never come.
+// If a commit renames an object, the old one stays while the new one waits: when the pass runs out of time, and if the pass does
+// not wait at all. The new object may never appear.
 func TestPrunesAwaitReplacements(t *testing.T) {
 	for name, hurry := range map[string]bool{"Limit": false, "NoWait": true} {
 		t.Run(name, func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestPrunesAwaitReplacements(t *testing.T) {
 				t.Errorf("A pass that does not wait has not failed: %+v", r.Summary)
 			}
 			a.push(t, "first.yaml", a.settings("first", ""))
-			for range 2 { // what waits in a pass that does not wait is for the next one
+			for range 2 { // in a pass that does not wait, waiting steps are left to the next pass
 				a.once(t)
 			}
 			a.has(t, "new", true, "Its dependency exists")
@@ -114,7 +114,7 @@ func TestPrunesAwaitReplacements(t *testing.T) {
 	}
 }
 
-// If an object could not be updated, the objects that it names stay: its old version is in the cluster, and needs them.
+// If an object could not be updated, the objects that it names stay, because its old version in the cluster still needs them.
 func TestPrunesKeepWhatIsNamed(t *testing.T) {
 	a := newApplying(t, "named")
 	uses := func(name string, replicas int) string {
@@ -144,8 +144,8 @@ func TestPrunesKeepWhatIsNamed(t *testing.T) {
 	a.has(t, "old", false, "It was updated")
 }
 
-// A commit that removes a webhook which refuses everything heals in one pass, also where the objects that it refuses are of the
-// kind of others that go.
+// If a commit removes a webhook that refuses everything, one pass repairs the cluster, even if the webhook also refuses objects of
+// the same kind as the pruned ones.
 func TestBrokenWebhookIsPruned(t *testing.T) {
 	a := newApplying(t, "broken-webhook")
 	webhook := fmt.Sprintf(`apiVersion: admissionregistration.k8s.io/v1
@@ -171,7 +171,7 @@ webhooks:
 	})
 	notice(t, a)
 	a.to.Loop.Reconciler.Timeout = 0
-	a.push(t, "all.yaml", guarded("new", "1")+"---\n"+guarded("kept", "2")) // the webhook refuses the dry-run of the update, too
+	a.push(t, "all.yaml", guarded("new", "1")+"---\n"+guarded("kept", "2")) // the webhook also refuses the dry run of the update
 	r := a.once(t)
 	if _, err := a.live.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(t.Context(), a.space, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Fatalf("The webhook is what refuses: %v, %+v", err, r.Summary)
@@ -189,7 +189,7 @@ webhooks:
 	a.has(t, "old", false, "It is replaced")
 }
 
-// notice waits until the API server asks the webhook.
+// notice waits until the API server calls the webhook.
 func notice(t *testing.T, a applying) {
 	t.Helper()
 	for {

@@ -11,7 +11,7 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// A platform chooses a step among the versions between two, and Headgate reads only some of many.
+// Headgate proposes a step among the versions between two, and reads only some of them if there are many.
 func TestInBetween(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason   string
@@ -39,7 +39,7 @@ func TestInBetween(t *testing.T) {
 	}
 }
 
-// Only the line that names the version is another one, in whatever way a file is read.
+// Only the line with the version changes, however a file is read.
 func TestEdited(t *testing.T) {
 	const text = "kind: Provider\nspec:\n  package: example.org/sea:v1.0.0 # the version\n---\nkind: Other\nspec: {note: example.org/sea:v1.0.0}\n"
 	files := fstest.MapFS{"a/provider.yaml": {Data: []byte(text)}, "b.yaml": {Data: []byte("b")}}
