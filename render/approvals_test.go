@@ -8,8 +8,8 @@ import (
 	"headgate.dev/headgate/render"
 )
 
-// A file of approvals that says something else than its author meant lets pass what nobody approved, so every mistake in it
-// is an error with its place.
+// If a file of approvals could be misread, it would approve steps that nobody approved. So every mistake in it is an error with its
+// line.
 func TestApprovalsFile(t *testing.T) {
 	const head = "apiVersion: headgate.dev/v1alpha1\nkind: Approvals\napprovals:\n"
 	const digest = "3f786850e387550fdab836ed7e6dc881"
@@ -20,8 +20,8 @@ func TestApprovalsFile(t *testing.T) {
 		want   int
 		err    string
 	}{
-		"None":       {reason: "A file whose last entry was taken out stays.", file: head},
-		"One":        {reason: "One entry.", file: head + "- digests: [\"" + digest + "\"]\n" + rest, want: 1},
+		"None":       {reason: "A file without entries is valid.", file: head},
+		"One":        {reason: "A file may have a single entry.", file: head + "- digests: [\"" + digest + "\"]\n" + rest, want: 1},
 		"NoExpiry":   {"An approval that never ends is forgotten.", head + "- digests: [" + digest + "]\n  by: alice\n  why: empty\n", 0, "approvals.yaml:4: approvals[0].expires must be a time such as"},
 		"NoTime":     {"A day in no time zone ends at different times.", head + "- digests: [" + digest + "]\n  by: a\n  why: b\n  expires: 2026-01-31\n", 0, "approvals.yaml:7: approvals[0].expires must be a time"},
 		"NoOne":      {"It is recorded who approved.", head + "- digests: [" + digest + "]\n  why: b\n  expires: 2026-01-31T12:00:00Z\n", 0, "approvals[0].by must be a string that is not empty"},
@@ -53,7 +53,8 @@ func TestApprovalsFile(t *testing.T) {
 	}
 }
 
-// FuzzApprovals reads arbitrary files of approvals. Whatever is accepted is of whole digests, names who approves and why, and ends.
+// FuzzApprovals reads arbitrary approval files. An accepted file contains only complete digests, names who approves and why, and
+// expires.
 func FuzzApprovals(f *testing.F) {
 	const digest = "3f786850e387550fdab836ed7e6dc881"
 	valid := "apiVersion: headgate.dev/v1alpha1\nkind: Approvals\napprovals:\n- digests: [\"" + digest + "\"]\n  by: alice\n  why: empty\n  expires: 2026-01-31T12:00:00Z\n"

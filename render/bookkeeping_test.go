@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A commit that wrote inventories would make another sync forget what it applied.
+// A commit with an inventory could make another sync forget what it applied.
 func TestNoCommitHoldsAnInventory(t *testing.T) {
 	const named = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: headgate-prod, namespace: headgate-system}\n"
 	one := func(text string) fstest.MapFS { return fstest.MapFS{"all.yaml": file(text)} }

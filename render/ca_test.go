@@ -6,7 +6,7 @@ import (
 	"headgate.dev/headgate/fixtures/certificate"
 )
 
-// theCA is a CA certificate: a bundle without one counts as a placeholder. caBundle is how objects hold it.
+// theCA is a CA certificate, because a bundle without a certificate counts as a placeholder. caBundle is its form in objects.
 var (
 	theCA, _ = certificate.New("ca.example.org")
 	caBundle = base64.StdEncoding.EncodeToString(theCA)

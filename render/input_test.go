@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Documents that were read are used for no other options than those that they were read with.
+// Documents that were read are only used with the options with which they were read.
 func TestDocuments(t *testing.T) {
 	files := &commit{MapFS: firstPieces()}
 	in := render.Input{Files: files}
@@ -22,7 +22,7 @@ func TestDocuments(t *testing.T) {
 		t.Fatal(err)
 	}
 	in.Documents = &docs
-	for range 2 { // rendering changes nothing about them
+	for range 2 { // rendering must not change them
 		got, err := render.Render(in, render.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -42,8 +42,8 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// Equal compares every option that decides what is read: one that it forgets would render a commit with
-// the documents of other options.
+// Equal must compare every option that affects reading. If it missed one, a commit would be rendered with documents that were read
+// with other options.
 func TestOptionsEqual(t *testing.T) {
 	set := map[string]func(*catalogue.Options){
 		"Limits":            func(o *catalogue.Options) { o.Limits.Depth = 1 },

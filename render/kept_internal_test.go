@@ -10,7 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The author of a commit writes what it keeps. It counts only as far as the base keeps the same of the same image.
+// The author of a commit writes the list of kept definitions. An entry counts only if the base keeps the same definition of the
+// same image.
 func TestClaims(t *testing.T) {
 	const (
 		meta    = "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: sea}\nspec: {capabilities: [safe-start]}\n"
@@ -31,7 +32,7 @@ func TestClaims(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason     string
 		base, head Desired
-		want       []string // the source, and what it adds
+		want       []string // the source and the definitions that it adds
 	}{
 		"Same":          {"The base keeps the same file.", base, of("1", "one", meta, boats, outline), nil},
 		"Pulled":        {"A registry confirmed the head.", base, pulled, nil},

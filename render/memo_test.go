@@ -24,7 +24,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A commit is files that have hashes. It counts how often each is opened.
+// A commit is a set of files with hashes. It counts how often each file is opened.
 type commit struct {
 	fstest.MapFS
 
@@ -53,7 +53,7 @@ func (c *commit) Open(name string) (fs.File, error) {
 	return c.MapFS.Open(name)
 }
 
-// rendered is all that can be seen of a rendered commit, and of why it cannot be.
+// rendered returns everything that is visible of a rendered commit, or the reason why it cannot be rendered.
 func rendered(t *testing.T, files fs.FS, how render.Options) string {
 	t.Helper()
 	want, err := render.Render(render.Input{Files: files}, how)
@@ -78,7 +78,7 @@ func made1(o render.Object, err error) string {
 	return fmt.Sprintf("%s %s %s %t %v %v %v %s %v\n", o.ID, o.Digest, o.Origin, o.Activates, o.Problem, content, err, text, failed)
 }
 
-// The pieces of a commit, by what they are named. Some are broken.
+// pieces lists the possible contents of each file. Some are invalid.
 var pieces = map[string][]string{
 	"pkg/crossplane.yaml": {
 		"apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata:\n  name: provider-toy\nspec:\n  capabilities: [safe-start]\n",
@@ -101,7 +101,7 @@ var pieces = map[string][]string{
 	".headgateignore":        {"object.json\n", "pkg/crds/c.yaml\n", "*.tmp\n"},
 }
 
-// firstPieces are a commit that is whole.
+// firstPieces returns a valid commit.
 func firstPieces() fstest.MapFS {
 	files := fstest.MapFS{}
 	for name, texts := range pieces {
@@ -132,8 +132,7 @@ spec:
 `, plural, kind)
 }
 
-// TestMemo edits a commit again and again, and renders it as one who has seen all that was
-// before and as one who has seen nothing.
+// TestMemo edits a commit repeatedly and renders it twice each time: with a Memo of all previous commits, and without one.
 func TestMemo(t *testing.T) {
 	names := slices.Sorted(maps.Keys(pieces))
 	dir := t.TempDir()
@@ -146,7 +145,7 @@ func TestMemo(t *testing.T) {
 				switch text := rapid.SampledFrom(pieces[name]).Draw(r, "text"); rapid.IntRange(0, 9).Draw(r, "edit") {
 				case 0:
 					delete(files, name)
-				case 1: // the same content in another place
+				case 1: // the same content at another path
 					files["moved/"+strings.TrimPrefix(name, "pkg/")] = &fstest.MapFile{Data: []byte(text)}
 				default:
 					files[name] = &fstest.MapFile{Data: []byte(text)}
@@ -175,7 +174,7 @@ func TestMemo(t *testing.T) {
 
 func TestUnchangedFilesAreNotRead(t *testing.T) {
 	files := firstPieces()
-	delete(files, "list.yaml") // it holds a Secret
+	delete(files, "list.yaml") // this file contains a Secret
 	for _, owner := range []render.Owner{render.OwnerHeadgate, render.OwnerCrossplane} {
 		dir := t.TempDir()
 		for process, change := range []string{"", "", "pkg/crds/b.yaml", ""} {

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Digests and comparisons read what is packed, so it has to unpack to the same bytes.
+// Digests and comparisons read packed objects, so an object must unpack to the same bytes.
 func TestPackedObject(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want, err := json.Marshal(rapid.MapOf(rapid.String(), rapid.SliceOf(rapid.String())).Draw(t, "content"))

@@ -31,7 +31,7 @@ func policy(patterns ...string) *fstest.MapFile {
 	return &fstest.MapFile{Data: []byte(b.String())}
 }
 
-// withPolicy is a package in a directory beside a policy.
+// withPolicy moves a package to a directory and adds a policy.
 func withPolicy(pkg fstest.MapFS, patterns ...string) fstest.MapFS {
 	files := fixtures.Below("package", pkg)
 	files["policy.yaml"] = policy(patterns...)
@@ -47,7 +47,7 @@ func mustRender(tb testing.TB, files fs.FS, how render.Options) render.Desired {
 	return want
 }
 
-// crdNames are the names of the CRDs that are wanted, in order.
+// crdNames returns the names of all wanted CRDs, in order.
 func crdNames(want render.Desired) []string {
 	var names []string
 	for _, o := range want.Objects {
@@ -133,24 +133,24 @@ func TestCorpus(t *testing.T) {
 		rules                       []string
 	}{
 		"Nop": {
-			reason: "without safe-start all is active; its webhook configuration names a placeholder", archive: "provider-nop",
+			reason: "Without safe-start, everything is active, and the webhook configuration has a placeholder.", archive: "provider-nop",
 			active: 1, crds: 1, all: 3, rules: []string{"policy-cannot-restrict", render.RuleWebhook, "pattern-matches-nothing"},
 		},
 		"OldHelm": {
-			reason: "the exempt kinds are no definitions", archive: "provider-helm-v0.21.0",
+			reason: "Exempt kinds are not definitions.", archive: "provider-helm-v0.21.0",
 			active: 1, crds: 3, all: 4, rules: []string{"policy-cannot-restrict", "pattern-matches-nothing"},
 		},
 		"Helm": {
-			reason: "with safe-start nothing is active unasked", archive: "provider-helm",
+			reason: "With safe-start, nothing is active without a policy.", archive: "provider-helm",
 			inactive: 2, crds: 5, all: 6, rules: []string{"pattern-matches-nothing"},
 		},
 		"OldKubernetes": {
-			reason: "a CRD of two versions needs its webhook, or a word that it does not", archive: "provider-kubernetes-v1.0.0",
+			reason: "A CRD with two versions needs its webhook, or a setting that it needs none.", archive: "provider-kubernetes-v1.0.0",
 			how:    render.Options{Conversion: render.Conversion{Strategy: render.ConversionNone}},
 			active: 4, crds: 9, all: 10, rules: []string{"policy-cannot-restrict", "pattern-matches-nothing"},
 		},
 		"Core": {
-			reason: "not a package: ordinary CRDs; the policy is for where its API is served", archive: "crossplane-core",
+			reason: "Crossplane's own CRDs are not a package, so they are ordinary CRDs; the policy is optional.", archive: "crossplane-core",
 			crds: 21, all: 22, rules: []string{"pattern-matches-nothing"},
 		},
 	}
@@ -186,7 +186,7 @@ func TestConversionIsRefusedWhereItMatters(t *testing.T) {
 	if err == nil || !strings.HasPrefix(err.Error(), "package/crds/kubernetes.crossplane.io_objects.yaml:") {
 		t.Errorf("two versions and a webhook without a service: want an error with its place, got %v", err)
 	}
-	// If Crossplane makes the CRDs, it may get the package from elsewhere and settle this.
+	// If Crossplane makes the CRDs, it may install the package from elsewhere, with a complete webhook.
 	for pattern, matters := range map[string]bool{"*": true, "objects.kubernetes.m.crossplane.io": false} {
 		want := mustRender(t, withPolicy(fixtures.Corpus(t, "provider-kubernetes"), pattern), render.Options{Owner: render.OwnerCrossplane})
 		if problems := want.Problems(); (problems != nil) != matters {
@@ -216,7 +216,7 @@ func TestDeterminism(t *testing.T) {
 	}
 }
 
-// dump is everything of a Desired that can be seen.
+// dump returns everything that is visible of a Desired.
 func dump(t *testing.T, want render.Desired) []byte {
 	t.Helper()
 	var all []any
@@ -312,7 +312,7 @@ metadata: {name: default, namespace: team}
 	}
 }
 
-// A commit with nothing but policies does not show what they match, so Headgate deactivates nothing because of it.
+// A commit that contains only policies does not show which definitions they match, so Headgate deactivates nothing.
 func TestPartial(t *testing.T) {
 	some := policy("buckets.toy.example.org")
 	for name, tc := range map[string]struct {
@@ -411,39 +411,39 @@ func TestConversion(t *testing.T) {
 		fails  bool
 	}{
 		"SafeSingle": {
-			reason: "one version is never converted",
+			reason: "A CRD with one version needs no conversion.",
 			crd:    webhookCRD("v1"),
 		},
 		"SafeSeveral": {
-			reason: "data was seen to be lost without",
+			reason: "Without a conversion, data could be lost.",
 			crd:    webhookCRD("v1", "v1beta1"),
 			fails:  true,
 		},
 		"None": {
-			reason: "someone has said so",
+			reason: "The user explicitly chose no conversion.",
 			crd:    webhookCRD("v1", "v1beta1"),
 			how:    render.Conversion{Strategy: render.ConversionNone},
 		},
 		"Inject": {
-			reason: "as Crossplane does: the service has the name of the package",
+			reason: "As in Crossplane, the service has the name of the package.",
 			crd:    webhookCRD("v1", "v1beta1"),
 			how:    inject,
 			want:   injected("provider-toy", 9443),
 		},
 		"InjectNamed": {
-			reason: "or the one that is said",
+			reason: "The user may choose the name of the service.",
 			crd:    webhookCRD("v1"),
 			how:    named,
 			want:   injected("webhooks", 443),
 		},
 		"Exempt": {
-			reason: "published packages have a webhook on the exempt kinds, too",
+			reason: "In published packages, exempt kinds have a webhook, too.",
 			crd:    strings.Replace(webhookCRD("v1"), "Bucket", "ProviderConfig", 1),
 			how:    inject,
 			want:   injected("provider-toy", 9443),
 		},
 		"Complete": {
-			reason: "a client that can be called is not ours to change",
+			reason: "A complete client configuration must not change.",
 			crd:    strings.Replace(webhookCRD("v1", "v2"), "{service: {path: /convert}}", "{url: https://example.org}", 1),
 			want: map[string]any{"strategy": "Webhook", "webhook": map[string]any{
 				"clientConfig":             map[string]any{"url": "https://example.org"},
@@ -451,7 +451,7 @@ func TestConversion(t *testing.T) {
 			}},
 		},
 		"NoWebhook": {
-			reason: "strategy None is kept as it is",
+			reason: "Strategy None is kept.",
 			crd:    "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: buckets.toy.example.org}\nspec:\n  group: toy.example.org\n  names: {kind: Bucket, plural: buckets}\n  scope: Cluster\n  conversion: {strategy: None}\n  versions: [{name: v1, served: true, storage: true}]\n",
 			how:    inject,
 			want:   map[string]any{"strategy": "None"},
@@ -517,10 +517,10 @@ func TestRenderRefuses(t *testing.T) {
 		reason string
 		files  fstest.MapFS
 		how    render.Options
-		want   []string // the beginnings of the lines
+		want   []string // beginnings of the lines
 	}{
 		"Everywhere": {
-			reason: "all broken places are seen at once: files, objects and what makes no CRD",
+			reason: "All mistakes are reported together: in files, in objects, and in definitions that do not become a CRD.",
 			files: fstest.MapFS{
 				"a.yaml":      file("kind: [\n"),
 				"b.yaml":      file("apiVersion: v1\nkind: ConfigMap\n"),
@@ -530,7 +530,7 @@ func TestRenderRefuses(t *testing.T) {
 			want: []string{"a.yaml:", "b.yaml:1: ConfigMap has no metadata.name", "mrd.yaml:11: cannot make a CRD of buckets.toy.example.org: spec.versions[0].name: is required"},
 		},
 		"WrongField": {
-			reason: "every field at its own line",
+			reason: "Every field is reported with its own line.",
 			files:  activated(strings.NewReplacer("scope: Namespaced", "scope: Global", "name: v2, ", "").Replace(nativeMRD)),
 			want: []string{
 				"mrd.yaml:9: cannot make a CRD of buckets.toy.example.org: spec.scope: must be Namespaced or Cluster",
@@ -538,18 +538,18 @@ func TestRenderRefuses(t *testing.T) {
 			},
 		},
 		"VersionsIsAnObject": {
-			reason: "as in Crossplane's design document, which its API does not accept",
+			reason: "Crossplane's design document shows versions as a map, but its API refuses that.",
 			files:  activated(strings.Replace(nativeMRD[:strings.LastIndex(nativeMRD, "  - {")], "  - {", "    {", 1)),
 			want:   []string{"mrd.yaml:11: cannot make a CRD of buckets.toy.example.org: spec.versions: must be a list"},
 		},
 		"VersionsIsAnObjectForCrossplane": {
-			reason: "with every owner of CRDs",
+			reason: "The mistake is reported whoever owns the CRDs.",
 			files:  activated(strings.Replace(nativeMRD[:strings.LastIndex(nativeMRD, "  - {")], "  - {", "    {", 1)),
 			how:    render.Options{Owner: render.OwnerCrossplane},
 			want:   []string{"mrd.yaml:11: cannot make a CRD of buckets.toy.example.org: spec.versions: must be a list"},
 		},
 		"CRDBeside": {
-			reason: "an active definition and an ordinary CRD of the same name cannot both be applied",
+			reason: "An active definition and an ordinary CRD with the same name cannot both be applied.",
 			files: fstest.MapFS{
 				"mrd.yaml": file(nativeMRD), "policy.yaml": policy("*"),
 				"crd.yaml": file("apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: buckets.toy.example.org}\n"),
@@ -557,12 +557,12 @@ func TestRenderRefuses(t *testing.T) {
 			want: []string{"mrd.yaml:1: CustomResourceDefinition.apiextensions.k8s.io/buckets.toy.example.org comes from this active definition, and is declared at crd.yaml:1 already"},
 		},
 		"Owner": {
-			reason: "there is no such owner of CRDs",
+			reason: "The owner of the CRDs must be a known one.",
 			how:    render.Options{Owner: "Somebody"},
 			want:   []string{"crdOwner must be Headgate, Crossplane or Auto"},
 		},
 		"Conversion": {
-			reason: "a service without a CA cannot be called",
+			reason: "The API server cannot call a service without a CA.",
 			how:    render.Options{Conversion: render.Conversion{Strategy: render.ConversionInject, Namespace: "a"}},
 			want:   []string{"conversion Inject needs the CA bundle"},
 		},
@@ -604,7 +604,7 @@ spec:
     - {name: password, description: how to get in}
 `
 
-// Connection details have no place in a CRD, so Crossplane gets them in the definitions.
+// A CRD has no field for connection details, so Crossplane gets them in the definitions.
 func TestConnectionDetails(t *testing.T) {
 	files := fstest.MapFS{
 		"details.yaml": file(connectionDetails),
@@ -674,8 +674,8 @@ func TestConnectionDetails(t *testing.T) {
 	}
 }
 
-// Convert prints what Crossplane gets from Headgate, plus the state and an empty name and namespace for the webhook's
-// service. Crossplane itself judges the result in fixtures/oracle.
+// Convert prints what Headgate gives to Crossplane, plus the state and an empty name and namespace for the webhook's service.
+// fixtures/oracle checks the result with Crossplane itself.
 func TestDeclared(t *testing.T) {
 	for _, archive := range []string{"provider-nop", "provider-helm", "provider-kubernetes-v1.0.0", "provider-kubernetes"} {
 		want := mustRender(t, fixtures.Corpus(t, archive), render.Options{

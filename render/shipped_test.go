@@ -19,9 +19,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// shippedAWS is a part of provider-upjet-aws as its build ships it: what upstream patches
-// into every CRD is patched into every CRD. All that have several versions are in it, and
-// all that are exempt.
+// shippedAWS returns a part of provider-upjet-aws as its build publishes it: every CRD has the upstream patch. It includes all
+// kinds with several versions and all exempt kinds.
 func shippedAWS(t *testing.T) (files fstest.MapFS, several []string) {
 	t.Helper()
 	aws := fixtures.Corpus(t, "provider-upjet-aws")
@@ -59,8 +58,8 @@ func shippedAWS(t *testing.T) (files fstest.MapFS, several []string) {
 	return files, several
 }
 
-// The CRDs in provider packages name a conversion webhook, even those with nothing to convert. The package does not
-// know the webhook's address.
+// The CRDs in provider packages name a conversion webhook, even if they need no conversion. The package does not contain the
+// webhook's address.
 func TestShipped(t *testing.T) {
 	files, several := shippedAWS(t)
 	conversions := func(t *testing.T, want render.Desired) []any {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// aPolicy is a policy whose patterns are on the lines from 6 on.
+// aPolicy returns a policy whose patterns are on line 6 and the following lines.
 func aPolicy(name string, globs ...string) catalogue.Policy {
 	p := catalogue.Policy{Name: name, Origin: manifest.Origin{Path: name + ".yaml", Line: 1}}
 	for i, g := range globs {
@@ -27,7 +27,7 @@ func paused(p catalogue.Policy) catalogue.Policy {
 	return p
 }
 
-// define is a definition of a namespaced kind, as "Bucket buckets s3.aws.m.upbound.io".
+// define returns the definition of a namespaced kind, as in "Bucket buckets s3.aws.m.upbound.io".
 func define(kind, plural, group string) *catalogue.Definition {
 	name := plural + "." + group
 	return &catalogue.Definition{
@@ -94,8 +94,8 @@ func decide(pattern, name string) bool {
 	return decisions[0].Active
 }
 
-// FuzzPattern checks that a pattern matches exactly what it matches in Crossplane, that a matching pattern has no
-// finding, and that a malformed one matches nothing.
+// FuzzPattern checks that a pattern matches exactly what it matches in Crossplane, that a matching pattern has no finding, and that
+// a malformed one matches nothing.
 func FuzzPattern(f *testing.F) {
 	for _, p := range []string{"*", "a*[", "[", "[a-", "[]a]", `\`, `a\`, "[^a]*", "*.aws.m.upbound.io", "?", "buckets.s3", "[a-b-c]", "*]*["} {
 		f.Add(p, "buckets.s3.aws.m.upbound.io")
@@ -127,43 +127,43 @@ func TestReasons(t *testing.T) {
 		want       []activation.Activator
 	}{
 		"Nothing": {
-			reason:     "without any reason a definition is inactive",
+			reason:     "A definition without an activator is inactive.",
 			definition: catalogue.Definition{Name: "a.b"},
 		},
 		"Inactive": {
-			reason:     "what an MRD says does not keep a policy from activating it",
+			reason:     "A policy activates a definition even if its MRD has state Inactive.",
 			definition: catalogue.Definition{Name: "a.b", State: catalogue.Inactive},
 			policies:   []catalogue.Policy{aPolicy("p", "*")},
 			want:       []activation.Activator{{Cause: activation.Matched, Policy: "p", Pattern: "*", Origin: at("p.yaml", 6)}},
 		},
 		"Declared": {
-			reason:     "a native MRD says so itself",
+			reason:     "The state of a native MRD activates it.",
 			definition: catalogue.Definition{Name: "a.b", State: catalogue.Active},
 			want:       []activation.Activator{{Cause: activation.Declared, Origin: at("a.b.yaml", 3)}},
 		},
 		"DeclaredInPackage": {
-			reason:     "a native MRD in a package without safe-start is active only because it says so",
+			reason:     "In a package without safe-start, a native MRD is active only because of its own state.",
 			definition: catalogue.Definition{Name: "a.b", State: catalogue.Active, Package: nop},
 			want:       []activation.Activator{{Cause: activation.Declared, Origin: at("a.b.yaml", 3)}},
 		},
 		"NoSafeStart": {
-			reason:     "the reason is the package",
+			reason:     "Without safe-start, the package activates its definitions.",
 			definition: catalogue.Definition{Name: "a.b", State: catalogue.Active, FromCRD: true, Package: nop},
 			want:       []activation.Activator{{Cause: activation.NoSafeStart, Package: "provider-nop", Origin: at("nop/crossplane.yaml", 1)}},
 		},
 		"Paused": {
-			reason:     "a paused policy activates nothing",
+			reason:     "A paused policy activates nothing.",
 			definition: catalogue.Definition{Name: "a.b"},
 			policies:   []catalogue.Policy{paused(aPolicy("p", "*"))},
 		},
 		"PausedDefinition": {
-			reason:     "a paused definition is activated all the same",
+			reason:     "A paused definition is activated, too.",
 			definition: catalogue.Definition{Name: "a.b", Paused: true},
 			policies:   []catalogue.Policy{aPolicy("p", "a.b")},
 			want:       []activation.Activator{{Cause: activation.Matched, Policy: "p", Pattern: "a.b", Origin: at("p.yaml", 6)}},
 		},
 		"All": {
-			reason:     "every reason is kept: its own, then policies by name with their patterns as written",
+			reason:     "All activators are listed: first the definition's own, then policies by name with their patterns as written.",
 			definition: catalogue.Definition{Name: "a.b", State: catalogue.Active},
 			policies:   []catalogue.Policy{aPolicy("p", "*.b", "x", "a.b"), aPolicy("q", "a.b", "a.*")},
 			want: []activation.Activator{
@@ -224,21 +224,21 @@ func TestFindings(t *testing.T) {
 		in     catalogue.Catalogue
 		want   []finding
 
-		messages []string // of the findings; nil: they are not compared
+		messages []string // messages of the findings; nil if they are not compared
 	}{
 		"AllWell": {
-			reason: "patterns that do what they say are not commented",
+			reason: "A pattern that works as expected has no finding.",
 			in:     catalogue.Catalogue{Definitions: definitions, Policies: []catalogue.Policy{aPolicy("p", "buckets.s3.aws.m.upbound.io", "*.helm.m.crossplane.io")}},
 		},
 		"Malformed": {
-			reason: "Crossplane says nothing of it; the policy is Healthy",
+			reason: "Crossplane does not report a malformed pattern, and the policy is Healthy.",
 			in:     catalogue.Catalogue{Definitions: definitions, Policies: []catalogue.Policy{aPolicy("p", "*", "a*[")}},
 			want: []finding{
 				{"p.yaml:7", "pattern-malformed", manifest.Warning, `close the "[", give the class a member, and let a character follow the "\"`},
 			},
 		},
 		"Singular": {
-			reason: "the commonest mistake (crossplane/docs #982), with and without wildcards",
+			reason: "A singular is the most common mistake (crossplane/docs #982), with and without wildcards.",
 			in:     catalogue.Catalogue{Definitions: definitions, Policies: []catalogue.Policy{aPolicy("p", "bucket.s3.aws.m.upbound.io", "policy.*.aws.m.upbound.io", "Bucket.s3.aws.upbound.io")}},
 			want: []finding{
 				{"p.yaml:6", "pattern-singular", manifest.Warning, `write "buckets.s3.aws.m.upbound.io"` + pluralBecause},
@@ -247,7 +247,7 @@ func TestFindings(t *testing.T) {
 			},
 		},
 		"Nothing": {
-			reason: "each with the most likely correction",
+			reason: "Each finding suggests the most likely correction.",
 			in: catalogue.Catalogue{Definitions: definitions, Policies: []catalogue.Policy{aPolicy("p",
 				"policies.iam.aws.upbound.io", "*.helm.crossplane.io", "instances.rds.gcp.m.upbound.io",
 				"s3.aws.m.upbound.io", "Buckets.S3.aws.upbound.io", " *.upbound.io", "[!a]*.rds.gcp.upbound.io",
@@ -267,7 +267,7 @@ func TestFindings(t *testing.T) {
 			},
 		},
 		"Shadowed": {
-			reason: "one note for all that one pattern makes superfluous in one policy, in whatever order they are written; of equals the first stays",
+			reason: "One note covers all patterns of a policy that another pattern makes superfluous, in any order; of equal patterns the first stays.",
 			in: catalogue.Catalogue{Definitions: definitions, Policies: []catalogue.Policy{
 				aPolicy("p", "buckets.s3.aws.m.upbound.io", "policies.iam.aws.m.upbound.io", "*.m.upbound.io"),
 				aPolicy("q", "*.aws.m.upbound.io", "releases.helm.m.crossplane.io", "releases.helm.m.crossplane.io"),
@@ -284,16 +284,16 @@ func TestFindings(t *testing.T) {
 			},
 		},
 		"NotShadowed": {
-			reason: "that two patterns match the same today does not make one of them superfluous tomorrow",
+			reason: "Two patterns with the same matches today may match different definitions tomorrow.",
 			in:     catalogue.Catalogue{Definitions: definitions, Policies: []catalogue.Policy{aPolicy("p", "buckets.s3.*", "bucket?.s3.*", "[a-c]*.s3.*")}},
 		},
 		"PausedPolicy": {
-			reason: "it contributes nothing, so its patterns are not looked at",
+			reason: "A paused policy has no effect, so its patterns are not checked.",
 			in:     catalogue.Catalogue{Definitions: definitions, Policies: []catalogue.Policy{paused(aPolicy("p", "nothing", "["))}},
 			want:   []finding{{"p.yaml:1", "policy-paused", manifest.Note, "take out the annotation crossplane.io/paused"}},
 		},
 		"Unrestricted": {
-			reason: "without safe-start no policy restricts a provider: a warning where one seems to try",
+			reason: "Without safe-start, no policy can restrict a provider, so a policy that seems to try gets a warning.",
 			in: catalogue.Catalogue{
 				Definitions: []*catalogue.Definition{ofNop("a.nop.io", false), ofNop("b.nop.io", false)},
 				Policies:    []catalogue.Policy{aPolicy("p", "a.nop.io")},
@@ -301,7 +301,7 @@ func TestFindings(t *testing.T) {
 			want: []finding{{"nop/crossplane.yaml:1", "policy-cannot-restrict", manifest.Warning, "use a version of the provider that declares the capability SafeStart"}},
 		},
 		"UnrestrictedAnyway": {
-			reason: "and a note where none does",
+			reason: "Without safe-start, no policy can restrict a provider, and without such a policy a note is enough.",
 			in: catalogue.Catalogue{
 				Definitions: []*catalogue.Definition{ofNop("a.nop.io", false), ofNop("b.nop.io", true)},
 				Policies:    []catalogue.Policy{aPolicy("p", "*")},
@@ -312,7 +312,7 @@ func TestFindings(t *testing.T) {
 			},
 		},
 		"Partial": {
-			reason: "where the commit declares no definitions nothing can be said against a pattern, except that it is malformed",
+			reason: "If the commit declares no definitions, only a malformed pattern is certainly wrong.",
 			in:     catalogue.Catalogue{Policies: []catalogue.Policy{aPolicy("p", "[", "a.b", "*.b")}},
 			want: []finding{
 				{"p.yaml:6", "pattern-malformed", manifest.Warning, `close the "[", give the class a member, and let a character follow the "\"`},
@@ -320,7 +320,7 @@ func TestFindings(t *testing.T) {
 			},
 		},
 		"AbsentPackage": {
-			reason: "nor where it may match a package that the commit installs and does not hold; a group that is held is known",
+			reason: "A pattern may match an installed package that is not in the commit, unless its group is in the commit.",
 			in: catalogue.Catalogue{
 				Definitions: definitions, Objects: []manifest.Object{provider},
 				Policies: []catalogue.Policy{aPolicy("p", "instances.ec2.aws.m.upbound.io", "bucket.s3.aws.m.upbound.io")},

@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestRefusesAlmost proves that a document which is probably meant as a manifest is an error with
-// its line: reading it as nothing would prune what it declared before.
+// TestRefusesAlmost proves that a document which was probably meant as a manifest is an error with its line. If it were skipped,
+// the objects that it declared before would be pruned.
 func TestRefusesAlmost(t *testing.T) {
 	const pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\nsize 12345\n"
 	secret := object("v1", "Secret", "a")
@@ -22,7 +22,7 @@ func TestRefusesAlmost(t *testing.T) {
 		reason string
 		file   string // "" is a.yaml
 		text   string
-		want   string // the beginning of the error
+		want   string // beginning of the error
 	}{
 		"CaseOfAPIVersion": {"the issue's example", "", swap("apiVersion", "apiversion"), "a.yaml:1: the key apiversion is misspelt; write apiVersion"},
 		"CaseOfKind":       {"the issue's example", "", swap("kind", "Kind"), "a.yaml:2: the key Kind is misspelt; write kind"},
@@ -71,8 +71,8 @@ func TestRefusesAlmost(t *testing.T) {
 	}
 }
 
-// TestNoFalseAlarm proves that files of other programs, as public repositories have them, are no
-// errors: they are skipped and counted.
+// TestNoFalseAlarm proves that files of other programs, as found in public repositories, are no errors: they are skipped and
+// counted.
 func TestNoFalseAlarm(t *testing.T) {
 	files := map[string]string{
 		"chart/Chart.yaml":                 "apiVersion: v2\nname: shop\nversion: 0.1.0\nappVersion: v1\ntype: application\n",
@@ -154,8 +154,8 @@ func TestNoFalseAlarm(t *testing.T) {
 	}
 }
 
-// TestOmits proves that the catalogue names what was skipped on purpose: by its identity where the
-// document tells it, and else by its path.
+// TestOmits proves that the catalogue lists what it skipped on purpose, by identity if the document shows one, and otherwise by
+// path.
 func TestOmits(t *testing.T) {
 	secret := object("v1", "Secret", "a")
 	files := tree(map[string]string{

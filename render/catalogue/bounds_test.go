@@ -12,7 +12,7 @@ import (
 	"headgate.dev/headgate/render/catalogue"
 )
 
-// Endless is a tree in which every directory holds the same entries, as the tree of a commit can with two objects.
+// An endless is a tree in which every directory has the same entries. A commit can contain such a tree with two objects.
 type endless struct{ entries []fs.DirEntry }
 
 type named struct {
@@ -67,7 +67,7 @@ func (e endless) Stat(name string) (fs.FileInfo, error) {
 	return info, nil
 }
 
-// A tree that takes kilobytes in a pack has no end when it is walked. It is refused before its paths are kept.
+// A tree of a few kilobytes in a pack can be endless to a walk. The walk must refuse it before it stores the paths.
 func TestWalkEnds(t *testing.T) {
 	bombs.Bound(t, 2<<30)
 	files := func(n, length int, ext string) (all []fs.DirEntry) {
@@ -85,7 +85,7 @@ func TestWalkEnds(t *testing.T) {
 		"LongNames": {"names may have any length in a tree", []fs.DirEntry{named{"d" + strings.Repeat("x", 3000), true}}, "the path is longer than the limit of 4096 bytes"},
 		"Many":      {"one tree object may be in many directories", append([]fs.DirEntry{named{"d1", true}, named{"d2", true}}, files(30_000, 0, ".txt")...), "there are more than the limit of 1000000 files and directories"},
 		"ManyLong":  {"all paths together are kept while files are read", append([]fs.DirEntry{named{"d1", true}, named{"d2", true}}, files(20_000, 400, ".txt")...), "the paths of all files together are longer than the limit of 67108864 bytes"},
-		// Below a package, examples are counted and not read.
+		// Inside a package, examples are only counted.
 		"InExamples": {"what is skipped is walked, too", []fs.DirEntry{named{"crossplane.yaml", false}, named{"dexamples", true}}, "directories are nested"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -123,7 +123,7 @@ spec:
 		want   result
 	}{
 		"Ordinary": {
-			reason: "outside of packages everything is applied, CRDs included, wherever it is",
+			reason: "Outside packages, all objects are applied, including CRDs, wherever they are.",
 			files: map[string]string{
 				"a.yaml":        documents(object("v1", "Namespace", "a"), object("v1", "ConfigMap", "a")),
 				"deep/er/b.yml": crd("buckets", "Bucket"),
@@ -135,19 +135,19 @@ spec:
 			want: result{Objects: []string{"ConfigMap/a", "ConfigMap/a/c", "Namespace/a", "CustomResourceDefinition.apiextensions.k8s.io/buckets.toy.example.org"}},
 		},
 		"Root": {
-			reason: "only what is below the path is read",
+			reason: "Only files below the path are read.",
 			files:  map[string]string{"a/x.yaml": object("v1", "ConfigMap", "a"), "b/x.yaml": object("v1", "ConfigMap", "b")},
 			root:   "/b/",
 			want:   result{Objects: []string{"ConfigMap/b"}},
 		},
 		"RootIsAFile": {
-			reason: "a path may name one file",
+			reason: "A path may name a single file.",
 			files:  map[string]string{"a/x.yaml": object("v1", "ConfigMap", "a"), "a/y.yaml": object("v1", "ConfigMap", "b")},
 			root:   "a/y.yaml",
 			want:   result{Objects: []string{"ConfigMap/b"}},
 		},
 		"Skipped": {
-			reason: "what is not for the cluster, or not ours to apply, is counted",
+			reason: "Documents that are not for the cluster, or not for Headgate to apply, are counted.",
 			files: map[string]string{
 				"values.yaml": "replicas: 1",
 				"local.yaml":  "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  annotations:\n    config.kubernetes.io/local-config: \"true\"\n",
@@ -162,7 +162,7 @@ spec:
 			}},
 		},
 		"Substituted": {
-			reason: "Flux's variables are applied as they stand, which deserves a warning; programs, prose and schemas hold such things by right",
+			reason: "Flux's variables are applied literally, which deserves a warning; programs, prose and schemas may contain similar texts.",
 			files: map[string]string{
 				"a.yaml":    object("v1", "ConfigMap", "a") + "data:\n  region: eu-${region}\n  other: ${other:=x}\n",
 				"b.yaml":    object("v1", "ConfigMap", "b") + "data:\n  script: |\n    echo ${HOME}\n    true\n  escaped: $${region}\n  shell: $(HOME) $HOME ${1}\n",
@@ -183,7 +183,7 @@ spec:
 			},
 		},
 		"Kustomized": {
-			reason: "a directory with a kustomization is what kustomize builds of it, the rest is what it says; what only others build upon is not there once more",
+			reason: "A directory with a kustomization contributes what kustomize builds; other directories contribute their files; a base is not applied again.",
 			files: map[string]string{
 				"a.yaml":                     object("v1", "ConfigMap", "a"),
 				"shared/b.yaml":              object("v1", "ConfigMap", "b"),
@@ -216,7 +216,7 @@ spec:
 			},
 		},
 		"KustomizedRoot": {
-			reason: "the path is an overlay, and what it is built upon lies beside it",
+			reason: "The path is an overlay, and its base is outside the path.",
 			files: map[string]string{
 				"base/kustomization.yaml":      "resources: [a.yaml]\n",
 				"base/a.yaml":                  object("v1", "ConfigMap", "a"),
@@ -228,7 +228,7 @@ spec:
 			want: result{Objects: []string{"ConfigMap/prod/a"}},
 		},
 		"KustomizedInAPackage": {
-			reason: "who asks for a directory of a package by name gets what it says",
+			reason: "A path that names a directory inside a package is read like any other.",
 			files: map[string]string{
 				"toy/crossplane.yaml":           safeProvider,
 				"toy/deploy/kustomization.yaml": "resources: [a.yaml]\n",
@@ -241,7 +241,7 @@ spec:
 			},
 		},
 		"HiddenPackage": {
-			reason: "a package below a kustomization is none, which costs its definitions: that deserves a warning",
+			reason: "A package below a kustomization does not count as a package, which loses its definitions and deserves a warning.",
 			files: map[string]string{
 				"kustomization.yaml":  "resources: [a.yaml]\n",
 				"a.yaml":              object("v1", "ConfigMap", "a"),
@@ -254,7 +254,7 @@ spec:
 			},
 		},
 		"Ignored": {
-			reason: "a repository says for itself what is not meant for the cluster: templates, and the sources of other tools",
+			reason: "A repository excludes templates and sources of other tools with an ignore file.",
 			files: map[string]string{
 				".headgateignore":       "# templates\n*.tmpl.yaml\n/drafts/\n",
 				"a.yaml":                object("v1", "ConfigMap", "a"),
@@ -276,7 +276,7 @@ spec:
 			},
 		},
 		"IgnoredAbove": {
-			reason: "what a directory above the path says holds below it",
+			reason: "The ignore file of a directory above the path applies.",
 			files: map[string]string{
 				".headgateignore":           "*.tmpl.yaml\n",
 				"clusters/prod/a.yaml":      object("v1", "ConfigMap", "a"),
@@ -287,7 +287,7 @@ spec:
 			want: result{Objects: []string{"ConfigMap/a"}, Skipped: catalogue.Skipped{catalogue.Ignored: 1}},
 		},
 		"IgnoredByName": {
-			reason: "who asks for a directory by name gets it, as with git add",
+			reason: "A path may name an ignored directory, as in git add.",
 			files: map[string]string{
 				".headgateignore":    "drafts\n*.tmpl.yaml\n",
 				"drafts/a.yaml":      object("v1", "ConfigMap", "a"),
@@ -297,7 +297,7 @@ spec:
 			want: result{Objects: []string{"ConfigMap/a"}, Skipped: catalogue.Skipped{catalogue.Ignored: 1}},
 		},
 		"SafeStart": {
-			reason: "of a provider package: definitions, exempt CRDs, MRDs, webhook configurations under the name that Crossplane gives them",
+			reason: "From a provider package come definitions, exempt CRDs, MRDs, and webhook configurations with Crossplane's name for them.",
 			files: map[string]string{
 				"toy/crossplane.yaml":         safeProvider,
 				"toy/crds/buckets.yaml":       crd("buckets", "Bucket"),
@@ -328,7 +328,7 @@ spec:
 			},
 		},
 		"NotSafeStart": {
-			reason: "without the capability converted definitions are Active, native ones as they say; a paused CRD is a paused definition",
+			reason: "Without the capability, converted definitions are Active, and native ones keep their state; a paused CRD becomes a paused definition.",
 			files: map[string]string{
 				"crossplane.yaml": unsafeProvider,
 				"crds/a.yaml":     strings.Replace(crd("buckets", "Bucket"), "metadata:\n", "metadata:\n  annotations:\n    crossplane.io/paused: \"true\"\n", 1),
@@ -344,7 +344,7 @@ spec:
 			},
 		},
 		"NotInstalled": {
-			reason: "an object that Crossplane would not install from a package is not applied, which deserves a warning",
+			reason: "An object that Crossplane would not install from a package is not applied, which deserves a warning.",
 			files: map[string]string{
 				"toy/crossplane.yaml": safeProvider,
 				"toy/policy.yaml":     policy,
@@ -362,7 +362,7 @@ spec:
 			},
 		},
 		"Configuration": {
-			reason: "a Configuration brings XRDs, Compositions, policies and operations, and no CRDs",
+			reason: "A Configuration contains XRDs, Compositions, policies and operations, but no CRDs.",
 			files: map[string]string{
 				"p/crossplane.yaml": configuration,
 				"p/apis.yaml": documents(
@@ -387,7 +387,7 @@ spec:
 			},
 		},
 		"Function": {
-			reason: "a Function installs nothing; the schema of its input is no surprise",
+			reason: "A Function installs nothing, and the schema of its input causes no finding.",
 			files: map[string]string{
 				"f/crossplane.yaml": function,
 				"f/input.yaml":      crd("inputs", "Input"),
@@ -400,7 +400,7 @@ spec:
 			},
 		},
 		"FunctionThen": {
-			reason: "before v2.2.0 what a Function holds was installed, as it is",
+			reason: "Before v2.2.0, Crossplane installed the objects of a Function unchanged.",
 			files: map[string]string{
 				"f/crossplane.yaml": function,
 				"f/input.yaml":      crd("inputs", "Input"),
@@ -415,7 +415,7 @@ spec:
 			},
 		},
 		"FirstRelease": {
-			reason: "v2.0.1 made definitions of all CRDs, and took neither definitions nor policies out of packages",
+			reason: "v2.0.1 made definitions from all CRDs, and accepted neither definitions nor policies in packages.",
 			files: map[string]string{
 				"toy/crossplane.yaml":    safeProvider,
 				"toy/crds/configs.yaml":  crd("providerconfigs", "ProviderConfig"),
@@ -442,7 +442,7 @@ spec:
 			},
 		},
 		"ThreeExempt": {
-			reason: "until v2.2.0 there were three exempt kinds; its release candidates count as v2.2.0",
+			reason: "Before v2.2.0 there were three exempt kinds.",
 			files: map[string]string{
 				"crossplane.yaml": safeProvider,
 				"a.yaml":          crd("providerconfigs", "ProviderConfig"),
@@ -461,7 +461,7 @@ spec:
 			},
 		},
 		"FourExempt": {
-			reason: "its release candidates count as v2.2.0",
+			reason: "A release candidate of v2.2.0 counts as v2.2.0, with four exempt kinds.",
 			files: map[string]string{
 				"crossplane.yaml": safeProvider,
 				"b.yaml":          crd("clusterproviderconfigusages", "ClusterProviderConfigUsage"),
@@ -474,7 +474,7 @@ spec:
 			},
 		},
 		"Incompatible": {
-			reason: "Crossplane does not install a package that is made for another release",
+			reason: "Crossplane does not install a package that requires another release.",
 			files: map[string]string{
 				"a/crossplane.yaml": safeProvider + "\n",
 				"b/crossplane.yaml": "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: b}\nspec:\n  crossplane:\n    version: \">=v2.3.0\"\n",
@@ -492,7 +492,7 @@ spec:
 			},
 		},
 		"Declared": {
-			reason: "a directory without crossplane.yaml is a package if it is declared so, in every way",
+			reason: "A directory without crossplane.yaml is in every respect a package if it is declared as one.",
 			files: map[string]string{
 				"vendor/toy/crds/buckets.yaml": crd("buckets", "Bucket"),
 				"vendor/toy/examples/a.yaml":   "not: [read",
@@ -520,7 +520,7 @@ spec:
 			},
 		},
 		"InsideOfADeclared": {
-			reason: "a path that begins inside of a declared package does not make ordinary CRDs of its definitions",
+			reason: "A path inside a declared package does not turn its definitions into ordinary CRDs.",
 			files:  map[string]string{"toy/crds/buckets.yaml": crd("buckets", "Bucket")},
 			root:   "toy/crds/buckets.yaml",
 			how:    catalogue.Options{Packages: []catalogue.Declared{{Path: "toy", Name: "toy", SafeStart: true}}},
@@ -530,7 +530,7 @@ spec:
 			},
 		},
 		"BuildInputs": {
-			reason: "examples, tests, sources and kustomizations inside of a package are counted, not read",
+			reason: "Examples, tests, sources and kustomizations inside a package are counted, not read.",
 			files: map[string]string{
 				"toy/crossplane.yaml":           safeProvider,
 				"toy/crds/buckets.yaml":         crd("buckets", "Bucket"),
@@ -551,7 +551,7 @@ spec:
 			},
 		},
 		"InsideOfAPackage": {
-			reason: "a path that begins inside of a package does not make ordinary CRDs of its definitions",
+			reason: "A path inside a package does not turn its definitions into ordinary CRDs.",
 			files:  map[string]string{"toy/crossplane.yaml": safeProvider, "toy/crds/buckets.yaml": crd("buckets", "Bucket")},
 			root:   "toy/crds",
 			want: result{
@@ -560,7 +560,7 @@ spec:
 			},
 		},
 		"ExamplesByName": {
-			reason: "who asks for the examples of a package gets them",
+			reason: "A path may name the examples of a package.",
 			files:  map[string]string{"toy/crossplane.yaml": safeProvider, "toy/examples/a.yaml": object("v1", "ConfigMap", "a")},
 			root:   "toy/examples",
 			want: result{
@@ -569,7 +569,7 @@ spec:
 			},
 		},
 		"NestedPackage": {
-			reason: "a file belongs to the nearest package",
+			reason: "A file belongs to the nearest package.",
 			files: map[string]string{
 				"crossplane.yaml":     configuration,
 				"toy/crossplane.yaml": safeProvider,
@@ -585,12 +585,12 @@ spec:
 			},
 		},
 		"NoPackage": {
-			reason: "a crossplane.yaml about something else makes no package",
+			reason: "A crossplane.yaml with another kind does not make a package.",
 			files:  map[string]string{"crossplane.yaml": object("v1", "ConfigMap", "crossplane"), "crd.yaml": crd("buckets", "Bucket")},
 			want:   result{Objects: []string{"ConfigMap/crossplane", "CustomResourceDefinition.apiextensions.k8s.io/buckets.toy.example.org"}},
 		},
 		"Lists": {
-			reason: "the items of a List are what counts, and one file may hold everything",
+			reason: "The items of a List count, and one file may contain everything.",
 			files: map[string]string{"a.yaml": documents(
 				"apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: b}}\n",
 				policy)},
@@ -641,7 +641,8 @@ spec:
 	}
 }
 
-// A finding on an object that a package does not install is true for the version of Crossplane, and its advice can be followed.
+// A finding on an object that a package does not install must be correct for the Crossplane version, and its advice must be
+// possible.
 func TestNotInstalled(t *testing.T) {
 	team := object("apiextensions.crossplane.io/v1alpha1", "ManagedResourceActivationPolicy", "team")
 	const move = " if the object is meant to be applied"
@@ -650,15 +651,15 @@ func TestNotInstalled(t *testing.T) {
 		want                                string
 	}{
 		"Policy": {
-			reason: "A provider brings no policies.", meta: safeProvider, dir: "toy/", content: team,
+			reason: "Crossplane installs no policies of a provider.", meta: safeProvider, dir: "toy/", content: team,
 			want: "ManagedResourceActivationPolicy team is in Provider package provider-toy, and Crossplane installs CRDs, ManagedResourceDefinitions and webhook configurations from it: it is not applied; move it out of toy" + move,
 		},
 		"AtTheTop": {
-			reason: "There is no place outside of the package.", meta: safeProvider, content: team,
+			reason: "The package is at the root, so no directory is outside it.", meta: safeProvider, content: team,
 			want: "ManagedResourceActivationPolicy team is in Provider package provider-toy, and Crossplane installs CRDs, ManagedResourceDefinitions and webhook configurations from it: it is not applied; move the package to a directory of its own" + move,
 		},
 		"Refused": {
-			reason: "The package cannot be installed with it, so it has to go in any case.", meta: configuration, dir: "p/", content: object("v1", "ConfigMap", "a"),
+			reason: "Crossplane refuses the whole package because of the object, so the object must be removed.", meta: configuration, dir: "p/", content: object("v1", "ConfigMap", "a"),
 			want: "ConfigMap a is in Configuration package platform, and Crossplane installs XRDs, Compositions, ManagedResourceActivationPolicies and operations from it: it is not applied, and it refuses a package that holds one; move it out of p",
 		},
 		"Function": {
@@ -666,7 +667,7 @@ func TestNotInstalled(t *testing.T) {
 			want: "ManagedResourceActivationPolicy team is in Function package function-go, and Crossplane installs nothing from it: it is not applied; move it out of f" + move,
 		},
 		"FirstRelease": {
-			reason: "v2.0.1 did not take definitions out of packages, so the finding must not claim that.", meta: safeProvider, dir: "toy/", content: mrd(""), version: "v2.0.1",
+			reason: "v2.0.1 did not install definitions of packages, so the finding must not claim that.", meta: safeProvider, dir: "toy/", content: mrd(""), version: "v2.0.1",
 			want: "ManagedResourceDefinition things.toy.example.org is in Provider package provider-toy, and Crossplane installs CRDs and webhook configurations from it: it is not applied, and it refuses a package that holds one; move it out of toy",
 		},
 	} {
@@ -715,7 +716,7 @@ func TestOthers(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		others catalogue.Others
-		want   []string // the beginnings of the problems
+		want   []string // beginnings of the problems
 	}{
 		"Skip": {"a repository is for several tools at once", catalogue.SkipOthers, nil},
 		"Refuse": {"a path that belongs to Headgate alone holds no objects for other tools", catalogue.RefuseOthers, []string{
@@ -759,20 +760,20 @@ func TestReadRefuses(t *testing.T) {
 		files  map[string]string
 		root   string
 		how    catalogue.Options
-		want   []string // the beginnings of the problems, in order
+		want   []string // beginnings of the problems, in order
 	}{
 		"BrokenYAML": {
-			reason: "an object that cannot be read must not be taken for one that is gone",
+			reason: "An object that cannot be read must not count as removed.",
 			files:  map[string]string{"a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: [}\n"},
 			want:   []string{"a.yaml:3: "},
 		},
 		"NoName": {
-			reason: "an object in Git needs a name",
+			reason: "An object in Git needs a name.",
 			files:  map[string]string{"a.yaml": documents(object("v1", "ConfigMap", "a"), "apiVersion: batch/v1\nkind: Job\nmetadata:\n  generateName: a-\n")},
 			want:   []string{"a.yaml:7: Job has no metadata.name: give it one"},
 		},
 		"Twice": {
-			reason: "one identity, one document; the version is no part of it",
+			reason: "An identity may be declared only once, whatever the version.",
 			files: map[string]string{
 				"a.yaml": object("apps/v1", "Deployment", "a"),
 				"b.yaml": object("apps/v1beta1", "Deployment", "a"),
@@ -784,7 +785,7 @@ func TestReadRefuses(t *testing.T) {
 			},
 		},
 		"DefinitionTwice": {
-			reason: "by an MRD and by a CRD of a package, by two packages, and by an ordinary CRD",
+			reason: "A definition may be declared only once, by MRDs, packages and ordinary CRDs together.",
 			files: map[string]string{
 				"a/crossplane.yaml": safeProvider,
 				"a/crd.yaml":        documents(crd("buckets", "Bucket"), crd("things", "Thing"), crd("others", "Other")),
@@ -800,17 +801,17 @@ func TestReadRefuses(t *testing.T) {
 			},
 		},
 		"State": {
-			reason: "there are two",
+			reason: "Only the two states are valid.",
 			files:  map[string]string{"a.yaml": mrd("  state: active\n")},
 			want:   []string{`a.yaml:15: spec.state of ManagedResourceDefinition things.toy.example.org must be Active or Inactive, not "active"`},
 		},
 		"UnknownVersion": {
-			reason: "a policy that is not understood must not be taken for none",
+			reason: "A policy in an unknown version must not count as missing.",
 			files:  map[string]string{"a.yaml": object("apiextensions.crossplane.io/v1beta1", "ManagedResourceActivationPolicy", "a")},
 			want:   []string{"a.yaml:1: ManagedResourceActivationPolicy is not known in version apiextensions.crossplane.io/v1beta1"},
 		},
 		"EmptyPolicy": {
-			reason: "upstream wants at least one pattern, and strings",
+			reason: "Crossplane requires at least one pattern, and patterns must be strings.",
 			files: map[string]string{
 				"a.yaml": object("apiextensions.crossplane.io/v1alpha1", "ManagedResourceActivationPolicy", "a") + "spec: {activate: []}\n",
 				"b.yaml": object("apiextensions.crossplane.io/v1alpha1", "ManagedResourceActivationPolicy", "b"),
@@ -825,7 +826,7 @@ func TestReadRefuses(t *testing.T) {
 			},
 		},
 		"Kustomization": {
-			reason: "kustomize would fetch, run and read what no commit holds; all that is wrong is said at once",
+			reason: "kustomize would fetch, run and read things outside the commit, and all mistakes are reported together.",
 			files: map[string]string{
 				"a/kustomization.yml":  "resources:\n- https://example.org/a.yaml\n",
 				"b/kustomization.yaml": "resources: [x.yaml]\nhelmCharts: [{name: x}]\n", "b/x.yaml": "not: [read",
@@ -837,7 +838,7 @@ func TestReadRefuses(t *testing.T) {
 			},
 		},
 		"KustomizationInOtherCase": {
-			reason: "kustomize does not find it, and the files beside it would be applied as they are",
+			reason: "kustomize does not find the file, so the files next to it would be applied unchanged.",
 			files: map[string]string{
 				"a/Kustomization.yaml": "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [a.yaml]\nnamePrefix: x-\n", "a/a.yaml": object("v1", "ConfigMap", "a"),
 				"b/KUSTOMIZATION.YML": "resources: [a.yaml]\n", "b/a.yaml": object("v1", "ConfigMap", "b"),
@@ -850,13 +851,13 @@ func TestReadRefuses(t *testing.T) {
 			},
 		},
 		"KustomizationByName": {
-			reason: "kustomize builds directories",
+			reason: "kustomize builds directories, not files.",
 			files:  map[string]string{"a/kustomization.yml": "resources: []"},
 			root:   "a/kustomization.yml",
 			want:   []string{"a/kustomization.yml: is a kustomization: name its directory"},
 		},
 		"BuiltTwice": {
-			reason: "a path that holds two overlays of one base is one directory too high, and the same line twice would not say so",
+			reason: "A path with two overlays of one base is one directory too high, and the usual message about duplicates would not explain that.",
 			files: map[string]string{
 				"base/kustomization.yaml": "resources: [a.yaml]\n", "base/a.yaml": object("v1", "ConfigMap", "a"),
 				"dev/kustomization.yaml":  "resources: [../base]\n",
@@ -866,7 +867,7 @@ func TestReadRefuses(t *testing.T) {
 			want: []string{"prod/kustomization.yaml:1: ConfigMap a of base/a.yaml:1 is built here and by dev: let the path name one of the two"},
 		},
 		"BuiltAndPlain": {
-			reason: "an object is declared once, by whatever way",
+			reason: "An object may be declared only once, whether built or not.",
 			files: map[string]string{
 				"a/kustomization.yaml": "resources: [a.yaml]\nnamePrefix: x-\n", "a/a.yaml": object("v1", "ConfigMap", "a"),
 				"b.yaml": object("v1", "ConfigMap", "x-a"),
@@ -874,21 +875,21 @@ func TestReadRefuses(t *testing.T) {
 			want: []string{"b.yaml:1: ConfigMap/x-a is declared at a/a.yaml:1 already"},
 		},
 		"PackageWithKustomization": {
-			reason: "it is not known which of the two is meant",
+			reason: "A directory with both files is ambiguous.",
 			files: map[string]string{
 				"toy/crossplane.yaml": safeProvider, "toy/crd.yaml": crd("buckets", "Bucket"), "toy/kustomization.yaml": "resources: [crd.yaml]",
 			},
 			want: []string{"toy/kustomization.yaml: toy is a package and has a kustomization: list the unwanted one in .headgateignore"},
 		},
 		"PackageFileInKustomization": {
-			reason: "a CRD is made from a definition, or applied as it is",
+			reason: "A CRD is either made from a definition or applied unchanged.",
 			files: map[string]string{
 				"toy/crossplane.yaml": safeProvider, "toy/crd.yaml": crd("buckets", "Bucket"), "app/kustomization.yaml": "resources: [../toy/crd.yaml]",
 			},
 			want: []string{"toy/crd.yaml: belongs to package provider-toy, and a kustomization also names it"},
 		},
 		"BrokenPackage": {
-			reason: "what a directory holds is not known without its crossplane.yaml",
+			reason: "Without a valid crossplane.yaml, the meaning of a directory's files is unknown.",
 			files: map[string]string{
 				"a/crossplane.yaml": "kind: [", "a/crd.yaml": "not: [read",
 				"b/crossplane.yaml": strings.Replace(safeProvider, "Provider", "Plugin", 1), "b/crd.yaml": "not: [read",
@@ -905,7 +906,7 @@ func TestReadRefuses(t *testing.T) {
 			},
 		},
 		"IgnoreFile": {
-			reason: "files that a misread pattern leaves out would be applied",
+			reason: "If a pattern were misread, ignored files would be applied.",
 			files: map[string]string{
 				"a/.headgateignore": "ok\n\n[z-\n",
 				"b/.headgateignore": "[[:alpha:]]\n",
@@ -922,19 +923,19 @@ func TestReadRefuses(t *testing.T) {
 			},
 		},
 		"NoSuchPath": {
-			reason: "a misspelt path must not be taken for an empty one",
+			reason: "A misspelt path must not count as an empty directory.",
 			files:  map[string]string{"a.yaml": object("v1", "ConfigMap", "a")},
 			root:   "clusters/prod",
 			want:   []string{"clusters/prod: this commit has no such path"},
 		},
 		"Outside": {
-			reason: "a commit ends at its root",
+			reason: "A path must stay inside the commit.",
 			files:  map[string]string{"a.yaml": object("v1", "ConfigMap", "a")},
 			root:   "../other",
 			want:   []string{"../other: is not a path inside of the commit"},
 		},
 		"TwoMetadata": {
-			reason: "the kind of the package is not known, so Crossplane does not install it",
+			reason: "With two metadata documents, Crossplane does not install the package.",
 			files: map[string]string{
 				"a/crossplane.yaml": safeProvider,
 				"a/more/meta.yaml":  documents(crd("buckets", "Bucket"), configuration),
@@ -946,7 +947,7 @@ func TestReadRefuses(t *testing.T) {
 			},
 		},
 		"Constraint": {
-			reason: "Crossplane installs no package whose constraint it cannot read, of any kind",
+			reason: "Crossplane installs no package of any kind if it cannot parse the constraint.",
 			files: map[string]string{
 				"a/crossplane.yaml": strings.Replace(safeProvider, "spec: {capabilities: [SafeStart]}", "spec:\n  crossplane:\n    version: latest\n", 1),
 				"b/crossplane.yaml": function + "\nspec:\n  crossplane: {}\n",
@@ -959,7 +960,7 @@ func TestReadRefuses(t *testing.T) {
 			},
 		},
 		"NotDeclared": {
-			reason: "what was meant by a declaration that nothing fits may have been read as ordinary CRDs",
+			reason: "If a declaration matches no directory, the intended one may have been read as ordinary CRDs.",
 			files: map[string]string{
 				"toy/crossplane.yaml": safeProvider,
 				"file.yaml":           object("v1", "ConfigMap", "a"),
@@ -976,7 +977,7 @@ func TestReadRefuses(t *testing.T) {
 			},
 		},
 		"TwoWebhookConfigurations": {
-			reason: "a package renames them to one name, and there can be only one",
+			reason: "A package renames its webhook configurations to one name, so there can be only one.",
 			files: map[string]string{
 				"crossplane.yaml": safeProvider,
 				"a.yaml": documents(

@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// A walk reads exactly the files that Git would not ignore if the ignore files had Git's names.
+// A walk reads exactly the files that Git would not ignore with the same patterns in its own ignore files.
 func TestIgnoreAsGit(t *testing.T) {
 	files := []string{
 		"a.yaml", "b.yaml", "ab.yaml", "a b.yaml", "#a.yaml", "!a.yaml", "a[b].yaml",
@@ -99,7 +99,7 @@ func TestIgnoreFileIsALink(t *testing.T) {
 	}
 }
 
-// Whatever the patterns are, they are understood or refused, and a file is read or counted.
+// Whatever the patterns are, each is accepted or refused, and every file is read or counted.
 func FuzzIgnore(f *testing.F) {
 	for _, seed := range []string{"", "*\n!a.yaml", "[", "a/**\n", "\\", "\x00", "!/\n", "**/", "[[:x:]]", "\uFEFFa.yaml\r\n"} {
 		f.Add(seed)

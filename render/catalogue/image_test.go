@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// xpkg returns a commit with nothing but a package image that holds these files.
+// xpkg returns a commit that contains only a package image with the given files.
 func xpkg(t *testing.T, files fstest.MapFS) fstest.MapFS {
 	t.Helper()
 	return fstest.MapFS{"providers/a.xpkg": {Data: built(t, files)}}
@@ -27,7 +27,7 @@ func built(t *testing.T, files fstest.MapFS) []byte {
 	return data
 }
 
-// told is what a catalogue says, but for places.
+// told returns the content of a catalogue without locations.
 func told(t *testing.T, c catalogue.Catalogue) []string {
 	t.Helper()
 	var all []string
@@ -50,7 +50,7 @@ func told(t *testing.T, c catalogue.Catalogue) []string {
 	return all
 }
 
-// A package is the same, whether it is unpacked or not.
+// A package has the same content whether it is unpacked or not.
 func TestImage(t *testing.T) {
 	for _, archive := range []string{"provider-nop", "provider-helm", "provider-kubernetes"} {
 		files := fixtures.Corpus(t, archive)
@@ -73,7 +73,7 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// A built image lies beside its sources: that is one package, not two.
+// A built image next to its sources is the same package, not a second one.
 func TestImageInAPackage(t *testing.T) {
 	source := tree(map[string]string{"crossplane.yaml": safeProvider, "crds/a.yaml": crd("buckets", "Bucket")})
 	files := fixtures.Below("toy", source)
@@ -141,7 +141,7 @@ func TestImageRefuses(t *testing.T) {
 	}
 }
 
-// A stream that is no file of a commit is a package if it says so.
+// A stream that is not a file of a commit is a package if its metadata says so.
 func TestReadStream(t *testing.T) {
 	for name, tc := range map[string]struct {
 		text string

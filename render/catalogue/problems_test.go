@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// malformed are commits with one thing wrong each, by what that is.
+// malformed returns commits with one mistake each, by the name of the mistake.
 func malformed() map[string]map[string]string {
 	policy := object("apiextensions.crossplane.io/v1alpha1", "ManagedResourceActivationPolicy", "team")
 	provider := object("pkg.crossplane.io/v1", "Provider", "toy")
@@ -64,8 +64,8 @@ func malformed() map[string]map[string]string {
 	}
 }
 
-// TestReportsEveryProblem proves that no way to read a commit loses what is wrong with it: neither
-// alone, nor beside everything else that can be wrong, nor where registries were asked.
+// TestReportsEveryProblem proves that every way to read a commit reports all its mistakes: alone, together with all other mistakes,
+// and after registries were queried.
 func TestReportsEveryProblem(t *testing.T) {
 	together, want := map[string]string{}, []string{}
 	for _, name := range slices.Sorted(maps.Keys(malformed())) {
@@ -75,7 +75,7 @@ func TestReportsEveryProblem(t *testing.T) {
 			t.Errorf("%s: nothing is reported", name)
 		}
 		for file, text := range files {
-			// Identities of their own, so that the commits can stand beside each other.
+			// Unique identities allow the commits to be combined.
 			text = strings.NewReplacer("name: team", "name: team-"+strings.ToLower(name), "things.toy", "things."+strings.ToLower(name)).Replace(text)
 			together[path.Join(name, file)] = text
 		}
@@ -96,7 +96,7 @@ func TestReportsEveryProblem(t *testing.T) {
 	}
 }
 
-// problemsOf returns the problems of a commit, which must be the same however it is read.
+// problemsOf returns the problems of a commit, which must be the same in every way to read it.
 func problemsOf(t *testing.T, name string, files map[string]string) []string {
 	t.Helper()
 	texts := func(how string, err error) []string {
@@ -136,7 +136,7 @@ func problemsOf(t *testing.T, name string, files map[string]string) []string {
 	return want
 }
 
-// TestErrorsOf proves that an error that was joined is taken apart whole.
+// TestErrorsOf proves that a joined error is split completely.
 func TestErrorsOf(t *testing.T) {
 	at := func(line int) catalogue.Error {
 		return catalogue.Errorf(manifest.Origin{Path: "a.yaml", Line: line}, "x")

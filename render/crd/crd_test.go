@@ -26,7 +26,7 @@ func TestOf(t *testing.T) {
 		want   string
 	}{
 		"Least": {
-			reason: "an MRD with only what it needs makes a CRD with what is always there",
+			reason: "An MRD with only the required fields becomes a CRD with the fields that every CRD has.",
 			mrd: `
 metadata: {name: buckets.example.org}
 spec:
@@ -43,7 +43,7 @@ spec:
   versions: [{name: v1, served: false, storage: false}]`,
 		},
 		"NoScope": {
-			reason: "the API server defaults the scope of an MRD",
+			reason: "The API server sets the default scope of an MRD.",
 			mrd: `
 metadata: {name: buckets.example.org}
 spec:
@@ -59,7 +59,7 @@ spec:
   versions: [{name: v1, served: true, storage: true}]`,
 		},
 		"MetadataIsNotCopied": {
-			reason: "Crossplane copies neither labels nor annotations, and no status",
+			reason: "Crossplane copies neither labels nor annotations nor the status.",
 			mrd: `
 metadata:
   name: buckets.example.org
@@ -82,7 +82,7 @@ spec:
   versions: [{name: v1, served: true, storage: true}]`,
 		},
 		"VersionsInPlainOrder": {
-			reason: "upstream sorts by plain string comparison, whatever Kubernetes thinks of v10",
+			reason: "Crossplane sorts versions as plain strings, unlike Kubernetes.",
 			mrd: `
 metadata: {name: buckets.example.org}
 spec:
@@ -107,7 +107,7 @@ spec:
   - {name: v2, served: true, storage: true}`,
 		},
 		"Everything": {
-			reason: "every field with an opinion is kept, and big integers stay whole",
+			reason: "Every set field is kept, and large integers keep all digits.",
 			mrd: `
 metadata: {name: buckets.example.org}
 spec:
@@ -146,7 +146,7 @@ spec:
     selectableFields: [{jsonPath: .spec.n}]`,
 		},
 		"NothingToSay": {
-			reason: "empty and false fields are no opinion; unknown ones were never decoded",
+			reason: "Empty and false fields are dropped, and unknown fields are never decoded.",
 			mrd: `
 metadata: {name: buckets.example.org}
 spec:
@@ -195,34 +195,34 @@ func TestOfMalformed(t *testing.T) {
 		want   []string // fields
 	}{
 		"VersionsIsAnObject": {
-			reason: "the design document of Crossplane shows it so; the type never had it",
+			reason: "Crossplane's design document shows versions as a map, but the type never had that.",
 			change: func(spec map[string]any) { spec["versions"] = map[string]any{"v1": map[string]any{}} },
 			want:   []string{"spec.versions"},
 		},
 		"NoVersions": {
-			reason: "a CRD needs one",
+			reason: "A CRD needs a version.",
 			change: func(spec map[string]any) { delete(spec, "versions") },
 			want:   []string{"spec.versions"},
 		},
 		"VersionWithoutName": {
-			reason: "versions are sorted and served by it",
+			reason: "Versions are sorted and served by name.",
 			change: func(spec map[string]any) { spec["versions"] = []any{map[string]any{"served": true}} },
 			want:   []string{"spec.versions[0].name"},
 		},
 		"VersionIsNull": {
-			reason: "a stray dash in YAML",
+			reason: "A stray dash in YAML is a version without a value.",
 			change: func(spec map[string]any) { spec["versions"] = []any{nil} },
 			want:   []string{"spec.versions[0]"},
 		},
 		"EmptySchema": {
-			reason: "upstream cannot parse it either",
+			reason: "Crossplane cannot parse an empty schema either.",
 			change: func(spec map[string]any) {
 				spec["versions"] = []any{map[string]any{"name": "v1", "schema": map[string]any{}}}
 			},
 			want: []string{"spec.versions[0].schema.openAPIV3Schema"},
 		},
 		"SeveralAtOnce": {
-			reason: "a person wants to see all of them",
+			reason: "A user wants to see all mistakes together.",
 			change: func(spec map[string]any) {
 				delete(spec, "group")
 				spec["scope"] = "Global"
@@ -231,7 +231,7 @@ func TestOfMalformed(t *testing.T) {
 			want: []string{"spec.group", "spec.names.kind", "spec.scope"},
 		},
 		"WrongTypes": {
-			reason: "a typed decode refuses them",
+			reason: "Decoding into Go types refuses values of the wrong type.",
 			change: func(spec map[string]any) {
 				spec["group"] = int64(1)
 				spec["names"] = []any{}
@@ -338,8 +338,8 @@ spec:
 	})
 }
 
-// TestCorpus holds our conversion against Crossplane's own type, and both
-// directions against each other, on what providers really ship.
+// TestCorpus compares our conversion with Crossplane's own type, and one direction with the other, for the definitions that
+// providers really contain.
 func TestCorpus(t *testing.T) {
 	archives := map[string]int{ // every n-th CRD
 		"provider-nop":               1,
@@ -377,7 +377,7 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-// assertTyped asserts that Crossplane's type holds all of an MRD, and nothing more.
+// assertTyped asserts that Crossplane's type has exactly the fields of an MRD.
 func assertTyped(t *testing.T, name string, mrd *unstructured.Unstructured) {
 	t.Helper()
 	typed, err := retyped(mrd)
@@ -390,7 +390,7 @@ func assertTyped(t *testing.T, name string, mrd *unstructured.Unstructured) {
 	}
 }
 
-// retyped is an MRD decoded into Crossplane's type and encoded again.
+// retyped decodes an MRD into Crossplane's type and encodes it again.
 func retyped(mrd *unstructured.Unstructured) (any, error) {
 	var typed v1alpha1.ManagedResourceDefinition
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(mrd.Object, &typed); err != nil {
@@ -430,10 +430,10 @@ func withoutEmpty(v any) any {
 	return v
 }
 
-// isService reports whether a mapping of the corpus is the service of a webhook.
+// isService reports whether a mapping in the corpus is the service of a webhook.
 func isService(m map[string]any) bool { return m["path"] == "/convert" }
 
-// plainCRD is what must come of a CRD that goes through an MRD.
+// plainCRD returns the expected CRD after a CRD was converted to an MRD and back.
 func plainCRD(in *unstructured.Unstructured) *unstructured.Unstructured {
 	out := in.DeepCopy()
 	delete(out.Object, "status")
@@ -445,14 +445,14 @@ func plainCRD(in *unstructured.Unstructured) *unstructured.Unstructured {
 			}
 		}
 		if err := unstructured.SetNestedMap(out.Object, service, "spec", "conversion", "webhook", "clientConfig", "service"); err != nil {
-			panic(err) // the path was just read
+			panic(err) // the path was read above
 		}
 	}
 	versions := out.Object["spec"].(map[string]any)["versions"].([]any)
 	for _, v := range versions {
 		version := v.(map[string]any)
 		if subresources, _ := version["subresources"].(map[string]any); len(subresources) == 0 {
-			delete(version, "subresources") // Crossplane renders none either
+			delete(version, "subresources") // Crossplane does not write it either
 		}
 	}
 	slices.SortFunc(versions, func(a, b any) int {
@@ -464,9 +464,8 @@ func plainCRD(in *unstructured.Unstructured) *unstructured.Unstructured {
 	return out
 }
 
-// FuzzRoundTrip takes any JSON object for a CRD and checks three things. Neither direction changes its input or panics.
-// If Of succeeds, another round trip through an MRD changes nothing. Crossplane's own type decodes the MRD without
-// loss.
+// FuzzRoundTrip converts any JSON object as a CRD and checks three things. Neither direction changes its input or panics. If Of
+// succeeds, another round trip through an MRD changes nothing. Crossplane's own type decodes the MRD without loss.
 func FuzzRoundTrip(f *testing.F) {
 	f.Add([]byte(`{"metadata":{"name":"a.b"},"spec":{"group":"b","names":{"kind":"A","plural":"a"},"scope":"Cluster","versions":[{"name":"v2","served":true,"storage":true},{"name":"v1","schema":{"openAPIV3Schema":{"type":"object"}}}]}}`), true)
 	f.Add([]byte(`{"metadata":{"name":"a.b"},"spec":{"group":"b","names":{"kind":"A","plural":"a","shortNames":["x"]},"scope":"Namespaced","versions":[{"name":"v1","additionalPrinterColumns":[{"name":"n","type":"string","jsonPath":".x","priority":1}],"subresources":{"status":{},"scale":{"specReplicasPath":".a"}}}],"conversion":{"strategy":"Webhook","webhook":{"clientConfig":{"service":{"path":"/convert","port":9443},"caBundle":"YQ=="},"conversionReviewVersions":["v1"]}}}}`), false)
@@ -499,7 +498,7 @@ func FuzzRoundTrip(f *testing.F) {
 			t.Fatalf("there and back once more (-want +got):\n%s", diff)
 		}
 
-		// Only the spec: the metadata of a package is decoded long before.
+		// Only the spec matters here: the metadata of a package is decoded much earlier.
 		bare := &unstructured.Unstructured{Object: map[string]any{"spec": mrd.Object["spec"]}}
 		typed, err := retyped(bare)
 		if err != nil {
@@ -543,7 +542,7 @@ func TestCheckApplied(t *testing.T) {
 	}
 	cases := map[string]struct {
 		reason, version, details string
-		want                     string // the field that is wrong
+		want                     string // the wrong field
 	}{
 		"Whole":        {"A complete definition is accepted.", "served: true, storage: false", "{name: a, description: b}", ""},
 		"ServedUnsaid": {"An API server does not guess what is served.", "storage: true", "", "spec.versions[0].served"},

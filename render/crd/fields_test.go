@@ -134,7 +134,7 @@ func TestFieldAt(t *testing.T) {
 	}
 }
 
-// FuzzFieldAt takes any JSON object for a schema and checks that every shown field is found at its own path, unchanged.
+// FuzzFieldAt uses any JSON object as a schema and checks that every listed field is found at its own path, unchanged.
 func FuzzFieldAt(f *testing.F) {
 	f.Add([]byte(`{"properties":{"a":{"items":{"properties":{"b":{"type":"string","default":1}}}},"c":{"additionalProperties":{"type":"object"}}},"required":["a"]}`))
 	f.Add([]byte(`{"x-kubernetes-validations":[{"rule":"!('Create' in self.managementPolicies) || has(self.forProvider.a)"}],"properties":{"forProvider":{"properties":{"a":{}}}}}`))
@@ -165,7 +165,7 @@ func FuzzFieldAt(f *testing.F) {
 	})
 }
 
-// Every field of a real provider has docs.
+// Every field of a real provider has documentation.
 func TestFieldsOfAWS(t *testing.T) {
 	files := fixtures.Corpus(t, "provider-upjet-aws")
 	schema := func(name, version string) map[string]any {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A pattern may only be let through if no name exists, today or later, that it matches beyond what is allowed.
+// A pattern may pass only if it can never match a name that is not allowed, now or later.
 func TestCovers(t *testing.T) {
 	const s3 = "*.s3.aws.m.upbound.io"
 	cases := map[string]struct {
@@ -15,26 +15,26 @@ func TestCovers(t *testing.T) {
 		pattern string
 		want    bool
 	}{
-		"InFull":       {reason: "One name of those.", by: []string{s3}, pattern: "buckets.s3.aws.m.upbound.io", want: true},
-		"Same":         {reason: "The pattern itself.", by: []string{s3}, pattern: s3, want: true},
-		"Narrower":     {reason: "Fewer names.", by: []string{s3}, pattern: "bucket*.s3.aws.m.upbound.io", want: true},
-		"Everything":   {reason: "All of the cluster.", by: []string{s3}, pattern: "*"},
-		"OtherService": {reason: "Another service.", by: []string{s3}, pattern: "*.ec2.aws.m.upbound.io"},
-		"SuffixOnly":   {reason: "The star of the group reaches other services.", by: []string{s3}, pattern: "*.aws.m.upbound.io"},
-		"OpenEnd":      {reason: "Another team may own the rest of the name.", by: []string{s3}, pattern: "buckets.s3.*"},
-		"NotTheDot":    {reason: "Without the dot it is another group.", by: []string{s3}, pattern: "*s3.aws.m.upbound.io"},
-		"Question":     {reason: "A ? also matches another character than the dot.", by: []string{s3}, pattern: "buckets?s3.aws.m.upbound.io"},
-		"ClassOfDot":   {reason: "A class of one character is that character.", by: []string{s3}, pattern: "buckets[.]s3.aws.m.upbound.io", want: true},
-		"NotDot":       {reason: "All characters but one.", by: []string{s3}, pattern: "buckets[^x]s3.aws.m.upbound.io"},
-		"Escaped":      {reason: "An escaped character is itself.", by: []string{s3}, pattern: `buckets\.s3.aws.m.upbound.io`, want: true},
-		"EscapedStar":  {reason: "No name has a star, so nothing is matched.", by: []string{s3}, pattern: `\*`, want: true},
-		"Union":        {reason: "Two entries cover together what neither does.", by: []string{"[a-m]*.x.io", "[^a-m]*.x.io", ".x.io"}, pattern: "*.x.io", want: true},
-		"UnionLacks":   {reason: "One first character is in neither.", by: []string{"[a-m]*.x.io", "[o-z0-9.-]*.x.io", ".x.io"}, pattern: "*.x.io"},
+		"InFull":       {reason: "The pattern is one of the allowed names.", by: []string{s3}, pattern: "buckets.s3.aws.m.upbound.io", want: true},
+		"Same":         {reason: "The pattern equals the allowed one.", by: []string{s3}, pattern: s3, want: true},
+		"Narrower":     {reason: "The pattern matches fewer names.", by: []string{s3}, pattern: "bucket*.s3.aws.m.upbound.io", want: true},
+		"Everything":   {reason: "The pattern matches all names in the cluster.", by: []string{s3}, pattern: "*"},
+		"OtherService": {reason: "The pattern matches another service.", by: []string{s3}, pattern: "*.ec2.aws.m.upbound.io"},
+		"SuffixOnly":   {reason: "The star in the group also matches other services.", by: []string{s3}, pattern: "*.aws.m.upbound.io"},
+		"OpenEnd":      {reason: "Another team may own names with another suffix.", by: []string{s3}, pattern: "buckets.s3.*"},
+		"NotTheDot":    {reason: "Without the dot, the pattern also matches other groups.", by: []string{s3}, pattern: "*s3.aws.m.upbound.io"},
+		"Question":     {reason: "A ? also matches characters other than the dot.", by: []string{s3}, pattern: "buckets?s3.aws.m.upbound.io"},
+		"ClassOfDot":   {reason: "A class with one character matches only that character.", by: []string{s3}, pattern: "buckets[.]s3.aws.m.upbound.io", want: true},
+		"NotDot":       {reason: "A negated class matches all other characters.", by: []string{s3}, pattern: "buckets[^x]s3.aws.m.upbound.io"},
+		"Escaped":      {reason: "An escaped character matches only itself.", by: []string{s3}, pattern: `buckets\.s3.aws.m.upbound.io`, want: true},
+		"EscapedStar":  {reason: "No name contains a star, so the pattern matches nothing.", by: []string{s3}, pattern: `\*`, want: true},
+		"Union":        {reason: "Two entries together allow names that neither allows alone.", by: []string{"[a-m]*.x.io", "[^a-m]*.x.io", ".x.io"}, pattern: "*.x.io", want: true},
+		"UnionLacks":   {reason: "Neither entry allows one of the first characters.", by: []string{"[a-m]*.x.io", "[o-z0-9.-]*.x.io", ".x.io"}, pattern: "*.x.io"},
 		"Nothing":      {reason: "An empty list allows nothing.", pattern: "a.example.org"},
-		"Malformed":    {reason: "Crossplane ignores it.", pattern: "[", want: true},
+		"Malformed":    {reason: "Crossplane ignores a malformed pattern.", pattern: "[", want: true},
 		"MalformedBy":  {reason: "An entry that matches nothing allows nothing.", by: []string{"*["}, pattern: "a.example.org"},
-		"UpperCase":    {reason: "No definition has such a name.", pattern: "Buckets.*", want: true},
-		"TwoStars":     {reason: "It is one star.", by: []string{s3}, pattern: "**.s3.aws.m.upbound.io", want: true},
+		"UpperCase":    {reason: "No definition has a name with an upper-case letter.", pattern: "Buckets.*", want: true},
+		"TwoStars":     {reason: "Two stars match the same names as one.", by: []string{s3}, pattern: "**.s3.aws.m.upbound.io", want: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -45,7 +45,7 @@ func TestCovers(t *testing.T) {
 	}
 }
 
-// An author who makes the question hard gets a refusal, in bounded time.
+// If an author writes a pattern that is hard to decide, the answer is a refusal after a limited time.
 func TestCoversIsBounded(t *testing.T) {
 	hard := "*a" + strings.Repeat("?", 40)
 	if Covers([]string{"*b" + strings.Repeat("?", 40), "*c" + strings.Repeat("?", 40)}, hard) {
@@ -56,7 +56,7 @@ func TestCoversIsBounded(t *testing.T) {
 	}
 }
 
-// FuzzCovers compares the answer with names: none may be matched by a pattern that is covered and by no entry.
+// FuzzCovers compares the answer with names: if a pattern is covered, every name that it matches must match an entry.
 func FuzzCovers(f *testing.F) {
 	for _, seed := range []string{"*", "a?[b-d]*", `\a[^x]`, "[a-]", "*.b", "[a-c]*", "[]a]", `[\]]`, "é*"} {
 		f.Add(seed, "*a", "b*", uint64(1))

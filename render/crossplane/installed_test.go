@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// How Crossplane names revisions, as fixtures/beside proves of the newest.
+// The test covers Crossplane's names for revisions, which fixtures/beside confirms for the newest version.
 func TestInstalledIs(t *testing.T) {
 	digest := "sha256:" + strings.Repeat("ab", 32)
 	for name, tc := range map[string]struct {

@@ -16,10 +16,10 @@ import (
 	"headgate.dev/headgate/render/crossplane"
 )
 
-// exempt are the literals that other packages have to spell out: package manifest is below this one.
+// exempt lists literals that other packages must spell out because they cannot import this package, such as package manifest.
 var exempt = map[string][]string{"render/manifest/header.go": {crossplane.PausedAnnotation}}
 
-// Everything that Crossplane calls its own is spelled out in one package.
+// All of Crossplane's own names are spelled out in only one package.
 func TestSpelledOnce(t *testing.T) {
 	root := filepath.Join("..", "..")
 	tree := os.DirFS(root)
@@ -46,7 +46,7 @@ func TestSpelledOnce(t *testing.T) {
 	}
 }
 
-// kinds are spelled out nowhere else in the code, not even without their group.
+// kinds must not be spelled out anywhere else in the code, not even without their group.
 var kinds = []string{
 	crossplane.Provider, crossplane.Configuration, crossplane.Function, crossplane.KindMRD.Kind, crossplane.KindMRAP.Kind, crossplane.KindXRD.Kind,
 	crossplane.KindComposition.Kind, crossplane.KindCompositionRevision.Kind, crossplane.KindProviderRevision.Kind, crossplane.KindRuntimeConfig.Kind,
@@ -75,7 +75,7 @@ func TestSpells(t *testing.T) {
 	}
 }
 
-// literals returns the strings that a file spells out, by place. Import paths and tags are none.
+// literals returns the string literals of a file, by location, without import paths and tags.
 func literals(t *testing.T, name string) map[string]string {
 	t.Helper()
 	files := token.NewFileSet()

@@ -7,7 +7,7 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// A commit that notes what is opened in it.
+// A noted is a commit that records which files are opened.
 type noted struct {
 	fs.FS
 	opened []string
@@ -18,8 +18,8 @@ func (n *noted) Open(name string) (fs.File, error) {
 	return n.FS.Open(name)
 }
 
-// Whatever the bytes of a commit are, either they are refused, or what is built is built of
-// the commit alone, from the files that took part, and everything has a place in it.
+// Whatever the content of a commit is, either it is refused, or the result is built only from files of the commit, and everything
+// in it has a location in the commit.
 func FuzzDirectories(f *testing.F) {
 	const (
 		resource = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: b}\n"

@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// tree is a commit. A file whose name ends with " ->" is a link.
+// tree returns the files of a commit. A name that ends with " ->" is a link.
 func tree(files map[string]string) fstest.MapFS {
 	m := fstest.MapFS{}
 	for name, text := range files {
@@ -29,7 +29,7 @@ func tree(files map[string]string) fstest.MapFS {
 	return m
 }
 
-// directories are all that hold a kustomization.
+// directories returns all directories with a kustomization.
 func directories(files fs.FS) []string {
 	var found []string
 	_ = fs.WalkDir(files, ".", func(name string, _ fs.DirEntry, err error) error {
@@ -79,7 +79,7 @@ func TestDirectories(t *testing.T) {
 		unread []string
 	}{
 		"Overlay": {
-			reason: "a person who looks for an object in Git finds it where its document begins, whatever the build changed",
+			reason: "An object's location is the beginning of its source document, whatever the build changed.",
 			files: map[string]string{
 				"base/kustomization.yaml":        "resources: [a.yaml, more]\n",
 				"base/a.yaml":                    configMap("a") + "---\n" + configMap("b"),
@@ -97,12 +97,12 @@ func TestDirectories(t *testing.T) {
 			unread: []string{"overlay/prod/not-named.yaml", "overlay/prod/notes/readme.yaml"},
 		},
 		"ClusterScoped": {
-			reason: "kustomize does not know that a policy has no namespace",
+			reason: "kustomize does not know that a policy has no namespace.",
 			files:  map[string]string{"kustomization.yaml": "resources: [policy.yaml]\nnamespace: team\n", "policy.yaml": policy},
 			want:   result{Objects: []string{"ManagedResourceActivationPolicy team@policy.yaml:2"}},
 		},
 		"Generated": {
-			reason: "what no file declares is found at the line that has it made",
+			reason: "An object that no file declares has the location of the line that generates it.",
 			files: map[string]string{
 				"kustomization.yaml": `
 configMapGenerator:
@@ -126,7 +126,7 @@ generatorOptions:
 			}},
 		},
 		"Component": {
-			reason: "a component changes what others build, and is nothing by itself",
+			reason: "A component changes what others build, and contributes nothing itself.",
 			files: map[string]string{
 				"app/kustomization.yaml":   "resources: [a.yaml]\ncomponents: [../with-b]\n",
 				"app/a.yaml":               configMap("a"),
@@ -141,7 +141,7 @@ generatorOptions:
 			},
 		},
 		"LocalOnly": {
-			reason: "what only serves the build, as the source of a replacement, is counted and not applied",
+			reason: "A document that only serves the build, such as the source of a replacement, is counted and not applied.",
 			files: map[string]string{
 				"kustomization.yaml": `
 resources: [a.yaml, local.yaml]
@@ -155,7 +155,7 @@ replacements:
 			want: result{Objects: []string{"ConfigMap a@a.yaml:1"}, Local: 1},
 		},
 		"Deleted": {
-			reason: "a patch may delete, and then the others are still what they are",
+			reason: "A patch may delete an object, and the others must keep their locations.",
 			files: map[string]string{
 				"kustomization.yaml": "resources: [a.yaml]\npatches:\n- patch: '{apiVersion: v1, kind: ConfigMap, metadata: {name: b}, $patch: delete}'\n",
 				"a.yaml":             strings.Join([]string{configMap("a"), configMap("b"), configMap("c")}, "---\n"),
@@ -163,7 +163,7 @@ replacements:
 			want: result{Objects: []string{"ConfigMap a@a.yaml:1", "ConfigMap c@a.yaml:15"}},
 		},
 		"AnnotationsReplaced": {
-			reason: "where a patch takes all annotations, the kustomization is the best place to look at",
+			reason: "If a patch removes all annotations, the kustomization is the best location.",
 			files: map[string]string{
 				"app/kustomization.yaml": "resources: [a.yaml]\npatches:\n- target: {name: a}\n  patch: '[{op: add, path: /metadata/annotations, value: {x: y}}]'\n",
 				"app/a.yaml":             configMap("a"),
@@ -171,11 +171,11 @@ replacements:
 			want: result{Objects: []string{"ConfigMap a@app/kustomization.yaml:1"}},
 		},
 		"Empty": {
-			reason: "nothing is an answer, too",
+			reason: "A kustomization may build nothing.",
 			files:  map[string]string{"kustomization.yaml": "resources: [a.yaml]\n", "a.yaml": "# to come\n"},
 		},
 		"ListsAndNoEnd": {
-			reason: "a List is its items, and a file need not end with a line break",
+			reason: "The items of a List are unwrapped, and a file need not end with a line break.",
 			files: map[string]string{
 				"kustomization.yaml": "resources: [a.json, b.yaml]",
 				"a.json":             `{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}},{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"b"}}]}`,
@@ -215,7 +215,7 @@ replacements:
 			for name := range files {
 				read := !slices.Contains(tc.unread, name)
 				if strings.HasPrefix(name, "unused/") && !strings.Contains(name, "kustom") {
-					continue // vetted, and so read
+					continue // the file was checked, and therefore read
 				}
 				if made.Reads[name] != read {
 					t.Errorf("%s took part: want %t, got %t", name, read, made.Reads[name])
@@ -225,7 +225,7 @@ replacements:
 	}
 }
 
-// Objects keep the lines of their source as long as kustomize has not changed them.
+// Objects keep the lines of their source unless kustomize changed them.
 func TestLines(t *testing.T) {
 	files := map[string]string{
 		"kustomization.yaml": "resources: [policy.yaml]\nnamePrefix: a-\ncommonAnnotations: {a: b}\n",

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// kubectl returns the output of 'kubectl kustomize' for a directory, as kubectl apply would read it.
+// kubectl returns the output of 'kubectl kustomize' for a directory, decoded as by kubectl apply.
 func kubectl(t *testing.T, files map[string]string, dir string) []string {
 	t.Helper()
 	disk := filesys.MakeFsInMemory()
@@ -85,7 +85,7 @@ spec:
       volumes: [{name: config, configMap: {name: settings}}]
 `
 
-// A build has the same output as kustomize on the same files, although kustomize never sees them.
+// A build has the same output as kustomize for the same files, although Headgate passes none of them to kustomize unchanged.
 func TestAsKustomize(t *testing.T) {
 	cases := map[string]map[string]string{
 		"Everything": {
@@ -258,7 +258,7 @@ other:
 
 func lines(all []string) []string { return strings.Split(strings.Join(all, "\n"), "\n") }
 
-// A kind whose list is merged by key only if the commit brings its schema.
+// The list of this kind is merged by key only if the commit contains a schema.
 const (
 	list       = "apiVersion: example.org/v1\nkind: Thing\nmetadata: {name: t}\nspec:\n  items: [{name: a, v: 1}, {name: b, v: 1}]\n"
 	listSchema = `{"definitions": {"v1.Thing": {"type": "object", "properties": {"spec": {"type": "object", "properties": {"items": {"type": "array",
@@ -266,7 +266,7 @@ const (
 "x-kubernetes-group-version-kind": [{"group": "example.org", "kind": "Thing", "version": "v1"}]}}}`
 )
 
-// Schemas that one directory brings are nothing to another one, also not at the same time.
+// Schemas of one directory must not affect another one, not even concurrently.
 func TestSchemasStayWhereTheyAre(t *testing.T) {
 	with := tree(map[string]string{
 		"kustomization.yaml": "resources: [a.yaml]\nopenapi: {path: schema.json}\npatches: [{path: p.yaml}]\n", "schema.json": listSchema,

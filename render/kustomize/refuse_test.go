@@ -23,7 +23,7 @@ import (
 // A lookout detects network access, started programs and written files.
 type lookout struct {
 	requests []string
-	ran      string // written by whatever is run in place of git and others
+	ran      string // what the programs that replace git and others wrote
 	temp     string
 }
 
@@ -51,7 +51,7 @@ func newLookout(tb testing.TB) *lookout {
 	return l
 }
 
-// seen is what was seen since it was last asked.
+// seen returns what was detected since the previous call.
 func (l *lookout) seen() []string {
 	all := l.requests
 	l.requests = nil
@@ -70,7 +70,7 @@ func (l *lookout) seen() []string {
 	return all
 }
 
-// The lookout proves nothing unless it can detect something. Kustomize itself does all this with a remote base.
+// The lookout must be able to detect something: kustomize itself does all of it with a remote base.
 func TestLookout(t *testing.T) {
 	l := newLookout(t)
 	disk := filesys.MakeFsInMemory()
@@ -94,7 +94,7 @@ func TestRefused(t *testing.T) {
 		component = "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\n"
 		kustom    = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n"
 	)
-	// what every case may name
+	// files that every case may use
 	common := map[string]string{
 		"app/cm.yaml":            configMap("a"),
 		"app/sub/x.yaml":         configMap("x"),
@@ -230,7 +230,7 @@ func keys[V any](m map[string]V) func(func(string) bool) {
 	}
 }
 
-// bomb is the billion laughs.
+// bomb returns the "billion laughs".
 func bomb() string {
 	var b strings.Builder
 	b.WriteString("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol, lol]\n")
@@ -240,8 +240,7 @@ func bomb() string {
 	return b.String()
 }
 
-// A directory of the commit may be called as a host is: a path that begins with a dot is
-// nothing but a path.
+// A directory may have the name of a host: a path that begins with a dot is only a path.
 func TestCalledAsAHost(t *testing.T) {
 	l := newLookout(t)
 	made, problems := build(tree(map[string]string{
@@ -274,7 +273,7 @@ func doubling(n int) map[string]string {
 	return files
 }
 
-// Kustomizations that use one another multiply, and patches copy.
+// Kustomizations that use each other multiply their objects, and patches copy them.
 func TestBounds(t *testing.T) {
 	cases := map[string]struct {
 		reason string
@@ -283,18 +282,18 @@ func TestBounds(t *testing.T) {
 		want   string
 	}{
 		"Doubling": {
-			reason: "twenty small directories that grow to a million",
+			reason: "Twenty small directories grow to a million objects.",
 			files:  func() map[string]string { return doubling(20) },
 			want:   "kustomization.yaml:1: it is built of more than 10000 directories",
 		},
 		"Documents": {
-			reason: "a limit holds for what is built, too",
+			reason: "The number of built objects is limited.",
 			files:  func() map[string]string { return doubling(6) },
 			limits: manifest.Limits{Documents: 20},
 			want:   "05/kustomization.yaml:1: it is built of more than the limit of 20 documents",
 		},
 		"Bytes": {
-			reason: "so does that of bytes",
+			reason: "The size of built objects is limited.",
 			files: func() map[string]string {
 				return map[string]string{
 					"a/kustomization.yaml": "namePrefix: a\nresources: [../c]", "b/kustomization.yaml": "resources: [../a, ../c]\nnamePrefix: b\n",
@@ -305,7 +304,7 @@ func TestBounds(t *testing.T) {
 			want:   "b/kustomization.yaml:1: it is built of more than the limit of 2000 bytes",
 		},
 		"Deep": {
-			reason: "a directory upon a directory upon a directory",
+			reason: "The depth of bases is limited.",
 			files: func() map[string]string {
 				files := map[string]string{"000/kustomization.yaml": "resources: [a.yaml]", "000/a.yaml": configMap("a")}
 				for i := 1; i < 150; i++ {
@@ -316,7 +315,7 @@ func TestBounds(t *testing.T) {
 			want: "100/kustomization.yaml:1: kustomizations are nested more than 100 deep",
 		},
 		"Copies": {
-			reason: "thirty lines of a patch that double an object thirty times",
+			reason: "Thirty lines of a patch double an object thirty times.",
 			files: func() map[string]string {
 				var patch strings.Builder
 				for i := range 30 {
@@ -327,7 +326,7 @@ func TestBounds(t *testing.T) {
 			want: "kustomization.yaml:1: kustomize cannot build it: ",
 		},
 		"FileTooLarge": {
-			reason: "the limit of a file holds for what goes into a ConfigMap as well",
+			reason: "The size limit for files also applies to files in a generated ConfigMap.",
 			files: func() map[string]string {
 				return map[string]string{"kustomization.yaml": "configMapGenerator: [{name: a, files: [x.txt]}]", "x.txt": strings.Repeat("x", 200)}
 			},
@@ -350,7 +349,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// The error of a failed build holds nothing from a Secret.
+// The error of a failed build contains nothing from a Secret.
 func TestErrorsKeepSecrets(t *testing.T) {
 	for name, text := range map[string]string{
 		"Generator": "secretGenerator: [{name: a, literals: ['canary']}]\n",
@@ -380,8 +379,8 @@ func TestErrorsKeepSecrets(t *testing.T) {
 	}
 }
 
-// Every field of a kustomization that is a string, or a list or map of them, was looked at:
-// one that a later version of kustomize adds may be a path.
+// Every field of a kustomization that is a string, or a list or map of strings, must be known, because a field of a later kustomize
+// version may be a path.
 func TestFieldsOfAKustomization(t *testing.T) {
 	var got []string
 	var walk func(path string, of reflect.Type)
@@ -417,7 +416,7 @@ func TestFieldsOfAKustomization(t *testing.T) {
 	}
 	known := strings.Split(strings.TrimSpace(string(want)), "\n")
 	for i, line := range known {
-		known[i], _, _ = strings.Cut(line, " ") // a description follows the name
+		known[i], _, _ = strings.Cut(line, " ") // the description follows the name
 	}
 	if diff := cmp.Diff(known, got); diff != "" {
 		t.Errorf("a field of a kustomization is new, or gone: does it hold a path? (-want +got):\n%s", diff)

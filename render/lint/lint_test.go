@@ -24,7 +24,7 @@ spec:
   - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
 `
 
-// platform is a commit with a safe-start package of two groups and the policies of its user.
+// platform returns a commit with a safe-start package with two groups, and the policies of its user.
 func platform(files map[string]string) fstest.MapFS {
 	tree := fstest.MapFS{"package/crossplane.yaml": {Data: []byte("apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: provider-a}\nspec: {capabilities: [safe-start]}\n")}}
 	for _, k := range []struct{ group, kind string }{{"s3.example.org", "Bucket"}, {"s3.example.org", "Policy"}, {"sqs.example.org", "Queue"}} {
@@ -82,7 +82,7 @@ func TestCoverage(t *testing.T) {
 		want   []string // "file:line severity message; fix"
 	}{
 		"Instance": {
-			reason: "It would wait for ever.",
+			reason: "The object would wait forever for its kind.",
 			files: map[string]string{
 				"policy.yaml": policy("team", "queues.*"),
 				"bucket.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\napiVersion: s3.example.org/v1\nkind: Bucket\nmetadata: {name: logs, namespace: team-a}\n",
@@ -90,7 +90,7 @@ func TestCoverage(t *testing.T) {
 			want: []string{`bucket.yaml:5 warning Bucket.s3.example.org/team-a/logs is of buckets.s3.example.org, which no policy activates; add "buckets.s3.example.org" to spec.activate of policy team (policy.yaml:1)`},
 		},
 		"Homeless": {
-			reason: "It is shown with the namespace that it gets, as in all reports.",
+			reason: "The finding names the object with the namespace that it gets, as in all reports.",
 			files: map[string]string{
 				"policy.yaml": policy("team", "queues.*"),
 				"bucket.yaml": "apiVersion: s3.example.org/v1\nkind: Bucket\nmetadata: {name: logs}\n",
@@ -98,7 +98,7 @@ func TestCoverage(t *testing.T) {
 			want: []string{`bucket.yaml:1 warning Bucket.s3.example.org/default/logs is of buckets.s3.example.org, which no policy activates; add "buckets.s3.example.org" to spec.activate of policy team (policy.yaml:1)`},
 		},
 		"Active": {
-			reason: "All is as it should be.",
+			reason: "A correct commit has no findings.",
 			files: map[string]string{
 				"policy.yaml": policy("team", "'*'"),
 				"bucket.yaml": "apiVersion: s3.example.org/v1\nkind: Bucket\nmetadata: {name: logs}\n",
@@ -106,12 +106,12 @@ func TestCoverage(t *testing.T) {
 			},
 		},
 		"Stays": {
-			reason: "Active is final: what was active is served, whatever the policies say.",
+			reason: "A definition that was active stays served, whatever the policies name.",
 			files:  map[string]string{"bucket.yaml": "apiVersion: s3.example.org/v1\nkind: Bucket\nmetadata: {name: logs}\n"},
 			stays:  []string{"buckets.s3.example.org"},
 		},
 		"Resources": {
-			reason: "The mode of old.",
+			reason: "The old mode of Compositions lists its resources directly.",
 			files: map[string]string{
 				"a.yaml":     policy("sqs", "queues.sqs.example.org"),
 				"b.yaml":     policy("s3", "policies.s3.example.org"),
@@ -120,7 +120,7 @@ func TestCoverage(t *testing.T) {
 			want: []string{`store.yaml:10 warning ` + bucket + `; add "buckets.s3.example.org" to spec.activate of policy s3 (b.yaml:1)`},
 		},
 		"PatchAndTransform": {
-			reason: "Resources are in the input of a function, as deep as they like.",
+			reason: "A function's input may contain resources at any depth.",
 			files: map[string]string{
 				"store.yaml": composition("  mode: Pipeline\n  pipeline:\n  - step: pt\n    functionRef: {name: function-patch-and-transform}\n    input:\n      apiVersion: pt.fn.crossplane.io/v1beta1\n      kind: Resources\n" +
 					"      resources:\n      - name: wrapped\n        base:\n          apiVersion: kubernetes.crossplane.io/v1alpha2\n          kind: Object\n          spec:\n            forProvider:\n              manifest:\n                apiVersion: s3.example.org/v1\n                kind: Bucket\n"),
@@ -128,33 +128,33 @@ func TestCoverage(t *testing.T) {
 			want: []string{`store.yaml:21 warning ` + bucket + `; add "buckets.s3.example.org" to spec.activate of a policy`},
 		},
 		"Template": {
-			reason: "Template actions around an object do not matter, nor do comments.",
+			reason: "Template actions and comments around an object do not matter.",
 			files:  map[string]string{"policy.yaml": policy("team", "queues.*"), "store.yaml": composition(templated)},
 			want:   []string{`store.yaml:23 warning ` + bucket + `; add "buckets.s3.example.org" to spec.activate of policy team (policy.yaml:1)`},
 		},
 		"Computed": {
-			reason: "An unknown part is reported.",
+			reason: "A template may hide a part of an object, which is then reported as unknown.",
 			files: map[string]string{
 				"store.yaml": composition("  mode: Pipeline\n  pipeline:\n  - step: render\n    input:\n      kind: GoTemplate\n      inline:\n        template: |\n          apiVersion: s3.example.org/v1\n          kind: {{ .kind }}\n"),
 			},
 			want: []string{`store.yaml:13 note whether all that Composition.apiextensions.crossplane.io/store composes is active is not known: the template of step render computes kinds, which is not read`},
 		},
 		"Elsewhere": {
-			reason: "A function may read its templates from its own files.",
+			reason: "A function may read its templates from files in its own image.",
 			files: map[string]string{
 				"store.yaml": composition("  mode: Pipeline\n  pipeline:\n  - step: render\n    input:\n      kind: GoTemplate\n      source: FileSystem\n"),
 			},
 			want: []string{`store.yaml:9 note whether all that Composition.apiextensions.crossplane.io/store composes is active is not known: the templates of step render are not in the commit, which is not read`},
 		},
 		"Program": {
-			reason: "Other languages are not read.",
+			reason: "Templates in other languages are not read.",
 			files: map[string]string{
 				"store.yaml": composition("  mode: Pipeline\n  pipeline:\n  - step: kcl\n    input:\n      kind: KCLInput\n      spec:\n        source: |\n          items = [{apiVersion = \"s3.example.org/v1\", kind = \"Bucket\"}]\n"),
 			},
 			want: []string{`store.yaml:11 note whether all that Composition.apiextensions.crossplane.io/store composes is active is not known: the input of step kcl is a program, which is not read`},
 		},
 		"Paused": {
-			reason: "A policy that is paused would activate nothing.",
+			reason: "A paused policy activates nothing, so adding a pattern to it would not help.",
 			files: map[string]string{
 				"policy.yaml": strings.Replace(policy("team", "queues.*"), "{name: team}", "{name: team, annotations: {crossplane.io/paused: \"true\"}}", 1),
 				"bucket.yaml": "apiVersion: s3.example.org/v1\nkind: Bucket\nmetadata: {name: logs}\n",
@@ -183,7 +183,7 @@ func TestCoverage(t *testing.T) {
 	}
 }
 
-// TestPartial has definitions declared elsewhere, so the active ones are not known.
+// In TestPartial, other repositories declare the definitions, so the active ones are unknown.
 func TestPartial(t *testing.T) {
 	want, err := render.Render(render.Input{Files: fstest.MapFS{"store.yaml": {Data: []byte(composition(templated))}}}, render.Options{Owner: render.OwnerCrossplane})
 	if err != nil {
@@ -194,8 +194,8 @@ func TestPartial(t *testing.T) {
 	}
 }
 
-// FuzzUses reads arbitrary templates. Every use has lines that exist, and a plain object is found if the rest of the
-// template does not change its indentation.
+// FuzzUses reads arbitrary templates. Every use must have valid lines. A plain object must be found if the rest of the template
+// does not change its indentation.
 func FuzzUses(f *testing.F) {
 	f.Add("{{ range . }}\napiVersion: a/v1\n{{ end }}\nkind: B\n")
 	f.Add("- apiVersion: 'a'\n  kind: \"b\n-  - kind: c\n")
@@ -208,7 +208,7 @@ func FuzzUses(f *testing.F) {
 			}
 		}
 		if strings.Contains(template, "{{") {
-			return // which may be a remark that does not end
+			return // a comment may not end
 		}
 		all := uses(template + "\n---\napiVersion: s3.example.org/v1\nkind: Bucket\n")
 		if n := len(all); n == 0 || all[n-1] != (use{"s3.example.org/v1", "Bucket", len(lines) + 2}) {
@@ -217,7 +217,7 @@ func FuzzUses(f *testing.F) {
 	})
 }
 
-// A package has two thousand definitions, and to decode one costs milliseconds.
+// A package has two thousand definitions, and decoding one takes milliseconds.
 func TestRefusedDecodesOnce(t *testing.T) {
 	files := &counted{MapFS: platform(nil), opened: map[string]int{}}
 	want, err := render.Render(render.Input{Files: files}, render.Options{Owner: render.OwnerHeadgate})

@@ -61,7 +61,7 @@ func TestDropPlaceholderCA(t *testing.T) {
 			u := &unstructured.Unstructured{Object: odd}
 			u.SetAPIVersion(map[string]string{"CustomResourceDefinition": "apiextensions.k8s.io/v1", "ValidatingWebhookConfiguration": "admissionregistration.k8s.io/v1"}[kind])
 			u.SetKind(kind)
-			DropPlaceholderCA(u) // and does not panic
+			DropPlaceholderCA(u) // must not panic
 		}
 	}
 }

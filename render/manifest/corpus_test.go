@@ -12,11 +12,10 @@ import (
 	"testing"
 )
 
-// corpus streams the manifests of every archive of the corpus: the metadata of the
-// packages and their CRDs.
+// corpus calls each with the package metadata and the CRDs of every archive in the corpus.
 func corpus(tb testing.TB, each func(archive, name string, raw []byte)) {
 	tb.Helper()
-	_ = os.Getenv("HEADGATE_CORPUS_STATE") // the test cache looks at this, and at no file outside of the module
+	_ = os.Getenv("HEADGATE_CORPUS_STATE") // the test cache tracks this variable, but no file outside the module
 	directory := os.Getenv("HEADGATE_CORPUS")
 	if directory == "" {
 		directory = filepath.Join("..", "..", "..", "shared", "corpus")

@@ -16,7 +16,7 @@ func TestEach(t *testing.T) {
 	}
 }
 
-// A process that follows pull requests outlives one that makes us panic, wherever that is.
+// A preview loop survives a pull request that causes a panic, wherever the panic is.
 func TestEachPanics(t *testing.T) {
 	defer func() {
 		output, _ := recover().(string)

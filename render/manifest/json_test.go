@@ -8,7 +8,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestScalarsAsJSON decodes scalars that YAML and JSON write in different ways. They are what the library of the API server makes of them.
+// TestScalarsAsJSON decodes scalars with different forms in YAML and JSON. The results must equal those of the API server's
+// library.
 func TestScalarsAsJSON(t *testing.T) {
 	for _, text := range []string{
 		"1", "-1", "1.0", "1e3", "1.5", "1e21", "-0", "-0.0", "0x10", "0o7", "010", "1_000", "9223372036854775807", "9223372036854775808", "18446744073709551615",

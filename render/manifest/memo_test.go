@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// hashed is a commit: its files have hashes.
+// hashed is a commit whose files have hashes.
 type hashed struct{ fstest.MapFS }
 
 func (h hashed) Hash(name string) (string, error) {
@@ -31,7 +31,7 @@ type closed struct{ hashed }
 
 func (closed) Open(string) (fs.File, error) { return nil, fs.ErrPermission }
 
-// notes is a Memo that forgets nothing.
+// notes is a Memo that never drops anything.
 type notes struct {
 	mu  sync.Mutex
 	all map[string]string
@@ -53,7 +53,7 @@ func (n *notes) Remember(key, value string) {
 	n.all[key] = value
 }
 
-// seen is everything that can be seen of a file, and whether nothing in it is broken.
+// seen returns everything that is visible of a file, and whether all of it is valid.
 func seen(r *Reader, name string) (all []any, whole bool) {
 	documents, err := r.Read(name)
 	if err != nil {
@@ -74,7 +74,7 @@ func seen(r *Reader, name string) (all []any, whole bool) {
 		u, err := d.Recall()
 		check(u, err)
 		if err == nil {
-			u.SetKind("changed") // the change must not reach other copies
+			u.SetKind("changed") // the change must not affect other copies
 		}
 		u, err = d.Recall()
 		check(u, err)
@@ -84,7 +84,7 @@ func seen(r *Reader, name string) (all []any, whole bool) {
 	return all, whole
 }
 
-// aSecret reports whether a file holds one.
+// aSecret reports whether a file contains a Secret.
 func aSecret(all []any) bool {
 	for _, v := range all {
 		if h, ok := v.(Header); ok && h.Kind == "Secret" {
@@ -94,8 +94,8 @@ func aSecret(all []any) bool {
 	return false
 }
 
-// remembers wants that a file is seen the same with and without a Memo, whether that has
-// seen it before or not, and that a file that is whole is read once.
+// remembers checks that a file has the same result with and without a Memo, whether or not the Memo has seen it before, and that a
+// valid file is read once.
 func remembers(t *testing.T, memo Memo, name, text string, limits Limits) {
 	t.Helper()
 	files := hashed{file(name, text)}
@@ -146,7 +146,7 @@ var streams = []string{
 }
 
 func TestMemo(t *testing.T) {
-	memo := new(notes) // one for all: a key tells contents apart, and what is asked of them
+	memo := new(notes) // one Memo for all files, because its keys distinguish contents and options
 	for _, name := range []string{"a.yaml", "a.json"} {
 		for _, limits := range []Limits{{}, {Depth: 4}, {Documents: 2}, {FileBytes: 100}, {TotalBytes: 50}} {
 			for _, text := range streams {

@@ -6,7 +6,7 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// A suggestion that is wrong is worse than none.
+// A wrong suggestion is worse than none.
 func TestMeant(t *testing.T) {
 	ids := []string{"ConfigMap/team/settings", "ConfigMap/team/users", "Secret/team/users", "CustomResourceDefinition.apiextensions.k8s.io/buckets.example.org"}
 	for text, want := range map[string]string{

@@ -9,8 +9,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// The limits do no harm: every package of the corpus stays below half of each default, with every CRD active, and one
-// provider of a family below half of the default for forks.
+// The limits do not get in the way: every package of the corpus, with every CRD active, stays below half of each default limit. One
+// provider of a family stays below half of the default for forks.
 func TestLimitsAdmitCorpus(t *testing.T) {
 	limits := Limits{}.orDefault()
 	all, families := map[string]int{}, map[string]int{}
@@ -38,8 +38,7 @@ func TestLimitsAdmitCorpus(t *testing.T) {
 	}
 }
 
-// The count is never less than half of the real number. Otherwise a document with more nodes than the limit would be
-// decoded.
+// The count must be at least half of the real number. Otherwise a document with more nodes than the limit would be decoded.
 func FuzzCountNodes(f *testing.F) {
 	for _, doc := range scanSeeds {
 		f.Add(doc)
@@ -72,7 +71,7 @@ func FuzzCountNodes(f *testing.F) {
 	})
 }
 
-// All documents that are kept count together, each once, and whether a memo knows them makes no difference.
+// All stored documents count together, each once, whether or not they come from a Memo.
 func TestClaim(t *testing.T) {
 	files := file("a.yaml", "a: [b, c]\n---\nd: [e, f]\n")
 	for name, memo := range map[string]Memo{"NoMemo": nil, "Memo": new(remembering)} {
@@ -94,7 +93,7 @@ func TestClaim(t *testing.T) {
 	}
 }
 
-// The documents that are decoded at one moment are few, however many processors there are.
+// Only a few documents are decoded at the same time, however many processors there are.
 func TestTurn(t *testing.T) {
 	var mu sync.Mutex
 	now, most := 0, 0
@@ -112,7 +111,7 @@ func TestTurn(t *testing.T) {
 	if most > 3 {
 		t.Errorf("%d were decoded at once", most)
 	}
-	turn(10 * decodedAtOnce)() // more than all is decoded alone, and not never
+	turn(10 * decodedAtOnce)() // a document above the total limit is decoded alone instead of never
 }
 
 type remembering struct{ sync.Map }

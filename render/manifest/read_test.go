@@ -21,7 +21,7 @@ func file(name, text string) fstest.MapFS {
 	return fstest.MapFS{name: &fstest.MapFile{Data: []byte(text)}}
 }
 
-// brief is a document in short: "line kind name", "line -" if it is no manifest.
+// brief returns documents in short form: "line kind name", or "line -" if a document is not a manifest.
 func brief(documents []*Document) []string {
 	var all []string
 	for _, d := range documents {
@@ -50,7 +50,7 @@ func TestRead(t *testing.T) {
 			reason: "An empty file holds no documents.",
 		},
 		"OnlyComments": {
-			reason: "Comments and blank lines are no documents, however often they are separated.",
+			reason: "Comments and blank lines do not form documents, however many separators there are.",
 			text:   "---\n# a\n---\n\n--- # b\n...\n---\n",
 		},
 		"One": {
@@ -64,7 +64,7 @@ func TestRead(t *testing.T) {
 			want:   []string{"1 A one", "6 B two", "13 A one"},
 		},
 		"EndMarker": {
-			reason: "'...' ends a document as '---' does.",
+			reason: "'...' ends a document, like '---'.",
 			text:   one + "...\n# between\n---\n" + two + "...\n",
 			want:   []string{"1 A one", "8 B two"},
 		},
@@ -74,42 +74,42 @@ func TestRead(t *testing.T) {
 			want:   []string{"1 A one", "8 B two"},
 		},
 		"NoMarker": {
-			reason: "A marker ends at a blank.",
+			reason: "A marker ends at a space.",
 			text:   "apiVersion: v1\nkind: A\n---x: y\nmetadata: {name: one}\n",
 			want:   []string{"1 A one"},
 		},
 		"ContentBehindMarker": {
-			reason: "A document may begin in the line of its marker.",
+			reason: "A document may begin on the line of its marker.",
 			text:   one + "--- {apiVersion: v1, kind: B, metadata: {name: two}}\n--- !!map\n" + one,
 			want:   []string{"1 A one", "5 B two", "6 A one"},
 		},
 		"Directives": {
-			reason: "Directives belong to the document behind their marker.",
+			reason: "Directives belong to the document after their marker.",
 			text:   "%YAML 1.1\n# comment\n---\n" + one + "...\n%TAG ! tag:example.com,2000:\n---\n" + two,
 			want:   []string{"4 A one", "11 B two"},
 		},
 		"ByteOrderMark": {
-			reason: "Windows editors put one at the beginning, and concatenating files then puts it elsewhere.",
+			reason: "Windows editors write a BOM at the beginning, and concatenating files moves it to other places.",
 			text:   "\uFEFF" + one + "---\n\uFEFF" + two,
 			want:   []string{"1 A one", "6 B two"},
 		},
 		"ByteOrderMarkBeforeMarker": {
-			reason: "A marker behind the mark is still a marker.",
+			reason: "A marker after a BOM is still a marker.",
 			text:   "\uFEFF---\n" + one + "---\n" + two,
 			want:   []string{"2 A one", "7 B two"},
 		},
 		"CRLF": {
-			reason: "Lines may end as on Windows.",
+			reason: "Lines may end with CRLF.",
 			text:   strings.ReplaceAll(one+"---\n"+two, "\n", "\r\n"),
 			want:   []string{"1 A one", "6 B two"},
 		},
 		"CR": {
-			reason: "YAML knows the line breaks of old Macs, and so do editors.",
+			reason: "YAML and editors know the line breaks of old Macs.",
 			text:   strings.ReplaceAll(one+"---\n"+two, "\n", "\r"),
 			want:   []string{"1 A one", "6 B two"},
 		},
 		"NoManifest": {
-			reason: "A document without a kind or an apiVersion, or one that is no mapping, is returned without a header.",
+			reason: "A document that is not a mapping, or lacks a kind or apiVersion, is returned without a header.",
 			text:   "a: b\n---\nkind: A\n---\napiVersion: v1\n---\n- a\n---\ntext\n---\nnull\n---\nkind: 1\napiVersion: v1\n",
 			want:   []string{"1 -", "3 -", "5 -", "7 -", "9 -", "11 -", "13 -"},
 		},
@@ -119,26 +119,26 @@ func TestRead(t *testing.T) {
 			want:   []string{"1 A one"},
 		},
 		"List": {
-			reason: "Lists are unwrapped, lists in lists too, and every item has its line.",
+			reason: "Lists are unwrapped, even nested ones, and every item has its line.",
 			text:   "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: A\n  metadata:\n    name: one\n- apiVersion: v1\n  kind: List\n  items:\n  - {apiVersion: v1, kind: B, metadata: {name: two}}\n---\n" + one,
 			want:   []string{"4 A one", "11 B two", "13 A one"},
 		},
 		"TypedList": {
-			reason: "The items of a typed list need no kind of their own.",
+			reason: "The items of a typed list may omit their kind.",
 			text:   "apiVersion: v1\nkind: ConfigMapList\nitems:\n- metadata:\n    name: one\n",
 			want:   []string{"4 ConfigMap one"},
 		},
 		"EmptyList": {
-			reason: "A list without items holds no documents.",
+			reason: "A list without items contains no documents.",
 			text:   "apiVersion: v1\nkind: List\nitems: []\n",
 		},
 		"NoList": {
-			reason: "A kind may end in List and be none.",
+			reason: "A kind may end in List without being a list.",
 			text:   "apiVersion: v1\nkind: AllowList\nmetadata:\n  name: one\nitems: {}\n",
 			want:   []string{"1 AllowList one"},
 		},
 		"JSON": {
-			reason: "JSON is read as JSON.",
+			reason: "JSON is parsed as JSON.",
 			name:   "a.json",
 			text:   "\n{\n\t\"apiVersion\": \"v1\", \"kind\": \"A\", \"metadata\": {\"name\": \"one\"}\n}\n",
 			want:   []string{"2 A one"},
@@ -150,7 +150,7 @@ func TestRead(t *testing.T) {
 			want:   []string{"2 A one"},
 		},
 		"JSONWithoutContent": {
-			reason: "An empty file is no error, whatever its name.",
+			reason: "An empty file is valid, whatever its name.",
 			name:   "a.json",
 			text:   " \n",
 		},
@@ -195,7 +195,7 @@ func TestReadErrors(t *testing.T) {
 		name   string
 		text   string
 		limits Limits
-		want   string // the text is what people work with, so it is tested
+		want   string // users work with this text, so it is tested
 	}{
 		"Absent": {
 			reason: "The path is not repeated.",
@@ -264,7 +264,7 @@ func TestReadErrors(t *testing.T) {
 			want:   "a.yaml:2: cannot read: it holds a NUL byte, so it is not text",
 		},
 		"NotUTF8": {
-			reason: "The line is named: most of such a file looks right.",
+			reason: "The error names the line, because most of such a file looks right.",
 			text:   "a: b\nc: caf\xe9\n",
 			want:   "a.yaml:2: cannot read: it is not UTF-8: save it as UTF-8",
 		},
@@ -274,12 +274,12 @@ func TestReadErrors(t *testing.T) {
 			want:   "a.yaml:1: cannot read: it is UTF-16: save it as UTF-8",
 		},
 		"UnknownAnchor": {
-			reason: "The library does not report the place.",
+			reason: "The library does not report the line.",
 			text:   "a: b\nc: *d\n",
 			want:   "a.yaml:2: cannot decode: unknown anchor 'd' referenced; if this is no alias, quote it: * begins an alias",
 		},
 		"ControlCharacter": {
-			reason: "The library does not report the place.",
+			reason: "The library does not report the line.",
 			text:   "a: {}\n---\nb: [c,\n\x01]\n",
 			want:   "a.yaml:4: cannot decode: control characters are not allowed",
 		},
@@ -289,22 +289,22 @@ func TestReadErrors(t *testing.T) {
 			want:   "a.yaml:8: cannot decode: mapping values are not allowed in this context",
 		},
 		"Parser": {
-			reason: "The library is off by one here.",
+			reason: "The library's line is off by one here.",
 			text:   one + "---\na: [b: [c]]\nd: [[e]]]\n",
 			want:   "a.yaml:7: cannot decode: did not find expected key",
 		},
 		"Unclosed": {
-			reason: "An error at the end of the document is in its last line.",
+			reason: "An error at the end of a document is on its last line.",
 			text:   "a: \"b\nc: d\n",
 			want:   "a.yaml:2: cannot decode: found unexpected end of stream",
 		},
 		"Duplicate": {
-			reason: "A key that is there twice is a mistake that the API server would hide.",
+			reason: "The API server would hide a duplicate key.",
 			text:   "a: {b: {}}\nc: d\na: e\nc: f\n",
 			want:   "a.yaml:3: cannot decode: key \"a\" already set in map (and 1 more)",
 		},
 		"CollidingNumber": {
-			reason: "The API server reads keys as text, and chance would decide which of the two values counts.",
+			reason: "The API server converts keys to text, so chance would decide which of the two values counts.",
 			text:   "{a: b,\n c: {\n  1: one,\n  d: e,\n  \"1\": another}}\n",
 			want:   `a.yaml:5: cannot decode: the key "1" is the same as 1 in line 3: both become the text "1"; remove one of them`,
 		},
@@ -314,37 +314,37 @@ func TestReadErrors(t *testing.T) {
 			want:   `a.yaml:2: cannot decode: the key "true" is the same as yes in line 1: both become the text "true"; remove one of them`,
 		},
 		"CollidingFloat": {
-			reason: "A whole number with a point becomes the same text as one without.",
+			reason: "A whole number with a decimal point becomes the same text as one without.",
 			text:   "{a: [\n  {1.0: b,\n  1: c}]}\n",
 			want:   `a.yaml:3: cannot decode: the key 1 is the same as 1.0 in line 2: both become the text "1"; remove one of them`,
 		},
 		"CollidingHexadecimal": {
-			reason: "Two spellings of one number are the same key before they are text.",
+			reason: "Two forms of one number are the same key before they become text.",
 			text:   "{a: {\n  0x1: b,\n  1: c}}\n",
 			want:   "a.yaml:3: cannot decode: key 1 already set in map",
 		},
 		"CollidingFloats": {
-			reason: "Numbers that differ in digits that are cut off become the same text.",
+			reason: "Numbers that differ only in truncated digits become the same text.",
 			text:   "{a: {\n  0.1: b,\n  0.10000000149: c}}\n",
 			want:   `a.yaml:3: cannot decode: the key 0.10000000149 is the same as 0.1 in line 2: both become the text "0.1"; remove one of them`,
 		},
 		"CollidingMerge": {
-			reason: "A merged key is overridden by the same key, and by no other that becomes the same text.",
+			reason: "The same key overrides a merged key; a different key that becomes the same text does not.",
 			text:   "a: &a {1: b}\nc:\n  <<: *a\n  \"1\": d\n",
 			want:   `a.yaml:1: cannot decode: the key 1 is the same as "1" in line 4: both become the text "1"; remove one of them`,
 		},
 		"CollidingTag": {
-			reason: "A tag makes a text of a number.",
+			reason: "A tag turns a number into a text.",
 			text:   "a: {!!str 1: b,\n 1: c}\n",
 			want:   `a.yaml:2: cannot decode: the key 1 is the same as 1 in line 1: both become the text "1"; remove one of them`,
 		},
 		"CollidingBinary": {
-			reason: "So does an encoded one.",
+			reason: "An encoded tag also turns a number into a text.",
 			text:   "a: {!!binary MQ==: b,\n 1: c}\n",
 			want:   `a.yaml:2: cannot decode: the key 1 is the same as MQ== in line 1: both become the text "1"; remove one of them`,
 		},
 		"CollidingNull": {
-			reason: "Null becomes no text.",
+			reason: "Null does not become a text.",
 			text:   "{null: b, ~: c}\n",
 			want:   "a.yaml:1: cannot decode: key <nil> already set in map",
 		},
@@ -359,17 +359,17 @@ func TestReadErrors(t *testing.T) {
 			want:   "a.yaml:2: cannot decode: a key is a mapping or a sequence: if this is a template, list the file in .headgateignore",
 		},
 		"Tab": {
-			reason: "Tabs are invisible, so they are named.",
+			reason: "Tabs are invisible, so the error mentions them.",
 			text:   "a:\n\tb: c\n",
 			want:   "a.yaml:2: cannot decode: found character that cannot start any token: indent with spaces",
 		},
 		"Discreet": {
-			reason: "Errors do not repeat values, which may be secrets.",
+			reason: "Errors must not quote values, which may be secrets.",
 			text:   "a: {b: c}\nd: !!int hunter2\n",
 			want:   "a.yaml:2: cannot decode: cannot decode !!str as a !!int",
 		},
 		"NullKey": {
-			reason: "Errors do not repeat values, which may be secrets.",
+			reason: "Errors must not quote values, which may be secrets.",
 			text:   "a: &a {b: c}\nd:\n  <<: *a\n  ~: hunter2\n",
 			want:   "a.yaml:4: cannot decode: a key is null or of another type that JSON does not have",
 		},
@@ -379,58 +379,58 @@ func TestReadErrors(t *testing.T) {
 			want:   "a.yaml:3: cannot decode: JSON has neither infinity nor NaN",
 		},
 		"KeyOfMany": {
-			reason: "A key of JSON is a text.",
+			reason: "A key in JSON must be a string.",
 			text:   "a: b\nc:\n  ? [hunter2]\n  : d\n",
 			want:   "a.yaml:3: cannot decode: a key is a mapping or a sequence",
 		},
 		"EndsEarly": {
-			reason: "The library would leave out what follows and say nothing.",
+			reason: "The library would silently ignore what follows.",
 			text:   "  apiVersion: v1\n  kind: A\nmetadata:\n  name: lost\n",
 			want:   "a.yaml:3: cannot decode: did not find expected <document start>: the document ends before this line: check its indentation",
 		},
 		"EndsEarlyInFlow": {
-			reason: "The library would leave out what follows and say nothing.",
+			reason: "The library would silently ignore what follows.",
 			text:   "{apiVersion: v1, kind: A}\nmetadata: {}\n",
 			want:   "a.yaml:2: cannot decode: did not find expected <document start>: the document ends before this line: check its indentation",
 		},
 		"EndsEarlyAtDirective": {
-			reason: "The library would leave out what follows and say nothing.",
+			reason: "The library would silently ignore what follows.",
 			text:   "a: {b: {}}\n%YAML 1.1\n",
 			want:   "a.yaml:2: cannot decode: did not find expected <document start>: the document ends before this line: check its indentation",
 		},
 		"ContentBehindEnd": {
-			reason: "'...' is alone in its line.",
+			reason: "'...' must be alone on its line.",
 			text:   "a: b\n... c\n",
 			want:   "a.yaml:2: cannot read: content after the document end marker '...': begin the next document with '---'",
 		},
 		"ListOfText": {
-			reason: "An item that is no object has its own line.",
+			reason: "An item that is not an object is reported with its own line.",
 			text:   "apiVersion: v1\nkind: List\nitems:\n- {}\n- a\n",
 			want:   "a.yaml:5: cannot decode: it is not an object: a manifest begins with apiVersion, kind and metadata",
 		},
 		"UnquotedPattern": {
-			reason: "Activation policies are lists of patterns that begin with an asterisk.",
+			reason: "Patterns of policies often begin with an asterisk, which YAML reads as an alias.",
 			text:   "kind: a\nmetadata: {}\nspec:\n  activate:\n  - a.example.org\n  - *.example.org\n",
 			want:   "a.yaml:6: cannot decode: a value begins with *; quote it: * begins an alias",
 		},
 		"UnquotedAsterisk": {
-			reason: "In flow style, too.",
+			reason: "In flow style, a pattern is read as an alias, too.",
 			text:   "kind: a\nmetadata: {}\nspec: {activate: [*]}\n",
 			want:   "a.yaml:3: cannot decode: a value begins with *; quote it: * begins an alias",
 		},
 		"UnquotedAmpersand": {
-			reason: "The other sign of this kind.",
+			reason: "An ampersand has the same problem.",
 			text:   "kind: a\nmetadata: {}\ndata:\n  a: &*\n",
 			want:   "a.yaml:4: cannot decode: a value begins with &; quote it: & begins an anchor",
 		},
 		"JSONSyntax": {
-			reason: "The line belongs to the mistake.",
+			reason: "The error has the line of the mistake.",
 			name:   "a.json",
 			text:   "{\"kind\": 1, \"metadata\": 2,\n\"a\": [\n1,\n]}\n",
 			want:   "a.json:4: cannot decode: invalid character ']' looking for beginning of value",
 		},
 		"JSONDuplicate": {
-			reason: "A key that is there twice is a mistake in JSON too.",
+			reason: "A duplicate key is a mistake in JSON, too.",
 			name:   "a.json",
 			text:   "\n{\"kind\": 1, \"metadata\": 2, \"a\": {\"b\": 1, \"b\": 2}}",
 			want:   "a.json:2: cannot decode: duplicate field \"a.b\"",
@@ -567,7 +567,7 @@ func FuzzRead(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, stream string) {
 		if strings.LastIndex(stream, "\uFEFF") > 0 {
-			return // the library makes the mark part of a key, and we leave it out
+			return // the library makes a BOM part of a key, and we drop it
 		}
 		documents, err := Read(file("a.yaml", stream), "a.yaml", Limits{Depth: 10_000})
 		if err != nil {
@@ -582,10 +582,10 @@ func FuzzRead(f *testing.F) {
 			last = d.Origin.Line
 			v, err := d.body.decode()
 			if err != nil {
-				return // Scan answers also for documents that cannot be decoded
+				return // Scan also returns headers of documents that cannot be decoded
 			}
 			if _, isItem := d.body.(item); isItem {
-				return // the library does not unwrap
+				return // the library does not unwrap lists
 			}
 			if v != nil {
 				got = append(got, v)
@@ -597,7 +597,7 @@ func FuzzRead(f *testing.F) {
 		}
 		for _, v := range want {
 			if m, ok := v.(map[string]any); ok && strings.HasSuffix(headerOf(m).ofManifest().Kind, "List") {
-				return // perhaps it had no items
+				return // perhaps the list had no items
 			}
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -637,7 +637,7 @@ func decodeStream(stream string) ([]any, error) {
 	}
 }
 
-// jsonable does what sigs.k8s.io/yaml does with keys.
+// jsonable converts keys like sigs.k8s.io/yaml.
 func jsonable(v any) (_ any, err error) {
 	switch v := v.(type) {
 	case []any:
@@ -659,7 +659,7 @@ func jsonable(v any) (_ any, err error) {
 				return nil, fmt.Errorf("key %v", key)
 			}
 			if _, again := m[s]; again {
-				return nil, fmt.Errorf("key %s twice", s) // which value wins is left to chance
+				return nil, fmt.Errorf("key %s twice", s) // chance would decide which value counts
 			}
 			if m[s], err = jsonable(value); err != nil {
 				return nil, err

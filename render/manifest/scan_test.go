@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// decoded is the header according to the YAML library.
+// decoded returns the header as the YAML library decodes it.
 func decoded(doc []byte) (Header, bool) {
 	j, err := yaml.YAMLToJSONStrict(doc)
 	if err != nil {
@@ -30,7 +30,7 @@ func TestScanCorpus(t *testing.T) {
 		got, ok := Scan(raw)
 		if !ok {
 			silent++
-			if name != "crossplane.yaml" { // has annotations of many lines
+			if name != "crossplane.yaml" { // its annotations have many lines
 				t.Errorf("%s: %s: Scan is silent", archive, name)
 			}
 			return
@@ -78,8 +78,8 @@ func FuzzScan(f *testing.F) {
 	f.Fuzz(agree)
 }
 
-// FuzzScanTokens builds documents from tokens that Scan looks for, one for each byte. Hardly any document of random
-// bytes can be decoded.
+// FuzzScanTokens builds documents from the tokens that Scan looks for, one per byte of input. Documents of random bytes can hardly
+// ever be decoded.
 func FuzzScanTokens(f *testing.F) {
 	for seed := range byte(32) {
 		tokens := make([]byte, 24)
@@ -104,7 +104,7 @@ var scanTokens = []string{
 	"!!str ", "\\", "<<", "kind", "state", "a", "b: c", "1", "yes", "null", "~", "é", "\u2028", "\uFEFF", "\t", "\r",
 }
 
-// agree is the invariant of Scan.
+// agree checks the invariant of Scan.
 func agree(t *testing.T, doc string) {
 	t.Helper()
 	got, ok := Scan([]byte(doc))

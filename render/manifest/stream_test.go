@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// streamed are the documents of a stream that can be opened once.
+// streamed returns the documents of a stream that can be opened only once.
 func streamed(text string, limits Limits) ([]*Document, error) {
 	opened := false
 	return NewReader(fstest.MapFS{}, limits, nil).Stream(Stream{Name: "a.yaml", File: "a.xpkg", Open: func() (io.ReadCloser, error) {
@@ -25,7 +25,7 @@ func streamed(text string, limits Limits) ([]*Document, error) {
 	}})
 }
 
-// wholly returns everything that a caller can see of documents, decoded.
+// wholly returns everything that a caller can see of the decoded documents.
 func wholly(documents []*Document, err error) string {
 	if err != nil {
 		return "error: " + err.Error()
@@ -68,7 +68,7 @@ func TestStreamOfJSON(t *testing.T) {
 	}
 }
 
-// A stream is larger than a file may be, but for its documents, and is kept in little memory.
+// Apart from single documents, a stream may be larger than a file, and takes little memory.
 func TestStreamIsLarge(t *testing.T) {
 	document := "---\n" + one + "data: {" + strings.Repeat("a line that comes again and again: x,\n  ", 1) + "}\n# " + strings.Repeat("a", 100_000) + "\n"
 	text := strings.Repeat(document, 50)
@@ -120,7 +120,7 @@ func TestStreamThatBreaks(t *testing.T) {
 	}
 }
 
-// With a Memo that knows the file, the stream is opened where a document is decoded.
+// If a Memo knows the stream, it is opened only to decode a document.
 func TestStreamIsRemembered(t *testing.T) {
 	files := hashed{file("a.xpkg", one)}
 	memo := &notes{all: map[string]string{}}
@@ -155,7 +155,7 @@ func TestStreamIsRemembered(t *testing.T) {
 	}
 }
 
-// FuzzStream checks that a stream of any text is read like a file, in chunks of any size.
+// FuzzStream checks that a stream of arbitrary text has the same result as a file, in chunks of any size.
 func FuzzStream(f *testing.F) {
 	for _, doc := range scanSeeds {
 		f.Add(doc+"---\n"+doc, 3)
@@ -180,7 +180,7 @@ func FuzzStream(f *testing.F) {
 			t.Fatalf("%q: of a file %v, of a stream %v", text, err, streamErr)
 		}
 		if err != nil {
-			return // which of several mistakes is told may differ
+			return // of several mistakes, either may be reported
 		}
 		if diff := cmp.Diff(wholly(want, nil), wholly(got, nil)); diff != "" {
 			t.Fatalf("%q (-file +stream):\n%s", text, diff)
@@ -188,7 +188,7 @@ func FuzzStream(f *testing.F) {
 	})
 }
 
-// pieces is read a few bytes at a time.
+// A pieces returns a few bytes per read.
 type pieces struct {
 	io.Reader
 

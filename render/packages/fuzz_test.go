@@ -14,9 +14,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// FuzzCommit reads any lock, any ImageConfig and any content of a package that the commit installs. A lock only pins what
-// is asked for: it adds a digest, and the version if the commit leaves that open. A commit with a malformed lock asks for
-// nothing. An image is only rewritten as the longest matching prefix says, and the same bytes ask for the same.
+// FuzzCommit reads arbitrary locks, ImageConfigs and contents of an installed package. A lock may only pin the commit's requests:
+// it adds a digest, and the version if the commit leaves it open. A commit with a malformed lock must not request anything. An
+// image may only be rewritten by the longest matching prefix, and equal bytes must lead to equal requests.
 func FuzzCommit(f *testing.F) {
 	digest := "sha256:" + strings.Repeat("0", 64)
 	lock := "apiVersion: headgate.dev/v1alpha1\nkind: PackageLock\nmetadata: {name: packages}\npackages:\n"
@@ -41,14 +41,14 @@ func FuzzCommit(f *testing.F) {
 		if diff := cmp.Diff(asked(locked.Missing()), asked(packages.Of(docs, false).Missing())); diff != "" {
 			t.Errorf("the same bytes ask for something else (-first +second):\n%s", diff)
 		}
-		for range 2 { // before a registry has answered, and with its answer
+		for range 2 { // before the registry's response, and with it
 			pins(t, locked, unlocked)
 			locked, unlocked = withSea(locked, string(content)), withSea(unlocked, string(content))
 		}
 	})
 }
 
-// withSea returns the commit with the answer to its request for sea.
+// withSea returns the commit with a response to its request for sea.
 func withSea(c packages.Commit, content string) packages.Commit {
 	var held []packages.Image
 	for _, r := range c.Missing() {
@@ -60,7 +60,7 @@ func withSea(c packages.Commit, content string) packages.Commit {
 	return c.With(held, packages.Live{})
 }
 
-// pins fails the test if a lock does more than to pin what the commit asks for without it.
+// pins fails if a lock does more than pin the requests that the commit makes without it.
 func pins(t *testing.T, locked, unlocked packages.Commit) {
 	t.Helper()
 	requests := locked.Missing()
@@ -93,7 +93,7 @@ func pins(t *testing.T, locked, unlocked packages.Commit) {
 	}
 }
 
-// asked returns what identifies requests.
+// asked returns the identities of requests.
 func asked(requests []packages.Request) []string {
 	var all []string
 	for _, r := range requests {
@@ -114,7 +114,7 @@ func allowed(version string, constraints []string) bool {
 	})
 }
 
-// rewritten fails the test if an image becomes anything but what the longest matching prefix says.
+// rewritten fails if an image is rewritten other than by the longest matching prefix.
 func rewritten(t *testing.T, configs packages.ImageConfigs, image string) {
 	t.Helper()
 	longest := ""

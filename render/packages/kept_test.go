@@ -9,7 +9,7 @@ import (
 	"headgate.dev/headgate/render/packages"
 )
 
-// Kept content counts only if it is the file of the lock, and of the image of the lock.
+// Stored content counts only if it is the locked file of the locked image.
 func TestContent(t *testing.T) {
 	const name, digest = ".headgate/schemas/sea.txt", "sha256:0001"
 	head := "# Written by headgate lock --schemas: a package without the schemas of inactive definitions.\n# acme/sea:v1\n# " + digest + "\n"
@@ -19,19 +19,19 @@ func TestContent(t *testing.T) {
 	for title, tc := range map[string]struct {
 		reason string
 		files  fstest.MapFS
-		hash   string // of another text than the file has
+		hash   string // hash of this text instead of the file's
 		err    string
 	}{
-		"Right":        {reason: "It is the file of the lock.", files: file(head+"---\na: b\n", 0)},
-		"Absent":       {reason: "A clone may lack it.", files: fstest.MapFS{}, err: "cannot be read: file does not exist"},
+		"Right":        {reason: "The file matches the lock.", files: file(head+"---\na: b\n", 0)},
+		"Absent":       {reason: "A clone may lack the file.", files: fstest.MapFS{}, err: "cannot be read: file does not exist"},
 		"Link":         {reason: "A link may lead anywhere.", files: file("/etc/passwd", fs.ModeSymlink), err: "it is no regular file"},
-		"Directory":    {reason: "A directory is no file.", files: fstest.MapFS{name + "/a": {}}, err: "it is no regular file"},
-		"Large":        {reason: "A file of a pull request takes little memory.", files: file(strings.Repeat("a", packages.MaxKept+1), 0), err: "is larger than 48 MiB"},
-		"Cut":          {reason: "A write was interrupted, or a merge mixed two files.", files: file(head, 0), hash: head + "---\na: b\n", err: "is not the file that headgate.lock.yaml records"},
-		"OtherImage":   {reason: "The lock moved on, and the file did not.", files: file(strings.Replace(head, digest, "sha256:0002", 1), 0), err: "is of another image than " + digest},
-		"OtherVersion": {reason: "The lock moved on, and the file did not.", files: file(strings.Replace(head, ":v1", ":v2", 1), 0), err: "is of another image than " + digest},
-		"OtherSource":  {reason: "A file of another package.", files: file(strings.Replace(head, "acme/sea", "acme/air", 1), 0), err: "is of another image than " + digest},
-		"NoHead":       {reason: "It is no kept content.", files: file("a: b\n", 0), err: "is of another image than " + digest},
+		"Directory":    {reason: "A directory is not a regular file.", files: fstest.MapFS{name + "/a": {}}, err: "it is no regular file"},
+		"Large":        {reason: "A large file of a pull request must not exhaust the memory.", files: file(strings.Repeat("a", packages.MaxKept+1), 0), err: "is larger than 48 MiB"},
+		"Cut":          {reason: "A write may be interrupted, or a merge may mix two files.", files: file(head, 0), hash: head + "---\na: b\n", err: "is not the file that headgate.lock.yaml records"},
+		"OtherImage":   {reason: "The lock may be updated without the file, to another image.", files: file(strings.Replace(head, digest, "sha256:0002", 1), 0), err: "is of another image than " + digest},
+		"OtherVersion": {reason: "The lock may be updated without the file, to another version.", files: file(strings.Replace(head, ":v1", ":v2", 1), 0), err: "is of another image than " + digest},
+		"OtherSource":  {reason: "The file may belong to another package.", files: file(strings.Replace(head, "acme/sea", "acme/air", 1), 0), err: "is of another image than " + digest},
+		"NoHead":       {reason: "The file may not be stored content at all.", files: file("a: b\n", 0), err: "is of another image than " + digest},
 	} {
 		t.Run(title, func(t *testing.T) {
 			text := tc.hash

@@ -19,7 +19,7 @@ const (
 	airSource = "registry.example.org/acme/provider-air"
 )
 
-// The YAML of two packages: sea depends on air.
+// These are the YAML streams of two packages. sea depends on air.
 const (
 	sea = `apiVersion: meta.pkg.crossplane.io/v1
 kind: Provider
@@ -30,7 +30,7 @@ spec:
 	air = "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: provider-air}\n"
 )
 
-// commitOf is a commit that installs sea.
+// commitOf returns a commit that installs sea.
 func commitOf(t *testing.T) packages.Commit {
 	t.Helper()
 	docs, err := catalogue.Open(fstest.MapFS{"sea.yaml": {Data: []byte(
@@ -42,7 +42,7 @@ func commitOf(t *testing.T) packages.Commit {
 	return packages.Of(docs, false)
 }
 
-// answer answers a request with a package, and counts how often the package is opened.
+// answer responds to a request with a package, and counts how often the package is opened.
 func answer(r packages.Request, version, yaml string, opened *int) packages.Image {
 	return packages.Image{
 		Request: r, Version: version, Digest: "sha256:" + strings.Repeat(version[1:2], 64),
@@ -53,7 +53,7 @@ func answer(r packages.Request, version, yaml string, opened *int) packages.Imag
 	}
 }
 
-// told is what can be seen of a commit.
+// told returns everything that is visible of a commit.
 func told(t *testing.T, c packages.Commit) []string {
 	t.Helper()
 	var all []string
@@ -76,7 +76,7 @@ func told(t *testing.T, c packages.Commit) []string {
 	return all
 }
 
-// With does not change the commit that it is called on.
+// With must not change the commit on which it is called.
 func TestCommitIsAValue(t *testing.T) {
 	none := commitOf(t).With([]packages.Image{}, packages.Live{})
 	before := told(t, none)
@@ -123,7 +123,7 @@ func TestCommitIsAValue(t *testing.T) {
 	}
 }
 
-// A cluster decides what the commit leaves open, for this call and no other.
+// The state of a cluster completes what the commit leaves open, for one call only.
 func TestSeenIsOfOneCall(t *testing.T) {
 	c := commitOf(t)
 	seen := packages.Live{Installed: []crossplane.Installed{{Source: seaSource, Version: "v1.0.0", Revision: "provider-sea-abababababab"}}}
@@ -135,7 +135,7 @@ func TestSeenIsOfOneCall(t *testing.T) {
 	}
 }
 
-// A commit without its lock would ask for whatever image a tag names today, and nothing would show that the lock is not read.
+// Without its lock, a commit would request whatever image a tag names today, and nothing would show that the lock was not read.
 func TestOnlyALockIsInItsFile(t *testing.T) {
 	good := "apiVersion: headgate.dev/v1alpha1\nkind: PackageLock\nmetadata: {name: packages}\npackages: [{source: " + airSource + ", version: v1.0.0, digest: \"sha256:" + strings.Repeat("0", 64) + "\"}]\n"
 	for name, tc := range map[string]struct {

@@ -22,7 +22,7 @@ func parsed(t *testing.T, text string) *unstructured.Unstructured {
 	return u
 }
 
-// Composite resources and claims keep what Crossplane adds to them, and lose what their XRD no longer declares.
+// Composite resources and claims keep the fields that Crossplane adds, and lose those that their XRD no longer declares.
 func TestComposite(t *testing.T) {
 	crd := func(name, spec string) string {
 		return "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: " + name + ".example.org}\nspec:\n  versions:\n" +

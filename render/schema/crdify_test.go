@@ -25,8 +25,8 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// strict configures crdify: its defaults, except that a change that allows more breaks nothing, and descriptions do not
-// count. It is not asked about keywords that it does not know.
+// strict configures crdify: its defaults, except that a change that allows more values breaks nothing, and that descriptions do not
+// count. Unknown keywords are not checked.
 var strict = config.Config{
 	UnhandledEnforcement: config.EnforcementPolicyNone,
 	Conversion:           config.ConversionPolicyIgnore,
@@ -38,7 +38,7 @@ var strict = config.Config{
 	},
 }
 
-// registry holds what crdify can compare of one schema.
+// registry returns the comparators of crdify for a single schema.
 func registry() validations.Registry {
 	r := validations.NewRegistry()
 	for _, register := range []func(validations.Registry){
@@ -54,25 +54,25 @@ func registry() validations.Registry {
 
 type comparator = validations.Comparator[apiextensions.JSONSchemaProps]
 
-// comparators are the comparators of crdify by keyword.
+// comparators returns the comparators of crdify by keyword.
 var comparators = sync.OnceValue(func() map[string]comparator {
 	all, err := validations.LoadValidationsFromRegistry(registry())
 	if err == nil {
 		all, err = validations.ConfigureValidations(all, registry(), strict)
 	}
 	if err != nil {
-		panic(err) // only a mistake in the fixed configuration above, which every test would find
+		panic(err) // only a mistake in the fixed configuration above, which every test would show
 	}
 	byKeyword := make(map[string]comparator, len(all))
 	for keyword, v := range all {
-		if c, ok := v.(comparator); ok { // the registry holds no others
+		if c, ok := v.(comparator); ok { // the registry contains only comparators
 			byKeyword[keyword] = c
 		}
 	}
 	return byKeyword
 })
 
-// TestCRDifyAgrees runs all of crdify over whole CRDs and finds what it finds, place by place.
+// TestCRDifyAgrees runs all of crdify on whole CRDs, and expects the same findings at the same paths.
 func TestCRDifyAgrees(t *testing.T) {
 	for name, tc := range ruleCases() {
 		if name == "Unreadable" || tc.kind != "" { // crdify reads neither
@@ -85,7 +85,7 @@ func TestCRDifyAgrees(t *testing.T) {
 	}
 }
 
-// TestCRDifyAgreesOnReleases does the same with releases of real providers.
+// TestCRDifyAgreesOnReleases does the same for releases of real providers.
 func TestCRDifyAgreesOnReleases(t *testing.T) {
 	for older, newer := range map[string]string{
 		"provider-kubernetes-v1.0.0": "provider-kubernetes",
@@ -135,19 +135,18 @@ func definitions(t *testing.T, files fstest.MapFS) map[string]*unstructured.Unst
 	return byName
 }
 
-// failing is a test, or one of its many tries.
+// failing is a test, or one of its many iterations.
 type failing interface {
 	Helper()
 	Errorf(format string, args ...any)
 	Fatal(args ...any)
 }
 
-// knowsMore are keywords for which crdify also reports changes that neither drop nor refuse anything, or misses some
-// that do.
+// knowsMore lists keywords for which crdify also reports changes that neither drop nor refuse a value, or misses some that do.
 var knowsMore = []Rule{Default, Required, Field, "type", "enum", "minimum", "maximum", "minLength", "minItems", "minProperties", "anyOf", "allOf", "oneOf", "not", "x-kubernetes-int-or-string", "additionalProperties"}
 
-// agree reports places of which only one of the two finds that they break. TestDifferential covers changes that Compare
-// judges by more than one keyword.
+// agree reports paths at which only one of the two finds a break. TestDifferential covers changes that Compare judges by more than
+// one keyword.
 func agree(t failing, before, after *unstructured.Unstructured) {
 	t.Helper()
 	all := Compare(before, after)
@@ -157,7 +156,7 @@ func agree(t failing, before, after *unstructured.Unstructured) {
 		parent := strings.TrimSpace(c.Version + " " + c.Path[:max(strings.LastIndex(c.Path, "."), 0)])
 		if slices.Contains(knowsMore, c.Rule) {
 			explained[c.Where()] = explained[c.Where()] || !c.Breaking || c.Rule != Required
-			explained[parent] = explained[parent] || c.Rule == Required // which crdify finds at the object
+			explained[parent] = explained[parent] || c.Rule == Required // crdify reports it for the parent object
 		}
 		if c.Rule == Field || c.Rule == "additionalProperties" {
 			removed = append(removed, c.Where())
@@ -180,7 +179,7 @@ func agree(t failing, before, after *unstructured.Unstructured) {
 	}
 }
 
-// crdifyFinds returns the places of breaking changes according to crdify.
+// crdifyFinds returns the paths of breaking changes according to crdify.
 func crdifyFinds(t failing, before, after *unstructured.Unstructured) map[string]bool {
 	t.Helper()
 	r, err := runner.New(&strict, runner.DefaultRegistry())
@@ -211,10 +210,10 @@ func crdifyFinds(t failing, before, after *unstructured.Unstructured) map[string
 	return found
 }
 
-// alternatives matches schemas inside of a keyword; reports name only the keyword.
+// alternatives matches paths inside these keywords, because reports contain only the keyword.
 var alternatives = regexp.MustCompile(`\.(allOf|anyOf|oneOf|not)\b.*`)
 
-// crdifyPlace is a place in our words.
+// crdifyPlace converts a path of crdify to ours.
 func crdifyPlace(version, path string) string {
 	path = alternatives.ReplaceAllString(path, "")
 	path = strings.ReplaceAll(path+".", ".items.", "[].")
@@ -231,9 +230,9 @@ func typed(t failing, u *unstructured.Unstructured) *apiextensions.CustomResourc
 	return crd
 }
 
-// TestStorageOfAWS sets the storage version of the kinds of provider-upjet-aws v2.6.0 back to what the release before
-// stored, because the corpus has one release only. With a copy from Git nearly all would lose fields. With the
-// published package, whose build patches a webhook onto them, none does.
+// TestStorageOfAWS resets the storage version of the kinds in provider-upjet-aws v2.6.0 to that of the previous release, because
+// the corpus contains only one release. With a copy from Git, nearly all kinds would lose fields. With the published package, whose
+// build adds a webhook to them, none does.
 func TestStorageOfAWS(t *testing.T) {
 	moved, lossy := 0, 0
 	for path, file := range fixtures.Corpus(t, "provider-upjet-aws") {
@@ -261,7 +260,7 @@ func TestStorageOfAWS(t *testing.T) {
 			t.Errorf("%s with a webhook: %v", path, breaking)
 		}
 	}
-	if moved != 309 || lossy != 307 { // of one more the release before stored v1beta2
+	if moved != 309 || lossy != 307 { // one more kind had v1beta2 as its storage version in the previous release
 		t.Errorf("%d kinds move, %d of them lose fields; want 309 and 307", moved, lossy)
 	}
 }

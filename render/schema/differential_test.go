@@ -25,13 +25,13 @@ var (
 	listing   = flag.Bool("listing", false, "TestDifferential lists false alarms")
 )
 
-// mostFalseAlarms is how many of the mutations in a hundred Compare may call breaking though no object shows it. Most
-// of them are two limits of one field that imply each other, because a field of a mutation often has two.
+// mostFalseAlarms is the maximum percentage of mutations that Compare may call breaking although no object shows it. Most of them
+// are two limits of one field that imply each other, because a field of a mutation often has two.
 const mostFalseAlarms = 1.0
 
-// TestDifferential mutates CRDs of real providers and has the API server's own code judge objects that aim at
-// the boundary of what changed: an object that was taken and is refused, or loses a value, is a break. A break
-// that Compare misses is a merge that destroys something. A break without an object is a false alarm.
+// TestDifferential mutates CRDs of real providers. The API server's own code then judges objects at the boundary of each change: a
+// break is an object that was accepted and is now refused or loses a value. A break that Compare misses is a merge that destroys
+// something. A reported break without such an object is a false alarm.
 func TestDifferential(t *testing.T) {
 	var originals []*unstructured.Unstructured
 	for _, archive := range []string{"provider-kubernetes", "provider-helm", "provider-nop", "crossplane-core", "provider-upjet-aws"} {
@@ -62,11 +62,11 @@ func TestDifferential(t *testing.T) {
 				t.Errorf("seed %d: %s at %v breaks a rule, and Compare finds %v: %v", seed, m.name, m.path, difference.Changes, refused)
 				judgedAll++
 			}
-			continue // the API server does not take the update, and render/lint reports it
+			continue // the API server refuses the update, and render/lint reports it
 		}
 		witness := m.witness(t.Context(), before, after)
 		if witness == "" && m.tried == 0 {
-			untried++ // the edits contradict each other: no object is taken
+			untried++ // the edits contradict each other, so every object is refused
 			continue
 		}
 		judgedAll++
@@ -99,7 +99,7 @@ func TestDifferential(t *testing.T) {
 	}
 }
 
-// bare is a CRD with its storage version alone, and no words.
+// bare returns a CRD with only its storage version and without descriptions.
 func bare(crd *unstructured.Unstructured) *unstructured.Unstructured {
 	u := crd.DeepCopy()
 	spec := object(u.Object["spec"])
@@ -131,15 +131,15 @@ func withoutWords(v any) {
 	}
 }
 
-// A mutation is one edit of one place in a schema, of something that was edited there before, so that every
-// keyword can also go.
+// A mutation is one edit at one path of a schema. Further edits precede it at the same path, so that it can also remove any
+// keyword.
 type mutation struct {
 	*rand.Rand
 	crd  *unstructured.Unstructured
-	path []string // of the place: names of properties, "[]" and "*"
+	path []string // property names, "[]" and "*"
 	name string
 
-	tried int // objects that the old definition takes
+	tried int // number of objects that the old definition accepts
 }
 
 // pair returns a CRD before and after the mutation.
@@ -161,7 +161,7 @@ func (m *mutation) pair() (before, after *unstructured.Unstructured, ok bool) {
 	if m.IntN(8) == 0 {
 		m.name += m.edit(place, m.keyword(place)) + "; "
 	}
-	if m.IntN(6) == 0 { // and one level below
+	if m.IntN(6) == 0 { // and one level deeper
 		if names := slices.Sorted(maps.Keys(object(place["properties"]))); len(names) > 0 {
 			below := object(object(place["properties"])[names[m.IntN(len(names))]])
 			m.name += "below: " + m.edit(below, m.keyword(below))
@@ -175,7 +175,7 @@ func rootOf(crd *unstructured.Unstructured) map[string]any {
 	return schemaOf(all[stored(all)])
 }
 
-// somewhere is a place below spec.
+// somewhere returns a path below spec.
 func (m *mutation) somewhere(root map[string]any) (path []string) {
 	at := root
 	for {
@@ -222,7 +222,7 @@ func (m *mutation) at(root map[string]any) map[string]any {
 
 func pick[T any](m *mutation, values ...T) T { return values[m.IntN(len(values))] }
 
-// keyword is one that a schema may have.
+// keyword returns a keyword that fits a schema.
 func (m *mutation) keyword(s map[string]any) string {
 	kind, _ := s["type"].(string)
 	keywords := []string{"nullable", "type", "default", "combine"}
@@ -240,7 +240,7 @@ func (m *mutation) keyword(s map[string]any) string {
 	return pick(m, keywords...)
 }
 
-// edit changes one keyword of a schema, and returns what it did.
+// edit changes one keyword of a schema and returns a description.
 func (m *mutation) edit(s map[string]any, key string) string {
 	if s == nil {
 		return "nothing"
@@ -398,9 +398,9 @@ func (m *mutation) edit(s map[string]any, key string) string {
 		rule := map[string]string{
 			"string": "self.size() < 3", "integer": "self < 4", "number": "self < 4.0", "array": "self.size() < 2", "object": "size(self) < 2",
 		}[kind]
-		if kind == "object" && s["additionalProperties"] == nil { // a struct has no size
+		if kind == "object" && s["additionalProperties"] == nil { // a struct has a fixed set of properties
 			names := slices.DeleteFunc(slices.Sorted(maps.Keys(object(s["properties"]))), func(name string) bool {
-				return slices.Contains(texts(s["required"]), name) || object(object(s["properties"])[name])["default"] != nil // it always has them
+				return slices.Contains(texts(s["required"]), name) || object(object(s["properties"])[name])["default"] != nil // the property is always present
 			})
 			if len(names) == 0 {
 				return "nothing"
@@ -441,8 +441,8 @@ func (m *mutation) edit(s map[string]any, key string) string {
 	return "nothing"
 }
 
-// witness returns an object that the old definition takes, and of which the new one drops or refuses something;
-// "" if none of the many that it tries is one.
+// witness returns an object that the old definition accepts and of which the new one drops or refuses something, or "" if none of
+// the many tried objects is one.
 func (m *mutation) witness(ctx context.Context, before, after *unstructured.Unstructured) string {
 	version := stored(versions(object(before.Object["spec"])))
 	was, is := rootOf(before), rootOf(after)
@@ -471,7 +471,7 @@ func (m *mutation) witness(ctx context.Context, before, after *unstructured.Unst
 		if loses, refused := j.Of(ctx, given.DeepCopy()); len(loses)+len(refused) > 0 {
 			return fmt.Sprintf("loses %v, is refused %v: %s", loses, refused, asJSON(given.Object["spec"]))
 		}
-		fresh := given.DeepCopy() // what was taken of the manifest, applied again
+		fresh := given.DeepCopy() // the accepted objects, applied again
 		pruning.Prune(fresh.Object, j.before.structural, true)
 		defaulting.PruneNonNullableNullsWithoutDefaults(fresh.Object, j.before.structural)
 		withoutNulls(fresh.Object, old.Object)
@@ -480,7 +480,7 @@ func (m *mutation) witness(ctx context.Context, before, after *unstructured.Unst
 			return fmt.Sprintf("a new object is refused %v: %s", wrong, asJSON(given.Object["spec"]))
 		}
 	}
-	for i, one := range taken { // an object, and what becomes of it
+	for i, one := range taken { // an object and its result
 		for _, other := range taken[:min(i, 12)] {
 			if refusedUpdate(ctx, j.before, one, other) || !refusedUpdate(ctx, next, one, other) {
 				continue
@@ -491,7 +491,7 @@ func (m *mutation) witness(ctx context.Context, before, after *unstructured.Unst
 	return ""
 }
 
-// has reports whether an object has a value at a place.
+// has reports whether an object has a value at a path.
 func has(v any, path []string) bool {
 	if len(path) == 0 {
 		return v != nil
@@ -508,7 +508,7 @@ func has(v any, path []string) bool {
 	return false
 }
 
-// withoutNulls drops nulls in place of which a default is filled in.
+// withoutNulls drops nulls that a default replaces.
 func withoutNulls(v, filled any) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -535,7 +535,7 @@ func refusedUpdate(ctx context.Context, by judged, from, to *unstructured.Unstru
 	return len(wrong) > 0
 }
 
-// objects are values of a schema that differ in what is at a place.
+// objects returns values of a schema that differ at a path.
 func objects(was, is map[string]any, path []string) []any {
 	if len(path) == 0 {
 		return append(values(was, 3), values(is, 3)...)
@@ -568,7 +568,7 @@ func objects(was, is map[string]any, path []string) []any {
 			with := maps.Clone(without)
 			with[step] = v
 			all = append(all, with)
-			if with["managementPolicies"] != nil && step != "managementPolicies" && i < 60 { // as most objects are
+			if with["managementPolicies"] != nil && step != "managementPolicies" && i < 60 { // like most objects
 				with = maps.Clone(with)
 				delete(with, "managementPolicies")
 				all = append(all, with)
@@ -587,7 +587,7 @@ func objects(was, is map[string]any, path []string) []any {
 	return all
 }
 
-// minimal is a value that a schema takes, as small as it can be.
+// minimal returns a smallest value that a schema accepts.
 func minimal(s map[string]any, depth int) any {
 	if v, ok := s["default"]; ok && v != nil {
 		return v
@@ -600,7 +600,7 @@ func minimal(s map[string]any, depth int) any {
 				o[name] = minimal(p, depth-1)
 			}
 		}
-		if object(s["properties"])["managementPolicies"] != nil { // providers demand less of what is only observed
+		if object(s["properties"])["managementPolicies"] != nil { // providers require fewer fields of observe-only resources
 			o["managementPolicies"] = []any{"Observe"}
 		}
 		if s["x-kubernetes-embedded-resource"] == true {
@@ -627,7 +627,7 @@ func minimal(s map[string]any, depth int) any {
 	return "a"
 }
 
-// full is a value with every property.
+// full returns a value with every property.
 func full(s map[string]any, depth int) any {
 	if s["type"] != "object" || depth == 0 {
 		return minimal(s, depth)
@@ -647,14 +647,14 @@ func number(v any) int64 {
 	return n
 }
 
-// allowed reports whether a schema takes a value.
+// allowed reports whether a schema accepts a value.
 func allowed(s map[string]any, v any) bool {
 	root := map[string]any{"type": "object", "properties": map[string]any{"v": s}}
 	j, err := newJudged(root)
 	return err == nil && len(j.invalid(context.Background(), &unstructured.Unstructured{Object: map[string]any{"v": v}})) == 0
 }
 
-// values are values at the boundary of what a schema takes.
+// values returns values at the boundary of what a schema accepts.
 func values(s map[string]any, depth int) []any {
 	all := []any{nil}
 	if list := list(s["enum"]); list != nil {
@@ -735,7 +735,7 @@ func values(s map[string]any, depth int) []any {
 		most, _ := full(s, 2).(map[string]any)
 		all = append(all, least, most, map[string]any{})
 		more := maps.Clone(o)
-		for _, name := range slices.Sorted(maps.Keys(object(s["properties"]))) { // one after the other
+		for _, name := range slices.Sorted(maps.Keys(object(s["properties"]))) { // one property after another
 			if len(more) < 8 && more[name] == nil {
 				more = maps.Clone(more)
 				more[name] = minimal(object(object(s["properties"])[name]), 3)
@@ -777,7 +777,7 @@ func values(s map[string]any, depth int) []any {
 				all = append(all, map[string]any{"a": v}, map[string]any{"k": v})
 			}
 		}
-		for _, v := range []any{"x", int64(5), map[string]any{"a": "b", "deep": int64(1)}, nil} { // what no schema declares
+		for _, v := range []any{"x", int64(5), map[string]any{"a": "b", "deep": int64(1)}, nil} { // fields that no schema declares
 			for _, name := range []string{"unknown", "new", "a", "apiVersion", "kind", "metadata"} {
 				with := maps.Clone(o)
 				if _, declared := object(s["properties"])[name]; !declared {
@@ -800,7 +800,7 @@ func values(s map[string]any, depth int) []any {
 	return all
 }
 
-// distinctItems are lists of items that differ, and that the list may have: by their keys, where it has keys.
+// distinctItems returns lists of distinct items that a list may contain. Items differ by their keys, if the list has keys.
 func distinctItems(s map[string]any, items []any) []any {
 	var differ []any
 	keys := texts(s["x-kubernetes-list-map-keys"])
@@ -826,7 +826,7 @@ func distinctItems(s map[string]any, items []any) []any {
 	return all
 }
 
-// matching is a text that a regular expression matches.
+// matching returns a text that matches a regular expression.
 func matching(re *syntax.Regexp, n int) string {
 	var out strings.Builder
 	switch re.Op {

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// FuzzCompare compares arbitrary input. A definition does not differ from itself, and one direction adds what the other
+// FuzzCompare compares arbitrary input. A definition must not differ from itself, and one direction must add what the other
 // removes.
 func FuzzCompare(f *testing.F) {
 	whole, err := yaml.YAMLToJSON([]byte(definition))
@@ -35,7 +35,7 @@ func FuzzCompare(f *testing.F) {
 				gone.Rule = Removed
 			}
 			kept := gone
-			kept.Breaking = false // where unknown fields are kept
+			kept.Breaking = false // unknown fields are kept there
 			if !slices.Contains(back.Changes, gone) && !slices.Contains(back.Changes, kept) {
 				t.Fatalf("%v is added, and not removed on the way back: %v", added, back.Changes)
 			}

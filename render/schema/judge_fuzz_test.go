@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// FuzzJudge judges arbitrary input. It never panics and is deterministic. An update without changes loses and refuses
-// nothing, and an object that fits once fits again.
+// FuzzJudge judges arbitrary input. It must never panic, and be deterministic. An update without changes loses and refuses nothing,
+// and an object that fits once fits again.
 func FuzzJudge(f *testing.F) {
 	j, err := yaml.YAMLToJSON([]byte(definition))
 	if err != nil {
@@ -55,7 +55,7 @@ func FuzzJudge(f *testing.F) {
 	})
 }
 
-// definitionOf is a CRD of one version with a schema.
+// definitionOf returns a CRD with one version and a schema.
 func definitionOf(schema []byte) *unstructured.Unstructured {
 	var declared map[string]any
 	if utiljson.Unmarshal(schema, &declared) != nil || declared == nil {

@@ -7,8 +7,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Two limits of one field may imply each other, and a rule may hold with another default. Each case stands beside one that differs
-// in a detail and breaks.
+// Two limits of one field may imply each other, and a rule may still hold with another default. Each case is paired with one that
+// differs in a detail and breaks.
 func TestImplied(t *testing.T) {
 	const unlessObserved = `
 x-kubernetes-validations: [{rule: "!('*' in self.managementPolicies || 'Create' in self.managementPolicies) || has(self.size)"}]
@@ -18,50 +18,50 @@ x-kubernetes-validations: [{rule: "!('*' in self.managementPolicies || 'Create' 
 	}
 	cases := map[string]struct {
 		reason  string
-		was, is string // the schema of the spec
+		was, is string // schema of the spec
 		breaks  bool
 	}{
 		"AllOfImpliesMaxLength": {
-			reason: "Only texts of two letters were taken.", was: "properties: {a: {type: string, allOf: [{maxLength: 2}]}}", is: "properties: {a: {type: string, allOf: [{maxLength: 2}], maxLength: 3}}",
+			reason: "Only texts of up to two characters were accepted.", was: "properties: {a: {type: string, allOf: [{maxLength: 2}]}}", is: "properties: {a: {type: string, allOf: [{maxLength: 2}], maxLength: 3}}",
 		},
 		"AllOfAllowsMore": {
-			reason: "Texts of three letters were taken.", was: "properties: {a: {type: string, allOf: [{maxLength: 3}]}}", is: "properties: {a: {type: string, allOf: [{maxLength: 3}], maxLength: 2}}", breaks: true,
+			reason: "Texts of three characters were accepted.", was: "properties: {a: {type: string, allOf: [{maxLength: 3}]}}", is: "properties: {a: {type: string, allOf: [{maxLength: 3}], maxLength: 2}}", breaks: true,
 		},
 		"EveryAlternativeIsShort": {
-			reason: "Each of the alternatives is one letter.", was: "properties: {a: {type: string, anyOf: [{enum: [b]}, {maxLength: 1}]}}", is: "properties: {a: {type: string, maxLength: 1}}",
+			reason: "Every alternative allows only one character.", was: "properties: {a: {type: string, anyOf: [{enum: [b]}, {maxLength: 1}]}}", is: "properties: {a: {type: string, maxLength: 1}}",
 		},
 		"OneAlternativeIsLong": {
-			reason: "One of the alternatives is not.", was: "properties: {a: {type: string, anyOf: [{enum: [bb]}, {maxLength: 1}]}}", is: "properties: {a: {type: string, maxLength: 1}}", breaks: true,
+			reason: "One alternative allows two characters.", was: "properties: {a: {type: string, anyOf: [{enum: [bb]}, {maxLength: 1}]}}", is: "properties: {a: {type: string, maxLength: 1}}", breaks: true,
 		},
 		"ExactlyOneThatWasDemanded": {
-			reason: "The field was required.", was: "{required: [a], properties: {a: {type: string}}}", is: "{required: [a], oneOf: [{required: [a]}], properties: {a: {type: string}}}",
+			reason: "The field was already required.", was: "{required: [a], properties: {a: {type: string}}}", is: "{required: [a], oneOf: [{required: [a]}], properties: {a: {type: string}}}",
 		},
 		"ExactlyOneOfTwo": {
-			reason: "Both fields may be set.", was: "{required: [a], properties: {a: {type: string}, b: {type: string}}}", is: "{required: [a], oneOf: [{required: [a]}, {required: [b]}], properties: {a: {type: string}, b: {type: string}}}", breaks: true,
+			reason: "Both fields may be set, which oneOf refuses.", was: "{required: [a], properties: {a: {type: string}, b: {type: string}}}", is: "{required: [a], oneOf: [{required: [a]}, {required: [b]}], properties: {a: {type: string}, b: {type: string}}}", breaks: true,
 		},
 		"RequiredByAllOf": {
-			reason: "It was demanded in another place.", was: "{allOf: [{required: [a]}], properties: {a: {type: string}}}", is: "{required: [a], properties: {a: {type: string}}}",
+			reason: "The field was already required by allOf.", was: "{allOf: [{required: [a]}], properties: {a: {type: string}}}", is: "{required: [a], properties: {a: {type: string}}}",
 		},
 		"RequiredByOneAlternative": {
-			reason: "The other alternative does not demand it.", was: "{anyOf: [{required: [a]}, {required: [b]}], properties: {a: {type: string}, b: {type: string}}}", is: "{required: [a], properties: {a: {type: string}, b: {type: string}}}", breaks: true,
+			reason: "The other alternative does not require the field.", was: "{anyOf: [{required: [a]}, {required: [b]}], properties: {a: {type: string}, b: {type: string}}}", is: "{required: [a], properties: {a: {type: string}, b: {type: string}}}", breaks: true,
 		},
 		"FilledInCounts": {
-			reason: "A default is always there.", was: "properties: {p: {type: object, properties: {a: {type: string, default: x}, b: {type: string}}}}",
+			reason: "A field with a default is always present.", was: "properties: {p: {type: object, properties: {a: {type: string, default: x}, b: {type: string}}}}",
 			is: "properties: {p: {type: object, minProperties: 1, properties: {a: {type: string, default: x}, b: {type: string}}}}",
 		},
 		"OneFilledInIsNotTwo": {
-			reason: "The other field may be missing.", was: "properties: {p: {type: object, properties: {a: {type: string, default: x}, b: {type: string}}}}",
+			reason: "The field without a default may be missing.", was: "properties: {p: {type: object, properties: {a: {type: string, default: x}, b: {type: string}}}}",
 			is: "properties: {p: {type: object, minProperties: 2, properties: {a: {type: string, default: x}, b: {type: string}}}}", breaks: true,
 		},
 		"ItemFilledIn": {
-			reason: "An item that is null was refused.", was: "properties: {l: {type: array, x-kubernetes-list-type: set, items: {type: string}}}", is: "properties: {l: {type: array, x-kubernetes-list-type: set, items: {type: string, default: x}}}",
+			reason: "A null item was refused before.", was: "properties: {l: {type: array, x-kubernetes-list-type: set, items: {type: string}}}", is: "properties: {l: {type: array, x-kubernetes-list-type: set, items: {type: string, default: x}}}",
 		},
-		"PoliciesNeedLess":   {reason: "Nothing more is demanded of an object without policies.", was: policies(`, default: ["*"]`), is: policies(", default: [Observe]")},
-		"PoliciesWithout":    {reason: "The rule holds only where size is set, as before.", was: policies(`, default: ["*"]`), is: policies("")},
-		"PoliciesNeedMore":   {reason: "size was not demanded of an object without policies.", was: policies(", default: [Observe]"), is: policies(`, default: ["*"]`), breaks: true},
+		"PoliciesNeedLess":   {reason: "An object without policies has no further required fields.", was: policies(`, default: ["*"]`), is: policies(", default: [Observe]")},
+		"PoliciesWithout":    {reason: "The rule applies only where size is set, as before.", was: policies(`, default: ["*"]`), is: policies("")},
+		"PoliciesNeedMore":   {reason: "size was not required of an object without policies.", was: policies(", default: [Observe]"), is: policies(`, default: ["*"]`), breaks: true},
 		"PoliciesMayBeUnset": {reason: "The rule cannot be evaluated without the list.", was: policies(", default: [Observe]"), is: policies(""), breaks: true},
 		"PoliciesReadTwice": {
-			reason: "The rest of the rule reads the list, too.", breaks: true,
+			reason: "The rest of the rule also reads the list.", breaks: true,
 			was: "x-kubernetes-validations: [{rule: \"!('*' in self.l) || 'x' in self.l\"}]\nproperties: {l: {type: array, items: {type: string}, default: ['*', x]}}",
 			is:  "x-kubernetes-validations: [{rule: \"!('*' in self.l) || 'x' in self.l\"}]\nproperties: {l: {type: array, items: {type: string}, default: ['*']}}",
 		},
@@ -76,7 +76,7 @@ x-kubernetes-validations: [{rule: "!('*' in self.managementPolicies || 'Create' 
 	}
 }
 
-// withSpec is a CRD with the schema of a spec.
+// withSpec returns a CRD with a schema of its spec.
 func withSpec(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	var spec map[string]any

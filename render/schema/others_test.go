@@ -14,7 +14,7 @@ import (
 	"headgate.dev/headgate/fixtures/golden"
 )
 
-// What a tool makes of a change.
+// These are the possible verdicts of a tool on a change.
 const (
 	breaks = "breaks"
 	passes = "fine"
@@ -23,20 +23,20 @@ const (
 // refused is the field of a case whose definition the API server refuses.
 const refused = "(refused)"
 
-// An otherCase is a case that another tool for CRDs tests, in a definition of ours.
+// An otherCase is a test case of another tool for CRDs, in a definition of ours.
 type otherCase struct {
 	tool, name string
 	change     string // for the table
-	// The schemas of spec, without its type; after is before where it is empty. A definition has one version, v1.
+	// The schemas of spec, without its type. An empty after means that it equals before. The definition has one version, v1.
 	before, after string
-	edit          func(crd map[string]any) // of the definition afterwards
-	both          func(crd map[string]any) // of the definition, before edit
+	edit          func(crd map[string]any) // edits the definition afterwards
+	both          func(crd map[string]any) // edits both definitions, before edit
 	theirs, ours  string
 	why           string // the verdicts differ
-	field         string // in whose objects the API server's code looks for a witness; "-": the change is not about objects
+	field         string // field of the objects that the API server's code tests; "-" if the change is not about objects
 }
 
-// secondVersion adds a version, served and not stored, with a schema of its spec.
+// secondVersion adds a version that is served but not stored, with a schema of its spec.
 func secondVersion(schema string) func(crd map[string]any) {
 	return func(crd map[string]any) {
 		spec := at(crd, "spec")
@@ -50,7 +50,7 @@ func secondVersion(schema string) func(crd map[string]any) {
 func specOf(schema string) map[string]any {
 	made := map[string]any{}
 	if err := yaml.Unmarshal([]byte(schema), &made); err != nil {
-		panic(err) // of a case below
+		panic(err) // only a mistake in a case below
 	}
 	made["type"] = "object"
 	return made
@@ -58,14 +58,14 @@ func specOf(schema string) map[string]any {
 
 func clusterScoped(crd map[string]any) { at(crd, "spec")["scope"] = "Cluster" }
 
-// statusWithoutSubresource declares the field status, and no subresource.
+// statusWithoutSubresource adds the field status without the subresource.
 func statusWithoutSubresource(crd map[string]any) {
 	for i := range at(crd, "spec")["versions"].([]any) {
 		at(crd, "spec", "versions", i, "schema", "openAPIV3Schema", "properties")["status"] = map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}
 	}
 }
 
-// storedTwo has objects stored in v1 and v2.
+// storedTwo adds stored versions v1 and v2.
 func storedTwo(crd map[string]any) {
 	secondVersion("{}")(crd)
 	crd["status"] = map[string]any{"storedVersions": []any{"v1", "v2"}}
@@ -85,7 +85,7 @@ func otherCases() []otherCase {
 	limits := func(prefix string, n int) string {
 		return fmt.Sprintf(`{properties: {count: {type: integer, %[1]simum: %[2]d}, s: {type: string, %[1]sLength: %[2]d}, l: {type: array, items: {type: string}, %[1]sItems: %[2]d}, m: {type: object, additionalProperties: {type: string}, %[1]sProperties: %[2]d}}}`, prefix, n)
 	}
-	// lists returns a schema with lists that have a rule each, which is within its own budget.
+	// lists returns a schema with n lists. Each has a rule that stays within its own budget.
 	lists := func(n int) string {
 		var b strings.Builder
 		b.WriteString("{properties: {mode: {type: string}")
@@ -183,7 +183,7 @@ func otherCases() []otherCase {
 	}
 }
 
-// pair is the definition before and after.
+// pair returns the definition before and after the change.
 func (c otherCase) pair() (before, after *unstructured.Unstructured) {
 	made := func(schema string, edits ...func(map[string]any)) *unstructured.Unstructured {
 		u := &unstructured.Unstructured{Object: map[string]any{
@@ -200,13 +200,13 @@ func (c otherCase) pair() (before, after *unstructured.Unstructured) {
 				edit(u.Object)
 			}
 		}
-		return u.DeepCopy() // with numbers as JSON has them
+		return u.DeepCopy() // with numbers as in JSON
 	}
 	return made(c.before, c.both), made(cmp.Or(c.after, c.before), c.both, c.edit)
 }
 
-// TestCasesOfOtherTools judges what crdify, the crd-schema-checker of OpenShift, crddiff of uptest and the preflight check of kapp test, and asks the
-// API server's own code who is right. other-tools.md has the table.
+// TestCasesOfOtherTools runs the test cases of crdify, OpenShift's crd-schema-checker, uptest's crddiff and kapp's preflight check.
+// The API server's own code decides which verdict is right. other-tools.md has the table.
 func TestCasesOfOtherTools(t *testing.T) {
 	cases := otherCases()
 	var table strings.Builder

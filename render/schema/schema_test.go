@@ -9,18 +9,18 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// A ruleCase is one way in which a definition can change.
+// A ruleCase is one possible change of a definition.
 type ruleCase struct {
 	reason string
-	kind   string // of the object, where it is no CRD
-	// Edits of a definition with the versions v1 and v2; v2 is the storage version. nil is no edit.
+	kind   string // kind of the definition if it is not a CRD
+	// These edit a definition with the versions v1 and v2. v2 is the storage version. nil means no edit.
 	before, after func(crd map[string]any)
 	want          []Change
 	added         []Change
 	words         bool
 }
 
-// definition is a CRD as people write them.
+// definition is a CRD as users write it.
 const definition = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -67,7 +67,7 @@ spec:
             - {rule: self.size < 8, message: too large}
 `
 
-// at is what is at a path below a map; numbers are of lists.
+// at returns the map at a path below a map. Numbers are list indexes.
 func at(v any, path ...any) map[string]any {
 	for _, step := range path {
 		switch step := step.(type) {
@@ -80,12 +80,12 @@ func at(v any, path ...any) map[string]any {
 	return v.(map[string]any)
 }
 
-// field is the schema of a field of the spec of v2.
+// field returns the schema at a path below the spec of v2.
 func field(crd map[string]any, path ...any) map[string]any {
 	return at(crd, append([]any{"spec", "versions", 1, "schema", "openAPIV3Schema", "properties", "spec"}, path...)...)
 }
 
-// put sets a keyword of a field, and drops it where it is nil.
+// put sets a keyword of a field. A nil value removes it.
 func put(keyword string, value any, path ...any) func(map[string]any) {
 	return func(crd map[string]any) {
 		if value == nil {
@@ -118,7 +118,7 @@ func ruleCases() map[string]ruleCase {
 		}
 	}
 	moved := both(version(0, "storage", true), version(1, "storage", false))
-	// alike has v1 take what v2 takes, save for an edit of its spec.
+	// alike makes v1 accept the same objects as v2, except for an edit of its spec.
 	alike := func(edit func(spec map[string]any)) func(map[string]any) {
 		return func(crd map[string]any) {
 			copied := (&unstructured.Unstructured{Object: at(crd, "spec", "versions", 1, "schema")}).DeepCopy().Object
@@ -144,7 +144,7 @@ func ruleCases() map[string]ruleCase {
 			"name": "v3", "served": true, "schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}},
 		})
 	}
-	// fourth adds a version that takes what v2 takes, save for an edit of its spec.
+	// fourth adds a version that accepts the same objects as v2, except for an edit of its spec.
 	fourth := func(edit func(spec map[string]any)) func(map[string]any) {
 		return func(crd map[string]any) {
 			spec := at(crd, "spec")
@@ -177,32 +177,32 @@ func ruleCases() map[string]ruleCase {
 				at(crd, "metadata", "annotations")["controller-gen.kubebuilder.io/version"] = "v0.20.0"
 			},
 		},
-		"Description": {reason: "Words are for people.", after: put("description", "Elsewhere.", "properties", "region"), words: true},
+		"Description": {reason: "Descriptions do not affect objects.", after: put("description", "Elsewhere.", "properties", "region"), words: true},
 		"FieldAdded": {
-			reason: "It is optional.", after: put("new", map[string]any{"type": "string"}, "properties"),
+			reason: "An added field is optional.", after: put("new", map[string]any{"type": "string"}, "properties"),
 			added: []Change{{Rule: "field", Version: "v2", Path: "spec.new"}},
 		},
 		"VersionAdded": {
-			reason: "It takes what the storage version takes.", after: fourth(nil), added: []Change{{Rule: "version", Version: "v4"}},
+			reason: "The new version accepts the same objects as the storage version.", after: fourth(nil), added: []Change{{Rule: "version", Version: "v4"}},
 		},
 		"VersionAddedUnserved": {
-			reason: "No object can be written in it.", after: both(third, version(2, "served", false)), added: []Change{{Rule: "version", Version: "v3"}},
+			reason: "No object can be written in an unserved version.", after: both(third, version(2, "served", false)), added: []Change{{Rule: "version", Version: "v3"}},
 		},
 		"VersionAddedByWebhook": {
-			reason: "The webhook converts.", after: both(third, func(crd map[string]any) {
+			reason: "The webhook converts the objects.", after: both(third, func(crd map[string]any) {
 				at(crd, "spec")["conversion"] = map[string]any{"strategy": "Webhook"}
 			}),
 			added: []Change{{Rule: "version", Version: "v3"}},
 		},
 		"VersionAddedWithLess": {
-			reason: "v3 has no spec.", after: third, added: []Change{{Rule: "version", Version: "v3"}},
+			reason: "The new version v3 has no spec.", after: third, added: []Change{{Rule: "version", Version: "v3"}},
 			want: []Change{{
 				Rule: Unshared, Version: "v3", Path: "spec", Breaking: true,
 				Why: "is only in v2, in which objects are stored: an update in v3 loses it",
 			}},
 		},
 		"VersionAddedWithMore": {
-			reason: "What is written in v4 is not stored.", added: []Change{{Rule: "version", Version: "v4"}},
+			reason: "Fields that only v4 has are not stored.", added: []Change{{Rule: "version", Version: "v4"}},
 			after: fourth(func(spec map[string]any) { at(spec, "properties")["new"] = map[string]any{"type": "string"} }),
 			want: []Change{{
 				Rule: Unshared, Version: "v4", Path: "spec.new", Breaking: true,
@@ -210,7 +210,7 @@ func ruleCases() map[string]ruleCase {
 			}},
 		},
 		"VersionAddedWithOtherType": {
-			reason: "Each refuses what the other one takes, which is said once.", added: []Change{{Rule: "version", Version: "v4"}},
+			reason: "Each version refuses values of the other, which is reported once.", added: []Change{{Rule: "version", Version: "v4"}},
 			after: fourth(func(spec map[string]any) {
 				at(spec, "properties")["note"] = map[string]any{"type": "integer", "nullable": true}
 			}),
@@ -220,14 +220,14 @@ func ruleCases() map[string]ruleCase {
 			}},
 		},
 		"VersionServed": {
-			reason: "It was declared, and no object could be written in it.", before: both(third, version(2, "served", false)), after: third,
+			reason: "The version was declared before, but no object could be written in it.", before: both(third, version(2, "served", false)), after: third,
 			want: []Change{{
 				Rule: Unshared, Version: "v3", Path: "spec", Breaking: true,
 				Why: "is only in v2, in which objects are stored: an update in v3 loses it",
 			}},
 		},
 		"VersionAddedToStore": {
-			reason: "v4 takes all that v2 takes, and an update in v2 drops what only v4 has.", added: []Change{{Rule: "version", Version: "v4"}},
+			reason: "v4 accepts everything that v2 accepts, and an update in v2 drops the fields that only v4 has.", added: []Change{{Rule: "version", Version: "v4"}},
 			after: both(fourth(func(spec map[string]any) { at(spec, "properties")["new"] = map[string]any{"type": "string"} }), func(crd map[string]any) {
 				at(crd, "spec", "versions", 1)["storage"], at(crd, "spec", "versions", 2)["storage"] = false, true
 				at(crd, "spec", "versions", 0)["served"] = false
@@ -238,90 +238,90 @@ func ruleCases() map[string]ruleCase {
 				Why: "is only in v4, in which objects are stored: an update in v2 loses it",
 			}},
 		},
-		"FieldRemoved": {reason: "Its content is dropped.", after: put("note", nil, "properties"), want: v2(Field, "spec.note", "", "")},
+		"FieldRemoved": {reason: "The value of a removed field is dropped.", after: put("note", nil, "properties"), want: v2(Field, "spec.note", "", "")},
 		"FieldRemovedInList": {
-			reason: "So it is in every item.", after: put("host", nil, "properties", "rules", "items", "properties"),
+			reason: "The removed field is dropped in every item.", after: put("host", nil, "properties", "rules", "items", "properties"),
 			want: v2(Field, "spec.rules[].host", "", ""),
 		},
 		"TreeRemoved": {
-			reason: "One word is enough for all that is below.", after: put("rules", nil, "properties"),
+			reason: "One report is enough for all fields below a removed one.", after: put("rules", nil, "properties"),
 			want: v2(Field, "spec.rules", "", ""),
 		},
 		"Type": {
-			reason: "No value fits both.", before: put("x-kubernetes-validations", nil), after: both(put("x-kubernetes-validations", nil), put("type", "string", "properties", "size")),
+			reason: "No value has both types.", before: put("x-kubernetes-validations", nil), after: both(put("x-kubernetes-validations", nil), put("type", "string", "properties", "size")),
 			want: v2("type", "spec.size", `"integer"`, `"string"`),
 		},
-		"TypeInMap":      {reason: "Nor here.", after: put("type", "integer", "properties", "tags", "additionalProperties"), want: v2("type", "spec.tags.*", `"string"`, `"integer"`)},
-		"Required":       {reason: "Objects without it are refused.", after: put("required", []any{"region", "size"}), want: v2(Required, "spec.size", "", "")},
-		"NotRequired":    {reason: "It may still be given.", after: put("required", nil), want: fine(v2(Required, "spec.region", "", ""))},
-		"EnumNarrowed":   {reason: "south is refused.", after: put("enum", []any{"north"}, "properties", "region"), want: v2("enum", "spec.region", `["north","south"]`, `["north"]`)},
-		"EnumWidened":    {reason: "Allowed values stay allowed.", after: put("enum", []any{"north", "south", "west"}, "properties", "region"), want: fine(v2("enum", "spec.region", `["north","south"]`, `["north","south","west"]`))},
-		"EnumAdded":      {reason: "Anything was allowed.", after: put("enum", []any{"a"}, "properties", "name"), want: v2("enum", "spec.name", "", `["a"]`)},
-		"MinimumRaised":  {reason: "1 is refused.", after: put("minimum", int64(2), "properties", "size"), want: v2("minimum", "spec.size", "1", "2")},
-		"MinimumLowered": {reason: "More is allowed.", after: put("minimum", int64(0), "properties", "size"), want: fine(v2("minimum", "spec.size", "1", "0"))},
-		"MaximumLowered": {reason: "9 is refused.", after: put("maximum", int64(8), "properties", "size"), want: v2("maximum", "spec.size", "9", "8")},
-		"MinLength":      {reason: "a is refused.", after: put("minLength", int64(2), "properties", "name"), want: v2("minLength", "spec.name", "1", "2")},
+		"TypeInMap":      {reason: "No value in the map has both types.", after: put("type", "integer", "properties", "tags", "additionalProperties"), want: v2("type", "spec.tags.*", `"string"`, `"integer"`)},
+		"Required":       {reason: "Objects without the field are refused.", after: put("required", []any{"region", "size"}), want: v2(Required, "spec.size", "", "")},
+		"NotRequired":    {reason: "An optional field may still be set.", after: put("required", nil), want: fine(v2(Required, "spec.region", "", ""))},
+		"EnumNarrowed":   {reason: "The value south is refused.", after: put("enum", []any{"north"}, "properties", "region"), want: v2("enum", "spec.region", `["north","south"]`, `["north"]`)},
+		"EnumWidened":    {reason: "Allowed values remain allowed.", after: put("enum", []any{"north", "south", "west"}, "properties", "region"), want: fine(v2("enum", "spec.region", `["north","south"]`, `["north","south","west"]`))},
+		"EnumAdded":      {reason: "Any value was allowed before.", after: put("enum", []any{"a"}, "properties", "name"), want: v2("enum", "spec.name", "", `["a"]`)},
+		"MinimumRaised":  {reason: "The value 1 is refused.", after: put("minimum", int64(2), "properties", "size"), want: v2("minimum", "spec.size", "1", "2")},
+		"MinimumLowered": {reason: "More values are allowed.", after: put("minimum", int64(0), "properties", "size"), want: fine(v2("minimum", "spec.size", "1", "0"))},
+		"MaximumLowered": {reason: "The value 9 is refused.", after: put("maximum", int64(8), "properties", "size"), want: v2("maximum", "spec.size", "9", "8")},
+		"MinLength":      {reason: "The value \\\"a\\\" is refused.", after: put("minLength", int64(2), "properties", "name"), want: v2("minLength", "spec.name", "1", "2")},
 		"MaxLength":      {reason: "Long names are refused.", after: put("maxLength", int64(8), "properties", "name"), want: v2("maxLength", "spec.name", "9", "8")},
-		"MaxLengthAdded": {reason: "Any length was fine.", after: put("maxLength", int64(8), "properties", "note"), want: v2("maxLength", "spec.note", "", "8")},
-		"MinItems":       {reason: "One rule is refused.", after: put("minItems", int64(2), "properties", "rules"), want: v2("minItems", "spec.rules", "1", "2")},
-		"MaxItems":       {reason: "Nine rules are refused.", after: put("maxItems", int64(8), "properties", "rules"), want: v2("maxItems", "spec.rules", "9", "8")},
-		"MaxProperties":  {reason: "Any number was fine.", after: put("maxProperties", int64(8), "properties", "tags"), want: v2("maxProperties", "spec.tags", "", "8")},
-		"MinProperties":  {reason: "None was fine.", after: put("minProperties", int64(1), "properties", "tags"), want: v2("minProperties", "spec.tags", "", "1")},
-		"PatternChanged": {reason: "ab may be refused.", after: put("pattern", "^b", "properties", "name"), want: v2("pattern", "spec.name", `"^a"`, `"^b"`)},
-		"PatternAdded":   {reason: "Anything was fine.", after: put("pattern", "^b", "properties", "note"), want: v2("pattern", "spec.note", "", `"^b"`)},
-		"PatternRemoved": {reason: "All is fine.", after: put("pattern", nil, "properties", "name"), want: fine(v2("pattern", "spec.name", `"^a"`, ""))},
-		"DefaultChanged": {reason: "Users that left it out get another region.", after: put("default", "south", "properties", "region"), want: fine(v2("default", "spec.region", `"north"`, `"south"`))},
-		"DefaultAdded":   {reason: "Users that left it out get a name.", after: put("default", "a", "properties", "name"), want: fine(v2("default", "spec.name", "", `"a"`))},
+		"MaxLengthAdded": {reason: "Any length was allowed before.", after: put("maxLength", int64(8), "properties", "note"), want: v2("maxLength", "spec.note", "", "8")},
+		"MinItems":       {reason: "A list with one rule is refused.", after: put("minItems", int64(2), "properties", "rules"), want: v2("minItems", "spec.rules", "1", "2")},
+		"MaxItems":       {reason: "A list with nine rules is refused.", after: put("maxItems", int64(8), "properties", "rules"), want: v2("maxItems", "spec.rules", "9", "8")},
+		"MaxProperties":  {reason: "Any number of entries was allowed before.", after: put("maxProperties", int64(8), "properties", "tags"), want: v2("maxProperties", "spec.tags", "", "8")},
+		"MinProperties":  {reason: "An empty map was allowed before.", after: put("minProperties", int64(1), "properties", "tags"), want: v2("minProperties", "spec.tags", "", "1")},
+		"PatternChanged": {reason: "The value \\\"ab\\\" may be refused.", after: put("pattern", "^b", "properties", "name"), want: v2("pattern", "spec.name", `"^a"`, `"^b"`)},
+		"PatternAdded":   {reason: "Any text was allowed before.", after: put("pattern", "^b", "properties", "note"), want: v2("pattern", "spec.note", "", `"^b"`)},
+		"PatternRemoved": {reason: "Any text is allowed now.", after: put("pattern", nil, "properties", "name"), want: fine(v2("pattern", "spec.name", `"^a"`, ""))},
+		"DefaultChanged": {reason: "Users that omit the field get another region.", after: put("default", "south", "properties", "region"), want: fine(v2("default", "spec.region", `"north"`, `"south"`))},
+		"DefaultAdded":   {reason: "Users that omit the field get a name.", after: put("default", "a", "properties", "name"), want: fine(v2("default", "spec.name", "", `"a"`))},
 		"DefaultRemoved": {
-			reason: "The field is required, so whoever left it out is refused.", after: put("default", nil, "properties", "region"),
+			reason: "The field is required, so objects without it are refused.", after: put("default", nil, "properties", "region"),
 			want: append(fine(v2("default", "spec.region", `"north"`, "")), v2(Required, "spec.region", "", "")...),
 		},
 		"NullRefused":    {reason: "Nulls are dropped or refused.", after: put("nullable", nil, "properties", "note"), want: v2("nullable", "spec.note", "true", "")},
-		"NullAllowed":    {reason: "It is optional.", after: put("nullable", true, "properties", "name"), want: fine(v2("nullable", "spec.name", "", "true"))},
-		"KeepsNoUnknown": {reason: "crdify does not know it, and what is in it is dropped.", after: put("x-kubernetes-preserve-unknown-fields", nil, "properties", "free"), want: v2("x-kubernetes-preserve-unknown-fields", "spec.free", "true", "")},
-		"KeepsUnknown":   {reason: "More is kept.", after: put("x-kubernetes-preserve-unknown-fields", true, "properties", "tags"), want: fine(v2("x-kubernetes-preserve-unknown-fields", "spec.tags", "", "true"))},
-		"ListType":       {reason: "Appliers merge otherwise.", after: put("x-kubernetes-list-type", "set", "properties", "rules"), want: v2("x-kubernetes-list-type", "spec.rules", `"atomic"`, `"set"`)},
-		"FormatAdded":    {reason: "A text that is no date is refused.", after: put("format", "date", "properties", "note"), want: v2("format", "spec.note", "", `"date"`)},
-		"FormatRemoved":  {reason: "All is fine.", before: put("format", "date", "properties", "note"), want: fine(v2("format", "spec.note", `"date"`, ""))},
+		"NullAllowed":    {reason: "Null is an additional value.", after: put("nullable", true, "properties", "name"), want: fine(v2("nullable", "spec.name", "", "true"))},
+		"KeepsNoUnknown": {reason: "crdify does not know this keyword, and unknown fields are dropped.", after: put("x-kubernetes-preserve-unknown-fields", nil, "properties", "free"), want: v2("x-kubernetes-preserve-unknown-fields", "spec.free", "true", "")},
+		"KeepsUnknown":   {reason: "More fields are kept.", after: put("x-kubernetes-preserve-unknown-fields", true, "properties", "tags"), want: fine(v2("x-kubernetes-preserve-unknown-fields", "spec.tags", "", "true"))},
+		"ListType":       {reason: "Field managers merge the list in another way.", after: put("x-kubernetes-list-type", "set", "properties", "rules"), want: v2("x-kubernetes-list-type", "spec.rules", `"atomic"`, `"set"`)},
+		"FormatAdded":    {reason: "A text that is not a date is refused.", after: put("format", "date", "properties", "note"), want: v2("format", "spec.note", "", `"date"`)},
+		"FormatRemoved":  {reason: "Any text is allowed now.", before: put("format", "date", "properties", "note"), want: fine(v2("format", "spec.note", `"date"`, ""))},
 		"ValidationAdded": {
-			reason: "crdify does not know rules in CEL.",
+			reason: "crdify does not know CEL rules.",
 			after:  put("x-kubernetes-validations", []any{map[string]any{"rule": "self.size < 8"}, map[string]any{"rule": "self.name != ''"}}),
 			want:   v2(Validation, "spec", "", "self.name != ''"), words: true,
 		},
 		"ValidationRemoved": {
-			reason: "Refused values are accepted.", after: put("x-kubernetes-validations", []any{}), want: fine(v2(Validation, "spec", "self.size < 8", "")), words: true,
+			reason: "Values that were refused are now accepted.", after: put("x-kubernetes-validations", []any{}), want: fine(v2(Validation, "spec", "self.size < 8", "")), words: true,
 		},
 		"ValidationMessage": {reason: "The rule is the same.", after: put("x-kubernetes-validations", []any{map[string]any{"rule": "self.size < 8", "message": "no"}}), words: true},
 		"Immutable": {
-			reason: "Users that change it are refused.",
+			reason: "Updates that change the field are refused.",
 			after:  put("x-kubernetes-validations", []any{map[string]any{"rule": "self == oldSelf"}}, "properties", "region"),
 			want:   v2(Immutable, "spec.region", "", "self == oldSelf"), words: true,
 		},
-		// Changes that neither drop nor refuse anything.
+		// These changes neither drop nor refuse a value.
 		"RequiredWithDefault": {
-			reason: "The API server fills it in.", before: put("default", "a", "properties", "name"), after: both(put("default", "a", "properties", "name"), put("required", []any{"region", "name"})),
+			reason: "The API server sets the default of the required field.", before: put("default", "a", "properties", "name"), after: both(put("default", "a", "properties", "name"), put("required", []any{"region", "name"})),
 			want: fine(v2(Required, "spec.name", "", `"a"`)),
 		},
 		"DefaultThatARuleReads": {
-			reason: "What the rule demands depends on it.", before: put("x-kubernetes-validations", []any{map[string]any{"rule": "has(self.name) != has(self.note)"}}),
+			reason: "A rule that reads the field may depend on its default.", before: put("x-kubernetes-validations", []any{map[string]any{"rule": "has(self.name) != has(self.note)"}}),
 			after: both(put("x-kubernetes-validations", []any{map[string]any{"rule": "has(self.name) != has(self.note)"}}), put("default", "a", "properties", "name")),
 			want:  v2(Default, "spec.name", "", `"a"`),
 		},
 		"ListBecomesAtomic": {reason: "A list without a type is atomic.", before: put("x-kubernetes-list-type", nil, "properties", "rules"), after: nil, want: fine(v2("x-kubernetes-list-type", "spec.rules", "", `"atomic"`))},
-		"SetBecomesList":    {reason: "Fewer lists are refused.", before: put("x-kubernetes-list-type", "set", "properties", "rules"), after: put("x-kubernetes-list-type", nil, "properties", "rules"), want: fine(v2("x-kubernetes-list-type", "spec.rules", `"set"`, ""))},
-		"MapBecomesAtomic":  {reason: "No object is refused.", after: put("x-kubernetes-map-type", "atomic", "properties", "tags"), want: fine(v2("x-kubernetes-map-type", "spec.tags", "", `"atomic"`))},
+		"SetBecomesList":    {reason: "A list accepts more values than a set.", before: put("x-kubernetes-list-type", "set", "properties", "rules"), after: put("x-kubernetes-list-type", nil, "properties", "rules"), want: fine(v2("x-kubernetes-list-type", "spec.rules", `"set"`, ""))},
+		"MapBecomesAtomic":  {reason: "The map type does not refuse any object.", after: put("x-kubernetes-map-type", "atomic", "properties", "tags"), want: fine(v2("x-kubernetes-map-type", "spec.tags", "", `"atomic"`))},
 		"MapIsGranular":     {reason: "A map without a type is granular.", after: put("x-kubernetes-map-type", "granular", "properties", "tags"), want: fine(v2("x-kubernetes-map-type", "spec.tags", "", `"granular"`))},
-		"EnumRemoved":       {reason: "Any value is taken.", after: put("enum", nil, "properties", "region"), want: fine(v2("enum", "spec.region", `["north","south"]`, ""))},
+		"EnumRemoved":       {reason: "Any value is accepted.", after: put("enum", nil, "properties", "region"), want: fine(v2("enum", "spec.region", `["north","south"]`, ""))},
 		"IntegerBecomesNumber": {
 			reason: "Every integer is a number.", before: put("x-kubernetes-validations", nil), after: both(put("x-kubernetes-validations", nil), put("type", "number", "properties", "size")),
 			want: fine(v2("type", "spec.size", `"integer"`, `"number"`)),
 		},
 		"NumberBecomesInteger": {
-			reason: "0.5 is no integer.", before: put("type", "number", "properties", "name"), after: put("type", "integer", "properties", "name"),
+			reason: "The value 0.5 is not an integer.", before: put("type", "number", "properties", "name"), after: put("type", "integer", "properties", "name"),
 			want: v2("type", "spec.name", `"number"`, `"integer"`),
 		},
 		"IntegerBecomesIntOrString": {
-			reason: "Integers are taken as before.", before: put("ports", map[string]any{"type": "integer"}, "properties"),
+			reason: "Integers are still accepted.", before: put("ports", map[string]any{"type": "integer"}, "properties"),
 			after: put("ports", map[string]any{"x-kubernetes-int-or-string": true, "anyOf": []any{map[string]any{"type": "integer"}, map[string]any{"type": "string"}}}, "properties"),
 			want: []Change{
 				{Rule: "anyOf", Version: "v2", Path: "spec.ports", To: `[{"type":"integer"},{"type":"string"}]`},
@@ -337,37 +337,37 @@ func ruleCases() map[string]ruleCase {
 				{Rule: "x-kubernetes-int-or-string", Version: "v2", Path: "spec.ports", From: "true"},
 			},
 		},
-		"FormatWidened":     {reason: "No number is refused for its format.", before: put("format", "int32", "properties", "size"), after: put("format", "int64", "properties", "size"), want: fine(v2("format", "spec.size", `"int32"`, `"int64"`))},
-		"FormatNarrowed":    {reason: "Of a number with limits, 2147483648 is refused.", before: put("maximum", nil, "properties", "size"), after: both(put("maximum", nil, "properties", "size"), put("format", "int32", "properties", "size")), want: v2("format", "spec.size", "", `"int32"`)},
-		"FormatNotEnforced": {reason: "The API server does not know it.", after: put("format", "arn", "properties", "note"), want: fine(v2("format", "spec.note", "", `"arn"`))},
-		"NoMinLength":       {reason: "No text is shorter.", after: put("minLength", int64(0), "properties", "note"), want: fine(v2("minLength", "spec.note", "", "0"))},
-		"NoMinItems":        {reason: "No list is shorter.", before: put("minItems", nil, "properties", "rules"), after: put("minItems", int64(0), "properties", "rules"), want: fine(v2("minItems", "spec.rules", "", "0"))},
+		"FormatWidened":     {reason: "The wider format refuses no number.", before: put("format", "int32", "properties", "size"), after: put("format", "int64", "properties", "size"), want: fine(v2("format", "spec.size", `"int32"`, `"int64"`))},
+		"FormatNarrowed":    {reason: "The narrower format refuses 2147483648, which has no other limit.", before: put("maximum", nil, "properties", "size"), after: both(put("maximum", nil, "properties", "size"), put("format", "int32", "properties", "size")), want: v2("format", "spec.size", "", `"int32"`)},
+		"FormatNotEnforced": {reason: "The API server does not enforce an unknown format.", after: put("format", "arn", "properties", "note"), want: fine(v2("format", "spec.note", "", `"arn"`))},
+		"NoMinLength":       {reason: "No text is shorter than zero.", after: put("minLength", int64(0), "properties", "note"), want: fine(v2("minLength", "spec.note", "", "0"))},
+		"NoMinItems":        {reason: "No list is shorter than zero.", before: put("minItems", nil, "properties", "rules"), after: put("minItems", int64(0), "properties", "rules"), want: fine(v2("minItems", "spec.rules", "", "0"))},
 		"MultipleDivides": {
-			reason: "Every multiple of 10 is one of 5.", before: put("multipleOf", int64(10), "properties", "size"), after: put("multipleOf", int64(5), "properties", "size"),
+			reason: "Every multiple of 10 is a multiple of 5.", before: put("multipleOf", int64(10), "properties", "size"), after: put("multipleOf", int64(5), "properties", "size"),
 			want: fine(v2("multipleOf", "spec.size", "10", "5")),
 		},
 		"MultipleGrows": {
-			reason: "5 is refused.", before: put("multipleOf", int64(5), "properties", "size"), after: put("multipleOf", int64(10), "properties", "size"),
+			reason: "The value 5 is refused.", before: put("multipleOf", int64(5), "properties", "size"), after: put("multipleOf", int64(10), "properties", "size"),
 			want: v2("multipleOf", "spec.size", "5", "10"),
 		},
 		"ExclusiveOfIntegers": {
-			reason: "More than 0 is at least 1.", after: both(put("minimum", int64(0), "properties", "size"), put("exclusiveMinimum", true, "properties", "size")),
+			reason: "An integer above 0 is at least 1.", after: both(put("minimum", int64(0), "properties", "size"), put("exclusiveMinimum", true, "properties", "size")),
 			want: append(fine(v2("exclusiveMinimum", "spec.size", "", "true")), fine(v2("minimum", "spec.size", "1", "0"))...),
 		},
-		"AnyOfGains":     {reason: "One more is taken.", before: put("anyOf", small, "properties", "size"), after: put("anyOf", smallOrLarge, "properties", "size"), want: fine(v2("anyOf", "spec.size", asJSON(small), asJSON(smallOrLarge)))},
-		"AnyOfLoses":     {reason: "8 is refused.", before: put("anyOf", smallOrLarge, "properties", "size"), after: put("anyOf", small, "properties", "size"), want: v2("anyOf", "spec.size", asJSON(smallOrLarge), asJSON(small))},
-		"AnyOfGoes":      {reason: "Nothing is refused any more.", before: put("anyOf", small, "properties", "size"), want: fine(v2("anyOf", "spec.size", asJSON(small), ""))},
-		"AllOfLoses":     {reason: "Less is demanded.", before: put("allOf", smallOrLarge, "properties", "size"), after: put("allOf", small, "properties", "size"), want: fine(v2("allOf", "spec.size", asJSON(smallOrLarge), asJSON(small)))},
-		"AllOfGains":     {reason: "More is demanded.", before: put("allOf", small, "properties", "size"), after: put("allOf", smallOrLarge, "properties", "size"), want: v2("allOf", "spec.size", asJSON(small), asJSON(smallOrLarge))},
-		"OneOfGains":     {reason: "A value of both is refused.", before: put("oneOf", small, "properties", "size"), after: put("oneOf", smallOrLarge, "properties", "size"), want: v2("oneOf", "spec.size", asJSON(small), asJSON(smallOrLarge))},
-		"OneOfLoses":     {reason: "8 is refused.", before: put("oneOf", smallOrLarge, "properties", "size"), after: put("oneOf", small, "properties", "size"), want: v2("oneOf", "spec.size", asJSON(smallOrLarge), asJSON(small))},
-		"NotRefusesLess": {reason: "What is refused now was.", before: put("not", map[string]any{"maximum": int64(3)}, "properties", "size"), after: put("not", map[string]any{"maximum": int64(2)}, "properties", "size"), want: fine(v2("not", "spec.size", `{"maximum":3}`, `{"maximum":2}`))},
+		"AnyOfGains":     {reason: "One more alternative is accepted.", before: put("anyOf", small, "properties", "size"), after: put("anyOf", smallOrLarge, "properties", "size"), want: fine(v2("anyOf", "spec.size", asJSON(small), asJSON(smallOrLarge)))},
+		"AnyOfLoses":     {reason: "The value 8 is refused.", before: put("anyOf", smallOrLarge, "properties", "size"), after: put("anyOf", small, "properties", "size"), want: v2("anyOf", "spec.size", asJSON(smallOrLarge), asJSON(small))},
+		"AnyOfGoes":      {reason: "Without anyOf, no value is refused.", before: put("anyOf", small, "properties", "size"), want: fine(v2("anyOf", "spec.size", asJSON(small), ""))},
+		"AllOfLoses":     {reason: "One condition fewer has to hold.", before: put("allOf", smallOrLarge, "properties", "size"), after: put("allOf", small, "properties", "size"), want: fine(v2("allOf", "spec.size", asJSON(smallOrLarge), asJSON(small)))},
+		"AllOfGains":     {reason: "One condition more has to hold.", before: put("allOf", small, "properties", "size"), after: put("allOf", smallOrLarge, "properties", "size"), want: v2("allOf", "spec.size", asJSON(small), asJSON(smallOrLarge))},
+		"OneOfGains":     {reason: "A value that matches both is refused.", before: put("oneOf", small, "properties", "size"), after: put("oneOf", smallOrLarge, "properties", "size"), want: v2("oneOf", "spec.size", asJSON(small), asJSON(smallOrLarge))},
+		"OneOfLoses":     {reason: "The value 8 is refused.", before: put("oneOf", smallOrLarge, "properties", "size"), after: put("oneOf", small, "properties", "size"), want: v2("oneOf", "spec.size", asJSON(smallOrLarge), asJSON(small))},
+		"NotRefusesLess": {reason: "The values that not refuses were refused before.", before: put("not", map[string]any{"maximum": int64(3)}, "properties", "size"), after: put("not", map[string]any{"maximum": int64(2)}, "properties", "size"), want: fine(v2("not", "spec.size", `{"maximum":3}`, `{"maximum":2}`))},
 		"ValidationSpaced": {
-			reason: "White space and comments mean nothing.", words: true,
+			reason: "Whitespace and comments in a rule do not matter.", words: true,
 			after: put("x-kubernetes-validations", []any{map[string]any{"rule": " self.size<8 // small\n"}}),
 		},
 		"ValidationSpacedInText": {
-			reason: "Within a text it does.", before: put("x-kubernetes-validations", []any{map[string]any{"rule": "self.name != 'a b'"}}), words: true,
+			reason: "Whitespace inside a text of a rule matters.", before: put("x-kubernetes-validations", []any{map[string]any{"rule": "self.name != 'a b'"}}), words: true,
 			after: put("x-kubernetes-validations", []any{map[string]any{"rule": "self.name != 'a  b'"}}),
 			want: []Change{
 				{Rule: Validation, Version: "v2", Path: "spec", From: "self.name != 'a b'"},
@@ -375,7 +375,7 @@ func ruleCases() map[string]ruleCase {
 			},
 		},
 		"StructBecomesMap": {
-			reason: "A map of text takes every field of text.", before: put("tags", map[string]any{"type": "object", "properties": map[string]any{"a": map[string]any{"type": "string"}}}, "properties"),
+			reason: "A map of texts accepts every text field.", before: put("tags", map[string]any{"type": "object", "properties": map[string]any{"a": map[string]any{"type": "string"}}}, "properties"),
 			want: fine(v2("additionalProperties", "spec.tags", "", `{"type":"string"}`)),
 		},
 		"StructBecomesMapOfAnother": {
@@ -387,17 +387,17 @@ func ruleCases() map[string]ruleCase {
 			want: fine(v2(Field, "spec.free.a", "", "")),
 		},
 
-		// Changes that are easily missed.
+		// These changes are easy to miss.
 		"FieldAddedAndTyped": {
-			reason: "It held anything.", after: put("properties", map[string]any{"a": map[string]any{"type": "string"}}, "properties", "free"),
+			reason: "Any value was accepted before.", after: put("properties", map[string]any{"a": map[string]any{"type": "string"}}, "properties", "free"),
 			want: []Change{
 				{Rule: "nullable", Version: "v2", Path: "spec.free.a", From: "true", Breaking: true},
 				{Rule: "type", Version: "v2", Path: "spec.free.a", To: `"string"`, Breaking: true},
 			},
 		},
-		"StatusAdded": {reason: "Writers of the object no longer write its status.", before: version(1, "subresources", nil), want: v2(Subresource, "", "", "status")},
+		"StatusAdded": {reason: "Writing the object no longer writes its status.", before: version(1, "subresources", nil), want: v2(Subresource, "", "", "status")},
 		"ScaleMoved": {
-			reason: "What scales it writes elsewhere.", before: version(1, "subresources", scaled(".spec.size")), after: version(1, "subresources", scaled(".spec.count")),
+			reason: "Autoscalers now write another field.", before: version(1, "subresources", scaled(".spec.size")), after: version(1, "subresources", scaled(".spec.count")),
 			want: v2(Scale, "specReplicasPath", `".spec.size"`, `".spec.count"`),
 		},
 		"ValidationThatDoesNotCompile": {
@@ -409,7 +409,7 @@ func ruleCases() map[string]ruleCase {
 			},
 		},
 		"ValidationThatCostsTooMuch": {
-			reason: "Every rule has a budget.", words: true,
+			reason: "Every rule has a cost budget.", words: true,
 			after: put("x-kubernetes-validations", []any{map[string]any{"rule": "self.all(a, self.all(b, self.all(c, a == b || b != c)))"}}, "properties", "tags"),
 			want: []Change{
 				{Rule: Refused, Version: "v2", Path: "spec.tags", Breaking: true, Why: "has a rule that the API server refuses: Forbidden: estimated rule cost exceeds budget by factor of more than 100x"},
@@ -423,37 +423,37 @@ func ruleCases() map[string]ruleCase {
 				{Rule: Field, Version: "v2", Path: "spec.size", Breaking: true},
 			},
 		},
-		"Unreadable": {reason: "Nothing is known of it, so it counts.", after: put("maxLength", "long", "properties", "name"), want: v2("maxLength", "spec.name", "9", `"long"`)},
+		"Unreadable": {reason: "An unreadable value may mean anything, so it counts as breaking.", after: put("maxLength", "long", "properties", "name"), want: v2("maxLength", "spec.name", "9", `"long"`)},
 		"Scope": {
-			reason: "No object of the one fits the other.", after: func(crd map[string]any) { at(crd, "spec")["scope"] = "Cluster" },
+			reason: "No object of one scope fits the other.", after: func(crd map[string]any) { at(crd, "spec")["scope"] = "Cluster" },
 			want: []Change{{Rule: Scope, From: `"Namespaced"`, To: `"Cluster"`, Breaking: true}},
 		},
-		"Kind":      {reason: "The API server refuses that.", after: names("kind", "Pail"), want: []Change{{Rule: Names, Path: "names.kind", From: `"Bucket"`, To: `"Pail"`, Breaking: true}}},
-		"ShortName": {reason: "Descriptions may change.", after: names("shortNames", []any{"b"}), want: []Change{{Rule: Names, Path: "names.shortNames", To: `["b"]`}}},
+		"Kind":      {reason: "The API server refuses another kind.", after: names("kind", "Pail"), want: []Change{{Rule: Names, Path: "names.kind", From: `"Bucket"`, To: `"Pail"`, Breaking: true}}},
+		"ShortName": {reason: "Short names may change.", after: names("shortNames", []any{"b"}), want: []Change{{Rule: Names, Path: "names.shortNames", To: `["b"]`}}},
 		"ShortNameOfDefinition": {
-			reason: "Nothing of the names of an MRD can change.", kind: "ManagedResourceDefinition", after: names("shortNames", []any{"b"}),
+			reason: "No name of an MRD may change.", kind: "ManagedResourceDefinition", after: names("shortNames", []any{"b"}),
 			want: []Change{{Rule: Names, Path: "names.shortNames", To: `["b"]`, Breaking: true}},
 		},
 		"VersionRemoved": {
-			reason: "Its users are not affected.",
+			reason: "Users of the version can no longer use it.",
 			after:  func(crd map[string]any) { at(crd, "spec")["versions"] = at(crd, "spec")["versions"].([]any)[1:] },
 			want:   []Change{{Rule: Removed, Version: "v1", Breaking: true}},
 		},
-		"VersionUnserved":   {reason: "Its users are not affected.", after: version(0, "served", false), want: []Change{{Rule: Unserved, Version: "v1", Breaking: true}}},
-		"VersionDeprecated": {reason: "It works as it did.", after: version(0, "deprecated", true), want: []Change{{Rule: Deprecated, Version: "v1"}}},
+		"VersionUnserved":   {reason: "Users of the version can no longer use it.", after: version(0, "served", false), want: []Change{{Rule: Unserved, Version: "v1", Breaking: true}}},
+		"VersionDeprecated": {reason: "A deprecated version works as before.", after: version(0, "deprecated", true), want: []Change{{Rule: Deprecated, Version: "v1"}}},
 		"StorageMoved": {
-			reason: "Nothing converts what is stored, and v1 has no spec.", after: moved,
+			reason: "Nothing converts the stored objects, and v1 has no spec.", after: moved,
 			want: []Change{{Rule: Storage, From: "v2", To: "v1", Breaking: true}, {
 				Rule: Unconverted, Version: "v2", Path: "spec", Breaking: true,
 				Why: "is not in v1, in which objects are stored: it is lost at the next write",
 			}},
 		},
 		"StorageMovedToEqual": {
-			reason: "v1 holds all that v2 does.", before: alike(nil), after: both(alike(nil), moved),
+			reason: "v1 has all fields of v2.", before: alike(nil), after: both(alike(nil), moved),
 			want: []Change{{Rule: Storage, From: "v2", To: "v1"}},
 		},
 		"StorageMovedToWider": {
-			reason: "v1 takes more, fills in a default, and merges lists otherwise.",
+			reason: "v1 accepts more, sets a default, and merges lists in another way.",
 			before: alike(nil), after: both(alike(func(spec map[string]any) {
 				properties := at(spec, "properties")
 				properties["new"] = map[string]any{"type": "string"}
@@ -470,7 +470,7 @@ func ruleCases() map[string]ruleCase {
 			added: []Change{{Rule: "field", Version: "v1", Path: "spec.new"}},
 		},
 		"StorageMovedToListOfObjects": {
-			reason: "As providers do: what was a list of one becomes an object.",
+			reason: "Providers do this: a list with one item becomes an object.",
 			before: alike(list), after: both(alike(list), moved),
 			want: []Change{{Rule: Storage, From: "v2", To: "v1", Breaking: true}, {
 				Rule: Unconverted, Version: "v2", Path: "spec.rules[].port", Breaking: true,
@@ -478,13 +478,13 @@ func ruleCases() map[string]ruleCase {
 			}},
 		},
 		"StorageMovedByWebhook": {
-			reason: "The webhook converts what is stored.", after: both(moved, func(crd map[string]any) {
+			reason: "The webhook converts the stored objects.", after: both(moved, func(crd map[string]any) {
 				at(crd, "spec")["conversion"] = map[string]any{"strategy": "Webhook"}
 			}),
 			want: []Change{{Rule: Storage, From: "v2", To: "v1"}},
 		},
 		"StorageMovedAndKept": {
-			reason: "v1 keeps what it does not know.", before: alike(keeping), after: both(alike(keeping), moved),
+			reason: "v1 keeps unknown fields.", before: alike(keeping), after: both(alike(keeping), moved),
 			want: []Change{{Rule: Storage, From: "v2", To: "v1"}},
 		},
 		"StorageMovedBelowStatus": {
@@ -493,7 +493,7 @@ func ruleCases() map[string]ruleCase {
 			want: []Change{{Rule: Storage, From: "v2", To: "v1"}},
 		},
 		"StorageMovedPastServed": {
-			reason: "Clients write v2, too, though objects were stored in v1, and v3 has no spec.",
+			reason: "Objects were stored in v1, but clients also write v2, and v3 has no spec.",
 			before: both(moved, third), after: both(third, version(2, "storage", true), version(1, "storage", false)),
 			want: []Change{{Rule: Storage, From: "v1", To: "v3", Breaking: true}, {
 				Rule: Unconverted, Version: "v2", Path: "spec", Breaking: true,
@@ -501,7 +501,7 @@ func ruleCases() map[string]ruleCase {
 			}},
 		},
 		"StorageMovedPastStored": {
-			reason: "Objects may still be stored in v2, which is not served any more.",
+			reason: "Objects may still be stored in v2, which is no longer served.",
 			before: both(moved, third, version(1, "served", false), func(crd map[string]any) {
 				crd["status"] = map[string]any{"storedVersions": []any{"v2", "v1"}}
 			}),
@@ -512,19 +512,19 @@ func ruleCases() map[string]ruleCase {
 			}},
 		},
 		"ReferenceableMoved": {
-			reason: "Crossplane stores composites in the version that compositions may refer to.", kind: "CompositeResourceDefinition",
+			reason: "Crossplane stores composites in the version that compositions may reference.", kind: "CompositeResourceDefinition",
 			before: referenceable(1), after: referenceable(0),
 			want: []Change{{Rule: Storage, From: "v2", To: "v1", Breaking: true}, {
 				Rule: Unconverted, Version: "v2", Path: "spec", Breaking: true,
 				Why: "is not in v1, in which objects are stored: it is lost at the next write",
 			}},
 		},
-		"StatusGone": {reason: "Controllers write there.", after: version(1, "subresources", nil), want: v2(Subresource, "", "status", "")},
-		"Selectable": {reason: "Queries by it fail.", after: version(1, "selectableFields", nil), want: v2(Selectable, "spec.region", "", "")},
+		"StatusGone": {reason: "Controllers write the status through its subresource.", after: version(1, "subresources", nil), want: v2(Subresource, "", "status", "")},
+		"Selectable": {reason: "Queries with the field selector fail.", after: version(1, "selectableFields", nil), want: v2(Selectable, "spec.region", "", "")},
 	}
 }
 
-// pair is the definition before and after.
+// pair returns the definition before and after the change.
 func (tc ruleCase) pair(t *testing.T) (before, after *unstructured.Unstructured) {
 	t.Helper()
 	made := func(edit func(map[string]any)) *unstructured.Unstructured {

@@ -25,10 +25,10 @@ import (
 
 const stream = "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\n"
 
-// An entry is one of a tarball.
+// An entry is an entry of a tarball.
 type entry struct {
 	name, content string
-	is            byte // tar.TypeReg where it is 0
+	is            byte // 0 means tar.TypeReg
 	link          string
 }
 
@@ -60,7 +60,7 @@ func tarred(entries ...entry) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// image returns an image of layers; the labelled ones carry the label of the package.
+// image returns an image with some layers. The labelled layers have the label of a package layer.
 func image(tb testing.TB, layers [][]byte, labelled ...int) v1.Image {
 	tb.Helper()
 	img := empty.Image
@@ -90,7 +90,7 @@ func image(tb testing.TB, layers [][]byte, labelled ...int) v1.Image {
 	return img
 }
 
-// written is the .xpkg file of an image.
+// written returns the .xpkg file of an image.
 func written(tb testing.TB, img v1.Image) []byte {
 	tb.Helper()
 	var b bytes.Buffer
@@ -100,7 +100,7 @@ func written(tb testing.TB, img v1.Image) []byte {
 	return b.Bytes()
 }
 
-// with is a tarball with entries changed, and others added.
+// with returns a tarball with changed and additional entries.
 func with(tb testing.TB, file []byte, change func(*entry), more ...entry) []byte {
 	tb.Helper()
 	var entries []entry
@@ -169,7 +169,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// Every author of a repository can write these.
+// Every author of a repository can write such files.
 func TestOpenRefuses(t *testing.T) {
 	layer := func(entries ...entry) []byte { return written(t, image(t, [][]byte{tarOf(t, entries...)}, 0)) }
 	flat := func(entries ...entry) []byte { return written(t, image(t, [][]byte{tarOf(t, entries...)})) }
@@ -258,8 +258,8 @@ func diffID(t *testing.T, layer v1.Layer) string {
 	return id.Hex
 }
 
-// In a registry the layer itself carries the annotation, and Crossplane uses nothing else. The image's author also
-// writes the labels, which could show us another package than Crossplane installs.
+// In a registry, the annotation of the layer itself counts, as for Crossplane. The author of the image also controls the labels,
+// which could show Headgate a different package than Crossplane installs.
 func TestOf(t *testing.T) {
 	labelled := image(t, [][]byte{tarOf(t, entry{name: "package.yaml", content: "labelled"}), tarOf(t, entry{name: "package.yaml", content: stream})}, 0)
 	layers, err := labelled.Layers()
@@ -292,7 +292,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// A small file can unpack to any size, also in parts that are not read as YAML.
+// A small file may unpack to any size, even in parts that are not read as YAML.
 func TestBombs(t *testing.T) {
 	const size = 1<<30 + 1<<20
 	zeros := func(entries ...string) func() (io.ReadCloser, error) {
@@ -335,7 +335,7 @@ func (nothing) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// An uncompressed layer is not hashed to be part of an image.
+// An uncompressed is a layer that is added to an image without hashing it.
 type uncompressed struct {
 	v1.Layer
 	open func() (io.ReadCloser, error)
@@ -349,8 +349,8 @@ func (u uncompressed) DiffID() (v1.Hash, error)            { return u.Digest() }
 func (u uncompressed) MediaType() (types.MediaType, error) { return types.DockerLayer, nil }
 func (u uncompressed) Size() (int64, error)                { return 1, nil }
 
-// FuzzOpen opens images with any metadata and a layer with any entry. The result is exactly the entry with the name of
-// a package's YAML, and never more than the limit.
+// FuzzOpen opens images with any metadata and a layer with any entry. The result must be exactly the entry with the name of a
+// package's YAML, and never larger than the limit.
 func FuzzOpen(f *testing.F) {
 	f.Add(`[{"Config":"c","Layers":["l"]}]`, `{"rootfs":{"diff_ids":["sha256:00"]}}`, "package.yaml", stream)
 	f.Add(`[{"Config":"c","Layers":["l","l"]}]`, `{"config":{"Labels":{"io.crossplane.xpkg:sha256:00":"base"}}}`, "a/package.yaml", "")
