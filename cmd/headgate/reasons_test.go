@@ -16,15 +16,15 @@ var core = []string{"reconcile/baseline", "reconcile/fit", "reconcile/guard", "r
 
 // mayHaveSentences lists the functions of the core that may build or search sentences, and why.
 var mayHaveSentences = map[string]string{
-	"looksAround":     "it reads what an API server said, which has no code",
-	"cycle":           "its error is about the text of the commit",
-	"beside":          "it is the key of a memo",
-	"bumps":           "a package that was not compared has an error and no step",
-	"some":            "it is a part of a finding",
-	"areActive":       "it is a part of a finding",
-	"usage":           "an object of the cluster has it, and no report",
-	"unknown":         "a package that was not compared has an error and no step",
-	"unchangedCopies": "a package that was not compared has an error and no step",
+	"looksAround":         "it reads what an API server said, which has no code",
+	"cycle":               "its error is about the text of the commit",
+	"withoutEqualSchemas": "it is the key of a memo",
+	"bumps":               "a package that was not compared has an error and no step",
+	"some":                "it is a part of a finding",
+	"areActive":           "it is a part of a finding",
+	"usage":               "an object of the cluster has it, and no report",
+	"unknown":             "a package that was not compared has an error and no step",
+	"unchangedCopies":     "a package that was not compared has an error and no step",
 }
 
 // Reasons are values: the core neither compares nor builds the sentences that users read.

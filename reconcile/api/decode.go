@@ -136,7 +136,7 @@ func (d part) keys() (wrong []error) {
 		for i, below := range n.Content {
 			isText := below.Tag == "!!merge" || below.Tag == "!!str" && (below.Style != 0 || !oldBool.MatchString(below.Value))
 			if n.Kind == yaml.MappingNode && i%2 == 0 && !isText {
-				wrong = append(wrong, LineError{d.line + below.Line - 1, fmt.Errorf("the key %s is no text; quote it", below.Value)})
+				wrong = append(wrong, LineError{d.line + below.Line - 1, fmt.Errorf("the key %s is not text; quote it", below.Value)})
 			}
 			look(below)
 		}

@@ -85,7 +85,7 @@ func TestDecodeIsStrict(t *testing.T) {
 		},
 		"KeysThatCollide": {
 			"As JSON both are one key, and chance would decide between their values.", head + "  statuses: {1: a, \"1\": b, yes: c}\n",
-			[]string{"line 6: the key 1 is no text; quote it", "line 6: the key yes is no text; quote it"},
+			[]string{"line 6: the key 1 is not text; quote it", "line 6: the key yes is not text; quote it"},
 		},
 		"UnknownFieldBelow": {
 			"With its whole path.", head + "  statuses: {tokenFrom: {environment: A}}\n",

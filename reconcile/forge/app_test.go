@@ -126,7 +126,7 @@ func TestAppRefused(t *testing.T) {
 	}{
 		"OtherKey":     {App{ID: 7, Installation: 42, Key: Token(other)}, 0, "the App 7 is not accepted (401): its id or its private key is wrong, or the clock here"},
 		"OtherApp":     {App{ID: 8, Installation: 42, Key: Token(text)}, 0, "the App 8 is not accepted (401)"},
-		"NoPEM":        {App{ID: 7, Installation: 42, Key: Token(canary)}, 0, "the private key of the App is none: want it in PEM"},
+		"NoPEM":        {App{ID: 7, Installation: 42, Key: Token(canary)}, 0, "the private key of the App cannot be read: use the PEM file"},
 		"KeyAway":      {App{ID: 7, Installation: 42, Key: func(context.Context) (string, error) { return "", errBoom }}, 0, "boom"},
 		"NotInstalled": {App{ID: 7, Installation: 42, Key: Token(text)}, 404, "the App 7 has no installation 42 (404)"},
 		"Suspended":    {App{ID: 7, Installation: 42, Key: Token(text)}, 403, "GitHub: "},

@@ -272,7 +272,7 @@ func (z azure) self(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if is.AuthenticatedUser.ID == "" {
-		return "", fmt.Errorf("%s: the token is of no user", z.name)
+		return "", fmt.Errorf("%s: the token belongs to no user", z.name)
 	}
 	return is.AuthenticatedUser.ID, nil
 }

@@ -437,7 +437,7 @@ func gitHubAppToken(a App, of Repository, api string, transport http.RoundTrippe
 		if made == nil || key != known {
 			if made, err = ghinstallation.New(bounded{cmp.Or(transport, network.Default)}, a.ID, a.Installation, []byte(key)); err != nil {
 				made = nil
-				return "", errors.New("GitHub: the private key of the App is none: want it in PEM, as GitHub gives it") // err may quote it
+				return "", errors.New("GitHub: the private key of the App cannot be read: use the PEM file from GitHub") // err may quote it
 			}
 			made.BaseURL, known = api, key
 		}

@@ -208,7 +208,7 @@ func (g gitLab) self(ctx context.Context) (string, error) {
 		return "", g.refused(answer{doing: "read who it is", right: "the scope api"}, resp, err)
 	}
 	if user == nil || user.Username == "" {
-		return "", errors.New("GitLab: the token is of no user")
+		return "", errors.New("GitLab: the token belongs to no user")
 	}
 	return user.Username, nil
 }

@@ -66,7 +66,7 @@ func (a answer) trouble(now time.Time) error {
 		// The forge did this, or a proxy answered. The next attempt reads the current state.
 		return &Later{Err: fmt.Errorf("%s: cannot understand the answer (%d)", a.forge, code)}
 	case code < 400:
-		return fmt.Errorf("%s: %s is elsewhere (%d): set its new URL; the token is not taken to another host", a.forge, a.of, code)
+		return fmt.Errorf("%s: %s has moved (%d): set its new URL; Headgate does not send the token to another host", a.forge, a.of, code)
 	case code == http.StatusUnauthorized:
 		return &Refusal{fmt.Errorf("%s: the token is not accepted (401): it is wrong, expired or revoked", a.forge)}
 	case code == http.StatusForbidden:

@@ -85,7 +85,7 @@ func (p *Pulls) Pull(ctx context.Context, number int) (Pull, error) {
 		return Pull{}, p.transport.redacted(err)
 	}
 	if !isCommit(pull.Head) {
-		return Pull{}, fmt.Errorf("pull request %d: its head is %q, and no commit", number, plain(pull.Head))
+		return Pull{}, fmt.Errorf("pull request %d: its head %q is not a commit", number, plain(pull.Head))
 	}
 	pull.Merge = p.forge.mergeOf(number)
 	return pull, nil

@@ -120,7 +120,7 @@ func pushOf(repositories []string, main string, refs ...string) (Event, error) {
 	}
 	for _, ref := range refs {
 		if !strings.HasPrefix(ref, "refs/") || strings.HasSuffix(ref, "/") || strings.ContainsFunc(ref, invisible) || strings.ContainsFunc(ref, unicode.IsSpace) {
-			return Event{}, errors.New("the event names a ref that is none")
+			return Event{}, errors.New("the event names an invalid ref")
 		}
 	}
 	e.Default, e.Refs = main, refs

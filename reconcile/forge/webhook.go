@@ -82,7 +82,7 @@ func (h *Webhooks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (h *Webhooks) handle(w http.ResponseWriter, r *http.Request) Handled {
 	from := senderOf(r.Header)
 	if from == nil {
-		return Handled{Code: http.StatusUnauthorized, Message: "no forge that is known here has signed this"}
+		return Handled{Code: http.StatusUnauthorized, Message: "the request is not from a supported forge"}
 	}
 	result := Handled{Forge: from.Name}
 	answer := func(code int, text string) Handled {
@@ -106,14 +106,14 @@ func (h *Webhooks) handle(w http.ResponseWriter, r *http.Request) Handled {
 	}
 	proven := h.proven(r.Context(), from, d)
 	if len(proven) == 0 {
-		return answer(http.StatusUnauthorized, "no secret that is known here has signed this")
+		return answer(http.StatusUnauthorized, "no configured secret proves the request")
 	}
 	result.Event, err = from.webhook.event(d)
 	if err != nil {
 		return answer(http.StatusBadRequest, plain(err.Error()))
 	}
 	if len(result.Event.Refs) == 0 && !result.Event.Pull {
-		return answer(http.StatusOK, "nothing to do: neither a push nor of a pull request")
+		return answer(http.StatusOK, "nothing to do: the event concerns neither a push nor a pull request")
 	}
 	proven = slices.DeleteFunc(proven, func(i int) bool { return !h.Subscribers[i].follows(result.Event) })
 	if len(proven) == 0 {

@@ -194,10 +194,10 @@ func (e *ear) answers(r *http.Request) string {
 
 const (
 	looking     = "202 looking"
-	unproven    = "401 no secret that is known here has signed this"
+	unproven    = "401 no configured secret proves the request"
 	seenBefore  = "200 nothing to do: seen before"
 	notFollowed = "200 nothing to do: no subscriber follows this ref"
-	noPush      = "200 nothing to do: neither a push nor of a pull request"
+	noPush      = "200 nothing to do: the event concerns neither a push nor a pull request"
 	noPulls     = "200 nothing to do: no subscriber follows pull requests"
 	notFound    = "404 404 page not found"
 )
@@ -350,7 +350,7 @@ func TestForgedWebhooks(t *testing.T) {
 		"NoSignature":   {"A forge whose webhook has no secret signs nothing.", hookSecret, "GitHub", body, func(h http.Header) { h.Del("X-Hub-Signature-256") }, unproven},
 		"NoHex":         {"Nor is half a signature one.", hookSecret, "GitHub", body, func(h http.Header) { h.Set("X-Hub-Signature-256", "sha256=zz") }, unproven},
 		"SaysItIsGitea": {"The headers choose the scheme, and every scheme needs the secret.", hookSecret, "GitHub", body, func(h http.Header) { h.Set("X-Gitea-Event", "push") }, unproven},
-		"NoForge":       {"No known forge sends such a thing.", hookSecret, "GitHub", body, func(h http.Header) { clear(h) }, "401 no forge that is known here has signed this"},
+		"NoForge":       {"No known forge sends such a thing.", hookSecret, "GitHub", body, func(h http.Header) { clear(h) }, "401 the request is not from a supported forge"},
 		"Old":           {"A delivery from yesterday is refused today.", signingKey, "GitLabSigned", lab, signedAt(time.Now().Add(-6 * time.Minute)), unproven},
 		"Early":         {"And what was signed for later.", signingKey, "GitLabSigned", lab, signedAt(time.Now().Add(6 * time.Minute)), unproven},
 		"OtherID":       {"A replay cannot give itself a new id.", signingKey, "GitLabSigned", lab, func(h http.Header) { h.Set("Webhook-Id", "other") }, unproven},
@@ -364,7 +364,7 @@ func TestForgedWebhooks(t *testing.T) {
 		"NoSecret":     {"Without a secret everything is refused, also what an empty key signs.", "", "GitHub", body, nil, unproven},
 		"NotJSON":      {"A proven delivery may still be invalid.", hookSecret, "GitHub", "[", nil, "400 cannot read the event: unexpected end of JSON input"},
 		"NoRepository": {"Or of no repository.", hookSecret, "GitHub", `{"ref":"refs/heads/main"}`, nil, "400 the event does not name its repository"},
-		"NoRef":        {"Or of nothing that moves.", hookSecret, "GitHub", `{"repository":{"full_name":"acme/platform"}}`, nil, "400 the event names a ref that is none"},
+		"NoRef":        {"Or of nothing that moves.", hookSecret, "GitHub", `{"repository":{"full_name":"acme/platform"}}`, nil, "400 the event names an invalid ref"},
 		"Null":         {"JSON has null everywhere.", hookSecret, "BitbucketCloud", `{"push":{"changes":[null]},"repository":null}`, nil, "400 the event does not name its repository"},
 		"NoChanges":    {"Or nothing at all.", hookSecret, "AzureDevOps", `{"eventType":"git.push","resource":{"repository":{"name":"a","project":{"name":"b"}}}}`, nil, noPush},
 	}

@@ -29,7 +29,7 @@ func TestHostileServer(t *testing.T) {
 			w.Header().Set("Content-Type", "text/"+strings.Fields(output)[0])
 		}, want: "the answer is of another type"},
 		"Location": {
-			reason: "A redirect contains a text.", want: "another.example.org, where the credentials may not go",
+			reason: "A redirect contains a text.", want: "another.example.org, and Headgate does not send the credentials there",
 			list: func(w http.ResponseWriter, output string) {
 				w.Header().Set("Location", "http://"+strings.Fields(output)[0]+":x@another.example.org/"+strings.Fields(output)[0]+"?"+strings.Fields(output)[0])
 				w.WriteHeader(http.StatusFound)

@@ -272,7 +272,7 @@ func (o *objects) commit(h plumbing.Hash) (*object.Commit, error) {
 			return nil, fmt.Errorf("%s is a %s and %w", h, found.Type(), errNoCommit)
 		}
 	}
-	return nil, fmt.Errorf("%s is a tag of a tag of a tag and so on", h)
+	return nil, fmt.Errorf("%s has too many nested tags", h)
 }
 
 // tree returns the entries of a tree.
@@ -336,6 +336,6 @@ func (o *objects) startingWith(prefix string) (plumbing.Hash, error) {
 	case 1:
 		return found[0], nil
 	default:
-		return plumbing.ZeroHash, fmt.Errorf("commit %q is ambiguous: %d start so; write more digits", prefix, len(found))
+		return plumbing.ZeroHash, fmt.Errorf("commit %q is ambiguous: %d commits start with it; write more digits", prefix, len(found))
 	}
 }

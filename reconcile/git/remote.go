@@ -202,7 +202,7 @@ func (r remote) follow(req *http.Request, _ []*http.Request) error {
 	if r.at.auth == (Auth{}) || req.URL.Scheme == r.at.url.Scheme && strings.EqualFold(req.URL.Host, r.at.url.Host) {
 		return nil
 	}
-	return network.Errorf("it redirects to %s://%s, where the credentials may not go: use its URL there if you trust it", scheme(req.URL), network.Host(req.URL.Host))
+	return network.Errorf("it redirects to %s://%s, and Headgate does not send the credentials there; use that URL if you trust it", scheme(req.URL), network.Host(req.URL.Host))
 }
 
 func scheme(u *url.URL) string {
@@ -272,7 +272,7 @@ func (g *limited) RoundTrip(req *http.Request) (*http.Response, error) {
 	case res.StatusCode >= 300: // without a body
 	case strings.HasSuffix(req.URL.Path, "/info/refs") && kind != "application/x-git-upload-pack-advertisement":
 		_ = res.Body.Close()
-		return nil, network.Errorf("the answer is %s and no Git: is this the URL of a repository?", typeOf(kind))
+		return nil, network.Errorf("the answer is %s and not from a Git server; check that this is the URL of a repository", typeOf(kind))
 	default:
 		res.Body = body{bounded{res.Body, g}, res.Body}
 		if strings.HasSuffix(req.URL.Path, "/info/refs") {

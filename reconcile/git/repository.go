@@ -188,10 +188,10 @@ func (r *Repository) MergeBase(ctx context.Context, a, b string) (_ string, err 
 	}
 	bases, err := one.MergeBase(other.commit)
 	if err != nil && !errors.Is(err, plumbing.ErrObjectNotFound) {
-		return "", fmt.Errorf("cannot find where %q and %q parted: %w", a, b, err)
+		return "", fmt.Errorf("cannot find the merge base of %q and %q: %w", a, b, err)
 	}
 	if len(bases) == 0 {
-		return "", fmt.Errorf("cannot find where %q and %q parted: they have no common history here; if the clone is shallow, %s", a, b, fetchRest)
+		return "", fmt.Errorf("cannot find the merge base of %q and %q: they have no common history here; if the clone is shallow, %s", a, b, fetchRest)
 	}
 	return slices.MaxFunc(bases, byDate).Hash.String(), nil
 }

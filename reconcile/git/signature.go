@@ -275,11 +275,11 @@ func (k keyring) verifyPGP(sig string, payload []byte) (string, error) {
 	}
 	switch {
 	case errors.Is(err, pgperrors.ErrUnknownIssuer):
-		return "", fmt.Errorf("its signature is of %s, which is not among the keys, or may not sign", issuer(body))
+		return "", fmt.Errorf("its signature was made with %s, which is not among the keys or may not sign", issuer(body))
 	case errors.Is(err, pgperrors.ErrKeyRevoked):
-		return "", fmt.Errorf("its signature is of the key %s, which was revoked", by)
+		return "", fmt.Errorf("its signature was made with the key %s, which was revoked", by)
 	case errors.Is(err, pgperrors.ErrKeyExpired):
-		return "", fmt.Errorf("its signature is of the key %s, which has expired", by)
+		return "", fmt.Errorf("its signature was made with the key %s, which has expired", by)
 	case errors.Is(err, pgperrors.ErrSignatureExpired):
 		return "", errors.New("its signature has expired")
 	case errors.As(err, new(pgperrors.StructuralError)):
@@ -287,9 +287,9 @@ func (k keyring) verifyPGP(sig string, payload []byte) (string, error) {
 	case err != nil:
 		return "", fmt.Errorf("its signature does not fit what it is on: %w", err)
 	case !strong[made.Hash]:
-		return "", fmt.Errorf("its signature is of a %s hash, which is too weak; sign with SHA-256 or better", made.Hash)
+		return "", fmt.Errorf("its signature uses a %s hash, which is too weak; sign with SHA-256 or better", made.Hash)
 	case made.SigType != packet.SigTypeBinary:
-		return "", errors.New("its signature is of a text, and Git signs bytes")
+		return "", errors.New("it is a text signature, but Git signs bytes")
 	}
 	return by, nil
 }
@@ -321,5 +321,5 @@ func (k keyring) verifySSH(sig string, payload []byte) (string, error) {
 		}
 		return by, nil
 	}
-	return "", fmt.Errorf("its signature is of the key %s, which is not among the keys", by)
+	return "", fmt.Errorf("its signature was made with the key %s, which is not among the keys", by)
 }

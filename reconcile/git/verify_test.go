@@ -131,7 +131,7 @@ func TestVerifyHead(t *testing.T) {
 		"Namespace":   {reason: "A signature over a file does not count for a commit.", sign: ofNamespace, want: "namespace \"file\""},
 		"SHA1":        {reason: "Two contents with the same SHA-1 can be created.", sign: weakly, want: "too weak"},
 		"SHA1OfSSH":   {reason: "Old RSA signatures of SSH use SHA-1, too.", sign: sha1Of(weak), want: "cannot be read"},
-		"Text":        {reason: "A text signature ignores line endings.", sign: text, want: "of a text"},
+		"Text":        {reason: "A text signature ignores line endings.", sign: text, want: "a text signature"},
 		"Two":         {reason: "With two signatures, it is unclear which one counts.", sign: by(alice), extra: headerOf("gpgsig", by(mallory)(t, []byte("x"))), want: "more than one"},
 		"X509": {reason: "Headgate cannot verify X.509 signatures.", sign: func(*testing.T, []byte) string {
 			return "-----BEGIN SIGNED MESSAGE-----\nx\n-----END SIGNED MESSAGE-----"

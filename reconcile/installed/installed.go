@@ -56,7 +56,7 @@ func Differences(want render.Desired, definitions map[string]crossplane.LiveDefi
 				Rule: "package-differs", Severity: manifest.Warning, Origin: p.Origin,
 				Message: fmt.Sprintf("this copy of the package %s is not what the revision %s installed: it has %s that the revision lacks, and lacks %s that it has",
 					p.Name, revision, some(has), some(lacks)),
-				Fix: "bring the copy to the version that is installed, or the other way round",
+				Fix: "update the copy to the installed version, or install the version of the copy",
 			})
 		}
 	}
@@ -121,12 +121,12 @@ func Upgrades(want render.Desired, packages map[manifest.ID]crossplane.LivePacka
 		case image != live.Image:
 			found = append(found, manifest.Finding{
 				Rule: ruleUpgrade, Severity: manifest.Note, Origin: o.Origin,
-				Message: fmt.Sprintf("%s is %s in the cluster (revision %s), and %s in this commit, whose definitions are shown here; Crossplane activates the new revision by itself", o.ID, live.Image, live.Revision, image),
+				Message: fmt.Sprintf("%s is %s in the cluster (revision %s), and %s in this commit, whose definitions are shown here; Crossplane activates the new revision automatically", o.ID, live.Image, live.Revision, image),
 			})
 		case live.Reason == crossplane.InactiveRevision:
 			found = append(found, manifest.Finding{
 				Rule: ruleManual, Severity: manifest.Warning, Origin: o.Origin,
-				Message: fmt.Sprintf("%s waits for a person: revision %s is there, and not active; of its definitions Crossplane makes nothing new until then", o.ID, live.Revision),
+				Message: fmt.Sprintf("%s waits for a person: revision %s exists but is not active, and Crossplane creates nothing from its definitions until it is", o.ID, live.Revision),
 				Fix:     fmt.Sprintf("kubectl patch %srevision %s --type=merge -p '{\"spec\":{\"desiredState\":\"Active\"}}'", strings.ToLower(o.ID.Kind), live.Revision),
 			})
 		}

@@ -104,9 +104,9 @@ func (c cache) store(digest string, most int64, from io.Reader) error {
 		case err != nil:
 			return err
 		case n > most:
-			return fmt.Errorf("it is larger than the %d bytes that it is said to have", most)
+			return fmt.Errorf("it is larger than the declared %d bytes", most)
 		case "sha256:"+hex.EncodeToString(sum.Sum(nil)) != digest:
-			return fmt.Errorf("what came is not %s", digest)
+			return fmt.Errorf("the received content does not match %s", digest)
 		}
 		return nil
 	})

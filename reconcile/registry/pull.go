@@ -209,7 +209,7 @@ func (p *puller) choose(ctx context.Context, i *packages.Image) error {
 		if alone, err := packages.Choose(tags, []string{c}); err == nil && alone != i.Version {
 			i.Findings = append(i.Findings, manifest.Finding{
 				Rule: RuleAmbiguous, Severity: manifest.Warning,
-				Message: fmt.Sprintf("packages depend on %s in versions %q: %s is right for all of them, and Crossplane takes %s if the one that wants %q comes first, and is stuck with it", r.Source, r.Constraints, i.Version, alone, c),
+				Message: fmt.Sprintf("packages depend on %s in versions %q: %s satisfies all of them, but Crossplane installs %s if it resolves %q first, and does not change it later", r.Source, r.Constraints, i.Version, alone, c),
 				Fix:     "install " + crossplane.Image(r.Source, i.Version) + " with an object of the commit",
 			})
 			break
@@ -300,7 +300,7 @@ func (p *puller) digest(ctx context.Context, from origin, ref name.Reference, in
 		if installed.Revision != "" && !installed.Is(d.digest) {
 			d.findings = []manifest.Finding{{
 				Rule: RuleMoved, Severity: manifest.Warning,
-				Message: fmt.Sprintf("%s is another image than the one that is installed as revision %s, which it was before: definitions are told as %s has them, and Crossplane takes that when it looks next", ref.Name(), installed.Revision, d.digest),
+				Message: fmt.Sprintf("%s no longer resolves to the image that is installed as revision %s: this report uses %s, which Crossplane installs at its next check", ref.Name(), installed.Revision, d.digest),
 				Fix:     "name the digest in the object that installs it",
 			}}
 		}
@@ -309,7 +309,7 @@ func (p *puller) digest(ctx context.Context, from origin, ref name.Reference, in
 		p.mu.Unlock()
 		return d, nil
 	case ok && known.Digest != "" && (isOutage(err) || errors.Is(err, errOffline)):
-		return digested{known.Digest, p.old(err, ref.Name()+" is taken for the image that it was when it was last asked for, "+known.Digest)}, nil
+		return digested{known.Digest, p.old(err, ref.Name()+" is assumed to be the image of its last check, "+known.Digest)}, nil
 	}
 	return digested{}, err
 }
@@ -342,7 +342,7 @@ func (p *puller) moved(ref name.Reference, known answerRecord, digest string) []
 	}
 	return []manifest.Finding{{
 		Rule: RuleMoved, Severity: manifest.Warning,
-		Message: fmt.Sprintf("%s is another image than it was for this commit: it was %s, and is %s; what Crossplane has installed depends on when it looked", ref.Name(), now.First, digest),
+		Message: fmt.Sprintf("%s resolved to another image earlier for this commit: it was %s, and is now %s; the installed image depends on when Crossplane checked", ref.Name(), now.First, digest),
 		Fix:     "name the digest, or run headgate lock",
 	}}
 }

@@ -126,7 +126,7 @@ func (s *Resolver) Fetch(ctx context.Context, ref string) (render.Input, error) 
 			break
 		}
 		if round == most {
-			return in, fmt.Errorf("what packages depend on has no end: after %d rounds %s is still missing", most, missing[0].Source)
+			return in, fmt.Errorf("the dependencies of packages have no end: after %d rounds, %s is still missing", most, missing[0].Source)
 		}
 		if s.Fork != nil && len(in.Packages)+len(missing) > maxOfFork {
 			return in, fmt.Errorf("%s: this commit of a fork asks for more than %d packages", missing[0].Origin, maxOfFork)

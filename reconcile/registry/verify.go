@@ -100,10 +100,10 @@ func (by proof) elsewhere(image, suffix string) (manifest.Finding, bool) {
 	f := manifest.Finding{Rule: RuleSignature, Severity: manifest.Warning}
 	switch {
 	case !by.layered:
-		f.Message = fmt.Sprintf("the signature of %s is right, and in a bundle; Crossplane up to v2.4, if it verifies signatures, reads only what the tag that ends in .%s holds", image, suffix)
+		f.Message = fmt.Sprintf("the signature of %s is valid, but in a bundle; Crossplane up to v2.4, if it verifies signatures, reads only the tag that ends in .%s", image, suffix)
 		f.Fix = "sign it with cosign --new-bundle-format=false, too"
 	case len(by.GetVerificationMaterial().GetTlogEntries()) == 0:
-		f.Message = fmt.Sprintf("the signature of %s is right, and in no transparency log; Crossplane, if it verifies signatures, accepts none without", image)
+		f.Message = fmt.Sprintf("the signature of %s is valid, but in no transparency log; Crossplane, if it verifies signatures, requires an entry there", image)
 		f.Fix = "sign it as cosign does without flags, with an entry in the log"
 	default:
 		return f, false
