@@ -39,7 +39,7 @@ Crossplane. A definition without a package has no state, which means Inactive.
 
 CRDs do not contain the keys of connection secrets. Convert reads these from objects of kind
 ConnectionDetails in SOURCE, and in a file with --connection-details. A commit can hold such
-objects beside its policies; Headgate never applies them:
+objects next to its policies; Headgate never applies them:
 
   apiVersion: headgate.dev/v1alpha1
   kind: ConnectionDetails

@@ -25,8 +25,8 @@ func newDiff(t *terminal) *cobra.Command {
 
 		Short: "Show what sync would change in a cluster, or what changes between two commits or directories",
 		Long: `Diff SOURCE shows what sync would do to the cluster, with the API server's own answer to
-every write, and writes nothing. With --management-policy=observable, where another tool
-applies, it shows how the cluster differs without dry runs: rights to read are enough.
+every write, and writes nothing. If another tool applies the commit, use
+--management-policy=observable: it compares without dry runs, and needs only rights to read.
 
 Diff BASE HEAD shows what changes between two commits of --repo, or of the repository
 around the working directory. It needs no cluster. Each is a branch, a tag, a commit, or an

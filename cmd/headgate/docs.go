@@ -29,16 +29,16 @@ func newDocs(t *terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "docs NAME[.FIELD...] [SOURCE] [flags]",
 		Short: "Document a definition: its fields, versions and connection details",
-		Long: `Docs prints what a definition of a commit is for and how to fill it in, active or not: every
-field with its type, constraints and default, and whether it is required or immutable; the
-versions; and the keys of the connection secret, if the definition or an object of kind
-ConnectionDetails has them ('headgate convert --help' shows one).
+		Long: `Docs documents a definition of a commit, active or not: its description; every field with its
+type, constraints and default, and whether it is required or immutable; its versions; and the
+keys of the connection secret, if the definition or an object of kind ConnectionDetails has
+them ('headgate convert --help' shows one).
 
 NAME is the full name of a definition, its beginning, its plural or its kind, if that
 matches only one. Docs also documents CRDs of the commit that are not definitions. FIELD is
-the path of a field, as in kubectl explain; lists and maps are one step further. Without
-fields that are 'required to create', the provider creates and updates nothing, although the
-API server accepts the object: it may only be observed.
+the path of a field, as in kubectl explain; lists and maps are one step further. An object
+without a field that is 'required to create' is accepted by the API server, but the provider
+only observes it: it creates and updates nothing.
 
 ` + aboutSource + `
 

@@ -38,11 +38,13 @@ var flagGroups = []flagGroup{
 	{"Output", []string{"full", "color", "verbose"}},
 }
 
+const helpWidth = 100 // columns of --help
+
 // helpOf returns the text of --help: what the verb does, examples, then flags by group.
 func helpOf(verb *cobra.Command) string {
 	var b strings.Builder
 	if verb.HasAvailableSubCommands() {
-		fmt.Fprintf(&b, "%s\n\nUsage:\n  %s [command]\n\nCommands:\n", verb.Long, verb.CommandPath())
+		fmt.Fprintf(&b, "%s\n\nExamples:\n%s\n\nUsage:\n  %s [command]\n\nCommands:\n", verb.Long, verb.Example, verb.CommandPath())
 		for _, sub := range verb.Commands() {
 			if sub.IsAvailableCommand() {
 				fmt.Fprintf(&b, "  %-12s%s\n", sub.Name(), sub.Short)
@@ -53,10 +55,14 @@ func helpOf(verb *cobra.Command) string {
 		if verb.Example != "" {
 			fmt.Fprintf(&b, "Examples:\n%s\n\n", verb.Example)
 		}
-		fmt.Fprintf(&b, "%s\n\nUsage:\n  %s\n", strings.TrimSpace(verb.Long), verb.UseLine())
+		if long := strings.TrimSpace(verb.Long); long != "" {
+			fmt.Fprintf(&b, "%s\n\n", long)
+		}
+		fmt.Fprintf(&b, "Usage:\n  %s\n", verb.UseLine())
 	}
 	for _, group := range flagGroups {
-		if usages := group.of(verb).FlagUsages(); usages != "" {
+		usages := group.of(verb).FlagUsagesWrapped(helpWidth)
+		if usages = strings.ReplaceAll(usages, " (default [])", ""); usages != "" {
 			fmt.Fprintf(&b, "\n%s:\n%s", group.title, usages)
 		}
 	}

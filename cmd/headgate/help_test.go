@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -56,30 +57,88 @@ func TestReference(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`# The command line
 
-This file is written by ` + "`go test ./cmd/headgate -run TestReference -update`" + ` from the commands themselves.
+<!-- Written by: go test ./cmd/headgate -run TestReference -update -->
 
-Each flag can be set in the environment: ` + "`--max-prunes` is `HEADGATE_MAX_PRUNES`" + `. A flag beats the environment.
+Each flag can also be set in the environment: ` + "`--max-prunes` is `HEADGATE_MAX_PRUNES`" + `. A flag beats the environment.
 Data goes to standard output; errors, logs and progress go to standard error.
-
-| verb | what it does |
-|---|---|
-`)
+Flags that several verbs share are at the end: `)
 	all := verbs()
+	shared := sharedRows(all)
+	var links []string
+	for _, g := range flagGroups[1:] {
+		if isShared(g, shared) {
+			links = append(links, link(g))
+		}
+	}
+	b.WriteString(strings.Join(links, ", ") + ".\n\n| verb | what it does |\n|---|---|\n")
 	for _, verb := range all {
 		fmt.Fprintf(&b, "| [`%s`](#headgate-%s) | %s |\n", verb.Name(), verb.Name(), verb.Short)
 	}
 	for _, verb := range all {
 		fmt.Fprintf(&b, "\n## headgate %s\n\n%s.\n\n```console\n%s\n```\n\n%s\n", verb.Name(), verb.Short, unindented(verb.Example), paragraphs(verb))
-		b.WriteString("\n| flag | default | meaning |\n|---|---|---|\n")
-		for _, g := range flagGroups {
+		var own strings.Builder
+		var others []string
+		for i, g := range flagGroups {
+			var names []string
 			g.of(verb).VisitAll(func(f *pflag.Flag) {
-				if f.Name != "help" {
-					b.WriteString(row(f))
+				switch {
+				case f.Name == "help":
+				case i > 0 && shared[f.Name] == row(f):
+					names = append(names, "`--"+f.Name+"`")
+				default:
+					own.WriteString(row(f))
+				}
+			})
+			if len(names) > 0 {
+				others = append(others, fmt.Sprintf("- %s: %s\n", link(g), strings.Join(names, ", ")))
+			}
+		}
+		if own.Len() > 0 {
+			b.WriteString("\n" + flagTable + own.String())
+		}
+		b.WriteString("\nShared flags:\n\n" + strings.Join(others, ""))
+	}
+	for _, g := range flagGroups[1:] {
+		if !isShared(g, shared) {
+			continue
+		}
+		fmt.Fprintf(&b, "\n## %s\n\n%s", g.title, flagTable)
+		for _, name := range g.flags {
+			b.WriteString(shared[name])
+		}
+	}
+	golden.Compare(t, reference, strings.ReplaceAll(b.String(), "```console\n\n```\n\n", ""))
+}
+
+const flagTable = "| flag | default | meaning |\n|---|---|---|\n"
+
+// link returns a link to the section of a group of flags.
+func link(g flagGroup) string {
+	return fmt.Sprintf("[%s](#%s)", strings.ToLower(g.title), strings.ReplaceAll(strings.ToLower(g.title), " ", "-"))
+}
+
+// sharedRows returns the rows of the flags outside the first group that several verbs have, by name. If verbs describe a flag
+// differently, it returns the row that most of them have.
+func sharedRows(verbs []*cobra.Command) map[string]string {
+	times := map[string]int{}
+	rows := map[string]string{}
+	for _, verb := range verbs {
+		for _, g := range flagGroups[1:] {
+			g.of(verb).VisitAll(func(f *pflag.Flag) {
+				r := row(f)
+				if times[r]++; times[r] > times[rows[f.Name]] {
+					rows[f.Name] = r
 				}
 			})
 		}
 	}
-	golden.Compare(t, reference, strings.ReplaceAll(b.String(), "```console\n\n```\n\n", ""))
+	maps.DeleteFunc(rows, func(_, r string) bool { return times[r] < 2 })
+	return rows
+}
+
+// isShared reports whether the group has a flag that several verbs have.
+func isShared(g flagGroup, shared map[string]string) bool {
+	return slices.ContainsFunc(g.flags, func(name string) bool { return shared[name] != "" })
 }
 
 // verbs returns the commands in the order of --help.

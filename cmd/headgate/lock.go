@@ -34,17 +34,17 @@ func newLock(t *terminal) *cobra.Command {
 		Use:   "lock [DIRECTORY] [flags]",
 		Short: "Record the images of a commit's packages in a lock file",
 		Long: `Lock finds the packages that the Provider, Configuration and Function objects of a directory
-install, with what they depend on, asks the registries for the image of every version, and
-writes that to ` + packages.LockFile + ` there. Every render of the commit uses exactly these
-images, and resolves no tag: the same commit stays the same. A locked version keeps its
-image as long as the commit asks for that version; --update resolves all of them again.
+install, and their dependencies. It asks the registries for the image of every version, and
+writes the images to ` + packages.LockFile + ` in that directory. Every render of the commit
+then uses exactly these images, and resolves no tag. A locked version keeps its image as long
+as the commit names that version; --update resolves all versions again.
 
-A lock binds Headgate, and not Crossplane, which resolves the tags of its objects itself;
-name digests in them where that matters.
+A lock binds Headgate, but not Crossplane, which resolves tags itself. If Crossplane must
+install exactly the locked images, name digests in the objects.
 
-With --schemas, the lock also keeps what the packages hold, without the schemas of inactive
-definitions, in ` + packages.KeptDirectory + ` beside the lock file: a preview whose registry
-cannot be reached then reads its base from there. Headgate goes on keeping them until
+With --schemas, the lock also keeps the contents of the packages, without the schemas of
+inactive definitions, in ` + packages.KeptDirectory + ` beside the lock file. If a registry
+cannot be reached, a preview reads its base from there. Later runs keep them too, until
 --schemas=false. Run lock again when another definition becomes active.
 
 With --check nothing is written, and the exit code reports whether the lock is up to date.
@@ -104,7 +104,7 @@ usage.`,
 	}
 	cmd.Flags().BoolVar(&check, "check", false, "write nothing, and fail if the lock file would change")
 	cmd.Flags().BoolVar(&keep, "schemas", false, "keep the schemas of active definitions, too (default: as the lock file has it)")
-	cmd.Flags().BoolVar(&update, "update", false, "resolve again what is locked already")
+	cmd.Flags().BoolVar(&update, "update", false, "resolve locked versions again")
 	from.addTo(cmd)
 	how.addTo(cmd)
 	return cmd

@@ -53,16 +53,17 @@ func newPreview(t *terminal) *cobra.Command {
 		Short: "Show what merging a pull request does, and post it",
 		Long: `Preview compares the head of a pull request with its merge base: what becomes active and
 by which pattern, what leaves, which schemas break, what guards would hold, and findings. It
-needs a clone and no cluster. If the target cannot be rendered, there is nothing to compare,
-and the report states this. Headgate reads the commits in a process of its own, with 1 GiB
-for data: a head that takes more is refused.
+needs a clone and no cluster. If the target cannot be rendered, the report states that there
+is nothing to compare. Headgate reads the commits in a separate process with 1 GiB of memory,
+and refuses a head that needs more.
+
+--comment posts one comment on the pull request and updates it in every run. A worse verdict
+is a new comment, and the old one points to it. --status posts a commit status on its head:
+headgate/NAME/preview, or headgate/CLUSTER/NAME/preview with --live.
 
 With --live, Headgate asks a cluster for counts, stored versions, active definitions,
-packages and ImageConfigs, and for the objects of kinds whose schema breaks: whether one
-would lose a value or be refused. --comment posts one comment on the pull request and
-updates it in every run. A worse verdict is a new comment, and the old one points to it.
---status posts a commit status on its head: headgate/NAME/preview, or
-headgate/CLUSTER/NAME/preview with --live.
+packages and ImageConfigs. It also checks whether objects would be refused or lose a value
+where a schema breaks.
 
 ` + aboutPipelines() + `
 
@@ -72,9 +73,9 @@ of the digest in the preview lets what blocks it pass, for that commit. The auth
 pull request and of its commits cannot approve.
 
 Every preview is safe, look or blocked, in the headline, the status and the summary line.
-Blocked: an error, a hold, a schema that breaks, or a kind that goes, where something uses
-it or the use is not known. Look: a change that a person should read, such as an activation
-by a wildcard. Safe: everything else.
+Blocked: an error, a hold, or a schema that breaks or a kind that goes, if something uses it
+or the use is not known. Look: a change that a person should read, such as an activation by
+a wildcard. Safe: everything else.
 
 Exit codes: 0 nothing that --exit-on names, 1 something that it names, 2 error; an error
 beats changes. The status fails exactly when the exit code is not 0. --exit-on takes
@@ -134,7 +135,7 @@ func waitsWithin(timeout time.Duration) (waits []time.Duration) {
 // aboutPipelines returns the part of the help that depends on the forges.
 func aboutPipelines() string {
 	names, tokens := forge.Pipelines()
-	return wrapped("In a pipeline of " + enumerated(names, "or") + " Headgate knows the repository and the number; elsewhere specify --forge-repo, --forge and --pull. " +
+	return wrapped("In a pipeline of " + enumerated(names, "or") + " Headgate finds the repository and the number itself; elsewhere specify --forge-repo, --forge and --pull. " +
 		"The token is HEADGATE_FORGE_TOKEN, or in a pipeline " + enumerated(tokens, "or") + ". " +
 		ofForges(func(f forge.Forge) string { return f.TokenHelp }) + " The clone needs its history (fetch-depth: 0, GIT_DEPTH: 0). With --repo URL and --pull it compares the commits of the pull request.")
 }

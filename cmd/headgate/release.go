@@ -20,8 +20,9 @@ func newRelease(t *terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "release [ID…] [flags]",
 		Short: "Let objects leave a sync without deleting them",
-		Long: `Release takes the marks of a sync from objects and forgets them: annotation, label, finalizer
-and field ownership. It deletes nothing, and needs no commit.
+		Long: `Release removes the marks of a sync from objects: annotation, label, finalizer and field
+ownership. It also removes the objects from the inventory. It deletes nothing, and needs no
+commit.
 
 An ID is the identity of an object as 'headgate status --full' shows it: ConfigMap/team/settings.
 Release refuses an object that the commit of the last pass declares, because the next pass would
@@ -35,8 +36,8 @@ Headgate marked. It applies those that the commit wants, and holds the prune of 
 because only marks show that the sync applied them. The report of that pass shows a digest:
 approve it to prune them, or run release --rebuilt to keep them.
 
-With --rebuilt, release takes exactly those objects. Make a pass first: before that, it is not
-known which objects the commit wants.
+With --rebuilt, Headgate releases exactly those objects. Make a pass first: before it, Headgate
+does not know which objects the commit wants.
 
 ` + exitCodes,
 		Example: `  headgate release --name prod ConfigMap/team/settings --dry-run

@@ -26,10 +26,10 @@ func newRender(t *terminal) *cobra.Command {
 		Short: "Print the objects that a commit wants in a cluster",
 		Long: `Render prints the objects that a commit wants in a cluster: the CRDs of the active
 definitions, and everything else that the commit declares. With --crd-owner=crossplane it
-prints what Crossplane needs to make the CRDs itself; otherwise policies and providers,
-which a cluster without Crossplane cannot hold, are left out. The same commit renders to
-the same bytes, anywhere. Nothing but manifests goes to standard output, so render can
-be the generate command of an Argo CD plugin, or stand before kubectl apply.
+prints what Crossplane needs to create the CRDs itself. Otherwise it leaves out policies and
+providers, because a cluster without Crossplane does not serve them. The same commit always
+renders to the same bytes. Only manifests go to standard output, so render can be the
+generate command of an Argo CD plugin, or its output can go to kubectl apply.
 
 ` + aboutSource + `
 

@@ -10,13 +10,18 @@ import (
 	"github.com/spf13/pflag"
 )
 
+const firstSteps = `  headgate why buckets.s3.aws.m.upbound.io ./platform
+  headgate diff main HEAD
+  headgate preview --comment --status
+  headgate run -f sync.yaml`
+
 const about = `Headgate shows which Crossplane resource types a commit activates, breaks and costs, before
 you merge it, and applies it without deleting anything by mistake. It reads definitions,
 activation policies and provider packages from Git.
 
-Every flag can be set in the environment too: --repo is HEADGATE_REPO, --max-prunes
+Each flag can also be set in the environment: --repo is HEADGATE_REPO, --max-prunes
 is HEADGATE_MAX_PRUNES. A flag beats the environment. HEADGATE_GIT_USERNAME and
-HEADGATE_GIT_PASSWORD (a token will do) are the credentials for an https repository.
+HEADGATE_GIT_PASSWORD (which can be a token) are the credentials for an https repository.
 
 Data goes to standard output; errors, logs and progress go to standard error.`
 
@@ -26,6 +31,7 @@ func newRoot(t *terminal) *cobra.Command {
 		Use:           "headgate",
 		Short:         "A GitOps reconciler for Crossplane v2",
 		Long:          about,
+		Example:       firstSteps,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 

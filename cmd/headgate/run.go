@@ -48,7 +48,8 @@ every new commit, when another writer changes an object of the sync, and after a
 A pass does what sync does. Several syncs run side by side.
 
 With statuses in the Sync, the commit gets two statuses on its forge, for activation and for
-drift. Headgate keeps what it cannot post, also through a restart, and posts it later.
+drift. If Headgate cannot post a status, it keeps it, also through a restart, and posts it
+later.
 
 A sync whose managementPolicy is Observable only reads what Flux, Argo CD or another tool
 applies. It needs only the rights to get, list and watch.
@@ -114,7 +115,7 @@ to standard output and the exit code comes from the pass.
 	addPlain(cmd, &plain)
 	allow.addTo(cmd)
 	in.addTo(cmd)
-	flags.StringVar(&cache, "cache-dir", "", "keep clones of repositories, packages, and statuses that wait, in this `directory` (default: the user's cache)")
+	flags.StringVar(&cache, "cache-dir", "", "keep clones of repositories, packages, and unsent statuses in this `directory` (default: the user's cache)")
 	trust.addTo(cmd)
 	show.addTo(cmd)
 	return cmd
@@ -122,8 +123,8 @@ to standard output and the exit code comes from the pass.
 
 // aboutWebhooks is the part of the help that depends on the forges.
 func aboutWebhooks() string {
-	return wrapped("With --webhook-address a push starts a pass at once, and a pull request its preview: the forge sends these events to the path " + webhookPath +
-		" there, and proves them with a secret. source.webhook of a Sync names that secret, by default HEADGATE_WEBHOOK_SECRET. Supported forges: " + enumerated(forge.Names(), "and") + ". " +
+	return wrapped("With --webhook-address, a push starts a pass at once, and a pull request starts its preview. The forge sends these events to the path " + webhookPath +
+		" at that address, with a secret as proof. source.webhook of a Sync names that secret, by default HEADGATE_WEBHOOK_SECRET. Supported forges: " + enumerated(forge.Names(), "and") + ". " +
 		ofForges(func(f forge.Forge) string { return f.WebhookHelp }) + " The listener speaks TLS with --webhook-cert and --webhook-key. Without them it listens on this machine only, unless --webhook-plain-http is set: use that only behind a proxy that terminates TLS.")
 }
 

@@ -27,16 +27,17 @@ func newShrink(t *terminal) *cobra.Command {
 		Use:   "shrink [SOURCE] [flags]",
 		Short: "Deactivate unused definitions that no policy names any more",
 		Long: `Shrink deactivates active definitions without objects that no policy of the commit or of the
-cluster names. It does nothing else. deactivation: WhenUnused in a
-Sync does the same in every pass.
+cluster names. It does nothing else. With deactivation: WhenUnused in a Sync, every pass does the
+same.
 
-Crossplane never makes an active definition inactive, so Headgate takes another way: it
-deletes the definition so that the CRD stays, Crossplane brings the definition back
-inactive, and Headgate deletes the CRD if it is still unused. A later policy activates it
-again. An interrupted shrink continues when you run it again. Shrink refuses a definition
-that a live policy names, that has objects or cannot be counted, or that no package
-revision controls, and packages without safe-start. Where Headgate makes the CRDs, it
-prunes them.
+Crossplane never deactivates a definition. So Headgate deletes the definition in a way that
+keeps the CRD, Crossplane creates the definition again, inactive, and Headgate deletes the
+CRD if it is still unused. A later policy activates the definition again. An interrupted
+shrink continues when you run it again. If Headgate makes the CRDs, it only prunes them.
+
+Shrink refuses a definition that a live policy names, that has objects, whose objects cannot
+be counted, or that no package revision controls, and definitions of packages without
+safe-start.
 
 More than --max-prunes are held until you approve them: the report shows the digest.
 

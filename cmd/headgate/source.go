@@ -49,7 +49,7 @@ type trustFlags struct {
 
 func (f *trustFlags) addTo(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringToStringVar(&f.keys, "verification-key", nil, "verify signatures with this public key where an ImageConfig names the Secret: `SECRET/KEY=FILE`; may be given several times")
+	flags.StringToStringVar(&f.keys, "verification-key", nil, "verify signatures with this public key if an ImageConfig names the Secret: `SECRET/KEY=FILE`; may be given several times")
 	flags.StringVar(&f.root, "trusted-root", "", "verify signatures of identities, and entries of transparency logs, with this `file`, as the trusted_root.json of sigstore")
 	checkFirst(cmd, f.check)
 }
@@ -106,10 +106,10 @@ func (f *sourceFlags) addTo(cmd *cobra.Command) {
 	addPlain(cmd, &f.plain)
 	flags.StringVar(&f.ref, "ref", "", "branch, tag or commit")
 	flags.StringVar(&f.path, "path", "", "read only what is below this `directory` of SOURCE or of the repository")
-	flags.StringVar(&f.cache, "cache-dir", "", "keep clones of repositories, packages, and what was learnt of both, in this `directory` (default: the user's cache)")
+	flags.StringVar(&f.cache, "cache-dir", "", "keep clones of repositories, packages, and the results of reading them in this `directory` (default: the user's cache)")
 	flags.BoolVar(&f.noCache, "no-cache", false, "keep nothing on disk")
 	f.trustFlags.addTo(cmd)
-	flags.BoolVar(&f.offline, "offline", false, "ask no registry; use only packages that were pulled before")
+	flags.BoolVar(&f.offline, "offline", false, "contact no registry; use only packages that were pulled before")
 }
 
 // addPlain adds the flag for hosts without TLS.

@@ -30,9 +30,9 @@ func newStatus(t *terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status [flags]",
 		Short: "Compare what a sync applied with what the cluster holds",
-		Long: `Status reads the inventory of a sync and the metadata of everything in it, and reports what
-is missing, was changed since, or is not ready. Fields that other writers add to an object,
-and fields that the sync ignores, are no change, as in diff and sync. It shows the holds of the last pass, with the
+		Long: `Status reads the inventory of a sync and the metadata of its objects, and reports which
+objects are missing, changed, or not ready. As in diff and sync, it ignores fields that other
+writers add, and fields that the sync ignores. It shows the holds of the last pass, with the
 guard, the reason, the time and the digest that approves them, and the last ten passes with a
 new result. It needs no commit and writes nothing. With --all it shows every sync of the
 cluster and exits with the worst code.
@@ -77,7 +77,7 @@ name, 2 wrong usage, 3 something is held, or another writer changed or deleted i
 	in.addTo(cmd)
 	of.addTo(cmd)
 	format.addTo(cmd, "output", "o", "output format")
-	cmd.Flags().BoolVar(&all, "all", false, "show every sync of the cluster, whatever --name and --namespace are")
+	cmd.Flags().BoolVar(&all, "all", false, "show every sync of the cluster; ignore --name and --namespace")
 	cmd.Flags().BoolVar(&full, "full", false, "also list unchanged objects")
 	return cmd
 }

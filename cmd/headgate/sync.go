@@ -81,7 +81,7 @@ an edit in the cluster is drift.
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would happen, as diff does, with the exit code of sync")
 	to.addTo(cmd)
 	addLapse(cmd, &timeout, "timeout", 5*time.Minute, "how long applied objects may take to become ready")
-	cmd.Flags().BoolVar(&noWait, "no-wait", false, "do not wait for it to become ready")
+	cmd.Flags().BoolVar(&noWait, "no-wait", false, "do not wait until applied objects are ready")
 	show.addTo(cmd)
 	return cmd
 }

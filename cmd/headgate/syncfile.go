@@ -30,7 +30,7 @@ var besideOptions = []string{
 // addTo registers --file. chosen holds the flags for the name and the namespace of the Sync; path is the flag for the directory of
 // the source.
 func (f *fileFlags) addTo(cmd *cobra.Command, chosen *syncFlags, path *string) {
-	cmd.Flags().StringVarP(&f.file, "file", "f", "", "`file` of Syncs: use the fields of a Sync in place of flags, as run does; --name chooses one of several. Without SOURCE, read below its source.path")
+	cmd.Flags().StringVarP(&f.file, "file", "f", "", "`file` of Syncs: use the fields of a Sync instead of flags, as run does; --name selects one of several. Without SOURCE, read below its source.path")
 	before := cmd.PreRunE
 	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
 		if before != nil {

@@ -36,7 +36,7 @@ type clusterFlags struct {
 
 func (f *clusterFlags) addTo(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "`file` to read the cluster from (default: KUBECONFIG, ~/.kube/config, or the cluster we run in)")
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: KUBECONFIG, ~/.kube/config, or the cluster in which Headgate runs)")
 	flags.StringVar(&f.context, "context", "", "context of the kubeconfig")
 	flags.StringVar(&f.as, "as", "", "`user` to act as")
 	flags.StringSliceVar(&f.groups, "as-group", nil, "`group` to act as")

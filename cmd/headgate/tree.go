@@ -28,7 +28,7 @@ func newTree(t *terminal) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "tree [SOURCE] [flags]",
-		Short: "Show packages, what they depend on and bring, and which definitions are active",
+		Short: "Show packages, their dependencies and contents, and which definitions are active",
 		Long: `Tree shows what the packages of a commit contain, from the packages that it installs down to
 the definitions: configurations, the providers that they depend on, policies, XRDs and
 Compositions, and every active definition with the pattern that activates it. With --live it

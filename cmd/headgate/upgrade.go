@@ -27,14 +27,14 @@ func newUpgrade(t *terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "upgrade NAME VERSION [SOURCE] [flags]",
 		Short: "Show what another version of a package would do, before a pull request proposes it",
-		Long: `Upgrade previews the pull request that would set one package to VERSION: it changes the line
-of the Provider, Configuration or Function that names the version, in memory and nothing
-else, and compares the result with the commit. NAME is the name of that object, or the last
-part or all of the repository of its image. The report is the one of a preview.
+		Long: `Upgrade previews a pull request that sets one package to VERSION. It changes the version in
+the Provider, Configuration or Function, only in memory, and compares the result with the
+commit. NAME is the name of that object, or the repository of its image or the last part of
+it. The report is that of a preview.
 
-It then lists the versions in between, with the judgement on each, so that you can choose a
-smaller step. Of many versions Headgate judges the last patch of each minor version, and at
-most eight, because it has to read them. With --offline, Headgate judges what it pulled
+Upgrade then lists the versions in between with their verdicts, so that you can choose a
+smaller step. If there are many, it judges only the last patch of each minor version, and at
+most eight, because it has to read them. With --offline, it judges the versions that it pulled
 before. If a registry cannot be reached, Headgate tries again for --registry-timeout.
 
 ` + aboutSource + `

@@ -7,6 +7,7 @@ import (
 	"go/token"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -25,36 +26,67 @@ func TestReference(t *testing.T) {
 	for _, e := range s.Spec.Enumerations() {
 		d.values[e.Field] = e.Values
 	}
-	d.fields("spec", reflect.ValueOf(s.Spec))
+	d.section("spec", reflect.ValueOf(s.Spec))
+	for _, shared := range []any{v1alpha1.Token{}, v1alpha1.SecretRef{}} {
+		d.section(reflect.TypeOf(shared).Name(), reflect.ValueOf(shared))
+	}
 	want := `# Sync
 
-A Sync applies one path of one Git repository to one cluster. ` + "`headgate run -f FILE`" + ` reads it; an unknown field is an error with
-its line. [examples/run/sync.yaml](../../../examples/run/sync.yaml) is a Sync to copy. This file is written by
-` + "`go test ./reconcile/api/v1alpha1 -run TestReference -update`" + `.
+<!-- Written by: go test ./reconcile/api/v1alpha1 -run TestReference -update -->
 
-| field | default | meaning |
-|---|---|---|
-` + strings.Join(d.rows, "")
+A Sync applies one path of one Git repository to one cluster. ` + "`headgate run -f FILE`" + ` reads it; an unknown field is an error with
+its line. Copy [examples/run/sync.yaml](../../../examples/run/sync.yaml), which shows every field.
+
+` + "`metadata.name` and `metadata.namespace` (default `headgate-system`)" + ` identify the sync: only this sync updates and prunes what it applied.
+Its inventory is in that namespace.
+` + strings.Join(d.sections, "")
 	golden.Compare(t, reference, want)
 }
 
-// described collects the rows of fields.
+// described collects a section for every object of a Sync.
 type described struct {
 	t        *testing.T
 	comments map[string]string   // by "Type.Field", and by "Type"
 	values   map[string][]string // values of enumerations, by path
-	rows     []string
+	sections []string
+	rows     []row // of the current section
 }
 
-// fields adds the fields of a struct. The values of the struct are the defaults.
-func (d *described) fields(path string, v reflect.Value) {
+type row struct{ field, initial, meaning string }
+
+// section adds a section with the fields of a struct, and a section for every struct in it.
+func (d *described) section(path string, v reflect.Value) {
+	at := len(d.sections)
+	d.sections = append(d.sections, "")
+	outer := d.rows
+	d.rows = nil
+	d.fields(path, "", v)
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n## %s\n\n", path)
+	if slices.ContainsFunc(d.rows, func(r row) bool { return r.initial != "" }) {
+		b.WriteString("| field | default | meaning |\n|---|---|---|\n")
+		for _, r := range d.rows {
+			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", r.field, r.initial, r.meaning)
+		}
+	} else {
+		b.WriteString("| field | meaning |\n|---|---|\n")
+		for _, r := range d.rows {
+			fmt.Fprintf(&b, "| `%s` | %s |\n", r.field, r.meaning)
+		}
+	}
+	d.sections[at] = b.String()
+	d.rows = outer
+}
+
+// fields adds the fields of a struct to the current section, whose path is root. The values of the struct are the defaults.
+func (d *described) fields(root, path string, v reflect.Value) {
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if name == "" {
 			continue
 		}
-		at := path + "." + name
+		at := strings.TrimPrefix(path+"."+name, ".")
 		of := f.Type
 		value := v.Field(i)
 		for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice {
@@ -75,12 +107,23 @@ func (d *described) fields(path string, v reflect.Value) {
 		if of.Kind() != reflect.Struct && !value.IsZero() {
 			initial = fmt.Sprintf("`%v`", value)
 		}
-		if list := d.values[at]; len(list) > 0 {
+		if list := d.values[root+"."+at]; len(list) > 0 {
 			meaning += " One of `" + strings.Join(list, "`, `") + "`."
 		}
-		d.rows = append(d.rows, fmt.Sprintf("| `%s` | %s | %s |\n", at, initial, strings.ReplaceAll(meaning, "|", `\|`)))
-		if of.Kind() == reflect.Struct {
-			d.fields(at, value)
+		shared := of == reflect.TypeFor[v1alpha1.Token]() || of == reflect.TypeFor[v1alpha1.SecretRef]()
+		inner := of.Kind() == reflect.Struct && !shared && root == "spec"
+		switch {
+		case shared:
+			meaning += fmt.Sprintf(" [Fields](#%s)", strings.ToLower(of.Name()))
+		case inner:
+			meaning += fmt.Sprintf(" [Fields](#spec%s)", strings.ToLower(strings.TrimSuffix(at, "[]")))
+		}
+		d.rows = append(d.rows, row{at, initial, strings.ReplaceAll(meaning, "|", `\|`)})
+		switch {
+		case inner:
+			d.section(root+"."+at, value)
+		case of.Kind() == reflect.Struct && !shared:
+			d.fields(root, at, value)
 		}
 	}
 }

@@ -237,7 +237,7 @@ type Token struct {
 
 // A SecretRef names a Secret in the namespace of the Sync. Headgate reads it on every use, so you can rotate its values.
 type SecretRef struct {
-	Name string `json:"name"` // of the Secret
+	Name string `json:"name"` // name of the Secret
 	// Key is the key to read. The default is "password" for credentials, which may also have a "username"; "token" for a token or
 	// a webhook; "privateKey" for an App; "ca.crt" for a CA. For public keys, the default is every key.
 	Key string `json:"key,omitempty"`
@@ -255,7 +255,7 @@ type Statuses struct {
 
 // An App is an installation of a GitHub App. Without other credentials, Headgate also reads the repository with it.
 type App struct {
-	ID             int64  `json:"id"`           // of the App
+	ID             int64  `json:"id"`           // ID of the App
 	Installation   int64  `json:"installation"` // the number at the end of the URL of the installation's settings
 	PrivateKeyFrom *Token `json:"privateKeyFrom,omitempty"`
 }
@@ -268,7 +268,7 @@ type ForkPreviews struct {
 // A Package declares that a directory without a crossplane.yaml is a provider package.
 type Package struct {
 	Path      string `json:"path"`      // directory of the repository, from its root
-	Name      string `json:"name"`      // of the provider
+	Name      string `json:"name"`      // name of the provider
 	SafeStart *bool  `json:"safeStart"` // true if the definitions are inactive until a policy activates them; false if all are active
 }
 
@@ -287,13 +287,13 @@ type Limits struct {
 type Conversion struct {
 	Strategy ConversionStrategy `json:"strategy,omitempty"`
 	Service  *Service           `json:"service,omitempty"`
-	CABundle string             `json:"caBundle,omitempty"` // PEM
+	CABundle string             `json:"caBundle,omitempty"` // certificates of the CA, in PEM
 	CAFrom   *SecretRef         `json:"caFrom,omitempty"`
 }
 
 // A Service is the service of a conversion webhook.
 type Service struct {
-	Namespace string `json:"namespace"`      // of the service
+	Namespace string `json:"namespace"`      // namespace of the service
 	Name      string `json:"name,omitempty"` // name of the service; like Crossplane, the name of the package if left out
 	Port      int64  `json:"port,omitempty"` // port of the service; like Crossplane, 9443 if left out
 }
