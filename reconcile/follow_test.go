@@ -370,7 +370,7 @@ func (y *pullForge) down(requests int) *int {
 func TestFollowerRegistryOutageOfHeadgate(t *testing.T) {
 	const (
 		unread = "a.yaml:4: package registry.example.org/sea:v1 cannot be read: "
-		ours   = "; the CRDs of its definitions are this sync's to make"
+		ours   = "; this sync would have to create the CRDs of its definitions"
 	)
 	for name, tc := range map[string]struct{ base, head, want string }{
 		"Head": {settings, sea, "7 h7 error: Blocked: " + unread + "404 Not Found" + ours},

@@ -85,12 +85,12 @@ func TestAttacks(t *testing.T) {
 		"14Loop": {
 			reason: "Two directories are bases of each other.",
 			files:  fstest.MapFS{"a/kustomization.yaml": file("resources: [../b]\n"), "b/kustomization.yaml": file("resources: [../a]\n")},
-			refuse: "b/kustomization.yaml:1: a cannot be built upon a, which it is a part of or lies in",
+			refuse: "b/kustomization.yaml:1: a cannot be built on a, which contains it or builds on it",
 		},
-		"14Itself":      {reason: "A directory is its own base.", files: fstest.MapFS{"a/kustomization.yaml": file("resources: [./]\n")}, refuse: "a/kustomization.yaml:1: a cannot be built upon a"},
+		"14Itself":      {reason: "A directory is its own base.", files: fstest.MapFS{"a/kustomization.yaml": file("resources: [./]\n")}, refuse: "a/kustomization.yaml:1: a cannot be built on a"},
 		"14Remote":      {reason: "Remote bases are not fetched.", files: fstest.MapFS{"a/kustomization.yaml": file("resources:\n- https://example.org/a.yaml\n")}, refuse: "a/kustomization.yaml:2: resources[0]: https://example.org/a.yaml is not in the commit"},
-		"14Plugin":      {reason: "Plugins are not run.", files: fstest.MapFS{"a/kustomization.yaml": file("transformers:\n- '{apiVersion: x/v1, kind: Evil, metadata: {name: e}}'\n")}, refuse: "a/kustomization.yaml:2: Evil of x/v1 is no plugin"},
-		"14Helm":        {reason: "Helm is not run, whatever flags it gets.", files: fstest.MapFS{"a/kustomization.yaml": file("helmCharts: [{name: x, releaseName: --post-renderer=evil}]\n")}, refuse: "a/kustomization.yaml:1: helmCharts: charts are not inflated"},
+		"14Plugin":      {reason: "Plugins are not run.", files: fstest.MapFS{"a/kustomization.yaml": file("transformers:\n- '{apiVersion: x/v1, kind: Evil, metadata: {name: e}}'\n")}, refuse: "a/kustomization.yaml:2: Evil of x/v1 is not a plugin"},
+		"14Helm":        {reason: "Helm is not run, whatever flags it gets.", files: fstest.MapFS{"a/kustomization.yaml": file("helmCharts: [{name: x, releaseName: --post-renderer=evil}]\n")}, refuse: "a/kustomization.yaml:1: helmCharts: Headgate does not inflate charts"},
 		"14SecretFile":  {reason: "A generated ConfigMap must not read the machine's files.", files: fstest.MapFS{"a/kustomization.yaml": file("configMapGenerator: [{name: a, files: [../../../../var/run/secrets/token]}]\n")}, refuse: "a/kustomization.yaml:1: configMapGenerator[0].files[0]: ../../../../var/run/secrets/token leads out of the commit"},
 		"14OutsidePath": {reason: "A base may be outside the path if it is in the commit.", path: "o", files: fstest.MapFS{"o/kustomization.yaml": file("resources: [../b]\n"), "b/kustomization.yaml": file("resources: [a.yaml]\n"), "b/a.yaml": file(configMap("a", ""))}, want: []string{"ConfigMap/a"}},
 	}

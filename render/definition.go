@@ -12,23 +12,22 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// A DecidedDefinition is a definition of the commit with the decision on it.
+// A DecidedDefinition is a definition of the commit with the decision about it.
 type DecidedDefinition struct {
 	activation.Decision
 
 	conversion Conversion
-	settled    string // the digest of it
+	settled    string // the digest of conversion
 	compared   bool   // see Options.Compares
 }
 
-// CRD is the CRD that the definition makes, active or not. It decodes the document;
-// what is wrong with that is catalogue.Errors. With ConversionUnknown, a webhook without a known service is the object's Problem.
+// CRD returns the CRD that the definition makes, active or not. It decodes the document; errors in it are catalogue.Errors. With
+// ConversionUnknown, a webhook without a known service is the object's Problem.
 func (d DecidedDefinition) CRD() (Object, error) { return d.object("CRD", d.crd) }
 
-// MRD returns the definition for Crossplane. A conversion webhook without a known service stays as it is and becomes
-// the object's Problem, which matters only when a CRD is made. The MRD never sets its state: a state that is applied
-// once and then left out would fall back to Inactive, which the API refuses for ever. Object.Activates holds the state
-// instead.
+// MRD returns the definition for Crossplane. A conversion webhook without a known service stays unchanged and becomes the object's
+// Problem, which matters only when a CRD is made. The MRD never sets its state: a state that is applied once and then left out
+// would fall back to Inactive, which the API always refuses. Object.Activates holds the state instead.
 func (d DecidedDefinition) MRD() (Object, error) {
 	o, err := d.object("MRD", d.mrd)
 	o.Activates = d.State == catalogue.Active
@@ -58,15 +57,15 @@ func (d DecidedDefinition) Draft() (*unstructured.Unstructured, error) {
 	return u, Conversion{Strategy: ConversionNone}.settle(u, nil)
 }
 
-// object returns the object that made makes, and the reason if it cannot make a CRD. If a Memo knows the result, made
-// runs only when a caller asks for the content.
+// object returns the object that made makes, with the reason as its Problem if it cannot make a CRD. If a Memo contains the result,
+// made runs only when a caller needs the content.
 func (d DecidedDefinition) object(what string, made func() (u *unstructured.Unstructured, problem string, err error)) (Object, error) {
 	var o Object
 	pkg, safeStart := "", false
 	if d.Package != nil {
 		pkg, safeStart = d.Package.Name, d.Package.SafeStart
 	}
-	// Everything that made depends on, besides the document.
+	// The key contains everything that the result depends on, besides the document.
 	known, err := d.Document.Learn(fmt.Sprintf("2 %s %t %q %s %q", what, safeStart, pkg, d.settled, d.ConnectionDetails), func() (string, error) {
 		u, problem, err := made()
 		if err != nil {
@@ -136,7 +135,7 @@ func (d DecidedDefinition) mrd() (u *unstructured.Unstructured, problem string, 
 	return u, problem, nil
 }
 
-// decode is the definition as an MRD that passes a check.
+// decode returns the definition as an MRD that passes a check.
 func (d DecidedDefinition) decode(check func(mrd *unstructured.Unstructured) error) (*unstructured.Unstructured, error) {
 	u, err := d.read()
 	if err != nil {
@@ -162,8 +161,7 @@ func (d DecidedDefinition) read() (*unstructured.Unstructured, error) {
 	return u, nil
 }
 
-// document decodes the document. A comparison does not remember the result: most of it would be written,
-// and little of it read again.
+// document decodes the document. A comparison does not store the result in the Memo: it would write a lot and rarely read it again.
 func (d DecidedDefinition) document() (*unstructured.Unstructured, error) {
 	if d.compared {
 		return d.Document.Decode()
@@ -171,7 +169,7 @@ func (d DecidedDefinition) document() (*unstructured.Unstructured, error) {
 	return d.Document.Recall()
 }
 
-// problems puts each of the errors at the line of its field.
+// problems places each error at the line of its field.
 func (d DecidedDefinition) problems(err error) catalogue.Errors {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var all catalogue.Errors
@@ -183,7 +181,7 @@ func (d DecidedDefinition) problems(err error) catalogue.Errors {
 	at := d.Document.Origin
 	if field, ok := errors.AsType[crd.FieldError](err); ok {
 		for path := field.Path; at == d.Document.Origin && len(path) > 0; path = path[:len(path)-1] {
-			at = d.Document.OriginOf(path...) // what is missing is missing in the line of its parent
+			at = d.Document.OriginOf(path...) // a missing field is reported at the line of its parent
 		}
 	}
 	return catalogue.Errors{catalogue.Errorf(at, "cannot make a CRD of %s: %w", d.Name, err)}

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// inNamespaces are the kinds of Kubernetes that are in namespaces, by group. Kinds of aggregated APIs are left out.
+// inNamespaces lists the namespaced kinds of Kubernetes, by group. It omits the kinds of aggregated APIs.
 var inNamespaces = map[string]string{
 	"": "Binding ConfigMap Endpoints Event LimitRange PersistentVolumeClaim Pod PodTemplate ReplicationController ResourceQuota Secret " +
 		"Service ServiceAccount",
@@ -24,10 +24,10 @@ var inNamespaces = map[string]string{
 	"rbac.authorization.k8s.io": "Role RoleBinding",
 }
 
-// DefaultNamespace is the namespace of namespaced objects that name none, unless a sync has another one.
+// DefaultNamespace is the namespace of namespaced objects without one, unless a sync sets another default.
 const DefaultNamespace = "default"
 
-// KubernetesNamespaced returns the kinds of Kubernetes that are in namespaces wherever a commit is applied.
+// KubernetesNamespaced returns the namespaced kinds of Kubernetes, which are the same in every cluster.
 func KubernetesNamespaced() map[schema.GroupKind]bool {
 	kinds := map[schema.GroupKind]bool{}
 	for group, names := range inNamespaces {
@@ -38,29 +38,29 @@ func KubernetesNamespaced() map[schema.GroupKind]bool {
 	return kinds
 }
 
-// HasNamespacedKinds reports whether a group is one of Kubernetes with kinds that are in namespaces.
+// HasNamespacedKinds reports whether a group is a Kubernetes group with namespaced kinds.
 func HasNamespacedKinds(group string) bool { return inNamespaces[group] != "" }
 
-// Homes completes identities with the namespaces that objects get in the cluster.
+// Homes adds to identities the namespaces that objects get in the cluster.
 type Homes struct {
-	Scope   func(schema.GroupKind) (namespaced, known bool) // reports whether a kind is in namespaces
-	Commits []Desired                                       // which declare other kinds
-	Space   string                                          // for namespaced objects without a namespace; "" is DefaultNamespace
+	Scope   func(schema.GroupKind) (namespaced, known bool) // reports whether a kind is namespaced
+	Commits []Desired                                       // the commits that declare other kinds
+	Space   string                                          // the namespace of namespaced objects without one; "" means DefaultNamespace
 }
 
-// KubernetesScope reports whether a kind is in namespaces, for the kinds of Kubernetes that are.
+// KubernetesScope returns a Scope that knows only the namespaced kinds of Kubernetes.
 func KubernetesScope() func(schema.GroupKind) (namespaced, known bool) {
 	kinds := KubernetesNamespaced()
 	return func(gk schema.GroupKind) (bool, bool) { return kinds[gk], kinds[gk] }
 }
 
-// HomesOf returns the homes of the objects of a commit, as far as they are known without a cluster.
+// HomesOf returns the Homes for the objects of a commit, with the scopes that are known without a cluster.
 func HomesOf(want Desired) Homes {
 	return Homes{Scope: KubernetesScope(), Commits: []Desired{want}}
 }
 
-// Complete returns what completes the identity of an object with the namespace that the object gets in the cluster. It takes the
-// namespace from an object of a kind that has none. An identity of a kind with an unknown scope stays as it is.
+// Complete returns a function that completes an identity with the namespace of the object in the cluster. For a cluster-scoped
+// kind, the function removes the namespace. For a kind with an unknown scope, it returns the identity unchanged.
 func (h Homes) Complete() func(manifest.ID) manifest.ID {
 	type scope struct{ namespaced, known bool }
 	scopes := map[schema.GroupKind]scope{}
@@ -86,7 +86,7 @@ func (h Homes) Complete() func(manifest.ID) manifest.ID {
 	}
 }
 
-// ScopeOf reports whether a kind is in namespaces, and whether that is known.
+// ScopeOf reports whether a kind is namespaced, and whether that is known.
 func (h Homes) ScopeOf(gk schema.GroupKind) (namespaced, known bool) {
 	if namespaced, known = h.Scope(gk); known {
 		return namespaced, true
@@ -99,7 +99,7 @@ func (h Homes) ScopeOf(gk schema.GroupKind) (namespaced, known bool) {
 	return false, false
 }
 
-// declared reports whether a kind that a commit declares is in namespaces, and whether the commit declares it.
+// declared reports whether a kind that a commit declares is namespaced. known is false if the commit does not declare it.
 func declared(commit Desired, gk schema.GroupKind) (namespaced, known bool) {
 	for _, d := range commit.Definitions {
 		if d.Group == gk.Group && d.Kind == gk.Kind {
@@ -113,7 +113,7 @@ func declared(commit Desired, gk schema.GroupKind) (namespaced, known bool) {
 		}
 		u, err := o.Content()
 		if err != nil {
-			continue // another pass over the content reports it
+			continue // another check of the content reports the error
 		}
 		text := func(path ...string) string {
 			s, _, _ := unstructured.NestedString(u.Object, path...)
@@ -126,7 +126,7 @@ func declared(commit Desired, gk schema.GroupKind) (namespaced, known bool) {
 		case text("spec", "claimNames", "kind") == gk.Kind:
 			return true, true
 		case text("spec", "names", "kind") != gk.Kind:
-		case scope == "": // v1 has LegacyCluster as its default, and v2 Namespaced
+		case scope == "": // the default is LegacyCluster in v1 and Namespaced in v2
 			return !strings.HasSuffix(o.APIVersion, "/v1"), true
 		default:
 			return scope == "Namespaced", true

@@ -8,31 +8,31 @@ import (
 	"headgate.dev/headgate/render/packages"
 )
 
-// An Input is one commit, as bytes, with the packages that it mentions.
+// An Input is a commit as bytes, with the packages that it mentions.
 type Input struct {
-	Revision string // the full commit id, or "" of a directory that is no commit
-	Message  string // of the commit itself, and of no other that was merged with it
-	SignedBy string // the fingerprint of the listed key that signed the commit, which was verified; "" if none did
+	Revision string // the full commit ID, or "" for a directory that is not a commit
+	Message  string // of the commit itself, not of a commit that was merged with it
+	SignedBy string // the fingerprint of the listed key that signed the commit, after verification; "" if none did
 	Files    fs.FS  // the whole tree, safe for concurrent use; may offer Hash(path) (string, error), the Git blob id
-	Path     string // the directory below which manifests are read; "" or "." is the root
+	Path     string // the directory with the manifests; "" or "." is the root
 	Source   SourceID
 
-	// Packages are what registries answered to what is Missing. nil means that no registry was asked:
-	// then Headgate reports nothing about packages that the tree does not hold.
+	// Packages holds the answers of registries to the requests of Missing. nil means that no registry was asked: then Headgate
+	// reports nothing about packages that are not in the tree.
 	Packages []packages.Image
-	// Installed are the packages of the cluster that the commit is for: dependencies stay in the
-	// versions that are there, and tags the images that they were. nil means that no cluster was asked.
+	// Installed holds the packages of the target cluster: dependencies keep their installed versions, and tags keep their images.
+	// nil means that no cluster was asked.
 	Installed []crossplane.Installed
-	// Images are the ImageConfigs of that cluster, by name.
+	// Images holds the ImageConfigs of that cluster, by name.
 	Images []packages.LiveConfig
 
-	// Documents are what Read returned for Files, so that Render need not read them again. It may be nil.
-	// An Input that is kept should not have them: they are larger than the rest.
+	// Documents is the result of Read for Files, so that Render need not read them again. It may be nil. An Input that is kept
+	// should have none: they are larger than the rest.
 	Documents *Documents
 }
 
-// Documents are the files of a commit, as Read read them, with the packages that it was given. It is a
-// value: no method changes it. It is safe for concurrent use.
+// Documents holds the files of a commit, as read by Read, with the packages that Read was given. No method changes it, so it is
+// safe for concurrent use.
 type Documents struct {
 	how      catalogue.Options
 	unlocked bool
@@ -48,8 +48,8 @@ func Read(in Input, how Options) (Documents, error) {
 	return Documents{how.reading(), how.Unlocked, packages.Of(docs, how.Unlocked)}, nil
 }
 
-// With returns the documents with the packages of an input instead of their previous packages. It reads those packages
-// that it has not read yet.
+// With returns the documents with the packages of an input in place of the previous packages. It reads only packages that were not
+// read before.
 func (d Documents) With(in Input, how Options) Documents {
 	d.commit = d.commit.With(in.Packages, packages.Live{
 		Installed: in.Installed,
@@ -59,11 +59,11 @@ func (d Documents) With(in Input, how Options) Documents {
 	return d
 }
 
-// Missing returns the packages that a commit mentions, itself or because of the packages that it has, and
-// that it does not have. For a commit that cannot be rendered it returns nothing: Render reports why.
+// Missing returns the packages that a commit or its packages mention but that the input does not contain. It returns nothing for a
+// commit that cannot be rendered: Render reports the error.
 func (d Documents) Missing() []packages.Request { return d.commit.Missing() }
 
-// catalogue returns what the commit declares, with its packages.
+// catalogue returns everything that the commit declares, including its packages.
 func (in Input) catalogue(how Options) (catalogue.Catalogue, error) {
 	if in.Documents == nil || !in.Documents.how.Equal(how.reading()) || in.Documents.unlocked != how.Unlocked {
 		d, err := Read(in, how)

@@ -16,8 +16,8 @@ import (
 // Keeping reports whether the lock of the commit keeps schemas.
 func (d Documents) Keeping() bool { return d.commit.Keeping() }
 
-// Kept returns, by source, the content of the packages of a commit as its lock keeps it: with the schemas of active definitions
-// only. in must have its Documents.
+// Kept returns the content of a commit's packages, by source, as its lock keeps it: with the schemas of active definitions only. in
+// must have Documents.
 func Kept(in Input, how Options) (map[string][]byte, error) {
 	c, err := in.catalogue(how)
 	if err != nil {
@@ -41,8 +41,8 @@ func Kept(in Input, how Options) (map[string][]byte, error) {
 	return all, nil
 }
 
-// withoutIncomplete returns the input without the kept content that lacks schemas of active definitions: these packages
-// cannot be read. It returns false if there is none.
+// withoutIncomplete returns the input without kept content that lacks schemas of active definitions: these packages cannot be read.
+// It returns false if there is no such content.
 func (in Input) withoutIncomplete(decisions []activation.Decision) (Input, bool) {
 	missing := map[string][]string{} // definitions by source
 	for _, d := range decisions {
@@ -71,21 +71,21 @@ func (in Input) withoutIncomplete(decisions []activation.Decision) (Input, bool)
 	return in, true
 }
 
-// A Claim is a package that a commit was read with from content that it keeps and that the commit before it does not. The author
-// of the commit may have written anything.
+// A Claim is a package that was read from content that the commit keeps, while the previous commit keeps no such content. The
+// author of the commit could have written anything into it.
 type Claim struct {
 	Package catalogue.Package
-	Adds    []string // the definitions whose schemas are new, if all else is the content of the same image that both commits keep
+	Adds    []string // definitions with new schemas, if that is the only difference from the kept content of the previous commit for the same image
 }
 
-// Unknown explains that the package is not known.
+// Unknown returns the message that the package is not known.
 func (c Claim) Unknown() string {
 	p := c.Package
 	return fmt.Sprintf("package %s cannot be read: %s; the report shows what %s has, which is not confirmed: this commit brings it",
 		crossplane.Image(p.Source, p.Version), p.Kept.Err, p.Kept.File)
 }
 
-// finding is what the report has about the claim.
+// finding returns the finding about the claim.
 func (c Claim) finding() manifest.Finding {
 	p := c.Package
 	f := manifest.Finding{
@@ -108,12 +108,12 @@ func (d Desired) Unconfirmed(base Desired) []manifest.Finding {
 	return found
 }
 
-// IsOutline reports whether a definition was read from what a commit keeps, and is without its schemas.
+// IsOutline reports whether a definition was read from kept content without its schemas.
 func (d DecidedDefinition) IsOutline() bool {
 	return d.Package != nil && d.Package.Kept != nil && d.Document != nil && packages.IsOutline(d.Document)
 }
 
-// Claims returns the claims of a commit, beside the commit that it is compared with.
+// Claims returns the claims of a commit in comparison with the base commit.
 func (d Desired) Claims(base Desired) []Claim {
 	var all []Claim
 	for _, p := range d.Packages {
@@ -136,8 +136,8 @@ func (d Desired) Claims(base Desired) []Claim {
 	return all
 }
 
-// extends returns the names of the definitions that are outlines before and whole after. It returns false if anything but
-// which definitions are outlines differs.
+// extends returns the names of the definitions that are outlines before and whole after. It returns false if there is any other
+// difference.
 func extends(before, after []*manifest.Document) (adds []string, ok bool) {
 	if len(before) != len(after) {
 		return nil, false
@@ -154,7 +154,7 @@ func extends(before, after []*manifest.Document) (adds []string, ok bool) {
 		case bytes.Equal(was, is):
 		case packages.IsOutline(old):
 			adds = append(adds, now.Header.Name)
-		case packages.IsOutline(now): // a render finds out if it needs the schemas
+		case packages.IsOutline(now): // the render reports it if it needs the schemas
 		default:
 			return nil, false
 		}
@@ -162,7 +162,7 @@ func extends(before, after []*manifest.Document) (adds []string, ok bool) {
 	return adds, true
 }
 
-// asJSON returns a document as JSON; nil if it has none.
+// asJSON returns a document as JSON, or nil if that fails.
 func asJSON(d *manifest.Document) []byte {
 	u, err := d.Decode()
 	if err != nil {

@@ -19,36 +19,35 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// An Object is one object that the commit wants, unmarked: plan adds our label
-// and annotation.
+// An Object is an object that the commit wants, without our marks: plan adds our label and annotation.
 type Object struct {
 	ID         manifest.ID
 	APIVersion string
 	Origin     manifest.Origin
-	Digest     string           // of the content: equal digests mean equal objects
-	Size       int              // of the content, in bytes of JSON
-	Definition string           // the name of the definition behind this CRD or MRD; "" for everything else
-	Package    string           // the package of the tree that it came with; "" for everything else
-	Activates  bool             // of an MRD: to be made Active, beside the apply
-	Serves     schema.GroupKind // of a CRD: the kind that it serves
-	Optional   bool             // applied only where its API is served
+	Digest     string           // hash of the content: equal digests mean equal objects
+	Size       int              // size of the content, in bytes of JSON
+	Definition string           // the name of the definition that makes this CRD or MRD; "" for other objects
+	Package    string           // the package of the tree that contains it; "" for other objects
+	Activates  bool             // for an MRD: make it Active, in addition to the apply
+	Serves     schema.GroupKind // for a CRD: the kind that it serves
+	Optional   bool             // applied only if its API is served
 	Problem    error            // why this MRD cannot make a CRD
-	Secret     bool             // what a Secret holds was copied into it
+	Secret     bool             // contains values that were copied from a Secret
 
-	// Asks holds the annotations that configure how the object is applied. They are known without decoding it:
-	// annotations of headgate.dev and config.kubernetes.io, and those of LeaveBe, labels among them, in lower case. Do
-	// not change them.
+	// Asks holds the annotations that configure how the object is applied. They are known without decoding the object: annotations
+	// of headgate.dev and config.kubernetes.io, and the annotations and labels of LeaveBe in lower case. Callers must not change
+	// the map.
 	Asks map[string]string
 
-	json   []byte                                     // canonical: a fraction of the decoded object, and of the time to read the YAML again
-	packed []byte                                     // the same, compressed, of what is only compared
-	again  func() (*unstructured.Unstructured, error) // makes the content, where neither is there
+	json   []byte                                     // canonical; a fraction of the decoded object's size, and of the time to read the YAML again
+	packed []byte                                     // json, compressed, for objects that are only compared
+	again  func() (*unstructured.Unstructured, error) // makes the content again if json and packed are nil
 
-	document *manifest.Document // that says it, where one does
+	document *manifest.Document // the document that declares it, or nil
 }
 
-// Learn returns the result of made, or the result that a Memo remembers for the object and the key. The key names
-// everything else that the result depends on.
+// Learn returns the result of made, or the result that a Memo stores for the object and the key. The key identifies everything else
+// that the result depends on.
 func (o Object) Learn(key string, made func() (string, error)) (string, error) {
 	if o.document == nil {
 		return made()
@@ -56,8 +55,8 @@ func (o Object) Learn(key string, made func() (string, error)) (string, error) {
 	return o.document.Learn(key+" "+o.Digest, made)
 }
 
-// Text returns the content as encode writes it, or the text that a Memo remembers under a name. The output of another
-// tool is never remembered: it may hold values that the tool found in a Secret.
+// Text returns the content as encode writes it, or the text that a Memo stores under a name. Text never stores the output of
+// another tool, because it may contain values that the tool read from a Secret.
 func (o Object) Text(name string, encode func(*unstructured.Unstructured) (string, error)) (string, error) {
 	made := func() (string, error) {
 		u, err := o.Content()
@@ -72,8 +71,8 @@ func (o Object) Text(name string, encode func(*unstructured.Unstructured) (strin
 	return o.Learn("as "+name, made)
 }
 
-// OriginOf is where the value at a path of keys and indices begins, and the origin of the
-// object where that cannot be told. The document is parsed for it.
+// OriginOf returns where the value at a path of keys and indices begins, or the origin of the object if that is not known. It
+// parses the document.
 func (o Object) OriginOf(path ...any) manifest.Origin {
 	if o.document == nil {
 		return o.Origin
@@ -81,7 +80,7 @@ func (o Object) OriginOf(path ...any) manifest.Origin {
 	return o.document.OriginOf(path...)
 }
 
-// NewObject is an object that was read at an origin. It keeps nothing of u.
+// NewObject returns an object that was read at an origin. It does not keep u.
 func NewObject(u *unstructured.Unstructured, origin manifest.Origin) (Object, error) {
 	raw, err := json.Marshal(u.Object)
 	if err != nil {
@@ -104,7 +103,7 @@ func NewObject(u *unstructured.Unstructured, origin manifest.Origin) (Object, er
 	return o, nil
 }
 
-// With is the object with another content, at the same origin. It keeps nothing of u.
+// With returns the object with other content, at the same origin. It does not keep u.
 func (o Object) With(u *unstructured.Unstructured) (Object, error) {
 	made, err := NewObject(u, o.Origin)
 	made.Definition, made.Package, made.Activates, made.Optional, made.Problem = o.Definition, o.Package, o.Activates, o.Optional, o.Problem
@@ -112,8 +111,8 @@ func (o Object) With(u *unstructured.Unstructured) (Object, error) {
 	return made, err
 }
 
-// LeaveBe holds the settings by which an object asks Flux or Config Sync not to write it. Made is set if the tool makes the
-// object once and does not update it.
+// LeaveBe holds the settings with which an object asks Flux or Config Sync not to write it. Made is set if the tool creates the
+// object once but does not update it.
 var LeaveBe = []struct {
 	Key, Value string
 	Made       bool
@@ -124,21 +123,21 @@ var LeaveBe = []struct {
 	{ApplySettingKey, "IfNotPresent", true},
 }
 
-// ApplySettingKey is the key by which an object asks Flux how to apply it.
+// ApplySettingKey is the key with which an object tells Flux how to apply it.
 const ApplySettingKey = "kustomize.toolkit.fluxcd.io/ssa"
 
-// The keys by which objects ask Flux and Argo CD to replace them, among other things.
+// The keys with which objects ask Flux and Argo CD, among other things, to replace them.
 const (
 	FluxForceKey   = "kustomize.toolkit.fluxcd.io/force"
 	ArgoOptionsKey = "argocd.argoproj.io/sync-options"
 )
 
-// Merges reports whether an object asks to leave the fields of other field managers to them.
+// Merges reports whether an object asks that the fields of other field managers stay unchanged.
 func Merges(asks map[string]string) bool {
 	return strings.EqualFold(asks[ApplySettingKey], "Merge")
 }
 
-// askedOfOthers lists the keys, each once, that tell another tool how to apply an object and that Headgate obeys, too.
+// askedOfOthers lists the keys, each once, that tell another tool how to apply an object and that Headgate also obeys.
 var askedOfOthers = func() []string {
 	keys := []string{ApplySettingKey, FluxForceKey, ArgoOptionsKey}
 	for _, be := range LeaveBe {
@@ -157,7 +156,7 @@ func asksOf(u *unstructured.Unstructured) map[string]string {
 			asks[key] = value
 		}
 	}
-	for _, marks := range []map[string]string{u.GetAnnotations(), u.GetLabels()} { // Flux reads both, in upper and lower case
+	for _, marks := range []map[string]string{u.GetAnnotations(), u.GetLabels()} { // Flux reads both annotations and labels, in upper and lower case
 		for key, value := range marks {
 			for _, asked := range askedOfOthers {
 				if strings.EqualFold(asked, key) {
@@ -175,7 +174,7 @@ func asksOf(u *unstructured.Unstructured) map[string]string {
 // pack compresses the content of an object.
 func pack(raw []byte) []byte { return bytes.Clone(s2.EncodeBetter(nil, raw)) } // Encode returns a slice of a larger one
 
-// JSON returns the content as JSON, which Digest is computed from. Do not change it.
+// JSON returns the content as JSON, from which Digest is computed. Callers must not change it.
 func (o Object) JSON() ([]byte, error) {
 	switch {
 	case o.json != nil:
@@ -190,7 +189,7 @@ func (o Object) JSON() ([]byte, error) {
 	return json.Marshal(u.Object)
 }
 
-// Content decodes the object. Every call makes a new one.
+// Content decodes the object. Every call returns a new copy.
 func (o Object) Content() (*unstructured.Unstructured, error) {
 	if o.json == nil && o.packed == nil {
 		return o.again()
@@ -206,7 +205,7 @@ func (o Object) Content() (*unstructured.Unstructured, error) {
 	return &unstructured.Unstructured{Object: content}, nil
 }
 
-// Facts are what a Memo remembers about the object that a definition makes.
+// facts are what a Memo stores about the object that a definition makes.
 type facts struct {
 	ID         manifest.ID       `json:"id"`
 	APIVersion string            `json:"apiVersion"`
@@ -227,15 +226,15 @@ func factsOf(known string) (f facts, err error) {
 	return f, err
 }
 
-// object is an object that has no content yet.
+// object returns an object without content.
 func (f facts) object(origin manifest.Origin) Object {
 	return Object{ID: f.ID, APIVersion: f.APIVersion, Origin: origin, Digest: f.Digest, Serves: f.Serves, Asks: f.Asks, Size: f.Size, Optional: isOptional(f.ID)}
 }
 
-// mutationAnnotation lists the fields that are taken from live objects.
+// mutationAnnotation lists the fields whose values come from live objects.
 const mutationAnnotation = "config.kubernetes.io/apply-time-mutation"
 
-// object is an object of the catalogue, which may have come with a package.
+// object returns an object of the catalogue. shipper is the package that contains it, or nil.
 func (how Options) object(o manifest.Object, shipper *catalogue.Package) (Object, error) {
 	name := ""
 	if shipper != nil {
@@ -244,7 +243,7 @@ func (how Options) object(o manifest.Object, shipper *catalogue.Package) (Object
 			return Object{}, catalogue.Errorf(o.Origin, "%w", err)
 		}
 	}
-	if _, resolved := o.Unstructured.GetAnnotations()[mutationAnnotation]; !resolved { // else it may be what a reference replaces
+	if _, resolved := o.Unstructured.GetAnnotations()[mutationAnnotation]; !resolved { // otherwise, a reference may replace it
 		manifest.DropPlaceholderCA(o.Unstructured)
 	}
 	made, err := NewObject(o.Unstructured, o.Origin)
@@ -253,13 +252,12 @@ func (how Options) object(o manifest.Object, shipper *catalogue.Package) (Object
 	return made, err
 }
 
-// isOptional reports whether an object is for Crossplane, and of no use where it is
-// not installed.
+// isOptional reports whether an object is for Crossplane, and useless in a cluster without it.
 func isOptional(id manifest.ID) bool {
 	return id.Group == crossplane.Packages || crossplane.IsMRAP(id)
 }
 
-// digest is 128 bits, in 22 characters.
+// digest returns 128 bits of a hash, as 22 characters.
 func digest(raw []byte) string {
 	sum := sha256.Sum256(raw)
 	return base64.RawURLEncoding.EncodeToString(sum[:16])

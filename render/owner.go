@@ -12,39 +12,39 @@ import (
 // Owner is the tool that creates the CRDs of definitions.
 type Owner string
 
-// The owners. Auto means Crossplane if its API is served or the commit installs it, else Headgate. The caller of Render
-// finds out whether the API is served.
+// The owners. Auto means Crossplane if its API is served or the commit installs it, or else Headgate. The caller of Render
+// determines whether the API is served.
 const (
 	OwnerHeadgate   Owner = "Headgate"
 	OwnerCrossplane Owner = "Crossplane"
 	OwnerAuto       Owner = "Auto"
 )
 
-// Leaves reports whether the content of a package is left to Crossplane's package manager. That is so if an object of
-// the commit lets Crossplane install the package. It is also so for a dependency of a project: Crossplane installs it
-// together with the configuration that the project builds.
+// Leaves reports whether Headgate leaves the content of a package to Crossplane's package manager. It does if an object of the
+// commit makes Crossplane install the package. It also does for a dependency of a project: Crossplane installs it together with the
+// configuration that the project builds.
 func (o Owner) Leaves(p *catalogue.Package) bool {
 	return o == OwnerCrossplane && p != nil && (p.Installer.Name != "" || p.Pulled())
 }
 
-// unread returns findings and errors about packages with unknown content. If Crossplane installs such a package, it is
-// a warning. If Headgate makes the CRDs, it is an error: Headgate could prune definitions that the package declares.
+// unread returns findings and errors about packages with unknown content. If Crossplane installs such a package, the result is a
+// finding. If Headgate makes the CRDs, the result is an error: Headgate could prune definitions that the package declares.
 func (o Owner) unread(c catalogue.Catalogue) (found []manifest.Finding, refused catalogue.Errors) {
 	for _, p := range c.Unread {
 		if o == OwnerHeadgate {
-			refused = append(refused, catalogue.Errorf(p.Origin, "%w; the CRDs of its definitions are this sync's to make", p.Err))
+			refused = append(refused, catalogue.Errorf(p.Origin, "%w; this sync would have to create the CRDs of its definitions", p.Err))
 			continue
 		}
 		found = append(found, manifest.Finding{
 			Rule: packages.RuleUnread, Severity: manifest.Warning, Origin: p.Origin,
-			Message: p.Err.Error() + "; what is in it is not known here",
+			Message: p.Err.Error() + "; its content is not known here",
 		})
 	}
 	return found, refused
 }
 
-// by is who makes the CRDs: for Auto, Crossplane if the commit installs it or gives it
-// packages to install, or is the project of one, else Headgate.
+// by returns the tool that makes the CRDs. For Auto that is Crossplane if the commit installs Crossplane, gives it packages to
+// install, or is a project; otherwise Headgate.
 func (o Owner) by(c catalogue.Catalogue) Owner {
 	switch o {
 	case "":

@@ -20,21 +20,21 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Options configures a render. The zero value holds the defaults.
+// Options configures a render. The zero value means the defaults.
 type Options struct {
 	Owner      Owner // "" is Headgate
 	Conversion Conversion
 	Limits     manifest.Limits
-	Memo       manifest.Memo           // what earlier renders learnt, which changes nothing but the time that it takes; may be nil
-	Others     catalogue.Others        // how to treat objects of other tools; "" skips them
-	Live       []*catalogue.Definition // definitions of the cluster, beside those of the commit
+	Memo       manifest.Memo           // facts from earlier renders, which only save time; may be nil
+	Others     catalogue.Others        // how to treat objects of other tools; "" means skip
+	Live       []*catalogue.Definition // definitions of the cluster, in addition to those of the commit
 
-	CrossplaneVersion string               // the release whose package manager is followed; "" is the newest
+	CrossplaneVersion string               // the release whose package manager is followed; "" means the newest
 	Packages          []catalogue.Declared // directories that are packages without a crossplane.yaml
-	Unlocked          bool                 // what the lock of the commit says does not count
-	Lints             bool                 // what else is known of a commit comes with the errors that are wrong with it; it is not to be applied
-	Compares          bool                 // only to be compared: most content is never needed, so definitions are decoded again where it is
-	Explains          bool                 // a definition that cannot make a CRD is in Desired.Unmade, not an error
+	Unlocked          bool                 // ignore the commit's lock
+	Lints             bool                 // return everything else that is known of a commit together with its errors; such a result must not be applied
+	Compares          bool                 // for comparisons only: most content is never needed, so definitions are decoded again when it is
+	Explains          bool                 // report a definition that cannot make a CRD in Desired.Unmade instead of as an error
 }
 
 // A Desired is what a commit wants a cluster to hold.
@@ -43,29 +43,28 @@ type Desired struct {
 	Message     string // of the commit
 	SignedBy    string // the fingerprint of the listed key that signed the commit; "" if none did
 	Source      SourceID
-	Approvals   []Approval // of its ApprovalsFile; whether they count depends on where the commit comes from
+	Approvals   []Approval // of its ApprovalsFile; whether they count depends on the source of the commit
 	Owner       Owner
-	Live        bool                // definitions of the cluster are among its own
-	Partial     bool                // it has policies and declares no definitions: what they match is not known
-	Objects     []Object            // to be applied, sorted by identity; CRDs of active definitions included
+	Live        bool                // Definitions include those of the cluster
+	Partial     bool                // the commit has policies but declares no definitions, so the matches of the policies are not known
+	Objects     []Object            // to apply, sorted by identity, including the CRDs of active definitions
 	Definitions []DecidedDefinition // every definition of the commit, by name
 	Policies    []catalogue.Policy  // by name
 	Packages    []catalogue.Package // by origin
-	Directories []string            // directories of the commit with manifests, sorted, also if none is applied; without ignored ones
+	Directories []string            // sorted directories of the commit with manifests, even if none is applied, without ignored ones
 	Unread      []catalogue.Unread  // packages with unknown content
-	Left        []Left              // what Crossplane installs with packages, sorted by identity; but for definitions
-	Beside      []Beside            // the images that Crossplane installs and that have a copy in the tree, by source
-	Skipped     catalogue.Skipped   // what was read and is not applied, counted by reason
-	Omitted     []catalogue.Omitted // what of it the commit still contains and skips on purpose, by origin
+	Left        []Left              // the objects that Crossplane installs with packages, except definitions, sorted by identity
+	Beside      []Beside            // the images that Crossplane installs and that also have a copy in the tree, by source
+	Skipped     catalogue.Skipped   // documents and files that are not applied, counted by reason
+	Omitted     []catalogue.Omitted // the parts of the commit that are skipped on purpose, by origin
 	Findings    []manifest.Finding  // sorted
-	Unmade      Unmade              // what keeps definitions from becoming objects; nil unless Options.Explains
+	Unmade      Unmade              // why definitions cannot make a CRD; nil unless Options.Explains
 }
 
-// Unmade holds, by name, why definitions cannot make a CRD. A commit with such a definition is only explained, never
-// applied.
+// Unmade holds, by name, why definitions cannot make a CRD. A commit with such a definition can only be explained, not applied.
 type Unmade map[string]catalogue.Errors
 
-// Err returns everything that is wrong as the error that Render returns of such a commit otherwise, or nil.
+// Err returns the errors as Render would return them without Options.Explains, or nil.
 func (u Unmade) Err() error {
 	var problems catalogue.Errors
 	for _, of := range u {
@@ -74,20 +73,20 @@ func (u Unmade) Err() error {
 	return problems.OrNil()
 }
 
-// A Left object is one that is not applied, because Crossplane installs it with a package.
+// A Left is an object that Headgate does not apply, because Crossplane installs it with a package.
 type Left struct {
 	ID         manifest.ID
 	APIVersion string
 	Origin     manifest.Origin
 	Package    string // its Directory
 
-	Composition *Object // the content of a Composition, for callers that look for the kinds it uses
+	Composition *Object // the content of a Composition, for callers that need the kinds it uses
 
-	// Content decodes it. Every call makes a new one.
+	// Content decodes the object. Every call returns a new copy.
 	Content func() (*unstructured.Unstructured, error)
 }
 
-// Object is the object as it was left, with its digest.
+// Object returns the object with its digest.
 func (l Left) Object() (Object, error) {
 	u, err := l.Content()
 	if err != nil {
@@ -96,7 +95,7 @@ func (l Left) Object() (Object, error) {
 	return NewObject(u, l.Origin)
 }
 
-// Within is the package of a registry that a place is in.
+// Within returns the registry package that contains a place.
 func (d Desired) Within(at manifest.Origin) (catalogue.Package, bool) {
 	i := slices.IndexFunc(d.Packages, func(p catalogue.Package) bool {
 		return p.Pulled() && (at.Path == p.Directory || strings.HasPrefix(at.Path, p.Directory+"/"))
@@ -107,11 +106,11 @@ func (d Desired) Within(at manifest.Origin) (catalogue.Package, bool) {
 	return d.Packages[i], true
 }
 
-// Placed returns the finding at a place in the commit, where forges can show it. A finding about the content of a
-// registry package moves to the line that asks for the package, and its text names the original place.
+// Placed returns the finding at a place in the commit, where forges can show it. A finding about the content of a registry package
+// moves to the line that requests the package, and its text names the original place.
 func (d Desired) Placed(f manifest.Finding) manifest.Finding {
 	inside := f.Origin
-	for range d.Packages { // each may be asked for by another
+	for range d.Packages { // another package may request each package
 		p, ok := d.Within(f.Origin)
 		if !ok {
 			break
@@ -124,7 +123,7 @@ func (d Desired) Placed(f manifest.Finding) manifest.Finding {
 	return f
 }
 
-// left is what is left of an object to Crossplane.
+// left returns the Left of an object.
 func left(o manifest.Object, shipper *catalogue.Package) (Left, error) {
 	l := Left{ID: o.ID(), APIVersion: o.GetAPIVersion(), Origin: o.Origin, Package: shipper.Directory, Content: o.Document.Recall}
 	if !crossplane.IsComposition(l.ID) {
@@ -136,10 +135,8 @@ func left(o manifest.Object, shipper *catalogue.Package) (Left, error) {
 	return l, err
 }
 
-// Render renders a commit. The CRDs of active definitions are among the objects,
-// except of paused ones. An error is catalogue.Errors where the commit is to
-// blame: everything that is wrong with it, sorted, each with its place. Nothing of
-// such a commit is returned.
+// Render renders a commit. The CRDs of active definitions are among the objects, except of paused ones. Errors in the commit are of
+// type catalogue.Errors: all of them, sorted, each with its place. For such a commit, Render returns nothing else.
 func Render(in Input, how Options) (Desired, error) {
 	if err := how.check(); err != nil {
 		return Desired{}, err
@@ -266,8 +263,8 @@ func (d *Desired) warnOfConversions() {
 	}
 }
 
-// ofErrors returns what is known about a commit that cannot be rendered. If a file could not be read, seemingly missing
-// objects may be in it, so only findings about files that were read count.
+// ofErrors returns what is known about a commit that cannot be rendered. If a file could not be read, it may contain objects that
+// seem to be missing. Then only the findings in certain count.
 func (d Desired) ofErrors(objects []Object, problems catalogue.Errors, certain []manifest.Finding) Desired {
 	if slices.ContainsFunc(problems, func(p catalogue.Error) bool { return !p.Again }) {
 		d.Objects, d.Findings = nil, certain
@@ -277,8 +274,8 @@ func (d Desired) ofErrors(objects []Object, problems catalogue.Errors, certain [
 	return d
 }
 
-// Problems returns the problems of active definitions that keep Crossplane from making their CRDs. They matter only for
-// definitions that Headgate applies; a package manager settles its own.
+// Problems returns the problems of active definitions that keep Crossplane from making their CRDs. They matter only for definitions
+// that Headgate applies: the package manager completes its own.
 func (d Desired) Problems() catalogue.Errors {
 	active := make(map[string]bool, len(d.Definitions))
 	for _, definition := range d.Definitions {
@@ -313,7 +310,7 @@ func (d Desired) Pauses(definition string) string {
 	return ""
 }
 
-// Catalogue returns what a commit declares, before any decision. It returns the errors of Render.
+// Catalogue returns everything that a commit declares, without any decision. Errors are as in Render.
 func Catalogue(in Input, how Options) (catalogue.Catalogue, error) {
 	if err := how.check(); err != nil {
 		return catalogue.Catalogue{}, err
@@ -334,30 +331,30 @@ func (how Options) check() error {
 	return fmt.Errorf("crdOwner must be %s, %s or %s, not %q", OwnerHeadgate, OwnerCrossplane, OwnerAuto, how.Owner)
 }
 
-// reading is how the files of the commit are read.
+// reading returns the options for reading the files of the commit.
 func (how Options) reading() catalogue.Options {
 	return catalogue.Options{Limits: how.Limits, Memo: how.Memo, Others: how.Others, CrossplaneVersion: how.CrossplaneVersion, Packages: how.Packages}
 }
 
-// describe gives the definitions their connection details.
+// describe adds connection details to the definitions.
 func (how Options) describe(c catalogue.Catalogue) ([]manifest.Finding, error) {
 	found, err := catalogue.Describe(c.Definitions, c.Details)
 	if len(c.Definitions) == 0 {
-		return nil, err // they may be declared elsewhere
+		return nil, err // the definitions may be declared elsewhere
 	}
 	for _, of := range c.Details {
 		i, ok := slices.BinarySearchFunc(c.Definitions, of.Definition, func(d *catalogue.Definition, name string) int { return cmp.Compare(d.Name, name) })
 		if ok && how.Owner.Leaves(c.Definitions[i].Package) {
 			found = append(found, manifest.Finding{
 				Rule: catalogue.RuleDetailsWiped, Severity: manifest.Note, Origin: of.Origin,
-				Message: fmt.Sprintf("the cluster does not learn the connection details of %s: Crossplane installs package %s itself, and takes out what it does not say", of.Definition, c.Definitions[i].Package.Name),
+				Message: fmt.Sprintf("the cluster does not get the connection details of %s: Crossplane installs package %s itself, and removes details that the package does not contain", of.Definition, c.Definitions[i].Package.Name),
 			})
 		}
 	}
 	return found, err
 }
 
-// withLive adds definitions of the cluster that the commit does not declare, by name.
+// withLive adds, by name, definitions of the cluster that the commit does not declare.
 func withLive(declared, live []*catalogue.Definition) []*catalogue.Definition {
 	if len(live) == 0 {
 		return declared
@@ -377,14 +374,14 @@ func (d *Desired) unmade(definition string, err error) {
 	d.Unmade[definition] = catalogue.ErrorsOf(manifest.Origin{}, err)
 }
 
-// A job makes one object of a definition, or of something else.
+// A job makes one object.
 type job struct {
-	definition string // its name; "" for everything else
+	definition string // the name of the definition that makes the object; "" for other objects
 	make       func() (Object, error)
 }
 
-// all does the jobs, as many at once as there are processors. It returns the objects in the
-// order of the jobs, and the error of every job.
+// all runs the jobs, as many at the same time as there are processors. It returns the objects in the order of the jobs, and the
+// error of every job.
 func all(jobs []job) (made []Object, trouble []error) {
 	objects := make([]Object, len(jobs))
 	trouble = make([]error, len(jobs))
@@ -397,14 +394,13 @@ func all(jobs []job) (made []Object, trouble []error) {
 	return made, trouble
 }
 
-// duplicates are the CRDs that an active definition makes and that are declared
-// themselves, too.
+// duplicates returns errors about CRDs that an active definition makes and that are also declared directly.
 func duplicates(objects []Object) catalogue.Errors {
 	first := map[manifest.ID]Object{}
 	var problems catalogue.Errors
 	for _, o := range objects {
 		other, twice := first[o.ID]
-		if !twice || o.Definition == "" { // two documents of one identity: the catalogue reports it
+		if !twice || o.Definition == "" { // the catalogue reports two documents with the same identity
 			first[o.ID] = o
 			continue
 		}

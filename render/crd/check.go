@@ -9,26 +9,26 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// A FieldError is an error about a field of an MRD, or of the CRD behind it.
+// A FieldError is an error about a field of an MRD, or of the CRD that it makes.
 type FieldError struct {
-	Path    []any // keys (string) and indices (int), from the top of the object
+	Path    []any // keys (string) and indices (int), from the root of the object
 	Problem string
 }
 
 func (e FieldError) Error() string { return e.Field() + ": " + e.Problem }
 
-// Field is the path as people write it: spec.versions[0].name.
+// Field returns the path as text: spec.versions[0].name.
 func (e FieldError) Field() string { return manifest.Field(e.Path...) }
 
-// Malformed is what Crossplane could not decode of an MRD. It is nil or FieldErrors, joined.
+// Malformed returns the errors in an MRD that Crossplane cannot decode: nil or FieldErrors, joined.
 func Malformed(mrd *unstructured.Unstructured) error {
 	var found []error
 	definition.check(mrd.Object, nil, &found)
 	return errors.Join(found...)
 }
 
-// check finds what is malformed, and what no CRD can be made without. It returns nil or
-// FieldErrors, joined.
+// check returns errors about malformed fields, and about missing fields without which no CRD can be made: nil or FieldErrors,
+// joined.
 func check(mrd *unstructured.Unstructured) error {
 	if err := Malformed(mrd); err != nil {
 		return err
@@ -59,8 +59,8 @@ func check(mrd *unstructured.Unstructured) error {
 	return errors.Join(found...)
 }
 
-// CheckApplied finds errors that an API server reports only when the MRD itself is applied, not for its CRD. It is not
-// for MRDs from packages, because Crossplane completes them first. It returns nil or FieldErrors, joined.
+// CheckApplied finds errors that an API server reports only when the MRD itself is applied, not for its CRD. Do not use it for MRDs
+// from packages, because Crossplane completes them first. It returns nil or FieldErrors, joined.
 func CheckApplied(mrd *unstructured.Unstructured) error {
 	var found []error
 	need := func(item any, at []any, keys ...string) {

@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Of renders the CRD that Crossplane derives from an MRD, without owner references: the spec, with versions in plain
-// order of name, and only the name from the metadata. It does not change mrd; the CRD shares its schemas. The error is
-// a FieldError, or joins several.
+// Of renders the CRD that Crossplane derives from an MRD, without owner references: the spec, with versions in lexical order of
+// name, and only the name from the metadata. It does not change mrd; the CRD shares its schemas. The error is a FieldError, or
+// joins several.
 func Of(mrd *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if err := check(mrd); err != nil {
 		return nil, err
@@ -63,9 +63,9 @@ func Of(mrd *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	}}, nil
 }
 
-// Definition returns the MRD that Crossplane's package manager derives from a CRD: its whole metadata and spec, as far
-// as an MRD has the fields. It is Active unless the package has safe-start. It does not change crd; the MRD shares its
-// schemas. Malformed values stay, so that Of reports them.
+// Definition returns the MRD that Crossplane's package manager derives from a CRD: its whole metadata, and all spec fields that an
+// MRD also has. It is Active unless the package has safe-start. It does not change crd; the MRD shares its schemas. Malformed
+// values stay, so that Of reports them.
 func Definition(crd *unstructured.Unstructured, safeStart bool) *unstructured.Unstructured {
 	read, _ := definition.read(crd.Object).(map[string]any)
 	out := map[string]any{
@@ -74,7 +74,7 @@ func Definition(crd *unstructured.Unstructured, safeStart bool) *unstructured.Un
 	}
 	maps.Copy(out, read)
 	if spec, ok := out["spec"].(map[string]any); ok {
-		delete(spec, "connectionDetails") // a CRD has neither
+		delete(spec, "connectionDetails") // a CRD has neither field
 		delete(spec, "state")
 		if !safeStart {
 			spec["state"] = "Active"

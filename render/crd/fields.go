@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// A Field is a field of a kind, as a person reads about it.
+// A Field documents a field of a kind for users.
 type Field struct {
 	Name        string `json:"name"`
 	Type        string `json:"type"` // string, object, []object, map[string]integer, any, …
@@ -18,23 +18,23 @@ type Field struct {
 	Description string `json:"description,omitempty"`
 
 	Required         bool `json:"required,omitempty"`
-	RequiredToCreate bool `json:"requiredToCreate,omitempty"` // as long as managementPolicies let it be created or updated
-	Immutable        bool `json:"immutable,omitempty"`        // once it is set, the API server refuses another value
+	RequiredToCreate bool `json:"requiredToCreate,omitempty"` // required while managementPolicies allow creating or updating
+	Immutable        bool `json:"immutable,omitempty"`        // the API server refuses to change the value once it is set
 
 	Default any      `json:"default,omitempty"`
-	Enum    []any    `json:"enum,omitempty"`   // of the items, for a list or map
-	Limits  []string `json:"limits,omitempty"` // what else a value has to keep to, in words
-	Rules   []string `json:"rules,omitempty"`  // of CEL, in the words of their messages where they have one
+	Enum    []any    `json:"enum,omitempty"`   // for a list or map, of its items
+	Limits  []string `json:"limits,omitempty"` // further constraints on the value, in words
+	Rules   []string `json:"rules,omitempty"`  // CEL rules, as their messages if they have any
 
-	Fields []Field `json:"fields,omitempty"` // by name; those of the items, for a list or map
-	Below  int     `json:"below,omitempty"`  // how many there are, where they are left out
+	Fields []Field `json:"fields,omitempty"` // by name; for a list or map, the fields of its items
+	Below  int     `json:"below,omitempty"`  // the number of omitted fields
 }
 
-// A NoFieldError is a path that leads nowhere.
+// A NoFieldError reports a path to a field that does not exist.
 type NoFieldError struct {
-	At   string   // as far as it leads; "" is the top
-	Name string   // the field that is not there
-	Have []string // the fields that are, by name
+	At   string   // the existing part of the path; "" is the root
+	Name string   // the missing field
+	Have []string // the existing fields, by name
 }
 
 func (e NoFieldError) Error() string {
@@ -44,9 +44,9 @@ func (e NoFieldError) Error() string {
 	return fmt.Sprintf("there is no field %q in %s", e.Name, e.At)
 }
 
-// FieldAt returns the field at a path in an OpenAPI v3 schema, with so many levels of fields below it; a negative
-// number means all levels. An empty path is the kind itself. Lists and maps are no step of a path: the path of a name
-// inside of items is items, name. The error is a NoFieldError.
+// FieldAt returns the field at a path in an OpenAPI v3 schema, with the given number of levels of fields below it. A negative
+// number means all levels. An empty path means the kind itself. Lists and maps are not steps of a path: the path of a name inside
+// items is items, name. The error is a NoFieldError.
 func FieldAt(schema map[string]any, path []string, levels int) (Field, error) {
 	at := subschema{schema: schema}
 	for i, name := range path {
@@ -59,15 +59,15 @@ func FieldAt(schema map[string]any, path []string, levels int) (Field, error) {
 	return at.field(levels), nil
 }
 
-// A subschema is a schema within another one, with what the schemas above determine about it.
+// A subschema is a schema within another schema, with the facts that the schemas above determine.
 type subschema struct {
 	name     string
 	schema   map[string]any
 	required bool
-	toCreate []string // paths below it that are required to create, "" is itself
+	toCreate []string // paths below it that are required to create; "" is the schema itself
 }
 
-// inner returns the schema of the items of lists and maps, with the beginning of its type.
+// inner returns the schema of the items of lists and maps, with the prefix of its type.
 func (p subschema) inner() (schema map[string]any, of string) {
 	schema = p.schema
 	for {
@@ -90,7 +90,7 @@ func (p subschema) properties() map[string]any {
 	return properties
 }
 
-// below is the place of a property.
+// below returns the subschema of a property.
 func (p subschema) below(name string) subschema {
 	schema, _ := p.inner()
 	required, _ := schema["required"].([]any)
@@ -139,7 +139,7 @@ func (p subschema) field(levels int) Field {
 	return f
 }
 
-// typeOf is the type of a schema that is neither list nor map.
+// typeOf returns the type of a schema that is neither a list nor a map.
 func typeOf(schema map[string]any) string {
 	is := textOf(schema, "type")
 	switch {
@@ -153,7 +153,7 @@ func typeOf(schema map[string]any) string {
 	return is
 }
 
-// limit adds what a schema itself demands of a value.
+// limit adds the constraints of a schema.
 func (f *Field) limit(schema map[string]any) {
 	add := func(words, key string) {
 		if v, ok := schema[key]; ok {
@@ -190,10 +190,10 @@ func (f *Field) limit(schema map[string]any) {
 		for i, key := range keys {
 			names[i] = plainly(key)
 		}
-		f.Limits = append(f.Limits, "no two of the same "+strings.Join(names, " and "))
+		f.Limits = append(f.Limits, "no duplicates "+strings.Join(names, " and "))
 	}
 	if schema["x-kubernetes-list-type"] == "set" || schema["uniqueItems"] == true {
-		f.Limits = append(f.Limits, "no two of the same")
+		f.Limits = append(f.Limits, "no duplicates")
 	}
 	if schema["x-kubernetes-embedded-resource"] == true {
 		f.Limits = append(f.Limits, "a whole Kubernetes object")
@@ -206,7 +206,7 @@ func (f *Field) limit(schema map[string]any) {
 	}
 }
 
-// rule adds the CEL rules of a schema, but for those that other words say.
+// rule adds the CEL rules of a schema, except those that other fields already express.
 func (f *Field) rule(schema map[string]any) {
 	for _, rule := range rulesOf(schema) {
 		text := textOf(rule, "rule")
@@ -220,9 +220,8 @@ func (f *Field) rule(schema map[string]any) {
 	}
 }
 
-// requiredToCreate are the fields, as paths below a schema, that its rules demand unless
-// the resource is only observed. Providers that upjet generates say so of the spec, and
-// have no required fields in forProvider.
+// requiredToCreate returns the fields, as paths below a schema, that its rules require unless the resource is only observed. Upjet
+// generates such rules on the spec, instead of required fields in forProvider.
 func requiredToCreate(schema map[string]any) []string {
 	var paths []string
 	for _, rule := range rulesOf(schema) {
@@ -235,7 +234,7 @@ func requiredToCreate(schema map[string]any) []string {
 
 var demand = regexp.MustCompile(`^!\(.*'Create' in self\.managementPolicies.*?\) \|\| has\(self\.(forProvider\.\w+)\)`)
 
-// demanded is the path of the field that a rule demands, if it is such a rule.
+// demanded returns the path of the field that such a rule requires, or "".
 func demanded(rule string) string {
 	m := demand.FindStringSubmatch(strings.Join(strings.Fields(rule), " "))
 	if m == nil {
@@ -243,7 +242,7 @@ func demanded(rule string) string {
 	}
 	parent, name, _ := strings.Cut(m[1], ".")
 	if bare, ok := strings.CutSuffix(name, "__"); ok && strings.HasPrefix(bare, "__") {
-		name = bare[2:] // a word of the language, which CEL escapes
+		name = bare[2:] // a reserved word of CEL, which is escaped
 	}
 	return parent + "." + name
 }
@@ -264,7 +263,7 @@ func textOf(m map[string]any, key string) string {
 	return s
 }
 
-// plainly is a value as a person writes it.
+// plainly returns a value as a user would write it.
 func plainly(v any) string {
 	if f, ok := v.(float64); ok {
 		return strconv.FormatFloat(f, 'f', -1, 64)

@@ -87,7 +87,7 @@ func TestFieldAt(t *testing.T) {
 			"The limits of a list, and of its items.", forProvider("kinds"), 0,
 			crd.Field{
 				Name: "kinds", Type: "[]string", Enum: []any{"a", "b"},
-				Limits: []string{"at least 1 item", "no two of the same", "each at most 63 characters", "each matching ^[a-z]+$"},
+				Limits: []string{"at least 1 item", "no duplicates", "each at most 63 characters", "each matching ^[a-z]+$"},
 			},
 		},
 		"Map":    {"The items of a map.", forProvider("tags"), 0, crd.Field{Name: "tags", Type: "map[string]string"}},
@@ -95,7 +95,7 @@ func TestFieldAt(t *testing.T) {
 		"Objects": {
 			"A list is no step of a path.", forProvider("rules"), -1,
 			crd.Field{
-				Name: "rules", Type: "[]object", Description: "Rules.", Limits: []string{"no two of the same name"}, Rules: []string{"has(self.a) || has(self.name)"},
+				Name: "rules", Type: "[]object", Description: "Rules.", Limits: []string{"no duplicates name"}, Rules: []string{"has(self.a) || has(self.name)"},
 				Fields: []crd.Field{
 					{Name: "a", Type: "object", Fields: []crd.Field{{Name: "b", Type: "boolean"}}},
 					{Name: "name", Type: "string", Required: true},

@@ -10,9 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Refused returns why the API server refuses to apply an MRD, active or not, by the schema of MRDs in
-// Crossplane v2.4: fields that it does not know, values of another type, and what it requires. It
-// returns nil or FieldErrors, joined.
+// Refused returns why the API server refuses to apply an MRD, active or not, by the schema of MRDs in Crossplane v2.4: unknown
+// fields, values of another type, and missing required fields. It returns nil or FieldErrors, joined.
 func Refused(mrd *unstructured.Unstructured) error {
 	var found []error
 	object := maps.Clone(mrd.Object)
@@ -22,7 +21,7 @@ func Refused(mrd *unstructured.Unstructured) error {
 	definition.unknown(object, nil, &found)
 	definition.check(mrd.Object, nil, &found)
 	if len(found) > 0 {
-		return errors.Join(found...) // the rest reads fields by their types
+		return errors.Join(found...) // the checks below need fields of the right types
 	}
 	r := requirements{&found}
 	spec := r.mapping(mrd.Object, "spec", nil, true)
@@ -64,14 +63,14 @@ func Refused(mrd *unstructured.Unstructured) error {
 	return errors.Join(found...)
 }
 
-// requirements collects what an object whose types are right lacks.
+// requirements collects what is missing in an object whose values have the right types.
 type requirements struct{ found *[]error }
 
 func (r requirements) add(at []any, key, problem string) {
 	*r.found = append(*r.found, FieldError{Path: join(at, key), Problem: problem})
 }
 
-// need requires fields of a mapping.
+// need reports missing fields of a mapping.
 func (r requirements) need(m map[string]any, at []any, keys ...string) {
 	for _, key := range keys {
 		if m[key] == nil {
@@ -89,7 +88,7 @@ func (r requirements) mapping(m map[string]any, key string, at []any, required b
 	return value
 }
 
-// each visits the items of a list.
+// each calls visit for the items of a list.
 func (r requirements) each(m map[string]any, at []any, key string, visit func(item map[string]any, at []any)) {
 	list, _ := m[key].([]any)
 	for i, v := range list {
@@ -98,21 +97,21 @@ func (r requirements) each(m map[string]any, at []any, key string, visit func(it
 	}
 }
 
-// oneOf requires a value that is set to be one of several.
+// oneOf reports a value that is set to none of the given values.
 func (r requirements) oneOf(m map[string]any, at []any, key string, values ...string) {
 	if value, set := m[key].(string); set && !slices.Contains(values, value) {
 		r.add(at, key, fmt.Sprintf("must be %s, not %q", strings.Join(values, " or "), value))
 	}
 }
 
-// lower requires a name to be in lower case.
+// lower reports a name that is not in lower case.
 func (r requirements) lower(m map[string]any, at []any, key string) {
 	if value, _ := m[key].(string); value != strings.ToLower(value) {
 		r.add(at, key, fmt.Sprintf("must be in lower case, not %q", value))
 	}
 }
 
-// unknown finds the fields that a value has and its shape does not, in order of path.
+// unknown reports the fields of a value that are not in its shape, in order of path.
 func (s shape) unknown(v any, at []any, found *[]error) {
 	switch v := v.(type) {
 	case map[string]any:

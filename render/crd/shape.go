@@ -10,9 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// A shape is the type of a value as a typed decode would see it. Crossplane decodes
-// into Go types, which drops unknown fields and refuses values of another type;
-// shapes do both without a decode, and keep 64-bit integers.
+// A shape is the type of a value for a typed decode. Crossplane decodes into Go types, which drops unknown fields and rejects
+// values of another type. Shapes do both without a decode, and keep 64-bit integers.
 type shape struct {
 	is     kind
 	fields map[string]shape // of an object
@@ -28,7 +27,7 @@ const (
 	flag    kind = "true or false"
 	integer kind = "a 32-bit integer"
 	encoded kind = "base64"
-	schema  kind = "an OpenAPI v3 schema" // shared, never looked into
+	schema  kind = "an OpenAPI v3 schema" // shared, and never inspected
 	free    kind = "any value"            // copied
 )
 
@@ -42,7 +41,7 @@ var (
 	anything = shape{is: free}
 )
 
-// definition is the part of an MRD, without its status, that can be written.
+// definition is the writable part of an MRD, without its status.
 var definition = fields(map[string]shape{
 	"metadata": fields(map[string]shape{
 		"name":                       aText,
@@ -128,8 +127,7 @@ var version = fields(map[string]shape{
 	})),
 })
 
-// read copies the part of v that has this shape: known fields that are not null. It copies a value of another type as
-// it is.
+// read copies the part of v that has this shape: known fields that are not null. It copies values of another type unchanged.
 func (s shape) read(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -159,8 +157,7 @@ func (s shape) read(v any) any {
 	return v
 }
 
-// check finds what a typed decode would refuse, in order of path. A field that is
-// null is as good as absent.
+// check reports the values that a typed decode would reject, in order of path. A null field counts as absent.
 func (s shape) check(v any, at []any, found *[]error) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -187,7 +184,7 @@ func (s shape) check(v any, at []any, found *[]error) {
 	}
 }
 
-// fits reports whether v is of a type that holds nothing else.
+// fits reports whether v is a scalar, or a schema, of this shape.
 func (s shape) fits(v any) bool {
 	_, isMap := v.(map[string]any)
 	switch s.is {
@@ -218,7 +215,7 @@ func (s shape) fits(v any) bool {
 	return false
 }
 
-// join is a new path: at may be shared by many.
+// join returns a new path, because at may be shared.
 func join(at []any, step any) []any {
 	return append(slices.Clip(slices.Clone(at)), step)
 }

@@ -7,19 +7,19 @@ import (
 	apiversion "k8s.io/apimachinery/pkg/version"
 )
 
-// A Version is one of a kind, as its CRD, or MRD, declares it.
+// A Version is a version of a kind, as its CRD or MRD declares it.
 type Version struct {
 	Name       string `json:"name"`
 	Served     bool   `json:"served"`
 	Storage    bool   `json:"storage"`
 	Deprecated bool   `json:"deprecated,omitempty"`
-	Warning    string `json:"warning,omitempty"` // to those who use it
+	Warning    string `json:"warning,omitempty"` // shown to users of the version
 
-	Schema map[string]any `json:"-"` // nil where there is none
+	Schema map[string]any `json:"-"` // nil if it has none
 }
 
-// VersionsOf are the versions of a CRD, or MRD: the one that kubectl takes first, and those
-// that are served before those that are not.
+// VersionsOf returns the versions of a CRD or MRD, in the order in which kubectl prefers them, with served versions before those
+// that are not served.
 func VersionsOf(u *unstructured.Unstructured) []Version {
 	spec, _ := u.Object["spec"].(map[string]any)
 	list, _ := spec["versions"].([]any)

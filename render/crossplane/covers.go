@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// nameCharacters are the characters that the name of a definition can have: it is a DNS subdomain.
+// nameCharacters are the valid characters in the name of a definition, which is a DNS subdomain.
 const nameCharacters = "abcdefghijklmnopqrstuvwxyz0123456789-."
 
-// mostCovering bounds the work of Covers. A few hundred states decide the patterns that people write.
+// mostCovering limits the work of Covers. A few hundred states are enough for real patterns.
 const mostCovering = 50_000
 
-// Covers reports whether every name that a pattern matches is matched by one of the others, also names that no definition
-// has yet. It reports false if the patterns are too intricate to tell. A malformed pattern matches nothing.
+// Covers reports whether the other patterns together match every name that a pattern matches, including names of future
+// definitions. It returns false if the patterns are too complex to decide. A malformed pattern matches nothing.
 func Covers(by []string, pattern string) bool {
 	inner, ok := tokensOf(pattern)
 	if !ok {
@@ -25,8 +25,8 @@ func Covers(by []string, pattern string) bool {
 			outer = append(outer, tokens)
 		}
 	}
-	// A state is a position in the pattern, with all positions that the same text reaches in the others. A text that ends
-	// the pattern and none of the others is a name that is not covered.
+	// A state is a position in the pattern, with all positions that the same text reaches in the other patterns. A text that
+	// reaches the end of the pattern but of no other pattern is a name that is not covered.
 	type state struct {
 		at     int
 		others string
@@ -61,7 +61,7 @@ func Covers(by []string, pattern string) bool {
 		of := inner[s.at]
 		next := s.at + 1
 		if of.star {
-			visit(state{next, s.others}) // the star ends here
+			visit(state{next, s.others}) // the star matches nothing more
 			next = s.at
 		}
 		for c := range len(nameCharacters) {
@@ -73,7 +73,7 @@ func Covers(by []string, pattern string) bool {
 	return true
 }
 
-// A token of a pattern is a star, or the characters that it takes one of.
+// A token of a pattern is a star, or a set of characters of which it matches one.
 type token struct {
 	star bool
 	of   uint64 // a bit for each of nameCharacters
@@ -83,7 +83,7 @@ const anyCharacter = 1<<len(nameCharacters) - 1
 
 func (t token) has(c int) bool { return t.of&(1<<c) != 0 }
 
-// tokensOf reads a pattern as path.Match does. It reports false for a malformed one.
+// tokensOf parses a pattern as path.Match does. It returns false for a malformed pattern.
 func tokensOf(pattern string) ([]token, bool) {
 	if _, malformed := path.Match(pattern, ""); malformed != nil {
 		return nil, false
@@ -113,7 +113,7 @@ func tokensOf(pattern string) ([]token, bool) {
 	return tokens, true
 }
 
-// bitOf is the bit of a character; 0 if no name has it.
+// bitOf returns the bit of a character; 0 if no name can contain it.
 func bitOf(c rune) uint64 {
 	if i := strings.IndexRune(nameCharacters, c); i >= 0 {
 		return 1 << i
@@ -121,7 +121,7 @@ func bitOf(c rune) uint64 {
 	return 0
 }
 
-// classEnd returns the length of the class with which a well-formed pattern begins.
+// classEnd returns the length of the character class at the start of a well-formed pattern.
 func classEnd(pattern []rune) int {
 	i := 1
 	if pattern[i] == '^' {
@@ -154,7 +154,7 @@ func step(patterns [][]token, at [][]bool, c int) [][]bool {
 	return next
 }
 
-// skipStars adds the positions behind stars, which may match nothing.
+// skipStars adds the positions after stars, because a star may match nothing.
 func skipStars(tokens []token, at []bool) {
 	for i, t := range tokens {
 		if at[i] && t.star {
@@ -163,7 +163,7 @@ func skipStars(tokens []token, at []bool) {
 	}
 }
 
-// packed returns positions as a key of a map.
+// packed encodes positions as a map key.
 func packed(at [][]bool) string {
 	var b strings.Builder
 	for _, positions := range at {

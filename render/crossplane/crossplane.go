@@ -1,6 +1,6 @@
-// Package crossplane is what Headgate knows about the API of Crossplane v2: groups, kinds, versions,
-// names of labels, annotations, finalizers and field managers, what its package manager installs in
-// which release, and how it names things. No other package spells any of these out.
+// Package crossplane is what Headgate knows about the API of Crossplane v2: groups, kinds, versions, names of labels, annotations,
+// finalizers and field managers, what its package manager installs in which release, and its naming rules. No other package
+// contains these literals.
 package crossplane
 
 import (
@@ -15,19 +15,19 @@ import (
 const (
 	Extensions = "apiextensions.crossplane.io"
 	Packages   = "pkg.crossplane.io"
-	Metadata   = "meta.pkg.crossplane.io" // of the crossplane.yaml of a package, which no API server serves
+	Metadata   = "meta.pkg.crossplane.io" // the group of a package's crossplane.yaml; no API server serves it
 	Operations = "ops.crossplane.io"
 	Protection = "protection.crossplane.io"
 )
 
-// The kinds of packages, by which the metadata of a package and the object that installs it are called.
+// The kinds of packages: those of the package metadata and of the objects that install packages.
 const (
 	Provider      = "Provider"
 	Configuration = "Configuration"
 	Function      = "Function"
 )
 
-// The kinds that Headgate treats in a way of their own.
+// The kinds that Headgate treats specially.
 var (
 	KindMRD                 = schema.GroupKind{Group: Extensions, Kind: "ManagedResourceDefinition"}
 	KindMRAP                = schema.GroupKind{Group: Extensions, Kind: "ManagedResourceActivationPolicy"}
@@ -54,11 +54,11 @@ var (
 const (
 	MRDVersion         = "v1alpha1" // also of policies and operations
 	MRDAPIVersion      = Extensions + "/" + MRDVersion
-	XRDAPIVersionV1    = Extensions + "/v1" // of the first Crossplane: a composite is of the cluster unless its XRD sets the scope
+	XRDAPIVersionV1    = Extensions + "/v1" // of Crossplane v1: a composite resource is cluster-scoped unless its XRD sets the scope
 	RevisionAPIVersion = Packages + "/v1"
 )
 
-// The resources that Headgate reads without looking them up.
+// The resources that Headgate reads without discovery.
 var (
 	Locks        = schema.GroupVersionResource{Group: Packages, Version: "v1beta1", Resource: "locks"}
 	ImageConfigs = schema.GroupVersionResource{Group: Packages, Version: "v1beta1", Resource: "imageconfigs"}
@@ -67,19 +67,19 @@ var (
 // MRDs is the name of the CRD that serves definitions.
 const MRDs = "managedresourcedefinitions." + Extensions
 
-// PausedAnnotation is the annotation of an object that Crossplane leaves alone while it is "true".
+// PausedAnnotation is the annotation of an object that Crossplane does not reconcile while it is "true".
 const PausedAnnotation = manifest.PausedAnnotation
 
-// MRD returns the identity of the ManagedResourceDefinition of a name.
+// MRD returns the identity of the ManagedResourceDefinition with this name.
 func MRD(name string) manifest.ID { return idOf(KindMRD, name) }
 
-// MRAP returns the identity of the ManagedResourceActivationPolicy of a name.
+// MRAP returns the identity of the ManagedResourceActivationPolicy with this name.
 func MRAP(name string) manifest.ID { return idOf(KindMRAP, name) }
 
-// XRD returns the identity of the CompositeResourceDefinition of a name.
+// XRD returns the identity of the CompositeResourceDefinition with this name.
 func XRD(name string) manifest.ID { return idOf(KindXRD, name) }
 
-// PackageKinds are the kinds of objects that have Crossplane install a package.
+// PackageKinds returns the kinds of objects that make Crossplane install a package.
 func PackageKinds() []schema.GroupKind {
 	return []schema.GroupKind{KindProvider, KindConfiguration, KindFunction}
 }
@@ -92,7 +92,7 @@ func RevisionKind(packageKind string) schema.GroupKind {
 	return schema.GroupKind{Group: Packages, Kind: packageKind + "Revision"}
 }
 
-// ProviderRevision returns the identity of the ProviderRevision of a name.
+// ProviderRevision returns the identity of the ProviderRevision with this name.
 func ProviderRevision(name string) manifest.ID { return idOf(KindProviderRevision, name) }
 
 func idOf(gk schema.GroupKind, name string) manifest.ID {
@@ -118,7 +118,7 @@ func DeclaresKind(id manifest.ID) bool { return id.IsCRD() || IsMRD(id) || IsXRD
 // IsComposition reports whether id names a Composition.
 func IsComposition(id manifest.ID) bool { return isOf(id, KindComposition) }
 
-// IsPackage reports whether an object has Crossplane install a package.
+// IsPackage reports whether an object makes Crossplane install a package.
 func IsPackage(id manifest.ID) bool { return Installs(id.Group, id.Kind) }
 
 // IsImageConfig reports whether id names an ImageConfig.
@@ -127,18 +127,19 @@ func IsImageConfig(id manifest.ID) bool { return isOf(id, KindImageConfig) }
 // ConfiguresRuntime reports whether id names a DeploymentRuntimeConfig, which configures the pods of packages.
 func ConfiguresRuntime(id manifest.ID) bool { return isOf(id, KindRuntimeConfig) }
 
-// IsRevisionOrLock reports whether id names what Crossplane derives from packages: a revision of one, or the lock, which lists all.
+// IsRevisionOrLock reports whether id names an object that Crossplane derives from packages: a package revision, or the lock with
+// all packages.
 func IsRevisionOrLock(id manifest.ID) bool {
 	kind, _ := strings.CutSuffix(id.Kind, "Revision")
 	return isOf(id, KindLock) || kind != id.Kind && Installs(id.Group, kind)
 }
 
-// Installs reports whether the objects of a kind have Crossplane install a package.
+// Installs reports whether the objects of a kind make Crossplane install a package.
 func Installs(group, kind string) bool {
 	return group == Packages && (kind == Provider || kind == Configuration || kind == Function)
 }
 
-// IsClusterScoped reports whether Crossplane serves all kinds of a group outside of namespaces.
+// IsClusterScoped reports whether Crossplane serves all kinds of a group as cluster-scoped.
 func IsClusterScoped(group string) bool { return group == Extensions || group == Packages }
 
 // IsPackageCRD reports whether id names a CRD of the package manager itself.

@@ -15,7 +15,7 @@ import (
 // An Installed package is an entry of the lock that Crossplane keeps in the cluster.
 type Installed struct {
 	Source   string `json:"-"`
-	Version  string `json:"version,omitempty"` // the tag or digest that it was installed by
+	Version  string `json:"version,omitempty"` // the tag or digest with which it was installed
 	Revision string `json:"revision,omitempty"`
 }
 
@@ -48,9 +48,9 @@ func (l Installed) String() string {
 // generations is the highest generation of a package object that Is tries.
 const generations = 4096
 
-// Is reports whether the revision installs the image with this digest. Crossplane does not record the digest, but puts
-// it into the name of the revision: up to v2.3 by the digest alone, then by the digest and the generation of the
-// Provider, Configuration or Function.
+// Is reports whether the revision installs the image with this digest. Crossplane does not record the digest, but derives the name
+// of the revision from it: up to v2.3 from the digest alone, later from the digest and the generation of the Provider,
+// Configuration or Function.
 func (l Installed) Is(digest string) bool {
 	hash := strings.TrimPrefix(digest, "sha256:")
 	is := func(id string) bool { return strings.HasSuffix(l.Revision, "-"+id[:12]) }

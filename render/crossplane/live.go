@@ -11,35 +11,35 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// A State is how far Crossplane is with an object that it was given.
+// A State is the progress of Crossplane with an object.
 type State string
 
 // The states.
 const (
-	Ready    State = "ready"    // or as ready as it is meant to become
-	Pending  State = "pending"  // Crossplane is at work, or has not begun
+	Ready    State = "ready"    // or as ready as the object is meant to become
+	Pending  State = "pending"  // Crossplane is working on the object, or has not begun
 	Inactive State = "inactive" // a definition that no policy activates
 	Blocked  State = "blocked"  // Crossplane reports an error that does not go away by itself
 	Paused   State = "paused"   // a user paused it, and it is not ready
 )
 
-// A LiveDefinition is an MRD as it stands in the cluster.
+// A LiveDefinition is an MRD as it is in the cluster.
 type LiveDefinition struct {
 	Active      bool
 	Paused      bool
 	Established metav1.ConditionStatus // "" if Crossplane has not reported it
-	Message     string                 // why it is not established, as far as Crossplane reports it
-	CRD         CRD                    // of a definition that Crossplane is establishing
+	Message     string                 // why it is not established, if Crossplane reports it
+	CRD         CRD                    // set while Crossplane is establishing the definition
 	Revision    string                 // the package revision that controls it; "" if none does
 }
 
-// A CRD is why an API server does not serve a CRD. The zero CRD is served, or nothing is known of it.
+// A CRD describes why an API server does not serve a CRD. The zero value means that it is served, or that nothing is known.
 type CRD struct {
 	Deleting  bool
-	Condition metav1.Condition // the first that is not true; without a status if the API server has not reported it
+	Condition metav1.Condition // the first condition that is not true; without a status if the API server has not reported it
 }
 
-// Terminating is the reason of the condition Established of an MRD that Crossplane has seen go.
+// Terminating is the reason of the condition Established of an MRD whose deletion Crossplane has noticed.
 const Terminating = "TerminatingManagedResource"
 
 // State returns the state of the definition. Crossplane distinguishes pending from blocked by the status of
@@ -58,7 +58,7 @@ func (d LiveDefinition) State() State {
 	return Pending
 }
 
-// A LivePolicy is an MRAP as it stands in the cluster.
+// A LivePolicy is an MRAP as it is in the cluster.
 type LivePolicy struct {
 	Patterns []string
 	Paused   bool
@@ -73,7 +73,7 @@ func LivePolicyOf(u *unstructured.Unstructured) LivePolicy {
 	return LivePolicy{Patterns: globs, Paused: IsPaused(u), Healthy: healthy.Status, Message: healthy.Message}
 }
 
-// State returns the state of the policy. It is paused whether or not Crossplane once found it healthy.
+// State returns the state of the policy. A paused policy is Paused even if Crossplane once reported it as healthy.
 func (p LivePolicy) State() State {
 	switch {
 	case p.Paused:
@@ -86,7 +86,7 @@ func (p LivePolicy) State() State {
 	return Pending
 }
 
-// Matches reports whether the policy activates the definition of a name.
+// Matches reports whether the policy activates the definition with this name.
 func (p LivePolicy) Matches(name string) bool {
 	return !p.Paused && slices.ContainsFunc(p.Patterns, func(pattern string) bool { return Matches(pattern, name) })
 }
@@ -102,26 +102,26 @@ func (p LivePolicy) Wildcards() []string {
 	})
 }
 
-// Matches reports whether a pattern of a policy activates the definition of a name. It matches as
-// filepath.Match does on Linux, on every system; a malformed pattern matches nothing, as with Crossplane.
+// Matches reports whether a pattern of a policy activates the definition with this name. On every operating system, it matches as
+// filepath.Match does on Linux. A malformed pattern matches nothing, as in Crossplane.
 func Matches(pattern, name string) bool {
 	matched, err := path.Match(pattern, name)
 	return err == nil && matched
 }
 
-// A LivePackage is a Provider, Configuration or Function as it stands in the cluster.
+// A LivePackage is a Provider, Configuration or Function as it is in the cluster.
 type LivePackage struct {
 	Installed, Healthy metav1.ConditionStatus
 	Paused             bool
-	Reason             string // of the condition that matters
+	Reason             string // of the deciding condition
 	Message            string
-	Image, Revision    string // those that Crossplane handled last; "" if it has not handled any
-	Behind             bool   // the object asks for another image than that
+	Image, Revision    string // that Crossplane handled last; "" if it has not handled any
+	Behind             bool   // the object requests another image than Image
 }
 
-// The reasons of a package that is not healthy and does not become so by itself.
+// The reasons of a package that is unhealthy and stays so without a user's action.
 const (
-	AwaitingActivation = "AwaitingActivation"      // nothing is active of a provider, which is well
+	AwaitingActivation = "AwaitingActivation"      // no definition of a provider is active, which is fine
 	InactiveRevision   = "InactivePackageRevision" // its revision waits for a user
 )
 
@@ -139,8 +139,8 @@ func LivePackageOf(u *unstructured.Unstructured) LivePackage {
 	return p
 }
 
-// State returns the state of the package. A package is never blocked: Crossplane reports one that it has
-// just begun with as unhealthy, and only time tells the two apart.
+// State returns the state of the package. A package is never blocked: Crossplane also reports a package that it has just started
+// with as unhealthy, and only time shows the difference.
 func (p LivePackage) State() State {
 	switch {
 	case p.Behind && p.Paused:
@@ -157,7 +157,7 @@ func (p LivePackage) State() State {
 	return Pending
 }
 
-// Condition returns a condition of the status of an object; it is zero if the object has none.
+// Condition returns a condition in the status of an object; zero if the object does not have it.
 func Condition(u *unstructured.Unstructured, kind string) metav1.Condition {
 	list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 	for _, item := range list {
@@ -171,10 +171,10 @@ func Condition(u *unstructured.Unstructured, kind string) metav1.Condition {
 	return metav1.Condition{}
 }
 
-// IsPaused reports whether Crossplane leaves an object alone.
+// IsPaused reports whether Crossplane does not reconcile an object.
 func IsPaused(o metav1.Object) bool { return o.GetAnnotations()[PausedAnnotation] == "true" }
 
-// RevisionOf returns the name of the package revision that controls an object, if one does.
+// RevisionOf returns the name of the package revision that controls an object, if any.
 func RevisionOf(o metav1.Object) (name string, ok bool) {
 	ref := metav1.GetControllerOf(o)
 	if ref == nil || !strings.HasPrefix(ref.APIVersion, Packages+"/") {
@@ -183,7 +183,7 @@ func RevisionOf(o metav1.Object) (name string, ok bool) {
 	return ref.Name, true
 }
 
-// ProviderOf returns the identity of the Provider that owns a package revision; it is zero if none does.
+// ProviderOf returns the identity of the Provider that owns a package revision; zero if none does.
 func ProviderOf(revision metav1.Object) manifest.ID {
 	var id manifest.ID
 	for _, owner := range revision.GetOwnerReferences() {

@@ -13,7 +13,7 @@ const (
 	InUseLabel       = "crossplane.io/in-use"           // "true" on an object that a Usage protects
 	CompositeLabel   = "crossplane.io/composite"        // on a composed object: the composite resource
 	CompositionLabel = "crossplane.io/composition-name" // on a CompositionRevision: its Composition
-	RevisionLabel    = Packages + "/revision"           // on what comes with a package
+	RevisionLabel    = Packages + "/revision"           // on the objects of a package
 	PackageLabel     = Packages + "/package"            // on a package revision
 )
 
@@ -29,11 +29,10 @@ func HasFinalizer(o metav1.Object) bool {
 	return slices.ContainsFunc(o.GetFinalizers(), func(f string) bool { return slices.Contains(Finalizers, f) })
 }
 
-// IsInUse reports whether an object is labelled as one that a Usage protects.
+// IsInUse reports whether an object has the label of objects that a Usage protects.
 func IsInUse(o metav1.Object) bool { return o.GetLabels()[InUseLabel] == "true" }
 
-// OwnerOf describes the object of Crossplane that owns an object, and makes it again, or deletes it, as it
-// likes. It returns "" if there is none.
+// OwnerOf describes the Crossplane object that owns an object, and may recreate or delete it. It returns "" if there is none.
 func OwnerOf(o metav1.Object) string {
 	for _, ref := range o.GetOwnerReferences() {
 		group, _, _ := strings.Cut(ref.APIVersion, "/")

@@ -7,13 +7,13 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// IsDigest reports whether the version of a package is the digest of an image, and no tag.
+// IsDigest reports whether the version of a package is the digest of an image and not a tag.
 func IsDigest(version string) bool {
 	hash, ok := strings.CutPrefix(version, "sha256:")
 	return ok && len(hash) == 64 && strings.Trim(hash, "0123456789abcdef") == ""
 }
 
-// Image returns a source and a version as spec.package has them.
+// Image joins a source and a version as in spec.package.
 func Image(source, version string) string {
 	if strings.Contains(version, ":") {
 		return source + "@" + version
@@ -21,7 +21,7 @@ func Image(source, version string) string {
 	return source + ":" + version
 }
 
-// SplitImage splits what spec.package holds. If it has a tag and a digest, the digest counts.
+// SplitImage splits the value of spec.package into source and version. If it has a tag and a digest, the version is the digest.
 func SplitImage(image string) (source, version string) {
 	source, digest, _ := strings.Cut(strings.TrimSpace(image), "@")
 	if i := strings.LastIndexByte(source, ':'); i > strings.LastIndexByte(source, '/') {
@@ -70,8 +70,8 @@ func IsMetadata(id manifest.ID, version string) bool {
 	return id.Kind == Function && (version == "v1" || version == "v1beta1")
 }
 
-// IsDevelopment reports whether the objects of a group are for the crossplane or up command line alone: projects,
-// and tests of compositions. No API server serves them.
+// IsDevelopment reports whether the objects of a group are only for the command lines crossplane or up: projects, and tests of
+// compositions. No API server serves them.
 func IsDevelopment(group string) bool {
 	return group == "dev.crossplane.io" || group == "meta.dev.upbound.io"
 }

@@ -10,17 +10,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Usages are the kinds by which a user has Crossplane protect an object from deletion.
+// Usages are the kinds with which a user makes Crossplane protect an object from deletion.
 var Usages = []schema.GroupKind{
 	{Group: Protection, Kind: "Usage"},
 	KindClusterUsage,
-	{Group: Extensions, Kind: "Usage"}, // of the first Crossplane
+	{Group: Extensions, Kind: "Usage"}, // of Crossplane v1
 }
 
 // IsUsage reports whether a kind is one of the Usages.
 func IsUsage(gk schema.GroupKind) bool { return slices.Contains(Usages, gk) }
 
-// Usage returns the identity of the Usage of a name that protects objects of a namespace, or else of the cluster.
+// Usage returns the identity of the Usage with this name that protects namespaced or cluster-scoped objects.
 func Usage(namespaced bool, namespace, name string) manifest.ID {
 	if !namespaced {
 		return idOf(KindClusterUsage, name)
@@ -28,8 +28,8 @@ func Usage(namespaced bool, namespace, name string) manifest.ID {
 	return manifest.ID{Group: Protection, Kind: "Usage", Namespace: namespace, Name: name}
 }
 
-// UsageNames reports whether a Usage protects an object with these labels. If the Usage also selects by other
-// properties, such as the owner, only its labels count.
+// UsageNames reports whether a Usage protects an object with these labels. It ignores other selectors of the Usage, such as the
+// owner.
 func UsageNames(usage *unstructured.Unstructured, id manifest.ID, labelled map[string]string) bool {
 	of, _, _ := unstructured.NestedMap(usage.Object, "spec", "of")
 	apiVersion, _ := of["apiVersion"].(string)

@@ -9,10 +9,10 @@ import (
 	"github.com/Masterminds/semver/v3"
 )
 
-// A Version is the version of Crossplane whose package manager Headgate imitates. The zero value is the newest.
+// A Version is the version of Crossplane whose package manager Headgate imitates. The zero value means the newest version.
 type Version struct{ version *semver.Version }
 
-// VersionOf parses a version, such as v2.3.1. "" is the newest.
+// VersionOf parses a version, such as v2.3.1. "" means the newest version.
 func VersionOf(version string) (Version, error) {
 	if version == "" {
 		return Version{}, nil
@@ -27,7 +27,7 @@ func VersionOf(version string) (Version, error) {
 	return Version{v}, nil
 }
 
-// String returns the version, and "" for the newest.
+// String returns the version, or "" for the newest version.
 func (v Version) String() string {
 	if v.version == nil {
 		return ""
@@ -61,7 +61,7 @@ func (v Version) Exempts(kind string) bool {
 	return false
 }
 
-// Takes reports whether the package manager installs an object from a package of a kind.
+// Takes reports whether the package manager installs an object from a package of this kind.
 func (v Version) Takes(packageKind string, id manifest.ID, version string) bool {
 	if !Decodes(id, version) {
 		return false
@@ -72,12 +72,12 @@ func (v Version) Takes(packageKind string, id manifest.ID, version string) bool 
 	case Configuration:
 		return IsXRD(id) || IsComposition(id) || IsMRAP(id) && v.since(0, 3) || isOperation(id)
 	case Function:
-		return !v.since(2, 0) // later versions read the CRDs of a Function and install nothing
+		return !v.since(2, 0) // later versions read the CRDs of a Function but install nothing
 	}
 	return false
 }
 
-// contents are objects that packages hold, as people call them.
+// contents lists the objects in packages, with their names for users.
 var contents = []struct {
 	id             manifest.ID
 	version, words string
@@ -91,7 +91,7 @@ var contents = []struct {
 	{idOf(KindOperation, ""), MRDVersion, "operations"},
 }
 
-// Installs returns what the package manager installs from a package of a kind, as people call it: "CRDs and webhook
+// Installs returns the kinds of objects that the package manager installs from a package of this kind, for users: "CRDs and webhook
 // configurations", or "nothing".
 func (v Version) Installs(packageKind string) string {
 	var words []string
@@ -110,14 +110,14 @@ func (v Version) Installs(packageKind string) string {
 	return strings.Join(words[:last], ", ") + " and " + words[last]
 }
 
-// Refuses reports whether the package manager refuses a whole package because it contains an object that
-// it does not take from it. Later versions leave the object out, if they can decode it.
+// Refuses reports whether the package manager refuses a whole package because it contains an object that it does not install. Later
+// versions skip the object if they can decode it.
 func (v Version) Refuses(id manifest.ID, version string) bool {
 	return !v.since(2, 0) || !Decodes(id, version)
 }
 
-// RefusesMisplaced reports whether the package manager refuses a package for every object that it does not
-// take from it, whether or not it can decode the object.
+// RefusesMisplaced reports whether the package manager refuses a package for every object that it does not install, whether or not
+// it can decode the object.
 func (v Version) RefusesMisplaced() bool { return !v.since(2, 0) }
 
 // Decodes reports whether Crossplane can decode an object that it reads in a package.

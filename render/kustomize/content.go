@@ -10,7 +10,7 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// list is a list of the content, or nothing.
+// list returns a list of the content, or nil.
 func list(content map[string]any, key string) []any {
 	l, _ := content[key].([]any)
 	return l
@@ -25,7 +25,7 @@ func (e *editing) mapping(key string, i int) (map[string]any, bool) {
 	return m, ok
 }
 
-// clone is a copy that can be written to.
+// clone returns a writable copy.
 func clone(m map[string]any) map[string]any {
 	if m == nil {
 		return map[string]any{}
@@ -33,7 +33,7 @@ func clone(m map[string]any) map[string]any {
 	return maps.Clone(m)
 }
 
-// regular is a file of the commit.
+// regular returns the name of a file of the commit, for a path in a kustomization.
 func (e *editing) regular(given string, at ...any) (name string, ok bool) {
 	name, isDir, err := e.local(e.k.dir, given)
 	if err == nil && isDir {
@@ -47,7 +47,7 @@ func (e *editing) regular(given string, at ...any) (name string, ok bool) {
 	return name, true
 }
 
-// setRaw gives the view the bytes of a file, and set its name there.
+// setRaw adds the bytes of a file to the view, and calls set with its name there.
 func (e *editing) setRaw(given string, set func(name string), at ...any) {
 	name, ok := e.regular(given, at...)
 	if !ok {
@@ -66,12 +66,12 @@ func (e *editing) setRaw(given string, set func(name string), at ...any) {
 	set(seen)
 }
 
-// setYAML gives the view what is in a file of configuration, and set its name there.
+// setYAML adds the content of a configuration file to the view, and calls set with its name there.
 func (e *editing) setYAML(given string, set func(name string), at ...any) {
 	e.setContent(inYAML, given, set, at...)
 }
 
-// setPatch does it with a patch.
+// setPatch does the same for a patch.
 func (e *editing) setPatch(given string, set func(name string), at ...any) {
 	e.setContent(inPatch, given, set, at...)
 }
@@ -103,7 +103,7 @@ func (e *editing) setContent(where, given string, set func(name string), at ...a
 	set(seen)
 }
 
-// inline is a text of YAML.
+// inline returns a YAML text in the form for kustomize.
 func (e *editing) inline(given string, at ...any) string {
 	documents, err := e.reader.Inline("inline", given)
 	if err == nil {
@@ -119,8 +119,8 @@ func (e *editing) inline(given string, at ...any) string {
 	return "#" // nothing but comments
 }
 
-// inlineOrFile is a text of YAML, or the path of a file. Kustomize tries one, then the
-// other.
+// inlineOrFile returns a YAML text in the form for kustomize, or the path of a file in the view. Like kustomize, it tries text
+// first.
 func (e *editing) inlineOrFile(given string, at ...any) string {
 	if isInline(e.reader, given) {
 		if documents, err := e.reader.Inline("inline", given); err == nil && slices.ContainsFunc(documents, isNameless) {
@@ -133,7 +133,7 @@ func (e *editing) inlineOrFile(given string, at ...any) string {
 	return made
 }
 
-// isNameless reports whether a document lacks what kustomize wants of a patch.
+// isNameless reports whether a document lacks the kind and name that kustomize needs in a patch.
 func isNameless(d *manifest.Document) bool {
 	v, err := d.Value()
 	object, _ := v.(map[string]any)
@@ -141,7 +141,7 @@ func isNameless(d *manifest.Document) bool {
 	return err != nil || text(object["kind"]) == "" || text(metadata["name"]) == ""
 }
 
-// isInline reports whether a text is YAML itself and not the path of a file.
+// isInline reports whether a text is YAML itself instead of the path of a file.
 func isInline(reader *manifest.Reader, given string) bool {
 	if strings.Contains(given, "\n") {
 		return true
@@ -155,7 +155,7 @@ func isInline(reader *manifest.Reader, given string) bool {
 	return err == nil && !scalar
 }
 
-// text is a string of the content; null is none.
+// text returns a string of the content; "" for null.
 func text(value any) string {
 	s, _ := value.(string)
 	return s

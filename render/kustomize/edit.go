@@ -15,19 +15,19 @@ import (
 	strictjson "sigs.k8s.io/json"
 )
 
-// An editing walks through a kustomization, or the configuration of a plugin in it. It replaces every path by one of
-// the view and every text by our own parse of it.
+// An editing walks through a kustomization, or the configuration of a plugin in it. It replaces every path with one in the view,
+// and every text with our own parse of it.
 type editing struct {
 	*vetting
 	k       *kustomization
 	file    string
-	trail   []string // the directories that are being vetted, with this one
+	trail   []string // the directories that are being vetted, including this one
 	content map[string]any
 	at      func(path ...any) manifest.Origin
-	failed  bool // by a directory that it is built upon
+	failed  bool // because of a base directory
 }
 
-// strict refuses fields that kustomize does not know, or knows by another spelling.
+// strict refuses fields that kustomize does not know or spells differently.
 func (e *editing) strict(content map[string]any, into any) {
 	raw, err := json.Marshal(content)
 	if err != nil {
@@ -46,7 +46,7 @@ func (e *editing) strict(content map[string]any, into any) {
 
 var unknownField = regexp.MustCompile(`"([^"]*)"`)
 
-// fieldOf is the line of a field that an error names, as "patches[0].pth".
+// fieldOf returns the line of the field in an error, such as "patches[0].pth".
 func (e *editing) fieldOf(err error) manifest.Origin {
 	m := unknownField.FindStringSubmatch(err.Error())
 	if m == nil {
@@ -107,7 +107,7 @@ func (e *editing) vet() *kustomization {
 	if err := e.k.size.within(e.reader.Limits()); err != nil {
 		e.refuse(e.k.origin, err)
 	}
-	delete(e.content, "sortOptions") // what is built is sorted anyway
+	delete(e.content, "sortOptions") // the result is sorted anyway
 	if e.failed || len(e.problems) > before {
 		return nil
 	}

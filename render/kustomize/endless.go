@@ -10,8 +10,8 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// endless returns an error if kustomize would loop for ever over a file of schemas: it follows references without a
-// limit. Other files have no references.
+// endless returns an error if kustomize would loop forever over a file with schemas: it follows references without a limit. Other
+// files have no references.
 func endless(documents []*manifest.Document) error {
 	for _, d := range documents {
 		v, err := d.Value()
@@ -32,7 +32,7 @@ func endless(documents []*manifest.Document) error {
 	return nil
 }
 
-// circle finds references that lead to each other and to nothing else.
+// circle returns an error if references lead only to each other.
 func circle(root map[string]any) error {
 	refs := map[string]bool{}
 	collect(root, refs)
@@ -67,7 +67,7 @@ func collect(value any, refs map[string]bool) {
 	}
 }
 
-// pointed is what a JSON pointer behind a # leads to.
+// pointed returns the value at the JSON pointer after the # of a reference.
 func pointed(root any, ref string) any {
 	_, pointer, _ := strings.Cut(ref, "#")
 	value := root
@@ -81,13 +81,13 @@ func pointed(root any, ref string) any {
 	return value
 }
 
-// A typeGraph is a file of types, by name, that refer to each other by that name.
+// A typeGraph is a file of named types that refer to each other by name.
 type typeGraph struct {
 	root  map[string]any
-	paths map[string]int // from a type to its end; -1 while it is counted
+	paths map[string]int // number of paths from a type; -1 while it is being counted
 }
 
-// mostPaths is how often kustomize may come by the types of a file.
+// mostPaths limits how often kustomize visits the types of a file.
 const mostPaths = 100_000
 
 func (g *typeGraph) check() error {

@@ -15,10 +15,9 @@ func (e *editing) helm() {
 	}
 }
 
-var errHelm = errors.New("charts are not inflated, since that runs helm and fetches: render the chart and commit what it makes")
+var errHelm = errors.New("Headgate does not inflate charts, because that runs helm and downloads: render the chart and commit the result")
 
-// resources are files with manifests and directories with a kustomization; bases are
-// resources by an older name.
+// resources vets files with manifests and directories with a kustomization. bases is an older name for resources.
 func (e *editing) resources() {
 	var all []any
 	for _, key := range []string{"resources", "bases"} {
@@ -55,18 +54,18 @@ func (e *editing) components() {
 		default:
 			below := e.upon(name, "components", i)
 			if below != nil && !below.component {
-				e.wrong(fmt.Errorf("%s is no Component: name it under resources", name), "components", i)
+				e.wrong(fmt.Errorf("%s is not a Component: name it under resources", name), "components", i)
 			}
 		}
 		list(e.content, "components")[i] = dotted(text(given))
 	}
 }
 
-// upon vets a directory that this one is built upon.
+// upon vets a base directory.
 func (e *editing) upon(name string, at ...any) *kustomization {
 	below := e.kustomization(name, e.trail, e.at(at...))
 	if below == nil {
-		e.failed = true // the failure was reported already
+		e.failed = true // the failure is already reported
 		return nil
 	}
 	e.k.upon = append(e.k.upon, below)
@@ -75,7 +74,7 @@ func (e *editing) upon(name string, at ...any) *kustomization {
 	return below
 }
 
-// openAPI names a file with schemas, or a version of the schemas inside kustomize.
+// openAPI vets the path of a file with schemas, or the version of kustomize's built-in schemas.
 func (e *editing) openAPI() {
 	fields, ok := e.content["openapi"].(map[string]any)
 	if !ok {
@@ -93,10 +92,10 @@ func (e *editing) openAPI() {
 	}
 }
 
-// patch is a patch by path, or by text under a key.
+// patch vets a patch: a path, or a text under a key.
 func (e *editing) patch(patch map[string]any, key string, at ...any) {
 	if text(patch["path"]) != "" && text(patch[key]) != "" {
-		e.wrong(errors.New("is there, and path as well: one of them is enough"), append(at, key)...)
+		e.wrong(errors.New("and path are both set: set one of them"), append(at, key)...)
 		return
 	}
 	if given := text(patch["path"]); given != "" {
@@ -120,7 +119,7 @@ func (e *editing) replacements(content map[string]any, key string) {
 	}
 }
 
-// generator makes a ConfigMap or a Secret of files, which are taken as they are.
+// generator vets a generator of a ConfigMap or a Secret, whose files are used unchanged.
 func (e *editing) generator(g map[string]any, at ...any) {
 	e.k.size.documents++
 	e.secret = e.secret || e.content["kind"] == "SecretGenerator" || len(at) > 0 && at[0] == "secretGenerator"

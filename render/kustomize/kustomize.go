@@ -1,6 +1,5 @@
-// Package kustomize builds directories that hold a kustomization. Kustomize itself never sees the commit. It gets only
-// vetted files, whose paths all stay inside of the commit. Package catalogue chooses the directories and interprets the
-// objects.
+// Package kustomize builds directories with a kustomization. Kustomize itself never sees the commit. It gets only vetted files,
+// whose paths are all inside the commit. Package catalogue chooses the directories and interprets the objects.
 //
 //	directories ─vet─► a view: what may be read ─run─► objects ─► documents that know where they came from
 package kustomize
@@ -24,22 +23,21 @@ const (
 	RuleManyCRDs = "kustomization-many-crds"
 )
 
-// manyCRDs is where kustomize begins to take seconds: about a hundredth of one for each.
+// manyCRDs is the number of CRDs for which kustomize takes seconds: about a hundredth of a second each.
 const manyCRDs = 300
 
 // A Build is the result of building directories.
 type Build struct {
 	Documents  []*manifest.Document
-	Reads      map[string]bool // the files that took part, of all these directories
-	Local      int             // documents that only served the build: config.kubernetes.io/local-config
-	LocalFiles []string        // the files that hold such documents, sorted
-	Components int             // directories of kind Component, which are built only where a kustomization names them
-	Unbuilt    []string        // the directories that no other one names, sorted
+	Reads      map[string]bool // the files that were used, in all directories
+	Local      int             // documents that were only used for the build: config.kubernetes.io/local-config
+	LocalFiles []string        // the files with such documents, sorted
+	Components int             // directories of kind Component, which are built only if a kustomization names them
+	Unbuilt    []string        // the Components that no kustomization names, sorted
 	Findings   []manifest.Finding
 }
 
-// An Error is something that keeps a directory from being built. Its text begins with the
-// place.
+// An Error is an error that prevents building a directory. Its text begins with the place.
 type Error struct {
 	Origin manifest.Origin
 	Err    error
@@ -60,8 +58,8 @@ func FileName(regular func(name string) bool) (name string, ok bool) {
 	return "", false
 }
 
-// Is reports whether the documents of a file with such a name are a kustomization. Objects of
-// other tools are called Kustomization, too.
+// Is reports whether the documents of a file with such a name are a kustomization. Other tools also have objects of kind
+// Kustomization.
 func Is(documents []*manifest.Document) bool {
 	return !slices.ContainsFunc(documents, func(d *manifest.Document) bool {
 		group, _, grouped := strings.Cut(d.Header.APIVersion, "/")
@@ -69,8 +67,8 @@ func Is(documents []*manifest.Document) bool {
 	})
 }
 
-// Directories builds directories of a commit, but for those that another one of them is
-// built upon, and for components. Nothing is built if anything is wrong.
+// Directories builds directories of a commit, except Components and the bases of other directories. If anything is wrong, it builds
+// nothing.
 func Directories(files fs.FS, reader *manifest.Reader, directories []string) (Build, []Error) {
 	directories = slices.Sorted(slices.Values(directories))
 	memory := memory{files, reader, directories}
@@ -91,7 +89,7 @@ func isSecret(d *manifest.Document) bool { return d.Header.Kind == "Secret" }
 func (v *vetting) directories(directories []string) (Build, []Error) {
 	made := Build{Reads: v.reads}
 	var roots, components []*kustomization
-	partOf := map[string]string{} // directories, by what is built upon them
+	partOf := map[string]string{} // the overlay of each base directory
 	for _, dir := range directories {
 		k := v.kustomization(dir, nil, manifest.Origin{Path: dir})
 		switch {
@@ -160,7 +158,7 @@ func (v *vetting) madeLocal(unbuilt []string) []string {
 	return files
 }
 
-// note notes of the directories below what they are a part of.
+// note records the overlay of each directory below.
 func (k *kustomization) note(partOf map[string]string) {
 	for _, below := range k.upon {
 		if partOf[below.dir] == "" {
@@ -170,13 +168,13 @@ func (k *kustomization) note(partOf map[string]string) {
 	}
 }
 
-// An output is what was built of one place under one identity.
+// An output is an object that was built from one place under one identity.
 type output struct {
 	origin manifest.Origin
 	id     manifest.ID
 }
 
-// refuseTwice refuses output that another directory has built from the same base already; first holds that directory.
+// refuseTwice refuses output that another directory already built from the same base; first holds that directory.
 func (v *vetting) refuseTwice(k *kustomization, documents []*manifest.Document, first map[output]*kustomization) {
 	reported := false
 	for _, d := range documents {
@@ -187,7 +185,7 @@ func (v *vetting) refuseTwice(k *kustomization, documents []*manifest.Document, 
 			first[o] = k
 		}
 		if twice && other != k && !reported {
-			reported = true // once: all that comes of the base is there twice
+			reported = true // reported once: everything from the base is duplicated
 			v.refuse(k.origin, fmt.Errorf("%s %s of %s is built here and by %s: let the path name one of the two, or let them build under different names", d.Header.Kind, d.Header.Name, d.Origin, other.dir))
 		}
 	}

@@ -17,21 +17,20 @@ import (
 // mark is the annotation that identifies an object after a build. It is removed from the result.
 const mark = "headgate.dev/kustomized-from"
 
-// A provenance is the document that kustomize built an object from.
+// A provenance is the origin of an object that kustomize built.
 type provenance struct {
 	origin   manifest.Origin
-	document *manifest.Document // nil of a generator
-	nth      int                // of the documents of its file
+	document *manifest.Document // nil for a generated object
+	nth      int                // its index in the file
 }
 
-// marked returns the mark of a provenance.
+// marked registers a provenance and returns its mark.
 func (v *vetting) marked(s provenance) string {
 	v.sources = append(v.sources, s)
 	return strconv.Itoa(len(v.sources) - 1)
 }
 
-// sourceOf returns the provenance of an object, which loses its mark, wherever kustomize may have
-// copied it to.
+// sourceOf returns the provenance of an object, and removes all copies of the mark that kustomize may have made.
 func (v *vetting) sourceOf(object map[string]any, otherwise manifest.Origin) provenance {
 	found := provenance{origin: otherwise}
 	metadata, _ := object["metadata"].(map[string]any)
@@ -61,13 +60,13 @@ func unmark(value any) {
 	}
 }
 
-// Manifests are the content of a file of resources.
+// manifests describes the content of a file of resources.
 type manifests struct {
 	size
-	local int // for local use only
+	local int // documents for local use only
 }
 
-// manifestsOf gives the view the manifests of a file, marked.
+// manifestsOf adds the manifests of a file, with marks, to the view.
 func (v *vetting) manifestsOf(name string) *manifests {
 	if m, known := v.manifests[name]; known {
 		return m
@@ -104,14 +103,14 @@ func (v *vetting) manifestsOf(name string) *manifests {
 
 var separator = []byte("\n---\n")
 
-// prepare is a document as kustomize gets it.
+// prepare returns a document in the form for kustomize.
 func (v *vetting) prepare(d *manifest.Document, nth int) (raw []byte, local bool, _ *Error) {
 	refuse := func(format string, args ...any) ([]byte, bool, *Error) {
 		return nil, false, &Error{Origin: d.Origin, Err: fmt.Errorf("%s: %w", d.Origin, fmt.Errorf(format, args...))}
 	}
 	switch {
 	case d.Header.Kind == "":
-		return refuse("this is no Kubernetes manifest, and a kustomization names it as one")
+		return refuse("this is not a Kubernetes manifest, but a kustomization uses it as a resource")
 	case strings.HasPrefix(d.Header.APIVersion, "kustomize.config.k8s.io/"):
 		return refuse("this is a kustomization, and another one names it as a resource: name its directory")
 	}
@@ -122,9 +121,9 @@ func (v *vetting) prepare(d *manifest.Document, nth int) (raw []byte, local bool
 	}
 	object, ok := value.(map[string]any)
 	if !ok {
-		return refuse("this is no Kubernetes manifest, and a kustomization names it as one")
+		return refuse("this is not a Kubernetes manifest, but a kustomization uses it as a resource")
 	}
-	object["apiVersion"], object["kind"] = d.Header.APIVersion, d.Header.Kind // the items of a typed List have none
+	object["apiVersion"], object["kind"] = d.Header.APIVersion, d.Header.Kind // the items of a typed List have neither
 	metadata, _ := object["metadata"].(map[string]any)
 	name := text(metadata["name"])
 	if name == "" {
@@ -136,7 +135,7 @@ func (v *vetting) prepare(d *manifest.Document, nth int) (raw []byte, local bool
 	}
 	for key := range annotations {
 		if strings.HasPrefix(key, konfig.ConfigAnnoDomain+"/") {
-			return refuse("the annotation %s of %s %s is what kustomize keeps its own notes in: remove it", key, d.Header.Kind, name)
+			return refuse("the annotation %s of %s %s is reserved for kustomize: remove it", key, d.Header.Kind, name)
 		}
 	}
 	annotations = clone(annotations)
@@ -150,12 +149,12 @@ func (v *vetting) prepare(d *manifest.Document, nth int) (raw []byte, local bool
 	return raw, given && only != "false", nil
 }
 
-// values returns the values of documents in the form for kustomize. Kustomize reads objects as YAML 1.2, but lists of
-// operations and its own configuration as YAML 1.1.
+// values encodes the values of documents for kustomize. Kustomize reads objects as YAML 1.2, but lists of operations and its own
+// configuration as YAML 1.1.
 func values(documents []*manifest.Document, objects bool) ([]byte, error) {
 	var all [][]byte
 	for _, d := range documents {
-		if err := d.Claim(); err != nil { // kustomize keeps all of them
+		if err := d.Claim(); err != nil { // kustomize keeps all of them in memory
 			return nil, err
 		}
 		v, err := d.Value()
@@ -176,15 +175,14 @@ func values(documents []*manifest.Document, objects bool) ([]byte, error) {
 	return bytes.Join(all, separator), nil
 }
 
-// encode is a value in JSON that every YAML library reads alike: no anchor or tag, nothing
-// that one takes for a boolean and the other for a string, no character that is a line
-// break to some.
+// encode returns a value in JSON that every YAML library reads in the same way: without anchors and tags, without words that one
+// library reads as a boolean and another as a string, and without characters that some treat as line breaks.
 func encode(v any) ([]byte, error) {
 	plain, err := json.Marshal(v)
 	if err != nil {
 		return nil, errors.New(strings.TrimPrefix(err.Error(), "json: "))
 	}
-	var b []byte // from the first character on that is not as it should be
+	var b []byte // nil until the first character that must be escaped
 	start := 0
 	for i := 0; i < len(plain); {
 		r, n := utf8.DecodeRune(plain[i:])

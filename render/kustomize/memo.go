@@ -12,9 +12,9 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// A memory remembers the build of directories. The key is the content of all files that the build looked at. Only the
-// build shows which files these are, so their names are remembered, too, by the directories alone. Names from another
-// commit lead to a key that is not found.
+// A memory stores the build of directories in the Memo. The key is the content of all files that the build looked up. Only the
+// build shows which files these are, so the memory also stores their names, with only the directories as the key. Names from
+// another commit result in an unknown key.
 type memory struct {
 	files       fs.FS
 	reader      *manifest.Reader
@@ -33,10 +33,10 @@ func (t *traced) Lstat(name string) (fs.FileInfo, error) {
 	return fs.Lstat(t.FS, name)
 }
 
-// ReadLink is what makes Lstat known to package fs.
+// ReadLink makes package fs use Lstat.
 func (t *traced) ReadLink(name string) (string, error) { return fs.ReadLink(t.FS, name) }
 
-// A rememberedBuild is a Build as a Memo keeps it.
+// A rememberedBuild is the stored form of a Build.
 type rememberedBuild struct {
 	Spent      manifest.Spent
 	Reads      []string
@@ -50,7 +50,7 @@ type rememberedBuild struct {
 
 type rememberedObject struct {
 	Origin    manifest.Origin
-	Generated bool // it has no document
+	Generated bool // the object has no document
 	Nth       int  // the index of the document in the file
 	Object    json.RawMessage
 }
@@ -63,8 +63,7 @@ func (m memory) hint() string {
 	return fmt.Sprintf("kustomize builds %+v %q", m.reader.Limits(), m.directories)
 }
 
-// key is what a build is remembered by that looked at some names: what they are. It is not
-// ok where that cannot be told.
+// key returns the key of a build that looked up these names: a hash of their contents. ok is false if a hash is not known.
 func (m memory) key(names []string) (_ string, ok bool) {
 	sum := sha256.New()
 	for _, name := range names {
@@ -75,7 +74,7 @@ func (m memory) key(names []string) (_ string, ok bool) {
 			case err != nil:
 				is = "absent"
 			case info.Mode().IsRegular():
-				return "", false // these files tell no hashes
+				return "", false // these files have no hashes
 			default:
 				is = info.Mode().Type().String()
 			}
@@ -85,7 +84,7 @@ func (m memory) key(names []string) (_ string, ok bool) {
 	return m.hint() + " " + hex.EncodeToString(sum.Sum(nil)), true
 }
 
-// remember remembers what was built, and spent on that.
+// remember stores a build and its cost.
 func (m memory) remember(v *vetting, made Build, spent manifest.Spent) {
 	maps.Copy(v.files.names, v.reads)
 	names := slices.Sorted(maps.Keys(v.files.names))
@@ -108,7 +107,7 @@ func (m memory) remember(v *vetting, made Build, spent manifest.Spent) {
 	m.reader.Remember(key, string(value))
 }
 
-// recall is what was built of the same before.
+// recall returns the stored build of the same content.
 func (m memory) recall() (Build, bool) {
 	hint, ok := m.reader.Recall(m.hint())
 	if !ok {
@@ -130,12 +129,12 @@ func (m memory) recall() (Build, bool) {
 	if err := json.Unmarshal([]byte(value), &known); err != nil {
 		return Build{}, false
 	}
-	return m.again(known)
+	return m.restore(known)
 }
 
-// again is a remembered build. It costs the reader what building cost it; where the limits
-// do not allow that, building says so.
-func (m memory) again(known rememberedBuild) (_ Build, ok bool) {
+// restore returns a stored build. It charges the reader with the original cost. ok is false if that exceeds the limits: then a new
+// build reports the error.
+func (m memory) restore(known rememberedBuild) (_ Build, ok bool) {
 	made := Build{Reads: map[string]bool{}, Local: known.Local, LocalFiles: known.LocalFiles, Components: known.Components, Unbuilt: known.Unbuilt, Findings: known.Findings}
 	for _, name := range known.Reads {
 		made.Reads[name] = true

@@ -9,26 +9,25 @@ import (
 	"strings"
 )
 
-// local is the file or directory of the commit that a path means, as kustomize takes it:
-// relative to dir.
+// local returns the file or directory of the commit for a path relative to dir, as kustomize resolves it.
 func (v *vetting) local(dir, given string) (name string, isDir bool, err error) {
 	name = path.Join(dir, given)
 	switch {
 	case given == "":
 		return "", false, errors.New("is empty")
 	case strings.HasPrefix(given, "/"), strings.HasPrefix(given, "~"):
-		return "", false, fmt.Errorf("%s is a path of the machine: name a file of the commit, from here", given)
+		return "", false, fmt.Errorf("%s is an absolute path: name a file of the commit, relative to this one", given)
 	case isRemote(given):
 		return "", false, fmt.Errorf("%s is not in the commit, and nothing is fetched: copy it into the repository", withoutSecrets(given))
 	case name == "..", strings.HasPrefix(name, "../"):
 		return "", false, fmt.Errorf("%s leads out of the commit", given)
 	case !fs.ValidPath(name):
-		return "", false, fmt.Errorf("%q is no path", given)
+		return "", false, fmt.Errorf("%q is not a path", given)
 	}
 	return v.entry(name)
 }
 
-// entry returns whether a name of the commit is a file or a directory. No part of the path may be a link.
+// entry reports whether a name in the commit is a file or a directory. No part of the path may be a symbolic link.
 func (v *vetting) entry(name string) (_ string, isDir bool, err error) {
 	if name == "." {
 		return name, true, nil
@@ -57,7 +56,7 @@ func (v *vetting) entry(name string) (_ string, isDir bool, err error) {
 	return name, isDir, nil
 }
 
-// withoutPath is an error of a file system without the path, which the message names already.
+// withoutPath returns an error of a file system without its path, which the message already contains.
 func withoutPath(err error) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err
@@ -65,12 +64,11 @@ func withoutPath(err error) error {
 	return err
 }
 
-// scpLike is what kustomize takes for user@host:path, also without a colon.
+// scpLike matches what kustomize treats as user@host:path, even without a colon.
 var scpLike = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]*@`)
 
-// isRemote reports whether kustomize would fetch what a path names. It is for the message
-// only: whatever is not refused here is made a path that begins with a dot, which kustomize
-// never fetches.
+// isRemote reports whether kustomize would download a path. It only selects the message: every other path is changed to begin with
+// a dot, which kustomize never downloads.
 func isRemote(given string) bool {
 	lower := strings.ToLower(given)
 	for _, prefix := range []string{"git::", "http:", "https:", "file:", "ssh:", "github.com/", "github.com:"} {
@@ -81,7 +79,7 @@ func isRemote(given string) bool {
 	return strings.Contains(given, "://") || scpLike.MatchString(given)
 }
 
-// withoutSecrets is a URL without what may be a token: user and query.
+// withoutSecrets returns a URL without the parts that may contain a token: user and query.
 func withoutSecrets(given string) string {
 	given, _, _ = strings.Cut(given, "?")
 	scheme, rest, ok := strings.Cut(given, "://")
@@ -95,7 +93,7 @@ func withoutSecrets(given string) string {
 	return scheme + "://" + strings.TrimSuffix(host+"/"+below, "/")
 }
 
-// dotted is a path that kustomize takes for nothing but a path.
+// dotted returns a path in a form that kustomize always treats as a local path.
 func dotted(given string) string {
 	given = path.Clean(given)
 	if given == ".." || strings.HasPrefix(given, "../") {

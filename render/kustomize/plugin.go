@@ -11,9 +11,8 @@ import (
 	"sigs.k8s.io/kustomize/api/types"
 )
 
-// plugins are the configurations that a list names or holds. All of them are put into the
-// kustomization: those that it held, then those that it named, which is the order in which
-// kustomize takes them.
+// plugins vets the plugin configurations in a list, inline or in files. It inlines all of them: first those that were inline, then
+// those from files, as kustomize orders them.
 func (e *editing) plugins(key string) {
 	var held, named []any
 	for i, given := range list(e.content, key) {
@@ -42,7 +41,7 @@ func (e *editing) plugins(key string) {
 	}
 }
 
-// configurations returns the configurations of plugins in the form for kustomize.
+// configurations encodes the configurations of plugins for kustomize.
 func (e *editing) configurations(documents []*manifest.Document, at func(*manifest.Document, ...any) manifest.Origin) []any {
 	var all []any
 	for _, d := range documents {
@@ -55,7 +54,7 @@ func (e *editing) configurations(documents []*manifest.Document, at func(*manife
 		}
 		content, ok := v.(map[string]any)
 		if !ok {
-			e.refuse(inside.at(), errors.New("this is no configuration of a plugin"))
+			e.refuse(inside.at(), errors.New("this is not the configuration of a plugin"))
 			continue
 		}
 		inside.content = content
@@ -72,7 +71,7 @@ func (e *editing) configurations(documents []*manifest.Document, at func(*manife
 	return all
 }
 
-// builtIn are the plugins that are part of kustomize, but for the one that runs helm.
+// builtIn lists the plugins that are part of kustomize, except the one that runs helm.
 var builtIn = map[string]func() any{
 	"AnnotationsTransformer":         func() any { return &builtins.AnnotationsTransformerPlugin{} },
 	"ConfigMapGenerator":             func() any { return &types.ConfigMapArgs{} },
@@ -99,14 +98,14 @@ var builtIn = map[string]func() any{
 	},
 }
 
-// plugin vets the configuration of one. Kustomize has containers, programs and scripts for
-// plugins, too: those are refused, whatever options it is run with.
+// plugin vets the configuration of a plugin. Kustomize can also run containers, programs and scripts as plugins: those are refused,
+// regardless of the options of kustomize.
 func (e *editing) plugin(h manifest.Header) {
 	meta, _ := e.content["metadata"].(map[string]any)
 	annotations, _ := meta["annotations"].(map[string]any)
 	for key := range annotations {
 		if key == "config.kubernetes.io/function" || key == "config.k8s.io/function" {
-			e.refuse(e.at("metadata", "annotations", key), fmt.Errorf("%s %s is a function: no container, program or script is run", h.Kind, h.Name))
+			e.refuse(e.at("metadata", "annotations", key), fmt.Errorf("%s %s is a function: Headgate runs no container, program or script", h.Kind, h.Name))
 			return
 		}
 	}
@@ -116,7 +115,7 @@ func (e *editing) plugin(h manifest.Header) {
 		e.refuse(e.at(), errHelm)
 		return
 	case !known || h.APIVersion != "builtin":
-		e.refuse(e.at(), fmt.Errorf("%s of %s is no plugin that is built into kustomize, and no other is run", h.Kind, h.APIVersion))
+		e.refuse(e.at(), fmt.Errorf("%s of %s is not a plugin that is built into kustomize, and Headgate runs no other", h.Kind, h.APIVersion))
 		return
 	case h.Name == "":
 		e.refuse(e.at(), fmt.Errorf("%s has no metadata.name", h.Kind))

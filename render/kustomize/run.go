@@ -18,15 +18,13 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/openapi"
 )
 
-// one lets one build run at a time: kustomize keeps the schemas that it knows in variables
-// of the process.
-var one sync.Mutex
+// building makes builds run one at a time: kustomize keeps the known schemas in global variables.
+var building sync.Mutex
 
-// limitCopies bounds what the copy operations of one JSON patch may add up to. Twenty of
-// them make a million of one object.
+// limitCopies limits the total size of the copy operations in a JSON patch. Twenty of them can make a million copies of an object.
 var limitCopies = sync.OnceFunc(func() { jsonpatch.AccumulatedCopySizeLimit = 4 << 20 })
 
-// run has kustomize build what was vetted.
+// run runs kustomize on the vetted files.
 func (v *vetting) run(k *kustomization) []*manifest.Document {
 	built, err := v.build(k)
 	if err != nil {
@@ -62,8 +60,8 @@ func (v *vetting) run(k *kustomization) []*manifest.Document {
 	return documents
 }
 
-// unscope takes the namespace from what Crossplane has outside of namespaces: kustomize puts
-// a namespace on every kind that it does not know.
+// unscope removes the namespace from cluster-scoped objects of Crossplane: kustomize sets a namespace on every kind that it does
+// not know.
 func unscope(object map[string]any) {
 	group, _, _ := strings.Cut(text(object["apiVersion"]), "/")
 	if metadata, ok := object["metadata"].(map[string]any); ok && crossplane.IsClusterScoped(group) {
@@ -72,11 +70,11 @@ func unscope(object map[string]any) {
 }
 
 func (v *vetting) build(k *kustomization) (built resmap.ResMap, err error) {
-	one.Lock()
-	defer one.Unlock()
+	building.Lock()
+	defer building.Unlock()
 	limitCopies()
 	if k.openAPI {
-		defer openapi.ResetOpenAPI() // or the next build would know these schemas, too
+		defer openapi.ResetOpenAPI() // otherwise, the next build would also use these schemas
 	}
 	defer func() {
 		if r := recover(); r != nil {
@@ -84,7 +82,7 @@ func (v *vetting) build(k *kustomization) (built resmap.ResMap, err error) {
 		}
 	}()
 	how := krusty.MakeDefaultOptions()
-	how.LoadRestrictions = types.LoadRestrictionsNone // all that it sees was vetted
+	how.LoadRestrictions = types.LoadRestrictionsNone // everything in the view is vetted
 	how.PluginConfig = types.DisabledPluginConfig()
 	return krusty.MakeKustomizer(how).Run(v.view, path.Join(inCommit, k.dir))
 }
@@ -96,12 +94,11 @@ var (
 	revealed = regexp.MustCompile(`(?s)(loading KV pairs|validator shouldn't modify the resource map|out of bounds for value|invalid literal source).*|\n.*`)
 )
 
-// readable is an error of kustomize without what it repeats of its input, which may be a
-// secret, and with names as the commit has them.
+// readable returns an error of kustomize with the commit's names, and without quotes from its input, which may be a secret.
 func readable(text string) string {
 	text = repeated.ReplaceAllString(text, "…")
 	text = revealed.ReplaceAllString(text, "$1")
-	text = strings.Replace(text, "loading KV pairs", "what a generator reads is not as it should be, and is not repeated here", 1)
+	text = strings.Replace(text, "loading KV pairs", "the input of a generator is invalid; it is not repeated here, because it may be a secret", 1)
 	text = firstTry.ReplaceAllString(text, "")
 	text = places.ReplaceAllString(text, "")
 	text = strings.ReplaceAll(text, "accumulating resources: ", "")

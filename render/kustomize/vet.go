@@ -14,20 +14,19 @@ import (
 	"sigs.k8s.io/kustomize/api/types"
 )
 
-// A vetting reads kustomizations and what they name, and puts together what kustomize is
-// to see of it.
+// A vetting reads kustomizations and the files that they refer to, and collects the files that kustomize may see.
 type vetting struct {
 	files     *traced
 	reader    *manifest.Reader
 	known     map[string]*kustomization // by directory; nil for invalid ones
-	manifests map[string]*manifests     // by name of the file
+	manifests map[string]*manifests     // by file name
 	reads     map[string]bool
 	view      view
-	sources   []provenance // by the number that is in the mark of an object
-	used      map[int]bool // sources that something was built of
+	sources   []provenance // by the number in the mark of an object
+	used      map[int]bool // indexes of sources from which something was built
 	problems  []Error
-	made      []rememberedObject // what was built, so that it can be remembered
-	secret    bool               // a Secret takes part
+	made      []rememberedObject // the result of the build, for the memory
+	secret    bool               // the build uses a Secret
 }
 
 func newVetting(files fs.FS, reader *manifest.Reader) *vetting {
@@ -37,21 +36,20 @@ func newVetting(files fs.FS, reader *manifest.Reader) *vetting {
 	}
 }
 
-// A kustomization is one that was vetted.
+// A kustomization is a vetted kustomization.
 type kustomization struct {
 	dir       string
 	origin    manifest.Origin // its file
 	component bool
-	openAPI   bool // it changes the schemas that kustomize knows
+	openAPI   bool // it changes the schemas that kustomize uses
 	upon      []*kustomization
 	size      size
 }
 
-// A size is of everything that is built, counted as often as it is built: kustomizations
-// that use each other multiply.
+// A size counts everything that is built, as often as it is built: kustomizations that use each other multiply.
 type size struct {
 	visits, documents, crds int
-	nested                  int // how deep, not how often
+	nested                  int // maximum depth
 	bytes                   int64
 }
 
@@ -63,9 +61,9 @@ func (s *size) add(more size) {
 	s.bytes += more.bytes
 }
 
-// The limits that manifest.Limits does not have, since they are of no use but here.
+// The limits that are not in manifest.Limits, because only this package needs them.
 const (
-	mostVisits = 10_000 // of directories, in one build
+	mostVisits = 10_000 // directories in one build
 	mostNested = 100    // directories upon directories
 )
 
@@ -91,11 +89,11 @@ func (v *vetting) refuse(at manifest.Origin, err error) {
 	v.problems = append(v.problems, Error{Origin: at, Err: fmt.Errorf("%s: %w", at, err)})
 }
 
-// kustomization vets the kustomization of a directory, on which the directories of trail build.
-// It is nil if something is wrong, which is reported.
+// kustomization vets the kustomization of a directory. trail holds the directories that build on it. It returns nil if something is
+// wrong, and records the error.
 func (v *vetting) kustomization(dir string, trail []string, from manifest.Origin) *kustomization {
 	if i := slices.IndexFunc(trail, func(other string) bool { return within(other, dir) }); i >= 0 {
-		v.refuse(from, fmt.Errorf("%s cannot be built upon %s, which it is a part of or lies in", trail[i], dir))
+		v.refuse(from, fmt.Errorf("%s cannot be built on %s, which contains it or builds on it", trail[i], dir))
 		return nil
 	}
 	if k, known := v.known[dir]; known {
@@ -120,12 +118,12 @@ func (v *vetting) kustomization(dir string, trail []string, from manifest.Origin
 	return k
 }
 
-// within reports whether a directory is another one, or lies in it.
+// within reports whether a directory is other or inside other.
 func within(dir, other string) bool {
 	return other == "." || dir == other || strings.HasPrefix(dir, other+"/")
 }
 
-// fileOf is the kustomization of a directory.
+// fileOf returns the kustomization file of a directory.
 func (v *vetting) fileOf(dir string) (string, error) {
 	var found []string
 	for _, name := range konfig.RecognizedKustomizationFileNames() {
@@ -147,10 +145,10 @@ func (v *vetting) fileOf(dir string) (string, error) {
 	case 1:
 		return found[0], nil
 	}
-	return "", fmt.Errorf("%s holds a %s, too: keep one of them", found[0], path.Base(found[1]))
+	return "", fmt.Errorf("%s also has a %s: keep one of them", found[0], path.Base(found[1]))
 }
 
-// open reads a kustomization, strictly.
+// open reads a kustomization strictly.
 func (v *vetting) open(name string, trail []string) (*editing, bool) {
 	v.reads[name] = true
 	at := manifest.Origin{Path: name}
@@ -165,7 +163,7 @@ func (v *vetting) open(name string, trail []string) (*editing, bool) {
 		v.refuse(at, errors.New("the kustomization is empty"))
 		return nil, false
 	case !Is(documents):
-		v.refuse(documents[0].Origin, fmt.Errorf("%s is no kustomization: its apiVersion is %s", name, documents[0].Header.APIVersion))
+		v.refuse(documents[0].Origin, fmt.Errorf("%s is not a kustomization: its apiVersion is %s", name, documents[0].Header.APIVersion))
 		return nil, false
 	case len(documents) > 1:
 		v.refuse(documents[1].Origin, errors.New("a kustomization is one document"))

@@ -8,16 +8,15 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
-// The parts of a view. A file may be in several of them: as what it says, and as it is.
+// The parts of a view. A file may be in several of them: decoded and as raw bytes.
 const (
-	inCommit = "/commit/" // kustomizations and resources, at their places
+	inCommit = "/commit/" // kustomizations and resources, with their paths
 	inPatch  = "/patch/"
 	inYAML   = "/yaml/" // configuration: schemas, replacements and the like
-	inRaw    = "/raw/"  // what goes into ConfigMaps and Secrets
+	inRaw    = "/raw/"  // the contents of ConfigMaps and Secrets
 )
 
-// A view is the file system that kustomize sees: what was vetted, in memory. Everything
-// that would change it does nothing to any file.
+// A view is the file system that kustomize sees: the vetted files, in memory. Methods that would change files do nothing.
 type view struct {
 	filesys.FileSystem
 	files map[string][]byte
@@ -42,7 +41,7 @@ func (v view) has(name string) bool {
 
 func (v view) size(name string) int64 { return int64(len(v.files[name])) }
 
-// CleanedAbs tells directories and files apart.
+// CleanedAbs splits a name into a directory and a file.
 func (v view) CleanedAbs(name string) (dir filesys.ConfirmedDir, file string, err error) {
 	name = path.Join("/", name)
 	switch {
@@ -66,8 +65,8 @@ func (v view) ReadFile(name string) ([]byte, error) {
 	return nil, fs.ErrNotExist
 }
 
-// IsDir reports whether a directory has such a name.
+// IsDir reports whether there is a directory with this name.
 func (v view) IsDir(name string) bool { return v.dirs[path.Join("/", name)] }
 
-// Exists reports whether a file or directory has such a name.
+// Exists reports whether there is a file or directory with this name.
 func (v view) Exists(name string) bool { return v.IsDir(name) || v.has(path.Join("/", name)) }

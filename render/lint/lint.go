@@ -1,5 +1,5 @@
-// Package lint reads a commit as a reviewer would, and finds objects that do not work together although each one is
-// valid. Errors in a single object are found by the package that reads it.
+// Package lint reads a commit as a reviewer would, and finds objects that do not work together although each one is valid. The
+// package that reads an object finds the errors in it.
 package lint
 
 import (
@@ -18,13 +18,12 @@ import (
 // The rules.
 const (
 	RuleInactive = "kind-inactive" // something uses a kind that no policy activates
-	RuleUnread   = "kinds-unread"  // something may use kinds, in a way that is not read
+	RuleUnread   = "kinds-unread"  // something may use kinds in a way that Headgate does not read
 )
 
-// Coverage finds uses of kinds that the commit declares but does not activate: managed resources, and in Compositions
-// resources, inputs of functions and Go templates. Definitions in stays remain active without a policy and are fine. A
-// commit without definitions has no findings. Packages that Crossplane installs count like the commit itself. The
-// findings are sorted.
+// Coverage finds uses of kinds that the commit declares but does not activate: managed resources, and in Compositions resources,
+// inputs of functions and Go templates. The definitions in stays remain active without a policy, so they are not reported. A commit
+// without definitions has no findings. Packages that Crossplane installs count like the commit itself. The findings are sorted.
 func Coverage(want render.Desired, stays ...string) []manifest.Finding {
 	c := coverage{want: want, inactive: map[schema.GroupKind]string{}}
 	for _, d := range want.Definitions {
@@ -67,7 +66,7 @@ func Coverage(want render.Desired, stays ...string) []manifest.Finding {
 
 type coverage struct {
 	want     render.Desired
-	inactive map[schema.GroupKind]string // the names of their definitions
+	inactive map[schema.GroupKind]string // inactive definitions by kind
 	found    []manifest.Finding
 	home     func(manifest.ID) manifest.ID
 }
@@ -76,7 +75,7 @@ type coverage struct {
 func (c *coverage) object(o render.Object) {
 	content, err := o.Content()
 	if err != nil {
-		return // applying it reports this error
+		return // the apply reports this error
 	}
 	spec, _ := content.Object["spec"].(map[string]any)
 	if !crossplane.IsComposition(o.ID) {
@@ -112,7 +111,7 @@ func (c *coverage) walk(o render.Object, v any, path ...any) {
 	}
 }
 
-// use is the definition of a kind that is used and inactive.
+// use returns the definition of a used kind if that definition is inactive.
 func (c *coverage) use(apiVersion, kind string) (definition string, found bool) {
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil {

@@ -24,15 +24,15 @@ import (
 // RuleRefused is the rule for objects that the API server refuses.
 const RuleRefused = "refused"
 
-// Refused finds objects that an API server refuses, as far as the commit alone decides it. It checks the metadata of
-// every object, CRDs, policies and definitions, also inactive ones and those whose CRDs Crossplane makes. Packages of
-// registries are left out, because a commit cannot change them. The findings are sorted.
+// Refused finds objects that every API server refuses, because of the commit alone. It checks the metadata of every object, CRDs,
+// policies and definitions, also inactive ones and those whose CRDs Crossplane makes. Packages of registries are left out, because
+// a commit cannot change them. The findings are sorted.
 func Refused(ctx context.Context, want render.Desired) []manifest.Finding {
 	var r refusals
 	checks := make([]func() refusals, 0, len(want.Objects)+len(want.Definitions))
 	home := render.HomesOf(want).Complete()
 	for _, o := range want.Objects {
-		o.ID = home(o.ID) // as findings show it
+		o.ID = home(o.ID) // in the form for findings
 		checks = append(checks, func() refusals { return objectRefused(ctx, o) })
 	}
 	for _, d := range want.Definitions {
@@ -49,7 +49,7 @@ func Refused(ctx context.Context, want render.Desired) []manifest.Finding {
 	return slices.Compact(r)
 }
 
-// refusals are findings of RuleRefused.
+// refusals holds findings of RuleRefused.
 type refusals []manifest.Finding
 
 func (r *refusals) add(at manifest.Origin, what any, problem string) {
@@ -59,7 +59,7 @@ func (r *refusals) add(at manifest.Origin, what any, problem string) {
 	})
 }
 
-// objectRefused is what is refused of an object that is applied as it is.
+// objectRefused returns why an object that is applied directly is refused.
 func objectRefused(ctx context.Context, o render.Object) (r refusals) {
 	if o.Definition != "" && !crossplane.IsMRD(o.ID) {
 		return nil // definitionRefused judges it
@@ -84,14 +84,14 @@ func objectRefused(ctx context.Context, o render.Object) (r refusals) {
 	return r
 }
 
-// definitionRefused is what is refused of a definition in a cluster without and with Crossplane.
+// definitionRefused returns why a definition is refused in a cluster with or without Crossplane.
 func definitionRefused(ctx context.Context, owner render.Owner, d render.DecidedDefinition) (r refusals) {
 	type found struct {
 		Field string
 		Path  []any
 		What  string
 	}
-	// Its CRD costs milliseconds to judge, and a package has two thousand.
+	// Checking its CRD takes milliseconds, and a package has two thousand.
 	known, err := d.Document.Learn(fmt.Sprintf("refused 1 %s %t %t", owner, d.FromCRD, d.Package == nil), func() (string, error) {
 		var all []found
 		draft, err := d.Draft()
@@ -101,7 +101,7 @@ func definitionRefused(ctx context.Context, owner render.Owner, d render.Decided
 		for _, refusal := range schema.Refusals(ctx, draft) {
 			all = append(all, found{Field: refusal.String(), Path: refusal.Path(), What: "the CRD of"})
 		}
-		if !d.FromCRD && d.Package == nil && owner != render.OwnerCrossplane { // else it is decoded for nothing
+		if !d.FromCRD && d.Package == nil && owner != render.OwnerCrossplane { // otherwise, it would be decoded for nothing
 			u, err := d.Document.Recall()
 			if err != nil {
 				return "", err
@@ -126,7 +126,7 @@ func definitionRefused(ctx context.Context, owner render.Owner, d render.Decided
 	return r
 }
 
-// metadata finds labels, annotations and fields of the metadata that no API server takes.
+// metadata reports labels, annotations and metadata fields that no API server accepts.
 func (r *refusals) metadata(o render.Object, content *unstructured.Unstructured) {
 	at := field.NewPath("metadata")
 	metadata, _ := content.Object["metadata"].(map[string]any)
@@ -161,7 +161,7 @@ var metadataFields = []string{
 	"labels", "managedFields", "name", "namespace", "ownerReferences", "resourceVersion", "selfLink", "uid",
 }
 
-// policy finds fields that a policy does not have. Its patterns are read when the commit is.
+// policy reports unknown fields of a policy. Its patterns are checked when the commit is read.
 func (r *refusals) policy(o render.Object, content *unstructured.Unstructured) {
 	known := []string{"apiVersion", "kind", "metadata", "spec", "status"}
 	for _, key := range slices.Sorted(maps.Keys(content.Object)) {

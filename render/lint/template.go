@@ -10,7 +10,7 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// input finds what the input of a step of a Composition uses.
+// input finds the kinds that the input of a Composition's step uses.
 func (c *coverage) input(o render.Object, step map[string]any, path ...any) {
 	input, _ := step["input"].(map[string]any)
 	name, _ := step["step"].(string)
@@ -24,7 +24,7 @@ func (c *coverage) input(o render.Object, step map[string]any, path ...any) {
 	}
 }
 
-// program is where in an input there is a text that names kinds: of KCL, Python, CUE and the like.
+// program returns the path of a text in an input that may name kinds: a program in KCL, Python, CUE and the like.
 func program(v any) (path []any, found bool) {
 	switch v := v.(type) {
 	case string:
@@ -45,7 +45,7 @@ func program(v any) (path []any, found bool) {
 	return nil, false
 }
 
-// template finds what a step of function-go-templating uses.
+// template finds the kinds that a step of function-go-templating uses.
 func (c *coverage) template(o render.Object, step string, input map[string]any, path []any) {
 	inline, _ := input["inline"].(map[string]any)
 	text, ok := inline["template"].(string)
@@ -55,7 +55,7 @@ func (c *coverage) template(o render.Object, step string, input map[string]any, 
 	}
 	at := o.OriginOf(append(slices.Clone(path), "inline", "template")...)
 	if strings.Contains(text, "\n") && at != o.Origin {
-		at.Line++ // the text begins in the line after its key
+		at.Line++ // the text begins on the line after its key
 	}
 	computed := 0
 	for _, u := range uses(text) {
@@ -81,7 +81,7 @@ func (c *coverage) unread(o render.Object, at manifest.Origin, why string) {
 	})
 }
 
-// A use is an object in a template.
+// A use is an object in a template, with the kind that it uses.
 type use struct {
 	apiVersion, kind string
 	line             int // from 0
@@ -140,7 +140,7 @@ func uses(template string) []use {
 	return all
 }
 
-// value returns a scalar without quotes and without the comment behind it.
+// value returns a scalar without quotes and without a trailing comment.
 func value(s string) string {
 	if s != "" && (s[0] == '"' || s[0] == '\'') {
 		if end := strings.IndexByte(s[1:], s[0]); end >= 0 {

@@ -13,36 +13,35 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// A body is what a document holds, undecoded if possible.
+// A body is the content of a document, undecoded if possible.
 type body interface {
 	decode() (any, error) // maps, slices, strings, int64, float64, bool, nil
-	recall() (any, error) // the same, from the Memo if that has it, which it then will
+	recall() (any, error) // the same value, from the Memo if possible
 
-	// tree is the syntax tree that place was read from: the nodes count lines from
-	// the one that is returned as 1.
+	// tree returns the syntax tree for the places of fields. Its node lines count from 1, which corresponds to the returned line.
 	tree() (node *yaml.Node, line int, err error)
 
-	// learn asks what depends on nothing but this body, once for every content.
+	// learn returns an answer that depends only on this body. It calls ask only once for the same content if there is a Memo.
 	learn(what string, ask func() (string, error)) (string, error)
 
-	// identity names the content without reading it; "" if that is not known.
+	// identity identifies the content without reading it; "" if it is not known.
 	identity() string
 }
 
-// A content is what a file of a commit holds, read as often as it is needed.
+// A content is a file of a commit, which is read whenever it is needed.
 type content struct {
 	*Reader
 
 	path   string
-	key    string  // what it is remembered by; "" where nothing is
-	stream *stream // where it is no file of its own
+	key    string  // the key for the Memo; "" without a Memo
+	stream *stream // set if the content is not a file of its own
 
 	mu   sync.Mutex
-	keep bool   // it holds several documents, or is no file
-	kept []byte // if so, once it was needed
+	keep bool   // the file has several documents, or is not a file
+	kept []byte // the content, if keep is set, once it was needed
 }
 
-// read lends the bytes to use, which must not keep them.
+// read passes the bytes to use, which must not keep them.
 func (c *content) read(use func([]byte) error) error {
 	if !c.keep {
 		return readFile(c.files, c.path, c.limits.FileBytes, use)
@@ -54,7 +53,7 @@ func (c *content) read(use func([]byte) error) error {
 	return use(raw)
 }
 
-// whole is the file, which stays in memory.
+// whole returns the file's content, which stays in memory.
 func (c *content) whole() ([]byte, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -68,14 +67,14 @@ func (c *content) whole() ([]byte, error) {
 	return c.kept, err
 }
 
-// A section is one part of a file.
+// A section is a part of a file.
 type section struct {
 	*content
 
 	part part
 }
 
-// read lends the bytes to use, which must not keep them.
+// read passes the bytes to use, which must not keep them.
 func (s section) read(use func([]byte) error) error {
 	if s.stream != nil {
 		return s.stream.lend(s.path, s.part, use)
@@ -113,10 +112,10 @@ func (s section) recall() (v any, err error) {
 func (s section) tree() (node *yaml.Node, line int, err error) {
 	err = s.read(func(raw []byte) error {
 		nodes := countNodes(raw)
-		if err := s.few(nodes); err != nil {
+		if err := s.checkNodes(nodes); err != nil {
 			return err
 		}
-		defer turn(nodes)()
+		defer acquireNodes(nodes)()
 		node = new(yaml.Node)
 		return yaml.Unmarshal(raw, node)
 	})
@@ -134,14 +133,14 @@ func (s section) learn(what string, ask func() (string, error)) (string, error) 
 	return s.content.learn(" "+strconv.Itoa(s.part.start)+" "+what, ask)
 }
 
-// buffers are lent to one reader at a time; few files are larger.
+// buffers holds buffers for reading files; few files are larger than their initial size.
 var buffers = sync.Pool{New: func() any { return bytes.NewBuffer(make([]byte, 0, 128<<10)) }}
 
-// readFile lends the bytes of a file to use, which must not keep them.
+// readFile passes the bytes of a file to use, which must not keep them.
 func readFile(files fs.FS, path string, limit int64, use func([]byte) error) (err error) {
 	cannot := func(why error) error {
 		if p, ok := errors.AsType[*fs.PathError](why); ok {
-			why = p.Err // the path is already there
+			why = p.Err // the message already contains the path
 		}
 		return fmt.Errorf("%s: cannot read: %w", path, why)
 	}
@@ -151,7 +150,7 @@ func readFile(files fs.FS, path string, limit int64, use func([]byte) error) (er
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 
-	buffer, _ := buffers.Get().(*bytes.Buffer) // the pool holds nothing else
+	buffer, _ := buffers.Get().(*bytes.Buffer) // the pool contains nothing else
 	defer buffers.Put(buffer)
 	buffer.Reset()
 	n, err := buffer.ReadFrom(io.LimitReader(file, limit+1))

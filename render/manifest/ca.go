@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// DropPlaceholderCA takes out of an object each CA bundle of a webhook that holds no certificate: a placeholder that something in
-// the cluster replaces. An API server does not establish a CRD with one. Flux leaves it out, too. It changes u.
+// DropPlaceholderCA removes from u each CA bundle of a webhook that contains no certificate: a placeholder that a controller in the
+// cluster replaces. An API server does not establish a CRD with a placeholder. Flux also removes it.
 func DropPlaceholderCA(u *unstructured.Unstructured) {
 	switch id := IDOf(u); {
 	case strings.HasPrefix(id.Group, "apiextensions."): // CRDs, MRDs and XRDs have it in the same place
@@ -32,8 +32,8 @@ func dropPlaceholder(client any) {
 	}
 }
 
-// isPlaceholder reports whether a CA bundle holds no certificate. An empty one means the CAs of the API server, and a variable is
-// replaced by what reads our output.
+// isPlaceholder reports whether a CA bundle contains no certificate. It returns false for an empty bundle, which means the CAs of
+// the API server, and for a variable, which the consumer of our output replaces.
 func isPlaceholder(bundle string) bool {
 	if bundle == "" || strings.Contains(bundle, "${") {
 		return false

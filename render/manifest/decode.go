@@ -13,15 +13,14 @@ import (
 	"sigs.k8s.io/json"
 )
 
-// decodeBytes decodes the bytes of the section as the API server would, but
-// strictly: a key that is there twice is an error, and so is anything that the YAML
-// library would leave unread.
+// decodeBytes decodes the bytes of the section as the API server would, but strictly: duplicate keys are an error, and so is
+// everything that the YAML library would not read.
 func (s section) decodeBytes(raw []byte) (v any, err error) {
 	nodes := countNodes(raw)
-	if err := s.few(nodes); err != nil {
+	if err := s.checkNodes(nodes); err != nil {
 		return nil, err
 	}
-	defer turn(nodes)()
+	defer acquireNodes(nodes)()
 	if isJSON(s.path) {
 		if err := s.decodeJSON(raw, &v); err != nil {
 			return nil, err
@@ -42,16 +41,16 @@ func (s section) decodeBytes(raw []byte) (v any, err error) {
 	return s.shallow(v)
 }
 
-// recalled is a value of decodeBytes that was remembered as JSON.
+// recalled decodes a value of decodeBytes that the Memo stored as JSON.
 func (s section) recalled(j []byte) (v any, err error) {
-	defer turn(countNodes(j))()
+	defer acquireNodes(countNodes(j))()
 	if err := utiljson.Unmarshal(j, &v); err != nil {
 		return nil, s.cannotDecode(s.part.first, err)
 	}
 	return v, nil
 }
 
-// shallow is v if it is nested within the limit.
+// shallow returns v, or an error if v is nested beyond the limit.
 func (s section) shallow(v any) (any, error) {
 	if !within(v, s.limits.Depth) {
 		return nil, s.cannotDecode(s.part.first, fmt.Errorf("it is nested more deeply than the limit of %d levels", s.limits.Depth))
@@ -98,12 +97,12 @@ func (s section) cannotDecode(line int, why error) error {
 	return Origin{Path: s.path, Line: line}.failed("cannot decode", why)
 }
 
-// lineAt is the line of raw[i] in the file.
+// lineAt returns the line of raw[i] in the file.
 func (s section) lineAt(raw []byte, i int) int {
 	return s.part.line + lineIn(raw, max(0, min(i, len(raw)-1))) - 1
 }
 
-// mapping is v if it is one.
+// mapping returns v if it is a mapping.
 func mapping(v any, origin Origin) (map[string]any, error) {
 	m, ok := v.(map[string]any)
 	if !ok {
@@ -112,8 +111,7 @@ func mapping(v any, origin Origin) (map[string]any, error) {
 	return m, nil
 }
 
-// within reports whether v is nested at most so deeply. The libraries end at 10,000
-// levels, so there is an end to the recursion.
+// within reports whether v is nested at most depth levels deep. The libraries stop at 10,000 levels, which bounds the recursion.
 func within(v any, depth int) bool {
 	switch v := v.(type) {
 	case map[string]any:
@@ -132,7 +130,7 @@ func within(v any, depth int) bool {
 	return true
 }
 
-// expand refuses aliases that make a document larger than a file may be, or of more nodes than a document may have.
+// expand refuses aliases that expand a document beyond the size limit of a file, or beyond the node limit of a document.
 func (s section) expand(raw []byte, nodes int) error {
 	aliases := int64(countAliases(raw))
 	if aliases*int64(len(raw)) <= s.limits.FileBytes && (aliases+1)*int64(nodes) <= int64(s.limits.Nodes) {
@@ -151,7 +149,7 @@ func (s section) expand(raw []byte, nodes int) error {
 	return nil
 }
 
-// countAliases counts at least the aliases: asterisks that may begin a node.
+// countAliases counts asterisks that may begin an alias, so never fewer than there are aliases.
 func countAliases(raw []byte) int {
 	n := 0
 	for i := bytes.IndexByte(raw, '*'); i >= 0 && i+1 < len(raw); {
@@ -167,8 +165,8 @@ func countAliases(raw []byte) int {
 	return n
 }
 
-// expanded returns how many bytes of scalars a node has with every alias replaced. It counts one round of a node that
-// contains itself; decoding such a node is an error.
+// expanded returns the number of scalar bytes in a node with every alias replaced. It counts one round of a node that contains
+// itself; decoding such a node is an error.
 func expanded(node *yamltree.Node, known map[*yamltree.Node]int64) int64 {
 	if size, ok := known[node]; ok {
 		return size
@@ -209,7 +207,7 @@ func mayEndEarly(raw []byte) bool {
 	return false
 }
 
-// endsEarly is an error if there is content behind the end of the document.
+// endsEarly returns an error if there is content after the end of the document.
 func (s section) endsEarly(raw []byte) error {
 	var node yamltree.Node
 	decoder := yamltree.NewDecoder(bytes.NewReader(raw))

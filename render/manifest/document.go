@@ -8,19 +8,18 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// A Document is one YAML or JSON document of a commit. Its body stays undecoded,
-// and where its file holds nothing else unread, until Decode.
+// A Document is one YAML or JSON document of a commit. Its body stays undecoded until Decode, and even unread if its file contains
+// nothing else.
 type Document struct {
 	Origin Origin
-	Header Header // zero where this is no Kubernetes manifest
+	Header Header // zero if the document is not a Kubernetes manifest
 
 	body   body
 	nodes  int     // as countNodes counts them; for a List, the nodes of its first item
-	reader *Reader // nil where a tool made it of several
+	reader *Reader // nil if a tool built the document from several documents
 }
 
-// Decode reads and decodes the body. Every call makes a new object. Safe for
-// concurrent use if the files are.
+// Decode reads and decodes the body. Every call makes a new object. It is safe for concurrent use if the files are.
 func (d *Document) Decode() (*unstructured.Unstructured, error) {
 	v, err := d.body.decode()
 	return d.object(v, err)
@@ -43,18 +42,18 @@ func (d *Document) object(v any, err error) (*unstructured.Unstructured, error) 
 	return &unstructured.Unstructured{Object: m}, nil
 }
 
-// Value reads and decodes the body, whatever it is: a mapping, a list, a scalar or nothing.
+// Value reads and decodes the body, which may be a mapping, a list, a scalar or null.
 func (d *Document) Value() (any, error) { return d.body.decode() }
 
-// Value12 is Value as YAML 1.2 reads it, and kustomize with it: yes, no, on and off are
-// texts, and so are the keys that are called so. The API server reads YAML 1.1.
+// Value12 is Value according to YAML 1.2, which kustomize uses: yes, no, on and off are text, also as keys. The API server uses
+// YAML 1.1.
 func (d *Document) Value12() (any, error) {
-	v, err := d.body.decode() // strictly, and within the limits
+	v, err := d.body.decode() // strict, and within the limits
 	if err != nil {
 		return nil, err
 	}
 	node, _, err := d.body.tree()
-	if err != nil || node == nil { // JSON that is no YAML
+	if err != nil || node == nil { // JSON that is not valid YAML
 		return v, nil //nolint:nilerr // what JSON says is the same in both
 	}
 	var v12 any
@@ -64,7 +63,7 @@ func (d *Document) Value12() (any, error) {
 	return withTextKeys(v12), nil
 }
 
-// withTextKeys is a value whose mappings have texts for keys, as in JSON.
+// withTextKeys returns a value whose mappings have text keys, as in JSON.
 func withTextKeys(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
@@ -89,8 +88,8 @@ func withTextKeys(value any) any {
 type Object struct {
 	*unstructured.Unstructured
 	Origin   Origin
-	Document *Document // that it was read from; nil where it was made
+	Document *Document // the document that it was read from; nil if it was built
 }
 
-// ID is the identity of the object.
+// ID returns the identity of the object.
 func (o Object) ID() ID { return IDOf(o.Unstructured) }

@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Each does n things, as many at once as there are processors.
+// Each calls do for 0 to n-1, as many at the same time as there are processors.
 func Each(n int, do func(i int)) { EachOf(n, runtime.GOMAXPROCS(0), do) }
 
-// EachOf does n things, so many at once. A panic in one of them is raised again in the caller, which may recover so
-// that a hostile document does not end the whole process.
+// EachOf calls do for 0 to n-1, at most atOnce at the same time. It raises a panic again in the caller, which may recover, so that
+// a hostile document does not end the whole process.
 func EachOf(n, atOnce int, do func(i int)) {
 	var first any
 	var once sync.Once
@@ -30,7 +30,7 @@ func EachOf(n, atOnce int, do func(i int)) {
 			return nil
 		})
 	}
-	_ = g.Wait() // nothing returns an error
+	_ = g.Wait() // no function returns an error
 	if first != nil {
 		panic(first)
 	}

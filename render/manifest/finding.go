@@ -15,13 +15,13 @@ const (
 	Note    Severity = "note"
 )
 
-// A Finding is something a person should know about a place in a commit.
+// A Finding is information for a user about a place in a commit.
 type Finding struct {
-	Rule     string   `json:"rule"` // stable, in kebab case: "pattern-matches-nothing"
+	Rule     string   `json:"rule"` // a stable name in kebab case: "pattern-matches-nothing"
 	Severity Severity `json:"severity"`
 	Origin   Origin   `json:"origin"`
-	Message  string   `json:"message"`       // what is the matter, in one sentence
-	Fix      string   `json:"fix,omitempty"` // what to do about it
+	Message  string   `json:"message"`       // the problem in one sentence
+	Fix      string   `json:"fix,omitempty"` // advice
 }
 
 // Compare orders findings by place, then by rule and message.
@@ -33,7 +33,7 @@ func (f Finding) Compare(other Finding) int {
 	)
 }
 
-// Count returns how many of something there are, for a message: "1 object", "2 objects".
+// Count returns a number with a noun, for a message: "1 object", "2 objects".
 func Count[N int | int64](n N, noun string) string {
 	if n == 1 {
 		return "1 " + noun

@@ -7,19 +7,19 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// A Header is the little that can be known of a document without decoding it.
+// A Header is the part of a document that can be known without decoding it.
 type Header struct {
 	APIVersion string
 	Kind       string
 	Namespace  string
 	Name       string
-	Local      bool // annotated as not to be applied
-	Paused     bool // annotated as one that Crossplane leaves alone
+	Local      bool // annotated as local, so not applied
+	Paused     bool // annotated as paused for Crossplane
 	Spec       SpecHeader
 }
 
-// PausedAnnotation is the annotation of an object that Crossplane leaves alone. All other names of Crossplane are in
-// package crossplane, which imports this package.
+// PausedAnnotation is the annotation of an object that Crossplane does not reconcile. All other names of Crossplane are in package
+// crossplane, which imports this package.
 const PausedAnnotation = "crossplane.io/paused"
 
 const localConfig = "config.kubernetes.io/local-config"
@@ -34,8 +34,7 @@ func (h *Header) annotate(key, value string) {
 	}
 }
 
-// A SpecHeader holds what tells definitions (CRDs and MRDs) apart. A field is
-// empty where the document has no such string.
+// A SpecHeader holds the fields that identify definitions (CRDs and MRDs). A field is empty if the document has no such string.
 type SpecHeader struct {
 	Group  string // spec.group
 	Kind   string // spec.names.kind
@@ -44,7 +43,7 @@ type SpecHeader struct {
 	State  string // spec.state
 }
 
-// headerOf is the header of a decoded document. Scan never says otherwise.
+// headerOf returns the header of a decoded document. Scan never returns a different header.
 func headerOf(m map[string]any) Header {
 	spec := func(path ...string) string {
 		s, _, _ := unstructured.NestedString(m, append([]string{"spec"}, path...)...)
@@ -65,7 +64,7 @@ func headerOf(m map[string]any) Header {
 		},
 	}
 	if of, _ := m["spec"].(map[string]any); h.Spec.State == "" && of["state"] != nil && of["state"] != "" {
-		h.Spec.State = fmt.Sprint(of["state"]) // no text, so no state, but not unset
+		h.Spec.State = fmt.Sprint(of["state"]) // not text, so an invalid state, but not unset
 	}
 	for key, value := range u.GetAnnotations() {
 		h.annotate(key, value)
@@ -93,7 +92,7 @@ func (h Header) groupVersion() (group, version string) {
 	return group, version
 }
 
-// ofManifest is h if it is the header of a Kubernetes manifest, and else empty.
+// ofManifest returns h if it is the header of a Kubernetes manifest, or else an empty header.
 func (h Header) ofManifest() Header {
 	if h.APIVersion == "" || h.Kind == "" {
 		return Header{}

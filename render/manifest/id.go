@@ -7,8 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// An ID names one object of a cluster. It has no version: the API server serves
-// one object under every version of its kind.
+// An ID identifies an object of a cluster. It has no version: the API server serves one object in every version of its kind.
 type ID struct {
 	Group     string `json:"group,omitempty"`
 	Kind      string `json:"kind"`
@@ -16,13 +15,13 @@ type ID struct {
 	Name      string `json:"name"`
 }
 
-// IDOf is the identity of an object.
+// IDOf returns the identity of an object.
 func IDOf(u *unstructured.Unstructured) ID {
 	gvk := u.GroupVersionKind()
 	return ID{Group: gvk.Group, Kind: gvk.Kind, Namespace: u.GetNamespace(), Name: u.GetName()}
 }
 
-// String is how people write it: "Kind.group/namespace/name", without what is empty.
+// String returns the usual form, "Kind.group/namespace/name", without empty parts.
 func (id ID) String() string {
 	s := id.Kind
 	if id.Group != "" {
@@ -34,7 +33,7 @@ func (id ID) String() string {
 	return s + "/" + id.Name
 }
 
-// Brief returns the kind, the namespace and the name, as in a sentence: "Bucket team-a/logs".
+// Brief returns the kind, the namespace and the name, for a sentence: "Bucket team-a/logs".
 func (id ID) Brief() string {
 	if id.Namespace == "" {
 		return id.Kind + " " + id.Name
@@ -45,7 +44,7 @@ func (id ID) Brief() string {
 // GroupKind returns the group and the kind of the object.
 func (id ID) GroupKind() schema.GroupKind { return schema.GroupKind{Group: id.Group, Kind: id.Kind} }
 
-// IsSecret reports whether it names a Secret.
+// IsSecret reports whether the ID names a Secret.
 func (id ID) IsSecret() bool { return id.Group == "" && id.Kind == "Secret" }
 
 // Compare orders identities by group, kind, namespace and name.
@@ -58,12 +57,12 @@ func (id ID) Compare(other ID) int {
 	)
 }
 
-// IsCRD reports whether it names a CustomResourceDefinition.
+// IsCRD reports whether the ID names a CustomResourceDefinition.
 func (id ID) IsCRD() bool {
 	return id.Group == "apiextensions.k8s.io" && id.Kind == "CustomResourceDefinition"
 }
 
-// IsWebhookConfiguration reports whether it names the configuration of admission webhooks.
+// IsWebhookConfiguration reports whether the ID names a configuration of admission webhooks.
 func (id ID) IsWebhookConfiguration() bool {
 	return id.Group == "admissionregistration.k8s.io" &&
 		(id.Kind == "ValidatingWebhookConfiguration" || id.Kind == "MutatingWebhookConfiguration")

@@ -13,15 +13,15 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// A collision is a key of a JSON object that two keys of a mapping become.
+// A collision is a JSON key that results from two keys of a YAML mapping.
 type collision string
 
 func (c collision) Error() string {
-	return fmt.Sprintf("the key %q is there twice once it is text; remove one of the two", string(c))
+	return fmt.Sprintf("two keys become the same text %q; remove one of them", string(c))
 }
 
-// decodeYAML decodes YAML as sigs.k8s.io/yaml does, and the API server with it: as what the JSON library makes of it. The keys of
-// mappings become texts. There, chance decides between two keys that become one; here, that is an error.
+// decodeYAML decodes YAML as sigs.k8s.io/yaml and the API server do: to the values of the JSON library. The keys of mappings become
+// text. If two keys become the same text, those choose one at random; decodeYAML returns an error.
 func decodeYAML(raw []byte) (any, error) {
 	var v any
 	if err := yamlmap.UnmarshalStrict(raw, &v); err != nil {
@@ -30,7 +30,7 @@ func decodeYAML(raw []byte) (any, error) {
 	return asJSON(v)
 }
 
-// asJSON is a value of the YAML library as one of JSON. The value is used up.
+// asJSON converts a value of the YAML library to a value of the JSON library. It may reuse the value.
 func asJSON(v any) (any, error) {
 	var err error
 	switch v := v.(type) {
@@ -46,7 +46,7 @@ func asJSON(v any) (any, error) {
 				if err != nil {
 					return nil, err
 				}
-				key, _ = text.(string) // JSON makes text of text
+				key, _ = text.(string) // JSON keeps text as text
 			}
 			if _, twice := made[key]; twice {
 				return nil, collision(key)
@@ -75,7 +75,7 @@ func asJSON(v any) (any, error) {
 	return throughJSON(v)
 }
 
-// throughJSON has the JSON libraries decide what becomes of a scalar that they write in another way.
+// throughJSON lets the JSON libraries convert a scalar that they write differently.
 func throughJSON(v any) (back any, err error) {
 	raw, err := json.Marshal(v)
 	if err != nil {
@@ -85,7 +85,7 @@ func throughJSON(v any) (back any, err error) {
 	return back, err
 }
 
-// keyText is the key of a JSON object that a key of YAML becomes.
+// keyText returns the JSON key for a YAML key.
 func keyText(k any) (string, error) {
 	switch k := k.(type) {
 	case string:
@@ -95,7 +95,7 @@ func keyText(k any) (string, error) {
 	case int64:
 		return strconv.FormatInt(k, 10), nil
 	case float64:
-		switch text := strconv.FormatFloat(k, 'g', -1, 32); text { // 32 bits: so does sigs.k8s.io/yaml
+		switch text := strconv.FormatFloat(k, 'g', -1, 32); text { // 32 bits, as in sigs.k8s.io/yaml
 		case "+Inf":
 			return ".inf", nil
 		case "-Inf":
@@ -108,10 +108,10 @@ func keyText(k any) (string, error) {
 	case bool:
 		return strconv.FormatBool(k), nil
 	}
-	return "", fmt.Errorf("unsupported map key of type %T", k) // as sigs.k8s.io/yaml has it
+	return "", fmt.Errorf("unsupported map key of type %T", k) // as in sigs.k8s.io/yaml
 }
 
-// jsonError is an error of decodeYAML, at its line.
+// jsonError adds the line to an error of decodeYAML.
 func (s section) jsonError(raw []byte, err error) error {
 	var key collision
 	if !errors.As(err, &key) {
@@ -126,7 +126,7 @@ func (s section) jsonError(raw []byte, err error) error {
 	return s.cannotDecode(s.part.first, err)
 }
 
-// written is a key as its author wrote it.
+// written returns a key as its author wrote it.
 func written(key *yamltree.Node) string {
 	if key.Style&(yamltree.DoubleQuotedStyle|yamltree.SingleQuotedStyle) != 0 {
 		return strconv.Quote(key.Value)
@@ -134,7 +134,7 @@ func written(key *yamltree.Node) string {
 	return key.Value
 }
 
-// colliding are the first two keys, in the order of the text, that become the same text.
+// colliding returns the first two keys, in the order of the text, that become the same text.
 func colliding(node *yamltree.Node, seen map[*yamltree.Node]bool) (first, second *yamltree.Node) {
 	if seen[node] {
 		return nil, nil
@@ -153,7 +153,7 @@ func colliding(node *yamltree.Node, seen map[*yamltree.Node]bool) (first, second
 	return nil, nil
 }
 
-// collidingIn looks at the keys of a mapping, and at those that are merged into it.
+// collidingIn compares the keys of a mapping, including those that are merged into it.
 func collidingIn(node *yamltree.Node, known map[string]*yamltree.Node, merges int) (first, second *yamltree.Node) {
 	if merges > 10 {
 		return nil, nil
@@ -173,7 +173,7 @@ func collidingIn(node *yamltree.Node, known map[string]*yamltree.Node, merges in
 			continue
 		}
 		other, twice := known[text]
-		if twice && (merges == 0 || !sameKey(other, key)) { // a key overrides the same key that is merged
+		if twice && (merges == 0 || !sameKey(other, key)) { // a key overrides the same key of a merged mapping
 			return other, key
 		}
 		known[text] = key
@@ -201,7 +201,7 @@ func collidingIn(node *yamltree.Node, known map[string]*yamltree.Node, merges in
 	return nil, nil
 }
 
-// textOf is the text that a key becomes.
+// textOf returns the text that a key becomes.
 func textOf(key *yamltree.Node) (string, bool) {
 	k, ok := valueOf(key)
 	if !ok {
@@ -217,7 +217,7 @@ func sameKey(a, b *yamltree.Node) bool {
 	return one == other
 }
 
-// valueOf is the value of a scalar as the library reads it that decodes documents.
+// valueOf returns the value of a scalar, as the library reads it that decodes documents.
 func valueOf(key *yamltree.Node) (any, bool) {
 	if key.Kind != yamltree.ScalarNode {
 		return nil, false
@@ -236,8 +236,8 @@ func valueOf(key *yamltree.Node) (any, bool) {
 	return k, true
 }
 
-// unfitLine returns the line of the first key or value, in the order of the text, that JSON cannot have or that is not of the type
-// that its tag names; 0 if there is none.
+// unfitLine returns the line of the first key or value, in the order of the text, that JSON cannot represent or that does not have
+// the type of its tag; 0 if there is none.
 func unfitLine(raw []byte) int {
 	var node yamltree.Node
 	if yamltree.Unmarshal(raw, &node) != nil {
@@ -249,7 +249,7 @@ func unfitLine(raw []byte) int {
 	return 0
 }
 
-// unfit needs no memory of what it saw: it does not follow aliases, whose nodes are in the text before them.
+// unfit does not follow aliases, because their nodes come earlier in the text. So it need not remember visited nodes.
 func unfit(node *yamltree.Node) *yamltree.Node {
 	if node.Kind == yamltree.ScalarNode {
 		v, ok := valueOf(node)

@@ -10,32 +10,31 @@ import (
 // A lexer knows just enough of YAML to distinguish entries of block collections from lines that continue a scalar. It
 // refuses all other syntax.
 //
-// A line inside a plain scalar may look like an entry, a quote or a block scalar.
-// That does no harm: such a line is more deeply indented than the key of that
-// scalar, and so is everything that is skipped because of it.
+// A line inside a plain scalar may look like an entry, a quote or a block scalar. That is harmless: such a line is indented more
+// deeply than the key of that scalar, and so is everything that the lexer skips because of it.
 type lexer struct {
 	entry entry // of the last line
 
 	// Lines deeper than skip belong to the scalar before them.
 	skip int
 
-	// A quoted scalar is open since a line of indent quoteIndent. After it is closed, lines deeper than quoteSkip are
-	// skipped.
+	// quote is the quote of an open scalar that began on a line with indent quoteIndent. After it is closed, lines deeper than
+	// quoteSkip are skipped.
 	quote                  byte
 	quoteIndent, quoteSkip int
 }
 
-// none is deeper than every line: nothing is skipped.
+// none is deeper than every line, so nothing is skipped.
 const none = math.MaxInt
 
-// An entry is what a line says, if it is one of a block collection.
+// An entry is the content of a line, if the line is an entry of a block collection.
 type entry struct {
 	indent     int
 	dash       bool // an item of a sequence; the item has the key and value
 	key, value scalar
 }
 
-// A scalar is a key, or a value as far as it is in the same line.
+// A scalar is a key, or the part of a value that is on the same line.
 type scalar struct {
 	form form
 	text []byte
@@ -46,13 +45,13 @@ type form uint8
 const (
 	absent form = iota
 	plain       // text may end with a comment
-	quoted      // text is what the quotes hold, without escapes
+	quoted      // text is the content of the quotes, without escapes
 	flow        // text is a flow collection
 	other       // text is not known
 )
 
-// A class is the kind of a node, as its first byte decides. The dash is the only indicator before a blank that the
-// lexer knows, and it is handled earlier.
+// A class is the kind of a node, determined by its first byte. The lexer supports only one indicator before a blank, the dash, and
+// handles it earlier.
 type class uint8
 
 const (
@@ -61,7 +60,7 @@ const (
 	isQuote
 	isBlock
 	isFlow
-	isRefused // anchors, aliases, tags, and what no node can begin with
+	isRefused // anchors, aliases, tags, and bytes that no node can begin with
 )
 
 var classes = [256]class{
@@ -85,7 +84,7 @@ func classOf(text []byte) class {
 	return isPlain
 }
 
-// lex reads a line that is neither blank nor a comment nor to be skipped.
+// lex reads a line that is not blank, not a comment, and not skipped.
 func (l *lexer) lex(line []byte, indent int) bool {
 	l.skip = none
 	l.entry = entry{indent: indent}
@@ -142,7 +141,7 @@ func (l *lexer) lex(line []byte, indent int) bool {
 	return false
 }
 
-// lexValue reads the value of a key in a column: the rest of its line.
+// lexValue reads the value of a key at a column: the rest of the line.
 func (l *lexer) lexValue(text []byte, indent, column int) bool {
 	text = text[indentOf(text):]
 	if len(text) == 0 || text[0] == '#' {
@@ -171,7 +170,7 @@ func (l *lexer) lexValue(text []byte, indent, column int) bool {
 	return false
 }
 
-// plainKey is where the colon behind a plain key is, or -1.
+// plainKey returns the index of the colon after a plain key, or -1.
 func plainKey(text []byte) int {
 	for at := 0; ; {
 		i := bytes.IndexByte(text[at:], ':')
@@ -184,14 +183,13 @@ func plainKey(text []byte) int {
 		}
 		key := text[:at-1]
 		if i := bytes.IndexByte(key, '#'); i > 0 && bytes.Contains(key, []byte(" #")) {
-			return -1 // it is in a comment
+			return -1 // the colon is in a comment
 		}
 		return at - 1
 	}
 }
 
-// unquote reads the quoted scalar that text begins with. The form is other if it
-// holds escapes.
+// unquote reads the quoted scalar at the start of text. The form is other if it contains escapes.
 func unquote(text []byte) (s scalar, rest []byte, closed bool) {
 	end, escapes := closing(text[1:], text[0])
 	if end < 0 {
@@ -204,7 +202,7 @@ func unquote(text []byte) (s scalar, rest []byte, closed bool) {
 	return s, text[end+2:], true
 }
 
-// closing is where the quote that closes a scalar is, or -1.
+// closing returns the index of the quote that closes a scalar, or -1.
 func closing(text []byte, quote byte) (end int, escapes bool) {
 	for i := 0; i < len(text); i++ {
 		switch {
@@ -227,8 +225,8 @@ func (l *lexer) openQuote(quote byte, indent, skip int) {
 	l.quote, l.quoteIndent, l.quoteSkip = quote, indent, skip
 }
 
-// closeQuote reads a line of an open quoted scalar. YAML allows such a line to be
-// less indented than its key; we do not, because of text that only looks quoted.
+// closeQuote reads a line of an open quoted scalar. YAML allows such a line to be less indented than its key. The lexer does not,
+// because some text only looks quoted.
 func (l *lexer) closeQuote(line []byte, indent int) bool {
 	if indent <= l.quoteIndent {
 		return false
@@ -247,15 +245,14 @@ func ends(rest []byte) bool {
 	return n == len(rest) || n > 0 && rest[n] == '#'
 }
 
-// isClosed reports whether text is a flow collection that neither holds others nor
-// quotes nor comments.
+// isClosed reports whether text is a flow collection without nested collections, quotes and comments.
 func isClosed(text []byte) bool {
 	end := 1 + bytes.IndexAny(text[1:], "[]{}\"'#")
 	return end > 0 && (text[end] == ']' || text[end] == '}') && indentOf(text[end+1:]) == len(text)-end-1
 }
 
-// string is the string that a whole scalar decodes to. It does not answer for what
-// may decode to something else, and it knows only the scalars that end in their line.
+// string returns the string that a whole scalar decodes to. ok is false if it may decode to another type, or if the scalar may
+// continue on the next line.
 func (s scalar) string() (string, bool) {
 	switch s.form {
 	case quoted:
@@ -271,12 +268,11 @@ func (s scalar) string() (string, bool) {
 	return "", false
 }
 
-// resolvesToString reports whether YAML 1.1, as sigs.k8s.io/yaml reads it, surely
-// takes a plain scalar for a string.
+// resolvesToString reports whether sigs.k8s.io/yaml, which reads YAML 1.1, certainly decodes a plain scalar as a string.
 func resolvesToString(text []byte) bool {
 	switch text[0] {
 	case '+', '-', '.', '~', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
-		return false // perhaps a number, a time or null
+		return false // possibly a number, a time or null
 	case 'y', 'Y', 'n', 'N', 't', 'T', 'f', 'F', 'o', 'O':
 		switch string(bytes.ToLower(text)) {
 		case "y", "yes", "n", "no", "true", "false", "on", "off", "null":
@@ -286,7 +282,7 @@ func resolvesToString(text []byte) bool {
 	return true
 }
 
-// indentOf is how many spaces the line begins with.
+// indentOf returns the number of leading spaces.
 func indentOf(line []byte) int {
 	const spaces = 0x2020202020202020
 	i := 0
@@ -301,8 +297,8 @@ func indentOf(line []byte) int {
 	return i
 }
 
-// oneBreak reports whether lines are what they seem: of the line breaks of YAML 1.1
-// there is only the line feed, and there are no tabs and byte order marks.
+// oneBreak reports whether the line feed is the only line break of YAML 1.1 in the document, and there are no tabs and byte order
+// marks. Then lines are what they seem.
 func oneBreak(doc []byte) bool {
 	if bytes.IndexByte(doc, '\t') >= 0 || bytes.IndexByte(doc, '\r') >= 0 {
 		return false

@@ -5,14 +5,14 @@ import (
 	"fmt"
 )
 
-// Limits bound what one commit may cost to read. A zero field means its default.
+// Limits bounds the cost of reading one commit. A zero field means its default.
 type Limits struct {
-	FileBytes  int64 // of one file, and of a document with its aliases expanded; default 16 MiB
+	FileBytes  int64 // of a file, and of a document with expanded aliases; default 16 MiB
 	TotalBytes int64 // of all files read; default 1 GiB
 	Documents  int   // of all files; default 100,000
 	Depth      int   // of nesting in one document; default 200
-	Nodes      int   // mappings, lists and scalars of one document, aliases expanded; default 200,000
-	TotalNodes int   // of all documents that are decoded and kept at the same time; default 8,000,000
+	Nodes      int   // mappings, lists and scalars of a document with expanded aliases; default 200,000
+	TotalNodes int   // of all documents that are decoded and kept in memory at the same time; default 8,000,000
 }
 
 // orDefault fills in the defaults.
@@ -27,14 +27,14 @@ func (l Limits) orDefault() Limits {
 	}
 }
 
-// ForkNodes is the default of TotalNodes for commits of forks: enough for one provider of a family.
+// ForkNodes is the default of TotalNodes for commits from forks: enough for one provider of a family.
 const ForkNodes = 1_000_000
 
-// LimitError is the error of a commit that is larger than one of the limits that hold for all
-// of its files together. Which file was one too many is left to chance.
+// LimitError is the error about a commit whose files together exceed a limit. The path is the file that exceeded it, which depends
+// on chance.
 type LimitError struct {
 	Path      string
-	Bytes     int64 // the limit that is exceeded, or 0
+	Bytes     int64 // the exceeded limit, or 0
 	Documents int   // the same
 	Nodes     int   // the same
 }

@@ -11,24 +11,24 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// A list is a section that holds a List. It is decoded once for all of its items.
+// A list is a section with a List. It is decoded once for all of its items.
 type list struct {
 	section
 
 	origin Origin
 
 	mu    sync.Mutex
-	items []element // nil until one of them is needed
+	items []element // nil until an item is needed
 }
 
-// An element is an item of a List, or of one in it.
+// An element is an item of a List, or of a List inside it.
 type element struct {
 	header Header
 	value  map[string]any
-	at     []any // the path to it in the list
+	at     []any // its path in the List
 }
 
-// elements are the items in order. They are shared.
+// elements returns the items in order. Callers share them.
 func (l *list) elements() ([]element, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -47,8 +47,8 @@ func (l *list) elements() ([]element, error) {
 	return l.items, err
 }
 
-// elementsOf returns the items of a value that may be a List, and the items of nested Lists. An item that is no object
-// is an error at its origin.
+// elementsOf returns the items of a value that may be a List, and the items of nested Lists. An item that is not an object is an
+// error at its origin.
 func elementsOf(value map[string]any, header Header, origin func(at []any) Origin) (all []element, isList bool, err error) {
 	var from func(value map[string]any, header Header, at []any) (bool, error)
 	from = func(value map[string]any, header Header, at []any) (bool, error) {
@@ -77,8 +77,7 @@ func elementsOf(value map[string]any, header Header, origin func(at []any) Origi
 	return all, isList, err
 }
 
-// inherit gives an item of a typed list, as ConfigMapList, the kind that the API
-// machinery would give it.
+// inherit sets the apiVersion and kind of an item of a typed list, such as ConfigMapList, as the API machinery would.
 func inherit(m map[string]any, list Header) {
 	kind := strings.TrimSuffix(list.Kind, "List")
 	if _, has := m["kind"]; has || kind == "" {
@@ -90,7 +89,7 @@ func inherit(m map[string]any, list Header) {
 	m["kind"], m["apiVersion"] = kind, list.APIVersion
 }
 
-// An item is the body of one element of a list.
+// An item is the body of an element of a list.
 type item struct {
 	*list
 

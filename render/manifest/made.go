@@ -11,8 +11,8 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// Made returns the document of an object, as JSON, that a tool built from another document, its source. source is nil
-// if the tool used several documents.
+// Made returns the document of an object, given as JSON, that a tool built from another document, its source. source is nil if the
+// tool used several documents.
 func Made(object []byte, origin Origin, source *Document) (*Document, error) {
 	var content map[string]any
 	if err := utiljson.Unmarshal(object, &content); err != nil {
@@ -31,17 +31,17 @@ func Made(object []byte, origin Origin, source *Document) (*Document, error) {
 	return d, nil
 }
 
-// IsMade reports whether a tool made the document, so that no file has its content.
+// IsMade reports whether a tool built the document, so that no file contains it.
 func (d *Document) IsMade() bool {
 	_, ok := d.body.(made)
 	return ok
 }
 
-// made is the body of such a document.
+// made is the body of a document that a tool built.
 type made struct {
 	json   []byte
 	source *Document
-	key    string // what is learnt of it is remembered by, beside the source; "" where nothing is
+	key    string // the key for the Memo, in addition to the source's; "" if nothing may be stored
 }
 
 func (m made) decode() (v any, err error) {
@@ -53,7 +53,7 @@ func (m made) recall() (any, error) { return m.decode() }
 
 func (m made) identity() string { return m.key }
 
-// learn remembers with the source, which knows the places of fields.
+// learn stores the answer with the source, because answers contain the places of fields.
 func (m made) learn(what string, ask func() (string, error)) (string, error) {
 	if m.key == "" {
 		return ask()
@@ -63,7 +63,7 @@ func (m made) learn(what string, ask func() (string, error)) (string, error) {
 
 var errNoSource = errors.New("no single document is the source of this one")
 
-// tree returns the tree of the source: see keeps.
+// tree returns the tree of the source; see keeps.
 func (m made) tree() (*yaml.Node, int, error) {
 	if m.source == nil {
 		return nil, 0, errNoSource
@@ -71,8 +71,8 @@ func (m made) tree() (*yaml.Node, int, error) {
 	return m.source.body.tree()
 }
 
-// keeps returns a function that reports whether the tool kept the source's value at a path, so that the place in the
-// source is right.
+// keeps returns a function that reports whether the tool kept the source's value at a path. Only then is the place in the source
+// right.
 func (m made) keeps() func(path []any) bool {
 	after, err := m.decode()
 	if err != nil || m.source == nil {

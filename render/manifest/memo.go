@@ -5,29 +5,28 @@ import (
 	"path"
 )
 
-// A Memo remembers what was learnt of contents, so that a file that did not change need
-// not be read again. A value follows from its key and from nothing else: the key names
-// the content and what was asked of it. A Memo may forget anything at any time. It is
-// safe for concurrent use.
+// A Memo stores facts about contents, so that unchanged files need not be read again. A value depends only on its key: the key
+// contains the hash of the content and the question about it. A Memo may forget anything at any time. It is safe for concurrent
+// use.
 type Memo interface {
 	Recall(key string) (value string, ok bool)
 	Remember(key, value string)
 }
 
-// hashing is a file system that tells the content of a file without reading it.
+// hashing is a file system that knows the hash of a file without reading it.
 type hashing interface {
 	Hash(name string) (string, error)
 }
 
-// key is what a content is remembered by: besides its hash, everything that decides what
-// is read of it. It is empty where nothing may be remembered.
+// key returns the Memo's key for a file: its hash, and everything else that affects the result of reading it. It is empty if
+// nothing may be stored.
 func (r *Reader) key(name string) string {
 	if r.memo == nil {
 		return ""
 	}
 	hash, err := r.Hash(name)
 	if err != nil {
-		return "" // reading it returns the error
+		return "" // reading the file returns the error
 	}
 	return r.keyOf(hash, isJSON(name))
 }
@@ -45,7 +44,7 @@ func (r *Reader) keyOf(hash string, isJSON bool) string {
 
 var errNoHashes = errors.New("these files tell no hashes")
 
-// Hash tells the content of a file without reading it, where the files can.
+// Hash returns the hash of a file without reading it, if the files support that.
 func (r *Reader) Hash(name string) (string, error) {
 	files, ok := r.files.(hashing)
 	if !ok {
@@ -54,7 +53,7 @@ func (r *Reader) Hash(name string) (string, error) {
 	return files.Hash(name)
 }
 
-// Recall returns what the Memo remembers under a key of several files.
+// Recall returns the value that the Memo stores for several files under a key.
 func (r *Reader) Recall(key string) (string, bool) {
 	if r.memo == nil {
 		return "", false
@@ -62,7 +61,7 @@ func (r *Reader) Recall(key string) (string, bool) {
 	return r.memo.Recall(key)
 }
 
-// Remember has the Memo remember it.
+// Remember stores a value in the Memo.
 func (r *Reader) Remember(key, value string) {
 	if r.memo != nil {
 		r.memo.Remember(key, value)
@@ -71,7 +70,7 @@ func (r *Reader) Remember(key, value string) {
 
 func isJSON(name string) bool { return path.Ext(name) == ".json" }
 
-// recall is what is remembered of the file, written over spare.
+// recall returns the stored outline of the file. It reuses spare for the documents.
 func (c *content) recall(spare []outlined) (outline, bool) {
 	if c.key == "" {
 		return outline{}, false
@@ -83,7 +82,7 @@ func (c *content) recall(spare []outlined) (outline, bool) {
 	return decodeOutline(known, spare)
 }
 
-// remember remembers the outline of the file, but nothing from a Secret, because a Memo may write to disk.
+// remember stores the outline of the file, but nothing from a Secret, because a Memo may write to disk.
 func (c *content) remember(o outline) {
 	switch {
 	case c.key == "":
@@ -94,20 +93,19 @@ func (c *content) remember(o outline) {
 	}
 }
 
-// Learn is what ask finds out, or found out before: with a Memo it is asked once about
-// one content. The answer must depend on nothing but the content of the document and on
-// what, which names the question. An error is not remembered.
+// Learn returns the result of ask. With a Memo, it calls ask only once for the same content. The result must depend only on the
+// content of the document and on what, which identifies the question. Errors are not stored.
 func (d *Document) Learn(what string, ask func() (string, error)) (string, error) {
 	return d.body.learn(what, ask)
 }
 
-// Same reports whether two documents are known to hold the same, without reading them.
+// Same reports whether two documents are known to have the same content, without reading them.
 func (d *Document) Same(as *Document) bool {
 	known := d.body.identity()
 	return known != "" && known == as.body.identity()
 }
 
-// learn is Learn of a part of the content.
+// learn is Learn for a part of the content.
 func (c *content) learn(key string, ask func() (string, error)) (string, error) {
 	if c.key == "" {
 		return ask()

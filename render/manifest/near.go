@@ -7,8 +7,8 @@ import (
 	"github.com/agext/levenshtein"
 )
 
-// Meant returns the identity that a text is probably meant to be: that with the least to change, or the only one of that
-// name. It is "" if none is near.
+// Meant returns the identity that a text probably refers to: the one with the smallest edit distance, or the only one with that
+// name. It returns "" if none is similar.
 func Meant(text string, ids []string) string {
 	const near = 3
 	name := text[strings.LastIndex(text, "/")+1:]

@@ -10,15 +10,15 @@ import (
 	yamltree "go.yaml.in/yaml/v3"
 )
 
-// countNodes counts about the nodes of a document, and at least half of them, without making any: they stand behind line
-// breaks and a few other bytes. Text that holds these bytes counts, too: a CRD of a provider counts half as many again as
-// it has.
+// countNodes estimates the number of nodes of a document without building them. The result is at least half the true number: nodes
+// follow line breaks and a few other bytes. Text that contains these bytes also counts, so the result for a provider's CRD is half
+// as large again as the true number.
 func countNodes(raw []byte) int {
 	n := 1
 	for _, one := range [...]byte{'\n', '\r', '[', '{', ',', ':'} {
 		n += bytes.Count(raw, []byte{one})
 	}
-	for _, one := range [...]byte{'-', '?'} { // before a blank only
+	for _, one := range [...]byte{'-', '?'} { // only before a blank
 		for _, blank := range [...]byte{' ', '\t'} {
 			n += bytes.Count(raw, []byte{one, blank})
 		}
@@ -31,29 +31,29 @@ func countNodes(raw []byte) int {
 	return n
 }
 
-// decoding bounds the nodes of all documents that this process decodes at the same time, across all readers. A node
-// takes up to a kilobyte while it is decoded, and a fraction of that afterwards.
+// decoding limits the nodes of all documents that this process decodes at the same time, across all readers. A node takes up to a
+// kilobyte while it is decoded, and a fraction of that afterwards.
 var decoding = semaphore.NewWeighted(decodedAtOnce)
 
 const decodedAtOnce = 300_000
 
-// turn waits until some nodes may be decoded, and returns what ends that.
-func turn(nodes int) (done func()) {
-	n := int64(min(nodes, decodedAtOnce))         // a larger one is alone
-	_ = decoding.Acquire(context.Background(), n) // fails only with its context
+// acquireNodes waits until a document with this many nodes may be decoded. done ends the decoding.
+func acquireNodes(nodes int) (done func()) {
+	n := int64(min(nodes, decodedAtOnce))         // a larger document is decoded alone
+	_ = decoding.Acquire(context.Background(), n) // it fails only if its context ends
 	return func() { decoding.Release(n) }
 }
 
-// few refuses a document of too many nodes before it is decoded.
-func (s section) few(nodes int) error {
+// checkNodes refuses a document with too many nodes before it is decoded.
+func (s section) checkNodes(nodes int) error {
 	if nodes <= s.limits.Nodes {
 		return nil
 	}
 	return s.cannotDecode(s.part.first, fmt.Errorf("it has about %d nodes, and the limit is %d: split it, or raise limits.nodes", nodes, s.limits.Nodes))
 }
 
-// Claim counts a document that is about to be decoded, and to be kept, against the limit on all of them, once. The error
-// is a LimitError.
+// Claim counts a document that is about to be decoded and kept towards the limit for all documents. It counts a document only once.
+// The error is a LimitError.
 func (d *Document) Claim() error {
 	r := d.reader
 	if r == nil {
@@ -65,7 +65,7 @@ func (d *Document) Claim() error {
 	return LimitError{Path: d.Origin.Path, Nodes: r.limits.TotalNodes}
 }
 
-// expandedNodes returns how many nodes a node has with every alias replaced.
+// expandedNodes returns the number of nodes in a node with every alias replaced.
 func expandedNodes(node *yamltree.Node, known map[*yamltree.Node]int64) int64 {
 	if n, ok := known[node]; ok {
 		return n

@@ -98,7 +98,7 @@ func TestTurn(t *testing.T) {
 	var mu sync.Mutex
 	now, most := 0, 0
 	EachOf(50, 50, func(int) {
-		done := turn(decodedAtOnce / 3)
+		done := acquireNodes(decodedAtOnce / 3)
 		mu.Lock()
 		now++
 		most = max(most, now)
@@ -111,7 +111,7 @@ func TestTurn(t *testing.T) {
 	if most > 3 {
 		t.Errorf("%d were decoded at once", most)
 	}
-	turn(10 * decodedAtOnce)() // a document above the total limit is decoded alone instead of never
+	acquireNodes(10 * decodedAtOnce)() // a document above the total limit is decoded alone instead of never
 }
 
 type remembering struct{ sync.Map }

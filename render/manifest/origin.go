@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// An Origin is the place in a commit that something was read from.
+// An Origin is the place in a commit from which something was read.
 type Origin struct {
-	Path string `json:"path"` // slash separated, from the root of the commit
-	Line int    `json:"line"` // the first line of the document, or of the part meant; from 1
+	Path string `json:"path"` // slash-separated, from the root of the commit
+	Line int    `json:"line"` // the first line of the document, or of the relevant part; from 1
 }
 
 func (o Origin) String() string {
@@ -26,7 +26,7 @@ func (o Origin) Compare(other Origin) int {
 	return o.Line - other.Line
 }
 
-// A PlacedError is an error at a place of a commit, which its text begins with.
+// A PlacedError is an error at a place of a commit. Its text begins with the place.
 type PlacedError struct {
 	Origin Origin
 	Err    error
@@ -37,7 +37,7 @@ func (e PlacedError) Error() string { return e.Origin.String() + ": " + e.Err.Er
 // Unwrap is for errors.Is and errors.As.
 func (e PlacedError) Unwrap() error { return e.Err }
 
-// failed returns an error at a place: what could not be done there, and why.
+// failed returns an error at a place: what failed, and why.
 func (o Origin) failed(what string, why error) error {
 	return PlacedError{Origin: o, Err: fmt.Errorf("%s: %w", what, why)}
 }

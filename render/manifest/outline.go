@@ -5,17 +5,17 @@ import (
 	"slices"
 )
 
-// An outline is a file without its bodies: what a Memo remembers of it.
+// An outline is a file without the bodies of its documents, as a Memo stores it.
 type outline struct {
 	size      int64 // of the file
 	parts     int
 	documents []outlined
 }
 
-// An outlined document is a part of its file, or an item of the List that the part is.
+// An outlined document is a part of its file, or an item of the List in that part.
 type outlined struct {
 	header Header
-	line   int // that it begins in
+	line   int // the line on which it begins
 	part   part
 	item   int // its index in the List, counting nested Lists; notItem if it is not in a List
 	nodes  int // as countNodes counts them; for a List, the nodes of its first item
@@ -28,7 +28,7 @@ func (o outline) holdsSecret() bool {
 	return slices.ContainsFunc(o.documents, func(d outlined) bool { return d.header.Kind == "Secret" })
 }
 
-// encode writes an outline in the one way that decodeOutline takes.
+// encode writes an outline in the only form that decodeOutline accepts.
 func (o outline) encode() string {
 	b := appendNumber(nil, int(o.size))
 	b = appendNumber(b, o.parts)
@@ -48,7 +48,7 @@ func (o outline) encode() string {
 	return string(b)
 }
 
-// fields are the texts of a header.
+// fields returns the texts of a header.
 func (h *Header) fields() [9]*string {
 	return [9]*string{
 		&h.APIVersion, &h.Kind, &h.Namespace, &h.Name,
@@ -56,7 +56,7 @@ func (h *Header) fields() [9]*string {
 	}
 }
 
-// flags are the rest of it.
+// flags returns the other fields of a header.
 func (h *Header) flags() [2]*bool { return [2]*bool{&h.Local, &h.Paused} }
 
 func appendNumber(b []byte, n int) []byte {
@@ -72,8 +72,8 @@ func appendFlag(b []byte, flag bool) []byte {
 	return append(b, 0)
 }
 
-// decodeOutline reads what encode wrote, and nothing else. The header shares its strings
-// with what it is read from; the documents are written over spare, where they fit.
+// decodeOutline reads the output of encode, and nothing else. The headers share strings with from. The documents reuse spare if
+// they fit.
 func decodeOutline(from string, spare []outlined) (outline, bool) {
 	s := spool{rest: from}
 	o := outline{size: int64(s.number()), parts: s.number()}
@@ -101,19 +101,19 @@ func decodeOutline(from string, spare []outlined) (outline, bool) {
 	return o, !s.broken && s.rest == ""
 }
 
-// A spool is what is still to be decoded.
+// A spool is the rest of an encoded outline.
 type spool struct {
 	rest   string
-	broken bool // it is not what was encoded
+	broken bool // set if the input is not a valid encoding
 }
 
 func (s *spool) number() int {
 	var n uint64
-	for i := 0; i < len(s.rest) && i < 7; i++ { // 49 bits: nothing is larger
+	for i := 0; i < len(s.rest) && i < 7; i++ { // 7 bytes hold 49 bits: no number is larger
 		b := s.rest[i]
 		n |= uint64(b&0x7F) << (7 * i)
 		if b < 0x80 {
-			s.broken = s.broken || b == 0 && i > 0 // there is a shorter way to write it
+			s.broken = s.broken || b == 0 && i > 0 // there is a shorter encoding
 			s.rest = s.rest[i+1:]
 			return int(n) //nolint:gosec // it has 49 bits
 		}

@@ -9,8 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Field is a path of keys (string) and indices (int) as people write it:
-// spec.versions[0].name.
+// Field returns a path of keys (string) and indices (int) as text: spec.versions[0].name.
 func Field(path ...any) string {
 	var b strings.Builder
 	for _, step := range path {
@@ -27,14 +26,12 @@ func Field(path ...any) string {
 	return b.String()
 }
 
-// OriginOf is where the value at a path of keys (string) and indices (int) begins,
-// as in d.OriginOf("spec", "activate", 2). It is the origin of the document where
-// that cannot be told. The document is parsed for it, so ask where a person
-// will read the answer.
+// OriginOf returns where the value at a path of keys (string) and indices (int) begins, as in d.OriginOf("spec", "activate", 2). It
+// returns the origin of the document if the place is not known. It parses the document, so call it only for messages that a user
+// reads.
 func (d *Document) OriginOf(path ...any) Origin { return d.origins(path)[0] }
 
-// OriginsOf is where each of the n items of the list at a path begins. It parses the
-// document once.
+// OriginsOf returns where each of the n items of the list at a path begins. It parses the document only once.
 func (d *Document) OriginsOf(n int, path ...any) []Origin {
 	items := make([][]any, n)
 	for i := range items {
@@ -43,8 +40,7 @@ func (d *Document) OriginsOf(n int, path ...any) []Origin {
 	return d.origins(items...)
 }
 
-// origins are where the values at paths begin. They are learnt as lines, counted from that
-// of the document.
+// origins returns where the values at paths begin. The Memo stores them as line numbers relative to the document.
 func (d *Document) origins(paths ...[]any) []Origin {
 	known, _ := d.Learn(fmt.Sprintf("lines %q", paths), func() (string, error) {
 		tree, line, err := d.body.tree()
@@ -63,19 +59,19 @@ func (d *Document) origins(paths ...[]any) []Origin {
 		return strings.Join(lines, " "), nil
 	})
 	origins := make([]Origin, len(paths))
-	lines := strings.Fields(known) // none where that cannot be told
+	lines := strings.Fields(known) // empty if the places are not known
 	for i := range origins {
 		origins[i] = d.Origin
 		if i < len(lines) {
-			line, _ := strconv.Atoi(lines[i]) // it was written above
+			line, _ := strconv.Atoi(lines[i]) // the function above wrote it
 			origins[i].Line += line
 		}
 	}
 	return origins
 }
 
-// keeps returns a function that reports whether the document has the same value at a path as the tree that it was read
-// from. Only the document of a tool's output may differ.
+// keeps returns a function that reports whether the document has the same value at a path as the tree that it was read from. Only a
+// document that a tool built may differ.
 func (d *Document) keeps() func(path []any) bool {
 	if m, ok := d.body.(made); ok {
 		return m.keeps()
@@ -83,7 +79,7 @@ func (d *Document) keeps() func(path []any) bool {
 	return func([]any) bool { return true }
 }
 
-// originIn is where node begins in a tree that begins at the given line.
+// originIn returns where node begins, in a tree that begins at the given line.
 func originIn(node *yaml.Node, line int, otherwise Origin) Origin {
 	if node == nil || node.Line == 0 {
 		return otherwise
@@ -91,7 +87,7 @@ func originIn(node *yaml.Node, line int, otherwise Origin) Origin {
 	return Origin{Path: otherwise.Path, Line: line + node.Line - 1}
 }
 
-// find is the node at a path, or nil.
+// find returns the node at a path, or nil.
 func find(node *yaml.Node, path []any) *yaml.Node {
 	for node != nil {
 		switch {

@@ -5,11 +5,10 @@ import (
 	"errors"
 )
 
-// errPointer is why a Git LFS pointer cannot be read. It is an error because what stands in its
-// place would look as if it had been removed.
+// errPointer is the error for a Git LFS pointer. Ignoring the pointer instead would make its objects look removed.
 var errPointer = errors.New("it is a Git LFS pointer, and not the file that it stands for: keep manifests out of Git LFS, or list the file in .headgateignore")
 
-// pointerPrefixes are how a pointer begins, in the versions that Git LFS has had.
+// pointerPrefixes are the first lines of pointers, for all versions of Git LFS.
 var pointerPrefixes = [][]byte{
 	[]byte("version https://git-lfs.github.com/spec/"),
 	[]byte("version https://hawser.github.com/spec/"),

@@ -18,30 +18,29 @@ func Read(files fs.FS, name string, limits Limits) ([]*Document, error) {
 	return NewReader(files, limits, nil).Read(name)
 }
 
-// A Reader reads files of one commit and counts them against the limits that hold
-// for all files together. Safe for concurrent use if the files are.
+// A Reader reads files of one commit and counts them towards the limits for all files together. It is safe for concurrent use if
+// the files are.
 type Reader struct {
 	files     fs.FS
 	limits    Limits
 	memo      Memo
-	form      string // of a key: the limits that decide what is read of a file
+	form      string // the part of a key with the limits that affect the result of reading a file
 	bytes     atomic.Int64
 	documents atomic.Int64
 	nodes     atomic.Int64
-	claimed   sync.Map // documents whose nodes are counted
+	claimed   sync.Map // documents whose nodes are already counted
 }
 
-// NewReader returns a reader that has counted nothing yet. memo may be nil; it serves
-// files that offer Hash(name) (string, error), which tells their content.
+// NewReader returns a reader that has not counted anything. memo may be nil. It is used for files with a method Hash(name) (string,
+// error), which identifies their content.
 func NewReader(files fs.FS, limits Limits, memo Memo) *Reader {
 	limits = limits.orDefault()
 	return &Reader{files: files, limits: limits, memo: memo, form: fmt.Sprintf(" %d %d %d ", limits.FileBytes, limits.Depth, limits.Nodes)}
 }
 
-// Read returns the documents of a file in order, the items of a List in its place.
-// Empty and comment-only documents are left out. A document that is no Kubernetes
-// manifest, because it is no mapping or lacks a kind or an apiVersion, has the zero
-// Header: count it as skipped. So has JSON that cannot be decoded and does not look like a manifest.
+// Read returns the documents of a file in order, the items of a List in its place. It omits empty and comment-only documents. A
+// document that is no Kubernetes manifest, because it is no mapping or lacks a kind or an apiVersion, has the zero Header: count it
+// as skipped. So has JSON that cannot be decoded and does not look like a manifest.
 //
 // The header comes from the Memo, or from Scan where Scan answers; every other document
 // is decoded here, and an error if it is broken. The bytes of a file are kept only if it
@@ -54,12 +53,11 @@ func (r *Reader) Read(name string) ([]*Document, error) {
 	return c.readAnew()
 }
 
-// ordering is a file system that reads files faster in one order than in another. Order
-// puts names in that order.
+// ordering is a file system that reads files faster in a certain order. Order sorts names in that order.
 type ordering interface{ Order(names []string) }
 
-// ReadAll reads files as Read does, as many at once as there are processors, and calls done
-// for each of them, by its place among the names: not in order but one at a time.
+// ReadAll reads files as Read does, as many at the same time as there are processors. It calls done for each file with its index in
+// names, in any order, but one call at a time.
 func (r *Reader) ReadAll(names []string, done func(i int, documents []*Document, err error)) {
 	type unread struct {
 		*content
@@ -97,7 +95,7 @@ func (r *Reader) content(name string) *content {
 	return &content{Reader: r, path: name, key: r.key(name)}
 }
 
-// counted are the documents of an outline that is remembered, which count as others do.
+// counted returns the documents of a stored outline. It counts them like any others.
 func (c *content) counted(o outline) ([]*Document, error) {
 	if err := c.countBytes(c.path, o.size); err != nil {
 		return nil, err
@@ -117,8 +115,7 @@ func (c *content) readAnew() ([]*Document, error) {
 	return c.documents(o), nil
 }
 
-// Inline returns the documents of YAML that is a value of a file, and counted with it. Name
-// is what errors call it.
+// Inline returns the documents of YAML inside a file, which counts as part of that file. name is for errors.
 func (r *Reader) Inline(name string, text string) ([]*Document, error) {
 	c := &content{Reader: r, path: name, kept: []byte(text)}
 	o, err := c.outlineOf(c.kept, func(int) error { return nil })
@@ -128,11 +125,11 @@ func (r *Reader) Inline(name string, text string) ([]*Document, error) {
 	return c.documents(o), nil
 }
 
-// Limits are what the reader counts against.
+// Limits returns the limits of the reader.
 func (r *Reader) Limits() Limits { return r.limits }
 
-// Bytes returns the bytes of a file that is no manifest, which count as all others do. They
-// are not remembered, for they may be secret.
+// Bytes returns the bytes of a file that is not a manifest. They count towards the limits. They are not stored in the Memo, because
+// they may be secret.
 func (r *Reader) Bytes(name string) ([]byte, error) {
 	var whole []byte
 	err := readFile(r.files, name, r.limits.FileBytes, func(raw []byte) error {
@@ -142,8 +139,7 @@ func (r *Reader) Bytes(name string) ([]byte, error) {
 	return whole, err
 }
 
-// RecallBytes is Bytes for files that every render reads and that are no secret. With a Memo, it does not read a file
-// again.
+// RecallBytes is Bytes for files that every render reads and that are not secret. With a Memo, it does not read a file again.
 func (r *Reader) RecallBytes(name string) ([]byte, error) {
 	c := r.content(name)
 	known, err := c.learn(" bytes", func() (whole string, err error) {
@@ -159,19 +155,18 @@ func (r *Reader) RecallBytes(name string) ([]byte, error) {
 	return []byte(known), err
 }
 
-// Spent is what was counted so far against the limits of all files together.
+// Spent is the amount that was counted towards the limits for all files together.
 type Spent struct{ Bytes, Documents int64 }
 
-// Spent is what this reader has counted.
+// Spent returns the amount that this reader has counted.
 func (r *Reader) Spent() Spent { return Spent{r.bytes.Load(), r.documents.Load()} }
 
-// Minus is what is left.
+// Minus returns the difference.
 func (s Spent) Minus(other Spent) Spent {
 	return Spent{s.Bytes - other.Bytes, s.Documents - other.Documents}
 }
 
-// Spend counts what a Memo spares the reader; it is false where that is more than the limits
-// allow.
+// Spend counts an amount that the reader saved because of a Memo. It returns false if that exceeds the limits.
 func (r *Reader) Spend(s Spent) bool {
 	return r.bytes.Add(s.Bytes) <= r.limits.TotalBytes && r.documents.Add(s.Documents) <= int64(r.limits.Documents)
 }
@@ -246,7 +241,7 @@ func (c *content) documents(o outline) []*Document {
 	return documents
 }
 
-// outline is the one document of a section, or the items of the List that it is.
+// outline returns the only document of a section, or the items if it is a List.
 func (s section) outline(raw []byte) ([]outlined, error) {
 	d := outlined{line: s.part.first, part: s.part, item: notItem, nodes: countNodes(raw)}
 	if !isJSON(s.path) {
@@ -258,7 +253,7 @@ func (s section) outline(raw []byte) ([]outlined, error) {
 	}
 	v, err := s.decodeBytes(raw)
 	if err != nil && isJSON(s.path) && !mentionsManifest(raw) {
-		return []outlined{d}, nil // the settings of an editor or a compiler, with comments
+		return []outlined{d}, nil // the settings of an editor or a compiler, which may contain comments
 	}
 	if err != nil {
 		return nil, err
@@ -269,11 +264,11 @@ func (s section) outline(raw []byte) ([]outlined, error) {
 	}
 	d.header = headerOf(m).ofManifest()
 
-	var node *yaml.Node // parsed for Lists only
+	var node *yaml.Node // parsed only for Lists
 	origin := func(at []any) Origin {
 		if node == nil {
 			node = new(yaml.Node)
-			if yaml.Unmarshal(raw, node) != nil { // decoded by another library
+			if yaml.Unmarshal(raw, node) != nil { // another library decodes the document
 				*node = yaml.Node{}
 			}
 		}
@@ -291,8 +286,8 @@ func (s section) outline(raw []byte) ([]outlined, error) {
 	return all, nil
 }
 
-// mentionsManifest reports whether text that cannot be decoded may be meant as a manifest: it holds
-// two of the keys that every manifest has.
+// mentionsManifest reports whether undecodable text may be meant as a manifest: it contains two of the keys that every manifest
+// has.
 func mentionsManifest(raw []byte) bool {
 	raw = bytes.ToLower(raw)
 	n := 0
@@ -304,7 +299,7 @@ func mentionsManifest(raw []byte) bool {
 	return n > 1
 }
 
-// partsOf finds the documents of a file. An error is at the line that is returned.
+// partsOf finds the documents of a file. It returns an error with its line.
 func partsOf(raw []byte, isJSON bool) ([]part, int, error) {
 	if line, err := text(raw); err != nil {
 		return nil, line, err
@@ -320,7 +315,7 @@ func partsOf(raw []byte, isJSON bool) ([]part, int, error) {
 	return []part{{start: start, end: len(raw), line: 1, first: lineIn(raw, first)}}, 0, nil
 }
 
-// text returns an error, and its line, if a file is not text.
+// text returns an error with its line if a file is not text.
 func text(raw []byte) (int, error) {
 	if bytes.HasPrefix(raw, []byte("\xFF\xFE")) || bytes.HasPrefix(raw, []byte("\xFE\xFF")) {
 		return 1, errors.New("it is UTF-16: save it as UTF-8")

@@ -276,7 +276,7 @@ func TestReadErrors(t *testing.T) {
 		"UnknownAnchor": {
 			reason: "The library does not report the line.",
 			text:   "a: b\nc: *d\n",
-			want:   "a.yaml:2: cannot decode: unknown anchor 'd' referenced; if this is no alias, quote it: * begins an alias",
+			want:   "a.yaml:2: cannot decode: unknown anchor 'd' referenced; if this is not an alias, quote it: * begins an alias",
 		},
 		"ControlCharacter": {
 			reason: "The library does not report the line.",

@@ -4,8 +4,8 @@ import (
 	"bytes"
 )
 
-// Scan returns the header of a document without decoding it. It answers only for plain block style, and then agrees
-// with the decoder if the document can be decoded. It does not check whether the document can be decoded.
+// Scan returns the header of a document without decoding it. ok is true only for plain block style. The header then agrees with the
+// decoder, if the document can be decoded: Scan does not check that.
 func Scan(doc []byte) (Header, bool) {
 	if !oneBreak(doc) {
 		return Header{}, false
@@ -27,7 +27,7 @@ func Scan(doc []byte) (Header, bool) {
 				return Header{}, false
 			}
 		case indent > s.skip:
-			if s.taken { // there is more to the scalar than its first line
+			if s.taken { // the scalar continues after its first line
 				return Header{}, false
 			}
 		case line[indent] == '#':
@@ -49,30 +49,30 @@ func isMarker(line []byte, marker string) bool {
 	return bytes.HasPrefix(line, []byte(marker)) && (len(line) == len(marker) || line[len(marker)] == ' ')
 }
 
-// A scanner follows the mappings that hold the header.
+// A scanner follows the mappings that contain the header.
 type scanner struct {
 	lexer
 
 	header    Header
-	annotated map[string]bool // every annotation so far
+	annotated map[string]bool // every annotation key so far
 	seen      place           // every wanted key so far
-	taken     bool            // the last entry was a scalar of the header
-	begun     bool            // a marker or a key is behind us
+	taken     bool            // the last entry was a scalar that belongs to the header
+	begun     bool            // a marker or a key came before
 
-	// The mappings that we are in, outermost first: open[0] to open[depth].
+	// The open mappings, outermost first: open[0] to open[depth].
 	open  [3]block
 	depth int
 }
 
-// A block is an open mapping of the header.
+// A block is an open mapping that belongs to the header.
 type block struct {
 	in     place
-	column int  // of its keys; unknown before the first
-	had    bool // it had a key
-	holds  bool // the value of its last key is not wanted and may still go on
+	column int  // the column of its keys; unknown before the first key
+	had    bool // it has had a key
+	holds  bool // the value of its last key is not needed and may continue
 }
 
-// A place is a wanted key or the mapping that it holds. Places are bits of a set.
+// A place is a wanted key, or the mapping that is its value. Places are bits of a set.
 type place uint16
 
 const (
@@ -95,7 +95,7 @@ const (
 	mappings = metadata | annotations | spec | names
 )
 
-// wanted is the place of a key in a mapping, or 0.
+// wanted returns the place of a key in a mapping, or 0.
 func wanted(in place, key []byte) place {
 	switch in {
 	case root:
@@ -158,12 +158,12 @@ func (h *Header) field(p place) *string {
 		return &h.Spec.State
 	case namesKind:
 		return &h.Spec.Kind
-	default: // namesPlural: the last of the places that are scalars
+	default: // namesPlural, the last of the places that are scalars
 		return &h.Spec.Plural
 	}
 }
 
-// take adds the entry that was lexed. It reports whether the position in the document is still known.
+// take adds the entry of the lexer. It reports whether the position in the document is still known.
 func (s *scanner) take() bool {
 	s.taken, s.begun = false, true
 	e := &s.entry
@@ -183,7 +183,7 @@ func (s *scanner) take() bool {
 	switch {
 	case e.indent > in.column: // inside the value of the last key
 		return depth == s.depth && in.holds
-	case e.dash: // the same: a sequence may be as little indented as its key
+	case e.dash: // also inside: a sequence may have the same indent as its key
 		s.depth = depth
 		return in.holds
 	case e.key.form != plain && e.key.form != quoted:

@@ -5,29 +5,28 @@ import (
 	"errors"
 )
 
-// A part is one document of a stream: stream[start:end] decodes on its own. It
-// holds content: empty and comment-only documents have no part.
+// A part is one document of a stream: stream[start:end] decodes on its own. It has content: empty and comment-only documents have
+// no part.
 type part struct {
 	start, end int
-	line       int // of stream[start], from 1
-	first      int // of the first content
+	line       int // the line of stream[start], from 1
+	first      int // the line of the first content
 }
 
 var errAfterEnd = errors.New("content after the document end marker '...': begin the next document with '---'")
 
-// split finds the documents of a YAML stream as libyaml does: a marker stands at the
-// beginning of a line, whatever surrounds it, because inside a quoted scalar or a
-// flow collection it is an error and a block scalar is indented. An error is at the
-// line that is returned.
+// split finds the documents of a YAML stream as libyaml does: a marker counts at the beginning of every line. That is safe, because
+// a marker is an error inside a quoted scalar or a flow collection, and a block scalar is indented. It returns an error with its
+// line.
 func split(stream []byte) ([]part, int, error) {
 	var (
 		parts      []part
 		begins     = finder{stream: stream, marker: []byte("---")}
 		ends       = finder{stream: stream, marker: []byte("...")}
 		line       = lines{stream: stream}
-		start      int  // of the document at hand
-		content    int  // where its content may begin: behind directives and marker
-		directives bool // it begins with directives and waits for its marker
+		start      int  // of the current document
+		content    int  // the first possible start of its content, after directives and marker
+		directives bool // it begins with directives, and its marker is still to come
 	)
 	for {
 		if content == start {
@@ -42,7 +41,7 @@ func split(stream []byte) ([]part, int, error) {
 			directives = true
 		}
 		if directives && dashes {
-			directives = false // the document is still to come, and begins with them
+			directives = false // the document begins with the directives and is still to come
 		} else {
 			if first < next {
 				parts = append(parts, part{start: start, end: next, line: line.of(start), first: line.of(first)})
@@ -64,8 +63,7 @@ func split(stream []byte) ([]part, int, error) {
 	}
 }
 
-// restOfLine reports whether nothing but a comment follows in the line of stream[i],
-// and where the next line begins.
+// restOfLine returns where the line after stream[i] begins, and whether only blanks and a comment come before it.
 func restOfLine(stream []byte, i int) (next int, alone bool) {
 	next = i + blankLine(stream[i:])
 	return next, next == len(stream) || atLineStart(stream, next)
@@ -77,8 +75,7 @@ type finder struct {
 	next           int
 }
 
-// from is where the first marker at or behind i is; the length of the stream
-// where there is none.
+// from returns the index of the first marker at or after i, or the length of the stream.
 func (f *finder) from(i int) int {
 	f.next = max(f.next, i)
 	for f.next < len(f.stream) {
@@ -96,8 +93,7 @@ func (f *finder) from(i int) int {
 	return f.next
 }
 
-// blank is how many bytes of blank and comment lines, and of blanks before the
-// first content, s begins with.
+// blank returns the number of bytes of blank and comment lines at the start of s, plus the blanks before the first content.
 func blank(s []byte) int {
 	i := 0
 	for i < len(s) {
@@ -113,8 +109,7 @@ func blank(s []byte) int {
 	return i
 }
 
-// blankLine is the length of the line that s begins with, if that is blank or a
-// comment, and else 0. The rest of a line will do.
+// blankLine returns the length of the first line of s if it is blank or a comment, or else 0. s may start inside a line.
 func blankLine(s []byte) int {
 	i := 0
 	for i < len(s) && (s[i] == ' ' || s[i] == '\t') {
@@ -134,8 +129,7 @@ func blankLine(s []byte) int {
 	return 0
 }
 
-// lineBreak is the length of the line break that s begins with: YAML 1.1 knows
-// five. 0 means none.
+// lineBreak returns the length of the line break at the start of s, or 0. YAML 1.1 has five line breaks.
 func lineBreak(s []byte) int {
 	switch {
 	case len(s) == 0:
@@ -162,8 +156,8 @@ var (
 	paragraphSeparator = []byte("\u2029")
 )
 
-// skipBOM is the length of the byte order marks that s begins with. Concatenated
-// files have them anywhere a document begins.
+// skipBOM returns the length of the byte order marks at the start of s. Concatenated files may have them at the start of any
+// document.
 func skipBOM(s []byte) int {
 	return len(s) - len(bytes.TrimLeft(s, "\uFEFF"))
 }
@@ -189,28 +183,28 @@ func atLineStart(s []byte, i int) bool {
 	return false
 }
 
-// lines counts the lines of a stream the way editors do.
+// lines counts the lines of a stream as editors do.
 type lines struct {
 	stream    []byte
 	at, count int
 }
 
-// of is the line of stream[i], from 1. Ask in ascending order.
+// of returns the line of stream[i], from 1. Calls must have ascending i.
 func (l *lines) of(i int) int {
 	if i > l.at {
 		l.count += countBreaks(l.stream[l.at:i])
 		if l.stream[i-1] == '\r' && i < len(l.stream) && l.stream[i] == '\n' {
-			l.count-- // the break goes on
+			l.count-- // the line break continues
 		}
 		l.at = i
 	}
 	return l.count + 1
 }
 
-// lineIn is the line of s[i], from 1.
+// lineIn returns the line of s[i], from 1.
 func lineIn(s []byte, i int) int { return (&lines{stream: s}).of(i) }
 
-// countBreaks counts line feeds, and carriage returns without one.
+// countBreaks counts line feeds, and carriage returns without a line feed.
 func countBreaks(s []byte) int {
 	n := bytes.Count(s, []byte("\n"))
 	if cr := bytes.Count(s, []byte("\r")); cr > 0 {

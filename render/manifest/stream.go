@@ -14,17 +14,17 @@ import (
 	"sync"
 )
 
-// A Stream is YAML, or one JSON value, that is no file of its own.
+// A Stream is YAML, or one JSON value, that is not a file of its own.
 type Stream struct {
-	Name string // what errors call it
-	File string // that it is in, by whose hash a Memo knows it; "" where it is in none
-	Hash string // by which a Memo knows it, where that is no file's
+	Name string // for errors
+	File string // the file that contains it, whose hash is the key for the Memo; "" if there is none
+	Hash string // the key for the Memo if there is no File
 	Open func() (io.ReadCloser, error)
 }
 
-// Stream returns the documents of a stream, as Read does for a file. It opens the stream once: now, or, if a Memo knows
-// it, when an unknown document is decoded. The stream may be larger than a file; only each document has to keep to the
-// limit of a file. The content stays in memory, compressed.
+// Stream returns the documents of a stream, as Read does for a file. It opens the stream once: now, or, if a Memo has its outline,
+// when a document must be decoded. The stream may be larger than a file: the size limit of a file applies to each document. The
+// content stays in memory, compressed.
 func (r *Reader) Stream(from Stream) ([]*Document, error) {
 	name, key := from.Name, r.key(from.File)
 	if from.Hash != "" {
@@ -81,14 +81,14 @@ func isJSONObject(raw []byte) bool {
 	return bytes.HasPrefix(first, []byte("{")) && json.Valid(first)
 }
 
-// A stream can be read only from its beginning. It is kept in chunks of whole documents.
+// A stream can be read only from its beginning. Its content is kept in chunks of whole documents.
 type stream struct {
-	file  string // that it is in
+	file  string // the file that contains it
 	open  func() (io.ReadCloser, error)
 	limit int64 // of a chunk
 
 	mu     sync.Mutex
-	chunks []chunk // nil until it was read
+	chunks []chunk // nil until the stream is read
 }
 
 // A chunk is a part of a stream.
@@ -98,7 +98,7 @@ type chunk struct {
 	packed     bool
 }
 
-// read reads the stream, and lends every chunk and the line that it begins in to use.
+// read reads the stream. It passes every chunk, and the line at which it begins, to use.
 func (s *stream) read(name string, use func(raw []byte, line int) error) (err error) {
 	in, err := s.open()
 	if err != nil {
@@ -127,7 +127,7 @@ func (s *stream) read(name string, use func(raw []byte, line int) error) (err er
 	return nil
 }
 
-// lend lends the bytes of a part, which lies in one chunk, to use, which must not keep them.
+// lend passes the bytes of a part, which is in one chunk, to use, which must not keep them.
 func (s *stream) lend(name string, p part, use func([]byte) error) error {
 	chunks, err := s.all(name)
 	if err != nil {
@@ -140,7 +140,7 @@ func (s *stream) lend(name string, p part, use func([]byte) error) error {
 	return chunks[i].lend(func(raw []byte) error { return use(raw[p.start-chunks[i].start : p.end-chunks[i].start]) })
 }
 
-// all are the chunks, which are read where a Memo knew what is in them.
+// all returns the chunks. It reads the stream if only its outline came from a Memo.
 func (s *stream) all(name string) ([]chunk, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,17 +151,17 @@ func (s *stream) all(name string) ([]chunk, error) {
 	return s.chunks, err
 }
 
-// worthPacking is the size from which a chunk is kept compressed.
+// worthPacking is the minimum size of a chunk that is kept compressed.
 const worthPacking = 4 << 10
 
-// pack is a chunk with the bytes that are given.
+// pack returns a chunk with the given bytes.
 func pack(raw []byte) chunk {
 	plain := chunk{kept: bytes.Clone(raw)}
 	if len(raw) < worthPacking {
 		return plain
 	}
 	var out bytes.Buffer
-	packer, _ := packers.Get().(*flate.Writer) // the pool holds nothing else
+	packer, _ := packers.Get().(*flate.Writer) // the pool contains nothing else
 	defer packers.Put(packer)
 	packer.Reset(&out)
 	if _, err := packer.Write(raw); err != nil {
@@ -176,17 +176,17 @@ func pack(raw []byte) chunk {
 var packers = sync.Pool{New: func() any {
 	packer, err := flate.NewWriter(nil, flate.BestSpeed)
 	if err != nil {
-		panic(err) // there is such a level
+		panic(err) // the compression level is valid
 	}
 	return packer
 }}
 
-// lend lends the bytes to use, which must not keep them.
+// lend passes the bytes to use, which must not keep them.
 func (c chunk) lend(use func([]byte) error) error {
 	if !c.packed {
 		return use(c.kept)
 	}
-	buffer, _ := buffers.Get().(*bytes.Buffer) // the pool holds nothing else
+	buffer, _ := buffers.Get().(*bytes.Buffer) // the pool contains nothing else
 	defer buffers.Put(buffer)
 	buffer.Reset()
 	if _, err := buffer.ReadFrom(flate.NewReader(bytes.NewReader(c.kept))); err != nil {
@@ -195,18 +195,18 @@ func (c chunk) lend(use func([]byte) error) error {
 	return use(buffer.Bytes())
 }
 
-// A cutter cuts a stream at document markers. Every piece is a stream of its own, and all
-// of them together hold the documents of the whole.
+// A cutter cuts a stream at document markers. Every piece is a valid stream, and all pieces together have the documents of the
+// whole stream.
 type cutter struct {
 	in     *bufio.Reader
 	limit  int64
-	line   int          // that the piece begins in
+	line   int          // the line at which the piece begins
 	piece  bytes.Buffer // the last one
-	marker []byte       // the beginning of the next, as much of the line as was read
-	inside bool         // the rest of that line is still to be read
+	marker []byte       // the start of the next piece: the part of its first line that was already read
+	inside bool         // the rest of that line is still unread
 }
 
-// next is the next piece, which is good until the one after it; it is empty at the end.
+// next returns the next piece, which is valid until the next call; it is empty at the end.
 func (c *cutter) next() ([]byte, error) {
 	c.line += countBreaks(c.piece.Bytes())
 	if c.line == 0 {
@@ -215,7 +215,7 @@ func (c *cutter) next() ([]byte, error) {
 	c.piece.Reset()
 	c.piece.Write(c.marker)
 	c.marker = nil
-	directives := false // the next marker belongs to them
+	directives := false // the next marker belongs to directives
 	for {
 		text, err := c.in.ReadSlice('\n')
 		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, bufio.ErrBufferFull) {
@@ -243,7 +243,7 @@ func (c *cutter) next() ([]byte, error) {
 	}
 }
 
-// beginsDocument reports whether a line certainly begins a document, unless directives do.
+// beginsDocument reports whether a line certainly begins a document, unless directives come before it.
 func beginsDocument(line []byte) bool {
 	rest, ok := bytes.CutPrefix(line, []byte("---"))
 	return ok && len(rest) > 0 && strings.IndexByte(" \t\r\n", rest[0]) >= 0

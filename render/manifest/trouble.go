@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// yamlError returns the YAML error of the section with its place in the file. Its text repeats no values, because they
-// may be secrets.
+// yamlError returns the YAML error of the section with its place in the file. The error does not quote values, because they may be
+// secrets.
 func (s section) yamlError(raw []byte, err error) error {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
 	more := 0
@@ -27,7 +27,7 @@ func (s section) yamlError(raw []byte, err error) error {
 			line = s.part.line + n - 1
 		}
 		if parserError.MatchString(text) {
-			line++ // the library is off by one here
+			line++ // the library's line is off by one here
 		}
 		line = min(line, s.lineAt(raw, len(raw)-1))
 	} else if i := placeOf(raw, text); i >= 0 {
@@ -55,7 +55,7 @@ var (
 	quotedValue = regexp.MustCompile("(?s) `.*`")
 )
 
-// placeOf finds what an error without a line means, or -1.
+// placeOf finds the position of an error without a line, or returns -1.
 func placeOf(raw []byte, text string) int {
 	if m := anchorError.FindStringSubmatch(text); m != nil {
 		sign := "&"
@@ -76,7 +76,7 @@ func placeOf(raw []byte, text string) int {
 	return -1
 }
 
-// isControl reports whether YAML 1.1 does not allow the character.
+// isControl reports whether YAML 1.1 forbids a character.
 func isControl(r rune) bool {
 	switch r {
 	case '\t', '\n', '\r', 0x85:
@@ -85,7 +85,7 @@ func isControl(r rune) bool {
 	return r < ' ' || r >= 0x7F && r < 0xA0 || r == 0xFFFE || r == 0xFFFF
 }
 
-// discreet is an error of the library without the values that it repeats.
+// discreet returns the text of a library's error without the values that it quotes.
 func discreet(text string) string {
 	switch {
 	case strings.HasPrefix(text, "invalid map key"):
@@ -103,8 +103,8 @@ var (
 	notAnAlias = []string{"did not find expected alphabetic or numeric character", "unknown anchor"}
 )
 
-// unquoted returns what is wrong with a line that has an asterisk or an ampersand where a value begins and that
-// YAML cannot read as an alias or an anchor; "" where that is not the reason.
+// unquoted explains an error in a line with a value that begins with an asterisk or an ampersand and is not a valid alias or
+// anchor. It returns "" for any other error.
 func unquoted(text string, line []byte) string {
 	if !slices.ContainsFunc(notAnAlias, func(begins string) bool { return strings.HasPrefix(text, begins) }) {
 		return ""
@@ -114,7 +114,7 @@ func unquoted(text string, line []byte) string {
 	case m == nil:
 		return ""
 	case strings.HasPrefix(text, "unknown anchor"):
-		return text + "; if this is no alias, quote it: * begins an alias"
+		return text + "; if this is not an alias, quote it: * begins an alias"
 	case m[1][0] == '*':
 		return "a value begins with *; quote it: * begins an alias"
 	}
@@ -133,7 +133,7 @@ func hintFor(text string, line []byte) string {
 	return ""
 }
 
-// lineOf is the n-th line, from 0.
+// lineOf returns the nth line, from 0.
 func lineOf(raw []byte, n int) []byte {
 	for i := 0; ; i++ {
 		line, rest, found := bytes.Cut(raw, []byte("\n"))

@@ -15,11 +15,12 @@ const (
 	RuleUnread = "package-unread"
 	RuleSource = "package-installed-twice"
 	RuleCycle  = "package-cycle"
-	// RuleUnsigned is the rule for a package whose signature the cluster demands until the commit is applied.
+	// RuleUnsigned is the rule for a package whose signature the cluster requires only until the commit is applied.
 	RuleUnsigned = "package-signature-dropped"
 )
 
-// findings returns what Crossplane does not resolve, or not always in the same way.
+// findings returns findings about dependencies that Crossplane does not resolve, or that it does not always resolve in the same
+// way.
 func (res *resolution) findings() []manifest.Finding {
 	var found []manifest.Finding
 	for _, n := range res.nodes {
@@ -42,46 +43,46 @@ func (res *resolution) findings() []manifest.Finding {
 	return slices.Concat(found, res.cycles(), res.unsigned())
 }
 
-// unfit returns the finding of a package that is not in a version that another one asks for.
+// unfit returns the finding about a package whose version does not satisfy a dependency.
 func (n *node) unfit(a asking, why error) manifest.Finding {
 	f := manifest.Finding{
 		Rule: catalogue.RuleDependency, Severity: manifest.Error, Origin: n.place(),
-		Message: fmt.Sprintf("%s depends on %s %s (%s), and it is installed as %s: %v; Crossplane does not install what depends on it",
+		Message: fmt.Sprintf("%s depends on %s %s (%s), but the installed version is %s: %v; Crossplane does not install packages that depend on it",
 			a.by, n.request.Source, a.Constraint, a.Origin, n.image.Version, why),
-		Fix: "take versions of both that go together",
+		Fix: "use versions of both that are compatible",
 	}
 	if len(n.roots) == 0 && n.request.Installed.Version != "" {
-		f.Severity = manifest.Warning // it may be told to
-		f.Message += ", and changes the version of a dependency only where it runs with --enable-dependency-version-upgrades"
-		f.Fix = "install " + n.request.Source + " in a version that is asked for with an object of the commit"
+		f.Severity = manifest.Warning // Crossplane may run with the flag
+		f.Message += ", and changes the version of a dependency only if it runs with --enable-dependency-version-upgrades"
+		f.Fix = "install " + n.request.Source + " in a required version with an object of the commit"
 	}
 	return f
 }
 
-// twice finds packages that Crossplane would get under two names. Its lock can hold only one.
+// twice finds packages that Crossplane would get under two names. Its lock can contain only one.
 func (n *node) twice() []manifest.Finding {
 	var found []manifest.Finding
 	for _, other := range n.roots[min(1, len(n.roots)):] {
-		if other.id == n.roots[0].id { // one object that is declared twice, which is an error already
+		if other.id == n.roots[0].id { // the same object declared twice is already an error
 			continue
 		}
 		found = append(found, manifest.Finding{
 			Rule: RuleSource, Severity: manifest.Error, Origin: other.origin,
-			Message: fmt.Sprintf("%s installs %s, and so does %s (%s): Crossplane installs a source once, and resolves no dependency while there are two", other.id, n.request.Source, n.roots[0].id, n.roots[0].origin),
+			Message: fmt.Sprintf("%s installs %s, and so does %s (%s): Crossplane installs a source only once, and resolves no dependency while there are two", other.id, n.request.Source, n.roots[0].id, n.roots[0].origin),
 			Fix:     "remove one of them",
 		})
 	}
 	if name := crossplane.DependencyName(n.request.Source); len(n.roots) > 0 && len(n.asked) > 0 && n.roots[0].id.Name != name {
 		found = append(found, manifest.Finding{
 			Rule: RuleSource, Severity: manifest.Warning, Origin: n.roots[0].origin,
-			Message: fmt.Sprintf("%s depends on %s, which %s installs under another name than Crossplane would give it: where the dependency comes first, there are two, and Crossplane resolves nothing", n.asked[0].by, n.request.Source, n.roots[0].id),
+			Message: fmt.Sprintf("%s depends on %s, which %s installs under a different name than Crossplane would: if Crossplane installs the dependency first, there are two, and it resolves no dependency", n.asked[0].by, n.request.Source, n.roots[0].id),
 			Fix:     "call it " + name,
 		})
 	}
 	return found
 }
 
-// elsewhere finds packages that the cluster has under another name already: as a dependency, or from another tool.
+// elsewhere finds packages that the cluster already has under another name: as a dependency, or from another tool.
 func (n *node) elsewhere(installed map[string]crossplane.Installed) []manifest.Finding {
 	there, ok := installed[n.request.Source]
 	if !ok || len(n.roots) == 0 || slices.ContainsFunc(n.roots, func(r root) bool { return there.By(r.id.Name) }) {
@@ -89,12 +90,12 @@ func (n *node) elsewhere(installed map[string]crossplane.Installed) []manifest.F
 	}
 	return []manifest.Finding{{
 		Rule: RuleSource, Severity: manifest.Warning, Origin: n.roots[0].origin,
-		Message: fmt.Sprintf("the cluster has %s already, as revision %s, which is none of %s: Crossplane installs a source once, and resolves no dependency while there are two", n.request.Source, there.Revision, n.roots[0].id),
-		Fix:     "give the object the name of the one that is there, or delete that first",
+		Message: fmt.Sprintf("the cluster already has %s, as revision %s, which does not belong to %s: Crossplane installs a source only once, and resolves no dependency while there are two", n.request.Source, there.Revision, n.roots[0].id),
+		Fix:     "give the object the name of the existing one, or delete that first",
 	}}
 }
 
-// unsigned finds demands of the cluster for a signature that the commit drops.
+// unsigned finds required signatures in the cluster that the commit no longer requires.
 func (res *resolution) unsigned() []manifest.Finding {
 	var dropped []Dropped
 	of, first := map[Dropped][]string{}, map[Dropped]*node{}
@@ -112,12 +113,12 @@ func (res *resolution) unsigned() []manifest.Finding {
 	}
 	var found []manifest.Finding
 	for _, d := range dropped {
-		f := manifest.Finding{Rule: RuleUnsigned, Severity: manifest.Warning, Origin: first[d].place(), Fix: "have the commit demand the same, unless this is meant"}
-		f.Message = fmt.Sprintf("%s demands a signature of %s", d.Demand, of[d][0])
+		f := manifest.Finding{Rule: RuleUnsigned, Severity: manifest.Warning, Origin: first[d].place(), Fix: "require the same signature in the commit, unless this is intended"}
+		f.Message = fmt.Sprintf("%s requires a signature of %s", d.Demand, of[d][0])
 		if more := len(of[d]) - 1; more > 0 {
 			f.Message += fmt.Sprintf(" and %d more", more)
 		}
-		f.Message += ", and with this commit "
+		f.Message += ", but with this commit "
 		switch {
 		case d.Another:
 			f.Message += d.By.String() + " demands another one"
@@ -134,7 +135,7 @@ func (res *resolution) unsigned() []manifest.Finding {
 	return found
 }
 
-// cycles finds packages that depend on themselves.
+// cycles finds packages that depend on themselves, directly or through others.
 func (res *resolution) cycles() []manifest.Finding {
 	depends := map[*node][]*node{}
 	for _, n := range res.nodes {

@@ -11,15 +11,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// ImageConfigs are the settings of ImageConfig objects. For every purpose the longest prefix counts, compared letter by
-// letter, as in Crossplane.
+// ImageConfigs holds the settings of ImageConfig objects. For every purpose, the longest prefix counts, compared byte by byte, as
+// in Crossplane.
 type ImageConfigs struct {
-	Rewrites []Prefixed // what the prefix becomes
-	Secrets  []Prefixed // the name of the Secret to pull with
-	Verified []Prefixed // what signature is demanded: spec.verification, in JSON
+	Rewrites []Prefixed // the replacement of the prefix
+	Secrets  []Prefixed // the name of the pull Secret
+	Verified []Prefixed // the required signature: spec.verification, as JSON
 
 	declared []Prefixed    // the objects of the commit
-	cluster  *ImageConfigs // what the cluster says as it is, without the commit; nil: none was asked
+	cluster  *ImageConfigs // the settings of the cluster alone, without the commit; nil if no cluster was asked
 }
 
 // A Prefixed holds the settings of an ImageConfig for images that begin with a prefix.
@@ -28,7 +28,7 @@ type Prefixed struct {
 	Value  string
 	Config string // the name of the ImageConfig
 	Origin manifest.Origin
-	Live   bool // it is one of the cluster, and has no Origin
+	Live   bool // from the cluster, without an Origin
 }
 
 func (p Prefixed) String() string {
@@ -38,18 +38,18 @@ func (p Prefixed) String() string {
 	return fmt.Sprintf("ImageConfig %s (%s)", p.Config, p.Origin)
 }
 
-// sent is ImageConfigs as another process gets them.
+// sent is the JSON form of ImageConfigs for another process.
 type sent struct {
 	Rewrites, Secrets, Verified, Declared []Prefixed
 	Cluster                               *ImageConfigs
 }
 
-// MarshalJSON is for another process.
+// MarshalJSON encodes the settings for another process.
 func (c ImageConfigs) MarshalJSON() ([]byte, error) {
 	return json.Marshal(sent{c.Rewrites, c.Secrets, c.Verified, c.declared, c.cluster})
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote.
+// UnmarshalJSON decodes the output of MarshalJSON.
 func (c *ImageConfigs) UnmarshalJSON(data []byte) error {
 	var s sent
 	if err := json.Unmarshal(data, &s); err != nil {
@@ -63,10 +63,10 @@ func (c *ImageConfigs) UnmarshalJSON(data []byte) error {
 type LiveConfig struct {
 	Name string
 	Spec map[string]any
-	Ours bool // the sync made it, and prunes it where its commit has it no more
+	Ours bool // the sync applied it, and prunes it if its commit no longer contains it
 }
 
-// Rewritten returns the image that is pulled instead of an image. The result is not rewritten again.
+// Rewritten returns the image that is pulled in place of an image. The result is not rewritten again.
 func (c ImageConfigs) Rewritten(image string) string {
 	if best, ok := c.Rewrite(image); ok {
 		return best.Value + strings.TrimPrefix(image, best.Prefix)
@@ -74,27 +74,27 @@ func (c ImageConfigs) Rewritten(image string) string {
 	return image
 }
 
-// Rewrite is the ImageConfig that rewrites an image.
+// Rewrite returns the ImageConfig that rewrites an image.
 func (c ImageConfigs) Rewrite(image string) (Prefixed, bool) { return longest(c.Rewrites, image) }
 
-// Secret is the Secret that an image, rewritten, is pulled with; "" is none.
+// Secret returns the pull Secret of a rewritten image, or "".
 func (c ImageConfigs) Secret(image string) string {
 	best, _ := longest(c.Secrets, image)
 	return best.Value
 }
 
-// Verification is the ImageConfig that demands a signature of an image, rewritten.
+// Verification returns the ImageConfig that requires a signature of a rewritten image.
 func (c ImageConfigs) Verification(image string) (Prefixed, bool) { return longest(c.Verified, image) }
 
-// A Dropped demand is a signature that the cluster demands until the commit is applied.
+// A Dropped is a required signature that the cluster no longer requires once the commit is applied.
 type Dropped struct {
 	Demand  Prefixed
-	By      Prefixed // what of the commit, or left of the cluster, comes in its place; zero: nothing
-	Another bool     // that demands another signature
+	By      Prefixed // the ImageConfig that replaces it; zero if there is none
+	Another bool     // By requires another signature
 }
 
-// Dropped returns the cluster's demands on an image that the commit does not meet. It looks under the name that the
-// cluster pulls now and under the name that the commit makes it pull.
+// Dropped returns the signatures of an image that the cluster requires and the commit does not. It checks the name that the cluster
+// pulls now and the name that it pulls with the commit.
 func (c ImageConfigs) Dropped(image string) []Dropped {
 	if c.cluster == nil {
 		return nil
@@ -116,8 +116,8 @@ func (c ImageConfigs) Dropped(image string) []Dropped {
 	return all
 }
 
-// replacing returns the object of the commit that ends a demand for a signature: an object with the same name, or one
-// that rewrites the image.
+// replacing returns the object of the commit that removes a required signature: an object with the same name, or one that rewrites
+// the image.
 func (c ImageConfigs) replacing(was Prefixed, image string) Prefixed {
 	for _, one := range c.declared {
 		if one.Config == was.Config {
@@ -130,7 +130,7 @@ func (c ImageConfigs) replacing(was Prefixed, image string) Prefixed {
 	return Prefixed{}
 }
 
-// longest is the first of the longest prefixes of an image.
+// longest returns the first of the settings with the longest prefix of an image.
 func longest(all []Prefixed, image string) (best Prefixed, ok bool) {
 	for _, p := range all {
 		if strings.HasPrefix(image, p.Prefix) && len(p.Prefix) > len(best.Prefix) {
@@ -161,20 +161,20 @@ func (c *ImageConfigs) with(live []LiveConfig) *ImageConfigs {
 	return all
 }
 
-// declare adds what an ImageConfig of the commit says.
+// declare adds the settings of an ImageConfig of the commit.
 func (c *ImageConfigs) declare(as Prefixed, spec map[string]any, at func(match int) manifest.Origin) {
 	c.declared = append(c.declared, as)
 	c.read(spec, as, at)
 }
 
-// read adds what the spec of an ImageConfig says.
+// read adds the settings in the spec of an ImageConfig.
 func (c *ImageConfigs) read(spec map[string]any, p Prefixed, at func(match int) manifest.Origin) {
 	matches, _ := spec["matchImages"].([]any)
 	for i, match := range matches {
 		m, _ := match.(map[string]any)
 		prefix, _ := m["prefix"].(string)
 		if kind, found := m["type"]; prefix == "" || found && kind != "Prefix" {
-			continue // the API refuses it, or it matches nothing
+			continue // the API server refuses it, or it matches nothing
 		}
 		p.Prefix, p.Origin = prefix, at(i)
 		if to, _, _ := unstructured.NestedString(spec, "rewriteImage", "prefix"); to != "" {
@@ -192,12 +192,12 @@ func (c *ImageConfigs) read(spec map[string]any, p Prefixed, at func(match int) 
 	}
 }
 
-// demandOf is what a spec.verification demands, in JSON, without the hash that the API server
-// fills in: what a commit says and what came of it are equal.
+// demandOf returns the requirement of a spec.verification as JSON, without the hash that the API server fills in. So a commit's
+// requirement equals the live one that it results in.
 func demandOf(verification any) string {
 	text, err := json.Marshal(verification)
-	if err != nil { // what was decoded can be encoded
-		return err.Error() // and no image can meet this
+	if err != nil { // it was decoded, so it can be encoded
+		return err.Error() // and no image can satisfy this
 	}
 	var v map[string]any
 	if json.Unmarshal(text, &v) != nil {

@@ -19,33 +19,33 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// A lock can keep what a package holds, without the schemas of inactive definitions. A comparison of commits reads that if it
-// cannot get the image. See ADR 65.
+// A lock can keep the content of a package, without the schemas of inactive definitions. A comparison of commits reads that content
+// if it cannot get the image. See ADR 65.
 //
 //	headgate.lock.yaml               source, version, digest of the image, hash of the file
 //	.headgate/schemas/NAME-HASH.txt  the digest of the image again, and the documents
 
-// KeptDirectory holds the kept content of packages, beside the lock. Its files do not end as manifests do, so that no tool
-// applies them.
+// KeptDirectory is the directory with the kept content of packages, next to the lock. Its files do not have the extension of
+// manifests, so no tool applies them.
 const KeptDirectory = ".headgate/schemas"
 
-// MaxKept is how many bytes the kept content of one package may have. Forges refuse larger files.
+// MaxKept is the maximum size of the kept content of one package, in bytes. Forges refuse larger files.
 const MaxKept = 48 << 20
 
 // RuleKept is the rule for a package that is read from the content that a commit keeps.
 const RuleKept = "package-schemas-kept"
 
-// KeepAgain is what repairs kept content.
+// KeepAgain is the advice that repairs kept content.
 const KeepAgain = "run headgate lock --schemas"
 
-// Keeps is what a lock records of the kept content of a package. The zero value means that it keeps none.
+// Keeps describes the kept content of a package as a lock records it. The zero value means that the lock keeps none.
 type Keeps struct {
-	File string // from the root of the commit
+	File string // relative to the root of the commit
 	Hash string // of its bytes
 }
 
-// KeptName returns the name of the file for a package in KeptDirectory. It does not depend on the version, so that an upgrade
-// is a change of one file.
+// KeptName returns the name of the file for a package in KeptDirectory. The name does not depend on the version, so an upgrade
+// changes one file.
 func KeptName(source string) string {
 	sum := sha256.Sum256([]byte(source))
 	name := strings.Map(func(r rune) rune {
@@ -63,18 +63,18 @@ func KeptHash(content []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// keptMark begins all kept content.
+// keptMark is the first line of all kept content.
 const keptMark = "# Written by headgate lock --schemas: a package without the schemas of inactive definitions.\n"
 
-// IsKept reports whether a file holds kept content of any image.
+// IsKept reports whether a file is kept content of any image.
 func IsKept(file []byte) bool { return bytes.HasPrefix(file, []byte(keptMark)) }
 
-// keptHead begins the kept content of one image.
+// keptHead returns the first lines of the kept content of an image.
 func keptHead(source, version, digest string) string {
 	return fmt.Sprintf("%s# %s\n# %s\n", keptMark, crossplane.Image(source, version), digest)
 }
 
-// An outline is a definition without its schemas: what tells it from others.
+// An outline is a definition without its schemas, with only the fields that identify it.
 type outline struct {
 	APIVersion string         `json:"apiVersion"`
 	Kind       string         `json:"kind"`
@@ -97,8 +97,8 @@ func outlineOf(h manifest.Header) outline {
 	return outline{h.APIVersion, h.Kind, metadata, spec}
 }
 
-// Keep returns the content of a package of the commit as a lock keeps it, with outlines of some definitions. The same package
-// and the same definitions result in the same bytes.
+// Keep returns the content of a package of the commit as a lock keeps it, with some definitions as outlines. The same package and
+// the same outlines result in the same bytes.
 func (c Commit) Keep(p catalogue.Package, outlined map[*manifest.Document]bool) ([]byte, error) {
 	n := c.resolved.bySrc[p.Source]
 	if n == nil || n.contents == nil || n.err != nil {
@@ -114,7 +114,7 @@ func (c Commit) Keep(p catalogue.Package, outlined map[*manifest.Document]bool) 
 		all.WriteString("---\n")
 		all.Write(text)
 		if all.Len() > MaxKept {
-			return nil, fmt.Errorf("%s: what is active of package %s takes more than %d MiB, which forges refuse; activate less of it", p.Mentioned, p.Source, MaxKept>>20)
+			return nil, fmt.Errorf("%s: the active definitions of package %s take more than %d MiB, which forges refuse; activate fewer", p.Mentioned, p.Source, MaxKept>>20)
 		}
 	}
 	return all.Bytes(), nil
@@ -147,7 +147,7 @@ func IsOutline(d *manifest.Document) bool {
 	return err == nil && bad == nil && bytes.Equal(is, made)
 }
 
-// Content reads the kept content for a request. It returns an error if that is not the content of the image that the lock names.
+// Content reads the kept content for a request. It returns an error if the content does not belong to the image in the lock.
 func (r Request) Content(files fs.FS) ([]byte, error) {
 	if r.Keeps.File == "" {
 		return nil, errors.New("the lock keeps no schemas")
@@ -159,7 +159,7 @@ func (r Request) Content(files fs.FS) ([]byte, error) {
 	case KeptHash(raw) != r.Keeps.Hash:
 		return nil, fmt.Errorf("%s is not the file that %s records", r.Keeps.File, LockFile)
 	case !bytes.HasPrefix(raw, []byte(keptHead(r.Source, r.Version, r.Digest))):
-		return nil, fmt.Errorf("%s is of another image than %s", r.Keeps.File, r.Digest)
+		return nil, fmt.Errorf("%s belongs to another image than %s", r.Keeps.File, r.Digest)
 	}
 	return raw, nil
 }
@@ -170,7 +170,7 @@ func readKept(files fs.FS, name string) (_ []byte, err error) {
 	case err != nil:
 		return nil, withoutPath(err)
 	case !info.Mode().IsRegular():
-		return nil, errors.New("it is no regular file")
+		return nil, errors.New("it is not a regular file")
 	case info.Size() > MaxKept:
 		return nil, fmt.Errorf("it is larger than %d MiB", MaxKept>>20)
 	}

@@ -24,14 +24,14 @@ func TestContent(t *testing.T) {
 	}{
 		"Right":        {reason: "The file matches the lock.", files: file(head+"---\na: b\n", 0)},
 		"Absent":       {reason: "A clone may lack the file.", files: fstest.MapFS{}, err: "cannot be read: file does not exist"},
-		"Link":         {reason: "A link may lead anywhere.", files: file("/etc/passwd", fs.ModeSymlink), err: "it is no regular file"},
-		"Directory":    {reason: "A directory is not a regular file.", files: fstest.MapFS{name + "/a": {}}, err: "it is no regular file"},
+		"Link":         {reason: "A link may lead anywhere.", files: file("/etc/passwd", fs.ModeSymlink), err: "it is not a regular file"},
+		"Directory":    {reason: "A directory is not a regular file.", files: fstest.MapFS{name + "/a": {}}, err: "it is not a regular file"},
 		"Large":        {reason: "A large file of a pull request must not exhaust the memory.", files: file(strings.Repeat("a", packages.MaxKept+1), 0), err: "is larger than 48 MiB"},
 		"Cut":          {reason: "A write may be interrupted, or a merge may mix two files.", files: file(head, 0), hash: head + "---\na: b\n", err: "is not the file that headgate.lock.yaml records"},
-		"OtherImage":   {reason: "The lock may be updated without the file, to another image.", files: file(strings.Replace(head, digest, "sha256:0002", 1), 0), err: "is of another image than " + digest},
-		"OtherVersion": {reason: "The lock may be updated without the file, to another version.", files: file(strings.Replace(head, ":v1", ":v2", 1), 0), err: "is of another image than " + digest},
-		"OtherSource":  {reason: "The file may belong to another package.", files: file(strings.Replace(head, "acme/sea", "acme/air", 1), 0), err: "is of another image than " + digest},
-		"NoHead":       {reason: "The file may not be stored content at all.", files: file("a: b\n", 0), err: "is of another image than " + digest},
+		"OtherImage":   {reason: "The lock may be updated without the file, to another image.", files: file(strings.Replace(head, digest, "sha256:0002", 1), 0), err: "belongs to another image than " + digest},
+		"OtherVersion": {reason: "The lock may be updated without the file, to another version.", files: file(strings.Replace(head, ":v1", ":v2", 1), 0), err: "belongs to another image than " + digest},
+		"OtherSource":  {reason: "The file may belong to another package.", files: file(strings.Replace(head, "acme/sea", "acme/air", 1), 0), err: "belongs to another image than " + digest},
+		"NoHead":       {reason: "The file may not be stored content at all.", files: file("a: b\n", 0), err: "belongs to another image than " + digest},
 	} {
 		t.Run(title, func(t *testing.T) {
 			text := tc.hash

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// LockFile is where the lock of a commit is written.
+// LockFile is the name of the lock of a commit.
 const LockFile = "headgate.lock.yaml"
 
 // A Locked package is a package whose image the commit records.
@@ -23,18 +23,18 @@ type Locked struct {
 	Digest  string `json:"digest"`
 	Schemas string `json:"schemas,omitempty"` // the hash of the kept content; "" if the commit keeps none
 
-	within string // the directory of the lock
+	within string // the directory that contains the lock
 }
 
-// locksOf reads the locks among the documents of a commit. A source has one version.
+// locksOf reads the locks among the documents of a commit. They must agree on one version of each source.
 func locksOf(docs catalogue.Documents) (map[string]Locked, catalogue.Errors) {
 	all := map[string]Locked{}
 	var problems catalogue.Errors
 	for d := range docs.All() {
 		id := d.Header.ID()
 		if !catalogue.IsLock(id) {
-			if path.Base(d.Origin.Path) == LockFile { // without the lock, the commit would ask for other images than it means
-				problems = append(problems, catalogue.Errorf(d.Origin, "%s holds something else than a PackageLock of headgate.dev/v1alpha1; correct it, or remove it and run headgate lock", LockFile))
+			if path.Base(d.Origin.Path) == LockFile { // ignoring the file would request other images than the commit means
+				problems = append(problems, catalogue.Errorf(d.Origin, "%s contains something other than a PackageLock of headgate.dev/v1alpha1; correct it, or remove it and run headgate lock", LockFile))
 			}
 			continue
 		}
@@ -68,11 +68,11 @@ func readLock(d *manifest.Document, into map[string]Locked) catalogue.Errors {
 		}
 		switch _, twice := into[one.Source]; {
 		case one.Digest != "" && !crossplane.IsDigest(one.Digest):
-			r.Refuse(append(at, "digest"), "is no digest: %q; run headgate lock", one.Digest)
+			r.Refuse(append(at, "digest"), "is not a digest: %q; run headgate lock", one.Digest)
 		case one.Schemas != "" && !crossplane.IsDigest(one.Schemas):
-			r.Refuse(append(at, "schemas"), "is no hash: %q; %s", one.Schemas, KeepAgain)
+			r.Refuse(append(at, "schemas"), "is not a hash: %q; %s", one.Schemas, KeepAgain)
 		case twice:
-			r.Refuse(at, "is there twice: %s", one.Source)
+			r.Refuse(at, "is listed twice: %s", one.Source)
 		default:
 			into[one.Source] = one
 		}
@@ -80,7 +80,7 @@ func readLock(d *manifest.Document, into map[string]Locked) catalogue.Errors {
 	return catalogue.ErrorsOf(d.Origin, r.Problems.OrNil())
 }
 
-// lock adds the image in the lock of the commit to a request.
+// lock adds the image that the commit's lock records to a request.
 func (r *Request) lock(locked map[string]Locked) {
 	l, ok := locked[r.Source]
 	switch {
@@ -116,16 +116,16 @@ func (n *node) stale(locked map[string]Locked) []manifest.Finding {
 	}
 	f := manifest.Finding{
 		Rule: RuleLock, Severity: manifest.Warning, Origin: n.request.Origin,
-		Message: fmt.Sprintf("%s does not record the image of %s: it may be another one tomorrow", LockFile, n.request.wanted()),
+		Message: fmt.Sprintf("%s does not record the image of %s, so that image may change", LockFile, n.request.wanted()),
 		Fix:     "run headgate lock",
 	}
 	if ok {
-		f.Message = fmt.Sprintf("%s locks %s of %s, and %s is asked for", LockFile, l.Version, l.Source, n.request.wanted())
+		f.Message = fmt.Sprintf("%s locks %s of %s, but the commit requests %s", LockFile, l.Version, l.Source, n.request.wanted())
 	}
 	return []manifest.Finding{f}
 }
 
-// RuleLock is the rule of a lock that does not fit the commit.
+// RuleLock is the rule for a lock that does not match the commit.
 const RuleLock = "package-lock"
 
 // Keeping reports whether a lock of the commit keeps schemas.
@@ -138,8 +138,8 @@ func (c Commit) Keeping() bool {
 	return false
 }
 
-// LockOf returns the lock of the packages of a commit that come from registries; it is nil of none. kept is the kept content by
-// source, or nil.
+// LockOf returns the lock of a commit's packages from registries, or nil if there are none. kept is the kept content by source, or
+// nil.
 func LockOf(packages []catalogue.Package, kept map[string][]byte) ([]byte, error) {
 	if len(packages) == 0 {
 		return nil, nil

@@ -15,27 +15,27 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// A Commit is what the documents of a commit say about packages, together with the packages that it was
-// given. It is a value: no method changes it. It is safe for concurrent use.
+// A Commit holds what the documents of a commit contain about packages, and the packages that With added. No method changes it, so
+// it is safe for concurrent use.
 type Commit struct {
 	docs     catalogue.Documents
 	locked   map[string]Locked
 	roots    []root // objects that install packages
 	configs  *ImageConfigs
-	problems catalogue.Errors // what is wrong with the locks
+	problems catalogue.Errors // errors in the locks
 
 	held     []Image // nil if no registry was asked
 	resolved *resolution
 }
 
-// Live is what a cluster has that decides which packages there are. nil means that the cluster was not asked.
+// Live is the state of a cluster that affects which packages are installed. A nil field means that the cluster was not asked.
 type Live struct {
 	Installed []crossplane.Installed
 	Images    []LiveConfig
-	Installs  bool // Crossplane installs packages: also read images that have a copy in the tree
+	Installs  bool // Crossplane installs packages, so also read images that have a copy in the tree
 }
 
-// Of returns what documents say about packages. The lock of the commit does not count if unlocked is true.
+// Of returns the Commit of documents. If unlocked is true, it ignores the lock of the commit.
 func Of(docs catalogue.Documents, unlocked bool) Commit {
 	c := Commit{docs: docs}
 	c.locked, c.problems = locksOf(docs)
@@ -46,9 +46,8 @@ func Of(docs catalogue.Documents, unlocked bool) Commit {
 	return c.With(nil, Live{})
 }
 
-// With returns the commit with these images and the state of a cluster, instead of its previous ones. It reads those
-// images that the commit needs and has not read yet. held is nil if no registry was asked: then the content of packages
-// outside of the tree is not known.
+// With returns the commit with other images and another state of a cluster. It reads the images that the commit needs and has not
+// read yet. held is nil if no registry was asked: then the content of packages outside of the tree is not known.
 func (c Commit) With(held []Image, live Live) Commit {
 	var read map[string]contents
 	if c.resolved != nil {
@@ -58,8 +57,8 @@ func (c Commit) With(held []Image, live Live) Commit {
 	return c
 }
 
-// Missing returns, by source, the packages that the commit or one of its packages mentions and that were not read. For
-// a commit that cannot be rendered it returns nothing.
+// Missing returns, by source, the packages that the commit or its packages mention and that were not read. It returns nothing for a
+// commit that cannot be rendered.
 func (c Commit) Missing() []Request {
 	if len(c.docs.Problems())+len(c.problems) > 0 {
 		return nil
@@ -67,8 +66,8 @@ func (c Commit) Missing() []Request {
 	return c.resolved.missing(c.held)
 }
 
-// Catalogue returns what the commit and its packages declare. It returns the errors of catalogue.Read. An invalid
-// package is not an error of the commit: the package is Unread.
+// Catalogue returns everything that the commit and its packages declare. Errors are as in catalogue.Read. An invalid package is not
+// an error of the commit: the package is Unread.
 func (c Commit) Catalogue() (catalogue.Catalogue, error) {
 	res := c.resolved
 	if c.held == nil {
@@ -110,7 +109,7 @@ func (c Commit) Catalogue() (catalogue.Catalogue, error) {
 	return made, own.OrNil()
 }
 
-// imageOf returns the name of the image that a place is in.
+// imageOf returns the name of the image that contains a place.
 func imageOf(at manifest.Origin, images map[string]*node) string {
 	if _, ok := images[at.Path]; ok {
 		return at.Path

@@ -9,28 +9,28 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// A Request asks for a package that a commit mentions and does not hold. Equal requests have the same answer.
+// A Request asks for a package that a commit mentions but does not contain. Equal requests have the same answer.
 type Request struct {
-	Source      string               // its repository, by which Crossplane tells packages apart
-	Version     string               // the tag or digest; "" is the newest that the constraints allow
-	Constraints []string             // of the packages that depend on it, sorted: all have to hold
-	Digest      string               // what the lock of the commit says the version is; "" where it does not
-	Keeps       Keeps                // the content that the lock of the commit keeps of that image
-	Installed   crossplane.Installed // as a cluster has it in this version; zero where it has not, or none was asked
-	PullSecrets []string             // the names of Secrets that the commit has Crossplane pull it with
-	PullPolicy  PullPolicy           // when Crossplane asks the registry
+	Source      string               // its repository, which identifies the package in Crossplane
+	Version     string               // the tag or digest; "" means the newest version that the constraints allow
+	Constraints []string             // of the packages that depend on it, sorted; all must be satisfied
+	Digest      string               // the digest of the version in the commit's lock; "" if the lock does not record it
+	Keeps       Keeps                // the content of the image that the commit's lock keeps
+	Installed   crossplane.Installed // the package in the cluster, if it has this version; otherwise zero
+	PullSecrets []string             // the names of the pull Secrets in the commit
+	PullPolicy  PullPolicy           // when Crossplane contacts the registry
 	Configs     *ImageConfigs        // the ImageConfigs of the commit and the cluster
-	Origin      manifest.Origin      // the first place that asks for it
-	Copied      bool                 // the tree has a copy, which counts where there is no answer
+	Origin      manifest.Origin      // the first place that requests it
+	Copied      bool                 // the tree has a copy, which counts if there is no answer
 }
 
-// PullPolicy is the packagePullPolicy of an object that installs a package; "" is PullIfNotPresent.
+// PullPolicy is the packagePullPolicy of an object that installs a package; "" means PullIfNotPresent.
 type PullPolicy string
 
-// The policies that mean something else.
+// The policies with an effect.
 const (
-	PullAlways PullPolicy = "Always" // a tag is looked at again every minute
-	PullNever  PullPolicy = "Never"  // no registry is asked
+	PullAlways PullPolicy = "Always" // Crossplane resolves a tag again every minute
+	PullNever  PullPolicy = "Never"  // Crossplane contacts no registry
 )
 
 // Secrets returns the names of the pull Secrets of a rewritten image.
@@ -53,18 +53,19 @@ func (r Request) wanted() string {
 // An Image is the answer to a Request.
 type Image struct {
 	Request Request
-	Version string                        // the tag or digest that was taken
+	Version string                        // the tag or digest that was used
 	Digest  string                        // of the image
-	Open    func() (io.ReadCloser, error) // its YAML; as often as it takes
-	Err     error                         // why there is none
+	Open    func() (io.ReadCloser, error) // opens its YAML; may be called several times
+	Err     error                         // why there is no image
 
-	// Kept is set if Open opens the content that the commit keeps: the hash of that content, and why the image could not be had.
+	// Kept is set if Open opens content that the commit keeps. It holds the hash of that content, and why the image was not
+	// available.
 	Kept *catalogue.Kept
 
 	Findings []manifest.Finding // findings about the image
 }
 
-// name returns what an image is called in places: the digest of one that has no tag is cut.
+// name returns the name of an image in places. It shortens the digest of an image without a tag.
 func (i Image) name() string {
 	if crossplane.IsDigest(i.Version) {
 		return i.Request.Source + "@" + i.Version[:len("sha256:")+12]

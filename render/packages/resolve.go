@@ -14,49 +14,48 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// A resolution is the packages that a commit needs, as far as the images that are held tell. It does not
-// change once resolve has returned it.
+// A resolution holds the packages that a commit needs, as far as the available images show. It does not change after resolve has
+// returned it.
 type resolution struct {
 	docs    catalogue.Documents
-	nodes   []*node // in the order in which they were found
+	nodes   []*node // in the order of discovery
 	bySrc   map[string]*node
 	locked  map[string]Locked
 	configs *ImageConfigs
-	read    map[string]contents // what images hold, by name and digest
+	read    map[string]contents // the contents of images, by name and digest
 
-	asked     bool // the cluster was asked which packages it has
+	asked     bool // the cluster was asked for its packages
 	installed map[string]crossplane.Installed
 }
 
-// Contents are what an image holds, or why that is not known.
+// contents is the content of an image, or the error of reading it.
 type contents struct {
 	catalogue.Pulled
 	err error
 }
 
-// A node is one package of a resolution.
+// A node is a package of a resolution.
 type node struct {
 	request    Request
 	roots      []root   // objects of the commit that name it
-	asked      []asking // what others want of it
-	image      *Image   // the answer, if there is one to this request
+	asked      []asking // what other packages require of it
+	image      *Image   // the answer to this request, if there is one
 	contents   *contents
-	err        error // why what it holds is not known
+	err        error // why its content is not known
 	installers []manifest.ID
-	copy       *catalogue.Package // the copy of it that the tree has, which counts where the image cannot be read
+	copy       *catalogue.Package // its copy in the tree, which counts if the image cannot be read
 }
 
-// An asking is a dependency of a package.
+// An asking is a dependency of one package on another.
 type asking struct {
 	catalogue.Dependency
 
-	by   string // the package, for people
-	from *node  // nil of a package in the tree
+	by   string // the package, for messages
+	from *node  // nil for a package in the tree
 }
 
-// resolve finds the packages that are needed, beginning with those that objects of the commit name. For
-// what the commit leaves open it takes what the cluster has. It reads the images that it needs and that
-// read does not hold.
+// resolve finds the packages that the commit needs, beginning with those that its objects name. If the commit leaves a version
+// open, the installed version counts. resolve reads the images that it needs and that are not in read.
 func (c Commit) resolve(held []Image, live Live, read map[string]contents) *resolution {
 	answers := map[string]*Image{}
 	for i := range held {
@@ -73,7 +72,7 @@ func (c Commit) resolve(held []Image, live Live, read map[string]contents) *reso
 		res.installed[one.Source] = one
 	}
 	tree := c.docs.Packages()
-	inTree := map[*catalogue.Package]root{} // packages of the tree that an object has Crossplane install
+	inTree := map[*catalogue.Package]root{} // packages of the tree that an object makes Crossplane install
 	for _, one := range c.roots {
 		i := slices.IndexFunc(tree, func(p *catalogue.Package) bool {
 			return p.Kind == one.id.Kind && (p.Name == one.id.Name || p.Called(p.Kind, one.source))
@@ -93,7 +92,7 @@ func (c Commit) resolve(held []Image, live Live, read map[string]contents) *reso
 	for _, p := range tree {
 		if by, ok := inTree[p]; ok && !by.skipsDependencies {
 			res.ask(p, asking{by: "package " + p.Name}, []manifest.ID{by.id})
-		} else if !ok && p.Project != nil { // no object installs what is not built yet
+		} else if !ok && p.Project != nil { // no object installs a package that is not built yet
 			res.ask(p, asking{by: "project " + p.Name}, nil)
 		}
 	}
@@ -112,7 +111,7 @@ func (c Commit) resolve(held []Image, live Live, read map[string]contents) *reso
 			continue
 		}
 		if n.copy != nil || !slices.ContainsFunc(n.roots, func(r root) bool { return !r.skipsDependencies }) && len(n.roots) > 0 {
-			continue // of a copy, the dependencies are asked for already
+			continue // the dependencies of a copy are already requested
 		}
 		res.ask(n.contents.Package, asking{by: n.image.name(), from: n}, nil)
 	}
@@ -126,12 +125,12 @@ func (c Commit) resolve(held []Image, live Live, read map[string]contents) *reso
 	return res
 }
 
-// open reads what an image holds, once.
+// open reads the content of an image, once.
 func (res *resolution) open(image Image) *contents {
 	name := image.name()
 	hash := image.Digest
 	if image.Kept != nil {
-		hash = image.Kept.Hash // a Memo must not take it for the image
+		hash = image.Kept.Hash // a Memo must not confuse kept content with the image
 	}
 	key := name + " " + hash
 	c, known := res.read[key]
@@ -142,7 +141,7 @@ func (res *resolution) open(image Image) *contents {
 	return &c
 }
 
-// node returns the node of a source. It adds one if there is none.
+// node returns the node of a source, and adds it if necessary.
 func (res *resolution) node(source string) *node {
 	if res.bySrc[source] == nil {
 		res.bySrc[source] = &node{request: Request{Source: source, Configs: res.configs}}
@@ -151,7 +150,7 @@ func (res *resolution) node(source string) *node {
 	return res.bySrc[source]
 }
 
-// ask asks for the dependencies of a package that the tree does not hold.
+// ask requests the dependencies of a package that are not in the tree.
 func (res *resolution) ask(p *catalogue.Package, as asking, installers []manifest.ID) {
 	for _, dep := range p.Depends {
 		if slices.ContainsFunc(res.docs.Packages(), func(other *catalogue.Package) bool { return other.Called(dep.Kind, dep.Source) }) {
@@ -164,7 +163,7 @@ func (res *resolution) ask(p *catalogue.Package, as asking, installers []manifes
 	}
 }
 
-// install adds objects that have Crossplane install a package, and reports whether one of them is new.
+// install adds objects that make Crossplane install a package, and reports whether one of them is new.
 func (n *node) install(by []manifest.ID) (news bool) {
 	for _, id := range by {
 		if !slices.Contains(n.installers, id) {
@@ -175,7 +174,7 @@ func (n *node) install(by []manifest.ID) (news bool) {
 	return news
 }
 
-// spread gives every package the objects of the commit that have Crossplane install it.
+// spread adds to every package the objects of the commit that make Crossplane install it.
 func (res *resolution) spread() {
 	for _, n := range res.nodes {
 		for _, r := range n.roots {
@@ -194,7 +193,7 @@ func (res *resolution) spread() {
 	}
 }
 
-// settle completes the request for a package from everything that asks for it.
+// settle completes the request for a package with the requirements of everything that depends on it.
 func (n *node) settle(res *resolution) {
 	r := &n.request
 	for _, root := range n.roots {
@@ -212,7 +211,7 @@ func (n *node) settle(res *resolution) {
 		slices.Sort(r.Constraints)
 		r.Constraints = slices.Compact(r.Constraints)
 		switch there, ok := res.installed[r.Source]; {
-		case ok: // and stays, whatever else there is by now
+		case ok: // an installed version stays, even if there are newer ones
 			r.Version = there.Version
 		case slices.ContainsFunc(r.Constraints, crossplane.IsDigest) && len(r.Constraints) == 1:
 			r.Version = r.Constraints[0]
@@ -224,7 +223,7 @@ func (n *node) settle(res *resolution) {
 	}
 }
 
-// check sets the error of a package that is of another kind than the object that installs it.
+// check sets an error if a package has another kind than the object that installs it.
 func (n *node) check() {
 	if n.err != nil || n.contents == nil {
 		return
@@ -253,7 +252,7 @@ func (res *resolution) missing(held []Image) []Request {
 	return all
 }
 
-// pulled returns what the image of a node holds, with everything that the commit says about the package.
+// pulled returns the content of a node's image, with everything that the commit declares about the package.
 func (n *node) pulled(res *resolution) catalogue.Pulled {
 	all := n.contents.Pulled
 	p := *all.Package
@@ -283,7 +282,7 @@ func (n *node) pulled(res *resolution) catalogue.Pulled {
 	return all
 }
 
-// unread returns the packages whose contents are not known, by source. Sorting failed for some of them.
+// unread returns the packages without known content, by source. failed holds those whose content could not be sorted.
 func (res *resolution) unread(failed map[*node]error) []catalogue.Unread {
 	var all []catalogue.Unread
 	for _, n := range res.nodes {
@@ -307,7 +306,7 @@ func (res *resolution) unread(failed map[*node]error) []catalogue.Unread {
 	return all
 }
 
-// place returns where the commit asks for a package. For a dependency, it is where it asks for the package that depends on it.
+// place returns where the commit requests a package. For a dependency, that is where it requests the package that depends on it.
 func (n *node) place() manifest.Origin {
 	seen := map[*node]bool{}
 	for len(n.roots) == 0 && !seen[n] && len(n.asked) > 0 && n.asked[0].from != nil {
@@ -317,7 +316,7 @@ func (n *node) place() manifest.Origin {
 	return n.request.Origin
 }
 
-// who returns the names of the packages that depend on one.
+// who returns the names of the packages that depend on a package.
 func (n *node) who() string {
 	var all []string
 	for _, a := range n.asked {

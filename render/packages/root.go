@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// A root is an object of the commit that has Crossplane install a package.
+// A root is an object of the commit that makes Crossplane install a package.
 type root struct {
 	id                manifest.ID
 	source, version   string
@@ -24,7 +24,7 @@ type root struct {
 	ignoresCrossplane bool
 }
 
-// rootsOf returns the objects of a commit that install packages, by place, and what its ImageConfigs say.
+// rootsOf returns the objects of a commit that install packages, by place, and the settings of its ImageConfigs.
 func rootsOf(docs catalogue.Documents) (roots []root, configs *ImageConfigs) {
 	var images []*manifest.Document
 	for d, in := range docs.All() {
@@ -44,7 +44,7 @@ func rootsOf(docs catalogue.Documents) (roots []root, configs *ImageConfigs) {
 	configs = &ImageConfigs{}
 	slices.SortFunc(images, func(a, b *manifest.Document) int { return cmp.Compare(a.Header.Name, b.Header.Name) })
 	for _, d := range images {
-		if u, err := d.Recall(); err == nil { // else the catalogue says so
+		if u, err := d.Recall(); err == nil { // the catalogue reports the error
 			spec, _ := u.Object["spec"].(map[string]any)
 			configs.declare(Prefixed{Config: u.GetName(), Origin: d.Origin}, spec, func(match int) manifest.Origin { return d.OriginOf("spec", "matchImages", match) })
 		}
@@ -53,7 +53,7 @@ func rootsOf(docs catalogue.Documents) (roots []root, configs *ImageConfigs) {
 	return roots, configs
 }
 
-// rootOf reads an object that installs a package. The catalogue reports what is wrong with it.
+// rootOf reads an object that installs a package. The catalogue reports errors in it.
 func rootOf(d *manifest.Document) (root, bool) {
 	u, err := d.Recall()
 	if err != nil {

@@ -10,9 +10,8 @@ import (
 	"github.com/Masterminds/semver/v3"
 )
 
-// Choose returns the version that Crossplane takes of the tags of a repository: the newest that
-// all constraints allow. Tags that are no complete versions, as "v1", do not count. A
-// constraint may be a digest, which is taken as it is.
+// Choose returns the version that Crossplane chooses from the tags of a repository: the newest that all constraints allow. Tags
+// that are not complete versions, such as "v1", do not count. A constraint may be a digest, which is returned unchanged.
 func Choose(tags, constraints []string) (version string, err error) {
 	var all []*semver.Constraints
 	digest := ""
@@ -53,7 +52,7 @@ func Choose(tags, constraints []string) (version string, err error) {
 	return newest.Original(), nil
 }
 
-// allows returns nil if a constraint allows a version, and else why not.
+// allows returns nil if a constraint allows a version, or else an error with the reason.
 func allows(constraint, version string) error {
 	if crossplane.IsDigest(constraint) {
 		if version != constraint {
@@ -67,7 +66,7 @@ func allows(constraint, version string) error {
 	}
 	v, err := semver.NewVersion(version)
 	if err != nil {
-		return fmt.Errorf("%s is no version, and %q is a constraint on versions", version, constraint)
+		return fmt.Errorf("%s is not a version, but %q is a constraint on versions", version, constraint)
 	}
 	if !c.Check(v) {
 		return fmt.Errorf("%s is not %s", version, constraint)

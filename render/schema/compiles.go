@@ -13,16 +13,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// retyping are rules of changes that may leave a rule in CEL with something that it cannot read, or make it
-// cost more.
+// retyping lists the rules of changes after which a CEL rule may no longer compile, or may cost more.
 var retyping = []Rule{
 	Validation, Immutable, Field, "type", "items", "additionalProperties", "maxLength", "maxItems", "maxProperties", "enum", "format",
 	"x-kubernetes-int-or-string", "x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource",
 	"x-kubernetes-list-type", "x-kubernetes-list-map-keys", "x-kubernetes-map-type",
 }
 
-// compiles finds the rules in CEL for which an API server refuses the new definition and did not refuse the
-// old one. That takes milliseconds, so it looks only where a change may have that effect.
+// compiles finds CEL rules for which an API server refuses the new definition but did not refuse the old one. That takes
+// milliseconds, so it checks them only if a change may have that effect.
 func (c *comparison) compiles(before, after *unstructured.Unstructured) {
 	was, is := asCRD(before), asCRD(after)
 	if was == nil || is == nil || !c.rules && !(hasRules(is.Object["spec"]) && slices.ContainsFunc(c.Changes, func(c Change) bool { return slices.Contains(retyping, c.Rule) })) {
@@ -39,10 +38,10 @@ func (c *comparison) compiles(before, after *unstructured.Unstructured) {
 		}
 		at := placeOf(is, r.Field)
 		if slices.ContainsFunc(c.Changes, func(c Change) bool { return c.Rule == Refused && c.Version == at.version && c.Path == at.path }) {
-			continue // one reason is enough
+			continue // one reason for the place is enough
 		}
 		what := r.Problem
-		if i := strings.LastIndex(what, "}: "); i >= 0 { // the whole rule is before it
+		if i := strings.LastIndex(what, "}: "); i >= 0 { // the error quotes the whole rule before its reason
 			what = what[i+len("}: "):]
 		}
 		what, _, _ = strings.Cut(what, "\n")
@@ -51,14 +50,14 @@ func (c *comparison) compiles(before, after *unstructured.Unstructured) {
 	}
 }
 
-// rulesRefused returns why an API server refuses the rules in CEL of a CRD.
+// rulesRefused returns why an API server refuses the CEL rules of a CRD.
 func rulesRefused(crd *unstructured.Unstructured) []Refusal {
 	return slices.DeleteFunc(Refusals(context.Background(), crd), func(r Refusal) bool {
 		return !strings.Contains(r.Field, "x-kubernetes-validations") && !strings.Contains(r.Problem, "CEL")
 	})
 }
 
-// asCRD is a CRD, or the part of an MRD that becomes one; nil is neither.
+// asCRD returns a CRD, or the part of an MRD that becomes one; nil for other objects.
 func asCRD(u *unstructured.Unstructured) *unstructured.Unstructured {
 	id := manifest.IDOf(u)
 	switch {
@@ -80,7 +79,7 @@ func asCRD(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return crd
 }
 
-// hasRules reports whether a schema has a rule in CEL, or one below it.
+// hasRules reports whether a schema, or one below it, has a CEL rule.
 func hasRules(v any) bool {
 	switch v := v.(type) {
 	case map[string]any:
@@ -99,12 +98,12 @@ func hasRules(v any) bool {
 }
 
 var (
-	// The API server keeps the schema that all versions share apart from them.
+	// The API server stores a schema that all versions share outside of the versions.
 	inVersion = regexp.MustCompile(`^spec\.(?:versions\[(\d+)\]\.schema|validation)\.openAPIV3Schema\.?(.*)$`)
 	inSchema  = regexp.MustCompile(`properties\[([^\]]*)\]|\bitems\b|\badditionalProperties\b`)
 )
 
-// placeOf is the place of a rule that the API server names by its path in the CRD.
+// placeOf returns the place of a rule, from its path in an error of the API server.
 func placeOf(crd *unstructured.Unstructured, field string) location {
 	m := inVersion.FindStringSubmatch(field)
 	if m == nil {

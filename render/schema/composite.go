@@ -7,11 +7,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// mostName is how long the name of a composite resource may be: it is the value of a label.
+// mostName is the maximum length of a composite resource's name, because it is the value of a label.
 const mostName = int64(63)
 
-// shared are fields that Crossplane adds to the spec of composite resources of the scope LegacyCluster and to
-// that of claims. Other scopes have one field for all of them.
+// shared lists fields that Crossplane adds to the spec of composite resources with the scope LegacyCluster, and to the spec of
+// claims. Other scopes have one field for all of them.
 var (
 	shared = []string{
 		"compositionRef", "compositionSelector", "compositionRevisionRef", "compositionRevisionSelector", "compositionUpdatePolicy",
@@ -35,7 +35,7 @@ func Composite(live, xrd *unstructured.Unstructured) (*unstructured.Unstructured
 	was := versions(object(live.Object["spec"]))
 	template := was[stored(was)]
 	if template == nil {
-		return nil, fmt.Errorf("the CRD %s stores no version", live.GetName())
+		return nil, fmt.Errorf("the CRD %s has no storage version", live.GetName())
 	}
 	var made []any
 	for _, v := range list(object(xrd.Object["spec"])["versions"]) {
@@ -75,7 +75,7 @@ func composite(live, declared map[string]any, added []string) map[string]any {
 	spec := map[string]any{"type": "object", "properties": fields}
 	take(spec, is, "required", "x-kubernetes-preserve-unknown-fields", "x-kubernetes-validations", "oneOf")
 
-	status := maps.Clone(object(wasAll["status"])) // rules of the whole may read what it gains
+	status := maps.Clone(object(wasAll["status"])) // rules of the whole object may read the fields that it gains
 	if status == nil {
 		status = map[string]any{"type": "object"}
 	}
@@ -96,7 +96,7 @@ func composite(live, declared map[string]any, added []string) map[string]any {
 	return made
 }
 
-// take has some keywords of a schema be as in another one.
+// take copies some keywords from one schema to another.
 func take(into, from map[string]any, keywords ...string) {
 	for _, key := range keywords {
 		delete(into, key)

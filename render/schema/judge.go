@@ -24,23 +24,23 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 )
 
-// A Judge reports how an API server treats objects that were written before an update of their definition. It uses the
-// API server's own libraries. It is for one goroutine.
+// A Judge reports how an API server treats objects that were written before an update of their definition. It uses the API server's
+// own libraries. It is not safe for concurrent use.
 type Judge struct {
 	before judged
-	after  []judged // what an object goes through when it is next written
+	after  []judged // the schemas that an object must satisfy when it is next written
 }
 
-// A judged schema is the schema of one version.
+// judged holds the validators of one version's schema.
 type judged struct {
 	structural *structuralschema.Structural
 	schema     validation.SchemaValidator
 	rules      *cel.Validator
-	keeps      bool // fields that the schema does not declare
+	keeps      bool // keeps fields that the schema does not declare
 }
 
-// NewJudge returns the judge of an update, for objects that are read in one version. Without conversion they
-// have to fit that version as it becomes, the one that objects are stored in then, and those that are served only then.
+// NewJudge returns the judge of an update for objects that are read in one version. Without conversion, the objects must fit three
+// kinds of versions after the update: the same version, the storage version, and newly served versions.
 func NewJudge(before, after *unstructured.Unstructured, version string) (*Judge, error) {
 	was, is := versions(object(before.Object["spec"])), versions(object(after.Object["spec"]))
 	to := stored(is)
@@ -62,7 +62,7 @@ func NewJudge(before, after *unstructured.Unstructured, version string) (*Judge,
 	j.before.keeps = object(before.Object["spec"])["preserveUnknownFields"] == true
 	through := []string{version}
 	if !converts(after) {
-		for _, name := range append([]string{to}, newlyServed(was, is)...) { // an update in one of these drops what it does not declare
+		for _, name := range append([]string{to}, newlyServed(was, is)...) { // an update in one of these versions drops undeclared fields
 			if !slices.Contains(through, name) {
 				through = append(through, name)
 			}
@@ -108,9 +108,8 @@ func newJudged(content map[string]any) (judged, error) {
 	return judged{structural: structural, schema: validator, rules: cel.NewValidator(structural, true, celconfig.PerCallLimit)}, err
 }
 
-// Of returns the fields whose values an object loses, and those for which it is refused with a word on why:
-// what is below status counts in neither, nor does what the definition did before the update. It changes the
-// object.
+// Of returns the fields whose values an object loses, and the fields for which it is refused, each with a reason. It ignores fields
+// below status, and losses and refusals that the definition already caused before the update. It changes the object.
 func (j *Judge) Of(ctx context.Context, o *unstructured.Unstructured) (loses, refused []string) {
 	j.before.coerce(o) // as the API server reads it
 	was := o.DeepCopy()
@@ -140,18 +139,18 @@ func distinct(values []string) []string {
 	return slices.Compact(values)
 }
 
-// coerce changes an object as the API server does when it reads it.
+// coerce changes an object as the API server does when it reads the object.
 func (j judged) coerce(o *unstructured.Unstructured) {
 	if !j.keeps {
 		pruning.Prune(o.Object, j.structural, true)
 	}
 	defaulting.PruneNonNullableNullsWithoutDefaults(o.Object, j.structural)
 	defaulting.Default(o.Object, j.structural)
-	_ = objectmeta.Coerce(nil, o.Object, j.structural, false, true) // never an error: what is malformed is dropped
+	_ = objectmeta.Coerce(nil, o.Object, j.structural, false, true) // never an error: malformed metadata is dropped
 }
 
-// lost returns the paths below which an object does not have the values any more that it had. The status is
-// written again, and no schema changes the metadata.
+// lost returns the paths below which an object no longer has its previous values. It ignores the status, which controllers write
+// again, and the metadata, which no schema changes.
 func lost(was, is any, path string) []string {
 	switch was := was.(type) {
 	case map[string]any:
@@ -168,7 +167,7 @@ func lost(was, is any, path string) []string {
 			switch now, kept := is[key]; {
 			case kept:
 				all = append(all, lost(value, now, below)...)
-			case value != nil || key != "creationTimestamp": // Go writes a null there by itself
+			case value != nil || key != "creationTimestamp": // Go itself adds a null there
 				all = append(all, below)
 			}
 		}
@@ -190,15 +189,15 @@ func lost(was, is any, path string) []string {
 	return []string{path}
 }
 
-// A refusal is one reason for which an API server refuses an object.
+// A refusal is a reason why an API server refuses an object.
 type refusal struct {
 	path    string
 	why     string // without values
-	message string // for people: the same for all items of a list
+	message string // for users: the same for all items of a list
 }
 
-// invalid returns what the schema refuses of an object. An API server allows a client to leave that as it is,
-// but not to change it, and so it counts.
+// invalid returns the schema errors of an object. An API server lets a client keep an invalid value but not change it, so they
+// count.
 func (j judged) invalid(ctx context.Context, o *unstructured.Unstructured) []refusal {
 	wrong := validation.ValidateCustomResource(nil, o.Object, j.schema)
 	wrong = append(wrong, objectmeta.Validate(ctx, nil, o.Object, j.structural, false)...)
@@ -206,7 +205,7 @@ func (j judged) invalid(ctx context.Context, o *unstructured.Unstructured) []ref
 	return refusals(wrong, false)
 }
 
-// broken returns the rules in CEL that refuse an update of an object that changes nothing.
+// broken returns the CEL rules that refuse an update that changes nothing.
 func (j judged) broken(ctx context.Context, o *unstructured.Unstructured) []refusal {
 	if j.rules == nil {
 		return nil
@@ -215,7 +214,7 @@ func (j judged) broken(ctx context.Context, o *unstructured.Unstructured) []refu
 	return refusals(wrong, true)
 }
 
-// refusals returns the refusals in errors. Rules differ by their message, because many rules are in one place.
+// refusals converts errors to refusals. It distinguishes CEL rules by message, because one place may have many rules.
 func refusals(errs fielderrors.ErrorList, rules bool) []refusal {
 	var all []refusal
 	for _, e := range errs {
@@ -235,7 +234,7 @@ func refusals(errs fielderrors.ErrorList, rules bool) []refusal {
 	return all
 }
 
-// without returns the refusals that others do not explain: one each.
+// without returns the refusals that are not known. Each known refusal cancels one equal refusal.
 func without(refused, known []refusal) []refusal {
 	left := map[refusal]int{}
 	for _, r := range known {

@@ -9,8 +9,8 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// narrows reports whether the change of a keyword drops or refuses a value that was taken before. The other keywords of
-// the two schemas count as far as they decide that. An unreadable keyword narrows.
+// narrows reports whether the change of a keyword drops or refuses a value that was accepted before. It considers other keywords of
+// the two schemas if they affect that. An unreadable keyword narrows.
 func (c *comparison) narrows(key string, was, is map[string]any) bool {
 	from, to := was[key], is[key]
 	switch key {
@@ -19,10 +19,10 @@ func (c *comparison) narrows(key string, was, is map[string]any) bool {
 	case "x-kubernetes-int-or-string":
 		return was["type"] == is["type"] && !within(typesOf(was), typesOf(is))
 	case "nullable":
-		if c.values && is["type"] == nil { // in a keyword that combines, null is of no type
+		if c.values && is["type"] == nil { // inside a combining keyword, null has no type
 			return false
 		}
-		refused := was["enum"] != nil && !slices.Contains(list(was["enum"]), nil) // null is one of them, or refused
+		refused := was["enum"] != nil && !slices.Contains(list(was["enum"]), nil) // null is in the enum, or was refused
 		return from == true && to != true && !refused
 	case "enum":
 		return to != nil && (from == nil || !subset(list(from), list(to)))
@@ -34,7 +34,7 @@ func (c *comparison) narrows(key string, was, is map[string]any) bool {
 		return tighter(limitOf(was, "maximum", "exclusiveMaximum", 1), limitOf(is, "maximum", "exclusiveMaximum", 1), 1)
 	case "minimum", "exclusiveMinimum":
 		return tighter(limitOf(was, "minimum", "exclusiveMinimum", -1), limitOf(is, "minimum", "exclusiveMinimum", -1), -1)
-	case "maxProperties": // an object that drops unknown fields has no more than it declares
+	case "maxProperties": // an object that drops unknown fields has only declared fields
 		if was["type"] == "object" && was["additionalProperties"] == nil && !keeps(was) && was["x-kubernetes-embedded-resource"] != true && !c.values &&
 			!tighter(limit{value: big.NewRat(int64(len(object(was["properties"]))), 1), is: true}, limitOf(is, key, "", 1), 1) {
 			return false
@@ -70,11 +70,11 @@ func (c *comparison) narrows(key string, was, is map[string]any) bool {
 	case "additionalProperties", "items":
 		return c.elements(key, was, is)
 	}
-	return to != nil // a keyword that Headgate does not know only refuses
+	return to != nil // unknown keywords are assumed to only refuse values
 }
 
-// leastProperties is how many properties an object has at least, which the old schema took: those that it needs, and those
-// that the new one fills in.
+// leastProperties returns the minimum number of properties of an object that the old schema accepted: required properties, and
+// those with a default in the new schema.
 func (c *comparison) leastProperties(was, is map[string]any) int {
 	has := map[string]bool{}
 	for _, name := range texts(was["required"]) {
@@ -92,13 +92,13 @@ func (c *comparison) leastProperties(was, is map[string]any) int {
 	return n
 }
 
-// limits are the keywords that refuse a value for itself, each with those that it is read with.
+// limits lists the keywords that refuse a value on their own, each with the keywords that modify it.
 var limits = map[string][]string{
 	"enum": nil, "pattern": nil, "maxLength": nil, "minLength": nil, "maxItems": nil, "minItems": nil, "maxProperties": nil, "minProperties": nil,
 	"maximum": {"exclusiveMaximum"}, "exclusiveMaximum": {"maximum"}, "minimum": {"exclusiveMinimum"}, "exclusiveMinimum": {"minimum"},
 }
 
-// refusedBefore reports whether a keyword that combines schemas refused before what a limit refuses now.
+// refusedBefore reports whether a combining keyword already refused the values that a limit now refuses.
 func refusedBefore(key string, was, is map[string]any) bool {
 	beside, isLimit := limits[key]
 	if !isLimit || is[key] == nil {
@@ -113,7 +113,7 @@ func refusedBefore(key string, was, is map[string]any) bool {
 	return combined(was, now)
 }
 
-// combined reports whether the keywords of a schema that combine others take only values that another schema takes.
+// combined reports whether the combining keywords of a schema accept only values that another schema accepts.
 func combined(was, is map[string]any) bool {
 	fits := func(part any) bool { return covered(object(part), is) }
 	all := func(key string) bool {
@@ -123,12 +123,12 @@ func combined(was, is map[string]any) bool {
 	return slices.ContainsFunc(list(was["allOf"]), fits) || all("anyOf") || all("oneOf")
 }
 
-// covered reports whether all that a schema takes is taken by another one, by one keyword or by what they combine.
+// covered reports whether one schema accepts all values of another, because of a single keyword or a combining one.
 func covered(was, is map[string]any) bool { return implies(was, is) || combined(was, is) }
 
 func scalar(kind any) bool { return kind != nil && kind != "object" && kind != "array" }
 
-// elements compares what is in a map or a list where only one of the schemas declares it.
+// elements compares the elements of a map or a list that only one of the schemas declares.
 func (c *comparison) elements(key string, was, is map[string]any) bool {
 	switch from, to := was[key], is[key]; {
 	case to == nil:
@@ -143,7 +143,7 @@ func (c *comparison) elements(key string, was, is map[string]any) bool {
 	return was[key] != false
 }
 
-// everything is the schema that takes all values.
+// everything returns the schema that accepts all values.
 func everything(values bool) map[string]any {
 	if values {
 		return map[string]any{}
@@ -151,7 +151,7 @@ func everything(values bool) map[string]any {
 	return anything
 }
 
-// typesOf are the types of values that a schema takes; nil are all types.
+// typesOf returns the types of values that a schema accepts; nil means all types.
 func typesOf(schema map[string]any) []string {
 	if schema["x-kubernetes-int-or-string"] == true {
 		return []string{"integer", "string"}
@@ -187,25 +187,26 @@ func enforced(schema map[string]any) bool {
 	s := &spec.Schema{SchemaProps: spec.SchemaProps{Format: format}}
 	switch kind {
 	case "number":
-		return format == "float" // which has a range
-	case "integer": // an API server looks at the range of the format wherever it looks at the number
+		return format == "float" // the format float has a range
+	case "integer": // an API server checks the range of the format wherever it checks the number
 		return format == "int32"
 	case "boolean", "object", "array":
-		return false // these formats are words
+		return false // formats of these types have no effect
 	case "string":
 		s.Type = spec.StringOrArray{kind}
 	}
 	return validation.StripUnsupportedFormatsPostProcess(s) != nil || s.Format != "" || schema["format"] != nil && format == ""
 }
 
-// A limit is how much a value may be.
+// A limit is a bound of a value.
 type limit struct {
-	value     *big.Rat // nil: it cannot be read
+	value     *big.Rat // nil if it cannot be read
 	exclusive bool
 	is        bool
 }
 
-// limitOf is a limit in a schema; sign is 1 for one above and -1 for one below. One of integers is never exclusive.
+// limitOf returns a limit of a schema. sign is 1 for an upper limit and -1 for a lower limit. Limits of integers are never
+// exclusive.
 func limitOf(schema map[string]any, key, exclusive string, sign int64) limit {
 	v := schema[key]
 	if v == nil {
@@ -236,7 +237,7 @@ func tighter(was, is limit, sign int) bool {
 	return by < 0 || by == 0 && is.exclusive && !was.exclusive
 }
 
-// divides reports whether every multiple of a number before is one of the number after.
+// divides reports whether every multiple of the old number is a multiple of the new number.
 func divides(was, is map[string]any) bool {
 	from, to := limitOf(was, "multipleOf", "", 1), limitOf(is, "multipleOf", "", 1)
 	if !from.is && was["type"] == "integer" {
@@ -248,7 +249,7 @@ func divides(was, is map[string]any) bool {
 	return new(big.Rat).Quo(from.value, to.value).IsInt()
 }
 
-// combines compares the schemas in a keyword that combines them.
+// combines compares the schemas in a combining keyword.
 func (c *comparison) combines(key string, was, is map[string]any) bool {
 	from, to := was[key], is[key]
 	if to == nil {
@@ -258,7 +259,7 @@ func (c *comparison) combines(key string, was, is map[string]any) bool {
 	all := func(now any) bool { return fits(was, now) }
 	switch key {
 	case "not":
-		return from == nil || !implies(object(to), object(from)) // what it refuses now, it refused
+		return from == nil || !implies(object(to), object(from)) // it refuses only values that it refused before
 	case "oneOf":
 		if parts := list(to); len(parts) == 1 && all(parts[0]) {
 			return false
@@ -270,7 +271,7 @@ func (c *comparison) combines(key string, was, is map[string]any) bool {
 	if is["x-kubernetes-int-or-string"] == true && reflect.DeepEqual(to, intOrString) {
 		return false
 	}
-	some := func(v any) bool { // a value of v is one of an alternative
+	some := func(v any) bool { // whether a value of v matches one of the alternatives
 		return slices.ContainsFunc(list(to), func(now any) bool { return fits(v, now) })
 	}
 	each := func(key string) bool {
@@ -280,10 +281,10 @@ func (c *comparison) combines(key string, was, is map[string]any) bool {
 	return !some(was) && !each("anyOf") && !each("oneOf") && !slices.ContainsFunc(list(was["allOf"]), some)
 }
 
-// intOrString are the alternatives that every field may name that is an integer or a string.
+// intOrString lists the alternatives that any int-or-string field may have.
 var intOrString = []any{map[string]any{"type": "integer"}, map[string]any{"type": "string"}}
 
-// implies reports whether a schema takes every value that another one takes.
+// implies reports whether a schema accepts every value that another schema accepts.
 func implies(was, is map[string]any) bool {
 	sub := comparison{values: true}
 	sub.schema(location{}, was, is)

@@ -13,14 +13,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// A Refusal is one reason why an API server refuses an object.
+// A Refusal is a reason why an API server refuses an object.
 type Refusal struct {
 	Field   string // spec.names.plural
 	Problem string
 }
 
-// Refusals returns why an API server refuses to create a CRD, with the API server's own libraries. An
-// unknown field counts, because server-side apply refuses it. The CRD is not changed.
+// Refusals returns why an API server refuses to create a CRD, using the API server's own libraries. Unknown fields count, because
+// server-side apply refuses them. Refusals does not change the CRD.
 func Refusals(ctx context.Context, crd *unstructured.Unstructured) []Refusal {
 	var v1 apiextensionsv1.CustomResourceDefinition
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(crd.Object, &v1, true); err != nil {
@@ -36,7 +36,7 @@ func Refusals(ctx context.Context, crd *unstructured.Unstructured) []Refusal {
 	if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(&v1, &internal, nil); err != nil {
 		return []Refusal{{Problem: err.Error()}}
 	}
-	internal.Status = apiextensions.CustomResourceDefinitionStatus{} // as the API server does before it validates
+	internal.Status = apiextensions.CustomResourceDefinitionStatus{} // as the API server does before validation
 	for _, v := range internal.Spec.Versions {
 		if v.Storage {
 			internal.Status.StoredVersions = []string{v.Name}
@@ -64,8 +64,7 @@ func unknown(errs []error) []Refusal {
 	return all
 }
 
-// Path returns the keys that lead to the field, as far as they are plain names: up to the first index or
-// key of a map.
+// Path returns the keys on the path to the field, up to the first index or map key.
 func (r Refusal) Path() []any {
 	plain, _, _ := strings.Cut(r.Field, "[")
 	var path []any

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// validations compares rules in CEL by what they demand.
+// validations compares CEL rules by their requirements.
 func (c *comparison) validations(at location, was, is []any) {
 	before, after := rules(was), rules(is)
 	for key, rule := range after {
@@ -23,16 +23,16 @@ func (c *comparison) validations(at location, was, is []any) {
 			c.add(Change{Rule: Validation, Version: at.version, Path: at.path, From: rule})
 		}
 	}
-	c.Words = true // at least the message of a rule
+	c.Words = true // at least the message of a rule changed
 }
 
-// rules are the rules of a schema by what they demand.
+// rules returns the CEL rules of a schema by their requirements.
 func rules(validations []any) map[string]string {
 	all := map[string]string{}
 	for _, v := range validations {
 		rule, _ := object(v)["rule"].(string)
 		key := tokens(rule)
-		if object(v)["optionalOldSelf"] == true { // which has it hold for new objects, too
+		if object(v)["optionalOldSelf"] == true { // with it, the rule also applies to new objects
 			key = "optional " + key
 		}
 		all[key] = rule
@@ -40,7 +40,7 @@ func rules(validations []any) map[string]string {
 	return all
 }
 
-// tokens is a rule in CEL without white space and comments that mean nothing. Those within strings do.
+// tokens returns a CEL rule without insignificant white space and comments. It keeps those inside strings.
 func tokens(rule string) string {
 	var out strings.Builder
 	space := false
@@ -79,8 +79,7 @@ func isWord(r rune) bool {
 	return r == '_' || r == '.' || r == '"' || r == '\'' || unicode.IsLetter(r) || unicode.IsDigit(r)
 }
 
-// quoted is the length of the string literal at the beginning of a rule, or 0. What stands before it decides
-// whether it is raw.
+// quoted returns the length of the string literal at the start of a rule, or 0. The text before it decides whether it is raw.
 func quoted(rule, before string) int {
 	if rule[0] != '"' && rule[0] != '\'' {
 		return 0

@@ -17,11 +17,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// A Rule is what a change was found by.
+// A Rule identifies a kind of change.
 type Rule string
 
-// The rules. Those of a single place are, beside these, named after the keyword of the schema
-// that changed: "type", "enum", "maxLength", "x-kubernetes-list-type".
+// The rules. In addition, changes of a single place have the changed keyword of the schema as their rule: "type", "enum",
+// "maxLength", "x-kubernetes-list-type".
 const (
 	Scope       Rule = "scope"
 	Names       Rule = "names"
@@ -33,28 +33,27 @@ const (
 	Selectable  Rule = "selectable-field"
 	Field       Rule = "field-removed"
 	Immutable   Rule = "immutable"
-	Validation  Rule = "validation" // a rule in CEL
+	Validation  Rule = "validation" // a CEL rule
 	Required    Rule = "required"
 	Default     Rule = "default"
-	Scale       Rule = "scale"         // where the subresource finds its numbers
-	Refused     Rule = "refused"       // an API server refuses the new rules in CEL
-	Unconverted Rule = "not-converted" // the storage version moves, and nothing converts what is stored
-	Unshared    Rule = "not-shared"    // a version is served that differs from the storage version, and nothing converts
+	Scale       Rule = "scale"         // the path at which the scale subresource finds a number
+	Refused     Rule = "refused"       // an API server refuses the new CEL rules
+	Unconverted Rule = "not-converted" // the storage version changes, and nothing converts the stored objects
+	Unshared    Rule = "not-shared"    // a served version differs from the storage version, and nothing converts
 )
 
-// A Change is one place in which the new definition takes, or gives, something else than the
-// old one.
+// A Change is a place at which the new definition accepts or returns something else than the old one.
 type Change struct {
 	Rule     Rule   `json:"rule"`
-	Version  string `json:"version,omitempty"` // "" is the definition as a whole
-	Path     string `json:"path,omitempty"`    // "spec.forProvider.rules[].port"; of a map, what is in it is "tags.*"
-	From     string `json:"from,omitempty"`    // as JSON; "" where there was nothing
+	Version  string `json:"version,omitempty"` // "" for the definition as a whole
+	Path     string `json:"path,omitempty"`    // "spec.forProvider.rules[].port"; "tags.*" for the values of a map
+	From     string `json:"from,omitempty"`    // as JSON; "" if absent
 	To       string `json:"to,omitempty"`
 	Why      string `json:"why,omitempty"` // the effect, if objects are not converted
-	Breaking bool   `json:"breaking"`      // objects, or clients, that were fine may not be any more
+	Breaking bool   `json:"breaking"`      // objects or clients that were valid may no longer be
 }
 
-// Compare orders changes: first the changes of the definition as a whole, then by version and path.
+// Compare orders changes: first those of the definition as a whole, then by version and path.
 func (c Change) Compare(other Change) int {
 	return cmp.Or(
 		cmp.Compare(c.Version, other.Version),
@@ -64,7 +63,7 @@ func (c Change) Compare(other Change) int {
 	)
 }
 
-// Where is the version and the path, as people write it.
+// Where returns the version and the path, for messages.
 func (c Change) Where() string { return strings.TrimSpace(c.Version + " " + c.Path) }
 
 // What describes the change in a few words.
@@ -120,20 +119,19 @@ func (c Change) String() string { return strings.TrimSpace(c.Where() + " " + c.W
 // A Difference is the result of comparing two versions of a definition.
 type Difference struct {
 	Changes []Change `json:"changes,omitempty"` // sorted
-	Added   []Change `json:"added,omitempty"`   // optional new versions and fields, only the topmost ones
-	Words   bool     `json:"words,omitempty"`   // descriptions, or annotations of generators, changed too
+	Added   []Change `json:"added,omitempty"`   // new optional versions and fields, only the topmost ones
+	Words   bool     `json:"words,omitempty"`   // descriptions, or annotations of generators, also changed
 }
 
-// Breaking are the changes that break something.
+// Breaking returns the changes that break users.
 func (d Difference) Breaking() []Change {
 	return slices.DeleteFunc(slices.Clone(d.Changes), func(c Change) bool { return !c.Breaking })
 }
 
-// OnlyWords reports whether nothing changed that means anything to an API server.
+// OnlyWords reports whether no change has an effect on an API server.
 func (d Difference) OnlyWords() bool { return d.Words && len(d.Changes)+len(d.Added) == 0 }
 
-// Compare returns the changes of an update for users of the kind. Its input may be invalid: it then returns as much as
-// it can.
+// Compare returns the changes of an update for users of the kind. For invalid input it returns as much as it can.
 func Compare(before, after *unstructured.Unstructured) Difference {
 	var c comparison
 	c.Words = !reflect.DeepEqual(generated(before), generated(after))
@@ -146,7 +144,7 @@ func Compare(before, after *unstructured.Unstructured) Difference {
 	}
 	id := manifest.IDOf(after)
 	c.names("names", object(was["names"]), object(is["names"]), crossplane.IsMRD(id) || crossplane.IsXRD(id))
-	if from, to := object(was["claimNames"]), object(is["claimNames"]); crossplane.IsXRD(id) && from != nil && to != nil { // claims may come and go
+	if from, to := object(was["claimNames"]), object(is["claimNames"]); crossplane.IsXRD(id) && from != nil && to != nil { // claims are optional, so they may be added or removed
 		c.names("claimNames", from, to, true)
 	}
 	c.versions(versions(was), versions(is))
@@ -158,17 +156,17 @@ func Compare(before, after *unstructured.Unstructured) Difference {
 	return c.Difference
 }
 
-// generators are prefixes of annotations that say only which program wrote a CRD.
+// generators lists prefixes of annotations that only state which program wrote a CRD.
 var generators = []string{"controller-gen.kubebuilder.io/", "api-approved.kubernetes.io"}
 
-// generated are the annotations of generators.
+// generated returns the annotations of generators.
 func generated(u *unstructured.Unstructured) map[string]string {
 	annotations := u.GetAnnotations()
 	maps.DeleteFunc(annotations, func(key, _ string) bool { return !Generated(key) })
 	return annotations
 }
 
-// Generated reports whether an annotation says only which program wrote a CRD.
+// Generated reports whether an annotation only states which program wrote a CRD.
 func Generated(annotation string) bool {
 	return slices.ContainsFunc(generators, func(prefix string) bool { return strings.HasPrefix(annotation, prefix) })
 }
@@ -176,16 +174,16 @@ func Generated(annotation string) bool {
 type comparison struct {
 	Difference
 
-	loses  bool             // only what an object loses, or is refused for, counts: the schemas are of two versions
-	values bool             // the schemas are in a keyword that combines them: they refuse, and drop nothing
-	above  []map[string]any // the new schemas around a place
-	rules  bool             // what is added has rules in CEL
+	loses  bool             // only losses and refusals count, because the schemas belong to two versions
+	values bool             // the schemas are inside a combining keyword: they refuse values but drop nothing
+	above  []map[string]any // the new schemas that contain the place
+	rules  bool             // an added part has CEL rules
 }
 
 func (c *comparison) add(changes ...Change) { c.Changes = append(c.Changes, changes...) }
 
-// names compares the names of a kind. The names of an MRD or an XRD cannot change. The API server refuses another kind
-// or plural of a CRD, and takes other short names.
+// names compares the names of a kind. The names of an MRD or an XRD cannot change. The API server refuses another kind or plural of
+// a CRD, but accepts other short names.
 func (c *comparison) names(at string, was, is map[string]any, final bool) {
 	for _, key := range keysOf(was, is) {
 		if from, to := asJSON(was[key]), asJSON(is[key]); from != to {
@@ -194,8 +192,7 @@ func (c *comparison) names(at string, was, is map[string]any, final bool) {
 	}
 }
 
-// scopeOf is the scope of a definition, as JSON. The API server fills in that of an MRD or an XRD
-// that has none.
+// scopeOf returns the scope of a definition, as JSON. The API server fills in the default of an MRD or an XRD.
 func scopeOf(u *unstructured.Unstructured) string {
 	scope := object(u.Object["spec"])["scope"]
 	if id := manifest.IDOf(u); scope == nil && (crossplane.IsMRD(id) || crossplane.IsXRD(id)) {
@@ -249,7 +246,7 @@ func (c *comparison) version(name string, was, is map[string]any) {
 	c.schema(location{version: name}, schemaOf(was), schemaOf(is))
 }
 
-// scale compares where the subresource scale finds its numbers.
+// scale compares the paths of the scale subresource.
 func (c *comparison) scale(version string, was, is map[string]any) {
 	if was == nil || is == nil {
 		return
@@ -272,7 +269,7 @@ func versions(spec map[string]any) map[string]map[string]any {
 	return byName
 }
 
-// stored is the version that objects are stored in: of an XRD the one that compositions may refer to.
+// stored returns the storage version: for an XRD, the version that Compositions may refer to.
 func stored(versions map[string]map[string]any) string {
 	for _, name := range slices.Sorted(maps.Keys(versions)) {
 		if versions[name]["storage"] == true || versions[name]["referenceable"] == true {
@@ -308,7 +305,7 @@ func asJSON(v any) string {
 	return string(b)
 }
 
-// keysOf are the keys of either map, sorted.
+// keysOf returns the keys of both maps, sorted.
 func keysOf[V any](a, b map[string]V) []string {
 	keys := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
 	slices.Sort(keys)

@@ -9,15 +9,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Crosses reports whether an update has objects pass between versions between which they did not pass before, with nothing that
-// converts them: the storage version moves, or another version is served.
+// Crosses reports whether, after an update, objects pass unconverted between versions between which they did not pass before: the
+// storage version changes, or another version is served.
 func Crosses(before, after *unstructured.Unstructured) bool {
 	was, is := versions(object(before.Object["spec"])), versions(object(after.Object["spec"]))
 	from, to := stored(was), stored(is)
 	return !converts(after) && (from != to && from != "" || len(newlyServed(was, is)) > 0)
 }
 
-// newlyServed are the versions that are served now and were not, if others were.
+// newlyServed returns the versions that are served after but not before, if any were served before.
 func newlyServed(was, is map[string]map[string]any) []string {
 	if len(was) == 0 {
 		return nil
@@ -30,9 +30,9 @@ func converts(definition *unstructured.Unstructured) bool {
 	return object(object(definition.Object["spec"])["conversion"])["strategy"] == "Webhook"
 }
 
-// storage compares the version that objects are stored in. If it moves without a conversion, the next write of an
-// object drops fields that the new storage version does not declare, and is refused for values that it does not allow.
-// So it compares that version with all versions in which objects are or may be written.
+// storage compares the storage versions. If the storage version changes without a conversion, the next write of an object drops
+// fields that the new storage version does not declare, and is refused for values that it does not allow. So it compares that
+// version with all versions in which objects are or may be written.
 func (c *comparison) storage(before, after *unstructured.Unstructured) {
 	was, is := versions(object(before.Object["spec"])), versions(object(after.Object["spec"]))
 	from, to := stored(was), stored(is)
@@ -54,8 +54,8 @@ func (c *comparison) storage(before, after *unstructured.Unstructured) {
 	c.add(moves)
 }
 
-// served compares the versions that are served now and were not with the version that objects are stored in. If nothing
-// converts, a write in one of the two drops what only the other one declares.
+// served compares newly served versions with the storage version. Without conversion, a write in one of the two drops the fields
+// that only the other one declares.
 func (c *comparison) served(before, after *unstructured.Unstructured) {
 	was, is := versions(object(before.Object["spec"])), versions(object(after.Object["spec"]))
 	to := stored(is)
@@ -74,7 +74,7 @@ func (c *comparison) served(before, after *unstructured.Unstructured) {
 			c.add(lost...)
 			continue
 		}
-		for _, old := range slices.Sorted(maps.Keys(is)) { // what fits old of what was written in it is compared by storage
+		for _, old := range slices.Sorted(maps.Keys(is)) { // storage compares the other direction: whether objects written in the old version fit
 			if old != to && is[old]["served"] == true && was[old]["served"] == true {
 				c.add(unshared(old, to, schemaOf(is[to]), schemaOf(is[old]))...)
 			}
@@ -82,26 +82,26 @@ func (c *comparison) served(before, after *unstructured.Unstructured) {
 	}
 }
 
-// unshared are the places in which what is stored does not fit a version that is served.
+// unshared returns the places where stored objects do not fit a served version.
 func unshared(version, stored string, is, of map[string]any) []Change {
 	return unfit(Unshared, version, is, of,
 		fmt.Sprintf("is only in %s, in which objects are stored: an update in %s loses it", stored, version),
 		fmt.Sprintf("is not as in %s, in which objects are stored", stored))
 }
 
-// harmless are keywords that neither drop nor refuse anything.
+// harmless lists keywords that neither drop nor refuse anything.
 var harmless = []string{"default", "x-kubernetes-list-type", "x-kubernetes-list-map-keys", "x-kubernetes-map-type"}
 
-// unconverted are the places in which objects of one version do not fit another one. Those below status do
-// not count: controllers write them again.
+// unconverted returns the places where objects of one version do not fit another version. It ignores those below status, because
+// controllers write them again.
 func unconverted(version, to string, was, is map[string]any) []Change {
 	return unfit(Unconverted, version, was, is,
 		fmt.Sprintf("is not in %s, in which objects are stored: it is lost at the next write", to),
 		fmt.Sprintf("does not fit %s, in which objects are stored", to))
 }
 
-// unfit returns the places in which objects of one schema do not fit another one, as changes with a rule. The texts are for
-// a field that the other schema lacks, and for any other difference.
+// unfit returns the places in which objects of one schema do not fit another one, as changes with a rule. lost explains a field
+// that the other schema lacks; differs introduces any other difference.
 func unfit(rule Rule, version string, was, is map[string]any, lost, differs string) []Change {
 	compares := comparison{loses: true}
 	compares.schema(location{version: version}, was, is)
@@ -119,14 +119,14 @@ func unfit(rule Rule, version string, was, is map[string]any, lost, differs stri
 	return all
 }
 
-// InStatus reports whether a change is of the status, which controllers write again.
+// InStatus reports whether a change is in the status, which controllers write again.
 func (c Change) InStatus() bool {
 	below, of := strings.CutPrefix(c.Path, "status")
 	return of && (below == "" || below[0] == '.' || below[0] == '[')
 }
 
-// Unconverting returns the difference as it is where a webhook converts objects. If that makes a difference, it also returns
-// the change that needs the webhook: the move of the storage version, or a place in a version that is served.
+// Unconverting returns the difference as if a webhook converted objects. If that changes the result, it also returns the change
+// that needs the webhook: the change of the storage version, or a place in a served version.
 func (d Difference) Unconverting() (Difference, Change, bool) {
 	crosses := func(c Change) bool { return c.Rule == Unconverted || c.Rule == Unshared }
 	i := slices.IndexFunc(d.Changes, func(c Change) bool { return c.Rule == Storage && c.Breaking })

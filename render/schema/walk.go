@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// A location is one schema within the schema of a version.
+// A location is a place in the schema of a version.
 type location struct{ version, path string }
 
 func (p location) at(rule Rule, from, to any, breaking bool) Change {
@@ -26,14 +26,14 @@ func (p location) property(name string) location {
 	return location{p.version, name}
 }
 
-// words are keywords that only people read.
+// words lists keywords that are only for readers.
 var words = []string{"description", "title", "example", "externalDocs", "id", "$schema"}
 
-// anything is the schema of what no schema declares, where unknown fields are kept.
+// anything is the schema of undeclared values where unknown fields are kept.
 var anything = map[string]any{"x-kubernetes-preserve-unknown-fields": true, "nullable": true}
 
-// schema compares two schemas and all that is below them. New properties are no change for
-// those who do not use them; everything else that differs is judged where it differs.
+// schema compares two schemas and everything below them. A new property changes nothing for users who do not set it; every other
+// difference is judged at its own place.
 func (c *comparison) schema(at location, was, is map[string]any) {
 	c.above = append(c.above, is)
 	defer func() { c.above = c.above[:len(c.above)-1] }()
@@ -89,12 +89,12 @@ func (c *comparison) enumerated(changes []Change, was, is map[string]any) {
 	}
 }
 
-// whole is the schema of an object that has a value.
+// whole returns the schema of an object with a field "value".
 func whole(schema map[string]any) map[string]any {
 	return map[string]any{"type": "object", "properties": map[string]any{"value": schema}}
 }
 
-// takes reports whether an API server takes a value of an object of whole.
+// takes reports whether an API server accepts a value in an object of whole.
 func (j judged) takes(value any) bool {
 	o := &unstructured.Unstructured{Object: map[string]any{"value": value}}
 	ctx := context.Background()
@@ -117,7 +117,7 @@ func (c *comparison) properties(at location, was, is map[string]any) {
 		switch {
 		case declared && kept:
 			c.schema(below, object(from), object(to))
-		case declared && c.values: // it refused, and does not any more
+		case declared && c.values: // it refused values, and no longer does
 		case declared && object(is["additionalProperties"]) != nil:
 			c.schema(below, object(from), object(is["additionalProperties"]))
 		case declared:
@@ -145,10 +145,11 @@ func (c *comparison) narrowed(at location, was, is map[string]any) bool {
 	return true
 }
 
-// keeps reports whether an object keeps all that its schema does not declare.
+// keeps reports whether an object keeps all undeclared fields.
 func keeps(schema map[string]any) bool { return schema["x-kubernetes-preserve-unknown-fields"] == true }
 
-// flat reports whether a value has no fields. A map of anything (additionalProperties: true) keeps no others.
+// flat reports whether values of a schema have no fields. Unlike nested values, they survive in a map with additionalProperties:
+// true.
 func flat(schema map[string]any) bool {
 	kinds := typesOf(schema)
 	return kinds != nil && !slices.Contains(kinds, "object") && !slices.Contains(kinds, "array")
@@ -165,13 +166,13 @@ func withMetadata(properties map[string]any) map[string]any {
 	return all
 }
 
-// required compares the fields that an object needs. One with a default is never missing.
+// required compares the required fields of an object. A field with a default is never missing.
 func (c *comparison) required(at location, was, is map[string]any) {
 	needed, needs := texts(was["required"]), texts(is["required"])
 	for _, name := range needs {
 		from, to := c.filled(was, name), c.filled(is, name)
 		switch demanded := slices.Contains(needed, name); {
-		case demanded && (from == nil || to != nil), c.loses && from != nil: // what is stored has it
+		case demanded && (from == nil || to != nil), c.loses && from != nil: // stored objects have the field
 		case to != nil:
 			c.add(at.property(name).at(Required, nil, to, false))
 		default:
@@ -195,7 +196,7 @@ func texts(v any) []string {
 	return all
 }
 
-// filled is the default of a property of an object.
+// filled returns the default of a property of an object.
 func (c *comparison) filled(schema map[string]any, name string) any {
 	if c.values {
 		return nil
@@ -203,30 +204,30 @@ func (c *comparison) filled(schema map[string]any, name string) any {
 	return object(object(schema["properties"])[name])["default"]
 }
 
-// reads reports whether something that refuses objects depends on the default of a field.
+// reads reports whether a check that can refuse objects depends on the default of a field.
 func (c *comparison) reads(at location, from, to any) bool {
 	added, gone := from == nil, to == nil
 	steps := strings.Split(strings.NewReplacer("[]", ".[]").Replace(at.path), ".")
 	if added && steps[len(steps)-1] == "[]" {
-		return false // it fills in an item that is null, which was refused
+		return false // the default replaces a null item, which was refused before
 	}
 	for i, above := range c.above[:len(c.above)-1] {
 		direct := i == len(c.above)-2
 		if added && direct && above["maxProperties"] != nil || !added && direct && above["minProperties"] != nil {
 			return true
 		}
-		// Items and keys of items have to differ.
+		// Items, and the keys of items, must be unique.
 		own := steps[len(steps)-1]
 		if kind := above["x-kubernetes-list-type"]; kind == "set" || kind == "map" && (direct || slices.Contains(texts(above["x-kubernetes-list-map-keys"]), own)) {
 			return true
 		}
-		// A rule reads a field by the way that leads to it.
+		// A rule reads a field by a path to it.
 		first, last := named(steps[min(i, len(steps)-1)]), named(slices.DeleteFunc(slices.Clone(steps), func(step string) bool { return step == "[]" || step == "*" })...)
 		reads := func(text []byte) bool { return first.Match(text) && last.Match(text) }
 		for _, rule := range rules(list(above["x-kubernetes-validations"])) {
 			text := []byte(rule)
 			if !gone && !absent.Match(text) {
-				text = present.ReplaceAll(text, nil) // a field with a default is there
+				text = present.ReplaceAll(text, nil) // a field with a default always exists
 			}
 			if reads(text) && !unlessAmong(rule, strings.Join(steps[min(i, len(steps)-1):], "."), from, to) {
 				return true
@@ -241,21 +242,21 @@ func (c *comparison) reads(at location, from, to any) bool {
 	return false
 }
 
-// present matches the question in CEL whether there is a field, and absent a rule that may want that there is none.
+// present matches the CEL test whether a field exists. absent matches a rule that may require that a field does not exist.
 var (
 	present = regexp.MustCompile(`\bhas\([\w.]*\)`)
 	absent  = regexp.MustCompile(`(!|==|!=)[\s(]*has\(|!\([^)]*has\(|has\([\w.]*\)[\s)]*(==|!=|\?)`)
 )
 
-// among matches a rule that holds unless a list has one of some texts: !('*' in self.list || 'Create' in self.list) || more.
+// among matches a rule that holds unless a list contains one of some texts: !('*' in self.list || 'Create' in self.list) || more.
 var (
 	among = regexp.MustCompile(`^\s*!\s*\(((?:[^()|&]+\|\|)*[^()|&]+)\)\s*\|\|(.*)$`)
 	in    = regexp.MustCompile(`^\s*(?:'([^'"\\]*)'|"([^'"\\]*)")\s+in\s+self\.([\w.]+)\s*$`)
 )
 
-// unlessAmong reports whether a rule is of the form that providers give the fields which only some management policies need, and
-// whether it holds with the new default of the list if it holds with the old one. Where the list is missing, it holds only if the
-// rest of it does.
+// unlessAmong reports whether a rule has the form that providers use for fields that only some management policies need, and still
+// holds with the new default of the list if it holds with the old default. If the list is missing, such a rule holds only if the
+// rest of it holds.
 func unlessAmong(rule, path string, from, to any) bool {
 	parts := among.FindStringSubmatch(strings.ReplaceAll(rule, "\n", " "))
 	name := path[strings.LastIndex(path, ".")+1:]
@@ -284,7 +285,8 @@ func unlessAmong(rule, path string, from, to any) bool {
 	return has(from) || !has(to)
 }
 
-// named matches a text that has the last of some names; what is in a list or a map has none, and any may mean it.
+// named matches a text that contains the last of some names. Items of lists and values of maps have no name, so any text may refer
+// to them.
 func named(names ...string) *regexp.Regexp {
 	if len(names) == 0 || names[len(names)-1] == "[]" || names[len(names)-1] == "*" {
 		return regexp.MustCompile("")

@@ -8,7 +8,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// A budget is how many bytes several readers may read together.
+// A budget limits the number of bytes that several readers may read together.
 type budget struct {
 	all  int64
 	left atomic.Int64
@@ -20,7 +20,7 @@ func newBudget(bytes int64) *budget {
 	return b
 }
 
-// reader is r until the budget is spent.
+// reader returns a reader of r that fails once the budget is spent.
 func (b *budget) reader(r io.Reader) io.Reader { return spending{r, b} }
 
 type spending struct {
@@ -31,7 +31,7 @@ type spending struct {
 func (s spending) Read(p []byte) (int, error) {
 	n, err := s.Reader.Read(p)
 	if s.left.Add(-int64(n)) < 0 {
-		return 0, fmt.Errorf("it takes more than the %d bytes that are read at most", s.all)
+		return 0, fmt.Errorf("it takes more than the limit of %d bytes", s.all)
 	}
 	return n, err
 }
@@ -41,7 +41,7 @@ type readCloser struct {
 	io.Closer
 }
 
-// bounded is a file that spends the budget whenever it is read.
+// bounded returns a file whose reads all spend the budget.
 func bounded(file func() (io.ReadCloser, error), b *budget) func() (io.ReadCloser, error) {
 	return func() (io.ReadCloser, error) {
 		f, err := file()
@@ -52,7 +52,7 @@ func bounded(file func() (io.ReadCloser, error), b *budget) func() (io.ReadClose
 	}
 }
 
-// A boundedImage is an image whose unpacked layers spend a budget.
+// A boundedImage is an image whose unpacked layers spend the budget.
 type boundedImage struct {
 	v1.Image
 	*budget

@@ -21,11 +21,11 @@ import (
 
 // The limits of an image.
 const (
-	maxRead     = 8 << 30  // bytes of a file, which is read several times
-	maxContent  = 1 << 30  // bytes of all its layers, unpacked
+	maxRead     = 8 << 30  // bytes that are read from a file in total; a file is read several times
+	maxContent  = 1 << 30  // bytes of all layers of a file, unpacked
 	maxEntries  = 100_000  // files in a tarball, or in all layers
-	maxNames    = 16 << 20 // bytes of their names
-	maxMetadata = 4 << 20  // bytes of a file with metadata
+	maxNames    = 16 << 20 // bytes of the names of these files
+	maxMetadata = 4 << 20  // bytes of a metadata file
 )
 
 // MaxLayers is the maximum number of layers of an image.
@@ -33,7 +33,7 @@ const MaxLayers = 256
 
 const (
 	annotation = "io.crossplane.xpkg" // of a layer
-	base       = "base"               // the layer that holds the package
+	base       = "base"               // the layer with the package
 	streamName = "package.yaml"
 )
 
@@ -48,20 +48,20 @@ func Open(file func() (io.ReadCloser, error), limit int64) (io.ReadCloser, error
 	if err != nil {
 		return nil, fmt.Errorf("it is not an image in a tarball: %w", err)
 	}
-	// A tarball has no annotations: what builds it writes them into the config instead.
+	// A tarball has no annotations: the build writes them into the config instead.
 	return open(img, limit, func(layer v1.Descriptor, config *v1.ConfigFile) bool {
 		return isBase(layer) || config.Config.Labels[annotation+":"+layer.Digest.String()] == base
 	})
 }
 
-// Of opens the YAML of an image of a registry, as Open does: that in the layer of the package,
-// or where there is none in all of them, each upon the other.
+// Of opens the YAML of an image of a registry, as Open does: from the layer of the package or, if there is no such layer, from all
+// layers together.
 func Of(img v1.Image, limit int64) (io.ReadCloser, error) {
 	return open(img, limit, func(layer v1.Descriptor, _ *v1.ConfigFile) bool { return isBase(layer) })
 }
 
-// Needed are the layers of an image in which Of looks: the layer with the package, which is the first
-// with the annotation, or where there is none all of them.
+// Needed returns the layers that Of reads: the layer of the package, which is the first with the annotation, or all layers if none
+// has it.
 func Needed(layers []v1.Descriptor) []v1.Descriptor {
 	if i := slices.IndexFunc(layers, isBase); i >= 0 {
 		return layers[i : i+1]
@@ -103,7 +103,7 @@ func open(img v1.Image, limit int64, isPackage func(v1.Descriptor, *v1.ConfigFil
 	return newStream(mutate.Extract(boundedImage{img, newBudget(maxContent)}), limit, "")
 }
 
-// inspectLayers counts the files of all layers: who extracts them keeps every name.
+// inspectLayers counts the files of all layers, because an extraction keeps every name in memory.
 func inspectLayers(img boundedImage) error {
 	layers, err := img.Layers()
 	if err != nil {
@@ -135,7 +135,7 @@ func inspectLayers(img boundedImage) error {
 	return nil
 }
 
-// fewNames refuses more files, or longer names of them, than are kept.
+// fewNames returns an error if there are too many files, or if their names are too long.
 func fewNames(entries, names int) error {
 	switch {
 	case entries > maxEntries:
@@ -177,7 +177,7 @@ func inspect(file func() (io.ReadCloser, error)) (err error) {
 		}
 		name := path.Clean(header.Name)
 		if _, twice := sizes[name]; twice && header.Typeflag == tar.TypeReg {
-			return fmt.Errorf("it is not an image in a tarball: %q is in it twice", name)
+			return fmt.Errorf("it is not an image in a tarball: it contains %q twice", name)
 		}
 		sizes[name] = header.Size
 	}
@@ -190,7 +190,7 @@ func inspect(file func() (io.ReadCloser, error)) (err error) {
 	}
 	for _, image := range manifest {
 		if len(image.Layers) > MaxLayers {
-			return fmt.Errorf("it has %d layers, and %d are the most that are read", len(image.Layers), MaxLayers)
+			return fmt.Errorf("it has %d layers, more than the limit of %d", len(image.Layers), MaxLayers)
 		}
 		if sizes[path.Clean(image.Config)] > maxMetadata {
 			return fmt.Errorf("its config is larger than %d bytes", maxMetadata)
@@ -199,8 +199,8 @@ func inspect(file func() (io.ReadCloser, error)) (err error) {
 	return nil
 }
 
-// notZstd refuses a file that zstd compressed: a few of its bytes make a reader take half a gigabyte of memory. Crossplane
-// builds tarballs with gzip.
+// notZstd refuses a file that is compressed with zstd, of which a few bytes make a reader take half a gigabyte of memory.
+// Crossplane builds tarballs with gzip.
 func notZstd(file io.Reader) error {
 	var magic [4]byte
 	if n, _ := io.ReadFull(file, magic[:]); n == len(magic) && magic == [4]byte{0x28, 0xb5, 0x2f, 0xfd} {
@@ -209,32 +209,32 @@ func notZstd(file io.Reader) error {
 	return nil
 }
 
-// check refuses an entry that has no place in the archive.
+// check refuses an invalid entry of an archive.
 func check(header *tar.Header, n int) error {
 	name := path.Clean(header.Name)
 	switch {
 	case n >= maxEntries:
 		return fmt.Errorf("it holds more than %d files", maxEntries)
 	case name == "..", strings.HasPrefix(name, "../"), path.IsAbs(name), strings.ContainsAny(name, "\\\x00"):
-		return fmt.Errorf("%q leads out of it", header.Name)
+		return fmt.Errorf("%q points outside of it", header.Name)
 	case header.Typeflag != tar.TypeReg && header.Typeflag != tar.TypeDir:
 		return fmt.Errorf("%q is neither a file nor a directory", header.Name)
 	}
 	return nil
 }
 
-// A stream reads the YAML from a layer, and then the layer to its end.
+// A stream reads the YAML from a layer, and then the rest of the layer.
 type stream struct {
 	content io.Reader // the layer
 	entries *tar.Reader
 	close   func() error
-	sum     hash.Hash // of the layer; nil where there are several
-	want    string    // what it has to be
+	sum     hash.Hash // hash of the layer; nil if there are several layers
+	want    string    // the expected digest of the layer
 	n       int       // entries so far
-	ended   error     // what every Read answers from then on
+	ended   error     // the result of all further reads
 }
 
-// newStream finds the YAML in what a layer, or several, hold. want is the digest of one.
+// newStream finds the YAML in the content of one or several layers. want is the digest of a single layer.
 func newStream(layer io.ReadCloser, limit int64, want string) (io.ReadCloser, error) {
 	s := &stream{content: layer, close: layer.Close, want: want}
 	if want != "" {
@@ -258,13 +258,13 @@ func newStream(layer io.ReadCloser, limit int64, want string) (io.ReadCloser, er
 	return s, nil
 }
 
-// find is the next entry of the name; io.EOF is the end.
+// find returns the next entry with the name of the YAML file, or io.EOF at the end.
 func (s *stream) find() (*tar.Header, error) {
 	for {
 		header, err := s.entries.Next()
 		switch {
 		case errors.Is(err, io.EOF):
-			_, err = io.Copy(io.Discard, s.content) // behind the last entry; where an extraction fails it says so there
+			_, err = io.Copy(io.Discard, s.content) // read on after the last entry: a failed extraction returns its error there
 			if err == nil {
 				return nil, io.EOF
 			}
@@ -273,7 +273,7 @@ func (s *stream) find() (*tar.Header, error) {
 			return nil, fmt.Errorf("its content cannot be read: %w", err)
 		}
 		s.n++
-		if s.sum != nil || s.n > maxEntries { // the layer of a package holds nothing else
+		if s.sum != nil || s.n > maxEntries { // the layer of a package contains nothing else
 			if err := check(header, s.n); err != nil {
 				return nil, err
 			}
@@ -300,7 +300,7 @@ func (s *stream) Read(p []byte) (int, error) {
 	return n, s.ended
 }
 
-// end is io.EOF if a layer of its own is what the image says, and holds one package.
+// end returns io.EOF if a single layer has the expected digest and contains one package.
 func (s *stream) end() error {
 	if s.sum == nil {
 		return io.EOF

@@ -200,12 +200,12 @@ func TestOpenRefuses(t *testing.T) {
 		"LinkInLayer":   {"nor has it a place in the layer of a package", layer(entry{name: "a", is: tar.TypeSymlink, link: "../../etc/passwd"}, entry{name: "package.yaml"}), `"a" is neither a file nor a directory`},
 		"HardLink":      {"of whatever kind", layer(entry{name: "package.yaml", is: tar.TypeLink, link: "a"}), `"package.yaml" is neither a file nor a directory`},
 		"Device":        {"or device", layer(entry{name: "package.yaml", content: stream}, entry{name: "dev/null", is: tar.TypeChar}), `"dev/null" is neither a file nor a directory`},
-		"Outside":       {"a name leads nowhere else", layer(entry{name: "../package.yaml", content: stream}), `"../package.yaml" leads out of it`},
-		"Absolute":      {"from the root neither", layer(entry{name: "/package.yaml", content: stream}), `"/package.yaml" leads out of it`},
+		"Outside":       {"a name leads nowhere else", layer(entry{name: "../package.yaml", content: stream}), `"../package.yaml" points outside of it`},
+		"Absolute":      {"from the root neither", layer(entry{name: "/package.yaml", content: stream}), `"/package.yaml" points outside of it`},
 		"OutsideFlat":   {"nor in an image", flat(entry{name: "a/../../package.yaml", content: stream}), "unsafe tar path"},
 		"LinkInTarball": {"the tarball around it holds files", with(t, good, nil, entry{name: "a", is: tar.TypeSymlink, link: "/etc/passwd"}), `"a" is neither a file nor a directory`},
-		"OutOfTarball":  {"of its own", with(t, good, nil, entry{name: "../a"}), `"../a" leads out of it`},
-		"TwiceInside":   {"each once", with(t, good, nil, entry{name: "./manifest.json", content: "[]"}), `"manifest.json" is in it twice`},
+		"OutOfTarball":  {"of its own", with(t, good, nil, entry{name: "../a"}), `"../a" points outside of it`},
+		"TwiceInside":   {"each once", with(t, good, nil, entry{name: "./manifest.json", content: "[]"}), `it contains "manifest.json" twice`},
 		"OtherLayer": {
 			"a layer that was exchanged is not the one that was built",
 			changed(diffID(t, packageLayerOf(t)), strings.Repeat("0", 64)), "its layer is not the one that its config names",
@@ -225,7 +225,7 @@ func TestOpenRefuses(t *testing.T) {
 				e.content += strings.Repeat(" ", 5<<20)
 			}
 		}), "its config is larger than 4194304 bytes"},
-		"ManyLayers": {"every layer is looked for from the beginning", written(t, image(t, many)), "it has 257 layers, and 256 are the most that are read"},
+		"ManyLayers": {"every layer is looked for from the beginning", written(t, image(t, many)), "it has 257 layers, more than the limit of 256"},
 		"LongNames":  {"the names of hidden files are kept, too", flat(longNames...), "the names of its files are longer than 16777216 bytes together"},
 		"TooLarge":   {"as with Crossplane there is a limit", layer(entry{name: "package.yaml", content: strings.Repeat("a", 1<<20+1)}), "its package.yaml is larger than the limit of 1048576 bytes"},
 	}
@@ -321,7 +321,7 @@ func TestBombs(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err = xpkg.Of(img, 1<<20)
-			if err == nil || !strings.Contains(err.Error(), "it takes more than the 1073741824 bytes that are read at most") {
+			if err == nil || !strings.Contains(err.Error(), "it takes more than the limit of 1073741824 bytes") {
 				t.Errorf("want an error that says the limit, got %v", err)
 			}
 		})
