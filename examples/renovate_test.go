@@ -168,16 +168,16 @@ func TestRenovate(t *testing.T) {
 		branch string
 		want   report.Word
 	}{
-		"Patch":       {"Nothing changes in it.", map[string]string{"provider-sea": "v1.0.1"}, "provider-sea", report.Safe},
-		"Field":       {"It gains a field.", map[string]string{"provider-sea": "v1.1.0"}, "provider-sea", report.Safe},
-		"Default":     {"Objects that leave a field out get another value.", map[string]string{"provider-sea": "v1.2.0"}, "provider-sea", report.Look},
-		"Deprecated":  {"A version goes some day.", map[string]string{"provider-sea": "v1.3.0"}, "provider-sea", report.Look},
+		"Patch":       {"The patch release changes nothing.", map[string]string{"provider-sea": "v1.0.1"}, "provider-sea", report.Safe},
+		"Field":       {"A kind gains a field.", map[string]string{"provider-sea": "v1.1.0"}, "provider-sea", report.Safe},
+		"Default":     {"Objects that omit the field get another default.", map[string]string{"provider-sea": "v1.2.0"}, "provider-sea", report.Look},
+		"Deprecated":  {"A deprecated version will be removed one day.", map[string]string{"provider-sea": "v1.3.0"}, "provider-sea", report.Look},
 		"Removed":     {"Objects lose a field.", map[string]string{"provider-sea": "v2.0.0"}, "provider-sea", report.Blocked},
-		"Dropped":     {"A kind goes.", map[string]string{"provider-sea": "v3.0.0"}, "provider-sea", report.Blocked},
-		"Helm":        {"The real one removes a field that nothing in the repository uses, and that objects may.", map[string]string{"provider-helm": "v1.0.0"}, "provider-helm", report.Blocked},
-		"Kubernetes":  {"The real one gains safe-start, so that policies decide from now on.", map[string]string{"provider-kubernetes": "v1.2.1"}, "provider-kubernetes", report.Look},
-		"Family":      {"Its providers are one pull request.", map[string]string{"provider-aws-s3": "v2.6.1", "provider-aws-sqs": "v2.6.1"}, "provider-family-aws", report.Safe},
-		"FamilyMajor": {"One of its providers removes a field.", map[string]string{"provider-aws-s3": "v3.0.0", "provider-aws-sqs": "v3.0.0"}, "provider-family-aws", report.Blocked},
+		"Dropped":     {"The release drops a kind.", map[string]string{"provider-sea": "v3.0.0"}, "provider-sea", report.Blocked},
+		"Helm":        {"The real provider removes a field that nothing in the repository uses but that objects may use.", map[string]string{"provider-helm": "v1.0.0"}, "provider-helm", report.Blocked},
+		"Kubernetes":  {"The real provider gains safe-start, so that policies decide from now on.", map[string]string{"provider-kubernetes": "v1.2.1"}, "provider-kubernetes", report.Look},
+		"Family":      {"Renovate proposes the providers of a family in one pull request.", map[string]string{"provider-aws-s3": "v2.6.1", "provider-aws-sqs": "v2.6.1"}, "provider-family-aws", report.Safe},
+		"FamilyMajor": {"One provider of the family removes a field.", map[string]string{"provider-aws-s3": "v3.0.0", "provider-aws-sqs": "v3.0.0"}, "provider-family-aws", report.Blocked},
 	} {
 		t.Run(name, func(t *testing.T) {
 			after, branches := bot.proposal(t, platform, tc.newer)

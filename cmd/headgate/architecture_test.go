@@ -227,23 +227,23 @@ func TestObjections(t *testing.T) {
 		path   string
 		want   int
 	}{
-		"Listed":         {"An arrow of the table is fine.", source{pkg: "reconcile/plan"}, module + "/render", 0},
-		"AgainstArrow":   {"A pure package does not know its users.", source{pkg: "render"}, module + "/reconcile/plan", 1},
-		"BesideArrow":    {"Adapters do not know each other.", source{pkg: "reconcile/git"}, module + "/reconcile/cluster", 1},
-		"Clock":          {"A pure package is told the time.", source{pkg: "reconcile/report"}, "time", 1},
-		"ClockAtTheEdge": {"An adapter may ask for it.", source{pkg: "reconcile/cluster"}, "time", 0},
-		"Hidden":         {"Only package git knows go-git.", source{pkg: "reconcile/cluster"}, "github.com/go-git/go-git/v5/plumbing", 1},
-		"LongestPrefix":  {"The ids of cli-utils are what plan may use.", source{pkg: "reconcile/plan"}, "sigs.k8s.io/cli-utils/pkg/object", 0},
-		"Only":           {"Other programs import the API with as little as possible.", source{pkg: "reconcile/api/v1alpha1"}, "sigs.k8s.io/yaml", 1},
-		"OnlyItsOwn":     {"Apimachinery is what every Kubernetes API needs.", source{pkg: "reconcile/api/v1alpha1"}, "k8s.io/apimachinery/pkg/apis/meta/v1", 0},
-		"OneFile":        {"Files of the same package do not know what another file hides.", source{pkg: "reconcile/plan", path: "reconcile/plan/plan.go"}, "sigs.k8s.io/cli-utils/pkg/object/dependson", 1},
-		"InItsFile":      {"That file does.", source{pkg: "reconcile/plan", path: "reconcile/plan/depends.go"}, "sigs.k8s.io/cli-utils/pkg/object/dependson", 0},
-		"Nowhere":        {"Applying is our own work.", source{pkg: "reconcile/cluster"}, "sigs.k8s.io/cli-utils/pkg/apply", 2},
+		"Listed":         {"The table contains this arrow.", source{pkg: "reconcile/plan"}, module + "/render", 0},
+		"AgainstArrow":   {"A pure package must not import its users.", source{pkg: "render"}, module + "/reconcile/plan", 1},
+		"BesideArrow":    {"Adapters must not import each other.", source{pkg: "reconcile/git"}, module + "/reconcile/cluster", 1},
+		"Clock":          {"A pure package gets the time as an argument.", source{pkg: "reconcile/report"}, "time", 1},
+		"ClockAtTheEdge": {"An adapter may read the clock.", source{pkg: "reconcile/cluster"}, "time", 0},
+		"Hidden":         {"Only package git may import go-git.", source{pkg: "reconcile/cluster"}, "github.com/go-git/go-git/v5/plumbing", 1},
+		"LongestPrefix":  {"Package plan may import the object IDs of cli-utils.", source{pkg: "reconcile/plan"}, "sigs.k8s.io/cli-utils/pkg/object", 0},
+		"Only":           {"Other programs must be able to import the API with few dependencies.", source{pkg: "reconcile/api/v1alpha1"}, "sigs.k8s.io/yaml", 1},
+		"OnlyItsOwn":     {"Every Kubernetes API needs apimachinery.", source{pkg: "reconcile/api/v1alpha1"}, "k8s.io/apimachinery/pkg/apis/meta/v1", 0},
+		"OneFile":        {"Only one file of the package may import the library.", source{pkg: "reconcile/plan", path: "reconcile/plan/plan.go"}, "sigs.k8s.io/cli-utils/pkg/object/dependson", 1},
+		"InItsFile":      {"This file may import the library.", source{pkg: "reconcile/plan", path: "reconcile/plan/depends.go"}, "sigs.k8s.io/cli-utils/pkg/object/dependson", 0},
+		"Nowhere":        {"Headgate applies objects itself.", source{pkg: "reconcile/cluster"}, "sigs.k8s.io/cli-utils/pkg/apply", 2},
 		"TestOracle":     {"A test may compare with other implementations.", source{pkg: "reconcile/plan", test: true}, "sigs.k8s.io/cli-utils/pkg/inventory", 0},
-		"Benchmark":      {"Nor do the programs that feed tests.", source{pkg: "fixtures/bench"}, "k8s.io/kubernetes/pkg/features", 1},
-		"Fixture":        {"A test's server may be driven by whatever drives it.", source{pkg: "fixtures/bench"}, "github.com/go-git/go-git/v5", 0},
-		"Backwards":      {"The product does not know its tests.", source{pkg: "cmd/headgate"}, module + "/fixtures", 1},
-		"TestNowhere":    {"A test does not link Kubernetes either.", source{pkg: "reconcile/cluster", test: true}, "k8s.io/kubernetes/pkg/features", 1},
+		"Benchmark":      {"Programs that produce test data must not import Kubernetes either.", source{pkg: "fixtures/bench"}, "k8s.io/kubernetes/pkg/features", 1},
+		"Fixture":        {"Fixtures may import what they need to run a server.", source{pkg: "fixtures/bench"}, "github.com/go-git/go-git/v5", 0},
+		"Backwards":      {"The product must not import its tests.", source{pkg: "cmd/headgate"}, module + "/fixtures", 1},
+		"TestNowhere":    {"A test must not link Kubernetes either.", source{pkg: "reconcile/cluster", test: true}, "k8s.io/kubernetes/pkg/features", 1},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -382,10 +382,10 @@ func TestRaced(t *testing.T) {
 		source string
 		want   bool
 	}{
-		"Go":        {"A statement starts a goroutine.", "go f()", true},
-		"Group":     {"So does a method of WaitGroup and errgroup.Group.", "g.Go(f)", true},
-		"Call":      {"A call does not.", "f()", false},
-		"OtherName": {"Nor does another method.", "g.Gone(f)", false},
+		"Go":        {"A go statement starts a goroutine.", "go f()", true},
+		"Group":     {"The method Go of WaitGroup and errgroup.Group starts a goroutine.", "g.Go(f)", true},
+		"Call":      {"A call starts no goroutine.", "f()", false},
+		"OtherName": {"A method with another name starts no goroutine.", "g.Gone(f)", false},
 	} {
 		file, err := parser.ParseFile(token.NewFileSet(), name, "package p\nfunc _() { "+tc.source+" }", 0)
 		if err != nil || startsGoroutines(file) != tc.want {

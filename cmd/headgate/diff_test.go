@@ -22,17 +22,17 @@ func TestExitOf(t *testing.T) {
 		on     string
 		want   int
 	}{
-		"Nothing":         {"As kubectl diff.", report.Report{}, "any", 0},
-		"Changes":         {"As kubectl diff.", changes, "any", 1},
-		"Retained":        {"A retained object is no change.", retains, "any", 0},
-		"Held":            {"A held step waits for someone to change it.", holds, "any", 1},
-		"Never":           {"For who only wants to read it.", changes, "never", 0},
-		"HoldsOfChanges":  {"A change is no hold.", changes, "holds", 0},
-		"HoldsOfHolds":    {"A gate for pull requests.", holds, "holds", 1},
-		"FindingsOfWarns": {"A gate for pull requests.", warns, "findings", 1},
-		"FindingsOfNotes": {"A note explains; it asks for nothing.", notes, "findings", 0},
-		"Failed":          {"An error beats changes.", fails, "any", 2},
-		"FailedNever":     {"And what the exit code is asked to be for.", fails, "never", 2},
+		"Nothing":         {"Without changes, the exit code is 0, as in kubectl diff.", report.Report{}, "any", 0},
+		"Changes":         {"With changes, the exit code is 1, as in kubectl diff.", changes, "any", 1},
+		"Retained":        {"A retained object is not a change.", retains, "any", 0},
+		"Held":            {"A held step is a change that waits for a user.", holds, "any", 1},
+		"Never":           {"A user may only want to read the diff.", changes, "never", 0},
+		"HoldsOfChanges":  {"A change is not a hold.", changes, "holds", 0},
+		"HoldsOfHolds":    {"A pull request check may fail on holds only.", holds, "holds", 1},
+		"FindingsOfWarns": {"A pull request check may fail on findings only.", warns, "findings", 1},
+		"FindingsOfNotes": {"A note asks for no action.", notes, "findings", 0},
+		"Failed":          {"Errors take precedence over changes.", fails, "any", 2},
+		"FailedNever":     {"Errors take precedence over --exit-on.", fails, "never", 2},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -60,11 +60,11 @@ func TestMentions(t *testing.T) {
 		source string
 		want   bool
 	}{
-		"Case":       {"The code decides by a forge.", "switch kind { case KindGitea: }", true},
-		"Text":       {"A message names one.", `_ = "not on Gitea"`, true},
-		"Identifier": {"A name is a mention, too.", "giteaProves()", true},
-		"Comment":    {"A comment decides nothing.", "// unlike Gitea", false},
-		"Other":      {"Most code names none.", "forge.All()", false},
+		"Case":       {"The code depends on one forge.", "switch kind { case KindGitea: }", true},
+		"Text":       {"A message names a forge.", `_ = "not on Gitea"`, true},
+		"Identifier": {"The name of an identifier contains a forge.", "giteaProves()", true},
+		"Comment":    {"A comment may name a forge.", "// unlike Gitea", false},
+		"Other":      {"Most code names no forge.", "forge.All()", false},
 	} {
 		got, err := mentionsOf([]string{"gitea"}, "x.go", "package p\nfunc _() {\n"+tc.source+"\n}")
 		if err != nil || (len(got) > 0) != tc.want {

@@ -313,21 +313,21 @@ func TestTurns(t *testing.T) {
 		source string
 		want   []string // the turns
 	}{
-		"Comment":      {"A comment is read.", "// a is where nobody looks.\nvar a int", []string{"nobody"}},
-		"Trailing":     {"So is one behind code.", "var a int // whoever looks", []string{"nobody"}},
-		"Wrapped":      {"A phrase goes on in the next line.", "// a holds what is late, of\n// which there is one.\nvar a int", []string{"of which"}},
-		"Predicate":    {"It reports whether.", "// a says whether b.\nvar a int", []string{"says whether"}},
-		"Inverted":     {"The subject is first.", "// a is b. What is late is c.\nvar a int", []string{"Of, Where, What"}},
-		"Question":     {"A question begins like this.", "// a is b. What is late?\nvar a int", nil},
-		"Name":         {"The comment of Of begins with Of.", "// Of returns b.\nfunc Of() {}", nil},
-		"NameInverted": {"Other names are no excuse.", "// Of those, b.\nfunc b() {}", []string{"of which", "Of, Where, What"}},
-		"Riddle":       {"These have no actor.", "// a is that which comes to b.\nvar a int", []string{"is that", "comes to"}},
-		"Message":      {"A message is read.", `var a = "it is that of nobody"`, []string{"nobody", "is that"}},
-		"Key":          {"A key is none.", `var a = "nobody"`, nil},
-		"Quotation":    {"Others may write as they like.", "// a is \"nobody\" or `whoever`.\nvar a int", nil},
-		"Example":      {"Code is no prose.", "// a is b:\n//\n//\tnobody\nvar a int", nil},
-		"Tag":          {"A tag is no message.", "type a struct {\n\tb int `json:\"nobody is there\"`\n}", nil},
-		"Plain":        {"This is what we write.", "// a reports whether the user changed the field.\nvar a bool", nil},
+		"Comment":      {"Comments are checked.", "// a is where nobody looks.\nvar a int", []string{"nobody"}},
+		"Trailing":     {"Trailing comments are checked, too.", "var a int // whoever looks", []string{"nobody"}},
+		"Wrapped":      {"A phrase may continue on the next line.", "// a holds what is late, of\n// which there is one.\nvar a int", []string{"of which"}},
+		"Predicate":    {"A predicate should use \\\"reports whether\\\".", "// a says whether b.\nvar a int", []string{"says whether"}},
+		"Inverted":     {"The subject should come first.", "// a is b. What is late is c.\nvar a int", []string{"Of, Where, What"}},
+		"Question":     {"A question may begin with What.", "// a is b. What is late?\nvar a int", nil},
+		"Name":         {"The comment on Of must begin with Of.", "// Of returns b.\nfunc Of() {}", nil},
+		"NameInverted": {"Only the declared name may begin a comment.", "// Of those, b.\nfunc b() {}", []string{"of which", "Of, Where, What"}},
+		"Riddle":       {"These phrases name no actor.", "// a is that which comes to b.\nvar a int", []string{"is that", "comes to"}},
+		"Message":      {"Messages are checked.", `var a = "it is that of nobody"`, []string{"nobody", "is that"}},
+		"Key":          {"A single word is not a message.", `var a = "nobody"`, nil},
+		"Quotation":    {"Quotations are not checked.", "// a is \"nobody\" or `whoever`.\nvar a int", nil},
+		"Example":      {"Code is not checked.", "// a is b:\n//\n//\tnobody\nvar a int", nil},
+		"Tag":          {"Struct tags are not checked.", "type a struct {\n\tb int `json:\"nobody is there\"`\n}", nil},
+		"Plain":        {"Plain English has no matches.", "// a reports whether the user changed the field.\nvar a bool", nil},
 	} {
 		all, err := proseOf("p.go", []byte("package p\n\n"+tc.source+"\n"))
 		if err != nil {

@@ -36,10 +36,10 @@ func TestAnswer(t *testing.T) {
 		reason, method, path, token string
 		want                        int
 	}{
-		{"A push of who knows the secret.", http.MethodPost, webhookPath, "sesame", http.StatusAccepted},
-		{"From another client.", http.MethodPost, webhookPath, "guess", http.StatusUnauthorized},
-		{"Nothing is read from here.", http.MethodGet, webhookPath, "sesame", http.StatusMethodNotAllowed},
-		{"There is nothing else.", http.MethodPost, "/debug/pprof/", "sesame", http.StatusNotFound},
+		{"The sender has the secret.", http.MethodPost, webhookPath, "sesame", http.StatusAccepted},
+		{"The sender has another secret.", http.MethodPost, webhookPath, "guess", http.StatusUnauthorized},
+		{"The server only accepts POST.", http.MethodGet, webhookPath, "sesame", http.StatusMethodNotAllowed},
+		{"The server has no other path.", http.MethodPost, "/debug/pprof/", "sesame", http.StatusNotFound},
 	} {
 		req, err := http.NewRequest(tc.method, base+tc.path, strings.NewReader(push))
 		if err != nil {

@@ -434,18 +434,18 @@ func TestStillReconciled(t *testing.T) {
 		by              string // the tool that reconciles it; "" if adoption is allowed
 	}{
 		"flux-live":     {"The inventory of a Kustomization lists it.", "kustomize-controller", flux("kustomize", "live"), "the Kustomization " + space + "/live"},
-		"flux-rests":    {"It is suspended.", "kustomize-controller", flux("kustomize", "rests"), ""},
-		"flux-let-go":   {"The Kustomization lives, and has let go of it.", "kustomize-controller", flux("kustomize", "live"), ""},
-		"flux-gone":     {"The Kustomization is gone.", "kustomize-controller", flux("kustomize", "gone"), ""},
-		"flux-new":      {"A Kustomization that has no inventory yet is about to have one.", "kustomize-controller", flux("kustomize", "new"), "the Kustomization " + space + "/new"},
-		"flux-far":      {"It lists objects of another cluster.", "kustomize-controller", flux("kustomize", "far"), ""},
-		"flux-release":  {"A HelmRelease may list nothing, and is named by the object.", "helm-controller", flux("helm", "live"), "the HelmRelease " + space + "/live"},
-		"argo-live":     {"The status of an Application lists it.", "argocd-controller", argo("live"), "the Application " + space + "/live"},
-		"argo-unmarked": {"Argo CD marks no CRDs, and lists them all the same.", "argocd-controller", nil, "the Application " + space + "/live"},
-		"argo-gone":     {"The Application is gone, and left its objects.", "argocd-controller", argo("gone"), ""},
-		"argo-far":      {"It lists objects of another cluster.", "argocd-controller", argo("far"), ""},
-		"helm-live":     {"Helm keeps the release.", "helm", helm("live"), "the Helm release " + space + "/live"},
-		"helm-gone":     {"The release has no owner any more.", "helm", helm("gone"), ""},
+		"flux-rests":    {"The Kustomization is suspended.", "kustomize-controller", flux("kustomize", "rests"), ""},
+		"flux-let-go":   {"The Kustomization exists but no longer lists the object.", "kustomize-controller", flux("kustomize", "live"), ""},
+		"flux-gone":     {"The Kustomization does not exist.", "kustomize-controller", flux("kustomize", "gone"), ""},
+		"flux-new":      {"A new Kustomization has no inventory yet.", "kustomize-controller", flux("kustomize", "new"), "the Kustomization " + space + "/new"},
+		"flux-far":      {"The Kustomization applies to another cluster.", "kustomize-controller", flux("kustomize", "far"), ""},
+		"flux-release":  {"A HelmRelease may list nothing, but the object names it.", "helm-controller", flux("helm", "live"), "the HelmRelease " + space + "/live"},
+		"argo-live":     {"The status of an Application lists the object.", "argocd-controller", argo("live"), "the Application " + space + "/live"},
+		"argo-unmarked": {"Argo CD does not mark CRDs, but lists them.", "argocd-controller", nil, "the Application " + space + "/live"},
+		"argo-gone":     {"The Application does not exist.", "argocd-controller", argo("gone"), ""},
+		"argo-far":      {"The Application applies to another cluster.", "argocd-controller", argo("far"), ""},
+		"helm-live":     {"The Helm release exists.", "helm", helm("live"), "the Helm release " + space + "/live"},
+		"helm-gone":     {"The Helm release does not exist.", "helm", helm("gone"), ""},
 	}
 	var wanted []*unstructured.Unstructured
 	for name, tc := range cases {

@@ -266,8 +266,8 @@ func TestInventoryOfSomethingElse(t *testing.T) {
 		reason string
 		label  string
 	}{
-		"Commit":       {"A commit of another sync made it before there was an inventory.", inventory.SyncLabel},
-		"OtherSync":    {"Headgate made it for a sync that had the name once, or another tool.", "cli-utils.sigs.k8s.io/inventory-id"},
+		"Commit":       {"A commit of another sync created it before the inventory existed.", inventory.SyncLabel},
+		"OtherSync":    {"Headgate created it for an earlier sync with this name, or another tool did.", "cli-utils.sigs.k8s.io/inventory-id"},
 		"NothingKnown": {reason: "An inventory without its label is still an inventory."},
 	} {
 		t.Run(name, func(t *testing.T) {

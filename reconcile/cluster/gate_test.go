@@ -142,11 +142,11 @@ func TestWebhookInTheWayOfTheInventory(t *testing.T) {
 		says      []string
 	}{
 		"Dead":           {"The service of the webhook is down.", 0, []any{"configmaps"}, false, []string{"inventory ConfigMap", "does not answer", "connection refused"}},
-		"DeadForLeases":  {"Its rules name everything.", 0, []any{"*"}, false, []string{"the lease", "does not answer"}},
-		"Denies":         {"It wants a label.", http.StatusForbidden, []any{"configmaps"}, false, []string{"inventory ConfigMap", "refuses it", "not today"}},
-		"DeniesAs409":    {"That is not another writer, for which a pass would wait.", http.StatusConflict, []any{"configmaps", "leases"}, false, []string{"the lease", "refuses it", "not today"}},
-		"DeniesTheFirst": {"There is no lease yet whose holder could be named.", http.StatusConflict, []any{"leases", "configmaps"}, true, []string{"the lease", "refuses it", "not today"}},
-		"DeniesAs404":    {"That is not a missing namespace, or another inventory.", http.StatusNotFound, []any{"configmaps"}, false, []string{"inventory ConfigMap", "refuses it", "not today"}},
+		"DeadForLeases":  {"The webhook's rules match every resource.", 0, []any{"*"}, false, []string{"the lease", "does not answer"}},
+		"Denies":         {"The webhook requires a label.", http.StatusForbidden, []any{"configmaps"}, false, []string{"inventory ConfigMap", "refuses it", "not today"}},
+		"DeniesAs409":    {"Code 409 from a webhook does not mean a concurrent write, for which a pass would wait.", http.StatusConflict, []any{"configmaps", "leases"}, false, []string{"the lease", "refuses it", "not today"}},
+		"DeniesTheFirst": {"No lease exists yet whose holder could be named.", http.StatusConflict, []any{"leases", "configmaps"}, true, []string{"the lease", "refuses it", "not today"}},
+		"DeniesAs404":    {"Code 404 from a webhook does not mean a missing namespace or another inventory.", http.StatusNotFound, []any{"configmaps"}, false, []string{"inventory ConfigMap", "refuses it", "not today"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

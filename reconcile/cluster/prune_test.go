@@ -189,17 +189,17 @@ func TestDependents(t *testing.T) {
 		of     manifest.ID
 		want   plan.Answer
 	}{
-		"None":     {"An unused CRD may go.", c, of("Region"), plan.Answer{}},
-		"Three":    {"One request counts them all, and shows one.", c, of("Bucket"), plan.Answer{Count: 3, Example: "Bucket " + space + "/a", These: []manifest.ID{bucket("a"), bucket("b"), bucket("c")}}},
-		"Gone":     {"A CRD that is gone has no instances.", c, of("Nothing"), plan.Answer{}},
-		"Unserved": {"Unreadable objects cannot be counted.", c, of("Ghost"), plan.Answer{Unknown: plan.Failed.With("the CRD ghosts." + w.group + " serves no version")}},
+		"None":     {"Nothing uses the CRD.", c, of("Region"), plan.Answer{}},
+		"Three":    {"One request counts all objects and returns an example.", c, of("Bucket"), plan.Answer{Count: 3, Example: "Bucket " + space + "/a", These: []manifest.ID{bucket("a"), bucket("b"), bucket("c")}}},
+		"Gone":     {"A CRD that does not exist has no objects.", c, of("Nothing"), plan.Answer{}},
+		"Unserved": {"Objects that cannot be read cannot be counted.", c, of("Ghost"), plan.Answer{Unknown: plan.Failed.With("the CRD ghosts." + w.group + " serves no version")}},
 		"Used": {
-			"The provider keeps usages of its ProviderConfigs.", c,
+			"The provider creates usages of its ProviderConfigs.", c,
 			manifest.ID{Group: w.group, Kind: "ProviderConfig", Namespace: space, Name: "prod"},
 			plan.Answer{Count: 1, Example: "ProviderConfigUsage " + space + "/u1", These: []manifest.ID{{Group: w.group, Kind: "ProviderConfigUsage", Namespace: space, Name: "u1"}}},
 		},
 		"UsedElsewhere": {
-			"A ProviderConfig is used from its own namespace only.", c,
+			"A ProviderConfig is used only from its own namespace.", c,
 			manifest.ID{Group: w.group, Kind: "ProviderConfig", Namespace: "other", Name: "prod"}, plan.Answer{},
 		},
 	}

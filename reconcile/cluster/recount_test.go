@@ -112,13 +112,13 @@ func TestPoliciesAreReadAgainBeforeAPackage(t *testing.T) {
 			t.Errorf("%s\nthe Provider is in the cluster, or not: %v", reason, err)
 		}
 	}
-	try("The update of the policy failed in this very pass: it is as wide as before.", "not sent: the policy team could not be applied", func() {
+	try("The update of the policy failed in this pass, so the policy is as wide as before.", "not sent: the policy team could not be applied", func() {
 		applyAs(t, "somebody", w.at(policies, ""), activationPolicy("team", "*.example.org", "*.example.com"))
 	})
 	// The other tool reverts its change, so that the object is again as the first pass left it.
 	applyAs(t, inventory.Manager, w.at(policies, ""), wide)
 	applyAs(t, "somebody", w.at(policies, ""), thing("apiextensions.crossplane.io/v1alpha1", "ManagedResourceActivationPolicy", "", "team", nil))
-	try("Crossplane restarted, and made its default policy again.", `not sent: the policy default in the cluster activates "*"`, func() {
+	try("Crossplane restarted and recreated its default policy.", `not sent: the policy default in the cluster activates "*"`, func() {
 		create(t, w.at(policies, ""), activationPolicy("default", "*"))
 	})
 	if err := w.at(policies, "").Delete(t.Context(), "default", metav1.DeleteOptions{}); err != nil {
@@ -133,7 +133,7 @@ func TestPoliciesAreReadAgainBeforeAPackage(t *testing.T) {
 	if why := carried(t, blind, p, "provider-toy"); !strings.Contains(why, "not sent: cannot read what policies activate") {
 		t.Errorf("The effects of policies cannot be read any more: %q", why)
 	}
-	try("A policy that activates nothing more does not block.", "<nil>", func() {
+	try("A policy that activates nothing more does not hold the package.", "<nil>", func() {
 		create(t, w.at(policies, ""), activationPolicy("other", "buckets.example.org"))
 	})
 }

@@ -36,13 +36,13 @@ func TestAsRefusal(t *testing.T) {
 		reason, message string
 		code, want      int32
 	}{
-		"Denied":        {"The code is that of the webhook.", `admission webhook "gate.example.org" denied the request: no`, 404, 403},
+		"Denied":        {"The webhook chose the status code.", `admission webhook "gate.example.org" denied the request: no`, 404, 403},
 		"Unexplained":   {"The same.", `admission webhook "gate.example.org" denied the request without explanation`, 409, 403},
-		"Policy":        {"The code is that of the policy.", `configmaps "a" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no`, 413, 403},
-		"NamelessInAPI": {"A list has no name.", `configmaps is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no`, 413, 403},
-		"Gone":          {"The API server itself.", `configmaps "a" not found`, 404, 404},
-		"Quoted":        {"The author of an object does not decide about codes.", `ConfigMap "a" is invalid: data: Invalid value: "admission webhook \"x\" denied the request": no`, 422, 422},
-		"Uncalled":      {"Another trouble, which the API server has.", `Internal error occurred: failed calling webhook "gate.example.org": failed to call webhook: admission webhook "x" denied the request`, 500, 500},
+		"Policy":        {"The policy chose the status code.", `configmaps "a" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no`, 413, 403},
+		"NamelessInAPI": {"The message for a list contains no name.", `configmaps is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no`, 413, 403},
+		"Gone":          {"The status code comes from the API server itself.", `configmaps "a" not found`, 404, 404},
+		"Quoted":        {"The author of an object must not be able to change the status code.", `ConfigMap "a" is invalid: data: Invalid value: "admission webhook \"x\" denied the request": no`, 422, 422},
+		"Uncalled":      {"A failed webhook call is another problem.", `Internal error occurred: failed calling webhook "gate.example.org": failed to call webhook: admission webhook "x" denied the request`, 500, 500},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

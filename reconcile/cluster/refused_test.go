@@ -160,11 +160,11 @@ func TestTroubledServer(t *testing.T) {
 		times  int64  // number of such responses to each write of an object
 		fails  string // final error of the object
 	}{
-		"Busy":        {"It said not now, so it is asked again later.", 429, metav1.StatusReasonTooManyRequests, 2, ""},
-		"Broken":      {"A 500 may pass.", 500, metav1.StatusReasonInternalError, 2, ""},
-		"Unready":     {"A server that comes up.", 503, metav1.StatusReasonServiceUnavailable, 2, ""},
-		"Slow":        {"It takes its time.", 0, "", 3, ""},
-		"StaysBusy":   {"The rest is sent, but for prunes, and the pass ends.", 429, metav1.StatusReasonTooManyRequests, 1000, "not now"},
+		"Busy":        {"A busy server asks for a retry.", 429, metav1.StatusReasonTooManyRequests, 2, ""},
+		"Broken":      {"A 500 may be temporary.", 500, metav1.StatusReasonInternalError, 2, ""},
+		"Unready":     {"The server is starting.", 503, metav1.StatusReasonServiceUnavailable, 2, ""},
+		"Slow":        {"The server responds slowly.", 0, "", 3, ""},
+		"StaysBusy":   {"The other objects are sent, except prunes, and the pass ends.", 429, metav1.StatusReasonTooManyRequests, 1000, "not now"},
 		"StaysBroken": {"", 500, metav1.StatusReasonInternalError, 1000, "not now"},
 	}
 	for name, tc := range cases {

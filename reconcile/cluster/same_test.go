@@ -17,18 +17,18 @@ func TestSameInventory(t *testing.T) {
 		edit   func(*corev1.ConfigMap)
 		same   bool
 	}{
-		"History": {"Every process records the results of its passes.", func(m *corev1.ConfigMap) { m.Annotations[historyAnnotation] = "[]" }, true},
-		"Label":   {"A label of others is no part of it.", func(m *corev1.ConfigMap) { m.Labels["team"] = "a" }, true},
-		"Entry":   {"Another pass took something up.", func(m *corev1.ConfigMap) { m.Data["default_b__ConfigMap"] = "" }, false},
-		"Value":   {"Another pass applied it.", func(m *corev1.ConfigMap) { m.Data["default_a__ConfigMap"] = `{"uid":"v"}` }, false},
-		"Record":  {"It is of another source, or format.", func(m *corev1.ConfigMap) { m.Annotations[recordAnnotation] = `{"format":9}` }, false},
-		"Owner":   {"Another owner makes the CRDs.", func(m *corev1.ConfigMap) { m.Annotations[ownerAnnotation] = "Crossplane" }, false},
+		"History": {"Every process records the results of its passes, so the history may differ.", func(m *corev1.ConfigMap) { m.Annotations[historyAnnotation] = "[]" }, true},
+		"Label":   {"Another tool's label is not part of the inventory.", func(m *corev1.ConfigMap) { m.Labels["team"] = "a" }, true},
+		"Entry":   {"Another pass added an entry.", func(m *corev1.ConfigMap) { m.Data["default_b__ConfigMap"] = "" }, false},
+		"Value":   {"Another pass applied the object.", func(m *corev1.ConfigMap) { m.Data["default_a__ConfigMap"] = `{"uid":"v"}` }, false},
+		"Record":  {"The record has another source or format.", func(m *corev1.ConfigMap) { m.Annotations[recordAnnotation] = `{"format":9}` }, false},
+		"Owner":   {"The CRDs have another owner.", func(m *corev1.ConfigMap) { m.Annotations[ownerAnnotation] = "Crossplane" }, false},
 		"Grant":   {"An approval was spent.", func(m *corev1.ConfigMap) { m.Annotations[grantsAnnotation] = `[{"digest":"d"}]` }, false},
-		"Values":  {"Its values are elsewhere.", func(m *corev1.ConfigMap) { m.Annotations[siblingsAnnotation] = "a" }, false},
-		"Apart":   {"There are entries apart.", func(m *corev1.ConfigMap) { m.Annotations[apartAnnotation] = "a" }, false},
-		"Sync":    {"It is of another sync.", func(m *corev1.ConfigMap) { m.Labels[inventoryLabel] = "other.sync" }, false},
-		"Anew":    {"A person restored it.", func(m *corev1.ConfigMap) { m.UID = "v" }, false},
-		"Leaving": {"It is being deleted.", func(m *corev1.ConfigMap) { m.DeletionTimestamp = &metav1.Time{} }, false},
+		"Values":  {"The values are in other siblings.", func(m *corev1.ConfigMap) { m.Annotations[siblingsAnnotation] = "a" }, false},
+		"Apart":   {"Further entries are stored apart.", func(m *corev1.ConfigMap) { m.Annotations[apartAnnotation] = "a" }, false},
+		"Sync":    {"The inventory belongs to another sync.", func(m *corev1.ConfigMap) { m.Labels[inventoryLabel] = "other.sync" }, false},
+		"Anew":    {"A user restored the inventory.", func(m *corev1.ConfigMap) { m.UID = "v" }, false},
+		"Leaving": {"The inventory is being deleted.", func(m *corev1.ConfigMap) { m.DeletionTimestamp = &metav1.Time{} }, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

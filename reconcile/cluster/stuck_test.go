@@ -358,18 +358,18 @@ func TestNeverAnswered(t *testing.T) {
 		reason string
 		lost   func(req *http.Request) bool
 	}{
-		"Inventory": {"The first read.", func(req *http.Request) bool {
+		"Inventory": {"The first read must have a deadline.", func(req *http.Request) bool {
 			return strings.HasSuffix(req.URL.Path, "/configmaps/headgate-main") && req.Method == http.MethodGet
 		}},
-		"Discovery": {"What is served.", func(req *http.Request) bool { return req.URL.Path == "/apis" }},
-		"List":      {"A list has more time, and not all of it.", func(req *http.Request) bool { return strings.HasSuffix(req.URL.Path, "/namespaces") }},
-		"Lease": {"Before the first write.", func(req *http.Request) bool {
+		"Discovery": {"Discovery must have a deadline.", func(req *http.Request) bool { return req.URL.Path == "/apis" }},
+		"List":      {"A list may take longer, but not the whole pass.", func(req *http.Request) bool { return strings.HasSuffix(req.URL.Path, "/namespaces") }},
+		"Lease": {"The lease must have a deadline.", func(req *http.Request) bool {
 			return strings.Contains(req.URL.Path, "/leases") && req.Method != http.MethodGet
 		}},
-		"Intent": {"The first write.", func(req *http.Request) bool {
+		"Intent": {"The first write must have a deadline.", func(req *http.Request) bool {
 			return strings.HasSuffix(req.URL.Path, "/configmaps") && req.Method == http.MethodPost
 		}},
-		"Namespace": {"All others wait for it.", func(req *http.Request) bool {
+		"Namespace": {"All other objects wait for the namespace.", func(req *http.Request) bool {
 			return strings.Contains(req.URL.Path, "/namespaces/") && req.Method == http.MethodPatch && !strings.Contains(req.URL.Path, "configmaps")
 		}},
 	}

@@ -175,9 +175,9 @@ func TestStoredVersions(t *testing.T) {
 		migrate bool
 		want    string
 	}{
-		{"Objects stored as v1 could not be read any more.", crd(false, "v2", "v1", "v2"), false, "hold (schema) " + bucket},
-		{"Nor without the version at all.", crd(false, "v2", "v2"), false, "hold (impossible) " + bucket},
-		{"Once they are migrated, the webhook is not needed.", crd(false, "v2", "v2"), true, "update (commit) " + bucket},
+		{"Without the webhook, objects stored as v1 could no longer be read.", crd(false, "v2", "v1", "v2"), false, "hold (schema) " + bucket},
+		{"Without the version, objects stored as v1 could no longer be read either.", crd(false, "v2", "v2"), false, "hold (impossible) " + bucket},
+		{"After a migration, the webhook is no longer needed.", crd(false, "v2", "v2"), true, "update (commit) " + bucket},
 	} {
 		if step.migrate {
 			w.patch(t, w.at(crds, ""), step.commit.GetName(), `{"status":{"storedVersions":["v2"]}}`, "status")

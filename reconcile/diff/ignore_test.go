@@ -42,7 +42,7 @@ func TestWithhold(t *testing.T) {
 			[]string{`spec: {a: 1}`},
 		},
 		"Leaf": {
-			"A value is left out, or sent as it is.",
+			"A live value is omitted or sent unchanged.",
 			"/spec/a", `spec: {a: 1, b: 1}`, `spec: {a: 2, b: 2}`,
 			[]string{`spec: {b: 1}`, `spec: {a: 2, b: 1}`, `spec: {a: 2, b: 1}`},
 		},
@@ -52,27 +52,27 @@ func TestWithhold(t *testing.T) {
 			[]string{`spec: {b: 1}`, `spec: {b: 1}`, `spec: {b: 1}`},
 		},
 		"Mapping": {
-			"We send our own keys of a mapping before those of others.",
+			"Our own keys of a mapping are sent before other managers' keys.",
 			"/spec/a", `spec: {a: {x: 1, y: 1}}`, `spec: {a: {x: 2, z: 3}}`,
 			[]string{`spec: {}`, `spec: {a: {x: 2}}`, `spec: {a: {x: 2, z: 3}}`},
 		},
 		"NamedItem": {
-			"An item of a list is known by its name, wherever it stands.",
+			"A list item is identified by its name, at any position.",
 			"/spec/l/0/v", `spec: {l: [{name: a, v: 1, w: 1}]}`, `spec: {l: [{name: b, v: 5}, {name: a, v: 2, w: 2}]}`,
 			[]string{`spec: {l: [{name: a, w: 1}]}`, `spec: {l: [{name: a, v: 2, w: 1}]}`, `spec: {l: [{name: a, v: 2, w: 1}]}`},
 		},
 		"Item": {
-			"A whole item is never left out: the ones behind it would move.",
+			"A whole item is never omitted, because the following items would move.",
 			"/spec/l/0", `spec: {l: [x, y]}`, `spec: {l: [z, z]}`,
 			[]string{`spec: {l: [z, y]}`, `spec: {l: [z, y]}`, `spec: {l: [z, y]}`},
 		},
 		"Every": {
-			"A star is every item, or key.",
+			"A star means every item or key.",
 			"/spec/*/v", `spec: {a: {v: 1}, b: {v: 1, w: 1}}`, `spec: {a: {v: 2}, b: {v: 3}}`,
 			[]string{`spec: {a: {}, b: {w: 1}}`, `spec: {a: {v: 2}, b: {v: 3, w: 1}}`, `spec: {a: {v: 2}, b: {v: 3, w: 1}}`},
 		},
 		"Escaped": {
-			"A key may hold any character.",
+			"A key may contain any character.",
 			"/data/a~1b~0", `data: {"a/b~": x}`, `data: {"a/b~": y}`,
 			[]string{`data: {}`, `data: {"a/b~": y}`, `data: {"a/b~": y}`},
 		},

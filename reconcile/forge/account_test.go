@@ -558,13 +558,13 @@ func TestRedirects(t *testing.T) {
 		away   bool // to another host
 		fails  bool
 	}{
-		"Renamed":         {"a repository that was renamed is still found", http.MethodGet, http.StatusMovedPermanently, false, false},
-		"RenamedPost":     {"and posted to", http.MethodPost, http.StatusTemporaryRedirect, false, false},
-		"PostBecomesGet":  {"a list of statuses must not pass for a status that was made", http.MethodPost, http.StatusMovedPermanently, false, true},
-		"OtherHost":       {"the token is for one host", http.MethodGet, http.StatusFound, true, true},
-		"OtherHostPost":   {"the token is for one host", http.MethodPost, http.StatusTemporaryRedirect, true, true},
-		"OtherHostMoved":  {"the token is for one host", http.MethodGet, http.StatusPermanentRedirect, true, true},
-		"OtherHostMoved2": {"the token is for one host", http.MethodPost, http.StatusPermanentRedirect, true, true},
+		"Renamed":         {"A renamed repository is still found.", http.MethodGet, http.StatusMovedPermanently, false, false},
+		"RenamedPost":     {"Statuses can be posted to a renamed repository.", http.MethodPost, http.StatusTemporaryRedirect, false, false},
+		"PostBecomesGet":  {"If a redirect turns POST into GET, its response must not count as a posted status.", http.MethodPost, http.StatusMovedPermanently, false, true},
+		"OtherHost":       {"The token is for one host only.", http.MethodGet, http.StatusFound, true, true},
+		"OtherHostPost":   {"The token is for one host only.", http.MethodPost, http.StatusTemporaryRedirect, true, true},
+		"OtherHostMoved":  {"The token is for one host only.", http.MethodGet, http.StatusPermanentRedirect, true, true},
+		"OtherHostMoved2": {"The token is for one host only.", http.MethodPost, http.StatusPermanentRedirect, true, true},
 	}
 	for name, tc := range cases {
 		for _, kind := range kinds {
@@ -614,10 +614,10 @@ func TestTokens(t *testing.T) {
 		ok     bool
 		later  bool
 	}{
-		"FromAFile": {"editors end a file with a line break", Token(canary + "\n"), true, false},
-		"Empty":     {"a file that was not mounted", Token(" \n"), false, false},
-		"NotOne":    {"a page of HTML is no token, and net/http must not be the one to say so", Token(canary + " and more"), false, false},
-		"Away":      {"an App's token comes over the network", func(context.Context) (string, error) { return "", errBoom }, false, true},
+		"FromAFile": {"Editors end a file with a line break.", Token(canary + "\n"), true, false},
+		"Empty":     {"A file that was not mounted is empty.", Token(" \n"), false, false},
+		"NotOne":    {"A token with other text is refused here, because net/http would quote it.", Token(canary + " and more"), false, false},
+		"Away":      {"Fetching an App's token may fail.", func(context.Context) (string, error) { return "", errBoom }, false, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -208,15 +208,15 @@ func TestSticky(t *testing.T) {
 		body   string
 		want   []string
 	}{
-		"First":     {"There is none yet.", kinds, "headgate", nil, "new", []string{"new " + mark + "new"}},
-		"Again":     {"One comment, not two.", kinds, "headgate", []comment{chat, copied, ours}, "new", []string{"3 " + mark + "new"}},
-		"Same":      {"Users do not want a notice of an edit that changes nothing; forges write line breaks differently.", kinds, "headgate", []comment{ours}, "old", nil},
-		"Copied":    {"A user who copies the mark keeps the comment, and we write our own.", kinds, "headgate", []comment{copied}, "new", []string{"new " + mark + "new"}},
-		"Workflow":  {"A workflow of GitHub cannot ask who it is.", []Kind{KindGitHub}, "", bot, "new", []string{"4 " + mark + "new"}},
-		"App":       {"Nor can another App, but by another way.", []Kind{KindGitHub}, "the-app[bot]", []comment{copied, {id: 4, author: "github-actions[bot]", body: mark}, {id: 5, author: "the-app[bot]", body: mark}}, "new", []string{"5 " + mark + "new"}},
-		"NoUser":    {"The token of a repository is of no user of Bitbucket, which lets only authors edit.", []Kind{KindBitbucket, KindBitbucketDataCenter}, "", bot, "new", []string{"4 " + mark + "new"}},
-		"NoUserNew": {"If none of them is ours, there is a new one.", []Kind{KindBitbucket, KindBitbucketDataCenter}, "", bot[:1], "new", []string{"new " + mark + "new"}},
-		"WithToken": {"A commit may hold our token; a comment does not.", kinds, "headgate", nil, "a " + canary + " b", []string{"new " + mark + "a *** b"}},
+		"First":     {"The pull request has no Headgate comment yet.", kinds, "headgate", nil, "new", []string{"new " + mark + "new"}},
+		"Again":     {"Headgate edits its comment instead of adding another one.", kinds, "headgate", []comment{chat, copied, ours}, "new", []string{"3 " + mark + "new"}},
+		"Same":      {"Users do not want a notification of an edit without changes; forges change line breaks.", kinds, "headgate", []comment{ours}, "old", nil},
+		"Copied":    {"If a user copies the mark, that comment stays, and Headgate writes its own.", kinds, "headgate", []comment{copied}, "new", []string{"new " + mark + "new"}},
+		"Workflow":  {"The token of a GitHub workflow cannot read its own user.", []Kind{KindGitHub}, "", bot, "new", []string{"4 " + mark + "new"}},
+		"App":       {"Another App cannot read its own user either, but learns it in another way.", []Kind{KindGitHub}, "the-app[bot]", []comment{copied, {id: 4, author: "github-actions[bot]", body: mark}, {id: 5, author: "the-app[bot]", body: mark}}, "new", []string{"5 " + mark + "new"}},
+		"NoUser":    {"The token of a Bitbucket repository has no user, and Bitbucket lets only authors edit.", []Kind{KindBitbucket, KindBitbucketDataCenter}, "", bot, "new", []string{"4 " + mark + "new"}},
+		"NoUserNew": {"If Headgate can edit none of the comments, it adds a new one.", []Kind{KindBitbucket, KindBitbucketDataCenter}, "", bot[:1], "new", []string{"new " + mark + "new"}},
+		"WithToken": {"A comment must not contain our token, even if a commit does.", kinds, "headgate", nil, "a " + canary + " b", []string{"new " + mark + "a *** b"}},
 	}
 	for name, tc := range cases {
 		for _, kind := range kinds {

@@ -345,28 +345,28 @@ func TestForgedWebhooks(t *testing.T) {
 		change func(h http.Header)
 		want   string
 	}{
-		"OtherContent":  {"A signature is of one content.", hookSecret, "GitHub", strings.Replace(body, "main", "Main", 1), func(h http.Header) { h.Set("X-Hub-Signature-256", "sha256="+hexSum(hookSecret, body)) }, unproven},
-		"SHA1":          {"SHA-1 is not enough.", hookSecret, "GitHub", body, func(h http.Header) { h.Del("X-Hub-Signature-256"); h.Set("X-Hub-Signature", "sha1=0000") }, unproven},
-		"NoSignature":   {"A forge whose webhook has no secret signs nothing.", hookSecret, "GitHub", body, func(h http.Header) { h.Del("X-Hub-Signature-256") }, unproven},
-		"NoHex":         {"Nor is half a signature one.", hookSecret, "GitHub", body, func(h http.Header) { h.Set("X-Hub-Signature-256", "sha256=zz") }, unproven},
+		"OtherContent":  {"A signature is valid for one content only.", hookSecret, "GitHub", strings.Replace(body, "main", "Main", 1), func(h http.Header) { h.Set("X-Hub-Signature-256", "sha256="+hexSum(hookSecret, body)) }, unproven},
+		"SHA1":          {"SHA-1 is not secure enough.", hookSecret, "GitHub", body, func(h http.Header) { h.Del("X-Hub-Signature-256"); h.Set("X-Hub-Signature", "sha1=0000") }, unproven},
+		"NoSignature":   {"A forge without a secret sends no signature.", hookSecret, "GitHub", body, func(h http.Header) { h.Del("X-Hub-Signature-256") }, unproven},
+		"NoHex":         {"An incomplete signature is not valid.", hookSecret, "GitHub", body, func(h http.Header) { h.Set("X-Hub-Signature-256", "sha256=zz") }, unproven},
 		"SaysItIsGitea": {"The headers choose the scheme, and every scheme needs the secret.", hookSecret, "GitHub", body, func(h http.Header) { h.Set("X-Gitea-Event", "push") }, unproven},
-		"NoForge":       {"No known forge sends such a thing.", hookSecret, "GitHub", body, func(h http.Header) { clear(h) }, "401 the request is not from a supported forge"},
-		"Old":           {"A delivery from yesterday is refused today.", signingKey, "GitLabSigned", lab, signedAt(time.Now().Add(-6 * time.Minute)), unproven},
-		"Early":         {"And what was signed for later.", signingKey, "GitLabSigned", lab, signedAt(time.Now().Add(6 * time.Minute)), unproven},
-		"OtherID":       {"A replay cannot give itself a new id.", signingKey, "GitLabSigned", lab, func(h http.Header) { h.Set("Webhook-Id", "other") }, unproven},
-		"NoID": {"Nor go without one.", signingKey, "GitLabSigned", lab, func(h http.Header) {
+		"NoForge":       {"No known forge sends these headers.", hookSecret, "GitHub", body, func(h http.Header) { clear(h) }, "401 the request is not from a supported forge"},
+		"Old":           {"An old delivery is refused.", signingKey, "GitLabSigned", lab, signedAt(time.Now().Add(-6 * time.Minute)), unproven},
+		"Early":         {"A delivery from the future is refused.", signingKey, "GitLabSigned", lab, signedAt(time.Now().Add(6 * time.Minute)), unproven},
+		"OtherID":       {"A replay must not choose a new ID.", signingKey, "GitLabSigned", lab, func(h http.Header) { h.Set("Webhook-Id", "other") }, unproven},
+		"NoID": {"A replay must not omit the ID.", signingKey, "GitLabSigned", lab, func(h http.Header) {
 			h.Del("Webhook-Id")
 			gitLabSigns(h, lab, signingKey)
 		}, unproven},
-		"Downgrade":    {"A key for signatures is never taken as a token.", signingKey, "GitLabToken", lab, func(h http.Header) { h.Set("X-Gitlab-Token", signingKey) }, unproven},
-		"BadKey":       {"A key that is none signs nothing.", "whsec_", "GitLabSigned", lab, nil, unproven},
-		"Bearer":       {"Another scheme than Basic has no password.", hookSecret, "AzureDevOps", body, func(h http.Header) { h.Set("Authorization", "Bearer "+hookSecret) }, unproven},
-		"NoSecret":     {"Without a secret everything is refused, also what an empty key signs.", "", "GitHub", body, nil, unproven},
-		"NotJSON":      {"A proven delivery may still be invalid.", hookSecret, "GitHub", "[", nil, "400 cannot read the event: unexpected end of JSON input"},
-		"NoRepository": {"Or of no repository.", hookSecret, "GitHub", `{"ref":"refs/heads/main"}`, nil, "400 the event does not name its repository"},
-		"NoRef":        {"Or of nothing that moves.", hookSecret, "GitHub", `{"repository":{"full_name":"acme/platform"}}`, nil, "400 the event names an invalid ref"},
-		"Null":         {"JSON has null everywhere.", hookSecret, "BitbucketCloud", `{"push":{"changes":[null]},"repository":null}`, nil, "400 the event does not name its repository"},
-		"NoChanges":    {"Or nothing at all.", hookSecret, "AzureDevOps", `{"eventType":"git.push","resource":{"repository":{"name":"a","project":{"name":"b"}}}}`, nil, noPush},
+		"Downgrade":    {"A signing key must not be accepted as a token.", signingKey, "GitLabToken", lab, func(h http.Header) { h.Set("X-Gitlab-Token", signingKey) }, unproven},
+		"BadKey":       {"An invalid key signs nothing.", "whsec_", "GitLabSigned", lab, nil, unproven},
+		"Bearer":       {"Only the Basic scheme contains a password.", hookSecret, "AzureDevOps", body, func(h http.Header) { h.Set("Authorization", "Bearer "+hookSecret) }, unproven},
+		"NoSecret":     {"Without a secret, every delivery is refused, even one signed with an empty key.", "", "GitHub", body, nil, unproven},
+		"NotJSON":      {"A delivery with a valid signature may be invalid JSON.", hookSecret, "GitHub", "[", nil, "400 cannot read the event: unexpected end of JSON input"},
+		"NoRepository": {"A delivery may not name its repository.", hookSecret, "GitHub", `{"ref":"refs/heads/main"}`, nil, "400 the event does not name its repository"},
+		"NoRef":        {"A delivery may not name its ref.", hookSecret, "GitHub", `{"repository":{"full_name":"acme/platform"}}`, nil, "400 the event names an invalid ref"},
+		"Null":         {"JSON may contain null anywhere.", hookSecret, "BitbucketCloud", `{"push":{"changes":[null]},"repository":null}`, nil, "400 the event does not name its repository"},
+		"NoChanges":    {"A delivery may contain no changes.", hookSecret, "AzureDevOps", `{"eventType":"git.push","resource":{"repository":{"name":"a","project":{"name":"b"}}}}`, nil, noPush},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

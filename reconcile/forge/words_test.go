@@ -13,16 +13,16 @@ func TestDescription(t *testing.T) {
 		most   int
 		want   string
 	}{
-		"Fits":        {"what fits stays as it is", "43 active (+2), 2000 inactive", 140, "43 active (+2), 2000 inactive"},
-		"Exactly":     {"the limit itself is allowed", strings.Repeat("ä", 140), 140, strings.Repeat("ä", 140)},
-		"OneMore":     {"the ellipsis counts too", strings.Repeat("ä", 141), 140, strings.Repeat("ä", 139) + "…"},
-		"FourBytes":   {"a forge counts characters, and no half of one is sent", strings.Repeat("🚪", 200), 140, strings.Repeat("🚪", 139) + "…"},
-		"BeforeSpace": {"no blank before the ellipsis", "ab cd", 4, "ab…"},
-		"Escapes":     {"a commit may name things so that a terminal obeys", "\x1b[31mred\a", 140, "[31mred"},
-		"Direction":   {"text that runs backwards reads as something else", "abc\u202edef", 140, "abcdef"},
-		"Lines":       {"a status is one line", " a\n\tb \r\n c ", 140, "a b c"},
-		"NotText":     {"JSON has no other bytes", "a\xffb", 140, "ab"},
-		"URL":         {"a fetch error may name the URL with what is in it", "cannot fetch https://me:s3cret@git.example.org/a/b: 401", 140, "cannot fetch https://git.example.org/a/b: 401"},
+		"Fits":        {"A text that fits stays unchanged.", "43 active (+2), 2000 inactive", 140, "43 active (+2), 2000 inactive"},
+		"Exactly":     {"A text with exactly the limit is allowed.", strings.Repeat("ä", 140), 140, strings.Repeat("ä", 140)},
+		"OneMore":     {"The ellipsis counts, too.", strings.Repeat("ä", 141), 140, strings.Repeat("ä", 139) + "…"},
+		"FourBytes":   {"A forge counts characters, and none may be split.", strings.Repeat("🚪", 200), 140, strings.Repeat("🚪", 139) + "…"},
+		"BeforeSpace": {"No space comes before the ellipsis.", "ab cd", 4, "ab…"},
+		"Escapes":     {"A commit may contain control sequences for a terminal.", "\x1b[31mred\a", 140, "[31mred"},
+		"Direction":   {"Text with reversed direction reads differently.", "abc\u202edef", 140, "abcdef"},
+		"Lines":       {"A status is a single line.", " a\n\tb \r\n c ", 140, "a b c"},
+		"NotText":     {"JSON cannot contain other bytes.", "a\xffb", 140, "ab"},
+		"URL":         {"A fetch error may contain a URL with credentials.", "cannot fetch https://me:s3cret@git.example.org/a/b: 401", 140, "cannot fetch https://git.example.org/a/b: 401"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -136,15 +136,15 @@ func TestDirectoryIsIdentified(t *testing.T) {
 		from   Directory
 		want   render.SourceID
 	}{
-		"Remote":       {"Its remote identifies it, wherever it is checked out.", Directory{Root: at("remote"), Path: "clusters/prod"}, render.SourceID{Repository: "example.org/team/platform", Path: "clusters/prod", Commit: head.String()}},
-		"RootIsPath":   {"However the directory is named.", Directory{Root: at("remote/clusters/prod")}, render.SourceID{Repository: "example.org/team/platform", Path: "clusters/prod", Commit: head.String()}},
-		"Link":         {"And through a symbolic link.", Directory{Root: filepath.Join(dir, "link"), Path: "./prod"}, render.SourceID{Repository: "example.org/team/platform", Path: "clusters/prod", Commit: head.String()}},
-		"Whole":        {"All of it has no path.", Directory{Root: at("remote"), Path: "."}, render.SourceID{Repository: "example.org/team/platform", Commit: head.String()}},
-		"Worktree":     {"A linked work tree is another checkout.", Directory{Root: linked}, render.SourceID{Repository: "example.org/team/platform", Path: "clusters/prod", Commit: first.String()}},
-		"FirstCommit":  {"Without a remote, its first commit does.", Directory{Root: at("local/clusters")}, render.SourceID{Repository: "commit:" + root.String(), Path: "clusters", Commit: top.String()}},
-		"NoCommit":     {"Without one, only its path is left.", Directory{Root: at("unborn/clusters/prod")}, render.SourceID{Repository: "directory:" + at("unborn/clusters/prod")}},
-		"Outside":      {"As outside of any repository.", Directory{Root: at("plain"), Path: "clusters/prod"}, render.SourceID{Repository: "directory:" + at("plain/clusters/prod")}},
-		"BrokenGitdir": {"Or where what is said to be one is not there.", Directory{Root: broken}, render.SourceID{Repository: "directory:" + broken}},
+		"Remote":       {"The remote identifies the repository, wherever it is checked out.", Directory{Root: at("remote"), Path: "clusters/prod"}, render.SourceID{Repository: "example.org/team/platform", Path: "clusters/prod", Commit: head.String()}},
+		"RootIsPath":   {"A subdirectory as the root is a path of the repository.", Directory{Root: at("remote/clusters/prod")}, render.SourceID{Repository: "example.org/team/platform", Path: "clusters/prod", Commit: head.String()}},
+		"Link":         {"A symbolic link to the directory does not matter.", Directory{Root: filepath.Join(dir, "link"), Path: "./prod"}, render.SourceID{Repository: "example.org/team/platform", Path: "clusters/prod", Commit: head.String()}},
+		"Whole":        {"The whole repository has an empty path.", Directory{Root: at("remote"), Path: "."}, render.SourceID{Repository: "example.org/team/platform", Commit: head.String()}},
+		"Worktree":     {"A linked worktree is another checkout of the repository.", Directory{Root: linked}, render.SourceID{Repository: "example.org/team/platform", Path: "clusters/prod", Commit: first.String()}},
+		"FirstCommit":  {"Without a remote, the first commit identifies the repository.", Directory{Root: at("local/clusters")}, render.SourceID{Repository: "commit:" + root.String(), Path: "clusters", Commit: top.String()}},
+		"NoCommit":     {"Without a commit, the path of the directory identifies it.", Directory{Root: at("unborn/clusters/prod")}, render.SourceID{Repository: "directory:" + at("unborn/clusters/prod")}},
+		"Outside":      {"Outside any repository, the path identifies the directory.", Directory{Root: at("plain"), Path: "clusters/prod"}, render.SourceID{Repository: "directory:" + at("plain/clusters/prod")}},
+		"BrokenGitdir": {"If the .git file points nowhere, the path identifies the directory.", Directory{Root: broken}, render.SourceID{Repository: "directory:" + broken}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

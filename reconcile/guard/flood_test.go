@@ -409,11 +409,11 @@ func TestFloodOfMRDs(t *testing.T) {
 		policies  string
 		held      int
 	}{
-		"Inactive":    {"Definitions are light as long as nothing activates them.", "safe-start", plan.Upstream{}, "", 0},
-		"NoSafeStart": {"All of them are made Active.", "none", plan.Upstream{}, "", 300},
-		"Default":     {"The default policy of Crossplane activates all of them at once.", "safe-start", everything, "", 300},
-		"WideInGit":   {"The policy was allowed when it opened little.", "safe-start", plan.Upstream{Policies: map[string]crossplane.LivePolicy{"all": {Patterns: []string{"*"}}}}, given.Policy("all", "*"), 300},
-		"InFull":      {"They are meant.", "safe-start", everything, given.Policy("team", append(inFullUpTo(150, "aws"), inFullUpTo(150, "gcp")...)...), 0},
+		"Inactive":    {"Inactive definitions take little memory.", "safe-start", plan.Upstream{}, "", 0},
+		"NoSafeStart": {"Without safe-start, all definitions become Active.", "none", plan.Upstream{}, "", 300},
+		"Default":     {"Crossplane's default policy activates all of them.", "safe-start", everything, "", 300},
+		"WideInGit":   {"The policy was allowed when it activated few definitions.", "safe-start", plan.Upstream{Policies: map[string]crossplane.LivePolicy{"all": {Patterns: []string{"*"}}}}, given.Policy("all", "*"), 300},
+		"InFull":      {"Fully named definitions are intended.", "safe-start", everything, given.Policy("team", append(inFullUpTo(150, "aws"), inFullUpTo(150, "gcp")...)...), 0},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

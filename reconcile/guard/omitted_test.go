@@ -30,27 +30,27 @@ func TestStillIn(t *testing.T) {
 		path    string
 		want    bool
 	}{
-		"SameIdentity": {"the Secret is encrypted now; an old inventory has no path", as(catalogue.Encrypted, "a.yaml", secret), secret, "", true},
-		"MovedToo":     {"the file has another name, the Secret has not", as(catalogue.Encrypted, "b.yaml", secret), secret, "a.yaml", true},
+		"SameIdentity": {"The Secret is now encrypted, and an older inventory has no path.", as(catalogue.Encrypted, "a.yaml", secret), secret, "", true},
+		"MovedToo":     {"The file has another name, but the Secret does not.", as(catalogue.Encrypted, "b.yaml", secret), secret, "a.yaml", true},
 		"NamespaceLeftOut": {
-			"it gets the default namespace", as(catalogue.Encrypted, "a.yaml", manifest.ID{Kind: "Secret", Name: "db"}),
+			"Without a namespace, the Secret is in the default namespace.", as(catalogue.Encrypted, "a.yaml", manifest.ID{Kind: "Secret", Name: "db"}),
 			manifest.ID{Kind: "Secret", Namespace: "default", Name: "db"}, "", true,
 		},
 		"OtherNamespace": {
-			"what leaves its namespace out is none of another one", as(catalogue.Encrypted, "a.yaml", manifest.ID{Kind: "Secret", Name: "db"}), secret, "a.yaml", false,
+			"A Secret without a namespace is not one of another namespace.", as(catalogue.Encrypted, "a.yaml", manifest.ID{Kind: "Secret", Name: "db"}), secret, "a.yaml", false,
 		},
 		"NamespaceOfClusterScoped": {
-			"an API server leaves it out", as(catalogue.LocalOnly, "a.yaml", manifest.ID{Kind: "Namespace", Namespace: "default", Name: "a"}),
+			"The API server ignores the namespace of a cluster-scoped object.", as(catalogue.LocalOnly, "a.yaml", manifest.ID{Kind: "Namespace", Namespace: "default", Name: "a"}),
 			manifest.ID{Kind: "Namespace", Name: "a"}, "", true,
 		},
-		"OtherName":      {"the document declares something else, so the object was removed", as(catalogue.Encrypted, "a.yaml", manifest.ID{Kind: "Secret", Namespace: "team", Name: "new"}), secret, "a.yaml", false},
-		"OtherGroup":     {"a kind of another group is another kind", as(catalogue.OtherTool, "a.yaml", manifest.ID{Group: "example.org", Kind: "Secret", Namespace: "team", Name: "db"}), secret, "a.yaml", false},
-		"File":           {"the file is ignored, so it is not read", as(catalogue.Ignored, "apps/a.yaml", manifest.ID{}), secret, "apps/a.yaml", true},
-		"Directory":      {"the directory became a submodule", as(catalogue.Submodule, "apps", manifest.ID{}), secret, "apps/db/a.yaml", true},
-		"Image":          {"the documents of an image are below it", as(catalogue.Ignored, "toy.xpkg", manifest.ID{}), secret, "toy.xpkg/package.yaml", true},
-		"OtherFile":      {"another file of the same prefix", as(catalogue.Ignored, "apps/a", manifest.ID{}), secret, "apps/a.yaml", false},
-		"OtherDirectory": {"another directory of the same prefix", as(catalogue.Symlink, "apps", manifest.ID{}), secret, "apps2/a.yaml", false},
-		"NoPath":         {"an inventory without paths knows identities only", as(catalogue.Ignored, "a.yaml", manifest.ID{}), secret, "", false},
+		"OtherName":      {"The document declares something else, so the object was removed.", as(catalogue.Encrypted, "a.yaml", manifest.ID{Kind: "Secret", Namespace: "team", Name: "new"}), secret, "a.yaml", false},
+		"OtherGroup":     {"A kind with another group is another kind.", as(catalogue.OtherTool, "a.yaml", manifest.ID{Group: "example.org", Kind: "Secret", Namespace: "team", Name: "db"}), secret, "a.yaml", false},
+		"File":           {"An ignored file is not read.", as(catalogue.Ignored, "apps/a.yaml", manifest.ID{}), secret, "apps/a.yaml", true},
+		"Directory":      {"The directory became a submodule.", as(catalogue.Submodule, "apps", manifest.ID{}), secret, "apps/db/a.yaml", true},
+		"Image":          {"The paths of documents in an image are below the image's path.", as(catalogue.Ignored, "toy.xpkg", manifest.ID{}), secret, "toy.xpkg/package.yaml", true},
+		"OtherFile":      {"Another file may have the same prefix.", as(catalogue.Ignored, "apps/a", manifest.ID{}), secret, "apps/a.yaml", false},
+		"OtherDirectory": {"Another directory may have the same prefix.", as(catalogue.Symlink, "apps", manifest.ID{}), secret, "apps2/a.yaml", false},
+		"NoPath":         {"An inventory without paths only has identities.", as(catalogue.Ignored, "a.yaml", manifest.ID{}), secret, "", false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -72,23 +72,23 @@ func TestOmitted(t *testing.T) {
 		head   map[string]string
 		want   string // part of the reason; "" if the object is pruned
 	}{
-		"Removed":       {"who deletes the file wants the object gone", nil, ""},
-		"Replaced":      {"the file declares another object", map[string]string{"apps/db.yaml": strings.ReplaceAll(text, "name: db", "name: other")}, ""},
-		"Encrypted":     {"SOPS encrypts values, and leaves the name", map[string]string{"apps/db.yaml": text + "sops: {mac: x}\n"}, "encrypted with SOPS"},
-		"EncryptedAll":  {"SOPS encrypts everything", map[string]string{"apps/db.yaml": "apiVersion: ENC[x]\nkind: ENC[x]\nsops: {mac: x}\n"}, "encrypted with SOPS"},
-		"EncryptedList": {"an item of a List is found by its identity", map[string]string{"list.yaml": "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Secret\n  metadata: {name: db}\n  sops: {mac: x}\n"}, "encrypted with SOPS"},
-		"Local":         {"the annotation asks not to apply it", map[string]string{"apps/db.yaml": text + "  annotations: {config.kubernetes.io/local-config: \"true\"}\n"}, "local configuration"},
-		"Ignored":       {"the file is listed", map[string]string{"apps/db.yaml": text, ".headgateignore": "db.yaml\n"}, "listed in .headgateignore"},
-		"IgnoredBelow":  {"the directory is listed", map[string]string{"apps/db.yaml": text, ".headgateignore": "/apps/\n"}, "listed in .headgateignore"},
-		"Capitals":      {"the extension is not that of a manifest", map[string]string{"apps/db.YAML": text}, "file name extension in capitals"},
-		"CaseOfPath":    {"the file changed the case of its name, too", map[string]string{"apps/DB.yaml": text, ".headgateignore": "DB.yaml\n"}, "listed in .headgateignore"},
-		"NotManifest":   {"the file holds something else", map[string]string{"apps/db.yaml": "a: b\n"}, "no Kubernetes manifest"},
-		"Program":       {"the file is one of a program now", map[string]string{"apps/db.yaml": "apiVersion: v1\nkind: Config\nclusters: []\n"}, "for a program"},
-		"Package":       {"the directory became a package, which does not install it", map[string]string{"apps/db.yaml": text, "apps/crossplane.yaml": "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {name: a}\n"}, "not installed from a package"},
-		"PackageAbove":  {"a directory above became a package", map[string]string{"apps/db.yaml": text, "crossplane.yaml": "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {name: a}\n"}, "not installed from a package"},
-		"Kustomized":    {"a kustomization that does not name the file has it removed", map[string]string{"apps/db.yaml": text, "apps/kustomization.yaml": "resources: [kept.yaml]\n", "apps/kept.yaml": strings.ReplaceAll(kept, "kept", "other")}, ""},
+		"Removed":       {"A user who deletes the file wants the object deleted.", nil, ""},
+		"Replaced":      {"The file declares another object.", map[string]string{"apps/db.yaml": strings.ReplaceAll(text, "name: db", "name: other")}, ""},
+		"Encrypted":     {"SOPS encrypts values but not the name.", map[string]string{"apps/db.yaml": text + "sops: {mac: x}\n"}, "encrypted with SOPS"},
+		"EncryptedAll":  {"SOPS encrypts everything.", map[string]string{"apps/db.yaml": "apiVersion: ENC[x]\nkind: ENC[x]\nsops: {mac: x}\n"}, "encrypted with SOPS"},
+		"EncryptedList": {"An item of a List is found by its identity.", map[string]string{"list.yaml": "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Secret\n  metadata: {name: db}\n  sops: {mac: x}\n"}, "encrypted with SOPS"},
+		"Local":         {"The annotation prevents that the object is applied.", map[string]string{"apps/db.yaml": text + "  annotations: {config.kubernetes.io/local-config: \"true\"}\n"}, "local configuration"},
+		"Ignored":       {".headgateignore lists the file.", map[string]string{"apps/db.yaml": text, ".headgateignore": "db.yaml\n"}, "listed in .headgateignore"},
+		"IgnoredBelow":  {".headgateignore lists the directory.", map[string]string{"apps/db.yaml": text, ".headgateignore": "/apps/\n"}, "listed in .headgateignore"},
+		"Capitals":      {"The extension is not one of a manifest.", map[string]string{"apps/db.YAML": text}, "file name extension in capitals"},
+		"CaseOfPath":    {"The file name also changed its case.", map[string]string{"apps/DB.yaml": text, ".headgateignore": "DB.yaml\n"}, "listed in .headgateignore"},
+		"NotManifest":   {"The file has other content.", map[string]string{"apps/db.yaml": "a: b\n"}, "no Kubernetes manifest"},
+		"Program":       {"The file now belongs to a program.", map[string]string{"apps/db.yaml": "apiVersion: v1\nkind: Config\nclusters: []\n"}, "for a program"},
+		"Package":       {"The directory became a package, which does not install the object.", map[string]string{"apps/db.yaml": text, "apps/crossplane.yaml": "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {name: a}\n"}, "not installed from a package"},
+		"PackageAbove":  {"A directory above became a package.", map[string]string{"apps/db.yaml": text, "crossplane.yaml": "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {name: a}\n"}, "not installed from a package"},
+		"Kustomized":    {"A kustomization that does not list the file removes the object.", map[string]string{"apps/db.yaml": text, "apps/kustomization.yaml": "resources: [kept.yaml]\n", "apps/kept.yaml": strings.ReplaceAll(kept, "kept", "other")}, ""},
 		"KustomizedLocally": {
-			"a kustomization drops what is local", map[string]string{
+			"A kustomization drops local configuration.", map[string]string{
 				"apps/db.yaml": text + "  annotations: {config.kubernetes.io/local-config: \"true\"}\n", "apps/kustomization.yaml": "resources: [db.yaml]\n",
 			}, "local configuration",
 		},
@@ -180,16 +180,16 @@ func TestSkippedPolicy(t *testing.T) {
 		head   map[string]string
 		goes   bool
 	}{
-		"Removed":     {"who deletes the policy wants the definition taken back", nil, true},
-		"OtherFile":   {"what is skipped was no policy", map[string]string{"docs/values.yaml": "a: b"}, true},
-		"Ignored":     {"the file is listed", map[string]string{"policies/team.yaml": policy, ".headgateignore": "team.yaml"}, false},
-		"Below":       {"the directory is listed", map[string]string{"policies/team.yaml": policy, ".headgateignore": "policies/"}, false},
-		"Encrypted":   {"SOPS took the policy for a secret", map[string]string{"policies/team.yaml": policy + "sops: {mac: x}\n"}, false},
-		"NotManifest": {"the file holds one key", map[string]string{"policies/team.yaml": "kind: Policy\n"}, false},
-		"Capitals":    {"the extension is not that of a manifest", map[string]string{"policies/team.YAML": policy}, false},
-		"Moved":       {"SOPS took the policy for a secret, and the file moved", map[string]string{"secrets/team.yaml": policy + "sops: {mac: x}\n"}, false},
-		"MovedLocal":  {"the annotation asks not to apply it, and the file moved", map[string]string{"local/team.yaml": strings.Replace(policy, "metadata:", "metadata:\n  annotations: {config.kubernetes.io/local-config: \"true\"}", 1)}, false},
-		"OtherPolicy": {"what is skipped never was in force", map[string]string{"secrets/other.yaml": strings.Replace(policy, "team", "other", 1) + "sops: {mac: x}\n"}, true},
+		"Removed":     {"A user who deletes the policy wants the definition deactivated.", nil, true},
+		"OtherFile":   {"The skipped file was not a policy.", map[string]string{"docs/values.yaml": "a: b"}, true},
+		"Ignored":     {".headgateignore lists the policy's file.", map[string]string{"policies/team.yaml": policy, ".headgateignore": "team.yaml"}, false},
+		"Below":       {".headgateignore lists the policy's directory.", map[string]string{"policies/team.yaml": policy, ".headgateignore": "policies/"}, false},
+		"Encrypted":   {"The policy's file is now encrypted with SOPS.", map[string]string{"policies/team.yaml": policy + "sops: {mac: x}\n"}, false},
+		"NotManifest": {"The file contains only one key of a manifest.", map[string]string{"policies/team.yaml": "kind: Policy\n"}, false},
+		"Capitals":    {"The extension is not one of a manifest.", map[string]string{"policies/team.YAML": policy}, false},
+		"Moved":       {"The policy's file moved and is encrypted with SOPS.", map[string]string{"secrets/team.yaml": policy + "sops: {mac: x}\n"}, false},
+		"MovedLocal":  {"The policy's file moved, and the annotation prevents that it is applied.", map[string]string{"local/team.yaml": strings.Replace(policy, "metadata:", "metadata:\n  annotations: {config.kubernetes.io/local-config: \"true\"}", 1)}, false},
+		"OtherPolicy": {"The skipped policy was never applied.", map[string]string{"secrets/other.yaml": strings.Replace(policy, "team", "other", 1) + "sops: {mac: x}\n"}, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -28,13 +28,13 @@ func TestSentMarks(t *testing.T) {
 		entry  inventory.Entry
 		want   string
 	}{
-		"AsApplied":    {"Managed fields show that we sent them.", asApplied, inventory.Entry{UID: "u"}, ""},
-		"Wiped":        {"The entry remembers them.", given.Live(u, "u", rendered), entry, ""},
-		"Restored":     {"Also in an object that a backup restored.", given.Live(u, "other", rendered, given.MarkedBy("velero-server", metav1.ManagedFieldsOperationUpdate)), entry, ""},
-		"NotSent":      {"A mark that the entry does not record is a claim, whatever the UID.", given.Live(u, "u", given.Labelled("app.kubernetes.io/managed-by", "Helm")), inventory.Entry{UID: "u"}, "Helm"},
-		"AnotherValue": {"Another release took it over.", given.Live(u, "u", rendered, given.Annotated("meta.helm.sh/release-name", "other")), entry, "the Helm release other"},
-		"AnotherMark":  {"Another tool took it over.", given.Live(u, "u", rendered, given.Labelled("kapp.k14s.io/app", "1")), entry, "the kapp app 1"},
-		"Manager":      {"A field manager is no mark.", given.Live(u, "u", rendered, given.ManagedBy("kapp-server", metav1.ManagedFieldsOperationUpdate, "{}")), entry, "kapp (field manager kapp-server)"},
+		"AsApplied":    {"Managed fields show that Headgate sent the marks.", asApplied, inventory.Entry{UID: "u"}, ""},
+		"Wiped":        {"The entry records the marks that were sent.", given.Live(u, "u", rendered), entry, ""},
+		"Restored":     {"The entry also counts for an object that a backup restored.", given.Live(u, "other", rendered, given.MarkedBy("velero-server", metav1.ManagedFieldsOperationUpdate)), entry, ""},
+		"NotSent":      {"A mark that the entry does not record is a claim, whatever the UID is.", given.Live(u, "u", given.Labelled("app.kubernetes.io/managed-by", "Helm")), inventory.Entry{UID: "u"}, "Helm"},
+		"AnotherValue": {"Another Helm release took the object over.", given.Live(u, "u", rendered, given.Annotated("meta.helm.sh/release-name", "other")), entry, "the Helm release other"},
+		"AnotherMark":  {"Another tool took the object over.", given.Live(u, "u", rendered, given.Labelled("kapp.k14s.io/app", "1")), entry, "the kapp app 1"},
+		"Manager":      {"A field manager alone is not a mark.", given.Live(u, "u", rendered, given.ManagedBy("kapp-server", metav1.ManagedFieldsOperationUpdate, "{}")), entry, "kapp (field manager kapp-server)"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -26,14 +26,14 @@ func TestReplacedInVain(t *testing.T) {
 		object, policy  string // objects that the files declared
 		prunes, retakes bool
 	}{
-		"Object":        {"the case of a letter", strings.Replace(text, "ConfigMap", "Configmap", 1), policy, false, false},
-		"Group":         {"the core group has no name", strings.Replace(text, "v1", "core/v1", 1), policy, false, false},
+		"Object":        {"The kind has a wrong upper or lower case letter.", strings.Replace(text, "ConfigMap", "Configmap", 1), policy, false, false},
+		"Group":         {"The core group has no name in apiVersion.", strings.Replace(text, "v1", "core/v1", 1), policy, false, false},
 		"Policy":        {"the plural", text, strings.Replace(policy, "Policy", "Policies", 1), false, false},
-		"PolicyGroup":   {"one letter is missing", text, strings.Replace(policy, "apiextensions", "apiextension", 1), false, false},
-		"ObjectOnly":    {"the policy was removed, and another file has the misspelt kind", strings.Replace(text, "ConfigMap", "Configmap", 1), "", false, true},
-		"PolicyOnly":    {"the object was removed, and another file has the misspelt kind", "", strings.Replace(policy, "Policy", "Policies", 1), true, false},
-		"BothAreGone":   {"nothing is misspelt", "", "", true, true},
-		"NothingIsGone": {"nothing is misspelt", text, policy, false, false},
+		"PolicyGroup":   {"One letter of the group is missing.", text, strings.Replace(policy, "apiextensions", "apiextension", 1), false, false},
+		"ObjectOnly":    {"The policy was removed, and the other file has the misspelt kind.", strings.Replace(text, "ConfigMap", "Configmap", 1), "", false, true},
+		"PolicyOnly":    {"The object was removed, and the other file has the misspelt kind.", "", strings.Replace(policy, "Policy", "Policies", 1), true, false},
+		"BothAreGone":   {"Both documents were removed.", "", "", true, true},
+		"NothingIsGone": {"Both documents are unchanged.", text, policy, false, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

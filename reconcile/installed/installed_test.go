@@ -33,17 +33,17 @@ func TestDifferences(t *testing.T) {
 		up     plan.Upstream
 		want   []string
 	}{
-		"Same":       {"A copy of the installed package.", live("toy-1", given.Buckets, queues, tables), nil},
+		"Same":       {"The commit has a copy of the installed package.", live("toy-1", given.Buckets, queues, tables), nil},
 		"NotThere":   {"Nothing is installed yet.", live("toy-1"), nil},
-		"Another":    {"Definitions of another package are its own.", live("other-1", topics), nil},
+		"Another":    {"Definitions of another package do not count.", live("other-1", topics), nil},
 		"NotAPart":   {"An object that was applied by hand belongs to no package.", live("", given.Buckets, topics), nil},
-		"Installing": {"Crossplane brings one after the other.", installing, nil},
+		"Installing": {"Crossplane creates the definitions one after the other.", installing, nil},
 		"Older": {
-			"The installed one is newer: a policy that names what it adds matches nothing in the copy.", live("toy-2", given.Buckets, queues, tables, topics),
+			"The installed package is newer: a policy that names an added definition matches nothing in the copy.", live("toy-2", given.Buckets, queues, tables, topics),
 			[]string{"warning package/crossplane.yaml:1: this copy of the package provider-toy is not what the revision toy-2 installed: it has none that the revision lacks, and lacks 1 definition (" + topics + ") that it has"},
 		},
 		"Newer": {
-			"The copy is newer: what it promises is not there.", live("toy-0", given.Buckets),
+			"The copy is newer: its additional definitions do not exist in the cluster.", live("toy-0", given.Buckets),
 			[]string{"warning package/crossplane.yaml:1: this copy of the package provider-toy is not what the revision toy-0 installed: it has 2 definitions (" + queues + ", …) that the revision lacks, and lacks none that it has"},
 		},
 	}

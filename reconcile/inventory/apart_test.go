@@ -26,15 +26,15 @@ func TestNamesWithoutKey(t *testing.T) {
 		id     manifest.ID
 		apart  bool
 	}{
-		"Ordinary":        {"cli-utils sees it.", manifest.ID{Kind: "ConfigMap", Namespace: "a", Name: "b"}, false},
+		"Ordinary":        {"cli-utils can parse the key of an ordinary name.", manifest.ID{Kind: "ConfigMap", Namespace: "a", Name: "b"}, false},
 		"Colon":           {"cli-utils writes the colon of an RBAC name as two underscores.", clusterRole("team:reader"), false},
-		"ColonElsewhere":  {"And not that of other kinds.", manifest.ID{Group: group, Kind: "User", Name: "a:b"}, true},
-		"TwoUnderscores":  {"Its key equals that of team:reader, which an older version owned and pruned in its place.", clusterRole("team__reader"), true},
+		"ColonElsewhere":  {"cli-utils does not encode the colon of other kinds.", manifest.ID{Group: group, Kind: "User", Name: "a:b"}, true},
+		"TwoUnderscores":  {"The key equals that of team:reader, so an older version owned and pruned that object instead.", clusterRole("team__reader"), true},
 		"Underscore":      {"cli-utils cannot find the end of the name.", clusterRole("a_b"), true},
-		"AtSign":          {"No key of a ConfigMap holds it.", manifest.ID{Group: group, Kind: "User", Name: "alice@example.org"}, true},
-		"LongestKey":      {"253 characters are the most.", manifest.ID{Kind: "ConfigMap", Namespace: "a", Name: strings.Repeat("x", 253-len("a___ConfigMap"))}, false},
-		"TooLongForAKey":  {"One more is too many.", manifest.ID{Kind: "ConfigMap", Namespace: "a", Name: strings.Repeat("x", 254-len("a___ConfigMap"))}, true},
-		"NoAsciiInTheKey": {"A name may be any path segment.", manifest.ID{Group: group, Kind: "User", Name: "zoë"}, true},
+		"AtSign":          {"A ConfigMap key cannot contain the character.", manifest.ID{Group: group, Kind: "User", Name: "alice@example.org"}, true},
+		"LongestKey":      {"A key may have 253 characters.", manifest.ID{Kind: "ConfigMap", Namespace: "a", Name: strings.Repeat("x", 253-len("a___ConfigMap"))}, false},
+		"TooLongForAKey":  {"A key must not have more than 253 characters.", manifest.ID{Kind: "ConfigMap", Namespace: "a", Name: strings.Repeat("x", 254-len("a___ConfigMap"))}, true},
+		"NoAsciiInTheKey": {"A name may be any path segment, with any character.", manifest.ID{Group: group, Kind: "User", Name: "zoë"}, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

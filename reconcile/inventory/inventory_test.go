@@ -116,8 +116,8 @@ func TestMark(t *testing.T) {
 		edit   func(*metav1.PartialObjectMetadata)
 		moves  bool
 	}{
-		"Nothing": {"An untouched object has the same mark.", func(*metav1.PartialObjectMetadata) {}, false},
-		"StatusWrite": {"Controllers write status all day.", func(m *metav1.PartialObjectMetadata) {
+		"Nothing": {"An unchanged object has the same mark.", func(*metav1.PartialObjectMetadata) {}, false},
+		"StatusWrite": {"Controllers write the status all the time.", func(m *metav1.PartialObjectMetadata) {
 			m.ResourceVersion = "8"
 			m.ManagedFields[1].FieldsV1.SetRawString(`{}`)
 		}, false},
@@ -126,10 +126,10 @@ func TestMark(t *testing.T) {
 		"Annotation":   {"", given.Annotated("a", "b"), true},
 		"OwnerAdded":   {"", func(m *metav1.PartialObjectMetadata) { m.OwnerReferences = []metav1.OwnerReference{{UID: "x"}} }, true},
 		"FieldsWiped":  {"", func(m *metav1.PartialObjectMetadata) { m.ManagedFields = nil }, true},
-		"FieldLost":    {"Someone forced a field away from us.", func(m *metav1.PartialObjectMetadata) { m.ManagedFields[0].FieldsV1.SetRawString(`{}`) }, true},
+		"FieldLost":    {"Another manager took a field from us.", func(m *metav1.PartialObjectMetadata) { m.ManagedFields[0].FieldsV1.SetRawString(`{}`) }, true},
 		"Recreated":    {"", func(m *metav1.PartialObjectMetadata) { m.UID = "other" }, true},
 		"Deleted":      {"", func(m *metav1.PartialObjectMetadata) { now := metav1.Now(); m.DeletionTimestamp = &now }, true},
-		"NoGeneration": {"A kind without generation moves with every write.", func(m *metav1.PartialObjectMetadata) { m.Generation = 0; m.ResourceVersion = "8" }, true},
+		"NoGeneration": {"A kind without a generation changes with every write.", func(m *metav1.PartialObjectMetadata) { m.Generation = 0; m.ResourceVersion = "8" }, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -31,16 +31,16 @@ func TestHolds(t *testing.T) {
 		live                     *metav1.PartialObjectMetadata
 		holds, mine, along, back bool
 	}{
-		"ByUID":          {"The inventory holds this object.", entry, given.Live(u, "u"), true, true, true, false},
-		"Restored":       {"A backup restored it: it is wanted again under its new UID, and nothing is deleted for it.", entry, given.Live(u, "other"), false, true, false, true},
-		"RestoredWhole":  {"Its managed fields do not make it the object that was applied.", entry, given.Live(u, "other", applied), false, true, false, true},
-		"MarksTaken":     {"Who takes a mark off an object keeps it from being deleted.", entry, given.Live(u, "u", given.Labelled(inventory.SyncLabel, "")), true, true, false, false},
-		"OtherUnmarked":  {"Another object under its name.", entry, unmarked(), true, true, false, false},
-		"IntentMarked":   {"A crash came before the answer, and our field manager tells.", intent, given.Live(u, "u", applied), true, true, true, false},
-		"IntentCopied":   {"A copy took the name before we did.", intent, given.Live(u, "u", copied), false, true, false, false},
-		"IntentUnmarked": {"Another tool made it.", intent, unmarked(), false, false, false, false},
-		"Copy":           {"Labels and annotations get copied.", nil, given.Live(u, "u", copied), false, false, false, false},
-		"CopyWithNone":   {"For every writer.", nil, given.Live(u, "u"), false, false, false, false},
+		"ByUID":          {"The inventory contains this object.", entry, given.Live(u, "u"), true, true, true, false},
+		"Restored":       {"A backup restored the object: it is applied again with its new UID, and never deleted.", entry, given.Live(u, "other"), false, true, false, true},
+		"RestoredWhole":  {"The managed fields of a restored object do not prove that it is the applied one.", entry, given.Live(u, "other", applied), false, true, false, true},
+		"MarksTaken":     {"A user who removes a mark protects the object from deletion.", entry, given.Live(u, "u", given.Labelled(inventory.SyncLabel, "")), true, true, false, false},
+		"OtherUnmarked":  {"Another object has the same name.", entry, unmarked(), true, true, false, false},
+		"IntentMarked":   {"A crash came before the response, but our field manager proves that we created the object.", intent, given.Live(u, "u", applied), true, true, true, false},
+		"IntentCopied":   {"A copy with this name was created before our object.", intent, given.Live(u, "u", copied), false, true, false, false},
+		"IntentUnmarked": {"Another tool created the object.", intent, unmarked(), false, false, false, false},
+		"Copy":           {"Labels and annotations are copied easily.", nil, given.Live(u, "u", copied), false, false, false, false},
+		"CopyWithNone":   {"An object without managed fields may come from any writer.", nil, given.Live(u, "u"), false, false, false, false},
 		"LostEntry":      {"Our field manager applied it.", nil, given.Live(u, "u", applied), false, true, false, false},
 		"OnlyLabelOurs": {
 			"Both marks are ours, or none.", nil,
@@ -50,7 +50,7 @@ func TestHolds(t *testing.T) {
 			"An update under our name is no apply.", nil,
 			given.Live(u, "u", given.MarkedBy(inventory.Manager, metav1.ManagedFieldsOperationUpdate)), false, false, false, false,
 		},
-		"Observed": {"An observed object never goes along.", &inventory.Entry{UID: "u", Policy: inventory.Observable}, given.Live(u, "u"), true, true, false, false},
+		"Observed": {"An observe-only object is never deleted with others.", &inventory.Entry{UID: "u", Policy: inventory.Observable}, given.Live(u, "u"), true, true, false, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -97,11 +97,11 @@ func TestRefusedAdoption(t *testing.T) {
 		live   *metav1.PartialObjectMetadata
 		gone   bool
 	}{
-		"Failed":    {"An older version recorded it, or the API server refused it only when it was sent.", inventory.Entry{Actuation: "Failed"}, theirs, true},
-		"Pending":   {"A crash came before it was sent.", inventory.Entry{Actuation: "Pending"}, theirs, true},
-		"Sent":      {"It was sent, and then the marks were removed.", inventory.Entry{Actuation: "Failed"}, unmarked(given.ManagedBy(inventory.Manager, metav1.ManagedFieldsOperationApply, "{}")), false},
-		"OneMark":   {"A mark is left.", inventory.Entry{Actuation: "Failed"}, unmarked(given.Labelled(inventory.SyncLabel, given.Sync.Key())), false},
-		"Owned":     {"It was applied.", inventory.Entry{UID: "u", Actuation: "Failed"}, theirs, false},
+		"Failed":    {"An older version recorded the object, or the API server refused it when it was sent.", inventory.Entry{Actuation: "Failed"}, theirs, true},
+		"Pending":   {"A crash came before the object was sent.", inventory.Entry{Actuation: "Pending"}, theirs, true},
+		"Sent":      {"The object was sent, and its marks were removed later.", inventory.Entry{Actuation: "Failed"}, unmarked(given.ManagedBy(inventory.Manager, metav1.ManagedFieldsOperationApply, "{}")), false},
+		"OneMark":   {"One of the marks is still there.", inventory.Entry{Actuation: "Failed"}, unmarked(given.Labelled(inventory.SyncLabel, given.Sync.Key())), false},
+		"Owned":     {"The object was applied.", inventory.Entry{UID: "u", Actuation: "Failed"}, theirs, false},
 		"Succeeded": {"cli-utils' own tools write no UID.", inventory.Entry{Actuation: "Succeeded"}, theirs, false},
 	}
 	for name, tc := range cases {
