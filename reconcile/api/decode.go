@@ -23,7 +23,7 @@ import (
 
 // A LineError is a mistake on a line of a file of Syncs.
 type LineError struct {
-	Line int // from 1
+	Line int // counted from 1
 	Err  error
 }
 
@@ -39,7 +39,7 @@ func Decode(data []byte) ([]v1alpha1.Sync, error) {
 		syncs    []v1alpha1.Sync
 		problems []error
 		first    = map[string]int{}
-		read     = 0 // bytes of data
+		read     = 0 // number of bytes already parsed
 	)
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
 	for {
@@ -129,7 +129,7 @@ var oldBool = regexp.MustCompile(`^(?i:y|yes|on|n|no|off)$`)
 func (d part) keys() (wrong []error) {
 	var root yaml.Node
 	if yaml.Unmarshal(d.raw, &root) != nil {
-		return nil // decode says why
+		return nil // decode returns the error
 	}
 	var look func(n *yaml.Node)
 	look = func(n *yaml.Node) {
@@ -184,10 +184,10 @@ func (d part) malformed(err error) []error {
 	for text := range strings.SplitSeq(err.Error(), "\n") {
 		line := d.begin()
 		if m := lineInError.FindStringSubmatch(text); m != nil {
-			n, _ := strconv.Atoi(m[1]) // digits
+			n, _ := strconv.Atoi(m[1]) // the regular expression only matches digits
 			line, text = d.line+n-1, m[2]
 		} else if strings.HasSuffix(text, "unmarshal errors:") {
-			continue // they follow
+			continue // the next lines have the errors
 		}
 		all = append(all, LineError{line, errors.New(strings.TrimPrefix(text, "yaml: "))})
 	}

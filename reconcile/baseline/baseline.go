@@ -107,7 +107,7 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (plan.Observed
 	}
 	for i, a := range doubtful {
 		live := trials[i].Live
-		seen.Objects[a.ID].Labels, seen.Objects[a.ID].Annotations = live.GetLabels(), live.GetAnnotations() // which guards read
+		seen.Objects[a.ID].Labels, seen.Objects[a.ID].Annotations = live.GetLabels(), live.GetAnnotations() // guards read these
 		if trials[i].Whole != nil && want.Owner == render.OwnerCrossplane && a.Package != "" {
 			trials[i].Whole = converted(trials[i].Whole)
 		}
@@ -176,7 +176,7 @@ func (b Baseline) trial(base, want render.Object) (plan.Trial, error) {
 	}
 	ways := b.Terms.Ignore.Withhold(after, live, b.Sync)
 	if len(ways) > 1 {
-		b.Sync.Own(live) // as they are
+		b.Sync.Own(live) // an applied object has these marks
 	}
 	return plan.Trial{Live: live, After: ways[len(ways)-1]}, nil
 }

@@ -32,7 +32,7 @@ func (b Baseline) copiedMoves(want render.Desired) []plan.StorageMove {
 		}
 		was, err := old.MRD()
 		if err != nil {
-			continue // rendering says so
+			continue // rendering reports the error
 		}
 		is, err := d.MRD()
 		if err != nil || was.Digest == is.Digest {

@@ -14,7 +14,7 @@ import (
 
 // A Change is one place where an object differs from its next state.
 type Change struct {
-	Path string `json:"path"`           // "spec.versions[v1beta1].served"
+	Path string `json:"path"`           // such as "spec.versions[v1beta1].served"
 	From string `json:"from,omitempty"` // as JSON; "" if the value is absent
 	To   string `json:"to,omitempty"`
 	By   string `json:"by,omitempty"` // the field manager that loses the field

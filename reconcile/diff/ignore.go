@@ -15,7 +15,7 @@ import (
 // An Ignore is a rule of a sync: fields that belong to other writers once the object exists. Headgate never reports
 // them as drift and never writes them again.
 type Ignore struct {
-	Group, Kind, Namespace, Name *regexp.Regexp // nil is any
+	Group, Kind, Namespace, Name *regexp.Regexp // nil matches any value
 	Paths                        []Pointer
 }
 
@@ -47,7 +47,7 @@ func (rules Ignores) Suffix(id manifest.ID) string {
 	}
 	b, err := json.Marshal(paths)
 	if err != nil {
-		panic(err) // lists of strings
+		panic(err) // lists of strings can always be encoded
 	}
 	return SuffixMark + inventory.Hash(b)[:6]
 }
@@ -77,7 +77,7 @@ func (rules Ignores) Withhold(sent, live *unstructured.Unstructured, by inventor
 	}
 	ways := []*unstructured.Unstructured{rules.unignored(sent, live), ours, whole}
 	for _, u := range ways {
-		by.Own(u) // whatever is ignored
+		by.Own(u) // the marks are sent even if the rules ignore them
 	}
 	return ways
 }

@@ -130,7 +130,7 @@ func skipText(raw []byte, at int) int {
 // A walk reads two objects in parallel and writes only the entries that differ.
 type walk struct {
 	was, is         []byte
-	a, b            int // the places
+	a, b            int // offsets in the two objects
 	leanWas, leanIs []byte
 }
 

@@ -124,7 +124,7 @@ func quotesOf(texts []string) []string {
 	var all []string
 	for _, text := range texts {
 		all = append(all, text, unquoted(strconv.Quote(text)), unquoted(strconv.QuoteToASCII(text)))
-		if quoted, err := json.Marshal(text); err == nil { // with \u003c
+		if quoted, err := json.Marshal(text); err == nil { // json.Marshal writes < as \u003c
 			all = append(all, unquoted(string(quoted)))
 		}
 		var plain bytes.Buffer

@@ -61,7 +61,7 @@ func (a Account) open() (client, *transport, error) {
 	}
 	f := a.Repository.Kind.forge()
 	if f.open == nil {
-		return nil, nil, fmt.Errorf("repository %s: it is not known which forge %s is", a.Repository, a.Repository.Base)
+		return nil, nil, fmt.Errorf("repository %s: the kind of forge at %s is not known", a.Repository, a.Repository.Base)
 	}
 	api := a.Repository.api()
 	if err := checkTLS(a.Plain, api); err != nil {

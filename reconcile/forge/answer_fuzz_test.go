@@ -76,7 +76,7 @@ func FuzzAnswer(f *testing.F) {
 			if all, err := m.Approvals(t.Context(), commit); strings.Contains(errText(err), canary) || err != nil && len(all) > 0 {
 				t.Errorf("%s: of an answer that cannot be understood come approvals %+v, or the token: %v", kind, all, err)
 			}
-			if _, err := pulls.talk(t.Context(), Pull{Number: 7, Head: commit}, m.Rules); err != nil && strings.Contains(pulls.transport.redacted(err).Error(), canary) {
+			if _, err := pulls.conversation(t.Context(), Pull{Number: 7, Head: commit}, m.Rules); err != nil && strings.Contains(pulls.transport.redacted(err).Error(), canary) {
 				t.Errorf("%s: the error of commands has the token in it: %v", kind, err)
 			}
 		}

@@ -124,7 +124,7 @@ func TestAppRefused(t *testing.T) {
 		code int
 		want string
 	}{
-		"OtherKey":     {App{ID: 7, Installation: 42, Key: Token(other)}, 0, "the App 7 is not accepted (401): its id or its private key is wrong, or the clock here"},
+		"OtherKey":     {App{ID: 7, Installation: 42, Key: Token(other)}, 0, "the App 7 is not accepted (401): check its ID, its private key and the clock of this machine"},
 		"OtherApp":     {App{ID: 8, Installation: 42, Key: Token(text)}, 0, "the App 8 is not accepted (401)"},
 		"NoPEM":        {App{ID: 7, Installation: 42, Key: Token(canary)}, 0, "the private key of the App cannot be read: use the PEM file"},
 		"KeyAway":      {App{ID: 7, Installation: 42, Key: func(context.Context) (string, error) { return "", errBoom }}, 0, "boom"},

@@ -34,7 +34,7 @@ var azureForge = Forge{
 	},
 	pipeline:      pipeline{name: "Azure DevOps", token: "SYSTEM_ACCESSTOKEN", read: azurePipelines},
 	webhook:       webhook{header: "Authorization", proves: azureProves, event: azureEvent},
-	dialect:       report.Dialect{MaxBytes: 65_536}, // Azure DevOps accepts more, but nobody reads it
+	dialect:       report.Dialect{MaxBytes: 65_536}, // Azure DevOps accepts more, which is too long to read
 	listed:        true,                             // a token for code cannot read who has write access
 	authorization: azureAuthorization,
 	open: func(at Repository, api string, over *http.Client) (client, error) {
@@ -132,7 +132,7 @@ func (z azure) list(ctx context.Context, commit string) (map[string]Status, erro
 	for ours, theirs := range azureStates {
 		states[theirs] = ours
 	}
-	const most = 1000 // a page
+	const most = 1000 // maximum size of a page
 	current, newest := map[string]Status{}, map[string]int64{}
 	for skip, pages := 0, 0; pages < maxPages; pages++ {
 		var got struct{ Value []gitStatus }
@@ -237,7 +237,7 @@ func (is azureRequest) pull() Pull {
 }
 
 func (z azure) open(ctx context.Context) ([]Pull, error) {
-	const most = 100 // a page
+	const most = 100 // maximum size of a page
 	var all []Pull
 	for pages := range maxPages {
 		var got struct{ Value []azureRequest }
@@ -340,7 +340,7 @@ func (z azure) authors(ctx context.Context, number int) (authors, error) {
 		CommentTruncated  bool
 		Author, Committer signature
 	}
-	const most = 500 // a page
+	const most = 500 // maximum size of a page
 	var got struct{ Value []one }
 	if _, err := z.do(ctx, azurePull, http.MethodGet, z.path(at+"/commits", fmt.Sprintf("$top=%d&", most)), nil, &got); err != nil {
 		return authors{}, err
@@ -374,7 +374,7 @@ func (z azure) verdicts(ctx context.Context, commit string) ([]pastStatus, error
 	for ours, theirs := range azureStates {
 		states[theirs] = ours
 	}
-	const most = 1000 // a page
+	const most = 1000 // maximum size of a page
 	var all []pastStatus
 	for skip := range maxPages {
 		var got struct {
@@ -510,7 +510,7 @@ func azureEvent(d delivery) (Event, error) {
 		Resource  struct {
 			RefUpdates  []struct{ Name string }
 			Repository  azureRepository
-			PullRequest struct{ Repository azureRepository } // of a comment
+			PullRequest struct{ Repository azureRepository } // set for an event of a comment
 		}
 	}
 	if err := decode(d, &event); err != nil {

@@ -507,7 +507,7 @@ func bitbucketPush(d delivery) (Event, error) {
 	for _, c := range event.Push.Changes {
 		moved := c.New
 		if moved.Name == "" {
-			moved = c.Old // it was deleted
+			moved = c.Old // a deleted branch or tag has no New
 		}
 		if moved.Type == "tag" {
 			refs = append(refs, "refs/tags/"+moved.Name)

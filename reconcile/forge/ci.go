@@ -25,7 +25,7 @@ type Workflow struct {
 
 // A pipeline describes the CI of a forge.
 type pipeline struct {
-	name  string // for people
+	name  string // display name
 	also  string // another product with the same environment
 	token string // the variable for the user's token
 	// read returns the run that an environment describes, and reports whether it is a run of this forge.

@@ -51,7 +51,7 @@ type pushAPI interface {
 type authors struct {
 	known   []string
 	unknown []string          // addresses without a user on the forge: "a@example.org of commit 0123456789ab"
-	users   map[string]string // by address
+	users   map[string]string // users by address
 	commits int
 	userOf  func(address string) string // returns the user of an address, or ""; may be nil
 }
@@ -137,8 +137,8 @@ func commandsOf(body string) []command {
 	return all
 }
 
-// A talk holds what users wrote about the head of a pull request.
-type talk struct {
+// A conversation holds what users wrote about the head of a pull request.
+type conversation struct {
 	*Pulls
 	approvalAPI
 
@@ -151,16 +151,16 @@ type talk struct {
 	statuses []pastStatus // final statuses of the head's previews
 	pushed   time.Time    // when the commit became the head; zero if the forge does not report it
 
-	writers map[string]bool // by user
+	writers map[string]bool // results of mayWrite, by user
 	wrote   *authors
-	counted []approval // reviews
+	counted []approval // reviews that count
 }
 
 // previewStatus matches the status contexts of previews of any sync.
 var previewStatus = regexp.MustCompile(`^headgate/.+/preview$`)
 
-// talk reads what users wrote on a pull request since its head was previewed.
-func (p *Pulls) talk(ctx context.Context, pull Pull, rules Rules) (*talk, error) {
+// conversation reads what users wrote on a pull request since its head was previewed.
+func (p *Pulls) conversation(ctx context.Context, pull Pull, rules Rules) (*conversation, error) {
 	api, ok := p.pullAPI.(approvalAPI)
 	if !ok {
 		return nil, errors.New("comment commands are not known for this forge")
@@ -168,7 +168,7 @@ func (p *Pulls) talk(ctx context.Context, pull Pull, rules Rules) (*talk, error)
 	if _, err := p.transport.token(ctx); err != nil {
 		return nil, err
 	}
-	t := &talk{Pulls: p, approvalAPI: api, rules: rules, pull: pull, writers: map[string]bool{}}
+	t := &conversation{Pulls: p, approvalAPI: api, rules: rules, pull: pull, writers: map[string]bool{}}
 	if p.forge.listed { // Such a forge does not show whether a pull request has new comments. Without commands, one request is enough.
 		var err error
 		if t.comments, err = p.comments(ctx, pull.Number, time.Time{}); err != nil || !t.hasCommands() {
@@ -183,14 +183,14 @@ func (p *Pulls) talk(ctx context.Context, pull Pull, rules Rules) (*talk, error)
 	}
 	var since time.Time // with a start time, the newest comments are within the limit
 	if !t.posted.IsZero() {
-		since = t.posted.Add(-spread)
+		since = t.posted.Add(-previewLead)
 	}
 	t.comments, err = p.comments(ctx, pull.Number, since)
 	return t, err
 }
 
 // previewed returns the time since when the preview of the head has been visible on the pull request, or zero.
-func (t *talk) previewed(ctx context.Context) (time.Time, error) {
+func (t *conversation) previewed(ctx context.Context) (time.Time, error) {
 	all, err := t.verdicts(ctx, t.pull.Head)
 	if err != nil {
 		return time.Time{}, err
@@ -221,7 +221,7 @@ func (t *talk) previewed(ctx context.Context) (time.Time, error) {
 
 // seenSince returns the time since when a preview that Headgate posted with this account has been visible. Any user
 // with write access can post a status of that name. A review names no digest, so it must not be older than this time.
-func (t *talk) seenSince() time.Time {
+func (t *conversation) seenSince() time.Time {
 	var first time.Time
 	for _, v := range t.statuses {
 		if v.by == "" || strings.EqualFold(v.by, t.self) {
@@ -249,7 +249,7 @@ func later(a, b time.Time) time.Time {
 }
 
 // under calls a function with other rules. It keeps the authors that the function reads, for the next call.
-func (t *talk) under(rules Rules, do func(*talk) ([]approval, error)) ([]approval, error) {
+func (t *conversation) under(rules Rules, do func(*conversation) ([]approval, error)) ([]approval, error) {
 	of := *t
 	of.rules = rules
 	all, err := do(&of)
@@ -257,16 +257,16 @@ func (t *talk) under(rules Rules, do func(*talk) ([]approval, error)) ([]approva
 	return all, err
 }
 
-// spread is how much earlier than the status of a preview its comment may be, including the clock difference of a forge.
-const spread = 10 * time.Minute
+// previewLead is how much earlier than the status of a preview its comment may be, including the clock difference of a forge.
+const previewLead = 10 * time.Minute
 
 // hasCommands reports whether a comment has a command. If not, nothing else needs to be read.
-func (t *talk) hasCommands() bool {
+func (t *conversation) hasCommands() bool {
 	return slices.ContainsFunc(t.comments, func(c comment) bool { return len(commandsOf(c.body)) > 0 })
 }
 
 // readSelf reads Headgate's own user name.
-func (t *talk) readSelf(ctx context.Context) (err error) {
+func (t *conversation) readSelf(ctx context.Context) (err error) {
 	if t.self == "" {
 		t.self, err = t.Pulls.self(ctx)
 	}
@@ -274,7 +274,7 @@ func (t *talk) readSelf(ctx context.Context) (err error) {
 }
 
 // listensTo reports whether the commands of a comment's author count at all. Headgate ignores all other users.
-func (t *talk) listensTo(ctx context.Context, c comment) (bool, error) {
+func (t *conversation) listensTo(ctx context.Context, c comment) (bool, error) {
 	if c.author == "" || c.bot || !t.rules.ByAuthor && strings.EqualFold(c.author, t.self) {
 		return false, nil
 	}
@@ -315,7 +315,7 @@ type refusal struct {
 }
 
 // approves reports whether a user with write access may also approve.
-func (t *talk) approves(ctx context.Context, c comment) (refusal, error) {
+func (t *conversation) approves(ctx context.Context, c comment) (refusal, error) {
 	if len(t.rules.Approvers) > 0 && !t.rules.lists(c) {
 		return refusal{"no approver", true}, nil
 	}
@@ -343,8 +343,8 @@ func (c comment) edited() bool {
 	return !c.created.Truncate(time.Second).Equal(c.updated.Truncate(time.Second))
 }
 
-// standing returns why a comment does not count for the head, or "".
-func (t *talk) standing(c comment) string {
+// rejection returns why a comment does not count for the head, or "".
+func (t *conversation) rejection(c comment) string {
 	switch {
 	case c.edited():
 		return "the comment was edited, and others may edit comments, too. Write the command in a new comment"
@@ -363,11 +363,11 @@ type approval struct {
 }
 
 // approvals returns the approvals that count.
-func (t *talk) approvals(ctx context.Context) ([]approval, error) {
+func (t *conversation) approvals(ctx context.Context) ([]approval, error) {
 	var all []approval
 	for _, c := range t.comments {
 		for _, cmd := range commandsOf(c.body) {
-			if cmd.verb != "approve" || !approvalDigest.MatchString(cmd.argument) || t.standing(c) != "" {
+			if cmd.verb != "approve" || !approvalDigest.MatchString(cmd.argument) || t.rejection(c) != "" {
 				continue
 			}
 			counts, err := t.counts(ctx, c)
@@ -413,7 +413,7 @@ func (t *talk) approvals(ctx context.Context) ([]approval, error) {
 // change since, or Headgate recorded it. The changes that a commit makes can differ without a push, when the target
 // branch moves or the tag of a package moves. Forges count seconds, so a review in the same second as the last change
 // of the comment may be older, and does not count.
-func (t *talk) shown(about string, a approval, digest string) bool {
+func (t *conversation) shown(about string, a approval, digest string) bool {
 	mark := strings.TrimSpace(t.forge.dialect.Mark(about))
 	return t.has(recordKey(about, a, digest)) || slices.ContainsFunc(t.comments, func(c comment) bool {
 		return t.self != "" && strings.EqualFold(c.author, t.self) && strings.HasPrefix(strings.TrimSpace(c.body), mark) && asksFor(c, digest) &&
@@ -426,7 +426,7 @@ func asksFor(c comment, digest string) bool {
 	return strings.Contains(normal(c.body), "\n/headgate approve "+digest+"\n")
 }
 
-func (t *talk) counts(ctx context.Context, c comment) (bool, error) {
+func (t *conversation) counts(ctx context.Context, c comment) (bool, error) {
 	heard, err := t.listensTo(ctx, c)
 	if err != nil || !heard {
 		return false, err
@@ -448,7 +448,7 @@ const (
 )
 
 // unanswered returns the unanswered comments with commands of users to whom Headgate listens.
-func (t *talk) unanswered(ctx context.Context, about string) ([]comment, error) {
+func (t *conversation) unanswered(ctx context.Context, about string) ([]comment, error) {
 	var all []comment
 	answers := 0
 	prefix := strings.TrimSuffix(strings.TrimSpace(t.forge.dialect.Mark(about+"/answer/")), "-->")
@@ -476,12 +476,12 @@ func (t *talk) unanswered(ctx context.Context, about string) ([]comment, error) 
 }
 
 // answered reports whether Headgate answered a comment. Other users can copy the mark, so the author must match, too.
-func (t *talk) answered(about string, c comment) bool {
+func (t *conversation) answered(about string, c comment) bool {
 	return t.has(answerKey(about, c))
 }
 
 // has reports whether Headgate wrote a comment with this key.
-func (t *talk) has(key string) bool {
+func (t *conversation) has(key string) bool {
 	mark := strings.TrimSpace(t.forge.dialect.Mark(key))
 	return slices.ContainsFunc(t.comments, func(a comment) bool {
 		return strings.HasPrefix(strings.TrimSpace(a.body), mark) && (t.self == "" || strings.EqualFold(a.author, t.self))
@@ -489,7 +489,7 @@ func (t *talk) has(key string) bool {
 }
 
 // answer returns the answer to the commands of a comment, or "" for no answer.
-func (t *talk) answer(ctx context.Context, c comment, all report.Combined, rules map[inventory.Sync]Rules) (string, error) {
+func (t *conversation) answer(ctx context.Context, c comment, all report.Combined, rules map[inventory.Sync]Rules) (string, error) {
 	var replies []string
 	for _, cmd := range commandsOf(c.body) {
 		switch cmd.verb {
@@ -520,7 +520,7 @@ func (t *talk) answer(ctx context.Context, c comment, all report.Combined, rules
 
 // asksElsewhere reports whether another Headgate comment on the pull request requests approval of a digest. Several
 // clusters may preview a pull request.
-func (t *talk) asksElsewhere(digest string) bool {
+func (t *conversation) asksElsewhere(digest string) bool {
 	return slices.ContainsFunc(t.comments, func(c comment) bool {
 		return t.self != "" && strings.EqualFold(c.author, t.self) && asksFor(c, digest)
 	})
@@ -528,7 +528,7 @@ func (t *talk) asksElsewhere(digest string) bool {
 
 // answerApproval answers an approve command. Each sync has its own rules, so an approval may count for only some of
 // the syncs that a digest covers.
-func (t *talk) answerApproval(ctx context.Context, c comment, cmd command, all report.Combined, rules map[inventory.Sync]Rules) (string, error) {
+func (t *conversation) answerApproval(ctx context.Context, c comment, cmd command, all report.Combined, rules map[inventory.Sync]Rules) (string, error) {
 	var covered, counts []string
 	var no refusal
 	heard := false
@@ -538,7 +538,7 @@ func (t *talk) answerApproval(ctx context.Context, c comment, cmd command, all r
 			continue
 		}
 		why := refusal{}
-		if _, err := t.under(of, func(t *talk) (_ []approval, err error) { why, err = t.approves(ctx, c); return nil, err }); err != nil {
+		if _, err := t.under(of, func(t *conversation) (_ []approval, err error) { why, err = t.approves(ctx, c); return nil, err }); err != nil {
 			return "", err
 		}
 		heard = heard || !why.silent
@@ -564,8 +564,8 @@ func (t *talk) answerApproval(ctx context.Context, c comment, cmd command, all r
 		return "", nil // the process with that preview answers
 	case len(covered) == 0:
 		return fmt.Sprintf("No approval: %s is not what blocks this commit. Look at its preview, which asks for %s.", report.Quoted(cmd.argument), report.Quoted(whole.Digest)), nil
-	case t.standing(c) != "":
-		return "No approval: " + t.standing(c) + ".", nil
+	case t.rejection(c) != "":
+		return "No approval: " + t.rejection(c) + ".", nil
 	case len(counts) == 0 && no.why == "":
 		return "", nil
 	case len(counts) == 0:

@@ -185,7 +185,7 @@ func (h *fakeReviewed) page(w http.ResponseWriter, r *http.Request, answer func(
 }
 
 // talkOn reads the comments and reviews on the fake.
-func talkOn(t *testing.T, h *fakeReviewed) *talk {
+func talkOn(t *testing.T, h *fakeReviewed) *conversation {
 	t.Helper()
 	got, err := talkedOn(t, h, Rules{})
 	if err != nil {
@@ -194,7 +194,7 @@ func talkOn(t *testing.T, h *fakeReviewed) *talk {
 	return got
 }
 
-func talkedOn(t *testing.T, h *fakeReviewed, rules Rules) (*talk, error) {
+func talkedOn(t *testing.T, h *fakeReviewed, rules Rules) (*conversation, error) {
 	t.Helper()
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
@@ -203,7 +203,7 @@ func talkedOn(t *testing.T, h *fakeReviewed, rules Rules) (*talk, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := pulls.talk(t.Context(), Pull{Number: 7, Head: commit}, rules)
+	got, err := pulls.conversation(t.Context(), Pull{Number: 7, Head: commit}, rules)
 	if err != nil {
 		return nil, err
 	}

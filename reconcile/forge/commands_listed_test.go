@@ -343,7 +343,7 @@ func TestApprovalsOfListed(t *testing.T) {
 				for _, name := range tc.listed {
 					rules.Approvers = append(rules.Approvers, called(name))
 				}
-				of, err := pulls.talk(t.Context(), Pull{Number: 7, Head: commit}, rules)
+				of, err := pulls.conversation(t.Context(), Pull{Number: 7, Head: commit}, rules)
 				if err != nil {
 					t.Fatal(err)
 				}

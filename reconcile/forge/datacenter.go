@@ -166,7 +166,7 @@ type activity struct {
 		Author                   centreUser
 		CreatedDate, UpdatedDate int64
 	}
-	FromHash, PreviousFromHash string // of a push
+	FromHash, PreviousFromHash string // set for a push
 	User                       centreUser
 }
 

@@ -19,7 +19,7 @@ import (
 
 // A Status is a commit status on a forge.
 type Status struct {
-	Commit      string // full hex
+	Commit      string // the full hash in hexadecimal
 	Context     string // identifies the status; the newest one of a context counts
 	State       report.State
 	Description string

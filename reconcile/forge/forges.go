@@ -23,7 +23,7 @@ var forges = []Forge{gitLabForge, dataCenterForge, bitbucketForge, giteaForge, g
 // A Forge describes one kind of forge completely. The zero value of every function and rule is the behaviour of most forges.
 type Forge struct {
 	Kind Kind
-	Name string // for people
+	Name string // display name
 	Also string // another product with the same API, or empty
 
 	TokenHelp   string // a sentence on how to write its tokens, or empty
@@ -36,7 +36,7 @@ type Forge struct {
 	addresses
 	pipeline pipeline
 	webhook  webhook
-	dialect  report.Dialect // of comments
+	dialect  report.Dialect // the Markdown of comments
 
 	// authorization returns the Authorization header for a token. If it is nil, the token is a bearer token.
 	authorization func(token string) string

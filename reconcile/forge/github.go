@@ -424,7 +424,7 @@ func headOf(file string) (commit string, fork bool) {
 func gitHubAppToken(a App, of Repository, api string, transport http.RoundTripper) func(context.Context) (string, error) {
 	var (
 		mu    sync.Mutex
-		known string // the key
+		known string // the private key of made
 		made  *ghinstallation.Transport
 	)
 	return func(ctx context.Context) (string, error) {
@@ -458,7 +458,7 @@ func gitHubAppRefused(a App, of Repository, e *ghinstallation.HTTPError) error {
 	_ = e.Response.Body.Close()
 	switch e.Response.StatusCode {
 	case http.StatusUnauthorized:
-		return &Refusal{fmt.Errorf("GitHub: the App %d is not accepted (401): its id or its private key is wrong, or the clock here", a.ID)}
+		return &Refusal{fmt.Errorf("GitHub: the App %d is not accepted (401): check its ID, its private key and the clock of this machine", a.ID)}
 	case http.StatusNotFound:
 		return fmt.Errorf("GitHub: the App %d has no installation %d (404)", a.ID, a.Installation)
 	}

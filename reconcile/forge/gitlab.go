@@ -32,12 +32,12 @@ var gitLabForge = Forge{
 		labels:  []string{"gitlab"},
 		aliases: map[string]alias{"altssh.gitlab.com": {host: "gitlab.com"}},
 		apiPath: "/api/v4/",
-		split:   func(_ *url.URL, path []string) (below, owner []string) { return nil, path[:len(path)-1] }, // groups hold groups
+		split:   func(_ *url.URL, path []string) (below, owner []string) { return nil, path[:len(path)-1] }, // groups may contain groups
 		nested:  true,
 	},
 	pipeline:    pipeline{name: "GitLab", token: "GITLAB_TOKEN", read: gitLabCI},
 	webhook:     webhook{header: "X-Gitlab-Event", proves: gitLabProves, id: gitLabID, event: gitLabEvent},
-	dialect:     report.Dialect{MaxBytes: 65_536}, // GitLab accepts more, but nobody reads it
+	dialect:     report.Dialect{MaxBytes: 65_536}, // GitLab accepts more, which is too long to read
 	open:        newGitLab,
 	mergeRef:    "refs/merge-requests/%d/merge",
 	filePath:    hashLine("/-/blob/"),
@@ -255,7 +255,7 @@ func (g gitLab) mayWrite(ctx context.Context, who comment) (bool, error) {
 	}
 	got, resp, err := g.client.ProjectMembers.GetInheritedProjectMember(g.at.String(), who.of, gitlab.WithContext(ctx))
 	if resp != nil && resp.StatusCode == http.StatusNotFound {
-		return false, nil // no member
+		return false, nil // the user is not a member
 	}
 	if err != nil {
 		return false, g.refused(answer{doing: "read who may write to the repository", right: "the scope read_api or api"}, resp, err)

@@ -43,11 +43,11 @@ const maxWait = 2 * time.Hour
 // An answer describes a request that a forge refused.
 type answer struct {
 	forge string         // display name of the forge
-	of    string         // owner/name
+	of    string         // the repository, as owner/name
 	doing string         // the request; "" means posting statuses
 	right string         // the permission that the request needs
 	resp  *http.Response // nil without a response
-	err   error          // of the client
+	err   error          // the error of the client
 }
 
 // trouble returns the error for an answer: *Later if it is temporary.
@@ -82,7 +82,7 @@ func (a answer) trouble(now time.Time) error {
 func unwrapURL(err error) error {
 	u, ok := errors.AsType[*url.Error](err)
 	if !ok {
-		return err // of Headgate
+		return err // an error of Headgate itself
 	}
 	if errors.Is(u.Err, context.Canceled) || errors.Is(u.Err, context.DeadlineExceeded) {
 		return u.Err

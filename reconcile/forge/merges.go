@@ -27,7 +27,7 @@ type Merges struct {
 	last   []report.Approved
 	read   time.Time
 	wait   time.Duration
-	made   map[string][]Pull // by commit
+	made   map[string][]Pull // pull requests, by the commit that they made
 }
 
 const (
@@ -122,7 +122,7 @@ func (m *Merges) pulls(ctx context.Context, api approvalAPI, commit string, newe
 
 // of returns the approvals on a merged pull request.
 func (m *Merges) of(ctx context.Context, pull Pull, now time.Time) ([]report.Approved, error) {
-	t, err := m.Pulls.talk(ctx, pull, m.Rules)
+	t, err := m.Pulls.conversation(ctx, pull, m.Rules)
 	if err != nil || !t.hasCommands() && !t.rules.Reviews {
 		return nil, err
 	}
@@ -171,7 +171,7 @@ func reviewID(a approval) string {
 
 // recorded returns the digests that a review approves, according to records that Headgate wrote with this account and
 // that were not edited.
-func (t *talk) recorded(a approval) []string {
+func (t *conversation) recorded(a approval) []string {
 	var digests []string
 	for _, c := range t.comments {
 		m := recorded.FindStringSubmatch(strings.TrimSpace(c.body))

@@ -30,7 +30,7 @@ type Previews struct {
 	// does not read comments. Commands need Poster and Pulls, because the status shows when the head was previewed.
 	Commands map[inventory.Sync]Rules
 
-	talk *talk // set by Approvals
+	conversation *conversation // set by Approvals
 }
 
 // NameOfSync returns the name of the previews of one sync. Without a cluster, all clusters share it. home is the
@@ -51,14 +51,14 @@ func NameOfCluster(cluster string) string { return "headgate/" + cluster }
 
 // Approvals returns, by sync, the approvals that users gave on the forge for what the previews request. Publish answers them.
 func (p *Previews) Approvals(ctx context.Context, all report.Combined) (map[inventory.Sync][]report.Approved, error) {
-	if p.talk = nil; !p.listens() {
+	if p.conversation = nil; !p.listens() {
 		return nil, nil
 	}
-	t, err := p.Pulls.talk(ctx, p.Pull, p.anyRules())
+	t, err := p.Pulls.conversation(ctx, p.Pull, p.anyRules())
 	if err != nil {
 		return nil, p.failed(err)
 	}
-	p.talk = t
+	p.conversation = t
 	whole := all.Approval()
 	if whole == nil || !t.hasCommands() && !t.rules.Reviews {
 		return nil, nil
@@ -72,7 +72,7 @@ func (p *Previews) Approvals(ctx context.Context, all report.Combined) (map[inve
 		if !listens || r.Approval == nil {
 			continue
 		}
-		given, err := t.under(rules, func(t *talk) ([]approval, error) { return t.approvals(ctx) })
+		given, err := t.under(rules, func(t *conversation) ([]approval, error) { return t.approvals(ctx) })
 		if err != nil {
 			return nil, p.failed(err)
 		}
@@ -119,7 +119,7 @@ func (p *Previews) Heard(ctx context.Context, asks bool) (bool, error) {
 	if asks && rules.Reviews {
 		return true, nil
 	}
-	t, err := p.Pulls.talk(ctx, p.Pull, rules)
+	t, err := p.Pulls.conversation(ctx, p.Pull, rules)
 	if err != nil {
 		return false, p.failed(err)
 	}
@@ -144,7 +144,7 @@ func (p *Previews) failed(err error) error {
 
 // answer answers the commands that have no answer yet.
 func (p *Previews) answer(ctx context.Context, combined report.Combined) error {
-	t := p.talk
+	t := p.conversation
 	if t == nil {
 		return nil
 	}

@@ -24,7 +24,7 @@ type Event struct {
 
 // A webhook describes how a forge sends events.
 type webhook struct {
-	header string                               // in every request
+	header string                               // the header that every request of the forge has
 	is     func(value string) bool              // reports whether a header value is from this forge; nil accepts any value
 	proves func(d delivery, secret string) bool // takes the same time for every secret
 	id     func(d delivery) string              // identifies a delivery; if it is nil or returns "", the content does

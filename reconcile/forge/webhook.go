@@ -52,9 +52,9 @@ type Subscriber struct {
 type Handled struct {
 	Forge   string // the apparent sender
 	Event   Event  // set if a secret proves the request
-	Woken   int    // subscribers
+	Woken   int    // number of woken subscribers
 	Code    int    // HTTP status of the answer
-	Message string // its text
+	Message string // text of the answer
 }
 
 const (

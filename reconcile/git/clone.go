@@ -64,7 +64,7 @@ func (c *clone) resolve(ctx context.Context, at address, ref string) (found, err
 		switch {
 		case tries == 3, c.fetched:
 			return found{o, commit, h}, err
-		case errors.Is(err, errReplaced): // open sees that
+		case errors.Is(err, errReplaced): // the next open notices the replacement
 		case !errors.Is(err, errDamaged):
 			return found{o, commit, h}, err
 		default:

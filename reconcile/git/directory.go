@@ -14,7 +14,7 @@ import (
 
 // A Directory is a Source of the files on disk, without a commit.
 type Directory struct {
-	Root string // of the tree
+	Root string // the root of the tree
 	Path string // the directory with the manifests; "" is the root
 }
 

@@ -165,7 +165,7 @@ func (o *objects) contains(head plumbing.Hash) func(string) (bool, error) {
 			from = append(from, h)
 		}
 		found, err := o.reaches(from, of)
-		if gone(err) { // a shallow history
+		if gone(err) { // the history is shallow
 			err = nil
 		}
 		return found, err

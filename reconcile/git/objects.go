@@ -46,7 +46,7 @@ type objects struct {
 	storer.EncodedObjectStorer // nil, because go-git's decoders only read objects
 
 	files   billy.Filesystem // the Git directory
-	id      os.FileInfo      // of its root
+	id      os.FileInfo      // identifies the opened directory
 	limit   int64            // maximum size of an object
 	recent  *recent
 	damaged atomic.Bool // a reader found data that Git did not write
@@ -55,7 +55,7 @@ type objects struct {
 	descents sync.Map // whether the first commit descends from the second, by pair
 
 	mu     sync.RWMutex
-	stores []*store // its own first
+	stores []*store // the repository's own store first
 }
 
 func openObjects(files billy.Filesystem, limit int64) (*objects, error) {

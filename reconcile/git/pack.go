@@ -192,7 +192,7 @@ func (p *pack) headerAt(offset int64) (header, error) {
 // A header precedes each object in a pack.
 type header struct {
 	kind   plumbing.ObjectType
-	length int64         // inflated
+	length int64         // length of the inflated data
 	base   int64         // for a delta: offset of its base, or 0
 	id     plumbing.Hash // otherwise the ID of its base
 }

@@ -76,7 +76,7 @@ type intake struct {
 	file   io.ReaderAt
 	limits Limits
 
-	entries []entry // by their offsets
+	entries []entry // sorted by offset
 	sum     plumbing.Hash
 	spent   int64 // bytes that were inflated or produced by deltas
 
@@ -293,7 +293,7 @@ type branch struct {
 // A frame is an object whose deltas are being resolved.
 type frame struct {
 	entry int32
-	left  []int32 // deltas
+	left  []int32 // deltas that are still to be resolved
 	size  int64
 	data  []byte // nil: produced again on demand
 }

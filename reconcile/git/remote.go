@@ -215,7 +215,7 @@ func scheme(u *url.URL) string {
 // explain adds advice to an error of the network.
 func (r remote) explain(ctx context.Context, err error) error {
 	for {
-		unexpected := (*plumbing.UnexpectedError)(nil) // has no Unwrap
+		unexpected := (*plumbing.UnexpectedError)(nil) // UnexpectedError has no Unwrap
 		if !errors.As(err, &unexpected) {
 			break
 		}
@@ -269,7 +269,7 @@ func (g *limited) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")) // an invalid header gives ""
 	switch {
-	case res.StatusCode >= 300: // without a body
+	case res.StatusCode >= 300: // such a response has no body to limit
 	case strings.HasSuffix(req.URL.Path, "/info/refs") && kind != "application/x-git-upload-pack-advertisement":
 		_ = res.Body.Close()
 		return nil, network.Errorf("the answer is %s and not from a Git server; check that this is the URL of a repository", typeOf(kind))

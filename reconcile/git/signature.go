@@ -227,7 +227,7 @@ func (k Keys) signedTag(tag *object.Tag) error {
 func encoded(kind plumbing.ObjectType, content []byte) *plumbing.MemoryObject {
 	o := &plumbing.MemoryObject{}
 	o.SetType(kind)
-	_, _ = o.Write(content) // it never fails
+	_, _ = o.Write(content) // writing to memory never fails
 	return o
 }
 

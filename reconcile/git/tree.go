@@ -73,7 +73,7 @@ func (n node) Name() string               { return n.name }
 func (n node) IsDir() bool                { return n.mode.IsDir() }
 func (n node) Type() fs.FileMode          { return n.mode.Type() }
 func (n node) Mode() fs.FileMode          { return n.mode }
-func (n node) ModTime() time.Time         { return time.Time{} } // Git keeps none
+func (n node) ModTime() time.Time         { return time.Time{} } // Git stores no times
 func (n node) Sys() any                   { return nil }
 func (n node) Info() (fs.FileInfo, error) { return n.stat() }
 func (n node) String() string             { return fs.FormatDirEntry(n) }

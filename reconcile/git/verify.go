@@ -12,7 +12,7 @@ import (
 
 // A Verification states which signatures a commit needs. The zero value requires none.
 type Verification struct {
-	Commit bool // of the commit
+	Commit bool // require a signature of the commit
 	Tag    bool // require a signature of the annotated tag that the ref names
 
 	Keys Keys // one of these must have signed

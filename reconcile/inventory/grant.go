@@ -20,7 +20,7 @@ const (
 	InReview  ApprovalPlace = "Review"  // a review of that pull request
 )
 
-// InMessage is the place of an approval in a commit message, which nobody can withdraw.
+// InMessage is the place of an approval in a commit message, which cannot be withdrawn.
 const InMessage ApprovalPlace = "Message"
 
 // ApprovalPlaces lists all places that an approval can be withdrawn from.

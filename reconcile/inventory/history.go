@@ -6,7 +6,7 @@ import (
 
 // A Past is the stored result of a pass.
 type Past struct {
-	When     metav1.Time     `json:"when"` // it ended
+	When     metav1.Time     `json:"when"` // when the pass ended
 	Took     metav1.Duration `json:"took"`
 	Revision string          `json:"revision,omitempty"`
 	Ends     string          `json:"ends,omitempty"` // for a destroy: how the sync ends
@@ -14,7 +14,7 @@ type Past struct {
 	Activation string `json:"activation"` // the states of the verdict
 	Drift      string `json:"drift"`
 	ExitCode   int    `json:"exitCode"`
-	Said       string `json:"said,omitempty"` // about problems
+	Said       string `json:"said,omitempty"` // a text about its problems
 
 	Created  int `json:"created,omitempty"`
 	Updated  int `json:"updated,omitempty"`

@@ -11,7 +11,7 @@ import (
 type Hold struct {
 	Guard   string      `json:"guard"`
 	Action  string      `json:"action"`
-	Code    string      `json:"code,omitempty"` // of the reason
+	Code    string      `json:"code,omitempty"` // the code of the reason
 	Reason  string      `json:"reason,omitempty"`
 	Count   int         `json:"count"`
 	Objects []string    `json:"objects"`          // the first objects
@@ -26,7 +26,7 @@ type Holds []Hold
 
 const (
 	mostHolds   = 100  // holds in an inventory; any other hold counts as new in the next pass
-	mostHeld    = 5000 // steps, likewise
+	mostHeld    = 5000 // steps in an inventory; any other step counts as new in the next pass
 	mostObjects = 3    // objects that a Hold names
 )
 

@@ -16,7 +16,7 @@ type ManagementPolicy string
 
 // The management policies.
 const (
-	Default                ManagementPolicy = ""                       // all
+	Default                ManagementPolicy = ""                       // no limit
 	Undeletable            ManagementPolicy = "Undeletable"            // created and updated, but never deleted
 	ObservableAndDeletable ManagementPolicy = "ObservableAndDeletable" // only observed, and deleted when it leaves the commit
 	Observable             ManagementPolicy = "Observable"             // only observed

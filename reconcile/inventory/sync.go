@@ -12,7 +12,7 @@ import (
 
 // Own puts the label and the annotation of the sync on an object.
 func (s Sync) Own(u *unstructured.Unstructured) {
-	labels := u.GetLabels() // a copy
+	labels := u.GetLabels() // GetLabels returns a copy
 	if labels == nil {
 		labels = map[string]string{}
 	}

@@ -27,7 +27,7 @@ func Find(content map[string]any, path string) ([][]any, error) {
 	}
 	nodes, err := root.JSONPath(path)
 	if err != nil {
-		return nil, errors.New("it is no JSONPath") // the library's error quotes its input
+		return nil, errors.New("it is not a JSONPath") // the library's error quotes its input
 	}
 	var places [][]any
 	for _, n := range nodes {
@@ -40,7 +40,7 @@ func Find(content map[string]any, path string) ([][]any, error) {
 			}
 		}
 		if n != root || len(at) == 0 {
-			return nil, errors.New("it does not lead to a field")
+			return nil, errors.New("it selects no field")
 		}
 		slices.Reverse(at)
 		places = append(places, at)
@@ -52,7 +52,7 @@ func Find(content map[string]any, path string) ([][]any, error) {
 func One(content map[string]any, path string) ([]any, error) {
 	at, err := Find(content, path)
 	if err == nil && len(at) != 1 {
-		err = fmt.Errorf("it leads to %d places", len(at))
+		err = fmt.Errorf("it selects %d fields", len(at))
 	}
 	if err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func Put(content map[string]any, at []any, value any, token string) error {
 	if token != "" {
 		was, isText := Get(content, at).(string)
 		if !isText || !strings.Contains(was, token) {
-			return fmt.Errorf("the token %s is not in what is there; put it there, or leave token out", token)
+			return fmt.Errorf("the token %s is not in the value; add it there, or leave token out", token)
 		}
 		text, err := textOf(value)
 		if err != nil {

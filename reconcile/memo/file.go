@@ -164,7 +164,7 @@ func (f *File) Close() error {
 		f.learnt = false
 	} else if info, lost := os.Stat(f.path); lost == nil && time.Since(info.ModTime()) > time.Hour {
 		now := time.Now()
-		err = os.Chtimes(f.path, now, now) // the oldest go
+		err = os.Chtimes(f.path, now, now) // marks the file as used, because sweep deletes the oldest
 	}
 	clear(f.entries)
 	return errors.Join(err, f.release())

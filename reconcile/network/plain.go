@@ -11,7 +11,8 @@ import (
 // Plain lists the hosts, as name or name:port, that a user allows to receive credentials without TLS.
 type Plain []string
 
-// Check returns an error if credentials for a URL would cross the network without TLS and the user has not allowed its host.
+// Check returns an error if credentials for a URL would cross the network without TLS and the user has not allowed
+// its host. It accepts hosts on this machine.
 func (p Plain) Check(u *url.URL) error {
 	host := strings.ToLower(u.Hostname())
 	if u.Scheme == "https" || IsLoopback(host) || slices.Contains(p, host) || slices.Contains(p, strings.ToLower(u.Host)) {

@@ -233,7 +233,7 @@ func (o *Outbox) attempt(ctx context.Context, k key) error {
 			o.remove(k)
 		}
 		return o.refusal(k, err)
-	case errors.Is(ctx.Err(), context.Canceled): // Headgate is stopping, which says nothing about the forge
+	case errors.Is(ctx.Err(), context.Canceled): // Headgate is stopping, so the error shows nothing about the forge
 		return nil
 	}
 	o.failures++

@@ -21,10 +21,10 @@ import (
 type waiting struct {
 	Version   int            `json:"version"`
 	Seq       uint64         `json:"seq"`       // order of arrival
-	Attempts  int            `json:"attempts"`  // that failed
+	Attempts  int            `json:"attempts"`  // number of failed attempts
 	NotBefore int64          `json:"notBefore"` // in milliseconds since 1970
-	Namespace string         `json:"namespace"` // of the sync
-	Name      string         `json:"name"`      // of the sync
+	Namespace string         `json:"namespace"` // namespace of the sync
+	Name      string         `json:"name"`      // name of the sync
 	Revision  string         `json:"revision"`
 	Applied   bool           `json:"applied"`
 	Verdict   report.Verdict `json:"verdict"`
@@ -102,7 +102,7 @@ func decode(data []byte) (waiting, error) {
 		switch s.State {
 		case report.Pending, report.Success, report.Failure, report.Error:
 		default:
-			return waiting{}, fmt.Errorf("state %q is none", s.State)
+			return waiting{}, fmt.Errorf("unknown state %q", s.State)
 		}
 	}
 	return w, nil
@@ -129,14 +129,14 @@ func (o *Outbox) read() map[key]waiting {
 		}
 		w, err := readFile(name)
 		if err == nil && w.key().file() != e.Name() {
-			err = errors.New("it is under another's name")
+			err = errors.New("its name belongs to another report")
 		}
 		if _, outside := errors.AsType[*fs.PathError](err); outside {
 			o.tell(fmt.Errorf("outbox: %w", err))
 			continue
 		}
 		if err != nil {
-			o.tell(fmt.Errorf("outbox: %s: cannot read what waits, kept as *%s: %w", e.Name(), unreadable, errors.Join(err, setAside(name))))
+			o.tell(fmt.Errorf("outbox: %s: cannot read the waiting report, kept as *%s: %w", e.Name(), unreadable, errors.Join(err, setAside(name))))
 			continue
 		}
 		all[w.key()] = w
@@ -190,7 +190,7 @@ func (o *Outbox) write(w waiting) (err error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(o.Dir, unfinished+"*") // 0600
+	f, err := os.CreateTemp(o.Dir, unfinished+"*") // creates the file with mode 0600
 	if err != nil {
 		return err
 	}
@@ -213,7 +213,7 @@ func (o *Outbox) remove(k key) {
 		return
 	}
 	if err := os.Remove(filepath.Join(o.Dir, k.file())); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		o.tell(fmt.Errorf("outbox: it would be said again after a restart: %w", err))
+		o.tell(fmt.Errorf("outbox: the status would be posted again after a restart: %w", err))
 	}
 }
 

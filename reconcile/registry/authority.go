@@ -192,7 +192,7 @@ func (p *puller) key(ctx context.Context, a authority) (signature.Verifier, erro
 	of := ref.Name + "/" + ref.Key
 	hash, ok := hashes[strings.ToLower(strings.TrimSpace(a.Key.HashAlgorithm))]
 	if !ok {
-		return nil, fmt.Errorf("%q is no hash algorithm; sha256 is", a.Key.HashAlgorithm)
+		return nil, fmt.Errorf("%q is not a supported hash algorithm; use sha256", a.Key.HashAlgorithm)
 	}
 	content, err := p.publicKey(ctx, ref.Name, ref.Key)
 	if err != nil {
@@ -257,7 +257,7 @@ func names(payload []byte, digest string) error {
 		} `json:"critical"`
 	}
 	if err := json.Unmarshal(payload, &signed); err != nil {
-		return fmt.Errorf("what was signed cannot be read: %w", err)
+		return fmt.Errorf("the signed content cannot be read: %w", err)
 	}
 	if of := signed.Critical.Image.Digest; of != digest {
 		return fmt.Errorf("it is the signature of another image, %q", of)

@@ -26,7 +26,7 @@ type Fork struct {
 
 // The limits for one commit of a fork. A registry with public push access can be full of large images.
 const (
-	maxOfFork   = 256 // packages
+	maxOfFork   = 256 // maximum number of packages
 	bytesOfFork = 1 << 30
 )
 

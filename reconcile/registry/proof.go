@@ -35,7 +35,7 @@ const (
 const (
 	simpleSigning = "application/vnd.dev.cosign.simplesigning.v1+json"
 	dsseEnvelope  = "application/vnd.dsse.envelope.v1+json"
-	bundles       = "application/vnd.dev.sigstore.bundle" // and a version
+	bundles       = "application/vnd.dev.sigstore.bundle" // followed by a version
 	oldBundle     = bundles + "+json;version=0.1"         // the equivalent of a layer with its annotations
 
 	annotatedSignature   = "dev.cosignproject.cosign/signature"

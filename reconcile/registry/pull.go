@@ -29,10 +29,10 @@ import (
 
 const (
 	toAsk    = time.Minute      // timeout of a request for a tag
-	toPull   = 10 * time.Minute // for one package
+	toPull   = 10 * time.Minute // timeout of a pull of one package
 	metadata = 4 << 20          // maximum bytes of a manifest or a config
 	layers   = 1 << 30          // maximum bytes of the pulled layers of an image
-	maxTags  = 100_000          // of one repository
+	maxTags  = 100_000          // maximum number of tags in a repository
 )
 
 // The rules of findings about images.
@@ -62,7 +62,7 @@ type puller struct {
 	revision string
 	began    time.Time
 	lists    map[string][]string // tags by repository, and proofs by image
-	digests  map[string]digested // by tag
+	digests  map[string]digested // resolved digests, by tag
 	down     map[string]error    // registries that did not respond, with the error
 	left     int64               // remaining bytes that a commit of a fork may pull
 }
@@ -360,8 +360,8 @@ func (p *puller) old(err error, what string) []manifest.Finding {
 type origin struct {
 	name.Repository
 
-	secrets []string // to pull with
-	never   bool     // to be asked
+	secrets []string // pull secrets
+	never   bool     // never send a request to it
 }
 
 // offlineFor returns why Headgate does not ask a registry, or nil.

@@ -80,7 +80,7 @@ type Resolver struct {
 	mu     sync.Mutex
 	made   scratch.Dir         // the temporary directory
 	pulls  *puller             // created for the first package
-	recent map[string]answered // by revision
+	recent map[string]answered // answers by revision
 }
 
 // An answered holds the packages of a commit.
@@ -105,7 +105,7 @@ func (s *Resolver) Fetch(ctx context.Context, ref string) (render.Input, error) 
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	looked := false // at the cluster
+	looked := false // whether look has read the cluster
 	if known, ok := s.recent[in.Revision]; ok && in.Revision != "" && (s.Fresh == 0 || time.Since(known.at) < s.fresh(known.packages)) {
 		in.Packages = known.packages
 		if len(in.Packages) == 0 {

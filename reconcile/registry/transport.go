@@ -38,7 +38,7 @@ func newHTTP(control func(network, address string, c syscall.RawConn) error) *ht
 func notLinkLocal(by, address string, c syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	if err == nil && at.Addr().Unmap().IsUnspecified() {
-		return network.Errorf("%s is no address of a registry", at.Addr())
+		return network.Errorf("%s cannot be the address of a registry", at.Addr())
 	}
 	return network.Control(by, address, c)
 }

@@ -48,7 +48,7 @@ func foreign(err error) error {
 		return network.Foreign(err)
 	}
 	text := fmt.Sprintf("%d %s", answer.StatusCode, http.StatusText(answer.StatusCode))
-	if len(answer.Errors) > 0 { // network.RegistryCodes left codes
+	if len(answer.Errors) > 0 { // the codes that network.RegistryCodes kept
 		text = answer.Errors[0].String()
 	}
 	if answer.Request != nil {
@@ -58,7 +58,7 @@ func foreign(err error) error {
 }
 
 // errPlainHTTP means that credentials were not sent to a registry without TLS.
-var errPlainHTTP = network.Errorf("it is to get credentials, and does not speak TLS")
+var errPlainHTTP = network.Errorf("it requires credentials, but does not support TLS")
 
 // troubled returns the error of a request to a host, as an Error if there is advice for it.
 func troubled(host string, err error) error {

@@ -564,7 +564,7 @@ func TestVerify(t *testing.T) {
 		"Hash": {
 			reason: "An unknown hash algorithm is a mistake.",
 			demand: strings.Replace(byAcme, "cosign.pub}", "cosign.pub}, hashAlgorithm: md5", 1),
-			want:   `"md5" is no hash algorithm`,
+			want:   `"md5" is not a supported hash algorithm`,
 		},
 	}
 	for name, tc := range cases {

@@ -440,7 +440,7 @@ func (c Combined) Explain(name string) string {
 	return strings.Join(texts[:min(len(texts), mostExplained)], "\n\n")
 }
 
-// listOf returns the line of a comment that lists the digests of an approval, or why there is none.
+// listOf returns the line of a comment that lists the digests of an approval, or a text if they are too many.
 func listOf(a *plan.Approval, room int) (list, tooMany string) {
 	list = Report{Approval: a}.list()
 	if len(list) > room || a != nil && len(a.Each) > mostListed {

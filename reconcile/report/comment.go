@@ -68,7 +68,7 @@ func (c comment) visible() string {
 	}
 	approve(&bottom, c.Report)
 	points := c.points()
-	left := mostVisible - 2 - linesOf(top.String()) - linesOf(bottom.String()) // two are folds
+	left := mostVisible - 2 - linesOf(top.String()) - linesOf(bottom.String()) // two lines are for the folded sections
 	for most := min(5, c.most); most >= 0; most-- {
 		if list := listed(points, most); linesOf(list) <= left {
 			return top.String() + list + bottom.String()
@@ -216,7 +216,7 @@ func (c comment) bump(one plan.Bump) string {
 	if one.Unknown != "" {
 		return fmt.Sprintf("%s%s: what it changes is not known, see the findings", quoted(one.Source), c.at(&one.Origin))
 	}
-	return fmt.Sprintf("%s: %s → %s%s: %s", quoted(one.Source), quoted(one.From), quoted(one.To), c.at(&one.Origin), c.behind(one)+copied(one))
+	return fmt.Sprintf("%s: %s → %s%s: %s", quoted(one.Source), quoted(one.From), quoted(one.To), c.at(&one.Origin), c.consequences(one)+copied(one))
 }
 
 // copied notes that Headgate compared a copy in the tree instead of the image.
@@ -227,8 +227,8 @@ func copied(one plan.Bump) string {
 	return fmt.Sprintf(". The image cannot be read, so this compares the copy in %s, and whether a webhook converts objects is not known", quoted(one.Copy))
 }
 
-// behind counts the changes in a new version.
-func (c comment) behind(of plan.Bump) string {
+// consequences counts the changes in a new version.
+func (c comment) consequences(of plan.Bump) string {
 	var breaks, sleeps, goes, fades, created, gains, words, others int
 	for _, s := range c.Upgrades {
 		switch {
@@ -555,7 +555,7 @@ func (c comment) differences(room int) (folded string, left int) {
 	var shown []Step
 	for _, s := range slices.Concat(c.Steps, c.Upgrades) {
 		switch {
-		case c.onlyBumps(s): // which stands above
+		case c.onlyBumps(s): // shown as a package upgrade
 		case s.Error != "", s.Action == plan.Keep, s.Action == plan.Prune, s.Action == plan.Hold && s.Would != plan.Update:
 		case s.Words:
 			words++
@@ -599,7 +599,7 @@ func (r Report) onlyBumps(s Step) bool {
 
 // The maximum size of a difference.
 const (
-	mostLines = 40  // of one object
+	mostLines = 40  // lines per object
 	mostLine  = 200 // characters per line
 )
 

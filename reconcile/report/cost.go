@@ -12,9 +12,9 @@ import (
 
 // A Cost estimates the API server memory for the CRDs of two commits.
 type Cost struct {
-	Before int64 `json:"before"` // bytes
+	Before int64 `json:"before"` // in bytes
 	After  int64 `json:"after"`
-	CRDs   int   `json:"crds"` // after
+	CRDs   int   `json:"crds"` // number of CRDs after the change
 }
 
 // costOf compares the CRDs of two commits. Active definitions remain active, regardless of policies.

@@ -7,7 +7,7 @@ import (
 
 // A Dialect describes the Markdown of comments on a forge.
 type Dialect struct {
-	MaxBytes int  // of one comment
+	MaxBytes int  // maximum size of a comment
 	NoHTML   bool // the forge shows HTML as text, so nothing can be folded
 }
 

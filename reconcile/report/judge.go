@@ -185,7 +185,7 @@ func (r Report) consequence(s Step, live bool) consequence {
 	switch {
 	case s.Action == plan.Hold && s.active && len(broken) > 0:
 		return s.breaksHow()
-	case s.Error != "", s.Action == plan.Hold: // counted as such
+	case s.Error != "", s.Action == plan.Hold: // counted as a failure or a hold
 		return nothing
 	case s.Package != "" && s.Action == plan.Keep && s.active && unused:
 		return dropsUnused

@@ -71,16 +71,16 @@ func (c comment) pointOfHolds() point {
 	}
 	for _, alike := range groups(held, func(s Step) string { return s.Reason }) {
 		var would []string
-		for _, same := range groups(alike, wouldBe) {
-			would = append(would, wouldBe(same[0])+" "+c.calledAll(same))
+		for _, same := range groups(alike, heldChange) {
+			would = append(would, heldChange(same[0])+" "+c.calledAll(same))
 		}
 		p.items = append(p.items, fmt.Sprintf("%s: %s", strings.Join(would, "; "), code(clip(alike[0].Reason, mostInPoint))))
 	}
 	return p
 }
 
-// wouldBe describes the held change.
-func wouldBe(s Step) string {
+// heldChange describes the held change.
+func heldChange(s Step) string {
 	switch s.Would {
 	case plan.Prune:
 		return "the deletion of"

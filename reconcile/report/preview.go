@@ -34,12 +34,12 @@ type Preview struct {
 
 	SafeStart []SafeStart `json:"safeStart,omitempty"` // packages that gain or lose safe-start
 	Copies    []Copy      `json:"copies,omitempty"`    // packages in the tree whose release changes
-	Versions  []Version   `json:"versions,omitempty"`  // for a proposed upgrade: the versions up to the new one
+	Versions  []Version   `json:"versions,omitempty"`  // for a possible upgrade: the versions up to the new one
 
 	Untouched bool `json:"untouched,omitempty"` // the merge changes nothing of the sync
 
 	Commands bool `json:"commands,omitempty"` // users may approve with comments
-	Reviews  bool `json:"reviews,omitempty"`  // and with reviews
+	Reviews  bool `json:"reviews,omitempty"`  // users may approve with reviews
 	Listed   bool `json:"listed,omitempty"`   // only users whom the sync lists may approve
 }
 
@@ -59,7 +59,7 @@ type Opening struct {
 
 // A Comparison holds the inputs of Compared in addition to the plan.
 type Comparison struct {
-	Before  render.Desired  // the base
+	Before  render.Desired  // the base of the comparison
 	Now     *render.Desired // the current target branch, if it changed since the base
 	Live    bool
 	Present map[string]bool // definitions whose CRDs already exist in the cluster, by name

@@ -34,7 +34,7 @@ type Report struct {
 	Verdict Verdict `json:"verdict"`
 	Summary Summary `json:"summary"`
 
-	Judgement Judgement `json:"judgement,omitzero"` // of a comparison
+	Judgement Judgement `json:"judgement,omitzero"` // set for a comparison
 
 	Approval    *plan.Approval     `json:"approval,omitempty"`  // the approval that lets the held steps pass
 	Approvals   []Approved         `json:"approvals,omitempty"` // approvals that Headgate used for this commit
@@ -43,11 +43,11 @@ type Report struct {
 	Upgrades    []Step             `json:"upgrades,omitempty"`  // changes for Bumps; the new version lacks kept definitions
 	Inactive    []Step             `json:"inactive,omitempty"`  // for a comparison: other inactive definitions that break or leave
 	Restarts    []plan.Restart     `json:"restarts,omitempty"`  // restarts of providers after the deactivation of their CRDs
-	Checks      []Check            `json:"checks"`              // without what holds
+	Checks      []Check            `json:"checks"`              // checks that do not hold
 	Definitions []Definition       `json:"definitions"`
 	Findings    []manifest.Finding `json:"findings"`
 	Fights      []plan.Fight       `json:"fights,omitempty"`   // fights that continue
-	Packages    []Package          `json:"packages,omitempty"` // of registries
+	Packages    []Package          `json:"packages,omitempty"` // images of packages in registries
 	Skipped     catalogue.Skipped  `json:"skipped,omitempty"`
 	Preview     *Preview           `json:"preview,omitempty"` // for a pull request
 	Error       string             `json:"error,omitempty"`   // for a pass that stopped
@@ -72,13 +72,13 @@ type Summary struct {
 	Drifted     int `json:"drifted"`
 	Reported    int `json:"reported"`  // drifted objects that Headgate does not correct
 	Corrected   int `json:"corrected"` // corrected drift; in a loop, the sum of all passes over this commit
-	Pending     int `json:"pending"`   // checks
-	Broken      int `json:"broken"`    // checks
+	Pending     int `json:"pending"`   // checks that are pending
+	Broken      int `json:"broken"`    // checks that are broken
 
-	Active      int `json:"active"`      // definitions
-	Inactive    int `json:"inactive"`    // definitions
+	Active      int `json:"active"`      // active definitions
+	Inactive    int `json:"inactive"`    // inactive definitions
 	Activated   int `json:"activated"`   // definitions whose CRD this pass creates; in a loop, the sum of all passes over this commit
-	Definitions int `json:"definitions"` // all of them
+	Definitions int `json:"definitions"` // all definitions
 }
 
 // A Definition is the decision on one definition.
@@ -96,7 +96,7 @@ type Package struct {
 	Source  string          `json:"source"`
 	Version string          `json:"version"`
 	Digest  string          `json:"digest"`
-	Origin  manifest.Origin `json:"origin"` // that mentions it
+	Origin  manifest.Origin `json:"origin"` // the place that mentions the package
 }
 
 // A Step is one step of the plan with its outcome.
@@ -106,7 +106,7 @@ type Step struct {
 	Cause       plan.Cause             `json:"cause"`
 	Guard       plan.GuardName         `json:"guard,omitempty"`
 	Reason      string                 `json:"reason,omitempty"`
-	Code        plan.Code              `json:"code,omitempty"`        // of the reason
+	Code        plan.Code              `json:"code,omitempty"`        // the code of the reason
 	Since       *metav1.Time           `json:"since,omitempty"`       // when it was first held, if it was held before
 	SinceCommit string                 `json:"sinceCommit,omitempty"` // the commit of the pass that first held it
 	Approved    bool                   `json:"approved,omitempty"`    // approved although a guard held it
@@ -155,7 +155,7 @@ type Check struct {
 	ID      manifest.ID      `json:"id"`
 	State   plan.EffectState `json:"state"`
 	Reason  string           `json:"reason,omitempty"`
-	Code    plan.Code        `json:"code,omitempty"`  // of the reason
+	Code    plan.Code        `json:"code,omitempty"`  // the code of the reason
 	Would   plan.Action      `json:"would,omitempty"` // for an object that is not applied: the action of applying it
 	By      string           `json:"by,omitempty"`    // for an object that is not applied: the tool that applies it, if known
 	Changes []diff.Change    `json:"changes,omitempty"`
@@ -205,7 +205,7 @@ func New(p plan.Plan, done []plan.Outcome, applied bool) Report {
 		step.asks(s, s)
 		step.NotReached = applied && s.Writes() && s.Err == nil && (!reached || outcome.More && outcome.Err == nil)
 		if applied && step.Error == "" && !s.Waiting() {
-			step.Waits, step.WaitCodes = "", nil // it waited
+			step.Waits, step.WaitCodes = "", nil // the wait is over
 		}
 		r.Summary.count(step, applied && s.Waiting())
 		if s.Deactivates && s.Action == plan.Prune && step.Error == "" && !step.NotReached && (s.ID.IsCRD() || !applied) {
@@ -392,7 +392,7 @@ func (c *Summary) count(s Step, waiting bool) {
 	case waiting:
 		c.Waiting++
 	case s.Deleting: // counted when the deletion was requested
-	case s.Deactivates && (s.Action == plan.Prune || s.Action == plan.Update): // counted by definition
+	case s.Deactivates && (s.Action == plan.Prune || s.Action == plan.Update): // counted as a deactivated definition
 	case s.Action == plan.Create:
 		c.Created++
 		if s.definition && s.ID.IsCRD() && s.Cause != plan.Drift {

@@ -12,7 +12,7 @@ import (
 type sent struct {
 	Report                    Report
 	Steps, Upgrades, Inactive []marks
-	Packages                  []string // of the Bumps
+	Packages                  []string // packages of the Bumps, in the same order
 }
 
 // marks holds the fields of a step that its JSON omits.

@@ -23,8 +23,8 @@ type Text struct {
 
 // The maximum number of similar things to show, unless Full is set.
 const (
-	mostSteps   = 40 // of one action
-	mostChanges = 8  // of one object
+	mostSteps   = 40 // steps per action
+	mostChanges = 8  // changes per object
 	mostValue   = 60 // characters per value
 )
 

@@ -30,8 +30,8 @@ import (
 //
 //	Find ─► To(version) ─► Versions
 type Proposal struct {
-	From reconcile.Source     // of the commit
-	Ref  string               // likewise
+	From reconcile.Source     // the source of the commit
+	Ref  string               // the ref of the commit
 	By   reconcile.Reconciler // its source must complete the commits that Fetch returns
 	// Tags returns the available versions of a package.
 	Tags func(ctx context.Context, of packages.Request) ([]string, error)
@@ -252,7 +252,7 @@ func inBetween(tags []string, from, to string) []string {
 		all = append(all, tag)
 	}
 	slices.SortFunc(all, func(x, y string) int { return cmp.Or(versions[x].Compare(versions[y])*direction, cmp.Compare(x, y)) })
-	return slices.CompactFunc(all, func(x, y string) bool { return versions[x].Equal(versions[y]) }) // v1.0.0 and 1.0.0
+	return slices.CompactFunc(all, func(x, y string) bool { return versions[x].Equal(versions[y]) }) // v1.0.0 and 1.0.0 are equal
 }
 
 // steps returns the versions that a platform team would choose as intermediate steps: the last patch of each minor

@@ -115,7 +115,7 @@ type AllowedKind struct {
 	Names      []string `json:"names,omitempty"`      // the names of the objects; every name if left out
 }
 
-// A Scope tells objects in namespaces from cluster-scoped ones.
+// A Scope is either Namespaced or Cluster.
 type Scope string
 
 // The scopes.
@@ -394,9 +394,9 @@ const (
 	CatalogueCommit Catalogue = "Commit"
 	CatalogueLive   Catalogue = "Live" // also the cluster's definitions
 
-	OthersSkip   Others = "Skip" // they are counted
+	OthersSkip   Others = "Skip" // Headgate only counts them
 	OthersRefuse Others = "Refuse"
-	OthersApply  Others = "Apply" // as they stand
+	OthersApply  Others = "Apply" // as ordinary objects
 
 	ConversionSafe   ConversionStrategy = "Safe" // dropped if that loses nothing, else an error
 	ConversionInject ConversionStrategy = "Inject"
@@ -429,9 +429,9 @@ const (
 	TrailersAny    Trailers = "Any"    // in every commit: everyone who may merge approves, and so does the author of a copied message
 
 	VerifyNever      VerifyMode = "Never"
-	VerifyHead       VerifyMode = "Head"       // the commit
+	VerifyHead       VerifyMode = "Head"       // the commit that ref resolves to
 	VerifyTag        VerifyMode = "Tag"        // the annotated tag that ref names
-	VerifyTagAndHead VerifyMode = "TagAndHead" // both
+	VerifyTagAndHead VerifyMode = "TagAndHead" // the commit and the tag
 
 	HistoryAny         History = "Any"
 	HistoryFastForward History = "FastForward" // only descendants of the last applied commit
@@ -443,7 +443,7 @@ const (
 	ForgeGitLab              Forge = "GitLab"
 	ForgeGitea               Forge = "Gitea"
 	ForgeForgejo             Forge = "Forgejo"
-	ForgeBitbucket           Forge = "Bitbucket" // Cloud
+	ForgeBitbucket           Forge = "Bitbucket" // Bitbucket Cloud
 	ForgeBitbucketDataCenter Forge = "BitbucketDataCenter"
 	ForgeAzureDevOps         Forge = "AzureDevOps"
 )
