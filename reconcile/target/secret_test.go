@@ -74,7 +74,7 @@ func TestFollow(t *testing.T) {
 			reason: "A CA is copied to CRDs, which every user may read, so a private key must not be accepted by mistake.",
 			ref:    v1alpha1.SecretRef{Key: "tls.key"},
 			data:   map[string]string{"tls.key": cert + key},
-			want:   want{credentials: git.Auth{Password: strings.TrimSpace(cert + key)}, token: strings.TrimSpace(cert + key), says: []string{"it must hold nothing secret"}},
+			want:   want{credentials: git.Auth{Password: strings.TrimSpace(cert + key)}, token: strings.TrimSpace(cert + key), says: []string{"remove everything that is secret"}},
 		},
 		"Rubbish": {
 			reason: "Data after the certificate is also checked.",
