@@ -78,7 +78,7 @@ func otherCases() []otherCase {
 		withDefault                   = `{properties: {mode: {type: string, default: Managed}}}`
 		text                          = `{properties: {mode: {type: string}}}`
 		four                          = `{properties: {count: {type: integer}, s: {type: string}, l: {type: array, items: {type: string}}, m: {type: object, additionalProperties: {type: string}}}}`
-		convention                    = "A convention of OpenShift for new fields. No object is refused and no value lost."
+		convention                    = "A convention of OpenShift for new fields. No object is refused, and no value is lost."
 		newField                      = "{properties: {a: {type: string}"
 		regex                         = `self.all(x, self.all(y, self.all(z, x == y || y != z)))`
 	)
@@ -99,12 +99,12 @@ func otherCases() []otherCase {
 		`{properties: {tags: {type: object, additionalProperties: {type: string}}}}`,
 		`{required: [place], properties: {place: {type: string}, tags: {type: object, additionalProperties: {type: string}}}}`
 	return []otherCase{
-		{tool: crdify, name: "default value changed", change: "a default changes", before: withDefault, after: `{properties: {mode: {type: string, default: Unmanaged}}}`, theirs: breaks, ours: passes, field: "mode", why: "Stored objects keep their value. The preview is *look*: new objects get another one."},
-		{tool: crdify, name: "default value net new", change: "a default is added", before: text, after: withDefault, theirs: breaks, ours: passes, field: "mode", why: "Every object is taken as before. The preview is *look*."},
-		{tool: crdify, name: "default value removed", change: "a default is removed from an optional field", before: withDefault, after: text, theirs: breaks, ours: passes, field: "mode", why: "Every object is taken as before. The preview is *look*."},
-		{tool: crdify, name: "description changed", change: "a description changes", before: `{properties: {mode: {type: string, description: One.}}}`, after: `{properties: {mode: {type: string, description: Another.}}}`, theirs: breaks, ours: passes, field: "mode", why: "Descriptions are for people."},
+		{tool: crdify, name: "default value changed", change: "a default changes", before: withDefault, after: `{properties: {mode: {type: string, default: Unmanaged}}}`, theirs: breaks, ours: passes, field: "mode", why: "Stored objects keep their value. The preview is *look*: new objects get the new default."},
+		{tool: crdify, name: "default value net new", change: "a default is added", before: text, after: withDefault, theirs: breaks, ours: passes, field: "mode", why: "The API server still accepts every object. The preview is *look*."},
+		{tool: crdify, name: "default value removed", change: "a default is removed from an optional field", before: withDefault, after: text, theirs: breaks, ours: passes, field: "mode", why: "The API server still accepts every object. The preview is *look*."},
+		{tool: crdify, name: "description changed", change: "a description changes", before: `{properties: {mode: {type: string, description: One.}}}`, after: `{properties: {mode: {type: string, description: Another.}}}`, theirs: breaks, ours: passes, field: "mode", why: "A description has no effect on objects."},
 		{tool: crdify, name: "enum net new", change: "an enum is added", before: text, after: mode, theirs: breaks, ours: breaks, field: "mode"},
-		{tool: crdify, name: "enum value added", change: "an enum gains a value", before: `{properties: {mode: {type: string, enum: [Managed]}}}`, after: mode, theirs: breaks, ours: passes, field: "mode", why: "What was taken still is."},
+		{tool: crdify, name: "enum value added", change: "an enum gains a value", before: `{properties: {mode: {type: string, enum: [Managed]}}}`, after: mode, theirs: breaks, ours: passes, field: "mode", why: "The API server still accepts every object."},
 		{tool: crdify, name: "enum value removed", change: "an enum loses a value", before: mode, after: `{properties: {mode: {type: string, enum: [Managed]}}}`, theirs: breaks, ours: breaks, field: "mode"},
 		{tool: crdify, name: "existing field removed", change: "an optional field is removed", before: mode, after: `{properties: {}}`, theirs: breaks, ours: breaks, field: "mode"},
 		{tool: crdify, name: "max net new", change: "maximum, maxLength, maxItems and maxProperties are added", before: four, after: limits("max", 10), theirs: breaks, ours: breaks, field: "count"},
@@ -112,11 +112,11 @@ func otherCases() []otherCase {
 		{tool: crdify, name: "min net new", change: "minimum, minLength, minItems and minProperties are added", before: four, after: limits("min", 2), theirs: breaks, ours: breaks, field: "s"},
 		{tool: crdify, name: "min value increased", change: "these limits become higher", before: limits("min", 2), after: limits("min", 4), theirs: breaks, ours: breaks, field: "m"},
 		{tool: crdify, name: "multiple incompatible", change: "the scope changes, a field becomes required, a minimum rises", before: `{properties: {count: {type: integer, minimum: 1}}}`, after: `{required: [count], properties: {count: {type: integer, minimum: 10}}}`, edit: clusterScoped, theirs: breaks, ours: breaks, field: "count"},
-		{tool: crdify, name: "nullable added", change: "null is allowed", before: text, after: `{properties: {mode: {type: string, nullable: true}}}`, theirs: breaks, ours: passes, field: "mode", why: "What was taken still is."},
+		{tool: crdify, name: "nullable added", change: "null is allowed", before: text, after: `{properties: {mode: {type: string, nullable: true}}}`, theirs: breaks, ours: passes, field: "mode", why: "The API server still accepts every object."},
 		{tool: crdify, name: "nullable removed", change: "null is not allowed any more", before: `{properties: {mode: {type: string, nullable: true}}}`, after: text, theirs: breaks, ours: breaks, field: "mode"},
 		{tool: crdify, name: "pattern added", change: "a pattern is added", before: text, after: pattern("^[a-z]+$"), theirs: breaks, ours: breaks, field: "mode"},
 		{tool: crdify, name: "pattern changed", change: "a pattern changes", before: pattern("^[a-z]+$"), after: pattern("^[A-Z]+$"), theirs: breaks, ours: breaks, field: "mode"},
-		{tool: crdify, name: "pattern removed", change: "a pattern is removed", before: pattern("^[a-z]+$"), after: text, theirs: breaks, ours: passes, field: "mode", why: "What was taken still is."},
+		{tool: crdify, name: "pattern removed", change: "a pattern is removed", before: pattern("^[a-z]+$"), after: text, theirs: breaks, ours: passes, field: "mode", why: "The API server still accepts every object."},
 		{tool: crdify, name: "required field added", change: "a field with a default becomes required", before: withDefault, after: `{required: [mode], properties: {mode: {type: string, default: Managed}}}`, theirs: breaks, ours: passes, field: "mode", why: "The API server fills the default in before it validates."},
 		{tool: crdify, name: "scope changed", change: "the scope changes", before: text, edit: clusterScoped, theirs: breaks, ours: breaks, field: "-"},
 		{tool: crdify, name: "type changed", change: "an integer becomes a string", before: `{properties: {count: {type: integer, format: int32}}}`, after: `{properties: {count: {type: string}}}`, theirs: breaks, ours: breaks, field: "count"},
@@ -137,7 +137,7 @@ func otherCases() []otherCase {
 		{tool: checker, name: "required list below a new parent", change: "an optional object with a required list is added", before: text, after: `{properties: {mode: {type: string}, parent: {type: object, required: [list], properties: {list: {type: array, minItems: 1, items: {type: string}}}}}}`, theirs: passes, ours: passes, field: "mode"},
 		{tool: checker, name: "required below a new grandparent", change: "an optional object with an object with a required field is added", before: text, after: `{properties: {mode: {type: string}, grand: {type: object, properties: {parent: {type: object, required: [child], properties: {child: {type: object}}}}}}}`, theirs: passes, ours: passes, field: "mode"},
 		{tool: checker, name: "same requirements twice", change: "nothing changes; allOf demands what the schema demands", before: `{required: [mode], allOf: [{required: [mode]}], properties: {mode: {type: string}}}`, theirs: passes, ours: passes, field: "mode"},
-		{tool: checker, name: "list with minLength", change: "an optional list with minLength is added", before: text, after: `{properties: {mode: {type: string}, list: {type: array, minLength: 1, items: {type: string}}}}`, theirs: breaks, ours: passes, field: "mode", why: "The list is optional, and minLength says nothing about lists."},
+		{tool: checker, name: "list with minLength", change: "an optional list with minLength is added", before: text, after: `{properties: {mode: {type: string}, list: {type: array, minLength: 1, items: {type: string}}}}`, theirs: breaks, ours: passes, field: "mode", why: "The list is optional, and minLength has no effect on lists."},
 		{tool: checker, name: "new required parent", change: "a required object is added", before: text, after: `{required: [parent], properties: {mode: {type: string}, parent: {type: object}}}`, theirs: breaks, ours: breaks, field: "mode"},
 		{tool: checker, name: "new required parent with a list", change: "a required object with a list is added", before: text, after: `{required: [parent], properties: {mode: {type: string}, parent: {type: object, nullable: true, properties: {list: {type: array, items: {type: object}}}}}}`, theirs: breaks, ours: breaks, field: "mode"},
 		{tool: checker, name: "required in items of a list", change: "items of a list get a required field", before: `{properties: {list: {type: array, items: {type: object}}}}`, after: `{properties: {list: {type: array, items: {type: object, required: [a], properties: {a: {type: object}}}}}}`, theirs: breaks, ours: breaks, field: "list"},
@@ -210,7 +210,7 @@ func (c otherCase) pair() (before, after *unstructured.Unstructured) {
 func TestCasesOfOtherTools(t *testing.T) {
 	cases := otherCases()
 	var table strings.Builder
-	table.WriteString("# Cases of other tools\n\nWritten by `TestCasesOfOtherTools`. It judges what other tools for CRDs test, in definitions of its own. The API server's code\ndecides who is right: it looks for an object that was taken and is refused then, or loses a value.\n")
+	table.WriteString("# Cases of other tools\n\n<!-- Written by: go test ./render/schema -run TestCasesOfOtherTools -update -->\n\nOther tools that compare CRDs have test cases. The test repeats these cases with definitions of its own, and compares the results with\nHeadgate. The code of the API server decides which result is right: a change breaks if the API server refuses an object that it\naccepted before, or drops a value of it.\n")
 	for _, tool := range []string{"crdify", "crd-schema-checker", "uptest crddiff", "kapp"} {
 		all, differ := 0, 0
 		var rows strings.Builder
