@@ -57,7 +57,7 @@ type Forge struct {
 	// argument is already escaped.
 	filePath func(commit, path string, line int) string
 	// commentPath is the URL path of a comment, relative to the page of the repository, with %[1]d for the number of
-	// the pull request and %[2]d for the id of the comment.
+	// the pull request and %[2]d for the ID of the comment.
 	commentPath string
 }
 

@@ -39,7 +39,7 @@ var giteaForge = Forge{
 func giteaActions(env func(string) string) (Workflow, bool) {
 	w, ok := actionsWorkflow(env, runNumber)
 	if w.Run != "" {
-		w.Run += "?by_index=1" // without it, Gitea 1.26 and later look for an id first
+		w.Run += "?by_index=1" // without it, Gitea 1.26 and later look for an ID first
 	}
 	return w, ok && (env("GITEA_ACTIONS") == "true" || env("FORGEJO_ACTIONS") == "true")
 }

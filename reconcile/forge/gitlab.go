@@ -486,7 +486,7 @@ func gitLabProves(d delivery, secret string) bool {
 	return proven
 }
 
-// gitLabID returns the signed id of a delivery, or "". The content does not identify a delivery: when a branch moves
+// gitLabID returns the signed ID of a delivery, or "". The content does not identify a delivery: when a branch moves
 // back and forth, two pushes have the same content.
 func gitLabID(d delivery) string {
 	if id := d.header.Get("Webhook-Id"); id != "" {

@@ -288,7 +288,7 @@ func (m *deliveries) add(delivery string) bool {
 }
 
 // identity returns what distinguishes a delivery from all others. It only uses data that the secret protects, because
-// an attacker could change other ids. If the request contains the secret itself, any id will do: a sender who can
+// an attacker could change other IDs. If the request contains the secret itself, any ID will do: a sender who can
 // copy the request has the secret.
 func (f *Forge) identity(d delivery) string {
 	id := ""

@@ -326,7 +326,7 @@ func (b *branch) grow(root int32) error {
 		if err != nil {
 			return err
 		}
-		// If no delta names an id, an object without deltas is hashed and not kept.
+		// If no delta names an ID, an object without deltas is hashed and not kept.
 		keep := len(b.byID) > 0 || len(b.deltas(next)) > 0
 		made, id, err := b.apply(b.entries[next].offset, base, kind, keep)
 		if err != nil {

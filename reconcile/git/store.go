@@ -138,7 +138,7 @@ func (s *store) loose(h plumbing.Hash, use func(kind plumbing.ObjectType, size i
 	return use(kind, size, r)
 }
 
-// startingWith lists the objects whose ids start with some bytes.
+// startingWith lists the objects whose IDs start with some bytes.
 func (s *store) startingWith(prefix []byte) ([]plumbing.Hash, error) {
 	found, err := s.dir.ObjectsWithPrefix(prefix)
 	if err != nil {

@@ -35,7 +35,7 @@ func (e *UnverifiedError) Error() string {
 
 func (e *UnverifiedError) Unwrap() error { return e.why }
 
-// Unverified returns the id of the refused commit.
+// Unverified returns the ID of the refused commit.
 func (e *UnverifiedError) Unverified() string { return e.revision }
 
 // tagOf returns the full name of the tag in ref, or an error if ref does not name a tag.
