@@ -172,7 +172,7 @@ func TestRenovate(t *testing.T) {
 		"Field":       {"A kind gains a field.", map[string]string{"provider-sea": "v1.1.0"}, "provider-sea", report.Safe},
 		"Default":     {"Objects that omit the field get another default.", map[string]string{"provider-sea": "v1.2.0"}, "provider-sea", report.Look},
 		"Deprecated":  {"A deprecated version will be removed one day.", map[string]string{"provider-sea": "v1.3.0"}, "provider-sea", report.Look},
-		"Removed":     {"Objects lose a field.", map[string]string{"provider-sea": "v2.0.0"}, "provider-sea", report.Blocked},
+		"Removed":     {"A field of existing objects is removed.", map[string]string{"provider-sea": "v2.0.0"}, "provider-sea", report.Blocked},
 		"Dropped":     {"The release drops a kind.", map[string]string{"provider-sea": "v3.0.0"}, "provider-sea", report.Blocked},
 		"Helm":        {"The real provider removes a field that nothing in the repository uses but that objects may use.", map[string]string{"provider-helm": "v1.0.0"}, "provider-helm", report.Blocked},
 		"Kubernetes":  {"The real provider gains safe-start, so that policies decide from now on.", map[string]string{"provider-kubernetes": "v1.2.1"}, "provider-kubernetes", report.Look},

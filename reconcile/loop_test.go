@@ -327,9 +327,9 @@ func TestUnverifiedAtStart(t *testing.T) {
 		want       []string
 		recalled   bool
 	}{
-		"Applied":    {"The last applied commit is verified again.", "a", nil, nil, []string{"0s b: pending: seen; the pass has not ended", "0s apply a", "0s b: error: b is not verified"}, true},
-		"Nothing":    {"Nothing was applied, so there is no drift.", "", nil, nil, []string{"0s b: error: b is not verified"}, false},
-		"Unverified": {"That commit was applied before signatures were required, or its key has expired.", "a", nil, unsigned("a"), []string{"0s b: error: b is not verified; no drift is corrected until then, because commit a, which was applied last, cannot be used: a is not verified"}, false},
+		"Applied":    {"The commit that was applied last is verified again before it corrects drift.", "a", nil, nil, []string{"0s b: pending: seen; the pass has not ended", "0s apply a", "0s b: error: b is not verified"}, true},
+		"Nothing":    {"Without an applied commit, there is no drift to correct.", "", nil, nil, []string{"0s b: error: b is not verified"}, false},
+		"Unverified": {"The last applied commit is unsigned, or its key has expired.", "a", nil, unsigned("a"), []string{"0s b: error: b is not verified; no drift is corrected until then, because commit a, which was applied last, cannot be used: a is not verified"}, false},
 		"Unread":     {"The inventory cannot be read.", "a", errBoom, nil, []string{"0s b: error: b is not verified; no drift is corrected until then: boom"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -617,8 +617,8 @@ func TestDriftWhileAPassRuns(t *testing.T) {
 			after  map[manifest.ID]string // reported after the pass
 			want   int                    // passes
 		}{
-			"Own":    {"The pass knows its own writes a moment later.", map[manifest.ID]string{}, 1},
-			"Others": {"Changes by others meanwhile are checked.", map[manifest.ID]string{queue: "1"}, 2},
+			"Own":    {"The notification about the loop's own write starts no second pass.", map[manifest.ID]string{}, 1},
+			"Others": {"Changes by other writers during a pass start another pass.", map[manifest.ID]string{queue: "1"}, 2},
 		}
 		for name, tc := range steps {
 			w.set(func() {

@@ -218,9 +218,9 @@ func TestNoOutcomeIsLost(t *testing.T) {
 		created       int
 		fails         bool
 	}{
-		"OnceMoved":  {"The second attempt finds in place what the first one wrote.", 1, 0, 4, false},
-		"AlwaysLate": {"Attempts end, and their result is reported.", 3, 0, 4, true},
-		"Unplanned":  {"The API server goes away before the second attempt.", 1, 2, 2, true},
+		"OnceMoved":  {"The second attempt finds the objects that the first one created.", 1, 0, 4, false},
+		"AlwaysLate": {"The number of attempts is limited, and the last result is reported.", 3, 0, 4, true},
+		"Unplanned":  {"The API server becomes unreachable before the second attempt.", 1, 2, 2, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -37,17 +37,17 @@ func TestStatusOf(t *testing.T) {
 		want     condition
 		code     int
 	}{
-		"AsLeft":    {"The mark is the one of the write.", left, live, false, asLeft, 0},
-		"Edited":    {"Someone else wrote it.", left, edited, false, changed, 3},
-		"AddedTo":   {"Someone else added a field of their own, which no sync removes.", left, added, false, asLeft, 0},
-		"Unknown":   {"An older version did not remember which fields were ours.", with(func(e *inventory.Entry) { e.Fields = "" }), added, false, changed, 3},
-		"Recreated": {"Another object of the same name is not the one that we applied.", with(func(e *inventory.Entry) { e.UID = "other" }), live, false, changed, 3},
-		"Deleted":   {"Someone else deleted it.", left, nil, false, missing, 3},
-		"Leaving":   {"A finalizer holds it.", left, leaving, false, deleting, 3},
-		"NotServed": {"A CRD that is not served is of no use, whichever tool changed it.", left, edited, true, unserved, 1},
-		"Timeout":   {"It was not ready in time, and metadata does not show that it is now.", with(func(e *inventory.Entry) { e.Reconcile = "Timeout" }), live, false, unready, 1},
-		"Failed":    {"The last write was refused.", with(func(e *inventory.Entry) { e.Actuation = "Failed" }), live, false, broken, 1},
-		"Crashed":   {"An intent without an answer: the next sync knows more.", with(func(e *inventory.Entry) { e.UID = "" }), nil, false, unsettled, 1},
+		"AsLeft":    {"The object has the resource version of the last write.", left, live, false, asLeft, 0},
+		"Edited":    {"Another writer changed the object.", left, edited, false, changed, 3},
+		"AddedTo":   {"Another writer added its own field, which a sync does not remove.", left, added, false, asLeft, 0},
+		"Unknown":   {"The inventory of an older version does not list the fields that Headgate applied.", with(func(e *inventory.Entry) { e.Fields = "" }), added, false, changed, 3},
+		"Recreated": {"A new object with the same name is not the one that Headgate applied.", with(func(e *inventory.Entry) { e.UID = "other" }), live, false, changed, 3},
+		"Deleted":   {"Another writer deleted the object.", left, nil, false, missing, 3},
+		"Leaving":   {"A finalizer delays the deletion of the object.", left, leaving, false, deleting, 3},
+		"NotServed": {"A CRD that is not served cannot be used, whichever tool changed it.", left, edited, true, unserved, 1},
+		"Timeout":   {"The object was not ready in time, and its metadata does not show whether it is ready now.", with(func(e *inventory.Entry) { e.Reconcile = "Timeout" }), live, false, unready, 1},
+		"Failed":    {"The last write of the object was refused.", with(func(e *inventory.Entry) { e.Actuation = "Failed" }), live, false, broken, 1},
+		"Crashed":   {"The inventory records an intent but no result: the next sync completes it.", with(func(e *inventory.Entry) { e.UID = "" }), nil, false, unsettled, 1},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -19,14 +19,14 @@ func TestColoured(t *testing.T) {
 		tty    bool
 		want   bool
 	}{
-		"Terminal":      {"Colour is for people.", "auto", nil, true, true},
-		"Pipe":          {"Programs do not want it.", "auto", nil, false, false},
-		"NoColor":       {"NO_COLOR is honoured.", "auto", map[string]string{"NO_COLOR": "1"}, true, false},
-		"Dumb":          {"So is a terminal without colours.", "auto", map[string]string{"TERM": "dumb"}, true, false},
-		"Forced":        {"CI systems show colours though they are no terminal.", "auto", map[string]string{"CLICOLOR_FORCE": "1"}, false, true},
-		"NotForced":     {"0 forces nothing.", "auto", map[string]string{"CLICOLOR_FORCE": "0"}, false, false},
-		"FlagOverNone":  {"A flag beats the environment.", "always", map[string]string{"NO_COLOR": "1"}, false, true},
-		"FlagOverForce": {"In both directions.", "never", map[string]string{"CLICOLOR_FORCE": "1"}, true, false},
+		"Terminal":      {"A terminal gets colour.", "auto", nil, true, true},
+		"Pipe":          {"A program that reads the output gets no colour.", "auto", nil, false, false},
+		"NoColor":       {"NO_COLOR disables colour.", "auto", map[string]string{"NO_COLOR": "1"}, true, false},
+		"Dumb":          {"A terminal that does not support colours gets none.", "auto", map[string]string{"TERM": "dumb"}, true, false},
+		"Forced":        {"A CI system shows colours although it is no terminal.", "auto", map[string]string{"CLICOLOR_FORCE": "1"}, false, true},
+		"NotForced":     {"The value 0 does not force colour.", "auto", map[string]string{"CLICOLOR_FORCE": "0"}, false, false},
+		"FlagOverNone":  {"A flag has priority over the environment.", "always", map[string]string{"NO_COLOR": "1"}, false, true},
+		"FlagOverForce": {"A flag that disables colour also has priority over the environment.", "never", map[string]string{"CLICOLOR_FORCE": "1"}, true, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

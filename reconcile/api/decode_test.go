@@ -80,40 +80,40 @@ func TestDecodeIsStrict(t *testing.T) {
 		want   []string // lines of the error
 	}{
 		"UnknownField": {
-			"Users would expect an unknown field to work.", head + "  drfit: Report\n",
+			"An unknown field must be an error, because users would expect it to have an effect.", head + "  drfit: Report\n",
 			[]string{"line 6: spec.drfit: is not a field of a Sync; write drift"},
 		},
 		"KeysThatCollide": {
-			"As JSON both are one key, and chance would decide between their values.", head + "  statuses: {1: a, \"1\": b, yes: c}\n",
+			"Both keys are the same in JSON, so only one of their values would be used, at random.", head + "  statuses: {1: a, \"1\": b, yes: c}\n",
 			[]string{"line 6: the key 1 is not text; quote it", "line 6: the key yes is not text; quote it"},
 		},
 		"UnknownFieldBelow": {
-			"With its whole path.", head + "  statuses: {tokenFrom: {environment: A}}\n",
+			"The error contains the full path of the field.", head + "  statuses: {tokenFrom: {environment: A}}\n",
 			[]string{"line 6: spec.statuses.tokenFrom.environment: is not a field of a Sync; the fields here are env, secretRef"},
 		},
 		"WrongCase": {
-			"Kubernetes does not fold case either.", head + "  Interval: 1m\n",
+			"Names of fields are case-sensitive, as in Kubernetes.", head + "  Interval: 1m\n",
 			[]string{"line 6: spec.Interval: is not a field of a Sync; write interval"},
 		},
 		"Twice": {
-			"It is not known which of two values counts.", head + "  drift: Correct\n  drift: Correct\n",
+			"With two values for a field, it is unclear which one applies.", head + "  drift: Correct\n  drift: Correct\n",
 			[]string{`line 7: key "drift" already set in map`},
 		},
 		"PackageCapability": {
-			"A misspelt capability would make every definition of the package active.",
+			"A misspelt capability would make all definitions of the package active.",
 			head + "  packages:\n  - {path: a, name: a, SafeStart: true}\n  - {path: b, name: \"b,safe-start\", safeStart: true}\n",
 			[]string{"line 7: spec.packages[0].SafeStart: is not a field of a Sync; write safeStart"},
 		},
 		"WrongType": {
-			"The path of a value of another type.", head + "  maxPrunes: many\n",
+			"The error contains the path of a value of the wrong type.", head + "  maxPrunes: many\n",
 			[]string{"line 6: spec.maxPrunes: must be a whole number, not text"},
 		},
 		"WrongWord": {
-			"The words that there are.", head + "  drift: corect\n  crdOwner: headgate\n",
+			"The error lists the valid values.", head + "  drift: corect\n  crdOwner: headgate\n",
 			[]string{`line 6: spec.drift: must be Correct or Report, not "corect"`},
 		},
 		"OnlyLooks": {
-			"A limit on what is never written would be relied on.",
+			"A field that limits writes must be an error if nothing is written, because users would rely on it.",
 			head + "  managementPolicy: Observable\n  adoption: Adopt\n  conflicts: Take\n  instances: Prune\n  maxPrunes: 1\n  maxActivations: 1\n  release: [ConfigMap/a/b]\n  allowedKinds: [{kind: A}]\n  activation: {}\n  references: {fromSecrets: false}\n",
 			[]string{
 				"line 7: spec.adoption: has no effect with managementPolicy Observable; leave it out",
@@ -128,7 +128,7 @@ func TestDecodeIsStrict(t *testing.T) {
 			},
 		},
 		"Releases": {
-			"An identity that is written wrong would not keep its object from being pruned.",
+			"An object whose identity is invalid would be pruned, not released.",
 			head + "  release:\n  - ConfigMap/team/settings\n  - CustomResourceDefinition.apiextensions.k8s.io/buckets.example.org\n  - ClusterRole.rbac.authorization.k8s.io/system:team\n" +
 				"  - settings\n  - ConfigMap/team/settings\n  - apps/v1/Deployment/team/web\n  - v1/ConfigMap/team/settings\n  - ''\n  - A/b/c/d\n",
 			[]string{
@@ -141,26 +141,26 @@ func TestDecodeIsStrict(t *testing.T) {
 			},
 		},
 		"ReleaseMisspelt": {
-			"The field has a line and a suggestion, as any other.", head + "  releases: [ConfigMap/team/settings]\n",
+			"A misspelt release field has a line number and a suggestion, like any other field.", head + "  releases: [ConfigMap/team/settings]\n",
 			[]string{"line 6: spec.releases: is not a field of a Sync; write release"},
 		},
 		"VerifyWithoutMode": {
-			"Someone who lists keys believes that they count.", strings.ReplaceAll(head, "platform.git", "platform.git, verify: {keys: [a]}"),
+			"Keys without a mode must be an error, because users would expect them to be checked.", strings.ReplaceAll(head, "platform.git", "platform.git, verify: {keys: [a]}"),
 			[]string{"line 5: spec.source.verify.mode: is missing, so the keys have no effect; set Head, Tag or TagAndHead"},
 		},
 		"VerifyWithoutKeys": {
-			"Without a key, no commit would be applied.", strings.ReplaceAll(head, "platform.git", "platform.git, verify: {mode: head}"),
+			"Without keys, no commit could be applied.", strings.ReplaceAll(head, "platform.git", "platform.git, verify: {mode: head}"),
 			[]string{"line 5: spec.source.verify.keys: is missing: list public keys, one of which must have signed, or name their Secret in keysFrom"},
 		},
 		"VerifyTagOfBranch": {
-			"A branch has no signed tag.", strings.ReplaceAll(head, "platform.git", "platform.git, verify: {mode: Tag, keysFrom: {name: A_B}}"),
+			"A branch has no tag, so verify.mode Tag needs a tag.", strings.ReplaceAll(head, "platform.git", "platform.git, verify: {mode: Tag, keysFrom: {name: A_B}}"),
 			[]string{
 				"line 5: spec.source.verify.keysFrom.name: is not the name of a Secret; a secret does not belong here",
 				"line 5: spec.source.ref: must name a tag if verify.mode is Tag",
 			},
 		},
 		"Ignore": {
-			"A rule that matches nothing, because it is written wrong, would be believed to work.",
+			"An invalid rule would match nothing, and users would expect it to work.",
 			head + "  ignore:\n  - {target: {kind: '('}, paths: [spec.replicas, /a~b, /a//b, /, /metadata/name]}\n  - target: {name: a}\n",
 			[]string{
 				"line 7: spec.ignore[0].target.kind: is not a regular expression: error parsing regexp: missing closing ): `(`",
@@ -173,14 +173,14 @@ func TestDecodeIsStrict(t *testing.T) {
 			},
 		},
 		"Durations": {
-			"A duration without a unit is a mistake.", head + "  interval: \"5\"\n  timeout: -1m\n",
+			"A duration needs a unit.", head + "  interval: \"5\"\n  timeout: -1m\n",
 			[]string{
 				`line 6: spec.interval: must be a duration such as 30s, 5m or 1h, not "5"`,
 				"line 7: spec.timeout: must be at least 1s, not -1m",
 			},
 		},
 		"AllowedKinds": {
-			"An entry that matches nothing, or a list that a template left empty, must not pass for a limit.",
+			"An entry that matches nothing, or an empty list, must not count as a limit.",
 			head + "  allowedKinds:\n  - {kind: \"\"}\n  - {group: apps/v1, kind: Deployment}\n  - {kind: \"[\"}\n  - {kind: A, scope: Cluster, namespaces: [a]}\n  - {kind: A, scope: cluster}\n  - {kind: ConfigMap.v1}\n  - {kind: A, namespaces: []}\n  - {kind: A, names: [\"\"]}\n",
 			[]string{
 				"line 7: spec.allowedKinds[0].kind: is missing; write * for every kind of the group",
@@ -194,15 +194,15 @@ func TestDecodeIsStrict(t *testing.T) {
 			},
 		},
 		"NoAllowedKinds": {
-			"An empty list reads like no limit to one person and like a full stop to another.", head + "  allowedKinds: []\n",
+			"An empty list is ambiguous: it could allow every kind or none.", head + "  allowedKinds: []\n",
 			[]string{"line 6: spec.allowedKinds: is empty: list what this sync may apply, or leave it out to allow every kind"},
 		},
 		"NoApprovers": {
-			"A list that a template left empty must not let everyone approve.", head + "  approvals: {approvers: []}\n",
+			"An empty list must not allow everyone to approve.", head + "  approvals: {approvers: []}\n",
 			[]string{"line 6: spec.approvals.approvers: is empty: list who may approve, or leave it out to allow everyone who may write"},
 		},
 		"NoValues": {
-			"Kubernetes takes a field without a value for absent. A limit all of whose entries are comments would allow everything.",
+			"Kubernetes treats a field without a value as absent, so a limit with only commented entries would allow everything.",
 			head + "  allowedKinds:\n  # - {kind: ConfigMap}\n  approvals:\n    approvers:\n    # - alice\n  activation:\n  ignore: [{target: {kind: ~}, paths: [~]}]\n",
 			[]string{
 				"line 11: spec.activation: has no value; give it one, or remove the field",
@@ -213,7 +213,7 @@ func TestDecodeIsStrict(t *testing.T) {
 			},
 		},
 		"Activation": {
-			"A pattern that matches no definition allows nothing, and its author should know.", head + "  activation:\n    allow: [\"*.S3.example.org\", a/b, \"\", \"[\"]\n",
+			"A pattern that matches no definition allows nothing, so it must be an error.", head + "  activation:\n    allow: [\"*.S3.example.org\", a/b, \"\", \"[\"]\n",
 			[]string{
 				`line 7: spec.activation.allow[0]: "*.S3.example.org" matches no definition: names are lower case, such as buckets.s3.aws.m.upbound.io`,
 				`line 7: spec.activation.allow[1]: "a/b" matches no definition: names are lower case, such as buckets.s3.aws.m.upbound.io`,
@@ -222,18 +222,18 @@ func TestDecodeIsStrict(t *testing.T) {
 			},
 		},
 		"Limits": {
-			"0 reads like none, and would be the default.", head + "  maxPrunes: 0\n",
+			"0 could be read as no limit, but would select the default.", head + "  maxPrunes: 0\n",
 			[]string{"line 6: spec.maxPrunes: must be at least 1, not 0; leave it out for the default"},
 		},
 		"Nameless": {
-			"The name is by which what was applied is known.", strings.ReplaceAll(head, "name: prod", "namespace: A_B"),
+			"The inventory identifies a sync by its name.", strings.ReplaceAll(head, "name: prod", "namespace: A_B"),
 			[]string{
 				"line 3: metadata.name: is missing",
 				`line 3: metadata.namespace: "A_B" is no namespace: a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character`,
 			},
 		},
 		"StatusesWithoutCluster": {
-			"Two clusters would overwrite each other's statuses.", head + "  statuses: {repository: platform, url: ftp://a}\n",
+			"Two clusters without names would overwrite each other's statuses.", head + "  statuses: {repository: platform, url: ftp://a}\n",
 			[]string{
 				"line 4: spec.clusterName: is missing: statuses need it to tell clusters apart that post to the same commit",
 				"line 6: spec.statuses.url: must be an http(s) URL",
@@ -241,52 +241,52 @@ func TestDecodeIsStrict(t *testing.T) {
 			},
 		},
 		"AppOfNobody": {
-			"Both numbers are easy to mix up, and to forget.", head + "  clusterName: c\n  statuses: {app: {id: 7}}\n",
+			"An app needs two numbers, and users may omit one.", head + "  clusterName: c\n  statuses: {app: {id: 7}}\n",
 			[]string{"line 7: spec.statuses.app: needs id and installation: the numbers in the settings of the app and in the URL of its installation"},
 		},
 		"AppAndToken": {
-			"It is not known which of two counts.", head + "  clusterName: c\n  statuses: {app: {id: 7, installation: 42}, tokenFrom: {env: A}}\n",
+			"With both an app and a token, it is unclear which one applies.", head + "  clusterName: c\n  statuses: {app: {id: 7, installation: 42}, tokenFrom: {env: A}}\n",
 			[]string{"line 7: spec.statuses: has tokenFrom and app; remove one of them"},
 		},
 		"AppElsewhere": {
-			"Only GitHub has them.", head + "  clusterName: c\n  statuses: {forge: Gitea, app: {id: 7, installation: 42, privateKeyFrom: {env: hunter-2}}}\n",
+			"Only GitHub has apps.", head + "  clusterName: c\n  statuses: {forge: Gitea, app: {id: 7, installation: 42, privateKeyFrom: {env: hunter-2}}}\n",
 			[]string{
 				"line 7: spec.statuses.app.privateKeyFrom.env: is not the name of an environment variable; a secret does not belong here",
 				"line 7: spec.statuses.app: needs forge: GitHub, not Gitea",
 			},
 		},
 		"PreviewsWithoutStatuses": {
-			"Users would not see them.", head + "  previews: true\n",
+			"Without statuses, previews are not visible to users.", head + "  previews: true\n",
 			[]string{"line 6: spec.previews: needs spec.statuses, which names the forge of the pull requests and its token"},
 		},
 		"NoPreviews": {
-			"Users may think that there are.", head + "  livePreviews: true\n---\n" + strings.ReplaceAll(head, "prod", "b") + "  forkPreviews: {}\n",
+			"Settings of previews have no effect while previews are disabled.", head + "  livePreviews: true\n---\n" + strings.ReplaceAll(head, "prod", "b") + "  forkPreviews: {}\n",
 			[]string{
 				"line 6: spec.livePreviews: has no effect without previews: true",
 				"line 13: spec.forkPreviews: has no effect without previews: true",
 			},
 		},
 		"ForkPreviews": {
-			"An invalid host would never be asked, and the user would not learn why.",
+			"An invalid host would never match a registry, without any error.",
 			head + "  clusterName: c\n  statuses: {}\n  previews: true\n  forkPreviews: {registries: [ghcr.io, \"*.example.org\"]}\n",
 			[]string{`line 9: spec.forkPreviews.registries[1]: must be the host of a registry, such as ghcr.io or registry.example.org:5000, not "*.example.org"`},
 		},
 		"SecretInURL": {
-			"A file is read by many, and is not to hold a secret; the error does not repeat it.",
+			"A Sync file is widely readable, so it must not contain a secret. The error does not repeat the secret.",
 			strings.ReplaceAll(head, "https://", "https://hunter2@"),
 			[]string{"line 5: spec.source.repo: holds credentials; put them into the environment and name the variables in spec.source.credentialsFrom.env"},
 		},
 		"TakesOverAnything": {
-			"Two Syncs with it would take one inventory from each other for ever.",
+			"Two Syncs with this value would take over one inventory from each other without end.",
 			strings.ReplaceAll(head, "platform.git", "platform.git, takeOver: '*'"),
 			[]string{"line 5: spec.source.takeOver: must name the source that this sync takes over from, as the message of the refusal does"},
 		},
 		"SecretForName": {
-			"Nor does this one.", strings.ReplaceAll(head, "platform.git", "platform.git, credentialsFrom: {env: {password: hunter-2}}"),
+			"A secret is not the name of an environment variable. The error does not repeat the secret.", strings.ReplaceAll(head, "platform.git", "platform.git, credentialsFrom: {env: {password: hunter-2}}"),
 			[]string{"line 5: spec.source.credentialsFrom.env.password: is not the name of an environment variable; a secret does not belong here"},
 		},
 		"SecretForSecret": {
-			"Nor a Secret's.", strings.ReplaceAll(head, "platform.git", "platform.git, webhook: {secretFrom: {env: hunter-2}}") +
+			"A secret is not the name or the key of a Secret. The error does not repeat the secret.", strings.ReplaceAll(head, "platform.git", "platform.git, webhook: {secretFrom: {env: hunter-2}}") +
 				"  clusterName: c\n  statuses: {tokenFrom: {secretRef: {name: Hunter_2, key: \"hunter 2\"}}}\n",
 			[]string{
 				"line 5: spec.source.webhook.secretFrom.env: is not the name of an environment variable; a secret does not belong here",
@@ -295,7 +295,7 @@ func TestDecodeIsStrict(t *testing.T) {
 			},
 		},
 		"Both": {
-			"It is not known which of two places counts.",
+			"With two places for a value, it is unclear which one applies.",
 			strings.ReplaceAll(head, "platform.git", "platform.git, credentialsFrom: {env: {password: A}, secretRef: {name: a}}") +
 				"  clusterName: c\n  statuses: {tokenFrom: {env: A, secretRef: {name: a}}}\n  conversion: {strategy: Inject, service: {namespace: a}, caBundle: b, caFrom: {}}\n",
 			[]string{
@@ -306,23 +306,23 @@ func TestDecodeIsStrict(t *testing.T) {
 			},
 		},
 		"NeitherPlace": {
-			"A place needs its kind.", strings.ReplaceAll(head, "platform.git", "platform.git, credentialsFrom: {}"),
+			"A place for credentials must specify its kind.", strings.ReplaceAll(head, "platform.git", "platform.git, credentialsFrom: {}"),
 			[]string{"line 5: spec.source.credentialsFrom: is empty; specify env, secretRef or anonymous"},
 		},
 		"AnonymousWithCredentials": {
-			"Credentials that are never sent are a mistake.", strings.ReplaceAll(head, "platform.git", "platform.git, credentialsFrom: {anonymous: true, env: {password: A}}"),
+			"Credentials that would never be sent must be an error.", strings.ReplaceAll(head, "platform.git", "platform.git, credentialsFrom: {anonymous: true, env: {password: A}}"),
 			[]string{"line 5: spec.source.credentialsFrom: has anonymous and credentials; remove one of them"},
 		},
 		"CAForNothing": {
-			"A CA goes with a service.", head + "  conversion: {caFrom: {name: a}}\n",
+			"A CA is useful only with a service.", head + "  conversion: {caFrom: {name: a}}\n",
 			[]string{"line 6: spec.conversion.strategy: must be Inject if a service or a CA is given, not Safe"},
 		},
 		"Outside": {
-			"A path outside of the repository does not belong to the commit.", strings.ReplaceAll(head, "platform.git", "platform.git, path: a/../../b"),
+			"A path outside the repository is not part of the commit.", strings.ReplaceAll(head, "platform.git", "platform.git, path: a/../../b"),
 			[]string{`line 5: spec.source.path: must be a directory of the repository, relative to its root, not "a/../../b"`},
 		},
 		"Packages": {
-			"Activating everything must be a decision, not a default.",
+			"Whether all definitions are active must be set explicitly.",
 			head + "  packages:\n  - {path: ../aws, name: AWS}\n  - {path: a, name: a, safeStart: true}\n  - {path: ./a, name: a, safeStart: false}\n",
 			[]string{
 				`line 7: spec.packages[0].path: must be a directory of the repository, relative to its root, not "../aws"`,
@@ -333,7 +333,7 @@ func TestDecodeIsStrict(t *testing.T) {
 			},
 		},
 		"ReadLimits": {
-			"An unreachable limit is none.",
+			"A limit that cannot be reached is not a limit.",
 			head + "  limits: {fileSize: 1Ti, totalSize: much, documents: -1, depth: 100000, nodes: -1, totalNodes: -2}\n",
 			[]string{
 				`line 6: spec.limits.fileSize: must be a size such as 16Mi, at most 256Mi, not "1Ti"`,
@@ -345,21 +345,21 @@ func TestDecodeIsStrict(t *testing.T) {
 			},
 		},
 		"Release": {
-			"Patch releases differ, too.", head + "  crossplaneVersion: v2.0\n",
+			"The version must include the patch release, because patch releases differ in behaviour.", head + "  crossplaneVersion: v2.0\n",
 			[]string{`line 6: spec.crossplaneVersion: must be a complete version from v2.0.0 on, such as v2.3.1, not "v2.0"`},
 		},
 		"OtherKind": {
-			"Not everything with a spec is a Sync.", strings.ReplaceAll(head, "Sync", "Synk"),
+			"An object of another kind is not a Sync.", strings.ReplaceAll(head, "Sync", "Synk"),
 			[]string{"line 1: it is headgate.dev/v1alpha1 Synk; a Sync is apiVersion: headgate.dev/v1alpha1, kind: Sync"},
 		},
 		"TwoOfOneName": {
-			"Both would take what the other applied for their own.", head + "---\n" + head,
+			"Two syncs with one name would each prune the objects of the other.", head + "---\n" + head,
 			[]string{"line 7: metadata.name: headgate-system/prod is the sync of line 1 already"},
 		},
-		"Nothing": {"An empty file is a mistake.", "---\n# to do\n", []string{"there is no Sync in it"}},
-		"NoYAML":  {"And so is this.", "\t", []string{"line 1: found character that cannot start any token"}},
+		"Nothing": {"A file without a Sync must be an error.", "---\n# to do\n", []string{"there is no Sync in it"}},
+		"NoYAML":  {"A file that is not YAML must be an error.", "\t", []string{"line 1: found character that cannot start any token"}},
 		"Half": {
-			"Inject without a service leads nowhere.", head + "  conversion: {strategy: Inject}\n",
+			"Inject needs a service and a CA.", head + "  conversion: {strategy: Inject}\n",
 			[]string{
 				"line 6: spec.conversion.service.namespace: is missing",
 				"line 6: spec.conversion.caBundle: is missing; specify caBundle or caFrom",

@@ -141,7 +141,7 @@ func TestWebhookInTheWayOfTheInventory(t *testing.T) {
 		fresh     bool // no inventory exists yet
 		says      []string
 	}{
-		"Dead":           {"The service of the webhook is down.", 0, []any{"configmaps"}, false, []string{"inventory ConfigMap", "does not answer", "connection refused"}},
+		"Dead":           {"The service of the webhook is unreachable.", 0, []any{"configmaps"}, false, []string{"inventory ConfigMap", "does not answer", "connection refused"}},
 		"DeadForLeases":  {"The webhook's rules match every resource.", 0, []any{"*"}, false, []string{"the lease", "does not answer"}},
 		"Denies":         {"The webhook requires a label.", http.StatusForbidden, []any{"configmaps"}, false, []string{"inventory ConfigMap", "refuses it", "not today"}},
 		"DeniesAs409":    {"Code 409 from a webhook does not mean a concurrent write, for which a pass would wait.", http.StatusConflict, []any{"configmaps", "leases"}, false, []string{"the lease", "refuses it", "not today"}},

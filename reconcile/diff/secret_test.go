@@ -49,11 +49,11 @@ func TestMasked(t *testing.T) {
 	}{
 		"Plain":    {"A quoted value is masked.", secret, "got 31337173", "got ***"},
 		"Decoded":  {"Also decoded.", secret, `got "hunter2"!`, `got "***"!`},
-		"Encoded":  {"And as it is.", secret, "got aHVudGVyMg==", "got ***"},
+		"Encoded":  {"An encoded value is masked.", secret, "got aHVudGVyMg==", "got ***"},
 		"Escaped":  {"And escaped.", secret, `got "two\nlines"`, `got "***"`},
-		"Short":    {"A single character is no part of a word.", secret, `expected "x", not xerox (x)`, `expected "***", not xerox (***)`},
-		"Nothing":  {"Without a value nothing is masked.", secret, "field is immutable", "field is immutable"},
-		"NoSecret": {"Values of others are shown.", other, "got 31337173", "got 31337173"},
+		"Short":    {"A single character is masked only as a whole quoted value, not inside a word.", secret, `expected "x", not xerox (x)`, `expected "***", not xerox (***)`},
+		"Nothing":  {"A message without a value stays unchanged.", secret, "field is immutable", "field is immutable"},
+		"NoSecret": {"Values of objects other than Secrets stay visible.", other, "got 31337173", "got 31337173"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

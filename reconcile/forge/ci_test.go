@@ -12,15 +12,15 @@ func TestForkOfWorkflow(t *testing.T) {
 		reason, event, ref string
 		want               bool
 	}{
-		"Own":       {"A pull request between branches of one repository.", `{"pull_request": {"head": {"repo": {"id": 1}}, "base": {"repo": {"id": 1}}}}`, "refs/pull/7/merge", false},
-		"Fork":      {"Its head is in another repository.", `{"pull_request": {"head": {"repo": {"id": 2}}, "base": {"repo": {"id": 1}}}}`, "refs/pull/7/merge", true},
-		"Gone":      {"The fork was deleted.", `{"pull_request": {"head": {"repo": null}, "base": {"repo": {"id": 1}}}}`, "refs/pull/7/head", true},
-		"Push":      {"It is of no pull request.", `{"ref": "refs/heads/main"}`, "refs/heads/main", false},
-		"Comment":   {"The job runs on the default branch, with secrets.", `{"issue": {"number": 7}, "is_pull": true}`, "refs/heads/main", false},
-		"Malformed": {"A missing token stays an error.", `{"pull_request": `, "refs/pull/7/merge", false},
-		"OtherType": {"A missing token stays an error.", `{"pull_request": {"head": [], "base": {"repo": {"id": 1}}}}`, "refs/pull/7/merge", false},
-		"Empty":     {"A missing token stays an error.", `{"pull_request": {}}`, "refs/pull/7/merge", false},
-		"NoFile":    {"A missing token stays an error.", "", "refs/pull/7/merge", false},
+		"Own":       {"The pull request is between branches of the same repository.", `{"pull_request": {"head": {"repo": {"id": 1}}, "base": {"repo": {"id": 1}}}}`, "refs/pull/7/merge", false},
+		"Fork":      {"The head of the pull request is in another repository.", `{"pull_request": {"head": {"repo": {"id": 2}}, "base": {"repo": {"id": 1}}}}`, "refs/pull/7/merge", true},
+		"Gone":      {"The fork of the pull request was deleted.", `{"pull_request": {"head": {"repo": null}, "base": {"repo": {"id": 1}}}}`, "refs/pull/7/head", true},
+		"Push":      {"The event is not about a pull request.", `{"ref": "refs/heads/main"}`, "refs/heads/main", false},
+		"Comment":   {"A job for a comment runs on the default branch, with secrets.", `{"issue": {"number": 7}, "is_pull": true}`, "refs/heads/main", false},
+		"Malformed": {"An event that cannot be read does not count as a fork, so a missing token stays an error.", `{"pull_request": `, "refs/pull/7/merge", false},
+		"OtherType": {"An event with a wrong type does not count as a fork, so a missing token stays an error.", `{"pull_request": {"head": [], "base": {"repo": {"id": 1}}}}`, "refs/pull/7/merge", false},
+		"Empty":     {"An event without a head does not count as a fork, so a missing token stays an error.", `{"pull_request": {}}`, "refs/pull/7/merge", false},
+		"NoFile":    {"An absent event does not count as a fork, so a missing token stays an error.", "", "refs/pull/7/merge", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "event.json")
@@ -59,10 +59,10 @@ func TestSuperseded(t *testing.T) {
 			reason, now, clone string
 			want               bool
 		}{
-			{"Nothing was pushed since; the forge merged the head for the run.", older, merge, false},
-			{"Someone pushed since.", newer, merge, true},
-			{"The run is an old one, and its author began the new commit with it.", newer, older, true},
-			{"The run pushed a commit itself, and checked it out.", newer, newer, false},
+			{"The head is unchanged: the forge made a merge commit of it for the run.", older, merge, false},
+			{"A newer commit was pushed after the run began.", newer, merge, true},
+			{"An old run must not report on a new commit whose message begins like the old one.", newer, older, true},
+			{"The run pushed a commit and checked it out.", newer, newer, false},
 		} {
 			if got := w.Superseded(Pull{Number: 7, Head: tc.now}, tc.clone); got != tc.want {
 				t.Errorf("%s: %s\nSuperseded(%.4s, %.4s) = %t, want %t", name, tc.reason, tc.now, tc.clone, got, tc.want)

@@ -243,32 +243,32 @@ func TestApprovalsOnHubs(t *testing.T) {
 		pushed   int    // minutes after the first status of the head
 		wrong    string // error
 	}{
-		"Writer":        {"He may write and is no author.", []comment{at(5, "bob")}, nil, nil, Rules{}, "", []string{"bob"}, 0, ""},
-		"Author":        {"She wrote it, and is an administrator.", []comment{at(5, "alice")}, nil, nil, Rules{}, "", nil, 0, ""},
-		"AuthorAllowed": {"A team of one.", []comment{at(5, "alice")}, nil, nil, Rules{ByAuthor: true}, "", []string{"alice"}, 0, ""},
-		"Reader":        {"She may not write.", []comment{at(5, "carol")}, nil, nil, Rules{}, "", nil, 0, ""},
-		"Stranger":      {"The forge does not know him.", []comment{at(5, "mallory")}, nil, nil, Rules{ByAuthor: true}, "", nil, 0, ""},
-		"Bot":           {"A program is no person.", []comment{at(5, "ci-bot[bot]"), at(6, "project_1_bot")}, nil, nil, Rules{ByAuthor: true}, "", nil, 0, ""},
-		"Headgate":      {"Headgate does not approve for itself.", []comment{at(5, "headgate")}, nil, nil, Rules{}, "", nil, 0, ""},
-		"Early":         {"It was written before the digest was posted on this head.", []comment{at(-1, "bob")}, nil, nil, Rules{}, "", nil, 0, ""},
-		"Edited":        {"Others may edit comments.", []comment{edited}, nil, nil, Rules{}, "", nil, 0, ""},
-		"NoApprover":    {"The sync restricts who approves.", []comment{at(5, "bob")}, nil, nil, Rules{Approvers: []string{"dora"}}, "", nil, 0, ""},
-		"SecondAddress": {"The forge does not know whose address it is: it may be his.", []comment{at(5, "bob")}, []string{"bob.private@example.org"}, nil, Rules{}, "", nil, 0, ""},
-		"Spam":          {"Thousands of comments do not keep one from being read.", spam(1500), nil, nil, Rules{}, "", []string{"bob"}, 0, ""},
-		"TooMuchSpam":   {"Reading ends; nothing counts, and nothing grows.", spam(10_000), nil, nil, Rules{}, KindGitHub, nil, 0, "more comments"},
-		"TooMuchLater":  {"The newest are read first.", spam(10_000), nil, nil, Rules{}, KindGitLab, []string{"bob"}, 0, ""},
-		"Review":        {"A review of the head.", nil, nil, []review{approves(5, "bob", commit)}, Rules{Reviews: true}, "", []string{"bob"}, 0, ""},
-		"ReviewUnasked": {"The rules do not count reviews.", nil, nil, []review{approves(5, "bob", commit)}, Rules{}, "", nil, 0, ""},
-		"ReviewEarly":   {"It was given before the digest was posted.", nil, nil, []review{approves(-1, "bob", commit)}, Rules{Reviews: true}, "", nil, 0, ""},
-		"ReviewReader":  {"She may not write.", nil, nil, []review{approves(5, "carol", commit)}, Rules{Reviews: true}, "", nil, 0, ""},
-		"ReviewOther":   {"It is of another commit.", nil, nil, []review{approves(5, "bob", elsewhere)}, Rules{Reviews: true}, KindGitHub, nil, 0, ""},
-		"ReviewChanged": {"He changed his mind.", nil, nil, []review{approves(5, "bob", commit), {by: at(6, "bob"), commit: commit}}, Rules{Reviews: true}, KindGitHub, nil, 0, ""},
-		"ReviewSpoke":   {"A comment is no opinion.", nil, nil, []review{approves(5, "bob", commit), {by: at(6, "bob"), commit: commit, neutral: true}}, Rules{Reviews: true}, KindGitHub, []string{"bob"}, 0, ""},
-		"Pushed":        {"It is of the head before: this one was previewed in another pull request earlier.", []comment{at(5, "bob")}, nil, nil, Rules{}, KindGitLab, nil, 6, ""},
-		"PushedBefore":  {"It is of this head.", []comment{at(7, "bob")}, nil, nil, Rules{}, KindGitLab, []string{"bob"}, 6, ""},
-		"ReviewPushed":  {"GitLab keeps approvals when somebody pushes.", nil, nil, []review{approves(5, "bob", commit)}, Rules{Reviews: true}, KindGitLab, nil, 6, ""},
-		"ReviewAfter":   {"It is of this head.", nil, nil, []review{approves(7, "bob", commit)}, Rules{Reviews: true}, KindGitLab, []string{"bob"}, 6, ""},
-		"ReviewSpam":    {"The change of mind may be among the reviews that were not read.", nil, nil, append([]review{approves(5, "bob", commit)}, slices.Repeat([]review{{by: at(6, "alice"), commit: commit, neutral: true}}, 10)...), Rules{Reviews: true}, KindGitHub, nil, 0, "more reviews"},
+		"Writer":        {"A user with write access who is not an author may approve.", []comment{at(5, "bob")}, nil, nil, Rules{}, "", []string{"bob"}, 0, ""},
+		"Author":        {"An author may not approve, even as an administrator.", []comment{at(5, "alice")}, nil, nil, Rules{}, "", nil, 0, ""},
+		"AuthorAllowed": {"With ByAuthor, an author may approve.", []comment{at(5, "alice")}, nil, nil, Rules{ByAuthor: true}, "", []string{"alice"}, 0, ""},
+		"Reader":        {"A user without write access may not approve.", []comment{at(5, "carol")}, nil, nil, Rules{}, "", nil, 0, ""},
+		"Stranger":      {"A user whom the forge does not know may not approve.", []comment{at(5, "mallory")}, nil, nil, Rules{ByAuthor: true}, "", nil, 0, ""},
+		"Bot":           {"A bot may not approve.", []comment{at(5, "ci-bot[bot]"), at(6, "project_1_bot")}, nil, nil, Rules{ByAuthor: true}, "", nil, 0, ""},
+		"Headgate":      {"Headgate may not approve its own requests.", []comment{at(5, "headgate")}, nil, nil, Rules{}, "", nil, 0, ""},
+		"Early":         {"A comment from before the digest was posted for this head does not count.", []comment{at(-1, "bob")}, nil, nil, Rules{}, "", nil, 0, ""},
+		"Edited":        {"An edited comment does not count, because other users can edit comments.", []comment{edited}, nil, nil, Rules{}, "", nil, 0, ""},
+		"NoApprover":    {"A user who is not in the list of approvers may not approve.", []comment{at(5, "bob")}, nil, nil, Rules{Approvers: []string{"dora"}}, "", nil, 0, ""},
+		"SecondAddress": {"The forge does not know the author's email address, which may belong to the approver.", []comment{at(5, "bob")}, []string{"bob.private@example.org"}, nil, Rules{}, "", nil, 0, ""},
+		"Spam":          {"Thousands of other comments do not prevent an approval from being found.", spam(1500), nil, nil, Rules{}, "", []string{"bob"}, 0, ""},
+		"TooMuchSpam":   {"Beyond the limit of comments, no approval counts, and memory use is bounded.", spam(10_000), nil, nil, Rules{}, KindGitHub, nil, 0, "more comments"},
+		"TooMuchLater":  {"GitLab returns the newest comments first, so the approval is found.", spam(10_000), nil, nil, Rules{}, KindGitLab, []string{"bob"}, 0, ""},
+		"Review":        {"An approving review of the head counts.", nil, nil, []review{approves(5, "bob", commit)}, Rules{Reviews: true}, "", []string{"bob"}, 0, ""},
+		"ReviewUnasked": {"A review does not count if the rules do not accept reviews.", nil, nil, []review{approves(5, "bob", commit)}, Rules{}, "", nil, 0, ""},
+		"ReviewEarly":   {"A review from before the digest was posted does not count.", nil, nil, []review{approves(-1, "bob", commit)}, Rules{Reviews: true}, "", nil, 0, ""},
+		"ReviewReader":  {"A review by a user without write access does not count.", nil, nil, []review{approves(5, "carol", commit)}, Rules{Reviews: true}, "", nil, 0, ""},
+		"ReviewOther":   {"A review of another commit does not count.", nil, nil, []review{approves(5, "bob", elsewhere)}, Rules{Reviews: true}, KindGitHub, nil, 0, ""},
+		"ReviewChanged": {"A later review by the same user withdraws the approval.", nil, nil, []review{approves(5, "bob", commit), {by: at(6, "bob"), commit: commit}}, Rules{Reviews: true}, KindGitHub, nil, 0, ""},
+		"ReviewSpoke":   {"A later review that only comments does not withdraw the approval.", nil, nil, []review{approves(5, "bob", commit), {by: at(6, "bob"), commit: commit, neutral: true}}, Rules{Reviews: true}, KindGitHub, []string{"bob"}, 0, ""},
+		"Pushed":        {"A comment on the previous head does not count, even if the new head was previewed earlier in another pull request.", []comment{at(5, "bob")}, nil, nil, Rules{}, KindGitLab, nil, 6, ""},
+		"PushedBefore":  {"A comment after the push counts for the new head.", []comment{at(7, "bob")}, nil, nil, Rules{}, KindGitLab, []string{"bob"}, 6, ""},
+		"ReviewPushed":  {"A review of the previous head does not count, although GitLab keeps approvals after a push.", nil, nil, []review{approves(5, "bob", commit)}, Rules{Reviews: true}, KindGitLab, nil, 6, ""},
+		"ReviewAfter":   {"A review after the push counts for the new head.", nil, nil, []review{approves(7, "bob", commit)}, Rules{Reviews: true}, KindGitLab, []string{"bob"}, 6, ""},
+		"ReviewSpam":    {"No review counts if some could not be read, because one of those may withdraw it.", nil, nil, append([]review{approves(5, "bob", commit)}, slices.Repeat([]review{{by: at(6, "alice"), commit: commit, neutral: true}}, 10)...), Rules{Reviews: true}, KindGitHub, nil, 0, "more reviews"},
 	} {
 		for _, kind := range []Kind{KindGitHub, KindGitLab} {
 			if tc.kind != "" && tc.kind != kind {
@@ -320,15 +320,15 @@ func TestNoApprovalsOnHubs(t *testing.T) {
 		kind   Kind // "" is both
 		want   []string
 	}{
-		"ForkAuthor":      {"He opened it from a fork, may not write, and byAuthor is for those who may.", fakeReviewed{opener: "mallory", comments: []comment{at(5, "mallory")}}, Rules{ByAuthor: true}, "", nil},
-		"Coauthor":        {"He wrote a part of a commit of hers.", fakeReviewed{message: "x\n\nCo-Authored-By: Bob <7+bob@users.noreply.github.com>", comments: []comment{at(5, "bob")}}, Rules{}, "", nil},
-		"CoauthorCarol":   {"Another person did.", fakeReviewed{message: "x\n\nCo-Authored-By: Carol <7+carol@users.noreply.github.com>", comments: []comment{at(5, "bob")}}, Rules{}, KindGitHub, []string{"bob"}},
-		"CoauthorUnknown": {"The address may be his.", fakeReviewed{message: "x\n\nco-authored-by: B <b@example.org>", comments: []comment{at(5, "bob")}}, Rules{}, "", nil},
-		"CoauthorHerself": {"The address is hers.", fakeReviewed{message: "x\n\nco-authored-by: A <Alice@example.org>", comments: []comment{at(5, "bob")}}, Rules{}, "", []string{"bob"}},
-		"Demoted":         {"He may not write any more.", fakeReviewed{demoted: true, comments: []comment{at(5, "bob")}}, Rules{}, "", nil},
-		"NotPreviewed":    {"Headgate has shown nothing yet.", fakeReviewed{silent: true, comments: []comment{at(5, "bob")}}, Rules{}, "", nil},
-		"ReviewUnseen":    {"Headgate has shown nothing yet.", fakeReviewed{silent: true, reviews: review}, Rules{Reviews: true}, "", nil},
-		"ReviewForged":    {"The author posted a status of that name, so that an older review counts.", fakeReviewed{forged: true, reviews: review}, Rules{Reviews: true}, "", nil},
+		"ForkAuthor":      {"ByAuthor does not allow an author without write access, such as the author of a fork.", fakeReviewed{opener: "mallory", comments: []comment{at(5, "mallory")}}, Rules{ByAuthor: true}, "", nil},
+		"Coauthor":        {"A co-author of a commit may not approve.", fakeReviewed{message: "x\n\nCo-Authored-By: Bob <7+bob@users.noreply.github.com>", comments: []comment{at(5, "bob")}}, Rules{}, "", nil},
+		"CoauthorCarol":   {"A co-author other than the approver does not prevent an approval.", fakeReviewed{message: "x\n\nCo-Authored-By: Carol <7+carol@users.noreply.github.com>", comments: []comment{at(5, "bob")}}, Rules{}, KindGitHub, []string{"bob"}},
+		"CoauthorUnknown": {"The unknown address of a co-author may belong to the approver.", fakeReviewed{message: "x\n\nco-authored-by: B <b@example.org>", comments: []comment{at(5, "bob")}}, Rules{}, "", nil},
+		"CoauthorHerself": {"The address of the co-author belongs to the author.", fakeReviewed{message: "x\n\nco-authored-by: A <Alice@example.org>", comments: []comment{at(5, "bob")}}, Rules{}, "", []string{"bob"}},
+		"Demoted":         {"A user who lost write access may not approve.", fakeReviewed{demoted: true, comments: []comment{at(5, "bob")}}, Rules{}, "", nil},
+		"NotPreviewed":    {"A comment does not count before Headgate has posted the digest.", fakeReviewed{silent: true, comments: []comment{at(5, "bob")}}, Rules{}, "", nil},
+		"ReviewUnseen":    {"A review does not count before Headgate has posted the digest.", fakeReviewed{silent: true, reviews: review}, Rules{Reviews: true}, "", nil},
+		"ReviewForged":    {"A status that the author posted must not make an older review count.", fakeReviewed{forged: true, reviews: review}, Rules{Reviews: true}, "", nil},
 	} {
 		for _, kind := range []Kind{KindGitHub, KindGitLab} {
 			if tc.kind != "" && tc.kind != kind {
@@ -421,13 +421,13 @@ func TestReviewOfWhatWasShownOnHubs(t *testing.T) {
 		comments []comment
 		want     int
 	}{
-		"Shown":    {"The comment asked for it before.", []comment{shows("headgate", before, digest)}, 1},
-		"Second":   {"The comment may have asked for something else when the review was given.", []comment{shows("headgate", when.Add(time.Millisecond), digest)}, 0},
-		"Later":    {"The comment asked for something else until then.", []comment{shows("headgate", when.Add(time.Second), digest)}, 0},
-		"Other":    {"It asks for something else.", []comment{shows("headgate", before, strings.Repeat("b2", 16))}, 0},
-		"Forged":   {"The author wrote such a comment.", []comment{shows("alice", before, digest)}, 0},
-		"Nothing":  {"There is no comment.", nil, 0},
-		"Recorded": {"It counted before.", []comment{shows("headgate", when.Add(time.Hour), digest), {id: 301, author: "headgate", body: "<!-- headgate/platform/review/55/" + digest + " -->\nThe review", created: when, updated: when}}, 1},
+		"Shown":    {"The comment of Headgate showed the digest before the review.", []comment{shows("headgate", before, digest)}, 1},
+		"Second":   {"The comment may have shown another digest at the time of the review.", []comment{shows("headgate", when.Add(time.Millisecond), digest)}, 0},
+		"Later":    {"The comment showed another digest until after the review.", []comment{shows("headgate", when.Add(time.Second), digest)}, 0},
+		"Other":    {"The comment shows another digest.", []comment{shows("headgate", before, strings.Repeat("b2", 16))}, 0},
+		"Forged":   {"A comment by the author is not a comment of Headgate.", []comment{shows("alice", before, digest)}, 0},
+		"Nothing":  {"There is no comment of Headgate.", nil, 0},
+		"Recorded": {"The review was recorded as counted earlier.", []comment{shows("headgate", when.Add(time.Hour), digest), {id: 301, author: "headgate", body: "<!-- headgate/platform/review/55/" + digest + " -->\nThe review", created: when, updated: when}}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := &fakeReviewed{kind: KindGitHub, comments: tc.comments, reviews: []review{{by: comment{id: 55, author: "bob", created: when}, commit: commit, approves: true}}}

@@ -134,19 +134,19 @@ func TestCurrent(t *testing.T) {
 		folds  bool
 		want   []string
 	}{
-		"Nothing":    {"A pull request that changes nothing gets no comment.", nil, []published{{report.Safe, "nothing"}}, false, nil},
-		"First":      {"There is none yet.", nil, []published{{report.Look, "a"}}, false, []string{"1 a"}},
-		"InPlace":    {"People are not notified of the same verdict.", nil, []published{{report.Look, "a"}, {report.Look, "b"}}, false, []string{"1 b"}},
-		"Better":     {"Nor of a better one.", nil, []published{{report.Blocked, "a"}, {report.Safe, "b"}}, false, []string{"1 b"}},
-		"GoesAway":   {"The change was taken back, and the comment reports it.", nil, []published{{report.Look, "a"}, {report.Safe, "nothing"}}, false, []string{"1 nothing"}},
-		"Worse":      {"People are notified of a worse one, and the old one points to it.", nil, []published{{report.Safe, "a"}, {report.Blocked, "b"}}, false, []string{"1 Outdated: see [Headgate's newer comment](https://github.com/acme/platform/pull/7#issuecomment-2).", "2 b"}},
-		"WorseFolds": {"A forge that can folds it away.", nil, []published{{report.Safe, "a"}, {report.Blocked, "b"}, {report.Blocked, "c"}}, true, []string{"1 a minimized", "2 c"}},
-		"Twice":      {"Each worsening is one new comment.", nil, []published{{report.Safe, "a"}, {report.Blocked, "b"}, {report.Safe, "c"}, {report.Look, "d"}}, true, []string{"1 a minimized", "2 c minimized", "3 d"}},
-		"Unknown":    {"A comment of an earlier version has no verdict.", []comment{ours("headgate/east", "old")}, []published{{report.Blocked, "b"}}, false, []string{"1 b"}},
-		"OfSyncs":    {"The comments of single syncs point to the one of all.", []comment{ours("headgate/shop", "old"), ours("headgate/other", "stays"), ours("headgate/east/shop", "old")}, []published{{report.Look, "b"}}, false, []string{"1 Outdated: see [Headgate's newer comment](https://github.com/acme/platform/pull/7#issuecomment-4).", "2 stays", "3 Outdated: see [Headgate's newer comment](https://github.com/acme/platform/pull/7#issuecomment-4).", "4 b"}},
-		"Copied":     {"A stranger's copy of the mark, with the worst verdict, hides no new comment.", []comment{{author: "mallory", body: "<!-- headgate/east -->\n<!-- headgate/verdict/blocked -->\nx"}}, []published{{report.Safe, "a"}, {report.Blocked, "b"}}, true, []string{"1 x", "2 a minimized", "3 b"}},
-		"CopiedOnly": {"Nor is one written only because of it.", []comment{{author: "mallory", body: "<!-- headgate/east -->\nx"}}, []published{{report.Safe, "nothing"}}, true, []string{"1 x"}},
-		"TwoProcesses": {"Two processes wrote one each at the same time: the newest stays.", []comment{
+		"Nothing":    {"A pull request without changes gets no comment.", nil, []published{{report.Safe, "nothing"}}, false, nil},
+		"First":      {"The first verdict gets a new comment.", nil, []published{{report.Look, "a"}}, false, []string{"1 a"}},
+		"InPlace":    {"An unchanged verdict updates the comment in place, without a notification.", nil, []published{{report.Look, "a"}, {report.Look, "b"}}, false, []string{"1 b"}},
+		"Better":     {"A better verdict updates the comment in place, without a notification.", nil, []published{{report.Blocked, "a"}, {report.Safe, "b"}}, false, []string{"1 b"}},
+		"GoesAway":   {"After the change is reverted, the comment reports that nothing changes.", nil, []published{{report.Look, "a"}, {report.Safe, "nothing"}}, false, []string{"1 nothing"}},
+		"Worse":      {"A worse verdict gets a new comment, and the old comment links to it.", nil, []published{{report.Safe, "a"}, {report.Blocked, "b"}}, false, []string{"1 Outdated: see [Headgate's newer comment](https://github.com/acme/platform/pull/7#issuecomment-2).", "2 b"}},
+		"WorseFolds": {"On a forge that can minimize comments, the old comment is minimized.", nil, []published{{report.Safe, "a"}, {report.Blocked, "b"}, {report.Blocked, "c"}}, true, []string{"1 a minimized", "2 c"}},
+		"Twice":      {"Each change to a worse verdict makes exactly one new comment.", nil, []published{{report.Safe, "a"}, {report.Blocked, "b"}, {report.Safe, "c"}, {report.Look, "d"}}, true, []string{"1 a minimized", "2 c minimized", "3 d"}},
+		"Unknown":    {"A comment by an earlier version has no verdict, so it is updated in place.", []comment{ours("headgate/east", "old")}, []published{{report.Blocked, "b"}}, false, []string{"1 b"}},
+		"OfSyncs":    {"The comments on single syncs link to the comment on all syncs.", []comment{ours("headgate/shop", "old"), ours("headgate/other", "stays"), ours("headgate/east/shop", "old")}, []published{{report.Look, "b"}}, false, []string{"1 Outdated: see [Headgate's newer comment](https://github.com/acme/platform/pull/7#issuecomment-4).", "2 stays", "3 Outdated: see [Headgate's newer comment](https://github.com/acme/platform/pull/7#issuecomment-4).", "4 b"}},
+		"Copied":     {"A copy of the mark by another user does not prevent a new comment.", []comment{{author: "mallory", body: "<!-- headgate/east -->\n<!-- headgate/verdict/blocked -->\nx"}}, []published{{report.Safe, "a"}, {report.Blocked, "b"}}, true, []string{"1 x", "2 a minimized", "3 b"}},
+		"CopiedOnly": {"A copy of the mark by another user does not cause a comment.", []comment{{author: "mallory", body: "<!-- headgate/east -->\nx"}}, []published{{report.Safe, "nothing"}}, true, []string{"1 x"}},
+		"TwoProcesses": {"If two processes posted at the same time, the newest comment remains.", []comment{
 			ours("headgate/east", "<!-- headgate/verdict/look -->\na"), ours("headgate/east", "<!-- headgate/verdict/look -->\na"),
 		}, []published{{report.Look, "a"}}, false, []string{"1 Outdated: see [Headgate's newer comment](https://github.com/acme/platform/pull/7#issuecomment-2).", "2 a"}},
 	} {

@@ -167,10 +167,10 @@ func TestGitea(t *testing.T) {
 			says   string
 		}{
 			"WrongToken":   {"a typo", cloned, first, "0123456789abcdef0123456789abcdef01234567", "401"},
-			"NoScope":      {"a token that may only read", cloned, first, reader, "write:repository"},
-			"NoWrite":      {"the right scope on another user's repository", cloned, first, stranger, "write access"},
-			"NoRepository": {"renamed, deleted or never there", strings.Replace(cloned, "platform", "nothing", 1), first, g.Token, "404"},
-			"NoCommit":     {"never pushed, or gone after a force-push", cloned, strings.Repeat("5", 40), g.Token, "404"},
+			"NoScope":      {"The token is mistyped.", cloned, first, reader, "write:repository"},
+			"NoWrite":      {"The token has read access only.", cloned, first, stranger, "write access"},
+			"NoRepository": {"The token has the right scope, but its user has no access to the repository.", strings.Replace(cloned, "platform", "nothing", 1), first, g.Token, "404"},
+			"NoCommit":     {"The repository was renamed, was deleted or never existed.", cloned, strings.Repeat("5", 40), g.Token, "404"},
 		}
 		for name, tc := range cases {
 			t.Run(name, func(t *testing.T) {

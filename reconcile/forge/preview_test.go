@@ -39,12 +39,12 @@ func TestPreviews(t *testing.T) {
 		away    error
 		want    []string
 	}{
-		"First":      {"The author of the push sees that work has begun.", inventory.Sync{Namespace: "home", Name: "prod"}, "", nil, nil, []string{"0123 " + about + " pending", "0123 " + about + " error"}},
-		"StandsDone": {"A process that was started again takes nothing back.", inventory.Sync{Namespace: "home", Name: "prod"}, "", map[string]Status{about: {State: report.Success}}, nil, []string{"0123 " + about + " error"}},
-		"OfAnother":  {"Statuses of others do not count.", inventory.Sync{Namespace: "home", Name: "prod"}, "", map[string]Status{"ci": {State: report.Success}}, nil, []string{"0123 " + about + " pending", "0123 " + about + " error"}},
-		"Live":       {"Several clusters may be asked.", inventory.Sync{Namespace: "home", Name: "prod"}, "east", nil, nil, []string{"0123 headgate/east/prod/preview pending", "0123 headgate/east/prod/preview error"}},
-		"Namespace":  {"Two teams may call theirs the same.", inventory.Sync{Namespace: "team", Name: "prod"}, "", nil, nil, []string{"0123 headgate/team/prod/preview pending", "0123 headgate/team/prod/preview error"}},
-		"Away":       {"An unknown status is not overwritten.", inventory.Sync{Namespace: "home", Name: "prod"}, "", nil, errBoom, []string{"0123 " + about + " error"}},
+		"First":      {"A pending status shows the author of the push that the preview has begun.", inventory.Sync{Namespace: "home", Name: "prod"}, "", nil, nil, []string{"0123 " + about + " pending", "0123 " + about + " error"}},
+		"StandsDone": {"After a restart, a final status is not replaced by a pending one.", inventory.Sync{Namespace: "home", Name: "prod"}, "", map[string]Status{about: {State: report.Success}}, nil, []string{"0123 " + about + " error"}},
+		"OfAnother":  {"Statuses of other tools do not count.", inventory.Sync{Namespace: "home", Name: "prod"}, "", map[string]Status{"ci": {State: report.Success}}, nil, []string{"0123 " + about + " pending", "0123 " + about + " error"}},
+		"Live":       {"With several clusters, the name of the status contains the cluster.", inventory.Sync{Namespace: "home", Name: "prod"}, "east", nil, nil, []string{"0123 headgate/east/prod/preview pending", "0123 headgate/east/prod/preview error"}},
+		"Namespace":  {"Two syncs of the same name differ by their namespaces.", inventory.Sync{Namespace: "team", Name: "prod"}, "", nil, nil, []string{"0123 headgate/team/prod/preview pending", "0123 headgate/team/prod/preview error"}},
+		"Away":       {"If the present status cannot be read, no pending status overwrites it.", inventory.Sync{Namespace: "home", Name: "prod"}, "", nil, errBoom, []string{"0123 " + about + " error"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := &fakeRecord{stands: tc.stands, away: tc.away}

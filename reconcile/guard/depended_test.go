@@ -24,7 +24,7 @@ func TestDependedOn(t *testing.T) {
 		keeps  bool
 		want   plan.Action
 	}{
-		"Goes":  {"All of them go.", false, plan.Prune},
+		"Goes":  {"All dependent objects are pruned, too.", false, plan.Prune},
 		"Stays": {"One is retained, so none of its dependencies goes.", true, plan.Keep},
 	} {
 		seen := given.Owning(t, "a", "b", "c")

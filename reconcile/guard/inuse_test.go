@@ -206,17 +206,17 @@ func TestDeleting(t *testing.T) {
 		live                 []*metav1.PartialObjectMetadata
 		held, writes, prunes int
 	}{
-		"Many":     {"More than three of twenty.", maps(4), 4, 0, 0},
-		"Deleting": {"The deletion was decided already, and nothing has to be sent.", maps(4, deleting), 0, 0, 4},
+		"Many":     {"The deletion of more than three of twenty objects is held.", maps(4), 4, 0, 0},
+		"Deleting": {"Objects that are being deleted need no request, so they are not held.", maps(4, deleting), 0, 0, 4},
 		"OurFinalizer": {
-			"Its deletion waits only for us.", maps(1, waitsForUs), 0, 1, 1,
+			"The object is being deleted, and only the finalizer of Headgate delays it.", maps(1, waitsForUs), 0, 1, 1,
 		},
 		"OurUsages": {
-			"They are there for others, and go with those.",
+			"Usages that Headgate made are pruned with the objects that they protect, and do not count.",
 			append(maps(3), usage("headgate-0123456789abcdef"), usage("headgate-fedcba9876543210")), 0, 5, 5,
 		},
 		"TheirUsages": {
-			"One that a person declared is a decision like any other.",
+			"A Usage that a user made counts like any other object.",
 			append(maps(3), usage("headgate-backup")), 4, 0, 0,
 		},
 	}
@@ -360,11 +360,11 @@ func TestReplaces(t *testing.T) {
 		trial  plan.Trial
 		want   bool
 	}{
-		"Version":   {"Crossplane installs it at once.", plan.Trial{Live: of("a:v1", "Automatic"), After: of("a:v2", "Automatic")}, true},
-		"Label":     {"The same version is there already.", plan.Trial{Live: of("a:v1", "Automatic"), After: of("a:v1", "Automatic")}, false},
-		"Manual":    {"A person lets it in, and looks then.", plan.Trial{Live: of("a:v1", "Manual"), After: of("a:v2", "Manual")}, false},
-		"Automatic": {"A hold that waited for a person is gone.", plan.Trial{Live: of("a:v2", "Manual"), After: of("a:v2", "Automatic")}, true},
-		"Refused":   {"Nothing comes of it.", plan.Trial{Live: of("a:v1", "Automatic"), Err: given.ErrBoom}, false},
+		"Version":   {"Crossplane installs a new version at once.", plan.Trial{Live: of("a:v1", "Automatic"), After: of("a:v2", "Automatic")}, true},
+		"Label":     {"The same version is installed already.", plan.Trial{Live: of("a:v1", "Automatic"), After: of("a:v1", "Automatic")}, false},
+		"Manual":    {"With manual activation, a user activates the new version and can check it then.", plan.Trial{Live: of("a:v1", "Manual"), After: of("a:v2", "Manual")}, false},
+		"Automatic": {"A change to automatic activation installs the version that waited.", plan.Trial{Live: of("a:v2", "Manual"), After: of("a:v2", "Automatic")}, true},
+		"Refused":   {"A refused update installs nothing.", plan.Trial{Live: of("a:v1", "Automatic"), Err: given.ErrBoom}, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -439,9 +439,9 @@ func TestCopiedReplacement(t *testing.T) {
 		copied *unstructured.Unstructured
 		breaks bool
 	}{
-		"WithoutWebhook": {"The image has one.", version(false, 0, "a", "b"), false},
-		"MovesStorage":   {"The webhook of the image converts.", version(false, 1, "a", "b"), false},
-		"RemovesField":   {"It goes with the image, too.", version(false, 0, "a"), true},
+		"WithoutWebhook": {"The copy has no webhook, but the package in the image has one.", version(false, 0, "a", "b"), false},
+		"MovesStorage":   {"The webhook of the image converts stored objects.", version(false, 1, "a", "b"), false},
+		"RemovesField":   {"A field that the copy removes is removed from the package, too.", version(false, 0, "a"), true},
 	} {
 		e, breaks := plan.NewCopiedReplacement(installed, tc.copied)
 		if breaks != tc.breaks {

@@ -166,33 +166,33 @@ func TestPackageLost(t *testing.T) {
 		held   map[plan.Action]int
 		writes []string
 	}{
-		"Deleted":      {"Eleven CRDs and an example would be made.", "", tree{"aws/crossplane.yaml": nil}, render.Options{}, all, nil},
-		"Renamed":      {"Nothing reads crossplane.yml.", "", tree{"aws/crossplane.yaml": nil, "aws/crossplane.yml": file(lostMeta)}, render.Options{}, all, nil},
-		"Emptied":      {"The file is there, and is about nothing.", "", tree{"aws/crossplane.yaml": file("# later\n")}, render.Options{}, all, nil},
-		"Ignored":      {"Only the file is ignored.", "", tree{".headgateignore": file("crossplane.yaml\n!gcp/crossplane.yaml\n")}, render.Options{}, all, nil},
-		"OtherObjects": {"Other directories go on.", "", tree{"aws/crossplane.yaml": nil, "platform/more.yaml": file("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b, namespace: a}\n")}, render.Options{}, all, []string{"create ConfigMap b"}},
-		"NewOnes":      {"Also what the package never declared.", "", tree{"aws/crossplane.yaml": nil, "aws/package/more.yaml": file("%s", lostCRDs(12, 14))}, render.Options{}, map[plan.Action]int{plan.Create: 14}, nil},
-		"Moved":        {"A package that moved is one.", "", awsTree(moved("vendor/aws"), tree{"vendor/aws/crossplane.yaml": file(lostMeta)}), render.Options{}, map[plan.Action]int{}, nil},
-		"MovedDeeper":  {"The new one is within the old one.", "", awsTree(moved("aws/s3"), tree{"aws/s3/crossplane.yaml": file(lostMeta), "aws/notes.txt": file("x")}), render.Options{}, map[plan.Action]int{}, nil},
-		"MovedAndLost": {"The directory has another name, and is no package.", "", moved("vendor/aws"), render.Options{}, map[plan.Action]int{plan.Create: 11}, nil},
-		"Declared": {"The Sync declares it as a package.", "", tree{"aws/crossplane.yaml": nil}, render.Options{
+		"Deleted":      {"Without crossplane.yaml, eleven CRDs and an example would be created.", "", tree{"aws/crossplane.yaml": nil}, render.Options{}, all, nil},
+		"Renamed":      {"A file crossplane.yml does not declare a package.", "", tree{"aws/crossplane.yaml": nil, "aws/crossplane.yml": file(lostMeta)}, render.Options{}, all, nil},
+		"Emptied":      {"crossplane.yaml exists, but contains no object.", "", tree{"aws/crossplane.yaml": file("# later\n")}, render.Options{}, all, nil},
+		"Ignored":      {"Only crossplane.yaml is ignored.", "", tree{".headgateignore": file("crossplane.yaml\n!gcp/crossplane.yaml\n")}, render.Options{}, all, nil},
+		"OtherObjects": {"Objects of other directories are applied.", "", tree{"aws/crossplane.yaml": nil, "platform/more.yaml": file("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b, namespace: a}\n")}, render.Options{}, all, []string{"create ConfigMap b"}},
+		"NewOnes":      {"CRDs that the package never declared are held, too.", "", tree{"aws/crossplane.yaml": nil, "aws/package/more.yaml": file("%s", lostCRDs(12, 14))}, render.Options{}, map[plan.Action]int{plan.Create: 14}, nil},
+		"Moved":        {"A package that was moved is still a package.", "", awsTree(moved("vendor/aws"), tree{"vendor/aws/crossplane.yaml": file(lostMeta)}), render.Options{}, map[plan.Action]int{}, nil},
+		"MovedDeeper":  {"The package was moved into a directory below the old one.", "", awsTree(moved("aws/s3"), tree{"aws/s3/crossplane.yaml": file(lostMeta), "aws/notes.txt": file("x")}), render.Options{}, map[plan.Action]int{}, nil},
+		"MovedAndLost": {"The directory was renamed, and contains no crossplane.yaml.", "", moved("vendor/aws"), render.Options{}, map[plan.Action]int{plan.Create: 11}, nil},
+		"Declared": {"The Sync declares the directory as a package.", "", tree{"aws/crossplane.yaml": nil}, render.Options{
 			Packages: []catalogue.Declared{{Path: "aws", Name: "provider-aws", SafeStart: true}},
 		}, map[plan.Action]int{}, nil},
-		"Gone": {"A package that is deleted is deleted.", "", tree{"aws/crossplane.yaml": nil, "aws/examples/bucket.yaml": nil, "aws/package/t.yaml": nil}, render.Options{}, map[plan.Action]int{}, []string{"prune CustomResourceDefinition t1.aws.example.org"}},
-		"Left": {"A package that is ignored is ignored, and what it made stays.", "", tree{".headgateignore": file("/aws/\n")}, render.Options{}, map[plan.Action]int{}, nil},
+		"Gone": {"The whole package is deleted.", "", tree{"aws/crossplane.yaml": nil, "aws/examples/bucket.yaml": nil, "aws/package/t.yaml": nil}, render.Options{}, map[plan.Action]int{}, []string{"prune CustomResourceDefinition t1.aws.example.org"}},
+		"Left": {"The whole package is ignored, and its live objects stay.", "", tree{".headgateignore": file("/aws/\n")}, render.Options{}, map[plan.Action]int{}, nil},
 		"SwallowedByConfiguration": {
-			"A Configuration installs no CRDs, so those of the package would be pruned.", "",
+			"A Configuration installs no CRDs, so the CRDs of the package would be pruned.", "",
 			tree{"aws/crossplane.yaml": nil, "crossplane.yaml": file("apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {name: all}\n"), "gcp/crossplane.yaml": nil, "platform/config.yaml": nil}, render.Options{}, map[plan.Action]int{plan.Prune: 1}, []string{"hold empty a"},
 		},
 		"Built": {
-			"A kustomization above it reads its files as what they are.", "",
+			"A kustomization above the package reads its files as plain objects.", "",
 			tree{"aws/crossplane.yaml": nil, "aws/kustomization.yaml": file("resources: [package/t.yaml]\n")}, render.Options{}, map[plan.Action]int{plan.Create: 11}, nil,
 		},
 		"MovedOut": {
-			"The package is there, and declares some of its definitions no more: they are plain CRDs elsewhere.", "",
+			"The package remains, but some of its definitions were moved elsewhere as plain CRDs.", "",
 			tree{"aws/package/t.yaml": file("%s", lostCRDs(0, 6)), "platform/t.yaml": file("%s", lostCRDs(6, 12))}, render.Options{}, map[plan.Action]int{plan.Create: 6}, nil,
 		},
-		"MRDs": {"Its MRDs would go, and CRDs come.", render.OwnerCrossplane, tree{"aws/crossplane.yaml": nil}, render.Options{}, map[plan.Action]int{plan.Create: 13, plan.Prune: 12}, nil},
+		"MRDs": {"The MRDs of the package would be pruned, and CRDs created.", render.OwnerCrossplane, tree{"aws/crossplane.yaml": nil}, render.Options{}, map[plan.Action]int{plan.Create: 13, plan.Prune: 12}, nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -17,11 +17,11 @@ func TestRecalled(t *testing.T) {
 		pass   Past
 		news   bool
 	}{
-		"First":     {"The first pass is new, whatever its result.", nil, well, true},
-		"Idle":      {"A pass with nothing to do writes nothing.", []Past{change}, well, false},
+		"First":     {"The first pass is recorded, whatever its result.", nil, well, true},
+		"Idle":      {"A pass without changes is not recorded.", []Past{change}, well, false},
 		"Changed":   {"A pass with changes is recorded.", []Past{change}, change, true},
-		"Worse":     {"A verdict that changed is remembered, though nothing was written.", []Past{well}, held, true},
-		"Still":     {"A hold is held in every pass.", []Past{held}, held, false},
+		"Worse":     {"A pass with a new verdict is recorded, even if it wrote nothing.", []Past{well}, held, true},
+		"Still":     {"A hold that every pass repeats is recorded once.", []Past{held}, held, false},
 		"Recovered": {"", []Past{held}, well, true},
 	}
 	for name, tc := range cases {

@@ -22,20 +22,20 @@ func TestConcerns(t *testing.T) {
 		path   string // as recorded
 		want   bool
 	}{
-		"PrunedDefinition":   {"An older inventory has no paths.", gone, Step{Action: Prune, ID: CRD(name)}, "", true},
-		"PrunedMRD":          {"It is in the way of being deactivated by accident.", gone, Step{Action: Prune, ID: crossplane.MRD(name)}, "", true},
-		"PrunedOther":        {"It came from the package.", gone, Step{Action: Prune, ID: config}, "aws/extra.yaml", true},
-		"HeldPrune":          {"Another guard held it before.", gone, Step{Action: Hold, Would: Prune, ID: config}, "aws/extra.yaml", true},
-		"PrunedElsewhere":    {"It came from elsewhere.", gone, Step{Action: Prune, ID: config}, "platform/a.yaml", false},
-		"PrunedUnknown":      {"Its origin is not known.", gone, Step{Action: Prune, ID: config}, "", false},
-		"Made":               {"A CRD of the package.", gone, Step{Action: Create, ID: CRD(name), Origin: at("vendor/t.yaml")}, "", true},
-		"MadeExample":        {"An example of the package.", gone, Step{Action: Create, ID: config, Origin: at(file)}, "", true},
+		"PrunedDefinition":   {"An older inventory records no paths.", gone, Step{Action: Prune, ID: CRD(name)}, "", true},
+		"PrunedMRD":          {"An MRD of the lost package would be pruned.", gone, Step{Action: Prune, ID: crossplane.MRD(name)}, "", true},
+		"PrunedOther":        {"The inventory records that the object came from the package.", gone, Step{Action: Prune, ID: config}, "aws/extra.yaml", true},
+		"HeldPrune":          {"Another guard holds the prune of the object already.", gone, Step{Action: Hold, Would: Prune, ID: config}, "aws/extra.yaml", true},
+		"PrunedElsewhere":    {"The object came from another directory.", gone, Step{Action: Prune, ID: config}, "platform/a.yaml", false},
+		"PrunedUnknown":      {"The origin of the object is unknown.", gone, Step{Action: Prune, ID: config}, "", false},
+		"Made":               {"A CRD of the package would be created.", gone, Step{Action: Create, ID: CRD(name), Origin: at("vendor/t.yaml")}, "", true},
+		"MadeExample":        {"An example of the package would be created.", gone, Step{Action: Create, ID: config, Origin: at(file)}, "", true},
 		"MadeElsewhere":      {"Something else.", gone, Step{Action: Create, ID: config, Origin: at("platform/a.yaml")}, "", false},
-		"StillADefinition":   {"Another package declares it.", gone, Step{Action: Create, ID: CRD(name), Definition: true, Origin: at(file)}, "", false},
-		"TakenBack":          {"That is for another guard.", gone, Step{Action: Prune, Deactivates: true, ID: CRD(name)}, "", false},
-		"Returned":           {"The package is there without it.", here, Step{Action: Create, ID: CRD(name), Origin: at("platform/t.yaml")}, "", true},
-		"ReturnedDefinition": {"It is one of another package.", here, Step{Action: Create, ID: CRD(name), Definition: true}, "", false},
-		"RestOfAPackage":     {"Objects of a package are its own.", here, Step{Action: Create, ID: config, Origin: at(file)}, "", false},
+		"StillADefinition":   {"Another package declares the CRD.", gone, Step{Action: Create, ID: CRD(name), Definition: true, Origin: at(file)}, "", false},
+		"TakenBack":          {"Another guard holds a prune that deactivates a definition.", gone, Step{Action: Prune, Deactivates: true, ID: CRD(name)}, "", false},
+		"Returned":           {"The package exists, but no longer declares the CRD.", here, Step{Action: Create, ID: CRD(name), Origin: at("platform/t.yaml")}, "", true},
+		"ReturnedDefinition": {"The CRD belongs to another package.", here, Step{Action: Create, ID: CRD(name), Definition: true}, "", false},
+		"RestOfAPackage":     {"The other objects of an existing package are its own.", here, Step{Action: Create, ID: config, Origin: at(file)}, "", false},
 	}
 	for name, tc := range cases {
 		if got := tc.of.Concerns(tc.step, inventory.Entry{Path: tc.path}); got != tc.want {

@@ -111,52 +111,52 @@ func TestDeactivate(t *testing.T) {
 		policy  string // of the commit
 		want    []result
 	}{
-		"Active":       {"The way begins with its definition.", state("Active", true), unused, "", []result{{"prune ManagedResourceDefinition", 1}}},
-		"Lost":         {"Crossplane must learn that it is missing.", state("", true, lost), unused, "", []result{{"update ProviderRevision", 1}}},
-		"Inactive":     {"Nothing makes the CRD again.", state("Inactive", true), unused, "", []result{{"prune CustomResourceDefinition", 1}}},
-		"Closed":       {"It was taken back.", state("Inactive", false), unused, "", nil},
-		"Unasked":      {"Before it is counted, it may be in use.", state("Active", true), nil, "", []result{{"hold ManagedResourceDefinition in use", 0}}},
-		"InUse":        {"It has objects.", state("Active", true), inUse, "", []result{{"hold ManagedResourceDefinition in use", 0}}},
-		"UsedOnceMore": {"An object was created in between.", state("Inactive", true), inUse, "", []result{{"hold CustomResourceDefinition in use", 0}}},
-		"Named":        {"The commit wants it.", state("Active", true), unused, "*.example.org", nil},
-		"NamedElsewhere": {"A policy of another tool wants it.", state("Active", true, named("buckets.*")), unused, "",
+		"Active":       {"The MRD of an active definition is deleted first.", state("Active", true), unused, "", []result{{"prune ManagedResourceDefinition", 1}}},
+		"Lost":         {"Crossplane must be told to create a missing MRD again.", state("", true, lost), unused, "", []result{{"update ProviderRevision", 1}}},
+		"Inactive":     {"The MRD is inactive, so Crossplane does not create the CRD again.", state("Inactive", true), unused, "", []result{{"prune CustomResourceDefinition", 1}}},
+		"Closed":       {"The definition is deactivated completely.", state("Inactive", false), unused, "", nil},
+		"Unasked":      {"Before its objects are counted, the definition may be in use.", state("Active", true), nil, "", []result{{"hold ManagedResourceDefinition in use", 0}}},
+		"InUse":        {"The definition has objects.", state("Active", true), inUse, "", []result{{"hold ManagedResourceDefinition in use", 0}}},
+		"UsedOnceMore": {"An object was created between the two steps.", state("Inactive", true), inUse, "", []result{{"hold CustomResourceDefinition in use", 0}}},
+		"Named":        {"A policy of the commit names the definition.", state("Active", true), unused, "*.example.org", nil},
+		"NamedElsewhere": {"A policy of another tool names the definition.", state("Active", true, named("buckets.*")), unused, "",
 			[]result{{"hold ManagedResourceDefinition final", 0}}},
-		"NamedByOneThatGoes": {"The same commit removes the policy: the pass waits for it, without any action.", state("Active", true, named("buckets.*"), leavingPolicy), unused, "",
+		"NamedByOneThatGoes": {"A policy that the same commit removes names the definition: the pass waits for its removal.", state("Active", true, named("buckets.*"), leavingPolicy), unused, "",
 			[]result{{"prune ManagedResourceActivationPolicy", 1}, {"prune ManagedResourceDefinition waits", 1}}},
-		"NamedByOneThatStays": {"It was to go, and a guard holds it.", state("Active", true, named("buckets.*"), leavingPolicy, func(up *plan.Upstream) {
+		"NamedByOneThatStays": {"A policy that should be removed names the definition, but a guard holds its removal.", state("Active", true, named("buckets.*"), leavingPolicy, func(up *plan.Upstream) {
 			up.Objects[crossplane.MRAP("live")].Annotations[crossplane.PausedAnnotation] = "true"
 		}), unused, "", []result{{"hold ManagedResourceActivationPolicy paused", 0}, {"hold ManagedResourceDefinition final", 0}}},
-		"NamedLate": {"It would be opened again at once.", state("Inactive", true, named("*")), unused, "", []result{{"hold CustomResourceDefinition final", 0}}},
-		"NoSafeStart": {"Crossplane would activate it again: there is no remedy.", state("Active", true, func(up *plan.Upstream) {
+		"NamedLate": {"A policy would activate the definition again at once.", state("Inactive", true, named("*")), unused, "", []result{{"hold CustomResourceDefinition final", 0}}},
+		"NoSafeStart": {"Without the capability safe-start, Crossplane would activate the definition again.", state("Active", true, func(up *plan.Upstream) {
 			r := aws
 			r.SafeStart = false
 			up.Revisions["aws-1"] = r
 		}), unused, "", []result{{"keep ManagedResourceDefinition final", 0}}},
-		"OldRevision": {"An inactive revision brings nothing back.", state("Active", true, func(up *plan.Upstream) {
+		"OldRevision": {"An inactive revision would not create the MRD again.", state("Active", true, func(up *plan.Upstream) {
 			r := aws
 			r.Active = false
 			up.Revisions["aws-1"] = r
 		}), unused, "", []result{{"keep ManagedResourceDefinition final", 0}}},
-		"Ownerless": {"Its CRD would go with it, and nothing would bring it back.", state("Active", true, func(up *plan.Upstream) {
+		"Ownerless": {"Nobody would create the MRD again, and its CRD would be deleted with it.", state("Active", true, func(up *plan.Upstream) {
 			up.Objects[crossplane.MRD(name)] = controlled(crossplane.MRD(name), ownerless)
 		}), unused, "", []result{{"keep ManagedResourceDefinition final", 0}}},
-		"OwnerlessCRD": {"A foreign CRD stays unchanged.", state("Inactive", true, func(up *plan.Upstream) {
+		"OwnerlessCRD": {"A CRD without an owner stays unchanged.", state("Inactive", true, func(up *plan.Upstream) {
 			up.Objects[plan.CRD(name)] = controlled(plan.CRD(name), ownerless)
 		}), unused, "", nil},
-		"Paused": {"A user works on it.", state("Active", true, func(up *plan.Upstream) {
+		"Paused": {"A user has paused the MRD.", state("Active", true, func(up *plan.Upstream) {
 			up.Objects[crossplane.MRD(name)].Annotations = map[string]string{crossplane.PausedAnnotation: "true"}
 		}), unused, "", []result{{"hold ManagedResourceDefinition paused", 0}}},
-		"Protected": {"A Usage is of the CRD.", state("Inactive", true, func(up *plan.Upstream) {
+		"Protected": {"A Usage protects the CRD.", state("Inactive", true, func(up *plan.Upstream) {
 			up.Objects[plan.CRD(name)].Labels = map[string]string{"crossplane.io/in-use": "true"}
 		}), unused, "", []result{{"hold CustomResourceDefinition protected", 0}}},
-		"Leaving": {"An API server takes its time.", state("Inactive", true, func(up *plan.Upstream) {
+		"Leaving": {"The CRD is being deleted already.", state("Inactive", true, func(up *plan.Upstream) {
 			up.Objects[plan.CRD(name)] = controlled(plan.CRD(name), deleting)
 		}), unused, "", []result{{"", 1}}},
-		"CameBackMeanwhile": {"It was read as gone a moment before the commit was compared with what is there.", state("Inactive", true, func(up *plan.Upstream) {
+		"CameBackMeanwhile": {"The MRD was read as missing just before the commit was compared with the cluster.", state("Inactive", true, func(up *plan.Upstream) {
 			up.Definitions["other.example.org"] = crossplane.LiveDefinition{Active: true, Revision: "aws-1"}
 			up.Objects[crossplane.MRD("other.example.org")] = controlled(crossplane.MRD("other.example.org"), ownerless)
 		}), unused, "", []result{{"keep ManagedResourceDefinition final", 1}, {"prune CustomResourceDefinition", 1}}},
-		"LostAndTold": {"Once is enough.", state("", true, lost, func(up *plan.Upstream) {
+		"LostAndTold": {"Crossplane is told only once about a missing MRD.", state("", true, lost, func(up *plan.Upstream) {
 			r := up.Revisions["aws-1"]
 			r.Touched = inventory.Hash([]byte(name + "/uid of CustomResourceDefinition"))
 			up.Revisions["aws-1"] = r

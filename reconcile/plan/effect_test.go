@@ -17,12 +17,12 @@ func TestChangedSince(t *testing.T) {
 		want   bool
 	}{
 		"Same":      {"Nothing moves.", []Effect{pending}, false},
-		"State":     {"It is there.", with(func(e *Effect) { e.State, e.Reason = Holds, Reason{} }), true},
-		"Reason":    {"Crossplane is further.", with(func(e *Effect) { e.Reason = Failed.With("another") }), true},
-		"Object":    {"Another one is expected.", with(func(e *Effect) { e.On = obj("c") }), true},
-		"More":      {"One more is expected.", []Effect{pending, pending}, true},
-		"None":      {"Nothing is expected any more.", nil, true},
-		"Installed": {"A package that is written installs nothing more.", []Effect{installs, pending}, false},
+		"State":     {"The effect has happened.", with(func(e *Effect) { e.State, e.Reason = Holds, Reason{} }), true},
+		"Reason":    {"The reason of the effect has changed.", with(func(e *Effect) { e.Reason = Failed.With("another") }), true},
+		"Object":    {"The effect is expected on another object.", with(func(e *Effect) { e.On = obj("c") }), true},
+		"More":      {"Another effect is expected.", []Effect{pending, pending}, true},
+		"None":      {"No effect is expected any more.", nil, true},
+		"Installed": {"The effect of a package that this pass writes does not count.", []Effect{installs, pending}, false},
 	} {
 		if got := (Plan{Effects: tc.now}).changedSince(Plan{Effects: []Effect{pending}}); got != tc.want {
 			t.Errorf("%s: %s\nchangedSince(...) = %t", name, tc.reason, got)

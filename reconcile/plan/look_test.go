@@ -206,34 +206,34 @@ func TestApplier(t *testing.T) {
 		beside map[string]func(*metav1.PartialObjectMetadata) // by path
 		want   string
 	}{
-		"Nobody": {"Nothing beside it tells.", nil, ""},
+		"Nobody": {"No object near it has an owner.", nil, ""},
 		"Nearest": {
-			"Two Kustomizations share a repository: the one of the same directory counts, though the other has more.",
+			"Two Kustomizations share a repository: the one in the same directory counts, although the other has more objects.",
 			map[string]func(*metav1.PartialObjectMetadata){"infra/a.yaml": byFlux("infra"), "infra/b.yaml": byFlux("infra"), "apps/x/y.yaml": byFlux("apps")},
 			"the Flux Kustomization flux-system/apps",
 		},
 		"Most": {
-			"Among equally near ones, the majority counts.",
+			"If several are equally near, the majority counts.",
 			map[string]func(*metav1.PartialObjectMetadata){"apps/1.yaml": byFlux("one"), "apps/2.yaml": byFlux("two"), "apps/3.yaml": byFlux("two")},
 			"the Flux Kustomization flux-system/two",
 		},
 		"MarksBeforeManagers": {
-			"A mark says more than a field manager.",
+			"The mark of a tool has priority over a field manager.",
 			map[string]func(*metav1.PartialObjectMetadata){"apps/a.yaml": wrote("kubectl", "Apply"), "b.yaml": given.Annotated("argocd.argoproj.io/tracking-id", "platform:/ConfigMap:default/b")},
 			"the Argo CD application platform",
 		},
 		"KnownManager": {
-			"Argo CD marks no CRDs, and applies them under its name.",
+			"Argo CD does not mark CRDs, but applies them under its own field manager.",
 			map[string]func(*metav1.PartialObjectMetadata){"apps/a.yaml": wrote("argocd-controller", "Update")},
 			"Argo CD (field manager argocd-controller)",
 		},
 		"AnyManager": {
-			"A pipeline that runs kubectl leaves no mark, only its field manager.",
+			"A pipeline that runs kubectl leaves only its field manager.",
 			map[string]func(*metav1.PartialObjectMetadata){"apps/a.yaml": wrote("kubectl-client-side-apply", "Update"), "apps/b.yaml": none},
 			"the field manager kubectl-client-side-apply",
 		},
 		"NotCrossplane": {
-			"Objects of Crossplane are in no commit.",
+			"Objects that Crossplane made are in no commit.",
 			map[string]func(*metav1.PartialObjectMetadata){"apps/a.yaml": func(m *metav1.PartialObjectMetadata) {
 				m.OwnerReferences = []metav1.OwnerReference{{APIVersion: "pkg.crossplane.io/v1", Kind: "ProviderRevision", Name: "aws-1"}}
 			}, "b.yaml": byFlux("apps")},
