@@ -279,16 +279,16 @@ func TestBreaksWhatIsServed(t *testing.T) {
 		live       bool
 		want       string
 	}{
-		"XRD":      {"Every team has objects of it.", xrd(more), xrd(less), false, "Blocked: breaks 1 schema; 1 object"},
-		"Active":   {"It has a CRD.", mrd(more) + policy("b*"), mrd(less) + policy("b*"), false, "Blocked: breaks 1 schema; 1 active, 0 inactive"},
-		"Inactive": {"It is no more than a name.", mrd(more) + policy("x*"), mrd(less) + policy("x*"), false, "Safe: changes 1 object, 1 inactive one breaks; 0 active, 1 inactive"},
+		"XRD":      {"Every team may have objects of an XRD.", xrd(more), xrd(less), false, "Blocked: breaks 1 schema; 1 object"},
+		"Active":   {"An active definition has a CRD.", mrd(more) + policy("b*"), mrd(less) + policy("b*"), false, "Blocked: breaks 1 schema; 1 active, 0 inactive"},
+		"Inactive": {"An inactive definition has no CRD.", mrd(more) + policy("x*"), mrd(less) + policy("x*"), false, "Safe: changes 1 object, 1 inactive one breaks; 0 active, 1 inactive"},
 		"Retained": {
-			"That no policy names it makes nothing of it go.", mrd(more) + policy("b*"), mrd(less) + policy("x*"), false,
+			"A definition that no policy names any more stays active.", mrd(more) + policy("b*"), mrd(less) + policy("x*"), false,
 			"Blocked: breaks 1 schema, adds 1 warning, keeps 1 definition active that no policy names any more; 0 active, 0 inactive, 1 kept",
 		},
-		"Opens": {"Before the merge there can be none.", mrd(more) + policy("x*"), mrd(less) + policy("b*"), false, "Look: activates 1 definition that no policy names in full, 1 inactive one breaks; 1 active (+1), 0 inactive"},
+		"Opens": {"The definition is activated by the change, so it has no objects yet.", mrd(more) + policy("x*"), mrd(less) + policy("b*"), false, "Look: activates 1 definition that no policy names in full, 1 inactive one breaks; 1 active (+1), 0 inactive"},
 		"OpensWhatIsThere": {
-			"Another policy of the cluster had it made.", mrd(more) + policy("x*"), mrd(less) + policy("b*"), true,
+			"Another live policy activates the definition already.", mrd(more) + policy("x*"), mrd(less) + policy("b*"), true,
 			"Blocked: holds 1 object back, breaks 1 schema, activates 1 definition that no policy names in full; 1 active (+1), 0 inactive",
 		},
 	}

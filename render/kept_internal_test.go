@@ -34,19 +34,19 @@ func TestClaims(t *testing.T) {
 		base, head Desired
 		want       []string // the source and the definitions that it adds
 	}{
-		"Same":          {"The base keeps the same file.", base, of("1", "one", meta, boats, outline), nil},
-		"Pulled":        {"A registry confirmed the head.", base, pulled, nil},
-		"Added":         {"The head activates one more.", base, of("2", "one", meta, boats, buoys), claim("buoys.sea")},
-		"Narrowed":      {"The other way round: what is inactive needs no schemas.", of("2", "one", meta, boats, buoys), base, nil},
-		"Upgrade":       {"Another image is another content.", base, of("2", "two", meta, boats, outline), claim()},
-		"UpgradeAlike":  {"The old schemas under the new digest.", base, of("1", "two", meta, boats, outline), claim()},
-		"Schema":        {"A schema of the same image that is another one.", base, of("2", "one", meta, strings.Replace(boats, "schema: {}", "schema: {a: b}", 1), outline), claim()},
+		"Same":          {"The base has the same copy.", base, of("1", "one", meta, boats, outline), nil},
+		"Pulled":        {"The head was read from a registry.", base, pulled, nil},
+		"Added":         {"The head activates one more definition.", base, of("2", "one", meta, boats, buoys), claim("buoys.sea")},
+		"Narrowed":      {"The base has more schemas: inactive definitions need none.", of("2", "one", meta, boats, buoys), base, nil},
+		"Upgrade":       {"The image has changed.", base, of("2", "two", meta, boats, outline), claim()},
+		"UpgradeAlike":  {"The digest has changed, but the schemas have not.", base, of("1", "two", meta, boats, outline), claim()},
+		"Schema":        {"A schema has changed, but the image has not.", base, of("2", "one", meta, strings.Replace(boats, "schema: {}", "schema: {a: b}", 1), outline), claim()},
 		"Metadata":      {"Without safe-start, all definitions are active.", base, of("2", "one", strings.Replace(meta, "[safe-start]", "[]", 1), boats, outline), claim()},
-		"Missing":       {"A definition that is gone breaks nothing.", base, of("2", "one", meta, boats), claim()},
-		"Renamed":       {"A definition under another name.", base, of("2", "one", meta, boats, strings.Replace(outline, `"Buoy"`, `"Buoi"`, 1)), claim()},
-		"OutlineOfMore": {"An outline with more than Headgate writes is none.", of("1", "one", meta, boats, strings.Replace(outline, `"scope"`, `"x":1,"scope"`, 1)), of("2", "one", meta, boats, buoys), claim()},
-		"BasePulled":    {"The base was read from the image, and the head was not.", pulled, base, claim()},
-		"BaseUnread":    {"The base was not read.", Desired{}, base, claim()},
+		"Missing":       {"A definition was removed from the copy.", base, of("2", "one", meta, boats), claim()},
+		"Renamed":       {"The kind of a definition has changed.", base, of("2", "one", meta, boats, strings.Replace(outline, `"Buoy"`, `"Buoi"`, 1)), claim()},
+		"OutlineOfMore": {"An outline with fields that Headgate does not write is not valid.", of("1", "one", meta, boats, strings.Replace(outline, `"scope"`, `"x":1,"scope"`, 1)), of("2", "one", meta, boats, buoys), claim()},
+		"BasePulled":    {"The base was read from the image, but the head was not.", pulled, base, claim()},
+		"BaseUnread":    {"The base could not be read.", Desired{}, base, claim()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string

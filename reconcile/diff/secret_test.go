@@ -48,9 +48,9 @@ func TestMasked(t *testing.T) {
 		want   string
 	}{
 		"Plain":    {"A quoted value is masked.", secret, "got 31337173", "got ***"},
-		"Decoded":  {"Also decoded.", secret, `got "hunter2"!`, `got "***"!`},
+		"Decoded":  {"A decoded value is masked.", secret, `got "hunter2"!`, `got "***"!`},
 		"Encoded":  {"An encoded value is masked.", secret, "got aHVudGVyMg==", "got ***"},
-		"Escaped":  {"And escaped.", secret, `got "two\nlines"`, `got "***"`},
+		"Escaped":  {"An escaped value is masked.", secret, `got "two\nlines"`, `got "***"`},
 		"Short":    {"A single character is masked only as a whole quoted value, not inside a word.", secret, `expected "x", not xerox (x)`, `expected "***", not xerox (***)`},
 		"Nothing":  {"A message without a value stays unchanged.", secret, "field is immutable", "field is immutable"},
 		"NoSecret": {"Values of objects other than Secrets stay visible.", other, "got 31337173", "got 31337173"},

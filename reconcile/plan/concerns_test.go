@@ -30,7 +30,7 @@ func TestConcerns(t *testing.T) {
 		"PrunedUnknown":      {"The origin of the object is unknown.", gone, Step{Action: Prune, ID: config}, "", false},
 		"Made":               {"A CRD of the package would be created.", gone, Step{Action: Create, ID: CRD(name), Origin: at("vendor/t.yaml")}, "", true},
 		"MadeExample":        {"An example of the package would be created.", gone, Step{Action: Create, ID: config, Origin: at(file)}, "", true},
-		"MadeElsewhere":      {"Something else.", gone, Step{Action: Create, ID: config, Origin: at("platform/a.yaml")}, "", false},
+		"MadeElsewhere":      {"An object of another directory would be created.", gone, Step{Action: Create, ID: config, Origin: at("platform/a.yaml")}, "", false},
 		"StillADefinition":   {"Another package declares the CRD.", gone, Step{Action: Create, ID: CRD(name), Definition: true, Origin: at(file)}, "", false},
 		"TakenBack":          {"Another guard holds a prune that deactivates a definition.", gone, Step{Action: Prune, Deactivates: true, ID: CRD(name)}, "", false},
 		"Returned":           {"The package exists, but no longer declares the CRD.", here, Step{Action: Create, ID: CRD(name), Origin: at("platform/t.yaml")}, "", true},

@@ -16,7 +16,7 @@ func TestChangedSince(t *testing.T) {
 		now    []Effect
 		want   bool
 	}{
-		"Same":      {"Nothing moves.", []Effect{pending}, false},
+		"Same":      {"The effects are unchanged.", []Effect{pending}, false},
 		"State":     {"The effect has happened.", with(func(e *Effect) { e.State, e.Reason = Holds, Reason{} }), true},
 		"Reason":    {"The reason of the effect has changed.", with(func(e *Effect) { e.Reason = Failed.With("another") }), true},
 		"Object":    {"The effect is expected on another object.", with(func(e *Effect) { e.On = obj("c") }), true},

@@ -515,12 +515,12 @@ func TestMany(t *testing.T) {
 		max           int
 		want          plan.Action
 	}{
-		"Few":       {"Three may always go.", 4, 3, 0, plan.Prune},
-		"TooMany":   {"Then not one of them goes: which were meant?", 5, 4, 0, plan.Hold},
-		"FifthOf50": {"A fifth of the owned objects may go.", 50, 10, 0, plan.Prune},
-		"MoreOf50":  {"And not one more.", 50, 11, 0, plan.Hold},
-		"HugeSync":  {"Twenty is much, however much we own.", 500, 21, 0, plan.Hold},
-		"Raised":    {"A person may raise it.", 500, 21, 21, plan.Prune},
+		"Few":       {"Up to three prunes are always allowed.", 4, 3, 0, plan.Prune},
+		"TooMany":   {"With too many prunes, all are held, because it is unclear which are intended.", 5, 4, 0, plan.Hold},
+		"FifthOf50": {"Up to a fifth of the owned objects may be pruned.", 50, 10, 0, plan.Prune},
+		"MoreOf50":  {"More than a fifth of the owned objects are held.", 50, 11, 0, plan.Hold},
+		"HugeSync":  {"More than 20 prunes are held, whatever the number of owned objects.", 500, 21, 0, plan.Hold},
+		"Raised":    {"The Sync may set a higher limit.", 500, 21, 21, plan.Prune},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -592,10 +592,10 @@ func TestFight(t *testing.T) {
 		before string // digest of the previous apply
 		want   plan.Action
 	}{
-		"Rests":       {"A contested object is left alone for a while.", rival, given.Sync.Digest(o), plan.Keep},
-		"Again":       {"And then it is tried again.", awake, given.Sync.Digest(o), plan.Update},
-		"Another":     {"Others are put right meanwhile.", other, given.Sync.Digest(o), plan.Update},
-		"OfTheCommit": {"A change of the commit is no part of a fight.", rival, "before", plan.Update},
+		"Rests":       {"An object that another writer changes back is left unchanged for a while.", rival, given.Sync.Digest(o), plan.Keep},
+		"Again":       {"After a while, the object is corrected again.", awake, given.Sync.Digest(o), plan.Update},
+		"Another":     {"Other objects are corrected meanwhile.", other, given.Sync.Digest(o), plan.Update},
+		"OfTheCommit": {"A change by a commit is applied at once.", rival, "before", plan.Update},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -34,16 +34,16 @@ func TestUsageNames(t *testing.T) {
 		id     manifest.ID
 		want   bool
 	}{
-		"Named":          {"It is the one.", usage(t, "Usage", "a", "{apiVersion: example.org/v1beta1, kind: Bucket, resourceRef: {name: logs}}"), bucket, true},
-		"Another":        {"Another of its kind may go.", usage(t, "Usage", "a", "{apiVersion: example.org/v1, kind: Bucket, resourceRef: {name: other}}"), bucket, false},
-		"OtherNamespace": {"A Usage refers to objects in its own namespace.", usage(t, "Usage", "b", "{apiVersion: example.org/v1, kind: Bucket, resourceRef: {name: logs}}"), bucket, false},
-		"SaysNamespace":  {"Unless it says otherwise.", usage(t, "Usage", "b", "{apiVersion: example.org/v1, kind: Bucket, resourceRef: {name: logs, namespace: a}}"), bucket, true},
-		"OtherGroup":     {"The same name in another group is something else.", usage(t, "Usage", "a", "{apiVersion: example.com/v1, kind: Bucket, resourceRef: {name: logs}}"), bucket, false},
-		"Core":           {"The core group has no name.", usage(t, "Usage", "a", "{apiVersion: v1, kind: ConfigMap, resourceRef: {name: c}}"), manifest.ID{Kind: "ConfigMap", Namespace: "a", Name: "c"}, true},
-		"Cluster":        {"A CRD is protected by a ClusterUsage.", usage(t, "ClusterUsage", "", "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, resourceRef: {name: buckets.example.org}}"), crd, true},
-		"Selected":       {"Crossplane may not have looked for it yet.", usage(t, "Usage", "a", "{apiVersion: example.org/v1, kind: Bucket, resourceSelector: {matchLabels: {team: a}}}"), bucket, true},
-		"NotSelected":    {"Its labels are others.", usage(t, "Usage", "a", "{apiVersion: example.org/v1, kind: Bucket, resourceSelector: {matchLabels: {team: b}}}"), bucket, false},
-		"Nothing":        {"It is of nothing at all.", usage(t, "Usage", "a", "{apiVersion: example.org/v1, kind: Bucket}"), bucket, false},
+		"Named":          {"The Usage names the object.", usage(t, "Usage", "a", "{apiVersion: example.org/v1beta1, kind: Bucket, resourceRef: {name: logs}}"), bucket, true},
+		"Another":        {"The Usage names another object of the same kind.", usage(t, "Usage", "a", "{apiVersion: example.org/v1, kind: Bucket, resourceRef: {name: other}}"), bucket, false},
+		"OtherNamespace": {"A Usage without a namespace in its reference is about its own namespace.", usage(t, "Usage", "b", "{apiVersion: example.org/v1, kind: Bucket, resourceRef: {name: logs}}"), bucket, false},
+		"SaysNamespace":  {"A reference of a Usage may name another namespace.", usage(t, "Usage", "b", "{apiVersion: example.org/v1, kind: Bucket, resourceRef: {name: logs, namespace: a}}"), bucket, true},
+		"OtherGroup":     {"The kind of another group is a different kind.", usage(t, "Usage", "a", "{apiVersion: example.com/v1, kind: Bucket, resourceRef: {name: logs}}"), bucket, false},
+		"Core":           {"The apiVersion of the core group contains no group.", usage(t, "Usage", "a", "{apiVersion: v1, kind: ConfigMap, resourceRef: {name: c}}"), manifest.ID{Kind: "ConfigMap", Namespace: "a", Name: "c"}, true},
+		"Cluster":        {"A ClusterUsage protects a CRD.", usage(t, "ClusterUsage", "", "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, resourceRef: {name: buckets.example.org}}"), crd, true},
+		"Selected":       {"A Usage counts even before Crossplane has resolved its selector.", usage(t, "Usage", "a", "{apiVersion: example.org/v1, kind: Bucket, resourceSelector: {matchLabels: {team: a}}}"), bucket, true},
+		"NotSelected":    {"The object does not have the selected labels.", usage(t, "Usage", "a", "{apiVersion: example.org/v1, kind: Bucket, resourceSelector: {matchLabels: {team: b}}}"), bucket, false},
+		"Nothing":        {"The Usage refers to no object.", usage(t, "Usage", "a", "{apiVersion: example.org/v1, kind: Bucket}"), bucket, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

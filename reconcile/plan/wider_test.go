@@ -15,13 +15,13 @@ func TestWider(t *testing.T) {
 		live   map[string]crossplane.LivePolicy
 		wider  bool
 	}{
-		"AsExpected": {"Nothing changed.", map[string]crossplane.LivePolicy{"team": {Patterns: []string{"b.*", "a.*"}}, "all": {Patterns: []string{"*"}, Paused: true}}, false},
-		"Narrower":   {"Less is activated than the guards allowed.", map[string]crossplane.LivePolicy{"team": {Patterns: []string{"a.*"}}}, false},
-		"Gone":       {"Nothing is activated.", nil, false},
-		"Elsewhere":  {"It does not matter which policy activates it.", map[string]crossplane.LivePolicy{"other": {Patterns: []string{"a.*"}}}, false},
-		"Widened":    {"A hand edit, or an update that failed.", map[string]crossplane.LivePolicy{"team": {Patterns: []string{"a.*", "c.*"}}}, true},
-		"Back":       {"Crossplane restarted, and made its default policy again.", map[string]crossplane.LivePolicy{"team": {Patterns: []string{"a.*"}}, "default": {Patterns: []string{"*"}}}, true},
-		"Resumed":    {"A user removed the pause annotation.", map[string]crossplane.LivePolicy{"all": {Patterns: []string{"*"}}}, true},
+		"AsExpected": {"The live policies have not changed.", map[string]crossplane.LivePolicy{"team": {Patterns: []string{"b.*", "a.*"}}, "all": {Patterns: []string{"*"}, Paused: true}}, false},
+		"Narrower":   {"The live policies activate less than the guards allowed.", map[string]crossplane.LivePolicy{"team": {Patterns: []string{"a.*"}}}, false},
+		"Gone":       {"There is no live policy.", nil, false},
+		"Elsewhere":  {"Another policy may activate the same definitions.", map[string]crossplane.LivePolicy{"other": {Patterns: []string{"a.*"}}}, false},
+		"Widened":    {"A user widened the policy, or its update failed.", map[string]crossplane.LivePolicy{"team": {Patterns: []string{"a.*", "c.*"}}}, true},
+		"Back":       {"Crossplane created its default policy again after a restart.", map[string]crossplane.LivePolicy{"team": {Patterns: []string{"a.*"}}, "default": {Patterns: []string{"*"}}}, true},
+		"Resumed":    {"A user removed the annotation that paused the policy.", map[string]crossplane.LivePolicy{"all": {Patterns: []string{"*"}}}, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

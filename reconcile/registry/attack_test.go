@@ -65,25 +65,25 @@ func TestHostileImages(t *testing.T) {
 		image  v1.Image
 		want   string
 	}{
-		"Good":      {"or the others mean nothing", imageOf(t, file("package.yaml", metadata), isBase), ""},
-		"Flattened": {"what has no layer of its own is looked for in all", imageOf(t, file("package.yaml", metadata), nil), ""},
-		"NoPackage": {"another image", imageOf(t, file("a.yaml", metadata), isBase), "it holds no package.yaml, so it is not a package"},
-		"Outside":   {"a name that leads out", imageOf(t, file("../package.yaml", metadata), isBase), "points outside of it"},
-		"Absolute":  {"or begins at the root", imageOf(t, file("/package.yaml", metadata), isBase), "points outside of it"},
-		"Link": {"a link", imageOf(t, tarred(t, tar.Header{Name: "package.yaml", Typeflag: tar.TypeSymlink, Linkname: "/etc/passwd"}, ""), isBase),
+		"Good":      {"A valid package is read, which shows that the other cases fail for their own reason.", imageOf(t, file("package.yaml", metadata), isBase), ""},
+		"Flattened": {"An image without a marked layer is read as a whole.", imageOf(t, file("package.yaml", metadata), nil), ""},
+		"NoPackage": {"The image contains no package file.", imageOf(t, file("a.yaml", metadata), isBase), "it holds no package.yaml, so it is not a package"},
+		"Outside":   {"A path leads out of the image.", imageOf(t, file("../package.yaml", metadata), isBase), "points outside of it"},
+		"Absolute":  {"A path is absolute.", imageOf(t, file("/package.yaml", metadata), isBase), "points outside of it"},
+		"Link": {"The package file is a symbolic link.", imageOf(t, tarred(t, tar.Header{Name: "package.yaml", Typeflag: tar.TypeSymlink, Linkname: "/etc/passwd"}, ""), isBase),
 			"is neither a file nor a directory"},
-		"HardLink": {"of any kind", imageOf(t, tarred(t, tar.Header{Name: "package.yaml", Typeflag: tar.TypeLink, Linkname: "/etc/passwd"}, ""), isBase),
+		"HardLink": {"The package file is a hard link.", imageOf(t, tarred(t, tar.Header{Name: "package.yaml", Typeflag: tar.TypeLink, Linkname: "/etc/passwd"}, ""), isBase),
 			"is neither a file nor a directory"},
-		"Device":      {"a device", imageOf(t, tarred(t, tar.Header{Name: "dev/sda", Typeflag: tar.TypeBlock}, ""), isBase), "is neither a file nor a directory"},
-		"NoMetadata":  {"a package without metadata", imageOf(t, file("package.yaml", "apiVersion: v1\nkind: List\nitems: []\n"), isBase), "has no metadata, so it is not a package"},
-		"TwoMetadata": {"with two of them", imageOf(t, file("package.yaml", metadata+"---\n"+metadata), isBase), "a package has one metadata document"},
-		"Unknown": {"with something that Crossplane cannot decode", imageOf(t, file("package.yaml", metadata+"---\napiVersion: v1\nkind: Secret\nmetadata: {name: a}\n"), isBase),
+		"Device":      {"The image contains a device.", imageOf(t, tarred(t, tar.Header{Name: "dev/sda", Typeflag: tar.TypeBlock}, ""), isBase), "is neither a file nor a directory"},
+		"NoMetadata":  {"The package has no metadata.", imageOf(t, file("package.yaml", "apiVersion: v1\nkind: List\nitems: []\n"), isBase), "has no metadata, so it is not a package"},
+		"TwoMetadata": {"The package has metadata twice.", imageOf(t, file("package.yaml", metadata+"---\n"+metadata), isBase), "a package has one metadata document"},
+		"Unknown": {"The package contains a kind that Crossplane cannot decode.", imageOf(t, file("package.yaml", metadata+"---\napiVersion: v1\nkind: Secret\nmetadata: {name: a}\n"), isBase),
 			"is not a kind that Crossplane can decode in a package"},
-		"Broken":   {"that is no YAML", imageOf(t, file("package.yaml", metadata+"---\na: [\n"), isBase), "/package.yaml:5: "},
-		"NotText":  {"or no text", imageOf(t, file("package.yaml", "\x00"), isBase), "it holds a NUL byte"},
-		"NotTar":   {"a layer that is no tarball", imageOf(t, []byte("abc"), isBase), "cannot be read"},
-		"NoLayers": {"an image of nothing", mutate.MediaType(empty.Image, types.OCIManifestSchema1), "it is not an image with layers"},
-		"Bomb":     {"one that unpacks to more than Crossplane reads", imageOf(t, file("package.yaml", metadata+strings.Repeat("#\n", 101<<20)), isBase), "is larger than the limit of 209715200 bytes"},
+		"Broken":   {"The package file is not YAML.", imageOf(t, file("package.yaml", metadata+"---\na: [\n"), isBase), "/package.yaml:5: "},
+		"NotText":  {"The package file is not text.", imageOf(t, file("package.yaml", "\x00"), isBase), "it holds a NUL byte"},
+		"NotTar":   {"The layer is not a tarball.", imageOf(t, []byte("abc"), isBase), "cannot be read"},
+		"NoLayers": {"The image has no layers.", mutate.MediaType(empty.Image, types.OCIManifestSchema1), "it is not an image with layers"},
+		"Bomb":     {"The package file is larger than Crossplane accepts.", imageOf(t, file("package.yaml", metadata+strings.Repeat("#\n", 101<<20)), isBase), "is larger than the limit of 209715200 bytes"},
 	}
 	r := start(t)
 	for name, tc := range cases {
@@ -116,13 +116,13 @@ func TestLyingRegistry(t *testing.T) {
 		answer func(w http.ResponseWriter, req *http.Request) bool
 		want   string
 	}{
-		"Layer": {"another layer than the manifest names", func(w http.ResponseWriter, req *http.Request) bool {
+		"Layer": {"The registry returns another layer than the manifest names.", func(w http.ResponseWriter, req *http.Request) bool {
 			if strings.Contains(req.URL.Path, "/blobs/") {
 				_, _ = io.WriteString(w, "{}")
 			}
 			return strings.Contains(req.URL.Path, "/blobs/")
 		}, "error verifying"},
-		"Endless": {"a blob without end", func(w http.ResponseWriter, req *http.Request) bool {
+		"Endless": {"The registry returns an endless blob.", func(w http.ResponseWriter, req *http.Request) bool {
 			if !strings.Contains(req.URL.Path, "/blobs/") {
 				return false
 			}
@@ -133,7 +133,7 @@ func TestLyingRegistry(t *testing.T) {
 			}
 			return true
 		}, "it is larger than the"},
-		"Manifest": {"another manifest than the digest", func(w http.ResponseWriter, req *http.Request) bool {
+		"Manifest": {"The registry returns another manifest than the one with the digest.", func(w http.ResponseWriter, req *http.Request) bool {
 			if strings.Contains(req.URL.Path, "/manifests/sha256:") {
 				w.Header().Set("Content-Type", string(types.OCIManifestSchema1))
 				_, _ = io.WriteString(w, `{"schemaVersion":2}`)
@@ -141,7 +141,7 @@ func TestLyingRegistry(t *testing.T) {
 			}
 			return false
 		}, "does not match requested digest"},
-		"Page": {"an answer that is a page, and is quoted on one line", func(w http.ResponseWriter, _ *http.Request) bool {
+		"Page": {"The registry returns a page, which the error quotes on one line.", func(w http.ResponseWriter, _ *http.Request) bool {
 			w.WriteHeader(http.StatusTeapot)
 			_, _ = io.WriteString(w, strings.Repeat("<p>\x1b[31m\n", 1000))
 			return true

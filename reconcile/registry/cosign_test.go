@@ -57,14 +57,14 @@ func TestCosign(t *testing.T) {
 		key    string
 		want   string // error of a package that is not read; "" if it is read
 	}{
-		"Tag":       {"as cosign v2 does, and Crossplane reads", map[string]v1.Image{"v1.0.0": written["package"], tag(signed): written["signature"]}, "cosign.pub", ""},
-		"Bundle":    {"as cosign v3 does", map[string]v1.Image{"v1.0.0": written["package"], "bundle": written["bundle"]}, "cosign.pub", ""},
-		"Both":      {"as people do who need both", map[string]v1.Image{"v1.0.0": written["package"], tag(signed): written["signature"], "bundle": written["bundle"]}, "cosign.pub", ""},
-		"OtherKey":  {"somebody else", map[string]v1.Image{"v1.0.0": written["package"], tag(signed): written["signature"], "bundle": written["bundle"]}, other, "no signature is accepted"},
-		"Unsigned":  {"nobody", map[string]v1.Image{"v1.0.0": written["package"]}, "cosign.pub", "the image has no signature"},
-		"Changed":   {"an image that was pushed over the one that was signed", map[string]v1.Image{"v1.0.0": changed, tag(signed): written["signature"], "bundle": written["bundle"]}, "cosign.pub", "the image has no signature"},
-		"Moved":     {"a signature that was copied beside another image", map[string]v1.Image{"v1.0.0": changed, tag(its): written["signature"]}, "cosign.pub", "it is the signature of another image"},
-		"Referring": {"a bundle that is made to refer to another image", map[string]v1.Image{"v1.0.0": changed, "bundle": referringTo(t, written["bundle"], changed)}, "cosign.pub", "no signature is accepted"},
+		"Tag":       {"cosign v2 writes the signature to a tag, which Crossplane reads.", map[string]v1.Image{"v1.0.0": written["package"], tag(signed): written["signature"]}, "cosign.pub", ""},
+		"Bundle":    {"cosign v3 writes a bundle.", map[string]v1.Image{"v1.0.0": written["package"], "bundle": written["bundle"]}, "cosign.pub", ""},
+		"Both":      {"An image may have both forms of signature.", map[string]v1.Image{"v1.0.0": written["package"], tag(signed): written["signature"], "bundle": written["bundle"]}, "cosign.pub", ""},
+		"OtherKey":  {"Another key signed the image.", map[string]v1.Image{"v1.0.0": written["package"], tag(signed): written["signature"], "bundle": written["bundle"]}, other, "no signature is accepted"},
+		"Unsigned":  {"The image is unsigned.", map[string]v1.Image{"v1.0.0": written["package"]}, "cosign.pub", "the image has no signature"},
+		"Changed":   {"An unsigned image was pushed to the tag of a signed one.", map[string]v1.Image{"v1.0.0": changed, tag(signed): written["signature"], "bundle": written["bundle"]}, "cosign.pub", "the image has no signature"},
+		"Moved":     {"The signature was copied to the tag of another image.", map[string]v1.Image{"v1.0.0": changed, tag(its): written["signature"]}, "cosign.pub", "it is the signature of another image"},
+		"Referring": {"The bundle was changed to refer to another image.", map[string]v1.Image{"v1.0.0": changed, "bundle": referringTo(t, written["bundle"], changed)}, "cosign.pub", "no signature is accepted"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -98,18 +98,18 @@ func TestForkAsksAllowedRegistriesOnly(t *testing.T) {
 		files  []string
 		want   string // part of the error; "" if the package is read
 	}{
-		"Allowed":    {"or the others mean nothing", []string{install(r.Host + "/acme/provider-sea:v1.0.0")}, ""},
-		"NotAllowed": {"by its tag", []string{install(inner.Host + "/acme/provider-sea:v1.0.0")}, inner.Host},
-		"Digest":     {"by its digest", []string{install(inner.Host + "/acme/provider-sea@" + digest)}, inner.Host},
-		"ByName":     {"the host of an image is its name, and not where that leads", []string{install(localhost(r) + "/acme/provider-sea:v1.0.0")}, localhost(r)},
-		"OtherPort":  {"on one machine there may be two", []string{install("127.0.0.1:1/acme/provider-sea:v1.0.0")}, "127.0.0.1:1"},
-		"Default":    {"no host is one, too", []string{install("acme/provider-sea:v1.0.0")}, "index.docker.io"},
-		"Prefix":     {"a name that begins as one that is allowed", []string{install(r.Host + "1/acme/provider-sea:v1.0.0")}, r.Host + "1"},
-		"Rewritten":  {"the head has the ImageConfigs, too", []string{install(r.Host + "/acme/provider-sea:v1.0.0"), rewriting(r.Host, inner.Host)}, inner.Host},
+		"Allowed":    {"An allowed registry is asked, which shows that the other cases fail for their own reason.", []string{install(r.Host + "/acme/provider-sea:v1.0.0")}, ""},
+		"NotAllowed": {"A tag in a registry that is not allowed is not read.", []string{install(inner.Host + "/acme/provider-sea:v1.0.0")}, inner.Host},
+		"Digest":     {"A digest in a registry that is not allowed is not read.", []string{install(inner.Host + "/acme/provider-sea@" + digest)}, inner.Host},
+		"ByName":     {"Hosts are compared by name, not by address.", []string{install(localhost(r) + "/acme/provider-sea:v1.0.0")}, localhost(r)},
+		"OtherPort":  {"The port is part of the host.", []string{install("127.0.0.1:1/acme/provider-sea:v1.0.0")}, "127.0.0.1:1"},
+		"Default":    {"A name without a host belongs to Docker Hub.", []string{install("acme/provider-sea:v1.0.0")}, "index.docker.io"},
+		"Prefix":     {"A name that begins with an allowed name is not allowed.", []string{install(r.Host + "1/acme/provider-sea:v1.0.0")}, r.Host + "1"},
+		"Rewritten":  {"An ImageConfig of the head must not redirect to a registry that is not allowed.", []string{install(r.Host + "/acme/provider-sea:v1.0.0"), rewriting(r.Host, inner.Host)}, inner.Host},
 		"RewrittenBack": {
-			"only what is really asked counts", []string{install("mirrored.example.org/acme/provider-sea:v1.0.0"), rewriting("mirrored.example.org", r.Host)}, "",
+			"Only the registry that is actually asked must be allowed.", []string{install("mirrored.example.org/acme/provider-sea:v1.0.0"), rewriting("mirrored.example.org", r.Host)}, "",
 		},
-		"Dependency": {"a package of a registry that is allowed may depend on anything", []string{installs("Configuration", "acme-config", r.Host+"/acme/config:v1.0.0", "")}, inner.Host},
+		"Dependency": {"A package in an allowed registry may depend on one in a registry that is not allowed.", []string{installs("Configuration", "acme-config", r.Host+"/acme/config:v1.0.0", "")}, inner.Host},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -143,12 +143,12 @@ func TestForkIsNotSentInside(t *testing.T) {
 		allowed bool // inner is
 		want    string
 	}{
-		"Blob":      {"a blob", "/blobs/", func(inner *fixtures.Registry) string { return inner.Host }, false, "127.0.0.1 is not a public address"},
-		"ByName":    {"whatever the name of the address is", "/blobs/", localhost, false, "is not a public address"},
-		"Manifest":  {"a manifest", "/manifests/", func(inner *fixtures.Registry) string { return inner.Host }, false, "127.0.0.1 is not a public address"},
-		"Metadata":  {"where clouds keep credentials", "/blobs/", func(*fixtures.Registry) string { return "169.254.169.254" }, false, "private/link-local host"},
-		"Allowed":   {"but to another one that is allowed", "/blobs/", func(inner *fixtures.Registry) string { return inner.Host }, true, ""},
-		"SixInFour": {"an address in other words", "/blobs/", func(*fixtures.Registry) string { return "[::ffff:127.0.0.1]:1" }, false, "private/link-local host"},
+		"Blob":      {"A redirect of a blob to a private address is refused.", "/blobs/", func(inner *fixtures.Registry) string { return inner.Host }, false, "127.0.0.1 is not a public address"},
+		"ByName":    {"A redirect to a name with a private address is refused.", "/blobs/", localhost, false, "is not a public address"},
+		"Manifest":  {"A redirect of a manifest to a private address is refused.", "/manifests/", func(inner *fixtures.Registry) string { return inner.Host }, false, "127.0.0.1 is not a public address"},
+		"Metadata":  {"A redirect to a metadata service is refused, because it may return credentials.", "/blobs/", func(*fixtures.Registry) string { return "169.254.169.254" }, false, "private/link-local host"},
+		"Allowed":   {"A redirect to another allowed registry is followed.", "/blobs/", func(inner *fixtures.Registry) string { return inner.Host }, true, ""},
+		"SixInFour": {"A redirect to a private address in another notation is refused.", "/blobs/", func(*fixtures.Registry) string { return "[::ffff:127.0.0.1]:1" }, false, "private/link-local host"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

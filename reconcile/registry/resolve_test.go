@@ -51,7 +51,7 @@ func TestResolve(t *testing.T) {
 		want   result
 	}{
 		"Newest": {
-			"Crossplane takes the newest version that is one: neither a tag as v9, nor a candidate",
+			"Crossplane takes the newest release. A tag such as v9 is not a version, and a candidate is not a release.",
 			func(t *testing.T, r *fixtures.Registry) {
 				t.Helper()
 				r.Push(t, "acme/config", "v1.0.0", configuration("config", dependsOn(r, "provider", "acme/provider-sea", ">=v1.0.0")), 0)
@@ -62,7 +62,7 @@ func TestResolve(t *testing.T) {
 			result{[]string{"Configuration config v1.0.0", "Provider provider-sea v2.0.0"}, nil},
 		},
 		"Through": {
-			"what a dependency depends on is needed, too",
+			"Dependencies of dependencies are resolved.",
 			func(t *testing.T, r *fixtures.Registry) {
 				t.Helper()
 				r.Push(t, "acme/config", "v1.0.0", configuration("config", dependsOn(r, "configuration", "acme/base", "=v1.0.0")), 0)
@@ -74,7 +74,7 @@ func TestResolve(t *testing.T) {
 			result{[]string{"Configuration base v1.0.0", "Configuration config v1.0.0", "Provider provider-sea v1.4.0"}, nil},
 		},
 		"Skipped": {
-			"where the object says so, nothing is resolved",
+			"skipDependencyResolution disables the resolution.",
 			func(t *testing.T, r *fixtures.Registry) {
 				t.Helper()
 				r.Push(t, "acme/config", "v1.0.0", configuration("config", dependsOn(r, "provider", "acme/provider-sea", ">=v1.0.0")), 0)
@@ -85,7 +85,7 @@ func TestResolve(t *testing.T) {
 			result{[]string{"Configuration config v1.0.0"}, nil},
 		},
 		"Named": {
-			"what the commit installs itself is the version that counts",
+			"A version that the commit installs has priority over the newest one.",
 			func(t *testing.T, r *fixtures.Registry) {
 				t.Helper()
 				r.Push(t, "acme/config", "v1.0.0", configuration("config", dependsOn(r, "provider", "acme/provider-sea", ">=v1.0.0")), 0)
@@ -99,7 +99,7 @@ func TestResolve(t *testing.T) {
 			result{[]string{"Configuration config v1.0.0", "Provider provider-sea v1.4.0"}, nil},
 		},
 		"OtherName": {
-			"under another name than Crossplane gives it there may be two of one source",
+			"An object with another name than Crossplane would choose may result in two objects for one source.",
 			func(t *testing.T, r *fixtures.Registry) {
 				t.Helper()
 				r.Push(t, "acme/config", "v1.0.0", configuration("config", dependsOn(r, "provider", "acme/provider-sea", ">=v1.0.0")), 0)
@@ -113,7 +113,7 @@ func TestResolve(t *testing.T) {
 			result{[]string{"Configuration config v1.0.0", "Provider provider-sea v1.4.0"}, []string{packages.RuleSource}},
 		},
 		"Twice": {
-			"two objects of one source: Crossplane resolves nothing any more",
+			"With two objects for one source, Crossplane resolves no dependencies.",
 			func(*testing.T, *fixtures.Registry) {},
 			func(r *fixtures.Registry) []string {
 				return []string{
@@ -124,7 +124,7 @@ func TestResolve(t *testing.T) {
 			result{[]string{"Provider provider-sea v1.4.0"}, []string{packages.RuleSource}},
 		},
 		"TooOld": {
-			"Crossplane installs nothing of what wants another version",
+			"Crossplane does not install a package whose dependency has an unsuitable version.",
 			func(t *testing.T, r *fixtures.Registry) {
 				t.Helper()
 				r.Push(t, "acme/config", "v1.0.0", configuration("config", dependsOn(r, "provider", "acme/provider-sea", ">=v2.0.0")), 0)
@@ -138,7 +138,7 @@ func TestResolve(t *testing.T) {
 			result{[]string{"Configuration config v1.0.0", "Provider provider-sea v1.4.0"}, []string{catalogue.RuleDependency}},
 		},
 		"ByChance": {
-			"of two that want different ones, Crossplane follows the one that comes first",
+			"With two constraints, Crossplane uses the one that it reads first.",
 			func(t *testing.T, r *fixtures.Registry) {
 				t.Helper()
 				r.Push(t, "acme/old", "v1.0.0", configuration("old", dependsOn(r, "provider", "acme/provider-sea", "<v2.0.0")), 0)
@@ -153,7 +153,7 @@ func TestResolve(t *testing.T) {
 			result{[]string{"Configuration new v1.0.0", "Configuration old v1.0.0", "Provider provider-sea v1.10.0"}, []string{registry.RuleAmbiguous}},
 		},
 		"Conflict": {
-			"there is no version for both",
+			"No version satisfies both constraints.",
 			func(t *testing.T, r *fixtures.Registry) {
 				t.Helper()
 				r.Push(t, "acme/old", "v1.0.0", configuration("old", dependsOn(r, "provider", "acme/provider-sea", "<v2.0.0")), 0)
@@ -168,7 +168,7 @@ func TestResolve(t *testing.T) {
 			result{[]string{"Configuration new v1.0.0", "Configuration old v1.0.0"}, []string{packages.RuleUnread}},
 		},
 		"Circle": {
-			"Crossplane installs nothing of packages that depend on each other",
+			"Crossplane installs no packages that depend on each other.",
 			func(t *testing.T, r *fixtures.Registry) {
 				t.Helper()
 				r.Push(t, "acme/a", "v1.0.0", configuration("a", dependsOn(r, "configuration", "acme/b", ">=v1.0.0")), 0)
@@ -180,7 +180,7 @@ func TestResolve(t *testing.T) {
 			result{[]string{"Configuration a v1.0.0", "Configuration b v1.0.0"}, []string{packages.RuleCycle}},
 		},
 		"WrongKind": {
-			"a Provider object that names a configuration never becomes healthy",
+			"A Provider object that names a configuration never becomes healthy.",
 			func(t *testing.T, r *fixtures.Registry) {
 				t.Helper()
 				r.Push(t, "acme/config", "v1.0.0", configuration("config", "  {}\n"), 0)
@@ -191,7 +191,7 @@ func TestResolve(t *testing.T) {
 			result{nil, []string{packages.RuleUnread}},
 		},
 		"Manual": {
-			"a version that a person has to let in is known all the same",
+			"A version that a user must activate is resolved, too.",
 			func(*testing.T, *fixtures.Registry) {},
 			func(r *fixtures.Registry) []string {
 				return []string{installs("Provider", "sea", r.Host+"/acme/provider-sea:v1.4.0", "  revisionActivationPolicy: Manual\n")}
@@ -199,7 +199,7 @@ func TestResolve(t *testing.T) {
 			result{[]string{"Provider provider-sea v1.4.0"}, nil},
 		},
 		"Overlap": {
-			"a monolith and its member hold the same definition, and one can win",
+			"Two packages contain the same definition, and only one of them can own it.",
 			func(t *testing.T, r *fixtures.Registry) {
 				t.Helper()
 				r.Push(t, "acme/provider-boats", "v1.0.0", provider("provider-boats", "boats"), 0)
@@ -342,31 +342,31 @@ func TestUpgrades(t *testing.T) {
 		before, with []string
 		want         []string
 	}{
-		"SameImage": {"Another name of the same image changes nothing.", []string{one + "v1.0.0"}, []string{one + "v1.0.1"}, nil},
-		"New":       {"Nothing takes the place of anything.", nil, []string{one + "v1.0.0"}, nil},
-		"Removed":   {"A step says so: its object goes.", []string{one + "v1.0.0"}, nil, nil},
+		"SameImage": {"Another tag of the same image changes nothing.", []string{one + "v1.0.0"}, []string{one + "v1.0.1"}, nil},
+		"New":       {"A new package has no previous version to compare with.", nil, []string{one + "v1.0.0"}, nil},
+		"Removed":   {"A package whose object is deleted is reported by a step, not here.", []string{one + "v1.0.0"}, nil, nil},
 		"Drops": {
-			"Active definitions count; new inactive ones do not.", []string{one + "v1.0.0"}, []string{one + "v2.0.0"},
+			"Active definitions that are removed are reported; new inactive ones are not.", []string{one + "v1.0.0"}, []string{one + "v2.0.0"},
 			[]string{"provider-sea v1.0.0 v2.0.0", "keep boats true", "create crews false"},
 		},
 		"Splits": {
-			"A definition that is in another package now is not gone.", []string{one + "v1.0.0"}, []string{one + "v2.0.0", two + "v2.0.0"},
+			"A definition that moved to another package is not removed.", []string{one + "v1.0.0"}, []string{one + "v2.0.0", two + "v2.0.0"},
 			[]string{"provider-sea v1.0.0 v2.0.0", "create crews false"},
 		},
 		"Renamed": {
-			"Another package holds it now, and takes it over.", []string{one + "v1.0.0"}, []string{two + "v3.0.0"}, []string{"update boats true"},
+			"The definition moved to another package, which takes it over.", []string{one + "v1.0.0"}, []string{two + "v3.0.0"}, []string{"update boats true"},
 		},
 		"UnreadBefore": {
-			"All of it looks new.", []string{one + "v0.0.0"}, []string{one + "v1.0.0"}, []string{"provider-sea  v1.0.0 unknown"},
+			"The previous version could not be read, so all its definitions look new.", []string{one + "v0.0.0"}, []string{one + "v1.0.0"}, []string{"provider-sea  v1.0.0 unknown"},
 		},
 		"UnreadAfter": {
-			"A missing tag: its effects are not known.", []string{one + "v1.0.0"}, []string{one + "v9.0.0"}, []string{"provider-sea v1.0.0  unknown"},
+			"The tag of the new version does not exist, so its effects are unknown.", []string{one + "v1.0.0"}, []string{one + "v9.0.0"}, []string{"provider-sea v1.0.0  unknown"},
 		},
-		"UnreadNew":      {"Its definitions are not known.", nil, []string{one + "v9.0.0"}, []string{"provider-sea   unknown"}},
-		"UnreadBoth":     {"Other changes are not blocked by that.", []string{one + "v9.0.0"}, []string{one + "v9.0.0"}, nil},
-		"UnreadFunction": {"A Function holds no definitions.", nil, []string{function}, nil},
+		"UnreadNew":      {"The definitions of the new package are unknown.", nil, []string{one + "v9.0.0"}, []string{"provider-sea   unknown"}},
+		"UnreadBoth":     {"A package that is unreadable before and after does not block other changes.", []string{one + "v9.0.0"}, []string{one + "v9.0.0"}, nil},
+		"UnreadFunction": {"A Function contains no definitions.", nil, []string{function}, nil},
 		"UnreadMoves": {
-			"The version changes, with unknown effects.", []string{one + "v0.0.0"}, []string{one + "v9.0.0"}, []string{"provider-sea   unknown"},
+			"The version changes, but neither version could be read.", []string{one + "v0.0.0"}, []string{one + "v9.0.0"}, []string{"provider-sea   unknown"},
 		},
 		"Malformed": {
 			"An active definition that cannot be decoded cannot be compared.", []string{one + "v1.0.0"}, []string{one + "v3.0.0"},

@@ -53,36 +53,36 @@ func TestCombined(t *testing.T) {
 		headline string
 	}{
 		"One": {
-			"A single sync reads as it always did.", []Report{previewed("prod", breaking("buckets.example.org"))}, 0,
+			"The report on a single sync does not mention other syncs.", []Report{previewed("prod", breaking("buckets.example.org"))}, 0,
 			Status{Failure, "Blocked: breaks 1 schema; 1 object"}, "⛔ Blocked: breaks 1 schema",
 		},
 		"None": {
-			"A required check passes on a pull request that is about something else.", []Report{previewed("b"), previewed("a")}, 0,
+			"A pull request that changes no sync passes, because the check may be required.", []Report{previewed("b"), previewed("a")}, 0,
 			Status{Success, "Safe: nothing of any sync changes"}, "✅ Safe: nothing of any sync changes",
 		},
 		"OneOfMany": {
-			"Only the sync that changes is named.", append(many(300, func(name string) Report { return previewed(name) }), previewed("prod", creating("a.example.org"))), 0,
+			"Only the sync with changes is named.", append(many(300, func(name string) Report { return previewed(name) }), previewed("prod", creating("a.example.org"))), 0,
 			Status{Success, "Safe: changes 1 object in prod; 1 of 301 syncs changes"}, "✅ Safe: changes 1 object",
 		},
 		"WorstFirst": {
-			"The worst decides.", []Report{previewed("a", creating("a.example.org")), previewed("c"), previewed("b", breaking("buckets.example.org"))}, 0,
+			"The worst verdict applies.", []Report{previewed("a", creating("a.example.org")), previewed("c"), previewed("b", breaking("buckets.example.org"))}, 0,
 			Status{Failure, "Blocked: breaks 1 schema in b; 2 of 3 syncs change"}, "⛔ Blocked: breaks 1 schema in `b`; 1 more sync changes",
 		},
 		"Alike": {
-			"Hundreds of syncs have the same upgrade.", many(300, func(name string) Report { return previewed(name, breaking("buckets.example.org")) }), 0,
+			"Many syncs with the same changes are summarized.", many(300, func(name string) Report { return previewed(name, breaking("buckets.example.org")) }), 0,
 			Status{Failure, "Blocked: breaks 1 schema in sync000, sync001, sync002, 297 more; 300 of 300 syncs change"}, "⛔ Blocked: breaks 1 schema in `sync000`, `sync001`, `sync002`, 297 more",
 		},
 		"Unrenderable": {
-			"One sync that cannot be rendered leaves the others readable.", []Report{previewed("a", breaking("buckets.example.org")), Failed(syncOf("b"), "", errBoom).On(nil)}, 0,
+			"A sync that cannot be rendered does not hide the reports on the others.", []Report{previewed("a", breaking("buckets.example.org")), Failed(syncOf("b"), "", errBoom).On(nil)}, 0,
 			Status{Error, "Blocked: cannot preview b: boom; 2 of 2 syncs change"}, "⛔ Blocked: cannot preview `b`: boom; 1 more sync changes",
 		},
 		"BrokenBefore": {
-			"An error of another team's sync that the base has, too, blocks no pull request that leaves it as it is.",
+			"An error in another sync does not block a pull request if the base has the same error.",
 			[]Report{previewed("a", creating("a.example.org")), Unrepaired(syncOf("b"), "", "", errBoom).On(nil)}, 0,
 			Status{Success, "Safe: changes 1 object in a; 1 of 2 syncs changes"}, "✅ Safe: changes 1 object",
 		},
 		"Stopped": {
-			"The status is the record of it, so nothing stands before the words.", []Report{previewed("a", breaking("buckets.example.org")), Failed(syncOf("b"), "", stoppedError{}).On(nil)}, 3,
+			"The reason for the stop is shown without a prefix.", []Report{previewed("a", breaking("buckets.example.org")), Failed(syncOf("b"), "", stoppedError{}).On(nil)}, 3,
 			Status{Error, "Blocked: the preview was stopped: over the limit; 2 of 5 syncs change"}, "⛔ Blocked: cannot preview `b`: the preview was stopped: over the limit; 1 more sync changes",
 		},
 	} {
@@ -181,11 +181,11 @@ func TestCombinedApproval(t *testing.T) {
 		digest string
 		want   string
 	}{
-		{"The digest of the pull request covers every sync.", a, whole.Digest, a.Approval.Digest},
-		{"And the other one.", b, whole.Digest, b.Approval.Digest},
-		{"The digest of a sync covers it.", b, b.Approval.Digest, b.Approval.Digest},
-		{"And no other.", a, b.Approval.Digest, ""},
-		{"A sync that asks for nothing gets nothing.", other, whole.Digest, ""},
+		{"The digest of the pull request covers the first sync.", a, whole.Digest, a.Approval.Digest},
+		{"The digest of the pull request covers the second sync.", b, whole.Digest, b.Approval.Digest},
+		{"The digest of a sync covers that sync.", b, b.Approval.Digest, b.Approval.Digest},
+		{"The digest of a sync covers no other sync.", a, b.Approval.Digest, ""},
+		{"A sync that needs no approval is not covered.", other, whole.Digest, ""},
 	} {
 		if got := c.Covers(tc.of, tc.digest); got != tc.want {
 			t.Errorf("%s Covers(%s) = %q, want %q", tc.reason, tc.of.Sync.Name, got, tc.want)

@@ -214,14 +214,14 @@ func TestHeadline(t *testing.T) {
 		report Report
 		want   string
 	}{
-		"Nothing":  {"A required check has to say so.", Report{}, "✅ Safe: nothing of this sync changes"},
-		"Finding":  {"A note asks for nothing.", Report{Findings: findings}, "✅ Safe: nothing of this sync changes"},
-		"Changes":  {"The plain case.", Report{Summary: Summary{Created: 1, Updated: 2}}, "✅ Safe: changes 3 objects"},
-		"Upgrade":  {"The standard questions of every upgrade.", Report{Summary: Summary{Updated: 1}, Steps: []Step{{Action: plan.Update, ID: id("a"), Added: 1}}}, "✅ Safe: changes 1 object; no schema breaks"},
-		"Breaks":   {"Users do not notice an inactive definition.", Report{Summary: Summary{Updated: 2}, Steps: breaks}, "⛔ Blocked: breaks 1 schema"},
-		"Held":     {"A person has to act.", Report{Summary: Summary{Held: 2}}, "⛔ Blocked: holds 2 objects back"},
-		"Fails":    {"It would not be applied, which is worse than anything else.", Report{Summary: Summary{Failed: 1, Held: 1}}, "⛔ Blocked: fails on 1 object, holds 1 object back"},
-		"Unusable": {"Nothing else is known.", Report{Error: "policy.yaml:3: no"}, "⛔ Blocked: cannot be rendered, so nothing would be applied"},
+		"Nothing":  {"A report without changes has a headline, because the check may be required.", Report{}, "✅ Safe: nothing of this sync changes"},
+		"Finding":  {"A note does not change the verdict.", Report{Findings: findings}, "✅ Safe: nothing of this sync changes"},
+		"Changes":  {"Ordinary changes are counted.", Report{Summary: Summary{Created: 1, Updated: 2}}, "✅ Safe: changes 3 objects"},
+		"Upgrade":  {"For an upgrade, the headline states that no schema breaks.", Report{Summary: Summary{Updated: 1}, Steps: []Step{{Action: plan.Update, ID: id("a"), Added: 1}}}, "✅ Safe: changes 1 object; no schema breaks"},
+		"Breaks":   {"Breaking changes of inactive definitions are not counted.", Report{Summary: Summary{Updated: 2}, Steps: breaks}, "⛔ Blocked: breaks 1 schema"},
+		"Held":     {"Held objects block, because a user must decide.", Report{Summary: Summary{Held: 2}}, "⛔ Blocked: holds 2 objects back"},
+		"Fails":    {"Failures are named before holds.", Report{Summary: Summary{Failed: 1, Held: 1}}, "⛔ Blocked: fails on 1 object, holds 1 object back"},
+		"Unusable": {"If rendering fails, nothing else is known.", Report{Error: "policy.yaml:3: no"}, "⛔ Blocked: cannot be rendered, so nothing would be applied"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -281,9 +281,9 @@ func TestCost(t *testing.T) {
 		stays         []Definition
 		want          Cost
 	}{
-		"Opens":      {"A CRD more.", desired("a", made("a")), desired("b", made("a"), made("b")), nil, Cost{one, two, 2}},
-		"Stays":      {"Its CRD is not rendered any more, and is kept.", desired("a", made("a")), desired("b", made("b")), []Definition{{Name: "a"}}, Cost{one, two, 2}},
-		"Crossplane": {"It makes CRDs of active definitions only.", desired("a", mrd("a"), mrd("b")), desired("b", mrd("a"), mrd("b")), []Definition{{Name: "a"}}, Cost{one, two, 2}},
+		"Opens":      {"A new definition adds a CRD.", desired("a", made("a")), desired("b", made("a"), made("b")), nil, Cost{one, two, 2}},
+		"Stays":      {"A CRD that is no longer rendered stays in the cluster, and still counts.", desired("a", made("a")), desired("b", made("b")), []Definition{{Name: "a"}}, Cost{one, two, 2}},
+		"Crossplane": {"Crossplane creates CRDs only for active definitions.", desired("a", mrd("a"), mrd("b")), desired("b", mrd("a"), mrd("b")), []Definition{{Name: "a"}}, Cost{one, two, 2}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

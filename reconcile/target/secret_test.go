@@ -169,9 +169,9 @@ func TestRecent(t *testing.T) {
 func TestSubscriber(t *testing.T) {
 	env := map[string]string{"HEADGATE_WEBHOOK_SECRET": " " + canary + "\n"}
 	cases := map[string]struct{ reason, source, want string }{
-		"None":    {"Who asks for no webhook has none.", "repo: a", "none"},
-		"Default": {"The variable has a default, and a line break is no part of a secret.", "repo: https://git.example.org/a/b, ref: main, webhook: {}", canary + " main https://git.example.org/a/b"},
-		"Absent":  {"Without a secret nothing could be proven.", "repo: a, webhook: {secretFrom: {env: NONE}}", "spec.source.webhook.secretFrom.env: the environment has no NONE"},
+		"None":    {"A Sync without a webhook gets no subscription.", "repo: a", "none"},
+		"Default": {"The variable has a default name, and surrounding whitespace is not part of the secret.", "repo: https://git.example.org/a/b, ref: main, webhook: {}", canary + " main https://git.example.org/a/b"},
+		"Absent":  {"Without a secret, no delivery could be verified.", "repo: a, webhook: {secretFrom: {env: NONE}}", "spec.source.webhook.secretFrom.env: the environment has no NONE"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

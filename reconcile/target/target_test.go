@@ -115,18 +115,18 @@ func TestRepositoryOf(t *testing.T) {
 		reason, spec string
 		want         forge.Repository // the zero value means that an error is expected
 	}{
-		"GitHub":     {"The host tells.", "  source: {repo: https://github.com/a/b.git}\n  statuses: {}\n", forge.Repository{Kind: forge.KindGitHub, Base: "https://github.com", Owner: "a", Name: "b"}},
-		"Unknown":    {"Other hosts have to be told.", "  source: {repo: https://git.example.org/a/b}\n  statuses: {}\n", forge.Repository{}},
-		"Told":       {"Forgejo answers as Gitea does.", "  source: {repo: https://git.example.org/a/b}\n  statuses: {forge: Forgejo}\n", forge.Repository{Kind: forge.KindGitea, Base: "https://git.example.org", Owner: "a", Name: "b"}},
-		"Local":      {"A path is on no forge.", "  source: {repo: ./a}\n  statuses: {forge: Gitea}\n", forge.Repository{}},
-		"Elsewhere":  {"Unless one is said.", "  source: {repo: ./a}\n  statuses: {forge: Gitea, url: 'http://127.0.0.1:3000/', repository: c/d}\n", forge.Repository{Kind: forge.KindGitea, Base: "http://127.0.0.1:3000", Owner: "c", Name: "d"}},
-		"Mirror":     {"Commits may come from a mirror.", "  source: {repo: https://mirror.example.org/x/y/b.git}\n  statuses: {url: https://github.com, repository: a/b}\n", forge.Repository{Kind: forge.KindGitHub, Base: "https://github.com", Owner: "a", Name: "b"}},
-		"OtherName":  {"Or from a fork.", "  source: {repo: https://codeberg.org/fork/b}\n  statuses: {repository: a/b}\n", forge.Repository{Kind: forge.KindGitea, Base: "https://codeberg.org", Owner: "a", Name: "b"}},
-		"Groups":     {"GitLab has groups in groups.", "  source: {repo: https://git.example.org/a/b/c}\n  statuses: {forge: GitLab}\n", forge.Repository{Kind: forge.KindGitLab, Base: "https://git.example.org", Owner: "a/b", Name: "c"}},
-		"GitLabPath": {"It too may be below a path.", "  source: {repo: https://git.example.org/a/b/c.git}\n  statuses: {forge: GitLab, url: 'https://example.org/gitlab', repository: a/b/c}\n", forge.Repository{Kind: forge.KindGitLab, Base: "https://example.org/gitlab", Owner: "a/b", Name: "c"}},
-		"DataCenter": {"The URL tells.", "  source: {repo: https://git.example.org/scm/a/b.git}\n  statuses: {repository: c/d}\n", forge.Repository{Kind: forge.KindBitbucketDataCenter, Base: "https://git.example.org", Owner: "c", Name: "d"}},
-		"Azure":      {"The host tells.", "  source: {repo: https://dev.azure.com/acme/shop/_git/b}\n  statuses: {}\n", forge.Repository{Kind: forge.KindAzureDevOps, Base: "https://dev.azure.com", Owner: "acme/shop", Name: "b"}},
-		"BelowAPath": {"A forge may be below a path.", "  source: {repo: https://example.org/git/a/b}\n  statuses: {forge: Gitea, repository: c/d}\n", forge.Repository{Kind: forge.KindGitea, Base: "https://example.org/git", Owner: "c", Name: "d"}},
+		"GitHub":     {"The host determines the forge.", "  source: {repo: https://github.com/a/b.git}\n  statuses: {}\n", forge.Repository{Kind: forge.KindGitHub, Base: "https://github.com", Owner: "a", Name: "b"}},
+		"Unknown":    {"The forge of an unknown host must be specified.", "  source: {repo: https://git.example.org/a/b}\n  statuses: {}\n", forge.Repository{}},
+		"Told":       {"Forgejo has the same API as Gitea.", "  source: {repo: https://git.example.org/a/b}\n  statuses: {forge: Forgejo}\n", forge.Repository{Kind: forge.KindGitea, Base: "https://git.example.org", Owner: "a", Name: "b"}},
+		"Local":      {"A local path belongs to no forge.", "  source: {repo: ./a}\n  statuses: {forge: Gitea}\n", forge.Repository{}},
+		"Elsewhere":  {"For a local path, the repository on the forge may be specified.", "  source: {repo: ./a}\n  statuses: {forge: Gitea, url: 'http://127.0.0.1:3000/', repository: c/d}\n", forge.Repository{Kind: forge.KindGitea, Base: "http://127.0.0.1:3000", Owner: "c", Name: "d"}},
+		"Mirror":     {"The source may be a mirror of the repository.", "  source: {repo: https://mirror.example.org/x/y/b.git}\n  statuses: {url: https://github.com, repository: a/b}\n", forge.Repository{Kind: forge.KindGitHub, Base: "https://github.com", Owner: "a", Name: "b"}},
+		"OtherName":  {"The source may be a fork of the repository.", "  source: {repo: https://codeberg.org/fork/b}\n  statuses: {repository: a/b}\n", forge.Repository{Kind: forge.KindGitea, Base: "https://codeberg.org", Owner: "a", Name: "b"}},
+		"Groups":     {"A GitLab repository may be in nested groups.", "  source: {repo: https://git.example.org/a/b/c}\n  statuses: {forge: GitLab}\n", forge.Repository{Kind: forge.KindGitLab, Base: "https://git.example.org", Owner: "a/b", Name: "c"}},
+		"GitLabPath": {"GitLab may be served below a path.", "  source: {repo: https://git.example.org/a/b/c.git}\n  statuses: {forge: GitLab, url: 'https://example.org/gitlab', repository: a/b/c}\n", forge.Repository{Kind: forge.KindGitLab, Base: "https://example.org/gitlab", Owner: "a/b", Name: "c"}},
+		"DataCenter": {"The form of the URL determines the forge.", "  source: {repo: https://git.example.org/scm/a/b.git}\n  statuses: {repository: c/d}\n", forge.Repository{Kind: forge.KindBitbucketDataCenter, Base: "https://git.example.org", Owner: "c", Name: "d"}},
+		"Azure":      {"The host determines the forge.", "  source: {repo: https://dev.azure.com/acme/shop/_git/b}\n  statuses: {}\n", forge.Repository{Kind: forge.KindAzureDevOps, Base: "https://dev.azure.com", Owner: "acme/shop", Name: "b"}},
+		"BelowAPath": {"Gitea may be served below a path.", "  source: {repo: https://example.org/git/a/b}\n  statuses: {forge: Gitea, repository: c/d}\n", forge.Repository{Kind: forge.KindGitea, Base: "https://example.org/git", Owner: "c", Name: "d"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

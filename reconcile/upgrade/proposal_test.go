@@ -19,12 +19,12 @@ func TestInBetween(t *testing.T) {
 		from, to string
 		want     []string
 	}{
-		"Ordered":    {"Versions are no texts: 1.10 is after 1.9.", []string{"v1.10.0", "v1.9.0", "v1.2.0"}, "v1.2.0", "v2.0.0", []string{"v1.9.0", "v1.10.0"}},
-		"Without":    {"What is no version is nobody's step.", []string{"latest", "main", "v1.1.0", "sha256-ab.sig", "v1.1"}, "v1.0.0", "v2.0.0", []string{"v1.1"}},
-		"Early":      {"A version before a release is no step to a release.", []string{"v1.1.0-rc.1", "v1.1.0"}, "v1.0.0", "v2.0.0", []string{"v1.1.0"}},
-		"ToEarly":    {"It may be one to another such version.", []string{"v1.1.0-rc.1"}, "v1.0.0", "v1.1.0-rc.2", []string{"v1.1.0-rc.1"}},
-		"Back":       {"A way back has steps, too.", []string{"v1.0.0", "v1.1.0", "v1.2.0"}, "v1.2.0", "v1.0.0", []string{"v1.1.0"}},
-		"NoVersions": {"A branch has no order.", []string{"v1.0.0"}, "main", "v2.0.0", nil},
+		"Ordered":    {"Versions are compared as numbers: 1.10 is after 1.9.", []string{"v1.10.0", "v1.9.0", "v1.2.0"}, "v1.2.0", "v2.0.0", []string{"v1.9.0", "v1.10.0"}},
+		"Without":    {"A tag that is not a version is no step.", []string{"latest", "main", "v1.1.0", "sha256-ab.sig", "v1.1"}, "v1.0.0", "v2.0.0", []string{"v1.1"}},
+		"Early":      {"A pre-release is no step on the way to a release.", []string{"v1.1.0-rc.1", "v1.1.0"}, "v1.0.0", "v2.0.0", []string{"v1.1.0"}},
+		"ToEarly":    {"A pre-release may be a step on the way to another one.", []string{"v1.1.0-rc.1"}, "v1.0.0", "v1.1.0-rc.2", []string{"v1.1.0-rc.1"}},
+		"Back":       {"A downgrade has steps, too.", []string{"v1.0.0", "v1.1.0", "v1.2.0"}, "v1.2.0", "v1.0.0", []string{"v1.1.0"}},
+		"NoVersions": {"A branch is not a version, so there are no steps.", []string{"v1.0.0"}, "main", "v2.0.0", nil},
 	} {
 		if diff := cmp.Diff(tc.want, inBetween(tc.tags, tc.from, tc.to)); diff != "" {
 			t.Errorf("%s: %s\n(-want +got):\n%s", name, tc.reason, diff)

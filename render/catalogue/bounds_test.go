@@ -81,12 +81,12 @@ func TestWalkEnds(t *testing.T) {
 		entries []fs.DirEntry
 		want    string
 	}{
-		"Deep":      {"every directory keeps the path of all above it", []fs.DirEntry{named{"d", true}}, "more than the limit of 100 directories are nested"},
-		"LongNames": {"names may have any length in a tree", []fs.DirEntry{named{"d" + strings.Repeat("x", 3000), true}}, "the path is longer than the limit of 4096 bytes"},
-		"Many":      {"one tree object may be in many directories", append([]fs.DirEntry{named{"d1", true}, named{"d2", true}}, files(30_000, 0, ".txt")...), "there are more than the limit of 1000000 files and directories"},
-		"ManyLong":  {"all paths together are kept while files are read", append([]fs.DirEntry{named{"d1", true}, named{"d2", true}}, files(20_000, 400, ".txt")...), "the paths of all files together are longer than the limit of 67108864 bytes"},
+		"Deep":      {"The depth is limited, because every directory keeps its full path.", []fs.DirEntry{named{"d", true}}, "more than the limit of 100 directories are nested"},
+		"LongNames": {"The length of a path is limited, because a Git tree does not limit names.", []fs.DirEntry{named{"d" + strings.Repeat("x", 3000), true}}, "the path is longer than the limit of 4096 bytes"},
+		"Many":      {"The number of files is limited, because the same Git tree may occur in many directories.", append([]fs.DirEntry{named{"d1", true}, named{"d2", true}}, files(30_000, 0, ".txt")...), "there are more than the limit of 1000000 files and directories"},
+		"ManyLong":  {"The length of all paths together is limited, because all are kept in memory.", append([]fs.DirEntry{named{"d1", true}, named{"d2", true}}, files(20_000, 400, ".txt")...), "the paths of all files together are longer than the limit of 67108864 bytes"},
 		// Inside a package, examples are only counted.
-		"InExamples": {"what is skipped is walked, too", []fs.DirEntry{named{"crossplane.yaml", false}, named{"dexamples", true}}, "directories are nested"},
+		"InExamples": {"Limits apply to skipped directories, too.", []fs.DirEntry{named{"crossplane.yaml", false}, named{"dexamples", true}}, "directories are nested"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := catalogue.Read(endless{tc.entries}, ".", catalogue.Options{})

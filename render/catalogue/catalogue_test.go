@@ -718,14 +718,14 @@ func TestOthers(t *testing.T) {
 		others catalogue.Others
 		want   []string // beginnings of the problems
 	}{
-		"Skip": {"a repository is for several tools at once", catalogue.SkipOthers, nil},
-		"Refuse": {"a path that belongs to Headgate alone holds no objects for other tools", catalogue.RefuseOthers, []string{
+		"Skip": {"By default, objects of other tools are skipped, because several tools may share a repository.", catalogue.SkipOthers, nil},
+		"Refuse": {"With RefuseOthers, objects of other tools are an error.", catalogue.RefuseOthers, []string{
 			"argo.yaml:1: Application apps is an object of Flux or Argo CD and must not be here",
 			"flux.yaml:1: Kustomization apps is an object of Flux or Argo CD and must not be here",
 			"sops.yaml:1: Secret a is encrypted with SOPS and must not be here",
 			"whole.yaml:1: this document is encrypted with SOPS and must not be here",
 		}},
-		"Apply": {"an operator in the cluster may decrypt, but no tool applies an unreadable kind", catalogue.ApplyOthers, []string{
+		"Apply": {"With ApplyOthers, encrypted values are applied for an operator to decrypt, but a document encrypted as a whole is an error.", catalogue.ApplyOthers, []string{
 			"whole.yaml:1: this document is encrypted with SOPS as a whole",
 		}},
 	}

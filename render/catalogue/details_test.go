@@ -68,19 +68,19 @@ func TestDetailsAreStrict(t *testing.T) {
 		want   []string
 	}{
 		"UnknownField": {
-			"users would expect an unknown field to work", at("definitions:", "patterns: []\n  definitions:"),
+			"An unknown field must be an error, because users would expect it to have an effect.", at("definitions:", "patterns: []\n  definitions:"),
 			[]string{"d.yaml:6: spec.patterns is not known: there are [definitions]"},
 		},
 		"UnknownBelow": {
-			"on every level", at("{name: endpoint,", "{name: endpoint, secret: a,"),
+			"An unknown field at any depth is an error.", at("{name: endpoint,", "{name: endpoint, secret: a,"),
 			[]string{"d.yaml:9: spec.definitions[0].connectionDetails[0].secret is not known"},
 		},
 		"NoDescription": {
-			"a definition is refused by the API without it", at(", description: where it is", ""),
+			"The API server refuses a definition without a description.", at(", description: where it is", ""),
 			[]string{"d.yaml:9: spec.definitions[0].connectionDetails[0].description must be a string"},
 		},
 		"WrongTypes": {
-			"everything that is wrong at once", at("[{name: url, description: where it is}]", "[7]\n  - buckets"),
+			"All errors are reported at once.", at("[{name: url, description: where it is}]", "[7]\n  - buckets"),
 			[]string{
 				"d.yaml:12: spec.definitions[1].connectionDetails[0] must be an object",
 				"d.yaml:12: spec.definitions[1].connectionDetails[0].description must be a string",
@@ -91,15 +91,15 @@ func TestDetailsAreStrict(t *testing.T) {
 			},
 		},
 		"Nothing": {
-			"an object that says nothing is a mistake", map[string]string{"d.yaml": object("headgate.dev/v1alpha1", "ConnectionDetails", "a")},
+			"An object without a spec must be an error.", map[string]string{"d.yaml": object("headgate.dev/v1alpha1", "ConnectionDetails", "a")},
 			[]string{"d.yaml:1: spec must be an object", "d.yaml:1: spec.definitions must be a list"},
 		},
 		"Twice": {
-			"one key, one meaning", at("name: password", "name: endpoint"),
+			"Keys must be unique.", at("name: password", "name: endpoint"),
 			[]string{`d.yaml:10: spec.definitions[0].connectionDetails[1] is there twice: "endpoint"`},
 		},
 		"OtherVersion": {
-			"what is not understood is not skipped", at("v1alpha1", "v1"),
+			"An object of an unknown version must not be skipped.", at("v1alpha1", "v1"),
 			[]string{"d.yaml:1: ConnectionDetails is not known in version headgate.dev/v1: only headgate.dev/v1alpha1 is"},
 		},
 	}

@@ -100,28 +100,28 @@ func TestImageRefuses(t *testing.T) {
 		want   string
 	}{
 		"Unknown": {
-			"an image is what Crossplane gets, and that it refuses whole",
+			"Crossplane refuses a whole image that contains an unknown kind.",
 			map[string]string{"crossplane.yaml": safeProvider, "a.yaml": object("v1", "ConfigMap", "a")}, catalogue.Options{},
 			"providers/a.xpkg/package.yaml:6: ConfigMap in v1 is not a kind that Crossplane can decode in a package: it refuses all of package provider-toy",
 		},
 		"NoManifest": {
-			"and so it does with what is none",
+			"Crossplane refuses a whole image that contains a document other than a manifest.",
 			map[string]string{"crossplane.yaml": safeProvider, "a.yaml": "just: text\n"}, catalogue.Options{},
 			"providers/a.xpkg/package.yaml:6: this is not a Kubernetes manifest, so Crossplane refuses all of package provider-toy",
 		},
 		"OtherTool": {
-			"also where it is skipped elsewhere",
+			"An object of another tool is skipped elsewhere, but Crossplane refuses it in an image.",
 			map[string]string{"crossplane.yaml": safeProvider, "a.yaml": object("argoproj.io/v1alpha1", "Application", "a")}, catalogue.Options{},
 			"providers/a.xpkg/package.yaml:6: Application in argoproj.io/v1alpha1 is not a kind that Crossplane can decode",
 		},
-		"Misplaced": {"as it did once with what it would now leave out", misplaced, catalogue.Options{CrossplaneVersion: "v2.1.0"}, "providers/a.xpkg/package.yaml:6: Composition is not a kind that Crossplane v2.1.0 accepts in a Provider package"},
+		"Misplaced": {"An older version of Crossplane refuses an object that newer versions ignore.", misplaced, catalogue.Options{CrossplaneVersion: "v2.1.0"}, "providers/a.xpkg/package.yaml:6: Composition is not a kind that Crossplane v2.1.0 accepts in a Provider package"},
 		"TwoMetadata": {
-			"its kind is not known", map[string]string{"crossplane.yaml": documents(safeProvider, configuration)}, catalogue.Options{},
+			"With two metadata documents, the kind of the package is unclear.", map[string]string{"crossplane.yaml": documents(safeProvider, configuration)}, catalogue.Options{},
 			"providers/a.xpkg/package.yaml:7: a package has one metadata document: the first is at providers/a.xpkg/package.yaml:1",
 		},
-		"NoMetadata": {"nor whether it is one", map[string]string{"crossplane.yaml": crd("buckets", "Bucket")}, catalogue.Options{}, "providers/a.xpkg: has no metadata, so it is not a package"},
-		"Empty":      {"at all", map[string]string{"crossplane.yaml": ""}, catalogue.Options{}, "providers/a.xpkg: has no metadata, so it is not a package"},
-		"Broken":     {"the line belongs to the package's YAML", map[string]string{"crossplane.yaml": safeProvider, "a.yaml": "kind: [\n"}, catalogue.Options{}, "providers/a.xpkg/package.yaml:"},
+		"NoMetadata": {"A file without metadata is not a package.", map[string]string{"crossplane.yaml": crd("buckets", "Bucket")}, catalogue.Options{}, "providers/a.xpkg: has no metadata, so it is not a package"},
+		"Empty":      {"An empty file is not a package.", map[string]string{"crossplane.yaml": ""}, catalogue.Options{}, "providers/a.xpkg: has no metadata, so it is not a package"},
+		"Broken":     {"The error contains the line in the YAML of the package.", map[string]string{"crossplane.yaml": safeProvider, "a.yaml": "kind: [\n"}, catalogue.Options{}, "providers/a.xpkg/package.yaml:"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -545,8 +545,8 @@ func TestCheckApplied(t *testing.T) {
 		want                     string // the wrong field
 	}{
 		"Whole":        {"A complete definition is accepted.", "served: true, storage: false", "{name: a, description: b}", ""},
-		"ServedUnsaid": {"An API server does not guess what is served.", "storage: true", "", "spec.versions[0].served"},
-		"Undescribed":  {"Nor what a detail is for.", "served: true, storage: true", "{name: a}", "spec.connectionDetails[0].description"},
+		"ServedUnsaid": {"Every version must specify served.", "storage: true", "", "spec.versions[0].served"},
+		"Undescribed":  {"Every connection detail must have a description.", "served: true, storage: true", "{name: a}", "spec.connectionDetails[0].description"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -65,35 +65,35 @@ func TestFieldAt(t *testing.T) {
 		want   crd.Field
 	}{
 		"Kind": {
-			"No path is the kind itself, with the number of fields below.", "", 0,
+			"An empty path returns the kind itself, with the number of fields below.", "", 0,
 			crd.Field{Type: "object", Description: "A Toy.", Below: 1},
 		},
 		"Levels": {
-			"Not more levels than a person wants to read.", "spec", 1,
+			"The number of levels is limited.", "spec", 1,
 			crd.Field{Name: "spec", Type: "object", Fields: []crd.Field{{Name: "forProvider", Type: "object", Required: true, Below: 12}}},
 		},
-		"Immutable": {"The API server refuses another value; the rule needs no more words.", forProvider("region"), 0, crd.Field{Name: "region", Type: "string", Required: true, Immutable: true}},
+		"Immutable": {"A field that the API server does not allow to change is immutable, and its rule is not listed.", forProvider("region"), 0, crd.Field{Name: "region", Type: "string", Required: true, Immutable: true}},
 		"Everything": {
-			"Rules of the spec express the demands of a generated provider.", forProvider("size"), 0,
+			"A rule of the spec may require a field for creation.", forProvider("size"), 0,
 			crd.Field{
 				Name: "size", Type: "integer", Format: "int64", Description: "How large.", RequiredToCreate: true,
 				Default: int64(3), Limits: []string{"at least 1", "less than 1000000"},
 			},
 		},
-		"EscapedName": {"CEL escapes what is a word of its own.", forProvider("namespace"), 0, crd.Field{Name: "namespace", Type: "string", RequiredToCreate: true}},
-		"IntOrString": {"Which has no type.", forProvider("port"), 0, crd.Field{Name: "port", Type: "integer or string"}},
-		"Number":      {"Numbers are written as people do.", forProvider("ratio"), 0, crd.Field{Name: "ratio", Type: "number", Limits: []string{"a multiple of 0.5", "null is a value"}}},
+		"EscapedName": {"A field whose name is a reserved word in CEL is escaped in rules.", forProvider("namespace"), 0, crd.Field{Name: "namespace", Type: "string", RequiredToCreate: true}},
+		"IntOrString": {"A field may be an integer or a string.", forProvider("port"), 0, crd.Field{Name: "port", Type: "integer or string"}},
+		"Number":      {"Numbers are written without exponents.", forProvider("ratio"), 0, crd.Field{Name: "ratio", Type: "number", Limits: []string{"a multiple of 0.5", "null is a value"}}},
 		"List": {
-			"The limits of a list, and of its items.", forProvider("kinds"), 0,
+			"Limits of a list and of its items are listed.", forProvider("kinds"), 0,
 			crd.Field{
 				Name: "kinds", Type: "[]string", Enum: []any{"a", "b"},
 				Limits: []string{"at least 1 item", "no duplicates", "each at most 63 characters", "each matching ^[a-z]+$"},
 			},
 		},
-		"Map":    {"The items of a map.", forProvider("tags"), 0, crd.Field{Name: "tags", Type: "map[string]string"}},
-		"Nested": {"However deep.", forProvider("matrix"), 0, crd.Field{Name: "matrix", Type: "[][]map[string][]integer"}},
+		"Map":    {"The type of a map contains the type of its values.", forProvider("tags"), 0, crd.Field{Name: "tags", Type: "map[string]string"}},
+		"Nested": {"Types may be nested to any depth.", forProvider("matrix"), 0, crd.Field{Name: "matrix", Type: "[][]map[string][]integer"}},
 		"Objects": {
-			"A list is no step of a path.", forProvider("rules"), -1,
+			"A path names the fields of list items without an index.", forProvider("rules"), -1,
 			crd.Field{
 				Name: "rules", Type: "[]object", Description: "Rules.", Limits: []string{"no duplicates name"}, Rules: []string{"has(self.a) || has(self.name)"},
 				Fields: []crd.Field{
@@ -102,10 +102,10 @@ func TestFieldAt(t *testing.T) {
 				},
 			},
 		},
-		"InAList": {"And what is in it is one step further.", forProvider("rules.a.b"), 0, crd.Field{Name: "b", Type: "boolean"}},
-		"Any":     {"Anything at all.", forProvider("any"), 0, crd.Field{Name: "any", Type: "any", Limits: []string{"any fields"}}},
-		"Whole":   {"A Kubernetes object.", forProvider("whole"), 0, crd.Field{Name: "whole", Type: "object", Limits: []string{"a whole Kubernetes object", "any fields"}}},
-		"Free":    {"A map of anything.", forProvider("free"), 0, crd.Field{Name: "free", Type: "map[string]any"}},
+		"InAList": {"A path may continue below list items.", forProvider("rules.a.b"), 0, crd.Field{Name: "b", Type: "boolean"}},
+		"Any":     {"A field may have any type.", forProvider("any"), 0, crd.Field{Name: "any", Type: "any", Limits: []string{"any fields"}}},
+		"Whole":   {"A field may contain a whole Kubernetes object.", forProvider("whole"), 0, crd.Field{Name: "whole", Type: "object", Limits: []string{"a whole Kubernetes object", "any fields"}}},
+		"Free":    {"The values of a map may have any type.", forProvider("free"), 0, crd.Field{Name: "free", Type: "map[string]any"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -17,12 +17,12 @@ func TestDropPlaceholderCA(t *testing.T) {
 		reason, bundle string
 		stays          bool
 	}{
-		"Newline":     {"What controller-gen writes.", "Cg==", false},
-		"NoBase64":    {"The API server refuses it.", "\n", false},
-		"NoPEM":       {"It decodes to no certificate.", "Zm9v", false},
-		"Certificate": {"It is what the webhook has.", good, true},
-		"Empty":       {"It means the CAs of the API server.", "", true},
-		"Variable":    {"Flux substitutes it in what we render.", "${CA_BUNDLE}", true},
+		"Newline":     {"controller-gen writes this value as a placeholder.", "Cg==", false},
+		"NoBase64":    {"The API server refuses a bundle that is not base64.", "\n", false},
+		"NoPEM":       {"The bundle contains no certificate.", "Zm9v", false},
+		"Certificate": {"The bundle contains the certificate of the webhook.", good, true},
+		"Empty":       {"An empty bundle selects the CAs of the API server.", "", true},
+		"Variable":    {"Flux substitutes a variable in the rendered objects.", "${CA_BUNDLE}", true},
 	}
 	objects := map[string]func(client map[string]any) map[string]any{
 		"apiextensions.k8s.io/v1 CustomResourceDefinition": func(client map[string]any) map[string]any {

@@ -15,15 +15,15 @@ func TestOriginOf(t *testing.T) {
 		path   []any
 		want   int
 	}{
-		"Entry":       {"Lines count from the beginning of the file.", policy, []any{"spec", "activate", 1}, 10},
+		"Entry":       {"Lines are counted from the beginning of the file.", policy, []any{"spec", "activate", 1}, 10},
 		"FirstEntry":  {"Indices count from 0.", policy, []any{"spec", "activate", 0}, 8},
-		"BlockScalar": {"A block scalar begins with its indicator.", policy, []any{"spec", "activate", 2}, 11},
+		"BlockScalar": {"The line of a block scalar is the line of its indicator.", policy, []any{"spec", "activate", 2}, 11},
 		"Alias":       {"Aliases are followed.", policy, []any{"alias", "activate", 0}, 8},
-		"Absent":      {"A missing field is in the document.", policy, []any{"spec", "deactivate", 0}, 4},
-		"PastTheEnd":  {"A missing field is in the document.", policy, []any{"spec", "activate", 3}, 4},
-		"WrongStep":   {"A missing field is in the document.", policy, []any{"spec", 0}, 4},
-		"Document":    {"The empty path is the document itself.", policy, nil, 4},
-		"InList":      {"Items of a list know their lines too.", list, []any{"spec", "activate", 1}, 9},
+		"Absent":      {"For a missing field, the line is the first one of the document.", policy, []any{"spec", "deactivate", 0}, 4},
+		"PastTheEnd":  {"For an index past the end, the line is the first one of the document.", policy, []any{"spec", "activate", 3}, 4},
+		"WrongStep":   {"For a path that does not match the document, the line is the first one of the document.", policy, []any{"spec", 0}, 4},
+		"Document":    {"An empty path is the document itself.", policy, nil, 4},
+		"InList":      {"Items of a List have their own lines.", list, []any{"spec", "activate", 1}, 9},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -492,9 +492,9 @@ func TestBodies(t *testing.T) {
 		text   string
 		opened int
 	}{
-		"OneDocument":      {"The body of a lone document is not kept in memory.", "# c\n---\n" + one, 3},
-		"SeveralDocuments": {"A file is not read anew for each of its documents.", one + "---\n" + two, 1},
-		"List":             {"A list is not decoded anew for each of its items.", "apiVersion: v1\nkind: List\nitems:\n- kind: A\n- kind: B\n", 2},
+		"OneDocument":      {"The content of a single document is not kept in memory, so the file is opened again.", "# c\n---\n" + one, 3},
+		"SeveralDocuments": {"A file with several documents is read only once.", one + "---\n" + two, 1},
+		"List":             {"A List is decoded only once for all its items.", "apiVersion: v1\nkind: List\nitems:\n- kind: A\n- kind: B\n", 2},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -45,18 +45,18 @@ func TestComposite(t *testing.T) {
 		object         string
 		loses, refused []string
 	}{
-		"Same":       {"Nothing changes, and the composition that was chosen stays.", crd("apps", modern), xrd("v2", "", same), "spec: {size: 1, crossplane: {compositionRef: {name: a}}}", nil, nil},
-		"FieldGoes":  {"It is lost.", crd("apps", modern), xrd("v2", "", "spec: {type: object, properties: {size: {type: integer}}}"), "spec: {size: 1, note: x}", []string{"spec.note"}, nil},
-		"NoSpec":     {"All of it is lost, save for what is Crossplane's.", crd("apps", modern), xrd("v2", "", ""), "spec: {size: 1, crossplane: {compositionRef: {name: a}}}", []string{"spec.size"}, nil},
-		"Required":   {"It has none.", crd("apps", modern), xrd("v2", "", "spec: {type: object, required: [note], properties: {size: {type: integer}, note: {type: string}}}"), "spec: {size: 1}", nil, []string{"spec.note: required value"}},
-		"Name":       {"A name may be too long now.", crd("apps", modern), xrd("v2", "", "metadata: {type: object, properties: {name: {type: string, maxLength: 2}}}, "+same), "spec: {}", nil, []string{"metadata.name: too long"}},
-		"Legacy":     {"Crossplane's additions are beside the rest.", crd("apps", legacy), xrd("v1", "", same), "spec: {size: 1, compositionRef: {name: a}, resourceRefs: [{name: a}]}", nil, nil},
-		"Claim":      {"Claims have other fields.", crd("claims", legacy), xrd("v1", "", same), "spec: {size: 1, compositionRef: {name: a}, resourceRef: {name: a}}", nil, nil},
-		"OfAnAuthor": {"The field of an author is called as one of Crossplane's was.", crd("apps", modern+", resourceRefs: {type: string}"), xrd("v2", "  scope: Cluster\n", same), "spec: {resourceRefs: x}", []string{"spec.resourceRefs"}, nil},
-		"Rule":       {"Rules of the whole, that read a status which is new, hold for it.", crd("apps", modern), xrd("v2", "", same+", status: {type: object, properties: {phase: {type: string}}}}, x-kubernetes-validations: [{rule: \"has(self.status.phase) || self.spec.size < 1\"}], x-kubernetes-map-type: granular, y: {"), "spec: {size: 1}\nstatus: {}", nil, []string{"invalid value: failed rule: has(self.status.phase) || self.spec.size < 1"}},
-		"Status":     {"Its status schema does not count.", crd("apps", modern), xrd("v2", "", same+", status: {type: object, required: [phase], properties: {phase: {type: string}}}"), "spec: {size: 1}\nstatus: {}", nil, nil},
+		"Same":       {"The object does not change, and the selected composition stays.", crd("apps", modern), xrd("v2", "", same), "spec: {size: 1, crossplane: {compositionRef: {name: a}}}", nil, nil},
+		"FieldGoes":  {"The value of a removed field is lost.", crd("apps", modern), xrd("v2", "", "spec: {type: object, properties: {size: {type: integer}}}"), "spec: {size: 1, note: x}", []string{"spec.note"}, nil},
+		"NoSpec":     {"Without a schema for spec, all its fields are lost except those of Crossplane.", crd("apps", modern), xrd("v2", "", ""), "spec: {size: 1, crossplane: {compositionRef: {name: a}}}", []string{"spec.size"}, nil},
+		"Required":   {"The object lacks a field that is now required.", crd("apps", modern), xrd("v2", "", "spec: {type: object, required: [note], properties: {size: {type: integer}, note: {type: string}}}"), "spec: {size: 1}", nil, []string{"spec.note: required value"}},
+		"Name":       {"The name of the object exceeds a new limit.", crd("apps", modern), xrd("v2", "", "metadata: {type: object, properties: {name: {type: string, maxLength: 2}}}, "+same), "spec: {}", nil, []string{"metadata.name: too long"}},
+		"Legacy":     {"In a legacy XR, the fields of Crossplane are directly in spec.", crd("apps", legacy), xrd("v1", "", same), "spec: {size: 1, compositionRef: {name: a}, resourceRefs: [{name: a}]}", nil, nil},
+		"Claim":      {"A claim has other fields of Crossplane.", crd("claims", legacy), xrd("v1", "", same), "spec: {size: 1, compositionRef: {name: a}, resourceRef: {name: a}}", nil, nil},
+		"OfAnAuthor": {"A field of the author may have the name of a former field of Crossplane.", crd("apps", modern+", resourceRefs: {type: string}"), xrd("v2", "  scope: Cluster\n", same), "spec: {resourceRefs: x}", []string{"spec.resourceRefs"}, nil},
+		"Rule":       {"A rule that reads a new field of status applies to the whole object.", crd("apps", modern), xrd("v2", "", same+", status: {type: object, properties: {phase: {type: string}}}}, x-kubernetes-validations: [{rule: \"has(self.status.phase) || self.spec.size < 1\"}], x-kubernetes-map-type: granular, y: {"), "spec: {size: 1}\nstatus: {}", nil, []string{"invalid value: failed rule: has(self.status.phase) || self.spec.size < 1"}},
+		"Status":     {"The schema of status does not apply, because Headgate does not write it.", crd("apps", modern), xrd("v2", "", same+", status: {type: object, required: [phase], properties: {phase: {type: string}}}"), "spec: {size: 1}\nstatus: {}", nil, nil},
 		"Moves": {
-			"Nothing converts the objects, which are stored in v2.", crd("apps", modern), xrd("v2", "", same+"}}}}\n  - {name: v2, served: true, referenceable: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object}") + "",
+			"Nothing converts objects when the stored version changes to v2.", crd("apps", modern), xrd("v2", "", same+"}}}}\n  - {name: v2, served: true, referenceable: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object}") + "",
 			"spec: {size: 1}", []string{"spec.size"}, nil,
 		},
 	}

@@ -140,24 +140,24 @@ func TestOpen(t *testing.T) {
 		want   string
 	}{
 		"Labelled": {
-			"a build marks the layer of the package, among those of the program",
+			"The layer that is marked as the package is read.",
 			written(t, image(t, [][]byte{other, packageLayer, tarOf(t, entry{name: ".up/examples.yaml", content: "example"})}, 1)), stream,
 		},
 		"FirstOfTwo": {
-			"Crossplane takes the first",
+			"Of two marked layers, Crossplane reads the first.",
 			written(t, image(t, [][]byte{packageLayer, tarOf(t, entry{name: "package.yaml", content: "second"})}, 0, 1)), stream,
 		},
-		"BelowADirectory": {"only the last part of the name counts", written(t, image(t, [][]byte{tarOf(t, entry{name: "./a/", is: tar.TypeDir}, entry{name: "./a/package.yaml", content: stream})}, 0)), stream},
-		"Flattened":       {"an image that says nothing is looked at as a whole", written(t, image(t, [][]byte{packageLayer})), stream},
+		"BelowADirectory": {"Only the last element of the path counts.", written(t, image(t, [][]byte{tarOf(t, entry{name: "./a/", is: tar.TypeDir}, entry{name: "./a/package.yaml", content: stream})}, 0)), stream},
+		"Flattened":       {"Without a marked layer, the whole image is read.", written(t, image(t, [][]byte{packageLayer})), stream},
 		"UpperLayer": {
-			"in which upper layers hide what is below",
+			"A file in an upper layer replaces one in a lower layer.",
 			written(t, image(t, [][]byte{tarOf(t, entry{name: "package.yaml", content: "old"}), packageLayer})), stream,
 		},
 		"Whiteout": {
-			"and take things away",
+			"An upper layer can delete files of lower layers.",
 			written(t, image(t, [][]byte{tarOf(t, entry{name: "a/package.yaml", content: "old"}, entry{name: "b/package.yaml", content: stream}), tarOf(t, entry{name: "a/.wh.package.yaml"})})), stream,
 		},
-		"Empty": {"what an empty package means is for others to say", written(t, image(t, [][]byte{tarOf(t, entry{name: "package.yaml"})}, 0)), ""},
+		"Empty": {"An empty package file is not an error here.", written(t, image(t, [][]byte{tarOf(t, entry{name: "package.yaml"})}, 0)), ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -190,44 +190,44 @@ func TestOpenRefuses(t *testing.T) {
 		file   []byte
 		want   string
 	}{
-		"NoTarball":     {"any file can have the name", []byte("apiVersion: v1\n"), "it is not an image in a tarball: "},
-		"Cut":           {"a file can be cut short", good[:len(good)/2], "it is not an image in a tarball: "},
-		"NoManifest":    {"a tarball of something else", tarOf(t, entry{name: "package.yaml", content: stream}), "it is not an image in a tarball: file manifest.json not found"},
-		"NoPackage":     {"an image of something else", layer(entry{name: "a.yaml"}), "it holds no package.yaml, so it is not a package"},
-		"NoPackageFlat": {"however it is looked at", flat(entry{name: "a.yaml"}), "it holds no package.yaml, so it is not a package"},
-		"Two":           {"it is not known which of two is meant", layer(entry{name: "package.yaml", content: stream}, entry{name: "a/package.yaml"}), `it holds two of package.yaml, the second as "a/package.yaml"`},
-		"Link":          {"a link is no content", flat(entry{name: "package.yaml", is: tar.TypeSymlink, link: "/etc/passwd"}), "its package.yaml is not a file"},
-		"LinkInLayer":   {"nor has it a place in the layer of a package", layer(entry{name: "a", is: tar.TypeSymlink, link: "../../etc/passwd"}, entry{name: "package.yaml"}), `"a" is neither a file nor a directory`},
-		"HardLink":      {"of whatever kind", layer(entry{name: "package.yaml", is: tar.TypeLink, link: "a"}), `"package.yaml" is neither a file nor a directory`},
-		"Device":        {"or device", layer(entry{name: "package.yaml", content: stream}, entry{name: "dev/null", is: tar.TypeChar}), `"dev/null" is neither a file nor a directory`},
-		"Outside":       {"a name leads nowhere else", layer(entry{name: "../package.yaml", content: stream}), `"../package.yaml" points outside of it`},
-		"Absolute":      {"from the root neither", layer(entry{name: "/package.yaml", content: stream}), `"/package.yaml" points outside of it`},
-		"OutsideFlat":   {"nor in an image", flat(entry{name: "a/../../package.yaml", content: stream}), "unsafe tar path"},
-		"LinkInTarball": {"the tarball around it holds files", with(t, good, nil, entry{name: "a", is: tar.TypeSymlink, link: "/etc/passwd"}), `"a" is neither a file nor a directory`},
-		"OutOfTarball":  {"of its own", with(t, good, nil, entry{name: "../a"}), `"../a" points outside of it`},
-		"TwiceInside":   {"each once", with(t, good, nil, entry{name: "./manifest.json", content: "[]"}), `it contains "manifest.json" twice`},
+		"NoTarball":     {"Any file can have the extension of a package.", []byte("apiVersion: v1\n"), "it is not an image in a tarball: "},
+		"Cut":           {"The file is incomplete.", good[:len(good)/2], "it is not an image in a tarball: "},
+		"NoManifest":    {"The tarball does not contain an image.", tarOf(t, entry{name: "package.yaml", content: stream}), "it is not an image in a tarball: file manifest.json not found"},
+		"NoPackage":     {"The image does not contain a package.", layer(entry{name: "a.yaml"}), "it holds no package.yaml, so it is not a package"},
+		"NoPackageFlat": {"An image without a marked layer does not contain a package either.", flat(entry{name: "a.yaml"}), "it holds no package.yaml, so it is not a package"},
+		"Two":           {"With two package files, it is unclear which one applies.", layer(entry{name: "package.yaml", content: stream}, entry{name: "a/package.yaml"}), `it holds two of package.yaml, the second as "a/package.yaml"`},
+		"Link":          {"A link has no content.", flat(entry{name: "package.yaml", is: tar.TypeSymlink, link: "/etc/passwd"}), "its package.yaml is not a file"},
+		"LinkInLayer":   {"The layer of a package must not contain a symbolic link.", layer(entry{name: "a", is: tar.TypeSymlink, link: "../../etc/passwd"}, entry{name: "package.yaml"}), `"a" is neither a file nor a directory`},
+		"HardLink":      {"The layer of a package must not contain a hard link.", layer(entry{name: "package.yaml", is: tar.TypeLink, link: "a"}), `"package.yaml" is neither a file nor a directory`},
+		"Device":        {"The layer of a package must not contain a device.", layer(entry{name: "package.yaml", content: stream}, entry{name: "dev/null", is: tar.TypeChar}), `"dev/null" is neither a file nor a directory`},
+		"Outside":       {"A path must not lead out of the layer.", layer(entry{name: "../package.yaml", content: stream}), `"../package.yaml" points outside of it`},
+		"Absolute":      {"A path must not be absolute.", layer(entry{name: "/package.yaml", content: stream}), `"/package.yaml" points outside of it`},
+		"OutsideFlat":   {"A path must not lead out of the image.", flat(entry{name: "a/../../package.yaml", content: stream}), "unsafe tar path"},
+		"LinkInTarball": {"The outer tarball must contain only files.", with(t, good, nil, entry{name: "a", is: tar.TypeSymlink, link: "/etc/passwd"}), `"a" is neither a file nor a directory`},
+		"OutOfTarball":  {"A path must not lead out of the outer tarball.", with(t, good, nil, entry{name: "../a"}), `"../a" points outside of it`},
+		"TwiceInside":   {"The outer tarball must not contain a file twice.", with(t, good, nil, entry{name: "./manifest.json", content: "[]"}), `it contains "manifest.json" twice`},
 		"OtherLayer": {
-			"a layer that was exchanged is not the one that was built",
+			"The content of the layer does not match the config.",
 			changed(diffID(t, packageLayerOf(t)), strings.Repeat("0", 64)), "its layer is not the one that its config names",
 		},
-		"TwoImages": {"a package is one image", with(t, good, func(e *entry) {
+		"TwoImages": {"A package has exactly one image.", with(t, good, func(e *entry) {
 			if e.name == "manifest.json" {
 				e.content = "[" + strings.Trim(strings.TrimSpace(e.content), "[]") + "," + strings.Trim(strings.TrimSpace(e.content), "[]") + "]"
 			}
 		}), "must contain only a single image"},
-		"LargeMetadata": {"metadata is read into memory", with(t, good, func(e *entry) {
+		"LargeMetadata": {"The size of the manifest is limited, because it is read into memory.", with(t, good, func(e *entry) {
 			if e.name == "manifest.json" {
 				e.content += strings.Repeat(" ", 5<<20)
 			}
 		}), "its manifest is larger than 4194304 bytes"},
-		"LargeConfig": {"all of it", with(t, good, func(e *entry) {
+		"LargeConfig": {"The size of the config is limited, because it is read into memory.", with(t, good, func(e *entry) {
 			if strings.HasPrefix(e.name, "sha256:") {
 				e.content += strings.Repeat(" ", 5<<20)
 			}
 		}), "its config is larger than 4194304 bytes"},
-		"ManyLayers": {"every layer is looked for from the beginning", written(t, image(t, many)), "it has 257 layers, more than the limit of 256"},
-		"LongNames":  {"the names of hidden files are kept, too", flat(longNames...), "the names of its files are longer than 16777216 bytes together"},
-		"TooLarge":   {"as with Crossplane there is a limit", layer(entry{name: "package.yaml", content: strings.Repeat("a", 1<<20+1)}), "its package.yaml is larger than the limit of 1048576 bytes"},
+		"ManyLayers": {"The number of layers is limited, because each is searched from the beginning.", written(t, image(t, many)), "it has 257 layers, more than the limit of 256"},
+		"LongNames":  {"The length of the names of hidden files is limited, because all are kept in memory.", flat(longNames...), "the names of its files are longer than 16777216 bytes together"},
+		"TooLarge":   {"The size of the package file has the same limit as in Crossplane.", layer(entry{name: "package.yaml", content: strings.Repeat("a", 1<<20+1)}), "its package.yaml is larger than the limit of 1048576 bytes"},
 	}
 	for _, name := range slices.Sorted(maps.Keys(cases)) {
 		tc := cases[name]
