@@ -40,7 +40,7 @@ type Report struct {
 	Approvals   []Approved         `json:"approvals,omitempty"` // approvals that Headgate used for this commit
 	Steps       []Step             `json:"steps"`               // without unremarkable keeps
 	Bumps       []plan.Bump        `json:"bumps,omitempty"`     // packages in registries whose image differs from before
-	Upgrades    []Step             `json:"upgrades,omitempty"`  // changes for Bumps; the new version lacks kept definitions
+	Upgrades    []Step             `json:"upgrades,omitempty"`  // what Crossplane changes for Bumps; kept ones are not in the new version
 	Inactive    []Step             `json:"inactive,omitempty"`  // for a comparison: other inactive definitions that break or leave
 	Restarts    []plan.Restart     `json:"restarts,omitempty"`  // restarts of providers after the deactivation of their CRDs
 	Checks      []Check            `json:"checks"`              // checks that do not hold
@@ -417,7 +417,7 @@ func (c *Summary) count(s Step, waiting bool) {
 	if s.Cause == plan.Drift && s.Error == "" {
 		c.Drifted++
 	}
-	if s.Guard == "asked" && s.Action == plan.Keep { // active definitions are counted separately
+	if s.Guard == "asked" && s.Action == plan.Keep { // definitions are counted separately
 		c.Retained++
 	}
 }
