@@ -66,7 +66,7 @@ message counts only if approvals.trailers of the Sync allows it.`,
 			}
 			switch {
 			case file == "":
-				return usagef("say in which file of Syncs: -f FILE; without one, 'headgate sync --approve DIGEST' does it")
+				return usagef("name the file of Syncs: -f FILE; without one, use 'headgate sync --approve DIGEST'")
 			case !v1alpha1.IsDigest(args[0]):
 				return usagef("%q is not a digest from a report, which has 32 hexadecimal digits", args[0])
 			}
@@ -158,7 +158,7 @@ func annotatedNode(lines []string, sync *yaml.Node, key, value string) ([]byte, 
 	}
 	at, annotations := entryOf(metadata, "annotations")
 	if annotations != nil && (annotations.Kind != yaml.MappingNode || len(annotations.Content) == 0) {
-		return nil, fmt.Errorf("annotations at line %d are no mapping", at.Line)
+		return nil, fmt.Errorf("annotations at line %d are not a mapping", at.Line)
 	}
 	insert := func(line, column int, text string) {
 		runes := []rune(lines[line-1])
@@ -185,9 +185,9 @@ func annotatedNode(lines []string, sync *yaml.Node, key, value string) ([]byte, 
 					return []byte(strings.Join(lines, "")), nil
 				}
 			}
-			return nil, fmt.Errorf("the annotation at line %d is written in a way that is not known here", old.Line)
+			return nil, fmt.Errorf("the annotation at line %d has a form that Headgate cannot edit", old.Line)
 		case old != nil:
-			return nil, fmt.Errorf("the annotation at line %d is written in a way that is not known here", old.Line)
+			return nil, fmt.Errorf("the annotation at line %d has a form that Headgate cannot edit", old.Line)
 		case annotations.Style&yaml.FlowStyle != 0:
 			insert(annotations.Line, annotations.Column+1, flow)
 		default:

@@ -63,7 +63,7 @@ func (t *terminal) writeApproval(a approvalToWrite, digests []string) (err error
 	}
 	for _, d := range digests {
 		if !v1alpha1.IsDigest(d) {
-			return usagef("%q is no digest as reports show it, of 32 hexadecimal digits", d)
+			return usagef("%q is not a digest from a report, which has 32 hexadecimal digits", d)
 		}
 	}
 	slices.Sort(digests)

@@ -35,7 +35,7 @@ func find(definitions []render.DecidedDefinition, name string) (render.DecidedDe
 	case len(fits) == 1:
 		return fits[0], nil
 	case len(fits) > 1:
-		return render.DecidedDefinition{}, fmt.Errorf("%q fits %d definitions; name one of them: %s", name, len(fits), some(names(fits)))
+		return render.DecidedDefinition{}, fmt.Errorf("%q matches %d definitions; name one of them: %s", name, len(fits), some(names(fits)))
 	case len(definitions) == 0:
 		return render.DecidedDefinition{}, fmt.Errorf("the commit declares no definition at all; is the path right?")
 	}

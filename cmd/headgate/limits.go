@@ -19,7 +19,7 @@ func (f limitFlags) into(l *v1alpha1.Limits) error {
 	for what, limit := range f {
 		n, err := resource.ParseQuantity(limit)
 		if err != nil || n.Value() < 1 {
-			return usagef("--limits: %s=%s is no limit; write one as fileSize=16Mi", what, limit)
+			return usagef("--limits: %s=%s is not a limit; write one as fileSize=16Mi", what, limit)
 		}
 		switch what {
 		case "fileSize":

@@ -225,7 +225,7 @@ func (f keptFiles) surplus() ([]string, error) {
 		case err != nil:
 			return nil, err
 		case !info.IsDir():
-			return nil, fmt.Errorf("%s is no directory; remove it", filepath.Join(f.root.Name(), dir))
+			return nil, fmt.Errorf("%s is not a directory; remove it", filepath.Join(f.root.Name(), dir))
 		}
 	}
 	list, err := fs.ReadDir(f.root.FS(), filepath.ToSlash(f.within))

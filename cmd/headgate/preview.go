@@ -190,11 +190,11 @@ func (f *forgeFlags) addTo(cmd *cobra.Command) {
 func (t *terminal) preview(ctx context.Context, f *previewFlags) (report.Report, error) {
 	switch {
 	case f.commands && (!f.comment || !f.status):
-		return report.Report{}, usagef("--commands wants --comment and --status: they show what an approval is of, and since when")
+		return report.Report{}, usagef("--commands needs --comment and --status, which show what an approval covers and since when")
 	case !f.commands && (len(f.rules.Approvers) > 0 || f.rules.ByAuthor || f.rules.Reviews):
-		return report.Report{}, usagef("--approver, --approval-by-author and --approval-reviews do nothing without --commands")
+		return report.Report{}, usagef("--approver, --approval-by-author and --approval-reviews have no effect without --commands")
 	case f.live && f.status && f.forge.cluster == "":
-		return report.Report{}, usagef("--live and --status want --cluster-name: several clusters may report on one pull request")
+		return report.Report{}, usagef("--live and --status need --cluster-name: several clusters may report on one pull request")
 	case f.fields().Catalogue == v1alpha1.CatalogueLive && !f.live:
 		return report.Report{}, usagef("--catalogue=live reads a cluster: add --live")
 	}
@@ -207,7 +207,7 @@ func (t *terminal) preview(ctx context.Context, f *previewFlags) (report.Report,
 	}
 	repository, ok := source.(*git.Repository)
 	if !ok {
-		return report.Report{}, usagef("a preview is of a Git repository")
+		return report.Report{}, usagef("preview needs a Git repository")
 	}
 	previews, err := t.previews(ctx, f, repository)
 	if err != nil {

@@ -79,7 +79,7 @@ to standard output and the exit code comes from the pass.
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if once && hooks.address != "" {
-				return usagef("--once makes one pass and hears no webhooks: leave out --webhook-address")
+				return usagef("--once makes one pass and receives no webhooks: leave out --webhook-address")
 			}
 			syncs, err := readSyncs(files)
 			if err != nil {

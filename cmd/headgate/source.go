@@ -330,7 +330,7 @@ func noCredentials(repo string) error {
 	}
 	u, err := url.Parse(repo)
 	if err != nil {
-		return usagef("--repo is no URL") // the error of url.Parse quotes the whole URL
+		return usagef("--repo is not a URL") // the error of url.Parse quotes the whole URL
 	}
 	if u.User != nil && u.Scheme != "ssh" { // a token may be in place of the user
 		return usagef("--repo holds credentials; put the password or token into HEADGATE_GIT_PASSWORD, and the user into HEADGATE_GIT_USERNAME")

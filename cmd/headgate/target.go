@@ -234,7 +234,7 @@ func (f *renderFlags) inject(c *v1alpha1.Conversion) error {
 	if ported {
 		n, err := strconv.ParseUint(port, 10, 16)
 		if err != nil || n == 0 {
-			return usagef("--conversion-service: %q is no port", port)
+			return usagef("--conversion-service: %q is not a port", port)
 		}
 		c.Service.Port = int64(n)
 	}
@@ -276,14 +276,14 @@ func (f *packageFlags) into(spec *v1alpha1.Spec) error {
 func packageOfFlag(arg string) (v1alpha1.Package, error) {
 	directory, rest, ok := strings.Cut(arg, "=")
 	if !ok {
-		return v1alpha1.Package{}, usagef("--package wants directory=name or directory=name,safe-start, not %q", arg)
+		return v1alpha1.Package{}, usagef("--package must be directory=name or directory=name,safe-start, not %q", arg)
 	}
 	name, capability, capable := strings.Cut(rest, ",")
 	if capable && !crossplane.IsSafeStart(capability) {
 		return v1alpha1.Package{}, usagef("--package %q: Headgate knows no capability %q; write directory=name,safe-start, or directory=name for a package without it", arg, capability)
 	}
 	if wrong := validation.IsDNS1123Subdomain(name); len(wrong) > 0 {
-		return v1alpha1.Package{}, usagef("--package %q: %q is no name of a package: %s", arg, name, wrong[0])
+		return v1alpha1.Package{}, usagef("--package %q: %q is not the name of a package: %s", arg, name, wrong[0])
 	}
 	return v1alpha1.Package{Path: directory, Name: name, SafeStart: &capable}, nil
 }

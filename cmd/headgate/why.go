@@ -177,7 +177,7 @@ func left(ctx context.Context, r reconcile.Reconciler, want render.Desired, name
 			continue
 		}
 		if e.Left != nil && e.Name != s.ID.Name {
-			return e, fmt.Errorf("%w; %q fits several that %s still owns; name one of them: %s, %s", missing, name, p.Sync, e.Name, s.ID.Name)
+			return e, fmt.Errorf("%w; %q matches several definitions that %s still owns; name one of them: %s, %s", missing, name, p.Sync, e.Name, s.ID.Name)
 		}
 		e.Name, e.Left = s.ID.Name, &leftover{Sync: p.Sync, Action: s.Action, Guard: s.Guard, Reason: report.Words(s.Reason), Code: s.Reason.Code}
 	}

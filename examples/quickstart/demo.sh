@@ -1,10 +1,10 @@
 #!/bin/sh
-# The story of this example, told in a real API server: `make demo` runs it. It needs go,
-# git and make, listens on loopback only, and leaves nothing behind.
+# The story of this example on a real API server; `make demo` runs it. It needs go, git and
+# make, listens only on loopback, and leaves nothing behind.
 #
-#   --forge                 tell it with a forge: a Gitea, started for the purpose, where commits get their statuses
-#   CORPUS=package.tar.gz   tell it with a real provider package: crossplane.yaml and crds/ (or their directory)
-#   BIN=directory           where headgate and what the demo starts are, instead of bin/
+#   --forge                 run it with a forge: a Gitea that the demo starts, where commits get their statuses
+#   CORPUS=package.tar.gz   run it with a real provider package: crossplane.yaml and crds/ (or their directory)
+#   BIN=directory           the directory of headgate and the other programs, instead of bin/
 #   KEEP=1                  keep the API server at the end, until Enter is pressed
 set -eu
 
@@ -31,7 +31,7 @@ scene() {
 	printf '\n\n%s%s. %s%s\n' "$bold" "$scenes" "$1" "$plain"
 }
 
-# say tells what is seen next and why it matters, from standard input.
+# say prints an explanation of the next step from standard input.
 say() {
 	echo
 	sed 's/^\(.\)/  \1/'
@@ -42,7 +42,7 @@ fail() {
 	exit 1
 }
 
-# run CODES COMMAND… shows a command, runs it, and insists on one of its exit codes.
+# run CODES COMMAND… shows and runs a command. It fails unless the exit code is one of CODES.
 run() {
 	codes=$1
 	shift
@@ -61,7 +61,7 @@ run() {
 work=$(mktemp -d "${TMPDIR:-/tmp}/headgate.XXXXXX")
 server='' gitea='' loop=''
 
-# end ends a program that the demo started: politely first.
+# end ends a program that the demo started: with SIGTERM, and after a while with SIGKILL.
 end() {
 	[ -n "$1" ] || return 0
 	kill "$1" 2>/dev/null || :
@@ -74,7 +74,7 @@ end() {
 	wait "$1" 2>/dev/null || :
 }
 
-# cleanup leaves no server and no files, however the script ends.
+# cleanup ends all servers and removes all files when the script ends for any reason.
 cleanup() {
 	status=$?
 	trap '' INT TERM HUP
@@ -89,7 +89,7 @@ trap 'exit 129' HUP
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# Nobody's own settings change the story.
+# The user's own settings must not change the story.
 # shellcheck disable=SC2046 # a list of names
 unset $(git rev-parse --local-env-vars) $(env | sed -n 's/^\(HEADGATE_[A-Z0-9_]*\)=.*/\1/p')
 export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1
@@ -120,8 +120,8 @@ start_server() {
 	done
 }
 
-# start_forge starts a Gitea with one user, and pushes the repository 'platform' there, which
-# makes it.
+# start_forge starts a Gitea with one user, and pushes the repository 'platform', which creates
+# it there.
 start_forge() {
 	mkdir "$work/forge"
 	forge=http://127.0.0.1:$(by-hand port)
@@ -159,7 +159,7 @@ ENABLED = false
 [cron]
 ENABLED = false
 EOF
-	# With nothing of the environment but what it needs.
+	# Gitea gets only the environment that it needs.
 	cat >"$work/forge/gitea" <<EOF
 exec env -i "PATH=\$PATH" "HOME=$work/forge" "GITEA_WORK_DIR=$work/forge" "TMPDIR=$work" "GOMODCACHE=$(go env GOMODCACHE)" \\
 	gitea "\$@" --config "$work/forge/app.ini"
@@ -175,7 +175,7 @@ EOF
 	patience=60
 	until git -C platform push -q forge main 2>"$work/push.log"; do
 		kill -0 "$gitea" 2>/dev/null || fail "gitea has ended: $(cat "$work/forge.log")"
-		[ "$patience" -gt 0 ] || fail "nothing can be pushed to gitea: $(cat "$work/push.log")"
+		[ "$patience" -gt 0 ] || fail "cannot push to gitea: $(cat "$work/push.log")"
 		sleep 1
 		patience=$((patience - 1))
 	done
@@ -188,23 +188,23 @@ start_loop() {
 	loop=$!
 }
 
-# await waits until the loop says something.
+# await waits until the loop's log matches a pattern.
 await() {
 	patience=60
 	until grep -q "$1" "$work/loop.log"; do
 		kill -0 "$loop" 2>/dev/null || fail "the loop has ended: $(cat "$work/loop.log")"
-		[ "$patience" -gt 0 ] || fail "the loop never said $1: $(cat "$work/loop.log")"
+		[ "$patience" -gt 0 ] || fail "the loop never logged $1: $(cat "$work/loop.log")"
 		sleep 1
 		patience=$((patience - 1))
 	done
 }
 
-# ---- the props: two repositories, and what the story calls things ----
+# ---- the props: two repositories, and the names in the story ----
 
 cd "$work"
 mkdir platform app-team
 
-# quickstart takes the provider and the policies of this directory.
+# quickstart uses the provider and the policies of this directory.
 quickstart() {
 	cp -R "$here/repository/." platform
 	cp -R "$here/demo/app-team/." app-team
@@ -213,7 +213,7 @@ quickstart() {
 	file=provider-tidewater/crds/storage.tidewater.m.example.org_buckets.yaml
 }
 
-# real takes a real package, and chooses by itself: three kinds, and a group more.
+# real uses a real package and chooses the kinds itself: three kinds first, and a whole group later.
 real() {
 	mkdir -p platform/package platform/policies
 	if [ -d "$corpus" ]; then
@@ -221,7 +221,7 @@ real() {
 	else
 		tar -xzf "$corpus" -C platform/package crossplane.yaml crds
 	fi || fail "$corpus: a provider package holds crossplane.yaml and crds/"
-	# scope, name and file of every managed kind; the namespaced ones first
+	# scope, name and file of every managed kind, namespaced kinds first
 	(cd platform && awk '
 		function flush() { if (kind !~ /^(Cluster)?ProviderConfig(Usage)?$/) print scope, name, file }
 		FNR == 1 { if (file) flush(); file = FILENAME; name = kind = scope = "" }
@@ -250,7 +250,7 @@ policy() {
 	printf '  - "%s"\n' "$@"
 }
 
-# sync_file is what the loop is told.
+# sync_file prints the Sync for the loop.
 sync_file() {
 	cat <<EOF
 apiVersion: headgate.dev/v1alpha1
@@ -276,19 +276,19 @@ repository app-team 'what the application team needs'
 # ---- the story ----
 
 say <<EOF
-This is Headgate in a real Kubernetes API server, started for the purpose. You will see what
-a commit activates, review a change before it is merged, and watch Headgate refuse to destroy
-something that is in use. Every command is shown; all of them are what you would type.
+This is Headgate on a real Kubernetes API server that the demo started. You will see what a
+commit activates, review a change before it is merged, and watch Headgate refuse to destroy
+something that is in use. The demo shows every command as you would type it.
 EOF
 [ -z "$corpus" ] || say <<EOF
-(HEADGATE_CONVERSION=$HEADGATE_CONVERSION is set for all of them: no provider runs here that could convert versions.)
+(HEADGATE_CONVERSION=$HEADGATE_CONVERSION is set for all commands, because no provider runs here that could convert versions.)
 EOF
 
 scene 'An empty cluster'
 start_server
 say <<EOF
-An API server and etcd in one process, on loopback only. It knows no provider, and
-Headgate has applied nothing, so status exits with 1.
+An API server and etcd in one process, only on loopback. It has no provider, and Headgate
+has applied nothing, so status exits with 1.
 EOF
 run 1 headgate status
 
@@ -299,27 +299,27 @@ costs the API server memory, and every client time, used or not. This is the pol
 
 $(grep -v '^#' "platform/$policy_file")
 
-One pass of Headgate renders the CRDs that the policy activates, and applies these only. The
-provider's configuration kinds are needed in any case.
+One pass of Headgate renders and applies only the CRDs that the policy activates, and the
+provider's configuration kinds, which are always needed.
 EOF
 run 0 headgate sync --repo platform --ref main
 
 scene 'What is served now'
 say <<EOF
-Headgate keeps an inventory of what it applied, so it can tell at any time whether the
-cluster still holds it, and whether somebody changed it.
+Headgate keeps an inventory of the objects that it applied. So it can report at any time
+whether they still exist, and whether another writer changed them.
 EOF
 run 0 headgate status --full
 say <<EOF
-And for each kind, why it is active: the policy, the pattern, the line.
+It also explains why a kind is active: the policy, the pattern, the line.
 EOF
 run 0 headgate why "$name" --repo platform --live
 
 scene 'A wider policy, before it is merged'
 say <<EOF
-A colleague proposes a wider policy on a branch. Activating a kind is a decision that
-Crossplane does not take back, so here is what the merge would do, from the two commits
-alone: no cluster is asked, and no credentials are needed.
+A colleague proposes a wider policy on a branch. Crossplane never deactivates a kind, so
+look at the effect of the merge first. Headgate compares the two commits: it asks no
+cluster and needs no credentials.
 EOF
 git -C platform checkout -q -b wider
 cp "$wider" "platform/$policy_file"
@@ -327,13 +327,13 @@ commit platform 'policies: more kinds'
 git -C platform checkout -q main
 run '0 1' headgate diff main wider --repo platform
 say <<EOF
-The exit code is that of diff: 1 says that something would change, so that CI can tell.
+The exit code is 1, as with diff, because something would change. CI can use it.
 EOF
 
 scene 'Merged'
 say <<EOF
-The next pass does what the review said, and leaves everything else alone. (The policy itself
-is applied only where Crossplane runs. Here it is Headgate that makes the CRDs.)
+The next pass does what the review showed, and nothing else. (The policy itself is applied
+only where Crossplane runs. Here, Headgate makes the CRDs.)
 EOF
 git -C platform merge -q --ff-only wider
 run 0 headgate sync --repo platform --ref main
@@ -343,16 +343,16 @@ if [ -n "$forge" ]; then
 	start_forge
 	sync_file "$forge/demo/platform.git" >sync.yaml
 	say <<EOF
-The repository is on a forge now, a real Gitea that was started for the purpose. A loop keeps
-the cluster at its branch, and says on every commit what became of it. This is all it is told:
+The repository is on a forge now, a real Gitea that the demo started. A loop keeps the
+cluster in line with its branch and reports on every commit. This is its configuration:
 
 $(cat sync.yaml)
 EOF
 	start_loop
 	await '"msg":"pass"'
 	say <<EOF
-Somebody pushes. The commit is pending as soon as it is seen, and gets its verdict when it is
-applied: one about what it activates, and one about what others did to the cluster since.
+A user pushes. The commit is pending as soon as the loop sees it. When it is applied, it gets
+two verdicts: on what it activates, and on what other writers changed in the cluster since.
 EOF
 	printf 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: about, namespace: default}\ndata: {owner: platform team}\n' >platform/about.yaml
 	commit platform 'say whose it is'
@@ -361,12 +361,12 @@ EOF
 	run 0 by-hand statuses "$forge/demo/platform.git" "$(git -C platform rev-parse main)"
 fi
 
-scene 'Somebody changes the cluster by hand'
+scene 'A user changes the cluster by hand'
 if [ -z "$forge" ]; then
 	sync_file platform >sync.yaml
 	say <<EOF
-What was done by hand so far a loop does by itself: it looks for commits, and watches what it
-applied. This is all it is told:
+So far you ran every pass by hand. A loop does this by itself: it polls for commits, and
+watches the objects that it applied. This is its configuration:
 
 $(cat sync.yaml)
 EOF
@@ -374,21 +374,21 @@ EOF
 	await '"msg":"pass"'
 fi
 say <<EOF
-Now somebody edits the CRD in the cluster, so that 'kubectl get managed' would not list these
-objects any more. (by-hand is kubectl edit for those who have no kubectl.)
+Now a user edits the CRD in the cluster, so that 'kubectl get managed' would no longer list
+these objects. (by-hand replaces kubectl edit, so that the demo needs no kubectl.)
 EOF
 run 0 by-hand edit "$name" '{"spec":{"names":{"categories":["edited"]}}}'
 await '"drift":"1 corrected"'
 say <<EOF
-The watch has seen it and the loop has taken it back, long before the next pass was due. Its
-log says who changed which field, and what it was and is again. Shortened:
+The watch noticed the edit and the loop reverted it, long before the next pass was due. Its
+log names the writer, the field, and both values. Shortened:
 
 $(sed -n '/"msg":"drift"/ { s/.*"by":\["\(.*\)"\],"path":"\(.*\)","is":"\(.*\)","wanted":"\(.*\)"}$/drift by \1: \2: is \3, wanted \4/; s/is ,/is not there,/; s/\\"/"/g; p; }
 	/"drift":"1 corrected"/ s/.*"\(activation":.*\),"created".*/pass: "\1/p' "$work/loop.log")
 EOF
 if [ -n "$forge" ]; then
 	say <<EOF
-And so does the commit:
+The commit shows it too:
 EOF
 	run 0 by-hand statuses "$forge/demo/platform.git" "$(git -C platform rev-parse main)"
 fi
@@ -398,40 +398,40 @@ loop=''
 
 scene 'An application team uses it'
 say <<EOF
-The team has a repository of its own, with this in it:
+The team has its own repository, with this object:
 
 $(grep -v '^#' "app-team/$resource")
 
-Its sync has a name of its own too: neither sync touches what the other applied.
+Its sync has its own name too: neither sync touches the objects of the other.
 EOF
 run 0 headgate sync --repo app-team --name app-team
 
-scene 'Somebody removes the definition'
+scene 'A commit removes the definition'
 say <<EOF
 Now $name disappears from Git, by accident or by
-a provider upgrade. Deleting its CRD would delete every object of that kind with it, and what
-they stand for in the cloud. Other tools prune what is not in Git any more.
+a provider upgrade. Deleting its CRD would also delete every object of that kind, and the
+cloud resources behind them. Other tools prune everything that left Git.
 EOF
 git -C platform rm -q "$file"
 commit platform 'drop a definition'
 run 3 headgate sync --repo platform --ref main
 say <<EOF
-Held, with the reason and what to do. Exit code 3 means that a person has to decide. The
-object is still there, and its kind still served; the branch of a moment ago tells why it was:
+Headgate holds the prune, with the reason and the way out. Exit code 3 means that a user has
+to decide. The object still exists, and its kind is still served. The earlier branch shows why:
 EOF
 run 0 headgate status --name app-team --full
 run 0 headgate why "$name" --repo platform --ref wider --live
 
 scene 'On purpose, then'
 say <<EOF
-The way out is to remove the user of the kind first. The team deletes its object in Git, and
-says that it means what that does in the cloud:
+The way out is to remove the object of the kind first. The team deletes it in Git, and
+confirms with --instances prune that the cloud resource may go too:
 EOF
 git -C app-team rm -q "$resource"
 commit app-team 'not needed any more'
 run 0 headgate sync --repo app-team --name app-team --instances prune
 say <<EOF
-Nothing uses the definition any more, so the next pass takes it away. Nobody had to force it.
+Nothing uses the definition any more, so the next pass prunes it. No force was necessary.
 EOF
 run 0 headgate sync --repo platform --ref main
 
@@ -443,7 +443,7 @@ KEEP=1 make demo                                    keep this API server at the 
 bin/headgate render examples/quickstart/repository  the CRDs of a directory, without a cluster
 bin/headgate diff examples/quickstart/repository    what a sync would do to your cluster; writes nothing
 bin/headgate --help                                 every verb
-examples/quickstart/README.md                       this story in words, and its files
+examples/quickstart/README.md                       this story as text, and its files
 EOF
 
 if [ -n "${KEEP:-}" ]; then

@@ -326,7 +326,7 @@ func TestDecodeIsStrict(t *testing.T) {
 			head + "  packages:\n  - {path: ../aws, name: AWS}\n  - {path: a, name: a, safeStart: true}\n  - {path: ./a, name: a, safeStart: false}\n",
 			[]string{
 				`line 7: spec.packages[0].path: must be a directory of the repository, relative to its root, not "../aws"`,
-				`line 7: spec.packages[0].name: "AWS" is no name of a package: a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character`,
+				`line 7: spec.packages[0].name: "AWS" is not the name of a package: a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character`,
 				"line 7: spec.packages[0].safeStart: is missing: true if the provider declares the capability safe-start, false if all its definitions are active",
 				"line 9: spec.packages[2].path: repeats spec.packages[1]",
 				"line 9: spec.packages[2].name: repeats spec.packages[1]",

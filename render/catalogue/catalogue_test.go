@@ -833,7 +833,7 @@ func TestReadRefuses(t *testing.T) {
 			},
 			want: []string{
 				"a/kustomization.yml:2: resources[0]: https://example.org/a.yaml is not in the commit",
-				"b/kustomization.yaml:2: helmCharts: Headgate does not inflate charts",
+				"b/kustomization.yaml:2: helmCharts: charts are not inflated",
 				"b/x.yaml:1: cannot decode",
 			},
 		},

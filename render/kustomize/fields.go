@@ -15,7 +15,7 @@ func (e *editing) helm() {
 	}
 }
 
-var errHelm = errors.New("Headgate does not inflate charts, because that runs helm and downloads: render the chart and commit the result")
+var errHelm = errors.New("charts are not inflated, because that runs helm and downloads: render the chart and commit the result")
 
 // resources vets files with manifests and directories with a kustomization. bases is an older name for resources.
 func (e *editing) resources() {

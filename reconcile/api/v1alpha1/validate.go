@@ -489,7 +489,7 @@ func (p *problems) packages(declared []Package) {
 		field := fmt.Sprintf("spec.packages[%d].", i)
 		p.below(field+"path", d.Path)
 		if wrong := validation.IsDNS1123Subdomain(d.Name); len(wrong) > 0 {
-			p.add(field+"name", "%q is no name of a package: %s", d.Name, brief(wrong[0]))
+			p.add(field+"name", "%q is not the name of a package: %s", d.Name, brief(wrong[0]))
 		}
 		if d.SafeStart == nil {
 			p.add(field+"safeStart", "is missing: true if the provider declares the capability safe-start, false if all its definitions are active")
