@@ -217,16 +217,16 @@ func TestFollowerEveryHeadOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newPullForge(seven, Request{Number: 6, Head: "h6", Target: "release"})
 		y.run(t, nil)
-		expect(t, "A pull request into the branch is previewed; others are not.", y.happens(time.Second), "7 pending", "7 h7 "+changes)
-		expect(t, "A head that was previewed is left alone.", y.happens(time.Hour))
+		expect(t, "A pull request into the followed branch is previewed; others are not.", y.happens(time.Second), "7 pending", "7 h7 "+changes)
+		expect(t, "A head that was previewed is not previewed again.", y.happens(time.Hour))
 		y.set(func() {
 			y.open[0].Head, y.commits["h8"] = "h8", y.commits["t1"]
 			y.woken <- struct{}{}
 		})
-		expect(t, "A new one is previewed at the next event, and the old one forgotten.", y.happens(time.Second),
+		expect(t, "A new head is previewed at the next event, and the results for the old one are removed.", y.happens(time.Second),
 			"forget h7", "7 pending", "7 h8 success: Safe: nothing of this sync changes")
 		y.set(func() { y.open = nil })
-		expect(t, "A closed one is forgotten.", y.happens(70*time.Second), "forget h8")
+		expect(t, "The results for a closed pull request are removed.", y.happens(70*time.Second), "forget h8")
 	})
 }
 
@@ -234,7 +234,7 @@ func TestFollowerNoBranch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newPullForge(seven)
 		y.run(t, func(f *PreviewLoop) { f.Syncs[0].Ref = "v1" })
-		expect(t, "Nothing is merged into a tag.", y.happens(time.Hour))
+		expect(t, "A sync that follows a tag gets no previews.", y.happens(time.Hour))
 	})
 }
 
@@ -247,7 +247,7 @@ func TestFollowerTold(t *testing.T) {
 		y.set(func() { y.woken <- struct{}{} })
 		time.Sleep(500 * time.Millisecond)
 		y.set(func() { y.open = []Request{seven} })
-		expect(t, "Some forges tell before they know themselves.", y.happens(time.Second), "7 pending", "7 h7 "+changes)
+		expect(t, "Some forges send the event before their API returns the new head.", y.happens(time.Second), "7 pending", "7 h7 "+changes)
 	})
 }
 
@@ -267,13 +267,13 @@ func TestFollowerPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newPullForge(Request{Number: 8, Head: "panics", Target: "main"}, seven)
 		y.run(t, nil)
-		expect(t, "A head that makes us panic is one error, and the others are previewed.", y.happens(time.Hour),
+		expect(t, "A head that causes a panic is one error, and the others are previewed.", y.happens(time.Hour),
 			"8 pending", "8 panics error: Blocked: the preview ended in a defect of Headgate: a nil map", "7 pending", "7 h7 "+changes)
 	})
 	synctest.Test(t, func(t *testing.T) {
 		y := newPullForge(Request{Number: 8, Head: panickingHead, Target: "main"}, seven)
 		y.run(t, nil)
-		expect(t, "So is a head whose findings cannot be reported.", y.happens(time.Hour), "8 pending", "7 pending", "7 h7 "+changes)
+		expect(t, "A head whose findings cannot be reported does not affect the others.", y.happens(time.Hour), "8 pending", "7 pending", "7 h7 "+changes)
 		previewed := slices.DeleteFunc(y.events, func(e Event) bool { return e.Kind != Previewed || e.Pull != 8 })
 		if len(previewed) != 1 || !strings.Contains(previewed[0].Err.Error(), "a defect of Headgate: a nil comment") {
 			t.Errorf("and the operator learns of that once: %v", previewed)
@@ -292,7 +292,7 @@ func TestFollowerUnfetched(t *testing.T) {
 			}
 		}
 		log := slices.DeleteFunc(y.happens(time.Hour), func(s string) bool { return s == "7 pending" })
-		expect(t, "A head that cannot be had is tried for some minutes, and then that is said, once.", log, "7 h7 error: Blocked: boom")
+		expect(t, "A head that cannot be fetched is tried for some minutes, and then reported once.", log, "7 h7 error: Blocked: boom")
 		if len(y.events) != 2 || y.events[0].Err == nil {
 			t.Errorf("and so it is told: %v", y.events)
 		}
@@ -389,9 +389,9 @@ func TestFollowerRegistryOutageOfHeadgate(t *testing.T) {
 					return errors.New("404 Not Found")
 				}
 				y.run(t, nil)
-				expect(t, "It may answer in a moment.", y.happens(4*time.Second), "7 pending", "7 waiting for a registry: "+unread+"503 Service Unavailable"+ours)
+				expect(t, "The registry may answer in a moment, so the status stays pending.", y.happens(4*time.Second), "7 pending", "7 waiting for a registry: "+unread+"503 Service Unavailable"+ours)
 				y.set(func() { down = false })
-				expect(t, "What it answers is final.", y.happens(time.Hour), "7 pending", tc.want)
+				expect(t, "A final answer by the registry is reported.", y.happens(time.Hour), "7 pending", tc.want)
 			})
 		})
 	}
@@ -450,15 +450,15 @@ func TestFollowerOutage(t *testing.T) {
 		y := newPullForge(seven)
 		y.unsaid = laterError(2 * time.Minute)
 		y.run(t, nil)
-		expect(t, "A forge that asks for patience is given it.", y.happens(time.Minute))
+		expect(t, "The loop waits as long as the forge demands.", y.happens(time.Minute))
 		y.set(func() { y.unsaid = nil; y.woken <- struct{}{} })
-		expect(t, "Nothing is lost: it is said once the forge is back.", y.happens(3*time.Minute), "7 pending", "7 h7 "+changes)
+		expect(t, "Once the forge answers again, the pending status is posted.", y.happens(3*time.Minute), "7 pending", "7 h7 "+changes)
 		y.set(func() {
 			y.away, y.open = laterError(10*time.Minute), []Request{{Number: 9, Head: "h7", Target: "main"}}
 		})
-		expect(t, "While the forge cannot list them nothing is forgotten.", y.happens(5*time.Minute))
+		expect(t, "While the forge cannot list pull requests, no results are removed.", y.happens(5*time.Minute))
 		y.set(func() { y.away = nil; y.woken <- struct{}{} })
-		expect(t, "A webhook does not end its rest.", y.happens(time.Minute))
+		expect(t, "A webhook does not shorten the wait that the forge demanded.", y.happens(time.Minute))
 		if log := y.happens(10 * time.Minute); len(log) != 3 || log[2] != "9 h7 "+changes {
 			t.Errorf("Then it goes on: %q", log)
 		}
@@ -470,7 +470,7 @@ func TestFollowerRefused(t *testing.T) {
 		y := newPullForge(seven)
 		y.unsaid = errors.New("the token may not")
 		y.run(t, nil)
-		expect(t, "A final refusal of the forge is not reported again and again.", y.happens(time.Hour), "7 h7 "+changes)
+		expect(t, "A final refusal by the forge is reported once.", y.happens(time.Hour), "7 h7 "+changes)
 	})
 }
 
@@ -479,7 +479,7 @@ func TestFollowerFork(t *testing.T) {
 		fork := Request{Number: 8, Head: "h8", Target: "main", Fork: true}
 		y := newPullForge(fork, seven)
 		y.run(t, nil)
-		expect(t, "A fork's head is not even fetched, and the reason is reported.", y.happens(time.Hour),
+		expect(t, "The head of a fork is not fetched, and the reason is reported.", y.happens(time.Hour),
 			"7 pending", "7 h7 "+changes, "8 h8 error: Blocked: not previewed: the head is in a fork; to preview forks, set forkPreviews in the Sync")
 	})
 }
@@ -531,11 +531,11 @@ func TestFollowerTargetMoves(t *testing.T) {
 		y.run(t, nil)
 		y.happens(time.Second)
 		y.set(func() { y.tip, y.commits["t2"] = "t2", fmt.Sprintf(settings, "other") })
-		expect(t, "A target with the same active definitions needs no new preview.", y.happens(2*time.Minute))
+		expect(t, "A change of the target that affects no active definition needs no new preview.", y.happens(2*time.Minute))
 		y.set(func() {
 			y.tip, y.commits["t3"] = "t3", "apiVersion: apiextensions.crossplane.io/v1alpha1\nkind: ManagedResourceActivationPolicy\nmetadata: {name: a}\nspec: {activate: [a.b.c]}\n"
 		})
-		expect(t, "One that does is said.", y.happens(2*time.Minute), "7 pending", "7 h7 "+changes,
+		expect(t, "A change of the target that affects an active definition needs a new preview.", y.happens(2*time.Minute), "7 pending", "7 h7 "+changes,
 			"7 the target changed policies since this branch left it (t3): merge the target in to see both together")
 	})
 }
@@ -548,12 +548,12 @@ func TestFollowerMerge(t *testing.T) {
 		y.commits["m7"] = y.commits["t1"]
 		y.resolve["refs/pull/7/merge"], y.resolve["m7^2"] = "m7", "h6"
 		y.run(t, nil)
-		expect(t, "A merge of an older head counts for nothing.", y.happens(time.Second), "7 pending", "7 h7 "+changes)
+		expect(t, "A merge commit of an older head is not used.", y.happens(time.Second), "7 pending", "7 h7 "+changes)
 		y.set(func() {
 			y.open[0].Head, y.commits["h8"] = "h8", y.commits["h7"]
 			y.resolve["m7^2"] = "h8"
 		})
-		expect(t, "The forge's merge is the future state; its status belongs to the head.", y.happens(70*time.Second),
+		expect(t, "The merge commit of the forge is previewed, and the status is posted for the head.", y.happens(70*time.Second),
 			"forget h7", "7 pending", "7 h8 success: Safe: nothing of this sync changes")
 	})
 }
@@ -590,9 +590,9 @@ func TestFollowerCommentAtOnce(t *testing.T) {
 		at.Updated = time.Now()
 		h := &commentingForge{pullForge: newPullForge(at)}
 		h.run(t, func(f *PreviewLoop) { f.Requests = h })
-		expect(t, "It is previewed.", h.happens(time.Second), "7 pending", "7 h7 "+changes)
+		expect(t, "The head is previewed.", h.happens(time.Second), "7 pending", "7 h7 "+changes)
 		h.set(func() { h.heard = true })
-		expect(t, "The comment is answered though the time of the last change is the same.", h.happens(70*time.Second), "7 pending", "7 h7 "+changes)
+		expect(t, "The comment is answered although the pull request has the same update time.", h.happens(70*time.Second), "7 pending", "7 h7 "+changes)
 	})
 }
 
@@ -601,8 +601,8 @@ func TestFollowerSilentForge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &commentingForge{pullForge: newPullForge(seven)}
 		h.run(t, func(f *PreviewLoop) { f.Requests = h })
-		expect(t, "It is previewed.", h.happens(time.Second), "7 pending", "7 h7 "+changes)
-		expect(t, "Nobody commands.", h.happens(time.Hour))
+		expect(t, "The head is previewed.", h.happens(time.Second), "7 pending", "7 h7 "+changes)
+		expect(t, "Without a command, the head is not previewed again.", h.happens(time.Hour))
 		h.set(func() {
 			if h.questions < 3 || h.questions > 12 {
 				t.Errorf("asked %d times in an hour", h.questions)
@@ -631,9 +631,9 @@ func TestFollowerTogether(t *testing.T) {
 			f.Syncs = append(f.Syncs, y.second("idle", map[string]string{"t1": same, "h7": same, "h8": same}))
 			f.Requests = countingLooks{y, &looks}
 		})
-		expect(t, "All syncs have one status.", y.happens(time.Second), "7 pending", "7 h7 success: Look: changes 1 object that Headgate does not judge in prod; 1 of 2 syncs changes")
+		expect(t, "All syncs share one status.", y.happens(time.Second), "7 pending", "7 h7 success: Look: changes 1 object that Headgate does not judge in prod; 1 of 2 syncs changes")
 		y.set(func() { y.open[0].Head, y.commits["h8"] = "h8", y.commits["t1"] })
-		expect(t, "It is posted also where nothing of any of them changes.", y.happens(70*time.Second), "forget h7", "7 pending", "7 h8 success: Safe: nothing of any sync changes")
+		expect(t, "The status is posted even if nothing of any sync changes.", y.happens(70*time.Second), "forget h7", "7 pending", "7 h8 success: Safe: nothing of any sync changes")
 		if looks > 3 {
 			t.Errorf("the forge lists its pull requests once for all syncs, and was asked %d times in 70 seconds", looks)
 		}
@@ -655,7 +655,7 @@ func TestFollowerTogether(t *testing.T) {
 		y.run(t, func(f *PreviewLoop) {
 			f.Syncs = append(f.Syncs, y.second("broken", map[string]string{"t1": "apiVersion: v1\nkind: [\n", "h7": "apiVersion: v1\nkind: [\n"}))
 		})
-		expect(t, "An error that the target has, too, is not the pull request's.", y.happens(time.Hour), "7 pending", "7 h7 success: Look: changes 1 object that Headgate does not judge in prod; 1 of 2 syncs changes")
+		expect(t, "An error that the target has, too, does not block the pull request.", y.happens(time.Hour), "7 pending", "7 h7 success: Look: changes 1 object that Headgate does not judge in prod; 1 of 2 syncs changes")
 	})
 	synctest.Test(t, func(t *testing.T) {
 		y := newPullForge(seven)
@@ -673,7 +673,7 @@ func TestFollowerTogether(t *testing.T) {
 				f.Syncs = append(f.Syncs, one)
 			}
 		})
-		expect(t, "A head that stops one preview is given to no other sync.", y.happens(time.Hour),
+		expect(t, "A head that stops one preview is not previewed for other syncs.", y.happens(time.Hour),
 			"7 pending", "7 h7 error: Blocked: the preview was stopped: over the memory limit of 1 GiB")
 		if made != 1 {
 			t.Errorf("%d previews were made", made)
@@ -724,6 +724,6 @@ func TestFollowerBranches(t *testing.T) {
 			other.Ref = "v1"
 			f.Syncs = append([]PreviewedSync{other}, f.Syncs...)
 		})
-		expect(t, "Only those that follow the target count.", y.happens(time.Second), "7 pending", "7 h7 "+changes)
+		expect(t, "Only syncs that follow the target branch are previewed.", y.happens(time.Second), "7 pending", "7 h7 "+changes)
 	})
 }

@@ -212,11 +212,11 @@ func TestInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		w.run(t, w.loop())
-		expect(t, "The first pass is made at once; what there is to write is pending before it is written.",
+		expect(t, "The first pass begins at once, and the status is pending before anything is written.",
 			w.noted(), "0s a: pending: seen; the pass has not ended", "0s apply a", "0s a: "+done)
 		reads := w.reads
 		time.Sleep(53 * time.Second)
-		expect(t, "Nothing happens for at least nine tenths of a minute.", w.noted())
+		expect(t, "The next pass begins after at least nine tenths of the interval.", w.noted())
 		time.Sleep(14 * time.Second)
 		if n := len(w.noted()); n != 2 {
 			t.Errorf("After another tenth there is a pass, and no more than one: %d notes, want 2", n)
@@ -259,7 +259,7 @@ func TestCommits(t *testing.T) {
 		for i, line := range got { // jitter varies the seconds
 			_, got[i], _ = strings.Cut(line, " ")
 		}
-		expect(t, "A new commit is pending as soon as it is seen.",
+		expect(t, "The status of a new commit is pending as soon as the commit is found.",
 			got, "b: pending: seen; the pass has not ended", "apply b", "b: "+done)
 
 		w.set(func() { w.revision, w.files = "c", "apiVersion: v1\nkind: [\n" })
@@ -293,13 +293,13 @@ func TestUnverifiedCommit(t *testing.T) {
 		for i, line := range got { // jitter varies the seconds
 			_, got[i], _ = strings.Cut(line, " ")
 		}
-		expect(t, "The refused commit gets the status, and what is applied is the commit before it.",
+		expect(t, "The refused commit gets the status, and the commit before it is applied.",
 			got, "b: pending: seen; the pass has not ended", "apply a", "b: error: fetch: b is not verified")
 		if passes := w.received(Passed); len(passes) != 1 || passes[0].Report.Revision != "b" || passes[0].Report.ErrorCode != plan.Unverified || passes[0].Report.Verdict.ExitCode != report.ExitFailed {
 			t.Errorf("the report names the commit, with a code: %+v", passes)
 		}
 		time.Sleep(5 * time.Minute)
-		expect(t, "It stays refused: trying again changes nothing.", w.noted())
+		expect(t, "The commit stays refused, and further attempts change nothing.", w.noted())
 		w.set(func() { w.revision, w.fetching = "c", nil })
 		time.Sleep(12 * time.Second)
 		if got := w.noted(); len(got) != 3 || !strings.Contains(got[1], "apply c") {
@@ -377,7 +377,7 @@ func TestRestart(t *testing.T) {
 		w := newWorld()
 		w.files = inactiveDefinition // and no object
 		w.run(t, w.loop())
-		expect(t, "A process that starts again and finds nothing to do does not take back what was said.",
+		expect(t, "A process that starts again and has nothing to do keeps the final status.",
 			w.noted(), "0s apply a", "0s a: success: 0 active, 1 inactive")
 	})
 }
@@ -408,7 +408,7 @@ func TestPoll(t *testing.T) {
 		w.run(t, l)
 		w.noted()
 		time.Sleep(5 * time.Minute)
-		expect(t, "Looking for a commit is no pass.", w.noted())
+		expect(t, "A search for a new commit is not a pass.", w.noted())
 		w.set(func() { w.revision = "b" })
 		time.Sleep(12 * time.Second)
 		if got := w.noted(); len(got) != 3 {
@@ -432,16 +432,16 @@ func TestPush(t *testing.T) {
 			pushed <- struct{}{}
 		}
 		push("b")
-		expect(t, "A push begins a pass at once.", w.noted(), "0s b: "+seen, "0s apply b", "0s b: "+done)
+		expect(t, "A push starts a pass at once.", w.noted(), "0s b: "+seen, "0s apply b", "0s b: "+done)
 		push("b")
 		time.Sleep(10 * time.Second)
-		expect(t, "Without a new commit there is none, whatever event arrives.", w.noted())
+		expect(t, "Without a new commit, an event starts no pass.", w.noted())
 
 		push("b")
 		time.Sleep(500 * time.Millisecond)
 		w.set(func() { w.revision = "c" })
 		time.Sleep(1500 * time.Millisecond)
-		expect(t, "A push that is not visible yet is looked for again.", w.noted(), "11s c: "+seen, "11s apply c", "11s c: "+done)
+		expect(t, "The loop fetches again if a push is not visible yet.", w.noted(), "11s c: "+seen, "11s apply c", "11s c: "+done)
 
 		w.set(func() {
 			w.apply = func(context.Context) error {
@@ -453,7 +453,7 @@ func TestPush(t *testing.T) {
 		time.Sleep(time.Second)
 		push("e")
 		time.Sleep(29 * time.Second)
-		expect(t, "A push during a pass waits for its end, and no longer.", w.noted(),
+		expect(t, "A push during a pass starts the next pass directly after it.", w.noted(),
 			"12s d: "+seen, "12s apply d", "22s d: "+done, "22s e: "+seen, "22s apply e", "32s e: "+done)
 
 		w.set(func() {
@@ -509,7 +509,7 @@ func TestBackOff(t *testing.T) {
 		fails := func(context.Context) error { return errBoom }
 		w.observe = fails
 		w.run(t, w.loop())
-		expect(t, "An error that may pass at once is not worth a word.", w.noted())
+		expect(t, "A temporary error is not reported.", w.noted())
 		time.Sleep(5500 * time.Millisecond)
 		if got := w.noted(); len(got) != 1 || !strings.HasSuffix(got[0], " a: error: boom") {
 			t.Errorf("One that stays is: %q", got)
@@ -774,14 +774,14 @@ func TestSuperseded(t *testing.T) {
 		w.run(t, w.loop())
 		time.Sleep(50 * time.Second)
 		w.set(func() { w.revision = "b" })
-		expect(t, "A pass has an interval for itself.", w.noted(), "0s a: pending: seen; the pass has not ended", "0s apply a")
+		expect(t, "A pass is not interrupted during the first interval.", w.noted(), "0s a: pending: seen; the pass has not ended", "0s apply a")
 		w.set(func() { w.apply = func(context.Context) error { return nil } })
 		time.Sleep(90 * time.Second)
 		got := w.noted()
 		for i, line := range got {
 			_, got[i], _ = strings.Cut(line, " ")
 		}
-		expect(t, "After that it makes way for a new commit, and the old one gets its last word.", got[:min(len(got), 4)],
+		expect(t, "After the first interval, a pass ends for a new commit, and its own commit gets a final status.", got[:min(len(got), 4)],
 			"a: error: superseded by b before it was applied", "b: pending: seen; the pass has not ended", "apply b", "b: "+done)
 		if stopped := w.received(Stopped); len(stopped) != 1 || !errors.Is(stopped[0].Err, errYield) {
 			t.Errorf("stopped %v", stopped)
@@ -808,7 +808,7 @@ func TestSupersededWhileNobodyRan(t *testing.T) {
 		l := w.loop()
 		l.Publisher = remembering{w, []string{"a", "older"}}
 		w.run(t, l)
-		expect(t, "The pending commit of an earlier process gets its final status, and the current commit its own.", w.noted(),
+		expect(t, "The pending commit of an earlier process and the current commit get final statuses.", w.noted(),
 			"0s older: error: superseded by a before it was applied", "0s a: pending: seen; the pass has not ended", "0s apply a", "0s a: "+done)
 	})
 }
@@ -835,12 +835,12 @@ func TestSuspended(t *testing.T) {
 		l.Suspended = true
 		stop := w.run(t, l)
 		time.Sleep(time.Hour)
-		expect(t, "A suspended sync rests.", w.noted())
+		expect(t, "A suspended sync starts no pass.", w.noted())
 		stop()
 		if _, err := l.Once(t.Context()); err != nil {
 			t.Error(err)
 		}
-		expect(t, "Also where it is run once.", w.noted())
+		expect(t, "A suspended sync starts no pass when it is run once, either.", w.noted())
 		if n := len(w.received(IsSuspended)); n != 2 {
 			t.Errorf("It says so: %d times, want 2", n)
 		}
@@ -910,7 +910,7 @@ spec:
 		l.Reconciler.Observer = &holding{world: w}
 		w.run(t, l)
 		first := w.noted()
-		expect(t, "The pass that activates says so.", first[2:], "0s a: success: 1 active (+1), 0 inactive")
+		expect(t, "The pass that activates definitions reports them.", first[2:], "0s a: success: 1 active (+1), 0 inactive")
 		time.Sleep(67 * time.Second)
 		second := w.noted()
 		if _, output, _ := strings.Cut(second[len(second)-1], " "); output != "a: success: 1 active (+1), 0 inactive" {

@@ -66,33 +66,33 @@ func TestIgnoredFields(t *testing.T) {
 	if diff := cmp.Diff(map[string]any{"size": int64(1), "other": int64(1)}, spec()); diff != "" {
 		t.Errorf("An ignored field is created with the object.\nspec (-want +got):\n%s", diff)
 	}
-	expect("A new value in Git is not written; no other manager has one, and the old one stays.", 1, 1, commit(2, 1))
-	expect("It stays where something else is written, though only we ever wrote it.", 1, 2, commit(2, 2), "update (commit) "+logs)
+	expect("A new value in Git for an ignored field is not written, and the live value stays even if no other manager has the field.", 1, 1, commit(2, 1))
+	expect("The ignored field stays when another field is written, even if only Headgate ever wrote it.", 1, 2, commit(2, 2), "update (commit) "+logs)
 
 	w.patch(t, at, "logs", `{"spec":{"size":5}}`)
-	expect("A change by another writer is no drift.", 5, 2, commit(2, 2))
+	expect("A change of an ignored field is not drift.", 5, 2, commit(2, 2))
 	w.patch(t, at, "logs", `{"spec":{"size":6,"other":7}}`)
-	expect("A real edit beside it is found, and only that is put right.", 6, 2, commit(2, 2), "update (drift) "+logs)
+	expect("A change of another field is found, and only that field is corrected.", 6, 2, commit(2, 2), "update (drift) "+logs)
 	if ours := fields(w.mustGet(t, w.resource("Bucket"), space, "logs"), inventory.Manager); strings.Contains(ours, "f:size") {
 		t.Errorf("The field is the other writer's alone, and we own %s", ours)
 	}
 	applyAs(t, "autoscaler", at, thing(w.group+"/v1", "Bucket", space, "logs", map[string]any{"spec": map[string]any{"size": int64(8)}}))
-	expect("The same with one who applies.", 8, 2, commit(2, 2))
-	expect("We are in no conflict with them.", 8, 3, commit(2, 3), "update (commit) "+logs)
+	expect("A change by server-side apply is ignored, too.", 8, 2, commit(2, 2))
+	expect("An ignored field causes no conflict with its other manager.", 8, 3, commit(2, 3), "update (commit) "+logs)
 
 	w.patch(t, at, "logs", `{"metadata":{"labels":{"`+inventory.SyncLabel+`":null}}}`)
-	expect("An object that was edited elsewhere is put right without the field.", 8, 3, commit(2, 3), "update (drift) "+logs)
+	expect("A correction of other fields does not contain the ignored field.", 8, 3, commit(2, 3), "update (drift) "+logs)
 	if err := at.Delete(t.Context(), "logs", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	expect("An object that is made again is made whole.", 2, 3, commit(2, 3), "create (drift) "+logs)
+	expect("A deleted object is created again with all its fields.", 2, 3, commit(2, 3), "create (drift) "+logs)
 
 	w.patch(t, at, "logs", `{"spec":{"size":9}}`)
-	expect("The rule holds for that one too.", 9, 3, commit(2, 3))
+	expect("The rule applies to the new object, too.", 9, 3, commit(2, 3))
 	c = w.cluster(t, cluster.Options{})
-	expect("Without the rule the field is ours again at once, and it is no drift that it was another's.", 2, 3, commit(2, 3), "update (commit) "+logs)
+	expect("Without the rule, Headgate takes the field back at once, and this is not drift.", 2, 3, commit(2, 3), "update (commit) "+logs)
 	c = w.cluster(t, cluster.Options{Terms: terms})
-	expect("With it, a field without another manager stays ours.", 2, 3, commit(2, 3))
+	expect("With the rule again, a field that has no other manager stays with Headgate.", 2, 3, commit(2, 3))
 }
 
 // The versions of a CRD are an atomic list: a manager that edits one version owns them all.

@@ -42,8 +42,8 @@ func TestDigestsOfSecretsAreKeyed(t *testing.T) {
 			t.Errorf("%s\n%v, %v", reason, actions(p), w.requests.Log())
 		}
 	}
-	quiet("The same process knows the key.", c)
-	quiet("And so does the next one.", w.cluster(t, cluster.Options{}))
+	quiet("The same process uses the same key.", c)
+	quiet("The next process reads the same key.", w.cluster(t, cluster.Options{}))
 	if w.requests.Counts()["GET"] < 1 || w.requests.Total() > 10 {
 		t.Errorf("it takes one request: %v", w.requests.Log())
 	}
@@ -57,5 +57,5 @@ func TestDigestsOfSecretsAreKeyed(t *testing.T) {
 		t.Errorf("With another key the Secret is looked at again, and remembered: %v", actions(p))
 	}
 	applied(t, next, commit)
-	quiet("Once.", w.cluster(t, cluster.Options{}))
+	quiet("The Secret is read once.", w.cluster(t, cluster.Options{}))
 }

@@ -328,42 +328,42 @@ func TestLookAgain(t *testing.T) {
 	settings, others := "ConfigMap/"+space+"/settings", "ConfigMap/"+space+"/others"
 
 	flux("settings", "1")
-	expect("Applied objects are fine, missing ones are reported, with the tool that should apply them.", commit("1", "settings", "others"), 1,
+	expect("Applied objects are reported as applied, and missing ones with the tool that should apply them.", commit("1", "settings", "others"), 1,
 		"create by "+applier+" ConfigMap/%s/others")
-	expect("Nothing moved, and nothing is read.", commit("1", "settings", "others"), 0, "create by "+applier+" ConfigMap/%s/others")
+	expect("Without a change, nothing is read again.", commit("1", "settings", "others"), 0, "create by "+applier+" ConfigMap/%s/others")
 	flux("others", "1")
 	news.comes(t, others)
-	expect("Then it is applied.", commit("1", "settings", "others"), 1)
+	expect("The tool applies the missing object.", commit("1", "settings", "others"), 1)
 	news.comes(t)
 
 	expect("A new commit is not applied yet.", commit("2", "settings", "others"), 2,
 		"update by "+applier+` ConfigMap/%s/others data.key: "1" → "2"`, "update by "+applier+` ConfigMap/%s/settings data.key: "1" → "2"`)
-	expect("A known difference is not read again.", commit("2", "settings", "others"), 0,
+	expect("An object with a known difference is not read again.", commit("2", "settings", "others"), 0,
 		"update by "+applier+` ConfigMap/%s/others data.key: "1" → "2"`, "update by "+applier+` ConfigMap/%s/settings data.key: "1" → "2"`)
 	flux("settings", "2")
 	flux("others", "2")
 	news.comes(t, settings, others)
 	both := commit("2", "settings", "others")
-	expect("Then it is.", both, 2)
+	expect("The tool applies the new commit.", both, 2)
 
 	w.patch(t, at, "settings", `{"data":{"key":"wrong"}}`)
 	news.comes(t, settings)
-	expect("A hand edit is drift, by name.", both, 1, `drift ConfigMap/%s/settings data.key: "wrong" → "2" somebody`)
+	expect("A manual edit is drift, and the report names the object.", both, 1, `drift ConfigMap/%s/settings data.key: "wrong" → "2" somebody`)
 	w.patch(t, at, "settings", `{"data":{"key":null,"more":"3"}}`)
-	expect("So is a manually removed field; an added one is ignored.", both, 1, `drift ConfigMap/%s/settings data.key:  → "2"`)
+	expect("A manually removed field is drift; an added one is ignored.", both, 1, `drift ConfigMap/%s/settings data.key:  → "2"`)
 	flux("settings", "2")
-	expect("The applier puts it right.", both, 1)
+	expect("The tool corrects the object.", both, 1)
 	flux("settings", "1")
-	expect("An applier at another commit is late, and no hand.", both, 1, "update by "+applier+` ConfigMap/%s/settings data.key: "1" → "2"`)
+	expect("A difference from a tool that is at another commit is late, not drift.", both, 1, "update by "+applier+` ConfigMap/%s/settings data.key: "1" → "2"`)
 	flux("settings", "2")
-	expect("It comes back.", both, 1)
+	expect("The tool applies the commit again.", both, 1)
 	if err := at.Delete(t.Context(), "others", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	news.comes(t, others)
-	expect("A deleted object is drift until it is back.", both, 0, "drift ConfigMap/%s/others")
-	expect("And again.", both, 0, "drift ConfigMap/%s/others")
-	expect("A change in the commit has to be applied first.", commit("3", "settings", "others"), 1,
+	expect("A deleted object is drift until it is created again.", both, 0, "drift ConfigMap/%s/others")
+	expect("The drift is reported again.", both, 0, "drift ConfigMap/%s/others")
+	expect("A change in the commit must be applied first.", commit("3", "settings", "others"), 1,
 		"create by "+applier+" ConfigMap/%s/others", "update by "+applier+` ConfigMap/%s/settings data.key: "2" → "3"`)
 	news.comes(t)
 	if len(news.trouble) > 0 {

@@ -257,19 +257,19 @@ func TestNothingIsSaidTwice(t *testing.T) {
 					t.Errorf("%s: %d requests, %d of them write; want %d and %d", what, all, wrote, requests, writes)
 				}
 			}
-			expect("seen: it lists what is there once", report.Seen(green.Sync, green.Revision), 3, 2)
-			expect("applied: it remembers", green, 2, 2)
-			expect("the next pass has the same result", green, 0, 0)
-			expect("one of the two changes", red, 1, 1)
-			expect("and back", green, 1, 1)
+			expect("the first report lists the existing statuses once", report.Seen(green.Sync, green.Revision), 3, 2)
+			expect("the second report uses the remembered statuses", green, 2, 2)
+			expect("the next pass has the same result, so nothing is sent", green, 0, 0)
+			expect("only the status that changed is posted", red, 1, 1)
+			expect("the status changes back", green, 1, 1)
 			s = statusesOn(t, kind, server.URL)
 			pages := 1
 			if kind == KindGitea {
 				pages = 2 // six statuses, three per page
 			}
-			expect("after a restart it reads what stands there", green, pages, 0)
+			expect("after a restart, the existing statuses are read", green, pages, 0)
 			s.TargetURL = "https://status.example.org/"
-			expect("a new target is news", green, 2, 2)
+			expect("a new target URL is posted", green, 2, 2)
 		})
 	}
 }

@@ -195,17 +195,17 @@ func TestCommandsOnGitea(t *testing.T) {
 		r := newReviewed(t, g, tokens, "approved")
 		r.says("bob", approve(digestA))
 		tick()
-		r.want("The first preview posts the digest; a comment before it cannot have seen it.", digestA, "")
+		r.want("A comment from before the first preview, which posts the digest, does not count.", digestA, "")
 		r.says("alice", approve(digestA))
 		r.says("carol", approve(digestA))
 		r.says("headgate", approve(digestA))
-		r.want("The author, a reader and the account of Headgate do not approve.", digestA, "")
+		r.want("The author, a reader and the account of Headgate may not approve.", digestA, "")
 		r.says("bob", approve(digestB))
-		r.want("The digest of something else approves nothing.", digestA, "")
+		r.want("A comment with another digest approves nothing.", digestA, "")
 		answered := len(r.comments())
 		r.says("bob", approve(digestA)+"\n\nThe buckets are empty.")
-		r.want("Another person with write permission approves.", digestA, "@bob")
-		r.want("A restart changes nothing.", digestA, "@bob")
+		r.want("Another user with write access may approve.", digestA, "@bob")
+		r.want("The approval counts after a restart, too.", digestA, "@bob")
 		if got := r.comments(); len(got) != answered+2 || !strings.Contains(got[len(got)-1], "Approved: `"+digestA+"`") {
 			t.Errorf("want one answer: %s", strings.Join(got, "\n"))
 		}
@@ -214,15 +214,15 @@ func TestCommandsOnGitea(t *testing.T) {
 				t.Errorf("Headgate answers those whom it ignores: %s", c)
 			}
 		}
-		r.want("What blocks is another thing now.", digestB, "@bob") // bob also approved this digest
+		r.want("Another digest is needed now.", digestB, "@bob") // bob also approved this digest
 		tick()
 		r.push("alice", "a.yaml", "a: 3\n", nil)
-		r.want("A push voids the approval, also of the same digest.", digestA, "")
-		r.want("Also after the new head was previewed.", digestA, "")
+		r.want("A push revokes the approval, even for the same digest.", digestA, "")
+		r.want("The approval stays revoked after the new head was previewed.", digestA, "")
 		r.says("bob", approve(digestA))
-		r.want("It can be given again.", digestA, "@bob")
+		r.want("The new head may be approved again.", digestA, "@bob")
 		r.may("bob", "read")
-		r.want("Who may not write any more does not approve any more.", digestA, "")
+		r.want("The approval of a user who lost write access does not count.", digestA, "")
 	})
 
 	t.Run("Edited", func(t *testing.T) {
@@ -231,14 +231,14 @@ func TestCommandsOnGitea(t *testing.T) {
 		id := r.says("bob", "Looks good to me.")
 		tick()
 		r.gitea.Call(t, http.MethodPatch, r.path(fmt.Sprintf("/issues/comments/%d", id)), map[string]string{"body": approve(digestA)}, nil)
-		r.want("Those who may edit the comments of others put words into their mouths.", digestA, "")
+		r.want("An edited comment does not count, because other users can edit comments.", digestA, "")
 		if all := strings.Join(r.comments(), "\n"); !strings.Contains(all, "the comment was edited") {
 			t.Errorf("bob is not told why:\n%s", all)
 		}
 		withdrawn := r.says("bob", approve(digestA))
 		r.want("A new comment counts.", digestA, "@bob")
 		r.as("bob", http.MethodDelete, fmt.Sprintf("/issues/comments/%d", withdrawn), nil, nil)
-		r.want("A deleted comment does not.", digestA, "")
+		r.want("A deleted comment does not count.", digestA, "")
 	})
 
 	t.Run("Authors", func(t *testing.T) {
@@ -246,24 +246,24 @@ func TestCommandsOnGitea(t *testing.T) {
 		r.push("bob", "b.yaml", "b: 1\n", nil)
 		r.want("", digestA, "")
 		r.says("bob", approve(digestA))
-		r.want("Bob wrote one of the commits.", digestA, "")
+		r.want("Bob is the author of one of the commits.", digestA, "")
 		r.may("carol", "write")
 		r.says("carol", approve(digestA))
-		r.want("Carol did not.", digestA, "@carol")
+		r.want("Carol is the author of none of the commits.", digestA, "@carol")
 		tick()
 		r.push("alice", "c.yaml", "c: 1\n", map[string]string{"name": "Bob", "email": "second@example.org"})
 		r.want("", digestA, "")
 		r.says("carol", approve(digestA))
-		r.want("The address may be a second one of carol.", digestA, "")
+		r.want("The unknown address of an author may belong to carol.", digestA, "")
 		if all := strings.Join(r.comments(), "\n"); !strings.Contains(all, "the forge has no user for second@example.org") {
 			t.Errorf("carol is not told why:\n%s", all)
 		}
 		r.rules.ByAuthor = true
-		r.want("A team of one.", digestA, "@carol")
+		r.want("With ByAuthor, an author may approve.", digestA, "@carol")
 		r.rules = forge.Rules{Approvers: []string{"dora"}, ByAuthor: true}
-		r.want("Carol is no approver.", digestA, "")
+		r.want("Carol is not in the list of approvers.", digestA, "")
 		r.rules.Approvers = []string{"@Carol"}
-		r.want("Names of users have no case.", digestA, "@carol")
+		r.want("Names of approvers are not case-sensitive.", digestA, "@carol")
 	})
 
 	t.Run("Reviews", func(t *testing.T) {
@@ -275,31 +275,31 @@ func TestCommandsOnGitea(t *testing.T) {
 		review("bob", "APPROVED")
 		tick()
 		r.rules.Reviews = true
-		r.want("It was given before the digest was posted.", digestA, "")
+		r.want("A review from before the digest was posted does not count.", digestA, "")
 		review("carol", "APPROVED")
-		r.want("A reader does not approve.", digestA, "")
+		r.want("A review by a reader does not count.", digestA, "")
 		review("bob", "APPROVED")
 		r.rules.Reviews = false
-		r.want("The rules do not count reviews.", digestA, "")
+		r.want("A review does not count if the rules do not accept reviews.", digestA, "")
 		r.rules.Reviews = true
-		r.want("It was given when the comment showed something else.", digestA, "")
+		r.want("A review from when the comment showed another digest does not count.", digestA, "")
 		tick()
 		review("bob", "APPROVED")
-		r.want("A review of the same head, after the digest.", digestA, "@bob")
+		r.want("A review of the same head, from after the digest was posted, counts.", digestA, "@bob")
 		review("bob", "REQUEST_CHANGES")
-		r.want("Bob changed his mind.", digestA, "")
+		r.want("A later review by bob withdraws his approval.", digestA, "")
 		tick()
 		review("bob", "APPROVED")
-		r.want("And back.", digestA, "@bob")
-		r.want("It counts as long as the head asks for the same.", digestA, "@bob")
-		r.want("The target went on, or the tag of a package moved: this he did not see.", digestB, "")
+		r.want("A later approving review counts again.", digestA, "@bob")
+		r.want("A review counts while the head needs the same digest.", digestA, "@bob")
+		r.want("A review does not count for another digest, even if the head is the same.", digestB, "")
 		tick()
 		review("bob", "APPROVED")
-		r.want("Now he did.", digestB, "@bob")
+		r.want("A new review counts for the new digest.", digestB, "@bob")
 		tick()
 		r.push("alice", "a.yaml", "a: 4\n", nil)
 		r.want("", digestA, "")
-		r.want("It is a review of another commit.", digestA, "")
+		r.want("A review of another commit does not count.", digestA, "")
 	})
 
 	t.Run("Rights", func(t *testing.T) {
@@ -399,16 +399,16 @@ func TestMergesOnGitea(t *testing.T) {
 			r.says("bob", "/headgate approve "+digestA)
 			r.says("alice", "/headgate approve "+digestB)
 			commit := r.merge(how)
-			want(t, "The commit is of the pull request.", r.passes(commit, "main"), byBob)
-			want(t, "The pass follows another branch.", r.passes(commit, "release"))
-			want(t, "No branch is followed.", r.passes(commit, ""))
+			want(t, "The commit was merged from the pull request.", r.passes(commit, "main"), byBob)
+			want(t, "An approval does not count for a pass over another branch.", r.passes(commit, "release"))
+			want(t, "An approval does not count for a pass that follows no branch.", r.passes(commit, ""))
 			next := g.Commit(t, how, "next.yaml", "a: 1\n")
-			want(t, "A cluster may skip a commit.", r.passes(next, "main"), byBob)
+			want(t, "A cluster may skip the merge commit and apply a later one.", r.passes(next, "main"), byBob)
 			r.may("bob", "read")
-			want(t, "Bob may not write any more.", r.passes(commit, "main"))
+			want(t, "Bob has lost write access.", r.passes(commit, "main"))
 			r.may("bob", "write")
 			r.rules.Approvers = []string{"carol"}
-			want(t, "Bob is no approver any more.", r.passes(commit, "main"))
+			want(t, "Bob is no longer in the list of approvers.", r.passes(commit, "main"))
 		})
 	}
 
@@ -420,7 +420,7 @@ func TestMergesOnGitea(t *testing.T) {
 		tick()
 		r.push("alice", "a.yaml", "a: 9\n", nil)
 		r.want("", digestA, "")
-		want(t, "It was given for another head than the one that was merged.", r.passes(r.merge("merge"), "main"))
+		want(t, "The approval was given for another head than the merged one.", r.passes(r.merge("merge"), "main"))
 	})
 
 	t.Run("PushedAfterMerge", func(t *testing.T) {
@@ -430,14 +430,14 @@ func TestMergesOnGitea(t *testing.T) {
 		commit := r.merge("merge")
 		tick()
 		r.push("alice", "a.yaml", "a: 5\n", nil)
-		want(t, "What her branch is now was not merged.", r.passes(commit, "main"), byBob)
+		want(t, "A push to the branch after the merge does not matter.", r.passes(commit, "main"), byBob)
 	})
 
 	t.Run("NotMerged", func(t *testing.T) {
 		r := newReviewed(t, g, tokens, "notmerged")
 		r.want("", digestA, "")
 		r.says("bob", "/headgate approve "+digestA)
-		want(t, "The pull request is open.", r.passes(r.tip(), "main"))
+		want(t, "An approval does not count while the pull request is open.", r.passes(r.tip(), "main"))
 	})
 
 	t.Run("Covers", func(t *testing.T) {
@@ -452,7 +452,7 @@ func TestMergesOnGitea(t *testing.T) {
 		r.says("bob", "/headgate approve "+whole)
 		r.says("alice", "<!-- headgate approves "+whole+": "+strings.Repeat("c3", 16)+" -->")
 		commit := r.merge("merge")
-		want(t, "The clusters hold some of what the digest stands for.", r.passes(commit, "main"), "@bob Comment: "+strings.Join(append([]string{whole}, each...), " "))
+		want(t, "The approval contains the digests of the single syncs, because a cluster may hold only some of them.", r.passes(commit, "main"), "@bob Comment: "+strings.Join(append([]string{whole}, each...), " "))
 	})
 
 	t.Run("Reviews", func(t *testing.T) {
@@ -462,9 +462,9 @@ func TestMergesOnGitea(t *testing.T) {
 		tick()
 		r.as("bob", http.MethodPost, "/pulls/1/reviews", map[string]string{"event": "APPROVED", "body": "reviewed"}, nil)
 		r.want("", digestA, "@bob")
-		r.want("The record is written once.", digestA, "@bob")
+		r.want("The approval is recorded once.", digestA, "@bob")
 		commit := r.merge("merge")
-		want(t, "Headgate recorded what the review is of.", r.passes(commit, "main"), "@bob Review: "+digestA)
+		want(t, "Headgate recorded the digest that the review approved.", r.passes(commit, "main"), "@bob Review: "+digestA)
 		var all []struct {
 			ID   int64
 			Body string
@@ -477,10 +477,10 @@ func TestMergesOnGitea(t *testing.T) {
 			}
 			records++
 			r.says("alice", strings.ReplaceAll(c.Body, digestA, digestB))
-			want(t, "Anyone can write such a comment.", r.passes(commit, "main"), "@bob Review: "+digestA)
+			want(t, "A copy of the record in a comment by another user does not count.", r.passes(commit, "main"), "@bob Review: "+digestA)
 			tick()
 			g.Call(t, http.MethodPatch, r.path(fmt.Sprintf("/issues/comments/%d", c.ID)), map[string]string{"body": strings.ReplaceAll(c.Body, digestA, digestB)}, nil)
-			want(t, "Those who may edit the comments of Headgate do not forge its records.", r.passes(commit, "main"))
+			want(t, "A record that another user edited does not count.", r.passes(commit, "main"))
 		}
 		if records != 1 {
 			t.Errorf("%d records", records)

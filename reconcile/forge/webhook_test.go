@@ -226,17 +226,17 @@ func TestWebhooks(t *testing.T) {
 					t.Errorf("%s\nit answers %q and has woken %d, want %q and %d", reason, got, e.woken, want, woken)
 				}
 			}
-			expect("A stranger has no secret.", unproven, k.request(body, "guess"), 0)
-			expect("An empty one is none.", unproven, k.request(body, ""), 0)
-			expect("An event of another repository wakes no sync.", notFound, k.request(k.body("acme", "platform2", "main"), secret), 0)
-			expect("Nor is the end of a name the name.", notFound, k.request(k.body("me", "platform", "main"), secret), 0)
+			expect("A delivery with a wrong secret is refused.", unproven, k.request(body, "guess"), 0)
+			expect("A delivery with an empty secret is refused.", unproven, k.request(body, ""), 0)
+			expect("An event of another repository starts no sync.", notFound, k.request(k.body("acme", "platform2", "main"), secret), 0)
+			expect("The name of the repository must match as a whole.", notFound, k.request(k.body("me", "platform", "main"), secret), 0)
 			if k.event[0] != "" {
 				other := k.request(body, secret)
 				other.Header.Set(k.event[0], k.event[1])
-				expect("Other events are fine, and nothing.", noPush, other, 0)
+				expect("Another kind of event is accepted, but has no effect.", noPush, other, 0)
 			}
-			expect("A push wakes.", looking, k.request(body, secret), 1)
-			expect("The same one, again, does not.", seenBefore, k.request(body, secret), 1)
+			expect("A push starts a sync.", looking, k.request(body, secret), 1)
+			expect("A repeated delivery has no effect.", seenBefore, k.request(body, secret), 1)
 			if k.id() == "" {
 				again := k.request(body, secret)
 				for name := range k.header {
@@ -244,19 +244,19 @@ func TestWebhooks(t *testing.T) {
 						again.Header.Set(name, "another")
 					}
 				}
-				expect("Nor with an id that is not signed.", seenBefore, again, 1)
+				expect("A repeated delivery with another, unsigned ID has no effect.", seenBefore, again, 1)
 			}
 			next := k
 			next.header = maps.Clone(k.header)
 			if k.id() != "" {
 				next.header[k.id()] = "another"
 			}
-			expect("A push to another branch is no news.", notFollowed, next.request(k.body("acme", "platform", "topic"), secret), 1)
+			expect("A push to another branch has no effect.", notFollowed, next.request(k.body("acme", "platform", "topic"), secret), 1)
 			if k.id() != "" {
 				next.header[k.id()] = "a third"
 			}
 			r := next.request(strings.Replace(body, "4b17", "9c2e", 1), secret)
-			expect("The next push wakes again.", looking, r, 2)
+			expect("The next push starts a sync again.", looking, r, 2)
 			for _, h := range e.heard {
 				if text := fmt.Sprint(h); strings.Contains(text, secret) {
 					t.Errorf("the secret is in %s", text)
@@ -283,29 +283,29 @@ func TestPullWebhooks(t *testing.T) {
 					t.Errorf("%s\nit answers %q, %d heard of pull requests and %d of pushes, want %q, %d and 0", reason, got, pulls, e.woken, want, heard)
 				}
 			}
-			expect("A stranger has no secret.", unproven, p.request(body, "guess"), 0)
-			expect("An event of another repository wakes no sync.", notFound, p.request(p.body("fork", "platform", "main"), secret), 0)
-			expect("A pull request wakes.", looking, p.request(body, secret), 1)
-			expect("The same one, again, does not.", seenBefore, p.request(body, secret), 1)
+			expect("A delivery with a wrong secret is refused.", unproven, p.request(body, "guess"), 0)
+			expect("An event of another repository starts no sync.", notFound, p.request(p.body("fork", "platform", "main"), secret), 0)
+			expect("An event of a pull request starts previews.", looking, p.request(body, secret), 1)
+			expect("A repeated delivery has no effect.", seenBefore, p.request(body, secret), 1)
 			if id := k.id(); id != "" {
 				k.header = maps.Clone(k.header)
 				k.header[id] = "another"
 			}
-			expect("A push to a branch may be one to a pull request.", looking, k.request(k.body("acme", "platform", "topic"), secret), 2)
+			expect("A push to a branch may change a pull request, so it starts previews.", looking, k.request(k.body("acme", "platform", "topic"), secret), 2)
 			if k.event[0] == "X-GitHub-Event" || k.event[0] == "X-Gitea-Event" {
 				req := k.request(k.body("acme", "platform", "talk"), secret)
 				req.Header.Set(k.event[0], "issue_comment")
-				expect("A comment may be a command.", looking, req, 3)
+				expect("A comment may contain a command, so it starts previews.", looking, req, 3)
 			}
 			switch name {
 			case "BitbucketCloud", "BitbucketDataCenter":
 				req := p.request(strings.Replace(body, ":7,", ":8,", 1), secret)
 				req.Header.Set("X-Event-Key", map[string]string{"BitbucketCloud": "pullrequest:comment_created", "BitbucketDataCenter": "pr:comment:added"}[name])
-				expect("A comment may be a command.", looking, req, 3)
+				expect("A comment may contain a command, so it starts previews.", looking, req, 3)
 			case "AzureDevOps":
 				body := strings.NewReplacer("git.pullrequest.updated", "ms.vss-code.git-pullrequest-comment-event", `"resource":`, `"resource":{"comment":{"id":1},"pullRequest":`, `/NAME"}}}`, `/NAME"}}}}`).Replace(p.push)
 				p.push = body
-				expect("A comment may be a command.", looking, p.request(p.body("acme", "platform", "main"), secret), 3)
+				expect("A comment may contain a command, so it starts previews.", looking, p.request(p.body("acme", "platform", "main"), secret), 3)
 			}
 			if got := deaf.answers(p.request(body, secret)); got != noPulls || deaf.woken != 0 {
 				t.Errorf("Who follows none is left alone: %q, and %d woken", got, deaf.woken)

@@ -148,11 +148,11 @@ func TestRecent(t *testing.T) {
 				}
 			}
 		}
-		expect("It is read once.", "one", 1)
+		expect("The Secret is read once.", "one", 1)
 		value = "two"
-		expect("A moment later it is still good.", "one", 1)
+		expect("The value is reused for a while.", "one", 1)
 		time.Sleep(secretAge)
-		expect("It may have been rotated.", "two", 2)
+		expect("The Secret is read again later, because it may have changed.", "two", 2)
 		failure = errBoom
 		time.Sleep(secretAge)
 		expect("An unreadable Secret is not read more often.", "", 3)
@@ -161,7 +161,7 @@ func TestRecent(t *testing.T) {
 		}
 		failure = nil
 		time.Sleep(secretAge)
-		expect("And it comes back.", "two", 4)
+		expect("The value is available again once the Secret is readable.", "two", 4)
 	})
 }
 
