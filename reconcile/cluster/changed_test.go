@@ -107,7 +107,10 @@ func TestStatusAgreesWithDiff(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			applied(t, w.cluster(t, cluster.Options{Terms: terms}), commit) // restores the applied state
+			until(t, func() bool { // a restored CRD: the API server uses the previous schema for a moment
+				done, err := w.cluster(t, cluster.Options{Terms: terms}).Apply(t.Context(), planned(t, w.cluster(t, cluster.Options{Terms: terms}), commit))
+				return err == nil && !slices.ContainsFunc(done, func(o plan.Outcome) bool { return o.Err != nil || !o.NotReady.None() })
+			})
 			if err := tc.do(t.Context()); err != nil {
 				t.Fatal(err)
 			}

@@ -77,7 +77,7 @@ func (w *world) lags(t *testing.T) {
 		map[string]any{"name": "Established", "type": "string", "jsonPath": ".status.conditions[?(@.type=='Established')].status"})
 	go func() {
 		defer close(ended)
-		for ; ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
+		for ; ctx.Err() == nil; time.Sleep(late / 2) {
 			list, err := its.Resource(definitions).List(ctx, metav1.ListOptions{})
 			if err != nil {
 				continue

@@ -205,7 +205,7 @@ func TestPoliciesAreReadAgainBeforeADeactivation(t *testing.T) {
 	for _, o := range done {
 		texts[o.ID] = fmt.Sprint(o.Err)
 	}
-	for id, why := range map[manifest.ID]string{bucket: "the policy late activates it by now", queue: "the policy late activates it by now", table: "its definition was activated meanwhile"} {
+	for id, why := range map[manifest.ID]string{bucket: "the policy late activates it now", queue: "the policy late activates it now", table: "its definition was activated meanwhile"} {
 		if !strings.Contains(texts[id], why) {
 			t.Errorf("%s: %q, want %q", id, texts[id], why)
 		}

@@ -189,7 +189,7 @@ func TestTamperedInventory(t *testing.T) {
 
 	applied(t, c, commit)
 	w.patch(t, w.at(configMaps, w.sync.Namespace), "headgate-main", `{"data":{"nonsense":""}}`)
-	if _, err := c.Observe(t.Context(), commit); err == nil || !strings.Contains(err.Error(), `take that key out of its data: inventory key "nonsense"`) {
+	if _, err := c.Observe(t.Context(), commit); err == nil || !strings.Contains(err.Error(), `remove that key from its data: inventory key "nonsense"`) {
 		t.Errorf("An unreadable inventory stops the pass, and the error gives advice: %v", err)
 	}
 }

@@ -144,7 +144,7 @@ func TestWatchFollowsTheInventory(t *testing.T) {
 
 func until(t *testing.T, is func() bool) {
 	t.Helper()
-	for begun := time.Now(); !is(); time.Sleep(50 * time.Millisecond) {
+	for begun := time.Now(); !is(); time.Sleep(100 * time.Millisecond) {
 		if time.Since(begun) > fixtures.Patience {
 			t.Fatalf("not after %s", fixtures.Patience)
 		}
