@@ -17,7 +17,7 @@ const firstSteps = `  headgate why buckets.s3.aws.m.upbound.io ./platform
 
 const about = `Headgate shows which Crossplane resource types a commit activates, breaks and costs, before
 you merge it, and applies it without deleting anything by mistake. It reads definitions,
-activation policies and provider packages from Git.
+activation policies and provider packages from a Git repository.
 
 Each flag can also be set in the environment: --repo is HEADGATE_REPO, --max-prunes
 is HEADGATE_MAX_PRUNES. A flag beats the environment. HEADGATE_GIT_USERNAME and
