@@ -41,10 +41,10 @@ how     = $(if $(filter fixtures/server/gitea,$(1)),$(sqlite),$(static))
 
 # The packages whose own goroutines share memory, which is where the race detector finds races. The other packages start
 # no goroutines, or their tests wait for other processes or read the corpus: there the detector costs minutes and finds nothing.
-# The slowest packages come first, here and in long: a package that takes minutes must not start last.
+# The slowest packages come first, here and in suites: a package that takes minutes must not start last.
 raced := reconcile/cluster reconcile/forge cmd/headgate reconcile/target reconcile reconcile/git \
 	reconcile/registry render/manifest render/catalogue reconcile/memo reconcile/outbox
-long  := fixtures/beside fixtures/attack fixtures/loop examples fixtures/situations fixtures/oracle
+suites := fixtures/beside fixtures/attack fixtures/loop fixtures/oracle fixtures/soak
 
 # The packages of the main module whose tests start servers. `make quick` leaves them out.
 served := cmd/headgate examples fixtures fixtures/attack fixtures/beside fixtures/core fixtures/loop fixtures/oracle fixtures/situations \
@@ -144,27 +144,44 @@ ifeq ($(shell command -v "$$(go env CC)"),)
 servers := $(filter-out bin/gitea,$(servers))
 endif
 
-# The linter vets, so the tests do not. Tests without the detector build the way that it does, and so do the programs that they
-# build. The test cache takes no notice of files outside of the module, nor of programs, but of variables: HEADGATE_CORPUS_STATE is
-# that of the corpus, and HEADGATE_PROGRAM that of the packages of the program: tests that start it do not run again after a change
-# of a test or a document. Tests beside servers wait more than they work, so five packages are tested at a time, in three groups.
+# The linter vets, so the tests do not. Tests without the detector are built like the program and the linter's input, so that everything
+# is compiled once. The test cache considers variables, but neither files outside of the module nor programs. HEADGATE_CORPUS_STATE
+# changes with the corpus, and HEADGATE_PROGRAM with the packages of the program, so a changed test or document repeats no test that
+# starts the program. Tests with servers wait more than they work, so five or six packages are tested at a time.
 #
 # Some tests take up to twenty times as long with the detector, and find nothing more with it: scripts that start the program
-# hundreds of times, and tests in which one goroutine reads the corpus, a bomb or our own sources. They run without it.
-slow := TestScripts TestLanguage TestForgeIsOneFile TestRulesAreDocumented TestGlossary TestChangedAgreesWithDiff \
+# hundreds of times, tests that repeat a pass for each row of a table or each write, and tests in which one goroutine reads the
+# corpus, a bomb or our own sources. They run without it.
+repeated := TestDefinitionLeavesItsCRD TestDestroySurvivesEveryCrash TestEveryCrashIsSurvived TestEveryCrashOfARelease \
+	TestEveryCrashOfProtection TestInventoryOfManyObjects TestInventoryTooLarge TestRefusedObjects TestStatusAgreesWithDiff TestTableOfEdits
+slow := $(repeated) TestScripts TestClusterScripts TestLanguage TestForgeIsOneFile TestRulesAreDocumented TestGlossary TestChangedAgreesWithDiff \
 	TestLongDeltas TestFetchRefusesBombs TestHeaderOfCommitIsBounded TestHostileImages TestScanCorpus TestLimitsAdmitCorpus
 unraced := cmd/headgate reconcile/cluster reconcile/git reconcile/registry render/manifest
+
+# CI runs all tests (WHOLE=1). A check before a commit leaves the longest ones to CI, and the race detector: they take two thirds of
+# the time. Of the end-to-end suites it runs these stories.
+WHOLE   ?= $(findstring -run,$(TESTFLAGS))
+stories := TestStoryApplied TestBesideFlux TestFollow TestOldPackages
+long    := $(repeated) TestLookAtRealCRDs TestPoliciesAreReadAgainBeforeADeactivation TestPoliciesAreReadAgainBeforeAPackage \
+	TestCommandsOnGitea TestMergesOnGitea TestGiteaActions TestEveryCrashOfAMove TestDemo TestRightsWhereCrossplaneMakesTheCRDs
+
 named = ^($(subst $(eval) ,|,$(strip $1)))$$
+detector = race=-race; go -C .ci/summary build -race -o /dev/null . 2>/dev/null || { race=; echo 'no C compiler, or cgo is off: testing WITHOUT the race detector'; };
+tests = env $(static) go test -json -vet=off -timeout=40m
+whole = env GOFLAGS="$$GOFLAGS -trimpath" go test -json -vet=off -timeout=40m -p=2 $$race -skip='$(call named,$(slow))' $(TESTFLAGS) $(raced:%=./%) \
+	-- $(tests) -p=3 $(TESTFLAGS) $(suites:%=./%) ./examples ./fixtures/situations $(call except,$(raced)) \
+	-- $(tests) -p=1 -run='$(call named,$(slow))' $(TESTFLAGS) $(unraced:%=./%)
+short = $(tests) -p=4 -skip='$(call named,$(long))' $(TESTFLAGS) ./fixtures/situations $(raced:%=./%) $(call except,$(suites)) \
+	-- $(tests) -p=2 -run='$(call named,$(stories))' $(TESTFLAGS) ./fixtures/beside ./fixtures/loop ./fixtures/oracle
 export HEADGATE_CORPUS_STATE := $(shell ls -ln '$(or $(HEADGATE_CORPUS),../shared/corpus)' 2>/dev/null | cksum)
 
 .PHONY: test
-test: $(servers) bin/summary ## Run all tests, with the race detector where goroutines meet and there is a C compiler (TESTFLAGS=-run=…)
+test: $(servers) bin/summary ## Run the tests, and with WHOLE=1 also those that take longest; then the race detector watches where goroutines meet (TESTFLAGS=-run=…)
 	@export HEADGATE_PROGRAM="$$($(static) go list -deps -export -f '{{.BuildID}}' ./cmd/headgate | cksum)"; \
-	race=-race; go -C .ci/summary build -race -o /dev/null . 2>/dev/null || { race=; echo 'no C compiler, or cgo is off: testing WITHOUT the race detector'; }; \
-	bin/summary env GOFLAGS="$$GOFLAGS -trimpath" go test -json -p=2 $$race -vet=off -timeout=40m -skip='$(call named,$(slow))' $(TESTFLAGS) $(raced:%=./%) \
-		-- env $(static) go test -json -p=2 -vet=off -timeout=40m $(TESTFLAGS) $(long:%=./%) $(call except,$(raced)) \
-		-- env $(static) go test -json -p=1 -vet=off -timeout=40m -run='$(call named,$(slow))' $(TESTFLAGS) $(unraced:%=./%) \
+	$(if $(WHOLE),$(detector)) \
+	bin/summary $(if $(WHOLE),$(whole),$(short)) \
 		$(foreach m,$(nested),-- env $(call how,$m) go -C $m test -json -vet=off -timeout=40m $(TESTFLAGS) ./...)
+	@$(if $(WHOLE),,echo 'The longest tests and the race detector are left to CI; WHOLE=1 runs them as well.')
 
 bin/summary: $(wildcard .ci/summary/*.go) .ci/summary/go.mod
 	@$(static) go -C .ci/summary build -o '$(CURDIR)/$@' .

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -365,13 +366,25 @@ func TestRaced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	lines := strings.ReplaceAll(string(makefile), "\\\n", " ")
 	of := func(variable string) []string {
-		_, list, _ := strings.Cut(strings.ReplaceAll(string(makefile), "\\\n", " "), "\n"+variable+" := ")
-		list, _, _ = strings.Cut(list, "\n")
-		return strings.Fields(list)
+		list := regexp.MustCompile(`(?m)^` + variable + ` *:= (.*)$`).FindStringSubmatch(lines)
+		if list == nil {
+			t.Fatalf("the Makefile has no list %s", variable)
+		}
+		return strings.Fields(list[1])
 	}
 	raced := of("raced")
-	runWithoutDetector(t, raced, of("slow"), of("unraced"))
+	repeated, slow := of("repeated"), of("slow")
+	if slow[0] != "$(repeated)" {
+		t.Errorf("slow begins with %s, want $(repeated)", slow[0])
+	}
+	runWithoutDetector(t, raced, slices.Concat(repeated, slow[1:]), of("unraced"))
+	for _, name := range slices.Concat(of("long")[1:], of("stories")) {
+		if out, err := exec.CommandContext(t.Context(), "git", "-C", root(t), "grep", "-l", "^func "+name+"(", "*_test.go").CombinedOutput(); err != nil {
+			t.Errorf("the Makefile names %s as long or a story, and there is no such test: %v %s", name, err, out)
+		}
+	}
 	for _, pkg := range raced {
 		if sources, err := filepath.Glob(filepath.Join(root(t), pkg, "*.go")); err != nil || len(sources) == 0 {
 			t.Errorf("%s is raced, and there is no such package", pkg)

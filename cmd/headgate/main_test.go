@@ -139,8 +139,15 @@ func filesOf(ts *testscript.TestScript, dir string) fstest.MapFS {
 	return files
 }
 
-// TestClusterScripts runs the program against an API server.
-func TestClusterScripts(t *testing.T) {
+// TestClusterScripts runs one pass at a time against an API server.
+func TestClusterScripts(t *testing.T) { againstCluster(t, "testdata/cluster") }
+
+// TestLoopScripts runs loops against an API server.
+func TestLoopScripts(t *testing.T) { againstCluster(t, "testdata/loop") }
+
+// againstCluster runs the scripts of a directory, with an API server.
+func againstCluster(t *testing.T, dir string) {
+	t.Helper()
 	kubeconfig := fixtures.Kubeconfig(t)
 	examples, err := filepath.Abs("../../examples")
 	if err != nil {
@@ -148,7 +155,7 @@ func TestClusterScripts(t *testing.T) {
 	}
 	all := maps.Clone(commands)
 	all["push"] = func(ts *testscript.TestScript, _ bool, args []string) { push(t, ts, args) }
-	testscript.Run(t, testscript.Params{Dir: "testdata/cluster", Cmds: all, Setup: func(env *testscript.Env) error {
+	testscript.Run(t, testscript.Params{Dir: dir, Cmds: all, Setup: func(env *testscript.Env) error {
 		withRegistry(t, env)
 		env.Setenv("KUBECONFIG", kubeconfig)
 		env.Setenv("EXAMPLES", examples)
