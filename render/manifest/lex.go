@@ -251,8 +251,8 @@ func isClosed(text []byte) bool {
 	return end > 0 && (text[end] == ']' || text[end] == '}') && indentOf(text[end+1:]) == len(text)-end-1
 }
 
-// string returns the string that a whole scalar decodes to. ok is false if it may decode to another type, or if the scalar may
-// continue on the next line.
+// string returns the string that a whole scalar decodes to. ok is false if it may decode to another type. string reads only one
+// line of the scalar: the caller must reject a scalar that continues on the next line.
 func (s scalar) string() (string, bool) {
 	switch s.form {
 	case quoted:
