@@ -192,7 +192,7 @@ update: $(servers) ## Rewrite golden files; read their diff like code
 	@for pkg in $(call having,fixtures/golden); do go test $$pkg -update || exit 1; done
 
 .PHONY: bench
-bench: build bin/dyff $(filter bin/controlplane bin/gitea,$(servers)) ## Measure each figure against its target, in about three hours, or less than one with BENCHFLAGS= (BENCH=regexp, BENCHFLAGS='-n 5'); then run the benchmarks in the code
+bench: bin/dyff $(filter bin/gitea,$(servers)) ## Measure each figure against its target, in about three hours, or less than one with BENCHFLAGS= (BENCH=regexp, BENCHFLAGS='-n 5'); then run the benchmarks in the code
 	@$(static) go run ./fixtures/bench -run '$(BENCH)' $(BENCHFLAGS)
 	@for pkg in $(call having,^func Benchmark); do go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) -timeout 120m $$pkg || exit 1; done
 
