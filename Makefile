@@ -213,7 +213,7 @@ fuzz: ## Fuzz every target for FUZZTIME (FUZZ=regexp)
 	done
 
 .PHONY: attack
-attack: bin/controlplane ## Have the program read every bomb and the largest honest inputs within a memory limit (minutes; a short form is part of check)
+attack: bin/controlplane ## Have the program read every bomb and the largest honest inputs within a memory limit (minutes; CI runs a short form)
 	go test -v -count=1 -timeout=60m ./fixtures/attack -whole
 
 .PHONY: soak
