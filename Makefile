@@ -147,7 +147,7 @@ endif
 # The linter vets, so the tests do not. Tests without the detector are built like the program and the linter's input, so that everything
 # is compiled once. The test cache considers variables, but neither files outside of the module nor programs. HEADGATE_CORPUS_STATE
 # changes with the corpus, and HEADGATE_PROGRAM with the packages of the program, so a changed test or document repeats no test that
-# starts the program. Tests with servers wait more than they work, so five or six packages are tested at a time.
+# starts the program. Tests with servers wait more than they work, so five packages are tested at a time.
 #
 # Some tests take up to twenty times as long with the detector, and find nothing more with it: scripts that start the program
 # hundreds of times, tests that repeat a pass for each row of a table or each write, and tests in which one goroutine reads the
@@ -161,15 +161,16 @@ unraced := cmd/headgate reconcile/cluster reconcile/git reconcile/registry rende
 # CI runs all tests (WHOLE=1). A check before a commit leaves the longest ones to CI, and the race detector: they take two thirds of
 # the time. Of the end-to-end suites it runs these stories.
 WHOLE   ?= $(findstring -run,$(TESTFLAGS))
-stories := TestStoryApplied TestBesideFlux TestFollow TestOldPackages
+stories := TestStoryApplied TestBesideFlux TestApproveInComment TestOldPackages
 long    := $(repeated) TestLookAtRealCRDs TestPoliciesAreReadAgainBeforeADeactivation TestPoliciesAreReadAgainBeforeAPackage \
-	TestCommandsOnGitea TestMergesOnGitea TestGiteaActions TestEveryCrashOfAMove TestDemo TestRightsWhereCrossplaneMakesTheCRDs
+	TestDestroyWaitsForEachTier TestCommandsOnGitea TestMergesOnGitea TestGiteaActions TestTargetIsTold TestEveryCrashOfAMove \
+	TestMoveInOneProcess TestMoveThatIsNotTaken TestDemo TestRightsWhereCrossplaneMakesTheCRDs TestDifferential
 
 named = ^($(subst $(eval) ,|,$(strip $1)))$$
 detector = race=-race; go -C .ci/summary build -race -o /dev/null . 2>/dev/null || { race=; echo 'no C compiler, or cgo is off: testing WITHOUT the race detector'; };
 tests = env $(static) go test -json -vet=off -timeout=40m
 whole = env GOFLAGS="$$GOFLAGS -trimpath" go test -json -vet=off -timeout=40m -p=2 $$race -skip='$(call named,$(slow))' $(TESTFLAGS) $(raced:%=./%) \
-	-- $(tests) -p=3 $(TESTFLAGS) $(suites:%=./%) ./examples ./fixtures/situations $(call except,$(raced)) \
+	-- $(tests) -p=2 $(TESTFLAGS) $(suites:%=./%) ./examples ./fixtures/situations $(call except,$(raced)) \
 	-- $(tests) -p=1 -run='$(call named,$(slow))' $(TESTFLAGS) $(unraced:%=./%)
 short = $(tests) -p=4 -skip='$(call named,$(long))' $(TESTFLAGS) ./fixtures/situations $(raced:%=./%) $(call except,$(suites)) \
 	-- $(tests) -p=2 -run='$(call named,$(stories))' $(TESTFLAGS) ./fixtures/beside ./fixtures/loop ./fixtures/oracle
