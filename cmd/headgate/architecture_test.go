@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -380,9 +379,19 @@ func TestRaced(t *testing.T) {
 		t.Errorf("slow begins with %s, want $(repeated)", slow[0])
 	}
 	runWithoutDetector(t, raced, slices.Concat(repeated, slow[1:]), of("unraced"))
-	for _, name := range slices.Concat(of("long")[1:], of("stories")) {
-		if out, err := exec.CommandContext(t.Context(), "git", "-C", root(t), "grep", "-l", "^func "+name+"(", "*_test.go").CombinedOutput(); err != nil {
-			t.Errorf("the Makefile names %s as long or a story, and there is no such test: %v %s", name, err, out)
+	var tests strings.Builder
+	for _, f := range readSources(t) {
+		if f.test {
+			source, err := os.ReadFile(filepath.Join(root(t), filepath.FromSlash(f.path)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			tests.Write(source)
+		}
+	}
+	for _, name := range slices.Concat(of("long")[1:], of("stories")) { // long begins with $(repeated), too
+		if !strings.Contains(tests.String(), "\nfunc "+name+"(") {
+			t.Errorf("the Makefile names %s as long or a story, and there is no such test", name)
 		}
 	}
 	for _, pkg := range raced {

@@ -49,8 +49,8 @@ type drawing struct {
 	fenced     bool // whether the line is inside a code block
 }
 
-// draw draws the Markdown of a comment like a forge. It supports what comments use: headings, lists, tables, bold text, code, and
-// folded parts, of which it draws the summary.
+// draw draws the Markdown of a comment like a forge. It supports what comments use: headings, lists, tables, bold text and code. It
+// draws only the summary of a folded part.
 func draw(comment string) string {
 	d := &drawing{y: 44}
 	folds := 0 // around the line

@@ -108,7 +108,8 @@ func TestStatusAgreesWithDiff(t *testing.T) {
 				}
 			}
 			until(t, func() bool { // a restored CRD: the API server uses the previous schema for a moment
-				done, err := w.cluster(t, cluster.Options{Terms: terms}).Apply(t.Context(), planned(t, w.cluster(t, cluster.Options{Terms: terms}), commit))
+				c := w.cluster(t, cluster.Options{Terms: terms})
+				done, err := c.Apply(t.Context(), planned(t, c, commit))
 				return err == nil && !slices.ContainsFunc(done, func(o plan.Outcome) bool { return o.Err != nil || !o.NotReady.None() })
 			})
 			if err := tc.do(t.Context()); err != nil {
