@@ -87,7 +87,7 @@ check: format lint tidy licences vuln architecture test ## Check everything, as 
 
 .PHONY: quick
 quick: format lint architecture bin/summary ## Run the checks that need no server, in less than two minutes once everything is compiled
-	@bin/summary env $(static) go test -json -vet=off $(TESTFLAGS) $(call except,$(served))
+	@bin/summary env $(static) go test -json -vet=off $(TESTFLAGS) $(call except,$(served)) $(repository)
 
 .PHONY: format
 format:
@@ -151,12 +151,16 @@ endif
 #
 # Some tests take up to twenty times as long with the detector, and find nothing more with it: scripts that start the program
 # hundreds of times, tests that repeat a pass for each row of a table or each write, and tests in which one goroutine reads the
-# corpus, a bomb or our own sources. They run without it.
+# corpus or a bomb. They run without it.
 repeated := TestDefinitionLeavesItsCRD TestDestroySurvivesEveryCrash TestEveryCrashIsSurvived TestEveryCrashOfARelease \
 	TestEveryCrashOfProtection TestInventoryOfManyObjects TestInventoryTooLarge TestRefusedObjects TestStatusAgreesWithDiff TestTableOfEdits
-slow := $(repeated) TestScripts TestClusterScripts TestLanguage TestForgeIsOneFile TestRulesAreDocumented TestGlossary TestChangedAgreesWithDiff \
-	TestLongDeltas TestFetchRefusesBombs TestHeaderOfCommitIsBounded TestHostileImages TestScanCorpus TestLimitsAdmitCorpus
+slow := $(repeated) TestScripts TestClusterScripts TestChangedAgreesWithDiff TestLongDeltas TestFetchRefusesBombs \
+	TestHeaderOfCommitIsBounded TestHostileImages TestScanCorpus TestLimitsAdmitCorpus
 unraced := cmd/headgate reconcile/cluster reconcile/git reconcile/registry render/manifest
+
+# The tests of cmd/headgate that read the repository itself, which are those in files with root(t). They run apart from the others:
+# every change of a source or a document repeats them, and the scripts of the program take a minute. With -run, all run together.
+reading = $(if $(findstring -run,$(TESTFLAGS)),,$(shell sed -n 's/^func \(Test[A-Za-z]*\).*/\1/p' $$(grep -l 'root(t)' cmd/headgate/*_test.go)))
 
 # CI runs all tests (WHOLE=1). A check before a commit leaves the longest ones to CI, and the race detector: they take two thirds of
 # the time. Of the end-to-end suites it runs these stories.
@@ -169,11 +173,12 @@ long    := $(repeated) TestLookAtRealCRDs TestPoliciesAreReadAgainBeforeADeactiv
 named = ^($(subst $(eval) ,|,$(strip $1)))$$
 detector = race=-race; go -C .ci/summary build -race -o /dev/null . 2>/dev/null || { race=; echo 'no C compiler, or cgo is off: testing WITHOUT the race detector'; };
 tests = env $(static) go test -json -vet=off -timeout=40m
-whole = env GOFLAGS="$$GOFLAGS -trimpath" go test -json -vet=off -timeout=40m -p=2 $$race -skip='$(call named,$(slow))' $(TESTFLAGS) $(raced:%=./%) \
+repository = $(if $(reading),-- $(tests) -run='$(call named,$(reading))' $(TESTFLAGS) ./cmd/headgate)
+whole = env GOFLAGS="$$GOFLAGS -trimpath" go test -json -vet=off -timeout=40m -p=2 $$race -skip='$(call named,$(slow) $(reading))' $(TESTFLAGS) $(raced:%=./%) \
 	-- $(tests) -p=2 $(TESTFLAGS) $(suites:%=./%) ./examples ./fixtures/situations $(call except,$(raced)) \
-	-- $(tests) -p=1 -run='$(call named,$(slow))' $(TESTFLAGS) $(unraced:%=./%)
-short = $(tests) -p=4 -skip='$(call named,$(long))' $(TESTFLAGS) ./fixtures/situations $(raced:%=./%) $(call except,$(suites)) \
-	-- $(tests) -p=2 -run='$(call named,$(stories))' $(TESTFLAGS) ./fixtures/beside ./fixtures/loop ./fixtures/oracle
+	-- $(tests) -p=1 -run='$(call named,$(slow))' $(TESTFLAGS) $(unraced:%=./%) $(repository)
+short = $(tests) -p=4 -skip='$(call named,$(long) $(reading))' $(TESTFLAGS) ./fixtures/situations $(raced:%=./%) $(call except,$(suites)) \
+	-- $(tests) -p=2 -run='$(call named,$(stories))' $(TESTFLAGS) ./fixtures/beside ./fixtures/loop ./fixtures/oracle $(repository)
 export HEADGATE_CORPUS_STATE := $(shell ls -ln '$(or $(HEADGATE_CORPUS),../shared/corpus)' 2>/dev/null | cksum)
 
 .PHONY: test

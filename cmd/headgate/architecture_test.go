@@ -284,7 +284,7 @@ func TestPackageComments(t *testing.T) {
 }
 
 // Readers find a decision by its number, in the index of its folder, and through every link to it.
-func TestDecisions(t *testing.T) {
+func TestDecisionRecords(t *testing.T) {
 	title := regexp.MustCompile(`^# (\d+)\. (.+)`)
 	var numbers []int
 	for _, folder := range []string{"render/adr", "reconcile/adr"} {
@@ -379,19 +379,29 @@ func TestRaced(t *testing.T) {
 		t.Errorf("slow begins with %s, want $(repeated)", slow[0])
 	}
 	runWithoutDetector(t, raced, slices.Concat(repeated, slow[1:]), of("unraced"))
-	var tests strings.Builder
+	packages := map[string][]string{} // by test
+	var reading []string              // tests that read the repository, which make finds like this
+	declared := regexp.MustCompile(`(?m)^func (Test\w*)`)
 	for _, f := range readSources(t) {
-		if f.test {
-			source, err := os.ReadFile(filepath.Join(root(t), filepath.FromSlash(f.path)))
-			if err != nil {
-				t.Fatal(err)
+		if !f.test {
+			continue
+		}
+		source := readFile(t, f.path)
+		for _, test := range declared.FindAllStringSubmatch(source, -1) {
+			packages[test[1]] = append(packages[test[1]], f.pkg)
+			if f.pkg == "cmd/headgate" && strings.Contains(source, "root(t)") {
+				reading = append(reading, test[1])
 			}
-			tests.Write(source)
 		}
 	}
 	for _, name := range slices.Concat(of("long")[1:], of("stories")) { // long begins with $(repeated), too
-		if !strings.Contains(tests.String(), "\nfunc "+name+"(") {
+		if packages[name] == nil {
 			t.Errorf("the Makefile names %s as long or a story, and there is no such test", name)
+		}
+	}
+	for _, name := range reading {
+		if others := packages[name][1:]; len(others) > 0 {
+			t.Errorf("%s of cmd/headgate runs apart from all other tests, so %v need another name for theirs", name, others)
 		}
 	}
 	for _, pkg := range raced {

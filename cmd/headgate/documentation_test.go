@@ -26,8 +26,8 @@ func TestREADME(t *testing.T) {
 	}
 }
 
-// TestLinks proves that every relative link in the documentation leads to a file, and to a heading where it names one.
-func TestLinks(t *testing.T) {
+// TestLinksInDocuments proves that every relative link in the documentation leads to a file, and to a heading where it names one.
+func TestLinksInDocuments(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	all := markdown(t)
 	for name := range all {

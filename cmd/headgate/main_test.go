@@ -56,6 +56,7 @@ func (w withControlPlane) Run() int {
 
 // TestScripts runs the program like a user without a cluster: without a home directory, a git program, or a network.
 func TestScripts(t *testing.T) {
+	t.Parallel() // with TestClusterScripts
 	all := maps.Clone(commands)
 	all["push"] = func(ts *testscript.TestScript, _ bool, args []string) { push(t, ts, args) }
 	testscript.Run(t, testscript.Params{Dir: "testdata/script", Cmds: all, Setup: func(env *testscript.Env) error {
@@ -140,7 +141,10 @@ func filesOf(ts *testscript.TestScript, dir string) fstest.MapFS {
 }
 
 // TestClusterScripts runs one pass at a time against an API server.
-func TestClusterScripts(t *testing.T) { againstCluster(t, "testdata/cluster") }
+func TestClusterScripts(t *testing.T) {
+	t.Parallel() // with TestScripts
+	againstCluster(t, "testdata/cluster")
+}
 
 // TestLoopScripts runs loops against an API server.
 func TestLoopScripts(t *testing.T) { againstCluster(t, "testdata/loop") }

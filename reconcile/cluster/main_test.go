@@ -30,7 +30,7 @@ import (
 
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard())
-	fixtures.AtOnce(4)
+	fixtures.AtOnce(8)
 	os.Exit(fixtures.WithControlPlane(m))
 }
 

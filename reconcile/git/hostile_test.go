@@ -105,3 +105,28 @@ func statusLine(w http.ResponseWriter, line string) {
 	defer conn.Close()
 	fmt.Fprintf(conn, "HTTP/1.1 %s\r\nContent-Length: 0\r\n\r\n", strings.ReplaceAll(line, "\n", " "))
 }
+
+func TestShowable(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		ref    string
+		want   bool
+	}{
+		"Branch":    {"Names with slashes, dots and digits are common.", "feature/v1.2_x+y", true},
+		"Letters":   {"Names need not be English.", "zufällig/été", true},
+		"Longest":   {"The limit counts characters, not bytes.", strings.Repeat("ä", 100), true},
+		"TooLong":   {"A server could fill a message with one name.", strings.Repeat("a", 101), false},
+		"Markup":    {"Messages appear in comments of pull requests.", "<img>", false},
+		"Direction": {"Such characters reverse the rest of a line.", "main\u202e", false},
+		"Line":      {"A name must not begin another line.", "main\nerror: x", false},
+		"Newline":   {"The end of a name counts as well.", "main\n", false},
+		"Dash":      {"A name that begins like a flag would be copied into a command.", "-f", false},
+		"Empty":     {"There is nothing to show.", "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := showable(tc.ref); got != tc.want {
+				t.Errorf("%s showable(%q) = %t, want %t", tc.reason, tc.ref, got, tc.want)
+			}
+		})
+	}
+}

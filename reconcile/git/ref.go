@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/agext/levenshtein"
 	"github.com/go-git/go-git/v5/plumbing"
@@ -222,14 +223,19 @@ func (r refs) others(ref string) string {
 	return strings.Join(lists, "; ")
 }
 
-// showable matches names that a message may quote. A server chooses the names, which may hold markup or invisible characters.
-var showable = regexp.MustCompile(`^[\pL\pN][\pL\pN._/@#+=-]{0,99}$`)
+// shown matches the characters of names that a message may quote. A server chooses the names, which may hold markup or invisible
+// characters. The pattern does not limit the length: {0,99} of Unicode classes takes 4 MB in every process.
+var shown = regexp.MustCompile(`^[\pL\pN][\pL\pN._/@#+=-]*$`)
+
+func showable(name string) bool {
+	return utf8.RuneCountInString(name) <= 100 && shown.MatchString(name)
+}
 
 // nearest returns a list of at most eight names, those most similar to want first. It only counts names that are not showable.
 func nearest(want string, names []string) string {
 	const most = 8
 	total := len(names)
-	names = slices.DeleteFunc(names, func(name string) bool { return !showable.MatchString(name) })
+	names = slices.DeleteFunc(names, func(name string) bool { return !showable(name) })
 	slices.SortFunc(names, func(a, b string) int {
 		if want == "" {
 			return cmp.Compare(a, b)
