@@ -160,7 +160,7 @@ unraced := cmd/headgate reconcile/cluster reconcile/git reconcile/registry rende
 
 # The tests of cmd/headgate that read the repository itself, which are those in files with root(t). They run apart from the others:
 # every change of a source or a document repeats them, and the scripts of the program take a minute. With -run, all run together.
-reading = $(if $(findstring -run,$(TESTFLAGS)),,$(shell sed -n 's/^func \(Test[A-Za-z]*\).*/\1/p' $$(grep -l 'root(t)' cmd/headgate/*_test.go)))
+reading = $(if $(findstring -run,$(TESTFLAGS)),,$(shell sed -n 's/^func \(Test[A-Za-z0-9_]*\).*/\1/p' $$(grep -l 'root(t)' cmd/headgate/*_test.go)))
 
 # CI runs all tests (WHOLE=1). A check before a commit leaves the longest ones to CI, and the race detector: they take two thirds of
 # the time. Of the end-to-end suites it runs these stories.
