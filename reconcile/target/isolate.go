@@ -309,7 +309,7 @@ func (by *Isolation) preview(ctx context.Context, j ChildJob, with reconcile.Rec
 	if code := child.ProcessState.ExitCode(); !late && code == 1 { // it ended without a signal
 		return report.Report{}, fmt.Errorf("the process that makes the preview failed: %s", stderr.line())
 	}
-	why := fmt.Sprintf("its process ended early (%v)", ended)
+	why := strings.TrimSuffix(fmt.Sprintf("its process ended early (%v): %s", ended, stderr.line()), ": ")
 	switch {
 	case late:
 		why = fmt.Sprintf("over the time limit of %s", limit)
@@ -361,10 +361,15 @@ func (t *tail) line() string {
 	return strings.TrimPrefix(line, "error: ")
 }
 
-// outOfMemory reports whether the output is that of Go's runtime without memory. Its text depends on the place.
+// outOfMemory reports whether the output is that of Go's runtime without memory. Its text depends on the place. The garbage
+// collector of Go 1.26 does not check whether it got memory for a queue (newSpanSPMC in runtime/mgcmark_greenteagc.go), so one such
+// process in twenty ends with a segmentation fault of the runtime. A nil pointer in our own code is a panic, whose output differs.
 func (t *tail) outOfMemory() bool {
 	output := t.String()
-	for _, what := range []string{"out of memory", "cannot allocate memory", "cannot allocate heap", "failed to create new OS thread", "runtime: cannot"} {
+	for _, what := range []string{
+		"out of memory", "cannot allocate memory", "cannot allocate heap", "failed to create new OS thread", "runtime: cannot",
+		"SIGSEGV: segmentation violation\nPC=",
+	} {
 		if strings.Contains(output, what) {
 			return true
 		}
