@@ -152,11 +152,12 @@ endif
 # Some tests take up to twenty times as long with the detector, and find nothing more with it: scripts that start the program
 # hundreds of times, tests that repeat a pass for each row of a table or each write, and tests in which one goroutine reads the
 # corpus or a bomb. They run without it.
-repeated := TestDefinitionLeavesItsCRD TestDestroySurvivesEveryCrash TestEveryCrashIsSurvived TestEveryCrashOfARelease \
-	TestEveryCrashOfProtection TestInventoryOfManyObjects TestInventoryTooLarge TestRefusedObjects TestStatusAgreesWithDiff TestTableOfEdits
+repeated := TestDefinitionLeavesItsCRD TestDestroySurvivesEveryCrash TestEveryCrashIsSurvived TestEveryCrashOfAMove \
+	TestEveryCrashOfARelease TestEveryCrashOfProtection TestInventoryOfManyObjects TestInventoryTooLarge TestRefusedObjects \
+	TestStatusAgreesWithDiff TestTableOfEdits
 slow := $(repeated) TestScripts TestClusterScripts TestChangedAgreesWithDiff TestLongDeltas TestFetchRefusesBombs \
-	TestHeaderOfCommitIsBounded TestHostileImages TestScanCorpus TestLimitsAdmitCorpus
-unraced := cmd/headgate reconcile/cluster reconcile/git reconcile/registry render/manifest
+	TestHeaderOfCommitIsBounded TestHostileImages TestScanCorpus TestLimitsAdmitCorpus TestStorageMovesInAnUpgrade
+unraced := cmd/headgate reconcile/cluster reconcile/target reconcile reconcile/git reconcile/registry render/manifest
 
 # The tests of cmd/headgate that read the repository itself, which are those in files with root(t). They run apart from the others:
 # every change of a source or a document repeats them, and the scripts of the program take a minute. With -run, all run together.
@@ -167,16 +168,20 @@ reading = $(if $(findstring -run,$(TESTFLAGS)),,$(shell sed -n 's/^func \(Test[A
 WHOLE   ?= $(findstring -run,$(TESTFLAGS))
 stories := TestStoryApplied TestBesideFlux TestApproveInComment TestOldPackages
 long    := $(repeated) TestLookAtRealCRDs TestPoliciesAreReadAgainBeforeADeactivation TestPoliciesAreReadAgainBeforeAPackage \
-	TestDestroyWaitsForEachTier TestCommandsOnGitea TestMergesOnGitea TestGiteaActions TestTargetIsTold TestEveryCrashOfAMove \
-	TestMoveInOneProcess TestMoveThatIsNotTaken TestDemo TestRightsWhereCrossplaneMakesTheCRDs TestDifferential
+	TestDestroyWaitsForEachTier TestCommandsOnGitea TestMergesOnGitea TestGiteaActions TestTargetIsTold \
+	TestMoveInOneProcess TestMoveThatIsNotTaken TestDemo TestRightsWhereCrossplaneMakesTheCRDs TestDifferential \
+	TestLintRefusesWhatDiffRefuses TestEveryCrashOfARed TestNoise TestMigration TestWebhookInTheWayOfTheInventory TestTroubledServer \
+	TestNeverAnswered TestAWS TestShipped TestLongDeltas TestVerifyHead TestVerifyWithFile
 
 named = ^($(subst $(eval) ,|,$(strip $1)))$$
-detector = race=-race; go -C .ci/summary build -race -o /dev/null . 2>/dev/null || { race=; echo 'no C compiler, or cgo is off: testing WITHOUT the race detector'; };
+# Go's own linker takes half of the time of the system's, which is the default with the detector.
+detector = race='-race -ldflags=-linkmode=internal'; go -C .ci/summary build $$race -o /dev/null . 2>/dev/null || race=-race; \
+	go -C .ci/summary build $$race -o /dev/null . 2>/dev/null || { race=; echo 'no C compiler, or cgo is off: testing WITHOUT the race detector'; };
 tests = env $(static) go test -json -vet=off -timeout=40m
 repository = $(if $(reading),-- $(tests) -run='$(call named,$(reading))' $(TESTFLAGS) ./cmd/headgate)
 whole = env GOFLAGS="$$GOFLAGS -trimpath" go test -json -vet=off -timeout=40m -p=2 $$race -skip='$(call named,$(slow) $(reading))' $(TESTFLAGS) $(raced:%=./%) \
 	-- $(tests) -p=2 $(TESTFLAGS) $(suites:%=./%) ./examples ./fixtures/situations $(call except,$(raced)) \
-	-- $(tests) -p=1 -run='$(call named,$(slow))' $(TESTFLAGS) $(unraced:%=./%) $(repository)
+	-- $(tests) -p=1 -run='$(call named,$(slow) $(reading))' $(TESTFLAGS) $(unraced:%=./%)
 short = $(tests) -p=4 -skip='$(call named,$(long) $(reading))' $(TESTFLAGS) ./fixtures/situations $(raced:%=./%) $(call except,$(suites)) \
 	-- $(tests) -p=2 -run='$(call named,$(stories))' $(TESTFLAGS) ./fixtures/beside ./fixtures/loop ./fixtures/oracle $(repository)
 export HEADGATE_CORPUS_STATE := $(shell ls -ln '$(or $(HEADGATE_CORPUS),../shared/corpus)' 2>/dev/null | cksum)

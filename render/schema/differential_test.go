@@ -21,7 +21,7 @@ import (
 )
 
 var (
-	mutations = flag.Int("mutations", 600, "how many mutations TestDifferential judges; 10000 is the whole of it")
+	mutations = flag.Int("mutations", 400, "how many mutations TestDifferential judges; 10000 is the whole of it")
 	listing   = flag.Bool("listing", false, "TestDifferential lists false alarms")
 )
 
