@@ -96,10 +96,17 @@ format:
 # The linter includes `go vet`. For the small programs of fixtures/server it runs only linters that do not analyse
 # dependencies: the others would analyse all of Kubernetes and Gitea for minutes.
 shallow := errcheck,errname,errorlint,forcetypeassert,gocritic,ineffassign,misspell,nolintlint,revive,thelper,unconvert,unused,whitespace
+linted := $(patsubst %,bin/linted/%,$(filter-out .,$(coded)))
 .PHONY: lint
-lint: bin/golangci-lint
-	@$(foreach m,$(coded),echo 'golangci-lint, $m' && (cd $m && $(call how,$m) '$(CURDIR)/bin/golangci-lint' run \
-		--config '$(CURDIR)/.golangci.yml' $(if $(filter fixtures/server/%,$m),--enable-only=$(shallow)) ./...) && ):
+lint: bin/golangci-lint $(linted)
+	@echo 'golangci-lint, .' && $(static) bin/golangci-lint run --config .golangci.yml ./...
+
+# The other modules import nothing of the main one, so each is linted only after a change of its own.
+$(foreach m,$(filter-out .,$(coded)),$(eval bin/linted/$m: $(wildcard $m/*.go $m/go.mod $m/go.sum)))
+$(linted): bin/linted/%: .golangci.yml bin/golangci-lint
+	@echo 'golangci-lint, $*' && cd $* && $(call how,$*) '$(CURDIR)/bin/golangci-lint' run \
+		--config '$(CURDIR)/.golangci.yml' $(if $(filter fixtures/server/%,$*),--enable-only=$(shallow)) ./...
+	@mkdir -p $(@D) && touch $@
 
 bin/golangci-lint: .ci/lint/go.mod .ci/lint/go.sum
 	@echo 'building golangci-lint; the first time takes about two minutes'
@@ -147,7 +154,7 @@ endif
 # The linter vets, so the tests do not. Tests without the detector are built like the program and the linter's input, so that everything
 # is compiled once. The test cache considers variables, but neither files outside of the module nor programs. HEADGATE_CORPUS_STATE
 # changes with the corpus, and HEADGATE_PROGRAM with the packages of the program, so a changed test or document repeats no test that
-# starts the program. Tests with servers wait more than they work, so five packages are tested at a time.
+# starts the program. Tests with servers wait more than they work, so six packages are tested at a time.
 #
 # Some tests take up to twenty times as long with the detector, and find nothing more with it: scripts that start the program
 # hundreds of times, tests that repeat a pass for each row of a table or each write, and tests in which one goroutine reads the
@@ -180,7 +187,7 @@ detector = race='-race -ldflags=-linkmode=internal'; go -C .ci/summary build $$r
 tests = env $(static) go test -json -vet=off -timeout=40m
 repository = $(if $(reading),-- $(tests) -run='$(call named,$(reading))' $(TESTFLAGS) ./cmd/headgate)
 whole = env GOFLAGS="$$GOFLAGS -trimpath" go test -json -vet=off -timeout=40m -p=2 $$race -skip='$(call named,$(slow) $(reading))' $(TESTFLAGS) $(raced:%=./%) \
-	-- $(tests) -p=2 $(TESTFLAGS) $(suites:%=./%) ./examples ./fixtures/situations $(call except,$(raced)) \
+	-- $(tests) -p=3 $(TESTFLAGS) $(suites:%=./%) ./examples ./fixtures/situations $(call except,$(raced)) \
 	-- $(tests) -p=1 -run='$(call named,$(slow) $(reading))' $(TESTFLAGS) $(unraced:%=./%)
 short = $(tests) -p=4 -skip='$(call named,$(long) $(reading))' $(TESTFLAGS) ./fixtures/situations $(raced:%=./%) $(call except,$(suites)) \
 	-- $(tests) -p=2 -run='$(call named,$(stories))' $(TESTFLAGS) ./fixtures/beside ./fixtures/loop ./fixtures/oracle $(repository)
