@@ -193,7 +193,7 @@ detector = race='-race -ldflags=-linkmode=internal'; go -C .ci/summary build $$r
 tests = env $(static) go test -json -vet=off -timeout=40m
 repository = $(if $(reading),-- $(tests) -run='$(call named,$(reading))' $(TESTFLAGS) ./cmd/headgate)
 whole = env GOFLAGS="$$GOFLAGS -trimpath" go test -json -vet=off -timeout=40m -p=2 $$race -skip='$(call named,$(slow) $(reading))' $(TESTFLAGS) $(raced:%=./%) \
-	-- $(tests) -p=3 $(TESTFLAGS) $(suites:%=./%) ./examples ./fixtures/situations $(call except,$(raced)) \
+	-- $(tests) -p=3 $(TESTFLAGS) $(suites:%=./%) ./examples ./fixtures/situations ./render/schema ./render $(call except,$(raced)) \
 	-- $(tests) -p=1 -run='$(call named,$(slow) $(reading))' $(TESTFLAGS) $(unraced:%=./%)
 short = $(tests) -p=4 -skip='$(call named,$(long) $(reading))' $(TESTFLAGS) ./fixtures/situations $(raced:%=./%) $(call except,$(suites)) \
 	-- $(tests) -p=2 -run='$(call named,$(stories))' $(TESTFLAGS) ./fixtures/beside $(repository)

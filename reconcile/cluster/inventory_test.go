@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -26,12 +25,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// dying returns a process that dies at its nth write. If sent is set, the write still reaches the API server. Where the process
-// dies between two writes does not matter.
+// dying returns a process that dies at its nth change. If sent is set, the change still reaches the API server.
 func dying(n int64, sent bool) *fixtures.Death {
-	return &fixtures.Death{At: n, Sent: sent, Counts: func(req *http.Request) bool {
-		return req.Method != http.MethodGet && !req.URL.Query().Has("dryRun")
-	}}
+	return &fixtures.Death{At: n, Sent: sent, Counts: fixtures.Changes}
 }
 
 func TestEveryCrashIsSurvived(t *testing.T) {

@@ -3,7 +3,6 @@ package target
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -440,9 +439,7 @@ func TestEveryCrashOfAMove(t *testing.T) {
 					moved := n.moved()
 					moved["from/a.yaml"] += fmt.Sprintf("# %d %t\n", at, sent)
 					n.push(t, moved)
-					death := &fixtures.Death{At: at, Sent: sent, Counts: func(req *http.Request) bool {
-						return req.Method != http.MethodGet && !req.URL.Query().Has("dryRun")
-					}}
+					death := &fixtures.Death{At: at, Sent: sent, Counts: fixtures.Changes}
 					doomed := n.process(t, true, death.Config(n.config), nil)
 					for _, sync := range order {
 						_, _ = doomed.of[sync].Once(t.Context())
