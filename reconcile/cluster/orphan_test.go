@@ -1,8 +1,11 @@
 package cluster_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -236,6 +239,46 @@ func TestDefinitionIsWantedAgain(t *testing.T) {
 	settled(t, w.cluster(t, cluster.Options{}), with)
 	if u := get(); len(u.GetFinalizers()) > 0 || u.GetDeletionTimestamp() != nil {
 		t.Errorf("It is as it was: finalizers %q, deleted %v", u.GetFinalizers(), u.GetDeletionTimestamp())
+	}
+}
+
+// Crossplane may make an MRD the owner of its CRD once more right before the MRD is gone. Only the propagation policy then keeps the
+// garbage collector from deleting the CRD.
+func TestDefinitionIsOrphaned(t *testing.T) {
+	w := newWorld(t)
+	w.lags(t)
+	none, with := w.native(t, "Stays"), w.native(t, "Stays", "Bucket")
+	if _, err := w.at(crds, "").Create(t.Context(), w.crd("Bucket", "Cluster"), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	settled(t, w.cluster(t, cluster.Options{}), with)
+	var mu sync.Mutex
+	var asked []metav1.DeleteOptions
+	settled(t, clusterOf(t, fixtures.Intercept(w.config, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+		if req.Method != http.MethodDelete || !strings.Contains(req.URL.Path, "/"+definitions.Resource+"/") {
+			return next.RoundTrip(req)
+		}
+		body, err := io.ReadAll(req.Body)
+		if err != nil {
+			return nil, err
+		}
+		req.Body = io.NopCloser(bytes.NewReader(body))
+		var options metav1.DeleteOptions
+		if err := json.Unmarshal(body, &options); err != nil {
+			return nil, err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		asked = append(asked, options)
+		return next.RoundTrip(req)
+	}), w, cluster.Options{}), none)
+	if len(asked) == 0 {
+		t.Fatal("no definition was deleted")
+	}
+	for _, options := range asked {
+		if p := options.PropagationPolicy; p == nil || *p != metav1.DeletePropagationOrphan {
+			t.Errorf("an MRD is deleted with the propagation policy %v, want Orphan", p)
+		}
 	}
 }
 
