@@ -206,16 +206,27 @@ func (w *world) leaves(t *testing.T, after func(t *testing.T, w *world, none, wi
 	}
 }
 
+// reported waits until Crossplane has reported that a definition is established. The report is Crossplane's last change of the
+// definition, and a pass does not touch an object that changed after the observation.
+func (w *world) reported(t *testing.T, name string) {
+	t.Helper()
+	until(t, func() bool {
+		u, err := w.at(definitions, "").Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+		return len(conditions) > 0
+	})
+}
+
 // If a pass was killed while it deleted a definition, a commit that declares the definition again restores it without our
 // finalizer. With that finalizer, a user who deletes the definition would wait forever.
 func TestDefinitionIsWantedAgain(t *testing.T) {
 	w := newWorld(t)
 	w.lags(t)
 	none, with := w.native(t, "Stays"), w.native(t, "Stays", "Bucket")
-	crd, err := w.at(crds, "").Create(t.Context(), w.crd("Bucket", "Cluster"), metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	crd := w.made(t, w.crd("Bucket", "Cluster"))
 	settled(t, w.cluster(t, cluster.Options{}), with)
 	get := func() (u *unstructured.Unstructured) {
 		t.Helper()
@@ -225,10 +236,7 @@ func TestDefinitionIsWantedAgain(t *testing.T) {
 		}
 		return u
 	}
-	until(t, func() bool {
-		conditions, _, _ := unstructured.NestedSlice(get().Object, "status", "conditions")
-		return len(conditions) > 0
-	})
+	w.reported(t, crd.GetName())
 	finalized := func() bool { return len(get().GetFinalizers()) > 0 }
 	for n := int64(1); !finalized(); n++ {
 		if n > 10 {
@@ -248,10 +256,9 @@ func TestDefinitionIsOrphaned(t *testing.T) {
 	w := newWorld(t)
 	w.lags(t)
 	none, with := w.native(t, "Stays"), w.native(t, "Stays", "Bucket")
-	if _, err := w.at(crds, "").Create(t.Context(), w.crd("Bucket", "Cluster"), metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	crd := w.made(t, w.crd("Bucket", "Cluster"))
 	settled(t, w.cluster(t, cluster.Options{}), with)
+	w.reported(t, crd.GetName())
 	var mu sync.Mutex
 	var asked []metav1.DeleteOptions
 	settled(t, clusterOf(t, fixtures.Intercept(w.config, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
