@@ -20,6 +20,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"headgate.dev/headgate/fixtures/bombs"
+
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -401,7 +403,7 @@ func TestWebhookSize(t *testing.T) {
 	chunked := k.request(large, hookSecret)
 	chunked.ContentLength = -1
 	endless := k.request("", hookSecret)
-	endless.ContentLength, endless.Body = -1, io.NopCloser(zeros{})
+	endless.ContentLength, endless.Body = -1, io.NopCloser(bombs.Zeros{})
 	for name, r := range map[string]*http.Request{"Said": req, "Chunked": chunked, "Endless": endless} {
 		if got, want := e.answers(r), fmt.Sprintf("413 more than %d bytes", maxWebhook); got != want || e.woken != 0 {
 			t.Errorf("%s: %q, want %q", name, got, want)
@@ -458,13 +460,6 @@ func TestWebhookSize(t *testing.T) {
 	if got := e.answers(k.request(k.body("acme", "platform", "main")+" ", hookSecret)); got != looking {
 		t.Errorf("And then it goes on: %s", got)
 	}
-}
-
-type zeros struct{}
-
-func (zeros) Read(p []byte) (int, error) {
-	clear(p)
-	return len(p), nil
 }
 
 // Several syncs share one address. A secret is valid only for the syncs that have it.

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"headgate.dev/headgate/fixtures"
+	"headgate.dev/headgate/fixtures/bombs"
 	"headgate.dev/headgate/render/packages"
 )
 
@@ -85,7 +86,7 @@ func TestForkBehindProxy(t *testing.T) {
 // A stranger's registry may list tags without end.
 func TestTagsAreBounded(t *testing.T) {
 	from := fixtures.Transport(func(req *http.Request) (*http.Response, error) {
-		return &http.Response{Request: req, Body: io.NopCloser(io.LimitReader(endless{}, 2*maxTagsPage))}, nil
+		return &http.Response{Request: req, Body: io.NopCloser(io.LimitReader(bombs.Zeros{}, 2*maxTagsPage))}, nil
 	})
 	redirected := &http.Response{Request: &http.Request{URL: &url.URL{Path: "/v2/acme/sea/tags/list"}}}
 	for name, tc := range map[string]struct {
@@ -135,10 +136,6 @@ func TestPagesOfTagsAreBounded(t *testing.T) {
 		t.Errorf("after %d pages: %v", pages, err)
 	}
 }
-
-type endless struct{}
-
-func (endless) Read(p []byte) (int, error) { return len(p), nil }
 
 // An item of a few bytes takes hundreds in memory, and the client reads four responses at a time.
 func TestItemsAreBounded(t *testing.T) {

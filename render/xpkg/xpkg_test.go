@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"headgate.dev/headgate/fixtures/bombs"
 	"headgate.dev/headgate/render/xpkg"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -303,7 +304,7 @@ func TestBombs(t *testing.T) {
 				var err error
 				for _, name := range entries {
 					err = errors.Join(err, out.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: size}))
-					_, copyErr := io.CopyN(out, nothing{}, size)
+					_, copyErr := io.CopyN(out, bombs.Zeros{}, size)
 					err = errors.Join(err, copyErr)
 				}
 				w.CloseWithError(errors.Join(err, out.Close()))
@@ -326,13 +327,6 @@ func TestBombs(t *testing.T) {
 			}
 		})
 	}
-}
-
-type nothing struct{}
-
-func (nothing) Read(p []byte) (int, error) {
-	clear(p)
-	return len(p), nil
 }
 
 // An uncompressed is a layer that is added to an image without hashing it.
