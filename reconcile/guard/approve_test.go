@@ -38,6 +38,7 @@ func TestApprove(t *testing.T) {
 		want     render.Desired
 		given    []string
 		trailers plan.Trailers
+		offline  bool
 		grants   []inventory.Grant
 		more     []string // further objects that are owned and no longer wanted
 		prunes   int
@@ -51,6 +52,7 @@ func TestApprove(t *testing.T) {
 		"SignedAbove":  {reason: "The signer of a squash commit vouches for the last paragraph only, because the forge copied the others.", trailers: plan.TrailersSigned, want: signed(commit("1", "Headgate-Approve: "+digest+"\n\nSigned-off-by: A")), prunes: 0, note: "no key of approvals.signers"},
 		"Squashed":     {reason: "A squash commit concatenates the messages of a branch.", trailers: plan.TrailersAny, want: commit("1", "Clean up (#7)\n\n* one\n\nHeadgate-Approve: "+digest+"\n\n* two"), prunes: 5},
 		"Quoted":       {reason: "A quoted approval in a message does not count.", trailers: plan.TrailersAny, want: commit("1", "Revert\n\n> Headgate-Approve: "+digest), prunes: 0},
+		"Preview":      {reason: "The author of a pull request writes its commit messages.", offline: true, trailers: plan.TrailersAny, want: commit("1", "Clean up\n\nHeadgate-Approve: "+digest), prunes: 0, note: "which does not count"},
 		"OneMore":      {reason: "An approval covers exactly the reviewed steps.", want: keep, given: []string{digest}, more: []string{"f"}, prunes: 0, note: "does not fit the steps that are held now"},
 		"Prefix":       {reason: "A truncated digest is a different digest.", want: keep, given: []string{digest[:12]}, prunes: 0, note: "does not fit the steps that are held now"},
 		"Spent":        {reason: "An approval counts once, even if it is still on the Sync when another commit has the same hold.", want: commit("2", ""), given: []string{digest}, grants: []inventory.Grant{{Digest: digest, Commit: "1", Given: true}}, prunes: 0, note: "was spent on commit 1"},
@@ -64,7 +66,7 @@ func TestApprove(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			seen := given.Owning(t, slices.Concat(five, []string{"keep"}, tc.more)...)
 			seen.Approvals, seen.Inventory.Grants = inventory.Approvals{inventory.OnSync: tc.given}, tc.grants
-			seen.Terms.Trailers = tc.trailers
+			seen.Terms.Trailers, seen.Offline = tc.trailers, tc.offline
 			p := given.Computed(t, tc.want, seen, Guarding{}.Guards()...)
 			if got := p.Count(plan.Prune); got != tc.prunes {
 				t.Errorf("%s\n%d prunes, want %d", tc.reason, got, tc.prunes)

@@ -43,18 +43,30 @@ func approvable(guards []Guard) map[GuardName]bool {
 	return names
 }
 
+// isHeldBy reports whether one of some guards holds the step.
+func (s Step) isHeldBy(guards map[GuardName]bool) bool { return s.Action == Hold && guards[s.Guard] }
+
+// asks returns the step that the plan asks about: a prune, or the held update in its place if a guard that decides before it keeps
+// the prune from being made.
+func (s Step) asks(first map[GuardName]bool) Step {
+	if s.otherwise == nil || s.otherwise.Action != Hold || s.Action == Prune || s.isHeldBy(first) {
+		return s
+	}
+	return *s.otherwise
+}
+
 // approve returns the held steps that a person has approved. It sets p.Approval for the rest, and returns notes on approvals that
 // do not count.
-func (p *Plan) approve(seen Observed, guards []Guard) (_ map[manifest.ID]bool, notes []manifest.Finding) {
+func (p *Plan) approve(seen Observed, guards []Guard) (_ map[change]bool, notes []manifest.Finding) {
 	approvable := approvable(guards)
 	carriesOn := p.carriesOn(seen)
-	approved := map[manifest.ID]bool{}
+	approved := map[change]bool{}
 	var rest []Step
 	for _, s := range p.Steps {
-		switch {
-		case s.Action != Hold || !approvable[s.Guard]:
+		switch s = s.asks(approvable); {
+		case !s.isHeldBy(approvable):
 		case carriesOn[s.approvalKey()], s.Activates && s.Would == Update && s.After == nil && carriesOn[s.created().approvalKey()]:
-			approved[s.ID] = true
+			approved[s.change()] = true
 		default:
 			rest = append(rest, s)
 		}
@@ -83,7 +95,7 @@ func (p *Plan) approve(seen Observed, guards []Guard) (_ map[manifest.ID]bool, n
 	}
 	p.spend(asks.Digest, rest, seen)
 	for _, s := range rest {
-		approved[s.ID] = true
+		approved[s.change()] = true
 	}
 	return approved, notes
 }
@@ -91,7 +103,7 @@ func (p *Plan) approve(seen Observed, guards []Guard) (_ map[manifest.ID]bool, n
 // approveEach approves the steps whose own digests are listed in Git or on the forge, and returns the others. Different clusters
 // may hold different steps of a commit, so such an approval covers any of the steps that it lists. It stays valid for later commits
 // until the step is carried out.
-func (p *Plan) approveEach(held []Step, approved map[manifest.ID]bool, seen Observed) (rest []Step) {
+func (p *Plan) approveEach(held []Step, approved map[change]bool, seen Observed) (rest []Step) {
 	grants := p.begun(seen.Inventory.Grants)
 	here := inventory.Approvals{}
 	for _, place := range inventory.Listing {
@@ -111,7 +123,7 @@ func (p *Plan) approveEach(held []Step, approved map[manifest.ID]bool, seen Obse
 		case !begun:
 			p.spend(digest, []Step{s}, seen)
 		}
-		approved[s.ID] = true
+		approved[s.change()] = true
 	}
 	return rest
 }
@@ -406,11 +418,12 @@ func misgiven(digest string, given []string, grants []inventory.Grant) []manifes
 }
 
 // pass marks the approved steps that passed the guards which held them.
-func (p *Plan) pass(held map[manifest.ID]Step) {
-	for i, s := range p.Steps {
-		if h, approved := held[s.ID]; approved && s.Action != Hold {
-			p.Steps[i].Approved = true
-			p.Steps[i].Reason = Approved.With(string(h.Guard), h.Reason)
+func (p *Plan) pass(held map[change]Step) {
+	p.each(func(s Step) Step {
+		if h, approved := held[s.change()]; approved && s.Action != Hold {
+			s.Approved = true
+			s.Reason = Approved.With(string(h.Guard), h.Reason)
 		}
-	}
+		return s
+	})
 }

@@ -97,7 +97,7 @@ func TestApprovalOfWhatGoes(t *testing.T) {
 		}
 		p.given = seen.Approvals
 		all, _ := p.approve(seen, guards)
-		approved := all[id]
+		approved := all[s.change()]
 		p.Steps[0].Action = s.Would
 		o.ID, o.Action = id, s.Would
 		return p.fulfilled(p.grants(grants), []Outcome{o}), approved

@@ -147,20 +147,24 @@ func deactivating(id manifest.ID, live *metav1.PartialObjectMetadata, why Code) 
 }
 
 // pruneInstead returns a prune of a CRD that s would only keep because activation is final. If the prune is held and s is an
-// update, that update is made instead.
-func (s Step) pruneInstead(live *metav1.PartialObjectMetadata, e inventory.Entry, mayWrite bool) Step {
+// update, that update is made instead unless a guard holds it, too.
+func (s Step) pruneInstead(live *metav1.PartialObjectMetadata, e inventory.Entry) Step {
 	taken := prune(s.ID, e, live)
 	taken.Deactivates, taken.Definition, taken.Origin = true, true, s.Origin
 	taken.Reason = NotNamed.With()
-	if s.Action == Update && mayWrite {
+	if s.Action == Update {
 		taken.otherwise = &s
 	}
 	return taken
 }
 
-// concludeDeactivation handles deactivations that do not happen: their update replaces the hold, and Crossplane is not expected to
-// make the definition inactive.
-func (p *Plan) concludeDeactivation() {
+// concludeDeactivation handles deactivations that do not happen: their update replaces the hold if all guards of updates let it
+// pass, and Crossplane is not expected to make the definition inactive.
+func (p *Plan) concludeDeactivation(guards []Guard) {
+	first := approvable(guards)
+	for _, g := range guards {
+		first[g.Name] = first[g.Name] || g.Phase == Settled // it ruled after the approvals
+	}
 	stays := map[string]bool{}
 	taken := map[string]bool{}
 	for i, s := range p.Steps {
@@ -171,10 +175,12 @@ func (p *Plan) concludeDeactivation() {
 		default:
 			stays[s.ID.Name] = true
 		}
-		if s.Action != Prune && s.otherwise != nil {
+		if s.Action != Prune && s.otherwise != nil && s.otherwise.Action == Update {
 			update := *s.otherwise
 			update.Reason = s.Reason
 			p.Steps[i] = update
+		} else {
+			p.Steps[i] = s.asks(first)
 		}
 	}
 	p.Effects = slices.DeleteFunc(p.Effects, func(e Effect) bool { return e.Kind == Deactivate && stays[e.On.Name] })

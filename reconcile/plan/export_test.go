@@ -22,8 +22,12 @@ func (p Plan) Leaving(s Step, live *metav1.PartialObjectMetadata, released bool)
 func (p Plan) Overdue(after string, late map[manifest.ID]bool) Plan { return p.overdue(after, late) }
 func (p Plan) Refreshed(now Plan) Plan                              { return p.refreshed(now) }
 func (p Plan) Replaced(by Plan) Plan                                { return p.replaced(by) }
-func (p *Plan) Rule(seen Observed, guards []Guard, approved map[manifest.ID]bool) {
-	p.rule(seen, guards, approved)
+func (p *Plan) Rule(seen Observed, guards []Guard, approved []Step) {
+	all := map[change]bool{}
+	for _, s := range approved {
+		all[s.change()] = true
+	}
+	p.rule(seen, guards, all)
 }
 func (p *Plan) Deactivate(seen Observed)     { p.deactivate(seen) }
 func (p *Plan) Unnamed(up Upstream) []string { return p.unnamed(up) }

@@ -178,7 +178,7 @@ func TestApprovalsOfALostInventory(t *testing.T) {
 			want := want
 			want.Message = tc.message
 			seen := given.Owning(t, "a", "b", "c", "d", "e", "keep")
-			seen.Inventory, seen.Approvals = rebuilt(), tc.lost
+			seen.Inventory, seen.Approvals, seen.Terms.Trailers = rebuilt(), tc.lost, plan.TrailersAny
 			seen.Inventory.Rebuilt, seen.Inventory.ResourceVersion = true, ""
 			p := given.Computed(t, want, seen, guard.Guarding{}.Guards()...)
 			if p.Count(plan.Prune) != 0 {
@@ -191,7 +191,7 @@ func TestApprovalsOfALostInventory(t *testing.T) {
 			for i, placed := range tc.passes {
 				inv.ResourceVersion, inv.Rebuilt = "1", false
 				seen := given.Owning(t, "a", "b", "c", "d", "e", "keep")
-				seen.Inventory, seen.Approvals = inv, placed
+				seen.Inventory, seen.Approvals, seen.Terms.Trailers = inv, placed, plan.TrailersAny
 				p := given.Computed(t, want, seen, guard.Guarding{}.Guards()...)
 				if got := p.Count(plan.Prune) > 0; got != tc.counts[i] {
 					t.Errorf("%s\nPass %d: it counts: %t, want %t", tc.reason, i+1, got, tc.counts[i])

@@ -135,20 +135,21 @@ func (p *Plan) guard(seen Observed, guards []Guard) {
 		p.Notes = append(p.Notes, notes...)
 		return
 	}
-	held := make(map[manifest.ID]Step, len(approved))
+	held := make(map[change]Step, len(approved))
 	allowed := false // a person approved a change of a rewritten branch
-	for _, s := range p.Steps {
-		if approved[s.ID] {
-			held[s.ID] = s
+	p.each(func(s Step) Step {
+		if approved[s.change()] {
+			held[s.change()] = s
 			allowed = allowed || s.Guard == History
 		}
-	}
+		return s
+	})
 	p.Steps, p.open = before, nil
 	p.rule(seen, guards, approved)
 	p.pass(held)
 	p.rewritten = p.rewritten && (!allowed || p.holdsHistory())
 	can := approvable(guards)
-	if slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Action == Hold && can[s.Guard] }) {
+	if slices.ContainsFunc(p.Steps, func(s Step) bool { return s.asks(can).isHeldBy(can) }) {
 		p.Notes = append(p.Notes, notes...)
 	} else { // the others were held only because there were too many prunes
 		p.Approval = nil
@@ -168,12 +169,36 @@ func (p *Plan) settle(seen Observed, guards []Guard) {
 	}
 }
 
+// A change is what a step does to an object, or would do if it were not held.
+type change struct {
+	to     manifest.ID
+	action Action
+}
+
+func (s Step) change() change {
+	if s.Action == Hold {
+		return change{s.ID, s.Would}
+	}
+	return change{s.ID, s.Action}
+}
+
+// each replaces every step of the plan, and every update that is made if a prune is not.
+func (p *Plan) each(by func(Step) Step) {
+	for i, s := range p.Steps {
+		if s.otherwise != nil {
+			update := by(*s.otherwise)
+			s.otherwise = &update
+		}
+		p.Steps[i] = by(s)
+	}
+}
+
 // rule runs one guard after the other, so that those that count see what earlier guards let pass.
-func (p *Plan) rule(seen Observed, guards []Guard, approved map[manifest.ID]bool) {
+func (p *Plan) rule(seen Observed, guards []Guard, approved map[change]bool) {
 	for _, g := range guards {
 		passing := 0
 		for _, s := range p.Steps {
-			if s.Counts() && !approved[s.ID] {
+			if s.Counts() && !approved[s.change()] {
 				passing++
 			}
 		}
@@ -183,9 +208,9 @@ func (p *Plan) rule(seen Observed, guards []Guard, approved map[manifest.ID]bool
 		if g.Phase == Effects {
 			rule = onEffects(p.Effects, rule)
 		}
-		for i, s := range p.Steps {
-			if !g.on(s) || approved[s.ID] && g.Approvable {
-				continue
+		p.each(func(s Step) Step {
+			if !g.on(s) || approved[s.change()] && g.Approvable {
+				return s
 			}
 			r := rule(s)
 			if !seen.Offline || seen.Counts {
@@ -193,8 +218,8 @@ func (p *Plan) rule(seen Observed, guards []Guard, approved map[manifest.ID]bool
 			}
 			switch r.Answer {
 			case Allowed:
-				p.Steps[i].Reason = s.Reason.Or(r.Reason)
-				continue
+				s.Reason = s.Reason.Or(r.Reason)
+				return s
 			case Retained:
 				s.Action, s.Cause = Keep, Retain
 			case Reported:
@@ -203,8 +228,8 @@ func (p *Plan) rule(seen Observed, guards []Guard, approved map[manifest.ID]bool
 				s.Action, s.Would, s.Err = Hold, s.Action, nil
 			}
 			s.Guard, s.Reason, s.Clears = g.Name, r.Reason, r.Clears
-			p.Steps[i] = s
-		}
+			return s
+		})
 	}
 }
 

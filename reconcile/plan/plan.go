@@ -199,7 +199,7 @@ func Compute(seen Observed, guards ...Guard) (Plan, error) {
 				p.Retained = p.Retained[:len(p.Retained)-1]
 				continue
 			}
-			s = s.pruneInstead(live, entry, !seen.leavesToPackage(a) && seen.Refused(a.ID, live).None())
+			s = s.pruneInstead(live, entry)
 		}
 		switch {
 		case ok:
@@ -245,7 +245,7 @@ func Compute(seen Observed, guards ...Guard) (Plan, error) {
 	p.awaitDependants(seen)
 	p.awaitPeers(seen)
 	p.arrange(first, seen)
-	p.concludeDeactivation()
+	p.concludeDeactivation(guards)
 	p.policies = p.inForce(seen)
 	p.was = seen.Upstream.active()
 	if p.Ends == Delete {

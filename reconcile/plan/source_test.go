@@ -100,6 +100,19 @@ func TestSource(t *testing.T) {
 	}
 }
 
+// If the repository cannot be read, it may be a mirror. A refusal would advise the user to take the sync over.
+func TestSourceThatCannotBeRead(t *testing.T) {
+	unreadable := errors.New("the object is missing")
+	seen := given.Owning(t, "a")
+	seen.Inventory.Record.Source = inventory.SourceRecord{Repository: "example.org/team/platform", Path: "prod", Commit: "1"}
+	from := render.SourceID{Repository: "mirror.example.org/platform", Path: "prod", Commit: "2", Contains: func(string) (bool, error) { return false, unreadable }}
+	_, err := given.Compute(render.Desired{Source: from}, seen)
+	var refusal *plan.SourceError
+	if !errors.Is(err, unreadable) || errors.As(err, &refusal) {
+		t.Errorf("got %v, want the error of the repository", err)
+	}
+}
+
 // A destroy has no source, and keeps the record as long as objects remain.
 func TestSourceStaysWhileASyncEnds(t *testing.T) {
 	var was inventory.SourceRecord
