@@ -100,8 +100,8 @@ linted := $(patsubst %,bin/linted/%,$(filter-out .,$(coded)))
 .PHONY: lint
 lint: bin/linted/main $(linted)
 
-# The first run, and so CI, lints everything. Later runs lint the packages that changed, and not those that import them: their
-# they take most of the time.
+# The first run, and so CI, lints everything. Later runs lint the packages that changed, and not those that import them,
+# because those would take most of the time.
 bin/linted/main: .golangci.yml go.mod go.sum bin/golangci-lint $(shell find cmd reconcile render examples fixtures -name '*.go' \
 		-not -path '*/testdata/*' -not -path 'fixtures/server/*')
 	@packages='$(if $(filter-out %.go,$?),./...,$(addprefix ./,$(sort $(dir $?))))' && \

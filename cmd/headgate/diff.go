@@ -86,7 +86,7 @@ func (t *terminal) diff(ctx context.Context, to *passFlags, args []string) (repo
 		}
 		return r.Compare(ctx, args[0], args[1])
 	}
-	source, ref, err := t.source(&to.sourceFlags, args) //nolint:contextcheck // at most it looks whether a name is a commit, in files
+	source, ref, err := t.source(&to.sourceFlags, args)
 	if err != nil {
 		return report.Report{}, err
 	}

@@ -80,7 +80,7 @@ func (t *terminal) upgrade(ctx context.Context, f *passFlags, live bool, wait ti
 	if err := f.comparesOnly(); err != nil {
 		return report.Report{}, err
 	}
-	source, ref, err := t.source(&f.sourceFlags, args[2:]) //nolint:contextcheck // at most it looks whether a name is a commit, in files
+	source, ref, err := t.source(&f.sourceFlags, args[2:])
 	if err != nil {
 		return report.Report{}, err
 	}

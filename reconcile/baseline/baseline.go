@@ -114,7 +114,7 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (plan.Observed
 		seen.Trials[a.ID] = trials[i]
 	}
 	if want.Owner == render.OwnerCrossplane {
-		seen.CopiedMoves = b.copiedMoves(want) //nolint:contextcheck // the validation never waits
+		seen.CopiedMoves = b.copiedMoves(want)
 	}
 	seen.Bumps, seen.Effects = b.upgrades(want)
 	for i, e := range seen.Effects {

@@ -452,7 +452,7 @@ func (m *mutation) witness(ctx context.Context, before, after *unstructured.Unst
 	}
 	next := j.after[len(j.after)-1]
 	var taken []*unstructured.Unstructured
-	for _, content := range objects(was, is, m.path) { //nolint:contextcheck // the validation never waits
+	for _, content := range objects(was, is, m.path) {
 		o, _ := content.(map[string]any)
 		if o == nil {
 			continue
