@@ -94,11 +94,15 @@ func withPreview(p plan.Plan, c Comparison) Report {
 	for _, d := range c.Before.Definitions {
 		was[d.Name] = d.Active
 	}
+	goes := map[string]bool{}
+	for _, s := range p.Steps {
+		goes[s.ID.Name] = goes[s.ID.Name] || s.Deactivates && s.Action == plan.Prune
+	}
 	for _, d := range r.Definitions {
 		switch {
 		case d.Active && !was[d.Name]:
 			preview.Opens = append(preview.Opens, Opening{Definition: d, Already: c.Present[d.Name]})
-		case !d.Active && was[d.Name]:
+		case !d.Active && was[d.Name] && !goes[d.Name]:
 			preview.Leaves = append(preview.Leaves, d)
 		}
 	}
