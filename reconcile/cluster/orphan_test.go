@@ -206,37 +206,31 @@ func (w *world) leaves(t *testing.T, after func(t *testing.T, w *world, none, wi
 	}
 }
 
-// reported waits until Crossplane has reported that a definition is established. The report is Crossplane's last change of the
-// definition, and a pass does not touch an object that changed after the observation.
-func (w *world) reported(t *testing.T, name string) {
+// established returns a commit without and one with a definition, and the CRD of the definition, once Crossplane has reported it as
+// established. The report is Crossplane's last change of the definition, and a pass does not touch an object that changed after the
+// observation.
+func (w *world) established(t *testing.T) (none, with render.Desired, crd *unstructured.Unstructured) {
 	t.Helper()
+	w.lags(t)
+	none, with = w.native(t, "Stays"), w.native(t, "Stays", "Bucket")
+	crd = w.made(t, w.crd("Bucket", "Cluster"))
+	settled(t, w.cluster(t, cluster.Options{}), with)
 	until(t, func() bool {
-		u, err := w.at(definitions, "").Get(t.Context(), name, metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+		conditions, _, _ := unstructured.NestedSlice(w.mustGet(t, definitions, "", crd.GetName()).Object, "status", "conditions")
 		return len(conditions) > 0
 	})
+	return none, with, crd
 }
 
 // If a pass was killed while it deleted a definition, a commit that declares the definition again restores it without our
 // finalizer. With that finalizer, a user who deletes the definition would wait forever.
 func TestDefinitionIsWantedAgain(t *testing.T) {
 	w := newWorld(t)
-	w.lags(t)
-	none, with := w.native(t, "Stays"), w.native(t, "Stays", "Bucket")
-	crd := w.made(t, w.crd("Bucket", "Cluster"))
-	settled(t, w.cluster(t, cluster.Options{}), with)
-	get := func() (u *unstructured.Unstructured) {
+	none, with, crd := w.established(t)
+	get := func() *unstructured.Unstructured {
 		t.Helper()
-		u, err := w.at(definitions, "").Get(t.Context(), crd.GetName(), metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return u
+		return w.mustGet(t, definitions, "", crd.GetName())
 	}
-	w.reported(t, crd.GetName())
 	finalized := func() bool { return len(get().GetFinalizers()) > 0 }
 	for n := int64(1); !finalized(); n++ {
 		if n > 10 {
@@ -254,11 +248,7 @@ func TestDefinitionIsWantedAgain(t *testing.T) {
 // garbage collector from deleting the CRD.
 func TestDefinitionIsOrphaned(t *testing.T) {
 	w := newWorld(t)
-	w.lags(t)
-	none, with := w.native(t, "Stays"), w.native(t, "Stays", "Bucket")
-	crd := w.made(t, w.crd("Bucket", "Cluster"))
-	settled(t, w.cluster(t, cluster.Options{}), with)
-	w.reported(t, crd.GetName())
+	none, _, _ := w.established(t)
 	var mu sync.Mutex
 	var asked []metav1.DeleteOptions
 	settled(t, clusterOf(t, fixtures.Intercept(w.config, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
