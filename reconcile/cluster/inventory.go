@@ -155,8 +155,8 @@ func recordOf(m *corev1.ConfigMap) (inventory.Record, error) {
 	return r, nil
 }
 
-// withFormat is how grants are stored in an inventory that a binary without inventory.Record would misread. Such a binary expects a
-// list there, and refuses the inventory if it finds something else.
+// withFormat is how grants are stored. A binary without inventory.Record expects a list there, and refuses the inventory if it finds
+// something else.
 type withFormat struct {
 	Format int               `json:"format"`
 	Grants []inventory.Grant `json:"grants,omitempty"`
@@ -345,15 +345,7 @@ func configMap(inv inventory.Inventory) (*corev1.ConfigMap, layout, error) {
 	if inv.Owner != "" {
 		m.Annotations[ownerAnnotation] = string(inv.Owner)
 	}
-	var grants any = inv.Grants
-	inv.Record.Format, inv.Record.Writer = 1, version()
-	if len(apart) > 0 || inv.AnyRebuilt() || inv.AnyReleasing() {
-		inv.Record.Format = 2
-		if inv.AnyReleasing() {
-			inv.Record.Format = 3
-		}
-		grants = withFormat{inv.Record.Format, inv.Grants}
-	}
+	inv.Record.Format, inv.Record.Writer = inventory.Format, version()
 	annotate := func(name string, value any) error {
 		text, err := json.Marshal(value)
 		m.Annotations[name] = string(text)
@@ -362,10 +354,8 @@ func configMap(inv inventory.Inventory) (*corev1.ConfigMap, layout, error) {
 	if err := annotate(recordAnnotation, inv.Record); err != nil {
 		return nil, l, err
 	}
-	if len(inv.Grants) > 0 || len(apart) > 0 {
-		if err := annotate(grantsAnnotation, grants); err != nil {
-			return nil, l, err
-		}
+	if err := annotate(grantsAnnotation, withFormat{inventory.Format, inv.Grants}); err != nil {
+		return nil, l, err
 	}
 	for name, siblings := range map[string][]string{siblingsAnnotation: l.values, apartAnnotation: l.apart} {
 		if len(siblings) > 0 {

@@ -26,16 +26,18 @@ type Inventory struct {
 	Record          Record
 }
 
-// Format is the newest version of the inventory format that this binary reads and writes. An addition
-// keeps the number: an older binary preserves the fields that it does not know. A change that an
-// older binary would misread raises the number, and an older binary then refuses the inventory. An
-// inventory has the lowest number that describes it.
+// Format is the version of the inventory format that this binary writes. It reads this version and all
+// older ones. An addition keeps the number: an older binary preserves the fields that it does not know.
+// A change that an older binary would misread raises the number, and an older binary then refuses the
+// inventory.
 //
 //	1  the data of the ConfigMap, and its siblings, hold every entry
 //	2  entries are stored apart, which a binary that reads 1 would forget; or entries are rebuilt,
 //	   whose objects it would prune
 //	3  releases were begun, whose objects it would prune
-const Format = 3
+//	4  the ref of the source, objects that are being deleted, and claims: it would prune objects of
+//	   another branch, forget objects that still exist, or use an approval for more than was approved
+const Format = 4
 
 // A Record holds everything in an inventory besides its entries.
 type Record struct {

@@ -54,26 +54,6 @@ func AppliedByUs(o metav1.Object, s Sync) bool {
 // Missing reports whether no inventory is stored and none was rebuilt.
 func (inv Inventory) Missing() bool { return inv.ResourceVersion == "" && len(inv.Entries) == 0 }
 
-// AnyRebuilt reports whether an entry is known only by the marks on its object.
-func (inv Inventory) AnyRebuilt() bool {
-	for _, e := range inv.Entries {
-		if e.Rebuilt {
-			return true
-		}
-	}
-	return false
-}
-
-// AnyReleasing reports whether a release has begun and not finished.
-func (inv Inventory) AnyReleasing() bool {
-	for _, e := range inv.Entries {
-		if e.Releasing {
-			return true
-		}
-	}
-	return false
-}
-
 // Holds reports whether the inventory contains exactly this live object. It compares UIDs. If a pass ended between a
 // write and its answer, our field manager must own the marks instead.
 func (inv Inventory) Holds(id manifest.ID, live metav1.Object) bool {
