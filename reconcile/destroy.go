@@ -38,7 +38,7 @@ func (r Reconciler) Destroy(ctx context.Context, how plan.Ending) (report.Report
 	}
 	result := r.report(pass, "", err)
 	if pass.Started() {
-		r.record(ctx, began, result, how) // if there still is an inventory
+		r.record(ctx, began, result, "", how) // if there still is an inventory
 	}
 	return result, err
 }
@@ -109,7 +109,7 @@ func (r Reconciler) release(ctx context.Context, dry bool, which func(plan.Obser
 	pass, err := r.carryOut(limited, limit, plan.Pass{}, rounds{look: look})
 	result := r.report(pass, "", err)
 	if pass.Started() {
-		r.record(ctx, began, result, released)
+		r.record(ctx, began, result, "", released)
 	}
 	return result, err
 }

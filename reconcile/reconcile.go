@@ -294,11 +294,11 @@ func (r Reconciler) Run(ctx context.Context, ref string) (report.Report, error) 
 	if err != nil {
 		err = unread(err)
 		result := report.Failed(r.Sync, refused(err), err)
-		r.record(ctx, began, result, plan.NoEnding)
+		r.record(ctx, began, result, "", plan.NoEnding)
 		return result, err
 	}
 	result, _, err := r.Carry(ctx, Task{Render: func(ctx context.Context) (render.Desired, error) { return r.render(ctx, in) }})
-	r.record(ctx, began, result, plan.NoEnding)
+	r.record(ctx, began, result, in.Source.Commit, plan.NoEnding)
 	return result, err
 }
 
@@ -306,8 +306,8 @@ func (r Reconciler) Run(ctx context.Context, ref string) (report.Report, error) 
 const recording = 5 * time.Second
 
 // record records the result of a pass in the cluster. A failure is not an error of the pass, because the result is also published
-// elsewhere.
-func (r Reconciler) record(ctx context.Context, began time.Time, result report.Report, ends plan.Ending) {
+// elsewhere. commit is the checked-out commit of a directory, which has no revision.
+func (r Reconciler) record(ctx context.Context, began time.Time, result report.Report, commit string, ends plan.Ending) {
 	if r.Recorder == nil {
 		return
 	}
@@ -316,6 +316,9 @@ func (r Reconciler) record(ctx context.Context, began time.Time, result report.R
 	now := time.Now()
 	past := result.Past(metav1.NewTime(now.UTC().Truncate(time.Second)), metav1.Duration{Duration: now.Sub(began).Round(time.Millisecond)})
 	past.Ends = string(ends)
+	if past.Revision == "" {
+		past.Commit = commit
+	}
 	if r.OnlyDeactivates || ends != plan.NoEnding {
 		past.Holding = nil // the pass has not checked everything
 	}

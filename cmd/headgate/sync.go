@@ -29,9 +29,9 @@ applied objects are ready. Guards hold prunes and updates that could destroy som
 report the reason; the rest of the pass goes on. Some holds have a digest: --approve lets
 exactly these steps through.
 
-A sync applies one source: one path of one repository. Sync refuses another source under the
-same name and writes nothing; --take-over accepts it. A directory that is in no Git
-repository needs a --name.
+A sync applies one source: one path of one branch of one repository. Sync refuses another
+source under the same name and writes nothing; --take-over with the name of the previous
+source accepts it, once. A directory that is in no Git repository needs a --name.
 
 With --management-policy=observable it writes nothing and waits until another tool has
 applied the commit. An object that is not applied after --timeout is a failure that names the tool;

@@ -17,7 +17,6 @@ import (
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/git"
 	"headgate.dev/headgate/reconcile/inventory"
-	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/target"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/crossplane"
@@ -299,7 +298,6 @@ type passFlags struct {
 	approve  approveFlag
 	signers  []string // files of public keys
 	keys     []string // likewise, of commits
-	takeOver bool
 }
 
 func (f *passFlags) addTo(cmd *cobra.Command) {
@@ -307,7 +305,7 @@ func (f *passFlags) addTo(cmd *cobra.Command) {
 	f.clusterFlags.addTo(cmd)
 	f.syncFlags.addTo(cmd)
 	f.approve.addTo(cmd)
-	cmd.Flags().BoolVar(&f.takeOver, "take-over", false, "accept another source than the one that this sync applied before; objects that the new source lacks are pruned")
+	cmd.Flags().StringVar(&f.spec.Source.TakeOver, "take-over", "", "`source` that this sync applied before, as the refusal of another one names it; objects that the new source lacks are pruned")
 	addOptions(cmd, &f.spec, false)
 	cmd.Flags().StringArrayVar(&f.signers, "approval-signer", nil, "with --approval-trailers=signed: `file` with the public key of a person who may approve, OpenPGP or SSH; may be given several times")
 	cmd.Flags().StringArrayVar(&f.keys, "commit-key", nil, "with --verify: `file` with public keys, OpenPGP or SSH; one of them must have signed; may be given several times")
@@ -360,7 +358,7 @@ func (f *passFlags) asSync() (v1alpha1.Sync, error) {
 	}
 	if f.observable() {
 		vain := target.WithoutEffect(&f.spec)
-		if f.takeOver {
+		if f.spec.Source.TakeOver != "" {
 			vain = append(vain, "--take-over")
 		}
 		if len(f.approve) > 0 {
@@ -372,9 +370,6 @@ func (f *passFlags) asSync() (v1alpha1.Sync, error) {
 	}
 	s, err := f.rendering()
 	s.Namespace, s.Name = f.namespace, f.name
-	if f.takeOver {
-		s.Spec.Source.TakeOver = plan.TakeAny
-	}
 	if s.Spec.Approvals.Signers, err = contentsOf("--approval-signer", f.signers, err); err != nil {
 		return s, err
 	}

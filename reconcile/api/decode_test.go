@@ -276,11 +276,6 @@ func TestDecodeIsStrict(t *testing.T) {
 			strings.ReplaceAll(head, "https://", "https://hunter2@"),
 			[]string{"line 5: spec.source.repo: holds credentials; put them into the environment and name the variables in spec.source.credentialsFrom.env"},
 		},
-		"TakesOverAnything": {
-			"Two Syncs with this value would take over one inventory from each other without end.",
-			strings.ReplaceAll(head, "platform.git", "platform.git, takeOver: '*'"),
-			[]string{"line 5: spec.source.takeOver: must name the source that this sync takes over from, as the message of the refusal does"},
-		},
 		"SecretForName": {
 			"A secret is not the name of an environment variable. The error does not repeat the secret.", strings.ReplaceAll(head, "platform.git", "platform.git, credentialsFrom: {env: {password: hunter-2}}"),
 			[]string{"line 5: spec.source.credentialsFrom.env.password: is not the name of an environment variable; a secret does not belong here"},

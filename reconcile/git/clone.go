@@ -51,8 +51,9 @@ func (c *clone) resolve(ctx context.Context, at address, ref string) (found, err
 		o, trusted, err := c.open()
 		trusted = trusted || c.fetched
 		var h plumbing.Hash
+		var follows line
 		if err == nil {
-			h, err = c.find(ctx, from, o, trusted, ref)
+			h, follows, err = c.find(ctx, from, o, trusted, ref)
 		}
 		var commit *object.Commit
 		if err == nil {
@@ -63,10 +64,10 @@ func (c *clone) resolve(ctx context.Context, at address, ref string) (found, err
 		}
 		switch {
 		case tries == 3, c.fetched:
-			return found{o, commit, h}, err
+			return found{o, commit, h, follows}, err
 		case errors.Is(err, errReplaced): // the next open notices the replacement
 		case !errors.Is(err, errDamaged):
-			return found{o, commit, h}, err
+			return found{o, commit, h, follows}, err
 		default:
 			if err := c.discard(ctx); err != nil {
 				return found{}, err
@@ -76,33 +77,35 @@ func (c *clone) resolve(ctx context.Context, at address, ref string) (found, err
 }
 
 // find returns the ID of the object that ref names, and fetches the object if it is missing.
-func (c *clone) find(ctx context.Context, from remote, o *objects, trusted bool, ref string) (plumbing.Hash, error) {
+func (c *clone) find(ctx context.Context, from remote, o *objects, trusted bool, ref string) (plumbing.Hash, line, error) {
 	if plumbing.IsHash(ref) && trusted {
 		if h, err := o.startingWith(ref); err != nil || !h.IsZero() {
-			return h, err
+			return h, detached, err
 		}
 	}
 	if c.fetched {
-		return plumbing.ZeroHash, fmt.Errorf("%w %q was fetched", errUnknownRef, ref)
+		return plumbing.ZeroHash, detached, fmt.Errorf("%w %q was fetched", errUnknownRef, ref)
 	}
 	s, err := from.list(ctx)
 	if err != nil {
-		return plumbing.ZeroHash, err
+		return plumbing.ZeroHash, detached, err
 	}
 	c.mu.Lock()
 	c.trusted = true
 	c.mu.Unlock()
 	if plumbing.IsHash(ref) {
-		return c.byID(ctx, o, s, ref)
+		h, err := c.byID(ctx, o, s, ref)
+		return h, detached, err
 	}
 	h, err := s.find(ref)
 	if errors.Is(err, errUnknownRef) && abbreviated.MatchString(ref) {
-		return c.byID(ctx, o, s, ref)
+		h, err = c.byID(ctx, o, s, ref)
+		return h, detached, err
 	}
 	if err != nil {
-		return plumbing.ZeroHash, err
+		return plumbing.ZeroHash, detached, err
 	}
-	return h, c.fetch(ctx, o, s, h)
+	return h, s.line(ref, false), c.fetch(ctx, o, s, h)
 }
 
 // byID finds a commit by its full or abbreviated ID.

@@ -196,12 +196,23 @@ func (o *objects) descends(head plumbing.Hash) func(string) (bool, error) {
 	}
 }
 
-// identify identifies a repository on disk. base is the directory to which the path of its remote may be relative.
-func (o *objects) identify(head plumbing.Hash, base string) render.SourceID {
-	id := render.SourceID{Contains: o.contains(head), Descends: o.descends(head)}
-	if !head.IsZero() {
-		id.Commit = head.String()
+// related returns a function that reports whether one of head and a given commit descends from the other.
+func (o *objects) related(head plumbing.Hash) func(string) (bool, error) {
+	return func(commit string) (bool, error) {
+		if is, err := o.descends(head)(commit); is || err != nil || !plumbing.IsHash(commit) {
+			return is, err
+		}
+		later := plumbing.NewHash(commit)
+		if ok, err := o.has(later); !ok || err != nil {
+			return false, err
+		}
+		return o.descends(later)(head.String())
 	}
+}
+
+// identify identifies a repository on disk. base is the directory to which the path of its remote may be relative.
+func (o *objects) identify(head plumbing.Hash, follows line, base string) render.SourceID {
+	id := o.at(head, follows)
 	if at := remoteOf(o.files); at != "" {
 		id.Repository = remoteID(at, base)
 	}
@@ -213,16 +224,26 @@ func (o *objects) identify(head plumbing.Hash, base string) render.SourceID {
 	return id
 }
 
+// at returns the identity of a commit without its repository.
+func (o *objects) at(head plumbing.Hash, follows line) render.SourceID {
+	id := render.SourceID{Ref: follows.ref, Branch: follows.branch, Contains: o.contains(head), Descends: o.descends(head), Related: o.related(head)}
+	if !head.IsZero() {
+		id.Commit = head.String()
+	}
+	return id
+}
+
 // identify identifies the source of a fetched commit.
-func (r *Repository) identify(at address, from *objects, commit plumbing.Hash, dir string) (id render.SourceID) {
+func (r *Repository) identify(at address, f found, dir string) (id render.SourceID) {
 	defer func() {
 		if recover() != nil { // go-git has panicked on what an attacker wrote
 			id = render.SourceID{}
 		}
 	}()
 	if at.dir == "" {
-		id = render.SourceID{Repository: remoteID(at.url.String(), ""), Commit: commit.String(), Contains: from.contains(commit), Descends: from.descends(commit)}
-	} else if id = from.identify(commit, at.dir); id.Repository == "" {
+		id = f.objects.at(f.commit.Hash, f.line)
+		id.Repository = remoteID(at.url.String(), "")
+	} else if id = f.identify(f.commit.Hash, f.line, at.dir); id.Repository == "" {
 		id.Repository = byDirectory + filepath.ToSlash(resolved(at.dir))
 	}
 	id.Path = inside(dir)
@@ -292,7 +313,7 @@ func identifyAt(top string) render.SourceID {
 	if err != nil {
 		all = refs{}
 	}
-	return o.identify(all.head, top)
+	return o.identify(all.head, all.line("", true), top)
 }
 
 // IsNameless reports whether only its path identifies a source. Another directory may get this path later, and the

@@ -136,12 +136,12 @@ func TestDirectoryIsIdentified(t *testing.T) {
 		from   Directory
 		want   render.SourceID
 	}{
-		"Remote":       {"The remote identifies the repository, wherever it is checked out.", Directory{Root: at("remote"), Path: "clusters/prod"}, render.SourceID{Repository: "example.org/team/platform", Path: "clusters/prod", Commit: head.String()}},
-		"RootIsPath":   {"A subdirectory as the root is a path of the repository.", Directory{Root: at("remote/clusters/prod")}, render.SourceID{Repository: "example.org/team/platform", Path: "clusters/prod", Commit: head.String()}},
-		"Link":         {"A symbolic link to the directory does not matter.", Directory{Root: filepath.Join(dir, "link"), Path: "./prod"}, render.SourceID{Repository: "example.org/team/platform", Path: "clusters/prod", Commit: head.String()}},
-		"Whole":        {"The whole repository has an empty path.", Directory{Root: at("remote"), Path: "."}, render.SourceID{Repository: "example.org/team/platform", Commit: head.String()}},
-		"Worktree":     {"A linked worktree is another checkout of the repository.", Directory{Root: linked}, render.SourceID{Repository: "example.org/team/platform", Path: "clusters/prod", Commit: first.String()}},
-		"FirstCommit":  {"Without a remote, the first commit identifies the repository.", Directory{Root: at("local/clusters")}, render.SourceID{Repository: "commit:" + root.String(), Path: "clusters", Commit: top.String()}},
+		"Remote":       {"The remote identifies the repository, wherever it is checked out.", Directory{Root: at("remote"), Path: "clusters/prod"}, render.SourceID{Repository: "example.org/team/platform", Path: "clusters/prod", Ref: "main", Branch: "main", Commit: head.String()}},
+		"RootIsPath":   {"A subdirectory as the root is a path of the repository.", Directory{Root: at("remote/clusters/prod")}, render.SourceID{Repository: "example.org/team/platform", Path: "clusters/prod", Ref: "main", Branch: "main", Commit: head.String()}},
+		"Link":         {"A symbolic link to the directory does not matter.", Directory{Root: filepath.Join(dir, "link"), Path: "./prod"}, render.SourceID{Repository: "example.org/team/platform", Path: "clusters/prod", Ref: "main", Branch: "main", Commit: head.String()}},
+		"Whole":        {"The whole repository has an empty path.", Directory{Root: at("remote"), Path: "."}, render.SourceID{Repository: "example.org/team/platform", Ref: "main", Branch: "main", Commit: head.String()}},
+		"Worktree":     {"A linked worktree is another checkout of the repository.", Directory{Root: linked}, render.SourceID{Repository: "example.org/team/platform", Path: "clusters/prod", Ref: render.Detached, Commit: first.String()}},
+		"FirstCommit":  {"Without a remote, the first commit identifies the repository.", Directory{Root: at("local/clusters")}, render.SourceID{Repository: "commit:" + root.String(), Path: "clusters", Ref: "main", Branch: "main", Commit: top.String()}},
 		"NoCommit":     {"Without a commit, the path of the directory identifies it.", Directory{Root: at("unborn/clusters/prod")}, render.SourceID{Repository: "directory:" + at("unborn/clusters/prod")}},
 		"Outside":      {"Outside any repository, the path identifies the directory.", Directory{Root: at("plain"), Path: "clusters/prod"}, render.SourceID{Repository: "directory:" + at("plain/clusters/prod")}},
 		"BrokenGitdir": {"If the .git file points nowhere, the path identifies the directory.", Directory{Root: broken}, render.SourceID{Repository: "directory:" + broken}},
@@ -149,7 +149,7 @@ func TestDirectoryIsIdentified(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := sourceOf(t, tc.from)
-			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(render.SourceID{}, "Contains", "Descends")); diff != "" {
+			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(render.SourceID{}, "Contains", "Descends", "Related")); diff != "" {
 				t.Errorf("%s\n(-want +got):\n%s", tc.reason, diff)
 			}
 			if in := tc.want.Commit != ""; holds(t, got, tc.want.Commit) != in || holds(t, got, strings.Repeat("1", 40)) || holds(t, got, "") {
@@ -233,4 +233,65 @@ func TestDescends(t *testing.T) {
 	shallow.must(os.MkdirAll(filepath.Join(shallow.dir, "objects", "info"), 0o700))
 	shallow.must(os.WriteFile(filepath.Join(shallow.dir, "objects", "info", "alternates"), []byte(filepath.Join(f.dir, "objects")+"\n"), 0o600))
 	asks("no error is remembered", at, c1, true, "")
+}
+
+// A source is one branch, however the user names it.
+func TestRefOfSource(t *testing.T) {
+	f := newFixture(t)
+	first := f.push("main", texts(1))
+	head := f.push("main", texts(2), first)
+	f.push("feature", texts(3), head)
+	f.ref("refs/tags/v1", first)
+	f.ref("refs/pull/7/head", first)
+	f.ref("refs/remotes/origin/develop", first)
+	served := serve(f)
+	clones := t.TempDir()
+	type named struct{ Ref, Branch string }
+	pinned := named{Ref: render.Detached}
+	for ref, tc := range map[string]struct{ remote, disk named }{
+		"":                            {named{"HEAD", "main"}, named{"main", "main"}},
+		"HEAD":                        {named{"HEAD", "main"}, named{"main", "main"}},
+		"HEAD~1":                      {named{"HEAD", "main"}, named{"main", "main"}},
+		"main":                        {named{"main", "main"}, named{"main", "main"}},
+		"main~1":                      {named{"main", "main"}, named{"main", "main"}},
+		"refs/heads/main":             {named{"main", "main"}, named{"main", "main"}},
+		"feature":                     {named{"feature", "feature"}, named{"feature", "feature"}},
+		"refs/remotes/origin/develop": {named{"develop", "develop"}, named{"develop", "develop"}},
+		"refs/pull/7/head":            {named{Ref: "refs/pull/7/head"}, named{Ref: "refs/pull/7/head"}},
+		"v1":                          {pinned, pinned},
+		first.String():                {pinned, pinned},
+		first.String()[:12]:           {pinned, pinned},
+	} {
+		for at, want := range map[*Repository]named{{URL: served.url(), Cache: clones}: tc.remote, {URL: f.dir}: tc.disk} {
+			in, err := at.Fetch(t.Context(), ref)
+			if got := (named{in.Source.Ref, in.Source.Branch}); err != nil || got != want {
+				t.Errorf("%s of %s: got %v, %v; want %v", ref, at.URL, got, err, want)
+			}
+		}
+	}
+	f.must(os.WriteFile(filepath.Join(f.dir, "HEAD"), []byte(head.String()+"\n"), 0o600))
+	if in, err := (&Repository{URL: f.dir}).Fetch(t.Context(), ""); err != nil || in.Source.Ref != render.Detached {
+		t.Errorf("A checkout without a branch follows none: %q, %v", in.Source.Ref, err)
+	}
+}
+
+// A pinned commit may be older or newer than the one that was applied last, but not of another branch.
+func TestRelated(t *testing.T) {
+	f := newFixture(t)
+	root := f.push("main", texts(1))
+	old := f.push("main", texts(2), root)
+	head := f.push("main", texts(3), old)
+	side := f.push("side", texts(4), root)
+	in, err := (&Repository{URL: f.dir}).Fetch(t.Context(), old.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for commit, want := range map[string]bool{
+		old.String(): true, root.String(): true, head.String(): true,
+		side.String(): false, strings.Repeat("1", 40): false, "v1": false, f.blob("x").String(): false,
+	} {
+		if got, err := in.Source.Related(commit); err != nil || got != want {
+			t.Errorf("Related(%s) = %t, %v; want %t", commit, got, err, want)
+		}
+	}
 }

@@ -131,7 +131,7 @@ func (o *objects) refs() (refs, error) {
 type local struct{ *objects }
 
 func (l local) resolve(_ context.Context, _ address, ref string) (found, error) {
-	h, err := l.find(ref)
+	h, follows, err := l.find(ref)
 	if err != nil {
 		return found{}, err
 	}
@@ -139,7 +139,7 @@ func (l local) resolve(_ context.Context, _ address, ref string) (found, error) 
 	if errors.Is(err, plumbing.ErrObjectNotFound) {
 		err = fmt.Errorf("cannot read %q: %s is missing here; %s", ref, h, l.missing("git fetch it"))
 	}
-	return found{l.objects, c, h}, err
+	return found{l.objects, c, h, follows}, err
 }
 
 func (l local) list(context.Context, address) (refs, error) { return l.refs() }
@@ -147,24 +147,24 @@ func (l local) list(context.Context, address) (refs, error) { return l.refs() }
 // forget does nothing: the repository belongs to the user.
 func (l local) forget(context.Context, plumbing.Hash) error { return nil }
 
-func (l local) find(ref string) (plumbing.Hash, error) {
+func (l local) find(ref string) (plumbing.Hash, line, error) {
 	if plumbing.IsHash(ref) {
-		return plumbing.NewHash(ref), nil
+		return plumbing.NewHash(ref), detached, nil
 	}
 	names, err := l.refs()
 	if err != nil {
-		return plumbing.ZeroHash, err
+		return plumbing.ZeroHash, line{}, err
 	}
 	h, unknown := names.find(ref)
 	if errors.Is(unknown, errUnknownRef) && abbreviated.MatchString(ref) {
 		if h, err = l.startingWith(ref); err != nil || !h.IsZero() {
-			return h, err
+			return h, detached, err
 		}
 	}
 	if errors.Is(unknown, errUnknownRef) && l.isShallow() {
 		unknown = fmt.Errorf("%w; %s", unknown, l.missing(""))
 	}
-	return h, unknown
+	return h, names.line(ref, true), unknown
 }
 
 // missing returns advice for a commit that the clone lacks: fetch the rest if the clone is shallow.

@@ -14,6 +14,8 @@ import (
 	"github.com/agext/levenshtein"
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/object"
+
+	"headgate.dev/headgate/render"
 )
 
 // errUnknownRef is wrapped if no ref has a name. The name may still be a commit ID.
@@ -147,19 +149,14 @@ func (r refs) find(ref string) (plumbing.Hash, error) {
 	case ref == "" || ref == "HEAD":
 		return r.head, nil
 	}
-	if h, ok := r.names[ref]; ok && strings.HasPrefix(ref, "refs/") {
-		return h, nil
-	}
 	branch, tag := "refs/heads/"+ref, "refs/tags/"+ref
 	b, isBranch := r.names[branch]
 	t, isTag := r.names[tag]
 	if isBranch && isTag && b != t && b != r.peeled[tag] {
 		return plumbing.ZeroHash, fmt.Errorf("%q is ambiguous: there is a branch and a tag of that name; write %s or %s", ref, branch, tag)
 	}
-	for _, name := range []string{branch, tag, "refs/" + ref, "refs/remotes/" + ref} {
-		if h, ok := r.names[name]; ok {
-			return h, nil
-		}
+	if name := r.full(ref); name != "" {
+		return r.names[name], nil
 	}
 	if far := r.remote(ref); far != "" {
 		return plumbing.ZeroHash, fmt.Errorf("%w %q; write %s, which this clone has", errUnknownRef, ref, far)
@@ -188,6 +185,48 @@ func (r refs) branch(ref string) string {
 		return ""
 	}
 	return name
+}
+
+// A line is what a ref follows, as in render.SourceID.
+type line struct{ ref, branch string }
+
+// detached is the line of a commit that a user named by its ID.
+var detached = line{ref: render.Detached}
+
+// line returns what an existing ref follows. On disk, HEAD is what is checked out, and not a default.
+func (r refs) line(ref string, onDisk bool) line {
+	switch {
+	case ref != "" && ref != "HEAD":
+	case !onDisk:
+		return line{render.DefaultRef, r.main}
+	case r.main == "":
+		return detached
+	default:
+		return line{r.main, r.main}
+	}
+	full := r.full(ref)
+	if name, is := strings.CutPrefix(full, "refs/heads/"); is {
+		return line{name, name}
+	}
+	if far, is := strings.CutPrefix(full, "refs/remotes/"); is {
+		if _, name, is := strings.Cut(far, "/"); is {
+			return line{name, name}
+		}
+	}
+	if full == "" || strings.HasPrefix(full, "refs/tags/") {
+		return detached
+	}
+	return line{ref: full}
+}
+
+// full returns the full name of the ref that a name stands for, or "".
+func (r refs) full(ref string) string {
+	for _, name := range []string{ref, "refs/heads/" + ref, "refs/tags/" + ref, "refs/" + ref, "refs/remotes/" + ref} {
+		if _, ok := r.names[name]; ok {
+			return name
+		}
+	}
+	return ""
 }
 
 // objects returns the targets of the refs that keep accepts, sorted by name.

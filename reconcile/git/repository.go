@@ -64,6 +64,7 @@ type found struct {
 
 	commit *object.Commit
 	named  plumbing.Hash // the object that the ref names: the commit or a tag
+	line   line          // what the ref follows
 }
 
 // A backend reads commits from a clone or from a local repository.
@@ -137,7 +138,7 @@ func (r *Repository) Fetch(ctx context.Context, ref string) (_ render.Input, err
 	if err := directory(files, dir); err != nil {
 		return render.Input{}, fmt.Errorf("%s: cannot read commit %.7s: %w", at, commit.Hash, err)
 	}
-	return render.Input{Revision: commit.Hash.String(), Message: commit.Message, SignedBy: r.Signers.of(commit), Files: files, Path: dir, Source: r.identify(at, store, commit.Hash, dir)}, nil
+	return render.Input{Revision: commit.Hash.String(), Message: commit.Message, SignedBy: r.Signers.of(commit), Files: files, Path: dir, Source: r.identify(at, f, dir)}, nil
 }
 
 // Resolve fetches the commit that ref names and returns its full ID.

@@ -70,7 +70,7 @@ func TestHistory(t *testing.T) {
 		"TakenOver": {reason: "A user named the source that is replaced, and thereby accepted the new history.", descends: unrelated, edit: func(o *plan.Observed, w *render.Desired) {
 			w.Source.Path, o.Terms.TakeOver = "test", "example.org/team/platform//prod"
 		}, commit: second},
-		"TakesOver":  {reason: "A takeover concerns only another source.", descends: unrelated, edit: func(o *plan.Observed, _ *render.Desired) { o.Terms.TakeOver = plan.TakeAny }, held: 2, commit: first},
+		"TakesOver":  {reason: "A takeover concerns only another source.", descends: unrelated, edit: func(o *plan.Observed, _ *render.Desired) { o.Terms.TakeOver = o.Inventory.Record.Source.String() }, held: 2, commit: first},
 		"Preview":    {reason: "A comparison applies nothing.", descends: unrelated, edit: func(o *plan.Observed, _ *render.Desired) { o.Offline = true }, commit: second},
 		"Destroy":    {reason: "A destroy belongs to no commit.", descends: unrelated, edit: func(o *plan.Observed, w *render.Desired) { o.Ends, w.Objects = plan.Delete, nil }, commit: first},
 		"SameThings": {reason: "A rewrite without changes must not clear the way for the next push.", names: []string{"a", "b"}, descends: unrelated, commit: first, note: true},

@@ -1,6 +1,9 @@
 package inventory
 
 import (
+	"cmp"
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -9,7 +12,8 @@ type Past struct {
 	When     metav1.Time     `json:"when"` // when the pass ended
 	Took     metav1.Duration `json:"took"`
 	Revision string          `json:"revision,omitempty"`
-	Ends     string          `json:"ends,omitempty"` // for a destroy: how the sync ends
+	Commit   string          `json:"commit,omitempty"` // the checked-out commit of a directory, which has no revision
+	Ends     string          `json:"ends,omitempty"`   // for a destroy: how the sync ends
 
 	Activation string `json:"activation"` // the states of the verdict
 	Drift      string `json:"drift"`
@@ -32,6 +36,34 @@ type Past struct {
 
 // Changed reports whether the pass changed anything in the cluster.
 func (p Past) Changed() bool { return p.Created+p.Updated+p.Pruned+p.Released > 0 }
+
+// Turns returns the other revision if the last passes applied this revision and another one in turn: A, B, A, B. It also returns
+// when the last of these passes ended. Passes that changed nothing do not count.
+func Turns(history []Past, this string) (other string, last metav1.Time) {
+	var applied []string // without repetitions, the newest first
+	for _, p := range slices.Backward(history) {
+		of := cmp.Or(p.Revision, p.Commit)
+		if !p.Changed() || p.Ends != "" || of == "" {
+			continue
+		}
+		if len(applied) == 0 {
+			last = p.When
+		}
+		if n := len(applied); n == 0 || applied[n-1] != of {
+			applied = append(applied, of)
+		}
+	}
+	if len(applied) < 4 || applied[0] != applied[2] || applied[1] != applied[3] {
+		return "", last
+	}
+	switch this {
+	case applied[0]:
+		return applied[1], last
+	case applied[1]:
+		return applied[0], last
+	}
+	return "", last
+}
 
 // mostPast is the maximum number of remembered passes.
 const mostPast = 10

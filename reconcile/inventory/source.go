@@ -1,6 +1,8 @@
 package inventory
 
 import (
+	"fmt"
+
 	"headgate.dev/headgate/render"
 )
 
@@ -8,7 +10,10 @@ import (
 type SourceRecord struct {
 	Repository string `json:"repository"` // as in render.SourceID
 	Path       string `json:"path,omitempty"`
+	Ref        string `json:"ref,omitempty"`    // as in render.SourceID; "" if the inventory is older than format 4
+	Branch     string `json:"branch,omitempty"` // as in render.SourceID
 	Commit     string `json:"commit,omitempty"` // the last commit that was applied or was about to be
+	Taken      int    `json:"taken,omitempty"`  // how often another source took over the inventory
 
 	unknown unknown
 }
@@ -27,6 +32,15 @@ func (r SourceRecord) MarshalJSON() ([]byte, error) {
 	return marshal(plain(r), r.unknown)
 }
 
+// String names the source. The name changes with every takeover, so that a setting that names the source takes over only once.
 func (r SourceRecord) String() string {
-	return render.SourceID{Repository: r.Repository, Path: r.Path}.String()
+	name := render.SourceID{Repository: r.Repository, Path: r.Path, Ref: r.Ref, Commit: r.Commit}.String()
+	if r.Taken == 0 {
+		return name
+	}
+	sign := "?"
+	if r.Ref != "" {
+		sign = "&"
+	}
+	return fmt.Sprintf("%s%staken=%d", name, sign, r.Taken)
 }

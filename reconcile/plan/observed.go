@@ -63,6 +63,7 @@ type Observed struct {
 
 	commit    *render.Desired // the commit as rendered; nil before Ask
 	rewritten Reason          // why the commit may not follow the applied one; set by Compute
+	takesOver bool            // a person lets another source replace the recorded one; set by Compute
 }
 
 // A Trial is the result of a dry-run apply of the wanted object, or of a comparison with it.

@@ -84,6 +84,7 @@ type Plan struct {
 
 	forwards  bool // a commit must descend from the last applied one
 	rewritten bool // this commit does not, and no person has approved a change of it
+	takesOver bool // another source replaces the recorded one
 
 	rebuilt bool // the inventory with the grants was lost and has not been stored again
 
@@ -142,10 +143,10 @@ func Compute(seen Observed, guards ...Guard) (Plan, error) {
 		return Plan{}, errNotAsked
 	}
 	want, asked := seen.Want, seen.Asked
-	if err := seen.checkSource(want.Source); err != nil {
+	var err error
+	if seen.takesOver, err = seen.checkSource(want.Source); err != nil {
 		return Plan{}, err
 	}
-	var err error
 	if seen.rewritten, err = seen.checkHistory(); err != nil {
 		return Plan{}, err
 	}
@@ -168,7 +169,7 @@ func Compute(seen Observed, guards ...Guard) (Plan, error) {
 		rebuilt: seen.isLost(),
 		homes:   homesOf(seen),
 
-		forwards: seen.Terms.FastForward, rewritten: !seen.Rewritten().None(),
+		forwards: seen.Terms.FastForward, rewritten: !seen.Rewritten().None(), takesOver: seen.takesOver,
 	}
 	p.Stale = p.Stale || !seen.Offline && (p.forgets(seen.Inventory.Grants) || p.recordsSource(seen.Inventory))
 	first, err := orderOf(seen)

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -17,9 +18,6 @@ const (
 	NoHistory Code = "NoHistory" // the commit that was applied last
 )
 
-// TakeAny takes over an inventory from any source.
-const TakeAny = "*"
-
 // A SourceError refuses a pass over another source than the one in the inventory. The pass would prune the objects of that source.
 type SourceError struct {
 	Sync     inventory.Sync
@@ -32,27 +30,85 @@ func (e *SourceError) Error() string {
 	if found == "" {
 		found = "a source that cannot be identified"
 	}
-	return fmt.Sprintf("the sync %s applies %s, and this is %s, so nothing is written; give this sync another name, or take the sync over with --take-over (in a Sync: spec.source.takeOver: %q)",
-		e.Sync, e.Recorded, found, e.Recorded)
+	return fmt.Sprintf("the sync %s applies %s, and this is %s, so nothing is written; give this sync another name, or take the sync over with --take-over='%s' (in a Sync: spec.source.takeOver: %q)",
+		e.Sync, e.Recorded, found, e.Recorded, e.Recorded)
 }
 
-// checkSource refuses a commit of another source. An inventory without a recorded source accepts any.
-func (o Observed) checkSource(from render.SourceID) error {
+// A TurnsError refuses a pass over a commit that is applied in turn with another one. Each of them would prune the objects of the
+// other.
+type TurnsError struct {
+	Sync        inventory.Sync
+	This, Other string
+	From        string // the source of This
+	When        string // when one of them was applied last
+	Minutes     int    // how long both rest after that
+}
+
+func (e *TurnsError) Error() string {
+	return fmt.Sprintf("the sync %s applied the commits %.12s and %.12s in turn, the last time at %s, so neither is applied for %d minutes after that; this is %.12s of %s, so another process applies %.12s under the same name: stop one of them, or give it another name; then push a new commit, or wait",
+		e.Sync, e.This, e.Other, e.When, e.Minutes, e.This, e.From, e.Other)
+}
+
+// restOfTurns is how many minutes two commits rest that were applied in turn. Another commit is applied at once.
+const restOfTurns = 60
+
+// checkSource refuses a commit of another source, and one that is applied in turn with another one. It reports whether the source
+// takes over the inventory from the recorded one.
+func (o Observed) checkSource(from render.SourceID) (takesOver bool, err error) {
 	was := o.Inventory.Record.Source
+	if !o.hasSource() {
+		return false, nil
+	}
+	same, err := sameSource(was, from)
 	switch {
-	case o.Offline, o.Looks, o.Ends != NoEnding: // nothing is written, or nothing is read from a source
-		return nil
-	case was.Repository == "", was.Repository == from.Repository && was.Path == from.Path:
-		return nil
-	case from.Repository != "" && (o.Terms.TakeOver == TakeAny || o.Terms.TakeOver == was.String()):
-		return nil
-	case was.Path == from.Path && from.Repository != "" && was.Commit != "" && from.Contains != nil:
+	case err != nil:
+		return false, err
+	case !same && (from.Repository == "" || o.Terms.TakeOver != was.String()):
+		return false, &SourceError{Sync: o.Inventory.Sync, Recorded: was.String(), Found: from.String()}
+	}
+	this := cmp.Or(o.Want.Revision, from.Commit)
+	other, last := inventory.Turns(o.Inventory.History, this)
+	if other == "" || o.Now.Sub(last.Time).Minutes() >= restOfTurns {
+		return !same, nil
+	}
+	return false, &TurnsError{Sync: o.Inventory.Sync, This: this, Other: other, When: last.UTC().Format("2006-01-02T15:04:05Z"), Minutes: restOfTurns, From: from.String()}
+}
+
+// hasSource reports whether the pass may write objects of a source.
+func (o Observed) hasSource() bool { return !o.Offline && !o.Looks && o.Ends == NoEnding }
+
+// sameSource reports whether a source is the recorded one. An inventory without a recorded source accepts any.
+func sameSource(was inventory.SourceRecord, from render.SourceID) (bool, error) {
+	switch {
+	case was.Repository == "":
+		return true, nil
+	case was.Path != from.Path, from.Repository == "":
+		return false, nil
+	case was.Repository == from.Repository:
+	case was.Commit == "" || from.Contains == nil:
+		return false, nil
+	default:
 		is, err := from.Contains(was.Commit) // a mirror, or the repository has moved
-		if is || err != nil {
-			return err
+		if !is || err != nil {
+			return false, err
 		}
 	}
-	return &SourceError{Sync: o.Inventory.Sync, Recorded: was.String(), Found: from.String()}
+	return sameRef(was, from)
+}
+
+// sameRef reports whether a source follows the recorded ref. A record of an older format has none, and accepts any. A commit that no
+// branch names is compared by its history.
+func sameRef(was inventory.SourceRecord, from render.SourceID) (bool, error) {
+	switch {
+	case was.Ref == "":
+		return true, nil
+	case was.Ref == render.Detached, from.Ref == render.Detached:
+		if was.Commit == "" || from.Related == nil {
+			return false, nil
+		}
+		return from.Related(was.Commit)
+	}
+	return was.Ref == from.Ref || was.Branch != "" && was.Branch == from.Branch, nil
 }
 
 // recorded returns the record of the source to store after the plan was carried out.
@@ -63,6 +119,12 @@ func (p Plan) recorded(was inventory.SourceRecord) inventory.SourceRecord {
 	}
 	next := was
 	next.Repository, next.Path = from.Repository, from.Path
+	if p.takesOver {
+		next.Taken++
+	}
+	if p.takesOver || was.Ref == "" || from.Ref != render.Detached { // otherwise, the record keeps its branch
+		next.Ref, next.Branch = from.Ref, from.Branch
+	}
 	if p.rewritten { // otherwise, later commits on top of this one would also be accepted
 		return next
 	}
@@ -76,7 +138,7 @@ func (p Plan) recorded(was inventory.SourceRecord) inventory.SourceRecord {
 // the next one must descend from it. To identify the repository, any older commit of the same history will do.
 func (p Plan) recordsSource(have inventory.Inventory) bool {
 	was, next := have.Record.Source, p.recorded(have.Record.Source)
-	moved := was.Repository != next.Repository || was.Path != next.Path
+	moved := was.Repository != next.Repository || was.Path != next.Path || was.Ref != next.Ref || was.Branch != next.Branch || was.Taken != next.Taken
 	return have.ResourceVersion != "" && (moved || was.Commit != next.Commit && (was.Commit == "" || p.forwards))
 }
 
@@ -92,12 +154,10 @@ func (o Observed) Rewritten() Reason { return o.rewritten }
 // whether the branch was rewritten. If a person has taken over another source, the histories differ and are not compared.
 func (o Observed) checkHistory() (Reason, error) {
 	was, from := o.Inventory.Record.Source, o.Want.Source
-	moved := was.Repository != from.Repository || was.Path != from.Path
-	accepted := moved && (o.Terms.TakeOver == TakeAny || was.String() == o.Terms.TakeOver)
 	switch {
-	case !o.Terms.FastForward, o.Offline, o.Looks, o.Ends != NoEnding:
+	case !o.Terms.FastForward, !o.hasSource():
 		return Reason{}, nil
-	case was.Commit == "", was.Commit == from.Commit, accepted:
+	case was.Commit == "", was.Commit == from.Commit, o.takesOver:
 		return Reason{}, nil
 	case from.Descends == nil:
 		return NoHistory.With(was.Commit), nil

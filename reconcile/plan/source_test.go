@@ -3,7 +3,10 @@ package plan_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"headgate.dev/headgate/fixtures/given"
 	"headgate.dev/headgate/reconcile/guard"
@@ -13,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Two directories with the same sync name would prune each other's objects.
@@ -49,9 +53,9 @@ func TestSource(t *testing.T) {
 		"NoHistory":       {reason: "Without access to the history, nothing proves that the repository moved.", was: was, from: from(func(s *render.SourceID) { moved(s); s.Contains = nil }), refused: true},
 		"Unknown":         {reason: "An unidentified source does not count as the same.", was: was, refused: true},
 		"UnknownFirst":    {reason: "An unidentified source is not recorded.", from: render.SourceID{}},
-		"UnknownOver":     {reason: "An unidentified source cannot take over, because it could not be recorded.", was: was, over: plan.TakeAny, refused: true},
-		"TakeOver":        {reason: "A user allowed the takeover.", was: was, from: from(moved), over: plan.TakeAny, stored: true, want: inventory.SourceRecord{Repository: "mirror.example.org/platform", Path: was.Path, Commit: next}},
-		"TakeOverNamed":   {reason: "The Sync names the source that it replaces.", was: was, from: from(func(s *render.SourceID) { s.Path = "test" }), over: "example.org/team/platform//prod", stored: true, want: inventory.SourceRecord{Repository: was.Repository, Path: "test", Commit: next}},
+		"UnknownOver":     {reason: "An unidentified source cannot take over, because it could not be recorded.", was: was, over: was.String(), refused: true},
+		"TakeOver":        {reason: "A user allowed the takeover.", was: was, from: from(moved), over: was.String(), stored: true, want: inventory.SourceRecord{Repository: "mirror.example.org/platform", Path: was.Path, Commit: next, Taken: 1}},
+		"TakeOverNamed":   {reason: "The Sync names the source that it replaces.", was: was, from: from(func(s *render.SourceID) { s.Path = "test" }), over: "example.org/team/platform//prod", stored: true, want: inventory.SourceRecord{Repository: was.Repository, Path: "test", Commit: next, Taken: 1}},
 		"TakeOverOther":   {reason: "After a takeover by another source, the setting in the Sync does not take over again.", was: was, from: from(moved), over: "example.org/another", refused: true},
 		"NoCommitNow":     {reason: "The last known commit stays recorded.", was: was, from: from(func(s *render.SourceID) { s.Commit = "" }), want: was},
 	}
@@ -122,5 +126,142 @@ func TestSourceStaysWhileASyncEnds(t *testing.T) {
 	p := plan.Plan{Ends: plan.Delete}
 	if got := p.Settled(inventory.Inventory{Record: inventory.Record{Source: was}}, nil).Record.Source; got != was {
 		t.Errorf("got %v", got)
+	}
+}
+
+// Two processes with one name, repository and path would prune each other's objects if they followed different branches.
+func TestRefOfSource(t *testing.T) {
+	const last, next = "1111111111111111111111111111111111111111", "2222222222222222222222222222222222222222"
+	type follows struct{ ref, branch string }
+	main, feature := follows{"main", "main"}, follows{"feature", "feature"}
+	detached, defaults := follows{render.Detached, ""}, follows{render.DefaultRef, "main"}
+	cases := map[string]struct {
+		reason    string
+		was, from follows
+		related   bool
+		moved     bool // the repository has another address
+		taken     int  // how often the inventory was taken over
+		over      string
+		refused   bool
+		recorded  follows
+	}{
+		"Same":             {reason: "The branch has a new commit, or it was rewritten.", was: main, from: main, recorded: main},
+		"Other":            {reason: "A copied file often names a branch that is one commit ahead.", was: main, from: feature, related: true, refused: true},
+		"Unrecorded":       {reason: "An older inventory has no ref, and gets the first one.", from: feature, recorded: feature},
+		"Range":            {reason: "The tag that a range resolves to changes with every release.", was: follows{ref: ">=1.2"}, from: follows{ref: ">=1.2"}, recorded: follows{ref: ">=1.2"}},
+		"OtherRange":       {reason: "Two ranges select different tags.", was: follows{ref: ">=1.2"}, from: follows{ref: ">=2"}, related: true, refused: true},
+		"Default":          {reason: "The default branch and its name are one branch, as in a checkout of it.", was: defaults, from: main, recorded: main},
+		"DefaultAgain":     {reason: "", was: main, from: defaults, recorded: defaults},
+		"DefaultRenamed":   {reason: "The forge renamed the default branch of a sync without a ref.", was: follows{render.DefaultRef, "master"}, from: defaults, recorded: defaults},
+		"DefaultUnknown":   {reason: "A server need not tell the name of the default branch.", was: follows{ref: render.DefaultRef}, from: follows{ref: render.DefaultRef}, recorded: follows{ref: render.DefaultRef}},
+		"NotDefault":       {reason: "The default branch is another one.", was: defaults, from: feature, related: true, refused: true},
+		"NoLongerDefault":  {reason: "The default branch changed, and another process still follows the old one.", was: follows{render.DefaultRef, "develop"}, from: main, refused: true},
+		"Pinned":           {reason: "A person names an older or newer commit of the branch.", was: main, from: detached, related: true, recorded: main},
+		"PinnedElsewhere":  {reason: "The commit belongs to another branch.", was: main, from: detached, refused: true},
+		"PinnedNext":       {reason: "The next tag of a release.", was: detached, from: detached, related: true, recorded: detached},
+		"PinnedOther":      {reason: "A checkout of another branch, by a job of another pipeline.", was: detached, from: detached, refused: true},
+		"PinnedNoMore":     {reason: "The sync follows a branch from now on.", was: detached, from: main, related: true, recorded: main},
+		"PinnedNoMoreElse": {reason: "The branch does not contain the commit.", was: detached, from: main, refused: true},
+		"Mirror":           {reason: "A mirror of the same branch.", was: main, from: main, moved: true, recorded: main},
+		"MirrorOther":      {reason: "Another branch of a mirror contains the commit, too.", was: main, from: feature, moved: true, refused: true},
+		"TakeOver":         {reason: "A person names the recorded source with its ref.", was: main, from: feature, over: "example.org/platform//prod?ref=main", recorded: feature},
+		"TakeOverNoRef":    {reason: "The setting of an older version names no ref.", was: main, from: feature, over: "example.org/platform//prod", refused: true},
+		"TakeOverAny":      {reason: "Two processes that take over anything would do so in turn.", was: main, from: feature, over: "*", refused: true},
+		"TakeOverAgain":    {reason: "The branches took over from each other. Both settings are still there, and have no effect.", was: main, from: feature, taken: 2, over: "example.org/platform//prod?ref=main", refused: true},
+		"TakeOverAnew":     {reason: "A person takes over again, with the name in the message.", was: main, from: feature, taken: 2, over: "example.org/platform//prod?ref=main&taken=2", recorded: feature},
+		"TakeOverPinned":   {reason: "A pinned commit has a name, too.", was: detached, from: feature, over: "example.org/platform//prod?commit=" + last, recorded: feature},
+		"TakeOverSame":     {reason: "The setting has no effect on the recorded source itself.", was: main, from: main, over: "example.org/platform//prod?ref=main", recorded: main},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			seen := given.Owning(t, "a")
+			seen.Inventory.ResourceVersion, seen.Inventory.Owner = "7", render.OwnerHeadgate
+			want := render.Desired{Owner: render.OwnerHeadgate, Objects: []render.Object{given.Wanted(t, given.ConfigMap("a"))}}
+			seen.Inventory = given.Computed(t, want, seen).Settled(seen.Inventory, nil)
+			was := inventory.SourceRecord{Repository: "example.org/platform", Path: "prod", Ref: tc.was.ref, Branch: tc.was.branch, Commit: last, Taken: tc.taken}
+			seen.Inventory.Record.Source, seen.Terms.TakeOver = was, tc.over
+			want.Source = render.SourceID{
+				Repository: was.Repository, Path: was.Path, Ref: tc.from.ref, Branch: tc.from.branch, Commit: next,
+				Contains: func(string) (bool, error) { return true, nil },
+				Related:  func(c string) (bool, error) { return tc.related && c == last, nil },
+			}
+			if tc.moved {
+				want.Source.Repository = "mirror.example.org/platform"
+			}
+			p, err := given.Compute(want, seen)
+			var refusal *plan.SourceError
+			if errors.As(err, &refusal) != tc.refused || err != nil && refusal == nil {
+				t.Fatalf("%s\nrefused %t, want %t: %v", tc.reason, refusal != nil, tc.refused, err)
+			}
+			if tc.refused {
+				if !strings.Contains(err.Error(), fmt.Sprintf("--take-over='%s'", was)) || !strings.Contains(err.Error(), want.Source.String()) {
+					t.Errorf("%s\nthe message names both sources and the value: %v", tc.reason, err)
+				}
+				return
+			}
+			record := was
+			record.Repository, record.Ref, record.Branch, record.Commit = want.Source.Repository, tc.recorded.ref, tc.recorded.branch, next
+			if over := tc.over != "" && tc.was != tc.from; over {
+				record.Taken++
+			}
+			for when, next := range map[string]inventory.Inventory{"before the first write": p.Intent(seen.Inventory), "after the last": p.Settled(seen.Inventory, nil)} {
+				if diff := cmp.Diff(record, next.Record.Source, cmpopts.EquateComparable(inventory.SourceRecord{})); diff != "" {
+					t.Errorf("%s\nrecorded %s (-want +got):\n%s", tc.reason, when, diff)
+				}
+			}
+			if stored := record.Ref != was.Ref || record.Branch != was.Branch || tc.moved; p.Remembers() != stored {
+				t.Errorf("%s\nstored %t, want %t: another process must see the ref at once", tc.reason, p.Remembers(), stored)
+			}
+		})
+	}
+}
+
+// If the history cannot be read, it is not known whether a pinned commit belongs to the source. A refusal would advise the user to
+// take the sync over.
+func TestPinnedCommitThatCannotBeCompared(t *testing.T) {
+	shallow := errors.New("the clone is shallow")
+	seen := given.Owning(t, "a")
+	seen.Inventory.Record.Source = inventory.SourceRecord{Repository: "example.org/platform", Ref: "main", Commit: "1"}
+	from := render.SourceID{Repository: "example.org/platform", Ref: render.Detached, Commit: "2", Related: func(string) (bool, error) { return false, shallow }}
+	if _, err := given.Compute(render.Desired{Source: from}, seen); !errors.Is(err, shallow) {
+		t.Errorf("got %v, want the error of the repository", err)
+	}
+}
+
+// Two processes of one source can still apply two commits in turn, such as pinned ones of one branch, or those of a mirror that is
+// behind. Each of them would prune what the other has in addition.
+func TestTwoCommitsInTurn(t *testing.T) {
+	const a, b = "1111111111111111111111111111111111111111", "2222222222222222222222222222222222222222"
+	now := metav1.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	before := func(minutes int) metav1.Time { return metav1.NewTime(now.Add(-time.Duration(minutes) * time.Minute)) }
+	for name, tc := range map[string]struct {
+		reason string
+		commit string
+		age    int // of the last pass, in minutes
+		refuse string
+	}{
+		"Older":     {"", a, 1, "222222222222"},
+		"Newer":     {"The one that was last does not know that the other is wrong, either.", b, 59, "111111111111"},
+		"Another":   {"A new commit ends it.", "3", 1, ""},
+		"Rested":    {"The other process may be gone.", a, 60, ""},
+		"FastClock": {"The clock of the other machine is ahead.", a, -10, "222222222222"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			seen := given.Owning(t, "a", "b")
+			seen.Now = now
+			for _, commit := range []string{a, b, a, b} {
+				seen.Inventory.History = append(seen.Inventory.History, inventory.Past{Revision: commit, Pruned: 1, When: before(tc.age)})
+			}
+			want := render.Desired{Revision: tc.commit, Source: render.SourceID{Repository: "example.org/a", Commit: tc.commit}, Objects: []render.Object{given.Wanted(t, given.ConfigMap("a"))}}
+			_, err := given.Compute(want, seen)
+			var turns *plan.TurnsError
+			if errors.As(err, &turns) != (tc.refuse != "") || err != nil && (turns == nil || !strings.Contains(err.Error(), tc.refuse) || !strings.Contains(err.Error(), tc.commit[:12])) {
+				t.Errorf("%s\nwant a refusal that names %q, got %v", tc.reason, tc.refuse, err)
+			}
+			seen.Ends = plan.Delete
+			if _, err := given.Compute(render.Desired{}, seen); err != nil {
+				t.Errorf("destroy is not refused: %v", err)
+			}
+		})
 	}
 }

@@ -20,7 +20,7 @@ type Terms struct {
 
 	Release     []string // IDs of objects to release once the commit does not declare them any more
 	Trailers    Trailers // which approvals in commit messages count
-	TakeOver    string   // the source from which to take over the inventory, or TakeAny; "" for none
+	TakeOver    string   // the source from which to take over the inventory, as in a SourceError; "" for none
 	FastForward bool     // a commit that does not descend from the last applied one changes nothing until a person approves
 }
 

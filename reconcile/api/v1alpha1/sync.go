@@ -177,8 +177,8 @@ type Source struct {
 	Path string `json:"path,omitempty"` // the directory below which Headgate reads manifests; the whole repository if left out
 
 	// TakeOver is the source whose inventory this Sync takes over, as named by the pass that was refused. Set it
-	// after a repository was renamed without its history, or after a path was moved. It has no effect afterwards, so
-	// two Syncs cannot take one inventory from each other.
+	// after ref or path changed, or after a repository was renamed without its history. It has no effect afterwards,
+	// so two Syncs cannot take one inventory from each other.
 	TakeOver string `json:"takeOver,omitempty"`
 
 	// Interval is the time between checks for a new commit. The default is the interval of the Sync. Only a shorter

@@ -290,9 +290,6 @@ func (p *problems) source(s Source) {
 	if s.Interval != "" {
 		p.duration(field+"interval", s.Interval, time.Second)
 	}
-	if s.TakeOver == "*" {
-		p.add(field+"takeOver", "must name the source that this sync takes over from, as the message of the refusal does")
-	}
 	p.duration(field+"fetchTimeout", s.FetchTimeout, time.Second)
 	p.verify(s)
 	if s.Webhook != nil {
