@@ -75,7 +75,7 @@ type Reconciler struct {
 	// Approvals returns the digests that people approved, by the places that could be read. It is called before every plan. If it
 	// is nil, no place can be read.
 	Approvals func() inventory.Approvals
-	// OnForge returns the approvals on the pull requests of a commit. It is called while an approvable step is held. If it is nil,
+	// OnForge returns the approvals on the pull requests of a commit. It is called while an approvable step is held, or if the pass before held prunes. If it is nil,
 	// the forge is not asked.
 	OnForge func(ctx context.Context, revision string) (map[inventory.ApprovalPlace][]render.Approval, error)
 	// Applied returns the last applied commit, according to the inventory; "" if there is none. If it is nil, that is not known.
@@ -183,7 +183,7 @@ func (r Reconciler) computeBeside(ctx context.Context, seen *plan.Observed, plac
 // plan again.
 func (r Reconciler) compute(ctx context.Context, seen *plan.Observed, place Observer, asks func(plan.Plan) []plan.Question) (plan.Plan, error) {
 	p, err := r.answered(ctx, seen, place, asks)
-	if err != nil || p.Approval == nil || r.OnForge == nil || seen.Offline || seen.Ends != plan.NoEnding || seen.Want.Revision == "" {
+	if err != nil || !p.AsksPerson() || r.OnForge == nil || seen.Offline || seen.Ends != plan.NoEnding || seen.Want.Revision == "" {
 		return p, err
 	}
 	given, err := r.OnForge(ctx, seen.Want.Revision)

@@ -36,7 +36,8 @@ or from the comment on a pull request.
 
 An approval covers exactly the steps of the report: with one step more or less it has no
 effect. It counts once, for one commit, and may stay in the file. You can approve what these
-guards hold: empty, external, flood, history, many, package lost, rebuilt, schema.
+guards hold: empty, external, flood, history, many, package lost, rebuilt, schema,
+unfinished.
 
 With --write, Headgate adds the approval to .headgate/approvals.yaml in a checkout: commit it to
 the branch that clusters apply, and it reaches all of them. Digests of single steps, which -o json

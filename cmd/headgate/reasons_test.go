@@ -16,7 +16,6 @@ var core = []string{"reconcile/baseline", "reconcile/fit", "reconcile/guard", "r
 
 // mayHaveSentences lists the functions of the core that may build or search sentences, and why.
 var mayHaveSentences = map[string]string{
-	"looksAround":         "it reads what an API server said, which has no code",
 	"cycle":               "its error is about the text of the commit",
 	"withoutEqualSchemas": "it is the key of a memo",
 	"bumps":               "a package that was not compared has an error and no step",

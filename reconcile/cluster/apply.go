@@ -168,7 +168,6 @@ type execution struct {
 	applied  map[manifest.ID]*metav1.PartialObjectMetadata // the API server's answers
 	notReady map[string]plan.Reason                        // by CRD: why it is still not served after the wait
 	hopeless []manifest.ID                                 // an earlier pass already waited for them in vain
-	before   plan.Unfinished                               // the plan's unfinished steps when this tier began
 	news     bool                                          // the state of kept objects differs from the inventory
 }
 
@@ -279,9 +278,7 @@ func (r *execution) write(ctx context.Context) error {
 		if err := r.ready(ctx, tier); err != nil {
 			return err
 		}
-		if prunes(tier) {
-			r.before = r.plan.Unfinished(r.outcomes)
-		}
+		before := slices.Clone(r.outcomes)
 		g := errgroup.Group{}
 		g.SetLimit(r.options.Concurrency)
 		for _, s := range tier {
@@ -289,7 +286,7 @@ func (r *execution) write(ctx context.Context) error {
 				break
 			}
 			g.Go(func() error {
-				r.record(r.carry(ctx, s))
+				r.record(r.carry(ctx, s, before))
 				return nil
 			})
 		}
@@ -364,8 +361,8 @@ func (r *execution) rediscover(ctx context.Context, tier []plan.Step, establishe
 	}
 }
 
-// carry carries out one step.
-func (r *execution) carry(ctx context.Context, s plan.Step) (plan.Outcome, *metav1.PartialObjectMetadata) {
+// carry carries out one step. before holds the outcomes of earlier tiers.
+func (r *execution) carry(ctx context.Context, s plan.Step, before []plan.Outcome) (plan.Outcome, *metav1.PartialObjectMetadata) {
 	o := plan.Outcome{ID: s.ID, Action: s.Action, Digest: s.Digest, Did: s.Do(), More: s.More()}
 	if s.Err != nil {
 		o.Err = s.Err
@@ -388,11 +385,9 @@ func (r *execution) carry(ctx context.Context, s plan.Step) (plan.Outcome, *meta
 		}
 		return o, live
 	}
-	if s.Action == plan.Prune {
-		if why := r.before.Keeps(s); !why.None() {
-			o.Err = plan.ReasonError{Reason: why}
-			return o, nil
-		}
+	if why := s.NotEmpty(before); !why.None() {
+		o.Err = plan.ReasonError{Reason: why}
+		return o, nil
 	}
 	var live *metav1.PartialObjectMetadata
 	switch o.Did {

@@ -19,22 +19,26 @@ const historyAnnotation = "headgate.dev/history"
 // holdsAnnotation is the inventory's annotation with the holds of the last pass, and when and with which commit each began.
 const holdsAnnotation = "headgate.dev/holds"
 
+// undoneAnnotation is the inventory's annotation with the creates and updates that the last pass did not do, and since when.
+const undoneAnnotation = "headgate.dev/undone"
+
 // holdsOf returns the holds in a stored inventory. It ignores unreadable holds, which then count as new.
 func holdsOf(m *corev1.ConfigMap) inventory.Holds {
-	var holds inventory.Holds
-	if json.Unmarshal([]byte(m.Annotations[holdsAnnotation]), &holds) != nil {
-		return nil
-	}
-	return holds
+	return annotated[inventory.Holds](m, holdsAnnotation)
 }
 
 // historyOf returns the history in a stored inventory. It ignores an unreadable history.
 func historyOf(m *corev1.ConfigMap) []inventory.Past {
-	var history []inventory.Past
-	if json.Unmarshal([]byte(m.Annotations[historyAnnotation]), &history) != nil {
-		return nil
+	return annotated[[]inventory.Past](m, historyAnnotation)
+}
+
+// annotated returns the value of an annotation in JSON; a zero value if it cannot be read.
+func annotated[T any](m *corev1.ConfigMap, key string) T {
+	var value, none T
+	if json.Unmarshal([]byte(m.Annotations[key]), &value) != nil {
+		return none
 	}
-	return history
+	return value
 }
 
 // Record stores the result of a pass in the inventory's history if it is new. Without an inventory, it does nothing. It needs no
@@ -53,9 +57,12 @@ func (c *Cluster) Record(ctx context.Context, p inventory.Past) error {
 			if err := annotate(next, holdsAnnotation, holds, len(holds) == 0); err != nil {
 				return err
 			}
+			if err := annotate(next, undoneAnnotation, p.Undone, len(p.Undone) == 0); err != nil {
+				return err
+			}
 		}
 		history, news := inventory.Recalled(historyOf(c.stored), p)
-		if !news {
+		if !news && next.Annotations[undoneAnnotation] == c.stored.Annotations[undoneAnnotation] {
 			return nil
 		}
 		if err := annotate(next, historyAnnotation, history, false); err != nil {

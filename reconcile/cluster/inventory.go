@@ -78,7 +78,7 @@ func (c *Cluster) Inventory(ctx context.Context) (inventory.Inventory, error) {
 		}
 		inv.ResourceVersion = m.ResourceVersion
 		inv.Owner = render.Owner(m.Annotations[ownerAnnotation])
-		inv.History, inv.Held = historyOf(m), holdsOf(m)
+		inv.History, inv.Held, inv.Undone = historyOf(m), holdsOf(m), annotated[inventory.Undone](m, undoneAnnotation)
 		return inv, nil
 	}
 }

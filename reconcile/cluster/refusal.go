@@ -3,12 +3,13 @@ package cluster
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"io"
 	"mime"
 	"net/http"
 	"regexp"
 	"strconv"
+
+	"headgate.dev/headgate/reconcile/plan"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -27,7 +28,8 @@ func asRefusal(resp *http.Response) {
 		return
 	}
 	answer := bytes.NewReader(body)
-	if status, ok := decodeStatus(resp.Header.Get("Content-Type"), body); ok && gateIn(status.Message, denials) != "" {
+	status, ok := decodeStatus(resp.Header.Get("Content-Type"), body)
+	if _, denied := gateIn(status.Message, denials); ok && denied {
 		status.Code, status.Reason = http.StatusForbidden, metav1.StatusReasonForbidden
 		if data, err := json.Marshal(status); err == nil {
 			answer = bytes.NewReader(data)
@@ -41,25 +43,40 @@ func asRefusal(resp *http.Response) {
 	resp.Body = readCloser{answer, resp.Body}
 }
 
-// gateIn returns the admission webhook or policy that an API server's message names in one of the given sentences; "" if it names
-// none. Text of other authors that follows in the message does not count.
-func gateIn(message string, sentences []*regexp.Regexp) string {
+// gateIn returns the admission webhook or policy that an API server's message names in one of the given sentences, and whether it
+// names one. The sentences are at the beginning: text of other authors that follows in the message does not count. No other words of
+// an API server decide anything.
+func gateIn(message string, sentences []*regexp.Regexp) (plan.Gate, bool) {
 	for _, like := range sentences {
-		if found := like.FindStringSubmatch(message); found != nil {
-			return fmt.Sprintf("%s %q", found[1], found[2])
+		found := like.FindStringSubmatch(message)
+		if found == nil {
+			continue
 		}
+		named := func(group string) string {
+			if i := like.SubexpIndex(group); i >= 0 {
+				return found[i]
+			}
+			return ""
+		}
+		return plan.Gate{Webhook: named("webhook"), Policy: named("policy"), Binding: named("binding")}, true
 	}
-	return ""
+	return plan.Gate{}, false
 }
 
 var (
 	denials = []*regexp.Regexp{
-		regexp.MustCompile(`^(admission webhook) "([^"]*)" denied the request`),
-		regexp.MustCompile(`^[^ ]+ (?:"[^"]*" )?is forbidden: (ValidatingAdmissionPolicy) '([^']*)' with binding '[^']*' denied request`),
+		regexp.MustCompile(`^admission webhook "(?<webhook>[^"]*)" denied the request`),
+		regexp.MustCompile(`^[^ ]+ (?:"[^"]*" )?is forbidden: ValidatingAdmissionPolicy '(?<policy>[^']*)' with binding '(?<binding>[^']*)' denied request`),
 	}
 	// failedCalls match sentences about webhooks that do not answer.
-	failedCalls = []*regexp.Regexp{regexp.MustCompile(`failed calling (webhook) "([^"]*)"`)}
+	failedCalls = []*regexp.Regexp{regexp.MustCompile(`^Internal error occurred: failed calling webhook "(?<webhook>[^"]*)"`)}
 )
+
+// gateOf returns the admission webhook or policy that caused an error, if the API server names it.
+func gateOf(err error) (plan.Gate, bool) {
+	status, _ := statusOf(err)
+	return gateIn(status.Message, append(failedCalls, denials...))
+}
 
 // decodeStatus decodes a status in JSON or protobuf.
 func decodeStatus(contentType string, body []byte) (status metav1.Status, ok bool) {

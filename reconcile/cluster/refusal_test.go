@@ -95,7 +95,7 @@ func FuzzAsRefusal(f *testing.F) {
 		}
 		was, ok := decodeStatus(contentType, body)
 		is, still := decodeStatus(resp.Header.Get("Content-Type"), got)
-		if !ok || !still || gateIn(was.Message, denials) == "" || is.Code != http.StatusForbidden || resp.StatusCode != http.StatusForbidden || resp.Header.Get("Retry-After") != "" {
+		if _, denied := gateIn(was.Message, denials); !ok || !still || !denied || is.Code != http.StatusForbidden || resp.StatusCode != http.StatusForbidden || resp.Header.Get("Retry-After") != "" {
 			t.Errorf("%q became %d %q", body, resp.StatusCode, got)
 		}
 	})

@@ -310,14 +310,23 @@ func ownFields(u *unstructured.Unstructured) []any {
 	return ours
 }
 
-// refusal returns the reason why the API server refused an object.
+// refusal returns the reason why the API server refused an object, with the webhook or policy that it names.
 func (c *Cluster) refusal(err error, verb string, id manifest.ID) error {
+	why := c.explained(err, verb, id)
+	if by, named := gateOf(err); named {
+		return plan.Refused(by, why)
+	}
+	return why
+}
+
+// explained returns a refusal with what to do about it.
+func (c *Cluster) explained(err error, verb string, id manifest.ID) error {
 	if conflict := conflictIn(err); conflict != nil {
 		return conflict
 	}
 	switch {
 	case hasAny(err.Error(), uncalled):
-		return fmt.Errorf("the %s does not answer, so the API server refuses every object that it checks; see whether its service runs: %w", gateOf(err), err)
+		return fmt.Errorf("the %s does not answer, so the API server refuses every object that it checks; see whether its service runs: %w", gateText(err), err)
 	case apierrors.IsRequestEntityTooLargeError(err), strings.Contains(err.Error(), tooLarge):
 		return fmt.Errorf("it is too large: the API server stores at most 1.5 MiB of an object and accepts at most 3 MiB: %w", err)
 	}

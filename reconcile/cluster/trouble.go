@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -101,16 +100,18 @@ func (c *Cluster) gated(err error, verb, what string) error {
 		does, how = "does not answer", "repair it by hand"
 	}
 	return fmt.Errorf("cannot %s %s: the %s %s, and until then Headgate applies and prunes nothing; %s, since no commit can, or have its namespaceSelector leave out the namespace %s: %w",
-		verb, what, gateOf(err), does, how, c.sync.Namespace, err)
+		verb, what, gateText(err), does, how, c.sync.Namespace, err)
 }
 
-// gateOf returns the admission webhook or policy that caused an error.
-func gateOf(err error) string {
-	status, _ := statusOf(err)
-	if gate := gateIn(status.Message, denials); gate != "" {
-		return gate
+// gateText names the admission webhook or policy that caused an error.
+func gateText(err error) string {
+	switch gate, _ := gateOf(err); {
+	case gate.Webhook != "":
+		return fmt.Sprintf("admission webhook %q", gate.Webhook)
+	case gate.Policy != "":
+		return fmt.Sprintf("ValidatingAdmissionPolicy %q", gate.Policy)
 	}
-	return "admission " + cmp.Or(gateIn(err.Error(), failedCalls), "webhook")
+	return "admission webhook"
 }
 
 // isRBAC reports whether a right is missing. Quotas, admission and namespaces that are being deleted also answer Forbidden.

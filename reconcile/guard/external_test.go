@@ -22,10 +22,12 @@ func bucketsOf(t *testing.T) (render.Desired, plan.Observed, manifest.ID) {
 	t.Helper()
 	bucket := given.Thing("example.org/v1", "Bucket", "logs", "spec", map[string]any{})
 	id := manifest.IDOf(bucket)
+	kinds := maps.Clone(given.Kinds)
+	kinds[schema.GroupKind{Group: "example.org", Kind: "Bucket"}] = plan.Kind{Resource: "buckets", Namespaced: true, Categories: []string{"crossplane"}}
 	return render.Desired{Objects: []render.Object{given.Wanted(t, given.ConfigMap("kept")), given.Wanted(t, given.CRD("others", "Other"))}}, plan.Observed{
 		Inventory: inventory.Inventory{Sync: given.Sync, Record: inventory.Record{Format: inventory.Format}, Entries: map[manifest.ID]inventory.Entry{id: {UID: "u"}}},
 		Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{id: given.Live(bucket, "u")},
-		Kinds:     map[schema.GroupKind]plan.Kind{{Group: "example.org", Kind: "Bucket"}: {Resource: "buckets", Namespaced: true, Categories: []string{"crossplane"}}},
+		Kinds:     kinds,
 	}, id
 }
 

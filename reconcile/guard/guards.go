@@ -20,7 +20,7 @@ func reported(why plan.Reason) plan.Ruling { return plan.Ruling{Answer: plan.Rep
 // noted lets a step pass with a note.
 func noted(why plan.Reason) plan.Ruling { return plan.Ruling{Reason: why} }
 
-// The names of the guards. Package plan has three more: Final, History and OnlyObserved.
+// The names of the guards. Package plan has four more: Final, History, OnlyObserved and Unfinished.
 const (
 	Allowed      plan.GuardName = "allowed"
 	Asked        plan.GuardName = "asked"
@@ -105,6 +105,7 @@ func (g Guarding) Guards() []plan.Guard {
 		{Name: Empty, Phase: plan.Prunes, Approvable: true, Rule: plan.Each(empty)},
 		{Name: Many, Phase: plan.Prunes, Approvable: true, Rule: plan.Each(many(g.MaxPrunes))},
 		{Name: plan.History, Phase: plan.Prunes, Approvable: true, Rule: history},
+		{Name: plan.Unfinished, Phase: plan.Prunes, Approvable: true, Rule: unfinished}, // it sees the writes that other guards hold
 
 		{Name: DependedOn, Phase: plan.Settled, Rule: plan.Each(dependedOn)},
 		{Name: OthersInside, Phase: plan.Settled, Rule: plan.Each(someInside)},

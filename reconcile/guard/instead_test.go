@@ -14,6 +14,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // A definition that cannot be deactivated is updated instead, because its objects need the controllers of the new version. Such an
@@ -100,4 +101,27 @@ spec:
 			}
 		})
 	}
+}
+
+// inCluster returns a cluster in which Headgate has applied a commit, for a sync that deactivates definitions.
+func inCluster(t *testing.T, base render.Desired) plan.Observed {
+	t.Helper()
+	seen := given.Owning(t)
+	seen.Terms.Deactivate = true
+	seen.Inventory.Owner = base.Owner
+	for _, o := range base.Objects {
+		live := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Namespace: o.ID.Namespace, Name: o.ID.Name, UID: types.UID(o.ID.String()),
+			Labels: map[string]string{inventory.SyncLabel: given.Sync.Key()}, Annotations: map[string]string{inventory.InventoryAnnotation: given.Sync.Key()},
+		}}
+		live.APIVersion, live.Kind = o.APIVersion, o.ID.Kind
+		seen.Objects[o.ID] = live
+		seen.Inventory.Entries[o.ID] = plan.Applied(live, given.Sync.Digest(o))
+	}
+	seen.Inventory = given.Computed(t, base, seen, Guarding{}.Guards()...).Settled(seen.Inventory, nil)
+	seen.Answers = map[plan.Question]plan.Answer{}
+	for _, q := range given.Computed(t, render.Desired{Owner: base.Owner}, seen, Guarding{}.Guards()...).Open() {
+		seen.Answers[q] = plan.Answer{}
+	}
+	return seen
 }

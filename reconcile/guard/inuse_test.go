@@ -25,12 +25,13 @@ func leaving(t *testing.T, objects ...*metav1.PartialObjectMetadata) (render.Des
 	t.Helper()
 	kept := given.Wanted(t, given.CRD("others", "Other"))
 	seen := plan.Observed{
-		Inventory: inventory.Inventory{Sync: given.Sync, Record: inventory.Record{Format: inventory.Format}, Entries: map[manifest.ID]inventory.Entry{kept.ID: {UID: "u"}}},
-		Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{kept.ID: given.Live(given.CRD("others", "Other"), "u")},
+		Inventory: inventory.Inventory{Sync: given.Sync, Record: inventory.Record{Format: inventory.Format}, Entries: map[manifest.ID]inventory.Entry{kept.ID: {UID: "kept"}}},
+		Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{kept.ID: given.Live(given.CRD("others", "Other"), "kept")},
 		Kinds: map[schema.GroupKind]plan.Kind{
 			{Group: "example.org", Kind: "Bucket"}:         {Resource: "buckets", Namespaced: true},
 			{Group: "pkg.crossplane.io", Kind: "Provider"}: {Resource: "providers"},
 			{Kind: "ConfigMap"}:                            {Version: "v1", Resource: "configmaps", Namespaced: true},
+			kept.ID.GroupKind():                            given.Kinds[kept.ID.GroupKind()],
 		},
 		Answers: map[plan.Question]plan.Answer{},
 	}

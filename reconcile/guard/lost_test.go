@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 const lostMeta = "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata:\n  name: provider-aws\nspec:\n  capabilities: [safe-start]\n"
@@ -104,7 +105,7 @@ func (c *placeOfPasses) pass(t *testing.T, want render.Desired) plan.Plan {
 	}
 	var done []plan.Outcome
 	for _, s := range p.Steps {
-		o := plan.Outcome{ID: s.ID, Action: s.Action, Digest: s.Digest, UID: "u"}
+		o := plan.Outcome{ID: s.ID, Action: s.Action, Digest: s.Digest, UID: types.UID(s.ID.String())}
 		switch {
 		case !s.Writes():
 			continue
@@ -117,7 +118,7 @@ func (c *placeOfPasses) pass(t *testing.T, want render.Desired) plan.Plan {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c.objects[s.ID] = given.Live(content, "u")
+			c.objects[s.ID] = given.Live(content, types.UID(s.ID.String()))
 			o.Mark = inventory.Mark(c.objects[s.ID])
 		}
 		done = append(done, o)

@@ -15,9 +15,6 @@ const (
 	LeftToPackage   plan.Code = "LeftToPackage"   // the package with which Crossplane will install it, and the origin of the package's copy
 	MayStillBeThere plan.Code = "MayStillBeThere" // something in the commit that Headgate skips and that may have declared it, and why Headgate skips that
 	StillThere      plan.Code = "StillThere"      // something in the commit that Headgate skips and that declared it, and why Headgate skips that
-	PolicyUnserved  plan.Code = "PolicyUnserved"  // the origin of a former policy, and the object there now, whose kind no API serves
-	KindUnserved    plan.Code = "KindUnserved"    // its origin, and the object there now, whose kind no API serves
-	ReplacedInVain  plan.Code = "ReplacedInVain"  // its origin, and the object there now, which cannot be applied
 )
 
 // omitted retains objects of files that the commit still contains and Headgate skips on purpose: a Secret that is
@@ -25,11 +22,8 @@ const (
 
 // omitted retains an object from a document or file that is still in the commit but is skipped.
 func omitted(s plan.Step, c plan.Case) plan.Ruling {
-	if c.Seen.Ends != plan.NoEnding || s.Deleting || s.OnlyFrees() {
+	if c.Seen.Ends != plan.NoEnding || s.Deleting || s.OnlyFrees() || s.Deactivates {
 		return allowed
-	}
-	if r := replacedInVain(s, c); r.Answer != plan.Allowed || s.Deactivates {
-		return r
 	}
 	for _, l := range c.Want.Left {
 		if l.ID == s.ID {

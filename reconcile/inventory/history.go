@@ -32,6 +32,7 @@ type Past struct {
 	// Holding lists all holds of the pass. It is nil if the pass did not end, so that they are not known.
 	Holding *Holds `json:"-"`
 	News    bool   `json:"-"` // its holds differ from those of the previous pass
+	Undone  Undone `json:"-"` // stored with Holding
 }
 
 // Changed reports whether the pass changed anything in the cluster.

@@ -20,6 +20,7 @@ type Inventory struct {
 	Entries         map[manifest.ID]Entry
 	History         []Past  // the results of the last passes, the newest last; stored in a separate object
 	Held            Holds   // the holds of the last pass, stored with the history
+	Undone          Undone  // the creates and updates that the last pass did not do, stored with the history
 	Grants          []Grant // approvals that Headgate used
 	Rebuilt         bool    // it was missing and Headgate rebuilt it from marks, so it must not prune anything
 	Lost            bool    // some of its entries are missing, and only marks show which; Rebuilt is set, too

@@ -100,6 +100,18 @@ func (p *Plan) approve(seen Observed, guards []Guard) (_ map[change]bool, notes 
 	return approved, notes
 }
 
+// asking returns a function that approves what a later state of the plan holds. It retains only observations about approvals.
+func (o Observed) asking(guards []Guard) func(*Plan) map[change]bool {
+	o = Observed{
+		Want: o.Want, Inventory: inventory.Inventory{Grants: o.Inventory.Grants}, Approvals: o.Approvals, OnForge: o.OnForge, InForce: o.InForce,
+		Now: o.Now, Terms: o.Terms, Offline: o.Offline, rewritten: o.rewritten,
+	}
+	return func(of *Plan) map[change]bool {
+		approved, _ := of.approve(o, guards)
+		return approved
+	}
+}
+
 // approveEach approves the steps whose own digests are listed in Git or on the forge, and returns the others. Different clusters
 // may hold different steps of a commit, so such an approval covers any of the steps that it lists. It stays valid for later commits
 // until the step is carried out.
@@ -234,8 +246,14 @@ func (s Step) approved() string {
 	return strings.Join(what, "\x00")
 }
 
-// approvalKey identifies a step in Left of a Grant.
-func (s Step) approvalKey() string { return inventory.Hash([]byte(s.approved()))[:11] }
+// approvalKey identifies a step in Left of a Grant. The approval of a prune past another guard does not lift the guard Unfinished.
+func (s Step) approvalKey() string {
+	text := s.approved()
+	if s.Guard == Unfinished {
+		text += "\x00" + string(s.Guard)
+	}
+	return inventory.Hash([]byte(text))[:11]
+}
 
 // HoldKey identifies a held step: its guard, action and object, and the wanted digest.
 func (s Step) HoldKey() string {

@@ -176,8 +176,8 @@ func TestDeactivate(t *testing.T) {
 			}
 			if policy, ours := tc.up.Objects[crossplane.MRAP("live")]; ours {
 				want.Objects = []render.Object{given.Wanted(t, given.ConfigMap("kept"))}
-				seen.Inventory.Entries = map[manifest.ID]inventory.Entry{crossplane.MRAP("live"): {UID: "u"}, want.Objects[0].ID: {UID: "u"}}
-				seen.Objects = map[manifest.ID]*metav1.PartialObjectMetadata{crossplane.MRAP("live"): policy, want.Objects[0].ID: given.Live(given.ConfigMap("kept"), "u")}
+				seen.Inventory.Entries = map[manifest.ID]inventory.Entry{crossplane.MRAP("live"): {UID: "u"}, want.Objects[0].ID: {UID: "kept"}}
+				seen.Objects = map[manifest.ID]*metav1.PartialObjectMetadata{crossplane.MRAP("live"): policy, want.Objects[0].ID: given.Live(given.ConfigMap("kept"), "kept")}
 			}
 			p := given.Computed(t, want, seen, guard.Guarding{}.Guards()...)
 			var got []result

@@ -28,12 +28,10 @@ const (
 	AwaitsDependant  Code = "AwaitsDependant"  // an object that depends on it must be deleted first
 	AwaitsUpdate     Code = "AwaitsUpdate"     // an object depends on it until that object is updated
 	AwaitsGone       Code = "AwaitsGone"       // an object must be deleted first
-	AwaitsUnfinished Code = "AwaitsUnfinished" // an object that is not applied yet, and may need or replace the object of the prune
 	AwaitsRelease    Code = "AwaitsRelease"    // an object that must be released first, because the garbage collector would delete it
 	AwaitsMore       Code = "AwaitsMore"       // how many more objects must be deleted first
 	DependencyFailed Code = "DependencyFailed" // the object, which was not applied
 	DependantFailed  Code = "DependantFailed"  // the object, which was not deleted
-	UnfinishedFailed Code = "UnfinishedFailed" // the object, which was not applied, and may need or replace the object of the prune
 )
 
 // An order holds the dependencies of each object of a commit. A dependency must exist and be ready before the object is written.
@@ -397,8 +395,8 @@ func (p Plan) failDependants(done []Outcome) Plan {
 			}
 			code := DependencyFailed
 			switch {
-			case s.Action == Prune && writes[s.after[at]]:
-				code = UnfinishedFailed
+			case s.Action == Prune && writes[s.after[at]]: // the guard Unfinished holds it
+				continue
 			case s.Action == Prune:
 				code = DependantFailed
 			}

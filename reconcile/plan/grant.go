@@ -88,6 +88,9 @@ func (p Plan) fulfilled(grants []inventory.Grant, done []Outcome) []inventory.Gr
 		if carried[s.ID] && !(s.Deactivates && crossplane.IsMRD(s.ID)) {
 			s.Would = s.Action
 			over[s.approvalKey()] = true
+			unfinished := s
+			unfinished.Guard = Unfinished
+			over[unfinished.approvalKey()] = true
 			if s.Activates { // the approval may be for the preceding create
 				over[s.created().approvalKey()] = true
 			}

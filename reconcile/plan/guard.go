@@ -84,6 +84,11 @@ func (c Case) Dependants(of manifest.ID) []Dependant {
 	return all
 }
 
+// Undone returns the creates and updates of the plan that are known to fail, or that a guard holds, the oldest first.
+func (c Case) Undone() []Undone {
+	return Plan{Steps: c.Steps, undoneSince: c.Seen.Inventory.Undone}.Undone(nil)
+}
+
 // Live returns the live object of the step, or nil.
 func (c Case) Live(s Step) *metav1.PartialObjectMetadata {
 	if live, ok := c.Seen.Objects[s.ID]; ok {

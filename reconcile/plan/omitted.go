@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -69,6 +70,9 @@ func (p Plan) locates(have inventory.Inventory) bool {
 			return owned && path != "" && path != e.Path
 		})
 }
+
+// IsUnserved reports whether no API serves the kind of the object.
+func (s Step) IsUnserved() bool { return s.Origin.Path != "" && errors.Is(s.Err, ErrUnserved) }
 
 // policyFiles returns the policy files to record: those of the commit, and recorded ones that the commit skips now, or that now
 // declare a kind which no API serves.

@@ -152,12 +152,12 @@ func (p Pass) later(r Round) Round {
 	patient := !r.at.Hurry && r.at.Now.Sub(r.lastChange.Time) < r.at.Grace.Duration
 	outcomes := p.outcomes()
 	with := func(next Plan) Plan { return p.Last.refreshed(r.now).replaced(next).failDependants(outcomes) }
-	r.next = p.resumed(r.now, patient)
-	shown := with(r.next)
-	if r.next.Count(Prune) > 0 {
-		r.next = r.next.withhold(shown.Unfinished(outcomes), p.follows)
-		shown = with(r.next)
+	if r.next = p.resumed(r.now, patient).withoutPrunes(); p.pruned {
+		r.next = p.holdPrunes(r.next, with(r.next))
+	} else {
+		r.next = r.next.Select(func(s Step) bool { return !s.comesLast() || p.follows(s) })
 	}
+	shown := with(r.next)
 	late := p.Waits.noted(shown, r.at).late(r.at)
 	pending := !r.at.Hurry && (shown.Coming(late) || shown.pends(late))
 	unsettled := patient && (shown.Has(Broken) || p.Retries()) // Crossplane tries again, and a new schema takes effect after a moment
@@ -171,7 +171,7 @@ func (p Pass) later(r Round) Round {
 	case r.next.Writes() && !over:
 		r.Send, r.Why = r.next, Resumes
 	case !p.pruned && (over || !first) && p.moved < mostFailures:
-		r.next = p.prunes(r.now).withhold(shown.Unfinished(outcomes), p.follows)
+		r.next = p.holdPrunes(p.prunes(r.now), shown)
 		r.Send, r.Why = r.next.with(r.now, unready), PrunesLast
 	case !r.next.Writes() && !pending && !unsettled:
 		r.Send, r.Why, r.Until = rest, Ends, Finished
@@ -276,6 +276,9 @@ func (p Pass) After(r Round, done []Outcome, err error) Pass {
 		p.Last = p.Last.refreshed(r.now).replaced(r.next.carried(done))
 	default:
 		p.Last = p.Last.refreshed(r.now).replaced(r.next).failDependants(p.outcomes())
+	}
+	if err == nil && (r.Why == PrunesLast || r.Why == Resumes && p.pruned) {
+		p.Last.Approval, p.Last.spent = r.next.Approval, slices.Concat(p.Last.spent, r.next.spent[len(r.now.spent):])
 	}
 	if r.Why == PrunesLast { // objects that disappeared without us count as deleted
 		for _, s := range p.First.Steps {
@@ -447,9 +450,10 @@ func (p Plan) withoutPrunes() Plan {
 // Continues reports whether another round follows, so that this one should not wait longer than necessary.
 func (p Plan) Continues() bool { return p.continues || p.Coming(nil) }
 
-// comesLast reports whether a step prunes, or belongs to the deactivation of a definition.
+// comesLast reports whether a step prunes, belongs to the deactivation of a definition, or may be pruned once everything else is
+// done.
 func (s Step) comesLast() bool {
-	return (s.Action == Prune || s.Deactivates) && (s.Writes() || s.Waiting())
+	return s.isUnfinished() || (s.Action == Prune || s.Deactivates) && (s.Writes() || s.Waiting())
 }
 
 // prunes returns the first plan's prunes as the newer plan has them.

@@ -354,13 +354,13 @@ func TestFailedPhase(t *testing.T) {
 
 // A renamed object stays while its replacement cannot be created, even if the creation failed in an earlier round.
 func TestReplacementFailed(t *testing.T) {
-	from := Step{ID: obj("old"), Action: Prune, UID: "u", Removal: Removal{path: "settings.yaml"}}
+	from := Step{ID: obj("old"), Action: Prune, UID: "u"}
 	to := Step{ID: obj("new"), Action: Create, Origin: manifest.Origin{Path: "settings.yaml", Line: 1}}
 	for name, created := range map[string]error{"Created": nil, "Refused": errRefused} {
 		var pass Pass
 		pass = pass.After(Next(pass, Plan{Steps: []Step{to, from}}, at(0)), []Outcome{{ID: to.ID, Action: Create, Err: created}}, nil)
 		d := Next(pass, Plan{Steps: []Step{from}}, at(time.Second))
-		if len(d.Send.Steps) != 1 || (d.Send.Steps[0].Err != nil) != (created != nil) {
+		if len(d.Send.Steps) != 1 || d.Send.Steps[0].isUnfinished() != (created != nil) {
 			t.Errorf("%s: %s %+v", name, d.Why, d.Send.Steps)
 		}
 	}
@@ -388,14 +388,14 @@ func TestReplacementWaits(t *testing.T) {
 		t.Errorf("%s, %s: %+v", d.Why, d.Until, d.Send.Steps)
 	}
 	for _, s := range pass.Plan().Steps {
-		if s.ID == from.ID && (s.Err != nil || !s.Waiting()) {
+		if s.ID == from.ID && (s.Err != nil || s.Reason.Code != StillWaits) {
 			t.Errorf("It waits, and nothing failed: %+v", s)
 		}
 	}
 	ready := to
 	ready.Waits = nil
-	if d = Next(pass, Plan{Steps: []Step{ready, from}}, at(3*time.Second)); len(d.Send.Steps) != 2 {
-		t.Errorf("Both go on, and the prune is sent after the create: %s %+v", d.Why, d.Send.Steps)
+	if d = Next(pass, Plan{Steps: []Step{ready, from}}, at(3*time.Second)); len(d.Send.Steps) != 1 || d.Send.Steps[0].ID != to.ID {
+		t.Errorf("The create goes on, and the next pass prunes: %s %+v", d.Why, d.Send.Steps)
 	}
 }
 
@@ -419,9 +419,9 @@ func TestReplacementFailedWhileAPruneWaits(t *testing.T) {
 // Objects that a webhook may have refused are sent again after this pass has pruned the webhook.
 func TestPrunedWebhook(t *testing.T) {
 	refused := Step{ID: manifest.ID{Kind: "ConfigMap", Namespace: "team", Name: "a"}, Action: Create}
-	webhook := Step{ID: manifest.ID{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration", Name: "w"}, Action: Prune, UID: "u"}
+	webhook := Step{ID: manifest.ID{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration", Name: "w"}, Action: Prune, UID: "u", Removal: Removal{webhooks: []string{"w.example.org"}}}
 	var pass Pass
-	pass = pass.After(Next(pass, Plan{Steps: []Step{refused, webhook}}, at(0)), []Outcome{{ID: refused.ID, Action: Create, Err: errRefused}}, nil)
+	pass = pass.After(Next(pass, Plan{Steps: []Step{refused, webhook}}, at(0)), []Outcome{{ID: refused.ID, Action: Create, Err: Refused(Gate{Webhook: "w.example.org"}, errRefused)}}, nil)
 	d := Next(pass, Plan{Steps: []Step{refused, webhook}}, at(time.Second))
 	if d.Why != PrunesLast || !d.Send.Writes() {
 		t.Fatalf("%s: %+v", d.Why, d.Send.Steps)
@@ -468,7 +468,7 @@ func TestActivationHeldHalfWay(t *testing.T) {
 func TestManyReplacementsFail(t *testing.T) {
 	pass, prunes := refusedRenames(50)
 	for _, s := range Next(pass, prunes, at(time.Second)).Send.Steps {
-		if s.Err == nil {
+		if !s.isUnfinished() {
 			t.Fatalf("%s is pruned", s.ID)
 		}
 	}
@@ -487,9 +487,8 @@ func refusedRenames(many int) (Pass, Plan) {
 	var creates, prunes []Step
 	var done []Outcome
 	for i := range many {
-		path := fmt.Sprint(i, ".yaml")
-		creates = append(creates, Step{ID: obj(fmt.Sprint("new", i)), Action: Create, Origin: manifest.Origin{Path: path, Line: 1}})
-		prunes = append(prunes, Step{ID: obj(fmt.Sprint("old", i)), Action: Prune, UID: "u", Removal: Removal{path: path}})
+		creates = append(creates, Step{ID: obj(fmt.Sprint("new", i)), Action: Create})
+		prunes = append(prunes, Step{ID: obj(fmt.Sprint("old", i)), Action: Prune, UID: "u"})
 		done = append(done, Outcome{ID: creates[i].ID, Action: Create, Err: errRefused})
 	}
 	var pass Pass

@@ -148,7 +148,7 @@ func TestPeerTakesOverInTheMeantime(t *testing.T) {
 	times := plan.Times{Limit: metav1.Duration{Duration: 300_000_000_000}}
 	first := given.Computed(t, want, seen, guard.Guarding{}.Guards()...)
 	round := plan.Next(plan.Pass{}, first, times)
-	pass := plan.Pass{}.After(round, nil, nil)
+	pass := plan.Pass{}.After(round, []plan.Outcome{{ID: want.Objects[0].ID, Action: plan.Create}}, nil)
 	for range 2 { // the round with the prune is also sent
 		round = plan.Next(pass, given.Computed(t, want, seen, guard.Guarding{}.Guards()...), times)
 		pass = pass.After(round, nil, nil)

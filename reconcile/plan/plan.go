@@ -88,6 +88,9 @@ type Plan struct {
 
 	rebuilt bool // the inventory with the grants was lost and has not been stored again
 
+	undoneSince map[manifest.ID]metav1.Time               // since when earlier passes found creates and updates undone
+	ask         func(of *Plan) (approved map[change]bool) // asks again for the approval of what a plan holds
+
 	homes homes // to complete IDs with their namespaces in the cluster
 }
 
@@ -172,6 +175,7 @@ func Compute(seen Observed, guards ...Guard) (Plan, error) {
 		forwards: seen.Terms.FastForward, rewritten: !seen.Rewritten().None(), takesOver: seen.takesOver,
 	}
 	p.Stale = p.Stale || !seen.Offline && (p.forgets(seen.Inventory.Grants) || p.recordsSource(seen.Inventory))
+	p.undoneSince, p.ask = seen.Inventory.Undone, seen.asking(guards)
 	first, err := orderOf(seen)
 	if err != nil {
 		return Plan{}, err
@@ -292,6 +296,7 @@ func (p *Plan) note(first order, seen Observed) {
 // of a kind, an object whose name has changed is only forgotten, and an object without a name stays.
 func (p *Plan) unwanted(wanted map[manifest.ID]bool, renamed, nameless map[schema.GroupKind]bool, seen Observed) {
 	var left []string
+	uids := wantedUIDs(seen)
 	for id, e := range seen.Inventory.Entries {
 		if wanted[id] || e.Policy == inventory.ObservableAndDeletable && nameless[id.GroupKind()] {
 			continue
@@ -299,6 +304,11 @@ func (p *Plan) unwanted(wanted map[manifest.ID]bool, renamed, nameless map[schem
 		live, exists := seen.Objects[id]
 		if seen.hides(id) != nil && e.Policy != inventory.Observable {
 			p.unreachable = append(p.unreachable, p.outOfReach(id, seen))
+			continue
+		}
+		if same := uids[seen.uidOf(id)]; same != (manifest.ID{}) {
+			s := prune(id, e, live).keptAs(same)
+			p.Steps, p.Stale = append(p.Steps, s), p.Stale || s.isOld(seen.Inventory)
 			continue
 		}
 		if exists && seen.asksRelease(id, live).None() && p.keepLeft(id, e, live, wanted, seen) {
@@ -536,7 +546,7 @@ func prune(id manifest.ID, e inventory.Entry, live *metav1.PartialObjectMetadata
 		UID:             live.GetUID(),
 		ResourceVersion: live.GetResourceVersion(),
 		Digest:          e.Digest,
-		Removal:         Removal{path: e.Path, protected: slices.Contains(live.GetFinalizers(), ProtectFinalizer)},
+		Removal:         Removal{webhooks: webhooksOf(live), protected: slices.Contains(live.GetFinalizers(), ProtectFinalizer)},
 		going:           live.GetDeletionTimestamp() != nil,
 	}
 }

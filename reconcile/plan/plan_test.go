@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"errors"
+	"maps"
 	"testing"
 
 	"headgate.dev/headgate/fixtures/given"
@@ -18,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 func TestDecide(t *testing.T) {
@@ -485,9 +487,10 @@ func TestGuards(t *testing.T) {
 			seen := plan.Observed{
 				Inventory: inventory.Inventory{Sync: given.Sync, Rebuilt: tc.rebuilt, Entries: map[manifest.ID]inventory.Entry{id: {UID: "u"}}},
 				Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{id: tc.live},
-				Kinds:     tc.kinds,
+				Kinds:     maps.Clone(given.Kinds),
 				Answers:   tc.answers,
 			}
+			maps.Copy(seen.Kinds, tc.kinds)
 			p, err := given.Compute(render.Desired{Objects: tc.want}, seen, tc.how.Guards()...)
 			if err != nil {
 				t.Fatal(err)
@@ -526,14 +529,14 @@ func TestMany(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			seen := plan.Observed{
 				Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{}},
-				Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{},
+				Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{}, Kinds: given.Kinds,
 			}
 			var want render.Desired
 			for i := range tc.owned {
 				u := given.ConfigMap("c" + string(rune('a'+i/26)) + string(rune('a'+i%26)))
 				id := manifest.IDOf(u)
-				seen.Inventory.Entries[id] = inventory.Entry{UID: "u"}
-				seen.Objects[id] = given.Live(u, "u")
+				seen.Inventory.Entries[id] = inventory.Entry{UID: types.UID(id.Name)}
+				seen.Objects[id] = given.Live(u, types.UID(id.Name))
 				if i >= tc.pruned {
 					want.Objects = append(want.Objects, given.Wanted(t, u))
 				}

@@ -23,6 +23,7 @@ const (
 	UncountableNow     Code = "UncountableNow"     // why the objects that would be deleted with it cannot be counted any more
 	UsedMeanwhile      Code = "UsedMeanwhile"      // how many objects would be deleted with the object, and an example
 	AnExample          Code = "AnExample"          // one of the counted objects
+	NamespaceNotEmpty  Code = "NamespaceNotEmpty"  // an object in the namespace that stays
 )
 
 // The codes of prunes that are not over.
@@ -33,8 +34,8 @@ const (
 // With returns the reason with this code and the values that its wording needs, in this order.
 func (c Code) With(values ...any) Reason { return Reason{Code: c, Values: values} }
 
-// A Reason explains a step or a check. The zero Reason is no reason. A value is a string, an integer, a manifest.ID, a
-// manifest.Origin, a schema.Change, another Reason, or a list of these. A message of another system, such as an API server, is a
+// A Reason explains a step or a check. The zero Reason is no reason. A value is a string, an integer, a metav1.Time,
+// a manifest.ID, a manifest.Origin, a schema.Change, another Reason, or a list of these. A message of another system, such as an API server, is a
 // string. Package report turns reasons into sentences.
 type Reason struct {
 	Code   Code

@@ -115,6 +115,11 @@ func (p Plan) Settled(have inventory.Inventory, done []Outcome) inventory.Invent
 		}
 		next.Entries[o.ID] = e
 	}
+	for _, s := range p.Steps {
+		if s.isOld(next) {
+			delete(next.Entries, s.ID)
+		}
+	}
 	p.takeLeft(&next, done)
 	p.recordDefinitions(have, next)
 	return next

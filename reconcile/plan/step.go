@@ -131,8 +131,9 @@ type Write struct {
 type Removal struct {
 	Deleting bool // the object is already being deleted, so nothing is sent
 
-	path      string       // the file that declared the object, from the inventory
+	webhooks  []string     // the names of the webhooks in the object
 	protected bool         // the object has our finalizer
+	sameAs    manifest.ID  // the wanted identity of the same object, if it has one
 	otherwise *Step        // the update to make if the prune is not made
 	disowns   []types.UID  // of a release: owners of the object that the plan prunes
 	revision  LiveRevision // for a deactivation

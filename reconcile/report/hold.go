@@ -36,12 +36,33 @@ func (r Report) staysHeld(s Step) bool {
 	return s.Action == plan.Hold && s.Since != nil && r.Revision != "" && s.SinceCommit != r.Revision
 }
 
+// prunesWait describes the prunes that wait for creates and updates, or returns "": "2 prunes wait: ConfigMap a/b failed since 12 Nov
+// 10:00".
+func (r Report) prunesWait() string {
+	n, why := 0, ""
+	for _, s := range r.Steps {
+		if s.Guard == plan.Unfinished && s.Action == plan.Hold {
+			n, why = n+1, s.Undone
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return moreOf(n, "prune waits", "prunes wait") + ": " + why
+}
+
+// undone describes why a prune waits.
+func undone(why plan.Reason) string {
+	format := map[plan.Code]string{plan.StillFails: "%s failed%s", plan.StillHeld: "%s is held%s", plan.StillWaits: "%s waits%s"}[why.Code]
+	return wording{format, words[why.Code].forms}.say(why)
+}
+
 // stillHeld describes the steps that were held before the report's commit, or returns "": "1 prune still held (since 12 Nov)".
 func (r Report) stillHeld() string {
 	prunes, n := 0, 0
 	var since metav1.Time
 	for _, s := range r.Steps {
-		if !r.staysHeld(s) {
+		if !r.staysHeld(s) || s.Guard == plan.Unfinished {
 			continue
 		}
 		if n == 0 || s.Since.Before(&since) {
@@ -62,17 +83,20 @@ func (r Report) stillHeld() string {
 	return fmt.Sprintf("%s still held (since %s)", manifest.Count(n, what), since.UTC().Format("2 Jan"))
 }
 
-// newlyHeld reports whether steps are held because of the report's commit, and describes them.
+// newlyHeld reports whether steps are held because of the report's commit, and describes them, except prunes that only wait.
 func (r Report) newlyHeld() (string, bool) {
-	names := r.named(func(s Step) bool { return s.Action == plan.Hold && !r.staysHeld(s) })
-	if len(names) == 0 {
-		return "", false
+	fresh := func(s Step) bool { return s.Action == plan.Hold && s.Code != plan.StillWaits && !r.staysHeld(s) }
+	names := r.named(func(s Step) bool { return fresh(s) && s.Guard != plan.Unfinished })
+	held := ""
+	if len(names) > 0 {
+		held = fmt.Sprintf("%d held: %s", len(names), andMore(names))
 	}
-	parts := []string{fmt.Sprintf("%d held: %s", len(names), andMore(names))}
-	if still := r.stillHeld(); still != "" {
-		parts = append(parts, still)
-	}
-	return strings.Join(parts, "; "), true
+	return joined(held, r.stillHeld()), slices.ContainsFunc(r.Steps, fresh)
+}
+
+// joined joins the parts of a description, without empty ones.
+func joined(parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), "; ")
 }
 
 // waitForHeld returns the number of steps that wait for a held one. More time does not help them.

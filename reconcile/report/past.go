@@ -21,7 +21,12 @@ func (r Report) Past(ended metav1.Time, took metav1.Duration) inventory.Past {
 	}
 	if r.Applied && r.Error == "" {
 		holds := r.Holds(ended)
-		p.Holding = &holds
+		p.Holding, p.Undone = &holds, inventory.Undone{}
+		for id, since := range r.Undone {
+			if p.Undone[id] = since; since.IsZero() {
+				p.Undone[id] = ended
+			}
+		}
 	}
 	for _, s := range []Status{r.Verdict.Drift, r.Verdict.Activation} {
 		if s.State != Success {

@@ -53,6 +53,8 @@ type Report struct {
 	Error       string             `json:"error,omitempty"`   // for a pass that stopped
 	Outage      string             `json:"outage,omitempty"`  // for a preview: why a required registry does not respond
 	ErrorCode   plan.Code          `json:"errorCode,omitempty"`
+
+	Undone inventory.Undone `json:"undone,omitempty"` // the creates and updates that the pass did not do, and since when
 }
 
 // A Summary counts.
@@ -133,6 +135,7 @@ type Step struct {
 	NotReached      bool              `json:"notReached,omitempty"`   // the pass stopped before this step
 	Error           string            `json:"error,omitempty"`
 	ErrorCode       plan.Code         `json:"errorCode,omitempty"` // the code of an error that Headgate itself produced
+	Undone          string            `json:"undone,omitempty"`    // for a prune that waits: the oldest create or update that is not done
 
 	definition bool
 	active     bool // its kind is served
@@ -216,6 +219,12 @@ func New(p plan.Plan, done []plan.Outcome, applied bool) Report {
 		}
 		if s.Action != plan.Keep || s.Guard != "" || step.NotReady != "" {
 			r.Steps = append(r.Steps, step)
+		}
+	}
+	if applied {
+		r.Undone = inventory.Undone{}
+		for _, u := range p.Undone(outcomes) {
+			r.Undone[u.ID] = u.Since
 		}
 	}
 	r.Bumps = p.Bumps
@@ -348,6 +357,9 @@ func stepOf(s plan.Step, o plan.Outcome) Step {
 		step.kindOf, _, _ = unstructured.NestedString(s.Live.Object, "spec", "names", "kind")
 	}
 	step.because = codesIn(s.Reason)
+	if s.Action == plan.Hold && s.Guard == plan.Unfinished {
+		step.Undone = undone(s.Reason)
+	}
 	step.Waits = Awaited(s)
 	if s.Needs != "" && !s.Waiting() {
 		crd := plan.AwaitsCRD.With(s.Needs)
@@ -404,6 +416,8 @@ func (c *Summary) count(s Step, waiting bool) {
 		c.Pruned++
 	case s.Action == plan.Release:
 		c.Released++
+	case s.Action == plan.Hold && s.Code == plan.StillWaits:
+		c.Waiting++
 	case s.Action == plan.Hold:
 		c.Held++
 	case s.stays():

@@ -43,7 +43,7 @@ const (
 
 // verdict is the only mapping from a report to its statuses and exit code.
 func verdict(r Report) Verdict {
-	numbers := r.Summary.String()
+	numbers := joined(r.prunesWait(), r.Summary.String())
 	held, fresh := r.newlyHeld()
 	finding := slices.IndexFunc(r.Findings, func(f manifest.Finding) bool { return f.Severity == manifest.Error })
 	v := Verdict{Drift: drift(r)}
@@ -69,12 +69,12 @@ func verdict(r Report) Verdict {
 		v.Activation = Status{Error, r.Unread()[0].Unknown}
 		v.ExitCode = ExitFailed
 	case fresh:
-		v.Activation = Status{Failure, held + "; " + numbers}
+		v.Activation = Status{Failure, joined(held, numbers)}
 	case r.Summary.Pending+r.Summary.Waiting > r.waitForHeld():
 		what := cmp.Or(r.unapplied(plan.Pending, " yet"), fmt.Sprintf("%d pending: %s", r.Summary.Pending+r.Summary.Waiting, r.firstPending()))
 		v.Activation = Status{Pending, what + "; " + numbers}
 	case r.Summary.Held > 0:
-		v.Activation = Status{Success, r.stillHeld() + "; " + numbers} // the commit that caused the hold has already failed
+		v.Activation = Status{Success, joined(r.stillHeld(), numbers)} // the commit that caused the hold has already failed
 	default:
 		v.Activation = Status{Success, numbers}
 	}

@@ -9,6 +9,8 @@ import (
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/manifest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Awaited describes what a step waits for.
@@ -205,9 +207,6 @@ var words = map[plan.Code]wording{
 	guard.LeftToPackage:   say("Crossplane is to install it with package %s (%s), and has not taken it over yet", text, origin),
 	guard.MayStillBeThere: say("the inventory does not record which file it came from; the commit still contains %s, which may be it, and Headgate skips that: %s; delete the object by hand if it is to go", origin, text),
 	guard.StillThere:      say("it came from %s, which the commit still contains and Headgate skips: %s; delete that if the object is to go", origin, text),
-	guard.PolicyUnserved:  say("%s declared a policy, and declares %s now, a kind that no API serves; correct the kind, or delete the document if the policy is to go", origin, object),
-	guard.KindUnserved:    say("it came from %s, which declares %s now, a kind that no API serves; correct the kind: Headgate prunes the object once the kind is served or the document is gone", origin, object),
-	guard.ReplacedInVain:  say("%s declares %s instead, which Headgate cannot apply; correct that: Headgate prunes the object once the other one is there or the document is gone", origin, object),
 
 	plan.NotAllLookedAt:     say("none of the first %s loses or is refused anything, and there are more", number),
 	plan.CountTooLong:       say("counting took longer than %s", text),
@@ -263,12 +262,10 @@ var words = map[plan.Code]wording{
 	plan.AwaitsBrokenSync: say("the sync %s of this process to render its newest commit, which may declare it (%s)", text, text),
 	plan.AwaitsDependant:  say("%s to be gone, which depends on it", the),
 	plan.AwaitsUpdate:     say("%s, which depends on it until it is updated", the),
-	plan.AwaitsUnfinished: say("%s to be applied, which may need it or replace it", the),
 	plan.AwaitsRelease:    say("%s to be released first", object),
 	plan.AwaitsGone:       say("%s to be gone", the),
 	plan.AwaitsMore:       say("%s more", number),
 	plan.DependencyFailed: say("not sent: it depends on %s, which was not applied", the),
-	plan.UnfinishedFailed: say("not deleted: %s, which may need it or replace it, was not applied; correct that", object),
 	plan.DependantFailed:  say("not deleted: %s depends on it and was not deleted", the),
 	plan.AwaitsCRD:        say("the CRD %s", text),
 	plan.PackageMayServe:  say("%s, which may bring the kind %s", the, text),
@@ -293,9 +290,10 @@ var words = map[plan.Code]wording{
 	plan.APIServiceEmpty:  say("the APIService %s exists, and its API server does not list the kind", text),
 
 	plan.NamespaceNotEmpty: say("not deleted: %s in it stays, and would be deleted with it", object),
-	plan.MayBeReplaced:     say("not deleted: %s, which may replace it, was not created; correct that, or delete the object by hand", object),
-	plan.StillNamed:        say("not deleted: %s names it and was not applied; correct that", object),
-	plan.NotReplaced:       say("not deleted: %s declares %s instead, which was not created; correct that, or delete the document", origin, object),
+	plan.StillFails:        say("the %s failed%s, and may replace it or still need it; correct that, or approve the prune", brief, since),
+	plan.StillHeld:         say("the %s is held%s, and may replace it or still need it; act on that hold, or approve the prune", brief, since),
+	plan.StillWaits:        say("the %s waits%s, and may replace it or still need it", brief, since),
+	plan.ServedTwice:       say("it is the %s of this commit, served under two groups; only its old identity is forgotten", brief),
 	plan.NotSentInTime:     say("not sent: after %s it still waits for %s", text, awaited),
 	plan.NotDeletedInTime:  say("not deleted: after %s it still waits for %s", text, awaited),
 
@@ -492,6 +490,21 @@ func example(value any) (string, bool) {
 func object(value any) (string, bool) {
 	id, fits := value.(manifest.ID)
 	return id.String(), fits
+}
+
+// brief formats an object for use after an article.
+func brief(value any) (string, bool) {
+	id, fits := value.(manifest.ID)
+	return id.Brief(), fits
+}
+
+// since formats the time of a beginning that may not be known.
+func since(value any) (string, bool) {
+	at, fits := value.(metav1.Time)
+	if at.IsZero() {
+		return "", fits
+	}
+	return " since " + at.UTC().Format("2 Jan 15:04"), fits
 }
 
 // the formats an object for use inside a sentence: "the Secret team/token".

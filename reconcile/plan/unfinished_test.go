@@ -1,0 +1,209 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"headgate.dev/headgate/render/manifest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const admissions = "admissionregistration.k8s.io"
+
+// The pairs of an undone create or update and a prune. Only the exceptions are pruned, whatever the two have in common: kind, group,
+// namespace or name.
+func TestUnfinishedAndPrunes(t *testing.T) {
+	at0 := func(group, kind, namespace, name string) manifest.ID {
+		return manifest.ID{Group: group, Kind: kind, Namespace: namespace, Name: name}
+	}
+	names := []manifest.ID{
+		at0("", "ConfigMap", "team", "a"), at0("", "ConfigMap", "team", "b"), at0("", "ConfigMap", "other", "a"), at0("", "Secret", "team", "a"),
+		at0("apps", "Deployment", "team", "a"), at0("example.org", "ConfigMap", "team", "a"), at0("", "Namespace", "", "team"),
+		at0(rbac, "Role", "team", "a"), at0("apiextensions.k8s.io", "CustomResourceDefinition", "", "as.example.org"),
+	}
+	denied := Refused(Gate{Webhook: "w.example.org"}, errors.New("no"))
+	denies := Refused(Gate{Policy: "p", Binding: "b"}, errors.New("no"))
+	undone := map[string]struct {
+		step Step
+		err  error // of the outcome; the step is sent if it neither waits nor is held
+	}{
+		"Refused":   {Step{Action: Create}, errors.New(`configmaps "a" already exists in team; a valid config key`)},
+		"Update":    {Step{Action: Update}, errRefused},
+		"Known":     {Step{Action: Update, Err: errRefused}, errRefused},
+		"Unserved":  {Step{Action: Create, Err: ReasonError{KindNowhere.With("x")}, Origin: manifest.Origin{Path: "x"}}, errRefused},
+		"Held":      {Step{Action: Hold, Would: Create, Guard: "schema"}, nil},
+		"HeldDrift": {Step{Action: Hold, Would: Update, Cause: Drift, Guard: "flood"}, nil},
+		"Waits":     {Step{Action: Create, Waits: []Reason{AwaitsAbsent.With()}}, nil},
+		"Webhook":   {Step{Action: Create}, denied},
+		"Policy":    {Step{Action: Update, Err: denies}, denies},
+	}
+	prunes := map[string]struct {
+		step Step
+		goes func(failed string, of manifest.ID) bool // nil if it never goes
+	}{
+		"Webhook":      {Step{ID: at0(admissions, "ValidatingWebhookConfiguration", "", "cfg"), Removal: Removal{webhooks: []string{"other", "w.example.org"}}}, func(f string, _ manifest.ID) bool { return f == "Webhook" }},
+		"OtherWebhook": {Step{ID: at0(admissions, "MutatingWebhookConfiguration", "", "w.example.org"), Removal: Removal{webhooks: []string{"v.example.org"}}}, nil},
+		"Policy":       {Step{ID: at0(admissions, "ValidatingAdmissionPolicy", "", "p")}, func(f string, _ manifest.ID) bool { return f == "Policy" }},
+		"PolicyBound":  {Step{ID: at0(admissions, "ValidatingAdmissionPolicyBinding", "", "b")}, func(f string, _ manifest.ID) bool { return f == "Policy" }},
+		"OtherPolicy":  {Step{ID: at0(admissions, "ValidatingAdmissionPolicy", "", "b")}, nil},
+		"RoleBinding":  {Step{ID: at0(rbac, "RoleBinding", "team", "a")}, func(_ string, of manifest.ID) bool { return of.Group != rbac }},
+		"ClusterBound": {Step{ID: at0(rbac, "ClusterRoleBinding", "", "a")}, func(_ string, of manifest.ID) bool { return of.Group != rbac }},
+		"Role":         {Step{ID: at0(rbac, "Role", "team", "r")}, nil},
+		"Deactivation": {Step{ID: CRD("bs.example.org"), Deactivates: true}, nil},
+		"Freed":        {Step{ID: obj("freed"), going: true, Removal: Removal{protected: true}}, func(string, manifest.ID) bool { return true }},
+	}
+	for _, id := range names {
+		id.Name += "-old"
+		plain := prunes["Role"]
+		plain.step.ID = id
+		prunes[fmt.Sprint("Plain", len(prunes))] = plain
+	}
+	for failure, u := range undone {
+		for _, id := range names {
+			for name, p := range prunes {
+				first, prune := u.step, p.step
+				first.ID, prune.Action, prune.UID = id, Prune, "u"
+				want := p.goes != nil && p.goes(failure, id)
+				sent := sentBy(Plan{Steps: []Step{first, prune}}, map[manifest.ID]error{id: u.err})
+				if got := slices.Contains(sent, prune.ID); got != want {
+					t.Fatalf("%s of %s, prune %s of %s: it is sent: %t, want %t", failure, id, name, prune.ID, got, want)
+				}
+			}
+		}
+	}
+}
+
+// sentBy carries out a plan until the pass is over, and returns the objects of successful requests.
+func sentBy(p Plan, errs map[manifest.ID]error) []manifest.ID {
+	var pass Pass
+	var sent []manifest.ID
+	for i := range 5 {
+		now := p.Select(func(s Step) bool { return !slices.Contains(sent, s.ID) })
+		for i, s := range now.Steps { // as the guard does
+			if why := s.WaitsFor(now.Undone(nil)); !why.None() {
+				now.Steps[i].Action, now.Steps[i].Would, now.Steps[i].Guard, now.Steps[i].Reason = Hold, Prune, Unfinished, why
+			}
+		}
+		r := Next(pass, now, at(time.Duration(i)*10*time.Minute)) // the time is up after the first round
+		var done []Outcome
+		for _, s := range r.Send.Steps {
+			if s.Writes() {
+				done = append(done, Outcome{ID: s.ID, Action: s.Action, Err: errs[s.ID]})
+				if errs[s.ID] == nil {
+					sent = append(sent, s.ID)
+				}
+			}
+		}
+		if pass = pass.After(r, done, nil); r.Until != Again {
+			break
+		}
+	}
+	return sent
+}
+
+// Nothing waits for what is not a failed, held or waiting write.
+func TestFinishedAndPrunes(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		step   Step
+	}{
+		"Applied":   {"It was created.", Step{Action: Create}},
+		"Unready":   {"It was applied and is not ready yet.", Step{Action: Keep, Unready: true}},
+		"Prune":     {"A held prune replaces nothing.", Step{Action: Hold, Would: Prune, Guard: "external"}},
+		"Going":     {"It is being deleted.", Step{Action: Prune, going: true, Removal: Removal{Deleting: true}}},
+		"Retained":  {"A guard keeps it on purpose.", Step{Action: Keep, Cause: Retain, Guard: "asked"}},
+		"Reported":  {"The sync only reports drift.", Step{Action: Keep, Would: Update, Cause: Drift, Guard: "drift"}},
+		"Observed":  {"The sync only observes it.", Step{Action: Keep, Would: Update, Guard: OnlyObserved}},
+		"Release":   {"A release replaces nothing.", Step{Action: Release, Err: errRefused}},
+		"FailPrune": {"A failed prune replaces nothing.", Step{Action: Prune, Err: errRefused}},
+	} {
+		tc.step.ID = obj("other")
+		prune := Step{ID: obj("old"), Action: Prune, UID: "u"}
+		errs := map[manifest.ID]error{}
+		if tc.step.Err != nil {
+			errs[tc.step.ID] = tc.step.Err
+		}
+		if !slices.Contains(sentBy(Plan{Steps: []Step{tc.step, prune}}, errs), prune.ID) {
+			t.Errorf("%s: %s But the prune waits.", name, tc.reason)
+		}
+	}
+}
+
+// The reason names the oldest failure, and does not change when another object fails, too.
+func TestOldestFailure(t *testing.T) {
+	long, short := metav1.Date(2026, 11, 1, 8, 0, 0, 0, time.UTC), metav1.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC)
+	p := Plan{undoneSince: map[manifest.ID]metav1.Time{obj("c"): long, obj("b"): short}}
+	for _, name := range []string{"a", "b", "c"} {
+		p.Steps = append(p.Steps, Step{ID: obj(name), Action: Create, Err: errRefused})
+	}
+	why := Step{Action: Prune, ID: obj("old")}.WaitsFor(p.Undone(nil))
+	if why.Code != StillFails || why.Values[0] != obj("c") || why.Values[1] != long {
+		t.Errorf("%s", why)
+	}
+}
+
+// The digest that approves prunes does not depend on what failed.
+func TestApprovalOfUnfinished(t *testing.T) {
+	digest := ""
+	for _, code := range []Code{StillFails, StillHeld, StillWaits} {
+		s := Step{Action: Hold, Would: Prune, Guard: Unfinished, ID: obj("old"), Reason: code.With(obj(string(code)), metav1.Time{})}
+		if of := s.Approval().Digest; digest != "" && of != digest {
+			t.Errorf("%s: another failure voids the approval", code)
+		} else {
+			digest = of
+		}
+	}
+	if (Step{Action: Hold, Would: Prune, Guard: "many", ID: obj("old")}).approvalKey() == (Step{Action: Hold, Would: Prune, Guard: Unfinished, ID: obj("old")}).approvalKey() {
+		t.Error("An approval past another guard would lift this one, too.")
+	}
+}
+
+// A person's approval counts for failures that only the requests of the pass show. It never deletes what is still held inside a
+// namespace.
+func TestApprovedWhileUnfinished(t *testing.T) {
+	create := Step{ID: obj("new"), Action: Create}
+	prune := Step{ID: obj("old"), Action: Prune, UID: "u"}
+	home := Step{ID: manifest.ID{Kind: "Namespace", Name: prune.ID.Namespace}, Action: Prune, UID: "v"}
+	for name, tc := range map[string]struct {
+		approves []manifest.ID
+		goes     []manifest.ID
+	}{
+		"None": {nil, nil},
+		"All":  {[]manifest.ID{prune.ID, home.ID}, []manifest.ID{prune.ID, home.ID}},
+		"One":  {[]manifest.ID{prune.ID}, []manifest.ID{prune.ID}},
+		"Home": {[]manifest.ID{home.ID}, nil},
+	} {
+		p := Plan{Steps: []Step{create, prune, home}}
+		p.ask = func(of *Plan) map[change]bool {
+			approved := map[change]bool{}
+			for _, s := range of.Steps {
+				if s.isUnfinished() && slices.Contains(tc.approves, s.ID) {
+					approved[s.change()] = true
+				}
+			}
+			return approved
+		}
+		if sent := sentBy(p, map[manifest.ID]error{create.ID: errRefused}); !slices.Equal(sent, tc.goes) {
+			t.Errorf("%s: %v are sent", name, sent)
+		}
+	}
+}
+
+// The object of a prune may be the one that the pass has just applied under another identity.
+func TestAppliedUnderAnotherIdentity(t *testing.T) {
+	create := Step{ID: manifest.ID{Group: "events.k8s.io", Kind: "Event", Namespace: "team", Name: "e"}, Action: Update}
+	prune := Step{ID: manifest.ID{Kind: "Event", Namespace: "team", Name: "e"}, Action: Prune, UID: "same"}
+	other := Step{ID: obj("old"), Action: Prune, UID: "other"}
+	var pass Pass
+	pass = pass.After(Next(pass, Plan{Steps: []Step{create, prune, other}}, at(0)), []Outcome{{ID: create.ID, Action: Update, UID: "same"}}, nil)
+	r := Next(pass, Plan{Steps: []Step{prune, other}}, at(time.Second))
+	for _, s := range r.Send.Steps {
+		if want := s.ID == other.ID; s.Writes() != want || !want && (s.Guard != SameObject || s.sameAs != create.ID) {
+			t.Errorf("%s %s: %s", s.Action, s.ID, s.Reason)
+		}
+	}
+}
