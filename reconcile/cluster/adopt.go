@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -127,28 +128,44 @@ func (r *execution) adopt(ctx context.Context, s plan.Step, id manifest.ID) erro
 	if err != nil {
 		return err
 	}
-	version, entries := s.Live.GetResourceVersion(), s.Adopts.Entries
-	const tries = 5
-	for try := 1; ; try++ {
-		body, err := adoption(s, version, entries)
+	err = r.sameButStatus(ctx, s, id, gvr, func(now metav1.Object) error {
+		body, err := adoption(s, now.GetResourceVersion(), slices.Concat(withoutStatus(s.Adopts.Entries), onlyStatus(now.GetManagedFields())))
 		if err != nil {
 			return err
 		}
-		err = retry(ctx, func() error {
+		return retry(ctx, func() error {
 			_, err := r.at(gvr, id).Patch(ctx, id.Name, types.JSONPatchType, body, metav1.PatchOptions{FieldManager: inventory.Manager})
 			return err
 		})
-		if err == nil {
-			return nil
+	})
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	}
+	return fmt.Errorf("cannot take over its fields: %w", r.refusal(err, "patch", id))
+}
+
+// sameButStatus sends a write that names the resourceVersion of an object. It sends the write again as long as others have changed
+// only the status of the object since it was observed, because controllers may write that many times a second. now is the object
+// that the write is for.
+func (r *execution) sameButStatus(ctx context.Context, s plan.Step, id manifest.ID, gvr schema.GroupVersionResource, send func(now metav1.Object) error) error {
+	const tries = 20
+	var now metav1.Object = s.Live
+	for try := 1; ; try++ {
+		err := send(now)
+		if err == nil || ctx.Err() != nil || conflictIn(err) != nil || try == tries {
+			return err
 		}
 		live, failed := r.at(gvr, id).Get(ctx, id.Name, metav1.GetOptions{})
-		if failed != nil || try == tries || live.ResourceVersion == version {
-			return fmt.Errorf("cannot take over its fields: %w", r.refusal(err, "patch", id))
-		}
-		if !onlyStatusMoved(s.Live, live) {
+		switch {
+		case failed != nil || live.ResourceVersion == now.GetResourceVersion():
+			return err
+		case !onlyStatusMoved(s.Live, live):
 			return errChanged
 		}
-		version, entries = live.ResourceVersion, slices.Concat(withoutStatus(s.Adopts.Entries), onlyStatus(live.ManagedFields))
+		now = live
 	}
 }
 

@@ -272,6 +272,9 @@ func (r *execution) write(ctx context.Context) error {
 		}
 		tier := steps[:n]
 		steps = steps[n:]
+		if err := fence(ctx, 0); err != nil {
+			return err
+		}
 		if trouble := inTrouble(r.outcomes); trouble != nil && (prunes(tier) || r.reach(ctx) != nil) {
 			return trouble
 		}
@@ -462,33 +465,60 @@ func (r *execution) patch(ctx context.Context, s plan.Step, id manifest.ID) (*me
 	if err != nil {
 		return nil, err
 	}
+	object.SetUID(s.UID) // an object that was made anew since belongs to its maker; a create has none
 	force := len(s.Takes) > 0
-	if force { // take fields only from the field managers that were observed
-		object.SetResourceVersion(s.ResourceVersion)
-	}
-	body, err := json.Marshal(object)
-	if err != nil {
-		return nil, err
-	}
 	ctx = conceal(ctx, s.Mask(), plan.MaskOf(object))
 	var live *metav1.PartialObjectMetadata
-	attempt := func() error {
-		live, err = r.at(gvr, id).Patch(ctx, id.Name, types.ApplyPatchType, body, metav1.PatchOptions{FieldManager: inventory.Manager, Force: &force})
+	send := func(version string) error {
+		object.SetResourceVersion(version)
+		body, err := json.Marshal(object)
+		if err != nil {
+			return err
+		}
+		attempt := func() error {
+			live, err = r.at(gvr, id).Patch(ctx, id.Name, types.ApplyPatchType, body, metav1.PatchOptions{FieldManager: inventory.Manager, Force: &force})
+			return err
+		}
+		err = retry(ctx, attempt)
+		// With several API servers, another one may learn of a new kind a moment later.
+		for pause := 100 * time.Millisecond; isUnknownKind(err) && pause < 5*time.Second && ctx.Err() == nil; pause *= 2 {
+			sleep(ctx, pause)
+			err = retry(ctx, attempt)
+		}
 		return err
 	}
-	err = retry(ctx, attempt)
-	// With several API servers, another one may learn of a new kind a moment later.
-	for pause := 100 * time.Millisecond; isUnknownKind(err) && pause < 5*time.Second && ctx.Err() == nil; pause *= 2 {
-		sleep(ctx, pause)
-		err = retry(ctx, attempt)
+	if force && s.Live != nil { // take fields only from the field managers that were observed
+		err = r.sameButStatus(ctx, s, id, gvr, func(now metav1.Object) error { return send(now.GetResourceVersion()) })
+	} else {
+		err = send("")
 	}
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		return nil, r.refusal(err, "patch", id)
+		return nil, r.refusal(replacedMeanwhile(s, err), "patch", id)
 	}
 	return live, nil
+}
+
+// replacedMeanwhile returns the reason for a refused update if the observed object was deleted, and perhaps made anew, since. The
+// API server refuses another UID as a change of an immutable field, and as a conflict if there is no object.
+func replacedMeanwhile(s plan.Step, err error) error {
+	status, ok := statusOf(err)
+	if s.UID == "" || !ok {
+		return err
+	}
+	causes := []metav1.StatusCause{}
+	if status.Details != nil {
+		causes = status.Details.Causes
+	}
+	switch {
+	case status.Reason == metav1.StatusReasonInvalid && slices.ContainsFunc(causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" }):
+		return plan.ReasonError{Reason: plan.MadeAnew.With()}
+	case status.Reason == metav1.StatusReasonConflict && len(causes) == 0, apierrors.IsNotFound(err) && !isUnknownKind(err):
+		return errChanged
+	}
+	return err
 }
 
 // activate makes a definition Active with a merge patch, as Crossplane's own policies do. If the state were applied and later left
@@ -583,10 +613,10 @@ func (r *execution) remove(ctx context.Context, s plan.Step, id manifest.ID, pro
 			return nil
 		}
 	}
-	return fmt.Errorf("%w: %w", errChanged, err) // A refusing webhook may answer 409, too.
+	return errChanged
 }
 
-var errChanged = errors.New("it changed after it was observed, so it was left alone")
+var errChanged = plan.ReasonError{Reason: plan.ChangedMeanwhile.With()}
 
 // finalizers changes the finalizers of exactly the object that was observed, or of one that is being deleted anyway.
 func (r *execution) finalizers(ctx context.Context, s plan.Step, id manifest.ID, change func([]string) []string) error {

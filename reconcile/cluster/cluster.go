@@ -92,6 +92,7 @@ type Cluster struct {
 	siblings map[string]map[string]string // the values of siblings of stored, by name
 	packages map[manifest.ID]comparison   // planned updates of packages, with the definitions that they replace
 	waited   map[manifest.ID]string       // objects that did not become ready in time, with the commit for which a pass waited
+	watched  *watchedLease                // the lease as the last passes saw it; nil before the first
 	under    *underway                    // requests and other things that the pass waits for
 	progress sync.Mutex
 }
@@ -120,10 +121,12 @@ func New(config *rest.Config, of inventory.Sync, options Options) (*Cluster, err
 	if c.discovery, err = discovery.NewDiscoveryClientForConfigAndClient(config, client); err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
-	if c.metadata, err = metadata.NewForConfigAndClient(config, client); err != nil {
+	writing := *client
+	writing.Transport = fenced{client.Transport}
+	if c.metadata, err = metadata.NewForConfigAndClient(config, &writing); err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
-	if c.objects, err = dynamic.NewForConfigAndClient(config, client); err != nil {
+	if c.objects, err = dynamic.NewForConfigAndClient(config, &writing); err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
 	if c.core, err = corev1.NewForConfigAndClient(config, client); err != nil {

@@ -189,9 +189,8 @@ func (w *world) survived(t *testing.T, space, round string, next *cluster.Cluste
 func (w *world) expire(t *testing.T) {
 	t.Helper()
 	leases := schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
-	long := time.Now().Add(-time.Hour).UTC().Format("2006-01-02T15:04:05.000000Z")
 	_, err := w.at(leases, w.sync.Namespace).Patch(t.Context(), "headgate-main", types.MergePatchType,
-		[]byte(`{"spec":{"renewTime":"`+long+`"}}`), metav1.PatchOptions{FieldManager: "test"})
+		[]byte(`{"spec":{"holderIdentity":""}}`), metav1.PatchOptions{FieldManager: "test"})
 	if err != nil && !apierrors.IsNotFound(err) {
 		t.Fatal(err)
 	}

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/http"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"headgate.dev/headgate/reconcile/inventory"
@@ -15,17 +17,24 @@ import (
 	coordination "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // errLost ends a pass whose lease another process may hold by now.
-var errLost = errors.New("the lease could not be renewed in time, so another pass may have begun")
+var errLost = errors.New("the lease was lost or could not be renewed in time, so another pass may have begun")
+
+// slowAnswer is how long a pass relies on the last proof that it holds the lease.
+const slowAnswer = time.Second
 
 // A lock is the sync's lease while we hold it.
 type lock struct {
 	cluster *Cluster
 	held    *coordination.Lease
-	end     context.CancelCauseFunc // ends the context of the work
-	stop    context.CancelFunc      // stops the renewals
+	uid     types.UID
+	asking  sync.Mutex                // held while the lease is read
+	proven  atomic.Pointer[time.Time] // when we sent the last request that proved that we hold the lease
+	end     context.CancelCauseFunc   // ends the context of the work
+	stop    context.CancelFunc        // stops the renewals
 	stopped chan struct{}
 	given   sync.Once // the lease is released or deleted once
 }
@@ -34,16 +43,22 @@ type lock struct {
 // lost.
 func (c *Cluster) lock(ctx context.Context, patience time.Duration) (*lock, context.Context, error) {
 	holder := c.holder // also takes back a lease that an earlier pass of this process could not release
-	waited := watchedLease{since: time.Now(), holder: holder}
+	if c.watched == nil {
+		c.watched = &watchedLease{}
+	}
+	waited := c.watched // also remembers what earlier passes saw
+	waited.since, waited.holder = time.Now(), holder
 	defer c.under.await("the lease " + c.sync.Namespace + "/" + inventoryName(c.sync))()
 	for {
-		held, err := c.take(ctx, holder, &waited)
+		asked := time.Now()
+		held, err := c.take(ctx, holder, waited)
 		if err != nil {
 			return nil, nil, err
 		}
 		if held != nil {
-			l := &lock{cluster: c, held: held, stopped: make(chan struct{})}
-			working, end := context.WithCancelCause(ctx)
+			l := &lock{cluster: c, held: held, uid: held.UID, stopped: make(chan struct{})}
+			l.proves(asked)
+			working, end := context.WithCancelCause(context.WithValue(ctx, lockKey{}, l))
 			renewing, stop := context.WithCancel(context.WithoutCancel(ctx)) // renew also while the outcomes are stored
 			l.end, l.stop = end, stop
 			go l.renew(renewing)
@@ -73,14 +88,14 @@ func (w *watchedLease) saw(l *coordination.Lease) {
 }
 
 // expired reports whether the lease is free: it has no holder, the caller holds it, or the holder is dead. A holder is dead if it
-// has not renewed the lease for its whole duration while we watched, or for ten times the duration by any clock.
+// has not changed the lease for its whole duration while we watched. The time in the lease does not count, because it is that of
+// another clock.
 func (w *watchedLease) expired() bool {
 	spec := w.lease.Spec
 	if spec.HolderIdentity == nil || *spec.HolderIdentity == "" || *spec.HolderIdentity == w.holder || spec.RenewTime == nil || spec.LeaseDurationSeconds == nil {
 		return true
 	}
-	duration := time.Duration(*spec.LeaseDurationSeconds) * time.Second
-	return time.Since(w.changed) > duration || time.Since(spec.RenewTime.Time) > 10*duration
+	return time.Since(w.changed) > time.Duration(*spec.LeaseDurationSeconds)*time.Second
 }
 
 // by returns the holder, for error messages. If the lease was deleted or released in the meantime, there is none.
@@ -149,6 +164,56 @@ func (c *Cluster) write(ctx context.Context, l *coordination.Lease, holder strin
 	return written, c.explain(err, "write", "the lease "+l.Namespace+"/"+l.Name)
 }
 
+// A lockKey is the key of the lock in the context of the work.
+type lockKey struct{}
+
+// fence returns an error if the work of a context has lost its lease. It asks the API server, unless the last proof is younger than
+// age. A context without a lock needs none.
+func fence(ctx context.Context, age time.Duration) error {
+	l, _ := ctx.Value(lockKey{}).(*lock)
+	if l == nil {
+		return nil
+	}
+	l.asking.Lock()
+	defer l.asking.Unlock()
+	if time.Since(*l.proven.Load()) <= age {
+		return nil
+	}
+	_, err := l.read(ctx)
+	return err
+}
+
+func (l *lock) proves(asked time.Time) { l.proven.Store(&asked) }
+
+// read reads the lease. If another process holds it, read ends the work and returns errLost.
+func (l *lock) read(ctx context.Context) (*coordination.Lease, error) {
+	ctx, cancel := context.WithTimeout(ctx, l.cluster.options.LeaseDuration/4)
+	defer cancel()
+	asked := time.Now()
+	now, err := l.cluster.leases.Leases(l.cluster.sync.Namespace).Get(ctx, inventoryName(l.cluster.sync), metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err), err == nil && (now.UID != l.uid || now.Spec.HolderIdentity == nil || *now.Spec.HolderIdentity != l.cluster.holder):
+		l.end(errLost)
+		return nil, errLost
+	case err != nil:
+		return nil, err
+	}
+	l.proves(asked)
+	return now, nil
+}
+
+// A fenced transport sends no change of an object for work that has lost its lease, also if it repeats a request after a slow answer.
+type fenced struct{ next http.RoundTripper }
+
+func (f fenced) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Method != http.MethodGet && !req.URL.Query().Has("dryRun") {
+		if err := fence(req.Context(), slowAnswer); err != nil {
+			return nil, err
+		}
+	}
+	return f.next.RoundTrip(req)
+}
+
 // renew renews the lease until it is stopped. It ends the work if the renewal fails for too long.
 func (l *lock) renew(ctx context.Context) {
 	defer close(l.stopped)
@@ -159,17 +224,25 @@ func (l *lock) renew(ctx context.Context) {
 			return
 		}
 		next := l.held.DeepCopy()
-		at := metav1.NowMicro()
+		asked, at := time.Now(), metav1.NowMicro()
 		next.Spec.RenewTime = &at
 		asking, cancel := context.WithTimeout(ctx, duration/4)
 		written, err := l.cluster.leases.Leases(next.Namespace).Update(asking, next, metav1.UpdateOptions{FieldManager: inventory.Manager})
 		cancel()
 		switch {
 		case err == nil:
-			l.held, renewed = written, time.Now()
+			l.held, renewed = written, asked
+			l.proves(asked)
 		case ctx.Err() != nil:
 			return
-		case apierrors.IsConflict(err) || apierrors.IsNotFound(err) || time.Since(renewed) > duration*3/4:
+		case apierrors.IsConflict(err): // a user may have set a label on it
+			if now, err := l.read(ctx); err == nil {
+				l.held = now
+			}
+		case apierrors.IsNotFound(err):
+			l.end(errLost)
+		}
+		if time.Since(renewed) > duration*3/4 {
 			l.end(errLost)
 			return
 		}

@@ -111,17 +111,24 @@ func (r *execution) migrate(ctx context.Context, s plan.Step, id manifest.ID) er
 		Path  string `json:"path"`
 		Value any    `json:"value"`
 	}
-	body, err := json.Marshal([]operation{
-		{"test", "/metadata/uid", s.Live.GetUID()},
-		{"test", "/metadata/resourceVersion", s.Live.GetResourceVersion()},
-		{"replace", "/metadata/managedFields", s.After.GetManagedFields()},
-	})
-	if err != nil {
-		return err
-	}
-	err = retry(ctx, func() error {
-		_, err := r.at(gvr, id).Patch(ctx, id.Name, types.JSONPatchType, body, metav1.PatchOptions{FieldManager: inventory.Manager})
-		return err
+	moves := func(e metav1.ManagedFieldsEntry) bool { return slices.Contains(s.Migrates, versionOf(e.APIVersion)) }
+	err = r.sameButStatus(ctx, s, id, gvr, func(now metav1.Object) error {
+		status, err := movedTo(onlyStatus(now.GetManagedFields()), s.After.GetAPIVersion(), moves)
+		if err != nil {
+			return err
+		}
+		body, err := json.Marshal([]operation{
+			{"test", "/metadata/uid", s.Live.GetUID()},
+			{"test", "/metadata/resourceVersion", now.GetResourceVersion()},
+			{"replace", "/metadata/managedFields", slices.Concat(withoutStatus(s.After.GetManagedFields()), status)},
+		})
+		if err != nil {
+			return err
+		}
+		return retry(ctx, func() error {
+			_, err := r.at(gvr, id).Patch(ctx, id.Name, types.JSONPatchType, body, metav1.PatchOptions{FieldManager: inventory.Manager})
+			return err
+		})
 	})
 	if err != nil {
 		return fmt.Errorf("cannot migrate its managed fields: %w", r.refusal(err, "patch", id))

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -323,6 +324,9 @@ func (c *Cluster) refusal(err error, verb string, id manifest.ID) error {
 func (c *Cluster) explained(err error, verb string, id manifest.ID) error {
 	if conflict := conflictIn(err); conflict != nil {
 		return conflict
+	}
+	if reason, is := errors.AsType[plan.ReasonError](err); is {
+		return reason
 	}
 	switch {
 	case hasAny(err.Error(), uncalled):

@@ -350,7 +350,7 @@ func (p Pass) Retries() bool {
 // outlived returns a function that reports whether a step failed and this pass has since changed a possible cause. One cause is a
 // schema: the object may set a field that its CRD gains in the same commit, or its managed fields may name a version that is
 // removed in it. The other cause is a webhook that refused the object and is pruned. After a migration of its managed fields, the
-// object itself is sent.
+// object itself is sent. A step whose object is not as observed any more is planned again.
 func (p Pass) outlived() func(Step) bool {
 	webhook, groups := false, map[string]bool{} // the causes that this pass has changed
 	for _, s := range p.Last.Steps {
@@ -366,8 +366,17 @@ func (p Pass) outlived() func(Step) bool {
 	return func(s Step) bool {
 		o, did := p.Done[s.ID]
 		failed := s.Err != nil || did && (o.Err != nil || o.Did == DoMigrate)
-		return failed && s.Action != Prune && (webhook || s.ID.Group != "" && groups[s.ID.Group])
+		return failed && s.Action != Prune && (webhook || s.ID.Group != "" && groups[s.ID.Group] || o.movedAway())
 	}
+}
+
+// movedAway reports whether a step was not carried out because its object is not as observed any more.
+func (o Outcome) movedAway() bool {
+	if o.Err == nil {
+		return false
+	}
+	code := ReasonOf(o.Err).Code
+	return code == MadeAnew || code == ChangedMeanwhile
 }
 
 // resumed returns the steps of a newer plan that replace waiting or failed steps of this pass. An API server may serve a kind a

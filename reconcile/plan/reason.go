@@ -17,6 +17,12 @@ const (
 	Failed   Code = "Failed"   // an error
 )
 
+// The codes of steps that were not carried out because the object is not as observed any more. They are planned again.
+const (
+	MadeAnew         Code = "MadeAnew"         // no value: another object has the name now
+	ChangedMeanwhile Code = "ChangedMeanwhile" // no value
+)
+
 // The codes of prunes that were not sent.
 const (
 	ProtectedMeanwhile Code = "ProtectedMeanwhile" // the Usage that protects the object, or why Usages cannot be read

@@ -208,9 +208,12 @@ var words = map[plan.Code]wording{
 	guard.MayStillBeThere: say("the inventory does not record which file it came from; the commit still contains %s, which may be it, and Headgate skips that: %s; delete the object by hand if it is to go", origin, text),
 	guard.StillThere:      say("it came from %s, which the commit still contains and Headgate skips: %s; delete that if the object is to go", origin, text),
 
-	plan.NotAllLookedAt:     say("none of the first %s loses or is refused anything, and there are more", number),
-	plan.CountTooLong:       say("counting took longer than %s", text),
-	plan.CountForbidden:     say("forbidden: %s", text),
+	plan.NotAllLookedAt:   say("none of the first %s loses or is refused anything, and there are more", number),
+	plan.CountTooLong:     say("counting took longer than %s", text),
+	plan.CountForbidden:   say("forbidden: %s", text),
+	plan.MadeAnew:         say("another object has its name since it was observed, so it was left alone"),
+	plan.ChangedMeanwhile: say("it changed after it was observed, so it was left alone"),
+
 	plan.ProtectedMeanwhile: say("a Crossplane Usage protects it meanwhile (%s), so it was not deleted", reason),
 	plan.UncountableNow:     say("what would be deleted with it cannot be counted any more (%s), so it was not deleted", reason),
 	plan.UsedMeanwhile:      say("%s objects that appeared meanwhile would be deleted with it, for example %s, so it was not deleted", number, text),

@@ -407,7 +407,7 @@ func (n *twoSyncs) expire(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	long := []byte(`{"spec":{"renewTime":"2020-01-01T00:00:00.000000Z"}}`)
+	long := []byte(`{"spec":{"holderIdentity":""}}`)
 	for _, sync := range []string{"from", "to"} {
 		if _, err := leases.Leases(n.space).Patch(t.Context(), "headgate-"+sync, types.MergePatchType, long, metav1.PatchOptions{}); err != nil && !apierrors.IsNotFound(err) {
 			t.Fatal(err)
