@@ -3,10 +3,15 @@ package cluster
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"testing"
 
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/manifest"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
@@ -65,6 +70,31 @@ func TestAsRefusal(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Only what the API server itself writes at the beginning names a cause. A webhook writes the rest, and could name another webhook,
+// which Headgate would then prune before its replacement exists.
+func TestGateOf(t *testing.T) {
+	for name, tc := range map[string]struct {
+		message string
+		want    plan.Gate
+	}{
+		"Webhook":       {`admission webhook "w.example.org" denied the request: because of "other"`, plan.Gate{Webhook: "w.example.org"}},
+		"Unreachable":   {`Internal error occurred: failed calling webhook "w.example.org": failed to call webhook: Post "https://x": dial tcp`, plan.Gate{Webhook: "w.example.org"}},
+		"Policy":        {`configmaps "a" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no`, plan.Gate{Policy: "p", Binding: "b"}},
+		"ByWebhook":     {`admission webhook "w.example.org" denied the request: admission webhook "other.example.org" denied the request: no`, plan.Gate{Webhook: "w.example.org"}},
+		"InTheMiddle":   {`ConfigMap "a" is invalid: data: Invalid value: admission webhook "w.example.org" denied the request`, plan.Gate{}},
+		"CallInTheEnd":  {`quota: Internal error occurred: failed calling webhook "w.example.org"`, plan.Gate{}},
+		"PolicyInValue": {`ConfigMap "a" is invalid: x: configmaps "a" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request`, plan.Gate{}},
+		"Quota":         {`roles "new" is forbidden: exceeded quota: few`, plan.Gate{}},
+	} {
+		c := &Cluster{}
+		err := c.refusal(&apierrors.StatusError{ErrStatus: metav1.Status{Message: tc.message, Code: 422, Reason: metav1.StatusReasonInvalid}}, "patch", manifest.ID{Kind: "ConfigMap", Name: "a"})
+		by, _ := errors.AsType[plan.RefusedError](err)
+		if by.By != tc.want {
+			t.Errorf("%s: %+v, want %+v", name, by.By, tc.want)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/render/manifest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -50,6 +51,7 @@ func TestUnfinishedAndPrunes(t *testing.T) {
 		"Policy":       {Step{ID: at0(admissions, "ValidatingAdmissionPolicy", "", "p")}, func(f string, _ manifest.ID) bool { return f == "Policy" }},
 		"PolicyBound":  {Step{ID: at0(admissions, "ValidatingAdmissionPolicyBinding", "", "b")}, func(f string, _ manifest.ID) bool { return f == "Policy" }},
 		"OtherPolicy":  {Step{ID: at0(admissions, "ValidatingAdmissionPolicy", "", "b")}, nil},
+		"LikePolicy":   {Step{ID: at0("", "ConfigMap", "team", "p")}, nil},
 		"RoleBinding":  {Step{ID: at0(rbac, "RoleBinding", "team", "a")}, func(_ string, of manifest.ID) bool { return of.Group != rbac }},
 		"ClusterBound": {Step{ID: at0(rbac, "ClusterRoleBinding", "", "a")}, func(_ string, of manifest.ID) bool { return of.Group != rbac }},
 		"Role":         {Step{ID: at0(rbac, "Role", "team", "r")}, nil},
@@ -162,6 +164,45 @@ func TestApprovalOfUnfinished(t *testing.T) {
 	}
 }
 
+// A prune may be what an undone write needs. Each of these deadlocks lasts until a person approves the prune, and ends then.
+func TestDeadlocks(t *testing.T) {
+	provider := manifest.ID{Group: "example.org", Kind: "ProviderConfig", Name: "main"}
+	bucket := manifest.ID{Group: "example.org", Kind: "Bucket", Namespace: "d", Name: "last"}
+	for name, tc := range map[string]struct {
+		reason string
+		write  Step
+		goes   manifest.ID
+	}{
+		"Quota":   {"The create exceeds the quota while the old object exists.", Step{ID: obj("new"), Action: Create}, obj("old")},
+		"Port":    {"The old object uses the port.", Step{ID: manifest.ID{Kind: "Service", Namespace: "d", Name: "new"}, Action: Create}, manifest.ID{Kind: "Service", Namespace: "d", Name: "old"}},
+		"Config":  {"The ProviderConfig is being deleted, which a finalizer delays until its last user is gone.", Step{ID: provider, Action: Update, going: true}, bucket},
+		"Waiting": {"It is wanted again, and waits to be created until the old one is gone.", Step{ID: provider, Action: Create, going: true, Waits: []Reason{AwaitsGone.With(provider)}}, bucket},
+	} {
+		for _, approved := range []bool{false, true} {
+			prune := Step{ID: tc.goes, Action: Prune, UID: "u"}
+			gone := false
+			for range 3 { // passes
+				errs := map[manifest.ID]error{tc.write.ID: errRefused}
+				p := Plan{Steps: []Step{tc.write, prune}}
+				if gone {
+					done := tc.write
+					done.Waits, errs = nil, nil
+					p.Steps = []Step{done}
+				}
+				p.ask = func(*Plan) map[change]bool { return map[change]bool{prune.change(): approved} }
+				sent := sentBy(p, errs)
+				if slices.Contains(sent, tc.write.ID) != gone {
+					t.Errorf("%s: %s It is written: %t, although the prune was sent: %t", name, tc.reason, !gone, gone)
+				}
+				gone = gone || slices.Contains(sent, prune.ID)
+			}
+			if gone != approved {
+				t.Errorf("%s: %s Approved: %t, and the prune is sent: %t", name, tc.reason, approved, gone)
+			}
+		}
+	}
+}
+
 // A person's approval counts for failures that only the requests of the pass show. It never deletes what is still held inside a
 // namespace.
 func TestApprovedWhileUnfinished(t *testing.T) {
@@ -205,5 +246,74 @@ func TestAppliedUnderAnotherIdentity(t *testing.T) {
 		if want := s.ID == other.ID; s.Writes() != want || !want && (s.Guard != SameObject || s.sameAs != create.ID) {
 			t.Errorf("%s %s: %s", s.Action, s.ID, s.Reason)
 		}
+	}
+}
+
+// The forge is asked for approvals of prunes that only the outcomes of a pass hold: the pass before recorded them.
+func TestAsksPerson(t *testing.T) {
+	held := func(guard GuardName) Plan { return Plan{Held: inventory.Holds{{Guard: string(guard)}}} }
+	if !held(Unfinished).AsksPerson() || held("in use").AsksPerson() || !(Plan{Approval: &Approval{}}).AsksPerson() {
+		t.Error("An approval on the pull request would not count, or the forge is asked in vain.")
+	}
+}
+
+// A namespace stays while an object in it could not be deleted.
+func TestNamespaceNotEmpty(t *testing.T) {
+	home := Step{ID: manifest.ID{Kind: "Namespace", Name: "d"}, Action: Prune}
+	done := []Outcome{{ID: obj("a"), Action: Prune, Err: errRefused}}
+	other := []Outcome{{ID: manifest.ID{Kind: "ConfigMap", Namespace: "e", Name: "a"}, Action: Prune, Err: errRefused}, {ID: obj("b"), Action: Prune}, {ID: obj("c"), Action: Update, Err: errRefused}}
+	if why := home.NotEmpty(done); why.Code != NamespaceNotEmpty {
+		t.Errorf("%s: an object in it would be deleted with it", why)
+	}
+	if why := home.NotEmpty(other); !why.None() {
+		t.Errorf("%s: everything in it is gone", why)
+	}
+}
+
+// A prune whose dependant was updated is sent after everything else, although it could be sent earlier.
+func TestPruneThatWaitedIsLast(t *testing.T) {
+	user, late := Step{ID: obj("user"), Action: Update}, Step{ID: obj("late"), Action: Create, Waits: []Reason{AwaitsAbsent.With()}}
+	waits := Step{ID: obj("old"), Action: Prune, UID: "u", Waits: []Reason{AwaitsUpdate.With(user.ID)}, after: []manifest.ID{user.ID}}
+	free := waits
+	free.Waits, free.after = nil, nil
+	var pass Pass
+	pass = pass.After(Next(pass, Plan{Steps: []Step{user, late, waits}}, at(0)), []Outcome{{ID: user.ID, Action: Update}}, nil)
+	if r := Next(pass, Plan{Steps: []Step{late, free}}, at(time.Second)); r.Send.Writes() {
+		t.Errorf("%s: %+v", r.Why, r.Send.Steps)
+	}
+	// It is not sent if another object failed.
+	bad := Step{ID: obj("bad"), Action: Create}
+	pass = Pass{}
+	pass = pass.After(Next(pass, Plan{Steps: []Step{user, bad, waits}}, at(0)), []Outcome{{ID: user.ID, Action: Update}, {ID: bad.ID, Action: Create, Err: errRefused}}, nil)
+	if r := Next(pass, Plan{Steps: []Step{bad, free}}, at(time.Second)); r.Send.Count(Prune) > 0 {
+		t.Errorf("%s: %+v", r.Why, r.Send.Steps)
+	}
+	// If something fails after the prunes began, those that still waited are held.
+	pass = Pass{}
+	pass = pass.After(Next(pass, Plan{Steps: []Step{waits}}, at(0)), nil, nil)
+	pass.Last.Steps = append(pass.Last.Steps, user)
+	pass.Done[user.ID] = Outcome{ID: user.ID, Action: Update, Err: errRefused}
+	if r := Next(pass, Plan{Steps: []Step{free}}, at(time.Second)); r.Send.Writes() {
+		t.Errorf("%s: %+v", r.Why, r.Send.Steps)
+	}
+}
+
+// A pass may heal the failure that held prunes when it was planned: the new schema of a CRD takes effect. The same pass then prunes.
+func TestFailureHealedInThePass(t *testing.T) {
+	crd := Step{ID: CRD("things.example.org"), Action: Update}
+	thing := Step{ID: manifest.ID{Group: "example.org", Kind: "Thing", Name: "a"}, Action: Update, Err: errRefused}
+	held := Step{ID: obj("old"), Action: Hold, Would: Prune, Guard: Unfinished, UID: "u"}
+	var pass Pass
+	pass = pass.After(Next(pass, Plan{Steps: []Step{crd, thing, held}}, at(0)), []Outcome{{ID: crd.ID, Action: Update}, {ID: thing.ID, Action: Update, Err: errRefused}}, nil)
+	thing.Err = nil
+	prune := held
+	prune.Action, prune.Would, prune.Guard = Prune, "", ""
+	r := Next(pass, Plan{Steps: []Step{thing, prune}}, at(time.Second))
+	if r.Why != Resumes || r.Send.Count(Prune) > 0 {
+		t.Fatalf("%s: %+v", r.Why, r.Send.Steps)
+	}
+	pass = pass.After(r, []Outcome{{ID: thing.ID, Action: Update}}, nil)
+	if r = Next(pass, Plan{Steps: []Step{prune}}, at(2*time.Second)); r.Why != PrunesLast || r.Send.Count(Prune) != 1 {
+		t.Errorf("%s: %+v", r.Why, r.Send.Steps)
 	}
 }
