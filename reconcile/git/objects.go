@@ -275,18 +275,40 @@ func (o *objects) commit(h plumbing.Hash) (*object.Commit, error) {
 	return nil, fmt.Errorf("%s has too many nested tags", h)
 }
 
-// tree returns the entries of a tree.
-func (o *objects) tree(h plumbing.Hash) (_ []object.TreeEntry, err error) {
+// tree returns the entries of a tree. It calls allow with their number before it decodes them, because a few hundred bytes
+// of deltas can expand to millions of entries.
+func (o *objects) tree(h plumbing.Hash, allow func(entries int) error) (_ []object.TreeEntry, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%w: %v", errDamaged, p)
 		}
 	}()
-	t, err := object.GetTree(o, h)
+	kind, data, err := o.read(h)
 	if err != nil {
 		return nil, err
 	}
+	if err := allow(countEntries(data)); err != nil {
+		return nil, err
+	}
+	raw, t := &plumbing.MemoryObject{}, &object.Tree{}
+	raw.SetType(kind)
+	if _, err := raw.Write(data); err != nil {
+		return nil, err
+	}
+	if err := t.Decode(raw); err != nil {
+		return nil, fmt.Errorf("cannot decode object %s, which is a %s: %w", h, kind, err)
+	}
 	return t.Entries, nil
+}
+
+// countEntries returns the number of entries of a tree object. Each is a mode and a name, a zero byte, and an ID.
+func countEntries(data []byte) (n int) {
+	for len(data) > 0 {
+		_, rest, _ := bytes.Cut(data, []byte{0})
+		data = rest[min(len(rest), len(plumbing.Hash{})):]
+		n++
+	}
+	return n
 }
 
 // startingWith finds the commit whose ID has a prefix. It returns the zero hash if there is none.

@@ -29,7 +29,8 @@ type tree struct {
 	paths   int64 // maximum bytes of their names and of the directories' paths
 
 	mu      sync.RWMutex
-	folders map[string]*listing // by path
+	folders map[string]*listing        // by path
+	decoded map[plumbing.Hash]*listing // by ID, because a tree can be in many directories
 	listed  int
 	named   int64
 }
@@ -245,11 +246,7 @@ func (t *tree) folder(name string) (*listing, error) {
 	if !n.IsDir() {
 		return nil, fs.ErrNotExist
 	}
-	var nodes []node
-	entries, err := t.objects.tree(n.hash)
-	if err == nil {
-		nodes, err = t.list(entries)
-	}
+	list, err := t.decode(n.hash)
 	if err != nil {
 		return nil, fmt.Errorf("cannot list tree %s: %w", n.hash, err)
 	}
@@ -258,21 +255,50 @@ func (t *tree) folder(name string) (*listing, error) {
 	if have, ok := t.folders[name]; ok {
 		return have, nil
 	}
-	if t.listed += len(nodes); t.listed > t.limit {
-		return nil, fmt.Errorf("the commit has more than %d files and directories", t.limit)
+	if err := t.allows(len(list.nodes)); err != nil {
+		return nil, err
 	}
+	t.listed += len(list.nodes)
 	t.named += int64(len(name))
-	for i := range nodes {
-		t.named += int64(len(nodes[i].name))
+	for i := range list.nodes {
+		t.named += int64(len(list.nodes[i].name))
 	}
 	if t.named > t.paths {
 		return nil, fmt.Errorf("the names of the files and directories of the commit have more than %d bytes", t.paths)
 	}
 	if t.folders == nil {
-		t.folders = map[string]*listing{}
+		t.folders, t.decoded = map[string]*listing{}, map[plumbing.Hash]*listing{}
 	}
-	t.folders[name] = &listing{nodes: nodes}
-	return t.folders[name], nil
+	t.folders[name], t.decoded[n.hash] = list, list
+	return list, nil
+}
+
+// decode returns the listing of a tree object.
+func (t *tree) decode(h plumbing.Hash) (*listing, error) {
+	t.mu.RLock()
+	known, ok := t.decoded[h]
+	t.mu.RUnlock()
+	if ok {
+		return known, nil
+	}
+	entries, err := t.objects.tree(h, func(entries int) error {
+		t.mu.RLock()
+		defer t.mu.RUnlock()
+		return t.allows(entries)
+	})
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := t.list(entries)
+	return &listing{nodes: nodes}, err
+}
+
+// allows returns an error if the commit has too many files and directories with these entries. The caller holds mu.
+func (t *tree) allows(entries int) error {
+	if entries > t.limit-t.listed {
+		return fmt.Errorf("the commit has more than %d files and directories", t.limit)
+	}
+	return nil
 }
 
 // list converts the entries of a tree object to nodes. It refuses a directory that no honest commit has: Headgate

@@ -198,6 +198,40 @@ func TestTreeBomb(t *testing.T) {
 	}
 }
 
+// A delta of a few hundred bytes can expand to a tree with millions of entries. They must be counted before they take memory.
+func TestTreeIsCountedFirst(t *testing.T) {
+	f := newFixture(t)
+	b := f.blob("b")
+	f.ref("refs/heads/main", f.commit(f.tree(item{"40000", "d", f.tree(slices.Repeat([]item{{"100644", "same", b}}, 501)...)})))
+	in, err := (&Repository{URL: f.dir, Limits: Limits{Entries: 501}}).Fetch(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The root has one entry. Decoding the directory would find two entries of one name.
+	if _, err := fs.ReadDir(in.Files, "d"); err == nil || !strings.Contains(err.Error(), "more than 501") {
+		t.Errorf("want an error about the number of entries, got %v", err)
+	}
+}
+
+// A tree that is in many directories takes memory once.
+func TestTreeIsShared(t *testing.T) {
+	f := newFixture(t)
+	h := f.files(map[string]string{"x": "x"})
+	in := fetch(t, f, f.tree(item{"40000", "a", h}, item{"40000", "b", h}))
+	for _, dir := range []string{"a", "b"} {
+		if list, err := fs.ReadDir(in.Files, dir); err != nil || len(list) != 1 {
+			t.Fatalf("%s: got %v, %v", dir, list, err)
+		}
+	}
+	files := in.Files.(*tree)
+	if files.folders["a"] != files.folders["b"] {
+		t.Error("a tree is decoded twice")
+	}
+	if want := 2 + 1 + 1; files.listed != want {
+		t.Errorf("a limit bounds what a walk visits: want %d entries, got %d", want, files.listed)
+	}
+}
+
 // The result of ReadFile belongs to the caller.
 func TestReadFileCopies(t *testing.T) {
 	f := newFixture(t)
@@ -240,7 +274,7 @@ func FuzzTree(f *testing.F) {
 		if err != nil {
 			return
 		}
-		files.folders = map[string]*listing{".": {nodes: nodes}}
+		files.folders, files.decoded = map[string]*listing{".": {nodes: nodes}}, map[plumbing.Hash]*listing{}
 		_ = fs.WalkDir(files, ".", func(path string, d fs.DirEntry, err error) error {
 			if !fs.ValidPath(path) {
 				t.Errorf("%q is not a valid path", path)
