@@ -295,9 +295,9 @@ type passFlags struct {
 	renderFlags
 	fileFlags
 
-	approve  approveFlag
-	signers  []string // files of public keys
-	keys     []string // likewise, of commits
+	approve approveFlag
+	signers []string // files of public keys
+	keys    []string // likewise, of commits
 }
 
 func (f *passFlags) addTo(cmd *cobra.Command) {
