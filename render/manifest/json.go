@@ -24,8 +24,17 @@ func (c collision) Error() string {
 // text. If two keys become the same text, those choose one at random; decodeYAML returns an error.
 func decodeYAML(raw []byte) (any, error) {
 	var v any
-	if err := yamlmap.UnmarshalStrict(raw, &v); err != nil {
-		return nil, err
+	if strict := yamlmap.UnmarshalStrict(raw, &v); strict != nil {
+		switch merges, err := checkMerges(raw); {
+		case err != nil:
+			return nil, err
+		case !merges:
+			return nil, strict
+		}
+		v = nil
+		if err := yamlmap.Unmarshal(raw, &v); err != nil {
+			return nil, err
+		}
 	}
 	return asJSON(v)
 }
@@ -113,6 +122,9 @@ func keyText(k any) (string, error) {
 
 // jsonError adds the line to an error of decodeYAML.
 func (s section) jsonError(raw []byte, err error) error {
+	if again, ok := errors.AsType[repetition](err); ok {
+		return s.cannotDecode(s.part.line+again.line-1, again)
+	}
 	var key collision
 	if !errors.As(err, &key) {
 		return s.yamlError(raw, err)
@@ -160,11 +172,8 @@ func collidingIn(node *yamltree.Node, known map[string]*yamltree.Node, merges in
 	}
 	var merged []*yamltree.Node
 	for i := 0; i+1 < len(node.Content); i += 2 {
-		key, value := node.Content[i], node.Content[i+1]
-		for key.Kind == yamltree.AliasNode {
-			key = key.Alias
-		}
-		if key.Tag == "!!merge" || key.Value == "<<" && key.Style == 0 {
+		key, value := resolved(node.Content[i]), node.Content[i+1]
+		if isMerge(key) {
 			merged = append(merged, value)
 			continue
 		}
@@ -179,17 +188,13 @@ func collidingIn(node *yamltree.Node, known map[string]*yamltree.Node, merges in
 		known[text] = key
 	}
 	for _, from := range merged {
-		for from.Kind == yamltree.AliasNode {
-			from = from.Alias
-		}
+		from = resolved(from)
 		list := []*yamltree.Node{from}
 		if from.Kind == yamltree.SequenceNode {
 			list = from.Content
 		}
 		for _, one := range list {
-			for one.Kind == yamltree.AliasNode {
-				one = one.Alias
-			}
+			one = resolved(one)
 			if one.Kind != yamltree.MappingNode {
 				continue
 			}
@@ -259,11 +264,7 @@ func unfit(node *yamltree.Node) *yamltree.Node {
 	}
 	for i, child := range node.Content {
 		if node.Kind == yamltree.MappingNode && i%2 == 0 {
-			key := child
-			for key.Kind == yamltree.AliasNode {
-				key = key.Alias
-			}
-			if _, ok := textOf(key); !ok {
+			if _, ok := textOf(resolved(child)); !ok {
 				return child
 			}
 			continue
