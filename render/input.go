@@ -11,8 +11,6 @@ import (
 // An Input is a commit as bytes, with the packages that it mentions.
 type Input struct {
 	Revision string // the full commit ID, or "" for a directory that is not a commit
-	Message  string // of the commit itself, not of a commit that was merged with it
-	SignedBy string // the fingerprint of the listed key that signed the commit, after verification; "" if none did
 	Files    fs.FS  // the whole tree, safe for concurrent use; may offer Hash(path) (string, error), the Git blob id
 	Path     string // the directory with the manifests; "" or "." is the root
 	Source   SourceID

@@ -40,8 +40,6 @@ type Options struct {
 // A Desired is what a commit wants a cluster to hold.
 type Desired struct {
 	Revision    string
-	Message     string // of the commit
-	SignedBy    string // the fingerprint of the listed key that signed the commit; "" if none did
 	Source      SourceID
 	Approvals   []Approval // of its ApprovalsFile; whether they count depends on the source of the commit
 	Owner       Owner
@@ -162,8 +160,6 @@ func Render(in Input, how Options) (Desired, error) {
 
 	want := Desired{
 		Revision: in.Revision,
-		Message:  in.Message,
-		SignedBy: in.SignedBy,
 		Source:   in.Source,
 		Owner:    how.Owner,
 

@@ -45,8 +45,7 @@ shows and --report reads, cover those steps in every cluster that holds them, al
 until they are carried out or the approval expires. Protect the file with CODEOWNERS.
 
 Without a file of Syncs, give the digest to the pass itself: headgate sync --approve DIGEST.
-The author of a change cannot approve it. So a line 'Headgate-Approve: DIGEST' in a commit
-message counts only if approvals.trailers of the Sync allows it.`,
+The author of a change cannot approve it.`,
 		Example: `  headgate approve -f sync.yaml 3f786850e387550fdab836ed7e6dc881
   headgate approve -f syncs.yaml --sync prod 3f786850e387550fdab836ed7e6dc881
   headgate diff -o json | headgate approve --write --report - --by alice --why "the buckets are empty"`,

@@ -296,8 +296,8 @@ type passFlags struct {
 	fileFlags
 
 	approve approveFlag
-	signers []string // files of public keys
-	keys    []string // likewise, of commits
+	signers []string // have no effect any more
+	keys    []string // files of public keys of commits
 }
 
 func (f *passFlags) addTo(cmd *cobra.Command) {
@@ -307,7 +307,7 @@ func (f *passFlags) addTo(cmd *cobra.Command) {
 	f.approve.addTo(cmd)
 	cmd.Flags().StringVar(&f.spec.Source.TakeOver, "take-over", "", "`source` that this sync applied before, as the refusal of another one names it; objects that the new source lacks are pruned")
 	addOptions(cmd, &f.spec, false)
-	cmd.Flags().StringArrayVar(&f.signers, "approval-signer", nil, "with --approval-trailers=signed: `file` with the public key of a person who may approve, OpenPGP or SSH; may be given several times")
+	cmd.Flags().StringArrayVar(&f.signers, "approval-signer", nil, "has no effect any more, as --approval-trailers")
 	cmd.Flags().StringArrayVar(&f.keys, "commit-key", nil, "with --verify: `file` with public keys, OpenPGP or SSH; one of them must have signed; may be given several times")
 	f.renderFlags.addTo(cmd)
 	f.fileFlags.addTo(cmd, &f.syncFlags, &f.path)
@@ -370,17 +370,12 @@ func (f *passFlags) asSync() (v1alpha1.Sync, error) {
 	}
 	s, err := f.rendering()
 	s.Namespace, s.Name = f.namespace, f.name
-	if s.Spec.Approvals.Signers, err = contentsOf("--approval-signer", f.signers, err); err != nil {
-		return s, err
-	}
+	s.Spec.Approvals.Signers = f.signers
 	if s.Spec.Source.Verify.Keys, err = contentsOf("--commit-key", f.keys, err); err != nil {
 		return s, err
 	}
 	if verifies := s.Spec.Source.Verify.Mode != v1alpha1.VerifyNever; verifies != (len(f.keys) > 0) {
 		return s, usagef("--commit-key goes with --verify=head, tag or tag-and-head, and names the public keys; one of them must have signed")
-	}
-	if signed := s.Spec.Approvals.Trailers == v1alpha1.TrailersSigned; signed != (len(f.signers) > 0) {
-		return s, usagef("--approval-signer goes with --approval-trailers=signed, and names the public keys of the people who may approve")
 	}
 	return s, err
 }

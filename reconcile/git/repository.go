@@ -48,7 +48,6 @@ type Repository struct {
 	Fetched bool
 
 	Plain     network.Plain     // hosts that get credentials without TLS
-	Signers   Signers           // public keys whose signatures on commits count for approvals
 	Verify    Verification      // the signatures that Fetch requires
 	Limits    Limits            // zero values are defaults
 	Transport http.RoundTripper // nil is network.Default
@@ -138,7 +137,7 @@ func (r *Repository) Fetch(ctx context.Context, ref string) (_ render.Input, err
 	if err := directory(files, dir); err != nil {
 		return render.Input{}, fmt.Errorf("%s: cannot read commit %.7s: %w", at, commit.Hash, err)
 	}
-	return render.Input{Revision: commit.Hash.String(), Message: commit.Message, SignedBy: r.Signers.of(commit), Files: files, Path: dir, Source: r.identify(at, f, dir)}, nil
+	return render.Input{Revision: commit.Hash.String(), Files: files, Path: dir, Source: r.identify(at, f, dir)}, nil
 }
 
 // Resolve fetches the commit that ref names and returns its full ID.

@@ -22,9 +22,6 @@ import (
 // Keys are texts with public keys: OpenPGP keys in ASCII armor, and SSH keys as in authorized_keys.
 type Keys []string
 
-// Signers are public keys of people, never of a forge.
-type Signers Keys
-
 const (
 	beginPGP = "-----BEGIN PGP PUBLIC KEY BLOCK-----"
 	endPGP   = "-----END PGP PUBLIC KEY BLOCK-----"
@@ -35,43 +32,9 @@ const (
 	leastBits = 2048
 )
 
-// ofForge reports whether an address belongs to a key with which a forge signs its own commits, such as merges and
-// squashes. The author of a pull request writes the message of these commits. The addresses of such keys begin with
-// noreply@. Hidden addresses of people have a different name before the @.
-func ofForge(address string) bool { return strings.HasPrefix(strings.ToLower(address), "noreply@") }
-
-// Validate returns an error for invalid keys. It refuses the key of a forge, whose signature proves nothing about the
-// person who approved.
-func (s Signers) Validate() error {
-	_, err := Keys(s).parse(func(ring openpgp.EntityList) error {
-		for _, entity := range ring {
-			for name, identity := range entity.Identities {
-				if ofForge(identity.UserId.Email) {
-					return fmt.Errorf("it is the key of a forge (%s), which signs messages that authors write; list keys of people", name)
-				}
-			}
-		}
-		return nil
-	})
-	return err
-}
-
-// of returns the fingerprint of the key that signed a commit. It returns "" if the commit has no signature or another
-// key made it.
-func (s Signers) of(commit *object.Commit) string {
-	if len(s) == 0 {
-		return ""
-	}
-	by, err := Keys(s).signed(commit)
-	if err != nil {
-		return ""
-	}
-	return by
-}
-
 // Validate returns an error for invalid keys.
 func (k Keys) Validate() error {
-	_, err := k.parse(nil)
+	_, err := k.parse()
 	return err
 }
 
@@ -81,15 +44,12 @@ type keyring struct {
 	ssh []ssh.PublicKey
 }
 
-// parse parses the keys. also checks the OpenPGP keys of each text; it may be nil.
-func (k Keys) parse(also func(openpgp.EntityList) error) (keyring, error) {
+// parse parses the keys.
+func (k Keys) parse() (keyring, error) {
 	var all keyring
 	var wrong []error
 	for i, text := range k {
 		one, err := parseKeys(text)
-		if err == nil && also != nil {
-			err = also(one.pgp)
-		}
 		if err != nil {
 			wrong = append(wrong, fmt.Errorf("key %d: %w", i+1, err))
 		}
@@ -238,7 +198,7 @@ func (k Keys) verify(sig string, payload []byte) (_ string, err error) {
 			err = fmt.Errorf("its signature cannot be read: %v", p)
 		}
 	}()
-	ring, wrong := k.parse(nil)
+	ring, wrong := k.parse()
 	switch sig = strings.TrimSpace(sig); {
 	case wrong != nil:
 		return "", wrong

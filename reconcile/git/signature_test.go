@@ -20,33 +20,33 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// Approvals in signed commits depend on this: only a signature by a listed key over exactly this commit counts.
-func TestSigners(t *testing.T) {
+// Only a signature by a listed key over exactly this commit counts.
+func TestSigned(t *testing.T) {
 	alice, bob := openPGPKey(t, "alice@example.org"), openPGPKey(t, "bob@example.org")
 	carol, dave := sshKey(t), sshKey(t)
 	cases := map[string]struct {
-		reason  string
-		by      *key
-		signers Signers
-		change  func(*object.Commit)
-		want    bool
+		reason string
+		by     *key
+		keys   Keys
+		change func(*object.Commit)
+		want   bool
 	}{
-		"OpenPGP":       {reason: "The key of the signer is listed.", by: &alice, signers: Signers{bob.public, alice.public}, want: true},
-		"SSH":           {reason: "The SSH key of the signer is listed.", by: &carol, signers: Signers{alice.public, dave.public, carol.public}, want: true},
-		"AnotherPerson": {reason: "The signer is not among the listed people.", by: &bob, signers: Signers{alice.public, carol.public}},
-		"AnotherSSHKey": {reason: "The SSH key is not listed.", by: &dave, signers: Signers{carol.public}},
-		"None":          {reason: "A commit without a signature approves nothing.", signers: Signers{alice.public}},
-		"NoSigners":     {reason: "A valid signature of a stranger proves nothing.", by: &alice},
+		"OpenPGP":       {reason: "The key of the signer is listed.", by: &alice, keys: Keys{bob.public, alice.public}, want: true},
+		"SSH":           {reason: "The SSH key of the signer is listed.", by: &carol, keys: Keys{alice.public, dave.public, carol.public}, want: true},
+		"AnotherPerson": {reason: "The signer is not among the listed people.", by: &bob, keys: Keys{alice.public, carol.public}},
+		"AnotherSSHKey": {reason: "The SSH key is not listed.", by: &dave, keys: Keys{carol.public}},
+		"None":          {reason: "A commit has no signature.", keys: Keys{alice.public}},
+		"NoKeys":        {reason: "A valid signature of a stranger proves nothing.", by: &alice},
 		"Message": {
-			reason: "The signature covers the message, so an approval cannot be added to a signed commit.", by: &alice, signers: Signers{alice.public},
-			change: func(c *object.Commit) { c.Message += "\nHeadgate-Approve: 00" },
+			reason: "The signature covers the message.", by: &alice, keys: Keys{alice.public},
+			change: func(c *object.Commit) { c.Message += "\nmore" },
 		},
 		"Tree": {
-			reason: "The signature covers the content.", by: &carol, signers: Signers{carol.public},
+			reason: "The signature covers the content.", by: &carol, keys: Keys{carol.public},
 			change: func(c *object.Commit) { c.TreeHash[0]++ },
 		},
 		"Garbage": {
-			reason: "An unreadable signature does not count.", by: &carol, signers: Signers{carol.public, alice.public},
+			reason: "An unreadable signature does not count.", by: &carol, keys: Keys{carol.public, alice.public},
 			change: func(c *object.Commit) { c.PGPSignature = c.PGPSignature[:len(c.PGPSignature)/2] },
 		},
 	}
@@ -56,24 +56,23 @@ func TestSigners(t *testing.T) {
 			if tc.change != nil {
 				tc.change(commit)
 			}
-			if by := tc.signers.of(commit); (by != "") != tc.want {
+			if by, err := tc.keys.signed(commit); (err == nil && by != "") != tc.want {
 				t.Errorf("%s\nsigned by %q, want one: %t", tc.reason, by, tc.want)
 			}
 		})
 	}
 }
 
-// A forge signs merges with its own key, but the author of a pull request writes their message.
-func TestSignersAreOfPeople(t *testing.T) {
-	if err := (Signers{openPGPKey(t, "alice@example.org").public, sshKey(t).public}).Validate(); err != nil {
+// An invalid key is refused when the Sync is read, not when a commit needs it.
+func TestKeysAreValid(t *testing.T) {
+	if err := (Keys{openPGPKey(t, "alice@example.org").public, sshKey(t).public}).Validate(); err != nil {
 		t.Error(err)
 	}
 	for reason, key := range map[string]string{
-		"is the key of a forge": openPGPKey(t, "noreply@github.com").public,
-		"is neither":            "ssh-ed25519 not-a-key",
-		"cannot read":           "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nnothing\n",
+		"is neither":  "ssh-ed25519 not-a-key",
+		"cannot read": "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nnothing\n",
 	} {
-		if err := (Signers{key}).Validate(); err == nil || !strings.Contains(err.Error(), reason) {
+		if err := (Keys{key}).Validate(); err == nil || !strings.Contains(err.Error(), reason) {
 			t.Errorf("a key that %s: %v", reason, err)
 		}
 	}

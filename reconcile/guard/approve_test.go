@@ -24,49 +24,33 @@ func TestApprove(t *testing.T) {
 		t.Fatalf("five prunes of six objects are held, and can be approved: %+v", asks)
 	}
 	digest := asks.Digest
-	commit := func(revision, message string) render.Desired {
+	commit := func(revision string) render.Desired {
 		w := keep
-		w.Revision, w.Message = revision, message
+		w.Revision = revision
 		return w
-	}
-	signed := func(by render.Desired) render.Desired {
-		by.SignedBy = "SHA256:key"
-		return by
 	}
 	cases := map[string]struct {
 		reason   string
 		want     render.Desired
 		given    []string
-		trailers plan.Trailers
-		offline  bool
+		trailers bool
 		grants   []inventory.Grant
 		more     []string // further objects that are owned and no longer wanted
 		prunes   int
 		note     string
 	}{
-		"Given":        {reason: "A user reviewed exactly these steps.", want: keep, given: []string{digest}, prunes: 5},
-		"Trailer":      {reason: "A sync may accept approvals in commit messages.", trailers: plan.TrailersAny, want: commit("1", "Clean up\n\nNobody needs them.\n\nheadgate-approve:  "+digest+" \nSigned-off-by: A"), prunes: 5},
-		"NotAllowed":   {reason: "The author of a change writes the message, and forges copy it into the squash commit.", want: commit("1", "Clean up\n\nHeadgate-Approve: "+digest), prunes: 0, note: "which does not count"},
-		"Signed":       {reason: "A listed person signed the commit.", trailers: plan.TrailersSigned, want: signed(commit("1", "Clean up\n\nHeadgate-Approve: "+digest)), prunes: 5},
-		"Unsigned":     {reason: "The commit has no signature.", trailers: plan.TrailersSigned, want: commit("1", "Clean up\n\nHeadgate-Approve: "+digest), prunes: 0, note: "no key of approvals.signers"},
-		"SignedAbove":  {reason: "The signer of a squash commit vouches for the last paragraph only, because the forge copied the others.", trailers: plan.TrailersSigned, want: signed(commit("1", "Headgate-Approve: "+digest+"\n\nSigned-off-by: A")), prunes: 0, note: "no key of approvals.signers"},
-		"Squashed":     {reason: "A squash commit concatenates the messages of a branch.", trailers: plan.TrailersAny, want: commit("1", "Clean up (#7)\n\n* one\n\nHeadgate-Approve: "+digest+"\n\n* two"), prunes: 5},
-		"Quoted":       {reason: "A quoted approval in a message does not count.", trailers: plan.TrailersAny, want: commit("1", "Revert\n\n> Headgate-Approve: "+digest), prunes: 0},
-		"Preview":      {reason: "The author of a pull request writes its commit messages.", offline: true, trailers: plan.TrailersAny, want: commit("1", "Clean up\n\nHeadgate-Approve: "+digest), prunes: 0, note: "which does not count"},
-		"OneMore":      {reason: "An approval covers exactly the reviewed steps.", want: keep, given: []string{digest}, more: []string{"f"}, prunes: 0, note: "does not fit the steps that are held now"},
-		"Prefix":       {reason: "A truncated digest is a different digest.", want: keep, given: []string{digest[:12]}, prunes: 0, note: "does not fit the steps that are held now"},
-		"Spent":        {reason: "An approval counts once, even if it is still on the Sync when another commit has the same hold.", want: commit("2", ""), given: []string{digest}, grants: []inventory.Grant{{Digest: digest, Commit: "1", Given: true}}, prunes: 0, note: "was spent on commit 1"},
-		"SpentTrailer": {reason: "A commit approves once.", trailers: plan.TrailersAny, want: commit("1", "Headgate-Approve: "+digest), grants: []inventory.Grant{{Digest: digest, Commit: "1"}}, prunes: 0, note: "was spent on commit 1"},
-		"AnotherTrailer": {
-			reason: "Another commit may approve the same steps again.", trailers: plan.TrailersAny, want: commit("2", "Headgate-Approve: "+digest), grants: []inventory.Grant{{Digest: digest, Commit: "1"}}, prunes: 5,
-		},
-		"GivenAgain": {reason: "A user who removed an approval may give it again.", want: commit("2", ""), given: []string{digest}, grants: []inventory.Grant{{Digest: digest, Commit: "1"}}, prunes: 5},
+		"Given":      {reason: "A user reviewed exactly these steps.", want: keep, given: []string{digest}, prunes: 5},
+		"OneMore":    {reason: "An approval covers exactly the reviewed steps.", want: keep, given: []string{digest}, more: []string{"f"}, prunes: 0, note: "does not fit the steps that are held now"},
+		"Prefix":     {reason: "A truncated digest is a different digest.", want: keep, given: []string{digest[:12]}, prunes: 0, note: "does not fit the steps that are held now"},
+		"Spent":      {reason: "An approval counts once, even if it is still on the Sync when another commit has the same hold.", want: commit("2"), given: []string{digest}, grants: []inventory.Grant{{Digest: digest, Commit: "1", Given: true}}, prunes: 0, note: "was spent on commit 1"},
+		"Trailer":    {reason: "The author of a change writes the message, and forges copy it into merges.", want: keep, trailers: true, note: "have no effect any more"},
+		"GivenAgain": {reason: "A user who removed an approval may give it again.", want: commit("2"), given: []string{digest}, grants: []inventory.Grant{{Digest: digest, Commit: "1"}}, prunes: 5},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			seen := given.Owning(t, slices.Concat(five, []string{"keep"}, tc.more)...)
 			seen.Approvals, seen.Inventory.Grants = inventory.Approvals{inventory.OnSync: tc.given}, tc.grants
-			seen.Terms.Trailers, seen.Offline = tc.trailers, tc.offline
+			seen.Terms.Trailers = tc.trailers
 			p := given.Computed(t, tc.want, seen, Guarding{}.Guards()...)
 			if got := p.Count(plan.Prune); got != tc.prunes {
 				t.Errorf("%s\n%d prunes, want %d", tc.reason, got, tc.prunes)

@@ -84,18 +84,6 @@ func TestHistory(t *testing.T) {
 			reason: "The user who rewrites the branch can also edit its approvals file.", descends: unrelated, held: 2, commit: first, note: true,
 			edit: func(_ *plan.Observed, w *render.Desired) { w.Approvals = inGit },
 		},
-		"ApprovedByMessage": {
-			reason: "The user who rewrites the branch can also write its commit messages.", descends: unrelated, held: 2, commit: first, note: true,
-			edit: func(o *plan.Observed, w *render.Desired) {
-				o.Terms.Trailers, w.Message = plan.TrailersAny, "m\n\nHeadgate-Approve: "+digest+"\n"
-			},
-		},
-		"ApprovedBySigner": {
-			reason: "A listed person signed this commit.", descends: unrelated, commit: second,
-			edit: func(o *plan.Observed, w *render.Desired) {
-				o.Terms.Trailers, w.Message, w.SignedBy = plan.TrailersSigned, "m\n\nHeadgate-Approve: "+digest+"\n", "alice"
-			},
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			seen := start()

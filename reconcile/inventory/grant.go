@@ -20,7 +20,7 @@ const (
 	InReview  ApprovalPlace = "Review"  // a review of that pull request
 )
 
-// InMessage is the place of an approval in a commit message, which cannot be withdrawn.
+// InMessage is the place of an approval in a commit message. Older versions counted these.
 const InMessage ApprovalPlace = "Message"
 
 // ApprovalPlaces lists all places that an approval can be withdrawn from.
@@ -62,7 +62,7 @@ func (a Approvals) Digests() []string {
 type Grant struct {
 	Digest string   `json:"digest"`           // AnyDigest stands for every approval that a lost inventory may have used
 	Commit string   `json:"commit,omitempty"` // the commit with the approved steps; the grant ends with it
-	By     string   `json:"by,omitempty"`     // who approved, if known: a name in Git, or the key that signed a commit
+	By     string   `json:"by,omitempty"`     // who approved, if known
 	Given  bool     `json:"given,omitempty"`  // the approval is still in the place where a person gave it
 	Left   []string `json:"left,omitempty"`   // the steps that are still to be carried out
 

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"bufio"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -87,9 +86,8 @@ func (p *Plan) approve(seen Observed, guards []Guard) (_ map[change]bool, notes 
 		for _, place := range inventory.Listing { // their entries may be for other clusters
 			delete(typed, place)
 		}
-		given := slices.DeleteFunc(slices.Concat(typed.Digests(), seen.trailers(p.Want)), func(d string) bool { return d == p.clear })
+		given := slices.DeleteFunc(typed.Digests(), func(d string) bool { return d == p.clear })
 		notes = append(notes, misgiven(asks.Digest, given, p.begun(seen.Inventory.Grants))...)
-		notes = append(notes, seen.ignored(p.Want)...)
 		notes = append(notes, seen.ignoredInGit(rest)...)
 		return approved, notes
 	}
@@ -142,9 +140,7 @@ func (p *Plan) approveEach(held []Step, approved map[change]bool, seen Observed)
 
 // isApproved reports whether a person has approved a digest, and no pass has used that approval.
 func (p *Plan) isApproved(digest string, seen Observed) bool {
-	grants := p.begun(seen.Inventory.Grants)
-	return seen.Approvals.Counts(digest, grants) || slices.Contains(seen.trailers(p.Want), digest) &&
-		!slices.ContainsFunc(grants, func(g inventory.Grant) bool { return g.IsOf(digest) && g.Commit == p.Want.Revision })
+	return seen.Approvals.Counts(digest, p.begun(seen.Inventory.Grants))
 }
 
 // Granted returns the approvals that this plan, or an earlier one over the same commit, has used.
@@ -158,16 +154,10 @@ func (s Step) Approval() Approval { return approvalOf([]Step{s}) }
 // spend records that the plan uses an approval for some steps.
 func (p *Plan) spend(digest string, of []Step, seen Observed) {
 	given := seen.Approvals.Places(digest)
-	g := inventory.Grant{Digest: digest, Commit: p.Want.Revision, Given: len(given) > 0, On: given, How: given}
+	g := inventory.Grant{Digest: digest, Commit: p.Want.Revision, By: seen.approvers(p.Want, digest, given), Given: true, On: given, How: given}
 	if !seen.Now.IsZero() {
 		at := metav1.NewTime(seen.Now.UTC().Truncate(1e9))
 		g.At = &at
-	}
-	switch {
-	case len(given) == 0:
-		g.By, g.How = p.Want.SignedBy, []inventory.ApprovalPlace{inventory.InMessage}
-	default:
-		g.By = seen.approvers(p.Want, digest, given)
 	}
 	for _, s := range of {
 		g.Left = append(g.Left, s.approvalKey())
@@ -360,54 +350,16 @@ func (o Observed) ignoredInGit(held []Step) []manifest.Finding {
 	return notes
 }
 
-const approveTrailer = "Headgate-Approve"
-
-// trailers returns the digests that the commit message approves, if they count. In a preview they do not, because the author of a
-// pull request writes its commit messages.
-func (o Observed) trailers(want render.Desired) []string {
-	switch {
-	case o.Offline:
-		return nil
-	case !o.Rewritten().None() && want.SignedBy == "": // the person who rewrote the branch wrote this message
-		return nil
-	case o.Terms.Trailers == TrailersAny:
-		return trailers(want.Message, approveTrailer)
-	case o.Terms.Trailers == TrailersSigned && want.SignedBy != "":
-		paragraphs := strings.Split(strings.TrimSpace(want.Message), "\n\n")
-		return trailers(paragraphs[len(paragraphs)-1], approveTrailer)
-	}
-	return nil
-}
-
-// ignored returns a note if the commit message has an approval that does not count.
-func (o Observed) ignored(want render.Desired) []manifest.Finding {
-	carried := trailers(want.Message, approveTrailer)
-	if len(carried) == 0 || len(o.trailers(want)) > 0 {
+// noteOnTrailers returns a warning if the Sync says which approvals in commit messages count.
+func (o Observed) noteOnTrailers() []manifest.Finding {
+	if !o.Terms.Trailers || o.Offline {
 		return nil
 	}
-	f := manifest.Finding{
+	return []manifest.Finding{{
 		Rule: "approval", Severity: manifest.Warning,
-		Message: fmt.Sprintf("this commit carries the approval %.40s in its message, which does not count: its author wrote it", carried[0]),
-		Fix:     "have another person approve, with 'headgate approve' or --approve",
-	}
-	if o.Terms.Trailers == TrailersSigned && !o.Offline {
-		f.Message = fmt.Sprintf("this commit carries the approval %.40s in its message, which does not count: no key of approvals.signers signed the commit with it in the last paragraph", carried[0])
-	}
-	return []manifest.Finding{f}
-}
-
-// trailers returns the values of a key in a commit message. Each is on a line of its own that begins with the key. It need not be
-// in the last paragraph, because a squash on a forge concatenates the messages of a branch.
-func trailers(message, key string) []string {
-	var values []string
-	lines := bufio.NewScanner(strings.NewReader(message))
-	for lines.Scan() {
-		k, v, ok := strings.Cut(lines.Text(), ":")
-		if ok && strings.EqualFold(k, key) {
-			values = append(values, strings.TrimSpace(v))
-		}
-	}
-	return values
+		Message: "approvals.trailers and approvals.signers of the Sync have no effect any more: approvals in commit messages do not count",
+		Fix:     "remove them, and approve in " + render.ApprovalsFile + " with 'headgate approve --write': a user who may sign or merge commits may write this file",
+	}}
 }
 
 // misgiven returns findings about approvals that were given but do not match the held steps.

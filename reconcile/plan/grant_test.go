@@ -130,11 +130,10 @@ func TestApprovalsOfALostInventory(t *testing.T) {
 	digest := given.Computed(t, want, seen, guard.Guarding{}.Guards()...).Approval.Digest // for the steps that the plan holds with a stored inventory
 
 	cases := map[string]struct {
-		reason  string
-		message string                // of the commit
-		lost    inventory.Approvals   // of the pass that finds no inventory
-		passes  []inventory.Approvals // after it
-		counts  []bool
+		reason string
+		lost   inventory.Approvals   // of the pass that finds no inventory
+		passes []inventory.Approvals // after it
+		counts []bool
 	}{
 		"StoodThere": {
 			reason: "The approval was there before, perhaps since the last time the same steps were held.",
@@ -168,17 +167,11 @@ func TestApprovalsOfALostInventory(t *testing.T) {
 			reason: "An approval that is added to the Sync later is new.",
 			lost:   inventory.Approvals{inventory.OnCommand: nil}, passes: []inventory.Approvals{{inventory.OnSync: {"another"}, inventory.OnRun: nil}, {inventory.OnSync: {"another", digest}, inventory.OnRun: nil}}, counts: []bool{false, true},
 		},
-		"Trailer": {
-			reason: "A commit approves once, and may have done so before the loss.", message: "Headgate-Approve: " + digest,
-			lost: inventory.Approvals{inventory.OnSync: nil}, passes: []inventory.Approvals{{inventory.OnSync: nil}}, counts: []bool{false},
-		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			want := want
-			want.Message = tc.message
 			seen := given.Owning(t, "a", "b", "c", "d", "e", "keep")
-			seen.Inventory, seen.Approvals, seen.Terms.Trailers = rebuilt(), tc.lost, plan.TrailersAny
+			seen.Inventory, seen.Approvals = rebuilt(), tc.lost
 			seen.Inventory.Rebuilt, seen.Inventory.ResourceVersion = true, ""
 			p := given.Computed(t, want, seen, guard.Guarding{}.Guards()...)
 			if p.Count(plan.Prune) != 0 {
@@ -191,7 +184,7 @@ func TestApprovalsOfALostInventory(t *testing.T) {
 			for i, placed := range tc.passes {
 				inv.ResourceVersion, inv.Rebuilt = "1", false
 				seen := given.Owning(t, "a", "b", "c", "d", "e", "keep")
-				seen.Inventory, seen.Approvals, seen.Terms.Trailers = inv, placed, plan.TrailersAny
+				seen.Inventory, seen.Approvals = inv, placed
 				p := given.Computed(t, want, seen, guard.Guarding{}.Guards()...)
 				if got := p.Count(plan.Prune) > 0; got != tc.counts[i] {
 					t.Errorf("%s\nPass %d: it counts: %t, want %t", tc.reason, i+1, got, tc.counts[i])

@@ -19,21 +19,10 @@ type Terms struct {
 	NoSecrets bool // references must not name Secrets
 
 	Release     []string // IDs of objects to release once the commit does not declare them any more
-	Trailers    Trailers // which approvals in commit messages count
+	Trailers    bool     // the Sync says which approvals in commit messages count, which has no effect any more
 	TakeOver    string   // the source from which to take over the inventory, as in a SourceError; "" for none
 	FastForward bool     // a commit that does not descend from the last applied one changes nothing until a person approves
 }
-
-// Trailers is which approvals in commit messages count. The author of a change writes the message, so none count unless the sync
-// allows it.
-type Trailers string
-
-// The values of Trailers.
-const (
-	TrailersNever  Trailers = ""       // none
-	TrailersSigned Trailers = "Signed" // in the last paragraph of a commit that a listed key signed
-	TrailersAny    Trailers = "Any"    // in every commit that a pass applies
-)
 
 // An Adoption is which existing objects a sync takes over.
 type Adoption string

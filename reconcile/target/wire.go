@@ -106,12 +106,6 @@ func Wire(s v1alpha1.Sync, from reconcile.Source, in Surroundings, how How) (*Wi
 	if in.Approvals != nil {
 		w.Approvals = in.Approvals
 	}
-	if err := git.Signers(s.Spec.Approvals.Signers).Validate(); err != nil {
-		return nil, fmt.Errorf("spec.approvals.signers: %w", err)
-	}
-	if r, ok := from.(*git.Repository); ok {
-		r.Signers = s.Spec.Approvals.Signers
-	}
 	w.Options.Memo, w.Options.Unlocked = in.Memo, in.Unlocked
 	if how.Fork != nil && w.Options.Limits.TotalNodes == 0 {
 		w.Options.Limits.TotalNodes = manifest.ForkNodes
@@ -228,6 +222,7 @@ func settingsOf(s v1alpha1.Sync) settings {
 	for _, o := range Options {
 		o.apply(spec, &set)
 	}
+	set.Terms.Trailers = set.Terms.Trailers || len(spec.Approvals.Signers) > 0
 	return set
 }
 

@@ -140,11 +140,10 @@ type Activation struct {
 
 // Approvals configures which approvals in Git count, in addition to those in the annotation of the Sync and on the command line.
 type Approvals struct {
-	// Trailers selects the commit messages whose Headgate-Approve lines count. Beware: the author of a change writes
-	// the message, and forges copy it into merges.
+	// Trailers has no effect any more: approvals in commit messages do not count. A user who may sign or merge commits
+	// may write the file .headgate/approvals.yaml.
 	Trailers Trailers `json:"trailers,omitempty"`
-	// Signers are the public keys of the people whose signed commits may approve, with Trailers Signed. They are
-	// OpenPGP keys in ASCII armor, or SSH keys as in authorized_keys.
+	// Signers have no effect any more, as trailers.
 	Signers []string `json:"signers,omitempty"`
 
 	// Comments enables approval with '/headgate approve DIGEST' in a comment on a pull request. The writer needs
@@ -372,7 +371,7 @@ type (
 	// Deactivation decides what Headgate does with active definitions that no policy names any more: keep them, or
 	// deactivate unused ones.
 	Deactivation string
-	// Trailers selects the commit messages whose approvals count.
+	// Trailers selected the commit messages whose approvals count.
 	Trailers string
 	// VerifyMode selects what must be signed before Headgate applies a commit.
 	VerifyMode string
@@ -424,9 +423,9 @@ const (
 	InstancesHold  Instances = "Hold"
 	InstancesPrune Instances = "Prune" // the resources outside of the cluster are deleted, too
 
-	TrailersNever  Trailers = "Never"
-	TrailersSigned Trailers = "Signed" // only in commits that one of the signers signed
-	TrailersAny    Trailers = "Any"    // in every commit: everyone who may merge approves, and so does the author of a copied message
+	TrailersNever  Trailers = "Never" // a Sync with another value gets a warning
+	TrailersSigned Trailers = "Signed"
+	TrailersAny    Trailers = "Any"
 
 	VerifyNever      VerifyMode = "Never"
 	VerifyHead       VerifyMode = "Head"       // the commit that ref resolves to

@@ -98,14 +98,8 @@ func meantID(text string) string {
 // userName matches the user names that forges allow.
 var userName = regexp.MustCompile(`^@?[A-Za-z0-9{][A-Za-z0-9._@:+\\{}-]{0,254}$`)
 
-// approvals checks that at least one signer may approve if signatures are required.
+// approvals checks whose approvals count.
 func (p *problems) approvals(a Approvals) {
-	switch {
-	case a.Trailers == TrailersSigned && len(a.Signers) == 0:
-		p.add("spec.approvals.signers", "is missing: list the public keys of the people who may approve")
-	case a.Trailers != TrailersSigned && len(a.Signers) > 0:
-		p.add("spec.approvals.signers", "has no effect without trailers: Signed")
-	}
 	for _, of := range []struct {
 		field, value string
 		values       []string
