@@ -35,8 +35,8 @@ Lint refuses everything that diff refuses because of the commit alone. It also r
 YAML in files that no other verb decodes. It pulls the packages that the commit installs
 from their registries, as render does, unless --offline is set.
 
-With --file it also refuses what a Sync does not allow: allowedKinds, references.fromSecrets
-and activation.allow.
+With --file it also refuses what a Sync does not allow: allowedKinds, references and
+activation.allow.
 
 ` + aboutSource + `
 

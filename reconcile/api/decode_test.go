@@ -114,7 +114,7 @@ func TestDecodeIsStrict(t *testing.T) {
 		},
 		"OnlyLooks": {
 			"A field that limits writes must be an error if nothing is written, because users would rely on it.",
-			head + "  managementPolicy: Observable\n  adoption: Adopt\n  conflicts: Take\n  instances: Prune\n  maxPrunes: 1\n  maxActivations: 1\n  release: [ConfigMap/a/b]\n  allowedKinds: [{kind: A}]\n  activation: {}\n  references: {fromSecrets: false}\n",
+			head + "  managementPolicy: Observable\n  adoption: Adopt\n  conflicts: Take\n  instances: Prune\n  maxPrunes: 1\n  maxActivations: 1\n  release: [ConfigMap/a/b]\n  allowedKinds: [{kind: A}]\n  activation: {}\n  references: {fromSecrets: false, namespaces: [a]}\n",
 			[]string{
 				"line 7: spec.adoption: has no effect with managementPolicy Observable; leave it out",
 				"line 8: spec.conflicts: has no effect with managementPolicy Observable; leave it out",
@@ -125,6 +125,7 @@ func TestDecodeIsStrict(t *testing.T) {
 				"line 13: spec.allowedKinds: has no effect with managementPolicy Observable; leave it out",
 				"line 14: spec.activation: has no effect with managementPolicy Observable; leave it out",
 				"line 15: spec.references.fromSecrets: has no effect with managementPolicy Observable; leave it out",
+				"line 15: spec.references.namespaces: has no effect with managementPolicy Observable; leave it out",
 			},
 		},
 		"Releases": {
@@ -196,6 +197,10 @@ func TestDecodeIsStrict(t *testing.T) {
 		"NoAllowedKinds": {
 			"An empty list is ambiguous: it could allow every kind or none.", head + "  allowedKinds: []\n",
 			[]string{"line 6: spec.allowedKinds: is empty: list what this sync may apply, or leave it out to allow every kind"},
+		},
+		"NoReferences": {
+			"An empty list must not allow references to every namespace.", head + "  references: {namespaces: []}\n",
+			[]string{"line 6: spec.references.namespaces: is empty; leave it out to allow all"},
 		},
 		"NoApprovers": {
 			"An empty list must not allow everyone to approve.", head + "  approvals: {approvers: []}\n",

@@ -82,6 +82,35 @@ func (g Guarding) Allows(seen plan.Observed) func(manifest.ID) bool {
 	}
 }
 
+// Reads returns a function that reports whether references may read an object, for plan.Terms: only what allowedKinds allows, because
+// a reference makes the object's values visible in the namespaces of the sync. If references.namespaces is set, it replaces the
+// namespaces of allowedKinds.
+func Reads(kinds []AllowedKind, namespaces []string) func(id manifest.ID, namespace string, known bool) bool {
+	if len(namespaces) > 0 {
+		kinds = readFrom(namespaces, kinds)
+	}
+	if len(kinds) == 0 {
+		return nil
+	}
+	return func(id manifest.ID, namespace string, known bool) bool {
+		return notListed(kinds, id, namespace, known).None()
+	}
+}
+
+// readFrom returns the entries with other namespaces. Without entries, every kind is allowed.
+func readFrom(namespaces []string, kinds []AllowedKind) []AllowedKind {
+	if len(kinds) == 0 {
+		kinds = []AllowedKind{{Group: "*", Kind: "*"}, {Group: "*", Kind: "*", Cluster: true}}
+	}
+	kinds = slices.Clone(kinds)
+	for i := range kinds {
+		if !kinds[i].Cluster {
+			kinds[i].Namespaces = namespaces
+		}
+	}
+	return kinds
+}
+
 // notListed returns why no entry selects an object; no reason if one does. If the scope of the kind is unknown, no API serves it
 // and nothing is sent, so entries of both scopes count.
 func notListed(kinds []AllowedKind, id manifest.ID, namespace string, known bool) plan.Reason {

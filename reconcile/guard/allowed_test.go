@@ -103,6 +103,46 @@ func TestAllowedKinds(t *testing.T) {
 	}
 }
 
+// A reference copies values into the namespaces of a team, so it reads no more than the team may write, unless the Sync names the
+// namespaces to read from.
+func TestReads(t *testing.T) {
+	team := []AllowedKind{{Kind: "ConfigMap", Namespaces: []string{"shop", "shop-*"}}, {Group: "example.org", Kind: "Region", Cluster: true}}
+	configMap, secret := manifest.ID{Kind: "ConfigMap", Name: "a"}, manifest.ID{Kind: "Secret", Name: "a"}
+	region, node := manifest.ID{Group: "example.org", Kind: "Region", Name: "a"}, manifest.ID{Kind: "Node", Name: "a"}
+	cases := map[string]struct {
+		reason     string
+		kinds      []AllowedKind
+		namespaces []string
+		id         manifest.ID
+		namespace  string
+		refused    bool
+	}{
+		"NoLimit":        {reason: "Without limits, everything can be copied.", id: secret, namespace: "platform"},
+		"Own":            {reason: "The team may write it.", kinds: team, id: configMap, namespace: "shop-eu"},
+		"OtherNamespace": {reason: "A tenant copied the ConfigMap of another namespace.", kinds: team, id: configMap, namespace: "platform", refused: true},
+		"OtherKind":      {reason: "The kind is not listed.", kinds: team, id: secret, namespace: "shop", refused: true},
+		"Cluster":        {reason: "The entry allows cluster scope.", kinds: team, id: region},
+		"OtherCluster":   {reason: "Cluster-scoped objects need an entry.", kinds: team, id: node, refused: true},
+		"Listed":         {reason: "The platform publishes its settings in this namespace.", kinds: team, namespaces: []string{"platform"}, id: configMap, namespace: "platform"},
+		"InPlace":        {reason: "The list replaces the namespaces of allowedKinds.", kinds: team, namespaces: []string{"shop"}, id: configMap, namespace: "shop-eu", refused: true},
+		"ListedKind":     {reason: "The list of namespaces allows no more kinds.", kinds: team, namespaces: []string{"platform"}, id: secret, namespace: "platform", refused: true},
+		"ListedCluster":  {reason: "The list of namespaces does not limit cluster scope.", kinds: team, namespaces: []string{"platform"}, id: region},
+		"OnlyNamespaces": {reason: "The list limits a Sync without allowedKinds, too.", namespaces: []string{"shop"}, id: configMap, namespace: "platform", refused: true},
+		"EveryKind":      {reason: "Without allowedKinds, every kind can be copied.", namespaces: []string{"shop"}, id: secret, namespace: "shop"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			reads := Reads(tc.kinds, tc.namespaces)
+			if got := reads == nil || reads(tc.id, tc.namespace, true); got == tc.refused {
+				t.Errorf("%s\nReads(...)(%s in %q) is %t", tc.reason, tc.id, tc.namespace, got)
+			}
+		})
+	}
+	if team[0].Namespaces[0] != "shop" {
+		t.Error("the entries of the Sync have changed")
+	}
+}
+
 func stepOn(p plan.Plan, id manifest.ID) int {
 	for i, s := range p.Steps {
 		if s.ID == id {

@@ -54,9 +54,21 @@ func (o Observed) references(of render.Object) ([]reference, error) {
 		if served && k.Namespaced && id.Namespace == "" {
 			id.Namespace = o.Space
 		}
+		if !o.mayRead(id) { // before the object is read
+			return nil, fmt.Errorf("%s: item %d copies from %s, which allowedKinds and references.namespaces of the Sync do not allow; allow it there, or remove the reference", mutation.Annotation, i+1, id)
+		}
 		all = append(all, reference{o.AsWritten(id), s.SourcePath, s.TargetPath, s.Token})
 	}
 	return all, nil
+}
+
+// mayRead reports whether the Sync allows references to read an object.
+func (o Observed) mayRead(id manifest.ID) bool {
+	if o.Terms.Reads == nil {
+		return true
+	}
+	namespace, known := o.Namespaces()(id)
+	return o.Terms.Reads(id, namespace, known)
 }
 
 // A ReferenceSource is the observed state of an object whose fields are copied.

@@ -10,6 +10,7 @@ import (
 	"headgate.dev/headgate/render/manifest"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Readers of the inventory must not be able to guess a Secret's values from a digest, wherever the values were copied.
@@ -44,6 +45,42 @@ func TestReferencesToSecretsAreForbidden(t *testing.T) {
 	}
 	if ids := seen.SourcesOf(commit); len(ids) > 0 {
 		t.Errorf("an observer would read %v", ids)
+	}
+}
+
+// The guard rules on the object that is read: its namespace is filled in before.
+func TestReferencesReadOnlyWhatIsAllowed(t *testing.T) {
+	u := given.ConfigMap("copy")
+	u.SetNamespace("shop")
+	u.Object["data"] = map[string]any{"key": "none"}
+	cases := map[string]struct{ source, read string }{
+		"Own":                   {"kind: ConfigMap, name: source", "ConfigMap/shop/source"},
+		"OtherNamespace":        {"kind: ConfigMap, name: source, namespace: platform", "ConfigMap/platform/source"},
+		"Cluster":               {"kind: Namespace, name: source", "Namespace/source"},
+		"ClusterWithANamespace": {"kind: Namespace, name: source, namespace: shop", "Namespace/source"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			u.SetAnnotations(map[string]string{"config.kubernetes.io/apply-time-mutation": "- sourceRef: {" + tc.source + "}\n  sourcePath: $.data.a\n  targetPath: $.data.key\n"})
+			commit := render.Desired{Objects: []render.Object{given.Wanted(t, u)}}
+			seen := plan.Observed{Kinds: map[schema.GroupKind]plan.Kind{{Kind: "ConfigMap"}: {Namespaced: true}, {Kind: "Namespace"}: {}}}
+			judged := ""
+			seen.Terms.Reads = func(id manifest.ID, namespace string, known bool) bool {
+				if id.Namespace = namespace; known {
+					judged = id.String()
+				}
+				return false
+			}
+			if _, err := seen.Ask(commit); err == nil || !strings.Contains(err.Error(), "references.namespaces of the Sync") {
+				t.Errorf("the commit is not refused: %v", err)
+			}
+			if judged != tc.read {
+				t.Errorf("judged is %q, want %q", judged, tc.read)
+			}
+			if ids := seen.SourcesOf(commit); len(ids) > 0 {
+				t.Errorf("an observer would read %v", ids)
+			}
+		})
 	}
 }
 

@@ -17,6 +17,9 @@ type Terms struct {
 	Deactivate bool // deactivate definitions without a policy and without objects
 
 	NoSecrets bool // references must not name Secrets
+	// Reads reports whether references may read an object. The namespace is that in the cluster, "" if the object is
+	// cluster-scoped; known reports whether the scope is known. nil allows every object.
+	Reads func(id manifest.ID, namespace string, known bool) bool
 
 	Release     []string // IDs of objects to release once the commit does not declare them any more
 	Trailers    bool     // the Sync says which approvals in commit messages count, which has no effect any more

@@ -164,7 +164,7 @@ func TestEverySettingOfTheCoreIsInTheAPI(t *testing.T) {
   release: [ConfigMap/team/settings]
   allowedKinds: [{kind: ConfigMap}]
   activation: {allow: ["*.example.org"]}
-  references: {fromSecrets: false}
+  references: {fromSecrets: false, namespaces: [team-*]}
 `)
 	for _, e := range s.Spec.Enumerations() {
 		e.Set(e.Values[len(e.Values)-1])

@@ -216,6 +216,7 @@ func settingsOf(s v1alpha1.Sync) settings {
 		Terms: plan.Terms{
 			TakeOver: spec.Source.TakeOver, Ignore: ignored(spec.Ignore), Release: spec.Release,
 			NoSecrets: spec.References.FromSecrets != nil && !*spec.References.FromSecrets,
+			Reads:     guard.Reads(allowedKinds(spec.AllowedKinds), spec.References.Namespaces),
 		},
 		Approvals: func() inventory.Approvals { return inventory.Approvals{inventory.OnSync: s.Approvals()} },
 	}}

@@ -129,6 +129,9 @@ type References struct {
 	// FromSecrets allows references to Secrets, which Headgate then reads. If it is false, Headgate refuses a commit
 	// with such a reference.
 	FromSecrets *bool `json:"fromSecrets,omitempty"`
+	// Namespaces lists patterns of the namespaces from which references copy, in place of the namespaces in
+	// allowedKinds. Groups, kinds and names in allowedKinds limit references in any case.
+	Namespaces []string `json:"namespaces,omitempty"`
 }
 
 // Activation limits what a sync may activate.

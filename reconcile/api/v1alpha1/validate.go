@@ -52,6 +52,7 @@ func (s *Sync) Validate() error {
 	p.approvals(spec.Approvals)
 	p.releases(spec.Release)
 	p.allowedKinds(spec.AllowedKinds)
+	p.patterns("spec.references.namespaces", spec.References.Namespaces)
 	p.activation(spec.Activation)
 	p.positive("spec.maxPrunes", spec.MaxPrunes)
 	p.positive("spec.maxActivations", spec.MaxActivations)
@@ -245,6 +246,9 @@ func (p *problems) observeOnly(spec Spec) {
 	}
 	if spec.References.FromSecrets != nil {
 		useless("spec.references.fromSecrets")
+	}
+	if spec.References.Namespaces != nil {
+		useless("spec.references.namespaces")
 	}
 }
 
