@@ -49,6 +49,8 @@ func newGitea(t *testing.T) *gitea {
 		g.people[person] = g.User(t, person, "all")
 		g.Call(t, http.MethodPut, g.path("/collaborators/"+person), map[string]string{"permission": "write"}, nil)
 	}
+	g.people["carol"] = g.User(t, "carol", "all")
+	g.Call(t, http.MethodPut, g.path("/collaborators/carol"), map[string]string{"permission": "read"}, nil)
 	g.Call(t, http.MethodPut, g.path("/collaborators/robot"), map[string]string{"permission": "admin"}, nil)
 	for name, value := range map[string]string{"HEADGATE_TOKEN": g.people["robot"], "KUBECONFIG": g.cluster} {
 		g.Call(t, http.MethodPut, g.path("/actions/secrets/"+name), map[string]string{"data": value}, nil)
@@ -251,6 +253,13 @@ func TestGiteaActions(t *testing.T) {
 	// Headgate ignores comments that are not commands.
 	g.says("bob", "1", "looks odd")
 	g.wants("issue_comment", "", "")
+	// Everybody who can read can comment, and gets no preview for it.
+	before := g.status(head)
+	g.says("carol", "1", "/headgate preview")
+	g.wants("issue_comment", "commands", "SUCCESS")
+	if !strings.Contains(g.last, "nothing is previewed or posted") || g.status(head) != before || len(g.comments("1")) != 3 {
+		t.Errorf("a command of a person who may not write: %q, %+v\n%s", g.status(head), g.comments("1"), g.last)
+	}
 	command := regexp.MustCompile("/headgate approve [0-9a-f]{32}").FindString(all[0].Body)
 	g.says("alice", "1", command)
 	g.wants("issue_comment", "commands", "FAILURE")

@@ -290,13 +290,13 @@ func (p playing) play(of gitHub, comment, token string, record []exchange, want 
 	if comment != "" {
 		context = map[string]any{
 			"event_name": "issue_comment", "ref": "refs/heads/main", "sha": of.main,
-			"event": map[string]any{"comment": map[string]any{"body": comment}, "issue": map[string]any{"number": float64(of.number[0] - '0'), "pull_request": map[string]any{}}},
+			"event": map[string]any{"comment": map[string]any{"body": comment, "user": map[string]any{"login": "bob"}}, "issue": map[string]any{"number": float64(of.number[0] - '0'), "pull_request": map[string]any{}}},
 		}
 	}
-	maps.Copy(context, map[string]any{"token": "workflow-token", "server_url": r.URL, "repository": "acme/platform", "run_id": "77", "run_number": "5"})
+	maps.Copy(context, map[string]any{"token": "workflow-token", "server_url": r.URL, "api_url": r.URL + "/api/v3", "repository": "acme/platform", "run_id": "77", "run_number": "5"})
 	run := &runner{T: p.T, headgate: p.headgate, github: context, sets: []string{"HEADGATE_FORGE_TOKEN=" + token}}
 	results := map[string]string{"sync": "SKIPPED"}
-	for _, job := range []string{"preview", "commands"} {
+	for _, job := range []string{"preview", "author", "commands"} {
 		result, text := run.job(p.example, job)
 		results[job], output = result, output+text
 	}
@@ -320,8 +320,8 @@ func TestGitHubActions(t *testing.T) {
 	p := newPlatform(t)
 	own, fork, broken := gitHub{p, "7", false}, gitHub{p, "7", true}, gitHub{p, "8", false}
 	hourAgo := time.Now().Add(-time.Hour).UTC().Truncate(time.Second)
-	previewed := map[string]string{"preview": "SUCCESS", "commands": "SKIPPED"}
-	failed := map[string]string{"preview": "FAILURE", "commands": "SKIPPED"}
+	previewed := map[string]string{"preview": "SUCCESS", "author": "SKIPPED", "commands": "SKIPPED"}
+	failed := map[string]string{"preview": "FAILURE", "author": "SKIPPED", "commands": "SKIPPED"}
 
 	t.Run("Opened", func(t *testing.T) {
 		record := flat(own.pull(), own.combined(), own.posts("pending", making), own.statuses(own.status("pending", hourAgo)), own.comments(), own.comments(),
@@ -374,8 +374,23 @@ func TestGitHubActions(t *testing.T) {
 		}
 		shown := broken.comment(5, "github-actions[bot]", "<!-- headgate/platform -->\n<!-- headgate/verdict/blocked -->\n### Blocked\n"+command, hourAgo)
 		asked := broken.comment(6, "bob", command, hourAgo.Add(time.Minute))
-		play.play(broken, command, "", flat(broken.pull(), broken.combined(broken.status("failure", hourAgo)), broken.statuses(broken.status("failure", hourAgo)), broken.commentsSince(hourAgo.Add(-10*time.Minute), shown, asked), broken.self(),
+		play.play(broken, command, "", flat(broken.lets("bob", "write"), broken.pull(), broken.combined(broken.status("failure", hourAgo)), broken.statuses(broken.status("failure", hourAgo)), broken.commentsSince(hourAgo.Add(-10*time.Minute), shown, asked), broken.self(),
 			broken.lets("bob", "write"), broken.pull(), broken.commits(), broken.comments(shown, asked), broken.self(), broken.edits(5, "### 👀 Look: approved by"), broken.posts("success", "Look: approved by @bob, breaks 1 schema; 3 active, 6 inactive"),
-			broken.comments(shown, asked), broken.says("Approved: `"), broken.comments(shown, asked)), map[string]string{"preview": "SKIPPED", "commands": "SUCCESS"})
+			broken.comments(shown, asked), broken.says("Approved: `"), broken.comments(shown, asked)), map[string]string{"preview": "SKIPPED", "author": "SUCCESS", "commands": "SUCCESS"})
 	})
+
+	// Everybody can comment, and no job with a token that can write starts for a person who may not write.
+	for name, answer := range map[string]exchange{
+		"Reader":   broken.lets("bob", "read"),
+		"Stranger": broken.lets("bob", "none"),
+		"Unknown":  {request: broken.lets("bob", "").request, status: http.StatusNotFound, answer: github.ErrorResponse{Message: "Not Found"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			none := map[string]string{"preview": "SKIPPED", "author": "SUCCESS", "commands": "SKIPPED"}
+			playing{t, headgate, example}.play(broken, "/headgate preview", "", []exchange{answer}, none)
+		})
+	}
+	if author := example.Jobs["author"]; author.Permissions == nil || len(author.Permissions) > 0 || example.Jobs["commands"].Needs != "author" {
+		t.Errorf("the job author has the permissions %v, and commands needs %q", author.Permissions, example.Jobs["commands"].Needs)
+	}
 }

@@ -292,10 +292,18 @@ func TestGitLabPipeline(t *testing.T) {
 		}
 		shown := broken.note(5, 9, "project_1_bot", "<!-- headgate/platform -->\n<!-- headgate/verdict/blocked -->\n### Blocked\n"+command, hourAgo)
 		asked := broken.note(6, 2, "bob", command, hourAgo.Add(time.Minute))
-		codes, output, _, _ = play(t, flat(broken.request(), broken.statuses(false, broken.status("failed", hourAgo)), broken.statuses(true, broken.status("failed", hourAgo)), broken.versions(hourAgo.Add(-time.Hour)), broken.newest(asked, shown),
+		heard := []exchange{broken.statuses(true, broken.status("failed", hourAgo)), broken.versions(hourAgo.Add(-time.Hour)), broken.newest(asked, shown), broken.self(), broken.lets(2, lab.DeveloperPermissions)}
+		codes, output, _, _ = play(t, flat(broken.request(), heard, broken.statuses(false, broken.status("failed", hourAgo)), broken.statuses(true, broken.status("failed", hourAgo)), broken.versions(hourAgo.Add(-time.Hour)), broken.newest(asked, shown),
 			broken.self(), broken.lets(2, lab.DeveloperPermissions), broken.request(), broken.commits(), broken.notes(shown, asked), broken.self(), broken.edits(5, "### 👀 Look: approved by"), broken.posts("success", "Look: approved by @bob, breaks 1 schema; 3 active, 6 inactive"),
 			broken.notes(shown, asked), broken.says("Approved: `"), broken.notes(shown, asked)),
 			payload(t, `{"object_kind": "note", "merge_request": {"iid": 8}, "object_attributes": {"note": "/headgate approve"}}`))
 		wants(t, map[string]int{"headgate commands": 0}, codes, output)
+
+		// Everybody can comment, and a person who may not write causes no preview.
+		codes, output, _, _ = play(t, flat(broken.request(), heard[:4], broken.lets(2, lab.ReporterPermissions)), payload(t, `{"object_kind": "note", "merge_request": {"iid": 8}}`))
+		wants(t, map[string]int{"headgate commands": 0}, codes, output)
+		if !strings.Contains(output, "nothing is previewed or posted") {
+			t.Errorf("a command of a person who may not write prints:\n%s", output)
+		}
 	})
 }

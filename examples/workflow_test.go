@@ -28,15 +28,17 @@ type workflow struct {
 		If          string
 		RunsOn      string `yaml:"runs-on"`
 		Permissions map[string]string
+		Needs       string
+		Outputs     map[string]string
 		Concurrency string
 		Steps       []step
 	}
 }
 
 type step struct {
-	Name, Uses, Run string
-	With            map[string]string
-	Env             map[string]string
+	ID, Name, Uses, Run string
+	With                map[string]string
+	Env                 map[string]string
 }
 
 // workflowOf parses a workflow and rejects unknown fields.
@@ -73,7 +75,8 @@ type runner struct {
 	headgate string         // directory of the headgate program
 	github   map[string]any // the github context
 	secrets  map[string]string
-	sets     []string // environment variables that only this forge sets
+	sets     []string          // environment variables that only this forge sets
+	outputs  map[string]string // of steps and of jobs that others need, by their dotted names
 }
 
 // conditions maps each condition of the examples' jobs to a function that evaluates it.
@@ -82,6 +85,9 @@ var conditions = map[string]func(r *runner) bool{
 	"github.event_name == 'push'":         func(r *runner) bool { return r.value("github.event_name") == "push" },
 	"github.event_name == 'issue_comment' && github.event.issue.pull_request && startsWith(github.event.comment.body, '/headgate ')": func(r *runner) bool {
 		return r.value("github.event_name") == "issue_comment" && r.lookUp("github.event.issue.pull_request") != nil && r.commands()
+	},
+	"needs.author.outputs.permission == 'admin' || needs.author.outputs.permission == 'write'": func(r *runner) bool {
+		return slices.Contains([]string{"admin", "write"}, r.value("needs.author.outputs.permission"))
 	},
 	"github.event_name == 'issue_comment' && github.event.is_pull && startsWith(github.event.comment.body, '/headgate ')": func(r *runner) bool {
 		return r.value("github.event_name") == "issue_comment" && r.lookUp("github.event.is_pull") == true && r.commands()
@@ -105,6 +111,8 @@ func (r *runner) lookUp(name string) any {
 		return at
 	case "secrets":
 		return r.secrets[rest]
+	case "steps", "needs":
+		return r.outputs[name]
 	}
 	r.Fatalf("no runner knows %s", name)
 	return nil
@@ -170,7 +178,7 @@ func (r *runner) job(w workflow, name string) (result, output string) {
 	env := map[string]string{
 		"PATH": r.headgate + ":" + os.Getenv("PATH"), "HOME": at["home"], "CI": "true", "GITHUB_ACTIONS": "true", "RUNNER_TEMP": at["runner"],
 		"GITHUB_WORKSPACE": at["workspace"], "GITHUB_EVENT_PATH": filepath.Join(at["runner"], "event.json"), "GITHUB_JOB": name,
-		"GITHUB_STEP_SUMMARY": filepath.Join(at["runner"], "summary.md"),
+		"GITHUB_STEP_SUMMARY": filepath.Join(at["runner"], "summary.md"), "GITHUB_OUTPUT": filepath.Join(at["runner"], "output"),
 	}
 	for _, key := range []string{"actor", "repository", "repository_owner", "event_name", "sha", "ref", "ref_name", "base_ref", "head_ref", "server_url", "api_url", "run_id", "run_number", "workflow"} {
 		env["GITHUB_"+strings.ToUpper(key)] = r.value("github." + key)
@@ -210,11 +218,31 @@ func (r *runner) job(w workflow, name string) (result, output string) {
 			} else if err != nil {
 				r.Fatal(err)
 			}
+			r.keep("steps."+s.ID+".outputs.", env["GITHUB_OUTPUT"])
 		default:
 			r.Fatalf("job %s: the test knows no step such as %+v", name, s)
 		}
 	}
+	for key, value := range job.Outputs {
+		r.outputs["needs."+name+".outputs."+key] = r.expand(value)
+	}
 	return "SUCCESS", all.String()
+}
+
+// keep keeps the outputs that a step has written to a file.
+func (r *runner) keep(prefix, file string) {
+	r.Helper()
+	written, err := os.ReadFile(file)
+	if err != nil { // the step has none
+		return
+	}
+	if r.outputs == nil {
+		r.outputs = map[string]string{}
+	}
+	for line := range strings.Lines(string(written)) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		r.outputs[prefix+key] = value
+	}
 }
 
 // checkout checks out the commit of the event, like actions/checkout.

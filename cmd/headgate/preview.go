@@ -31,6 +31,8 @@ type previewFlags struct {
 	live            bool
 	comment, status bool
 	commands        bool
+	ifCommanded     bool
+	forkRegistries  []string
 	rules           forge.Rules
 	registryTimeout time.Duration
 	forge           forgeFlags
@@ -70,7 +72,11 @@ where a schema breaks.
 With --commands, people who may write to the repository command Headgate with the first lines
 of a comment: /headgate approve DIGEST, /headgate preview, /headgate explain NAME. An approval
 of the digest in the preview lets what blocks it pass, for that commit. The authors of the
-pull request and of its commits cannot approve.
+pull request and of its commits cannot approve. Everybody can comment, so a job that a
+comment starts uses --if-commanded.
+
+For a pull request from a fork, Headgate uses no credentials of registries, and asks only
+the registries in --fork-registries for packages. With --live, it reads only ImageConfigs.
 
 Every preview is safe, look or blocked, in the headline, the status and the summary line.
 Blocked: an error, a hold, or a schema that breaks or a kind that goes, if something uses it
@@ -94,6 +100,10 @@ run the preview again when it answers.`,
 			if isUsage(err) {
 				return err
 			}
+			if errors.Is(err, errNotCommanded) {
+				t.warn("%v", err)
+				return nil
+			}
 			if err != nil && r.Kind == "" { // the preview failed
 				r = report.Failed(f.sync(), "", err)
 			}
@@ -111,6 +121,8 @@ run the preview again when it answers.`,
 	flags.BoolVar(&f.comment, "comment", false, "post one comment on the pull request, or update it")
 	flags.BoolVar(&f.status, "status", false, "post a commit status on the head of the pull request")
 	flags.BoolVar(&f.commands, "commands", false, "with --comment and --status: read and answer the commands in comments, and count their approvals")
+	flags.BoolVar(&f.ifCommanded, "if-commanded", false, "with --commands: do nothing unless a user who may write wrote a command that has no answer yet")
+	flags.StringSliceVar(&f.forkRegistries, "fork-registries", nil, "for a pull request from a fork: ask only these registries, by their `hosts`, without credentials (default: none)")
 	flags.StringArrayVar(&f.rules.Approvers, "approver", nil, "with --commands: `user` of the forge who may approve (default: everyone who may write); may be given several times")
 	flags.BoolVar(&f.rules.ByAuthor, "approval-by-author", false, "with --commands: the authors of the pull request may approve it, too, in teams of one")
 	flags.BoolVar(&f.rules.Reviews, "approval-reviews", false, "with --commands: count reviews that approve the previewed commit")
@@ -193,10 +205,17 @@ func (t *terminal) preview(ctx context.Context, f *previewFlags) (report.Report,
 		return report.Report{}, usagef("--commands needs --comment and --status, which show what an approval covers and since when")
 	case !f.commands && (len(f.rules.Approvers) > 0 || f.rules.ByAuthor || f.rules.Reviews):
 		return report.Report{}, usagef("--approver, --approval-by-author and --approval-reviews have no effect without --commands")
+	case f.ifCommanded && !f.commands:
+		return report.Report{}, usagef("--if-commanded has no effect without --commands")
 	case f.live && f.status && f.forge.cluster == "":
 		return report.Report{}, usagef("--live and --status need --cluster-name: several clusters may report on one pull request")
 	case f.fields().Catalogue == v1alpha1.CatalogueLive && !f.live:
 		return report.Report{}, usagef("--catalogue=live reads a cluster: add --live")
+	}
+	for _, host := range f.forkRegistries {
+		if !v1alpha1.IsRegistry(host) {
+			return report.Report{}, usagef("--fork-registries wants hosts of registries, such as ghcr.io or registry.example.org:5000, not %q", host)
+		}
 	}
 	if err := f.comparesOnly(); err != nil {
 		return report.Report{}, err
@@ -213,7 +232,13 @@ func (t *terminal) preview(ctx context.Context, f *previewFlags) (report.Report,
 	if err != nil {
 		return report.Report{}, err
 	}
-	w, elsewhere, err := t.isolated(f, repository)
+	if f.ifCommanded {
+		if err := isCommanded(ctx, previews); err != nil {
+			return report.Report{}, err
+		}
+	}
+	fork := forge.WorkflowOf(t.getenv).Fork || previews != nil && previews.Pull.Fork
+	w, elsewhere, err := t.isolated(f, repository, fork)
 	if err != nil {
 		return report.Report{}, err
 	}
@@ -234,9 +259,24 @@ func (t *terminal) preview(ctx context.Context, f *previewFlags) (report.Report,
 	return result, err
 }
 
+// errNotCommanded ends a preview for a comment that commands nothing, or whose author may not command.
+var errNotCommanded = errors.New("no command of a user who may write waits for an answer, so nothing is previewed or posted")
+
+// isCommanded returns errNotCommanded unless a command waits for an answer. It posts nothing.
+func isCommanded(ctx context.Context, previews *forge.Previews) error {
+	if previews == nil {
+		return errNotCommanded
+	}
+	heard, err := previews.Heard(ctx, false)
+	if err == nil && !heard {
+		err = errNotCommanded
+	}
+	return err
+}
+
 // isolated wires previews of a repository that run in a child process: the author of a pull request, not the user, controls the
-// content of the head.
-func (t *terminal) isolated(f *previewFlags, repository *git.Repository) (*target.Wired, func(ctx context.Context, into, head string) (report.Report, error), error) {
+// content of the head. fork is set if the head is in another repository.
+func (t *terminal) isolated(f *previewFlags, repository *git.Repository, fork bool) (*target.Wired, func(ctx context.Context, into, head string) (report.Report, error), error) {
 	s, err := f.asSync()
 	if err != nil {
 		return nil, nil, err
@@ -248,11 +288,20 @@ func (t *terminal) isolated(f *previewFlags, repository *git.Repository) (*targe
 			return nil, nil, err
 		}
 	}
-	w, err := target.Wire(s, repository, in, target.How{Cluster: t.showing(cluster.Options{}), Compares: true})
+	how := target.How{Cluster: t.showing(cluster.Options{}), Compares: true}
+	w, err := target.Wire(s, repository, in, how)
 	if err != nil {
 		return nil, nil, err
 	}
 	t.atEnd = append(t.atEnd, w.Close)
+	var forks *v1alpha1.ForkPreviews
+	if fork {
+		forks = &v1alpha1.ForkPreviews{Registries: f.forkRegistries}
+		if w, err = target.WireFork(s, repository, in, how, w, *forks); err != nil {
+			return nil, nil, err
+		}
+		t.atEnd = append(t.atEnd, w.Close)
+	}
 	if !isURL(repository.URL) {
 		repository.URL, err = filepath.Abs(repository.URL) // the memo uses absolute paths
 	}
@@ -260,7 +309,7 @@ func (t *terminal) isolated(f *previewFlags, repository *git.Repository) (*targe
 		return nil, nil, err
 	}
 	by := &target.Isolation{Command: []string{"headgate", childVerb}, Memo: f.kept("memo"), Program: thisProgram()}
-	elsewhere, err := by.Previewing(s, repository, w, nil)
+	elsewhere, err := by.Previewing(s, repository, w, forks)
 	return w, elsewhere, err
 }
 

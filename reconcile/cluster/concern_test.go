@@ -43,8 +43,6 @@ func TestTroubleWith(t *testing.T) {
 		"Conversion":        {"The conversion webhook is called for all objects of the kind.", answer(http.StatusInternalServerError, metav1.StatusReasonInternalError, `conversion webhook for example.org/v1, Kind=Thing failed: Post "https://127.0.0.1:1/": dial tcp 127.0.0.1:1: connect: connection refused`), withKind, true},
 		"CorruptObject":     {"One object cannot be converted, so its kind cannot be listed.", answer(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, `storage is (re)initializing: failed to list <unspecified>: failed to read one or more things.example.org from the storage`), withKind, false},
 		"Invalid":           {"", apierrors.NewInvalid(schema.GroupKind{Kind: "Thing"}, "a", nil), withObject, false},
-		"QuotesEtcd":        {"The refusal quotes a value of the object, whose author can write anything.", answer(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, `Thing.example.org "a" is invalid: spec.size: Unsupported value: "etcdserver: rpc error: code = Unavailable"`), withObject, false},
-		"QuotesConversion":  {"", answer(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, `Thing.example.org "a" is invalid: spec.size: Unsupported value: "conversion webhook for "`), withObject, false},
 		"Forbidden":         {"", apierrors.NewForbidden(things, "a", errors.New("no")), withObject, false},
 		"Quota":             {"", answer(http.StatusInternalServerError, metav1.StatusReasonInternalError, "Internal error occurred: resource quota evaluation timed out"), withObject, true},
 		"TooLarge":          {"etcd refuses only this object.", apierrors.NewInternalError(errors.New("etcdserver: request is too large")), withObject, false},

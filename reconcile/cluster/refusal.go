@@ -44,7 +44,8 @@ func asRefusal(resp *http.Response) {
 }
 
 // gateIn returns the admission webhook or policy that an API server's message names in one of the given sentences, and whether it
-// names one. The sentences are at the beginning: text of other authors that follows in the message does not count.
+// names one. The sentences are at the beginning: text of other authors that follows in the message does not count. No other words of
+// an API server decide anything.
 func gateIn(message string, sentences []*regexp.Regexp) (plan.Gate, bool) {
 	for _, like := range sentences {
 		found := like.FindStringSubmatch(message)

@@ -227,8 +227,6 @@ func troubleWith(err error) concern {
 	}
 	text := err.Error()
 	switch {
-	case refusesObject(status): // its text quotes values of the object, which may contain any of these messages
-		return withObject
 	case hasAny(text, unconverted), hasAny(text, unstored):
 		return withKind
 	case hasAny(text, uncalled), hasAny(text, denied): // whatever code the webhook chose
@@ -241,11 +239,6 @@ func troubleWith(err error) concern {
 		return withServer
 	}
 	return withObject
-}
-
-// refusesObject reports whether the code of a status is about the request and not about the API server.
-func refusesObject(status metav1.Status) bool {
-	return status.Code >= 400 && status.Code < 500 && status.Code != http.StatusUnauthorized && status.Code != http.StatusTooManyRequests
 }
 
 // statusOf returns the status in an API server's answer, and whether there is one.

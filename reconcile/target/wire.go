@@ -141,6 +141,16 @@ func Wire(s v1alpha1.Sync, from reconcile.Source, in Surroundings, how How) (*Wi
 	return w, nil
 }
 
+// WireFork returns a Wired for the commits of a fork. On their behalf, Headgate asks the cluster of own only for ImageConfigs, which
+// demand signatures of packages.
+func WireFork(s v1alpha1.Sync, from reconcile.Source, in Surroundings, how How, own *Wired, allowed v1alpha1.ForkPreviews) (*Wired, error) {
+	how.Fork = &registry.Fork{Registries: allowed.Registries}
+	if own.Cluster != nil {
+		how.Images = own.Cluster.ImageConfigs
+	}
+	return Wire(s, from, in, how)
+}
+
 // verify sets which signatures commits need.
 func (w *Wired) verify(s v1alpha1.Sync, from reconcile.Source, needs signed, how How) error {
 	const field = "spec.source.verify."
