@@ -29,6 +29,10 @@ const (
 	PackageOpens        plan.Code = "PackageOpens"        // how many definitions of the package would become active, an example, and the value of activation.allow
 	PackageShipsPolicy  plan.Code = "PackageShipsPolicy"  // the policy in the package, its pattern, and the value of activation.allow
 	PackageNotJudged    plan.Code = "PackageNotJudged"    // why the definitions of the package are not known
+	PackageUnpinned     plan.Code = "PackageUnpinned"     // the image of the package with a digest
+	PackagePullsAlways  plan.Code = "PackagePullsAlways"  // the package has packagePullPolicy Always
+	PackageResolves     plan.Code = "PackageResolves"     // Crossplane chooses the dependencies of the package
+	PackageDependsOn    plan.Code = "PackageDependsOn"    // the dependencies of the package that the commit does not declare
 	RewritesImages      plan.Code = "RewritesImages"      // the ImageConfig replaces images of packages
 	BehindPackages      plan.Code = "BehindPackages"      // the kind of the object, which Headgate does not know
 	ActivationUnchecked plan.Code = "ActivationUnchecked" // the error of reading the step's object
@@ -272,10 +276,98 @@ func (a *activating) pkg(s plan.Step) plan.Ruling {
 		}
 	}
 	// A Function has no definitions, but a package that it depends on may.
-	if why := a.whyUnread(s.ID); !a.isInstalled(s) && !why.None() {
+	if why := a.whyNotJudged(s.ID); !a.isInstalled(s) && !why.None() {
 		return held(PackageNotJudged.With(why))
 	}
+	return a.pinned(s)
+}
+
+// whyNotJudged returns why it is not known what the image of a package holds; no reason if it is. Where Crossplane installs the image,
+// a copy in the tree does not count: its author could write anything into it. Crossplane installs no definitions of a Function.
+func (a *activating) whyNotJudged(id manifest.ID) plan.Reason {
+	if why := a.whyUnread(id); !why.None() {
+		return why
+	}
+	_, _, digest := a.Want.Installs(id)
+	if digest == "" && a.Want.Owner == render.OwnerCrossplane && id.Kind != crossplane.Function {
+		return PackageNotRead.With(id.Kind, id.Name)
+	}
+	return plan.Reason{}
+}
+
+// pinned holds a package if Crossplane installs something for it that the commit does not name: the image behind a tag, or a version
+// of a dependency that Crossplane chooses. Otherwise Headgate would judge one image, and Crossplane could install another.
+func (a *activating) pinned(s plan.Step) plan.Ruling {
+	u, err := a.after(s)
+	if err != nil {
+		return a.unchecked(s, err)
+	}
+	spec, _ := u.Object["spec"].(map[string]any)
+	image, _ := spec["package"].(string)
+	source, version := crossplane.SplitImage(image)
+	_, _, digest := a.Want.Installs(s.ID)
+	switch {
+	case !crossplane.IsDigest(version):
+		return held(PackageUnpinned.With(crossplane.Image(source, cmp.Or(digest, "sha256:DIGEST"))))
+	case spec["packagePullPolicy"] == crossplane.PullAlways:
+		return held(PackagePullsAlways.With())
+	case spec["skipDependencyResolution"] != true:
+		return held(PackageResolves.With())
+	}
+	if undeclared := a.undeclared(s.ID); undeclared != "" {
+		return held(PackageDependsOn.With(undeclared))
+	}
 	return allowed
+}
+
+// after returns an object as the API server stores it, if that is known, and otherwise as it is sent.
+func (a *activating) after(s plan.Step) (*unstructured.Unstructured, error) {
+	if s.After != nil {
+		return s.After, nil
+	}
+	return s.Object()
+}
+
+// undeclared returns the dependencies of a package that no object and no package in the tree of the commit declares; "" if there are
+// none.
+func (a *activating) undeclared(id manifest.ID) string {
+	declared := map[string]bool{}
+	for _, o := range a.Want.Objects {
+		if !crossplane.IsPackage(o.ID) {
+			continue
+		}
+		if u, err := o.Content(); err == nil { // the object's own step is held otherwise
+			source, _ := crossplane.SplitImage(packageImage(u))
+			declared[source] = true
+		}
+	}
+	var all []string
+	for _, p := range a.installedDirectly(id) {
+		for _, dep := range p.Depends {
+			inTree := slices.ContainsFunc(a.Want.Packages, func(p catalogue.Package) bool { return p.Called(dep.Kind, dep.Source) })
+			if !declared[dep.Source] && !inTree {
+				all = append(all, dep.Source)
+			}
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(slices.Compact(all), ", ")
+}
+
+// installedDirectly returns the packages that an object names, without their dependencies.
+func (a *activating) installedDirectly(id manifest.ID) []catalogue.Package {
+	var all []catalogue.Package
+	for _, of := range a.Want.Beside {
+		if of.Package.Named == id {
+			all = append(all, of.Package)
+		}
+	}
+	for _, p := range a.Want.Packages {
+		if p.Named == id || !p.Pulled() && p.Installer == id {
+			all = append(all, p)
+		}
+	}
+	return all
 }
 
 // isActiveByItself reports whether a definition is active regardless of policies.

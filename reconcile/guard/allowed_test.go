@@ -172,6 +172,9 @@ func TestAllowedActivations(t *testing.T) {
 		crd      = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: lamps.example.org}\nspec:\n  group: example.org\n  names: {kind: Lamp, plural: lamps}\n  scope: Cluster\n  versions:\n  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}\n"
 		image    = "apiVersion: pkg.crossplane.io/v1beta1\nkind: ImageConfig\nmetadata: {name: mirror}\nspec:\n  matchImages: [{type: Prefix, prefix: registry.example.org}]\n"
 	)
+	const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	pinned := strings.Replace(given.Provider, ":v1.0.0\n", "@"+digest+"\n  skipDependencyResolution: true\n", 1)
+	dependency := strings.NewReplacer("provider-toy", "provider-family", "/toy/", "/family/").Replace(pinned)
 	upbound := func(kind, apiVersion string) string {
 		return "apiVersion: pkg.crossplane.io/" + apiVersion + "\nkind: " + kind + "\nmetadata: {name: sly}\nspec: {}\n"
 	}
@@ -217,7 +220,44 @@ func TestAllowedActivations(t *testing.T) {
 		"ConfigOfNothing":  {reason: "ProviderConfig is exempt only inside a package.", allow: []string{given.Buckets}, files: map[string]string{"c.yaml": strings.ReplaceAll(crd, "Lamp", "ProviderConfig")}, step: "CustomResourceDefinition lamps.example.org", want: "it would serve a kind"},
 		"ByHeadgate":       {reason: "This sync makes the CRDs, so each CRD is a step of its own.", owner: render.OwnerHeadgate, allow: []string{given.Buckets}, files: map[string]string{"p.yaml": given.Policy("team", "*")}, step: "CustomResourceDefinition queues.example.org", want: "it would become active"},
 		"ByHeadgateInside": {reason: "The listed part of a policy is still applied.", owner: render.OwnerHeadgate, allow: []string{given.Buckets}, files: map[string]string{"p.yaml": given.Policy("team", "*")}, step: "CustomResourceDefinition buckets.example.org"},
-		"Package":          {reason: "The definitions of the package stay inactive.", allow: []string{given.Buckets}, files: map[string]string{"p.yaml": given.Provider}, edit: pulled, step: provider},
+		"Package":          {reason: "The definitions of the package stay inactive.", allow: []string{given.Buckets}, files: map[string]string{"p.yaml": pinned}, edit: pulled, step: provider},
+		"Tag": {
+			reason: "Another image behind the tag would activate other definitions.", allow: []string{given.Buckets}, files: map[string]string{"p.yaml": given.Provider}, edit: pulled, step: provider,
+			want: "a tag can move; write registry.example.org/toy/provider-toy@sha256:1",
+		},
+		"TagAndDigest": {
+			reason: "Crossplane pulls the digest.", allow: []string{given.Buckets}, files: map[string]string{"p.yaml": strings.Replace(pinned, "@", ":v1.0.0@", 1)}, edit: pulled, step: provider,
+		},
+		"ShortDigest": {
+			reason: "This is no digest.", allow: []string{given.Buckets}, files: map[string]string{"p.yaml": strings.Replace(pinned, digest, "sha256:0123", 1)}, edit: pulled, step: provider, want: "needs the digest",
+		},
+		"PullAlways": {
+			reason: "Crossplane resolves the image again and again.", allow: []string{given.Buckets}, files: map[string]string{"p.yaml": pinned + "  packagePullPolicy: Always\n"}, edit: pulled, step: provider,
+			want: "packagePullPolicy: Always",
+		},
+		"ResolvesDependencies": {
+			reason: "Crossplane chooses the versions of dependencies.", allow: []string{given.Buckets}, files: map[string]string{"p.yaml": strings.Replace(pinned, "Resolution: true", "Resolution: false", 1)}, edit: pulled, step: provider,
+			want: "set skipDependencyResolution: true",
+		},
+		"DependencyElsewhere": {
+			reason: "Crossplane does not install the dependency, and the provider needs it.", allow: []string{given.Buckets}, files: map[string]string{"p.yaml": pinned}, edit: depending("registry.example.org/family/provider-family"), step: provider,
+			want: "it depends on registry.example.org/family/provider-family; add a package",
+		},
+		"DependencyDeclared": {
+			reason: "The object of the dependency is a step of its own, which is judged alike.", allow: []string{given.Buckets}, files: map[string]string{"p.yaml": pinned, "f.yaml": dependency},
+			edit: depending("registry.example.org/family/provider-family"), step: provider,
+		},
+		"DependencyJudged": {
+			reason: "Headgate has not read the image of the dependency.", allow: []string{given.Buckets}, files: map[string]string{"p.yaml": pinned, "f.yaml": dependency},
+			edit: depending("registry.example.org/family/provider-family"), step: "Provider provider-family", want: "Headgate cannot compare what it activates",
+		},
+		"OnlyACopy": {
+			reason: "The author of the commit wrote the copy in the tree, and Crossplane installs the image.", allow: []string{given.Buckets}, files: map[string]string{"p.yaml": pinned}, step: provider,
+			edit: func(d *render.Desired) {
+				d.Packages[0].Installer = manifest.ID{Group: crossplane.Packages, Kind: "Provider", Name: "provider-toy"}
+			},
+			want: "Headgate cannot compare what it activates",
+		},
 		"PackageUnderOthers": {
 			reason: "The default policy in the cluster would activate the definitions of this commit's package.", allow: []string{given.Buckets}, files: map[string]string{"p.yaml": given.Provider}, edit: pulled, step: provider,
 			up: plan.Upstream{Policies: map[string]crossplane.LivePolicy{"default": {Patterns: []string{"*"}}}}, want: "2 definitions of it would become active",
@@ -286,9 +326,18 @@ func pulled(d *render.Desired) {
 	for i := range d.Packages {
 		d.Packages[i].Digest = "sha256:1"
 		d.Packages[i].Installer = manifest.ID{Group: crossplane.Packages, Kind: "Provider", Name: "provider-toy"}
+		d.Packages[i].Named = d.Packages[i].Installer
 	}
 	for _, of := range d.Definitions {
 		of.Package = &d.Packages[0]
+	}
+}
+
+// depending turns the in-tree package into an image with a dependency.
+func depending(source string) func(*render.Desired) {
+	return func(d *render.Desired) {
+		pulled(d)
+		d.Packages[0].Depends = []catalogue.Dependency{{Kind: "Provider", Source: source, Constraint: ">=v1.0.0"}}
 	}
 }
 

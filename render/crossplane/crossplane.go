@@ -27,6 +27,9 @@ const (
 	Function      = "Function"
 )
 
+// PullAlways is the packagePullPolicy with which Crossplane resolves an image every minute.
+const PullAlways = "Always"
+
 // The kinds that Headgate treats specially.
 var (
 	KindMRD                 = schema.GroupKind{Group: Extensions, Kind: "ManagedResourceDefinition"}

@@ -29,8 +29,8 @@ type PullPolicy string
 
 // The policies with an effect.
 const (
-	PullAlways PullPolicy = "Always" // Crossplane resolves a tag again every minute
-	PullNever  PullPolicy = "Never"  // Crossplane contacts no registry
+	PullAlways PullPolicy = crossplane.PullAlways // Crossplane resolves a tag again every minute
+	PullNever  PullPolicy = "Never"               // Crossplane contacts no registry
 )
 
 // Secrets returns the names of the pull Secrets of a rewritten image.
