@@ -228,6 +228,8 @@ func contents(base, want render.Object) (live, after *unstructured.Unstructured,
 	if after, err = want.Content(); err != nil {
 		return nil, nil, err
 	}
+	manifest.EncodeStringData(live)
+	manifest.EncodeStringData(after)
 	respell(live, after)
 	return live, after, nil
 }

@@ -3,7 +3,6 @@ package diff
 import (
 	"bytes"
 	"cmp"
-	"encoding/base64"
 	"fmt"
 	"maps"
 	"reflect"
@@ -31,6 +30,10 @@ func Compare(want, live *unstructured.Unstructured, ignore Ignores) Comparison {
 	c.substitutes = live.GetLabels()["kustomize.toolkit.fluxcd.io/name"] != ""
 	var everywhere comparedField
 	everywhere.writers, c.appliers = writersOf(live)
+	if manifest.IDOf(want).IsSecret() {
+		want = want.DeepCopy()
+		manifest.EncodeStringData(want)
+	}
 	from, to, differs := c.maps(everywhere, stated(ignore.unignored(want, live)), live.Object)
 	if !differs {
 		return Comparison{}
@@ -58,7 +61,7 @@ type Comparison struct {
 func stated(want *unstructured.Unstructured) map[string]any {
 	want = want.DeepCopy()
 	LeaveInjected(want)
-	fields, metadata, id := want.Object, asMap(want.Object["metadata"]), manifest.IDOf(want)
+	fields, metadata := want.Object, asMap(want.Object["metadata"])
 	for _, key := range []string{"apiVersion", "kind", "metadata", "status"} {
 		delete(fields, key)
 	}
@@ -68,14 +71,6 @@ func stated(want *unstructured.Unstructured) map[string]any {
 		"finalizers":  metadata["finalizers"],
 	}
 	delete(asMap(metadata["annotations"]), "kubectl.kubernetes.io/last-applied-configuration")
-	if plain, ok := fields["stringData"].(map[string]any); ok && id.Group == "" && id.Kind == "Secret" {
-		data := asMap(fields["data"])
-		for key, text := range plain {
-			data[key] = base64.StdEncoding.EncodeToString([]byte(fmt.Sprint(text)))
-		}
-		fields["data"] = data
-		delete(fields, "stringData")
-	}
 	return fields
 }
 

@@ -35,6 +35,14 @@ func (rules Ignores) Paths(id manifest.ID) []Pointer {
 			paths = append(paths, rule.Paths...)
 		}
 	}
+	if id.IsSecret() { // Headgate sends stringData as data
+		paths = slices.Clone(paths)
+		for i, p := range paths {
+			if len(p) > 0 && p[0] == "stringData" {
+				paths[i] = slices.Concat(Pointer{"data"}, p[1:])
+			}
+		}
+	}
 	return paths
 }
 

@@ -139,6 +139,33 @@ func TestIgnoredInAComparison(t *testing.T) {
 	}
 }
 
+// stringData is compared and ignored as the data that is stored.
+func TestIgnoredStringData(t *testing.T) {
+	secret := func(field string, data map[string]any) *unstructured.Unstructured {
+		return given.Thing("v1", "Secret", "a", field, data)
+	}
+	b := baseline.Baseline{
+		Base: render.Desired{Objects: []render.Object{given.Wanted(t, secret("data", map[string]any{"same": "eA==", "rotated": "eA==", "gone": "eA=="}))}}, Sync: given.Sync,
+		Terms: plan.Terms{Ignore: []diff.Ignore{{Paths: []diff.Pointer{diff.PointerOf("/stringData/rotated")}}}},
+	}
+	seen, err := b.Observe(t.Context(), render.Desired{Objects: []render.Object{given.Wanted(t, secret("stringData", map[string]any{"same": "x", "rotated": "y"}))}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := plan.Compute(seen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []diff.Change{{Path: "data.gone", From: "*** (before)"}}
+	if diff := cmp.Diff(want, p.Steps[0].Changes()); diff != "" {
+		t.Errorf("Changes() (-want +got):\n%s", diff)
+	}
+	live := secret("data", map[string]any{"same": "eA==", "rotated": "eA=="})
+	if got := diff.Compare(secret("stringData", map[string]any{"same": "x", "rotated": "y"}), live, b.Terms.Ignore); got.After != nil {
+		t.Errorf("Compare(...) = %v", got.After)
+	}
+}
+
 func TestInjectedCA(t *testing.T) {
 	server := httptest.NewTLSServer(nil)
 	defer server.Close()

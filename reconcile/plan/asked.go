@@ -158,6 +158,7 @@ func Sent(s inventory.Sync, o render.Object) (*unstructured.Unstructured, error)
 	}
 	diff.LeaveInjected(u)
 	manifest.DropPlaceholderCA(u) // drop it from objects without references, too
+	manifest.EncodeStringData(u)
 	s.Own(u)
 	return u, nil
 }

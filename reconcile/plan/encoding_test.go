@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"strings"
@@ -15,7 +16,7 @@ import (
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -48,6 +49,7 @@ func TestCopiedBytes(t *testing.T) {
 		target   *unstructured.Unstructured
 		to       string
 		token    string
+		sent     string // where the value is sent, if not where the reference puts it
 		want     any
 		problem  string
 		noSecret bool
@@ -59,7 +61,7 @@ func TestCopiedBytes(t *testing.T) {
 		"Data":           {reason: "data of a Secret holds base64.", source: secret, from: "$.data.password", target: given.Thing("v1", "Secret", "copy", "data", map[string]any{"k": ""}), to: "$.data.k", want: encoded},
 		"DataToken":      {reason: "A token in data of a Secret is replaced with base64.", source: secret, from: "$.data.password", target: given.Thing("v1", "Secret", "copy", "data", map[string]any{"k": "${p}"}), to: "$.data.k", token: "${p}", want: encoded},
 		"AllData":        {reason: "A whole mapping can be copied into data of a Secret.", source: secret, from: "$.data", target: given.Thing("v1", "Secret", "copy", "data", map[string]any{"k": ""}), to: "$.data", want: data},
-		"StringData":     {reason: "stringData of a Secret holds text.", source: secret, from: "$.data.password", target: given.Thing("v1", "Secret", "copy", "stringData", map[string]any{"k": ""}), to: "$.stringData.k", want: plain},
+		"StringData":     {reason: "stringData of a Secret holds text, which is sent as data.", source: secret, from: "$.data.password", target: given.Thing("v1", "Secret", "copy", "stringData", map[string]any{"k": ""}), to: "$.stringData.k", sent: "$.data.k", want: encoded},
 		"BinaryData":     {reason: "binaryData of a ConfigMap holds base64.", source: secret, from: "$.data.binary", target: given.Thing("v1", "ConfigMap", "copy", "binaryData", map[string]any{"k": ""}), to: "$.binaryData.k", want: "/wA="},
 		"Nested":         {reason: "A Secret nested in another object is treated like a Secret.", source: secret, from: "$.data.binary", target: nested("Secret", "data"), to: "$.spec.manifests[0].data.k", want: "/wA="},
 		"NestedText":     {reason: "stringData of a nested Secret holds text.", source: secret, from: "$.data.password", target: nested("Secret", "stringData"), to: "$.spec.manifests[0].stringData.k", want: plain},
@@ -118,11 +120,11 @@ func TestCopiedBytes(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				at, err := jsonpath.One(sent.Object, tc.to)
+				at, err := jsonpath.One(sent.Object, cmp.Or(tc.sent, tc.to))
 				if err != nil {
 					t.Fatal(err)
 				}
-				if diff := cmp.Diff(tc.want, jsonpath.Get(sent.Object, at)); diff != "" {
+				if diff := gocmp.Diff(tc.want, jsonpath.Get(sent.Object, at)); diff != "" {
 					t.Errorf("%s\nsent (-want +got):\n%s", tc.reason, diff)
 				}
 				output := "got " + plain + ", or " + encoded
