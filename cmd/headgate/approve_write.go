@@ -107,7 +107,8 @@ func (t *terminal) digestsOf(file string) ([]string, error) {
 		return nil, err
 	}
 	type digested struct {
-		Digest string `json:"digest"`
+		Digest  string   `json:"digest"`
+		Digests []string `json:"digests"`
 	}
 	var decoded struct {
 		Steps    []digested `json:"steps"`
@@ -118,7 +119,10 @@ func (t *terminal) digestsOf(file string) ([]string, error) {
 	}
 	var digests []string
 	for _, s := range append(decoded.Steps, decoded.Upgrades...) {
-		if s.Digest != "" {
+		switch {
+		case len(s.Digests) > 0: // a cluster may ask only for some of them
+			digests = append(digests, s.Digests...)
+		case s.Digest != "":
 			digests = append(digests, s.Digest)
 		}
 	}

@@ -45,13 +45,14 @@ var mayImport = map[string][]string{
 	"render/lint":       {"render", "render/catalogue", "render/crd", "render/crossplane", "render/manifest", "render/schema"},
 
 	// The wanted, seen and owned objects become one plan, and the plan a report. Compute takes the guards as arguments.
+	"reconcile/approval":  {"render/manifest"},
 	"reconcile/inventory": {"render", "render/catalogue", "render/crossplane", "render/manifest"},
 	"reconcile/ownership": {"reconcile/inventory", "render", "render/crossplane"},
 	"reconcile/diff":      {"reconcile/inventory", "reconcile/ownership", "render/manifest"},
 	"reconcile/installed": {"render", "render/catalogue", "render/crossplane", "render/manifest"},
 	"reconcile/jsonpath":  {},
 	"reconcile/plan": {
-		"reconcile/diff", "reconcile/installed", "reconcile/inventory", "reconcile/jsonpath", "reconcile/ownership",
+		"reconcile/approval", "reconcile/diff", "reconcile/installed", "reconcile/inventory", "reconcile/jsonpath", "reconcile/ownership",
 		"render", "render/activation", "render/catalogue", "render/crossplane", "render/lint", "render/manifest", "render/schema",
 	},
 	"reconcile/baseline": {
@@ -62,7 +63,7 @@ var mayImport = map[string][]string{
 		"reconcile/inventory", "reconcile/ownership", "reconcile/plan", "render", "render/activation", "render/catalogue", "render/crossplane", "render/manifest", "render/schema",
 	},
 	"reconcile/report": {
-		"reconcile/diff", "reconcile/guard", "reconcile/inventory", "reconcile/plan", "render", "render/activation", "render/catalogue", "render/crossplane", "render/manifest",
+		"reconcile/approval", "reconcile/diff", "reconcile/guard", "reconcile/inventory", "reconcile/plan", "render", "render/activation", "render/catalogue", "render/crossplane", "render/manifest",
 	},
 	"reconcile": {
 		"reconcile/baseline", "reconcile/guard", "reconcile/inventory", "reconcile/plan", "reconcile/report",
@@ -95,7 +96,7 @@ var mayImport = map[string][]string{
 
 // pure packages take values and return values.
 var pure = []string{
-	"render/...", "reconcile/baseline", "reconcile/diff", "reconcile/fit", "reconcile/guard", "reconcile/installed", "reconcile/inventory", "reconcile/jsonpath", "reconcile/ownership",
+	"render/...", "reconcile/approval", "reconcile/baseline", "reconcile/diff", "reconcile/fit", "reconcile/guard", "reconcile/installed", "reconcile/inventory", "reconcile/jsonpath", "reconcile/ownership",
 	"reconcile/plan", "reconcile/report",
 }
 

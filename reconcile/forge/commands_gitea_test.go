@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"headgate.dev/headgate/fixtures"
+	claims "headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/forge"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
@@ -443,7 +444,7 @@ func TestMergesOnGitea(t *testing.T) {
 	t.Run("Covers", func(t *testing.T) {
 		r := newReviewed(t, g, tokens, "covers")
 		each := []string{digestA, digestB}
-		whole := plan.DigestOf(each)
+		whole := claims.DigestOf(each)
 		result := asked(whole)
 		result.Approval.Each = each
 		if err := r.previews(g.Token).Publish(t.Context(), report.Combine([]report.Report{result})); err != nil {

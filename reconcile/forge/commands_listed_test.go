@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	claims "headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
@@ -370,7 +371,7 @@ func TestApprovalsOfListed(t *testing.T) {
 // HTML.
 func TestListedFromPreviewToMerge(t *testing.T) {
 	each := []string{strings.Repeat("a1", 16), strings.Repeat("b2", 16)}
-	digest := plan.DigestOf(each)
+	digest := claims.DigestOf(each)
 	merge := strings.Repeat("d", 40)
 	for kind, called := range listedKinds {
 		t.Run(string(kind), func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
@@ -33,7 +34,7 @@ func TestApprovedOnForge(t *testing.T) {
 			each = append(each, s.Approval().Digest)
 		}
 	}
-	whole := plan.DigestOf(each)
+	whole := approval.DigestOf(each)
 	if whole != holding.Approval.Digest {
 		t.Fatalf("the digest of a report is that of its steps: %s, %s", whole, holding.Approval.Digest)
 	}

@@ -121,7 +121,7 @@ func (c *flooding) ofPackage(s plan.Step) plan.Ruling {
 func (c *flooding) heldPolicies() plan.PoliciesInForce {
 	var all plan.PoliciesInForce
 	for _, s := range c.Steps {
-		if s.ID == crossplane.MRAP(s.ID.Name) && s.Action == plan.Hold && s.Guard == Flood {
+		if s.ID == crossplane.MRAP(s.ID.Name) && s.IsHeldBy(Flood) {
 			all = append(all, plan.PolicyInForce{LivePolicy: c.WantedPolicy(s.ID.Name), Name: s.ID.Name})
 		}
 	}

@@ -86,8 +86,8 @@ func (g Guarding) Guards() []plan.Guard {
 		{Name: Schema, Phase: plan.Writes, Approvable: true, Rule: plan.Each(schemas)},
 		{Name: Schema, Phase: plan.Effects, Approvable: true, Rule: plan.Each(schemas)},
 		{Name: Fight, Phase: plan.Writes, Rule: plan.Each(fight)},
-		{Name: Flood, Phase: plan.Writes, Approvable: true, Rule: flood(g.MaxActivations)}, // it counts the steps that the other guards let pass
-		{Name: plan.History, Phase: plan.Writes, Approvable: true, Rule: history},
+		{Name: Flood, Phase: plan.Writes, Approvable: true, Counts: true, Rule: flood(g.MaxActivations)}, // it counts the steps that the other guards let pass
+		{Name: plan.History, Phase: plan.Writes, Approvable: true, Counts: true, Rule: history},
 
 		{Name: Owner, Phase: plan.Prunes, Rule: plan.Each(owner(g.OwnerIsSet))},
 		{Name: PackageLost, Phase: plan.Prunes, Approvable: true, Rule: plan.Each(packageLost)},
@@ -103,9 +103,9 @@ func (g Guarding) Guards() []plan.Guard {
 		{Name: OthersInside, Phase: plan.Prunes, Rule: plan.Each(othersInside)},
 		{Name: Rebuilt, Phase: plan.Prunes, Approvable: true, Rule: plan.Each(rebuilt)},
 		{Name: Empty, Phase: plan.Prunes, Approvable: true, Rule: plan.Each(empty)},
-		{Name: Many, Phase: plan.Prunes, Approvable: true, Rule: plan.Each(many(g.MaxPrunes))},
-		{Name: plan.History, Phase: plan.Prunes, Approvable: true, Rule: history},
-		{Name: plan.Unfinished, Phase: plan.Prunes, Approvable: true, Rule: unfinished}, // it sees the writes that other guards hold
+		{Name: Many, Phase: plan.Prunes, Approvable: true, Counts: true, Rule: plan.Each(many(g.MaxPrunes))},
+		{Name: plan.History, Phase: plan.Prunes, Approvable: true, Counts: true, Rule: history},
+		{Name: plan.Unfinished, Phase: plan.Prunes, Approvable: true, Counts: true, Rule: unfinished}, // it sees the writes that other guards hold
 
 		{Name: DependedOn, Phase: plan.Settled, Rule: plan.Each(dependedOn)},
 		{Name: OthersInside, Phase: plan.Settled, Rule: plan.Each(someInside)},

@@ -2,8 +2,8 @@ package guard
 
 import "headgate.dev/headgate/reconcile/plan"
 
-// history holds changes by a rewritten branch. It rules last, because an approval lets a step pass every guard that can be approved:
-// a guard that holds the step for another problem must be named first. Two kinds of steps are not held: those that restore an object
+// history holds changes by a rewritten branch. It rules like the guards that count, so that a guard that holds a step for another problem
+// is named first. Two kinds of steps are not held: those that restore an object
 // to the form in which it was applied before, and deletions that were requested before.
 func history(c plan.Case) func(plan.Step) plan.Ruling {
 	why := c.Seen.Rewritten()

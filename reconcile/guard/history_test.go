@@ -2,6 +2,7 @@ package guard
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -143,13 +144,23 @@ func TestHistoryIsApprovedByName(t *testing.T) {
 	seen.Inventory.Record.Source = inventory.SourceRecord{Repository: "r", Commit: first}
 	want := render.Desired{Revision: "2", Source: render.SourceID{Repository: "r", Commit: "2"}, Objects: []render.Object{given.Wanted(t, given.ConfigMap("a"))}}
 	held := given.Computed(t, want, seen, Guarding{}.Guards()...)
-	if held.Approval == nil || len(held.Approval.Guards) != 1 || held.Approval.Guards[0] != Many {
-		t.Fatalf("the guard that names the greater trouble comes first: %+v", held.Approval)
+	if held.Approval == nil || !slices.Equal(held.Approval.Guards, []plan.GuardName{plan.History, Many}) || held.Steps[1].Guard != Many {
+		t.Fatalf("the guard that names the greater trouble comes first, and both are approved at once: %+v", held.Approval)
+	}
+	seen.Approvals = inventory.Approvals{inventory.InComment: nil}
+	for _, c := range held.Approval.Claims {
+		if c.Guard == string(Many) {
+			seen.Approvals[inventory.InComment] = append(seen.Approvals[inventory.InComment], c.Digest())
+		}
+	}
+	p := given.Computed(t, want, seen, Guarding{}.Guards()...)
+	if got := p.Intent(seen.Inventory).Record.Source.Commit; p.Count(plan.Prune) != 0 || got != first {
+		t.Errorf("only many prunes are approved: %d prunes, %s is recorded", p.Count(plan.Prune), got)
 	}
 	seen.Approvals = inventory.Approvals{inventory.OnSync: {held.Approval.Digest}}
-	p := given.Computed(t, want, seen, Guarding{}.Guards()...)
-	if got := p.Intent(seen.Inventory).Record.Source.Commit; p.Count(plan.Prune) != 5 || got != first || len(p.Notes) != 1 {
-		t.Errorf("%d prunes, %s is recorded, notes %v", p.Count(plan.Prune), got, p.Notes)
+	p = given.Computed(t, want, seen, Guarding{}.Guards()...)
+	if got := p.Intent(seen.Inventory).Record.Source.Commit; p.Count(plan.Prune) != 5 || got != "2" {
+		t.Errorf("everything is approved: %d prunes, %s is recorded", p.Count(plan.Prune), got)
 	}
 }
 

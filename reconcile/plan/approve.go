@@ -1,13 +1,12 @@
 package plan
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
@@ -22,6 +21,13 @@ type Approval struct {
 	Steps  int         `json:"steps"`
 	Guards []GuardName `json:"guards"`         // the guards that hold the steps
 	Each   []string    `json:"each,omitempty"` // in a comparison: the digests that Digest covers, sorted
+
+	Claims []approval.Claim `json:"claims,omitempty"` // what a person is asked
+}
+
+// Covers reports whether an approval lets a held step pass.
+func (a *Approval) Covers(s Step) bool {
+	return a != nil && s.Action == Hold && !slices.ContainsFunc(s.claims(), func(c approval.Claim) bool { return !slices.Contains(a.Claims, c) })
 }
 
 // Names returns the names of the guards as text.
@@ -42,8 +48,68 @@ func approvable(guards []Guard) map[GuardName]bool {
 	return names
 }
 
-// isHeldBy reports whether one of some guards holds the step.
-func (s Step) isHeldBy(guards map[GuardName]bool) bool { return s.Action == Hold && guards[s.Guard] }
+// isHeldBy reports whether some guards, and no others, hold the step.
+func (s Step) isHeldBy(guards map[GuardName]bool) bool {
+	return s.Action == Hold && !slices.ContainsFunc(s.holds(), func(r Ruling) bool { return !guards[r.Guard] })
+}
+
+// claim returns what a person is asked if a guard holds the step.
+func (s Step) claim(guard GuardName) approval.Claim {
+	c := approval.Claim{Guard: string(guard), Action: string(s.change().action), Of: s.ID, Wants: s.wants}
+	if s.Deactivates { // the same in each phase of a deactivation
+		c.Of = CRD(s.ID.Name)
+	}
+	if len(s.Drops) > 0 {
+		c.Action, c.Wants = string(Leftovers), ""
+		for _, h := range s.Drops {
+			c.Wants += "\x00" + strings.Join(append([]string{h.Manager}, h.Fields...), "\x00")
+		}
+	}
+	return c
+}
+
+// claims returns what a person is asked about a held step, without duplicates.
+func (s Step) claims() []approval.Claim {
+	var all []approval.Claim
+	for _, r := range s.holds() {
+		if c := s.claim(r.Guard); !slices.Contains(all, c) {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// Claims returns what a person is asked about a held step, or has approved so that it passed.
+func (s Step) Claims() []approval.Claim {
+	all := s.claims()
+	for _, r := range s.lifted {
+		if c := s.claim(r.Guard); s.Action != Hold && !slices.Contains(all, c) {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// A lifting holds the keys of claims that a person has approved.
+type lifting map[string]bool
+
+func (l lifting) has(c approval.Claim) bool { return len(l) > 0 && l[c.Key()] }
+
+func (l lifting) add(claims ...approval.Claim) {
+	for _, c := range claims {
+		l[c.Key()] = true
+	}
+}
+
+// some reports whether a claim of a guard is approved.
+func (l lifting) some(guard GuardName) bool {
+	for key := range l {
+		if strings.HasPrefix(key, string(guard)+":") {
+			return true
+		}
+	}
+	return false
+}
 
 // asks returns the step that the plan asks about: a prune, or the held update in its place if a guard that decides before it keeps
 // the prune from being made.
@@ -54,31 +120,50 @@ func (s Step) asks(first map[GuardName]bool) Step {
 	return *s.otherwise
 }
 
-// approve returns the held steps that a person has approved. It sets p.Approval for the rest, and returns notes on approvals that
-// do not count.
-func (p *Plan) approve(seen Observed, guards []Guard) (_ map[change]bool, notes []manifest.Finding) {
+// An openClaim is a claim that no approval covers yet, on a held step.
+type openClaim struct {
+	approval.Claim
+	step Step
+}
+
+func claimsOf(all []openClaim) []approval.Claim {
+	claims := make([]approval.Claim, len(all))
+	for i, a := range all {
+		claims[i] = a.Claim
+	}
+	return claims
+}
+
+// approve returns the claims on held steps that a person has approved. It sets p.Approval for the rest, and returns notes on
+// approvals that do not count.
+func (p *Plan) approve(seen Observed, guards []Guard) (_ lifting, notes []manifest.Finding) {
 	approvable := approvable(guards)
 	carriesOn := p.carriesOn(seen)
-	approved := map[change]bool{}
-	var rest []Step
+	approved := lifting{}
+	var rest []openClaim
 	for _, s := range p.Steps {
-		switch s = s.asks(approvable); {
-		case !s.isHeldBy(approvable):
-		case carriesOn[s.approvalKey()], s.Activates && s.Would == Update && s.After == nil && carriesOn[s.created().approvalKey()]:
-			approved[s.change()] = true
-		default:
-			rest = append(rest, s)
+		if s = s.asks(approvable); !s.isHeldBy(approvable) {
+			continue
+		}
+		for _, c := range s.claims() {
+			created := c
+			created.Action = string(Create)
+			if carriesOn[c.Key()] || s.Activates && s.Would == Update && s.After == nil && carriesOn[created.Key()] {
+				approved.add(c)
+			} else {
+				rest = append(rest, openClaim{c, s})
+			}
 		}
 	}
 	if len(rest) == 0 {
-		return approved, notes
+		return approved, nil
 	}
-	asks := approvalOf(rest)
+	asks := approvalOf(claimsOf(rest))
 	if !p.isApproved(asks.Digest, seen) {
 		if rest = p.approveEach(rest, approved, seen); len(rest) == 0 {
-			return approved, notes
+			return approved, nil
 		}
-		asks = approvalOf(rest)
+		asks = approvalOf(claimsOf(rest))
 	}
 	if !p.isApproved(asks.Digest, seen) {
 		p.Approval = &asks
@@ -88,32 +173,30 @@ func (p *Plan) approve(seen Observed, guards []Guard) (_ map[change]bool, notes 
 		}
 		given := slices.DeleteFunc(typed.Digests(), func(d string) bool { return d == p.clear })
 		notes = append(notes, misgiven(asks.Digest, given, p.begun(seen.Inventory.Grants))...)
-		notes = append(notes, seen.ignoredInGit(rest)...)
+		notes = append(notes, seen.ignoredInGit(asks.Digest, rest)...)
 		return approved, notes
 	}
 	p.spend(asks.Digest, rest, seen)
-	for _, s := range rest {
-		approved[s.change()] = true
-	}
-	return approved, notes
+	approved.add(claimsOf(rest)...)
+	return approved, nil
 }
 
 // asking returns a function that approves what a later state of the plan holds. It retains only observations about approvals.
-func (o Observed) asking(guards []Guard) func(*Plan) map[change]bool {
+func (o Observed) asking(guards []Guard) func(*Plan) lifting {
 	o = Observed{
 		Want: o.Want, Inventory: inventory.Inventory{Grants: o.Inventory.Grants}, Approvals: o.Approvals, OnForge: o.OnForge, InForce: o.InForce,
 		Now: o.Now, Terms: o.Terms, Offline: o.Offline, rewritten: o.rewritten,
 	}
-	return func(of *Plan) map[change]bool {
+	return func(of *Plan) lifting {
 		approved, _ := of.approve(o, guards)
 		return approved
 	}
 }
 
-// approveEach approves the steps whose own digests are listed in Git or on the forge, and returns the others. Different clusters
-// may hold different steps of a commit, so such an approval covers any of the steps that it lists. It stays valid for later commits
+// approveEach approves the claims whose own digests are listed in Git or on the forge, and returns the others. Different clusters
+// may hold different steps of a commit, so such an approval covers any of the claims that it lists. It stays valid for later commits
 // until the step is carried out.
-func (p *Plan) approveEach(held []Step, approved map[change]bool, seen Observed) (rest []Step) {
+func (p *Plan) approveEach(all []openClaim, approved lifting, seen Observed) (rest []openClaim) {
 	grants := p.begun(seen.Inventory.Grants)
 	here := inventory.Approvals{}
 	for _, place := range inventory.Listing {
@@ -121,19 +204,24 @@ func (p *Plan) approveEach(held []Step, approved map[change]bool, seen Observed)
 			here[place] = given
 		}
 	}
-	for _, s := range held {
-		digest := s.Approval().Digest
-		begun := slices.ContainsFunc(grants, func(g inventory.Grant) bool {
-			return g.Digest == digest && g.IsListed() && slices.Contains(g.Left, s.approvalKey())
+	for _, a := range all {
+		i := slices.IndexFunc([]string{a.Digest(), a.step.Approval().Digest}, func(digest string) bool {
+			begun := slices.ContainsFunc(grants, func(g inventory.Grant) bool {
+				return g.Digest == digest && g.IsListed() && slices.Contains(g.Left, a.Key())
+			})
+			if len(here.Places(digest)) == 0 || !begun && !here.Counts(digest, grants) {
+				return false
+			}
+			if !begun {
+				p.spend(digest, []openClaim{a}, seen)
+			}
+			return true
 		})
-		switch {
-		case len(here.Places(digest)) == 0 || !begun && !here.Counts(digest, grants):
-			rest = append(rest, s)
+		if i < 0 {
+			rest = append(rest, a)
 			continue
-		case !begun:
-			p.spend(digest, []Step{s}, seen)
 		}
-		approved[s.change()] = true
+		approved.add(a.Claim)
 	}
 	return rest
 }
@@ -149,26 +237,27 @@ func (p Plan) Granted() []inventory.Grant {
 }
 
 // Approval returns the approval that lets only this held step pass.
-func (s Step) Approval() Approval { return approvalOf([]Step{s}) }
+func (s Step) Approval() Approval { return approvalOf(s.claims()) }
 
-// spend records that the plan uses an approval for some steps.
-func (p *Plan) spend(digest string, of []Step, seen Observed) {
+// spend records that the plan uses an approval for some claims.
+func (p *Plan) spend(digest string, of []openClaim, seen Observed) {
 	given := seen.Approvals.Places(digest)
 	g := inventory.Grant{Digest: digest, Commit: p.Want.Revision, By: seen.approvers(p.Want, digest, given), Given: true, On: given, How: given}
 	if !seen.Now.IsZero() {
 		at := metav1.NewTime(seen.Now.UTC().Truncate(1e9))
 		g.At = &at
 	}
-	for _, s := range of {
-		g.Left = append(g.Left, s.approvalKey())
-		if s.frees && s.going { // the object is deleted, and a create makes it again
-			g.Left = append(g.Left, s.created().approvalKey())
+	for _, a := range of {
+		g.Left = append(g.Left, a.Key())
+		if a.step.frees && a.step.going { // the object is deleted, and a create makes it again
+			a.Action = string(Create)
+			g.Left = append(g.Left, a.Key())
 		}
 	}
 	p.spent = append(p.spent, g)
 }
 
-// carriesOn returns the keys of steps that an approval allowed before, and whether that was for the same commit. The steps have not
+// carriesOn returns the keys of claims that an approval allowed before, and whether that was for the same commit. The steps have not
 // been carried out yet.
 func (p *Plan) carriesOn(seen Observed) map[string]bool {
 	left := map[string]bool{}
@@ -180,81 +269,27 @@ func (p *Plan) carriesOn(seen Observed) map[string]bool {
 	return left
 }
 
-// ApprovalAs returns the approval that the step would need if a guard held its action would.
-func (s Step) ApprovalAs(guard GuardName, would Action) Approval {
-	s.Guard, s.Would = guard, would
-	return s.Approval()
+// ClaimAs returns what a person would be asked if a guard held the step's action would.
+func (s Step) ClaimAs(guard GuardName, would Action) approval.Claim {
+	s.Action, s.Would = Hold, would
+	return s.claim(guard)
 }
 
-// approvalOf returns the approval that lets steps pass. Their order does not matter.
-func approvalOf(held []Step) Approval {
-	a := Approval{Steps: len(held)}
-	digests := make([]string, len(held))
-	for i, s := range held {
-		digests[i] = shortDigest(string(s.Guard) + "\x00" + s.approved())
-		a.Guards = append(a.Guards, s.Guard)
+// approvalOf returns the approval of claims. Their order does not matter.
+func approvalOf(claims []approval.Claim) Approval {
+	a, changes := Approval{Digest: approval.DigestOf(approval.DigestsOf(claims)), Claims: claims}, map[string]bool{}
+	for _, c := range claims {
+		a.Guards = append(a.Guards, GuardName(c.Guard))
+		c.Guard = ""
+		changes[c.Key()] = true
 	}
 	slices.Sort(a.Guards)
-	a.Guards = slices.Compact(a.Guards)
-	a.Digest = DigestOf(digests)
+	a.Guards, a.Steps = slices.Compact(a.Guards), len(changes)
 	return a
 }
 
-// DigestOf returns one digest for several approvals; for a single one, it returns its own. An approval of the result covers each of
-// them, and the result proves the list of them.
-func DigestOf(digests []string) string {
-	digests = slices.Compact(slices.Sorted(slices.Values(digests)))
-	if len(digests) == 1 {
-		return digests[0]
-	}
-	return shortDigest(strings.Join(digests, "\n"))
-}
-
-func shortDigest(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(sum[:digestBytes])
-}
-
-const digestBytes = 16 // long enough to prevent an author from making two commits with the same approval
-
-// approved returns everything that an approval of a held step depends on.
-func (s Step) approved() string {
-	id := s.ID
-	if s.Deactivates { // the same in each phase of a deactivation
-		id = CRD(id.Name)
-	}
-	if id.Namespace == "" { // only a cluster spells out the namespace of a pruned object
-		id.Namespace = "default"
-	}
-	what := []string{string(s.Would), id.Group, id.Kind, id.Namespace, id.Name, s.wants}
-	if len(s.Drops) > 0 {
-		what[0], what[5] = string(Leftovers), ""
-		for _, h := range s.Drops {
-			what = append(append(what, h.Manager), h.Fields...)
-		}
-	}
-	return strings.Join(what, "\x00")
-}
-
-// approvalKey identifies a step in Left of a Grant. The approval of a prune past another guard does not lift the guard Unfinished.
-func (s Step) approvalKey() string {
-	text := s.approved()
-	if s.Guard == Unfinished {
-		text += "\x00" + string(s.Guard)
-	}
-	return inventory.Hash([]byte(text))[:11]
-}
-
 // HoldKey identifies a held step: its guard, action and object, and the wanted digest.
-func (s Step) HoldKey() string {
-	return inventory.Hash([]byte(string(s.Guard) + "\x00" + s.approved()))[:11]
-}
-
-// created returns the step that created the object which this step activates.
-func (s Step) created() Step {
-	s.Would = Create
-	return s
-}
+func (s Step) HoldKey() string { return inventory.Hash([]byte(s.claim(s.Guard).String()))[:11] }
 
 // inGit returns the approvals in Git that count unless they have expired. In a pass, these are the approvals in the commit. In a
 // preview, they are the approvals in the target branch, because the author of a pull request writes those in its head.
@@ -317,10 +352,10 @@ func (o Observed) approvers(want render.Desired, digest string, on []inventory.A
 }
 
 // ignoredInGit returns notes on approvals in the commit that list held steps but do not count.
-func (o Observed) ignoredInGit(held []Step) []manifest.Finding {
-	digests := map[string]bool{approvalOf(held).Digest: true}
-	for _, s := range held {
-		digests[s.Approval().Digest] = true
+func (o Observed) ignoredInGit(whole string, held []openClaim) []manifest.Finding {
+	digests := map[string]bool{whole: true}
+	for _, a := range held {
+		digests[a.Digest()], digests[a.step.Approval().Digest] = true, true
 	}
 	var notes []manifest.Finding
 	for _, a := range o.Want.Approvals {
@@ -387,13 +422,14 @@ func misgiven(digest string, given []string, grants []inventory.Grant) []manifes
 	return notes
 }
 
-// pass marks the approved steps that passed the guards which held them.
-func (p *Plan) pass(held map[change]Step) {
-	p.each(func(s Step) Step {
-		if h, approved := held[s.change()]; approved && s.Action != Hold {
-			s.Approved = true
-			s.Reason = Approved.With(string(h.Guard), h.Reason)
-		}
+// past returns the step with the rulings that approvals lifted, if it is carried out because of that.
+func (s Step) past(lifted []Ruling) Step {
+	if len(lifted) == 0 || s.Action == Hold || s.Action == Keep {
 		return s
-	})
+	}
+	s.Approved, s.lifted, s.Reason = true, lifted, Reason{}
+	for _, r := range lifted {
+		s.Reason = And(s.Reason, Approved.With(string(r.Guard), r.Reason))
+	}
+	return s
 }

@@ -50,12 +50,12 @@ func TestApprovedContent(t *testing.T) {
 	one := Step{Action: Hold, Would: Update, Guard: "schema", ID: CRD("a"), Write: Write{wants: "1"}}
 	other := one
 	other.wants = "2"
-	if approvalOf([]Step{one}).Digest == approvalOf([]Step{other}).Digest {
+	if one.Approval().Digest == other.Approval().Digest {
 		t.Error("another content has the same digest")
 	}
 	other = one
 	other.ID = CRD("b")
-	if approvalOf([]Step{one}).Digest == approvalOf([]Step{other}).Digest {
+	if one.Approval().Digest == other.Approval().Digest {
 		t.Error("another object has the same digest")
 	}
 }
@@ -66,9 +66,7 @@ func TestApprovalOfPhases(t *testing.T) {
 	id := crossplane.MRD("boats.example.org")
 	create := Step{ID: id, Action: Create, Approved: true, Write: Write{Activates: true, wants: "1"}}
 	activate := Step{ID: id, Action: Update, Approved: true, Write: Write{Activates: true, wants: "1"}}
-	held := create
-	held.Would = Create
-	left := []inventory.Grant{{Digest: "d", Left: []string{held.approvalKey()}}}
+	left := []inventory.Grant{{Digest: "d", Left: []string{create.claim("flood").Key()}}}
 	left = Plan{Steps: []Step{create}}.fulfilled(left, []Outcome{{ID: id, Action: Create, More: true}})
 	if len(left[0].Left) != 1 {
 		t.Fatal("the next phase needs the approval")
@@ -97,7 +95,7 @@ func TestApprovalOfWhatGoes(t *testing.T) {
 		}
 		p.given = seen.Approvals
 		all, _ := p.approve(seen, guards)
-		approved := all[s.change()]
+		approved := all.has(s.claim("asks"))
 		p.Steps[0].Action = s.Would
 		o.ID, o.Action = id, s.Would
 		return p.fulfilled(p.grants(grants), []Outcome{o}), approved
@@ -105,7 +103,7 @@ func TestApprovalOfWhatGoes(t *testing.T) {
 	for _, activates := range []bool{false, true} {
 		for _, frees := range []bool{true, false} {
 			update := held(Update, frees, false)
-			grants, approved := pass(update, nil, approvalOf([]Step{update}).Digest, Outcome{More: frees})
+			grants, approved := pass(update, nil, update.Approval().Digest, Outcome{More: frees})
 			if !approved {
 				t.Fatal("a person approved it")
 			}

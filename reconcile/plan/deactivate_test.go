@@ -248,11 +248,11 @@ func TestDeactivateApproved(t *testing.T) {
 	first := plan.Step{Action: plan.Hold, Would: plan.Prune, Guard: "many", Deactivates: true, ID: crossplane.MRD("buckets.example.org")}
 	last := first
 	last.ID = plan.CRD("buckets.example.org")
-	if a, b := plan.ApprovalOf([]plan.Step{first}), plan.ApprovalOf([]plan.Step{last}); a.Digest != b.Digest {
+	if a, b := first.Approval(), last.Approval(); a.Digest != b.Digest {
 		t.Errorf("the digest changes on the way: %s, %s", a.Digest, b.Digest)
 	}
 	p := plan.Plan{Steps: []plan.Step{{Action: plan.Prune, Approved: true, Deactivates: true, ID: first.ID}}}
-	left := []inventory.Grant{{Left: []string{first.ApprovalKey()}}}
+	left := []inventory.Grant{{Left: []string{first.ClaimKey("many")}}}
 	if got := p.Fulfilled(left, []plan.Outcome{{ID: first.ID, Action: plan.Prune}}); len(got[0].Left) != 1 {
 		t.Error("the definition is gone, and its CRD is still to go: that was approved too")
 	}

@@ -22,17 +22,15 @@ func (p Plan) Leaving(s Step, live *metav1.PartialObjectMetadata, released bool)
 func (p Plan) Overdue(after string, late map[manifest.ID]bool) Plan { return p.overdue(after, late) }
 func (p Plan) Refreshed(now Plan) Plan                              { return p.refreshed(now) }
 func (p Plan) Replaced(by Plan) Plan                                { return p.replaced(by) }
-func (p *Plan) Rule(seen Observed, guards []Guard, approved []Step) {
-	all := map[change]bool{}
+func (p *Plan) Rule(seen Observed, guard Guard, approved []Step) {
+	lifted := lifting{}
 	for _, s := range approved {
-		all[s.change()] = true
+		lifted.add(s.claim(guard.Name))
 	}
-	p.rule(seen, guards, all)
+	p.rule(seen, []Guard{guard}, lifted)
 }
-func (p *Plan) Deactivate(seen Observed)     { p.deactivate(seen) }
-func (p *Plan) Unnamed(up Upstream) []string { return p.unnamed(up) }
-func (s Step) ApprovalKey() string           { return s.approvalKey() }
-
-var ApprovalOf = approvalOf
+func (p *Plan) Deactivate(seen Observed)       { p.deactivate(seen) }
+func (p *Plan) Unnamed(up Upstream) []string   { return p.unnamed(up) }
+func (s Step) ClaimKey(guard GuardName) string { return s.claim(guard).Key() }
 
 func (p *Plan) SettleBy(guards []Guard) { p.settle(Observed{}, guards) }

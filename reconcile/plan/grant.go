@@ -2,6 +2,7 @@ package plan
 
 import (
 	"slices"
+	"strings"
 
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/render/crossplane"
@@ -83,25 +84,26 @@ func (p Plan) fulfilled(grants []inventory.Grant, done []Outcome) []inventory.Gr
 	for _, o := range done {
 		carried[o.ID] = o.Err == nil && !o.More
 	}
-	over := map[string]bool{}
+	over := lifting{}
 	for _, s := range p.Steps {
-		if carried[s.ID] && !(s.Deactivates && crossplane.IsMRD(s.ID)) {
-			s.Would = s.Action
-			over[s.approvalKey()] = true
-			unfinished := s
-			unfinished.Guard = Unfinished
-			over[unfinished.approvalKey()] = true
-			if s.Activates { // the approval may be for the preceding create
-				over[s.created().approvalKey()] = true
-			}
-			if s.Action == Create { // the approval may be for the preceding update that freed the object
-				s.Would = Update
-				over[s.approvalKey()] = true
-			}
+		if !carried[s.ID] || s.Deactivates && crossplane.IsMRD(s.ID) {
+			continue
+		}
+		over.add(s.claim(""))
+		if s.Activates { // the approval may be for the preceding create
+			s.Action = Create
+			over.add(s.claim(""))
+		}
+		if s.Action == Create { // the approval may be for the preceding update that freed the object
+			s.Action = Update
+			over.add(s.claim(""))
 		}
 	}
 	for i, g := range grants {
-		grants[i].Left = slices.DeleteFunc(slices.Clone(g.Left), func(key string) bool { return over[key] })
+		grants[i].Left = slices.DeleteFunc(slices.Clone(g.Left), func(key string) bool {
+			_, change, _ := strings.Cut(key, ":")
+			return over[":"+change]
+		})
 	}
 	return grants
 }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"maps"
 	"slices"
 
 	"headgate.dev/headgate/render"
@@ -15,6 +16,7 @@ type Guard struct {
 	Name       GuardName
 	Phase      Phase
 	Approvable bool // it only asks whether a step is intended: a person can let the step pass
+	Counts     bool // it rules on the steps that the other guards of the phase let pass, because it counts them
 	Rule       Rule
 }
 
@@ -34,7 +36,7 @@ const (
 )
 
 // A Rule starts a guard's work on a plan. It returns a function that rules on one step after the other. The steps of the case are
-// as the earlier guards left them, and change with every ruling.
+// as the guards of earlier phases left them, and change with every ruling. A guard that counts rules after the others of its phase.
 type Rule func(c Case) func(s Step) Ruling
 
 // Each returns the rule of a guard that keeps no state between steps.
@@ -44,19 +46,22 @@ func Each(rule func(s Step, c Case) Ruling) Rule {
 	}
 }
 
+// prunes reports whether the guard rules on prunes.
+func (g Guard) prunes() bool { return g.Phase != Writes && g.Phase != Effects }
+
 // on reports whether the guard rules on a step.
 func (g Guard) on(s Step) bool {
-	if g.Phase == Writes || g.Phase == Effects {
-		return s.Action == Create || s.Action == Update
+	if g.prunes() {
+		return s.Action == Prune
 	}
-	return s.Action == Prune
+	return s.Action == Create || s.Action == Update
 }
 
 // A Case holds everything besides the step that a guard may use.
 type Case struct {
 	Want    render.Desired
 	Seen    Observed
-	Passing int    // number of prunes that passed all earlier guards, without approved ones
+	Passing int    // number of prunes that passed all earlier guards, without those that an approval lets pass this guard
 	Steps   []Step // of the plan, as the earlier guards left them
 
 	Lost []LostPackage
@@ -99,6 +104,7 @@ func (c Case) Live(s Step) *metav1.PartialObjectMetadata {
 
 // A Ruling is the result of a guard. The zero value allows the step.
 type Ruling struct {
+	Guard  GuardName // the guard that ruled; set by the plan
 	Answer Response
 	Reason Reason     // a reason that a person can act on; for an allowed step, a note
 	Needs  []Question // questions without which the guard holds, or only notes that something is not known
@@ -126,38 +132,98 @@ const (
 	Reported // the object keeps its drift, which is reported
 )
 
-// guard runs every step of the plan through every guard of its phase, except the phase Settled. It repeats that with the approved
-// steps: an approval lets a step pass only the guards that can be approved.
+// guard runs every step of the plan through every guard of its phase, except the phase Settled. It repeats that with the claims that
+// a person has approved, until no other one is.
 func (p *Plan) guard(seen Observed, guards []Guard) {
 	guards = slices.DeleteFunc(slices.Clone(guards), func(g Guard) bool { return g.Phase == Settled })
 	before := slices.Clone(p.Steps)
-	p.rule(seen, guards, nil)
+	lifted, because := lifting{}, map[change][]Ruling{}
+	p.ruleAll(seen, guards, lifted)
 	if seen.Looks {
 		return
 	}
-	approved, notes := p.approve(seen, guards)
-	if len(approved) == 0 {
-		p.Notes = append(p.Notes, notes...)
+	more, notes := p.approve(seen, guards)
+	for len(more) > 0 {
+		p.each(func(s Step) Step {
+			for _, r := range s.holds() {
+				if more.has(s.claim(r.Guard)) {
+					because[s.change()] = append(because[s.change()], r)
+				}
+			}
+			return s
+		})
+		maps.Copy(lifted, more)
+		p.Steps, p.open, p.Approval = slices.Clone(before), nil, nil
+		p.ruleAll(seen, guards, lifted)
+		more, notes = p.approve(seen, guards)
+	}
+	p.each(func(s Step) Step { return s.past(because[s.change()]) })
+	p.Notes = append(p.Notes, notes...)
+	p.rewritten = p.rewritten && (!lifted.some(History) || p.holdsHistory())
+}
+
+// ruleAll runs the guards. Those of a phase that do not count rule independently of each other, so that a person sees all reasons at
+// once. Those that count rule on what the others let pass.
+func (p *Plan) ruleAll(seen Observed, guards []Guard, lifted lifting) {
+	unruled := map[change]Step{}
+	p.each(func(s Step) Step {
+		unruled[s.change()] = s
+		return s
+	})
+	var counting []Guard
+	for _, prunes := range []bool{false, true} {
+		var independent []Guard
+		for _, g := range guards {
+			if g.prunes() == prunes && !g.Counts {
+				independent = append(independent, g)
+			}
+		}
+		p.rule(seen, independent, lifted)
+		for _, g := range guards {
+			if g.prunes() == prunes && g.Counts {
+				p.rule(seen, []Guard{g}, lifted)
+				counting = append(counting, g)
+			}
+		}
+	}
+	p.foresee(seen, guards, counting, lifted, unruled)
+}
+
+// foresee adds to held steps the rulings of the guards that count, as they will rule once a person has approved the other claims on
+// these steps. The guard Unfinished is left out: what it waits for may end by itself.
+func (p *Plan) foresee(seen Observed, guards, counting []Guard, lifted lifting, unruled map[change]Step) {
+	can := approvable(guards)
+	then := *p
+	then.Steps = slices.Clone(p.Steps)
+	assumed := maps.Clone(lifted)
+	then.each(func(s Step) Step {
+		if !s.isHeldBy(can) {
+			return s
+		}
+		assumed.add(s.claims()...)
+		return unruled[s.change()]
+	})
+	if len(assumed) == len(lifted) {
 		return
 	}
-	held := make(map[change]Step, len(approved))
-	allowed := false // a person approved a change of a rewritten branch
+	for _, g := range counting {
+		if g.Name != Unfinished {
+			then.rule(seen, []Guard{g}, assumed)
+		}
+	}
+	later, more := map[change][]Ruling{}, false
+	then.each(func(s Step) Step {
+		later[s.change()] = s.holds()
+		return s
+	})
 	p.each(func(s Step) Step {
-		if approved[s.change()] {
-			held[s.change()] = s
-			allowed = allowed || s.Guard == History
+		if s.isHeldBy(can) && len(later[s.change()]) > 0 {
+			s.Also, more = slices.Concat(s.Also, later[s.change()]), true
 		}
 		return s
 	})
-	p.Steps, p.open = before, nil
-	p.rule(seen, guards, approved)
-	p.pass(held)
-	p.rewritten = p.rewritten && (!allowed || p.holdsHistory())
-	can := approvable(guards)
-	if slices.ContainsFunc(p.Steps, func(s Step) bool { return s.asks(can).isHeldBy(can) }) {
-		p.Notes = append(p.Notes, notes...)
-	} else { // the others were held only because there were too many prunes
-		p.Approval = nil
+	if more { // the guards that count rule on what those before them let pass
+		p.foresee(seen, guards, counting, lifted, unruled)
 	}
 }
 
@@ -198,44 +264,60 @@ func (p *Plan) each(by func(Step) Step) {
 	}
 }
 
-// rule runs one guard after the other, so that those that count see what earlier guards let pass.
-func (p *Plan) rule(seen Observed, guards []Guard, approved map[change]bool) {
-	for _, g := range guards {
-		passing := 0
-		for _, s := range p.Steps {
-			if s.Counts() && !approved[s.change()] {
-				passing++
-			}
-		}
+// rule runs every step through guards that rule independently of each other. An approval lifts a single ruling, and no other one.
+func (p *Plan) rule(seen Observed, guards []Guard, lifted lifting) {
+	rules := make([]func(Step) Ruling, len(guards))
+	for i, g := range guards {
 		c := p.caseOf(seen)
-		c.Passing = passing
-		rule := g.Rule(c)
-		if g.Phase == Effects {
-			rule = onEffects(p.Effects, rule)
-		}
-		p.each(func(s Step) Step {
-			if !g.on(s) || approved[s.change()] && g.Approvable {
-				return s
+		for _, s := range p.Steps {
+			if s.Counts() && !lifted.has(s.claim(g.Name)) {
+				c.Passing++
 			}
-			r := rule(s)
+		}
+		rules[i] = g.Rule(c)
+		if g.Phase == Effects {
+			rules[i] = onEffects(p.Effects, rules[i])
+		}
+	}
+	p.each(func(s Step) Step {
+		ruled := s
+		for i, g := range guards {
+			if !g.on(s) || ruled.Action == Keep {
+				continue
+			}
+			r := rules[i](s)
+			r.Guard = g.Name
 			if !seen.Offline || seen.Counts {
 				p.open = append(p.open, r.Needs...)
 			}
-			switch r.Answer {
-			case Allowed:
-				s.Reason = s.Reason.Or(r.Reason)
-				return s
-			case Retained:
-				s.Action, s.Cause = Keep, Retain
-			case Reported:
-				s.Action, s.Would, s.Err = Keep, s.Action, nil
-			case Held: // a later pass shows further problems, once this one is solved
-				s.Action, s.Would, s.Err = Hold, s.Action, nil
-			}
-			s.Guard, s.Reason, s.Clears = g.Name, r.Reason, r.Clears
-			return s
-		})
+			ruled = ruled.ruled(r, lifted)
+		}
+		return ruled
+	})
+}
+
+// ruled returns the step after the ruling of a guard. The first ruling that no approval lifts decides about the step; a person sees
+// all of those that hold it.
+func (s Step) ruled(r Ruling, lifted lifting) Step {
+	r.Needs = nil
+	switch {
+	case r.Answer == Allowed:
+		s.Reason = s.Reason.Or(r.Reason)
+	case r.Answer == Held && lifted.has(s.claim(r.Guard)): // a person approved it
+	case s.Action == Hold && r.Answer == Held:
+		s.Also = append(slices.Clip(s.Also), r)
+	case s.Action == Hold: // what would be kept without the hold stays held until the hold is gone
+	case r.Answer == Retained:
+		s.Action, s.Cause = Keep, Retain
+		s.Guard, s.Reason, s.Clears = r.Guard, r.Reason, r.Clears
+	case r.Answer == Reported:
+		s.Action, s.Would, s.Err = Keep, s.Action, nil
+		s.Guard, s.Reason, s.Clears = r.Guard, r.Reason, r.Clears
+	default:
+		s.Action, s.Would, s.Err = Hold, s.Action, nil
+		s.Guard, s.Reason, s.Clears = r.Guard, r.Reason, r.Clears
 	}
+	return s
 }
 
 // caseOf returns the case of the plan in its current state.
@@ -245,7 +327,31 @@ func (p *Plan) caseOf(seen Observed) Case {
 
 // MayClear reports whether the reason of a hold may go away without the action of a person: another deletion may delete other
 // objects, too, and Crossplane removes its label from an object after its last Usage.
-func (s Step) MayClear() bool { return s.Action == Hold && s.Clears != Stays }
+func (s Step) MayClear() bool {
+	return len(s.holds()) > 0 && !slices.ContainsFunc(s.holds(), func(r Ruling) bool { return r.Clears == Stays })
+}
+
+// holds returns the rulings that hold the step, in the order of the guards; none if it is not held.
+func (s Step) holds() []Ruling {
+	if s.Action != Hold {
+		return nil
+	}
+	return append([]Ruling{{Guard: s.Guard, Answer: Held, Reason: s.Reason, Clears: s.Clears}}, s.Also...)
+}
+
+// IsHeldBy reports whether a guard holds the step, alone or with others.
+func (s Step) IsHeldBy(guard GuardName) bool {
+	return slices.ContainsFunc(s.holds(), func(r Ruling) bool { return r.Guard == guard })
+}
+
+// Why returns the reason of the step. If several guards hold it, it returns all of their reasons.
+func (s Step) Why() Reason {
+	why := s.Reason
+	for _, r := range s.Also {
+		why = AlsoHeld.With(why, string(r.Guard), r.Reason)
+	}
+	return why
+}
 
 // Users returns the steps that delete users of an object with the same commit. all reports whether these are all users.
 func (c Case) Users(of manifest.ID) (going []Step, all bool) {

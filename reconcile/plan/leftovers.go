@@ -94,12 +94,12 @@ func (p *Plan) leftovers(seen Observed) {
 	all := seen.Terms.Clear
 	if !all && len(ready) == len(steps) && p.isApproved(p.clear, seen) {
 		all = true
-		p.spend(p.clear, ready, seen)
+		p.spend(p.clear, leftoversOf(ready), seen)
 	}
 	carriesOn := p.carriesOn(seen)
 	var left []Step
 	for _, s := range steps {
-		if coming[s.ID] || !all && !carriesOn[s.approvalKey()] {
+		if coming[s.ID] || !all && !carriesOn[s.claim(GuardName(Leftovers)).Key()] {
 			left = append(left, s)
 			continue
 		}
@@ -146,12 +146,15 @@ func (p *Plan) drop(s *Step, fields []ownership.Held, seen Observed) Reason {
 }
 
 // digestOf returns the digest that approves the removal of leftovers.
-func digestOf(steps []Step) string {
-	held := slices.Clone(steps)
-	for i := range held {
-		held[i].Guard = GuardName(Leftovers)
+func digestOf(steps []Step) string { return approvalOf(claimsOf(leftoversOf(steps))).Digest }
+
+// leftoversOf returns the claims on the leftovers of some steps.
+func leftoversOf(steps []Step) []openClaim {
+	all := make([]openClaim, len(steps))
+	for i, s := range steps {
+		all[i] = openClaim{s.claim(GuardName(Leftovers)), s}
 	}
-	return approvalOf(held).Digest
+	return all
 }
 
 // mostListed is the maximum number of objects in a note.

@@ -88,8 +88,8 @@ type Plan struct {
 
 	rebuilt bool // the inventory with the grants was lost and has not been stored again
 
-	undoneSince map[manifest.ID]metav1.Time               // since when earlier passes found creates and updates undone
-	ask         func(of *Plan) (approved map[change]bool) // asks again for the approval of what a plan holds
+	undoneSince map[manifest.ID]metav1.Time       // since when earlier passes found creates and updates undone
+	ask         func(of *Plan) (approved lifting) // asks again for the approval of what a plan holds
 
 	homes homes // to complete IDs with their namespaces in the cluster
 }

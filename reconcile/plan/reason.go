@@ -14,6 +14,7 @@ type Code string
 const (
 	Both     Code = "Both"     // two reasons
 	Approved Code = "Approved" // a guard that the step passed with an approval, and why the guard held it
+	AlsoHeld Code = "AlsoHeld" // the reasons of the guards that hold a step, another guard that holds it, and its reason
 	Failed   Code = "Failed"   // an error
 )
 

@@ -73,6 +73,7 @@ type Step struct {
 	Guard  GuardName // the guard that retains or holds the step; "" if none does
 	Reason Reason    // why, from the guard if there is one
 	Clears Clearing  // of a hold: whether it can end without the action of a person
+	Also   []Ruling  // of a hold: the rulings of further guards that hold it; Guard, Reason and Clears are those of the first
 
 	Approved    bool // an approval let it pass a guard that held it
 	Deactivates bool // the step is part of a deactivation
@@ -102,6 +103,7 @@ type Step struct {
 	going  bool          // the live object is being deleted
 	phase  Do            // of the deletion of an MRD: the request that is due
 	isNext bool          // a later phase of a step that this pass has sent
+	lifted []Ruling      // the holds that approvals lifted
 
 	Write
 	Removal

@@ -169,7 +169,7 @@ func (p Pass) holdPrunes(part, shown Plan) Plan {
 		if wanted, twice := uids[s.UID]; twice && s.Action == Prune {
 			s, part.Stale = s.keptAs(wanted), true
 		} else if why := s.WaitsFor(undone); !why.None() && s.Err == nil && !p.follows(s) {
-			s.Action, s.Would, s.Guard, s.Reason = Hold, Prune, Unfinished, why
+			s = s.ruled(Ruling{Guard: Unfinished, Answer: Held, Reason: why}, nil)
 			s.Waits, s.awaits, s.after = nil, nil, nil
 		} else if why := s.NotEmpty(done); !why.None() {
 			s.Err = cmp.Or(s.Err, error(ReasonError{why}))
@@ -178,15 +178,15 @@ func (p Pass) holdPrunes(part, shown Plan) Plan {
 	}
 	all := shown.replaced(part)
 	all.Approval, all.spent = nil, nil
-	var approved map[change]bool
+	var lifted lifting
 	if all.ask != nil {
-		approved = all.ask(&all)
+		lifted = all.ask(&all)
 	}
+	approved := func(s Step) bool { return s.isUnfinished() && lifted.has(s.claim(Unfinished)) }
 	part.Approval, part.spent = all.Approval, slices.Concat(part.spent, all.spent)
 	for i, s := range part.Steps {
-		if s.isUnfinished() && approved[s.change()] && !slices.ContainsFunc(part.Steps, func(o Step) bool { return o.isUnfinished() && !approved[o.change()] && isInside(o.ID, s.ID) }) {
-			free[i].Approved, free[i].Reason = true, Approved.With(string(Unfinished), s.Reason)
-			part.Steps[i] = free[i]
+		if approved(s) && !slices.ContainsFunc(part.Steps, func(o Step) bool { return o.isUnfinished() && !approved(o) && isInside(o.ID, s.ID) }) {
+			part.Steps[i] = free[i].past(append(free[i].lifted, s.holds()...))
 		}
 	}
 	return part

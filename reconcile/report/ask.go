@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
@@ -24,22 +25,23 @@ func (r *Report) ask() {
 	live := r.Preview != nil && r.Preview.Live
 	var digests []string
 	var guards []plan.GuardName
+	var claims []approval.Claim
 	blocks := 0
 	for _, steps := range [][]Step{r.Steps, r.Upgrades} {
 		for i := range steps {
 			s := &steps[i]
-			by := s.asksFor
 			switch {
 			case s.Action == plan.Hold && !s.approvable:
 				continue
-			case s.Action == plan.Hold:
-				by = s.Guard
-			case !s.Approved && !blocking(r.consequence(*s, live)) || s.digest == "":
+			case s.Action != plan.Hold && !s.Approved && !blocking(r.consequence(*s, live)) || len(s.claims) == 0:
 				continue
 			}
-			s.Digest = s.digest
+			s.digests()
 			blocks++
-			digests, guards = append(digests, s.Digest), append(guards, by)
+			claims = append(claims, s.claims...)
+			for _, c := range s.claims {
+				digests, guards = append(digests, c.Digest()), append(guards, plan.GuardName(c.Guard))
+			}
 			digests = append(digests, r.images(*s)...)
 		}
 	}
@@ -50,7 +52,7 @@ func (r *Report) ask() {
 	slices.Sort(guards)
 	slices.Sort(digests)
 	digests = slices.Compact(digests)
-	r.Approval = &plan.Approval{Digest: plan.DigestOf(digests), Steps: blocks, Guards: slices.Compact(guards)}
+	r.Approval = &plan.Approval{Digest: approval.DigestOf(digests), Steps: blocks, Guards: slices.Compact(guards), Claims: claims}
 	if len(digests) > 1 {
 		r.Approval.Each = digests
 	}
@@ -81,23 +83,31 @@ func (r Report) images(s Step) []string {
 	return all
 }
 
-// asks records the digest that approves a step that is not held here but blocks a comparison.
+// asks records what a person is asked about a step, also if it is not held here but blocks a comparison.
 func (s *Step) asks(of plan.Step, by plan.Step) {
-	s.asksFor = guard.Schema
 	switch {
-	case of.Action == plan.Hold:
-		s.asksFor, s.digest = of.Guard, of.Approval().Digest
-	case of.Approved:
-		if name, ok := of.Reason.Values[0].(string); ok {
-			s.asksFor, s.digest = plan.GuardName(name), of.ApprovalAs(plan.GuardName(name), of.Action).Digest
-		}
+	case of.Action == plan.Hold, of.Approved:
+		s.claims = of.Claims()
 	case of.Action == plan.Prune && crossplane.DeclaresKind(of.ID):
-		s.asksFor, s.digest = guard.InUse, of.ApprovalAs(guard.InUse, of.Action).Digest
+		s.claims = []approval.Claim{of.ClaimAs(guard.InUse, of.Action)}
 	case by.ID != of.ID:
-		s.digest = by.ApprovalAs(guard.Schema, plan.Update).Digest
+		s.claims = []approval.Claim{by.ClaimAs(guard.Schema, plan.Update)}
 	case of.Action == plan.Update:
-		s.digest = of.ApprovalAs(guard.Schema, plan.Update).Digest
+		s.claims = []approval.Claim{of.ClaimAs(guard.Schema, plan.Update)}
 	}
+}
+
+// digests sets the digests that approve the step.
+func (s *Step) digests() {
+	each := approval.DigestsOf(s.claims)
+	if s.Digest = approval.DigestOf(each); len(each) > 1 {
+		s.Digests = each
+	}
+}
+
+// covers reports whether an approval with these digests covers the step: its own digest, or the digest of each of its claims.
+func (s Step) covers(digests []string) bool {
+	return slices.Contains(digests, s.Digest) || !slices.ContainsFunc(approval.DigestsOf(s.claims), func(d string) bool { return !slices.Contains(digests, d) })
 }
 
 // inForce converts the approvals of a branch that have not expired, for Approve.
@@ -125,7 +135,7 @@ func (r Report) Approve(all []Approved) Report {
 		for _, steps := range [][]Step{r.Steps, r.Upgrades} {
 			for i := range steps {
 				s := &steps[i]
-				if s.Digest == "" || s.passes() || !whole && !slices.Contains(a.Digests, s.Digest) {
+				if s.Digest == "" || s.passes() || !whole && !s.covers(a.Digests) {
 					continue
 				}
 				s.excused = true
@@ -221,7 +231,7 @@ func Covered(digest string, comments []string) []string {
 				continue
 			}
 			each := strings.Fields(strings.TrimRight(rest, "->)"))
-			if len(each) <= mostListed && plan.DigestOf(each) == digest {
+			if len(each) <= mostListed && approval.DigestOf(each) == digest {
 				return append([]string{digest}, each...)
 			}
 		}

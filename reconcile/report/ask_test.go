@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
@@ -13,13 +14,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+var breaksOne, prunesOne = approval.Claim{Guard: "schema", Wants: "1"}, approval.Claim{Guard: "many", Wants: "2"}
+
 // asking returns a blocked comparison: a schema breaks, a guard holds a step that can be approved, and, if stuck, another hold
 // cannot be approved.
 func asking(stuck bool) Report {
 	r := blank(inventory.Sync{Name: "platform", Namespace: "headgate-system"}, strings.Repeat("a", 40))
 	r.Preview = &Preview{}
-	breaks := Step{Action: plan.Update, ID: plan.CRD("buckets.example.org"), Breaks: []plan.SchemaChange{{Rule: "removed"}}, definition: true, active: true, digest: strings.Repeat("1", 32), asksFor: "schema"}
-	held := Step{Action: plan.Hold, Would: plan.Prune, Guard: "many", ID: manifest.ID{Kind: "ConfigMap", Name: "a"}, approvable: true, digest: strings.Repeat("2", 32)}
+	breaks := Step{Action: plan.Update, ID: plan.CRD("buckets.example.org"), Breaks: []plan.SchemaChange{{Rule: "removed"}}, definition: true, active: true, claims: []approval.Claim{breaksOne}}
+	held := Step{Action: plan.Hold, Would: plan.Prune, Guard: "many", ID: manifest.ID{Kind: "ConfigMap", Name: "a"}, approvable: true, claims: []approval.Claim{prunesOne}}
 	r.Steps, r.Summary.Held = []Step{breaks, held}, 1
 	if stuck {
 		r.Steps = append(r.Steps, Step{Action: plan.Hold, Would: plan.Prune, Guard: "in use", ID: manifest.ID{Kind: "ConfigMap", Name: "b"}})
@@ -36,7 +39,7 @@ func approvalBy(name, digest string) []Approved {
 // If no approval can turn a required check green, people bypass the check, and then it is useless.
 func TestApprovalTurnsGreen(t *testing.T) {
 	r := asking(false)
-	if r.Approval == nil || r.Approval.Steps != 2 || r.Approval.Digest != plan.DigestOf(r.Approval.Each) || r.Verdict.Activation.State != Failure {
+	if r.Approval == nil || r.Approval.Steps != 2 || r.Approval.Digest != approval.DigestOf(r.Approval.Each) || r.Verdict.Activation.State != Failure {
 		t.Fatalf("%+v", r.Approval)
 	}
 	green := r.Approve(approvalBy("@alice", r.Approval.Digest)).On(nil)
@@ -63,11 +66,11 @@ func TestApprovalTurnsGreen(t *testing.T) {
 
 // One step of two is approved, so the other one still blocks.
 func TestApprovalOfOneStep(t *testing.T) {
-	r := asking(false).Approve(approvalBy("@alice", strings.Repeat("2", 32))).On(nil)
+	r := asking(false).Approve(approvalBy("@alice", prunesOne.Digest())).On(nil)
 	if s := r.Verdict.Activation; s.State != Failure || !r.Asks() {
 		t.Errorf("%+v", s)
 	}
-	r = r.Approve(approvalBy("@bob", strings.Repeat("1", 32))).On(nil)
+	r = r.Approve(approvalBy("@bob", breaksOne.Digest())).On(nil)
 	if s := r.Verdict.Activation; s.State != Success || !strings.Contains(s.Description, "approved by @alice, @bob") {
 		t.Errorf("%+v", s)
 	}

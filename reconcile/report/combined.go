@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
@@ -202,7 +203,7 @@ func (c Combined) Approval() *plan.Approval {
 	all.Guards = slices.Compact(all.Guards)
 	slices.Sort(digests)
 	digests = slices.Compact(digests)
-	if all.Digest = plan.DigestOf(digests); len(digests) > 1 {
+	if all.Digest = approval.DigestOf(digests); len(digests) > 1 {
 		all.Each = digests
 	}
 	return &all

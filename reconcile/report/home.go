@@ -2,6 +2,7 @@ package report
 
 import (
 	"errors"
+	"slices"
 
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/manifest"
@@ -13,7 +14,10 @@ type homes func(manifest.ID) manifest.ID
 // step returns a step in the form of a report.
 func (h homes) step(s plan.Step) plan.Step {
 	s.ID, s.Reason, s.Err = h(s.ID), h.reason(s.Reason), h.err(s.Err)
-	s.Waits = h.reasons(s.Waits)
+	s.Waits, s.Also = h.reasons(s.Waits), slices.Clone(s.Also)
+	for i, r := range s.Also {
+		s.Also[i].Reason = h.reason(r.Reason)
+	}
 	return s
 }
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/diff"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
@@ -113,6 +114,7 @@ type Step struct {
 	SinceCommit string                 `json:"sinceCommit,omitempty"` // the commit of the pass that first held it
 	Approved    bool                   `json:"approved,omitempty"`    // approved although a guard held it
 	Digest      string                 `json:"digest,omitempty"`      // approves this step alone, if it is held or blocks a comparison
+	Digests     []string               `json:"digests,omitempty"`     // what Digest covers, if a person is asked several things about the step
 	Deactivates bool                   `json:"takesBack,omitempty"`   // part of the deactivation of a definition
 	ID          manifest.ID            `json:"id"`
 	APIVersion  string                 `json:"apiVersion"`
@@ -145,12 +147,11 @@ type Step struct {
 	unused  bool                // for an object that declares a kind: nothing in the commit uses it
 	alters  []plan.SchemaChange // for an object that declares a kind: changes that break nothing
 
-	hold       string         // for a hold: its key in the inventory
-	approvable bool           // for a hold: the digest of the Approval covers it
-	digest     string         // approves the step alone if it blocks a comparison
-	asksFor    plan.GuardName // the guard that holds it in a cluster
-	excused    bool           // a person approved it after the plan was made
-	before     string         // for a hold from an earlier commit: when it began, and with which commit
+	hold       string           // for a hold: its key in the inventory
+	approvable bool             // for a hold: the digest of the Approval covers it
+	claims     []approval.Claim // what a person is asked about it, here or in a cluster
+	excused    bool             // a person approved it after the plan was made
+	before     string           // for a hold from an earlier commit: when it began, and with which commit
 }
 
 // A Check is an effect that is missing: something that Crossplane, or another tool that applies the commit, has not done.
@@ -336,7 +337,7 @@ func installer(p plan.Plan, e plan.Effect) plan.Step {
 
 func stepOf(s plan.Step, o plan.Outcome) Step {
 	step := Step{
-		Action: s.Action, Would: s.Would, Cause: s.Cause, Guard: s.Guard, Reason: Words(s.Reason), Code: s.Reason.Code, Approved: s.Approved, Deactivates: s.Deactivates,
+		Action: s.Action, Would: s.Would, Cause: s.Cause, Guard: s.Guard, Reason: Words(s.Why()), Code: s.Reason.Code, Approved: s.Approved, Deactivates: s.Deactivates,
 		ID: s.ID, APIVersion: s.APIVersion, Because: s.Because,
 		Changes: s.Changes(), TakesFrom: s.TakesFrom(), WaitCodes: codesOf(s.Waits), NotReady: Words(o.NotReady), NotReadyCode: o.NotReady.Code,
 		Deleting:   s.Deleting && s.Action == plan.Prune,
@@ -356,7 +357,7 @@ func stepOf(s plan.Step, o plan.Outcome) Step {
 	if s.Live != nil && !crossplane.IsXRD(s.ID) { // the claims of an XRD have a second kind
 		step.kindOf, _, _ = unstructured.NestedString(s.Live.Object, "spec", "names", "kind")
 	}
-	step.because = codesIn(s.Reason)
+	step.because = codesIn(s.Why())
 	if s.Action == plan.Hold && s.Guard == plan.Unfinished {
 		step.Undone = undone(s.Reason)
 	}
@@ -383,9 +384,9 @@ func (s *Step) held(of plan.Step, p plan.Plan) {
 		return
 	}
 	s.hold = of.HoldKey()
-	s.approvable = p.Approval != nil && slices.Contains(p.Approval.Guards, of.Guard)
-	if s.approvable {
-		s.Digest = of.Approval().Digest
+	if s.approvable = p.Approval.Covers(of); s.approvable {
+		s.claims = of.Claims()
+		s.digests()
 	}
 	if before, found := p.Held.Of(s.hold); found {
 		s.Since, s.SinceCommit = &before.Since, before.Commit

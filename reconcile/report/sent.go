@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/plan"
 )
 
@@ -19,8 +20,7 @@ type sent struct {
 type marks struct {
 	Definition, Active, Approvable bool
 	Excused                        bool
-	Digest                         string
-	AsksFor                        plan.GuardName
+	Claims                         []approval.Claim
 	Hold, Before                   string
 	Because                        []plan.Code
 	KindOf                         string
@@ -31,7 +31,7 @@ type marks struct {
 func marksOf(steps []Step) []marks {
 	all := make([]marks, len(steps))
 	for i, s := range steps {
-		all[i] = marks{s.definition, s.active, s.approvable, s.excused, s.digest, s.asksFor, s.hold, s.before, s.because, s.kindOf, s.unused, s.alters}
+		all[i] = marks{s.definition, s.active, s.approvable, s.excused, s.claims, s.hold, s.before, s.because, s.kindOf, s.unused, s.alters}
 	}
 	return all
 }
@@ -42,7 +42,7 @@ func mark(steps []Step, all []marks) error {
 	}
 	for i, m := range all {
 		s := &steps[i]
-		s.definition, s.active, s.approvable, s.excused, s.digest, s.asksFor, s.hold, s.before = m.Definition, m.Active, m.Approvable, m.Excused, m.Digest, m.AsksFor, m.Hold, m.Before
+		s.definition, s.active, s.approvable, s.excused, s.claims, s.hold, s.before = m.Definition, m.Active, m.Approvable, m.Excused, m.Claims, m.Hold, m.Before
 		s.because, s.kindOf, s.unused, s.alters = m.Because, m.KindOf, m.Unused, m.Alters
 	}
 	return nil

@@ -5,14 +5,15 @@ import (
 	"reflect"
 	"testing"
 
+	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/plan"
 )
 
 // A comment may be built from another process's report. A field that is lost on the way would hide a break or a hold from the user.
 // This test fails if JSON omits a new field.
 func TestSend(t *testing.T) {
-	step := Step{definition: true, active: true, approvable: true, hold: "a", before: "b", because: []plan.Code{"C"}, kindOf: "d", unused: true, excused: true, digest: "e", asksFor: "schema"}
-	known := map[string]bool{"definition": true, "active": true, "approvable": true, "hold": true, "before": true, "because": true, "kindOf": true, "unused": true, "alters": true, "excused": true, "digest": true, "asksFor": true}
+	step := Step{definition: true, active: true, approvable: true, hold: "a", before: "b", because: []plan.Code{"C"}, kindOf: "d", unused: true, excused: true, claims: []approval.Claim{{Guard: "schema", Wants: "e"}}}
+	known := map[string]bool{"definition": true, "active": true, "approvable": true, "hold": true, "before": true, "because": true, "kindOf": true, "unused": true, "alters": true, "excused": true, "claims": true}
 	seen := map[reflect.Type]bool{}
 	var check func(of reflect.Type)
 	check = func(of reflect.Type) {

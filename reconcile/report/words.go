@@ -74,6 +74,7 @@ func codesOf(all []plan.Reason) []plan.Code {
 var words = map[plan.Code]wording{
 	plan.Both:             say("%s; %s", reason, reason),
 	plan.Failed:           say("%s", text),
+	plan.AlsoHeld:         say("%s; also held by the guard %q: %s", reason, text, reason),
 	plan.Approved:         say("approved past the guard %q: %s", text, reason),
 	plan.Unverified:       say("%s", text),
 	plan.Rewritten:        say("the branch was rewritten: this commit does not descend from %s, which was applied last; look at the changes and approve them, or push a commit that descends from it", commit),

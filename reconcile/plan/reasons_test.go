@@ -1,0 +1,130 @@
+package plan
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"headgate.dev/headgate/reconcile/inventory"
+)
+
+// Every pair of guards on one step: both reasons are shown, and an approval past one of them does not lift the other.
+func TestPairsOfGuards(t *testing.T) {
+	guard := func(name GuardName, phase Phase, counts, approvable bool) Guard {
+		return Guard{Name: name, Phase: phase, Counts: counts, Approvable: approvable, Rule: Each(func(Step, Case) Ruling {
+			return Ruling{Answer: Held, Reason: Failed.With(string(name))}
+		})}
+	}
+	for _, action := range []Action{Create, Update, Prune} {
+		phase := Writes
+		if action == Prune {
+			phase = Prunes
+		}
+		for _, counts := range [][]bool{{false, false}, {false, true}, {true, false}, {true, true}} {
+			for _, approvable := range [][]bool{{true, true}, {true, false}, {false, true}, {false, false}} {
+				guards := []Guard{guard("first", phase, counts[0], approvable[0]), guard("second", phase, counts[1], approvable[1])}
+				step := Step{ID: obj("a"), Action: action}
+				ruled := func(approved ...GuardName) (Step, *Approval) {
+					given := inventory.Approvals{inventory.InComment: nil}
+					for _, g := range approved {
+						given[inventory.InComment] = append(given[inventory.InComment], step.claim(g).Digest())
+					}
+					p := Plan{Steps: []Step{step}, given: given}
+					p.guard(Observed{Approvals: given, Inventory: inventory.Inventory{ResourceVersion: "1"}}, guards)
+					return p.Steps[0], p.Approval
+				}
+				all := approvable[0] && approvable[1]
+				none, asks := ruled()
+				sees := none.IsHeldBy("first") && none.IsHeldBy("second")
+				if counted := counts[0] || counts[1]; !sees && (all || !counted) {
+					t.Errorf("%s, counts %t, approvable %t: the step shows only %s", action, counts, approvable, none.Why())
+				}
+				if all != (asks != nil && len(asks.Guards) == 2) {
+					t.Errorf("%s, counts %t, approvable %t: the plan asks for %+v", action, counts, approvable, asks)
+				}
+				if one, _ := ruled("first"); one.Action != Hold || all && (one.IsHeldBy("first") || !one.IsHeldBy("second")) {
+					t.Errorf("%s, counts %t, approvable %t: approved past the first: %s by %s", action, counts, approvable, one.Action, one.Why())
+				}
+				if one, _ := ruled("second"); one.Action != Hold || all && (!one.IsHeldBy("first") || one.IsHeldBy("second")) {
+					t.Errorf("%s, counts %t, approvable %t: approved past the second: %s by %s", action, counts, approvable, one.Action, one.Why())
+				}
+				if both, asks := ruled("first", "second"); (both.Action == action) != all || all && (asks != nil || !both.Approved || len(both.Claims()) != 2) {
+					t.Errorf("%s, counts %t, approvable %t: approved past both: %s by %s", action, counts, approvable, both.Action, both.Why())
+				}
+			}
+		}
+	}
+}
+
+// A guard that keeps a step decides, unless an earlier one holds it.
+func TestHoldThenKeep(t *testing.T) {
+	rules := func(name GuardName, r Response) Guard {
+		return Guard{Name: name, Phase: Prunes, Approvable: true, Rule: Each(func(Step, Case) Ruling { return Ruling{Answer: r, Reason: Failed.With(string(name))} })}
+	}
+	step := Step{ID: obj("a"), Action: Prune}
+	for _, tc := range []struct {
+		guards   []Guard
+		approved []GuardName
+		want     map[Action]GuardName
+	}{
+		{[]Guard{rules("keeps", Retained), rules("holds", Held)}, nil, map[Action]GuardName{Keep: "keeps"}},
+		{[]Guard{rules("holds", Held), rules("keeps", Retained)}, nil, map[Action]GuardName{Hold: "holds"}},
+		{[]Guard{rules("holds", Held), rules("keeps", Retained)}, []GuardName{"holds"}, map[Action]GuardName{Keep: "keeps"}},
+		{[]Guard{rules("holds", Held), rules("reports", Reported)}, []GuardName{"holds"}, map[Action]GuardName{Keep: "reports"}},
+	} {
+		given := inventory.Approvals{inventory.InComment: nil}
+		for _, g := range tc.approved {
+			given[inventory.InComment] = append(given[inventory.InComment], step.claim(g).Digest())
+		}
+		p := Plan{Steps: []Step{step}, given: given}
+		p.guard(Observed{Approvals: given, Inventory: inventory.Inventory{ResourceVersion: "1"}}, tc.guards)
+		if got := (map[Action]GuardName{p.Steps[0].Action: p.Steps[0].Guard}); !maps.Equal(got, tc.want) || p.Steps[0].Approved {
+			t.Errorf("got %v, want %v", got, tc.want)
+		}
+	}
+}
+
+// The digest of a step with several reasons approves each of them.
+func TestDigestOfAStep(t *testing.T) {
+	step := Step{ID: obj("a"), Action: Hold, Would: Prune, Guard: "first", Also: []Ruling{{Guard: "second", Answer: Held}, {Guard: "second", Answer: Held}}}
+	if len(step.claims()) != 2 || slices.Contains([]string{step.claims()[0].Digest(), step.claims()[1].Digest()}, step.Approval().Digest) {
+		t.Errorf("%v", step.claims())
+	}
+	given := inventory.Approvals{inventory.InGit: {step.Approval().Digest}}
+	p := Plan{Steps: []Step{step, {ID: obj("b"), Action: Hold, Would: Prune, Guard: "first"}}, given: given}
+	approved, _ := p.approve(Observed{Approvals: given, Inventory: inventory.Inventory{ResourceVersion: "1"}}, []Guard{{Name: "first", Approvable: true}, {Name: "second", Approvable: true}})
+	if len(approved) != 2 || p.Approval == nil || p.Approval.Steps != 1 {
+		t.Errorf("approved %v, and asks for %+v", approved, p.Approval)
+	}
+}
+
+// Only an approval past the guard history accepts a rewritten branch, and only if it covers each step that the guard holds.
+func TestApprovedHistory(t *testing.T) {
+	holds := func(name GuardName, of ...string) Guard {
+		return Guard{Name: name, Phase: Prunes, Approvable: true, Rule: Each(func(s Step, _ Case) Ruling {
+			return map[bool]Ruling{slices.Contains(of, s.ID.Name): {Answer: Held}}[true]
+		})}
+	}
+	a, b := Step{ID: obj("a"), Action: Prune}, Step{ID: obj("b"), Action: Prune}
+	for _, tc := range []struct {
+		reason    string
+		approved  []string
+		rewritten bool
+	}{
+		{"Nothing is approved.", nil, true},
+		{"The approval is for another reason.", []string{b.claim("many").Digest()}, true},
+		{"One of two is approved.", []string{a.claim(History).Digest()}, true},
+		{"Both are approved.", []string{a.claim(History).Digest(), b.claim(History).Digest()}, false},
+	} {
+		given := inventory.Approvals{inventory.InComment: tc.approved}
+		p := Plan{Steps: []Step{a, b}, given: given, rewritten: true}
+		guards := []Guard{holds(History, "a", "b"), holds("many", "b")}
+		if tc.reason == "The approval is for another reason." {
+			guards[0] = holds(History)
+		}
+		p.guard(Observed{Approvals: given, Inventory: inventory.Inventory{ResourceVersion: "1"}}, guards)
+		if p.rewritten != tc.rewritten {
+			t.Errorf("%s The branch still counts as rewritten: %t", tc.reason, p.rewritten)
+		}
+	}
+}
