@@ -137,7 +137,7 @@ func (r Reconciler) carryOut(ctx context.Context, limit *allowance, pass plan.Pa
 			return pass, err
 		case round.Why == plan.Migrates:
 			continue
-		case round.Until == plan.Finished && round.Why == plan.Begins && pass.Retries() && !times.Hurry: // look again
+		case round.Until == plan.Finished && round.Why == plan.Begins && (pass.Retries() || pass.Deletes()) && !times.Hurry: // look again
 		case round.Until != plan.Again:
 			return pass.End(round), nil
 		case round.Send.Writes():

@@ -354,7 +354,7 @@ func logPass(log *slog.Logger, e reconcile.Event) {
 		level = slog.LevelDebug // as usual
 	}
 	log.Log(context.Background(), level, "pass", "activation", r.Verdict.Activation.Description, "drift", r.Verdict.Drift.Description,
-		"created", r.Summary.Created, "updated", r.Summary.Updated, "pruned", r.Summary.Pruned, "held", r.Summary.Held, "failed", r.Summary.Failed)
+		"created", r.Summary.Created, "updated", r.Summary.Updated, "pruned", r.Summary.Pruned, "deleting", r.Summary.Deleting, "held", r.Summary.Held, "failed", r.Summary.Failed)
 }
 
 // logDrift logs a change by another field manager to an object, and whether Headgate undid it.

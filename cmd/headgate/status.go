@@ -16,6 +16,7 @@ import (
 	"headgate.dev/headgate/render/manifest"
 
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -150,6 +151,7 @@ type status struct {
 type owned struct {
 	ID        manifest.ID `json:"id"`
 	Condition condition   `json:"condition"`
+	Reason    string      `json:"reason,omitempty"` // why it failed, is not ready or is not gone, as far as that is known
 }
 
 // statusOf compares.
@@ -169,8 +171,20 @@ func statusOf(seen plan.Observed) status {
 	for gk, k := range seen.Kinds {
 		resources[schema.GroupResource{Group: gk.Group, Resource: k.Resource}.String()] = true
 	}
+	foreign := false // another client deletes an object that the commit declares
 	for id, e := range seen.Inventory.Entries {
-		o := owned{id, conditionOf(id, e, seen, resources)}
+		live := seen.Objects[id]
+		o := owned{id, conditionOf(id, e, seen, resources), seen.Inventory.Failures.Of(id)}
+		if e.Deleting() && o.Condition == missing || live != nil && e.IsAnother(live) {
+			continue // it is gone, and the next pass forgets it
+		}
+		switch o.Condition {
+		case deleting:
+			o.Reason = deletionOf(e, live)
+			foreign = foreign || !e.Undeclared
+		case asLeft:
+			o.Reason = ""
+		}
 		s.Objects = append(s.Objects, o)
 		s.Summary[o.Condition]++
 	}
@@ -178,7 +192,7 @@ func statusOf(seen plan.Observed) status {
 	switch {
 	case s.Summary[broken]+s.Summary[unserved]+s.Summary[unready]+s.Summary[unsettled] > 0:
 		s.ExitCode = report.ExitFailed
-	case s.Summary[missing]+s.Summary[changed]+s.Summary[deleting]+s.Summary[found] > 0, len(s.Held) > 0:
+	case s.Summary[missing]+s.Summary[changed]+s.Summary[found] > 0, foreign, len(s.Held) > 0:
 		s.ExitCode = report.ExitHeld
 	}
 	return s
@@ -210,13 +224,22 @@ func conditionOf(id manifest.ID, e inventory.Entry, seen plan.Observed, served m
 	return asLeft
 }
 
+// deletionOf describes the deletion of an object.
+func deletionOf(e inventory.Entry, live *metav1.PartialObjectMetadata) string {
+	why := report.Words(plan.WhyDeleting(live))
+	if e.RemovedBy != "" {
+		why += fmt.Sprintf("; commit %.12s removed the object", e.RemovedBy)
+	}
+	return why
+}
+
 // passLine returns a line about a past pass.
 func passLine(p inventory.Past) string {
 	var did []string
 	for _, part := range []struct {
 		n    int
 		what string
-	}{{p.Created, "created"}, {p.Updated, "updated"}, {p.Pruned, "pruned"}, {p.Released, "released"}, {p.Held, "held"}, {p.Failed, "failed"}} {
+	}{{p.Created, "created"}, {p.Updated, "updated"}, {p.Pruned, "pruned"}, {p.Deleting, "being deleted"}, {p.Released, "released"}, {p.Held, "held"}, {p.Failed, "failed"}} {
 		if part.n > 0 {
 			did = append(did, fmt.Sprintf("%d %s", part.n, part.what))
 		}
@@ -271,6 +294,9 @@ func (s status) write(w io.Writer, full bool) error {
 		for _, o := range s.Objects {
 			if o.Condition == c && (full || c != asLeft) {
 				fmt.Fprintf(&b, "%-10s  %s\n", c, printable(o.ID.String()))
+				if o.Reason != "" {
+					fmt.Fprintf(&b, "    %s\n", printable(o.Reason))
+				}
 			}
 		}
 	}
@@ -287,7 +313,7 @@ func (s status) write(w io.Writer, full bool) error {
 		fmt.Fprintf(&b, "The inventory is missing; objects with our marks are shown. The next sync stores it again.\n")
 	case s.Summary[found] > 0:
 		fmt.Fprintf(&b, "The inventory was lost. Objects that were found by their marks are held until you approve their prune, or run 'headgate release --rebuilt'.\n")
-	case s.Summary[missing]+s.Summary[changed]+s.Summary[deleting] > 0:
+	case s.Summary[missing]+s.Summary[changed] > 0:
 		fmt.Fprintf(&b, "'headgate diff' shows what was changed, 'headgate sync' corrects or holds it.\n")
 	}
 	if len(s.History) > 0 {

@@ -44,6 +44,10 @@ func TestStatusOf(t *testing.T) {
 		"Recreated": {"A new object with the same name is not the one that Headgate applied.", with(func(e *inventory.Entry) { e.UID = "other" }), live, false, changed, 3},
 		"Deleted":   {"Another writer deleted the object.", left, nil, false, missing, 3},
 		"Leaving":   {"A finalizer delays the deletion of the object.", left, leaving, false, deleting, 3},
+		"Dying":     {"A finalizer delays the prune of the object, which the commit does not declare any more.", with(func(e *inventory.Entry) { *e = e.Deletes(); e.Undeclared = true }), leaving, false, deleting, 0},
+		"Pruned":    {"The object is gone since the last pass.", with(func(e *inventory.Entry) { *e = e.Deletes() }), nil, false, "", 0},
+		"Replaced":  {"Another writer made a new object after the prune.", with(func(e *inventory.Entry) { *e = e.Deletes(); e.UID = "other" }), live, false, "", 0},
+		"Hidden":    {"The kind is not served, so the object may still exist.", with(func(e *inventory.Entry) { *e = e.Deletes() }), nil, true, unserved, 1},
 		"NotServed": {"A CRD that is not served cannot be used, whichever tool changed it.", left, edited, true, unserved, 1},
 		"Timeout":   {"The object was not ready in time, and its metadata does not show whether it is ready now.", with(func(e *inventory.Entry) { e.Reconcile = "Timeout" }), live, false, unready, 1},
 		"Failed":    {"The last write of the object was refused.", with(func(e *inventory.Entry) { e.Actuation = "Failed" }), live, false, broken, 1},
@@ -62,9 +66,20 @@ func TestStatusOf(t *testing.T) {
 			if tc.unserved {
 				seen.Kinds = nil
 			}
+			if name == "Hidden" {
+				seen.Hidden = map[schema.GroupKind]error{crd.GroupKind(): plan.ErrUnserved}
+			}
+			seen.Inventory.Failures = inventory.Failures{{Object: crd, Why: "because"}}
 			s := statusOf(seen)
-			if got := s.Objects[0].Condition; got != tc.want || s.ExitCode != tc.code {
-				t.Errorf("%s\nwant %q and exit code %d, got %q and %d", tc.reason, tc.want, tc.code, got, s.ExitCode)
+			var got owned
+			if len(s.Objects) > 0 {
+				got = s.Objects[0]
+			}
+			if got.Condition != tc.want || s.ExitCode != tc.code {
+				t.Errorf("%s\nwant %q and exit code %d, got %q and %d", tc.reason, tc.want, tc.code, got.Condition, s.ExitCode)
+			}
+			if got.Condition == broken && got.Reason != "because" || got.Condition == deleting && got.Reason == "" || got.Condition == asLeft && got.Reason != "" {
+				t.Errorf("%s: the reason is %q", tc.reason, got.Reason)
 			}
 		})
 	}

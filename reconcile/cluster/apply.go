@@ -420,6 +420,9 @@ func (r *execution) carry(ctx context.Context, s plan.Step, before []plan.Outcom
 		}
 	case plan.DoNothing:
 	}
+	if s.Action == plan.Prune && o.Err == nil && !o.More {
+		o.Deleting = r.deletion(ctx, s, id)
+	}
 	if o.Err != nil || live == nil {
 		return o, nil
 	}
@@ -614,6 +617,19 @@ func (r *execution) remove(ctx context.Context, s plan.Step, id manifest.ID, pro
 		}
 	}
 	return errChanged
+}
+
+// deletion returns what the requested deletion of an object waits for; no reason if the object is gone, or if another one has its
+// name.
+func (r *execution) deletion(ctx context.Context, s plan.Step, id manifest.ID) plan.Reason {
+	live, err := r.get(ctx, r.surface, id)
+	switch {
+	case apierrors.IsNotFound(err) && !isUnknownKind(err), err == nil && live.UID != s.UID:
+		return plan.Reason{}
+	case err != nil:
+		return plan.DeletionUnknown.With(r.explain(err, "get", id.Brief()).Error())
+	}
+	return plan.WhyDeleting(live)
 }
 
 var errChanged = plan.ReasonError{Reason: plan.ChangedMeanwhile.With()}

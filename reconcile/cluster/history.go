@@ -22,6 +22,9 @@ const holdsAnnotation = "headgate.dev/holds"
 // undoneAnnotation is the inventory's annotation with the creates and updates that the last pass did not do, and since when.
 const undoneAnnotation = "headgate.dev/undone"
 
+// failuresAnnotation is the inventory's annotation with what failed in the last pass, and why.
+const failuresAnnotation = "headgate.dev/failures"
+
 // holdsOf returns the holds in a stored inventory. It ignores unreadable holds, which then count as new.
 func holdsOf(m *corev1.ConfigMap) inventory.Holds {
 	return annotated[inventory.Holds](m, holdsAnnotation)
@@ -60,9 +63,13 @@ func (c *Cluster) Record(ctx context.Context, p inventory.Past) error {
 			if err := annotate(next, undoneAnnotation, p.Undone, len(p.Undone) == 0); err != nil {
 				return err
 			}
+			if err := annotate(next, failuresAnnotation, p.Failures.Bounded(), len(p.Failures) == 0); err != nil {
+				return err
+			}
 		}
 		history, news := inventory.Recalled(historyOf(c.stored), p)
-		if !news && next.Annotations[undoneAnnotation] == c.stored.Annotations[undoneAnnotation] {
+		same := func(key string) bool { return next.Annotations[key] == c.stored.Annotations[key] }
+		if !news && same(undoneAnnotation) && same(failuresAnnotation) {
 			return nil
 		}
 		if err := annotate(next, historyAnnotation, history, false); err != nil {

@@ -79,6 +79,7 @@ func (c *Cluster) Inventory(ctx context.Context) (inventory.Inventory, error) {
 		inv.ResourceVersion = m.ResourceVersion
 		inv.Owner = render.Owner(m.Annotations[ownerAnnotation])
 		inv.History, inv.Held, inv.Undone = historyOf(m), holdsOf(m), annotated[inventory.Undone](m, undoneAnnotation)
+		inv.Failures = annotated[inventory.Failures](m, failuresAnnotation)
 		return inv, nil
 	}
 }

@@ -23,6 +23,7 @@ type Past struct {
 	Created  int `json:"created,omitempty"`
 	Updated  int `json:"updated,omitempty"`
 	Pruned   int `json:"pruned,omitempty"`
+	Deleting int `json:"deleting,omitempty"` // deletions that the pass began and that were not over at its end
 	Released int `json:"released,omitempty"`
 	Held     int `json:"held,omitempty"`
 	Failed   int `json:"failed,omitempty"`
@@ -33,10 +34,12 @@ type Past struct {
 	Holding *Holds `json:"-"`
 	News    bool   `json:"-"` // its holds differ from those of the previous pass
 	Undone  Undone `json:"-"` // stored with Holding
+
+	Failures Failures `json:"-"` // stored with Holding
 }
 
 // Changed reports whether the pass changed anything in the cluster.
-func (p Past) Changed() bool { return p.Created+p.Updated+p.Pruned+p.Released > 0 }
+func (p Past) Changed() bool { return p.Created+p.Updated+p.Pruned+p.Deleting+p.Released > 0 }
 
 // Turns returns the other revision if the last passes applied this revision and another one in turn: A, B, A, B. It also returns
 // when the last of these passes ended. Passes that changed nothing do not count.

@@ -7,6 +7,7 @@ import (
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/cli-utils/pkg/object"
@@ -18,12 +19,13 @@ type Inventory struct {
 	ResourceVersion string       // of the stored inventory; "" if none is stored yet
 	Owner           render.Owner // the recorded tool that creates the CRDs; "" if none is recorded
 	Entries         map[manifest.ID]Entry
-	History         []Past  // the results of the last passes, the newest last; stored in a separate object
-	Held            Holds   // the holds of the last pass, stored with the history
-	Undone          Undone  // the creates and updates that the last pass did not do, stored with the history
-	Grants          []Grant // approvals that Headgate used
-	Rebuilt         bool    // it was missing and Headgate rebuilt it from marks, so it must not prune anything
-	Lost            bool    // some of its entries are missing, and only marks show which; Rebuilt is set, too
+	History         []Past   // the results of the last passes, the newest last; stored in a separate object
+	Held            Holds    // the holds of the last pass, stored with the history
+	Undone          Undone   // the creates and updates that the last pass did not do, stored with the history
+	Failures        Failures // the failures of the last pass, stored with the history
+	Grants          []Grant  // approvals that Headgate used
+	Rebuilt         bool     // it was missing and Headgate rebuilt it from marks, so it must not prune anything
+	Lost            bool     // some of its entries are missing, and only marks show which; Rebuilt is set, too
 	Record          Record
 }
 
@@ -90,6 +92,7 @@ type Entry struct {
 	Foreign    string `json:"foreign,omitempty"`    // marks of other tools that Headgate sent itself; see SentMarks
 	Rebuilt    bool   `json:"rebuilt,omitempty"`    // found by its marks after the inventory was lost, and not applied since
 	Undeclared bool   `json:"undeclared,omitempty"` // the commit of the last pass does not declare it
+	RemovedBy  string `json:"removedBy,omitempty"`  // of an undeclared object: the first commit that does not declare it
 	Releasing  bool   `json:"releasing,omitempty"`  // its release has begun: never pruned unless a commit declares it again
 
 	// Fields that cli-utils writes, so that its clients can read our inventory.
@@ -171,6 +174,20 @@ const (
 func (e Entry) Following(before Entry) Entry {
 	e.Path, e.unknown = before.Path, before.unknown
 	return e
+}
+
+// Deletes returns the entry of an object whose deletion has begun and is not over.
+func (e Entry) Deletes() Entry {
+	e.Strategy, e.Actuation, e.Reconcile = "Delete", "Succeeded", ReconcilePending
+	return e
+}
+
+// Deleting reports whether the deletion of the object has begun. The object stays in the inventory until it is gone.
+func (e Entry) Deleting() bool { return e.Strategy == "Delete" && e.Actuation == "Succeeded" }
+
+// IsAnother reports whether a live object replaced one whose deletion had begun. The new object is not ours.
+func (e Entry) IsAnother(live metav1.Object) bool {
+	return e.Deleting() && e.UID != "" && e.UID != live.GetUID()
 }
 
 // Unready reports whether an unchanged object may not be ready.

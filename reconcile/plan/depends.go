@@ -28,6 +28,7 @@ const (
 	AwaitsDependant  Code = "AwaitsDependant"  // an object that depends on it must be deleted first
 	AwaitsUpdate     Code = "AwaitsUpdate"     // an object depends on it until that object is updated
 	AwaitsGone       Code = "AwaitsGone"       // an object must be deleted first
+	AwaitsOwnEnd     Code = "AwaitsOwnEnd"     // what the deletion of the object itself waits for
 	AwaitsRelease    Code = "AwaitsRelease"    // an object that must be released first, because the garbage collector would delete it
 	AwaitsMore       Code = "AwaitsMore"       // how many more objects must be deleted first
 	DependencyFailed Code = "DependencyFailed" // the object, which was not applied
@@ -368,11 +369,6 @@ func dependantsOf(first order, seen Observed) map[manifest.ID][]manifest.ID {
 		slices.SortFunc(by, manifest.ID.Compare)
 	}
 	return all
-}
-
-// awaited reports whether another step waits for this object.
-func (p Plan) awaited(id manifest.ID) bool {
-	return slices.ContainsFunc(p.Steps, func(s Step) bool { return slices.Contains(s.after, id) })
 }
 
 // failDependants returns the plan with errors on the steps that wait for a failed step, so that they are not sent.

@@ -15,6 +15,7 @@ import (
 
 // The codes of deletions.
 const (
+	DeletionUnknown    Code = "DeletionUnknown"    // why it is not known whether the object is gone
 	NotDeleting        Code = "NotDeleting"        // the object is not being deleted
 	Deleting           Code = "Deleting"           // since when the object is being deleted
 	DeletingInstances  Code = "DeletingInstances"  // since when a CRD is being deleted, which waits for its custom resources
@@ -33,16 +34,16 @@ const (
 	Orphan   Ending = "Orphan" // its objects stay without an owner
 )
 
-// leaving returns the step of an ending for an object whose prune is s. It returns false if the inventory only has to forget the
-// object. released is set if another tool makes the object now. The ending waits for a deletion that has begun, unless that waits
-// for our finalizer.
+// leaving returns the step for an object that the commit does not want and whose prune is s. It returns false if the inventory only
+// has to forget the object. released is set if another tool makes the object now. Nothing is sent for a deletion that has begun,
+// unless that waits for our finalizer.
 func (p Plan) leaving(s Step, live *metav1.PartialObjectMetadata, released bool) (Step, bool) {
 	switch {
 	case released || p.Ends == Orphan:
 		s.Action = Release
 		return s, inventory.Ours(live, p.Sync)
 	case s.going && !s.protected:
-		s.Deleting, s.Reason = true, WhyDeleting(live)
+		s.Deleting, s.since, s.Reason = true, *live.DeletionTimestamp, WhyDeleting(live)
 	}
 	return s, true
 }

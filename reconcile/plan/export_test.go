@@ -24,6 +24,11 @@ func (p Plan) Refreshed(now Plan) Plan                              { return p.r
 func (p Plan) Replaced(by Plan) Plan                                { return p.replaced(by) }
 func (p *Plan) Rule(seen Observed, guard Guard, approved []Step) {
 	lifted := lifting{}
+func (p Plan) Overdue(t Times, late map[manifest.ID]bool) Plan { return p.overdue(t, late) }
+func (p Plan) Refreshed(now Plan) Plan                         { return p.refreshed(now) }
+func (p Plan) Replaced(by Plan) Plan                           { return p.replaced(by) }
+func (p *Plan) Rule(seen Observed, guards []Guard, approved []Step) {
+	all := map[change]bool{}
 	for _, s := range approved {
 		lifted.add(s.claim(guard.Name))
 	}

@@ -55,6 +55,7 @@ func (g Guard) on(s Step) bool {
 		return s.Action == Prune
 	}
 	return s.Action == Create || s.Action == Update
+	return s.Action == Prune && !s.Deleting // no guard can stop a deletion that has begun
 }
 
 // A Case holds everything besides the step that a guard may use.

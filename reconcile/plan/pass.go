@@ -59,7 +59,7 @@ type Round struct {
 // Sends reports whether the round has something to carry out or to remember.
 func (r Round) Sends() bool {
 	// The last round of an ending has no steps, but deletes the inventory.
-	return len(r.Send.Steps) > 0 || r.Why == Begins || r.Why == Ends && r.now.Ends != NoEnding
+	return len(r.Send.Steps) > 0 || len(r.Send.Gone) > 0 || r.Why == Begins || r.Why == Ends && r.now.Ends != NoEnding
 }
 
 // Until is what follows a round.
@@ -112,8 +112,8 @@ const mostPhases = 8
 //	              | nothing is pending or broken        | Ends       | unready objects   | Finished
 //	              | the time is up                      | TimeIsUp   | unready objects   | Late
 //	              | pending, and not late               | Awaits     |                   | Again
-//	              | broken, or refused by an old        | Settles    |                   | Again
-//	              | schema, and in grace                |            |                   |
+//	              | broken, refused by an old schema,   | Settles    |                   | Again
+//	              | or being deleted, and in grace      |            |                   |
 //	ends the sync | see ending                          |            |                   |
 //
 // A pass in a hurry is never pending, and it has no grace.
@@ -160,10 +160,10 @@ func (p Pass) later(r Round) Round {
 	shown := with(r.next)
 	late := p.Waits.noted(shown, r.at).late(r.at)
 	pending := !r.at.Hurry && (shown.Coming(late) || shown.pends(late))
-	unsettled := patient && (shown.Has(Broken) || p.Retries()) // Crossplane tries again, and a new schema takes effect after a moment
+	unsettled := patient && (shown.Has(Broken) || p.Retries() || p.Deletes()) // each may be over in a moment
 	first := !r.at.Hurry && shown.withoutPrunes().Coming(late) || patient && p.Retries()
 	rest, unready := r.Send, p.unready()
-	if len(unready) > 0 {
+	if len(unready) > 0 || len(r.now.Gone) > 0 {
 		rest = r.now.Select(func(s Step) bool { return s.Unready && unready[s.ID] })
 	}
 	over := r.at.Now.Sub(r.at.Began.Time) >= r.at.Limit.Duration
@@ -322,7 +322,7 @@ func (p Pass) End(r Round) Pass {
 	if r.Until == Late {
 		p.Waits = p.Waits.over(p.Last)
 	}
-	p.Last = p.Last.overdue(r.at.Limit.Duration.String(), p.Waits.late(r.at))
+	p.Last = p.Last.overdue(r.at, p.Waits.late(r.at))
 	return p
 }
 
@@ -442,7 +442,7 @@ func (p Pass) seeing(now Plan) Pass {
 			p.Done[s.ID] = o
 		}
 	}
-	return p
+	return p.withoutGone(now)
 }
 
 // withoutPrunes returns the plan to send first. Prunes come last, after everything else is written. If nothing else is written or
@@ -614,7 +614,7 @@ func (p Plan) pending() map[manifest.ID]bool {
 		}
 	}
 	for _, s := range p.Steps {
-		if s.Waiting() {
+		if s.Waiting() && !s.Lingers() {
 			ids[s.ID] = true
 		}
 	}

@@ -312,6 +312,10 @@ func (p *Plan) unwanted(wanted map[manifest.ID]bool, renamed, nameless map[schem
 			p.Steps, p.Stale = append(p.Steps, s), p.Stale || s.isOld(seen.Inventory)
 			continue
 		}
+		if exists && e.IsAnother(live) { // ours is gone
+			p.Gone = append(p.Gone, id)
+			continue
+		}
 		if exists && seen.asksRelease(id, live).None() && p.keepLeft(id, e, live, wanted, seen) {
 			continue
 		}
@@ -339,6 +343,8 @@ func (p *Plan) unwanted(wanted map[manifest.ID]bool, renamed, nameless map[schem
 			p.Gone = append(p.Gone, id)
 			continue
 		}
+		s.earlier = e.Undeclared && e.RemovedBy != p.Want.Revision
+		p.Stale = p.Stale || s.Deleting && !e.Deleting()
 		p.Steps = append(p.Steps, s)
 	}
 	slices.SortFunc(p.Gone, manifest.ID.Compare)
@@ -417,7 +423,7 @@ func decide(a Asked, seen Observed, kinds *coming) (Step, bool, error) {
 	case err != nil:
 		return Step{}, false, err
 	}
-	s.Needs, s.Waits, s.awaits = first.crd, first.waits, first.on
+	s.Needs, s.Waits, s.awaits = first.crd, slices.Concat(s.Waits, first.waits), first.on
 	if len(a.Because) > 0 || seen.Upstream.Definitions[a.Definition].Active { // otherwise, Crossplane makes no CRD for it
 		s.Err = cmp.Or(s.Err, a.Problem)
 	}
@@ -477,7 +483,7 @@ func (s *Step) choose(a Asked, seen Observed) {
 		s.Action = Create
 	case !exists:
 		s.Action, s.After, s.Err = Create, trial.After, trial.Err
-		if owned && entry.UID != "" && !seen.Inventory.Rebuilt {
+		if owned && entry.UID != "" && !entry.Deleting() && !seen.Inventory.Rebuilt {
 			s.Cause = Drift // we applied it, and another writer has deleted it
 		}
 	case !seen.Refused(a.ID, live).None():
@@ -489,6 +495,8 @@ func (s *Step) choose(a Asked, seen Observed) {
 		s.Action = Update
 	case trial.After == nil && leftHeld(a.Object, live):
 		s.Action, s.Err, s.frees, s.Reason = Update, trial.Err, true, FinalizerLeft.With()
+	case s.going && trial.Err == nil && trial.After == nil && !s.Activates && !seen.Offline && !seen.Looks:
+		s.Action, s.Waits = Create, []Reason{AwaitsOwnEnd.With(WhyDeleting(live))}
 	case !tried && !s.Activates:
 		s.Action, s.Unready = Keep, entry.Unready()
 		sent, fields := ownership.SentMarks(live), entry.Fields
@@ -502,7 +510,7 @@ func (s *Step) choose(a Asked, seen Observed) {
 		s.Action, s.Live, s.After, s.Err = Update, trial.Live, trial.After, trial.Err
 		s.adopt(trial)
 	case trial.Err == nil && trial.After == nil:
-		s.Action, s.Unready = Keep, entry.Unready() || live.GetDeletionTimestamp() != nil
+		s.Action, s.Unready = Keep, entry.Unready()
 		now := Applied(live, s.Digest, seen.Terms.Ignore.Paths(a.ID)...).Following(entry)
 		now.Policy = a.Policy
 		if now.UID != entry.UID || now.Digest != entry.Digest || now.Mark != entry.Mark || now.Policy != entry.Policy ||

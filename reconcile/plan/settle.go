@@ -27,7 +27,10 @@ func (p Plan) Intent(have inventory.Inventory) inventory.Inventory {
 	}
 	for id, e := range next.Entries {
 		if p.undeclared != nil && e.Undeclared != p.undeclared[id] {
-			e.Undeclared = p.undeclared[id]
+			e.Undeclared, e.RemovedBy = p.undeclared[id], ""
+			if e.Undeclared {
+				e.RemovedBy = p.Want.Revision
+			}
 			next.Entries[id] = e
 		}
 	}
@@ -36,6 +39,9 @@ func (p Plan) Intent(have inventory.Inventory) inventory.Inventory {
 			// If the process is killed before the marks are removed, a later pass continues the release and does not prune.
 			e.Releasing = true
 			next.Entries[s.ID] = e
+		}
+		if s.Deleting && s.Action == Prune {
+			next.Entries[s.ID] = next.Entries[s.ID].Deletes()
 		}
 		if s.Action != Create && s.Action != Update || s.Waiting() || s.Deactivates || s.Err != nil {
 			continue // an object with an error is not sent and so does not become ours
@@ -57,7 +63,7 @@ func (p Plan) Intent(have inventory.Inventory) inventory.Inventory {
 }
 
 // Settled returns the inventory to store after the last write: applied objects with their new marks, without pruned ones. An object
-// whose prune failed stays owned.
+// whose prune failed stays owned, and so does an object that is being deleted.
 func (p Plan) Settled(have inventory.Inventory, done []Outcome) inventory.Inventory {
 	next := p.Intent(have)
 	next.Grants = p.fulfilled(next.Grants, done)
@@ -83,8 +89,8 @@ func (p Plan) Settled(have inventory.Inventory, done []Outcome) inventory.Invent
 		}
 		e := next.Entries[o.ID]
 		switch {
-		case o.Action == Prune && o.Err == nil && (o.More || p.Ends == Delete || p.awaited(o.ID)): // until it is deleted completely
-			e.Strategy, e.Actuation, e.Reconcile = "Delete", "Succeeded", inventory.ReconcilePending
+		case o.Action == Prune && o.Err == nil && (o.More || !o.Deleting.None()): // until it is gone
+			e = e.Deletes()
 		case (o.Action == Prune || o.Action == Release) && o.Err == nil && !o.More:
 			delete(next.Entries, o.ID)
 			continue

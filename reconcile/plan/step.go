@@ -13,6 +13,7 @@ import (
 	"headgate.dev/headgate/render/manifest"
 	"headgate.dev/headgate/render/schema"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -133,6 +134,8 @@ type Write struct {
 type Removal struct {
 	Deleting bool // the object is already being deleted, so nothing is sent
 
+	since     metav1.Time  // when the deletion began; zero if the object is not being deleted
+	earlier   bool         // an earlier commit removed the object
 	webhooks  []string     // the names of the webhooks in the object
 	protected bool         // the object has our finalizer
 	sameAs    manifest.ID  // the wanted identity of the same object, if it has one
@@ -248,6 +251,7 @@ type Outcome struct {
 	Foreign  string    // marks of other tools that Headgate sent, in the form of an Entry
 	Fields   string    // fields that Headgate applied, in the form of an Entry
 	NotReady Reason    // why it was not ready after the wait
+	Deleting Reason    // of a prune: what the deletion waits for; no reason if the object is gone
 	Unknown  bool      // whether it is ready is not known yet
 	Did      Do        // the request that was sent
 	More     bool      // another phase must follow

@@ -138,8 +138,10 @@ func (up Upstream) active() map[string]bool {
 	return names
 }
 
-// overdue returns the plan after the time limit: late effects are broken, and steps that still wait for them have failed.
-func (p Plan) overdue(after string, late map[manifest.ID]bool) Plan {
+// overdue returns the plan after the time limit: late effects are broken, and steps that still wait for them have failed. So have
+// late deletions.
+func (p Plan) overdue(t Times, late map[manifest.ID]bool) Plan {
+	after := t.Limit.Duration.String()
 	p.Steps, p.Effects = slices.Clone(p.Steps), slices.Clone(p.Effects)
 	for i, s := range p.Steps {
 		if s.Waiting() && s.Err == nil && late[s.ID] {
@@ -148,6 +150,9 @@ func (p Plan) overdue(after string, late map[manifest.ID]bool) Plan {
 				code = NotDeletedInTime
 			}
 			p.Steps[i].Err = ReasonError{code.With(after, s.Waits)}
+		}
+		if s.isLate(t) {
+			p.Steps[i].Err = ReasonError{NotGone.With(after, s.Reason)}
 		}
 	}
 	for i, e := range p.Effects {

@@ -322,7 +322,7 @@ func (p Plan) Coming(late map[manifest.ID]bool) bool {
 		}
 	}
 	return slices.ContainsFunc(p.Steps, func(s Step) bool {
-		return s.Waiting() && s.Err == nil && !late[s.ID] && !stuck[s.ID]
+		return s.Waiting() && !s.Lingers() && s.Err == nil && !late[s.ID] && !stuck[s.ID]
 	})
 }
 

@@ -1,6 +1,8 @@
 package report
 
 import (
+	"cmp"
+
 	"headgate.dev/headgate/reconcile/inventory"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,10 +20,16 @@ func (r Report) Past(ended metav1.Time, took metav1.Duration) inventory.Past {
 	}
 	if r.Applied {
 		p.Created, p.Updated, p.Pruned, p.Released = r.Summary.Created, r.Summary.Updated, r.Summary.Pruned, r.Summary.Released
+		p.Deleting = r.Summary.Begun
 	}
 	if r.Applied && r.Error == "" {
 		holds := r.Holds(ended)
 		p.Holding, p.Undone = &holds, inventory.Undone{}
+		for _, s := range r.Steps {
+			if why := cmp.Or(s.Error, s.NotReady); why != "" {
+				p.Failures = append(p.Failures, inventory.Failure{Object: s.ID, Why: why})
+			}
+		}
 		for id, since := range r.Undone {
 			if p.Undone[id] = since; since.IsZero() {
 				p.Undone[id] = ended

@@ -63,8 +63,10 @@ type Summary struct {
 	Created     int `json:"created"` // Each count is a forecast unless Applied is set.
 	Updated     int `json:"updated"`
 	Pruned      int `json:"pruned"`
-	Released    int `json:"released,omitempty"` // objects that a destroyed sync leaves without an owner
-	Deactivated int `json:"takenBack"`          // definitions; after the deactivation, those whose CRD is gone
+	Deleting    int `json:"deleting,omitempty"`       // prunes that are not over, because a deletion waits for something
+	Begun       int `json:"deletionsBegun,omitempty"` // of Deleting: deletions that this pass requested
+	Released    int `json:"released,omitempty"`       // objects that a destroyed sync leaves without an owner
+	Deactivated int `json:"takenBack"`                // definitions; after the deactivation, those whose CRD is gone
 	Held        int `json:"held"`
 	Failed      int `json:"failed"`
 	NotReady    int `json:"notReady"`
@@ -131,7 +133,7 @@ type Step struct {
 	WaitCodes       []plan.Code       `json:"waitCodes,omitempty"` // the codes of Waits
 	Package         string            `json:"package,omitempty"`   // for an upgrade: the new version of the package
 	UsedAt          []manifest.Origin `json:"usedAt,omitempty"`    // for a kind that breaks or disappears: its uses in the commit
-	Deleting        bool              `json:"deleting,omitempty"`  // for a prune: the deletion was requested before and has not ended
+	Deleting        bool              `json:"deleting,omitempty"`  // for a prune: it waits for a deletion that has begun
 	NotReady        string            `json:"notReady,omitempty"`
 	NotReadyCode    plan.Code         `json:"notReadyCode,omitempty"` // the code of NotReady
 	NotReached      bool              `json:"notReached,omitempty"`   // the pass stopped before this step
@@ -211,7 +213,10 @@ func New(p plan.Plan, done []plan.Outcome, applied bool) Report {
 		if applied && step.Error == "" && !s.Waiting() {
 			step.Waits, step.WaitCodes = "", nil // the wait is over
 		}
-		r.Summary.count(step, applied && s.Waiting())
+		if step.Deleting && !outcome.Deleting.None() {
+			r.Summary.Begun++
+		}
+		r.Summary.count(step, applied && s.Waiting() && !s.Lingers())
 		if s.Deactivates && s.Action == plan.Prune && step.Error == "" && !step.NotReached && (s.ID.IsCRD() || !applied) {
 			r.Summary.Deactivated++
 		}
@@ -340,9 +345,13 @@ func stepOf(s plan.Step, o plan.Outcome) Step {
 		Action: s.Action, Would: s.Would, Cause: s.Cause, Guard: s.Guard, Reason: Words(s.Why()), Code: s.Reason.Code, Approved: s.Approved, Deactivates: s.Deactivates,
 		ID: s.ID, APIVersion: s.APIVersion, Because: s.Because,
 		Changes: s.Changes(), TakesFrom: s.TakesFrom(), WaitCodes: codesOf(s.Waits), NotReady: Words(o.NotReady), NotReadyCode: o.NotReady.Code,
-		Deleting:   s.Deleting && s.Action == plan.Prune,
+		Deleting:   s.Action == plan.Prune && (s.Deleting || s.Lingers() || !o.Deleting.None()),
 		definition: s.Definition,
 		active:     s.Serves,
+	}
+	if !o.Deleting.None() {
+		reason := plan.And(s.Reason, o.Deleting)
+		step.Reason, step.Code = Words(reason), reason.Code
 	}
 	difference := s.Schema()
 	step.Breaks, step.Added, step.Words = difference.Breaking(), len(difference.Added), difference.OnlyWords()
@@ -404,8 +413,9 @@ func (c *Summary) count(s Step, waiting bool) {
 		c.Failed++
 	case waiting:
 		c.Waiting++
-	case s.Deleting: // counted when the deletion was requested
 	case s.Deactivates && (s.Action == plan.Prune || s.Action == plan.Update): // counted as a deactivated definition
+	case s.Deleting:
+		c.Deleting++
 	case s.Action == plan.Create:
 		c.Created++
 		if s.definition && s.ID.IsCRD() && s.Cause != plan.Drift {

@@ -47,7 +47,7 @@ var looks = map[plan.Action]look{
 // drifted is the displayed action of drift that is only reported.
 const drifted plan.Action = "drift"
 
-// deleting is the displayed action of a prune that was requested before and has not ended.
+// deleting is the displayed action of a prune that waits for a deletion.
 const deleting plan.Action = "deleting"
 
 // dropped is the displayed action of a definition that a new version of a package no longer contains.
@@ -195,7 +195,7 @@ func (t Text) step(b *strings.Builder, s Step) {
 		if s.before != "" {
 			detail("%s", s.before)
 		}
-	case s.stays(), s.Deleting, s.Action == plan.Release && s.Reason != "":
+	case s.stays(), s.Deleting && s.Reason != "", s.Action == plan.Release && s.Reason != "":
 		detail("%s", clean(s.Reason))
 	case s.Guard != "":
 		detail("kept: %s", clean(s.Reason))
@@ -364,6 +364,7 @@ func (r Report) Line() string {
 	add(c.Created, words[0])
 	add(c.Updated, words[1])
 	add(c.Pruned, words[2])
+	add(c.Deleting, "deleting")
 	add(c.Released, words[3])
 	add(c.Deactivated, words[4])
 	add(c.Reported, "drifted")

@@ -272,6 +272,7 @@ var words = map[plan.Code]wording{
 	plan.AwaitsUpdate:     say("%s, which depends on it until it is updated", the),
 	plan.AwaitsRelease:    say("%s to be released first", object),
 	plan.AwaitsGone:       say("%s to be gone", the),
+	plan.AwaitsOwnEnd:     say("its deletion to end, after which it is created again: %s", reason),
 	plan.AwaitsMore:       say("%s more", number),
 	plan.DependencyFailed: say("not sent: it depends on %s, which was not applied", the),
 	plan.DependantFailed:  say("not deleted: %s depends on it and was not deleted", the),
@@ -328,6 +329,7 @@ var words = map[plan.Code]wording{
 	plan.OnlyLookedAt:     say("its management policy %s only observes it", text),
 	plan.LeftToApplier:    say("this sync only observes; %s applies it", textOr("another tool")),
 
+	plan.DeletionUnknown:    say("its deletion was requested, and Headgate cannot see whether it is over: %s", text),
 	plan.NotDeleting:        say("it is not being deleted"),
 	plan.Deleting:           say("deletion started at %s", text),
 	plan.DeletingInstances:  say("deletion started at %s; its custom resources are deleted first", text),
