@@ -19,16 +19,11 @@ func (p Plan) Grants(have []inventory.Grant) []inventory.Grant { return p.grants
 func (p Plan) Leaving(s Step, live *metav1.PartialObjectMetadata, released bool) (Step, bool) {
 	return p.leaving(s, live, released)
 }
-func (p Plan) Overdue(after string, late map[manifest.ID]bool) Plan { return p.overdue(after, late) }
-func (p Plan) Refreshed(now Plan) Plan                              { return p.refreshed(now) }
-func (p Plan) Replaced(by Plan) Plan                                { return p.replaced(by) }
-func (p *Plan) Rule(seen Observed, guard Guard, approved []Step) {
-	lifted := lifting{}
 func (p Plan) Overdue(t Times, late map[manifest.ID]bool) Plan { return p.overdue(t, late) }
 func (p Plan) Refreshed(now Plan) Plan                         { return p.refreshed(now) }
 func (p Plan) Replaced(by Plan) Plan                           { return p.replaced(by) }
-func (p *Plan) Rule(seen Observed, guards []Guard, approved []Step) {
-	all := map[change]bool{}
+func (p *Plan) Rule(seen Observed, guard Guard, approved []Step) {
+	lifted := lifting{}
 	for _, s := range approved {
 		lifted.add(s.claim(guard.Name))
 	}

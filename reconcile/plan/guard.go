@@ -52,10 +52,9 @@ func (g Guard) prunes() bool { return g.Phase != Writes && g.Phase != Effects }
 // on reports whether the guard rules on a step.
 func (g Guard) on(s Step) bool {
 	if g.prunes() {
-		return s.Action == Prune
+		return s.Action == Prune && !s.Deleting // no guard can stop a deletion that has begun
 	}
 	return s.Action == Create || s.Action == Update
-	return s.Action == Prune && !s.Deleting // no guard can stop a deletion that has begun
 }
 
 // A Case holds everything besides the step that a guard may use.
