@@ -211,7 +211,7 @@ func (r Reconciler) answered(ctx context.Context, seen *plan.Observed, place Obs
 		if len(open) == 0 {
 			break
 		}
-		answers, failed := place.Answer(ctx, open)
+		answers, failed := r.answer(ctx, *seen, place, open)
 		if failed != nil {
 			return plan.Plan{}, failed
 		}

@@ -23,11 +23,11 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// takeOver returns the fields that an apply takes over from the tools that applied an object before. after is the
+// takeOver returns the fields that an apply takes over from other managers of an object. after is the
 // object after the apply; takeOver removes fields from it that have no manager then. Fields that the API server sets
 // itself do not count as leftovers, whichever tool manages them.
-func takeOver(ctx context.Context, at dynamic.ResourceInterface, live, after *unstructured.Unstructured, apiVersion string, onlyUpdates bool) ownership.Takeover {
-	t := ownership.TakeOver(live, after, apiVersion, onlyUpdates)
+func takeOver(ctx context.Context, at dynamic.ResourceInterface, live, after *unstructured.Unstructured, apiVersion string, how ownership.Taking) ownership.Takeover {
+	t := ownership.TakeOver(live, after, apiVersion, how).Reclaim(live, after, how, ownership.Applied(live))
 	if t.None() {
 		return t
 	}
@@ -121,6 +121,28 @@ func (c *Cluster) leftovers(ctx context.Context, id manifest.ID) (plan.Answer, e
 	return plan.Answer{Live: live, After: after}, err
 }
 
+// appliedBefore returns an object after an apply of its version in the last applied commit. Its managed fields show what that commit
+// set.
+func (c *Cluster) appliedBefore(ctx context.Context, q plan.Question) (plan.Answer, error) {
+	if q.After == nil {
+		return plan.Answer{Unknown: plan.NotInSource.With()}, nil
+	}
+	before, err := q.After.Content()
+	if err != nil {
+		return plan.Answer{}, err
+	}
+	id := q.Of
+	if k := c.surface.kinds[groupKind(id)]; k.Namespaced && id.Namespace == "" {
+		id.Namespace = c.options.DefaultNamespace
+	}
+	gvr, err := c.surface.resource(groupKind(id), versionOf(before.GetAPIVersion()))
+	if err != nil {
+		return plan.Answer{}, err
+	}
+	after, err := dryRun(ctx, c.objects.Resource(gvr).Namespace(id.Namespace), before, true)
+	return plan.Answer{After: after}, err
+}
+
 // adopt writes the managed fields of a step. It tries again if a controller has changed only the status of the object since it was
 // observed.
 func (r *execution) adopt(ctx context.Context, s plan.Step, id manifest.ID) error {
@@ -179,7 +201,7 @@ func adoption(s plan.Step, version string, entries []metav1.ManagedFieldsEntry) 
 	patch := []operation{
 		{"test", "/metadata/uid", s.Live.GetUID()},
 		{"test", "/metadata/resourceVersion", version},
-		{"replace", "/metadata/managedFields", entries},
+		{"add", "/metadata/managedFields", entries}, // there may be none; add also replaces
 	}
 	if _, there := s.Live.GetAnnotations()[ownership.LastApplied]; there && s.Adopts.Forgets {
 		patch = append(patch, operation{Op: "remove", Path: "/metadata/annotations/" + strings.ReplaceAll(ownership.LastApplied, "/", "~1")})

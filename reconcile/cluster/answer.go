@@ -81,6 +81,8 @@ func (c *Cluster) answer(ctx context.Context, q plan.Question, usages func() ([]
 		return c.departs(ctx, q.Of)
 	case plan.Leftovers:
 		return c.leftovers(ctx, q.Of)
+	case plan.AppliedBefore:
+		return c.appliedBefore(ctx, q)
 	case plan.Controls:
 		return c.controls(ctx, q.Of)
 	case plan.Dependents:

@@ -166,6 +166,11 @@ func planned(t *testing.T, c *cluster.Cluster, commit render.Desired) plan.Plan 
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, s := range p.Steps {
+		if changes, why := s.Explained(); s.Action == plan.Update && s.Err == nil && !s.Waiting() && (len(changes) == 0 && why.None() || why.Code == plan.NoValueChanges) {
+			t.Errorf("the plan does not show what the update of %s is for", s.ID)
+		}
+	}
 	return p
 }
 
@@ -188,7 +193,7 @@ func tryPlan(ctx context.Context, c *cluster.Cluster, commit render.Desired) (pl
 	return p, err
 }
 
-// applied makes a whole pass, in which no step may fail.
+// applied makes a whole pass, in which no step may fail, and returns its first plan. A step that takes over fields has a second phase.
 func applied(t *testing.T, c *cluster.Cluster, commit render.Desired) plan.Plan {
 	t.Helper()
 	p := planned(t, c, commit)
@@ -200,6 +205,9 @@ func applied(t *testing.T, c *cluster.Cluster, commit render.Desired) plan.Plan 
 		if o.Err != nil || !o.NotReady.None() {
 			t.Fatalf("%s %s: %v %s", o.Action, o.ID, o.Err, o.NotReady)
 		}
+	}
+	if slices.ContainsFunc(done, func(o plan.Outcome) bool { return o.Did == plan.DoAdopt }) {
+		applied(t, c, commit)
 	}
 	return p
 }

@@ -100,10 +100,8 @@ type taking func(e *ConflictError, live *unstructured.Unstructured) bool
 // takesIn returns a taking that decides which conflicting fields of an object to take from their managers.
 func (c *Cluster) takesIn(a plan.Asked, seen *plan.Observed) taking {
 	return func(e *ConflictError, live *unstructured.Unstructured) bool {
-		if adopts, onlyUpdates := seen.Adopting(a, live); adopts {
-			if e = e.without(ownership.Appliers(live, onlyUpdates)); len(e.Conflicts) == 0 {
-				return true
-			}
+		if e = e.without(seen.Adopting(a, live).Managers(live)); len(e.Conflicts) == 0 {
+			return true
 		}
 		return c.options.Terms.Take || seen.AsBefore(a.Object) && e.byHand(live) || (seen.Mine(a.ID, live) || ownership.MovesTo(live, c.sync) || seen.ClaimOn(a.ID, live).Sync != "") && e.withNobody() ||
 			seen.Restored(a.ID, live) && e.byRestorer(live)
@@ -151,8 +149,8 @@ func (c *Cluster) tryOne(ctx context.Context, a plan.Asked, id manifest.ID, exis
 	ctx = conceal(ctx, a.Mask())
 	after, err := c.tryWays(ctx, at, sent, live, c.takesIn(a, seen), &t.Trial)
 	if err == nil && live != nil {
-		if adopts, onlyUpdates := seen.Adopting(a, live); adopts {
-			t.Adopts = takeOver(ctx, at, live, after, a.APIVersion, onlyUpdates)
+		if how := seen.Adopting(a, live); how != (ownership.Taking{}) {
+			t.Adopts = takeOver(ctx, at, live, after, a.APIVersion, how)
 		}
 	}
 	switch {
@@ -229,14 +227,14 @@ func (e *ConflictError) byHand(live *unstructured.Unstructured) bool {
 // object without its managed fields writes all of it.
 func (e *ConflictError) byRestorer(live *unstructured.Unstructured) bool {
 	return !slices.ContainsFunc(e.Conflicts, func(c Conflict) bool {
-		return c.Manager != "before-first-apply" && !inventory.WroteMarks(live, c.Manager)
+		return c.Manager != ownership.Nobody && !inventory.WroteMarks(live, c.Manager)
 	})
 }
 
 // withNobody reports whether a conflict is only with the API server's name for an unknown manager. Fields have no known manager if,
 // for example, the managed fields were wiped.
 func (e *ConflictError) withNobody() bool {
-	return !slices.ContainsFunc(e.Conflicts, func(c Conflict) bool { return c.Manager != "before-first-apply" })
+	return !slices.ContainsFunc(e.Conflicts, func(c Conflict) bool { return c.Manager != ownership.Nobody })
 }
 
 // taken returns the fields of a conflict, by manager, in the notation of plans.

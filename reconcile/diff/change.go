@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -87,6 +88,7 @@ func (d *differ) compareLists(path string, from, to []any) {
 		for name := range keys(was, is) {
 			d.compare(fmt.Sprintf("%s[%s]", path, name), was[name], is[name])
 		}
+		d.compareOrder(path, from, to)
 		return
 	}
 	for i := range max(len(from), len(to)) {
@@ -99,6 +101,22 @@ func (d *differ) compareLists(path string, from, to []any) {
 		}
 		d.compare(fmt.Sprintf("%s[%d]", path, i), f, t)
 	}
+}
+
+// compareOrder adds a change if two lists have the same names in another order.
+func (d *differ) compareOrder(path string, from, to []any) {
+	was, is := namesOf(from), namesOf(to)
+	if !slices.Equal(was, is) && slices.Equal(slices.Sorted(slices.Values(was)), slices.Sorted(slices.Values(is))) {
+		d.changes = append(d.changes, Change{Path: path, From: d.text(path, was, "before"), To: d.text(path, is, "after")})
+	}
+}
+
+func namesOf(items []any) []string {
+	names := make([]string, len(items))
+	for i, item := range items {
+		names[i], _ = nameOf(item)
+	}
+	return names
 }
 
 func byName(items []any) (map[string]any, bool) {

@@ -88,3 +88,18 @@ func Recalled(history []Past, p Past) ([]Past, bool) {
 	from := max(len(history)+1-mostPast, 0)
 	return append(append(make([]Past, 0, mostPast), history[min(from, len(history)):]...), p), true
 }
+
+// Commits returns the commits that were applied, as far as they are known, the newest first: the recorded one, and those of the last
+// passes.
+func (inv Inventory) Commits() []string {
+	commits := []string{inv.Record.Source.Commit}
+	for _, p := range slices.Backward(inv.History) {
+		commits = append(commits, cmp.Or(p.Revision, p.Commit))
+	}
+	known := map[string]bool{"": true}
+	return slices.DeleteFunc(commits, func(commit string) bool {
+		old := known[commit]
+		known[commit] = true
+		return old
+	})
+}

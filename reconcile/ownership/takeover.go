@@ -59,18 +59,6 @@ func isApplierEntry(f metav1.ManagedFieldsEntry) bool {
 	return appliersByUpdate[f.Manager]
 }
 
-// Appliers returns the names of the field managers from which an adoption takes fields. onlyUpdates excludes those
-// that use server-side apply.
-func Appliers(live metav1.Object, onlyUpdates bool) []string {
-	var names []string
-	for _, f := range live.GetManagedFields() {
-		if isApplierEntry(f) && !(onlyUpdates && f.Operation == metav1.ManagedFieldsOperationApply) && !slices.Contains(names, f.Manager) {
-			names = append(names, f.Manager)
-		}
-	}
-	return names
-}
-
 // A Takeover describes what an adoption takes from the previous appliers of an object.
 type Takeover struct {
 	From    []Held                      // fields that the commit sets and that Headgate will manage
@@ -83,23 +71,23 @@ type Takeover struct {
 }
 
 // None reports whether nothing is taken over.
-func (t Takeover) None() bool { return len(t.From) == 0 }
+func (t Takeover) None() bool { return len(t.Entries) == 0 }
 
-// TakeOver returns the fields to take over from tools. It needs the live object, and the object after an apply of the commit in a
-// version. onlyUpdates excludes tools that use server-side apply. Unreadable managed fields remain unchanged.
-func TakeOver(live, after metav1.Object, apiVersion string, onlyUpdates bool) Takeover {
+// TakeOver returns the fields to take over from other managers. It needs the live object, and the object after an apply of the commit
+// in a version. Unreadable managed fields remain unchanged.
+func TakeOver(live, after metav1.Object, apiVersion string, how Taking) Takeover {
 	sent, had := fieldsOf(after, isOurs), fieldsOf(live, isOurs)
 	wanted := sent.Union(had)
 	var t Takeover
 	taken := fieldpath.NewSet()
 	var since *metav1.Time
-	for _, f := range live.GetManagedFields() {
+	for _, f := range entriesBefore(live, after) {
 		set, readable := read(f)
-		if !isApplierEntry(f) || onlyUpdates && f.Operation == metav1.ManagedFieldsOperationApply || !readable {
+		if !how.from(live, f) || !readable {
 			t.Entries = append(t.Entries, f)
 			continue
 		}
-		if set.Has(lastAppliedPath) {
+		if isApplierEntry(f) && set.Has(lastAppliedPath) {
 			t.Forgets = true
 			set = set.Difference(fieldpath.NewSet(lastAppliedPath))
 		}
@@ -116,7 +104,7 @@ func TakeOver(live, after metav1.Object, apiVersion string, onlyUpdates bool) Ta
 			t.Entries = append(t.Entries, f)
 		}
 	}
-	if t.None() {
+	if len(t.From) == 0 {
 		return Takeover{}
 	}
 	t.Entries = given(t.Entries, taken, apiVersion, since)

@@ -27,26 +27,33 @@ const (
 	LeftoversGo     Code = "LeftoversGo"     // the number of fields, and the field managers that left them behind
 )
 
-// Adopting reports whether an apply of an object takes over the fields of tools that applied the live one. From an object that this
-// sync has applied before, it takes only fields that were updated, and only for a new commit: a server-side apply in between is
-// intentional.
-func (o Observed) Adopting(a Asked, live metav1.Object) (adopts, onlyUpdates bool) {
+// Adopting returns from which field managers an apply of an object takes fields. From tools that applied an object of this sync, it
+// takes only fields that were updated, and only for a new commit: a server-side apply in between is intentional. If managed fields
+// were lost, it takes back what it applied.
+func (o Observed) Adopting(a Asked, live metav1.Object) ownership.Taking {
 	switch {
 	case o.Offline, o.Looks, a.Policy.Observes(), render.Merges(a.Asks), !o.Reconciled[a.ID].None(), !o.Refused(a.ID, live).None():
-		return false, false
+		return ownership.Taking{}
 	case !o.Mine(a.ID, live):
-		return true, false
+		return ownership.Taking{Appliers: true}
 	}
-	return !o.AsBefore(a.Object), true
+	isNew, lost := !o.AsBefore(a.Object), ownership.IsLost(live)
+	return ownership.Taking{Appliers: isNew, OnlyUpdates: true, Nobody: isNew || lost, Restorers: lost && o.Restored(a.ID, live)}
 }
 
 // adopt makes an update take over fields first.
-func (s *Step) adopt(t Trial) {
+func (s *Step) adopt(t Trial, isMine bool) {
 	if t.Err != nil || t.Adopts.None() {
 		return
 	}
 	s.Adopts = t.Adopts
-	s.Reason = FieldsTakenOver.With(ownership.Fields(t.Adopts.From), ownership.Managers(t.Adopts.From))
+	code := FieldsTakenOver
+	if isMine && ownership.IsLost(t.Live) {
+		code = FieldsReclaimed
+	}
+	if len(t.Adopts.From) > 0 {
+		s.Reason = code.With(ownership.Fields(t.Adopts.From), ownership.Managers(t.Adopts.From))
+	}
 	if n := ownership.Fields(t.Adopts.Left); n > 0 {
 		s.Reason = And(s.Reason, LeftBehind.With(n, fieldsOf(t.Adopts.Left)))
 	}

@@ -171,13 +171,15 @@ const (
 	Controls Ask = "controls"
 	// Leftovers asks what an object would be without the leftovers of the tools that applied it before.
 	Leftovers Ask = "leftovers"
+	// AppliedBefore asks what the last applied commit set in an object.
+	AppliedBefore Ask = "applied before"
 )
 
 // A Question is a count that a guard needs. Only the cluster can answer.
 type Question struct {
 	Ask   Ask
 	Of    manifest.ID
-	After FullDefinition // of Fits: the new version of the CRD, or of the MRD or XRD that makes it
+	After FullDefinition // of Fits: the new version of the CRD, or of the MRD or XRD that makes it; of AppliedBefore: the object in that commit
 }
 
 // The codes of questions that were not answered.
@@ -196,7 +198,7 @@ type Answer struct {
 	UID     types.UID     // of Departs: of the CRD, if Crossplane made it and it may stay
 	Misfits []Reason      // of Fits: the values that objects would lose, and why they would be refused
 
-	Live, After *unstructured.Unstructured // of Leftovers: the current object, and the object without them
+	Live, After *unstructured.Unstructured // of Leftovers: the current object, and the object without them; of AppliedBefore: the object after an apply of that commit
 }
 
 // And returns the combined answer for two kinds. A known obstacle in one kind counts even if the other kind could not be counted.

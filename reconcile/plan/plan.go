@@ -232,6 +232,7 @@ func Compute(seen Observed, guards ...Guard) (Plan, error) {
 		p.leave(seen)
 	}
 	p.deactivate(seen)
+	p.fields(seen)
 	p.leftovers(seen)
 	slices.SortStableFunc(p.Steps, inOrder) // guards must see the steps in the order of writing
 	p.first = first
@@ -508,7 +509,7 @@ func (s *Step) choose(a Asked, seen Observed) {
 		}
 	case s.Activates:
 		s.Action, s.Live, s.After, s.Err = Update, trial.Live, trial.After, trial.Err
-		s.adopt(trial)
+		s.adopt(trial, seen.Mine(a.ID, live))
 	case trial.Err == nil && trial.After == nil:
 		s.Action, s.Unready = Keep, entry.Unready()
 		now := Applied(live, s.Digest, seen.Terms.Ignore.Paths(a.ID)...).Following(entry)
@@ -522,7 +523,7 @@ func (s *Step) choose(a Asked, seen Observed) {
 		}
 	default:
 		s.Action, s.Live, s.After, s.Err, s.Takes = Update, trial.Live, trial.After, trial.Err, trial.TakenBy
-		s.adopt(trial)
+		s.adopt(trial, seen.Mine(a.ID, live))
 		// We have sent exactly this before. If fields are ignored, the update may only change the ownership of fields.
 		if owned && entry.Digest == s.Digest && (trial.Sent == nil || trial.Err != nil || len(s.Changes()) > 0) {
 			s.Cause = Drift

@@ -124,6 +124,7 @@ type Write struct {
 	object   func() (*unstructured.Unstructured, error)
 	schema   func() schema.Difference // of an update of a CRD or an MRD
 	wants    string                   // the digest of the wanted object in the commit
+	stays    Reason                   // fields that the update gives up, and why they stay
 	whole    FullDefinition           // After with its schemas, if After lacks them and they are available
 	lean     bool                     // Live and After are without schemas
 	frees    bool                     // of an update: only our finalizer must be removed

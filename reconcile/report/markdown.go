@@ -96,7 +96,7 @@ func markdownStep(s Step) string {
 		detail("%s", code(s.Reason))
 	case s.Guard != "":
 		detail("%s: %s", escape(string(s.Guard)), code(s.Reason))
-	case s.Approved:
+	case s.Approved, s.Action == plan.Update && s.Reason != "":
 		detail("%s", code(s.Reason))
 	}
 	if whose := s.whose(); whose != "" {

@@ -341,10 +341,11 @@ func installer(p plan.Plan, e plan.Effect) plan.Step {
 }
 
 func stepOf(s plan.Step, o plan.Outcome) Step {
+	changes, why := s.Explained()
 	step := Step{
-		Action: s.Action, Would: s.Would, Cause: s.Cause, Guard: s.Guard, Reason: Words(s.Why()), Code: s.Reason.Code, Approved: s.Approved, Deactivates: s.Deactivates,
+		Action: s.Action, Would: s.Would, Cause: s.Cause, Guard: s.Guard, Reason: Words(why), Code: cmp.Or(s.Reason.Code, why.Code), Approved: s.Approved, Deactivates: s.Deactivates,
 		ID: s.ID, APIVersion: s.APIVersion, Because: s.Because,
-		Changes: s.Changes(), TakesFrom: s.TakesFrom(), WaitCodes: codesOf(s.Waits), NotReady: Words(o.NotReady), NotReadyCode: o.NotReady.Code,
+		Changes: changes, TakesFrom: s.TakesFrom(), WaitCodes: codesOf(s.Waits), NotReady: Words(o.NotReady), NotReadyCode: o.NotReady.Code,
 		Deleting:   s.Action == plan.Prune && (s.Deleting || s.Lingers() || !o.Deleting.None()),
 		definition: s.Definition,
 		active:     s.Serves,
@@ -366,7 +367,7 @@ func stepOf(s plan.Step, o plan.Outcome) Step {
 	if s.Live != nil && !crossplane.IsXRD(s.ID) { // the claims of an XRD have a second kind
 		step.kindOf, _, _ = unstructured.NestedString(s.Live.Object, "spec", "names", "kind")
 	}
-	step.because = codesIn(s.Why())
+	step.because = codesIn(why)
 	if s.Action == plan.Hold && s.Guard == plan.Unfinished {
 		step.Undone = undone(s.Reason)
 	}

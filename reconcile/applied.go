@@ -1,0 +1,70 @@
+package reconcile
+
+import (
+	"context"
+	"slices"
+
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/manifest"
+)
+
+// answer answers the questions of a plan. The place answers them; for questions about the last applied commit, it gets the objects
+// that this commit declares.
+func (r Reconciler) answer(ctx context.Context, seen plan.Observed, place Observer, open []plan.Question) (map[plan.Question]plan.Answer, error) {
+	var of []manifest.ID
+	for _, q := range open {
+		if q.Ask == plan.AppliedBefore {
+			of = append(of, q.Of)
+		}
+	}
+	if len(of) == 0 {
+		return place.Answer(ctx, open)
+	}
+	before, asked := r.declaredBefore(ctx, seen, of), slices.Clone(open)
+	for i, q := range asked {
+		if q.Ask == plan.AppliedBefore {
+			asked[i].After = before[q.Of]
+		}
+	}
+	answers, err := place.Answer(ctx, asked)
+	if err != nil {
+		return nil, err
+	}
+	answers = merged(answers, nil)
+	for i, q := range asked {
+		answers[open[i]] = answers[q]
+	}
+	return answers, nil
+}
+
+// mostCommits is the maximum number of commits that are rendered again for one plan.
+const mostCommits = 3
+
+// declaredBefore returns objects as the last applied commit declares them. It renders this commit again. It leaves out objects that
+// the source does not show any more, for example because the clone is shallow, and objects that were last applied with other content.
+func (r Reconciler) declaredBefore(ctx context.Context, seen plan.Observed, of []manifest.ID) map[manifest.ID]plan.FullDefinition {
+	before := map[manifest.ID]plan.FullDefinition{}
+	commits := seen.Inventory.Commits()
+	for _, commit := range commits[:min(len(commits), mostCommits)] {
+		if r.Source == nil || len(before) == len(of) || commit == seen.Want.Revision {
+			continue
+		}
+		in, err := r.Source.Fetch(ctx, commit)
+		if err != nil {
+			continue
+		}
+		want, err := r.render(ctx, in)
+		if err != nil {
+			continue
+		}
+		for _, o := range want.Objects {
+			if before[o.ID] != nil || !slices.Contains(of, o.ID) || !seen.AsBefore(o) {
+				continue
+			}
+			if sent, err := plan.Sent(r.Sync, o); err == nil {
+				before[o.ID] = plan.Decoded(sent)
+			}
+		}
+	}
+	return before
+}

@@ -1,0 +1,229 @@
+package cluster_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/report"
+	"headgate.dev/headgate/render"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+)
+
+// commits is a Source of commits by their IDs.
+type commits map[string]files
+
+func (c commits) Fetch(ctx context.Context, ref string) (render.Input, error) {
+	of, known := c[ref]
+	if !known {
+		return render.Input{}, fmt.Errorf("no commit %s", ref)
+	}
+	in, err := of.Fetch(ctx, ref)
+	in.Revision, in.Source = ref, render.SourceID{Repository: "example.org/team", Ref: "main", Commit: ref}
+	return in, err
+}
+
+// rewrite replaces the managed fields of an object.
+func rewrite(t *testing.T, at dynamic.ResourceInterface, name string, keep func(metav1.ManagedFieldsEntry) bool) {
+	t.Helper()
+	live, err := at.Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := slices.DeleteFunc(live.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool { return !keep(f) })
+	if len(kept) == 0 {
+		kept = []metav1.ManagedFieldsEntry{{}}
+	}
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"managedFields": kept}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := at.Patch(t.Context(), name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: "kubectl-edit"}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The managers of a field decide what happens to it when it leaves the commit. Each row is one of the rules in package ownership, or
+// a way to lose managed fields.
+func TestFieldsThatLeaveGit(t *testing.T) {
+	config := func(space string, keys ...string) *unstructured.Unstructured {
+		u := configMap(space, "one", "1")
+		for _, key := range keys {
+			u.Object["data"].(map[string]any)[key] = "1"
+		}
+		return u
+	}
+	secret := func(space string, keys ...string) *unstructured.Unstructured {
+		u := thing("v1", "Secret", space, "one", map[string]any{"stringData": config(space, keys...).Object["data"]})
+		return u
+	}
+	wiped := func(t *testing.T, _ *world, at dynamic.ResourceInterface) {
+		t.Helper()
+		if err := edit(t.Context(), at, "one", `{"data":{"other":"1"}}`); err != nil {
+			t.Fatal(err)
+		}
+		rewrite(t, at, "one", func(metav1.ManagedFieldsEntry) bool { return false })
+	}
+	// reapplied applies the object in our name.
+	reapplied := func(t *testing.T, w *world, at dynamic.ResourceInterface, u *unstructured.Unstructured) {
+		t.Helper()
+		w.sync.Own(u)
+		applyAs(t, inventory.Manager, at, u)
+	}
+	cases := map[string]struct {
+		reason  string
+		make    func(space string, keys ...string) *unstructured.Unstructured // default: a ConfigMap
+		meddle  func(t *testing.T, w *world, at dynamic.ResourceInterface)
+		between bool   // a pass over the same commit follows
+		lacks   bool   // the source does not have the first commit any more
+		stays   bool   // the field stays
+		line    string // of the report
+		other   bool   // the object has a field of another writer, which always stays
+	}{
+		"Alone": {reason: "Only Headgate manages it.", line: "data.b: "},
+		"Wiped": {
+			reason: "The managed fields were wiped, and the last applied commit shows that it left Git.",
+			meddle: wiped, other: true, line: "data.b: ",
+		},
+		"WipedAndSeen": {reason: "A pass over the same commit has taken the fields back.", meddle: wiped, other: true, between: true, line: "data.b: "},
+		"WipedAndUnknown": {
+			reason: "Without the last applied commit, a field may belong to any writer, so it stays and is named.",
+			meddle: wiped, other: true, lacks: true, stays: true, line: "so these fields without a known manager stay: data.b, data.other",
+		},
+		"WipedAndShared": {
+			reason: "An older version of Headgate has applied the object again, and shares the fields with nobody.", other: true, line: "data.b: ",
+			meddle: func(t *testing.T, w *world, at dynamic.ResourceInterface) {
+				t.Helper()
+				wiped(t, w, at)
+				reapplied(t, w, at, config(w.sync.Namespace, "b"))
+			},
+		},
+		"OursRemoved": {
+			reason: "Only the entry of Headgate was removed, so the field has no manager at all.", other: true, line: "data.b: ",
+			meddle: func(t *testing.T, _ *world, at dynamic.ResourceInterface) {
+				t.Helper()
+				if err := edit(t.Context(), at, "one", `{"data":{"other":"1"}}`); err != nil {
+					t.Fatal(err)
+				}
+				rewrite(t, at, "one", func(f metav1.ManagedFieldsEntry) bool { return f.Manager != inventory.Manager })
+			},
+		},
+		"Restored": {
+			reason: "A restore from a backup wrote all fields.", line: "data.b: ",
+			meddle: func(t *testing.T, w *world, _ dynamic.ResourceInterface) {
+				t.Helper()
+				w.restores(t, w.sync.Namespace, false, "one")
+			},
+		},
+		"RestoredAndSeen": {
+			reason: "A pass over the same commit has taken the fields back from the tool that restored them.", between: true, line: "data.b: ",
+			meddle: func(t *testing.T, w *world, _ dynamic.ResourceInterface) {
+				t.Helper()
+				w.restores(t, w.sync.Namespace, false, "one")
+			},
+		},
+		"Applier": {
+			reason: "A tool that applied the object with updates is taken over.", line: "data.b: ",
+			meddle: func(t *testing.T, w *world, _ dynamic.ResourceInterface) {
+				t.Helper()
+				kubectl(t, config(w.sync.Namespace, "b"))
+			},
+		},
+		"ApplierOnTheServer": {
+			reason: "A server-side apply of another tool is intentional.", stays: true, line: "gives up data.b; kubectl keeps it",
+			meddle: func(t *testing.T, w *world, at dynamic.ResourceInterface) {
+				t.Helper()
+				applyAs(t, "kubectl", at, config(w.sync.Namespace, "b"))
+			},
+		},
+		"Another": {
+			reason: "Another manager keeps what it applied.", stays: true, line: "gives up data.b; cli keeps it",
+			meddle: func(t *testing.T, w *world, at dynamic.ResourceInterface) {
+				t.Helper()
+				applyAs(t, "cli", at, config(w.sync.Namespace, "b"))
+			},
+		},
+		"StringData": {reason: "A key of stringData leaves the Secret.", make: secret, line: "data.b: *** (before)"},
+		"StringDataBefore": {
+			reason: "An older version of Headgate applied stringData.", make: secret, line: "data.b: *** (before)",
+			meddle: func(t *testing.T, w *world, at dynamic.ResourceInterface) {
+				t.Helper()
+				reapplied(t, w, at, secret(w.sync.Namespace, "b"))
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			space := w.sync.Namespace
+			kind, at := tc.make, w.at(configMaps, space)
+			if kind == nil {
+				kind = config
+			} else {
+				at = w.at(secrets, space)
+			}
+			one, two := strings.Repeat("1", 40), strings.Repeat("2", 40)
+			source := commits{one: commitOf(t, namespace(space), kind(space, "b")), two: commitOf(t, namespace(space), kind(space))}
+			pass := func(ref string) report.Report {
+				t.Helper()
+				c := w.cluster(t, cluster.Options{Terms: plan.Terms{Adoption: plan.AdoptAll}})
+				r := reconcilerOf(c, w)
+				r.Source, r.Recorder = source, c
+				result, err := r.Run(t.Context(), ref)
+				if err != nil || result.Summary.Failed > 0 {
+					t.Fatal(err, text(result))
+				}
+				for _, s := range result.Steps {
+					if s.Action == plan.Update && s.Reason == "" && len(s.Changes) == 0 {
+						t.Errorf("%s\nAn update without a line:\n%s", tc.reason, text(result))
+					}
+				}
+				return result
+			}
+			pass(one)
+			if tc.meddle != nil {
+				tc.meddle(t, w, at)
+			}
+			if tc.between {
+				pass(one)
+			}
+			if before, err := at.Get(t.Context(), "one", metav1.GetOptions{}); err != nil || dataOf(before)["b"] == nil {
+				t.Fatalf("%v %v", before, err)
+			}
+			if tc.lacks {
+				delete(source, one)
+			}
+			result := pass(two)
+			if got := text(result); !strings.Contains(got, tc.line) || strings.Contains(got, `"MQ=="`) {
+				t.Errorf("%s\nwant the line %q in\n%s", tc.reason, tc.line, got)
+			}
+			after, err := at.Get(t.Context(), "one", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			data := dataOf(after)
+			if _, stays := data["b"]; stays != tc.stays || data["key"] == nil || tc.other != (data["other"] != nil) {
+				t.Errorf("%s\nthe data has %v, managed by %v", tc.reason, slices.Sorted(maps.Keys(data)), after.GetManagedFields())
+			}
+			if again := pass(two); again.Summary.Updated > 0 {
+				t.Errorf("%s\nThe next pass has nothing to do:\n%s", tc.reason, text(again))
+			}
+		})
+	}
+}
+
+func dataOf(u *unstructured.Unstructured) map[string]any {
+	data, _ := u.Object["data"].(map[string]any)
+	return data
+}

@@ -1,0 +1,96 @@
+package ownership_test
+
+import (
+	"testing"
+
+	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/ownership"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// The commit sets spec.a, and does not set spec.b any more. The managers of spec.b decide whether the next apply removes it.
+func TestFields(t *testing.T) {
+	const ab, a, b = `{"f:spec":{"f:a":{},"f:b":{}}}`, `{"f:spec":{"f:a":{}}}`, `{"f:spec":{"f:b":{}}}`
+	ours := func(fields string) metav1.ManagedFieldsEntry { return given.Wrote(inventory.Manager, "Apply", fields) }
+	all := ownership.Taking{Appliers: true, OnlyUpdates: true, Nobody: true, Restorers: true}
+	restorer := `{"f:metadata":{"f:labels":{"f:` + inventory.SyncLabel + `":{}},"f:annotations":{"f:` + inventory.InventoryAnnotation + `":{}}},"f:spec":{"f:a":{},"f:b":{}}}`
+	cases := map[string]struct {
+		reason  string
+		live    []metav1.ManagedFieldsEntry
+		applied string // what the last applied commit set, if the managed fields do not show it
+		how     ownership.Taking
+		want    map[string]string // the managers of spec.b before the apply
+		stays   []ownership.Held
+	}{
+		"Alone":        {"The apply removes it.", []metav1.ManagedFieldsEntry{ours(ab)}, "", all, map[string]string{inventory.Manager: "Apply"}, nil},
+		"Another":      {"Another manager keeps it.", []metav1.ManagedFieldsEntry{ours(ab), given.Wrote("cli", "Apply", b)}, "", all, map[string]string{inventory.Manager: "Apply", "cli": "Apply"}, []ownership.Held{{Manager: "cli", Fields: []string{"spec.b"}}}},
+		"Parent":       {"Another manager has the whole mapping.", []metav1.ManagedFieldsEntry{ours(ab), given.Wrote("cli", "Apply", `{"f:spec":{}}`)}, "", all, map[string]string{inventory.Manager: "Apply"}, []ownership.Held{{Manager: "cli", Fields: []string{"spec.b"}}}},
+		"Nobody":       {"Our managed fields show that the commit set it.", []metav1.ManagedFieldsEntry{ours(ab), given.Wrote(ownership.Nobody, "Update", ab)}, "", all, map[string]string{inventory.Manager: "Apply"}, nil},
+		"Lost":         {"The last applied commit set it.", []metav1.ManagedFieldsEntry{given.Wrote(ownership.Nobody, "Update", ab)}, ab, all, map[string]string{inventory.Manager: "Apply"}, nil},
+		"NeverOurs":    {"The last applied commit did not set it.", []metav1.ManagedFieldsEntry{given.Wrote(ownership.Nobody, "Update", ab)}, a, all, map[string]string{ownership.Nobody: "Update"}, nil},
+		"LostAndTaken": {"Another manager wrote it since.", []metav1.ManagedFieldsEntry{given.Wrote(ownership.Nobody, "Update", ab), given.Wrote("kubectl-edit", "Update", b)}, ab, all, map[string]string{ownership.Nobody: "Update", "kubectl-edit": "Update"}, []ownership.Held{{Manager: "kubectl-edit", Fields: []string{"spec.b"}}}},
+		"NoManager":    {"Only our entry was removed.", []metav1.ManagedFieldsEntry{given.Wrote("other", "Update", `{"f:spec":{"f:c":{}}}`)}, ab, all, map[string]string{inventory.Manager: "Apply"}, nil},
+		"Restorer":     {"A backup wrote it with our marks.", []metav1.ManagedFieldsEntry{given.Wrote("velero", "Update", restorer)}, ab, all, map[string]string{inventory.Manager: "Apply"}, nil},
+		"Writer":       {"Only a restored object has restorers.", []metav1.ManagedFieldsEntry{given.Wrote("velero", "Update", restorer)}, ab, ownership.Taking{Nobody: true}, map[string]string{"velero": "Update"}, []ownership.Held{{Manager: "velero", Fields: []string{"spec.b"}}}},
+		"Applier":      {"Headgate takes over a tool that updates.", []metav1.ManagedFieldsEntry{ours(ab), given.Wrote("helm", "Update", ab)}, "", all, map[string]string{inventory.Manager: "Apply"}, nil},
+		"ApplierSince": {"A server-side apply is intentional.", []metav1.ManagedFieldsEntry{ours(ab), given.Wrote("kubectl", "Apply", ab)}, "", all, map[string]string{inventory.Manager: "Apply", "kubectl": "Apply"}, []ownership.Held{{Manager: "kubectl", Fields: []string{"spec.b"}}}},
+		"Status":       {"A subresource is no manager of the object.", []metav1.ManagedFieldsEntry{ours(ab), {Manager: ownership.Nobody, Operation: "Update", Subresource: "status", FieldsV1: metav1.NewFieldsV1(b)}}, "", all, map[string]string{inventory.Manager: "Apply", ownership.Nobody: "Update"}, nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			object := func(entries []metav1.ManagedFieldsEntry) *unstructured.Unstructured {
+				u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.org/v1", "kind": "Thing", "spec": map[string]any{"a": "1", "b": "1"}}}
+				u.SetManagedFields(entries)
+				return u
+			}
+			live, after := object(tc.live), object(nil)
+			kept := []metav1.ManagedFieldsEntry{given.Wrote(inventory.Manager, "Apply", a)}
+			for _, f := range tc.live {
+				if f.Manager != inventory.Manager {
+					kept = append(kept, f)
+				}
+			}
+			after.SetManagedFields(kept)
+			after.SetAPIVersion(kept[0].APIVersion)
+			applied := ownership.Applied(live)
+			if tc.applied != "" {
+				applied = ownership.Applied(object([]metav1.ManagedFieldsEntry{ours(tc.applied)}))
+			}
+			took := ownership.TakeOver(live, after, kept[0].APIVersion, tc.how).Reclaim(live, after, tc.how, applied)
+			before := live
+			if !took.None() {
+				before = object(took.Entries)
+			}
+			got := map[string]string{}
+			for _, f := range before.GetManagedFields() {
+				if owns(t, f, "spec", "b") {
+					got[f.Manager] = string(f.Operation)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\nmanagers of spec.b (-want +got):\n%s", tc.reason, diff)
+			}
+			if tc.stays == nil { // the API server removes it
+				unstructured.RemoveNestedField(after.Object, "spec", "b")
+			}
+			if diff := cmp.Diff(tc.stays, ownership.Stays(live, after, took, applied)); diff != "" {
+				t.Errorf("%s\nStays(...) (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// owns reports whether managed fields have a field.
+func owns(t *testing.T, f metav1.ManagedFieldsEntry, path ...any) bool {
+	t.Helper()
+	set := fieldpath.NewSet()
+	if err := set.FromJSON(f.FieldsV1.GetRawReader()); err != nil {
+		t.Fatal(err)
+	}
+	return set.Has(fieldpath.MakePathOrDie(path...))
+}
