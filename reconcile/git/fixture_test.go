@@ -174,9 +174,10 @@ type server struct {
 	fixture *fixture
 
 	mu     sync.Mutex
-	seen   []string // "list" and "pack"
-	sent   []int    // number of objects, by pack
-	byID   bool     // serves commits that no ref names
+	seen   []string              // "list" and "pack"
+	sent   []int                 // number of objects, by pack
+	byID   bool                  // serves commits that no ref names
+	acks   capability.Capability // multi_ack or multi_ack_detailed, which clients must support; "" is neither
 	user   string
 	token  string
 	before func(w http.ResponseWriter, r *http.Request) bool // true: handled
@@ -233,6 +234,9 @@ func (s *server) list(w io.Writer) {
 	if s.byID {
 		caps = append(caps, capability.AllowReachableSHA1InWant)
 	}
+	if s.acks != "" {
+		caps = append(caps, s.acks, capability.ThinPack)
+	}
 	for _, c := range caps {
 		f.must(ar.Capabilities.Set(c))
 	}
@@ -255,10 +259,14 @@ func (s *server) list(w io.Writer) {
 	f.must(ar.Encode(w))
 }
 
-func (s *server) pack(w io.Writer, body io.Reader) {
+func (s *server) pack(w http.ResponseWriter, body io.Reader) {
 	f := s.fixture
 	req := packp.NewUploadPackRequest()
 	f.must(req.Decode(body))
+	if s.acks != "" && !req.Capabilities.Supports(s.acks) {
+		http.Error(w, "TF401041: Clients must support multi-ack", http.StatusBadRequest)
+		return
+	}
 	var have []plumbing.Hash
 	for lines := pktline.NewScanner(body); lines.Scan(); {
 		id, ok := strings.CutPrefix(strings.TrimSpace(string(lines.Bytes())), "have ")
@@ -283,6 +291,11 @@ func (s *server) pack(w io.Writer, body io.Reader) {
 		pack = s.mangle(pack)
 	}
 	e := pktline.NewEncoder(w)
+	if s.acks != "" {
+		for _, h := range have {
+			_ = e.Encodef("ACK %s %s\n", h, map[capability.Capability]string{capability.MultiACK: "continue", capability.MultiACKDetailed: "common"}[s.acks])
+		}
+	}
 	if len(have) > 0 {
 		_ = e.Encodef("ACK %s\n", have[0]) // an error means that the client has disconnected
 	} else {

@@ -25,6 +25,15 @@ import (
 	"headgate.dev/headgate/reconcile/network"
 )
 
+// Azure DevOps and AWS CodeCommit refuse clients without multi_ack. go-git does not request it by default, because its
+// answer to a fetch over ssh is not supported. Over http, every request ends with "done", so the answer is a list of
+// ACKs before the pack, which go-git reads. Thin packs stay off: the objects of a pack need their bases in it.
+//
+//nolint:gochecknoinits // go-git has no other setting
+func init() {
+	transport.UnsupportedCapabilities = []capability.Capability{capability.ThinPack}
+}
+
 // A remote is a repository that is read with Git's smart protocol over http or https.
 type remote struct {
 	at        address
