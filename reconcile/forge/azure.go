@@ -327,12 +327,14 @@ func (z azure) authors(ctx context.Context, number int) (authors, error) {
 	if err != nil {
 		return authors{}, err
 	}
-	all := authors{known: is.CreatedBy.names(), users: map[string]string{}}
+	all := authors{addresses: map[string]bool{}}
+	names := is.CreatedBy.names()
 	for _, p := range pushes {
-		all.known = append(all.known, p.Author.names()...)
+		names = append(names, p.Author.names()...)
 	}
-	for _, name := range all.known {
-		all.users[strings.ToLower(name)] = name
+	for _, name := range names {
+		all.known = append(all.known, user{name: name})
+		all.addresses[strings.ToLower(name)] = true
 	}
 	type signature struct{ Email string }
 	type one struct {
@@ -358,11 +360,11 @@ func (z azure) authors(ctx context.Context, number int) (authors, error) {
 			}
 		}
 		for _, email := range []string{c.Author.Email, c.Committer.Email} {
-			all.known = append(all.known, email)
-			all.add(c.CommitID, "", email)
+			all.known = append(all.known, user{name: email})
+			all.addAddress(c.CommitID, email)
 		}
 		for _, m := range coauthor.FindAllStringSubmatch(c.Comment, -1) {
-			all.known = append(all.known, m[1])
+			all.known = append(all.known, user{name: m[1]})
 		}
 		all.coauthors(c.CommitID, c.Comment)
 	}

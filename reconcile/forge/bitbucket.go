@@ -278,14 +278,15 @@ type cloudSignature struct {
 var rawAddress = regexp.MustCompile(`<([^<>]*)>\s*$`)
 
 func (s cloudSignature) addTo(all *authors, commit string) {
-	user, email := "", ""
+	var who user
+	email := ""
 	if s.User != nil {
-		user = s.User.UUID
+		who.name = s.User.UUID
 	}
 	if m := rawAddress.FindStringSubmatch(s.Raw); m != nil {
 		email = m[1]
 	}
-	all.add(commit, user, email)
+	all.add(commit, who, email)
 }
 
 func (b bitbucket) authors(ctx context.Context, number int) (authors, error) {
@@ -308,14 +309,14 @@ func (b bitbucket) authors(ctx context.Context, number int) (authors, error) {
 	case !whole:
 		return authors{}, errTooManyCommits
 	}
-	all := authors{known: []string{is.Author.UUID}}
+	all := authors{known: []user{{name: is.Author.UUID}}}
 	done, err := b.updates(ctx, number)
 	if err != nil {
 		return authors{}, err
 	}
 	for i, u := range done { // anyone who pushes can write any name into a commit
 		if i+1 < len(done) && u.Source.Commit.Hash != done[i+1].Source.Commit.Hash {
-			all.known = append(all.known, u.Author.UUID)
+			all.known = append(all.known, user{name: u.Author.UUID})
 		}
 	}
 	for _, c := range got {

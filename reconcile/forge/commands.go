@@ -49,38 +49,61 @@ type pushAPI interface {
 
 // authors are the users who made a pull request: the one who opened it and the authors of its commits.
 type authors struct {
-	known   []string
-	unknown []string          // addresses without a user on the forge: "a@example.org of commit 0123456789ab"
-	users   map[string]string // users by address
-	commits int
-	userOf  func(address string) string // returns the user of an address, or ""; may be nil
+	known     []user
+	unknown   []string        // addresses without a user on the forge: "a@example.org of commit 0123456789ab"
+	addresses map[string]bool // addresses of known users, according to the forge
+	commits   int
+	userOf    func(address string) (user, bool) // returns the user to whom the forge gave an address; may be nil
 }
 
-// add adds the author or committer of a commit.
-func (a *authors) add(commit, user, email string) {
-	switch {
-	case user != "":
-		a.known = append(a.known, user)
-		if a.users == nil {
-			a.users = map[string]string{}
-		}
-		a.users[strings.ToLower(email)] = user
-	case email != "" && a.users[strings.ToLower(email)] != "":
-	default:
+// A user is an account on a forge. Users can change their names, and others can take former names, so users with IDs are compared by
+// ID.
+type user struct {
+	id   int64 // 0 if the forge does not report it
+	name string
+}
+
+// wrote reports whether the user is the author of a comment.
+func (u user) wrote(c comment) bool {
+	if u.id != 0 && c.of != 0 {
+		return u.id == c.of
+	}
+	return c.isOf(u.name)
+}
+
+// add adds the author or committer of a commit. Its user has no name if the forge knows none.
+func (a *authors) add(commit string, who user, email string) {
+	if who.name == "" {
+		a.addAddress(commit, email)
+		return
+	}
+	a.known = append(a.known, who)
+	if a.addresses == nil {
+		a.addresses = map[string]bool{}
+	}
+	a.addresses[strings.ToLower(email)] = true
+}
+
+// addAddress adds somebody of whom only the address is known.
+func (a *authors) addAddress(commit, email string) {
+	if email == "" || !a.addresses[strings.ToLower(email)] {
 		a.unknown = append(a.unknown, fmt.Sprintf("%s of commit %.12s", cmp.Or(plain(email), "the author"), plain(commit)))
 	}
 }
 
 var coauthor = regexp.MustCompile(`(?im)^co-authored-by:.*<([^<>]*)>`)
 
-// coauthors adds the co-authors in a commit message. A forge does not report which users they are.
+// coauthors adds the co-authors in a commit message. A forge does not report which users they are. The text only ever adds users who
+// may not approve: it is no proof that an address belongs to a user, because anyone can write it.
 func (a *authors) coauthors(commit, message string) {
 	for _, m := range coauthor.FindAllStringSubmatch(message, -1) {
-		user := ""
 		if a.userOf != nil {
-			user = a.userOf(m[1])
+			if who, ok := a.userOf(m[1]); ok {
+				a.known = append(a.known, who)
+				continue
+			}
 		}
-		a.add(commit, user, m[1])
+		a.addAddress(commit, m[1])
 	}
 }
 
@@ -329,7 +352,7 @@ func (t *conversation) approves(ctx context.Context, c comment) (refusal, error)
 		}
 		t.wrote = &all
 	}
-	if slices.ContainsFunc(t.wrote.known, c.isOf) {
+	if slices.ContainsFunc(t.wrote.known, func(u user) bool { return u.wrote(c) }) {
 		return refusal{"an author", true}, nil
 	}
 	if len(t.wrote.unknown) > 0 {

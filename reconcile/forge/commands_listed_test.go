@@ -3,6 +3,7 @@ package forge
 import (
 	"context"
 	"encoding/json"
+	"hash/crc32"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -48,7 +49,7 @@ func (h *fakeListed) user(name string) object {
 	case KindBitbucket: // anyone may choose any nickname
 		return object{"type": "user", "uuid": "{" + name + "-uuid}", "account_id": "557058:" + name, "nickname": strings.TrimSuffix(name, "-the-thief"), "display_name": "A Person"}
 	case KindBitbucketDataCenter:
-		return object{"name": name, "slug": name, "id": 7, "type": "NORMAL", "active": true, "emailAddress": name + "@example.org"}
+		return object{"name": name, "slug": name, "id": crc32.ChecksumIEEE([]byte(name)), "type": "NORMAL", "active": true, "emailAddress": name + "@example.org"}
 	}
 	return object{"id": name + "-id", "uniqueName": name + "@example.org", "displayName": "A Person"}
 }

@@ -70,16 +70,48 @@ func FuzzCommandsOf(f *testing.F) {
 
 // An author without a user on the forge may be anyone, even the approver.
 func TestAuthors(t *testing.T) {
-	a := authors{userOf: gitHubUser}
-	a.add("c1", "alice", "Alice@example.org")
-	a.add("c2", "", "alice@example.org")
+	a := authors{userOf: gitHubUserOf}
+	a.add("c1", user{name: "alice"}, "Alice@example.org")
+	a.add("c2", user{}, "alice@example.org")
 	a.coauthors("c3", "write\n\nCo-authored-by: Bob <12+bob@users.noreply.github.com>\nco-authored-by: Alice <ALICE@example.org>")
-	if !slices.Equal(a.known, []string{"alice", "bob"}) || len(a.unknown) > 0 {
+	if !slices.Equal(a.known, []user{{name: "alice"}, {12, "bob"}}) || len(a.unknown) > 0 {
 		t.Fatalf("%+v", a)
 	}
 	a.coauthors("0123456789abcdef", "Co-Authored-By: Eve <eve@example.org>")
-	a.add("c5", "", "")
+	a.add("c5", user{}, "")
 	if !slices.Equal(a.unknown, []string{"eve@example.org of commit 0123456789ab", "the author of commit c5"}) {
 		t.Errorf("%q", a.unknown)
+	}
+}
+
+// Anyone can write any text into a commit, so a co-author only ever adds users who may not approve.
+func TestCoauthorsProveNothing(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason  string
+		message string
+		author  string // the address of the next commit, without a user on the forge
+		by      comment
+		unknown int
+		wrote   bool
+	}{
+		"Address":   {"The text must not make the address of an author known.", "Co-authored-by: B <12+bob@users.noreply.github.com>", "12+bob@users.noreply.github.com", comment{author: "mallory", of: 66}, 1, false},
+		"Renamed":   {"A co-author who took another name is the same user.", "Co-authored-by: B <12+bob@users.noreply.github.com>", "", comment{author: "robert", of: 12}, 0, true},
+		"Taken":     {"Another user has the former name of a co-author.", "Co-authored-by: B <12+bob@users.noreply.github.com>", "", comment{author: "bob", of: 66}, 0, false},
+		"WithoutID": {"An old address has no ID, and its user may have another name now.", "Co-authored-by: B <bob@users.noreply.github.com>", "", comment{author: "robert", of: 12}, 1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := authors{userOf: gitHubUserOf}
+			a.add("c1", user{1, "alice"}, "alice@example.org")
+			a.coauthors("c2", tc.message)
+			if tc.author != "" {
+				a.add("c3", user{}, tc.author)
+			}
+			if len(a.unknown) != tc.unknown {
+				t.Errorf("%s\nunknown: %q, want %d", tc.reason, a.unknown, tc.unknown)
+			}
+			if wrote := slices.ContainsFunc(a.known, func(u user) bool { return u.wrote(tc.by) }); wrote != tc.wrote {
+				t.Errorf("%s\nan author: %t, want %t", tc.reason, wrote, tc.wrote)
+			}
+		})
 	}
 }

@@ -141,18 +141,19 @@ func (d dataCenter) self(ctx context.Context) (string, error) {
 // A centreUser is a user as the Data Center returns it. For a commit whose address belongs to no user, it only holds
 // the name and address from Git.
 type centreUser struct {
+	ID           int64
 	Name         string
 	EmailAddress string
 	Slug         string
 	Type         string
 }
 
-// user returns the name of the user, or "" if the forge does not know the user.
-func (u *centreUser) user() string {
+// user returns the user, without a name if the forge does not know the user.
+func (u *centreUser) user() user {
 	if u.Slug == "" {
-		return ""
+		return user{}
 	}
-	return u.Name
+	return user{id: u.ID, name: u.Name}
 }
 
 // An activity is an event on a pull request.
@@ -182,7 +183,7 @@ func (d dataCenter) comments(ctx context.Context, number int, _ time.Time) ([]co
 	for _, a := range got {
 		if c := a.Comment; a.Action == "COMMENTED" && c != nil {
 			all = append(all, comment{
-				id: c.ID, version: c.Version, author: c.Author.Name, body: c.Text, bot: c.Author.Type != "" && c.Author.Type != "NORMAL",
+				id: c.ID, version: c.Version, author: c.Author.Name, of: c.Author.ID, body: c.Text, bot: c.Author.Type != "" && c.Author.Type != "NORMAL",
 				created: milliseconds(c.CreatedDate), updated: milliseconds(c.UpdatedDate),
 			})
 		}
@@ -220,7 +221,7 @@ func (d dataCenter) authors(ctx context.Context, number int) (authors, error) {
 	case !whole:
 		return authors{}, errTooManyCommits
 	}
-	all := authors{known: []string{is.Author.User.Name}}
+	all := authors{known: []user{{id: is.Author.User.ID, name: is.Author.User.Name}}}
 	done, whole, err := d.activities(ctx, number)
 	switch {
 	case err != nil:
@@ -230,7 +231,7 @@ func (d dataCenter) authors(ctx context.Context, number int) (authors, error) {
 	}
 	for _, a := range done { // anyone who pushes can write any name into a commit
 		if a.Action == "RESCOPED" && a.FromHash != a.PreviousFromHash {
-			all.known = append(all.known, a.User.Name)
+			all.known = append(all.known, user{id: a.User.ID, name: a.User.Name})
 		}
 	}
 	for _, c := range got {

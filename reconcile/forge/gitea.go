@@ -191,7 +191,7 @@ func (g gitea) comments(ctx context.Context, number int, since time.Time) ([]com
 		}
 		for _, c := range got {
 			if c != nil && c.Poster != nil {
-				all = append(all, comment{id: c.ID, author: c.Poster.UserName, body: c.Body, created: c.Created, updated: c.Updated})
+				all = append(all, comment{id: c.ID, author: c.Poster.UserName, of: c.Poster.ID, body: c.Body, created: c.Created, updated: c.Updated})
 			}
 		}
 		if page = resp.NextPage; page != 0 && pages == maxPages-1 {
@@ -228,7 +228,7 @@ func (g gitea) authors(ctx context.Context, number int) (authors, error) {
 	if is == nil || is.Poster == nil {
 		return authors{}, fmt.Errorf("Gitea: pull request %d has no author", number) //nolint:staticcheck // a name
 	}
-	all := authors{known: []string{is.Poster.UserName}}
+	all := authors{known: []user{giteaUser(is.Poster)}}
 	for page, pages := 1, 0; page != 0; pages++ {
 		if pages == maxPages {
 			return authors{}, errTooManyCommits
@@ -250,11 +250,11 @@ func (g gitea) authors(ctx context.Context, number int) (authors, error) {
 	return all, nil
 }
 
-func giteaUser(u *sdk.User) string {
+func giteaUser(u *sdk.User) user {
 	if u == nil || u.ID <= 0 {
-		return ""
+		return user{}
 	}
-	return u.UserName
+	return user{id: u.ID, name: u.UserName}
 }
 
 func giteaEmail(u *sdk.CommitUser) string {
@@ -277,7 +277,7 @@ func (g gitea) verdicts(ctx context.Context, commit string) ([]pastStatus, error
 		}
 		for _, s := range got {
 			if s != nil {
-				all = append(all, pastStatus{s.Context, report.State(s.State), s.Created, giteaUser(s.Creator)})
+				all = append(all, pastStatus{s.Context, report.State(s.State), s.Created, giteaUser(s.Creator).name})
 			}
 		}
 		page = resp.NextPage
@@ -300,7 +300,7 @@ func (g gitea) reviews(ctx context.Context, number int) ([]review, error) {
 			if r == nil || r.Reviewer == nil { // a review by a team, or only a request
 				continue
 			}
-			by := comment{id: r.ID, author: r.Reviewer.UserName, created: r.Submitted}
+			by := comment{id: r.ID, author: r.Reviewer.UserName, of: r.Reviewer.ID, created: r.Submitted}
 			opinion := r.State == sdk.ReviewStateApproved || r.State == sdk.ReviewStateRequestChanges
 			all = append(all, review{by, r.CommitID, r.State == sdk.ReviewStateApproved && !r.Dismissed && !r.Stale, !opinion})
 		}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -230,7 +231,7 @@ func (g gitHub) comments(ctx context.Context, number int, since time.Time) ([]co
 		}
 		for _, c := range got {
 			all = append(all, comment{
-				id: c.GetID(), author: c.GetUser().GetLogin(), body: c.GetBody(), bot: c.GetUser().GetType() == "Bot",
+				id: c.GetID(), author: c.GetUser().GetLogin(), of: c.GetUser().GetID(), body: c.GetBody(), bot: c.GetUser().GetType() == "Bot",
 				created: c.GetCreatedAt().Time, updated: c.GetUpdatedAt().Time, node: c.GetNodeID(),
 			})
 		}
@@ -257,7 +258,7 @@ func (g gitHub) authors(ctx context.Context, number int) (authors, error) {
 	if err != nil {
 		return authors{}, g.reading(resp, err)
 	}
-	all := authors{known: []string{is.GetUser().GetLogin()}, userOf: gitHubUser}
+	all := authors{known: []user{gitHubUser(is.GetUser())}, userOf: gitHubUserOf}
 	for page, pages := 1, 0; page != 0; pages++ {
 		if pages == maxPages {
 			return authors{}, errTooManyCommits
@@ -267,8 +268,8 @@ func (g gitHub) authors(ctx context.Context, number int) (authors, error) {
 			return authors{}, g.reading(resp, err)
 		}
 		for _, c := range got {
-			all.add(c.GetSHA(), c.GetAuthor().GetLogin(), c.GetCommit().GetAuthor().GetEmail())
-			all.add(c.GetSHA(), c.GetCommitter().GetLogin(), c.GetCommit().GetCommitter().GetEmail())
+			all.add(c.GetSHA(), gitHubUser(c.GetAuthor()), c.GetCommit().GetAuthor().GetEmail())
+			all.add(c.GetSHA(), gitHubUser(c.GetCommitter()), c.GetCommit().GetCommitter().GetEmail())
 			all.coauthors(c.GetSHA(), c.GetCommit().GetMessage())
 		}
 		all.commits += len(got)
@@ -280,14 +281,18 @@ func (g gitHub) authors(ctx context.Context, number int) (authors, error) {
 	return all, nil
 }
 
-var gitHubAddress = regexp.MustCompile(`^(?:[0-9]+\+)?([A-Za-z0-9-]+)@users\.noreply\.github\.com$`)
+func gitHubUser(u *github.User) user { return user{id: u.GetID(), name: u.GetLogin()} }
 
-// gitHubUser returns the user to whom GitHub gave an address.
-func gitHubUser(address string) string {
-	if m := gitHubAddress.FindStringSubmatch(address); m != nil {
-		return m[1]
+var gitHubAddress = regexp.MustCompile(`^([0-9]+)\+([A-Za-z0-9-]+)@users\.noreply\.github\.com$`)
+
+// gitHubUserOf returns the user to whom GitHub gave an address. Older addresses have no ID, and their user may have another name now.
+func gitHubUserOf(address string) (user, bool) {
+	m := gitHubAddress.FindStringSubmatch(address)
+	if m == nil {
+		return user{}, false
 	}
-	return ""
+	id, err := strconv.ParseInt(m[1], 10, 64)
+	return user{id: id, name: m[2]}, err == nil && id > 0
 }
 
 func (g gitHub) verdicts(ctx context.Context, commit string) ([]pastStatus, error) {
@@ -313,7 +318,7 @@ func (g gitHub) reviews(ctx context.Context, number int) ([]review, error) {
 			return nil, g.reading(resp, err)
 		}
 		for _, r := range got {
-			by := comment{id: r.GetID(), author: r.GetUser().GetLogin(), bot: r.GetUser().GetType() == "Bot", created: r.GetSubmittedAt().Time}
+			by := comment{id: r.GetID(), author: r.GetUser().GetLogin(), of: r.GetUser().GetID(), bot: r.GetUser().GetType() == "Bot", created: r.GetSubmittedAt().Time}
 			all = append(all, review{by, r.GetCommitID(), r.GetState() == "APPROVED", r.GetState() == "COMMENTED" || r.GetState() == "PENDING"})
 		}
 		if page = resp.NextPage; page != 0 && pages == maxPages-1 { // the newest reviews may be on later pages

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -272,7 +273,7 @@ func (g gitLab) authors(ctx context.Context, number int) (authors, error) {
 	if is == nil || is.Author == nil || is.Author.Username == "" {
 		return authors{}, fmt.Errorf("GitLab: merge request %d has no author", number)
 	}
-	all := authors{known: []string{is.Author.Username}}
+	all := authors{known: []user{{id: is.Author.ID, name: is.Author.Username}}}
 	after := ""
 	for pages := 0; ; pages++ {
 		if pages == maxPages {
@@ -287,12 +288,11 @@ func (g gitLab) authors(ctx context.Context, number int) (authors, error) {
 			return authors{}, fmt.Errorf("GitLab: cannot read the authors of merge request %d", number)
 		}
 		for _, c := range pull.Commits.Nodes {
-			author := ""
+			var author, committer user
 			if c.Author != nil {
-				author = c.Author.Username
+				author = user{id: globalID(c.Author.ID), name: c.Author.Username}
 			}
 			all.add(c.SHA, author, c.AuthorEmail)
-			committer := ""
 			if strings.EqualFold(c.CommitterEmail, c.AuthorEmail) {
 				committer = author
 			}
@@ -306,8 +306,14 @@ func (g gitLab) authors(ctx context.Context, number int) (authors, error) {
 	}
 }
 
+// globalID returns the number in a global ID, such as gid://gitlab/User/42.
+func globalID(global string) int64 {
+	id, _ := strconv.ParseInt(path.Base(global), 10, 64) // 0 if it is something else
+	return id
+}
+
 const gitLabCommitsQuery = `query($path: ID!, $number: String!, $after: String) { project(fullPath: $path) { mergeRequest(iid: $number) {
- commits(first: 100, after: $after) { pageInfo { hasNextPage endCursor } nodes { sha message authorEmail committerEmail author { username } } } } } }`
+ commits(first: 100, after: $after) { pageInfo { hasNextPage endCursor } nodes { sha message authorEmail committerEmail author { id username } } } } } }`
 
 // gitLabCommits is the answer to gitLabCommitsQuery.
 type gitLabCommits struct {
@@ -321,7 +327,7 @@ type gitLabCommits struct {
 					}
 					Nodes []struct {
 						SHA, Message, AuthorEmail, CommitterEmail string
-						Author                                    *struct{ Username string }
+						Author                                    *struct{ ID, Username string }
 					}
 				}
 			}

@@ -31,7 +31,7 @@ type comment struct {
 	body   string
 
 	created, updated time.Time
-	of               int64    // the ID of the author, if the forge needs it
+	of               int64    // the ID of the author; 0 if the forge reports none, or only names that no other user can take
 	names            []string // other names of the author that no other user can take
 	shown            string   // the display name of the author, if it differs from the name
 	bot              bool     // the author is a program

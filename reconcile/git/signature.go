@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/ProtonMail/go-crypto/openpgp"
@@ -55,7 +56,54 @@ func (k Keys) parse() (keyring, error) {
 		}
 		all.pgp, all.ssh = append(all.pgp, one.pgp...), append(all.ssh, one.ssh...)
 	}
+	all.pgp = merged(all.pgp)
 	return all, errors.Join(wrong...)
+}
+
+// merged merges the exports of each OpenPGP key, as an import into a keyring of GnuPG does. Otherwise, an older export would accept
+// signatures of a key that has expired or was revoked since.
+func merged(all openpgp.EntityList) openpgp.EntityList {
+	var list openpgp.EntityList
+	byFingerprint := map[string]*openpgp.Entity{}
+	for _, e := range all {
+		to := byFingerprint[string(e.PrimaryKey.Fingerprint)]
+		if to == nil {
+			byFingerprint[string(e.PrimaryKey.Fingerprint)] = e
+			list = append(list, e)
+			continue
+		}
+		to.Revocations = append(to.Revocations, e.Revocations...)
+		to.SelfSignature = newer(to.SelfSignature, e.SelfSignature)
+		for name, other := range e.Identities {
+			same := to.Identities[name]
+			if same == nil {
+				to.Identities[name] = other
+				continue
+			}
+			same.Revocations = append(same.Revocations, other.Revocations...)
+			same.SelfSignature = newer(same.SelfSignature, other.SelfSignature)
+		}
+		for _, other := range e.Subkeys {
+			i := slices.IndexFunc(to.Subkeys, func(s openpgp.Subkey) bool {
+				return bytes.Equal(s.PublicKey.Fingerprint, other.PublicKey.Fingerprint)
+			})
+			if i < 0 {
+				to.Subkeys = append(to.Subkeys, other)
+				continue
+			}
+			to.Subkeys[i].Revocations = append(to.Subkeys[i].Revocations, other.Revocations...)
+			to.Subkeys[i].Sig = newer(to.Subkeys[i].Sig, other.Sig)
+		}
+	}
+	return list
+}
+
+// newer returns the newer of two signatures of a key on itself. Either may be nil.
+func newer(a, b *packet.Signature) *packet.Signature {
+	if a == nil || b != nil && b.CreationTime.After(a.CreationTime) {
+		return b
+	}
+	return a
 }
 
 // parseKeys parses a text with OpenPGP keys, SSH keys, or both.

@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"crypto/rand"
 	"encoding/pem"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -106,18 +107,21 @@ func openPGPKeyMade(t *testing.T, email string, how *packet.Config, change func(
 	if err != nil {
 		t.Fatal(err)
 	}
+	return key{signer, exported(t, entity), entity, nil}
+}
+
+// exported returns the public key of an entity as it is now.
+func exported(t *testing.T, entity *openpgp.Entity) string {
+	t.Helper()
 	var public bytes.Buffer
 	w, err := armor.Encode(&public, openpgp.PublicKeyType, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := entity.Serialize(w); err != nil {
+	if err := errors.Join(entity.Serialize(w), w.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return key{signer, public.String(), entity, nil}
+	return public.String()
 }
 
 func sshKey(t *testing.T) key {
@@ -169,4 +173,68 @@ func committed(t *testing.T, by *key) *object.Commit {
 		t.Fatal(err)
 	}
 	return commit
+}
+
+// All listed exports of an OpenPGP key count as one: the newest decides, whatever the order.
+func TestExportsOfOneKey(t *testing.T) {
+	made := func() time.Time { return time.Now().Add(-48 * time.Hour) }
+	now := &packet.Config{Time: func() time.Time { return time.Now().Add(-time.Hour) }}
+	resign := func(e *openpgp.Entity, lifetime uint32) error {
+		id := e.PrimaryIdentity()
+		id.SelfSignature.CreationTime, id.SelfSignature.KeyLifetimeSecs = now.Now(), &lifetime
+		return id.SelfSignature.SignUserId(id.UserId.Id, e.PrimaryKey, e.PrivateKey, now)
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		subkey bool
+		change func(*openpgp.Entity) error // between the two exports
+		first  string                      // what the first export alone says about a signature of now
+		both   string
+	}{
+		"Revoked": {reason: "The thief of a key signs, and the older export does not know of the theft.", change: func(e *openpgp.Entity) error { return e.RevokeKey(packet.KeyCompromised, "lost", now) }, both: "revoked"},
+		"Subkey": {reason: "Only the subkey was revoked.", subkey: true, change: func(e *openpgp.Entity) error {
+			return e.RevokeSubkey(&e.Subkeys[len(e.Subkeys)-1], packet.KeyCompromised, "lost", now)
+		}, both: "revoked"},
+		"Expired":  {reason: "The owner gave the key an end, and the older export has none.", change: func(e *openpgp.Entity) error { return resign(e, 47*3600) }, both: "has expired"},
+		"Extended": {reason: "The owner extended the key, and the older export has expired.", change: func(e *openpgp.Entity) error { return resign(e, 0) }, first: "has expired"},
+		"Gained":   {reason: "The owner added a subkey, which the older export does not know.", change: func(e *openpgp.Entity) error { return e.AddSigningSubkey(now) }, first: "not among the keys"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			how := &packet.Config{Time: made}
+			if name == "Extended" {
+				how.KeyLifetimeSecs = 47 * 3600
+			}
+			k := openPGPKeyMade(t, "a@example.org", how, func(e *openpgp.Entity) error {
+				if tc.subkey {
+					return e.AddSigningSubkey(how)
+				}
+				return nil
+			})
+			first := exported(t, k.entity)
+			if err := tc.change(k.entity); err != nil {
+				t.Fatal(err)
+			}
+			second := exported(t, k.entity)
+			k.entity.Revocations = nil // for the thief
+			for i := range k.entity.Subkeys {
+				k.entity.Subkeys[i].Revocations = nil
+			}
+			if err := resign(k.entity, 0); err != nil {
+				t.Fatal(err)
+			}
+			var sig bytes.Buffer
+			if err := openpgp.ArmoredDetachSign(&sig, k.entity, strings.NewReader("x"), nil); err != nil {
+				t.Fatal(err)
+			}
+			for how, keys := range map[string]Keys{"first alone": {first}, "first, second": {first, second}, "second, first": {second, first}, "in one text": {second + "\n" + first}} {
+				want := tc.both
+				if how == "first alone" {
+					want = tc.first
+				}
+				if _, err := keys.verify(sig.String(), []byte("x")); (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
+					t.Errorf("%s\n%s: want error %q, got %v", tc.reason, how, want, err)
+				}
+			}
+		})
+	}
 }
