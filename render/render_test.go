@@ -99,8 +99,8 @@ func TestAWS(t *testing.T) {
 				t.Errorf("%s: made of definition %q", o.ID, o.Definition)
 			}
 		}
-		if got := want.Skipped[catalogue.BuildInput]; got != 4 {
-			t.Errorf("build inputs: want 4, got %d", got)
+		if got := want.Skipped[catalogue.BuildInput]; got != 6 {
+			t.Errorf("build inputs: want 6, got %d", got)
 		}
 	})
 	t.Run("Group", func(t *testing.T) {

@@ -284,6 +284,9 @@ func (c *Cluster) count(ctx context.Context, gk schema.GroupKind, t *tally, whic
 
 // read reads an object in full.
 func (c *Cluster) read(ctx context.Context, id manifest.ID) (u *unstructured.Unstructured, err error) {
+	if err := unnameable(id); err != nil {
+		return nil, err
+	}
 	err = c.reading(ctx, c.surface, groupKind(id), func(gvr schema.GroupVersionResource) (err error) {
 		u, err = c.objects.Resource(gvr).Namespace(id.Namespace).Get(ctx, id.Name, metav1.GetOptions{})
 		return err

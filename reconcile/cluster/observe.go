@@ -283,6 +283,9 @@ func (c *Cluster) list(ctx context.Context, s *surface, gk schema.GroupKind, nam
 
 // get reads the metadata of an object.
 func (c *Cluster) get(ctx context.Context, s *surface, id manifest.ID) (*metav1.PartialObjectMetadata, error) {
+	if err := unnameable(id); err != nil {
+		return nil, err
+	}
 	var found *metav1.PartialObjectMetadata
 	err := c.reading(ctx, s, groupKind(id), func(gvr schema.GroupVersionResource) error {
 		o, err := c.at(gvr, id).Get(ctx, id.Name, metav1.GetOptions{})
@@ -292,6 +295,15 @@ func (c *Cluster) get(ctx context.Context, s *surface, id manifest.ID) (*metav1.
 		return err
 	})
 	return found, err
+}
+
+// unnameable returns the error that an object with such a name was not found. The metadata client does not check names, so a request
+// for "../x" would be about something else. Older versions recorded such names in inventories.
+func unnameable(id manifest.ID) error {
+	if key, _ := id.Unnameable(); key == "" {
+		return nil
+	}
+	return apierrors.NewNotFound(schema.GroupResource{Group: id.Group, Resource: id.Kind}, id.Name)
 }
 
 func (c *Cluster) at(gvr schema.GroupVersionResource, id manifest.ID) metadata.ResourceInterface {

@@ -1,12 +1,14 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strings"
 
 	"headgate.dev/headgate/render"
@@ -108,7 +110,7 @@ var _ fs.StatFS = plain{}
 // follows links that stay inside.
 func (p plain) Stat(name string) (_ fs.FileInfo, err error) {
 	defer wrapPath("stat", name, &err)
-	if !fs.ValidPath(name) {
+	if !validPath(name) {
 		return nil, fs.ErrInvalid
 	}
 	for i, letter := range name {
@@ -157,10 +159,15 @@ func (p plain) Open(name string) (_ fs.File, err error) {
 }
 
 func (p plain) list(name string) ([]fs.DirEntry, error) {
-	list, err := fs.ReadDir(p.root.FS(), name)
+	dir, err := p.root.Open(name) // not its FS, which requires UTF-8
 	if err != nil {
 		return nil, err
 	}
+	list, err := dir.ReadDir(-1)
+	if err := errors.Join(err, dir.Close()); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(list, func(a, b fs.DirEntry) int { return cmp.Compare(a.Name(), b.Name()) })
 	kept := list[:0]
 	for _, e := range list {
 		if strings.EqualFold(e.Name(), ".git") {

@@ -21,7 +21,7 @@ import (
 )
 
 // A tree holds the files of a commit and reads them from its objects on demand. It lists symbolic links and
-// submodules, but does not open them. It is safe for concurrent use.
+// submodules, but does not open them. Names may not be UTF-8, unlike in package fs. It is safe for concurrent use.
 type tree struct {
 	objects *objects
 	root    plumbing.Hash
@@ -206,8 +206,13 @@ func (n node) read() ([]byte, error) {
 	return data, err
 }
 
+// validPath is fs.ValidPath, but allows names that are not UTF-8: a commit may have them, and package render decides about them.
+func validPath(name string) bool {
+	return fs.ValidPath(name) || !utf8.ValidString(name) && fs.ValidPath(strings.ToValidUTF8(name, "_"))
+}
+
 func (t *tree) find(name string) (node, error) {
-	if !fs.ValidPath(name) {
+	if !validPath(name) {
 		return node{}, fs.ErrInvalid
 	}
 	if len(name) > maxPath {
@@ -337,14 +342,10 @@ func permission(m filemode.FileMode) fs.FileMode {
 }
 
 func checkName(name string) error {
-	switch {
-	case name == "" || name == "." || name == ".." || strings.EqualFold(name, ".git") || strings.Contains(name, "/"):
+	if name == "" || name == "." || name == ".." || strings.EqualFold(name, ".git") || strings.Contains(name, "/") {
 		return fmt.Errorf("the name %q is not allowed", name)
-	case !utf8.ValidString(name):
-		return fmt.Errorf("the name %q is not UTF-8", name)
-	default:
-		return nil
 	}
+	return nil
 }
 
 func entries(nodes []node) []fs.DirEntry {

@@ -17,10 +17,8 @@ const (
 	StillThere      plan.Code = "StillThere"      // something in the commit that Headgate skips and that declared it, and why Headgate skips that
 )
 
-// omitted retains objects of files that the commit still contains and Headgate skips on purpose: a Secret that is
-// encrypted now, a file that is ignored now or became a symbolic link. Such an object was not removed.
-
-// omitted retains an object from a document or file that is still in the commit but is skipped.
+// omitted retains an object whose document or file is still in the commit but is skipped: a Secret that is encrypted now, a file that
+// became a symbolic link or moved into a directory that is not read. Such an object was not removed.
 func omitted(s plan.Step, c plan.Case) plan.Ruling {
 	if c.Seen.Ends != plan.NoEnding || s.Deleting || s.OnlyFrees() || s.Deactivates {
 		return allowed
@@ -50,9 +48,21 @@ func stillIn(all []catalogue.Omitted, id manifest.ID, path, space string) (catal
 		return isOf(o.ID, id, space)
 	})
 	if i < 0 {
-		return catalogue.Omitted{}, false
+		return declaring(all, id, space)
 	}
 	return all[i], true
+}
+
+// declaring returns the skipped file that declares an object, although the object came from another file: the file moved to where it is
+// not read.
+func declaring(all []catalogue.Omitted, id manifest.ID, space string) (catalogue.Omitted, bool) {
+	for _, o := range all {
+		declared, unread := o.Declares()
+		if unread != nil || slices.ContainsFunc(declared, func(d manifest.ID) bool { return isOf(d, id, space) }) {
+			return o, true
+		}
+	}
+	return catalogue.Omitted{}, false
 }
 
 // unseen lists the reasons to skip a file without reading what it declares.

@@ -82,11 +82,26 @@ func TestOmitted(t *testing.T) {
 		"IgnoredBelow":  {".headgateignore lists the directory.", map[string]string{"apps/db.yaml": text, ".headgateignore": "/apps/\n"}, "listed in .headgateignore"},
 		"Capitals":      {"The extension is not one of a manifest.", map[string]string{"apps/db.YAML": text}, "file name extension in capitals"},
 		"CaseOfPath":    {"The file name also changed its case.", map[string]string{"apps/DB.yaml": text, ".headgateignore": "DB.yaml\n"}, "listed in .headgateignore"},
-		"NotManifest":   {"The file has other content.", map[string]string{"apps/db.yaml": "a: b\n"}, "no Kubernetes manifest"},
-		"Program":       {"The file now belongs to a program.", map[string]string{"apps/db.yaml": "apiVersion: v1\nkind: Config\nclusters: []\n"}, "for a program"},
-		"Package":       {"The directory became a package, which does not install the object.", map[string]string{"apps/db.yaml": text, "apps/crossplane.yaml": "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {name: a}\n"}, "not installed from a package"},
-		"PackageAbove":  {"A directory above became a package.", map[string]string{"apps/db.yaml": text, "crossplane.yaml": "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {name: a}\n"}, "not installed from a package"},
-		"Kustomized":    {"A kustomization that does not list the file removes the object.", map[string]string{"apps/db.yaml": text, "apps/kustomization.yaml": "resources: [kept.yaml]\n", "apps/kept.yaml": strings.ReplaceAll(kept, "kept", "other")}, ""},
+		"Hidden":        {"The name begins with a dot.", map[string]string{"apps/.db.yaml": text}, "name that begins with a dot"},
+		"HiddenBelow":   {"The name of the directory begins with a dot.", map[string]string{".apps/db.yaml": text}, "name that begins with a dot"},
+		"Suffix":        {"The extension is not one of a manifest.", map[string]string{"apps/db.yaml.disabled": text}, "another extension after .yaml"},
+		"Backup":        {"An editor renamed the file.", map[string]string{"apps/db.yaml~": text}, "another extension after .yaml"},
+		"MovedAway":     {"The file moved into a directory that is not read.", map[string]string{"archive/old.yaml": text, ".headgateignore": "/archive/\n"}, "listed in .headgateignore"},
+		"MovedRenamed":  {"The file moved into a directory that is not read, and declares another object.", map[string]string{"archive/old.yaml": strings.ReplaceAll(text, "name: db", "name: other"), ".headgateignore": "/archive/\n"}, ""},
+		"MovedBroken":   {"Nothing shows what the file declared.", map[string]string{".old.yaml": "{{ x }}"}, ""},
+		"MovedKustomization": {
+			"A kustomization moved into a directory that is not read. Its own files do not show the name.", map[string]string{
+				".apps/kustomization.yaml": "namePrefix: d\nresources: [base.yaml]\n", ".apps/base.yaml": strings.ReplaceAll(text, "name: db", "name: b"),
+			}, "name that begins with a dot",
+		},
+		"Example": {"The object moved to the examples of a package.", map[string]string{
+			"p/crossplane.yaml": "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {name: a}\n", "p/examples/db.yaml": text,
+		}, "example, test or build input"},
+		"NotManifest":  {"The file has other content.", map[string]string{"apps/db.yaml": "a: b\n"}, "no Kubernetes manifest"},
+		"Program":      {"The file now belongs to a program.", map[string]string{"apps/db.yaml": "apiVersion: v1\nkind: Config\nclusters: []\n"}, "for a program"},
+		"Package":      {"The directory became a package, which does not install the object.", map[string]string{"apps/db.yaml": text, "apps/crossplane.yaml": "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {name: a}\n"}, "not installed from a package"},
+		"PackageAbove": {"A directory above became a package.", map[string]string{"apps/db.yaml": text, "crossplane.yaml": "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {name: a}\n"}, "not installed from a package"},
+		"Kustomized":   {"A kustomization that does not list the file removes the object.", map[string]string{"apps/db.yaml": text, "apps/kustomization.yaml": "resources: [kept.yaml]\n", "apps/kept.yaml": strings.ReplaceAll(kept, "kept", "other")}, ""},
 		"KustomizedLocally": {
 			"A kustomization drops local configuration.", map[string]string{
 				"apps/db.yaml": text + "  annotations: {config.kubernetes.io/local-config: \"true\"}\n", "apps/kustomization.yaml": "resources: [db.yaml]\n",
@@ -189,6 +204,8 @@ func TestSkippedPolicy(t *testing.T) {
 		"Capitals":    {"The extension is not one of a manifest.", map[string]string{"policies/team.YAML": policy}, false},
 		"Moved":       {"The policy's file moved and is encrypted with SOPS.", map[string]string{"secrets/team.yaml": policy + "sops: {mac: x}\n"}, false},
 		"MovedLocal":  {"The policy's file moved, and the annotation prevents that it is applied.", map[string]string{"local/team.yaml": strings.Replace(policy, "metadata:", "metadata:\n  annotations: {config.kubernetes.io/local-config: \"true\"}", 1)}, false},
+		"Hidden":      {"The policy's file moved into a directory whose name begins with a dot.", map[string]string{".old/team.yaml": policy}, false},
+		"HiddenOther": {"The file of another policy is in such a directory.", map[string]string{".old/other.yaml": strings.Replace(policy, "team", "other", 1)}, true},
 		"OtherPolicy": {"The skipped policy was never applied.", map[string]string{"secrets/other.yaml": strings.Replace(policy, "team", "other", 1) + "sops: {mac: x}\n"}, true},
 	}
 	for name, tc := range cases {
@@ -238,7 +255,7 @@ func TestPolicyFilesAreRecorded(t *testing.T) {
 		"there were too many to record":       {[]string{inventory.Anywhere}, true},
 		"no policies were recorded, or exist": {nil, false},
 	} {
-		if _, found := inventory.SkippedPolicy(skipped, inventory.Record{Policies: tc.recorded}); found != tc.found {
+		if _, found := inventory.SkippedPolicy(render.Desired{Omitted: skipped}, inventory.Record{Policies: tc.recorded}); found != tc.found {
 			t.Errorf("%s: found %t", reason, found)
 		}
 	}

@@ -31,7 +31,7 @@ const Anywhere = "."
 func PolicyNames(want render.Desired, recorded []string) []string {
 	var names []string
 	for _, name := range recorded {
-		if _, found := SkippedPolicy(want.Omitted, Record{PolicyNames: []string{name}}); found {
+		if _, found := SkippedPolicy(want, Record{PolicyNames: []string{name}}); found {
 			names = append(names, name)
 		}
 	}
@@ -51,7 +51,7 @@ func PolicyNames(want render.Desired, recorded []string) []string {
 func PolicyFiles(want render.Desired, recorded []string) []string {
 	var files []string
 	for _, path := range recorded {
-		if _, found := SkippedPolicy(want.Omitted, Record{Policies: []string{path}}); found {
+		if _, found := SkippedPolicy(want, Record{Policies: []string{path}}); found {
 			files = append(files, path)
 		}
 	}
@@ -70,8 +70,8 @@ func PolicyFiles(want render.Desired, recorded []string) []string {
 
 // SkippedPolicy returns a skipped file or document that declared a policy before. The patterns of a skipped policy are
 // not known, so nothing is deactivated. It also finds a policy by name, because its file may have moved.
-func SkippedPolicy(all []catalogue.Omitted, have Record) (catalogue.Omitted, bool) {
-	for _, o := range all {
+func SkippedPolicy(want render.Desired, have Record) (catalogue.Omitted, bool) {
+	for _, o := range want.Omitted {
 		isPolicy := o.ID == crossplane.MRAP(o.ID.Name)
 		if o.ID != (manifest.ID{}) && !isPolicy {
 			continue
@@ -81,6 +81,16 @@ func SkippedPolicy(all []catalogue.Omitted, have Record) (catalogue.Omitted, boo
 		}
 		if slices.ContainsFunc(have.Policies, func(path string) bool { return path == Anywhere || Covers(o.Origin.Path, path) }) {
 			return o, true
+		}
+	}
+	for _, name := range have.PolicyNames {
+		if slices.ContainsFunc(want.Policies, func(p catalogue.Policy) bool { return p.Name == name }) {
+			continue // its patterns are known
+		}
+		for _, o := range want.Omitted {
+			if declared, unread := o.Declares(); unread != nil || slices.Contains(declared, crossplane.MRAP(name)) {
+				return o, true
+			}
 		}
 	}
 	return catalogue.Omitted{}, false

@@ -92,14 +92,14 @@ func (o Observed) Deactivates(want render.Desired) bool {
 	if !o.Terms.Deactivate {
 		return false
 	}
-	_, skipped := inventory.SkippedPolicy(want.Omitted, o.Inventory.Record)
+	_, skipped := inventory.SkippedPolicy(want, o.Inventory.Record)
 	_, unread := unreadPolicies(want)
 	return !skipped && !unread
 }
 
 // NoteSkippedPolicy returns a finding about a skipped policy, which prevents every deactivation.
 func NoteSkippedPolicy(want render.Desired, seen Observed) []manifest.Finding {
-	o, skipped := inventory.SkippedPolicy(want.Omitted, seen.Inventory.Record)
+	o, skipped := inventory.SkippedPolicy(want, seen.Inventory.Record)
 	if u, unread := unreadPolicies(want); unread && !skipped && seen.Terms.Deactivate {
 		return []manifest.Finding{{
 			Rule: "policy-unread", Severity: manifest.Warning, Origin: want.Placed(manifest.Finding{Origin: u.Origin}).Origin,

@@ -2,12 +2,15 @@ package catalogue_test
 
 import (
 	"errors"
+	"io"
 	"io/fs"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
 
 	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/manifest"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -160,6 +163,10 @@ func TestOmits(t *testing.T) {
 	secret := object("v1", "Secret", "a")
 	files := tree(map[string]string{
 		".headgateignore":          "ignored.yaml\n/drafts/\n",
+		".hidden.yaml":             secret,
+		".hidden/deep/a.yaml":      secret,
+		".hidden/notes.md":         "x",
+		"a.yml.disabled":           secret,
 		"ignored.yaml":             secret,
 		"drafts/deep/a.yaml":       secret,
 		"drafts/a.xpkg":            "x",
@@ -200,6 +207,9 @@ func TestOmits(t *testing.T) {
 		got = append(got, text)
 	}
 	want := []string{
+		".hidden.yaml name that begins with a dot",
+		".hidden/deep/a.yaml name that begins with a dot",
+		"a.yml.disabled file name with another extension after .yaml, .yml or .json",
 		"chart/Chart.yaml:1 no Kubernetes manifest",
 		"chart/templates/a.yaml template of a Helm chart",
 		"drafts/a.xpkg listed in .headgateignore",
@@ -230,4 +240,102 @@ func TestOmits(t *testing.T) {
 func link(files fstest.MapFS, symlink, submodule string) {
 	files[symlink] = &fstest.MapFile{Data: []byte("elsewhere.yaml"), Mode: fs.ModeSymlink}
 	files[submodule] = &fstest.MapFile{Mode: fs.ModeIrregular}
+}
+
+// TestDeclares proves that a skipped file shows what it declares, if it is readable, and that it may declare anything if its bytes are
+// not available. Nothing is read before it is asked for.
+func TestDeclares(t *testing.T) {
+	files := tree(map[string]string{
+		".headgateignore":      "large.yaml\n",
+		".two.yaml":            documents(object("v1", "ConfigMap", "a"), "a: b", crd("buckets", "Bucket")),
+		".broken.yaml":         "{{ x }}",
+		".k/kustomization.yml": "namePrefix: x-\nresources: [a.yaml]\n",
+		".k/a.yaml":            object("v1", "ConfigMap", "k"),
+		".p.xpkg":              "no image",
+		"large.yaml":           object("v1", "ConfigMap", "large") + strings.Repeat("# comment\n", 1000),
+		"used.yaml":            object("v1", "ConfigMap", "used"),
+	})
+	at := &unavailable{MapFS: files}
+	c, err := catalogue.Read(at, "", catalogue.Options{Limits: manifest.Limits{FileBytes: 4000}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{".headgateignore", "used.yaml"}, slices.Compact(at.opened)); diff != "" {
+		t.Errorf("opened (-want +got):\n%s", diff)
+	}
+	want := map[string][]string{
+		".two.yaml":            {"ConfigMap/a", "CustomResourceDefinition.apiextensions.k8s.io/buckets.toy.example.org", "ManagedResourceDefinition.apiextensions.crossplane.io/buckets.toy.example.org"},
+		".k/kustomization.yml": {"ConfigMap/x-k"}, ".k/a.yaml": {"ConfigMap/k"},
+		".broken.yaml": nil, ".p.xpkg": nil, "large.yaml": nil,
+	}
+	got := map[string][]string{}
+	for _, o := range c.Omitted {
+		ids, err := o.Declares()
+		if err != nil {
+			t.Errorf("%s: %v", o.Origin, err)
+		}
+		got[o.Origin.Path] = nil
+		for _, id := range ids {
+			got[o.Origin.Path] = append(got[o.Origin.Path], id.String())
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("declared (-want +got):\n%s", diff)
+	}
+	if c, err = catalogue.Read(at, "", catalogue.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	at.gone = true
+	for _, o := range c.Omitted {
+		if ids, err := o.Declares(); err == nil {
+			t.Errorf("%s cannot be read now, and declares %v", o.Origin, ids)
+		}
+	}
+}
+
+// TestSkippedFilesHaveALimit proves that reading skipped files does not take longer than reading the others: beyond the limit, they may
+// declare anything. The limit of the commit does not count them.
+func TestSkippedFilesHaveALimit(t *testing.T) {
+	large := object("v1", "ConfigMap", "a") + strings.Repeat("# comment\n", 100)
+	c, err := catalogue.Read(tree(map[string]string{".a.yaml": large, ".b.yaml": large, "c.yaml": large}), "", catalogue.Options{Limits: manifest.Limits{TotalBytes: 1500}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	unread := 0
+	for _, o := range c.Omitted {
+		if _, err := o.Declares(); err != nil {
+			unread++
+		}
+	}
+	if unread != 1 || len(c.Omitted) != 2 {
+		t.Errorf("%d of %d skipped files are beyond the limit, want 1 of 2", unread, len(c.Omitted))
+	}
+}
+
+// unavailable is a file system that records the opened files, and fails once it is gone.
+type unavailable struct {
+	fstest.MapFS
+
+	opened []string
+	gone   bool
+}
+
+func (u *unavailable) Open(name string) (fs.File, error) {
+	f, err := u.MapFS.Open(name)
+	if err != nil || u.gone {
+		return nil, errors.Join(err, errors.New("gone"))
+	}
+	if info, err := f.Stat(); err == nil && !info.IsDir() {
+		u.opened = append(u.opened, name)
+	}
+	return f, nil
+}
+
+// ReadFile must not bypass Open.
+func (u *unavailable) ReadFile(name string) ([]byte, error) {
+	f, err := u.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(f)
 }

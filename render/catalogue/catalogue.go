@@ -66,9 +66,13 @@ type Definition struct {
 // id returns the identity of the object that declares the definition.
 func (d *Definition) id() manifest.ID {
 	if d.FromCRD {
-		return manifest.ID{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: d.Name}
+		return crdNamed(d.Name)
 	}
 	return crossplane.MRD(d.Name)
+}
+
+func crdNamed(name string) manifest.ID {
+	return manifest.ID{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: name}
 }
 
 // Origin returns where the commit declares the definition; zero if it exists only in the cluster.

@@ -131,8 +131,13 @@ spec:
 				"README.md":     "# not read",
 				".git/x.yaml":   "not: [read",
 				".hidden.yaml":  "not: [read",
+				".notes.md":     "# not read",
+				"a.yaml.orig":   "not: [read",
 			},
-			want: result{Objects: []string{"ConfigMap/a", "ConfigMap/a/c", "Namespace/a", "CustomResourceDefinition.apiextensions.k8s.io/buckets.toy.example.org"}},
+			want: result{
+				Objects: []string{"ConfigMap/a", "ConfigMap/a/c", "Namespace/a", "CustomResourceDefinition.apiextensions.k8s.io/buckets.toy.example.org"},
+				Skipped: catalogue.Skipped{catalogue.Hidden: 2, catalogue.OtherSuffix: 1},
+			},
 		},
 		"Root": {
 			reason: "Only files below the path are read.",
@@ -771,6 +776,22 @@ func TestReadRefuses(t *testing.T) {
 			reason: "An object in Git needs a name.",
 			files:  map[string]string{"a.yaml": documents(object("v1", "ConfigMap", "a"), "apiVersion: batch/v1\nkind: Job\nmetadata:\n  generateName: a-\n")},
 			want:   []string{"a.yaml:7: Job has no metadata.name: give it one"},
+		},
+		"NameOfNoURL": {
+			reason: "No request can read such an object, so it would be neither updated nor pruned.",
+			files: map[string]string{"a.yaml": documents(
+				object("v1", "ConfigMap", `"%ENV%-config"`), object("v1", "ConfigMap", ".."), object("v1", "ConfigMap", "../x"),
+				object("v1", "ConfigMap", "a")+"  namespace: a/b\n", object("rbac.authorization.k8s.io/v1", "ClusterRole", "system:node"), strings.Replace(mrd(""), "name: things", "name: t/hings", 1))},
+			want: []string{
+				"a.yaml:4: metadata.name of ConfigMap %ENV%-config may not contain '%', so no API server has such an object",
+				"a.yaml:10: metadata.name of ConfigMap .. may not be '..'", "a.yaml:16: metadata.name of ConfigMap ../x may not contain '/'",
+				"a.yaml:23: metadata.namespace of ConfigMap a may not contain '/'", "a.yaml:36: metadata.name of ManagedResourceDefinition t/hings",
+			},
+		},
+		"NameOfNoURLFromKustomize": {
+			reason: "Kustomize adds a prefix to the name.",
+			files:  map[string]string{"a.yaml": object("v1", "ConfigMap", "a"), "kustomization.yaml": "namePrefix: \"%\"\nresources: [a.yaml]\n"},
+			want:   []string{"a.yaml:1: metadata.name of ConfigMap %a may not contain '%'"},
 		},
 		"Twice": {
 			reason: "An identity may be declared only once, whatever the version.",

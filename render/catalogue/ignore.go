@@ -185,18 +185,15 @@ func (w *walk) readIgnoreFile(dir string) (ok bool) {
 	return true
 }
 
-// skipIgnored reports whether a file or directory is ignored, and counts the ignored files.
-func (w *walk) skipIgnored(name string, isDir bool) bool {
+// skipIgnored skips a file or directory if it is ignored, and reports that.
+func (w *walk) skipIgnored(name string, e fs.DirEntry) bool {
 	switch {
-	case !w.ignored.matches(name, isDir):
+	case !w.ignored.matches(name, e.IsDir()):
 		return false
-	case isDir:
+	case e.IsDir():
 		w.skipAll(name, Ignored)
-	case isManifestName(path.Base(name)):
-		w.skipped[Ignored]++
-	}
-	if !isDir {
-		w.omit(Ignored, manifest.Origin{Path: name}, manifest.Header{})
+	default:
+		w.skipFile(name, e, Ignored)
 	}
 	return true
 }

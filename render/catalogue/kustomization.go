@@ -125,27 +125,11 @@ func (w *walk) build() {
 	if len(built.Documents) > 0 {
 		w.found = append(w.found, &file{documents: built.Documents})
 	}
-	for why, n := range map[Why]int{LocalOnly: built.Local, Kustomize: built.Components} {
-		if n > 0 {
-			w.skipped[why] += n
-		}
-	}
 	for _, name := range built.LocalFiles {
-		w.omit(LocalOnly, manifest.Origin{Path: name}, manifest.Header{})
+		w.skip(LocalOnly, manifest.Origin{Path: name}, manifest.Header{})
 	}
 	for _, dir := range built.Unbuilt {
-		w.omitFiles(Kustomize, dir)
+		w.skipAll(dir, Kustomize)
 	}
 	w.findings = append(w.findings, built.Findings...)
-}
-
-// omitFiles records that the existing files of a directory are skipped on purpose. Files that were removed from it are not
-// recorded.
-func (w *walk) omitFiles(why Why, dir string) {
-	w.below(dir, func(name string, e fs.DirEntry, err error) error {
-		if err == nil && e.Type().IsRegular() && isManifestName(e.Name()) {
-			w.omit(why, manifest.Origin{Path: name}, manifest.Header{})
-		}
-		return err
-	})
 }

@@ -1,6 +1,13 @@
 package catalogue
 
 import (
+	"errors"
+	"io/fs"
+	"path"
+	"sync"
+
+	"headgate.dev/headgate/render/crossplane"
+	"headgate.dev/headgate/render/kustomize"
 	"headgate.dev/headgate/render/manifest"
 )
 
@@ -10,13 +17,86 @@ type Omitted struct {
 	Why    Why
 	Origin manifest.Origin // the document, file or directory
 	ID     manifest.ID     // the object's identity in the document; zero for everything at the path
+
+	declares func() ([]manifest.ID, error) // nil if the content was read, or cannot be read
 }
 
-// omit records that something is skipped. The header is zero if no document was read.
-func (w *walk) omit(why Why, at manifest.Origin, h manifest.Header) {
-	o := Omitted{Why: why, Origin: at}
-	if h.Kind != "" && h.Name != "" && !isCipher(h.Kind) && !isCipher(h.APIVersion) && !isCipher(h.Name) && !isCipher(h.Namespace) {
+// Declares returns the objects in a file that was not read, as far as its content shows them. It reads the file on the first call,
+// because only a prune asks for it: a file that moves into a directory which is not read still declares its objects. The error means
+// that the bytes are not available, so that the file may declare anything.
+func (o Omitted) Declares() ([]manifest.ID, error) {
+	if o.declares == nil {
+		return nil, nil
+	}
+	return o.declares()
+}
+
+// skip records a part of the commit that is not read, or not applied. Everything that is skipped comes here: it is counted, and its
+// objects are retained. So only three changes remove an object: its file or document is gone, its kustomization does not list it any
+// more, or it lies outside of the path. The header is zero if no document was read.
+func (w *walk) skip(why Why, at manifest.Origin, h manifest.Header) {
+	w.skipped[why]++
+	o := Omitted{Why: why, Origin: manifest.Origin{Path: printable(at.Path), Line: at.Line}}
+	switch {
+	case isIdentified(h):
 		o.ID = h.ID()
+	case at.Line == 0 && why != Symlink && why != Submodule:
+		o.declares = sync.OnceValues(func() ([]manifest.ID, error) { return w.skim(at.Path) })
 	}
 	w.omitted = append(w.omitted, o)
+}
+
+func isIdentified(h manifest.Header) bool {
+	return h.Kind != "" && h.Name != "" && !isCipher(h.Kind) && !isCipher(h.APIVersion) && !isCipher(h.Name) && !isCipher(h.Namespace)
+}
+
+// skim returns the identities in a skipped file, or in what kustomize builds from it. What is too large or malformed shows no identity:
+// that may be why the file is skipped. The bytes of all skipped files have a limit of their own, beyond which they are not available.
+func (w *walk) skim(name string) ([]manifest.ID, error) {
+	info, err := fs.Stat(w.files, name)
+	if err != nil || info.Size() > w.aside.Limits().FileBytes && !isImageName(name) {
+		return nil, err
+	}
+	f, err := w.files.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var documents []*manifest.Document
+	switch {
+	case isImageName(name):
+		apart := *w
+		apart.reader = w.aside
+		documents, err = apart.readImage(name)
+	case isKustomizationName(path.Base(name)):
+		built, problems := kustomize.Directories(w.files, w.aside, []string{path.Dir(name)})
+		documents = built.Documents
+		for _, p := range problems {
+			err = errors.Join(err, p.Err)
+		}
+	default:
+		documents, err = w.aside.Read(name)
+	}
+	if exceeded := (manifest.LimitError{}); errors.As(err, &exceeded) {
+		return nil, err
+	}
+	var ids []manifest.ID
+	for _, d := range documents {
+		if isIdentified(d.Header) {
+			ids = append(ids, d.Header.ID())
+			ids = append(ids, otherForm(d.Header.ID())...)
+		}
+	}
+	return ids, nil
+}
+
+// otherForm returns the other object that a definition may be applied as: its MRD or its CRD.
+func otherForm(id manifest.ID) []manifest.ID {
+	switch {
+	case id.IsCRD():
+		return []manifest.ID{crossplane.MRD(id.Name)}
+	case crossplane.IsMRD(id):
+		return []manifest.ID{crdNamed(id.Name)}
+	}
+	return nil
 }

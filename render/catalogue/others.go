@@ -40,8 +40,7 @@ func (s *sorting) other(d *manifest.Document, why Why) {
 	case s.how.Others == ApplyOthers:
 		s.refuse(d.Origin, fmt.Errorf("%s is encrypted with SOPS as a whole, so its kind and name are not known: encrypt only its data", what))
 	case s.how.Others != RefuseOthers:
-		s.skipped[why]++
-		s.omit(why, d.Origin, d.Header)
+		s.skip(why, d.Origin, d.Header)
 	case why == Encrypted:
 		s.refuse(d.Origin, fmt.Errorf("%s is encrypted with SOPS and %s", what, leave))
 	default:

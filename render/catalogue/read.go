@@ -93,7 +93,7 @@ func newWalk(files fs.FS, how Options) (*walk, error) {
 	}
 	version, err := crossplane.VersionOf(how.CrossplaneVersion)
 	return &walk{
-		files: files, how: how, reader: manifest.NewReader(files, how.Limits, how.Memo), version: version,
+		files: files, how: how, reader: manifest.NewReader(files, how.Limits, how.Memo), aside: manifest.NewReader(files, how.Limits, how.Memo), version: version,
 		declared: declaredPackages(how.Packages), skipped: Skipped{}, directories: map[string]bool{},
 	}, err
 }
@@ -136,8 +136,7 @@ func (w *walk) read() {
 		case err == nil:
 		case w.isTemplate(w.found[i].path):
 			w.found[i].failed = true
-			w.skipped[HelmTemplate]++
-			w.omit(HelmTemplate, manifest.Origin{Path: w.found[i].path}, manifest.Header{})
+			w.skip(HelmTemplate, manifest.Origin{Path: w.found[i].path}, manifest.Header{})
 		default:
 			w.found[i].failed = true
 			w.problems = append(w.problems, ErrorsOf(manifest.Origin{Path: w.found[i].path}, err)...)
@@ -181,10 +180,7 @@ func (s *sorting) place(d *manifest.Document, in *Package) {
 		s.other(d, why)
 		return
 	case skip:
-		s.skipped[why]++
-		if !in.Pulled() {
-			s.omit(why, d.Origin, d.Header)
-		}
+		s.skipDocument(why, d, in)
 		if why == NotManifest && (in == nil || !in.Image) {
 			s.doubtful = append(s.doubtful, d)
 		}
@@ -197,14 +193,11 @@ func (s *sorting) place(d *manifest.Document, in *Package) {
 			s.refuse(d.Origin, fmt.Errorf("%s is not a kind that Crossplane %s accepts in a %s package: it refuses all of package %s", d.Header.Kind, s.version, in.Kind, in.Name))
 			return
 		}
-		s.skipped[why]++
-		if !in.Pulled() {
-			s.omit(why, d.Origin, d.Header)
-		}
+		s.skipDocument(why, d, in)
 		s.findings = append(s.findings, s.notInstalled(d, in))
 		return
 	case details:
-		s.skipped[why]++
+		s.skipDocument(why, d, in)
 		of, err := detailsOf(d)
 		s.problems = append(s.problems, ErrorsOf(d.Origin, err)...)
 		s.details = append(s.details, of...)
@@ -224,11 +217,25 @@ func (s *sorting) place(d *manifest.Document, in *Package) {
 		s.problems = append(s.problems, nameless(d)...)
 		return
 	}
+	if key, why := d.Header.ID().Unnameable(); key != "" {
+		s.refuse(placeOf(d, "metadata", key), fmt.Errorf("metadata.%s of %s %s %s, so no API server has such an object: correct it, or list the file in %s if another program fills it in",
+			key, d.Header.Kind, d.Header.Name, why, ignoreFile))
+		return
+	}
 	if what == native || what == converted {
 		s.define(d, in, what) // the body is decoded only when it is needed
 		return
 	}
 	s.toDecode = append(s.toDecode, &undecoded{Document: d, fate: what, in: in})
+}
+
+// skipDocument skips a document. A document of a pulled package is only counted: the commit never declared an object in it.
+func (s *sorting) skipDocument(why Why, d *manifest.Document, in *Package) {
+	if in.Pulled() {
+		s.skipped.Add(why)
+		return
+	}
+	s.skip(why, d.Origin, d.Header)
 }
 
 func (s *sorting) notInstalled(d *manifest.Document, in *Package) manifest.Finding {

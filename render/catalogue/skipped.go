@@ -25,6 +25,9 @@ const (
 	ForProgram   Why = "for a program, and for no cluster"
 	HelmTemplate Why = "template of a Helm chart"
 	Capitals     Why = "file name extension in capitals"
+	Hidden       Why = "name that begins with a dot"
+	OtherSuffix  Why = "file name with another extension after .yaml, .yml or .json"
+	NotUTF8      Why = "file name that is not UTF-8"
 )
 
 // Surprises reports whether the author may have expected a skipped document to be applied.

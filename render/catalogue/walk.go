@@ -3,10 +3,13 @@ package catalogue
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
@@ -26,6 +29,7 @@ type walk struct {
 	files    fs.FS
 	how      Options
 	reader   *manifest.Reader
+	aside    *manifest.Reader // of skipped files
 	version  crossplane.Version
 	declared map[string]*Package // packages by directory that the walk has not reached yet
 	root     string
@@ -135,7 +139,7 @@ func (w *walk) directory(dir string, above *Package) {
 		}
 	}
 	if len(w.ignored) > 0 {
-		entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return w.skipIgnored(below+e.Name(), e.IsDir()) })
+		entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return w.skipIgnored(below+e.Name(), e) })
 	}
 	isRegular := func(name string) bool {
 		i, ok := slices.BinarySearchFunc(entries, name, func(e fs.DirEntry, name string) int { return cmp.Compare(e.Name(), name) })
@@ -169,11 +173,15 @@ func (w *walk) directory(dir string, above *Package) {
 		name := e.Name()
 		full := below + name
 		switch {
+		case strings.HasPrefix(name, ".") && e.IsDir():
+			w.skipAll(full, Hidden)
 		case strings.HasPrefix(name, "."):
+			w.skipFile(full, e, Hidden)
+		case !utf8.ValidString(name):
+			w.misnamed(full)
 		case e.Type()&fs.ModeSymlink != 0:
-			w.skipped[Symlink]++
 			w.directories[full] = true
-			w.omit(Symlink, manifest.Origin{Path: full}, manifest.Header{})
+			w.skip(Symlink, manifest.Origin{Path: full}, manifest.Header{})
 		case e.IsDir() && in != nil && isBuildInput(name):
 			w.skipAll(full, BuildInput)
 		case e.IsDir() && (above.onlyBuilds(full) || isSourceOnly(sources, name)):
@@ -184,9 +192,8 @@ func (w *walk) directory(dir string, above *Package) {
 		case e.IsDir():
 			w.directory(full, above)
 		case !e.Type().IsRegular():
-			w.skipped[Submodule]++
 			w.directories[full] = true
-			w.omit(Submodule, manifest.Origin{Path: full}, manifest.Header{})
+			w.skip(Submodule, manifest.Origin{Path: full}, manifest.Header{})
 		case in == nil && w.misnamedKustomization(full):
 		case begins.reads(full) != nil:
 			f := begins.reads(full)
@@ -197,13 +204,13 @@ func (w *walk) directory(dir string, above *Package) {
 			w.found = append(w.found, &file{path: full, in: in})
 			w.directories[dir] = true
 		case isManifestName(strings.ToLower(name)):
-			w.skipped[Capitals]++
-			w.omit(Capitals, manifest.Origin{Path: full}, manifest.Header{})
+			w.skip(Capitals, manifest.Origin{Path: full}, manifest.Header{})
 		case isImageName(name) && in != nil && !in.isDeclared(): // the build output of the package
-			w.skipped[BuildInput]++
-			w.omit(BuildInput, manifest.Origin{Path: full}, manifest.Header{})
+			w.skip(BuildInput, manifest.Origin{Path: full}, manifest.Header{})
 		case isImageName(name):
 			w.found = append(w.found, &file{path: full, image: true})
+		default:
+			w.skipFile(full, e, OtherSuffix)
 		}
 	}
 }
@@ -218,25 +225,71 @@ func (b beginning) reads(name string) *file {
 	return nil
 }
 
-// skipAll counts and records the files below a directory that would otherwise be read.
+// skipAll skips the files below a directory that would otherwise be read.
 func (w *walk) skipAll(dir string, why Why) {
 	w.below(dir, func(name string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		if why == BuildInput && e.Type().IsRegular() && isManifestName(e.Name()) {
+			w.directories[path.Dir(name)] = true
+		}
+		w.skipFile(name, e, why)
+		return nil
+	})
+}
+
+// skipFile skips a file if it may hold manifests, or may lead to them. Nothing of other files is ever read.
+func (w *walk) skipFile(name string, e fs.DirEntry, why Why) {
+	if mayHoldManifests(e.Name()) || isImageName(e.Name()) || !e.Type().IsRegular() {
+		w.skip(why, manifest.Origin{Path: name}, manifest.Header{})
+	}
+}
+
+// misnamed skips a file or directory whose name is not UTF-8, or refuses it if it holds manifests: neither an error nor the inventory
+// could name them.
+func (w *walk) misnamed(name string) {
+	at := manifest.Origin{Path: printable(name)}
+	if !w.holdsManifests(name) {
+		w.skip(NotUTF8, at, manifest.Header{})
+		return
+	}
+	w.refuse(at, fmt.Errorf("the name %s in directory %s is not UTF-8: rename it (git mv), or list it in %s", path.Base(at.Path), path.Dir(at.Path), ignoreFile))
+}
+
+// holdsManifests reports whether a file is a manifest by its name, or a directory holds such a file.
+func (w *walk) holdsManifests(name string) (holds bool) {
+	w.below(name, func(name string, e fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
-		case strings.HasPrefix(e.Name(), ".") && e.IsDir():
-			return fs.SkipDir
-		case e.Type().IsRegular() && isManifestName(e.Name()):
-			w.skipped[why]++
-			if why != Ignored {
-				w.directories[path.Dir(name)] = true
+		case w.ignored.matches(name, e.IsDir()), strings.HasPrefix(e.Name(), "."):
+			if e.IsDir() {
+				return fs.SkipDir
 			}
-			w.omit(why, manifest.Origin{Path: name}, manifest.Header{})
-		case !e.IsDir() && (isImageName(e.Name()) || !e.Type().IsRegular()):
-			w.omit(why, manifest.Origin{Path: name}, manifest.Header{})
+		case e.Type().IsRegular() && isManifestName(e.Name()):
+			holds = true
+			return fs.SkipAll
 		}
 		return nil
 	})
+	return holds
+}
+
+// printable replaces the bytes of a name that are not UTF-8 by their escapes, such as \xe9.
+func printable(name string) string {
+	if utf8.ValidString(name) {
+		return name
+	}
+	var b strings.Builder
+	for i, r := range name {
+		if r != utf8.RuneError || strings.HasPrefix(name[i:], string(utf8.RuneError)) {
+			b.WriteRune(r)
+			continue
+		}
+		fmt.Fprintf(&b, `\x%02x`, name[i])
+	}
+	return b.String()
 }
 
 func (w *walk) refuse(at manifest.Origin, err error) {
@@ -258,6 +311,11 @@ func isManifestName(name string) bool {
 	}
 	return false
 }
+
+var manifestNames = regexp.MustCompile(`\.(ya?ml|json)($|[^a-z])`)
+
+// mayHoldManifests reports whether a file is named like a manifest, whatever comes before or after: .a.yaml, a.YML, a.yaml.disabled.
+func mayHoldManifests(name string) bool { return manifestNames.MatchString(strings.ToLower(name)) }
 
 // isBuildInput reports whether a directory inside a package contains only examples, tests or build inputs, which the package does
 // not ship.

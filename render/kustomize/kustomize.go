@@ -30,10 +30,8 @@ const manyCRDs = 300
 type Build struct {
 	Documents  []*manifest.Document
 	Reads      map[string]bool // the files that were used, in all directories
-	Local      int             // documents that were only used for the build: config.kubernetes.io/local-config
-	LocalFiles []string        // the files with such documents, sorted
-	Components int             // directories of kind Component, which are built only if a kustomization names them
-	Unbuilt    []string        // the Components that no kustomization names, sorted
+	LocalFiles []string        // the files with documents that were only used for the build, sorted: config.kubernetes.io/local-config
+	Unbuilt    []string        // the directories of kind Component that no kustomization names, sorted
 	Findings   []manifest.Finding
 }
 
@@ -95,7 +93,6 @@ func (v *vetting) directories(directories []string) (Build, []Error) {
 		switch {
 		case k == nil: // which was reported
 		case k.component:
-			made.Components++
 			components = append(components, k)
 		default:
 			roots = append(roots, k)
@@ -127,8 +124,7 @@ func (v *vetting) directories(directories []string) (Build, []Error) {
 		return Build{Reads: v.reads}, v.problems
 	}
 	for name, m := range v.manifests {
-		made.Local += m.local
-		if m.local > 0 {
+		if m.local {
 			made.LocalFiles = append(made.LocalFiles, name)
 		}
 	}

@@ -67,10 +67,10 @@ spec:
 
 func TestDirectories(t *testing.T) {
 	type result struct {
-		Objects    []string // kind name@origin
-		Local      int
-		Components int
-		Findings   []string // rule@origin
+		Objects  []string // kind name@origin
+		Local    []string
+		Unbuilt  []string
+		Findings []string // rule@origin
 	}
 	cases := map[string]struct {
 		reason string
@@ -136,8 +136,8 @@ generatorOptions:
 				"unused/c.yaml":            configMap("c"),
 			},
 			want: result{
-				Objects:    []string{"ConfigMap a-x@app/a.yaml:1", "ConfigMap b-x@with-b/b.yaml:1"},
-				Components: 2,
+				Objects: []string{"ConfigMap a-x@app/a.yaml:1", "ConfigMap b-x@with-b/b.yaml:1"},
+				Unbuilt: []string{"unused"},
 			},
 		},
 		"LocalOnly": {
@@ -152,7 +152,7 @@ replacements:
 				"a.yaml":     configMap("a"),
 				"local.yaml": strings.Replace(configMap("local"), "\ndata:", "\n  annotations: {config.kubernetes.io/local-config: \"true\"}\ndata:", 1),
 			},
-			want: result{Objects: []string{"ConfigMap a@a.yaml:1"}, Local: 1},
+			want: result{Objects: []string{"ConfigMap a@a.yaml:1"}, Local: []string{"local.yaml"}},
 		},
 		"Deleted": {
 			reason: "A patch may delete an object, and the others must keep their locations.",
@@ -191,7 +191,7 @@ replacements:
 			if len(problems) > 0 {
 				t.Fatalf("%s\n%v", tc.reason, problems)
 			}
-			got := result{Local: made.Local, Components: made.Components}
+			got := result{Local: made.LocalFiles, Unbuilt: made.Unbuilt}
 			for _, d := range made.Documents {
 				got.Objects = append(got.Objects, fmt.Sprintf("%s %s@%s", d.Header.Kind, d.Header.Name, d.Origin))
 				u, err := d.Decode()

@@ -63,7 +63,7 @@ func unmark(value any) {
 // manifests describes the content of a file of resources.
 type manifests struct {
 	size
-	local int // documents for local use only
+	local bool // it has documents for local use only
 }
 
 // manifestsOf adds the manifests of a file, with marks, to the view.
@@ -88,9 +88,7 @@ func (v *vetting) manifestsOf(name string) *manifests {
 		}
 		all = append(all, raw)
 		m.documents++
-		if local {
-			m.local++
-		}
+		m.local = m.local || local
 		if d.Header.Kind == "CustomResourceDefinition" {
 			m.crds++
 		}

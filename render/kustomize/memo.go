@@ -40,9 +40,7 @@ func (t *traced) ReadLink(name string) (string, error) { return fs.ReadLink(t.FS
 type rememberedBuild struct {
 	Spent      manifest.Spent
 	Reads      []string
-	Local      int
 	LocalFiles []string
-	Components int
 	Unbuilt    []string
 	Findings   []manifest.Finding
 	Objects    []rememberedObject
@@ -97,7 +95,7 @@ func (m memory) remember(v *vetting, made Build, spent manifest.Spent) {
 		return
 	}
 	value, err := json.Marshal(rememberedBuild{
-		Spent: spent, Reads: slices.Sorted(maps.Keys(v.reads)), Local: made.Local, LocalFiles: made.LocalFiles, Components: made.Components, Unbuilt: made.Unbuilt,
+		Spent: spent, Reads: slices.Sorted(maps.Keys(v.reads)), LocalFiles: made.LocalFiles, Unbuilt: made.Unbuilt,
 		Findings: made.Findings, Objects: v.made,
 	})
 	if err != nil {
@@ -135,7 +133,7 @@ func (m memory) recall() (Build, bool) {
 // restore returns a stored build. It charges the reader with the original cost. ok is false if that exceeds the limits: then a new
 // build reports the error.
 func (m memory) restore(known rememberedBuild) (_ Build, ok bool) {
-	made := Build{Reads: map[string]bool{}, Local: known.Local, LocalFiles: known.LocalFiles, Components: known.Components, Unbuilt: known.Unbuilt, Findings: known.Findings}
+	made := Build{Reads: map[string]bool{}, LocalFiles: known.LocalFiles, Unbuilt: known.Unbuilt, Findings: known.Findings}
 	for _, name := range known.Reads {
 		made.Reads[name] = true
 	}

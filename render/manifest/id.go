@@ -3,6 +3,7 @@ package manifest
 import (
 	"cmp"
 
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -66,4 +67,15 @@ func (id ID) IsCRD() bool {
 func (id ID) IsWebhookConfiguration() bool {
 	return id.Group == "admissionregistration.k8s.io" &&
 		(id.Kind == "ValidatingWebhookConfiguration" || id.Kind == "MutatingWebhookConfiguration")
+}
+
+// Unnameable returns the field of metadata, name or namespace, that cannot be a segment of a URL, and why. No API server has an object
+// with such a name, and a request for it would be about something else. It returns "" if there is no such field.
+func (id ID) Unnameable() (key, why string) {
+	for _, f := range []struct{ key, value string }{{"name", id.Name}, {"namespace", id.Namespace}} {
+		if flaws := path.IsValidPathSegmentName(f.value); len(flaws) > 0 {
+			return f.key, flaws[0]
+		}
+	}
+	return "", ""
 }
