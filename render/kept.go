@@ -19,11 +19,10 @@ func (d Documents) Keeping() bool { return d.commit.Keeping() }
 // Kept returns the content of a commit's packages, by source, as its lock keeps it: with the schemas of active definitions only. in
 // must have Documents.
 func Kept(in Input, how Options) (map[string][]byte, error) {
-	c, err := in.catalogue(how)
+	c, commit, err := in.catalogue(how)
 	if err != nil {
 		return nil, err
 	}
-	commit := in.Documents.With(in, how).commit
 	decisions, _ := activation.Decide(c)
 	outlined := map[*manifest.Document]bool{}
 	for _, d := range decisions {

@@ -16,6 +16,7 @@ import (
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
+	"headgate.dev/headgate/render/packages"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -51,6 +52,7 @@ type Desired struct {
 	Packages    []catalogue.Package // by origin
 	Directories []string            // sorted directories of the commit with manifests, even if none is applied, without ignored ones
 	Unread      []catalogue.Unread  // packages with unknown content
+	Signatures  packages.Signatures // which signatures the commit demands of the images that Crossplane installs
 	Left        []Left              // the objects that Crossplane installs with packages, except definitions, sorted by identity
 	Beside      []Beside            // the images that Crossplane installs and that also have a copy in the tree, by source
 	Skipped     catalogue.Skipped   // documents and files that are not applied, counted by reason
@@ -140,7 +142,7 @@ func Render(in Input, how Options) (Desired, error) {
 		return Desired{}, err
 	}
 	var problems catalogue.Errors
-	c, err := in.catalogue(how)
+	c, commit, err := in.catalogue(how)
 	if err != nil && !errors.As(err, &problems) {
 		return Desired{}, err
 	}
@@ -170,6 +172,7 @@ func Render(in Input, how Options) (Desired, error) {
 		Packages:  c.Packages,
 		Unread:    c.Unread,
 
+		Signatures:  commit.Signatures(),
 		Directories: c.Directories,
 		Skipped:     c.Skipped,
 		Omitted:     c.Omitted,
@@ -311,7 +314,7 @@ func Catalogue(in Input, how Options) (catalogue.Catalogue, error) {
 	if err := how.check(); err != nil {
 		return catalogue.Catalogue{}, err
 	}
-	c, err := in.catalogue(how)
+	c, _, err := in.catalogue(how)
 	if err != nil {
 		return catalogue.Catalogue{}, err
 	}
@@ -404,4 +407,12 @@ func duplicates(objects []Object) catalogue.Errors {
 			"%s comes from this active definition, and is declared at %s already: remove one of them", o.ID, other.Origin))
 	}
 	return problems
+}
+
+// Unsigned returns findings about required signatures that another commit demands and this commit does not, without those that
+// Findings has already.
+func (d Desired) Unsigned(before Desired) []manifest.Finding {
+	return slices.DeleteFunc(d.Signatures.Dropped(before.Signatures), func(f manifest.Finding) bool {
+		return slices.ContainsFunc(d.Findings, func(known manifest.Finding) bool { return known.Rule == f.Rule && known.Message == f.Message })
+	})
 }

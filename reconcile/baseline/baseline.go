@@ -123,7 +123,7 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (plan.Observed
 		}
 	}
 	inactive, uncompared := b.redeclared(want)
-	seen.Effects, seen.Notes = append(seen.Effects, inactive...), slices.Concat(notesOnUpgrades(seen), uncompared, want.Unconfirmed(b.Base))
+	seen.Effects, seen.Notes = append(seen.Effects, inactive...), slices.Concat(notesOnUpgrades(seen), uncompared, want.Unconfirmed(b.Base), want.Unsigned(b.Base))
 	return seen, nil
 }
 

@@ -29,7 +29,7 @@ func (s *Resolver) withKept(files fs.FS, images []packages.Image) []packages.Ima
 			}
 			continue
 		}
-		if image.Err == nil || r.Keeps == (packages.Keeps{}) || r.Copied || len(s.pulls.demands(r.Configs, crossplane.Image(r.Source, r.Version))) > 0 {
+		if image.Err == nil || r.Keeps == (packages.Keeps{}) || r.Copied || len(s.pulls.demands(r.Configs, r.Image(r.Version))) > 0 {
 			continue
 		}
 		if _, err := r.Content(files); err != nil {

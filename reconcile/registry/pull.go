@@ -132,7 +132,7 @@ func (p *puller) find(ctx context.Context, i *packages.Image) error {
 			return err
 		}
 	}
-	asked := crossplane.Image(r.Source, i.Version)
+	asked := r.Image(i.Version)
 	image := r.Configs.Rewritten(asked)
 	ref, err := name.ParseReference(image)
 	if err == nil {
@@ -146,8 +146,8 @@ func (p *puller) find(ctx context.Context, i *packages.Image) error {
 	if _, isTag := ref.(name.Tag); isTag && i.Digest != "" && p.tags {
 		i.Findings = append(i.Findings, p.contradicted(ctx, from, ref, i.Digest)...)
 	}
-	if at, ok := ref.(name.Digest); ok && i.Digest == "" {
-		i.Digest = at.DigestStr()
+	if at, ok := ref.(name.Digest); ok {
+		i.Digest = at.DigestStr() // whatever the lock records: Crossplane pulls this
 	}
 	if i.Digest == "" {
 		d, err := p.digest(ctx, from, ref, r.Installed)
@@ -186,7 +186,7 @@ func (p *puller) open(ctx context.Context, from origin, digest string) func() (i
 
 // opener returns a function that opens an image that another process pulled.
 func (p *puller) opener(ctx context.Context, r packages.Request, i packages.Image) func() (io.ReadCloser, error) {
-	ref, err := name.ParseReference(r.Configs.Rewritten(crossplane.Image(r.Source, i.Version)))
+	ref, err := name.ParseReference(r.Configs.Rewritten(r.Image(i.Version)))
 	if err != nil {
 		return func() (io.ReadCloser, error) { return nil, err }
 	}

@@ -97,6 +97,7 @@ func Judge(r Report) Judgement {
 	add(Look, "deprecates", is[deprecates], "deprecates a version of 1 kind", "deprecates versions of %d kinds")
 	add(Look, "moves-storage", is[movesStorage], "stores 1 kind in another version", "stores %d kinds in other versions")
 	if r.Preview != nil {
+		add(Look, "unsigned", r.Preview.Unsigned, "stops demanding 1 signature of packages", "stops demanding %d signatures of packages")
 		add(Look, "uncontrolled", r.Preview.Uncontrolled, "upgrades a package with 1 object that an old revision controls", "upgrades packages with %d objects that old revisions control")
 		add(Look, "unconfirmed", r.Preview.Unconfirmed, "keeps the schemas of 1 definition, which no registry confirms", "keeps the schemas of %d definitions, which no registry confirms")
 		add(Look, "warnings", r.Preview.Warnings, "adds 1 warning", "adds %d warnings")

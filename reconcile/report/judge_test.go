@@ -117,6 +117,7 @@ func situations() map[string]situation {
 		"ImageConfig":        {"A new ImageConfig can replace the images of existing packages.", Report{Summary: Summary{Created: 1}, Steps: []Step{{Action: plan.Create, ID: manifest.ID{Group: crossplane.Packages, Kind: "ImageConfig", Name: "a"}}}}, Look, "unjudged"},
 		"OtherObject":        {"Headgate cannot determine the effects of the change.", Report{Summary: Summary{Updated: 1}, Steps: []Step{{Action: plan.Update, ID: manifest.ID{Kind: "ConfigMap"}}}}, Look, "unjudged"},
 		"ProviderUncompared": {"The copy of the package is compared, but not its image.", upgrade(copied, manifest.ID{}), Look, "unjudged"},
+		"Unsigned":           {"An image that nobody signed could replace the package.", Report{Preview: &Preview{Unsigned: 1}}, Look, "unsigned"},
 		"NewWarning":         {"The change adds a warning.", Report{Preview: &Preview{Warnings: 1}}, Look, "warnings"},
 
 		"Error":           {"Nothing would be applied.", Report{Error: "x.yaml:1: no"}, Blocked, "error"},
@@ -232,6 +233,7 @@ func merge(a, b Report) Report {
 		if p := one.Preview; p != nil {
 			r.Preview.Opens, r.Preview.Leaves = append(r.Preview.Opens, p.Opens...), append(r.Preview.Leaves, p.Leaves...)
 			r.Preview.Warnings += p.Warnings
+			r.Preview.Unsigned += p.Unsigned
 			r.Preview.Repairs = r.Preview.Repairs || p.Repairs
 			r.Preview.Live = r.Preview.Live && (p.Live || len(one.Steps)+len(one.Upgrades) == 0)
 		}

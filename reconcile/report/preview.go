@@ -32,6 +32,8 @@ type Preview struct {
 
 	Unconfirmed int `json:"unconfirmed,omitempty"` // definitions whose schemas only the new commit keeps, as no registry can be read
 
+	Unsigned int `json:"unsigned,omitempty"` // signatures that the base demands of packages, and that the new commit does not
+
 	SafeStart []SafeStart `json:"safeStart,omitempty"` // packages that gain or lose safe-start
 	Copies    []Copy      `json:"copies,omitempty"`    // packages in the tree whose release changes
 	Versions  []Version   `json:"versions,omitempty"`  // for a possible upgrade: the versions up to the new one
@@ -116,6 +118,7 @@ func withPreview(p plan.Plan, c Comparison) Report {
 	for _, claim := range claims {
 		preview.Unconfirmed += len(claim.Adds)
 	}
+	preview.Unsigned = len(p.Want.Unsigned(c.Before))
 	preview.Copies = copies(c.Before.Packages, p.Want.Packages)
 	had, has := plan.Plan{Want: c.Before}.Findings(), p.Findings()
 	preview.Warnings = newFindings(manifest.Warning, had, has)
@@ -128,7 +131,7 @@ func withPreview(p plan.Plan, c Comparison) Report {
 func (r Report) touches(p Preview) int {
 	s := r.Summary
 	return s.Created + s.Updated + s.Pruned + s.Released + s.Deactivated + s.Held + s.Failed +
-		len(r.Bumps) + len(r.Upgrades) + len(r.Inactive) + len(p.Opens) + len(p.Leaves) + len(p.SafeStart) + len(p.Copies) + p.Warnings
+		len(r.Bumps) + len(r.Upgrades) + len(r.Inactive) + len(p.Opens) + len(p.Leaves) + len(p.SafeStart) + len(p.Copies) + p.Warnings + p.Unsigned
 }
 
 // Unrepaired reports a head that cannot be rendered for the same reason as its base.

@@ -97,42 +97,17 @@ func (n *node) elsewhere(installed map[string]crossplane.Installed) []manifest.F
 
 // unsigned finds required signatures in the cluster that the commit no longer requires.
 func (res *resolution) unsigned() []manifest.Finding {
-	var dropped []Dropped
-	of, first := map[Dropped][]string{}, map[Dropped]*node{}
+	var all drops
 	for _, n := range res.nodes {
-		if n.image == nil || n.image.Version == "" {
+		image := n.named()
+		if image == "" {
 			continue
 		}
-		image := crossplane.Image(n.request.Source, n.image.Version)
 		for _, d := range res.configs.Dropped(image) {
-			if of[d] == nil {
-				dropped, first[d] = append(dropped, d), n
-			}
-			of[d] = append(of[d], image)
+			all.add(d, image, n.place())
 		}
 	}
-	var found []manifest.Finding
-	for _, d := range dropped {
-		f := manifest.Finding{Rule: RuleUnsigned, Severity: manifest.Warning, Origin: first[d].place(), Fix: "require the same signature in the commit, unless this is intended"}
-		f.Message = fmt.Sprintf("%s requires a signature of %s", d.Demand, of[d][0])
-		if more := len(of[d]) - 1; more > 0 {
-			f.Message += fmt.Sprintf(" and %d more", more)
-		}
-		f.Message += ", but with this commit "
-		switch {
-		case d.Another:
-			f.Message += d.By.String() + " demands another one"
-		case d.By.Config != "":
-			f.Message += "nothing does, because of " + d.By.String()
-		default:
-			f.Message += "nothing does"
-		}
-		if d.By.Config != "" && !d.By.Live {
-			f.Origin = d.By.Origin
-		}
-		found = append(found, f)
-	}
-	return found
+	return all.findings()
 }
 
 // cycles finds packages that depend on themselves, directly or through others.

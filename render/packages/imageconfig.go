@@ -91,6 +91,7 @@ type Dropped struct {
 	Demand  Prefixed
 	By      Prefixed // the ImageConfig that replaces it; zero if there is none
 	Another bool     // By requires another signature
+	Now     string   // the name of the image in the commit; "" if it is the same
 }
 
 // Dropped returns the signatures of an image that the cluster requires and the commit does not. It checks the name that the cluster
@@ -99,28 +100,27 @@ func (c ImageConfigs) Dropped(image string) []Dropped {
 	if c.cluster == nil {
 		return nil
 	}
-	pulled := c.Rewritten(image)
-	now, demanded := c.Verification(pulled)
 	var all []Dropped
-	for _, name := range []string{c.cluster.Rewritten(image), pulled} {
-		was, ok := c.cluster.Verification(name)
-		if !ok || demanded && now.Value == was.Value || slices.ContainsFunc(all, func(d Dropped) bool { return d.Demand == was }) {
+	for _, name := range []string{c.cluster.Rewritten(image), c.Rewritten(image)} {
+		demand, ok := c.cluster.Verification(name)
+		if !ok {
 			continue
 		}
-		d := Dropped{Demand: was, By: now, Another: demanded}
-		if !demanded {
-			d.By = c.replacing(was, image)
+		if d, drops := c.dropped(demand, image); drops && !slices.Contains(all, d) {
+			all = append(all, d)
 		}
-		all = append(all, d)
 	}
 	return all
 }
 
-// replacing returns the object of the commit that removes a required signature: an object with the same name, or one that rewrites
-// the image.
+// replacing returns the object of the commit that removes a required signature: an object with the same name that no longer makes
+// the demand, or one that rewrites the image.
 func (c ImageConfigs) replacing(was Prefixed, image string) Prefixed {
+	stays := slices.ContainsFunc(c.Verified, func(p Prefixed) bool {
+		return p.Config == was.Config && p.Prefix == was.Prefix && p.Value == was.Value
+	})
 	for _, one := range c.declared {
-		if one.Config == was.Config {
+		if one.Config == was.Config && !stays {
 			return one
 		}
 	}

@@ -69,6 +69,8 @@ func readLock(d *manifest.Document, into map[string]Locked) catalogue.Errors {
 		switch _, twice := into[one.Source]; {
 		case one.Digest != "" && !crossplane.IsDigest(one.Digest):
 			r.Refuse(append(at, "digest"), "is not a digest: %q; run headgate lock", one.Digest)
+		case crossplane.IsDigest(one.Version) && one.Digest != "" && one.Digest != one.Version: // Headgate would judge one image, and Crossplane install the other
+			r.Refuse(append(at, "digest"), "differs from the digest in version; run headgate lock")
 		case one.Schemas != "" && !crossplane.IsDigest(one.Schemas):
 			r.Refuse(append(at, "schemas"), "is not a hash: %q; %s", one.Schemas, KeepAgain)
 		case twice:

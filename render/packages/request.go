@@ -1,6 +1,7 @@
 package packages
 
 import (
+	"cmp"
 	"io"
 	"slices"
 
@@ -13,6 +14,7 @@ import (
 type Request struct {
 	Source      string               // its repository, which identifies the package in Crossplane
 	Version     string               // the tag or digest; "" means the newest version that the constraints allow
+	Named       string               // the image as an object names it, if it has a tag and a digest; Version is the digest
 	Constraints []string             // of the packages that depend on it, sorted; all must be satisfied
 	Digest      string               // the digest of the version in the commit's lock; "" if the lock does not record it
 	Keeps       Keeps                // the content of the image that the commit's lock keeps
@@ -40,6 +42,11 @@ func (r Request) Secrets(image string) []string {
 		all = append(all, one)
 	}
 	return all
+}
+
+// Image returns the image in a version, as Crossplane compares it with the prefixes of ImageConfigs.
+func (r Request) Image(version string) string {
+	return cmp.Or(r.Named, crossplane.Image(r.Source, version))
 }
 
 // wanted describes the request to the user.

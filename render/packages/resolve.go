@@ -202,7 +202,8 @@ func (n *node) settle(res *resolution) {
 	slices.Sort(r.PullSecrets)
 	r.PullSecrets = slices.Compact(r.PullSecrets)
 	if len(n.roots) > 0 {
-		r.Version, r.Origin, r.PullPolicy = n.roots[0].version, n.roots[0].origin, n.roots[0].pull
+		first := n.roots[0]
+		r.Version, r.Named, r.Origin, r.PullPolicy = first.version, first.named, first.origin, first.pull
 	} else {
 		r.Origin = n.asked[0].Origin
 		for _, a := range n.asked {

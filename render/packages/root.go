@@ -16,6 +16,7 @@ import (
 type root struct {
 	id                manifest.ID
 	source, version   string
+	named             string // the image as the object names it, if it has a tag and a digest
 	origin            manifest.Origin
 	secrets           []string
 	pull              PullPolicy
@@ -66,6 +67,9 @@ func rootOf(d *manifest.Document) (root, bool) {
 		return root{}, false
 	}
 	r := root{id: manifest.IDOf(u), source: source, version: version, origin: d.OriginOf("spec", "package")}
+	if image = strings.TrimSpace(image); image != crossplane.Image(source, version) {
+		r.named = image
+	}
 	policy, _ := spec["packagePullPolicy"].(string)
 	r.pull = PullPolicy(policy)
 	r.manual = spec["revisionActivationPolicy"] == "Manual"
