@@ -6,6 +6,8 @@ import (
 
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/manifest"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // answer answers the questions of a plan. The place answers them; for questions about the last applied commit, it gets the objects
@@ -61,9 +63,7 @@ func (r Reconciler) declaredBefore(ctx context.Context, seen plan.Observed, of [
 			if before[o.ID] != nil || !slices.Contains(of, o.ID) || !seen.AsBefore(o) {
 				continue
 			}
-			if sent, err := plan.Sent(r.Sync, o); err == nil {
-				before[o.ID] = plan.Decoded(sent)
-			}
+			before[o.ID] = plan.Lazy(func() (*unstructured.Unstructured, error) { return plan.Sent(r.Sync, o) })
 		}
 	}
 	return before

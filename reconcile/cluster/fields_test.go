@@ -15,6 +15,7 @@ import (
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -226,4 +227,118 @@ func TestFieldsThatLeaveGit(t *testing.T) {
 func dataOf(u *unstructured.Unstructured) map[string]any {
 	data, _ := u.Object["data"].(map[string]any)
 	return data
+}
+
+// Fields leave the cluster whatever their shape is: items of lists that are merged by key, sets, atomic lists, unknown fields, labels and
+// finalizers.
+func TestFieldsOfEveryShape(t *testing.T) {
+	spec := func(w *world) *unstructured.Unstructured {
+		crd := w.crd("App", "Namespaced")
+		raw := `{"type":"object","properties":{"spec":{"type":"object","x-kubernetes-preserve-unknown-fields":true,"properties":{
+			"ports":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["port","protocol"],"items":{"type":"object","required":["port"],"properties":{"port":{"type":"integer"},"name":{"type":"string"},"protocol":{"type":"string","default":"TCP"}}}},
+			"set":{"type":"array","x-kubernetes-list-type":"set","items":{"type":"string"}},
+			"atomic":{"type":"array","x-kubernetes-list-type":"atomic","items":{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string","default":"x"}}}},
+			"size":{"x-kubernetes-int-or-string":true},
+			"kept":{"type":"string","default":"d"},"other":{"type":"string","default":"d"}}}}}`
+		var schema map[string]any
+		if err := json.Unmarshal([]byte(raw), &schema); err != nil {
+			t.Fatal(err)
+		}
+		versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+		versions[0].(map[string]any)["schema"] = map[string]any{"openAPIV3Schema": schema}
+		crd.Object["spec"].(map[string]any)["versions"] = versions
+		return crd
+	}
+	port := func(n int64, name string) any {
+		p := map[string]any{"port": n}
+		if name != "" {
+			p["name"] = name
+		}
+		return p
+	}
+	app := func(w *world, all bool) *unstructured.Unstructured {
+		u := w.instance("App", w.sync.Namespace, "one")
+		if !all {
+			u.Object["spec"] = map[string]any{"ports": []any{port(80, "")}, "set": []any{"a"}}
+			u.SetLabels(map[string]string{"stays": "1"})
+			return u
+		}
+		u.Object["spec"] = map[string]any{
+			"ports": []any{port(80, "web"), port(443, "tls")}, "set": []any{"a", "b"}, "atomic": []any{map[string]any{"a": "1"}},
+			"size": "1Gi", "extra": map[string]any{"deep.er/x": map[string]any{"a": int64(1)}}, "kept": "d", "other": "e",
+		}
+		u.SetLabels(map[string]string{"stays": "1", "example.org/gone": "1"})
+		u.SetAnnotations(map[string]string{"example.org/gone": "1"})
+		u.SetFinalizers([]string{"example.org/gone"})
+		return u
+	}
+	// without is what is left of the object, and defaults of the API server.
+	without := map[string]any{
+		"spec":   map[string]any{"ports": []any{map[string]any{"port": int64(80), "protocol": "TCP"}}, "set": []any{"a"}, "kept": "d", "other": "d"},
+		"labels": []string{"stays"},
+	}
+	cases := map[string]struct {
+		reason string
+		meddle func(t *testing.T, w *world, at dynamic.ResourceInterface)
+		stays  bool
+		lines  []string
+	}{
+		"Alone": {"Only Headgate manages them.", nil, false, []string{`spec.other: "e" → "d"`, "gives up spec.kept; the API server sets a default"}},
+		"Wiped": {"The last applied commit had them.", func(t *testing.T, _ *world, at dynamic.ResourceInterface) {
+			t.Helper()
+			rewrite(t, at, "one", func(metav1.ManagedFieldsEntry) bool { return false })
+		}, false, []string{`spec.other: "e" → `, `metadata.finalizers[0]: "example.org/gone" → `}},
+		"Another": {"Another manager applies them.", func(t *testing.T, w *world, at dynamic.ResourceInterface) {
+			t.Helper()
+			applyAs(t, "cli", at, app(w, true))
+		}, true, []string{
+			"metadata.annotations.example.org/gone", "metadata.finalizers[", "spec.atomic", "spec.extra.deep.er/x.a", "spec.kept", "cli keeps it", // cli took spec.atomic, because a default changes an atomic list
+		}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			at := w.at(w.resource("App"), w.sync.Namespace)
+			one, two := strings.Repeat("1", 40), strings.Repeat("2", 40)
+			home, crd := namespace(w.sync.Namespace), spec(w)
+			source := commits{one: commitOf(t, home, crd, app(w, true)), two: commitOf(t, home, crd, app(w, false))}
+			pass := func(ref string) report.Report {
+				t.Helper()
+				c := w.cluster(t, cluster.Options{})
+				r := reconcilerOf(c, w)
+				r.Source, r.Recorder = source, c
+				result, err := r.Run(t.Context(), ref)
+				if err != nil || result.Summary.Failed > 0 {
+					t.Fatal(err, text(result))
+				}
+				return result
+			}
+			pass(one)
+			if tc.meddle != nil {
+				tc.meddle(t, w, at)
+			}
+			got := text(pass(two))
+			for _, line := range tc.lines {
+				if !strings.Contains(got, line) {
+					t.Errorf("%s\nwant the line %q in\n%s", tc.reason, line, got)
+				}
+			}
+			after, err := at.Get(t.Context(), "one", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			labels := slices.DeleteFunc(slices.Sorted(maps.Keys(after.GetLabels())), func(key string) bool { return key == inventory.SyncLabel })
+			left := map[string]any{"spec": after.Object["spec"], "labels": labels}
+			gone := cmp.Equal(without, left) && len(after.GetFinalizers()) == 0 && after.GetAnnotations()["example.org/gone"] == ""
+			if tc.stays && len(after.GetFinalizers()) == 0 || !tc.stays && !gone {
+				t.Errorf("%s\n(-want +got):\n%s\n%s", tc.reason, cmp.Diff(without, left), got)
+			}
+			if again := pass(two); again.Summary.Updated > 0 {
+				t.Errorf("%s\nThe next pass has nothing to do:\n%s", tc.reason, text(again))
+			}
+			if err := edit(t.Context(), at, "one", `{"metadata":{"finalizers":null}}`); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }

@@ -102,6 +102,11 @@ func (t Takeover) Reclaim(live, after *unstructured.Unstructured, how Taking, ap
 	if gone.Empty() {
 		return t
 	}
+	for _, f := range entries {
+		if set, readable := read(f); readable && how.from(live, f) {
+			gone = gone.Union(inItems(set, gone))
+		}
+	}
 	var left []metav1.ManagedFieldsEntry
 	for _, f := range entries {
 		if set, readable := read(f); readable && how.from(live, f) {
@@ -123,6 +128,21 @@ func (t Takeover) Reclaim(live, after *unstructured.Unstructured, how Taking, ap
 	}
 	t.Goes = t.Goes.Union(free)
 	return t
+}
+
+// inItems returns the fields of a set that are in list items of another set. A default of an item goes with the item: it would not be
+// valid without its key.
+func inItems(set, items *fieldpath.Set) *fieldpath.Set {
+	all := fieldpath.NewSet()
+	for path := range set.All() {
+		for n := 1; n < len(path); n++ {
+			if path[n-1].Key != nil && items.Has(path[:n]) {
+				all.Insert(path.Copy())
+				break
+			}
+		}
+	}
+	return all
 }
 
 // present returns the fields of a set that the content of an object has.

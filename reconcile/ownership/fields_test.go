@@ -1,6 +1,8 @@
 package ownership_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"headgate.dev/headgate/fixtures/given"
@@ -93,4 +95,31 @@ func owns(t *testing.T, f metav1.ManagedFieldsEntry, path ...any) bool {
 		t.Fatal(err)
 	}
 	return set.Has(fieldpath.MakePathOrDie(path...))
+}
+
+// An item of a list leaves with its defaults, because it is not valid without its key.
+func TestItemsLeaveWhole(t *testing.T) {
+	const item, fields = `k:{\"port\":443}`, `{"f:spec":{"f:ports":{"%s":{".":{},"f:port":{}%s}}}}`
+	object := func(manager, operation, more string) *unstructured.Unstructured {
+		u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"ports": []any{map[string]any{"port": int64(443), "protocol": "TCP"}}}}}
+		u.SetManagedFields([]metav1.ManagedFieldsEntry{given.Wrote(manager, operation, fmt.Sprintf(fields, item, more))})
+		return u
+	}
+	after := &unstructured.Unstructured{Object: map[string]any{}}
+	after.SetManagedFields([]metav1.ManagedFieldsEntry{given.Wrote(inventory.Manager, "Apply", `{"f:spec":{"f:a":{}}}`)})
+	applied := object(inventory.Manager, "Apply", "")
+	live := object(ownership.Nobody, "Update", `,"f:protocol":{}`)
+	how := ownership.Taking{Appliers: true, OnlyUpdates: true, Nobody: true}
+	for reason, took := range map[string]ownership.Takeover{
+		"the last applied commit had the item": ownership.Takeover{}.Reclaim(live, after, how, ownership.Applied(applied)),
+		"we applied the item": func() ownership.Takeover {
+			both := object(inventory.Manager, "Apply", "")
+			both.SetManagedFields(append(both.GetManagedFields(), given.Wrote("helm", "Update", fmt.Sprintf(fields, item, `,"f:protocol":{}`))))
+			return ownership.TakeOver(both, after, "", how)
+		}(),
+	} {
+		if len(took.Entries) != 1 || took.Entries[0].Manager != inventory.Manager || !strings.Contains(took.Entries[0].FieldsV1.GetRawString(), "f:protocol") {
+			t.Errorf("%s: want all of it to be ours, got %v", reason, took.Entries)
+		}
+	}
 }

@@ -91,7 +91,7 @@ func TakeOver(live, after metav1.Object, apiVersion string, how Taking) Takeover
 			t.Forgets = true
 			set = set.Difference(fieldpath.NewSet(lastAppliedPath))
 		}
-		shared := set.Intersection(wanted)
+		shared := set.Intersection(wanted).Union(inItems(set, had.Difference(sent)))
 		rest := set.Difference(shared).Difference(above(wanted.Union(fieldpath.NewSet(lastAppliedPath))))
 		if !shared.Empty() {
 			t.From = append(t.From, Held{f.Manager, names(shared.Leaves())})

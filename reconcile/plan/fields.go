@@ -8,6 +8,8 @@ import (
 	"headgate.dev/headgate/reconcile/diff"
 	"headgate.dev/headgate/reconcile/ownership"
 	"headgate.dev/headgate/render/manifest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // What leaves Git leaves the cluster, or the plan names it. Package ownership has the rules; this file adds what only the last
@@ -24,8 +26,7 @@ const (
 	NotInSource     Code = "NotInSource"     // no value: the last applied commit cannot be rendered again
 )
 
-// fields names the fields that updates give up. If the managed fields of an object were lost, the last applied commit shows which
-// fields left Git.
+// fields names the fields that updates give up. If managed fields were lost, the last applied commit shows which fields left Git.
 func (p *Plan) fields(seen Observed) {
 	if seen.Offline || seen.Looks || p.Ends != NoEnding {
 		return
@@ -41,7 +42,7 @@ func (p *Plan) fields(seen Observed) {
 			continue
 		}
 		applied := ownership.Applied(s.Live)
-		if ownership.IsLost(s.Live) && !seen.AsBefore(a.Object) {
+		if seen.lostFields(s.ID, s.Live) && !seen.AsBefore(a.Object) {
 			q := Question{Ask: AppliedBefore, Of: s.ID}
 			before, answered := seen.Answers[q]
 			how := seen.Adopting(a, s.Live)
@@ -50,7 +51,7 @@ func (p *Plan) fields(seen Observed) {
 				p.open = append(p.open, q)
 				continue
 			case before.After == nil:
-				if unclaimed := ownership.Unclaimed(s.Live, s.After, s.Adopts, how); len(unclaimed) > 0 {
+				if unclaimed := ownership.Unclaimed(s.Live, s.After, s.Adopts, how); ownership.IsLost(s.Live) && len(unclaimed) > 0 {
 					s.stays = And(s.stays, FieldsUnknown.With(before.Unknown, few(unclaimed)))
 				}
 				continue
@@ -66,6 +67,13 @@ func (p *Plan) fields(seen Observed) {
 			s.stays = And(s.stays, FieldsStay.With(few(h.Fields), keeps))
 		}
 	}
+}
+
+// lostFields reports whether our managed fields are not those that we left, so that they do not show all that we applied: another
+// writer removed them, or took some of the fields.
+func (o Observed) lostFields(id manifest.ID, live metav1.Object) bool {
+	e := o.Inventory.Entries[id]
+	return ownership.IsLost(live) || e.Fields != "" && e.Fields != diff.OwnFields(live, ignoredBy(e, o.Inventory.Record))
 }
 
 // reclaim makes an update remove the fields of a takeover that the commit does not set any more.
