@@ -44,14 +44,7 @@ func (c *Cluster) Owner(ctx context.Context) (render.Owner, error) {
 	return "", nil
 }
 
-func (s *surface) servesCrossplane() bool {
-	for gk := range s.kinds {
-		if gk == crossplane.KindMRD || gk.Group == crossplane.Packages {
-			return true
-		}
-	}
-	return false
-}
+func (s *surface) servesCrossplane() bool { return plan.ServesCrossplane(s.kinds) }
 
 // natural returns the owner of CRDs according to the cluster. A Crossplane API does not count if this sync itself owns the CRDs of
 // that API.

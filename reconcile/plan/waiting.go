@@ -18,6 +18,7 @@ import (
 const (
 	AwaitsCRD        Code = "AwaitsCRD"        // the CRD of the same plan that serves the kind
 	PackageMayServe  Code = "PackageMayServe"  // a package that may contain the kind, and the kind
+	CrossplaneComes  Code = "CrossplaneComes"  // the object of the commit that installs Crossplane, and the kind that Crossplane serves
 	PackagesMayServe Code = "PackagesMayServe" // packages that may contain the kind, and the kind
 	CRDHeld          Code = "CRDHeld"          // the CRD of the kind, and the guard that holds it
 	PolicyHeld       Code = "PolicyHeld"       // the policy that activates the definition of the kind, and the guard that holds it
@@ -27,6 +28,7 @@ const (
 const (
 	KindInactive     Code = "KindInactive"     // the kind, and its definition, which nothing activates
 	KindNowhere      Code = "KindNowhere"      // the kind, which nothing in the commit defines
+	CrossplaneAbsent Code = "CrossplaneAbsent" // the kind, which Crossplane would serve if it were installed
 	KindHidden       Code = "KindHidden"       // the kind of an object that may exist although the kind is not served, and why
 	KindUnreadable   Code = "KindUnreadable"   // the kind of an unreadable object, and the reason
 	CRDTerminating   Code = "CRDTerminating"   // the CRD of the kind, which is being deleted
@@ -46,6 +48,7 @@ type coming struct {
 	later    map[schema.GroupKind]manifest.ID // active definitions, and XRDs
 	inactive map[schema.GroupKind]string      // definitions that nothing activates
 	policies PoliciesInForce                  // of the cluster and of the commit; nil until needed
+	core     *manifest.ID                     // the object of the commit that installs Crossplane itself; nil until needed
 	packages []manifest.ID                    // packages of the commit that are not installed yet; their content may not be known
 }
 
@@ -71,7 +74,7 @@ var ErrUnserved = errors.New("no API serves the kind")
 
 // Is reports whether the error is an ErrUnserved.
 func (p ReasonError) Is(target error) bool {
-	return target == ErrUnserved && slices.Contains([]Code{KindInactive, KindNowhere, KindHidden}, p.Code)
+	return target == ErrUnserved && slices.Contains([]Code{KindInactive, KindNowhere, KindHidden, CrossplaneAbsent}, p.Code)
 }
 
 // of returns what will serve a kind; nothing if the kind is served already. It returns an error if nothing will serve it.
@@ -81,6 +84,9 @@ func (c *coming) of(gk schema.GroupKind) (need, error) {
 	}
 	if name, ok := c.crds[gk]; ok {
 		return need{crd: name}, nil
+	}
+	if crossplane.Serves(gk.Group) && !ServesCrossplane(c.seen.Kinds) {
+		return c.ofCrossplane(gk)
 	}
 	if err := c.look(); err != nil {
 		return need{}, err

@@ -289,6 +289,8 @@ var words = map[plan.Code]wording{
 	plan.FieldUnfit:       say("%s cannot be copied to %s: %s", reason, text, text),
 
 	plan.KindInactive:     say("no API serves the kind %s: the definition %s would, and nothing activates it; name it in a policy", text, text),
+	plan.CrossplaneAbsent: say("no API serves the kind %s, because Crossplane is not installed in this cluster; install it with its Helm chart, or declare its Helm release in this repository", text),
+	plan.CrossplaneComes:  say("Crossplane, which %s installs, to serve the kind %s", the, text),
 	plan.KindNowhere:      say("no API serves the kind %s, and nothing in this commit brings it", text),
 	plan.KindHidden:       say("no API serves the kind %s, so it is not known whether the object exists, and the inventory keeps it: %s", text, reason),
 	plan.KindUnreadable:   say("the objects of the kind %s cannot be read, so nothing is done to them: %s", text, reason),

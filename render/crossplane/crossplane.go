@@ -142,6 +142,11 @@ func Installs(group, kind string) bool {
 	return group == Packages && (kind == Provider || kind == Configuration || kind == Function)
 }
 
+// Serves reports whether Crossplane itself serves the kinds of a group, and no package does.
+func Serves(group string) bool {
+	return group == Extensions || group == Packages || group == Operations || group == Protection
+}
+
 // IsClusterScoped reports whether Crossplane serves all kinds of a group as cluster-scoped.
 func IsClusterScoped(group string) bool { return group == Extensions || group == Packages }
 
