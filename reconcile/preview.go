@@ -38,6 +38,19 @@ func (r Reconciler) Preview(ctx context.Context, of Pull) (report.Report, error)
 	if c.Before, err = r.Render(ctx, of.Base); err != nil && !errors.As(err, &broken) {
 		return report.Report{}, fmt.Errorf("base: %w", err)
 	}
+	named := c.Before.Named
+	if of.Target != "" {
+		now, err := r.Render(ctx, of.Target)
+		if err == nil { // if the target is broken, the pull request is not to blame
+			c.Now = &now
+		}
+		named = named.And(now.Named)
+	}
+	if r.Heads != nil {
+		if r.Source, err = r.Heads(ctx, named); err != nil {
+			return report.Report{}, err
+		}
+	}
 	after, err := r.Render(ctx, of.Head)
 	outage := cmp.Or(outageOf(err), outageOf(broken.OrNil()))
 	switch {
@@ -47,11 +60,6 @@ func (r Reconciler) Preview(ctx context.Context, of Pull) (report.Report, error)
 		return report.Failed(r.Sync, after.Revision, err).Awaiting(outage), err
 	case broken != nil: // the pull request is not to blame, and the report says so
 		return report.Repaired(r.Sync, after, c.Before.Revision, broken).Awaiting(outage), nil //nolint:nilerr // see above
-	}
-	if of.Target != "" {
-		if now, err := r.Render(ctx, of.Target); err == nil { // if the target is broken, the pull request is not to blame
-			c.Now = &now
-		}
 	}
 	place := baseline.Baseline{Base: c.Before, Sync: r.Sync, Terms: r.Terms, Approvals: c.Before.Approvals}
 	if c.Now != nil {

@@ -21,6 +21,7 @@ import (
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/manifest"
+	"headgate.dev/headgate/render/packages"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -78,6 +79,9 @@ type Reconciler struct {
 	// OnForge returns the approvals on the pull requests of a commit. It is called while an approvable step is held, or if the pass before held prunes. If it is nil,
 	// the forge is not asked.
 	OnForge func(ctx context.Context, revision string) (map[inventory.ApprovalPlace][]render.Approval, error)
+	// Heads returns the Source for the head of a pull request: Headgate asks for no more on its behalf than what its target names. It
+	// is called before the head is read. If it is nil, the head is fetched like its target.
+	Heads func(ctx context.Context, target packages.Named) (Source, error)
 	// Applied returns the last applied commit, according to the inventory; "" if there is none. If it is nil, that is not known.
 	Applied func(ctx context.Context) (string, error)
 	// CA returns the CA of conversion webhooks. It is called before every pass, because the CA may change. If it is nil, the CA is

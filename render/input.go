@@ -62,15 +62,22 @@ func (d Documents) With(in Input, how Options) Documents {
 func (d Documents) Missing() []packages.Request { return d.commit.Missing() }
 
 // catalogue returns everything that the commit declares, including its packages.
-func (in Input) catalogue(how Options) (catalogue.Catalogue, packages.Commit, error) {
+func (in Input) catalogue(how Options) (catalogue.Catalogue, error) {
+	commit, err := in.commit(how)
+	if err != nil {
+		return catalogue.Catalogue{}, err
+	}
+	return commit.Catalogue()
+}
+
+// commit returns the documents of the commit with its packages.
+func (in Input) commit(how Options) (packages.Commit, error) {
 	if in.Documents == nil || !in.Documents.how.Equal(how.reading()) || in.Documents.unlocked != how.Unlocked {
 		d, err := Read(in, how)
 		if err != nil {
-			return catalogue.Catalogue{}, packages.Commit{}, err
+			return packages.Commit{}, err
 		}
 		in.Documents = &d
 	}
-	commit := in.Documents.With(in, how).commit
-	c, err := commit.Catalogue()
-	return c, commit, err
+	return in.Documents.With(in, how).commit, nil
 }

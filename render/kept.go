@@ -19,7 +19,11 @@ func (d Documents) Keeping() bool { return d.commit.Keeping() }
 // Kept returns the content of a commit's packages, by source, as its lock keeps it: with the schemas of active definitions only. in
 // must have Documents.
 func Kept(in Input, how Options) (map[string][]byte, error) {
-	c, commit, err := in.catalogue(how)
+	commit, err := in.commit(how)
+	if err != nil {
+		return nil, err
+	}
+	c, err := commit.Catalogue()
 	if err != nil {
 		return nil, err
 	}

@@ -44,6 +44,7 @@ type Desired struct {
 	Source      SourceID
 	Approvals   []Approval // of its ApprovalsFile; whether they count depends on the source of the commit
 	Owner       Owner
+	Named       packages.Named      // the registries and Secrets of its packages; also set if the commit cannot be rendered
 	Live        bool                // Definitions include those of the cluster
 	Partial     bool                // the commit has policies but declares no definitions, so the matches of the policies are not known
 	Objects     []Object            // to apply, sorted by identity, including the CRDs of active definitions
@@ -136,15 +137,20 @@ func left(o manifest.Object, shipper *catalogue.Package) (Left, error) {
 }
 
 // Render renders a commit. The CRDs of active definitions are among the objects, except of paused ones. Errors in the commit are of
-// type catalogue.Errors: all of them, sorted, each with its place. For such a commit, Render returns nothing else.
+// type catalogue.Errors: all of them, sorted, each with its place. For such a commit, Render returns only Named.
 func Render(in Input, how Options) (Desired, error) {
 	if err := how.check(); err != nil {
 		return Desired{}, err
 	}
-	var problems catalogue.Errors
-	c, commit, err := in.catalogue(how)
-	if err != nil && !errors.As(err, &problems) {
+	commit, err := in.commit(how)
+	if err != nil {
 		return Desired{}, err
+	}
+	named := commit.Named()
+	var problems catalogue.Errors
+	c, err := commit.Catalogue()
+	if err != nil && !errors.As(err, &problems) {
+		return Desired{Named: named}, err
 	}
 	how.Owner = how.Owner.by(c)
 	unread, refused := how.Owner.unread(c)
@@ -166,6 +172,7 @@ func Render(in Input, how Options) (Desired, error) {
 		Owner:    how.Owner,
 
 		Approvals: approvals,
+		Named:     named,
 		Live:      how.Live != nil,
 		Partial:   len(c.Definitions) == 0 && len(c.Policies) > 0,
 		Policies:  c.Policies,
@@ -208,7 +215,7 @@ func Render(in Input, how Options) (Desired, error) {
 			continue
 		}
 		if err := d.Document.Claim(); err != nil {
-			return Desired{}, catalogue.Errors{{Origin: d.Document.Origin, Err: err}}
+			return Desired{Named: named}, catalogue.Errors{{Origin: d.Document.Origin, Err: err}}
 		}
 		if want.Owner == OwnerCrossplane {
 			jobs = append(jobs, job{d.Name, d.MRD})
@@ -227,7 +234,7 @@ func Render(in Input, how Options) (Desired, error) {
 	problems = append(problems, duplicates(objects)...)
 	if err := problems.OrNil(); err != nil {
 		if !how.Lints {
-			return Desired{}, err
+			return Desired{Named: named}, err
 		}
 		return want.ofErrors(objects, problems, c.Findings), err
 	}
@@ -314,7 +321,7 @@ func Catalogue(in Input, how Options) (catalogue.Catalogue, error) {
 	if err := how.check(); err != nil {
 		return catalogue.Catalogue{}, err
 	}
-	c, _, err := in.catalogue(how)
+	c, err := in.catalogue(how)
 	if err != nil {
 		return catalogue.Catalogue{}, err
 	}

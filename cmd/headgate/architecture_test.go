@@ -67,7 +67,7 @@ var mayImport = map[string][]string{
 	},
 	"reconcile": {
 		"reconcile/baseline", "reconcile/guard", "reconcile/inventory", "reconcile/plan", "reconcile/report",
-		"render", "render/catalogue", "render/lint", "render/manifest",
+		"render", "render/catalogue", "render/lint", "render/manifest", "render/packages",
 	},
 	"reconcile/upgrade": {"reconcile", "reconcile/plan", "reconcile/report", "render", "render/crossplane", "render/manifest", "render/packages"},
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -32,6 +33,7 @@ type previewFlags struct {
 	comment, status bool
 	commands        bool
 	ifCommanded     bool
+	registries      []string
 	forkRegistries  []string
 	rules           forge.Rules
 	registryTimeout time.Duration
@@ -68,6 +70,10 @@ packages and ImageConfigs. It also checks whether objects would be refused or lo
 where a schema breaks.
 
 ` + aboutPipelines() + `
+
+On behalf of the head, Headgate asks only the registries that its target names, those in
+--preview-registries, xpkg.crossplane.io and xpkg.upbound.io. They may have any address, and
+redirect to public addresses. It reads only the Secrets that the target names.
 
 With --commands, people who may write to the repository command Headgate with the first lines
 of a comment: /headgate approve DIGEST, /headgate preview, /headgate explain NAME. An approval
@@ -126,6 +132,7 @@ run the preview again when it answers.`,
 	flags.StringArrayVar(&f.rules.Approvers, "approver", nil, "with --commands: `user` of the forge who may approve (default: everyone who may write); may be given several times")
 	flags.BoolVar(&f.rules.ByAuthor, "approval-by-author", false, "with --commands: the authors of the pull request may approve it, too, in teams of one")
 	flags.BoolVar(&f.rules.Reviews, "approval-reviews", false, "with --commands: count reviews that approve the previewed commit")
+	flags.StringSliceVar(&f.registries, "preview-registries", nil, "registries that the pull request may name although its target does not, by their `hosts`; besides xpkg.crossplane.io and xpkg.upbound.io")
 	flags.DurationVar(&f.registryTimeout, "registry-timeout", time.Minute, "how long to try again if a registry cannot be reached; the status is pending meanwhile")
 	f.forge.addTo(cmd)
 	show.addTo(cmd)
@@ -212,9 +219,14 @@ func (t *terminal) preview(ctx context.Context, f *previewFlags) (report.Report,
 	case f.fields().Catalogue == v1alpha1.CatalogueLive && !f.live:
 		return report.Report{}, usagef("--catalogue=live reads a cluster: add --live")
 	}
-	for _, host := range f.forkRegistries {
-		if !v1alpha1.IsRegistry(host) {
-			return report.Report{}, usagef("--fork-registries wants hosts of registries, such as ghcr.io or registry.example.org:5000, not %q", host)
+	for _, list := range []struct {
+		flag  string
+		hosts []string
+	}{{"--preview-registries", f.registries}, {"--fork-registries", f.forkRegistries}} {
+		for _, host := range list.hosts {
+			if !v1alpha1.IsRegistry(host) {
+				return report.Report{}, usagef("%s wants hosts of registries, such as ghcr.io or registry.example.org:5000, not %q", list.flag, host)
+			}
 		}
 	}
 	if err := f.comparesOnly(); err != nil {
@@ -281,6 +293,7 @@ func (t *terminal) isolated(f *previewFlags, repository *git.Repository, fork bo
 	if err != nil {
 		return nil, nil, err
 	}
+	s.Spec.PreviewRegistries = slices.Concat(s.Spec.PreviewRegistries, f.registries)
 	in := t.withoutMemo(&f.sourceFlags)
 	in.Approvals = f.approvals(f.approve.given)
 	if f.live {

@@ -61,8 +61,9 @@ its credentials. After an interrupt or SIGTERM, a pass finishes its writes and r
 second signal ends it at once.
 
 With previews: true, a sync also follows the pull requests into its branch: every new head gets
-the comment and the status of 'headgate preview'. Pull requests from forks need forkPreviews;
-they are previewed without credentials, and only with packages of the registries listed there.
+the comment and the status of 'headgate preview', with packages of the registries that the target
+or previewRegistries names. Pull requests from forks need forkPreviews; they are previewed without
+credentials, and only with packages of the registries listed there.
 
 ` + aboutWebhooks() + `
 

@@ -194,10 +194,27 @@ func (p *puller) key(ctx context.Context, a authority) (signature.Verifier, erro
 	if !ok {
 		return nil, fmt.Errorf("%q is not a supported hash algorithm; use sha256", a.Key.HashAlgorithm)
 	}
-	content, err := p.publicKey(ctx, ref.Name, ref.Key)
-	if err != nil {
-		return nil, err
+	file, isFile := p.keyFiles[of]
+	switch {
+	case isFile:
+		content, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		return verifierOf(content, of, hash)
+	case p.secret == nil:
+		return nil, fmt.Errorf("its key is in the Secret %s, and no cluster is asked for it: give it with --verification-key=%s=FILE", ref.Name, of)
 	}
+	content, err := p.publicKey(ctx, ref.Name, ref.Key)
+	var v signature.Verifier
+	if err == nil {
+		v, err = verifierOf(content, of, hash)
+	}
+	return v, p.reach.unusable("the key "+of, err)
+}
+
+// verifierOf returns the verifier of a public key.
+func verifierOf(content []byte, of string, hash crypto.Hash) (signature.Verifier, error) {
 	public, err := cryptoutils.UnmarshalPEMToPublicKey(content)
 	if err != nil {
 		return nil, fmt.Errorf("what is at %s is not a PEM public key", of) // err may quote the content
@@ -205,13 +222,8 @@ func (p *puller) key(ctx context.Context, a authority) (signature.Verifier, erro
 	return signature.LoadVerifier(public, hash)
 }
 
+// publicKey returns the key in a Secret.
 func (p *puller) publicKey(ctx context.Context, name, key string) ([]byte, error) {
-	if file, ok := p.keyFiles[name+"/"+key]; ok {
-		return os.ReadFile(file)
-	}
-	if p.secret == nil {
-		return nil, fmt.Errorf("its key is in the Secret %[1]s, and no cluster is asked for it: give it with --verification-key=%[1]s/%[2]s=FILE", name, key)
-	}
 	data, err := p.secret(ctx, name)
 	if err != nil {
 		return nil, fmt.Errorf("the Secret %s: %w", name, err)

@@ -79,7 +79,8 @@ func (p *puller) client(ctx context.Context, secrets []string) (client *remote.P
 			secret, err = pullSecretOf(data)
 		}
 		if err != nil {
-			c.why = errors.Join(c.why, fmt.Errorf("pull secret %s: %w", name, err))
+			err = fmt.Errorf("pull secret %s: %w", name, err)
+			c.why = errors.Join(c.why, p.reach.unusable("pull secret "+name, err))
 			continue
 		}
 		for _, auth := range secret {

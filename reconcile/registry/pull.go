@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -48,6 +49,7 @@ type puller struct {
 	offline bool
 	tags    bool // see Resolver.Tags
 	fork    *Fork
+	reach   *Reach // nil is not limited
 	keys    authn.Keychain
 	secret  func(ctx context.Context, name string) (map[string][]byte, error)
 	hide    func(value string)
@@ -60,11 +62,52 @@ type puller struct {
 	mu       sync.Mutex
 	clients  map[string]clientOf // by the names of Secrets; kept for one commit, because a client never forgets a failure
 	revision string
-	began    time.Time
-	lists    map[string][]string // tags by repository, and proofs by image
-	digests  map[string]digested // resolved digests, by tag
-	down     map[string]error    // registries that did not respond, with the error
-	left     int64               // remaining bytes that a commit of a fork may pull
+	replies  *replies
+	down     map[string]error // registries that did not respond, with the error
+	left     int64            // remaining bytes that a commit of a fork may pull
+}
+
+// replies holds what registries answered about tags, so that both sides of a comparison use the same image.
+type replies struct {
+	began time.Time
+
+	mu      sync.Mutex
+	lists   map[string][]string // tags by repository, and proofs by image
+	digests map[string]digested // resolved digests, by tag
+}
+
+// or returns other replies if these are absent or older than fresh, where 0 is any age.
+func (r *replies) or(fresh time.Duration) *replies {
+	if r != nil && (fresh == 0 || time.Since(r.began) < fresh) {
+		return r
+	}
+	return &replies{began: time.Now(), lists: map[string][]string{}, digests: map[string]digested{}}
+}
+
+func (r *replies) list(of string) ([]string, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	list, ok := r.lists[of]
+	return list, ok
+}
+
+func (r *replies) addList(of string, list []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lists[of] = list
+}
+
+func (r *replies) digest(of string) (digested, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	d, ok := r.digests[of]
+	return d, ok
+}
+
+func (r *replies) addDigest(of string, d digested) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.digests[of] = d
 }
 
 // A digested is a resolved tag.
@@ -76,12 +119,16 @@ type digested struct {
 func newPuller(s *Resolver) *puller {
 	p := &puller{
 		cache:   cache{dir: cmp.Or(s.Cache, s.made.Path), bytes: cacheBytes},
-		offline: s.Offline, tags: s.Tags, fork: s.Fork, keys: s.Keychain, secret: s.Secret, hide: s.Hide,
-		keyFiles: s.KeyFiles, trustedRoot: s.TrustedRoot,
-		options: []remote.Option{
-			remote.WithTransport(newTransport(s.Fork)), remote.WithUserAgent("headgate"),
-			remote.WithRetryBackoff(remote.Backoff{Duration: 300 * time.Millisecond, Factor: 3, Jitter: 0.1, Steps: 3}),
-		},
+		offline: s.Offline, tags: s.Tags, fork: s.Fork, reach: s.Reach, keys: s.Keychain, hide: s.Hide,
+		keyFiles: s.KeyFiles, trustedRoot: s.TrustedRoot, replies: s.replies,
+	}
+	if p.fork != nil {
+		p.reach = &Reach{Registries: p.fork.Registries, fork: true}
+	}
+	p.secret = p.reach.reading(s.Secret)
+	p.options = []remote.Option{
+		remote.WithTransport(newTransport(p.reach)), remote.WithUserAgent("headgate"),
+		remote.WithRetryBackoff(remote.Backoff{Duration: 300 * time.Millisecond, Factor: 3, Jitter: 0.1, Steps: 3}),
 	}
 	if p.keys == nil {
 		p.keys = authn.DefaultKeychain
@@ -93,27 +140,31 @@ func newPuller(s *Resolver) *puller {
 	return p
 }
 
-// begin starts the requests for a commit. It forgets answers that are older than fresh, and registries that did not respond.
-func (p *puller) begin(revision string, fresh time.Duration) {
+// begin starts the requests for a commit. It forgets answers that are older than fresh, and registries that did not respond except
+// those in down.
+func (p *puller) begin(revision string, fresh time.Duration, down map[string]error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.revision = revision
 	p.left = bytesOfFork
 	p.down = map[string]error{}
+	maps.Copy(p.down, down)
 	p.clients = map[string]clientOf{}
-	if p.lists == nil || fresh > 0 && time.Since(p.began) >= fresh {
-		p.began = time.Now()
-		p.lists, p.digests = map[string][]string{}, map[string]digested{}
-	}
+	p.replies = p.replies.or(fresh)
 }
 
-// again forgets which registries did not respond.
-func (p *puller) again() {
+// silent returns the registries that did not respond.
+func (p *puller) silent() map[string]error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.down) > 0 {
-		p.down, p.clients = map[string]error{}, map[string]clientOf{}
-	}
+	return maps.Clone(p.down)
+}
+
+// current returns the replies for the current commit.
+func (p *puller) current() *replies {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.replies
 }
 
 // answer finds the image for a request, and pulls it.
@@ -136,10 +187,10 @@ func (p *puller) find(ctx context.Context, i *packages.Image) error {
 	image := r.Configs.Rewritten(asked)
 	ref, err := name.ParseReference(image)
 	if err == nil {
-		err = p.fork.check(ref.Context().Registry)
+		err = p.reach.check(ref.Context().Registry)
 	}
 	if err != nil {
-		return p.fork.withoutMirror(err, r.Configs, asked)
+		return p.reach.withoutMirror(err, r.Configs, asked)
 	}
 	from := origin{ref.Context(), r.Secrets(image), r.PullPolicy == packages.PullNever}
 	i.Digest = r.Digest
@@ -223,10 +274,10 @@ func (p *puller) list(ctx context.Context, r packages.Request) ([]string, []mani
 	source := r.Configs.Rewritten(r.Source)
 	repo, err := name.NewRepository(source)
 	if err == nil {
-		err = p.fork.check(repo.Registry)
+		err = p.reach.check(repo.Registry)
 	}
 	if err != nil {
-		return nil, nil, p.fork.withoutMirror(err, r.Configs, r.Source)
+		return nil, nil, p.reach.withoutMirror(err, r.Configs, r.Source)
 	}
 	return p.listed(ctx, origin{repo, r.Secrets(source), r.PullPolicy == packages.PullNever}, repo.Name(), "the versions of "+repo.Name(), func(ctx context.Context, client *remote.Puller) ([]string, error) {
 		var tags []string
@@ -247,9 +298,8 @@ func (p *puller) list(ctx context.Context, r packages.Request) ([]string, []mani
 
 // listed requests a list from a registry once. what describes the list in a finding about an old answer.
 func (p *puller) listed(ctx context.Context, from origin, of, what string, question func(context.Context, *remote.Puller) ([]string, error)) ([]string, []manifest.Finding, error) {
-	p.mu.Lock()
-	list, ok := p.lists[of]
-	p.mu.Unlock()
+	replies := p.current()
+	list, ok := replies.list(of)
 	if ok {
 		return list, nil, nil
 	}
@@ -259,9 +309,7 @@ func (p *puller) listed(ctx context.Context, from origin, of, what string, quest
 	})
 	if err == nil {
 		p.cache.remember(answerRecord{Of: of, Tags: list})
-		p.mu.Lock()
-		p.lists[of] = list
-		p.mu.Unlock()
+		replies.addList(of, list)
 		return list, nil, nil
 	}
 	known, ok := p.cache.recall(of)
@@ -274,9 +322,8 @@ func (p *puller) listed(ctx context.Context, from origin, of, what string, quest
 // digest resolves a tag. It returns the installed image if the tag has ever resolved to it.
 func (p *puller) digest(ctx context.Context, from origin, ref name.Reference, installed crossplane.Installed) (digested, error) {
 	of := ref.Name() + " " + installed.Revision
-	p.mu.Lock()
-	d, ok := p.digests[of]
-	p.mu.Unlock()
+	replies := p.current()
+	d, ok := replies.digest(of)
 	if ok {
 		return d, nil
 	}
@@ -304,9 +351,7 @@ func (p *puller) digest(ctx context.Context, from origin, ref name.Reference, in
 				Fix:     "name the digest in the object that installs it",
 			}}
 		}
-		p.mu.Lock()
-		p.digests[of] = d
-		p.mu.Unlock()
+		replies.addDigest(of, d)
 		return d, nil
 	case ok && known.Digest != "" && (isOutage(err) || errors.Is(err, errOffline)):
 		return digested{known.Digest, p.old(err, ref.Name()+" is assumed to be the image of its last check, "+known.Digest)}, nil

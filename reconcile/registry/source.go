@@ -73,14 +73,19 @@ type Resolver struct {
 	// are required regardless of the commit.
 	Fork *Fork
 
+	// Reach limits requests and Secrets for commits that are not trusted. nil has no limits.
+	Reach *Reach
+
 	// Fresh is the maximum age of a tag's digest. With 0, each tag is resolved once for all commits of a process, so
 	// that both sides of a comparison use the same image.
 	Fresh time.Duration
 
-	mu     sync.Mutex
-	made   scratch.Dir         // the temporary directory
-	pulls  *puller             // created for the first package
-	recent map[string]answered // answers by revision
+	mu      sync.Mutex
+	made    scratch.Dir         // the temporary directory
+	pulls   *puller             // created for the first package
+	replies *replies            // what its puller begins with
+	down    map[string]error    // registries that did not respond before
+	recent  map[string]answered // answers by revision
 }
 
 // An answered holds the packages of a commit.
@@ -197,7 +202,7 @@ func (s *Resolver) begin(revision string, requests []packages.Request) error {
 	for i, r := range requests {
 		asked[i].Request = r
 	}
-	s.pulls.begin(revision, s.fresh(asked))
+	s.pulls.begin(revision, s.fresh(asked), s.down)
 	return nil
 }
 
@@ -237,25 +242,56 @@ func (s *Resolver) asked(ctx context.Context, r packages.Request) packages.Image
 	return i
 }
 
-// Answer answers a request of another process, and stores the content in the cache. It does not interpret the content.
-func (s *Resolver) Answer(ctx context.Context, revision string, r packages.Request) (packages.Image, error) {
+// Within returns a Resolver for a commit with this Reach. It shares the cache and the digests of tags, and has its own requests: the
+// registries that do not respond for one pull request do not affect others. A nil Reach is for the target of a pull request.
+func (s *Resolver) Within(reach *Reach) (*Resolver, error) {
+	dir, err := s.Directory()
+	if err != nil {
+		return nil, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.pulls == nil || s.pulls.revision != revision {
-		if err := s.begin(revision, []packages.Request{r}); err != nil {
-			return packages.Image{}, err
-		}
+	if s.pulls != nil {
+		s.replies = s.pulls.current()
+	}
+	s.replies = s.replies.or(min(s.Fresh, time.Minute))
+	return &Resolver{
+		Next: s.Next, How: s.How, Cache: dir, Offline: s.Offline, Keychain: s.Keychain, Secret: s.Secret, Hide: s.Hide,
+		KeyFiles: s.KeyFiles, TrustedRoot: s.TrustedRoot, Installed: s.Installed, Images: s.Images, Ask: s.Ask,
+		Keeps: s.Keeps, Tags: s.Tags, Fork: s.Fork, Reach: reach, replies: s.replies,
+	}, nil
+}
+
+// Head returns the Resolver for the head of a pull request, which reaches what its target names, the listed registries, and what the
+// ImageConfigs of the cluster name.
+func (s *Resolver) Head(ctx context.Context, named packages.Named, listed []string) (*Resolver, error) {
+	if s.Images != nil {
+		live, _ := s.Images(ctx) // what cannot be read names nothing; the commit's own list reports the error
+		named = named.And(packages.NamedBy(live))
+	}
+	reach := ReachOf(named, listed...)
+	head, err := s.Within(&reach)
+	if err == nil && s.pulls != nil {
+		head.down = s.pulls.silent() // both sides of a comparison lack the same registries
+	}
+	return head, err
+}
+
+// Answer answers a request of another process, and stores the content in the cache. It does not interpret the content.
+func (s *Resolver) Answer(ctx context.Context, revision string, r packages.Request) (packages.Image, error) {
+	if err := s.beginOnce(revision, r); err != nil {
+		return packages.Image{}, err
 	}
 	return s.pulls.answer(ctx, r), nil
 }
 
-// Again makes the next resolution retry registries that did not respond.
-func (s *Resolver) Again() {
+func (s *Resolver) beginOnce(revision string, r packages.Request) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.pulls != nil {
-		s.pulls.again()
+	if s.pulls != nil && s.pulls.revision == revision {
+		return nil
 	}
+	return s.begin(revision, []packages.Request{r})
 }
 
 // Versions returns the tags in a package's repository, unsorted.

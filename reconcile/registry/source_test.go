@@ -344,7 +344,6 @@ func TestOutagePasses(t *testing.T) {
 				t.Errorf("%v; an outage: %t, want %t", got, len(got) == 1 && got[0].Outage(), want)
 			}
 			r.Fail(0)
-			source.Again()
 			if got := rendered(t, source, render.OwnerCrossplane).Unread; len(got) != 0 {
 				t.Errorf("it answers again, and is asked: %v", got)
 			}

@@ -18,11 +18,11 @@ import (
 )
 
 // newTransport returns the transport for registries. A commit names them, and their answers may be shown. So the
-// transport does not connect to addresses that only this machine can reach; for a fork, it does not connect to
-// internal addresses at all.
-func newTransport(f *Fork) http.RoundTripper {
-	if f != nil {
-		return tlsOnly{network.Quiet(bounded{newPublicOnly(f)}, network.RegistryCodes)}
+// transport does not connect to addresses that only this machine can reach; within a Reach, it connects to internal
+// addresses of the registries in it only.
+func newTransport(r *Reach) http.RoundTripper {
+	if r != nil {
+		return tlsOnly{network.Quiet(bounded{newPublicOnly(r)}, network.RegistryCodes)}
 	}
 	return tlsOnly{network.Quiet(bounded{newHTTP(notLinkLocal)}, network.RegistryCodes)}
 }

@@ -33,6 +33,35 @@ func TestPublic(t *testing.T) {
 	}
 }
 
+// Companies often reach public hosts through a proxy only. Headgate checks what it sees: the host of the request.
+func TestHeadBehindProxy(t *testing.T) {
+	for at, want := range map[string]bool{
+		"https://registry.example.org/v2/": true, "https://blobs.example.org/a": true, "https://140.82.112.33/a": true,
+		"https://10.0.0.1/a": false, "https://[fd00::1]/a": false, "https://[::ffff:10.0.0.1]/a": false, "http://127.0.0.1:5000/a": false,
+	} {
+		asked := false
+		g := publicOnly{
+			reach: &Reach{Registries: []string{"registry.example.org"}},
+			listed: fixtures.Transport(func(req *http.Request) (*http.Response, error) {
+				asked = true
+				return &http.Response{Request: req}, nil
+			}),
+			proxy: func(*http.Request) (*url.URL, error) { return url.Parse("http://proxy.example.org:3128") },
+		}
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, at, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := g.RoundTrip(req)
+		if resp != nil && resp.Body != nil {
+			_ = resp.Body.Close()
+		}
+		if asked != want || (err == nil) != want {
+			t.Errorf("%s: asked %t, %v", at, asked, err)
+		}
+	}
+}
+
 // A proxy connects on our behalf without revealing the address. A fork's commit must not reach an address that Headgate cannot
 // check.
 func TestForkBehindProxy(t *testing.T) {
@@ -64,7 +93,7 @@ func TestForkBehindProxy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			reached = ""
-			g := publicOnly{fork: &Fork{Registries: []string{"registry.example.org", "docker.io", ""}}, listed: to("listed"), others: to("others"), proxy: tc.proxy}
+			g := publicOnly{reach: &Reach{fork: true, Registries: []string{"registry.example.org", "docker.io", ""}}, listed: to("listed"), others: to("others"), proxy: tc.proxy}
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, tc.url, http.NoBody)
 			if err != nil {
 				t.Fatal(err)
@@ -130,7 +159,7 @@ func TestPagesOfTagsAreBounded(t *testing.T) {
 	}))
 	defer server.Close()
 	p := newPuller(&Resolver{Cache: t.TempDir(), Keychain: anonymous{}})
-	p.begin("", 0)
+	p.begin("", 0, nil)
 	_, _, err = p.list(t.Context(), packages.Request{Source: strings.TrimPrefix(server.URL, "http://") + "/acme/sea", Configs: new(packages.ImageConfigs)})
 	if err == nil || !strings.Contains(err.Error(), "more than 100000 tags; name a version") || pages != 5 {
 		t.Errorf("after %d pages: %v", pages, err)

@@ -43,6 +43,9 @@ func foreign(err error) error {
 	if forbidden, is := errors.AsType[forbiddenError](err); is {
 		return network.Reworded(forbidden.Error(), err)
 	}
+	if elsewhere, is := errors.AsType[elsewhereError](err); is {
+		return network.Reworded(elsewhere.Error(), err)
+	}
 	answer, answered := errors.AsType[*transport.Error](err)
 	if !answered {
 		return network.Foreign(err)

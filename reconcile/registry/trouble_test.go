@@ -40,7 +40,7 @@ func TestTroubles(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			p := newPuller(&Resolver{Cache: t.TempDir(), Keychain: anonymous{}})
-			p.begin("a", 0)
+			p.begin("a", 0, nil)
 			for _, version := range []string{"v1.0.0", "", "sha256:" + strings.Repeat("a", 64)} { // a tag, a list of tags, and an image
 				image := p.answer(t.Context(), packages.Request{Source: tc.host + "/acme/provider", Version: version, Configs: &packages.ImageConfigs{}})
 				got, is := errors.AsType[Error](image.Err)

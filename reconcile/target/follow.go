@@ -115,6 +115,9 @@ func previewsOf(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Se
 		}
 		f.wired = append(f.wired, w)
 		w.Applier, w.Recorder = nil, nil
+		if fork == nil {
+			w.Heads = w.headsOf(s.Spec)
+		}
 		w.Approvals = nil // count no approvals: the requested digest must stay visible, even for the approver
 		return w.Reconciler, nil
 	}

@@ -123,6 +123,11 @@ type Parent struct {
 	with   reconcile.Reconciler
 	from   *Wired
 	answer chan ChildAnswer
+	listed []string // registries that every head may name
+
+	mu       sync.Mutex
+	packages *registry.Resolver
+	limited  bool // to what the target names
 }
 
 // Job returns the job of the child.
@@ -207,13 +212,35 @@ func sendJSON(to *[]byte, get func() (any, error)) error {
 	return err
 }
 
+// Head limits everything that follows to what the target of the pull request names. The child calls it before it reads the head,
+// so that no content of the head can change the limits.
+func (p *Parent) Head(target packages.Named, _ *bool) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.limited {
+		return errors.New("the limits of a head do not change")
+	}
+	head, err := p.packages.Head(p.ctx, target, p.listed)
+	if err != nil {
+		return err
+	}
+	p.packages, p.limited = head, true
+	return nil
+}
+
+func (p *Parent) resolver() *registry.Resolver {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.packages
+}
+
 // Package puts a package into the cache.
 func (p *Parent) Package(of ChildRequest, to *ChildImage) error {
 	var r packages.Request
 	if err := json.Unmarshal(of.Request, &r); err != nil {
 		return err
 	}
-	i, err := p.from.packages.Answer(p.ctx, of.Revision, r)
+	i, err := p.resolver().Answer(p.ctx, of.Revision, r)
 	if err != nil {
 		return err
 	}
@@ -254,23 +281,22 @@ func (by *Isolation) Previewing(s v1alpha1.Sync, clone *git.Repository, with *Wi
 			}
 			j.Approvals = given
 		}
-		return by.preview(ctx, j, with.Reconciler, with)
+		return by.preview(ctx, j, with.Reconciler, with, listed(s.Spec))
 	}, nil
 }
 
 // preview previews a merge in another process.
-func (by *Isolation) preview(ctx context.Context, j ChildJob, with reconcile.Reconciler, from *Wired) (report.Report, error) {
+func (by *Isolation) preview(ctx context.Context, j ChildJob, with reconcile.Reconciler, from *Wired, listed []string) (report.Report, error) {
 	limit, memory := cmp.Or(by.Time, timeOfPreviews), cmp.Or(by.Memory, MemoryOfPreviews)
 	register()
 	within, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	dir, err := from.packages.Directory()
+	target, err := from.packages.Within(nil)
 	if err != nil {
 		return report.Report{}, err
 	}
-	from.packages.Again()
-	j.Packages, j.Memory = dir, memory
-	p := &Parent{ctx: within, job: j, with: with, from: from, answer: make(chan ChildAnswer, 1)}
+	j.Packages, j.Memory = target.Cache, memory
+	p := &Parent{ctx: within, job: j, with: with, from: from, answer: make(chan ChildAnswer, 1), listed: listed, packages: target}
 	server := rpc.NewServer()
 	if err := server.RegisterName("Parent", p); err != nil {
 		return report.Report{}, err
@@ -454,6 +480,11 @@ func (r remote) preview(ctx context.Context, j ChildJob) (report.Report, error) 
 	}
 	if j.Images {
 		w.packages.Images = r.images
+	}
+	if !j.IsFork {
+		w.Heads = func(_ context.Context, target packages.Named) (reconcile.Source, error) {
+			return w.packages, r.Call("Parent.Head", target, new(bool))
+		}
 	}
 	w.packages.Ask = func(_ context.Context, of packages.Request) (packages.Image, error) { return r.ask(j.Head, of) }
 	return w.Merging(ctx, reconcile.Merge{History: clone, Into: j.Into, Head: j.Head})

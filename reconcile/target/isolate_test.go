@@ -1,6 +1,23 @@
 package target
 
-import "testing"
+import (
+	"testing"
+
+	"headgate.dev/headgate/reconcile/registry"
+	"headgate.dev/headgate/render/packages"
+)
+
+// The process that reads a head must not extend the limits, whatever the head made it do.
+func TestLimitsOfAHeadAreFinal(t *testing.T) {
+	p := &Parent{ctx: t.Context(), packages: &registry.Resolver{Cache: t.TempDir()}}
+	if err := p.Head(packages.Named{Images: []string{"registry.example.org/a"}}, new(bool)); err != nil {
+		t.Fatal(err)
+	}
+	limited := p.resolver()
+	if err := p.Head(packages.Named{Images: []string{"inner.example.org/a"}}, new(bool)); err == nil || p.resolver() != limited {
+		t.Error("the limits changed")
+	}
+}
 
 // A preview that needs too much memory must report that, and not a crash: the author of the pull request can act on it, and a
 // crash looks like a defect of Headgate. A crash for another reason must not be called too much memory.

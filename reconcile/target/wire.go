@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"time"
 
 	"headgate.dev/headgate/reconcile"
@@ -149,6 +150,22 @@ func WireFork(s v1alpha1.Sync, from reconcile.Source, in Surroundings, how How, 
 		how.Images = own.Cluster.ImageConfigs
 	}
 	return Wire(s, from, in, how)
+}
+
+// headsOf returns the Source for heads of pull requests: it reaches what the target names and the listed registries.
+func (w *Wired) headsOf(spec v1alpha1.Spec) func(ctx context.Context, target packages.Named) (reconcile.Source, error) {
+	return func(ctx context.Context, target packages.Named) (reconcile.Source, error) {
+		return w.packages.Head(ctx, target, listed(spec))
+	}
+}
+
+// listed returns the registries that every head may name. What forks may name, others may, too.
+func listed(spec v1alpha1.Spec) []string {
+	all := spec.PreviewRegistries
+	if spec.ForkPreviews != nil {
+		all = slices.Concat(all, spec.ForkPreviews.Registries)
+	}
+	return all
 }
 
 // verify sets which signatures commits need.

@@ -46,6 +46,9 @@ type Spec struct {
 	// LivePreviews reads counts, stored versions and active definitions from the cluster. The status then names the
 	// cluster, so every cluster may set it.
 	LivePreviews bool `json:"livePreviews,omitempty"`
+	// PreviewRegistries are the hosts of registries that a pull request may name although its target does not, such as
+	// ghcr.io. Every pull request may name xpkg.crossplane.io and xpkg.upbound.io.
+	PreviewRegistries []string `json:"previewRegistries,omitempty"`
 	// ForkPreviews allows previews of pull requests from forks.
 	ForkPreviews *ForkPreviews `json:"forkPreviews,omitempty"`
 

@@ -402,12 +402,16 @@ func (p *problems) previews(spec Spec) {
 	case spec.Previews && spec.Statuses == nil:
 		p.add("spec.previews", "needs spec.statuses, which names the forge of the pull requests and its token")
 	}
-	if spec.ForkPreviews == nil {
-		return
+	p.registries("spec.previewRegistries", spec.PreviewRegistries)
+	if spec.ForkPreviews != nil {
+		p.registries("spec.forkPreviews.registries", spec.ForkPreviews.Registries)
 	}
-	for i, r := range spec.ForkPreviews.Registries {
+}
+
+func (p *problems) registries(field string, hosts []string) {
+	for i, r := range hosts {
 		if !IsRegistry(r) {
-			p.add(fmt.Sprintf("spec.forkPreviews.registries[%d]", i), "must be the host of a registry, such as ghcr.io or registry.example.org:5000, not %q", r)
+			p.add(fmt.Sprintf("%s[%d]", field, i), "must be the host of a registry, such as ghcr.io or registry.example.org:5000, not %q", r)
 		}
 	}
 }
