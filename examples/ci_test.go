@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -98,4 +99,32 @@ func replaceIn(t *testing.T, file, from, to string) {
 
 func basic(user, password string) string {
 	return base64.StdEncoding.EncodeToString([]byte(user + ":" + password))
+}
+
+// pinned reports whether a step uses a commit of an action.
+func pinned(uses, action string) bool {
+	of, commit, _ := strings.Cut(uses, "@")
+	return of == action && regexp.MustCompile("^[0-9a-f]{40}$").MatchString(commit)
+}
+
+// A tag of an action or of an image can move, and these jobs have a token that may write.
+func TestExamplesPinWhatTheyRun(t *testing.T) {
+	line := regexp.MustCompile(`(?m)^\s*-? ?(uses|image): (\S+)`)
+	digest := regexp.MustCompile(`@([0-9a-f]{40}|sha256:[0-9a-f]{64})$`)
+	found := 0
+	for _, file := range []string{"github-actions/headgate.yaml", "gitea-actions/headgate.yaml", "renovate/headgate.yaml", "gitlab-ci/.gitlab-ci.yml"} {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range line.FindAllStringSubmatch(string(raw), -1) {
+			found++
+			if !digest.MatchString(m[2]) {
+				t.Errorf("%s: %s is not pinned", file, m[2])
+			}
+		}
+	}
+	if found < 10 {
+		t.Errorf("only %d actions and images are found", found)
+	}
 }

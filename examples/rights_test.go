@@ -13,6 +13,7 @@ import (
 	"testing/fstest"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -208,7 +209,7 @@ func (p *process) locked(stray ...*unstructured.Unstructured) {
 			if err != nil && strings.Contains(err.Error(), "does not write") {
 				break
 			}
-			if err == nil || time.Now().After(end) { // other errors are expected until the authorizer sees the binding
+			if err == nil || apierrors.IsAlreadyExists(err) || time.Now().After(end) { // other errors are expected until the authorizer sees the binding
 				p.Fatalf("%s %s/%s is written: %v", u.GetKind(), u.GetNamespace(), u.GetName(), err)
 			}
 		}
@@ -222,8 +223,17 @@ func object(apiVersion, kind, namespace, name string) *unstructured.Unstructured
 	return u
 }
 
+// token returns a Secret into which the API server puts a token of a service account.
+func token(namespace, name, account string) *unstructured.Unstructured {
+	u := object("v1", "Secret", namespace, name)
+	u.Object["type"] = "kubernetes.io/service-account-token"
+	u.SetAnnotations(map[string]string{"kubernetes.io/service-account.name": account})
+	return u
+}
+
 var (
 	secret      = object("v1", "Secret", "default", "stray")
+	ownToken    = token("headgate-system", "headgate-team-shop", "headgate")
 	ownSecret   = object("v1", "Secret", "headgate-system", "stray")
 	clusterRole = object("rbac.authorization.k8s.io/v1", "ClusterRole", "", "stray")
 	settings    = object("v1", "ConfigMap", "default", "stray")
@@ -282,7 +292,7 @@ func TestRightsWhereHeadgateMakesTheCRDs(t *testing.T) {
 	narrow := "apiVersion: apiextensions.crossplane.io/v1alpha1\nkind: ManagedResourceActivationPolicy\nmetadata: {name: storage}\nspec: {activate: [buckets.storage.tidewater.m.example.org]}\n"
 	p.pass(tree(t, repository, map[string]string{config: observed, policy: narrow}), report.ExitSuccess)
 	p.ends("rights-headgate.yaml")
-	p.locked(secret, ownSecret, clusterRole, settings)
+	p.locked(secret, ownSecret, ownToken, clusterRole, settings)
 }
 
 // The quickstart story with CRDs owned by Crossplane. Their kinds are served, but no controller acts on them, except that the
@@ -368,7 +378,7 @@ func TestRightsWhereCrossplaneMakesTheCRDs(t *testing.T) {
 	p.unserve("clusterproviderconfigs.tidewater.m.example.org")
 	p.passes(tree(t, "", map[string]string{"all.yaml": strings.ReplaceAll(stays, `"1"`, `"2"`)}))
 	p.ends("rights-crossplane.yaml")
-	p.locked(secret, ownSecret, clusterRole, settings)
+	p.locked(secret, ownSecret, ownToken, clusterRole, settings)
 }
 
 // The second process writes Secrets and RBAC in one namespace.
@@ -394,5 +404,5 @@ func TestRightsToWriteObjects(t *testing.T) {
 	more := one(rbacV1, "Role", "more", "rules: [{apiGroups: [\"\"], resources: [pods], verbs: [create]}]")
 	p.pass(tree(t, "", map[string]string{"all.yaml": strings.ReplaceAll(stays, `"1"`, `"2"`) + more}), report.ExitFailed)
 	other := object("v1", "Secret", "shop", "other")
-	p.locked(secret, other, ownSecret, clusterRole, object("coordination.k8s.io/v1", "Lease", "shop", "stray"))
+	p.locked(secret, other, ownSecret, ownToken, token("shop", "database", "default"), clusterRole, object("coordination.k8s.io/v1", "Lease", "shop", "stray"))
 }

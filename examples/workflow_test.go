@@ -194,9 +194,9 @@ func (r *runner) job(w workflow, name string) (result, output string) {
 	}()
 	for _, s := range job.Steps {
 		switch {
-		case s.Uses == "actions/checkout@v4":
+		case pinned(s.Uses, "actions/checkout"):
 			r.checkout(s.With, at["workspace"])
-		case s.Uses == "actions/setup-go@v5" && s.With["go-version"] == "1.26":
+		case pinned(s.Uses, "actions/setup-go") && s.With["go-version"] == "1.26":
 		case s.Uses == "" && s.Run == "go install headgate.dev/headgate/cmd/headgate@main":
 		case s.Uses == "" && s.Run != "":
 			run := exec.CommandContext(r.Context(), "bash", "-e", "-c", r.expand(s.Run))

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -127,10 +126,7 @@ func (t *terminal) outTTY() bool {
 }
 
 func (t *terminal) json(v any) error {
-	e := json.NewEncoder(t.out)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(v)
+	return report.WriteJSON(t.out, v)
 }
 
 func (t *terminal) yaml(v any) error {
@@ -138,7 +134,7 @@ func (t *terminal) yaml(v any) error {
 	if err != nil {
 		return err
 	}
-	_, err = t.out.Write(b)
+	_, err = io.WriteString(t.out, printable(string(b)))
 	return err
 }
 

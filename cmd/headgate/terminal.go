@@ -113,11 +113,14 @@ func (t *terminal) paint(s, colour string) string {
 	return colour + s + plain
 }
 
+// isInvisible reports whether a character is a control character or an invisible one, such as a bidirectional mark.
+func isInvisible(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }
+
 // printable removes the characters with which a commit or a server could manipulate a terminal or a page: control characters, and
 // invisible ones such as bidirectional marks.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r)) {
+		if r != '\n' && r != '\t' && isInvisible(r) {
 			return -1
 		}
 		return r

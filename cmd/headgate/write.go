@@ -2,10 +2,12 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"runtime"
+	"unicode/utf16"
 
 	"go.yaml.in/yaml/v2"
 	"golang.org/x/sync/errgroup"
@@ -21,8 +23,28 @@ type form struct {
 var (
 	// yaml.Marshal encodes the map directly. The usual conversion through JSON parses it once more.
 	yamlStream = form{before: "---\n", encode: yaml.Marshal}
-	jsonList   = form{head: `{"apiVersion":"v1","kind":"List","items":[` + "\n", between: ",\n", tail: "\n]}\n", encode: json.Marshal}
+	jsonList   = form{head: `{"apiVersion":"v1","kind":"List","items":[` + "\n", between: ",\n", tail: "\n]}\n", encode: escapedJSON}
 )
+
+// escapedJSON returns a value as JSON that cannot manipulate a terminal. The value stays the same, because a user applies it: control
+// characters and invisible ones are escaped.
+func escapedJSON(v any) ([]byte, error) {
+	plain, err := json.Marshal(v)
+	if err != nil || !bytes.ContainsFunc(plain, isInvisible) {
+		return plain, err
+	}
+	var b bytes.Buffer
+	for _, r := range string(plain) {
+		if !isInvisible(r) {
+			b.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&b, `\u%04x`, unit)
+		}
+	}
+	return b.Bytes(), nil
+}
 
 // write writes n objects. It requests only a few of them at a time.
 func (f form) write(w io.Writer, n int, object func(i int) (*unstructured.Unstructured, error)) error {

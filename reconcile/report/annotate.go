@@ -248,7 +248,7 @@ func CodeQuality(w io.Writer, r Report) error {
 		q.Location.Path, q.Location.Lines.Begin = cmp.Or(clean(a.Origin.Path), "."), max(a.Origin.Line, 1)
 		all = append(all, q)
 	}
-	return writeJSON(w, all)
+	return WriteJSON(w, all)
 }
 
 // fingerprint identifies an annotation across commits. It ignores the line, which may move.

@@ -1,16 +1,34 @@
 package report
 
 import (
+	"bytes"
 	"encoding/json"
 	"io"
+	"unicode"
 )
 
 // JSON writes a report for programs.
-func JSON(w io.Writer, r Report) error { return writeJSON(w, r) }
+func JSON(w io.Writer, r Report) error { return WriteJSON(w, r) }
 
-func writeJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
+// WriteJSON writes a value as JSON, without the characters with which a commit or a server could manipulate a terminal or a page.
+// The encoder escapes the other control characters.
+func WriteJSON(w io.Writer, v any) error {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
-	return e.Encode(v)
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	_, err := w.Write(bytes.Map(func(r rune) rune {
+		if r != '\n' && isInvisible(r) {
+			return -1
+		}
+		return r
+	}, b.Bytes()))
+	return err
 }
+
+// isInvisible reports whether a character manipulates a terminal or a page: control characters, and marks such as those for
+// direction.
+func isInvisible(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }

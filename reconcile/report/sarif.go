@@ -73,7 +73,7 @@ func SARIF(w io.Writer, r Report) error {
 		}
 	}
 	run.Tool.Driver = sarifDriver{Name: "Headgate", Rules: rules}
-	return writeJSON(w, sarifLog{Schema: "https://json.schemastore.org/sarif-2.1.0.json", Version: "2.1.0", Runs: []sarifRun{run}})
+	return WriteJSON(w, sarifLog{Schema: "https://json.schemastore.org/sarif-2.1.0.json", Version: "2.1.0", Runs: []sarifRun{run}})
 }
 
 // escapedPath returns a path as a relative URI: https://www.rfc-editor.org/rfc/rfc3986#section-2.3.

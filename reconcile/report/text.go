@@ -428,7 +428,7 @@ func clean(s string) string {
 		switch {
 		case r == '\n', unicode.In(r, unicode.Zl, unicode.Zp):
 			return ' '
-		case unicode.IsControl(r), unicode.Is(unicode.Cf, r):
+		case isInvisible(r):
 			return -1
 		}
 		return r
