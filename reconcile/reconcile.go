@@ -13,6 +13,7 @@ import (
 	"slices"
 	"time"
 
+	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/baseline"
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/inventory"
@@ -75,10 +76,10 @@ type Reconciler struct {
 
 	// Approvals returns the digests that people approved, by the places that could be read. It is called before every plan. If it
 	// is nil, no place can be read.
-	Approvals func() inventory.Approvals
+	Approvals func() approval.Given
 	// OnForge returns the approvals on the pull requests of a commit. It is called while an approvable step is held, or if the pass before held prunes. If it is nil,
 	// the forge is not asked.
-	OnForge func(ctx context.Context, revision string) (map[inventory.ApprovalPlace][]render.Approval, error)
+	OnForge func(ctx context.Context, revision string) (approval.Given, error)
 	// Heads returns the Source for the head of a pull request: Headgate asks for no more on its behalf than what its target names. It
 	// is called before the head is read. If it is nil, the head is fetched like its target.
 	Heads func(ctx context.Context, target packages.Named) (Source, error)

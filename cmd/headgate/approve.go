@@ -8,10 +8,13 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"headgate.dev/headgate/reconcile/api"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
+	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/target"
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
@@ -27,8 +30,9 @@ func newApprove(t *terminal) *cobra.Command {
 		Use:   "approve {-f FILE [--sync NAME] | --write --by WHO --why TEXT} DIGEST",
 		Short: "Approve what a guard holds",
 		Long: `Approve writes the digest of held steps into a file of Syncs, as the annotation
-headgate.dev/approve of one Sync. It changes nothing else in the file. A running
-'headgate run -f FILE' reads the annotation before its next pass.
+headgate.dev/approve of one Sync: 'DIGEST at TIME'. Another time is another approval.
+It changes nothing else in the file. A running 'headgate run -f FILE' reads the
+annotation before its next pass.
 
 Copy the digest from 'headgate diff' or 'headgate sync', which print it above the steps
 that it approves, from 'headgate status', from the line "held" in the log of 'headgate run',
@@ -99,24 +103,25 @@ func approveIn(file, name, digest string) (string, error) {
 		return "", err
 	}
 	of := syncs[chosen].Namespace + "/" + syncs[chosen].Name
-	after, err := annotated(before, chosen, v1alpha1.ApproveAnnotation, digest)
+	value := digest + " at " + time.Now().UTC().Format(time.RFC3339) // another approval than one of the same digest before
+	after, err := annotated(before, chosen, v1alpha1.ApproveAnnotation, value)
 	if err == nil {
-		err = onlyApproves(after, syncs, chosen, digest)
+		err = onlyApproves(after, syncs, chosen, value)
 	}
 	if err != nil {
 		return "", fmt.Errorf("%s: cannot be edited here (%w); write into it, below metadata of %s:\n  annotations:\n    %s: %q",
-			file, err, of, v1alpha1.ApproveAnnotation, digest)
+			file, err, of, v1alpha1.ApproveAnnotation, value)
 	}
 	return of, replace(file, after)
 }
 
 // onlyApproves returns an error unless an edit set the approval of the chosen Sync and changed nothing else.
-func onlyApproves(edited []byte, before []v1alpha1.Sync, chosen int, digest string) error {
+func onlyApproves(edited []byte, before []v1alpha1.Sync, chosen int, value string) error {
 	after, err := api.Decode(edited)
 	if err != nil {
 		return err
 	}
-	if len(after) != len(before) || after[chosen].Annotations[v1alpha1.ApproveAnnotation] != digest {
+	if len(after) != len(before) || after[chosen].Annotations[v1alpha1.ApproveAnnotation] != value {
 		return fmt.Errorf("the edit would not set the annotation")
 	}
 	for i := range after {
@@ -261,26 +266,26 @@ func (f *approveFlag) Set(text string) error {
 }
 
 // given returns the approvals of a command that makes one pass and reads no Sync.
-func (f *approveFlag) given() inventory.Approvals {
-	return inventory.Approvals{inventory.OnCommand: *f}
+func (f *approveFlag) given() approval.Given {
+	return approval.Given{inventory.OnCommand: approval.Typed(*f...)}
 }
 
 // standing returns a function that reads the current approvals from the files of a Sync and from the command line. If the files
 // cannot be read or no longer contain the Sync, its approvals are unknown: Headgate counts no approval and forgets none.
-func standing(files []string, s v1alpha1.Sync, once bool, flag approveFlag) func() inventory.Approvals {
+func standing(files []string, s v1alpha1.Sync, once bool, flag approveFlag) func() approval.Given {
 	flags := inventory.OnRun
 	if once {
 		flags = inventory.OnCommand
 	}
-	return func() inventory.Approvals {
-		given := inventory.Approvals{flags: flag}
+	return func() approval.Given {
+		given := approval.Given{flags: approval.Typed(flag...)}
 		now, err := readSyncs(files)
 		if err != nil {
 			return given
 		}
 		for _, other := range now {
 			if other.Namespace == s.Namespace && other.Name == s.Name {
-				given[inventory.OnSync] = other.Approvals()
+				given[inventory.OnSync] = target.OnSync(other)
 			}
 		}
 		return given

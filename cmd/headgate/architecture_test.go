@@ -45,7 +45,7 @@ var mayImport = map[string][]string{
 	"render/lint":       {"render", "render/catalogue", "render/crd", "render/crossplane", "render/manifest", "render/schema"},
 
 	// The wanted, seen and owned objects become one plan, and the plan a report. Compute takes the guards as arguments.
-	"reconcile/approval":  {"render/manifest"},
+	"reconcile/approval":  {"reconcile/inventory", "render/manifest"},
 	"reconcile/inventory": {"render", "render/catalogue", "render/crossplane", "render/manifest"},
 	"reconcile/ownership": {"reconcile/inventory", "render", "render/crossplane"},
 	"reconcile/diff":      {"reconcile/inventory", "reconcile/ownership", "render/manifest"},
@@ -66,7 +66,7 @@ var mayImport = map[string][]string{
 		"reconcile/approval", "reconcile/diff", "reconcile/guard", "reconcile/inventory", "reconcile/plan", "render", "render/activation", "render/catalogue", "render/crossplane", "render/manifest",
 	},
 	"reconcile": {
-		"reconcile/baseline", "reconcile/guard", "reconcile/inventory", "reconcile/plan", "reconcile/report",
+		"reconcile/approval", "reconcile/baseline", "reconcile/guard", "reconcile/inventory", "reconcile/plan", "reconcile/report",
 		"render", "render/catalogue", "render/lint", "render/manifest", "render/packages",
 	},
 	"reconcile/upgrade": {"reconcile", "reconcile/plan", "reconcile/report", "render", "render/crossplane", "render/manifest", "render/packages"},
@@ -87,7 +87,7 @@ var mayImport = map[string][]string{
 	"reconcile/api/v1alpha1": {},
 	"reconcile/api":          {"reconcile/api/v1alpha1"},
 	"reconcile/target": {
-		"reconcile", "reconcile/api/v1alpha1", "reconcile/cluster", "reconcile/diff", "reconcile/forge", "reconcile/git", "reconcile/guard",
+		"reconcile", "reconcile/api/v1alpha1", "reconcile/approval", "reconcile/cluster", "reconcile/diff", "reconcile/forge", "reconcile/git", "reconcile/guard",
 		"reconcile/inventory", "reconcile/memo", "reconcile/network",
 		"reconcile/outbox", "reconcile/plan", "reconcile/registry", "reconcile/report", "reconcile/scratch", "render/...",
 	},

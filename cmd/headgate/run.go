@@ -14,6 +14,7 @@ import (
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/api"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
+	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/forge"
 	"headgate.dev/headgate/reconcile/inventory"
@@ -90,7 +91,7 @@ to standard output and the exit code comes from the pass.
 			if err := target.OneHost(syncs, t.getenv); err != nil {
 				return err
 			}
-			targets, err := t.targets(syncs, &in, target.Surroundings{Cache: clones(cache), Peers: &reconcile.Peers{InTurn: once}, PullRequests: new(target.PullRequests), KeyFiles: trust.keys, TrustedRoot: trust.root, Plain: plain}, func(s v1alpha1.Sync) func() inventory.Approvals { return standing(files, s, once, allow) })
+			targets, err := t.targets(syncs, &in, target.Surroundings{Cache: clones(cache), Peers: &reconcile.Peers{InTurn: once}, PullRequests: new(target.PullRequests), KeyFiles: trust.keys, TrustedRoot: trust.root, Plain: plain}, func(s v1alpha1.Sync) func() approval.Given { return standing(files, s, once, allow) })
 			if err != nil {
 				return err
 			}
@@ -215,7 +216,7 @@ func (t *terminal) logRun(syncs []v1alpha1.Sync) {
 }
 
 // targets wires every sync to the cluster of the flags. like holds the surroundings that all of them share.
-func (t *terminal) targets(syncs []v1alpha1.Sync, in *clusterFlags, like target.Surroundings, approvals func(v1alpha1.Sync) func() inventory.Approvals) ([]*target.Target, error) {
+func (t *terminal) targets(syncs []v1alpha1.Sync, in *clusterFlags, like target.Surroundings, approvals func(v1alpha1.Sync) func() approval.Given) ([]*target.Target, error) {
 	cfg, err := in.config()
 	if err != nil {
 		return nil, err

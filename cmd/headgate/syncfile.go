@@ -8,6 +8,7 @@ import (
 
 	"headgate.dev/headgate/reconcile/api"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
+	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/target"
 
@@ -112,16 +113,16 @@ func choose(file, name, flag string, syncs []v1alpha1.Sync) (int, error) {
 }
 
 // approvals returns the approvals in the Sync and on the command line.
-func (f *fileFlags) approvals(flags func() inventory.Approvals) func() inventory.Approvals {
+func (f *fileFlags) approvals(flags func() approval.Given) func() approval.Given {
 	if f.fromFile == nil {
 		return flags
 	}
-	return func() inventory.Approvals {
+	return func() approval.Given {
 		all := flags()
 		if all == nil {
-			all = inventory.Approvals{}
+			all = approval.Given{}
 		}
-		all[inventory.OnSync] = f.fromFile.Approvals()
+		all[inventory.OnSync] = target.OnSync(*f.fromFile)
 		return all
 	}
 }

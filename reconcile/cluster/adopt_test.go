@@ -14,6 +14,7 @@ import (
 
 	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/reconcile"
+	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
@@ -71,7 +72,7 @@ func (w *world) carry(t *testing.T, terms plan.Terms, commit render.Desired, app
 	t.Helper()
 	r := reconcilerOf(w.cluster(t, cluster.Options{Terms: terms}), w)
 	r.NoWait = true
-	r.Approvals = func() inventory.Approvals { return inventory.Approvals{inventory.OnCommand: approvals} }
+	r.Approvals = func() approval.Given { return approval.Given{inventory.OnCommand: approval.Typed(approvals...)} }
 	result, _, err := r.Carry(t.Context(), reconcile.Task{Render: func(context.Context) (render.Desired, error) { return commit, nil }})
 	if err != nil {
 		t.Fatal(err)

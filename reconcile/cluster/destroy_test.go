@@ -10,6 +10,7 @@ import (
 
 	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/reconcile"
+	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/inventory"
@@ -230,7 +231,7 @@ func TestDestroyWithoutInventory(t *testing.T) {
 	}
 	w.mustGet(t, crds, "", "regions."+w.group)
 	approved := reconcilerOf(c, w)
-	approved.Approvals = func() inventory.Approvals { return inventory.Approvals{inventory.OnCommand: {digest}} }
+	approved.Approvals = func() approval.Given { return approval.Given{inventory.OnCommand: approval.Typed(digest)} }
 	if result, err := approved.Destroy(t.Context(), plan.Delete); err != nil || result.Summary.Pruned != 3 || result.Verdict.ExitCode != report.ExitSuccess {
 		t.Errorf("An approval lets all of it go, tier by tier: %v, %v", ended(result), err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/reconcile"
+	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
@@ -129,7 +130,7 @@ func TestVersionLeavesWithAChange(t *testing.T) {
 	r := reconcilerOf(c, w)
 	task := reconcile.Task{Render: func(context.Context) (render.Desired, error) { return commit, nil }}
 	digest := planned(t, c, commit).Approval.Digest
-	r.Approvals = func() inventory.Approvals { return inventory.Approvals{inventory.OnCommand: {digest}} }
+	r.Approvals = func() approval.Given { return approval.Given{inventory.OnCommand: approval.Typed(digest)} }
 	result, _, err := r.Carry(t.Context(), task)
 	if err != nil || result.Verdict.ExitCode != report.ExitSuccess {
 		t.Fatalf("exit code %d, %v: %+v", result.Verdict.ExitCode, err, result.Steps)

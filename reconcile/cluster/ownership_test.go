@@ -10,6 +10,7 @@ import (
 
 	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/reconcile"
+	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/inventory"
@@ -245,7 +246,7 @@ func approved(t *testing.T, c *cluster.Cluster, commit render.Desired, digest st
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen.Approvals = inventory.Approvals{inventory.OnCommand: {digest}}
+	seen.Approvals = approval.Given{inventory.OnCommand: approval.Typed(digest)}
 	p, err := plan.Compute(seen, guard.Guarding{}.Guards()...)
 	if err != nil {
 		t.Fatal(err)

@@ -439,6 +439,15 @@ func TestListedFromPreviewToMerge(t *testing.T) {
 			if err != nil || len(all) != 1 || len(all[0].Digests) != 3 || all[0].At == nil || !strings.Contains(all[0].By, "bob") {
 				t.Errorf("got %+v, %v", all, err)
 			}
+			for i, c := range h.comments {
+				if strings.HasPrefix(c.body, "/headgate approve") {
+					h.comments[i].id, h.comments[i].thread = 205, 205
+				}
+			}
+			m = &Merges{Pulls: pulls, Rules: *rules, Branch: onMain, Now: func() time.Time { return firstPosted.Add(time.Hour) }}
+			if again, err := m.Approvals(t.Context(), merge); err != nil || len(all) != 1 || len(again) != 1 || again[0].ID == all[0].ID || all[0].ID == "" {
+				t.Errorf("another comment is another approval: %+v and %+v, %v", all, again, err)
+			}
 			for _, part := range []string{"commit", "omments", "activity", "threads", "iterations", "ull"} {
 				h.broken = part
 				m := &Merges{Pulls: pulls, Rules: *rules, Branch: onMain, Now: func() time.Time { return firstPosted.Add(time.Hour) }}

@@ -147,7 +147,9 @@ func (m *Merges) of(ctx context.Context, pull Pull, now time.Time) ([]report.App
 			digests = t.recorded(a)
 		}
 		for _, digest := range digests {
-			all = append(all, a.approved(report.Covered(digest, bodies)...))
+			one := a.approved(report.Covered(digest, bodies)...)
+			one.ID = fmt.Sprintf("%s %d/%s %s", a.how, pull.Number, a.number(), digest)
+			all = append(all, one)
 		}
 	}
 	return all, nil
@@ -167,6 +169,15 @@ func reviewID(a approval) string {
 		return strconv.FormatInt(a.id, 10)
 	}
 	return strconv.FormatInt(a.created.Unix(), 10)
+}
+
+// number identifies a comment or a review on its pull request. A command in an edited comment does not count, so the same comment
+// always gives the same approval.
+func (a approval) number() string {
+	if a.how == inventory.InReview {
+		return reviewID(a)
+	}
+	return fmt.Sprintf("%d.%d", a.thread, a.id)
 }
 
 // recorded returns the digests that a review approves, according to records that Headgate wrote with this account and

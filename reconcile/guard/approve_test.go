@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/baseline"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
@@ -49,7 +50,7 @@ func TestApprove(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			seen := given.Owning(t, slices.Concat(five, []string{"keep"}, tc.more)...)
-			seen.Approvals, seen.Inventory.Grants = inventory.Approvals{inventory.OnSync: tc.given}, tc.grants
+			seen.Approvals, seen.Inventory.Grants = approval.Given{inventory.OnSync: approval.Typed(tc.given...)}, tc.grants
 			seen.Terms.Trailers = tc.trailers
 			p := given.Computed(t, tc.want, seen, Guarding{}.Guards()...)
 			if got := p.Count(plan.Prune); got != tc.prunes {
@@ -120,7 +121,7 @@ func TestApprovedPastOthers(t *testing.T) {
 		return p
 	}
 	seen := given.Owning(t, names...)
-	seen.Approvals = inventory.Approvals{inventory.OnSync: {guards(seen).Approval.Digest}}
+	seen.Approvals = approval.Given{inventory.OnSync: approval.Typed(guards(seen).Approval.Digest)}
 	p := guards(seen)
 	if p.Count(plan.Prune) != 4 || p.Count(plan.Hold) != 1 {
 		t.Fatalf("four go, and the one that is in use stays: %d prunes", p.Count(plan.Prune))
@@ -144,7 +145,7 @@ func TestApprovedPastOthers(t *testing.T) {
 func TestGrants(t *testing.T) {
 	want := render.Desired{Revision: "1", Objects: []render.Object{given.Wanted(t, given.ConfigMap("keep"))}}
 	seen := given.Owning(t, "a", "b", "c", "d", "e", "keep")
-	seen.Approvals = inventory.Approvals{inventory.OnSync: {given.Computed(t, want, seen, Guarding{}.Guards()...).Approval.Digest}}
+	seen.Approvals = approval.Given{inventory.OnSync: approval.Typed(given.Computed(t, want, seen, Guarding{}.Guards()...).Approval.Digest)}
 	p := given.Computed(t, want, seen, Guarding{}.Guards()...)
 	intent := p.Intent(seen.Inventory)
 	if len(intent.Grants) != 1 || len(intent.Grants[0].Left) != 5 || !intent.Grants[0].Given {
@@ -181,7 +182,7 @@ func TestGrants(t *testing.T) {
 
 	// Once the approval is removed from the Sync, the inventory records that in one write.
 	idle := given.Owning(t, "keep")
-	idle.Inventory.Grants, idle.Approvals = settled.Grants, inventory.Approvals{inventory.OnSync: nil}
+	idle.Inventory.Grants, idle.Approvals = settled.Grants, approval.Given{inventory.OnSync: nil}
 	p = given.Computed(t, want, idle, Guarding{}.Guards()...)
 	if !p.Remembers() {
 		t.Error("that it was taken out has to be written down: it may be given again")
@@ -197,7 +198,7 @@ func TestSpentAmongMany(t *testing.T) {
 	keep := render.Desired{Revision: "1", Objects: []render.Object{given.Wanted(t, given.ConfigMap("keep"))}}
 	seen := given.Owning(t, "a", "b", "c", "d", "e", "keep")
 	digest := given.Computed(t, keep, seen, Guarding{}.Guards()...).Approval.Digest
-	seen.Approvals = inventory.Approvals{inventory.OnSync: {digest}}
+	seen.Approvals = approval.Given{inventory.OnSync: approval.Typed(digest)}
 	seen.Inventory.Grants = []inventory.Grant{{Digest: digest, Commit: "0", Given: true}}
 	for i := range 2 * inventory.MostGrants {
 		seen.Inventory.Grants = append(seen.Inventory.Grants, inventory.Grant{Digest: fmt.Sprint("other ", i), Commit: fmt.Sprint(i)})

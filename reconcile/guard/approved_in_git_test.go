@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
@@ -35,6 +36,10 @@ func TestApprovedInGit(t *testing.T) {
 		return render.Approval{Digests: digests, By: "alice", Why: "empty", Expires: expires}
 	}
 	used := inventory.Grant{Digest: digests["a"], Commit: "1", Given: true, On: []inventory.ApprovalPlace{inventory.InGit}}
+	usedEntry := used
+	usedEntry.Of = approval.EntryID(all, "alice", "empty", later)
+	removedEntry := usedEntry
+	removedEntry.Given, removedEntry.On = false, nil
 	left := func(name string) inventory.Grant {
 		seen := given.Owning(t, append(five, "keep")...)
 		seen.Now = now
@@ -75,7 +80,16 @@ func TestApprovedInGit(t *testing.T) {
 			reason: "The file of the target branch counts.", want: desired("1"), offline: true, inForce: []render.Approval{entry(later, all...)}, prunes: 5,
 		},
 		"Done": {
-			reason: "If all approved steps were executed and are due again, they are approved again.", want: desired("2", entry(later, all...)), grants: []inventory.Grant{used}, prunes: 5, held: 0,
+			reason: "Using a part of an entry uses the whole.", want: desired("2", entry(later, all...)), grants: []inventory.Grant{usedEntry}, held: 5, note: "was used already",
+		},
+		"DoneByAnOlderVersion": {
+			reason: "An older version recorded the digest, and not the entry.", want: desired("2", entry(later, all...)), grants: []inventory.Grant{used}, held: 5, note: "was used already",
+		},
+		"Again": {
+			reason: "Another entry is another approval.", want: desired("2", entry(metav1.NewTime(later.Add(time.Second)), all...)), grants: []inventory.Grant{usedEntry}, prunes: 5,
+		},
+		"AddedAgain": {
+			reason: "A commit without the entry was applied, and a later one adds it.", want: desired("3", entry(later, all...)), grants: []inventory.Grant{removedEntry}, prunes: 5,
 		},
 		"DoneAmongMany": {
 			reason: "An approval that was already used for one of five steps does not count, because a single prune needs none.", want: desired("2", entry(later, digests["a"])), grants: []inventory.Grant{used}, held: 5, note: "was used already",
@@ -104,7 +118,7 @@ func TestApprovedInGit(t *testing.T) {
 			guards := Guarding{}.Guards()
 			if tc.typed != nil {
 				rest := given.Computed(t, tc.want, seen, guards...).Approval
-				seen.Approvals = inventory.Approvals{inventory.OnCommand: {rest.Digest}}
+				seen.Approvals = approval.Given{inventory.OnCommand: approval.Typed(rest.Digest)}
 			}
 			p := given.Computed(t, tc.want, seen, guards...)
 			if p.Count(plan.Prune) != tc.prunes || p.Count(plan.Hold) != tc.held {

@@ -38,9 +38,9 @@ func TestApprovedOnForge(t *testing.T) {
 	if whole != holding.Approval.Digest {
 		t.Fatalf("the digest of a report is that of its steps: %s, %s", whole, holding.Approval.Digest)
 	}
-	on := func(expires metav1.Time) map[inventory.ApprovalPlace][]render.Approval {
-		return map[inventory.ApprovalPlace][]render.Approval{
-			inventory.InComment: {{Digests: append([]string{whole}, each...), By: "@bob", Expires: expires}}, inventory.InReview: {},
+	on := func(expires metav1.Time) approval.Given {
+		return approval.Given{
+			inventory.InComment: {{ID: "comment 7", Digests: append([]string{whole}, each...), By: "@bob", Expires: expires}}, inventory.InReview: nil,
 		}
 	}
 	valid := metav1.NewTime(now.Add(time.Hour))
@@ -77,6 +77,27 @@ func TestApprovedOnForge(t *testing.T) {
 	if p := given.Computed(t, desired("3"), again, guards...); p.Count(plan.Hold) != 4 {
 		t.Errorf("%d holds: an approval counts once", p.Count(plan.Hold))
 	}
+	again = owning(five...)
+	again.OnForge, again.Inventory.Grants = on(valid), record
+	if p := given.Computed(t, desired("3"), again, guards...); p.Count(plan.Hold) != 5 {
+		t.Errorf("%d holds: a part of the comment was used, and so the whole", p.Count(plan.Hold))
+	}
+	// Somebody reverts the commit, and later removes the same objects with a plain push.
+	for i := range grants {
+		grants[i].Left = nil
+	}
+	again = owning(five...)
+	again.OnForge, again.Inventory.Grants = on(valid), grants
+	if p := given.Computed(t, desired("4"), again, guards...); p.Count(plan.Hold) != 5 {
+		t.Errorf("%d holds: the comment was used", p.Count(plan.Hold))
+	}
+	another := on(valid)
+	another[inventory.InComment][0].ID = "comment 8"
+	again.OnForge = another
+	if p := given.Computed(t, desired("4"), again, guards...); p.Count(plan.Prune) != 5 {
+		t.Errorf("%d prunes: a person approved it again", p.Count(plan.Prune))
+	}
+
 	unread := owning("a", "b", "c", "d")
 	unread.Inventory.Grants = record
 	for _, g := range given.Computed(t, desired("3"), unread, guards...).Intent(unread.Inventory).Grants {

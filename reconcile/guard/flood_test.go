@@ -8,6 +8,7 @@ import (
 	"testing/fstest"
 
 	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/baseline"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
@@ -330,7 +331,7 @@ func TestFloodWhereThisSyncMakesTheCRDs(t *testing.T) {
 			if p.Approval == nil {
 				t.Fatalf("%s\na flood can be approved", tc.reason)
 			}
-			seen.Approvals = inventory.Approvals{inventory.OnSync: {p.Approval.Digest}}
+			seen.Approvals = approval.Given{inventory.OnSync: approval.Typed(p.Approval.Digest)}
 			if approved, _ := given.Steps(t, p.Want, seen, Guarding{MaxActivations: tc.most}.Guards()...); approved.Count(plan.Hold) > 0 {
 				t.Errorf("%s\n%d are held although they are approved", tc.reason, approved.Count(plan.Hold))
 			}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
@@ -78,7 +79,7 @@ func TestHistory(t *testing.T) {
 		"Approved": {
 			reason: "A user reviewed exactly these changes.", descends: unrelated, commit: second,
 			edit: func(o *plan.Observed, _ *render.Desired) {
-				o.Approvals = inventory.Approvals{inventory.OnSync: {digest}}
+				o.Approvals = approval.Given{inventory.OnSync: approval.Typed(digest)}
 			},
 		},
 		"ApprovedByItself": {
@@ -147,17 +148,17 @@ func TestHistoryIsApprovedByName(t *testing.T) {
 	if held.Approval == nil || !slices.Equal(held.Approval.Guards, []plan.GuardName{plan.History, Many}) || held.Steps[1].Guard != Many {
 		t.Fatalf("the guard that names the greater trouble comes first, and both are approved at once: %+v", held.Approval)
 	}
-	seen.Approvals = inventory.Approvals{inventory.InComment: nil}
+	seen.Approvals = approval.Given{inventory.InComment: nil}
 	for _, c := range held.Approval.Claims {
 		if c.Guard == string(Many) {
-			seen.Approvals[inventory.InComment] = append(seen.Approvals[inventory.InComment], c.Digest())
+			seen.Approvals[inventory.InComment] = append(seen.Approvals[inventory.InComment], approval.Typed(c.Digest())...)
 		}
 	}
 	p := given.Computed(t, want, seen, Guarding{}.Guards()...)
 	if got := p.Intent(seen.Inventory).Record.Source.Commit; p.Count(plan.Prune) != 0 || got != first {
 		t.Errorf("only many prunes are approved: %d prunes, %s is recorded", p.Count(plan.Prune), got)
 	}
-	seen.Approvals = inventory.Approvals{inventory.OnSync: {held.Approval.Digest}}
+	seen.Approvals = approval.Given{inventory.OnSync: approval.Typed(held.Approval.Digest)}
 	p = given.Computed(t, want, seen, Guarding{}.Guards()...)
 	if got := p.Intent(seen.Inventory).Record.Source.Commit; p.Count(plan.Prune) != 5 || got != "2" {
 		t.Errorf("everything is approved: %d prunes, %s is recorded", p.Count(plan.Prune), got)

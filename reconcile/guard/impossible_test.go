@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
@@ -167,7 +168,7 @@ func TestImpossibleAfterApproval(t *testing.T) {
 		}
 		return p
 	}
-	seen.Approvals = inventory.Approvals{inventory.OnSync: {compute().Approval.Digest}}
+	seen.Approvals = approval.Given{inventory.OnSync: approval.Typed(compute().Approval.Digest)}
 	p := compute()
 	question := plan.Question{Ask: plan.Stored, Of: plan.CRD("buckets.example.org")}
 	if open := p.Open(); len(open) != 1 || open[0] != question {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
@@ -93,7 +94,7 @@ spec:
 			if asks := tc.guard == "schema"; asks != (p.Approval != nil) {
 				t.Errorf("%s\nit asks for the approval %+v", tc.reason, p.Approval)
 			} else if asks {
-				seen.Approvals = inventory.Approvals{inventory.OnSync: {p.Approval.Digest}}
+				seen.Approvals = approval.Given{inventory.OnSync: approval.Typed(p.Approval.Digest)}
 				_, steps := given.Steps(t, head, seen, Guarding{}.Guards()...)
 				if s := steps["CustomResourceDefinition "+given.Buckets]; s.Action != plan.Update || !s.Approved {
 					t.Errorf("%s\nA person approved it, but: %s %q", tc.reason, s.Action, Sentence(s.Reason))

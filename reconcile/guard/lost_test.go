@@ -9,6 +9,7 @@ import (
 	"testing/fstest"
 
 	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/baseline"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
@@ -91,7 +92,7 @@ type placeOfPasses struct {
 func (c *placeOfPasses) pass(t *testing.T, want render.Desired) plan.Plan {
 	t.Helper()
 	seen := given.Seen(plan.Upstream{})
-	seen.Natural, seen.Approvals = want.Owner, inventory.Approvals{inventory.OnSync: c.approvals}
+	seen.Natural, seen.Approvals = want.Owner, approval.Given{inventory.OnSync: approval.Typed(c.approvals...)}
 	seen.Kinds = maps.Clone(seen.Kinds)
 	maps.Copy(seen.Kinds, given.Kinds) // objects of unserved kinds are not created
 	seen.Inventory, seen.Objects = c.inventory, maps.Clone(c.objects)

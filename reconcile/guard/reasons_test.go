@@ -65,7 +65,7 @@ func TestManyBesideExternal(t *testing.T) {
 	if asks == nil || asks.Steps != 21 || !slices.Equal(asks.Guards, []plan.GuardName{External, Many}) {
 		t.Fatalf("One digest covers both reasons of each bucket: %+v", asks)
 	}
-	seen.Approvals = inventory.Approvals{inventory.OnSync: {asks.Digest}}
+	seen.Approvals = approval.Given{inventory.OnSync: approval.Typed(asks.Digest)}
 	p := given.Computed(t, want, seen, guards...)
 	if got := byGuard(p); !maps.Equal(got, map[string]int{"": 24}) || p.Approval != nil {
 		t.Errorf("All of them are approved: %v, and still asks for %+v", got, p.Approval)
@@ -85,7 +85,7 @@ func TestManyBesideExternal(t *testing.T) {
 			}
 		}
 	}
-	seen.Approvals = inventory.Approvals{inventory.InComment: external}
+	seen.Approvals = approval.Given{inventory.InComment: approval.Typed(external...)}
 	if got := byGuard(given.Computed(t, want, seen, guards...)); !maps.Equal(got, map[string]int{"many": 24}) {
 		t.Errorf("Nobody was asked whether so many should go: %v", got)
 	}
@@ -133,7 +133,7 @@ func TestApprovalLiftsOneReason(t *testing.T) {
 			for _, guard := range tc.approved {
 				digests = append(digests, claim(guard).Digest())
 			}
-			tc.seen.Approvals = inventory.Approvals{inventory.InComment: digests}
+			tc.seen.Approvals = approval.Given{inventory.InComment: approval.Typed(digests...)}
 			p := given.Computed(t, tc.want, tc.seen, guards...)
 			if got := byGuard(p); !maps.Equal(got, tc.held) {
 				t.Errorf("%s\ngot %v, want %v", tc.reason, got, tc.held)
@@ -142,7 +142,7 @@ func TestApprovalLiftsOneReason(t *testing.T) {
 				return
 			}
 			// The approval of the whole plan covers exactly the remaining reasons.
-			tc.seen.Approvals[inventory.OnSync] = []string{p.Approval.Digest}
+			tc.seen.Approvals[inventory.OnSync] = approval.Typed(p.Approval.Digest)
 			if got := byGuard(given.Computed(t, tc.want, tc.seen, guards...)); got[""] != 1 {
 				t.Errorf("%s\napproved as a whole: %v", tc.reason, got)
 			}

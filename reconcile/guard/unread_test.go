@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
@@ -175,7 +176,7 @@ func TestFloodOfAnUnreadPackage(t *testing.T) {
 			if p.Approval == nil {
 				return
 			}
-			seen.Inventory.ResourceVersion, seen.Approvals = "1", inventory.Approvals{inventory.OnCommand: {p.Approval.Digest}}
+			seen.Inventory.ResourceVersion, seen.Approvals = "1", approval.Given{inventory.OnCommand: approval.Typed(p.Approval.Digest)}
 			if p, _ := given.Steps(t, want, seen, Guarding{}.Guards()...); p.Count(plan.Hold) > 0 {
 				t.Errorf("%s\nOne approval lets all of it pass, and %d are held", tc.reason, p.Count(plan.Hold))
 			}

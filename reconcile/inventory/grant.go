@@ -1,7 +1,6 @@
 package inventory
 
 import (
-	"maps"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,41 +25,10 @@ const InMessage ApprovalPlace = "Message"
 // ApprovalPlaces lists all places that an approval can be withdrawn from.
 var ApprovalPlaces = []ApprovalPlace{OnCommand, InComment, InGit, InReview, OnRun, OnSync} // sorted
 
-// Listing contains the places that list digests of single steps until they expire. An approval there covers each step
-// that it lists, in every commit.
-var Listing = []ApprovalPlace{InComment, InGit, InReview}
-
-// Approvals holds the digests that users gave, by place. The pass did not read a place without a key.
-type Approvals map[ApprovalPlace][]string
-
-// Places returns the places that contain a digest, sorted.
-func (a Approvals) Places(digest string) []ApprovalPlace {
-	var on []ApprovalPlace
-	for _, place := range slices.Sorted(maps.Keys(a)) {
-		if slices.Contains(a[place], digest) {
-			on = append(on, place)
-		}
-	}
-	return on
-}
-
-// Digests returns the digests of all places, sorted and without duplicates.
-func (a Approvals) Digests() []string {
-	all := slices.Sorted(func(yield func(string) bool) {
-		for _, given := range a {
-			for _, digest := range given {
-				if !yield(digest) {
-					return
-				}
-			}
-		}
-	})
-	return slices.Compact(all)
-}
-
 // A Grant records an approval that Headgate used, so that the approval counts only once.
 type Grant struct {
 	Digest string   `json:"digest"`           // AnyDigest stands for every approval that a lost inventory may have used
+	Of     string   `json:"of,omitempty"`     // the ID of the approval, if it has one; using one of its digests uses all of them
 	Commit string   `json:"commit,omitempty"` // the commit with the approved steps; the grant ends with it
 	By     string   `json:"by,omitempty"`     // who approved, if known
 	Given  bool     `json:"given,omitempty"`  // the approval is still in the place where a person gave it
@@ -98,8 +66,8 @@ const AnyDigest = "any"
 // reset. Headgate never forgets a grant whose approval still exists, because the approval would count again.
 const MostGrants = 256
 
-// places returns the places that may contain the approval of a grant.
-func (g Grant) places() []ApprovalPlace {
+// Places returns the places that may contain the approval of a grant.
+func (g Grant) Places() []ApprovalPlace {
 	switch {
 	case !g.Given:
 		return nil
@@ -107,11 +75,6 @@ func (g Grant) places() []ApprovalPlace {
 		return []ApprovalPlace{OnCommand, InGit, OnRun, OnSync} // every place that versions without this record read
 	}
 	return g.On
-}
-
-// IsListed reports whether the approval of a grant is in one of the places in Listing.
-func (g Grant) IsListed() bool {
-	return slices.ContainsFunc(g.On, func(place ApprovalPlace) bool { return slices.Contains(Listing, place) })
 }
 
 // forgeAge is the age in nanoseconds at which no approval remains on a forge: eight days, one more than its validity.
@@ -131,52 +94,4 @@ func (g Grant) Aged(now metav1.Time) Grant {
 		g.Given, g.On = false, nil
 	}
 	return g
-}
-
-// IsOf reports whether a grant used, or may have used, an approval with this digest.
-func (g Grant) IsOf(digest string) bool { return g.Digest == digest || g.Digest == AnyDigest }
-
-// spends reports whether this grant already used an approval in a place. An approval on the command line is a new
-// one, even if an equal approval on a Sync was used.
-func (g Grant) spends(digest string, place ApprovalPlace) bool {
-	return g.IsOf(digest) && slices.Contains(g.places(), place) ||
-		g.Digest == digest && g.Given && place != OnCommand
-}
-
-// Counts reports whether an approval exists that no grant has used.
-func (a Approvals) Counts(digest string, grants []Grant) bool {
-	return slices.ContainsFunc(a.Places(digest), func(place ApprovalPlace) bool {
-		return !slices.ContainsFunc(grants, func(g Grant) bool { return g.spends(digest, place) })
-	})
-}
-
-// Standing returns a grant with the current places of its approval. It keeps a place that the pass did not read.
-func (a Approvals) Standing(g Grant) Grant {
-	before := g.places()
-	if len(before) == 0 || len(a) == 0 {
-		return g
-	}
-	on := slices.DeleteFunc(slices.Clone(before), func(place ApprovalPlace) bool {
-		_, read := a[place]
-		return read
-	})
-	if on = append(on, a.Places(g.Digest)...); len(on) == 0 {
-		g.Given, g.On = false, nil
-		return g
-	}
-	slices.Sort(on)
-	g.On = on
-	return g
-}
-
-// FirstRead returns grants for the approvals in places that a pass reads for the first time since the inventory was lost.
-func (a Approvals) FirstRead(lost Grant) []Grant {
-	var all []Grant
-	for _, digest := range a.Digests() {
-		on := slices.DeleteFunc(a.Places(digest), func(place ApprovalPlace) bool { return !slices.Contains(lost.places(), place) })
-		if len(on) > 0 {
-			all = append(all, Grant{Digest: digest, Given: true, On: on})
-		}
-	}
-	return all
 }

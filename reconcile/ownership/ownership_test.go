@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
@@ -129,7 +130,7 @@ func TestRebuiltHold(t *testing.T) {
 	a, b, c := given.ConfigMap("a"), given.ConfigMap("b"), given.ConfigMap("c")
 	kept := given.Wanted(t, c)
 	seeing := func(uid string, approvals ...string) plan.Observed {
-		seen := plan.Observed{Inventory: inventory.Inventory{Sync: given.Sync, ResourceVersion: "1", Entries: map[manifest.ID]inventory.Entry{}}, Kinds: given.Kinds, Approvals: inventory.Approvals{inventory.OnSync: approvals}}
+		seen := plan.Observed{Inventory: inventory.Inventory{Sync: given.Sync, ResourceVersion: "1", Entries: map[manifest.ID]inventory.Entry{}}, Kinds: given.Kinds, Approvals: approval.Given{inventory.OnSync: approval.Typed(approvals...)}}
 		seen.Objects = map[manifest.ID]*metav1.PartialObjectMetadata{}
 		for _, u := range []*unstructured.Unstructured{a, b} {
 			o := given.Live(u, "u")

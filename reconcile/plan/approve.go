@@ -159,16 +159,16 @@ func (p *Plan) approve(seen Observed, guards []Guard) (_ lifting, notes []manife
 		return approved, nil
 	}
 	asks := approvalOf(claimsOf(rest))
-	if !p.isApproved(asks.Digest, seen) {
+	if !p.isApproved(asks.Digest, rest, seen) {
 		if rest = p.approveEach(rest, approved, seen); len(rest) == 0 {
 			return approved, nil
 		}
 		asks = approvalOf(claimsOf(rest))
 	}
-	if !p.isApproved(asks.Digest, seen) {
+	if !p.isApproved(asks.Digest, rest, seen) {
 		p.Approval = &asks
 		typed := maps.Clone(seen.Approvals)
-		for _, place := range inventory.Listing { // their entries may be for other clusters
+		for _, place := range approval.Listing { // their entries may be for other clusters
 			delete(typed, place)
 		}
 		given := slices.DeleteFunc(typed.Digests(), func(d string) bool { return d == p.clear })
@@ -176,7 +176,7 @@ func (p *Plan) approve(seen Observed, guards []Guard) (_ lifting, notes []manife
 		notes = append(notes, seen.ignoredInGit(asks.Digest, rest)...)
 		return approved, notes
 	}
-	p.spend(asks.Digest, rest, seen)
+	p.spend(seen.given(rest...).Unused(asks.Digest, p.begun(seen.Inventory.Grants)), asks.Digest, rest...)
 	approved.add(claimsOf(rest)...)
 	return approved, nil
 }
@@ -184,7 +184,7 @@ func (p *Plan) approve(seen Observed, guards []Guard) (_ lifting, notes []manife
 // asking returns a function that approves what a later state of the plan holds. It retains only observations about approvals.
 func (o Observed) asking(guards []Guard) func(*Plan) lifting {
 	o = Observed{
-		Want: o.Want, Inventory: inventory.Inventory{Grants: o.Inventory.Grants}, Approvals: o.Approvals, OnForge: o.OnForge, InForce: o.InForce,
+		Want: o.Want, Inventory: inventory.Inventory{Grants: o.Inventory.Grants}, Approvals: o.Approvals, InForce: o.InForce,
 		Now: o.Now, Terms: o.Terms, Offline: o.Offline, rewritten: o.rewritten,
 	}
 	return func(of *Plan) lifting {
@@ -194,30 +194,20 @@ func (o Observed) asking(guards []Guard) func(*Plan) lifting {
 }
 
 // approveEach approves the claims whose own digests are listed in Git or on the forge, and returns the others. Different clusters
-// may hold different steps of a commit, so such an approval covers any of the claims that it lists. It stays valid for later commits
-// until the step is carried out.
+// may hold different steps of a commit, so such an approval covers any of the claims that it lists. What it let pass once may also
+// be carried out with a later commit, until the approval expires.
 func (p *Plan) approveEach(all []openClaim, approved lifting, seen Observed) (rest []openClaim) {
 	grants := p.begun(seen.Inventory.Grants)
-	here := inventory.Approvals{}
-	for _, place := range inventory.Listing {
-		if given, read := seen.Approvals[place]; read {
-			here[place] = given
-		}
-	}
 	for _, a := range all {
-		i := slices.IndexFunc([]string{a.Digest(), a.step.Approval().Digest}, func(digest string) bool {
-			begun := slices.ContainsFunc(grants, func(g inventory.Grant) bool {
-				return g.Digest == digest && g.IsListed() && slices.Contains(g.Left, a.Key())
-			})
-			if len(here.Places(digest)) == 0 || !begun && !here.Counts(digest, grants) {
-				return false
-			}
-			if !begun {
-				p.spend(digest, []openClaim{a}, seen)
-			}
-			return true
-		})
-		if i < 0 {
+		here := seen.given(a).Listed()
+		begun := slices.ContainsFunc(grants, func(g inventory.Grant) bool { return slices.Contains(g.Left, a.Key()) && here.Holds(g) })
+		digests := []string{a.Digest(), a.step.Approval().Digest}
+		i := slices.IndexFunc(digests, func(digest string) bool { return len(here.Unused(digest, grants)) > 0 })
+		switch {
+		case begun:
+		case i >= 0:
+			p.spend(here.Unused(digests[i], grants), digests[i], a)
+		default:
 			rest = append(rest, a)
 			continue
 		}
@@ -226,9 +216,25 @@ func (p *Plan) approveEach(all []openClaim, approved lifting, seen Observed) (re
 	return rest
 }
 
-// isApproved reports whether a person has approved a digest, and no pass has used that approval.
-func (p *Plan) isApproved(digest string, seen Observed) bool {
-	return seen.Approvals.Counts(digest, p.begun(seen.Inventory.Grants))
+// isApproved reports whether a person has approved the digest of some claims, and no pass has used that approval.
+func (p *Plan) isApproved(digest string, of []openClaim, seen Observed) bool {
+	return len(seen.given(of...).Unused(digest, p.begun(seen.Inventory.Grants))) > 0
+}
+
+// given returns the approvals that may count for claims. In the first pass of a sync in a cluster, approvals that have expired count,
+// too, so that a cluster that is made anew comes up without a person. They never delete anything.
+func (o Observed) given(claims ...openClaim) approval.Given {
+	prunes := slices.ContainsFunc(claims, func(c openClaim) bool { return c.Action != string(Create) && c.Action != string(Update) })
+	if o.first && !prunes {
+		return o.Approvals
+	}
+	return o.Approvals.At(o.Now)
+}
+
+// isFirst reports whether no inventory shows that a pass of the sync has written to the cluster. If marks show it, the inventory was
+// lost, so that approvals count only if they are given again.
+func (o Observed) isFirst() bool {
+	return !o.Offline && !o.Looks && o.Ends == NoEnding && o.Inventory.ResourceVersion == "" && len(o.Inventory.Entries) == 0
 }
 
 // Granted returns the approvals that this plan, or an earlier one over the same commit, has used.
@@ -239,22 +245,23 @@ func (p Plan) Granted() []inventory.Grant {
 // Approval returns the approval that lets only this held step pass.
 func (s Step) Approval() Approval { return approvalOf(s.claims()) }
 
-// spend records that the plan uses an approval for some claims.
-func (p *Plan) spend(digest string, of []openClaim, seen Observed) {
-	given := seen.Approvals.Places(digest)
-	g := inventory.Grant{Digest: digest, Commit: p.Want.Revision, By: seen.approvers(p.Want, digest, given), Given: true, On: given, How: given}
-	if !seen.Now.IsZero() {
-		at := metav1.NewTime(seen.Now.UTC().Truncate(1e9))
-		g.At = &at
-	}
-	for _, a := range of {
-		g.Left = append(g.Left, a.Key())
-		if a.step.frees && a.step.going { // the object is deleted, and a create makes it again
-			a.Action = string(Create)
-			g.Left = append(g.Left, a.Key())
+// spend records that the plan uses approvals of a digest for some claims.
+func (p *Plan) spend(given approval.Given, digest string, of ...openClaim) {
+	for _, g := range given.Grants(digest) {
+		g.Commit, g.How = p.Want.Revision, g.On
+		if !p.now.IsZero() {
+			at := metav1.NewTime(p.now.UTC().Truncate(1e9))
+			g.At = &at
 		}
+		for _, a := range of {
+			g.Left = append(g.Left, a.Key())
+			if a.step.frees && a.step.going { // the object is deleted, and a create makes it again
+				a.Action = string(Create)
+				g.Left = append(g.Left, a.Key())
+			}
+		}
+		p.spent = append(p.spent, g)
 	}
-	p.spent = append(p.spent, g)
 }
 
 // carriesOn returns the keys of claims that an approval allowed before, and whether that was for the same commit. The steps have not
@@ -303,52 +310,28 @@ func (o Observed) inGit(want render.Desired) []render.Approval {
 	return want.Approvals
 }
 
-// withGit returns the approvals, including those in Git that have not expired. A pass without a commit did not read Git. A pass
-// over a rewritten branch does not trust it, because the file with the approvals is itself part of what a person has to approve.
-func (o Observed) withGit(want render.Desired) inventory.Approvals {
+// withGit returns the approvals, including those in Git. A pass without a commit did not read Git. A pass over a rewritten branch does
+// not trust it, because the file with the approvals is itself part of what a person has to approve.
+func (o Observed) withGit(want render.Desired) approval.Given {
 	if !o.Offline && want.Revision == "" || !o.Rewritten().None() {
 		return o.Approvals
 	}
 	all := maps.Clone(o.Approvals)
 	if all == nil {
-		all = inventory.Approvals{}
+		all = approval.Given{}
 	}
-	given := maps.Clone(o.OnForge)
-	if given == nil {
-		given = map[inventory.ApprovalPlace][]render.Approval{}
-	}
-	given[inventory.InGit] = o.inGit(want)
-	for place, entries := range given {
-		all[place] = []string{}
-		for _, a := range entries {
-			if !o.expired(a) {
-				all[place] = append(all[place], a.Digests...)
-			}
-		}
+	maps.Copy(all, o.OnForge)
+	all[inventory.InGit] = []approval.Approval{}
+	for _, a := range o.inGit(want) {
+		all[inventory.InGit] = append(all[inventory.InGit], approval.Approval{
+			ID: approval.EntryID(a.Digests, a.By, a.Why, a.Expires), Digests: a.Digests, By: a.By, Expires: a.Expires,
+		})
 	}
 	return all
 }
 
-func (o Observed) expired(a render.Approval) bool { return o.Now.IsZero() || !o.Now.Before(&a.Expires) }
-
-// approvers returns the names of those who approved a digest; "" if one of the places does not name anyone.
-func (o Observed) approvers(want render.Desired, digest string, on []inventory.ApprovalPlace) string {
-	var names []string
-	for _, place := range on {
-		if !slices.Contains(inventory.Listing, place) {
-			return ""
-		}
-		entries := o.OnForge[place]
-		if place == inventory.InGit {
-			entries = o.inGit(want)
-		}
-		for _, a := range entries {
-			if slices.Contains(a.Digests, digest) && !o.expired(a) && !slices.Contains(names, a.By) {
-				names = append(names, a.By)
-			}
-		}
-	}
-	return strings.Join(names, ", ")
+func (o Observed) expired(a render.Approval) bool {
+	return approval.Approval{Expires: a.Expires}.Expired(o.Now)
 }
 
 // ignoredInGit returns notes on approvals in the commit that list held steps but do not count.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/crossplane"
@@ -17,7 +18,7 @@ func TestSpentApprovals(t *testing.T) {
 	const placed, trailer = "g", "t"
 	passes := func(stands []string, revision string, grants []inventory.Grant, n int) []inventory.Grant {
 		for i := range n {
-			p := Plan{Want: render.Desired{Revision: revision}, given: inventory.Approvals{inventory.OnSync: stands}, spent: []inventory.Grant{{Digest: fmt.Sprint("other ", i), Commit: fmt.Sprint(i)}}}
+			p := Plan{Want: render.Desired{Revision: revision}, given: approval.Given{inventory.OnSync: approval.Typed(stands...)}, spent: []inventory.Grant{{Digest: fmt.Sprint("other ", i), Commit: fmt.Sprint(i)}}}
 			grants = p.grants(grants)
 		}
 		return grants
@@ -91,7 +92,7 @@ func TestApprovalOfWhatGoes(t *testing.T) {
 		p := Plan{Want: render.Desired{Revision: "now"}, Steps: []Step{s}}
 		seen := Observed{Inventory: inventory.Inventory{ResourceVersion: "1", Grants: grants}}
 		if given != "" {
-			seen.Approvals = inventory.Approvals{inventory.OnSync: []string{given}}
+			seen.Approvals = approval.Given{inventory.OnSync: approval.Typed(given)}
 		}
 		p.given = seen.Approvals
 		all, _ := p.approve(seen, guards)

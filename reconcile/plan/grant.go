@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
@@ -47,14 +48,14 @@ func (p Plan) grants(have []inventory.Grant) []inventory.Grant {
 			next = append(next, p.given.FirstRead(g)...)
 		}
 		g = p.given.Standing(g).Aged(p.now)
-		if g.Commit != p.Want.Revision && !g.IsListed() {
+		if g.Commit != p.Want.Revision && !slices.ContainsFunc(g.On, func(place inventory.ApprovalPlace) bool { return slices.Contains(approval.Listing, place) }) {
 			g.Left = nil
 		}
 		next = append(next, g)
 	}
 	for _, spent := range p.spent {
 		if !slices.ContainsFunc(next, func(g inventory.Grant) bool {
-			return g.Digest == spent.Digest && g.Commit == spent.Commit && g.Given == spent.Given && slices.Equal(g.On, spent.On)
+			return g.Digest == spent.Digest && g.Of == spent.Of && g.Commit == spent.Commit && g.Given == spent.Given && slices.Equal(g.On, spent.On)
 		}) {
 			next = append(next, spent)
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
@@ -30,61 +31,61 @@ func TestPlacesOfApprovals(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		grant  inventory.Grant
-		passes []inventory.Approvals // approvals of successive passes; the test plans with the last
+		passes []approval.Given // approvals of successive passes; the test plans with the last
 		counts bool
 		on     []inventory.ApprovalPlace // places of the grant after the last pass
 	}{
 		"OtherPlace": {
 			reason: "A command does not read the Sync, so an approval on the Sync stays spent.",
-			grant:  spent(inventory.OnSync), passes: []inventory.Approvals{{inventory.OnCommand: nil}, {inventory.OnSync: {digest}, inventory.OnRun: nil}}, on: []inventory.ApprovalPlace{inventory.OnSync},
+			grant:  spent(inventory.OnSync), passes: []approval.Given{{inventory.OnCommand: nil}, {inventory.OnSync: approval.Typed(digest), inventory.OnRun: nil}}, on: []inventory.ApprovalPlace{inventory.OnSync},
 		},
 		"FlagOfALoop": {
 			reason: "The flag of a process applies for as long as the process runs, whatever other commands are given.",
-			grant:  spent(inventory.OnRun), passes: []inventory.Approvals{{inventory.OnCommand: nil}, {inventory.OnSync: nil, inventory.OnRun: {digest}}}, on: []inventory.ApprovalPlace{inventory.OnRun},
+			grant:  spent(inventory.OnRun), passes: []approval.Given{{inventory.OnCommand: nil}, {inventory.OnSync: nil, inventory.OnRun: approval.Typed(digest)}}, on: []inventory.ApprovalPlace{inventory.OnRun},
 		},
 		"UnreadSync": {
 			reason: "If the file of the Sync cannot be read, the record stays.",
-			grant:  spent(inventory.OnSync), passes: []inventory.Approvals{{inventory.OnRun: nil}, {inventory.OnSync: {digest}, inventory.OnRun: nil}}, on: []inventory.ApprovalPlace{inventory.OnSync},
+			grant:  spent(inventory.OnSync), passes: []approval.Given{{inventory.OnRun: nil}, {inventory.OnSync: approval.Typed(digest), inventory.OnRun: nil}}, on: []inventory.ApprovalPlace{inventory.OnSync},
 		},
 		"NothingRead": {
 			reason: "A pass that reads no place forgets no record.",
-			grant:  spent(inventory.OnSync), passes: []inventory.Approvals{nil, {inventory.OnSync: {digest}}}, on: []inventory.ApprovalPlace{inventory.OnSync},
+			grant:  spent(inventory.OnSync), passes: []approval.Given{nil, {inventory.OnSync: approval.Typed(digest)}}, on: []inventory.ApprovalPlace{inventory.OnSync},
 		},
 		"TakenOut": {
 			reason: "A user who removed an approval may give it again.",
-			grant:  spent(inventory.OnSync), passes: []inventory.Approvals{{inventory.OnSync: nil, inventory.OnRun: nil}, {inventory.OnSync: {digest}, inventory.OnRun: nil}}, counts: true,
+			grant:  spent(inventory.OnSync), passes: []approval.Given{{inventory.OnSync: nil, inventory.OnRun: nil}, {inventory.OnSync: approval.Typed(digest), inventory.OnRun: nil}}, counts: true,
 		},
 		"TypedAnew": {
 			reason: "A user who passes the flag approves this pass, whatever is on the Sync.",
-			grant:  spent(inventory.OnSync), passes: []inventory.Approvals{{inventory.OnCommand: {digest}}}, counts: true, on: []inventory.ApprovalPlace{inventory.OnCommand, inventory.OnSync},
+			grant:  spent(inventory.OnSync), passes: []approval.Given{{inventory.OnCommand: approval.Typed(digest)}}, counts: true, on: []inventory.ApprovalPlace{inventory.OnCommand, inventory.OnSync},
 		},
 		"TypedBefore": {
 			reason: "A pipeline passes the same flag for every commit.",
-			grant:  spent(inventory.OnCommand), passes: []inventory.Approvals{{inventory.OnCommand: {digest}}}, on: []inventory.ApprovalPlace{inventory.OnCommand},
+			grant:  spent(inventory.OnCommand), passes: []approval.Given{{inventory.OnCommand: approval.Typed(digest)}}, on: []inventory.ApprovalPlace{inventory.OnCommand},
 		},
 		"AlsoOnTheSync": {
 			reason: "The same approval was given in two places, and a command used it first.",
-			grant:  spent(inventory.OnCommand), passes: []inventory.Approvals{{inventory.OnSync: {digest}, inventory.OnRun: nil}}, on: []inventory.ApprovalPlace{inventory.OnCommand, inventory.OnSync},
+			grant:  spent(inventory.OnCommand), passes: []approval.Given{{inventory.OnSync: approval.Typed(digest), inventory.OnRun: nil}}, on: []inventory.ApprovalPlace{inventory.OnCommand, inventory.OnSync},
 		},
 		"StaysOnTheSync": {
 			reason: "The approval is removed from one place and stays in the other.",
-			grant:  spent(inventory.OnCommand, inventory.OnSync), passes: []inventory.Approvals{{inventory.OnCommand: nil}, {inventory.OnSync: {digest}, inventory.OnRun: nil}}, on: []inventory.ApprovalPlace{inventory.OnSync},
+			grant:  spent(inventory.OnCommand, inventory.OnSync), passes: []approval.Given{{inventory.OnCommand: nil}, {inventory.OnSync: approval.Typed(digest), inventory.OnRun: nil}}, on: []inventory.ApprovalPlace{inventory.OnSync},
 		},
 		"Old": {
 			reason: "An older version did not record the place, so the approval is spent everywhere.",
-			grant:  spent(), passes: []inventory.Approvals{{inventory.OnSync: {digest}, inventory.OnRun: nil}}, on: []inventory.ApprovalPlace{inventory.OnCommand, inventory.OnSync},
+			grant:  spent(), passes: []approval.Given{{inventory.OnSync: approval.Typed(digest), inventory.OnRun: nil}}, on: []inventory.ApprovalPlace{inventory.OnCommand, inventory.OnSync},
 		},
 		"OldAndCommand": {
 			reason: "A command without the approval does not prove that the Sync has none.",
-			grant:  spent(), passes: []inventory.Approvals{{inventory.OnCommand: nil}, {inventory.OnSync: {digest}, inventory.OnRun: nil}}, on: []inventory.ApprovalPlace{inventory.OnSync},
+			grant:  spent(), passes: []approval.Given{{inventory.OnCommand: nil}, {inventory.OnSync: approval.Typed(digest), inventory.OnRun: nil}}, on: []inventory.ApprovalPlace{inventory.OnSync},
 		},
 		"OldAndTyped": {
 			reason: "After a command without the flag, the next command with it is a new approval.",
-			grant:  spent(), passes: []inventory.Approvals{{inventory.OnCommand: nil}, {inventory.OnCommand: {digest}}}, counts: true, on: []inventory.ApprovalPlace{inventory.OnCommand, inventory.OnRun, inventory.OnSync},
+			grant:  spent(), passes: []approval.Given{{inventory.OnCommand: nil}, {inventory.OnCommand: approval.Typed(digest)}}, counts: true, on: []inventory.ApprovalPlace{inventory.OnCommand, inventory.OnRun, inventory.OnSync},
 		},
 		"OldAndOut": {
 			reason: "The approval is no longer in any place, so it may be given again.",
-			grant:  spent(), passes: []inventory.Approvals{{inventory.OnCommand: nil}, {inventory.OnSync: nil, inventory.OnRun: nil}, {inventory.OnSync: {digest}}}, counts: true,
+			grant:  spent(), passes: []approval.Given{{inventory.OnCommand: nil}, {inventory.OnSync: nil, inventory.OnRun: nil}, {inventory.OnSync: approval.Typed(digest)}}, counts: true,
 		},
 	}
 	for name, tc := range cases {
@@ -131,41 +132,41 @@ func TestApprovalsOfALostInventory(t *testing.T) {
 
 	cases := map[string]struct {
 		reason string
-		lost   inventory.Approvals   // of the pass that finds no inventory
-		passes []inventory.Approvals // after it
+		lost   approval.Given   // of the pass that finds no inventory
+		passes []approval.Given // after it
 		counts []bool
 	}{
 		"StoodThere": {
 			reason: "The approval was there before, perhaps since the last time the same steps were held.",
-			lost:   inventory.Approvals{inventory.OnSync: {digest}}, passes: []inventory.Approvals{{inventory.OnSync: {digest}}, {inventory.OnSync: {digest}}}, counts: []bool{false, false},
+			lost:   approval.Given{inventory.OnSync: approval.Typed(digest)}, passes: []approval.Given{{inventory.OnSync: approval.Typed(digest)}, {inventory.OnSync: approval.Typed(digest)}}, counts: []bool{false, false},
 		},
 		"GivenAnew": {
 			reason: "A user removes the approval and gives it again.",
-			lost:   inventory.Approvals{inventory.OnSync: {digest}}, passes: []inventory.Approvals{{inventory.OnSync: nil}, {inventory.OnSync: {digest}}}, counts: []bool{false, true},
+			lost:   approval.Given{inventory.OnSync: approval.Typed(digest)}, passes: []approval.Given{{inventory.OnSync: nil}, {inventory.OnSync: approval.Typed(digest)}}, counts: []bool{false, true},
 		},
 		"GivenAfter": {
 			reason: "The digest of rebuilt entries is known only after the loss, so the approval is new.",
-			lost:   inventory.Approvals{inventory.OnSync: nil}, passes: []inventory.Approvals{{inventory.OnSync: {digest}}}, counts: []bool{true},
+			lost:   approval.Given{inventory.OnSync: nil}, passes: []approval.Given{{inventory.OnSync: approval.Typed(digest)}}, counts: []bool{true},
 		},
 		"TypedAfter": {
 			reason: "Without a Sync, an approval by flag is also new.",
-			lost:   inventory.Approvals{inventory.OnCommand: nil}, passes: []inventory.Approvals{{inventory.OnCommand: {digest}}}, counts: []bool{true},
+			lost:   approval.Given{inventory.OnCommand: nil}, passes: []approval.Given{{inventory.OnCommand: approval.Typed(digest)}}, counts: []bool{true},
 		},
 		"TypedLater": {
 			reason: "A loop rebuilt the inventory, and a user then approved what it holds with a command.",
-			lost:   inventory.Approvals{inventory.OnSync: nil, inventory.OnRun: nil}, passes: []inventory.Approvals{{inventory.OnCommand: {digest}}}, counts: []bool{true},
+			lost:   approval.Given{inventory.OnSync: nil, inventory.OnRun: nil}, passes: []approval.Given{{inventory.OnCommand: approval.Typed(digest)}}, counts: []bool{true},
 		},
 		"TypedThen": {
 			reason: "A pipeline passes the same flag in every pass.",
-			lost:   inventory.Approvals{inventory.OnCommand: {digest}}, passes: []inventory.Approvals{{inventory.OnCommand: {digest}}, {inventory.OnCommand: nil}, {inventory.OnCommand: {digest}}}, counts: []bool{false, false, true},
+			lost:   approval.Given{inventory.OnCommand: approval.Typed(digest)}, passes: []approval.Given{{inventory.OnCommand: approval.Typed(digest)}, {inventory.OnCommand: nil}, {inventory.OnCommand: approval.Typed(digest)}}, counts: []bool{false, false, true},
 		},
 		"ReadLater": {
 			reason: "A command rebuilt the inventory without reading the Sync, so the Sync's approvals may be old.",
-			lost:   inventory.Approvals{inventory.OnCommand: nil}, passes: []inventory.Approvals{{inventory.OnCommand: nil}, {inventory.OnSync: {digest}, inventory.OnRun: nil}, {inventory.OnSync: {digest}, inventory.OnRun: nil}}, counts: []bool{false, false, false},
+			lost:   approval.Given{inventory.OnCommand: nil}, passes: []approval.Given{{inventory.OnCommand: nil}, {inventory.OnSync: approval.Typed(digest), inventory.OnRun: nil}, {inventory.OnSync: approval.Typed(digest), inventory.OnRun: nil}}, counts: []bool{false, false, false},
 		},
 		"ReadLaterAndGivenAnew": {
 			reason: "An approval that is added to the Sync later is new.",
-			lost:   inventory.Approvals{inventory.OnCommand: nil}, passes: []inventory.Approvals{{inventory.OnSync: {"another"}, inventory.OnRun: nil}, {inventory.OnSync: {"another", digest}, inventory.OnRun: nil}}, counts: []bool{false, true},
+			lost:   approval.Given{inventory.OnCommand: nil}, passes: []approval.Given{{inventory.OnSync: approval.Typed("another"), inventory.OnRun: nil}, {inventory.OnSync: approval.Typed("another", digest), inventory.OnRun: nil}}, counts: []bool{false, true},
 		},
 	}
 	for name, tc := range cases {

@@ -99,9 +99,9 @@ func (p *Plan) leftovers(seen Observed) {
 	p.clear = digestOf(steps)
 	ready := slices.DeleteFunc(slices.Clone(steps), func(s Step) bool { return coming[s.ID] })
 	all := seen.Terms.Clear
-	if !all && len(ready) == len(steps) && p.isApproved(p.clear, seen) {
+	if claims := leftoversOf(ready); !all && len(ready) == len(steps) && p.isApproved(p.clear, claims, seen) {
 		all = true
-		p.spend(p.clear, leftoversOf(ready), seen)
+		p.spend(seen.given(claims...).Unused(p.clear, p.begun(seen.Inventory.Grants)), p.clear, claims...)
 	}
 	carriesOn := p.carriesOn(seen)
 	var left []Step

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/diff"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/ownership"
@@ -33,29 +34,29 @@ type Observed struct {
 	Answers      map[Question]Answer
 	Effects      []Effect // what Crossplane installs for packages of the commit; from a cluster, only effects that break something
 	Upstream     Upstream
-	Terms        Terms                                         // of the sync
-	Copies       []manifest.ID                                 // marked, but neither wanted nor owned, and marked by another field manager
-	Hidden       map[schema.GroupKind]error                    // kinds of owned objects that are not served although objects may exist, and why
-	Unreadable   map[schema.GroupKind]error                    // kinds whose objects could not be read, and why
-	Left         map[manifest.ID]bool                          // objects with the mark of another sync whose inventory does not list them
-	Reconciled   map[manifest.ID]Reason                        // objects that another tool still reconciles, and the reason
-	Key          []byte                                        // key for the digests of Secrets; nil if there is none
-	Fights       []Fight                                       // corrections that another writer keeps undoing, from the loop
-	Approvals    inventory.Approvals                           // approved digests, by the places that were read; Compute adds those in Git
-	InForce      []render.Approval                             // in a comparison: the approvals in the target branch
-	OnForge      map[inventory.ApprovalPlace][]render.Approval // approvals on the commit's pull requests; nil if the forge was not asked
-	Now          metav1.Time                                   // to decide which approvals in Git have expired; if zero, none of them count
-	Natural      render.Owner                                  // the owner of CRDs according to the cluster; "" if it was not read
-	Offline      bool                                          // the place is a commit: every kind counts as served, and questions are not answered
-	Base         *render.Desired                               // in a comparison: the commit in place of the cluster
-	Bumps        []Bump                                        // from the base of a comparison
-	Counts       bool                                          // in a comparison: a cluster answers questions
-	Ends         Ending                                        // how the sync ends, if it does
-	Looks        bool                                          // the sync only looks: its inventory is what it saw as wanted, its trials are comparisons
-	Space        string                                        // for namespaced objects without a namespace
-	Sources      map[manifest.ID]ReferenceSource               // of references
-	Written      map[manifest.ID]manifest.ID                   // the commit's spelling of IDs that differ in the cluster
-	Dependencies map[manifest.ID]Dependency                    // the dependencies that were read
+	Terms        Terms                           // of the sync
+	Copies       []manifest.ID                   // marked, but neither wanted nor owned, and marked by another field manager
+	Hidden       map[schema.GroupKind]error      // kinds of owned objects that are not served although objects may exist, and why
+	Unreadable   map[schema.GroupKind]error      // kinds whose objects could not be read, and why
+	Left         map[manifest.ID]bool            // objects with the mark of another sync whose inventory does not list them
+	Reconciled   map[manifest.ID]Reason          // objects that another tool still reconciles, and the reason
+	Key          []byte                          // key for the digests of Secrets; nil if there is none
+	Fights       []Fight                         // corrections that another writer keeps undoing, from the loop
+	Approvals    approval.Given                  // the approvals in the places that were read; Compute adds those in Git and on the forge
+	InForce      []render.Approval               // in a comparison: the approvals in the target branch
+	OnForge      approval.Given                  // approvals on the commit's pull requests; nil if the forge was not asked
+	Now          metav1.Time                     // to decide which approvals in Git have expired; if zero, none of them count
+	Natural      render.Owner                    // the owner of CRDs according to the cluster; "" if it was not read
+	Offline      bool                            // the place is a commit: every kind counts as served, and questions are not answered
+	Base         *render.Desired                 // in a comparison: the commit in place of the cluster
+	Bumps        []Bump                          // from the base of a comparison
+	Counts       bool                            // in a comparison: a cluster answers questions
+	Ends         Ending                          // how the sync ends, if it does
+	Looks        bool                            // the sync only looks: its inventory is what it saw as wanted, its trials are comparisons
+	Space        string                          // for namespaced objects without a namespace
+	Sources      map[manifest.ID]ReferenceSource // of references
+	Written      map[manifest.ID]manifest.ID     // the commit's spelling of IDs that differ in the cluster
+	Dependencies map[manifest.ID]Dependency      // the dependencies that were read
 
 	CopiedMoves []StorageMove      // storage moves in copies of packages, from the base of a comparison
 	Notes       []manifest.Finding // findings of the observer
@@ -63,6 +64,7 @@ type Observed struct {
 
 	commit    *render.Desired // the commit as rendered; nil before Ask
 	rewritten Reason          // why the commit may not follow the applied one; set by Compute
+	first     bool            // no pass has written to the cluster yet; set by Compute
 	takesOver bool            // a person lets another source replace the recorded one; set by Compute
 }
 

@@ -11,6 +11,7 @@ import (
 	"slices"
 	once "sync"
 
+	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/diff"
 	"headgate.dev/headgate/reconcile/installed"
 	"headgate.dev/headgate/reconcile/inventory"
@@ -73,10 +74,10 @@ type Plan struct {
 
 	was     map[string]bool // definitions that Crossplane had active at first
 	now     metav1.Time
-	given   inventory.Approvals // the approvals in the places that were read
-	granted []inventory.Grant   // the grants in the inventory
-	spent   []inventory.Grant   // the grants by this plan, of approvals that were not used before
-	clear   string              // the digest that approves the removal of leftovers; "" if there are none
+	given   approval.Given    // the approvals in the places that were read
+	granted []inventory.Grant // the grants in the inventory
+	spent   []inventory.Grant // the grants by this plan, of approvals that were not used before
+	clear   string            // the digest that approves the removal of leftovers; "" if there are none
 
 	behind map[manifest.ID]inventory.Entry // entries of the CRDs that stay when their MRDs are deleted, by MRD
 
@@ -153,7 +154,7 @@ func Compute(seen Observed, guards ...Guard) (Plan, error) {
 	if seen.rewritten, err = seen.checkHistory(); err != nil {
 		return Plan{}, err
 	}
-	seen.Approvals = seen.withGit(want)
+	seen.Approvals, seen.first = seen.withGit(want), seen.isFirst()
 	p := Plan{
 		Sync:    seen.Inventory.Sync,
 		Want:    want,
@@ -166,7 +167,7 @@ func Compute(seen Observed, guards ...Guard) (Plan, error) {
 		Effects: slices.Clone(seen.Effects),
 		Bumps:   seen.Bumps,
 		Held:    seen.Inventory.Held,
-		given:   seen.Approvals,
+		given:   seen.Approvals.At(seen.Now),
 		now:     seen.Now,
 		granted: seen.Inventory.Grants,
 		rebuilt: seen.isLost(),

@@ -5,7 +5,10 @@ import (
 	"slices"
 	"testing"
 
+	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/inventory"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Every pair of guards on one step: both reasons are shown, and an approval past one of them does not lift the other.
@@ -25,9 +28,9 @@ func TestPairsOfGuards(t *testing.T) {
 				guards := []Guard{guard("first", phase, counts[0], approvable[0]), guard("second", phase, counts[1], approvable[1])}
 				step := Step{ID: obj("a"), Action: action}
 				ruled := func(approved ...GuardName) (Step, *Approval) {
-					given := inventory.Approvals{inventory.InComment: nil}
+					given := approval.Given{inventory.InComment: nil}
 					for _, g := range approved {
-						given[inventory.InComment] = append(given[inventory.InComment], step.claim(g).Digest())
+						given[inventory.InComment] = append(given[inventory.InComment], approval.Typed(step.claim(g).Digest())...)
 					}
 					p := Plan{Steps: []Step{step}, given: given}
 					p.guard(Observed{Approvals: given, Inventory: inventory.Inventory{ResourceVersion: "1"}}, guards)
@@ -72,9 +75,9 @@ func TestHoldThenKeep(t *testing.T) {
 		{[]Guard{rules("holds", Held), rules("keeps", Retained)}, []GuardName{"holds"}, map[Action]GuardName{Keep: "keeps"}},
 		{[]Guard{rules("holds", Held), rules("reports", Reported)}, []GuardName{"holds"}, map[Action]GuardName{Keep: "reports"}},
 	} {
-		given := inventory.Approvals{inventory.InComment: nil}
+		given := approval.Given{inventory.InComment: nil}
 		for _, g := range tc.approved {
-			given[inventory.InComment] = append(given[inventory.InComment], step.claim(g).Digest())
+			given[inventory.InComment] = append(given[inventory.InComment], approval.Typed(step.claim(g).Digest())...)
 		}
 		p := Plan{Steps: []Step{step}, given: given}
 		p.guard(Observed{Approvals: given, Inventory: inventory.Inventory{ResourceVersion: "1"}}, tc.guards)
@@ -90,7 +93,7 @@ func TestDigestOfAStep(t *testing.T) {
 	if len(step.claims()) != 2 || slices.Contains([]string{step.claims()[0].Digest(), step.claims()[1].Digest()}, step.Approval().Digest) {
 		t.Errorf("%v", step.claims())
 	}
-	given := inventory.Approvals{inventory.InGit: {step.Approval().Digest}}
+	given := approval.Given{inventory.InGit: approval.Typed(step.Approval().Digest)}
 	p := Plan{Steps: []Step{step, {ID: obj("b"), Action: Hold, Would: Prune, Guard: "first"}}, given: given}
 	approved, _ := p.approve(Observed{Approvals: given, Inventory: inventory.Inventory{ResourceVersion: "1"}}, []Guard{{Name: "first", Approvable: true}, {Name: "second", Approvable: true}})
 	if len(approved) != 2 || p.Approval == nil || p.Approval.Steps != 1 {
@@ -116,7 +119,7 @@ func TestApprovedHistory(t *testing.T) {
 		{"One of two is approved.", []string{a.claim(History).Digest()}, true},
 		{"Both are approved.", []string{a.claim(History).Digest(), b.claim(History).Digest()}, false},
 	} {
-		given := inventory.Approvals{inventory.InComment: tc.approved}
+		given := approval.Given{inventory.InComment: approval.Typed(tc.approved...)}
 		p := Plan{Steps: []Step{a, b}, given: given, rewritten: true}
 		guards := []Guard{holds(History, "a", "b"), holds("many", "b")}
 		if tc.reason == "The approval is for another reason." {
@@ -125,6 +128,30 @@ func TestApprovedHistory(t *testing.T) {
 		p.guard(Observed{Approvals: given, Inventory: inventory.Inventory{ResourceVersion: "1"}}, guards)
 		if p.rewritten != tc.rewritten {
 			t.Errorf("%s The branch still counts as rewritten: %t", tc.reason, p.rewritten)
+		}
+	}
+}
+
+// An approval that has expired never deletes anything.
+func TestExpiredApprovalOfAPrune(t *testing.T) {
+	now := metav1.Unix(1_800_000_000, 0)
+	for _, tc := range []struct {
+		action  Action
+		expires metav1.Time
+		counts  bool
+	}{
+		{Create, metav1.Unix(1_700_000_000, 0), true},
+		{Update, metav1.Unix(1_700_000_000, 0), true},
+		{Prune, metav1.Unix(1_700_000_000, 0), false},
+		{Prune, metav1.Unix(1_900_000_000, 0), true},
+	} {
+		s := Step{ID: obj("a"), Action: Hold, Would: tc.action, Guard: "asks"}
+		for _, digest := range []string{s.Approval().Digest, s.claims()[0].Digest()} {
+			seen := Observed{Now: now, first: true, Approvals: approval.Given{inventory.InGit: {{ID: "e", Digests: []string{digest}, Expires: tc.expires}}}}
+			p := Plan{Steps: []Step{s}}
+			if approved, _ := p.approve(seen, []Guard{{Name: "asks", Approvable: true}}); (len(approved) == 1) != tc.counts {
+				t.Errorf("%s, expires %s: it counts: %t", tc.action, tc.expires, len(approved) == 1)
+			}
 		}
 	}
 }

@@ -19,6 +19,7 @@ type Approved struct {
 	By      string                    `json:"by,omitempty"`
 	How     []inventory.ApprovalPlace `json:"how"`
 	At      *metav1.Time              `json:"at,omitempty"`
+	ID      string                    `json:"id,omitempty"` // of an approval on a forge: the comment or review
 }
 
 // approvedBy converts grants for a report. It combines grants of the same person in the same places at the same time.
@@ -26,10 +27,10 @@ func approvedBy(grants []inventory.Grant) []Approved {
 	var all []Approved
 	for _, g := range grants {
 		i := slices.IndexFunc(all, func(a Approved) bool {
-			return a.By == g.By && slices.Equal(a.How, g.How) && a.At.Equal(g.At)
+			return a.ID == g.Of && a.By == g.By && slices.Equal(a.How, g.How) && a.At.Equal(g.At)
 		})
 		if i < 0 {
-			i, all = len(all), append(all, Approved{Commit: g.Commit, By: g.By, How: g.How, At: g.At})
+			i, all = len(all), append(all, Approved{Commit: g.Commit, By: g.By, How: g.How, At: g.At, ID: g.Of})
 		}
 		if !slices.Contains(all[i].Digests, g.Digest) {
 			all[i].Digests = append(all[i].Digests, g.Digest)

@@ -107,7 +107,8 @@ func (s *Step) digests() {
 
 // covers reports whether an approval with these digests covers the step: its own digest, or the digest of each of its claims.
 func (s Step) covers(digests []string) bool {
-	return slices.Contains(digests, s.Digest) || !slices.ContainsFunc(approval.DigestsOf(s.claims), func(d string) bool { return !slices.Contains(digests, d) })
+	each := approval.DigestsOf(s.claims)
+	return slices.Contains(digests, s.Digest) || len(each) > 0 && !slices.ContainsFunc(each, func(d string) bool { return !slices.Contains(digests, d) })
 }
 
 // inForce converts the approvals of a branch that have not expired, for Approve.

@@ -6,16 +6,29 @@ import (
 
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
+	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/forge"
 	"headgate.dev/headgate/reconcile/git"
 	"headgate.dev/headgate/reconcile/inventory"
-	"headgate.dev/headgate/render"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// OnSync returns the approvals in the annotation of a Sync. A time in it makes an approval of the same digest another one.
+func OnSync(s v1alpha1.Sync) []approval.Approval {
+	var all []approval.Approval
+	for _, a := range s.Approvals() {
+		one := approval.Approval{Digests: []string{a.Digest}, By: a.By}
+		if a.At != "" {
+			one.ID = fmt.Sprintf("%s at %s", a.Digest, a.At)
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
 // onForge returns a function with which passes of a Sync read approvals on pull requests; nil if they do not read them.
-func onForge(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.SecretRef) *secret, of *git.Repository) (func(context.Context, string) (map[inventory.ApprovalPlace][]render.Approval, error), error) {
+func onForge(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.SecretRef) *secret, of *git.Repository) (func(context.Context, string) (approval.Given, error), error) {
 	if s.Spec.Statuses == nil {
 		return nil, nil
 	}
@@ -38,15 +51,15 @@ func onForge(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Secre
 		return nil, fmt.Errorf("spec.statuses: %w", err)
 	}
 	merges := &forge.Merges{Pulls: pulls, Rules: *rules, Branch: func(ctx context.Context) (string, error) { return of.Branch(ctx, s.Spec.Source.Ref) }}
-	return func(ctx context.Context, commit string) (map[inventory.ApprovalPlace][]render.Approval, error) {
+	return func(ctx context.Context, commit string) (approval.Given, error) {
 		given, err := merges.Approvals(ctx, commit)
 		if err != nil {
 			return nil, err
 		}
-		all := map[inventory.ApprovalPlace][]render.Approval{inventory.InComment: {}, inventory.InReview: {}}
+		all := approval.Given{inventory.InComment: {}, inventory.InReview: {}}
 		for _, a := range given {
 			for _, place := range a.How {
-				all[place] = append(all[place], render.Approval{Digests: a.Digests, By: a.By, Expires: metav1.NewTime(a.At.Add(forge.Valid))})
+				all[place] = append(all[place], approval.Approval{ID: a.ID, Digests: a.Digests, By: a.By, Expires: metav1.NewTime(a.At.Add(forge.Valid))})
 			}
 		}
 		return all, nil

@@ -18,8 +18,8 @@ import (
 
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
+	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/git"
-	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/memo"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/registry"
@@ -463,11 +463,11 @@ func (r remote) preview(ctx context.Context, j ChildJob) (report.Report, error) 
 	defer w.Close()
 	w.Approvals = nil
 	if len(j.Approvals) > 0 {
-		var given inventory.Approvals
+		var given approval.Given
 		if err := json.Unmarshal(j.Approvals, &given); err != nil {
 			return report.Report{}, err
 		}
-		w.Approvals = func() inventory.Approvals { return given }
+		w.Approvals = func() approval.Given { return given }
 	}
 	if j.Live {
 		w.Observer = r

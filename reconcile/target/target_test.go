@@ -27,6 +27,7 @@ import (
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/api"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
+	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/diff"
 	"headgate.dev/headgate/reconcile/forge"
@@ -96,7 +97,7 @@ func TestSettings(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := settingsOf(decode(t, tc.spec)).Reconciler
-			if diff := cmp.Diff(inventory.Approvals{inventory.OnSync: {}}, got.Approvals()); diff != "" {
+			if diff := cmp.Diff(approval.Given{inventory.OnSync: approval.Typed()}, got.Approvals()); diff != "" {
 				t.Errorf("The Sync is read, and approves nothing (-want +got):\n%s", diff)
 			}
 			got.Approvals = nil

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"headgate.dev/headgate/fixtures"
+	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/report"
 )
@@ -261,7 +262,7 @@ func TestQuotaDeadlock(t *testing.T) {
 	if r = a.once(t); r.Approval == nil || r.Approval.Digest != digest {
 		t.Fatalf("Another failure does not void the approval: %+v", r.Approval)
 	}
-	a.to.Loop.Reconciler.Approvals = func() inventory.Approvals { return inventory.Approvals{inventory.OnSync: {digest}} }
+	a.to.Loop.Reconciler.Approvals = func() approval.Given { return approval.Given{inventory.OnSync: approval.Typed(digest)} }
 	if r = a.once(t); len(r.Approvals) != 1 {
 		t.Errorf("The report names the approval: %+v", r.Approvals)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
+	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/diff"
 	"headgate.dev/headgate/reconcile/git"
@@ -36,7 +37,7 @@ type Surroundings struct {
 	Getenv  func(string) string // os.Getenv if nil
 	// Approvals returns the digests that people approved. Headgate calls it before every plan. If it is nil, the approvals in the
 	// Sync count.
-	Approvals func() inventory.Approvals
+	Approvals func() approval.Given
 	Cache     string // a directory for clones and waiting statuses; "" uses a temporary directory, and memory
 	Packages  string // a directory for packages; "" uses one in Cache
 	// KeyFiles are files with public keys, by their names in an ImageConfig, such as "secret/key". They take precedence over
@@ -245,7 +246,7 @@ func settingsOf(s v1alpha1.Sync) settings {
 			NoSecrets: spec.References.FromSecrets != nil && !*spec.References.FromSecrets,
 			Reads:     guard.Reads(allowedKinds(spec.AllowedKinds), spec.References.Namespaces),
 		},
-		Approvals: func() inventory.Approvals { return inventory.Approvals{inventory.OnSync: s.Approvals()} },
+		Approvals: func() approval.Given { return approval.Given{inventory.OnSync: OnSync(s)} },
 	}}
 	for _, o := range Options {
 		o.apply(spec, &set)

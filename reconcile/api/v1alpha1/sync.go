@@ -19,7 +19,8 @@ const Kind = "Sync"
 // GroupVersion is the API group and version of this package.
 var GroupVersion = schema.GroupVersion{Group: "headgate.dev", Version: "v1alpha1"}
 
-// ApproveAnnotation on a Sync holds digests from reports. It approves what those digests cover and guards hold.
+// ApproveAnnotation on a Sync holds approvals: DIGEST by USER at TIME. Each approves what the digest of a report covers and guards
+// hold. The user and the time may be missing.
 const ApproveAnnotation = "headgate.dev/approve"
 
 // A Sync is one configured target.
@@ -326,8 +327,34 @@ type Status struct {
 	Conditions         []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// Approvals returns the digests of ApproveAnnotation. Commas or spaces separate them.
-func (s *Sync) Approvals() []string { return Digests(s.Annotations[ApproveAnnotation]) }
+// A GivenApproval is an approval in ApproveAnnotation: DIGEST by USER at TIME.
+type GivenApproval struct {
+	Digest string
+	By     string // "" if it names no one
+	At     string // "" if it names no time; an approval with another time is another approval
+}
+
+// Approvals returns the approvals in ApproveAnnotation. Commas or spaces separate them.
+func (s *Sync) Approvals() []GivenApproval {
+	var all []GivenApproval
+	for part := range strings.SplitSeq(s.Annotations[ApproveAnnotation], ",") {
+		var words *string // the words that follow 'by' or 'at'
+		for _, word := range strings.Fields(part) {
+			last := len(all) - 1
+			switch {
+			case last >= 0 && word == "by" && all[last].By == "":
+				words = &all[last].By
+			case last >= 0 && word == "at" && all[last].At == "":
+				words = &all[last].At
+			case words == nil || IsDigest(word):
+				all, words = append(all, GivenApproval{Digest: word}), nil
+			default:
+				*words = strings.TrimSpace(*words + " " + word)
+			}
+		}
+	}
+	return all
+}
 
 // Digests returns the digests in a text.
 func Digests(text string) []string {

@@ -25,9 +25,12 @@ func (s *Sync) Validate() error {
 	if wrong := validation.IsDNS1123Label(s.Namespace); len(wrong) > 0 {
 		p.add("metadata.namespace", "%q is no namespace: %s", s.Namespace, brief(wrong[0]))
 	}
-	for _, d := range s.Approvals() {
-		if !IsDigest(d) {
-			p.add("metadata.annotations["+ApproveAnnotation+"]", "%q is not a digest from a report, which has 32 hexadecimal digits", d)
+	for _, a := range s.Approvals() {
+		if !IsDigest(a.Digest) {
+			p.add("metadata.annotations["+ApproveAnnotation+"]", "%q is not a digest from a report, which has 32 hexadecimal digits", a.Digest)
+		}
+		if _, err := time.Parse(time.RFC3339, a.At); a.At != "" && err != nil {
+			p.add("metadata.annotations["+ApproveAnnotation+"]", "%q is not a time such as 2026-01-31T12:00:00Z", a.At)
 		}
 	}
 	spec := s.Spec
