@@ -1,7 +1,6 @@
 package forge
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -9,13 +8,13 @@ import (
 	"fmt"
 	"io"
 	"mime"
-	"net"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 )
 
 // Webhooks answers the webhooks of forges. It wakes the subscribers of the branch that was pushed to, or of pull
@@ -60,11 +59,9 @@ type Handled struct {
 const (
 	// maxWebhook is the maximum size of a request's body. A push of a thousand commits is smaller.
 	maxWebhook = 4 << 20
-	// maxReading is the maximum number of requests to read at the same time. It limits the memory that senders
-	// without a secret can use.
-	maxReading = 16
-	// maxFrom is the maximum number of these from one address, so that a slow sender leaves room for the others.
-	maxFrom = 4
+	// maxHeld is the maximum size of the bodies that are being read, together. It limits the memory that senders without a secret
+	// can use.
+	maxHeld = 16 * maxWebhook
 )
 
 func (h *Webhooks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -89,15 +86,14 @@ func (h *Webhooks) handle(w http.ResponseWriter, r *http.Request) Handled {
 		result.Code, result.Message = code, text
 		return result
 	}
-	// A request counts only after its first byte has arrived.
-	body := bufio.NewReader(http.MaxBytesReader(w, r.Body, maxWebhook))
-	_, _ = body.Peek(1) // the next read returns the error
-	address, _, _ := net.SplitHostPort(r.RemoteAddr)
-	if !h.reading.begin(address) {
+	body := h.reading.begin(http.MaxBytesReader(w, r.Body, maxWebhook), func() {
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now()) // without deadlines, the next read ends it
+	})
+	defer h.reading.end(body)
+	d, err := read(body, r.Header)
+	if errors.Is(err, errOverflow) {
 		return answer(http.StatusServiceUnavailable, "too many requests at a time")
 	}
-	defer h.reading.end(address)
-	d, err := read(body, r.Header)
 	if _, big := errors.AsType[*http.MaxBytesError](err); big {
 		return answer(http.StatusRequestEntityTooLarge, fmt.Sprintf("more than %d bytes", maxWebhook))
 	}
@@ -149,35 +145,75 @@ func (h *Webhooks) proven(ctx context.Context, from *Forge, d delivery) []int {
 	return all
 }
 
-// readers counts the requests that are being read, by address.
+// readers limits the memory for requests that are being read. A body occupies what has arrived of it, and not a place: slow senders
+// leave room for others. If the memory is used up, the request that has been read for the longest time ends. Addresses do not count,
+// because all requests have the same behind a proxy, and an attacker has many.
 type readers struct {
-	mu    sync.Mutex
-	total int
-	from  map[string]int
+	mu   sync.Mutex
+	held int64
+	all  []*reading // the oldest first
 }
 
-// begin reports whether another request of an address may be read. If so, call end afterwards.
-func (r *readers) begin(address string) bool {
+// A reading is the body of a request on one connection.
+type reading struct {
+	io.Reader
+
+	of    *readers
+	stop  func() // makes a pending Read return
+	held  int64
+	ended bool
+}
+
+// errOverflow ends the reading of a body, because other requests need the memory.
+var errOverflow = errors.New("too many requests at a time")
+
+func (r *readers) begin(body io.Reader, stop func()) *reading {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.total >= maxReading || r.from[address] >= maxFrom {
+	one := &reading{Reader: body, of: r, stop: stop}
+	r.all = append(r.all, one)
+	return one
+}
+
+// end frees the memory of a request.
+func (r *readers) end(one *reading) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.free(one)
+}
+
+func (r *readers) free(one *reading) {
+	if one.ended {
+		return
+	}
+	one.ended = true
+	r.held -= one.held
+	r.all = slices.DeleteFunc(r.all, func(other *reading) bool { return other == one })
+}
+
+// hold counts bytes of a request, and ends the oldest requests that leave no room for them. It reports whether the request goes on.
+func (r *readers) hold(one *reading, bytes int64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for !one.ended && r.held+bytes > maxHeld {
+		oldest := r.all[0]
+		r.free(oldest)
+		oldest.stop()
+	}
+	if one.ended {
 		return false
 	}
-	if r.from == nil {
-		r.from = map[string]int{}
-	}
-	r.total++
-	r.from[address]++
+	one.held += bytes
+	r.held += bytes
 	return true
 }
 
-func (r *readers) end(address string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.total--
-	if r.from[address]--; r.from[address] == 0 {
-		delete(r.from, address)
+func (one *reading) Read(p []byte) (int, error) {
+	n, err := one.Reader.Read(p)
+	if !one.of.hold(one, int64(n)) {
+		return 0, errOverflow
 	}
+	return n, err
 }
 
 // A delivery is a request from a forge.

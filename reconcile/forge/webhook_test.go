@@ -394,7 +394,7 @@ func TestForgedWebhooks(t *testing.T) {
 	}
 }
 
-// The size of a body is limited before it is parsed, and so is the total size of concurrent bodies.
+// The size of a body is limited before it is parsed.
 func TestWebhookSize(t *testing.T) {
 	k := hooks["GitHub"]
 	e := listening(hookSecret, hookedTo("GitHub"))
@@ -413,53 +413,83 @@ func TestWebhookSize(t *testing.T) {
 	if got := e.answers(k.request(fits, hookSecret)); got != looking {
 		t.Errorf("A large push is heard: %s", got)
 	}
+}
 
-	// The maximum number of clients send slowly, and another request arrives.
+// Slow senders must not keep the forge from sending, whether they have one address, as all have behind a proxy, or a thousand.
+func TestSlowSenders(t *testing.T) {
+	k := hooks["GitHub"]
+	e := listening(hookSecret, hookedTo("GitHub"))
 	e.Log = nil
-	var slow []*io.PipeWriter
-	ended := make(chan string)
-	for i := range maxReading {
-		r := k.request("", hookSecret)
-		r.RemoteAddr = fmt.Sprintf("192.0.2.%d:1234", i/maxFrom+100)
+	server := httptest.NewServer(e)
+	t.Cleanup(server.Close)
+	type sender struct {
+		*io.PipeWriter
+
+		code chan int
+	}
+	start := func(size int) sender {
 		body, w := io.Pipe()
-		r.ContentLength, r.Body = -1, body
-		slow = append(slow, w)
+		s := sender{w, make(chan int, 1)}
+		r := k.request("", hookSecret)
+		r.URL, _ = url.Parse(server.URL)
+		r.RequestURI, r.ContentLength, r.Body = "", -1, body
 		go func() {
-			w := httptest.NewRecorder()
-			e.ServeHTTP(w, r)
-			ended <- strconv.Itoa(w.Code)
+			resp, err := server.Client().Do(r)
+			if err != nil {
+				s.code <- 0 // the server closed the connection
+				return
+			}
+			_ = resp.Body.Close()
+			s.code <- resp.StatusCode
 		}()
+		for left := size; left > 0; left -= 1 << 20 {
+			_, _ = w.Write(bytes.Repeat([]byte(" "), min(left, 1<<20)))
+		}
+		return s
 	}
-	// A client that has sent nothing yet occupies no slot.
-	if got := e.answers(k.request(k.body("acme", "platform", "main")+"  ", hookSecret)); got != looking {
-		t.Errorf("Beside silent senders: %s", got)
-	}
-	for i, w := range slow {
-		_, _ = w.Write([]byte("{")) // returns once the server has read it
-		_, _ = w.Write([]byte(" ")) // returns once the client occupies a slot
-		if i == maxFrom-1 {
-			full := k.request(k.body("acme", "platform", "main")+"   ", hookSecret)
-			full.RemoteAddr = "192.0.2.100:4321"
-			if got := e.answers(full); got != "503 too many requests at a time" {
-				t.Errorf("More than one address may send: %s", got)
-			}
-			if got := e.answers(k.request(k.body("acme", "platform", "main")+"    ", hookSecret)); got != looking {
-				t.Errorf("Another address has room: %s", got)
+	held := func(want int64) {
+		t.Helper()
+		for deadline := time.Now().Add(2 * time.Minute); e.reading.total() != want; time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("%d bytes are held, want %d", e.reading.total(), want)
 			}
 		}
 	}
-	if got := e.answers(k.request(k.body("acme", "platform", "main")+" ", hookSecret)); got != "503 too many requests at a time" {
-		t.Errorf("More than are read at a time: %s", got)
+	var slow, large []sender
+	for range 100 {
+		slow = append(slow, start(1))
 	}
-	for _, w := range slow {
-		_ = w.Close()
-		if code := <-ended; code != "401" {
-			t.Errorf("A slow one: %s", code)
-		}
+	held(100)
+	if got := e.answers(k.request(k.body("acme", "platform", "main"), hookSecret)); got != looking {
+		t.Errorf("Beside slow senders: %s", got)
 	}
+	for range 15 {
+		large = append(large, start(maxWebhook))
+	}
+	held(100 + 15*maxWebhook)
+	rest := start(maxWebhook - 100 - 10)
+	held(maxHeld - 10)
 	if got := e.answers(k.request(k.body("acme", "platform", "main")+" ", hookSecret)); got != looking {
-		t.Errorf("And then it goes on: %s", got)
+		t.Errorf("Beside senders that use all memory: %s", got)
 	}
+	if code := <-slow[0].code; code != http.StatusServiceUnavailable && code != 0 {
+		t.Errorf("The oldest connection ends: %d", code)
+	}
+	_ = rest.Close()
+	if code := <-rest.code; code != http.StatusUnauthorized {
+		t.Errorf("The newest goes on: %d", code)
+	}
+	for _, s := range append(slow[1:], large...) {
+		_ = s.CloseWithError(io.ErrUnexpectedEOF)
+		<-s.code
+	}
+	held(0)
+}
+
+func (r *readers) total() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.held
 }
 
 // Several syncs share one address. A secret is valid only for the syncs that have it.
