@@ -64,6 +64,11 @@ func TestNamesThatAreNotUTF8(t *testing.T) {
 				if err != nil || len(c.Objects) != 1 {
 					t.Fatalf("%s\n%s: %d objects, %v", tc.reason, how, len(c.Objects), err)
 				}
+				for _, o := range c.Omitted {
+					if _, err := o.Declares(); err != nil {
+						t.Errorf("%s\n%s: %v", tc.reason, how, err)
+					}
+				}
 				if diff := cmp.Diff(tc.want, c.Skipped); diff != "" {
 					t.Errorf("%s\n%s: skipped (-want +got):\n%s", tc.reason, how, diff)
 				}

@@ -18,7 +18,7 @@ type Omitted struct {
 	Origin manifest.Origin // the document, file or directory
 	ID     manifest.ID     // the object's identity in the document; zero for everything at the path
 
-	declares func() ([]manifest.ID, error) // nil if the content was read, or cannot be read
+	declares func() ([]manifest.ID, error) // nil if the content was read, or holds no manifests
 }
 
 // Declares returns the objects in a file that was not read, as far as its content shows them. It reads the file on the first call,
@@ -40,7 +40,7 @@ func (w *walk) skip(why Why, at manifest.Origin, h manifest.Header) {
 	switch {
 	case isIdentified(h):
 		o.ID = h.ID()
-	case at.Line == 0 && why != Symlink && why != Submodule:
+	case at.Line == 0 && why != NotUTF8: // such a file is no manifest
 		o.declares = sync.OnceValues(func() ([]manifest.ID, error) { return w.skim(at.Path) })
 	}
 	w.omitted = append(w.omitted, o)
@@ -53,8 +53,8 @@ func isIdentified(h manifest.Header) bool {
 // skim returns the identities in a skipped file, or in what kustomize builds from it. What is too large or malformed shows no identity:
 // that may be why the file is skipped. The bytes of all skipped files have a limit of their own, beyond which they are not available.
 func (w *walk) skim(name string) ([]manifest.ID, error) {
-	info, err := fs.Stat(w.files, name)
-	if err != nil || info.Size() > w.aside.Limits().FileBytes && !isImageName(name) {
+	info, err := fs.Lstat(w.files, name)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > w.aside.Limits().FileBytes && !isImageName(name) {
 		return nil, err
 	}
 	f, err := w.files.Open(name)
