@@ -155,6 +155,44 @@ func TestFieldsThatLeaveGit(t *testing.T) {
 				applyAs(t, "cli", at, config(w.sync.Namespace, "b"))
 			},
 		},
+		"Taken": {
+			reason: "Another manager took it before it left the commit, so nothing changes.", stays: true, line: "gives up data.b; cli keeps it",
+			meddle: func(t *testing.T, w *world, at dynamic.ResourceInterface) {
+				t.Helper()
+				u := thing("v1", "ConfigMap", w.sync.Namespace, "one", map[string]any{"data": map[string]any{"b": "2"}})
+				applyAs(t, "cli", at, u)
+			},
+		},
+		"Edited": {
+			reason: "A person edited it, and no pass has corrected that.", stays: true, line: "gives up data.b; somebody keeps it",
+			meddle: func(t *testing.T, _ *world, at dynamic.ResourceInterface) {
+				t.Helper()
+				if err := edit(t.Context(), at, "one", `{"data":{"b":"2"}}`); err != nil {
+					t.Fatal(err)
+				}
+			},
+		},
+		"OneRemoved": {
+			reason: "A person removed the field from the entry of Headgate.", line: "data.b: ",
+			meddle: func(t *testing.T, _ *world, at dynamic.ResourceInterface) {
+				t.Helper()
+				live, err := at.Get(t.Context(), "one", metav1.GetOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				fields := live.GetManagedFields()
+				for i, f := range fields {
+					fields[i].FieldsV1 = metav1.NewFieldsV1(strings.ReplaceAll(f.FieldsV1.GetRawString(), `"f:b":{},`, ""))
+				}
+				body, err := json.Marshal(map[string]any{"metadata": map[string]any{"managedFields": fields}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := edit(t.Context(), at, "one", string(body)); err != nil {
+					t.Fatal(err)
+				}
+			},
+		},
 		"StringData": {reason: "A key of stringData leaves the Secret.", make: secret, line: "data.b: *** (before)"},
 		"StringDataBefore": {
 			reason: "An older version of Headgate applied stringData.", make: secret, line: "data.b: *** (before)",

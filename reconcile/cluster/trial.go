@@ -154,6 +154,8 @@ func (c *Cluster) tryOne(ctx context.Context, a plan.Asked, id manifest.ID, exis
 		}
 	}
 	switch {
+	case err == nil && live != nil && !differ(live, after) && t.Adopts.None() && seen.LostFields(a, live):
+		return tried{Trial: plan.Trial{Live: live}}, nil
 	case err == nil && live != nil && !differ(live, after) && t.Adopts.None():
 		return tried{}, nil
 	case err == nil:

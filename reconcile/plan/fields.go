@@ -3,13 +3,16 @@ package plan
 import (
 	"fmt"
 	"slices"
+	"strings"
 	once "sync"
 
 	"headgate.dev/headgate/reconcile/diff"
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/ownership"
 	"headgate.dev/headgate/render/manifest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // What leaves Git leaves the cluster, or the plan names it. Package ownership has the rules; this file adds what only the last
@@ -36,58 +39,78 @@ func (p *Plan) fields(seen Observed) {
 		asked[a.ID] = a
 	}
 	for i := range p.Steps {
-		s := &p.Steps[i]
-		a, wanted := asked[s.ID]
-		if !wanted || s.Action != Update || s.Err != nil || s.Live == nil || s.After == nil || len(s.Migrates) > 0 || !seen.Mine(s.ID, s.Live) {
-			continue
-		}
-		applied := ownership.Applied(s.Live)
-		if seen.lostFields(s.ID, s.Live) && !seen.AsBefore(a.Object) {
-			q := Question{Ask: AppliedBefore, Of: s.ID}
-			before, answered := seen.Answers[q]
-			how := seen.Adopting(a, s.Live)
-			switch {
-			case !answered:
-				p.open = append(p.open, q)
-				continue
-			case before.After == nil:
-				if unclaimed := ownership.Unclaimed(s.Live, s.After, s.Adopts, how); ownership.IsLost(s.Live) && len(unclaimed) > 0 {
-					s.stays = And(s.stays, FieldsUnknown.With(before.Unknown, few(unclaimed)))
-				}
-				continue
-			}
-			applied = ownership.Applied(before.After)
-			s.reclaim(s.Adopts.Reclaim(s.Live, s.After, how, applied))
-		}
-		for _, h := range ownership.Stays(s.Live, s.After, s.Adopts, applied) {
-			keeps := "the API server sets a default"
-			if h.Manager != "" {
-				keeps = h.Manager + " keeps it"
-			}
-			s.stays = And(s.stays, FieldsStay.With(few(h.Fields), keeps))
+		if a, wanted := asked[p.Steps[i].ID]; wanted && p.Steps[i].Err == nil {
+			p.fieldsOf(&p.Steps[i], a, seen)
 		}
 	}
 }
 
-// lostFields reports whether our managed fields are not those that we left, so that they do not show all that we applied: another
-// writer removed them, or took some of the fields.
-func (o Observed) lostFields(id manifest.ID, live metav1.Object) bool {
-	e := o.Inventory.Entries[id]
+// fieldsOf names the fields that a step gives up. A keep gives up fields that another manager took before they left the commit.
+func (p *Plan) fieldsOf(s *Step, a Asked, seen Observed) {
+	live, after := s.Live, s.After
+	if s.Action == Keep && s.Guard == "" {
+		live, after = seen.Trials[s.ID].Live, seen.Trials[s.ID].Live
+	}
+	if live == nil || after == nil || s.Action != Update && s.Action != Keep || len(s.Migrates) > 0 || !seen.Mine(s.ID, live) {
+		return
+	}
+	applied, taken := ownership.Applied(live), s.Adopts
+	if seen.LostFields(a, live) {
+		q := Question{Ask: AppliedBefore, Of: s.ID}
+		before, answered := seen.Answers[q]
+		how := seen.Adopting(a, live)
+		switch {
+		case !answered:
+			p.open = append(p.open, q)
+			return
+		case before.After == nil:
+			if unclaimed := ownership.Unclaimed(live, after, taken, how); ownership.IsLost(live) && len(unclaimed) > 0 {
+				s.stays = And(s.stays, FieldsUnknown.With(before.Unknown, few(unclaimed)))
+			}
+			return
+		}
+		applied = ownership.Applied(before.After)
+		if taken = taken.Reclaim(live, after, how, applied); !taken.None() {
+			s.reclaim(taken, live, after)
+			after = s.After
+		}
+	}
+	for _, h := range ownership.Stays(live, after, taken, applied) {
+		keeps := "the API server sets a default"
+		if h.Manager != "" {
+			keeps = h.Manager + " keeps it"
+		}
+		if s.Action == Keep { // reports do not list it
+			p.Notes = append(p.Notes, manifest.Finding{
+				Rule: "fields-stay", Severity: manifest.Note, Origin: s.Origin,
+				Message: fmt.Sprintf("%s gives up %s; %s", s.ID, strings.Join(few(h.Fields), ", "), keeps),
+				Fix:     "remove them by hand if nothing needs them",
+			})
+			continue
+		}
+		s.stays = And(s.stays, FieldsStay.With(few(h.Fields), keeps))
+	}
+}
+
+// LostFields reports whether a new commit meets managed fields that do not show all that we applied: another writer removed them, or
+// took some of the fields.
+func (o Observed) LostFields(a Asked, live metav1.Object) bool {
+	e := o.Inventory.Entries[a.ID]
+	if !o.Mine(a.ID, live) || o.AsBefore(a.Object) {
+		return false
+	}
 	return ownership.IsLost(live) || e.Fields != "" && e.Fields != diff.OwnFields(live, ignoredBy(e, o.Inventory.Record))
 }
 
-// reclaim makes an update remove the fields of a takeover that the commit does not set any more.
-func (s *Step) reclaim(t ownership.Takeover) {
-	s.Adopts = t
-	if t.Goes == nil || t.Goes.Empty() {
-		return
+// reclaim makes a step remove the fields of a takeover that the commit does not set any more.
+func (s *Step) reclaim(t ownership.Takeover, live, after *unstructured.Unstructured) {
+	s.Action, s.Adopts, s.Live, s.After = Update, t, live, after
+	s.Renew, s.Unready = inventory.Entry{}, false
+	if t.Goes != nil {
+		s.After = after.DeepCopy() // the trial has the same object
+		ownership.Remove(s.After.Object, t.Goes)
 	}
-	after := s.After.DeepCopy() // the trial has the same object
-	ownership.Remove(after.Object, t.Goes)
-	s.After = after
-	if s.schema != nil {
-		s.schema = once.OnceValue(s.compareSchema)
-	}
+	s.schema = once.OnceValue(s.compareSchema)
 }
 
 // few returns the first fields, and how many there are besides.
