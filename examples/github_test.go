@@ -196,8 +196,9 @@ func (g gitHub) commentsSince(at time.Time, of ...*github.IssueComment) exchange
 	return e
 }
 
-// lets returns the exchange that reports a user's permission.
-func (g gitHub) lets(user, permission string) exchange {
+// lets returns the exchange that reports bob's permission.
+func (g gitHub) lets(permission string) exchange {
+	user := "bob"
 	return exchange{request: "GET /api/v3/repos/acme/platform/collaborators/" + user + "/permission", answer: github.RepositoryPermissionLevel{Permission: &permission, User: &github.User{Login: &user}}}
 }
 
@@ -374,16 +375,16 @@ func TestGitHubActions(t *testing.T) {
 		}
 		shown := broken.comment(5, "github-actions[bot]", "<!-- headgate/platform -->\n<!-- headgate/verdict/blocked -->\n### Blocked\n"+command, hourAgo)
 		asked := broken.comment(6, "bob", command, hourAgo.Add(time.Minute))
-		play.play(broken, command, "", flat(broken.lets("bob", "write"), broken.pull(), broken.combined(broken.status("failure", hourAgo)), broken.statuses(broken.status("failure", hourAgo)), broken.commentsSince(hourAgo.Add(-10*time.Minute), shown, asked), broken.self(),
-			broken.lets("bob", "write"), broken.pull(), broken.commits(), broken.comments(shown, asked), broken.self(), broken.edits(5, "### 👀 Look: approved by"), broken.posts("success", "Look: approved by @bob, breaks 1 schema; 3 active, 6 inactive"),
+		play.play(broken, command, "", flat(broken.lets("write"), broken.pull(), broken.combined(broken.status("failure", hourAgo)), broken.statuses(broken.status("failure", hourAgo)), broken.commentsSince(hourAgo.Add(-10*time.Minute), shown, asked), broken.self(),
+			broken.lets("write"), broken.pull(), broken.commits(), broken.comments(shown, asked), broken.self(), broken.edits(5, "### 👀 Look: approved by"), broken.posts("success", "Look: approved by @bob, breaks 1 schema; 3 active, 6 inactive"),
 			broken.comments(shown, asked), broken.says("Approved: `"), broken.comments(shown, asked)), map[string]string{"preview": "SKIPPED", "author": "SUCCESS", "commands": "SUCCESS"})
 	})
 
 	// Everybody can comment, and no job with a token that can write starts for a person who may not write.
 	for name, answer := range map[string]exchange{
-		"Reader":   broken.lets("bob", "read"),
-		"Stranger": broken.lets("bob", "none"),
-		"Unknown":  {request: broken.lets("bob", "").request, status: http.StatusNotFound, answer: github.ErrorResponse{Message: "Not Found"}},
+		"Reader":   broken.lets("read"),
+		"Stranger": broken.lets("none"),
+		"Unknown":  {request: broken.lets("").request, status: http.StatusNotFound, answer: github.ErrorResponse{Message: "Not Found"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			none := map[string]string{"preview": "SKIPPED", "author": "SUCCESS", "commands": "SKIPPED"}

@@ -19,6 +19,7 @@ import (
 
 // gone returns a commit that keeps one object, and a cluster with buckets and ConfigMaps that it does not want any more.
 func gone(t *testing.T, buckets, configMaps int) (render.Desired, plan.Observed) {
+	t.Helper()
 	names := []string{"keep"}
 	for i := range configMaps {
 		names = append(names, fmt.Sprint("c", i))
@@ -39,10 +40,10 @@ func gone(t *testing.T, buckets, configMaps int) (render.Desired, plan.Observed)
 func byGuard(p plan.Plan) map[string]int {
 	counts := map[string]int{}
 	for _, s := range p.Steps {
-		switch {
-		case s.Action == plan.Prune:
+		switch s.Action {
+		case plan.Prune:
 			counts[""]++
-		case s.Action == plan.Hold:
+		case plan.Hold:
 			for _, name := range []plan.GuardName{External, Rebuilt, Many, plan.History, plan.Unfinished} {
 				if s.IsHeldBy(name) {
 					counts[string(name)]++

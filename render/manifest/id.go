@@ -3,7 +3,7 @@ package manifest
 import (
 	"cmp"
 
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	segment "k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -73,7 +73,7 @@ func (id ID) IsWebhookConfiguration() bool {
 // with such a name, and a request for it would be about something else. It returns "" if there is no such field.
 func (id ID) Unnameable() (key, why string) {
 	for _, f := range []struct{ key, value string }{{"name", id.Name}, {"namespace", id.Namespace}} {
-		if flaws := path.IsValidPathSegmentName(f.value); len(flaws) > 0 {
+		if flaws := segment.IsPathSegmentName(f.value); len(flaws) > 0 {
 			return f.key, flaws[0]
 		}
 	}
