@@ -298,18 +298,18 @@ func (a *activating) whyNotJudged(id manifest.ID) plan.Reason {
 // pinned holds a package if Crossplane installs something for it that the commit does not name: the image behind a tag, or a version
 // of a dependency that Crossplane chooses. Otherwise Headgate would judge one image, and Crossplane could install another.
 func (a *activating) pinned(s plan.Step) plan.Ruling {
-	u, err := a.after(s)
+	u, err := s.Object()
 	if err != nil {
 		return a.unchecked(s, err)
 	}
-	spec, _ := u.Object["spec"].(map[string]any)
+	spec := specOf(u)
 	image, _ := spec["package"].(string)
 	source, version := crossplane.SplitImage(image)
 	_, _, digest := a.Want.Installs(s.ID)
 	switch {
 	case !crossplane.IsDigest(version):
 		return held(PackageUnpinned.With(crossplane.Image(source, cmp.Or(digest, "sha256:DIGEST"))))
-	case spec["packagePullPolicy"] == crossplane.PullAlways:
+	case spec["packagePullPolicy"] == crossplane.PullAlways, specOf(s.After)["packagePullPolicy"] == crossplane.PullAlways: // of another manager
 		return held(PackagePullsAlways.With())
 	case spec["skipDependencyResolution"] != true:
 		return held(PackageResolves.With())
@@ -320,12 +320,13 @@ func (a *activating) pinned(s plan.Step) plan.Ruling {
 	return allowed
 }
 
-// after returns an object as the API server stores it, if that is known, and otherwise as it is sent.
-func (a *activating) after(s plan.Step) (*unstructured.Unstructured, error) {
-	if s.After != nil {
-		return s.After, nil
+// specOf returns the spec of an object, which may be nil.
+func specOf(u *unstructured.Unstructured) map[string]any {
+	if u == nil {
+		return nil
 	}
-	return s.Object()
+	spec, _ := u.Object["spec"].(map[string]any)
+	return spec
 }
 
 // undeclared returns the dependencies of a package that no object and no package in the tree of the commit declares; "" if there are

@@ -321,6 +321,28 @@ func TestAllowedActivations(t *testing.T) {
 	}
 }
 
+// A Provider that existed before may have fields of another manager, which an apply of the commit leaves.
+func TestPullPolicyOfAnotherManager(t *testing.T) {
+	image := "registry.example.org/toy/provider-toy@sha256:" + strings.Repeat("0", 64)
+	want := given.Desired(t, render.OwnerCrossplane, map[string]string{"p.yaml": strings.Replace(given.Provider, "registry.example.org/toy/provider-toy:v1.0.0", image+"\n  skipDependencyResolution: true", 1)})
+	pulled(&want)
+	seen := given.Seen(plan.Upstream{})
+	_, got := given.Steps(t, want, seen)
+	s := got["Provider provider-toy"]
+	u, err := s.Object()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for policy, answer := range map[string]plan.Response{"IfNotPresent": allowed.Answer, crossplane.PullAlways: plan.Held} {
+		s.After = u.DeepCopy()
+		s.After.Object["spec"].(map[string]any)["packagePullPolicy"] = policy
+		rule := onlyActivates(ActivationLimit{Set: true})(plan.Case{Want: want, Seen: seen})
+		if r := rule(s); r.Answer != answer {
+			t.Errorf("%s: %+v", policy, r)
+		}
+	}
+}
+
 // pulled turns the in-tree package into the image that the Provider installs.
 func pulled(d *render.Desired) {
 	for i := range d.Packages {

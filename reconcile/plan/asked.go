@@ -49,6 +49,10 @@ func (o Observed) Ask(commit render.Desired) (Observed, error) {
 			wrong = append(wrong, catalogue.Errorf(of.Origin, "%s: %w", of.ID, err))
 			continue
 		}
+		if !r.nameless && !o.mayObserve(r.object) {
+			wrong = append(wrong, catalogue.Errorf(of.Origin, "%s: its management policy observes it, which allowedKinds and references.namespaces of the Sync do not allow; allow it there, or remove it", r.object.ID))
+			continue
+		}
 		if r.nameless {
 			r.object.ID = of.ID
 		}

@@ -71,6 +71,13 @@ func (o Observed) mayRead(id manifest.ID) bool {
 	return o.Terms.Reads(id, namespace, known)
 }
 
+// mayObserve reports whether the Sync allows an object. It is false only for an object that is not written: its drift would show values of
+// an object that no reference may read.
+func (o Observed) mayObserve(of render.Object) bool {
+	policy, _ := inventory.PolicyOf(of) // askedFor reports the error
+	return !policy.Observes() || o.mayRead(of.ID)
+}
+
 // A ReferenceSource is the observed state of an object whose fields are copied.
 type ReferenceSource struct {
 	Live *unstructured.Unstructured // nil if it does not exist

@@ -84,6 +84,22 @@ func TestReferencesReadOnlyWhatIsAllowed(t *testing.T) {
 	}
 }
 
+// The drift of an object that is only observed shows its values, so it is read no more than the source of a reference.
+func TestObservedObjectsAreReadOnlyIfAllowed(t *testing.T) {
+	for policy, refused := range map[string]bool{"": false, "Undeletable": false, "Observable": true, "ObservableAndDeletable": true} {
+		u := given.ConfigMap("settings")
+		u.SetNamespace("platform")
+		if policy != "" {
+			u.SetAnnotations(map[string]string{"headgate.dev/management-policy": policy})
+		}
+		seen := plan.Observed{Terms: plan.Terms{Reads: func(_ manifest.ID, namespace string, _ bool) bool { return namespace == "shop" }}}
+		_, err := seen.Ask(render.Desired{Objects: []render.Object{given.Wanted(t, u)}})
+		if got := err != nil && strings.Contains(err.Error(), "its management policy observes it"); got != refused {
+			t.Errorf("policy %q: %v", policy, err)
+		}
+	}
+}
+
 // A preview does not know the sources of references. Otherwise it would judge one value, and the pass would apply another.
 func TestReferencesFillInNothingThatIsJudged(t *testing.T) {
 	spec := map[string]any{
