@@ -15,7 +15,7 @@ import (
 
 // ApprovalsFile holds the approvals of a commit. It is at the root of the repository, so that one rule of CODEOWNERS
 // protects it, whatever directories the Syncs read.
-const ApprovalsFile = ".headgate/approvals.yaml"
+const ApprovalsFile = catalogue.ApprovalsFile
 
 // MostApproved is the maximum number of digests in an ApprovalsFile: clusters remember the digests that they have used.
 const MostApproved = 500

@@ -239,8 +239,14 @@ func (w *walk) skipAll(dir string, why Why) {
 	})
 }
 
+// ApprovalsFile is read by Headgate itself, and not as a manifest. So it is not counted as skipped.
+const ApprovalsFile = ".headgate/approvals.yaml"
+
 // skipFile skips a file if it may hold manifests, or may lead to them. Nothing of other files is ever read.
 func (w *walk) skipFile(name string, e fs.DirEntry, why Why) {
+	if name == ApprovalsFile {
+		return
+	}
 	if mayHoldManifests(e.Name()) || isImageName(e.Name()) || !e.Type().IsRegular() {
 		w.skip(why, manifest.Origin{Path: name}, manifest.Header{})
 	}
