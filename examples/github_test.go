@@ -134,7 +134,7 @@ func newPlatform(t *testing.T) platform {
 		git("checkout", "-q", "--detach", base)
 		git("merge", "-q", "--no-ff", "-m", "merge", branch)
 		p.merged[number] = git("rev-parse", "HEAD")
-		git("push", "-q", bare, branch, p.head[number]+":refs/pull/"+number+"/head", "HEAD:refs/pull/"+number+"/merge", p.head[number]+":refs/merge-requests/"+number+"/head", "HEAD:refs/merge-requests/"+number+"/merge")
+		git("push", "-q", bare, branch, p.head[number]+":refs/pull/"+number+"/head", "HEAD:refs/pull/"+number+"/merge", "HEAD:refs/heads/gh-readonly-queue/main/pr-"+number+"-"+base, p.head[number]+":refs/merge-requests/"+number+"/head", "HEAD:refs/merge-requests/"+number+"/merge")
 	}
 	return p
 }
@@ -145,6 +145,16 @@ type gitHub struct {
 
 	number string
 	fork   bool
+	queued bool
+}
+
+// into returns the exchange that reads the pull request after its author retargeted it.
+func (g gitHub) into(branch string) exchange {
+	e := g.pull()
+	pull, _ := e.answer.(github.PullRequest)
+	pull.Base = &github.PullRequestBranch{Ref: &branch, Repo: pull.Base.Repo}
+	e.answer = pull
+	return e
 }
 
 func (g gitHub) pull() exchange {
@@ -173,7 +183,7 @@ func (g gitHub) statuses(of ...*github.RepoStatus) exchange {
 
 func (g gitHub) status(state string, at time.Time) *github.RepoStatus {
 	return &github.RepoStatus{
-		ID: new(at.Unix()), State: &state, Context: new("headgate/platform/preview"), Description: new("of an earlier run"),
+		ID: new(at.Unix()), State: &state, Context: new("headgate/platform/preview"), Description: new("of an earlier run; into main"),
 		CreatedAt: &github.Timestamp{Time: at}, Creator: &github.User{Login: new("github-actions[bot]"), Type: new("Bot")},
 	}
 }
@@ -240,10 +250,10 @@ func (g gitHub) self() []exchange {
 	}
 }
 
-const making = "the preview is being made"
+const making = "the preview is being made; into main"
 
 // look is the description of pull request 7.
-const look = "Look: activates 1 definition that no policy names in full, activates 1 definition; 5 active (+2), 4 inactive"
+const look = "Look: activates 1 definition that no policy names in full, activates 1 definition; 5 active (+2), 4 inactive; into main"
 
 func flat(parts ...any) (all []exchange) {
 	for _, p := range parts {
@@ -288,6 +298,14 @@ func (p playing) play(of gitHub, comment, token string, record []exchange, want 
 		"event_name": "pull_request", "ref": "refs/pull/" + of.number + "/merge", "sha": of.merged[of.number], "base_ref": "main", "head_ref": "change",
 		"event": map[string]any{"pull_request": map[string]any{"head": side(of.head[of.number], from), "base": side(of.main, 1)}},
 	}
+	if of.queued {
+		context = map[string]any{
+			"event_name": "merge_group", "ref": "refs/heads/gh-readonly-queue/main/pr-" + of.number + "-" + of.main, "sha": of.head[of.number],
+			"event": map[string]any{"merge_group": map[string]any{
+				"head_sha": of.head[of.number], "head_ref": "refs/heads/gh-readonly-queue/main/pr-" + of.number + "-" + of.main, "base_sha": of.main, "base_ref": "refs/heads/main",
+			}},
+		}
+	}
 	if comment != "" {
 		context = map[string]any{
 			"event_name": "issue_comment", "ref": "refs/heads/main", "sha": of.main,
@@ -319,13 +337,13 @@ func TestGitHubActions(t *testing.T) {
 		t.Errorf("TestGiteaActions runs the steps of the job sync (-Gitea +GitHub):\n%s", diff)
 	}
 	p := newPlatform(t)
-	own, fork, broken := gitHub{p, "7", false}, gitHub{p, "7", true}, gitHub{p, "8", false}
+	own, fork, broken := gitHub{p, "7", false, false}, gitHub{p, "7", true, false}, gitHub{p, "8", false, false}
 	hourAgo := time.Now().Add(-time.Hour).UTC().Truncate(time.Second)
 	previewed := map[string]string{"preview": "SUCCESS", "author": "SKIPPED", "commands": "SKIPPED"}
 	failed := map[string]string{"preview": "FAILURE", "author": "SKIPPED", "commands": "SKIPPED"}
 
 	t.Run("Opened", func(t *testing.T) {
-		record := flat(own.pull(), own.combined(), own.posts("pending", making), own.statuses(own.status("pending", hourAgo)), own.comments(), own.comments(),
+		record := flat(own.pull(), own.combined(), own.posts("pending", making), own.statuses(own.status("pending", hourAgo)), own.comments(), own.pull(), own.comments(),
 			own.says("### 👀 Look: activates 1 definition"), own.posts("success", look))
 		playing{t, headgate, example}.play(own, "", "", record, previewed)
 	})
@@ -334,7 +352,7 @@ func TestGitHubActions(t *testing.T) {
 		before := own.comment(5, "github-actions[bot]", "<!-- headgate/platform -->\n<!-- headgate/verdict/safe -->\n### Safe", hourAgo)
 		copied := own.comment(4, "mallory", *before.Body, hourAgo)
 		after := own.comment(99, "github-actions[bot]", "<!-- headgate/platform -->\n<!-- headgate/verdict/look -->\n### Look", hourAgo.Add(time.Hour))
-		record := flat(own.pull(), own.combined(), own.posts("pending", making), own.statuses(own.status("pending", hourAgo)), own.comments(copied, before), own.comments(copied, before), own.self(),
+		record := flat(own.pull(), own.combined(), own.posts("pending", making), own.statuses(own.status("pending", hourAgo)), own.comments(copied, before), own.pull(), own.comments(copied, before), own.self(),
 			own.says("### 👀 Look"), own.comments(copied, before, after),
 			exchange{request: "POST /api/graphql", sends: `"id":"IC_5"`, answer: map[string]any{"data": map[string]any{"minimizeComment": map[string]any{"minimizedComment": map[string]any{"isMinimized": true}}}}},
 			own.edits(5, "headgate/platform/outdated"), own.posts("success", look))
@@ -344,7 +362,7 @@ func TestGitHubActions(t *testing.T) {
 	// The token of a fork can only read. The check still follows the verdict, because users switch off a workflow that fails for
 	// every contributor. In the repository itself, or with a token that a user configured, a read-only token is a mistake.
 	readOnly := func(of gitHub) []exchange {
-		return flat(of.pull(), of.combined(), refuses(of.posts("pending", making)), of.statuses(), of.comments(), of.comments(), refuses(of.says("### 👀 Look")), of.combined(), refuses(of.posts("success", look)))
+		return flat(of.pull(), of.combined(), refuses(of.posts("pending", making)), of.statuses(), of.comments(), of.pull(), of.comments(), refuses(of.says("### 👀 Look")), of.combined(), refuses(of.posts("success", look)))
 	}
 	for name, tc := range map[string]struct {
 		of    gitHub
@@ -366,8 +384,8 @@ func TestGitHubActions(t *testing.T) {
 	// A comment of another person turns a blocked pull request green.
 	t.Run("Approved", func(t *testing.T) {
 		play := playing{t, headgate, example}
-		const blocked = "Blocked: breaks 1 schema; 3 active, 6 inactive"
-		_, bodies := play.play(broken, "", "", flat(broken.pull(), broken.combined(), broken.posts("pending", making), broken.statuses(broken.status("pending", hourAgo)), broken.comments(), broken.comments(),
+		const blocked = "Blocked: breaks 1 schema; 3 active, 6 inactive; into main"
+		_, bodies := play.play(broken, "", "", flat(broken.pull(), broken.combined(), broken.posts("pending", making), broken.statuses(broken.status("pending", hourAgo)), broken.comments(), broken.pull(), broken.comments(),
 			broken.says("### ⛔ Blocked: breaks 1 schema"), broken.posts("failure", blocked)), failed)
 		command := regexp.MustCompile("/headgate approve [0-9a-f]{32}").FindString(strings.Join(bodies, ""))
 		if command == "" {
@@ -375,9 +393,43 @@ func TestGitHubActions(t *testing.T) {
 		}
 		shown := broken.comment(5, "github-actions[bot]", "<!-- headgate/platform -->\n<!-- headgate/verdict/blocked -->\n### Blocked\n"+command, hourAgo)
 		asked := broken.comment(6, "bob", command, hourAgo.Add(time.Minute))
+		counted := flat(broken.statuses(broken.status("failure", hourAgo)), broken.commentsSince(hourAgo.Add(-10*time.Minute), shown, asked), broken.self(), broken.lets("write"), broken.pull(), broken.commits())
 		play.play(broken, command, "", flat(broken.lets("write"), broken.pull(), broken.combined(broken.status("failure", hourAgo)), broken.statuses(broken.status("failure", hourAgo)), broken.commentsSince(hourAgo.Add(-10*time.Minute), shown, asked), broken.self(),
-			broken.lets("write"), broken.pull(), broken.commits(), broken.comments(shown, asked), broken.self(), broken.edits(5, "### 👀 Look: approved by"), broken.posts("success", "Look: approved by @bob, breaks 1 schema; 3 active, 6 inactive"),
+			broken.lets("write"), broken.pull(), broken.commits(), broken.pull(), broken.comments(shown, asked), broken.self(), broken.edits(5, "### 👀 Look: approved by"), broken.posts("success", "Look: approved by @bob, breaks 1 schema; 3 active, 6 inactive; into main"),
 			broken.comments(shown, asked), broken.says("Approved: `"), broken.comments(shown, asked)), map[string]string{"preview": "SKIPPED", "author": "SUCCESS", "commands": "SUCCESS"})
+
+		// The commit of a merge queue gets the status, and the approvals of its pull request count for it.
+		queued := broken
+		queued.queued, queued.head = true, map[string]string{"8": broken.merged["8"]}
+		play.play(queued, "", "", flat(queued.combined(), queued.posts("pending", making), broken.pull(), counted, queued.posts("success", "Look: approved by @bob, breaks 1 schema; 3 active, 6 inactive; into main")), previewed)
+		play.play(queued, "", "", flat(queued.combined(), queued.posts("pending", making), broken.pull(), broken.statuses(), broken.comments(), queued.posts("failure", blocked)), failed)
+	})
+
+	// The status belongs to a commit and a target. The author of a pull request chooses the target, also while a preview is made.
+	t.Run("OtherTarget", func(t *testing.T) {
+		record := flat(own.into("evil"), exchange{request: "GET /api/v3/repos/acme/platform/pulls?direction=desc&page=1&per_page=100&sort=created&state=open", answer: []any{}},
+			own.combined(own.status("failure", hourAgo)), own.posts("error", "not previewed: the pull request is into evil, and only those into main are previewed; into evil"))
+		playing{t, headgate, example}.play(own, "/headgate preview", "", append([]exchange{own.lets("write")}, record...), map[string]string{"preview": "SKIPPED", "author": "SUCCESS", "commands": "FAILURE"})
+	})
+	t.Run("Retargeted", func(t *testing.T) {
+		output, _ := playing{t, headgate, example}.play(own, "", "", []exchange{own.into("staging")}, previewed)
+		if !strings.Contains(output, "into staging now, so nothing is posted") {
+			t.Errorf("a run for an earlier target prints:\n%s", output)
+		}
+	})
+	t.Run("RetargetedMeanwhile", func(t *testing.T) {
+		output, _ := playing{t, headgate, example}.play(own, "", "", flat(own.pull(), own.combined(own.status("success", hourAgo)), own.statuses(own.status("success", hourAgo)),
+			own.commentsSince(hourAgo.Add(-10*time.Minute)), own.into("staging")), previewed)
+		if !strings.Contains(output, "another head or target now, so nothing is posted") {
+			t.Errorf("a run whose pull request is retargeted meanwhile prints:\n%s", output)
+		}
+	})
+	t.Run("OfAnotherTarget", func(t *testing.T) {
+		before := own.status("success", hourAgo)
+		before.Description = new("Safe; into staging")
+		record := flat(own.pull(), own.combined(before), own.posts("pending", making), own.statuses(before), own.commentsSince(hourAgo.Add(-10*time.Minute)), own.pull(), own.comments(),
+			own.says("### 👀 Look: activates 1 definition"), own.posts("success", look))
+		playing{t, headgate, example}.play(own, "", "", record, previewed)
 	})
 
 	// Everybody can comment, and no job with a token that can write starts for a person who may not write.

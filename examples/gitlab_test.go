@@ -149,7 +149,7 @@ func (g gitLab) request() exchange {
 }
 
 func (g gitLab) status(state string, at time.Time) *lab.CommitStatus {
-	return &lab.CommitStatus{ID: at.Unix(), SHA: g.head[g.number], Status: state, Name: "headgate/platform/preview", Description: "of an earlier run", CreatedAt: &at, Author: lab.Author{ID: 9, Username: "project_1_bot"}}
+	return &lab.CommitStatus{ID: at.Unix(), SHA: g.head[g.number], Status: state, Name: "headgate/platform/preview", Description: "of an earlier run; into main", CreatedAt: &at, Author: lab.Author{ID: 9, Username: "project_1_bot"}}
 }
 
 // statuses returns the exchange that lists the newest status of each name, or all statuses.
@@ -254,7 +254,7 @@ func TestGitLabPipeline(t *testing.T) {
 	}
 
 	t.Run("Opened", func(t *testing.T) {
-		codes, output, quality, _ := play(t, flat(own.request(), own.statuses(false), own.posts("pending", making), own.statuses(true, own.status("pending", hourAgo)), own.notes(), own.notes(),
+		codes, output, quality, _ := play(t, flat(own.request(), own.statuses(false), own.posts("pending", making), own.statuses(true, own.status("pending", hourAgo)), own.notes(), own.request(), own.notes(),
 			own.says("### 👀 Look: activates 1 definition"), own.posts("success", look)), of(own, "1"))
 		wants(t, map[string]int{"headgate preview": 0}, codes, output)
 		if !strings.Contains(quality, `"path": "clusters/production/policies/storage.yaml"`) {
@@ -283,8 +283,8 @@ func TestGitLabPipeline(t *testing.T) {
 		wants(t, map[string]int{"headgate commands": 0}, codes, output)
 	})
 	t.Run("Approved", func(t *testing.T) {
-		codes, output, _, bodies := play(t, flat(broken.request(), broken.statuses(false), broken.posts("pending", making), broken.statuses(true, broken.status("pending", hourAgo)), broken.notes(), broken.notes(),
-			broken.says("### ⛔ Blocked: breaks 1 schema"), broken.posts("failed", "Blocked: breaks 1 schema; 3 active, 6 inactive")), of(broken, "1"))
+		codes, output, _, bodies := play(t, flat(broken.request(), broken.statuses(false), broken.posts("pending", making), broken.statuses(true, broken.status("pending", hourAgo)), broken.notes(), broken.request(), broken.notes(),
+			broken.says("### ⛔ Blocked: breaks 1 schema"), broken.posts("failed", "Blocked: breaks 1 schema; 3 active, 6 inactive; into main")), of(broken, "1"))
 		wants(t, map[string]int{"headgate preview": 1}, codes, output)
 		command := regexp.MustCompile("/headgate approve [0-9a-f]{32}").FindString(strings.Join(bodies, ""))
 		if command == "" {
@@ -294,7 +294,7 @@ func TestGitLabPipeline(t *testing.T) {
 		asked := broken.note(6, 2, "bob", command, hourAgo.Add(time.Minute))
 		heard := []exchange{broken.statuses(true, broken.status("failed", hourAgo)), broken.versions(hourAgo.Add(-time.Hour)), broken.newest(asked, shown), broken.self(), broken.lets(2, lab.DeveloperPermissions)}
 		codes, output, _, _ = play(t, flat(broken.request(), heard, broken.statuses(false, broken.status("failed", hourAgo)), broken.statuses(true, broken.status("failed", hourAgo)), broken.versions(hourAgo.Add(-time.Hour)), broken.newest(asked, shown),
-			broken.self(), broken.lets(2, lab.DeveloperPermissions), broken.request(), broken.commits(), broken.notes(shown, asked), broken.self(), broken.edits(5, "### 👀 Look: approved by"), broken.posts("success", "Look: approved by @bob, breaks 1 schema; 3 active, 6 inactive"),
+			broken.self(), broken.lets(2, lab.DeveloperPermissions), broken.request(), broken.commits(), broken.request(), broken.notes(shown, asked), broken.self(), broken.edits(5, "### 👀 Look: approved by"), broken.posts("success", "Look: approved by @bob, breaks 1 schema; 3 active, 6 inactive; into main"),
 			broken.notes(shown, asked), broken.says("Approved: `"), broken.notes(shown, asked)),
 			payload(t, `{"object_kind": "note", "merge_request": {"iid": 8}, "object_attributes": {"note": "/headgate approve"}}`))
 		wants(t, map[string]int{"headgate commands": 0}, codes, output)

@@ -199,7 +199,7 @@ func TestRenovate(t *testing.T) {
 
 // The workflow locks before it previews, and merges only if the preview says so.
 func TestRenovateWorkflow(t *testing.T) {
-	if diff := cmp.Diff([]string{"headgate lock platform", "headgate preview --comment --status -o json > preview.json"}, commands(t, "renovate/headgate.yaml")); diff != "" {
+	if diff := cmp.Diff([]string{"headgate lock platform", "headgate preview --target main --comment --status -o json > preview.json"}, commands(t, "renovate/headgate.yaml")); diff != "" {
 		t.Errorf("commands (-want +got):\n%s", diff)
 	}
 }

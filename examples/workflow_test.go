@@ -82,7 +82,10 @@ type runner struct {
 // conditions maps each condition of the examples' jobs to a function that evaluates it.
 var conditions = map[string]func(r *runner) bool{
 	"github.event_name == 'pull_request'": func(r *runner) bool { return r.value("github.event_name") == "pull_request" },
-	"github.event_name == 'push'":         func(r *runner) bool { return r.value("github.event_name") == "push" },
+	"github.event_name == 'pull_request' || github.event_name == 'merge_group'": func(r *runner) bool {
+		return slices.Contains([]string{"pull_request", "merge_group"}, r.value("github.event_name"))
+	},
+	"github.event_name == 'push'": func(r *runner) bool { return r.value("github.event_name") == "push" },
 	"github.event_name == 'issue_comment' && github.event.issue.pull_request && startsWith(github.event.comment.body, '/headgate ')": func(r *runner) bool {
 		return r.value("github.event_name") == "issue_comment" && r.lookUp("github.event.issue.pull_request") != nil && r.commands()
 	},

@@ -19,6 +19,7 @@ type Request struct {
 	Target string // the branch to merge into
 	Fork   bool   // its branch is in another repository than Target
 	Merge  string // the ref of a merge commit for it, if the forge makes one; otherwise ""
+	Queued bool   // Head is the commit of a merge queue for it
 
 	Updated time.Time // when it was last changed or commented on; zero if that is not known
 }
@@ -33,7 +34,8 @@ func (q Request) same(as Request) bool {
 // transient if it has a method RetryAfter() time.Duration, like the errors of an outbox.
 type Requests interface {
 	Open(ctx context.Context) ([]Request, error)
-	Publisher(of Request) PreviewPublisher
+	// Publisher returns the publisher of a pull request. targets are those of the status of its head.
+	Publisher(of Request, targets []string) PreviewPublisher
 }
 
 // An Origin is the repository of pull requests.
@@ -82,7 +84,7 @@ var errFork = errors.New("not previewed: the head is in a fork; to preview forks
 // Run previews until ctx is done.
 func (f PreviewLoop) Run(ctx context.Context) {
 	f.Interval, f.Most = cmp.Or(f.Interval, time.Minute), cmp.Or(f.Most, mostRequests)
-	l := &previewing{PreviewLoop: f, known: map[int]*previewedPull{}}
+	l := &previewing{PreviewLoop: f, known: map[pullKey]*previewedPull{}, decided: map[string]decision{}, authors: map[authored]bool{}}
 	var again []time.Duration // delays before the remaining looks after a webhook
 	for ctx.Err() == nil {
 		wait := l.look(ctx)
@@ -108,11 +110,14 @@ func (f PreviewLoop) Run(ctx context.Context) {
 type previewing struct {
 	PreviewLoop
 
-	known    map[int]*previewedPull
-	failures int    // number of looks that failed in a row
-	trouble  string // the error of the last failed look
-	crowded  bool   // more than Most pull requests are open, which was reported
-	news     bool   // the last look found something to do
+	known    map[pullKey]*previewedPull
+	current  []Request           // the open pull requests that are previewed
+	decided  map[string]decision // the statuses of heads
+	authors  map[authored]bool   // answers about authors
+	failures int                 // number of looks that failed in a row
+	trouble  string              // the error of the last failed look
+	crowded  bool                // more than Most pull requests are open, which was reported
+	news     bool                // the last look found something to do
 	moves    map[move]bool
 	tips     map[branchOf]branch
 }
@@ -138,12 +143,13 @@ type previewedPull struct {
 
 	tip      string // the newest commit of its target at the preview
 	done     bool
-	asks     bool      // waits for an approval, or has one
-	approved bool      // has an approval that can be withdrawn on the forge
-	settle   bool      // the forge's timestamp may cover a later change, too, so look again
-	looks    int       // number of looks since the preview, if the forge does not show when a pull request changed
-	failures int       // number of failed tries in a row
-	after    time.Time // do not try again before this time
+	verdict  report.Status // of the last preview
+	asks     bool          // waits for an approval, or has one
+	approved bool          // has an approval that can be withdrawn on the forge
+	settle   bool          // the forge's timestamp may cover a later change, too, so look again
+	looks    int           // number of looks since the preview, if the forge does not show when a pull request changed
+	failures int           // number of failed tries in a row
+	after    time.Time     // do not try again before this time
 
 	made   map[inventory.Sync]report.Report // during retries: previews that need not be made again
 	madeAt string                           // the newest commit of the target when they were made
@@ -169,14 +175,20 @@ func (l *previewing) look(ctx context.Context) time.Duration {
 	l.forget(ctx, open)
 	wait := jitter(l.Interval)
 	// Preview all of them before looking for new ones, so that frequent pushes do not delay others.
-	for _, q := range l.chosen(open) {
+	l.current = l.chosen(open)
+	l.keepOpen()
+	l.retarget(ctx)
+	for _, q := range l.current {
 		if ctx.Err() != nil {
 			break
 		}
 		l.previewIfNew(ctx, q)
-		if k := l.known[q.Number]; !k.done {
+		if k := l.known[q.key()]; !k.done {
 			wait = min(wait, max(0, time.Until(k.after)))
 		}
+	}
+	if ctx.Err() == nil {
+		l.decide(ctx)
 	}
 	return wait
 }
@@ -235,11 +247,11 @@ func ofFork(q Request) int {
 
 // forget forgets the pull requests that are not open any more.
 func (l *previewing) forget(ctx context.Context, open []Request) {
-	for number, k := range l.known {
-		if !slices.ContainsFunc(open, func(q Request) bool { return q.Number == number }) {
-			delete(l.known, number)
+	for key, k := range l.known {
+		if !slices.ContainsFunc(open, func(q Request) bool { return q.key() == key }) {
+			delete(l.known, key)
 			l.drop(ctx, k)
-			l.emit(Event{Kind: Forgotten, Pull: number, Revision: k.Head})
+			l.emit(Event{Kind: Forgotten, Pull: key.number, Revision: k.Head})
 		}
 	}
 }
@@ -261,7 +273,7 @@ func (l *previewing) drop(ctx context.Context, k *previewedPull) {
 func (l *previewing) previewIfNew(ctx context.Context, q Request) {
 	syncs := l.following(q)
 	tip := l.branch(syncs[0]).tip
-	k := l.known[q.Number]
+	k := l.known[q.key()]
 	switch {
 	case k == nil:
 		k = &previewedPull{Request: q, settle: true}
@@ -280,7 +292,7 @@ func (l *previewing) previewIfNew(ctx context.Context, q Request) {
 		return
 	}
 	l.news = true
-	l.known[q.Number] = k
+	l.known[q.key()] = k
 	began := time.Now()
 	combined, again, err := l.preview(ctx, k, syncs)
 	if ctx.Err() != nil {
@@ -290,10 +302,14 @@ func (l *previewing) previewIfNew(ctx context.Context, q Request) {
 	unread := err == nil && of(func(r report.Report) bool { return len(r.Unread()) > 0 }) && k.failures < mostTries-1 // the registry may be back soon
 	out := of(func(r report.Report) bool { return r.Outage != "" })
 	k.tip, k.done = tip, !unread && !again && !out
+	k.verdict = combined.Status()
 	k.asks = combined.Approval() != nil
 	k.approved = of(func(r report.Report) bool { return slices.ContainsFunc(r.Approvals, report.Approved.OnForge) })
 	if k.done {
 		k.failures, k.made = 0, nil
+		if d, ok := l.decision(ctx, q.Head); ok {
+			l.decided[q.Head] = d
+		}
 	} else {
 		asked, _ := patience(err)
 		k.failures++
@@ -320,7 +336,7 @@ func (l *previewing) heard(ctx context.Context, k *previewedPull, q Request) boo
 		return false
 	}
 	k.settle, k.Updated = fresh, q.Updated // the forge's timestamps are in seconds, so look once more
-	by, ok := l.Requests.Publisher(k.Request).(listener)
+	by, ok := l.Requests.Publisher(k.Request, nil).(listener)
 	switch {
 	case !ok:
 		return false
@@ -356,7 +372,8 @@ func (l *previewing) moved(ctx context.Context, k *previewedPull, syncs []Previe
 
 // preview makes the previews of a pull request and publishes them. It reports whether to try again although nothing changed.
 func (l *previewing) preview(ctx context.Context, k *previewedPull, syncs []PreviewedSync) (combined report.Combined, again bool, err error) {
-	publisher := hurried{l.Requests.Publisher(k.Request)}
+	share, targets := l.shareOf(ctx, k.Request)
+	publisher := hurried{l.Requests.Publisher(k.Request, targets), share}
 	all := make([]onePreview, 0, len(syncs))
 	refused, isolated := 0, false
 	for _, s := range syncs {
@@ -500,8 +517,12 @@ func patience(err error) (time.Duration, bool) {
 	return 0, errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// A hurried publisher is a PreviewPublisher with a timeout for each request.
-type hurried struct{ PreviewPublisher }
+// A hurried publisher is a PreviewPublisher with a timeout for each request. Its status is that of the head.
+type hurried struct {
+	PreviewPublisher
+
+	share share
+}
 
 func (h hurried) Pending(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, aCall)
@@ -542,5 +563,5 @@ func (h hurried) Approvals(ctx context.Context, all report.Combined) (map[invent
 func (h hurried) Publish(ctx context.Context, all report.Combined) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*aCall)
 	defer cancel()
-	return h.PreviewPublisher.Publish(ctx, all)
+	return h.PreviewPublisher.Publish(ctx, h.share.in(all))
 }

@@ -83,8 +83,11 @@ func (unreachable) Outage() bool  { return true }
 func (y *pullForge) Tip(_ context.Context, ref string) (string, string, error) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
-	if ref == "v1" {
+	switch ref {
+	case "v1":
 		return "", "", nil
+	case "staging":
+		return "staging", "s1", nil
 	}
 	return "main", y.tip, nil
 }
@@ -120,12 +123,15 @@ func (y *pullForge) Open(context.Context) ([]Request, error) {
 	return slices.Clone(y.open), y.away
 }
 
-func (y *pullForge) Publisher(of Request) PreviewPublisher { return pullPublisher{y, of} }
+func (y *pullForge) Publisher(of Request, targets []string) PreviewPublisher {
+	return pullPublisher{y, of, targets}
+}
 
 // A pullPublisher publishes for one pull request.
 type pullPublisher struct {
 	*pullForge
-	of Request
+	of      Request
+	targets []string
 }
 
 func (w pullPublisher) Pending(context.Context) error {
@@ -419,7 +425,7 @@ func TestMergingWaitsForRegistry(t *testing.T) {
 				tries := y.down(tc.outage)
 				r := Reconciler{Source: y, Sync: inventory.Sync{Namespace: "ns", Name: "prod"}, Options: render.Options{Owner: render.OwnerCrossplane}}
 				began := time.Now()
-				got, err := r.Merging(t.Context(), Merge{History: y, Into: "t1", Head: "h7", Publisher: y.Publisher(seven), Waits: waits})
+				got, err := r.Merging(t.Context(), Merge{History: y, Into: "t1", Head: "h7", Publisher: y.Publisher(seven, nil), Waits: waits})
 				if err != nil || *tries != tc.tries || time.Since(began) != tc.took {
 					t.Errorf("%s: %d tries in %s, error %v", tc.reason, *tries, time.Since(began), err)
 				}
@@ -566,8 +572,8 @@ type commentingForge struct {
 	heard     bool
 }
 
-func (h *commentingForge) Publisher(of Request) PreviewPublisher {
-	return commentingPublisher{pullPublisher{h.pullForge, of}, h}
+func (h *commentingForge) Publisher(of Request, targets []string) PreviewPublisher {
+	return commentingPublisher{pullPublisher{h.pullForge, of, targets}, h}
 }
 
 type commentingPublisher struct {

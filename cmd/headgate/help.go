@@ -32,7 +32,7 @@ var flagGroups = []flagGroup{
 		"catalogue", "others", "package", "crossplane-version", "conversion", "conversion-service", "conversion-ca", "connection-details", "limits",
 	}},
 	{"Registries and caches", []string{"offline", "verification-key", "trusted-root", "cache-dir", "no-cache"}},
-	{"Forge", []string{"commands", "if-commanded", "preview-registries", "fork-registries", "approver", "approval-by-author", "approval-reviews", "forge", "forge-repo", "plain-http", "pull", "cluster-name", "target-url"}},
+	{"Forge", []string{"target", "commands", "if-commanded", "preview-registries", "fork-registries", "approver", "approval-by-author", "approval-reviews", "forge", "forge-repo", "plain-http", "pull", "cluster-name", "target-url"}},
 	{"Webhooks", []string{"webhook-cert", "webhook-key", "webhook-plain-http"}},
 	{"Waiting", []string{"timeout", "no-wait", "registry-timeout"}},
 	{"Output", []string{"full", "color", "verbose"}},

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -32,9 +33,12 @@ type previewFlags struct {
 	live            bool
 	comment, status bool
 	commands        bool
+	others          []reconcile.Request // other pull requests that decide about the status of the head
+	apart           bool                // this pull request does not
 	ifCommanded     bool
 	registries      []string
 	forkRegistries  []string
+	targets         []string
 	rules           forge.Rules
 	registryTimeout time.Duration
 	forge           forgeFlags
@@ -81,6 +85,11 @@ of the digest in the preview lets what blocks it pass, for that commit. The auth
 pull request and of its commits cannot approve. Everybody can comment, so a job that a
 comment starts uses --if-commanded.
 
+With --target, the status of a pull request into another branch is an error: the author of a
+pull request chooses its target. If the pull requests into several targets have one head, its
+status is the worst of their verdicts. Only those count whose authors wrote the head or may
+write, unless none does.
+
 For a pull request from a fork, Headgate uses no credentials of registries, and asks only
 the registries in --fork-registries for packages. With --live, it reads only ImageConfigs.
 
@@ -123,6 +132,7 @@ run the preview again when it answers.`,
 	flags := cmd.Flags()
 	flags.StringVar(&f.base, "base", "", "the target of the merge: a `branch` or commit (default: the target of the workflow's pull request, or origin/main)")
 	flags.StringVar(&f.head, "head", "", "the head of the merge: a `branch` or commit (default HEAD)")
+	flags.StringSliceVar(&f.targets, "target", nil, "the `branches` into which pull requests are previewed, such as main,release/*; others get the status error (default: all)")
 	flags.BoolVar(&f.live, "live", false, "ask the cluster for counts, stored versions and what is active already")
 	flags.BoolVar(&f.comment, "comment", false, "post one comment on the pull request, or update it")
 	flags.BoolVar(&f.status, "status", false, "post a commit status on the head of the pull request")
@@ -219,6 +229,11 @@ func (t *terminal) preview(ctx context.Context, f *previewFlags) (report.Report,
 	case f.fields().Catalogue == v1alpha1.CatalogueLive && !f.live:
 		return report.Report{}, usagef("--catalogue=live reads a cluster: add --live")
 	}
+	for _, pattern := range f.targets {
+		if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
+			return report.Report{}, usagef("--target %q is no branch or pattern such as release/*", pattern)
+		}
+	}
 	for _, list := range []struct {
 		flag  string
 		hosts []string
@@ -258,11 +273,17 @@ func (t *terminal) preview(ctx context.Context, f *previewFlags) (report.Report,
 		History: repository, Into: cmp.Or(f.base, forge.WorkflowOf(t.getenv).Base, "origin/main"), Head: cmp.Or(f.head, "HEAD"),
 		Elsewhere: elsewhere, FailOn: f.exitOn.words(), Waits: waitsWithin(f.registryTimeout),
 	}
-	if previews != nil {
-		of.Publisher = previews
-	}
 	t.progress.Phase("render", 0, 0)
+	if previews != nil {
+		if of.Publisher, err = f.shared(ctx, w, of, previews); err != nil {
+			return report.Report{}, err
+		}
+	}
 	result, err := w.Merging(ctx, of)
+	if errors.Is(err, forge.ErrSuperseded) {
+		t.warn("%v", forge.ErrSuperseded)
+		return result, nil
+	}
 	logDefect(slog.Default(), err)
 	if _, refused := errors.AsType[*forge.Refusal](err); refused && result.Error == "" && previews.Pull.Fork && t.getenv("HEADGATE_FORGE_TOKEN") == "" {
 		t.warn("the token of a workflow may not post on a pull request from a fork; the exit code and the output are the result: %v", err)
@@ -332,8 +353,8 @@ func (t *terminal) previews(ctx context.Context, f *previewFlags, of *git.Reposi
 		return nil, nil
 	}
 	in := forge.WorkflowOf(t.getenv)
-	number := cmp.Or(f.forge.pull, in.Pull)
-	if number == 0 {
+	number, queued := cmp.Or(f.forge.pull, in.Pull), in.Queued && f.forge.pull == 0
+	if number == 0 && !queued {
 		return nil, usagef("the pull request is not known: set --pull outside of a workflow for pull requests")
 	}
 	at, err := f.forge.repository(in, of)
@@ -358,20 +379,31 @@ func (t *terminal) previews(ctx context.Context, f *previewFlags, of *git.Reposi
 		cluster = f.forge.cluster
 	}
 	previews := &forge.Previews{Name: forge.NameOfSync(f.sync(), cluster, v1alpha1.DefaultNamespace), TargetURL: f.forge.targetURL, Run: in.Run}
-	if previews.Pull, err = pulls.Pull(ctx, number); err != nil {
+	if queued {
+		previews.Pull = forge.Pull{Number: number, Head: in.Head, Target: in.Target, Queued: true}
+	} else if previews.Pull, err = pulls.Pull(ctx, number); err != nil {
 		return nil, err
 	}
-	if isURL(f.repo) { // a URL has no clone whose HEAD is the head of the pull request
+	switch {
+	case queued:
+		f.base, f.head = cmp.Or(f.base, in.Base), cmp.Or(f.head, in.Head)
+	case isURL(f.repo): // a URL has no clone whose HEAD is the head of the pull request
 		f.base, f.head = cmp.Or(f.base, previews.Pull.Target), cmp.Or(f.head, previews.Pull.Head)
-	} else if number == in.Pull {
+	case number == in.Pull:
 		clone, err := of.Resolve(ctx, cmp.Or(f.head, "HEAD"))
 		if err != nil {
 			return nil, err
 		}
 		if in.Superseded(previews.Pull, clone) {
-			t.warn("this run is of commit %.12s, and the head of the pull request is %.12s now, so nothing is posted", in.Head, previews.Pull.Head)
+			t.warn("this run is of commit %.12s into %s, and the pull request is of %.12s into %s now, so nothing is posted", in.Head, in.Target, previews.Pull.Head, previews.Pull.Target)
 			return nil, nil
 		}
+		f.base = cmp.Or(f.base, in.Base, "origin/"+previews.Pull.Target)
+	default:
+		f.base = cmp.Or(f.base, "origin/"+previews.Pull.Target)
+	}
+	if !queued {
+		previews.Now = func(ctx context.Context) (forge.Pull, error) { return pulls.Pull(ctx, number) }
 	}
 	if f.comment {
 		previews.Pulls = pulls
@@ -383,9 +415,11 @@ func (t *terminal) previews(ctx context.Context, f *previewFlags, of *git.Reposi
 		previews.Commands = map[inventory.Sync]forge.Rules{f.sync(): f.rules}
 	}
 	if f.status {
-		previews.Poster, err = account.Poster()
+		if previews.Poster, err = account.Poster(); err != nil {
+			return nil, err
+		}
 	}
-	return previews, err
+	return previews, f.judge(ctx, previews, pulls)
 }
 
 // repository returns the repository of the pull request on the forge.

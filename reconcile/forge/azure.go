@@ -81,7 +81,7 @@ func azureAuthorization(token string) string {
 func azurePipelines(env func(string) string) (Workflow, bool) {
 	return Workflow{
 		Server: env("SYSTEM_COLLECTIONURI"), Name: env("SYSTEM_TEAMPROJECT") + "/" + env("BUILD_REPOSITORY_NAME"),
-		Pull: pullNumber(env("SYSTEM_PULLREQUEST_PULLREQUESTID")), Base: remoteBranch(env("SYSTEM_PULLREQUEST_TARGETBRANCH")),
+		Pull: pullNumber(env("SYSTEM_PULLREQUEST_PULLREQUESTID")), Base: remoteBranch(env("SYSTEM_PULLREQUEST_TARGETBRANCH")), Target: env("SYSTEM_PULLREQUEST_TARGETBRANCH"),
 		Head: env("SYSTEM_PULLREQUEST_SOURCECOMMITID"),
 		Run:  strings.TrimSuffix(env("SYSTEM_COLLECTIONURI"), "/") + "/" + escaped(env("SYSTEM_TEAMPROJECT")) + "/_build/results?buildId=" + env("BUILD_BUILDID"),
 	}, env("TF_BUILD") == "True" && env("BUILD_REPOSITORY_PROVIDER") == "TfsGit"
@@ -157,7 +157,7 @@ func (z azure) list(ctx context.Context, commit string) (map[string]Status, erro
 }
 
 func (z azure) keep(s Status) Status {
-	s.Description = cut(s.Description, 255)
+	s.Description, s.Into = s.shortened(255), ""
 	return s
 }
 

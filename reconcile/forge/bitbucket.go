@@ -57,7 +57,7 @@ func userOrBearer(token string) string {
 func bitbucketPipelines(env func(string) string) (Workflow, bool) {
 	return Workflow{
 		Server: "https://bitbucket.org", Name: env("BITBUCKET_REPO_FULL_NAME"), Pull: pullNumber(env("BITBUCKET_PR_ID")),
-		Base: remoteBranch(env("BITBUCKET_PR_DESTINATION_BRANCH")), Head: env("BITBUCKET_COMMIT"),
+		Base: remoteBranch(env("BITBUCKET_PR_DESTINATION_BRANCH")), Target: env("BITBUCKET_PR_DESTINATION_BRANCH"), Head: env("BITBUCKET_COMMIT"),
 		Run: "https://bitbucket.org/" + env("BITBUCKET_REPO_FULL_NAME") + "/pipelines/results/" + env("BITBUCKET_BUILD_NUMBER"),
 	}, env("BITBUCKET_BUILD_NUMBER") != ""
 }
@@ -104,7 +104,7 @@ func (b build) status(commit string) (Status, bool) {
 
 // keepBuild returns a status within the limits of a build. A build must have a URL.
 func keepBuild(s Status, commit string) Status {
-	s.Description, s.Pull = cut(s.Description, 255), 0
+	s.Description, s.Into, s.Pull = s.shortened(255), "", 0
 	if s.State == report.Error {
 		s.State = report.Failure
 	}

@@ -14,11 +14,13 @@ type Workflow struct {
 	Name   string // name of the repository, as "owner/name"
 	Pull   int    // the number of the pull request, or 0
 	Base   string // the target of the pull request, in the notation of the clone
+	Target string // the target of the pull request when the forge started the run; may be empty
 	Head   string // the head of the pull request when the forge started the run; may be empty
 	Token  string
 
 	Run string // URL of the run's page
 
+	Queued  bool   // Head is the commit of a merge queue, for the pull request and those that are ahead of it
 	Fork    bool   // the environment shows that the pull request comes from a fork
 	Summary string // a file with Markdown for the run's page
 }
@@ -40,6 +42,7 @@ func WorkflowOf(env func(string) string) Workflow {
 		}
 		if w, ok := f.pipeline.read(env); ok {
 			w.Kind, w.Token = f.Kind, cmp.Or(env(f.pipeline.token), w.Token)
+			w.Target = strings.TrimPrefix(w.Target, "refs/heads/")
 			return w
 		}
 	}
@@ -73,9 +76,12 @@ func pullNumber(s string) int {
 	return max(n, 0)
 }
 
-// Superseded reports whether a pull request has a different head than when a run, or a repeated run, started. clone
-// is the commit that the run has checked out, which it may have pushed itself.
+// Superseded reports whether a pull request has a different head or target than when a run, or a repeated run, started.
+// clone is the commit that the run has checked out, which it may have pushed itself.
 func (w Workflow) Superseded(now Pull, clone string) bool {
+	if w.Target != "" && w.Target != now.Target {
+		return true
+	}
 	return w.Head != "" && !strings.HasPrefix(now.Head, w.Head) && now.Head != clone
 }
 

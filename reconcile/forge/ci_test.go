@@ -69,7 +69,46 @@ func TestSuperseded(t *testing.T) {
 			}
 		}
 	}
+	for name, env := range map[string]map[string]string{
+		"GitHub":      {"GITHUB_ACTIONS": "true", "GITHUB_REF": "refs/pull/7/merge", "GITHUB_BASE_REF": "main"},
+		"GitLab":      {"GITLAB_CI": "true", "CI_MERGE_REQUEST_IID": "7", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main"},
+		"Bitbucket":   {"BITBUCKET_BUILD_NUMBER": "3", "BITBUCKET_PR_ID": "7", "BITBUCKET_PR_DESTINATION_BRANCH": "main"},
+		"AzureDevOps": {"TF_BUILD": "True", "BUILD_REPOSITORY_PROVIDER": "TfsGit", "SYSTEM_PULLREQUEST_PULLREQUESTID": "7", "SYSTEM_PULLREQUEST_TARGETBRANCH": "refs/heads/main"},
+	} {
+		w := WorkflowOf(func(key string) string { return env[key] })
+		if w.Superseded(Pull{Number: 7, Head: older, Target: "main"}, older) || !w.Superseded(Pull{Number: 7, Head: older, Target: "staging"}, older) {
+			t.Errorf("%s: a run for another target than that of the pull request must not report", name)
+		}
+	}
 	if (Workflow{}).Superseded(Pull{Head: newer}, older) {
 		t.Error("outside of a run, the user decides")
+	}
+}
+
+// The event of a merge queue names the commit to preview, its base and its target.
+func TestQueuedWorkflow(t *testing.T) {
+	const head, base = "1111111111111111111111111111111111111111", "2222222222222222222222222222222222222222"
+	for name, tc := range map[string]struct {
+		event string
+		want  Workflow
+	}{
+		"Queued": {
+			`{"merge_group": {"head_sha": "` + head + `", "head_ref": "refs/heads/gh-readonly-queue/release/1/pr-7-` + base + `", "base_sha": "` + base + `", "base_ref": "refs/heads/release/1"}}`,
+			Workflow{Kind: KindGitHub, Queued: true, Pull: 7, Head: head, Base: base, Target: "release/1"},
+		},
+		"OtherName": {`{"merge_group": {"head_sha": "` + head + `", "head_ref": "refs/heads/pr-7", "base_sha": "` + base + `", "base_ref": "refs/heads/main"}}`, Workflow{Kind: KindGitHub, Queued: true, Head: head, Base: base, Target: "main"}},
+		"NoCommit":  {`{"merge_group": {"head_sha": "main"}}`, Workflow{Kind: KindGitHub}},
+		"Malformed": {`{"merge_group": [`, Workflow{Kind: KindGitHub}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "event.json")
+			if err := os.WriteFile(file, []byte(tc.event), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			env := map[string]string{"GITHUB_ACTIONS": "true", "GITHUB_EVENT_NAME": "merge_group", "GITHUB_EVENT_PATH": file}
+			if got := WorkflowOf(func(key string) string { return env[key] }); got != tc.want {
+				t.Errorf("got %+v, want %+v", got, tc.want)
+			}
+		})
 	}
 }

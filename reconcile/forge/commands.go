@@ -49,9 +49,10 @@ type pushAPI interface {
 
 // authors are the users who made a pull request: the one who opened it and the authors of its commits.
 type authors struct {
-	known     []user
-	unknown   []string        // addresses without a user on the forge: "a@example.org of commit 0123456789ab"
-	addresses map[string]bool // addresses of known users, according to the forge
+	known     []user            // the first one opened it
+	made      map[string][]user // the author and committer of each commit, as far as they are known
+	unknown   []string          // addresses without a user on the forge: "a@example.org of commit 0123456789ab"
+	addresses map[string]bool   // addresses of known users, according to the forge
 	commits   int
 	userOf    func(address string) (user, bool) // returns the user to whom the forge gave an address; may be nil
 }
@@ -78,6 +79,10 @@ func (a *authors) add(commit string, who user, email string) {
 		return
 	}
 	a.known = append(a.known, who)
+	if a.made == nil {
+		a.made = map[string][]user{}
+	}
+	a.made[commit] = append(a.made[commit], who)
 	if a.addresses == nil {
 		a.addresses = map[string]bool{}
 	}

@@ -53,7 +53,7 @@ func (h *fakeReviewed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	opener, target, message := cmp.Or(h.opener, "alice"), cmp.Or(h.target, "main"), cmp.Or(h.message, "change")
 	pull := func(state string) object {
 		if h.kind == KindGitLab {
-			return object{"iid": 7, "sha": commit, "state": state, "target_branch": target, "source_project_id": 1, "target_project_id": 1, "author": object{"username": opener}}
+			return object{"iid": 7, "sha": commit, "state": state, "target_branch": target, "source_project_id": 1, "target_project_id": 1, "author": object{"id": ids[opener], "username": opener}}
 		}
 		of := object{"number": 7, "head": object{"sha": commit, "repo": object{"id": 1}}, "base": object{"ref": target, "repo": object{"id": 1}}, "user": object{"login": opener}}
 		if state == "merged" {
@@ -149,6 +149,34 @@ func (h *fakeReviewed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer([]object{pull("opened"), pull("merged")})
 	default:
 		answerJSON(w, http.StatusNotFound, `{"message": "Not Found"}`)
+	}
+}
+
+// Everybody can open a pull request with the head of another one. It counts only if its author made the head or may write.
+func TestCounts(t *testing.T) {
+	for _, kind := range []Kind{KindGitHub, KindGitLab} {
+		for opener, want := range map[string]bool{"alice": true, "bob": true, "carol": false, "mallory": false} {
+			h := &fakeReviewed{kind: kind, opener: opener}
+			server := httptest.NewServer(h)
+			pulls, err := Account{Repository: Repository{Kind: kind, Base: server.URL, Owner: "acme", Name: "platform"}, Token: Token(canary)}.Pulls()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := pulls.Counts(t.Context(), Pull{Number: 7, Head: commit}); err != nil || got != want {
+				t.Errorf("%s: the pull request of %s counts: %t, %v", kind, opener, got, err)
+			}
+			h.demoted = true
+			if got, err := pulls.Counts(t.Context(), Pull{Number: 7, Head: strings.Repeat("e", 40)}); err != nil || opener != "alice" && got {
+				t.Errorf("%s: without rights, the pull request of %s with a commit of another user counts: %t, %v", kind, opener, got, err)
+			}
+			server.Close()
+			if _, err := pulls.Counts(t.Context(), Pull{Number: 7, Head: commit}); err == nil || strings.Contains(err.Error(), canary) {
+				t.Errorf("%s: while the forge is away: %v", kind, err)
+			}
+			if got, err := pulls.Counts(t.Context(), Pull{Number: 7, Head: commit, Queued: true}); err != nil || !got {
+				t.Errorf("%s: the head of a merge queue counts: %t, %v", kind, got, err)
+			}
+		}
 	}
 }
 

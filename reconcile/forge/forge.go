@@ -23,6 +23,7 @@ type Status struct {
 	Context     string // identifies the status; the newest one of a context counts
 	State       report.State
 	Description string
+	Into        string // the end of the description, which is never cut; see into
 	TargetURL   string // URL of a page with more information, or empty
 	Pull        int    // the pull request whose head the commit is, or 0; some forges need it
 }

@@ -86,7 +86,7 @@ func (g gitea) list(ctx context.Context, commit string) (map[string]Status, erro
 
 // keep shortens the description: Gitea accepts any length, but shows no more.
 func (g gitea) keep(s Status) Status {
-	s.Description, s.Pull = cut(s.Description, 255), 0
+	s.Description, s.Into, s.Pull = s.shortened(255), "", 0
 	return s
 }
 

@@ -83,7 +83,7 @@ func (g gitHub) list(ctx context.Context, commit string) (map[string]Status, err
 }
 
 func (g gitHub) keep(s Status) Status {
-	s.Description, s.Pull = cut(s.Description, 140), 0
+	s.Description, s.Into, s.Pull = s.shortened(140), "", 0
 	return s
 }
 
@@ -392,7 +392,7 @@ const (
 
 // actionsWorkflow reads the environment of a workflow of GitHub, or of a forge that imitates it.
 func actionsWorkflow(env func(string) string, run string) (Workflow, bool) {
-	w := Workflow{Server: env("GITHUB_SERVER_URL"), Name: env("GITHUB_REPOSITORY"), Base: remoteBranch(env("GITHUB_BASE_REF")), Token: env("GITHUB_TOKEN"), Summary: env("GITHUB_STEP_SUMMARY")}
+	w := Workflow{Server: env("GITHUB_SERVER_URL"), Name: env("GITHUB_REPOSITORY"), Base: remoteBranch(env("GITHUB_BASE_REF")), Target: env("GITHUB_BASE_REF"), Token: env("GITHUB_TOKEN"), Summary: env("GITHUB_STEP_SUMMARY")}
 	if id := env(run); id != "" {
 		w.Run = w.Server + "/" + w.Name + "/actions/runs/" + id
 	}
@@ -400,7 +400,36 @@ func actionsWorkflow(env func(string) string, run string) (Workflow, bool) {
 		w.Pull = pullNumber(m[1])
 		w.Head, w.Fork = headOf(env("GITHUB_EVENT_PATH"))
 	}
+	if env("GITHUB_EVENT_NAME") == "merge_group" {
+		w.queue(env("GITHUB_EVENT_PATH"))
+	}
 	return w, env("GITHUB_ACTIONS") == "true"
+}
+
+// queuedBranch matches the branch of a merge queue, which names the last pull request in it.
+var queuedBranch = regexp.MustCompile(`^(?:refs/heads/)?gh-readonly-queue/(.+)/pr-(\d+)-[0-9a-f]+$`)
+
+// queue reads the event of a merge queue. It changes nothing for an unreadable file.
+func (w *Workflow) queue(file string) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return
+	}
+	var event struct {
+		Group struct {
+			HeadSHA string `json:"head_sha"`
+			HeadRef string `json:"head_ref"`
+			BaseSHA string `json:"base_sha"`
+			BaseRef string `json:"base_ref"`
+		} `json:"merge_group"`
+	}
+	if err := json.Unmarshal(data, &event); err != nil || !isCommit(event.Group.HeadSHA) {
+		return
+	}
+	w.Queued, w.Head, w.Base, w.Target = true, event.Group.HeadSHA, event.Group.BaseSHA, event.Group.BaseRef
+	if m := queuedBranch.FindStringSubmatch(event.Group.HeadRef); m != nil {
+		w.Pull = pullNumber(m[2])
+	}
 }
 
 // headOf returns the head of the pull request in an event file, and reports whether it is in another repository. It

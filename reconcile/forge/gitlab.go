@@ -49,7 +49,7 @@ func gitLabCI(env func(string) string) (Workflow, bool) {
 	return Workflow{
 		Server: env("CI_SERVER_URL"), Name: env("CI_PROJECT_PATH"), Pull: pullNumber(env("CI_MERGE_REQUEST_IID")),
 		// The runner only fetches the branch of the merge request.
-		Base: cmp.Or(env("CI_MERGE_REQUEST_DIFF_BASE_SHA"), remoteBranch(env("CI_MERGE_REQUEST_TARGET_BRANCH_NAME"))),
+		Base: cmp.Or(env("CI_MERGE_REQUEST_DIFF_BASE_SHA"), remoteBranch(env("CI_MERGE_REQUEST_TARGET_BRANCH_NAME"))), Target: env("CI_MERGE_REQUEST_TARGET_BRANCH_NAME"),
 		Head: cmp.Or(env("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA"), env("CI_COMMIT_SHA")), // the former in a merged results pipeline
 		Run:  env("CI_JOB_URL"),
 		Fork: env("CI_MERGE_REQUEST_SOURCE_PROJECT_ID") != env("CI_MERGE_REQUEST_PROJECT_ID"),
@@ -119,7 +119,7 @@ func (g gitLab) list(ctx context.Context, commit string) (map[string]Status, err
 }
 
 func (g gitLab) keep(s Status) Status {
-	s.Description, s.Pull = cut(s.Description, 255), 0
+	s.Description, s.Into, s.Pull = s.shortened(255), "", 0
 	if s.State == report.Error {
 		s.State = report.Failure
 	}

@@ -38,7 +38,7 @@ func (p *poster) Post(ctx context.Context, s Status) error {
 	if _, err := p.transport.token(ctx); err != nil { // hide needs the current token
 		return err
 	}
-	s.Description = p.transport.hide(plain(s.Description))
+	s.Description, s.Into = p.transport.hide(plain(s.Description)), p.transport.hide(s.Into)
 	s = p.keep(s)
 	err := p.post(ctx, s)
 	if err == nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"headgate.dev/headgate/reconcile/inventory"
@@ -20,6 +21,11 @@ type Previews struct {
 	Poster Record // posts the status; nil for no status
 	Pulls  *Pulls // writes the comment; nil for no comment
 	Pull   Pull   // the pull request whose head gets the status
+
+	Targets []string // the targets of the status; nil for that of Pull
+	// Now reads the pull request again before its preview is published; nil does not. Another process may have published
+	// for its new head or target meanwhile.
+	Now func(context.Context) (Pull, error)
 
 	Name      string   // identifies the comment and the status on the forge; see NameOfSync and NameOfCluster
 	Replaces  []string // the names of earlier comments and statuses that these replace
@@ -54,11 +60,17 @@ func (p *Previews) Approvals(ctx context.Context, all report.Combined) (map[inve
 	if p.conversation = nil; !p.listens() {
 		return nil, nil
 	}
-	t, err := p.Pulls.conversation(ctx, p.Pull, p.anyRules())
+	of, err := p.discussed(ctx)
 	if err != nil {
 		return nil, p.failed(err)
 	}
-	p.conversation = t
+	t, err := p.Pulls.conversation(ctx, of, p.anyRules())
+	if err != nil {
+		return nil, p.failed(err)
+	}
+	if !p.Pull.Queued { // the preview of the pull request itself answers
+		p.conversation = t
+	}
 	whole := all.Approval()
 	if whole == nil || !t.hasCommands() && !t.rules.Reviews {
 		return nil, nil
@@ -94,6 +106,14 @@ func (p *Previews) Approvals(ctx context.Context, all report.Combined) (map[inve
 	return approved, nil
 }
 
+// discussed returns the pull request on which people approve: that of a merge queue has its own head.
+func (p *Previews) discussed(ctx context.Context) (Pull, error) {
+	if !p.Pull.Queued {
+		return p.Pull, nil
+	}
+	return p.Pulls.Pull(ctx, p.Pull.Number)
+}
+
 // anyRules returns rules under which everything counts that counts for at least one sync.
 func (p *Previews) anyRules() Rules {
 	var all Rules
@@ -112,7 +132,7 @@ func (a approval) approved(digests ...string) report.Approved {
 // Heard reports whether users wrote something since the last preview that Headgate would answer or count. asks is
 // true if the preview waits for an approval, or has one that a user may withdraw.
 func (p *Previews) Heard(ctx context.Context, asks bool) (bool, error) {
-	if !p.listens() {
+	if !p.listens() || p.Pull.Queued {
 		return false, nil
 	}
 	rules := p.anyRules()
@@ -136,7 +156,9 @@ func (p *Previews) Heard(ctx context.Context, asks bool) (bool, error) {
 	return len(all) > 0, nil
 }
 
-func (p *Previews) listens() bool { return len(p.Commands) > 0 && p.Pulls != nil && p.Poster != nil }
+func (p *Previews) listens() bool {
+	return len(p.Commands) > 0 && p.Pulls != nil && p.Poster != nil && p.Pull.Number > 0
+}
 
 func (p *Previews) failed(err error) error {
 	return p.Pulls.transport.redacted(fmt.Errorf("cannot read the commands on pull request %d: %w", p.Pull.Number, err))
@@ -183,26 +205,38 @@ func (p *Previews) answer(ctx context.Context, combined report.Combined) error {
 	return nil
 }
 
-// Pending posts a pending status. The result of an earlier preview stays until there is a new one, so that a merge
-// does not wait only because Headgate restarted.
+// Pending posts a pending status. The result of an earlier preview for the same targets stays until there is a new one,
+// so that a merge does not wait only because Headgate restarted.
 func (p *Previews) Pending(ctx context.Context) error {
 	if p.Poster == nil {
 		return nil
 	}
 	stands, err := p.Poster.Current(ctx, p.Pull.Head, p.context())
-	if err != nil || stands.State != "" {
+	if err != nil || stands.State != "" && p.holds(stands) {
 		return err
 	}
 	return p.post(ctx, report.Status{State: report.Pending, Description: "the preview is being made"})
 }
 
-// Waiting posts why there is no preview yet. The result of an earlier preview stays.
+// holds reports whether a status is for the targets of p. A preview that was stopped would be stopped for any target.
+func (p *Previews) holds(stands Status) bool {
+	return strings.HasSuffix(stands.Description, p.into()) || report.Status{State: stands.State, Description: stands.Description}.WasStopped()
+}
+
+func (p *Previews) into() string {
+	if p.Targets == nil {
+		return into([]string{p.Pull.Target})
+	}
+	return into(p.Targets)
+}
+
+// Waiting posts why there is no preview yet. The result of an earlier preview for the same targets stays.
 func (p *Previews) Waiting(ctx context.Context, why string) error {
 	if p.Poster == nil {
 		return nil
 	}
 	stands, err := p.Poster.Current(ctx, p.Pull.Head, p.context())
-	if err != nil || stands.State != "" && stands.State != report.Pending {
+	if err != nil || stands.State != "" && stands.State != report.Pending && p.holds(stands) {
 		return err
 	}
 	return p.post(ctx, report.Status{State: report.Pending, Description: why})
@@ -214,11 +248,23 @@ func (p *Previews) Standing(ctx context.Context) (report.Status, error) {
 		return report.Status{}, nil
 	}
 	s, err := p.Poster.Current(ctx, p.Pull.Head, p.context())
-	return report.Status{State: s.State, Description: s.Description}, err
+	return report.Status{State: s.State, Description: strings.TrimSuffix(s.Description, p.into())}, err
 }
+
+// ErrSuperseded is why nothing is published for a pull request that has another head or target than its preview.
+var ErrSuperseded = errors.New("the pull request has another head or target now, so nothing is posted")
 
 // Publish publishes the previews of all syncs. It does not create a comment for a pull request that changes nothing.
 func (p *Previews) Publish(ctx context.Context, all report.Combined) error {
+	if p.Now != nil {
+		now, err := p.Now(ctx)
+		if err != nil {
+			return err
+		}
+		if now.Head != p.Pull.Head || now.Target != p.Pull.Target {
+			return ErrSuperseded
+		}
+	}
 	var refused []error
 	if p.listens() {
 		all.Reports = slices.Clone(all.Reports)
@@ -230,7 +276,7 @@ func (p *Previews) Publish(ctx context.Context, all report.Combined) error {
 			}
 		}
 	}
-	if p.Pulls != nil {
+	if p.Pulls != nil && !p.Pull.Queued {
 		all.Links.File = p.Pulls.at.fileURL
 		if all.Links.Run = cmp.Or(p.TargetURL, p.Run); !isTarget(all.Links.Run) {
 			all.Links.Run = ""
@@ -239,7 +285,10 @@ func (p *Previews) Publish(ctx context.Context, all report.Combined) error {
 			Key: p.Name, Body: all.Comment(p.Pulls.room(p.Name)), Verdict: all.Word(), Replaces: p.Replaces, Quiet: len(all.Touched()) == 0,
 		}))
 	}
-	return errors.Join(append(refused, p.post(ctx, all.Status()), p.answer(ctx, all), p.replace(ctx, all))...)
+	if !all.Undecided {
+		refused = append(refused, p.post(ctx, all.Status()), p.replace(ctx, all))
+	}
+	return errors.Join(append(refused, p.answer(ctx, all))...)
 }
 
 // replace updates earlier statuses of the head, under replaced names, to the result of p.
@@ -261,6 +310,11 @@ func (p *Previews) replace(ctx context.Context, all report.Combined) error {
 	return errors.Join(refused...)
 }
 
+// Decide posts the status of the head without a preview.
+func (p *Previews) Decide(ctx context.Context, status report.Status) error {
+	return p.post(ctx, status)
+}
+
 func (p *Previews) post(ctx context.Context, status report.Status) error {
 	return p.postAs(ctx, p.context(), status)
 }
@@ -274,7 +328,7 @@ func (p *Previews) postAs(ctx context.Context, as string, status report.Status) 
 	}
 	return p.Poster.Post(ctx, Status{
 		Commit: p.Pull.Head, Context: as,
-		State: status.State, Description: status.Description, TargetURL: p.TargetURL, Pull: p.Pull.Number,
+		State: status.State, Description: status.Description, Into: p.into(), TargetURL: p.TargetURL, Pull: p.Pull.Number,
 	})
 }
 

@@ -62,6 +62,99 @@ func TestPreviews(t *testing.T) {
 	}
 }
 
+// A status is for a commit and its targets. One for other targets does not stand for this one.
+func TestPreviewsOfTargets(t *testing.T) {
+	const about = "headgate/prod/preview"
+	pending := []string{"0123 " + about + " pending"}
+	for name, tc := range map[string]struct {
+		reason  string
+		stands  string
+		targets []string
+		want    []string
+	}{
+		"Same":     {"A restart does not delay a merge.", "Safe; into main", nil, nil},
+		"Other":    {"The pull request was retargeted.", "Safe; into staging", nil, pending},
+		"Longer":   {"The name of the other branch ends in the name of this one.", "Safe; into not-main", nil, pending},
+		"Unknown":  {"An earlier version of Headgate posted it.", "Safe", nil, pending},
+		"More":     {"Another pull request with this head was opened.", "Safe; into main", []string{"staging", "main"}, pending},
+		"Both":     {"The order of the targets does not matter.", "Safe; into main, staging", []string{"staging", "main"}, nil},
+		"Hidden":   {"A branch whose name looks the same is another one.", "Safe; into main", []string{"ma\u200bin"}, pending},
+		"Stopped":  {"A preview that was stopped would be stopped for each target.", report.PreviewStopped + "over the memory limit; into staging", nil, nil},
+		"TooLong":  {"Long names are cut, and remain distinct.", "Safe" + into([]string{strings.Repeat("x", 100) + "1"}), []string{strings.Repeat("x", 100) + "2"}, pending},
+		"JustLong": {"A long name is found again.", "Safe" + into([]string{strings.Repeat("x", 100)}), []string{strings.Repeat("x", 100)}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, post := range []func(*Previews) error{
+				func(p *Previews) error { return p.Pending(t.Context()) },
+				func(p *Previews) error { return p.Waiting(t.Context(), "waiting for a registry: 503") },
+			} {
+				state := report.Success
+				if name == "Stopped" {
+					state = report.Error
+				}
+				w := &fakeRecord{stands: map[string]Status{about: {State: state, Description: tc.stands}}}
+				p := &Previews{Poster: w, Pull: Pull{Number: 7, Head: commit, Target: "main"}, Targets: tc.targets, Name: NameOfSync(inventory.Sync{Namespace: "home", Name: "prod"}, "", "home")}
+				if err := post(p); err != nil {
+					t.Error(err)
+				}
+				if diff := cmp.Diff(tc.want, w.posted); diff != "" {
+					t.Errorf("%s\nposted (-want +got):\n%s", tc.reason, diff)
+				}
+			}
+		})
+	}
+}
+
+// The targets remain in a description that a forge limits, and are the same when they are read again.
+func TestTargetsAreKept(t *testing.T) {
+	for _, kind := range kinds {
+		f := &fake{kind: kind}
+		base := f.start(t).URL
+		p := Previews{Poster: statusesOn(t, kind, base).Poster.(Record), Pull: Pull{Head: commit, Target: strings.Repeat("main", 30)}, Name: "headgate/prod"}
+		if err := p.Decide(t.Context(), report.Status{State: report.Success, Description: strings.Repeat("Look: ", 100)}); err != nil {
+			t.Fatal(err)
+		}
+		f.took()
+		p.Poster = statusesOn(t, kind, base).Poster.(Record)
+		stands, err := p.Poster.Current(t.Context(), commit, p.context())
+		if err != nil || !p.holds(stands) {
+			t.Errorf("%s: %+v, %v", kind, stands, err)
+		}
+		if err := p.Pending(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if _, posts := f.took(); posts != 0 {
+			t.Errorf("%s: a pending status replaced the verdict", kind)
+		}
+	}
+}
+
+// Nothing is published for a pull request that has another head or target than its preview.
+func TestSupersededPreview(t *testing.T) {
+	of := Pull{Number: 7, Head: commit, Target: "main"}
+	for name, tc := range map[string]struct {
+		now  Pull
+		want error
+	}{
+		"Same":    {Pull{Number: 7, Head: commit, Target: "main", Fork: true}, nil},
+		"Head":    {Pull{Number: 7, Head: strings.Repeat("e", 40), Target: "main"}, ErrSuperseded},
+		"Target":  {Pull{Number: 7, Head: commit, Target: "staging"}, ErrSuperseded},
+		"Unknown": {Pull{}, errBoom},
+	} {
+		w := &fakeRecord{}
+		p := Previews{Poster: w, Pull: of, Name: "headgate/prod", Now: func(context.Context) (Pull, error) {
+			if tc.now == (Pull{}) {
+				return tc.now, errBoom
+			}
+			return tc.now, nil
+		}}
+		err := p.Publish(t.Context(), report.Combine([]report.Report{report.Failed(inventory.Sync{Name: "prod"}, "", errBoom)}))
+		if !errors.Is(err, tc.want) || (len(w.posted) > 0) != (tc.want == nil) {
+			t.Errorf("%s: %v, posted %q", name, err, w.posted)
+		}
+	}
+}
+
 // A waiting preview keeps the earlier result.
 func TestPreviewsWaiting(t *testing.T) {
 	const about = "headgate/prod/preview"

@@ -20,6 +20,7 @@ type Pull struct {
 	Target string // the branch to merge it into
 	Fork   bool   // its branch is in another repository, or the forge does not report in which
 	Merge  string // the ref of the merge commit that the forge makes for it; "" if the forge makes none
+	Queued bool   // Head is the commit of a merge queue for it
 
 	Updated time.Time // when it last changed or got a comment; zero if the forge does not report it
 }

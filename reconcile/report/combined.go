@@ -20,6 +20,9 @@ type Combined struct {
 	Reports []Report // at least one; Combine sorts them, the worst first
 	Links   Links
 	Missed  int // syncs that were not previewed, because the preview of another one was stopped
+
+	OfHead    *Status // the status of the head, if other pull requests with this head count, too
+	Undecided bool    // another pull request that counts is not previewed yet, so the head has no new status
 }
 
 // Combine combines the reports of one pull request. Of a report that the pull request does not change, it keeps only
@@ -96,6 +99,9 @@ func (c Combined) Word() Word {
 
 // Status returns the status of the head. It fails if a sync that the pull request changes fails by its own threshold.
 func (c Combined) Status() Status {
+	if c.OfHead != nil {
+		return *c.OfHead
+	}
 	if len(c.Reports) == 1 {
 		return c.Reports[0].Verdict.Activation
 	}

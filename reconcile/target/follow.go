@@ -322,10 +322,14 @@ func (q requests) Open(ctx context.Context) ([]reconcile.Request, error) {
 	return open, err
 }
 
-func (q requests) Publisher(of reconcile.Request) reconcile.PreviewPublisher {
+func (q requests) Counts(ctx context.Context, of reconcile.Request) (bool, error) {
+	return q.pulls.Counts(ctx, forge.Pull(of))
+}
+
+func (q requests) Publisher(of reconcile.Request, targets []string) reconcile.PreviewPublisher {
 	previews := &forge.Previews{}
 	*previews = *q.of.previews
-	previews.Pull = forge.Pull(of)
+	previews.Pull, previews.Targets = forge.Pull(of), targets
 	if of.Fork && !q.of.forks {
 		previews.Pulls = nil // a pull request from a fork gets a status, but no comment
 	}
