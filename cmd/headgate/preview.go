@@ -21,6 +21,7 @@ import (
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/reconcile/target"
 	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/crossplane"
 
 	"github.com/spf13/cobra"
 )
@@ -76,7 +77,7 @@ where a schema breaks.
 ` + aboutPipelines() + `
 
 On behalf of the head, Headgate asks only the registries that its target names, those in
---preview-registries, xpkg.crossplane.io and xpkg.upbound.io. They may have any address, and
+--preview-registries, ` + strings.Join(crossplane.Registries, " and ") + `. They may have any address, and
 redirect to public addresses. It reads only the Secrets that the target names.
 
 With --commands, people who may write to the repository command Headgate with the first lines
@@ -142,7 +143,7 @@ run the preview again when it answers.`,
 	flags.StringArrayVar(&f.rules.Approvers, "approver", nil, "with --commands: `user` of the forge who may approve (default: everyone who may write); may be given several times")
 	flags.BoolVar(&f.rules.ByAuthor, "approval-by-author", false, "with --commands: the authors of the pull request may approve it, too, in teams of one")
 	flags.BoolVar(&f.rules.Reviews, "approval-reviews", false, "with --commands: count reviews that approve the previewed commit")
-	flags.StringSliceVar(&f.registries, "preview-registries", nil, "registries that the pull request may name although its target does not, by their `hosts`; besides xpkg.crossplane.io and xpkg.upbound.io")
+	flags.StringSliceVar(&f.registries, "preview-registries", nil, "registries that the pull request may name although its target does not, by their `hosts`; besides "+strings.Join(crossplane.Registries, " and "))
 	flags.DurationVar(&f.registryTimeout, "registry-timeout", time.Minute, "how long to try again if a registry cannot be reached; the status is pending meanwhile")
 	f.forge.addTo(cmd)
 	show.addTo(cmd)

@@ -11,13 +11,11 @@ import (
 	"syscall"
 
 	"headgate.dev/headgate/reconcile/network"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/packages"
 
 	"github.com/google/go-containerregistry/pkg/name"
 )
-
-// Public are the registries of Crossplane's packages. Every pull request may name them.
-var Public = []string{"xpkg.crossplane.io", "xpkg.upbound.io"}
 
 // A Reach is everything that Headgate asks for on behalf of a commit whose author it does not trust. Its registries may have any
 // address. They may redirect requests to each other and to public addresses.
@@ -28,9 +26,10 @@ type Reach struct {
 	fork bool // the commit comes from a fork
 }
 
-// ReachOf returns the Reach of the head of a pull request: what its target names, and the listed registries.
+// ReachOf returns the Reach of the head of a pull request: what its target names, and the listed registries. Every pull request may
+// name the registries of Crossplane's packages.
 func ReachOf(named packages.Named, listed ...string) Reach {
-	r := Reach{Registries: slices.Concat(Public, listed), Secrets: named.Secrets}
+	r := Reach{Registries: slices.Concat(crossplane.Registries, listed), Secrets: named.Secrets}
 	for _, image := range named.Images {
 		r.Registries = append(r.Registries, hostOfImage(image))
 	}

@@ -88,3 +88,6 @@ func IsSafeStart(capability string) bool {
 	}, capability)
 	return strings.EqualFold(plain, "safestart")
 }
+
+// Registries are those of Crossplane's and Upbound's packages.
+var Registries = []string{"xpkg.crossplane.io", "xpkg.upbound.io"}
