@@ -189,3 +189,14 @@ func TestSharedHeadWaits(t *testing.T) {
 		}
 	})
 }
+
+// The commit of a merge queue has the number of its pull request, and a preview and a status of its own.
+func TestQueuedHead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := heads(t, Request{Number: 7, Head: "queued", Target: "staging", Queued: true}, Request{Number: 7, Head: "h", Target: "staging"})
+		expect(t, "Both are previewed.", h.happens(time.Second), "queued pending into staging", "queued previewed into staging: "+green, "h pending into staging", "h previewed into staging: "+green)
+		h.set(func() { h.open = h.open[1:] })
+		expect(t, "The merge queue dropped it.", h.happens(70*time.Second), "forget queued")
+		expect(t, "Nothing is previewed again.", h.happens(time.Hour))
+	})
+}

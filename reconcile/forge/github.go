@@ -159,6 +159,25 @@ func (g gitHub) open(ctx context.Context) ([]Pull, error) {
 	return all, nil
 }
 
+// queued lists the branches of the merge queue. A branch has the commits of the pull request in its name and of those ahead
+// of it.
+func (g gitHub) queued(ctx context.Context) ([]Pull, error) {
+	got, resp, err := g.client.Git.ListMatchingRefs(ctx, g.at.Owner, g.at.Name, "heads/gh-readonly-queue/")
+	if resp != nil && (resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusConflict) {
+		return nil, nil // the token may not read the content, or there is none
+	}
+	if err != nil {
+		return nil, g.refused(answer{doing: "read the branches", right: "the permission “Contents: read”"}, resp, err)
+	}
+	var all []Pull
+	for _, ref := range got {
+		if m := queuedBranch.FindStringSubmatch(ref.GetRef()); m != nil {
+			all = append(all, Pull{Number: pullNumber(m[2]), Head: ref.GetObject().GetSHA(), Target: m[1], Queued: true})
+		}
+	}
+	return all, nil
+}
+
 func (g gitHub) reading(resp *github.Response, err error) error {
 	return g.refused(answer{doing: "read pull requests", right: "the permission “Pull requests: read and write”"}, resp, err)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 // A listing is a documented list of open pull requests: the first page has 12 from a fork, the second page has 7 from a branch and
@@ -182,5 +183,52 @@ func TestOpenRefused(t *testing.T) {
 				t.Errorf("%s: %d: again after %s, want %s", kind, code, later.After, want.after)
 			}
 		}
+	}
+}
+
+// Branch rules require the status for the commits of a merge queue, too. Without the right to read branches, pull requests are
+// previewed as before.
+func TestQueued(t *testing.T) {
+	ref := func(name, sha string) string {
+		return `{"ref":"refs/heads/gh-readonly-queue/` + name + `","object":{"sha":"` + sha + `"}}`
+	}
+	for name, tc := range map[string]struct {
+		code   int
+		answer string
+		want   []Pull
+		fails  bool
+	}{
+		"Queue": {
+			http.StatusOK, `[` + ref("main/pr-7-"+commit, commit) + `,` + ref("release/1/pr-12-"+commit, commit) + `,` + ref("main/other", commit) + `,` + ref("main/pr-8-"+commit, "short") + `,null]`,
+			[]Pull{{Number: 7, Head: commit, Target: "main", Queued: true}, {Number: 12, Head: commit, Target: "release/1", Queued: true}}, false,
+		},
+		"None":    {http.StatusOK, `[]`, nil, false},
+		"Refused": {http.StatusForbidden, `{"message":"Resource not accessible by personal access token"}`, nil, false},
+		"Hidden":  {http.StatusNotFound, `{"message":"Not Found"}`, nil, false},
+		"Empty":   {http.StatusConflict, `{"message":"Git Repository is empty."}`, nil, false},
+		"Away":    {http.StatusBadGateway, `{}`, nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, err := accountOn(t, KindGitHub, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if want := "/api/v3/repos/acme/platform/git/matching-refs/heads/gh-readonly-queue/"; r.URL.Path != want {
+					t.Errorf("GET %s, want %s", r.URL.Path, want)
+				}
+				answerJSON(w, tc.code, tc.answer)
+			})).Pulls()
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := p.Queued(t.Context())
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" || (err != nil) != tc.fails {
+				t.Errorf("%v (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+	p, err := accountOn(t, KindGitea, http.NotFoundHandler()).Pulls()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := p.Queued(t.Context()); err != nil || got != nil {
+		t.Errorf("a forge without queues: %v, %v", got, err)
 	}
 }

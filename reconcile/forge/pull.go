@@ -119,6 +119,28 @@ func (p *Pulls) Open(ctx context.Context) ([]Pull, error) {
 	return slices.SortedFunc(maps.Values(listed), func(a, b Pull) int { return cmp.Compare(b.Number, a.Number) }), nil
 }
 
+// A queueAPI lists the commits of a merge queue.
+type queueAPI interface {
+	queued(ctx context.Context) ([]Pull, error)
+}
+
+// Queued returns the commits of the merge queue, each with the number of its pull request. It returns none if the forge has
+// no queue, or does not show it to the token.
+func (p *Pulls) Queued(ctx context.Context) ([]Pull, error) {
+	api, ok := p.pullAPI.(queueAPI)
+	if !ok {
+		return nil, nil
+	}
+	all, err := api.queued(ctx)
+	if _, refused := errors.AsType[*Refusal](err); refused {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, p.transport.redacted(err)
+	}
+	return slices.DeleteFunc(all, func(q Pull) bool { return q.Number == 0 || !isCommit(q.Head) }), nil
+}
+
 // mergeOf returns the ref of the commit that merges a pull request into its target, or "" if the
 // forge makes none.
 func (f Forge) mergeOf(number int) string {

@@ -315,11 +315,19 @@ type requests struct {
 
 func (q requests) Open(ctx context.Context) ([]reconcile.Request, error) {
 	pulls, err := q.pulls.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	queued, err := q.pulls.Queued(ctx)
+	if err != nil {
+		return nil, err
+	}
+	pulls = append(queued, pulls...)
 	var open []reconcile.Request
 	for _, p := range pulls {
 		open = append(open, reconcile.Request(p))
 	}
-	return open, err
+	return open, nil
 }
 
 func (q requests) Counts(ctx context.Context, of reconcile.Request) (bool, error) {

@@ -2,6 +2,9 @@ package target
 
 import (
 	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +14,7 @@ import (
 
 	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/reconcile"
+	"headgate.dev/headgate/reconcile/forge"
 )
 
 // wired returns the follower of a Sync.
@@ -136,5 +140,30 @@ func TestFollowTogether(t *testing.T) {
 	}
 	if len(first.of.Syncs) != 2 {
 		t.Errorf("%d Syncs", len(first.of.Syncs))
+	}
+}
+
+// The commits of a merge queue are previewed like pull requests, and first, because merges wait for them.
+func TestQueuedHeads(t *testing.T) {
+	const head, queued = "1111111111111111111111111111111111111111", "2222222222222222222222222222222222222222"
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch r.URL.Path {
+		case "/api/v3/repos/acme/platform/pulls":
+			_, _ = fmt.Fprintf(w, `[{"number":7,"head":{"sha":%q,"repo":{"id":1}},"base":{"ref":"main","repo":{"id":1}}}]`, head)
+		case "/api/v3/repos/acme/platform/git/matching-refs/heads/gh-readonly-queue/":
+			_, _ = fmt.Fprintf(w, `[{"ref":"refs/heads/gh-readonly-queue/main/pr-7-%s","object":{"sha":%q}}]`, head, queued)
+		default:
+			w.WriteHeader(http.StatusNotFound)
+		}
+	}))
+	defer server.Close()
+	pulls, err := forge.Account{Repository: forge.Repository{Kind: forge.KindGitHub, Base: server.URL, Owner: "acme", Name: "platform"}, Token: forge.Token(canary)}.Pulls()
+	if err != nil {
+		t.Fatal(err)
+	}
+	open, err := requests{pulls: pulls}.Open(t.Context())
+	if err != nil || len(open) != 2 || open[0].Head != queued || !open[0].Queued || open[1].Head != head || open[1].Queued {
+		t.Errorf("%+v, %v", open, err)
 	}
 }
