@@ -121,8 +121,7 @@ func (c *Cluster) leftovers(ctx context.Context, id manifest.ID) (plan.Answer, e
 	return plan.Answer{Live: live, After: after}, err
 }
 
-// appliedBefore returns the managed fields of an object after an apply of its version in the last applied commit. They show what that
-// commit set.
+// appliedBefore returns an object after an apply of its version in the last applied commit, which shows what that commit set.
 func (c *Cluster) appliedBefore(ctx context.Context, q plan.Question) (plan.Answer, error) {
 	if q.After == nil {
 		return plan.Answer{Unknown: plan.NotInSource.With()}, nil
@@ -140,13 +139,7 @@ func (c *Cluster) appliedBefore(ctx context.Context, q plan.Question) (plan.Answ
 		return plan.Answer{}, err
 	}
 	after, err := dryRun(ctx, c.objects.Resource(gvr).Namespace(id.Namespace), before, true)
-	if err != nil {
-		return plan.Answer{}, err
-	}
-	fields := &unstructured.Unstructured{} // the content of two thousand CRDs would need much memory
-	fields.SetGroupVersionKind(after.GroupVersionKind())
-	fields.SetManagedFields(after.GetManagedFields())
-	return plan.Answer{After: fields}, nil
+	return plan.Answer{After: after}, err
 }
 
 // adopt writes the managed fields of a step. It tries again if a controller has changed only the status of the object since it was

@@ -97,6 +97,17 @@ func TestFieldsThatLeaveGit(t *testing.T) {
 			reason: "The managed fields were wiped, and the last applied commit shows that it left Git.",
 			meddle: wiped, other: true, line: "data.b: ",
 		},
+		"WipedAndChanged": {
+			reason: "Another writer changed the value, as an autoscaler does, so it belongs to that writer.", other: true, stays: true,
+			line: "gives up data.b; another writer changed it, so it stays",
+			meddle: func(t *testing.T, w *world, at dynamic.ResourceInterface) {
+				t.Helper()
+				if err := edit(t.Context(), at, "one", `{"data":{"b":"2"}}`); err != nil {
+					t.Fatal(err)
+				}
+				wiped(t, w, at)
+			},
+		},
 		"WipedAndSeen": {reason: "A pass over the same commit has taken the fields back.", meddle: wiped, other: true, between: true, line: "data.b: "},
 		"WipedAndUnknown": {
 			reason: "Without the last applied commit, a field may belong to any writer, so it stays and is named.",

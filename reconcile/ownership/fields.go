@@ -16,7 +16,7 @@ import (
 //
 //	managers of the field           what happens to it
 //	Headgate alone                  the apply removes it
-//	nobody, or who restored it      removed if the last applied commit set it; otherwise it stays
+//	nobody, or who restored it      removed if the last applied commit set it to its value; otherwise it stays
 //	a tool that applied it before   removed if Headgate takes fields from the tool; otherwise it stays
 //	any other manager               it stays
 //	none, and the API server        it stays: a default
@@ -64,6 +64,20 @@ func IsLost(live metav1.Object) bool { return fieldsOf(live, isOurs).Empty() }
 
 // Applied returns the fields that our field manager applied to an object.
 func Applied(o metav1.Object) *fieldpath.Set { return asStored(o, fieldsOf(o, isOurs)) }
+
+// Unchanged returns the fields that our field manager applied to an object, without those that the live object holds with another
+// value: another writer changed them. If a part of a list item changed, all of the item is left out.
+func Unchanged(live, applied *unstructured.Unstructured) *fieldpath.Set {
+	all, changed := Applied(applied), fieldpath.NewSet()
+	for path := range all.All() {
+		was, had := at(applied.Object, path)
+		is, has := at(live.Object, path)
+		if had != has || !reflect.DeepEqual(was, is) {
+			changed.Insert(path.Copy())
+		}
+	}
+	return all.Difference(changed).Difference(inItems(all, changed))
+}
 
 // asStored returns fields of an object as they are stored: an older version of Headgate applied stringData of Secrets, and the API
 // server stores that as data.

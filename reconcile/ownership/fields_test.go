@@ -2,6 +2,7 @@ package ownership_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"pgregory.net/rapid"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
@@ -122,4 +124,83 @@ func TestItemsLeaveWhole(t *testing.T) {
 			t.Errorf("%s: want all of it to be ours, got %v", reason, took.Entries)
 		}
 	}
+}
+
+// An update never takes a field from a manager that it may not take from, and never one that neither this commit nor the last applied
+// one sets.
+func TestTakesNoMore(t *testing.T) {
+	how := ownership.Taking{Appliers: true, OnlyUpdates: true, Nobody: true}
+	managers := map[string]metav1.ManagedFieldsOperationType{
+		inventory.Manager: "Apply", ownership.Nobody: "Update", "helm": "Update", "kubectl": "Apply", "cli": "Apply", "kubectl-edit": "Update",
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		content := map[string]any{}
+		for _, key := range []string{"a", "b", "c", "d", "e"} {
+			content[key] = map[string]any{"x": "1", "y": "1"}
+		}
+		set := func(label string) *fieldpath.Set {
+			fields := fieldpath.NewSet()
+			for _, key := range rapid.SliceOfDistinct(rapid.SampledFrom([]string{"a", "b", "c", "d", "e"}), rapid.ID).Draw(t, label) {
+				inner := rapid.SampledFrom([]string{"x", "y"}).Draw(t, label+key)
+				fields.Insert(fieldpath.MakePathOrDie("spec", key, inner))
+			}
+			return fields
+		}
+		object := func(entries ...metav1.ManagedFieldsEntry) *unstructured.Unstructured {
+			u := &unstructured.Unstructured{Object: map[string]any{"spec": content}}
+			u.SetManagedFields(entries)
+			return u
+		}
+		entry := func(manager string, fields *fieldpath.Set) metav1.ManagedFieldsEntry {
+			raw, err := fields.ToJSON()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return given.Wrote(manager, string(managers[manager]), string(raw))
+		}
+		before, sent, applied := map[string]*fieldpath.Set{}, set("sent"), set("applied")
+		var entries []metav1.ManagedFieldsEntry
+		for manager := range managers {
+			if before[manager] = set(manager); !before[manager].Empty() {
+				entries = append(entries, entry(manager, before[manager]))
+			}
+		}
+		slices.SortFunc(entries, func(a, b metav1.ManagedFieldsEntry) int { return strings.Compare(a.Manager, b.Manager) })
+		live, after := object(entries...), object(entry(inventory.Manager, sent))
+		took := ownership.TakeOver(live, after, "", how).Reclaim(live, after, how, applied)
+		if took.None() {
+			return
+		}
+		now := map[string]*fieldpath.Set{}
+		for manager := range managers {
+			now[manager] = fieldpath.NewSet()
+		}
+		for _, f := range took.Entries {
+			if err := now[f.Manager].FromJSON(f.FieldsV1.GetRawReader()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		known := sent.Union(before[inventory.Manager]).Union(applied)
+		for manager := range managers {
+			switch taken := before[manager].Difference(now[manager]); manager {
+			case ownership.Nobody, "helm":
+				if extra := taken.Difference(known); !extra.Empty() {
+					t.Errorf("%s loses %s, which no commit set", manager, extra)
+				}
+			default:
+				if !taken.Empty() {
+					t.Errorf("%s loses %s", manager, taken)
+				}
+			}
+		}
+		gained := now[inventory.Manager].Difference(before[inventory.Manager])
+		if extra := gained.Difference(known); !extra.Empty() {
+			t.Errorf("Headgate gains %s, which no commit set", extra)
+		}
+		for _, manager := range []string{"kubectl", "cli", "kubectl-edit"} {
+			if both := took.Goes; both != nil && !both.Intersection(before[manager]).Empty() {
+				t.Errorf("%s goes, and %s has it", both.Intersection(before[manager]), manager)
+			}
+		}
+	})
 }

@@ -260,6 +260,8 @@ func name(path fieldpath.Path) string {
 			b.WriteString(*e.FieldName)
 		case e.Key != nil && len(*e.Key) == 1 && (*e.Key)[0].Name == "name" && (*e.Key)[0].Value.IsString():
 			b.WriteString("[" + (*e.Key)[0].Value.AsString() + "]")
+		case e.Value != nil && !strings.HasPrefix(b.String(), "metadata."):
+			b.WriteString("[…]") // the value may be copied from a Secret
 		default:
 			b.WriteString(e.String())
 		}

@@ -70,15 +70,18 @@ func (p *Plan) fieldsOf(s *Step, a Asked, seen Observed) {
 			return
 		}
 		applied = ownership.Applied(before.After)
-		if taken = taken.Reclaim(live, after, how, applied); !taken.None() {
+		if taken = taken.Reclaim(live, after, how, ownership.Unchanged(live, before.After)); !taken.None() {
 			s.reclaim(taken, live, after)
 			after = s.After
 		}
 	}
 	for _, h := range ownership.Stays(live, after, taken, applied) {
-		keeps := "the API server sets a default"
-		if h.Manager != "" {
-			keeps = h.Manager + " keeps it"
+		keeps := h.Manager + " keeps it"
+		switch h.Manager {
+		case "":
+			keeps = "the API server sets a default"
+		case ownership.Nobody:
+			keeps = "another writer changed it, so it stays"
 		}
 		if s.Action == Keep { // reports do not list it
 			p.Notes = append(p.Notes, manifest.Finding{

@@ -200,7 +200,7 @@ type Answer struct {
 	UID     types.UID     // of Departs: of the CRD, if Crossplane made it and it may stay
 	Misfits []Reason      // of Fits: the values that objects would lose, and why they would be refused
 
-	Live, After *unstructured.Unstructured // of Leftovers: the current object, and the object without them; of AppliedBefore: only the managed fields after an apply of that commit
+	Live, After *unstructured.Unstructured // of Leftovers: the current object, and the object without them; of AppliedBefore: the object after an apply of that commit
 }
 
 // And returns the combined answer for two kinds. A known obstacle in one kind counts even if the other kind could not be counted.
