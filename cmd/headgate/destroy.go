@@ -41,6 +41,11 @@ prevents prunes, and removes the marks of the sync from them. Managed resources,
 claims are held with a digest: --approve deletes exactly those. An interrupted destroy
 continues when you run it again. Destroy never deletes the namespace of the inventory.
 
+Destroy a sync before you remove Crossplane or a provider. Their finalizers keep objects
+until they have deleted what is behind them, and Destroy never removes a finalizer of theirs.
+If they are gone already, install them again, or remove the finalizers by hand: what is in the
+cloud then stays, and nothing manages it.
+
 With --orphan, Headgate deletes only the inventory: all objects stay, without an owner.
 
 ` + exitCodes,

@@ -341,6 +341,11 @@ func logPass(log *slog.Logger, e reconcile.Event) {
 			logDrift(log, s)
 		}
 	}
+	for _, f := range r.Findings {
+		if f.Rule == plan.RuleRebuilt {
+			log.Warn(f.Message, "fix", f.Fix)
+		}
+	}
 	for _, a := range r.Used() {
 		log.Info("approved", "by", a.By, "how", a.How, "digests", a.Digests, "at", a.At)
 	}

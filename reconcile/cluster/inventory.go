@@ -64,6 +64,9 @@ func (c *Cluster) Inventory(ctx context.Context) (inventory.Inventory, error) {
 		if err != nil {
 			return inv, err
 		}
+		if len(held.entries) < inv.Record.Entries { // another client removed some
+			held.whole, held.lost = false, true
+		}
 		if !held.whole && m.ResourceVersion != inv.ResourceVersion { // another process may have stored it again
 			inv.ResourceVersion = m.ResourceVersion
 			continue
@@ -259,6 +262,9 @@ func (c *Cluster) store(ctx context.Context, inv inventory.Inventory) (string, e
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err):
 		return "", fmt.Errorf("%w: %w", plan.ErrMoved, err)
+	case err != nil && m.Immutable != nil && *m.Immutable:
+		return "", fmt.Errorf("the inventory ConfigMap %s/%s is immutable, so Headgate cannot record what it applies, and applies nothing; replace it with a copy without 'immutable' "+
+			"(kubectl get -o yaml, kubectl replace --force -f), or delete it: the next pass rebuilds it from the marks on objects", m.Namespace, m.Name)
 	case err != nil:
 		return "", c.explain(err, verb, "the inventory ConfigMap "+m.Namespace+"/"+m.Name)
 	}
@@ -346,7 +352,7 @@ func configMap(inv inventory.Inventory) (*corev1.ConfigMap, layout, error) {
 	if inv.Owner != "" {
 		m.Annotations[ownerAnnotation] = string(inv.Owner)
 	}
-	inv.Record.Format, inv.Record.Writer = inventory.Format, version()
+	inv.Record.Format, inv.Record.Writer, inv.Record.Entries = inventory.Format, version(), len(inv.Entries)
 	annotate := func(name string, value any) error {
 		text, err := json.Marshal(value)
 		m.Annotations[name] = string(text)

@@ -1,15 +1,19 @@
 package guard
 
 import (
+	"slices"
+
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/crossplane"
 )
 
 // The codes of the guard not ours. Package plan has the codes of objects that a sync does not take over.
 const (
 	StillMade      plan.Code = "StillMade"      // the package revision that owns the CRD and will make it again
 	OwnedByAnother plan.Code = "OwnedByAnother" // the other owner
+	MadeForMRD     plan.Code = "MadeForMRD"     // the ManagedResourceDefinition for which Crossplane made the CRD, and which this sync removes or has removed
 	MarkMissing    plan.Code = "MarkMissing"    // it does not carry the mark of the sync any more
 	NotProven      plan.Code = "NotProven"      // only its marks show that Headgate applied it
 	AnotherUID     plan.Code = "AnotherUID"     // it is not the object that was applied, but a new one
@@ -61,8 +65,20 @@ func ownedByAnother(s plan.Step, c plan.Case) plan.Ruling {
 	if reason.None() {
 		return allowed
 	}
-	if claim := c.Seen.ClaimOn(s.ID, live); claim.Final && s.Definition && s.ID.IsCRD() {
+	switch claim := c.Seen.ClaimOn(s.ID, live); {
+	case !claim.Final || !s.ID.IsCRD():
+	case leavesMRD(s, c):
+		reason = MadeForMRD.With(s.ID.Name)
+	case s.Definition:
 		reason = StillMade.With(claim.By)
 	}
 	return held(reason)
+}
+
+// leavesMRD reports whether a step applies the CRD that Crossplane made for an MRD of this sync, and the sync prunes or has pruned
+// that MRD.
+func leavesMRD(s plan.Step, c plan.Case) bool {
+	return c.Seen.Inventory.Entries[s.ID].IsLeft(s.ID) || slices.ContainsFunc(c.Steps, func(by plan.Step) bool {
+		return by.ID == crossplane.MRD(s.ID.Name) && by.Action == plan.Prune
+	})
 }

@@ -10,6 +10,7 @@ import (
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -71,5 +72,41 @@ func TestLeftCRDOfAnotherOwner(t *testing.T) {
 				t.Errorf("got %+v, want %s", p.Steps, tc.want)
 			}
 		})
+	}
+}
+
+// Crossplane made a CRD for an MRD of this sync, and the commit declares the CRD instead. The hold names the way out.
+func TestCRDMadeForAnMRD(t *testing.T) {
+	crd := given.CRD("buckets", "Bucket")
+	id, mrd := manifest.IDOf(crd), crossplane.MRD(crd.GetName())
+	of := func(manager string) *metav1.PartialObjectMetadata {
+		live := given.Live(crd, "u", given.ManagedBy(manager, metav1.ManagedFieldsOperationApply, `{"f:spec":{}}`))
+		live.Labels, live.Annotations = nil, nil
+		return live
+	}
+	left := inventory.Entry{UID: "u", Policy: inventory.ObservableAndDeletable, Definition: true}
+	definition := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: mrd.Name, UID: "m"}}
+	for name, tc := range map[string]struct {
+		owned map[manifest.ID]inventory.Entry
+		by    string
+		want  plan.Code
+	}{
+		"Pruned":  {map[manifest.ID]inventory.Entry{mrd: {UID: "m"}}, "apiextensions.crossplane.io/managed", MadeForMRD},
+		"Left":    {map[manifest.ID]inventory.Entry{id: left}, "apiextensions.crossplane.io/managed", MadeForMRD},
+		"Foreign": {nil, "apiextensions.crossplane.io/managed", plan.MadeByOther},
+		"OfFlux":  {map[manifest.ID]inventory.Entry{id: left}, "kustomize-controller", plan.OwnedByTool},
+	} {
+		seen := given.Owning(t)
+		seen.Objects[id] = of(tc.by)
+		seen.Objects[mrd] = definition
+		for owned, e := range tc.owned {
+			seen.Inventory.Entries[owned] = e
+		}
+		p := given.Computed(t, render.Desired{Owner: render.OwnerCrossplane, Objects: []render.Object{given.Wanted(t, crd)}}, seen, plan.Guard{Name: NotOurs, Phase: plan.Writes, Rule: plan.Each(ownedByAnother)})
+		for _, s := range p.Steps {
+			if s.ID == id && s.Reason.Code != tc.want {
+				t.Errorf("%s: %s %s", name, s.Action, s.Reason)
+			}
+		}
 	}
 }

@@ -47,6 +47,7 @@ type Record struct {
 	Format   int          `json:"format"`           // 0 for an inventory of an old binary that did not record it
 	Writer   string       `json:"writer,omitempty"` // the version of Headgate that wrote the inventory
 	Source   SourceRecord `json:"source,omitzero"`
+	Entries  int          `json:"entries,omitempty"`  // the number of entries, to notice that another client removed some; 0 if it is not recorded
 	Packages []string     `json:"packages,omitempty"` // the package directories of the last applied commit, sorted
 	Policies []string     `json:"policies,omitempty"` // the files with policies of the last applied commit, sorted
 

@@ -104,4 +104,8 @@ func TestSince(t *testing.T) {
 	if !some || !s.Deleting || s.since != begun || s.Reason.Code != DeletingFinalizers {
 		t.Errorf("%+v", s)
 	}
+	live.Finalizers = []string{"example.org/a", "finalizer.managedresource.crossplane.io"}
+	if why := WhyDeleting(live); why.Code != DeletingByCrossplane {
+		t.Errorf("only Crossplane removes its finalizer: %s", why)
+	}
 }

@@ -15,12 +15,13 @@ import (
 
 // The codes of deletions.
 const (
-	DeletionUnknown    Code = "DeletionUnknown"    // why it is not known whether the object is gone
-	NotDeleting        Code = "NotDeleting"        // the object is not being deleted
-	Deleting           Code = "Deleting"           // since when the object is being deleted
-	DeletingInstances  Code = "DeletingInstances"  // since when a CRD is being deleted, which waits for its custom resources
-	DeletingFinalizers Code = "DeletingFinalizers" // since when the object is being deleted, and the finalizers on it
-	DeletingContents   Code = "DeletingContents"   // since when a namespace is being deleted, which waits for the objects in it
+	DeletionUnknown      Code = "DeletionUnknown"      // why it is not known whether the object is gone
+	NotDeleting          Code = "NotDeleting"          // the object is not being deleted
+	Deleting             Code = "Deleting"             // since when the object is being deleted
+	DeletingInstances    Code = "DeletingInstances"    // since when a CRD is being deleted, which waits for its custom resources
+	DeletingFinalizers   Code = "DeletingFinalizers"   // since when the object is being deleted, and the finalizers on it
+	DeletingByCrossplane Code = "DeletingByCrossplane" // since when the object is being deleted, and its finalizers, some of Crossplane or a provider
+	DeletingContents     Code = "DeletingContents"     // since when a namespace is being deleted, which waits for the objects in it
 )
 
 // An Ending is how a sync gives up its objects. Its plan is that of an empty commit. The user has requested it explicitly, so
@@ -58,6 +59,8 @@ func WhyDeleting(live *metav1.PartialObjectMetadata) Reason {
 	switch {
 	case slices.Contains(finalizers, "customresourcecleanup.apiextensions.k8s.io"):
 		return DeletingInstances.With(since)
+	case slices.ContainsFunc(finalizers, crossplane.IsFinalizer):
+		return DeletingByCrossplane.With(since, finalizers)
 	case len(finalizers) > 0:
 		return DeletingFinalizers.With(since, finalizers)
 	case live.Kind == "Namespace":

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -9,6 +10,21 @@ import (
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 )
+
+// RuleRebuilt is the rule of the warning that an inventory is rebuilt.
+const RuleRebuilt = "inventory-rebuilt"
+
+// noteRebuilt returns a warning if the inventory is rebuilt from marks.
+func (o Observed) noteRebuilt() []manifest.Finding {
+	if !o.Inventory.Rebuilt || o.Offline || o.Looks {
+		return nil
+	}
+	return []manifest.Finding{{
+		Rule: RuleRebuilt, Severity: manifest.Warning,
+		Message: fmt.Sprintf("the inventory of %s was lost or changed by another client; Headgate rebuilds it from the marks on objects, now with %s, and prunes nothing in this pass", o.Inventory.Sync, manifest.Count(len(o.Inventory.Entries), "object")),
+		Fix:     "look at the prunes that are held afterwards: approve them, or run 'headgate release --rebuilt'",
+	}}
+}
 
 // isLost reports whether a sync has applied objects but the inventory with its grants is gone. A pass stores the inventory before
 // it applies anything.

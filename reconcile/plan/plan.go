@@ -291,6 +291,7 @@ func (p *Plan) note(first order, seen Observed) {
 	p.Notes = append(p.Notes, installed.Upgrades(want, seen.Upstream.Packages)...)
 	p.Notes = append(p.Notes, seen.Notes...)
 	p.Notes = append(p.Notes, seen.notesOnReleases()...)
+	p.Notes = append(p.Notes, seen.noteRebuilt()...)
 	p.Notes = append(p.Notes, seen.noteOnTrailers()...)
 	p.Notes = append(p.Notes, unknownConversions(slices.Concat(p.vendoredMoves(), seen.CopiedMoves))...)
 }

@@ -195,11 +195,11 @@ func (t Text) step(b *strings.Builder, s Step) {
 		if s.before != "" {
 			detail("%s", s.before)
 		}
-	case s.stays(), s.Deleting && s.Reason != "", s.Action == plan.Release && s.Reason != "":
+	case s.stays(), s.Deleting && s.Reason != "" && s.Error == "", s.Action == plan.Release && s.Reason != "":
 		detail("%s", clean(s.Reason))
 	case s.Guard != "":
 		detail("kept: %s", clean(s.Reason))
-	case s.Reason != "":
+	case s.Reason != "" && !strings.Contains(s.Error, s.Reason):
 		detail("note: %s", clean(s.Reason))
 	}
 	if whose := s.whose(); whose != "" {

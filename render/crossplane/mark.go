@@ -29,6 +29,9 @@ func HasFinalizer(o metav1.Object) bool {
 	return slices.ContainsFunc(o.GetFinalizers(), func(f string) bool { return slices.Contains(Finalizers, f) })
 }
 
+// IsFinalizer reports whether a finalizer belongs to Crossplane or a provider.
+func IsFinalizer(name string) bool { return strings.HasSuffix(name, ".crossplane.io") }
+
 // IsInUse reports whether an object has the label of objects that a Usage protects.
 func IsInUse(o metav1.Object) bool { return o.GetLabels()[InUseLabel] == "true" }
 
