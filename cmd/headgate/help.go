@@ -19,7 +19,7 @@ type flagGroup struct {
 // on a flag that has no group.
 var flagGroups = []flagGroup{
 	{"Flags", []string{
-		"file", "sync", "once", "webhook-address", "write", "by", "why", "expires", "report", // run, approve
+		"file", "sync", "previews", "once", "webhook-address", "write", "by", "why", "expires", "report", // run, approve
 		"name", "namespace", "approve", "dry-run", "yes", "orphan", "rebuilt", "restart",
 		"live", "comment", "status", "exit-on", "all", "to", "check", "update", "schemas", "version", "depth", "output", "help",
 	}},

@@ -112,6 +112,9 @@ run the preview again when it answers.`,
   headgate preview --repo https://git.example.org/team/platform.git --pull 7 --comment`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("target") && len(f.targets) == 0 {
+				return usagef("--target names no branch: an empty list would allow all")
+			}
 			r, err := t.preview(cmd.Context(), f)
 			if isUsage(err) {
 				return err

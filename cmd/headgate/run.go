@@ -36,6 +36,7 @@ func newRun(t *terminal) *cobra.Command {
 		cache string
 		trust trustFlags
 		once  bool
+		only  string // the name of the previews, if there are no passes
 		hooks listener
 		plain network.Plain
 		allow approveFlag
@@ -66,6 +67,11 @@ the comment and the status of 'headgate preview', with packages of the registrie
 or previewRegistries names. Pull requests from forks need forkPreviews; they are previewed without
 credentials, and only with packages of the registries listed there.
 
+--previews NAME makes no passes. It previews for all syncs of the file together, also for those
+without previews: true and of other clusters: a pull request gets one comment and the status
+headgate/NAME/preview. The processes of the clusters then leave out previews, and post only
+the statuses of their passes.
+
 ` + aboutWebhooks() + `
 
 Before every pass, Headgate reads the approvals of the file again ('headgate approve'), and nothing
@@ -83,6 +89,12 @@ to standard output and the exit code comes from the pass.
 			if once && hooks.address != "" {
 				return usagef("--once makes one pass and receives no webhooks: leave out --webhook-address")
 			}
+			if once && only != "" {
+				return usagef("--once makes a pass, and --previews makes none: leave out one of them")
+			}
+			if only != "" && !v1alpha1.IsClusterName(only) {
+				return usagef("--previews %q: a name has letters, digits, '-', '_' and '.', at most 63", only)
+			}
 			syncs, err := readSyncs(files)
 			if err != nil {
 				return err
@@ -91,13 +103,16 @@ to standard output and the exit code comes from the pass.
 			if err := target.OneHost(syncs, t.getenv); err != nil {
 				return err
 			}
-			targets, err := t.targets(syncs, &in, target.Surroundings{Cache: clones(cache), Peers: &reconcile.Peers{InTurn: once}, PullRequests: new(target.PullRequests), KeyFiles: trust.keys, TrustedRoot: trust.root, Plain: plain}, func(s v1alpha1.Sync) func() approval.Given { return standing(files, s, once, allow) })
+			targets, err := t.targets(syncs, &in, target.Surroundings{Cache: clones(cache), Peers: &reconcile.Peers{InTurn: once}, PullRequests: &target.PullRequests{Name: only}, KeyFiles: trust.keys, TrustedRoot: trust.root, Plain: plain}, func(s v1alpha1.Sync) func() approval.Given { return standing(files, s, once, allow) })
 			if err != nil {
 				return err
 			}
+			if only != "" && !slices.ContainsFunc(targets, (*target.Target).Previews) {
+				return usagef("--previews: no sync has spec.statuses, which name the forge of the pull requests and its token")
+			}
 			for _, s := range syncs {
 				of := inventory.Sync{Namespace: s.Namespace, Name: s.Name}
-				if s.Spec.ManagementPolicy == v1alpha1.PolicyObservable {
+				if only != "" || s.Spec.ManagementPolicy == v1alpha1.PolicyObservable {
 					continue
 				}
 				if err := t.announce("run", of, &in); err != nil {
@@ -112,6 +127,7 @@ to standard output and the exit code comes from the pass.
 	}
 	flags := cmd.Flags()
 	flags.StringArrayVarP(&files, "file", "f", nil, "`file` of Syncs; may be given several times")
+	flags.StringVar(&only, "previews", "", "make no passes: preview for all syncs together, with one comment and the status headgate/`NAME`/preview")
 	flags.BoolVar(&once, "once", false, "make one pass over each sync, report, and end")
 	hooks.addTo(cmd)
 	addPlain(cmd, &plain)

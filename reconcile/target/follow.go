@@ -31,6 +31,10 @@ const notACA = "read by passes only"
 // PullRequests follows the pull requests of all Syncs of a process. Each pull request of a repository has one comment and one
 // status for all Syncs that post for the same cluster. The zero value is ready to use.
 type PullRequests struct {
+	// Name is set in a process that makes no passes. It previews for all of its Syncs, whatever their clusters, with one comment
+	// and one status of this name.
+	Name string
+
 	mu     sync.Mutex
 	groups map[pullRequestsOf]*previewer
 }
@@ -68,6 +72,9 @@ type follower struct {
 // previewsOf wires the previews of a Sync. It returns nil if the Sync has none. loop makes the passes of the Sync, and clone is the
 // repository that they read.
 func previewsOf(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.SecretRef) *secret, loop *Wired, clone *git.Repository) (*follower, error) {
+	if in.onlyPreviews() {
+		s.Spec.Previews, s.Spec.LivePreviews = true, false // the cluster of the process is not that of the Sync
+	}
 	if !s.Spec.Previews || s.Spec.Statuses == nil {
 		return nil, nil
 	}
@@ -76,7 +83,7 @@ func previewsOf(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Se
 		return nil, err
 	}
 	all := in.PullRequests
-	if all == nil || s.Spec.Suspend {
+	if all == nil || s.Spec.Suspend && !in.onlyPreviews() {
 		all = new(PullRequests)
 	}
 	all.mu.Lock()
@@ -143,7 +150,15 @@ func previewsOf(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Se
 		}
 	}
 	group.join(f, s, clone.URL, rules)
+	if in.onlyPreviews() { // the process of the cluster may have previewed before
+		group.previews.Replaces = append(group.previews.Replaces, forge.NameOfCluster(s.Spec.ClusterName))
+	}
 	return f, nil
+}
+
+// onlyPreviews reports whether the process makes no passes.
+func (in Surroundings) onlyPreviews() bool {
+	return in.PullRequests != nil && in.PullRequests.Name != ""
 }
 
 // group returns the previewer that a Sync joins. The first Sync determines the account that posts.
@@ -157,6 +172,9 @@ func (all *PullRequests) group(s v1alpha1.Sync, account forge.Account, in Surrou
 	name := forge.NameOfCluster(s.Spec.ClusterName)
 	if s.Spec.Statuses.Per == v1alpha1.PerSync {
 		key.sync, name = of, forge.NameOfSync(of, cluster, v1alpha1.DefaultNamespace)
+	}
+	if all.Name != "" {
+		key, name = pullRequestsOf{repository: key.repository}, forge.NameOfCluster(all.Name)
 	}
 	if group := all.groups[key]; group != nil {
 		return group, nil

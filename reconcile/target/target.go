@@ -38,6 +38,7 @@ type Target struct {
 	wired      *Wired
 	outbox     *outbox.Outbox // nil if nothing is posted
 	follower   *follower      // nil if no pull requests are previewed
+	previews   bool           // it makes no passes
 	subscriber func() (*forge.Subscriber, error)
 }
 
@@ -57,7 +58,7 @@ func New(s v1alpha1.Sync, in Surroundings) (*Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Target{repository: repository, wired: w, Loop: reconcile.Loop{
+	t := &Target{repository: repository, wired: w, previews: in.onlyPreviews(), Loop: reconcile.Loop{
 		Reconciler: w.Reconciler,
 		Watcher:    w.Cluster,
 		Ref:        s.Spec.Source.Ref,
@@ -66,7 +67,7 @@ func New(s v1alpha1.Sync, in Surroundings) (*Target, error) {
 		Poll:       s.Spec.Source.Interval.Duration(),
 		OnEvent:    in.Event,
 	}}
-	if t.Loop.Reconciler.Applier != nil && !s.Spec.Suspend {
+	if t.Loop.Reconciler.Applier != nil && !s.Spec.Suspend && !t.previews {
 		t.Loop.Reconciler.Peers = in.Peers
 		in.Peers.Join(t.Loop.Reconciler.Sync, t.Loop.Ref, func(ctx context.Context) error { return t.Loop.Reconciler.Declare(ctx, t.Loop.Ref) })
 	}
@@ -118,6 +119,9 @@ func objectsOf(s v1alpha1.Sync) int64 {
 	return 0
 }
 
+// Previews reports whether pull requests of the Sync are previewed.
+func (t *Target) Previews() bool { return t.follower != nil }
+
 // Subscriber returns the subscriber with which a push wakes the loop; nil if the Sync has no webhook.
 func (t *Target) Subscriber() (*forge.Subscriber, error) { return t.subscriber() }
 
@@ -125,6 +129,12 @@ func (t *Target) Subscriber() (*forge.Subscriber, error) { return t.subscriber()
 func (t *Target) Run(ctx context.Context) {
 	var others sync.WaitGroup
 	defer others.Wait()
+	if t.previews {
+		if t.follower != nil && t.follower.runs() {
+			t.follower.of.Run(ctx)
+		}
+		return
+	}
 	if t.outbox != nil {
 		others.Go(func() { t.outbox.Run(ctx) })
 	}

@@ -42,7 +42,7 @@ type Spec struct {
 	Statuses    *Statuses `json:"statuses,omitempty"`
 	PageURL     string    `json:"pageURL,omitempty"` // the page that every commit status links to
 
-	// Previews posts a preview on every pull request into the branch. Set it on one of the clusters that follow the branch.
+	// Previews posts a preview on every pull request into the branch. Set it in one process; for many clusters, run one with --previews.
 	Previews bool `json:"previews,omitempty"`
 	// LivePreviews reads counts, stored versions and active definitions from the cluster. The status then names the
 	// cluster, so every cluster may set it.

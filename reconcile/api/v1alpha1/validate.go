@@ -432,6 +432,9 @@ func (p *problems) token(field string, t *Token) {
 	}
 }
 
+// IsClusterName reports whether a text can name a cluster in statuses.
+func IsClusterName(s string) bool { return clusterName.MatchString(s) }
+
 var (
 	clusterName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$`)
 	variable    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
