@@ -260,7 +260,7 @@ func TestGiteaActions(t *testing.T) {
 	if !strings.Contains(g.last, "nothing is previewed or posted") || g.status(head) != before || len(g.comments("1")) != 3 {
 		t.Errorf("a command of a person who may not write: %q, %+v\n%s", g.status(head), g.comments("1"), g.last)
 	}
-	command := regexp.MustCompile("/headgate approve [0-9a-f]{32}").FindString(all[0].Body)
+	command := regexp.MustCompile("/headgate approve [0-9a-f]{32} [0-9a-f]{7}").FindString(all[0].Body)
 	g.says("alice", command)
 	g.wants("issue_comment", "commands", "FAILURE")
 	g.says("bob", command)

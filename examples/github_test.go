@@ -387,7 +387,7 @@ func TestGitHubActions(t *testing.T) {
 		const blocked = "Blocked: breaks 1 schema; 3 active, 6 inactive; into main"
 		_, bodies := play.play(broken, "", "", flat(broken.pull(), broken.combined(), broken.posts("pending", making), broken.statuses(broken.status("pending", hourAgo)), broken.comments(), broken.pull(), broken.comments(),
 			broken.says("### ⛔ Blocked: breaks 1 schema"), broken.posts("failure", blocked)), failed)
-		command := regexp.MustCompile("/headgate approve [0-9a-f]{32}").FindString(strings.Join(bodies, ""))
+		command := regexp.MustCompile("/headgate approve [0-9a-f]{32} [0-9a-f]{7}").FindString(strings.Join(bodies, ""))
 		if command == "" {
 			t.Fatalf("the comment shows no command: %q", bodies)
 		}

@@ -286,7 +286,7 @@ func TestGitLabPipeline(t *testing.T) {
 		codes, output, _, bodies := play(t, flat(broken.request(), broken.statuses(false), broken.posts("pending", making), broken.statuses(true, broken.status("pending", hourAgo)), broken.notes(), broken.request(), broken.notes(),
 			broken.says("### ⛔ Blocked: breaks 1 schema"), broken.posts("failed", "Blocked: breaks 1 schema; 3 active, 6 inactive; into main")), of(broken, "1"))
 		wants(t, map[string]int{"headgate preview": 1}, codes, output)
-		command := regexp.MustCompile("/headgate approve [0-9a-f]{32}").FindString(strings.Join(bodies, ""))
+		command := regexp.MustCompile("/headgate approve [0-9a-f]{32} [0-9a-f]{7}").FindString(strings.Join(bodies, ""))
 		if command == "" {
 			t.Fatalf("the comment shows no command: %q", bodies)
 		}

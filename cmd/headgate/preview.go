@@ -81,7 +81,7 @@ On behalf of the head, Headgate asks only the registries that its target names, 
 redirect to public addresses. It reads only the Secrets that the target names.
 
 With --commands, people who may write to the repository command Headgate with the first lines
-of a comment: /headgate approve DIGEST, /headgate preview, /headgate explain NAME. An approval
+of a comment: /headgate approve DIGEST HEAD, /headgate preview, /headgate explain NAME. An approval
 of the digest in the preview lets what blocks it pass, for that commit. The authors of the
 pull request and of its commits cannot approve. Everybody can comment, so a job that a
 comment starts uses --if-commanded.

@@ -56,6 +56,12 @@ func DigestOf(digests []string) string {
 	return digest(strings.Join(digests, "\n"))
 }
 
+// Into returns one digest for several, as a comment on a pull request into a target branch prints it. It is another digest in the
+// comment of another target, so an approval does not outlive a change of the target.
+func Into(target string, digests []string) string {
+	return digest("into\x00" + target + "\n" + strings.Join(slices.Compact(slices.Sorted(slices.Values(digests))), "\n"))
+}
+
 func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:digestBytes])

@@ -135,7 +135,12 @@ type review struct {
 // A command is a line of a comment.
 type command struct {
 	verb, argument string
+	head           string // of an approval: the beginning of the commit that its author looked at
 }
+
+// isOf reports whether an approval names the head of the pull request. One comment shows the previews of all heads, so its author may
+// have looked at an earlier one.
+func (c command) isOf(head string) bool { return len(c.head) >= 7 && strings.HasPrefix(head, c.head) }
 
 // maxCommands is the maximum number of commands in one comment that count.
 const maxCommands = 5
@@ -157,8 +162,12 @@ func commandsOf(body string) []command {
 		switch words := strings.Fields(line)[1:]; len(words) {
 		case 1:
 			cmd.verb = words[0]
-		case 2: // no command has more words
+		case 2:
 			cmd.verb, cmd.argument = words[0], words[1]
+		case 3:
+			if words[0] == "approve" { // no other command has more words
+				cmd.verb, cmd.argument, cmd.head = words[0], words[1], words[2]
+			}
 		}
 		all = append(all, cmd)
 	}
@@ -395,7 +404,7 @@ func (t *conversation) approvals(ctx context.Context) ([]approval, error) {
 	var all []approval
 	for _, c := range t.comments {
 		for _, cmd := range commandsOf(c.body) {
-			if cmd.verb != "approve" || !approvalDigest.MatchString(cmd.argument) || t.rejection(c) != "" {
+			if cmd.verb != "approve" || !approvalDigest.MatchString(cmd.argument) || !cmd.isOf(t.pull.Head) || t.rejection(c) != "" {
 				continue
 			}
 			counts, err := t.counts(ctx, c)
@@ -444,14 +453,14 @@ func (t *conversation) approvals(ctx context.Context) ([]approval, error) {
 func (t *conversation) shown(about string, a approval, digest string) bool {
 	mark := strings.TrimSpace(t.forge.dialect.Mark(about))
 	return t.has(recordKey(about, a, digest)) || slices.ContainsFunc(t.comments, func(c comment) bool {
-		return t.self != "" && strings.EqualFold(c.author, t.self) && strings.HasPrefix(strings.TrimSpace(c.body), mark) && asksFor(c, digest) &&
+		return t.self != "" && strings.EqualFold(c.author, t.self) && strings.HasPrefix(strings.TrimSpace(c.body), mark) && t.asksFor(c, digest) &&
 			a.created.Truncate(time.Second).After(c.updated.Truncate(time.Second))
 	})
 }
 
-// asksFor reports whether a comment shows the command to approve a digest.
-func asksFor(c comment, digest string) bool {
-	return strings.Contains(normal(c.body), "\n/headgate approve "+digest+"\n")
+// asksFor reports whether a comment shows the command to approve a digest for the head.
+func (t *conversation) asksFor(c comment, digest string) bool {
+	return strings.Contains(normal(c.body), fmt.Sprintf("\n/headgate approve %s %.7s\n", digest, t.pull.Head))
 }
 
 func (t *conversation) counts(ctx context.Context, c comment) (bool, error) {
@@ -532,7 +541,7 @@ func (t *conversation) answer(ctx context.Context, c comment, all report.Combine
 		case "explain":
 			replies = append(replies, all.Explain(cmd.argument))
 		default:
-			replies = append(replies, "Headgate knows `/headgate approve DIGEST`, `/headgate preview` and `/headgate explain NAME`, one to a line at the beginning of a comment.")
+			replies = append(replies, "Headgate knows `/headgate approve DIGEST HEAD`, `/headgate preview` and `/headgate explain NAME`, one to a line at the beginning of a comment.")
 		}
 	}
 	replies = slices.DeleteFunc(replies, func(s string) bool { return s == "" })
@@ -550,7 +559,7 @@ func (t *conversation) answer(ctx context.Context, c comment, all report.Combine
 // clusters may preview a pull request.
 func (t *conversation) asksElsewhere(digest string) bool {
 	return slices.ContainsFunc(t.comments, func(c comment) bool {
-		return t.self != "" && strings.EqualFold(c.author, t.self) && asksFor(c, digest)
+		return t.self != "" && strings.EqualFold(c.author, t.self) && t.asksFor(c, digest)
 	})
 }
 
@@ -585,13 +594,15 @@ func (t *conversation) answerApproval(ctx context.Context, c comment, cmd comman
 	case !heard:
 		return "", nil
 	case !approvalDigest.MatchString(cmd.argument):
-		return "No approval: write the digest of 32 hexadecimal digits after `/headgate approve`, as the preview shows it.", nil
+		return "No approval: write the digest of 32 hexadecimal digits and the commit after `/headgate approve`, as the preview shows them.", nil
 	case whole == nil:
 		return "", nil // the command may be for another sync
 	case len(covered) == 0 && t.asksElsewhere(cmd.argument):
 		return "", nil // the process with that preview answers
 	case len(covered) == 0:
-		return fmt.Sprintf("No approval: %s is not what blocks this commit. Look at its preview, which asks for %s.", report.Quoted(cmd.argument), report.Quoted(whole.Digest)), nil
+		return fmt.Sprintf("No approval: %s is not what blocks this commit. Look at its preview, which asks for %s.", report.Quoted(cmd.argument), report.Quoted(all.Digest())), nil
+	case !cmd.isOf(t.pull.Head):
+		return fmt.Sprintf("No approval: it does not name the commit that is previewed now. Look at its preview, and write %s.", report.Quoted(all.Command())), nil
 	case t.rejection(c) != "":
 		return "No approval: " + t.rejection(c) + ".", nil
 	case len(counts) == 0 && no.why == "":

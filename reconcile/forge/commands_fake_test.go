@@ -2,6 +2,7 @@ package forge
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	claims "headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
@@ -241,7 +243,7 @@ func talkedOn(t *testing.T, h *fakeReviewed, rules Rules) (*conversation, error)
 // TestCommandsOnGitea checks the rules on a real Gitea. This test checks the API formats of GitHub and GitLab.
 func TestApprovalsOnHubs(t *testing.T) {
 	digest := strings.Repeat("a1", 16)
-	command := "/headgate approve " + digest
+	command := "/headgate approve " + digest + " " + commit[:7]
 	at := func(minutes int, author string) comment {
 		when := firstPosted.Add(time.Duration(minutes) * time.Minute)
 		return comment{id: int64(minutes + 100), author: author, body: command, created: when, updated: when}
@@ -338,7 +340,7 @@ func TestNoApprovalsOnHubs(t *testing.T) {
 	digest := strings.Repeat("a1", 16)
 	at := func(minutes int, author string) comment {
 		when := firstPosted.Add(time.Duration(minutes) * time.Minute)
-		return comment{id: int64(minutes + 100), author: author, body: "/headgate approve " + digest, created: when, updated: when}
+		return comment{id: int64(minutes + 100), author: author, body: "/headgate approve " + digest + " " + commit[:7], created: when, updated: when}
 	}
 	review := []review{{by: at(-10, "bob"), commit: commit, approves: true}}
 	for name, tc := range map[string]struct {
@@ -385,12 +387,24 @@ func TestNoApprovalsOnHubs(t *testing.T) {
 	}
 }
 
+// shownInto returns the digest of a preview into a target that asks for the approval of claims, and a comment that shows what it covers.
+func shownInto(target string, each ...string) (string, comment) {
+	digest := claims.Into(target, each)
+	return digest, comment{id: 900, author: "headgate", body: "Blocked\n<!-- headgate approves " + digest + ": " + strings.Join(each, " ") + " -->\n", created: firstPosted, updated: firstPosted}
+}
+
 // After the merge, Headgate checks again an approval that counted in the preview: the permission, the age and the target branch,
 // and a review only through Headgate's own record of it.
 func TestMergesOnHubs(t *testing.T) {
-	digest := strings.Repeat("a1", 16)
+	digest, shown := shownInto("main", strings.Repeat("a1", 16))
+	staging, shownBefore := shownInto("staging", strings.Repeat("a1", 16))
 	when := firstPosted.Add(5 * time.Minute)
-	approved := comment{id: 105, author: "bob", body: "/headgate approve " + digest, created: when, updated: when}
+	approved := comment{id: 105, author: "bob", body: "/headgate approve " + digest + " " + commit[:7], created: when, updated: when}
+	says := func(body string) []comment {
+		c := approved
+		c.body = body
+		return []comment{c}
+	}
 	reviewed := []review{{by: comment{id: 55, author: "bob", created: when}, commit: commit, approves: true}}
 	record := func(edit func(*comment)) []comment {
 		c := comment{id: 200, author: "headgate", body: "<!-- headgate/platform/review/55/" + digest + " -->\nThe review of `@bob` approves `" + digest + "`", created: when, updated: when}
@@ -407,6 +421,12 @@ func TestMergesOnHubs(t *testing.T) {
 		want   int
 	}{
 		"Comment":        {reason: "An approval in a comment counts.", fake: fakeReviewed{comments: []comment{approved}}, want: 1},
+		"NoHead":         {reason: "The comment does not name the commit that its author saw.", fake: fakeReviewed{comments: says("/headgate approve " + digest)}},
+		"ShortHead":      {reason: "An author can make another commit with the same first digits.", fake: fakeReviewed{comments: says("/headgate approve " + digest + " " + commit[:6])}},
+		"OtherHead":      {reason: "The comment is about an earlier commit.", fake: fakeReviewed{comments: says("/headgate approve " + digest + " 0123abc")}},
+		"WholeHead":      {reason: "The comment names the commit in full.", fake: fakeReviewed{comments: says("/headgate approve " + digest + " " + commit)}, want: 1},
+		"Retargeted":     {reason: "The approval was given when the target was another branch.", fake: fakeReviewed{comments: says("/headgate approve " + staging + " " + commit[:7])}},
+		"Digest":         {reason: "The digest of a step does not depend on the target.", fake: fakeReviewed{comments: says("/headgate approve " + strings.Repeat("a1", 16) + " " + commit[:7])}},
 		"Demoted":        {reason: "The approver no longer has write permission.", fake: fakeReviewed{comments: []comment{approved}, demoted: true}},
 		"Old":            {reason: "The approval is too old.", fake: fakeReviewed{comments: []comment{approved}}, after: 8 * 24 * time.Hour},
 		"OtherTarget":    {reason: "The target is another branch, where other people may approve.", fake: fakeReviewed{comments: []comment{approved}, target: "topic"}},
@@ -424,7 +444,7 @@ func TestMergesOnHubs(t *testing.T) {
 			}
 			t.Run(name+"On"+string(kind), func(t *testing.T) {
 				h := tc.fake
-				h.kind = kind
+				h.kind, h.comments = kind, append(slices.Clone(h.comments), shown, shownBefore)
 				pulls, _ := clientsOn(t, kind, &h)
 				m := &Merges{Pulls: pulls, Rules: Rules{Reviews: true}, Branch: onMain, Now: func() time.Time { return when.Add(time.Hour + tc.after) }}
 				all, err := m.Approvals(t.Context(), commit)
@@ -436,13 +456,40 @@ func TestMergesOnHubs(t *testing.T) {
 	}
 }
 
+// A pass that follows tags counts approvals on the pull request that merged the commit, if the Sync lists its target.
+func TestMergesOfTags(t *testing.T) {
+	digest, shown := shownInto("main", strings.Repeat("a1", 16))
+	when := firstPosted.Add(5 * time.Minute)
+	approved := comment{id: 105, author: "bob", body: "/headgate approve " + digest + " " + commit[:7], created: when, updated: when}
+	for name, tc := range map[string]struct {
+		reason  string
+		branch  string
+		targets []string
+		want    int
+	}{
+		"Listed":    {"The Sync lists the target.", "", []string{"release", "main"}, 1},
+		"NotListed": {"The Sync lists no target.", "", nil, 0},
+		"Other":     {"The Sync lists another target.", "", []string{"release"}, 0},
+		"Branch":    {"The Sync follows another branch.", "release", []string{"main"}, 0},
+	} {
+		pulls, _ := clientsOn(t, KindGitHub, &fakeReviewed{kind: KindGitHub, comments: []comment{approved, shown}})
+		m := &Merges{
+			Pulls: pulls, Targets: tc.targets, Branch: func(context.Context) (string, error) { return tc.branch, nil },
+			Now: func() time.Time { return when.Add(time.Hour) },
+		}
+		if all, err := m.Approvals(t.Context(), commit); err != nil || len(all) != tc.want {
+			t.Errorf("%s: %s\n%+v, %v", name, tc.reason, all, err)
+		}
+	}
+}
+
 // A review contains no digest. It approves the digest that its user could see, whatever the head needs later.
 func TestReviewOfWhatWasShownOnHubs(t *testing.T) {
 	digest := strings.Repeat("a1", 16)
 	when := firstPosted.Add(5 * time.Minute)
 	before := when.Add(-time.Second)
 	shows := func(author string, at time.Time, digest string) comment {
-		return comment{id: 300, author: author, body: "<!-- headgate/platform -->\nBlocked\n\n```\n/headgate approve " + digest + "\n```\n", created: firstPosted, updated: at}
+		return comment{id: 300, author: author, body: "<!-- headgate/platform -->\nBlocked\n\n```\n/headgate approve " + digest + " " + commit[:7] + "\n```\n", created: firstPosted, updated: at}
 	}
 	for name, tc := range map[string]struct {
 		reason   string
@@ -504,7 +551,7 @@ func TestAnswersAreBounded(t *testing.T) {
 	}
 	of := talkOn(t, h)
 	r := report.Report{Approval: &plan.Approval{Digest: strings.Repeat("a1", 16)}}
-	if text, err := of.answer(t.Context(), comment{author: "alice", body: "/headgate approve " + r.Approval.Digest}, report.Combine([]report.Report{r}), map[inventory.Sync]Rules{{}: {}}); err != nil || text != "" {
+	if text, err := of.answer(t.Context(), comment{author: "alice", body: "/headgate approve " + r.Approval.Digest + " " + commit[:7]}, report.Combine([]report.Report{r}), map[inventory.Sync]Rules{{}: {}}); err != nil || text != "" {
 		t.Errorf("an author is answered: %q, %v", text, err)
 	}
 }

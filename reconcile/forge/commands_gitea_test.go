@@ -181,6 +181,13 @@ func (r *reviewed) want(reason, digest, by string) {
 	}
 }
 
+// approve returns the command that the preview shows for claims.
+func (r *reviewed) approve(each ...string) string {
+	r.Helper()
+	pull := r.previews(r.gitea.Token).Pull
+	return "/headgate approve " + claims.Into(pull.Target, each) + " " + pull.Head[:7]
+}
+
 var digestA, digestB = strings.Repeat("a1", 16), strings.Repeat("b2", 16)
 
 // A real Gitea identifies the users. A comment must not open a gate for an author or a reader, nor after another person changed it.
@@ -190,24 +197,23 @@ func TestCommandsOnGitea(t *testing.T) {
 	for _, user := range []string{"alice", "bob", "carol"} {
 		tokens[user] = g.User(t, user, "all")
 	}
-	approve := func(digest string) string { return "/headgate approve " + digest }
 
 	t.Run("Approved", func(t *testing.T) {
 		r := newReviewed(t, g, tokens, "approved")
-		r.says("bob", approve(digestA))
+		r.says("bob", r.approve(digestA))
 		tick()
 		r.want("A comment from before the first preview, which posts the digest, does not count.", digestA, "")
-		r.says("alice", approve(digestA))
-		r.says("carol", approve(digestA))
-		r.says("headgate", approve(digestA))
+		r.says("alice", r.approve(digestA))
+		r.says("carol", r.approve(digestA))
+		r.says("headgate", r.approve(digestA))
 		r.want("The author, a reader and the account of Headgate may not approve.", digestA, "")
-		r.says("bob", approve(digestB))
+		r.says("bob", r.approve(digestB))
 		r.want("A comment with another digest approves nothing.", digestA, "")
 		answered := len(r.comments())
-		r.says("bob", approve(digestA)+"\n\nThe buckets are empty.")
+		r.says("bob", r.approve(digestA)+"\n\nThe buckets are empty.")
 		r.want("Another user with write access may approve.", digestA, "@bob")
 		r.want("The approval counts after a restart, too.", digestA, "@bob")
-		if got := r.comments(); len(got) != answered+2 || !strings.Contains(got[len(got)-1], "Approved: `"+digestA+"`") {
+		if got := r.comments(); len(got) != answered+2 || !strings.Contains(got[len(got)-1], "Approved: `"+claims.Into("main", []string{digestA})+"`") {
 			t.Errorf("want one answer: %s", strings.Join(got, "\n"))
 		}
 		for _, c := range r.comments() {
@@ -220,7 +226,7 @@ func TestCommandsOnGitea(t *testing.T) {
 		r.push("alice", "a.yaml", "a: 3\n", nil)
 		r.want("A push revokes the approval, even for the same digest.", digestA, "")
 		r.want("The approval stays revoked after the new head was previewed.", digestA, "")
-		r.says("bob", approve(digestA))
+		r.says("bob", r.approve(digestA))
 		r.want("The new head may be approved again.", digestA, "@bob")
 		r.may("bob", "read")
 		r.want("The approval of a user who lost write access does not count.", digestA, "")
@@ -231,12 +237,12 @@ func TestCommandsOnGitea(t *testing.T) {
 		r.want("", digestA, "")
 		id := r.says("bob", "Looks good to me.")
 		tick()
-		r.gitea.Call(t, http.MethodPatch, r.path(fmt.Sprintf("/issues/comments/%d", id)), map[string]string{"body": approve(digestA)}, nil)
+		r.gitea.Call(t, http.MethodPatch, r.path(fmt.Sprintf("/issues/comments/%d", id)), map[string]string{"body": r.approve(digestA)}, nil)
 		r.want("An edited comment does not count, because other users can edit comments.", digestA, "")
 		if all := strings.Join(r.comments(), "\n"); !strings.Contains(all, "the comment was edited") {
 			t.Errorf("bob is not told why:\n%s", all)
 		}
-		withdrawn := r.says("bob", approve(digestA))
+		withdrawn := r.says("bob", r.approve(digestA))
 		r.want("A new comment counts.", digestA, "@bob")
 		r.as("bob", http.MethodDelete, fmt.Sprintf("/issues/comments/%d", withdrawn), nil, nil)
 		r.want("A deleted comment does not count.", digestA, "")
@@ -246,15 +252,15 @@ func TestCommandsOnGitea(t *testing.T) {
 		r := newReviewed(t, g, tokens, "authors")
 		r.push("bob", "b.yaml", "b: 1\n", nil)
 		r.want("", digestA, "")
-		r.says("bob", approve(digestA))
+		r.says("bob", r.approve(digestA))
 		r.want("Bob is the author of one of the commits.", digestA, "")
 		r.may("carol", "write")
-		r.says("carol", approve(digestA))
+		r.says("carol", r.approve(digestA))
 		r.want("Carol is the author of none of the commits.", digestA, "@carol")
 		tick()
 		r.push("alice", "c.yaml", "c: 1\n", map[string]string{"name": "Bob", "email": "second@example.org"})
 		r.want("", digestA, "")
-		r.says("carol", approve(digestA))
+		r.says("carol", r.approve(digestA))
 		r.want("The unknown address of an author may belong to carol.", digestA, "")
 		if all := strings.Join(r.comments(), "\n"); !strings.Contains(all, "the forge has no user for second@example.org") {
 			t.Errorf("carol is not told why:\n%s", all)
@@ -306,7 +312,7 @@ func TestCommandsOnGitea(t *testing.T) {
 	t.Run("Rights", func(t *testing.T) {
 		r := newReviewed(t, g, tokens, "rights")
 		r.want("", digestA, "")
-		r.says("bob", approve(digestA))
+		r.says("bob", r.approve(digestA))
 		if _, err := r.previews(tokens["alice"]).Approvals(t.Context(), report.Combine([]report.Report{asked(digestA)})); err == nil || !strings.Contains(err.Error(), "administration of the repository") {
 			t.Errorf("the error does not say which right is missing: %v", err)
 		}
@@ -392,13 +398,14 @@ func TestMergesOnGitea(t *testing.T) {
 			t.Errorf("%s\ngot %q, want %q", reason, got, want)
 		}
 	}
-	byBob := "@bob Comment: " + digestA
+	ofA := claims.Into("main", []string{digestA})
+	byBob := "@bob Comment: " + ofA + " " + digestA
 	for _, how := range []string{"merge", "squash", "rebase"} {
 		t.Run(how, func(t *testing.T) {
 			r := newReviewed(t, g, tokens, how)
 			r.want("", digestA, "")
-			r.says("bob", "/headgate approve "+digestA)
-			r.says("alice", "/headgate approve "+digestB)
+			r.says("bob", r.approve(digestA))
+			r.says("alice", r.approve(digestB))
 			commit := r.merge(how)
 			want(t, "The commit was merged from the pull request.", r.passes(commit, "main"), byBob)
 			want(t, "An approval does not count for a pass over another branch.", r.passes(commit, "release"))
@@ -416,7 +423,7 @@ func TestMergesOnGitea(t *testing.T) {
 	t.Run("OlderHead", func(t *testing.T) {
 		r := newReviewed(t, g, tokens, "older")
 		r.want("", digestA, "")
-		r.says("bob", "/headgate approve "+digestA)
+		r.says("bob", r.approve(digestA))
 		r.want("", digestA, "@bob")
 		tick()
 		r.push("alice", "a.yaml", "a: 9\n", nil)
@@ -424,10 +431,26 @@ func TestMergesOnGitea(t *testing.T) {
 		want(t, "The approval was given for another head than the merged one.", r.passes(r.merge("merge"), "main"))
 	})
 
+	t.Run("Retargeted", func(t *testing.T) {
+		r := newReviewed(t, g, tokens, "retargeted")
+		g.Call(t, http.MethodPost, r.path("/branches"), map[string]string{"new_branch_name": "staging", "old_branch_name": "main"}, nil)
+		into := func(branch string) {
+			t.Helper()
+			g.Call(t, http.MethodPatch, r.path("/pulls/1"), map[string]string{"base": branch}, nil)
+		}
+		into("staging")
+		r.want("", digestA, "")
+		r.says("bob", r.approve(digestA))
+		r.want("The approval counts for the target that bob saw.", digestA, "@bob")
+		into("main")
+		r.want("The pull request has another target now.", digestA, "")
+		want(t, "Bob approved what goes into staging.", r.passes(r.merge("merge"), "main"))
+	})
+
 	t.Run("PushedAfterMerge", func(t *testing.T) {
 		r := newReviewed(t, g, tokens, "after")
 		r.want("", digestA, "")
-		r.says("bob", "/headgate approve "+digestA)
+		r.says("bob", r.approve(digestA))
 		commit := r.merge("merge")
 		tick()
 		r.push("alice", "a.yaml", "a: 5\n", nil)
@@ -437,20 +460,20 @@ func TestMergesOnGitea(t *testing.T) {
 	t.Run("NotMerged", func(t *testing.T) {
 		r := newReviewed(t, g, tokens, "notmerged")
 		r.want("", digestA, "")
-		r.says("bob", "/headgate approve "+digestA)
+		r.says("bob", r.approve(digestA))
 		want(t, "An approval does not count while the pull request is open.", r.passes(r.tip(), "main"))
 	})
 
 	t.Run("Covers", func(t *testing.T) {
 		r := newReviewed(t, g, tokens, "covers")
 		each := []string{digestA, digestB}
-		whole := claims.DigestOf(each)
-		result := asked(whole)
+		whole := claims.Into("main", each)
+		result := asked(claims.DigestOf(each))
 		result.Approval.Each = each
 		if err := r.previews(g.Token).Publish(t.Context(), report.Combine([]report.Report{result})); err != nil {
 			t.Fatal(err)
 		}
-		r.says("bob", "/headgate approve "+whole)
+		r.says("bob", r.approve(each...))
 		r.says("alice", "<!-- headgate approves "+whole+": "+strings.Repeat("c3", 16)+" -->")
 		commit := r.merge("merge")
 		want(t, "The approval contains the digests of the single syncs, because a cluster may hold only some of them.", r.passes(commit, "main"), "@bob Comment: "+strings.Join(append([]string{whole}, each...), " "))
@@ -465,7 +488,7 @@ func TestMergesOnGitea(t *testing.T) {
 		r.want("", digestA, "@bob")
 		r.want("The approval is recorded once.", digestA, "@bob")
 		commit := r.merge("merge")
-		want(t, "Headgate recorded the digest that the review approved.", r.passes(commit, "main"), "@bob Review: "+digestA)
+		want(t, "Headgate recorded the digest that the review approved.", r.passes(commit, "main"), "@bob Review: "+ofA+" "+digestA)
 		var all []struct {
 			ID   int64
 			Body string
@@ -477,10 +500,10 @@ func TestMergesOnGitea(t *testing.T) {
 				continue
 			}
 			records++
-			r.says("alice", strings.ReplaceAll(c.Body, digestA, digestB))
-			want(t, "A copy of the record in a comment by another user does not count.", r.passes(commit, "main"), "@bob Review: "+digestA)
+			r.says("alice", strings.ReplaceAll(c.Body, ofA, claims.Into("main", []string{digestB})))
+			want(t, "A copy of the record in a comment by another user does not count.", r.passes(commit, "main"), "@bob Review: "+ofA+" "+digestA)
 			tick()
-			g.Call(t, http.MethodPatch, r.path(fmt.Sprintf("/issues/comments/%d", c.ID)), map[string]string{"body": strings.ReplaceAll(c.Body, digestA, digestB)}, nil)
+			g.Call(t, http.MethodPatch, r.path(fmt.Sprintf("/issues/comments/%d", c.ID)), map[string]string{"body": strings.ReplaceAll(c.Body, ofA, claims.Into("main", []string{digestB}))}, nil)
 			want(t, "A record that another user edited does not count.", r.passes(commit, "main"))
 		}
 		if records != 1 {
@@ -491,7 +514,7 @@ func TestMergesOnGitea(t *testing.T) {
 	t.Run("Outage", func(t *testing.T) {
 		r := newReviewed(t, g, tokens, "outage")
 		r.want("", digestA, "")
-		r.says("bob", "/headgate approve "+digestA)
+		r.says("bob", r.approve(digestA))
 		commit := r.merge("merge")
 		m := &forge.Merges{Pulls: r.previews(g.Token).Pulls, Branch: func(context.Context) (string, error) { return "main", nil }}
 		g.Stop(t)

@@ -248,7 +248,7 @@ func (h *fakeListed) azure(path string, w http.ResponseWriter, r *http.Request, 
 		}
 		for _, c := range h.comments {
 			is := object{"id": 1, "isDeleted": c.body == "", "content": c.body, "commentType": "text", "author": h.user(c.author), "publishedDate": c.created, "lastContentUpdatedDate": c.updated}
-			all = append(all, object{"id": c.id, "comments": []object{is, {"id": 2, "content": "/headgate approve " + strings.Repeat("e5", 16), "author": h.user("bob"), "publishedDate": c.created, "lastContentUpdatedDate": c.created}}})
+			all = append(all, object{"id": c.id, "comments": []object{is, {"id": 2, "content": "/headgate approve " + strings.Repeat("e5", 16) + " " + commit[:7], "author": h.user("bob"), "publishedDate": c.created, "lastContentUpdatedDate": c.created}}})
 		}
 		values(all)
 	case "/commits/" + commit + "/statuses":
@@ -298,7 +298,7 @@ func TestApprovalsOfListed(t *testing.T) {
 	digest := strings.Repeat("a1", 16)
 	at := func(minutes int, author string) comment {
 		when := firstPosted.Add(time.Duration(minutes) * time.Minute)
-		return comment{id: int64(minutes + 100), author: author, body: "/headgate approve " + digest, created: when, updated: when}
+		return comment{id: int64(minutes + 100), author: author, body: "/headgate approve " + digest + " " + commit[:7], created: when, updated: when}
 	}
 	edited, deleted := at(5, "bob"), at(5, "bob")
 	edited.updated = edited.updated.Add(time.Minute)
@@ -372,7 +372,7 @@ func TestApprovalsOfListed(t *testing.T) {
 // HTML.
 func TestListedFromPreviewToMerge(t *testing.T) {
 	each := []string{strings.Repeat("a1", 16), strings.Repeat("b2", 16)}
-	digest := claims.DigestOf(each)
+	digest, whole := claims.DigestOf(each), claims.Into("main", each)
 	merge := strings.Repeat("d", 40)
 	for kind, called := range listedKinds {
 		t.Run(string(kind), func(t *testing.T) {
@@ -402,7 +402,7 @@ func TestListedFromPreviewToMerge(t *testing.T) {
 				t.Fatalf("the preview asks a listed approver: %+v %+v", result.Verdict, h.comments)
 			}
 			when := firstPosted.Add(5 * time.Minute)
-			h.comments = append(h.comments, comment{id: 105, author: "bob", body: "/headgate approve " + digest + "\r\nthanks", created: when, updated: when}, comment{id: 106, author: "carol", body: "/headgate preview", created: when, updated: when})
+			h.comments = append(h.comments, comment{id: 105, author: "bob", body: "/headgate approve " + whole + " " + commit[:7] + "\r\nthanks", created: when, updated: when}, comment{id: 106, author: "carol", body: "/headgate preview", created: when, updated: when})
 			if heard, err := p.Heard(t.Context(), true); !heard || err != nil {
 				t.Errorf("heard %t, %v", heard, err)
 			}
@@ -422,7 +422,7 @@ func TestListedFromPreviewToMerge(t *testing.T) {
 				t.Errorf("each command has an answer: %+v", h.comments)
 			}
 			with := h.comments
-			h.comments = []comment{{id: 108, author: "bob", body: "/headgate approve " + strings.Repeat("c3", 16), created: when, updated: when}}
+			h.comments = []comment{{id: 108, author: "bob", body: "/headgate approve " + strings.Repeat("c3", 16) + " " + commit[:7], created: when, updated: when}}
 			if given, err := p.Approvals(t.Context(), report.Combine([]report.Report{asked})); err != nil || len(given[of]) != 0 {
 				t.Errorf("it is of something else: %+v, %v", given, err)
 			}
@@ -468,7 +468,7 @@ func TestTwoClusters(t *testing.T) {
 		t.Run(string(kind), func(t *testing.T) {
 			when := firstPosted.Add(5 * time.Minute)
 			h := &fakeListed{kind: kind, commits: []listedCommit{{"alice", "alice@example.org", "change"}}, merge: merge}
-			h.comments = []comment{{id: 105, author: "bob", body: "/headgate approve " + digest, created: when, updated: when}}
+			h.comments = []comment{{id: 105, author: "bob", body: "/headgate approve " + claims.Into("main", []string{digest}) + " " + commit[:7], created: when, updated: when}}
 			asked := report.Report{Kind: "Report", Sync: inventory.Sync{Namespace: "headgate-system", Name: "platform"}, Revision: commit, Preview: &report.Preview{}}
 			asked.Steps = []report.Step{{Action: plan.Hold, Would: plan.Prune, Guard: "many", Digest: digest}}
 			asked.Summary.Held = 1
@@ -538,7 +538,7 @@ func TestTwoClusters(t *testing.T) {
 			before := len(h.comments)
 			for range 2 {
 				for _, c := range clusters {
-					if all, err := c.Merges.Approvals(t.Context(), merge); err != nil || len(all) != 1 || all[0].Digests[0] != digest {
+					if all, err := c.Merges.Approvals(t.Context(), merge); err != nil || len(all) != 1 || all[0].Digests[1] != digest {
 						t.Errorf("after the merge: %+v, %v", all, err)
 					}
 				}

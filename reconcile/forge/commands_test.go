@@ -10,13 +10,15 @@ import (
 func TestCommandsOf(t *testing.T) {
 	digest := strings.Repeat("a1", 16)
 	for body, want := range map[string][]command{
-		"/headgate approve " + digest:                                   {{"approve", digest}},
-		"/headgate approve " + digest + "\r\nFine with me.":             {{"approve", digest}},
-		"/headgate preview\n/headgate explain buckets.s3.example.org\n": {{"preview", ""}, {"explain", "buckets.s3.example.org"}},
-		"/headgate":                            {{"", ""}},
-		"/headgate approve  " + digest + " \t": {{"approve", digest}},
-		"/headgate approve " + digest + " because it is fine": {{"", ""}},
-		"/headgate preview\n\n/headgate approve " + digest:    {{"preview", ""}},
+		"/headgate approve " + digest:                                   {{verb: "approve", argument: digest}},
+		"/headgate approve " + digest + " 0123abc":                      {{verb: "approve", argument: digest, head: "0123abc"}},
+		"/headgate explain " + digest + " 0123abc":                      {{verb: "", argument: ""}},
+		"/headgate approve " + digest + "\r\nFine with me.":             {{verb: "approve", argument: digest}},
+		"/headgate preview\n/headgate explain buckets.s3.example.org\n": {{verb: "preview", argument: ""}, {verb: "explain", argument: "buckets.s3.example.org"}},
+		"/headgate":                            {{verb: "", argument: ""}},
+		"/headgate approve  " + digest + " \t": {{verb: "approve", argument: digest}},
+		"/headgate approve " + digest + " because it is fine": {{verb: "", argument: ""}},
+		"/headgate preview\n\n/headgate approve " + digest:    {{verb: "preview", argument: ""}},
 		"":                    nil,
 		"\n/headgate preview": nil,
 		"Please write\n/headgate approve " + digest:                                  nil,
@@ -40,7 +42,7 @@ func TestCommandsOf(t *testing.T) {
 		"/headgate аpprove " + digest:                                                nil, // a Cyrillic letter
 		"/headgate approve " + digest + "\x00":                                       nil,
 		"/headgate approve " + digest + "\v/headgate preview":                        nil,
-		strings.Repeat("/headgate preview\n", maxCommands+3):                         slices.Repeat([]command{{"preview", ""}}, maxCommands),
+		strings.Repeat("/headgate preview\n", maxCommands+3):                         slices.Repeat([]command{{verb: "preview", argument: ""}}, maxCommands),
 		"Approved by @alice with a comment: " + digest:                               nil,
 		"<!-- headgate/platform -->\n### Blocked\n\n/headgate approve " + digest:     nil,
 		"On Monday bob wrote:\n> /headgate approve " + digest + "\n\nNot this time.": nil,

@@ -19,8 +19,10 @@ import (
 type Merges struct {
 	Pulls  *Pulls
 	Rules  Rules
-	Branch func(ctx context.Context) (string, error) // the target branch of the pull requests
-	Now    func() time.Time                          // time.Now if nil
+	Branch func(ctx context.Context) (string, error) // the target branch of the pull requests; "" if passes follow no branch
+
+	Targets []string         // the target branches, if passes follow no branch
+	Now     func() time.Time // time.Now if nil
 
 	mu     sync.Mutex
 	commit string
@@ -72,7 +74,11 @@ func (m *Merges) approvals(ctx context.Context, commit string, now time.Time) ([
 		return nil, err
 	}
 	branch, err := m.Branch(ctx)
-	if err != nil || branch == "" {
+	targets := []string{branch}
+	if branch == "" {
+		targets = m.Targets
+	}
+	if err != nil || len(targets) == 0 {
 		return nil, err
 	}
 	history, err := api.history(ctx, commit, now.Add(-Valid))
@@ -88,7 +94,7 @@ func (m *Merges) approvals(ctx context.Context, commit string, now time.Time) ([
 			return nil, err
 		}
 		for _, pull := range pulls {
-			if known[pull.Number] || pull.Target != branch || !isCommit(pull.Head) {
+			if known[pull.Number] || !slices.Contains(targets, pull.Target) || !isCommit(pull.Head) {
 				continue
 			}
 			known[pull.Number] = true
@@ -147,7 +153,11 @@ func (m *Merges) of(ctx context.Context, pull Pull, now time.Time) ([]report.App
 			digests = t.recorded(a)
 		}
 		for _, digest := range digests {
-			one := a.approved(report.Covered(digest, bodies)...)
+			covered := report.Covered(digest, pull.Target, bodies)
+			if len(covered) == 0 {
+				continue
+			}
+			one := a.approved(append([]string{digest}, covered...)...)
 			one.ID = fmt.Sprintf("%s %d/%s %s", a.how, pull.Number, a.number(), digest)
 			all = append(all, one)
 		}

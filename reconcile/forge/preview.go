@@ -71,8 +71,8 @@ func (p *Previews) Approvals(ctx context.Context, all report.Combined) (map[inve
 	if !p.Pull.Queued { // the preview of the pull request itself answers
 		p.conversation = t
 	}
-	whole := all.Approval()
-	if whole == nil || !t.hasCommands() && !t.rules.Reviews {
+	all.Target, all.Head = of.Target, of.Head
+	if all.Approval() == nil || !t.hasCommands() && !t.rules.Reviews {
 		return nil, nil
 	}
 	if err := t.readSelf(ctx); err != nil {
@@ -90,10 +90,10 @@ func (p *Previews) Approvals(ctx context.Context, all report.Combined) (map[inve
 		}
 		for _, a := range given {
 			if a.digest == "" {
-				if !t.shown(p.Name, a, whole.Digest) {
+				if !t.shown(p.Name, a, all.Digest()) {
 					continue
 				}
-				a.digest = whole.Digest
+				a.digest = all.Digest()
 			}
 			if digest := all.Covers(r, a.digest); digest != "" {
 				approved[r.Sync] = append(approved[r.Sync], a.approved(digest))
@@ -266,6 +266,7 @@ func (p *Previews) Publish(ctx context.Context, all report.Combined) error {
 		}
 	}
 	var refused []error
+	all.Target, all.Head = p.Pull.Target, p.Pull.Head
 	if p.listens() {
 		all.Reports = slices.Clone(all.Reports)
 		for i, r := range all.Reports {

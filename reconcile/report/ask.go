@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -157,8 +158,8 @@ func (r Report) Approve(all []Approved) Report {
 	return r
 }
 
-// askFor explains how to approve what blocks a comparison.
-func (r Report) askFor(b *strings.Builder) {
+// askFor explains how to approve what blocks a comparison. command is the line of a comment that does.
+func (r Report) askFor(b *strings.Builder, command string) {
 	a := r.Approval
 	what := manifest.Count(a.Steps, "change") + " that block it"
 	if a.Steps == 1 {
@@ -172,7 +173,7 @@ func (r Report) askFor(b *strings.Builder) {
 		if r.Preview.Reviews {
 			or = ", or approves this commit in a review"
 		}
-		fmt.Fprintf(b, "\nTo merge it as it is, %s replies%s:\n\n%s\n\nThis covers exactly the %s, here and in every cluster. A new commit needs a new approval.\n", who, or, fenced("/headgate approve "+a.Digest), what)
+		fmt.Fprintf(b, "\nTo merge it as it is, %s replies%s:\n\n%s\n\nThis covers exactly the %s, here and in every cluster. A new commit needs a new approval.\n", who, or, fenced(cmp.Or(command, "/headgate approve "+a.Digest)), what)
 		return
 	}
 	fmt.Fprintf(b, "\nIf this is intended (%s), someone other than the author can approve it: in `%s` of the target, with `headgate approve --write`; or after the merge, with `headgate approve`.\n\n%s\n", what, render.ApprovalsFile, fenced(a.Digest))
@@ -210,18 +211,9 @@ const listMark = "<!-- headgate approves "
 // plainMark begins the same line on a forge that shows HTML as text.
 const plainMark = "[//]: # (headgate approves "
 
-// list returns the line with the covered digests, so that clusters learn what the approval of a preview covers. It
-// returns "" if the digest covers only itself.
-func (r Report) list() string {
-	if r.Approval == nil || len(r.Approval.Each) == 0 {
-		return ""
-	}
-	return "\n" + listMark + r.Approval.Digest + ": " + strings.Join(r.Approval.Each, " ") + " -->\n"
-}
-
-// Covered returns the digests that an approval covers according to lists in comments. Any user may write a comment,
-// but only the right list has this digest.
-func Covered(digest string, comments []string) []string {
+// Covered returns the digests that an approval on a pull request into a target covers, according to lists in comments; none if no list
+// proves it. Any user may write a comment, but only the right list has this digest.
+func Covered(digest, target string, comments []string) []string {
 	for _, body := range comments {
 		for line := range strings.SplitSeq(body, "\n") {
 			rest, is := strings.CutPrefix(strings.TrimSpace(line), listMark+digest+": ")
@@ -232,12 +224,12 @@ func Covered(digest string, comments []string) []string {
 				continue
 			}
 			each := strings.Fields(strings.TrimRight(rest, "->)"))
-			if len(each) <= mostListed && approval.DigestOf(each) == digest {
-				return append([]string{digest}, each...)
+			if len(each) <= mostListed && approval.Into(target, each) == digest {
+				return each
 			}
 		}
 	}
-	return []string{digest}
+	return nil
 }
 
 // mostApprovals is the maximum number of approvals in a comment.

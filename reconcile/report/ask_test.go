@@ -113,19 +113,20 @@ func TestApprovalInForce(t *testing.T) {
 // also writes comments, so only the original list may match the digest.
 func TestCovered(t *testing.T) {
 	r := asking(false)
-	body := Comment(r, 65_536)
-	want := append([]string{r.Approval.Digest}, r.Approval.Each...)
-	if got := Covered(r.Approval.Digest, []string{"hello", body}); !slices.Equal(got, want) {
+	c := Combined{Reports: []Report{r}, Target: "main", Head: strings.Repeat("e", 40)}
+	digest, body, want := c.Digest(), c.Comment(65_536), r.Approval.Each
+	if got := Covered(digest, "main", []string{"hello", body}); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 	other := strings.Repeat("4", 32)
 	for _, forged := range []string{
-		listMark + r.Approval.Digest + ": " + other + " -->",
-		listMark + r.Approval.Digest + ": " + strings.Join(r.Approval.Each, " ") + " " + other + " -->",
-		listMark + r.Approval.Digest + ":",
-		"> " + listMark + r.Approval.Digest + ": " + strings.Join(r.Approval.Each, " "),
+		listMark + digest + ": " + other + " -->",
+		listMark + digest + ": " + strings.Join(r.Approval.Each, " ") + " " + other + " -->",
+		listMark + digest + ":",
+		listMark + r.Approval.Digest + ": " + strings.Join(r.Approval.Each, " ") + " -->",
+		"> " + listMark + digest + ": " + strings.Join(r.Approval.Each, " "),
 	} {
-		if got := Covered(r.Approval.Digest, []string{forged}); len(got) != 1 {
+		if got := Covered(digest, "main", []string{forged}); got != nil {
 			t.Errorf("%q: %v", forged, got)
 		}
 	}

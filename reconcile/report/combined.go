@@ -23,6 +23,9 @@ type Combined struct {
 
 	OfHead    *Status // the status of the head, if other pull requests with this head count, too
 	Undecided bool    // another pull request that counts is not previewed yet, so the head has no new status
+
+	// The target branch and the head of the pull request, if it has a comment. An approval in that comment counts only for these.
+	Target, Head string
 }
 
 // Combine combines the reports of one pull request. Of a report that the pull request does not change, it keeps only
@@ -215,14 +218,31 @@ func (c Combined) Approval() *plan.Approval {
 	return &all
 }
 
+// Digest returns the digest with which a comment approves everything that blocks the pull request, or "". It depends on the target.
+func (c Combined) Digest() string {
+	a := c.Approval()
+	switch {
+	case a == nil:
+		return ""
+	case c.Target == "":
+		return a.Digest
+	}
+	return approval.Into(c.Target, each(a))
+}
+
 // Covers returns the digest with which an approval of the pull request approves what blocks one of its syncs, or ""
-// if the approval is for something else. The approval may name the digest of all syncs or of this one.
+// if the approval is for something else.
 func (c Combined) Covers(of Report, digest string) string {
-	all := c.Approval()
-	if of.Approval == nil || all == nil || digest != all.Digest && digest != of.Approval.Digest {
+	if of.Approval == nil || digest != c.Digest() {
 		return ""
 	}
 	return of.Approval.Digest
+}
+
+// Command returns the line of a comment that approves everything that blocks the pull request. It names the head, because the comment
+// with the preview is edited in place.
+func (c Combined) Command() string {
+	return strings.TrimRight(fmt.Sprintf("/headgate approve %s %.7s", c.Digest(), c.Head), " ")
 }
 
 // Asks reports whether something that can be approved still blocks the pull request.
@@ -250,6 +270,8 @@ func (c Combined) Headline() string {
 // request changes, the worst first. It has at most mostVisible lines, and folds the details of each sync.
 func (c Combined) Comment(limit int) string {
 	r, alone := c.one()
+	list, tooMany := c.list(limit / 2)
+	c.Links.command, c.Links.list = c.Command(), list+tooMany
 	switch {
 	case alone && c.Missed > 0:
 		return commentOf(r, limit, c.missed(), c.Links)
@@ -262,10 +284,7 @@ func (c Combined) Comment(limit int) string {
 	if len(touched) == 0 {
 		return fmt.Sprintf("### %s\n\n%s\n", c.Headline(), c.about())
 	}
-	list, tooMany := listOf(c.Approval(), limit/2)
-	if tooMany != "" {
-		list = tooMany
-	}
+	list += tooMany
 	visible := c.visible(touched)
 	glossary := glossaryOf(visible)
 	const reserve = 400 // for the text about omitted details
@@ -390,7 +409,7 @@ func (c Combined) approve(b *strings.Builder) {
 			all.Preview.Listed = all.Preview.Listed || r.Preview.Listed
 		}
 	}
-	all.askFor(b)
+	all.askFor(b, c.Command())
 }
 
 // short describes who approved, and where.
@@ -447,11 +466,24 @@ func (c Combined) Explain(name string) string {
 	return strings.Join(texts[:min(len(texts), mostExplained)], "\n\n")
 }
 
-// listOf returns the line of a comment that lists the digests of an approval, or a text if they are too many.
-func listOf(a *plan.Approval, room int) (list, tooMany string) {
-	list = Report{Approval: a}.list()
-	if len(list) > room || a != nil && len(a.Each) > mostListed {
+// list returns the invisible line of a comment with the digests that its one digest covers, so that clusters learn what an approval
+// covers, or a text if they are too many.
+func (c Combined) list(room int) (list, tooMany string) {
+	a := c.Approval()
+	if a == nil || c.Target == "" {
+		return "", ""
+	}
+	list = "\n" + listMark + c.Digest() + ": " + strings.Join(each(a), " ") + " -->\n"
+	if len(list) > room || len(each(a)) > mostListed {
 		return "", "\nToo many changes block this to list their digests here, so an approval in a comment does not reach clusters. Approve them in `" + render.ApprovalsFile + "`.\n"
 	}
 	return list, ""
+}
+
+// each returns the digests of the claims that an approval covers, and of the images.
+func each(a *plan.Approval) []string {
+	if len(a.Each) > 0 {
+		return a.Each
+	}
+	return []string{a.Digest}
 }

@@ -168,13 +168,33 @@ func TestCombinedFits(t *testing.T) {
 func TestCombinedApproval(t *testing.T) {
 	a, b, other := previewed("a", breaking("buckets.example.org"), breaking("queues.example.org")), previewed("b", breaking("tables.example.org")), previewed("c", creating("x.example.org"))
 	c := Combine([]Report{a, b, other})
+	c.Target, c.Head = "main", strings.Repeat("e", 40)
 	whole := c.Approval()
 	if whole == nil || whole.Steps != 3 || len(whole.Each) != 3 {
 		t.Fatalf("Approval() = %+v", whole)
 	}
 	output := c.Comment(65_536)
-	if covered := Covered(whole.Digest, []string{output}); len(covered) != 4 || !strings.Contains(output, whole.Digest) {
+	if covered := Covered(c.Digest(), "main", []string{output}); len(covered) != 3 || !strings.Contains(output, whole.Digest) {
 		t.Errorf("the comment proves that the digest covers %q:\n%s", covered, output)
+	}
+	commands := Combine(c.Reports)
+	commands.Target, commands.Head = c.Target, c.Head
+	for i, r := range commands.Reports {
+		preview := *r.Preview
+		preview.Commands = true
+		commands.Reports[i].Preview = &preview
+	}
+	for _, all := range []Combined{commands, {Reports: commands.Reports[:1], Target: "main", Head: c.Head}} {
+		if output := all.Comment(65_536); !strings.Contains(output, "\n/headgate approve "+all.Digest()+" eeeeeee\n") || Covered(all.Digest(), "main", []string{output}) == nil {
+			t.Errorf("the comment does not show the command:\n%s", output)
+		}
+	}
+	if covered := Covered(c.Digest(), "staging", []string{output}); covered != nil {
+		t.Errorf("the approval of one target covers another one: %q", covered)
+	}
+	staging := c
+	if staging.Target = "staging"; staging.Digest() == c.Digest() || staging.Covers(a, c.Digest()) != "" {
+		t.Error("the approval of a pull request outlives a change of its target")
 	}
 	for _, tc := range []struct {
 		reason string
@@ -182,18 +202,18 @@ func TestCombinedApproval(t *testing.T) {
 		digest string
 		want   string
 	}{
-		{"The digest of the pull request covers the first sync.", a, whole.Digest, a.Approval.Digest},
-		{"The digest of the pull request covers the second sync.", b, whole.Digest, b.Approval.Digest},
-		{"The digest of a sync covers that sync.", b, b.Approval.Digest, b.Approval.Digest},
-		{"The digest of a sync covers no other sync.", a, b.Approval.Digest, ""},
-		{"A sync that needs no approval is not covered.", other, whole.Digest, ""},
+		{"The digest of the pull request covers the first sync.", a, c.Digest(), a.Approval.Digest},
+		{"The digest of the pull request covers the second sync.", b, c.Digest(), b.Approval.Digest},
+		{"The digest of a sync is the same for every target.", b, b.Approval.Digest, ""},
+		{"So is the digest of all syncs.", b, whole.Digest, ""},
+		{"A sync that needs no approval is not covered.", other, c.Digest(), ""},
 	} {
 		if got := c.Covers(tc.of, tc.digest); got != tc.want {
 			t.Errorf("%s Covers(%s) = %q, want %q", tc.reason, tc.of.Sync.Name, got, tc.want)
 		}
 	}
 	for i, r := range c.Reports {
-		if digest := c.Covers(r, whole.Digest); digest != "" {
+		if digest := c.Covers(r, c.Digest()); digest != "" {
 			c.Reports[i] = r.Approve([]Approved{{Digests: []string{digest}, By: "@bob", How: []inventory.ApprovalPlace{inventory.InComment}}}).On(nil)
 		}
 	}

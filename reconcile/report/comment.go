@@ -22,14 +22,12 @@ func Comment(r Report, limit int) string { return commentOf(r, limit, "", Links{
 func commentOf(r Report, limit int, others string, links Links) string {
 	const reserve = 600 // for the text below, and for the counts above the differences
 	var visible, parts, glossary string
-	list, tooMany := listOf(r.Approval, limit/2)
-	list += tooMany
 	room := 0
 	for _, most := range []int{20, 10, 5, 2, 1, 0} {
 		c := comment{Report: r, most: most, others: others, links: links}
 		visible, parts = c.visible(), c.parts()
 		glossary = glossaryOf(visible)
-		room = limit - len(glossary) - len(list) - reserve
+		room = limit - len(glossary) - len(links.list) - reserve
 		if len(visible)+len(parts) <= room {
 			break
 		}
@@ -41,7 +39,7 @@ func commentOf(r Report, limit int, others string, links Links) string {
 	if parts+folded != "" {
 		folded = fmt.Sprintf("\n<details><summary>Item by item</summary>\n%s%s\n</details>\n", parts, folded)
 	}
-	return visible + folded + glossary + list
+	return visible + folded + glossary + links.list
 }
 
 // A comment is a report with a maximum number of examples of each thing.
@@ -66,7 +64,7 @@ func (c comment) visible() string {
 		}
 		fmt.Fprintf(&top, "\n%s\n", fenced(strings.Join(lines, "\n")))
 	}
-	approve(&bottom, c.Report)
+	approve(&bottom, c.Report, c.links.command)
 	points := c.points()
 	left := mostVisible - 2 - linesOf(top.String()) - linesOf(bottom.String()) // two lines are for the folded sections
 	for most := min(5, c.most); most >= 0; most-- {

@@ -7,6 +7,9 @@ type Links struct {
 	// File returns the URL of a line in a file of a commit, or "". With line 0, it returns the URL of the file.
 	File func(commit, path string, line int) string
 	Run  string // URL of the run that created the preview, or of its page
+
+	command string // the line of a comment that approves what blocks the pull request
+	list    string // the invisible line with the digests that this covers
 }
 
 // run returns a link to the run.

@@ -46,7 +46,7 @@ func Markdown(w io.Writer, r Report) error {
 		fmt.Fprintf(&b, "- %s\n  - %s\n", code(f.ID.String()), code(describe(f)))
 	}
 	section("Held", plan.Hold, false)
-	approve(&b, r)
+	approve(&b, r, "")
 	section("Drifted", drifted, false)
 	section("Prune", plan.Prune, false)
 	section("Release", plan.Release, true)
@@ -60,7 +60,7 @@ func Markdown(w io.Writer, r Report) error {
 }
 
 // approve explains how to approve the held steps and what blocks a comparison.
-func approve(b *strings.Builder, r Report) {
+func approve(b *strings.Builder, r Report, command string) {
 	a := r.Approval
 	switch {
 	case r.Judgement.Word != "":
@@ -68,7 +68,7 @@ func approve(b *strings.Builder, r Report) {
 			fmt.Fprintf(b, "\n%s.\n", escape(capital(given.String())))
 		}
 		if r.Asks() {
-			r.askFor(b)
+			r.askFor(b, command)
 		}
 	case a != nil:
 		fmt.Fprintf(b, "\nIf this is intended (%s, held by %s), someone other than the author can approve it with `headgate approve` after the merge, or with `--approve`:\n\n%s\n",

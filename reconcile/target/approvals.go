@@ -50,7 +50,7 @@ func onForge(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Secre
 	if err != nil {
 		return nil, fmt.Errorf("spec.statuses: %w", err)
 	}
-	merges := &forge.Merges{Pulls: pulls, Rules: *rules, Branch: func(ctx context.Context) (string, error) { return of.Branch(ctx, s.Spec.Source.Ref) }}
+	merges := &forge.Merges{Pulls: pulls, Rules: *rules, Branch: func(ctx context.Context) (string, error) { return of.Branch(ctx, s.Spec.Source.Ref) }, Targets: s.Spec.Approvals.Targets}
 	return func(ctx context.Context, commit string) (approval.Given, error) {
 		given, err := merges.Approvals(ctx, commit)
 		if err != nil {

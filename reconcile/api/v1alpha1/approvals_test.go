@@ -6,6 +6,17 @@ import (
 	"testing"
 )
 
+// A target is the name of a branch.
+func TestTargetsOfApprovals(t *testing.T) {
+	for name, good := range map[string]bool{"main": true, "release/1.x": true, "": false, "refs/heads/main": false, "a b": false, "v*": false} {
+		s := Sync{}
+		s.Spec.Approvals.Targets = []string{name}
+		if err := s.Validate(); err == nil || strings.Contains(err.Error(), "spec.approvals.targets") == good {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
 // An annotation holds one approval or several, with or without a user and a time.
 func TestApprovals(t *testing.T) {
 	a, b := strings.Repeat("a", 32), strings.Repeat("b", 32)

@@ -153,7 +153,7 @@ type Approvals struct {
 	// Signers have no effect any more, as trailers.
 	Signers []string `json:"signers,omitempty"`
 
-	// Comments enables approval with '/headgate approve DIGEST' in a comment on a pull request. The writer needs
+	// Comments enables approval with '/headgate approve DIGEST HEAD' in a comment on a pull request. The writer needs
 	// write access to the repository and must not be the author of the pull request. The value is Count, the default, or
 	// Never. Headgate needs statuses to read comments.
 	Comments string `json:"comments,omitempty"`
@@ -166,6 +166,10 @@ type Approvals struct {
 	// Bitbucket and Azure DevOps do not report who has it, so only listed users count there. Use the account ID or UUID for
 	// Bitbucket Cloud, the user name for Bitbucket Data Center, and the unique name for Azure DevOps.
 	Approvers []string `json:"approvers,omitempty"`
+
+	// Targets are branches. If the Sync follows tags or a commit, comments and reviews count on the pull request that merged the
+	// commit into one of these branches. A Sync that follows a branch counts only pull requests into that branch.
+	Targets []string `json:"targets,omitempty"`
 }
 
 // The values of Approvals.Comments and Approvals.ByAuthor; the first is the default.

@@ -118,6 +118,11 @@ func (p *problems) approvals(a Approvals) {
 	if a.Approvers != nil && len(a.Approvers) == 0 {
 		p.add("spec.approvals.approvers", "is empty: list who may approve, or leave it out to allow everyone who may write")
 	}
+	for i, name := range a.Targets {
+		if name == "" || strings.ContainsAny(name, " \t\n~^:?*[\\") || strings.HasPrefix(name, "refs/") {
+			p.add(fmt.Sprintf("spec.approvals.targets[%d]", i), fmt.Sprintf("%q is not the name of a branch", name))
+		}
+	}
 	for i, name := range a.Approvers {
 		if !userName.MatchString(name) {
 			p.add(fmt.Sprintf("spec.approvals.approvers[%d]", i), fmt.Sprintf("%q is not a user name of a forge", name))
