@@ -84,7 +84,7 @@ var errFork = errors.New("not previewed: the head is in a fork; to preview forks
 // Run previews until ctx is done.
 func (f PreviewLoop) Run(ctx context.Context) {
 	f.Interval, f.Most = cmp.Or(f.Interval, time.Minute), cmp.Or(f.Most, mostRequests)
-	l := &previewing{PreviewLoop: f, known: map[pullKey]*previewedPull{}, decided: map[string]decision{}, authors: map[authored]bool{}}
+	l := &previewing{PreviewLoop: f, known: map[pullKey]*previewedPull{}, decided: map[string]headStatus{}, authors: map[authored]bool{}}
 	var again []time.Duration // delays before the remaining looks after a webhook
 	for ctx.Err() == nil {
 		wait := l.look(ctx)
@@ -111,13 +111,13 @@ type previewing struct {
 	PreviewLoop
 
 	known    map[pullKey]*previewedPull
-	current  []Request           // the open pull requests that are previewed
-	decided  map[string]decision // the statuses of heads
-	authors  map[authored]bool   // answers about authors
-	failures int                 // number of looks that failed in a row
-	trouble  string              // the error of the last failed look
-	crowded  bool                // more than Most pull requests are open, which was reported
-	news     bool                // the last look found something to do
+	current  []Request             // the open pull requests that are previewed
+	decided  map[string]headStatus // the statuses of heads
+	authors  map[authored]bool     // answers about authors
+	failures int                   // number of looks that failed in a row
+	trouble  string                // the error of the last failed look
+	crowded  bool                  // more than Most pull requests are open, which was reported
+	news     bool                  // the last look found something to do
 	moves    map[move]bool
 	tips     map[branchOf]branch
 }
@@ -307,7 +307,7 @@ func (l *previewing) previewIfNew(ctx context.Context, q Request) {
 	k.approved = of(func(r report.Report) bool { return slices.ContainsFunc(r.Approvals, report.Approved.OnForge) })
 	if k.done {
 		k.failures, k.made = 0, nil
-		if d, ok := l.decision(ctx, q.Head); ok {
+		if d, ok := l.statusOf(ctx, q.Head); ok {
 			l.decided[q.Head] = d
 		}
 	} else {

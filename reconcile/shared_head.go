@@ -37,8 +37,8 @@ type authored struct {
 	head string
 }
 
-// A decision is the status of a head.
-type decision struct {
+// A headStatus is the status of a head.
+type headStatus struct {
 	targets string
 	status  report.Status
 }
@@ -118,18 +118,18 @@ func (l *previewing) verdict(q Request) (report.PullVerdict, bool) {
 	return report.PullVerdict{Pull: q.Number, Target: q.Target, Status: k.verdict}, true
 }
 
-// decision returns the status of a head. It returns false while a preview is missing.
-func (l *previewing) decision(ctx context.Context, head string) (decision, bool) {
+// statusOf returns the status of a head. It returns false while a preview is missing.
+func (l *previewing) statusOf(ctx context.Context, head string) (headStatus, bool) {
 	all := l.deciding(ctx, head)
 	var verdicts []report.PullVerdict
 	for _, q := range all {
 		v, ok := l.verdict(q)
 		if !ok {
-			return decision{}, false
+			return headStatus{}, false
 		}
 		verdicts = append(verdicts, v)
 	}
-	return decision{strings.Join(TargetsOf(all), " "), report.Worst(verdicts)}, true
+	return headStatus{strings.Join(TargetsOf(all), " "), report.Worst(verdicts)}, true
 }
 
 // retarget makes the status of a head pending whose targets are not those of its status any more, so that no verdict counts for
@@ -148,7 +148,7 @@ func (l *previewing) retarget(ctx context.Context) {
 // decide posts the statuses of heads that changed without a preview: a pull request with the same head was closed or retargeted.
 func (l *previewing) decide(ctx context.Context) {
 	for _, q := range l.current {
-		now, ok := l.decision(ctx, q.Head)
+		now, ok := l.statusOf(ctx, q.Head)
 		if was, known := l.decided[q.Head]; !ok || known && was == now {
 			continue
 		}
