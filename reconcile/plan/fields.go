@@ -1,8 +1,8 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 	once "sync"
 
@@ -65,7 +65,7 @@ func (p *Plan) fieldsOf(s *Step, a Asked, seen Observed) {
 			return
 		case before.After == nil:
 			if unclaimed := ownership.Unclaimed(live, after, taken, how); ownership.IsLost(live) && len(unclaimed) > 0 {
-				s.stays = And(s.stays, FieldsUnknown.With(before.Unknown, few(unclaimed)))
+				s.stays = And(s.stays, FieldsUnknown.With(before.Unknown, unclaimed))
 			}
 			return
 		}
@@ -76,22 +76,15 @@ func (p *Plan) fieldsOf(s *Step, a Asked, seen Observed) {
 		}
 	}
 	for _, h := range ownership.Stays(live, after, taken, applied) {
-		keeps := h.Manager + " keeps it"
-		switch h.Manager {
-		case "":
-			keeps = "the API server sets a default"
-		case ownership.Nobody:
-			keeps = "another writer changed it, so it stays"
-		}
 		if s.Action == Keep { // reports do not list it
 			p.Notes = append(p.Notes, manifest.Finding{
 				Rule: "fields-stay", Severity: manifest.Note, Origin: s.Origin,
-				Message: fmt.Sprintf("%s gives up %s; %s", s.ID, strings.Join(few(h.Fields), ", "), keeps),
+				Message: fmt.Sprintf("%s gives up %s; %s keeps it", s.ID, few(h.Fields), cmp.Or(h.Manager, "the API server")),
 				Fix:     "remove them by hand if nothing needs them",
 			})
 			continue
 		}
-		s.stays = And(s.stays, FieldsStay.With(few(h.Fields), keeps))
+		s.stays = And(s.stays, FieldsStay.With(h.Fields, h.Manager))
 	}
 }
 
@@ -116,13 +109,16 @@ func (s *Step) reclaim(t ownership.Takeover, live, after *unstructured.Unstructu
 	s.schema = once.OnceValue(s.compareSchema)
 }
 
-// few returns the first fields, and how many there are besides.
-func few(fields []string) []string {
+// UnknownManager is the field manager in a FieldsStay of a field that another writer changed after managed fields were lost.
+const UnknownManager = ownership.Nobody
+
+// few returns the first fields for a finding.
+func few(fields []string) string {
 	const most = 8
-	if len(fields) <= most {
-		return fields
+	if len(fields) > most {
+		return strings.Join(fields[:most], ", ") + ", …"
 	}
-	return append(slices.Clone(fields[:most]), fmt.Sprintf("and %d more", len(fields)-most))
+	return strings.Join(fields, ", ")
 }
 
 // Explained returns the changes of a step and its reason. Every update that is sent has one of them.

@@ -350,8 +350,8 @@ var words = map[plan.Code]wording{
 	plan.TakenOver:            say("Headgate takes it over from %s", text),
 	plan.FieldsTakenOver:      say("Headgate takes over %s that the commit sets from %s", count("field"), list),
 	plan.FieldsReclaimed:      say("its managed fields do not name Headgate any more: it takes back %s from %s", count("field"), list),
-	plan.FieldsUnknown:        say("what the last applied commit set is not known (%s), so these fields without a known manager stay: %s", reason, list),
-	plan.FieldsStay:           say("gives up %s; %s", list, text),
+	plan.FieldsUnknown:        say("what the last applied commit set is not known (%s), so these fields without a known manager stay: %s", reason, few),
+	plan.FieldsStay:           say("gives up %s; %s", few, keeper),
 	plan.FieldsGained:         say("only manages %s from now on; no value changes", list),
 	plan.VersionManaged:       say("only manages its fields as %s from now on; no value changes", text),
 	plan.NoValueChanges:       say("no value changes: only the way in which the commit writes it"),
@@ -453,6 +453,28 @@ func breaks(value any) (string, bool) {
 		texts = append(texts, b.String())
 	}
 	return strings.Join(texts, ", "), fits
+}
+
+// few formats the first fields of a list.
+func few(value any) (string, bool) {
+	const most = 8
+	fields, fits := value.([]string)
+	if len(fields) > most {
+		return fmt.Sprintf("%s, and %d more", strings.Join(fields[:most], ", "), len(fields)-most), fits
+	}
+	return strings.Join(fields, ", "), fits
+}
+
+// keeper formats the field manager that keeps a field.
+func keeper(value any) (string, bool) {
+	switch manager, fits := value.(string); manager {
+	case "":
+		return "the API server sets a default", fits
+	case plan.UnknownManager:
+		return "another writer changed it, so it stays", fits
+	default:
+		return readable(manager) + " keeps it", fits
+	}
 }
 
 // beforehand formats the versions that leave a definition, if any: what to do before they leave.
