@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"headgate.dev/headgate/reconcile/inventory"
@@ -20,6 +21,7 @@ type Request struct {
 	Fork   bool   // its branch is in another repository than Target
 	Merge  string // the ref of a merge commit for it, if the forge makes one; otherwise ""
 	Queued bool   // Head is the commit of a merge queue for it
+	Author string // the ID of the user who opened it; "" if that is not known
 
 	Updated time.Time // when it was last changed or commented on; zero if that is not known
 }
@@ -49,8 +51,8 @@ type Origin interface {
 
 // A PreviewLoop previews the pull requests of a repository for every sync that follows their target. It previews every new head
 // once, and again if the target changed in a way that affects which definitions are active. All syncs share one comment and one
-// status. Published previews stay on the forge, so publishing the same ones after a restart changes nothing. It makes one preview
-// at a time, in parallel to the passes of Loops.
+// status. Published previews stay on the forge, so publishing the same ones after a restart changes nothing. It makes two previews at
+// a time if they have processes of their own, otherwise one, in parallel to the passes of Loops.
 type PreviewLoop struct {
 	Syncs    []PreviewedSync // at least one
 	Requests Requests
@@ -84,8 +86,13 @@ var errFork = errors.New("not previewed: the head is in a fork; to preview forks
 // Run previews until ctx is done.
 func (f PreviewLoop) Run(ctx context.Context) {
 	f.Interval, f.Most = cmp.Or(f.Interval, time.Minute), cmp.Or(f.Most, mostRequests)
-	l := &previewing{PreviewLoop: f, known: map[pullKey]*previewedPull{}, decided: map[string]headStatus{}, authors: map[authored]bool{}}
-	var again []time.Duration // delays before the remaining looks after a webhook
+	l := &previewing{
+		PreviewLoop: f, known: map[pullKey]*previewedPull{}, decided: map[string]headStatus{}, authors: map[authored]bool{},
+		running: map[pullKey]Request{}, ended: make(chan struct{}, 1),
+	}
+	defer l.previews.Wait()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	for ctx.Err() == nil {
 		wait := l.look(ctx)
 		woken := l.Woken
@@ -93,22 +100,46 @@ func (f PreviewLoop) Run(ctx context.Context) {
 		case l.failures > 0: // a webhook does not end the back-off
 			woken = nil
 		case l.news:
-			again = nil
-		case len(again) > 0:
-			wait, again = min(wait, again[0]), again[1:]
+			l.soon = nil
+		case len(l.soon) > 0:
+			wait, l.soon = min(wait, l.soon[0]), l.soon[1:]
 		}
+		l.wait(ctx, time.After(wait), woken)
+	}
+}
+
+// wait waits for a time, a webhook or the end of a preview. It reports whether a preview ended.
+func (l *previewing) wait(ctx context.Context, until <-chan time.Time, woken <-chan struct{}) (ended bool) {
+	woke := false
+	l.unlocked(func() {
 		select {
 		case <-ctx.Done():
 		case <-woken:
-			again = lookAgain
-		case <-time.After(wait):
+			woke = true
+		case <-l.ended:
+			ended = true
+		case <-until:
 		}
+	})
+	if woke {
+		l.soon = lookAgain
 	}
+	return ended
 }
 
 // previewing is a running PreviewLoop.
 type previewing struct {
 	PreviewLoop
+
+	ended    chan struct{} // receives when a preview ended and another one waits
+	previews sync.WaitGroup
+
+	// mu guards everything below. Looks and previews hold it, except while they wait and while a head is fetched and read.
+	mu      sync.Mutex
+	turns   turns
+	running map[pullKey]Request // the pull requests that are being previewed
+	waits   bool                // a preview waits for its turn
+	soon    []time.Duration     // delays before the remaining looks after a webhook
 
 	known    map[pullKey]*previewedPull
 	current  []Request             // the open pull requests that are previewed
@@ -151,13 +182,15 @@ type previewedPull struct {
 	failures int           // number of failed tries in a row
 	after    time.Time     // do not try again before this time
 
+	explained bool // the status explains that it waits for the budget of its author
+
 	made   map[inventory.Sync]report.Report // during retries: previews that need not be made again
 	madeAt string                           // the newest commit of the target when they were made
 }
 
 // look previews the open pull requests that are new or changed. It returns how long to wait until the next look.
 func (l *previewing) look(ctx context.Context) time.Duration {
-	l.news, l.moves, l.tips = false, map[move]bool{}, map[branchOf]branch{}
+	l.news, l.moves = false, map[move]bool{}
 	open, err := l.open(ctx)
 	if ctx.Err() != nil {
 		return 0
@@ -174,16 +207,14 @@ func (l *previewing) look(ctx context.Context) time.Duration {
 	l.failures, l.trouble = 0, ""
 	l.forget(ctx, open)
 	wait := jitter(l.Interval)
-	// Preview all of them before looking for new ones, so that frequent pushes do not delay others.
 	l.current = l.chosen(open)
 	l.keepOpen()
 	l.retarget(ctx)
+	if l.serve(ctx) {
+		wait = 0
+	}
 	for _, q := range l.current {
-		if ctx.Err() != nil {
-			break
-		}
-		l.previewIfNew(ctx, q)
-		if k := l.known[q.key()]; !k.done {
+		if k := l.known[q.key()]; k != nil && !k.done && !l.runs(q.key()) {
 			wait = min(wait, max(0, time.Until(k.after)))
 		}
 	}
@@ -201,17 +232,19 @@ func (l *previewing) open(ctx context.Context) ([]Request, error) {
 	if err != nil || len(open) == 0 {
 		return nil, err
 	}
+	tips := map[branchOf]branch{}
 	for _, s := range l.Syncs {
 		of := branchOf{s.Origin, s.Ref}
-		if _, known := l.tips[of]; known {
+		if _, known := tips[of]; known {
 			continue
 		}
 		var b branch
 		if b.name, b.tip, err = s.Origin.Tip(ctx, s.Ref); err != nil {
 			return nil, err
 		}
-		l.tips[of] = b
+		tips[of] = b
 	}
+	l.tips = tips
 	return slices.DeleteFunc(open, func(q Request) bool { return len(l.following(q)) == 0 }), nil
 }
 
@@ -248,6 +281,9 @@ func ofFork(q Request) int {
 // forget forgets the pull requests that are not open any more.
 func (l *previewing) forget(ctx context.Context, open []Request) {
 	for key, k := range l.known {
+		if l.runs(key) {
+			continue // it reads the commit
+		}
 		if !slices.ContainsFunc(open, func(q Request) bool { return q.key() == key }) {
 			delete(l.known, key)
 			l.drop(ctx, k)
@@ -269,8 +305,8 @@ func (l *previewing) drop(ctx context.Context, k *previewedPull) {
 	}
 }
 
-// previewIfNew previews a pull request unless the last preview of it still holds.
-func (l *previewing) previewIfNew(ctx context.Context, q Request) {
+// due returns the record of a pull request that must be previewed; nil if the last preview of it still holds.
+func (l *previewing) due(ctx context.Context, q Request) *previewedPull {
 	syncs := l.following(q)
 	tip := l.branch(syncs[0]).tip
 	k := l.known[q.key()]
@@ -283,16 +319,21 @@ func (l *previewing) previewIfNew(ctx context.Context, q Request) {
 		}
 		k = &previewedPull{Request: q, settle: true}
 	case !k.done && time.Now().Before(k.after):
-		return
+		return nil
 	case k.done && l.heard(ctx, k, q):
 	case k.done && k.tip == tip:
-		return
+		return nil
 	case k.done && !l.moved(ctx, k, syncs):
 		k.tip = tip
-		return
+		return nil
 	}
-	l.news = true
-	l.known[q.key()] = k
+	return k
+}
+
+// previewNow previews a pull request.
+func (l *previewing) previewNow(ctx context.Context, q Request, k *previewedPull) {
+	syncs := l.following(q)
+	tip := l.branch(syncs[0]).tip
 	began := time.Now()
 	combined, again, err := l.preview(ctx, k, syncs)
 	if ctx.Err() != nil {
@@ -414,13 +455,18 @@ func (l *previewing) one(ctx context.Context, k *previewedPull, s PreviewedSync)
 	if r, ok := k.made[with.Sync]; ok && k.madeAt == l.branch(s).tip {
 		return r, nil
 	}
-	m := Merge{History: s.Origin, Into: l.branch(s).tip, Head: head(ctx, s.Origin, k.Request)}
+	m := Merge{History: s.Origin, Into: l.branch(s).tip}
 	if s.Elsewhere != nil {
 		m.Elsewhere = func(ctx context.Context, into, head string) (report.Report, error) {
 			return s.Elsewhere(ctx, k.Fork, into, head)
 		}
 	}
-	r, err := waiting(with.merged(ctx, m))
+	var r report.Report
+	var err error
+	l.unlocked(func() {
+		m.Head = head(ctx, s.Origin, k.Request)
+		r, err = waiting(with.merged(ctx, m))
+	})
 	if err == nil && len(r.Unread()) == 0 {
 		if k.made == nil || k.madeAt != m.Into {
 			k.made, k.madeAt = map[inventory.Sync]report.Report{}, m.Into

@@ -121,6 +121,9 @@ func (l *previewing) verdict(q Request) (report.PullVerdict, bool) {
 // statusOf returns the status of a head. It returns false while a preview is missing.
 func (l *previewing) statusOf(ctx context.Context, head string) (headStatus, bool) {
 	all := l.deciding(ctx, head)
+	if len(all) == 0 { // closed during its preview
+		return headStatus{}, false
+	}
 	var verdicts []report.PullVerdict
 	for _, q := range all {
 		v, ok := l.verdict(q)

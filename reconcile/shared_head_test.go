@@ -90,10 +90,10 @@ const (
 // The author of a pull request whose status failed retargets it.
 func TestRetarget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := heads(t, Request{Number: 7, Head: "h", Target: "staging"}, Request{Number: 5, Head: "slow", Target: "main"})
+		h := heads(t, Request{Number: 7, Head: "h", Target: "staging", Author: "ann"}, Request{Number: 5, Head: "slow", Target: "main", Author: "ann"})
 		expect(t, "Both are previewed.", h.happens(time.Second), "h pending into staging", "h previewed into staging: "+green, "slow pending into main", "slow previewed into main: "+red)
 		h.set(func() {
-			h.open = []Request{{Number: 9, Head: "first", Target: "staging"}, {Number: 7, Head: "h", Target: "main"}}
+			h.open = []Request{{Number: 9, Head: "first", Target: "staging", Author: "ann"}, {Number: 7, Head: "h", Target: "main", Author: "ann"}}
 			h.commits["first"] = h.commits["h"]
 		})
 		expect(t, "The success of another target is pending before anything else is previewed.", h.happens(70*time.Second), "forget slow",

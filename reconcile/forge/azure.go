@@ -230,10 +230,11 @@ type azureRequest struct {
 	TargetRefName         string
 	LastMergeSourceCommit struct{ CommitID string }
 	ForkSource            *struct{}
+	CreatedBy             struct{ ID string }
 }
 
 func (is azureRequest) pull() Pull {
-	return Pull{Number: is.PullRequestID, Head: is.LastMergeSourceCommit.CommitID, Target: strings.TrimPrefix(is.TargetRefName, "refs/heads/"), Fork: is.ForkSource != nil}
+	return Pull{Number: is.PullRequestID, Head: is.LastMergeSourceCommit.CommitID, Target: strings.TrimPrefix(is.TargetRefName, "refs/heads/"), Fork: is.ForkSource != nil, Author: is.CreatedBy.ID}
 }
 
 func (z azure) open(ctx context.Context) ([]Pull, error) {

@@ -170,6 +170,7 @@ func (b bitbucket) create(ctx context.Context, s Status) error {
 // A cloudRequest is a pull request as Bitbucket Cloud returns it.
 type cloudRequest struct {
 	ID     int
+	Author struct{ UUID string }
 	Source struct {
 		Commit     struct{ Hash string }
 		Repository struct {
@@ -186,7 +187,7 @@ type cloudRequest struct {
 
 func (is cloudRequest) pull() Pull {
 	from, into := is.Source.Repository.FullName, is.Destination.Repository.FullName
-	return Pull{Number: is.ID, Head: is.Source.Commit.Hash, Target: is.Destination.Branch.Name, Fork: from == "" || from != into}
+	return Pull{Number: is.ID, Head: is.Source.Commit.Hash, Target: is.Destination.Branch.Name, Fork: from == "" || from != into, Author: is.Author.UUID}
 }
 
 func (b bitbucket) open(ctx context.Context) ([]Pull, error) {

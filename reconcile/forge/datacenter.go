@@ -97,6 +97,7 @@ func (d dataCenter) create(ctx context.Context, s Status) error {
 // A centreRequest is a pull request as the Data Center returns it.
 type centreRequest struct {
 	ID      int
+	Author  struct{ User struct{ ID int64 } }
 	FromRef struct {
 		LatestCommit string
 		Repository   struct{ ID int64 }
@@ -109,7 +110,7 @@ type centreRequest struct {
 
 func (is centreRequest) pull() Pull {
 	from, into := is.FromRef.Repository.ID, is.ToRef.Repository.ID
-	return Pull{Number: is.ID, Head: is.FromRef.LatestCommit, Target: strings.TrimPrefix(is.ToRef.ID, "refs/heads/"), Fork: from == 0 || from != into}
+	return Pull{Number: is.ID, Head: is.FromRef.LatestCommit, Target: strings.TrimPrefix(is.ToRef.ID, "refs/heads/"), Fork: from == 0 || from != into, Author: authorOf(is.Author.User.ID)}
 }
 
 func (d dataCenter) open(ctx context.Context) ([]Pull, error) {

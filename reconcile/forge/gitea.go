@@ -135,6 +135,9 @@ func (g gitea) pull(ctx context.Context, number int) (Pull, error) {
 func giteaPull(is *sdk.PullRequest) Pull {
 	from, into := is.Head.RepoID, is.Base.RepoID
 	pull := Pull{Number: int(is.Index), Head: is.Head.Sha, Target: is.Base.Ref, Fork: from == 0 || from != into}
+	if is.Poster != nil {
+		pull.Author = authorOf(is.Poster.ID)
+	}
 	if is.Updated != nil {
 		pull.Updated = *is.Updated
 	}

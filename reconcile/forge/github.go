@@ -139,7 +139,7 @@ func (g gitHub) pull(ctx context.Context, number int) (Pull, error) {
 
 func gitHubPull(is *github.PullRequest) Pull {
 	from, into := is.GetHead().GetRepo().GetID(), is.GetBase().GetRepo().GetID()
-	return Pull{Number: is.GetNumber(), Head: is.GetHead().GetSHA(), Target: is.GetBase().GetRef(), Fork: from == 0 || from != into, Updated: is.GetUpdatedAt().Time}
+	return Pull{Number: is.GetNumber(), Head: is.GetHead().GetSHA(), Target: is.GetBase().GetRef(), Fork: from == 0 || from != into, Author: authorOf(is.GetUser().GetID()), Updated: is.GetUpdatedAt().Time}
 }
 
 func (g gitHub) open(ctx context.Context) ([]Pull, error) {

@@ -175,7 +175,11 @@ func (g gitLab) pull(ctx context.Context, number int) (Pull, error) {
 
 func gitLabPull(is *gitlab.BasicMergeRequest) Pull {
 	from, into := is.SourceProjectID, is.TargetProjectID
-	return Pull{Number: int(is.IID), Head: is.SHA, Target: is.TargetBranch, Fork: from == 0 || from != into, Updated: timeOf(is.UpdatedAt)}
+	pull := Pull{Number: int(is.IID), Head: is.SHA, Target: is.TargetBranch, Fork: from == 0 || from != into, Updated: timeOf(is.UpdatedAt)}
+	if is.Author != nil {
+		pull.Author = authorOf(is.Author.ID)
+	}
+	return pull
 }
 
 func (g gitLab) open(ctx context.Context) (all []Pull, err error) {

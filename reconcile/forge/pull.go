@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,8 +22,17 @@ type Pull struct {
 	Fork   bool   // its branch is in another repository, or the forge does not report in which
 	Merge  string // the ref of the merge commit that the forge makes for it; "" if the forge makes none
 	Queued bool   // Head is the commit of a merge queue for it
+	Author string // the ID of the user who opened it; "" if the forge does not report it
 
 	Updated time.Time // when it last changed or got a comment; zero if the forge does not report it
+}
+
+// authorOf returns the ID of an author as text; "" for 0, which means that the forge reports none.
+func authorOf(id int64) string {
+	if id == 0 {
+		return ""
+	}
+	return strconv.FormatInt(id, 10)
 }
 
 // A comment is a comment on a pull request.
