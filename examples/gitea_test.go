@@ -181,7 +181,7 @@ type posted struct {
 
 func (g *gitea) comments(pull string) (all []posted) {
 	g.Helper()
-	g.Call(g.T, http.MethodGet, g.path("/issues/1/comments"), nil, &all)
+	g.Call(g.T, http.MethodGet, g.path("/issues/"+pull+"/comments"), nil, &all)
 	return all
 }
 

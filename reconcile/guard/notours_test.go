@@ -4,6 +4,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"testing"
 
 	"headgate.dev/headgate/fixtures/given"
@@ -99,9 +100,7 @@ func TestCRDMadeForAnMRD(t *testing.T) {
 		seen := given.Owning(t)
 		seen.Objects[id] = of(tc.by)
 		seen.Objects[mrd] = definition
-		for owned, e := range tc.owned {
-			seen.Inventory.Entries[owned] = e
-		}
+		maps.Copy(seen.Inventory.Entries, tc.owned)
 		p := given.Computed(t, render.Desired{Owner: render.OwnerCrossplane, Objects: []render.Object{given.Wanted(t, crd)}}, seen, plan.Guard{Name: NotOurs, Phase: plan.Writes, Rule: plan.Each(ownedByAnother)})
 		for _, s := range p.Steps {
 			if s.ID == id && s.Reason.Code != tc.want {

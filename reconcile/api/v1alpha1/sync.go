@@ -343,7 +343,7 @@ func (s *Sync) Approvals() []GivenApproval {
 	var all []GivenApproval
 	for part := range strings.SplitSeq(s.Annotations[ApproveAnnotation], ",") {
 		var words *string // the words that follow 'by' or 'at'
-		for _, word := range strings.Fields(part) {
+		for word := range strings.FieldsSeq(part) {
 			last := len(all) - 1
 			switch {
 			case last >= 0 && word == "by" && all[last].By == "":
