@@ -138,3 +138,22 @@ func TestPruneThatEndsInThePass(t *testing.T) {
 		t.Errorf("%v, %v", err, inv.Entries)
 	}
 }
+
+// A CRD waits for its custom resources, which a finalizer may keep. Later commits do not suffer from that, and prune the CRD in the end.
+func TestPruneThatWaitsForAnother(t *testing.T) {
+	w := pruning{newWorld(t), time.Hour}
+	bucket := w.instance("Bucket", w.sync.Namespace, "logs")
+	bucket.SetFinalizers([]string{"example.org/slow"})
+	w.pass(t, "one", w.crd("Bucket", "Namespaced"), w.crd("Topic", "Namespaced"), bucket)
+	if r := w.pass(t, "two", w.crd("Topic", "Namespaced")); r.Summary.Deleting != 1 || r.Summary.Waiting != 1 || r.Verdict.ExitCode != 0 {
+		t.Errorf("%+v %v", r.Verdict, ended(r))
+	}
+	w.limit = time.Nanosecond
+	if r := w.pass(t, "three", w.crd("Topic", "Namespaced")); r.Summary.Deleting != 2 || r.Verdict.Activation.State != report.Success || r.Verdict.ExitCode != 0 {
+		t.Errorf("%+v %v", r.Verdict, ended(r))
+	}
+	w.patch(t, w.at(w.resource("Bucket"), w.sync.Namespace), "logs", `{"metadata":{"finalizers":null}}`)
+	if r := w.pass(t, "three", w.crd("Topic", "Namespaced")); r.Verdict.ExitCode != 0 || r.Summary.Pruned+r.Summary.Deleting != 1 || r.Summary.Waiting > 0 {
+		t.Errorf("the CRD is deleted: %+v %v", r.Verdict, ended(r))
+	}
+}

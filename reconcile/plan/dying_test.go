@@ -31,6 +31,17 @@ func TestDyingAndWanted(t *testing.T) {
 	if s := steps["ConfigMap goes"]; s.Action != plan.Create || !s.Waiting() || s.Writes() || s.Waits[0].Code != plan.AwaitsOwnEnd {
 		t.Errorf("it is not unchanged: %s %v", s.Action, s.Waits)
 	}
+	if s := steps["ConfigMap goes"]; s.Cause != plan.Drift {
+		t.Errorf("another writer deletes what the commit wants: %s", s.Cause)
+	}
+	_, reported := given.Steps(t, want, seen, guard.Guarding{ReportDrift: true}.Guards()...)
+	if s := reported["ConfigMap goes"]; s.Action != plan.Keep || s.Waiting() || s.Guard != guard.Drift {
+		t.Errorf("the sync only reports that: %s %v", s.Action, s.Waits)
+	}
+	seen.Inventory.Entries[id] = seen.Inventory.Entries[id].Deletes()
+	if _, steps := given.Steps(t, want, seen); steps["ConfigMap goes"].Cause != plan.Commit {
+		t.Error("Headgate deletes it, and the commit wants it again")
+	}
 	edited := given.ConfigMap("goes")
 	edited.Object["data"] = map[string]any{"k": "edited"}
 	seen.Trials = map[manifest.ID]plan.Trial{id: {Live: edited, After: given.ConfigMap("goes")}}

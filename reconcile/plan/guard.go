@@ -312,6 +312,7 @@ func (s Step) ruled(r Ruling, lifted lifting) Step {
 		s.Guard, s.Reason, s.Clears = r.Guard, r.Reason, r.Clears
 	case r.Answer == Reported:
 		s.Action, s.Would, s.Err = Keep, s.Action, nil
+		s.Waits, s.awaits = nil, nil
 		s.Guard, s.Reason, s.Clears = r.Guard, r.Reason, r.Clears
 	default:
 		s.Action, s.Would, s.Err = Hold, s.Action, nil

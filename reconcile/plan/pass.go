@@ -534,8 +534,14 @@ func (p Pass) Outcomes() []Outcome {
 		left[s.ID] = true
 	}
 	for _, s := range p.account().Steps {
-		if _, known := p.Done[s.ID]; !known && !left[s.ID] {
+		o, known := p.Done[s.ID]
+		switch {
+		case left[s.ID]:
+		case !known:
 			p.Done[s.ID] = Outcome{ID: s.ID, Action: s.Action}
+		case !o.Deleting.None():
+			o.Deleting = Reason{}
+			p.Done[s.ID] = o
 		}
 	}
 	return p.outcomes()

@@ -500,6 +500,9 @@ func (s *Step) choose(a Asked, seen Observed) {
 		s.Action, s.Err, s.frees, s.Reason = Update, trial.Err, true, FinalizerLeft.With()
 	case s.going && trial.Err == nil && trial.After == nil && !s.Activates && !seen.Offline && !seen.Looks:
 		s.Action, s.Waits = Create, []Reason{AwaitsOwnEnd.With(WhyDeleting(live))}
+		if owned && entry.UID == s.UID && !entry.Deleting() {
+			s.Cause = Drift // another writer deletes it
+		}
 	case !tried && !s.Activates:
 		s.Action, s.Unready = Keep, entry.Unready()
 		sent, fields := ownership.SentMarks(live), entry.Fields
