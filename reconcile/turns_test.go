@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestTurns(t *testing.T) {
+func TestTurnsOfAuthors(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	ann := func(n int) Request { return Request{Number: n, Author: "ann"} }
 	bob := func(n int) Request { return Request{Number: n, Author: "bob"} }
