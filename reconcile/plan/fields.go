@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 	once "sync"
@@ -79,7 +78,7 @@ func (p *Plan) fieldsOf(s *Step, a Asked, seen Observed) {
 		if s.Action == Keep { // reports do not list it
 			p.Notes = append(p.Notes, manifest.Finding{
 				Rule: "fields-stay", Severity: manifest.Note, Origin: s.Origin,
-				Message: fmt.Sprintf("%s gives up %s; %s keeps it", s.ID, few(h.Fields), cmp.Or(h.Manager, "the API server")),
+				Message: fmt.Sprintf("%s gives up %s; %s keeps it", s.ID, few(h.Fields), keeper(h.Manager)),
 				Fix:     "remove them by hand if nothing needs them",
 			})
 			continue
@@ -111,6 +110,17 @@ func (s *Step) reclaim(t ownership.Takeover, live, after *unstructured.Unstructu
 
 // UnknownManager is the field manager in a FieldsStay of a field that another writer changed after managed fields were lost.
 const UnknownManager = ownership.Nobody
+
+// keeper names a manager of fields in a finding.
+func keeper(manager string) string {
+	switch manager {
+	case "":
+		return "the API server"
+	case UnknownManager:
+		return "another writer"
+	}
+	return manager
+}
 
 // few returns the first fields for a finding.
 func few(fields []string) string {
