@@ -1,0 +1,188 @@
+// Package check judges the objects of a commit against the kinds that its sources know, as an API server would. It counts every
+// object that it cannot judge.
+package check
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/manifest"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Extent is how much of an API group a Source knows.
+type Extent int
+
+// The extents, in order.
+const (
+	None Extent = iota
+	Some        // the group may have kinds that the Source does not hold
+	All         // a kind of the group that the Source does not hold is an error
+)
+
+// A Source knows kinds of some API groups.
+type Source interface {
+	Groups() []string
+	Knows(group string) Extent
+	Kind(gk schema.GroupKind) (Kind, bool)
+	Kinds(group string) []schema.GroupKind // for suggestions
+}
+
+// A Source that is also an Every checks something of every object, whatever its kind, such as its metadata. kind is nil if no Source
+// holds it. NotChecked of the result does not count.
+type Every interface {
+	Every(o *unstructured.Unstructured, kind Kind) Result
+}
+
+// A Kind checks the objects of one kind.
+type Kind interface {
+	Versions() []string // served versions, preferred first
+	Namespaced() bool
+	Check(o *unstructured.Unstructured) Result // the version of o is served; Check may change o
+}
+
+// A Keyed Kind returns a key that identifies everything that its results depend on, except the object. A Memo can then store its
+// results.
+type Keyed interface {
+	Kind
+	Key() string
+}
+
+// A Result is what a Kind finds in one object.
+type Result struct {
+	Errors     []Problem `json:"errors,omitempty"`     // the API server refuses the object
+	Warnings   []Problem `json:"warnings,omitempty"`   // the API server accepts the object, and the author probably means something else
+	NotChecked string    `json:"notChecked,omitempty"` // "" if everything that the API server checks without other objects was checked; else what was not: "rules of Deployment"
+}
+
+// A Problem is a problem with one field.
+type Problem struct {
+	Field   string `json:"field,omitempty"` // as Kubernetes writes it: spec.versions[0].name; "" for the whole object
+	Message string `json:"message"`         // without the field
+}
+
+func (p Problem) String() string { return strings.TrimPrefix(p.Field+": "+p.Message, ": ") }
+
+// The rules.
+const (
+	RuleObject  = "object-refused"      // the API server refuses the object
+	RuleKind    = "kind-unknown"        // no API server knows the kind
+	RuleVersion = "version-not-served"  // the kind has no such version
+	RuleNear    = "kind-near"           // the kind or group may be a misspelling
+	RuleDoubt   = "object-questionable" // a warning of a Kind
+)
+
+// NoSchema is why objects are not checked whose kind no Source knows.
+const NoSchema = "their CRDs are not in this commit"
+
+// A Report is the result of a check.
+type Report struct {
+	Findings []manifest.Finding // sorted
+	Checked  int                // objects of which everything was checked
+	Omitted  []Omission         // why other objects were not checked, or not completely, sorted by reason
+}
+
+// An Omission counts the objects that were not checked for one reason.
+type Omission struct {
+	Reason  string             `json:"reason"` // NoSchema, or what was not checked: "rules of Deployment"
+	Objects int                `json:"objects"`
+	Kinds   []schema.GroupKind `json:"kinds"` // sorted
+}
+
+// Check checks objects against the kinds that sources know. The first Source with a kind decides.
+func Check(objects []render.Object, sources ...Source) Report {
+	all := many(sources)
+	results := make([]result, len(objects))
+	manifest.Each(len(objects), func(i int) { results[i] = all.judge(objects[i]) })
+	var r Report
+	for i, of := range results {
+		r.Findings = append(r.Findings, of.findings...)
+		r.count(objects[i].ID.GroupKind(), of.omits)
+	}
+	slices.SortFunc(r.Findings, manifest.Finding.Compare)
+	r.Findings = slices.Compact(r.Findings)
+	slices.SortFunc(r.Omitted, func(a, b Omission) int { return cmp.Compare(a.Reason, b.Reason) })
+	return r
+}
+
+// count counts an object that was checked, or was not for a reason.
+func (r *Report) count(gk schema.GroupKind, reason string) {
+	if reason == "" {
+		r.Checked++
+		return
+	}
+	i := slices.IndexFunc(r.Omitted, func(o Omission) bool { return o.Reason == reason })
+	if i < 0 {
+		i = len(r.Omitted)
+		r.Omitted = append(r.Omitted, Omission{Reason: reason})
+	}
+	o := &r.Omitted[i]
+	o.Objects++
+	if at, known := slices.BinarySearchFunc(o.Kinds, gk, compareKinds); !known {
+		o.Kinds = slices.Insert(o.Kinds, at, gk)
+	}
+}
+
+func compareKinds(a, b schema.GroupKind) int {
+	return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind))
+}
+
+// A result is what a check finds about one object.
+type result struct {
+	findings []manifest.Finding
+	omits    string // why it was not checked
+}
+
+// judge checks one object.
+func (all many) judge(o render.Object) result {
+	kind, known := all.kind(o.ID.GroupKind())
+	r := all.every(o, kind)
+	of := all.unknown
+	if known {
+		of = func(o render.Object) result { return judgeKnown(o, kind) }
+	}
+	own := of(o)
+	r.findings, r.omits = append(r.findings, own.findings...), own.omits
+	return r
+}
+
+// judgeKnown checks an object of a known kind.
+func judgeKnown(o render.Object, kind Kind) result {
+	_, version, grouped := strings.Cut(o.APIVersion, "/")
+	if !grouped {
+		version = o.APIVersion
+	}
+	if served := kind.Versions(); !slices.Contains(served, version) {
+		return result{findings: []manifest.Finding{{
+			Rule: RuleVersion, Severity: manifest.Error, Origin: o.OriginOf("apiVersion"),
+			Message: fmt.Sprintf("the API server does not serve %s of %s in %s", o.ID.Kind, groupName(o.ID.Group), version),
+			Fix:     "use " + oneOf(served),
+		}}}
+	}
+	return resultOf(o, kind)
+}
+
+// oneOf returns alternatives for a sentence.
+func oneOf(values []string) string {
+	if len(values) == 0 {
+		return "another kind: none of its versions is served"
+	}
+	last := len(values) - 1
+	if last == 0 {
+		return values[0]
+	}
+	return strings.Join(values[:last], ", ") + " or " + values[last]
+}
+
+// groupName returns the name of a group for a sentence.
+func groupName(group string) string {
+	if group == "" {
+		return "the core group"
+	}
+	return group
+}

@@ -1,0 +1,76 @@
+package check
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/manifest"
+)
+
+// resultOf checks an object of a known kind, whose version is served.
+func resultOf(o render.Object, kind Kind) result {
+	found, err := remembered(o, kind)
+	if err != nil {
+		return result{omits: "their content cannot be read"} // render reports the error
+	}
+	r := result{omits: found.NotChecked}
+	r.add(o, found)
+	return r
+}
+
+// every returns what the sources find that check every object.
+func (all many) every(o render.Object, kind Kind) (r result) {
+	for _, s := range all {
+		every, ok := s.(Every)
+		if !ok {
+			continue
+		}
+		if content, err := o.Content(); err == nil { // render reports an error
+			r.add(o, every.Every(content, kind))
+		}
+	}
+	return r
+}
+
+// add adds the findings of a Kind.
+func (r *result) add(o render.Object, found Result) {
+	r.place(o, RuleObject, manifest.Error, "the API server refuses %s: %s", found.Errors)
+	r.place(o, RuleDoubt, manifest.Warning, "%s: %s", found.Warnings)
+}
+
+// place adds a finding for each problem, at the line of the field.
+func (r *result) place(o render.Object, rule string, severity manifest.Severity, format string, problems []Problem) {
+	for _, p := range problems {
+		r.findings = append(r.findings, manifest.Finding{
+			Rule: rule, Severity: severity, Origin: Place(o, p.Field), Message: fmt.Sprintf(format, o.ID, p),
+		})
+	}
+}
+
+// remembered returns the result of a Kind, or the one that a Memo stores.
+func remembered(o render.Object, kind Kind) (r Result, err error) {
+	ask := func() (Result, error) {
+		content, err := o.Content()
+		if err != nil {
+			return Result{}, err
+		}
+		return kind.Check(content), nil
+	}
+	keyed, ok := kind.(Keyed)
+	if !ok {
+		return ask()
+	}
+	known, err := o.Learn("check 1 "+keyed.Key(), func() (string, error) {
+		made, err := ask()
+		if err != nil {
+			return "", err
+		}
+		raw, err := json.Marshal(made)
+		return string(raw), err
+	})
+	if err != nil {
+		return Result{}, err
+	}
+	return r, json.Unmarshal([]byte(known), &r)
+}
