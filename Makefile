@@ -66,8 +66,9 @@ build: ## Build bin/headgate
 	$(static) go build -ldflags '-s -w -X main.version=$(VERSION)' -o bin/headgate ./cmd/headgate
 
 # The real servers that tests and the demo start, each built from its own module.
-.PHONY: controlplane crossplane gitea flux
+.PHONY: controlplane kubernetes crossplane gitea flux
 controlplane: bin/controlplane ## Build bin/controlplane, the Kubernetes API server of tests and demo (minutes, once)
+kubernetes: bin/kubernetes ## Build bin/kubernetes, the whole kube-apiserver that judges Headgate's checks of objects (minutes, once)
 crossplane: bin/crossplane ## Build bin/crossplane, which tests compare Headgate with (minutes, once)
 flux: bin/flux ## Build bin/flux, which tests run next to Headgate (minutes, once)
 gitea: bin/gitea ## Build bin/gitea, the forge that tests use (minutes, once; needs a C compiler)
