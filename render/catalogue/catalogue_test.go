@@ -166,6 +166,31 @@ spec:
 				catalogue.NotManifest: 1, catalogue.LocalOnly: 1, catalogue.OtherTool: 3, catalogue.Encrypted: 2, catalogue.Metadata: 1,
 			}},
 		},
+		"Hooks": {
+			reason: "A hook of another tool would run at once if it were applied. CRDs that Helm 2 installs first are no hooks, and Crossplane installs every object of a package.",
+			files: map[string]string{
+				"post.yaml":            object("v1", "ConfigMap", "post") + "  annotations: {argocd.argoproj.io/hook: PostDelete}\n",
+				"sync.yaml":            object("v1", "ConfigMap", "sync") + "  annotations:\n    argocd.argoproj.io/hook: Sync,Skip\n",
+				"test.yaml":            object("v1", "ConfigMap", "test") + "  annotations:\n    helm.sh/hook: \"test, post-delete\"\n    helm.sh/hook-weight: \"1\"\n",
+				"empty.yaml":           object("v1", "ConfigMap", "empty") + "  annotations:\n    helm.sh/hook: \"\"\n",
+				"skip.yaml":            object("v1", "ConfigMap", "skip") + "  annotations:\n    argocd.argoproj.io/hook: Skip\n    helm.sh/hook: test\n",
+				"crd.yaml":             strings.Replace(crd("buckets", "Bucket"), "metadata:\n", "metadata:\n  annotations: {helm.sh/hook: crd-install}\n", 1),
+				"weight.yaml":          object("v1", "ConfigMap", "weight") + "  annotations: {argocd.argoproj.io/hook-delete-policy: HookSucceeded, helm.sh/hook-weight: \"1\"}\n",
+				"k/a.yaml":             object("v1", "ConfigMap", "built"),
+				"k/kustomization.yaml": "resources: [a.yaml]\ncommonAnnotations: {argocd.argoproj.io/hook: SyncFail}\n",
+				"p/crossplane.yaml":    safeProvider,
+				"p/crd.yaml":           strings.Replace(crd("things", "Thing"), "metadata:\n", "metadata:\n  annotations: {helm.sh/hook: pre-install}\n", 1),
+			},
+			want: result{
+				Definitions: []definition{{Name: "things.toy.example.org", Package: "provider-toy", FromCRD: true}},
+				Packages:    []string{"Provider provider-toy in p, safe-start: true, at p/crossplane.yaml:1"},
+				Objects: []string{
+					"ConfigMap/weight", "CustomResourceDefinition.apiextensions.k8s.io/buckets.toy.example.org",
+				},
+				Skipped:  catalogue.Skipped{catalogue.Hook: 5, catalogue.Unsynced: 1, catalogue.Metadata: 1},
+				Findings: []string{"hook-not-applied@empty.yaml:1", "hook-not-applied@k/a.yaml:1", "hook-not-applied@post.yaml:1", "hook-not-applied@sync.yaml:1", "hook-not-applied@test.yaml:1"},
+			},
+		},
 		"Substituted": {
 			reason: "Flux's variables are applied literally, which deserves a warning; programs, prose and schemas may contain similar texts.",
 			files: map[string]string{

@@ -34,6 +34,10 @@ func (w *walk) fateOf(h manifest.Header, in *Package) (fate, Why) {
 		return foreign, Encrypted
 	case h.Local:
 		return skip, LocalOnly
+	case h.Unsynced && in == nil:
+		return skip, Unsynced
+	case h.Hook && in == nil: // Crossplane installs what a package holds
+		return skip, Hook
 	case id.Group == "kustomize.config.k8s.io":
 		return skip, Kustomize
 	case isProgram(id.Group, version, h.Kind):

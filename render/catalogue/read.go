@@ -20,6 +20,7 @@ import (
 // The rules of findings of this package.
 const (
 	RuleNotInstalled  = "not-installed-from-package"
+	RuleHook          = "hook-not-applied"
 	RuleBuildInput    = "package-build-input"
 	RuleHiddenPackage = "package-inside-kustomization"
 	RuleIncompatible  = "package-incompatible"
@@ -181,6 +182,9 @@ func (s *sorting) place(d *manifest.Document, in *Package) {
 		return
 	case skip:
 		s.skipDocument(why, d, in)
+		if why == Hook {
+			s.findings = append(s.findings, hookSkipped(d))
+		}
 		if why == NotManifest && (in == nil || !in.Image) {
 			s.doubtful = append(s.doubtful, d)
 		}
@@ -236,6 +240,16 @@ func (s *sorting) skipDocument(why Why, d *manifest.Document, in *Package) {
 		return
 	}
 	s.skip(why, d.Origin, d.Header)
+}
+
+// hookSkipped returns the finding about a hook. A hook runs at a moment that Headgate does not have: after a failed sync, for a test, at
+// the end of an application. Applied like another object, it would run at once.
+func hookSkipped(d *manifest.Document) manifest.Finding {
+	return manifest.Finding{
+		Rule: RuleHook, Severity: manifest.Warning, Origin: d.Origin,
+		Message: strings.TrimRight(d.Header.Kind+" "+d.Header.Name, " ") + " is a hook of Argo CD or Helm, which Headgate never runs: it is not applied",
+		Fix:     "remove the annotation if the object is to be applied like any other",
+	}
 }
 
 func (s *sorting) notInstalled(d *manifest.Document, in *Package) manifest.Finding {

@@ -10,6 +10,8 @@ type Why string
 const (
 	NotManifest  Why = "no Kubernetes manifest"
 	LocalOnly    Why = "local configuration (config.kubernetes.io/local-config)"
+	Hook         Why = "hook of Argo CD or Helm"
+	Unsynced     Why = "not to be applied (argocd.argoproj.io/hook: Skip)"
 	Described    Why = "connection details, which are never applied"
 	OtherTool    Why = "object of Flux or Argo CD"
 	Encrypted    Why = "encrypted with SOPS"
@@ -33,7 +35,7 @@ const (
 // Surprises reports whether the author may have expected a skipped document to be applied.
 func (w Why) Surprises() bool {
 	switch w {
-	case OtherTool, Encrypted, Symlink, Submodule, HelmTemplate, Capitals:
+	case Hook, OtherTool, Encrypted, Symlink, Submodule, HelmTemplate, Capitals:
 		return true
 	}
 	return false

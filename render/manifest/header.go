@@ -15,6 +15,8 @@ type Header struct {
 	Name       string
 	Local      bool // annotated as local, so not applied
 	Paused     bool // annotated as paused for Crossplane
+	Hook       bool // annotated as a hook of Argo CD or Helm
+	Unsynced   bool // annotated as nothing that Argo CD applies
 	Spec       SpecHeader
 }
 
@@ -22,15 +24,29 @@ type Header struct {
 // crossplane, which imports this package.
 const PausedAnnotation = "crossplane.io/paused"
 
+// The annotations of hooks, as Argo CD reads them: every value makes a hook, except two.
+const (
+	argoHook = "argocd.argoproj.io/hook"
+	helmHook = "helm.sh/hook"
+
+	hookSkip       = "Skip"        // Argo CD does not apply the object
+	hookCRDInstall = "crd-install" // Helm 2 installed such a CRD before all others
+)
+
 const localConfig = "config.kubernetes.io/local-config"
 
-// annotate reads an annotation of the header, which is set if it is "true".
+// annotate reads an annotation of the header.
 func (h *Header) annotate(key, value string) {
 	switch key {
 	case localConfig:
 		h.Local = value == "true"
 	case PausedAnnotation:
 		h.Paused = value == "true"
+	case argoHook:
+		h.Unsynced = strings.TrimSpace(value) == hookSkip
+		h.Hook = h.Hook || !h.Unsynced
+	case helmHook:
+		h.Hook = h.Hook || strings.TrimSpace(value) != hookCRDInstall
 	}
 }
 

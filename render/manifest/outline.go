@@ -57,7 +57,7 @@ func (h *Header) fields() [9]*string {
 }
 
 // flags returns the other fields of a header.
-func (h *Header) flags() [2]*bool { return [2]*bool{&h.Local, &h.Paused} }
+func (h *Header) flags() [4]*bool { return [4]*bool{&h.Local, &h.Paused, &h.Hook, &h.Unsynced} }
 
 func appendNumber(b []byte, n int) []byte {
 	return binary.AppendUvarint(b, uint64(n)) //nolint:gosec // none is negative

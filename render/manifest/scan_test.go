@@ -164,6 +164,8 @@ status:
 `
 
 var scanSeeds = []string{
+	"kind: A\nmetadata:\n  annotations:\n    argocd.argoproj.io/hook: Skip\n    helm.sh/hook: 'crd-install '\n",
+	"kind: A\nmetadata:\n  annotations: {helm.sh/hook: crd-install, argocd.argoproj.io/hook: PostDelete}\n",
 	crdSeed,
 	"apiVersion: apiextensions.crossplane.io/v1alpha1\nkind: ManagedResourceDefinition\nmetadata:\n  name: a.b\nspec:\n  state: Active\n  group: b\n  names: {kind: A}\n",
 	"kind: A\napiVersion: v1\nmetadata:\n    name: x\n    namespace: y\n    labels:\n        a: b\n    annotations:\n        c: d\n",
