@@ -27,7 +27,7 @@ import (
 // object after the apply; takeOver removes fields from it that have no manager then. Fields that the API server sets
 // itself do not count as leftovers, whichever tool manages them.
 func takeOver(ctx context.Context, at dynamic.ResourceInterface, live, after *unstructured.Unstructured, apiVersion string, how ownership.Taking) ownership.Takeover {
-	t := ownership.TakeOver(live, after, apiVersion, how).Reclaim(live, after, how, ownership.Applied(live))
+	t := ownership.UpdateOf(live, after, how).TakeOver(apiVersion).Reclaim(ownership.Applied(live)).Takeover
 	if t.None() {
 		return t
 	}

@@ -12,16 +12,47 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// The managers of a field decide what happens to it when it leaves the commit:
+// The managers of a field decide what happens to it when it leaves the commit. An entry of managed fields has a row of this table:
 //
-//	managers of the field           what happens to it
-//	Headgate alone                  the apply removes it
-//	nobody, or who restored it      removed if the last applied commit set it to its value; otherwise it stays
-//	a tool that applied it before   removed if Headgate takes fields from the tool; otherwise it stays
-//	any other manager               it stays
-//	none, and the API server        it stays: a default
+//	row                 managers of the field           what happens to it
+//	ours                Headgate alone                  the apply removes it
+//	nobody, restorer    nobody, or who restored it      removed if the last applied commit set it to its value; otherwise it stays
+//	updater, applier    a tool that applied it before   removed if Headgate takes fields from the tool; otherwise it stays
+//	another             any other manager               it stays
+//	                    none, and the API server        it stays: a default
 //
-// Taking is the second column of rows two and three, Reclaim is row two, and Stays names what stays.
+// A Taking selects rows. Update.Reclaim is the second row, and Update.Stays names what stays.
+type row int
+
+const (
+	subresource row = iota // no manager of the object
+	ours
+	nobody
+	restorer // a tool that wrote our marks with the object, as a restore from a backup does
+	updater  // a tool that applies manifests, by updates
+	applier  // and by server-side apply
+	another
+)
+
+// rowOf returns the row of an entry of managed fields.
+func rowOf(o metav1.Object, f metav1.ManagedFieldsEntry) row {
+	applies := f.Operation == metav1.ManagedFieldsOperationApply
+	switch {
+	case f.Subresource != "":
+		return subresource
+	case isOurs(f):
+		return ours
+	case isApplierEntry(f) && applies:
+		return applier
+	case isApplierEntry(f):
+		return updater
+	case f.Manager == Nobody:
+		return nobody
+	case !applies && inventory.WroteMarks(o, f.Manager):
+		return restorer
+	}
+	return another
+}
 
 // Nobody is the field manager that the API server names for fields without a known manager. They have none if another writer
 // removed the managed fields, or wrote the object before its first server-side apply.
@@ -35,28 +66,94 @@ type Taking struct {
 	Restorers   bool // tools that wrote our marks, as a restore from a backup does
 }
 
-// from reports whether the fields of an entry may be taken.
-func (t Taking) from(o metav1.Object, f metav1.ManagedFieldsEntry) bool {
-	switch {
-	case f.Subresource != "":
-		return false
-	case isApplierEntry(f):
-		return t.Appliers && !(t.OnlyUpdates && f.Operation == metav1.ManagedFieldsOperationApply)
-	case f.Manager == Nobody:
+// takes reports whether fields in a row may be taken.
+func (t Taking) takes(r row) bool {
+	switch r {
+	case updater:
+		return t.Appliers
+	case applier:
+		return t.Appliers && !t.OnlyUpdates
+	case nobody:
 		return t.Nobody
+	case restorer:
+		return t.Restorers
 	}
-	return t.Restorers && f.Operation == metav1.ManagedFieldsOperationUpdate && inventory.WroteMarks(o, f.Manager)
+	return false
 }
 
 // Managers returns the names of the field managers from which fields may be taken.
 func (t Taking) Managers(live metav1.Object) []string {
 	var names []string
 	for _, f := range live.GetManagedFields() {
-		if t.from(live, f) && !slices.Contains(names, f.Manager) {
+		if t.takes(rowOf(live, f)) && !slices.Contains(names, f.Manager) {
 			names = append(names, f.Manager)
 		}
 	}
 	return names
+}
+
+// An entry is an entry of managed fields that was read.
+type entry struct {
+	metav1.ManagedFieldsEntry
+
+	row    row
+	fields *fieldpath.Set // empty if they cannot be read
+	taken  bool           // they may be taken
+}
+
+// entriesOf reads managed fields of an object.
+func entriesOf(o metav1.Object, fields []metav1.ManagedFieldsEntry, how Taking) []entry {
+	all := make([]entry, len(fields))
+	for i, f := range fields {
+		e := entry{ManagedFieldsEntry: f, row: rowOf(o, f), fields: fieldpath.NewSet()}
+		if set, readable := read(f); readable {
+			e.fields, e.taken = set, how.takes(e.row)
+		}
+		all[i] = e
+	}
+	return all
+}
+
+// dropped returns managed fields without some of the fields that may be taken.
+func dropped(entries []entry, fields *fieldpath.Set) []metav1.ManagedFieldsEntry {
+	var left []metav1.ManagedFieldsEntry
+	for _, e := range entries {
+		if e.taken {
+			rest := e.fields.Difference(fields)
+			if rest = rest.Difference(above(fields).Difference(above(rest))); rest.Empty() {
+				continue
+			}
+			e.FieldsV1 = write(rest)
+		}
+		left = append(left, e.ManagedFieldsEntry)
+	}
+	return left
+}
+
+// An Update is an update of an object with the managers of its fields, which it reads once.
+type Update struct {
+	Live, After *unstructured.Unstructured
+	Takeover    Takeover // what it takes first
+
+	how     Taking
+	entries []entry        // the managed fields after the takeover
+	had     *fieldpath.Set // what Headgate manages before the update
+	sent    *fieldpath.Set // and after it
+}
+
+// UpdateOf returns the update of a live object. after is the object after an apply of the commit.
+func UpdateOf(live, after *unstructured.Unstructured, how Taking) Update {
+	return Update{
+		Live: live, After: after, how: how, entries: entriesOf(live, entriesBefore(live, after), how), had: fieldsOf(live, isOurs), sent: fieldsOf(after, isOurs),
+	}
+}
+
+// Taking returns the update with a takeover.
+func (u Update) Taking(t Takeover) Update {
+	if !t.None() {
+		u.Takeover, u.entries = t, entriesOf(u.Live, t.Entries, u.how)
+	}
+	return u
 }
 
 // IsLost reports whether the managed fields of an object do not show what we applied.
@@ -105,43 +202,31 @@ func entriesBefore(live, after metav1.Object) []metav1.ManagedFieldsEntry {
 	return slices.DeleteFunc(slices.Clone(after.GetManagedFields()), func(f metav1.ManagedFieldsEntry) bool { return f.Manager != Nobody })
 }
 
-// Reclaim adds fields to a takeover that we applied, that left the commit, and of which managed fields do not show that we applied
-// them. The apply then removes them, except those that another manager still has.
-func (t Takeover) Reclaim(live, after *unstructured.Unstructured, how Taking, applied *fieldpath.Set) Takeover {
-	entries := t.Entries
-	if t.None() {
-		entries = slices.Clone(entriesBefore(live, after))
-	}
-	gone := present(live.Object, applied.Difference(fieldsOf(after, isOurs)).Difference(fieldsOf(live, isOurs)))
+// Reclaim also takes fields that we applied, that left the commit, and of which managed fields do not show that we applied them. The
+// apply then removes them, except those that another manager still has.
+func (u Update) Reclaim(applied *fieldpath.Set) Update {
+	gone := present(u.Live.Object, applied.Difference(u.sent).Difference(u.had))
 	if gone.Empty() {
-		return t
+		return u
 	}
-	for _, f := range entries {
-		if set, readable := read(f); readable && how.from(live, f) {
-			gone = gone.Union(inItems(set, gone))
+	for _, e := range u.entries {
+		if e.taken {
+			gone = gone.Union(inItems(e.fields, gone))
 		}
 	}
-	var left []metav1.ManagedFieldsEntry
-	for _, f := range entries {
-		if set, readable := read(f); readable && how.from(live, f) {
-			rest := set.Difference(gone)
-			if rest = rest.Difference(above(gone).Difference(above(rest))); rest.Empty() {
-				continue
-			}
-			f.FieldsV1 = write(rest)
-		}
-		left = append(left, f)
-	}
-	free := onlyOf(gone, fieldsOf(withEntries(live, left), func(f metav1.ManagedFieldsEntry) bool { return !isOurs(f) }))
+	left := dropped(u.entries, gone)
+	free := onlyOf(gone, fieldsOf(withEntries(u.Live, left), isOthers))
 	if free.Empty() {
-		return t
+		return u
 	}
-	t.Entries = given(left, free, after.GetAPIVersion(), nil)
-	if t.Goes == nil {
-		t.Goes = fieldpath.NewSet()
+	t := u.Takeover
+	t.Entries, t.Goes = given(left, free, u.After.GetAPIVersion(), nil), free
+	if u.Takeover.Goes != nil {
+		t.Goes = free.Union(u.Takeover.Goes)
 	}
-	t.Goes = t.Goes.Union(free)
-	return t
+	u.After = u.After.DeepCopy()
+	Remove(u.After.Object, t.Goes)
+	return u.Taking(t)
 }
 
 // inItems returns the fields of a set that are in list items of another set. A default of an item goes with the item: it would not be
@@ -171,36 +256,11 @@ func present(content map[string]any, fields *fieldpath.Set) *fieldpath.Set {
 }
 
 // Stays returns the fields that an update gives up and that keep their values, with the managers that keep them. The manager is "" if
-// there is none: the API server sets a default. applied are the fields that we applied before, and t is what the update takes first.
-func Stays(live, after *unstructured.Unstructured, t Takeover, applied *fieldpath.Set) []Held {
-	entries := t.Entries
-	if t.None() {
-		entries = entriesBefore(live, after)
-	}
-	others := map[string]*fieldpath.Set{}
-	for _, f := range entries {
-		if set, readable := read(f); readable && !isOurs(f) && f.Subresource == "" {
-			others[f.Manager] = set
-		}
-	}
+// there is none: the API server sets a default. applied are the fields that we applied before.
+func (u Update) Stays(applied *fieldpath.Set) []Held {
 	by := map[string][]string{}
-	gone := applied.Leaves().Difference(fieldsOf(after, isOurs))
-	for path := range gone.All() {
-		was, had := at(live.Object, path)
-		is, has := at(after.Object, path)
-		if !had || !has || !reflect.DeepEqual(was, is) {
-			continue
-		}
-		keepers := []string{}
-		for manager, set := range others {
-			if holds(set, path) {
-				keepers = append(keepers, manager)
-			}
-		}
-		if slices.Sort(keepers); len(keepers) > 1 {
-			keepers = slices.DeleteFunc(keepers, func(manager string) bool { return manager == Nobody })
-		}
-		keeper := strings.Join(keepers, ", ")
+	for path := range kept(u.Live.Object, u.After.Object, applied.Leaves().Difference(u.sent)).All() {
+		keeper := u.keeper(path)
 		by[keeper] = append(by[keeper], name(path))
 	}
 	var all []Held
@@ -210,6 +270,21 @@ func Stays(live, after *unstructured.Unstructured, t Takeover, applied *fieldpat
 	}
 	slices.SortFunc(all, func(a, b Held) int { return strings.Compare(a.Manager, b.Manager) })
 	return all
+}
+
+// keeper returns the names of the other managers of a field.
+func (u Update) keeper(path fieldpath.Path) string {
+	var keepers []string
+	for _, e := range u.entries {
+		if e.row != ours && e.row != subresource && holds(e.fields, path) {
+			keepers = append(keepers, e.Manager)
+		}
+	}
+	slices.Sort(keepers)
+	if keepers = slices.Compact(keepers); len(keepers) > 1 {
+		keepers = slices.DeleteFunc(keepers, func(manager string) bool { return manager == Nobody })
+	}
+	return strings.Join(keepers, ", ")
 }
 
 // holds reports whether a set has a field, a part of it, or a parent as a whole.
@@ -227,19 +302,18 @@ func holds(set *fieldpath.Set, path fieldpath.Path) bool {
 }
 
 // Unclaimed returns the fields that have no known manager after an update.
-func Unclaimed(live, after *unstructured.Unstructured, t Takeover, how Taking) []string {
-	entries := t.Entries
-	if t.None() {
-		entries = entriesBefore(live, after)
-	}
+func (u Update) Unclaimed() []string {
 	var all []string
-	for _, f := range entries {
-		if set, readable := read(f); readable && !isApplierEntry(f) && how.from(live, f) {
-			all = append(all, names(set.Leaves().Difference(fieldsOf(after, isOurs)))...)
+	for _, e := range u.entries {
+		if e.taken && !e.isTools() {
+			all = append(all, names(e.fields.Leaves().Difference(u.sent))...)
 		}
 	}
 	return all
 }
+
+// isTools reports whether an entry belongs to a tool that applied the object before.
+func (e entry) isTools() bool { return e.row == updater || e.row == applier }
 
 // Gained returns the fields that an update begins to manage.
 func Gained(live, after *unstructured.Unstructured) []string {

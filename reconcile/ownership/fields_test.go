@@ -43,6 +43,7 @@ func TestFields(t *testing.T) {
 		"Writer":       {"Only a restored object has restorers.", []metav1.ManagedFieldsEntry{given.Wrote("velero", "Update", restorer)}, ab, ownership.Taking{Nobody: true}, map[string]string{"velero": "Update"}, []ownership.Held{{Manager: "velero", Fields: []string{"spec.b"}}}},
 		"Applier":      {"Headgate takes over a tool that updates.", []metav1.ManagedFieldsEntry{ours(ab), given.Wrote("helm", "Update", ab)}, "", all, map[string]string{inventory.Manager: "Apply"}, nil},
 		"ApplierSince": {"A server-side apply is intentional.", []metav1.ManagedFieldsEntry{ours(ab), given.Wrote("kubectl", "Apply", ab)}, "", all, map[string]string{inventory.Manager: "Apply", "kubectl": "Apply"}, []ownership.Held{{Manager: "kubectl", Fields: []string{"spec.b"}}}},
+		"Twice":        {"One manager has two entries.", []metav1.ManagedFieldsEntry{ours(ab), given.Wrote("cli", "Apply", b), given.Wrote("cli", "Update", `{"f:spec":{"f:c":{}}}`)}, "", all, map[string]string{inventory.Manager: "Apply", "cli": "Apply"}, []ownership.Held{{Manager: "cli", Fields: []string{"spec.b"}}}},
 		"Status":       {"A subresource is no manager of the object.", []metav1.ManagedFieldsEntry{ours(ab), {Manager: ownership.Nobody, Operation: "Update", Subresource: "status", FieldsV1: metav1.NewFieldsV1(b)}}, "", all, map[string]string{inventory.Manager: "Apply", ownership.Nobody: "Update"}, nil},
 	}
 	for name, tc := range cases {
@@ -65,10 +66,10 @@ func TestFields(t *testing.T) {
 			if tc.applied != "" {
 				applied = ownership.Applied(object([]metav1.ManagedFieldsEntry{ours(tc.applied)}))
 			}
-			took := ownership.TakeOver(live, after, kept[0].APIVersion, tc.how).Reclaim(live, after, tc.how, applied)
+			update := ownership.UpdateOf(live, after, tc.how).TakeOver(kept[0].APIVersion).Reclaim(applied)
 			before := live
-			if !took.None() {
-				before = object(took.Entries)
+			if !update.Takeover.None() {
+				before = object(update.Takeover.Entries)
 			}
 			got := map[string]string{}
 			for _, f := range before.GetManagedFields() {
@@ -80,9 +81,9 @@ func TestFields(t *testing.T) {
 				t.Errorf("%s\nmanagers of spec.b (-want +got):\n%s", tc.reason, diff)
 			}
 			if tc.stays == nil { // the API server removes it
-				unstructured.RemoveNestedField(after.Object, "spec", "b")
+				unstructured.RemoveNestedField(update.After.Object, "spec", "b")
 			}
-			if diff := cmp.Diff(tc.stays, ownership.Stays(live, after, took, applied)); diff != "" {
+			if diff := cmp.Diff(tc.stays, update.Stays(applied)); diff != "" {
 				t.Errorf("%s\nStays(...) (-want +got):\n%s", tc.reason, diff)
 			}
 		})
@@ -113,11 +114,11 @@ func TestItemsLeaveWhole(t *testing.T) {
 	live := object(ownership.Nobody, "Update", `,"f:protocol":{}`)
 	how := ownership.Taking{Appliers: true, OnlyUpdates: true, Nobody: true}
 	for reason, took := range map[string]ownership.Takeover{
-		"the last applied commit had the item": ownership.Takeover{}.Reclaim(live, after, how, ownership.Applied(applied)),
+		"the last applied commit had the item": ownership.UpdateOf(live, after, how).Reclaim(ownership.Applied(applied)).Takeover,
 		"we applied the item": func() ownership.Takeover {
 			both := object(inventory.Manager, "Apply", "")
 			both.SetManagedFields(append(both.GetManagedFields(), given.Wrote("helm", "Update", fmt.Sprintf(fields, item, `,"f:protocol":{}`))))
-			return ownership.TakeOver(both, after, "", how)
+			return ownership.UpdateOf(both, after, how).TakeOver("").Takeover
 		}(),
 	} {
 		if len(took.Entries) != 1 || took.Entries[0].Manager != inventory.Manager || !strings.Contains(took.Entries[0].FieldsV1.GetRawString(), "f:protocol") {
@@ -167,7 +168,7 @@ func TestTakesNoMore(t *testing.T) {
 		}
 		slices.SortFunc(entries, func(a, b metav1.ManagedFieldsEntry) int { return strings.Compare(a.Manager, b.Manager) })
 		live, after := object(entries...), object(entry(inventory.Manager, sent))
-		took := ownership.TakeOver(live, after, "", how).Reclaim(live, after, how, applied)
+		took := ownership.UpdateOf(live, after, how).TakeOver("").Reclaim(applied).Takeover
 		if took.None() {
 			return
 		}

@@ -121,15 +121,20 @@ func without(v, key any) any {
 
 // Returned returns the leaf fields of a set that were removed and that the object still holds with the same value.
 func Returned(before, now map[string]any, fields *fieldpath.Set) *fieldpath.Set {
-	there := fieldpath.NewSet()
-	for path := range fields.Leaves().All() {
+	return kept(before, now, fields.Leaves())
+}
+
+// kept returns the fields of a set that two contents have with the same value.
+func kept(before, now map[string]any, fields *fieldpath.Set) *fieldpath.Set {
+	same := fieldpath.NewSet()
+	for path := range fields.All() {
 		was, had := at(before, path)
 		is, has := at(now, path)
 		if had && has && reflect.DeepEqual(was, is) {
-			there.Insert(path.Copy())
+			same.Insert(path.Copy())
 		}
 	}
-	return there
+	return same
 }
 
 // at returns the value at a path.

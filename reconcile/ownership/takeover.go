@@ -73,45 +73,43 @@ type Takeover struct {
 // None reports whether nothing is taken over.
 func (t Takeover) None() bool { return len(t.Entries) == 0 }
 
-// TakeOver returns the fields to take over from other managers. It needs the live object, and the object after an apply of the commit
-// in a version. Unreadable managed fields remain unchanged.
-func TakeOver(live, after metav1.Object, apiVersion string, how Taking) Takeover {
-	sent, had := fieldsOf(after, isOurs), fieldsOf(live, isOurs)
-	wanted := sent.Union(had)
+// TakeOver takes over fields from other managers. apiVersion is that of the commit. Unreadable managed fields remain unchanged.
+func (u Update) TakeOver(apiVersion string) Update {
+	wanted := u.sent.Union(u.had)
 	var t Takeover
 	taken := fieldpath.NewSet()
 	var since *metav1.Time
-	for _, f := range entriesBefore(live, after) {
-		set, readable := read(f)
-		if !how.from(live, f) || !readable {
-			t.Entries = append(t.Entries, f)
+	for _, e := range u.entries {
+		if !e.taken {
+			t.Entries = append(t.Entries, e.ManagedFieldsEntry)
 			continue
 		}
-		if isApplierEntry(f) && set.Has(lastAppliedPath) {
+		set := e.fields
+		if e.isTools() && set.Has(lastAppliedPath) {
 			t.Forgets = true
 			set = set.Difference(fieldpath.NewSet(lastAppliedPath))
 		}
-		shared := set.Intersection(wanted).Union(inItems(set, had.Difference(sent)))
+		shared := set.Intersection(wanted).Union(inItems(set, u.had.Difference(u.sent)))
 		rest := set.Difference(shared).Difference(above(wanted.Union(fieldpath.NewSet(lastAppliedPath))))
 		if !shared.Empty() {
-			t.From = append(t.From, Held{f.Manager, names(shared.Leaves())})
-			taken, since = taken.Union(shared), f.Time
+			t.From = append(t.From, Held{e.Manager, names(shared.Leaves())})
+			taken, since = taken.Union(shared), e.Time
 		}
 		if rest.Empty() {
 			continue
 		}
-		if f.FieldsV1 = write(rest); f.FieldsV1 != nil {
-			t.Entries = append(t.Entries, f)
+		if e.FieldsV1 = write(rest); e.FieldsV1 != nil {
+			t.Entries = append(t.Entries, e.ManagedFieldsEntry)
 		}
 	}
 	if len(t.From) == 0 {
-		return Takeover{}
+		return u
 	}
 	t.Entries = given(t.Entries, taken, apiVersion, since)
-	after = withEntries(live, t.Entries)
+	after := withEntries(u.Live, t.Entries)
 	t.Left, t.Rest = Leftovers(after)
-	t.Goes = onlyOf(had.Difference(sent), fieldsOf(after, func(f metav1.ManagedFieldsEntry) bool { return !isOurs(f) }))
-	return t
+	t.Goes = onlyOf(u.had.Difference(u.sent), fieldsOf(after, isOthers))
+	return u.Taking(t)
 }
 
 // given returns managed fields in which Headgate applies additional fields in a version.
@@ -167,19 +165,7 @@ func Leftovers(live metav1.Object) ([]Held, *fieldpath.Set) {
 
 // Dropped returns managed fields without some fields of the previous appliers of an object.
 func Dropped(live metav1.Object, fields *fieldpath.Set) []metav1.ManagedFieldsEntry {
-	var entries []metav1.ManagedFieldsEntry
-	for _, f := range live.GetManagedFields() {
-		set, readable := read(f)
-		if isApplierEntry(f) && readable {
-			rest := set.Difference(fields)
-			if rest = rest.Difference(above(fields).Difference(above(rest))); rest.Empty() {
-				continue
-			}
-			f.FieldsV1 = write(rest)
-		}
-		entries = append(entries, f)
-	}
-	return entries
+	return dropped(entriesOf(live, live.GetManagedFields(), Taking{Appliers: true}), fields)
 }
 
 // onlyOf returns the fields of a set that no other manager has, neither the fields nor anything below them.
@@ -201,6 +187,8 @@ func above(set *fieldpath.Set) *fieldpath.Set {
 func isOurs(f metav1.ManagedFieldsEntry) bool {
 	return f.Manager == inventory.Manager && f.Operation == metav1.ManagedFieldsOperationApply && f.Subresource == ""
 }
+
+func isOthers(f metav1.ManagedFieldsEntry) bool { return !isOurs(f) }
 
 // fieldsOf returns the fields of the entries that like accepts.
 func fieldsOf(o metav1.Object, like func(metav1.ManagedFieldsEntry) bool) *fieldpath.Set {

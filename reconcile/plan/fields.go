@@ -11,7 +11,6 @@ import (
 	"headgate.dev/headgate/render/manifest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // What leaves Git leaves the cluster, or the plan names it. Package ownership has the rules; this file adds what only the last
@@ -38,53 +37,78 @@ func (p *Plan) fields(seen Observed) {
 		asked[a.ID] = a
 	}
 	for i := range p.Steps {
-		if a, wanted := asked[p.Steps[i].ID]; wanted && p.Steps[i].Err == nil {
-			p.fieldsOf(&p.Steps[i], a, seen)
+		s := &p.Steps[i]
+		a, wanted := asked[s.ID]
+		if !wanted || s.Err != nil || len(s.Migrates) > 0 {
+			continue
+		}
+		switch s.Action {
+		case Update:
+			p.fieldsOfUpdate(s, a, seen)
+		case Keep:
+			p.fieldsOfKeep(s, a, seen)
 		}
 	}
 }
 
-// fieldsOf names the fields that a step gives up. A keep gives up fields that another manager took before they left the commit.
-func (p *Plan) fieldsOf(s *Step, a Asked, seen Observed) {
-	live, after := s.Live, s.After
-	if s.Action == Keep && s.Guard == "" {
-		live, after = seen.Trials[s.ID].Live, seen.Trials[s.ID].Live
-	}
-	if live == nil || after == nil || s.Action != Update && s.Action != Keep || len(s.Migrates) > 0 || !seen.Mine(s.ID, live) {
+// fieldsOfUpdate names the fields that an update gives up.
+func (p *Plan) fieldsOfUpdate(s *Step, a Asked, seen Observed) {
+	if s.Live == nil || s.After == nil || !seen.Mine(s.ID, s.Live) {
 		return
 	}
-	applied, taken := ownership.Applied(live), s.Adopts
-	if seen.LostFields(a, live) {
-		q := Question{Ask: AppliedBefore, Of: s.ID}
-		before, answered := seen.Answers[q]
-		how := seen.Adopting(a, live)
-		switch {
-		case !answered:
-			p.open = append(p.open, q)
-			return
-		case before.After == nil:
-			if unclaimed := ownership.Unclaimed(live, after, taken, how); ownership.IsLost(live) && len(unclaimed) > 0 {
-				s.stays = And(s.stays, FieldsUnknown.With(before.Unknown, unclaimed))
-			}
-			return
-		}
-		applied = ownership.Applied(before.After)
-		if taken = taken.Reclaim(live, after, how, ownership.Unchanged(live, before.After)); !taken.None() {
-			s.reclaim(taken, live, after)
-			after = s.After
-		}
+	s.giveUp(p.givenUp(s, ownership.UpdateOf(s.Live, s.After, seen.Adopting(a, s.Live)).Taking(s.Adopts), a, seen))
+}
+
+// fieldsOfKeep names the fields that an unchanged object gave up, because another manager took them before they left the commit. If
+// the commit does not set some of them any more, the keep becomes an update.
+func (p *Plan) fieldsOfKeep(s *Step, a Asked, seen Observed) {
+	live := seen.Trials[s.ID].Live
+	if s.Guard != "" || live == nil || !seen.Mine(s.ID, live) {
+		return
 	}
-	for _, h := range ownership.Stays(live, after, taken, applied) {
-		if s.Action == Keep { // reports do not list it
-			p.Notes = append(p.Notes, manifest.Finding{
-				Rule: "fields-stay", Severity: manifest.Note, Origin: s.Origin,
-				Message: fmt.Sprintf("%s gives up %s; %s keeps it", s.ID, few(h.Fields), keeper(h.Manager)),
-				Fix:     "remove them by hand if nothing needs them",
-			})
-			continue
-		}
+	stay := p.givenUp(s, ownership.UpdateOf(live, live, seen.Adopting(a, live)), a, seen)
+	if s.Action == Update {
+		s.giveUp(stay)
+		return
+	}
+	for _, h := range stay { // reports do not list a keep
+		p.Notes = append(p.Notes, manifest.Finding{
+			Rule: "fields-stay", Severity: manifest.Note, Origin: s.Origin,
+			Message: fmt.Sprintf("%s gives up %s; %s keeps it", s.ID, few(h.Fields), keeper(h.Manager)),
+			Fix:     "remove them by hand if nothing needs them",
+		})
+	}
+}
+
+func (s *Step) giveUp(stay []ownership.Held) {
+	for _, h := range stay {
 		s.stays = And(s.stays, FieldsStay.With(h.Fields, h.Manager))
 	}
+}
+
+// givenUp returns the fields that left the commit and stay. If managed fields were lost, the last applied commit shows what left, and
+// the step takes back what it can.
+func (p *Plan) givenUp(s *Step, u ownership.Update, a Asked, seen Observed) []ownership.Held {
+	if !seen.LostFields(a, u.Live) {
+		return u.Stays(ownership.Applied(u.Live))
+	}
+	q := Question{Ask: AppliedBefore, Of: s.ID}
+	before, answered := seen.Answers[q]
+	switch {
+	case !answered:
+		p.open = append(p.open, q)
+		return nil
+	case before.After == nil:
+		if unclaimed := u.Unclaimed(); ownership.IsLost(u.Live) && len(unclaimed) > 0 {
+			s.stays = And(s.stays, FieldsUnknown.With(before.Unknown, unclaimed))
+		}
+		return nil
+	}
+	u = u.Reclaim(ownership.Unchanged(u.Live, before.After))
+	if !u.Takeover.None() {
+		s.reclaim(u)
+	}
+	return u.Stays(ownership.Applied(before.After))
 }
 
 // LostFields reports whether a new commit meets managed fields that do not show all that we applied: another writer removed them, or
@@ -98,13 +122,9 @@ func (o Observed) LostFields(a Asked, live metav1.Object) bool {
 }
 
 // reclaim makes a step remove the fields of a takeover that the commit does not set any more.
-func (s *Step) reclaim(t ownership.Takeover, live, after *unstructured.Unstructured) {
-	s.Action, s.Adopts, s.Live, s.After = Update, t, live, after
+func (s *Step) reclaim(u ownership.Update) {
+	s.Action, s.Adopts, s.Live, s.After = Update, u.Takeover, u.Live, u.After
 	s.Renew, s.Unready = inventory.Entry{}, false
-	if t.Goes != nil {
-		s.After = after.DeepCopy() // the trial has the same object
-		ownership.Remove(s.After.Object, t.Goes)
-	}
 	s.schema = once.OnceValue(s.compareSchema)
 }
 
