@@ -415,12 +415,12 @@ func TestAnswers(t *testing.T) {
 		"NoSuchCommitOnGitHub": {
 			reason: "The commit was never pushed to the forge.",
 			only:   KindGitHub, code: 422, body: `{"message":"No commit found for SHA: ` + commit + `"}`,
-			want: want{says: []string{"422"}, never: "No commit found"},
+			want: want{says: []string{"422", "push it first"}, never: "No commit found"},
 		},
 		"TooManyStatuses": {
 			reason: "GitHub allows 1000 statuses per context and commit, so this error is permanent.",
 			only:   KindGitHub, code: 422, body: `{"message":"Validation Failed","errors":[{"resource":"Status","code":"custom","message":"This SHA and context has reached the maximum number of statuses."}]}`,
-			want: want{says: []string{"422"}, never: "maximum number of statuses"},
+			want: want{says: []string{"422", "as many statuses of this context as the forge allows"}, never: "maximum number of statuses"},
 		},
 		"Unprocessable": {
 			reason: "The same request would fail again.",

@@ -74,7 +74,33 @@ func (a answer) trouble(now time.Time) error {
 	case code == http.StatusNotFound:
 		return fmt.Errorf("%s: no repository %s or no such commit or pull request, or the token cannot see it (404): it needs %s", a.forge, a.of, a.right)
 	}
-	return fmt.Errorf("%s: it refuses to %s (%d)", a.forge, cmp.Or(a.doing, "set statuses"), code)
+	return fmt.Errorf("%s: it refuses to %s (%d)%s", a.forge, cmp.Or(a.doing, "set statuses"), code, a.because())
+}
+
+// becauses words the known reasons of the answer 422. The forge's own text is not shown, because it may quote anything.
+var becauses = []struct{ contains, means string }{
+	{"no commit found", "it does not have the commit: push it first"},
+	{"maximum number of statuses", "the commit has as many statuses of this context as the forge allows (1,000): push another commit"},
+	{"limit of jobs", "the commit has as many statuses as the forge allows: push another commit"},
+	{"description is too long", "the description of the status is too long for it"},
+	{"body is too long", "the comment is too long for it"},
+	{"field:target_url", "it does not accept the target URL of the status"},
+	{" locked", "the conversation of the pull request is locked"},
+	{" archived", "the repository is archived, so nothing can be written to it"},
+}
+
+// because returns the reason of a refusal in our own words, or nothing.
+func (a answer) because() string {
+	if a.resp.StatusCode != http.StatusUnprocessableEntity || a.err == nil {
+		return ""
+	}
+	text := strings.ToLower(a.err.Error())
+	for _, one := range becauses {
+		if strings.Contains(text, one.contains) {
+			return ": " + one.means
+		}
+	}
+	return ""
 }
 
 // unwrapURL removes the method, the URL and quotes of the forge from a client's error. errors.Is and errors.As still

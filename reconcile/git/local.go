@@ -29,7 +29,17 @@ func openLocal(dir string, limit int64) (*objects, error) {
 	if err := supported(files); err != nil {
 		return nil, err
 	}
-	return openObjects(files, limit)
+	o, err := openObjects(files, limit)
+	if err == nil {
+		o.partial = isPartial(files)
+	}
+	return o, err
+}
+
+// isPartial reports whether git cloned with a filter.
+func isPartial(files billy.Filesystem) bool {
+	config, err := util.ReadFile(files, "config")
+	return err == nil && promisor.Match(config)
 }
 
 // locate finds the Git directory of dir: dir itself, dir/.git, or the target of a file dir/.git. A linked worktree
@@ -80,6 +90,7 @@ func pointer(file, prefix string) (string, error) {
 var (
 	sha256Format = regexp.MustCompile(`(?im)^\s*objectformat\s*=\s*"?sha256`)
 	reftable     = regexp.MustCompile(`(?im)^\s*refstorage\s*=\s*"?reftable`)
+	promisor     = regexp.MustCompile(`(?im)^\s*(promisor\s*=\s*"?(true|yes|on|1)|partialclone(filter)?\s*=)`)
 )
 
 // supported refuses repository formats that Headgate would misread.
@@ -136,7 +147,7 @@ func (l local) resolve(_ context.Context, _ address, ref string) (found, error) 
 		return found{}, err
 	}
 	c, err := l.commit(h)
-	if errors.Is(err, plumbing.ErrObjectNotFound) {
+	if errors.Is(err, plumbing.ErrObjectNotFound) && !l.partial {
 		err = fmt.Errorf("cannot read %q: %s is missing here; %s", ref, h, l.missing("git fetch it"))
 	}
 	return found{l.objects, c, h, follows}, err

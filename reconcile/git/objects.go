@@ -50,6 +50,7 @@ type objects struct {
 	limit   int64            // maximum size of an object
 	recent  *recent
 	damaged atomic.Bool // a reader found data that Git did not write
+	partial bool        // git left out objects when it cloned, to fetch them when it needs them
 	firsts  sync.Map    // root commit, by commit
 
 	descents sync.Map // whether the first commit descends from the second, by pair
@@ -169,11 +170,26 @@ func (o *objects) find(h plumbing.Hash, found func(*store) error) error {
 			o.reopen() // another process may have packed or fetched the object
 		}
 	})
+	if gone(err) && o.partial {
+		return errPartial
+	}
 	if err != nil {
 		return fmt.Errorf("cannot read object %s: %w", h, err)
 	}
 	return nil
 }
+
+// errPartial means that an object is missing because the clone is partial.
+var errPartial error = partialError{}
+
+type partialError struct{}
+
+func (partialError) Error() string {
+	return "it is missing, because this is a partial clone (git clone --filter), and Headgate fetches nothing on demand: clone without --filter (filter: of actions/checkout), or run git fetch --refetch --no-filter"
+}
+
+// Is reports whether callers that look for missing objects mean this error.
+func (partialError) Is(target error) bool { return target == plumbing.ErrObjectNotFound }
 
 // has reports whether an object exists in the stores as they were opened.
 func (o *objects) has(h plumbing.Hash) (ok bool, err error) {
@@ -239,7 +255,7 @@ func (o *objects) lineages(ids []plumbing.Hash) [][]int64 {
 // EncodedObject makes objects available to go-git's decoders.
 func (o *objects) EncodedObject(want plumbing.ObjectType, h plumbing.Hash) (plumbing.EncodedObject, error) {
 	kind, data, err := o.read(h)
-	if errors.Is(err, plumbing.ErrObjectNotFound) || err == nil && want != plumbing.AnyObject && want != kind {
+	if errors.Is(err, plumbing.ErrObjectNotFound) && !o.partial || err == nil && want != plumbing.AnyObject && want != kind {
 		return nil, plumbing.ErrObjectNotFound // go-git compares with ==
 	}
 	if err != nil {

@@ -93,7 +93,7 @@ func (r revision) from(o *objects, c *object.Commit) (*object.Commit, error) {
 			}
 			to := c.ParentHashes[parent]
 			next, err := o.commit(to)
-			if errors.Is(err, plumbing.ErrObjectNotFound) {
+			if errors.Is(err, plumbing.ErrObjectNotFound) && !o.partial {
 				return nil, fmt.Errorf("cannot go back as far as %s: %.12s is missing here; if the clone is shallow, %s", r, to, fetchRest)
 			}
 			if err != nil {

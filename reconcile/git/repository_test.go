@@ -627,6 +627,9 @@ func TestFetchLocal(t *testing.T) {
 	sha256, broken := fixtureAt(t, filepath.Join(root, "sha256")), fixtureAt(t, filepath.Join(root, "partial"))
 	sha256.must(os.WriteFile(filepath.Join(sha256.dir, "config"), []byte("[extensions]\n\tobjectformat = sha256\n"), 0o600))
 	broken.ref("refs/heads/main", first)
+	partial := fixtureAt(t, filepath.Join(root, "filtered"))
+	partial.must(os.WriteFile(filepath.Join(partial.dir, "config"), []byte("[remote \"origin\"]\n\tpromisor = true\n\tpartialclonefilter = blob:none\n"), 0o600))
+	partial.ref("refs/heads/main", first)
 	cases := map[string]struct {
 		reason string
 		url    string
@@ -642,6 +645,7 @@ func TestFetchLocal(t *testing.T) {
 		"Inside":   {reason: "The error for a directory in a worktree names its repository.", url: filepath.Join(work, "sub"), err: "but " + work + " is"},
 		"SHA256":   {reason: "An unsupported format must not be misread.", url: sha256.dir, err: "SHA-256"},
 		"Lost":     {reason: "An object may be missing.", url: broken.dir, err: "git fetch it"},
+		"Partial":  {reason: "A partial clone lacks objects on purpose.", url: partial.dir, err: "this is a partial clone"},
 	}
 	f.must(os.MkdirAll(filepath.Join(work, "sub"), 0o700))
 	for name, tc := range cases {

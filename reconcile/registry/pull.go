@@ -338,7 +338,18 @@ func (p *puller) digest(ctx context.Context, from origin, ref name.Reference, in
 		if err == nil {
 			d.digest = head.Digest.String()
 		}
-		return err
+		if !errors.Is(err, errNoDigest) {
+			return err
+		}
+		got, getting := client.Get(ctx, ref) // as Crossplane does; the client computes the digest
+		switch {
+		case getting == nil:
+			d.digest = got.Digest.String()
+			return nil
+		case isOutage(getting), troubleOf(getting) != "":
+			return getting
+		}
+		return network.Errorf("%v, and not the manifest either: %v", errNoDigest, foreign(getting))
 	})
 	known, ok := p.cache.recall(ref.Name())
 	switch {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"mime"
 	"net"
 	"net/http"
 	"net/netip"
@@ -22,9 +23,9 @@ import (
 // addresses of the registries in it only.
 func newTransport(r *Reach) http.RoundTripper {
 	if r != nil {
-		return tlsOnly{network.Quiet(bounded{newPublicOnly(r)}, network.RegistryCodes)}
+		return tlsOnly{network.Quiet(bounded{answering{newPublicOnly(r)}}, network.RegistryCodes)}
 	}
-	return tlsOnly{network.Quiet(bounded{newHTTP(notLinkLocal)}, network.RegistryCodes)}
+	return tlsOnly{network.Quiet(bounded{answering{newHTTP(notLinkLocal)}}, network.RegistryCodes)}
 }
 
 // newHTTP returns a transport that connects only where control allows it.
@@ -54,6 +55,30 @@ func (c tlsOnly) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, errPlainHTTP
 	}
 	return c.RoundTripper.RoundTrip(req)
+}
+
+// An answering transport refuses successful answers that a registry does not give, because its client would swallow the reason.
+type answering struct{ http.RoundTripper }
+
+var (
+	errNoDigest = network.Errorf("the registry gave no digest for the tag")
+	errPage     = network.Errorf("the answer is no manifest (text/html: a login page or a proxy?)")
+)
+
+func (a answering) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := a.RoundTripper.RoundTrip(req)
+	if err != nil || resp.StatusCode != http.StatusOK || req.URL.Path == "/v2/" {
+		return resp, err
+	}
+	switch kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); {
+	case kind == "text/html":
+		err = errPage
+	case req.Method == http.MethodHead && strings.Contains(req.URL.Path, "/manifests/") && resp.Header.Get("Docker-Content-Digest") == "":
+		err = errNoDigest
+	default:
+		return resp, nil
+	}
+	return nil, errors.Join(err, resp.Body.Close())
 }
 
 // maxTagsPage is the maximum size of a page of tags. A page holds a thousand tags, or all of them.
@@ -121,7 +146,7 @@ func isOutage(err error) bool {
 	if _, ok := errors.AsType[network.RefusedError](err); ok {
 		return false
 	}
-	if _, ok := errors.AsType[forbiddenError](err); ok {
+	if _, ok := errors.AsType[forbiddenError](err); ok || errors.Is(err, errPage) || errors.Is(err, errNoDigest) {
 		return false
 	}
 	if answer, ok := errors.AsType[*transport.Error](err); ok {

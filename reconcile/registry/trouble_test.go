@@ -52,6 +52,49 @@ func TestTroubles(t *testing.T) {
 	}
 }
 
+// A registry may answer with what its client cannot use. Crossplane reads the manifest if HEAD returns no digest.
+func TestAnswers(t *testing.T) {
+	const page = "<html>Please log in: hunter2</html>"
+	cases := map[string]struct {
+		reason string
+		answer http.HandlerFunc
+		want   string // of the error for a tag
+	}{
+		"LoginPage": {"A proxy answers every request with a page.", func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			_, _ = w.Write([]byte(page))
+		}, "the answer is no manifest (text/html: a login page or a proxy?)"},
+		"NoDigest": {"The registry has no manifest either.", func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodGet && r.URL.Path != "/v2/" {
+				http.NotFound(w, r)
+				return
+			}
+			w.Header().Set("Content-Type", "application/vnd.oci.image.manifest.v1+json")
+			w.Header().Set("Content-Length", "2")
+		}, "the registry gave no digest for the tag, and not the manifest either"},
+		"DigestOfTheManifest": {"Old registries send the digest with no answer.", func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/vnd.oci.image.manifest.v1+json")
+			_, _ = w.Write([]byte(`{}`))
+		}, "it is not an image with layers"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(tc.answer)
+			t.Cleanup(server.Close)
+			p := newPuller(&Resolver{Cache: t.TempDir(), Keychain: anonymous{}})
+			p.begin("a", 0, nil)
+			host := strings.TrimPrefix(server.URL, "http://")
+			image := p.answer(t.Context(), packages.Request{Source: host + "/acme/provider", Version: "v1.0.0", Configs: &packages.ImageConfigs{}})
+			if image.Err == nil || !strings.Contains(image.Err.Error(), tc.want) || strings.Contains(image.Err.Error(), "hunter2") {
+				t.Errorf("%s\nwant %q, got %v", tc.reason, tc.want, image.Err)
+			}
+			if outage, is := image.Err.(interface{ Outage() bool }); !is || outage.Outage() {
+				t.Errorf("%s\nthe answer counts as an outage: %v", tc.reason, image.Err)
+			}
+		})
+	}
+}
+
 // These errors need another host or several minutes. The messages come from real connections.
 func TestTroublesOfConnections(t *testing.T) {
 	plain := httptest.NewServer(http.NotFoundHandler())

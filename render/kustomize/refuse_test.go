@@ -96,27 +96,28 @@ func TestRefused(t *testing.T) {
 	)
 	// files that every case may use
 	common := map[string]string{
-		"app/cm.yaml":            configMap("a"),
-		"app/sub/x.yaml":         configMap("x"),
-		"base/kustomization.yml": "resources: [b.yaml]\n",
-		"base/b.yaml":            configMap("b"),
-		"part/kustomization.yml": component + "resources: [c.yaml]\n",
-		"part/c.yaml":            configMap("c"),
-		"app/link.yaml ->":       "../../etc/passwd",
-		"linked ->":              "/etc",
-		"app/function.yaml":      "apiVersion: example.org/v1\nkind: Fn\nmetadata:\n  name: fn\n  annotations:\n    config.kubernetes.io/function: |\n      container: {image: example.org/fn}\n",
-		"app/exec.yaml":          "apiVersion: builtin\nkind: PatchTransformer\nmetadata:\n  name: fn\n  annotations:\n    config.kubernetes.io/function: \"exec: {path: ./evil}\"\n",
-		"app/helm.yaml":          "apiVersion: builtin\nkind: HelmChartInflationGenerator\nmetadata: {name: h}\nname: x\nrepo: https://charts.example.org\n",
-		"app/plugin.yaml":        "apiVersion: someteam.example.com/v1\nkind: Evil\nmetadata: {name: e}\n",
-		"app/replace.yaml":       "apiVersion: builtin\nkind: ReplacementTransformer\nmetadata:\n  name: r\nreplacements:\n- path: https://example.org/r.yaml\n",
-		"app/patching.yaml":      "apiVersion: builtin\nkind: PatchTransformer\nmetadata:\n  name: p\nPath: http://example.org/p.yaml\n",
-		"app/adding.yaml":        "apiVersion: builtin\nkind: ValueAddTransformer\nmetadata:\n  name: p\ntargetFilePath: /etc/passwd\n",
-		"app/loop.yaml":          "A: {Schema: {properties: {b: {$ref: B}}}}\nB: {Schema: {properties: {a: {$ref: A}}}}\n",
-		"app/circle.yaml":        "definitions: {A: {$ref: '#/definitions/B'}, B: {$ref: '#/definitions/A'}}\n",
-		"app/internal.yaml":      strings.Replace(configMap("i"), "\ndata:", "\n  annotations: {internal.config.kubernetes.io/needsHashSuffix: enabled}\ndata:", 1),
-		"app/notes.yaml":         "hello: there\n",
-		"app/bomb.yaml":          bomb(),
-		"app/cycle.yaml":         "apiVersion: v1\nkind: ConfigMap\nmetadata: &m\n  name: a\n  annotations: *m\n",
+		"app/cm.yaml":             configMap("a"),
+		"app/sub/x.yaml":          configMap("x"),
+		"base/kustomization.yml":  "resources: [b.yaml]\n",
+		"base/b.yaml":             configMap("b"),
+		"part/kustomization.yml":  component + "resources: [c.yaml]\n",
+		"part/c.yaml":             configMap("c"),
+		"stale/kustomization.yml": "resources: [../base]\npatches:\n- {target: {kind: ConfigMap}, patch: '[{op: add, path: /data/x, value: x}]'}\n- {target: {kind: ConfigMap}, patch: '[{op: remove, path: /data/gone}]'}\n",
+		"app/link.yaml ->":        "../../etc/passwd",
+		"linked ->":               "/etc",
+		"app/function.yaml":       "apiVersion: example.org/v1\nkind: Fn\nmetadata:\n  name: fn\n  annotations:\n    config.kubernetes.io/function: |\n      container: {image: example.org/fn}\n",
+		"app/exec.yaml":           "apiVersion: builtin\nkind: PatchTransformer\nmetadata:\n  name: fn\n  annotations:\n    config.kubernetes.io/function: \"exec: {path: ./evil}\"\n",
+		"app/helm.yaml":           "apiVersion: builtin\nkind: HelmChartInflationGenerator\nmetadata: {name: h}\nname: x\nrepo: https://charts.example.org\n",
+		"app/plugin.yaml":         "apiVersion: someteam.example.com/v1\nkind: Evil\nmetadata: {name: e}\n",
+		"app/replace.yaml":        "apiVersion: builtin\nkind: ReplacementTransformer\nmetadata:\n  name: r\nreplacements:\n- path: https://example.org/r.yaml\n",
+		"app/patching.yaml":       "apiVersion: builtin\nkind: PatchTransformer\nmetadata:\n  name: p\nPath: http://example.org/p.yaml\n",
+		"app/adding.yaml":         "apiVersion: builtin\nkind: ValueAddTransformer\nmetadata:\n  name: p\ntargetFilePath: /etc/passwd\n",
+		"app/loop.yaml":           "A: {Schema: {properties: {b: {$ref: B}}}}\nB: {Schema: {properties: {a: {$ref: A}}}}\n",
+		"app/circle.yaml":         "definitions: {A: {$ref: '#/definitions/B'}, B: {$ref: '#/definitions/A'}}\n",
+		"app/internal.yaml":       strings.Replace(configMap("i"), "\ndata:", "\n  annotations: {internal.config.kubernetes.io/needsHashSuffix: enabled}\ndata:", 1),
+		"app/notes.yaml":          "hello: there\n",
+		"app/bomb.yaml":           bomb(),
+		"app/cycle.yaml":          "apiVersion: v1\nkind: ConfigMap\nmetadata: &m\n  name: a\n  annotations: *m\n",
 	}
 	cases := map[string]struct {
 		reason string
@@ -182,8 +183,10 @@ func TestRefused(t *testing.T) {
 		"AliasCycle":     {"A cycle of aliases would expand without end.", "resources: [cycle.yaml]\n", []string{"app/cycle.yaml:"}},
 		"AliasInline":    {"Aliases in an inline patch are limited, too.", "patches:\n- patch: |\n    a: &a [*a]\n", []string{"app/kustomization.yaml:2: patches[0].patch: inline:1: cannot decode"}},
 		"BrokenInline":   {"An inline patch must be valid YAML.", "patches:\n- patch: |\n    a: [\n", []string{"app/kustomization.yaml:2: patches[0].patch: inline:"}},
-		"NoTarget":       {"Errors of kustomize contain paths of the commit.", "resources: [cm.yaml]\npatches:\n- path: ../base/b.yaml\n", []string{"app/kustomization.yaml:1: kustomize cannot build it: no resource matches strategic merge patch \"ConfigMap.v1.[noGrp]/b.[noNs]\""}},
-		"Conflict":       {"Errors about conflicts contain paths of the commit, too.", "resources: [cm.yaml, ../base]\nnamePrefix: x-\nconfigMapGenerator: [{name: a}]\n", []string{"app/kustomization.yaml:1: kustomize cannot build it: merging from generator"}},
+		"NoTarget":       {"Errors of kustomize contain paths of the commit.", "resources: [cm.yaml]\npatches:\n- path: ../base/b.yaml\n", []string{"app/kustomization.yaml:3: patches[0]: kustomize cannot build it: no resource matches strategic merge patch \"ConfigMap.v1.[noGrp]/b.[noNs]\""}},
+		"Conflict":       {"Errors about conflicts contain paths of the commit, too.", "resources: [cm.yaml, ../base]\nnamePrefix: x-\nconfigMapGenerator: [{name: a}]\n", []string{"app/kustomization.yaml:3: configMapGenerator[0]: kustomize cannot build it: merging from generator"}},
+		"InBase":         {"The base has the error, not what builds on it.", "resources: [../stale]\nnamePrefix: x-\npatches: []\n", []string{"stale/kustomization.yml:4: patches[1]: kustomize cannot build it: error in remove for path: '/data/gone'"}},
+		"SourceGone":     {"The error of a replacement names neither its file nor its line.", "resources: [cm.yaml]\nreplacements:\n- source: {kind: ConfigMap, fieldPath: data.a}\n  targets: [{select: {kind: ConfigMap}, fieldPaths: [data.a]}]\n- source: {kind: ConfigMap, fieldPath: data.gone}\n  targets: [{select: {kind: ConfigMap}, fieldPaths: [data.a]}]\n", []string{"app/kustomization.yaml:5: replacements[1]: kustomize cannot build it: fieldPath `data.gone` is missing"}},
 	}
 	l := newLookout(t)
 	for _, name := range slices.Sorted(keys(cases)) {
@@ -323,7 +326,7 @@ func TestBounds(t *testing.T) {
 				}
 				return map[string]string{"kustomization.yaml": "resources: [a.yaml]\npatches: [{path: p.yaml, target: {name: a}}]", "a.yaml": configMap("a"), "p.yaml": patch.String()}
 			},
-			want: "kustomization.yaml:1: kustomize cannot build it: ",
+			want: "kustomize cannot build it: Unable to complete the copy",
 		},
 		"FileTooLarge": {
 			reason: "The size limit for files also applies to files in a generated ConfigMap.",

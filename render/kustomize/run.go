@@ -28,7 +28,8 @@ var limitCopies = sync.OnceFunc(func() { jsonpatch.AccumulatedCopySizeLimit = 4 
 func (v *vetting) run(k *kustomization) []*manifest.Document {
 	built, err := v.build(k)
 	if err != nil {
-		v.refuse(k.origin, fmt.Errorf("kustomize cannot build it: %s", readable(err.Error())))
+		at, field := v.blamed(k)
+		v.refuse(at, fmt.Errorf("%skustomize cannot build it: %s", field, readable(err.Error())))
 		return nil
 	}
 	if n, most := built.Size(), v.reader.Limits().Documents; n > most {
@@ -90,6 +91,7 @@ func (v *vetting) build(k *kustomization) (built resmap.ResMap, err error) {
 var (
 	places   = regexp.MustCompile(`/(commit|patch|yaml|raw)/`)
 	firstTry = regexp.MustCompile(`accumulation err='accumulating resources from '[^']*': [^']*': `)
+	recursed = regexp.MustCompile(`recursed accumulation of path '[^']*': `)
 	repeated = regexp.MustCompile("(?s) with config: `.*`|(?m)\\{.*\\}|\\[patch: \".*\"\\]")
 	revealed = regexp.MustCompile(`(?s)(loading KV pairs|validator shouldn't modify the resource map|out of bounds for value|invalid literal source).*|\n.*`)
 )
@@ -100,6 +102,7 @@ func readable(text string) string {
 	text = revealed.ReplaceAllString(text, "$1")
 	text = strings.Replace(text, "loading KV pairs", "the input of a generator is invalid; it is not repeated here, because it may be a secret", 1)
 	text = firstTry.ReplaceAllString(text, "")
+	text = recursed.ReplaceAllString(text, "") // the place shows the directory
 	text = places.ReplaceAllString(text, "")
 	text = strings.ReplaceAll(text, "accumulating resources: ", "")
 	const most = 500

@@ -44,6 +44,10 @@ type kustomization struct {
 	openAPI   bool // it changes the schemas that kustomize uses
 	upon      []*kustomization
 	size      size
+
+	file    string
+	content map[string]any // as kustomize sees it
+	at      func(path ...any) manifest.Origin
 }
 
 // A size counts everything that is built, as often as it is built: kustomizations that use each other multiply.
@@ -177,7 +181,7 @@ func (v *vetting) open(name string, trail []string) (*editing, bool) {
 	}
 	e := &editing{
 		vetting: v,
-		k:       &kustomization{dir: path.Dir(name), origin: document.Origin},
+		k:       &kustomization{dir: path.Dir(name), origin: document.Origin, file: name, content: content.Object, at: document.OriginOf},
 		file:    name,
 		trail:   append(slices.Clone(trail), path.Dir(name)),
 		content: content.Object,
