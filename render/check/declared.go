@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 
 	"headgate.dev/headgate/render"
@@ -223,7 +222,7 @@ func ofXRD(o render.Object, i int) *declared {
 
 // compositesOf returns the kinds that an XRD declares: that of its composite resources and, if it has claims, that of its claims.
 func compositesOf(o render.Object) []schema.GroupKind {
-	known, err := o.Learn("composites 1", func() (string, error) {
+	known, err := o.Learn("composites 2", func() (string, error) {
 		u, err := o.Content()
 		if err != nil {
 			return "", err
@@ -232,19 +231,22 @@ func compositesOf(o render.Object) []schema.GroupKind {
 			s, _, _ := unstructured.NestedString(u.Object, append([]string{"spec"}, path...)...)
 			return s
 		}
-		kinds := []string{text("group"), text("names", "kind")}
-		if claim := text("claimNames", "kind"); claim != "" {
-			kinds = append(kinds, claim)
+		if text("group") == "" {
+			return "[]", nil
 		}
-		return strings.Join(kinds, " "), nil
+		kinds := []schema.GroupKind{{Group: text("group"), Kind: text("names", "kind")}}
+		if claim := text("claimNames", "kind"); claim != "" {
+			kinds = append(kinds, schema.GroupKind{Group: text("group"), Kind: claim})
+		}
+		raw, err := json.Marshal(kinds)
+		return string(raw), err
 	})
-	group, kinds, _ := strings.Cut(known, " ")
-	if err != nil || group == "" {
+	if err != nil {
 		return nil
 	}
 	var all []schema.GroupKind
-	for kind := range strings.FieldsSeq(kinds) {
-		all = append(all, schema.GroupKind{Group: group, Kind: kind})
+	if err := json.Unmarshal([]byte(known), &all); err != nil {
+		return nil
 	}
 	return all
 }

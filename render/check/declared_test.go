@@ -144,3 +144,22 @@ func TestDeclared(t *testing.T) {
 }
 
 const bucket1 = "apiVersion: store.example.org/v1\nkind: Bucket\nmetadata: {name: a}\n"
+
+// The kind of an XRD may be any text, because another check reports a bad one.
+func TestKindOfSeveralWords(t *testing.T) {
+	xrd := strings.Replace(`apiVersion: apiextensions.crossplane.io/v2
+kind: CompositeResourceDefinition
+metadata: {name: as.example.org}
+spec:
+  group: example.org
+  names: {kind: KIND, plural: as}
+  versions: [{name: v1, served: true, referenceable: true, schema: {openAPIV3Schema: {type: object}}}]
+`, "KIND", "A kind of words", 1)
+	want, err := render.Render(render.Input{Files: files{"xrd.yaml": xrd}.fs()}, render.Options{Owner: render.OwnerCrossplane})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kinds := check.Declared(want).Kinds("example.org"); len(kinds) != 1 || kinds[0].Kind != "A kind of words" {
+		t.Errorf("the kinds of the group are %v", kinds)
+	}
+}
