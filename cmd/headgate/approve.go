@@ -90,7 +90,7 @@ The author of a change cannot approve it.`,
 
 // approveIn writes an approval into a file of Syncs, and returns the name of the Sync.
 func approveIn(file, name, digest string) (string, error) {
-	before, err := os.ReadFile(file)
+	before, err := readFile("file", file)
 	if err != nil {
 		return "", err
 	}

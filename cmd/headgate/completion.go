@@ -10,7 +10,7 @@ func newCompletion(t *terminal) *cobra.Command {
   headgate completion zsh > "${fpath[1]}/_headgate"
   headgate completion fish > ~/.config/fish/completions/headgate.fish`,
 		ValidArgs: []string{"bash", "zsh", "fish", "powershell"},
-		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
+		Args:      cobra.MatchAll(takes(1, 1, ""), cobra.OnlyValidArgs),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch root := cmd.Root(); args[0] {
 			case "bash":

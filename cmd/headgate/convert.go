@@ -55,7 +55,7 @@ Exit codes: 0 converted, 1 an error or nothing to convert, 2 wrong usage.`,
   kustomize build ./crds | headgate convert -
   headgate convert crds/buckets.yaml crds/queues.yaml | kubectl apply --server-side -f -
   headgate convert ./provider-aws --to ./definitions --connection-details details.yaml`,
-		Args: cobra.MinimumNArgs(1),
+		Args: takes(1, 1<<16, ""),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			defer t.progress.Stop()
 			found, err := c.read(cmd.Context(), t.in, args)

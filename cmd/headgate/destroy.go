@@ -54,7 +54,7 @@ With --orphan, Headgate deletes only the inventory: all objects stay, without an
   headgate destroy --name prod --yes
   headgate destroy --name prod --approve 3f786850e387550fdab836ed7e6dc881
   headgate destroy --name prod --orphan --yes -o json`,
-		Args: cobra.NoArgs,
+		Args: takes(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s.Namespace, s.Name = of.namespace, of.name
 			over := target.Surroundings{Approvals: approve.given}

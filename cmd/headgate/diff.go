@@ -30,8 +30,8 @@ every write, and writes nothing. If another tool applies the commit, use
 
 Diff BASE HEAD shows what changes between two commits of --repo, or of the repository
 around the working directory. It needs no cluster. Each is a branch, a tag, a commit, or an
-ancestor such as main~1 or HEAD^2. Diff also compares two directories; write them as paths
-that begin with ./, ../ or /, so that they are not read as branches.
+ancestor such as main~1 or HEAD^2. Diff also compares two directories. A name that is both a
+directory and a commit means the commit; a path that begins with ./, ../ or / is a directory.
 
 ` + aboutSource + `
 
@@ -44,7 +44,7 @@ comparison of commits or directories is safe, look or blocked, as a preview is.`
   headgate diff main~1 main
   headgate diff ./staging ./production
   headgate diff v1.4.0 main --repo https://example.org/platform.git -o markdown`,
-		Args: cobra.MaximumNArgs(2),
+		Args: takes(0, 2, "--repo names the repository of two commits, and --path a directory of both"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r, err := t.diff(cmd.Context(), to, args)
 			if isUsage(err) {

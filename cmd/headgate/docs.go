@@ -46,7 +46,7 @@ Exit codes: 0 documented, 1 not found or an error, 2 wrong usage.`,
 		Example: `  headgate docs buckets.s3.aws.m.upbound.io ./provider-aws
   headgate docs Bucket.spec.forProvider --depth 1
   headgate docs buckets.s3 --version v1beta1 -o markdown > docs/bucket.md`,
-		Args: cobra.RangeArgs(1, 2),
+		Args: takes(1, 2, ""),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if of.depth < 0 {
 				return usagef("--depth cannot be less than 0, which is all")

@@ -55,6 +55,9 @@ func (t *terminal) exit(ctx context.Context, verb *cobra.Command, err error) int
 	case err == nil:
 		return 0
 	case isUsage(err), !t.began: // cobra rejects arguments before any verb begins
+		if verb.Name() == "help" {
+			verb = verb.Root()
+		}
 		code, advice = exitUsage, fmt.Sprintf("see '%s --help'", verb.CommandPath())
 	default:
 		e, coded := errors.AsType[exit](err)

@@ -35,12 +35,17 @@ func find(definitions []render.DecidedDefinition, name string) (render.DecidedDe
 	case len(fits) == 1:
 		return fits[0], nil
 	case len(fits) > 1:
-		return render.DecidedDefinition{}, fmt.Errorf("%q matches %d definitions; name one of them: %s", name, len(fits), some(names(fits)))
+		return render.DecidedDefinition{}, ambiguousError(fmt.Sprintf("%q matches %d definitions; name one of them: %s", name, len(fits), some(names(fits))))
 	case len(definitions) == 0:
 		return render.DecidedDefinition{}, fmt.Errorf("the commit declares no definition at all; is the path right?")
 	}
 	return render.DecidedDefinition{}, fmt.Errorf("the commit declares no definition %q; the nearest are %s", name, some(nearest(names(definitions), name)))
 }
+
+// An ambiguousError means that several definitions have a name. Every one of them was read.
+type ambiguousError string
+
+func (e ambiguousError) Error() string { return string(e) }
 
 func names(definitions []render.DecidedDefinition) []string {
 	all := make([]string, 0, len(definitions))

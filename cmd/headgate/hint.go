@@ -8,6 +8,7 @@ import (
 	"net"
 	"strings"
 
+	"headgate.dev/headgate/reconcile/git"
 	"headgate.dev/headgate/reconcile/registry"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,6 +26,9 @@ func hint(err error) string {
 	if of, is := errors.AsType[registry.Error](err); is {
 		return registryHint(of)
 	}
+	if _, is := errors.AsType[git.UnreachableError](err); is {
+		return "check the URL of the repository, and that this machine reaches its server (HTTPS_PROXY is used)"
+	}
 	switch text := err.Error(); {
 	case errors.Is(err, errNoKubeconfig):
 		return "set KUBECONFIG or --kubeconfig FILE; 'headgate diff BASE HEAD', render, lint and why need no cluster"
@@ -35,7 +39,7 @@ func hint(err error) string {
 	case errors.As(err, &authority):
 		return "the authority in the kubeconfig did not issue the certificate: is it the right cluster?"
 	case errors.As(err, &name), errors.As(err, &network):
-		return "is the server up, and the address right? --kubeconfig and --context choose the cluster, --repo the repository"
+		return "is the server up, and the address right? --kubeconfig and --context choose the cluster"
 	case apierrors.IsUnauthorized(err):
 		return "the credentials of the kubeconfig may have expired; log in again"
 	case apierrors.IsForbidden(err):

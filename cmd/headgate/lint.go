@@ -45,7 +45,7 @@ Exit codes: 0 nothing, 1 findings, 2 wrong usage. --exit-on selects the findings
   headgate lint --ref HEAD -o json
   headgate lint ./platform --exit-on error
   headgate lint ./teams/shop -f sync.yaml --name team-shop`,
-		Args: cobra.MaximumNArgs(1),
+		Args: takes(0, 1, "--path names a directory below SOURCE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			source, ref, err := t.source(&from, args)
 			if err != nil {

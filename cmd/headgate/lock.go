@@ -54,7 +54,7 @@ usage.`,
 		Example: `  headgate lock
   headgate lock clusters/prod --check
   headgate lock --schemas`,
-		Args: cobra.MaximumNArgs(1),
+		Args: takes(0, 1, ""),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if from.repo != "" || from.ref != "" {
 				return usagef("lock writes into a directory: it takes no --repo and no --ref")

@@ -60,7 +60,7 @@ func TestScripts(t *testing.T) {
 	all := maps.Clone(commands)
 	all["push"] = func(ts *testscript.TestScript, _ bool, args []string) { push(t, ts, args) }
 	testscript.Run(t, testscript.Params{Dir: "testdata/script", Cmds: all, Setup: func(env *testscript.Env) error {
-		env.Setenv("HEADGATE_MUTANT", os.Getenv("HEADGATE_MUTANT")) // of fixtures/mutate
+		env.Setenv("MUTANT_OF_HEADGATE", os.Getenv("MUTANT_OF_HEADGATE")) // of fixtures/mutate
 		withRegistry(t, env)
 		return alone(env)
 	}})

@@ -21,8 +21,9 @@ import (
 
 // A view decides how a verb prints a report.
 type view struct {
-	format choice
-	full   bool
+	format  choice
+	full    bool
+	command *cobra.Command
 }
 
 // withAnnotations adds the formats in which forges and editors show findings next to lines of code.
@@ -40,6 +41,7 @@ func annotators() map[string]func(io.Writer, report.Report) error {
 func newView() *view { return &view{format: withAnnotations("text", "json", "yaml", "markdown")} }
 
 func (v *view) addTo(cmd *cobra.Command) {
+	v.command = cmd
 	v.format.addTo(cmd, "output", "o", "output format")
 	cmd.Flags().BoolVar(&v.full, "full", false, "show every step and every changed field, however many")
 }
@@ -59,6 +61,9 @@ func (t *terminal) concluded(v *view, done report.Report, err error) error {
 // repeated here.
 func (t *terminal) report(v *view, r report.Report) error {
 	t.progress.Stop()
+	if text := v.unfit(r); text != "" {
+		t.warn("%s", text)
+	}
 	t.summarise(r)
 	switch v.format.value {
 	case "json":
@@ -80,6 +85,26 @@ func (t *terminal) report(v *view, r report.Report) error {
 	text := bytes.TrimSuffix(b.Bytes(), []byte(result.Line()+"\n"))
 	_, err := fmt.Fprintf(t.out, "%s%s\n", text, r.Line())
 	return err
+}
+
+// unfit returns a text if digests of --approve let nothing of a report pass.
+func (v *view) unfit(r report.Report) string {
+	flag := v.command.Flags().Lookup("approve")
+	if flag == nil || len(r.Used()) > 0 || r.Error != "" {
+		return ""
+	}
+	given, _ := flag.Value.(*approveFlag)
+	if given == nil || len(*given) == 0 {
+		return ""
+	}
+	why := "nothing here waits for an approval"
+	switch {
+	case r.Approval != nil && r.Preview != nil:
+		why = "a comparison counts the approvals of the target, and this one asks for " + r.Approval.Digest
+	case r.Approval != nil:
+		why = "what is held has the digest " + r.Approval.Digest
+	}
+	return fmt.Sprintf("--approve %s lets nothing pass: %s", given, why)
 }
 
 // mostSummary is the maximum size of a summary on GitHub, in bytes.

@@ -110,7 +110,7 @@ run the preview again when it answers.`,
   headgate preview --comment --status
   headgate preview --comment --status --exit-on blocked,findings
   headgate preview --repo https://git.example.org/team/platform.git --pull 7 --comment`,
-		Args: cobra.NoArgs,
+		Args: takes(0, 0, "--base and --head name the commits"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("target") && len(f.targets) == 0 {
 				return usagef("--target names no branch: an empty list would allow all")

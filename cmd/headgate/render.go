@@ -37,7 +37,7 @@ Exit codes: 0 rendered, 1 not rendered, 2 wrong usage.`,
 		Example: `  headgate render ./platform
   headgate render --repo https://example.org/platform.git --ref v1.4.0 --path clusters/prod
   headgate render . | kubectl apply --server-side -f -`,
-		Args: cobra.MaximumNArgs(1),
+		Args: takes(0, 1, "--path names a directory below SOURCE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			source, ref, err := t.source(&from, args)
 			if err != nil {

@@ -43,6 +43,12 @@ func newRoot(t *terminal) *cobra.Command {
 				return err
 			}
 			t.begin()
+			if cmd.Hidden {
+				return nil
+			}
+			for _, text := range unknownVariables(cmd.Root(), os.Environ(), syncFilesOf(cmd)) {
+				t.warn("%s", text)
+			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -77,19 +83,16 @@ func newRoot(t *terminal) *cobra.Command {
 		newCompletion(t),
 		newChild(t),
 	)
+	root.SetHelpCommand(newHelp())
+	root.SetFlagErrorFunc(wrongFlag)
+	root.Version = thisBuild().String()
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetHelpFunc(func(verb *cobra.Command, _ []string) { fmt.Fprint(t.out, helpOf(verb)) })
 	for _, verb := range root.Commands() {
 		verb.Flags().SortFlags = false
 		verb.DisableFlagsInUseLine = true
 	}
 	return root
-}
-
-func unknownVerb(root *cobra.Command, verb string) error {
-	if near := root.SuggestionsFor(verb); len(near) > 0 {
-		return usagef("unknown command %q; did you mean %s?", verb, strings.Join(near, " or "))
-	}
-	return usagef("unknown command %q", verb)
 }
 
 // fromEnvironment sets the flags that the command line leaves out, from environment variables HEADGATE_….
@@ -101,15 +104,27 @@ func fromEnvironment(cmd *cobra.Command, lookup func(string) (string, bool)) err
 			return
 		}
 		if err := cmd.Flags().Set(f.Name, value); err != nil {
-			bad = append(bad, fmt.Errorf("%s in the environment: %w", variable(f.Name), err))
+			bad = append(bad, fmt.Errorf("%s in the environment: %w", variable(f.Name), wrongValue(err)))
 		}
 	})
 	return errors.Join(bad...)
 }
 
+// syncFilesOf returns the files of Syncs that a command line names.
+func syncFilesOf(cmd *cobra.Command) []string {
+	f := cmd.Flags().Lookup("file")
+	if f == nil {
+		return nil
+	}
+	if several, is := f.Value.(pflag.SliceValue); is {
+		return several.GetSlice()
+	}
+	return []string{f.Value.String()}
+}
+
 // variable returns the environment variable of a flag.
 func variable(flag string) string {
-	return "HEADGATE_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+	return prefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
 // A choice is a flag with a fixed set of values.

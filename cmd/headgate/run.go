@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -84,7 +83,7 @@ to standard output and the exit code comes from the pass.
 		Example: `  headgate run -f sync.yaml
   headgate run -f sync.yaml --once
   headgate run -f sync.yaml --webhook-address :9292 --webhook-cert tls.crt --webhook-key tls.key`,
-		Args: cobra.NoArgs,
+		Args: takes(0, 0, "-f names a file of Syncs"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if once && hooks.address != "" {
 				return usagef("--once makes one pass and receives no webhooks: leave out --webhook-address")
@@ -173,7 +172,7 @@ func readSyncs(files []string) ([]v1alpha1.Sync, error) {
 	var problems []error
 	from := map[inventory.Sync]string{}
 	for _, name := range files {
-		data, err := os.ReadFile(name)
+		data, err := readFile("file", name)
 		if err != nil {
 			return nil, err
 		}

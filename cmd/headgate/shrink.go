@@ -49,7 +49,7 @@ it; --restart restarts it.
 ` + exitCodes,
 		Example: `  headgate shrink ./platform --dry-run
   headgate shrink ./platform --catalogue live --approve 3f786850e387550fdab836ed7e6dc881 --restart`,
-		Args: cobra.MaximumNArgs(1),
+		Args: takes(0, 1, "--path names a directory below SOURCE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !to.given(args) {
 				return usagef("name the commit: a directory, for example '.', or --repo")

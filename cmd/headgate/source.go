@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"maps"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -31,6 +30,7 @@ SOURCE.`
 
 // sourceFlags holds the flags that locate the commit.
 type sourceFlags struct {
+	verb            string // the name of the command, for advice
 	repo, ref, path string
 
 	cache   string
@@ -73,20 +73,6 @@ func (f *trustFlags) check() error {
 	return nil
 }
 
-// isFile returns an error if no file has this name.
-func isFile(name string) error {
-	info, err := os.Stat(name)
-	switch of := (*fs.PathError)(nil); {
-	case name == "":
-		return errors.New("name a file")
-	case errors.As(err, &of):
-		return of.Err
-	case err == nil && info.IsDir():
-		return errors.New("it is a directory; name a file")
-	}
-	return err
-}
-
 // checkFirst makes a verb check flags before it does anything, after its existing checks.
 func checkFirst(cmd *cobra.Command, check func() error) {
 	before := cmd.PreRunE
@@ -101,6 +87,7 @@ func checkFirst(cmd *cobra.Command, check func() error) {
 }
 
 func (f *sourceFlags) addTo(cmd *cobra.Command) {
+	f.verb = cmd.Name()
 	flags := cmd.Flags()
 	flags.StringVar(&f.repo, "repo", "", "read from this Git `repository`: an http(s) URL or a path")
 	addPlain(cmd, &f.plain)
@@ -132,12 +119,12 @@ func (t *terminal) source(f *sourceFlags, args []string) (reconcile.Source, stri
 	case f.repo != "" && len(args) > 0:
 		return nil, "", usagef("SOURCE (%s) and --repo exclude each other; --path names a directory of the repository", args[0])
 	case f.repo != "":
-		if err := noCredentials(f.repo); err != nil {
+		if err := checkRepository(f.repo); err != nil {
 			return nil, "", err
 		}
 		return t.repository(f, f.repo, f.path), f.ref, nil
-	case isURL(directory):
-		return nil, "", usagef("SOURCE is a directory; name a repository with --repo %s", cmp.Or(v1alpha1.OverHTTPS(directory), "URL"))
+	case isURL(directory), hosted.MatchString(directory) && !isExistingDirectory(directory):
+		return nil, "", usagef("SOURCE is a directory; name a repository with --repo %s", cmp.Or(v1alpha1.OverHTTPS(directory), overHTTPS(directory)))
 	case f.ref != "":
 		root, below, err := enclosing(directory)
 		if err != nil {
@@ -145,27 +132,10 @@ func (t *terminal) source(f *sourceFlags, args []string) (reconcile.Source, stri
 		}
 		return t.repository(f, root, filepath.ToSlash(filepath.Join(below, f.path))), f.ref, nil
 	}
-	if err := isDirectory(directory); err != nil {
+	if err := isDirectory(f.verb, directory); err != nil {
 		return nil, "", err
 	}
 	return git.Directory{Root: directory, Path: f.path}, "", nil
-}
-
-// isDirectory returns an error with advice if there is no such directory.
-func isDirectory(name string) error {
-	info, err := os.Stat(name)
-	switch {
-	case err == nil && info.IsDir():
-		return nil
-	case err == nil:
-		return fmt.Errorf("cannot read directory %s: it is a file; name the directory that it is in", name)
-	case errors.Is(err, fs.ErrNotExist) && isCommit(name):
-		return usagef("there is no directory %s, but a branch, tag or commit: write --ref %[1]s to read it, or 'headgate diff %[1]s HEAD' to compare it with what is checked out", name)
-	}
-	if of := (*fs.PathError)(nil); errors.As(err, &of) {
-		err = of.Err
-	}
-	return fmt.Errorf("cannot read directory %s: %w", name, err)
 }
 
 // isCommit reports whether the repository around the working directory has a commit of that name.
@@ -189,13 +159,21 @@ func (d directories) Fetch(ctx context.Context, ref string) (render.Input, error
 
 // compared returns the source of both sides of a comparison.
 func (t *terminal) compared(f *sourceFlags, sides []string) (reconcile.Source, error) {
-	switch base, head := isPath(sides[0]), isPath(sides[1]); {
+	both, err := sidesOf(f.repo, sides)
+	switch base, head := both[0].directory, both[1].directory; {
+	case err != nil:
+		return nil, err
 	case !base && !head:
 		return t.commits(f)
 	case base != head:
 		return nil, usagef("%s and %s: one is a directory and the other a commit; compare two of a kind", sides[0], sides[1])
 	case f.repo != "" || f.ref != "":
 		return nil, usagef("--repo and --ref name commits, and %s is a directory", sides[0])
+	}
+	for _, side := range sides {
+		if err := isDirectory("diff", side); err != nil {
+			return nil, err
+		}
 	}
 	return directories{f.path}, nil
 }
@@ -217,7 +195,7 @@ func (t *terminal) commits(f *sourceFlags) (reconcile.Source, error) {
 		}
 		return t.repository(f, root, filepath.ToSlash(filepath.Join(below, f.path))), nil
 	}
-	if err := noCredentials(f.repo); err != nil {
+	if err := checkRepository(f.repo); err != nil {
 		return nil, err
 	}
 	return t.repository(f, f.repo, f.path), nil
@@ -317,23 +295,4 @@ func isRepository(directory string) bool {
 
 func isURL(s string) bool {
 	return strings.Contains(s, "://") || v1alpha1.OverHTTPS(s) != ""
-}
-
-// noCredentials rejects a URL with a password, which would be visible in the process list and in the shell's history. It also
-// rejects ssh, which Headgate does not support.
-func noCredentials(repo string) error {
-	if https := v1alpha1.OverHTTPS(repo); https != "" {
-		return usagef("--repo: ssh is not supported; use %s, with a token in HEADGATE_GIT_PASSWORD if the repository is private", https)
-	}
-	if !isURL(repo) {
-		return nil
-	}
-	u, err := url.Parse(repo)
-	if err != nil {
-		return usagef("--repo is not a URL") // the error of url.Parse quotes the whole URL
-	}
-	if u.User != nil && u.Scheme != "ssh" { // a token may be in place of the user
-		return usagef("--repo holds credentials; put the password or token into HEADGATE_GIT_PASSWORD, and the user into HEADGATE_GIT_USERNAME")
-	}
-	return nil
 }

@@ -43,7 +43,7 @@ name, 2 wrong usage, 3 something is held, or another writer changed or deleted i
 		Example: `  headgate status
   headgate status --name prod -o json
   headgate status --all`,
-		Args: cobra.NoArgs,
+		Args: takes(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			syncs := []inventory.Sync{of.sync()}
 			if all {

@@ -43,7 +43,7 @@ an edit in the cluster is drift.
 		Example: `  headgate sync ./platform
   headgate sync --repo https://example.org/platform.git --path clusters/prod --name prod
   headgate sync ./platform --dry-run`,
-		Args: cobra.MaximumNArgs(1),
+		Args: takes(0, 1, "--path names a directory below SOURCE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !to.given(args) {
 				return usagef("name the commit to sync: a directory, for example '.', or --repo")

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"os"
 	"slices"
 	"strings"
 
@@ -45,7 +44,7 @@ func (f *fileFlags) addTo(cmd *cobra.Command, chosen *syncFlags, path *string) {
 		if err := f.read(cmd, chosen); err != nil {
 			return err
 		}
-		commits := len(args) == 2 && !isPath(args[0])
+		commits := len(args) == 2 && !isPath(args[0]) && !isExistingDirectory(args[0])
 		if (len(args) == 0 || commits) && !cmd.Flags().Changed("path") {
 			*path = f.fromFile.Spec.Source.Path
 		}
@@ -64,9 +63,9 @@ func (f *fileFlags) read(cmd *cobra.Command, chosen *syncFlags) error {
 			return usagef("--%s and --file exclude each other: the Sync of the file sets it", name)
 		}
 	}
-	data, err := os.ReadFile(f.file)
+	data, err := readFile("file", f.file)
 	if err != nil {
-		return usagef("--file: %v", err)
+		return err
 	}
 	syncs, err := api.Decode(data)
 	if err != nil {

@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -237,10 +235,7 @@ func (f *renderFlags) inject(c *v1alpha1.Conversion) error {
 		}
 		c.Service.Port = int64(n)
 	}
-	ca, err := os.ReadFile(f.ca)
-	if of := (*fs.PathError)(nil); errors.As(err, &of) {
-		return usagef("--conversion-ca %s: %w", f.ca, of.Err)
-	}
+	ca, err := readFile("conversion-ca", f.ca)
 	c.CABundle = string(ca)
 	return err
 }
@@ -387,9 +382,9 @@ func contentsOf(flag string, files []string, err error) ([]string, error) {
 	}
 	var all []string
 	for _, file := range files {
-		content, err := os.ReadFile(file)
+		content, err := readFile(strings.TrimPrefix(flag, "--"), file)
 		if err != nil {
-			return nil, usagef("%s: %v", flag, err)
+			return nil, err
 		}
 		all = append(all, string(content))
 	}

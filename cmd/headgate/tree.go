@@ -40,7 +40,7 @@ Exit codes: 0 shown, 1 an error, 2 wrong usage.`,
 		Example: `  headgate tree ./platform
   headgate tree ./platform --live
   headgate tree --repo https://example.org/platform.git --all -o json`,
-		Args: cobra.MaximumNArgs(1),
+		Args: takes(0, 1, "--path names a directory below SOURCE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			from, ref, err := t.source(&to.sourceFlags, args)
 			if err != nil {

@@ -45,7 +45,7 @@ Exit codes, as in preview: 0 nothing that --exit-on names, 1 something that it n
 		Example: `  headgate upgrade provider-upjet-gcp v3.0.0
   headgate upgrade provider-aws-s3 v2.6.1 ./clusters/prod -o markdown
   headgate upgrade provider-aws-s3 v2.6.1 --repo https://example.org/platform.git --offline`,
-		Args: cobra.RangeArgs(2, 3),
+		Args: takes(2, 3, ""),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r, err := t.upgrade(cmd.Context(), to, live, wait, args)
 			if isUsage(err) {

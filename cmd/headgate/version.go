@@ -28,7 +28,7 @@ func newVersion(t *terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version [flags]",
 		Short: "Print the version",
-		Args:  cobra.NoArgs,
+		Args:  takes(0, 0, ""),
 		RunE: func(*cobra.Command, []string) error {
 			b := thisBuild()
 			if format.value == "json" {

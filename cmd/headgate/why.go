@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"path"
@@ -41,7 +42,7 @@ serves and uses it, and what keeps the CRD of a definition that left Git.
 Exit codes: 0 explained, 1 not found or an error, 2 wrong usage.`,
 		Example: `  headgate why buckets.s3.aws.m.upbound.io
   headgate why Bucket ./platform --live`,
-		Args: cobra.RangeArgs(1, 2),
+		Args: takes(1, 2, ""),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			from, ref, err := t.source(&to.sourceFlags, args[1:])
 			if err != nil {
@@ -57,6 +58,9 @@ Exit codes: 0 explained, 1 not found or an error, 2 wrong usage.`,
 				return err
 			}
 			e, err := explanationOf(want, args[0])
+			if _, exact := errors.AsType[ambiguousError](err); exact {
+				return err
+			}
 			if err != nil && len(want.Unread) > 0 {
 				err = fmt.Errorf("%w; it may be of a package that could not be read: %w", err, want.Unread[0].Err)
 			}

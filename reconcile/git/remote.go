@@ -252,9 +252,15 @@ func (r remote) explain(ctx context.Context, err error) error {
 	case isOurs(err):
 		return fmt.Errorf("cannot fetch: %w", err)
 	default:
-		return fmt.Errorf("cannot fetch: %w", network.Foreign(err))
+		return UnreachableError{fmt.Errorf("cannot fetch: %w", network.Foreign(err))}
 	}
 }
+
+// An UnreachableError means that the server of a repository gave no answer that Headgate knows.
+type UnreachableError struct{ error }
+
+// Unwrap returns the original error.
+func (e UnreachableError) Unwrap() error { return e.error }
 
 // isOurs reports whether this package wrote the text of an error, so that it quotes nothing of the server.
 func isOurs(err error) bool {

@@ -143,7 +143,7 @@ func (w *walk) packageOf(d *manifest.Document, dir string) (*Package, error) {
 	if err != nil {
 		return nil, ErrorsOf(d.Origin, err)
 	}
-	capabilities, _, err := unstructured.NestedStringSlice(u.Object, "spec", "capabilities")
+	capabilities, err := capabilitiesOf(u)
 	if err != nil {
 		return refuse("spec.capabilities of %s must be a list of strings", h.Name)
 	}
@@ -228,4 +228,13 @@ func malformedInstall(u *undecoded) Errors {
 		return nil
 	}
 	return Errors{Errorf(u.OriginOf("spec", "package"), "spec.package of %s %s must name an image with its tag or digest, such as registry.example.org/team/package:v1.0.0", u.Header.Kind, u.Header.Name)}
+}
+
+// capabilitiesOf returns the capabilities of a package. Like the API server, it takes an empty field for one that is left out.
+func capabilitiesOf(u *unstructured.Unstructured) ([]string, error) {
+	if given, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "capabilities"); given == nil {
+		return nil, nil
+	}
+	all, _, err := unstructured.NestedStringSlice(u.Object, "spec", "capabilities")
+	return all, err
 }

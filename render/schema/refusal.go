@@ -28,11 +28,10 @@ func Refusals(ctx context.Context, crd *unstructured.Unstructured) []Refusal {
 		if !ok {
 			return []Refusal{{Problem: err.Error()}}
 		}
-		if found := unknown(strict.Errors()); len(found) > 0 {
-			return found
-		}
+		return unknown(strict.Errors())
 	}
-	apiextensionsv1.SetObjectDefaults_CustomResourceDefinition(&v1)
+	apiextensionsv1.SetDefaults_CustomResourceDefinition(&v1)
+	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&v1.Spec)
 	var internal apiextensions.CustomResourceDefinition
 	if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(&v1, &internal, nil); err != nil {
 		return []Refusal{{Problem: err.Error()}}
@@ -51,21 +50,15 @@ func Refusals(ctx context.Context, crd *unstructured.Unstructured) []Refusal {
 	return all
 }
 
-// statusSubresource matches the fields below the status subresource, which server-side apply leaves out without an error.
-var statusSubresource = regexp.MustCompile(`^spec\.versions\[\d+\]\.subresources\.status\.`)
-
 var unknownField = regexp.MustCompile(`^unknown field "(.*)"$`)
 
-// unknown returns a refusal for each unknown or duplicate field that the API server refuses.
+// unknown returns a refusal for each unknown or duplicate field.
 func unknown(errs []error) []Refusal {
-	var all []Refusal
-	for _, err := range errs {
-		m := unknownField.FindStringSubmatch(err.Error())
-		switch {
-		case m == nil:
-			all = append(all, Refusal{Problem: err.Error()})
-		case !statusSubresource.MatchString(m[1]):
-			all = append(all, Refusal{Field: m[1], Problem: "unknown field"})
+	all := make([]Refusal, len(errs))
+	for i, err := range errs {
+		all[i] = Refusal{Problem: err.Error()}
+		if m := unknownField.FindStringSubmatch(err.Error()); m != nil {
+			all[i] = Refusal{Field: m[1], Problem: "unknown field"}
 		}
 	}
 	return all
