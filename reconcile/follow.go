@@ -72,6 +72,16 @@ type PreviewedSync struct {
 	Ref       string // pull requests into this branch are previewed
 }
 
+// refuses reports whether the sync does not preview a pull request, because it comes from a fork.
+func (s PreviewedSync) refuses(q Request) bool { return q.Fork && s.Forks == nil }
+
+// A followedSync is a sync that follows the target of a pull request.
+type followedSync struct {
+	PreviewedSync
+
+	tip string // the newest commit of the target
+}
+
 const (
 	mostRequests = 100
 	mostTries    = 6                // tries of a head that cannot be fetched before the preview reports it: about five minutes
@@ -143,7 +153,8 @@ type previewing struct {
 
 	known    map[pullKey]*previewedPull
 	current  []Request             // the open pull requests that are previewed
-	decided  map[string]headStatus // the statuses of heads
+	heads    []sharedHead          // their heads
+	decided  map[string]headStatus // the posted statuses of heads
 	authors  map[authored]bool     // answers about authors
 	failures int                   // number of looks that failed in a row
 	trouble  string                // the error of the last failed look
@@ -208,6 +219,7 @@ func (l *previewing) look(ctx context.Context) time.Duration {
 	l.forget(ctx, open)
 	wait := jitter(l.Interval)
 	l.current = l.chosen(open)
+	l.heads = l.shareHeads(ctx)
 	l.keepOpen()
 	l.retarget(ctx)
 	if l.serve(ctx) {
@@ -249,14 +261,15 @@ func (l *previewing) open(ctx context.Context) ([]Request, error) {
 }
 
 // following returns the syncs that follow the target of a pull request.
-func (l *previewing) following(q Request) []PreviewedSync {
-	return slices.DeleteFunc(slices.Clone(l.Syncs), func(s PreviewedSync) bool {
-		b := l.branch(s)
-		return b.name == "" || b.name != q.Target
-	})
+func (l *previewing) following(q Request) []followedSync {
+	var all []followedSync
+	for _, s := range l.Syncs {
+		if b := l.tips[branchOf{s.Origin, s.Ref}]; b.name != "" && b.name == q.Target {
+			all = append(all, followedSync{s, b.tip})
+		}
+	}
+	return all
 }
-
-func (l *previewing) branch(s PreviewedSync) branch { return l.tips[branchOf{s.Origin, s.Ref}] }
 
 // chosen returns the pull requests to preview, newest first. Those of forks come last, because strangers may open any
 // number.
@@ -308,7 +321,6 @@ func (l *previewing) drop(ctx context.Context, k *previewedPull) {
 // due returns the record of a pull request that must be previewed; nil if the last preview of it still holds.
 func (l *previewing) due(ctx context.Context, q Request) *previewedPull {
 	syncs := l.following(q)
-	tip := l.branch(syncs[0]).tip
 	k := l.known[q.key()]
 	switch {
 	case k == nil:
@@ -321,35 +333,34 @@ func (l *previewing) due(ctx context.Context, q Request) *previewedPull {
 	case !k.done && time.Now().Before(k.after):
 		return nil
 	case k.done && l.heard(ctx, k, q):
-	case k.done && k.tip == tip:
+	case k.done && k.tip == syncs[0].tip:
 		return nil
 	case k.done && !l.moved(ctx, k, syncs):
-		k.tip = tip
+		k.tip = syncs[0].tip
 		return nil
 	}
 	return k
 }
 
-// previewNow previews a pull request.
-func (l *previewing) previewNow(ctx context.Context, q Request, k *previewedPull) {
-	syncs := l.following(q)
-	tip := l.branch(syncs[0]).tip
+// previewNow previews a pull request for syncs. share is what this look knows of its head.
+func (l *previewing) previewNow(ctx context.Context, q Request, k *previewedPull, syncs []followedSync, share share) {
 	began := time.Now()
-	combined, again, err := l.preview(ctx, k, syncs)
+	combined, err := l.preview(ctx, k, syncs, hurried{l.Requests.Publisher(q, share.targets), share})
 	if ctx.Err() != nil {
 		return
 	}
 	of := func(holds func(report.Report) bool) bool { return slices.ContainsFunc(combined.Reports, holds) }
-	unread := err == nil && of(func(r report.Report) bool { return len(r.Unread()) > 0 }) && k.failures < mostTries-1 // the registry may be back soon
+	again := slices.ContainsFunc(syncs, func(s followedSync) bool { return l.again(k, s.PreviewedSync, err) })
+	unread := err == nil && of(func(r report.Report) bool { return len(r.Unread()) > 0 }) && k.mayTry() // the registry may be back soon
 	out := of(func(r report.Report) bool { return r.Outage != "" })
-	k.tip, k.done = tip, !unread && !again && !out
+	k.tip, k.done = syncs[0].tip, !unread && !again && !out
 	k.verdict = combined.Status()
 	k.asks = combined.Approval() != nil
 	k.approved = of(func(r report.Report) bool { return slices.ContainsFunc(r.Approvals, report.Approved.OnForge) })
 	if k.done {
 		k.failures, k.made = 0, nil
-		if d, ok := l.statusOf(ctx, q.Head); ok {
-			l.decided[q.Head] = d
+		if !share.open {
+			l.decided[q.Head] = share.status(k.verdict)
 		}
 	} else {
 		asked, _ := patience(err)
@@ -360,6 +371,9 @@ func (l *previewing) previewNow(ctx context.Context, q Request, k *previewedPull
 		l.emit(Event{Kind: Previewed, Pull: q.Number, Revision: q.Head, Preview: combined, Took: time.Since(began), Err: err})
 	}
 }
+
+// mayTry reports whether a preview that failed is tried again soon.
+func (k *previewedPull) mayTry() bool { return k.failures < mostTries-1 }
 
 // A listener is a PreviewPublisher that can report whether there were relevant comments since the preview was published.
 type listener interface {
@@ -391,16 +405,16 @@ func (l *previewing) heard(ctx context.Context, k *previewedPull, q Request) boo
 }
 
 // moved reports whether the target changed in a way that changes the preview.
-func (l *previewing) moved(ctx context.Context, k *previewedPull, syncs []PreviewedSync) bool {
+func (l *previewing) moved(ctx context.Context, k *previewedPull, syncs []followedSync) bool {
 	for _, s := range syncs {
-		if k.Fork && s.Forks == nil {
+		if s.refuses(k.Request) {
 			continue
 		}
 		of := move{s.Reconciler.Sync, k.tip}
 		moved, known := l.moves[of]
 		if !known {
 			var err error
-			moved, err = s.Reconciler.Moved(ctx, k.tip, l.branch(s).tip)
+			moved, err = s.Reconciler.Moved(ctx, k.tip, s.tip)
 			moved = moved || err != nil // the preview reports the error
 			l.moves[of] = moved
 		}
@@ -411,51 +425,46 @@ func (l *previewing) moved(ctx context.Context, k *previewedPull, syncs []Previe
 	return false
 }
 
-// preview makes the previews of a pull request and publishes them. It reports whether to try again although nothing changed.
-func (l *previewing) preview(ctx context.Context, k *previewedPull, syncs []PreviewedSync) (combined report.Combined, again bool, err error) {
-	share, targets := l.shareOf(ctx, k.Request)
-	publisher := hurried{l.Requests.Publisher(k.Request, targets), share}
+// preview makes the previews of a pull request and publishes them.
+func (l *previewing) preview(ctx context.Context, k *previewedPull, syncs []followedSync, by hurried) (report.Combined, error) {
 	all := make([]onePreview, 0, len(syncs))
 	refused, isolated := 0, false
 	for _, s := range syncs {
 		isolated = isolated || s.Elsewhere != nil
-		if k.Fork && s.Forks == nil {
+		if s.refuses(k.Request) {
 			refused++
 		}
-		all = append(all, onePreview{s, nil, func(ctx context.Context) (report.Report, error) { return l.one(ctx, k, s) }})
+		all = append(all, onePreview{s.PreviewedSync, nil, func(ctx context.Context) (report.Report, error) { return l.one(ctx, k, s) }})
 	}
 	if refused == len(syncs) {
-		combined = report.Combine([]report.Report{report.Failed(syncs[0].Reconciler.Sync, "", errFork).On(nil)})
-		if err := publisher.Publish(ctx, combined); err != nil {
-			err = unpublished{err}
-			return combined, l.again(k, syncs[0], err), err
+		combined := report.Combine([]report.Report{report.Failed(syncs[0].Reconciler.Sync, "", errFork).On(nil)})
+		if err := by.Publish(ctx, combined); err != nil {
+			return combined, unpublished{err}
 		}
-		return combined, false, nil
+		return combined, nil
 	}
 	if isolated {
-		combined, stopped, err := l.stopped(ctx, publisher, syncs[0])
+		combined, stopped, err := l.stopped(ctx, by, syncs[0].Reconciler.Sync)
 		if stopped || err != nil {
-			return combined, l.again(k, syncs[0], err), err
+			return combined, err
 		}
 	}
-	passes := func(s PreviewedSync, err error) bool { return ctx.Err() != nil || l.again(k, s, err) }
-	combined, err = merging(ctx, publisher, passes, all)
-	return combined, err != nil && slices.ContainsFunc(syncs, func(s PreviewedSync) bool { return l.again(k, s, err) }), err
+	return merging(ctx, by, func(s PreviewedSync, err error) bool { return ctx.Err() != nil || l.again(k, s, err) }, all)
 }
 
 // one makes the preview of a pull request for one sync.
-func (l *previewing) one(ctx context.Context, k *previewedPull, s PreviewedSync) (report.Report, error) {
+func (l *previewing) one(ctx context.Context, k *previewedPull, s followedSync) (report.Report, error) {
 	with := s.Reconciler
 	switch {
-	case k.Fork && s.Forks == nil:
+	case s.refuses(k.Request):
 		return report.Failed(with.Sync, "", errFork), nil
 	case k.Fork:
 		with = *s.Forks
 	}
-	if r, ok := k.made[with.Sync]; ok && k.madeAt == l.branch(s).tip {
+	if r, ok := k.made[with.Sync]; ok && k.madeAt == s.tip {
 		return r, nil
 	}
-	m := Merge{History: s.Origin, Into: l.branch(s).tip}
+	m := Merge{History: s.Origin, Into: s.tip}
 	if s.Elsewhere != nil {
 		m.Elsewhere = func(ctx context.Context, into, head string) (report.Report, error) {
 			return s.Elsewhere(ctx, k.Fork, into, head)
@@ -483,8 +492,8 @@ type standing interface {
 
 // stopped reports whether previewing this head has stopped its process before. That verdict is on the forge, and stays until the
 // head changes.
-func (l *previewing) stopped(ctx context.Context, by PreviewPublisher, s PreviewedSync) (report.Combined, bool, error) {
-	result := report.Failed(s.Reconciler.Sync, "", errors.New("stopped"))
+func (l *previewing) stopped(ctx context.Context, by PreviewPublisher, s inventory.Sync) (report.Combined, bool, error) {
+	result := report.Failed(s, "", errors.New("stopped"))
 	known, ok := by.(standing)
 	if !ok {
 		return report.Combine([]report.Report{result}), false, nil
@@ -525,7 +534,7 @@ func (l *previewing) again(k *previewedPull, s PreviewedSync, err error) bool {
 			error
 			TokenRefused() bool
 		}](silent.error); ok && refusal.TokenRefused() { // the token may be rotated soon
-			return k.failures < mostTries-1
+			return k.mayTry()
 		}
 	}
 	var away unfetched
@@ -534,7 +543,7 @@ func (l *previewing) again(k *previewedPull, s PreviewedSync, err error) bool {
 		return false
 	}
 	live := s.Reconciler.Cluster != nil && err != nil && !ofCommit(err) && !errors.As(err, &defect) && !errors.As(err, &silent)
-	return (errors.As(err, &away) || errors.As(err, new(outage)) || live) && k.failures < mostTries-1
+	return (errors.As(err, &away) || errors.As(err, new(outage)) || live) && k.mayTry()
 }
 
 // permanent reports whether a retry cannot help, for example because a pack exceeds a size limit.

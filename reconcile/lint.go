@@ -32,7 +32,7 @@ func (r Reconciler) Lint(ctx context.Context, ref string) ([]manifest.Finding, e
 		for _, f := range found {
 			known[f.Origin] = true
 		}
-		for _, f := range slices.Concat(want.Findings, lint.Coverage(want), lint.Refused(ctx, want)) {
+		for _, f := range slices.Concat(want.Findings, lint.Coverage(want), lint.Misread(want), lint.Refused(ctx, want)) {
 			if !known[f.Origin] { // skip findings about documents with errors
 				found = append(found, f)
 			}
@@ -43,7 +43,7 @@ func (r Reconciler) Lint(ctx context.Context, ref string) ([]manifest.Finding, e
 	if err != nil {
 		return nil, err
 	}
-	found := slices.Concat(want.Problems().Findings(), want.Findings, lint.Coverage(want), lint.Refused(ctx, want), r.unplanned(ctx, want))
+	found := slices.Concat(want.Problems().Findings(), want.Findings, lint.Coverage(want), lint.Misread(want), lint.Refused(ctx, want), r.unplanned(ctx, want))
 	if err := want.Nothing(); err != nil && len(found) == 0 {
 		found = append(found, manifest.Finding{
 			Rule: RuleNothing, Severity: manifest.Error, Origin: manifest.Origin{Path: cmp.Or(want.Source.Path, ".")}, Message: err.Error(),

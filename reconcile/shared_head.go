@@ -37,10 +37,17 @@ type authored struct {
 	head string
 }
 
-// A headStatus is the status of a head.
+// A headStatus is the status of a head, for the targets of the pull requests that decide about it.
 type headStatus struct {
 	targets string
 	status  report.Status
+}
+
+// A sharedHead is a head with the open pull requests that decide about its status. A look derives it once.
+type sharedHead struct {
+	commit   string
+	deciding []Request
+	targets  []string
 }
 
 // Deciding returns those of several pull requests with one head that decide about its status. Everybody can open a pull request with
@@ -63,10 +70,22 @@ func Sharing(by PreviewPublisher, of Request, counts bool, others []report.PullV
 	return hurried{by, share{of: of, counts: counts, others: others}}
 }
 
-// deciding returns the open pull requests that decide about the status of a head.
-func (l *previewing) deciding(ctx context.Context, head string) []Request {
-	all := slices.DeleteFunc(slices.Clone(l.current), func(q Request) bool { return q.Head != head })
-	return Deciding(all, func(q Request) bool { return l.counts(ctx, q, all) })
+// shareHeads returns the heads of the open pull requests, and who decides about their statuses.
+func (l *previewing) shareHeads(ctx context.Context) []sharedHead {
+	var heads []sharedHead
+	sharing := map[string][]Request{}
+	for _, q := range l.current {
+		if sharing[q.Head] == nil {
+			heads = append(heads, sharedHead{commit: q.Head})
+		}
+		sharing[q.Head] = append(sharing[q.Head], q)
+	}
+	for i := range heads {
+		all := sharing[heads[i].commit]
+		heads[i].deciding = Deciding(all, func(q Request) bool { return l.counts(ctx, q, all) })
+		heads[i].targets = TargetsOf(heads[i].deciding)
+	}
+	return heads
 }
 
 // counts reports whether a pull request counts for the status of a head that others have, too. If the forge does not answer, it
@@ -96,7 +115,7 @@ func (l *previewing) counts(ctx context.Context, q Request, all []Request) bool 
 
 // refuses reports whether no sync previews a pull request, because it comes from a fork.
 func (l *previewing) refuses(q Request) bool {
-	return q.Fork && !slices.ContainsFunc(l.following(q), func(s PreviewedSync) bool { return s.Forks != nil })
+	return !slices.ContainsFunc(l.following(q), func(s followedSync) bool { return !s.refuses(q) })
 }
 
 // TargetsOf returns the targets of pull requests.
@@ -112,51 +131,49 @@ func TargetsOf(all []Request) []string {
 // verdict returns the verdict of the last preview of a pull request, and whether it still holds.
 func (l *previewing) verdict(q Request) (report.PullVerdict, bool) {
 	k := l.known[q.key()]
-	if k == nil || !k.done || !k.same(q) {
+	if k == nil || !k.done || !k.same(q) || l.runs(q.key()) {
 		return report.PullVerdict{}, false
 	}
 	return report.PullVerdict{Pull: q.Number, Target: q.Target, Status: k.verdict}, true
 }
 
-// statusOf returns the status of a head. It returns false while a preview is missing.
-func (l *previewing) statusOf(ctx context.Context, head string) (headStatus, bool) {
-	all := l.deciding(ctx, head)
-	if len(all) == 0 { // closed during its preview
-		return headStatus{}, false
-	}
-	var verdicts []report.PullVerdict
-	for _, q := range all {
-		v, ok := l.verdict(q)
-		if !ok {
-			return headStatus{}, false
+// verdicts returns the verdicts on some pull requests, and those that have none yet.
+func (l *previewing) verdicts(of []Request) (all []report.PullVerdict, missing []Request) {
+	for _, q := range of {
+		if v, ok := l.verdict(q); ok {
+			all = append(all, v)
+		} else {
+			missing = append(missing, q)
 		}
-		verdicts = append(verdicts, v)
 	}
-	return headStatus{strings.Join(TargetsOf(all), " "), report.Worst(verdicts)}, true
+	return all, missing
 }
 
 // retarget makes the status of a head pending whose targets are not those of its status any more, so that no verdict counts for
 // another target until its turn to be previewed.
 func (l *previewing) retarget(ctx context.Context) {
-	for _, q := range l.current {
-		all := l.deciding(ctx, q.Head)
-		was, known := l.decided[q.Head]
-		if _, done := l.verdict(q); !known || done || was.targets == strings.Join(TargetsOf(all), " ") {
+	for _, h := range l.heads {
+		was, known := l.decided[h.commit]
+		_, missing := l.verdicts(h.deciding)
+		if !known || len(missing) == 0 || was.targets == strings.Join(h.targets, " ") {
 			continue
 		}
-		_ = hurried{PreviewPublisher: l.Requests.Publisher(q, TargetsOf(all))}.Pending(ctx) // the preview tries it again, and reports the error
+		_ = hurried{PreviewPublisher: l.Requests.Publisher(missing[0], h.targets)}.Pending(ctx) // the preview tries it again, and reports the error
 	}
 }
 
 // decide posts the statuses of heads that changed without a preview: a pull request with the same head was closed or retargeted.
 func (l *previewing) decide(ctx context.Context) {
-	for _, q := range l.current {
-		now, ok := l.statusOf(ctx, q.Head)
-		if was, known := l.decided[q.Head]; !ok || known && was == now {
+	for _, h := range l.heads {
+		verdicts, missing := l.verdicts(h.deciding)
+		if len(missing) > 0 {
 			continue
 		}
-		all := l.deciding(ctx, q.Head)
-		by, ok := l.Requests.Publisher(all[0], TargetsOf(all)).(decider)
+		now := headStatus{strings.Join(h.targets, " "), report.Worst(verdicts)}
+		if l.decided[h.commit] == now {
+			continue
+		}
+		by, ok := l.Requests.Publisher(h.deciding[0], h.targets).(decider)
 		if !ok {
 			continue
 		}
@@ -167,9 +184,9 @@ func (l *previewing) decide(ctx context.Context) {
 			continue // the next look tries again
 		}
 		if err != nil {
-			l.emit(Event{Kind: Previewed, Pull: q.Number, Revision: q.Head, Err: err})
+			l.emit(Event{Kind: Previewed, Pull: h.deciding[0].Number, Revision: h.commit, Err: err})
 		}
-		l.decided[q.Head] = now
+		l.decided[h.commit] = now
 	}
 }
 
@@ -193,26 +210,28 @@ func (l *previewing) keepOpen() {
 
 // A share is the part of a pull request in the status of its head.
 type share struct {
-	of     Request
-	counts bool                 // its own verdict counts
-	others []report.PullVerdict // the verdicts of the others that count
-	open   bool                 // one of them is not previewed yet
+	of      Request
+	targets []string             // those of the status
+	counts  bool                 // its own verdict counts
+	others  []report.PullVerdict // the verdicts of the others that count
+	open    bool                 // one of them is not previewed yet
 }
 
-// shareOf returns the part of a pull request in the status of its head, and the targets of that status.
-func (l *previewing) shareOf(ctx context.Context, q Request) (share, []string) {
-	s := share{of: q}
-	all := l.deciding(ctx, q.Head)
-	for _, other := range all {
-		if other.key() == q.key() {
-			s.counts = true
-			continue
-		}
-		v, ok := l.verdict(other)
-		s.open = s.open || !ok
-		s.others = append(s.others, v)
+// shareOf returns the part of a pull request in the status of its head.
+func (l *previewing) shareOf(q Request) share {
+	h := l.heads[slices.IndexFunc(l.heads, func(h sharedHead) bool { return h.commit == q.Head })]
+	others := slices.DeleteFunc(slices.Clone(h.deciding), func(other Request) bool { return other.key() == q.key() })
+	verdicts, missing := l.verdicts(others)
+	return share{q, h.targets, len(others) < len(h.deciding), verdicts, len(missing) > 0}
+}
+
+// status returns the status of the head after a preview of the pull request.
+func (s share) status(own report.Status) headStatus {
+	verdicts := s.others
+	if s.counts {
+		verdicts = append(slices.Clone(verdicts), report.PullVerdict{Pull: s.of.Number, Target: s.of.Target, Status: own})
 	}
-	return s, TargetsOf(all)
+	return headStatus{strings.Join(s.targets, " "), report.Worst(verdicts)}
 }
 
 // in returns previews with the status of their head.
@@ -221,12 +240,8 @@ func (s share) in(all report.Combined) report.Combined {
 	case s.open:
 		all.Undecided = true
 	case len(s.others) > 0:
-		verdicts := s.others
-		if s.counts {
-			verdicts = append(slices.Clone(verdicts), report.PullVerdict{Pull: s.of.Number, Target: s.of.Target, Status: all.Status()})
-		}
-		status := report.Worst(verdicts)
-		all.OfHead = &status
+		of := s.status(all.Status())
+		all.OfHead = &of.status
 	}
 	return all
 }

@@ -19,7 +19,8 @@ type headsForge struct {
 
 	strangers []int // the numbers of pull requests whose authors neither wrote the head nor may write
 	asked     int
-	away      bool // the forge does not answer who may write
+	away      bool                     // the forge does not answer who may write
+	slow      map[string]chan struct{} // previews into these branches wait for it
 }
 
 func (h *headsForge) Counts(_ context.Context, of Request) (bool, error) {
@@ -70,6 +71,11 @@ func heads(t *testing.T, open ...Request) *headsForge {
 			one := first
 			one.Reconciler.Sync.Name, one.Ref = branch, branch
 			one.Elsewhere = func(context.Context, bool, string, string) (report.Report, error) {
+				var slow chan struct{}
+				h.set(func() { slow = h.slow[branch] })
+				if slow != nil {
+					<-slow
+				}
 				if branch == "main" {
 					return report.Report{}, errors.New("it breaks main")
 				}
@@ -188,6 +194,45 @@ func TestSharedHeadWaits(t *testing.T) {
 			t.Errorf("the forge was asked %d times who may write", h.asked)
 		}
 	})
+}
+
+// A pull request is closed while another one with its head is previewed. What is posted then still has its verdict.
+func TestClosedDuringPreview(t *testing.T) {
+	into := func(number int, target string) Request { return Request{Number: number, Head: "h", Target: target} }
+	cases := map[string]struct {
+		reason string
+		open   []Request
+		slow   string
+		closed int
+		want   []string
+	}{
+		"First": {
+			"The other one was not previewed, so nothing was posted.", []Request{into(8, "staging"), into(7, "main")}, "staging", 7,
+			[]string{"h undecided into main, staging", "h decided into staging: " + green},
+		},
+		"Second": {
+			"The other one had failed, and its error was posted.", []Request{into(7, "main"), into(8, "staging")}, "staging", 7,
+			[]string{"forget h", "h previewed into main, staging: error pull request 7 into main: Blocked: it breaks main", "h decided into staging: " + green},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				slow := make(chan struct{})
+				h := heads(t, tc.open...)
+				h.set(func() { h.slow = map[string]chan struct{}{tc.slow: slow} })
+				h.happens(time.Second)
+				h.set(func() {
+					h.open = slices.DeleteFunc(slices.Clone(h.open), func(q Request) bool { return q.Number == tc.closed })
+				})
+				log := h.happens(2 * time.Minute)
+				close(slow)
+				log = append(log, h.happens(2*time.Minute)...)
+				expect(t, tc.reason, log, tc.want...)
+				expect(t, "Nothing flaps.", h.happens(time.Hour))
+			})
+		})
+	}
 }
 
 // The commit of a merge queue has the number of its pull request, and a preview and a status of its own.

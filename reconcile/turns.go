@@ -134,8 +134,8 @@ func (l *previewing) explain(ctx context.Context, waiting []Request, records map
 		k.explained = true
 		l.known[q.key()] = k
 		text := fmt.Sprintf("waiting for about %s: the previews of this author took %s", left.Round(time.Minute), budgetOfAuthor)
-		share, targets := l.shareOf(ctx, q)
-		_ = hurried{l.Requests.Publisher(q, targets), share}.Waiting(ctx, text) // the final status follows
+		share := l.shareOf(q)
+		_ = hurried{l.Requests.Publisher(q, share.targets), share}.Waiting(ctx, text) // the final status follows
 	}
 }
 
@@ -160,8 +160,9 @@ func (l *previewing) begin(ctx context.Context, q Request, k *previewedPull) {
 	began := time.Now()
 	l.turns.began(q, began)
 	l.running[q.key()] = q
+	syncs, share := l.following(q), l.shareOf(q) // a later look may not find it any more
 	preview := func() {
-		l.previewNow(ctx, q, k)
+		l.previewNow(ctx, q, k, syncs, share)
 		l.turns.ended(q, time.Since(began), time.Now())
 		delete(l.running, q.key())
 	}

@@ -80,6 +80,14 @@ func (o Object) OriginOf(path ...any) manifest.Origin {
 	return o.document.OriginOf(path...)
 }
 
+// MisreadKeys returns the keys of the object that YAML 1.1 does not read as they are written.
+func (o Object) MisreadKeys() []manifest.MisreadKey {
+	if o.document == nil {
+		return nil
+	}
+	return o.document.MisreadKeys()
+}
+
 // NewObject returns an object that was read at an origin. It does not keep u.
 func NewObject(u *unstructured.Unstructured, origin manifest.Origin) (Object, error) {
 	raw, err := json.Marshal(u.Object)

@@ -54,6 +54,7 @@ type Desired struct {
 	Directories []string            // sorted directories of the commit with manifests, even if none is applied, without ignored ones
 	Unread      []catalogue.Unread  // packages with unknown content
 	Signatures  packages.Signatures // which signatures the commit demands of the images that Crossplane installs
+	Schemas     []Object            // CRDs and XRDs that live elsewhere, from Options.Schemas; only for checks, by identity
 	Left        []Left              // the objects that Crossplane installs with packages, except definitions, sorted by identity
 	Beside      []Beside            // the images that Crossplane installs and that also have a copy in the tree, by source
 	Skipped     catalogue.Skipped   // documents and files that are not applied, counted by reason

@@ -42,7 +42,7 @@ var mayImport = map[string][]string{
 	"render/kustomize":  {"render/crossplane", "render/manifest"},
 	"render":            {"render/activation", "render/catalogue", "render/crd", "render/crossplane", "render/manifest", "render/packages"},
 	"render/schema":     {"render/crossplane", "render/manifest"},
-	"render/check":      {"render", "render/manifest"},
+	"render/check":      {"render", "render/crd", "render/crossplane", "render/manifest", "render/schema"},
 	"render/lint":       {"render", "render/catalogue", "render/crd", "render/crossplane", "render/manifest", "render/schema"},
 
 	// The wanted, seen and owned objects become one plan, and the plan a report. Compute takes the guards as arguments.

@@ -66,7 +66,7 @@ func gateIn(message string, sentences []*regexp.Regexp) (plan.Gate, bool) {
 var (
 	denials = []*regexp.Regexp{
 		regexp.MustCompile(`^admission webhook "(?<webhook>[^"]*)" denied the request`),
-		regexp.MustCompile(`^[^ ]+ (?:"[^"]*" )?is forbidden: ValidatingAdmissionPolicy '(?<policy>[^']*)' with binding '(?<binding>[^']*)' denied request`),
+		regexp.MustCompile(`^[^ ]+ (?:"(?:[^"\\]|\\.)*" )?is forbidden: ValidatingAdmissionPolicy '(?<policy>[^']*)' with binding '(?<binding>[^']*)' denied request`),
 	}
 	// failedCalls match sentences about webhooks that do not answer.
 	failedCalls = []*regexp.Regexp{regexp.MustCompile(`^Internal error occurred: failed calling webhook "(?<webhook>[^"]*)"`)}

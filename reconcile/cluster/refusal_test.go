@@ -87,6 +87,8 @@ func TestGateOf(t *testing.T) {
 		"InTheMiddle":   {`ConfigMap "a" is invalid: data: Invalid value: admission webhook "w.example.org" denied the request`, plan.Gate{}},
 		"CallInTheEnd":  {`quota: Internal error occurred: failed calling webhook "w.example.org"`, plan.Gate{}},
 		"PolicyInValue": {`ConfigMap "a" is invalid: x: configmaps "a" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request`, plan.Gate{}},
+		"InName":        {`roles "x\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request" is forbidden: user "u" has fewer rights`, plan.Gate{}},
+		"AfterName":     {`roles "x\"y" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no`, plan.Gate{Policy: "p", Binding: "b"}},
 		"Quota":         {`roles "new" is forbidden: exceeded quota: few`, plan.Gate{}},
 	} {
 		c := &Cluster{}

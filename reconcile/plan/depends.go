@@ -406,7 +406,7 @@ func (p Plan) failDependants(done []Outcome) Plan {
 // indexDependants sets the dependants of the objects that may be pruned, and the index of the steps, which must not move
 // afterwards.
 func (p *Plan) indexDependants(first order, seen Observed) {
-	if p.Count(Prune) == 0 {
+	if !slices.ContainsFunc(p.Steps, func(s Step) bool { return s.change().action == Prune }) {
 		return
 	}
 	p.dependants = dependantsOf(first, seen)

@@ -166,6 +166,7 @@ func (p Pass) holdPrunes(part, shown Plan) Plan {
 	free := slices.Clone(part.Steps)
 	part.Steps = slices.Clone(part.Steps)
 	for i, s := range part.Steps {
+		s = shown.freed(s, undone)
 		if wanted, twice := uids[s.UID]; twice && s.Action == Prune {
 			s, part.Stale = s.keptAs(wanted), true
 		} else if why := s.WaitsFor(undone); !why.None() && s.Err == nil && !p.follows(s) {
@@ -190,6 +191,15 @@ func (p Pass) holdPrunes(part, shown Plan) Plan {
 		}
 	}
 	return part
+}
+
+// freed returns a step as a prune if only the guard Unfinished held it, because of what was known before the pass sent anything, and
+// the API server has named it in a refusal since then. What depends on the object keeps it.
+func (p Plan) freed(s Step, undone []Undone) Step {
+	if s.isUnfinished() && len(s.Also) == 0 && len(p.dependants[s.ID]) == 0 && slices.ContainsFunc(undone, func(u Undone) bool { return u.refusedBy.isIn(s) }) {
+		s.Action, s.Would, s.Guard, s.Reason = Prune, "", "", Reason{}
+	}
+	return s
 }
 
 // isUnfinished reports whether the guard Unfinished holds a prune.

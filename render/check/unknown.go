@@ -52,6 +52,8 @@ func (all many) unknown(o render.Object) result {
 	other := slices.IndexFunc(kinds, func(k schema.GroupKind) bool { return strings.EqualFold(k.Kind, gk.Kind) })
 	near := nearest(gk.Kind, kinds)
 	switch {
+	case slices.Contains(kinds, gk):
+		return result{omits: unusable}
 	case other >= 0:
 		f.Fix = fmt.Sprintf("write %s: upper and lower case count", kinds[other].Kind)
 		return result{findings: []manifest.Finding{f}}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	yamlmap "go.yaml.in/yaml/v2"
@@ -126,16 +127,18 @@ func (s section) jsonError(raw []byte, err error) error {
 		return s.cannotDecode(s.part.line+again.line-1, again)
 	}
 	var key collision
-	if !errors.As(err, &key) {
-		return s.yamlError(raw, err)
-	}
+	collides, twice := errors.As(err, &key), strings.Contains(err.Error(), "already set in map")
 	var node yamltree.Node
-	if yamltree.Unmarshal(raw, &node) == nil {
-		if first, second := colliding(&node, map[*yamltree.Node]bool{}); second != nil {
-			return s.cannotDecode(s.part.line+second.Line-1, fmt.Errorf("the key %s is the same as %s in line %d: both become the text %q; remove one of them", written(second), written(first), s.part.line+first.Line-1, string(key)))
+	if (collides || twice) && yamltree.Unmarshal(raw, &node) == nil {
+		first, second := colliding(&node, map[*yamltree.Node]bool{})
+		if second != nil && (collides || isMisread(first) || isMisread(second)) {
+			return s.cannotDecode(s.part.line+second.Line-1, fmt.Errorf("the key %s %s", written(second), s.sameAs(first, second)))
 		}
 	}
-	return s.cannotDecode(s.part.first, err)
+	if collides {
+		return s.cannotDecode(s.part.first, err)
+	}
+	return s.yamlError(raw, err)
 }
 
 // written returns a key as its author wrote it.

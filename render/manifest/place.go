@@ -115,7 +115,7 @@ func child(node *yaml.Node, step any) *yaml.Node {
 			return nil
 		}
 		for i := 0; i+1 < len(node.Content); i += 2 {
-			if node.Content[i].Value == step {
+			if means, odd := misread(node.Content[i]); node.Content[i].Value == step && !odd || means == step && odd {
 				return node.Content[i+1]
 			}
 		}

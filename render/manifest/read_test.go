@@ -311,22 +311,22 @@ func TestReadErrors(t *testing.T) {
 		"CollidingBool": {
 			reason: "YAML 1.1 reads yes as true.",
 			text:   "a: {yes: b,\n \"true\": c}\n",
-			want:   `a.yaml:2: cannot decode: the key "true" is the same as yes in line 1: both become the text "true"; remove one of them`,
+			want:   `a.yaml:2: cannot decode: the key "true" is the same as yes in line 1, which means true unless it is quoted; quote that, or remove one of them`,
 		},
 		"CollidingFloat": {
 			reason: "A whole number with a decimal point becomes the same text as one without.",
 			text:   "{a: [\n  {1.0: b,\n  1: c}]}\n",
-			want:   `a.yaml:3: cannot decode: the key 1 is the same as 1.0 in line 2: both become the text "1"; remove one of them`,
+			want:   `a.yaml:3: cannot decode: the key 1 is the same as 1.0 in line 2, which means 1 unless it is quoted; quote that, or remove one of them`,
 		},
 		"CollidingHexadecimal": {
 			reason: "Two forms of one number are the same key before they become text.",
 			text:   "{a: {\n  0x1: b,\n  1: c}}\n",
-			want:   "a.yaml:3: cannot decode: key 1 already set in map",
+			want:   "a.yaml:3: cannot decode: the key 1 is the same as 0x1 in line 2, which means 1 unless it is quoted; quote that, or remove one of them",
 		},
 		"CollidingFloats": {
 			reason: "Numbers that differ only in truncated digits become the same text.",
 			text:   "{a: {\n  0.1: b,\n  0.10000000149: c}}\n",
-			want:   `a.yaml:3: cannot decode: the key 0.10000000149 is the same as 0.1 in line 2: both become the text "0.1"; remove one of them`,
+			want:   `a.yaml:3: cannot decode: the key 0.10000000149 means 0.1 unless it is quoted, the same as 0.1 in line 2; quote it, or remove one of them`,
 		},
 		"CollidingMerge": {
 			reason: "The same key overrides a merged key; a different key that becomes the same text does not.",
@@ -342,6 +342,16 @@ func TestReadErrors(t *testing.T) {
 			reason: "An encoded tag also turns a number into a text.",
 			text:   "a: {!!binary MQ==: b,\n 1: c}\n",
 			want:   `a.yaml:2: cannot decode: the key 1 is the same as MQ== in line 1: both become the text "1"; remove one of them`,
+		},
+		"CollidingWords": {
+			reason: "The author does not know that both words are true.",
+			text:   "a: {y: b,\n on: c}\n",
+			want:   "a.yaml:2: cannot decode: the key on is the same as y in line 1: unquoted, both mean true; quote them",
+		},
+		"CollidingWord": {
+			reason: "The error names the key as it was written.",
+			text:   "a: {y: b,\n y: c}\n",
+			want:   "a.yaml:2: cannot decode: the key y is already set in line 1; remove one of them",
 		},
 		"CollidingNull": {
 			reason: "Null does not become a text.",

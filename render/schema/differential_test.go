@@ -460,7 +460,7 @@ func (m *mutation) witness(ctx context.Context, before, after *unstructured.Unst
 		o["apiVersion"], o["kind"], o["metadata"] = before.GetAPIVersion(), "Kind", map[string]any{"name": "a"}
 		given := (&unstructured.Unstructured{Object: o}).DeepCopy()
 		old := given.DeepCopy()
-		j.before.coerce(old)
+		j.before.Coerce(old)
 		if len(j.before.invalid(ctx, old)) > 0 || len(j.before.broken(ctx, old)) > 0 {
 			continue
 		}
@@ -475,7 +475,7 @@ func (m *mutation) witness(ctx context.Context, before, after *unstructured.Unst
 		pruning.Prune(fresh.Object, j.before.structural, true)
 		defaulting.PruneNonNullableNullsWithoutDefaults(fresh.Object, j.before.structural)
 		withoutNulls(fresh.Object, old.Object)
-		next.coerce(fresh)
+		next.Coerce(fresh)
 		if wrong := append(next.invalid(ctx, fresh), next.broken(ctx, fresh)...); len(wrong) > 0 {
 			return fmt.Sprintf("a new object is refused %v: %s", wrong, asJSON(given.Object["spec"]))
 		}

@@ -9,19 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	fielderrors "k8s.io/apimachinery/pkg/util/validation/field"
-	celconfig "k8s.io/apiserver/pkg/apis/cel"
 )
 
 // A Judge reports how an API server treats objects that were written before an update of their definition. It uses the API server's
@@ -31,13 +20,10 @@ type Judge struct {
 	after  []judged // the schemas that an object must satisfy when it is next written
 }
 
-// judged holds the validators of one version's schema.
-type judged struct {
-	structural *structuralschema.Structural
-	schema     validation.SchemaValidator
-	rules      *cel.Validator
-	keeps      bool // keeps fields that the schema does not declare
-}
+// judged is a Validator whose errors do not show values of objects.
+type judged = *Validator
+
+func newJudged(content map[string]any) (judged, error) { return newValidator(true, content) }
 
 // NewJudge returns the judge of an update for objects that are read in one version. Without conversion, the objects must fit three
 // kinds of versions after the update: the same version, the storage version, and newly served versions.
@@ -81,41 +67,14 @@ func NewJudge(before, after *unstructured.Unstructured, version string) (*Judge,
 	return &j, nil
 }
 
-func newJudged(content map[string]any) (judged, error) {
-	var props apiextensionsv1.JSONSchemaProps
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, &props); err != nil {
-		return judged{}, err
-	}
-	var internal apiextensions.JSONSchemaProps
-	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(&props, &internal, nil); err != nil {
-		return judged{}, err
-	}
-	structural, err := structuralschema.NewStructural(&internal)
-	if err != nil {
-		return judged{}, err
-	}
-	if err := defaulting.PruneDefaults(structural); err != nil {
-		return judged{}, err
-	}
-	// The author of the schema may have no right to read the objects, and a message expression would show their values.
-	(&structuralschema.Visitor{Structural: func(s *structuralschema.Structural) bool {
-		for i := range s.XValidations {
-			s.XValidations[i].MessageExpression = ""
-		}
-		return false
-	}}).Visit(structural)
-	validator, _, err := validation.NewSchemaValidator(&internal)
-	return judged{structural: structural, schema: validator, rules: cel.NewValidator(structural, true, celconfig.PerCallLimit)}, err
-}
-
 // Of returns the fields whose values an object loses, and the fields for which it is refused, each with a reason. It ignores fields
 // below status, and losses and refusals that the definition already caused before the update. It changes the object.
 func (j *Judge) Of(ctx context.Context, o *unstructured.Unstructured) (loses, refused []string) {
-	j.before.coerce(o) // as the API server reads it
+	j.before.Coerce(o) // as the API server reads it
 	was := o.DeepCopy()
 	for _, next := range j.after {
 		read := o.DeepCopy()
-		next.coerce(o)
+		next.Coerce(o)
 		loses = append(loses, lost(read.Object, o.Object, "")...)
 		wrong := next.invalid(ctx, o)
 		if len(wrong) > 0 {
@@ -137,16 +96,6 @@ func (j *Judge) Of(ctx context.Context, o *unstructured.Unstructured) (loses, re
 func distinct(values []string) []string {
 	slices.Sort(values)
 	return slices.Compact(values)
-}
-
-// coerce changes an object as the API server does when it reads the object.
-func (j judged) coerce(o *unstructured.Unstructured) {
-	if !j.keeps {
-		pruning.Prune(o.Object, j.structural, true)
-	}
-	defaulting.PruneNonNullableNullsWithoutDefaults(o.Object, j.structural)
-	defaulting.Default(o.Object, j.structural)
-	_ = objectmeta.Coerce(nil, o.Object, j.structural, false, true) // never an error: malformed metadata is dropped
 }
 
 // lost returns the paths below which an object no longer has its previous values. It ignores the status, which controllers write
@@ -198,20 +147,13 @@ type refusal struct {
 
 // invalid returns the schema errors of an object. An API server lets a client keep an invalid value but not change it, so they
 // count.
-func (j judged) invalid(ctx context.Context, o *unstructured.Unstructured) []refusal {
-	wrong := validation.ValidateCustomResource(nil, o.Object, j.schema)
-	wrong = append(wrong, objectmeta.Validate(ctx, nil, o.Object, j.structural, false)...)
-	wrong = append(wrong, listtype.ValidateListSetsAndMaps(nil, j.structural, o.Object)...)
-	return refusals(wrong, false)
+func (v judged) invalid(ctx context.Context, o *unstructured.Unstructured) []refusal {
+	return refusals(v.Invalid(ctx, o), false)
 }
 
 // broken returns the CEL rules that refuse an update that changes nothing.
-func (j judged) broken(ctx context.Context, o *unstructured.Unstructured) []refusal {
-	if j.rules == nil {
-		return nil
-	}
-	wrong, _ := j.rules.Validate(ctx, nil, j.structural, o.Object, o.Object, celconfig.RuntimeCELCostBudget)
-	return refusals(wrong, true)
+func (v judged) broken(ctx context.Context, o *unstructured.Unstructured) []refusal {
+	return refusals(v.Broken(ctx, o, o), true)
 }
 
 // refusals converts errors to refusals. It distinguishes CEL rules by message, because one place may have many rules.

@@ -28,10 +28,11 @@ func Refusals(ctx context.Context, crd *unstructured.Unstructured) []Refusal {
 		if !ok {
 			return []Refusal{{Problem: err.Error()}}
 		}
-		return unknown(strict.Errors())
+		if found := unknown(strict.Errors()); len(found) > 0 {
+			return found
+		}
 	}
-	apiextensionsv1.SetDefaults_CustomResourceDefinition(&v1)
-	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&v1.Spec)
+	apiextensionsv1.SetObjectDefaults_CustomResourceDefinition(&v1)
 	var internal apiextensions.CustomResourceDefinition
 	if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(&v1, &internal, nil); err != nil {
 		return []Refusal{{Problem: err.Error()}}
@@ -50,15 +51,21 @@ func Refusals(ctx context.Context, crd *unstructured.Unstructured) []Refusal {
 	return all
 }
 
+// statusSubresource matches the fields below the status subresource, which server-side apply leaves out without an error.
+var statusSubresource = regexp.MustCompile(`^spec\.versions\[\d+\]\.subresources\.status\.`)
+
 var unknownField = regexp.MustCompile(`^unknown field "(.*)"$`)
 
-// unknown returns a refusal for each unknown or duplicate field.
+// unknown returns a refusal for each unknown or duplicate field that the API server refuses.
 func unknown(errs []error) []Refusal {
-	all := make([]Refusal, len(errs))
-	for i, err := range errs {
-		all[i] = Refusal{Problem: err.Error()}
-		if m := unknownField.FindStringSubmatch(err.Error()); m != nil {
-			all[i] = Refusal{Field: m[1], Problem: "unknown field"}
+	var all []Refusal
+	for _, err := range errs {
+		m := unknownField.FindStringSubmatch(err.Error())
+		switch {
+		case m == nil:
+			all = append(all, Refusal{Problem: err.Error()})
+		case !statusSubresource.MatchString(m[1]):
+			all = append(all, Refusal{Field: m[1], Problem: "unknown field"})
 		}
 	}
 	return all

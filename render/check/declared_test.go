@@ -1,0 +1,165 @@
+package check_test
+
+import (
+	"strings"
+	"testing"
+
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/check"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// declares is a commit with a definition, a CRD and two XRDs.
+var declares = files{
+	"bucket.yaml": `apiVersion: apiextensions.crossplane.io/v1alpha1
+kind: ManagedResourceDefinition
+metadata: {name: buckets.store.example.org}
+spec:
+  group: store.example.org
+  names: {kind: Bucket, plural: buckets}
+  scope: Namespaced
+  versions:
+  - {name: v1beta1, served: false, storage: false, schema: {openAPIV3Schema: {type: object}}}
+  - name: v1
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema:
+      openAPIV3Schema:
+        type: object
+        required: [spec]
+        properties:
+          spec:
+            type: object
+            required: [region]
+            x-kubernetes-validations:
+            - {rule: "self.size < 10 || self.region == 'north'", message: only the north has large buckets}
+            - {rule: "self.region == oldSelf.region", message: the region is immutable}
+            properties:
+              region: {type: string, enum: [north, south]}
+              size: {type: integer, default: 1}
+              tags: {type: object, additionalProperties: {type: string}}
+              rules:
+                type: array
+                x-kubernetes-list-type: map
+                x-kubernetes-list-map-keys: [name]
+                items: {type: object, required: [name], properties: {name: {type: string}}}
+          status: {type: object, required: [id], properties: {id: {type: string}}}
+`,
+	"shop.yaml": `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: shops.store.example.org}
+spec:
+  group: store.example.org
+  names: {kind: Shop, plural: shops, singular: shop, listKind: ShopList}
+  scope: Cluster
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {open: {type: boolean}}}}}}}
+`,
+	"platform.yaml": `apiVersion: apiextensions.crossplane.io/v2
+kind: CompositeResourceDefinition
+metadata: {name: platforms.example.org}
+spec:
+  group: example.org
+  names: {kind: Platform, plural: platforms}
+  versions:
+  - name: v1
+    served: true
+    referenceable: true
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, required: [tier], properties: {tier: {type: string}}}}}}
+---
+apiVersion: apiextensions.crossplane.io/v1
+kind: CompositeResourceDefinition
+metadata: {name: xdatabases.example.org}
+spec:
+  group: example.org
+  names: {kind: XDatabase, plural: xdatabases}
+  claimNames: {kind: Database, plural: databases}
+  versions:
+  - name: v1
+    served: true
+    referenceable: true
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: integer}}}}}}
+`,
+}
+
+// with returns the files of a commit with one more.
+func (f files) with(name, text string) files {
+	all := files{name: text}
+	for name, text := range f {
+		all[name] = text
+	}
+	return all
+}
+
+// desired renders files.
+func (f files) desired(t testing.TB) render.Desired {
+	t.Helper()
+	want, err := render.Render(render.Input{Files: f.fs()}, render.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return want
+}
+
+func TestDeclared(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		object string
+		want   []string // line: message
+	}{
+		"Good":         {"A valid object has no findings; defaults count before rules.", bucket1 + "spec: {region: south, tags: {a.b/c: x}}\n", nil},
+		"Unknown":      {"Server-side apply refuses unknown fields.", bucket1 + "spec:\n  region: south\n  regoin: south\n", []string{"6: spec.regoin: unknown field"}},
+		"Type":         {"A string is no integer.", bucket1 + "spec:\n  region: south\n  size: large\n", []string{`6: spec.size: must be of type integer: "string"`}},
+		"Enum":         {"The schema lists the values.", bucket1 + "spec:\n  region: west\n", []string{`5: spec.region: cannot be "west"; supported values: "north", "south"`}},
+		"Required":     {"The line is where the parent begins.", bucket1 + "spec:\n  size: 1\n", []string{"5: spec.region: is required"}},
+		"Rule":         {"A rule of CEL refuses the object.", bucket1 + "spec:\n  region: south\n  size: 20\n", []string{"5: spec: only the north has large buckets"}},
+		"Twice":        {"The list is a map.", bucket1 + "spec:\n  region: south\n  rules:\n  - {name: a}\n  - {name: a}\n", []string{"8: spec.rules[1]: is there twice"}},
+		"Status":       {"An apply of the object does not set its status.", bucket1 + "spec: {region: south}\nstatus: {}\n", nil},
+		"StatusField":  {"Server-side apply refuses unknown fields, also of a status.", bucket1 + "spec: {region: south}\nstatus: {size: 1}\n", []string{"5: status.size: unknown field"}},
+		"Unserved":     {"No version of that name is served.", strings.Replace(bucket1, "/v1", "/v1beta1", 1) + "spec: {region: south}\n", []string{"1: the API server does not serve Bucket of store.example.org in v1beta1"}},
+		"ClusterScope": {"A CRD of the commit declares a kind.", "apiVersion: store.example.org/v1\nkind: Shop\nmetadata: {name: a}\nspec: {open: \"yes\"}\n", []string{`4: spec.open: must be of type boolean: "string"`}},
+		"Composite":    {"Crossplane adds spec.crossplane.", "apiVersion: example.org/v1\nkind: Platform\nmetadata: {name: a}\nspec: {tier: gold, crossplane: {compositionRef: {name: b}}}\n", nil},
+		"OldField":     {"A composite resource of v2 has no compositionRef.", "apiVersion: example.org/v1\nkind: Platform\nmetadata: {name: a}\nspec: {tier: gold, compositionRef: {name: b}}\n", []string{"4: spec.compositionRef: unknown field"}},
+		"Legacy":       {"A composite resource of v1 has a compositionRef.", "apiVersion: example.org/v1\nkind: XDatabase\nmetadata: {name: a}\nspec: {size: 1, compositionRef: {name: b}}\n", nil},
+		"Claim":        {"The claim has the fields of the composite resource.", "apiVersion: example.org/v1\nkind: Database\nmetadata: {name: a}\nspec: {size: big, compositionRef: {name: b}}\n", []string{`4: spec.size: must be of type integer: "string"`}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			want := declares.with("object.yaml", tc.object).desired(t)
+			var got []string
+			for _, f := range check.Check(want.Objects, check.Declared(want)).Findings {
+				message := f.Message
+				if i := strings.Index(message, "/a: "); i >= 0 {
+					message = message[i+len("/a: "):]
+				}
+				got = append(got, strings.TrimPrefix(f.Origin.String(), "object.yaml:")+": "+message)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\nCheck(...) (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+const bucket1 = "apiVersion: store.example.org/v1\nkind: Bucket\nmetadata: {name: a}\n"
+
+// The kind of an XRD may be any text, because another check reports a bad one.
+func TestKindOfSeveralWords(t *testing.T) {
+	xrd := strings.Replace(`apiVersion: apiextensions.crossplane.io/v2
+kind: CompositeResourceDefinition
+metadata: {name: as.example.org}
+spec:
+  group: example.org
+  names: {kind: KIND, plural: as}
+  versions: [{name: v1, served: true, referenceable: true, schema: {openAPIV3Schema: {type: object}}}]
+`, "KIND", "A kind of words", 1)
+	want, err := render.Render(render.Input{Files: files{"xrd.yaml": xrd}.fs()}, render.Options{Owner: render.OwnerCrossplane})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kinds := check.Declared(want).Kinds("example.org"); len(kinds) != 1 || kinds[0].Kind != "A kind of words" {
+		t.Errorf("the kinds of the group are %v", kinds)
+	}
+}
