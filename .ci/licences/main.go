@@ -37,6 +37,12 @@ It contains these modules:
 
 `
 
+// data names what Headgate contains of the content of modules that are not part of the program.
+const data = `
+It contains the schemas of the CRDs in cluster/crds of github.com/crossplane/crossplane/v2, releases v2.0.0 to v2.4.0, without
+descriptions, in render/crossplane/kinds: Apache-2.0
+`
+
 func main() {
 	write := flag.Bool("write", false, "write the file instead of comparing it")
 	flag.Parse()
@@ -127,7 +133,7 @@ func notice(modules []module) (string, error) {
 			fmt.Fprintf(&texts, "\n%s\n%s\n\n%s\n", m.Path, strings.Repeat("-", len(m.Path)), strings.TrimSpace(strings.ReplaceAll(text, "\r\n", "\n")))
 		}
 	}
-	return heading + list.String() + "\nTheir notices:\n" + texts.String(), errors.Join(refused...)
+	return heading + list.String() + data + "\nTheir notices:\n" + texts.String(), errors.Join(refused...)
 }
 
 // licencesOf returns the licences of a module, recognised by the texts in its directory. More than one may apply.

@@ -32,18 +32,19 @@ const module = "headgate.dev/headgate"
 // may import what they like; nothing imports them.
 var mayImport = map[string][]string{
 	// The files of one commit become the objects that it wants.
-	"render/manifest":   {},
-	"render/xpkg":       {},
-	"render/crossplane": {"render/manifest"},
-	"render/catalogue":  {"render/crossplane", "render/kustomize", "render/manifest", "render/xpkg"},
-	"render/packages":   {"render/catalogue", "render/crossplane", "render/manifest"},
-	"render/activation": {"render/catalogue", "render/crossplane", "render/manifest"},
-	"render/crd":        {"render/catalogue", "render/crossplane", "render/manifest"},
-	"render/kustomize":  {"render/crossplane", "render/manifest"},
-	"render":            {"render/activation", "render/catalogue", "render/crd", "render/crossplane", "render/manifest", "render/packages"},
-	"render/schema":     {"render/crossplane", "render/manifest"},
-	"render/check":      {"render", "render/crd", "render/crossplane", "render/manifest", "render/schema"},
-	"render/lint":       {"render", "render/catalogue", "render/crd", "render/crossplane", "render/manifest", "render/schema"},
+	"render/manifest":         {},
+	"render/xpkg":             {},
+	"render/crossplane":       {"render/manifest"},
+	"render/catalogue":        {"render/crossplane", "render/kustomize", "render/manifest", "render/xpkg"},
+	"render/packages":         {"render/catalogue", "render/crossplane", "render/manifest"},
+	"render/activation":       {"render/catalogue", "render/crossplane", "render/manifest"},
+	"render/crd":              {"render/catalogue", "render/crossplane", "render/manifest"},
+	"render/kustomize":        {"render/crossplane", "render/manifest"},
+	"render":                  {"render/activation", "render/catalogue", "render/crd", "render/crossplane", "render/manifest", "render/packages"},
+	"render/schema":           {"render/crossplane", "render/manifest"},
+	"render/check":            {"render", "render/crd", "render/crossplane", "render/manifest", "render/schema"},
+	"render/crossplane/kinds": {"render/check", "render/crd", "render/crossplane", "render/schema"},
+	"render/lint":             {"render", "render/catalogue", "render/crd", "render/crossplane", "render/manifest", "render/schema"},
 
 	// The wanted, seen and owned objects become one plan, and the plan a report. Compute takes the guards as arguments.
 	"reconcile/approval":  {"reconcile/inventory", "render/manifest"},

@@ -39,6 +39,14 @@ type Every interface {
 	Every(o *unstructured.Unstructured, kind Kind) Result
 }
 
+// An Adviser is a Source that recognizes objects that a user probably meant to be of one of its kinds.
+type Adviser interface {
+	Advise(gvk schema.GroupVersionKind) (Advice, bool) // no Source holds the kind
+}
+
+// Advice is what is wrong with the kind of an object.
+type Advice struct{ Message, Fix string }
+
 // A Kind checks the objects of one kind.
 type Kind interface {
 	Versions() []string // served versions, preferred first

@@ -58,7 +58,10 @@ func (all many) unknown(o render.Object) result {
 		f.Fix = fmt.Sprintf("write %s: upper and lower case count", kinds[other].Kind)
 		return result{findings: []manifest.Finding{f}}
 	case all.knows(gk.Group) == All:
-		if near != "" {
+		if advice, ok := all.advice(o); ok {
+			f.Message += ": " + advice.Message
+			f.Fix = advice.Fix
+		} else if near != "" {
 			f.Fix = fmt.Sprintf("did you mean %s?", near)
 		}
 		return result{findings: []manifest.Finding{f}}
@@ -70,6 +73,11 @@ func (all many) unknown(o render.Object) result {
 func (all many) doubts(o render.Object, near string) []manifest.Finding {
 	gk := o.ID.GroupKind()
 	f := manifest.Finding{Rule: RuleNear, Severity: manifest.Warning}
+	if advice, ok := all.advice(o); ok {
+		f.Origin, f.Fix = o.OriginOf("apiVersion"), advice.Fix
+		f.Message = fmt.Sprintf("nothing in this commit declares kind %s of %s: %s", gk.Kind, groupName(gk.Group), advice.Message)
+		return []manifest.Finding{f}
+	}
 	if near != "" {
 		f.Origin = o.OriginOf("kind")
 		f.Message = fmt.Sprintf("nothing in this commit declares kind %s of %s, and %s is similar", gk.Kind, groupName(gk.Group), near)
@@ -88,6 +96,22 @@ func (all many) doubts(o render.Object, near string) []manifest.Finding {
 		}
 	}
 	return nil
+}
+
+// advice returns the first advice of a Source.
+func (all many) advice(o render.Object) (Advice, bool) {
+	group, version, grouped := strings.Cut(o.APIVersion, "/")
+	if !grouped {
+		group, version = "", o.APIVersion
+	}
+	for _, s := range all {
+		if adviser, ok := s.(Adviser); ok {
+			if a, ok := adviser.Advise(schema.GroupVersionKind{Group: group, Version: version, Kind: o.ID.Kind}); ok {
+				return a, true
+			}
+		}
+	}
+	return Advice{}, false
 }
 
 // nearest returns the kind that a name probably means, or "".

@@ -18,6 +18,7 @@ const (
 	Metadata   = "meta.pkg.crossplane.io" // the group of a package's crossplane.yaml; no API server serves it
 	Operations = "ops.crossplane.io"
 	Protection = "protection.crossplane.io"
+	Secrets    = "secrets.crossplane.io" // only of Crossplane v1
 )
 
 // The kinds of packages: those of the package metadata and of the objects that install packages.

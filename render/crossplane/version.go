@@ -43,11 +43,25 @@ func (v Version) Meets(constraint *semver.Constraints) bool {
 
 // since reports whether the version is at least v2.minor.patch. A release candidate counts as its version.
 func (v Version) since(minor, patch uint64) bool {
+	return v.Includes(Version{semver.New(2, minor, patch, "", "")})
+}
+
+// Includes reports whether the version is a release or a later one. A release candidate counts as its version.
+func (v Version) Includes(release Version) bool {
 	if v.version == nil {
 		return true
 	}
 	core := semver.New(v.version.Major(), v.version.Minor(), v.version.Patch(), "", "")
-	return !core.LessThan(semver.New(2, minor, patch, "", ""))
+	return !core.LessThan(release.version)
+}
+
+// Exceeds reports whether the version has a later major or minor version than a release. The newest version exceeds none.
+func (v Version) Exceeds(release Version) bool {
+	if v.version == nil {
+		return false
+	}
+	next := release.version.IncMinor()
+	return v.Includes(Version{&next})
 }
 
 // Exempts reports whether the CRD of a kind in a provider package stays a CRD.
