@@ -113,6 +113,8 @@ func TestDeclared(t *testing.T) {
 		"Unknown":      {"Server-side apply refuses unknown fields.", bucket1 + "spec:\n  region: south\n  regoin: south\n", []string{"6: spec.regoin: unknown field"}},
 		"Type":         {"A string is no integer.", bucket1 + "spec:\n  region: south\n  size: large\n", []string{`6: spec.size: must be of type integer: "string"`}},
 		"Enum":         {"The schema lists the values.", bucket1 + "spec:\n  region: west\n", []string{`5: spec.region: cannot be "west"; supported values: "north", "south"`}},
+		"Null":         {"Server-side apply keeps a null.", bucket1 + "spec: {region: south, tags: null}\n", []string{`4: spec.tags: must be of type object: "null"`}},
+		"NullDefault":  {"A default replaces a null.", bucket1 + "spec: {region: south, size: null}\n", nil},
 		"Required":     {"The line is where the parent begins.", bucket1 + "spec:\n  size: 1\n", []string{"5: spec.region: is required"}},
 		"Rule":         {"A rule of CEL refuses the object.", bucket1 + "spec:\n  region: south\n  size: 20\n", []string{"5: spec: only the north has large buckets"}},
 		"Twice":        {"The list is a map.", bucket1 + "spec:\n  region: south\n  rules:\n  - {name: a}\n  - {name: a}\n", []string{"8: spec.rules[1]: is there twice"}},

@@ -68,6 +68,7 @@ func hideValues(structural *structuralschema.Structural) {
 // Coerce changes an object as the API server does when it reads the object.
 func (v *Validator) Coerce(o *unstructured.Unstructured) {
 	v.Prune(o)
+	defaulting.PruneNonNullableNullsWithoutDefaults(o.Object, v.structural)
 	v.Default(o)
 	_ = objectmeta.Coerce(nil, o.Object, v.structural, false, true) // never an error: malformed metadata is dropped
 }
@@ -80,9 +81,9 @@ func (v *Validator) Prune(o *unstructured.Unstructured) (unknown []string) {
 	return pruning.PruneWithOptions(o.Object, v.structural, true, structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
 }
 
-// Default sets the defaults of the schema.
+// Default sets the defaults of the schema. A null without a default stays: the API server leaves it out of objects that it reads, and
+// refuses it in a server-side apply.
 func (v *Validator) Default(o *unstructured.Unstructured) {
-	defaulting.PruneNonNullableNullsWithoutDefaults(o.Object, v.structural)
 	defaulting.Default(o.Object, v.structural)
 }
 
