@@ -17,22 +17,51 @@ var inNamespaces = map[string]string{
 	"apps":                      "ControllerRevision DaemonSet Deployment ReplicaSet StatefulSet",
 	"autoscaling":               "HorizontalPodAutoscaler",
 	"batch":                     "CronJob Job",
-	"coordination.k8s.io":       "Lease",
+	"coordination.k8s.io":       "Lease LeaseCandidate",
 	"discovery.k8s.io":          "EndpointSlice",
+	"events.k8s.io":             "Event",
 	"networking.k8s.io":         "Ingress NetworkPolicy",
 	"policy":                    "PodDisruptionBudget",
 	"rbac.authorization.k8s.io": "Role RoleBinding",
+	"resource.k8s.io":           "ResourceClaim ResourceClaimTemplate",
+	"storage.k8s.io":            "CSIStorageCapacity",
+}
+
+// acrossNamespaces lists the cluster-scoped kinds of Kubernetes, by group. A test compares both lists with an API server.
+var acrossNamespaces = map[string]string{
+	"": "ComponentStatus Namespace Node PersistentVolume",
+	"admissionregistration.k8s.io": "MutatingAdmissionPolicy MutatingAdmissionPolicyBinding MutatingWebhookConfiguration " +
+		"ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding ValidatingWebhookConfiguration",
+	"apiextensions.k8s.io":         "CustomResourceDefinition",
+	"apiregistration.k8s.io":       "APIService",
+	"auditregistration.k8s.io":     "AuditSink",
+	"authentication.k8s.io":        "SelfSubjectReview TokenReview",
+	"authorization.k8s.io":         "SelfSubjectAccessReview SelfSubjectRulesReview SubjectAccessReview",
+	"certificates.k8s.io":          "CertificateSigningRequest ClusterTrustBundle",
+	"extensions":                   "PodSecurityPolicy",
+	"flowcontrol.apiserver.k8s.io": "FlowSchema PriorityLevelConfiguration",
+	"internal.apiserver.k8s.io":    "StorageVersion",
+	"networking.k8s.io":            "IPAddress IngressClass ServiceCIDR",
+	"node.k8s.io":                  "RuntimeClass",
+	"policy":                       "PodSecurityPolicy",
+	"rbac.authorization.k8s.io":    "ClusterRole ClusterRoleBinding",
+	"resource.k8s.io":              "DeviceClass DeviceTaintRule ResourcePoolStatusRequest ResourceSlice",
+	"scheduling.k8s.io":            "PriorityClass",
+	"storage.k8s.io":               "CSIDriver CSINode StorageClass VolumeAttachment VolumeAttributesClass",
+	"storagemigration.k8s.io":      "StorageVersionMigration",
 }
 
 // DefaultNamespace is the namespace of namespaced objects without one, unless a sync sets another default.
 const DefaultNamespace = "default"
 
-// KubernetesNamespaced returns the namespaced kinds of Kubernetes, which are the same in every cluster.
-func KubernetesNamespaced() map[schema.GroupKind]bool {
+// KubernetesScopes returns the kinds of Kubernetes, and whether each is namespaced, which is the same in every cluster.
+func KubernetesScopes() map[schema.GroupKind]bool {
 	kinds := map[schema.GroupKind]bool{}
-	for group, names := range inNamespaces {
-		for name := range strings.FieldsSeq(names) {
-			kinds[schema.GroupKind{Group: group, Kind: name}] = true
+	for namespaced, groups := range map[bool]map[string]string{true: inNamespaces, false: acrossNamespaces} {
+		for group, names := range groups {
+			for name := range strings.FieldsSeq(names) {
+				kinds[schema.GroupKind{Group: group, Kind: name}] = namespaced
+			}
 		}
 	}
 	return kinds
@@ -48,10 +77,13 @@ type Homes struct {
 	Space   string                                          // the namespace of namespaced objects without one; "" means DefaultNamespace
 }
 
-// KubernetesScope returns a Scope that knows only the namespaced kinds of Kubernetes.
+// KubernetesScope returns a Scope that knows only the kinds of Kubernetes.
 func KubernetesScope() func(schema.GroupKind) (namespaced, known bool) {
-	kinds := KubernetesNamespaced()
-	return func(gk schema.GroupKind) (bool, bool) { return kinds[gk], kinds[gk] }
+	kinds := KubernetesScopes()
+	return func(gk schema.GroupKind) (namespaced, known bool) {
+		namespaced, known = kinds[gk]
+		return namespaced, known
+	}
 }
 
 // HomesOf returns the Homes for the objects of a commit, with the scopes that are known without a cluster.

@@ -31,6 +31,7 @@ type Options struct {
 	Live       []*catalogue.Definition // definitions of the cluster, in addition to those of the commit
 
 	CrossplaneVersion string               // the release whose package manager is followed; "" means the newest
+	KubernetesVersion string               // the release that serves the objects, only for checks; "" means that it is not known
 	Packages          []catalogue.Declared // directories that are packages without a crossplane.yaml
 	Unlocked          bool                 // ignore the commit's lock
 	Lints             bool                 // return everything else that is known of a commit together with its errors; such a result must not be applied
@@ -51,6 +52,7 @@ type Desired struct {
 	Definitions []DecidedDefinition // every definition of the commit, by name
 	Policies    []catalogue.Policy  // by name
 	Packages    []catalogue.Package // by origin
+	Kubernetes  int                 // the minor release of Kubernetes, from Options.KubernetesVersion; 0 if it is not known
 	Directories []string            // sorted directories of the commit with manifests, even if none is applied, without ignored ones
 	Unread      []catalogue.Unread  // packages with unknown content
 	Signatures  packages.Signatures // which signatures the commit demands of the images that Crossplane installs
@@ -143,6 +145,10 @@ func Render(in Input, how Options) (Desired, error) {
 	if err := how.check(); err != nil {
 		return Desired{}, err
 	}
+	kubernetes, err := KubernetesMinor(how.KubernetesVersion)
+	if err != nil {
+		return Desired{}, err
+	}
 	commit, err := in.commit(how)
 	if err != nil {
 		return Desired{}, err
@@ -181,6 +187,7 @@ func Render(in Input, how Options) (Desired, error) {
 		Unread:    c.Unread,
 
 		Signatures:  commit.Signatures(),
+		Kubernetes:  kubernetes,
 		Directories: c.Directories,
 		Skipped:     c.Skipped,
 		Omitted:     c.Omitted,

@@ -242,19 +242,21 @@ func (f *renderFlags) inject(c *v1alpha1.Conversion) error {
 
 // packageFlags holds the flags that declare packages of a commit.
 type packageFlags struct {
-	release  string
-	packages []string
+	release    string
+	kubernetes string
+	packages   []string
 }
 
 func (f *packageFlags) addTo(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.release, "crossplane-version", "", "follow the package manager of this `version` of Crossplane, such as v2.3.1 (default: the newest known)")
+	flags.StringVar(&f.kubernetes, "kubernetes-version", "", "the `release` of Kubernetes in the cluster, such as 1.34: kinds, versions and fields that it does not have are errors (default: warnings, because the release is not known)")
 	flags.StringArrayVar(&f.packages, "package", nil, "`directory=name` of a provider's CRDs without a crossplane.yaml; with ,safe-start after the name, its definitions are inactive until a policy activates them")
 }
 
 // into copies the flags into a Sync. Render reports errors in the values.
 func (f *packageFlags) into(spec *v1alpha1.Spec) error {
-	spec.CrossplaneVersion = f.release
+	spec.CrossplaneVersion, spec.KubernetesVersion = f.release, f.kubernetes
 	for _, arg := range f.packages {
 		p, err := packageOfFlag(arg)
 		if err != nil {

@@ -348,6 +348,10 @@ func TestDecodeIsStrict(t *testing.T) {
 			"The version must include the patch release, because patch releases differ in behaviour.", head + "  crossplaneVersion: v2.0\n",
 			[]string{`line 6: spec.crossplaneVersion: must be a complete version from v2.0.0 on, such as v2.3.1, not "v2.0"`},
 		},
+		"KubernetesRelease": {
+			"A release of another program would check nothing.", head + "  kubernetesVersion: v2.0\n",
+			[]string{`line 6: spec.kubernetesVersion: must be a release of Kubernetes, such as 1.34, not "v2.0"`},
+		},
 		"OtherKind": {
 			"An object of another kind is not a Sync.", strings.ReplaceAll(head, "Sync", "Synk"),
 			[]string{"line 1: it is headgate.dev/v1alpha1 Synk; a Sync is apiVersion: headgate.dev/v1alpha1, kind: Sync"},

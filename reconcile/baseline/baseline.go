@@ -56,7 +56,10 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (plan.Observed
 	}
 	seen.Inventory.Record.Policies, seen.Inventory.Record.PolicyNames = inventory.PolicyFiles(b.Base, nil), inventory.PolicyNames(b.Base, nil)
 	seen.Want = want
-	var err error
+	err := refuseTwice(want.Objects, seen.Homes())
+	if err != nil {
+		return plan.Observed{}, err
+	}
 	if b.Base.Objects, err = respelled(b.Base.Objects, want, seen.Homes()); err != nil {
 		return plan.Observed{}, err
 	}

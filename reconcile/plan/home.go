@@ -8,11 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// KubernetesKinds returns the built-in namespaced kinds of Kubernetes.
+// KubernetesKinds returns the built-in kinds of Kubernetes.
 func KubernetesKinds() map[schema.GroupKind]Kind {
 	kinds := map[schema.GroupKind]Kind{}
-	for gk := range render.KubernetesNamespaced() {
-		kinds[gk] = Kind{Namespaced: true}
+	for gk, namespaced := range render.KubernetesScopes() {
+		kinds[gk] = Kind{Namespaced: namespaced}
 	}
 	return kinds
 }

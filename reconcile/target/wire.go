@@ -230,6 +230,7 @@ func settingsOf(s v1alpha1.Sync) settings {
 		Options: render.Options{
 			Conversion:        conversion(spec.Conversion),
 			CrossplaneVersion: spec.CrossplaneVersion,
+			KubernetesVersion: spec.KubernetesVersion,
 			Packages:          declared(spec.Packages),
 			Limits: manifest.Limits{
 				FileBytes:  spec.Limits.FileSize.Bytes(),

@@ -12,7 +12,7 @@ import (
 // The API server has no field y: it gets true, also as a property of a schema.
 func TestMisread(t *testing.T) {
 	files := fstest.MapFS{
-		"cm.yaml":  {Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  y: b\n")},
+		"cm.yaml": {Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  y: b\n")},
 		"mrd.yaml": {Data: []byte(`apiVersion: apiextensions.crossplane.io/v1alpha1
 kind: ManagedResourceDefinition
 metadata: {name: points.example.org}

@@ -67,6 +67,10 @@ type Spec struct {
 	// newest release that Headgate supports. Releases differ in which CRDs of a package become definitions.
 	CrossplaneVersion string `json:"crossplaneVersion,omitempty"`
 
+	// KubernetesVersion is the Kubernetes release of the cluster, such as 1.34. Kinds, versions and fields that it
+	// does not have are then errors of a commit. By default, they are warnings, because the release is not known.
+	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
+
 	CRDOwner         CRDOwner         `json:"crdOwner,omitempty"`
 	Catalogue        Catalogue        `json:"catalogue,omitempty"`
 	Others           Others           `json:"others,omitempty"`

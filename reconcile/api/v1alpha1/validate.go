@@ -46,6 +46,7 @@ func (s *Sync) Validate() error {
 	}
 	p.observeOnly(spec)
 	p.release(spec.CrossplaneVersion)
+	p.kubernetes(spec.KubernetesVersion)
 	p.packages(spec.Packages)
 	p.limits(spec.Limits)
 	p.conversion(spec.Conversion)
@@ -490,6 +491,15 @@ func (p *problems) release(release string) {
 	}
 	if v, err := utilversion.ParseSemantic(release); err != nil || v.Major() < 2 || strings.ContainsAny(release, " \t\n") {
 		p.add("spec.crossplaneVersion", "must be a complete version from v2.0.0 on, such as v2.3.1, not %q", release)
+	}
+}
+
+// kubernetesReleases are the releases that Headgate can compare.
+var kubernetesReleases = regexp.MustCompile(`^v?1\.[1-9][0-9]{0,2}(\.[0-9]+)?([+-].*)?$`)
+
+func (p *problems) kubernetes(release string) {
+	if release != "" && !kubernetesReleases.MatchString(release) {
+		p.add("spec.kubernetesVersion", "must be a release of Kubernetes, such as 1.34, not %q", release)
 	}
 }
 
