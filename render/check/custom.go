@@ -104,9 +104,11 @@ func (v *served) check(o *unstructured.Unstructured) []Problem {
 // shape returns unknown fields and schema errors of an object, and makes it what the API server stores.
 func (v *served) shape(o *unstructured.Unstructured) []Problem {
 	var found []Problem
-	for _, path := range v.Prune(o) {
+	unknown, untyped := v.Untyped(o)
+	for _, path := range append(v.Prune(o), unknown...) {
 		found = append(found, Problem{Field: path, Message: "unknown field"})
 	}
+	found = append(found, problems(untyped)...)
 	if v.status {
 		unstructured.RemoveNestedField(o.Object, "status") // a write to the object does not set it
 	}

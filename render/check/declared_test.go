@@ -40,6 +40,8 @@ spec:
               region: {type: string, enum: [north, south]}
               size: {type: integer, default: 1}
               tags: {type: object, additionalProperties: {type: string}}
+              owner: {type: string, format: email}
+              template: {type: object, x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true}
               rules:
                 type: array
                 x-kubernetes-list-type: map
@@ -114,6 +116,9 @@ func TestDeclared(t *testing.T) {
 		"Type":         {"A string is no integer.", bucket1 + "spec:\n  region: south\n  size: large\n", []string{`6: spec.size: must be of type integer: "string"`}},
 		"Enum":         {"The schema lists the values.", bucket1 + "spec:\n  region: west\n", []string{`5: spec.region: cannot be "west"; supported values: "north", "south"`}},
 		"Null":         {"Server-side apply keeps a null.", bucket1 + "spec: {region: south, tags: null}\n", []string{`4: spec.tags: must be of type object: "null"`}},
+		"FormatList":   {"Schema validation does not look at a list for a text with a format.", bucket1 + "spec:\n  region: south\n  owner: [jane@example.org]\n", []string{"6: spec.owner: must be of type string, not a list"}},
+		"Embedded":     {"The metadata of an embedded object has a schema.", bucket1 + "spec:\n  region: south\n  template: {apiVersion: v1, kind: A, metadata: {nam: a}}\n", []string{"6: spec.template.metadata.nam: unknown field"}},
+		"EmbeddedType": {"The metadata of an embedded object has a schema.", bucket1 + "spec:\n  region: south\n  template: {apiVersion: v1, kind: A, metadata: {labels: {a: 1}}}\n", []string{"6: spec.template.metadata: has a field of the wrong type"}},
 		"NullDefault":  {"A default replaces a null.", bucket1 + "spec: {region: south, size: null}\n", nil},
 		"Required":     {"The line is where the parent begins.", bucket1 + "spec:\n  size: 1\n", []string{"5: spec.region: is required"}},
 		"Rule":         {"A rule of CEL refuses the object.", bucket1 + "spec:\n  region: south\n  size: 20\n", []string{"5: spec: only the north has large buckets"}},

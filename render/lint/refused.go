@@ -92,7 +92,7 @@ func definitionRefused(ctx context.Context, owner render.Owner, d render.Decided
 		What  string
 	}
 	// Checking its CRD takes milliseconds, and a package has two thousand.
-	known, err := d.Document.Learn(fmt.Sprintf("refused 2 %s %t %t", owner, d.FromCRD, d.Package == nil), func() (string, error) {
+	known, err := d.Document.Learn(fmt.Sprintf("refused 3 %s %t %t", owner, d.FromCRD, d.Package == nil), func() (string, error) {
 		var all []found
 		draft, err := d.Draft()
 		if err != nil {

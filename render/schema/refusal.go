@@ -32,6 +32,7 @@ func Refusals(ctx context.Context, crd *unstructured.Unstructured) []Refusal {
 			return found
 		}
 	}
+	v1.Namespace = "" // a write to a cluster-scoped resource clears it
 	apiextensionsv1.SetObjectDefaults_CustomResourceDefinition(&v1)
 	var internal apiextensions.CustomResourceDefinition
 	if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(&v1, &internal, nil); err != nil {

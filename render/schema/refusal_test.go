@@ -28,7 +28,7 @@ func TestRefusals(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			text := fmt.Sprintf("metadata: {name: as.example.org}\nspec:\n  group: example.org\n  scope: Namespaced\n  names: {kind: A, plural: as}\n  versions: ["+version+"]\n  %s\n", tc.status, tc.spec)
+			text := fmt.Sprintf("metadata: {name: as.example.org, namespace: default}\nspec:\n  group: example.org\n  scope: Namespaced\n  names: {kind: A, plural: as}\n  versions: ["+version+"]\n  %s\n", tc.status, tc.spec)
 			crd := &unstructured.Unstructured{}
 			if err := yaml.Unmarshal([]byte(text), &crd.Object); err != nil {
 				t.Fatal(err)
