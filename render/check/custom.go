@@ -141,8 +141,11 @@ func wording(e *field.Error) string {
 	case field.ErrorTypeTypeInvalid:
 		return detail
 	}
-	if detail == "" {
+	switch {
+	case detail == "":
 		return strings.ToLower(e.Type.String())
+	case strings.HasPrefix(detail, "json: cannot unmarshal "): // it names a type of Go
+		return "has a field of the wrong type"
 	}
 	return detail
 }

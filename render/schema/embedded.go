@@ -16,7 +16,6 @@ import (
 func (v *Validator) Untyped(o *unstructured.Unstructured) (unknown []string, wrong fielderrors.ErrorList) {
 	err, unknown := objectmeta.CoerceWithOptions(nil, o.Object, v.structural, false, objectmeta.CoerceOptions{ReturnUnknownFieldPaths: true})
 	if err != nil {
-		err.Detail = "has a field of the wrong type" // instead of a message about a type of Go
 		wrong = append(wrong, err)
 	}
 	return unknown, append(wrong, listsForText(nil, o.Object, v.structural)...)
