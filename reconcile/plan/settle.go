@@ -67,6 +67,8 @@ func (p Plan) Intent(have inventory.Inventory) inventory.Inventory {
 func (p Plan) Settled(have inventory.Inventory, done []Outcome) inventory.Inventory {
 	next := p.Intent(have)
 	next.Grants = p.fulfilled(next.Grants, done)
+	before, over := p.doneBefore()
+	next.Grants = before.fulfilled(next.Grants, over)
 	next.Record = p.appliedRecord(have, done)
 	next.Record.Source = p.recorded(have.Record.Source)
 	for _, id := range p.Gone {
@@ -129,6 +131,24 @@ func (p Plan) Settled(have inventory.Inventory, done []Outcome) inventory.Invent
 	p.takeLeft(&next, done)
 	p.recordDefinitions(have, next)
 	return next
+}
+
+// doneBefore returns the approvable steps that are over although this plan does not carry them out, with their outcomes. An update is
+// over if the object is as the commit wants it: a process carried it out, and was killed before it stored that. A prune is over once
+// a commit wants the object again.
+func (p Plan) doneBefore() (before Plan, over []Outcome) {
+	for _, s := range p.Steps {
+		isAsWanted := s.Action == Keep && s.Cause != Retain && s.Would == ""
+		if s.Deactivates || !isAsWanted && s.Action != Create && s.Action != Update {
+			continue
+		}
+		before.Steps = append(before.Steps, Step{Action: Prune, ID: s.ID})
+		if isAsWanted {
+			before.Steps = append(before.Steps, Step{Action: Create, ID: s.ID, Write: Write{wants: s.wants}})
+		}
+		over = append(over, Outcome{ID: s.ID})
+	}
+	return before, over
 }
 
 // Applied returns the entry of an object that is as wanted, except for ignored fields.

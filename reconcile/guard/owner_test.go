@@ -1,0 +1,42 @@
+package guard
+
+import (
+	"testing"
+
+	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/crossplane"
+	"headgate.dev/headgate/render/manifest"
+)
+
+// While it is open who makes the CRDs, none is made or pruned, also if the commit does not declare its definition any more.
+func TestOwner(t *testing.T) {
+	crd, mrd := plan.CRD(given.Buckets), crossplane.MRD(given.Buckets)
+	object := manifest.ID{Kind: "ConfigMap", Namespace: "default", Name: "a"}
+	for name, tc := range map[string]struct {
+		reason        string
+		natural, want render.Owner
+		isSet         bool
+		step          plan.Step
+		code          plan.Code // "" if it passes
+	}{
+		"Agreed":        {"This sync makes the CRDs, and there is no Crossplane.", render.OwnerHeadgate, render.OwnerHeadgate, false, plan.Step{Action: plan.Prune, ID: crd}, ""},
+		"Unread":        {"The cluster was not read.", "", render.OwnerHeadgate, false, plan.Step{Action: plan.Prune, ID: crd}, ""},
+		"Came":          {"Crossplane may use the CRD.", render.OwnerCrossplane, render.OwnerHeadgate, false, plan.Step{Action: plan.Prune, ID: crd}, CrossplaneCame},
+		"CameForMRD":    {"Its deletion would delete the CRD.", render.OwnerCrossplane, render.OwnerHeadgate, false, plan.Step{Action: plan.Prune, ID: mrd}, CrossplaneCame},
+		"CameToMake":    {"Crossplane makes it, too.", render.OwnerCrossplane, render.OwnerHeadgate, false, plan.Step{Action: plan.Create, ID: crd, Definition: true}, CrossplaneCame},
+		"CameForOthers": {"A ConfigMap has nothing to do with Crossplane.", render.OwnerCrossplane, render.OwnerHeadgate, false, plan.Step{Action: plan.Prune, ID: object}, ""},
+		"CRDOfACommit":  {"The commit declares a CRD itself.", render.OwnerCrossplane, render.OwnerHeadgate, false, plan.Step{Action: plan.Update, ID: crd}, ""},
+		"Chosen":        {"A user has chosen.", render.OwnerCrossplane, render.OwnerHeadgate, true, plan.Step{Action: plan.Prune, ID: crd}, ""},
+		"BothPolicies":  {"Crossplane would activate its definitions, whatever a user has chosen.", render.OwnerCrossplane, render.OwnerHeadgate, true, plan.Step{Action: plan.Create, ID: crossplane.MRAP("team")}, BothMakeCRDs},
+		"Left":          {"Crossplane is gone, and its CRDs may be in use.", render.OwnerHeadgate, render.OwnerCrossplane, false, plan.Step{Action: plan.Prune, ID: crd}, CrossplaneLeft},
+		"LeftToMake":    {"No API serves the MRD, which fails.", render.OwnerHeadgate, render.OwnerCrossplane, false, plan.Step{Action: plan.Create, ID: mrd, Definition: true}, ""},
+	} {
+		c := plan.Case{Want: render.Desired{Owner: tc.want}, Seen: plan.Observed{Natural: tc.natural, Inventory: inventory.Inventory{}}}
+		if r := owner(tc.isSet)(tc.step, c); r.Reason.Code != tc.code || (r.Answer == plan.Held) != (tc.code != "") {
+			t.Errorf("%s: %s\n%+v, want %q", name, tc.reason, r, tc.code)
+		}
+	}
+}
