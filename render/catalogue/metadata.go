@@ -40,8 +40,6 @@ func refuseExported(u *undecoded, metadata map[string]any) Errors {
 			return false
 		case string:
 			return v != ""
-		case []any:
-			return len(v) > 0
 		}
 		return true
 	}

@@ -130,6 +130,7 @@ func TestDeclared(t *testing.T) {
 		"Composite":    {"Crossplane adds spec.crossplane.", "apiVersion: example.org/v1\nkind: Platform\nmetadata: {name: a}\nspec: {tier: gold, crossplane: {compositionRef: {name: b}}}\n", nil},
 		"OldField":     {"A composite resource of v2 has no compositionRef.", "apiVersion: example.org/v1\nkind: Platform\nmetadata: {name: a}\nspec: {tier: gold, compositionRef: {name: b}}\n", []string{"4: spec.compositionRef: unknown field"}},
 		"Legacy":       {"A composite resource of v1 has a compositionRef.", "apiVersion: example.org/v1\nkind: XDatabase\nmetadata: {name: a}\nspec: {size: 1, compositionRef: {name: b}}\n", nil},
+		"LegacyNull":   {"The XRD's own default is the default of the field.", "apiVersion: example.org/v1\nkind: XDatabase\nmetadata: {name: a}\nspec: {size: 1, compositionUpdatePolicy: null}\n", nil},
 		"Claim":        {"The claim has the fields of the composite resource.", "apiVersion: example.org/v1\nkind: Database\nmetadata: {name: a}\nspec: {size: big, compositionRef: {name: b}}\n", []string{`4: spec.size: must be of type integer: "string"`}},
 	}
 	for name, tc := range cases {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/xcrd"
 	xrdv1 "github.com/crossplane/crossplane/apis/v2/apiextensions/v1"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -17,10 +18,11 @@ func Composites(xrd *unstructured.Unstructured) ([]*unstructured.Unstructured, e
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(xrd.Object, &v1); err != nil {
 		return nil, err
 	}
-	if v1.Spec.Scope == nil && xrd.GetAPIVersion() != crossplane.XRDAPIVersionV1 {
-		scope := xrdv1.CompositeResourceScopeNamespaced // the default of v2
-		v1.Spec.Scope = &scope
+	if xrd.GetAPIVersion() != crossplane.XRDAPIVersionV1 {
+		v1.Spec.Scope = or(v1.Spec.Scope, xrdv1.CompositeResourceScopeNamespaced)
 	}
+	v1.Spec.DefaultCompositionUpdatePolicy = or(v1.Spec.DefaultCompositionUpdatePolicy, xpv2.UpdateAutomatic)
+	v1.Spec.DefaultCompositeDeletePolicy = or(v1.Spec.DefaultCompositeDeletePolicy, xpv2.CompositeDeleteBackground)
 	makes := []func(*xrdv1.CompositeResourceDefinition) (*apiextensionsv1.CustomResourceDefinition, error){xcrd.ForCompositeResource}
 	if v1.Spec.ClaimNames != nil {
 		makes = append(makes, xcrd.ForCompositeResourceClaim)
@@ -41,4 +43,12 @@ func Composites(xrd *unstructured.Unstructured) ([]*unstructured.Unstructured, e
 		all = append(all, u)
 	}
 	return all, nil
+}
+
+// or returns a value, or the default of the XRD's own schema.
+func or[V any](value *V, otherwise V) *V {
+	if value == nil {
+		return &otherwise
+	}
+	return value
 }
