@@ -11,6 +11,7 @@ import (
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/check"
 	"headgate.dev/headgate/render/lint"
 	"headgate.dev/headgate/render/manifest"
 )
@@ -21,36 +22,44 @@ const RuleNothing = "nothing-declared"
 // RuleForbidden is the rule for an object that the Sync does not allow.
 const RuleForbidden = "not-allowed"
 
-// Lint returns the errors of a commit and the findings about parts that will not work, sorted. It also reads inactive definitions.
-// The errors include everything that a pass over an empty cluster would refuse.
-func (r Reconciler) Lint(ctx context.Context, ref string) ([]manifest.Finding, error) {
+// Linted is what lint finds about a commit.
+type Linted struct {
+	Findings   []manifest.Finding // sorted
+	NotChecked check.Omissions    // objects that could not be checked without a cluster
+}
+
+// Lint returns the errors of a commit and the findings about parts that will not work. It also reads inactive definitions. The
+// errors include everything that a pass over an empty cluster would refuse.
+func (r Reconciler) Lint(ctx context.Context, ref string) (Linted, error) {
 	r.Options.Lints = true
 	want, err := r.Render(ctx, ref)
-	if problems, ofCommit := errors.AsType[catalogue.Errors](err); ofCommit {
-		found := problems.Findings()
-		known := map[manifest.Origin]bool{}
-		for _, f := range found {
-			known[f.Origin] = true
-		}
-		for _, f := range slices.Concat(want.Findings, lint.Coverage(want), lint.Misread(want), lint.Refused(ctx, want)) {
-			if !known[f.Origin] { // skip findings about documents with errors
-				found = append(found, f)
-			}
-		}
-		slices.SortFunc(found, manifest.Finding.Compare)
-		return slices.Compact(found), nil
+	checked := lint.Checked(want, lint.Everything)
+	found := slices.Concat(want.Findings, lint.Coverage(want), lint.Misread(want), lint.Refused(ctx, want), checked.Findings)
+	problems, ofCommit := errors.AsType[catalogue.Errors](err)
+	switch {
+	case ofCommit:
+		found = withErrors(found, problems.Findings())
+	case err != nil:
+		return Linted{}, err
+	default:
+		found = slices.Concat(want.Problems().Findings(), found, r.unplanned(ctx, want))
 	}
-	if err != nil {
-		return nil, err
-	}
-	found := slices.Concat(want.Problems().Findings(), want.Findings, lint.Coverage(want), lint.Misread(want), lint.Refused(ctx, want), r.unplanned(ctx, want))
-	if err := want.Nothing(); err != nil && len(found) == 0 {
+	if err := want.Nothing(); !ofCommit && err != nil && len(found) == 0 {
 		found = append(found, manifest.Finding{
 			Rule: RuleNothing, Severity: manifest.Error, Origin: manifest.Origin{Path: cmp.Or(want.Source.Path, ".")}, Message: err.Error(),
 		})
 	}
 	slices.SortFunc(found, manifest.Finding.Compare)
-	return slices.Compact(found), nil
+	return Linted{slices.Compact(found), checked.Omitted}, nil
+}
+
+// withErrors returns errors and the findings about other documents.
+func withErrors(found, errors []manifest.Finding) []manifest.Finding {
+	at := map[manifest.Origin]bool{}
+	for _, f := range errors {
+		at[f.Origin] = true
+	}
+	return append(errors, slices.DeleteFunc(found, func(f manifest.Finding) bool { return at[f.Origin] })...)
 }
 
 // unplanned returns findings about a commit that cannot be planned for an empty cluster.

@@ -44,7 +44,7 @@ var mayImport = map[string][]string{
 	"render/schema":           {"render/crossplane", "render/manifest"},
 	"render/check":            {"render", "render/crd", "render/crossplane", "render/manifest", "render/schema"},
 	"render/crossplane/kinds": {"render/check", "render/crd", "render/crossplane", "render/schema"},
-	"render/lint":             {"render", "render/catalogue", "render/crd", "render/crossplane", "render/manifest", "render/schema"},
+	"render/lint":             {"render", "render/catalogue", "render/check", "render/crd", "render/crossplane", "render/manifest", "render/schema"},
 
 	"render/check/kubernetes": {"render", "render/check", "render/manifest", "render/schema"},
 
@@ -67,11 +67,12 @@ var mayImport = map[string][]string{
 		"reconcile/inventory", "reconcile/ownership", "reconcile/plan", "render", "render/activation", "render/catalogue", "render/crossplane", "render/manifest", "render/schema",
 	},
 	"reconcile/report": {
-		"reconcile/approval", "reconcile/diff", "reconcile/guard", "reconcile/inventory", "reconcile/plan", "render", "render/activation", "render/catalogue", "render/crossplane", "render/manifest",
+		"reconcile/approval", "reconcile/diff", "reconcile/guard", "reconcile/inventory", "reconcile/plan", "render", "render/activation", "render/catalogue", "render/check", "render/crossplane",
+		"render/lint", "render/manifest",
 	},
 	"reconcile": {
 		"reconcile/approval", "reconcile/baseline", "reconcile/guard", "reconcile/inventory", "reconcile/plan", "reconcile/report",
-		"render", "render/catalogue", "render/lint", "render/manifest", "render/packages",
+		"render", "render/catalogue", "render/check", "render/lint", "render/manifest", "render/packages",
 	},
 	"reconcile/upgrade": {"reconcile", "reconcile/plan", "reconcile/report", "render", "render/crossplane", "render/manifest", "render/packages"},
 

@@ -3,8 +3,10 @@ package main
 import (
 	"slices"
 
+	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/report"
+	"headgate.dev/headgate/render/check"
 	"headgate.dev/headgate/render/manifest"
 
 	"github.com/spf13/cobra"
@@ -30,6 +32,9 @@ that cannot be read, objects that the API server would refuse, patterns that do 
 what they seem to, and Compositions and managed resources that use a kind which no policy
 activates, with the line of the policy that would. It lists what it cannot read, such as
 programs in the inputs of functions, as notes.
+
+Objects are checked against the CRDs, definitions and XRDs of the commit, as the API server
+does. The summary counts the objects that were not checked, and why.
 
 Lint refuses everything that diff refuses because of the commit alone. It also refuses broken
 YAML in files that no other verb decodes. It pulls the packages that the commit installs
@@ -70,7 +75,7 @@ Exit codes: 0 nothing, 1 findings, 2 wrong usage. --exit-on selects the findings
 			if err := t.lint(found, format.value); err != nil {
 				return err
 			}
-			return lintCode(found, exitOn.value)
+			return lintCode(found.Findings, exitOn.value)
 		},
 	}
 	from.addTo(cmd)
@@ -83,17 +88,23 @@ Exit codes: 0 nothing, 1 findings, 2 wrong usage. --exit-on selects the findings
 }
 
 // lint writes findings to standard output.
-func (t *terminal) lint(found []manifest.Finding, format string) error {
+func (t *terminal) lint(linted reconcile.Linted, format string) error {
+	found := linted.Findings
 	if format == "json" {
 		if found == nil {
 			found = []manifest.Finding{}
 		}
-		return t.json(map[string]any{"apiVersion": "headgate.dev/v1alpha1", "kind": "Findings", "findings": found})
+		return t.json(struct {
+			APIVersion string             `json:"apiVersion"`
+			Kind       string             `json:"kind"`
+			Findings   []manifest.Finding `json:"findings"`
+			NotChecked check.Omissions    `json:"notChecked,omitempty"`
+		}{"headgate.dev/v1alpha1", "Findings", found, linted.NotChecked})
 	}
 	if annotate, ok := annotators()[format]; ok {
 		return annotate(t.out, report.Report{Findings: found})
 	}
-	return report.Text{Colour: t.coloured(t.outTTY())}.Findings(t.out, found)
+	return report.Text{Colour: t.coloured(t.outTTY())}.Findings(t.out, found, linted.NotChecked)
 }
 
 // lintCode returns exit code 1 if a finding has at least the severity least.

@@ -144,6 +144,9 @@ func (c comment) headline() string {
 			message += "; no schema breaks"
 		}
 	}
+	if len(c.NotChecked) > 0 {
+		message += "; " + escape(c.NotChecked.String())
+	}
 	return message
 }
 

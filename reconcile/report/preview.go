@@ -90,7 +90,9 @@ func Compared(p plan.Plan, c Comparison) Report {
 
 // withPreview returns the report of a plan with a preview relative to its base.
 func withPreview(p plan.Plan, c Comparison) Report {
-	r := New(p, nil, false)
+	r := reportOf(p, nil, false)
+	checked, known := comparison(c.Before, p.Want)
+	r = r.with(checked)
 	preview := Preview{Base: c.Before.Revision, Live: c.Live, Opens: []Opening{}, Leaves: []Definition{}}
 	was := map[string]bool{}
 	for _, d := range c.Before.Definitions {
@@ -120,7 +122,7 @@ func withPreview(p plan.Plan, c Comparison) Report {
 	}
 	preview.Unsigned = len(p.Want.Unsigned(c.Before))
 	preview.Copies = copies(c.Before.Packages, p.Want.Packages)
-	had, has := plan.Plan{Want: c.Before}.Findings(), p.Findings()
+	had, has := slices.Concat(plan.Plan{Want: c.Before}.Findings(), known), slices.Concat(p.Findings(), checked.Findings)
 	preview.Warnings = newFindings(manifest.Warning, had, has)
 	preview.Untouched = r.touches(preview)+newFindings(manifest.Error, had, has) == 0
 	r.Preview = &preview
@@ -237,28 +239,6 @@ const PreviewStopped = "the preview was stopped: "
 func (s Status) WasStopped() bool {
 	message := strings.TrimPrefix(s.Description, Blocked.title()+": ")
 	return s.State == Error && strings.HasPrefix(message, PreviewStopped)
-}
-
-// newFindings counts the findings of a commit that its base does not have. It ignores lines, because they move.
-func newFindings(of manifest.Severity, before, after []manifest.Finding) int {
-	type finding struct{ rule, path, message string }
-	key := func(f manifest.Finding) finding { return finding{f.Rule, f.Origin.Path, f.Message} }
-	known := map[finding]int{}
-	for _, f := range before {
-		known[key(f)]++
-	}
-	n := 0
-	for _, f := range after {
-		if f.Severity != of {
-			continue
-		}
-		if known[key(f)] == 0 {
-			n++
-		} else {
-			known[key(f)]--
-		}
-	}
-	return n
 }
 
 // ruleBase reports a base that cannot be rendered.

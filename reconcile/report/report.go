@@ -15,6 +15,7 @@ import (
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/check"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
@@ -50,9 +51,10 @@ type Report struct {
 	Fights      []plan.Fight       `json:"fights,omitempty"`   // fights that continue
 	Packages    []Package          `json:"packages,omitempty"` // images of packages in registries
 	Skipped     catalogue.Skipped  `json:"skipped,omitempty"`
-	Preview     *Preview           `json:"preview,omitempty"` // for a pull request
-	Error       string             `json:"error,omitempty"`   // for a pass that stopped
-	Outage      string             `json:"outage,omitempty"`  // for a preview: why a required registry does not respond
+	NotChecked  check.Omissions    `json:"notChecked,omitempty"` // objects that the report changes and that could not be checked without a cluster
+	Preview     *Preview           `json:"preview,omitempty"`    // for a pull request
+	Error       string             `json:"error,omitempty"`      // for a pass that stopped
+	Outage      string             `json:"outage,omitempty"`     // for a preview: why a required registry does not respond
 	ErrorCode   plan.Code          `json:"errorCode,omitempty"`
 
 	Undone inventory.Undone `json:"undone,omitempty"` // the creates and updates that the pass did not do, and since when
@@ -185,6 +187,21 @@ func (c Check) isUnapplied() bool { return c.Would != "" }
 
 // New reports a plan. done holds the outcomes of its writes, or nil if the plan was not carried out.
 func New(p plan.Plan, done []plan.Outcome, applied bool) Report {
+	r := reportOf(p, done, applied)
+	return r.with(r.refusals(p.Want))
+}
+
+// with adds what a check finds to a report.
+func (r Report) with(of check.Report) Report {
+	r.Findings = append(r.Findings, of.Findings...)
+	slices.SortStableFunc(r.Findings, manifest.Finding.Compare)
+	r.NotChecked = of.Omitted
+	r.Verdict = verdict(r)
+	return r
+}
+
+// reportOf is New without a check of the objects.
+func reportOf(p plan.Plan, done []plan.Outcome, applied bool) Report {
 	r := blank(p.Sync, p.Want.Revision)
 	r.Applied, r.Looked = applied, p.Looks
 	r.Findings = append(r.Findings, p.Findings()...)

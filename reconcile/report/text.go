@@ -12,6 +12,7 @@ import (
 	"headgate.dev/headgate/reconcile/diff"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/activation"
+	"headgate.dev/headgate/render/check"
 	"headgate.dev/headgate/render/manifest"
 )
 
@@ -309,8 +310,8 @@ func (t Text) findings(b *strings.Builder, findings []manifest.Finding) {
 	}
 }
 
-// Findings writes only findings. The last line is always their summary.
-func (t Text) Findings(w io.Writer, found []manifest.Finding) error {
+// Findings writes only findings. The last line is always their summary, with what was not checked.
+func (t Text) Findings(w io.Writer, found []manifest.Finding, notChecked check.Omissions) error {
 	var b strings.Builder
 	t.findings(&b, found)
 	var counts []string
@@ -325,7 +326,11 @@ func (t Text) Findings(w io.Writer, found []manifest.Finding) error {
 			counts = append(counts, moreOf(n, string(severity), string(severity)+"s"))
 		}
 	}
-	fmt.Fprintf(&b, "Summary: %s\n", cmp.Or(strings.Join(counts, ", "), "no findings"))
+	line := "Summary: " + cmp.Or(strings.Join(counts, ", "), "no findings")
+	if len(notChecked) > 0 {
+		line += " · " + clean(notChecked.String())
+	}
+	fmt.Fprintln(&b, line)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -393,6 +398,9 @@ func (r Report) Line() string {
 	}
 	if c.Definitions > 0 {
 		line += " · " + c.String()
+	}
+	if len(r.NotChecked) > 0 {
+		line += " · " + clean(r.NotChecked.String())
 	}
 	if r.Revision != "" {
 		line += " · " + r.Revision[:min(len(r.Revision), 12)]

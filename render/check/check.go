@@ -78,11 +78,11 @@ func (p Problem) String() string { return strings.TrimPrefix(p.Field+": "+p.Mess
 
 // The rules.
 const (
-	RuleObject  = "object-refused"      // the API server refuses the object
-	RuleKind    = "kind-unknown"        // no API server knows the kind
-	RuleVersion = "version-not-served"  // the kind has no such version
-	RuleNear    = "kind-near"           // the kind or group may be a misspelling
-	RuleDoubt   = "object-questionable" // a warning of a Kind
+	RuleRefused = "refused"            // the API server refuses the object
+	RuleKind    = "kind-unknown"       // no API server knows the kind
+	RuleVersion = "version-not-served" // the kind has no such version
+	RuleNear    = "kind-near"          // the kind or group may be a misspelling
+	RuleDoubt   = "object-doubtful"    // a warning of a Kind
 )
 
 // NoSchema is why objects are not checked whose kind no Source knows.
@@ -92,14 +92,7 @@ const NoSchema = "their CRDs are not in this commit"
 type Report struct {
 	Findings []manifest.Finding // sorted
 	Checked  int                // objects of which everything was checked
-	Omitted  []Omission         // why other objects were not checked, or not completely, sorted by reason
-}
-
-// An Omission counts the objects that were not checked for one reason.
-type Omission struct {
-	Reason  string             `json:"reason"` // NoSchema, or what was not checked: "rules of Deployment"
-	Objects int                `json:"objects"`
-	Kinds   []schema.GroupKind `json:"kinds"` // sorted
+	Omitted  Omissions          // why other objects were not checked, or not completely, sorted by reason
 }
 
 // Check checks objects against the kinds that sources know. The first Source with a kind decides.
@@ -110,30 +103,12 @@ func Check(objects []render.Object, sources ...Source) Report {
 	var r Report
 	for i, of := range results {
 		r.Findings = append(r.Findings, of.findings...)
-		r.count(objects[i].ID.GroupKind(), of.omits)
+		r.count(objects[i].ID.GroupKind(), of)
 	}
 	slices.SortFunc(r.Findings, manifest.Finding.Compare)
 	r.Findings = slices.Compact(r.Findings)
 	slices.SortFunc(r.Omitted, func(a, b Omission) int { return cmp.Compare(a.Reason, b.Reason) })
 	return r
-}
-
-// count counts an object that was checked, or was not for a reason.
-func (r *Report) count(gk schema.GroupKind, reason string) {
-	if reason == "" {
-		r.Checked++
-		return
-	}
-	i := slices.IndexFunc(r.Omitted, func(o Omission) bool { return o.Reason == reason })
-	if i < 0 {
-		i = len(r.Omitted)
-		r.Omitted = append(r.Omitted, Omission{Reason: reason})
-	}
-	o := &r.Omitted[i]
-	o.Objects++
-	if at, known := slices.BinarySearchFunc(o.Kinds, gk, compareKinds); !known {
-		o.Kinds = slices.Insert(o.Kinds, at, gk)
-	}
 }
 
 func compareKinds(a, b schema.GroupKind) int {
@@ -143,7 +118,8 @@ func compareKinds(a, b schema.GroupKind) int {
 // A result is what a check finds about one object.
 type result struct {
 	findings []manifest.Finding
-	omits    string // why it was not checked
+	omits    string // what was not checked, or why nothing was
+	partly   bool   // the rest was checked
 }
 
 // judge checks one object.
@@ -155,8 +131,8 @@ func (all many) judge(o render.Object) result {
 		of = func(o render.Object) result { return judgeKnown(o, kind) }
 	}
 	own := of(o)
-	r.findings, r.omits = append(r.findings, own.findings...), own.omits
-	return r
+	own.findings = append(r.findings, own.findings...)
+	return own
 }
 
 // judgeKnown checks an object of a known kind.

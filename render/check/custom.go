@@ -3,6 +3,7 @@ package check
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -128,6 +129,8 @@ func problems(errs field.ErrorList) []Problem {
 	return all
 }
 
+var notOfType = regexp.MustCompile(`^must be of type (.*): "([^"]*)"$`)
+
 // wording returns what is wrong with a field.
 func wording(e *field.Error) string {
 	detail := strings.TrimPrefix(e.Detail, e.Field+" in body ")
@@ -139,7 +142,7 @@ func wording(e *field.Error) string {
 	case field.ErrorTypeNotSupported:
 		return fmt.Sprintf("cannot be %#v; %s", e.BadValue, detail)
 	case field.ErrorTypeTypeInvalid:
-		return detail
+		return notOfType.ReplaceAllString(detail, "must be of type $1, not $2")
 	}
 	switch {
 	case detail == "":

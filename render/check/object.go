@@ -14,7 +14,7 @@ func resultOf(o render.Object, kind Kind) result {
 	if err != nil {
 		return result{omits: "their content cannot be read"} // render reports the error
 	}
-	r := result{omits: found.NotChecked}
+	r := result{omits: found.NotChecked, partly: found.NotChecked != unusable}
 	r.add(o, found)
 	return r
 }
@@ -35,7 +35,7 @@ func (all many) every(o render.Object, kind Kind) (r result) {
 
 // add adds the findings of a Kind.
 func (r *result) add(o render.Object, found Result) {
-	r.place(o, RuleObject, manifest.Error, "the API server refuses %s: %s", found.Errors)
+	r.place(o, RuleRefused, manifest.Error, "the API server refuses %s: %s", found.Errors)
 	r.place(o, RuleDoubt, manifest.Warning, "%s: %s", found.Warnings)
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/check"
 	"headgate.dev/headgate/render/crd"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
@@ -22,7 +23,7 @@ import (
 )
 
 // RuleRefused is the rule for objects that the API server refuses.
-const RuleRefused = "refused"
+const RuleRefused = check.RuleRefused
 
 // Refused finds objects that every API server refuses, because of the commit alone. It checks the metadata of every object, CRDs,
 // policies and definitions, also inactive ones and those whose CRDs Crossplane makes. Packages of registries are left out, because

@@ -1,0 +1,38 @@
+package lint
+
+import (
+	"strings"
+
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/check"
+	"headgate.dev/headgate/render/crossplane"
+)
+
+// Checked checks the objects of a commit that matter as an API server would, without a cluster, against the kinds that the commit
+// declares. It leaves out the kinds of Kubernetes and of Crossplane, the content of packages of registries, which a commit cannot
+// change, and what Headgate makes of definitions.
+func Checked(want render.Desired, matters func(render.Object) bool) check.Report {
+	var objects []render.Object
+	for _, o := range want.Objects {
+		if _, pulled := want.Within(o.Origin); !pulled && o.Definition == "" && !ofServers(o.ID.Group) && matters(o) {
+			objects = append(objects, o)
+		}
+	}
+	r := check.Check(objects, check.Declared(want))
+	for i, f := range r.Findings {
+		r.Findings[i] = want.Placed(f)
+	}
+	return r
+}
+
+// ofServers reports whether a group is one of Kubernetes or of Crossplane.
+func ofServers(group string) bool {
+	if crossplane.Serves(group) || !strings.Contains(group, ".") {
+		return true
+	}
+	name, kubernetes := strings.CutSuffix(group, ".k8s.io")
+	return kubernetes && (!strings.Contains(name, ".") || name == "rbac.authorization" || name == "flowcontrol.apiserver")
+}
+
+// Everything is for Checked: every object matters.
+func Everything(render.Object) bool { return true }
