@@ -15,6 +15,7 @@ const (
 	LeftToPackage   plan.Code = "LeftToPackage"   // the package with which Crossplane will install it, and the origin of the package's copy
 	MayStillBeThere plan.Code = "MayStillBeThere" // something in the commit that Headgate skips and that may have declared it, and why Headgate skips that
 	StillThere      plan.Code = "StillThere"      // something in the commit that Headgate skips and that declared it, and why Headgate skips that
+	StillElsewhere  plan.Code = "StillElsewhere"  // the file that it was applied from, something else in the commit that Headgate skips and that declares it, and why
 )
 
 // omitted retains an object whose document or file is still in the commit but is skipped: a Secret that is encrypted now, a file that
@@ -28,14 +29,17 @@ func omitted(s plan.Step, c plan.Case) plan.Ruling {
 			return retained(LeftToPackage.With(l.Package, l.Origin))
 		}
 	}
-	o, found := stillIn(c.Want.Omitted, s.ID, c.Seen.PathOf(s.ID), c.Seen.Space)
-	if !found {
+	path := c.Seen.PathOf(s.ID)
+	o, found := stillIn(c.Want.Omitted, s.ID, path, c.Seen.Space)
+	switch {
+	case !found:
 		return allowed
-	}
-	if o.ID == (manifest.ID{}) && c.Seen.PathOf(s.ID) == inventory.Anywhere {
+	case path == inventory.Anywhere && o.ID == (manifest.ID{}):
 		return retained(MayStillBeThere.With(o.Origin, string(o.Why)))
+	case path == "", path == inventory.Anywhere, inventory.Covers(o.Origin.Path, path):
+		return retained(StillThere.With(o.Origin, string(o.Why)))
 	}
-	return retained(StillThere.With(o.Origin, string(o.Why)))
+	return retained(StillElsewhere.With(path, o.Origin, string(o.Why)))
 }
 
 // stillIn returns the skipped document that declares an object, or the skipped file that it came from. path is "" if no file of the

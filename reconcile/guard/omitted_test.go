@@ -131,6 +131,9 @@ func TestOmitted(t *testing.T) {
 			case s.Action != plan.Keep || s.Cause != plan.Retain || s.Guard != Omitted || !strings.Contains(Sentence(s.Reason), tc.want):
 				t.Errorf("%s\ngot %s (%s, guard %q): %s", tc.reason, s.Action, s.Cause, s.Guard, s.Reason)
 			}
+			if _, there := tc.head["apps/db.yaml"]; tc.want != "" && !there && !strings.Contains(strings.ToLower(Sentence(s.Reason)), "from apps/db.yaml") {
+				t.Errorf("%s\nthe reason does not name the file that it was applied from: %s", tc.reason, Sentence(s.Reason))
+			}
 			if _, stays := p.Settled(seen.Inventory, nil).Entries[id]; !stays {
 				t.Error("it has to stay in the inventory until it is gone")
 			}

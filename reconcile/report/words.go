@@ -213,6 +213,7 @@ var words = map[plan.Code]wording{
 	guard.LeftToPackage:   say("Crossplane is to install it with package %s (%s), and has not taken it over yet", text, origin),
 	guard.MayStillBeThere: say("the inventory does not record which file it came from; the commit still contains %s, which may be it, and Headgate skips that: %s; delete the object by hand if it is to go", origin, text),
 	guard.StillThere:      say("it came from %s, which the commit still contains and Headgate skips: %s; delete that if the object is to go", origin, text),
+	guard.StillElsewhere:  say("it was applied from %s and may have moved to %s, which Headgate skips: %s; delete that if the object is to go", text, origin, text),
 
 	plan.NotAllLookedAt:   say("none of the first %s loses or is refused anything, and there are more", number),
 	plan.CountTooLong:     say("counting took longer than %s", text),
