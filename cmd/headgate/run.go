@@ -67,9 +67,9 @@ or previewRegistries names. Pull requests from forks need forkPreviews; they are
 credentials, and only with packages of the registries listed there.
 
 --previews NAME makes no passes. It previews for all syncs of the file together, also for those
-without previews: true and of other clusters: a pull request gets one comment and the status
-headgate/NAME/preview. The processes of the clusters then leave out previews, and post only
-the statuses of their passes.
+of other clusters: a pull request gets one comment and the status headgate/NAME/preview. The
+processes of the clusters leave out previews, and post only the statuses of their passes. A
+Sync of the file with previews: true is an error, because two processes would comment.
 
 ` + aboutWebhooks() + `
 

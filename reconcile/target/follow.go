@@ -73,7 +73,10 @@ type follower struct {
 // repository that they read.
 func previewsOf(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.SecretRef) *secret, loop *Wired, clone *git.Repository) (*follower, error) {
 	if in.onlyPreviews() {
-		s.Spec.Previews, s.Spec.LivePreviews = true, false // the cluster of the process is not that of the Sync
+		if s.Spec.Previews {
+			return nil, errors.New("spec.previews: the process of its cluster would comment on the same pull requests; leave it out for a process with --previews, here and in the cluster")
+		}
+		s.Spec.Previews = true // without livePreviews: the cluster of the process is not that of the Sync
 	}
 	if !s.Spec.Previews || s.Spec.Statuses == nil {
 		return nil, nil

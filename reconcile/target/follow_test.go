@@ -143,6 +143,23 @@ func TestFollowTogether(t *testing.T) {
 	}
 }
 
+// Headgate comments from one process: a Sync with previews of its own is no Sync of a process that previews for many clusters.
+func TestOneCommenter(t *testing.T) {
+	in := Surroundings{
+		Cluster: &rest.Config{Host: "https://nowhere.example.org"}, Getenv: func(string) string { return canary }, Cache: t.TempDir(), PullRequests: &PullRequests{Name: "fleet"},
+	}
+	const spec = "  clusterName: east\n  source: {repo: \"https://git.example.org/acme/platform.git\"}\n  statuses: {forge: Gitea}\n"
+	for previews, want := range map[string]string{"": "", "  previews: true\n": "spec.previews", "  previews: true\n  livePreviews: true\n": "spec.previews"} {
+		one, err := New(decode(t, spec+previews), in)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want an error about %q", previews, err, want)
+		}
+		if err == nil && !one.Previews() {
+			t.Error("it previews")
+		}
+	}
+}
+
 // The commits of a merge queue are previewed like pull requests, and first, because merges wait for them.
 func TestQueuedHeads(t *testing.T) {
 	const head, queued = "1111111111111111111111111111111111111111", "2222222222222222222222222222222222222222"
