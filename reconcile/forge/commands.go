@@ -17,7 +17,7 @@ import (
 
 // Rules decide whose commands and reviews count.
 type Rules struct {
-	Approvers []string // users who may approve; if empty, everyone with write access
+	Approvers []string // users who may approve, as names or "id:4711"; if empty, everyone with write access
 	ByAuthor  bool     // the authors of a pull request may approve it, too
 	Reviews   bool     // a review that approves the head counts like a comment
 }
@@ -205,6 +205,9 @@ func (p *Pulls) conversation(ctx context.Context, pull Pull, rules Rules) (*conv
 	if _, err := p.transport.token(ctx); err != nil {
 		return nil, err
 	}
+	if err := p.identify(ctx, rules.Approvers); err != nil {
+		return nil, err
+	}
 	t := &conversation{Pulls: p, approvalAPI: api, rules: rules, pull: pull, writers: map[string]bool{}}
 	if p.forge.listed { // Such a forge does not show whether a pull request has new comments. Without commands, one request is enough.
 		var err error
@@ -317,7 +320,7 @@ func (t *conversation) listensTo(ctx context.Context, c comment) (bool, error) {
 	}
 	api, ok := t.approvalAPI.(writerAPI)
 	if !ok {
-		return t.rules.lists(c), nil
+		return t.lists(c), nil
 	}
 	user := strings.ToLower(c.author)
 	may, known := t.writers[user]
@@ -332,8 +335,8 @@ func (t *conversation) listensTo(ctx context.Context, c comment) (bool, error) {
 }
 
 // lists reports whether the author of a comment is a listed approver.
-func (r Rules) lists(c comment) bool {
-	return slices.ContainsFunc(r.Approvers, func(name string) bool { return c.isOf(strings.TrimPrefix(name, "@")) })
+func (t *conversation) lists(c comment) bool {
+	return slices.ContainsFunc(t.rules.Approvers, func(entry string) bool { return t.isListed(c, entry) })
 }
 
 // isOf reports whether the author of a comment has this name.
@@ -353,7 +356,7 @@ type refusal struct {
 
 // approves reports whether a user with write access may also approve.
 func (t *conversation) approves(ctx context.Context, c comment) (refusal, error) {
-	if len(t.rules.Approvers) > 0 && !t.rules.lists(c) {
+	if len(t.rules.Approvers) > 0 && !t.lists(c) {
 		return refusal{"no approver", true}, nil
 	}
 	if t.rules.ByAuthor {

@@ -273,6 +273,48 @@ func TestCommandsOnGitea(t *testing.T) {
 		r.want("Names of approvers are not case-sensitive.", digestA, "@carol")
 	})
 
+	t.Run("Renamed", func(t *testing.T) {
+		erin, mallory := g.User(t, "erin", "all"), g.User(t, "mallory", "all")
+		all := map[string]string{"alice": tokens["alice"], "erin": erin, "mallory": mallory}
+		r := newReviewed(t, g, all, "renamed")
+		r.may("erin", "write")
+		r.may("mallory", "write")
+		var is struct{ ID int64 }
+		g.Call(t, http.MethodGet, "/users/erin", nil, &is)
+		r.rules.Approvers = []string{"erin"}
+		r.want("", digestA, "")
+		running := r.previews(g.Token)
+		approvers := func(p *forge.Previews) (names []string) {
+			t.Helper()
+			given, err := p.Approvals(t.Context(), report.Combine([]report.Report{asked(digestA)}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, a := range given[asked(digestA).Sync] {
+				names = append(names, a.By)
+			}
+			return names
+		}
+		approvers(running) // it finds out who erin is
+		for _, names := range [][]string{{"erin", "retired"}, {"mallory", "erin"}} {
+			g.Call(t, http.MethodPost, "/admin/users/"+names[0]+"/rename", map[string]string{"new_username": names[1]}, nil)
+		}
+		r.says("mallory", r.approve(digestA))
+		if got := approvers(running); len(got) > 0 {
+			t.Errorf("A user who took the name of an approver may not approve: %q", got)
+		}
+		r.rules.Approvers = []string{fmt.Sprintf("id:%d", is.ID)}
+		if got := approvers(r.previews(g.Token)); len(got) > 0 {
+			t.Errorf("An ID is that of one user, also after a restart: %q", got)
+		}
+		r.says("erin", r.approve(digestA))
+		for _, p := range []*forge.Previews{running, r.previews(g.Token)} {
+			if got := approvers(p); !slices.Equal(got, []string{"@retired"}) {
+				t.Errorf("The approver has another name now: %q", got)
+			}
+		}
+	})
+
 	t.Run("Reviews", func(t *testing.T) {
 		r := newReviewed(t, g, tokens, "reviews")
 		review := func(user, event string) {

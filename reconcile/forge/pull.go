@@ -81,7 +81,8 @@ type Pulls struct {
 	forge     Forge
 	at        Repository
 
-	listed map[int]Pull // the result of the last Open
+	listed map[int]Pull     // the result of the last Open
+	named  map[string]int64 // the IDs of the users of names in lists of approvers
 }
 
 // room returns the maximum size in bytes of the comment for a key.

@@ -167,6 +167,8 @@ type Approvals struct {
 	// Allow. Allow is for teams of one.
 	ByAuthor string `json:"byAuthor,omitempty"`
 	// Approvers are the users of the forge who may approve in comments and reviews. The default is everyone with write access.
+	// Use id:NUMBER with the user's ID on GitHub, GitLab, Gitea, Forgejo and Bitbucket Data Center. A name is that of the user who
+	// has it when the process starts; after that user changes it, another user can take it before the next start.
 	// Bitbucket and Azure DevOps do not report who has it, so only listed users count there. Use the account ID or UUID for
 	// Bitbucket Cloud, the user name for Bitbucket Data Center, and the unique name for Azure DevOps.
 	Approvers []string `json:"approvers,omitempty"`
