@@ -146,6 +146,7 @@ type gitHub struct {
 	number string
 	fork   bool
 	queued bool
+	closed float64 // the number of a pull request with this head that was merged, which started the run
 }
 
 // into returns the exchange that reads the pull request after its author retargeted it.
@@ -306,6 +307,9 @@ func (p playing) play(of gitHub, comment, token string, record []exchange, want 
 			}},
 		}
 	}
+	if of.closed != 0 {
+		context["ref"], context["event"] = "refs/heads/main", map[string]any{"action": "closed", "number": of.closed}
+	}
 	if comment != "" {
 		context = map[string]any{
 			"event_name": "issue_comment", "ref": "refs/heads/main", "sha": of.main,
@@ -337,7 +341,7 @@ func TestGitHubActions(t *testing.T) {
 		t.Errorf("TestGiteaActions runs the steps of the job sync (-Gitea +GitHub):\n%s", diff)
 	}
 	p := newPlatform(t)
-	own, fork, broken := gitHub{p, "7", false, false}, gitHub{p, "7", true, false}, gitHub{p, "8", false, false}
+	own, fork, broken := gitHub{p, "7", false, false, 0}, gitHub{p, "7", true, false, 0}, gitHub{p, "8", false, false, 0}
 	hourAgo := time.Now().Add(-time.Hour).UTC().Truncate(time.Second)
 	previewed := map[string]string{"preview": "SUCCESS", "author": "SKIPPED", "commands": "SKIPPED"}
 	failed := map[string]string{"preview": "FAILURE", "author": "SKIPPED", "commands": "SKIPPED"}
@@ -410,6 +414,21 @@ func TestGitHubActions(t *testing.T) {
 		record := flat(own.into("evil"), exchange{request: "GET /api/v3/repos/acme/platform/pulls?direction=desc&page=1&per_page=100&sort=created&state=open", answer: []any{}},
 			own.combined(own.status("failure", hourAgo)), own.posts("error", "not previewed: the pull request is into evil, and only those into main are previewed; into evil"))
 		playing{t, headgate, example}.play(own, "/headgate preview", "", append([]exchange{own.lets("write")}, record...), map[string]string{"preview": "SKIPPED", "author": "SUCCESS", "commands": "FAILURE"})
+	})
+	// The status of a head is that of its open pull requests.
+	t.Run("Closed", func(t *testing.T) {
+		left := own
+		left.closed = 9
+		merged := own
+		merged.number, merged.head = "9", map[string]string{"9": own.head["7"]}
+		open := exchange{request: "GET /api/v3/repos/acme/platform/pulls?direction=desc&page=1&per_page=100&sort=created&state=open", answer: []any{own.pull().answer}}
+		playing{t, headgate, example}.play(left, "", "", flat(merged.pull(), open, own.combined(own.status("failure", hourAgo)), own.statuses(own.status("failure", hourAgo)), own.commentsSince(hourAgo.Add(-10*time.Minute)), own.pull(), own.comments(),
+			own.says("### 👀 Look: activates 1 definition"), own.posts("success", look)), previewed)
+		open.answer = []any{}
+		output, _ := playing{t, headgate, example}.play(left, "", "", flat(merged.pull(), open), previewed)
+		if !strings.Contains(output, "no other has its head, so nothing is previewed or posted") {
+			t.Errorf("a run for a closed pull request prints:\n%s", output)
+		}
 	})
 	t.Run("Retargeted", func(t *testing.T) {
 		output, _ := playing{t, headgate, example}.play(own, "", "", []exchange{own.into("staging")}, previewed)

@@ -89,7 +89,8 @@ comment starts uses --if-commanded.
 With --target, the status of a pull request into another branch is an error: the author of a
 pull request chooses its target. If the pull requests into several targets have one head, its
 status is the worst of their verdicts. Only those count whose authors wrote the head or may
-write, unless none does.
+write, unless none does. If a workflow runs because a pull request was closed, Headgate
+previews another open one with its head, or does nothing if there is none.
 
 For a pull request from a fork, Headgate uses no credentials of registries, and asks only
 the registries in --fork-registries for packages. With --live, it reads only ImageConfigs.
@@ -119,8 +120,8 @@ run the preview again when it answers.`,
 			if isUsage(err) {
 				return err
 			}
-			if errors.Is(err, errNotCommanded) {
-				t.warn("%v", err)
+			if note, ok := errors.AsType[noted](err); ok {
+				t.warn("%v", note)
 				return nil
 			}
 			if err != nil && r.Kind == "" { // the preview failed
@@ -143,7 +144,7 @@ run the preview again when it answers.`,
 	flags.BoolVar(&f.commands, "commands", false, "with --comment and --status: read and answer the commands in comments, and count their approvals")
 	flags.BoolVar(&f.ifCommanded, "if-commanded", false, "with --commands: do nothing unless a user who may write wrote a command that has no answer yet")
 	flags.StringSliceVar(&f.forkRegistries, "fork-registries", nil, "for a pull request from a fork: ask only these registries, by their `hosts`, without credentials (default: none)")
-	flags.StringArrayVar(&f.rules.Approvers, "approver", nil, "with --commands: `user` of the forge who may approve (default: everyone who may write); may be given several times")
+	flags.StringArrayVar(&f.rules.Approvers, "approver", nil, "with --commands: `user` of the forge who may approve, as id:NUMBER or a name, which others can take (default: everyone who may write); may be given several times")
 	flags.BoolVar(&f.rules.ByAuthor, "approval-by-author", false, "with --commands: the authors of the pull request may approve it, too, in teams of one")
 	flags.BoolVar(&f.rules.Reviews, "approval-reviews", false, "with --commands: count reviews that approve the previewed commit")
 	flags.StringSliceVar(&f.registries, "preview-registries", nil, "registries that the pull request may name although its target does not, by their `hosts`; besides "+strings.Join(crossplane.Registries, " and "))
@@ -289,15 +290,20 @@ func (t *terminal) preview(ctx context.Context, f *previewFlags) (report.Report,
 		return result, nil
 	}
 	logDefect(slog.Default(), err)
-	if _, refused := errors.AsType[*forge.Refusal](err); refused && result.Error == "" && previews.Pull.Fork && t.getenv("HEADGATE_FORGE_TOKEN") == "" {
+	if _, refused := errors.AsType[*forge.Refusal](err); refused && result.Error == "" && fork && t.getenv("HEADGATE_FORGE_TOKEN") == "" {
 		t.warn("the token of a workflow may not post on a pull request from a fork; the exit code and the output are the result: %v", err)
 		err = nil
 	}
 	return result, err
 }
 
+// A noted is an error that ends a run which has nothing to do.
+type noted string
+
+func (n noted) Error() string { return string(n) }
+
 // errNotCommanded ends a preview for a comment that commands nothing, or whose author may not command.
-var errNotCommanded = errors.New("no command of a user who may write waits for an answer, so nothing is previewed or posted")
+const errNotCommanded noted = "no command of a user who may write waits for an answer, so nothing is previewed or posted"
 
 // isCommanded returns errNotCommanded unless a command waits for an answer. It posts nothing.
 func isCommanded(ctx context.Context, previews *forge.Previews) error {
@@ -387,6 +393,16 @@ func (t *terminal) previews(ctx context.Context, f *previewFlags, of *git.Reposi
 		previews.Pull = forge.Pull{Number: number, Head: in.Head, Target: in.Target, Queued: true}
 	} else if previews.Pull, err = pulls.Pull(ctx, number); err != nil {
 		return nil, err
+	}
+	if in.Closed && number == in.Pull {
+		open, err := pulls.Open(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if previews.Pull, err = f.heir(previews.Pull, open); err != nil {
+			return nil, err
+		}
+		number, f.head = previews.Pull.Number, cmp.Or(f.head, previews.Pull.Head)
 	}
 	switch {
 	case queued:

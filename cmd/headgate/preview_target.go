@@ -68,6 +68,16 @@ func (f *previewFlags) judge(ctx context.Context, previews *forge.Previews, pull
 	return refused
 }
 
+// heir returns an open pull request with the head of a closed one. Its preview decides the status of the head anew.
+func (f *previewFlags) heir(closed forge.Pull, open []forge.Pull) (forge.Pull, error) {
+	for _, p := range open {
+		if p.Head == closed.Head && p.Number != closed.Number && f.allows(p.Target) {
+			return p, nil
+		}
+	}
+	return forge.Pull{}, noted(fmt.Sprintf("pull request %d is closed, and no other has its head, so nothing is previewed or posted", closed.Number))
+}
+
 // shared returns the publisher of a preview. If other pull requests decide about the status of the head, it previews them, too.
 func (f *previewFlags) shared(ctx context.Context, w *target.Wired, of reconcile.Merge, previews *forge.Previews) (reconcile.PreviewPublisher, error) {
 	var verdicts []report.PullVerdict

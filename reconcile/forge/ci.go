@@ -20,6 +20,7 @@ type Workflow struct {
 
 	Run string // URL of the run's page
 
+	Closed  bool   // the pull request was closed or merged, which started the run
 	Queued  bool   // Head is the commit of a merge queue, for the pull request and those that are ahead of it
 	Fork    bool   // the environment shows that the pull request comes from a fork
 	Summary string // a file with Markdown for the run's page

@@ -112,3 +112,41 @@ func TestQueuedWorkflow(t *testing.T) {
 		})
 	}
 }
+
+// The pipeline of a merge train is for a commit that is no head of a merge request. A merged results pipeline is for such a head.
+func TestTrainWorkflow(t *testing.T) {
+	const source, train, ahead = "1111111111111111111111111111111111111111", "2222222222222222222222222222222222222222", "3333333333333333333333333333333333333333"
+	env := map[string]string{
+		"GITLAB_CI": "true", "CI_MERGE_REQUEST_IID": "7", "CI_COMMIT_SHA": train, "CI_MERGE_REQUEST_SOURCE_BRANCH_SHA": source,
+		"CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main", "CI_MERGE_REQUEST_TARGET_BRANCH_SHA": ahead,
+	}
+	for event, want := range map[string]Workflow{
+		"merge_train":   {Kind: KindGitLab, Pull: 7, Queued: true, Head: train, Base: ahead, Target: "main"},
+		"merged_result": {Kind: KindGitLab, Pull: 7, Head: source, Base: "origin/main", Target: "main"},
+		"detached":      {Kind: KindGitLab, Pull: 7, Head: source, Base: "origin/main", Target: "main"},
+	} {
+		env["CI_MERGE_REQUEST_EVENT_TYPE"] = event
+		if got := WorkflowOf(func(key string) string { return env[key] }); got != want {
+			t.Errorf("%s: got %+v, want %+v", event, got, want)
+		}
+	}
+}
+
+// After a merge, only the event names the pull request that was closed.
+func TestClosedWorkflow(t *testing.T) {
+	for event, want := range map[string]Workflow{
+		`{"action": "closed", "number": 7}`:   {Kind: KindGitHub, Pull: 7, Closed: true, Base: "origin/main", Target: "main"},
+		`{"action": "reopened", "number": 7}`: {Kind: KindGitHub, Base: "origin/main", Target: "main"},
+		`{"action": "closed"}`:                {Kind: KindGitHub, Base: "origin/main", Target: "main"},
+		`{"action": `:                         {Kind: KindGitHub, Base: "origin/main", Target: "main"},
+	} {
+		file := filepath.Join(t.TempDir(), "event.json")
+		if err := os.WriteFile(file, []byte(event), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		env := map[string]string{"GITHUB_ACTIONS": "true", "GITHUB_EVENT_NAME": "pull_request", "GITHUB_EVENT_PATH": file, "GITHUB_REF": "refs/heads/main", "GITHUB_BASE_REF": "main"}
+		if got := WorkflowOf(func(key string) string { return env[key] }); got != want {
+			t.Errorf("%s: got %+v, want %+v", event, got, want)
+		}
+	}
+}

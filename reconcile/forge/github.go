@@ -419,8 +419,11 @@ func actionsWorkflow(env func(string) string, run string) (Workflow, bool) {
 		w.Pull = pullNumber(m[1])
 		w.Head, w.Fork = headOf(env("GITHUB_EVENT_PATH"))
 	}
-	if env("GITHUB_EVENT_NAME") == "merge_group" {
+	switch env("GITHUB_EVENT_NAME") {
+	case "merge_group":
 		w.queue(env("GITHUB_EVENT_PATH"))
+	case "pull_request":
+		w.close(env("GITHUB_EVENT_PATH"))
 	}
 	return w, env("GITHUB_ACTIONS") == "true"
 }
@@ -448,6 +451,21 @@ func (w *Workflow) queue(file string) {
 	w.Queued, w.Head, w.Base, w.Target = true, event.Group.HeadSHA, event.Group.BaseSHA, event.Group.BaseRef
 	if m := queuedBranch.FindStringSubmatch(event.Group.HeadRef); m != nil {
 		w.Pull = pullNumber(m[2])
+	}
+}
+
+// close reads the event of a pull request that was closed. After a merge, the ref of the run is the target.
+func (w *Workflow) close(file string) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return
+	}
+	var event struct {
+		Action string
+		Number int
+	}
+	if err := json.Unmarshal(data, &event); err == nil && event.Action == "closed" && event.Number > 0 {
+		w.Closed, w.Pull = true, event.Number
 	}
 }
 

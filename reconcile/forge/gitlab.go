@@ -46,14 +46,18 @@ var gitLabForge = Forge{
 }
 
 func gitLabCI(env func(string) string) (Workflow, bool) {
-	return Workflow{
+	w := Workflow{
 		Server: env("CI_SERVER_URL"), Name: env("CI_PROJECT_PATH"), Pull: pullNumber(env("CI_MERGE_REQUEST_IID")),
 		// The runner only fetches the branch of the merge request.
 		Base: cmp.Or(env("CI_MERGE_REQUEST_DIFF_BASE_SHA"), remoteBranch(env("CI_MERGE_REQUEST_TARGET_BRANCH_NAME"))), Target: env("CI_MERGE_REQUEST_TARGET_BRANCH_NAME"),
 		Head: cmp.Or(env("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA"), env("CI_COMMIT_SHA")), // the former in a merged results pipeline
 		Run:  env("CI_JOB_URL"),
 		Fork: env("CI_MERGE_REQUEST_SOURCE_PROJECT_ID") != env("CI_MERGE_REQUEST_PROJECT_ID"),
-	}, env("GITLAB_CI") == "true"
+	}
+	if env("CI_MERGE_REQUEST_EVENT_TYPE") == "merge_train" { // the commit of the train is a merge into what is ahead of it
+		w.Queued, w.Head, w.Base = true, env("CI_COMMIT_SHA"), cmp.Or(env("CI_MERGE_REQUEST_TARGET_BRANCH_SHA"), w.Base)
+	}
+	return w, env("GITLAB_CI") == "true"
 }
 
 // gitLab is a client of GitLab.
@@ -197,6 +201,29 @@ func (g gitLab) open(ctx context.Context) (all []Pull, err error) {
 		}
 		for _, is := range got {
 			all = append(all, gitLabPull(is))
+		}
+		page = resp.NextPage
+	}
+	return all, nil
+}
+
+// queued lists the merge trains. The commit of a pipeline merges the merge request, and those ahead of it, into the target.
+func (g gitLab) queued(ctx context.Context) ([]Pull, error) {
+	var all []Pull
+	for page, pages := int64(1), 0; page != 0 && pages < maxPages; pages++ {
+		got, resp, err := g.client.MergeTrains.ListProjectMergeTrains(g.at.String(), &gitlab.ListMergeTrainsOptions{
+			ListOptions: gitlab.ListOptions{Page: page, PerPage: 100}, Scope: new("active"),
+		}, gitlab.WithContext(ctx))
+		if resp != nil && resp.StatusCode == http.StatusNotFound {
+			return nil, nil // this GitLab has none
+		}
+		if err != nil {
+			return nil, g.reading(resp, err)
+		}
+		for _, car := range got {
+			if car != nil && car.MergeRequest != nil && car.Pipeline != nil {
+				all = append(all, Pull{Number: int(car.MergeRequest.IID), Head: car.Pipeline.SHA, Target: car.TargetBranch, Queued: true})
+			}
 		}
 		page = resp.NextPage
 	}

@@ -232,3 +232,38 @@ func TestQueued(t *testing.T) {
 		t.Errorf("a forge without queues: %v, %v", got, err)
 	}
 }
+
+// The commits of merge trains get the status, too, if GitLab has them.
+func TestTrains(t *testing.T) {
+	car := func(number, sha string) string {
+		return `{"id":1,"merge_request":{"iid":` + number + `},"pipeline":{"sha":"` + sha + `","ref":"refs/merge-requests/` + number + `/train"},"target_branch":"main","status":"fresh"}`
+	}
+	for name, tc := range map[string]struct {
+		code   int
+		answer string
+		want   []Pull
+		fails  bool
+	}{
+		"Train":   {http.StatusOK, `[` + car("7", commit) + `,` + car("8", "short") + `,{"merge_request":{"iid":9},"target_branch":"main","status":"idle"},null]`, []Pull{{Number: 7, Head: commit, Target: "main", Queued: true}}, false},
+		"None":    {http.StatusOK, `[]`, nil, false},
+		"Refused": {http.StatusForbidden, `{"message":"403 Forbidden"}`, nil, false},
+		"Hidden":  {http.StatusNotFound, `{"message":"404 Not found"}`, nil, false},
+		"Away":    {http.StatusBadGateway, `{}`, nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, err := accountOn(t, KindGitLab, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if want := "/api/v4/projects/acme%2Fplatform/merge_trains"; r.URL.EscapedPath() != want || r.URL.Query().Get("scope") != "active" {
+					t.Errorf("GET %s, want %s", r.URL, want)
+				}
+				answerJSON(w, tc.code, tc.answer)
+			})).Pulls()
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := p.Queued(t.Context())
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" || (err != nil) != tc.fails {
+				t.Errorf("%v (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+}
