@@ -241,6 +241,10 @@ fuzz: ## Fuzz every target for FUZZTIME (FUZZ=regexp)
 attack: bin/controlplane ## Have the program read every bomb and the largest honest inputs within a memory limit (minutes; CI runs a short form)
 	go test -v -count=1 -timeout=60m ./fixtures/attack -whole
 
+.PHONY: mutations
+mutations: ## Judge how previews compare MUTATIONS mutated CRDs of real providers, by the code of the API server (MUTATIONS=10000, in about ten minutes; CI runs 400)
+	go test -v -count=1 -timeout=10h ./render/schema -run 'TestDifferential|TestGrowsIsSafe' -mutations $(or $(MUTATIONS),10000)
+
 .PHONY: soak
 soak: $(filter-out bin/gitea,$(servers)) ## Make SOAK random edits, deletions, commits and kills while the API server and an admission webhook fail at random, without and with Crossplane, each for at most MINUTES (SOAK=500 SEED="1 2 3" TIMES=3); then run an hour's worth of quiet passes with Crossplane
 	for seed in $(SEED); do \

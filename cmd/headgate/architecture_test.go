@@ -60,7 +60,7 @@ var mayImport = map[string][]string{
 		"render", "render/activation", "render/catalogue", "render/crossplane", "render/lint", "render/manifest", "render/schema",
 	},
 	"reconcile/baseline": {
-		"reconcile/diff", "reconcile/inventory", "reconcile/plan", "render", "render/catalogue", "render/crossplane", "render/manifest", "render/schema",
+		"reconcile/inventory", "reconcile/plan", "render", "render/catalogue", "render/crossplane", "render/manifest", "render/schema",
 	},
 	"reconcile/fit": {"reconcile/plan", "render/crossplane", "render/manifest", "render/schema"},
 	"reconcile/guard": {

@@ -16,14 +16,14 @@ var core = []string{"reconcile/baseline", "reconcile/fit", "reconcile/guard", "r
 
 // mayHaveSentences lists the functions of the core that may build or search sentences, and why.
 var mayHaveSentences = map[string]string{
-	"cycle":               "its error is about the text of the commit",
-	"withoutEqualSchemas": "it is the key of a memo",
-	"bumps":               "a package that was not compared has an error and no step",
-	"some":                "it is a part of a finding",
-	"areActive":           "it is a part of a finding",
-	"usage":               "an object of the cluster has it, and no report",
-	"unknown":             "a package that was not compared has an error and no step",
-	"unchangedCopies":     "a package that was not compared has an error and no step",
+	"cycle":           "its error is about the text of the commit",
+	"replacementOf":   "it is the key of a memo",
+	"bumps":           "a package that was not compared has an error and no step",
+	"some":            "it is a part of a finding",
+	"areActive":       "it is a part of a finding",
+	"usage":           "an object of the cluster has it, and no report",
+	"unknown":         "a package that was not compared has an error and no step",
+	"unchangedCopies": "a package that was not compared has an error and no step",
 }
 
 // Reasons are values: the core neither compares nor builds the sentences that users read.

@@ -5,22 +5,18 @@ package baseline
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 
-	"headgate.dev/headgate/reconcile/diff"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
-	"headgate.dev/headgate/render/schema"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
 // A Baseline takes a commit as the state of a cluster: everything that the commit declares exists and is owned. A
@@ -165,13 +161,11 @@ func respelled(base []render.Object, want render.Desired, home func(manifest.ID)
 	return base, nil
 }
 
-// trial returns the result of applying an object over its version in the base. For a definition, both sides leave out
-// equal parts of their schemas, and the memo stores them like that: a provider upgrade changes one or two fields in
-// each of two thousand definitions.
+// trial returns the result of applying an object over its version in the base.
 func (b Baseline) trial(base, want render.Object) (plan.Trial, error) {
 	if (want.ID.IsCRD() || crossplane.IsMRD(want.ID)) && len(b.Terms.Ignore.Paths(want.ID)) == 0 {
-		live, after, err := withoutEqualSchemas(base, want)
-		return plan.Trial{Live: live, After: after, Whole: plan.Lazy(want.Content)}, err
+		r, err := replacementOf(base, want)
+		return plan.Trial{Live: r.live(), After: r.after(), Whole: plan.Lazy(want.Content), Schema: &r.Difference}, err
 	}
 	live, after, err := contents(base, want)
 	if err != nil {
@@ -182,46 +176,6 @@ func (b Baseline) trial(base, want render.Object) (plan.Trial, error) {
 		b.Sync.Own(live) // an applied object has these marks
 	}
 	return plan.Trial{Live: live, After: ways[len(ways)-1]}, nil
-}
-
-// withoutEqualSchemas returns two definitions without the equal parts of their schemas.
-func withoutEqualSchemas(base, want render.Object) (live, after *unstructured.Unstructured, err error) {
-	known, err := want.Learn("beside 4 "+base.Digest, func() (string, error) {
-		was, is, err := encoded(base, want)
-		if err != nil {
-			return "", err
-		}
-		leanWas, leanIs := diff.DropEqualSchemas(was, is)
-		known := fmt.Sprintf("[%s,%s]", leanWas, leanIs)
-		if live, after, err := pair(known); err != nil || !schema.Crosses(live, after) {
-			return known, err
-		}
-		return fmt.Sprintf("[%s,%s]", was, is), nil // the schemas of two versions are compared with each other
-	})
-	if err != nil {
-		return nil, nil, err
-	}
-	return pair(known)
-}
-
-// encoded returns two objects as JSON.
-func encoded(base, want render.Object) (was, is []byte, err error) {
-	if was, err = base.JSON(); err != nil {
-		return nil, nil, err
-	}
-	is, err = want.JSON()
-	return was, is, err
-}
-
-// pair decodes a list of two objects.
-func pair(known string) (live, after *unstructured.Unstructured, err error) {
-	var both [2]map[string]any
-	if err := utiljson.Unmarshal([]byte(known), &both); err != nil {
-		return nil, nil, err
-	}
-	live, after = &unstructured.Unstructured{Object: both[0]}, &unstructured.Unstructured{Object: both[1]}
-	respell(live, after)
-	return live, after, nil
 }
 
 func contents(base, want render.Object) (live, after *unstructured.Unstructured, err error) {

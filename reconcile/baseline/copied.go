@@ -3,7 +3,6 @@ package baseline
 import (
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
-	"headgate.dev/headgate/render/schema"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -38,11 +37,11 @@ func (b Baseline) copiedMoves(want render.Desired) []plan.StorageMove {
 		if err != nil || was.Digest == is.Digest {
 			continue
 		}
-		live, after, err := withoutEqualSchemas(was, is)
-		if err != nil || !schema.Crosses(live, after) {
+		r, err := replacementOf(was, is)
+		if err != nil {
 			continue
 		}
-		if _, needs, lost := schema.Compare(live, after).Unconverting(); lost {
+		if _, needs, lost := r.Difference.Unconverting(); lost {
 			all = append(all, plan.StorageMove{Name: d.Name, Needs: needs, Origin: is.Origin})
 		}
 	}

@@ -1,14 +1,17 @@
 package baseline
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
+	"headgate.dev/headgate/render/schema"
 )
 
 // ruleUncompared reports inactive definitions that cannot be compared.
@@ -16,7 +19,7 @@ const ruleUncompared = "inactive-not-compared"
 
 // redeclared returns the effects on inactive definitions that break or leave the commit, and a finding if some cannot
 // be compared. It skips definitions that a step sends or that Crossplane installs: those have steps and effects
-// already. It decodes only documents that differ, and keeps none of them.
+// already. It decodes only documents that do more than grow, and keeps none of them.
 func (b Baseline) redeclared(want render.Desired) ([]plan.Effect, []manifest.Finding) {
 	sent := map[string]bool{}
 	for _, o := range b.Base.Objects {
@@ -69,9 +72,15 @@ func redeclaration(before, after render.DecidedDefinition) (plan.Effect, error) 
 		if d.IsOutline() {
 			return plan.Effect{}, errors.New("the lock keeps no schemas of " + d.Name)
 		}
-		if err := d.Document.Claim(); err != nil {
-			return plan.Effect{}, err
-		}
+	}
+	grows, err := after.Document.LearnBeside(before.Document, "grows 1", func(is, was []byte) (string, error) {
+		return strconv.FormatBool(schema.Grows(was, is)), nil
+	})
+	if err != nil || grows == "true" {
+		return plan.Effect{}, err
+	}
+	if err := cmp.Or(before.Document.Claim(), after.Document.Claim()); err != nil {
+		return plan.Effect{}, err
 	}
 	was, err := before.MRD()
 	if err != nil {
@@ -81,11 +90,11 @@ func redeclaration(before, after render.DecidedDefinition) (plan.Effect, error) 
 	if err != nil || was.Digest == is.Digest {
 		return plan.Effect{}, err
 	}
-	old, now, err := withoutEqualSchemas(was, is)
+	r, err := replacementOf(was, is)
 	if err != nil {
 		return plan.Effect{}, err
 	}
-	e, breaks := plan.NewRedeclaration(old, now)
+	e, breaks := plan.NewRedeclaration(is.ID, r.Difference)
 	if !breaks {
 		return plan.Effect{}, nil
 	}

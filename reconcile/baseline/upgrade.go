@@ -129,7 +129,7 @@ func (b Baseline) upgrades(want render.Desired) ([]plan.Bump, []plan.Effect) {
 	manifest.Each(len(effects), func(i int) {
 		if s := effects[i].Change; s.Action == plan.Update {
 			_, copied := after[i].copied()
-			s.Write, failed[i] = replacement(before[i], after[i], copied)
+			s.Write, failed[i] = replacing(before[i], after[i], copied)
 		}
 	})
 	for i, err := range failed {
@@ -165,9 +165,9 @@ func (b Baseline) upgrades(want render.Desired) ([]plan.Bump, []plan.Effect) {
 	return bumped, effects
 }
 
-// replacement returns how an update of a package changes an object, or no write if both are equal. For a copy,
+// replacing returns how an update of a package changes an object, or no write if both are equal. For a copy,
 // Headgate does not know whether a webhook converts stored objects.
-func replacement(before, after installed, copied bool) (plan.Write, error) {
+func replacing(before, after installed, copied bool) (plan.Write, error) {
 	was, err := before.object()
 	if err != nil {
 		return plan.Write{}, err
@@ -176,15 +176,16 @@ func replacement(before, after installed, copied bool) (plan.Write, error) {
 	if err != nil || was.Digest == is.Digest {
 		return plan.Write{}, err
 	}
-	old, now, err := withoutEqualSchemas(was, is)
+	r, err := replacementOf(was, is)
 	if err != nil {
 		return plan.Write{}, err
 	}
 	whole := plan.Lazy(func() (*unstructured.Unstructured, error) { return contentOf(after.object()) })
 	if copied {
-		return plan.CopiedReplacement(old, now, converted(whole)), nil
+		difference, _, _ := r.Difference.Unconverting()
+		return plan.Replacement(r.live(), r.after(), difference, converted(whole)), nil
 	}
-	return plan.Replacement(old, now, whole), nil
+	return plan.Replacement(r.live(), r.after(), r.Difference, whole), nil
 }
 
 func contentOf(o render.Object, err error) (*unstructured.Unstructured, error) {

@@ -70,11 +70,12 @@ type Observed struct {
 
 // A Trial is the result of a dry-run apply of the wanted object, or of a comparison with it.
 type Trial struct {
-	Sent  *unstructured.Unstructured // what was sent, if not the complete object
-	Live  *unstructured.Unstructured // the current object; nil if nothing would change, unless managed fields were lost
-	After *unstructured.Unstructured // the object after the apply; nil if nothing would change
-	Whole FullDefinition             // After with its schemas, if After lacks them; otherwise nil
-	Err   error                      // why the API server refuses it, such as a conflict or a validation error
+	Sent   *unstructured.Unstructured // what was sent, if not the complete object
+	Live   *unstructured.Unstructured // the current object; nil if nothing would change, unless managed fields were lost
+	After  *unstructured.Unstructured // the object after the apply; nil if nothing would change
+	Whole  FullDefinition             // After with its schemas, if After lacks them; otherwise nil
+	Schema *SchemaDifference          // of the complete definitions, if Live and After lack the equal parts of their schemas
+	Err    error                      // why the API server refuses it, such as a conflict or a validation error
 
 	Migrates []string // unserved versions in managed fields; then After differs only in these
 

@@ -413,7 +413,7 @@ func decide(a Asked, seen Observed, kinds *coming) (Step, bool, error) {
 		return Sent(of, a.Object)
 	}
 	s.vendored = seen.Offline && a.Package != "" && kinds.want.Owner == render.OwnerCrossplane
-	s.whole = trial.Whole
+	s.whole, s.compared = trial.Whole, trial.Schema
 	if !seen.Looks { // otherwise, only the differing fields are there to compare
 		s.schema = once.OnceValue(s.compareSchema)
 	}

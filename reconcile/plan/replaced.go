@@ -2,6 +2,7 @@ package plan
 
 import (
 	"maps"
+	"slices"
 
 	"headgate.dev/headgate/render/manifest"
 	"headgate.dev/headgate/render/schema"
@@ -41,11 +42,10 @@ func AsConverted(u, of *unstructured.Unstructured) *unstructured.Unstructured {
 }
 
 // NewRedeclaration returns the effect of replacing an inactive definition with another one. It returns false if that breaks
-// nothing. The effect keeps neither of them.
-func NewRedeclaration(was, is *unstructured.Unstructured) (Effect, bool) {
-	difference := compareReplaced(was, is)
+// nothing.
+func NewRedeclaration(id manifest.ID, difference schema.Difference) (Effect, bool) {
 	write := Write{schema: func() schema.Difference { return difference }}
-	return redeclared(manifest.IDOf(was), Step{Action: Update, Write: write}), len(difference.Breaking()) > 0
+	return redeclared(id, Step{Action: Update, Write: write}), len(difference.Breaking()) > 0
 }
 
 // Undeclared returns the effect on an inactive definition that was removed from the commit.
@@ -62,16 +62,12 @@ func replacement(live, after *unstructured.Unstructured, difference schema.Diffe
 	return Effect{Kind: Install, On: id, Change: &Step{Action: Update, ID: id, Write: write}}
 }
 
-// Replacement returns the write that replaces a live definition, CRD or XRD with that of a package. Both may lack the schemas that
-// are equal; whole is the new one with its schemas.
-func Replacement(live, after *unstructured.Unstructured, whole FullDefinition) Write {
-	difference := compareReplaced(live, after)
-	return Write{Live: live, After: after, whole: whole, schema: func() schema.Difference { return difference }}
-}
-
-// CopiedReplacement is Replacement for copies of a package, whose conversion webhooks are not known.
-func CopiedReplacement(live, after *unstructured.Unstructured, whole FullDefinition) Write {
-	difference, _, _ := compareReplaced(live, after).Unconverting()
+// Replacement returns the write that replaces a definition, CRD or XRD with that of a package. Both may lack the schemas that are
+// equal; whole is the new one with its schemas, and difference that of both with their schemas.
+func Replacement(live, after *unstructured.Unstructured, difference schema.Difference, whole FullDefinition) Write {
+	if _, says, _ := unstructured.NestedFieldNoCopy(after.Object, "spec", "scope"); !says { // the scope stays
+		difference.Changes = slices.DeleteFunc(slices.Clone(difference.Changes), func(c SchemaChange) bool { return c.Rule == schema.Scope })
+	}
 	return Write{Live: live, After: after, whole: whole, schema: func() schema.Difference { return difference }}
 }
 

@@ -21,6 +21,9 @@ func withScope(u, of *unstructured.Unstructured) *unstructured.Unstructured {
 // A SchemaChange is one change in the schema or the versions of a definition.
 type SchemaChange = schema.Change
 
+// A SchemaDifference holds all of them.
+type SchemaDifference = schema.Difference
+
 // Schema returns the changes that an update of a CRD, an MRD or an XRD makes for users of its kind. It is empty for other steps.
 func (s Step) Schema() schema.Difference {
 	if s.schema == nil || s.Action != Update && s.Would != Update {
@@ -31,6 +34,18 @@ func (s Step) Schema() schema.Difference {
 
 // compareSchema computes the result of Step.Schema.
 func (s Step) compareSchema() schema.Difference {
+	difference := s.compareConverted()
+	if s.vendored {
+		difference, _, _ = difference.Unconverting()
+	}
+	return difference
+}
+
+// compareConverted is compareSchema with the effects of a conversion that a copy of a package lacks.
+func (s Step) compareConverted() schema.Difference {
+	if s.compared != nil {
+		return *s.compared
+	}
 	if s.Live == nil || !crossplane.DeclaresKind(s.ID) {
 		return schema.Difference{}
 	}
@@ -41,9 +56,5 @@ func (s Step) compareSchema() schema.Difference {
 	if s.After == nil { // the update was refused, so the API server has not set defaults
 		after = withScope(after, s.Live)
 	}
-	difference := schema.Compare(s.Live, after)
-	if s.vendored {
-		difference, _, _ = difference.Unconverting()
-	}
-	return difference
+	return schema.Compare(s.Live, after)
 }

@@ -123,6 +123,7 @@ type Write struct {
 
 	object   func() (*unstructured.Unstructured, error)
 	schema   func() schema.Difference // of an update of a CRD or an MRD
+	compared *schema.Difference       // of the complete definitions, if Live and After lack the equal parts of their schemas
 	wants    string                   // the digest of the wanted object in the commit
 	stays    Reason                   // fields that the update gives up, and why they stay
 	whole    FullDefinition           // After with its schemas, if After lacks them and they are available

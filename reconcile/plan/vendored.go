@@ -27,11 +27,7 @@ func (p Plan) vendoredMoves() []StorageMove {
 		if !s.vendored || s.Action != Update || s.Live == nil || !s.Serves && len(s.Because) == 0 {
 			continue
 		}
-		after, err := s.WillBe()
-		if err != nil || !schema.Crosses(s.Live, after) {
-			continue
-		}
-		if _, needs, lost := schema.Compare(s.Live, after).Unconverting(); lost {
+		if _, needs, lost := s.compareConverted().Unconverting(); lost {
 			all = append(all, StorageMove{Name: s.ID.Name, Needs: needs, Origin: s.Origin})
 		}
 	}

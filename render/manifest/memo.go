@@ -99,6 +99,29 @@ func (d *Document) Learn(what string, ask func() (string, error)) (string, error
 	return d.body.learn(what, ask)
 }
 
+// LearnBeside is Learn for a question about the texts of two documents. ask must not keep them. The answer is empty if no file holds
+// one of the texts, because a tool built it.
+func (d *Document) LearnBeside(other *Document, what string, ask func(text, beside []byte) (string, error)) (answer string, err error) {
+	one, isText := d.body.(section)
+	two, alsoText := other.body.(section)
+	if !isText || !alsoText {
+		return "", nil
+	}
+	read := func() (string, error) {
+		err := one.read(func(text []byte) error {
+			return two.read(func(beside []byte) error {
+				answer, err = ask(text, beside)
+				return err
+			})
+		})
+		return answer, err
+	}
+	if two.identity() == "" {
+		return read()
+	}
+	return one.learn(what+" beside "+two.identity(), read)
+}
+
 // Same reports whether two documents are known to have the same content, without reading them.
 func (d *Document) Same(as *Document) bool {
 	known := d.body.identity()

@@ -29,10 +29,10 @@ var (
 // are two limits of one field that imply each other, because a field of a mutation often has two.
 const mostFalseAlarms = 1.0
 
-// TestDifferential mutates CRDs of real providers. The API server's own code then judges objects at the boundary of each change: a
-// break is an object that was accepted and is now refused or loses a value. A break that Compare misses is a merge that destroys
-// something. A reported break without such an object is a false alarm.
-func TestDifferential(t *testing.T) {
+// Differential mutates CRDs of real providers and judges how a user's path to Compare compares them. The API server's own code
+// judges objects at the boundary of each change: a break is an object that was accepted and is now refused or loses a value. A break
+// that is missed is a merge that destroys something. A reported break without such an object is a false alarm.
+func Differential(t *testing.T, compare func(before, after *unstructured.Unstructured) Difference) {
 	var originals []*unstructured.Unstructured
 	for _, archive := range []string{"provider-kubernetes", "provider-helm", "provider-nop", "crossplane-core", "provider-upjet-aws"} {
 		all := definitions(t, fixtures.Corpus(t, archive))
@@ -55,7 +55,7 @@ func TestDifferential(t *testing.T) {
 		if !ok || len(Refusals(t.Context(), before)) > 0 {
 			continue
 		}
-		difference := Compare(before, after)
+		difference := compare(before, after)
 		found := difference.Breaking()
 		if refused := Refusals(t.Context(), after); len(refused) > 0 {
 			if slices.ContainsFunc(refused, func(r Refusal) bool { return strings.Contains(r.Field, "validations[") }) && len(found) == 0 {
@@ -375,7 +375,7 @@ func (m *mutation) edit(s map[string]any, key string) string {
 			s["properties"] = map[string]any{}
 		}
 		name := pick(m, "unknown", "new")
-		made := pick(m, map[string]any{"type": "string"}, map[string]any{"type": "object", "properties": map[string]any{"a": map[string]any{"type": "integer"}}},
+		made := pick(m, map[string]any{"type": "string"}, map[string]any{"type": "string", "default": "ab"}, map[string]any{"type": "object", "properties": map[string]any{"a": map[string]any{"type": "integer"}}},
 			map[string]any{"x-kubernetes-preserve-unknown-fields": true}, map[string]any{"x-kubernetes-preserve-unknown-fields": true, "nullable": true})
 		object(s["properties"])[name] = (&unstructured.Unstructured{Object: made}).DeepCopy().Object
 		return fmt.Sprintf("with %s %s", name, asJSON(made))

@@ -307,6 +307,11 @@ func ruleCases() map[string]ruleCase {
 			after: both(put("x-kubernetes-validations", []any{map[string]any{"rule": "has(self.name) != has(self.note)"}}), put("default", "a", "properties", "name")),
 			want:  v2(Default, "spec.name", "", `"a"`),
 		},
+		"AddedWithDefault": {
+			reason: "Every object gains the field, and may have too many.", before: put("maxProperties", int64(2)),
+			after: both(put("maxProperties", int64(2)), put("more", map[string]any{"type": "string", "default": "a"}, "properties")),
+			want:  v2(Default, "spec.more", "", `"a"`), added: fine(v2("field", "spec.more", "", "")),
+		},
 		"ListBecomesAtomic": {reason: "A list without a type is atomic.", before: put("x-kubernetes-list-type", nil, "properties", "rules"), after: nil, want: fine(v2("x-kubernetes-list-type", "spec.rules", "", `"atomic"`))},
 		"SetBecomesList":    {reason: "A list accepts more values than a set.", before: put("x-kubernetes-list-type", "set", "properties", "rules"), after: put("x-kubernetes-list-type", nil, "properties", "rules"), want: fine(v2("x-kubernetes-list-type", "spec.rules", `"set"`, ""))},
 		"MapBecomesAtomic":  {reason: "The map type does not refuse any object.", after: put("x-kubernetes-map-type", "atomic", "properties", "tags"), want: fine(v2("x-kubernetes-map-type", "spec.tags", "", `"atomic"`))},

@@ -35,6 +35,9 @@ var anything = map[string]any{"x-kubernetes-preserve-unknown-fields": true, "nul
 // schema compares two schemas and everything below them. A new property changes nothing for users who do not set it; every other
 // difference is judged at its own place.
 func (c *comparison) schema(at location, was, is map[string]any) {
+	if was != nil && reflect.ValueOf(was).Pointer() == reflect.ValueOf(is).Pointer() {
+		return // the same schema, which callers share to save time
+	}
 	c.above = append(c.above, is)
 	defer func() { c.above = c.above[:len(c.above)-1] }()
 	c.properties(at, was, is)
@@ -129,6 +132,9 @@ func (c *comparison) properties(at location, was, is map[string]any) {
 		case !keeps(was) || !c.narrowed(below, anything, object(to)):
 			c.Added = append(c.Added, below.at("field", nil, nil, false))
 			c.rules = c.rules || hasRules(to)
+			if value := object(to)["default"]; value != nil && !c.loses && c.under(object(to)).reads(below, nil, value) {
+				c.add(below.at(Default, nil, value, true))
+			}
 		}
 	}
 }
@@ -202,6 +208,11 @@ func (c *comparison) filled(schema map[string]any, name string) any {
 		return nil
 	}
 	return object(object(schema["properties"])[name])["default"]
+}
+
+// under returns a comparison at a schema below this one.
+func (c *comparison) under(is map[string]any) *comparison {
+	return &comparison{above: append(slices.Clip(c.above), is)}
 }
 
 // reads reports whether a check that can refuse objects depends on the default of a field.
