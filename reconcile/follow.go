@@ -525,8 +525,8 @@ func head(ctx context.Context, of Origin, q Request) string {
 // again reports whether to retry a preview although nothing changed: the forge asks to wait, or a server cannot be reached. Errors
 // of the commit itself are permanent.
 func (l *previewing) again(k *previewedPull, s PreviewedSync, err error) bool {
-	var silent unpublished
-	if errors.As(err, &silent) {
+	silent, unsaid := errors.AsType[unpublished](err)
+	if unsaid {
 		if _, passes := patience(silent); passes {
 			return true
 		}
@@ -537,13 +537,15 @@ func (l *previewing) again(k *previewedPull, s PreviewedSync, err error) bool {
 			return k.mayTry()
 		}
 	}
-	var away unfetched
-	var defect panicked
-	if errors.As(err, new(StoppedError)) || permanent(err) {
+	switch {
+	case !k.mayTry(), errors.As(err, new(StoppedError)), permanent(err):
+		return false
+	case errors.As(err, new(unfetched)), errors.As(err, new(outage)):
+		return true
+	case err == nil, unsaid, ofCommit(err), errors.As(err, new(panicked)):
 		return false
 	}
-	live := s.Reconciler.Cluster != nil && err != nil && !ofCommit(err) && !errors.As(err, &defect) && !errors.As(err, &silent)
-	return (errors.As(err, &away) || errors.As(err, new(outage)) || live) && k.mayTry()
+	return s.Reconciler.Cluster != nil // it may answer soon
 }
 
 // permanent reports whether a retry cannot help, for example because a pack exceeds a size limit.

@@ -154,19 +154,19 @@ func (c *Cluster) tryOne(ctx context.Context, a plan.Asked, id manifest.ID, exis
 		}
 	}
 	switch {
-	case err == nil && live != nil && !differ(live, after) && t.Adopts.None() && seen.LostFields(a, live):
-		return tried{Trial: plan.Trial{Live: live}}, nil
-	case err == nil && live != nil && !differ(live, after) && t.Adopts.None():
-		return tried{}, nil
-	case err == nil:
-		t.Live, t.After = live, after
-		return t, nil
-	case ofObject(err):
+	case err != nil && ofObject(err):
 		t.Live, t.Err = live, c.refusal(err, "patch", id)
 		return t, nil
+	case err != nil:
+		t.Live = live
+		return c.untried(ctx, err, c.explain(err, "try the apply of", id.Brief()), t.Trial)
+	case live == nil || differ(live, after) || !t.Adopts.None():
+		t.Live, t.After = live, after
+		return t, nil
+	case seen.LostFields(a, live):
+		return tried{Trial: plan.Trial{Live: live}}, nil
 	}
-	t.Live = live
-	return c.untried(ctx, err, c.explain(err, "try the apply of", id.Brief()), t.Trial)
+	return tried{}, nil
 }
 
 // untried returns the result for an object whose request failed: a problem of the object, unless the API server does

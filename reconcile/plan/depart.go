@@ -24,18 +24,14 @@ const (
 // If a pass is killed in between, and the commit then wants the MRD again or the sync releases it, the same phases follow. If
 // Crossplane does not run, it reports nothing and the MRD stays, because the CRD and the objects in it are worth more.
 func (p *Plan) keepCRDs(seen Observed) {
-	if seen.Offline || seen.Looks {
+	if !seen.applies() {
 		return
 	}
 	for _, id := range p.absent { // deleted by a user
 		if !crossplane.IsMRD(id) {
 			continue
 		}
-		q := Question{Ask: Departs, Of: id}
-		a, known := seen.Answers[q]
-		if !known {
-			p.open = append(p.open, q)
-		}
+		a, _ := p.answer(Question{Ask: Departs, Of: id}, seen)
 		p.leavesBehind(id, a.UID, seen)
 	}
 	for i := range p.Steps {
@@ -44,25 +40,22 @@ func (p *Plan) keepCRDs(seen Observed) {
 			p.goesByHand(*s, seen)
 			continue
 		}
-		q := Question{Ask: Departs, Of: s.ID}
-		a, known := seen.Answers[q]
-		if !known {
-			p.open = append(p.open, q)
-		}
+		a, known := p.answer(Question{Ask: Departs, Of: s.ID}, seen)
 		if s.Action == Prune {
 			p.leavesBehind(s.ID, a.UID, seen)
 		}
 		crdGoes, owned := a.Count > 0, len(a.These) > 0
+		needsUs := crdGoes || !known
 		switch {
 		case !a.Unknown.None():
 			s.Err = ReasonError{OwnersUnknown.With(a.Unknown)}
-		case !s.going && !s.protected && (crdGoes || !known):
-			s.phase = DoProtect
-		case !s.going && s.protected && !crdGoes && known:
-			s.phase = DoUnprotect
-		case !s.going:
+		case !s.going && s.protected == needsUs:
 			s.phase = DoDelete
-		case !known || crdGoes && a.Example != crossplane.Terminating:
+		case !s.going && needsUs:
+			s.phase = DoProtect
+		case !s.going:
+			s.phase = DoUnprotect
+		case needsUs && a.Example != crossplane.Terminating:
 			s.Waits = append(slices.Clip(s.Waits), AwaitsCrossplane.With(ProtectFinalizer))
 		case owned:
 			s.phase = DoDisown
@@ -80,11 +73,7 @@ func (p *Plan) goesByHand(s Step, seen Observed) {
 	if !crossplane.IsMRD(s.ID) || s.Action != Prune {
 		return
 	}
-	q := Question{Ask: Departs, Of: s.ID}
-	a, known := seen.Answers[q]
-	if !known {
-		p.open = append(p.open, q)
-	}
+	a, _ := p.answer(Question{Ask: Departs, Of: s.ID}, seen)
 	if len(a.These) == 0 || slices.Contains(seen.Objects[s.ID].GetFinalizers(), metav1.FinalizerOrphanDependents) {
 		p.leavesBehind(s.ID, a.UID, seen)
 	}

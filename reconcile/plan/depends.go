@@ -223,7 +223,7 @@ func (p *Plan) arrange(first order, seen Observed) {
 		if s.Action == Keep && s.Guard == "" && !s.Policy.Observes() && resolved[s.ID].changes(steps, seen) {
 			s.Action, s.Unready, s.Renew = Update, false, inventory.Entry{}
 		}
-		if s.Action != Create && s.Action != Update || resolved[s.ID].problem != nil {
+		if !s.writes() || resolved[s.ID].problem != nil {
 			continue
 		}
 		for _, e := range first[s.ID] {
@@ -265,7 +265,7 @@ func (s Step) comesFirst(id manifest.ID, what Reason, first *Step, seen Observed
 	return Reason{}
 }
 
-func (s *Step) writes() bool { return s != nil && (s.Action == Create || s.Action == Update) }
+func (s *Step) writes() bool { return s != nil && s.Action.writes() }
 
 // wait makes a step wait for another object.
 func (s *Step) wait(id manifest.ID, what Reason) {

@@ -29,13 +29,10 @@ const (
 
 // fields names the fields that updates give up. If managed fields were lost, the last applied commit shows which fields left Git.
 func (p *Plan) fields(seen Observed) {
-	if seen.Offline || seen.Looks || p.Ends != NoEnding {
+	if !seen.reconciles() {
 		return
 	}
-	asked := make(map[manifest.ID]Asked, len(seen.Asked))
-	for _, a := range seen.Asked {
-		asked[a.ID] = a
-	}
+	asked := seen.askedByID()
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		a, wanted := asked[s.ID]
@@ -92,11 +89,9 @@ func (p *Plan) givenUp(s *Step, u ownership.Update, a Asked, seen Observed) []ow
 	if !seen.LostFields(a, u.Live) {
 		return u.Stays(ownership.Applied(u.Live))
 	}
-	q := Question{Ask: AppliedBefore, Of: s.ID}
-	before, answered := seen.Answers[q]
+	before, answered := p.answer(Question{Ask: AppliedBefore, Of: s.ID}, seen)
 	switch {
 	case !answered:
-		p.open = append(p.open, q)
 		return nil
 	case before.After == nil:
 		if unclaimed := u.Unclaimed(); ownership.IsLost(u.Live) && len(unclaimed) > 0 {

@@ -75,7 +75,7 @@ func (c Case) InForce(but ...string) PoliciesInForce {
 // isSent reports whether a step will be sent, and without waiting for another one. Guards rule before the plan decides which steps
 // wait for dependencies.
 func (c Case) isSent(s Step) bool {
-	if s.Action != Create && s.Action != Update || s.Err != nil || s.Waiting() {
+	if !s.writes() || s.Err != nil || s.Waiting() {
 		return false
 	}
 	return c.Seen.Offline || !slices.ContainsFunc(c.first[s.ID], func(e edge) bool {

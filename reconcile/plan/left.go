@@ -67,7 +67,7 @@ func (p *Plan) keepLeft(id manifest.ID, e inventory.Entry, live *metav1.PartialO
 func (p Plan) takeLeft(next *inventory.Inventory, done []Outcome) {
 	for mrd, e := range p.behind {
 		gone := slices.Contains(p.Gone, mrd) || slices.ContainsFunc(done, func(o Outcome) bool {
-			return o.ID == mrd && o.Action == Prune && o.Err == nil && !o.More && o.Deleting.None()
+			return o.ID == mrd && o.Action == Prune && o.isOver() && o.Deleting.None()
 		})
 		if _, owned := next.Entries[CRD(mrd.Name)]; gone && !owned {
 			next.Entries[CRD(mrd.Name)] = e

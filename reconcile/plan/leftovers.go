@@ -32,7 +32,7 @@ const (
 // were lost, it takes back what it applied.
 func (o Observed) Adopting(a Asked, live metav1.Object) ownership.Taking {
 	switch {
-	case o.Offline, o.Looks, a.Policy.Observes(), render.Merges(a.Asks), !o.Reconciled[a.ID].None(), !o.Refused(a.ID, live).None():
+	case !o.applies(), a.Policy.Observes(), render.Merges(a.Asks), !o.Reconciled[a.ID].None(), !o.Refused(a.ID, live).None():
 		return ownership.Taking{}
 	case !o.Mine(a.ID, live):
 		return ownership.Taking{Appliers: true}
@@ -71,13 +71,10 @@ func fieldsOf(all []ownership.Held) []string {
 // leftovers removes the leftovers of tools that applied an object before, if the sync or a person requests that. Otherwise, it adds
 // a note. The pass that adopts an object removes none of its fields.
 func (p *Plan) leftovers(seen Observed) {
-	if seen.Offline || seen.Looks || p.Ends != NoEnding {
+	if !seen.reconciles() {
 		return
 	}
-	asked := make(map[manifest.ID]Asked, len(seen.Asked))
-	for _, a := range seen.Asked {
-		asked[a.ID] = a
-	}
+	asked := seen.askedByID()
 	var steps []Step
 	at, coming := map[manifest.ID]int{}, map[manifest.ID]bool{}
 	for i, s := range p.Steps {
@@ -86,7 +83,7 @@ func (p *Plan) leftovers(seen Observed) {
 		case len(s.Adopts.Left) > 0:
 			s.Drops, coming[s.ID] = s.Adopts.Left, true
 		case a.Digest == "": // not wanted by the commit
-		case s.Action == Keep && s.Guard == "" && live != nil && !render.Merges(a.Asks) && !a.Policy.Observes() && seen.Inventory.Holds(a.ID, live) && live.GetDeletionTimestamp() == nil:
+		case s.Action == Keep && s.Guard == "" && live != nil && seen.mayClear(a, live):
 			s.Drops, _ = ownership.Leftovers(live)
 		}
 		if len(s.Drops) > 0 {
@@ -119,6 +116,11 @@ func (p *Plan) leftovers(seen Observed) {
 	}
 }
 
+// mayClear reports whether leftovers of an unchanged object may be removed.
+func (o Observed) mayClear(a Asked, live metav1.Object) bool {
+	return o.Inventory.Holds(a.ID, live) && live.GetDeletionTimestamp() == nil && !a.Policy.Observes() && !render.Merges(a.Asks)
+}
+
 // A Leftover is an object whose leftovers a plan should remove but does not.
 type Leftover struct {
 	ID     manifest.ID
@@ -131,11 +133,9 @@ type Leftover struct {
 
 // drop changes a keep into the update that removes leftovers, or returns why it does not.
 func (p *Plan) drop(s *Step, fields []ownership.Held, seen Observed) Reason {
-	q := Question{Ask: Leftovers, Of: s.ID}
-	a, answered := seen.Answers[q]
+	a, answered := p.answer(Question{Ask: Leftovers, Of: s.ID}, seen)
 	switch {
 	case !answered:
-		p.open = append(p.open, q)
 		return Reason{}
 	case !a.Unknown.None():
 		return a.Unknown

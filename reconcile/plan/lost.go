@@ -89,7 +89,7 @@ func isWithin(name, directory string) bool {
 
 // remember computes what the inventory will record of packages after the plan was carried out.
 func (p *Plan) remember(seen Observed) {
-	if seen.Offline || seen.Looks || seen.Ends != NoEnding {
+	if !seen.reconciles() {
 		return
 	}
 	for i, l := range p.lost {
@@ -112,18 +112,14 @@ func (p *Plan) remember(seen Observed) {
 	current := next.Directories()
 	for dir := range have.Directories() {
 		names := inventory.ReadFingerprints(have.Definitions[dir])
-		i := slices.IndexFunc(p.lost, func(l LostPackage) bool { return l.Directory == dir })
+		isLost := slices.ContainsFunc(p.lost, func(l LostPackage) bool { return l.Directory == dir && l.follows > 0 })
 		switch {
-		case current[dir] && i >= 0 && p.lost[i].follows > 0:
-			next.NoteDefinitions(dir, names)
-		case current[dir]:
+		case !isLost:
 			next.NoteDefinitions(dir, names.Without(known)) // an earlier definition may come back as a plain CRD
-		case i >= 0 && p.lost[i].follows > 0 && slices.Contains(have.Packages, dir):
+		case !current[dir] && slices.Contains(have.Packages, dir):
 			next.AddPackage(dir, names)
-		case i >= 0 && p.lost[i].follows > 0:
-			next.NoteDefinitions(dir, names)
 		default:
-			next.NoteDefinitions(dir, names.Without(known))
+			next.NoteDefinitions(dir, names)
 		}
 	}
 	next = next.Bounded()
@@ -161,27 +157,18 @@ func (p Plan) appliedRecord(have inventory.Inventory, done []Outcome) inventory.
 	}
 	carried := map[manifest.ID]bool{}
 	for _, o := range done {
-		carried[o.ID] = o.Err == nil && !o.More
+		carried[o.ID] = o.isOver()
 	}
 	next := have.Record
 	next.Packages, next.Definitions = nil, nil
 	next.Adoption, next.Ignored = p.record.Adoption, p.record.Ignored
 	for dir := range p.record.Directories() {
 		names := inventory.ReadFingerprints(p.record.Definitions[dir])
-		made := map[string]bool{}
-		i := slices.IndexFunc(p.lost, func(l LostPackage) bool { return l.Directory == dir })
-		follows := 0
-		for _, s := range p.Steps {
-			if i >= 0 && s.Action != Keep && s.Approved && carried[s.ID] && p.lost[i].Concerns(s, have.Entries[s.ID]) {
-				made[s.ID.Name] = true
-				follows++
-			}
-		}
-		over := follows > 0 && follows == p.lost[i].follows
+		l, made, isOver := p.carriedLoss(dir, carried, have)
 		switch {
-		case over && !p.lost[i].Remains:
+		case isOver && !l.Remains:
 			next.NoteDefinitions(dir, names.Without(made).Without(p.known))
-		case over:
+		case isOver:
 			next.AddPackage(dir, names.Without(made))
 		case slices.Contains(p.record.Packages, dir):
 			next.AddPackage(dir, names)
@@ -190,4 +177,22 @@ func (p Plan) appliedRecord(have inventory.Inventory, done []Outcome) inventory.
 		}
 	}
 	return next.Bounded()
+}
+
+// carriedLoss returns the lost package of a directory, the names of what followed from its loss and was carried out, and whether that
+// is everything.
+func (p Plan) carriedLoss(dir string, carried map[manifest.ID]bool, have inventory.Inventory) (l LostPackage, made map[string]bool, isOver bool) {
+	i := slices.IndexFunc(p.lost, func(l LostPackage) bool { return l.Directory == dir })
+	if i < 0 {
+		return l, nil, false
+	}
+	l, made = p.lost[i], map[string]bool{}
+	follows := 0
+	for _, s := range p.Steps {
+		if s.Action != Keep && s.Approved && carried[s.ID] && l.Concerns(s, have.Entries[s.ID]) {
+			made[s.ID.Name] = true
+			follows++
+		}
+	}
+	return l, made, follows > 0 && follows == l.follows
 }

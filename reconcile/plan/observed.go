@@ -68,6 +68,21 @@ type Observed struct {
 	takesOver bool            // a person lets another source replace the recorded one; set by Compute
 }
 
+// applies reports whether a pass may write: it neither compares two commits nor only looks.
+func (o Observed) applies() bool { return !o.Offline && !o.Looks }
+
+// reconciles reports whether a pass may write and does not end the sync.
+func (o Observed) reconciles() bool { return o.applies() && o.Ends == NoEnding }
+
+// askedByID returns the objects to apply.
+func (o Observed) askedByID() map[manifest.ID]Asked {
+	asked := make(map[manifest.ID]Asked, len(o.Asked))
+	for _, a := range o.Asked {
+		asked[a.ID] = a
+	}
+	return asked
+}
+
 // A Trial is the result of a dry-run apply of the wanted object, or of a comparison with it.
 type Trial struct {
 	Sent   *unstructured.Unstructured // what was sent, if not the complete object

@@ -43,7 +43,7 @@ func (p Plan) locate(next *inventory.Inventory) {
 	if next.Record.Format == 0 {
 		declared := map[manifest.ID]bool{}
 		for _, s := range p.Steps {
-			declared[s.ID] = s.Origin.Path != "" || s.Action == Create || s.Action == Update
+			declared[s.ID] = s.Origin.Path != "" || s.writes()
 		}
 		for id, e := range next.Entries {
 			if e.Path == "" && !declared[id] {

@@ -238,7 +238,7 @@ func (p Pass) tried(s Step) bool {
 // goes reports whether an object is being deleted, by this pass or by another writer.
 func (p Pass) goes(s Step) bool {
 	o, did := p.Done[s.ID]
-	return s.Deleting || s.going && s.Waiting() || s.Action == Prune && did && o.Err == nil && !o.More && p.sent[s.ID].UID == s.UID
+	return s.Deleting || s.going && s.Waiting() || s.Action == Prune && did && o.isOver() && p.sent[s.ID].UID == s.UID
 }
 
 // After returns the pass after a round with the given outcomes. err is the error that ended the round, or nil. If the inventory
@@ -320,7 +320,7 @@ func (p Pass) End(r Round) Pass {
 		return p
 	}
 	if r.Until == Late {
-		p.Waits = p.Waits.over(p.Last)
+		p.Waits = Waits{}.noted(p.Last, Times{}) // everything is late
 	}
 	p.Last = p.Last.overdue(r.at, p.Waits.late(r.at))
 	return p
@@ -395,20 +395,19 @@ func (p Pass) resumed(now Plan, patient bool) Plan {
 		takesBack[e.On.Name] = takesBack[e.On.Name] || e.Kind == Deactivate
 	}
 	resumed := now.Select(func(s Step) bool {
-		if p.follows(s) {
+		switch {
+		case p.follows(s):
 			return true
-		}
-		if s.Deactivates {
+		case s.Deactivates:
 			return p.Done[s.ID].Err == nil && (takesBack[s.ID.Name] || s.ID == crossplane.ProviderRevision(s.ID.Name) && len(takesBack) > 0)
-		}
-		if retried[s.ID] {
+		case retried[s.ID]:
 			return s.writes() && s.Err == nil
-		}
-		// The first plan showed the opposite action.
-		if s.Writes() && pruned[s.ID] != (s.Action == Prune) && !(pruned[s.ID] && s.Action == Release) {
+		case s.Writes() && pruned[s.ID] && !s.Action.removes(), s.Writes() && !pruned[s.ID] && s.Action == Prune:
+			return false // the first plan showed the opposite action
+		case patient && (errors.Is(s.Err, ErrUnserved) || s.Action == Hold && s.Clears == ClearsSoon):
 			return false
 		}
-		return waited[s.ID] && !(patient && (errors.Is(s.Err, ErrUnserved) || s.Action == Hold && s.Clears == ClearsSoon))
+		return waited[s.ID]
 	})
 	for i, s := range resumed.Steps {
 		resumed.Steps[i].isNext = p.follows(s)
@@ -419,21 +418,18 @@ func (p Pass) resumed(now Plan, patient bool) Plan {
 // follows reports whether a step of a newer plan is a later phase of a step that this pass sent.
 func (p Pass) follows(s Step) bool {
 	o, did := p.Done[s.ID]
-	return did && o.Err == nil && o.More && s.Action != Hold && (s.Writes() || s.Waiting()) && (s.Action == Prune) == (p.sent[s.ID].Action == Prune) && p.phases[s.ID] < mostPhases
+	return did && o.Err == nil && o.More && s.Action != Hold && s.isDue() && (s.Action == Prune) == (p.sent[s.ID].Action == Prune) && p.phases[s.ID] < mostPhases
 }
 
 // seeing returns the pass after the newest plan is known. If that plan has nothing to do for an object, another writer has done the
 // remaining phases. If a guard now keeps an object whose prune the pass began, the object was not pruned.
 func (p Pass) seeing(now Plan) Pass {
-	newest := make(map[manifest.ID]Step, len(now.Steps))
-	for _, s := range now.Steps {
-		newest[s.ID] = s
-	}
+	newest := now.byID()
 	p.Done, p.Last.Steps = cloned(p.Done), slices.Clone(p.Last.Steps)
 	for i, s := range p.Last.Steps {
 		o, n := p.Done[s.ID], newest[s.ID]
 		switch {
-		case !o.More || n.Action != Hold && (n.Writes() || n.Waiting()):
+		case !o.More || n.Action != Hold && n.isDue():
 		case s.Action == Prune && (n.Action == Hold || n.Action == Keep):
 			delete(p.Done, s.ID)
 			p.Last.Steps[i] = n
@@ -448,12 +444,12 @@ func (p Pass) seeing(now Plan) Pass {
 // withoutPrunes returns the plan to send first. Prunes come last, after everything else is written. If nothing else is written or
 // waits, it returns the whole plan.
 func (p Plan) withoutPrunes() Plan {
-	if !slices.ContainsFunc(p.Steps, Step.comesLast) || !slices.ContainsFunc(p.Steps, func(s Step) bool { return !s.comesLast() && (s.Writes() || s.Waiting()) }) {
+	first := p.Select(func(s Step) bool { return !s.comesLast() })
+	if len(first.Steps) == len(p.Steps) || !slices.ContainsFunc(first.Steps, Step.isDue) {
 		return p
 	}
-	p = p.Select(func(s Step) bool { return !s.comesLast() })
-	p.continues = true
-	return p
+	first.continues = true
+	return first
 }
 
 // Continues reports whether another round follows, so that this one should not wait longer than necessary.
@@ -462,7 +458,7 @@ func (p Plan) Continues() bool { return p.continues || p.Coming(nil) }
 // comesLast reports whether a step prunes, belongs to the deactivation of a definition, or may be pruned once everything else is
 // done.
 func (s Step) comesLast() bool {
-	return s.isUnfinished() || (s.Action == Prune || s.Deactivates) && (s.Writes() || s.Waiting())
+	return s.isUnfinished() || (s.Action == Prune || s.Deactivates) && s.isDue()
 }
 
 // prunes returns the first plan's prunes as the newer plan has them.
@@ -500,10 +496,7 @@ func (p Pass) Plan() Plan {
 
 // account returns the first plan of an ending, with the completed steps and the newest versions of all others.
 func (p Pass) account() Plan {
-	left := make(map[manifest.ID]Step, len(p.Last.Steps))
-	for _, s := range p.Last.Steps {
-		left[s.ID] = s
-	}
+	left := p.Last.byID()
 	all := p.Last
 	all.Notes, all.Steps = p.First.Notes, nil
 	for _, s := range p.First.Steps {
@@ -529,14 +522,11 @@ func (p Pass) Outcomes() []Outcome {
 		return p.outcomes()
 	}
 	p.Done = cloned(p.Done)
-	left := make(map[manifest.ID]bool, len(p.Last.Steps))
-	for _, s := range p.Last.Steps {
-		left[s.ID] = true
-	}
+	left := p.Last.byID()
 	for _, s := range p.account().Steps {
 		o, known := p.Done[s.ID]
-		switch {
-		case left[s.ID]:
+		switch _, stays := left[s.ID]; {
+		case stays:
 		case !known:
 			p.Done[s.ID] = Outcome{ID: s.ID, Action: s.Action}
 		case !o.Deleting.None():
@@ -562,15 +552,6 @@ func (w Waits) noted(p Plan, t Times) Waits {
 		if since, waited := w.since[id]; waited && w.revision == next.revision {
 			next.since[id] = since
 		}
-	}
-	return next
-}
-
-// over returns the waits with everything pending marked as late.
-func (w Waits) over(p Plan) Waits {
-	next := Waits{p.Want.Revision, map[manifest.ID]metav1.Time{}}
-	for id := range p.pending() {
-		next.since[id] = metav1.Time{}
 	}
 	return next
 }

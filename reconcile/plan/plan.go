@@ -113,6 +113,24 @@ func (p Plan) Open() []Question {
 	return open
 }
 
+// answer returns the answer to a question. It asks the question if there is none.
+func (p *Plan) answer(q Question, seen Observed) (Answer, bool) {
+	a, known := seen.Answers[q]
+	if !known {
+		p.open = append(p.open, q)
+	}
+	return a, known
+}
+
+// byID returns the steps by object.
+func (p Plan) byID() map[manifest.ID]Step {
+	steps := make(map[manifest.ID]Step, len(p.Steps))
+	for _, s := range p.Steps {
+		steps[s.ID] = s
+	}
+	return steps
+}
+
 // Writes reports whether carrying out the plan changes anything in the cluster.
 func (p Plan) Writes() bool {
 	return slices.ContainsFunc(p.Steps, Step.Writes)
@@ -131,13 +149,7 @@ func (p Plan) Remembers() bool {
 
 // Count returns the number of steps with this action.
 func (p Plan) Count(a Action) int {
-	n := 0
-	for _, s := range p.Steps {
-		if s.Action == a {
-			n++
-		}
-	}
-	return n
+	return len(p.Select(func(s Step) bool { return s.Action == a }).Steps)
 }
 
 // Compute returns the plan for the commit that was passed to Ask. Every prune passes every guard. The order of guards only
@@ -187,44 +199,16 @@ func Compute(seen Observed, guards ...Guard) (Plan, error) {
 	kinds := newComing(seen)
 	for _, a := range asked {
 		wanted[a.ID] = true
-		if !a.Retained.None() {
-			p.Retained = append(p.Retained, a.Definition)
-		}
-		s, ok, err := decide(a, seen, kinds)
-		if err != nil {
-			return Plan{}, err
-		}
-		if !a.Retained.None() && seen.Deactivates(want) && !a.Paused && want.Pauses(a.ID.Name) == "" && !seen.Looks {
-			entry, live := seen.Inventory.Entries[a.ID], seen.Objects[a.ID]
-			if live == nil && seen.Unreadable[a.ID.GroupKind()] != nil {
-				p.Steps = append(p.Steps, s)
-				continue
-			}
-			if live == nil { // deleted by another writer
-				p.Gone = append(p.Gone, a.ID)
-				p.Retained = p.Retained[:len(p.Retained)-1]
-				continue
-			}
-			s = s.pruneInstead(live, entry)
-		}
-		switch {
-		case ok:
-			p.Steps = append(p.Steps, s)
-		case seen.hides(a.ID) != nil: // its API is optional, and we own the object
-			p.unreachable = append(p.unreachable, p.outOfReach(a.ID, seen))
-		case a.Policy.Observes():
-			p.Effects = append(p.Effects, notThere(a))
-		}
 		if a.resolved.names {
 			renamed[a.ID.GroupKind()] = true
 			nameless[a.ID.GroupKind()] = nameless[a.ID.GroupKind()] || a.resolved.nameless
 		}
-		if _, owned := seen.Inventory.Entries[a.ID]; owned && (seen.leavesToPackage(a) || seen.gaveAway(a)) {
-			p.Gone = append(p.Gone, a.ID)
+		if err := p.want(a, seen, kinds); err != nil {
+			return Plan{}, err
 		}
 	}
 	p.Stale = p.Stale || p.locates(seen.Inventory)
-	if !seen.Offline && !seen.Looks && p.Ends == NoEnding {
+	if seen.reconciles() {
 		p.undeclared = undeclared(seen.Inventory, wanted)
 	}
 	p.note(first, seen)
@@ -258,8 +242,7 @@ func Compute(seen Observed, guards ...Guard) (Plan, error) {
 	if p.Ends == Delete {
 		p.releaseRetained()
 	}
-	p.Notes = append(p.Notes, p.notesOnEnding(seen)...)
-	p.Notes = append(p.Notes, p.notesOnPeers(seen)...)
+	p.Notes = slices.Concat(p.Notes, p.notesOnEnding(seen), p.notesOnPeers(seen))
 	if seen.Offline {
 		p.Effects = append(p.Effects, activated(want)...)
 	} else {
@@ -268,8 +251,46 @@ func Compute(seen Observed, guards ...Guard) (Plan, error) {
 	slices.SortStableFunc(p.Steps, inOrder)
 	p.remember(seen)
 	p.Stale = p.Stale || p.learnsUndeclared(seen.Inventory)
-	p.Stale = p.Stale || !seen.Offline && !seen.Looks && p.unrecorded(seen.Inventory)
+	p.Stale = p.Stale || seen.applies() && p.unrecorded(seen.Inventory)
 	return p.failDependants(nil), nil
+}
+
+// want adds the step for an object that the commit wants, or what is known instead.
+func (p *Plan) want(a Asked, seen Observed, kinds *coming) error {
+	s, ok, err := decide(a, seen, kinds)
+	if err != nil {
+		return err
+	}
+	entry, owned := seen.Inventory.Entries[a.ID]
+	if seen.takesBack(a) {
+		switch live := seen.Objects[a.ID]; {
+		case live != nil:
+			s = s.pruneInstead(live, entry)
+		case seen.Unreadable[a.ID.GroupKind()] == nil: // deleted by another writer
+			p.Gone = append(p.Gone, a.ID)
+			return nil
+		}
+	}
+	if !a.Retained.None() {
+		p.Retained = append(p.Retained, a.Definition)
+	}
+	switch {
+	case ok:
+		p.Steps = append(p.Steps, s)
+	case seen.hides(a.ID) != nil: // its API is optional, and we own the object
+		p.unreachable = append(p.unreachable, p.outOfReach(a.ID, seen))
+	case a.Policy.Observes():
+		p.Effects = append(p.Effects, notThere(a))
+	}
+	if owned && (seen.leavesToPackage(a) || seen.gaveAway(a)) {
+		p.Gone = append(p.Gone, a.ID)
+	}
+	return nil
+}
+
+// takesBack reports whether a retained definition is deactivated. A paused policy keeps the definitions that it names.
+func (o Observed) takesBack(a Asked) bool {
+	return !a.Retained.None() && !a.Paused && !o.Looks && o.Deactivates(o.Want) && o.Want.Pauses(a.ID.Name) == ""
 }
 
 // note adds findings about effects of the commit that the author may not expect.
@@ -284,16 +305,10 @@ func (p *Plan) note(first order, seen Observed) {
 			p.Notes = append(p.Notes, noteUnexplained(names, seen))
 		}
 	}
-	p.Notes = append(p.Notes, unprotected(first, seen)...)
-	p.Notes = append(p.Notes, NoteSkippedPolicy(want, seen)...)
-	p.Notes = append(p.Notes, copies(seen)...)
-	p.Notes = append(p.Notes, installed.Differences(want, seen.Upstream.Definitions, seen.Upstream.Packages)...)
-	p.Notes = append(p.Notes, installed.Upgrades(want, seen.Upstream.Packages)...)
-	p.Notes = append(p.Notes, seen.Notes...)
-	p.Notes = append(p.Notes, seen.notesOnReleases()...)
-	p.Notes = append(p.Notes, seen.noteRebuilt()...)
-	p.Notes = append(p.Notes, seen.noteOnTrailers()...)
-	p.Notes = append(p.Notes, unknownConversions(slices.Concat(p.vendoredMoves(), seen.CopiedMoves))...)
+	p.Notes = slices.Concat(p.Notes, unprotected(first, seen), NoteSkippedPolicy(want, seen), copies(seen),
+		installed.Differences(want, seen.Upstream.Definitions, seen.Upstream.Packages), installed.Upgrades(want, seen.Upstream.Packages),
+		seen.Notes, seen.notesOnReleases(), seen.noteRebuilt(), seen.noteOnTrailers(),
+		unknownConversions(slices.Concat(p.vendoredMoves(), seen.CopiedMoves)))
 }
 
 // unwanted adds steps for owned objects that the commit does not want any more, or forgets the objects. If references set the names
@@ -302,58 +317,56 @@ func (p *Plan) unwanted(wanted map[manifest.ID]bool, renamed, nameless map[schem
 	var left []string
 	uids := wantedUIDs(seen)
 	for id, e := range seen.Inventory.Entries {
-		if wanted[id] || e.Policy == inventory.ObservableAndDeletable && nameless[id.GroupKind()] {
-			continue
-		}
 		live, exists := seen.Objects[id]
-		if seen.hides(id) != nil && e.Policy != inventory.Observable {
+		same := uids[seen.uidOf(id)]
+		switch {
+		case wanted[id], e.Policy == inventory.ObservableAndDeletable && nameless[id.GroupKind()]:
+		case seen.hides(id) != nil && e.Policy != inventory.Observable:
 			p.unreachable = append(p.unreachable, p.outOfReach(id, seen))
-			continue
-		}
-		if same := uids[seen.uidOf(id)]; same != (manifest.ID{}) {
+		case same != (manifest.ID{}):
 			s := prune(id, e, live).keptAs(same)
 			p.Steps, p.Stale = append(p.Steps, s), p.Stale || s.isOld(seen.Inventory)
-			continue
-		}
-		if exists && e.IsAnother(live) { // ours is gone
+		case !exists:
+			p.Gone, p.absent = append(p.Gone, id), append(p.absent, id)
+		case e.IsAnother(live): // ours is gone
 			p.Gone = append(p.Gone, id)
-			continue
+		case seen.asksRelease(id, live).None() && p.keepLeft(id, e, live, wanted, seen):
+		case p.remove(id, live, renamed[id.GroupKind()], seen):
+			left = append(left, id.Name)
 		}
-		if exists && seen.asksRelease(id, live).None() && p.keepLeft(id, e, live, wanted, seen) {
-			continue
-		}
-		released := exists && p.handedOver(id, live, seen.Inventory)
-		forgotten := released && p.Ends == NoEnding || e.Policy == inventory.Observable || e.Policy == inventory.ObservableAndDeletable && renamed[id.GroupKind()] ||
-			exists && e.NeverApplied(live)
-		if !exists {
-			p.absent = append(p.absent, id)
-		}
-		if !exists || forgotten && !slices.Contains(live.GetFinalizers(), ProtectFinalizer) {
-			p.Gone = append(p.Gone, id)
-			if exists && p.leaves(id) {
-				left = append(left, id.Name)
-			}
-			continue
-		}
-		if why := seen.released(id, live); !why.None() && !released && !forgotten {
-			p.release(id, why, seen)
-			continue
-		}
-		gone := prune(id, e, live)
-		gone.Serves = isServed(id, id.Name, seen)
-		s, some := p.leaving(gone, live, released || forgotten)
-		if !some {
-			p.Gone = append(p.Gone, id)
-			continue
-		}
-		s.earlier = e.Undeclared && e.RemovedBy != p.Want.Revision
-		p.Stale = p.Stale || s.Deleting && !e.Deleting()
-		p.Steps = append(p.Steps, s)
 	}
 	slices.SortFunc(p.Gone, manifest.ID.Compare)
 	if slices.Sort(left); len(left) > 0 {
 		p.Notes = append(p.Notes, noteLeft(left))
 	}
+}
+
+// remove adds the step that prunes or releases an object, or forgets it. isRenamed is set if a reference sets the names of its kind. It
+// reports whether a CRD is left without an owner.
+func (p *Plan) remove(id manifest.ID, live *metav1.PartialObjectMetadata, isRenamed bool, seen Observed) (isLeft bool) {
+	e := seen.Inventory.Entries[id]
+	handedOver := p.handedOver(id, live, seen.Inventory)
+	isForgotten := handedOver && p.Ends == NoEnding || e.Policy == inventory.Observable || e.Policy == inventory.ObservableAndDeletable && isRenamed || e.NeverApplied(live)
+	if isForgotten && !slices.Contains(live.GetFinalizers(), ProtectFinalizer) {
+		p.Gone = append(p.Gone, id)
+		return p.leaves(id)
+	}
+	stays := handedOver || isForgotten
+	if why := seen.released(id, live); !why.None() && !stays {
+		p.release(id, why, seen)
+		return false
+	}
+	gone := prune(id, e, live)
+	gone.Serves = isServed(id, id.Name, seen)
+	s, some := p.leaving(gone, live, stays)
+	if !some {
+		p.Gone = append(p.Gone, id)
+		return false
+	}
+	s.earlier = e.Undeclared && e.RemovedBy != p.Want.Revision
+	p.Stale = p.Stale || s.Deleting && !e.Deleting()
+	p.Steps = append(p.Steps, s)
+	return false
 }
 
 // handedOver reports whether an object leaves the inventory without being pruned, because the owner of CRDs has changed, or because
@@ -401,7 +414,7 @@ func decide(a Asked, seen Observed, kinds *coming) (Step, bool, error) {
 		return s.observe(a, seen, live), exists && !a.resolved.nameless || seen.Offline, nil
 	}
 	s.choose(a, seen)
-	if s.Action != Create && s.Action != Update || exists && !seen.Refused(a.ID, live).None() {
+	if !s.writes() || exists && !seen.Refused(a.ID, live).None() {
 		return s, true, nil
 	}
 	s.Err = cmp.Or(s.Err, a.resolved.problem)
@@ -474,21 +487,15 @@ func stepOf(a Asked, seen Observed) Step {
 
 // choose sets the action before the guards: create, update or keep.
 func (s *Step) choose(a Asked, seen Observed) {
-	entry, owned := seen.Inventory.Entries[a.ID]
 	live, exists := seen.Objects[a.ID]
 	trial, tried := seen.Trials[a.ID]
-	switch {
+	switch asWanted := trial.After == nil && trial.Err == nil; {
 	case a.Paused:
 		s.Action = Keep
 	case seen.isCatalogue(a), seen.gaveAway(a):
 		s.Action = Update // a guard retains it
-	case len(a.resolved.missing) > 0 && !exists:
-		s.Action = Create
 	case !exists:
-		s.Action, s.After, s.Err = Create, trial.After, trial.Err
-		if owned && entry.UID != "" && !entry.Deleting() && !seen.Inventory.Rebuilt {
-			s.Cause = Drift // we applied it, and another writer has deleted it
-		}
+		s.create(a, seen)
 	case !seen.Refused(a.ID, live).None():
 		s.Action, s.Err = Update, ReasonError{seen.Refused(a.ID, live)} // a guard holds it
 	case len(trial.Migrates) > 0:
@@ -498,45 +505,74 @@ func (s *Step) choose(a Asked, seen Observed) {
 		s.Action = Update
 	case trial.After == nil && leftHeld(a.Object, live):
 		s.Action, s.Err, s.frees, s.Reason = Update, trial.Err, true, FinalizerLeft.With()
-	case s.going && trial.Err == nil && trial.After == nil && !s.Activates && !seen.Offline && !seen.Looks:
+	case s.Activates, !asWanted:
+		s.update(a, live, seen)
+	case s.going && seen.applies():
 		s.Action, s.Waits = Create, []Reason{AwaitsOwnEnd.With(WhyDeleting(live))}
-		if owned && entry.UID == s.UID && !entry.Deleting() {
+		if entry, owned := seen.Inventory.Entries[a.ID]; owned && entry.UID == s.UID && !entry.Deleting() {
 			s.Cause = Drift // another writer deletes it
 		}
-	case !tried && !s.Activates:
-		s.Action, s.Unready = Keep, entry.Unready()
-		sent, fields := ownership.SentMarks(live), entry.Fields
-		if fields == "" {
-			fields = diff.OwnFields(live, seen.Terms.Ignore.Paths(a.ID))
-		}
-		if owned && (sent != entry.Foreign || fields != entry.Fields) && !seen.Offline && !seen.Looks {
-			s.Renew, s.Renew.Foreign, s.Renew.Fields = entry, sent, fields // an older version did not record them
-		}
-	case s.Activates:
-		s.Action, s.Live, s.After, s.Err = Update, trial.Live, trial.After, trial.Err
-		s.adopt(trial, seen.Mine(a.ID, live))
-	case trial.Err == nil && trial.After == nil:
-		s.Action, s.Unready = Keep, entry.Unready()
-		now := Applied(live, s.Digest, seen.Terms.Ignore.Paths(a.ID)...).Following(entry)
-		now.Policy = a.Policy
-		if now.UID != entry.UID || now.Digest != entry.Digest || now.Mark != entry.Mark || now.Policy != entry.Policy ||
-			now.Foreign != entry.Foreign || now.Fields != entry.Fields || entry.Rebuilt || entry.Releasing {
-			s.Renew = now
-		}
-		if s.Unready {
-			s.Renew.Reconcile = entry.Reconcile
-		}
 	default:
-		s.Action, s.Live, s.After, s.Err, s.Takes = Update, trial.Live, trial.After, trial.Err, trial.TakenBy
-		s.adopt(trial, seen.Mine(a.ID, live))
-		// We have sent exactly this before. If fields are ignored, the update may only change the ownership of fields.
-		if owned && entry.Digest == s.Digest && (trial.Sent == nil || trial.Err != nil || len(s.Changes()) > 0) {
-			s.Cause = Drift
-		}
-		if by := seen.ClaimOn(a.ID, live).By; by != "" && !seen.Mine(a.ID, live) {
-			s.Reason = And(TakenOver.With(by), s.Reason)
+		s.keep(a, live, tried, seen)
+	}
+}
+
+// create chooses for an object that does not exist.
+func (s *Step) create(a Asked, seen Observed) {
+	s.Action = Create
+	if len(a.resolved.missing) > 0 {
+		return
+	}
+	s.After, s.Err = seen.Trials[a.ID].After, seen.Trials[a.ID].Err
+	if entry := seen.Inventory.Entries[a.ID]; entry.UID != "" && !entry.Deleting() && !seen.Inventory.Rebuilt {
+		s.Cause = Drift // we applied it, and another writer has deleted it
+	}
+}
+
+// update chooses for an object that differs, or that activates a definition.
+func (s *Step) update(a Asked, live metav1.Object, seen Observed) {
+	trial, isMine := seen.Trials[a.ID], seen.Mine(a.ID, live)
+	s.Action, s.Live, s.After, s.Err = Update, trial.Live, trial.After, trial.Err
+	s.adopt(trial, isMine)
+	if s.Activates {
+		return
+	}
+	s.Takes = trial.TakenBy
+	// We have sent exactly this before. If fields are ignored, the update may only change the ownership of fields.
+	entry, owned := seen.Inventory.Entries[a.ID]
+	if owned && entry.Digest == s.Digest && (trial.Sent == nil || trial.Err != nil || len(s.Changes()) > 0) {
+		s.Cause = Drift
+	}
+	if by := seen.ClaimOn(a.ID, live).By; by != "" && !isMine {
+		s.Reason = And(TakenOver.With(by), s.Reason)
+	}
+}
+
+// keep chooses for an object that is as wanted. If it was not tried, its metadata proves that.
+func (s *Step) keep(a Asked, live metav1.Object, tried bool, seen Observed) {
+	entry, owned := seen.Inventory.Entries[a.ID]
+	s.Action, s.Unready = Keep, entry.Unready()
+	now, ignored := entry, seen.Terms.Ignore.Paths(a.ID)
+	switch {
+	case tried:
+		now = Applied(live, s.Digest, ignored...).Following(entry)
+		now.Policy = a.Policy
+	case owned && seen.applies(): // an older version did not record all of it
+		if now.Foreign = ownership.SentMarks(live); now.Fields == "" {
+			now.Fields = diff.OwnFields(live, ignored)
 		}
 	}
+	if shown(now) != shown(entry) {
+		s.Renew = now
+	}
+	if s.Unready {
+		s.Renew.Reconcile = entry.Reconcile
+	}
+}
+
+// shown returns the fields of an entry that a look at the object shows.
+func shown(e inventory.Entry) inventory.Entry {
+	return inventory.Entry{UID: e.UID, Digest: e.Digest, Mark: e.Mark, Policy: e.Policy, Foreign: e.Foreign, Fields: e.Fields, Rebuilt: e.Rebuilt, Releasing: e.Releasing}
 }
 
 // serves reports whether the declared kind may have objects. In a comparison of two commits, a kind that only the second one

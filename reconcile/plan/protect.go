@@ -192,7 +192,7 @@ func unprotected(first order, seen Observed) []manifest.Finding {
 	var found []manifest.Finding
 	home := seen.Homes()
 	for _, a := range seen.Asked {
-		if a.Asks[ProtectAnnotation] != "true" || seen.Offline || seen.Looks {
+		if a.Asks[ProtectAnnotation] != "true" || !seen.applies() {
 			continue
 		}
 		for _, e := range first[a.ID] {

@@ -179,7 +179,7 @@ func (o Observed) resolve(of render.Object, secretive map[manifest.ID]bool) (res
 		if secret {
 			r.hidden.Paths = append(r.hidden.Paths, diff.PathOf(at))
 		}
-		if o.Offline || o.Looks {
+		if !o.applies() {
 			r.left = append(r.left, at)
 			continue
 		}
@@ -210,7 +210,7 @@ func (o Observed) resolve(of render.Object, secretive map[manifest.ID]bool) (res
 			return r, fmt.Errorf("%s: targetPath %s: %w", mutation.Annotation, ref.to, err)
 		}
 	}
-	if len(r.missing) > 0 || o.Offline || o.Looks {
+	if len(r.missing) > 0 || !o.applies() {
 		return r, nil
 	}
 	r.object, err = of.With(content)

@@ -81,7 +81,7 @@ func (o Observed) spellings(id manifest.ID) []string {
 // object alone, even while its commit still declares it.
 func (o Observed) MovedTo(id manifest.ID) string {
 	live, exists := o.Objects[id]
-	if !exists || o.Offline || o.Looks {
+	if !exists || !o.applies() {
 		return ""
 	}
 	to, moved := ownership.MovedFrom(live, o.Inventory.Sync)
@@ -100,7 +100,7 @@ func (o Observed) gaveAway(a Asked) bool {
 // notesOnReleases returns notes on objects that are to be released but stay, because the commit declares them. It also returns
 // notes on names that the Sync lists in vain.
 func (o Observed) notesOnReleases() []manifest.Finding {
-	if o.Looks || o.Offline || o.Ends != NoEnding {
+	if !o.reconciles() {
 		return nil
 	}
 	var notes []manifest.Finding

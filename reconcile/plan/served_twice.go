@@ -42,7 +42,7 @@ func (o Observed) uidOf(id manifest.ID) types.UID {
 func (p Pass) appliedUIDs() map[types.UID]manifest.ID {
 	uids := map[types.UID]manifest.ID{}
 	for id, o := range p.Done {
-		if o.UID != "" && (o.Action == Create || o.Action == Update) {
+		if o.UID != "" && o.Action.writes() {
 			uids[o.UID] = id
 		}
 	}

@@ -35,31 +35,36 @@ func (p Plan) Intent(have inventory.Inventory) inventory.Inventory {
 		}
 	}
 	for _, s := range p.Steps {
-		if e, owned := next.Entries[s.ID]; owned && s.Action == Release && s.Writes() && s.Err == nil {
+		e, owned := next.Entries[s.ID]
+		switch {
+		case s.Action == Release && owned && s.Writes() && s.Err == nil:
 			// If the process is killed before the marks are removed, a later pass continues the release and does not prune.
 			e.Releasing = true
-			next.Entries[s.ID] = e
-		}
-		if s.Deleting && s.Action == Prune {
-			next.Entries[s.ID] = next.Entries[s.ID].Deletes()
-		}
-		if s.Action != Create && s.Action != Update || s.Waiting() || s.Deactivates || s.Err != nil {
-			continue // an object with an error is not sent and so does not become ours
-		}
-		e := next.Entries[s.ID]
-		e.Releasing = false
-		if s.Action == Create {
-			e.UID = "" // the new object will have another UID
-		}
-		e.Strategy, e.Actuation, e.Reconcile, e.Policy = "Apply", "Pending", inventory.ReconcilePending, s.Policy
-		if len(s.Drops) > 0 {
-			e.Digest = "" // otherwise, the removal in the next phase would look like drift
+		case s.Action == Prune && s.Deleting:
+			e = e.Deletes()
+		case s.writes() && !s.Waiting() && !s.Deactivates && s.Err == nil: // an object with an error is not sent and so does not become ours
+			e = s.intended(e)
+		default:
+			continue
 		}
 		next.Entries[s.ID] = e
 	}
 	p.locate(&next)
 	p.recordDefinitions(have, next)
 	return next
+}
+
+// intended returns the entry of an object before a step creates or updates it.
+func (s Step) intended(e inventory.Entry) inventory.Entry {
+	e.Releasing = false
+	if s.Action == Create {
+		e.UID = "" // the new object will have another UID
+	}
+	e.Strategy, e.Actuation, e.Reconcile, e.Policy = "Apply", "Pending", inventory.ReconcilePending, s.Policy
+	if len(s.Drops) > 0 {
+		e.Digest = "" // otherwise, the removal in the next phase would look like drift
+	}
+	return e
 }
 
 // Settled returns the inventory to store after the last write: applied objects with their new marks, without pruned ones. An object
@@ -74,54 +79,24 @@ func (p Plan) Settled(have inventory.Inventory, done []Outcome) inventory.Invent
 	for _, id := range p.Gone {
 		delete(next.Entries, id)
 	}
+	leaves := map[manifest.ID]bool{} // objects that we never owned: of deactivations, and of steps that were not sent
 	for _, s := range p.Steps {
 		if s.Action == Keep && s.Renew.UID != "" {
 			next.Entries[s.ID] = s.Renew
 		}
-	}
-	p.locate(&next)
-	leaves := map[manifest.ID]bool{} // objects that we never owned: of deactivations, and of steps that were not sent
-	for _, s := range p.Steps {
 		_, owned := have.Entries[s.ID]
 		leaves[s.ID] = (s.Deactivates || s.Err != nil) && !owned
 	}
+	p.locate(&next)
 	for _, o := range done {
 		if leaves[o.ID] {
 			continue
 		}
-		e := next.Entries[o.ID]
-		switch {
-		case o.Action == Prune && o.Err == nil && (o.More || !o.Deleting.None()): // until it is gone
-			e = e.Deletes()
-		case (o.Action == Prune || o.Action == Release) && o.Err == nil && !o.More:
+		if o.isOver() && (o.Action == Release || o.Action == Prune && o.Deleting.None()) {
 			delete(next.Entries, o.ID)
 			continue
-		case o.Action == Release: // as before
-		case o.Action == Prune:
-			e.Strategy, e.Actuation, e.Reconcile = "Delete", "Failed", "Unknown"
-		case o.Did == DoMigrate || o.Did == DoAdopt || o.Did == DoDisown || o.Did == DoUnprotect: // nothing of the commit was applied
-			if before, owned := have.Entries[o.ID]; owned {
-				before.Digest, e = e.Digest, before
-			}
-		case o.Action == Keep && o.Unknown: // as before
-		case o.Action == Keep && o.NotReady.None():
-			e.Actuation, e.Reconcile = "Succeeded", "Succeeded"
-		case o.Action == Keep:
-			e.Reconcile = inventory.ReconcileTimeout
-		case o.Err != nil:
-			e.Actuation, e.Reconcile = "Failed", "Unknown"
-		default:
-			applied := inventory.Succeeded(o.UID, o.Digest, o.Mark).Following(e)
-			applied.Policy, applied.Foreign, applied.Fields = e.Policy, o.Foreign, o.Fields
-			e = applied
-			if !o.NotReady.None() {
-				e.Reconcile = inventory.ReconcileTimeout
-			}
-			if o.Unknown {
-				e.Reconcile = inventory.ReconcilePending
-			}
 		}
-		next.Entries[o.ID] = e
+		next.Entries[o.ID] = o.settled(next.Entries[o.ID], have)
 	}
 	for _, s := range p.Steps {
 		if s.isOld(next) {
@@ -149,6 +124,39 @@ func (p Plan) doneBefore() (before Plan, over []Outcome) {
 		over = append(over, Outcome{ID: s.ID})
 	}
 	return before, over
+}
+
+// settled returns the entry of an object after an outcome that leaves it in the inventory.
+func (o Outcome) settled(e inventory.Entry, have inventory.Inventory) inventory.Entry {
+	switch {
+	case o.Action == Prune && o.Err == nil: // until it is gone
+		return e.Deletes()
+	case o.Action == Prune:
+		e.Strategy, e.Actuation, e.Reconcile = "Delete", "Failed", "Unknown"
+	case o.Action == Release: // as before
+	case o.Did == DoMigrate || o.Did == DoAdopt || o.Did == DoDisown || o.Did == DoUnprotect: // nothing of the commit was applied
+		if before, owned := have.Entries[o.ID]; owned {
+			before.Digest, e = e.Digest, before
+		}
+	case o.Action == Keep && o.Unknown: // as before
+	case o.Action == Keep && o.NotReady.None():
+		e.Actuation, e.Reconcile = "Succeeded", "Succeeded"
+	case o.Action == Keep:
+		e.Reconcile = inventory.ReconcileTimeout
+	case o.Err != nil:
+		e.Actuation, e.Reconcile = "Failed", "Unknown"
+	default:
+		applied := inventory.Succeeded(o.UID, o.Digest, o.Mark).Following(e)
+		applied.Policy, applied.Foreign, applied.Fields = e.Policy, o.Foreign, o.Fields
+		switch {
+		case o.Unknown:
+			applied.Reconcile = inventory.ReconcilePending
+		case !o.NotReady.None():
+			applied.Reconcile = inventory.ReconcileTimeout
+		}
+		return applied
+	}
+	return e
 }
 
 // Applied returns the entry of an object that is as wanted, except for ignored fields.

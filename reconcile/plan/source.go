@@ -56,7 +56,7 @@ const restOfTurns = 60
 // takes over the inventory from the recorded one.
 func (o Observed) checkSource(from render.SourceID) (takesOver bool, err error) {
 	was := o.Inventory.Record.Source
-	if !o.hasSource() {
+	if !o.reconciles() {
 		return false, nil
 	}
 	same, err := sameSource(was, from)
@@ -73,9 +73,6 @@ func (o Observed) checkSource(from render.SourceID) (takesOver bool, err error) 
 	}
 	return false, &TurnsError{Sync: o.Inventory.Sync, This: this, Other: other, When: last.UTC().Format("2006-01-02T15:04:05Z"), Minutes: restOfTurns, From: from.String()}
 }
-
-// hasSource reports whether the pass may write objects of a source.
-func (o Observed) hasSource() bool { return !o.Offline && !o.Looks && o.Ends == NoEnding }
 
 // sameSource reports whether a source is the recorded one. An inventory without a recorded source accepts any.
 func sameSource(was inventory.SourceRecord, from render.SourceID) (bool, error) {
@@ -155,7 +152,7 @@ func (o Observed) Rewritten() Reason { return o.rewritten }
 func (o Observed) checkHistory() (Reason, error) {
 	was, from := o.Inventory.Record.Source, o.Want.Source
 	switch {
-	case !o.Terms.FastForward, !o.hasSource():
+	case !o.Terms.FastForward, !o.reconciles():
 		return Reason{}, nil
 	case was.Commit == "", was.Commit == from.Commit, o.takesOver:
 		return Reason{}, nil

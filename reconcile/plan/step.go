@@ -238,10 +238,19 @@ func (s Step) More() bool {
 // OnlyFrees reports whether the object is being deleted and only our finalizer must be removed.
 func (s Step) OnlyFrees() bool { return s.protected && s.going }
 
+// writes reports whether an action writes an object of the commit.
+func (a Action) writes() bool { return a == Create || a == Update }
+
+// removes reports whether after an action the sync does not own the object.
+func (a Action) removes() bool { return a == Prune || a == Release }
+
 // Writes reports whether the step sends a request that changes the cluster.
 func (s Step) Writes() bool {
-	return (s.Action == Create || s.Action == Update || s.Action == Prune || s.Action == Release) && !s.Waiting() && !s.Deleting
+	return (s.Action.writes() || s.Action.removes()) && !s.Waiting() && !s.Deleting
 }
+
+// isDue reports whether the step writes now or after a wait.
+func (s Step) isDue() bool { return s.Writes() || s.Waiting() }
 
 // An Outcome is the result of one step that writes.
 type Outcome struct {
@@ -259,3 +268,6 @@ type Outcome struct {
 	More     bool      // another phase must follow
 	Err      error     // why it was not applied or not pruned
 }
+
+// isOver reports whether the step was carried out with all its phases.
+func (o Outcome) isOver() bool { return o.Err == nil && !o.More }

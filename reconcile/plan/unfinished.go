@@ -47,7 +47,7 @@ func (p Plan) Undone(done map[manifest.ID]Outcome) []Undone {
 		switch {
 		case s.Deactivates:
 			continue
-		case s.Action == Hold && (s.Would == Create || s.Would == Update):
+		case s.Action == Hold && s.Would.writes():
 			u.Why = StillHeld
 		case !s.writes():
 			continue

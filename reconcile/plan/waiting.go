@@ -210,13 +210,10 @@ func (s Step) needs(c *coming) (need, error) {
 // awaitOpeners makes steps wait if a guard holds the object that would serve their kind: a CRD of this plan, or a policy that would
 // make Crossplane create one. A person has to act on both.
 func (p *Plan) awaitOpeners(seen Observed) {
-	if seen.Offline || seen.Looks {
+	if !seen.applies() {
 		return
 	}
-	steps := make(map[manifest.ID]Step, len(p.Steps))
-	for _, s := range p.Steps {
-		steps[s.ID] = s
-	}
+	steps := p.byID()
 	var force PoliciesInForce
 	for i := range p.Steps {
 		s := &p.Steps[i]
@@ -292,15 +289,7 @@ func composed(composition *unstructured.Unstructured) []schema.GroupKind {
 func (s Step) Waiting() bool { return len(s.Waits) > 0 }
 
 // Waiting returns the number of waiting steps.
-func (p Plan) Waiting() int {
-	n := 0
-	for _, s := range p.Steps {
-		if s.Waiting() {
-			n++
-		}
-	}
-	return n
-}
+func (p Plan) Waiting() int { return len(p.Select(Step.Waiting).Steps) }
 
 // Coming reports whether a step waits for an object that may come without the action of a user and is not late.
 func (p Plan) Coming(late map[manifest.ID]bool) bool {
@@ -315,9 +304,10 @@ func (p Plan) Coming(late map[manifest.ID]bool) bool {
 			stuck[e.On] = true
 		}
 	}
-	comes := func(s Step) bool {
-		return (len(s.awaits) == 0 || slices.ContainsFunc(s.awaits, func(id manifest.ID) bool { return !stuck[id] })) &&
-			!slices.ContainsFunc(s.after, func(id manifest.ID) bool { return stuck[id] })
+	isStuck := func(id manifest.ID) bool { return stuck[id] }
+	comes := func(s Step) bool { // one of awaits, and all of after
+		one := len(s.awaits) == 0 || len(slices.DeleteFunc(slices.Clone(s.awaits), isStuck)) > 0
+		return one && !slices.ContainsFunc(s.after, isStuck)
 	}
 	for again := true; again; { // a step that waits for a stuck object is stuck, too
 		again = false
@@ -343,10 +333,7 @@ func (p Plan) refreshed(now Plan) Plan {
 
 // replaced returns the plan with its steps replaced by those of a newer one.
 func (p Plan) replaced(by Plan) Plan {
-	newer := make(map[manifest.ID]Step, len(by.Steps))
-	for _, s := range by.Steps {
-		newer[s.ID] = s
-	}
+	newer := by.byID()
 	p.Steps = slices.Clone(p.Steps)
 	for i, s := range p.Steps {
 		if n, ok := newer[s.ID]; ok {
