@@ -507,8 +507,8 @@ func TestReleaseListedInVain(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff([]string{
-		"warning: release of the Sync lists ConfigMap/" + space + "/setings, which this sync does not own; write ConfigMap/" + space + "/settings if that is meant, or remove it from the list",
 		"note: release of the Sync lists ConfigMap/long/gone, which this sync does not own; remove it from the list",
+		"warning: release of the Sync lists ConfigMap/" + space + "/setings, which this sync does not own; write ConfigMap/" + space + "/settings if that is meant, or remove it from the list",
 	}, told); diff != "" || result.Verdict.ExitCode != 0 {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
