@@ -31,6 +31,7 @@ type Options struct {
 	Live       []*catalogue.Definition // definitions of the cluster, in addition to those of the commit
 
 	CrossplaneVersion string               // the release whose package manager is followed; "" means the newest
+	Schemas           []string             // files and directories of the commit with CRDs and XRDs that live elsewhere, only for checks
 	KubernetesVersion string               // the release that serves the objects, only for checks; "" means that it is not known
 	Packages          []catalogue.Declared // directories that are packages without a crossplane.yaml
 	Unlocked          bool                 // ignore the commit's lock
@@ -172,6 +173,8 @@ func Render(in Input, how Options) (Desired, error) {
 	problems = append(problems, bookkeeping(c.Objects)...)
 	approvals, refused := in.approvals(how.Limits)
 	problems = append(problems, refused...)
+	schemas, refused := in.schemas(how)
+	problems = append(problems, refused...)
 
 	want := Desired{
 		Revision: in.Revision,
@@ -186,6 +189,7 @@ func Render(in Input, how Options) (Desired, error) {
 		Packages:  c.Packages,
 		Unread:    c.Unread,
 
+		Schemas:     schemas,
 		Signatures:  commit.Signatures(),
 		Kubernetes:  kubernetes,
 		Directories: c.Directories,

@@ -21,7 +21,7 @@ var flagGroups = []flagGroup{
 	{"Flags", []string{
 		"file", "sync", "previews", "once", "webhook-address", "write", "by", "why", "expires", "report", // run, approve
 		"name", "namespace", "approve", "dry-run", "yes", "orphan", "rebuilt", "restart",
-		"live", "comment", "status", "exit-on", "all", "to", "check", "update", "schemas", "version", "depth", "output", "help",
+		"live", "comment", "status", "exit-on", "all", "to", "check", "update", "version", "depth", "output", "help",
 	}},
 	{"Which commit", []string{"repo", "ref", "path", "base", "head"}},
 	{"Which cluster", []string{"kubeconfig", "context", "as", "as-group"}},
@@ -29,7 +29,7 @@ var flagGroups = []flagGroup{
 		"management-policy", "adoption", "adoption-leftovers", "conflicts", "drift", "instances", "deactivation", "crd-owner", "take-over", "approval-trailers", "approval-signer", "verify", "commit-key", "history", "max-prunes", "max-activations",
 	}},
 	{"How a commit is read", []string{
-		"catalogue", "others", "package", "crossplane-version", "kubernetes-version", "conversion", "conversion-service", "conversion-ca", "connection-details", "limits",
+		"catalogue", "others", "package", "crossplane-version", "kubernetes-version", "schemas", "conversion", "conversion-service", "conversion-ca", "connection-details", "limits",
 	}},
 	{"Registries and caches", []string{"offline", "verification-key", "trusted-root", "cache-dir", "no-cache"}},
 	{"Forge", []string{"target", "commands", "if-commanded", "preview-registries", "fork-registries", "approver", "approval-by-author", "approval-reviews", "forge", "forge-repo", "plain-http", "pull", "cluster-name", "target-url"}},

@@ -24,7 +24,7 @@ type fileFlags struct {
 
 // besideOptions lists the flags that duplicate a field of a Sync and are not target.Options.
 var besideOptions = []string{
-	"take-over", "approval-signer", "conversion-service", "conversion-ca", "package", "crossplane-version", "kubernetes-version", "limits",
+	"take-over", "approval-signer", "conversion-service", "conversion-ca", "package", "crossplane-version", "kubernetes-version", "schemas", "limits",
 }
 
 // addTo registers --file. chosen holds the flags for the name and the namespace of the Sync; path is the flag for the directory of

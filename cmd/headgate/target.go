@@ -199,6 +199,7 @@ func (f *renderFlags) addTo(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.service, "conversion-service", "", "with --conversion=inject: the webhook's service, as `namespace/name[:port]`")
 	cmd.Flags().StringVar(&f.ca, "conversion-ca", "", "with --conversion=inject: `file` with the webhook's CA, in PEM")
 	f.packageFlags.addTo(cmd)
+	cmd.Flags().StringArrayVar(&f.schemas, "schemas", nil, "a `directory or file` of the commit with CRDs, definitions and XRDs that something else applies: objects are checked against them")
 	f.limits.addTo(cmd)
 }
 
@@ -244,6 +245,7 @@ func (f *renderFlags) inject(c *v1alpha1.Conversion) error {
 type packageFlags struct {
 	release    string
 	kubernetes string
+	schemas    []string
 	packages   []string
 }
 
@@ -256,7 +258,7 @@ func (f *packageFlags) addTo(cmd *cobra.Command) {
 
 // into copies the flags into a Sync. Render reports errors in the values.
 func (f *packageFlags) into(spec *v1alpha1.Spec) error {
-	spec.CrossplaneVersion, spec.KubernetesVersion = f.release, f.kubernetes
+	spec.CrossplaneVersion, spec.KubernetesVersion, spec.Schemas = f.release, f.kubernetes, f.schemas
 	for _, arg := range f.packages {
 		p, err := packageOfFlag(arg)
 		if err != nil {

@@ -51,6 +51,7 @@ func comparison(before, want render.Desired) (of check.Report, known []manifest.
 			of.Findings[i].Severity = milder(f.Severity)
 		}
 	}
+	of.Findings = append(of.Findings, lint.Updated(before, want)...)
 	had := map[manifest.ID]string{}
 	for _, o := range before.Objects {
 		had[o.ID] = o.Digest

@@ -159,6 +159,8 @@ func TestEverySettingOfTheCoreIsInTheAPI(t *testing.T) {
   maxPrunes: 3
   maxActivations: 5
   crossplaneVersion: v2.1.0
+  kubernetesVersion: "1.34"
+  schemas: [crds]
   packages: [{path: vendor/aws, name: provider-aws, safeStart: true}]
   ignore: [{paths: [/spec/replicas]}]
   release: [ConfigMap/team/settings]

@@ -231,6 +231,7 @@ func settingsOf(s v1alpha1.Sync) settings {
 			Conversion:        conversion(spec.Conversion),
 			CrossplaneVersion: spec.CrossplaneVersion,
 			KubernetesVersion: spec.KubernetesVersion,
+			Schemas:           spec.Schemas,
 			Packages:          declared(spec.Packages),
 			Limits: manifest.Limits{
 				FileBytes:  spec.Limits.FileSize.Bytes(),

@@ -61,6 +61,12 @@ type Keyed interface {
 	Key() string
 }
 
+// An Updater is a Kind that also checks updates: the rules that compare an object with the one before.
+type Updater interface {
+	Kind
+	Update(o, old *unstructured.Unstructured) []Problem // both are of served versions; Update may change them
+}
+
 // A Result is what a Kind finds in one object.
 type Result struct {
 	Errors     []Problem `json:"errors,omitempty"`     // the API server refuses the object

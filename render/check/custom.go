@@ -102,6 +102,21 @@ func (v *served) check(o *unstructured.Unstructured) []Problem {
 	return problems(v.Broken(context.Background(), o, nil))
 }
 
+// Update returns the rules that refuse an update. It returns nothing if the new object is refused anyway, or if the versions differ.
+func (d *declared) Update(o, old *unstructured.Unstructured) []Problem {
+	v, err := d.version(o)
+	if err != nil || o.GetAPIVersion() != old.GetAPIVersion() || len(v.shape(o)) > 0 {
+		return nil
+	}
+	v.Coerce(old)
+	return without(problems(v.Broken(context.Background(), o, old)), problems(v.Broken(context.Background(), o, nil)))
+}
+
+// without returns problems that are not known.
+func without(found, known []Problem) []Problem {
+	return slices.DeleteFunc(found, func(p Problem) bool { return slices.Contains(known, p) })
+}
+
 // shape returns unknown fields and schema errors of an object, and makes it what the API server stores.
 func (v *served) shape(o *unstructured.Unstructured) []Problem {
 	var found []Problem

@@ -151,6 +151,41 @@ func TestDeclared(t *testing.T) {
 	}
 }
 
+// A rule that compares an object with the one before refuses an update. CRDs that live elsewhere count as those of the commit.
+func TestUpdates(t *testing.T) {
+	const north, south = bucket1 + "spec: {region: north}\n", bucket1 + "spec:\n  region: south\n"
+	before, want := declares.with("object.yaml", north).desired(t), declares.with("object.yaml", south).desired(t)
+	found := check.Updates(before.Objects, want.Objects, check.Declared(want))
+	if len(found) != 1 || found[0].Origin.Line != 5 || !strings.HasSuffix(found[0].Message, "spec: the region is immutable") {
+		t.Errorf("%+v", found)
+	}
+	if found := check.Updates(want.Objects, want.Objects, check.Declared(want)); len(found) != 0 {
+		t.Errorf("nothing changes: %+v", found)
+	}
+}
+
+func TestSchemas(t *testing.T) {
+	all := files{"apply/a.yaml": bucket1 + "spec: {region: west}\n", "elsewhere/README.md": "# Schemas\n", "text/a.yaml": "a: 1\n"}
+	for name, text := range declares {
+		all["elsewhere/"+name] = text
+	}
+	for _, schemas := range [][]string{{"elsewhere"}, {"elsewhere/bucket.yaml"}} {
+		want, err := render.Render(render.Input{Files: all.fs(), Path: "apply"}, render.Options{Schemas: schemas})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := check.Check(want.Objects, check.Declared(want)); len(want.Objects) != 1 || len(r.Findings) != 1 || len(r.Omitted) != 0 {
+			t.Errorf("%q: %d objects: %+v", schemas, len(want.Objects), r)
+		}
+	}
+	for _, schemas := range []string{"text", "nowhere", "elsewhere/README.md"} {
+		_, err := render.Render(render.Input{Files: all.fs(), Path: "apply"}, render.Options{Schemas: []string{schemas}})
+		if err == nil || !strings.HasPrefix(err.Error(), schemas) {
+			t.Errorf("%s: %v", schemas, err)
+		}
+	}
+}
+
 const bucket1 = "apiVersion: store.example.org/v1\nkind: Bucket\nmetadata: {name: a}\n"
 
 // The kind of an XRD may be any text, because another check reports a bad one.

@@ -6,6 +6,7 @@ import (
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/check"
 	"headgate.dev/headgate/render/crossplane"
+	"headgate.dev/headgate/render/manifest"
 )
 
 // Checked checks the objects of a commit that matter as an API server would, without a cluster, against the kinds that the commit
@@ -23,6 +24,15 @@ func Checked(want render.Desired, matters func(render.Object) bool) check.Report
 		r.Findings[i] = want.Placed(f)
 	}
 	return r
+}
+
+// Updated checks the updates of a commit's objects from those of another one, as an API server would.
+func Updated(before, want render.Desired) []manifest.Finding {
+	found := check.Updates(before.Objects, want.Objects, check.Declared(want))
+	for i, f := range found {
+		found[i] = want.Placed(f)
+	}
+	return found
 }
 
 // ofServers reports whether a group is one of Kubernetes or of Crossplane.

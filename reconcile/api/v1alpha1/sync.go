@@ -71,6 +71,10 @@ type Spec struct {
 	// does not have are then errors of a commit. By default, they are warnings, because the release is not known.
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
 
+	// Schemas lists files and directories of the repository with CRDs, definitions and XRDs that something else
+	// applies. Headgate checks objects against them, and does not apply them.
+	Schemas []string `json:"schemas,omitempty"`
+
 	CRDOwner         CRDOwner         `json:"crdOwner,omitempty"`
 	Catalogue        Catalogue        `json:"catalogue,omitempty"`
 	Others           Others           `json:"others,omitempty"`

@@ -48,6 +48,9 @@ func (s *Sync) Validate() error {
 	p.release(spec.CrossplaneVersion)
 	p.kubernetes(spec.KubernetesVersion)
 	p.packages(spec.Packages)
+	for i, name := range spec.Schemas {
+		p.below(fmt.Sprintf("spec.schemas[%d]", i), name)
+	}
 	p.limits(spec.Limits)
 	p.conversion(spec.Conversion)
 	for i, rule := range spec.Ignore {
