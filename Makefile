@@ -44,10 +44,10 @@ how     = $(if $(filter fixtures/server/gitea,$(1)),$(sqlite),$(static))
 # The slowest packages come first, here and in suites: a package that takes minutes must not start last.
 raced := reconcile/cluster reconcile/forge cmd/headgate reconcile/target reconcile reconcile/git \
 	reconcile/registry render/manifest render/catalogue reconcile/memo reconcile/outbox
-suites := fixtures/beside fixtures/attack fixtures/loop fixtures/oracle fixtures/soak
+suites := fixtures/beside fixtures/attack fixtures/loop fixtures/oracle fixtures/accepted fixtures/soak
 
 # The packages of the main module whose tests start servers. `make quick` leaves them out.
-served := cmd/headgate examples fixtures fixtures/attack fixtures/beside fixtures/core fixtures/loop fixtures/oracle fixtures/situations \
+served := cmd/headgate examples fixtures fixtures/accepted fixtures/attack fixtures/beside fixtures/core fixtures/loop fixtures/oracle fixtures/situations \
 	fixtures/soak reconcile/cluster reconcile/forge reconcile/target
 
 # The packages of the main module, except those in the list $(1).
