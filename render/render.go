@@ -66,6 +66,20 @@ type Desired struct {
 	Unmade      Unmade              // why definitions cannot make a CRD; nil unless Options.Explains
 }
 
+// Unknown returns the number of packages whose definitions are not known, so that no number of definitions is complete.
+func (d Desired) Unknown() int {
+	n := 0
+	if d.Live {
+		return n // the cluster shows them
+	}
+	for _, u := range d.Unread {
+		if u.MayDefine() {
+			n++
+		}
+	}
+	return n
+}
+
 // Unmade holds, by name, why definitions cannot make a CRD. A commit with such a definition can only be explained, not applied.
 type Unmade map[string]catalogue.Errors
 

@@ -113,15 +113,15 @@ func (t *terminal) findings(found []manifest.Finding) {
 
 // rendered prints the findings, the skipped documents and a summary of a render to standard error.
 func (t *terminal) rendered(want render.Desired, objects []render.Object) error {
-	t.findings(slices.Concat(want.Findings, lint.Coverage(want)))
+	t.findings(slices.Concat(want.Findings, lint.Findings(want)))
 	for _, why := range slices.Sorted(maps.Keys(want.Skipped)) {
 		if t.verbose > 0 || why.Surprises() {
 			fmt.Fprintf(t.err, "skipped: %d × %s\n", want.Skipped[why], why)
 		}
 	}
 	parts := []string{manifest.Count(len(objects), "object")}
-	if len(want.Definitions) > 0 {
-		parts = append(parts, numbers(want.Definitions).String())
+	if len(want.Definitions)+want.Unknown() > 0 {
+		parts = append(parts, numbers(want).String())
 	}
 	return t.summary(want, parts...)
 }
@@ -135,9 +135,9 @@ func (t *terminal) summary(want render.Desired, parts ...string) error {
 	return err
 }
 
-func numbers(definitions []render.DecidedDefinition) report.Summary {
-	n := report.Summary{Definitions: len(definitions)}
-	for _, d := range definitions {
+func numbers(want render.Desired) report.Summary {
+	n := report.Summary{Definitions: len(want.Definitions), Unknown: want.Unknown()}
+	for _, d := range want.Definitions {
 		if d.Active {
 			n.Active++
 		}

@@ -68,7 +68,7 @@ Exit codes: 0 shown, 1 an error, 2 wrong usage.`,
 			if err := made.write(t.out); err != nil {
 				return err
 			}
-			return t.summary(want, manifest.Count(len(want.Packages), "package"), numbers(want.Definitions).String())
+			return t.summary(want, manifest.Count(len(want.Packages), "package"), numbers(want).String())
 		},
 	}
 	cmd.Flags().BoolVar(&live, "live", false, "also show what the cluster has: CRDs, and objects of their kinds")

@@ -97,7 +97,7 @@ type Plan struct {
 
 // Findings returns the problems of the commit, including the kinds that it uses although they stay inactive.
 func (p Plan) Findings() []manifest.Finding {
-	return slices.Concat(p.Want.Findings, lint.Coverage(p.Want, p.Retained...))
+	return slices.Concat(p.Want.Findings, lint.Findings(p.Want, p.Retained...))
 }
 
 // Open returns the questions that guards still need answered, without duplicates. With the answers, call Compute again.

@@ -122,7 +122,11 @@ func (c comment) parts() string {
 	c.steps(&b, "Fails", "Headgate cannot compute these, or the API server would reject them.", failing)
 	c.found(&b)
 	if c.Preview != nil && c.Preview.Memory.Differs() {
-		fmt.Fprintf(&b, "\n#### Memory of an API server\n\n%s: an estimate of live objects; resident memory may be twice as much.\n", capital(c.Preview.Memory.String()))
+		about := "."
+		if c.Preview.Memory.Estimates() {
+			about = ": an estimate of live objects; resident memory may be twice as much."
+		}
+		fmt.Fprintf(&b, "\n#### Memory of an API server\n\n%s%s\n", capital(c.Preview.Memory.String()), about)
 	}
 	return b.String()
 }

@@ -281,9 +281,9 @@ func TestCost(t *testing.T) {
 		stays         []Definition
 		want          Cost
 	}{
-		"Opens":      {"A new definition adds a CRD.", desired("a", made("a")), desired("b", made("a"), made("b")), nil, Cost{one, two, 2}},
-		"Stays":      {"A CRD that is no longer rendered stays in the cluster, and still counts.", desired("a", made("a")), desired("b", made("b")), []Definition{{Name: "a"}}, Cost{one, two, 2}},
-		"Crossplane": {"Crossplane creates CRDs only for active definitions.", desired("a", mrd("a"), mrd("b")), desired("b", mrd("a"), mrd("b")), []Definition{{Name: "a"}}, Cost{one, two, 2}},
+		"Opens":      {"A new definition adds a CRD.", desired("a", made("a")), desired("b", made("a"), made("b")), nil, Cost{one, two, 2, 0}},
+		"Stays":      {"A CRD that is no longer rendered stays in the cluster, and still counts.", desired("a", made("a")), desired("b", made("b")), []Definition{{Name: "a"}}, Cost{one, two, 2, 0}},
+		"Crossplane": {"Crossplane creates CRDs only for active definitions.", desired("a", mrd("a"), mrd("b")), desired("b", mrd("a"), mrd("b")), []Definition{{Name: "a"}}, Cost{one, two, 2, 0}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -15,6 +15,8 @@ type Cost struct {
 	Before int64 `json:"before"` // in bytes
 	After  int64 `json:"after"`
 	CRDs   int   `json:"crds"` // number of CRDs after the change
+
+	Unknown int `json:"unknown,omitempty"` // packages, before or after the change, that could not be read: their CRDs are in no number
 }
 
 // costOf compares the CRDs of two commits. Active definitions remain active, regardless of policies.
@@ -31,7 +33,7 @@ func costOf(before, after render.Desired, stays []Definition) Cost {
 			is[d.Name] = size
 		}
 	}
-	return Cost{Before: Memory(was), After: Memory(is), CRDs: len(is)}
+	return Cost{Before: Memory(was), After: Memory(is), CRDs: len(is), Unknown: max(before.Unknown(), after.Unknown())}
 }
 
 // A Size is the size of a CRD as JSON, in bytes.
@@ -120,10 +122,16 @@ const mebi = 1 << 20
 
 func mib(bytes int64) int64 { return (bytes + mebi/2) / mebi }
 
-// Differs reports whether the two estimates differ by at least a MiB.
-func (c Cost) Differs() bool { return mib(c.Before) != mib(c.After) }
+// Differs reports whether the two estimates differ by at least a MiB. An estimate without the CRDs of a package does not count as one.
+func (c Cost) Differs() bool { return c.Unknown > 0 || mib(c.Before) != mib(c.After) }
+
+// Estimates reports whether the text is an estimate.
+func (c Cost) Estimates() bool { return c.Unknown == 0 }
 
 // String returns a text such as "about 24 MiB → 31 MiB (+7 MiB) for 12 CRDs".
 func (c Cost) String() string {
+	if c.Unknown > 0 {
+		return fmt.Sprintf("not known, because %s could not be read", manifest.Count(c.Unknown, "package"))
+	}
 	return fmt.Sprintf("about %d MiB → %d MiB (%+d MiB) for %s", mib(c.Before), mib(c.After), mib(c.After)-mib(c.Before), moreOf(c.CRDs, "CRD", "CRDs"))
 }

@@ -219,7 +219,11 @@ func (c comment) pointOfMemory() point {
 	if c.Preview == nil || !c.Preview.Memory.Differs() {
 		return point{}
 	}
-	return point{text: fmt.Sprintf("**Memory of an API server:** %s, an estimate.", c.Preview.Memory)}
+	about := ""
+	if c.Preview.Memory.Estimates() {
+		about = ", an estimate"
+	}
+	return point{text: fmt.Sprintf("**Memory of an API server:** %s%s.", c.Preview.Memory, about)}
 }
 
 func (c comment) pointOfInactive() point {

@@ -82,10 +82,11 @@ type Summary struct {
 	Pending     int `json:"pending"`   // checks that are pending
 	Broken      int `json:"broken"`    // checks that are broken
 
-	Active      int `json:"active"`      // active definitions
-	Inactive    int `json:"inactive"`    // inactive definitions
-	Activated   int `json:"activated"`   // definitions whose CRD this pass creates; in a loop, the sum of all passes over this commit
-	Definitions int `json:"definitions"` // all definitions
+	Active      int `json:"active"`            // active definitions
+	Inactive    int `json:"inactive"`          // inactive definitions
+	Activated   int `json:"activated"`         // definitions whose CRD this pass creates; in a loop, the sum of all passes over this commit
+	Definitions int `json:"definitions"`       // all definitions
+	Unknown     int `json:"unknown,omitempty"` // packages that could not be read: their definitions are in none of these counts
 }
 
 // A Definition is the decision on one definition.
@@ -273,7 +274,7 @@ func reportOf(p plan.Plan, done []plan.Outcome, applied bool) Report {
 			r.Packages = append(r.Packages, Package{one.Source, one.Version, one.Digest, one.Mentioned})
 		}
 	}
-	r.Summary.Definitions = len(p.Want.Definitions)
+	r.Summary.Definitions, r.Summary.Unknown = len(p.Want.Definitions), p.Want.Unknown()
 	r.Verdict = verdict(r)
 	return r
 }

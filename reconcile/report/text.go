@@ -396,7 +396,7 @@ func (r Report) Line() string {
 	} else if r.Judgement.Word != "" {
 		line = fmt.Sprintf("Summary: %s: %s", r.Judgement.Word, strings.Join(parts, ", "))
 	}
-	if c.Definitions > 0 {
+	if c.Definitions+c.Unknown > 0 {
 		line += " · " + c.String()
 	}
 	if len(r.NotChecked) > 0 {

@@ -177,8 +177,11 @@ func andMore(names []string) string {
 }
 
 // String returns the counts for a commit status: "43 active (+2), 2000 inactive, 1 kept", or the number of objects
-// for a commit without definitions.
+// for a commit without definitions. Definitions of packages that could not be read are not known, and not 0.
 func (c Summary) String() string {
+	if unknown := c.unknown(); unknown != "" && c.Definitions == 0 {
+		return unknown
+	}
 	var b strings.Builder
 	if c.Definitions == 0 {
 		fmt.Fprint(&b, manifest.Count(c.Created+c.Updated+c.Reported+c.Unchanged, "object"))
@@ -192,7 +195,18 @@ func (c Summary) String() string {
 	if c.Retained > 0 {
 		fmt.Fprintf(&b, ", %d kept", c.Retained)
 	}
+	if unknown := c.unknown(); unknown != "" {
+		b.WriteString(", " + unknown)
+	}
 	return b.String()
+}
+
+// unknown returns the text about packages that could not be read, or "".
+func (c Summary) unknown() string {
+	if c.Unknown == 0 {
+		return ""
+	}
+	return "definitions of " + manifest.Count(c.Unknown, "package") + " not known"
 }
 
 func firstLine(s string) string {

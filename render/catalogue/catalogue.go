@@ -155,6 +155,11 @@ type Unread struct {
 	Err        error
 }
 
+// MayDefine reports whether the package may hold definitions, or bring packages that do. A Function does neither.
+func (u Unread) MayDefine() bool {
+	return len(u.Installers) == 0 || slices.ContainsFunc(u.Installers, func(id manifest.ID) bool { return id.Kind != crossplane.Function })
+}
+
 // Outage reports whether the registry of the package could not be reached and may answer later. The registry adapter decides that.
 func (u Unread) Outage() bool {
 	err, ok := errors.AsType[interface {

@@ -164,7 +164,7 @@ spec:
 			},
 			want: result{Skipped: catalogue.Skipped{
 				catalogue.NotManifest: 1, catalogue.LocalOnly: 1, catalogue.OtherTool: 3, catalogue.Encrypted: 2, catalogue.Metadata: 1,
-			}},
+			}, Findings: []string{"package-metadata-elsewhere@meta.yaml:1"}},
 		},
 		"Hooks": {
 			reason: "A hook of another tool would run at once if it were applied. CRDs that Helm 2 installs first are no hooks, and Crossplane installs every object of a package.",

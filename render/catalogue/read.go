@@ -21,6 +21,7 @@ import (
 const (
 	RuleNotInstalled  = "not-installed-from-package"
 	RuleHook          = "hook-not-applied"
+	RuleMetadata      = "package-metadata-elsewhere"
 	RuleBuildInput    = "package-build-input"
 	RuleHiddenPackage = "package-inside-kustomization"
 	RuleIncompatible  = "package-incompatible"
@@ -170,6 +171,15 @@ type undecoded struct {
 	object *unstructured.Unstructured // nil if the document is skipped or invalid
 }
 
+// metadataElsewhere returns the finding about metadata of a package that makes no package.
+func metadataElsewhere(d *manifest.Document) manifest.Finding {
+	return manifest.Finding{
+		Rule: RuleMetadata, Severity: manifest.Warning, Origin: d.Origin,
+		Message: fmt.Sprintf("%s %s is metadata of a package, and makes this directory no package: Crossplane and Headgate read it from crossplane.yaml only", d.Header.Kind, d.Header.Name),
+		Fix:     "rename the file to crossplane.yaml, or list it in " + ignoreFile,
+	}
+}
+
 // place sorts a document by its header.
 func (s *sorting) place(d *manifest.Document, in *Package) {
 	what, why := s.fateOf(d.Header, in)
@@ -187,6 +197,9 @@ func (s *sorting) place(d *manifest.Document, in *Package) {
 		}
 		if why == NotManifest && (in == nil || !in.Image) {
 			s.doubtful = append(s.doubtful, d)
+		}
+		if why == Metadata && in == nil {
+			s.findings = append(s.findings, metadataElsewhere(d))
 		}
 		if why == Metadata && in != nil && d.Origin != in.Origin {
 			s.refuse(d.Origin, fmt.Errorf("%s is metadata of a package, and package %s has its own, at %s: remove one of them, or give it a directory of its own", d.Header.Kind, in.Name, in.Origin))

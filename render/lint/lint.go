@@ -21,6 +21,12 @@ const (
 	RuleUnread   = "kinds-unread"  // something may use kinds in a way that Headgate does not read
 )
 
+// Findings returns what Coverage and References find, without the notes of References about what another source may declare: a
+// report of every pass and of every pull request would repeat them.
+func Findings(want render.Desired, stays ...string) []manifest.Finding {
+	return append(Coverage(want, stays...), slices.DeleteFunc(References(want), func(f manifest.Finding) bool { return f.Severity == manifest.Note })...)
+}
+
 // Coverage finds uses of kinds that the commit declares but does not activate: managed resources, and in Compositions resources,
 // inputs of functions and Go templates. The definitions in stays remain active without a policy, so they are not reported. A commit
 // without definitions has no findings. Packages that Crossplane installs count like the commit itself. The findings are sorted.

@@ -211,7 +211,7 @@ func FuzzUses(f *testing.F) {
 			return // a comment may not end
 		}
 		all := uses(template + "\n---\napiVersion: s3.example.org/v1\nkind: Bucket\n")
-		if n := len(all); n == 0 || all[n-1] != (use{"s3.example.org/v1", "Bucket", len(lines) + 2}) {
+		if n := len(all); n == 0 || all[n-1] != (use{"s3.example.org/v1", "Bucket", len(lines) + 2, 0}) {
 			t.Fatalf("the last is not found: %+v", all)
 		}
 	})

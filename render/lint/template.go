@@ -85,6 +85,7 @@ func (c *coverage) unread(o render.Object, at manifest.Origin, why string) {
 type use struct {
 	apiVersion, kind string
 	line             int // from 0
+	indent           int
 }
 
 var (
@@ -131,7 +132,7 @@ func uses(template string) []use {
 		} else {
 			u.apiVersion = value(m[4])
 		}
-		if u.apiVersion != "" && u.kind != "" {
+		if u.indent = indent; u.apiVersion != "" && u.kind != "" {
 			all = append(all, u)
 			u = use{}
 		}
