@@ -151,6 +151,58 @@ func TestDeclared(t *testing.T) {
 	}
 }
 
+func TestCompositions(t *testing.T) {
+	const head = `apiVersion: apiextensions.crossplane.io/v1
+kind: Composition
+metadata: {name: a}
+spec:
+  compositeTypeRef: {apiVersion: example.org/v1, kind: Platform}
+  mode: Pipeline
+  pipeline:
+  - step: compose
+    functionRef: {name: patch-and-transform}
+    input:
+      apiVersion: pt.fn.crossplane.io/v1beta1
+      kind: Resources
+      patchSets:
+      - {name: size, patches: [{fromFieldPath: spec.size, toFieldPath: spec.size}]}
+      resources:
+      - name: bucket
+        base:
+          apiVersion: store.example.org/v1
+          kind: Bucket
+`
+	cases := map[string]struct {
+		reason string
+		rest   string // after the kind of the base
+		want   []string
+	}{
+		"Bare":      {"A patch may add what is required.", "", nil},
+		"Unknown":   {"No patch removes a field.", "          spec:\n            regoin: north\n", []string{"21: spec.pipeline[0].input.resources[0].base.spec.regoin: unknown field"}},
+		"Type":      {"Nothing else writes the field.", "          spec:\n            size: big\n", []string{"21: spec.pipeline[0].input.resources[0].base.spec.size: must be of type integer, not string"}},
+		"Enum":      {"Nothing else writes the field.", "          spec:\n            region: west\n", []string{`21: spec.pipeline[0].input.resources[0].base.spec.region: cannot be "west"; supported values: "north", "south"`}},
+		"Patched":   {"The patch replaces the value.", "          spec: {region: west}\n        patches:\n        - {type: FromCompositeFieldPath, fromFieldPath: spec.region}\n", nil},
+		"PatchSet":  {"The patch of the set replaces the value.", "          spec: {size: big}\n        patches:\n        - {type: PatchSet, patchSetName: size}\n", nil},
+		"Lacks":     {"The field does not exist.", "        patches:\n        - fromFieldPath: spec.region\n          toFieldPath: spec.regoin\n", []string{"22: spec.pipeline[0].input.resources[0].patches[0].toFieldPath: Bucket has no field spec.regoin: spec.regoin is not in its schema"}},
+		"LacksItem": {"The items of the list have no such field.", "        patches:\n        - fromFieldPath: spec.region\n          toFieldPath: spec.rules[0].nam\n", []string{"22: spec.pipeline[0].input.resources[0].patches[0].toFieldPath: Bucket has no field spec.rules[0].nam: spec.rules[0].nam is not in its schema"}},
+		"Key":       {"A map takes any key.", "        patches:\n        - {fromFieldPath: a, toFieldPath: 'spec.tags[a.b/c]'}\n        - {fromFieldPath: a, toFieldPath: 'metadata.annotations[a.b/c]'}\n        - {fromFieldPath: a, toFieldPath: 'spec.rules[*].name'}\n", nil},
+		"Back":      {"The patch writes the composite resource.", "        patches:\n        - {type: ToCompositeFieldPath, fromFieldPath: status.id, toFieldPath: status.bucket}\n", nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			want := declares.with("composition.yaml", head+tc.rest).desired(t)
+			var got []string
+			for _, f := range check.Compositions(want.Objects, check.Declared(want)) {
+				_, message, _ := strings.Cut(f.Message, " describes: ")
+				got = append(got, strings.TrimPrefix(f.Origin.String(), "composition.yaml:")+": "+message)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\nCompositions(...) (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
 // A rule that compares an object with the one before refuses an update. CRDs that live elsewhere count as those of the commit.
 func TestUpdates(t *testing.T) {
 	const north, south = bucket1 + "spec: {region: north}\n", bucket1 + "spec:\n  region: south\n"

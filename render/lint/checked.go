@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"slices"
 	"strings"
 
 	"headgate.dev/headgate/render"
@@ -20,10 +21,25 @@ func Checked(want render.Desired, matters func(render.Object) bool) check.Report
 		}
 	}
 	r := check.Check(objects, check.Declared(want))
+	r.Findings = append(r.Findings, check.Compositions(compositions(want, matters), check.Declared(want))...)
 	for i, f := range r.Findings {
 		r.Findings[i] = want.Placed(f)
 	}
 	return r
+}
+
+// compositions returns the Compositions of a commit that matter, with those that Crossplane installs with packages of the tree.
+func compositions(want render.Desired, matters func(render.Object) bool) []render.Object {
+	all := slices.Clone(want.Objects)
+	for _, l := range want.Left {
+		if l.Composition != nil {
+			all = append(all, *l.Composition)
+		}
+	}
+	return slices.DeleteFunc(all, func(o render.Object) bool {
+		_, pulled := want.Within(o.Origin)
+		return pulled || !crossplane.IsComposition(o.ID) || !matters(o)
+	})
 }
 
 // Updated checks the updates of a commit's objects from those of another one, as an API server would.
