@@ -86,6 +86,7 @@ func Judge(r Report) Judgement {
 	}
 	add(Look, "base-unread", len(r.Unseen()), "cannot read 1 package of the base", "cannot read %d packages of the base")
 	add(Look, "breaks-unused", is[breaksUnused], "breaks 1 schema that nothing uses", "breaks %d schemas that nothing uses")
+	add(Look, "breaks-no-object", is[breaksNoObject], "breaks 1 schema, and all its objects fit", "breaks %d schemas, and all their objects fit")
 	add(Look, "breaks-status", is[breaksStatus], "breaks 1 status that nothing here reads", "breaks %d statuses that nothing here reads")
 	add(Look, "drops-unused", is[dropsUnused], "drops 1 kind that nothing uses", "drops %d kinds that nothing uses")
 	add(Look, "deletes", r.Summary.Pruned-is[deletesUsed]-was[deletesUsed], "deletes 1 object", "deletes %d objects")
@@ -133,6 +134,7 @@ const (
 	changesDefault
 	breaksStatus
 	breaksUnused
+	breaksNoObject
 	breaksUsed
 	unconverts
 	dropsUnused
@@ -206,6 +208,8 @@ func (r Report) consequence(s Step, live bool) consequence {
 		return breaksStatus
 	case len(broken) > 0 && unused:
 		return breaksUnused
+	case len(broken) > 0 && s.gives(guard.BreaksNoObject) && !s.gives(guard.WebhookUnseen, guard.VersionsUnseen):
+		return breaksNoObject
 	case len(broken) > 0, s.gives(guard.WebhookUnseen, guard.VersionsUnseen):
 		return s.breaksHow()
 	case s.altersBy("default"):

@@ -96,16 +96,24 @@ func (c comment) pointOfBreaks() point {
 		return point{}
 	}
 	spec, status := byField(broken, Step.ownBreaks)
-	p := point{text: fmt.Sprintf("**Breaks %s.** Objects and clients that use this may be refused, or lose values. Change them before the merge.", moreOf(len(broken), "schema", "schemas"))}
+	kinds, fields := map[manifest.ID]bool{}, map[string]bool{}
+	var p point
 	for _, f := range spec {
 		p.items = append(p.items, c.field(f)+c.usedAt(f.steps))
+		for _, s := range f.steps {
+			kinds[s.ID] = true
+		}
 	}
 	if len(status) > 0 {
-		var kinds []Step
+		var steps []Step
 		for _, f := range status {
-			kinds = append(kinds, f.steps...)
+			steps, fields[f.change] = append(steps, f.steps...), true
 		}
-		p.items = append(p.items, fmt.Sprintf("only in the status: %s of %s", moreOf(len(status), "field", "fields"), c.kinds(kinds)))
+		p.items = append(p.items, fmt.Sprintf("only in the status: %s of %s", moreOf(len(fields), "field", "fields"), c.kinds(steps)))
+	}
+	p.text = fmt.Sprintf("**Breaks %s.** Objects and clients that use this may be refused, or lose values. Change them before the merge.", moreOf(len(kinds), "schema", "schemas"))
+	if len(kinds) == 0 {
+		p.text = fmt.Sprintf("**Changes %s.** Controllers write the status again, so no object is refused. Check what reads these fields.", moreOf(len(broken), "status", "statuses"))
 	}
 	return p
 }
@@ -286,7 +294,7 @@ func (c comment) kinds(steps []Step) string {
 	return c.some(names)
 }
 
-// A field is one change of schemas with the steps that make it.
+// A field is one change of schemas with the steps that make it, in the same versions.
 type field struct {
 	change   string
 	versions []string
@@ -300,28 +308,16 @@ func byField(steps []Step, of func(Step) []plan.SchemaChange) (spec, status []fi
 	var all []field
 	var inStatus []bool
 	for _, s := range steps {
-		for _, change := range of(s) {
-			version := change.Version
-			change.Version = ""
-			below, also := strings.CutPrefix(change.Path, "spec.initProvider.")
-			if also {
-				change.Path = "spec.forProvider." + below
-			}
-			key := change.String()
+		changes, below := fieldsOf(of(s))
+		for n, f := range changes {
+			key := fmt.Sprintf("%s %t %q", f.change, f.also, f.versions)
 			i, known := index[key]
 			if !known {
 				i = len(all)
 				index[key] = i
-				all, inStatus = append(all, field{change: key}), append(inStatus, change.InStatus())
+				all, inStatus = append(all, f), append(inStatus, below[n])
 			}
-			f := &all[i]
-			f.also = f.also || also
-			if version != "" && !slices.Contains(f.versions, version) {
-				f.versions = append(f.versions, version)
-			}
-			if n := len(f.steps); n == 0 || f.steps[n-1].ID != s.ID {
-				f.steps = append(f.steps, s)
-			}
+			all[i].steps = append(all[i].steps, s)
 		}
 	}
 	for i, f := range all {
@@ -335,6 +331,36 @@ func byField(steps []Step, of func(Step) []plan.SchemaChange) (spec, status []fi
 		slices.SortStableFunc(fields, func(a, b field) int { return len(b.steps) - len(a.steps) })
 	}
 	return spec, status
+}
+
+// fieldsOf returns the changed fields of one definition, and whether each is in the status. A change in initProvider belongs to the
+// same change of the same version in forProvider, if there is one.
+func fieldsOf(changes []plan.SchemaChange) (all []field, inStatus []bool) {
+	in := func(provider string, change plan.SchemaChange) bool {
+		below, is := strings.CutPrefix(change.Path, "spec."+provider+".")
+		twin := map[string]string{"initProvider": "forProvider", "forProvider": "initProvider"}[provider]
+		change.Path = "spec." + twin + "." + below
+		return is && slices.Contains(changes, change)
+	}
+	index := map[string]int{}
+	for _, change := range changes {
+		if in("initProvider", change) {
+			continue
+		}
+		also, version := in("forProvider", change), change.Version
+		change.Version = ""
+		key := fmt.Sprintf("%s %t", change, also)
+		i, known := index[key]
+		if !known {
+			i = len(all)
+			index[key] = i
+			all, inStatus = append(all, field{change: change.String(), also: also}), append(inStatus, change.InStatus())
+		}
+		if version != "" && !slices.Contains(all[i].versions, version) {
+			all[i].versions = append(all[i].versions, version)
+		}
+	}
+	return all, inStatus
 }
 
 // field returns one change of schemas as an item of a point.

@@ -42,8 +42,35 @@ func TestBreaksAreGroupedByField(t *testing.T) {
 	if diff := cmp.Diff(want, p.items); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if !strings.HasPrefix(p.text, "**Breaks 6 schemas.**") {
+	if !strings.HasPrefix(p.text, "**Breaks 5 schemas.**") {
 		t.Errorf("the point begins %q", p.text)
+	}
+}
+
+// The comment names the field that changes, in the versions and kinds that change it.
+func TestBreaksAreExact(t *testing.T) {
+	removed := func(version, path string) plan.SchemaChange {
+		return plan.SchemaChange{Rule: "field-removed", Version: version, Path: path, Breaking: true}
+	}
+	kind := func(name string, breaks ...plan.SchemaChange) Step {
+		return Step{Action: plan.Update, ID: id(name), Breaks: breaks, active: true, unused: true}
+	}
+	c := comment{Report: Report{Steps: []Step{
+		kind("a.aws.upbound.io", removed("v1", "spec.initProvider.size")),
+		kind("b.aws.upbound.io", removed("v1", "spec.forProvider.size"), removed("v2", "spec.forProvider.size"), removed("v2", "spec.initProvider.size")),
+		kind("b.aws.m.upbound.io", removed("v1", "spec.forProvider.size")),
+	}}, most: 20}
+	want := []string{
+		"`spec.forProvider.size is removed` (`v1`): `b.aws[.m].upbound.io`; nothing in this commit uses them",
+		"`spec.initProvider.size is removed` (`v1`): `a.aws.upbound.io`; nothing in this commit uses it",
+		"`spec.forProvider.size is removed`, also in `initProvider` (`v2`): `b.aws.upbound.io`; nothing in this commit uses it",
+	}
+	if diff := cmp.Diff(want, c.pointOfBreaks().items); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	c.Steps = []Step{kind("a.aws.upbound.io", removed("v1", "status.size"))}
+	if p := c.pointOfBreaks(); strings.Contains(p.text, "Change them before the merge") || !strings.HasPrefix(p.text, "**Changes 1 status.**") {
+		t.Errorf("the point of a status is %q", p.text)
 	}
 }
 
