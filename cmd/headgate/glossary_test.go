@@ -25,6 +25,7 @@ var declaredTwice = map[string]string{
 	"reconcile/report.Package":       "the JSON of catalogue.Package in a report",
 	"reconcile/report.Step":          "the JSON of plan.Step in a report",
 	"render/check.Source":            "what a check knows kinds from",
+	"render/check/kubernetes.Source": "a check.Source",
 	"render/crossplane/kinds.Source": "a check.Source",
 	"reconcile/api/v1alpha1.Package": "a field of the API: what users write about a package",
 	"reconcile/api/v1alpha1.Source":  "a field of the API: what users write about the repository",

@@ -2,25 +2,27 @@ package lint
 
 import (
 	"slices"
-	"strings"
 
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/check"
+	"headgate.dev/headgate/render/check/kubernetes"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 )
 
 // Checked checks the objects of a commit that matter as an API server would, without a cluster, against the kinds that the commit
-// declares. It leaves out the kinds of Kubernetes and of Crossplane, the content of packages of registries, which a commit cannot
+// declares and those of Kubernetes. It leaves out the kinds of Crossplane, the content of packages of registries, which a commit cannot
 // change, and what Headgate makes of definitions.
 func Checked(want render.Desired, matters func(render.Object) bool) check.Report {
 	var objects []render.Object
+	home := render.HomesOf(want).Complete()
 	for _, o := range want.Objects {
-		if _, pulled := want.Within(o.Origin); !pulled && o.Definition == "" && !ofServers(o.ID.Group) && matters(o) {
+		if isChecked(want, o) && matters(o) {
+			o.ID = home(o.ID) // in the form for findings
 			objects = append(objects, o)
 		}
 	}
-	r := check.Check(objects, check.Declared(want))
+	r := check.Check(objects, check.Declared(want), kubernetes.Of(want.Kubernetes))
 	r.Findings = append(r.Findings, check.Compositions(compositions(want, matters), check.Declared(want))...)
 	for i, f := range r.Findings {
 		r.Findings[i] = want.Placed(f)
@@ -44,20 +46,17 @@ func compositions(want render.Desired, matters func(render.Object) bool) []rende
 
 // Updated checks the updates of a commit's objects from those of another one, as an API server would.
 func Updated(before, want render.Desired) []manifest.Finding {
-	found := check.Updates(before.Objects, want.Objects, check.Declared(want))
+	found := check.Updates(before.Objects, want.Objects, check.Declared(want), kubernetes.Of(want.Kubernetes))
 	for i, f := range found {
 		found[i] = want.Placed(f)
 	}
 	return found
 }
 
-// ofServers reports whether a group is one of Kubernetes or of Crossplane.
-func ofServers(group string) bool {
-	if crossplane.Serves(group) || !strings.Contains(group, ".") {
-		return true
-	}
-	name, kubernetes := strings.CutSuffix(group, ".k8s.io")
-	return kubernetes && (!strings.Contains(name, ".") || name == "rbac.authorization" || name == "flowcontrol.apiserver")
+// isChecked reports whether Checked checks an object.
+func isChecked(want render.Desired, o render.Object) bool {
+	_, pulled := want.Within(o.Origin)
+	return !pulled && o.Definition == "" && !crossplane.Serves(o.ID.Group)
 }
 
 // Everything is for Checked: every object matters.

@@ -25,8 +25,8 @@ import (
 // RuleRefused is the rule for objects that the API server refuses.
 const RuleRefused = check.RuleRefused
 
-// Refused finds objects that every API server refuses, because of the commit alone. It checks the metadata of every object, CRDs,
-// policies and definitions, also inactive ones and those whose CRDs Crossplane makes. Packages of registries are left out, because
+// Refused finds objects that every API server refuses, because of the commit alone, and that Checked leaves out: policies and
+// definitions, also inactive ones and those whose CRDs Crossplane makes, and the content of packages. Packages of registries are left out, because
 // a commit cannot change them. The findings are sorted.
 func Refused(ctx context.Context, want render.Desired) []manifest.Finding {
 	var r refusals
@@ -34,7 +34,9 @@ func Refused(ctx context.Context, want render.Desired) []manifest.Finding {
 	home := render.HomesOf(want).Complete()
 	for _, o := range want.Objects {
 		o.ID = home(o.ID) // in the form for findings
-		checks = append(checks, func() refusals { return objectRefused(ctx, o) })
+		if !isChecked(want, o) {
+			checks = append(checks, func() refusals { return objectRefused(ctx, o) })
+		}
 	}
 	for _, d := range want.Definitions {
 		if d.Document != nil && !d.Package.Pulled() {

@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -78,6 +79,10 @@ func definition(o *unstructured.Unstructured) []check.Problem {
 			all = append(all, check.Problem{Field: r.Field, Message: r.Problem})
 		}
 	}
+	group, _, _ := unstructured.NestedString(o.Object, "spec", "group")
+	if state, why := apihelpers.GetAPIApprovalState(o.GetAnnotations()); apihelpers.IsProtectedCommunityGroup(group) && (state == apihelpers.APIApprovalMissing || state == apihelpers.APIApprovalInvalid) {
+		all = append(all, check.Problem{Field: "metadata.annotations", Message: why})
+	}
 	return all
 }
 
@@ -86,14 +91,9 @@ func namespace(n *corev1.Namespace) field.ErrorList {
 	at := field.NewPath("spec", "finalizers")
 	for i, name := range n.Spec.Finalizers {
 		all = append(all, validation.ValidateFinalizerName(string(name), at.Index(i))...)
-		if !strings.Contains(string(name), "/") && !slices.Contains(standardFinalizers, string(name)) {
-			all = append(all, field.Invalid(at.Index(i), string(name), "must be qualified with a domain, such as example.org/name"))
-		}
 	}
-	return all
+	return append(all, finalizers(n.Spec.Finalizers, at)...)
 }
-
-var standardFinalizers = []string{string(corev1.FinalizerKubernetes), "orphan", "foregroundDeletion"}
 
 // largestData is the largest sum of the values of a Secret or ConfigMap.
 const largestData = corev1.MaxSecretSize

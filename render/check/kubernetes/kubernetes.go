@@ -19,24 +19,24 @@ import (
 
 // A Source holds the kinds of one release of Kubernetes, or of an unknown one.
 type Source struct {
-	release release
+	release minor
 	kinds   map[schema.GroupKind]*kind
 }
 
 // Of returns the kinds that a minor release of Kubernetes 1 serves. 0 means that the release is not known: what other releases may serve
 // is a warning and not an error.
-func Of(minor int) *Source {
-	if known, ok := sources.Load(minor); ok {
+func Of(version int) *Source {
+	if known, ok := sources.Load(version); ok {
 		return known.(*Source) //nolint:forcetypeassert // nothing else is stored
 	}
-	s := newSource(release(minor))
-	sources.Store(minor, s)
+	s := newSource(minor(version))
+	sources.Store(version, s)
 	return s
 }
 
 var sources sync.Map // the results of Of
 
-func newSource(r release) *Source {
+func newSource(r minor) *Source {
 	s := &Source{release: r, kinds: map[schema.GroupKind]*kind{}}
 	for gvk, t := range types() {
 		s.add(gvk, t)
@@ -110,7 +110,7 @@ func (s *Source) Kinds(group string) []schema.GroupKind {
 // A kind is a kind of Kubernetes.
 type kind struct {
 	schema.GroupKind
-	release  release
+	release  minor
 	versions []string
 	types    map[string]reflect.Type // by version; a version without a type is no longer part of Kubernetes, or of another program
 }

@@ -10,6 +10,7 @@ import (
 	"headgate.dev/headgate/render/check"
 	"headgate.dev/headgate/render/manifest"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -58,8 +59,32 @@ func (s *Source) metadata(o *unstructured.Unstructured, kind check.Kind) []check
 	if kind != nil && !kind.Namespaced() {
 		namespaced, of.Namespace = false, "" // the namespace is left out of the request
 	}
-	return problemsOf(validation.ValidateObjectMetaAccessor(&of, namespaced, s.nameRule(o.GroupVersionKind().GroupKind()), at))
+	gk := o.GroupVersionKind().GroupKind()
+	errs := validation.ValidateObjectMetaAccessor(&of, namespaced, s.nameRule(gk), at)
+	if _, known := s.kinds[gk]; known && !anyFinalizer[gk] && !slices.Contains(generic, gk.Group) {
+		errs = append(errs, finalizers(of.Finalizers, at.Child("finalizers"))...)
+	}
+	return problemsOf(errs)
 }
+
+// The kinds and groups of Kubernetes whose objects may have any finalizer, as custom objects may.
+var (
+	anyFinalizer = setOf("/Event", "policy/PodDisruptionBudget")
+	generic      = []string{"admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io"}
+)
+
+// finalizers refuses finalizers that are neither qualified nor known to Kubernetes.
+func finalizers[T ~string](all []T, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, name := range all {
+		if !strings.Contains(string(name), "/") && !slices.Contains(standardFinalizers, string(name)) {
+			errs = append(errs, field.Invalid(at.Index(i), string(name), "must be qualified with a domain, such as example.org/name"))
+		}
+	}
+	return errs
+}
+
+var standardFinalizers = []string{string(corev1.FinalizerKubernetes), metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents}
 
 // problemsOf returns errors of the API server's libraries.
 func problemsOf(errs field.ErrorList) []check.Problem {

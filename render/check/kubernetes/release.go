@@ -16,10 +16,10 @@ const (
 	newestMinor = 37
 )
 
-// A release is a minor release of Kubernetes 1; 0 means that it is not known.
-type release int
+// A minor is a minor release of Kubernetes 1; 0 means that it is not known.
+type minor int
 
-func (r release) String() string {
+func (r minor) String() string {
 	if r == 0 {
 		return "any"
 	}
@@ -27,7 +27,7 @@ func (r release) String() string {
 }
 
 // isHeld reports whether this package holds every kind and field of the release.
-func (r release) isHeld() bool { return r > 0 && r <= newestMinor }
+func (r minor) isHeld() bool { return r > 0 && r <= newestMinor }
 
 // A departed version is one that releases served whose types Kubernetes has deleted.
 type departed struct {
@@ -88,12 +88,12 @@ func (k *kind) versionOf(o *unstructured.Unstructured) check.Result {
 	l := k.lifeOf(o.GroupVersionKind().Version)
 	p := check.Problem{Field: "apiVersion"}
 	switch {
-	case l.ends > 0 && (k.release >= release(l.ends) || k.release == 0 && l.ends <= newestMinor-supported):
+	case l.ends > 0 && (k.release >= minor(l.ends) || k.release == 0 && l.ends <= newestMinor-supported):
 		p.Message = fmt.Sprintf("Kubernetes does not serve %s of kind %s since 1.%d", o.GetAPIVersion(), k.Kind, l.ends)
 		if l.instead != "" {
 			p.Message += "; use " + l.instead
 		}
-	case k.release > 0 && k.release < release(l.begins):
+	case k.release > 0 && k.release < minor(l.begins):
 		p.Message = fmt.Sprintf("Kubernetes serves %s of kind %s from 1.%d on, and kubernetesVersion is %s", o.GetAPIVersion(), k.Kind, l.begins, k.release)
 	default:
 		return check.Result{}
