@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 
@@ -401,9 +400,11 @@ func (s *sorting) refuseDuplicates() {
 		}
 		return a.origin.Compare(b.origin)
 	})
+	var second []twice
+	defer func() { s.problems = append(s.problems, declaredTwice(second)...) }()
 	again := func(c claim, what string, first manifest.Origin) {
 		if !c.in.Pulled() {
-			s.problems = append(s.problems, declaredTwice(c.origin, what, first))
+			second = append(second, twice{what, c.origin, first})
 			return
 		}
 		s.findings = append(s.findings, manifest.Finding{
@@ -435,20 +436,6 @@ func (s *sorting) refuseDuplicates() {
 		}
 		byName[c.name] = c.origin
 	}
-}
-
-// declaredTwice returns the error about a second declaration, which may be a variant in another directory.
-func declaredTwice(at manifest.Origin, what string, first manifest.Origin) Error {
-	how := "remove one of them"
-	switch one, other := path.Dir(first.Path), path.Dir(at.Path); {
-	case one != other:
-		how += fmt.Sprintf("; if %s and %s are variants, read one of them with --path, or list the other in %s", one, other, ignoreFile)
-	case first.Path != at.Path:
-		how += ", or list its file in " + ignoreFile
-	}
-	e := Errorf(at, "%s is declared at %s already: %s", what, first, how)
-	e.Again = true
-	return e
 }
 
 // hasDuplicates reports whether anything is declared twice. Every render calls it, and usually there are no duplicates, so it must
