@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/check"
 
 	"github.com/google/go-cmp/cmp"
@@ -148,6 +149,19 @@ func TestDeclared(t *testing.T) {
 				t.Errorf("%s\nCheck(...) (-want +got):\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// The kinds of a package are all kinds of its group, unless another package was not read.
+func TestExtent(t *testing.T) {
+	all := files{"p/crossplane.yaml": "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: store}\n", "p/bucket.yaml": declares["bucket.yaml"]}
+	want := all.desired(t)
+	if got := check.Declared(want).Knows("store.example.org"); got != check.All {
+		t.Errorf("the package is known, and its group to extent %d", got)
+	}
+	want.Unread = []catalogue.Unread{{Source: "example.org/another"}}
+	if got := check.Declared(want).Knows("store.example.org"); got != check.Some {
+		t.Errorf("another package was not read, and the group is known to extent %d", got)
 	}
 }
 
