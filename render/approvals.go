@@ -20,6 +20,9 @@ const ApprovalsFile = catalogue.ApprovalsFile
 // MostApproved is the maximum number of digests in an ApprovalsFile: clusters remember the digests that they have used.
 const MostApproved = 500
 
+// mostUpTo is the maximum amount that an entry covers.
+const mostUpTo = 1_000_000
+
 // approvalsBytes is the maximum size of an ApprovalsFile.
 const approvalsBytes = 128 << 10
 
@@ -29,6 +32,7 @@ type Approval struct {
 	By      string   // the approver that the entry names
 	Why     string
 	Expires metav1.Time
+	UpTo    int // how many definitions and custom resources the steps may concern together; 0 for none
 	Origin  manifest.Origin
 }
 
@@ -96,7 +100,7 @@ func entriesOf(d *manifest.Document) ([]Approval, catalogue.Errors) {
 	var all []Approval
 	for i, v := range list {
 		at := []any{"approvals", i}
-		entry := r.Object(v, at, "digests", "by", "why", "expires")
+		entry := r.Object(v, at, "digests", "by", "why", "expires", "upTo")
 		if entry == nil {
 			continue
 		}
@@ -112,6 +116,13 @@ func entriesOf(d *manifest.Document) ([]Approval, catalogue.Errors) {
 		expires, _ := entry["expires"].(string)
 		if err := a.Expires.UnmarshalJSON([]byte(strconv.Quote(expires))); err != nil || a.Expires.IsZero() {
 			r.Refuse(slices.Concat(at, []any{"expires"}), "must be a time such as 2026-01-31T12:00:00Z, after which the approval does not count")
+		}
+		if upTo, given := entry["upTo"]; given {
+			n, isNumber := upTo.(int64)
+			if !isNumber || n < 0 || n > mostUpTo {
+				r.Refuse(slices.Concat(at, []any{"upTo"}), "must be a number from 0 to %d: how many definitions and custom resources the approval covers", mostUpTo)
+			}
+			a.UpTo = int(n)
 		}
 		all = append(all, a)
 	}

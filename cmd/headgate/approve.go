@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
 	"time"
 
@@ -27,19 +26,22 @@ func newApprove(t *terminal) *cobra.Command {
 		write approvalToWrite
 	)
 	cmd := &cobra.Command{
-		Use:   "approve {-f FILE [--sync NAME] | --write --by WHO --why TEXT} DIGEST",
+		Use:   "approve {-f FILE [--sync NAME] | --write --by WHO --why TEXT} DIGEST [up to NUMBER]",
 		Short: "Approve what a guard holds",
 		Long: `Approve writes the digest of held steps into a file of Syncs, as the annotation
-headgate.dev/approve of one Sync: 'DIGEST at TIME'. Another time is another approval.
+headgate.dev/approve of one Sync: 'DIGEST up to NUMBER at TIME'. Another time is another
+approval.
 It changes nothing else in the file. A running 'headgate run -f FILE' reads the
 annotation before its next pass.
 
 Copy the digest from 'headgate diff' or 'headgate sync', which print it above the steps
 that it approves, from 'headgate status', from the line "held" in the log of 'headgate run',
-or from the comment on a pull request.
+or from the comment on a pull request. Copy 'up to NUMBER', too: it is how many definitions
+the steps activate and how many custom resources they break. Without it, the approval covers
+none of these.
 
 An approval covers exactly the steps of the report: with one step more or less it has no
-effect. It counts once, for one commit, and may stay in the file. You can approve what these
+effect, and with more than NUMBER the steps are held again. It counts once, for one commit, and may stay in the file. You can approve what these
 guards hold: empty, external, flood, history, many, package lost, rebuilt, schema,
 unfinished.
 
@@ -51,7 +53,7 @@ until they are carried out or the approval expires. Protect the file with CODEOW
 Without a file of Syncs, give the digest to the pass itself: headgate sync --approve DIGEST.
 The author of a change cannot approve it.`,
 		Example: `  headgate approve -f sync.yaml 3f786850e387550fdab836ed7e6dc881
-  headgate approve -f syncs.yaml --sync prod 3f786850e387550fdab836ed7e6dc881
+  headgate approve -f syncs.yaml --sync prod 3f786850e387550fdab836ed7e6dc881 up to 12
   headgate diff -o json | headgate approve --write --report - --by alice --why "the buckets are empty"`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, flag := range []string{"by", "why", "expires", "report", "repo"} {
@@ -65,20 +67,21 @@ The author of a change cannot approve it.`,
 				}
 				return t.writeApproval(write, args)
 			}
-			if len(args) != 1 {
-				return usagef("give one digest, not %d", len(args))
-			}
+			given, err := digests(strings.Join(args, " "))
 			switch {
+			case err != nil:
+				return usagef("%w", err)
+			case len(given) != 1:
+				return usagef("give one digest, not %d", len(given))
 			case file == "":
 				return usagef("name the file of Syncs: -f FILE; without one, use 'headgate sync --approve DIGEST'")
-			case !v1alpha1.IsDigest(args[0]):
-				return usagef("%q is not a digest from a report, which has 32 hexadecimal digits", args[0])
 			}
-			sync, err := approveIn(file, name, args[0])
+			line := approval.Line(given[0].Digests[0], given[0].UpTo)
+			sync, err := approveIn(file, name, line)
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(t.out, "%s: the sync %s approves %s\n", file, printable(sync), args[0])
+			_, err = fmt.Fprintf(t.out, "%s: the sync %s approves %s\n", file, printable(sync), line)
 			return err
 		},
 	}
@@ -89,7 +92,7 @@ The author of a change cannot approve it.`,
 }
 
 // approveIn writes an approval into a file of Syncs, and returns the name of the Sync.
-func approveIn(file, name, digest string) (string, error) {
+func approveIn(file, name, line string) (string, error) {
 	before, err := readFile("file", file)
 	if err != nil {
 		return "", err
@@ -103,7 +106,7 @@ func approveIn(file, name, digest string) (string, error) {
 		return "", err
 	}
 	of := syncs[chosen].Namespace + "/" + syncs[chosen].Name
-	value := digest + " at " + time.Now().UTC().Format(time.RFC3339) // another approval than one of the same digest before
+	value := line + " at " + time.Now().UTC().Format(time.RFC3339) // another approval than one of the same digest before
 	after, err := annotated(before, chosen, v1alpha1.ApproveAnnotation, value)
 	if err == nil {
 		err = onlyApproves(after, syncs, chosen, value)
@@ -244,30 +247,48 @@ func replace(file string, data []byte) error {
 	return err
 }
 
-// approveFlag holds the digests of --approve.
-type approveFlag []string
-
-func (f *approveFlag) addTo(cmd *cobra.Command) {
-	cmd.Flags().Var(f, "approve", "let through exactly the held steps that a report shows with this `digest`; may be given several times")
+// digests returns the approvals in a text: digests of a report, each with the amount that follows it.
+func digests(text string) ([]approval.Approval, error) {
+	var all []approval.Approval
+	for _, given := range v1alpha1.ApprovalsIn(text) {
+		upTo, err := given.Number()
+		switch {
+		case !v1alpha1.IsDigest(given.Digest):
+			return nil, fmt.Errorf("%q is not a digest from a report, which has 32 hexadecimal digits", given.Digest)
+		case given.By != "" || given.At != "":
+			return nil, fmt.Errorf("write DIGEST, or 'DIGEST up to NUMBER', without words after it")
+		case err != nil:
+			return nil, err
+		}
+		all = append(all, approval.Approval{Digests: []string{given.Digest}, UpTo: upTo})
+	}
+	return all, nil
 }
 
-func (f *approveFlag) String() string { return strings.Join(*f, ",") }
-func (f *approveFlag) Type() string   { return "digest" }
-func (f *approveFlag) Set(text string) error {
-	for _, d := range v1alpha1.Digests(text) {
-		if !v1alpha1.IsDigest(d) {
-			return fmt.Errorf("%q is not a digest from a report, which has 32 hexadecimal digits", d)
-		}
-		if !slices.Contains(*f, d) {
-			*f = append(*f, d)
-		}
+// approveFlag holds the approvals of --approve.
+type approveFlag []approval.Approval
+
+func (f *approveFlag) addTo(cmd *cobra.Command) {
+	cmd.Flags().Var(f, "approve", "let through exactly the held steps that a report shows with this `digest`: DIGEST, or 'DIGEST up to NUMBER' as the report prints it; may be given several times")
+}
+
+func (f *approveFlag) String() string {
+	lines := make([]string, len(*f))
+	for i, a := range *f {
+		lines[i] = approval.Line(a.Digests[0], a.UpTo)
 	}
-	return nil
+	return strings.Join(lines, ",")
+}
+func (f *approveFlag) Type() string { return "digest" }
+func (f *approveFlag) Set(text string) error {
+	given, err := digests(text)
+	*f = append(*f, given...)
+	return err
 }
 
 // given returns the approvals of a command that makes one pass and reads no Sync.
 func (f *approveFlag) given() approval.Given {
-	return approval.Given{inventory.OnCommand: approval.Typed(*f...)}
+	return approval.Given{inventory.OnCommand: *f}
 }
 
 // standing returns a function that reads the current approvals from the files of a Sync and from the command line. If the files
@@ -278,7 +299,7 @@ func standing(files []string, s v1alpha1.Sync, once bool, flag approveFlag) func
 		flags = inventory.OnCommand
 	}
 	return func() approval.Given {
-		given := approval.Given{flags: approval.Typed(flag...)}
+		given := approval.Given{flags: flag}
 		now, err := readSyncs(files)
 		if err != nil {
 			return given

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"headgate.dev/headgate/reconcile/api/v1alpha1"
+	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/render"
 
 	"github.com/spf13/cobra"
@@ -42,7 +42,7 @@ func (a *approvalToWrite) addTo(cmd *cobra.Command) {
 }
 
 // writeApproval adds an entry to the file of approvals of a checkout.
-func (t *terminal) writeApproval(a approvalToWrite, digests []string) (err error) {
+func (t *terminal) writeApproval(a approvalToWrite, args []string) (err error) {
 	switch {
 	case a.by == "":
 		return usagef("name who approves: --by WHO")
@@ -51,26 +51,27 @@ func (t *terminal) writeApproval(a approvalToWrite, digests []string) (err error
 	case a.expires <= 0:
 		return usagef("--expires %s is not in the future", a.expires)
 	}
+	given, err := digests(strings.Join(args, " "))
+	if err != nil {
+		return usagef("%w", err)
+	}
 	if a.report != "" {
 		more, err := t.digestsOf(a.report)
 		if err != nil {
 			return err
 		}
-		digests = append(digests, more...)
+		given = append(given, more...)
 	}
-	if len(digests) == 0 {
+	if len(given) == 0 {
 		return usagef("give digests of held steps, or --report")
 	}
-	for _, d := range digests {
-		if !v1alpha1.IsDigest(d) {
-			return usagef("%q is not a digest from a report, which has 32 hexadecimal digits", d)
-		}
+	entry := render.Approval{By: a.by, Why: a.why, Expires: metav1.NewTime(time.Now().Add(a.expires).UTC().Truncate(time.Second))}
+	for _, one := range given {
+		entry.Digests = append(entry.Digests, one.Digests...)
+		entry.UpTo += one.UpTo
 	}
-	slices.Sort(digests)
-	entry := render.Approval{
-		Digests: slices.Compact(digests), By: a.by, Why: a.why,
-		Expires: metav1.NewTime(time.Now().Add(a.expires).UTC().Truncate(time.Second)),
-	}
+	slices.Sort(entry.Digests)
+	entry.Digests = slices.Compact(entry.Digests)
 	if _, err := os.Lstat(filepath.Join(a.repo, ".git")); err != nil {
 		return usagef("%s is not the root of a checkout: it has no .git; name the root with --repo", a.repo)
 	}
@@ -94,8 +95,8 @@ func (t *terminal) writeApproval(a approvalToWrite, digests []string) (err error
 	return err
 }
 
-// digestsOf returns the digests of the held steps of a report in JSON.
-func (t *terminal) digestsOf(file string) ([]string, error) {
+// digestsOf returns approvals of the held steps of a report in JSON, with their amounts.
+func (t *terminal) digestsOf(file string) ([]approval.Approval, error) {
 	var data []byte
 	var err error
 	if file == "-" {
@@ -109,6 +110,7 @@ func (t *terminal) digestsOf(file string) ([]string, error) {
 	type digested struct {
 		Digest  string   `json:"digest"`
 		Digests []string `json:"digests"`
+		UpTo    int      `json:"upTo"`
 	}
 	var decoded struct {
 		Steps    []digested `json:"steps"`
@@ -117,19 +119,21 @@ func (t *terminal) digestsOf(file string) ([]string, error) {
 	if err := json.Unmarshal(data, &decoded); err != nil {
 		return nil, fmt.Errorf("%s: cannot read the report: %w; write it with -o json", file, err)
 	}
-	var digests []string
+	var all []approval.Approval
 	for _, s := range append(decoded.Steps, decoded.Upgrades...) {
+		one := approval.Approval{Digests: s.Digests, UpTo: s.UpTo} // a cluster may ask only for some of them
 		switch {
-		case len(s.Digests) > 0: // a cluster may ask only for some of them
-			digests = append(digests, s.Digests...)
-		case s.Digest != "":
-			digests = append(digests, s.Digest)
+		case s.Digest == "":
+			continue
+		case len(s.Digests) == 0:
+			one.Digests = []string{s.Digest}
 		}
+		all = append(all, one)
 	}
-	if len(digests) == 0 {
+	if len(all) == 0 {
 		return nil, fmt.Errorf("%s: the report holds nothing that can be approved", file)
 	}
-	return digests, nil
+	return all, nil
 }
 
 // approvalsIn returns the file of approvals and its entries. It follows no symbolic link.
@@ -197,6 +201,9 @@ func listed(a render.Approval, indent string) string {
 	fmt.Fprintf(&b, "%s- digests:\n", indent)
 	for _, d := range a.Digests {
 		fmt.Fprintf(&b, "%s  - %s\n", indent, strconv.Quote(d))
+	}
+	if a.UpTo > 0 {
+		fmt.Fprintf(&b, "%s  upTo: %d\n", indent, a.UpTo)
 	}
 	fmt.Fprintf(&b, "%s  by: %s\n%s  why: %s\n%s  expires: %s\n", indent, strconv.Quote(a.By), indent, strconv.Quote(a.Why), indent, strconv.Quote(a.Expires.UTC().Format(time.RFC3339)))
 	return b.String()

@@ -64,7 +64,7 @@ var mayImport = map[string][]string{
 	},
 	"reconcile/fit": {"reconcile/plan", "render/crossplane", "render/manifest", "render/schema"},
 	"reconcile/guard": {
-		"reconcile/inventory", "reconcile/ownership", "reconcile/plan", "render", "render/activation", "render/catalogue", "render/crossplane", "render/manifest", "render/schema",
+		"reconcile/approval", "reconcile/inventory", "reconcile/ownership", "reconcile/plan", "render", "render/activation", "render/catalogue", "render/crossplane", "render/manifest", "render/schema",
 	},
 	"reconcile/report": {
 		"reconcile/approval", "reconcile/diff", "reconcile/guard", "reconcile/inventory", "reconcile/plan", "render", "render/activation", "render/catalogue", "render/check", "render/crossplane",
@@ -85,7 +85,7 @@ var mayImport = map[string][]string{
 	"reconcile/cluster": {
 		"reconcile/diff", "reconcile/fit", "reconcile/inventory", "reconcile/ownership", "reconcile/plan", "render", "render/catalogue", "render/crossplane", "render/manifest", "render/packages",
 	},
-	"reconcile/forge":  {"reconcile/inventory", "reconcile/network", "reconcile/report"},
+	"reconcile/forge":  {"reconcile/approval", "reconcile/inventory", "reconcile/network", "reconcile/report"},
 	"reconcile/outbox": {"reconcile/report"},
 
 	// Only these put adapters together.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
@@ -278,7 +279,7 @@ func holdLines(h inventory.Hold) string {
 	}
 	lines += ": " + h.Reason + "\n"
 	if h.Digest != "" {
-		lines += "    the digest " + h.Digest + " approves it; see 'headgate approve --help'\n"
+		lines += "    the digest " + approval.Line(h.Digest, h.UpTo) + " approves it; see 'headgate approve --help'\n"
 	}
 	return lines
 }

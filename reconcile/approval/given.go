@@ -20,6 +20,11 @@ type Approval struct {
 	Digests []string    `json:"digests"`
 	By      string      `json:"by,omitempty"`     // "" if the place does not name anyone
 	Expires metav1.Time `json:"expires,omitzero"` // zero if it does not expire
+
+	// UpTo is the sum of the amounts that it covers, if the approver wrote a number. Otherwise, it covers the amounts that the
+	// approver saw, by the digests of claims, and no other amount.
+	UpTo  int               `json:"upTo,omitempty"`
+	Shown map[string]Amount `json:"shown,omitempty"`
 }
 
 // Expired reports whether the approval does not count any more. Without a clock, nothing that expires counts.
@@ -28,16 +33,19 @@ func (a Approval) Expired(now metav1.Time) bool {
 }
 
 // EntryID returns the ID of an entry in Git: a hash of everything that it contains.
-func EntryID(digests []string, by, why string, expires metav1.Time) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %d", digests, by, why, expires.Unix()))
+func EntryID(digests []string, by, why string, expires metav1.Time, upTo int) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %d %d", digests, by, why, expires.Unix(), upTo))
 	return "entry " + hex.EncodeToString(sum[:8])
 }
 
-// Typed returns approvals of single digests that have no ID.
-func Typed(digests ...string) []Approval {
+// Typed returns approvals of single digests that have no ID and cover no amount.
+func Typed(digests ...string) []Approval { return UpTo(0, digests...) }
+
+// UpTo returns approvals of single digests that have no ID, each with an amount.
+func UpTo(n int, digests ...string) []Approval {
 	var all []Approval
 	for _, d := range digests {
-		all = append(all, Approval{Digests: []string{d}})
+		all = append(all, Approval{Digests: []string{d}, UpTo: n})
 	}
 	return all
 }
@@ -76,7 +84,7 @@ func (a Given) Places(digest string) []inventory.ApprovalPlace {
 
 func (a Given) where(is func(Approval) bool) []inventory.ApprovalPlace {
 	var on []inventory.ApprovalPlace
-	for _, place := range slices.Sorted(maps.Keys(a)) {
+	for _, place := range a.places() {
 		if slices.ContainsFunc(a[place], is) {
 			on = append(on, place)
 		}
@@ -84,13 +92,23 @@ func (a Given) where(is func(Approval) bool) []inventory.ApprovalPlace {
 	return on
 }
 
+// places returns the places that were read, sorted.
+func (a Given) places() []inventory.ApprovalPlace { return slices.Sorted(maps.Keys(a)) }
+
+// All returns the approvals of all places.
+func (a Given) All() []Approval {
+	var all []Approval
+	for _, place := range a.places() {
+		all = append(all, a[place]...)
+	}
+	return all
+}
+
 // Digests returns the digests of all places, sorted and without duplicates.
 func (a Given) Digests() []string {
 	var all []string
-	for _, given := range a {
-		for _, one := range given {
-			all = append(all, one.Digests...)
-		}
+	for _, one := range a.All() {
+		all = append(all, one.Digests...)
 	}
 	slices.Sort(all)
 	return slices.Compact(all)

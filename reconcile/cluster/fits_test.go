@@ -9,8 +9,10 @@ import (
 	"testing"
 
 	"headgate.dev/headgate/fixtures"
+	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/guard"
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
 
@@ -90,4 +92,44 @@ func TestObjectsDecide(t *testing.T) {
 			}
 		})
 	}
+	t.Run("MoreThanApproved", func(t *testing.T) {
+		computed := func(given ...approval.Approval) plan.Plan {
+			c := w.cluster(t, cluster.Options{})
+			seen, err := c.Observe(t.Context(), want(t, of("region", "unset")))
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen.Approvals, seen.Inventory.ResourceVersion = approval.Given{inventory.OnSync: given}, "1"
+			seen.Answers = map[plan.Question]plan.Answer{}
+			var p plan.Plan
+			for range 3 {
+				if p, err = plan.Compute(seen, guard.Guarding{}.Guards()...); err != nil {
+					t.Fatal(err)
+				}
+				answers, err := c.Answer(t.Context(), p.Open())
+				if err != nil {
+					t.Fatal(err)
+				}
+				maps.Copy(seen.Answers, answers)
+			}
+			return p
+		}
+		asks := computed().Approval
+		if asks == nil || asks.Line() != asks.Digest+" up to 2" {
+			t.Fatalf("two objects lose a field: %+v", asks)
+		}
+		saw := approval.UpTo(2, asks.Digest)
+		if s := computed(saw...).Steps[0]; s.Action != plan.Update || !s.Approved {
+			t.Errorf("a person approved it: %s", s.Action)
+		}
+		if s := computed(approval.Typed(asks.Digest)...).Steps[0]; s.Action != plan.Hold {
+			t.Error("a digest alone covers no objects")
+		}
+		more := w.instance("Bucket", "", "b200")
+		more.Object["spec"] = map[string]any{"size": "large"}
+		w.made(t, more)
+		if p := computed(saw...); p.Steps[0].Action != plan.Hold || p.Approval.Line() != asks.Digest+" up to 3" {
+			t.Errorf("a third object would lose its field: %s, asks for %+v", p.Steps[0].Action, p.Approval)
+		}
+	})
 }

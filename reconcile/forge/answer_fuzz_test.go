@@ -73,7 +73,7 @@ func FuzzAnswer(f *testing.F) {
 				t.Errorf("%s: the error of a comment has the token in it: %v", kind, err)
 			}
 			m := &Merges{Pulls: pulls, Rules: Rules{Approvers: []string{"bob"}, Reviews: true}, Branch: onMain}
-			if all, err := m.Approvals(t.Context(), commit); strings.Contains(errText(err), canary) || err != nil && len(all) > 0 {
+			if all, err := m.Approvals(t.Context(), commit); strings.Contains(errText(err), canary) || err != nil && len(all.All()) > 0 {
 				t.Errorf("%s: of an answer that cannot be understood come approvals %+v, or the token: %v", kind, all, err)
 			}
 			if _, err := pulls.conversation(t.Context(), Pull{Number: 7, Head: commit}, m.Rules); err != nil && strings.Contains(pulls.transport.redacted(err).Error(), canary) {

@@ -136,6 +136,7 @@ type review struct {
 type command struct {
 	verb, argument string
 	head           string // of an approval: the beginning of the commit that its author looked at
+	upTo           int    // of an approval: the amount that it covers, instead of the one that the preview showed
 }
 
 // isOf reports whether an approval names the head of the pull request. One comment shows the previews of all heads, so its author may
@@ -159,7 +160,13 @@ func commandsOf(body string) []command {
 			break
 		}
 		var cmd command
-		switch words := strings.Fields(line)[1:]; len(words) {
+		words := strings.Fields(line)[1:]
+		if n := len(words) - 3; n > 0 && words[0] == "approve" && words[n] == "up" && words[n+1] == "to" {
+			if cmd.upTo, _ = strconv.Atoi(words[n+2]); cmd.upTo > 0 { // otherwise, it has too many words
+				words = words[:n]
+			}
+		}
+		switch len(words) {
 		case 1:
 			cmd.verb = words[0]
 		case 2:
@@ -190,7 +197,7 @@ type conversation struct {
 
 	writers map[string]bool // results of mayWrite, by user
 	wrote   *authors
-	counted []approval // reviews that count
+	counted []counted // reviews that count
 }
 
 // previewStatus matches the status contexts of previews of any sync.
@@ -289,7 +296,7 @@ func later(a, b time.Time) time.Time {
 }
 
 // under calls a function with other rules. It keeps the authors that the function reads, for the next call.
-func (t *conversation) under(rules Rules, do func(*conversation) ([]approval, error)) ([]approval, error) {
+func (t *conversation) under(rules Rules, do func(*conversation) ([]counted, error)) ([]counted, error) {
 	of := *t
 	of.rules = rules
 	all, err := do(&of)
@@ -394,17 +401,18 @@ func (t *conversation) rejection(c comment) string {
 	return ""
 }
 
-// An approval is a user's approval of the head.
-type approval struct {
+// A counted approval is a user's approval of the head.
+type counted struct {
 	comment
 
 	digest string // "" for a review, which approves everything that the head requests
+	upTo   int    // the amount that the approver wrote; 0 for the one that the preview shows
 	how    inventory.ApprovalPlace
 }
 
 // approvals returns the approvals that count.
-func (t *conversation) approvals(ctx context.Context) ([]approval, error) {
-	var all []approval
+func (t *conversation) approvals(ctx context.Context) ([]counted, error) {
+	var all []counted
 	for _, c := range t.comments {
 		for _, cmd := range commandsOf(c.body) {
 			if cmd.verb != "approve" || !approvalDigest.MatchString(cmd.argument) || !cmd.isOf(t.pull.Head) || t.rejection(c) != "" {
@@ -415,7 +423,7 @@ func (t *conversation) approvals(ctx context.Context) ([]approval, error) {
 				return nil, err
 			}
 			if counts {
-				all = append(all, approval{c, cmd.argument, inventory.InComment})
+				all = append(all, counted{c, cmd.argument, cmd.upTo, inventory.InComment})
 			}
 		}
 	}
@@ -443,7 +451,7 @@ func (t *conversation) approvals(ctx context.Context) ([]approval, error) {
 			return nil, err
 		}
 		if counts {
-			all = append(all, approval{r.by, "", inventory.InReview})
+			all = append(all, counted{r.by, "", 0, inventory.InReview})
 		}
 	}
 	return all, nil
@@ -453,7 +461,7 @@ func (t *conversation) approvals(ctx context.Context) ([]approval, error) {
 // change since, or Headgate recorded it. The changes that a commit makes can differ without a push, when the target
 // branch moves or the tag of a package moves. Forges count seconds, so a review in the same second as the last change
 // of the comment may be older, and does not count.
-func (t *conversation) shown(about string, a approval, digest string) bool {
+func (t *conversation) shown(about string, a counted, digest string) bool {
 	mark := strings.TrimSpace(t.forge.dialect.Mark(about))
 	return t.has(recordKey(about, a, digest)) || slices.ContainsFunc(t.comments, func(c comment) bool {
 		return t.self != "" && strings.EqualFold(c.author, t.self) && strings.HasPrefix(strings.TrimSpace(c.body), mark) && t.asksFor(c, digest) &&
@@ -544,7 +552,7 @@ func (t *conversation) answer(ctx context.Context, c comment, all report.Combine
 		case "explain":
 			replies = append(replies, all.Explain(cmd.argument))
 		default:
-			replies = append(replies, "Headgate knows `/headgate approve DIGEST HEAD`, `/headgate preview` and `/headgate explain NAME`, one to a line at the beginning of a comment.")
+			replies = append(replies, "Headgate knows `/headgate approve DIGEST HEAD [up to NUMBER]`, `/headgate preview` and `/headgate explain NAME`, one to a line at the beginning of a comment.")
 		}
 	}
 	replies = slices.DeleteFunc(replies, func(s string) bool { return s == "" })
@@ -578,7 +586,7 @@ func (t *conversation) answerApproval(ctx context.Context, c comment, cmd comman
 			continue
 		}
 		why := refusal{}
-		if _, err := t.under(of, func(t *conversation) (_ []approval, err error) { why, err = t.approves(ctx, c); return nil, err }); err != nil {
+		if _, err := t.under(of, func(t *conversation) (_ []counted, err error) { why, err = t.approves(ctx, c); return nil, err }); err != nil {
 			return "", err
 		}
 		heard = heard || !why.silent
@@ -608,6 +616,8 @@ func (t *conversation) answerApproval(ctx context.Context, c comment, cmd comman
 		return fmt.Sprintf("No approval: it does not name the commit that is previewed now. Look at its preview, and write %s.", report.Quoted(all.Command())), nil
 	case t.rejection(c) != "":
 		return "No approval: " + t.rejection(c) + ".", nil
+	case cmd.upTo > 0 && cmd.upTo < whole.UpTo:
+		return fmt.Sprintf("No approval: this commit concerns %d definitions and custom resources, and the approval covers %d.", whole.UpTo, cmd.upTo), nil
 	case len(counts) == 0 && no.why == "":
 		return "", nil
 	case len(counts) == 0:

@@ -310,7 +310,7 @@ func TestApprovalsOnHubs(t *testing.T) {
 					h.pushed = firstPosted.Add(time.Duration(tc.pushed) * time.Minute)
 				}
 				of, err := talkedOn(t, h, tc.rules)
-				var all []approval
+				var all []counted
 				if err == nil {
 					all, err = of.approvals(t.Context())
 				}
@@ -448,7 +448,7 @@ func TestMergesOnHubs(t *testing.T) {
 				pulls, _ := clientsOn(t, kind, &h)
 				m := &Merges{Pulls: pulls, Rules: Rules{Reviews: true}, Branch: onMain, Now: func() time.Time { return when.Add(time.Hour + tc.after) }}
 				all, err := m.Approvals(t.Context(), commit)
-				if err != nil || len(all) != tc.want {
+				if err != nil || len(all.All()) != tc.want {
 					t.Errorf("%s\n%+v, %v", tc.reason, all, err)
 				}
 			})
@@ -477,7 +477,7 @@ func TestMergesOfTags(t *testing.T) {
 			Pulls: pulls, Targets: tc.targets, Branch: func(context.Context) (string, error) { return tc.branch, nil },
 			Now: func() time.Time { return when.Add(time.Hour) },
 		}
-		if all, err := m.Approvals(t.Context(), commit); err != nil || len(all) != tc.want {
+		if all, err := m.Approvals(t.Context(), commit); err != nil || len(all.All()) != tc.want {
 			t.Errorf("%s: %s\n%+v, %v", name, tc.reason, all, err)
 		}
 	}

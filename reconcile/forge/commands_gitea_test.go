@@ -419,8 +419,10 @@ func (r *reviewed) passes(commit, branch string) []string {
 		r.Fatal(err)
 	}
 	var got []string
-	for _, a := range all {
-		got = append(got, fmt.Sprintf("%s %s: %s", a.By, a.How[0], strings.Join(a.Digests, " ")))
+	for place, given := range all {
+		for _, a := range given {
+			got = append(got, fmt.Sprintf("%s %s: %s", a.By, place, strings.Join(a.Digests, " ")))
+		}
 	}
 	slices.Sort(got)
 	return got
@@ -564,7 +566,7 @@ func TestMergesOnGitea(t *testing.T) {
 			t.Errorf("without a forge: %v, %v", all, err)
 		}
 		g.Start(t)
-		if all, err := m.Approvals(t.Context(), commit); err != nil || len(all) != 1 {
+		if all, err := m.Approvals(t.Context(), commit); err != nil || len(all.All()) != 1 {
 			t.Errorf("a failure is remembered: %v, %v", all, err)
 		}
 	})

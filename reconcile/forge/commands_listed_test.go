@@ -435,8 +435,9 @@ func TestListedFromPreviewToMerge(t *testing.T) {
 				t.Errorf("another commit is of no pull request: %+v, %v", made, err)
 			}
 			m := &Merges{Pulls: pulls, Rules: *rules, Branch: onMain, Now: func() time.Time { return firstPosted.Add(time.Hour) }}
-			all, err := m.Approvals(t.Context(), merge)
-			if err != nil || len(all) != 1 || len(all[0].Digests) != 3 || all[0].At == nil || !strings.Contains(all[0].By, "bob") {
+			given, err := m.Approvals(t.Context(), merge)
+			all := given[inventory.InComment]
+			if err != nil || len(all) != 1 || len(all[0].Digests) != 3 || all[0].Expires.IsZero() || !strings.Contains(all[0].By, "bob") {
 				t.Errorf("got %+v, %v", all, err)
 			}
 			for i, c := range h.comments {
@@ -445,13 +446,14 @@ func TestListedFromPreviewToMerge(t *testing.T) {
 				}
 			}
 			m = &Merges{Pulls: pulls, Rules: *rules, Branch: onMain, Now: func() time.Time { return firstPosted.Add(time.Hour) }}
-			if again, err := m.Approvals(t.Context(), merge); err != nil || len(all) != 1 || len(again) != 1 || again[0].ID == all[0].ID || all[0].ID == "" {
+			given, err = m.Approvals(t.Context(), merge)
+			if again := given[inventory.InComment]; err != nil || len(all) != 1 || len(again) != 1 || again[0].ID == all[0].ID || all[0].ID == "" {
 				t.Errorf("another comment is another approval: %+v and %+v, %v", all, again, err)
 			}
 			for _, part := range []string{"commit", "omments", "activity", "threads", "iterations", "ull"} {
 				h.broken = part
 				m := &Merges{Pulls: pulls, Rules: *rules, Branch: onMain, Now: func() time.Time { return firstPosted.Add(time.Hour) }}
-				if got, err := m.Approvals(t.Context(), merge); err == nil && len(got) != 1 {
+				if got, err := m.Approvals(t.Context(), merge); err == nil && len(got.All()) != 1 {
 					t.Errorf("%s cannot be read, and that is no verdict: %+v", part, got)
 				}
 			}
@@ -538,7 +540,7 @@ func TestTwoClusters(t *testing.T) {
 			before := len(h.comments)
 			for range 2 {
 				for _, c := range clusters {
-					if all, err := c.Merges.Approvals(t.Context(), merge); err != nil || len(all) != 1 || all[0].Digests[1] != digest {
+					if all, err := c.Merges.Approvals(t.Context(), merge); err != nil || len(all.All()) != 1 || all.All()[0].Digests[1] != digest {
 						t.Errorf("after the merge: %+v, %v", all, err)
 					}
 				}

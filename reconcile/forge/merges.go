@@ -10,8 +10,11 @@ import (
 	"sync"
 	"time"
 
+	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/report"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Merges reads the approvals on the pull requests that were merged into a branch. A user who lost write access, or
@@ -26,7 +29,7 @@ type Merges struct {
 
 	mu     sync.Mutex
 	commit string
-	last   []report.Approved
+	last   approval.Given
 	read   time.Time
 	wait   time.Duration
 	made   map[string][]Pull // pull requests, by the commit that they made
@@ -43,7 +46,7 @@ const (
 
 // Approvals returns the approvals on the pull requests that made a commit and its ancestors. A digest includes
 // everything that it covers.
-func (m *Merges) Approvals(ctx context.Context, commit string) ([]report.Approved, error) {
+func (m *Merges) Approvals(ctx context.Context, commit string) (approval.Given, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
@@ -65,10 +68,11 @@ func (m *Merges) Approvals(ctx context.Context, commit string) ([]report.Approve
 	return all, nil
 }
 
-func (m *Merges) approvals(ctx context.Context, commit string, now time.Time) ([]report.Approved, error) {
+func (m *Merges) approvals(ctx context.Context, commit string, now time.Time) (approval.Given, error) {
+	all := approval.Given{inventory.InComment: {}, inventory.InReview: {}}
 	api, ok := m.Pulls.pullAPI.(approvalAPI)
 	if !ok || !isCommit(commit) {
-		return nil, nil
+		return all, nil
 	}
 	if _, err := m.Pulls.transport.token(ctx); err != nil {
 		return nil, err
@@ -79,14 +83,13 @@ func (m *Merges) approvals(ctx context.Context, commit string, now time.Time) ([
 		targets = m.Targets
 	}
 	if err != nil || len(targets) == 0 {
-		return nil, err
+		return all, err
 	}
 	history, err := api.history(ctx, commit, now.Add(-Valid))
 	if err != nil {
 		return nil, err
 	}
 	history = append([]string{commit}, slices.DeleteFunc(history, func(c string) bool { return c == commit })...)
-	var all []report.Approved
 	known := map[int]bool{}
 	for _, c := range history[:min(len(history), maxHistory)] {
 		pulls, err := m.pulls(ctx, api, c, c == commit)
@@ -98,11 +101,9 @@ func (m *Merges) approvals(ctx context.Context, commit string, now time.Time) ([
 				continue
 			}
 			known[pull.Number] = true
-			given, err := m.of(ctx, pull, now)
-			if err != nil {
+			if err := m.of(ctx, pull, now, all); err != nil {
 				return nil, fmt.Errorf("pull request %d: %w", pull.Number, err)
 			}
-			all = append(all, given...)
 		}
 	}
 	return all, nil
@@ -126,25 +127,24 @@ func (m *Merges) pulls(ctx context.Context, api approvalAPI, commit string, newe
 	return got, nil
 }
 
-// of returns the approvals on a merged pull request.
-func (m *Merges) of(ctx context.Context, pull Pull, now time.Time) ([]report.Approved, error) {
+// of adds the approvals on a merged pull request.
+func (m *Merges) of(ctx context.Context, pull Pull, now time.Time, all approval.Given) error {
 	t, err := m.Pulls.conversation(ctx, pull, m.Rules)
 	if err != nil || !t.hasCommands() && !t.rules.Reviews {
-		return nil, err
+		return err
 	}
 	if err := t.readSelf(ctx); err != nil {
-		return nil, err
+		return err
 	}
-	given, err := t.approvals(ctx)
+	approvals, err := t.approvals(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	var bodies []string
 	for _, c := range t.comments {
 		bodies = append(bodies, c.body)
 	}
-	var all []report.Approved
-	for _, a := range given {
+	for _, a := range approvals {
 		if now.Sub(a.created) >= Valid {
 			continue
 		}
@@ -153,28 +153,30 @@ func (m *Merges) of(ctx context.Context, pull Pull, now time.Time) ([]report.App
 			digests = t.recorded(a)
 		}
 		for _, digest := range digests {
-			covered := report.Covered(digest, pull.Target, bodies)
+			covered, amounts := report.Covered(digest, pull.Target, bodies)
 			if len(covered) == 0 {
 				continue
 			}
-			one := a.approved(append([]string{digest}, covered...)...)
-			one.ID = fmt.Sprintf("%s %d/%s %s", a.how, pull.Number, a.number(), digest)
-			all = append(all, one)
+			all[a.how] = append(all[a.how], approval.Approval{
+				ID:      fmt.Sprintf("%s %d/%s %s", a.how, pull.Number, a.number(), digest),
+				Digests: append([]string{digest}, covered...), Shown: amounts, UpTo: a.upTo,
+				By: a.called(), Expires: metav1.NewTime(a.created.UTC().Truncate(time.Second).Add(Valid)),
+			})
 		}
 	}
-	return all, nil
+	return nil
 }
 
 var recorded = regexp.MustCompile(`^<!-- headgate/[A-Za-z0-9./-]+/review/([0-9]+)/([0-9a-f]{32}) -->`)
 
 // recordKey returns the key of the record for a review. A review names no digest, so Headgate records the digest when
 // it counts the review.
-func recordKey(about string, a approval, digest string) string {
+func recordKey(about string, a counted, digest string) string {
 	return fmt.Sprintf("%s/review/%s/%s", about, reviewID(a), digest)
 }
 
 // reviewID identifies a review on its pull request. Some forges only return its time.
-func reviewID(a approval) string {
+func reviewID(a counted) string {
 	if a.id != 0 {
 		return strconv.FormatInt(a.id, 10)
 	}
@@ -183,7 +185,7 @@ func reviewID(a approval) string {
 
 // number identifies a comment or a review on its pull request. A command in an edited comment does not count, so the same comment
 // always gives the same approval.
-func (a approval) number() string {
+func (a counted) number() string {
 	if a.how == inventory.InReview {
 		return reviewID(a)
 	}
@@ -192,7 +194,7 @@ func (a approval) number() string {
 
 // recorded returns the digests that a review approves, according to records that Headgate wrote with this account and
 // that were not edited.
-func (t *conversation) recorded(a approval) []string {
+func (t *conversation) recorded(a counted) []string {
 	var digests []string
 	for _, c := range t.comments {
 		m := recorded.FindStringSubmatch(strings.TrimSpace(c.body))

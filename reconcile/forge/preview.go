@@ -84,7 +84,7 @@ func (p *Previews) Approvals(ctx context.Context, all report.Combined) (map[inve
 		if !listens || r.Approval == nil {
 			continue
 		}
-		given, err := t.under(rules, func(t *conversation) ([]approval, error) { return t.approvals(ctx) })
+		given, err := t.under(rules, func(t *conversation) ([]counted, error) { return t.approvals(ctx) })
 		if err != nil {
 			return nil, p.failed(err)
 		}
@@ -97,7 +97,7 @@ func (p *Previews) Approvals(ctx context.Context, all report.Combined) (map[inve
 			}
 			if digest := all.Covers(r, a.digest); digest != "" {
 				approved[r.Sync] = append(approved[r.Sync], a.approved(digest))
-				if a.how == inventory.InReview && !slices.ContainsFunc(t.counted, func(c approval) bool { return reviewID(c) == reviewID(a) && c.author == a.author }) {
+				if a.how == inventory.InReview && !slices.ContainsFunc(t.counted, func(c counted) bool { return reviewID(c) == reviewID(a) && c.author == a.author }) {
 					t.counted = append(t.counted, a)
 				}
 			}
@@ -124,9 +124,9 @@ func (p *Previews) anyRules() Rules {
 	return all
 }
 
-func (a approval) approved(digests ...string) report.Approved {
+func (a counted) approved(digests ...string) report.Approved {
 	at := metav1.NewTime(a.created.UTC().Truncate(time.Second))
-	return report.Approved{Digests: digests, By: a.called(), How: []inventory.ApprovalPlace{a.how}, At: &at}
+	return report.Approved{Digests: digests, UpTo: a.upTo, By: a.called(), How: []inventory.ApprovalPlace{a.how}, At: &at}
 }
 
 // Heard reports whether users wrote something since the last preview that Headgate would answer or count. asks is

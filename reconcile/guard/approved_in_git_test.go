@@ -37,7 +37,7 @@ func TestApprovedInGit(t *testing.T) {
 	}
 	used := inventory.Grant{Digest: digests["a"], Commit: "1", Given: true, On: []inventory.ApprovalPlace{inventory.InGit}}
 	usedEntry := used
-	usedEntry.Of = approval.EntryID(all, "alice", "empty", later)
+	usedEntry.Of = approval.EntryID(all, "alice", "empty", later, 0)
 	removedEntry := usedEntry
 	removedEntry.Given, removedEntry.On = false, nil
 	left := func(name string) inventory.Grant {

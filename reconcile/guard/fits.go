@@ -3,6 +3,7 @@ package guard
 import (
 	"slices"
 
+	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/schema"
@@ -30,20 +31,21 @@ func judging(s plan.Step, c plan.Case, breaking []schema.Change) (plan.Question,
 // fits holds a breaking change if an object of the kind would lose a value or be refused, or if that is not known.
 func fits(s plan.Step, c plan.Case, breaking []schema.Change, live plan.Answer) plan.Ruling {
 	inUse := BreaksInUse.With(breaking, live.Count, live.Example, leavingVersions(breaking))
+	most := approval.Count(int(live.Count))
 	q, can := judging(s, c, breaking)
 	if !can {
-		return held(inUse)
+		return asks(Breaks, most, inUse)
 	}
 	a, answered := c.Seen.Answers[q]
 	switch {
 	case !answered:
-		r := held(inUse)
+		r := asks(Breaks, most, inUse)
 		r.Needs = []plan.Question{q}
 		return r
 	case !a.Unknown.None():
-		return held(BreaksInUseUnknown.With(inUse, a.Unknown))
+		return asks(Breaks, most, BreaksInUseUnknown.With(inUse, a.Unknown))
 	case a.Count > 0:
-		return held(BreaksObjects.With(breaking, a.Misfits))
+		return asks(Breaks, approval.Count(int(a.Count)), BreaksObjects.With(breaking, a.Misfits))
 	}
 	return noted(BreaksNoObject.With(breaking, live.Count))
 }

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/activation"
@@ -71,10 +72,12 @@ func (c *flooding) rule(s plan.Step) plan.Ruling {
 func (c *flooding) ofPolicy(s plan.Step) plan.Ruling {
 	p := s.PolicyAfter(c.WantedPolicy(s.ID.Name), c.Seen.Upstream.Policies[s.ID.Name])
 	names := c.newly(plan.PoliciesInForce{{LivePolicy: p, Name: s.ID.Name, Live: true}})
+	unread := c.ofUnread(p)
+	unread.Amount = approval.Named(names)
 	if len(names) > c.most {
-		return held(WildcardsActivateMany.With(len(names), c.most, names[0]))
+		return asks(unread.Cause, unread.Amount, WildcardsActivateMany.With(len(names), c.most, names[0]))
 	}
-	return c.ofUnread(p)
+	return unread
 }
 
 // ofPackage rules on a package by the policies that will be in force when it arrives, and by those in the package.
@@ -96,25 +99,33 @@ func (c *flooding) ofPackage(s plan.Step) plan.Ruling {
 			opened = append(opened, d.Name)
 		}
 	}
+	all := slices.Concat(opened, unnamed)
+	var many plan.Reason
 	for _, p := range c.shippedBy(id) {
-		if names := c.newly(plan.PoliciesInForce{{LivePolicy: plan.AsLive(p), Name: p.Name}}); len(names) > c.most {
-			return held(ShippedPolicyActivatesMany.With(p.Name, len(names), c.most, names[0]))
+		names := c.newly(plan.PoliciesInForce{{LivePolicy: plan.AsLive(p), Name: p.Name}})
+		if all = append(all, names...); len(names) > c.most && many.None() {
+			many = ShippedPolicyActivatesMany.With(p.Name, len(names), c.most, names[0])
 		}
 	}
 	universal := slices.IndexFunc(force, func(p plan.PolicyInForce) bool {
 		return p.Live && p.Matches(anyDefinition) && !c.WantedPolicy(p.Name).Matches(anyDefinition)
 	})
+	unread := c.unreadInForce(s, force)
+	if !known && universal >= 0 {
+		policy := force[universal].Name
+		unread = asks(approval.Uncounted, approval.Amount{}, LivePolicyActivatesAll.With(policy, narrow(policy)))
+	}
+	unread.Amount = approval.Named(all)
 	switch {
+	case !many.None():
+		return asks(unread.Cause, unread.Amount, many)
 	case len(unnamed) > 0:
 		policy := force.Matching(unnamed[0])
-		return held(LivePolicyActivatesUnnamed.With(policy, len(unnamed), unnamed[0], narrow(policy)))
+		return asks(unread.Cause, unread.Amount, LivePolicyActivatesUnnamed.With(policy, len(unnamed), unnamed[0], narrow(policy)))
 	case len(opened) > c.most:
-		return held(PackageActivatesMany.With(len(opened), c.most, opened[0]))
-	case !known && universal >= 0:
-		policy := force[universal].Name
-		return held(LivePolicyActivatesAll.With(policy, narrow(policy)))
+		return asks(unread.Cause, unread.Amount, PackageActivatesMany.With(len(opened), c.most, opened[0]))
 	}
-	return c.unreadInForce(s, force)
+	return unread
 }
 
 // heldPolicies returns the policies of the commit that this guard holds.
@@ -170,7 +181,7 @@ func (c *flooding) count() openings {
 	for _, d := range c.Want.Definitions {
 		definitions[d.Name] = d
 	}
-	force := c.policies()
+	force, seen := c.policies(), c.seenPolicies()
 	for _, s := range c.Steps {
 		d, known := definitions[s.ID.Name]
 		if !s.Definition || !known || s.Action != plan.Create && !(s.Action == plan.Update && s.Activates) || c.isOpen(s.ID.Name) {
@@ -183,7 +194,7 @@ func (c *flooding) count() openings {
 		byItself := isUnrestricted(d)
 		if crossplane.IsMRD(s.ID) {
 			byItself = byItself && s.Activates
-			o.policies = force.Opening(d.Name)
+			o.policies = slices.DeleteFunc(force.Opening(d.Name), func(policy string) bool { return seen[policy] })
 			if policy := force.Matching(d.Name); d.Package != nil && !isNamed(d) {
 				o.unnamed = policy
 			}
@@ -200,6 +211,17 @@ func (c *flooding) count() openings {
 		}
 	}
 	return all
+}
+
+// seenPolicies returns the policies of the commit that a person approved, and so has seen which definitions they activate.
+func (c *flooding) seenPolicies() map[string]bool {
+	seen := map[string]bool{}
+	for _, s := range c.Steps {
+		if s.ID == crossplane.MRAP(s.ID.Name) && s.Action != plan.Hold && c.IsApproved(s, Flood) {
+			seen[s.ID.Name] = true
+		}
+	}
+	return seen
 }
 
 // wildcards returns the policies among reasons that match the definition with a wildcard, without duplicates.

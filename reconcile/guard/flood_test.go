@@ -331,7 +331,7 @@ func TestFloodWhereThisSyncMakesTheCRDs(t *testing.T) {
 			if p.Approval == nil {
 				t.Fatalf("%s\na flood can be approved", tc.reason)
 			}
-			seen.Approvals = approval.Given{inventory.OnSync: approval.Typed(p.Approval.Digest)}
+			seen.Approvals = approval.Given{inventory.OnSync: approval.UpTo(p.Approval.UpTo, p.Approval.Digest)}
 			if approved, _ := given.Steps(t, p.Want, seen, Guarding{MaxActivations: tc.most}.Guards()...); approved.Count(plan.Hold) > 0 {
 				t.Errorf("%s\n%d are held although they are approved", tc.reason, approved.Count(plan.Hold))
 			}

@@ -5,6 +5,7 @@ package guard
 import (
 	"slices"
 
+	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/plan"
 )
 
@@ -12,6 +13,11 @@ import (
 var allowed = plan.Ruling{}
 
 func held(why plan.Reason) plan.Ruling { return plan.Ruling{Answer: plan.Held, Reason: why} }
+
+// asks holds a step until a person approves it: for which of the guard's causes, and how much it concerns.
+func asks(cause approval.Cause, amount approval.Amount, why plan.Reason) plan.Ruling {
+	return plan.Ruling{Answer: plan.Held, Cause: cause, Amount: amount, Reason: why}
+}
 
 func retained(why plan.Reason) plan.Ruling { return plan.Ruling{Answer: plan.Retained, Reason: why} }
 
@@ -83,8 +89,10 @@ func (g Guarding) Guards() []plan.Guard {
 		{Name: Drift, Phase: plan.Writes, Rule: plan.Each(onlyReported(g.ReportDrift))},
 		{Name: Impossible, Phase: plan.Writes, Rule: plan.Each(impossible)},
 		{Name: Impossible, Phase: plan.Effects, Rule: plan.Each(impossible)},
-		{Name: Schema, Phase: plan.Writes, Approvable: true, Rule: plan.Each(schemas)},
-		{Name: Schema, Phase: plan.Effects, Approvable: true, Rule: plan.Each(schemas)},
+		{Name: Schema, Phase: plan.Writes, Approvable: true, Rule: plan.Each(stored)},
+		{Name: Schema, Phase: plan.Effects, Approvable: true, Rule: plan.Each(stored)},
+		{Name: Schema, Phase: plan.Writes, Approvable: true, Rule: plan.Each(broken)},
+		{Name: Schema, Phase: plan.Effects, Approvable: true, Rule: plan.Each(broken)},
 		{Name: Fight, Phase: plan.Writes, Rule: plan.Each(fight)},
 		{Name: Flood, Phase: plan.Writes, Approvable: true, Counts: true, Rule: flood(g.MaxActivations)}, // it counts the steps that the other guards let pass
 		{Name: plan.History, Phase: plan.Writes, Approvable: true, Counts: true, Rule: history},

@@ -158,7 +158,7 @@ func TestHistoryIsApprovedByName(t *testing.T) {
 	if got := p.Intent(seen.Inventory).Record.Source.Commit; p.Count(plan.Prune) != 0 || got != first {
 		t.Errorf("only many prunes are approved: %d prunes, %s is recorded", p.Count(plan.Prune), got)
 	}
-	seen.Approvals = approval.Given{inventory.OnSync: approval.Typed(held.Approval.Digest)}
+	seen.Approvals = approval.Given{inventory.OnSync: approval.UpTo(held.Approval.UpTo, held.Approval.Digest)}
 	p = given.Computed(t, want, seen, Guarding{}.Guards()...)
 	if got := p.Intent(seen.Inventory).Record.Source.Commit; p.Count(plan.Prune) != 5 || got != "2" {
 		t.Errorf("everything is approved: %d prunes, %s is recorded", p.Count(plan.Prune), got)

@@ -94,7 +94,7 @@ spec:
 			if asks := tc.guard == "schema"; asks != (p.Approval != nil) {
 				t.Errorf("%s\nit asks for the approval %+v", tc.reason, p.Approval)
 			} else if asks {
-				seen.Approvals = approval.Given{inventory.OnSync: approval.Typed(p.Approval.Digest)}
+				seen.Approvals = approval.Given{inventory.OnSync: approval.UpTo(p.Approval.UpTo, p.Approval.Digest)}
 				_, steps := given.Steps(t, head, seen, Guarding{}.Guards()...)
 				if s := steps["CustomResourceDefinition "+given.Buckets]; s.Action != plan.Update || !s.Approved {
 					t.Errorf("%s\nA person approved it, but: %s %q", tc.reason, s.Action, Sentence(s.Reason))

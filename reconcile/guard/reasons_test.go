@@ -143,7 +143,7 @@ func TestApprovalLiftsOneReason(t *testing.T) {
 				return
 			}
 			// The approval of the whole plan covers exactly the remaining reasons.
-			tc.seen.Approvals[inventory.OnSync] = approval.Typed(p.Approval.Digest)
+			tc.seen.Approvals[inventory.OnSync] = approval.UpTo(p.Approval.UpTo, p.Approval.Digest)
 			if got := byGuard(given.Computed(t, tc.want, tc.seen, guards...)); got[""] != 1 {
 				t.Errorf("%s\napproved as a whole: %v", tc.reason, got)
 			}

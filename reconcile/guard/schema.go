@@ -3,6 +3,7 @@ package guard
 import (
 	"slices"
 
+	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/schema"
@@ -21,28 +22,21 @@ const (
 	BreaksNoObject     plan.Code = "BreaksNoObject"     // the breaking changes, and how many custom resources exist; all of them fit
 )
 
-// schemas holds an update that makes stored objects unreadable, or that breaks a schema in use. This covers the updates that
-// Crossplane makes when a package is updated.
-func schemas(s plan.Step, c plan.Case) plan.Ruling {
-	if s.Action != plan.Update || s.Live == nil || !crossplane.DeclaresKind(s.ID) {
-		return allowed
-	}
-	first, second := stored(s, c), broken(s, c)
-	needs := slices.Concat(first.Needs, second.Needs)
-	switch {
-	case first.Answer == plan.Held, second.Reason.None():
-	case second.Answer == plan.Held, first.Reason.None():
-		first = second
-	default:
-		first = plan.Ruling{Reason: plan.Both.With(first.Reason, second.Reason)}
-	}
-	first.Needs = needs
-	return first
+// The causes of the guard schema. A person is asked about each by itself.
+const (
+	Breaks  approval.Cause = "breaks"  // a schema in use breaks
+	Storage approval.Cause = "storage" // stored objects become unreadable
+)
+
+// redefines reports whether a step changes a definition that exists. This covers the updates that Crossplane makes when a package is
+// updated.
+func redefines(s plan.Step) bool {
+	return s.Action == plan.Update && s.Live != nil && crossplane.DeclaresKind(s.ID)
 }
 
 // broken holds breaking changes of a kind that has custom resources.
 func broken(s plan.Step, c plan.Case) plan.Ruling {
-	if neverServed(s.Live) {
+	if !redefines(s) || neverServed(s.Live) {
 		return allowed
 	}
 	// Breaking changes below status do no harm, because controllers write the status again.
@@ -59,11 +53,11 @@ func broken(s plan.Step, c plan.Case) plan.Ruling {
 	case c.Seen.Offline && !answered:
 		return plan.Ruling{Reason: BreaksUnseen.With(breaking), Needs: []plan.Question{q}}
 	case !answered:
-		r := held(BreaksUncounted.With(breaking))
+		r := asks(approval.Uncounted, approval.Amount{}, BreaksUncounted.With(breaking))
 		r.Needs = []plan.Question{q}
 		return r
 	case !a.Unknown.None():
-		return held(BreaksUncountable.With(breaking, a.Unknown))
+		return asks(approval.Uncounted, approval.Amount{}, BreaksUncountable.With(breaking, a.Unknown))
 	case a.Count > 0:
 		return fits(s, c, breaking, a)
 	}

@@ -121,6 +121,10 @@ func TestSchemas(t *testing.T) {
 			if diff := cmp.Diff(tc.want, Sentence(s.Reason)); diff != "" || (s.Action == plan.Hold) != tc.held {
 				t.Errorf("%s\n%s, reason (-want +got):\n%s", tc.reason, s.Action, diff)
 			}
+			asks := map[string]string{"InUse": "breaks up to 2", "Many": "breaks up to 1", "ActiveDefinition": "breaks up to 1", "Uncounted": "uncounted", "Uncountable": "uncounted"}
+			if got := askedIn(p); got != asks[name] {
+				t.Errorf("%s\nAn approval covers what was counted. It asks about %q, want %q", tc.reason, got, asks[name])
+			}
 			if name == "Uncounted" && !cmp.Equal(p.Open(), []plan.Question{question}) {
 				t.Errorf("it asks %v", p.Open())
 			}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/crossplane"
 
@@ -54,6 +55,9 @@ func storedVersions(s plan.Step, c plan.Case, after *unstructured.Unstructured) 
 // storage version. It also holds the update if the stored versions cannot be read. The guard impossible handles the removal of
 // versions that are known to be stored.
 func stored(s plan.Step, c plan.Case) plan.Ruling {
+	if !redefines(s) {
+		return allowed
+	}
 	after, err := s.WillBe()
 	if err != nil {
 		return allowed // Err holds the reason
@@ -68,11 +72,11 @@ func stored(s plan.Step, c plan.Case) plan.Ruling {
 	case len(needs) > 0 && c.Seen.Offline:
 		return plan.Ruling{Reason: VersionsUnseen.With(), Needs: needs}
 	case len(needs) > 0:
-		r := held(StoredNotRead.With())
+		r := asks(Storage, approval.Amount{}, StoredNotRead.With())
 		r.Needs = needs
 		return r
 	case !unknown.None():
-		return held(StoredUnknown.With(unknown))
+		return asks(Storage, approval.Amount{}, StoredUnknown.With(unknown))
 	case !drops:
 		return allowed
 	}
@@ -80,7 +84,7 @@ func stored(s plan.Step, c plan.Case) plan.Ruling {
 	for _, crd := range have {
 		others := slices.DeleteFunc(slices.Clone(crd.versions), func(v string) bool { return v == storage })
 		if len(others) > 0 {
-			return held(WebhookStillNeeded.With(others, storage))
+			return asks(Storage, approval.Amount{}, WebhookStillNeeded.With(others, storage))
 		}
 	}
 	return allowed

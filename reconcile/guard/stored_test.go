@@ -2,6 +2,7 @@ package guard
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"headgate.dev/headgate/fixtures/given"
@@ -129,6 +130,9 @@ func TestStored(t *testing.T) {
 			s := p.Steps[0]
 			if diff := cmp.Diff(tc.want, Sentence(s.Reason)); diff != "" || (s.Action == plan.Hold) != tc.held {
 				t.Errorf("%s\n%s, reason (-want +got):\n%s", tc.reason, s.Action, diff)
+			}
+			if got := askedIn(p); got != "" && !strings.HasPrefix(got, "storage") {
+				t.Errorf("%s\nAn approval of a broken schema does not cover stored versions. It asks about %q", tc.reason, got)
 			}
 			if name == "DefinitionUnasked" && !cmp.Equal(p.Open(), []plan.Question{question}) {
 				t.Errorf("it asks %v", p.Open())

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
@@ -32,7 +33,7 @@ func (c *flooding) ofUnread(after crossplane.LivePolicy) plan.Ruling {
 		}
 		stay := c.staying(c.InForce())
 		if i := slices.IndexFunc(globs, func(glob string) bool { return !have(stay, glob) }); i >= 0 {
-			return held(WildcardOverUnread.With(why, globs[i]))
+			return asks(approval.Uncounted, approval.Amount{}, WildcardOverUnread.With(why, globs[i]))
 		}
 		return allowed
 	}
@@ -52,7 +53,7 @@ func (c *flooding) unreadInForce(s plan.Step, force plan.PoliciesInForce) plan.R
 	for _, p := range c.staying(force) { // new wildcards are held with their policies
 		for _, glob := range p.Patterns {
 			if s.Action == plan.Create || crossplane.Matches(glob, anyDefinition) {
-				return held(UnreadUnderWildcard.With(why, glob, p.Name))
+				return asks(approval.Uncounted, approval.Amount{}, UnreadUnderWildcard.With(why, glob, p.Name))
 			}
 		}
 	}

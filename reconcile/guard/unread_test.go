@@ -176,7 +176,7 @@ func TestFloodOfAnUnreadPackage(t *testing.T) {
 			if p.Approval == nil {
 				return
 			}
-			seen.Inventory.ResourceVersion, seen.Approvals = "1", approval.Given{inventory.OnCommand: approval.Typed(p.Approval.Digest)}
+			seen.Inventory.ResourceVersion, seen.Approvals = "1", approval.Given{inventory.OnCommand: approval.UpTo(p.Approval.UpTo, p.Approval.Digest)}
 			if p, _ := given.Steps(t, want, seen, Guarding{}.Guards()...); p.Count(plan.Hold) > 0 {
 				t.Errorf("%s\nOne approval lets all of it pass, and %d are held", tc.reason, p.Count(plan.Hold))
 			}

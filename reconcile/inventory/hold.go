@@ -16,6 +16,7 @@ type Hold struct {
 	Count   int         `json:"count"`
 	Objects []string    `json:"objects"`          // the first objects
 	Digest  string      `json:"digest,omitempty"` // approves everything that is held and can be approved; "" if this cannot be approved
+	UpTo    int         `json:"upTo,omitempty"`   // the amount that an approval with the digest has to cover
 	Since   metav1.Time `json:"since"`
 	Commit  string      `json:"commit,omitempty"` // the commit of the first pass that held it
 	Keys    []string    `json:"keys,omitempty"`

@@ -21,13 +21,17 @@ type Approval struct {
 	Steps  int         `json:"steps"`
 	Guards []GuardName `json:"guards"`         // the guards that hold the steps
 	Each   []string    `json:"each,omitempty"` // in a comparison: the digests that Digest covers, sorted
+	UpTo   int         `json:"upTo,omitempty"` // how many definitions become active, and how many custom resources break
 
-	Claims []approval.Claim `json:"claims,omitempty"` // what a person is asked
+	Claims []approval.Ask `json:"claims,omitempty"` // what a person is asked
 }
+
+// Line returns what a person writes to approve everything: the digest, and the amount if it has one.
+func (a Approval) Line() string { return approval.Line(a.Digest, a.UpTo) }
 
 // Covers reports whether an approval lets a held step pass.
 func (a *Approval) Covers(s Step) bool {
-	return a != nil && s.Action == Hold && !slices.ContainsFunc(s.claims(), func(c approval.Claim) bool { return !slices.Contains(a.Claims, c) })
+	return a != nil && s.Action == Hold && !slices.ContainsFunc(s.claims(), func(c approval.Ask) bool { return !slices.Contains(a.Claims, c) })
 }
 
 // Names returns the names of the guards as text.
@@ -53,9 +57,9 @@ func (s Step) isHeldBy(guards map[GuardName]bool) bool {
 	return s.Action == Hold && !slices.ContainsFunc(s.holds(), func(r Ruling) bool { return !guards[r.Guard] })
 }
 
-// claim returns what a person is asked if a guard holds the step.
-func (s Step) claim(guard GuardName) approval.Claim {
-	c := approval.Claim{Guard: string(guard), Action: string(s.change().action), Of: s.ID, Wants: s.wants}
+// claim returns what a person is asked if a guard holds the step for a cause.
+func (s Step) claim(guard GuardName, cause approval.Cause) approval.Claim {
+	c := approval.Claim{Guard: string(guard), Cause: cause, Action: string(s.change().action), Of: s.ID, Wants: s.wants}
 	if s.Deactivates { // the same in each phase of a deactivation
 		c.Of = CRD(s.ID.Name)
 	}
@@ -68,36 +72,50 @@ func (s Step) claim(guard GuardName) approval.Claim {
 	return c
 }
 
-// claims returns what a person is asked about a held step, without duplicates.
-func (s Step) claims() []approval.Claim {
-	var all []approval.Claim
-	for _, r := range s.holds() {
-		if c := s.claim(r.Guard); !slices.Contains(all, c) {
-			all = append(all, c)
-		}
-	}
-	return all
+// ask returns what a person is asked about a ruling on the step.
+func (s Step) ask(r Ruling) approval.Ask {
+	return approval.Ask{Claim: s.claim(r.Guard, r.Cause), Amount: r.Amount}
 }
+
+// claims returns what a person is asked about a held step, without duplicates.
+func (s Step) claims() []approval.Ask { return s.asksOf(s.holds()) }
 
 // Claims returns what a person is asked about a held step, or has approved so that it passed.
-func (s Step) Claims() []approval.Claim {
-	all := s.claims()
-	for _, r := range s.lifted {
-		if c := s.claim(r.Guard); s.Action != Hold && !slices.Contains(all, c) {
-			all = append(all, c)
+func (s Step) Claims() []approval.Ask {
+	if s.Action == Hold {
+		return s.claims()
+	}
+	return s.asksOf(s.lifted)
+}
+
+func (s Step) asksOf(rulings []Ruling) []approval.Ask {
+	var all []approval.Ask
+	for _, r := range rulings {
+		a := s.ask(r)
+		if i := slices.IndexFunc(all, func(b approval.Ask) bool { return a.Claim == b.Claim }); i >= 0 {
+			all[i].Amount = all[i].Amount.Plus(a.Amount)
+			continue
 		}
+		all = append(all, a)
 	}
 	return all
 }
 
-// A lifting holds the keys of claims that a person has approved.
-type lifting map[string]bool
+// A lifting holds, by the keys of claims that a person has approved, how far each may grow.
+type lifting map[string]approval.Amount
 
-func (l lifting) has(c approval.Claim) bool { return len(l) > 0 && l[c.Key()] }
+// covers reports whether a person has approved an ask.
+func (l lifting) covers(a approval.Ask) bool {
+	if len(l) == 0 {
+		return false
+	}
+	limit, has := l[a.Key()]
+	return has && a.Amount.Within(limit)
+}
 
-func (l lifting) add(claims ...approval.Claim) {
-	for _, c := range claims {
-		l[c.Key()] = true
+func (l lifting) add(asks ...approval.Ask) {
+	for _, a := range asks {
+		l[a.Key()] = a.Amount
 	}
 }
 
@@ -120,65 +138,58 @@ func (s Step) asks(first map[GuardName]bool) Step {
 	return *s.otherwise
 }
 
-// An openClaim is a claim that no approval covers yet, on a held step.
-type openClaim struct {
-	approval.Claim
-	step Step
-}
-
-func claimsOf(all []openClaim) []approval.Claim {
-	claims := make([]approval.Claim, len(all))
-	for i, a := range all {
-		claims[i] = a.Claim
-	}
-	return claims
-}
-
 // approve returns the claims on held steps that a person has approved. It sets p.Approval for the rest, and returns notes on
 // approvals that do not count.
-func (p *Plan) approve(seen Observed, guards []Guard) (_ lifting, notes []manifest.Finding) {
+func (p *Plan) approve(seen Observed, ledger *approval.Ledger, guards []Guard) (_ lifting, notes []manifest.Finding) {
 	approvable := approvable(guards)
-	carriesOn := p.carriesOn(seen)
-	approved := lifting{}
-	var rest []openClaim
+	approved, of := lifting{}, map[string]Step{}
+	var open []approval.Ask
 	for _, s := range p.Steps {
 		if s = s.asks(approvable); !s.isHeldBy(approvable) {
 			continue
 		}
-		for _, c := range s.claims() {
-			created := c
-			created.Action = string(Create)
-			if carriesOn[c.Key()] || s.Activates && s.Would == Update && s.After == nil && carriesOn[created.Key()] {
-				approved.add(c)
-			} else {
-				rest = append(rest, openClaim{c, s})
+		for _, a := range s.claims() {
+			if limit, does := ledger.Continues(a, s.leadsTo(a)...); does {
+				a.Amount = limit
+				approved.add(a)
+				continue
 			}
+			open, of[a.Key()] = append(open, a), s
 		}
+	}
+	uses, rest, short := ledger.Cover(open)
+	for _, use := range uses {
+		p.spend(use, of)
+		approved.add(use.Asks...)
 	}
 	if len(rest) == 0 {
 		return approved, nil
 	}
-	asks := approvalOf(claimsOf(rest))
-	if !p.isApproved(asks.Digest, rest, seen) {
-		if rest = p.approveEach(rest, approved, seen); len(rest) == 0 {
-			return approved, nil
-		}
-		asks = approvalOf(claimsOf(rest))
+	asks := approvalOf(rest)
+	p.Approval = &asks
+	typed := maps.Clone(seen.Approvals)
+	for _, place := range approval.Listing { // their entries may be for other clusters
+		delete(typed, place)
 	}
-	if !p.isApproved(asks.Digest, rest, seen) {
-		p.Approval = &asks
-		typed := maps.Clone(seen.Approvals)
-		for _, place := range approval.Listing { // their entries may be for other clusters
-			delete(typed, place)
-		}
-		given := slices.DeleteFunc(typed.Digests(), func(d string) bool { return d == p.clear })
-		notes = append(notes, misgiven(asks.Digest, given, p.begun(seen.Inventory.Grants))...)
-		notes = append(notes, seen.ignoredInGit(asks.Digest, rest)...)
-		return approved, notes
+	given := slices.DeleteFunc(typed.Digests(), func(d string) bool { return d == p.clear || lacks(short, d) })
+	notes = append(notes, tooSmall(short)...)
+	notes = append(notes, misgiven(asks.Line(), asks.Digest, given, ledger.Grants)...)
+	notes = append(notes, seen.ignoredInGit(asks.Digest, rest, short)...)
+	return approved, notes
+}
+
+// leadsTo returns the keys of claims about earlier phases of the step.
+func (s Step) leadsTo(a approval.Ask) []string {
+	if !s.Activates || s.Would != Update || s.After != nil {
+		return nil
 	}
-	p.spend(seen.given(rest...).Unused(asks.Digest, p.begun(seen.Inventory.Grants)), asks.Digest, rest...)
-	approved.add(claimsOf(rest)...)
-	return approved, nil
+	a.Action = string(Create)
+	return []string{a.Key()}
+}
+
+// ledger returns the approvals that may count for the plan.
+func (p *Plan) ledger(seen Observed) *approval.Ledger {
+	return &approval.Ledger{Given: seen.Approvals, Grants: p.begun(seen.Inventory.Grants), Now: seen.Now, Commit: p.Want.Revision, First: seen.first}
 }
 
 // asking returns a function that approves what a later state of the plan holds. It retains only observations about approvals.
@@ -188,47 +199,9 @@ func (o Observed) asking(guards []Guard) func(*Plan) lifting {
 		Now: o.Now, Terms: o.Terms, Offline: o.Offline, rewritten: o.rewritten,
 	}
 	return func(of *Plan) lifting {
-		approved, _ := of.approve(o, guards)
+		approved, _ := of.approve(o, of.ledger(o), guards)
 		return approved
 	}
-}
-
-// approveEach approves the claims whose own digests are listed in Git or on the forge, and returns the others. Different clusters
-// may hold different steps of a commit, so such an approval covers any of the claims that it lists. What it let pass once may also
-// be carried out with a later commit, until the approval expires.
-func (p *Plan) approveEach(all []openClaim, approved lifting, seen Observed) (rest []openClaim) {
-	grants := p.begun(seen.Inventory.Grants)
-	for _, a := range all {
-		here := seen.given(a).Listed()
-		begun := slices.ContainsFunc(grants, func(g inventory.Grant) bool { return slices.Contains(g.Left, a.Key()) && here.Holds(g) })
-		digests := []string{a.Digest(), a.step.Approval().Digest}
-		i := slices.IndexFunc(digests, func(digest string) bool { return len(here.Unused(digest, grants)) > 0 })
-		switch {
-		case begun:
-		case i >= 0:
-			p.spend(here.Unused(digests[i], grants), digests[i], a)
-		default:
-			rest = append(rest, a)
-			continue
-		}
-		approved.add(a.Claim)
-	}
-	return rest
-}
-
-// isApproved reports whether a person has approved the digest of some claims, and no pass has used that approval.
-func (p *Plan) isApproved(digest string, of []openClaim, seen Observed) bool {
-	return len(seen.given(of...).Unused(digest, p.begun(seen.Inventory.Grants))) > 0
-}
-
-// given returns the approvals that may count for claims. In the first pass of a sync in a cluster, approvals that have expired count,
-// too, so that a cluster that is made anew comes up without a person. They never delete anything.
-func (o Observed) given(claims ...openClaim) approval.Given {
-	prunes := slices.ContainsFunc(claims, func(c openClaim) bool { return c.Action != string(Create) && c.Action != string(Update) })
-	if o.first && !prunes {
-		return o.Approvals
-	}
-	return o.Approvals.At(o.Now)
 }
 
 // isFirst reports whether no inventory shows that a pass of the sync has written to the cluster. If marks show it, the inventory was
@@ -245,50 +218,37 @@ func (p Plan) Granted() []inventory.Grant {
 // Approval returns the approval that lets only this held step pass.
 func (s Step) Approval() Approval { return approvalOf(s.claims()) }
 
-// spend records that the plan uses approvals of a digest for some claims.
-func (p *Plan) spend(given approval.Given, digest string, of ...openClaim) {
-	for _, g := range given.Grants(digest) {
+// spend records the use of approvals. of holds the steps by the keys of their claims.
+func (p *Plan) spend(use approval.Use, of map[string]Step) {
+	for _, g := range use.Given.Grants(use.Digest) {
 		g.Commit, g.How = p.Want.Revision, g.On
 		if !p.now.IsZero() {
 			at := metav1.NewTime(p.now.UTC().Truncate(1e9))
 			g.At = &at
 		}
-		for _, a := range of {
-			g.Left = append(g.Left, a.Key())
-			if a.step.frees && a.step.going { // the object is deleted, and a create makes it again
+		for _, a := range use.Asks {
+			g.Left = append(g.Left, approval.Left(a.Key(), a.Amount))
+			if s := of[a.Key()]; s.frees && s.going { // the object is deleted, and a create makes it again
 				a.Action = string(Create)
-				g.Left = append(g.Left, a.Key())
+				g.Left = append(g.Left, approval.Left(a.Key(), a.Amount))
 			}
 		}
 		p.spent = append(p.spent, g)
 	}
 }
 
-// carriesOn returns the keys of claims that an approval allowed before, and whether that was for the same commit. The steps have not
-// been carried out yet.
-func (p *Plan) carriesOn(seen Observed) map[string]bool {
-	left := map[string]bool{}
-	for _, g := range seen.Inventory.Grants {
-		for _, key := range g.Left {
-			left[key] = left[key] || g.Commit == p.Want.Revision
-		}
-	}
-	return left
-}
-
 // ClaimAs returns what a person would be asked if a guard held the step's action would.
-func (s Step) ClaimAs(guard GuardName, would Action) approval.Claim {
+func (s Step) ClaimAs(guard GuardName, cause approval.Cause, would Action) approval.Ask {
 	s.Action, s.Would = Hold, would
-	return s.claim(guard)
+	return approval.Ask{Claim: s.claim(guard, cause)}
 }
 
 // approvalOf returns the approval of claims. Their order does not matter.
-func approvalOf(claims []approval.Claim) Approval {
-	a, changes := Approval{Digest: approval.DigestOf(approval.DigestsOf(claims)), Claims: claims}, map[string]bool{}
-	for _, c := range claims {
+func approvalOf(asks []approval.Ask) Approval {
+	a, changes := Approval{Digest: approval.Whole(asks), UpTo: approval.Total(asks), Claims: asks}, map[string]bool{}
+	for _, c := range asks {
 		a.Guards = append(a.Guards, GuardName(c.Guard))
-		c.Guard = ""
-		changes[c.Key()] = true
+		changes[approval.ChangeOf(c.Key())] = true
 	}
 	slices.Sort(a.Guards)
 	a.Guards, a.Steps = slices.Compact(a.Guards), len(changes)
@@ -296,7 +256,9 @@ func approvalOf(claims []approval.Claim) Approval {
 }
 
 // HoldKey identifies a held step: its guard, action and object, and the wanted digest.
-func (s Step) HoldKey() string { return inventory.Hash([]byte(s.claim(s.Guard).String()))[:11] }
+func (s Step) HoldKey() string {
+	return inventory.Hash([]byte(s.claim(s.Guard, s.cause).String()))[:11]
+}
 
 // inGit returns the approvals in Git that count unless they have expired. In a pass, these are the approvals in the commit. In a
 // preview, they are the approvals in the target branch, because the author of a pull request writes those in its head.
@@ -324,7 +286,7 @@ func (o Observed) withGit(want render.Desired) approval.Given {
 	all[inventory.InGit] = []approval.Approval{}
 	for _, a := range o.inGit(want) {
 		all[inventory.InGit] = append(all[inventory.InGit], approval.Approval{
-			ID: approval.EntryID(a.Digests, a.By, a.Why, a.Expires), Digests: a.Digests, By: a.By, Expires: a.Expires,
+			ID: approval.EntryID(a.Digests, a.By, a.Why, a.Expires, a.UpTo), Digests: a.Digests, By: a.By, Expires: a.Expires, UpTo: a.UpTo,
 		})
 	}
 	return all
@@ -335,14 +297,11 @@ func (o Observed) expired(a render.Approval) bool {
 }
 
 // ignoredInGit returns notes on approvals in the commit that list held steps but do not count.
-func (o Observed) ignoredInGit(whole string, held []openClaim) []manifest.Finding {
-	digests := map[string]bool{whole: true}
-	for _, a := range held {
-		digests[a.Digest()], digests[a.step.Approval().Digest] = true, true
-	}
+func (o Observed) ignoredInGit(whole string, held []approval.Ask, short []approval.Shortage) []manifest.Finding {
+	digests := append(approval.DigestsOf(held), whole)
 	var notes []manifest.Finding
 	for _, a := range o.Want.Approvals {
-		if !slices.ContainsFunc(a.Digests, func(d string) bool { return digests[d] }) {
+		if !slices.ContainsFunc(a.Digests, func(d string) bool { return slices.Contains(digests, d) && !lacks(short, d) }) {
 			continue
 		}
 		f := manifest.Finding{Rule: "approval", Severity: manifest.Warning, Origin: a.Origin}
@@ -381,7 +340,7 @@ func (o Observed) noteOnTrailers() []manifest.Finding {
 }
 
 // misgiven returns findings about approvals that were given but do not match the held steps.
-func misgiven(digest string, given []string, grants []inventory.Grant) []manifest.Finding {
+func misgiven(line, digest string, given []string, grants []inventory.Grant) []manifest.Finding {
 	var notes []manifest.Finding
 	slices.Sort(given)
 	for _, d := range slices.Compact(given) {
@@ -389,7 +348,7 @@ func misgiven(digest string, given []string, grants []inventory.Grant) []manifes
 			Rule:     "approval",
 			Severity: manifest.Warning,
 			Message:  fmt.Sprintf("the approval %.40s does not fit the steps that are held now", d),
-			Fix:      "look at what is held, and approve " + digest,
+			Fix:      "look at what is held, and approve " + line,
 		}
 		spent := slices.IndexFunc(grants, func(g inventory.Grant) bool { return g.Digest == d && g.Commit != "" })
 		if spent >= 0 {
@@ -403,6 +362,27 @@ func misgiven(digest string, given []string, grants []inventory.Grant) []manifes
 		notes = append(notes, f)
 	}
 	return notes
+}
+
+// tooSmall returns findings about approvals of claims whose amounts are larger now.
+func tooSmall(short []approval.Shortage) []manifest.Finding {
+	var notes []manifest.Finding
+	for _, s := range short {
+		note := manifest.Finding{
+			Rule: "approval", Severity: manifest.Warning,
+			Message: fmt.Sprintf("the approval %.40s covers an amount of %d (definitions that become active, custom resources that break), and it is now %d, or others", s.Digest, s.Covers, approval.Total(s.Asks)),
+			Fix:     "look at what is held, and approve " + approval.Line(s.Digest, approval.Total(s.Asks)),
+		}
+		if !slices.ContainsFunc(notes, func(n manifest.Finding) bool { return n.Message == note.Message }) {
+			notes = append(notes, note)
+		}
+	}
+	return notes
+}
+
+// lacks reports whether a digest is that of an approval which covers too little.
+func lacks(short []approval.Shortage, digest string) bool {
+	return slices.ContainsFunc(short, func(s approval.Shortage) bool { return s.Digest == digest })
 }
 
 // past returns the step with the rulings that approvals lifted, if it is carried out because of that.

@@ -67,7 +67,7 @@ func TestApprovalOfPhases(t *testing.T) {
 	id := crossplane.MRD("boats.example.org")
 	create := Step{ID: id, Action: Create, Approved: true, Write: Write{Activates: true, wants: "1"}}
 	activate := Step{ID: id, Action: Update, Approved: true, Write: Write{Activates: true, wants: "1"}}
-	left := []inventory.Grant{{Digest: "d", Left: []string{create.claim("flood").Key()}}}
+	left := []inventory.Grant{{Digest: "d", Left: []string{create.claim("flood", "").Key()}}}
 	left = Plan{Steps: []Step{create}}.fulfilled(left, []Outcome{{ID: id, Action: Create, More: true}})
 	if len(left[0].Left) != 1 {
 		t.Fatal("the next phase needs the approval")
@@ -95,8 +95,8 @@ func TestApprovalOfWhatGoes(t *testing.T) {
 			seen.Approvals = approval.Given{inventory.OnSync: approval.Typed(given)}
 		}
 		p.given = seen.Approvals
-		all, _ := p.approve(seen, guards)
-		approved := all.has(s.claim("asks"))
+		all, _ := p.approve(seen, p.ledger(seen), guards)
+		approved := all.covers(approval.Ask{Claim: s.claim("asks", "")})
 		p.Steps[0].Action = s.Would
 		o.ID, o.Action = id, s.Would
 		return p.fulfilled(p.grants(grants), []Outcome{o}), approved

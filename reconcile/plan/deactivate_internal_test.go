@@ -51,7 +51,7 @@ func TestApprovalOfAnUpdateIsNotOneOfItsPrune(t *testing.T) {
 	if asks.Approval == nil || !slices.Equal(asks.Approval.Guards, []GuardName{"external", "schema"}) {
 		t.Fatalf("The user and the update can be approved: %+v", asks.Approval)
 	}
-	given := approval.Given{inventory.OnSync: approval.Typed(asks.Approval.Digest)}
+	given := approval.Given{inventory.OnSync: approval.UpTo(asks.Approval.UpTo, asks.Approval.Digest)}
 	p := Plan{Steps: steps(), given: given}
 	p.guard(Observed{Approvals: given, Inventory: inventory.Inventory{ResourceVersion: "1"}}, guards)
 	if s := p.Steps[0]; s.Action != Prune || !s.Approved {

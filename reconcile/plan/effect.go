@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"slices"
 
+	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
@@ -123,6 +124,10 @@ func onAll(effects []Effect, rule func(Step) Ruling) Ruling {
 	for _, e := range effects {
 		r := rule(*e.Change)
 		all.Needs = append(all.Needs, r.Needs...)
+		all.Amount = all.Amount.Plus(r.Amount)
+		if all.Cause == "" || r.Cause == approval.Uncounted {
+			all.Cause = r.Cause
+		}
 		switch {
 		case r.Reason.None(), all.Answer == Held && r.Answer != Held:
 		case !all.Reason.None() && all.Answer == r.Answer:

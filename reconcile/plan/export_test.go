@@ -25,12 +25,12 @@ func (p Plan) Replaced(by Plan) Plan                           { return p.replac
 func (p *Plan) Rule(seen Observed, guard Guard, approved []Step) {
 	lifted := lifting{}
 	for _, s := range approved {
-		lifted.add(s.claim(guard.Name))
+		lifted.add(s.ask(Ruling{Guard: guard.Name}))
 	}
 	p.rule(seen, []Guard{guard}, lifted)
 }
 func (p *Plan) Deactivate(seen Observed)       { p.deactivate(seen) }
 func (p *Plan) Unnamed(up Upstream) []string   { return p.unnamed(up) }
-func (s Step) ClaimKey(guard GuardName) string { return s.claim(guard).Key() }
+func (s Step) ClaimKey(guard GuardName) string { return s.claim(guard, "").Key() }
 
 func (p *Plan) SettleBy(guards []Guard) { p.settle(Observed{}, guards) }

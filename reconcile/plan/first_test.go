@@ -42,7 +42,7 @@ func TestExpiredApprovals(t *testing.T) {
 		"Inventory": {"A pass has stored an inventory.", -time.Hour, func(o *plan.Observed) { o.Inventory.ResourceVersion = "1" }, false},
 		"Marks":     {"A mark shows that there was an inventory.", -time.Hour, func(o *plan.Observed) { o.Copies = []manifest.ID{{Kind: "ConfigMap", Namespace: "default", Name: "b"}} }, false},
 		"Used": {"The first pass has used it.", -time.Hour, func(o *plan.Observed) {
-			o.Inventory.Grants = []inventory.Grant{{Digest: held.Approval.Digest, Of: approval.EntryID([]string{held.Approval.Digest}, "alice", "new", metav1.NewTime(now.Add(-time.Hour))), Commit: "0", Given: true, On: []inventory.ApprovalPlace{inventory.InGit}}}
+			o.Inventory.Grants = []inventory.Grant{{Digest: held.Approval.Digest, Of: approval.EntryID([]string{held.Approval.Digest}, "alice", "new", metav1.NewTime(now.Add(-time.Hour)), 0), Commit: "0", Given: true, On: []inventory.ApprovalPlace{inventory.InGit}}}
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,7 +3,6 @@ package plan
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/inventory"
@@ -101,26 +100,24 @@ func (p Plan) fulfilled(grants []inventory.Grant, done []Outcome) []inventory.Gr
 	for _, o := range done {
 		carried[o.ID] = o.Err == nil && !o.More
 	}
-	over := lifting{}
+	over := map[string]bool{} // changes
+	finish := func(s Step) { over[approval.ChangeOf(s.claim("", "").Key())] = true }
 	for _, s := range p.Steps {
 		if !carried[s.ID] || s.Deactivates && crossplane.IsMRD(s.ID) {
 			continue
 		}
-		over.add(s.claim(""))
+		finish(s)
 		if s.Activates { // the approval may be for the preceding create
 			s.Action = Create
-			over.add(s.claim(""))
+			finish(s)
 		}
 		if s.Action == Create { // the approval may be for the preceding update that freed the object
 			s.Action = Update
-			over.add(s.claim(""))
+			finish(s)
 		}
 	}
 	for i, g := range grants {
-		grants[i].Left = slices.DeleteFunc(slices.Clone(g.Left), func(key string) bool {
-			_, change, _ := strings.Cut(key, ":")
-			return over[":"+change]
-		})
+		grants[i].Left = slices.DeleteFunc(slices.Clone(g.Left), func(left string) bool { return over[approval.ChangeOf(left)] })
 	}
 	return grants
 }

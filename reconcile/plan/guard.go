@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
@@ -66,9 +67,20 @@ type Case struct {
 
 	Lost []LostPackage
 
+	lifted     lifting
 	first      order
 	at         map[manifest.ID]int // index of Steps, in the phase Settled
 	dependants map[manifest.ID][]manifest.ID
+}
+
+// IsApproved reports whether a person approved what a guard asks about a step.
+func (c Case) IsApproved(s Step, guard GuardName) bool {
+	for _, cause := range []approval.Cause{"", approval.Uncounted} {
+		if _, has := c.lifted[s.claim(guard, cause).Key()]; has {
+			return true
+		}
+	}
+	return false
 }
 
 // A Dependant is the step of an object that depends on another object.
@@ -109,6 +121,8 @@ type Ruling struct {
 	Reason Reason     // a reason that a person can act on; for an allowed step, a note
 	Needs  []Question // questions without which the guard holds, or only notes that something is not known
 	Clears Clearing   // how the hold can end
+	Cause  approval.Cause
+	Amount approval.Amount // of a hold that a person can approve: how much it concerns beyond the step's object
 }
 
 // Clearing is whether and how a hold can end without the action of a person.
@@ -142,11 +156,12 @@ func (p *Plan) guard(seen Observed, guards []Guard) {
 	if seen.Looks {
 		return
 	}
-	more, notes := p.approve(seen, guards)
+	ledger := p.ledger(seen)
+	more, notes := p.approve(seen, ledger, guards)
 	for len(more) > 0 {
 		p.each(func(s Step) Step {
 			for _, r := range s.holds() {
-				if more.has(s.claim(r.Guard)) {
+				if more.covers(s.ask(r)) {
 					because[s.change()] = append(because[s.change()], r)
 				}
 			}
@@ -155,7 +170,7 @@ func (p *Plan) guard(seen Observed, guards []Guard) {
 		maps.Copy(lifted, more)
 		p.Steps, p.open, p.Approval = slices.Clone(before), nil, nil
 		p.ruleAll(seen, guards, lifted)
-		more, notes = p.approve(seen, guards)
+		more, notes = p.approve(seen, ledger, guards)
 	}
 	p.each(func(s Step) Step { return s.past(because[s.change()]) })
 	p.Notes = append(p.Notes, notes...)
@@ -269,8 +284,9 @@ func (p *Plan) rule(seen Observed, guards []Guard, lifted lifting) {
 	rules := make([]func(Step) Ruling, len(guards))
 	for i, g := range guards {
 		c := p.caseOf(seen)
+		c.lifted = lifted
 		for _, s := range p.Steps {
-			if s.Counts() && !lifted.has(s.claim(g.Name)) {
+			if s.Counts() && !lifted.covers(s.ask(Ruling{Guard: g.Name})) {
 				c.Passing++
 			}
 		}
@@ -280,7 +296,7 @@ func (p *Plan) rule(seen Observed, guards []Guard, lifted lifting) {
 		}
 	}
 	p.each(func(s Step) Step {
-		ruled := s
+		ruled, notes := s, Reason{}
 		for i, g := range guards {
 			if !g.on(s) || ruled.Action == Keep {
 				continue
@@ -291,7 +307,11 @@ func (p *Plan) rule(seen Observed, guards []Guard, lifted lifting) {
 				p.open = append(p.open, r.Needs...)
 			}
 			ruled = ruled.ruled(r, lifted)
+			if r.Answer == Allowed {
+				notes = And(notes, r.Reason)
+			}
 		}
+		ruled.Reason = ruled.Reason.Or(notes)
 		return ruled
 	})
 }
@@ -302,8 +322,7 @@ func (s Step) ruled(r Ruling, lifted lifting) Step {
 	r.Needs = nil
 	switch {
 	case r.Answer == Allowed:
-		s.Reason = s.Reason.Or(r.Reason)
-	case r.Answer == Held && lifted.has(s.claim(r.Guard)): // a person approved it
+	case r.Answer == Held && lifted.covers(s.ask(r)): // a person approved it
 	case s.Action == Hold && r.Answer == Held:
 		s.Also = append(slices.Clip(s.Also), r)
 	case s.Action == Hold: // what would be kept without the hold stays held until the hold is gone
@@ -316,7 +335,7 @@ func (s Step) ruled(r Ruling, lifted lifting) Step {
 		s.Guard, s.Reason, s.Clears = r.Guard, r.Reason, r.Clears
 	default:
 		s.Action, s.Would, s.Err = Hold, s.Action, nil
-		s.Guard, s.Reason, s.Clears = r.Guard, r.Reason, r.Clears
+		s.Guard, s.Reason, s.Clears, s.cause, s.amount = r.Guard, r.Reason, r.Clears, r.Cause, r.Amount
 	}
 	return s
 }
@@ -337,7 +356,7 @@ func (s Step) holds() []Ruling {
 	if s.Action != Hold {
 		return nil
 	}
-	return append([]Ruling{{Guard: s.Guard, Answer: Held, Reason: s.Reason, Clears: s.Clears}}, s.Also...)
+	return append([]Ruling{{Guard: s.Guard, Answer: Held, Reason: s.Reason, Clears: s.Clears, Cause: s.cause, Amount: s.amount}}, s.Also...)
 }
 
 // IsHeldBy reports whether a guard holds the step, alone or with others.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	once "sync"
 
+	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/ownership"
 	"headgate.dev/headgate/render"
@@ -95,15 +96,13 @@ func (p *Plan) leftovers(seen Observed) {
 	}
 	p.clear = digestOf(steps)
 	ready := slices.DeleteFunc(slices.Clone(steps), func(s Step) bool { return coming[s.ID] })
-	all := seen.Terms.Clear
-	if claims := leftoversOf(ready); !all && len(ready) == len(steps) && p.isApproved(p.clear, claims, seen) {
-		all = true
-		p.spend(seen.given(claims...).Unused(p.clear, p.begun(seen.Inventory.Grants)), p.clear, claims...)
+	approved := lifting{}
+	if len(ready) == len(steps) {
+		approved = p.approveLeftovers(leftoversOf(ready), p.ledger(seen))
 	}
-	carriesOn := p.carriesOn(seen)
 	var left []Step
 	for _, s := range steps {
-		if coming[s.ID] || !all && !carriesOn[s.claim(GuardName(Leftovers)).Key()] {
+		if coming[s.ID] || !seen.Terms.Clear && !approved.covers(s.ask(Ruling{Guard: GuardName(Leftovers)})) {
 			left = append(left, s)
 			continue
 		}
@@ -152,14 +151,36 @@ func (p *Plan) drop(s *Step, fields []ownership.Held, seen Observed) Reason {
 	return Reason{}
 }
 
-// digestOf returns the digest that approves the removal of leftovers.
-func digestOf(steps []Step) string { return approvalOf(claimsOf(leftoversOf(steps))).Digest }
+// approveLeftovers returns the claims on leftovers that a person has approved.
+func (p *Plan) approveLeftovers(asks []approval.Ask, ledger *approval.Ledger) lifting {
+	approved := lifting{}
+	var open []approval.Ask
+	for _, a := range asks {
+		if _, does := ledger.Continues(a); does {
+			approved.add(a)
+		} else {
+			open = append(open, a)
+		}
+	}
+	if len(open) < len(asks) {
+		return approved
+	}
+	uses, _, _ := ledger.Cover(open)
+	for _, use := range uses {
+		p.spend(use, nil)
+		approved.add(use.Asks...)
+	}
+	return approved
+}
 
-// leftoversOf returns the claims on the leftovers of some steps.
-func leftoversOf(steps []Step) []openClaim {
-	all := make([]openClaim, len(steps))
+// digestOf returns the digest that approves the removal of leftovers.
+func digestOf(steps []Step) string { return approval.Whole(leftoversOf(steps)) }
+
+// leftoversOf returns what a person is asked about the leftovers of some steps.
+func leftoversOf(steps []Step) []approval.Ask {
+	all := make([]approval.Ask, len(steps))
 	for i, s := range steps {
-		all[i] = openClaim{s.claim(GuardName(Leftovers)), s}
+		all[i] = s.ask(Ruling{Guard: GuardName(Leftovers)})
 	}
 	return all
 }

@@ -30,7 +30,7 @@ func TestPairsOfGuards(t *testing.T) {
 				ruled := func(approved ...GuardName) (Step, *Approval) {
 					given := approval.Given{inventory.InComment: nil}
 					for _, g := range approved {
-						given[inventory.InComment] = append(given[inventory.InComment], approval.Typed(step.claim(g).Digest())...)
+						given[inventory.InComment] = append(given[inventory.InComment], approval.Typed(step.claim(g, "").Digest())...)
 					}
 					p := Plan{Steps: []Step{step}, given: given}
 					p.guard(Observed{Approvals: given, Inventory: inventory.Inventory{ResourceVersion: "1"}}, guards)
@@ -77,7 +77,7 @@ func TestHoldThenKeep(t *testing.T) {
 	} {
 		given := approval.Given{inventory.InComment: nil}
 		for _, g := range tc.approved {
-			given[inventory.InComment] = append(given[inventory.InComment], approval.Typed(step.claim(g).Digest())...)
+			given[inventory.InComment] = append(given[inventory.InComment], approval.Typed(step.claim(g, "").Digest())...)
 		}
 		p := Plan{Steps: []Step{step}, given: given}
 		p.guard(Observed{Approvals: given, Inventory: inventory.Inventory{ResourceVersion: "1"}}, tc.guards)
@@ -95,7 +95,8 @@ func TestDigestOfAStep(t *testing.T) {
 	}
 	given := approval.Given{inventory.InGit: approval.Typed(step.Approval().Digest)}
 	p := Plan{Steps: []Step{step, {ID: obj("b"), Action: Hold, Would: Prune, Guard: "first"}}, given: given}
-	approved, _ := p.approve(Observed{Approvals: given, Inventory: inventory.Inventory{ResourceVersion: "1"}}, []Guard{{Name: "first", Approvable: true}, {Name: "second", Approvable: true}})
+	seen := Observed{Approvals: given, Inventory: inventory.Inventory{ResourceVersion: "1"}}
+	approved, _ := p.approve(seen, p.ledger(seen), []Guard{{Name: "first", Approvable: true}, {Name: "second", Approvable: true}})
 	if len(approved) != 2 || p.Approval == nil || p.Approval.Steps != 1 {
 		t.Errorf("approved %v, and asks for %+v", approved, p.Approval)
 	}
@@ -115,9 +116,9 @@ func TestApprovedHistory(t *testing.T) {
 		rewritten bool
 	}{
 		{"Nothing is approved.", nil, true},
-		{"The approval is for another reason.", []string{b.claim("many").Digest()}, true},
-		{"One of two is approved.", []string{a.claim(History).Digest()}, true},
-		{"Both are approved.", []string{a.claim(History).Digest(), b.claim(History).Digest()}, false},
+		{"The approval is for another reason.", []string{b.claim("many", "").Digest()}, true},
+		{"One of two is approved.", []string{a.claim(History, "").Digest()}, true},
+		{"Both are approved.", []string{a.claim(History, "").Digest(), b.claim(History, "").Digest()}, false},
 	} {
 		given := approval.Given{inventory.InComment: approval.Typed(tc.approved...)}
 		p := Plan{Steps: []Step{a, b}, given: given, rewritten: true}
@@ -149,7 +150,7 @@ func TestExpiredApprovalOfAPrune(t *testing.T) {
 		for _, digest := range []string{s.Approval().Digest, s.claims()[0].Digest()} {
 			seen := Observed{Now: now, first: true, Approvals: approval.Given{inventory.InGit: {{ID: "e", Digests: []string{digest}, Expires: tc.expires}}}}
 			p := Plan{Steps: []Step{s}}
-			if approved, _ := p.approve(seen, []Guard{{Name: "asks", Approvable: true}}); (len(approved) == 1) != tc.counts {
+			if approved, _ := p.approve(seen, p.ledger(seen), []Guard{{Name: "asks", Approvable: true}}); (len(approved) == 1) != tc.counts {
 				t.Errorf("%s, expires %s: it counts: %t", tc.action, tc.expires, len(approved) == 1)
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"slices"
 
+	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/diff"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/ownership"
@@ -98,6 +99,8 @@ type Step struct {
 	Err   error    // why nothing is sent, if that is already known
 	Waits []Reason // what must exist, or be deleted, first; a later plan carries out the step
 
+	cause  approval.Cause // of a hold: the cause and the amount of the first ruling
+	amount approval.Amount
 	hidden diff.Mask     // masks values from Secrets
 	awaits []manifest.ID // the objects that it waits for; any one of them may be enough
 	after  []manifest.ID // further objects that it waits for; all of them are needed

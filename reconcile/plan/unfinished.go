@@ -183,7 +183,7 @@ func (p Pass) holdPrunes(part, shown Plan) Plan {
 	if all.ask != nil {
 		lifted = all.ask(&all)
 	}
-	approved := func(s Step) bool { return s.isUnfinished() && lifted.has(s.claim(Unfinished)) }
+	approved := func(s Step) bool { return s.isUnfinished() && lifted.covers(s.ask(Ruling{Guard: Unfinished})) }
 	part.Approval, part.spent = all.Approval, slices.Concat(part.spent, all.spent)
 	for i, s := range part.Steps {
 		if approved(s) && !slices.ContainsFunc(part.Steps, func(o Step) bool { return o.isUnfinished() && !approved(o) && isInside(o.ID, s.ID) }) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/render/manifest"
 
@@ -15,6 +16,7 @@ import (
 // which commit. Unknown fields are empty.
 type Approved struct {
 	Digests []string                  `json:"digests"`
+	UpTo    int                       `json:"upTo,omitempty"` // the amount that the approver wrote
 	Commit  string                    `json:"commit,omitempty"`
 	By      string                    `json:"by,omitempty"`
 	How     []inventory.ApprovalPlace `json:"how"`
@@ -58,6 +60,9 @@ func (a Approved) OnForge() bool {
 	return slices.Contains(a.How, inventory.InComment) || slices.Contains(a.How, inventory.InReview)
 }
 
+// covers reports whether the approval covers an amount. An approval on the pull request covers what the preview shows.
+func (a Approved) covers(amount int) bool { return amount <= a.UpTo || a.UpTo == 0 && a.OnForge() }
+
 // ways describes the places in which the approval was given.
 func (a Approved) ways() string {
 	ways := make([]string, len(a.How))
@@ -76,6 +81,7 @@ func (a Approved) String() string {
 	if len(a.Digests) == 1 {
 		what = a.Digests[0]
 	}
+	what = approval.Line(what, a.UpTo)
 	by := ""
 	if a.By != "" {
 		by = " by " + a.By

@@ -26,7 +26,7 @@ func (r *Report) ask() {
 	live := r.Preview != nil && r.Preview.Live
 	var digests []string
 	var guards []plan.GuardName
-	var claims []approval.Claim
+	var claims []approval.Ask
 	blocks := 0
 	for _, steps := range [][]Step{r.Steps, r.Upgrades} {
 		for i := range steps {
@@ -53,7 +53,7 @@ func (r *Report) ask() {
 	slices.Sort(guards)
 	slices.Sort(digests)
 	digests = slices.Compact(digests)
-	r.Approval = &plan.Approval{Digest: approval.DigestOf(digests), Steps: blocks, Guards: slices.Compact(guards), Claims: claims}
+	r.Approval = &plan.Approval{Digest: approval.DigestOf(digests), UpTo: approval.Total(claims), Steps: blocks, Guards: slices.Compact(guards), Claims: claims}
 	if len(digests) > 1 {
 		r.Approval.Each = digests
 	}
@@ -90,18 +90,22 @@ func (s *Step) asks(of plan.Step, by plan.Step) {
 	case of.Action == plan.Hold, of.Approved:
 		s.claims = of.Claims()
 	case of.Action == plan.Prune && crossplane.DeclaresKind(of.ID):
-		s.claims = []approval.Claim{of.ClaimAs(guard.InUse, of.Action)}
-	case by.ID != of.ID:
-		s.claims = []approval.Claim{by.ClaimAs(guard.Schema, plan.Update)}
-	case of.Action == plan.Update:
-		s.claims = []approval.Claim{of.ClaimAs(guard.Schema, plan.Update)}
+		s.claims = []approval.Ask{of.ClaimAs(guard.InUse, "", of.Action)}
+	case by.ID != of.ID, of.Action == plan.Update:
+		s.claims = []approval.Ask{by.ClaimAs(guard.Schema, guard.Breaks, plan.Update)}
+		noted := func(c plan.Code) bool {
+			return slices.Contains([]plan.Code{guard.WebhookUnseen, guard.VersionsUnseen}, c)
+		}
+		if slices.ContainsFunc(slices.Concat(s.because, codesIn(by.Why())), noted) {
+			s.claims = append(s.claims, by.ClaimAs(guard.Schema, guard.Storage, plan.Update))
+		}
 	}
 }
 
 // digests sets the digests that approve the step.
 func (s *Step) digests() {
 	each := approval.DigestsOf(s.claims)
-	if s.Digest = approval.DigestOf(each); len(each) > 1 {
+	if s.Digest, s.UpTo = approval.DigestOf(each), approval.Total(s.claims); len(each) > 1 {
 		s.Digests = each
 	}
 }
@@ -117,7 +121,7 @@ func inForce(all []render.Approval, now metav1.Time) []Approved {
 	var approved []Approved
 	for _, a := range all {
 		if !now.IsZero() && now.Before(&a.Expires) {
-			approved = append(approved, Approved{Digests: a.Digests, By: a.By, How: []inventory.ApprovalPlace{inventory.InGit}})
+			approved = append(approved, Approved{Digests: a.Digests, UpTo: a.UpTo, By: a.By, How: []inventory.ApprovalPlace{inventory.InGit}})
 		}
 	}
 	return approved
@@ -134,12 +138,14 @@ func (r Report) Approve(all []Approved) Report {
 	for _, a := range all {
 		whole := slices.Contains(a.Digests, r.Approval.Digest)
 		var used []string
+		amount := 0
 		for _, steps := range [][]Step{r.Steps, r.Upgrades} {
 			for i := range steps {
 				s := &steps[i]
-				if s.Digest == "" || s.passes() || !whole && !s.covers(a.Digests) {
+				if s.Digest == "" || s.passes() || !whole && !s.covers(a.Digests) || !a.covers(amount+s.UpTo) {
 					continue
 				}
+				amount += s.UpTo
 				s.excused = true
 				used = append(used, s.Digest)
 			}
@@ -173,10 +179,21 @@ func (r Report) askFor(b *strings.Builder, command string) {
 		if r.Preview.Reviews {
 			or = ", or approves this commit in a review"
 		}
-		fmt.Fprintf(b, "\nTo merge it as it is, %s replies%s:\n\n%s\n\nThis covers exactly the %s, here and in every cluster. A new commit needs a new approval.\n", who, or, fenced(cmp.Or(command, "/headgate approve "+a.Digest)), what)
+		fmt.Fprintf(b, "\nTo merge it as it is, %s replies%s:\n\n%s\n\nThis covers exactly the %s%s, here and in every cluster. A new commit needs a new approval.\n", who, or, fenced(cmp.Or(command, "/headgate approve "+a.Digest)), what, amountOf(a))
 		return
 	}
-	fmt.Fprintf(b, "\nIf this is intended (%s), someone other than the author can approve it: in `%s` of the target, with `headgate approve --write`; or after the merge, with `headgate approve`.\n\n%s\n", what, render.ApprovalsFile, fenced(a.Digest))
+	fmt.Fprintf(b, "\nIf this is intended (%s), someone other than the author can approve it: in `%s` of the target, with `headgate approve --write`; or after the merge, with `headgate approve`.\n\n%s\n", what, render.ApprovalsFile, fenced(a.Line()))
+}
+
+// amountOf describes how much an approval in a comment covers beyond the objects of the steps.
+func amountOf(a *plan.Approval) string {
+	if a.UpTo > 0 {
+		return fmt.Sprintf(", with %d definitions and custom resources that they activate or break", a.UpTo)
+	}
+	if slices.ContainsFunc(a.Claims, func(c approval.Ask) bool { return c.Cause == guard.Breaks }) {
+		return ", and no custom resource: a cluster that has one which would lose a value or be refused asks again"
+	}
+	return ""
 }
 
 // passes reports whether a person approved a step, either in the plan or later.
@@ -211,9 +228,9 @@ const listMark = "<!-- headgate approves "
 // plainMark begins the same line on a forge that shows HTML as text.
 const plainMark = "[//]: # (headgate approves "
 
-// Covered returns the digests that an approval on a pull request into a target covers, according to lists in comments; none if no list
-// proves it. Any user may write a comment, but only the right list has this digest.
-func Covered(digest, target string, comments []string) []string {
+// Covered returns the digests that an approval on a pull request into a target covers, and the amounts of those that have one,
+// according to lists in comments; none if no list proves it. Any user may write a comment, but only the right list has this digest.
+func Covered(digest, target string, comments []string) (digests []string, amounts map[string]approval.Amount) {
 	for _, body := range comments {
 		for line := range strings.SplitSeq(body, "\n") {
 			rest, is := strings.CutPrefix(strings.TrimSpace(line), listMark+digest+": ")
@@ -223,13 +240,13 @@ func Covered(digest, target string, comments []string) []string {
 			if !is {
 				continue
 			}
-			each := strings.Fields(strings.TrimRight(rest, "->)"))
-			if len(each) <= mostListed && approval.Into(target, each) == digest {
-				return each
+			shown := strings.Fields(strings.TrimSuffix(strings.TrimSuffix(rest, ")"), "-->"))
+			if len(shown) <= mostListed && approval.Into(target, shown) == digest {
+				return approval.Shown(shown)
 			}
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // mostApprovals is the maximum number of approvals in a comment.

@@ -14,15 +14,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-var breaksOne, prunesOne = approval.Claim{Guard: "schema", Wants: "1"}, approval.Claim{Guard: "many", Wants: "2"}
+var breaksOne, prunesOne = approval.Ask{Claim: approval.Claim{Guard: "schema", Wants: "1"}}, approval.Ask{Claim: approval.Claim{Guard: "many", Wants: "2"}}
 
 // asking returns a blocked comparison: a schema breaks, a guard holds a step that can be approved, and, if stuck, another hold
 // cannot be approved.
 func asking(stuck bool) Report {
 	r := blank(inventory.Sync{Name: "platform", Namespace: "headgate-system"}, strings.Repeat("a", 40))
 	r.Preview = &Preview{}
-	breaks := Step{Action: plan.Update, ID: plan.CRD("buckets.example.org"), Breaks: []plan.SchemaChange{{Rule: "removed"}}, definition: true, active: true, claims: []approval.Claim{breaksOne}}
-	held := Step{Action: plan.Hold, Would: plan.Prune, Guard: "many", ID: manifest.ID{Kind: "ConfigMap", Name: "a"}, approvable: true, claims: []approval.Claim{prunesOne}}
+	breaks := Step{Action: plan.Update, ID: plan.CRD("buckets.example.org"), Breaks: []plan.SchemaChange{{Rule: "removed"}}, definition: true, active: true, claims: []approval.Ask{breaksOne}}
+	held := Step{Action: plan.Hold, Would: plan.Prune, Guard: "many", ID: manifest.ID{Kind: "ConfigMap", Name: "a"}, approvable: true, claims: []approval.Ask{prunesOne}}
 	r.Steps, r.Summary.Held = []Step{breaks, held}, 1
 	if stuck {
 		r.Steps = append(r.Steps, Step{Action: plan.Hold, Would: plan.Prune, Guard: "in use", ID: manifest.ID{Kind: "ConfigMap", Name: "b"}})
@@ -115,7 +115,7 @@ func TestCovered(t *testing.T) {
 	r := asking(false)
 	c := Combined{Reports: []Report{r}, Target: "main", Head: strings.Repeat("e", 40)}
 	digest, body, want := c.Digest(), c.Comment(65_536), r.Approval.Each
-	if got := Covered(digest, "main", []string{"hello", body}); !slices.Equal(got, want) {
+	if got, _ := Covered(digest, "main", []string{"hello", body}); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 	other := strings.Repeat("4", 32)
@@ -126,7 +126,7 @@ func TestCovered(t *testing.T) {
 		listMark + r.Approval.Digest + ": " + strings.Join(r.Approval.Each, " ") + " -->",
 		"> " + listMark + digest + ": " + strings.Join(r.Approval.Each, " "),
 	} {
-		if got := Covered(digest, "main", []string{forged}); got != nil {
+		if got, _ := Covered(digest, "main", []string{forged}); got != nil {
 			t.Errorf("%q: %v", forged, got)
 		}
 	}

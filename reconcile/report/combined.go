@@ -199,6 +199,7 @@ func (c Combined) Approval() *plan.Approval {
 		}
 		all.Steps += r.Approval.Steps
 		all.Guards = append(all.Guards, r.Approval.Guards...)
+		all.Claims = append(all.Claims, r.Approval.Claims...)
 		if len(r.Approval.Each) > 0 {
 			digests = append(digests, r.Approval.Each...)
 		} else {
@@ -212,7 +213,7 @@ func (c Combined) Approval() *plan.Approval {
 	all.Guards = slices.Compact(all.Guards)
 	slices.Sort(digests)
 	digests = slices.Compact(digests)
-	if all.Digest = approval.DigestOf(digests); len(digests) > 1 {
+	if all.Digest, all.UpTo = approval.DigestOf(digests), approval.Total(all.Claims); len(digests) > 1 {
 		all.Each = digests
 	}
 	return &all
@@ -227,7 +228,7 @@ func (c Combined) Digest() string {
 	case c.Target == "":
 		return a.Digest
 	}
-	return approval.Into(c.Target, each(a))
+	return approval.Into(c.Target, shown(a))
 }
 
 // Covers returns the digest with which an approval of the pull request approves what blocks one of its syncs, or ""
@@ -473,17 +474,17 @@ func (c Combined) list(room int) (list, tooMany string) {
 	if a == nil || c.Target == "" {
 		return "", ""
 	}
-	list = "\n" + listMark + c.Digest() + ": " + strings.Join(each(a), " ") + " -->\n"
-	if len(list) > room || len(each(a)) > mostListed {
+	list = "\n" + listMark + c.Digest() + ": " + strings.Join(shown(a), " ") + " -->\n"
+	if len(list) > room || len(shown(a)) > mostListed {
 		return "", "\nToo many changes block this to list their digests here, so an approval in a comment does not reach clusters. Approve them in `" + render.ApprovalsFile + "`.\n"
 	}
 	return list, ""
 }
 
-// each returns the digests of the claims that an approval covers, and of the images.
-func each(a *plan.Approval) []string {
+// shown returns the digests of the claims that an approval covers, with their amounts, and of the images.
+func shown(a *plan.Approval) []string {
 	if len(a.Each) > 0 {
-		return a.Each
+		return approval.Show(a.Each, a.Claims)
 	}
-	return []string{a.Digest}
+	return approval.Show([]string{a.Digest}, a.Claims)
 }

@@ -29,7 +29,7 @@ func previewed(name string, steps ...Step) Report {
 
 func breaking(name string) Step {
 	return Step{
-		Action: plan.Update, ID: id(name), active: true, kindOf: "Bucket", claims: []approval.Claim{{Guard: "schema", Wants: name}},
+		Action: plan.Update, ID: id(name), active: true, kindOf: "Bucket", claims: []approval.Ask{{Claim: approval.Claim{Guard: "schema", Wants: name}}},
 		Breaks: []plan.SchemaChange{{Rule: "field-removed", Version: "v1", Path: "spec.size", Breaking: true}},
 	}
 }
@@ -174,7 +174,7 @@ func TestCombinedApproval(t *testing.T) {
 		t.Fatalf("Approval() = %+v", whole)
 	}
 	output := c.Comment(65_536)
-	if covered := Covered(c.Digest(), "main", []string{output}); len(covered) != 3 || !strings.Contains(output, whole.Digest) {
+	if covered, _ := Covered(c.Digest(), "main", []string{output}); len(covered) != 3 || !strings.Contains(output, whole.Digest) {
 		t.Errorf("the comment proves that the digest covers %q:\n%s", covered, output)
 	}
 	commands := Combine(c.Reports)
@@ -185,11 +185,12 @@ func TestCombinedApproval(t *testing.T) {
 		commands.Reports[i].Preview = &preview
 	}
 	for _, all := range []Combined{commands, {Reports: commands.Reports[:1], Target: "main", Head: c.Head}} {
-		if output := all.Comment(65_536); !strings.Contains(output, "\n/headgate approve "+all.Digest()+" eeeeeee\n") || Covered(all.Digest(), "main", []string{output}) == nil {
+		output := all.Comment(65_536)
+		if covered, _ := Covered(all.Digest(), "main", []string{output}); !strings.Contains(output, "\n/headgate approve "+all.Digest()+" eeeeeee\n") || covered == nil {
 			t.Errorf("the comment does not show the command:\n%s", output)
 		}
 	}
-	if covered := Covered(c.Digest(), "staging", []string{output}); covered != nil {
+	if covered, _ := Covered(c.Digest(), "staging", []string{output}); covered != nil {
 		t.Errorf("the approval of one target covers another one: %q", covered)
 	}
 	staging := c

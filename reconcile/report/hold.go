@@ -21,7 +21,7 @@ func (r Report) Holds(now metav1.Time) inventory.Holds {
 		}
 		h := inventory.Hold{Guard: string(s.Guard), Action: string(s.Would), Code: string(s.Code), Reason: s.Reason, Since: now, Commit: r.Revision}
 		if s.approvable {
-			h.Digest = r.Approval.Digest
+			h.Digest, h.UpTo = r.Approval.Digest, r.Approval.UpTo
 		}
 		if s.Since != nil {
 			h.Since, h.Commit = *s.Since, s.SinceCommit

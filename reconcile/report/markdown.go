@@ -72,7 +72,7 @@ func approve(b *strings.Builder, r Report, command string) {
 		}
 	case a != nil:
 		fmt.Fprintf(b, "\nIf this is intended (%s, held by %s), someone other than the author can approve it with `headgate approve` after the merge, or with `--approve`:\n\n%s\n",
-			manifest.Count(a.Steps, "step"), guards(a.Guards), fenced(a.Digest))
+			manifest.Count(a.Steps, "step"), guards(a.Guards), fenced(a.Line()))
 	}
 }
 

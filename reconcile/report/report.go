@@ -120,6 +120,7 @@ type Step struct {
 	Approved    bool                   `json:"approved,omitempty"`    // approved although a guard held it
 	Digest      string                 `json:"digest,omitempty"`      // approves this step alone, if it is held or blocks a comparison
 	Digests     []string               `json:"digests,omitempty"`     // what Digest covers, if a person is asked several things about the step
+	UpTo        int                    `json:"upTo,omitempty"`        // what the approval of the step has to cover: definitions that become active, custom resources that break
 	Deactivates bool                   `json:"takesBack,omitempty"`   // part of the deactivation of a definition
 	ID          manifest.ID            `json:"id"`
 	APIVersion  string                 `json:"apiVersion"`
@@ -152,11 +153,11 @@ type Step struct {
 	unused  bool                // for an object that declares a kind: nothing in the commit uses it
 	alters  []plan.SchemaChange // for an object that declares a kind: changes that break nothing
 
-	hold       string           // for a hold: its key in the inventory
-	approvable bool             // for a hold: the digest of the Approval covers it
-	claims     []approval.Claim // what a person is asked about it, here or in a cluster
-	excused    bool             // a person approved it after the plan was made
-	before     string           // for a hold from an earlier commit: when it began, and with which commit
+	hold       string         // for a hold: its key in the inventory
+	approvable bool           // for a hold: the digest of the Approval covers it
+	claims     []approval.Ask // what a person is asked about it, here or in a cluster
+	excused    bool           // a person approved it after the plan was made
+	before     string         // for a hold from an earlier commit: when it began, and with which commit
 }
 
 // A Check is an effect that is missing: something that Crossplane, or another tool that applies the commit, has not done.

@@ -20,7 +20,7 @@ type sent struct {
 type marks struct {
 	Definition, Active, Approvable bool
 	Excused                        bool
-	Claims                         []approval.Claim
+	Claims                         []approval.Ask
 	Hold, Before                   string
 	Because                        []plan.Code
 	KindOf                         string

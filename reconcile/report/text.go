@@ -84,11 +84,11 @@ func (t Text) Write(w io.Writer, r Report) error {
 	}
 	if a := r.Approval; a != nil && r.Judgement.Word != "" {
 		if r.Asks() {
-			fmt.Fprintf(&b, "%s %s\n    approves exactly what blocks this and can be approved: with 'headgate approve --write' in the target, or with 'headgate approve' after the merge\n", t.paint("! approve", looks[plan.Hold].colour), a.Digest)
+			fmt.Fprintf(&b, "%s %s\n    approves exactly what blocks this and can be approved: with 'headgate approve --write' in the target, or with 'headgate approve' after the merge\n", t.paint("! approve", looks[plan.Hold].colour), a.Line())
 		}
 	} else if a != nil {
 		fmt.Fprintf(&b, "%s %s\n    lets exactly the %s pass that %s holds, once: with --approve, or with 'headgate approve'\n",
-			t.paint("! approve", looks[plan.Hold].colour), a.Digest, manifest.Count(a.Steps, "step"), strings.Join(a.Names(), ", "))
+			t.paint("! approve", looks[plan.Hold].colour), a.Line(), manifest.Count(a.Steps, "step"), strings.Join(a.Names(), ", "))
 	}
 	t.checks(&b, r.Checks)
 	for _, f := range r.Fights {

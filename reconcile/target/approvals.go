@@ -9,16 +9,14 @@ import (
 	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/forge"
 	"headgate.dev/headgate/reconcile/git"
-	"headgate.dev/headgate/reconcile/inventory"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // OnSync returns the approvals in the annotation of a Sync. A time in it makes an approval of the same digest another one.
 func OnSync(s v1alpha1.Sync) []approval.Approval {
 	var all []approval.Approval
 	for _, a := range s.Approvals() {
-		one := approval.Approval{Digests: []string{a.Digest}, By: a.By}
+		upTo, _ := a.Number() // what is no number was refused when the Sync was read
+		one := approval.Approval{Digests: []string{a.Digest}, By: a.By, UpTo: upTo}
 		if a.At != "" {
 			one.ID = fmt.Sprintf("%s at %s", a.Digest, a.At)
 		}
@@ -51,17 +49,5 @@ func onForge(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Secre
 		return nil, fmt.Errorf("spec.statuses: %w", err)
 	}
 	merges := &forge.Merges{Pulls: pulls, Rules: *rules, Branch: func(ctx context.Context) (string, error) { return of.Branch(ctx, s.Spec.Source.Ref) }, Targets: s.Spec.Approvals.Targets}
-	return func(ctx context.Context, commit string) (approval.Given, error) {
-		given, err := merges.Approvals(ctx, commit)
-		if err != nil {
-			return nil, err
-		}
-		all := approval.Given{inventory.InComment: {}, inventory.InReview: {}}
-		for _, a := range given {
-			for _, place := range a.How {
-				all[place] = append(all[place], approval.Approval{ID: a.ID, Digests: a.Digests, By: a.By, Expires: metav1.NewTime(a.At.Add(forge.Valid))})
-			}
-		}
-		return all, nil
-	}, nil
+	return merges.Approvals, nil
 }

@@ -3,10 +3,11 @@
 package v1alpha1
 
 import (
+	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,8 +20,8 @@ const Kind = "Sync"
 // GroupVersion is the API group and version of this package.
 var GroupVersion = schema.GroupVersion{Group: "headgate.dev", Version: "v1alpha1"}
 
-// ApproveAnnotation on a Sync holds approvals: DIGEST by USER at TIME. Each approves what the digest of a report covers and guards
-// hold. The user and the time may be missing.
+// ApproveAnnotation on a Sync holds approvals: DIGEST up to NUMBER by USER at TIME. Each approves what the digest of a report covers
+// and guards hold. The number, the user and the time may be missing.
 const ApproveAnnotation = "headgate.dev/approve"
 
 // A Sync is one configured target.
@@ -341,25 +342,34 @@ type Status struct {
 	Conditions         []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// A GivenApproval is an approval in ApproveAnnotation: DIGEST by USER at TIME.
+// A GivenApproval is an approval as a person writes it: DIGEST up to NUMBER by USER at TIME.
 type GivenApproval struct {
 	Digest string
+	UpTo   string // the number of definitions and custom resources that it covers; "" for none
 	By     string // "" if it names no one
 	At     string // "" if it names no time; an approval with another time is another approval
 }
 
-// Approvals returns the approvals in ApproveAnnotation. Commas or spaces separate them.
-func (s *Sync) Approvals() []GivenApproval {
+// Approvals returns the approvals in ApproveAnnotation.
+func (s *Sync) Approvals() []GivenApproval { return ApprovalsIn(s.Annotations[ApproveAnnotation]) }
+
+// ApprovalsIn returns the approvals in a text. Commas or spaces separate them.
+func ApprovalsIn(text string) []GivenApproval {
 	var all []GivenApproval
-	for part := range strings.SplitSeq(s.Annotations[ApproveAnnotation], ",") {
-		var words *string // the words that follow 'by' or 'at'
-		for word := range strings.FieldsSeq(part) {
-			last := len(all) - 1
+	for part := range strings.SplitSeq(text, ",") {
+		var words *string // the words that follow 'up to', 'by' or 'at'
+		for word := range strings.FieldsSeq(strings.ReplaceAll(part, " up to ", " up-to ")) {
+			var last GivenApproval
+			if len(all) > 0 {
+				last = all[len(all)-1]
+			}
 			switch {
-			case last >= 0 && word == "by" && all[last].By == "":
-				words = &all[last].By
-			case last >= 0 && word == "at" && all[last].At == "":
-				words = &all[last].At
+			case word == "up-to" && last.Digest != "" && last.UpTo == "":
+				words = &all[len(all)-1].UpTo
+			case word == "by" && last.Digest != "" && last.By == "":
+				words = &all[len(all)-1].By
+			case word == "at" && last.Digest != "" && last.At == "":
+				words = &all[len(all)-1].At
 			case words == nil || IsDigest(word):
 				all, words = append(all, GivenApproval{Digest: word}), nil
 			default:
@@ -370,9 +380,16 @@ func (s *Sync) Approvals() []GivenApproval {
 	return all
 }
 
-// Digests returns the digests in a text.
-func Digests(text string) []string {
-	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
+// Number returns the number that UpTo holds.
+func (a GivenApproval) Number() (int, error) {
+	if a.UpTo == "" {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(a.UpTo)
+	if err != nil || n <= 0 {
+		return 0, fmt.Errorf("'up to %s' needs a number, such as up to 12", a.UpTo)
+	}
+	return n, nil
 }
 
 // IsDigest reports whether a text has the form of a digest in a report.

@@ -29,6 +29,9 @@ func (s *Sync) Validate() error {
 		if !IsDigest(a.Digest) {
 			p.add("metadata.annotations["+ApproveAnnotation+"]", "%q is not a digest from a report, which has 32 hexadecimal digits", a.Digest)
 		}
+		if _, err := a.Number(); err != nil {
+			p.add("metadata.annotations["+ApproveAnnotation+"]", "%s", err)
+		}
 		if _, err := time.Parse(time.RFC3339, a.At); a.At != "" && err != nil {
 			p.add("metadata.annotations["+ApproveAnnotation+"]", "%q is not a time such as 2026-01-31T12:00:00Z", a.At)
 		}

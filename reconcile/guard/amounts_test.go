@@ -1,0 +1,84 @@
+package guard
+
+import (
+	"strings"
+	"testing"
+
+	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/approval"
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/crossplane"
+)
+
+// A policy was approved while it activated some definitions. Before the pass, the package gains more of them, or others. They stay
+// closed until a person has seen them.
+func TestApprovedFloodGrows(t *testing.T) {
+	policies := map[string]string{"policies/team.yaml": given.Policy("team", "*.aws.example.org")}
+	want := family(t, render.OwnerCrossplane, "safe-start", policies)
+	const limit = 20
+	compute := func(seen plan.Observed) plan.Plan {
+		return given.Computed(t, want, seen, Guarding{MaxActivations: limit}.Guards()...)
+	}
+	seen := given.Seen(plan.Upstream{})
+	asks := compute(seen).Approval
+	if asks == nil || asks.UpTo == 0 || !strings.HasSuffix(asks.Line(), " up to 150") {
+		t.Fatalf("asks for %+v", asks)
+	}
+	definitions := func(names ...string) plan.Observed {
+		seen := given.Seen(plan.Upstream{})
+		for _, name := range names {
+			if seen.Upstream.Definitions == nil {
+				seen.Upstream.Definitions = map[string]crossplane.LiveDefinition{}
+			}
+			seen.Upstream.Definitions[name] = crossplane.LiveDefinition{}
+		}
+		return seen
+	}
+	_, shown := approval.Shown(approval.Show(approval.DigestsOf(asks.Claims), asks.Claims))
+	for _, tc := range []struct {
+		reason string
+		seen   plan.Observed
+		given  approval.Approval
+		passes bool
+	}{
+		{"The number that the report printed.", seen, approval.Approval{Digests: []string{asks.Digest}, UpTo: 150}, true},
+		{"A digest alone opens nothing.", seen, approval.Approval{Digests: []string{asks.Digest}}, false},
+		{"A smaller number.", seen, approval.Approval{Digests: []string{asks.Digest}, UpTo: 149}, false},
+		{"One more appeared in the cluster.", definitions("t999.aws.example.org"), approval.Approval{Digests: []string{asks.Digest}, UpTo: 150}, false},
+		{"The names in a comment.", seen, approval.Approval{ID: "c", Digests: approval.DigestsOf(asks.Claims), Shown: shown}, true},
+		{"A name that the comment did not show.", definitions("t999.aws.example.org"), approval.Approval{ID: "c", Digests: approval.DigestsOf(asks.Claims), Shown: shown}, false},
+	} {
+		place := inventory.OnSync
+		if tc.given.ID != "" {
+			place = inventory.InComment
+		}
+		tc.seen.Inventory.ResourceVersion = "1"
+		tc.seen.Approvals = approval.Given{place: {tc.given}}
+		p := compute(tc.seen)
+		if passes := p.Count(plan.Hold) == 0; passes != tc.passes {
+			t.Errorf("%s It passes: %t; held %s, asks %s", tc.reason, passes, p.Steps[0].Why(), askedIn(p))
+			continue
+		}
+		says := ""
+		for _, n := range p.Notes {
+			says += n.Message + "; " + n.Fix + "\n"
+		}
+		if tc.passes == strings.Contains(says, "covers an amount of") || !tc.passes && !strings.Contains(says, p.Approval.Line()) {
+			t.Errorf("%s The notes say:\n%s", tc.reason, says)
+		}
+	}
+}
+
+// askedIn returns the causes and amounts that a plan asks about.
+func askedIn(p plan.Plan) string {
+	if p.Approval == nil {
+		return ""
+	}
+	var all []string
+	for _, c := range p.Approval.Claims {
+		all = append(all, approval.Line(string(c.Cause), c.Amount.Count()))
+	}
+	return strings.Join(all, ", ")
+}
