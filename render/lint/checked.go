@@ -46,11 +46,20 @@ func compositions(want render.Desired, matters func(render.Object) bool) []rende
 
 // Updated checks the updates of a commit's objects from those of another one, as an API server would.
 func Updated(before, want render.Desired) []manifest.Finding {
-	found := check.Updates(before.Objects, want.Objects, check.Declared(want), kubernetes.Of(want.Kubernetes))
+	found := check.Updates(atHome(before), atHome(want), check.Declared(want), kubernetes.Of(want.Kubernetes))
 	for i, f := range found {
 		found[i] = want.Placed(f)
 	}
 	return found
+}
+
+// atHome returns the objects of a commit with their namespaces in a cluster.
+func atHome(of render.Desired) []render.Object {
+	home, all := render.HomesOf(of).Complete(), slices.Clone(of.Objects)
+	for i := range all {
+		all[i].ID = home(all[i].ID)
+	}
+	return all
 }
 
 // isChecked reports whether Checked checks an object.
