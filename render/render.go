@@ -54,6 +54,7 @@ type Desired struct {
 	Policies    []catalogue.Policy  // by name
 	Packages    []catalogue.Package // by origin
 	Kubernetes  int                 // the minor release of Kubernetes, from Options.KubernetesVersion; 0 if it is not known
+	Crossplane  crossplane.Version  // from Options.CrossplaneVersion
 	Directories []string            // sorted directories of the commit with manifests, even if none is applied, without ignored ones
 	Unread      []catalogue.Unread  // packages with unknown content
 	Signatures  packages.Signatures // which signatures the commit demands of the images that Crossplane installs
@@ -103,6 +104,8 @@ type Left struct {
 
 	// Content decodes the object. Every call returns a new copy.
 	Content func() (*unstructured.Unstructured, error)
+
+	document *manifest.Document
 }
 
 // Object returns the object with its digest.
@@ -111,7 +114,9 @@ func (l Left) Object() (Object, error) {
 	if err != nil {
 		return Object{}, err
 	}
-	return NewObject(u, l.Origin)
+	o, err := NewObject(u, l.Origin)
+	o.document = l.document
+	return o, err
 }
 
 // Within returns the registry package that contains a place.
@@ -144,7 +149,7 @@ func (d Desired) Placed(f manifest.Finding) manifest.Finding {
 
 // left returns the Left of an object.
 func left(o manifest.Object, shipper *catalogue.Package) (Left, error) {
-	l := Left{ID: o.ID(), APIVersion: o.GetAPIVersion(), Origin: o.Origin, Package: shipper.Directory, Content: o.Document.Recall}
+	l := Left{ID: o.ID(), APIVersion: o.GetAPIVersion(), Origin: o.Origin, Package: shipper.Directory, Content: o.Document.Recall, document: o.Document}
 	if !crossplane.IsComposition(l.ID) {
 		return l, nil
 	}
@@ -161,6 +166,10 @@ func Render(in Input, how Options) (Desired, error) {
 		return Desired{}, err
 	}
 	kubernetes, err := KubernetesMinor(how.KubernetesVersion)
+	if err != nil {
+		return Desired{}, err
+	}
+	release, err := crossplane.VersionOf(how.CrossplaneVersion)
 	if err != nil {
 		return Desired{}, err
 	}
@@ -206,6 +215,7 @@ func Render(in Input, how Options) (Desired, error) {
 		Schemas:     schemas,
 		Signatures:  commit.Signatures(),
 		Kubernetes:  kubernetes,
+		Crossplane:  release,
 		Directories: c.Directories,
 		Skipped:     c.Skipped,
 		Omitted:     c.Omitted,

@@ -34,9 +34,10 @@ activates, with the line of the policy that would. It lists what it cannot read,
 programs in the inputs of functions, as notes.
 
 Objects are checked against the CRDs, definitions and XRDs of the commit, as the API server
-does, and against the kinds of Kubernetes. With --kubernetes-version, what that release does not
-serve is an error; otherwise, it is a warning. The summary counts the objects that were not
-checked, or not completely, and why.
+does, and against the kinds of Kubernetes and of Crossplane. With --kubernetes-version, what
+that release does not serve is an error; otherwise, it is a warning. --crossplane-version
+selects the CRDs of Crossplane; an XRD is also checked by the CRDs that Crossplane makes from
+it. The summary counts the objects that were not checked, or not completely, and why.
 
 Lint refuses everything that diff refuses because of the commit alone. It also refuses broken
 YAML in files that no other verb decodes. It pulls the packages that the commit installs

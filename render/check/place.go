@@ -17,7 +17,7 @@ func Place(o render.Object, field string) manifest.Origin {
 	if err != nil {
 		return o.Origin
 	}
-	for path := pathIn(content.Object, field); len(path) > 0; path = path[:len(path)-1] {
+	for path := Path(content.Object, field); len(path) > 0; path = path[:len(path)-1] {
 		if at := o.OriginOf(path...); at != o.Origin {
 			return at
 		}
@@ -25,9 +25,9 @@ func Place(o render.Object, field string) manifest.Origin {
 	return o.Origin
 }
 
-// pathIn returns the keys and indices of a field that Kubernetes wrote as text. Keys may contain dots and brackets, so the content
+// Path returns the keys and indices of a field that Kubernetes wrote as text. Keys may contain dots and brackets, so the content
 // decides where a key ends. The last key may be missing from the content.
-func pathIn(content any, field string) []any {
+func Path(content any, field string) []any {
 	var path []any
 	for field != "" {
 		step, rest := first(content, field)

@@ -7,23 +7,25 @@ import (
 	"headgate.dev/headgate/render/check"
 	"headgate.dev/headgate/render/check/kubernetes"
 	"headgate.dev/headgate/render/crossplane"
+	"headgate.dev/headgate/render/crossplane/kinds"
 	"headgate.dev/headgate/render/manifest"
 )
 
 // Checked checks the objects of a commit that matter as an API server would, without a cluster, against the kinds that the commit
-// declares and those of Kubernetes. It leaves out the kinds of Crossplane, the content of packages of registries, which a commit cannot
-// change, and what Headgate makes of definitions.
+// declares, those of Kubernetes and those of Crossplane. It leaves out the content of packages of registries, which a commit cannot
+// change, and the CRDs that Headgate makes from definitions.
 func Checked(want render.Desired, matters func(render.Object) bool) check.Report {
 	var objects []render.Object
 	home := render.HomesOf(want).Complete()
-	for _, o := range want.Objects {
+	for _, o := range append(slices.Clone(want.Objects), installed(want)...) {
 		if isChecked(want, o) && matters(o) {
 			o.ID = home(o.ID) // in the form for findings
 			objects = append(objects, o)
 		}
 	}
-	r := check.Check(objects, check.Declared(want), kubernetes.Of(want.Kubernetes))
-	r.Findings = append(r.Findings, check.Compositions(compositions(want, matters), check.Declared(want))...)
+	sources := sourcesOf(want)
+	r := check.Check(objects, sources...)
+	r.Findings = append(r.Findings, check.Compositions(compositions(want, matters), sources...)...)
 	for i, f := range r.Findings {
 		r.Findings[i] = want.Placed(f)
 	}
@@ -46,7 +48,7 @@ func compositions(want render.Desired, matters func(render.Object) bool) []rende
 
 // Updated checks the updates of a commit's objects from those of another one, as an API server would.
 func Updated(before, want render.Desired) []manifest.Finding {
-	found := check.Updates(atHome(before), atHome(want), check.Declared(want), kubernetes.Of(want.Kubernetes))
+	found := check.Updates(atHome(before), atHome(want), sourcesOf(want)...)
 	for i, f := range found {
 		found[i] = want.Placed(f)
 	}
@@ -65,7 +67,25 @@ func atHome(of render.Desired) []render.Object {
 // isChecked reports whether Checked checks an object.
 func isChecked(want render.Desired, o render.Object) bool {
 	_, pulled := want.Within(o.Origin)
-	return !pulled && o.Definition == "" && !crossplane.Serves(o.ID.Group)
+	return !pulled && (o.Definition == "" || crossplane.IsMRD(o.ID))
+}
+
+// sourcesOf returns the kinds that the objects of a commit are checked against. A CRD in the commit comes before Crossplane's own.
+func sourcesOf(want render.Desired) []check.Source {
+	return []check.Source{check.Declared(want), kubernetes.Of(want.Kubernetes), kinds.Of(want.Crossplane)}
+}
+
+// installed returns the objects of Crossplane that it installs with packages, such as the Compositions of a Configuration.
+func installed(want render.Desired) (objects []render.Object) {
+	for _, l := range want.Left {
+		if !crossplane.Serves(l.ID.Group) {
+			continue
+		}
+		if o, err := l.Object(); err == nil { // render reports an error
+			objects = append(objects, o)
+		}
+	}
+	return objects
 }
 
 // Everything is for Checked: every object matters.

@@ -3,7 +3,6 @@ package lint
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,8 +10,8 @@ import (
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/check"
-	"headgate.dev/headgate/render/crd"
 	"headgate.dev/headgate/render/crossplane"
+	"headgate.dev/headgate/render/crossplane/kinds"
 	"headgate.dev/headgate/render/manifest"
 	"headgate.dev/headgate/render/schema"
 
@@ -40,7 +39,7 @@ func Refused(ctx context.Context, want render.Desired) []manifest.Finding {
 	}
 	for _, d := range want.Definitions {
 		if d.Document != nil && !d.Package.Pulled() {
-			checks = append(checks, func() refusals { return definitionRefused(ctx, want.Owner, d) })
+			checks = append(checks, func() refusals { return definitionRefused(ctx, want.Owner, kinds.Of(want.Crossplane), d) })
 		}
 	}
 	each := make([]refusals, len(checks))
@@ -77,18 +76,12 @@ func objectRefused(ctx context.Context, o render.Object) (r refusals) {
 		for _, refusal := range schema.Refusals(ctx, content) {
 			r.add(nearest(o.OriginOf, o.Origin, refusal.Path()), o.ID, refusal.String())
 		}
-	case crossplane.IsMRD(o.ID):
-		for _, e := range fieldErrors(crd.Refused(content)) {
-			r.add(nearest(o.OriginOf, o.Origin, e.Path), o.ID, e.Error())
-		}
-	case crossplane.IsMRAP(o.ID):
-		r.policy(o, content)
 	}
 	return r
 }
 
 // definitionRefused returns why a definition is refused in a cluster with or without Crossplane.
-func definitionRefused(ctx context.Context, owner render.Owner, d render.DecidedDefinition) (r refusals) {
+func definitionRefused(ctx context.Context, owner render.Owner, own *kinds.Source, d render.DecidedDefinition) (r refusals) {
 	type found struct {
 		Field string
 		Path  []any
@@ -109,8 +102,9 @@ func definitionRefused(ctx context.Context, owner render.Owner, d render.Decided
 			if err != nil {
 				return "", err
 			}
-			for _, e := range fieldErrors(crd.Refused(u)) {
-				all = append(all, found{Field: e.Error(), Path: e.Path, What: crossplane.KindMRD.Kind})
+			mrds, _ := own.Kind(crossplane.KindMRD)
+			for _, p := range mrds.Check(u).Errors {
+				all = append(all, found{Field: p.String(), Path: check.Path(u.Object, p.Field), What: crossplane.KindMRD.Kind})
 			}
 		}
 		raw, err := json.Marshal(all)
@@ -162,37 +156,6 @@ func (r *refusals) metadata(o render.Object, content *unstructured.Unstructured)
 var metadataFields = []string{
 	"annotations", "creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "finalizers", "generateName", "generation",
 	"labels", "managedFields", "name", "namespace", "ownerReferences", "resourceVersion", "selfLink", "uid",
-}
-
-// policy reports unknown fields of a policy. Its patterns are checked when the commit is read.
-func (r *refusals) policy(o render.Object, content *unstructured.Unstructured) {
-	known := []string{"apiVersion", "kind", "metadata", "spec", "status"}
-	for _, key := range slices.Sorted(maps.Keys(content.Object)) {
-		if !slices.Contains(known, key) {
-			r.add(nearest(o.OriginOf, o.Origin, []any{key}), o.ID, key+": unknown field")
-		}
-	}
-	spec, _ := content.Object["spec"].(map[string]any)
-	for _, key := range slices.Sorted(maps.Keys(spec)) {
-		if key != "activate" {
-			r.add(nearest(o.OriginOf, o.Origin, []any{"spec", key}), o.ID, "spec."+key+": unknown field")
-		}
-	}
-}
-
-// fieldErrors returns the FieldErrors in a joined error.
-func fieldErrors(err error) []crd.FieldError {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		var all []crd.FieldError
-		for _, e := range joined.Unwrap() {
-			all = append(all, fieldErrors(e)...)
-		}
-		return all
-	}
-	if e, ok := errors.AsType[crd.FieldError](err); ok {
-		return []crd.FieldError{e}
-	}
-	return nil
 }
 
 // nearest returns the line of a field or, if that is not known, of its nearest parent.

@@ -19,7 +19,7 @@ type definitions struct{ check.Kind }
 // Key identifies the CRD of XRDs, and the rules of this package.
 func (d definitions) Key() string {
 	if keyed, ok := d.Kind.(check.Keyed); ok {
-		return keyed.Key() + " made 1"
+		return keyed.Key() + " definition 1"
 	}
 	return ""
 }
@@ -28,9 +28,17 @@ func (d definitions) Key() string {
 func (d definitions) Check(o *unstructured.Unstructured) check.Result {
 	r := d.Kind.Check(o)
 	if len(r.Errors) == 0 && r.NotChecked == "" {
-		r.Errors = made(o)
+		r.Errors, r.Warnings = made(o), append(r.Warnings, ignored(o)...)
 	}
 	return r
+}
+
+// Update checks a change of an XRD.
+func (d definitions) Update(o, old *unstructured.Unstructured) []check.Problem {
+	if updater, ok := d.Kind.(check.Updater); ok {
+		return updater.Update(o, old)
+	}
+	return nil
 }
 
 // made returns why Crossplane makes no CRD of an XRD, or why the API server refuses it.

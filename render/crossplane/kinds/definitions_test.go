@@ -24,8 +24,9 @@ spec:
 `
 
 const (
-	refused = "error object-refused a.yaml:"
+	refused = "error refused a.yaml:"
 	of      = ": the API server refuses CompositeResourceDefinition.apiextensions.crossplane.io/stores.platform.example.org: "
+	doubt   = ": CompositeResourceDefinition.apiextensions.crossplane.io/stores.platform.example.org: "
 	invalid = "the CRD that Crossplane makes from it is invalid: "
 )
 
@@ -66,6 +67,17 @@ func TestDefinition(t *testing.T) {
 		"NoReferenceable": {
 			reason: "One version must be referenceable, because it is the storage version.", replace: "referenceable: true", by: "referenceable: false",
 			want: []string{refused + "9" + of + "spec.versions: " + invalid + "must have exactly one version marked as storage version"},
+		},
+		"Ignored": {
+			reason: "Crossplane copies little more than properties, so a rule elsewhere holds for no object.", replace: "{type: object, properties: {spec: {",
+			by: "{type: object, required: [spec], anyOf: [{required: [spec]}], properties: {extra: {type: string}, spec: {anyOf: [{required: [region]}], additionalProperties: false, typo: 1, ",
+			want: []string{
+				"warning object-doubtful a.yaml:13" + doubt + "spec.versions[0].schema.openAPIV3Schema.anyOf: Crossplane ignores it",
+				"warning object-doubtful a.yaml:13" + doubt + "spec.versions[0].schema.openAPIV3Schema.properties.extra: Crossplane ignores it",
+				"warning object-doubtful a.yaml:13" + doubt + "spec.versions[0].schema.openAPIV3Schema.properties.spec.additionalProperties: Crossplane ignores it",
+				"warning object-doubtful a.yaml:13" + doubt + "spec.versions[0].schema.openAPIV3Schema.properties.spec.anyOf: Crossplane ignores it",
+				"warning object-doubtful a.yaml:13" + doubt + "spec.versions[0].schema.openAPIV3Schema.properties.spec.typo: Crossplane ignores it",
+			},
 		},
 		"NoSchema": {
 			reason: "Crossplane cannot make a CRD without a schema.", replace: "openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {region: {type: string}}}}}", by: "{}",

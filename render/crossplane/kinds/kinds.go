@@ -52,48 +52,55 @@ var unpacked = sync.OnceValues(func() (all compact, err error) {
 // A Source holds the kinds of one release. It decodes nothing before it is asked.
 type Source struct {
 	version crossplane.Version
-	load    func() release
+	load    func() served
 }
+
+// sources holds the Source of each version, so that a schema is compiled once.
+var sources sync.Map
 
 // Of returns the kinds of a release. Releases between two that Headgate knows have the kinds of the older one.
 func Of(version crossplane.Version) *Source {
-	return &Source{version: version, load: sync.OnceValue(func() release {
+	s, _ := sources.LoadOrStore(version.String(), &Source{version: version, load: sync.OnceValue(func() served {
 		r, err := read(version)
 		if err != nil {
 			panic(fmt.Sprintf("the embedded CRDs: %v", err)) // a test reads all of them
 		}
 		return r
-	})}
+	})})
+	return s.(*Source) //nolint:forcetypeassert // it holds nothing else
 }
 
-// A release is what a release of Crossplane serves.
-type release struct {
+// String returns the release, and identifies the rules of this package.
+func (s *Source) String() string { return "1 " + s.version.String() }
+
+// served is what a release of Crossplane serves.
+type served struct {
 	kinds  map[schema.GroupKind]kind
 	groups map[string][]schema.GroupKind
 	known  bool // false for a release after the last one that Headgate knows
 }
 
-func read(version crossplane.Version) (release, error) {
+func read(version crossplane.Version) (served, error) {
 	all, err := unpacked()
 	if err != nil {
-		return release{}, err
+		return served{}, err
 	}
 	at, known := 0, true
 	for i, r := range all.Releases {
 		v, err := crossplane.VersionOf(r.Version)
 		if err != nil {
-			return release{}, err
+			return served{}, err
 		}
 		if version.Includes(v) {
 			at, known = i, !version.Exceeds(v)
 		}
 	}
 	last := all.Releases[at]
-	r := release{kinds: map[schema.GroupKind]kind{}, groups: map[string][]schema.GroupKind{}, known: known || at < len(all.Releases)-1}
+	r := served{kinds: map[schema.GroupKind]kind{}, groups: map[string][]schema.GroupKind{}, known: known || at < len(all.Releases)-1}
 	for _, i := range last.CRDs {
 		gk, k, err := newKind(all.CRDs[i])
 		if err != nil {
-			return release{}, fmt.Errorf("%s: %w", last.Version, err)
+			return served{}, fmt.Errorf("%s: %w", last.Version, err)
 		}
 		r.kinds[gk] = k
 		r.groups[gk.Group] = append(r.groups[gk.Group], gk)
