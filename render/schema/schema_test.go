@@ -288,6 +288,42 @@ func ruleCases() map[string]ruleCase {
 			after:  put("x-kubernetes-validations", []any{map[string]any{"rule": "self.size < 8"}, map[string]any{"rule": "self.name != ''"}}),
 			want:   v2(Validation, "spec", "", "self.name != ''"), words: true,
 		},
+		"RequiredBecomesARule": {
+			reason: "Every object has the field.", after: both(put("required", []any{}), put("x-kubernetes-validations", []any{map[string]any{"rule": "self.size < 8"}, map[string]any{"rule": "self.size > 3 || (has(self.region))"}})),
+			want: append(fine(v2(Validation, "spec", "", "self.size > 3 || (has(self.region))")), fine(v2(Required, "spec.region", "", ""))...), words: true,
+		},
+		"RuleOfANewField": {
+			reason: "No object has the field.",
+			after: both(put("more", map[string]any{"type": "string"}, "properties"), put("x-kubernetes-validations", []any{
+				map[string]any{"rule": "self.size < 8"}, map[string]any{"rule": "!has(self.more) || self.more != ''"},
+				map[string]any{"rule": "!oldSelf.hasValue() || !has(oldSelf.value().more) || has(self.more)", "optionalOldSelf": true},
+			})),
+			want:  append(fine(v2(Immutable, "spec", "", "!oldSelf.hasValue() || !has(oldSelf.value().more) || has(self.more)")), fine(v2(Validation, "spec", "", "!has(self.more) || self.more != ''"))...),
+			added: fine(v2("field", "spec.more", "", "")), words: true,
+		},
+		"RuleDemandsANewField": {
+			reason: "No object has the field.",
+			after:  both(put("more", map[string]any{"type": "string"}, "properties"), put("x-kubernetes-validations", []any{map[string]any{"rule": "self.size < 8"}, map[string]any{"rule": "has(self.more)"}})),
+			want:   v2(Validation, "spec", "", "has(self.more)"), added: fine(v2("field", "spec.more", "", "")), words: true,
+		},
+		"RuleBesideANewField": {
+			reason: "No object has the field.",
+			after:  both(put("more", map[string]any{"type": "string"}, "properties"), put("x-kubernetes-validations", []any{map[string]any{"rule": "self.size < 8"}, map[string]any{"rule": "!(has(self.more) && has(self.note))"}})),
+			want:   fine(v2(Validation, "spec", "", "!(has(self.more) && has(self.note))")), added: fine(v2("field", "spec.more", "", "")), words: true,
+		},
+		"RuleDemandsAnOptionalField": {
+			reason: "An object may lack the field.", after: put("x-kubernetes-validations", []any{map[string]any{"rule": "self.size < 8"}, map[string]any{"rule": "has(self.note)"}}),
+			want: v2(Validation, "spec", "", "has(self.note)"), words: true,
+		},
+		"RuleInBrackets": {
+			reason: "Brackets and quotes change nothing.", before: put("x-kubernetes-validations", []any{map[string]any{"rule": `(self.size < 8) || (self.name == "a")`}}),
+			after: put("x-kubernetes-validations", []any{map[string]any{"rule": `self.size<8 || self.name == 'a'`}}), words: true,
+		},
+		"RuleOtherBrackets": {
+			reason: "Brackets around alternatives change the rule.", before: put("x-kubernetes-validations", []any{map[string]any{"rule": "(self.size < 8 || self.size > 9) && self.size != 3"}}),
+			after: put("x-kubernetes-validations", []any{map[string]any{"rule": "self.size < 8 || self.size > 9 && self.size != 3"}}),
+			want:  append(fine(v2(Validation, "spec", "(self.size < 8 || self.size > 9) && self.size != 3", "")), v2(Validation, "spec", "", "self.size < 8 || self.size > 9 && self.size != 3")...), words: true,
+		},
 		"ValidationRemoved": {
 			reason: "Values that were refused are now accepted.", after: put("x-kubernetes-validations", []any{}), want: fine(v2(Validation, "spec", "self.size < 8", "")), words: true,
 		},

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
 )
 
 // A location is a place in the schema of a version.
@@ -57,7 +58,7 @@ func (c *comparison) schema(at location, was, is map[string]any) {
 		case slices.Contains(words, key):
 			c.Words = true
 		case key == "x-kubernetes-validations":
-			c.validations(at, list(from), list(to))
+			c.validations(at, was, is)
 		case key == "default":
 			c.add(at.at(Default, from, to, c.reads(at, from, to)))
 		default:
@@ -101,7 +102,14 @@ func whole(schema map[string]any) map[string]any {
 func (j judged) takes(value any) bool {
 	o := &unstructured.Unstructured{Object: map[string]any{"value": value}}
 	ctx := context.Background()
-	return len(j.invalid(ctx, o)) == 0 && len(j.broken(ctx, o)) == 0
+	if len(j.invalid(ctx, o)) > 0 || len(j.broken(ctx, o)) > 0 {
+		return false
+	}
+	if j.rules == nil {
+		return true
+	}
+	wrong, _ := j.rules.Validate(ctx, nil, j.structural, o.Object, nil, celconfig.RuntimeCELCostBudget) // of a new object
+	return len(wrong) == 0
 }
 
 func both(a, b any) bool { return object(a) != nil && object(b) != nil }
