@@ -14,6 +14,7 @@ import (
 func TestCheckedOfPackages(t *testing.T) {
 	want, err := render.Render(render.Input{Files: fstest.MapFS{
 		"platform/crossplane.yaml": {Data: []byte("apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {name: platform}\nspec: {}\n")},
+		"platform.yaml":            {Data: []byte("apiVersion: pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {name: platform}\nspec: {package: xpkg.example.org/acme/platform:v1}\n")},
 		"platform/apis/store.yaml": {Data: []byte(`apiVersion: apiextensions.crossplane.io/v1
 kind: Composition
 metadata: {name: stores}
@@ -24,7 +25,7 @@ spec:
   - step: one
     functionRef: {name: a}
 `)},
-	}}, render.Options{Lints: true})
+	}}, render.Options{Lints: true, Owner: render.OwnerCrossplane})
 	if err != nil {
 		t.Fatal(err)
 	}
