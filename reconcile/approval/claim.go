@@ -33,7 +33,11 @@ func (c Claim) Digest() string { return digest(c.String()) }
 func (c Claim) String() string { return c.asks() + "\x00" + c.change() }
 
 // Key identifies the claim in an inventory. Keys of claims about the same change differ only before the colon.
-func (c Claim) Key() string { return c.asks() + ":" + digest(c.change()) }
+func (c Claim) Key() string {
+	object := c
+	object.Action, object.Wants = "", ""
+	return c.asks() + ":" + digest(object.change())[:keyChars] + "." + digest(c.Wants)[:keyChars] + "." + digest(c.change())
+}
 
 // asks returns the guard, and its cause if it has several.
 func (c Claim) asks() string {
@@ -124,5 +128,7 @@ func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:digestBytes])
 }
+
+const keyChars = 16 // of the parts of a key that nobody approves
 
 const digestBytes = 16 // long enough to prevent an author from making two commits with the same approval

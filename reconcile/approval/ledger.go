@@ -165,6 +165,13 @@ func ChangeOf(left string) string {
 	return change
 }
 
+// ObjectOf returns the parts of a key, or of a text of Left, that stand for the object and for its wanted content.
+func ObjectOf(left string) (object, wants string) {
+	object, rest, _ := strings.Cut(ChangeOf(left), ".")
+	wants, _, _ = strings.Cut(rest, ".")
+	return object, wants
+}
+
 // name distinguishes an approval from the others of a pass.
 func (a Approval) name() string { return fmt.Sprintf("%s %q %s", a.ID, a.Digests, a.By) }
 

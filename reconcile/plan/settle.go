@@ -2,7 +2,10 @@ package plan
 
 import (
 	"maps"
+	"slices"
+	"strings"
 
+	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/diff"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/ownership"
@@ -72,8 +75,7 @@ func (s Step) intended(e inventory.Entry) inventory.Entry {
 func (p Plan) Settled(have inventory.Inventory, done []Outcome) inventory.Inventory {
 	next := p.Intent(have)
 	next.Grants = p.fulfilled(next.Grants, done)
-	before, over := p.doneBefore()
-	next.Grants = before.fulfilled(next.Grants, over)
+	next.Grants = p.current(next.Grants)
 	next.Record = p.appliedRecord(have, done)
 	next.Record.Source = p.recorded(have.Record.Source)
 	for _, id := range p.Gone {
@@ -108,22 +110,33 @@ func (p Plan) Settled(have inventory.Inventory, done []Outcome) inventory.Invent
 	return next
 }
 
-// doneBefore returns the approvable steps that are over although this plan does not carry them out, with their outcomes. An update is
-// over if the object is as the commit wants it: a process carried it out, and was killed before it stored that. A prune is over once
-// a commit wants the object again.
-func (p Plan) doneBefore() (before Plan, over []Outcome) {
+// current returns the grants without the claims that are over although this plan does not carry them out: a process carried them out
+// and was killed before it stored that, or the commit wants other content of the object now. Keys show only hashes of both.
+func (p Plan) current(grants []inventory.Grant) []inventory.Grant {
+	if !slices.ContainsFunc(grants, func(g inventory.Grant) bool { return len(g.Left) > 0 }) {
+		return grants
+	}
+	now := map[string]string{} // the wanted content by object; "" if the object has it
 	for _, s := range p.Steps {
-		isAsWanted := s.Action == Keep && s.Cause != Retain && s.Would == ""
-		if s.Deactivates || !isAsWanted && s.Action != Create && s.Action != Update {
+		done := s.Action == Keep && s.Cause != Retain && s.Would == ""
+		would := s.change().action
+		if s.Deactivates || !done && would != Create && would != Update && would != Prune {
 			continue
 		}
-		before.Steps = append(before.Steps, Step{Action: Prune, ID: s.ID})
-		if isAsWanted {
-			before.Steps = append(before.Steps, Step{Action: Create, ID: s.ID, Write: Write{wants: s.wants}})
+		s.Drops = nil // these claims are not about the content
+		object, wants := approval.ObjectOf(s.claim("", "").Key())
+		if now[object] = wants; done {
+			now[object] = ""
 		}
-		over = append(over, Outcome{ID: s.ID})
 	}
-	return before, over
+	for i, g := range grants {
+		grants[i].Left = slices.DeleteFunc(slices.Clone(g.Left), func(left string) bool {
+			object, wants := approval.ObjectOf(left)
+			is, known := now[object]
+			return known && is != wants && !strings.HasPrefix(left, string(Leftovers)+":")
+		})
+	}
+	return grants
 }
 
 // settled returns the entry of an object after an outcome that leaves it in the inventory.
