@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	shownCommand = regexp.MustCompile("(?m)^(?:\\$ |    |  )?(?:bin/)?headgate ([a-z].*)$")
+	shownCommand = regexp.MustCompile(`(?m)^(?:\$ |    |  )?(?:bin/)?headgate ([a-z].*)$`)
 	quotedWord   = regexp.MustCompile(`'[^']*'|"[^"]*"`)
 )
 

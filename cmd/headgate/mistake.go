@@ -35,7 +35,7 @@ func misspelt(given string, names []string) string {
 func abs(n int) int { return max(n, -n) }
 
 // habits are the flags of other tools, and what a user means by them.
-var habits = map[string]string{
+var habits = map[string]string{ //nolint:gosec // G101: the names of flags, no credentials
 	"json": "write -o json", "yaml": "write -o yaml", "format": "write -o FORMAT", "output-format": "write -o FORMAT",
 	"branch": "write --ref BRANCH", "tag": "write --ref TAG", "revision": "write --ref COMMIT", "commit": "write --ref COMMIT", "sha": "write --ref COMMIT",
 	"url": "write --repo URL", "repository": "write --repo URL", "directory": "write --path DIRECTORY", "dir": "write --path DIRECTORY",

@@ -156,6 +156,14 @@ func TestFirstMistakes(t *testing.T) {
 	for _, tc := range cases {
 		t.Run(strings.TrimSpace(tc.args+" "+tc.env), func(t *testing.T) {
 			t.Chdir(filepath.Join(root, tc.in))
+			for _, variable := range os.Environ() { // those of the tests themselves
+				if name, _, _ := strings.Cut(variable, "="); strings.HasPrefix(name, "HEADGATE_") {
+					t.Setenv(name, "")
+					if err := os.Unsetenv(name); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
 			if name, value, set := strings.Cut(tc.env, "="); set {
 				t.Setenv(name, value)
 			}

@@ -129,8 +129,10 @@ func TestVersionLeavesWithAChange(t *testing.T) {
 	c, commit := w.cluster(t, cluster.Options{}), want(t, w.versioned("v1"), w.bucketOf("v1", 2))
 	r := reconcilerOf(c, w)
 	task := reconcile.Task{Render: func(context.Context) (render.Desired, error) { return commit, nil }}
-	digest := planned(t, c, commit).Approval.Digest
-	r.Approvals = func() approval.Given { return approval.Given{inventory.OnCommand: approval.Typed(digest)} }
+	asks := planned(t, c, commit).Approval
+	r.Approvals = func() approval.Given {
+		return approval.Given{inventory.OnCommand: approval.UpTo(asks.UpTo, asks.Digest)}
+	}
 	result, _, err := r.Carry(t.Context(), task)
 	if err != nil || result.Verdict.ExitCode != report.ExitSuccess {
 		t.Fatalf("exit code %d, %v: %+v", result.Verdict.ExitCode, err, result.Steps)

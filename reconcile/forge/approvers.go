@@ -2,11 +2,8 @@ package forge
 
 import (
 	"context"
-	"net/http"
 	"strconv"
 	"strings"
-
-	gitlab "gitlab.com/gitlab-org/api/client-go/v2"
 )
 
 // A list of approvers names users by name, or by ID: "id:4711". Users can change their names, and others can take former names. So a
@@ -63,49 +60,4 @@ func (p *Pulls) isListed(c comment, entry string) bool {
 		return id != 0 && id == c.of
 	}
 	return c.isOf(name)
-}
-
-func (g gitHub) userID(ctx context.Context, name string) (int64, error) {
-	user, resp, err := g.client.Users.Get(ctx, name)
-	if resp != nil && resp.StatusCode == http.StatusNotFound {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, g.refused(answer{doing: "read the approver " + name}, resp, err)
-	}
-	return user.GetID(), nil
-}
-
-func (g gitLab) userID(ctx context.Context, name string) (int64, error) {
-	all, resp, err := g.client.Users.ListUsers(&gitlab.ListUsersOptions{Username: &name}, gitlab.WithContext(ctx))
-	if resp != nil && resp.StatusCode == http.StatusNotFound {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, g.refused(answer{doing: "read the approver " + name, right: "the scope read_api or api"}, resp, err)
-	}
-	for _, user := range all {
-		if user != nil && strings.EqualFold(user.Username, name) {
-			return user.ID, nil
-		}
-	}
-	return 0, nil
-}
-
-func (g gitea) userID(ctx context.Context, name string) (int64, error) {
-	client, err := g.within(ctx)
-	if err != nil {
-		return 0, err
-	}
-	user, resp, err := client.GetUserInfo(name)
-	if resp != nil && resp.StatusCode == http.StatusNotFound {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, g.refused(answer{doing: "read the approver " + name, right: "the scope read:user"}, resp, err)
-	}
-	if user == nil || !strings.EqualFold(user.UserName, name) { // Gitea redirects from a former name
-		return 0, nil
-	}
-	return user.ID, nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	sdk "code.gitea.io/sdk/gitea"
@@ -401,4 +402,22 @@ func (g gitea) commenting(resp *sdk.Response, err error) error {
 // giteaProves checks the signature of the payload. If Gitea sends a form, the signature covers its payload field.
 func giteaProves(d delivery, secret string) bool {
 	return signed(d.payload, d.header.Get("X-Gitea-Signature"), secret)
+}
+
+func (g gitea) userID(ctx context.Context, name string) (int64, error) {
+	client, err := g.within(ctx)
+	if err != nil {
+		return 0, err
+	}
+	user, resp, err := client.GetUserInfo(name)
+	if resp != nil && resp.StatusCode == http.StatusNotFound {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, g.refused(answer{doing: "read the approver " + name, right: "the scope read:user"}, resp, err)
+	}
+	if user == nil || !strings.EqualFold(user.UserName, name) { // Gitea redirects from a former name
+		return 0, nil
+	}
+	return user.ID, nil
 }

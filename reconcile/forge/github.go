@@ -535,3 +535,14 @@ func gitHubAppRefused(a App, of Repository, e *ghinstallation.HTTPError) error {
 	}
 	return is.trouble(time.Now())
 }
+
+func (g gitHub) userID(ctx context.Context, name string) (int64, error) {
+	user, resp, err := g.client.Users.Get(ctx, name)
+	if resp != nil && resp.StatusCode == http.StatusNotFound {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, g.refused(answer{doing: "read the approver " + name}, resp, err)
+	}
+	return user.GetID(), nil
+}

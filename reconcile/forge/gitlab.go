@@ -552,3 +552,19 @@ func gitLabEvent(d delivery) (Event, error) {
 	}
 	return Event{}, nil
 }
+
+func (g gitLab) userID(ctx context.Context, name string) (int64, error) {
+	all, resp, err := g.client.Users.ListUsers(&gitlab.ListUsersOptions{Username: &name}, gitlab.WithContext(ctx))
+	if resp != nil && resp.StatusCode == http.StatusNotFound {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, g.refused(answer{doing: "read the approver " + name, right: "the scope read_api or api"}, resp, err)
+	}
+	for _, user := range all {
+		if user != nil && strings.EqualFold(user.Username, name) {
+			return user.ID, nil
+		}
+	}
+	return 0, nil
+}

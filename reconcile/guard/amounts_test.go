@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -9,7 +10,9 @@ import (
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/crossplane"
+	"headgate.dev/headgate/render/manifest"
 )
 
 // A policy was approved while it activated some definitions. Before the pass, the package gains more of them, or others. They stay
@@ -68,6 +71,32 @@ func TestApprovedFloodGrows(t *testing.T) {
 		if tc.passes == strings.Contains(says, "covers an amount of") || !tc.passes && !strings.Contains(says, p.Approval.Line()) {
 			t.Errorf("%s The notes say:\n%s", tc.reason, says)
 		}
+	}
+}
+
+// A package was read, and its dependency was not. What is known of it can be counted, and the number is not that of the whole: nobody
+// approves "up to 150".
+func TestCountOfAPackageThatIsReadInPart(t *testing.T) {
+	id := manifest.ID{Group: "pkg.crossplane.io", Kind: "Provider", Name: "provider-aws"}
+	want := family(t, render.OwnerCrossplane, "safe-start", map[string]string{
+		"policies/all.yaml": given.Policy("all", "*"),
+		"provider.yaml":     "apiVersion: pkg.crossplane.io/v1\nkind: Provider\nmetadata:\n  name: provider-aws\nspec:\n  package: registry.example.org/aws/provider-aws:v1.0.0\n",
+	})
+	want.Unread = []catalogue.Unread{{Source: "registry.example.org/aws/base", Installers: []manifest.ID{id}, Err: errors.New("403")}}
+	seen := given.Seen(plan.Upstream{Policies: map[string]crossplane.LivePolicy{"all": {Patterns: []string{"*"}}}})
+	seen.Objects[crossplane.MRAP("all")] = given.Live(policyObject("all", "*"), "u")
+	p, got := given.Steps(t, want, seen, Guarding{}.Guards()...)
+	s := got["Provider provider-aws"]
+	if s.Guard != Flood {
+		t.Fatalf("%s %q %s", s.Action, s.Guard, s.Reason)
+	}
+	for _, c := range p.Approval.Claims {
+		if c.Of == id && c.Cause != approval.Uncounted {
+			t.Errorf("%s: the approval covers %q", s.Reason, approval.Line(string(c.Cause), c.Amount.Count()))
+		}
+	}
+	if s.Reason.Code != PackageActivatesMany {
+		t.Errorf("%s", s.Reason)
 	}
 }
 

@@ -77,6 +77,7 @@ type approved struct {
 }
 
 func newApproved(t *testing.T, of change) *approved {
+	t.Helper()
 	a := &approved{t, given.NewServer(Guarding{}.Guards()...), of}
 	a.Seen.Kinds[schema.GroupKind{Group: "example.org", Kind: "Bucket"}] = plan.Kind{Version: "v1", Resource: "buckets", Namespaced: true, Categories: []string{"managed"}}
 	a.Answer = func(q plan.Question) plan.Answer {
@@ -153,7 +154,9 @@ func TestApprovalsCountOnce(t *testing.T) {
 		for place, give := range places {
 			for _, later := range [][]string{{"2", "1", "2"}, {"2b", "3", "4"}, {"", "3", "4"}} {
 				t.Run(fmt.Sprintf("%s/%s/%s", name, place, strings.Join(later, "-")), func(t *testing.T) {
-					for dies := 1; approvesOnce(t, of, give, dies, later); dies++ {
+					dies := 1
+					for approvesOnce(t, of, give, dies, later) {
+						dies++
 					}
 				})
 			}

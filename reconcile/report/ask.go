@@ -179,7 +179,7 @@ func (r Report) askFor(b *strings.Builder, command string) {
 		if r.Preview.Reviews {
 			or = ", or approves this commit in a review"
 		}
-		fmt.Fprintf(b, "\nTo merge it as it is, %s replies%s:\n\n%s\n\nThis covers exactly the %s%s, here and in every cluster. A new commit needs a new approval.\n", who, or, fenced(cmp.Or(command, "/headgate approve "+a.Digest)), what, amountOf(a))
+		fmt.Fprintf(b, "\nTo merge it as it is, %s replies%s:\n\n%s\n\nThis covers exactly the %s%s A new commit needs a new approval.\n", who, or, fenced(cmp.Or(command, "/headgate approve "+a.Digest)), what, amountOf(a))
 		return
 	}
 	fmt.Fprintf(b, "\nIf this is intended (%s), someone other than the author can approve it: in `%s` of the target, with `headgate approve --write`; or after the merge, with `headgate approve`.\n\n%s\n", what, render.ApprovalsFile, fenced(a.Line()))
@@ -188,12 +188,12 @@ func (r Report) askFor(b *strings.Builder, command string) {
 // amountOf describes how much an approval in a comment covers beyond the objects of the steps.
 func amountOf(a *plan.Approval) string {
 	if a.UpTo > 0 {
-		return fmt.Sprintf(", with %d definitions and custom resources that they activate or break", a.UpTo)
+		return fmt.Sprintf(", with %d definitions and custom resources that they activate or break, here and in every cluster.", a.UpTo)
 	}
 	if slices.ContainsFunc(a.Claims, func(c approval.Ask) bool { return c.Cause == guard.Breaks }) {
-		return ", and no custom resource: a cluster that has one which would lose a value or be refused asks again"
+		return ", here and in every cluster. A cluster with custom resources that would lose a value or be refused asks again."
 	}
-	return ""
+	return ", here and in every cluster."
 }
 
 // passes reports whether a person approved a step, either in the plan or later.

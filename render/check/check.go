@@ -33,8 +33,8 @@ type Source interface {
 	Kinds(group string) []schema.GroupKind // for suggestions
 }
 
-// A Source that is also an Every checks something of every object, whatever its kind, such as its metadata. kind is nil if no Source
-// holds it. NotChecked of the result does not count.
+// Every is a Source that checks something of every object, whatever its kind, such as its metadata. kind is nil if no Source holds it.
+// NotChecked of the result does not count.
 type Every interface {
 	Every(o *unstructured.Unstructured, kind Kind) Result
 }

@@ -126,7 +126,7 @@ func composedBy(composition *unstructured.Unstructured) (all []composed) {
 	for i, step := range listIn(composition.Object, "spec", "pipeline") {
 		input := mapIn(step, "input")
 		group, _, _ := strings.Cut(textIn(input, "apiVersion"), "/")
-		if group != "pt.fn.crossplane.io" || input["kind"] != "Resources" {
+		if group != crossplane.Composing || input["kind"] != "Resources" {
 			continue
 		}
 		at := fmt.Sprintf("spec.pipeline[%d].input", i)

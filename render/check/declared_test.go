@@ -1,6 +1,7 @@
 package check_test
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -90,18 +91,16 @@ spec:
 // with returns the files of a commit with one more.
 func (f files) with(name, text string) files {
 	all := files{name: text}
-	for name, text := range f {
-		all[name] = text
-	}
+	maps.Copy(all, f)
 	return all
 }
 
 // desired renders files.
-func (f files) desired(t testing.TB) render.Desired {
-	t.Helper()
+func (f files) desired(tb testing.TB) render.Desired {
+	tb.Helper()
 	want, err := render.Render(render.Input{Files: f.fs()}, render.Options{})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return want
 }

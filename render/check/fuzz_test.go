@@ -2,6 +2,7 @@ package check_test
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 
 	"headgate.dev/headgate/render"
@@ -21,14 +22,14 @@ func FuzzCheck(f *testing.F) {
 		}
 		source := check.Declared(want)
 		first := check.Check(want.Objects, source)
-		found := append(first.Findings, check.Compositions(want.Objects, source)...)
+		found := slices.Concat(first.Findings, check.Compositions(want.Objects, source))
 		for _, one := range found {
 			if one.Origin.Path == "" || one.Origin.Line < 1 || one.Message == "" {
 				t.Errorf("a finding has no place: %+v", one)
 			}
 		}
 		again := check.Check(want.Objects, source)
-		if !reflect.DeepEqual(first.Findings[:len(first.Findings):len(first.Findings)], again.Findings) || !reflect.DeepEqual(first.Omitted, again.Omitted) {
+		if !reflect.DeepEqual(first.Findings, again.Findings) || !reflect.DeepEqual(first.Omitted, again.Omitted) {
 			t.Errorf("another check finds something else:\n%+v\n%+v", first, again)
 		}
 		if updates := check.Updates(want.Objects, want.Objects, source); len(updates) > 0 {

@@ -34,7 +34,8 @@ func Path(content any, field string) []any {
 		path = append(path, step)
 		switch key := step.(type) {
 		case int:
-			content = content.([]any)[key]
+			items, _ := content.([]any)
+			content = items[key]
 		case string:
 			m, _ := content.(map[string]any)
 			content = m[key]

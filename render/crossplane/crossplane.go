@@ -18,6 +18,7 @@ const (
 	Metadata   = "meta.pkg.crossplane.io" // the group of a package's crossplane.yaml; no API server serves it
 	Operations = "ops.crossplane.io"
 	Protection = "protection.crossplane.io"
+	Composing  = "pt.fn.crossplane.io"   // the group of the input of patch and transform
 	Secrets    = "secrets.crossplane.io" // only of Crossplane v1
 )
 

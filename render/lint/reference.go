@@ -197,10 +197,11 @@ func valuesAt(v any, at []any, path []string) []textAt {
 		return []textAt{{text, at}}
 	}
 	var all []textAt
-	if path[0] == "*" {
+	first, rest := path[0], path[1:]
+	if first == "*" {
 		items, _ := v.([]any)
 		for i, item := range items {
-			all = append(all, valuesAt(item, append(slices.Clone(at), i), path[1:])...)
+			all = append(all, valuesAt(item, append(slices.Clone(at), i), rest)...)
 		}
 		return all
 	}

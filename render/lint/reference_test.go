@@ -70,9 +70,9 @@ func TestReferences(t *testing.T) {
 			"f.yaml": function, "x.yaml": namespacedXRD(), "p.yaml": fmt.Sprintf(config, "example.org/v1", "ProviderConfig", ""),
 		}, []string{"note b.yaml:4 Bucket.s3.example.org/team/a names ProviderConfig tenant, and whether it is there is not known: a Composition makes such objects"}},
 		"ProviderConfig": {"A misspelt ProviderConfig stops the resource.", map[string]string{
-			"b.yaml": "apiVersion: s3.example.org/v1\nkind: Bucket\nmetadata: {name: a, namespace: team}\nspec:\n  providerConfigRef:\n    name: defualt\n",
+			"b.yaml": "apiVersion: s3.example.org/v1\nkind: Bucket\nmetadata: {name: a, namespace: team}\nspec:\n  providerConfigRef:\n    name: devault\n",
 			"c.yaml": fmt.Sprintf(config, "example.org/v1", "ProviderConfig", ", namespace: team"),
-		}, []string{"warning b.yaml:6 Bucket.s3.example.org/team/a names ProviderConfig defualt, which the commit does not declare; did you mean default?"}},
+		}, []string{"warning b.yaml:6 Bucket.s3.example.org/team/a names ProviderConfig devault, which the commit does not declare; did you mean default?"}},
 		"ProviderConfigElsewhere": {"Another writer may make ProviderConfigs.", map[string]string{
 			"b.yaml": "apiVersion: s3.example.org/v1\nkind: Bucket\nmetadata: {name: a, namespace: team}\nspec: {providerConfigRef: {name: other}}\n",
 		}, []string{"note b.yaml:4 Bucket.s3.example.org/team/a names ProviderConfig other, and whether it is there is not known: the commit declares none"}},

@@ -71,8 +71,7 @@ func objectRefused(ctx context.Context, o render.Object) (r refusals) {
 		return nil // render reports it
 	}
 	r.metadata(o, content)
-	switch {
-	case o.ID.IsCRD():
+	if o.ID.IsCRD() {
 		for _, refusal := range schema.Refusals(ctx, content) {
 			r.add(nearest(o.OriginOf, o.Origin, refusal.Path()), o.ID, refusal.String())
 		}

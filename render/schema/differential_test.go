@@ -33,6 +33,7 @@ const mostFalseAlarms = 1.0
 // judges objects at the boundary of each change: a break is an object that was accepted and is now refused or loses a value. A break
 // that is missed is a merge that destroys something. A reported break without such an object is a false alarm.
 func Differential(t *testing.T, compare func(before, after *unstructured.Unstructured) Difference) {
+	t.Helper()
 	var originals []*unstructured.Unstructured
 	for _, archive := range []string{"provider-kubernetes", "provider-helm", "provider-nop", "crossplane-core", "provider-upjet-aws"} {
 		all := definitions(t, fixtures.Corpus(t, archive))

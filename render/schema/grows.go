@@ -34,11 +34,11 @@ func Grows(was, is []byte) bool {
 	return len(old.rest) == 0 && now.quote == 0
 }
 
-// A place is the meaning of the entries below a key.
-type place int
+// A section is the meaning of the entries below a key.
+type section int
 
 const (
-	elsewhere place = iota
+	elsewhere section = iota
 	ofDefinition
 	ofMetadata
 	ofAnnotations
@@ -50,8 +50,8 @@ const (
 	ofProperties
 )
 
-// places maps the entries of a place to the places below them. "" is any entry, and "-" an item.
-var places = map[place]map[string]place{
+// places maps the entries of a section to the places below them. "" is any entry, and "-" an item.
+var places = map[section]map[string]section{
 	ofDefinition:   {"metadata": ofMetadata, "spec": ofSpec},
 	ofMetadata:     {"annotations": ofAnnotations},
 	ofSpec:         {"versions": ofVersions},
@@ -62,7 +62,7 @@ var places = map[place]map[string]place{
 	ofProperties:   {"": ofSchema},
 }
 
-func (p place) below(key string) place {
+func (p section) below(key string) section {
 	if p == ofProperties && key != "-" {
 		key = ""
 	}
@@ -83,7 +83,7 @@ const none = 1 << 30
 // An entry is a key of a mapping or an item of a list.
 type entry struct {
 	indent int // twice the number of blanks; one more for an item, because a list may be as deep as its key
-	of     place
+	of     section
 }
 
 // line returns the next line.
@@ -193,7 +193,7 @@ func (t *text) leave(indent int) {
 }
 
 // at returns the place of the next entry.
-func (t *text) at() place {
+func (t *text) at() section {
 	if len(t.open) == 0 {
 		return ofDefinition
 	}

@@ -83,7 +83,7 @@ func crdsIn(t *testing.T, dir string) map[string]*unstructured.Unstructured {
 			continue
 		}
 		withoutWords(content)
-		u := (&unstructured.Unstructured{Object: integers(content).(map[string]any)}) //nolint:forcetypeassert // it is a map
+		u := (&unstructured.Unstructured{Object: integers(content).(map[string]any)})
 		all[u.GetName()] = u
 	}
 	return all

@@ -99,16 +99,16 @@ func whole(schema map[string]any) map[string]any {
 }
 
 // takes reports whether an API server accepts a value in an object of whole.
-func (j judged) takes(value any) bool {
+func (v judged) takes(value any) bool {
 	o := &unstructured.Unstructured{Object: map[string]any{"value": value}}
 	ctx := context.Background()
-	if len(j.invalid(ctx, o)) > 0 || len(j.broken(ctx, o)) > 0 {
+	if len(v.invalid(ctx, o)) > 0 || len(v.broken(ctx, o)) > 0 {
 		return false
 	}
-	if j.rules == nil {
+	if v.rules == nil {
 		return true
 	}
-	wrong, _ := j.rules.Validate(ctx, nil, j.structural, o.Object, nil, celconfig.RuntimeCELCostBudget) // of a new object
+	wrong, _ := v.rules.Validate(ctx, nil, v.structural, o.Object, nil, celconfig.RuntimeCELCostBudget) // of a new object
 	return len(wrong) == 0
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -59,10 +60,7 @@ func checked[T any](rules func(*T) field.ErrorList) func(*unstructured.Unstructu
 
 // withoutMetadata returns the content of an object with the annotations as its only metadata. Other metadata is checked elsewhere.
 func withoutMetadata(o *unstructured.Unstructured) map[string]any {
-	content := make(map[string]any, len(o.Object))
-	for key, v := range o.Object {
-		content[key] = v
-	}
+	content := maps.Clone(o.Object)
 	annotations := map[string]any{}
 	for key, v := range o.GetAnnotations() {
 		annotations[key] = v
@@ -139,9 +137,7 @@ func secret(s *corev1.Secret) field.ErrorList {
 	for key, v := range s.Data {
 		data[key] = string(v)
 	}
-	for key, v := range s.StringData { // it overrides data
-		data[key] = v
-	}
+	maps.Copy(data, s.StringData) // it overrides data
 	size := 0
 	for _, v := range data {
 		size += len(v)

@@ -2,6 +2,7 @@ package kubernetes_test
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,19 +22,10 @@ func TestScheme(t *testing.T) {
 		if !has || !f.Anonymous || gvk.Version == runtime.APIVersionInternal {
 			continue
 		}
-		if k, known := s.Kind(gvk.GroupKind()); !known || !contains(k.Versions(), gvk.Version) {
+		if k, known := s.Kind(gvk.GroupKind()); !known || !slices.Contains(k.Versions(), gvk.Version) {
 			t.Errorf("%s is not known", gvk)
 		}
 	}
-}
-
-func contains(all []string, one string) bool {
-	for _, s := range all {
-		if s == one {
-			return true
-		}
-	}
-	return false
 }
 
 // What server-side apply cannot read has a problem, and an object without problems can be read.

@@ -14,21 +14,21 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-func source(t testing.TB, version string) *kubernetes.Source {
-	t.Helper()
+func source(tb testing.TB, version string) *kubernetes.Source {
+	tb.Helper()
 	minor, err := render.KubernetesMinor(version)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return kubernetes.Of(minor)
 }
 
 // problemsOf returns everything that a source finds in an object: errors with a "!", warnings with a "?", and what was not checked.
-func problemsOf(t testing.TB, s *kubernetes.Source, text string) []string {
-	t.Helper()
+func problemsOf(tb testing.TB, s *kubernetes.Source, text string) []string {
+	tb.Helper()
 	var o unstructured.Unstructured
 	if err := yaml.Unmarshal([]byte(text), &o.Object); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	kind, known := s.Kind(o.GroupVersionKind().GroupKind())
 	var all []check.Result

@@ -1,6 +1,7 @@
 package kubernetes_test
 
 import (
+	"slices"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -49,7 +50,7 @@ func TestServer(t *testing.T) {
 			if namespaced, known := scopes(gvk.GroupKind()); known && namespaced != r.Namespaced {
 				t.Errorf("%s: namespaced is %t, want %t", gvk, namespaced, r.Namespaced)
 			}
-			if k, known := s.Kind(gvk.GroupKind()); !known || !contains(k.Versions(), gvk.Version) || k.Namespaced() != r.Namespaced {
+			if k, known := s.Kind(gvk.GroupKind()); !known || !slices.Contains(k.Versions(), gvk.Version) || k.Namespaced() != r.Namespaced {
 				t.Errorf("%s is not known, or has another scope", gvk)
 			}
 		}

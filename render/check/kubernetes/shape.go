@@ -232,8 +232,7 @@ func fieldsOf(t reflect.Type) map[string]reflect.Type {
 		return known.(map[string]reflect.Type) //nolint:forcetypeassert // nothing else is stored
 	}
 	all := map[string]reflect.Type{}
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for f := range t.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		switch {
 		case name == "-" || !f.IsExported():

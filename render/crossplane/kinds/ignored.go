@@ -2,6 +2,7 @@ package kinds
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -49,7 +50,7 @@ func unknown(schema map[string]any) []string {
 	}
 	var fields []string
 	for _, e := range strict {
-		if field, ok := e.(kjson.FieldError); ok {
+		if field, ok := errors.AsType[kjson.FieldError](e); ok {
 			fields = append(fields, field.FieldPath())
 		}
 	}
