@@ -48,16 +48,16 @@ func FuzzMisreadKeys(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, word string) {
 		if word == "" || strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-._") != "" || strings.HasPrefix(word, "-") && len(word) < 2 || word[0] == '.' && strings.Trim(word, ".") == "" {
-			t.Skip()
+			return
 		}
 		text := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  " + word + ": x\n"
 		documents, err := manifest.NewReader(fstest.MapFS{"a.yaml": {Data: []byte(text)}}, manifest.Limits{}, nil).Read("a.yaml")
 		if err != nil || len(documents) != 1 {
-			t.Skip()
+			return
 		}
 		object, err := documents[0].Decode()
 		if err != nil {
-			t.Skip()
+			return
 		}
 		data, _ := object.Object["data"].(map[string]any)
 		_, same := data[word]

@@ -1,8 +1,8 @@
 package kubernetes_test
 
 import (
-	"slices"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
