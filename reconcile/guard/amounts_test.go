@@ -111,3 +111,39 @@ func askedIn(p plan.Plan) string {
 	}
 	return strings.Join(all, ", ")
 }
+
+// An approval is of an object. It outlives a move of its file, and not another name of the object, of its namespace or of its kind.
+func TestApprovalOfARenamedObject(t *testing.T) {
+	commit := func(file, kind, namespace, name, value string) render.Desired {
+		return given.Desired(t, render.OwnerHeadgate, map[string]string{file: "apiVersion: v1\nkind: " + kind + "\nmetadata: {name: " + name + ", namespace: " + namespace + "}\ndata: {a: " + value + "}\n"})
+	}
+	rewritten := func(want render.Desired, approvals ...approval.Approval) plan.Plan {
+		want.Revision = "2"
+		seen := given.Seen(plan.Upstream{})
+		seen.Inventory.ResourceVersion = "1"
+		seen.Approvals = approval.Given{inventory.InComment: approvals}
+		asks := plan.Guard{Name: "asks", Phase: plan.Writes, Approvable: true, Rule: plan.Each(func(plan.Step, plan.Case) plan.Ruling { return plan.Ruling{Answer: plan.Held} })}
+		return given.Computed(t, want, seen, asks)
+	}
+	asked := rewritten(commit("a.yaml", "ConfigMap", "team", "settings", "x")).Approval
+	if asked == nil {
+		t.Fatal("nothing is held")
+	}
+	saw := approval.Approval{ID: "comment", Digests: append(approval.DigestsOf(asked.Claims), asked.Digest)}
+	for _, tc := range []struct {
+		reason string
+		want   render.Desired
+		passes bool
+	}{
+		{"The same.", commit("a.yaml", "ConfigMap", "team", "settings", "x"), true},
+		{"Another file.", commit("moved/b.yaml", "ConfigMap", "team", "settings", "x"), true},
+		{"Another name.", commit("a.yaml", "ConfigMap", "team", "other", "x"), false},
+		{"Another namespace.", commit("a.yaml", "ConfigMap", "prod", "settings", "x"), false},
+		{"Another kind.", commit("a.yaml", "Secret", "team", "settings", "eA=="), false},
+		{"Other content.", commit("a.yaml", "ConfigMap", "team", "settings", "z"), false},
+	} {
+		if p := rewritten(tc.want, saw); (p.Count(plan.Hold) == 0) != tc.passes {
+			t.Errorf("%s It passes: %t", tc.reason, p.Count(plan.Hold) == 0)
+		}
+	}
+}
