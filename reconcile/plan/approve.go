@@ -370,7 +370,7 @@ func tooSmall(short []approval.Shortage) []manifest.Finding {
 	for _, s := range short {
 		note := manifest.Finding{
 			Rule: "approval", Severity: manifest.Warning,
-			Message: fmt.Sprintf("the approval %.40s covers an amount of %d (definitions that become active, custom resources that break), and it is now %d, or others", s.Digest, s.Covers, approval.Total(s.Asks)),
+			Message: fmt.Sprintf("the approval %.40s covers %d definitions and custom resources; the held steps now activate or break %d, or others than those", s.Digest, s.Covers, approval.Total(s.Asks)),
 			Fix:     "look at what is held, and approve " + approval.Line(s.Digest, approval.Total(s.Asks)),
 		}
 		if !slices.ContainsFunc(notes, func(n manifest.Finding) bool { return n.Message == note.Message }) {
