@@ -415,7 +415,7 @@ func TestGitHubActions(t *testing.T) {
 			own.combined(own.status("failure", hourAgo)), own.posts("error", "not previewed: the pull request is into evil, and only those into main are previewed; into evil"))
 		playing{t, headgate, example}.play(own, "/headgate preview", "", append([]exchange{own.lets("write")}, record...), map[string]string{"preview": "SKIPPED", "author": "SUCCESS", "commands": "FAILURE"})
 	})
-	// The status of a head is that of its open pull requests.
+	// Only open pull requests decide the status of their head.
 	t.Run("Closed", func(t *testing.T) {
 		left := own
 		left.closed = 9

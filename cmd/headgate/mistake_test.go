@@ -72,7 +72,7 @@ func spoken(t *testing.T, args []string) (code int, text string) {
 	return code, string(output)
 }
 
-// What a new user types, and what they meant. Every row ends with something to type instead.
+// New users make these mistakes. Headgate answers each with something to type instead.
 func TestFirstMistakes(t *testing.T) {
 	root := newcomers(t)
 	t.Setenv("HOME", t.TempDir())

@@ -71,6 +71,21 @@ func TestAmountsAdd(t *testing.T) {
 	if _, rest, _ := l.Cover(asks[2:]); len(rest) != 1 {
 		t.Error("the number starts anew in every round of one pass")
 	}
+	l = Ledger{Given: Given{inventory.InGit: {{ID: "entry", Digests: DigestsOf(asks), UpTo: 12}}}}
+	uses, _, _ := l.Cover(asks)
+	sum := 0
+	for _, use := range uses {
+		sum += Total(use.Asks)
+	}
+	if sum != 12 {
+		t.Errorf("what waits may grow to %d together", sum)
+	}
+	if _, rest, _ := l.Cover([]Ask{policy("a", Count(6))}); len(rest) != 1 {
+		t.Error("thirteen of twelve, as the first one grew")
+	}
+	if _, rest, _ := l.Cover([]Ask{policy("a", Count(4))}); len(rest) != 0 {
+		t.Error("the claim that shrank counts twice")
+	}
 }
 
 // Between the use of an approval and the write, the cluster changes. What the approval let pass may not grow meanwhile.

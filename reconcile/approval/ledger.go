@@ -2,6 +2,7 @@ package approval
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -19,7 +20,7 @@ type Ledger struct {
 	Commit string
 	First  bool // the first pass of the sync in this cluster
 
-	let map[string]int // the amount that each approval has let pass in this pass
+	let map[string]map[string]int // the amounts that each approval has let pass in this pass, by the keys of claims
 }
 
 // A Use is the use of all approvals that list one digest.
@@ -90,21 +91,28 @@ func (l *Ledger) use(given Given, asks []Ask, digests ...string) (*Use, []Shorta
 
 // allows reports whether an approval covers the amounts of claims, and records that it does.
 func (l *Ledger) allows(one Approval, asks []Ask) bool {
-	sum := l.let[one.name()]
+	passed := maps.Clone(l.let[one.name()])
+	if passed == nil {
+		passed = map[string]int{}
+	}
 	for _, a := range asks {
 		if limit, shown := one.shown(a); !shown {
-			sum += a.Amount.Count()
+			passed[a.Key()] = a.Amount.Count()
 		} else if !a.Amount.Within(limit) {
 			return false
 		}
+	}
+	sum := 0
+	for _, count := range passed {
+		sum += count
 	}
 	if sum > one.UpTo {
 		return false
 	}
 	if l.let == nil {
-		l.let = map[string]int{}
+		l.let = map[string]map[string]int{}
 	}
-	l.let[one.name()] = sum
+	l.let[one.name()] = passed
 	return true
 }
 
@@ -181,12 +189,13 @@ func (a Approval) shown(of Ask) (Amount, bool) {
 	return limit, has && a.UpTo == 0
 }
 
-// limit returns how far a claim that the approval covers may grow until it is carried out.
+// limit returns how far a claim that the approval covers may grow until it is carried out. A number is for all claims together, so none
+// of them may grow.
 func (a Approval) limit(of Ask) Amount {
 	if limit, shown := a.shown(of); shown {
 		return limit
 	}
-	return Count(a.UpTo)
+	return of.Amount
 }
 
 // covers returns the amount of claims that the approval covers.
