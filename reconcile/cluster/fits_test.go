@@ -20,6 +20,25 @@ import (
 	"k8s.io/client-go/rest"
 )
 
+// answered returns a plan whose questions the cluster has answered.
+func answered(t *testing.T, c *cluster.Cluster, seen plan.Observed) plan.Plan {
+	t.Helper()
+	seen.Answers = map[plan.Question]plan.Answer{}
+	var p plan.Plan
+	for range 3 {
+		var err error
+		if p, err = plan.Compute(seen, guard.Guarding{}.Guards()...); err != nil {
+			t.Fatal(err)
+		}
+		answers, err := c.Answer(t.Context(), p.Open())
+		if err != nil {
+			t.Fatal(err)
+		}
+		maps.Copy(seen.Answers, answers)
+	}
+	return p
+}
+
 // The stored objects decide whether a breaking update of their kind is held. Headgate reads them page by page, and holds the update
 // if it cannot read them.
 func TestObjectsDecide(t *testing.T) {
@@ -74,19 +93,7 @@ func TestObjectsDecide(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			seen.Answers = map[plan.Question]plan.Answer{}
-			var p plan.Plan
-			for range 3 {
-				if p, err = plan.Compute(seen, guard.Guarding{}.Guards()...); err != nil {
-					t.Fatal(err)
-				}
-				answers, err := c.Answer(t.Context(), p.Open())
-				if err != nil {
-					t.Fatal(err)
-				}
-				maps.Copy(seen.Answers, answers)
-			}
-			s := p.Steps[0]
+			s := answered(t, c, seen).Steps[0]
 			if (s.Action == plan.Hold) != tc.held || !strings.Contains(report.Words(s.Reason), tc.want) {
 				t.Errorf("%s\n%s: %s, want %q", tc.reason, s.Action, report.Words(s.Reason), tc.want)
 			}
@@ -100,19 +107,7 @@ func TestObjectsDecide(t *testing.T) {
 				t.Fatal(err)
 			}
 			seen.Approvals, seen.Inventory.ResourceVersion = approval.Given{inventory.OnSync: given}, "1"
-			seen.Answers = map[plan.Question]plan.Answer{}
-			var p plan.Plan
-			for range 3 {
-				if p, err = plan.Compute(seen, guard.Guarding{}.Guards()...); err != nil {
-					t.Fatal(err)
-				}
-				answers, err := c.Answer(t.Context(), p.Open())
-				if err != nil {
-					t.Fatal(err)
-				}
-				maps.Copy(seen.Answers, answers)
-			}
-			return p
+			return answered(t, c, seen)
 		}
 		asks := computed().Approval
 		if asks == nil || asks.Line() != asks.Digest+" up to 2" {
