@@ -43,8 +43,9 @@ const helpWidth = 100 // columns of --help
 // helpOf returns the text of --help: what the verb does, examples, then flags by group.
 func helpOf(verb *cobra.Command) string {
 	var b strings.Builder
+	example := strings.ReplaceAll(verb.Example, "headgate ", verb.Root().CommandPath()+" ")
 	if verb.HasAvailableSubCommands() {
-		fmt.Fprintf(&b, "%s\n\nExamples:\n%s\n\nUsage:\n  %s [command]\n\nCommands:\n", verb.Long, verb.Example, verb.CommandPath())
+		fmt.Fprintf(&b, "%s\n\nExamples:\n%s\n\nUsage:\n  %s [command]\n\nCommands:\n", verb.Long, example, verb.CommandPath())
 		for _, sub := range verb.Commands() {
 			if sub.IsAvailableCommand() {
 				fmt.Fprintf(&b, "  %-12s%s\n", sub.Name(), sub.Short)
@@ -52,8 +53,8 @@ func helpOf(verb *cobra.Command) string {
 		}
 	} else {
 		fmt.Fprintf(&b, "%s.\n\n", verb.Short)
-		if verb.Example != "" {
-			fmt.Fprintf(&b, "Examples:\n%s\n\n", verb.Example)
+		if example != "" {
+			fmt.Fprintf(&b, "Examples:\n%s\n\n", example)
 		}
 		if long := strings.TrimSpace(verb.Long); long != "" {
 			fmt.Fprintf(&b, "%s\n\n", long)

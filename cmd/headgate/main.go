@@ -11,6 +11,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/spf13/cobra"
 )
 
 func main() { os.Exit(run(os.Args[1:])) }
@@ -23,6 +25,7 @@ func run(args []string) int {
 
 	t := newTerminal(os.Stdout, os.Stderr, os.Getenv)
 	root := newRoot(t)
+	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: commandName(os.Args[0])}
 	root.SetArgs(args)
 	verb, err := root.ExecuteContextC(ctx)
 	t.progress.Stop()

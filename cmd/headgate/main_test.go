@@ -44,7 +44,7 @@ import (
 // TestMain runs the program itself if a script started this binary. Otherwise it runs the tests, with one API server for all of
 // them.
 func TestMain(m *testing.M) {
-	testscript.Main(withControlPlane{m}, map[string]func(){"headgate": main})
+	testscript.Main(withControlPlane{m}, map[string]func(){"headgate": main, "kubectl-headgate": main})
 }
 
 type withControlPlane struct{ *testing.M }

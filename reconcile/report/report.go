@@ -23,6 +23,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
+// APIVersion is the version of all JSON that Headgate prints.
+const APIVersion = "headgate.dev/v1alpha1"
+
 // A Report is the result of a pass. Its JSON is an interface for programs: fields are only added, never renamed.
 type Report struct {
 	APIVersion string `json:"apiVersion"`
@@ -317,7 +320,7 @@ func saying(sync inventory.Sync, revision string, status Status) Report {
 // blank returns an empty report. For programs, its lists are empty and not null.
 func blank(sync inventory.Sync, revision string) Report {
 	return Report{
-		APIVersion:  "headgate.dev/v1alpha1",
+		APIVersion:  APIVersion,
 		Kind:        "Report",
 		Sync:        sync,
 		Revision:    revision,

@@ -49,6 +49,20 @@ var unpacked = sync.OnceValues(func() (all compact, err error) {
 	return all, json.Unmarshal(raw, &all)
 })
 
+// Releases returns the releases of Crossplane in which one of its CRDs changed, oldest first. A patch release after the last one
+// is known, too.
+func Releases() []string {
+	all, err := unpacked()
+	if err != nil {
+		panic(fmt.Sprintf("the embedded CRDs: %v", err)) // a test reads all of them
+	}
+	versions := make([]string, len(all.Releases))
+	for i, r := range all.Releases {
+		versions[i] = r.Version
+	}
+	return versions
+}
+
 // A Source holds the kinds of one release. It decodes nothing before it is asked.
 type Source struct {
 	version crossplane.Version
