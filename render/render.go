@@ -230,35 +230,13 @@ func Render(in Input, how Options) (Desired, error) {
 		want.Definitions = append(want.Definitions, DecidedDefinition{Decision: d, conversion: how.Conversion, settled: settled, compared: how.Compares})
 	}
 
-	var jobs []job
-	for _, o := range c.Objects {
-		shipper := c.Shipped[o.ID()]
-		if want.Owner.Leaves(shipper) {
-			want.Skipped.Add(catalogue.Installed)
-			l, err := left(o, shipper)
-			problems = append(problems, catalogue.ErrorsOf(o.Origin, err)...)
-			want.Left = append(want.Left, l)
-			continue
-		}
-		if shipper != nil {
-			want.Findings = append(want.Findings, how.Conversion.findings(o)...)
-		}
-		jobs = append(jobs, job{make: func() (Object, error) { return how.object(o, shipper) }})
+	jobs, refused := want.objectJobs(c, how)
+	problems = append(problems, refused...)
+	definitions, err := want.definitionJobs()
+	if err != nil {
+		return Desired{Named: named}, err
 	}
-	for _, d := range want.Definitions {
-		made := want.Owner == OwnerCrossplane || d.Active && !d.Paused
-		if d.Document == nil || !made || want.Owner.Leaves(d.Package) {
-			continue
-		}
-		if err := d.Document.Claim(); err != nil {
-			return Desired{Named: named}, catalogue.Errors{{Origin: d.Document.Origin, Err: err}}
-		}
-		if want.Owner == OwnerCrossplane {
-			jobs = append(jobs, job{d.Name, d.MRD})
-		} else {
-			jobs = append(jobs, job{d.Name, d.CRD})
-		}
-	}
+	jobs = append(jobs, definitions...)
 	objects, trouble := all(jobs)
 	for i, err := range trouble {
 		if of := jobs[i].definition; of != "" && err != nil && how.Explains {
@@ -289,6 +267,44 @@ func Render(in Input, how Options) (Desired, error) {
 	slices.SortFunc(want.Findings, manifest.Finding.Compare)
 	slices.SortFunc(want.Left, func(a, b Left) int { return a.ID.Compare(b.ID) })
 	return want, nil
+}
+
+// objectJobs sets the objects of the commit that Crossplane installs, and returns the jobs that make the others.
+func (d *Desired) objectJobs(c catalogue.Catalogue, how Options) (jobs []job, problems catalogue.Errors) {
+	for _, o := range c.Objects {
+		shipper := c.Shipped[o.ID()]
+		if d.Owner.Leaves(shipper) {
+			d.Skipped.Add(catalogue.Installed)
+			l, err := left(o, shipper)
+			problems = append(problems, catalogue.ErrorsOf(o.Origin, err)...)
+			d.Left = append(d.Left, l)
+			continue
+		}
+		if shipper != nil {
+			d.Findings = append(d.Findings, how.Conversion.findings(o)...)
+		}
+		jobs = append(jobs, job{make: func() (Object, error) { return how.object(o, shipper) }})
+	}
+	return jobs, problems
+}
+
+// definitionJobs returns the jobs that make the object of each definition: its MRD if Crossplane makes CRDs, else the CRD of an active one.
+func (d *Desired) definitionJobs() (jobs []job, err error) {
+	for _, of := range d.Definitions {
+		applied := d.Owner == OwnerCrossplane || of.Active && !of.Paused
+		if of.Document == nil || !applied || d.Owner.Leaves(of.Package) {
+			continue
+		}
+		if err := of.Document.Claim(); err != nil {
+			return nil, catalogue.Errors{{Origin: of.Document.Origin, Err: err}}
+		}
+		if d.Owner == OwnerCrossplane {
+			jobs = append(jobs, job{of.Name, of.MRD})
+		} else {
+			jobs = append(jobs, job{of.Name, of.CRD})
+		}
+	}
+	return jobs, nil
 }
 
 // warnOfConversions turns the problems of CRDs that are only compared into warnings.

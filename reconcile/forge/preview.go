@@ -89,21 +89,31 @@ func (p *Previews) Approvals(ctx context.Context, all report.Combined) (map[inve
 			return nil, p.failed(err)
 		}
 		for _, a := range given {
-			if a.digest == "" {
-				if !t.shown(p.Name, a, all.Digest()) {
-					continue
-				}
-				a.digest = all.Digest()
-			}
+			a.digest = t.digestOf(p.Name, a, all.Digest())
 			if digest := all.Covers(r, a.digest); digest != "" {
 				approved[r.Sync] = append(approved[r.Sync], a.approved(digest))
-				if a.how == inventory.InReview && !slices.ContainsFunc(t.counted, func(c counted) bool { return reviewID(c) == reviewID(a) && c.author == a.author }) {
-					t.counted = append(t.counted, a)
-				}
+				t.count(a)
 			}
 		}
 	}
 	return approved, nil
+}
+
+// digestOf returns the digest that an approval names. A review names none: it approves the digest that the comment of these previews
+// showed when the review was made.
+func (t *conversation) digestOf(previews string, a counted, whole string) string {
+	if a.digest == "" && t.shown(previews, a, whole) {
+		return whole
+	}
+	return a.digest
+}
+
+// count records a review that counts, once for each author.
+func (t *conversation) count(a counted) {
+	same := func(c counted) bool { return reviewID(c) == reviewID(a) && c.author == a.author }
+	if a.how == inventory.InReview && !slices.ContainsFunc(t.counted, same) {
+		t.counted = append(t.counted, a)
+	}
 }
 
 // discussed returns the pull request on which people approve: that of a merge queue has its own head.

@@ -487,53 +487,63 @@ type sink struct {
 func (s *sink) apply(base []byte, delta *bufio.Reader) error {
 	for {
 		code, err := delta.ReadByte()
-		if errors.Is(err, io.EOF) {
-			if s.left != 0 {
-				return packfile.ErrInvalidDelta
-			}
+		switch {
+		case errors.Is(err, io.EOF) && s.left != 0:
+			return packfile.ErrInvalidDelta
+		case errors.Is(err, io.EOF):
 			return nil
+		case err != nil:
+			return err
+		}
+		data, err := s.instruction(code, base, delta)
+		if err == nil {
+			err = s.take(data)
 		}
 		if err != nil {
 			return err
 		}
-		if code&0x80 == 0 {
-			insert := s.some[:code]
-			if code == 0 {
-				return packfile.ErrDeltaCmd
-			}
-			if _, err := io.ReadFull(delta, insert); err != nil {
-				return err
-			}
-			if err := s.take(insert); err != nil {
-				return err
-			}
+	}
+}
+
+// instruction returns the bytes that one instruction of a delta adds.
+func (s *sink) instruction(code byte, base []byte, delta *bufio.Reader) ([]byte, error) {
+	switch {
+	case code == 0:
+		return nil, packfile.ErrDeltaCmd
+	case code&copies != 0:
+		return copied(code, base, delta)
+	}
+	insert := s.some[:code]
+	_, err := io.ReadFull(delta, insert)
+	return insert, err
+}
+
+// copies is the bit of an instruction that copies from the base.
+const copies = 0x80
+
+// copied returns the part of the base that an instruction copies. Four bits tell which bytes of the offset follow, three which of the
+// size; a size of 0 means 64 KiB.
+func copied(code byte, base []byte, delta *bufio.Reader) ([]byte, error) {
+	var field [7]byte
+	for bit := range field {
+		if code&(1<<bit) == 0 {
 			continue
 		}
-		var offset, size int64
-		for bit := range 7 {
-			if code&(1<<bit) == 0 {
-				continue
-			}
-			b, err := delta.ReadByte()
-			if err != nil {
-				return err
-			}
-			if bit < 4 {
-				offset |= int64(b) << (8 * bit)
-			} else {
-				size |= int64(b) << (8 * (bit - 4))
-			}
+		b, err := delta.ReadByte()
+		if err != nil {
+			return nil, err
 		}
-		if size == 0 {
-			size = 0x10000
-		}
-		if offset+size > int64(len(base)) {
-			return packfile.ErrInvalidDelta
-		}
-		if err := s.take(base[offset : offset+size]); err != nil {
-			return err
-		}
+		field[bit] = b
 	}
+	offset := int64(binary.LittleEndian.Uint32(field[:4]))
+	size := int64(field[4]) | int64(field[5])<<8 | int64(field[6])<<16
+	if size == 0 {
+		size = 0x10000
+	}
+	if offset+size > int64(len(base)) {
+		return nil, packfile.ErrInvalidDelta
+	}
+	return base[offset : offset+size], nil
 }
 
 func (s *sink) take(data []byte) error {

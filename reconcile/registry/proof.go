@@ -15,6 +15,7 @@ import (
 
 	"headgate.dev/headgate/render/manifest"
 
+	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
@@ -57,48 +58,18 @@ type proof struct {
 func (p *puller) proofs(ctx context.Context, from origin, digest, suffix string) (all []proof, findings []manifest.Finding, broken, err error) {
 	of := from.Digest(digest)
 	images, findings, err := p.listed(ctx, from, of.Name()+" "+suffix, "the signatures of "+of.Name(), func(ctx context.Context, client *remote.Puller) ([]string, error) {
-		var images []string
-		tagged, err := client.Head(ctx, from.Tag(strings.Replace(digest, ":", "-", 1)+"."+suffix))
-		if err == nil {
-			images = append(images, tagged.Digest.String())
-		} else if !isRefusal(err, http.StatusNotFound) {
-			return nil, err
-		}
-		referrers, err := remote.Referrers(of, remote.Reuse(client), remote.WithContext(ctx))
-		if err != nil {
-			if _, answered := errors.AsType[*transport.Error](err); answered && !isOutage(err) {
-				return images, nil // it does not support referrers
-			}
-			return nil, err
-		}
-		index, err := referrers.IndexManifest()
-		if err != nil {
-			return nil, err
-		}
-		var others []string
-		for _, m := range index.Manifests {
-			others = append(others, m.Digest.String())
-		}
-		slices.Sort(others) // registries return them in no defined order
-		return append(images, others...), nil
+		return proofImages(ctx, client, from.Tag(strings.Replace(digest, ":", "-", 1)+"."+suffix), of)
 	})
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	for _, image := range images[:min(len(images), maxProofs)] {
-		raw, err := p.manifest(ctx, from, image)
+		layers, unreadable, err := p.proofLayers(ctx, from, image)
 		if err != nil {
 			return nil, nil, nil, err
 		}
-		var m v1.Manifest
-		if err := json.Unmarshal(raw, &m); err != nil {
-			broken = errors.Join(broken, err)
-			continue
-		}
-		for _, l := range m.Layers {
-			if kind := string(l.MediaType); kind != simpleSigning && kind != dsseEnvelope && !strings.HasPrefix(kind, bundles) || len(all) == maxProofs {
-				continue
-			}
+		broken = errors.Join(broken, unreadable)
+		for _, l := range layers[:min(len(layers), maxProofs-len(all))] {
 			content, err := p.content(ctx, from, l)
 			if err != nil {
 				return nil, nil, nil, err
@@ -112,6 +83,51 @@ func (p *puller) proofs(ctx context.Context, from origin, digest, suffix string)
 		}
 	}
 	return all, findings, broken, nil
+}
+
+// proofImages returns the digests of the images that may hold proofs of an image: the one under cosign's tag, and the referrers.
+func proofImages(ctx context.Context, client *remote.Puller, tag name.Tag, of name.Digest) ([]string, error) {
+	var images []string
+	tagged, err := client.Head(ctx, tag)
+	if err == nil {
+		images = append(images, tagged.Digest.String())
+	} else if !isRefusal(err, http.StatusNotFound) {
+		return nil, err
+	}
+	referrers, err := remote.Referrers(of, remote.Reuse(client), remote.WithContext(ctx))
+	if err != nil {
+		if _, answered := errors.AsType[*transport.Error](err); answered && !isOutage(err) {
+			return images, nil // it does not support referrers
+		}
+		return nil, err
+	}
+	index, err := referrers.IndexManifest()
+	if err != nil {
+		return nil, err
+	}
+	var others []string
+	for _, m := range index.Manifests {
+		others = append(others, m.Digest.String())
+	}
+	slices.Sort(others) // registries return them in no defined order
+	return append(images, others...), nil
+}
+
+// proofLayers returns the layers of an image that are proofs. unreadable is the error of a manifest that is not JSON.
+func (p *puller) proofLayers(ctx context.Context, from origin, image string) (layers []v1.Descriptor, unreadable, err error) {
+	raw, err := p.manifest(ctx, from, image)
+	if err != nil {
+		return nil, nil, err
+	}
+	var m v1.Manifest
+	if err := json.Unmarshal(raw, &m); err != nil {
+		return nil, err, nil
+	}
+	return slices.DeleteFunc(m.Layers, func(l v1.Descriptor) bool { return !isProof(string(l.MediaType)) }), nil, nil
+}
+
+func isProof(mediaType string) bool {
+	return mediaType == simpleSigning || mediaType == dsseEnvelope || strings.HasPrefix(mediaType, bundles)
 }
 
 // isRefusal reports whether an error is a response of a registry with this status.

@@ -110,57 +110,73 @@ func (s *Resolver) Fetch(ctx context.Context, ref string) (render.Input, error) 
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	looked := false // whether look has read the cluster
-	if known, ok := s.recent[in.Revision]; ok && in.Revision != "" && (s.Fresh == 0 || time.Since(known.at) < s.fresh(known.packages)) {
-		in.Packages = known.packages
-		if len(in.Packages) == 0 {
+	look := sync.OnceValue(func() error { return s.look(ctx, &in) })
+	if known, is := s.known(in.Revision); is {
+		if in.Packages = known.packages; len(in.Packages) == 0 {
 			return in, ctx.Err()
 		}
-		if err = s.look(ctx, &in); err != nil || slices.Equal(in.Installed, known.installed) && reflect.DeepEqual(in.Images, known.images) {
+		if err := look(); err != nil || known.sawSame(in) {
 			return in, err
 		}
-		looked = true
 	}
 	in.Packages = []packages.Image{}
 	began := time.Now()
-	docs, unreadable := render.Read(in, s.How) // Without documents, nothing is missing, and Render reports the error.
-	for round := 0; unreadable == nil; round++ {
-		docs = docs.With(in, s.How)
-		missing := docs.Missing()
-		if len(missing) == 0 {
-			break
-		}
-		if round == most {
-			return in, fmt.Errorf("the dependencies of packages have no end: after %d rounds, %s is still missing", most, missing[0].Source)
-		}
-		if s.Fork != nil && len(in.Packages)+len(missing) > maxOfFork {
-			return in, fmt.Errorf("%s: this commit of a fork asks for more than %d packages", missing[0].Origin, maxOfFork)
-		}
-		if round == 0 {
-			if err := s.begin(in.Revision, missing); err != nil {
-				return in, err
-			}
-			if !looked {
-				if err := s.look(ctx, &in); err != nil {
-					return in, err
-				}
-				docs = docs.With(in, s.How)
-				missing = docs.Missing()
-			}
-		}
-		in.Packages = merged(in.Packages, s.withKept(in.Files, s.answer(ctx, missing)))
-		if err := ctx.Err(); err != nil {
+	docs, unreadable := render.Read(in, s.How)
+	if unreadable == nil { // otherwise nothing is missing, and Render reports the error
+		if docs, err = s.resolve(ctx, &in, docs, look); err != nil {
 			return in, err
 		}
+		in.Documents = &docs
 	}
 	if s.pulls != nil {
 		s.pulls.cache.sweep()
 	}
 	s.remember(in, began)
-	if unreadable == nil {
-		in.Documents = &docs
-	}
 	return in, nil
+}
+
+// known returns the answers for a commit, if they are recent enough.
+func (s *Resolver) known(revision string) (answered, bool) {
+	known, ok := s.recent[revision]
+	return known, ok && revision != "" && (s.Fresh == 0 || time.Since(known.at) < s.fresh(known.packages))
+}
+
+// sawSame reports whether the cluster still holds the packages and ImageConfigs of the answers.
+func (a answered) sawSame(in render.Input) bool {
+	return slices.Equal(in.Installed, a.installed) && reflect.DeepEqual(in.Images, a.images)
+}
+
+// resolve adds to a commit the packages that its documents mention, and those on which these depend, until none is missing. look
+// reads the cluster; it is called when the first package is missing.
+func (s *Resolver) resolve(ctx context.Context, in *render.Input, docs render.Documents, look func() error) (render.Documents, error) {
+	docs = docs.With(*in, s.How)
+	missing := docs.Missing()
+	if len(missing) == 0 {
+		return docs, nil
+	}
+	if err := s.begin(in.Revision, missing); err != nil {
+		return docs, err
+	}
+	if err := look(); err != nil {
+		return docs, err
+	}
+	docs = docs.With(*in, s.How)
+	missing = docs.Missing()
+	for round := 0; len(missing) > 0; round++ {
+		if round == most {
+			return docs, fmt.Errorf("the dependencies of packages have no end: after %d rounds, %s is still missing", most, missing[0].Source)
+		}
+		if s.Fork != nil && len(in.Packages)+len(missing) > maxOfFork {
+			return docs, fmt.Errorf("%s: this commit of a fork asks for more than %d packages", missing[0].Origin, maxOfFork)
+		}
+		in.Packages = merged(in.Packages, s.withKept(in.Files, s.answer(ctx, missing)))
+		if err := ctx.Err(); err != nil {
+			return docs, err
+		}
+		docs = docs.With(*in, s.How)
+		missing = docs.Missing()
+	}
+	return docs, nil
 }
 
 // look reads the installed packages and ImageConfigs from the cluster, if there is one.

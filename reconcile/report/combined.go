@@ -234,7 +234,7 @@ func (c Combined) Digest() string {
 // Covers returns the digest with which an approval of the pull request approves what blocks one of its syncs, or ""
 // if the approval is for something else.
 func (c Combined) Covers(of Report, digest string) string {
-	if of.Approval == nil || digest != c.Digest() {
+	if of.Approval == nil || digest == "" || digest != c.Digest() {
 		return ""
 	}
 	return of.Approval.Digest

@@ -71,25 +71,8 @@ func (c Commit) resolve(held []Image, live Live, read map[string]contents) *reso
 	for _, one := range live.Installed {
 		res.installed[one.Source] = one
 	}
-	tree := c.docs.Packages()
-	inTree := map[*catalogue.Package]root{} // packages of the tree that an object makes Crossplane install
-	for _, one := range c.roots {
-		i := slices.IndexFunc(tree, func(p *catalogue.Package) bool {
-			return p.Kind == one.id.Kind && (p.Name == one.id.Name || p.Called(p.Kind, one.source))
-		})
-		if i >= 0 {
-			inTree[tree[i]] = one
-		}
-		if i >= 0 && (!live.Installs || one.id.Kind == crossplane.Function) {
-			continue
-		}
-		n := res.node(one.source)
-		n.roots = append(n.roots, one)
-		if i >= 0 {
-			n.copy, n.request.Copied = tree[i], true
-		}
-	}
-	for _, p := range tree {
+	inTree := res.rooted(c.roots, live)
+	for _, p := range c.docs.Packages() {
 		if by, ok := inTree[p]; ok && !by.skipsDependencies {
 			res.ask(p, asking{by: "package " + p.Name}, []manifest.ID{by.id})
 		} else if !ok && p.Project != nil { // no object installs a package that is not built yet
@@ -99,21 +82,9 @@ func (c Commit) resolve(held []Image, live Live, read map[string]contents) *reso
 	for done := 0; done < len(res.nodes); { // it grows
 		n := res.nodes[done]
 		done++
-		n.image = answers[n.request.Source]
-		if n.image == nil {
-			continue
+		if n.image = answers[n.request.Source]; n.image != nil {
+			res.descend(n)
 		}
-		if n.err = n.image.Err; n.err != nil {
-			continue
-		}
-		n.contents = res.open(*n.image)
-		if n.err = n.contents.err; n.err != nil {
-			continue
-		}
-		if n.copy != nil || !slices.ContainsFunc(n.roots, func(r root) bool { return !r.skipsDependencies }) && len(n.roots) > 0 {
-			continue // the dependencies of a copy are already requested
-		}
-		res.ask(n.contents.Package, asking{by: n.image.name(), from: n}, nil)
 	}
 	for _, n := range res.nodes {
 		n.settle(res)
@@ -123,6 +94,53 @@ func (c Commit) resolve(held []Image, live Live, read map[string]contents) *reso
 		n.check()
 	}
 	return res
+}
+
+// rooted adds the packages that objects of the commit name, and returns those of the tree with the object that installs each. A
+// package of the tree takes the place of an image, except where the cluster's Crossplane installs the image all the same.
+func (res *resolution) rooted(roots []root, live Live) map[*catalogue.Package]root {
+	tree := res.docs.Packages()
+	inTree := map[*catalogue.Package]root{}
+	for _, one := range roots {
+		var local *catalogue.Package
+		if i := slices.IndexFunc(tree, one.installs); i >= 0 {
+			local = tree[i]
+			inTree[local] = one
+		}
+		if local != nil && (!live.Installs || one.id.Kind == crossplane.Function) {
+			continue
+		}
+		n := res.node(one.source)
+		n.roots = append(n.roots, one)
+		if local != nil {
+			n.copy, n.request.Copied = local, true
+		}
+	}
+	return inTree
+}
+
+// installs reports whether an object installs a package of the tree.
+func (r root) installs(p *catalogue.Package) bool {
+	return p.Kind == r.id.Kind && (p.Name == r.id.Name || p.Called(p.Kind, r.source))
+}
+
+// descend opens the image of a package and asks for its dependencies. Those of a copy in the tree are already requested.
+func (res *resolution) descend(n *node) {
+	if n.err = n.image.Err; n.err != nil {
+		return
+	}
+	n.contents = res.open(*n.image)
+	if n.err = n.contents.err; n.err != nil {
+		return
+	}
+	if n.copy == nil && !n.skipsDependencies() {
+		res.ask(n.contents.Package, asking{by: n.image.name(), from: n}, nil)
+	}
+}
+
+// skipsDependencies reports whether every object that names the package turns the resolution of dependencies off.
+func (n *node) skipsDependencies() bool {
+	return len(n.roots) > 0 && !slices.ContainsFunc(n.roots, func(r root) bool { return !r.skipsDependencies })
 }
 
 // open reads the content of an image, once.
