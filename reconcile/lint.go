@@ -34,7 +34,7 @@ func (r Reconciler) Lint(ctx context.Context, ref string) (Linted, error) {
 	r.Options.Lints = true
 	want, err := r.Render(ctx, ref)
 	checked := lint.Checked(want, lint.Everything)
-	found := slices.Concat(want.Findings, lint.Coverage(want), lint.References(want), lint.Misread(want), lint.Refused(ctx, want), checked.Findings)
+	found := slices.Concat(want.Findings, lint.Default(want), lint.Coverage(want), lint.References(want), lint.Misread(want), lint.Refused(ctx, want), checked.Findings)
 	problems, ofCommit := errors.AsType[catalogue.Errors](err)
 	switch {
 	case ofCommit:

@@ -171,6 +171,8 @@ func (w *world) Owner(context.Context) (render.Owner, error) {
 
 func (w *world) Definitions(context.Context) ([]*catalogue.Definition, error) { return nil, nil }
 
+func (w *world) Policies(context.Context) (map[string]crossplane.LivePolicy, error) { return nil, nil }
+
 func (w *world) loop() Loop {
 	return Loop{
 		Reconciler: Reconciler{

@@ -21,6 +21,7 @@ import (
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 	"headgate.dev/headgate/render/packages"
 
@@ -51,6 +52,8 @@ type ClusterReader interface {
 	Owner(ctx context.Context) (render.Owner, error)
 	// Definitions returns the definitions in the cluster.
 	Definitions(ctx context.Context) ([]*catalogue.Definition, error)
+	// Policies returns the policies of the cluster by name, or nil without Crossplane.
+	Policies(ctx context.Context) (map[string]crossplane.LivePolicy, error)
 }
 
 // A Recorder records the results of passes if they are new.
@@ -134,7 +137,12 @@ func (r Reconciler) options(ctx context.Context) (render.Options, error) {
 		}
 	}
 	if r.Live && r.Cluster != nil {
-		how.Live, err = r.Cluster.Definitions(ctx)
+		if how.Live, err = r.Cluster.Definitions(ctx); err != nil {
+			return how, err
+		}
+	}
+	if looks := how.Compares || how.Explains; looks && r.Observer != nil && r.Cluster != nil {
+		how.Policies, err = r.Cluster.Policies(ctx)
 	}
 	return how, err
 }

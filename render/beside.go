@@ -25,7 +25,7 @@ func (how Options) beside(c catalogue.Catalogue, settled string) []Beside {
 	for _, image := range c.Beside {
 		of := Beside{Package: image.Package}
 		decisions, _ := activation.Decide(catalogue.Catalogue{Definitions: image.Definitions, Policies: c.Policies})
-		for _, d := range decisions {
+		for _, d := range activation.With(decisions, how.undeclared(c)) {
 			of.Definitions = append(of.Definitions, DecidedDefinition{Decision: d, conversion: how.Conversion, settled: settled, compared: how.Compares})
 		}
 		for _, o := range image.Objects {

@@ -30,6 +30,10 @@ type Options struct {
 	Others     catalogue.Others        // how to treat objects of other tools; "" means skip
 	Live       []*catalogue.Definition // definitions of the cluster, in addition to those of the commit
 
+	// Policies are those of the cluster, by name. If Crossplane makes the CRDs, they activate definitions, too. They are set only where
+	// a person looks. In a pass, guards distinguish what only the cluster activates.
+	Policies map[string]crossplane.LivePolicy
+
 	CrossplaneVersion string               // the release whose package manager is followed; "" means the newest
 	Schemas           []string             // files and directories of the commit with CRDs and XRDs that live elsewhere, only for checks
 	KubernetesVersion string               // the release that serves the objects, only for checks; "" means that it is not known
@@ -46,25 +50,26 @@ type Desired struct {
 	Source      SourceID
 	Approvals   []Approval // of its ApprovalsFile; whether they count depends on the source of the commit
 	Owner       Owner
-	Named       packages.Named      // the registries and Secrets of its packages; also set if the commit cannot be rendered
-	Live        bool                // Definitions include those of the cluster
-	Partial     bool                // the commit has policies but declares no definitions, so the matches of the policies are not known
-	Objects     []Object            // to apply, sorted by identity, including the CRDs of active definitions
-	Definitions []DecidedDefinition // every definition of the commit, by name
-	Policies    []catalogue.Policy  // by name
-	Packages    []catalogue.Package // by origin
-	Kubernetes  int                 // the minor release of Kubernetes, from Options.KubernetesVersion; 0 if it is not known
-	Crossplane  crossplane.Version  // from Options.CrossplaneVersion
-	Directories []string            // sorted directories of the commit with manifests, even if none is applied, without ignored ones
-	Unread      []catalogue.Unread  // packages with unknown content
-	Signatures  packages.Signatures // which signatures the commit demands of the images that Crossplane installs
-	Schemas     []Object            // CRDs and XRDs that live elsewhere, from Options.Schemas; only for checks, by identity
-	Left        []Left              // the objects that Crossplane installs with packages, except definitions, sorted by identity
-	Beside      []Beside            // the images that Crossplane installs and that also have a copy in the tree, by source
-	Skipped     catalogue.Skipped   // documents and files that are not applied, counted by reason
-	Omitted     []catalogue.Omitted // the parts of the commit that are skipped on purpose, by origin
-	Findings    []manifest.Finding  // sorted
-	Unmade      Unmade              // why definitions cannot make a CRD; nil unless Options.Explains
+	Named       packages.Named                   // the registries and Secrets of its packages; also set if the commit cannot be rendered
+	Live        bool                             // Definitions include those of the cluster
+	Partial     bool                             // the commit has policies but declares no definitions, so the matches of the policies are not known
+	Objects     []Object                         // to apply, sorted by identity, including the CRDs of active definitions
+	Definitions []DecidedDefinition              // every definition of the commit, by name
+	Policies    []catalogue.Policy               // by name
+	Undeclared  map[string]crossplane.LivePolicy // those of Options.Policies that activate, because the commit does not declare them
+	Packages    []catalogue.Package              // by origin
+	Kubernetes  int                              // the minor release of Kubernetes, from Options.KubernetesVersion; 0 if it is not known
+	Crossplane  crossplane.Version               // from Options.CrossplaneVersion
+	Directories []string                         // sorted directories of the commit with manifests, even if none is applied, without ignored ones
+	Unread      []catalogue.Unread               // packages with unknown content
+	Signatures  packages.Signatures              // which signatures the commit demands of the images that Crossplane installs
+	Schemas     []Object                         // CRDs and XRDs that live elsewhere, from Options.Schemas; only for checks, by identity
+	Left        []Left                           // the objects that Crossplane installs with packages, except definitions, sorted by identity
+	Beside      []Beside                         // the images that Crossplane installs and that also have a copy in the tree, by source
+	Skipped     catalogue.Skipped                // documents and files that are not applied, counted by reason
+	Omitted     []catalogue.Omitted              // the parts of the commit that are skipped on purpose, by origin
+	Findings    []manifest.Finding               // sorted
+	Unmade      Unmade                           // why definitions cannot make a CRD; nil unless Options.Explains
 }
 
 // Unknown returns the number of packages whose definitions are not known, so that no number of definitions is complete.
@@ -191,6 +196,8 @@ func Render(in Input, how Options) (Desired, error) {
 	if less, incomplete := in.withoutIncomplete(decisions); incomplete {
 		return Render(less, how)
 	}
+	undeclared := how.undeclared(c)
+	decisions = activation.With(decisions, undeclared)
 	described, err := how.describe(c)
 	problems = append(problems, catalogue.ErrorsOf(manifest.Origin{}, err)...)
 	problems = append(problems, bookkeeping(c.Objects)...)
@@ -211,6 +218,8 @@ func Render(in Input, how Options) (Desired, error) {
 		Policies:  c.Policies,
 		Packages:  c.Packages,
 		Unread:    c.Unread,
+
+		Undeclared: undeclared,
 
 		Schemas:     schemas,
 		Signatures:  commit.Signatures(),
@@ -392,6 +401,14 @@ func (how Options) check() error {
 // reading returns the options for reading the files of the commit.
 func (how Options) reading() catalogue.Options {
 	return catalogue.Options{Limits: how.Limits, Memo: how.Memo, Others: how.Others, CrossplaneVersion: how.CrossplaneVersion, Packages: how.Packages}
+}
+
+// undeclared returns the policies of the cluster that activate definitions besides those of the commit.
+func (how Options) undeclared(c catalogue.Catalogue) map[string]crossplane.LivePolicy {
+	if how.Owner != OwnerCrossplane {
+		return nil
+	}
+	return activation.Undeclared(how.Policies, c.Policies)
 }
 
 // describe adds connection details to the definitions.

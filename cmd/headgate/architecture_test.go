@@ -72,7 +72,7 @@ var mayImport = map[string][]string{
 	},
 	"reconcile": {
 		"reconcile/approval", "reconcile/baseline", "reconcile/guard", "reconcile/inventory", "reconcile/plan", "reconcile/report",
-		"render", "render/catalogue", "render/check", "render/lint", "render/manifest", "render/packages",
+		"render", "render/catalogue", "render/check", "render/crossplane", "render/lint", "render/manifest", "render/packages",
 	},
 	"reconcile/upgrade": {"reconcile", "reconcile/plan", "reconcile/report", "render", "render/crossplane", "render/manifest", "render/packages"},
 

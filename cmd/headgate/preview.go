@@ -70,8 +70,8 @@ and refuses a head that needs more.
 is a new comment, and the old one points to it. --status posts a commit status on its head:
 headgate/NAME/preview, or headgate/CLUSTER/NAME/preview with --live.
 
-With --live, Headgate asks a cluster for counts, stored versions, active definitions,
-packages and ImageConfigs. It also checks whether objects would be refused or lose a value
+With --live, Headgate asks a cluster for counts, stored versions, active definitions, policies,
+packages and ImageConfigs. Policies that only the cluster has count in both commits. It also checks whether objects would be refused or lose a value
 where a schema breaks.
 
 ` + aboutPipelines() + `

@@ -32,7 +32,8 @@ func newTree(t *terminal) *cobra.Command {
 		Long: `Tree shows what the packages of a commit contain, from the packages that it installs down to
 the definitions: configurations, the providers that they depend on, policies, XRDs and
 Compositions, and every active definition with the pattern that activates it. With --live it
-also shows the CRDs of the cluster and how many objects of each kind exist.
+also counts the policies that only the cluster has, and shows the CRDs of the cluster and how
+many objects of each kind exist.
 
 ` + aboutSource + `
 

@@ -34,8 +34,9 @@ func newWhy(t *terminal) *cobra.Command {
 		Short: "Explain why a definition is active, or what would activate it",
 		Long: `Why explains the decision on one definition: every policy and pattern that activates it, with
 its line, or the line that would. NAME is its full name, its beginning, its plural or its
-kind, if that matches only one definition. With --live it also shows whether the cluster
-serves and uses it, and what keeps the CRD of a definition that left Git.
+kind, if that matches only one definition. With --live it also counts the policies that only
+the cluster has, and shows whether the cluster serves and uses the definition, and what keeps
+the CRD of a definition that left Git.
 
 ` + aboutSource + `
 

@@ -5,6 +5,7 @@ package baseline
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 
 	"headgate.dev/headgate/reconcile/inventory"
@@ -246,6 +247,7 @@ func (b Baseline) upstream() plan.Upstream {
 	for _, d := range b.Base.Definitions {
 		up.Definitions[d.Name] = crossplane.LiveDefinition{Active: d.Active}
 	}
+	maps.Copy(up.Policies, b.Base.Undeclared)
 	for _, p := range b.Base.Policies {
 		policy := crossplane.LivePolicy{Paused: p.Paused}
 		for _, pattern := range p.Patterns {

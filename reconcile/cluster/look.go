@@ -98,6 +98,11 @@ func (l *Looker) Definitions(ctx context.Context) ([]*catalogue.Definition, erro
 	return l.cluster.Definitions(ctx)
 }
 
+// Policies returns the policies of the cluster by name.
+func (l *Looker) Policies(ctx context.Context) (map[string]crossplane.LivePolicy, error) {
+	return l.cluster.Policies(ctx)
+}
+
 // Packages returns the packages that Crossplane has installed.
 func (l *Looker) Packages(ctx context.Context) ([]crossplane.Installed, error) {
 	return l.cluster.Packages(ctx)

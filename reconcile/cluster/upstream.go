@@ -179,7 +179,7 @@ func (c *Cluster) upstream(ctx context.Context, want render.Desired) (plan.Upstr
 		}
 	}
 	var err error
-	if up.Policies, err = c.policies(ctx); err != nil {
+	if up.Policies, err = c.policies(ctx, c.surface); err != nil {
 		return up, err
 	}
 	for _, kind := range crossplane.PackageKinds() {
@@ -195,10 +195,19 @@ func (c *Cluster) upstream(ctx context.Context, want render.Desired) (plan.Upstr
 	return up, nil
 }
 
+// Policies returns the policies of the cluster by name, or nil without Crossplane.
+func (c *Cluster) Policies(ctx context.Context) (map[string]crossplane.LivePolicy, error) {
+	s, err := c.discover(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return c.policies(ctx, s)
+}
+
 // policies returns the policies of the cluster by name, with one request; nil if there are none.
-func (c *Cluster) policies(ctx context.Context) (map[string]crossplane.LivePolicy, error) {
+func (c *Cluster) policies(ctx context.Context, s *surface) (map[string]crossplane.LivePolicy, error) {
 	var all map[string]crossplane.LivePolicy
-	err := c.each(ctx, crossplane.KindMRAP, func(u *unstructured.Unstructured) {
+	err := c.eachOf(ctx, s, crossplane.KindMRAP, func(u *unstructured.Unstructured) {
 		if all == nil {
 			all = map[string]crossplane.LivePolicy{}
 		}
@@ -210,7 +219,7 @@ func (c *Cluster) policies(ctx context.Context) (map[string]crossplane.LivePolic
 // recount returns an error if the policies of the cluster activate more than the plan expected, because the update of one failed or
 // another writer was faster. A package that is sent now would activate more than the guards allowed.
 func (r *execution) recount(ctx context.Context) error {
-	live, err := r.policies(ctx)
+	live, err := r.policies(ctx, r.surface)
 	if err != nil {
 		return fmt.Errorf("not sent: cannot read what policies activate: %w", err)
 	}
@@ -219,7 +228,7 @@ func (r *execution) recount(ctx context.Context) error {
 
 // unnamed returns an error if a policy of the cluster activates the definition: it would become active again as soon as it is back.
 func (r *execution) unnamed(ctx context.Context, definition string) error {
-	live, err := r.policies(ctx)
+	live, err := r.policies(ctx, r.surface)
 	if err != nil {
 		return err
 	}
@@ -231,16 +240,20 @@ func (r *execution) unnamed(ctx context.Context, definition string) error {
 
 // each reads the objects of a kind in full, if it is served.
 func (c *Cluster) each(ctx context.Context, gk schema.GroupKind, do func(*unstructured.Unstructured)) error {
-	if _, served := c.surface.kinds[gk]; !served {
-		return c.surface.known(gk)
+	return c.eachOf(ctx, c.surface, gk, do)
+}
+
+func (c *Cluster) eachOf(ctx context.Context, s *surface, gk schema.GroupKind, do func(*unstructured.Unstructured)) error {
+	if _, served := s.kinds[gk]; !served {
+		return s.known(gk)
 	}
 	var l *unstructured.UnstructuredList
-	err := c.reading(ctx, c.surface, gk, func(gvr schema.GroupVersionResource) (err error) {
+	err := c.reading(ctx, s, gk, func(gvr schema.GroupVersionResource) (err error) {
 		l, err = c.objects.Resource(gvr).List(ctx, metav1.ListOptions{})
 		return err
 	})
 	if err != nil {
-		return c.explain(err, "list", resourceName(c.surface, gk))
+		return c.explain(err, "list", resourceName(s, gk))
 	}
 	for i := range l.Items {
 		do(&l.Items[i])

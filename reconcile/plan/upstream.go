@@ -108,7 +108,7 @@ func stateOf(state crossplane.State, why Reason, exists bool, absent Code) (Effe
 
 // isActiveByItself reports whether a definition is active regardless of policies.
 func isActiveByItself(d render.DecidedDefinition) bool {
-	return slices.ContainsFunc(d.Reasons, func(r activation.Activator) bool { return r.Cause != activation.Matched })
+	return slices.ContainsFunc(d.Reasons, func(r activation.Activator) bool { return r.Policy == "" })
 }
 
 // Activates returns the number of definitions that the plan newly activates. With done, it counts those whose CRDs Crossplane has

@@ -186,6 +186,8 @@ func (g openings) cause() string {
 	switch g.by.Cause {
 	case activation.Matched:
 		return fmt.Sprintf("%q of policy %s", g.by.Pattern, g.by.Policy)
+	case activation.MatchedInCluster:
+		return fmt.Sprintf("%q of policy %s in the cluster", g.by.Pattern, g.by.Policy)
 	case activation.NoSafeStart:
 		return fmt.Sprintf("package %s, which has no safe-start,", g.by.Package)
 	}

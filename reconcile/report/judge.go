@@ -329,7 +329,7 @@ func (r Report) opened() (named, wild int) {
 
 // inFull reports whether an activator names the definition in full.
 func inFull(a activation.Activator, name string) bool {
-	return a.Cause == activation.Declared || a.Cause == activation.Matched && a.Pattern == name
+	return a.Cause == activation.Declared || a.Pattern == name
 }
 
 // used finds the uses of broken kinds in the commit: objects of the kind, and objects that mention it, such as a

@@ -347,6 +347,8 @@ func Because(r activation.Activator) string {
 	switch r.Cause {
 	case activation.Matched:
 		return fmt.Sprintf("active: policy %s matches with %q (%s)", r.Policy, r.Pattern, r.Origin)
+	case activation.MatchedInCluster:
+		return fmt.Sprintf("active: policy %s in the cluster matches with %q", r.Policy, r.Pattern)
 	case activation.NoSafeStart:
 		return fmt.Sprintf("active: package %s has no safe-start, so all of it is (%s)", r.Package, r.Origin)
 	}

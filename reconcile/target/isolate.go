@@ -180,6 +180,11 @@ func (p *Parent) Definitions(_ bool, to *[]byte) error {
 	return sendJSON(to, func() (any, error) { return p.with.Cluster.Definitions(p.ctx) })
 }
 
+// Policies returns the policies of the cluster, as JSON.
+func (p *Parent) Policies(_ bool, to *[]byte) error {
+	return sendJSON(to, func() (any, error) { return p.with.Cluster.Policies(p.ctx) })
+}
+
 // Installed returns the packages in the cluster as JSON: null if there is no Crossplane.
 func (p *Parent) Installed(_ bool, to *[]byte) error {
 	return sendJSON(to, func() (any, error) {
@@ -533,6 +538,12 @@ func (r remote) Owner(context.Context) (owner render.Owner, err error) {
 // Definitions makes the parent ask the cluster.
 func (r remote) Definitions(context.Context) (all []*catalogue.Definition, err error) {
 	err = r.getJSON("Parent.Definitions", &all)
+	return all, err
+}
+
+// Policies makes the parent ask the cluster.
+func (r remote) Policies(context.Context) (all map[string]crossplane.LivePolicy, err error) {
+	err = r.getJSON("Parent.Policies", &all)
 	return all, err
 }
 

@@ -17,13 +17,15 @@ const (
 	Declared    Cause = "state"         // spec.state of the MRD is Active
 	NoSafeStart Cause = "no-safe-start" // converted from a CRD of a package without that capability
 	Matched     Cause = "policy"        // a pattern of an unpaused policy matches the name
+
+	MatchedInCluster Cause = "cluster-policy" // the same of a policy that the cluster has and the commit does not declare
 )
 
 // An Activator makes a definition active: its own state, its package or a pattern of a policy.
 type Activator struct {
 	Cause   Cause           `json:"cause"`
-	Policy  string          `json:"policy,omitempty"`  // of Matched
-	Pattern string          `json:"pattern,omitempty"` // of Matched
+	Policy  string          `json:"policy,omitempty"`  // that matches
+	Pattern string          `json:"pattern,omitempty"` // that matches
 	Package string          `json:"package,omitempty"` // of NoSafeStart
 	Origin  manifest.Origin `json:"origin"`
 }

@@ -91,6 +91,14 @@ func (p LivePolicy) Matches(name string) bool {
 	return !p.Paused && slices.ContainsFunc(p.Patterns, func(pattern string) bool { return Matches(pattern, name) })
 }
 
+// Matching returns the patterns that activate the definition with this name.
+func (p LivePolicy) Matching(name string) []string {
+	if !p.Matches(name) {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(p.Patterns), func(pattern string) bool { return !Matches(pattern, name) })
+}
+
 // Wildcards returns the patterns of the policy that may match unknown definitions.
 func (p LivePolicy) Wildcards() []string {
 	if p.Paused {
