@@ -85,6 +85,12 @@ func TestPreviewsCountPoliciesOfTheCluster(t *testing.T) {
 			base: policy("team", "*"), head: policy("team", boats),
 			want: outcome{Active: []string{boats, cars}},
 		},
+		"Removed": {
+			reason: "The commit before declares the policy, so the cluster's copy is pruned with it and keeps nothing wanted.",
+			live:   map[string]crossplane.LivePolicy{"team": {Patterns: []string{"*"}}},
+			base:   policy("team", "*"),
+			want:   outcome{Leaves: []string{boats, cars}},
+		},
 		"DeclaredNow": {
 			reason: "The commit takes over the policy of the cluster and narrows it. What is active remains active.", live: everything,
 			head: policy("default", boats),

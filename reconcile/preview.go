@@ -38,6 +38,7 @@ func (r Reconciler) Preview(ctx context.Context, of Pull) (report.Report, error)
 	if c.Before, err = r.Render(ctx, of.Base); err != nil && !errors.As(err, &broken) {
 		return report.Report{}, fmt.Errorf("base: %w", err)
 	}
+	r.Options.Before = c.Before.Policies
 	named := c.Before.Named
 	if of.Target != "" {
 		now, err := r.Render(ctx, of.Target)

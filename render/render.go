@@ -33,6 +33,9 @@ type Options struct {
 	// Policies are those of the cluster, by name. If Crossplane makes the CRDs, they activate definitions, too. They are set only where
 	// a person looks. In a pass, guards distinguish what only the cluster activates.
 	Policies map[string]crossplane.LivePolicy
+	// Before are the policies of the commit that this one is compared with. Those of them that this commit does not declare are removed
+	// with it, so that the cluster's copies do not count.
+	Before []catalogue.Policy
 
 	CrossplaneVersion string               // the release whose package manager is followed; "" means the newest
 	Schemas           []string             // files and directories of the commit with CRDs and XRDs that live elsewhere, only for checks
@@ -408,7 +411,7 @@ func (how Options) undeclared(c catalogue.Catalogue) map[string]crossplane.LiveP
 	if how.Owner != OwnerCrossplane {
 		return nil
 	}
-	return activation.Undeclared(how.Policies, c.Policies)
+	return activation.Undeclared(how.Policies, slices.Concat(c.Policies, how.Before))
 }
 
 // describe adds connection details to the definitions.
