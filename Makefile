@@ -19,9 +19,9 @@ MINUTES    ?= 20
 CORPUS     ?=
 FORGE      ?=
 
-# Each go.mod is a module. The modules of the linter, dyff, govulncheck and Flux contain no code of ours.
+# Each go.mod is a module. The modules of the linter, dyff, govulncheck, GoReleaser, ko and Flux contain no code of ours.
 modules := . $(sort $(patsubst ./%/go.mod,%,$(shell find . -mindepth 2 -name go.mod -not -path '*/testdata/*')))
-coded   := $(filter-out .ci/lint .ci/dyff .ci/vuln fixtures/server/flux,$(modules))
+coded   := $(filter-out .ci/lint .ci/dyff .ci/vuln .ci/goreleaser .ci/goreleaser/msix .ci/ko fixtures/server/flux,$(modules))
 nested  := $(foreach m,$(filter-out .,$(coded)),$(if $(wildcard $(m)/*_test.go),$(m)))
 
 # Compilers, the linter and tests collect garbage less often. They use more memory and a fifth less time.
@@ -47,7 +47,7 @@ raced := reconcile/cluster reconcile/forge cmd/headgate reconcile/target reconci
 suites := fixtures/beside fixtures/attack fixtures/loop fixtures/oracle fixtures/accepted fixtures/soak
 
 # The packages of the main module whose tests start servers. `make quick` leaves them out.
-served := cmd/headgate examples fixtures fixtures/accepted fixtures/attack fixtures/beside fixtures/core fixtures/loop fixtures/oracle fixtures/situations \
+served := cmd/headgate examples fixtures fixtures/release fixtures/accepted fixtures/attack fixtures/beside fixtures/core fixtures/loop fixtures/oracle fixtures/situations \
 	fixtures/soak reconcile/cluster reconcile/forge reconcile/target
 
 # The packages of the main module, except those in the list $(1).
@@ -59,11 +59,38 @@ having = $$(go list -f '{{.ImportPath}} {{.Dir}}' ./... | while read -r pkg dir;
 
 .PHONY: help
 help: ## Print this help
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: build
 build: ## Build bin/headgate
 	$(static) go build -ldflags '-s -w -X main.version=$(VERSION)' -o bin/headgate ./cmd/headgate
+
+# The completion scripts that a release contains.
+.PHONY: completions
+completions:
+	@mkdir -p bin/completions && $(static) go build -buildvcs=false -ldflags '-s -w' -o bin/completing ./cmd/headgate
+	@for shell in bash zsh fish powershell; do env -u HEADGATE_CORPUS_STATE bin/completing completion $$shell > bin/completions/headgate.$$shell || exit 1; done
+
+# GoReleaser checks its file. The program of fixtures/release makes the same archives, which it can compare.
+PLATFORMS ?=
+.PHONY: release-dry
+release-dry: bin/goreleaser ## Build and check the archives of a release in dist, and list what only the workflow does (PLATFORMS=linux/amd64,darwin/arm64; all six compile for minutes)
+	@bin/goreleaser check --quiet
+	@$(static) go run ./fixtures/release/dry -platforms '$(PLATFORMS)' dist
+
+bin/goreleaser: .ci/goreleaser/go.mod .ci/goreleaser/go.sum
+	@echo 'building goreleaser; the first time takes about two minutes'
+	@$(static) go -C .ci/goreleaser build -ldflags '-s -w' -o '$(CURDIR)/$@' github.com/goreleaser/goreleaser/v2
+	@touch $@
+
+.PHONY: image
+image: bin/ko ## Write the image to dist/image as an OCI layout, without a daemon (PLATFORMS=linux/amd64)
+	@$(static) go run ./fixtures/release/image -platforms '$(PLATFORMS)' dist/image
+
+bin/ko: .ci/ko/go.mod .ci/ko/go.sum
+	@echo 'building ko; the first time takes about a minute'
+	@$(static) go -C .ci/ko build -ldflags '-s -w' -o '$(CURDIR)/$@' github.com/google/ko
+	@touch $@
 
 # The real servers that tests and the demo start, each built from its own module.
 .PHONY: controlplane kubernetes crossplane gitea flux
