@@ -11,6 +11,7 @@ import (
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/crossplane"
 )
@@ -140,6 +141,79 @@ func TestPreviewsCountPoliciesOfTheCluster(t *testing.T) {
 			got.Memory = made.Preview.Memory.Before != made.Preview.Memory.After
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\n(-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// If crdOwner is Auto, an object for Crossplane's package manager decides who makes the CRDs of a new cluster. A pass keeps the owner
+// of an earlier one, and so does the comparison: its steps and numbers are of one owner, and the verdict names the object.
+func TestPreviewsShowAChangeOfTheOwner(t *testing.T) {
+	const (
+		meta     = "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: it}\nspec: {capabilities: [safe-start]}\n"
+		team     = "apiVersion: apiextensions.crossplane.io/v1alpha1\nkind: ManagedResourceActivationPolicy\nmetadata: {name: team}\nspec: {activate: [boats.example.org]}\n"
+		provider = "---\napiVersion: pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: it}\nspec: {package: registry.example.org/acme/it:v1}\n"
+		a, b     = "a: {type: string}", "b: {type: string}"
+	)
+	tree := func(field, more string) fstest.MapFS {
+		mrd := "apiVersion: apiextensions.crossplane.io/v1alpha1\nkind: ManagedResourceDefinition\nmetadata: {name: boats.example.org}\nspec:\n" +
+			"  group: example.org\n  scope: Namespaced\n  names: {kind: Boat, plural: boats}\n  versions:\n  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, " +
+			"properties: {spec: {type: object, properties: {" + field + "}}}}}}\n"
+		return fstest.MapFS{"it/crossplane.yaml": {Data: []byte(meta)}, "it/boats.yaml": {Data: []byte(mrd)}, "policy.yaml": {Data: []byte(team + more)}}
+	}
+	none := fstest.MapFS{"readme.yaml": {Data: []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: team}\n")}}
+	type outcome struct {
+		Word    report.Word
+		Owner   render.Owner // that the merge gives new clusters
+		At      string       // where the object is
+		Becomes int
+		Breaks  int
+	}
+	cases := map[string]struct {
+		reason     string
+		owner      render.Owner
+		base, head fstest.MapFS
+		want       outcome
+	}{
+		"Gains": {
+			reason: "The first Provider changes the owner, and activates nothing.", base: tree(a, ""), head: tree(a, provider),
+			want: outcome{Word: report.Look, Owner: render.OwnerCrossplane, At: "policy.yaml:6"},
+		},
+		"GainsAndBreaks": {
+			reason: "The Provider does not hide that a CRD breaks.", base: tree(a, ""), head: tree(b, provider),
+			want: outcome{Word: report.Blocked, Owner: render.OwnerCrossplane, At: "policy.yaml:6", Breaks: 1},
+		},
+		"Loses": {
+			reason: "Crossplane still makes the CRDs without the last Provider.", base: tree(a, provider), head: tree(a, ""),
+			want: outcome{Word: report.Look, Owner: render.OwnerHeadgate},
+		},
+		"Chosen": {
+			reason: "The Sync has chosen the owner.", owner: render.OwnerHeadgate, base: tree(a, ""), head: tree(a, provider),
+			want: outcome{Word: report.Safe},
+		},
+		"Begins": {
+			reason: "Nothing has made a CRD, so the head decides.", base: none, head: tree(a, provider),
+			want: outcome{Word: report.Look, Becomes: 1},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if tc.owner == "" {
+				tc.owner = render.OwnerAuto
+			}
+			r := Reconciler{Source: commits{"base": tc.base, "head": tc.head}, Sync: inventory.Sync{Name: "platform"}, Options: render.Options{Owner: tc.owner}}
+			made, err := r.Preview(t.Context(), Pull{Base: "base", Head: "head"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := outcome{Word: made.Judgement.Word, Owner: made.Preview.Owner, Becomes: len(made.Preview.Opens), Breaks: len(made.Breaking())}
+			for _, f := range made.Findings {
+				if f.Rule == "crd-owner-changes" && f.Origin.Path != "" {
+					got.At = f.Origin.String()
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n(-want +got):\n%s\n%s", tc.reason, diff, made.Line())
 			}
 		})
 	}

@@ -52,7 +52,7 @@ func (r Reconciler) Preview(ctx context.Context, of Pull) (report.Report, error)
 			return report.Report{}, err
 		}
 	}
-	after, err := r.Render(ctx, of.Head)
+	after, err := r.head(ctx, c.Before, of.Head)
 	outage := cmp.Or(outageOf(err), outageOf(broken.OrNil()))
 	switch {
 	case err != nil && broken != nil && err.Error() == broken.Error():
@@ -62,6 +62,7 @@ func (r Reconciler) Preview(ctx context.Context, of Pull) (report.Report, error)
 	case broken != nil: // the pull request is not to blame, and the report says so
 		return report.Repaired(r.Sync, after, c.Before.Revision, broken).Awaiting(outage), nil //nolint:nilerr // see above
 	}
+	c.Auto = r.Options.Owner == render.OwnerAuto
 	place := baseline.Baseline{Base: c.Before, Sync: r.Sync, Terms: r.Terms, Approvals: c.Before.Approvals}
 	if c.Now != nil {
 		place.Approvals = c.Now.Approvals
@@ -83,6 +84,17 @@ func (r Reconciler) Preview(ctx context.Context, of Pull) (report.Report, error)
 	}
 	c.Approvals, c.At = place.Approvals, metav1.Now()
 	return report.Compared(p, c), nil
+}
+
+// head renders the newer commit of a comparison. If crdOwner is Auto, an older commit with definitions decides who makes the CRDs: a
+// pass over it records that, and later passes keep it.
+func (r Reconciler) head(ctx context.Context, before render.Desired, ref string) (render.Desired, error) {
+	want, err := r.Render(ctx, ref)
+	if err == nil && len(before.Definitions) > 0 && want.Owner != before.Owner {
+		r.Options.Owner = before.Owner
+		return r.Render(ctx, ref)
+	}
+	return want, err
 }
 
 // controls asks the cluster which CRDs and MRDs are still controlled by inactive revisions of the packages that get another

@@ -50,16 +50,29 @@ func (o Owner) by(c catalogue.Catalogue) Owner {
 	case "":
 		return OwnerHeadgate
 	case OwnerAuto:
-		if slices.ContainsFunc(c.Packages, func(p catalogue.Package) bool { return p.Project != nil }) {
+		if given(c) != nil {
 			return OwnerCrossplane
-		}
-		for _, object := range c.Objects {
-			id := object.ID()
-			if id.Group == crossplane.Packages || crossplane.IsPackageCRD(id) {
-				return OwnerCrossplane
-			}
 		}
 		return OwnerHeadgate
 	}
 	return o
+}
+
+// A Given is the first part of a commit that is for Crossplane's package manager: an object of it or its CRD, or a project.
+type Given struct {
+	Kind, Name string
+	Origin     manifest.Origin
+}
+
+// given returns what a commit gives to Crossplane's package manager, or nil.
+func given(c catalogue.Catalogue) *Given {
+	if i := slices.IndexFunc(c.Packages, func(p catalogue.Package) bool { return p.Project != nil }); i >= 0 {
+		return &Given{"Project", c.Packages[i].Name, c.Packages[i].Origin}
+	}
+	for _, object := range c.Objects {
+		if id := object.ID(); id.Group == crossplane.Packages || crossplane.IsPackageCRD(id) {
+			return &Given{id.Kind, id.Name, object.Origin}
+		}
+	}
+	return nil
 }

@@ -53,6 +53,7 @@ type Desired struct {
 	Source      SourceID
 	Approvals   []Approval // of its ApprovalsFile; whether they count depends on the source of the commit
 	Owner       Owner
+	Given       *Given                           // what makes Crossplane the owner of CRDs for OwnerAuto; nil if nothing does
 	Named       packages.Named                   // the registries and Secrets of its packages; also set if the commit cannot be rendered
 	Live        bool                             // Definitions include those of the cluster
 	Partial     bool                             // the commit has policies but declares no definitions, so the matches of the policies are not known
@@ -213,6 +214,7 @@ func Render(in Input, how Options) (Desired, error) {
 		Revision: in.Revision,
 		Source:   in.Source,
 		Owner:    how.Owner,
+		Given:    given(c),
 
 		Approvals: approvals,
 		Named:     named,

@@ -84,6 +84,9 @@ func Judge(r Report) Judgement {
 	if r.Preview != nil && r.Preview.Repairs {
 		add(Look, "repairs", 1, "repairs the target branch, which cannot be rendered", "")
 	}
+	if r.Preview != nil && r.Preview.Owner != "" {
+		add(Look, "owner", 1, "changes who makes the CRDs", "")
+	}
 	add(Look, "base-unread", len(r.Unseen()), "cannot read 1 package of the base", "cannot read %d packages of the base")
 	add(Look, "breaks-unused", is[breaksUnused], "breaks 1 schema that nothing uses", "breaks %d schemas that nothing uses")
 	add(Look, "breaks-no-object", is[breaksNoObject], "breaks 1 schema, and all its objects fit", "breaks %d schemas, and all their objects fit")

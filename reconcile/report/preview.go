@@ -38,6 +38,8 @@ type Preview struct {
 	Copies    []Copy      `json:"copies,omitempty"`    // packages in the tree whose release changes
 	Versions  []Version   `json:"versions,omitempty"`  // for a possible upgrade: the versions up to the new one
 
+	Owner render.Owner `json:"crdOwner,omitempty"` // set if the merge changes who makes the CRDs in a new cluster
+
 	Untouched bool `json:"untouched,omitempty"` // the merge changes nothing of the sync
 
 	Commands bool `json:"commands,omitempty"` // users may approve with comments
@@ -64,6 +66,7 @@ type Comparison struct {
 	Before  render.Desired  // the base of the comparison
 	Now     *render.Desired // the current target branch, if it changed since the base
 	Live    bool
+	Auto    bool            // no one has chosen who makes the CRDs, so the commits decide in a new cluster
 	Present map[string]bool // definitions whose CRDs already exist in the cluster, by name
 
 	Controls map[manifest.ID]plan.Answer // by the object that names an upgraded package: objects that an inactive revision controls
@@ -84,6 +87,7 @@ func Compared(p plan.Plan, c Comparison) Report {
 		r.Preview.Moved = Moved(c.Before, *c.Now)
 	}
 	r.controlled(c.Controls)
+	r.handover(p.Want, c)
 	r.ask()
 	return r.Approve(inForce(c.Approvals, c.At)).On(nil)
 }
@@ -182,6 +186,27 @@ func (r *Report) controlled(answers map[manifest.ID]plan.Answer) {
 			})
 		}
 	}
+}
+
+// ruleOwner is the rule for a commit that changes who makes the CRDs.
+const ruleOwner = "crd-owner-changes"
+
+// handover adds a finding if a merge changes which tool makes the CRDs in a new cluster. Passes keep the owner of an earlier pass.
+func (r *Report) handover(want render.Desired, c Comparison) {
+	before, after := c.Before.Given, want.Given
+	if !c.Auto || len(c.Before.Definitions) == 0 || (before == nil) == (after == nil) {
+		return
+	}
+	gives, what, owner := after, "%s %s is the first object here for Crossplane's package manager", render.OwnerCrossplane
+	if after == nil {
+		gives, what, owner = &render.Given{Kind: before.Kind, Name: before.Name}, "%s %s was the last object here for Crossplane's package manager", render.OwnerHeadgate
+	}
+	r.Preview.Owner = owner
+	r.Findings = append(r.Findings, manifest.Finding{
+		Rule: ruleOwner, Severity: manifest.Warning, Origin: gives.Origin,
+		Message: fmt.Sprintf(what+", so %s makes the CRDs in a new cluster; where %s has made them, it still does, as shown here", gives.Kind, gives.Name, owner, c.Before.Owner),
+		Fix:     "set crdOwner of the Sync",
+	})
 }
 
 // Awaiting returns the report with the reason why a required registry cannot be reached; "" if none is missing.
