@@ -80,6 +80,17 @@ func (o Object) OriginOf(path ...any) manifest.Origin {
 	return o.document.OriginOf(path...)
 }
 
+// OriginsAt is OriginOf for several paths. It parses the document only once.
+func (o Object) OriginsAt(paths ...[]any) []manifest.Origin {
+	if o.document == nil {
+		return slices.Repeat([]manifest.Origin{o.Origin}, len(paths))
+	}
+	return o.document.OriginsAt(paths...)
+}
+
+// IsMade reports whether a tool, such as kustomize, built the object, so that no file contains it.
+func (o Object) IsMade() bool { return o.document != nil && o.document.IsMade() }
+
 // MisreadKeys returns the keys of the object that YAML 1.1 does not read as they are written.
 func (o Object) MisreadKeys() []manifest.MisreadKey {
 	if o.document == nil {

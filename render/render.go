@@ -66,6 +66,7 @@ type Desired struct {
 	Crossplane  crossplane.Version               // from Options.CrossplaneVersion
 	Directories []string                         // sorted directories of the commit with manifests, even if none is applied, without ignored ones
 	Unread      []catalogue.Unread               // packages with unknown content
+	Programs    []catalogue.Program              // programs and templates of functions, by path
 	Signatures  packages.Signatures              // which signatures the commit demands of the images that Crossplane installs
 	Schemas     []Object                         // CRDs and XRDs that live elsewhere, from Options.Schemas; only for checks, by identity
 	Left        []Left                           // the objects that Crossplane installs with packages, except definitions, sorted by identity
@@ -223,6 +224,7 @@ func Render(in Input, how Options) (Desired, error) {
 		Policies:  c.Policies,
 		Packages:  c.Packages,
 		Unread:    c.Unread,
+		Programs:  c.Programs,
 
 		Undeclared: undeclared,
 

@@ -44,7 +44,8 @@ var mayImport = map[string][]string{
 	"render/schema":           {"render/crossplane", "render/manifest"},
 	"render/check":            {"render", "render/crd", "render/crossplane", "render/manifest", "render/schema"},
 	"render/crossplane/kinds": {"render/check", "render/crd", "render/crossplane", "render/schema"},
-	"render/lint":             {"render", "render/catalogue", "render/check", "render/check/kubernetes", "render/crossplane", "render/crossplane/kinds", "render/manifest", "render/schema"},
+	"render/uses":             {"render", "render/catalogue", "render/crossplane", "render/manifest"},
+	"render/lint":             {"render", "render/catalogue", "render/check", "render/check/kubernetes", "render/crossplane", "render/crossplane/kinds", "render/manifest", "render/schema", "render/uses"},
 
 	"render/check/kubernetes": {"render", "render/check", "render/manifest", "render/schema"},
 

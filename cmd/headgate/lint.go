@@ -29,9 +29,9 @@ func newLint(t *terminal) *cobra.Command {
 		Short: "Check a commit for errors, and for what will not work",
 		Long: `Lint reads all of a commit, inactive definitions included, and reports what is wrong: files
 that cannot be read, objects that the API server would refuse, patterns that do not match
-what they seem to, and Compositions and managed resources that use a kind which no policy
-activates, with the line of the policy that would. It lists what it cannot read, such as
-programs in the inputs of functions, as notes.
+what they seem to, and objects, Compositions and programs of functions that use a kind which
+no policy activates, with the line of the policy that would. It only searches a program for
+the kinds that its text names. A note lists each program, and what it cannot read.
 
 Objects are checked against the CRDs, definitions and XRDs of the commit, as the API server
 does, and against the kinds of Kubernetes and of Crossplane. With --kubernetes-version, what

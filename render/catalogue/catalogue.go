@@ -20,6 +20,7 @@ type Catalogue struct {
 	Details     []Details                // by origin; Describe adds them to definitions
 	Directories []string                 // sorted directories with manifests, even if none is applied, without ignored ones
 	Unread      []Unread                 // packages of registries that could not be read, by source
+	Programs    []Program                // programs and templates of functions, by path
 	Beside      []Beside                 // images that also have a copy in the tree, by source
 	Skipped     Skipped
 	Omitted     []Omitted          // what was skipped on purpose, by origin

@@ -466,7 +466,7 @@ func (d *Definition) compare(name string) int { return cmp.Compare(d.Name, name)
 // catalogue returns the sorted documents, in order, and all problems. Only catalogue returns problems, and it runs last, so that it
 // misses none. If something is declared twice, the catalogue contains the first declaration.
 func (s *sorting) catalogue() (Catalogue, Errors) {
-	c := Catalogue{Shipped: map[manifest.ID]*Package{}, Policies: s.policies, Details: s.details, Directories: slices.Sorted(maps.Keys(s.directories)), Skipped: s.skipped}
+	c := Catalogue{Shipped: map[manifest.ID]*Package{}, Programs: slices.Clone(s.programs), Policies: s.policies, Details: s.details, Directories: slices.Sorted(maps.Keys(s.directories)), Skipped: s.skipped}
 
 	c.Definitions = slices.CompactFunc(s.definitions, func(a, b *Definition) bool { return a.Name == b.Name })
 	for _, u := range s.toDecode {
@@ -487,6 +487,7 @@ func (s *sorting) catalogue() (Catalogue, Errors) {
 	}
 
 	slices.SortStableFunc(c.Objects, func(a, b manifest.Object) int { return a.ID().Compare(b.ID()) })
+	slices.SortFunc(c.Programs, func(a, b Program) int { return cmp.Compare(a.Path, b.Path) })
 	slices.SortStableFunc(c.Policies, func(a, b Policy) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), a.Origin.Compare(b.Origin))
 	})

@@ -42,6 +42,7 @@ type walk struct {
 	directories    map[string]bool // directories with files to read or to leave to other tools, except ignored ones
 	skipped        Skipped
 	omitted        []Omitted
+	programs       []Program // of functions
 	findings       []manifest.Finding
 	problems       Errors
 }
@@ -242,10 +243,14 @@ func (w *walk) skipAll(dir string, why Why) {
 // ApprovalsFile is read by Headgate itself, and not as a manifest. So it is not counted as skipped.
 const ApprovalsFile = ".headgate/approvals.yaml"
 
-// skipFile skips a file if it may hold manifests, or may lead to them. Nothing of other files is ever read.
+// skipFile skips a file if it may hold manifests, or may lead to them. Nothing of other files is read, except which kinds a program of
+// a function names.
 func (w *walk) skipFile(name string, e fs.DirEntry, why Why) {
 	if name == ApprovalsFile {
 		return
+	}
+	if (why == OtherSuffix || why == BuildInput) && e.Type().IsRegular() {
+		w.noteProgram(name)
 	}
 	if mayHoldManifests(e.Name()) || isImageName(e.Name()) || !e.Type().IsRegular() {
 		w.skip(why, manifest.Origin{Path: name}, manifest.Header{})

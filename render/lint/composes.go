@@ -7,6 +7,7 @@ import (
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
+	"headgate.dev/headgate/render/uses"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -158,15 +159,15 @@ func inTemplate(o render.Object, text string, at manifest.Origin) []composed {
 		at.Line++ // the text begins on the line after its key
 	}
 	var all []composed
-	for _, u := range uses(text) {
-		if u.indent > 0 || strings.Contains(u.apiVersion+u.kind, "{{") {
+	for _, u := range uses.InTemplate(text) {
+		if u.Indent > 0 || u.Computed() {
 			continue
 		}
 		origin := at
 		if at != o.Origin {
-			origin.Line += u.line
+			origin.Line += u.Line
 		}
-		all = append(all, composed{apiVersion: u.apiVersion, kind: u.kind, at: origin})
+		all = append(all, composed{apiVersion: u.APIVersion, kind: u.Kind, at: origin})
 	}
 	return all
 }

@@ -137,21 +137,37 @@ func TestCoverage(t *testing.T) {
 			files: map[string]string{
 				"store.yaml": composition("  mode: Pipeline\n  pipeline:\n  - step: render\n    input:\n      kind: GoTemplate\n      inline:\n        template: |\n          apiVersion: s3.example.org/v1\n          kind: {{ .kind }}\n"),
 			},
-			want: []string{`store.yaml:13 note whether all that Composition.apiextensions.crossplane.io/store composes is active is not known: the template of step render computes kinds, which is not read`},
+			want: []string{`store.yaml:13 note whether all that Composition.apiextensions.crossplane.io/store composes is active is not known: the template of step render computes kinds, which are not read`},
 		},
 		"Elsewhere": {
 			reason: "A function may read its templates from files in its own image.",
 			files: map[string]string{
 				"store.yaml": composition("  mode: Pipeline\n  pipeline:\n  - step: render\n    input:\n      kind: GoTemplate\n      source: FileSystem\n"),
 			},
-			want: []string{`store.yaml:9 note whether all that Composition.apiextensions.crossplane.io/store composes is active is not known: the templates of step render are not in the commit, which is not read`},
+			want: []string{`store.yaml:9 note whether all that Composition.apiextensions.crossplane.io/store composes is active is not known: the templates of step render are not in the commit, so they are not read`},
 		},
 		"Program": {
-			reason: "Templates in other languages are not read.",
+			reason: "Of other languages, only what the text names is known.",
 			files: map[string]string{
 				"store.yaml": composition("  mode: Pipeline\n  pipeline:\n  - step: kcl\n    input:\n      kind: KCLInput\n      spec:\n        source: |\n          items = [{apiVersion = \"s3.example.org/v1\", kind = \"Bucket\"}]\n"),
 			},
-			want: []string{`store.yaml:11 note whether all that Composition.apiextensions.crossplane.io/store composes is active is not known: the input of step kcl is a program, which is not read`},
+			want: []string{
+				`store.yaml:11 note whether all that Composition.apiextensions.crossplane.io/store composes is active is not known: the input of step kcl is a program, which is only searched for names of kinds`,
+				`store.yaml:12 warning ` + bucket + `; add "buckets.s3.example.org" to spec.activate of a policy`,
+			},
+		},
+		"Source": {
+			reason: "A function may be in the commit, too.",
+			files:  map[string]string{"functions/store/main.k": "# kind = \"Queue\"\nitems = [\n  {apiVersion = \"s3.example.org/v1\", kind = \"Bucket\"}\n]\n"},
+			want: []string{
+				`functions/store/main.k:1 note whether all that functions/store/main.k composes is active is not known: it is a program, which is only searched for names of kinds`,
+				`functions/store/main.k:3 warning functions/store/main.k uses buckets.s3.example.org, which no policy activates; add "buckets.s3.example.org" to spec.activate of a policy`,
+			},
+		},
+		"Usage": {
+			reason: "Other objects name kinds, too.",
+			files:  map[string]string{"usage.yaml": "apiVersion: protection.crossplane.io/v1beta1\nkind: ClusterUsage\nmetadata: {name: a}\nspec:\n  of:\n    apiVersion: s3.example.org/v1\n    kind: Bucket\n"},
+			want:   []string{`usage.yaml:7 warning ClusterUsage.protection.crossplane.io/a uses buckets.s3.example.org, which no policy activates; add "buckets.s3.example.org" to spec.activate of a policy`},
 		},
 		"Paused": {
 			reason: "A paused policy activates nothing, so adding a pattern to it would not help.",
@@ -192,29 +208,6 @@ func TestPartial(t *testing.T) {
 	if found := Coverage(want); len(found) > 0 {
 		t.Errorf("found %v", found)
 	}
-}
-
-// FuzzUses reads arbitrary templates. Every use must have valid lines. A plain object must be found if the rest of the template
-// does not change its indentation.
-func FuzzUses(f *testing.F) {
-	f.Add("{{ range . }}\napiVersion: a/v1\n{{ end }}\nkind: B\n")
-	f.Add("- apiVersion: 'a'\n  kind: \"b\n-  - kind: c\n")
-	f.Add("{{/* x\n*/}}\nkind: {{ .a }}\r\napiVersion: a # b")
-	f.Fuzz(func(t *testing.T, template string) {
-		lines := strings.Split(template, "\n")
-		for _, u := range uses(template) {
-			if u.line >= len(lines) || u.kind == "" || u.apiVersion == "" {
-				t.Fatalf("%+v of %d lines", u, len(lines))
-			}
-		}
-		if strings.Contains(template, "{{") {
-			return // a comment may not end
-		}
-		all := uses(template + "\n---\napiVersion: s3.example.org/v1\nkind: Bucket\n")
-		if n := len(all); n == 0 || all[n-1] != (use{"s3.example.org/v1", "Bucket", len(lines) + 2, 0}) {
-			t.Fatalf("the last is not found: %+v", all)
-		}
-	})
 }
 
 // A package has two thousand definitions, and decoding one takes milliseconds.

@@ -99,6 +99,20 @@ func (d *Document) Learn(what string, ask func() (string, error)) (string, error
 	return d.body.learn(what, ask)
 }
 
+// LearnFile is Learn for the content of a file that holds no documents. ask must not keep the content.
+func (r *Reader) LearnFile(name, what string, ask func(raw []byte) (string, error)) (string, error) {
+	return r.content(name).learn(what, func() (answer string, err error) {
+		err = readFile(r.files, name, r.limits.FileBytes, func(raw []byte) error {
+			if err := r.countBytes(name, int64(len(raw))); err != nil {
+				return err
+			}
+			answer, err = ask(raw)
+			return err
+		})
+		return answer, err
+	})
+}
+
 // LearnBeside is Learn for a question about the texts of two documents. ask must not keep them. The answer is empty if no file holds
 // one of the texts, because a tool built it.
 func (d *Document) LearnBeside(other *Document, what string, ask func(text, beside []byte) (string, error)) (answer string, err error) {

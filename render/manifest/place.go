@@ -40,6 +40,9 @@ func (d *Document) OriginsOf(n int, path ...any) []Origin {
 	return d.origins(items...)
 }
 
+// OriginsAt returns where the value at each path begins. It parses the document only once.
+func (d *Document) OriginsAt(paths ...[]any) []Origin { return d.origins(paths...) }
+
 // origins returns where the values at paths begin. The Memo stores them as line numbers relative to the document.
 func (d *Document) origins(paths ...[]any) []Origin {
 	known, _ := d.Learn(fmt.Sprintf("lines %q", paths), func() (string, error) {
