@@ -269,7 +269,7 @@ attack: bin/controlplane ## Have the program read every bomb and the largest hon
 	go test -v -count=1 -timeout=60m ./fixtures/attack -whole
 
 .PHONY: mutations
-mutations: ## Judge how previews compare MUTATIONS mutated CRDs of real providers, by the code of the API server (MUTATIONS=10000, in about ten minutes; CI runs 400)
+mutations: ## Judge how previews compare MUTATIONS mutated CRDs of real providers, by the code of the API server (MUTATIONS=10000, in about ten minutes of CPU; CI runs 400)
 	go test -v -count=1 -timeout=10h ./render/schema -run 'TestDifferential|TestGrowsIsSafe' -mutations $(or $(MUTATIONS),10000)
 
 .PHONY: soak

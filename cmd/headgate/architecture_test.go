@@ -123,6 +123,7 @@ var harmless = []string{"k8s.io/client-go/applyconfigurations"}
 // livesIn lists the libraries that only some packages, or one file, may import. The longest prefix counts.
 var livesIn = map[string][]string{
 	"github.com/go-git/go-git":               {"reconcile/git"},
+	"github.com/google/cel-go":               {"render/schema"},
 	"github.com/google/go-containerregistry": {"render/xpkg", "reconcile/registry"},
 	"sigs.k8s.io/cli-utils":                  {}, // except its object IDs:
 	"sigs.k8s.io/cli-utils/pkg/common":       {"reconcile/inventory", "reconcile/plan", "reconcile/cluster"},

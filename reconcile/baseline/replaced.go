@@ -36,7 +36,7 @@ const largeSize = 48 << 10
 
 // replacementOf compares two versions of a definition. The memo stores the result.
 func replacementOf(base, want render.Object) (replacement, error) {
-	known, err := want.Learn("beside 5 "+base.Digest, func() (string, error) {
+	known, err := want.Learn("beside 6 "+base.Digest, func() (string, error) {
 		if want.Size > largeSize {
 			large.Lock()
 			defer large.Unlock()

@@ -97,6 +97,7 @@ func Judge(r Report) Judgement {
 	named, wild := r.opened()
 	add(Look, "activates-by-wildcard", wild, "activates 1 definition that no policy names in full", "activates %d definitions that no policy names in full")
 	add(Look, "defaults", is[changesDefault], "changes the defaults of 1 kind", "changes the defaults of %d kinds")
+	add(Look, "patterns", is[mayRefuse], "changes a pattern of 1 kind, which may refuse more", "changes patterns of %d kinds, which may refuse more")
 	add(Look, "merges", is[mergesOtherwise], "changes how lists or maps of 1 kind merge", "changes how lists or maps of %d kinds merge")
 	add(Look, "deprecates", is[deprecates], "deprecates a version of 1 kind", "deprecates versions of %d kinds")
 	add(Look, "moves-storage", is[movesStorage], "stores 1 kind in another version", "stores %d kinds in other versions")
@@ -135,6 +136,7 @@ const (
 	deprecates
 	mergesOtherwise
 	changesDefault
+	mayRefuse // a pattern, but that is not known
 	breaksStatus
 	breaksUnused
 	breaksNoObject
@@ -215,6 +217,8 @@ func (r Report) consequence(s Step, live bool) consequence {
 		return breaksNoObject
 	case len(broken) > 0, s.gives(guard.WebhookUnseen, guard.VersionsUnseen):
 		return s.breaksHow()
+	case s.altersBy("pattern-undecided"):
+		return mayRefuse
 	case s.altersBy("default"):
 		return changesDefault
 	case slices.ContainsFunc(s.alters, merges):
@@ -271,7 +275,7 @@ func (r Report) inactiveBreaks() []Step {
 // noticed returns the non-breaking changes of a step that the judgement counts, without changes of versions.
 func (s Step) noticed() []plan.SchemaChange {
 	return slices.DeleteFunc(slices.Clone(s.alters), func(c plan.SchemaChange) bool {
-		return c.Rule != "default" && !merges(c)
+		return c.Rule != "default" && c.Rule != "pattern-undecided" && !merges(c)
 	})
 }
 

@@ -98,6 +98,7 @@ func situations() map[string]situation {
 		"NoSafeStart":  {"Without safe-start, definitions become active that nobody named.", opens(activation.Activator{Cause: activation.NoSafeStart}), Look, "activates-by-wildcard"},
 		"Deprecated":   {"A deprecated version will be removed later.", alters(schema.Deprecated), Look, "deprecates"},
 		"StorageMoves": {"A webhook must convert every stored object.", alters(schema.Storage), Look, "moves-storage"},
+		"Pattern":      {"Objects may be refused.", alters(schema.Undecided), Look, "patterns"},
 		"Default":      {"A changed default changes the behaviour of objects.", alters(schema.Default), Look, "defaults"},
 		"Merges": {
 			"Writers that share the list would overwrite each other.",

@@ -143,7 +143,7 @@ type failing interface {
 }
 
 // knowsMore lists keywords for which crdify also reports changes that neither drop nor refuse a value, or misses some that do.
-var knowsMore = []Rule{Default, Required, Field, "type", "enum", "minimum", "maximum", "minLength", "minItems", "minProperties", "anyOf", "allOf", "oneOf", "not", "x-kubernetes-int-or-string", "additionalProperties"}
+var knowsMore = []Rule{Default, Required, Field, Undecided, "type", "enum", "pattern", "minimum", "maximum", "minLength", "minItems", "minProperties", "anyOf", "allOf", "oneOf", "not", "x-kubernetes-int-or-string", "additionalProperties"}
 
 // agree reports paths at which only one of the two finds a break. TestDifferential covers changes that Compare judges by more than
 // one keyword.

@@ -22,6 +22,7 @@ import (
 
 var (
 	mutations = flag.Int("mutations", 400, "how many mutations TestDifferential judges; 10000 is the whole of it")
+	firstSeed = flag.Uint64("seed", 0, "the first seed of TestDifferential")
 	listing   = flag.Bool("listing", false, "TestDifferential lists false alarms")
 )
 
@@ -31,8 +32,9 @@ const mostFalseAlarms = 1.0
 
 // Differential mutates CRDs of real providers and judges how a user's path to Compare compares them. The API server's own code
 // judges objects at the boundary of each change: a break is an object that was accepted and is now refused or loses a value. A break
-// that is missed is a merge that destroys something. A reported break without such an object is a false alarm.
-func Differential(t *testing.T, compare func(before, after *unstructured.Unstructured) Difference) {
+// that is missed is a merge that destroys something. A reported break without such an object is a false alarm. shows reports whether
+// the checks that users see agree about the object.
+func Differential(t *testing.T, compare func(before, after *unstructured.Unstructured) Difference, shows func(before, after *unstructured.Unstructured, of Witness) error) {
 	t.Helper()
 	var originals []*unstructured.Unstructured
 	for _, archive := range []string{"provider-kubernetes", "provider-helm", "provider-nop", "crossplane-core", "provider-upjet-aws"} {
@@ -50,7 +52,7 @@ func Differential(t *testing.T, compare func(before, after *unstructured.Unstruc
 	t.Logf("%d CRDs", len(originals))
 	judgedAll, breaking, untried := 0, 0, 0
 	alarms, byRule, falseByRule := map[string]int{}, map[string]int{}, map[string]int{}
-	for seed := uint64(0); judgedAll < *mutations; seed++ {
+	for seed := *firstSeed; judgedAll < *mutations; seed++ {
 		m := mutation{Rand: rand.New(rand.NewPCG(seed, 7)), crd: originals[seed%uint64(len(originals))]}
 		before, after, ok := m.pair()
 		if !ok || len(Refusals(t.Context(), before)) > 0 {
@@ -66,7 +68,7 @@ func Differential(t *testing.T, compare func(before, after *unstructured.Unstruc
 			continue // the API server refuses the update, and render/lint reports it
 		}
 		witness := m.witness(t.Context(), before, after)
-		if witness == "" && m.tried == 0 {
+		if witness == nil && m.tried == 0 {
 			untried++ // the edits contradict each other, so every object is refused
 			continue
 		}
@@ -75,9 +77,9 @@ func Differential(t *testing.T, compare func(before, after *unstructured.Unstruc
 			byRule[string(c.Rule)]++
 		}
 		switch {
-		case witness != "" && len(found) == 0:
-			t.Errorf("seed %d: missed: %s at %v of %s\n%s\nCompare finds %v", seed, m.name, m.path, before.GetName(), witness, difference.Changes)
-		case witness == "" && len(found) > 0:
+		case witness != nil && len(found) == 0:
+			t.Errorf("seed %d: missed: %s at %v of %s\n%s\nCompare finds %v", seed, m.name, m.path, before.GetName(), witness.What, difference.Changes)
+		case witness == nil && len(found) > 0:
 			alarms[fmt.Sprintf("%s: %v", m.name, found)]++
 			falseByRule[string(found[0].Rule)]++
 			if *listing {
@@ -85,6 +87,9 @@ func Differential(t *testing.T, compare func(before, after *unstructured.Unstruc
 			}
 		case len(found) > 0:
 			breaking++
+			if err := shows(before, after, *witness); err != nil {
+				t.Errorf("seed %d: %s at %v of %s: %s\nbut a check says: %v", seed, m.name, m.path, before.GetName(), witness.What, err)
+			}
 		}
 	}
 	count := 0
@@ -442,14 +447,20 @@ func (m *mutation) edit(s map[string]any, key string) string {
 	return "nothing"
 }
 
-// witness returns an object that the old definition accepts and of which the new one drops or refuses something, or "" if none of
-// the many tried objects is one.
-func (m *mutation) witness(ctx context.Context, before, after *unstructured.Unstructured) string {
+// A Witness is an object that the old definition accepts, and of which the new one drops or refuses something.
+type Witness struct {
+	Object *unstructured.Unstructured // as it is stored
+	Update *unstructured.Unstructured // what it may become only under the old definition; usually nil
+	What   string
+}
+
+// witness returns a Witness, or nil if none of the many tried objects is one.
+func (m *mutation) witness(ctx context.Context, before, after *unstructured.Unstructured) *Witness {
 	version := stored(versions(object(before.Object["spec"])))
 	was, is := rootOf(before), rootOf(after)
 	j, err := NewJudge(before, after, version)
 	if err != nil {
-		return "no judge: " + err.Error()
+		return &Witness{What: "no judge: " + err.Error()}
 	}
 	next := j.after[len(j.after)-1]
 	var taken []*unstructured.Unstructured
@@ -470,15 +481,16 @@ func (m *mutation) witness(ctx context.Context, before, after *unstructured.Unst
 			m.tried++
 		}
 		if loses, refused := j.Of(ctx, given.DeepCopy()); len(loses)+len(refused) > 0 {
-			return fmt.Sprintf("loses %v, is refused %v: %s", loses, refused, asJSON(given.Object["spec"]))
+			return &Witness{Object: old, What: fmt.Sprintf("loses %v, is refused %v: %s", loses, refused, asJSON(given.Object["spec"]))}
 		}
 		fresh := given.DeepCopy() // the accepted objects, applied again
 		pruning.Prune(fresh.Object, j.before.structural, true)
 		defaulting.PruneNonNullableNullsWithoutDefaults(fresh.Object, j.before.structural)
 		withoutNulls(fresh.Object, old.Object)
+		sent := fresh.DeepCopy()
 		next.Coerce(fresh)
 		if wrong := append(next.invalid(ctx, fresh), next.broken(ctx, fresh)...); len(wrong) > 0 {
-			return fmt.Sprintf("a new object is refused %v: %s", wrong, asJSON(given.Object["spec"]))
+			return &Witness{Object: sent, What: fmt.Sprintf("a new object is refused %v: %s", wrong, asJSON(given.Object["spec"]))}
 		}
 	}
 	for i, one := range taken { // an object and its result
@@ -486,10 +498,10 @@ func (m *mutation) witness(ctx context.Context, before, after *unstructured.Unst
 			if refusedUpdate(ctx, j.before, one, other) || !refusedUpdate(ctx, next, one, other) {
 				continue
 			}
-			return fmt.Sprintf("cannot become %s: %s", asJSON(other.Object["spec"]), asJSON(one.Object["spec"]))
+			return &Witness{Object: one, Update: other, What: fmt.Sprintf("cannot become %s: %s", asJSON(other.Object["spec"]), asJSON(one.Object["spec"]))}
 		}
 	}
-	return ""
+	return nil
 }
 
 // has reports whether an object has a value at a path.

@@ -28,8 +28,6 @@ func (c *comparison) narrows(key string, was, is map[string]any) bool {
 		return to != nil && (from == nil || !subset(list(from), list(to)))
 	case "format":
 		return enforced(is) && (!enforced(was) || from == nil || from != to)
-	case "pattern":
-		return to != nil
 	case "maximum", "exclusiveMaximum":
 		return tighter(limitOf(was, "maximum", "exclusiveMaximum", 1), limitOf(is, "maximum", "exclusiveMaximum", 1), 1)
 	case "minimum", "exclusiveMinimum":

@@ -56,6 +56,12 @@ x-kubernetes-validations: [{rule: "!('*' in self.managementPolicies || 'Create' 
 		"ItemFilledIn": {
 			reason: "A null item was refused before.", was: "properties: {l: {type: array, x-kubernetes-list-type: set, items: {type: string}}}", is: "properties: {l: {type: array, x-kubernetes-list-type: set, items: {type: string, default: x}}}",
 		},
+		"ItemNotFilledInAnyMore": {
+			reason: "A null item was replaced.", was: "properties: {l: {type: array, items: {type: string, default: x}}}", is: "properties: {l: {type: array, items: {type: string}}}", breaks: true,
+		},
+		"ItemThatMayBeNull": {
+			reason: "A null item is accepted.", was: "properties: {l: {type: array, items: {type: string, default: x}}}", is: "properties: {l: {type: array, items: {type: string, nullable: true}}}",
+		},
 		"PoliciesNeedLess":   {reason: "An object without policies has no further required fields.", was: policies(`, default: ["*"]`), is: policies(", default: [Observe]")},
 		"PoliciesWithout":    {reason: "The rule applies only where size is set, as before.", was: policies(`, default: ["*"]`), is: policies("")},
 		"PoliciesNeedMore":   {reason: "size was not required of an object without policies.", was: policies(", default: [Observe]"), is: policies(`, default: ["*"]`), breaks: true},

@@ -1,276 +1,247 @@
 package schema
 
 import (
-	"regexp"
+	"fmt"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
+	"sync"
+
+	"github.com/google/cel-go/common"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/debug"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/parser"
 )
 
 // validations compares CEL rules by their requirements.
 func (c *comparison) validations(at location, was, is map[string]any) {
 	before, after := rules(list(was["x-kubernetes-validations"])), rules(list(is["x-kubernetes-validations"]))
-	for key, rule := range after {
+	for key, r := range after {
 		if _, held := before[key]; !held {
 			what := Validation
-			if strings.Contains(rule, "oldSelf") {
+			if strings.Contains(r.text, "oldSelf") {
 				what = Immutable
 			}
-			breaks := !holds(rule, was, is) && !onlyNew(rule, was, is)
-			c.add(Change{Rule: what, Version: at.version, Path: at.path, To: rule, Breaking: breaks})
+			breaks := !holds(r.parsed, was, is) && !onlyNew(r, was, is)
+			c.add(Change{Rule: what, Version: at.version, Path: at.path, To: r.text, Breaking: breaks})
 		}
 	}
-	for key, rule := range before {
+	for key, r := range before {
 		if _, holds := after[key]; !holds {
-			c.add(Change{Rule: Validation, Version: at.version, Path: at.path, From: rule})
+			c.add(Change{Rule: Validation, Version: at.version, Path: at.path, From: r.text})
 		}
 	}
 	c.Words = true // at least the message of a rule changed
 }
 
+// A rule is a CEL rule of a schema.
+type rule struct {
+	text    string
+	parsed  ast.Expr // nil if it cannot be parsed
+	content any      // an entry of x-kubernetes-validations
+}
+
+// rules returns the CEL rules of a schema by their requirements.
+func rules(validations []any) map[string]rule {
+	all := map[string]rule{}
+	for _, v := range validations {
+		text, _ := object(v)["rule"].(string)
+		r := rule{text: text, parsed: parse(text), content: v}
+		key := text
+		if r.parsed != nil {
+			key = shape(r.parsed)
+		}
+		if object(v)["optionalOldSelf"] == true { // with it, the rule also applies to new objects
+			key = "optional " + key
+		}
+		all[key] = r
+	}
+	return all
+}
+
+// celParser returns the parser of CEL. It leaves macros as calls, because calls show what a rule reads.
+var celParser = sync.OnceValues(func() (*parser.Parser, error) { return parser.NewParser(parser.EnableOptionalSyntax(true)) })
+
+// parse returns a parsed CEL rule, or nil for what is no rule.
+func parse(text string) ast.Expr {
+	p, err := celParser()
+	if err != nil {
+		return nil
+	}
+	tree, wrong := p.Parse(common.NewTextSource(text))
+	if len(wrong.GetErrors()) > 0 {
+		return nil
+	}
+	return tree.Expr()
+}
+
+// shape returns a text that two expressions share if they differ only by white space, comments, quotes and needless brackets.
+func shape(e ast.Expr) string {
+	switch e.Kind() {
+	case ast.SelectKind:
+		return fmt.Sprintf("%s.%q", shape(e.AsSelect().Operand()), e.AsSelect().FieldName())
+	case ast.CallKind:
+		var all []string
+		if call := e.AsCall(); call.IsMemberFunction() {
+			all = append(all, "of "+shape(call.Target()))
+		}
+		for _, part := range operands(e) {
+			all = append(all, shape(part))
+		}
+		return e.AsCall().FunctionName() + "(" + strings.Join(all, ", ") + ")"
+	}
+	return debug.ToDebugString(e)
+}
+
+// operands returns the arguments of a call. Those of && and || may be calls of the same operator, whose arguments it returns instead.
+func operands(e ast.Expr) []ast.Expr {
+	operator := e.AsCall().FunctionName()
+	if operator != operators.LogicalAnd && operator != operators.LogicalOr {
+		return e.AsCall().Args()
+	}
+	var all []ast.Expr
+	for _, part := range e.AsCall().Args() {
+		if part.Kind() == ast.CallKind && part.AsCall().FunctionName() == operator {
+			all = append(all, operands(part)...)
+		} else {
+			all = append(all, part)
+		}
+	}
+	return all
+}
+
 // holds reports whether a rule holds, possibly because of one of its alternatives, since it only demands fields that the old schema
 // requires, or the absence of fields that it did not declare.
-func holds(rule string, was, is map[string]any) bool {
-	rule = unwrapped(rule)
-	if parts := parts(rule, "||"); len(parts) > 1 {
-		return slices.ContainsFunc(parts, func(part string) bool { return holds(part, was, is) })
+func holds(e ast.Expr, was, is map[string]any) bool {
+	holds := func(part ast.Expr) bool { return holds(part, was, is) }
+	fails := func(part ast.Expr) bool { return !holds(part) }
+	switch operator, parts := callOf(e); operator {
+	case operators.LogicalOr:
+		return slices.ContainsFunc(parts, holds)
+	case operators.LogicalAnd:
+		return !slices.ContainsFunc(parts, fails)
+	case operators.LogicalNot:
+		return never(parts[0], was, is)
 	}
-	if parts := parts(rule, "&&"); len(parts) > 1 {
-		return !slices.ContainsFunc(parts, func(part string) bool { return !holds(part, was, is) })
+	return always(demanded(e), was)
+}
+
+// never reports whether an expression is false, since it demands fields that the old schema did not declare and dropped.
+func never(e ast.Expr, was, is map[string]any) bool {
+	never := func(part ast.Expr) bool { return never(part, was, is) }
+	may := func(part ast.Expr) bool { return !never(part) }
+	switch operator, parts := callOf(e); operator {
+	case operators.LogicalOr:
+		return !slices.ContainsFunc(parts, may)
+	case operators.LogicalAnd:
+		return slices.ContainsFunc(parts, never)
 	}
-	if no, negated := strings.CutPrefix(rule, "!"); negated {
-		return never(no, was, is)
+	path := demanded(e)
+	return len(path) > 0 && dropped(path[0], was) && object(object(is["properties"])[path[0]])["default"] == nil
+}
+
+// callOf returns the function and the arguments of a call that is not a method, or "".
+func callOf(e ast.Expr) (function string, parts []ast.Expr) {
+	if e == nil || e.Kind() != ast.CallKind || e.AsCall().IsMemberFunction() {
+		return "", nil
 	}
-	field := demanded.FindStringSubmatch(rule)
-	if field == nil {
-		return false
+	return e.AsCall().FunctionName(), operands(e)
+}
+
+// demanded returns the names in has(self.name.name), or nil for any other expression.
+func demanded(e ast.Expr) []string {
+	function, parts := callOf(e)
+	if function != "has" || len(parts) != 1 {
+		return nil
 	}
-	for name := range strings.SplitSeq(field[1], ".") {
+	return pathOf(parts[0])
+}
+
+// pathOf returns the names in self.name.name, or nil for any other expression.
+func pathOf(e ast.Expr) []string {
+	if e.Kind() != ast.SelectKind {
+		return nil
+	}
+	name := e.AsSelect().FieldName()
+	if of := e.AsSelect().Operand(); !isVariable(of, "self") {
+		above := pathOf(of)
+		if above == nil {
+			return nil
+		}
+		return append(above, name)
+	}
+	return []string{name}
+}
+
+func isVariable(e ast.Expr, names ...string) bool {
+	return e.Kind() == ast.IdentKind && slices.Contains(names, e.AsIdent())
+}
+
+// always reports whether every object of a schema has a field.
+func always(path []string, was map[string]any) bool {
+	for _, name := range path {
 		required := slices.Contains(texts(was["required"]), name)
 		if was = object(object(was["properties"])[name]); !required || was["nullable"] == true {
 			return false
 		}
 	}
-	return true
+	return len(path) > 0
 }
 
-// never reports whether an expression is false, since it demands fields that the old schema did not declare and dropped.
-func never(rule string, was, is map[string]any) bool {
-	rule = unwrapped(rule)
-	if parts := parts(rule, "||"); len(parts) > 1 {
-		return !slices.ContainsFunc(parts, func(part string) bool { return !never(part, was, is) })
-	}
-	if parts := parts(rule, "&&"); len(parts) > 1 {
-		return slices.ContainsFunc(parts, func(part string) bool { return never(part, was, is) })
-	}
-	field := demanded.FindStringSubmatch(rule)
-	if field == nil || keeps(was) || was["additionalProperties"] != nil {
-		return false
-	}
-	name, _, _ := strings.Cut(field[1], ".")
-	_, known := object(was["properties"])[name]
-	return !known && object(object(is["properties"])[name])["default"] == nil
+// dropped reports whether objects of a schema cannot have a field, because the schema did not declare it.
+func dropped(name string, was map[string]any) bool {
+	_, declared := object(was["properties"])[name]
+	return !declared && !keeps(was) && was["additionalProperties"] == nil
 }
-
-var demanded = regexp.MustCompile(`^has\(\s*self\.(\w+(?:\.\w+)*)\s*\)$`)
-
-// unwrapped returns a rule without the brackets around all of it.
-func unwrapped(rule string) string {
-	rule = strings.TrimSpace(rule)
-	for strings.HasPrefix(rule, "(") {
-		inner, closed := strings.CutSuffix(rule[1:], ")")
-		if !closed || depthBelow(inner) {
-			break
-		}
-		rule = strings.TrimSpace(inner)
-	}
-	return rule
-}
-
-// depthBelow reports whether a text closes a bracket that it does not open.
-func depthBelow(text string) bool {
-	depth := 0
-	for i := 0; i < len(text); i++ {
-		if n := quoted(text[i:], text[:i]); n > 0 {
-			i += n - 1
-			continue
-		}
-		switch text[i] {
-		case '(':
-			depth++
-		case ')':
-			if depth--; depth < 0 {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// canonical returns a rule without brackets that change nothing. outer is the operator that joins it with others.
-func canonical(rule, outer string) string {
-	rule = unwrapped(rule)
-	for _, operator := range []string{"||", "&&"} {
-		all := parts(rule, operator)
-		if len(all) < 2 {
-			continue
-		}
-		for i, part := range all {
-			all[i] = canonical(part, operator)
-		}
-		joined := strings.Join(all, operator)
-		if operator == "||" && outer == "&&" {
-			return "(" + joined + ")"
-		}
-		return joined
-	}
-	return rule
-}
-
-// singleQuoted returns a literal with single quotes, if that means the same. before is the text before the literal.
-func singleQuoted(literal, before string) string {
-	if strings.HasPrefix(literal, `"""`) || literal[0] != '"' || strings.ContainsAny(literal, `\\'`) || isWord(lastOf(before)) {
-		return literal
-	}
-	return "'" + strings.Trim(literal, `"`) + "'"
-}
-
-func lastOf(text string) rune {
-	last, _ := utf8.DecodeLastRuneInString(text)
-	return last
-}
-
-// parts splits a rule at an operator outside of brackets and texts. A rule with the ternary operator, or a comment, is one part.
-func parts(rule, operator string) []string {
-	if strings.Contains(rule, "?") || strings.Contains(rule, "//") {
-		return nil
-	}
-	var all []string
-	depth, from := 0, 0
-	for i := 0; i < len(rule); i++ {
-		if n := quoted(rule[i:], rule[:i]); n > 0 {
-			i += n - 1
-			continue
-		}
-		switch {
-		case strings.ContainsRune("([{", rune(rule[i])):
-			depth++
-		case strings.ContainsRune(")]}", rune(rule[i])):
-			depth--
-		case depth == 0 && strings.HasPrefix(rule[i:], operator):
-			all = append(all, rule[from:i])
-			from = i + len(operator)
-			i++
-		}
-	}
-	return append(all, rule[from:])
-}
-
-var reads = regexp.MustCompile(`\b(?:self|oldSelf)\b(?:\.hasValue\(\)|(?:\.value\(\))?\.\??(\w+)\b)?`)
 
 // onlyNew reports whether a rule reads only optional fields that the old schema did not declare and dropped, and accepts objects
 // without them.
-func onlyNew(rule string, was, is map[string]any) bool {
-	if keeps(was) || was["additionalProperties"] != nil {
-		return false
-	}
+func onlyNew(r rule, was, is map[string]any) bool {
+	names, all := fieldsRead(r.parsed)
 	fields := map[string]any{}
-	for _, m := range reads.FindAllStringSubmatch(rule, -1) {
-		declared, isNew := object(is["properties"])[m[1]]
-		if _, was := object(was["properties"])[m[1]]; was || !isNew && !strings.HasSuffix(m[0], ".hasValue()") {
+	for _, name := range names {
+		declared, isNew := object(is["properties"])[name]
+		if !isNew || !dropped(name, was) || object(declared)["default"] != nil { // with a default, every object has the field
 			return false
 		}
-		if object(declared)["default"] != nil {
-			return false // every object has the field
-		}
-		if isNew {
-			fields[m[1]] = declared
-		}
+		fields[name] = declared
 	}
-	if len(fields) == 0 {
+	if all || len(fields) == 0 {
 		return false
 	}
-	bare := map[string]any{"type": "object", "properties": fields}
-	for _, v := range list(is["x-kubernetes-validations"]) {
-		if object(v)["rule"] == rule {
-			bare["x-kubernetes-validations"] = []any{v}
-		}
-	}
-	j, err := newJudged(whole(bare))
+	j, err := newJudged(whole(map[string]any{"type": "object", "properties": fields, "x-kubernetes-validations": []any{r.content}}))
 	return err == nil && j.takes(map[string]any{})
 }
 
-// rules returns the CEL rules of a schema by their requirements.
-func rules(validations []any) map[string]string {
-	all := map[string]string{}
-	for _, v := range validations {
-		rule, _ := object(v)["rule"].(string)
-		key := tokens(canonical(rule, ""))
-		if object(v)["optionalOldSelf"] == true { // with it, the rule also applies to new objects
-			key = "optional " + key
-		}
-		all[key] = rule
+// fieldsRead returns the fields of self and oldSelf that an expression reads. all is true if it may read all fields.
+func fieldsRead(e ast.Expr) (names []string, all bool) {
+	if e == nil {
+		return nil, true
 	}
-	return all
-}
-
-// tokens returns a CEL rule without insignificant white space and comments. It keeps those inside strings.
-func tokens(rule string) string {
-	var out strings.Builder
-	space := false
-	var last rune
-	put := func(text string) {
-		first := []rune(text)[0]
-		if space && isWord(last) && isWord(first) || space && last == first && strings.ContainsRune("-!", first) {
-			out.WriteByte(' ')
-		}
-		space = false
-		out.WriteString(text)
-		all := []rune(text)
-		last = all[len(all)-1]
-	}
-	for len(rule) > 0 {
-		switch quote := quoted(rule, out.String()); {
-		case quote > 0:
-			put(singleQuoted(rule[:quote], out.String()))
-			rule = rule[quote:]
-		case strings.HasPrefix(rule, "//"):
-			_, rule, _ = strings.Cut(rule, "\n")
-			space = true
-		case strings.ContainsRune(" \t\r\n\f", rune(rule[0])):
-			space = true
-			rule = rule[1:]
-		default:
-			_, size := utf8.DecodeRuneInString(rule)
-			put(rule[:size])
-			rule = rule[size:]
-		}
-	}
-	return out.String()
-}
-
-func isWord(r rune) bool {
-	return r == '_' || r == '.' || r == '"' || r == '\'' || unicode.IsLetter(r) || unicode.IsDigit(r)
-}
-
-// quoted returns the length of the string literal at the start of a rule, or 0. The text before it decides whether it is raw.
-func quoted(rule, before string) int {
-	if rule[0] != '"' && rule[0] != '\'' {
-		return 0
-	}
-	mark := rule[:1]
-	if triple := strings.Repeat(mark, 3); strings.HasPrefix(rule, triple) {
-		mark = triple
-	}
-	raw := strings.HasSuffix(before, "r") || strings.HasSuffix(before, "R")
-	for i := len(mark); i < len(rule); i++ {
+	reads := 0 // how often the variables are read otherwise
+	ast.PreOrderVisit(e, ast.NewExprVisitor(func(e ast.Expr) {
 		switch {
-		case strings.HasPrefix(rule[i:], mark):
-			return i + len(mark)
-		case rule[i] == '\\' && !raw:
-			i++
+		case isVariable(e, "self", "oldSelf"):
+			reads++
+		case e.Kind() == ast.SelectKind && isObject(e.AsSelect().Operand()):
+			names = append(names, e.AsSelect().FieldName())
+			reads--
+		case e.Kind() != ast.CallKind:
+		case e.AsCall().FunctionName() == operators.OptSelect && isObject(e.AsCall().Args()[0]):
+			name, _ := e.AsCall().Args()[1].AsLiteral().Value().(string)
+			names = append(names, name)
+			reads--
+		case isMethod(e, "hasValue"):
+			reads--
 		}
-	}
-	return len(rule)
+	}))
+	return names, reads > 0
+}
+
+// isObject reports whether an expression is the whole object: self, oldSelf, or oldSelf.value().
+func isObject(e ast.Expr) bool { return isVariable(e, "self", "oldSelf") || isMethod(e, "value") }
+
+// isMethod reports whether an expression calls a method of self or oldSelf.
+func isMethod(e ast.Expr, name string) bool {
+	return e.Kind() == ast.CallKind && e.AsCall().IsMemberFunction() && e.AsCall().FunctionName() == name && isVariable(e.AsCall().Target(), "self", "oldSelf")
 }

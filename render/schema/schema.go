@@ -36,10 +36,11 @@ const (
 	Validation  Rule = "validation" // a CEL rule
 	Required    Rule = "required"
 	Default     Rule = "default"
-	Scale       Rule = "scale"         // the path at which the scale subresource finds a number
-	Refused     Rule = "refused"       // an API server refuses the new CEL rules
-	Unconverted Rule = "not-converted" // the storage version changes, and nothing converts the stored objects
-	Unshared    Rule = "not-shared"    // a served version differs from the storage version, and nothing converts
+	Scale       Rule = "scale"             // the path at which the scale subresource finds a number
+	Refused     Rule = "refused"           // an API server refuses the new CEL rules
+	Undecided   Rule = "pattern-undecided" // it is not known whether a new pattern refuses what the old one accepted
+	Unconverted Rule = "not-converted"     // the storage version changes, and nothing converts the stored objects
+	Unshared    Rule = "not-shared"        // a served version differs from the storage version, and nothing converts
 )
 
 // A Change is a place at which the new definition accepts or returns something else than the old one.
@@ -90,6 +91,8 @@ func (c Change) What() string {
 			return fmt.Sprintf("the subresource %s is added: writes of the object leave it out", c.To)
 		}
 		return fmt.Sprintf("the subresource %s is removed", c.From)
+	case Undecided:
+		return fmt.Sprintf("pattern was %s and is %s, and it is not known whether it refuses more", c.From, c.To)
 	case Selectable:
 		return "cannot be selected by any more"
 	case Immutable:

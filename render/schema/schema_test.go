@@ -267,6 +267,13 @@ func ruleCases() map[string]ruleCase {
 		"MaxItems":       {reason: "A list with nine rules is refused.", after: put("maxItems", int64(8), "properties", "rules"), want: v2("maxItems", "spec.rules", "9", "8")},
 		"MaxProperties":  {reason: "Any number of entries was allowed before.", after: put("maxProperties", int64(8), "properties", "tags"), want: v2("maxProperties", "spec.tags", "", "8")},
 		"MinProperties":  {reason: "An empty map was allowed before.", after: put("minProperties", int64(1), "properties", "tags"), want: v2("minProperties", "spec.tags", "", "1")},
+		"PatternWider":   {reason: "Every text that matched still matches.", after: put("pattern", "^[a-c]", "properties", "name"), want: fine(v2("pattern", "spec.name", `"^a"`, `"^[a-c]"`))},
+		"PatternForAll":  {reason: "Every text matches.", after: put("pattern", ".*", "properties", "note"), want: fine(v2("pattern", "spec.note", "", `".*"`))},
+		"PatternUndecided": {
+			reason: "Both patterns have millions of states, so nothing is known.",
+			before: put("pattern", "(a|b)*a(a|b){40}x", "properties", "name"), after: put("pattern", "(a|b)*a(a|b){39}(x|y)$", "properties", "name"),
+			want: fine(v2(Undecided, "spec.name", `"(a|b)*a(a|b){40}x"`, `"(a|b)*a(a|b){39}(x|y)$"`)),
+		},
 		"PatternChanged": {reason: "The value \\\"ab\\\" may be refused.", after: put("pattern", "^b", "properties", "name"), want: v2("pattern", "spec.name", `"^a"`, `"^b"`)},
 		"PatternAdded":   {reason: "Any text was allowed before.", after: put("pattern", "^b", "properties", "note"), want: v2("pattern", "spec.note", "", `"^b"`)},
 		"PatternRemoved": {reason: "Any text is allowed now.", after: put("pattern", nil, "properties", "name"), want: fine(v2("pattern", "spec.name", `"^a"`, ""))},
@@ -318,6 +325,20 @@ func ruleCases() map[string]ruleCase {
 		"RuleInBrackets": {
 			reason: "Brackets and quotes change nothing.", before: put("x-kubernetes-validations", []any{map[string]any{"rule": `(self.size < 8) || (self.name == "a")`}}),
 			after: put("x-kubernetes-validations", []any{map[string]any{"rule": `self.size<8 || self.name == 'a'`}}), words: true,
+		},
+		"RuleInOtherWords": {
+			reason: "Brackets inside a ternary and a macro, the order of brackets, and a raw text change nothing.", words: true,
+			before: put("x-kubernetes-validations", []any{map[string]any{"rule": `(has(self.note)) ? (self.rules.all(r, (r.host != "a"))) : ((self.size < 8 || self.size > 9) || (self.name == r"a"))`}}),
+			after:  put("x-kubernetes-validations", []any{map[string]any{"rule": `has(self.note) ? self.rules.all(r, r.host != 'a') : self.size < 8 || (self.size > 9 || self.name == 'a')`}}),
+		},
+		"RuleOtherTernary": {
+			reason: "Brackets around a ternary change the rule.",
+			before: put("x-kubernetes-validations", []any{map[string]any{"rule": "has(self.note) ? self.size < 8 : self.size < 9 || self.name == 'a'"}}),
+			after:  put("x-kubernetes-validations", []any{map[string]any{"rule": "(has(self.note) ? self.size < 8 : self.size < 9) || self.name == 'a'"}}), words: true,
+			want: []Change{
+				{Rule: Validation, Version: "v2", Path: "spec", From: "has(self.note) ? self.size < 8 : self.size < 9 || self.name == 'a'"},
+				{Rule: Validation, Version: "v2", Path: "spec", To: "(has(self.note) ? self.size < 8 : self.size < 9) || self.name == 'a'", Breaking: true},
+			},
 		},
 		"RuleOtherBrackets": {
 			reason: "Brackets around alternatives change the rule.", before: put("x-kubernetes-validations", []any{map[string]any{"rule": "(self.size < 8 || self.size > 9) && self.size != 3"}}),

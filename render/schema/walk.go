@@ -59,6 +59,8 @@ func (c *comparison) schema(at location, was, is map[string]any) {
 			c.Words = true
 		case key == "x-kubernetes-validations":
 			c.validations(at, was, is)
+		case key == "pattern" && to != nil:
+			c.pattern(at, was, is)
 		case key == "default":
 			c.add(at.at(Default, from, to, c.reads(at, from, to)))
 		default:
@@ -230,6 +232,9 @@ func (c *comparison) reads(at location, from, to any) bool {
 	if added && steps[len(steps)-1] == "[]" {
 		return false // the default replaces a null item, which was refused before
 	}
+	if is := c.above[len(c.above)-1]; gone && steps[len(steps)-1] == "[]" && is["nullable"] != true {
+		return true // nothing replaces a null item
+	}
 	for i, above := range c.above[:len(c.above)-1] {
 		direct := i == len(c.above)-2
 		if added && direct && above["maxProperties"] != nil || !added && direct && above["minProperties"] != nil {
@@ -243,7 +248,8 @@ func (c *comparison) reads(at location, from, to any) bool {
 		// A rule reads a field by a path to it.
 		first, last := named(steps[min(i, len(steps)-1)]), named(slices.DeleteFunc(slices.Clone(steps), func(step string) bool { return step == "[]" || step == "*" })...)
 		reads := func(text []byte) bool { return first.Match(text) && last.Match(text) }
-		for _, rule := range rules(list(above["x-kubernetes-validations"])) {
+		for _, v := range list(above["x-kubernetes-validations"]) {
+			rule, _ := object(v)["rule"].(string)
 			text := []byte(rule)
 			if !gone && !absent.Match(text) {
 				text = present.ReplaceAll(text, nil) // a field with a default always exists
