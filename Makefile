@@ -19,9 +19,9 @@ MINUTES    ?= 20
 CORPUS     ?=
 FORGE      ?=
 
-# Each go.mod is a module. The modules of the linter, dyff, govulncheck, GoReleaser, ko and Flux contain no code of ours.
+# Each go.mod is a module. The modules of the linter, dyff, govulncheck, GoReleaser, ko, Flux and promtool contain no code of ours.
 modules := . $(sort $(patsubst ./%/go.mod,%,$(shell find . -mindepth 2 -name go.mod -not -path '*/testdata/*')))
-coded   := $(filter-out .ci/lint .ci/dyff .ci/vuln .ci/goreleaser .ci/goreleaser/msix .ci/ko fixtures/server/flux,$(modules))
+coded   := $(filter-out .ci/lint .ci/dyff .ci/vuln .ci/goreleaser .ci/goreleaser/msix .ci/ko fixtures/server/flux fixtures/server/promtool,$(modules))
 nested  := $(foreach m,$(filter-out .,$(coded)),$(if $(wildcard $(m)/*_test.go),$(m)))
 
 # Compilers, the linter and tests collect garbage less often. They use more memory and a fifth less time.
@@ -37,7 +37,8 @@ endif
 # so that they reuse the compiled dependencies: Kubernetes and Gitea take minutes.
 static := CGO_ENABLED=0 GOFLAGS="$$GOFLAGS -trimpath"
 sqlite := GOFLAGS="$$GOFLAGS -trimpath -tags=sqlite,sqlite_unlock_notify"
-how     = $(if $(filter fixtures/server/gitea,$(1)),$(sqlite),$(static))
+rules  := CGO_ENABLED=0 GOFLAGS="$$GOFLAGS -trimpath -tags=remove_all_sd"
+how     = $(if $(filter fixtures/server/gitea,$(1)),$(sqlite),$(if $(filter fixtures/server/promtool,$(1)),$(rules),$(static)))
 
 # The packages whose own goroutines share memory, which is where the race detector finds races. The other packages start
 # no goroutines, or their tests wait for other processes or read the corpus: there the detector costs minutes and finds nothing.
@@ -93,11 +94,12 @@ bin/ko: .ci/ko/go.mod .ci/ko/go.sum
 	@touch $@
 
 # The real servers that tests and the demo start, each built from its own module.
-.PHONY: controlplane kubernetes crossplane gitea flux
+.PHONY: controlplane kubernetes crossplane gitea flux promtool
 controlplane: bin/controlplane ## Build bin/controlplane, the Kubernetes API server of tests and demo (minutes, once)
 kubernetes: bin/kubernetes ## Build bin/kubernetes, the whole kube-apiserver that judges Headgate's checks of objects (minutes, once)
 crossplane: bin/crossplane ## Build bin/crossplane, which tests compare Headgate with (minutes, once)
 flux: bin/flux ## Build bin/flux, which tests run next to Headgate (minutes, once)
+promtool: bin/promtool ## Build bin/promtool, which checks the alert rules of examples/monitoring (minutes, once)
 gitea: bin/gitea ## Build bin/gitea, the forge that tests use (minutes, once; needs a C compiler)
 
 programs := $(patsubst fixtures/server/%/go.mod,%,$(wildcard fixtures/server/*/go.mod))
@@ -105,6 +107,7 @@ $(foreach p,$(programs),$(eval bin/$p: $(filter-out %_test.go,$(wildcard fixture
 bin/gitea: export CGO_ENABLED = 1
 bin/%: main = .
 bin/flux: main = github.com/fluxcd/kustomize-controller
+bin/promtool: main = github.com/prometheus/prometheus/cmd/promtool
 $(programs:%=bin/%): bin/%:
 	@echo 'building $*; the first time takes two to five minutes'
 	$(call how,fixtures/server/$*) go -C fixtures/server/$* build -ldflags '-s -w' -o '$(CURDIR)/$@' $(main)

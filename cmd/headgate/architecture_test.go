@@ -25,7 +25,7 @@ const module = "headgate.dev/headgate"
 //	manifest ◄── catalogue ◄── activation ◄─┐                 schema, lint
 //	                 ▲ ▲─────── packages ◄──┼── render ◄── plan ◄── report ◄── reconcile ◄── target ◄── cmd
 //	                 └──────── crd ◄────────┘
-//	   git, registry ──► render      memo      cluster ──► render, plan      forge, outbox ──► report
+//	   git, registry ──► render      memo      cluster ──► render, plan      forge, outbox, metrics ──► report
 //
 // Between manifest and catalogue stand crossplane and kustomize, and beside catalogue xpkg. A new arrow is decided in
 // review. "a/..." is a and everything below it. Tests and what they are fed with, fixtures and examples,
@@ -86,8 +86,9 @@ var mayImport = map[string][]string{
 	"reconcile/cluster": {
 		"reconcile/diff", "reconcile/fit", "reconcile/inventory", "reconcile/ownership", "reconcile/plan", "render", "render/catalogue", "render/crossplane", "render/manifest", "render/packages",
 	},
-	"reconcile/forge":  {"reconcile/approval", "reconcile/inventory", "reconcile/network", "reconcile/report"},
-	"reconcile/outbox": {"reconcile/report"},
+	"reconcile/forge":   {"reconcile/approval", "reconcile/inventory", "reconcile/network", "reconcile/report"},
+	"reconcile/outbox":  {"reconcile/report"},
+	"reconcile/metrics": {"reconcile/report"},
 
 	// Only these put adapters together.
 	"reconcile/api/v1alpha1": {},
@@ -139,6 +140,8 @@ var livesIn = map[string][]string{
 	"sigs.k8s.io/kustomize":     {"render/kustomize"},
 
 	"k8s.io/client-go/applyconfigurations": {"render/check/kubernetes"},
+
+	"github.com/prometheus/client_golang": {"reconcile/metrics"},
 }
 
 // usesOnly lists the only libraries that a package may import, so that other programs can import it without the rest of Headgate.

@@ -34,6 +34,7 @@ var flagGroups = []flagGroup{
 	{"Registries and caches", []string{"offline", "verification-key", "trusted-root", "cache-dir", "no-cache"}},
 	{"Forge", []string{"target", "commands", "if-commanded", "preview-registries", "fork-registries", "approver", "approval-by-author", "approval-reviews", "forge", "forge-repo", "plain-http", "pull", "cluster-name", "target-url"}},
 	{"Webhooks", []string{"webhook-cert", "webhook-key", "webhook-plain-http"}},
+	{"Probes and metrics", []string{"health-address", "metrics-address"}},
 	{"Waiting", []string{"timeout", "no-wait", "registry-timeout"}},
 	{"Output", []string{"full", "color", "verbose"}},
 }

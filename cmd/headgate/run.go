@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -18,6 +19,7 @@ import (
 	"headgate.dev/headgate/reconcile/forge"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/memo"
+	"headgate.dev/headgate/reconcile/metrics"
 	"headgate.dev/headgate/reconcile/network"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
@@ -37,6 +39,7 @@ func newRun(t *terminal) *cobra.Command {
 		once  bool
 		only  string // the name of the previews, if there are no passes
 		hooks listener
+		seen  probes
 		plain network.Plain
 		allow approveFlag
 		show  = newView()
@@ -76,6 +79,10 @@ Sync of the file with previews: true is an error, because two processes would co
 Before every pass, Headgate reads the approvals of the file again ('headgate approve'), and nothing
 else of it.
 
+With --health-address, /readyz answers 200 once every sync has ended its first pass, with or
+without an error, and /healthz while the process runs. With --metrics-address, /metrics has the
+metrics for Prometheus. Both answer everybody who reaches the address, and only read.
+
 Logs go to standard error, as JSON unless that is a terminal. With --once the report goes
 to standard output and the exit code comes from the pass.
 
@@ -87,6 +94,9 @@ to standard output and the exit code comes from the pass.
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if once && hooks.address != "" {
 				return usagef("--once makes one pass and receives no webhooks: leave out --webhook-address")
+			}
+			if once && seen.given() {
+				return usagef("--once makes one pass and answers no requests: leave out --health-address and --metrics-address")
 			}
 			if once && only != "" {
 				return usagef("--once makes a pass, and --previews makes none: leave out one of them")
@@ -102,7 +112,13 @@ to standard output and the exit code comes from the pass.
 			if err := target.OneHost(syncs, t.getenv); err != nil {
 				return err
 			}
-			targets, err := t.targets(syncs, &in, target.Surroundings{Cache: clones(cache), Peers: &reconcile.Peers{InTurn: once}, PullRequests: &target.PullRequests{Name: only}, KeyFiles: trust.keys, TrustedRoot: trust.root, Plain: plain}, func(s v1alpha1.Sync) func() approval.Given { return standing(files, s, once, allow) })
+			cfg, err := in.config()
+			if err != nil {
+				return err
+			}
+			counts := metrics.New()
+			cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return counter{next, counts} })
+			targets, err := t.targets(syncs, target.Surroundings{Cluster: cfg, Event: func(e reconcile.Event) { measure(counts, e) }, Cache: clones(cache), Peers: &reconcile.Peers{InTurn: once}, PullRequests: &target.PullRequests{Name: only}, KeyFiles: trust.keys, TrustedRoot: trust.root, Plain: plain}, func(s v1alpha1.Sync) func() approval.Given { return standing(files, s, once, allow) })
 			if err != nil {
 				return err
 			}
@@ -121,7 +137,7 @@ to standard output and the exit code comes from the pass.
 			if once {
 				return t.once(cmd.Context(), targets, show)
 			}
-			return loops(cmd.Context(), targets, hooks)
+			return loops(cmd.Context(), targets, hooks, seen, counts)
 		},
 	}
 	flags := cmd.Flags()
@@ -129,6 +145,7 @@ to standard output and the exit code comes from the pass.
 	flags.StringVar(&only, "previews", "", "make no passes: preview for all syncs together, with one comment and the status headgate/`NAME`/preview")
 	flags.BoolVar(&once, "once", false, "make one pass over each sync, report, and end")
 	hooks.addTo(cmd)
+	seen.addTo(cmd)
 	addPlain(cmd, &plain)
 	allow.addTo(cmd)
 	in.addTo(cmd)
@@ -145,9 +162,22 @@ func aboutWebhooks() string {
 		ofForges(func(f forge.Forge) string { return f.WebhookHelp }) + " The listener speaks TLS with --webhook-cert and --webhook-key. Without them it listens on this machine only, unless --webhook-plain-http is set: use that only behind a proxy that terminates TLS.")
 }
 
-// loops runs targets until ctx is done. It also receives webhooks for them, if the listener has an address.
-func loops(ctx context.Context, targets []*target.Target, hooks listener) error {
+// loops runs targets until ctx is done. It also receives webhooks for them, and answers others who look at them, on the addresses
+// that are set.
+func loops(ctx context.Context, targets []*target.Target, hooks listener, seen probes, counts *metrics.Metrics) error {
 	var running sync.WaitGroup
+	for _, one := range targets {
+		if of := one.Loop.Reconciler.Sync; one.Passes() {
+			counts.Add(of.Namespace, of.Name, one.Waiting())
+		}
+	}
+	listening, err := seen.listen(ctx, counts)
+	if err != nil {
+		return err
+	}
+	for _, one := range listening {
+		running.Go(func() { one.serve(ctx) })
+	}
 	if hooks.address != "" {
 		serve, err := webhooks(ctx, hooks, targets)
 		if err != nil {
@@ -230,12 +260,8 @@ func (t *terminal) logRun(syncs []v1alpha1.Sync) {
 	logTo(slog.NewJSONHandler(t.err, &slog.HandlerOptions{Level: level, ReplaceAttr: loggable}))
 }
 
-// targets wires every sync to the cluster of the flags. like holds the surroundings that all of them share.
-func (t *terminal) targets(syncs []v1alpha1.Sync, in *clusterFlags, like target.Surroundings, approvals func(v1alpha1.Sync) func() approval.Given) ([]*target.Target, error) {
-	cfg, err := in.config()
-	if err != nil {
-		return nil, err
-	}
+// targets wires every sync. like holds the surroundings that all of them share.
+func (t *terminal) targets(syncs []v1alpha1.Sync, like target.Surroundings, approvals func(v1alpha1.Sync) func() approval.Given) ([]*target.Target, error) {
 	var targets []*target.Target
 	var problems []error
 	var learnt memo.Memory // several syncs often read the same repository
@@ -243,7 +269,7 @@ func (t *terminal) targets(syncs []v1alpha1.Sync, in *clusterFlags, like target.
 		log := slog.With("sync", s.Namespace+"/"+s.Name)
 		var holds holdLog
 		around := like
-		around.Cluster, around.Getenv, around.Memo, around.Approvals = cfg, t.getenv, &learnt, approvals(s)
+		around.Getenv, around.Memo, around.Approvals = t.getenv, &learnt, approvals(s)
 		around.Previews = &target.Isolation{Command: []string{"headgate", childVerb}}
 		around.Secret = t.masked.hide
 		around.Event = func(e reconcile.Event) {
@@ -252,6 +278,7 @@ func (t *terminal) targets(syncs []v1alpha1.Sync, in *clusterFlags, like target.
 			}
 			logEvent(log, e)
 			holds.log(log, e)
+			like.Event(e)
 		}
 		around.Done = func(e cluster.Event) {
 			log.Debug(e.Phase, "object", e.Object, "done", e.Done, "total", e.Total)

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"time"
 
 	"headgate.dev/headgate/reconcile/forge"
 	"headgate.dev/headgate/reconcile/target"
@@ -90,32 +89,12 @@ func (l listener) listen(ctx context.Context) (net.Listener, error) {
 
 const webhookPath = "/webhook"
 
-// answer serves requests until ctx is done, and then finishes open requests. Timeouts and size limits protect it from
-// unauthenticated clients.
+// answer serves webhooks until ctx is done.
 func answer(ctx context.Context, heard net.Listener, hooks http.Handler) {
 	mux := http.NewServeMux()
 	mux.Handle("POST "+webhookPath, hooks)
-	server := &http.Server{
-		Handler:           mux,
-		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       10 * time.Second,
-		WriteTimeout:      20 * time.Second,
-		IdleTimeout:       time.Minute,
-		MaxHeaderBytes:    32 << 10,
-		ErrorLog:          slog.NewLogLogger(slog.Default().Handler(), slog.LevelDebug),
-	}
-	ended := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		defer close(ended)
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-		defer cancel()
-		_ = server.Shutdown(ctx)
-	})
-	if err := server.Serve(heard); !errors.Is(err, http.ErrServerClosed) {
+	if err := serve(ctx, heard, mux); err != nil {
 		slog.Error("Headgate no longer receives webhooks; it finds pushes by polling", "error", err)
-	}
-	if !stop() {
-		<-ended
 	}
 }
 

@@ -50,7 +50,7 @@ type deadlineTransport struct {
 
 // RoundTrip sends a request. A watch ends by itself, within the time that it requests.
 func (p deadlineTransport) RoundTrip(req *http.Request) (*http.Response, error) {
-	verb := verbOf(req)
+	verb := Verb(req)
 	for pause := 200 * time.Millisecond; ; pause *= 2 {
 		resp, err := p.once(req, verb)
 		if req.Method != http.MethodGet || verb == "WATCH" || pause > 2*time.Second || !isBusy(resp, err) {

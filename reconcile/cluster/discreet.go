@@ -139,7 +139,7 @@ var errRepeats = errors.New("the answer repeats the credentials of the request, 
 // exempt, because a Secret may hold them.
 func repeats(req *http.Request, resp *http.Response) error {
 	_, token, _ := strings.Cut(req.Header.Get("Authorization"), " ")
-	if len(token) < 8 || isOfSecret(req.URL.Path) || verbOf(req) == "WATCH" {
+	if len(token) < 8 || isOfSecret(req.URL.Path) || Verb(req) == "WATCH" {
 		return nil
 	}
 	if strings.Contains(peek(resp), token) {

@@ -24,7 +24,7 @@ func (r *Requests) Wrap(next http.RoundTripper) http.RoundTripper {
 		if r.counts == nil {
 			r.counts = map[string]int{}
 		}
-		verb := verbOf(req)
+		verb := Verb(req)
 		r.counts[verb]++
 		r.sent += max(req.ContentLength, 0)
 		r.log = append(r.log, verb+" "+req.URL.RequestURI())
@@ -98,7 +98,8 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func verbOf(req *http.Request) string {
+// Verb returns the verb of a request to an API server, as Requests counts it.
+func Verb(req *http.Request) string {
 	query := req.URL.Query()
 	switch {
 	case req.Method != http.MethodGet && query.Has("dryRun"):

@@ -100,6 +100,7 @@ type Definition struct {
 	Paused   bool                   `json:"paused,omitempty"`
 	Because  []activation.Activator `json:"because,omitempty"`
 	Origin   manifest.Origin        `json:"origin"`
+	Package  string                 `json:"package,omitempty"` // the package that contains it
 }
 
 // A Package is the image that Headgate used for a package in the commit.
@@ -269,9 +270,11 @@ func reportOf(p plan.Plan, done []plan.Outcome, applied bool) Report {
 		case !retained:
 			r.Summary.Inactive++
 		}
-		r.Definitions = append(r.Definitions, Definition{
-			Name: d.Name, Active: d.Active, Retained: retained, Paused: d.Paused, Because: d.Reasons, Origin: d.Origin(),
-		})
+		one := Definition{Name: d.Name, Active: d.Active, Retained: retained, Paused: d.Paused, Because: d.Reasons, Origin: d.Origin()}
+		if d.Package != nil {
+			one.Package = d.Package.Name
+		}
+		r.Definitions = append(r.Definitions, one)
 	}
 	for _, one := range p.Want.Packages {
 		if one.Pulled() {
@@ -468,6 +471,19 @@ func (c *Summary) count(s Step, waiting bool) {
 	if s.Guard == "asked" && s.Action == plan.Keep { // definitions are counted separately
 		c.Retained++
 	}
+}
+
+// Uncorrected returns the number of drifted objects that are still as the other writer left them: those that Headgate only reports,
+// holds, or could not correct.
+func (r Report) Uncorrected() int {
+	n := 0
+	for _, s := range r.Steps {
+		corrected := r.Applied && !s.stays() && s.Action != plan.Hold && s.Error == "" && !s.NotReached
+		if s.Cause == plan.Drift && !corrected {
+			n++
+		}
+	}
+	return n
 }
 
 // stays reports whether a step is drift that Headgate reports and does not correct.

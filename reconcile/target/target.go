@@ -122,6 +122,17 @@ func objectsOf(s v1alpha1.Sync) int64 {
 // Previews reports whether pull requests of the Sync are previewed.
 func (t *Target) Previews() bool { return t.follower != nil }
 
+// Passes reports whether Run makes passes.
+func (t *Target) Passes() bool { return !t.previews && !t.Loop.Suspended }
+
+// Waiting returns a function for the number of reports that wait for the forge; nil if none are posted.
+func (t *Target) Waiting() func() int {
+	if t.outbox == nil {
+		return nil
+	}
+	return t.outbox.Waiting
+}
+
 // Subscriber returns the subscriber with which a push wakes the loop; nil if the Sync has no webhook.
 func (t *Target) Subscriber() (*forge.Subscriber, error) { return t.subscriber() }
 

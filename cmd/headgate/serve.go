@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"headgate.dev/headgate/reconcile"
+	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/metrics"
+
+	"github.com/spf13/cobra"
+)
+
+// serve answers requests until ctx is done, and then finishes open requests. Timeouts and size limits protect it from
+// unauthenticated clients.
+func serve(ctx context.Context, heard net.Listener, handler http.Handler) error {
+	server := &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       10 * time.Second,
+		WriteTimeout:      20 * time.Second,
+		IdleTimeout:       time.Minute,
+		MaxHeaderBytes:    32 << 10,
+		ErrorLog:          slog.NewLogLogger(slog.Default().Handler(), slog.LevelDebug),
+	}
+	ended := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(ended)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		_ = server.Shutdown(ctx)
+	})
+	err := server.Serve(heard)
+	if !stop() {
+		<-ended
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// probes are the addresses at which others look at a running process. They answer without credentials, and only read.
+type probes struct{ health, metrics string }
+
+func (p *probes) addTo(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&p.health, "health-address", "", "answer GET /healthz and /readyz on this `address`, such as :9440 (default: none)")
+	cmd.Flags().StringVar(&p.metrics, "metrics-address", "", "answer GET /metrics, for Prometheus, on this `address`, such as :8080 (default: none)")
+}
+
+// given reports whether there is an address.
+func (p probes) given() bool { return p.health != "" || p.metrics != "" }
+
+// A probed is an address that is listened on.
+type probed struct {
+	flag    string
+	heard   net.Listener
+	handler http.Handler
+}
+
+// serve answers until ctx is done.
+func (p probed) serve(ctx context.Context) {
+	if err := serve(ctx, p.heard, p.handler); err != nil {
+		slog.Error("Headgate no longer answers", "for", p.flag, "error", err)
+	}
+}
+
+// listen listens on the addresses that are given.
+func (p probes) listen(ctx context.Context, of *metrics.Metrics) ([]probed, error) {
+	var all []probed
+	for _, one := range []struct {
+		flag, address string
+		handler       http.Handler
+	}{
+		{"--health-address", p.health, health(of)},
+		{"--metrics-address", p.metrics, scrapes(of)},
+	} {
+		if one.address == "" {
+			continue
+		}
+		heard, err := (&net.ListenConfig{}).Listen(ctx, "tcp", one.address)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", one.flag, err)
+		}
+		slog.Info("listening", "for", one.flag, "address", heard.Addr().String())
+		all = append(all, probed{one.flag, heard, one.handler})
+	}
+	return all, nil
+}
+
+// health answers that the process lives, and that it is ready once every sync has ended its first pass, with or without an error.
+// A broken commit or an absent forge must not make Kubernetes restart the process.
+func health(of *metrics.Metrics) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if waiting := of.Waiting(); len(waiting) > 0 {
+			http.Error(w, "waiting for the first pass of "+strings.Join(waiting, ", "), http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintln(w, "ok")
+	})
+	return mux
+}
+
+func scrapes(of *metrics.Metrics) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", of.Handler())
+	return mux
+}
+
+// measure records an event of a loop.
+func measure(to *metrics.Metrics, e reconcile.Event) {
+	switch e.Kind {
+	case reconcile.Passed:
+		to.Passed(e.Report, e.Took)
+	case reconcile.Previewed:
+		to.Previewed(e.Took)
+	default:
+	}
+}
+
+// A counter counts the requests that pass through it.
+type counter struct {
+	http.RoundTripper
+
+	to *metrics.Metrics
+}
+
+func (c counter) RoundTrip(req *http.Request) (*http.Response, error) {
+	c.to.Requested(cluster.Verb(req))
+	return c.RoundTripper.RoundTrip(req)
+}

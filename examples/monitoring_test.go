@@ -1,0 +1,123 @@
+package examples
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"headgate.dev/headgate/fixtures"
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/metrics"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/report"
+)
+
+// An alert is a rule of monitoring/alerts.yaml.
+type alert struct {
+	Alert       string            `json:"alert"`
+	Expr        string            `json:"expr"`
+	Labels      map[string]string `json:"labels"`
+	Annotations map[string]string `json:"annotations"`
+}
+
+func alerts(t *testing.T) []alert {
+	t.Helper()
+	data, err := os.ReadFile("monitoring/alerts.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct {
+		Groups []struct {
+			Rules []alert `json:"rules"`
+		} `json:"groups"`
+	}
+	if err := yaml.Unmarshal(data, &file); err != nil || len(file.Groups) == 0 {
+		t.Fatalf("%d groups: %v", len(file.Groups), err)
+	}
+	var all []alert
+	for _, g := range file.Groups {
+		all = append(all, g.Rules...)
+	}
+	return all
+}
+
+// Prometheus reads the rules, and every alert fires when it should, by its own evaluation.
+func TestAlertsFire(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"alerts.yaml", "alerts.test.yaml"} { // promtool reads them, and the test cache does not see that
+		fixtures.DependOn(t, filepath.Join("monitoring", name))
+	}
+	fixtures.Promtool(t, "monitoring", "check", "rules", "--lint=all", "--lint-fatal", "alerts.yaml")
+	fixtures.Promtool(t, "monitoring", "test", "rules", "alerts.test.yaml")
+	tests, err := os.ReadFile("monitoring/alerts.test.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range alerts(t) {
+		if !regexp.MustCompile(`(?m)^    alertname: ` + a.Alert + `$`).Match(tests) {
+			t.Errorf("no test lets %s fire", a.Alert)
+		}
+	}
+}
+
+// Every alert has a class, and a heading of the page Operate. It reads only metrics that Headgate has.
+func TestAlertsAreExplained(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("operate/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	has := exported(t)
+	used := map[string]bool{}
+	for _, a := range alerts(t) {
+		if class := a.Labels["severity"]; class != "page" && class != "ticket" {
+			t.Errorf("%s is for nobody: severity %q", a.Alert, class)
+		}
+		if want := "https://headgate.dev/examples/operate/README.md#" + strings.ToLower(a.Alert); a.Annotations["runbook_url"] != want {
+			t.Errorf("%s: runbook_url is %s, want %s", a.Alert, a.Annotations["runbook_url"], want)
+		}
+		if !strings.Contains(string(page), "\n### "+a.Alert+"\n") {
+			t.Errorf("operate/README.md has no heading %s", a.Alert)
+		}
+		for _, name := range regexp.MustCompile(`headgate_[a-z_]+`).FindAllString(a.Expr, -1) {
+			used[name] = true
+			if !slices.Contains(has, name) {
+				t.Errorf("%s reads %s, and Headgate exports only %q", a.Alert, name, has)
+			}
+		}
+	}
+	for _, m := range regexp.MustCompile(`(?m)^### (Headgate\w+)$`).FindAllStringSubmatch(string(page), -1) {
+		if !slices.ContainsFunc(alerts(t), func(a alert) bool { return a.Alert == m[1] }) {
+			t.Errorf("operate/README.md explains %s, and there is no such alert", m[1])
+		}
+	}
+	for _, name := range has {
+		if base := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(name, "_bucket"), "_sum"), "_count"); !strings.Contains(string(page), "`"+base+"`") && !strings.Contains(string(page), "`"+base+"{") {
+			t.Errorf("operate/README.md does not list %s", base)
+		}
+	}
+}
+
+// exported returns the names of Headgate's own metrics once everything has happened.
+func exported(t *testing.T) []string {
+	t.Helper()
+	m := metrics.New()
+	of := inventory.Sync{Namespace: "headgate-system", Name: "platform"}
+	m.Add(of.Namespace, of.Name, func() int { return 0 })
+	m.Passed(report.Report{Sync: of, Definitions: []report.Definition{{}}, Steps: []report.Step{{Action: plan.Hold, Guard: "schema"}}}, time.Second)
+	m.Previewed(time.Second)
+	m.Requested("GET")
+	w := httptest.NewRecorder()
+	m.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
+	all := regexp.MustCompile(`(?m)^headgate_[a-z_]+`).FindAllString(w.Body.String(), -1)
+	slices.Sort(all)
+	return slices.Compact(all)
+}

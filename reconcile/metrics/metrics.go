@@ -1,0 +1,97 @@
+// Package metrics shows the reports of passes as metrics for Prometheus. It only reads reports: what it shows is what statuses and
+// programs get. Its metrics never have the name of a definition or of an object as a label, so their number does not grow with the
+// commits.
+package metrics
+
+import (
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"headgate.dev/headgate/reconcile/report"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// Metrics are the metrics of a process. Its methods are safe for concurrent use.
+type Metrics struct {
+	registry *prometheus.Registry
+	passes   *prometheus.HistogramVec
+	previews prometheus.Histogram
+	requests *prometheus.CounterVec
+
+	mu    sync.Mutex
+	syncs map[string]*state
+}
+
+// durations are the upper bounds of the buckets of durations, in seconds: a quiet pass takes less than a second, and one that waits
+// for Crossplane takes minutes.
+var durations = []float64{0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1200}
+
+// New returns the metrics of a process.
+func New() *Metrics {
+	m := &Metrics{
+		registry: prometheus.NewRegistry(),
+		passes: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "headgate_reconcile_duration_seconds", Help: "Duration of passes, with and without an error.", Buckets: durations,
+		}, []string{"sync"}),
+		previews: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "headgate_preview_duration_seconds", Help: "Duration of previews of pull requests, with and without an error.", Buckets: durations,
+		}),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "headgate_api_requests_total", Help: "Requests to the API server by verb; dry runs have verbs of their own.",
+		}, []string{"verb"}),
+		syncs: map[string]*state{},
+	}
+	m.registry.MustRegister(m.passes, m.previews, m.requests, m, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// Add adds a sync whose passes will follow. outbox returns the number of its reports that wait for the forge; nil if none are posted.
+func (m *Metrics) Add(namespace, name string, outbox func() int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.syncs[label(namespace, name)] = &state{ready: unknown, outbox: outbox}
+}
+
+// label returns the value of the label sync.
+func label(namespace, name string) string { return namespace + "/" + name }
+
+// Passed records a pass and its report. It ignores syncs that were not added.
+func (m *Metrics) Passed(r report.Report, took time.Duration) {
+	of := label(r.Sync.Namespace, r.Sync.Name)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s := m.syncs[of]; s != nil {
+		s.passed(r, time.Now())
+		m.passes.WithLabelValues(of).Observe(took.Seconds())
+	}
+}
+
+// Previewed records the preview of a pull request.
+func (m *Metrics) Previewed(took time.Duration) { m.previews.Observe(took.Seconds()) }
+
+// Requested records a request to the API server.
+func (m *Metrics) Requested(verb string) { m.requests.WithLabelValues(verb).Inc() }
+
+// Waiting returns the syncs that have not ended their first pass, sorted.
+func (m *Metrics) Waiting() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all []string
+	for of, s := range m.syncs {
+		if !s.tried {
+			all = append(all, of)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// Handler serves the metrics. It limits the time and the number of concurrent requests.
+func (m *Metrics) Handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 10 * time.Second})
+}
