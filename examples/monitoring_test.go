@@ -1,6 +1,7 @@
 package examples
 
 import (
+	"bytes"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -18,6 +19,7 @@ import (
 	"headgate.dev/headgate/reconcile/metrics"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
+	"headgate.dev/headgate/render/crossplane/kinds"
 )
 
 // An alert is a rule of monitoring/alerts.yaml.
@@ -120,4 +122,29 @@ func exported(t *testing.T) []string {
 	all := regexp.MustCompile(`(?m)^headgate_[a-z_]+`).FindAllString(w.Body.String(), -1)
 	slices.Sort(all)
 	return slices.Compact(all)
+}
+
+// The page names the versions that the tests run.
+func TestSupportIsTested(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("operate/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for server, module := range map[string]string{
+		"kubernetes": "k8s.io/kubernetes", "crossplane": "github.com/crossplane/crossplane/v2", "flux": "github.com/fluxcd/kustomize-controller", "gitea": "code.gitea.io/gitea",
+	} {
+		mod, err := os.ReadFile(filepath.Join("..", "fixtures", "server", server, "go.mod"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := regexp.MustCompile(`(?m)\b` + regexp.QuoteMeta(module) + ` (v[0-9.]+)`).FindSubmatch(mod)
+		if m == nil || !bytes.Contains(page, m[1]) {
+			t.Errorf("operate/README.md does not name %s %s", module, m)
+		}
+	}
+	releases := kinds.Releases()
+	if crds := "releases " + releases[0] + " to " + releases[len(releases)-1]; !bytes.Contains(page, []byte(crds)) {
+		t.Errorf("operate/README.md does not name the %s", crds)
+	}
 }
