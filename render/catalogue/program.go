@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	"headgate.dev/headgate/render/manifest"
@@ -15,18 +16,45 @@ const (
 	chartTemplates = "templates"
 )
 
-// isTemplate reports whether a file that cannot be read is a template of a Helm chart. A template that is valid YAML is read like
-// any other file.
-func (w *walk) isTemplate(name string) bool {
+// templateOf returns which template a file is that cannot be read, or "". A template that is valid YAML is read like any other file.
+func (w *walk) templateOf(name string) Why {
+	raw, err := w.reader.Bytes(name)
+	switch {
+	case err != nil:
+		return ""
+	case directive.Match(raw):
+		return Placeholders
+	case w.isInChart(name) && bytes.Contains(raw, []byte("{{")):
+		return HelmTemplate
+	}
+	return ""
+}
+
+// isInChart reports whether a file is in the templates of a Helm chart.
+func (w *walk) isInChart(name string) bool {
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
-		if path.Base(dir) != chartTemplates || !w.isFile(path.Join(path.Dir(dir), chartFile)) {
-			continue
+		if path.Base(dir) == chartTemplates && w.isFile(path.Join(path.Dir(dir), chartFile)) {
+			return true
 		}
-		raw, err := w.reader.Bytes(name)
-		return err == nil && bytes.Contains(raw, []byte("{{"))
 	}
 	return false
 }
+
+// directive matches what only a template of Terraform contains: %{ if x }, and a call, as in ${jsonencode(x)}.
+var directive = regexp.MustCompile(`%\{~?[ \t]*(if|else|endif|for|endfor)\b|[^$]\$\{~?[ \t]*[a-z0-9_]+\(`)
+
+// isPlaceholder reports whether a template engine, such as Terraform's, fills in the identity of a document. No API server accepts it as
+// it is.
+func isPlaceholder(h manifest.Header) bool {
+	texts := []string{h.APIVersion, h.Kind, h.Namespace}
+	if !anyName[h.ID().Group] {
+		texts = append(texts, h.Name)
+	}
+	return slices.ContainsFunc(texts, placeholder.MatchString)
+}
+
+// anyName lists groups of Kubernetes whose objects may have any name.
+var anyName = map[string]bool{"rbac.authorization.k8s.io": true, "policy": true, "certificates.k8s.io": true}
 
 // programs lists the API groups of documents that programs read from files. No API server serves them.
 var programs = map[string]bool{

@@ -133,14 +133,16 @@ func (w *walk) read() {
 		w.found[at[i]].documents, trouble[at[i]] = documents, err
 	})
 	for i, err := range trouble {
-		switch {
-		case err == nil:
-		case w.isTemplate(w.found[i].path):
-			w.found[i].failed = true
-			w.skip(HelmTemplate, manifest.Origin{Path: w.found[i].path}, manifest.Header{})
-		default:
-			w.found[i].failed = true
-			w.problems = append(w.problems, ErrorsOf(manifest.Origin{Path: w.found[i].path}, err)...)
+		if err == nil {
+			continue
+		}
+		f := w.found[i]
+		f.failed = true
+		at := manifest.Origin{Path: f.path}
+		if why := w.templateOf(f.path); why != "" {
+			w.skip(why, at, manifest.Header{})
+		} else {
+			w.problems = append(w.problems, ErrorsOf(at, err)...)
 		}
 	}
 }
@@ -182,6 +184,9 @@ func metadataElsewhere(d *manifest.Document) manifest.Finding {
 // place sorts a document by its header.
 func (s *sorting) place(d *manifest.Document, in *Package) {
 	what, why := s.fateOf(d.Header, in)
+	if what == apply && isPlaceholder(d.Header) {
+		what, why = skip, Placeholders
+	}
 	if lacksName(what, d.Header) && isForProgram(d) {
 		what, why = skip, ForProgram
 	}
@@ -401,7 +406,11 @@ func (s *sorting) refuseDuplicates() {
 		return a.origin.Compare(b.origin)
 	})
 	var second []twice
-	defer func() { s.problems = append(s.problems, declaredTwice(second)...) }()
+	objects := map[string]int{}
+	for _, c := range claims {
+		objects[c.origin.Path]++
+	}
+	defer func() { s.problems = append(s.problems, declaredTwice(second, objects)...) }()
 	again := func(c claim, what string, first manifest.Origin) {
 		if !c.in.Pulled() {
 			second = append(second, twice{what, c.origin, first})

@@ -26,6 +26,7 @@ const (
 	Submodule    Why = "submodule"
 	ForProgram   Why = "for a program, and for no cluster"
 	HelmTemplate Why = "template of a Helm chart"
+	Placeholders Why = "template with placeholders, such as one of Terraform"
 	Capitals     Why = "file name extension in capitals"
 	Hidden       Why = "name that begins with a dot"
 	OtherSuffix  Why = "file name with another extension after .yaml, .yml or .json"
@@ -35,7 +36,7 @@ const (
 // Surprises reports whether the author may have expected a skipped document to be applied.
 func (w Why) Surprises() bool {
 	switch w {
-	case Hook, OtherTool, Encrypted, Symlink, Submodule, HelmTemplate, Capitals:
+	case Hook, OtherTool, Encrypted, Symlink, Submodule, HelmTemplate, Placeholders, Capitals:
 		return true
 	}
 	return false

@@ -61,6 +61,12 @@ type Keyed interface {
 	Key() string
 }
 
+// A Growing Kind is one of which another release may serve other versions.
+type Growing interface {
+	Kind
+	Grows() bool
+}
+
 // An Updater is a Kind that also checks updates: the rules that compare an object with the one before.
 type Updater interface {
 	Kind
@@ -111,10 +117,24 @@ func Check(objects []render.Object, sources ...Source) Report {
 		r.Findings = append(r.Findings, of.findings...)
 		r.count(objects[i].ID.GroupKind(), of)
 	}
+	r.sort()
+	return r
+}
+
+// Add adds another report.
+func (r *Report) Add(other Report) {
+	r.Findings = append(r.Findings, other.Findings...)
+	r.Checked += other.Checked
+	for _, o := range other.Omitted {
+		r.merge(o)
+	}
+	r.sort()
+}
+
+func (r *Report) sort() {
 	slices.SortFunc(r.Findings, manifest.Finding.Compare)
 	r.Findings = slices.Compact(r.Findings)
-	slices.SortFunc(r.Omitted, func(a, b Omission) int { return cmp.Compare(a.Reason, b.Reason) })
-	return r
+	slices.SortStableFunc(r.Omitted, func(a, b Omission) int { return cmp.Compare(a.Reason, b.Reason) })
 }
 
 func compareKinds(a, b schema.GroupKind) int {
@@ -143,18 +163,28 @@ func (all many) judge(o render.Object) result {
 
 // judgeKnown checks an object of a known kind.
 func judgeKnown(o render.Object, kind Kind) result {
-	_, version, grouped := strings.Cut(o.APIVersion, "/")
-	if !grouped {
-		version = o.APIVersion
+	gvk := schema.FromAPIVersionAndKind(o.APIVersion, o.ID.Kind)
+	if slices.Contains(kind.Versions(), gvk.Version) {
+		return resultOf(o, kind)
 	}
-	if served := kind.Versions(); !slices.Contains(served, version) {
-		return result{findings: []manifest.Finding{{
-			Rule: RuleVersion, Severity: manifest.Error, Origin: o.OriginOf("apiVersion"),
-			Message: fmt.Sprintf("the API server does not serve %s of %s in %s", o.ID.Kind, groupName(o.ID.Group), version),
-			Fix:     "use " + oneOf(served),
-		}}}
+	r := unserved(gvk, kind)
+	r.findings[0].Origin = o.OriginOf("apiVersion")
+	return r
+}
+
+// unserved judges a version that a kind does not have. The origin of the finding is only the field.
+func unserved(gvk schema.GroupVersionKind, kind Kind) result {
+	f := manifest.Finding{
+		Rule: RuleVersion, Severity: manifest.Error, Origin: manifest.Origin{Path: "apiVersion"},
+		Message: fmt.Sprintf("the API server does not serve %s of %s in %s", gvk.Kind, groupName(gvk.Group), gvk.Version),
+		Fix:     "use " + oneOf(kind.Versions()),
 	}
-	return resultOf(o, kind)
+	if of, ok := kind.(Growing); ok && of.Grows() {
+		f.Severity = manifest.Warning
+		f.Message = fmt.Sprintf("no release that Headgate knows serves %s of %s in %s", gvk.Kind, groupName(gvk.Group), gvk.Version)
+		return result{findings: []manifest.Finding{f}, omits: "no release that Headgate knows serves their versions"}
+	}
+	return result{findings: []manifest.Finding{f}}
 }
 
 // oneOf returns alternatives for a sentence.

@@ -11,21 +11,16 @@ import (
 )
 
 // Base checks a base. Required fields and rules of CEL do not count, because patches may add to the base.
-func (d *declared) Base(base *unstructured.Unstructured, writes []string) []Problem {
+func (d *declared) Base(base *unstructured.Unstructured) Result {
 	v, err := d.version(base)
 	if err != nil {
-		return nil
+		return Result{}
 	}
-	var found []Problem
-	for _, path := range v.Prune(base) {
-		found = append(found, Problem{Field: path, Message: "unknown field"})
-	}
+	found := v.unknown(base)
 	unstructured.RemoveNestedField(base.Object, "status")
 	v.Default(base)
 	wrong := slices.DeleteFunc(v.Invalid(context.Background(), base), func(e *field.Error) bool { return grows(e.Type) })
-	return slices.DeleteFunc(append(found, problems(wrong)...), func(p Problem) bool {
-		return slices.ContainsFunc(writes, func(path string) bool { return overlap(path, p.Field) })
-	})
+	return Result{Errors: append(found, problems(wrong)...)}
 }
 
 // grows reports whether an object with an error of this type may become valid when it gains fields.
@@ -49,17 +44,38 @@ func overlap(a, b string) bool {
 	return true
 }
 
-// Lacks prunes an object with only the field. Metadata is the same for all kinds, and Crossplane does not write a status.
+// Lacks prunes an object with only the field. Metadata is the same for all kinds.
 func (d *declared) Lacks(version, path string) (why string, lacks bool) {
-	segments, err := fieldpath.Parse(path)
+	o, err := Only(path)
 	if err != nil {
 		return err.Error(), true
 	}
-	if wild := slices.IndexFunc(segments, func(s fieldpath.Segment) bool { return s.Field == "*" }); wild >= 0 {
-		segments = segments[:wild] // it stands for the keys or the items that are there
-	}
-	if len(segments) == 0 || slices.Contains([]string{"metadata", "status", "apiVersion", "kind"}, segments[0].Field) {
+	if o == nil {
 		return "", false
+	}
+	o.SetGroupVersionKind(o.GroupVersionKind().GroupKind().WithVersion(version))
+	v, err := d.version(o)
+	if err != nil {
+		return "", false
+	}
+	if unknown := v.unknown(o); len(unknown) > 0 {
+		return unknown[0].Field + " is not in its schema" + strings.TrimPrefix(unknown[0].Message, unknownField), true
+	}
+	return "", false
+}
+
+// Only returns an object with only the field of a field path, or nil if every kind may have the field. A wildcard stands for the keys
+// or the items that are there.
+func Only(path string) (*unstructured.Unstructured, error) {
+	segments, err := fieldpath.Parse(path)
+	if err != nil {
+		return nil, err
+	}
+	if wild := slices.IndexFunc(segments, func(s fieldpath.Segment) bool { return s.Field == "*" }); wild >= 0 {
+		segments = segments[:wild]
+	}
+	if len(segments) == 0 || slices.Contains([]string{"metadata", "apiVersion", "kind"}, segments[0].Field) {
+		return nil, nil
 	}
 	var value any = map[string]any{}
 	for _, s := range slices.Backward(segments) {
@@ -71,16 +87,7 @@ func (d *declared) Lacks(version, path string) (why string, lacks bool) {
 	}
 	content, ok := value.(map[string]any)
 	if !ok {
-		return "", false
+		return nil, nil
 	}
-	o := &unstructured.Unstructured{Object: content}
-	o.SetGroupVersionKind(o.GroupVersionKind().GroupKind().WithVersion(version))
-	v, err := d.version(o)
-	if err != nil {
-		return "", false
-	}
-	if unknown := v.Prune(o); len(unknown) > 0 {
-		return strings.Join(unknown, ", ") + " is not in its schema", true
-	}
-	return "", false
+	return &unstructured.Unstructured{Object: content}, nil
 }

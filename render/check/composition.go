@@ -20,79 +20,88 @@ const RuleComposed = "composed-refused"
 // A Composable is a Kind that checks what a Composition composes.
 type Composable interface {
 	Keyed
-	// Base returns why the API server refuses a base, whatever patches add to it. writes holds the field paths that patches write:
-	// what is wrong there may not stay. Base may change base.
-	Base(base *unstructured.Unstructured, writes []string) []Problem
+	// Base checks a base: what is wrong with it whatever patches add. It may change base.
+	Base(base *unstructured.Unstructured) Result
 	// Lacks reports whether the kind has no such field path, and why.
 	Lacks(version, path string) (why string, lacks bool)
 }
 
-// Compositions checks what Compositions compose with function-patch-and-transform. The findings are sorted.
-func Compositions(objects []render.Object, sources ...Source) []manifest.Finding {
+// NotPatched is what is not checked about a resource that a Composition composes.
+const NotPatched = "required fields and rules"
+
+// Compositions checks what Compositions compose with function-patch-and-transform. The omissions count the resources that they compose.
+func Compositions(objects []render.Object, sources ...Source) (r Report) {
 	all := many(sources)
-	found := make([][]manifest.Finding, len(objects))
+	each := make([]Report, len(objects))
 	manifest.Each(len(objects), func(i int) {
 		if crossplane.IsComposition(objects[i].ID) {
-			found[i] = all.composition(objects[i])
+			each[i] = all.composition(objects[i])
 		}
 	})
-	joined := slices.Concat(found...)
-	slices.SortFunc(joined, manifest.Finding.Compare)
-	return joined
+	for _, of := range each {
+		r.Add(of)
+	}
+	return r
 }
 
 // composition checks one Composition.
-func (all many) composition(o render.Object) []manifest.Finding {
+func (all many) composition(o render.Object) (r Report) {
 	content, err := o.Content()
 	if err != nil {
-		return nil // render reports it
+		return r // render reports it
 	}
 	resources := composedBy(content)
-	keys := make([]string, len(resources))
-	for i, r := range resources {
-		if kind, ok := all.composable(r); ok {
-			keys[i] = kind.Key()
+	of, _ := all.composable(compositeOf(content))
+	var found result
+	keys := []string{keyOf(of)}
+	for _, composed := range resources {
+		kind, is := all.composedKind(o, composed)
+		keys = append(keys, keyOf(kind))
+		found.findings = append(found.findings, is.findings...)
+		if is.omits != "" {
+			r.omit(composed.kind().GroupKind(), is, true)
 		}
 	}
-	known, err := o.Learn("composition 1 "+strings.Join(keys, " "), func() (string, error) {
-		var found []Problem
-		for _, r := range resources {
-			found = append(found, all.composed(r)...)
+	problems, err := o.Learn("composition 2 "+strings.Join(keys, " "), func() (string, error) {
+		var problems Result
+		for _, composed := range resources {
+			problems.add(all.composed(composed, of, compositeOf(content)))
 		}
-		raw, err := json.Marshal(found)
+		raw, err := json.Marshal(problems)
 		return string(raw), err
 	})
-	var problems []Problem
-	if err != nil || json.Unmarshal([]byte(known), &problems) != nil {
-		return nil
+	var known Result
+	if err == nil && json.Unmarshal([]byte(problems), &known) == nil {
+		found.place(o, RuleComposed, manifest.Error, cannotCompose, known.Errors)
+		found.place(o, RuleComposed, manifest.Warning, "%s: %s", known.Warnings)
 	}
-	var r result
-	r.place(o, RuleComposed, manifest.Error, "Crossplane cannot compose what %s describes: %s", problems)
-	return r.findings
+	r.Findings = found.findings
+	return r
 }
 
-// A composed is a resource of a Composition: a base, and the patches of it.
-type composed struct {
-	at      string // its path in the Composition
-	base    map[string]any
-	patches []patch
+const cannotCompose = "Crossplane cannot compose what %s describes: %s"
+
+// compositeOf returns the kind of the composite resources of a Composition.
+func compositeOf(composition *unstructured.Unstructured) schema.GroupVersionKind {
+	ref := mapIn(composition.Object, "spec", "compositeTypeRef")
+	return schema.FromAPIVersionAndKind(textIn(ref, "apiVersion"), textIn(ref, "kind"))
 }
 
-// A patch writes a field of a composed resource.
-type patch struct {
-	at string // the path of its field in the Composition
-	to string // the field path that it writes
+// keyOf identifies what the results of a kind depend on. kind may be nil.
+func keyOf(kind Composable) string {
+	if kind == nil {
+		return "-"
+	}
+	return kind.Key()
 }
 
-func (r composed) kind() schema.GroupVersionKind {
-	version, _ := r.base["apiVersion"].(string)
-	kind, _ := r.base["kind"].(string)
-	return schema.FromAPIVersionAndKind(version, kind)
+// add adds the problems of another result.
+func (r *Result) add(other Result) {
+	r.Errors, r.Warnings = append(r.Errors, other.Errors...), append(r.Warnings, other.Warnings...)
 }
 
-// composable returns the kind of a resource, if its version is served.
-func (all many) composable(r composed) (Composable, bool) {
-	gvk := r.kind()
+// composable returns a kind that is known in a version which is served.
+func (all many) composable(gvk schema.GroupVersionKind) (Composable, bool) {
 	kind, known := all.kind(gvk.GroupKind())
 	if !known || !slices.Contains(kind.Versions(), gvk.Version) {
 		return nil, false
@@ -101,88 +110,83 @@ func (all many) composable(r composed) (Composable, bool) {
 	return of, ok
 }
 
-// composed checks one resource of a Composition.
-func (all many) composed(r composed) (found []Problem) {
-	kind, ok := all.composable(r)
-	if !ok {
-		return nil // another check reports a version that is not served
+// composedKind returns the kind of a resource, and what is wrong with the kind or not checked.
+func (all many) composedKind(o render.Object, c composed) (kind Composable, r result) {
+	gvk := c.kind()
+	if gvk.Kind == "" || gvk.Version == "" || c.choosesKind() {
+		return nil, result{} // another step of the pipeline, or a patch, sets it
 	}
-	var writes []string
-	for _, p := range r.patches {
-		if why, lacks := kind.Lacks(r.kind().Version, p.to); lacks {
-			found = append(found, Problem{Field: p.at, Message: fmt.Sprintf("%s has no field %s: %s", r.kind().Kind, p.to, why)})
+	known, ok := all.kind(gvk.GroupKind())
+	switch {
+	case !ok:
+		r = all.misnamed(gvk)
+	case !slices.Contains(known.Versions(), gvk.Version):
+		r = unserved(gvk, known)
+	default:
+		if kind, ok = known.(Composable); ok {
+			return kind, result{omits: NotPatched, partly: true}
 		}
-		writes = append(writes, p.to)
+		return nil, result{omits: "fields of " + gvk.Kind}
 	}
-	base := &unstructured.Unstructured{Object: r.base}
-	for _, p := range kind.Base(base.DeepCopy(), writes) {
-		found = append(found, Problem{Field: strings.TrimSuffix(r.at+".base."+p.Field, "."), Message: p.Message})
+	for i := range r.findings {
+		f := &r.findings[i]
+		field := c.at + ".base." + f.Origin.Path
+		f.Rule, f.Origin = RuleComposed, Place(o, field)
+		if f.Severity == manifest.Error {
+			f.Message = fmt.Sprintf(cannotCompose, o.ID, field+": "+f.Message)
+		} else {
+			f.Message = fmt.Sprintf("%s: %s: %s", o.ID, field, f.Message)
+		}
 	}
+	return nil, r
+}
+
+// choosesKind reports whether a patch sets the kind of the resource.
+func (c composed) choosesKind() bool {
+	return slices.ContainsFunc(c.writes(), func(path string) bool { return path == "apiVersion" || path == "kind" })
+}
+
+// composed checks one resource of a Composition. of is the kind of its composite resources, or nil.
+func (all many) composed(c composed, of Composable, composites schema.GroupVersionKind) (found Result) {
+	if of != nil {
+		c.accesses(composite, func(a access, p patch, writes bool) {
+			found.access(of, composites, a, p.required || writes)
+		})
+	}
+	kind, ok := all.composable(c.kind())
+	if !ok || c.choosesKind() {
+		return found
+	}
+	c.accesses(resource, func(a access, p patch, writes bool) {
+		if !writes || firstOf(a.path) != "status" { // Crossplane does not write a status
+			found.access(kind, c.kind(), a, p.required || writes)
+		}
+	})
+	base := (&unstructured.Unstructured{Object: c.base}).DeepCopy()
+	wrong := kind.Base(base)
+	found.add(Result{Errors: c.unpatched(wrong.Errors), Warnings: c.unpatched(wrong.Warnings)})
 	return found
 }
 
-// composedBy returns the resources of a Composition that functions of the kind of patch and transform compose.
-func composedBy(composition *unstructured.Unstructured) (all []composed) {
-	for i, step := range listIn(composition.Object, "spec", "pipeline") {
-		input := mapIn(step, "input")
-		group, _, _ := strings.Cut(textIn(input, "apiVersion"), "/")
-		if group != crossplane.Composing || input["kind"] != "Resources" {
-			continue
-		}
-		at := fmt.Sprintf("spec.pipeline[%d].input", i)
-		sets := map[string][]patch{}
-		for j, set := range listIn(input, "patchSets") {
-			sets[textIn(set, "name")] = patchesIn(set, fmt.Sprintf("%s.patchSets[%d]", at, j), nil)
-		}
-		for j, v := range listIn(input, "resources") {
-			if base := mapIn(v, "base"); base != nil {
-				place := fmt.Sprintf("%s.resources[%d]", at, j)
-				all = append(all, composed{at: place, base: base, patches: patchesIn(v, place, sets)})
-			}
+// unpatched returns the problems of a base that no patch may solve, with their fields in the Composition.
+func (c composed) unpatched(problems []Problem) (all []Problem) {
+	for _, p := range problems {
+		if !slices.ContainsFunc(c.writes(), func(path string) bool { return overlap(path, p.Field) }) {
+			all = append(all, Problem{Field: strings.TrimSuffix(c.at+".base."+p.Field, "."), Message: p.Message})
 		}
 	}
 	return all
 }
 
-// patchesIn returns the patches of a resource or a set that write fields of a composed resource.
-func patchesIn(of any, at string, sets map[string][]patch) (all []patch) {
-	for i, p := range listIn(of, "patches") {
-		key, to := "toFieldPath", textIn(p, "toFieldPath")
-		switch textIn(p, "type") {
-		case "PatchSet":
-			all = append(all, sets[textIn(p, "patchSetName")]...)
-			continue
-		case "", "FromCompositeFieldPath", "FromEnvironmentFieldPath":
-			if to == "" {
-				key, to = "fromFieldPath", textIn(p, "fromFieldPath")
-			}
-		case "CombineFromComposite", "CombineFromEnvironment":
-		default:
-			continue // it writes the composite resource or the environment
-		}
-		if to != "" {
-			all = append(all, patch{fmt.Sprintf("%s.patches[%d].%s", at, i, key), to})
-		}
+// access checks a field that a patch reads or writes. If the patch does not need the field, it never does anything.
+func (r *Result) access(kind Composable, gvk schema.GroupVersionKind, a access, needed bool) {
+	why, lacks := kind.Lacks(gvk.Version, a.path)
+	if !lacks {
+		return
 	}
-	return all
-}
-
-func mapIn(v any, path ...string) map[string]any {
-	for _, key := range path {
-		m, _ := v.(map[string]any)
-		v = m[key]
+	if needed {
+		r.Errors = append(r.Errors, Problem{a.at, fmt.Sprintf("%s has no field %s: %s", gvk.Kind, a.path, why)})
+		return
 	}
-	m, _ := v.(map[string]any)
-	return m
-}
-
-func listIn(v any, path ...string) []any {
-	last := len(path) - 1
-	list, _ := mapIn(v, path[:last]...)[path[last]].([]any)
-	return list
-}
-
-func textIn(v any, key string) string {
-	text, _ := mapIn(v)[key].(string)
-	return text
+	r.Warnings = append(r.Warnings, Problem{a.at, fmt.Sprintf("%s has no field %s, so the patch never does anything: %s", gvk.Kind, a.path, why)})
 }

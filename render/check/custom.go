@@ -119,10 +119,10 @@ func without(found, known []Problem) []Problem {
 
 // shape returns unknown fields and schema errors of an object, and makes it what the API server stores.
 func (v *served) shape(o *unstructured.Unstructured) []Problem {
-	var found []Problem
-	unknown, untyped := v.Untyped(o)
-	for _, path := range append(v.Prune(o), unknown...) {
-		found = append(found, Problem{Field: path, Message: "unknown field"})
+	embedded, untyped := v.Untyped(o)
+	found := v.unknown(o)
+	for _, path := range embedded {
+		found = append(found, Problem{Field: path, Message: unknownField})
 	}
 	found = append(found, problems(untyped)...)
 	if v.status {
@@ -130,6 +130,22 @@ func (v *served) shape(o *unstructured.Unstructured) []Problem {
 	}
 	v.Default(o)
 	return append(found, problems(v.Invalid(context.Background(), o))...)
+}
+
+const unknownField = "unknown field"
+
+// unknown removes the unknown fields of an object, and returns them.
+func (v *served) unknown(o *unstructured.Unstructured) (found []Problem) {
+	for _, field := range v.Prune(o) {
+		p := Problem{Field: field, Message: unknownField}
+		path := Path(o.Object, field)
+		key, _ := path[len(path)-1].(string)
+		if near := manifest.Meant(key, v.Fields(path[:len(path)-1])); near != "" {
+			p.Message += "; did you mean " + near + "?"
+		}
+		found = append(found, p)
+	}
+	return found
 }
 
 // problems returns errors of the API server's libraries in our own words.

@@ -8,6 +8,7 @@ import (
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/check"
+	"headgate.dev/headgate/render/check/kubernetes"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -112,7 +113,8 @@ func TestDeclared(t *testing.T) {
 		want   []string // line: message
 	}{
 		"Good":         {"A valid object has no findings; defaults count before rules.", bucket1 + "spec: {region: south, tags: {a.b/c: x}}\n", nil},
-		"Unknown":      {"Server-side apply refuses unknown fields.", bucket1 + "spec:\n  region: south\n  regoin: south\n", []string{"6: spec.regoin: unknown field"}},
+		"Unknown":      {"Server-side apply refuses unknown fields.", bucket1 + "spec:\n  region: south\n  regoin: south\n", []string{"6: spec.regoin: unknown field; did you mean region?"}},
+		"Written":      {"The author wrote y.", bucket1 + "spec:\n  region: south\n  tags:\n    y: 1\n  y: 1\n", []string{"7: spec.tags.y: must be of type string, not integer", "8: spec.y: unknown field"}},
 		"Type":         {"A string is no integer.", bucket1 + "spec:\n  region: south\n  size: large\n", []string{`6: spec.size: must be of type integer, not string`}},
 		"Enum":         {"The schema lists the values.", bucket1 + "spec:\n  region: west\n", []string{`5: spec.region: cannot be "west"; supported values: "north", "south"`}},
 		"FormatList":   {"Schema validation does not look at a list for a text with a format.", bucket1 + "spec:\n  region: south\n  owner: [jane@example.org]\n", []string{"6: spec.owner: must be of type string, not a list"}},
@@ -169,7 +171,7 @@ func TestCompositions(t *testing.T) {
 kind: Composition
 metadata: {name: a}
 spec:
-  compositeTypeRef: {apiVersion: example.org/v1, kind: Platform}
+  compositeTypeRef: {apiVersion: elsewhere.example.org/v1, kind: Platform}
   mode: Pipeline
   pipeline:
   - step: compose
@@ -191,13 +193,13 @@ spec:
 		want   []string
 	}{
 		"Bare":      {"A patch may add what is required.", "", nil},
-		"Unknown":   {"No patch removes a field.", "          spec:\n            regoin: north\n", []string{"21: spec.pipeline[0].input.resources[0].base.spec.regoin: unknown field"}},
+		"Unknown":   {"No patch removes a field.", "          spec:\n            regoin: north\n", []string{"21: spec.pipeline[0].input.resources[0].base.spec.regoin: unknown field; did you mean region?"}},
 		"Type":      {"Nothing else writes the field.", "          spec:\n            size: big\n", []string{"21: spec.pipeline[0].input.resources[0].base.spec.size: must be of type integer, not string"}},
 		"Enum":      {"Nothing else writes the field.", "          spec:\n            region: west\n", []string{`21: spec.pipeline[0].input.resources[0].base.spec.region: cannot be "west"; supported values: "north", "south"`}},
 		"Patched":   {"The patch replaces the value.", "          spec: {region: west}\n        patches:\n        - {type: FromCompositeFieldPath, fromFieldPath: spec.region}\n", nil},
 		"PatchSet":  {"The patch of the set replaces the value.", "          spec: {size: big}\n        patches:\n        - {type: PatchSet, patchSetName: size}\n", nil},
-		"Lacks":     {"The field does not exist.", "        patches:\n        - fromFieldPath: spec.region\n          toFieldPath: spec.regoin\n", []string{"22: spec.pipeline[0].input.resources[0].patches[0].toFieldPath: Bucket has no field spec.regoin: spec.regoin is not in its schema"}},
-		"LacksItem": {"The items of the list have no such field.", "        patches:\n        - fromFieldPath: spec.region\n          toFieldPath: spec.rules[0].nam\n", []string{"22: spec.pipeline[0].input.resources[0].patches[0].toFieldPath: Bucket has no field spec.rules[0].nam: spec.rules[0].nam is not in its schema"}},
+		"Lacks":     {"The field does not exist.", "        patches:\n        - fromFieldPath: spec.region\n          toFieldPath: spec.regoin\n", []string{"22: spec.pipeline[0].input.resources[0].patches[0].toFieldPath: Bucket has no field spec.regoin: spec.regoin is not in its schema; did you mean region?"}},
+		"LacksItem": {"The items of the list have no such field.", "        patches:\n        - fromFieldPath: spec.region\n          toFieldPath: spec.rules[0].nam\n", []string{"22: spec.pipeline[0].input.resources[0].patches[0].toFieldPath: Bucket has no field spec.rules[0].nam: spec.rules[0].nam is not in its schema; did you mean name?"}},
 		"Key":       {"A map takes any key.", "        patches:\n        - {fromFieldPath: a, toFieldPath: 'spec.tags[a.b/c]'}\n        - {fromFieldPath: a, toFieldPath: 'metadata.annotations[a.b/c]'}\n        - {fromFieldPath: a, toFieldPath: 'spec.rules[*].name'}\n", nil},
 		"Back":      {"The patch writes the composite resource.", "        patches:\n        - {type: ToCompositeFieldPath, fromFieldPath: status.id, toFieldPath: status.bucket}\n", nil},
 	}
@@ -205,12 +207,90 @@ spec:
 		t.Run(name, func(t *testing.T) {
 			want := declares.with("composition.yaml", head+tc.rest).desired(t)
 			var got []string
-			for _, f := range check.Compositions(want.Objects, check.Declared(want)) {
+			for _, f := range check.Compositions(want.Objects, check.Declared(want)).Findings {
 				_, message, _ := strings.Cut(f.Message, " describes: ")
 				got = append(got, strings.TrimPrefix(f.Origin.String(), "composition.yaml:")+": "+message)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\nCompositions(...) (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// A Composition is judged against the kinds that its sources know: those of its resources, and that of its composite resources.
+func TestComposed(t *testing.T) {
+	const head = `apiVersion: apiextensions.crossplane.io/v1
+kind: Composition
+metadata: {name: a}
+spec:
+  compositeTypeRef: {apiVersion: example.org/v1, kind: Platform}
+  pipeline:
+  - step: compose
+    functionRef: {name: patch-and-transform}
+    input:
+      apiVersion: pt.fn.crossplane.io/v1beta1
+      kind: Resources
+      environment:
+        patches: [{type: ENVIRONMENT, fromFieldPath: spec.tier, toFieldPath: spec.anything}]
+      resources:
+      - base:
+          BASE
+        patches:
+        - PATCH
+`
+	const bucket, bare = "{apiVersion: store.example.org/v1, kind: Bucket}", "{fromFieldPath: spec.tier, toFieldPath: spec.region}"
+	const found = "spec.pipeline[0].input.resources[0]."
+	some := []string{"1 composed resource checked without " + check.NotPatched}
+	cases := map[string]struct {
+		reason      string
+		base, patch string
+		want        []string
+		omitted     []string
+	}{
+		"Fits":       {"Nothing is wrong.", bucket, bare, nil, some},
+		"Kind":       {"Its group is known completely.", "{apiVersion: whole.example.org/v1, kind: Buckte}", bare, []string{"error " + found + "base.kind: whole.example.org has no kind Buckte (did you mean Bucket?)"}, nil},
+		"Case":       {"Kinds are case-sensitive.", "{apiVersion: store.example.org/v1, kind: bucket}", bare, []string{"error " + found + "base.kind: store.example.org has no kind bucket (write Bucket: upper and lower case count)"}, nil},
+		"Elsewhere":  {"Another commit may have its CRD.", "{apiVersion: s3.example.org/v1, kind: Bucket}", bare, nil, []string{"1 composed resource of Bucket.s3.example.org not checked: its CRD is not in this commit"}},
+		"Near":       {"It may be another kind.", "{apiVersion: store.example.org/v1, kind: Buckett}", bare, []string{"warning " + found + "base.kind: nothing in this commit declares kind Buckett of store.example.org, and Bucket is similar (correct the kind if you mean Bucket)"}, []string{"1 composed resource of Buckett.store.example.org not checked: its CRD is not in this commit"}},
+		"Version":    {"The API server does not serve it.", "{apiVersion: store.example.org/v1beta1, kind: Bucket}", bare, []string{"error " + found + "base.apiVersion: the API server does not serve Bucket of store.example.org in v1beta1 (use v1)"}, nil},
+		"Future":     {"A newer release may serve it.", "{apiVersion: autoscaling/v3, kind: HorizontalPodAutoscaler}", "{fromFieldPath: spec.tier, toFieldPath: spec.any}", []string{"warning " + found + "base.apiVersion: no release that Headgate knows serves HorizontalPodAutoscaler of autoscaling in v3 (use v2, v1, v2beta2 or v2beta1)"}, []string{"1 composed resource of HorizontalPodAutoscaler.autoscaling not checked: no release that Headgate knows serves their versions"}},
+		"Patched":    {"The patch decides.", "{apiVersion: store.example.org/v9, kind: Bucket}", "{fromFieldPath: spec.tier, toFieldPath: apiVersion}", nil, nil},
+		"Kubernetes": {"ConfigMaps gain no fields.", "{apiVersion: v1, kind: ConfigMap, dta: {a: b}, data: {a: 1}}", "{fromFieldPath: spec.tier, toFieldPath: data.b}", []string{"error " + found + "base.data[a]: must be a string, not a number; quote it", "error " + found + "base.dta: unknown field; did you mean data?"}, some},
+		"Later":      {"A newer release may have the field.", "{apiVersion: v1, kind: Service, spec: {typ: a}}", "{fromFieldPath: spec.tier, toFieldPath: spec.any}", []string{"warning " + found + "base.spec.typ: Kubernetes 1.37 has no such field; did you mean type?"}, some},
+		"LacksData":  {"ConfigMaps gain no fields.", "{apiVersion: v1, kind: ConfigMap}", "{fromFieldPath: spec.tier, toFieldPath: dta.b}", []string{"error " + found + "patches[0].toFieldPath: ConfigMap has no field dta.b: dta is an unknown field; did you mean data?"}, some},
+
+		"Reads":     {"The API server prunes the field.", bucket, "{fromFieldPath: spec.teir, toFieldPath: spec.region}", []string{"warning " + found + "patches[0].fromFieldPath: Platform has no field spec.teir, so the patch never does anything: spec.teir is not in its schema; did you mean tier?"}, some},
+		"Required":  {"The function fails.", bucket, "{fromFieldPath: spec.teir, toFieldPath: spec.region, policy: {fromFieldPath: Required}}", []string{"error " + found + "patches[0].fromFieldPath: Platform has no field spec.teir: spec.teir is not in its schema; did you mean tier?"}, some},
+		"Added":     {"Crossplane adds fields.", bucket, "{fromFieldPath: spec.crossplane.compositionRef.name, toFieldPath: spec.region}", nil, some},
+		"Metadata":  {"Every object has metadata.", bucket, "{fromFieldPath: 'metadata.labels[any]', toFieldPath: 'metadata.labels[any]'}", nil, some},
+		"Combines":  {"Each variable is a field.", bucket, "{type: CombineFromComposite, combine: {variables: [{fromFieldPath: spec.tier}, {fromFieldPath: spec.no}]}, toFieldPath: spec.region}", []string{"warning " + found + "patches[0].combine.variables[1].fromFieldPath: Platform has no field spec.no, so the patch never does anything: spec.no is not in its schema"}, some},
+		"Writes":    {"The API server refuses the status.", bucket, "{type: ToCompositeFieldPath, fromFieldPath: status.id, toFieldPath: status.id}", []string{"error " + found + "patches[0].toFieldPath: Platform has no field status.id: status.id is not in its schema"}, some},
+		"ReadsBack": {"A Bucket has no such field.", bucket, "{type: ToCompositeFieldPath, fromFieldPath: status.arn, toFieldPath: spec.tier}", []string{"warning " + found + "patches[0].fromFieldPath: Bucket has no field status.arn, so the patch never does anything: status.arn is not in its schema"}, some},
+		"Context":   {"The environment has no schema.", bucket, "{type: FromEnvironmentFieldPath, fromFieldPath: any, toFieldPath: spec.region}", nil, some},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			text := strings.NewReplacer("BASE", tc.base, "PATCH", tc.patch, "ENVIRONMENT", "FromCompositeFieldPath").Replace(head)
+			want := declares.with("composition.yaml", text).desired(t)
+			r := check.Compositions(want.Objects, check.Declared(want), kubernetes.Of(0), shop{})
+			var got, omitted []string
+			for _, f := range r.Findings {
+				_, message, _ := strings.Cut(f.Message, ": ")
+				message = string(f.Severity) + " " + message
+				if f.Fix != "" {
+					message += " (" + f.Fix + ")"
+				}
+				got = append(got, message)
+			}
+			for _, o := range r.Omitted {
+				omitted = append(omitted, o.String())
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\nCompositions(...) (-want +got):\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(tc.omitted, omitted); diff != "" {
+				t.Errorf("%s\nOmitted (-want +got):\n%s", tc.reason, diff)
 			}
 		})
 	}

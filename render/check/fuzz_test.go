@@ -22,7 +22,7 @@ func FuzzCheck(f *testing.F) {
 		}
 		source := check.Declared(want)
 		first := check.Check(want.Objects, source)
-		found := slices.Concat(first.Findings, check.Compositions(want.Objects, source))
+		found := slices.Concat(first.Findings, check.Compositions(want.Objects, source).Findings)
 		for _, one := range found {
 			if one.Origin.Path == "" || one.Origin.Line < 1 || one.Message == "" {
 				t.Errorf("a finding has no place: %+v", one)

@@ -3,6 +3,7 @@ package check
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
@@ -41,11 +42,28 @@ func (r *result) add(o render.Object, found Result) {
 
 // place adds a finding for each problem, at the line of the field.
 func (r *result) place(o render.Object, rule string, severity manifest.Severity, format string, problems []Problem) {
-	for _, p := range problems {
-		r.findings = append(r.findings, manifest.Finding{
-			Rule: rule, Severity: severity, Origin: Place(o, p.Field), Message: fmt.Sprintf(format, o.ID, p),
-		})
+	if len(problems) == 0 {
+		return
 	}
+	misread := o.MisreadKeys()
+	for _, p := range problems {
+		at := Place(o, p.Field)
+		p.Field = asWritten(o, p.Field, misread)
+		r.findings = append(r.findings, manifest.Finding{Rule: rule, Severity: severity, Origin: at, Message: fmt.Sprintf(format, o.ID, p)})
+	}
+}
+
+// asWritten returns a field with its keys as the author wrote them: y, which means true.
+func asWritten(o render.Object, field string, misread []manifest.MisreadKey) string {
+	for _, key := range misread {
+		for end := range len(field) + 1 {
+			before, ok := strings.CutSuffix(field[:end], "."+key.Means)
+			if ok && (end == len(field) || field[end] == '.' || field[end] == '[') && Place(o, field[:end]).Line == key.Line {
+				return before + "." + key.Written + field[end:]
+			}
+		}
+	}
+	return field
 }
 
 // remembered returns the result of a Kind, or the one that a Memo stores.

@@ -45,9 +45,18 @@ func (all many) kinds(group string) []schema.GroupKind {
 
 // unknown judges an object whose kind no Source holds.
 func (all many) unknown(o render.Object) result {
-	gk := o.ID.GroupKind()
+	r := all.misnamed(schema.FromAPIVersionAndKind(o.APIVersion, o.ID.Kind))
+	for i, f := range r.findings {
+		r.findings[i].Origin = o.OriginOf(f.Origin.Path)
+	}
+	return r
+}
+
+// misnamed judges a kind that no Source holds. The origin of a finding is only the field, apiVersion or kind.
+func (all many) misnamed(gvk schema.GroupVersionKind) result {
+	gk := gvk.GroupKind()
 	kinds := all.kinds(gk.Group)
-	f := manifest.Finding{Rule: RuleKind, Severity: manifest.Error, Origin: o.OriginOf("kind")}
+	f := manifest.Finding{Rule: RuleKind, Severity: manifest.Error, Origin: manifest.Origin{Path: "kind"}}
 	f.Message = fmt.Sprintf("%s has no kind %s", groupName(gk.Group), gk.Kind)
 	other := slices.IndexFunc(kinds, func(k schema.GroupKind) bool { return strings.EqualFold(k.Kind, gk.Kind) })
 	near := nearest(gk.Kind, kinds)
@@ -58,7 +67,7 @@ func (all many) unknown(o render.Object) result {
 		f.Fix = fmt.Sprintf("write %s: upper and lower case count", kinds[other].Kind)
 		return result{findings: []manifest.Finding{f}}
 	case all.knows(gk.Group) == All:
-		if advice, ok := all.advice(o); ok {
+		if advice, ok := all.advice(gvk); ok {
 			f.Message += ": " + advice.Message
 			f.Fix = advice.Fix
 		} else if near != "" {
@@ -66,47 +75,37 @@ func (all many) unknown(o render.Object) result {
 		}
 		return result{findings: []manifest.Finding{f}}
 	}
-	return result{omits: NoSchema, findings: all.doubts(o, near)}
+	return result{omits: NoSchema, findings: all.doubts(gvk, near)}
 }
 
 // doubts returns a warning if the kind or the group of an object may be a misspelling.
-func (all many) doubts(o render.Object, near string) []manifest.Finding {
-	gk := o.ID.GroupKind()
-	f := manifest.Finding{Rule: RuleNear, Severity: manifest.Warning}
-	if advice, ok := all.advice(o); ok {
-		f.Origin, f.Fix = o.OriginOf("apiVersion"), advice.Fix
-		f.Message = fmt.Sprintf("nothing in this commit declares kind %s of %s: %s", gk.Kind, groupName(gk.Group), advice.Message)
-		return []manifest.Finding{f}
+func (all many) doubts(gvk schema.GroupVersionKind, near string) []manifest.Finding {
+	gk := gvk.GroupKind()
+	doubt := func(field, fix, format string, args ...any) []manifest.Finding {
+		message := fmt.Sprintf("nothing in this commit declares kind %s of %s", gk.Kind, groupName(gk.Group)) + fmt.Sprintf(format, args...)
+		return []manifest.Finding{{Rule: RuleNear, Severity: manifest.Warning, Origin: manifest.Origin{Path: field}, Message: message, Fix: fix}}
+	}
+	if advice, ok := all.advice(gvk); ok {
+		return doubt("apiVersion", advice.Fix, ": %s", advice.Message)
 	}
 	if near != "" {
-		f.Origin = o.OriginOf("kind")
-		f.Message = fmt.Sprintf("nothing in this commit declares kind %s of %s, and %s is similar", gk.Kind, groupName(gk.Group), near)
-		f.Fix = fmt.Sprintf("correct the kind if you mean %s", near)
-		return []manifest.Finding{f}
+		return doubt("kind", "correct the kind if you mean "+near, ", and %s is similar", near)
 	}
 	for _, s := range all {
 		for _, group := range s.Groups() {
-			if !similar(gk.Group, group) || !slices.Contains(s.Kinds(group), schema.GroupKind{Group: group, Kind: gk.Kind}) {
-				continue
+			if similar(gk.Group, group) && slices.Contains(s.Kinds(group), schema.GroupKind{Group: group, Kind: gk.Kind}) {
+				return doubt("apiVersion", "correct the group if you mean "+groupName(group), ", and %s has a kind of that name", groupName(group))
 			}
-			f.Origin = o.OriginOf("apiVersion")
-			f.Message = fmt.Sprintf("nothing in this commit declares kind %s of %s, and %s has a kind of that name", gk.Kind, groupName(gk.Group), groupName(group))
-			f.Fix = fmt.Sprintf("correct the group if you mean %s", groupName(group))
-			return []manifest.Finding{f}
 		}
 	}
 	return nil
 }
 
 // advice returns the first advice of a Source.
-func (all many) advice(o render.Object) (Advice, bool) {
-	group, version, grouped := strings.Cut(o.APIVersion, "/")
-	if !grouped {
-		group, version = "", o.APIVersion
-	}
+func (all many) advice(gvk schema.GroupVersionKind) (Advice, bool) {
 	for _, s := range all {
 		if adviser, ok := s.(Adviser); ok {
-			if a, ok := adviser.Advise(schema.GroupVersionKind{Group: group, Version: version, Kind: o.ID.Kind}); ok {
+			if a, ok := adviser.Advise(gvk); ok {
 				return a, true
 			}
 		}

@@ -25,11 +25,17 @@ func Checked(want render.Desired, matters func(render.Object) bool) check.Report
 	}
 	sources := sourcesOf(want)
 	r := check.Check(objects, sources...)
-	r.Findings = append(r.Findings, check.Compositions(compositions(want, matters), sources...)...)
+	r.Add(check.Compositions(compositions(want, matters), sources...))
+	r.Findings = append(r.Findings, check.Check(schemas(want, matters), sources...).Findings...)
 	for i, f := range r.Findings {
 		r.Findings[i] = want.Placed(f)
 	}
 	return r
+}
+
+// schemas returns the CRDs and XRDs that the commit names for checks. They are not objects of the commit, so they are not counted.
+func schemas(want render.Desired, matters func(render.Object) bool) []render.Object {
+	return slices.DeleteFunc(slices.Clone(want.Schemas), func(o render.Object) bool { return !matters(o) })
 }
 
 // compositions returns the Compositions of a commit that matter, with those that Crossplane installs with packages of the tree.

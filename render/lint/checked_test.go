@@ -2,6 +2,7 @@ package lint
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -36,5 +37,49 @@ spec:
 	expected := []string{`platform/apis/store.yaml:6: the API server refuses Composition.apiextensions.crossplane.io/stores: spec.mode: cannot be "Resources"; supported values: "Pipeline"`}
 	if diff := cmp.Diff(expected, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A Composition of Crossplane v1 gets one error, whatever else Crossplane v2 does not know about it.
+func TestFirstCompositions(t *testing.T) {
+	want, err := render.Render(render.Input{Files: fstest.MapFS{"a.yaml": {Data: []byte(`apiVersion: apiextensions.crossplane.io/v1
+kind: Composition
+metadata: {name: stores}
+spec:
+  compositeTypeRef: {apiVersion: example.org/v1, kind: Store}
+  patchSets: []
+  resources:
+  - name: a
+    base: {apiVersion: v1, kind: ConfigMap}
+`)}}}, render.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := Checked(want, Everything).Findings
+	if len(found) != 1 || found[0].Origin.Line != 8 || !strings.HasSuffix(found[0].Message, "convert the Composition with crossplane beta convert pipeline-composition") {
+		t.Errorf("%+v", found)
+	}
+}
+
+// Objects are not judged by a CRD that no API server accepts, and the place of the mistake is a finding.
+func TestInvalidSchemas(t *testing.T) {
+	want, err := render.Render(render.Input{Path: "apply", Files: fstest.MapFS{
+		"apply/a.yaml": {Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")},
+		"schemas/crd.yaml": {Data: []byte(`apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: shops.example.org}
+spec:
+  group: example.org
+  names: {kind: Shop, plural: shops}
+  scope: Everywhere
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
+`)},
+	}}, render.Options{Schemas: []string{"schemas"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := Checked(want, Everything)
+	if len(r.Findings) != 1 || r.Findings[0].Origin.String() != "schemas/crd.yaml:7" || r.Checked != 1 {
+		t.Errorf("%+v", r)
 	}
 }

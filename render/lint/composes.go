@@ -197,7 +197,21 @@ func (r *references) managedFields(o render.Object, gk schema.GroupKind, content
 	if given, _ := ref["kind"].(string); given != "" {
 		to = given
 	}
-	r.name(o, r.configOf(gk.Group, to), name, at("providerConfigRef", "name"))
+	config := r.configOf(gk.Group, to)
+	r.name(o, config, name, at("providerConfigRef", "name"))
+	if len(path) == 0 && to == "ProviderConfig" && isNamespacedGroup(config.Group) {
+		r.configElsewhere(o, config, name, o.OriginOf(at("providerConfigRef", "name")...))
+	}
+}
+
+// configElsewhere reports a ProviderConfig that the commit declares only in other namespaces than that of the managed resource.
+func (r *references) configElsewhere(o render.Object, config schema.GroupKind, name string, at manifest.Origin) {
+	mine := r.home(o.ID).Namespace
+	if mine == "" || r.composes[config] || !slices.Contains(r.names[config], name) || r.space[manifest.ID{Group: config.Group, Kind: config.Kind, Namespace: mine, Name: name}] {
+		return
+	}
+	r.add(RuleNotThere, manifest.Warning, at, "declare it in "+mine+", or name a ClusterProviderConfig",
+		"%s names ProviderConfig %s, which the commit declares only in other namespaces than %s", r.home(o.ID), name, mine)
 }
 
 // configOf returns the kind of the ProviderConfigs of a group: the declared one whose group is the group or the end of it.

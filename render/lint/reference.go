@@ -52,7 +52,10 @@ func isComposite(r *references, id manifest.ID) bool { return r.kinds[id.GroupKi
 // declare the object, that is a note: the commit declares none of its kind, or a package that may bring it is not read. The findings
 // are sorted.
 func References(want render.Desired) []manifest.Finding {
-	r := &references{want: want, home: render.HomesOf(want).Complete(), kinds: kindsOf(want), names: namesOf(want), absent: map[schema.GroupKind][]absent{}}
+	r := &references{want: want, home: render.HomesOf(want).Complete(), kinds: kindsOf(want), names: namesOf(want), absent: map[schema.GroupKind][]absent{}, space: map[manifest.ID]bool{}}
+	for _, o := range want.Objects {
+		r.space[r.home(o.ID)] = true
+	}
 	objects := slices.Clone(want.Objects)
 	for _, l := range want.Left {
 		if l.Composition != nil {
@@ -76,6 +79,7 @@ type references struct {
 	home  func(manifest.ID) manifest.ID
 	kinds map[schema.GroupKind]kind
 	names map[schema.GroupKind][]string // of the objects that the commit declares, or that its packages bring
+	space map[manifest.ID]bool          // the objects that the commit declares, with their namespaces
 
 	composes map[schema.GroupKind]bool     // kinds that a Composition makes
 	absent   map[schema.GroupKind][]absent // names of which it is not known whether they are there

@@ -73,6 +73,12 @@ func TestReferences(t *testing.T) {
 			"b.yaml": "apiVersion: s3.example.org/v1\nkind: Bucket\nmetadata: {name: a, namespace: team}\nspec:\n  providerConfigRef:\n    name: devault\n",
 			"c.yaml": fmt.Sprintf(config, "example.org/v1", "ProviderConfig", ", namespace: team"),
 		}, []string{"warning b.yaml:6 Bucket.s3.example.org/team/a names ProviderConfig devault, which the commit does not declare; did you mean default?"}},
+		"ProviderConfigNamespace": {"A namespaced managed resource uses a ProviderConfig of its namespace.", map[string]string{
+			"b.yaml":            "apiVersion: s3.m.example.org/v1\nkind: Bucket\nmetadata: {name: a, namespace: team}\nspec: {providerConfigRef: {kind: ProviderConfig, name: default}}\n",
+			"n/d.yaml":          fmt.Sprintf(toyCRD, "buckets.s3.m.example.org", "s3.m.example.org", "Bucket", "buckets", "bucket"),
+			"n/crossplane.yaml": "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: provider-n}\nspec: {}\n",
+			"p.yaml":            fmt.Sprintf(config, "m.example.org/v1", "ProviderConfig", ", namespace: other"),
+		}, []string{"warning b.yaml:4 Bucket.s3.m.example.org/team/a names ProviderConfig default, which the commit declares only in other namespaces than team; declare it in team, or name a ClusterProviderConfig"}},
 		"ProviderConfigElsewhere": {"Another writer may make ProviderConfigs.", map[string]string{
 			"b.yaml": "apiVersion: s3.example.org/v1\nkind: Bucket\nmetadata: {name: a, namespace: team}\nspec: {providerConfigRef: {name: other}}\n",
 		}, []string{"note b.yaml:4 Bucket.s3.example.org/team/a names ProviderConfig other, and whether it is there is not known: the commit declares none"}},

@@ -13,7 +13,7 @@ func Meant(text string, ids []string) string {
 	const near = 3
 	name := text[strings.LastIndex(text, "/")+1:]
 	var named []string
-	best, least := "", min(near+1, len(text))
+	best, least := "", min(near, len(text)/2)+1
 	for _, id := range slices.Sorted(slices.Values(ids)) {
 		if name != "" && strings.HasSuffix(id, "/"+name) {
 			named = append(named, id)

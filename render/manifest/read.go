@@ -2,8 +2,10 @@ package manifest
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"strings"
 	"sync"
@@ -252,7 +254,7 @@ func (s section) outline(raw []byte) ([]outlined, error) {
 		}
 	}
 	v, err := s.decodeBytes(raw)
-	if err != nil && isJSON(s.path) && !mentionsManifest(raw) {
+	if err != nil && isJSON(s.path) && (!mentionsManifest(raw) || isLog(raw)) {
 		return []outlined{d}, nil // the settings of an editor or a compiler, which may contain comments
 	}
 	if err != nil {
@@ -297,6 +299,23 @@ func mentionsManifest(raw []byte) bool {
 		}
 	}
 	return n > 1
+}
+
+// isLog reports whether JSON is a sequence of several values, none of which is meant as a manifest.
+func isLog(raw []byte) bool {
+	values := json.NewDecoder(bytes.NewReader(raw))
+	for n := 0; ; n++ {
+		var v any
+		switch err := values.Decode(&v); {
+		case errors.Is(err, io.EOF):
+			return n > 1
+		case err != nil:
+			return false
+		}
+		if m, ok := v.(map[string]any); ok && m["apiVersion"] != nil && m["kind"] != nil {
+			return false
+		}
+	}
 }
 
 // partsOf finds the documents of a file. It returns an error with its line.

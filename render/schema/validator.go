@@ -2,6 +2,8 @@ package schema
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -79,6 +81,26 @@ func (v *Validator) Prune(o *unstructured.Unstructured) (unknown []string) {
 		return nil
 	}
 	return pruning.PruneWithOptions(o.Object, v.structural, true, structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
+}
+
+// Fields returns the names of the fields that the schema declares at a path of keys and indices, in no order.
+func (v *Validator) Fields(path []any) []string {
+	at := v.structural
+	for _, step := range path {
+		key, _ := step.(string)
+		below, named := at.Properties[key]
+		switch {
+		case named:
+			at = &below
+		case at.Items != nil:
+			at = at.Items
+		case at.AdditionalProperties != nil && at.AdditionalProperties.Structural != nil:
+			at = at.AdditionalProperties.Structural
+		default:
+			return nil
+		}
+	}
+	return slices.Collect(maps.Keys(at.Properties))
 }
 
 // Default sets the defaults of the schema. A null without a default stays: the API server leaves it out of objects that it reads, and

@@ -150,17 +150,12 @@ func (k *kind) Check(o *unstructured.Unstructured) check.Result {
 	}
 	r.NotChecked = "rules of " + k.Kind
 	found := shapeOf(o, t)
-	r.Errors = append(r.Errors, found.wrong...)
+	k.addShape(&r, found, v)
 	if len(found.wrong) == 0 {
 		r.Errors = append(r.Errors, repetitions(o)...)
 	}
-	for _, p := range found.unknown {
-		if k.release.isHeld() {
-			r.Errors = append(r.Errors, p)
-			continue
-		}
-		p.Message = "Kubernetes " + newest + " has no such field" + p.Message[len(unknownField):]
-		r.Warnings = append(r.Warnings, p)
-	}
 	return r
 }
+
+// Grows reports whether the release may serve versions that this package does not hold.
+func (k *kind) Grows() bool { return !k.release.isHeld() }

@@ -193,8 +193,13 @@ func newKind(raw json.RawMessage) (schema.GroupKind, kind, error) {
 		var crd unstructured.Unstructured
 		return &crd, utiljson.Unmarshal(raw, &crd.Object)
 	})}
-	if gk == crossplane.KindXRD {
+	switch gk {
+	case crossplane.KindXRD:
 		k.Kind = definitions{k.Kind}
+	case crossplane.KindComposition:
+		if of, ok := k.Kind.(check.Composable); ok {
+			k.Kind = compositions{of}
+		}
 	}
 	return gk, k, nil
 }
