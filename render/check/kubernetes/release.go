@@ -16,6 +16,10 @@ const (
 	newestMinor = 37
 )
 
+// Maintained returns the newest minor release of Kubernetes whose kinds this package knows, and the oldest one that the Kubernetes
+// project maintains beside it.
+func Maintained() (oldest, newest int) { return newestMinor - supported, newestMinor }
+
 // A minor is a minor release of Kubernetes 1; 0 means that it is not known.
 type minor int
 

@@ -29,11 +29,14 @@ var packed []byte
 
 // compact is the content of packed. A CRD that is equal in two releases appears once.
 type compact struct {
-	Releases []struct {
-		Version string `json:"version"`
-		CRDs    []int  `json:"crds"` // indices
-	} `json:"releases"` // oldest first
-	CRDs []json.RawMessage `json:"crds"`
+	Releases []releaseCRDs     `json:"releases"` // oldest first
+	CRDs     []json.RawMessage `json:"crds"`
+}
+
+// A releaseCRDs lists its CRDs by their indices.
+type releaseCRDs struct {
+	Version string `json:"version"`
+	CRDs    []int  `json:"crds"`
 }
 
 // unpacked decodes packed once, in a few milliseconds.
