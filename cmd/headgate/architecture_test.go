@@ -56,6 +56,7 @@ var mayImport = map[string][]string{
 	"reconcile/diff":      {"reconcile/inventory", "reconcile/ownership", "render/manifest"},
 	"reconcile/installed": {"render", "render/catalogue", "render/crossplane", "render/manifest"},
 	"reconcile/jsonpath":  {},
+	"reconcile/preflight": {"render", "render/crossplane", "render/manifest"},
 	"reconcile/plan": {
 		"reconcile/approval", "reconcile/diff", "reconcile/installed", "reconcile/inventory", "reconcile/jsonpath", "reconcile/ownership",
 		"render", "render/activation", "render/catalogue", "render/crossplane", "render/lint", "render/manifest", "render/schema",
@@ -84,9 +85,9 @@ var mayImport = map[string][]string{
 	"reconcile/registry": {"reconcile/network", "reconcile/scratch", "render", "render/catalogue", "render/crossplane", "render/manifest", "render/packages", "render/xpkg"},
 	"reconcile/memo":     {},
 	"reconcile/cluster": {
-		"reconcile/diff", "reconcile/fit", "reconcile/inventory", "reconcile/ownership", "reconcile/plan", "render", "render/catalogue", "render/crossplane", "render/manifest", "render/packages",
+		"reconcile/diff", "reconcile/fit", "reconcile/inventory", "reconcile/ownership", "reconcile/plan", "reconcile/preflight", "render", "render/catalogue", "render/crossplane", "render/manifest", "render/packages",
 	},
-	"reconcile/forge":   {"reconcile/approval", "reconcile/inventory", "reconcile/network", "reconcile/report"},
+	"reconcile/forge":   {"reconcile/approval", "reconcile/inventory", "reconcile/network", "reconcile/preflight", "reconcile/report"},
 	"reconcile/outbox":  {"reconcile/report"},
 	"reconcile/metrics": {"reconcile/report"},
 
@@ -96,7 +97,7 @@ var mayImport = map[string][]string{
 	"reconcile/target": {
 		"reconcile", "reconcile/api/v1alpha1", "reconcile/approval", "reconcile/cluster", "reconcile/diff", "reconcile/forge", "reconcile/git", "reconcile/guard",
 		"reconcile/inventory", "reconcile/memo", "reconcile/network",
-		"reconcile/outbox", "reconcile/plan", "reconcile/registry", "reconcile/report", "reconcile/scratch", "render/...",
+		"reconcile/outbox", "reconcile/plan", "reconcile/preflight", "reconcile/registry", "reconcile/report", "reconcile/scratch", "render/...",
 	},
 	"cmd/headgate": {"reconcile/...", "render/..."},
 }
@@ -104,7 +105,7 @@ var mayImport = map[string][]string{
 // pure packages take values and return values.
 var pure = []string{
 	"render/...", "reconcile/approval", "reconcile/baseline", "reconcile/diff", "reconcile/fit", "reconcile/guard", "reconcile/installed", "reconcile/inventory", "reconcile/jsonpath", "reconcile/ownership",
-	"reconcile/plan", "reconcile/report",
+	"reconcile/plan", "reconcile/preflight", "reconcile/report",
 }
 
 // impure lists what a pure package must not import: clock, disk, network, logger, ambient state, and cluster clients. fs.FS and

@@ -67,6 +67,7 @@ func newRoot(t *terminal) *cobra.Command {
 		newPreview(t),
 		newUpgrade(t),
 		newLint(t),
+		newCheck(t),
 		newSync(t),
 		newRun(t),
 		newWhy(t),

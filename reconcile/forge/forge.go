@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"net/url"
 
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/report"
 )
 
@@ -87,14 +88,20 @@ func (s Statuses) Of(r report.Report) ([]Status, error) {
 	case !isTarget(s.TargetURL):
 		return nil, fmt.Errorf("target URL of commit statuses: %q is not http or https", s.TargetURL)
 	}
-	about := "headgate/" + s.Cluster + "/" + r.Sync.Name
-	if r.Sync.Namespace != s.Home {
-		about = "headgate/" + s.Cluster + "/" + r.Sync.Namespace + "/" + r.Sync.Name
+	of := func(context string, status report.Status) Status {
+		return Status{Commit: r.Revision, Context: context, State: status.State, Description: status.Description, TargetURL: s.TargetURL}
 	}
-	of := func(what string, status report.Status) Status {
-		return Status{Commit: r.Revision, Context: contextOf(about, what), State: status.State, Description: status.Description, TargetURL: s.TargetURL}
+	activation, drift := s.Contexts(r.Sync)
+	return []Status{of(activation, r.Verdict.Activation), of(drift, r.Verdict.Drift)}, nil
+}
+
+// Contexts returns the contexts of the statuses of a sync.
+func (s Statuses) Contexts(of inventory.Sync) (activation, drift string) {
+	about := "headgate/" + s.Cluster + "/" + of.Name
+	if of.Namespace != s.Home {
+		about = "headgate/" + s.Cluster + "/" + of.Namespace + "/" + of.Name
 	}
-	return []Status{of("/activation", r.Verdict.Activation), of("/drift", r.Verdict.Drift)}, nil
+	return contextOf(about, "/activation"), contextOf(about, "/drift")
 }
 
 // maxContext is the maximum length of a context that every forge accepts.

@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	sdk "code.gitea.io/sdk/gitea"
 
+	"headgate.dev/headgate/reconcile/preflight"
 	"headgate.dev/headgate/reconcile/report"
 )
 
@@ -106,7 +108,7 @@ func (g gitea) create(ctx context.Context, s Status) error {
 }
 
 func (g gitea) trouble(resp *sdk.Response, err error) error {
-	return g.refused(answer{right: "the scope write:repository, and its user write access to the repository"}, resp, err)
+	return g.refused(answer{right: giteaRight}, resp, err)
 }
 
 // refused returns the error for a failed request.
@@ -420,4 +422,68 @@ func (g gitea) userID(ctx context.Context, name string) (int64, error) {
 		return 0, nil
 	}
 	return user.ID, nil
+}
+
+const giteaRight = "the scope write:repository, and its user write access to the repository"
+
+func (g gitea) token(ctx context.Context) (preflight.Token, error) {
+	found := preflight.Token{
+		Forge: "Gitea", Right: giteaRight, Enough: []string{"write:repository", "all"}, Shown: true,
+		Expiry: preflight.Expiry{Of: "the token of Gitea", Endless: true},
+	}
+	client, err := g.within(ctx)
+	if err != nil {
+		return found, err
+	}
+	repo, resp, err := client.GetRepo(g.at.Owner, g.at.Name)
+	if scopes := giteaScopes(resp, err); scopes != nil {
+		found.Scopes = scopes
+		return found, nil
+	}
+	if err != nil {
+		return found, g.refused(answer{doing: "read the repository", right: giteaRight}, resp, err)
+	}
+	found.MayWrite = repo.Permissions != nil && repo.Permissions.Push
+	// Gitea has no request for the scopes of a token. It names them when it refuses a request for lack of a scope.
+	_, resp, err = client.CheckNotifications()
+	found.Scopes = giteaScopes(resp, err)
+	return found, nil
+}
+
+var giteaScope = regexp.MustCompile(`token scope=([a-z:,]*)`)
+
+// giteaScopes returns the scopes of a token that Gitea names in a refusal; nil if it names none.
+func giteaScopes(resp *sdk.Response, err error) []string {
+	if err == nil || resp == nil || resp.Response == nil || resp.StatusCode != http.StatusForbidden {
+		return nil
+	}
+	named := giteaScope.FindStringSubmatch(err.Error())
+	if named == nil {
+		return nil
+	}
+	return wordsOf(named[1])
+}
+
+func (g gitea) protection(ctx context.Context, branch string) (preflight.Protection, error) {
+	client, err := g.within(ctx)
+	if err != nil {
+		return preflight.Protection{}, err
+	}
+	doing := answer{doing: "read the protection of the branch " + branch, right: "the scope read:repository"}
+	if branch == "" {
+		repo, resp, err := client.GetRepo(g.at.Owner, g.at.Name)
+		if err != nil {
+			return preflight.Protection{}, g.refused(doing, resp, err)
+		}
+		branch = repo.DefaultBranch
+	}
+	of, resp, err := client.GetRepoBranch(g.at.Owner, g.at.Name, branch)
+	if err != nil {
+		return preflight.Protection{}, g.refused(doing, resp, err)
+	}
+	found := preflight.Protection{Branch: branch, Globs: true}
+	if of.EnableStatusCheck {
+		found.Required = of.StatusCheckContexts
+	}
+	return unique(found), nil
 }

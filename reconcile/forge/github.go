@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-github/v88/github"
 
 	"headgate.dev/headgate/reconcile/network"
+	"headgate.dev/headgate/reconcile/preflight"
 	"headgate.dev/headgate/reconcile/report"
 )
 
@@ -99,7 +100,7 @@ func (g gitHub) create(ctx context.Context, s Status) error {
 }
 
 func (g gitHub) trouble(resp *github.Response, err error) error {
-	return g.refused(answer{right: "the permission “Commit statuses: read and write” (a classic token: repo:status)"}, resp, err)
+	return g.refused(answer{right: gitHubRight}, resp, err)
 }
 
 // refused returns the error for a failed request.
@@ -545,4 +546,66 @@ func (g gitHub) userID(ctx context.Context, name string) (int64, error) {
 		return 0, g.refused(answer{doing: "read the approver " + name}, resp, err)
 	}
 	return user.GetID(), nil
+}
+
+const gitHubRight = "the permission “Commit statuses: read and write” (a classic token: repo:status)"
+
+func (g gitHub) token(ctx context.Context) (preflight.Token, error) {
+	found := preflight.Token{Forge: "GitHub", Right: gitHubRight, Enough: []string{"repo", "repo:status"}}
+	repo, resp, err := g.client.Repositories.Get(ctx, g.at.Owner, g.at.Name)
+	if err != nil {
+		return found, g.refused(answer{doing: "read the repository", right: gitHubRight}, resp, err)
+	}
+	if repo == nil {
+		return found, errors.New("GitHub: cannot understand the answer")
+	}
+	if !repo.GetPrivate() {
+		found.Enough = append(found.Enough, "public_repo")
+	}
+	if header := resp.Header.Values("X-Oauth-Scopes"); len(header) > 0 { // only classic tokens have scopes
+		found.Scopes = wordsOf(strings.Join(header, ","))
+	}
+	found.MayWrite = repo.GetPermissions().GetPush()
+	found.Shown = found.Scopes != nil || found.MayWrite // the permissions of other tokens are those of their user, or missing
+	found.Expiry = preflight.Expiry{Of: "the token of GitHub", Hidden: "tokens without an expiry, and those of Apps, show none"}
+	if at := resp.TokenExpiration; !at.IsZero() {
+		found.Expiry = tokenExpiry("GitHub", at.Time)
+	}
+	return found, nil
+}
+
+// protection reads both kinds of protection: rulesets, and protected branches. Every user who may read the repository may read them.
+func (g gitHub) protection(ctx context.Context, branch string) (preflight.Protection, error) {
+	if branch == "" {
+		repo, resp, err := g.client.Repositories.Get(ctx, g.at.Owner, g.at.Name)
+		if err != nil {
+			return preflight.Protection{}, g.refused(answer{doing: "read the repository", right: gitHubRight}, resp, err)
+		}
+		branch = repo.GetDefaultBranch()
+	}
+	found := preflight.Protection{Branch: branch}
+	doing := answer{doing: "read the protection of the branch " + branch, right: "the permission “Contents: read”"}
+	of, resp, err := g.client.Repositories.GetBranch(ctx, g.at.Owner, g.at.Name, branch, 1)
+	if err != nil {
+		return found, g.refused(doing, resp, err)
+	}
+	if checks := of.GetProtection().GetRequiredStatusChecks(); checks != nil {
+		for _, c := range checks.GetChecks() {
+			found.Required = append(found.Required, c.Context)
+		}
+		found.Required = append(found.Required, checks.GetContexts()...)
+	}
+	rules, resp, err := g.client.Repositories.ListRulesForBranch(ctx, g.at.Owner, g.at.Name, branch, &github.ListOptions{PerPage: 100})
+	if err != nil {
+		if resp != nil && resp.StatusCode == http.StatusNotFound { // an older GitHub Enterprise Server has no rulesets
+			return unique(found), nil
+		}
+		return found, g.refused(doing, resp, err)
+	}
+	for _, rule := range rules.RequiredStatusChecks {
+		for _, c := range rule.Parameters.RequiredStatusChecks {
+			found.Required = append(found.Required, c.Context)
+		}
+	}
+	return unique(found), nil
 }

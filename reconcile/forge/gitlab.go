@@ -18,6 +18,7 @@ import (
 
 	gitlab "gitlab.com/gitlab-org/api/client-go/v2"
 
+	"headgate.dev/headgate/reconcile/preflight"
 	"headgate.dev/headgate/reconcile/report"
 )
 
@@ -567,4 +568,52 @@ func (g gitLab) userID(ctx context.Context, name string) (int64, error) {
 		}
 	}
 	return 0, nil
+}
+
+const gitLabRight = "the scope api, and its user the role Developer"
+
+func (g gitLab) token(ctx context.Context) (preflight.Token, error) {
+	found := preflight.Token{Forge: "GitLab", Right: gitLabRight, Enough: []string{"api"}, Shown: true}
+	self, resp, err := g.client.PersonalAccessTokens.GetSinglePersonalAccessToken(gitlab.WithContext(ctx))
+	if err != nil {
+		return found, g.refused(answer{doing: "read the scopes of the token", right: gitLabRight}, resp, err)
+	}
+	found.Scopes = append([]string{}, self.Scopes...)
+	found.Expiry = preflight.Expiry{Of: "the token of GitLab", Endless: self.ExpiresAt == nil}
+	if self.ExpiresAt != nil {
+		found.Expiry = tokenExpiry("GitLab", time.Time(*self.ExpiresAt))
+	}
+	project, err := g.project(ctx)
+	if err != nil {
+		return found, err
+	}
+	if of := project.Permissions; of != nil {
+		found.MayWrite = of.ProjectAccess != nil && of.ProjectAccess.AccessLevel >= gitlab.DeveloperPermissions ||
+			of.GroupAccess != nil && of.GroupAccess.AccessLevel >= gitlab.DeveloperPermissions
+	}
+	return found, nil
+}
+
+func (g gitLab) project(ctx context.Context) (*gitlab.Project, error) {
+	project, resp, err := g.client.Projects.GetProject(g.at.String(), nil, gitlab.WithContext(ctx))
+	if err != nil {
+		return nil, g.refused(answer{doing: "read the project", right: gitLabRight}, resp, err)
+	}
+	if project == nil {
+		return nil, errors.New("GitLab: cannot understand the answer")
+	}
+	return project, nil
+}
+
+// protection returns whether merges need a successful pipeline: GitLab counts every status of a commit as part of it, and has no list of
+// required ones.
+func (g gitLab) protection(ctx context.Context, branch string) (preflight.Protection, error) {
+	project, err := g.project(ctx)
+	if err != nil {
+		return preflight.Protection{}, err
+	}
+	if branch == "" {
+		branch = project.DefaultBranch
+	}
+	return preflight.Protection{Branch: branch, Pipeline: project.OnlyAllowMergeIfPipelineSucceeds}, nil
 }

@@ -343,4 +343,7 @@ func (p *Previews) postAs(ctx context.Context, as string, status report.Status) 
 	})
 }
 
-func (p *Previews) context() string { return contextOf(p.Name, "/preview") }
+func (p *Previews) context() string { return ContextOf(p.Name) }
+
+// ContextOf returns the context of the status of previews with a name.
+func ContextOf(name string) string { return contextOf(name, "/preview") }

@@ -36,6 +36,9 @@ func ReachOf(named packages.Named, listed ...string) Reach {
 	return r
 }
 
+// HostOf returns the registry of an image.
+func HostOf(image string) string { return hostOfImage(image) }
+
 // hostOfImage returns the registry of an image, or of the beginning of one: its first part, if that is a host.
 func hostOfImage(image string) string {
 	host, _, _ := strings.Cut(image, "/")

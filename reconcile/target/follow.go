@@ -164,17 +164,24 @@ func (in Surroundings) onlyPreviews() bool {
 	return in.PullRequests != nil && in.PullRequests.Name != ""
 }
 
-// group returns the previewer that a Sync joins. The first Sync determines the account that posts.
-func (all *PullRequests) group(s v1alpha1.Sync, account forge.Account, in Surroundings) (*previewer, error) {
-	key := pullRequestsOf{repository: account.Repository.Base + "/" + account.Repository.String(), cluster: s.Spec.ClusterName}
-	of := inventory.Sync{Namespace: s.Namespace, Name: s.Name}
+// nameOfPreviews returns the name of the previews of a Sync with statuses.
+func nameOfPreviews(s v1alpha1.Sync) string {
+	if s.Spec.Statuses.Per != v1alpha1.PerSync {
+		return forge.NameOfCluster(s.Spec.ClusterName)
+	}
 	cluster := "" // only if previews ask a cluster
 	if s.Spec.LivePreviews {
 		cluster = s.Spec.ClusterName
 	}
-	name := forge.NameOfCluster(s.Spec.ClusterName)
+	return forge.NameOfSync(inventory.Sync{Namespace: s.Namespace, Name: s.Name}, cluster, v1alpha1.DefaultNamespace)
+}
+
+// group returns the previewer that a Sync joins. The first Sync determines the account that posts.
+func (all *PullRequests) group(s v1alpha1.Sync, account forge.Account, in Surroundings) (*previewer, error) {
+	key := pullRequestsOf{repository: account.Repository.Base + "/" + account.Repository.String(), cluster: s.Spec.ClusterName}
+	name := nameOfPreviews(s)
 	if s.Spec.Statuses.Per == v1alpha1.PerSync {
-		key.sync, name = of, forge.NameOfSync(of, cluster, v1alpha1.DefaultNamespace)
+		key.sync = inventory.Sync{Namespace: s.Namespace, Name: s.Name}
 	}
 	if all.Name != "" {
 		key, name = pullRequestsOf{repository: key.repository}, forge.NameOfCluster(all.Name)

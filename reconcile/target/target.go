@@ -71,12 +71,7 @@ func New(s v1alpha1.Sync, in Surroundings) (*Target, error) {
 		t.Loop.Reconciler.Peers = in.Peers
 		in.Peers.Join(t.Loop.Reconciler.Sync, t.Loop.Ref, func(ctx context.Context) error { return t.Loop.Reconciler.Declare(ctx, t.Loop.Ref) })
 	}
-	from := func(field string, ref *v1alpha1.SecretRef) *secret {
-		if ref == nil {
-			return nil
-		}
-		return &secret{field: field, namespace: s.Namespace, ref: *ref, read: w.Cluster.Secret, tell: in.Secret}
-	}
+	from := secretsOf(s, w.Cluster, in)
 	auth, none := auth(s, in.Getenv)
 	statuses, post := publisher(s, in, from)
 	if err := errors.Join(none, post); err != nil {
@@ -109,6 +104,22 @@ func New(s v1alpha1.Sync, in Surroundings) (*Target, error) {
 	}
 	return t, nil
 }
+
+// secretsOf returns how values of Secrets are read that fields of a Sync name. It returns nil for a field that names none.
+func secretsOf(s v1alpha1.Sync, in Cluster, around Surroundings) func(string, *v1alpha1.SecretRef) *secret {
+	read := func(context.Context, string) (map[string][]byte, error) { return nil, errNoCluster }
+	if in != nil {
+		read = in.Secret
+	}
+	return func(field string, ref *v1alpha1.SecretRef) *secret {
+		if ref == nil {
+			return nil
+		}
+		return &secret{field: field, namespace: s.Namespace, ref: *ref, read: read, tell: around.Secret}
+	}
+}
+
+var errNoCluster = errors.New("there is no cluster to read the Secret from")
 
 // objectsOf returns the maximum size of an object in the repository: the default of package git, unless the Sync allows larger
 // files.
