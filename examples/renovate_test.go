@@ -131,7 +131,7 @@ func TestRenovate(t *testing.T) {
 		push("provider-sea", tag, files)
 	}
 	for name, tags := range map[string]map[string]fstest.MapFS{
-		"provider-helm":       {"v0.21.0": fixtures.Corpus(t, "provider-helm-v0.21.0"), "v1.0.0": fixtures.Corpus(t, "provider-helm")},
+		"provider-helm":       {"v0.21.0": fixtures.Corpus(t, "provider-helm-older"), "v1.0.0": fixtures.Corpus(t, "provider-helm")},
 		"provider-kubernetes": {"v1.0.0": fixtures.Corpus(t, "provider-kubernetes-v1.0.0"), "v1.2.1": fixtures.Corpus(t, "provider-kubernetes")},
 		"provider-aws-s3": {
 			"v2.6.0": packageOf("provider-aws-s3", "s3.aws.example.org", "buckets", "Bucket", "a: {type: string}", ""),

@@ -23,7 +23,7 @@ import (
 // so the test resets the storage version to the one that the next release moved.
 func moving(t *testing.T, most int) (before, after fstest.MapFS) {
 	t.Helper()
-	aws := fixtures.Corpus(t, "provider-upjet-aws")
+	aws := fixtures.Largest(t)
 	before, after = fstest.MapFS{"crossplane.yaml": aws["crossplane.yaml"]}, fstest.MapFS{"crossplane.yaml": aws["crossplane.yaml"]}
 	for _, path := range slices.SortedFunc(maps.Keys(aws), func(a, b string) int { return len(aws[a].Data) - len(aws[b].Data) }) {
 		data := aws[path].Data

@@ -43,7 +43,7 @@ func TestUpgrades(t *testing.T) {
 	}{
 		"HelmGainsNamespacedKinds": {
 			reason: "A pattern * activates everything in the new version, and the old kind loses a field.",
-			older:  "provider-helm-v0.21.0", newer: "provider-helm", activate: "*",
+			older:  "provider-helm-older", newer: "provider-helm", activate: "*",
 			says: []string{
 				"### ⛔ Blocked: breaks 1 schema, activates 1 definition that no policy names in full\n",
 				"\n#### Becomes active: 1\n\nThis cannot be undone: ",
@@ -56,7 +56,7 @@ func TestUpgrades(t *testing.T) {
 		},
 		"HelmWithANarrowPolicy": {
 			reason: "A definition that no pattern matches stays inactive.",
-			older:  "provider-helm-v0.21.0", newer: "provider-helm", activate: "releases.helm.crossplane.io",
+			older:  "provider-helm-older", newer: "provider-helm", activate: "releases.helm.crossplane.io",
 			says:  []string{"### ⛔ Blocked: breaks 1 schema\n", "Definitions after the merge: 1 active, 1 inactive."},
 			never: []string{"Becomes active", "create CRD `releases."},
 		},
@@ -169,9 +169,9 @@ func TestUpgradesBehindOneLine(t *testing.T) {
 		headline               string
 		limit                  int
 	}{
-		"Helm":           {"provider-helm-v0.21.0", "provider-helm", "*", "⛔ Blocked: breaks 1 schema, activates 1 definition that no policy names in full\n", 6_000},
-		"HelmNarrow":     {"provider-helm-v0.21.0", "provider-helm", "releases.helm.crossplane.io", "⛔ Blocked: breaks 1 schema\n", 6_000},
-		"HelmNowhere":    {"provider-helm-v0.21.0", "provider-helm", "none.example.org", "⛔ Blocked: breaks 1 schema, adds 1 warning, keeps 1 definition active that no policy names any more\n", 6_000},
+		"Helm":           {"provider-helm-older", "provider-helm", "*", "⛔ Blocked: breaks 1 schema, activates 1 definition that no policy names in full\n", 6_000},
+		"HelmNarrow":     {"provider-helm-older", "provider-helm", "releases.helm.crossplane.io", "⛔ Blocked: breaks 1 schema\n", 6_000},
+		"HelmNowhere":    {"provider-helm-older", "provider-helm", "none.example.org", "⛔ Blocked: breaks 1 schema, adds 1 warning, keeps 1 definition active that no policy names any more\n", 6_000},
 		"Kubernetes":     {"provider-kubernetes-v1.0.0", "provider-kubernetes", "*", "✅ Safe: changes 1 object; no schema breaks\n", 6_000},
 		"KubernetesBack": {"provider-kubernetes", "provider-kubernetes-v1.0.0", "*", "⛔ Blocked: breaks 3 schemas\n", 8_000},
 	}

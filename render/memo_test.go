@@ -197,8 +197,11 @@ func TestUnchangedFilesAreNotRead(t *testing.T) {
 	}
 }
 
-func TestMemoOfAWS(t *testing.T) {
-	files := withPolicy(fixtures.Corpus(t, "provider-upjet-aws"), "*.s3.aws.m.upbound.io")
+func TestMemoOfAWS(t *testing.T) { fixtures.Large(t, memoOfAWS) }
+
+func memoOfAWS(t *testing.T, provider fstest.MapFS) {
+	t.Helper()
+	files := withPolicy(provider, "*.s3.aws.m.upbound.io")
 	learnt := new(memo.Memory)
 	first := mustRender(t, &commit{MapFS: files}, render.Options{Memo: learnt})
 	c := &commit{MapFS: files}

@@ -21,9 +21,8 @@ import (
 
 // shippedAWS returns a part of provider-upjet-aws as its build publishes it: every CRD has the upstream patch. It includes all
 // kinds with several versions and all exempt kinds.
-func shippedAWS(t *testing.T) (files fstest.MapFS, several []string) {
+func shippedAWS(t *testing.T, aws fstest.MapFS) (files fstest.MapFS, several []string) {
 	t.Helper()
-	aws := fixtures.Corpus(t, "provider-upjet-aws")
 	var patch struct {
 		Spec struct {
 			Conversion map[string]any `json:"conversion"`
@@ -60,8 +59,11 @@ func shippedAWS(t *testing.T) (files fstest.MapFS, several []string) {
 
 // The CRDs in provider packages name a conversion webhook, even if they need no conversion. The package does not contain the
 // webhook's address.
-func TestShipped(t *testing.T) {
-	files, several := shippedAWS(t)
+func TestShipped(t *testing.T) { fixtures.Large(t, shipped) }
+
+func shipped(t *testing.T, provider fstest.MapFS) {
+	t.Helper()
+	files, several := shippedAWS(t, provider)
 	conversions := func(t *testing.T, want render.Desired) []any {
 		t.Helper()
 		var all []any

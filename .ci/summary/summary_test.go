@@ -60,18 +60,28 @@ func TestSummary(t *testing.T) {
 			want: []string{"undefined: x", "FAIL  p", "0 passed, 1 failed, 0 skipped"},
 		},
 		"CorpusAbsent": {
-			reason: "Packages of real providers are not part of the repository, so their tests may be skipped.",
+			reason: "The largest real provider is not part of the repository, so its tests may be skipped.",
 			lines: []string{
 				`{"Action":"run","Package":"p","Test":"TestA"}`,
-				`{"Action":"output","Package":"p","Test":"TestA","Output":"    a_test.go:1: corpus is absent: no such file\n"}`,
+				`{"Action":"output","Package":"p","Test":"TestA","Output":"    a_test.go:1: provider-upjet-aws: corpus is absent: no such file\n"}`,
 				`{"Action":"skip","Package":"p","Test":"TestA"}`,
 				`{"Action":"run","Package":"p","Test":"TestB"}`,
 				`{"Action":"pass","Package":"p","Test":"TestB"}`,
 				`{"Action":"pass","Package":"p"}`,
 			},
-			want: []string{"skipped:", "p TestA: a_test.go:1: corpus is absent", "1 passed, 0 failed, 1 skipped"},
+			want: []string{"skipped:", "p TestA: a_test.go:1: provider-upjet-aws: corpus is absent", "1 passed, 0 failed, 1 skipped"},
 			not:  "not allowed",
 			well: true,
+		},
+		"OtherPackage": {
+			reason: "Any clone has the small packages.",
+			lines: []string{
+				`{"Action":"run","Package":"p","Test":"TestA"}`,
+				`{"Action":"output","Package":"p","Test":"TestA","Output":"    a_test.go:1: provider-helm: corpus is absent: no such file\n"}`,
+				`{"Action":"skip","Package":"p","Test":"TestA"}`,
+				`{"Action":"pass","Package":"p"}`,
+			},
+			want: []string{"(not allowed)", "0 passed, 0 failed, 1 skipped"},
 		},
 		"OtherSkip": {
 			reason: "A test that quietly skips itself proves nothing.",

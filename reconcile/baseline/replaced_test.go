@@ -22,8 +22,8 @@ func TestReplacement(t *testing.T) {
 	both, size, kept := 0, 0, 0
 	for older, newer := range map[string]string{
 		"provider-kubernetes-v1.0.0": "provider-kubernetes",
-		"provider-helm-v0.21.0":      "provider-helm",
-		"provider-helm":              "provider-helm-v0.21.0",
+		"provider-helm-older":        "provider-helm",
+		"provider-helm":              "provider-helm-older",
 	} {
 		was, is := released(t, older), released(t, newer)
 		for name, live := range was {

@@ -42,9 +42,10 @@ func besideCrossplane(t *testing.T) *world {
 	w := worldOf(t, fixtures.ConfigOf(t, fixtures.OwnKubeconfig(t)))
 	for _, file := range fixtures.Corpus(t, "crossplane-core") {
 		u := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal(file.Data, &u.Object); err == nil && u.GetKind() == "CustomResourceDefinition" { // the other file is the licence
-			create(t, w.at(crds, ""), u)
+		if err := yaml.Unmarshal(file.Data, &u.Object); err != nil {
+			t.Fatal(err)
 		}
+		create(t, w.at(crds, ""), u)
 	}
 	for _, gvr := range []schema.GroupVersionResource{policies, mrds, providers, revisions} {
 		eventually(t, func() error {

@@ -16,7 +16,8 @@ func (d *declared) Base(base *unstructured.Unstructured) Result {
 	if err != nil {
 		return Result{}
 	}
-	found := v.unknown(base)
+	_, untyped := v.Untyped(base)
+	found := append(problems(untyped), v.unknown(base)...)
 	unstructured.RemoveNestedField(base.Object, "status")
 	v.Default(base)
 	wrong := slices.DeleteFunc(v.Invalid(context.Background(), base), func(e *field.Error) bool { return grows(e.Type) })

@@ -113,11 +113,13 @@ func (all many) composable(gvk schema.GroupVersionKind) (Composable, bool) {
 // composedKind returns the kind of a resource, and what is wrong with the kind or not checked.
 func (all many) composedKind(o render.Object, c composed) (kind Composable, r result) {
 	gvk := c.kind()
-	if gvk.Kind == "" || gvk.Version == "" || c.choosesKind() {
+	if gvk.Kind == "" || textIn(c.base, "apiVersion") == "" || c.choosesKind() {
 		return nil, result{} // another step of the pipeline, or a patch, sets it
 	}
 	known, ok := all.kind(gvk.GroupKind())
 	switch {
+	case gvk.Version == "":
+		r = malformed(textIn(c.base, "apiVersion"))
 	case !ok:
 		r = all.misnamed(gvk)
 	case !slices.Contains(known.Versions(), gvk.Version):
@@ -139,6 +141,14 @@ func (all many) composedKind(o render.Object, c composed) (kind Composable, r re
 		}
 	}
 	return nil, r
+}
+
+// malformed judges an apiVersion that no kind can have. The origin of the finding is only the field.
+func malformed(apiVersion string) result {
+	return result{findings: []manifest.Finding{{
+		Rule: RuleVersion, Severity: manifest.Error, Origin: manifest.Origin{Path: "apiVersion"},
+		Message: fmt.Sprintf("%q is no apiVersion", apiVersion), Fix: "write GROUP/VERSION",
+	}}}
 }
 
 // choosesKind reports whether a patch sets the kind of the resource.

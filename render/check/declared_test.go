@@ -196,6 +196,7 @@ spec:
 		"Unknown":   {"No patch removes a field.", "          spec:\n            regoin: north\n", []string{"21: spec.pipeline[0].input.resources[0].base.spec.regoin: unknown field; did you mean region?"}},
 		"Type":      {"Nothing else writes the field.", "          spec:\n            size: big\n", []string{"21: spec.pipeline[0].input.resources[0].base.spec.size: must be of type integer, not string"}},
 		"Enum":      {"Nothing else writes the field.", "          spec:\n            region: west\n", []string{`21: spec.pipeline[0].input.resources[0].base.spec.region: cannot be "west"; supported values: "north", "south"`}},
+		"Embedded":  {"The metadata of an embedded object is an object.", "          spec:\n            template: {apiVersion: v1, kind: A, metadata: [a]}\n", []string{"21: spec.pipeline[0].input.resources[0].base.spec.template.metadata: has a field of the wrong type"}},
 		"Patched":   {"The patch replaces the value.", "          spec: {region: west}\n        patches:\n        - {type: FromCompositeFieldPath, fromFieldPath: spec.region}\n", nil},
 		"PatchSet":  {"The patch of the set replaces the value.", "          spec: {size: big}\n        patches:\n        - {type: PatchSet, patchSetName: size}\n", nil},
 		"Lacks":     {"The field does not exist.", "        patches:\n        - fromFieldPath: spec.region\n          toFieldPath: spec.regoin\n", []string{"22: spec.pipeline[0].input.resources[0].patches[0].toFieldPath: Bucket has no field spec.regoin: spec.regoin is not in its schema; did you mean region?"}},
@@ -215,6 +216,11 @@ spec:
 				t.Errorf("%s\nCompositions(...) (-want +got):\n%s", tc.reason, diff)
 			}
 		})
+	}
+	want := declares.with("composition.yaml", strings.Replace(head, "store.example.org/v1\n", "store.example.org/v1/x\n", 1)).desired(t)
+	found := check.Compositions(want.Objects, check.Declared(want)).Findings
+	if len(found) != 1 || !strings.Contains(found[0].Message, `base.apiVersion: "store.example.org/v1/x" is no apiVersion`) {
+		t.Errorf("a malformed apiVersion: %+v", found)
 	}
 }
 

@@ -344,11 +344,12 @@ func TestCorpus(t *testing.T) {
 	archives := map[string]int{ // every n-th CRD
 		"provider-nop":               1,
 		"provider-helm":              1,
-		"provider-helm-v0.21.0":      1,
+		"provider-helm-older":        1,
 		"provider-kubernetes":        1,
 		"provider-kubernetes-v1.0.0": 1,
 		"crossplane-core":            1,
 		"provider-upjet-aws":         100,
+		"provider-made":              100,
 	}
 	for archive, every := range archives {
 		t.Run(archive, func(t *testing.T) {

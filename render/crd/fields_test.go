@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/render/crd"
@@ -166,8 +167,10 @@ func FuzzFieldAt(f *testing.F) {
 }
 
 // Every field of a real provider has documentation.
-func TestFieldsOfAWS(t *testing.T) {
-	files := fixtures.Corpus(t, "provider-upjet-aws")
+func TestFieldsOfAWS(t *testing.T) { fixtures.Large(t, fieldsOfAWS) }
+
+func fieldsOfAWS(t *testing.T, files fstest.MapFS) {
+	t.Helper()
 	schema := func(name, version string) map[string]any {
 		t.Helper()
 		for _, v := range crd.VersionsOf(decode(t, string(files["crds/"+name].Data))) {

@@ -1,66 +1,30 @@
 package manifest
 
 import (
-	"archive/tar"
-	"compress/gzip"
 	"errors"
-	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
+
+	"headgate.dev/headgate/fixtures/corpus"
 )
 
-// corpus calls each with the package metadata and the CRDs of every archive in the corpus.
-func corpus(tb testing.TB, each func(archive, name string, raw []byte)) {
+// inCorpus calls each with the package metadata and the CRDs of every package of the corpus.
+func inCorpus(tb testing.TB, each func(archive, name string, raw []byte)) {
 	tb.Helper()
-	_ = os.Getenv("HEADGATE_CORPUS_STATE") // the test cache tracks this variable, but no file outside the module
-	directory := os.Getenv("HEADGATE_CORPUS")
-	if directory == "" {
-		directory = filepath.Join("..", "..", "..", "shared", "corpus")
-	}
-	archives, err := filepath.Glob(filepath.Join(directory, "*.tar.gz"))
-	if err != nil || len(archives) == 0 {
-		tb.Skipf("the corpus is absent: no archives in %s; set HEADGATE_CORPUS to the directory that holds them", directory)
-	}
-	for _, archive := range archives {
-		if err := unpack(archive, func(name string, raw []byte) {
-			each(filepath.Base(archive), name, raw)
-		}); err != nil {
-			tb.Fatalf("%s: cannot unpack: %v", archive, err)
-		}
-	}
-}
-
-func unpack(archive string, each func(name string, raw []byte)) error {
-	file, err := os.Open(archive)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = file.Close() }()
-	unzipped, err := gzip.NewReader(file)
-	if err != nil {
-		return err
-	}
-	for entries := tar.NewReader(unzipped); ; {
-		entry, err := entries.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
+	for _, archive := range append(corpus.Small(), corpus.Core, corpus.MadeUp, corpus.AWS) {
+		files, err := corpus.Open(archive)
+		if errors.Is(err, corpus.ErrAbsent) {
+			continue // the made one has its size
 		}
 		if err != nil {
-			return err
+			tb.Fatal(err)
 		}
-		if !entry.FileInfo().Mode().IsRegular() || !fs.ValidPath(entry.Name) {
-			continue
+		for _, name := range slices.Sorted(maps.Keys(files)) {
+			if name == "crossplane.yaml" || strings.HasPrefix(name, "crds/") {
+				each(archive, name, files[name].Data)
+			}
 		}
-		if entry.Name != "crossplane.yaml" && !(strings.HasPrefix(entry.Name, "crds/") && strings.HasSuffix(entry.Name, ".yaml")) {
-			continue
-		}
-		raw, err := io.ReadAll(entries)
-		if err != nil {
-			return err
-		}
-		each(entry.Name, raw)
 	}
 }

@@ -14,7 +14,7 @@ import (
 func TestLimitsAdmitCorpus(t *testing.T) {
 	limits := Limits{}.orDefault()
 	all, families := map[string]int{}, map[string]int{}
-	corpus(t, func(archive, name string, raw []byte) {
+	inCorpus(t, func(archive, name string, raw []byte) {
 		nodes := countNodes(raw)
 		if 2*nodes > limits.Nodes {
 			t.Errorf("%s: %s has %d nodes; the limit is %d", archive, name, nodes, limits.Nodes)

@@ -15,6 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	yamlv2 "go.yaml.in/yaml/v2"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"headgate.dev/headgate/fixtures/corpus"
 )
 
 func file(name, text string) fstest.MapFS {
@@ -683,8 +685,8 @@ func jsonable(v any) (_ any, err error) {
 func BenchmarkRead(b *testing.B) {
 	files := fstest.MapFS{}
 	var size int64
-	corpus(b, func(archive, name string, raw []byte) {
-		if archive == "provider-upjet-aws.tar.gz" {
+	inCorpus(b, func(archive, name string, raw []byte) {
+		if archive == corpus.MadeUp {
 			files[name] = &fstest.MapFile{Data: raw}
 			size += int64(len(raw))
 		}

@@ -7,6 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
+
+	"headgate.dev/headgate/fixtures/corpus"
 )
 
 // decoded returns the header as the YAML library decodes it.
@@ -25,7 +27,7 @@ func decoded(doc []byte) (Header, bool) {
 
 func TestScanCorpus(t *testing.T) {
 	scanned, silent := 0, 0
-	corpus(t, func(archive, name string, raw []byte) {
+	inCorpus(t, func(archive, name string, raw []byte) {
 		scanned++
 		got, ok := Scan(raw)
 		if !ok {
@@ -35,8 +37,8 @@ func TestScanCorpus(t *testing.T) {
 			}
 			return
 		}
-		// Decoding all 98 MB of the largest archive takes minutes with -race.
-		if archive == "provider-upjet-aws.tar.gz" && scanned%20 != 0 {
+		// Decoding all 98 MB of the largest packages takes minutes with -race.
+		if (archive == corpus.AWS || archive == corpus.MadeUp) && scanned%20 != 0 {
 			return
 		}
 		want, ok := decoded(raw)
@@ -53,8 +55,8 @@ func TestScanCorpus(t *testing.T) {
 func BenchmarkScan(b *testing.B) {
 	var docs [][]byte
 	var size int64
-	corpus(b, func(archive, name string, raw []byte) {
-		if archive != "provider-upjet-aws.tar.gz" || name == "crossplane.yaml" {
+	inCorpus(b, func(archive, name string, raw []byte) {
+		if archive != corpus.MadeUp || name == "crossplane.yaml" {
 			return
 		}
 		docs = append(docs, raw)

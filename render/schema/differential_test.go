@@ -37,14 +37,18 @@ const mostFalseAlarms = 1.0
 func Differential(t *testing.T, compare func(before, after *unstructured.Unstructured) Difference, shows func(before, after *unstructured.Unstructured, of Witness) error) {
 	t.Helper()
 	var originals []*unstructured.Unstructured
-	for _, archive := range []string{"provider-kubernetes", "provider-helm", "provider-nop", "crossplane-core", "provider-upjet-aws"} {
-		all := definitions(t, fixtures.Corpus(t, archive))
+	for _, archive := range []string{"provider-kubernetes", "provider-helm", "provider-http", "provider-nop", "crossplane-core", "largest"} {
+		files := fixtures.Largest(t)
+		if archive != "largest" {
+			files = fixtures.Corpus(t, archive)
+		}
+		all := definitions(t, files)
 		for i, name := range slices.Sorted(maps.Keys(all)) {
 			raw, err := json.Marshal(all[name].Object)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(raw) < 60_000 && (archive != "provider-upjet-aws" || i%20 == 0) {
+			if len(raw) < 60_000 && (archive != "largest" || i%20 == 0) {
 				originals = append(originals, bare(all[name]))
 			}
 		}
