@@ -112,12 +112,16 @@ func TestExamplesPinWhatTheyRun(t *testing.T) {
 	line := regexp.MustCompile(`(?m)^\s*-? ?(uses|image): (\S+)`)
 	digest := regexp.MustCompile(`@([0-9a-f]{40}|sha256:[0-9a-f]{64})$`)
 	found := 0
-	for _, file := range []string{"github-actions/headgate.yaml", "gitea-actions/headgate.yaml", "renovate/headgate.yaml", "gitlab-ci/.gitlab-ci.yml"} {
+	for _, file := range []string{"github-actions/headgate.yaml", "gitea-actions/headgate.yaml", "renovate/headgate.yaml", actionFile, gitLabFile} {
 		raw, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range line.FindAllStringSubmatch(string(raw), -1) {
+		text := string(raw)
+		if m := regexp.MustCompile(`default: (golang:\S+)`).FindStringSubmatch(text); m != nil {
+			text = strings.ReplaceAll(text, "$[[ inputs.image ]]", m[1])
+		}
+		for _, m := range line.FindAllStringSubmatch(text, -1) {
 			found++
 			if !digest.MatchString(m[2]) {
 				t.Errorf("%s: %s is not pinned", file, m[2])

@@ -337,7 +337,11 @@ func (p playing) play(of gitHub, comment, token string, record []exchange, want 
 // requests.
 func TestGitHubActions(t *testing.T) {
 	headgate, example := filepath.Dir(fixtures.Headgate(t)), readWorkflow(t, "github-actions/headgate.yaml")
-	if diff := cmp.Diff(readWorkflow(t, giteaExample).Jobs["sync"].Steps, example.Jobs["sync"].Steps); diff != "" {
+	onGitea := readWorkflow(t, giteaExample).Jobs["sync"].Steps
+	for i := range onGitea { // which runs an action of another forge by its address
+		onGitea[i].Uses = strings.TrimPrefix(onGitea[i].Uses, "https://github.com/")
+	}
+	if diff := cmp.Diff(onGitea, example.Jobs["sync"].Steps); diff != "" {
 		t.Errorf("TestGiteaActions runs the steps of the job sync (-Gitea +GitHub):\n%s", diff)
 	}
 	p := newPlatform(t)

@@ -1,7 +1,6 @@
 package examples
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -31,29 +30,60 @@ type pipelineJob struct {
 	ResourceGroup string `yaml:"resource_group"`
 	Variables     map[string]string
 	Script        []string
-	Artifacts     struct {
+	Cache         struct {
+		Key   string
+		Paths []string
+	}
+	Artifacts struct {
 		When    string
 		Reports struct{ CodeQuality string }
 	}
 }
 
-// readPipeline reads the example and rejects unknown fields.
-func readPipeline(t *testing.T) (variables map[string]string, jobs map[string]pipelineJob) {
+// readPipeline reads the template, with some of its inputs, and rejects unknown fields.
+func readPipeline(t *testing.T, with map[string]string) map[string]pipelineJob {
 	t.Helper()
-	data, err := os.ReadFile("gitlab-ci/.gitlab-ci.yml")
+	data, err := os.ReadFile(gitLabFile)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var file struct {
-		Variables map[string]string
-		Jobs      map[string]pipelineJob `yaml:",inline"`
+	header, body, two := strings.Cut(string(data), "\n---\n")
+	if !two {
+		t.Fatal("the template has no header")
 	}
-	decoder := yaml.NewDecoder(bytes.NewReader(data))
-	decoder.KnownFields(true)
-	if err := decoder.Decode(&file); err != nil {
-		t.Fatal(err)
+	var head struct {
+		Spec struct {
+			Inputs map[string]struct{ Description, Default string }
+		}
 	}
-	return file.Variables, file.Jobs
+	decode := func(text string, into any) {
+		t.Helper()
+		decoder := yaml.NewDecoder(strings.NewReader(text))
+		decoder.KnownFields(true)
+		if err := decoder.Decode(into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	decode(header, &head)
+	inputs := map[string]string{}
+	for name, input := range head.Spec.Inputs {
+		inputs[name] = input.Default
+	}
+	for name, value := range with {
+		if _, has := inputs[name]; !has {
+			t.Fatalf("the template has no input %s", name)
+		}
+		inputs[name] = value
+	}
+	for name, value := range inputs {
+		body = strings.ReplaceAll(body, "$[[ inputs."+name+" ]]", value)
+	}
+	if strings.Contains(body, "$[[") {
+		t.Errorf("an input does not exist:\n%s", body)
+	}
+	var jobs map[string]pipelineJob
+	decode(body, &jobs)
+	return jobs
 }
 
 // rules maps each rule of the example to a function that evaluates it.
@@ -71,7 +101,7 @@ var rules = map[string]func(ci map[string]string) bool{
 // exit code of each job whose rules match, the output, and the Code Quality file.
 func pipeline(t *testing.T, headgate, url string, ci map[string]string) (codes map[string]int, output, quality string) {
 	t.Helper()
-	variables, jobs := readPipeline(t)
+	jobs := readPipeline(t, nil)
 	codes = map[string]int{}
 	for _, name := range slices.Sorted(maps.Keys(jobs)) {
 		job := jobs[name]
@@ -86,9 +116,10 @@ func pipeline(t *testing.T, headgate, url string, ci map[string]string) (codes m
 		}
 		dir, env := t.TempDir(), map[string]string{"PATH": headgate + ":" + os.Getenv("PATH"), "HOME": t.TempDir()}
 		maps.Copy(env, ci)
-		for _, of := range []map[string]string{variables, job.Variables} {
+		env["CI_PROJECT_DIR"] = dir
+		for _, of := range []map[string]string{jobs[job.Extends].Variables, job.Variables} {
 			for key, value := range of {
-				env[key] = os.Expand(value, func(name string) string { return ci[name] })
+				env[key] = os.Expand(value, func(name string) string { return env[name] })
 			}
 		}
 		switch {
@@ -104,13 +135,8 @@ func pipeline(t *testing.T, headgate, url string, ci map[string]string) (codes m
 		default:
 			t.Fatalf("%s: the test knows no checkout with %q and %q", name, env["GIT_STRATEGY"], env["GIT_DEPTH"])
 		}
-		var lines []string
-		for _, line := range append(slices.Clone(jobs[job.Extends].Before), job.Script...) {
-			if line != "go install headgate.dev/headgate/cmd/headgate@main" { // PATH already holds the program under test
-				lines = append(lines, line)
-			}
-		}
-		c := exec.CommandContext(t.Context(), "bash", "-eo", "pipefail", "-c", strings.Join(lines, "\n"))
+		// PATH already holds the program under test, which TestAction installs.
+		c := exec.CommandContext(t.Context(), "bash", "-eo", "pipefail", "-c", strings.Join(job.Script, "\n"))
 		c.Dir = dir
 		for _, key := range slices.Sorted(maps.Keys(env)) {
 			c.Env = append(c.Env, key+"="+env[key])

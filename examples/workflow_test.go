@@ -62,11 +62,10 @@ func readWorkflow(t *testing.T, file string) workflow {
 	return workflowOf(t, data)
 }
 
-// A runner runs the jobs of workflows unchanged. It expands expressions like the forge, and replaces three steps:
+// A runner runs the jobs of workflows unchanged. It expands expressions like the forge, and replaces two actions:
 //
 //   - actions/checkout runs the same Git commands as that action,
-//   - actions/setup-go does nothing,
-//   - `go install …/headgate@main` does nothing, because PATH holds the program under test.
+//   - Headgate's own action only runs its last step, because PATH holds the program under test. TestAction runs the others.
 //
 // Any other action and any unknown expression or condition ends the test.
 type runner struct {
@@ -195,12 +194,10 @@ func (r *runner) job(w workflow, name string) (result, output string) {
 		page, _ := os.ReadFile(env["GITHUB_STEP_SUMMARY"]) // missing if the job wrote no summary
 		output = all.String() + string(page)
 	}()
-	for _, s := range job.Steps {
+	for _, s := range r.steps(job.Steps) {
 		switch {
 		case pinned(s.Uses, "actions/checkout"):
 			r.checkout(s.With, at["workspace"])
-		case pinned(s.Uses, "actions/setup-go") && s.With["go-version"] == "1.26":
-		case s.Uses == "" && s.Run == "go install headgate.dev/headgate/cmd/headgate@main":
 		case s.Uses == "" && s.Run != "":
 			run := exec.CommandContext(r.Context(), "bash", "-e", "-c", r.expand(s.Run))
 			run.Dir = at["workspace"]
@@ -230,6 +227,23 @@ func (r *runner) job(w workflow, name string) (result, output string) {
 		r.outputs["needs."+name+".outputs."+key] = r.expand(value)
 	}
 	return "SUCCESS", all.String()
+}
+
+// steps returns the steps of a job with the last step of Headgate's action in place of the action, if it has arguments to run.
+func (r *runner) steps(all []step) []step {
+	r.Helper()
+	var own []step
+	for _, s := range all {
+		if !pinned(strings.TrimPrefix(s.Uses, "https://github.com/"), ownAction) {
+			own = append(own, s)
+			continue
+		}
+		inputs, steps := readAction(r.T, s.With)
+		if inputs["args"] != "" {
+			own = append(own, steps[len(steps)-1])
+		}
+	}
+	return own
 }
 
 // keep keeps the outputs that a step has written to a file.
