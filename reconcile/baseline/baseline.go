@@ -57,6 +57,8 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (plan.Observed
 	if err != nil {
 		return plan.Observed{}, err
 	}
+	seen, b.Base.Objects = seen.AsApplied(b.Base)
+	seen = seen.WithSources(want)
 	if b.Base.Objects, err = respelled(b.Base.Objects, want, seen.Homes()); err != nil {
 		return plan.Observed{}, err
 	}

@@ -22,6 +22,11 @@ type Mask struct {
 	Values []string // in every form in which an API server may quote them
 }
 
+// And returns the mask that hides what either of two masks hides.
+func (h Mask) And(other Mask) Mask {
+	return Mask{h.Secret || other.Secret, slices.Concat(h.Paths, other.Paths), LongestFirst(slices.Concat(h.Values, other.Values))}
+}
+
 // Covers reports whether a change at a path would reveal a hidden value.
 func (h Mask) Covers(path string) bool {
 	return h.Secret && !mayShow(path) || slices.ContainsFunc(h.Paths, func(p string) bool { return isBelow(path, p) || isBelow(p, path) })

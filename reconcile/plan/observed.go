@@ -62,10 +62,11 @@ type Observed struct {
 	Notes       []manifest.Finding // findings of the observer
 	Peers       []Peer             // the other syncs of the process
 
-	commit    *render.Desired // the commit as rendered; nil before Ask
-	rewritten Reason          // why the commit may not follow the applied one; set by Compute
-	first     bool            // no pass has written to the cluster yet; set by Compute
-	takesOver bool            // a person lets another source replace the recorded one; set by Compute
+	masks     map[manifest.ID]diff.Mask // values of Secrets that references of the base of a comparison copied
+	commit    *render.Desired           // the commit as rendered; nil before Ask
+	rewritten Reason                    // why the commit may not follow the applied one; set by Compute
+	first     bool                      // no pass has written to the cluster yet; set by Compute
+	takesOver bool                      // a person lets another source replace the recorded one; set by Compute
 }
 
 // applies reports whether a pass may write: it neither compares two commits nor only looks.

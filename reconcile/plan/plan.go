@@ -473,7 +473,7 @@ func stepOf(a Asked, seen Observed) Step {
 		Asks:       a.Asks,
 	}
 	if trial := seen.Trials[a.ID]; a.resolved.references != nil || trial.Live != nil {
-		s.hidden = a.resolved.hidden
+		s.hidden = a.resolved.hidden.And(seen.masks[a.ID])
 		s.hidden.Paths = append(slices.Clip(s.hidden.Paths), secretPaths(trial.Live)...)
 	}
 	if !a.Retained.None() {

@@ -48,8 +48,8 @@ func (o Observed) protect(objects []render.Object, answers map[manifest.ID]resol
 		return objects, nil
 	}
 	asking, err := asking(objects)
-	if err != nil || o.Offline {
-		return objects, err // without a cluster, it is not known how to protect them
+	if err != nil || o.Offline && o.commit.Owner == render.OwnerCrossplane {
+		return objects, err // Crossplane may serve Usages
 	}
 	wanted := make(map[manifest.ID]bool, len(objects))
 	protected := map[manifest.ID]bool{}

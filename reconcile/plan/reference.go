@@ -24,6 +24,8 @@ type reference struct {
 	token    string      // the part of the target that the value replaces; "" for all of it
 }
 
+func hasReferences(of render.Object) bool { return of.Asks[mutation.Annotation] != "" }
+
 // references returns the references of an object, in their order.
 func (o Observed) references(of render.Object) ([]reference, error) {
 	value, asked := of.Asks[mutation.Annotation]
@@ -179,13 +181,17 @@ func (o Observed) resolve(of render.Object, secretive map[manifest.ID]bool) (res
 		if secret {
 			r.hidden.Paths = append(r.hidden.Paths, diff.PathOf(at))
 		}
-		if !o.applies() {
+		if o.Looks || o.Offline && names {
 			r.left = append(r.left, at)
 			continue
 		}
 		value, bytes, why, err := o.valueOf(ref)
 		if err != nil {
 			return r, err
+		}
+		if o.Offline && value == nil { // a cluster may have it
+			r.left = append(r.left, at)
+			continue
 		}
 		if secret {
 			r.hidden.Values = append(r.hidden.Values, diff.Forms(value)...)
@@ -210,7 +216,7 @@ func (o Observed) resolve(of render.Object, secretive map[manifest.ID]bool) (res
 			return r, fmt.Errorf("%s: targetPath %s: %w", mutation.Annotation, ref.to, err)
 		}
 	}
-	if len(r.missing) > 0 || !o.applies() {
+	if len(r.missing)+len(r.left) > 0 {
 		return r, nil
 	}
 	r.object, err = of.With(content)
