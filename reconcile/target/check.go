@@ -25,33 +25,34 @@ type question struct {
 	// gate is what nothing can be read from if the check fails: then the checks that need it are not asked.
 	gate preflight.Need
 	docs string
+	long bool // it reads, renders or plans a commit, or asks about many rights
 	// ask reads and judges. An error means that the answer is not known.
 	ask func(*inspection, context.Context) (preflight.Result, error)
 }
 
 // ofCluster lists the checks of a cluster, in the order of the report.
 var ofCluster = []question{
-	{"kubeconfig", nil, "", "", (*inspection).kubeconfig},
-	{"API server", []preflight.Need{preflight.Cluster}, preflight.Cluster, "", (*inspection).server},
-	{"clock of the API server", []preflight.Need{preflight.Cluster}, "", "", (*inspection).serverClock},
-	{"Crossplane", []preflight.Need{preflight.Cluster}, "", "", (*inspection).crossplane},
-	{"policies", []preflight.Need{preflight.Cluster}, "", "README.md", (*inspection).policies},
-	{"owners of CRDs", []preflight.Need{preflight.Cluster}, "", "", (*inspection).orphans},
-	{"rights that are too wide", []preflight.Need{preflight.Cluster}, "", "examples/run/README.md", (*inspection).wide},
+	{"kubeconfig", nil, "", "", false, (*inspection).kubeconfig},
+	{"API server", []preflight.Need{preflight.Cluster}, preflight.Cluster, "", false, (*inspection).server},
+	{"clock of the API server", []preflight.Need{preflight.Cluster}, "", "", false, (*inspection).serverClock},
+	{"Crossplane", []preflight.Need{preflight.Cluster}, "", "", false, (*inspection).crossplane},
+	{"policies", []preflight.Need{preflight.Cluster}, "", "README.md", false, (*inspection).policies},
+	{"owners of CRDs", []preflight.Need{preflight.Cluster}, "", "", false, (*inspection).orphans},
+	{"rights that are too wide", []preflight.Need{preflight.Cluster}, "", "examples/run/README.md", false, (*inspection).wide},
 }
 
 // ofSync lists the checks of a Sync, in the order of the report.
 var ofSync = []question{
-	{"repository", nil, preflight.Commit, "", (*inspection).repository},
-	{"registries", []preflight.Need{preflight.Commit, preflight.Registry}, "", "examples/registry/README.md", (*inspection).registries},
-	{"rights", []preflight.Need{preflight.Cluster}, "", "examples/run/README.md", (*inspection).rights},
-	{"other owners", []preflight.Need{preflight.Commit, preflight.Cluster}, "", "reconcile/README.md", (*inspection).owners},
-	{"lease", []preflight.Need{preflight.Cluster}, "", "", (*inspection).lease},
-	{"token of the forge", []preflight.Need{preflight.Forge}, preflight.Forge, "", (*inspection).token},
-	{"expiry of the token", []preflight.Need{preflight.Forge}, "", "", (*inspection).tokenExpiry},
-	{"clock of the forge", []preflight.Need{preflight.Forge}, "", "", (*inspection).forgeClock},
-	{"required status", []preflight.Need{preflight.Forge}, "", "examples/previews/README.md", (*inspection).protection},
-	{"cluster name", []preflight.Need{preflight.Commit, preflight.Forge}, "", "reconcile/adr/0015-contexts-name-the-namespace.md", (*inspection).clusterName},
+	{"repository", nil, preflight.Commit, "", true, (*inspection).repository},
+	{"registries", []preflight.Need{preflight.Commit, preflight.Registry}, "", "examples/registry/README.md", true, (*inspection).registries},
+	{"rights", []preflight.Need{preflight.Cluster}, "", "examples/run/README.md", true, (*inspection).rights},
+	{"other owners", []preflight.Need{preflight.Commit, preflight.Cluster}, "", "reconcile/README.md", true, (*inspection).owners},
+	{"lease", []preflight.Need{preflight.Cluster}, "", "", false, (*inspection).lease},
+	{"token of the forge", []preflight.Need{preflight.Forge}, preflight.Forge, "", false, (*inspection).token},
+	{"expiry of the token", []preflight.Need{preflight.Forge}, "", "", false, (*inspection).tokenExpiry},
+	{"clock of the forge", []preflight.Need{preflight.Forge}, "", "", false, (*inspection).forgeClock},
+	{"required status", []preflight.Need{preflight.Forge}, "", "examples/previews/README.md", false, (*inspection).protection},
+	{"cluster name", []preflight.Need{preflight.Commit, preflight.Forge}, "", "reconcile/adr/0015-contexts-name-the-namespace.md", false, (*inspection).clusterName},
 }
 
 // Checks finds out whether passes will work, before the first one. It changes nothing, in no cluster and on no forge.
@@ -60,7 +61,7 @@ type Checks struct {
 	Config  func() (*rest.Config, error) // the cluster of the kubeconfig
 	Around  Surroundings                 // without a cluster
 	Offline bool                         // send no request
-	Limit   time.Duration                // of one check; default 20 seconds, and nine times that for one that reads a commit
+	Limit   time.Duration                // of one check; default 20 seconds, and nine times that for a long one
 }
 
 // Run makes all checks, one after the other, so that the first cause of a problem is the first result.
@@ -131,7 +132,7 @@ func (i *inspection) answer(ctx context.Context, one question) preflight.Result 
 		}
 	}
 	limit := i.Limit
-	if one.gate == preflight.Commit || slices.Contains(one.needs, preflight.Commit) {
+	if one.long {
 		limit *= 9
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %s", limit))

@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -278,4 +279,37 @@ func TestChecksOnGitea(t *testing.T) {
 	expect(map[string]preflight.Status{"required status": preflight.Failed})
 	token = g.User(t, "reader", "read:repository")
 	expect(map[string]preflight.Status{"token of the forge": preflight.Failed, "expiry of the token": preflight.Unknown, "required status": preflight.Unknown, "repository": preflight.OK, "lease": preflight.OK})
+}
+
+// Registries are read also if the cluster cannot be: then the pull secrets in the cluster are missing.
+func TestChecksOfRegistries(t *testing.T) {
+	t.Setenv("DOCKER_CONFIG", t.TempDir())
+	packages := fixtures.StartRegistry(t)
+	packages.Push(t, "acme/provider-check", "v1.0.0", fstest.MapFS{
+		"crossplane.yaml": {Data: []byte("apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: provider-check}\nspec: {capabilities: [safe-start]}\n")},
+		"crd.yaml": {Data: []byte("apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: boats.checked.example.org}\nspec:\n  group: checked.example.org\n" +
+			"  names: {kind: Boat, plural: boats}\n  scope: Namespaced\n  versions:\n  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}\n")},
+	}, 0)
+	r := newRepo(t)
+	r.push(t, "provider.yaml", "apiVersion: pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: provider-check}\nspec: {package: "+packages.Host+"/acme/provider-check:v1.0.0}\n")
+	s := decode(t, fmt.Sprintf("  source: {repo: %q}\n", r.dir))
+	expect := func(want preflight.Status, says string) {
+		t.Helper()
+		all := run(t, Checks{
+			Syncs: []v1alpha1.Sync{s}, Config: func() (*rest.Config, error) { return nil, errors.New("no kubeconfig") }, Limit: fixtures.Patience,
+		})
+		if got := all["registries"]; got.Status != want || !strings.Contains(got.Message, says) {
+			t.Errorf("registries: %s: %s, want %s with %q", got.Status, got.Message, want, says)
+		}
+		for _, check := range []string{"rights", "other owners", "lease"} {
+			if got := all[check].Status; got != preflight.Unknown {
+				t.Errorf("%s needs the cluster: %s", check, got)
+			}
+		}
+	}
+	expect(preflight.OK, "1 package of "+packages.Host)
+	packages.Want("robot", unprinted)
+	expect(preflight.Failed, "1 of 1 package cannot be read: "+packages.Host+"/acme/provider-check:v1.0.0: ")
+	packages.Fail(http.StatusInternalServerError)
+	expect(preflight.Failed, "500")
 }
