@@ -37,6 +37,8 @@ type Source interface {
 // NotChecked of the result does not count.
 type Every interface {
 	Every(o *unstructured.Unstructured, kind Kind) Result
+	// EveryKey returns a key that identifies everything that the result depends on, except the object.
+	EveryKey(kind Kind) string
 }
 
 // An Adviser is a Source that recognizes objects that a user probably meant to be of one of its kinds.
@@ -69,8 +71,9 @@ type Growing interface {
 
 // An Updater is a Kind that also checks updates: the rules that compare an object with the one before.
 type Updater interface {
-	Kind
+	Keyed
 	Update(o, old *unstructured.Unstructured) []Problem // both are of served versions; Update may change them
+	Compares() bool                                     // whether Update may find anything
 }
 
 // A Result is what a Kind finds in one object.

@@ -102,6 +102,9 @@ func (v *served) check(o *unstructured.Unstructured) []Problem {
 	return problems(v.Broken(context.Background(), o, nil))
 }
 
+// Compares returns true: a schema may have rules for updates.
+func (d *declared) Compares() bool { return true }
+
 // Update returns the rules that refuse an update. It returns nothing if the new object is refused anyway, or if the versions differ.
 func (d *declared) Update(o, old *unstructured.Unstructured) []Problem {
 	v, err := d.version(o)

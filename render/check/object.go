@@ -7,6 +7,8 @@ import (
 
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // resultOf checks an object of a known kind, whose version is served.
@@ -27,8 +29,9 @@ func (all many) every(o render.Object, kind Kind) (r result) {
 		if !ok {
 			continue
 		}
-		if content, err := o.Content(); err == nil { // render reports an error
-			r.add(o, every.Every(content, kind))
+		found, err := learned(o, "every 1 "+every.EveryKey(kind), func(content *unstructured.Unstructured) (Result, error) { return every.Every(content, kind), nil })
+		if err == nil { // render reports an error
+			r.add(o, found)
 		}
 	}
 	return r
@@ -67,20 +70,26 @@ func asWritten(o render.Object, field string, misread []manifest.MisreadKey) str
 }
 
 // remembered returns the result of a Kind, or the one that a Memo stores.
-func remembered(o render.Object, kind Kind) (r Result, err error) {
-	ask := func() (Result, error) {
+func remembered(o render.Object, kind Kind) (Result, error) {
+	keyed, ok := kind.(Keyed)
+	if !ok {
 		content, err := o.Content()
 		if err != nil {
 			return Result{}, err
 		}
 		return kind.Check(content), nil
 	}
-	keyed, ok := kind.(Keyed)
-	if !ok {
-		return ask()
-	}
-	known, err := o.Learn("check 1 "+keyed.Key(), func() (string, error) {
-		made, err := ask()
+	return learned(o, "check 1 "+keyed.Key(), func(content *unstructured.Unstructured) (Result, error) { return kind.Check(content), nil })
+}
+
+// learned returns the result of a check of an object's content, or the one that a Memo stores under a key.
+func learned(o render.Object, key string, check func(*unstructured.Unstructured) (Result, error)) (r Result, err error) {
+	known, err := o.Learn(key, func() (string, error) {
+		content, err := o.Content()
+		if err != nil {
+			return "", err
+		}
+		made, err := check(content)
 		if err != nil {
 			return "", err
 		}

@@ -5,6 +5,8 @@ import (
 
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // Updates checks the updates from the objects of one commit to those of another: immutable fields, and other rules that compare an
@@ -34,17 +36,19 @@ func Updates(before, after []render.Object, sources ...Source) []manifest.Findin
 func (all many) update(o, old render.Object) (r result) {
 	kind, _ := all.kind(o.ID.GroupKind())
 	updater, ok := kind.(Updater)
-	if !ok {
+	if !ok || !updater.Compares() {
 		return r
 	}
-	is, err := o.Content()
+	found, err := learned(o, "update 1 "+updater.Key()+" "+old.Digest, func(is *unstructured.Unstructured) (Result, error) {
+		was, err := old.Content()
+		if err != nil {
+			return Result{}, err
+		}
+		return Result{Errors: updater.Update(is, was)}, nil
+	})
 	if err != nil {
 		return r // render reports it
 	}
-	was, err := old.Content()
-	if err != nil {
-		return r
-	}
-	r.place(o, RuleRefused, manifest.Error, "the API server refuses the change of %s: %s", updater.Update(is, was))
+	r.place(o, RuleRefused, manifest.Error, "the API server refuses the change of %s: %s", found.Errors)
 	return r
 }

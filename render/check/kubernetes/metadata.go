@@ -32,6 +32,11 @@ func (s *Source) Every(o *unstructured.Unstructured, kind check.Kind) check.Resu
 	return r
 }
 
+// EveryKey identifies the release, and what the metadata depends on.
+func (s *Source) EveryKey(kind check.Kind) string {
+	return fmt.Sprint(newest, " ", s.release, " ", kind != nil, " ", kind != nil && kind.Namespaced())
+}
+
 // hasNear reports whether a group has a kind of a similar name, which another check suggests.
 func (s *Source) hasNear(gk schema.GroupKind) bool {
 	var names []string

@@ -31,6 +31,12 @@ var immutable = map[string][]string{
 	"storage.k8s.io/StorageClass":                  {"provisioner", "parameters", "reclaimPolicy", "volumeBindingMode"},
 }
 
+// Compares reports whether the kind has fields that no update changes. CRDs have none, and decoding thousands of them takes seconds.
+func (k *kind) Compares() bool { return len(immutable[k.Group+"/"+k.Kind]) > 0 || k.freezes() }
+
+// freezes reports whether objects of the kind may be immutable as a whole.
+func (k *kind) freezes() bool { return k.Group == "" && (k.Kind == "Secret" || k.Kind == "ConfigMap") }
+
 // Update returns the fields of an object that the API server does not let an update change. An object that asks for its replacement may
 // change all of them.
 func (k *kind) Update(is, was *unstructured.Unstructured) []check.Problem {
@@ -44,7 +50,7 @@ func (k *kind) Update(is, was *unstructured.Unstructured) []check.Problem {
 			found = append(found, check.Problem{Field: name, Message: "cannot be changed; delete the object first, or give the new one another name"})
 		}
 	}
-	if frozen, _, _ := unstructured.NestedBool(was.Object, "immutable"); frozen && k.Group == "" && (k.Kind == "Secret" || k.Kind == "ConfigMap") {
+	if frozen, _, _ := unstructured.NestedBool(was.Object, "immutable"); frozen && k.freezes() {
 		for _, name := range []string{"data", "binaryData", "stringData", "immutable"} {
 			if !reflect.DeepEqual(is.Object[name], was.Object[name]) {
 				found = append(found, check.Problem{Field: name, Message: "cannot be changed, because the object is immutable"})

@@ -33,6 +33,9 @@ func (d definitions) Check(o *unstructured.Unstructured) check.Result {
 	return r
 }
 
+// Compares returns true: the CRD of XRDs has rules for updates.
+func (d definitions) Compares() bool { return true }
+
 // Update checks a change of an XRD.
 func (d definitions) Update(o, old *unstructured.Unstructured) []check.Problem {
 	if updater, ok := d.Kind.(check.Updater); ok {
