@@ -45,6 +45,7 @@ var mayImport = map[string][]string{
 	"render/check":            {"render", "render/crd", "render/crossplane", "render/manifest", "render/schema"},
 	"render/crossplane/kinds": {"render/check", "render/crd", "render/crossplane", "render/schema"},
 	"render/uses":             {"render", "render/catalogue", "render/crossplane", "render/manifest"},
+	"render/suggest":          {"render", "render/activation", "render/catalogue", "render/crossplane", "render/manifest", "render/uses"},
 	"render/lint":             {"render", "render/catalogue", "render/check", "render/check/kubernetes", "render/crossplane", "render/crossplane/kinds", "render/manifest", "render/schema", "render/uses"},
 
 	"render/check/kubernetes": {"render", "render/check", "render/manifest", "render/schema"},

@@ -20,7 +20,7 @@ type flagGroup struct {
 var flagGroups = []flagGroup{
 	{"Flags", []string{
 		"file", "sync", "previews", "once", "webhook-address", "write", "by", "why", "expires", "report", // run, approve
-		"name", "namespace", "approve", "dry-run", "yes", "orphan", "rebuilt", "restart",
+		"name", "namespace", "approve", "dry-run", "yes", "orphan", "rebuilt", "restart", "unused",
 		"live", "comment", "status", "exit-on", "all", "to", "check", "update", "version", "depth", "output", "help",
 	}},
 	{"Which commit", []string{"repo", "ref", "path", "base", "head"}},

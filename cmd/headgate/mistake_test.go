@@ -141,7 +141,7 @@ func TestFirstMistakes(t *testing.T) {
 		{"", "lint base --live", "", 2, "it is a flag of preview, tree, upgrade, why"},
 		{"", "diff base head --base main", "", 2, "it is a flag of preview"},
 		{"", "diff base -approve x", "", 2, "write --approve, with two dashes"},
-		{"", "status -f sync.yaml", "", 2, "it is a flag of approve, diff"},
+		{"", "status -f sync.yaml", "", 2, "it is a flag of approve, check, diff"},
 		{"", "lint base --offline=yes", "", 2, `invalid argument "yes" for "--offline" flag: use true or false`},
 		{"", "docs a base --depth many", "", 2, "use a whole number"},
 		{"", "lint base --path", "", 2, "--path needs a value: --path DIRECTORY"},

@@ -68,6 +68,7 @@ func newRoot(t *terminal) *cobra.Command {
 		newUpgrade(t),
 		newLint(t),
 		newCheck(t),
+		newSuggest(t),
 		newSync(t),
 		newRun(t),
 		newWhy(t),
