@@ -65,7 +65,7 @@ var mayImport = map[string][]string{
 	"reconcile/baseline": {
 		"reconcile/inventory", "reconcile/plan", "render", "render/catalogue", "render/crossplane", "render/manifest", "render/schema",
 	},
-	"reconcile/fit": {"reconcile/plan", "render/crossplane", "render/manifest", "render/schema"},
+	"reconcile/fit": {"reconcile/plan", "render/crd", "render/crossplane", "render/manifest", "render/schema"},
 	"reconcile/guard": {
 		"reconcile/approval", "reconcile/inventory", "reconcile/ownership", "reconcile/plan", "render", "render/activation", "render/catalogue", "render/crossplane", "render/manifest", "render/schema",
 	},

@@ -56,7 +56,7 @@ const mostPlaces = 100
 func New(q plan.Question, live *unstructured.Unstructured, version string) (*Tally, error) {
 	after, err := q.After.Content()
 	if err == nil && crossplane.IsXRD(manifest.IDOf(after)) {
-		after, err = schema.Composite(live, after)
+		after, err = compositeOf(live, after)
 	}
 	if err != nil {
 		return nil, err

@@ -1,7 +1,9 @@
-package schema
+package fit
 
 import (
 	"testing"
+
+	"headgate.dev/headgate/render/schema"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -32,11 +34,11 @@ func TestComposite(t *testing.T) {
 	}
 	const (
 		modern = "crossplane: {type: object, properties: {compositionRef: {type: object, properties: {name: {type: string}}}}}"
-		legacy = "compositionRef: {type: object, properties: {name: {type: string}}}, resourceRef: {type: object, properties: {name: {type: string}}}, resourceRefs: {type: array, items: {type: object, properties: {name: {type: string}}}}"
+		legacy = "compositionRef: {type: object, properties: {name: {type: string}}}, resourceRef: {type: object, properties: {apiVersion: {type: string}, kind: {type: string}, name: {type: string}}}, resourceRefs: {type: array, items: {type: object, properties: {apiVersion: {type: string}, kind: {type: string}, name: {type: string}}}}"
 	)
 	xrd := func(version, more, spec string) string {
 		return "apiVersion: apiextensions.crossplane.io/" + version + "\nkind: CompositeResourceDefinition\nmetadata: {name: apps.example.org}\nspec:\n  group: example.org\n" + more +
-			"  versions:\n  - {name: v1, served: true, referenceable: true, schema: {openAPIV3Schema: {type: object, properties: {" + spec + "}}}}\n"
+			"  names: {kind: App, plural: apps}\n  versions:\n  - {name: v1, served: true, referenceable: true, schema: {openAPIV3Schema: {type: object, properties: {" + spec + "}}}}\n"
 	}
 	const same = "spec: {type: object, properties: {size: {type: integer}, note: {type: string}}}"
 	cases := map[string]struct {
@@ -50,8 +52,8 @@ func TestComposite(t *testing.T) {
 		"NoSpec":     {"Without a schema for spec, all its fields are lost except those of Crossplane.", crd("apps", modern), xrd("v2", "", ""), "spec: {size: 1, crossplane: {compositionRef: {name: a}}}", []string{"spec.size"}, nil},
 		"Required":   {"The object lacks a field that is now required.", crd("apps", modern), xrd("v2", "", "spec: {type: object, required: [note], properties: {size: {type: integer}, note: {type: string}}}"), "spec: {size: 1}", nil, []string{"spec.note: required value"}},
 		"Name":       {"The name of the object exceeds a new limit.", crd("apps", modern), xrd("v2", "", "metadata: {type: object, properties: {name: {type: string, maxLength: 2}}}, "+same), "spec: {}", nil, []string{"metadata.name: too long"}},
-		"Legacy":     {"In a legacy XR, the fields of Crossplane are directly in spec.", crd("apps", legacy), xrd("v1", "", same), "spec: {size: 1, compositionRef: {name: a}, resourceRefs: [{name: a}]}", nil, nil},
-		"Claim":      {"A claim has other fields of Crossplane.", crd("claims", legacy), xrd("v1", "", same), "spec: {size: 1, compositionRef: {name: a}, resourceRef: {name: a}}", nil, nil},
+		"Legacy":     {"In a legacy XR, the fields of Crossplane are directly in spec.", crd("apps", legacy), xrd("v1", "", same), "spec: {size: 1, compositionRef: {name: a}, resourceRefs: [{apiVersion: v1, kind: Secret, name: a}]}", nil, nil},
+		"Claim":      {"A claim has other fields of Crossplane.", crd("claims", legacy), xrd("v1", "  claimNames: {kind: Claim, plural: claims}\n", same), "spec: {size: 1, compositionRef: {name: a}, resourceRef: {apiVersion: example.org/v1, kind: App, name: a}}", nil, nil},
 		"OfAnAuthor": {"A field of the author may have the name of a former field of Crossplane.", crd("apps", modern+", resourceRefs: {type: string}"), xrd("v2", "  scope: Cluster\n", same), "spec: {resourceRefs: x}", []string{"spec.resourceRefs"}, nil},
 		"Rule":       {"A rule that reads a new field of status applies to the whole object.", crd("apps", modern), xrd("v2", "", same+", status: {type: object, properties: {phase: {type: string}}}}, x-kubernetes-validations: [{rule: \"has(self.status.phase) || self.spec.size < 1\"}], x-kubernetes-map-type: granular, y: {"), "spec: {size: 1}\nstatus: {}", nil, []string{"invalid value: failed rule: has(self.status.phase) || self.spec.size < 1"}},
 		"Status":     {"The schema of status does not apply, because Headgate does not write it.", crd("apps", modern), xrd("v2", "", same+", status: {type: object, required: [phase], properties: {phase: {type: string}}}"), "spec: {size: 1}\nstatus: {}", nil, nil},
@@ -64,13 +66,13 @@ func TestComposite(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			live, is := parsed(t, tc.crd), parsed(t, tc.xrd)
 			if name == "Moves" {
-				at(is.Object, "spec", "versions", 0)["referenceable"] = false
+				is.Object["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)["referenceable"] = false
 			}
-			after, err := Composite(live, is)
+			after, err := compositeOf(live, is)
 			if err != nil {
 				t.Fatal(err)
 			}
-			j, err := NewJudge(live, after, "v1")
+			j, err := schema.NewJudge(live, after, "v1")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -80,7 +82,8 @@ func TestComposite(t *testing.T) {
 			}
 		})
 	}
-	if _, err := Composite(parsed(t, "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n"), parsed(t, xrd("v2", "", same))); err == nil {
-		t.Error("a CRD without versions has what Crossplane adds")
+	claims := parsed(t, crd("claims", legacy))
+	if after, err := compositeOf(claims, parsed(t, xrd("v1", "", same))); err != nil || after != claims {
+		t.Errorf("an XRD without claims changes their CRD: %v", err)
 	}
 }
