@@ -71,6 +71,7 @@ type Desired struct {
 	Schemas     []Object                         // CRDs and XRDs that live elsewhere, from Options.Schemas; only for checks, by identity
 	Left        []Left                           // the objects that Crossplane installs with packages, except definitions, sorted by identity
 	Beside      []Beside                         // the images that Crossplane installs and that also have a copy in the tree, by source
+	Repeated    []manifest.ID                    // definitions, CRDs and XRDs that the commit declares more than once, which is an error
 	Skipped     catalogue.Skipped                // documents and files that are not applied, counted by reason
 	Omitted     []catalogue.Omitted              // the parts of the commit that are skipped on purpose, by origin
 	Findings    []manifest.Finding               // sorted
@@ -233,6 +234,7 @@ func Render(in Input, how Options) (Desired, error) {
 		Kubernetes:  kubernetes,
 		Crossplane:  release,
 		Directories: c.Directories,
+		Repeated:    c.Repeated,
 		Skipped:     c.Skipped,
 		Omitted:     c.Omitted,
 		Findings:    slices.Concat(c.Findings, found, described, unread),

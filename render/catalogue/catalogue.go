@@ -22,6 +22,7 @@ type Catalogue struct {
 	Unread      []Unread                 // packages of registries that could not be read, by source
 	Programs    []Program                // programs and templates of functions, by path
 	Beside      []Beside                 // images that also have a copy in the tree, by source
+	Repeated    []manifest.ID            // definitions, CRDs and XRDs that the commit declares more than once, which is an error
 	Skipped     Skipped
 	Omitted     []Omitted          // what was skipped on purpose, by origin
 	Findings    []manifest.Finding // sorted

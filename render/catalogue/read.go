@@ -162,6 +162,7 @@ type sorting struct {
 	details     []Details
 	toDecode    []*undecoded
 	doubtful    []*manifest.Document // not manifests, but possibly meant to be
+	repeated    []manifest.ID        // declared more than once, and declaring a kind
 }
 
 // An undecoded document is an object or a policy whose body must be decoded.
@@ -414,6 +415,9 @@ func (s *sorting) refuseDuplicates() {
 	again := func(c claim, what string, first manifest.Origin) {
 		if !c.in.Pulled() {
 			second = append(second, twice{what, c.origin, first})
+			if crossplane.DeclaresKind(c.id) {
+				s.repeated = append(s.repeated, c.id)
+			}
 			return
 		}
 		s.findings = append(s.findings, manifest.Finding{
@@ -502,6 +506,7 @@ func (s *sorting) catalogue() (Catalogue, Errors) {
 	})
 	slices.SortFunc(c.Packages, func(a, b Package) int { return a.Origin.Compare(b.Origin) })
 	slices.SortStableFunc(c.Details, func(a, b Details) int { return a.Origin.Compare(b.Origin) })
+	c.Repeated = s.repeated
 	c.Omitted = s.omitted
 	slices.SortStableFunc(c.Omitted, func(a, b Omitted) int { return a.Origin.Compare(b.Origin) })
 	c.Findings = s.findings

@@ -43,7 +43,7 @@ func (d *declared) Check(o *unstructured.Unstructured) Result {
 }
 
 // unusable is why objects are not checked whose schema no API server accepts. Another check reports the schema.
-const unusable = "their schemas are not valid"
+const unusable = "their schemas are not valid, or there are several"
 
 // version returns the schema of an object's version.
 func (d *declared) version(o *unstructured.Unstructured) (*served, error) {

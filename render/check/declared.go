@@ -10,6 +10,7 @@ import (
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/crd"
 	"headgate.dev/headgate/render/crossplane"
+	"headgate.dev/headgate/render/manifest"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,7 +20,7 @@ import (
 // Declared returns the kinds that a commit declares: with CRDs, with definitions, active or not, and with XRDs, also those that
 // Crossplane installs with packages. It knows a group completely if a package declares a kind of it and every package was read.
 func Declared(want render.Desired) Source {
-	d := declarations{kinds: map[schema.GroupKind]*declared{}, extents: map[string]Extent{}}
+	d := declarations{kinds: map[schema.GroupKind]*declared{}, extents: map[string]Extent{}, repeated: want.Repeated}
 	ofPackage := All
 	if len(want.Unread) > 0 {
 		ofPackage = Some // it may have more kinds of the group
@@ -32,7 +33,7 @@ func Declared(want render.Desired) Source {
 		if of.Package != nil {
 			extent = ofPackage
 		}
-		d.add(schema.GroupKind{Group: of.Group, Kind: of.Kind}, extent, ofDefinition(of))
+		d.add(schema.GroupKind{Group: of.Group, Kind: of.Kind}, extent, d.unlessRepeated(ofDefinition(of), of.Name))
 	}
 	for _, o := range want.Objects {
 		if o.Definition == "" {
@@ -57,7 +58,20 @@ func Declared(want render.Desired) Source {
 type declarations struct {
 	kinds   map[schema.GroupKind]*declared
 	extents map[string]Extent // by group
+
+	repeated []manifest.ID // declarations of which the commit has several
 }
+
+// unlessRepeated returns the kind of a declaration. If the commit has several of that name, nothing is known of the kind, because any of
+// them may be meant.
+func (d declarations) unlessRepeated(kind *declared, name string) *declared {
+	if !slices.ContainsFunc(d.repeated, func(id manifest.ID) bool { return id.Name == name }) {
+		return kind
+	}
+	return &declared{facts: func() (facts, error) { return facts{}, errRepeated }}
+}
+
+var errRepeated = errors.New("the commit declares it more than once")
 
 // object adds the kinds of a CRD or an XRD.
 func (d declarations) object(o render.Object, pkg string, ofPackage Extent) {
@@ -67,10 +81,10 @@ func (d declarations) object(o render.Object, pkg string, ofPackage Extent) {
 	}
 	switch {
 	case o.ID.IsCRD():
-		d.add(o.Serves, extent, ofCRD(o))
+		d.add(o.Serves, extent, d.unlessRepeated(ofCRD(o), o.ID.Name))
 	case crossplane.IsXRD(o.ID):
 		for i, gk := range compositesOf(o) {
-			d.add(gk, extent, ofXRD(o, i))
+			d.add(gk, extent, d.unlessRepeated(ofXRD(o, i), o.ID.Name))
 		}
 	}
 }

@@ -302,6 +302,19 @@ spec:
 	}
 }
 
+// A commit with several declarations of a kind is in error, and none of them judges its objects.
+func TestRepeated(t *testing.T) {
+	all := declares.with("object.yaml", bucket1+"spec: {regoin: north}\n")
+	all["other.yaml"] = strings.ReplaceAll(declares["bucket.yaml"], "region", "regoin")
+	want, err := render.Render(render.Input{Files: all.fs()}, render.Options{Lints: true})
+	if err == nil {
+		t.Error("the definition is declared twice")
+	}
+	if r := check.Check(want.Objects, check.Declared(want)); len(r.Findings) != 0 || len(r.Omitted) == 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
 // A rule that compares an object with the one before refuses an update. CRDs that live elsewhere count as those of the commit.
 func TestUpdates(t *testing.T) {
 	const north, south = bucket1 + "spec: {region: north}\n", bucket1 + "spec:\n  region: south\n"
