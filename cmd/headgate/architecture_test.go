@@ -29,7 +29,7 @@ const module = "headgate.dev/headgate"
 //
 // Between manifest and catalogue stand crossplane and kustomize, and beside catalogue xpkg. A new arrow is decided in
 // review. "a/..." is a and everything below it. Tests and what they are fed with, fixtures and examples,
-// may import what they like; nothing imports them.
+// may import what they like. Nothing imports them, except that cmd embeds the CI files of examples.
 var mayImport = map[string][]string{
 	// The files of one commit become the objects that it wants.
 	"render/manifest":         {},
@@ -100,7 +100,7 @@ var mayImport = map[string][]string{
 		"reconcile/inventory", "reconcile/memo", "reconcile/network",
 		"reconcile/outbox", "reconcile/plan", "reconcile/preflight", "reconcile/registry", "reconcile/report", "reconcile/scratch", "render/...",
 	},
-	"cmd/headgate": {"reconcile/...", "render/..."},
+	"cmd/headgate": {"examples", "reconcile/...", "render/..."},
 }
 
 // pure packages take values and return values.

@@ -81,6 +81,7 @@ func newRoot(t *terminal) *cobra.Command {
 		newConvert(t),
 		newDocs(t),
 		newLock(t),
+		newInit(t),
 		newVersion(t),
 		newCompletion(t),
 		newChild(t),

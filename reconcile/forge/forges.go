@@ -59,6 +59,8 @@ type Forge struct {
 	// commentPath is the URL path of a comment, relative to the page of the repository, with %[1]d for the number of
 	// the pull request and %[2]d for the ID of the comment.
 	commentPath string
+	// CIFile is the path of a file in a repository from which the forge reads its pipelines. It is empty if there is no example for it.
+	CIFile string
 }
 
 // addresses describe the URLs of a forge.

@@ -19,9 +19,10 @@ import (
 const KindGitea Kind = "gitea"
 
 var giteaForge = Forge{
-	Kind: KindGitea,
-	Name: "Gitea",
-	Also: "Forgejo",
+	Kind:   KindGitea,
+	Name:   "Gitea",
+	CIFile: ".gitea/workflows/headgate.yaml",
+	Also:   "Forgejo",
 	addresses: addresses{
 		public:  func(host string) bool { return host == "codeberg.org" || host == "gitea.com" },
 		labels:  []string{"gitea", "forgejo"},

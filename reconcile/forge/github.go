@@ -28,6 +28,7 @@ const KindGitHub Kind = "github"
 var gitHubForge = Forge{
 	Kind:     KindGitHub,
 	Name:     "GitHub",
+	CIFile:   ".github/workflows/headgate.yaml",
 	Annotate: report.WorkflowCommands,
 	addresses: addresses{
 		public:    func(host string) bool { return host == "github.com" || strings.HasSuffix(host, ".ghe.com") },

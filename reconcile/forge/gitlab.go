@@ -28,6 +28,7 @@ const KindGitLab Kind = "gitlab"
 var gitLabForge = Forge{
 	Kind:     KindGitLab,
 	Name:     "GitLab",
+	CIFile:   ".gitlab-ci.yml",
 	Annotate: report.CodeQuality,
 	addresses: addresses{
 		public:  func(host string) bool { return host == "gitlab.com" },

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/go-git/go-billy/v5"
+	"github.com/go-git/go-billy/v5/util"
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/format/config"
 
@@ -66,6 +67,22 @@ func remoteID(raw, base string) string {
 		host = "[" + host + "]"
 	}
 	return host + at
+}
+
+// Origin returns the URL of the remote of the repository with a work tree, and the branch that this remote calls its default one. Each is
+// "" if the repository does not show it.
+func Origin(top string) (remote, branch string) {
+	files, err := locate(top)
+	if err != nil {
+		return "", ""
+	}
+	for _, ref := range []string{"refs/remotes/origin/HEAD", "HEAD"} {
+		raw, err := util.ReadFile(files, ref)
+		if name, ok := strings.CutPrefix(strings.TrimSpace(string(raw)), "ref: "); ok && err == nil && branch == "" {
+			branch = strings.TrimPrefix(strings.TrimPrefix(name, "refs/remotes/origin/"), "refs/heads/")
+		}
+	}
+	return remoteOf(files), branch
 }
 
 // remoteOf returns the URL of a repository's remote: origin, or the first one by name. It is "" without a remote.

@@ -1,0 +1,19 @@
+package examples
+
+import _ "embed"
+
+var (
+	//go:embed github-actions/headgate.yaml
+	gitHubWorkflow string
+	//go:embed gitea-actions/headgate.yaml
+	giteaWorkflow string
+	//go:embed gitlab-ci/.gitlab-ci.yml
+	gitLabPipeline string
+)
+
+// CI holds the CI files that users copy, and that 'headgate init' proposes, by the path to which they are copied.
+var CI = map[string]string{
+	".github/workflows/headgate.yaml": gitHubWorkflow,
+	".gitea/workflows/headgate.yaml":  giteaWorkflow,
+	".gitlab-ci.yml":                  gitLabPipeline,
+}
