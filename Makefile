@@ -18,6 +18,7 @@ TIMES      ?= 1
 MINUTES    ?= 20
 CORPUS     ?=
 FORGE      ?=
+CROSSPLANE ?=
 
 # Each go.mod is a module. The modules of the linter, dyff, govulncheck, GoReleaser, ko, Flux and promtool contain no code of ours.
 modules := . $(sort $(patsubst ./%/go.mod,%,$(shell find . -mindepth 2 -name go.mod -not -path '*/testdata/*')))
@@ -283,8 +284,8 @@ soak: $(filter-out bin/gitea,$(servers)) ## Make SOAK random edits, deletions, c
 	go test -count=1 -timeout=120m ./fixtures/beside -passes=60
 
 .PHONY: demo
-demo: build bin/controlplane bin/by-hand $(if $(FORGE),bin/gitea) ## Run the whole story on a real API server (FORGE=1 adds a forge, CORPUS=package.tar.gz uses a real package)
-	@CORPUS='$(CORPUS)' sh examples/quickstart/demo.sh $(if $(FORGE),--forge)
+demo: build ## Run the whole story on a real API server, which the demo builds in the background (FORGE=1 adds a forge, CROSSPLANE=1 a real Crossplane; CORPUS=package.tar.gz uses a real package)
+	@CORPUS='$(CORPUS)' sh examples/quickstart/demo.sh $(if $(FORGE),--forge) $(if $(CROSSPLANE),--crossplane)
 
 bin/by-hand: $(wildcard examples/quickstart/byhand/*.go) go.mod go.sum
 	@$(static) go build -ldflags '-s -w' -o '$@' ./examples/quickstart/byhand

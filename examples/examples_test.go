@@ -2,12 +2,15 @@
 package examples
 
 import (
+	"bufio"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/rest"
@@ -177,6 +180,7 @@ func TestDemo(t *testing.T) {
 		reason string
 		args   []string
 		corpus func(testing.TB) string
+		assets bool     // KUBEBUILDER_ASSETS is set, and nothing was built
 		rights []string // what a user replaces in run/rights-headgate.yaml, as pairs of old and new strings; nil lets Headgate do anything
 		want   []string // in the output, in this order
 	}{
@@ -184,6 +188,10 @@ func TestDemo(t *testing.T) {
 			reason: "The demo in README.md must work with only the rights of a service account.",
 			rights: rightsOfDemo,
 			want: []string{
+				"buckets.storage.tidewater.m.example.org is active",
+				"5 active (+2), 4 inactive",
+				"### 👀 Look: ",
+				"An empty cluster",
 				"3 active (+3), 6 inactive",
 				"7 as applied",
 				"5 active (+2), 4 inactive",
@@ -210,6 +218,25 @@ func TestDemo(t *testing.T) {
 				`held by guard "in use"`,
 				"What to try next",
 			},
+		},
+		"Crossplane": {
+			reason: "The story is the same where Crossplane makes the CRDs.",
+			args:   []string{"--crossplane"},
+			want: []string{
+				"Crossplane runs in it",
+				"3 active (+3), 6 inactive",
+				"5 active (+2), 4 inactive",
+				"drift by kubectl-edit: spec.activate",
+				`"drift":"1 corrected"`,
+				`held by guard "in use"`,
+				"1 pruned",
+				"What to try next",
+			},
+		},
+		"Assets": {
+			reason: "A user who has etcd and kube-apiserver builds no API server.",
+			assets: true,
+			want:   []string{"An empty cluster", "3 active (+3), 6 inactive", "1 pruned", "What to try next"},
 		},
 		"RealPackage": {
 			reason: "The demo must also work with a package that it was not written for.",
@@ -245,7 +272,10 @@ func TestDemo(t *testing.T) {
 				}()
 			}
 			demo := exec.Command("sh", append([]string{"quickstart/demo.sh"}, tc.args...)...)
-			demo.Env = append(os.Environ(), "BIN="+bin, "CORPUS=", "KEEP=", "TMPDIR="+shortTemp(t))
+			demo.Env = append(os.Environ(), "BIN="+bin, "CORPUS=", "KEEP=", "KUBEBUILDER_ASSETS=", "TMPDIR="+shortTemp(t))
+			if tc.assets {
+				demo.Env = append(demo.Env, "BIN="+withoutServers(t, bin), "KUBEBUILDER_ASSETS="+assets(t))
+			}
 			if tc.corpus != nil {
 				demo.Env = append(demo.Env, "CORPUS="+tc.corpus(t))
 			}
@@ -262,6 +292,92 @@ func TestDemo(t *testing.T) {
 				rest = after
 			}
 		})
+	}
+}
+
+// assets returns a directory with etcd and kube-apiserver, as KUBEBUILDER_ASSETS has them.
+func assets(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if out, err := exec.Command("make", "-C", "..", "kubernetes").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	fixtures.DependOn(t, "../bin/kubernetes")
+	for _, name := range []string{"etcd", "kube-apiserver"} {
+		link(t, "../bin/kubernetes", filepath.Join(dir, name))
+	}
+	return dir
+}
+
+// withoutServers returns a directory with the programs of the demo that are no servers.
+func withoutServers(t *testing.T, bin string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{"headgate", "by-hand"} {
+		link(t, filepath.Join(bin, name), filepath.Join(dir, name))
+	}
+	return dir
+}
+
+func link(t *testing.T, program, name string) {
+	t.Helper()
+	program, err := filepath.Abs(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(program, name); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// While the API server is built in the background, the first scenes play. Ctrl-C then ends the build with its compilers.
+func TestDemoEndsItsBuild(t *testing.T) {
+	bin, fake := t.TempDir(), t.TempDir()
+	link(t, fixtures.Headgate(t), filepath.Join(bin, "headgate"))
+	fixtures.DependOn(t, "quickstart")
+	ended := filepath.Join(fake, "ended")
+	for name, script := range map[string]string{
+		"make":     "case \"$*\" in *-q*) exit 1 ;; esac\necho k8s.io/one\ncompiler &\nwait",
+		"compiler": "trap 'echo yes >" + ended + "; exit' TERM\necho k8s.io/two\nwhile :; do sleep 0.1; done",
+	} {
+		if err := os.WriteFile(filepath.Join(fake, name), []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	demo := exec.Command("sh", "quickstart/demo.sh")
+	demo.Env = append(os.Environ(), "BIN="+bin, "CORPUS=", "KEEP=", "KUBEBUILDER_ASSETS=", "TMPDIR="+shortTemp(t), "PATH="+fake+":"+os.Getenv("PATH"))
+	out, err := demo.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := demo.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var shown strings.Builder
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		fmt.Fprintln(&shown, lines.Text())
+		if strings.Contains(lines.Text(), "10 CPU minutes, once): ") {
+			if err := demo.Process.Signal(os.Interrupt); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	_ = demo.Wait()
+	if code := demo.ProcessState.ExitCode(); code != 130 {
+		t.Errorf("exit code %d", code)
+	}
+	for _, want := range []string{"built in the background: about 10 CPU minutes, once", "is active", "5 active (+2)", "### 👀 Look", "2 packages compiled"} {
+		if !strings.Contains(shown.String(), want) {
+			t.Errorf("no %q in:\n%s", want, shown.String())
+		}
+	}
+	for deadline := time.Now().Add(fixtures.Patience); ; time.Sleep(50 * time.Millisecond) {
+		if _, err := os.Stat(ended); err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the compiler still runs")
+		}
 	}
 }
 
@@ -299,7 +415,7 @@ func restricted(t *testing.T, programs, admin string, account *fixtures.Account)
 func programs(t *testing.T) string {
 	t.Helper()
 	bin := t.TempDir()
-	for _, server := range []string{"controlplane", "gitea"} {
+	for _, server := range []string{"controlplane", "crossplane", "gitea"} {
 		built, err := filepath.Abs(filepath.Join("../bin", server))
 		if err != nil {
 			t.Fatal(err)
@@ -313,7 +429,7 @@ func programs(t *testing.T) string {
 	}
 	fixtures.DependOn(t, "quickstart")
 	for _, build := range []*exec.Cmd{
-		exec.Command("make", "-C", "..", "controlplane", "gitea"),
+		exec.Command("make", "-C", "..", "controlplane", "crossplane", "gitea"),
 		exec.Command("go", "build", "-o", filepath.Join(bin, "by-hand"), "./quickstart/byhand"),
 	} {
 		if out, err := build.CombinedOutput(); err != nil {
@@ -321,6 +437,7 @@ func programs(t *testing.T) string {
 		}
 	}
 	fixtures.DependOn(t, "../bin/controlplane")
+	fixtures.DependOn(t, "../bin/crossplane")
 	fixtures.DependOn(t, "../bin/gitea")
 	return bin
 }

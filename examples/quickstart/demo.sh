@@ -3,22 +3,31 @@
 # make, listens only on loopback, and leaves nothing behind.
 #
 #   --forge                 run it with a forge: a Gitea that the demo starts, where commits get their statuses
+#   --crossplane            run it with a real Crossplane, which makes the CRDs
 #   CORPUS=package.tar.gz   run it with a real provider package: crossplane.yaml and crds/ (or their directory)
 #   BIN=directory           the directory of headgate and the other programs, instead of bin/
 #   KEEP=1                  keep the API server at the end, until Enter is pressed
+#   KUBEBUILDER_ASSETS=directory   use its etcd and kube-apiserver, instead of building an API server
+#
+# What is missing in bin/ is built in the background, while the first scenes, which need no server, play.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
 top=$(cd "$here/../.." && pwd)
-forge=''
+forge='' crossplane='' assets=${KUBEBUILDER_ASSETS:-}
 for argument; do
 	case $argument in
 	--forge) forge=yes ;;
-	*) echo "usage: demo.sh [--forge]" >&2 && exit 2 ;;
+	--crossplane) crossplane=yes ;;
+	*) echo "usage: demo.sh [--forge] [--crossplane]" >&2 && exit 2 ;;
 	esac
 done
 corpus=${CORPUS:-}
 case $corpus in '' | /*) ;; *) corpus=$PWD/$corpus ;; esac
+case $assets in '' | /*) ;; *) assets=$PWD/$assets ;; esac
+for program in etcd kube-apiserver; do
+	[ -z "$assets" ] || [ -x "$assets/$program" ] || { echo "demo.sh: KUBEBUILDER_ASSETS has no $program: $assets" >&2 && exit 2; }
+done
 
 bold='' dim='' red='' plain=''
 if [ -t 1 ] && [ -z "${NO_COLOR:-}" ] && [ "${TERM:-dumb}" != dumb ]; then
@@ -59,7 +68,7 @@ run() {
 # ---- the stage ----
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/headgate.XXXXXX")
-server='' gitea='' loop=''
+server='' etcd='' controllers='' gitea='' loop='' build=''
 
 # end ends a program that the demo started: with SIGTERM, and after a while with SIGKILL.
 end() {
@@ -74,13 +83,26 @@ end() {
 	wait "$1" 2>/dev/null || :
 }
 
+# family prints a process and its descendants.
+family() {
+	echo "$1"
+	for child in $(ps -A -o ppid= -o pid= 2>/dev/null | awk -v of="$1" '$1 == of { print $2 }'); do
+		family "$child"
+	done
+}
+
 # cleanup ends all servers and removes all files when the script ends for any reason.
 cleanup() {
 	status=$?
 	trap '' INT TERM HUP
+	# shellcheck disable=SC2046 # a list of processes: make, go and the compilers
+	[ -z "$build" ] || kill $(family "$build") 2>/dev/null || :
+	end "$build"
 	end "$loop"
 	end "$gitea"
+	end "$controllers"
 	end "$server"
+	end "$etcd"
 	rm -rf "$work"
 	exit "$status"
 }
@@ -95,7 +117,7 @@ unset $(git rev-parse --local-env-vars) $(env | sed -n 's/^\(HEADGATE_[A-Z0-9_]*
 export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1
 export GIT_AUTHOR_NAME=Demo GIT_AUTHOR_EMAIL=demo@example.org GIT_COMMITTER_NAME=Demo GIT_COMMITTER_EMAIL=demo@example.org
 export KUBECONFIG="$work/cluster/kubeconfig" HEADGATE_CACHE_DIR="$work/cache"
-PATH=${BIN:-$top/bin}:$PATH
+PATH=${BIN:-$top/bin}:$top/bin:$PATH
 
 repository() {
 	git -C "$1" init -q
@@ -108,7 +130,56 @@ commit() {
 	git -C "$1" commit -q -m "$2"
 }
 
+# build_in_background starts make for the programs that are missing.
+build_in_background() {
+	programs=''
+	for program in by-hand $([ -n "$assets" ] || echo controlplane) $([ -z "$forge" ] || echo gitea) $([ -z "$crossplane" ] || echo crossplane); do
+		[ -n "${BIN:-}" ] && [ -x "$BIN/$program" ] || programs="$programs bin/$program"
+	done
+	# shellcheck disable=SC2086 # a list of programs
+	[ -z "$programs" ] || make -C "$top" -s -q $programs 2>/dev/null && return
+	began=$(date +%s)
+	case $programs in
+	*controlplane* | *gitea* | *crossplane*) cost='about 10 CPU minutes, once' ;;
+	*) cost='a minute, once' ;;
+	esac
+	# shellcheck disable=SC2086
+	GOFLAGS="${GOFLAGS:-} -v" nice make -C "$top" -s $programs >"$work/build.log" 2>&1 &
+	build=$!
+	say <<EOF
+What the later scenes need is built in the background: $cost. The first scenes need no server.
+EOF
+}
+
+# built waits for the programs that are built in the background, and shows how far they are.
+built() {
+	[ -n "$build" ] || return 0
+	ticks=0
+	while kill -0 "$build" 2>/dev/null; do
+		packages=$(grep -c '^[^ ]*$' "$work/build.log" || :) # go build -v prints one a line
+		now="building what this scene needs ($cost): $(($(date +%s) - began)) s so far, $packages packages compiled"
+		if [ -t 1 ]; then
+			printf '\r  %s' "$now"
+		elif [ $((ticks % 30)) -eq 0 ]; then
+			printf '  %s\n' "$now"
+		fi
+		ticks=$((ticks + 1))
+		sleep 1
+	done
+	code=0
+	wait "$build" || code=$?
+	build=''
+	[ ! -t 1 ] || echo
+	[ "$code" -eq 0 ] || fail "cannot build $programs: $(tail -n 20 "$work/build.log")"
+}
+
+# start_server starts the API server that $KUBECONFIG names.
 start_server() {
+	built
+	if [ -n "$assets" ]; then start_assets; else start_controlplane; fi
+}
+
+start_controlplane() {
 	controlplane --dir "$work/cluster" --ephemeral >/dev/null 2>"$work/server.log" &
 	server=$!
 	patience=120
@@ -118,6 +189,54 @@ start_server() {
 		sleep 1
 		patience=$((patience - 1))
 	done
+}
+
+# start_assets starts the etcd and the kube-apiserver of $KUBEBUILDER_ASSETS, as envtest does.
+start_assets() {
+	local_address=127.0.0.1
+	mkdir "$work/cluster"
+	by-hand key >"$work/cluster/accounts.key"
+	token=$(by-hand token)
+	echo "$token,admin,admin,system:masters" >"$work/cluster/tokens.csv"
+	clients=http://$local_address:$(by-hand port) peers=http://$local_address:$(by-hand port) port=$(by-hand port)
+	"$assets/etcd" --data-dir "$work/cluster/etcd" --unsafe-no-fsync --listen-client-urls "$clients" --advertise-client-urls "$clients" \
+		--listen-peer-urls "$peers" --initial-advertise-peer-urls "$peers" --initial-cluster "default=$peers" >"$work/etcd.log" 2>&1 &
+	etcd=$!
+	"$assets/kube-apiserver" --etcd-servers "$clients" --bind-address $local_address --advertise-address $local_address --secure-port "$port" \
+		--cert-dir "$work/cluster" --endpoint-reconciler-type none --service-cluster-ip-range 10.0.0.0/24 \
+		--token-auth-file "$work/cluster/tokens.csv" --authorization-mode RBAC --disable-admission-plugins ServiceAccount \
+		--service-account-issuer https://kubernetes.default.svc --service-account-key-file "$work/cluster/accounts.key" \
+		--service-account-signing-key-file "$work/cluster/accounts.key" >"$work/server.log" 2>&1 &
+	server=$!
+	cat >"$KUBECONFIG" <<EOF
+apiVersion: v1
+kind: Config
+clusters: [{name: demo, cluster: {server: "https://$local_address:$port", certificate-authority: "$work/cluster/apiserver.crt"}}]
+users: [{name: admin, user: {token: "$token"}}]
+contexts: [{name: demo, context: {cluster: demo, user: admin}}]
+current-context: demo
+EOF
+	patience=120
+	until by-hand ready 2>/dev/null; do
+		kill -0 "$etcd" 2>/dev/null || fail "etcd has ended: $(tail -n 20 "$work/etcd.log")"
+		kill -0 "$server" 2>/dev/null || fail "kube-apiserver has ended: $(tail -n 20 "$work/server.log")"
+		[ "$patience" -gt 0 ] || fail "kube-apiserver is not ready after two minutes"
+		sleep 1
+		patience=$((patience - 1))
+	done
+}
+
+# start_crossplane starts Crossplane's core. No policy activates anything, as with provider.defaultActivations={} in its chart.
+start_crossplane() {
+	module=$(go -C "$top/fixtures/server/crossplane" list -m -f '{{.Dir}}' github.com/crossplane/crossplane/v2)
+	export POD_NAMESPACE=crossplane-system
+	mkdir "$work/crossplane"
+	by-hand crossplane "$work/crossplane" "$module/cluster/crds" 2>"$work/crossplane.log" || fail "crossplane: $(tail -n 20 "$work/crossplane.log")"
+	crossplane core start --package-runtime=External --xpkg-cache-dir "$work/crossplane" --xfn-cache-dir "$work/crossplane" \
+		--metrics-port 0 --health-probe-port 0 --enable-webhooks=false \
+		--tls-client-certs-dir "$work/crossplane/client" --tls-client-secret-name client \
+		--tls-server-certs-dir "$work/crossplane/server" --tls-server-secret-name server >"$work/crossplane.log" 2>&1 &
+	controllers=$!
 }
 
 # start_forge starts a Gitea with one user, and pushes the repository 'platform', which creates
@@ -268,6 +387,12 @@ EOF
 }
 
 if [ -n "$corpus" ]; then real; else quickstart; fi
+maker='(The policy itself is applied
+only where Crossplane runs. Here, Headgate makes the CRDs.)'
+if [ -n "$crossplane" ]; then
+	maker='Headgate applies the definitions and
+the policy, and Crossplane makes the CRDs.'
+fi
 policy_file=$(cd platform && echo policies/*.yaml)
 resource=$(cd app-team && ls | grep -v namespace)
 repository platform 'a provider, and a policy for a few of its kinds'
@@ -284,36 +409,19 @@ EOF
 (HEADGATE_CONVERSION=$HEADGATE_CONVERSION is set for all commands, because no provider runs here that could convert versions.)
 EOF
 
-scene 'An empty cluster'
-start_server
-say <<EOF
-An API server and etcd in one process, only on loopback. It has no provider, and Headgate
-has applied nothing, so status exits with 1.
-EOF
-run 1 headgate status
+build_in_background
 
-scene 'A provider with many kinds, and a policy for a few'
+scene 'What a commit activates'
 say <<EOF
 The Git repository 'platform' holds a provider package of $(ls platform/*/crds | wc -l | tr -d ' ') CRDs and one policy. Each CRD
 costs the API server memory, and every client time, used or not. This is the policy:
 
 $(grep -v '^#' "platform/$policy_file")
 
-One pass of Headgate renders and applies only the CRDs that the policy activates, and the
-provider's configuration kinds, which are always needed.
+Headgate explains why a kind is active: the policy, the pattern, the line. It reads the
+commit, and asks no cluster.
 EOF
-run 0 headgate sync --repo platform --ref main
-
-scene 'What is served now'
-say <<EOF
-Headgate keeps an inventory of the objects that it applied. So it can report at any time
-whether they still exist, and whether another writer changed them.
-EOF
-run 0 headgate status --full
-say <<EOF
-It also explains why a kind is active: the policy, the pattern, the line.
-EOF
-run 0 headgate why "$name" --repo platform --live
+run 0 headgate why "$name" --repo platform
 
 scene 'A wider policy, before it is merged'
 say <<EOF
@@ -330,10 +438,48 @@ say <<EOF
 The exit code is 1, as with diff, because something would change. CI can use it.
 EOF
 
+scene 'The comment on its pull request'
+say <<EOF
+In CI, the same comparison becomes one comment and one status. This is the comment; the forge
+folds what is below 'Item by item'.
+EOF
+run '0 1' headgate preview --base main --head wider --repo platform -o markdown
+
+scene 'An empty cluster'
+start_server
+say <<EOF
+An API server and etcd, only on loopback. It has no provider, and Headgate
+has applied nothing, so status exits with 1.
+EOF
+if [ -n "$crossplane" ]; then
+	start_crossplane
+	say <<EOF
+Crossplane runs in it, without the policy that its chart would create.
+EOF
+fi
+run 1 headgate status
+
+scene 'The first pass'
+say <<EOF
+One pass of Headgate renders and applies only the CRDs that the policy activates, and the
+provider's configuration kinds, which are always needed.
+EOF
+run 0 headgate sync --repo platform --ref main
+
+scene 'What is served now'
+say <<EOF
+Headgate keeps an inventory of the objects that it applied. So it can report at any time
+whether they still exist, and whether another writer changed them.
+EOF
+run 0 headgate status --full
+say <<EOF
+With --live, the explanation includes what the cluster has.
+EOF
+run 0 headgate why "$name" --repo platform --live
+
 scene 'Merged'
 say <<EOF
-The next pass does what the review showed, and nothing else. (The policy itself is applied
-only where Crossplane runs. Here, Headgate makes the CRDs.)
+The next pass does what the review showed, and nothing else. $maker
 EOF
 git -C platform merge -q --ff-only wider
 run 0 headgate sync --repo platform --ref main
@@ -373,11 +519,19 @@ EOF
 	start_loop
 	await '"msg":"pass"'
 fi
-say <<EOF
+if [ -n "$crossplane" ]; then
+	say <<EOF
+Now a user edits the policy in the cluster. (by-hand replaces kubectl edit, so that the demo
+needs no kubectl.)
+EOF
+	run 0 by-hand edit policy "$(sed -n 's/^  name: //p' "platform/$policy_file")" '{"spec":{"activate":["nothing.example.org"]}}'
+else
+	say <<EOF
 Now a user edits the CRD in the cluster, so that 'kubectl get managed' would no longer list
 these objects. (by-hand replaces kubectl edit, so that the demo needs no kubectl.)
 EOF
-run 0 by-hand edit "$name" '{"spec":{"names":{"categories":["edited"]}}}'
+	run 0 by-hand edit crd "$name" '{"spec":{"names":{"categories":["edited"]}}}'
+fi
 await '"drift":"1 corrected"'
 say <<EOF
 The watch noticed the edit and the loop reverted it, long before the next pass was due. Its
@@ -438,7 +592,9 @@ run 0 headgate sync --repo platform --ref main
 printf '\n\n%sWhat to try next%s\n' "$bold" "$plain"
 say <<EOF
 make demo FORGE=1                                   the same with commit statuses, on a real Gitea
+make demo CROSSPLANE=1                              the same with a real Crossplane
 make demo CORPUS=package.tar.gz                     the same with a real provider package
+KUBEBUILDER_ASSETS=directory make demo              the same on a kube-apiserver that you have
 KEEP=1 make demo                                    keep this API server at the end, for kubectl
 bin/headgate render examples/quickstart/repository  the CRDs of a directory, without a cluster
 bin/headgate diff examples/quickstart/repository    what a sync would do to your cluster; writes nothing

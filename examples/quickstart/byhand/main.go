@@ -1,13 +1,23 @@
 // Command by-hand does in the demo what a user does with kubectl and a browser, so that the demo needs neither.
 //
-//	by-hand edit CRD PATCH           changes a CRD of the cluster of $KUBECONFIG
+//	by-hand edit crd|policy NAME PATCH  changes an object of the cluster of $KUBECONFIG
+//	by-hand crossplane DIRECTORY CRDS  prepares the cluster for Crossplane, as its chart does; its certificates are in DIRECTORY
 //	by-hand statuses REPO COMMIT     what Gitea shows of a commit, oldest first
 //	by-hand port                     a port that is free
+//	by-hand token                    a random token
+//	by-hand key                      a new private key, in PEM
+//	by-hand ready                    fails until the API server of $KUBECONFIG is ready
 package main
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -21,6 +31,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/clientcmd"
 )
@@ -33,32 +44,77 @@ func main() {
 }
 
 func run(args []string, out io.Writer) error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	switch {
-	case len(args) == 3 && args[0] == "edit":
-		return edit(ctx, args[1], args[2])
+	case len(args) == 4 && args[0] == "edit" && editable[args[1]].Group != "":
+		return edit(ctx, editable[args[1]], args[2], args[3])
+	case len(args) == 3 && args[0] == "crossplane":
+		return crossplane(ctx, args[1], args[2])
 	case len(args) == 3 && args[0] == "statuses":
 		return statuses(ctx, out, args[1], args[2])
 	case len(args) == 1 && args[0] == "port":
 		return port(ctx, out)
+	case len(args) == 1 && args[0] == "token":
+		_, err := fmt.Fprintln(out, rand.Text())
+		return err
+	case len(args) == 1 && args[0] == "key":
+		return key(out)
+	case len(args) == 1 && args[0] == "ready":
+		return ready(ctx)
 	}
-	return fmt.Errorf("usage: by-hand edit CRD PATCH | statuses REPO COMMIT | port")
+	return errors.New("usage: by-hand edit crd|policy NAME PATCH | crossplane DIRECTORY CRDS | statuses REPO COMMIT | port | token | key | ready")
 }
 
-// edit changes a CRD as kubectl edit does: kubectl-edit then manages the fields.
-func edit(ctx context.Context, crd, patch string) error {
+// key writes a key for the tokens of service accounts.
+func key(out io.Writer) error {
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	der, err := x509.MarshalECPrivateKey(private)
+	if err != nil {
+		return err
+	}
+	return pem.Encode(out, &pem.Block{Type: "EC PRIVATE KEY", Bytes: der})
+}
+
+// ready returns an error until the API server is ready.
+func ready(ctx context.Context) error {
 	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
 	if err != nil {
 		return err
 	}
-	client, err := dynamic.NewForConfig(config)
+	client, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return err
 	}
-	crds := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-	_, err = client.Resource(crds).Patch(ctx, crd, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "kubectl-edit"})
+	return client.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+}
+
+// editable are the kinds that a user edits in the demo.
+var editable = map[string]schema.GroupVersionResource{
+	"crd":    {Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
+	"policy": {Group: "apiextensions.crossplane.io", Version: "v1alpha1", Resource: "managedresourceactivationpolicies"},
+}
+
+// edit changes an object as kubectl edit does: kubectl-edit then manages the fields.
+func edit(ctx context.Context, kind schema.GroupVersionResource, name, patch string) error {
+	client, err := cluster()
+	if err != nil {
+		return err
+	}
+	_, err = client.Resource(kind).Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "kubectl-edit"})
 	return err
+}
+
+// cluster returns a client of the cluster of $KUBECONFIG.
+func cluster() (dynamic.Interface, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
+	if err != nil {
+		return nil, err
+	}
+	return dynamic.NewForConfig(config)
 }
 
 // statuses prints the statuses of a commit. repo is the URL of its clone; the token in $HEADGATE_FORGE_TOKEN must be allowed to
