@@ -51,6 +51,9 @@ func Coverage(want render.Desired, stays ...string) []manifest.Finding {
 		})
 	}
 	for _, u := range used.Unread {
+		if u.Step {
+			continue
+		}
 		found = append(found, manifest.Finding{
 			Rule: RuleUnread, Severity: manifest.Note, Origin: u.Origin(),
 			Message: fmt.Sprintf("whether all that %s composes is active is not known: %s", by(u.By, u.Origin(), home), u.Why),

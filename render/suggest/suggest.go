@@ -2,7 +2,6 @@
 package suggest
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -60,7 +59,7 @@ func For(want render.Desired) Suggestion {
 	}
 	for _, u := range want.Unread {
 		if u.MayDefine() && !want.Live {
-			s.Unread = append(s.Unread, Unread{u.Origin, fmt.Sprintf("package %s: %v", u.Wanted, u.Err)})
+			s.Unread = append(s.Unread, Unread{u.Origin, u.Err.Error()})
 		}
 	}
 	var all, missing []string

@@ -206,6 +206,14 @@ func TestUnknown(t *testing.T) {
 	}
 }
 
+// A function whose program is elsewhere may compose anything, so its step is named.
+func TestFunctionsElsewhere(t *testing.T) {
+	s := For(rendered(t, platform(map[string]string{"c.yaml": "apiVersion: apiextensions.crossplane.io/v1\nkind: Composition\nmetadata: {name: a}\nspec:\n  compositeTypeRef: {apiVersion: example.org/v1, kind: X}\n  mode: Pipeline\n  pipeline:\n  - step: own\n    functionRef: {name: function-of-us}\n  - step: ready\n    functionRef: {name: function-auto-ready}\n"})))
+	if len(s.Unread) != 1 || s.Unread[0].Origin.String() != "c.yaml:9" {
+		t.Errorf("unread: %+v", s.Unread)
+	}
+}
+
 // Of random commits with random policies, the smallest policy activates exactly what is used, each of its lines is needed, and the
 // edits change nothing more when they are suggested again.
 func TestProperties(t *testing.T) {

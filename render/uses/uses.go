@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -34,8 +35,9 @@ type Use struct {
 
 // An Unread is a place that may use more kinds than Uses knows.
 type Unread struct {
-	By  manifest.ID // zero for the source of a function
-	Why string
+	By   manifest.ID // zero for the source of a function
+	Why  string
+	Step bool // a step of a pipeline runs a function whose program is elsewhere; lint does not repeat that
 
 	position
 }
@@ -172,7 +174,7 @@ func (p position) compare(q position) int {
 func ofObject(o render.Object) Uses {
 	name, _ := nameOf(o.APIVersion, o.ID.Kind)
 	of := Uses{All: []Use{{Name: name, By: o.ID, Instance: true, position: position{in: o}}}}
-	known, err := o.Learn("uses 1", func() (string, error) {
+	known, err := o.Learn("uses 2", func() (string, error) {
 		content, err := o.Content()
 		if err != nil {
 			return "", err
@@ -187,7 +189,7 @@ func ofObject(o render.Object) Uses {
 	for _, n := range found {
 		at := position{in: o, path: withIntegers(n.Path), line: n.Line, text: n.Text}
 		if n.Why != "" {
-			of.Unread = append(of.Unread, Unread{By: o.ID, Why: n.Why, position: at})
+			of.Unread = append(of.Unread, Unread{By: o.ID, Why: n.Why, Step: n.Step, position: at})
 			continue
 		}
 		of.All = append(of.All, Use{Name: n.Name, By: o.ID, position: at})
@@ -210,6 +212,7 @@ type named struct {
 	Name
 
 	Why  string `json:",omitempty"`
+	Step bool   `json:",omitempty"`
 	Path []any
 	Line int  `json:",omitempty"`
 	Text bool `json:",omitempty"`
@@ -274,6 +277,7 @@ func (r *reading) walk(v any, path ...any) {
 func (r *reading) step(step map[string]any, path ...any) {
 	input, _ := step["input"].(map[string]any)
 	name, _ := step["step"].(string)
+	r.function(step, name, path)
 	path = append(slices.Clone(path), "input")
 	r.walk(input, path...)
 	if input["kind"] == "GoTemplate" {
@@ -281,6 +285,18 @@ func (r *reading) step(step map[string]any, path ...any) {
 		return
 	}
 	r.programs(name, languageOf(input), input, path...)
+}
+
+// composeOnlyInputs are parts of the names of functions that compose only what their input names, or nothing.
+var composeOnlyInputs = regexp.MustCompile(`auto-ready|patch-and-transform|go-templating|kcl|cue|python|environment-config|extra-resources|sequencer|cel-filter|tag-manager|status-transformer`)
+
+// function notes a step whose function is a program of its own.
+func (r *reading) function(step map[string]any, name string, path []any) {
+	ref, _ := step["functionRef"].(map[string]any)
+	function, _ := ref["name"].(string)
+	if function != "" && !composeOnlyInputs.MatchString(function) {
+		r.found = append(r.found, named{Step: true, Why: fmt.Sprintf("step %s runs function %s, whose program may compose more", name, function), Path: append(slices.Clone(path), "functionRef", "name")})
+	}
 }
 
 // template finds the kinds that a step of function-go-templating names.
