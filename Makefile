@@ -65,12 +65,12 @@ help: ## Print this help
 
 .PHONY: build
 build: ## Build bin/headgate
-	$(static) go build -ldflags '-s -w -X main.version=$(VERSION)' -o bin/headgate ./cmd/headgate
+	$(static) go build -tags=grpcnotrace -ldflags '-s -w -X main.version=$(VERSION)' -o bin/headgate ./cmd/headgate
 
 # The completion scripts that a release contains.
 .PHONY: completions
 completions:
-	@mkdir -p bin/completions && $(static) go build -buildvcs=false -ldflags '-s -w' -o bin/completing ./cmd/headgate
+	@mkdir -p bin/completions && $(static) go build -buildvcs=false -tags=grpcnotrace -ldflags '-s -w' -o bin/completing ./cmd/headgate
 	@for shell in bash zsh fish powershell; do env -u HEADGATE_CORPUS_STATE bin/completing completion $$shell > bin/completions/headgate.$$shell || exit 1; done
 
 # GoReleaser checks its file. The program of fixtures/release makes the same archives, which it can compare.
@@ -233,7 +233,7 @@ export HEADGATE_CORPUS_STATE := $(shell ls -ln '$(or $(HEADGATE_CORPUS),../share
 
 .PHONY: test
 test: $(servers) bin/summary ## Run the tests, and with WHOLE=1 also those that take longest; then the race detector watches where goroutines meet (TESTFLAGS=-run=…)
-	@export HEADGATE_PROGRAM="$$($(static) go list -deps -export -f '{{.BuildID}}' ./cmd/headgate | cksum)"; \
+	@export HEADGATE_PROGRAM="$$($(static) go list -tags=grpcnotrace -deps -export -f '{{.BuildID}}' ./cmd/headgate | cksum)"; \
 	$(if $(WHOLE),$(detector)) \
 	bin/summary $(if $(WHOLE),$(whole),$(short)) \
 		$(foreach m,$(nested),-- env $(call how,$m) go -C $m test -json -vet=off -timeout=40m $(TESTFLAGS) ./...)

@@ -27,6 +27,7 @@ Data goes to standard output; errors, logs and progress go to standard error.`
 
 // newRoot returns the root command. A new verb needs a file and a line here.
 func newRoot(t *terminal) *cobra.Command {
+	var showVersion bool
 	root := &cobra.Command{
 		Use:           "headgate",
 		Short:         "A GitOps reconciler for Crossplane v2",
@@ -52,12 +53,18 @@ func newRoot(t *terminal) *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
+			switch {
+			case showVersion:
+				_, err := fmt.Fprintln(t.out, thisBuild())
+				return err
+			case len(args) == 0:
 				return cmd.Help()
 			}
 			return unknownVerb(cmd, args[0])
 		},
 	}
+	// Not cobra's own flag: its template would make the linker keep every method of every type.
+	root.Flags().BoolVar(&showVersion, "version", false, "version for headgate")
 	root.SetOut(t.out)
 	root.SetErr(t.err)
 	t.addFlags(root.PersistentFlags())
@@ -88,8 +95,6 @@ func newRoot(t *terminal) *cobra.Command {
 	)
 	root.SetHelpCommand(newHelp())
 	root.SetFlagErrorFunc(wrongFlag)
-	root.Version = thisBuild().String()
-	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetHelpFunc(func(verb *cobra.Command, _ []string) { fmt.Fprint(t.out, helpOf(verb)) })
 	for _, verb := range root.Commands() {
 		verb.Flags().SortFlags = false

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/rpc"
 	"os"
 	"os/exec"
 	"strings"
@@ -39,7 +38,7 @@ import (
 // ends only this process and no pass. See ADR 53. The process has no credentials, no cluster and no network: it reads a clone
 // and the cache of packages. Its parent asks registries and the cluster on its behalf.
 //
-//	parent ─ fetches, pulls, counts, publishes ◄── net/rpc over a pipe ──► child ─ reads commits, renders, plans, reports
+//	parent ─ fetches, pulls, counts, publishes ◄── calls over a pipe ──► child ─ reads commits, renders, plans, reports
 
 const (
 	// MemoryOfPreviews is the default memory limit of a preview's process, in bytes.
@@ -64,8 +63,8 @@ type Isolation struct {
 	Memo, Program string
 }
 
-// A ChildJob is what a child previews. It and the types below are exported because net/rpc requires that.
-type ChildJob struct {
+// A childJob is what a child previews.
+type childJob struct {
 	Sync       []byte // as JSON
 	Clones     string // a directory
 	Packages   string // a directory
@@ -83,27 +82,27 @@ type ChildJob struct {
 	Memo, Program string // as in Isolation
 }
 
-// A ChildAnswer is the result of a ChildJob.
-type ChildAnswer struct {
+// A childAnswer is the result of a childJob.
+type childAnswer struct {
 	Report  []byte // as JSON; may be empty
 	Trouble *reconcile.Trouble
 }
 
-// A ChildQuestion is a plan.Question in a form for net/rpc.
-type ChildQuestion struct {
+// A childQuestion is a plan.Question in a form for another process.
+type childQuestion struct {
 	Ask   plan.Ask
 	Of    manifest.ID
 	After []byte // as JSON; may be empty
 }
 
-// A ChildRequest is a request for a package.
-type ChildRequest struct {
+// A childRequest is a request for a package.
+type childRequest struct {
 	Revision string
 	Request  []byte // JSON
 }
 
-// A ChildImage is the answer to a ChildRequest.
-type ChildImage struct {
+// A childImage is the answer to a childRequest.
+type childImage struct {
 	Version, Digest, Err string
 	Outage               bool // of the registry
 	Findings             []manifest.Finding
@@ -116,13 +115,13 @@ var register = sync.OnceFunc(func() {
 	}
 })
 
-// A Parent answers the questions of a child.
-type Parent struct {
-	ctx    context.Context //nolint:containedctx // net/rpc passes none
-	job    ChildJob
+// A parent answers the questions of a child.
+type parent struct {
+	ctx    context.Context //nolint:containedctx // a call brings none
+	job    childJob
 	with   reconcile.Reconciler
 	from   *Wired
-	answer chan ChildAnswer
+	answer chan childAnswer
 	listed []string // registries that every head may name
 
 	mu       sync.Mutex
@@ -130,14 +129,23 @@ type Parent struct {
 	limited  bool // to what the target names
 }
 
+// methods returns what a child may call.
+func (p *parent) methods() map[string]method {
+	return map[string]method{
+		"Job": methodOf(p.Job), "Done": methodOf(p.Done), "Count": methodOf(p.Count), "Owner": methodOf(p.Owner),
+		"Definitions": methodOf(p.Definitions), "Policies": methodOf(p.Policies), "Installed": methodOf(p.Installed),
+		"Images": methodOf(p.Images), "Head": methodOf(p.Head), "Package": methodOf(p.Package),
+	}
+}
+
 // Job returns the job of the child.
-func (p *Parent) Job(_ bool, to *ChildJob) error {
+func (p *parent) Job(_ bool, to *childJob) error {
 	*to = p.job
 	return nil
 }
 
 // Done receives the answer of the child.
-func (p *Parent) Done(a ChildAnswer, _ *bool) error {
+func (p *parent) Done(a childAnswer, _ *bool) error {
 	select {
 	case p.answer <- a:
 	default:
@@ -146,7 +154,7 @@ func (p *Parent) Done(a ChildAnswer, _ *bool) error {
 }
 
 // Count answers questions of guards.
-func (p *Parent) Count(asked []ChildQuestion, to *[]plan.Answer) error {
+func (p *parent) Count(asked []childQuestion, to *[]plan.Answer) error {
 	questions := make([]plan.Question, len(asked))
 	for i, q := range asked {
 		questions[i] = plan.Question{Ask: q.Ask, Of: q.Of}
@@ -170,23 +178,23 @@ func (p *Parent) Count(asked []ChildQuestion, to *[]plan.Answer) error {
 }
 
 // Owner returns the owner of CRDs in the cluster.
-func (p *Parent) Owner(_ bool, to *render.Owner) (err error) {
+func (p *parent) Owner(_ bool, to *render.Owner) (err error) {
 	*to, err = p.with.Cluster.Owner(p.ctx)
 	return err
 }
 
 // Definitions returns the definitions of the cluster, as JSON.
-func (p *Parent) Definitions(_ bool, to *[]byte) error {
+func (p *parent) Definitions(_ bool, to *[]byte) error {
 	return sendJSON(to, func() (any, error) { return p.with.Cluster.Definitions(p.ctx) })
 }
 
 // Policies returns the policies of the cluster, as JSON.
-func (p *Parent) Policies(_ bool, to *[]byte) error {
+func (p *parent) Policies(_ bool, to *[]byte) error {
 	return sendJSON(to, func() (any, error) { return p.with.Cluster.Policies(p.ctx) })
 }
 
 // Installed returns the packages in the cluster as JSON: null if there is no Crossplane.
-func (p *Parent) Installed(_ bool, to *[]byte) error {
+func (p *parent) Installed(_ bool, to *[]byte) error {
 	return sendJSON(to, func() (any, error) {
 		all, err := p.from.packages.Installed(p.ctx)
 		if all == nil {
@@ -204,7 +212,7 @@ func (p *Parent) Installed(_ bool, to *[]byte) error {
 type installed struct{ Source, Version, Revision string }
 
 // Images returns the ImageConfigs of the cluster, as JSON.
-func (p *Parent) Images(_ bool, to *[]byte) error {
+func (p *parent) Images(_ bool, to *[]byte) error {
 	return sendJSON(to, func() (any, error) { return p.from.packages.Images(p.ctx) })
 }
 
@@ -219,7 +227,7 @@ func sendJSON(to *[]byte, get func() (any, error)) error {
 
 // Head limits everything that follows to what the target of the pull request names. The child calls it before it reads the head,
 // so that no content of the head can change the limits.
-func (p *Parent) Head(target packages.Named, _ *bool) error {
+func (p *parent) Head(target packages.Named, _ *bool) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.limited {
@@ -233,14 +241,14 @@ func (p *Parent) Head(target packages.Named, _ *bool) error {
 	return nil
 }
 
-func (p *Parent) resolver() *registry.Resolver {
+func (p *parent) resolver() *registry.Resolver {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.packages
 }
 
 // Package puts a package into the cache.
-func (p *Parent) Package(of ChildRequest, to *ChildImage) error {
+func (p *parent) Package(of childRequest, to *childImage) error {
 	var r packages.Request
 	if err := json.Unmarshal(of.Request, &r); err != nil {
 		return err
@@ -249,7 +257,7 @@ func (p *Parent) Package(of ChildRequest, to *ChildImage) error {
 	if err != nil {
 		return err
 	}
-	*to = ChildImage{Version: i.Version, Digest: i.Digest, Findings: i.Findings}
+	*to = childImage{Version: i.Version, Digest: i.Digest, Findings: i.Findings}
 	if i.Err != nil {
 		to.Err, to.Outage = i.Err.Error(), catalogue.Unread{Err: i.Err}.Outage()
 	}
@@ -268,7 +276,7 @@ func (by *Isolation) Previewing(s v1alpha1.Sync, clone *git.Repository, with *Wi
 	if err != nil {
 		return nil, err
 	}
-	j := ChildJob{
+	j := childJob{
 		Sync: sync, Clones: clones, Object: clone.Limits.Object, Memo: by.Memo, Program: by.Program,
 		Live: with.Observer != nil, Reader: with.Reconciler.Cluster != nil,
 		Installed: with.packages.Installed != nil && forks == nil, Images: with.packages.Images != nil,
@@ -291,7 +299,7 @@ func (by *Isolation) Previewing(s v1alpha1.Sync, clone *git.Repository, with *Wi
 }
 
 // preview previews a merge in another process.
-func (by *Isolation) preview(ctx context.Context, j ChildJob, with reconcile.Reconciler, from *Wired, listed []string) (report.Report, error) {
+func (by *Isolation) preview(ctx context.Context, j childJob, with reconcile.Reconciler, from *Wired, listed []string) (report.Report, error) {
 	limit, memory := cmp.Or(by.Time, timeOfPreviews), cmp.Or(by.Memory, MemoryOfPreviews)
 	register()
 	within, cancel := context.WithTimeout(ctx, limit)
@@ -301,11 +309,7 @@ func (by *Isolation) preview(ctx context.Context, j ChildJob, with reconcile.Rec
 		return report.Report{}, err
 	}
 	j.Packages, j.Memory = target.Cache, memory
-	p := &Parent{ctx: within, job: j, with: with, from: from, answer: make(chan ChildAnswer, 1), listed: listed, packages: target}
-	server := rpc.NewServer()
-	if err := server.RegisterName("Parent", p); err != nil {
-		return report.Report{}, err
-	}
+	p := &parent{ctx: within, job: j, with: with, from: from, answer: make(chan childAnswer, 1), listed: listed, packages: target}
 	child := exec.CommandContext(within, by.Command[0])
 	child.Args = by.Command
 	if path, err := os.Executable(); err == nil && by.Command[0] == "headgate" {
@@ -325,7 +329,8 @@ func (by *Isolation) preview(ctx context.Context, j ChildJob, with reconcile.Rec
 	if err := child.Start(); err != nil {
 		return report.Report{}, fmt.Errorf("cannot start the process that makes the preview: %w", err)
 	}
-	server.ServeConn(conversation{io.LimitReader(out, maxFromChild), in}) // returns when the child is done or gone
+	serve(io.LimitReader(out, maxFromChild), in, p.methods())
+	_ = in.Close() // the child ends if it has not yet
 	late := within.Err() != nil
 	cancel() // also ends a child that has sent too much
 	ended := child.Wait()
@@ -358,7 +363,7 @@ func sizeOf(bytes int64) string {
 }
 
 // read returns the report and the error of an answer.
-func (a ChildAnswer) read() (r report.Report, err error) {
+func (a childAnswer) read() (r report.Report, err error) {
 	if len(a.Report) > 0 {
 		if r, err = report.Receive(a.Report); err != nil {
 			return report.Report{}, fmt.Errorf("the process that makes the preview returned no valid report: %w", err)
@@ -368,12 +373,6 @@ func (a ChildAnswer) read() (r report.Report, err error) {
 		err = a.Trouble.Err()
 	}
 	return r, err
-}
-
-// A conversation is a pair of pipes to a process.
-type conversation struct {
-	io.Reader
-	io.WriteCloser
 }
 
 // A tail keeps the first bytes of a process's output.
@@ -415,10 +414,10 @@ func Child(ctx context.Context, from io.Reader, to io.WriteCloser) error {
 		return err
 	}
 	register()
-	client := rpc.NewClient(conversation{from, to})
-	defer client.Close()
-	var j ChildJob
-	if err := client.Call("Parent.Job", true, &j); err != nil {
+	client := newCaller(from, to)
+	defer to.Close()
+	var j childJob
+	if err := client.Call("Job", true, &j); err != nil {
 		return err
 	}
 	if j.Memory < MemoryOfPreviews {
@@ -426,7 +425,7 @@ func Child(ctx context.Context, from io.Reader, to io.WriteCloser) error {
 			return err
 		}
 	}
-	var a ChildAnswer
+	var a childAnswer
 	result, err := remote{client}.preview(ctx, j)
 	if err != nil {
 		t := reconcile.TroubleOf(err)
@@ -437,13 +436,13 @@ func Child(ctx context.Context, from io.Reader, to io.WriteCloser) error {
 			return err
 		}
 	}
-	return client.Call("Parent.Done", a, new(bool))
+	return client.Call("Done", a, new(bool))
 }
 
 // A remote is the child's access to its parent.
-type remote struct{ *rpc.Client }
+type remote struct{ *caller }
 
-func (r remote) preview(ctx context.Context, j ChildJob) (report.Report, error) {
+func (r remote) preview(ctx context.Context, j childJob) (report.Report, error) {
 	var s v1alpha1.Sync
 	if err := json.Unmarshal(j.Sync, &s); err != nil {
 		return report.Report{}, err
@@ -488,7 +487,7 @@ func (r remote) preview(ctx context.Context, j ChildJob) (report.Report, error) 
 	}
 	if !j.IsFork {
 		w.Heads = func(_ context.Context, target packages.Named) (reconcile.Source, error) {
-			return w.packages, r.Call("Parent.Head", target, new(bool))
+			return w.packages, r.Call("Head", target, new(bool))
 		}
 	}
 	w.packages.Ask = func(_ context.Context, of packages.Request) (packages.Image, error) { return r.ask(j.Head, of) }
@@ -502,9 +501,9 @@ func (r remote) Observe(context.Context, render.Desired) (plan.Observed, error) 
 
 // Answer makes the parent count.
 func (r remote) Answer(_ context.Context, questions []plan.Question) (map[plan.Question]plan.Answer, error) {
-	asked := make([]ChildQuestion, len(questions))
+	asked := make([]childQuestion, len(questions))
 	for i, q := range questions {
-		asked[i] = ChildQuestion{Ask: q.Ask, Of: q.Of}
+		asked[i] = childQuestion{Ask: q.Ask, Of: q.Of}
 		if q.After == nil {
 			continue
 		}
@@ -517,7 +516,7 @@ func (r remote) Answer(_ context.Context, questions []plan.Question) (map[plan.Q
 		}
 	}
 	var answers []plan.Answer
-	if err := r.Call("Parent.Count", asked, &answers); err != nil {
+	if err := r.Call("Count", asked, &answers); err != nil {
 		return nil, err
 	}
 	all := make(map[plan.Question]plan.Answer, len(questions))
@@ -531,25 +530,25 @@ func (r remote) Answer(_ context.Context, questions []plan.Question) (map[plan.Q
 
 // Owner makes the parent ask the cluster.
 func (r remote) Owner(context.Context) (owner render.Owner, err error) {
-	err = r.Call("Parent.Owner", true, &owner)
+	err = r.Call("Owner", true, &owner)
 	return owner, err
 }
 
 // Definitions makes the parent ask the cluster.
 func (r remote) Definitions(context.Context) (all []*catalogue.Definition, err error) {
-	err = r.getJSON("Parent.Definitions", &all)
+	err = r.getJSON("Definitions", &all)
 	return all, err
 }
 
 // Policies makes the parent ask the cluster.
 func (r remote) Policies(context.Context) (all map[string]crossplane.LivePolicy, err error) {
-	err = r.getJSON("Parent.Policies", &all)
+	err = r.getJSON("Policies", &all)
 	return all, err
 }
 
 func (r remote) installed(context.Context) (all []crossplane.Installed, err error) {
 	var got []installed
-	if err := r.getJSON("Parent.Installed", &got); err != nil || got == nil {
+	if err := r.getJSON("Installed", &got); err != nil || got == nil {
 		return nil, err
 	}
 	all = make([]crossplane.Installed, len(got))
@@ -560,7 +559,7 @@ func (r remote) installed(context.Context) (all []crossplane.Installed, err erro
 }
 
 func (r remote) images(context.Context) (all []packages.LiveConfig, err error) {
-	err = r.getJSON("Parent.Images", &all)
+	err = r.getJSON("Images", &all)
 	return all, err
 }
 
@@ -582,8 +581,8 @@ func (r remote) ask(revision string, of packages.Request) (packages.Image, error
 	if err != nil {
 		return packages.Image{}, err
 	}
-	var got ChildImage
-	if err := r.Call("Parent.Package", ChildRequest{revision, raw}, &got); err != nil {
+	var got childImage
+	if err := r.Call("Package", childRequest{revision, raw}, &got); err != nil {
 		return packages.Image{}, err
 	}
 	i := packages.Image{Version: got.Version, Digest: got.Digest, Findings: got.Findings}

@@ -9,7 +9,7 @@ import (
 
 // The process that reads a head must not extend the limits, whatever the head made it do.
 func TestLimitsOfAHeadAreFinal(t *testing.T) {
-	p := &Parent{ctx: t.Context(), packages: &registry.Resolver{Cache: t.TempDir()}}
+	p := &parent{ctx: t.Context(), packages: &registry.Resolver{Cache: t.TempDir()}}
 	if err := p.Head(packages.Named{Images: []string{"registry.example.org/a"}}, new(bool)); err != nil {
 		t.Fatal(err)
 	}
