@@ -1,4 +1,3 @@
-// Package examples runs the examples, so that they cannot rot.
 package examples
 
 import (

@@ -1,3 +1,4 @@
+// Package examples holds the CI files of the examples, for 'headgate init'. Its tests run every example, so that they cannot rot.
 package examples
 
 import _ "embed"

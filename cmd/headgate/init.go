@@ -7,13 +7,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"net/url"
 	"os"
 	"path"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 
 	"headgate.dev/headgate/examples"
@@ -23,8 +21,8 @@ import (
 	"headgate.dev/headgate/reconcile/git"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
-	"headgate.dev/headgate/render/manifest"
-	"headgate.dev/headgate/render/uses"
+	"headgate.dev/headgate/render/crossplane"
+	"headgate.dev/headgate/render/suggest"
 
 	"github.com/spf13/cobra"
 )
@@ -86,13 +84,13 @@ func kindsWithCI() (kinds []string) {
 
 // A start describes a repository that does not use Headgate yet.
 type start struct {
-	root, below string                     // the top of the repository, and the directory below it that Headgate will read
-	remote      string                     // https URL of the remote, without credentials, or ""
-	branch      string                     // the branch that the Sync follows
-	forge       forge.Forge                // the zero value if unknown
-	name        string                     // of the Sync
-	policy      *catalogue.Policy          // one that exists already
-	used        map[string]manifest.Origin // definitions that the commit uses
+	root, below string            // the top of the repository, and the directory below it that Headgate will read
+	remote      string            // https URL of the remote, without credentials, or ""
+	branch      string            // the branch that the Sync follows
+	forge       forge.Forge       // the zero value if unknown
+	name        string            // of the Sync
+	policy      *catalogue.Policy // one that exists already
+	used        []suggest.Line    // what the first policy activates
 }
 
 // startOf reads a directory, which may be in no repository.
@@ -124,20 +122,8 @@ func startOf(ctx context.Context, directory, name string, kind forge.Kind) (star
 	if len(want.Policies) > 0 {
 		s.policy = &want.Policies[0]
 	}
-	s.used = usedBy(want)
+	s.used = suggest.For(want).Smallest
 	return s, nil
-}
-
-// usedBy returns the definitions that a commit uses, each with the first place that does.
-func usedBy(want render.Desired) map[string]manifest.Origin {
-	definitions, first := uses.DefinitionsOf(want), map[string]manifest.Origin{}
-	for _, u := range uses.Of(want).All {
-		name, found := definitions.Of(u.Name)
-		if _, known := first[name]; found && !known {
-			first[name] = u.Origin()
-		}
-	}
-	return first
 }
 
 // plainName matches a branch that means the same in YAML and in a shell.
@@ -176,32 +162,21 @@ func (s start) files() ([]newFile, error) {
 // firstPolicy names what the commit uses.
 func (s start) firstPolicy() string {
 	if len(s.used) == 0 {
-		return fmt.Sprintf(noPolicy, s.name)
+		return fmt.Sprintf(noPolicy, s.name, crossplane.KindMRAP.Kind)
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, `# The definitions that this directory uses, each with one of the places that need it. A preview shows what each line
-# activates and costs before you merge it.
-apiVersion: apiextensions.crossplane.io/v1alpha1
-kind: ManagedResourceActivationPolicy
-metadata:
-  name: %s
-spec:
-  activate:
-`, s.name)
-	for _, name := range slices.Sorted(maps.Keys(s.used)) {
-		fmt.Fprintf(&b, "  - %s # %s\n", name, s.used[name])
-	}
-	return b.String()
+	return `# What this directory uses, each with places that need it. A preview shows what each line activates and costs before you
+# merge it, and 'headgate suggest' keeps the list up to date.
+` + suggest.Policy(s.name, s.used)
 }
 
 // noPolicy is a comment, because a policy needs at least one pattern.
 const noPolicy = `# The first policy. Remove the leading '# ' of the lines below, and name the definitions that this
 # repository uses. A preview shows what each line activates and costs before you merge it.
 #
-# apiVersion: apiextensions.crossplane.io/v1alpha1
-# kind: ManagedResourceActivationPolicy
+# apiVersion: ` + crossplane.MRDAPIVersion + `
+# kind: %[2]s
 # metadata:
-#   name: %s
+#   name: %[1]s
 # spec:
 #   activate:
 #   - buckets.s3.aws.m.upbound.io

@@ -127,7 +127,7 @@ func TestFirstMistakes(t *testing.T) {
 		{"", "-version", "", 2, "write --version, with two dashes"},
 		{"", "-V", "", 2, "write headgate version"},
 		{"", "help nosuch", "", 2, `unknown command "nosuch"`},
-		{"", "help lnt", "", 2, "did you mean lint?"},
+		{"", "help prevew", "", 2, "did you mean preview?"},
 		{"", "help lint", "", 0, "Check a commit for errors"},
 		{"", "help", "", 0, "Commands:"},
 		{"", "rollback", "", 2, "revert the commit in Git"},

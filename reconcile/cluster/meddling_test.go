@@ -464,12 +464,12 @@ func TestLostLease(t *testing.T) {
 		commit.Objects = append(commit.Objects, want(t, configMap(space, fmt.Sprintf("m%02d", i), "1")).Objects...)
 	}
 	leases := schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
-	c := w.cluster(t, cluster.Options{Concurrency: 1, LeaseDuration: 400 * time.Millisecond, Progress: func(e cluster.Event) {
+	c := w.cluster(t, cluster.Options{Concurrency: 1, LeaseDuration: 2 * time.Second, Progress: func(e cluster.Event) {
 		if e.Phase == "apply" && e.Done == 1 {
 			w.patch(t, w.at(leases, space), "headgate-main", `{"spec":{"holderIdentity":"other/1/x"}}`)
 		}
 		if e.Phase == "apply" {
-			time.Sleep(200 * time.Millisecond)
+			time.Sleep(300 * time.Millisecond)
 		}
 	}})
 	done, err := c.Apply(t.Context(), planned(t, c, commit))

@@ -106,8 +106,8 @@ var (
 		rule{group: crossplane.Packages, resources: installed, verbs: writes}, crds,
 		rule{group: crossplane.Packages, resources: []string{"providerrevisions", "configurationrevisions", "functionrevisions", "locks"}, verbs: []string{"list"}},
 		rule{group: crossplane.Extensions, resources: []string{"compositionrevisions", "usages"}, verbs: []string{"list"}},
-		rule{group: "ops.crossplane.io", resources: []string{"operations", "cronoperations", "watchoperations"}, verbs: []string{"list"}},
-		rule{group: "protection.crossplane.io", resources: []string{"usages", "clusterusages"}, verbs: []string{"list"}},
+		rule{group: crossplane.Operations, resources: []string{"operations", "cronoperations", "watchoperations"}, verbs: []string{"list"}},
+		rule{group: crossplane.Protection, resources: []string{"usages", "clusterusages"}, verbs: []string{"list"}},
 		namespaces, apiServices,
 	)}
 

@@ -150,6 +150,8 @@ func TestEverySettingOfTheCoreIsInTheAPI(t *testing.T) {
 		"Options.Compares": "a comparison of two commits",
 		"Options.Live":     "a pass, from the cluster",
 		"Options.Explains": "headgate why and tree",
+		"Options.Policies": "previews, why and tree, from the cluster",
+		"Options.Before":   "a comparison of two commits",
 		"Options.Lints":    "Reconciler.Lint",
 		"Options.Memo":     "Surroundings",
 		"Options.Unlocked": "headgate lock",
