@@ -87,6 +87,33 @@ func isWithin(name, directory string) bool {
 	return directory == "." || name == directory || strings.HasPrefix(name, directory+"/")
 }
 
+// RulePackageLost is the rule for a directory that was a package.
+const RulePackageLost = "package-lost"
+
+// NotesOf returns the notes with a rule.
+func (p Plan) NotesOf(rule string) []manifest.Finding {
+	return slices.DeleteFunc(slices.Clone(p.Notes), func(f manifest.Finding) bool { return f.Rule != rule })
+}
+
+// notesOnLost warns in a comparison about lost packages from which no step follows, because every object stays as it is. The guard
+// package lost holds the others.
+func (p *Plan) notesOnLost(seen Observed) (notes []manifest.Finding) {
+	if !seen.Offline {
+		return nil
+	}
+	for _, l := range p.lost {
+		follows := func(s Step) bool { return s.Action != Keep && l.Concerns(s, seen.Inventory.Entries[s.ID]) }
+		if !slices.ContainsFunc(p.Steps, follows) {
+			notes = append(notes, manifest.Finding{
+				Rule: RulePackageLost, Severity: manifest.Warning, Origin: manifest.Origin{Path: l.Directory},
+				Message: "the directory is no longer a package, so its files are plain objects: policies do not decide about its definitions any more",
+				Fix:     "restore its crossplane.yaml, or delete the directory",
+			})
+		}
+	}
+	return notes
+}
+
 // remember computes what the inventory will record of packages after the plan was carried out.
 func (p *Plan) remember(seen Observed) {
 	if !seen.reconciles() {

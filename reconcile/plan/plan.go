@@ -242,7 +242,7 @@ func Compute(seen Observed, guards ...Guard) (Plan, error) {
 	if p.Ends == Delete {
 		p.releaseRetained()
 	}
-	p.Notes = slices.Concat(p.Notes, p.notesOnEnding(seen), p.notesOnPeers(seen))
+	p.Notes = slices.Concat(p.Notes, p.notesOnEnding(seen), p.notesOnPeers(seen), p.notesOnLost(seen))
 	if seen.Offline {
 		p.Effects = append(p.Effects, activated(want)...)
 	} else {

@@ -126,7 +126,7 @@ func withPreview(p plan.Plan, c Comparison) Report {
 	}
 	preview.Unsigned = len(p.Want.Unsigned(c.Before))
 	preview.Copies = copies(c.Before.Packages, p.Want.Packages)
-	had, has := slices.Concat(plan.Plan{Want: c.Before}.Findings(), known), slices.Concat(p.Findings(), checked.Findings)
+	had, has := slices.Concat(plan.Plan{Want: c.Before}.Findings(), known), slices.Concat(p.Findings(), checked.Findings, p.NotesOf(plan.RulePackageLost))
 	preview.Warnings = newFindings(manifest.Warning, had, has)
 	preview.Untouched = r.touches(preview)+newFindings(manifest.Error, had, has) == 0
 	r.Preview = &preview
