@@ -97,7 +97,7 @@ func (p Plan) NotesOf(rule string) []manifest.Finding {
 
 // notesOnLost warns in a comparison about lost packages from which no step follows, because every object stays as it is. The guard
 // package lost holds the others.
-func (p *Plan) notesOnLost(seen Observed) (notes []manifest.Finding) {
+func (p Plan) notesOnLost(seen Observed) (notes []manifest.Finding) {
 	if !seen.Offline {
 		return nil
 	}
