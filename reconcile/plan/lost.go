@@ -95,12 +95,9 @@ func (p Plan) NotesOf(rule string) []manifest.Finding {
 	return slices.DeleteFunc(slices.Clone(p.Notes), func(f manifest.Finding) bool { return f.Rule != rule })
 }
 
-// notesOnLost warns in a comparison about lost packages from which no step follows, because every object stays as it is. The guard
+// notesOnLost warns about lost packages from which no step follows, because every object stays as it is. The guard
 // package lost holds the others.
 func (p Plan) notesOnLost(seen Observed) (notes []manifest.Finding) {
-	if !seen.Offline {
-		return nil
-	}
 	for _, l := range p.lost {
 		follows := func(s Step) bool { return s.Action != Keep && l.Concerns(s, seen.Inventory.Entries[s.ID]) }
 		if !slices.ContainsFunc(p.Steps, follows) {

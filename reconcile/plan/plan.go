@@ -242,9 +242,10 @@ func Compute(seen Observed, guards ...Guard) (Plan, error) {
 	if p.Ends == Delete {
 		p.releaseRetained()
 	}
-	p.Notes = slices.Concat(p.Notes, p.notesOnEnding(seen), p.notesOnPeers(seen), p.notesOnLost(seen))
+	p.Notes = slices.Concat(p.Notes, p.notesOnEnding(seen), p.notesOnPeers(seen))
 	if seen.Offline {
 		p.Effects = append(p.Effects, activated(want)...)
+		p.Notes = append(p.Notes, p.notesOnLost(seen)...)
 	} else {
 		p.Effects = append(p.Effects, withoutThose(expected(want, seen.Upstream, p.Steps, p.policies), p.Effects)...)
 	}
