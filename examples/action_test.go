@@ -33,7 +33,7 @@ const (
 
 var pin = flag.Bool("pin", false, "pin the newest commit of the action and the template in the examples")
 
-// readAction returns the inputs of Headgate's action, of which some are given, and its steps with these inputs.
+// readAction returns the inputs of Headgate's action and its steps. The given inputs replace the defaults.
 func readAction(t *testing.T, with map[string]string) (map[string]string, []step) {
 	t.Helper()
 	data, err := os.ReadFile(actionFile)

@@ -81,7 +81,7 @@ func TestAlertsAreExplained(t *testing.T) {
 	used := map[string]bool{}
 	for _, a := range alerts(t) {
 		if class := a.Labels["severity"]; class != "page" && class != "ticket" {
-			t.Errorf("%s is for nobody: severity %q", a.Alert, class)
+			t.Errorf("%s: the severity %q is neither page nor ticket", a.Alert, class)
 		}
 		if want := "https://headgate.dev/examples/operate/README.md#" + strings.ToLower(a.Alert); a.Annotations["runbook_url"] != want {
 			t.Errorf("%s: runbook_url is %s, want %s", a.Alert, a.Annotations["runbook_url"], want)

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"headgate.dev/headgate/reconcile"
-	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render/check"
 	"headgate.dev/headgate/render/manifest"
@@ -55,18 +54,7 @@ Exit codes: 0 nothing, 1 findings, 2 wrong usage. --exit-on selects the findings
   headgate lint ./teams/shop -f sync.yaml --name team-shop`,
 		Args: takes(0, 1, "--path names a directory below SOURCE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			source, ref, err := t.source(&from, args)
-			if err != nil {
-				return err
-			}
-			s, err := how.rendering()
-			if err != nil {
-				return err
-			}
-			if file.fromFile != nil {
-				s = *file.fromFile
-			}
-			r, err := t.wire(s, source, t.surroundings(&from, source), cluster.Options{})
+			r, _, ref, err := t.reading(&from, args, &how, file.fromFile)
 			if err != nil {
 				return err
 			}

@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"headgate.dev/headgate/reconcile"
-	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/git"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
@@ -74,18 +73,7 @@ unknown also fails if something is not known.`,
 			if write && (from.repo != "" || from.ref != "") {
 				return usagef("--write writes into a directory: it takes no --repo and no --ref")
 			}
-			source, ref, err := t.source(&from, args)
-			if err != nil {
-				return err
-			}
-			s, err := how.rendering()
-			if err != nil {
-				return err
-			}
-			if file.fromFile != nil {
-				s = *file.fromFile
-			}
-			r, err := t.wire(s, source, t.surroundings(&from, source), cluster.Options{})
+			r, source, ref, err := t.reading(&from, args, &how, file.fromFile)
 			if err != nil {
 				return err
 			}

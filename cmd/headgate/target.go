@@ -407,6 +407,24 @@ func (t *terminal) withoutMemo(f *sourceFlags) target.Surroundings {
 	return target.Surroundings{Packages: f.kept("packages"), Offline: f.offline, KeyFiles: f.keys, TrustedRoot: f.root, Secret: t.masked.hide}
 }
 
+// reading returns the reconciler of a verb that reads one commit and writes to no cluster, and the source and the ref of the commit. A
+// Sync of a file replaces the flags.
+func (t *terminal) reading(from *sourceFlags, args []string, how *renderFlags, file *v1alpha1.Sync) (reconcile.Reconciler, reconcile.Source, string, error) {
+	source, ref, err := t.source(from, args)
+	if err != nil {
+		return reconcile.Reconciler{}, nil, "", err
+	}
+	s, err := how.rendering()
+	if err != nil {
+		return reconcile.Reconciler{}, nil, "", err
+	}
+	if file != nil {
+		s = *file
+	}
+	r, err := t.wire(s, source, t.surroundings(from, source), cluster.Options{})
+	return r, source, ref, err
+}
+
 // wire wires passes of a Sync and shows their progress.
 func (t *terminal) wire(s v1alpha1.Sync, source reconcile.Source, in target.Surroundings, how cluster.Options) (reconcile.Reconciler, error) {
 	return t.wireAs(s, source, in, target.How{Cluster: t.showing(how)})

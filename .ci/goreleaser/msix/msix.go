@@ -11,7 +11,7 @@ import (
 
 var errNone = errors.New("this GoReleaser packs no MSIX")
 
-// The types are those that GoReleaser fills in.
+// GoReleaser fills in these types.
 type (
 	Builder struct {
 		Manifest    Manifest
