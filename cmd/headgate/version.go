@@ -58,7 +58,7 @@ func newVersion(t *terminal) *cobra.Command {
 	format := oneOf("text", "json")
 	cmd := &cobra.Command{
 		Use:   "version [flags]",
-		Short: "Print the version, and the versions of what it knows, reads and writes",
+		Short: "Print the version, the supported releases of Crossplane, and the formats",
 		Args:  takes(0, 0, ""),
 		RunE: func(*cobra.Command, []string) error {
 			r := thisRelease()
