@@ -273,9 +273,9 @@ func TestChecksOnGitea(t *testing.T) {
 		"required status": preflight.Warning, "cluster name": preflight.OK,
 	})
 	protect("headgate/prod/preview")
-	g.Call(t, http.MethodPost, path+"/statuses/"+commit, map[string]string{"state": "success", "context": "headgate/prod/team/prod/activation"}, nil)
+	g.Call(t, http.MethodPost, path+"/statuses/"+commit, map[string]string{"state": "success", "context": "headgate/prod/team/checksongitea/activation"}, nil)
 	expect(map[string]preflight.Status{"required status": preflight.OK, "cluster name": preflight.Warning})
-	protect("headgate/prod/team/prod/activation")
+	protect("headgate/prod/team/checksongitea/activation")
 	expect(map[string]preflight.Status{"required status": preflight.Failed})
 	token = g.User(t, "reader", "read:repository")
 	expect(map[string]preflight.Status{"token of the forge": preflight.Failed, "expiry of the token": preflight.Unknown, "required status": preflight.Unknown, "repository": preflight.OK, "lease": preflight.OK})

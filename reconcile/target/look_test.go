@@ -28,7 +28,6 @@ func TestTargetLooks(t *testing.T) {
   clusterName: south
   statuses: {forge: Gitea, url: %q, repository: a/b, tokenFrom: {env: TOKEN}}
 `, repository.dir, board.URL))
-	s.Name = "looks"
 	config := fixtures.Config(t)
 	requests := &cluster.Requests{}
 	config.Wrap(requests.Wrap)
@@ -57,10 +56,10 @@ func TestTargetLooks(t *testing.T) {
 	target, _ := made(t, s, config)
 	running(t, target)
 	activation := func(commit, output string) string {
-		return fmt.Sprintf("%.7s headgate/south/team/looks/activation %s", commit, output)
+		return fmt.Sprintf("%.7s headgate/south/team/targetlooks/activation %s", commit, output)
 	}
 	drift := func(commit, output string) string {
-		return fmt.Sprintf("%.7s headgate/south/team/looks/drift %s", commit, output)
+		return fmt.Sprintf("%.7s headgate/south/team/targetlooks/drift %s", commit, output)
 	}
 	const by = "by the Flux Kustomization flux-system/apps"
 

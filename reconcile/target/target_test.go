@@ -42,17 +42,23 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(fixtures.WithControlPlane(m)) }
 
+// decode returns a Sync that is named after the test, because the tests share a control plane.
 func decode(t *testing.T, spec string) v1alpha1.Sync {
 	t.Helper()
-	syncs, err := api.Decode([]byte("apiVersion: headgate.dev/v1alpha1\nkind: Sync\nmetadata: {name: prod, namespace: team}\nspec:\n" + spec))
+	syncs, err := api.Decode([]byte("apiVersion: headgate.dev/v1alpha1\nkind: Sync\nmetadata: {name: " + syncOf(t) + ", namespace: team}\nspec:\n" + spec))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return syncs[0]
 }
 
+func syncOf(t *testing.T) string {
+	name, _, _ := strings.Cut(t.Name(), "/")
+	return strings.ToLower(strings.TrimPrefix(name, "Test"))
+}
+
 func TestSettings(t *testing.T) {
-	team := inventory.Sync{Namespace: "team", Name: "prod"}
+	team := inventory.Sync{Namespace: "team", Name: syncOf(t)}
 	cases := map[string]struct {
 		reason string
 		spec   string
@@ -322,8 +328,8 @@ func TestTarget(t *testing.T) {
 		var all []string
 		for _, state := range states {
 			activation, drift, _ := strings.Cut(state, " | ")
-			all = append(all, fmt.Sprintf("%.7s headgate/east/team/prod/activation %s", commit, activation),
-				fmt.Sprintf("%.7s headgate/east/team/prod/drift %s", commit, drift))
+			all = append(all, fmt.Sprintf("%.7s headgate/east/team/target/activation %s", commit, activation),
+				fmt.Sprintf("%.7s headgate/east/team/target/drift %s", commit, drift))
 		}
 		return all
 	}
@@ -366,7 +372,7 @@ func TestTarget(t *testing.T) {
 	}
 	board.mu.Lock()
 	defer board.mu.Unlock()
-	if len(board.posted) != 2 || !strings.HasPrefix(board.posted[0], fmt.Sprintf("%.7s headgate/east/team/prod/activation error: settings.yaml:", third)) {
+	if len(board.posted) != 2 || !strings.HasPrefix(board.posted[0], fmt.Sprintf("%.7s headgate/east/team/target/activation error: settings.yaml:", third)) {
 		t.Errorf("of a commit that cannot be rendered: %q", board.posted)
 	}
 }
@@ -381,7 +387,6 @@ func TestTargetOutlivesAnOutage(t *testing.T) {
   clusterName: north
   statuses: {forge: Gitea, url: %q, repository: a/b, tokenFrom: {env: TOKEN}}
 `, repository.dir, board.URL))
-	s.Name = "outage"
 	line := &fixtures.Line{}
 	config := fixtures.Config(t)
 	config.Dial = line.Dial
@@ -451,7 +456,6 @@ func TestTargetReportsDrift(t *testing.T) {
   clusterName: west
   statuses: {forge: Gitea, url: %q, repository: a/b, tokenFrom: {env: TOKEN}}
 `, repository.dir, board.URL))
-	s.Name = "reports"
 	config := fixtures.Config(t)
 	requests := &cluster.Requests{}
 	config.Wrap(requests.Wrap)
@@ -505,7 +509,6 @@ func TestTargetIsTold(t *testing.T) {
 	const settings = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: told, namespace: default}\ndata: {key: %q}\n"
 	g.Commit(t, "platform", "settings.yaml", fmt.Sprintf(settings, "0"))
 	s := decode(t, fmt.Sprintf("  source: {repo: %q, ref: main, webhook: {secretFrom: {env: HOOK}}}\n  interval: 1h\n  crdOwner: Headgate\n", cloned))
-	s.Name = "told"
 	target, passes := made(t, s, fixtures.Config(t))
 	subscriber, err := target.Subscriber()
 	if err != nil {
@@ -571,7 +574,6 @@ func TestTargetFights(t *testing.T) {
   clusterName: north
   statuses: {forge: Gitea, url: %q, repository: a/b, tokenFrom: {env: TOKEN}}
 `, repository.dir, board.URL))
-	s.Name = "fights"
 	config := fixtures.Config(t)
 	requests := &cluster.Requests{}
 	config.Wrap(requests.Wrap)
