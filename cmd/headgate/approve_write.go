@@ -36,7 +36,7 @@ func (a *approvalToWrite) addTo(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&a.on, "write", false, "add the approval to "+render.ApprovalsFile+" of a checkout")
 	cmd.Flags().StringVar(&a.by, "by", "", "with --write: `who` approves")
 	cmd.Flags().StringVar(&a.why, "why", "", "with --write: the `reason`, for reviewers")
-	cmd.Flags().DurationVar(&a.expires, "expires", 7*24*time.Hour, "with --write: `time` from now after which the approval does not count")
+	addLapse(cmd, &a.expires, "expires", 7*24*time.Hour, "with --write: `time` from now after which the approval does not count")
 	cmd.Flags().StringVar(&a.report, "report", "", "with --write: `file` with a report in JSON, whose held steps are approved one by one; - reads standard input")
 	cmd.Flags().StringVar(&a.repo, "repo", ".", "with --write: root `directory` of the checkout")
 }
@@ -48,8 +48,6 @@ func (t *terminal) writeApproval(a approvalToWrite, args []string) (err error) {
 		return usagef("name who approves: --by WHO")
 	case a.why == "":
 		return usagef("give the reason: --why TEXT")
-	case a.expires <= 0:
-		return usagef("--expires %s is not in the future", a.expires)
 	}
 	given, err := digests(strings.Join(args, " "))
 	if err != nil {

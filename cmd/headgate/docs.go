@@ -48,9 +48,6 @@ Exit codes: 0 documented, 1 not found or an error, 2 wrong usage.`,
   headgate docs buckets.s3 --version v1beta1 -o markdown > docs/bucket.md`,
 		Args: takes(1, 2, ""),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if of.depth < 0 {
-				return usagef("--depth cannot be less than 0, which is all")
-			}
 			source, ref, err := t.source(&from, args[1:])
 			if err != nil {
 				return err
@@ -81,7 +78,7 @@ Exit codes: 0 documented, 1 not found or an error, 2 wrong usage.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&of.version, "version", "", "`version` to document (default: the one that kubectl takes)")
-	flags.IntVar(&of.depth, "depth", 3, "how many levels of fields to show; 0 is all")
+	addNumber(cmd, &of.depth, "depth", 3, v1alpha1.Range{Most: 5000}, "how many levels of fields to show; 0 is all")
 	from.addTo(cmd)
 	of.packageFlags.addTo(cmd)
 	format.addTo(cmd, "output", "o", "output format")

@@ -38,5 +38,8 @@ func (f limitFlags) into(l *v1alpha1.Limits) error {
 			return usagef("--limits: there are fileSize, totalSize, documents, depth, nodes and totalNodes, and no %s", what)
 		}
 	}
+	if err := l.Validate(); err != nil {
+		return usagef("--limits: %w", err)
+	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"path"
 	"path/filepath"
 	"slices"
@@ -148,7 +149,7 @@ run the preview again when it answers.`,
 	flags.BoolVar(&f.rules.ByAuthor, "approval-by-author", false, "with --commands: the authors of the pull request may approve it, too, in teams of one")
 	flags.BoolVar(&f.rules.Reviews, "approval-reviews", false, "with --commands: count reviews that approve the previewed commit")
 	flags.StringSliceVar(&f.registries, "preview-registries", nil, "registries that the pull request may name although its target does not, by their `hosts`; besides "+strings.Join(crossplane.Registries, " and "))
-	flags.DurationVar(&f.registryTimeout, "registry-timeout", time.Minute, "how long to try again if a registry cannot be reached; the status is pending meanwhile")
+	addWait(cmd, &f.registryTimeout, "registry-timeout", time.Minute, "how long to try again if a registry cannot be reached; the status is pending meanwhile")
 	f.forge.addTo(cmd)
 	show.addTo(cmd)
 	f.exitOn.addTo(cmd)
@@ -216,7 +217,7 @@ func (f *forgeFlags) addTo(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	f.kind.addTo(cmd, "forge", "", "the kind of the forge; auto takes it from the URL or the pipeline")
 	flags.StringVar(&f.repo, "forge-repo", "", "the repository on the forge, as its `URL` (default: that of the workflow, or --repo)")
-	flags.IntVar(&f.pull, "pull", 0, "`number` of the pull request (default: that of the workflow)")
+	addNumber(cmd, &f.pull, "pull", 0, v1alpha1.Range{Least: 1, Most: math.MaxInt32}, "`number` of the pull request (default: that of the workflow)")
 	flags.StringVar(&f.cluster, "cluster-name", "", "with --live: `name` of the cluster in the status")
 	flags.StringVar(&f.targetURL, "target-url", "", "`URL` that the status links to")
 }

@@ -108,34 +108,6 @@ func (f *syncFlags) check() error {
 	return nil
 }
 
-// A lapse is the value of a flag for a positive duration.
-type lapse struct{ *time.Duration }
-
-// addLapse registers a flag for a positive duration.
-func addLapse(cmd *cobra.Command, to *time.Duration, name string, otherwise time.Duration, usage string) {
-	*to = otherwise
-	cmd.Flags().Var(lapse{to}, name, usage)
-}
-
-func (l lapse) String() string {
-	if l.Duration == nil { // pflag compares with a zero value
-		return ""
-	}
-	return l.Duration.String()
-}
-
-func (l lapse) Type() string { return "duration" }
-
-// Set sets the duration.
-func (l lapse) Set(text string) error {
-	d, err := time.ParseDuration(text)
-	if err != nil || d <= 0 {
-		return errors.New("use a duration longer than 0, such as 30s, 5m or 1h")
-	}
-	*l.Duration = d
-	return nil
-}
-
 func (f *syncFlags) sync() inventory.Sync {
 	return inventory.Sync{Namespace: f.namespace, Name: f.name}
 }
@@ -175,7 +147,6 @@ func (f optionFlag) Type() string {
 // addTo registers the option as a flag that shells can complete. Its default is the first word.
 func (f optionFlag) addTo(cmd *cobra.Command) {
 	if f.Words == nil {
-		_ = f.Set("0")
 		cmd.Flags().Var(f, f.Flag, f.Usage)
 		return
 	}

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"unicode"
 
+	"headgate.dev/headgate/reconcile/api/v1alpha1"
 	"headgate.dev/headgate/reconcile/diff"
 
 	"github.com/go-logr/logr"
@@ -53,7 +54,8 @@ func newTerminal(stdout, stderr *os.File, getenv func(string) string) *terminal 
 
 func (t *terminal) addFlags(flags *pflag.FlagSet) {
 	flags.Var(&t.colour, "color", "colour in text: auto, always, never")
-	flags.CountVarP(&t.verbose, "verbose", "v", "log to standard error; -vv logs every request")
+	flags.VarP(level{number{&t.verbose, v1alpha1.Range{Most: 10}}}, "verbose", "v", "log to standard error; -vv logs every request")
+	flags.Lookup("verbose").NoOptDefVal = oneMore
 }
 
 // begin starts logging, once the command line was parsed.

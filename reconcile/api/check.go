@@ -29,10 +29,12 @@ func shape(document any) []flaw {
 var unmarshals = reflect.TypeFor[json.Unmarshaler]()
 
 func shapeOf(v any, want reflect.Type, path []any) []flaw {
+	optional := want.Kind() == reflect.Pointer
 	for want.Kind() == reflect.Pointer {
 		want = want.Elem()
 	}
-	if v == nil && len(path) > 1 && path[0] == "spec" {
+	inSpec := len(path) > 1 && path[0] == "spec"
+	if v == nil && inSpec {
 		return []flaw{{path, "has no value; give it one, or remove the field"}}
 	}
 	if v == nil || reflect.PointerTo(want).Implements(unmarshals) {
@@ -75,8 +77,12 @@ func shapeOf(v any, want reflect.Type, path []any) []flaw {
 			return wrong(textFor(want))
 		}
 	case reflect.Int, reflect.Int64:
-		if n, ok := v.(float64); !ok || n != float64(int64(n)) {
+		n, ok := v.(float64)
+		switch {
+		case !ok || n != float64(int64(n)):
 			return wrong("a whole number")
+		case n == 0 && inSpec && !optional: // it would leave the field out
+			return []flaw{{path, "must be at least 1, not 0"}}
 		}
 	}
 	return nil

@@ -341,7 +341,7 @@ func TestDecodeIsStrict(t *testing.T) {
 				"line 6: spec.limits.documents: must be at least 1, not -1; leave it out for the default",
 				"line 6: spec.limits.nodes: must be at least 1, not -1; leave it out for the default",
 				"line 6: spec.limits.totalNodes: must be at least 1, not -2; leave it out for the default",
-				"line 6: spec.limits.depth: must be at least 1 and at most 5000, not 100000; leave it out for the default",
+				"line 6: spec.limits.depth: must be at most 5000, not 100000; leave it out for the default",
 			},
 		},
 		"Release": {

@@ -1,6 +1,7 @@
 package target
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -180,14 +181,17 @@ func enumerationOf(spec *v1alpha1.Spec, field string) v1alpha1.Enumeration {
 	return v1alpha1.Enumeration{}
 }
 
-// number returns an option for a number of at least 0, where 0 selects the default of the core.
+// number returns an option for a whole number, whose range is that of the API. If it is left out, the core has a default.
 func number(field, flag, usage string, api func(*v1alpha1.Spec) **int, core func(*settings) *int) Option {
 	return Option{
 		Field: field, Flag: flag, Usage: usage,
 		set: func(spec *v1alpha1.Spec, word string) error {
 			n, err := strconv.Atoi(word)
-			if err != nil || n < 0 {
-				return fmt.Errorf("it is a number of at least 0")
+			if err != nil {
+				return errors.New("must be a whole number")
+			}
+			if err := rangeOf(spec, field).Check(int64(n)); err != nil {
+				return fmt.Errorf("%w; leave it out for the default", err)
 			}
 			*api(spec) = &n
 			return nil
@@ -195,6 +199,16 @@ func number(field, flag, usage string, api func(*v1alpha1.Spec) **int, core func
 		word:  func(spec *v1alpha1.Spec) string { return strconv.Itoa(or0(*api(spec))) },
 		apply: func(spec *v1alpha1.Spec, to *settings) { *core(to) = or0(*api(spec)) },
 	}
+}
+
+// rangeOf returns the range of a number of the API; one that accepts only 0 if there is none.
+func rangeOf(spec *v1alpha1.Spec, field string) v1alpha1.Range {
+	for _, n := range spec.Numbers() {
+		if n.Field == field {
+			return n.Range
+		}
+	}
+	return v1alpha1.Range{}
 }
 
 func (o Option) ofRendering() Option {

@@ -40,9 +40,7 @@ func (s *Sync) Validate() error {
 	p.source(spec.Source)
 	p.statuses(spec)
 	p.previews(spec)
-	p.duration("spec.interval", spec.Interval, time.Second)
-	p.duration("spec.timeout", spec.Timeout, time.Second)
-	p.duration("spec.fullCheckInterval", spec.FullCheckInterval, time.Minute)
+	p.durations(spec)
 
 	for _, e := range spec.Enumerations() {
 		word(&p, e.Field, e.Value(), e.Values...)
@@ -54,7 +52,7 @@ func (s *Sync) Validate() error {
 	for i, name := range spec.Schemas {
 		p.below(fmt.Sprintf("spec.schemas[%d]", i), name)
 	}
-	p.limits(spec.Limits)
+	p.sizes("spec.limits.", spec.Limits)
 	p.conversion(spec.Conversion)
 	for i, rule := range spec.Ignore {
 		p.ignore(fmt.Sprintf("spec.ignore[%d].", i), rule)
@@ -64,8 +62,7 @@ func (s *Sync) Validate() error {
 	p.allowedKinds(spec.AllowedKinds)
 	p.patterns("spec.references.namespaces", spec.References.Namespaces)
 	p.activation(spec.Activation)
-	p.positive("spec.maxPrunes", spec.MaxPrunes)
-	p.positive("spec.maxActivations", spec.MaxActivations)
+	p.numbers(spec.Numbers())
 	return errors.Join(p...)
 }
 
@@ -267,22 +264,6 @@ func (p *problems) observeOnly(spec Spec) {
 	}
 }
 
-func (p *problems) duration(field string, d Duration, least time.Duration) {
-	v, err := time.ParseDuration(string(d))
-	switch {
-	case err != nil:
-		p.add(field, "must be a duration such as 30s, 5m or 1h, not %q", string(d))
-	case v < least:
-		p.add(field, "must be at least %s, not %s", least, d)
-	}
-}
-
-func (p *problems) positive(field string, n *int) {
-	if n != nil && *n < 1 {
-		p.add(field, "must be at least 1, not %d; leave it out for the default", *n)
-	}
-}
-
 func (p *problems) source(s Source) {
 	const field = "spec.source."
 	u, err := url.Parse(s.Repo)
@@ -300,10 +281,6 @@ func (p *problems) source(s Source) {
 	if s.Path != "" {
 		p.below(field+"path", s.Path)
 	}
-	if s.Interval != "" {
-		p.duration(field+"interval", s.Interval, time.Second)
-	}
-	p.duration(field+"fetchTimeout", s.FetchTimeout, time.Second)
 	p.verify(s)
 	if s.Webhook != nil {
 		p.token(field+"webhook.secretFrom", s.Webhook.SecretFrom)
@@ -403,7 +380,7 @@ func (p *problems) statuses(spec Spec) {
 		p.add("spec.statuses", "has tokenFrom and app; remove one of them")
 	case s.Forge != "" && !slices.Contains(forgesWithApps, s.Forge):
 		p.add("spec.statuses.app", "needs forge: %s, not %s", forgesWithApps[0], s.Forge)
-	case s.App.ID < 1 || s.App.Installation < 1:
+	case s.App.ID == 0 || s.App.Installation == 0:
 		p.add("spec.statuses.app", "needs id and installation: the numbers in the settings of the app and in the URL of its installation")
 	}
 }
@@ -563,33 +540,6 @@ var (
 	identity = []string{"/apiVersion", "/kind", "/metadata", "/metadata/name", "/metadata/namespace"}
 )
 
-// limits checks that no limit exceeds the size of one object in a repository, and that no YAML library fails at the
-// nesting depth.
-func (p *problems) limits(l Limits) {
-	const field = "spec.limits."
-	for _, s := range []struct {
-		name string
-		size Size
-		most Size
-	}{{"fileSize", l.FileSize, "256Mi"}, {"totalSize", l.TotalSize, "64Gi"}} {
-		if s.size != "" && (s.size.Bytes() < 1 || s.size.Bytes() > s.most.Bytes()) {
-			p.add(field+s.name, "must be a size such as 16Mi, at most %s, not %q", s.most, string(s.size))
-		}
-	}
-	if l.Documents < 0 {
-		p.add(field+"documents", "must be at least 1, not %d; leave it out for the default", l.Documents)
-	}
-	if l.Nodes < 0 {
-		p.add(field+"nodes", "must be at least 1, not %d; leave it out for the default", l.Nodes)
-	}
-	if l.TotalNodes < 0 {
-		p.add(field+"totalNodes", "must be at least 1, not %d; leave it out for the default", l.TotalNodes)
-	}
-	if l.Depth < 0 || l.Depth > 5000 {
-		p.add(field+"depth", "must be at least 1 and at most 5000, not %d; leave it out for the default", l.Depth)
-	}
-}
-
 func (p *problems) conversion(c Conversion) {
 	const field = "spec.conversion."
 	p.secretRef(field+"caFrom", c.CAFrom)
@@ -599,11 +549,8 @@ func (p *problems) conversion(c Conversion) {
 		}
 		return
 	}
-	switch {
-	case c.Service == nil || c.Service.Namespace == "":
+	if c.Service == nil || c.Service.Namespace == "" {
 		p.add(field+"service.namespace", "is missing")
-	case c.Service.Port < 0 || c.Service.Port > 65535:
-		p.add(field+"service.port", "must be a port, not %d", c.Service.Port)
 	}
 	switch {
 	case c.CABundle == "" && c.CAFrom == nil:
