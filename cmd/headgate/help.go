@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -86,9 +85,4 @@ func (g flagGroup) of(verb *cobra.Command) *pflag.FlagSet {
 		}
 	}
 	return set
-}
-
-// inGroup reports whether --help shows a flag.
-func inGroup(flag string) bool {
-	return slices.ContainsFunc(flagGroups, func(g flagGroup) bool { return slices.Contains(g.flags, flag) })
 }

@@ -35,7 +35,7 @@ func TestHelp(t *testing.T) {
 		}
 		verb.Flags().VisitAll(func(f *pflag.Flag) {
 			used[f.Name] = true
-			if !f.Hidden && !inGroup(f.Name) {
+			if !f.Hidden && !seen[f.Name] {
 				t.Errorf("--%s of %s is in no group of flagGroups, so --help does not show it", f.Name, verb.Name())
 			}
 		})

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"headgate.dev/headgate/fixtures"
+	"headgate.dev/headgate/fixtures/traffic"
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/inventory"
@@ -43,7 +44,7 @@ var (
 // A world is the part of a control plane that one test uses.
 type world struct {
 	config   *rest.Config
-	requests *cluster.Requests
+	requests *traffic.Requests
 	sync     inventory.Sync
 	group    string
 	live     dynamic.Interface // requests of other users, which are not counted
@@ -63,7 +64,7 @@ func worldOf(t *testing.T, config *rest.Config) *world {
 	name := "t" + hex.EncodeToString(sum[:])[:8]
 	w := &world{
 		config:   config,
-		requests: &cluster.Requests{},
+		requests: &traffic.Requests{},
 		sync:     inventory.Sync{Namespace: name, Name: "main"},
 		group:    name + ".example.org",
 	}

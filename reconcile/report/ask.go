@@ -255,9 +255,6 @@ const mostApprovals = 3
 // mostListed is the maximum number of digests in a list.
 const mostListed = 1000
 
-// Headline returns the judgement on a comparison in one line of Markdown.
-func Headline(r Report) string { return comment{Report: r}.headline() }
-
 // Quoted returns a text as inline code in Markdown.
 func Quoted(s string) string { return quoted(s) }
 

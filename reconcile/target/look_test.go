@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"headgate.dev/headgate/fixtures"
-	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/fixtures/traffic"
 )
 
 // Next to a Flux that applies the same commits, the statuses show Flux's progress, its delay, and manual changes to its objects.
@@ -29,7 +29,7 @@ func TestTargetLooks(t *testing.T) {
   statuses: {forge: Gitea, url: %q, repository: a/b, tokenFrom: {env: TOKEN}}
 `, repository.dir, board.URL))
 	config := fixtures.Config(t)
-	requests := &cluster.Requests{}
+	requests := &traffic.Requests{}
 	config.Wrap(requests.Wrap)
 	live, err := dynamic.NewForConfig(fixtures.Config(t))
 	if err != nil {

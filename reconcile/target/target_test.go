@@ -24,11 +24,11 @@ import (
 	"k8s.io/client-go/rest"
 
 	"headgate.dev/headgate/fixtures"
+	"headgate.dev/headgate/fixtures/traffic"
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/api"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
 	"headgate.dev/headgate/reconcile/approval"
-	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/diff"
 	"headgate.dev/headgate/reconcile/forge"
 	"headgate.dev/headgate/reconcile/guard"
@@ -320,7 +320,7 @@ func TestTarget(t *testing.T) {
   statuses: {forge: Gitea, url: %q, repository: a/b, tokenFrom: {env: TOKEN}}
 `, repository.dir, board.URL))
 	config := fixtures.Config(t)
-	requests := &cluster.Requests{}
+	requests := &traffic.Requests{}
 	config.Wrap(requests.Wrap)
 	const settings = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: target, namespace: default}\ndata: {key: %q}\n"
 	first := repository.push(t, "settings.yaml", fmt.Sprintf(settings, "1"))
@@ -457,7 +457,7 @@ func TestTargetReportsDrift(t *testing.T) {
   statuses: {forge: Gitea, url: %q, repository: a/b, tokenFrom: {env: TOKEN}}
 `, repository.dir, board.URL))
 	config := fixtures.Config(t)
-	requests := &cluster.Requests{}
+	requests := &traffic.Requests{}
 	config.Wrap(requests.Wrap)
 	repository.push(t, "a.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: reports, namespace: default}\ndata: {key: right}\n")
 	target, passes := made(t, s, config)
@@ -575,7 +575,7 @@ func TestTargetFights(t *testing.T) {
   statuses: {forge: Gitea, url: %q, repository: a/b, tokenFrom: {env: TOKEN}}
 `, repository.dir, board.URL))
 	config := fixtures.Config(t)
-	requests := &cluster.Requests{}
+	requests := &traffic.Requests{}
 	config.Wrap(requests.Wrap)
 	repository.push(t, "a.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: fights}\ndata: {key: ours}\n") // the report shows the remembered fight
 	target, passes := made(t, s, config)

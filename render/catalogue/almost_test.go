@@ -132,7 +132,7 @@ func TestNoFalseAlarm(t *testing.T) {
 		"overlays/local/not-built.yaml":    "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: []\n",
 		"grouped/controller-settings.yaml": "apiVersion: controller-runtime.sigs.k8s.io/v1alpha1\nkind: ControllerManagerConfig\nhealth: {}\n",
 	}
-	c, err := catalogue.Read(tree(files), "", catalogue.Options{})
+	c, err := read(tree(files), "", catalogue.Options{})
 	if problems, several := errors.AsType[catalogue.Errors](err); several {
 		for _, p := range problems {
 			t.Error(p)
@@ -198,7 +198,7 @@ func TestOmits(t *testing.T) {
 		"chart/templates/a.yaml":   "{{ x }}",
 	})
 	link(files, "link.yaml", "module")
-	c, err := catalogue.Read(files, "", catalogue.Options{})
+	c, err := read(files, "", catalogue.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,7 +261,7 @@ func TestDeclares(t *testing.T) {
 	})
 	link(files, ".link.yaml", ".module")
 	at := &unavailable{MapFS: files}
-	c, err := catalogue.Read(at, "", catalogue.Options{Limits: manifest.Limits{FileBytes: 4000}})
+	c, err := read(at, "", catalogue.Options{Limits: manifest.Limits{FileBytes: 4000}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -287,7 +287,7 @@ func TestDeclares(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("declared (-want +got):\n%s", diff)
 	}
-	if c, err = catalogue.Read(at, "", catalogue.Options{}); err != nil {
+	if c, err = read(at, "", catalogue.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	at.gone = true
@@ -302,7 +302,7 @@ func TestDeclares(t *testing.T) {
 // declare anything. The limit of the commit does not count them.
 func TestSkippedFilesHaveALimit(t *testing.T) {
 	large := object("v1", "ConfigMap", "a") + strings.Repeat("# comment\n", 100)
-	c, err := catalogue.Read(tree(map[string]string{".a.yaml": large, ".b.yaml": large, "c.yaml": large}), "", catalogue.Options{Limits: manifest.Limits{TotalBytes: 1500}})
+	c, err := read(tree(map[string]string{".a.yaml": large, ".b.yaml": large, "c.yaml": large}), "", catalogue.Options{Limits: manifest.Limits{TotalBytes: 1500}})
 	if err != nil {
 		t.Fatal(err)
 	}

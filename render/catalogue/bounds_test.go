@@ -89,7 +89,7 @@ func TestWalkEnds(t *testing.T) {
 		"InExamples": {"Limits apply to skipped directories, too.", []fs.DirEntry{named{"crossplane.yaml", false}, named{"dexamples", true}}, "directories are nested"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := catalogue.Read(endless{tc.entries}, ".", catalogue.Options{})
+			_, err := read(endless{tc.entries}, ".", catalogue.Options{})
 			if err == nil || !strings.Contains(err.Error(), tc.want) || len(err.Error()) > 10_000 {
 				t.Errorf("%s\nRead: %.300v\nwant %s", tc.reason, err, tc.want)
 			}

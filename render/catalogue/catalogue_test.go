@@ -35,6 +35,16 @@ kind: Function
 metadata: {name: function-go}`
 )
 
+// read returns the catalogue of a commit, and the errors in the commit.
+func read(files fs.FS, root string, how catalogue.Options) (catalogue.Catalogue, error) {
+	d, err := catalogue.Open(files, root, how)
+	if err != nil {
+		return catalogue.Catalogue{}, err
+	}
+	c, problems := d.Catalogue()
+	return c, problems.OrNil()
+}
+
 func crd(plural, kind string) string {
 	return fmt.Sprintf(`
 apiVersion: apiextensions.k8s.io/v1
@@ -632,7 +642,7 @@ spec:
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c, err := catalogue.Read(tree(tc.files), tc.root, tc.how)
+			c, err := read(tree(tc.files), tc.root, tc.how)
 			if err != nil {
 				t.Fatalf("%s\nRead(...): %v", tc.reason, err)
 			}
@@ -702,7 +712,7 @@ func TestNotInstalled(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, err := catalogue.Read(tree(map[string]string{tc.dir + "crossplane.yaml": tc.meta, tc.dir + "x.yaml": tc.content}), "", catalogue.Options{CrossplaneVersion: tc.version})
+			c, err := read(tree(map[string]string{tc.dir + "crossplane.yaml": tc.meta, tc.dir + "x.yaml": tc.content}), "", catalogue.Options{CrossplaneVersion: tc.version})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -723,7 +733,7 @@ func TestLinks(t *testing.T) {
 	files["dir"] = &fstest.MapFile{Data: []byte("."), Mode: fs.ModeSymlink}
 	files["module"] = &fstest.MapFile{Mode: fs.ModeIrregular}
 
-	c, err := catalogue.Read(files, "", catalogue.Options{})
+	c, err := read(files, "", catalogue.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -731,7 +741,7 @@ func TestLinks(t *testing.T) {
 	if diff := cmp.Diff(want, c.Skipped); diff != "" || len(c.Objects) != 1 {
 		t.Errorf("links are counted and never followed: %d objects, skipped (-want +got):\n%s", len(c.Objects), diff)
 	}
-	if _, err := catalogue.Read(files, "dir", catalogue.Options{}); err == nil {
+	if _, err := read(files, "dir", catalogue.Options{}); err == nil {
 		t.Error("a path through a link is not followed either: want an error, got none")
 	}
 }
@@ -761,7 +771,7 @@ func TestOthers(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := catalogue.Read(tree(files), "", catalogue.Options{Others: tc.others})
+			_, err := read(tree(files), "", catalogue.Options{Others: tc.others})
 			var got []string
 			if err != nil {
 				got = strings.Split(err.Error(), "\n")
@@ -778,7 +788,7 @@ func TestOthers(t *testing.T) {
 	}
 
 	delete(files, "whole.yaml")
-	c, err := catalogue.Read(tree(files), "", catalogue.Options{Others: catalogue.ApplyOthers})
+	c, err := read(tree(files), "", catalogue.Options{Others: catalogue.ApplyOthers})
 	if err != nil || len(c.Objects) != 3 || len(c.Skipped) != 0 {
 		t.Errorf("Apply applies all three of them: %d objects, skipped %v, %v", len(c.Objects), c.Skipped, err)
 	}
@@ -1035,7 +1045,7 @@ func TestReadRefuses(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := catalogue.Read(tree(tc.files), tc.root, tc.how)
+			_, err := read(tree(tc.files), tc.root, tc.how)
 			if err == nil {
 				t.Fatalf("%s\nRead(...): no error", tc.reason)
 			}
@@ -1067,7 +1077,7 @@ func TestOptionsAreChecked(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := catalogue.Read(fstest.MapFS{}, "", tc.how)
+			_, err := read(fstest.MapFS{}, "", tc.how)
 			if err == nil {
 				t.Fatal("no error")
 			}
@@ -1091,7 +1101,7 @@ func TestRefusedPackage(t *testing.T) {
 		"b.yaml":          object("pkg.crossplane.io/v1", "Provider", "b"),
 	})
 	for version, want := range map[string][]bool{"": {false, true}, "v2.1.0": {true, true}} {
-		c, err := catalogue.Read(files, "", catalogue.Options{CrossplaneVersion: version})
+		c, err := read(files, "", catalogue.Options{CrossplaneVersion: version})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -1110,7 +1120,7 @@ func TestProblemsAreCut(t *testing.T) {
 	for i := range 25 {
 		files[fmt.Sprintf("%02d.yaml", i)] = "apiVersion: v1\nkind: ConfigMap\n"
 	}
-	_, err := catalogue.Read(tree(files), "", catalogue.Options{})
+	_, err := read(tree(files), "", catalogue.Options{})
 	if err == nil {
 		t.Fatal("no error")
 	}
@@ -1125,7 +1135,7 @@ func TestSafeStart(t *testing.T) {
 		"safe-start": true, "SafeStart": true, "safe_start": true, "SAFE START": true, "safe→start": true,
 		"safestart2": false, "not-safe-start": false, "late-mr-activation": false, "": false, "ſafestart": false,
 	} {
-		c, err := catalogue.Read(tree(map[string]string{
+		c, err := read(tree(map[string]string{
 			"crossplane.yaml": strings.Replace(safeProvider, "[SafeStart]", fmt.Sprintf("[other, %q]", capability), 1),
 		}), "", catalogue.Options{})
 		if err != nil || len(c.Packages) != 1 {
@@ -1151,7 +1161,7 @@ func TestPatternLines(t *testing.T) {
 		want = append(want, line)
 		line++
 	}
-	c, err := catalogue.Read(tree(map[string]string{"a.yaml": b.String()}), "", catalogue.Options{})
+	c, err := read(tree(map[string]string{"a.yaml": b.String()}), "", catalogue.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -1176,7 +1186,7 @@ func TestTooLargeIsAllThatIsSaid(t *testing.T) {
 	} {
 		for _, n := range []int{1, 4, 4, 4} {
 			before := runtime.GOMAXPROCS(n)
-			_, err := catalogue.Read(tree(files), "platform", catalogue.Options{Limits: limits})
+			_, err := read(tree(files), "platform", catalogue.Options{Limits: limits})
 			runtime.GOMAXPROCS(before)
 			if err == nil || err.Error() != want {
 				t.Errorf("which file is one too many is left to chance, what is said is not\nwant %s\ngot  %v", want, err)

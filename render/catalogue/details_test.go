@@ -26,7 +26,7 @@ spec:
 `
 
 func TestDetails(t *testing.T) {
-	c, err := catalogue.Read(tree(map[string]string{
+	c, err := read(tree(map[string]string{
 		"toy/crossplane.yaml":  safeProvider,
 		"toy/crds/buckets.yml": crd("buckets", "Bucket"),
 		"toy/details.yaml":     strings.ReplaceAll(details, "queues", "tables"),
@@ -105,7 +105,7 @@ func TestDetailsAreStrict(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := catalogue.Read(tree(tc.files), "", catalogue.Options{})
+			_, err := read(tree(tc.files), "", catalogue.Options{})
 			if err == nil {
 				t.Fatal("no error")
 			}
@@ -123,7 +123,7 @@ func TestDetailsAreStrict(t *testing.T) {
 }
 
 func TestDescribeRefusesTwo(t *testing.T) {
-	c, err := catalogue.Read(tree(map[string]string{"a.yaml": details, "b.yaml": details}), "", catalogue.Options{})
+	c, err := read(tree(map[string]string{"a.yaml": details, "b.yaml": details}), "", catalogue.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

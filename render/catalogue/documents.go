@@ -15,8 +15,12 @@ import (
 // Documents are the documents of a commit, before they are sorted. No method changes them, so they are safe for concurrent use.
 type Documents struct{ walk *walk }
 
-// Open reads the files below root, as Read does. It returns an error for invalid options and for a commit that is too
-// large. All other errors are in the Catalogue.
+// Open reads every .yaml, .yml and .json file below root, which is a directory or a file of the commit; "" and "." are
+// all of it. In a directory with a kustomization, it reads the output of kustomize instead. Files must be safe for
+// concurrent use. Bodies of definitions stay undecoded.
+//
+// It returns an error for invalid options, and one of type Errors for a commit that is too large. All other errors are in the
+// Catalogue.
 func Open(files fs.FS, root string, how Options) (Documents, error) {
 	w, err := newWalk(files, how)
 	if err != nil {

@@ -74,7 +74,7 @@ func TestIgnoreAsGit(t *testing.T) {
 		want := strings.FieldsFunc(git("ls-files", "-z", "--others", "--exclude-per-directory=.headgateignore"), func(r rune) bool { return r == 0 })
 		want = slices.DeleteFunc(want, func(name string) bool { return !strings.HasSuffix(name, ".yaml") })
 		slices.Sort(want)
-		c, err := catalogue.Read(os.DirFS(dir), "", catalogue.Options{})
+		c, err := read(os.DirFS(dir), "", catalogue.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,7 +93,7 @@ func TestIgnoreFileIsALink(t *testing.T) {
 	files := tree(map[string]string{"a/b.yaml": object("v1", "ConfigMap", "a"), "patterns": "*\n"})
 	files["a/.headgateignore"] = files["patterns"]
 	files["a/.headgateignore"].Mode = fs.ModeSymlink
-	_, err := catalogue.Read(files, "", catalogue.Options{})
+	_, err := read(files, "", catalogue.Options{})
 	if err == nil || !strings.HasPrefix(err.Error(), "a/.headgateignore: is not a regular file") {
 		t.Errorf("links are not followed, and what this one leads to was meant to be left out: want an error, got %v", err)
 	}
@@ -111,7 +111,7 @@ func FuzzIgnore(f *testing.F) {
 			"x/b.yaml":        object("v1", "ConfigMap", "b"),
 			"x/y/c.yaml":      object("v1", "ConfigMap", "c"),
 		})
-		c, err := catalogue.Read(files, "", catalogue.Options{})
+		c, err := read(files, "", catalogue.Options{})
 		if err != nil {
 			return
 		}

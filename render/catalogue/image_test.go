@@ -54,12 +54,12 @@ func told(t *testing.T, c catalogue.Catalogue) []string {
 func TestImage(t *testing.T) {
 	for _, archive := range []string{"provider-nop", "provider-helm", "provider-kubernetes"} {
 		files := fixtures.Corpus(t, archive)
-		want, err := catalogue.Read(files, "", catalogue.Options{})
+		want, err := read(files, "", catalogue.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, root := range []string{"", "providers", "providers/a.xpkg"} {
-			got, err := catalogue.Read(xpkg(t, files), root, catalogue.Options{})
+			got, err := read(xpkg(t, files), root, catalogue.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -78,14 +78,14 @@ func TestImageInAPackage(t *testing.T) {
 	source := tree(map[string]string{"crossplane.yaml": safeProvider, "crds/a.yaml": crd("buckets", "Bucket")})
 	files := fixtures.Below("toy", source)
 	files["toy/_output/toy.xpkg"] = &fstest.MapFile{Data: built(t, source)}
-	c, err := catalogue.Read(files, "", catalogue.Options{})
+	c, err := read(files, "", catalogue.Options{})
 	if err != nil || len(c.Definitions) != 1 || c.Skipped[catalogue.BuildInput] != 1 {
 		t.Errorf("want the one definition and the image skipped, got %v, %v, %v", c.Definitions, c.Skipped, err)
 	}
 
 	delete(files, "toy/crossplane.yaml")
 	delete(files, "toy/crds/a.yaml")
-	c, err = catalogue.Read(files, "", catalogue.Options{Packages: []catalogue.Declared{{Path: "toy", Name: "other"}}})
+	c, err = read(files, "", catalogue.Options{Packages: []catalogue.Declared{{Path: "toy", Name: "other"}}})
 	if err != nil || len(c.Definitions) != 1 || c.Definitions[0].Package.Name != "provider-toy" {
 		t.Errorf("but it counts if it is the only source: got %v, %v", c.Definitions, err)
 	}
@@ -125,17 +125,17 @@ func TestImageRefuses(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := catalogue.Read(xpkg(t, tree(tc.files)), "", tc.how)
+			_, err := read(xpkg(t, tree(tc.files)), "", tc.how)
 			if err == nil || !strings.HasPrefix(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("%s\nwant %q…, got %v", tc.reason, tc.want, err)
 			}
 		})
 	}
-	c, err := catalogue.Read(xpkg(t, tree(misplaced)), "", catalogue.Options{})
+	c, err := read(xpkg(t, tree(misplaced)), "", catalogue.Options{})
 	if err != nil || len(c.Objects) > 0 || len(c.Findings) != 1 || c.Findings[0].Fix != "build the package without it" {
 		t.Errorf("what it leaves out is a warning: %v, %v", c.Findings, err)
 	}
-	_, err = catalogue.Read(fstest.MapFS{"a.xpkg": {Data: []byte("kind: A\n")}}, "", catalogue.Options{})
+	_, err = read(fstest.MapFS{"a.xpkg": {Data: []byte("kind: A\n")}}, "", catalogue.Options{})
 	if err == nil || !strings.HasPrefix(err.Error(), "a.xpkg: cannot read: it is not an image in a tarball: ") {
 		t.Errorf("a file of the name may be anything: %v", err)
 	}

@@ -17,8 +17,12 @@ func TestPrograms(t *testing.T) {
 		files[name] = &fstest.MapFile{}
 	}
 	files[".headgateignore"] = &fstest.MapFile{Data: []byte("ignored/\n")}
-	c, err := Read(files, "", Options{})
+	documents, err := Open(files, "", Options{})
 	if err != nil {
+		t.Fatal(err)
+	}
+	c, problems := documents.Catalogue()
+	if err := problems.OrNil(); err != nil {
 		t.Fatal(err)
 	}
 	var got []string

@@ -49,23 +49,8 @@ func (how Options) Check() error {
 	return errors.Join(how.Others.Check(), err, checkDeclared(how.Packages))
 }
 
-// Read reads every .yaml, .yml and .json file below root, which is a directory or a file of the commit; "" and "." are
-// all of it. In a directory with a kustomization, it reads the output of kustomize instead. Files must be safe for
-// concurrent use. Bodies of definitions stay undecoded.
-//
-// Errors in the commit are of type Errors. The catalogue then contains everything else, unless the commit is too large. Invalid
-// options are a different error.
-func Read(files fs.FS, root string, how Options) (Catalogue, error) {
-	d, err := Open(files, root, how)
-	if err != nil {
-		return Catalogue{}, err
-	}
-	c, problems := d.Catalogue()
-	return c, problems.OrNil()
-}
-
 // ReadStream reads a stream that is not a file of a commit: a package if it contains package metadata, and otherwise CRDs, which it
-// treats as those of a safe-start provider. Errors are as in Read.
+// treats as those of a safe-start provider. Errors in the stream are of type Errors.
 func ReadStream(name string, stream io.Reader, how Options) (Catalogue, error) {
 	w, err := newWalk(nil, how)
 	if err != nil {

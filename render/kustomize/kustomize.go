@@ -41,11 +41,6 @@ type Error struct {
 	Err    error
 }
 
-func (e Error) Error() string { return e.Err.Error() }
-
-// Unwrap is for errors.Is and errors.As.
-func (e Error) Unwrap() error { return e.Err }
-
 // FileName finds the kustomization among the names of the regular files of a directory.
 func FileName(regular func(name string) bool) (name string, ok bool) {
 	for _, name := range konfig.RecognizedKustomizationFileNames() {

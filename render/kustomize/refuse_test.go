@@ -200,12 +200,12 @@ func TestRefused(t *testing.T) {
 			}
 			var got []string
 			for _, p := range problems {
-				got = append(got, p.Error())
-				if strings.Contains(p.Error(), "hunter2") {
-					t.Errorf("an error repeats a secret: %v", p)
+				got = append(got, p.Err.Error())
+				if strings.Contains(p.Err.Error(), "hunter2") {
+					t.Errorf("an error repeats a secret: %v", p.Err)
 				}
-				if !strings.HasPrefix(p.Error(), p.Origin.Path) {
-					t.Errorf("the text begins with the place: %v", p)
+				if !strings.HasPrefix(p.Err.Error(), p.Origin.Path) {
+					t.Errorf("the text begins with the place: %v", p.Err)
 				}
 			}
 			if len(got) != len(tc.want) {
@@ -342,7 +342,7 @@ func TestBounds(t *testing.T) {
 			_, problems := build(tree(tc.files()), tc.limits)
 			var all []string
 			for _, p := range problems {
-				all = append(all, p.Error())
+				all = append(all, p.Err.Error())
 			}
 			text := strings.Join(all, "\n")
 			if tc.want == "" && text != "" || !strings.Contains(text, tc.want) {
@@ -374,8 +374,8 @@ func TestErrorsKeepSecrets(t *testing.T) {
 				t.Fatal("no error")
 			}
 			for _, p := range problems {
-				if strings.Contains(p.Error(), "canary") {
-					t.Errorf("an error repeats what may be a secret: %v", p)
+				if strings.Contains(p.Err.Error(), "canary") {
+					t.Errorf("an error repeats what may be a secret: %v", p.Err)
 				}
 			}
 		})

@@ -9,14 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Crosses reports whether, after an update, objects pass unconverted between versions between which they did not pass before: the
-// storage version changes, or another version is served.
-func Crosses(before, after *unstructured.Unstructured) bool {
-	was, is := versions(object(before.Object["spec"])), versions(object(after.Object["spec"]))
-	from, to := stored(was), stored(is)
-	return !converts(after) && (from != to && from != "" || len(newlyServed(was, is)) > 0)
-}
-
 // newlyServed returns the versions that are served after but not before, if any were served before.
 func newlyServed(was, is map[string]map[string]any) []string {
 	if len(was) == 0 {
