@@ -47,7 +47,7 @@ func TestAmountGrowsWithApprovals(t *testing.T) {
 	a, b := Step{ID: obj("a"), Action: Create}, Step{ID: obj("b"), Action: Create}
 	for upTo, want := range map[int]Action{1: Hold, 2: Create} {
 		given := approval.Given{inventory.InGit: {{ID: "entry", UpTo: upTo, Digests: []string{a.claim("asks", "").Digest(), b.claim("counts", "").Digest()}}}}
-		p := Plan{Steps: []Step{a, b}, given: given}
+		p := drafted{Plan: Plan{Steps: []Step{a, b}, given: given}}
 		p.guard(Observed{Approvals: given, Inventory: inventory.Inventory{ResourceVersion: "1"}}, []Guard{asks, counts})
 		if p.Steps[0].Action != Create || p.Steps[1].Action != want {
 			t.Errorf("up to %d: %s and %s", upTo, p.Steps[0].Action, p.Steps[1].Action)

@@ -140,7 +140,7 @@ func (s Step) asks(first map[GuardName]bool) Step {
 
 // approve returns the claims on held steps that a person has approved. It sets p.Approval for the rest, and returns notes on
 // approvals that do not count.
-func (p *Plan) approve(seen Observed, ledger *approval.Ledger, guards []Guard) (_ lifting, notes []manifest.Finding) {
+func (p *drafted) approve(seen Observed, ledger *approval.Ledger, guards []Guard) (_ lifting, notes []manifest.Finding) {
 	approvable := approvable(guards)
 	approved, of := lifting{}, map[string]Step{}
 	var open []approval.Ask
@@ -188,7 +188,7 @@ func (s Step) leadsTo(a approval.Ask) []string {
 }
 
 // ledger returns the approvals that may count for the plan.
-func (p *Plan) ledger(seen Observed) *approval.Ledger {
+func (p *drafted) ledger(seen Observed) *approval.Ledger {
 	return &approval.Ledger{Given: seen.Approvals, Grants: p.begun(seen.Inventory.Grants), Now: seen.Now, Commit: p.Want.Revision, First: seen.first}
 }
 
@@ -199,7 +199,9 @@ func (o Observed) asking(guards []Guard) func(*Plan) lifting {
 		Now: o.Now, Terms: o.Terms, Offline: o.Offline, rewritten: o.rewritten,
 	}
 	return func(of *Plan) lifting {
-		approved, _ := of.approve(o, of.ledger(o), guards)
+		d := drafted{Plan: *of}
+		approved, _ := d.approve(o, d.ledger(o), guards)
+		*of = d.Plan
 		return approved
 	}
 }
@@ -219,7 +221,7 @@ func (p Plan) Granted() []inventory.Grant {
 func (s Step) Approval() Approval { return approvalOf(s.claims()) }
 
 // spend records the use of approvals. of holds the steps by the keys of their claims.
-func (p *Plan) spend(use approval.Use, of map[string]Step) {
+func (p *drafted) spend(use approval.Use, of map[string]Step) {
 	for _, g := range use.Given.Grants(use.Digest) {
 		g.Commit, g.How = p.Want.Revision, g.On
 		if !p.now.IsZero() {

@@ -89,7 +89,7 @@ func TestApprovalOfWhatGoes(t *testing.T) {
 		return Step{ID: id, Action: Hold, Would: would, Guard: "asks", going: frees, Write: Write{frees: frees, Activates: activates, wants: "1"}}
 	}
 	pass := func(s Step, grants []inventory.Grant, given string, o Outcome) ([]inventory.Grant, bool) {
-		p := Plan{Want: render.Desired{Revision: "now"}, Steps: []Step{s}}
+		p := drafted{Plan: Plan{Want: render.Desired{Revision: "now"}, Steps: []Step{s}}}
 		seen := Observed{Inventory: inventory.Inventory{ResourceVersion: "1", Grants: grants}}
 		if given != "" {
 			seen.Approvals = approval.Given{inventory.OnSync: approval.Typed(given)}

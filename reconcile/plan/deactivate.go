@@ -51,7 +51,7 @@ const TouchAnnotation = "headgate.dev/touched"
 const Final GuardName = "final"
 
 // deactivate adds the steps that deactivate definitions which Crossplane made active.
-func (p *Plan) deactivate(seen Observed) {
+func (p *drafted) deactivate(seen Observed) {
 	if !seen.reconciles() || !seen.Deactivates(p.Want) || p.Want.Owner != render.OwnerCrossplane || p.Want.Partial {
 		return
 	}
@@ -94,13 +94,13 @@ func (p *Plan) deactivate(seen Observed) {
 }
 
 // expectInactive adds the effect that a definition becomes inactive.
-func (p *Plan) expectInactive(name string, reason Reason) {
+func (p *drafted) expectInactive(name string, reason Reason) {
 	p.Effects = append(p.Effects, Effect{Kind: Deactivate, On: crossplane.MRD(name), State: Pending, Reason: reason})
 }
 
 // unnamed returns the definitions that no policy of the commit names, including those with only a CRD left. A paused policy keeps
 // the definitions that it names.
-func (p *Plan) unnamed(up Upstream) []string {
+func (p *drafted) unnamed(up Upstream) []string {
 	declared, active := map[string]bool{}, map[string]bool{}
 	for _, d := range p.Want.Definitions {
 		declared[d.Name], active[d.Name] = true, d.Active
@@ -160,7 +160,7 @@ func (s Step) pruneInstead(live *metav1.PartialObjectMetadata, e inventory.Entry
 
 // concludeDeactivation handles deactivations that do not happen: their update replaces the hold if all guards of updates let it
 // pass, and Crossplane is not expected to make the definition inactive.
-func (p *Plan) concludeDeactivation(guards []Guard) {
+func (p *drafted) concludeDeactivation(guards []Guard) {
 	first := approvable(guards)
 	for _, g := range guards {
 		first[g.Name] = first[g.Name] || g.Phase == Settled // it ruled after the approvals

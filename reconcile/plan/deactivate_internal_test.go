@@ -14,7 +14,7 @@ func TestDeactivateOurs(t *testing.T) {
 	id := CRD("buckets.example.org")
 	held := Step{Action: Hold, Would: Prune, Guard: "in use", Reason: Failed.With("2 live objects"), Deactivates: true, ID: id}
 	held.otherwise = &Step{Action: Update, ID: id, Cause: Retain}
-	p := Plan{Steps: []Step{held}, Retained: []string{"buckets.example.org"}}
+	p := drafted{Plan: Plan{Steps: []Step{held}, Retained: []string{"buckets.example.org"}}}
 	p.concludeDeactivation(nil)
 	if s := p.Steps[0]; s.Action != Update || s.Reason.String() != "Failed(2 live objects)" || len(p.Retained) != 1 {
 		t.Errorf("a CRD that is in use gets the update of its provider: %s %q, %v", s.Action, s.Reason, p.Retained)
@@ -46,13 +46,13 @@ func TestApprovalOfAnUpdateIsNotOneOfItsPrune(t *testing.T) {
 		taken.otherwise = &Step{Action: Update, ID: crd}
 		return []Step{{Action: Prune, ID: user}, taken}
 	}
-	asks := Plan{Steps: steps()}
+	asks := drafted{Plan: Plan{Steps: steps()}}
 	asks.guard(Observed{}, guards)
 	if asks.Approval == nil || !slices.Equal(asks.Approval.Guards, []GuardName{"external", "schema"}) {
 		t.Fatalf("The user and the update can be approved: %+v", asks.Approval)
 	}
 	given := approval.Given{inventory.OnSync: approval.UpTo(asks.Approval.UpTo, asks.Approval.Digest)}
-	p := Plan{Steps: steps(), given: given}
+	p := drafted{Plan: Plan{Steps: steps(), given: given}}
 	p.guard(Observed{Approvals: given, Inventory: inventory.Inventory{ResourceVersion: "1"}}, guards)
 	if s := p.Steps[0]; s.Action != Prune || !s.Approved {
 		t.Errorf("The user is deleted: %s", s.Action)

@@ -23,7 +23,7 @@ const (
 //
 // If a pass is killed in between, and the commit then wants the MRD again or the sync releases it, the same phases follow. If
 // Crossplane does not run, it reports nothing and the MRD stays, because the CRD and the objects in it are worth more.
-func (p *Plan) keepCRDs(seen Observed) {
+func (p *drafted) keepCRDs(seen Observed) {
 	if !seen.applies() {
 		return
 	}
@@ -69,7 +69,7 @@ func (p *Plan) keepCRDs(seen Observed) {
 
 // goesByHand records the CRD of an MRD that a user is deleting, unless the garbage collector deletes the CRD with it. The MRD may
 // be gone before the next pass.
-func (p *Plan) goesByHand(s Step, seen Observed) {
+func (p *drafted) goesByHand(s Step, seen Observed) {
 	if !crossplane.IsMRD(s.ID) || s.Action != Prune {
 		return
 	}

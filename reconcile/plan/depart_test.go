@@ -49,7 +49,7 @@ func TestKeepCRDs(t *testing.T) {
 		"GoneAlready": {reason: "Headgate sends nothing for an MRD that a user is deleting.", going: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := Plan{Steps: []Step{{ID: mrd, Action: cmp.Or(tc.action, Prune), UID: "u", Write: Write{frees: tc.action == Update}, Removal: Removal{protected: tc.protected, Deleting: tc.going && !tc.protected}, going: tc.going}}}
+			p := drafted{Plan: Plan{Steps: []Step{{ID: mrd, Action: cmp.Or(tc.action, Prune), UID: "u", Write: Write{frees: tc.action == Update}, Removal: Removal{protected: tc.protected, Deleting: tc.going && !tc.protected}, going: tc.going}}}}
 			var seen Observed
 			if !tc.unknown {
 				seen.Answers = map[Question]Answer{{Ask: Departs, Of: mrd}: tc.answer}
@@ -89,7 +89,7 @@ func TestMRDThatAUserDeletes(t *testing.T) {
 				Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{mrd: {UID: "u"}}},
 				Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{mrd: {ObjectMeta: metav1.ObjectMeta{UID: "u", Finalizers: tc.finalizers}}},
 			}
-			p := Plan{Want: render.Desired{Owner: render.OwnerCrossplane}, Steps: []Step{{ID: mrd, Action: Prune, UID: "u", going: true, Removal: Removal{Deleting: true}}}}
+			p := drafted{Plan: Plan{Want: render.Desired{Owner: render.OwnerCrossplane}, Steps: []Step{{ID: mrd, Action: Prune, UID: "u", going: true, Removal: Removal{Deleting: true}}}}}
 			p.keepCRDs(seen)
 			if len(p.open) != 1 || len(p.behind) > 0 {
 				t.Fatalf("Before the answer, the plan asks for the fate of the CRD: %v, %v", p.open, p.behind)

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/manifest"
 
@@ -204,15 +203,16 @@ func (o Observed) DependenciesOf() ([]manifest.ID, error) {
 }
 
 // arrange makes steps wait until the dependencies of their objects exist and are ready.
-func (p *Plan) arrange(first order, seen Observed) {
+func (p *drafted) arrange(seen Observed) {
 	if seen.Offline {
 		return // no cluster shows whether dependencies are ready
 	}
+	p.withdraw(seen)
 	steps := make(map[manifest.ID]*Step, len(p.Steps))
 	for i := range p.Steps {
 		steps[p.Steps[i].ID] = &p.Steps[i]
 	}
-	resolved := make(map[manifest.ID]resolved, len(first))
+	resolved := make(map[manifest.ID]resolved, len(p.first))
 	for _, a := range seen.Asked {
 		if a.resolved.references != nil {
 			resolved[a.ID] = a.resolved
@@ -220,13 +220,10 @@ func (p *Plan) arrange(first order, seen Observed) {
 	}
 	for i := range p.Steps {
 		s := &p.Steps[i]
-		if s.Action == Keep && s.Guard == "" && !s.Policy.Observes() && resolved[s.ID].changes(steps, seen) {
-			s.Action, s.Unready, s.Renew = Update, false, inventory.Entry{}
-		}
 		if !s.writes() || resolved[s.ID].problem != nil {
 			continue
 		}
-		for _, e := range first[s.ID] {
+		for _, e := range p.first[s.ID] {
 			why := s.comesFirst(e.to, Object.With(e.to), steps[e.to], seen)
 			if m, ok := resolved[s.ID].missing[e.to]; ok {
 				why = s.comesFirst(e.to, m.field, steps[e.to], seen).Or(m.why.Code.With(slices.Concat([]any{m.field}, m.why.Values, []any{s.Origin})...))
@@ -239,10 +236,10 @@ func (p *Plan) arrange(first order, seen Observed) {
 }
 
 // changes reports whether another step changes a field that was copied.
-func (r resolved) changes(steps map[manifest.ID]*Step, seen Observed) bool {
+func (r resolved) changes(steps map[manifest.ID]Step, seen Observed) bool {
 	return slices.ContainsFunc(r.references, func(ref reference) bool {
 		s := steps[ref.source]
-		return s != nil && s.Action == Update && ref.differs(seen.Sources[ref.source].Live, s.After)
+		return s.Action == Update && ref.differs(seen.Sources[ref.source].Live, s.After)
 	})
 }
 
@@ -278,7 +275,7 @@ const mostAwaited = 3
 
 // awaitDependants makes prunes wait for the objects that depend on their objects, and for those that would be deleted with them.
 // The guards have made sure that each of these is deleted, updated or released.
-func (p *Plan) awaitDependants(seen Observed) {
+func (p *drafted) awaitDependants(seen Observed) {
 	c := p.caseOf(seen)
 	for i := range p.Steps {
 		s := &p.Steps[i]
@@ -405,7 +402,7 @@ func (p Plan) failDependants(done []Outcome) Plan {
 
 // indexDependants sets the dependants of the objects that may be pruned, and the index of the steps, which must not move
 // afterwards.
-func (p *Plan) indexDependants(first order, seen Observed) {
+func (p *drafted) indexDependants(first order, seen Observed) {
 	if !slices.ContainsFunc(p.Steps, func(s Step) bool { return s.change().action == Prune }) {
 		return
 	}

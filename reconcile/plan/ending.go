@@ -70,7 +70,7 @@ func WhyDeleting(live *metav1.PartialObjectMetadata) Reason {
 }
 
 // releaseRetained changes the steps that guards retain into releases, because the sync ends.
-func (p *Plan) releaseRetained() {
+func (p *drafted) releaseRetained() {
 	for i, s := range p.Steps {
 		if s.Action == Keep && s.Cause == Retain {
 			p.Steps[i].Action = Release

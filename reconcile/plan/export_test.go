@@ -27,10 +27,17 @@ func (p *Plan) Rule(seen Observed, guard Guard, approved []Step) {
 	for _, s := range approved {
 		lifted.add(s.ask(Ruling{Guard: guard.Name}))
 	}
-	p.rule(seen, []Guard{guard}, lifted)
+	p.draft(func(d *drafted) { d.rule(seen, []Guard{guard}, lifted) })
 }
-func (p *Plan) Deactivate(seen Observed)       { p.deactivate(seen) }
-func (p *Plan) Unnamed(up Upstream) []string   { return p.unnamed(up) }
+func (p *Plan) Deactivate(seen Observed)       { p.draft(func(d *drafted) { d.deactivate(seen) }) }
+func (p *Plan) Unnamed(up Upstream) []string   { return (&drafted{Plan: *p}).unnamed(up) }
 func (s Step) ClaimKey(guard GuardName) string { return s.claim(guard, "").Key() }
 
-func (p *Plan) SettleBy(guards []Guard) { p.settle(Observed{}, guards) }
+func (p *Plan) SettleBy(guards []Guard) { p.draft(func(d *drafted) { d.settle(Observed{}, guards) }) }
+
+// draft changes a plan as Compute does while the plan is a draft.
+func (p *Plan) draft(change func(*drafted)) {
+	d := drafted{Plan: *p}
+	change(&d)
+	*p = d.Plan
+}

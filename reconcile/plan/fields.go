@@ -28,7 +28,7 @@ const (
 )
 
 // fields names the fields that updates give up. If managed fields were lost, the last applied commit shows which fields left Git.
-func (p *Plan) fields(seen Observed) {
+func (p *drafted) fields(seen Observed) {
 	if !seen.reconciles() {
 		return
 	}
@@ -49,7 +49,7 @@ func (p *Plan) fields(seen Observed) {
 }
 
 // fieldsOfUpdate names the fields that an update gives up.
-func (p *Plan) fieldsOfUpdate(s *Step, a Asked, seen Observed) {
+func (p *drafted) fieldsOfUpdate(s *Step, a Asked, seen Observed) {
 	if s.Live == nil || s.After == nil || !seen.Mine(s.ID, s.Live) {
 		return
 	}
@@ -58,7 +58,7 @@ func (p *Plan) fieldsOfUpdate(s *Step, a Asked, seen Observed) {
 
 // fieldsOfKeep names the fields that an unchanged object gave up, because another manager took them before they left the commit. If
 // the commit does not set some of them any more, the keep becomes an update.
-func (p *Plan) fieldsOfKeep(s *Step, a Asked, seen Observed) {
+func (p *drafted) fieldsOfKeep(s *Step, a Asked, seen Observed) {
 	live := seen.Trials[s.ID].Live
 	if s.Guard != "" || live == nil || !seen.Mine(s.ID, live) {
 		return
@@ -85,7 +85,7 @@ func (s *Step) giveUp(stay []ownership.Held) {
 
 // givenUp returns the fields that left the commit and stay. If managed fields were lost, the last applied commit shows what left, and
 // the step takes back what it can.
-func (p *Plan) givenUp(s *Step, u ownership.Update, a Asked, seen Observed) []ownership.Held {
+func (p *drafted) givenUp(s *Step, u ownership.Update, a Asked, seen Observed) []ownership.Held {
 	if !seen.LostFields(a, u.Live) {
 		return u.Stays(ownership.Applied(u.Live))
 	}

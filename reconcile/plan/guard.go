@@ -148,7 +148,7 @@ const (
 
 // guard runs every step of the plan through every guard of its phase, except the phase Settled. It repeats that with the claims that
 // a person has approved, until no other one is.
-func (p *Plan) guard(seen Observed, guards []Guard) {
+func (p *drafted) guard(seen Observed, guards []Guard) {
 	guards = slices.DeleteFunc(slices.Clone(guards), func(g Guard) bool { return g.Phase == Settled })
 	before := slices.Clone(p.Steps)
 	lifted, because := lifting{}, map[change][]Ruling{}
@@ -179,7 +179,7 @@ func (p *Plan) guard(seen Observed, guards []Guard) {
 
 // ruleAll runs the guards. Those of a phase that do not count rule independently of each other, so that a person sees all reasons at
 // once. Those that count rule on what the others let pass.
-func (p *Plan) ruleAll(seen Observed, guards []Guard, lifted lifting) {
+func (p *drafted) ruleAll(seen Observed, guards []Guard, lifted lifting) {
 	unruled := map[change]Step{}
 	p.each(func(s Step) Step {
 		unruled[s.change()] = s
@@ -206,7 +206,7 @@ func (p *Plan) ruleAll(seen Observed, guards []Guard, lifted lifting) {
 
 // foresee adds to held steps the rulings of the guards that count, as they will rule once a person has approved the other claims on
 // these steps. The guard Unfinished is left out: what it waits for may end by itself.
-func (p *Plan) foresee(seen Observed, guards, counting []Guard, lifted lifting, unruled map[change]Step) {
+func (p *drafted) foresee(seen Observed, guards, counting []Guard, lifted lifting, unruled map[change]Step) {
 	can := approvable(guards)
 	then := *p
 	then.Steps = slices.Clone(p.Steps)
@@ -243,7 +243,7 @@ func (p *Plan) foresee(seen Observed, guards, counting []Guard, lifted lifting, 
 }
 
 // settle runs the remaining prunes through the guards of the phase Settled, until no further prune is refused.
-func (p *Plan) settle(seen Observed, guards []Guard) {
+func (p *drafted) settle(seen Observed, guards []Guard) {
 	guards = slices.DeleteFunc(slices.Clone(guards), func(g Guard) bool { return g.Phase != Settled })
 	for n := p.Count(Prune); n > 0; {
 		p.rule(seen, guards, nil)
@@ -269,7 +269,7 @@ func (s Step) change() change {
 }
 
 // each replaces every step of the plan, and every update that is made if a prune is not.
-func (p *Plan) each(by func(Step) Step) {
+func (p *drafted) each(by func(Step) Step) {
 	for i, s := range p.Steps {
 		if s.otherwise != nil {
 			update := by(*s.otherwise)
@@ -280,7 +280,7 @@ func (p *Plan) each(by func(Step) Step) {
 }
 
 // rule runs every step through guards that rule independently of each other. An approval lifts a single ruling, and no other one.
-func (p *Plan) rule(seen Observed, guards []Guard, lifted lifting) {
+func (p *drafted) rule(seen Observed, guards []Guard, lifted lifting) {
 	rules := make([]func(Step) Ruling, len(guards))
 	for i, g := range guards {
 		c := p.caseOf(seen)
@@ -341,7 +341,7 @@ func (s Step) ruled(r Ruling, lifted lifting) Step {
 }
 
 // caseOf returns the case of the plan in its current state.
-func (p *Plan) caseOf(seen Observed) Case {
+func (p *drafted) caseOf(seen Observed) Case {
 	return Case{Want: p.Want, Seen: seen, Steps: p.Steps, Lost: p.lost, first: p.first, at: p.at, dependants: p.dependants}
 }
 

@@ -89,7 +89,7 @@ func (c Case) isSent(s Step) bool {
 
 // inForce returns the policies in force after the writes of the plan, but before its prunes. If a sync only looks, other tools
 // apply all policies of the commit.
-func (p Plan) inForce(seen Observed) PoliciesInForce {
+func (p *drafted) inForce(seen Observed) PoliciesInForce {
 	switch {
 	case p.Want.Owner != render.OwnerCrossplane:
 		return nil

@@ -22,7 +22,7 @@ const (
 )
 
 // leavesBehind records the CRD that stays when its MRD is deleted, and adds a finding about it.
-func (p *Plan) leavesBehind(mrd manifest.ID, crd types.UID, seen Observed) {
+func (p *drafted) leavesBehind(mrd manifest.ID, crd types.UID, seen Observed) {
 	if crd == "" || p.Ends != NoEnding || p.Want.Owner != render.OwnerCrossplane {
 		return
 	}
@@ -47,7 +47,7 @@ func (p *Plan) leavesBehind(mrd manifest.ID, crd types.UID, seen Observed) {
 }
 
 // keepLeft decides on a CRD that a definition left behind. It returns false if the CRD is pruned like any other object.
-func (p *Plan) keepLeft(id manifest.ID, e inventory.Entry, live *metav1.PartialObjectMetadata, wanted map[manifest.ID]bool, seen Observed) bool {
+func (p *drafted) keepLeft(id manifest.ID, e inventory.Entry, live *metav1.PartialObjectMetadata, wanted map[manifest.ID]bool, seen Observed) bool {
 	switch {
 	case !e.IsLeft(id):
 		return false

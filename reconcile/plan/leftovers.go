@@ -71,7 +71,7 @@ func fieldsOf(all []ownership.Held) []string {
 
 // leftovers removes the leftovers of tools that applied an object before, if the sync or a person requests that. Otherwise, it adds
 // a note. The pass that adopts an object removes none of its fields.
-func (p *Plan) leftovers(seen Observed) {
+func (p *drafted) leftovers(seen Observed) {
 	if !seen.reconciles() {
 		return
 	}
@@ -131,7 +131,7 @@ type Leftover struct {
 }
 
 // drop changes a keep into the update that removes leftovers, or returns why it does not.
-func (p *Plan) drop(s *Step, fields []ownership.Held, seen Observed) Reason {
+func (p *drafted) drop(s *Step, fields []ownership.Held, seen Observed) Reason {
 	a, answered := p.answer(Question{Ask: Leftovers, Of: s.ID}, seen)
 	switch {
 	case !answered:
@@ -152,7 +152,7 @@ func (p *Plan) drop(s *Step, fields []ownership.Held, seen Observed) Reason {
 }
 
 // approveLeftovers returns the claims on leftovers that a person has approved.
-func (p *Plan) approveLeftovers(asks []approval.Ask, ledger *approval.Ledger) lifting {
+func (p *drafted) approveLeftovers(asks []approval.Ask, ledger *approval.Ledger) lifting {
 	approved := lifting{}
 	var open []approval.Ask
 	for _, a := range asks {
@@ -189,7 +189,7 @@ func leftoversOf(steps []Step) []approval.Ask {
 const mostListed = 20
 
 // noteLeftovers returns a note that lists leftovers.
-func (p *Plan) noteLeftovers(steps []Step, seen Observed) manifest.Finding {
+func (p *drafted) noteLeftovers(steps []Step, seen Observed) manifest.Finding {
 	fields := 0
 	var managers, objects []string
 	home := seen.Homes()

@@ -31,7 +31,7 @@ const (
 
 // leave makes a plan write nothing. A change by another writer is reported as drift. An object that the applying tool has not
 // applied is a pending effect.
-func (p *Plan) leave(seen Observed) {
+func (p *drafted) leave(seen Observed) {
 	p.Want.Findings = ofOthers(p.Want.Findings)
 	p.Retained = append(p.Retained, stillThere(p.Want, seen)...)
 	var kept []Step

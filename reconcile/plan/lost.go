@@ -98,6 +98,9 @@ func (p Plan) NotesOf(rule string) []manifest.Finding {
 // notesOnLost warns about lost packages from which no step follows, because every object stays as it is. The guard
 // package lost holds the others.
 func (p Plan) notesOnLost(seen Observed) (notes []manifest.Finding) {
+	if !seen.Offline {
+		return nil
+	}
 	for _, l := range p.lost {
 		follows := func(s Step) bool { return s.Action != Keep && l.Concerns(s, seen.Inventory.Entries[s.ID]) }
 		if !slices.ContainsFunc(p.Steps, follows) {
@@ -112,7 +115,7 @@ func (p Plan) notesOnLost(seen Observed) (notes []manifest.Finding) {
 }
 
 // remember computes what the inventory will record of packages after the plan was carried out.
-func (p *Plan) remember(seen Observed) {
+func (p *drafted) remember(seen Observed) {
 	if !seen.reconciles() {
 		return
 	}

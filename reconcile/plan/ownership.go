@@ -49,7 +49,7 @@ func Unreadable(gk schema.GroupKind, why error) error {
 }
 
 // outOfReach returns the step for an owned object that cannot be read. The step fails, and the object stays in the inventory.
-func (p *Plan) outOfReach(id manifest.ID, seen Observed) Step {
+func (p *drafted) outOfReach(id manifest.ID, seen Observed) Step {
 	s := Step{Action: Prune, Cause: Commit, ID: id, Digest: seen.Inventory.Entries[id].Digest, Err: seen.hides(id)}
 	if p.Ends == Orphan {
 		s.Action = Release

@@ -81,7 +81,7 @@ func (o Observed) mayBeLeft(id manifest.ID, live metav1.Object) bool {
 }
 
 // awaitPeers makes prunes wait for peers that may declare their objects.
-func (p *Plan) awaitPeers(seen Observed) {
+func (p *drafted) awaitPeers(seen Observed) {
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		if s.Action != Prune || s.going {

@@ -13,7 +13,6 @@ import (
 
 	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/diff"
-	"headgate.dev/headgate/reconcile/installed"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/ownership"
 	"headgate.dev/headgate/render"
@@ -60,9 +59,7 @@ type Plan struct {
 	news     bool              // record differs from the stored one
 	record   *inventory.Record // to store after the plan was carried out; nil leaves the stored one unchanged
 	known    map[string]bool   // names of in-tree packages' definitions, and of existing CRDs
-	first    order             // the declared dependencies of objects
 
-	at         map[manifest.ID]int           // index of Steps, once all of them are there
 	dependants map[manifest.ID][]manifest.ID // dependants of objects that may be pruned
 
 	absent    []manifest.ID // the part of Gone that does not exist any more
@@ -70,14 +67,11 @@ type Plan struct {
 
 	partial bool // the plan is for some entries of the inventory and not for a commit: owner and grants stay
 
-	unreachable []Step // for owned objects whose kind is not served
-
 	was     map[string]bool // definitions that Crossplane had active at first
 	now     metav1.Time
 	given   approval.Given    // the approvals in the places that were read
 	granted []inventory.Grant // the grants in the inventory
 	spent   []inventory.Grant // the grants by this plan, of approvals that were not used before
-	clear   string            // the digest that approves the removal of leftovers; "" if there are none
 
 	behind map[manifest.ID]inventory.Entry // entries of the CRDs that stay when their MRDs are deleted, by MRD
 
@@ -114,7 +108,7 @@ func (p Plan) Open() []Question {
 }
 
 // answer returns the answer to a question. It asks the question if there is none.
-func (p *Plan) answer(q Question, seen Observed) (Answer, bool) {
+func (p *drafted) answer(q Question, seen Observed) (Answer, bool) {
 	a, known := seen.Answers[q]
 	if !known {
 		p.open = append(p.open, q)
@@ -155,110 +149,16 @@ func (p Plan) Count(a Action) int {
 // Compute returns the plan for the commit that was passed to Ask. Every prune passes every guard. The order of guards only
 // determines which of them is named.
 func Compute(seen Observed, guards ...Guard) (Plan, error) {
-	if seen.commit == nil {
-		return Plan{}, errNotAsked
-	}
-	want, asked := seen.Want, seen.Asked
-	var err error
-	if seen.takesOver, err = seen.checkSource(want.Source); err != nil {
-		return Plan{}, err
-	}
-	if seen.rewritten, err = seen.checkHistory(); err != nil {
-		return Plan{}, err
-	}
-	seen.Approvals, seen.first = seen.withGit(want), seen.isFirst()
-	p := Plan{
-		Sync:    seen.Inventory.Sync,
-		Want:    want,
-		Owned:   len(seen.Inventory.Entries),
-		Version: seen.Inventory.ResourceVersion,
-		Offline: seen.Offline,
-		Looks:   seen.Looks,
-		Ends:    seen.Ends,
-		Stale:   seen.Inventory.Rebuilt || seen.Inventory.Owner != want.Owner && len(seen.Inventory.Entries) > 0,
-		Effects: slices.Clone(seen.Effects),
-		Bumps:   seen.Bumps,
-		Held:    seen.Inventory.Held,
-		given:   seen.Approvals.At(seen.Now),
-		now:     seen.Now,
-		granted: seen.Inventory.Grants,
-		rebuilt: seen.isLost(),
-		homes:   homesOf(seen),
-
-		forwards: seen.Terms.FastForward, rewritten: !seen.Rewritten().None(), takesOver: seen.takesOver,
-	}
-	p.Stale = p.Stale || !seen.Offline && (p.forgets(seen.Inventory.Grants) || p.recordsSource(seen.Inventory))
-	p.undoneSince, p.ask = seen.Inventory.Undone, seen.asking(guards)
-	first, err := orderOf(seen)
+	drafted, err := decide(seen)
 	if err != nil {
 		return Plan{}, err
 	}
-	wanted := make(map[manifest.ID]bool, len(asked))
-	// Kinds with objects whose names come from references. A changed or missing value must not delete such an object.
-	renamed, nameless := map[schema.GroupKind]bool{}, map[schema.GroupKind]bool{}
-	kinds := newComing(seen)
-	for _, a := range asked {
-		wanted[a.ID] = true
-		if a.resolved.names {
-			renamed[a.ID.GroupKind()] = true
-			nameless[a.ID.GroupKind()] = nameless[a.ID.GroupKind()] || a.resolved.nameless
-		}
-		if err := p.want(a, seen, kinds); err != nil {
-			return Plan{}, err
-		}
-	}
-	p.Stale = p.Stale || p.locates(seen.Inventory)
-	if seen.reconciles() {
-		p.undeclared = undeclared(seen.Inventory, wanted)
-	}
-	p.note(first, seen)
-	p.unwanted(wanted, renamed, nameless, seen)
-	if seen.Looks {
-		p.leave(seen)
-	}
-	p.deactivate(seen)
-	p.fields(seen)
-	p.leftovers(seen)
-	slices.SortStableFunc(p.Steps, inOrder) // guards must see the steps in the order of writing
-	p.first = first
-	p.lost = lostPackages(want, seen)
-	p.guard(seen, guards)
-	p.noteRewritten(seen)
-	p.awaitOpeners(seen)
-	p.Steps = append(p.Steps, p.unreachable...) // guards cannot judge them
-	slices.SortStableFunc(p.Steps, inOrder)
-	var uncounted []Question
-	p.Effects, uncounted = counted(p.Effects, seen)
-	p.open = append(p.open, uncounted...)
-	p.indexDependants(first, seen)
-	p.settle(seen, guards)
-	p.keepCRDs(seen)
-	p.awaitDependants(seen)
-	p.awaitPeers(seen)
-	p.arrange(first, seen)
-	p.concludeDeactivation(guards)
-	p.policies = p.inForce(seen)
-	p.was = seen.Upstream.active()
-	if p.Ends == Delete {
-		p.releaseRetained()
-	}
-	p.Notes = slices.Concat(p.Notes, p.notesOnEnding(seen), p.notesOnPeers(seen))
-	if seen.Offline {
-		p.Effects = append(p.Effects, activated(want)...)
-		p.Notes = append(p.Notes, p.notesOnLost(seen)...)
-	} else {
-		p.Effects = append(p.Effects, withoutThose(expected(want, seen.Upstream, p.Steps, p.policies), p.Effects)...)
-	}
-	slices.SortStableFunc(p.Steps, inOrder)
-	p.remember(seen)
-	p.Stale = p.Stale || p.learnsUndeclared(seen.Inventory)
-	p.Stale = p.Stale || seen.applies() && p.unrecorded(seen.Inventory)
-	return p.failDependants(nil), nil
+	return expect(await(rule(drafted, guards))), nil
 }
 
 // want adds the step for an object that the commit wants, or what is known instead.
-func (p *Plan) want(a Asked, seen Observed, kinds *coming) error {
-	s, ok, err := decide(a, seen, kinds)
+func (p *drafted) want(a Asked, seen Observed, kinds *coming) error {
+	s, ok, err := stepFor(a, seen, kinds)
 	if err != nil {
 		return err
 	}
@@ -294,27 +194,9 @@ func (o Observed) takesBack(a Asked) bool {
 	return !a.Retained.None() && !a.Paused && !o.Looks && o.Deactivates(o.Want) && o.Want.Pauses(a.ID.Name) == ""
 }
 
-// note adds findings about effects of the commit that the author may not expect.
-func (p *Plan) note(first order, seen Observed) {
-	want := p.Want
-	if names := madeByCrossplane(seen); len(names) > 0 {
-		p.Notes = append(p.Notes, noteOwner(names))
-	}
-	if names := unexplained(want, seen.Upstream); len(names) > 0 {
-		p.Retained = names
-		if !seen.Terms.Deactivate { // otherwise, each of them has a step that explains it
-			p.Notes = append(p.Notes, noteUnexplained(names, seen))
-		}
-	}
-	p.Notes = slices.Concat(p.Notes, unprotected(first, seen), NoteSkippedPolicy(want, seen), copies(seen),
-		installed.Differences(want, seen.Upstream.Definitions, seen.Upstream.Packages), installed.Upgrades(want, seen.Upstream.Packages),
-		seen.Notes, seen.notesOnReleases(), seen.noteRebuilt(), seen.noteOnTrailers(),
-		unknownConversions(slices.Concat(p.vendoredMoves(), seen.CopiedMoves)))
-}
-
 // unwanted adds steps for owned objects that the commit does not want any more, or forgets the objects. If references set the names
 // of a kind, an object whose name has changed is only forgotten, and an object without a name stays.
-func (p *Plan) unwanted(wanted map[manifest.ID]bool, renamed, nameless map[schema.GroupKind]bool, seen Observed) {
+func (p *drafted) unwanted(wanted map[manifest.ID]bool, renamed, nameless map[schema.GroupKind]bool, seen Observed) {
 	var left []string
 	uids := wantedUIDs(seen)
 	for id, e := range seen.Inventory.Entries {
@@ -325,8 +207,7 @@ func (p *Plan) unwanted(wanted map[manifest.ID]bool, renamed, nameless map[schem
 		case seen.hides(id) != nil && e.Policy != inventory.Observable:
 			p.unreachable = append(p.unreachable, p.outOfReach(id, seen))
 		case same != (manifest.ID{}):
-			s := prune(id, e, live).keptAs(same)
-			p.Steps, p.Stale = append(p.Steps, s), p.Stale || s.isOld(seen.Inventory)
+			p.Steps = append(p.Steps, prune(id, e, live).keptAs(same))
 		case !exists:
 			p.Gone, p.absent = append(p.Gone, id), append(p.absent, id)
 		case e.IsAnother(live): // ours is gone
@@ -344,7 +225,7 @@ func (p *Plan) unwanted(wanted map[manifest.ID]bool, renamed, nameless map[schem
 
 // remove adds the step that prunes or releases an object, or forgets it. isRenamed is set if a reference sets the names of its kind. It
 // reports whether a CRD is left without an owner.
-func (p *Plan) remove(id manifest.ID, live *metav1.PartialObjectMetadata, isRenamed bool, seen Observed) (isLeft bool) {
+func (p *drafted) remove(id manifest.ID, live *metav1.PartialObjectMetadata, isRenamed bool, seen Observed) (isLeft bool) {
 	e := seen.Inventory.Entries[id]
 	handedOver := p.handedOver(id, live, seen.Inventory)
 	isForgotten := handedOver && p.Ends == NoEnding || e.Policy == inventory.Observable || e.Policy == inventory.ObservableAndDeletable && isRenamed || e.NeverApplied(live)
@@ -365,7 +246,7 @@ func (p *Plan) remove(id manifest.ID, live *metav1.PartialObjectMetadata, isRena
 		return false
 	}
 	s.earlier = e.Undeclared && e.RemovedBy != p.Want.Revision
-	p.Stale = p.Stale || s.Deleting && !e.Deleting()
+	p.begins = p.begins || s.Deleting && !e.Deleting()
 	p.Steps = append(p.Steps, s)
 	return false
 }
@@ -403,9 +284,9 @@ func (o Observed) leavesToPackage(a Asked) bool {
 	return o.isCatalogue(a) && !a.Paused && (o.Looks || !a.Policy.Observes())
 }
 
-// decide returns the step for one wanted object. It returns false if there is no step, for example for an optional object whose API
+// stepFor returns the step for one wanted object. It returns false if there is no step, for example for an optional object whose API
 // is not served.
-func decide(a Asked, seen Observed, kinds *coming) (Step, bool, error) {
+func stepFor(a Asked, seen Observed, kinds *coming) (Step, bool, error) {
 	live, exists := seen.Objects[a.ID]
 	s := stepOf(a, seen)
 	if err := seen.Unreadable[a.ID.GroupKind()]; err != nil && !a.Paused {

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Readers of the inventory must not be able to guess a Secret's values from a digest, wherever the values were copied.
@@ -142,6 +143,60 @@ func TestReferencesFillInNothingThatIsJudged(t *testing.T) {
 				if refused := err != nil && strings.Contains(err.Error(), "write the value in the commit"); refused != tc.refused || err != nil && !refused {
 					t.Errorf("%s: refused %t, want %t: %v", name, refused, tc.refused, err)
 				}
+			}
+		})
+	}
+}
+
+// An unchanged object is updated with the values that it copies. Guards rule on this update; if they keep the source from being
+// updated, the copy has nothing to wait for and stays.
+func TestACopyFollowsItsSource(t *testing.T) {
+	const copied = "- sourceRef: {kind: ConfigMap, name: source, namespace: shop}\n  sourcePath: $.data.a\n  targetPath: $.data.key\n"
+	source, user := given.ConfigMap("source"), given.ConfigMap("copy")
+	for _, u := range []*unstructured.Unstructured{source, user} {
+		u.SetNamespace("shop")
+		u.Object["data"] = map[string]any{"a": "new", "key": "none"}
+	}
+	user.SetAnnotations(map[string]string{"config.kubernetes.io/apply-time-mutation": copied})
+	from, to := given.Wanted(t, source), given.Wanted(t, user)
+	old := source.DeepCopy()
+	old.Object["data"] = map[string]any{"a": "old"}
+	seen := given.Owning(t)
+	for _, o := range []render.Object{from, to} {
+		u, err := plan.Sent(given.Sync, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen.Objects[o.ID] = given.Live(u, types.UID(o.ID.Name))
+		seen.Inventory.Entries[o.ID] = plan.Applied(seen.Objects[o.ID], given.Sync.Digest(o))
+	}
+	seen.Sources = map[manifest.ID]plan.ReferenceSource{from.ID: {Live: old}}
+	seen.Trials = map[manifest.ID]plan.Trial{from.ID: {Live: old, After: source}}
+	seen.Dependencies = map[manifest.ID]plan.Dependency{from.ID: {Exists: true}}
+	for name, tc := range map[string]struct {
+		held  manifest.ID
+		want  plan.Action
+		waits bool
+	}{
+		"Follows":     {want: plan.Update, waits: true},
+		"SourceHeld":  {held: from.ID, want: plan.Keep},
+		"FollowsHeld": {held: to.ID, want: plan.Hold},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ruled := map[manifest.ID]bool{}
+			guard := plan.Guard{Name: "holds", Phase: plan.Writes, Rule: plan.Each(func(s plan.Step, _ plan.Case) plan.Ruling {
+				ruled[s.ID] = true
+				if _, err := s.Object(); err != nil {
+					t.Error(err)
+				}
+				if s.ID == tc.held {
+					return plan.Ruling{Answer: plan.Held}
+				}
+				return plan.Ruling{}
+			})}
+			_, steps := given.Steps(t, render.Desired{Objects: []render.Object{to, from}}, seen, guard)
+			if s := steps["ConfigMap copy"]; s.Action != tc.want || s.Waiting() != tc.waits || !ruled[to.ID] {
+				t.Errorf("%s, waits for %v, error %v; the guard ruled on %v", s.Action, s.Waits, s.Err, ruled)
 			}
 		})
 	}

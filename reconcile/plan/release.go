@@ -178,7 +178,7 @@ func noteInVain(listed, meant string) manifest.Finding {
 func ReleaseNamed(seen Observed, names []string) (Plan, error) {
 	p, err := releasing(seen)
 	if err != nil {
-		return p, err
+		return Plan{}, err
 	}
 	byName := map[string]manifest.ID{}
 	var owned []string
@@ -219,7 +219,7 @@ func notOwned(sync inventory.Sync, name, meant string) error {
 func ReleaseRebuilt(seen Observed) (Plan, error) {
 	p, err := releasing(seen)
 	if err != nil {
-		return p, err
+		return Plan{}, err
 	}
 	for id, e := range seen.Inventory.Entries {
 		if live, exists := seen.Objects[id]; exists && e.Rebuilt && !inventory.Ours(live, p.Sync) {
@@ -232,23 +232,23 @@ func ReleaseRebuilt(seen Observed) (Plan, error) {
 }
 
 // releasing returns an empty plan for entries of the inventory, without a commit.
-func releasing(seen Observed) (Plan, error) {
+func releasing(seen Observed) (drafted, error) {
 	have := seen.Inventory
 	if have.Rebuilt {
-		return Plan{}, errors.New("the inventory is lost and not stored again, so it is not known which objects the commit wants; make a pass first")
+		return drafted{}, errors.New("the inventory is lost and not stored again, so it is not known which objects the commit wants; make a pass first")
 	}
-	return Plan{
+	return drafted{Plan: Plan{
 		Sync:    have.Sync,
 		Want:    render.Desired{Owner: have.Owner},
 		Owned:   len(have.Entries),
 		Version: have.ResourceVersion,
 		homes:   homesOf(seen),
 		partial: true,
-	}, nil
+	}}, nil
 }
 
 // release adds the step that releases an object of the inventory, or forgets an object that does not exist.
-func (p *Plan) release(id manifest.ID, why Reason, seen Observed) {
+func (p *drafted) release(id manifest.ID, why Reason, seen Observed) {
 	live, exists := seen.Objects[id]
 	switch {
 	case seen.hides(id) != nil:

@@ -170,12 +170,12 @@ func (o Observed) checkHistory() (Reason, error) {
 }
 
 // holdsHistory reports whether a step is held because the branch was rewritten.
-func (p *Plan) holdsHistory() bool {
+func (p *drafted) holdsHistory() bool {
 	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.IsHeldBy(History) })
 }
 
 // noteRewritten adds a finding about a rewritten branch if no step is held for it, because nothing else would report it.
-func (p *Plan) noteRewritten(seen Observed) {
+func (p *drafted) noteRewritten(seen Observed) {
 	if !p.rewritten || p.holdsHistory() {
 		return
 	}

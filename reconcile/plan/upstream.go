@@ -178,7 +178,11 @@ func unexplained(want render.Desired, up Upstream) []string {
 	return names
 }
 
-func noteUnexplained(names []string, seen Observed) manifest.Finding {
+func noteUnexplained(seen Observed) []manifest.Finding {
+	names := unexplained(seen.Want, seen.Upstream)
+	if len(names) == 0 || seen.Terms.Deactivate { // if the sync deactivates, each of them has a step that explains it
+		return nil
+	}
 	f := manifest.Finding{
 		Rule:     "active-unexplained",
 		Severity: manifest.Note,
@@ -188,7 +192,7 @@ func noteUnexplained(names []string, seen Observed) manifest.Finding {
 	if seen.Offline {
 		f.Message = fmt.Sprintf("%s active before this commit, and no policy of it names them, for example %s; activation is final", areActive(len(names)), names[0])
 		f.Fix = "name them in a policy"
-		return f
+		return []manifest.Finding{f}
 	}
 	up := seen.Upstream
 	for _, name := range slices.Sorted(maps.Keys(up.Policies)) {
@@ -197,7 +201,7 @@ func noteUnexplained(names []string, seen Observed) manifest.Finding {
 			break
 		}
 	}
-	return f
+	return []manifest.Finding{f}
 }
 
 // madeByCrossplane returns the names of the CRDs that this sync should make but that Crossplane makes.
@@ -211,13 +215,17 @@ func madeByCrossplane(seen Observed) []string {
 	return names
 }
 
-func noteOwner(names []string) manifest.Finding {
-	return manifest.Finding{
+func noteOwner(seen Observed) []manifest.Finding {
+	names := madeByCrossplane(seen)
+	if len(names) == 0 {
+		return nil
+	}
+	return []manifest.Finding{{
 		Rule:     "made-by-crossplane",
 		Severity: manifest.Warning,
 		Message:  fmt.Sprintf("Crossplane makes %s that this sync should make, for example %s: the commit's copies are not applied", manifest.Count(len(names), "CRD"), names[0]),
 		Fix:      "set crdOwner: Crossplane",
-	}
+	}}
 }
 
 // ruleLeft is the rule for a CRD without an owner after a handover.

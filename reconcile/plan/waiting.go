@@ -209,7 +209,7 @@ func (s Step) needs(c *coming) (need, error) {
 
 // awaitOpeners makes steps wait if a guard holds the object that would serve their kind: a CRD of this plan, or a policy that would
 // make Crossplane create one. A person has to act on both.
-func (p *Plan) awaitOpeners(seen Observed) {
+func (p *drafted) awaitOpeners(seen Observed) {
 	if !seen.applies() {
 		return
 	}
@@ -238,7 +238,7 @@ func (p *Plan) awaitOpeners(seen Observed) {
 
 // heldBack returns the step of the policy that would activate a definition, if a guard keeps this policy from being written and no
 // other policy activates the definition.
-func (p *Plan) heldBack(name string, force PoliciesInForce, seen Observed, steps map[manifest.ID]Step) (policy Step, held bool) {
+func (p *drafted) heldBack(name string, force PoliciesInForce, seen Observed, steps map[manifest.ID]Step) (policy Step, held bool) {
 	if seen.Upstream.Definitions[name].Active || force.Matching(name) != "" {
 		return Step{}, false
 	}

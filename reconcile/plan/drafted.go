@@ -1,0 +1,273 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+
+	"headgate.dev/headgate/reconcile/installed"
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/render/manifest"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Compute makes a plan in four stages. Each stage takes what only the stage before it returns:
+//
+//	decide ─► drafted ─► rule ─► ruled ─► await ─► awaiting ─► expect ─► Plan
+
+// A drafted plan holds what the commit asks for. After decide, a step only becomes weaker: a guard holds it, it waits, or it keeps
+// its object after all.
+type drafted struct {
+	Plan
+
+	seen  Observed
+	first order                // the declared dependencies of objects
+	at    map[manifest.ID]int  // index of Steps, once all of them are there
+	kept  map[manifest.ID]Step // the steps that keep objects unless the values change that references copy into them
+
+	unreachable []Step // for owned objects whose kind is not served
+	clear       string // the digest that approves the removal of leftovers; "" if there are none
+	begins      bool   // an object is being deleted, and the inventory does not record that
+	moves       bool   // the inventory does not record the present paths
+}
+
+// A ruled plan has the rulings of all guards.
+type ruled struct {
+	drafted
+	guards []Guard
+}
+
+// An awaiting plan knows what each of its steps waits for.
+type awaiting struct{ ruled }
+
+// decide returns the steps that the commit asks for, regardless of guards.
+func decide(seen Observed) (drafted, error) {
+	if seen.commit == nil {
+		return drafted{}, errNotAsked
+	}
+	want, asked := seen.Want, seen.Asked
+	var err error
+	if seen.takesOver, err = seen.checkSource(want.Source); err != nil {
+		return drafted{}, err
+	}
+	if seen.rewritten, err = seen.checkHistory(); err != nil {
+		return drafted{}, err
+	}
+	seen.Approvals, seen.first = seen.withGit(want), seen.isFirst()
+	p := drafted{seen: seen, Plan: begin(seen)}
+	if p.first, err = orderOf(seen); err != nil {
+		return drafted{}, err
+	}
+	wanted := make(map[manifest.ID]bool, len(asked))
+	// Kinds with objects whose names come from references. A changed or missing value must not delete such an object.
+	renamed, nameless := map[schema.GroupKind]bool{}, map[schema.GroupKind]bool{}
+	kinds := newComing(seen)
+	for _, a := range asked {
+		wanted[a.ID] = true
+		if a.resolved.names {
+			renamed[a.ID.GroupKind()] = true
+			nameless[a.ID.GroupKind()] = nameless[a.ID.GroupKind()] || a.resolved.nameless
+		}
+		if err := p.want(a, seen, kinds); err != nil {
+			return drafted{}, err
+		}
+	}
+	p.moves = p.locates(seen.Inventory)
+	if seen.reconciles() {
+		p.undeclared = undeclared(seen.Inventory, wanted)
+	}
+	if names := unexplained(want, seen.Upstream); len(names) > 0 {
+		p.Retained = names
+	}
+	for _, n := range notesOnCommit {
+		p.Notes = append(p.Notes, n.notes(p)...)
+	}
+	p.unwanted(wanted, renamed, nameless, seen)
+	if seen.Looks {
+		p.leave(seen)
+	}
+	p.deactivate(seen)
+	p.fields(seen)
+	p.leftovers(seen)
+	p.follow(seen)
+	slices.SortStableFunc(p.Steps, inOrder) // guards must see the steps in the order of writing
+	p.lost = lostPackages(want, seen)
+	return p, nil
+}
+
+// begin returns a plan without steps.
+func begin(seen Observed) Plan {
+	return Plan{
+		Sync:    seen.Inventory.Sync,
+		Want:    seen.Want,
+		Owned:   len(seen.Inventory.Entries),
+		Version: seen.Inventory.ResourceVersion,
+		Offline: seen.Offline,
+		Looks:   seen.Looks,
+		Ends:    seen.Ends,
+		Effects: slices.Clone(seen.Effects),
+		Bumps:   seen.Bumps,
+		Held:    seen.Inventory.Held,
+		given:   seen.Approvals.At(seen.Now),
+		now:     seen.Now,
+		granted: seen.Inventory.Grants,
+		rebuilt: seen.isLost(),
+		homes:   homesOf(seen),
+
+		forwards: seen.Terms.FastForward, rewritten: !seen.Rewritten().None(), takesOver: seen.takesOver,
+		undoneSince: seen.Inventory.Undone,
+	}
+}
+
+// rule returns the plan after all guards have ruled on its steps.
+func rule(d drafted, guards []Guard) ruled {
+	p, seen := ruled{d, guards}, d.seen
+	p.ask = seen.asking(guards)
+	p.guard(seen, guards)
+	p.noteRewritten(seen)
+	p.Steps = append(p.Steps, p.unreachable...) // guards cannot judge them
+	slices.SortStableFunc(p.Steps, inOrder)
+	var uncounted []Question
+	p.Effects, uncounted = counted(p.Effects, seen)
+	p.open = append(p.open, uncounted...)
+	p.indexDependants(p.first, seen)
+	p.settle(seen, guards)
+	return p
+}
+
+// await returns the plan with what its steps wait for.
+func await(p ruled) awaiting {
+	for _, w := range waits {
+		w.wait(&p.drafted, p.seen)
+	}
+	p.concludeDeactivation(p.guards)
+	return awaiting{p}
+}
+
+// expect returns the complete plan: with what is in force after its writes, the expected effects, and what to record.
+func expect(p awaiting) Plan {
+	seen := p.seen
+	p.policies = p.inForce(seen)
+	p.was = seen.Upstream.active()
+	if p.Ends == Delete {
+		p.releaseRetained()
+	}
+	if seen.Offline {
+		p.Effects = append(p.Effects, activated(p.Want)...)
+	} else {
+		p.Effects = append(p.Effects, withoutThose(expected(p.Want, seen.Upstream, p.Steps, p.policies), p.Effects)...)
+	}
+	for _, n := range notesOnSteps {
+		p.Notes = append(p.Notes, n.notes(p.drafted)...)
+	}
+	slices.SortStableFunc(p.Steps, inOrder)
+	p.remember(seen)
+	p.Stale = slices.ContainsFunc(unstored, func(c cause) bool { return c.holds(p.drafted) })
+	return p.failDependants(nil)
+}
+
+// waits make steps wait for other objects.
+var waits = []struct {
+	wait func(*drafted, Observed)
+}{
+	{(*drafted).awaitOpeners},
+	{(*drafted).keepCRDs},
+	{(*drafted).awaitDependants},
+	{(*drafted).awaitPeers},
+	{(*drafted).arrange},
+}
+
+// A noting returns notes on one subject.
+type noting struct {
+	notes func(drafted) []manifest.Finding
+}
+
+// notesOnCommit are about effects of the commit that the author may not expect.
+var notesOnCommit = []noting{
+	{func(p drafted) []manifest.Finding { return noteOwner(p.seen) }},
+	{func(p drafted) []manifest.Finding { return noteUnexplained(p.seen) }},
+	{func(p drafted) []manifest.Finding { return unprotected(p.first, p.seen) }},
+	{func(p drafted) []manifest.Finding { return NoteSkippedPolicy(p.Want, p.seen) }},
+	{func(p drafted) []manifest.Finding { return copies(p.seen) }},
+	{func(p drafted) []manifest.Finding {
+		return installed.Differences(p.Want, p.seen.Upstream.Definitions, p.seen.Upstream.Packages)
+	}},
+	{func(p drafted) []manifest.Finding { return installed.Upgrades(p.Want, p.seen.Upstream.Packages) }},
+	{func(p drafted) []manifest.Finding { return p.seen.Notes }},
+	{func(p drafted) []manifest.Finding { return p.seen.notesOnReleases() }},
+	{func(p drafted) []manifest.Finding { return p.seen.noteRebuilt() }},
+	{func(p drafted) []manifest.Finding { return p.seen.noteOnTrailers() }},
+	{func(p drafted) []manifest.Finding {
+		return unknownConversions(slices.Concat(p.vendoredMoves(), p.seen.CopiedMoves))
+	}},
+}
+
+// notesOnSteps are about steps, as the guards left them.
+var notesOnSteps = []noting{
+	{func(p drafted) []manifest.Finding { return p.notesOnEnding(p.seen) }},
+	{func(p drafted) []manifest.Finding { return p.notesOnPeers(p.seen) }},
+	{func(p drafted) []manifest.Finding { return p.notesOnLost(p.seen) }},
+}
+
+// A cause is a reason to store the inventory even if no object is written.
+type cause struct {
+	name  string
+	holds func(drafted) bool
+}
+
+// unstored are all of them.
+var unstored = []cause{
+	{"the inventory was lost", func(p drafted) bool { return p.seen.Inventory.Rebuilt }},
+	{"CRDs have another owner", func(p drafted) bool {
+		return len(p.seen.Inventory.Entries) > 0 && p.seen.Inventory.Owner != p.Want.Owner
+	}},
+	{"an approval was taken back", func(p drafted) bool { return !p.Offline && p.forgets(p.seen.Inventory.Grants) }},
+	{"the commit or its source is another", func(p drafted) bool { return !p.Offline && p.recordsSource(p.seen.Inventory) }},
+	{"a file or a policy has moved", func(p drafted) bool { return p.moves }},
+	{"a deletion has begun", func(p drafted) bool { return p.begins }},
+	{"an object has two identities", func(p drafted) bool {
+		return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.isOld(p.seen.Inventory) })
+	}},
+	{"the commit declares other objects", func(p drafted) bool { return p.learnsUndeclared(p.seen.Inventory) }},
+	{"a CRD belongs to a definition", func(p drafted) bool { return p.seen.applies() && p.unrecorded(p.seen.Inventory) }},
+}
+
+// follow makes updates of unchanged objects into which references copy values that other updates of this plan change.
+func (p *drafted) follow(seen Observed) {
+	copies := map[manifest.ID]Asked{}
+	for _, a := range seen.Asked {
+		if a.resolved.references != nil {
+			copies[a.ID] = a
+		}
+	}
+	if len(copies) == 0 || seen.Offline {
+		return
+	}
+	steps := p.byID()
+	p.kept = map[manifest.ID]Step{}
+	for i, s := range p.Steps {
+		a := copies[s.ID]
+		if s.Action != Keep || s.Guard != "" || s.Policy.Observes() || !a.resolved.changes(steps, seen) {
+			continue
+		}
+		p.kept[s.ID] = s
+		s.object = func() (*unstructured.Unstructured, error) { return Sent(seen.Inventory.Sync, a.Object) }
+		s.Action, s.Unready, s.Renew, s.Err = Update, false, inventory.Entry{}, cmp.Or(s.Err, a.resolved.problem)
+		p.Steps[i] = s
+	}
+}
+
+// withdraw keeps the objects of such updates if a guard keeps the other updates from being made.
+func (p *drafted) withdraw(seen Observed) {
+	if len(p.kept) == 0 {
+		return
+	}
+	asked, steps := seen.askedByID(), p.byID()
+	for i, s := range p.Steps {
+		kept, follows := p.kept[s.ID]
+		if follows && s.Action == Update && !asked[s.ID].resolved.changes(steps, seen) {
+			p.Steps[i] = kept
+		}
+	}
+}
