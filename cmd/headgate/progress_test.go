@@ -13,6 +13,7 @@ func TestProgress(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		off    bool
+		lines  bool
 		do     func(p *progress)
 		want   string
 	}{
@@ -56,8 +57,25 @@ func TestProgress(t *testing.T) {
 			},
 			want: "\r\x1b[Ka phase with a very\r\x1b[K",
 		},
-		"NoTerminal": {
-			reason: "Progress does not belong in a log.",
+		"Pipe": {
+			reason: "In the log of a CI job, short work is silent, and long work is not taken for dead.",
+			lines:  true,
+			do: func(p *progress) {
+				p.Phase("apply a kind with a very long name", 1, 156)
+				time.Sleep(9900 * time.Millisecond)
+				_, _ = p.Write([]byte("warning\n"))
+				time.Sleep(2 * time.Second)
+				p.Phase("wait", 3, 156)
+				time.Sleep(9 * time.Second)
+				p.Stop()
+				p.Phase("fetch", 0, 0)
+				time.Sleep(9900 * time.Millisecond)
+				p.Stop()
+			},
+			want: "warning\napply a kind with a very long name 1/156 (10s)\nwait 3/156 (20s)\n",
+		},
+		"Log": {
+			reason: "Progress does not belong into the log of a loop.",
 			off:    true,
 			do: func(p *progress) {
 				p.Phase("wait", 0, 0)
@@ -72,7 +90,7 @@ func TestProgress(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var b bytes.Buffer
-				p := &progress{w: &b, width: func() int { return 20 }, off: tc.off}
+				p := &progress{w: &b, width: func() int { return 20 }, lines: tc.lines, off: tc.off}
 				tc.do(p)
 				synctest.Wait()
 				if diff := cmp.Diff(tc.want, b.String()); diff != "" {

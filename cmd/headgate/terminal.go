@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	stdlog "log"
@@ -48,7 +49,7 @@ func newTerminal(stdout, stderr *os.File, getenv func(string) string) *terminal 
 		return width
 	}}
 	errTTY := term.IsTerminal(int(stderr.Fd()))
-	p.off = !errTTY || getenv("CI") != "" || getenv("TERM") == "dumb"
+	p.lines = !errTTY || getenv("CI") != "" || getenv("TERM") == "dumb"
 	return &terminal{in: os.Stdin, out: stdout, err: p, progress: p, masked: safe, getenv: getenv, colour: oneOf("auto", "always", "never"), errTTY: errTTY}
 }
 
@@ -84,8 +85,24 @@ func logTo(handler slog.Handler) {
 	slog.SetDefault(logger)
 	stdlog.SetOutput(io.Discard) // net/http quotes unsolicited data from servers here
 	klog.LogToStderr(false)
-	klog.SetSlogLogger(logger)
-	log.SetLogger(logr.FromSlogHandler(handler))
+	klog.SetSlogLogger(slog.New(ofLibraries{handler}))
+	log.SetLogger(logr.FromSlogHandler(ofLibraries{handler}))
+}
+
+// ofLibraries logs what libraries report to users. What they report to their developers, such as each of their feature gates, is below
+// slog.LevelInfo.
+type ofLibraries struct{ slog.Handler }
+
+func (h ofLibraries) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= slog.LevelInfo && h.Handler.Enabled(ctx, level)
+}
+
+func (h ofLibraries) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return ofLibraries{h.Handler.WithAttrs(attrs)}
+}
+
+func (h ofLibraries) WithGroup(name string) slog.Handler {
+	return ofLibraries{h.Handler.WithGroup(name)}
 }
 
 // coloured reports whether to use colours in a file. tty reports whether the file is a terminal.

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"k8s.io/klog/v2"
 )
 
 func TestColoured(t *testing.T) {
@@ -97,5 +99,21 @@ func TestLoggable(t *testing.T) {
 		if strings.ContainsAny(text, "\x1b\u009b\u202e") || len(text) > maxLogged+len("…") || !utf8.ValidString(text) {
 			t.Errorf("%s: %.100q", name, text)
 		}
+	}
+}
+
+func TestLibrariesLog(t *testing.T) {
+	was, logged := slog.Default(), klog.Background()
+	t.Cleanup(func() {
+		slog.SetDefault(was)
+		klog.SetLogger(logged)
+	})
+	var b bytes.Buffer
+	logTo(slog.NewTextHandler(&b, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	slog.Debug("ours")
+	klog.Background().WithName("envvar").V(1).Info("Feature gate default state", "feature", "InOrderInformers")
+	klog.Background().WithValues("a", "b").Error(errors.New("boom"), "a request failed")
+	if got := b.String(); !strings.Contains(got, "ours") || !strings.Contains(got, "boom") || strings.Contains(got, "gate") {
+		t.Errorf("The log has what Headgate does and what fails, and not the feature gates of libraries: %s", got)
 	}
 }
