@@ -61,7 +61,7 @@ type Event struct {
 	Revision string          // the commit; "" if not known
 	By       string          // of Superseded: the newer revision
 	Pull     int             // number of a pull request
-	Report   report.Report   // of Passed
+	Report   report.Report   // of Passed and Untouched
 	Preview  report.Combined // of Previewed
 	Took     time.Duration   // of Passed, Stopped and Previewed: the duration; of Waiting: the time so far
 	For      string          // of Waiting: what the pass is waiting for
@@ -80,6 +80,7 @@ const (
 	Overtaken     EventKind = "commit superseded"
 	Recalled      EventKind = "correcting drift from the last applied commit" // because the newest commit must not be applied
 	Passed        EventKind = "pass"                                          // a pass ended, with or without an error
+	Untouched     EventKind = "commit changes nothing"                        // of the sync: it has the result of the last pass, and needs none
 	Stopped       EventKind = "pass interrupted"                              // by the end of the loop, or by something newer
 	PublishFailed EventKind = "cannot publish"
 	WatchFailed   EventKind = "cannot watch"            // the next pass finds drift
@@ -145,7 +146,7 @@ func (l Loop) Run(ctx context.Context) {
 		case newest := <-looks:
 			// While passes fail, polls do not shorten the back-off, but a push does.
 			fresh := newest.revision != r.current()
-			if !fresh && !newest.needed || r.failures > 0 && !newest.pushed {
+			if !fresh && !newest.needed || r.failures > 0 && !newest.pushed || !newest.needed && r.follow(ctx, newest.commit) {
 				continue
 			}
 			if r.because = Commit; !fresh {
@@ -191,13 +192,14 @@ type running struct {
 	failures int       // number of failed passes in a row
 
 	// State that a pass leaves to the next one.
-	last   render.Input    // the commit that was fetched last
-	unsaid bool            // no status was published for the commit yet
-	open   map[string]bool // commits whose last status is pending
-	fights fights          // the writers that undo what passes write
-	so     report.Summary  // the summary of the passes over this commit so far
-	waits  plan.Waits      // when each wait of this commit began
-	soon   time.Duration   // delay until the next pass if the last one asked for a short one
+	last    render.Input    // the commit that was fetched last
+	unsaid  bool            // no status was published for the commit yet
+	open    map[string]bool // commits whose last status is pending
+	fights  fights          // the writers that undo what passes write
+	so      report.Summary  // the summary of the passes over this commit so far
+	waits   plan.Waits      // when each wait of this commit began
+	soon    time.Duration   // delay until the next pass if the last one asked for a short one
+	settled settled         // the result of the last pass, if another one over the same would find the same
 
 	wake chan struct{} // the watcher reported something
 
@@ -279,8 +281,9 @@ func (r *running) late() bool {
 // A look is the result of looking for a newer commit.
 type look struct {
 	revision string
-	pushed   bool // a push was announced, or another sync asked for a pass
-	needed   bool // another sync asked for a pass
+	commit   render.Input // the newest commit; without files if it was refused
+	pushed   bool         // a push was announced, or another sync asked for a pass
+	needed   bool         // another sync asked for a pass
 }
 
 // lookAgain holds the delays before looking again after a push that is not visible yet. Some forges send the event before all of
@@ -317,7 +320,7 @@ func (r *running) look(ctx context.Context, tell chan<- look) {
 		}
 		in, err := r.Reconciler.Source.Fetch(ctx, r.Ref)
 		if err != nil {
-			in.Revision = refused(unread(err))
+			in = render.Input{Revision: refused(unread(err))}
 		}
 		if in.Revision == "" {
 			continue // the next pass reports the error
@@ -328,7 +331,7 @@ func (r *running) look(ctx context.Context, tell chan<- look) {
 		select {
 		case <-ctx.Done():
 			return
-		case tell <- look{in.Revision, pushed, needed}:
+		case tell <- look{in.Revision, in, pushed, needed}:
 		}
 	}
 }
@@ -567,11 +570,15 @@ func (r *running) recall(ctx context.Context, why error) error {
 func (r *running) carry(ctx context.Context, waits func(string)) (report.Report, error) {
 	with := r.Reconciler
 	with.Fights = r.fights.at(time.Now())
+	var how render.Options
 	task := Task{
-		Render: func(ctx context.Context) (render.Desired, error) {
+		Render: func(ctx context.Context) (_ render.Desired, err error) {
 			in := r.last
 			r.last.Documents = nil // a later render reads them again, so that the loop keeps no documents between passes
-			return r.Reconciler.render(ctx, in)
+			if how, err = r.Reconciler.options(ctx); err != nil {
+				return render.Desired{Revision: in.Revision}, err
+			}
+			return renderAs(in, how)
 		},
 		Before: func(p plan.Plan) {
 			if r.unsaid && p.Writes() {
@@ -587,6 +594,7 @@ func (r *running) carry(ctx context.Context, waits func(string)) (report.Report,
 		r.soon = pass.PollAfter().Duration
 	}
 	r.fights.record(time.Now(), result)
+	r.settled = settledBy(result, err, r.last, how)
 	result = result.After(r.so, r.fights.at(time.Now()))
 	r.so = result.Summary
 	return result, err
@@ -599,6 +607,16 @@ func (r *running) see(ctx context.Context, revision string) {
 	if revision == "" || revision == before {
 		return
 	}
+	r.supersede(ctx, revision)
+	r.unsaid, r.so = true, report.Summary{}
+	r.emit(Event{Kind: NewCommit, Revision: revision})
+	if before != "" {
+		r.pending(ctx)
+	}
+}
+
+// supersede makes a commit the current one. Commits that are still pending get a final status.
+func (r *running) supersede(ctx context.Context, revision string) {
 	for _, open := range slices.Sorted(maps.Keys(r.open)) {
 		if open != revision {
 			delete(r.open, open)
@@ -609,11 +627,6 @@ func (r *running) see(ctx context.Context, revision string) {
 	r.mu.Lock()
 	r.seen = revision
 	r.mu.Unlock()
-	r.unsaid, r.so = true, report.Summary{}
-	r.emit(Event{Kind: NewCommit, Revision: revision})
-	if before != "" {
-		r.pending(ctx)
-	}
 }
 
 func (r *running) pending(ctx context.Context) {

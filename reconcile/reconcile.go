@@ -115,6 +115,11 @@ func (r Reconciler) render(ctx context.Context, in render.Input) (render.Desired
 	if err != nil {
 		return render.Desired{Revision: in.Revision}, err
 	}
+	return renderAs(in, how)
+}
+
+// renderAs renders a commit. It returns the revision even if the commit cannot be rendered.
+func renderAs(in render.Input, how render.Options) (render.Desired, error) {
 	want, err := render.Render(in, how)
 	want.Revision = in.Revision
 	return want, err

@@ -120,6 +120,8 @@ func measure(to *metrics.Metrics, e reconcile.Event) {
 	switch e.Kind {
 	case reconcile.Passed:
 		to.Passed(e.Report, e.Took)
+	case reconcile.Untouched:
+		to.Untouched(e.Report)
 	case reconcile.Previewed:
 		to.Previewed(e.Took)
 	default:

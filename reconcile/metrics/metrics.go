@@ -71,6 +71,15 @@ func (m *Metrics) Passed(r report.Report, took time.Duration) {
 	}
 }
 
+// Untouched records that a new commit needs no pass, because it has the report of the last one.
+func (m *Metrics) Untouched(r report.Report) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s := m.syncs[label(r.Sync.Namespace, r.Sync.Name)]; s != nil {
+		s.revision = r.Revision
+	}
+}
+
 // Previewed records the preview of a pull request.
 func (m *Metrics) Previewed(took time.Duration) { m.previews.Observe(took.Seconds()) }
 

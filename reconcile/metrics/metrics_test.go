@@ -90,6 +90,17 @@ func TestPasses(t *testing.T) {
 		t.Errorf("after the pass, these wait: %q", got)
 	}
 
+	m.Untouched(report.Report{Sync: platform, Revision: "followed"})
+	for i, line := range now {
+		now[i] = strings.Replace(line, "c0ffee", "followed", 1)
+	}
+	if diff := cmp.Diff(now, without(shown(t, m), "headgate_preview_")); diff != "" {
+		t.Errorf("a commit without a pass changes only the revision (-want +got):\n%s", diff)
+	}
+	for i, line := range now {
+		now[i] = strings.Replace(line, "followed", "c0ffee", 1)
+	}
+
 	// A pass that stopped changes no counts, and the time of the last success stays.
 	m.Passed(report.Failed(platform, "c0ffee", errors.New("the API server is away")), time.Second)
 	if diff := cmp.Diff(without(now, "headgate_reconcile_"), without(without(shown(t, m), "headgate_preview_"), "headgate_reconcile_")); diff != "" {

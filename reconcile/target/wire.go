@@ -69,7 +69,8 @@ type Cluster interface {
 // How describes the differences between passes of one Sync.
 type How struct {
 	Cluster cluster.Options
-	// Fresh is how long the image that a tag was resolved to is used; 0 resolves a tag once per process.
+	// Fresh is how long the image that a tag was resolved to is used; 0 resolves a tag once per process. It is set for loops, whose
+	// commits record what is read of them.
 	Fresh time.Duration
 	// Compares is set if commits are only compared with each other, and so need no signatures.
 	Compares bool
@@ -129,8 +130,12 @@ func Wire(s v1alpha1.Sync, from reconcile.Source, in Surroundings, how How) (*Wi
 	if err := w.verify(s, from, set.signed, how); err != nil {
 		return nil, err
 	}
+	next := from
+	if how.Fresh > 0 {
+		next = reconcile.Recorded{Source: from}
+	}
 	w.packages = &registry.Resolver{
-		Next: from, How: w.Options, Fresh: how.Fresh, Tags: how.Compares, Keeps: how.Compares || how.Keeps, Fork: how.Fork, Secret: how.Secret, Images: how.Images,
+		Next: next, How: w.Options, Fresh: how.Fresh, Tags: how.Compares, Keeps: how.Compares || how.Keeps, Fork: how.Fork, Secret: how.Secret, Images: how.Images,
 		Hide: in.Secret, KeyFiles: in.KeyFiles, TrustedRoot: in.TrustedRoot, Offline: in.Offline, Cache: in.Packages,
 	}
 	if in.Packages == "" && in.Cache != "" {
