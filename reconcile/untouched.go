@@ -35,11 +35,13 @@ func settledBy(result report.Report, err error, in render.Input, how render.Opti
 	return settled{result, in.Read(), how}
 }
 
-// sameOptions reports whether the options for a target are the same as before. Definitions and policies of the cluster are not
-// compared.
+// sameOptions reports whether the options for a target are the same as before. Definitions and policies of the cluster are never known
+// to be.
 func sameOptions(was, now render.Options) bool {
-	compared := was.Live == nil && now.Live == nil && was.Policies == nil && now.Policies == nil
-	return compared && was.Owner == now.Owner && bytes.Equal(was.Conversion.CABundle, now.Conversion.CABundle)
+	if now.Live != nil || now.Policies != nil {
+		return false
+	}
+	return was.Owner == now.Owner && bytes.Equal(was.Conversion.CABundle, now.Conversion.CABundle)
 }
 
 // follow takes up a new commit without a pass, if a pass would find what the last one found: nothing that a render of the sync depends on

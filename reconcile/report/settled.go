@@ -7,6 +7,9 @@ func (r Report) Settled() bool {
 	counts.Unchanged, counts.Retained = 0, 0
 	counts.Active, counts.Inactive, counts.Definitions = 0, 0, 0
 	open := len(r.Checks) + len(r.Fights) + len(r.Bumps) + len(r.Upgrades) + len(r.Restarts) + len(r.Undone) + len(r.Approvals)
-	return r.Applied && r.Error == "" && r.Verdict.Activation.State == Success && r.Verdict.Drift.State == Success &&
-		counts == (Summary{}) && open == 0
+	switch {
+	case !r.Applied, r.Error != "", r.Verdict.Activation.State != Success, r.Verdict.Drift.State != Success:
+		return false
+	}
+	return counts == (Summary{}) && open == 0
 }
