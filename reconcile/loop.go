@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"headgate.dev/headgate/reconcile/engine"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
@@ -50,6 +51,10 @@ type Loop struct {
 	Interval time.Duration // between passes, plus or minus a tenth; default 1 minute
 	Poll     time.Duration // between polls for a new commit, if shorter than Interval
 	Grace    time.Duration // how long the current pass may continue after the loop is stopped; default 10 seconds
+
+	// Slots bound how many loops of the process work at the same time: a pass has one after it fetched the commit, and gives it back
+	// while it waits. A nil Slots bounds nothing.
+	Slots *engine.Slots
 
 	OnEvent func(Event) // receives what the loop does, one event at a time; may be nil
 }
@@ -105,6 +110,17 @@ const (
 	Again  Because = "retry"
 	Needed Because = "another sync" // another sync of this process waits for the newest commit, or hands over objects
 )
+
+// priority returns the priority of a pass.
+func (b Because) priority() engine.Priority {
+	switch b {
+	case Start, Commit:
+		return engine.Asked
+	case Moved, Needed:
+		return engine.Prompt
+	}
+	return engine.Regular
+}
 
 const (
 	firstPause  = 5 * time.Second // after an error
@@ -204,6 +220,7 @@ type running struct {
 	wake chan struct{} // the watcher reported something
 
 	mu      sync.Mutex
+	queued  bool                   // the current pass waits for a slot
 	began   time.Time              // when the current pass began; zero if there is none
 	seen    string                 // the commit of the last pass
 	moved   map[manifest.ID]string // what the watcher last reported
@@ -272,10 +289,29 @@ func (r *running) current() string {
 }
 
 // late reports whether the current pass takes longer than the interval.
-func (r *running) late() bool {
+func (r *running) late() bool { return r.passing() >= r.Interval }
+
+// passing returns for how long the current pass works; zero if there is none.
+func (r *running) passing() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return !r.began.IsZero() && time.Since(r.began) >= r.Interval
+	if r.began.IsZero() {
+		return 0
+	}
+	return time.Since(r.began)
+}
+
+// queue records whether the current pass waits for a slot.
+func (r *running) queue(waits bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.queued = waits
+}
+
+func (r *running) isQueued() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.queued
 }
 
 // A look is the result of looking for a newer commit.
@@ -382,6 +418,9 @@ func (r *running) pass(ctx context.Context, looks <-chan look) {
 			return
 		case <-ending:
 			ending, over = nil, time.After(r.Grace)
+			if r.isQueued() { // it has nothing to finish
+				interrupt(context.Cause(ctx))
+			}
 		case <-over:
 			interrupt(context.Cause(ctx))
 		case newest := <-looks:
@@ -393,6 +432,10 @@ func (r *running) pass(ctx context.Context, looks <-chan look) {
 				}
 			}
 		case <-late:
+			if left := r.Interval - r.passing(); left > 0 { // it had to wait for a slot
+				late = time.After(left)
+				continue
+			}
 			newer = Moved
 			if pushed != "" && pushed != r.current() {
 				newer = Commit
@@ -568,6 +611,14 @@ func (r *running) recall(ctx context.Context, why error) error {
 // carry makes a pass over the commit that was fetched last. If the loop only observes, the pass looks once at how far other tools
 // are.
 func (r *running) carry(ctx context.Context, waits func(string)) (report.Report, error) {
+	r.queue(true)
+	ctx, free, err := r.Slots.Take(ctx, r.because.priority())
+	r.queue(false)
+	if err != nil {
+		return report.Failed(r.Reconciler.Sync, r.current(), err), err
+	}
+	defer free()
+	r.begin(time.Now()) // the time until here does not make the pass late
 	with := r.Reconciler
 	with.Fights = r.fights.at(time.Now())
 	var how render.Options

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"headgate.dev/headgate/reconcile/engine"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
@@ -155,8 +156,9 @@ func (r Reconciler) carryOut(ctx context.Context, limit *allowance, pass plan.Pa
 	}
 }
 
-// pause waits for d. It returns an error if ctx ends first.
+// pause waits for d, without a slot. It returns an error if ctx ends first.
 func pause(ctx context.Context, d time.Duration) error {
+	defer engine.Pause(ctx)()
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)

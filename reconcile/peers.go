@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"headgate.dev/headgate/reconcile/engine"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
@@ -214,6 +215,7 @@ func (p *Peers) ask(ctx context.Context, of inventory.Sync, revision string, oth
 	for _, m := range open {
 		m.wakeUp()
 	}
+	defer engine.Pause(ctx)() // the others need slots
 	enough := time.NewTimer(askFor)
 	defer enough.Stop()
 	for {

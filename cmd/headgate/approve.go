@@ -1,12 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"headgate.dev/headgate/reconcile/api"
@@ -293,22 +296,52 @@ func (f *approveFlag) given() approval.Given {
 
 // standing returns a function that reads the current approvals from the files of a Sync and from the command line. If the files
 // cannot be read or no longer contain the Sync, its approvals are unknown: Headgate counts no approval and forgets none.
-func standing(files []string, s v1alpha1.Sync, once bool, flag approveFlag) func() approval.Given {
+func standing(file *syncFiles, s v1alpha1.Sync, once bool, flag approveFlag) func() approval.Given {
 	flags := inventory.OnRun
 	if once {
 		flags = inventory.OnCommand
 	}
 	return func() approval.Given {
 		given := approval.Given{flags: flag}
-		now, err := readSyncs(files)
-		if err != nil {
-			return given
-		}
-		for _, other := range now {
-			if other.Namespace == s.Namespace && other.Name == s.Name {
-				given[inventory.OnSync] = target.OnSync(other)
-			}
+		if now, ok := file.now()[inventory.Sync{Namespace: s.Namespace, Name: s.Name}]; ok {
+			given[inventory.OnSync] = target.OnSync(now)
 		}
 		return given
 	}
+}
+
+// syncFiles are files of Syncs, of which every pass of every sync reads the current content.
+type syncFiles struct {
+	names []string
+
+	mu      sync.Mutex
+	content [][]byte // of the last decoding
+	syncs   map[inventory.Sync]v1alpha1.Sync
+}
+
+// now returns the current Syncs; nil if a file cannot be read, or has a mistake. It decodes the files only if they have changed: every
+// one of a thousand syncs asks before each of its plans.
+func (f *syncFiles) now() map[inventory.Sync]v1alpha1.Sync {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	content := make([][]byte, len(f.names))
+	for i, name := range f.names {
+		var err error
+		if content[i], err = readFile("file", name); err != nil {
+			return nil
+		}
+	}
+	if f.content != nil && slices.EqualFunc(content, f.content, bytes.Equal) {
+		return f.syncs
+	}
+	f.content, f.syncs = content, nil
+	all, err := readSyncs(f.names)
+	if err != nil {
+		return nil
+	}
+	f.syncs = make(map[inventory.Sync]v1alpha1.Sync, len(all))
+	for _, s := range all {
+		f.syncs[inventory.Sync{Namespace: s.Namespace, Name: s.Name}] = s
+	}
+	return f.syncs
 }

@@ -74,8 +74,9 @@ var mayImport = map[string][]string{
 		"reconcile/approval", "reconcile/diff", "reconcile/guard", "reconcile/inventory", "reconcile/plan", "render", "render/activation", "render/catalogue", "render/check", "render/crossplane",
 		"render/lint", "render/manifest",
 	},
+	"reconcile/engine": {},
 	"reconcile": {
-		"reconcile/approval", "reconcile/baseline", "reconcile/guard", "reconcile/inventory", "reconcile/plan", "reconcile/report",
+		"reconcile/approval", "reconcile/baseline", "reconcile/engine", "reconcile/guard", "reconcile/inventory", "reconcile/plan", "reconcile/report",
 		"render", "render/catalogue", "render/check", "render/crossplane", "render/lint", "render/manifest", "render/packages",
 	},
 	"reconcile/upgrade": {"reconcile", "reconcile/plan", "reconcile/report", "render", "render/crossplane", "render/manifest", "render/packages"},
@@ -87,7 +88,7 @@ var mayImport = map[string][]string{
 	"reconcile/registry": {"reconcile/network", "reconcile/scratch", "render", "render/catalogue", "render/crossplane", "render/manifest", "render/packages", "render/xpkg"},
 	"reconcile/memo":     {},
 	"reconcile/cluster": {
-		"reconcile/diff", "reconcile/fit", "reconcile/inventory", "reconcile/ownership", "reconcile/plan", "reconcile/preflight", "render", "render/catalogue", "render/crossplane", "render/manifest", "render/packages",
+		"reconcile/diff", "reconcile/engine", "reconcile/fit", "reconcile/inventory", "reconcile/ownership", "reconcile/plan", "reconcile/preflight", "render", "render/catalogue", "render/crossplane", "render/manifest", "render/packages",
 	},
 	"reconcile/forge":   {"reconcile/approval", "reconcile/inventory", "reconcile/network", "reconcile/preflight", "reconcile/report"},
 	"reconcile/outbox":  {"reconcile/report"},
@@ -97,7 +98,7 @@ var mayImport = map[string][]string{
 	"reconcile/api/v1alpha1": {},
 	"reconcile/api":          {"reconcile/api/v1alpha1"},
 	"reconcile/target": {
-		"reconcile", "reconcile/api/v1alpha1", "reconcile/approval", "reconcile/cluster", "reconcile/diff", "reconcile/forge", "reconcile/git", "reconcile/guard",
+		"reconcile", "reconcile/api/v1alpha1", "reconcile/approval", "reconcile/cluster", "reconcile/diff", "reconcile/engine", "reconcile/forge", "reconcile/git", "reconcile/guard",
 		"reconcile/inventory", "reconcile/memo", "reconcile/network",
 		"reconcile/outbox", "reconcile/plan", "reconcile/preflight", "reconcile/registry", "reconcile/report", "reconcile/scratch", "render/...",
 	},

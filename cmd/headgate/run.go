@@ -16,6 +16,7 @@ import (
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
 	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/engine"
 	"headgate.dev/headgate/reconcile/forge"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/memo"
@@ -42,6 +43,7 @@ func newRun(t *terminal) *cobra.Command {
 		seen  probes
 		plain network.Plain
 		allow approveFlag
+		most  int
 		show  = newView()
 	)
 	cmd := &cobra.Command{
@@ -49,7 +51,9 @@ func newRun(t *terminal) *cobra.Command {
 		Short: "Keep clusters in sync with branches, and report on the commits",
 		Long: `Run reads a file of Syncs (headgate.dev/v1alpha1) and makes passes over each of them: for
 every new commit, when another writer changes an object of the sync, and after an interval.
-A pass does what sync does. Several syncs run side by side.
+A pass does what sync does. Several syncs run side by side; --concurrent of their passes work
+at the same time, and those that wait for something do not count. Passes for commits come
+first, then those because of drift, then those after an interval.
 
 With statuses in the Sync, the commit gets two statuses on its forge, for activation and for
 drift. If Headgate cannot post a status, it keeps it, also through a restart, and posts it
@@ -104,6 +108,9 @@ to standard output and the exit code comes from the pass.
 			if only != "" && !v1alpha1.IsClusterName(only) {
 				return usagef("--previews %q: a name has letters, digits, '-', '_' and '.', at most 63", only)
 			}
+			if most < 1 {
+				return usagef("--concurrent %d: at least one pass has to work", most)
+			}
 			syncs, err := readSyncs(files)
 			if err != nil {
 				return err
@@ -118,7 +125,8 @@ to standard output and the exit code comes from the pass.
 			}
 			counts := metrics.New()
 			cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return counter{next, counts} })
-			targets, err := t.targets(syncs, target.Surroundings{Cluster: cfg, Event: func(e reconcile.Event) { measure(counts, e) }, Cache: clones(cache), Peers: &reconcile.Peers{InTurn: once}, PullRequests: &target.PullRequests{Name: only}, KeyFiles: trust.keys, TrustedRoot: trust.root, Plain: plain}, func(s v1alpha1.Sync) func() approval.Given { return standing(files, s, once, allow) })
+			read := &syncFiles{names: files}
+			targets, err := t.targets(syncs, target.Surroundings{Cluster: cfg, Event: func(e reconcile.Event) { measure(counts, e) }, Cache: clones(cache), Peers: &reconcile.Peers{InTurn: once}, Slots: engine.NewSlots(most), Shares: &cluster.Shares{}, PullRequests: &target.PullRequests{Name: only}, KeyFiles: trust.keys, TrustedRoot: trust.root, Plain: plain}, func(s v1alpha1.Sync) func() approval.Given { return standing(read, s, once, allow) })
 			if err != nil {
 				return err
 			}
@@ -144,6 +152,7 @@ to standard output and the exit code comes from the pass.
 	flags.StringArrayVarP(&files, "file", "f", nil, "`file` of Syncs; may be given several times")
 	flags.StringVar(&only, "previews", "", "make no passes: preview for all syncs together, with one comment and the status headgate/`NAME`/preview")
 	flags.BoolVar(&once, "once", false, "make one pass over each sync, report, and end")
+	flags.IntVar(&most, "concurrent", 10, "maximum `number` of passes that work at the same time")
 	hooks.addTo(cmd)
 	seen.addTo(cmd)
 	addPlain(cmd, &plain)

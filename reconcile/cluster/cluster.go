@@ -6,6 +6,7 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"runtime/debug"
@@ -37,6 +38,7 @@ type Options struct {
 	DefaultNamespace string        // for namespaced objects without a namespace; default "default"
 	FullCheck        time.Duration // interval within which every object is dry-run, even if it looks unchanged; 0 means never
 	Terms            plan.Terms    // which fields and objects to take from other tools, and which to leave to them
+	Shares           *Shares       // what this Cluster shares with others of the same configuration; nil shares with none
 	Progress         func(Event)   // receives the progress of Apply and Observe, one call at a time; may be nil
 }
 
@@ -93,6 +95,7 @@ type Cluster struct {
 	packages map[manifest.ID]comparison   // planned updates of packages, with the definitions that they replace
 	waited   map[manifest.ID]string       // objects that did not become ready in time, with the commit for which a pass waited
 	watched  *watchedLease                // the lease as the last passes saw it; nil before the first
+	shared   *shared                      // with other Clusters of the same configuration
 	under    *underway                    // requests and other things that the pass waits for
 	progress sync.Mutex
 }
@@ -100,6 +103,22 @@ type Cluster struct {
 // New returns a Cluster for a configuration. It sends no request. The API server limits us by priority and fairness, so there is no
 // client-side rate limit.
 func New(config *rest.Config, of inventory.Sync, options Options) (*Cluster, error) {
+	shares := cmp.Or(options.Shares, &Shares{})
+	all, err := shares.of(config, options.AnswerTime)
+	if err != nil {
+		return nil, err
+	}
+	all.add(of)
+	c, err := connect(config, of, options)
+	if err != nil {
+		return nil, err
+	}
+	c.shared = all
+	return c, nil
+}
+
+// connect returns a Cluster that shares nothing, and so cannot watch.
+func connect(config *rest.Config, of inventory.Sync, options Options) (*Cluster, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = -1, -1
 	config.UserAgent = "headgate/" + version()

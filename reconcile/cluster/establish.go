@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"headgate.dev/headgate/reconcile/engine"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/crossplane"
 
@@ -198,6 +199,7 @@ func unestablished(crd *apiextensions.CustomResourceDefinition) crossplane.CRD {
 // wait waits until the CRDs that were applied at the given resourceVersions are served, for as long as ctx and the timeout allow.
 // It returns the CRDs that are not served, each with the reason.
 func (e *establishing) wait(ctx context.Context, timeout time.Duration, applied map[string]string, progress func(crd string)) map[string]plan.Reason {
+	defer engine.Pause(ctx)()
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	left := maps.Clone(applied)

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"headgate.dev/headgate/reconcile/engine"
 	"headgate.dev/headgate/reconcile/inventory"
 
 	coordination "k8s.io/api/coordination/v1"
@@ -48,6 +49,7 @@ func (c *Cluster) lock(ctx context.Context, patience time.Duration) (*lock, cont
 	}
 	waited := c.watched // also remembers what earlier passes saw
 	waited.since, waited.holder = time.Now(), holder
+	defer engine.Pause(ctx)()
 	defer c.under.await("the lease " + c.sync.Namespace + "/" + inventoryName(c.sync))()
 	for {
 		asked := time.Now()

@@ -73,7 +73,7 @@ func NewLooker(config *rest.Config, of inventory.Sync, options Options) (*Looker
 			return next.RoundTrip(req)
 		})
 	})
-	c, err := New(config, of, options)
+	c, err := connect(config, of, options) // it watches also objects without our label, and so shares no watch
 	if err != nil {
 		return nil, err
 	}

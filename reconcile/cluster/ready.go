@@ -6,13 +6,14 @@ import (
 	"slices"
 	"time"
 
+	"headgate.dev/headgate/reconcile/engine"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/manifest"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/polling"
 	"github.com/fluxcd/cli-utils/pkg/kstatus/polling/clusterreader"
-	"github.com/fluxcd/cli-utils/pkg/kstatus/polling/engine"
+	pollingengine "github.com/fluxcd/cli-utils/pkg/kstatus/polling/engine"
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"github.com/fluxcd/cli-utils/pkg/object"
 	"github.com/fluxcd/pkg/ssa"
@@ -116,6 +117,7 @@ func (r *execution) waitForStatus(ctx context.Context, timeout time.Duration, id
 	for i, id := range ids {
 		names[i] = r.spelling.actual(id).Brief()
 	}
+	defer engine.Pause(ctx)()
 	defer r.under.await("objects that are not ready: " + firstOf(names))()
 	why := map[manifest.ID]plan.Reason{}
 	mapper := r.mapper()
@@ -128,7 +130,7 @@ func (r *execution) waitForStatus(ctx context.Context, timeout time.Duration, id
 	}
 	poller := polling.NewStatusPoller(reader, mapper, polling.Options{
 		// Read objects one by one, because the list of their kind may be long.
-		ClusterReaderFactory: engine.ClusterReaderFactoryFunc(clusterreader.NewDirectClusterReader),
+		ClusterReaderFactory: pollingengine.ClusterReaderFactoryFunc(clusterreader.NewDirectClusterReader),
 	})
 	manager := ssa.NewResourceManager(reader, poller, ssa.Owner{Field: inventory.Manager, Group: "headgate.dev"})
 	set := make(object.ObjMetadataSet, 0, len(ids))

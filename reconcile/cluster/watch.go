@@ -32,12 +32,13 @@ const (
 // once for each kind that cannot be watched, and watches all others. Passes may run at the same time.
 //
 // It watches the inventory and, for every kind in it, the metadata of objects with our label. It keeps only the mark of an object.
+// Clusters with the same Options.Shares have these watches together.
 func (c *Cluster) Watch(ctx context.Context, tell func(moved map[manifest.ID]string), trouble func(error)) {
 	w := c.watching(trouble)
 	var group sync.WaitGroup
 	defer group.Wait()
-	group.Go(func() { w.follow(ctx, w.inventoryFeed(ctx)) })
-	group.Go(func() { w.followKinds(ctx) })
+	group.Go(func() { w.followInventory(ctx) })
+	group.Go(func() { w.joinKinds(ctx) })
 	w.report(ctx, tell)
 }
 
@@ -153,7 +154,8 @@ type feed struct {
 	list  func(ctx context.Context, options metav1.ListOptions) ([]metav1.Object, metav1.ListInterface, error)
 	watch func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 
-	unserved func() // called if the API server does not serve the kind any more; nil if it always does
+	unserved  func() // called if the API server does not serve the kind any more, which ends the feed; nil if it always does
+	forbidden func() // called if the API server forbids it, which ends the feed; nil to try again
 
 	fresh func()                // called when a list begins
 	put   func(o metav1.Object) // called for each object of the list and the watch
@@ -186,6 +188,9 @@ func (w *watching) follow(ctx context.Context, f feed) {
 			from = ""
 		case apierrors.IsNotFound(err) && f.unserved != nil:
 			f.unserved()
+			return
+		case apierrors.IsForbidden(err) && f.forbidden != nil:
+			f.forbidden()
 			return
 		}
 		if why := w.cluster.explain(err, "watch", f.what).Error(); ctx.Err() == nil && why != logged && !expired && !isTransient(err) && (failures > 0 || !errors.Is(err, errShort)) {
@@ -351,8 +356,50 @@ func (w *watching) followKinds(ctx context.Context) {
 	}
 }
 
+// joinKinds joins the shared watch of every kind of the inventory.
+func (w *watching) joinKinds(ctx context.Context) {
+	defer func() {
+		w.setOwned(map[manifest.ID]string{})
+		w.unfollowed() // leaves all kinds
+	}()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.kindsMoved:
+		}
+		for gk := range w.unfollowed() {
+			kind := &kindMarks{watching: w}
+			kind.stop = w.cluster.shared.join(ctx, gk, kind)
+			w.mu.Lock()
+			w.kinds[gk] = kind
+			w.mu.Unlock()
+		}
+		w.cluster.shared.lookAgain(w.unknown())
+	}
+}
+
+// unknown returns the kinds whose objects are not listed.
+func (w *watching) unknown() []schema.GroupKind {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var all []schema.GroupKind
+	for gk, kind := range w.kinds {
+		if kind.marks == nil {
+			all = append(all, gk)
+		}
+	}
+	return all
+}
+
 // unfollowed returns the kinds without a running watch, each with its namespace. It stops watches that are not needed any more.
 func (w *watching) unfollowed() map[schema.GroupKind]string {
+	var stops []context.CancelFunc
+	defer func() {
+		for _, stop := range stops {
+			stop()
+		}
+	}()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	wanted := map[schema.GroupKind]string{}
@@ -366,7 +413,7 @@ func (w *watching) unfollowed() map[schema.GroupKind]string {
 	}
 	for gk, kind := range w.kinds {
 		if space, still := wanted[gk]; w.owned != nil && (!still || space != kind.space) {
-			kind.stop()
+			stops = append(stops, kind.stop) // without the lock
 			delete(w.kinds, gk)
 		}
 	}
@@ -374,24 +421,16 @@ func (w *watching) unfollowed() map[schema.GroupKind]string {
 	return wanted
 }
 
-// feed returns the feed for the metadata of a kind.
-func (k *kindMarks) feed(ctx context.Context, s *surface, gk schema.GroupKind, gvr schema.GroupVersionResource) feed {
-	at := k.cluster.metadata.Resource(gvr).Namespace(k.space)
-	selector := k.cluster.ours()
-	if k.everything {
-		selector = ""
-	}
-	identity := func(o metav1.Object) manifest.ID {
-		return manifest.ID{Group: gk.Group, Kind: gk.Kind, Namespace: o.GetNamespace(), Name: o.GetName()}
-	}
-	var listing map[manifest.ID]string // nil after the list is complete
+// metadataFeed returns how the metadata of a kind is listed and watched.
+func (c *Cluster) metadataFeed(s *surface, gk schema.GroupKind, gvr schema.GroupVersionResource, space, selector string) feed {
+	at := c.metadata.Resource(gvr).Namespace(space)
 	return feed{
 		what: gvr.GroupResource().String(),
 		list: func(ctx context.Context, options metav1.ListOptions) ([]metav1.Object, metav1.ListInterface, error) {
 			options.LabelSelector = selector
 			var l *metav1.PartialObjectMetadataList
-			err := k.cluster.reading(ctx, s, gk, func(gvr schema.GroupVersionResource) (err error) {
-				at = k.cluster.metadata.Resource(gvr).Namespace(k.space) // also for the watch
+			err := c.reading(ctx, s, gk, func(gvr schema.GroupVersionResource) (err error) {
+				at = c.metadata.Resource(gvr).Namespace(space) // also for the watch
 				l, err = at.List(ctx, options)
 				return err
 			})
@@ -404,45 +443,86 @@ func (k *kindMarks) feed(ctx context.Context, s *surface, gk schema.GroupKind, g
 			options.LabelSelector = selector
 			return at.Watch(ctx, options)
 		},
-		unserved: func() {
-			k.stop()
-			k.mu.Lock()
-			if k.kinds[gk] == k {
-				delete(k.kinds, gk)
-			}
-			k.mu.Unlock()
-			sleep(ctx, firstRetry) // a CRD that is being replaced is back in a moment
-			signal(k.kindsMoved)
-		},
-		fresh: func() { listing = map[manifest.ID]string{} },
-		put: func(o metav1.Object) {
-			id, mark := identity(o), inventory.Mark(o)
-			if listing != nil {
-				listing[id] = mark
-				return
-			}
-			k.mu.Lock()
-			k.marks[id] = mark
-			delete(k.gone, id)
-			k.mu.Unlock()
-			signal(k.news)
-		},
-		gone: func(o metav1.Object) {
-			k.mu.Lock()
-			delete(k.marks, identity(o))
-			if _, owned := k.owned[identity(o)]; owned {
-				k.gone[identity(o)] = o.GetResourceVersion()
-			}
-			k.mu.Unlock()
-			signal(k.news)
-		},
-		whole: func() {
-			k.mu.Lock()
-			k.marks, k.gone, listing = listing, map[manifest.ID]string{}, nil
-			k.mu.Unlock()
-			signal(k.news)
-		},
 	}
+}
+
+// idOfKind returns the ID of an object of a kind.
+func idOfKind(gk schema.GroupKind, o metav1.Object) manifest.ID {
+	return manifest.ID{Group: gk.Group, Kind: gk.Kind, Namespace: o.GetNamespace(), Name: o.GetName()}
+}
+
+// feed returns the feed for the metadata of a kind.
+func (k *kindMarks) feed(ctx context.Context, s *surface, gk schema.GroupKind, gvr schema.GroupVersionResource) feed {
+	selector := k.cluster.ours()
+	if k.everything {
+		selector = ""
+	}
+	var listing map[manifest.ID]string // nil after the list is complete
+	f := k.cluster.metadataFeed(s, gk, gvr, k.space, selector)
+	f.unserved = func() {
+		k.stop()
+		k.mu.Lock()
+		if k.kinds[gk] == k {
+			delete(k.kinds, gk)
+		}
+		k.mu.Unlock()
+		sleep(ctx, firstRetry) // a CRD that is being replaced is back in a moment
+		signal(k.kindsMoved)
+	}
+	f.fresh = func() { listing = map[manifest.ID]string{} }
+	f.put = func(o metav1.Object) {
+		id, mark := idOfKind(gk, o), inventory.Mark(o)
+		if listing != nil {
+			listing[id] = mark
+			return
+		}
+		k.set(id, mark)
+	}
+	f.gone = func(o metav1.Object) { k.drop(idOfKind(gk, o), o.GetResourceVersion()) }
+	f.whole = func() {
+		k.setAll(listing)
+		listing = nil
+	}
+	return f
+}
+
+// set records the mark of an object.
+func (k *kindMarks) set(id manifest.ID, mark string) {
+	k.mu.Lock()
+	k.marks[id] = mark
+	delete(k.gone, id)
+	k.mu.Unlock()
+	signal(k.news)
+}
+
+// drop records that an object was deleted.
+func (k *kindMarks) drop(id manifest.ID, version string) {
+	k.mu.Lock()
+	delete(k.marks, id)
+	if _, owned := k.owned[id]; owned && k.gone != nil {
+		k.gone[id] = version
+	}
+	k.mu.Unlock()
+	signal(k.news)
+}
+
+// setAll records the marks of all objects.
+func (k *kindMarks) setAll(marks map[manifest.ID]string) {
+	k.mu.Lock()
+	k.marks, k.gone = maps.Clone(marks), map[manifest.ID]string{}
+	if k.marks == nil {
+		k.marks = map[manifest.ID]string{}
+	}
+	k.mu.Unlock()
+	signal(k.news)
+}
+
+// forget records that nothing is known about the objects.
+func (k *kindMarks) forget() {
+	k.mu.Lock()
+	k.marks, k.gone = nil, nil
+	k.mu.Unlock()
+	signal(k.news)
 }
 
 // asObjects returns the items of a list as objects.

@@ -54,7 +54,7 @@ func New(s v1alpha1.Sync, in Surroundings) (*Target, error) {
 		URL: s.Spec.Source.Repo, Path: s.Spec.Source.Path, Cache: in.Cache, Plain: in.Plain,
 		Limits: git.Limits{Time: s.Spec.Source.FetchTimeout.Duration(), Object: objectsOf(s)},
 	}
-	w, err := Wire(s, repository, in, How{Cluster: cluster.Options{Progress: in.Done}, Fresh: freshTags})
+	w, err := Wire(s, repository, in, How{Cluster: cluster.Options{Progress: in.Done, Shares: in.Shares}, Fresh: freshTags})
 	if err != nil {
 		return nil, err
 	}
@@ -65,6 +65,7 @@ func New(s v1alpha1.Sync, in Surroundings) (*Target, error) {
 		Suspended:  s.Spec.Suspend,
 		Interval:   s.Spec.Interval.Duration(),
 		Poll:       s.Spec.Source.Interval.Duration(),
+		Slots:      in.Slots,
 		OnEvent:    in.Event,
 	}}
 	if t.Loop.Reconciler.Applier != nil && !s.Spec.Suspend && !t.previews {

@@ -14,6 +14,7 @@ import (
 	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/diff"
+	"headgate.dev/headgate/reconcile/engine"
 	"headgate.dev/headgate/reconcile/git"
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/inventory"
@@ -49,6 +50,8 @@ type Surroundings struct {
 	Offline     bool             // send no requests to registries
 	Unlocked    bool             // also ask registries about locked packages
 	Peers       *reconcile.Peers // the syncs of this process; nil if there is only this one
+	Shares      *cluster.Shares  // what the syncs of this process share in a cluster; nil shares nothing
+	Slots       *engine.Slots    // bound how many passes of this process work at the same time; nil bounds nothing
 	// PullRequests previews the pull requests of all Syncs of this process; nil if there is only this Sync.
 	PullRequests *PullRequests
 	Memo         manifest.Memo         // caches facts about files for several Syncs; nil for one per Sync if it has a cluster

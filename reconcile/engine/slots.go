@@ -1,0 +1,135 @@
+// Package engine bounds the work of many syncs in one process, and lets them share what costs the same for one sync as for all. It
+// knows nothing of plans and clusters; package reconcile makes the passes.
+package engine
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+// A Priority orders the passes that wait for a slot. A point is worth a second of waiting, so that no pass waits forever.
+type Priority int
+
+// The priorities of passes. A pass that goes on after a wait may hold a lease, and comes first.
+const (
+	Regular Priority = 0   // after an interval
+	Prompt  Priority = 50  // another writer or another sync caused it
+	Asked   Priority = 100 // a person did: with a commit, or by starting the process
+	resumed Priority = 1000
+)
+
+// Slots bound how many passes of a process work at the same time. A nil *Slots bounds nothing.
+type Slots struct {
+	mu      sync.Mutex
+	free    int
+	waiting []*waiter // the next one first
+}
+
+type waiter struct {
+	turn  time.Time     // the earliest comes first
+	ready chan struct{} // closed when it has a slot
+}
+
+// NewSlots returns n free slots.
+func NewSlots(n int) *Slots { return &Slots{free: n} }
+
+// A Slot is the right of one pass to work. Only one goroutine may use it at a time.
+type slot struct {
+	of *Slots
+
+	mu     sync.Mutex
+	pauses int
+}
+
+type slotKey struct{}
+
+// Take waits for a slot. The returned context has the slot; free gives it back. The error is the cause of the end of ctx.
+func (s *Slots) Take(ctx context.Context, priority Priority) (_ context.Context, free func(), err error) {
+	if s == nil {
+		return ctx, func() {}, nil
+	}
+	if err := s.wait(ctx, priority); err != nil {
+		return ctx, nil, err
+	}
+	return context.WithValue(ctx, slotKey{}, &slot{of: s}), sync.OnceFunc(s.giveBack), nil
+}
+
+// Pause gives back the slot of a pass while the pass waits for something outside of the process, until resume is called, which waits
+// for a slot again. Without a slot, it does nothing. Pauses may overlap. If ctx ends, the pass goes on without waiting, to record what
+// it has done.
+func Pause(ctx context.Context) (resume func()) {
+	one, _ := ctx.Value(slotKey{}).(*slot)
+	if one == nil {
+		return func() {}
+	}
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	if one.pauses++; one.pauses == 1 {
+		one.of.giveBack()
+	}
+	return sync.OnceFunc(func() {
+		one.mu.Lock()
+		defer one.mu.Unlock()
+		if one.pauses--; one.pauses > 0 {
+			return
+		}
+		if one.of.wait(ctx, resumed) != nil {
+			one.of.force()
+		}
+	})
+}
+
+// wait waits for a free slot and takes it.
+func (s *Slots) wait(ctx context.Context, priority Priority) error {
+	s.mu.Lock()
+	if s.free > 0 {
+		s.free--
+		s.mu.Unlock()
+		return nil
+	}
+	w := &waiter{turn: time.Now().Add(-time.Duration(priority) * time.Second), ready: make(chan struct{})}
+	at, _ := slices.BinarySearchFunc(s.waiting, w, func(a, b *waiter) int {
+		return cmp.Or(a.turn.Compare(b.turn), -1) // after those with the same turn
+	})
+	s.waiting = slices.Insert(s.waiting, at, w)
+	s.mu.Unlock()
+	select {
+	case <-w.ready:
+		return nil
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := slices.Index(s.waiting, w); i >= 0 {
+		s.waiting = slices.Delete(s.waiting, i, i+1)
+	} else { // it got a slot in the meantime
+		s.release()
+	}
+	return context.Cause(ctx)
+}
+
+// force takes a slot that may not be free.
+func (s *Slots) force() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.free--
+}
+
+func (s *Slots) giveBack() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.release()
+}
+
+// release frees a slot or passes it on. The caller holds the lock.
+func (s *Slots) release() {
+	if s.free < 0 || len(s.waiting) == 0 {
+		s.free++
+		return
+	}
+	close(s.waiting[0].ready)
+	s.waiting = s.waiting[1:]
+}
