@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"math"
 	"path"
 	"path/filepath"
 	"slices"
@@ -18,10 +17,8 @@ import (
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/forge"
 	"headgate.dev/headgate/reconcile/git"
-	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/reconcile/target"
-	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/crossplane"
 
 	"github.com/spf13/cobra"
@@ -44,15 +41,6 @@ type previewFlags struct {
 	rules           forge.Rules
 	registryTimeout time.Duration
 	forge           forgeFlags
-}
-
-// forgeFlags holds the flags that locate a pull request.
-type forgeFlags struct {
-	kind      choice
-	repo      string
-	pull      int
-	cluster   string
-	targetURL string
 }
 
 func newPreview(t *terminal) *cobra.Command {
@@ -213,44 +201,8 @@ func wrapped(text string) string {
 	return b.String()
 }
 
-func (f *forgeFlags) addTo(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	f.kind.addTo(cmd, "forge", "", "the kind of the forge; auto takes it from the URL or the pipeline")
-	flags.StringVar(&f.repo, "forge-repo", "", "the repository on the forge, as its `URL` (default: that of the workflow, or --repo)")
-	addNumber(cmd, &f.pull, "pull", 0, v1alpha1.Range{Least: 1, Most: math.MaxInt32}, "`number` of the pull request (default: that of the workflow)")
-	flags.StringVar(&f.cluster, "cluster-name", "", "with --live: `name` of the cluster in the status")
-	flags.StringVar(&f.targetURL, "target-url", "", "`URL` that the status links to")
-}
-
 func (t *terminal) preview(ctx context.Context, f *previewFlags) (report.Report, error) {
-	switch {
-	case f.commands && (!f.comment || !f.status):
-		return report.Report{}, usagef("--commands needs --comment and --status, which show what an approval covers and since when")
-	case !f.commands && (len(f.rules.Approvers) > 0 || f.rules.ByAuthor || f.rules.Reviews):
-		return report.Report{}, usagef("--approver, --approval-by-author and --approval-reviews have no effect without --commands")
-	case f.ifCommanded && !f.commands:
-		return report.Report{}, usagef("--if-commanded has no effect without --commands")
-	case f.live && f.status && f.forge.cluster == "":
-		return report.Report{}, usagef("--live and --status need --cluster-name: several clusters may report on one pull request")
-	case f.fields().Catalogue == v1alpha1.CatalogueLive && !f.live:
-		return report.Report{}, usagef("--catalogue=live reads a cluster: add --live")
-	}
-	for _, pattern := range f.targets {
-		if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
-			return report.Report{}, usagef("--target %q is no branch or pattern such as release/*", pattern)
-		}
-	}
-	for _, list := range []struct {
-		flag  string
-		hosts []string
-	}{{"--preview-registries", f.registries}, {"--fork-registries", f.forkRegistries}} {
-		for _, host := range list.hosts {
-			if !v1alpha1.IsRegistry(host) {
-				return report.Report{}, usagef("%s wants hosts of registries, such as ghcr.io or registry.example.org:5000, not %q", list.flag, host)
-			}
-		}
-	}
-	if err := f.comparesOnly(); err != nil {
+	if err := f.check(); err != nil {
 		return report.Report{}, err
 	}
 	source, err := t.commits(&f.sourceFlags)
@@ -286,16 +238,55 @@ func (t *terminal) preview(ctx context.Context, f *previewFlags) (report.Report,
 		}
 	}
 	result, err := w.Merging(ctx, of)
+	return result, t.unposted(result, err, fork)
+}
+
+// unposted returns the error of a preview. Two errors about posting are warnings: a newer preview took its place, or a workflow has no
+// token that may post on a pull request from a fork.
+func (t *terminal) unposted(result report.Report, err error, fork bool) error {
 	if errors.Is(err, forge.ErrSuperseded) {
 		t.warn("%v", forge.ErrSuperseded)
-		return result, nil
+		return nil
 	}
 	logDefect(slog.Default(), err)
-	if _, refused := errors.AsType[*forge.Refusal](err); refused && result.Error == "" && fork && t.getenv("HEADGATE_FORGE_TOKEN") == "" {
+	_, refused := errors.AsType[*forge.Refusal](err)
+	if ofWorkflow := fork && t.getenv("HEADGATE_FORGE_TOKEN") == ""; refused && ofWorkflow && result.Error == "" {
 		t.warn("the token of a workflow may not post on a pull request from a fork; the exit code and the output are the result: %v", err)
-		err = nil
+		return nil
 	}
-	return result, err
+	return err
+}
+
+// check returns an error for flags that have no effect together, or whose values mean nothing.
+func (f *previewFlags) check() error {
+	switch {
+	case f.commands && (!f.comment || !f.status):
+		return usagef("--commands needs --comment and --status, which show what an approval covers and since when")
+	case !f.commands && (len(f.rules.Approvers) > 0 || f.rules.ByAuthor || f.rules.Reviews):
+		return usagef("--approver, --approval-by-author and --approval-reviews have no effect without --commands")
+	case f.ifCommanded && !f.commands:
+		return usagef("--if-commanded has no effect without --commands")
+	case f.live && f.status && f.forge.cluster == "":
+		return usagef("--live and --status need --cluster-name: several clusters may report on one pull request")
+	case f.fields().Catalogue == v1alpha1.CatalogueLive && !f.live:
+		return usagef("--catalogue=live reads a cluster: add --live")
+	}
+	for _, pattern := range f.targets {
+		if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
+			return usagef("--target %q is no branch or pattern such as release/*", pattern)
+		}
+	}
+	return cmp.Or(areRegistries("--preview-registries", f.registries), areRegistries("--fork-registries", f.forkRegistries), f.comparesOnly())
+}
+
+// areRegistries returns an error for a value of a flag that is not the host of a registry.
+func areRegistries(flag string, hosts []string) error {
+	for _, host := range hosts {
+		if !v1alpha1.IsRegistry(host) {
+			return usagef("%s wants hosts of registries, such as ghcr.io or registry.example.org:5000, not %q", flag, host)
+		}
+	}
+	return nil
 }
 
 // A noted is an error that ends a run which has nothing to do.
@@ -356,114 +347,4 @@ func (t *terminal) isolated(f *previewFlags, repository *git.Repository, fork bo
 	by := &target.Isolation{Command: []string{"headgate", childVerb}, Memo: f.kept("memo"), Program: thisProgram()}
 	elsewhere, err := by.Previewing(s, repository, w, forks)
 	return w, elsewhere, err
-}
-
-// previews returns the publisher of previews, or nil if it was not requested.
-func (t *terminal) previews(ctx context.Context, f *previewFlags, of *git.Repository) (*forge.Previews, error) {
-	if !f.comment && !f.status && f.forge.pull == 0 {
-		return nil, nil
-	}
-	in := forge.WorkflowOf(t.getenv)
-	number, queued := cmp.Or(f.forge.pull, in.Pull), in.Queued && f.forge.pull == 0
-	if number == 0 && !queued {
-		return nil, usagef("the pull request is not known: set --pull outside of a workflow for pull requests")
-	}
-	at, err := f.forge.repository(in, of)
-	if err != nil {
-		return nil, err
-	}
-	token := cmp.Or(t.getenv("HEADGATE_FORGE_TOKEN"), in.Token)
-	if token == "" && in.Fork {
-		t.warn("the pipeline of a fork has no token, so nothing is posted; the exit code and the output are the result")
-		return nil, nil
-	}
-	if token == "" {
-		return nil, usagef("the environment has no token of the forge: set HEADGATE_FORGE_TOKEN")
-	}
-	account := forge.Account{Repository: at, Token: forge.Token(token), Plain: of.Plain}
-	pulls, err := account.Pulls()
-	if err != nil {
-		return nil, err
-	}
-	cluster := ""
-	if f.live {
-		cluster = f.forge.cluster
-	}
-	previews := &forge.Previews{Name: forge.NameOfSync(f.sync(), cluster, v1alpha1.DefaultNamespace), TargetURL: f.forge.targetURL, Run: in.Run}
-	if queued {
-		previews.Pull = forge.Pull{Number: number, Head: in.Head, Target: in.Target, Queued: true}
-	} else if previews.Pull, err = pulls.Pull(ctx, number); err != nil {
-		return nil, err
-	}
-	if in.Closed && number == in.Pull {
-		open, err := pulls.Open(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if previews.Pull, err = f.heir(previews.Pull, open); err != nil {
-			return nil, err
-		}
-		number, f.head = previews.Pull.Number, cmp.Or(f.head, previews.Pull.Head)
-	}
-	switch {
-	case queued:
-		f.base, f.head = cmp.Or(f.base, in.Base), cmp.Or(f.head, in.Head)
-	case isURL(f.repo): // a URL has no clone whose HEAD is the head of the pull request
-		f.base, f.head = cmp.Or(f.base, previews.Pull.Target), cmp.Or(f.head, previews.Pull.Head)
-	case number == in.Pull:
-		clone, err := of.Resolve(ctx, cmp.Or(f.head, "HEAD"))
-		if err != nil {
-			return nil, err
-		}
-		if in.Superseded(previews.Pull, clone) {
-			t.warn("this run is of commit %.12s into %s, and the pull request is of %.12s into %s now, so nothing is posted", in.Head, in.Target, previews.Pull.Head, previews.Pull.Target)
-			return nil, nil
-		}
-		f.base = cmp.Or(f.base, in.Base, "origin/"+previews.Pull.Target)
-	default:
-		f.base = cmp.Or(f.base, "origin/"+previews.Pull.Target)
-	}
-	if !queued {
-		previews.Now = func(ctx context.Context) (forge.Pull, error) { return pulls.Pull(ctx, number) }
-	}
-	if f.comment {
-		previews.Pulls = pulls
-	}
-	if f.commands {
-		if err := at.Kind.Check(f.rules); err != nil {
-			return nil, usagef("--commands: %w with --approver, or approve in %s", err, render.ApprovalsFile)
-		}
-		previews.Commands = map[inventory.Sync]forge.Rules{f.sync(): f.rules}
-	}
-	if f.status {
-		if previews.Poster, err = account.Poster(); err != nil {
-			return nil, err
-		}
-	}
-	return previews, f.judge(ctx, previews, pulls)
-}
-
-// repository returns the repository of the pull request on the forge.
-func (f *forgeFlags) repository(in forge.Workflow, of *git.Repository) (forge.Repository, error) {
-	configured := target.ForgeKind(f.kind.value)
-	url := f.repo
-	if url == "" && isURL(of.URL) {
-		url = of.URL
-	}
-	var at forge.Repository
-	var err error
-	switch {
-	case url == "" && in.Name == "":
-		return at, usagef("the repository of the pull request is not known: set --forge-repo outside of a workflow for pull requests")
-	case url == "":
-		at, err = forge.RepositoryAt(in.Server, in.Name, cmp.Or(configured, in.Kind))
-	default:
-		if at, err = forge.RepositoryOf(url, configured); err == nil && at.Kind == "" {
-			at, err = forge.RepositoryOf(url, in.Kind)
-		}
-	}
-	if err == nil && at.Kind == "" {
-		err = usagef("the URL %s does not show the kind of the forge; specify --forge", at.Base)
-	}
-	return at, err
 }

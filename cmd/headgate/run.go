@@ -32,20 +32,7 @@ import (
 )
 
 func newRun(t *terminal) *cobra.Command {
-	var (
-		in    clusterFlags
-		files []string
-		cache string
-		trust trustFlags
-		once  bool
-		only  string // the name of the previews, if there are no passes
-		hooks listener
-		seen  probes
-		plain network.Plain
-		allow approveFlag
-		most  int
-		show  = newView()
-	)
+	f, show := new(runFlags), newView()
 	cmd := &cobra.Command{
 		Use:   "run -f FILE [flags]",
 		Short: "Keep clusters in sync with branches, and report on the commits",
@@ -96,72 +83,116 @@ to standard output and the exit code comes from the pass.
   headgate run -f sync.yaml --webhook-address :9292 --webhook-cert tls.crt --webhook-key tls.key`,
 		Args: takes(0, 0, "-f names a file of Syncs"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if once && hooks.address != "" {
-				return usagef("--once makes one pass and receives no webhooks: leave out --webhook-address")
-			}
-			if once && seen.given() {
-				return usagef("--once makes one pass and answers no requests: leave out --health-address and --metrics-address")
-			}
-			if once && only != "" {
-				return usagef("--once makes a pass, and --previews makes none: leave out one of them")
-			}
-			if only != "" && !v1alpha1.IsClusterName(only) {
-				return usagef("--previews %q: a name has letters, digits, '-', '_' and '.', at most 63", only)
-			}
-			if most < 1 {
-				return usagef("--concurrent %d: at least one pass has to work", most)
-			}
-			syncs, err := readSyncs(files)
-			if err != nil {
-				return err
-			}
-			t.logRun(syncs)
-			if err := target.OneHost(syncs, t.getenv); err != nil {
-				return err
-			}
-			cfg, err := in.config()
-			if err != nil {
-				return err
-			}
-			counts := metrics.New()
-			cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return counter{next, counts} })
-			read := &syncFiles{names: files}
-			targets, err := t.targets(syncs, target.Surroundings{Cluster: cfg, Event: func(e reconcile.Event) { measure(counts, e) }, Cache: clones(cache), Peers: &reconcile.Peers{InTurn: once}, Slots: engine.NewSlots(most), Shares: &cluster.Shares{}, PullRequests: &target.PullRequests{Name: only}, KeyFiles: trust.keys, TrustedRoot: trust.root, Plain: plain}, func(s v1alpha1.Sync) func() approval.Given { return standing(read, s, once, allow) })
-			if err != nil {
-				return err
-			}
-			if only != "" && !slices.ContainsFunc(targets, (*target.Target).Previews) {
-				return usagef("--previews: no sync has spec.statuses, which name the forge of the pull requests and its token")
-			}
-			for _, s := range syncs {
-				of := inventory.Sync{Namespace: s.Namespace, Name: s.Name}
-				if only != "" || s.Spec.ManagementPolicy == v1alpha1.PolicyObservable {
-					continue
-				}
-				if err := t.announce("run", of, &in); err != nil {
-					return err
-				}
-			}
-			if once {
-				return t.once(cmd.Context(), targets, show)
-			}
-			return loops(cmd.Context(), targets, hooks, seen, counts)
+			return t.run(cmd, f, show)
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringArrayVarP(&files, "file", "f", nil, "`file` of Syncs; may be given several times")
-	flags.StringVar(&only, "previews", "", "make no passes: preview for all syncs together, with one comment and the status headgate/`NAME`/preview")
-	flags.BoolVar(&once, "once", false, "make one pass over each sync, report, and end")
-	flags.IntVar(&most, "concurrent", 10, "maximum `number` of passes that work at the same time")
-	hooks.addTo(cmd)
-	seen.addTo(cmd)
-	addPlain(cmd, &plain)
-	allow.addTo(cmd)
-	in.addTo(cmd)
-	flags.StringVar(&cache, "cache-dir", "", "keep clones of repositories, packages, and unsent statuses in this `directory` (default: the user's cache)")
-	trust.addTo(cmd)
+	flags.StringArrayVarP(&f.files, "file", "f", nil, "`file` of Syncs; may be given several times")
+	flags.StringVar(&f.only, "previews", "", "make no passes: preview for all syncs together, with one comment and the status headgate/`NAME`/preview")
+	flags.BoolVar(&f.once, "once", false, "make one pass over each sync, report, and end")
+	addNumber(cmd, &f.most, "concurrent", 10, v1alpha1.Range{Least: 1, Most: 10_000}, "maximum `number` of passes that work at the same time")
+	f.hooks.addTo(cmd)
+	f.seen.addTo(cmd)
+	addPlain(cmd, &f.plain)
+	f.allow.addTo(cmd)
+	f.in.addTo(cmd)
+	flags.StringVar(&f.cache, "cache-dir", "", "keep clones of repositories, packages, and unsent statuses in this `directory` (default: the user's cache)")
+	f.trust.addTo(cmd)
 	show.addTo(cmd)
 	return cmd
+}
+
+// runFlags holds the flags of run.
+type runFlags struct {
+	in    clusterFlags
+	files []string
+	cache string
+	trust trustFlags
+	once  bool
+	only  string // the name of the previews, if there are no passes
+	hooks listener
+	seen  probes
+	plain network.Plain
+	allow approveFlag
+	most  int // passes that work at the same time
+}
+
+// check returns an error for flags that have no effect together.
+func (f *runFlags) check() error {
+	switch {
+	case f.once && f.hooks.address != "":
+		return usagef("--once makes one pass and receives no webhooks: leave out --webhook-address")
+	case f.once && f.seen.given():
+		return usagef("--once makes one pass and answers no requests: leave out --health-address and --metrics-address")
+	case f.once && f.only != "":
+		return usagef("--once makes a pass, and --previews makes none: leave out one of them")
+	case f.only != "" && !v1alpha1.IsClusterName(f.only):
+		return usagef("--previews %q: a name has letters, digits, '-', '_' and '.', at most 63", f.only)
+	}
+	return nil
+}
+
+func (t *terminal) run(cmd *cobra.Command, f *runFlags, show *view) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	syncs, err := readSyncs(f.files)
+	if err != nil {
+		return err
+	}
+	t.logRun(syncs)
+	counts := metrics.New()
+	targets, err := t.runTargets(f, syncs, counts)
+	if err != nil {
+		return err
+	}
+	if err := t.announceAll(f, syncs); err != nil {
+		return err
+	}
+	if f.once {
+		return t.once(cmd.Context(), targets, show)
+	}
+	return loops(cmd.Context(), targets, f.hooks, f.seen, counts)
+}
+
+// runTargets wires the Syncs of the files.
+func (t *terminal) runTargets(f *runFlags, syncs []v1alpha1.Sync, counts *metrics.Metrics) ([]*target.Target, error) {
+	if err := target.OneHost(syncs, t.getenv); err != nil {
+		return nil, err
+	}
+	cfg, err := f.in.config()
+	if err != nil {
+		return nil, err
+	}
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return counter{next, counts} })
+	in := target.Surroundings{
+		Cluster: cfg, Event: func(e reconcile.Event) { measure(counts, e) }, Cache: clones(f.cache), Peers: &reconcile.Peers{InTurn: f.once},
+		Slots: engine.NewSlots(f.most), Shares: &cluster.Shares{},
+		PullRequests: &target.PullRequests{Name: f.only}, KeyFiles: f.trust.keys, TrustedRoot: f.trust.root, Plain: f.plain,
+	}
+	read := &syncFiles{names: f.files}
+	targets, err := t.targets(syncs, in, func(s v1alpha1.Sync) func() approval.Given { return standing(read, s, f.once, f.allow) })
+	if err != nil {
+		return nil, err
+	}
+	if f.only != "" && !slices.ContainsFunc(targets, (*target.Target).Previews) {
+		return nil, usagef("--previews: no sync has spec.statuses, which name the forge of the pull requests and its token")
+	}
+	return targets, nil
+}
+
+// announceAll announces the syncs that write into the cluster.
+func (t *terminal) announceAll(f *runFlags, syncs []v1alpha1.Sync) error {
+	for _, s := range syncs {
+		of := inventory.Sync{Namespace: s.Namespace, Name: s.Name}
+		if f.only != "" || s.Spec.ManagementPolicy == v1alpha1.PolicyObservable {
+			continue
+		}
+		if err := t.announce("run", of, &f.in); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // aboutWebhooks is the part of the help that depends on the forges.

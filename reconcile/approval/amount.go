@@ -26,12 +26,17 @@ func Named(names []string) Amount {
 		sum := sha256.Sum256([]byte(name))
 		hashes[i] = base64.RawStdEncoding.EncodeToString(sum[:nameBytes])
 	}
-	slices.Sort(hashes)
-	hashes = slices.Compact(hashes)
-	if len(hashes) > mostNames {
-		return Count(len(hashes))
+	a := ofHashes(hashes)
+	if a.count > mostNames {
+		return Count(a.count)
 	}
-	return Amount{len(hashes), strings.Join(hashes, "")}
+	return a
+}
+
+// ofHashes returns an amount of names, each of which has a hash.
+func ofHashes(hashes []string) Amount {
+	all := slices.Compact(slices.Sorted(slices.Values(hashes)))
+	return Amount{len(all), strings.Join(all, "")}
 }
 
 const (
@@ -65,8 +70,7 @@ func (a Amount) Or(b Amount) Amount {
 	case a.names == "" || b.names == "":
 		return Count(max(a.count, b.count))
 	}
-	all := slices.Compact(slices.Sorted(slices.Values(append(a.each(), b.each()...))))
-	return Amount{len(all), strings.Join(all, "")}
+	return ofHashes(append(a.each(), b.each()...))
 }
 
 // Plus returns the amount of two claims that one approval covers at once.
@@ -97,15 +101,15 @@ func (a Amount) String() string {
 	return strconv.Itoa(a.count) + ":" + a.names
 }
 
-// Parse reads the text of an amount.
+// Parse reads the text of an amount. An amount has only one text.
 func Parse(text string) (Amount, error) {
-	if text == "" {
-		return Amount{}, nil
+	number, names, named := strings.Cut(text, ":")
+	n, _ := strconv.Atoi(number)
+	a := Count(max(n, 0))
+	if named {
+		a = ofHashes(Amount{names: names}.each())
 	}
-	number, names, _ := strings.Cut(text, ":")
-	n, err := strconv.Atoi(number)
-	a := Amount{n, names}
-	if err != nil || n <= 0 || names != "" && (len(names) != n*nameChars || !slices.IsSorted(a.each())) || a.String() != text {
+	if a.String() != text {
 		return Amount{}, fmt.Errorf("%.40q is not an amount", text)
 	}
 	return a, nil

@@ -136,9 +136,11 @@ func spends(g inventory.Grant, one Approval, place inventory.ApprovalPlace, dige
 		return g.Of == one.ID && (g.Given || place != inventory.InGit)
 	case one.ID != "": // an older version recorded only the digest
 		return g.Given && slices.Contains(one.Digests, g.Digest) && slices.Contains(g.Places(), place)
+	case !g.Given, g.Digest != digest:
+		return false
 	}
 	// An approval on the command line is a new one, even if an equal approval on a Sync was used.
-	return g.Digest == digest && g.Given && (place != inventory.OnCommand || slices.Contains(g.Places(), place))
+	return place != inventory.OnCommand || slices.Contains(g.Places(), place)
 }
 
 // Holds reports whether the approval that a grant used is still given.

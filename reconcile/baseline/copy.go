@@ -77,6 +77,13 @@ func (i installed) copied() (installer manifest.ID, ok bool) {
 	return i.of.Installer, !i.of.Pulled() && i.of.Installer.Name != ""
 }
 
+// standIn returns the copy that stands in for the image of an object.
+func (i installed) standIn(copies map[manifest.ID]standIn) (catalogue.Package, bool) {
+	installer, copied := i.copied()
+	c, stands := copies[installer]
+	return c.by, copied && stands
+}
+
 // unchangedCopies returns the bumps whose copy did not change along with the image.
 func unchangedCopies(copies map[manifest.ID]standIn, changed map[manifest.ID]bool) []plan.Bump {
 	var all []plan.Bump

@@ -78,91 +78,131 @@ func images(want render.Desired) []catalogue.Package {
 	return all
 }
 
+// A swap is an object that Crossplane installs, as two commits have it.
+type swap struct {
+	before, after installed
+	effect        plan.Effect
+}
+
+// A decision is what a swap means for the object.
+type decision struct {
+	action plan.Action
+	cause  plan.Cause
+	reason plan.Reason
+}
+
 // upgrades returns the packages whose image differs from the base, by the lines that request them, and the objects that
 // Crossplane installs with them, by identity. Each of these objects is an effect of the object that names the package.
 func (b Baseline) upgrades(want render.Desired) ([]plan.Bump, []plan.Effect) {
 	if want.Owner != render.OwnerCrossplane {
 		return claimed(nil, b.Base, want), nil
 	}
-	was, is := packaged(b.Base), packaged(want)
-	stays := map[manifest.ID]bool{}
-	for _, o := range want.Objects {
-		stays[o.ID] = true
-	}
-	for _, o := range b.Base.Objects { // objects that a package takes over
-		if _, known := was[o.ID]; !known {
-			was[o.ID] = installed{id: o.ID, object: func() (render.Object, error) { return o, nil }}
-		}
-	}
-	bumped, copies, changed := bumps(b.Base, want), standIns(b.Base, want), map[manifest.ID]bool{}
-	var effects []plan.Effect
-	var before, after []installed // the two sides of each effect, in the same order
-	add := func(action plan.Action, old, now installed, by catalogue.Package) *plan.Effect {
-		e := plan.Effect{
-			Kind: plan.Install, Of: by.Named, On: now.id, Package: by.Directory,
-			Change: &plan.Step{Action: action, Cause: plan.Commit, ID: now.id, APIVersion: now.apiVersion, Serves: now.definition == nil},
-		}
-		e.Change.Origin = want.Placed(manifest.Finding{Origin: by.Mentioned}).Origin
-		if d := now.definition; d != nil {
-			e.Change.Definition, e.Because = true, d.Reasons
-			e.Change.Serves = old.definition != nil && old.definition.Active
-		}
-		effects, before, after = append(effects, e), append(before, old), append(after, now)
-		return &effects[len(effects)-1]
-	}
-	for _, id := range slices.SortedFunc(maps.Keys(is), manifest.ID.Compare) {
-		now := is[id]
-		old, known := was[id]
-		by, copied := now.copied()
-		switch {
-		case copied && known && copies[by].by.Named == by:
-			add(plan.Update, old, now, copies[by].by)
-		case !now.of.Pulled(), known && old.of.Digest == now.of.Digest:
-		case known && (old.isOutline() || now.isOutline()): // an inactive definition that is only partly known
-		case known:
-			add(plan.Update, old, now, now.of)
-		case takesPlace(images(b.Base), now.of):
-			add(plan.Create, old, now, now.of)
-		}
-	}
-	failed := make([]error, len(effects))
-	manifest.Each(len(effects), func(i int) {
-		if s := effects[i].Change; s.Action == plan.Update {
-			_, copied := after[i].copied()
-			s.Write, failed[i] = replacing(before[i], after[i], copied)
-		}
-	})
-	for i, err := range failed {
-		if err != nil && effects[i].Change.Serves {
-			unknown(bumped, effects[i], err)
-		}
-	}
-	effects = slices.DeleteFunc(effects, func(e plan.Effect) bool { return e.Change.Action == plan.Update && e.Change.Live == nil })
+	was, is := withTaken(packaged(b.Base), b.Base), packaged(want)
+	bumped, copies := bumps(b.Base, want), standIns(b.Base, want)
+	swaps := compared(b.swapped(want, was, is, copies), bumped)
+	swaps = append(swaps, dropped(want, was, is, copies)...)
 
-	for _, e := range effects {
-		if _, copied := copies[e.Of]; copied {
-			changed[e.Of] = true
-		}
-	}
-	for id, old := range was {
-		by, replaced := successor(images(want), old.of)
-		if installer, copied := old.copied(); copied && copies[installer].by.Named == installer {
-			by, replaced = copies[installer].by, true
-		}
-		if _, kept := is[id]; kept || stays[id] || !replaced {
-			continue
-		}
-		e := add(plan.Keep, old, old, by)
-		e.Change.Cause, e.Change.Reason = plan.Retain, plan.NotUpdatedAnyMore.With()
-		if old.definition != nil {
-			e.Because, e.Change.Reason = nil, plan.KindDropped.With()
-		}
-		changed[e.Of] = true
+	var effects []plan.Effect
+	changed := map[manifest.ID]bool{}
+	for _, s := range swaps {
+		effects = append(effects, s.effect)
+		changed[s.effect.Of] = true
 	}
 	bumped = append(bumped, unchangedCopies(copies, changed)...)
 	slices.SortStableFunc(bumped, func(a, b plan.Bump) int { return a.Origin.Compare(b.Origin) })
 	slices.SortFunc(effects, func(a, b plan.Effect) int { return a.On.Compare(b.On) })
 	return bumped, effects
+}
+
+// withTaken adds the plain objects of a commit, which a package may take over.
+func withTaken(all map[manifest.ID]installed, of render.Desired) map[manifest.ID]installed {
+	for _, o := range of.Objects {
+		if _, known := all[o.ID]; !known {
+			all[o.ID] = installed{id: o.ID, object: func() (render.Object, error) { return o, nil }}
+		}
+	}
+	return all
+}
+
+// swapped returns the objects that another image installs, by identity. It does not compare them.
+func (b Baseline) swapped(want render.Desired, was, is map[manifest.ID]installed, copies map[manifest.ID]standIn) (all []swap) {
+	for _, id := range slices.SortedFunc(maps.Keys(is), manifest.ID.Compare) {
+		now := is[id]
+		old, known := was[id]
+		by, stands := now.standIn(copies)
+		switch {
+		case stands && known:
+			all = append(all, swapOf(want, decision{action: plan.Update, cause: plan.Commit}, old, now, by))
+		case !now.of.Pulled(), known && old.of.Digest == now.of.Digest:
+		case known && (old.isOutline() || now.isOutline()): // an inactive definition that is only partly known
+		case known:
+			all = append(all, swapOf(want, decision{action: plan.Update, cause: plan.Commit}, old, now, now.of))
+		case takesPlace(images(b.Base), now.of):
+			all = append(all, swapOf(want, decision{action: plan.Create, cause: plan.Commit}, old, now, now.of))
+		}
+	}
+	return all
+}
+
+// compared compares the objects of updates, and returns the swaps that change something. It records in bumped which packages could
+// not be compared.
+func compared(all []swap, bumped []plan.Bump) []swap {
+	failed := make([]error, len(all))
+	manifest.Each(len(all), func(i int) {
+		if s := all[i]; s.effect.Change.Action == plan.Update {
+			_, copied := s.after.copied()
+			s.effect.Change.Write, failed[i] = replacing(s.before, s.after, copied)
+		}
+	})
+	for i, err := range failed {
+		if e := all[i].effect; err != nil && e.Change.Serves {
+			unknown(bumped, e, err)
+		}
+	}
+	return slices.DeleteFunc(all, func(s swap) bool { return s.effect.Change.Action == plan.Update && s.effect.Change.Live == nil })
+}
+
+// dropped returns the objects that a new image of their package no longer installs. They stay in the cluster.
+func dropped(want render.Desired, was, is map[manifest.ID]installed, copies map[manifest.ID]standIn) (all []swap) {
+	stays := map[manifest.ID]bool{}
+	for _, o := range want.Objects {
+		stays[o.ID] = true
+	}
+	for id, old := range was {
+		if _, kept := is[id]; kept || stays[id] {
+			continue
+		}
+		by, replaced := old.standIn(copies)
+		if !replaced {
+			by, replaced = successor(images(want), old.of)
+		}
+		if !replaced {
+			continue
+		}
+		reason := plan.NotUpdatedAnyMore.With()
+		if old.definition != nil {
+			reason = plan.KindDropped.With()
+		}
+		gone := swapOf(want, decision{plan.Keep, plan.Retain, reason}, old, old, by)
+		gone.effect.Because = nil
+		all = append(all, gone)
+	}
+	return all
+}
+
+// swapOf returns a swap, which is an effect of the object that names the package.
+func swapOf(want render.Desired, as decision, before, after installed, by catalogue.Package) swap {
+	change := plan.Step{
+		Action: as.action, Cause: as.cause, Reason: as.reason, ID: after.id, APIVersion: after.apiVersion,
+		Origin:     want.Placed(manifest.Finding{Origin: by.Mentioned}).Origin,
+		Definition: after.definition != nil,
+		Serves:     after.definition == nil || before.definition != nil && before.definition.Active,
+	}
+	e := plan.Effect{Kind: plan.Install, Of: by.Named, On: after.id, Package: by.Directory, Change: &change}
+	if after.definition != nil {
+		e.Because = after.definition.Reasons
+	}
+	return swap{before, after, e}
 }
 
 // replacing returns how an update of a package changes an object, or no write if both are equal. For a copy,

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -32,7 +31,7 @@ func Changes(live, after *unstructured.Unstructured, hide Mask) []Change {
 func HolderOf(taken []Taken, path string) string {
 	for _, t := range taken {
 		for _, field := range t.Fields {
-			if rest, below := strings.CutPrefix(path, field); below && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+			if isBelow(path, field) {
 				return t.Manager
 			}
 		}

@@ -20,8 +20,15 @@ type Ignore struct {
 }
 
 func (i Ignore) selects(id manifest.ID) bool {
-	fits := func(pattern *regexp.Regexp, value string) bool { return pattern == nil || pattern.MatchString(value) }
-	return fits(i.Group, id.Group) && fits(i.Kind, id.Kind) && fits(i.Namespace, id.Namespace) && fits(i.Name, id.Name)
+	for _, part := range []struct {
+		pattern *regexp.Regexp
+		value   string
+	}{{i.Group, id.Group}, {i.Kind, id.Kind}, {i.Namespace, id.Namespace}, {i.Name, id.Name}} {
+		if part.pattern != nil && !part.pattern.MatchString(part.value) {
+			return false
+		}
+	}
+	return true
 }
 
 // Ignores are the rules of a sync.

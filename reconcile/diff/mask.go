@@ -32,9 +32,9 @@ func (h Mask) Covers(path string) bool {
 	return h.Secret && !mayShow(path) || slices.ContainsFunc(h.Paths, func(p string) bool { return isBelow(path, p) || isBelow(p, path) })
 }
 
+// isBelow reports whether a path is another one, or a field or an item below it.
 func isBelow(path, of string) bool {
-	rest, below := strings.CutPrefix(path, of)
-	return below && (rest == "" || rest[0] == '.' || rest[0] == '[')
+	return path == of || strings.HasPrefix(path, of+".") || strings.HasPrefix(path, of+"[")
 }
 
 // Text returns a text with all hidden values masked.

@@ -17,7 +17,7 @@ import (
 func OwnFields(live metav1.Object, ignored []Pointer) string {
 	parts := []string{}
 	for _, f := range live.GetManagedFields() {
-		if f.Manager != inventory.Manager || f.Operation != metav1.ManagedFieldsOperationApply || f.Subresource != "" || f.FieldsV1 == nil {
+		if !inventory.IsApplied(f) || f.FieldsV1 == nil {
 			continue
 		}
 		fields := f.FieldsV1.GetRawString()
@@ -52,13 +52,16 @@ func (p Pointer) removeOwned(tree map[string]any) {
 	index := err == nil
 	for key, below := range tree {
 		kind, name, _ := strings.Cut(key, ":")
-		switch {
-		case key == ".":
+		addressed := p[0] == "*"
+		switch kind {
+		case ".":
 			continue
-		case p[0] == "*":
-		case kind == "f" && name == p[0]:
-		case index && kind != "f" && (kind != "i" || name == p[0]):
-		default:
+		case "f", "i": // a field, or an item by its index
+			addressed = addressed || name == p[0]
+		default: // an item by its key or value
+			addressed = addressed || index
+		}
+		if !addressed {
 			continue
 		}
 		children, _ := below.(map[string]any)

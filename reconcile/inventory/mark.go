@@ -28,7 +28,7 @@ func Mark(o metav1.Object) string {
 	// The content of our managed fields without their time, because a no-op apply must not change the mark.
 	var ours []string
 	for _, f := range o.GetManagedFields() {
-		if f.Manager == Manager && f.Operation == metav1.ManagedFieldsOperationApply && f.Subresource == "" && f.FieldsV1 != nil {
+		if IsApplied(f) && f.FieldsV1 != nil {
 			ours = append(ours, f.APIVersion, f.FieldsV1.GetRawString())
 		}
 	}

@@ -9,11 +9,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// IsApplied reports whether an entry of managed fields holds what Headgate applied to the object itself.
+func IsApplied(f metav1.ManagedFieldsEntry) bool {
+	return f.Manager == Manager && f.Operation == metav1.ManagedFieldsOperationApply && f.Subresource == ""
+}
+
 // AppliedKey reports whether our field manager applied a label or annotation. Manifests that another tool rendered
 // bring its marks into a commit, although that tool does not own the objects.
 func AppliedKey(o metav1.Object, annotation bool, key string) bool {
 	return slices.ContainsFunc(o.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
-		return f.Manager == Manager && f.Operation == metav1.ManagedFieldsOperationApply && hasField(f, annotation, key)
+		return IsApplied(f) && hasField(f, annotation, key)
 	})
 }
 

@@ -8,7 +8,11 @@ import (
 
 // IsApplier reports whether a field manager belongs to a GitOps tool, which applies what others committed.
 func IsApplier(manager string) bool {
+	switch manager {
+	case inventory.Manager, "helm":
+		return true
+	}
 	_, tool := managers[manager]
 	_, ofCrossplane := crossplanes[manager]
-	return tool || ofCrossplane || manager == inventory.Manager || manager == "helm"
+	return tool || ofCrossplane
 }

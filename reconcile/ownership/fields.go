@@ -40,7 +40,7 @@ func rowOf(o metav1.Object, f metav1.ManagedFieldsEntry) row {
 	switch {
 	case f.Subresource != "":
 		return subresource
-	case isOurs(f):
+	case inventory.IsApplied(f):
 		return ours
 	case isApplierEntry(f) && applies:
 		return applier
@@ -144,7 +144,7 @@ type Update struct {
 // UpdateOf returns the update of a live object. after is the object after an apply of the commit.
 func UpdateOf(live, after *unstructured.Unstructured, how Taking) Update {
 	return Update{
-		Live: live, After: after, how: how, entries: entriesOf(live, entriesBefore(live, after), how), had: fieldsOf(live, isOurs), sent: fieldsOf(after, isOurs),
+		Live: live, After: after, how: how, entries: entriesOf(live, entriesBefore(live, after), how), had: fieldsOf(live, inventory.IsApplied), sent: fieldsOf(after, inventory.IsApplied),
 	}
 }
 
@@ -157,10 +157,10 @@ func (u Update) Taking(t Takeover) Update {
 }
 
 // IsLost reports whether the managed fields of an object do not show what we applied.
-func IsLost(live metav1.Object) bool { return fieldsOf(live, isOurs).Empty() }
+func IsLost(live metav1.Object) bool { return fieldsOf(live, inventory.IsApplied).Empty() }
 
 // Applied returns the fields that our field manager applied to an object.
-func Applied(o metav1.Object) *fieldpath.Set { return asStored(o, fieldsOf(o, isOurs)) }
+func Applied(o metav1.Object) *fieldpath.Set { return asStored(o, fieldsOf(o, inventory.IsApplied)) }
 
 // Unchanged returns the fields that our field manager applied to an object, without those that the live object holds with another
 // value: another writer changed them. If a part of a list item changed, all of the item is left out.
@@ -317,12 +317,12 @@ func (e entry) isTools() bool { return e.row == updater || e.row == applier }
 
 // Gained returns the fields that an update begins to manage.
 func Gained(live, after *unstructured.Unstructured) []string {
-	return names(fieldsOf(after, isOurs).Leaves().Difference(fieldsOf(live, isOurs)))
+	return names(fieldsOf(after, inventory.IsApplied).Leaves().Difference(fieldsOf(live, inventory.IsApplied)))
 }
 
 // VersionOf returns the version in which our field manager applied an object, or "".
 func VersionOf(o metav1.Object) string {
-	i := slices.IndexFunc(o.GetManagedFields(), isOurs)
+	i := slices.IndexFunc(o.GetManagedFields(), inventory.IsApplied)
 	if i < 0 {
 		return ""
 	}

@@ -28,9 +28,13 @@ func MovesTo(o metav1.Object, s inventory.Sync) bool {
 // MovedFrom returns the sync to which a live object's annotation announces a move, and reports whether that sync has
 // taken the object over. An object without the mark of any sync is still moving, and counts as moved.
 func MovedFrom(o metav1.Object, s inventory.Sync) (to string, moved bool) {
+	to = strings.TrimSpace(o.GetAnnotations()[ReleaseAnnotation])
 	key := movesTo(o)
+	if key == "" || key == s.Key() {
+		return to, false
+	}
 	mark := o.GetLabels()[inventory.SyncLabel]
-	return strings.TrimSpace(o.GetAnnotations()[ReleaseAnnotation]), key != "" && key != s.Key() && (mark == key || mark == "")
+	return to, mark == key || mark == ""
 }
 
 // movesTo returns the key of the sync to which a live object moves, or "".

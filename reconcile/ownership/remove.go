@@ -26,11 +26,12 @@ func removeBelow(v any, fields *fieldpath.Set) any {
 		if !found {
 			continue
 		}
-		inner := valueAt(v, key)
+		inner, keeps := valueAt(v, key), false
 		if hasBelow {
 			inner = removeBelow(inner, below)
+			keeps = e.FieldName != nil && !isEmpty(inner) // fields of another field manager
 		}
-		if whole && (!hasBelow || e.FieldName == nil || isEmpty(inner)) {
+		if whole && !keeps {
 			v = without(v, key)
 		} else {
 			v = with(v, key, inner)

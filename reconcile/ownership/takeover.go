@@ -1,6 +1,7 @@
 package ownership
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -114,7 +115,7 @@ func (u Update) TakeOver(apiVersion string) Update {
 
 // given returns managed fields in which Headgate applies additional fields in a version.
 func given(entries []metav1.ManagedFieldsEntry, fields *fieldpath.Set, apiVersion string, since *metav1.Time) []metav1.ManagedFieldsEntry {
-	i := slices.IndexFunc(entries, func(f metav1.ManagedFieldsEntry) bool { return isOurs(f) && f.APIVersion == apiVersion })
+	i := slices.IndexFunc(entries, func(f metav1.ManagedFieldsEntry) bool { return inventory.IsApplied(f) && f.APIVersion == apiVersion })
 	if i < 0 {
 		i = len(entries)
 		entries = append(entries, metav1.ManagedFieldsEntry{
@@ -143,7 +144,7 @@ func Leftovers(live metav1.Object) ([]Held, *fieldpath.Set) {
 		return nil, nil
 	}
 	others := fieldsOf(live, func(f metav1.ManagedFieldsEntry) bool { return !isApplierEntry(f) })
-	ours := fieldsOf(live, isOurs)
+	ours := fieldsOf(live, inventory.IsApplied)
 	var left []Held
 	rest := fieldpath.NewSet()
 	for _, f := range fields {
@@ -184,11 +185,7 @@ func above(set *fieldpath.Set) *fieldpath.Set {
 	return all
 }
 
-func isOurs(f metav1.ManagedFieldsEntry) bool {
-	return f.Manager == inventory.Manager && f.Operation == metav1.ManagedFieldsOperationApply && f.Subresource == ""
-}
-
-func isOthers(f metav1.ManagedFieldsEntry) bool { return !isOurs(f) }
+func isOthers(f metav1.ManagedFieldsEntry) bool { return !inventory.IsApplied(f) }
 
 // fieldsOf returns the fields of the entries that like accepts.
 func fieldsOf(o metav1.Object, like func(metav1.ManagedFieldsEntry) bool) *fieldpath.Set {
@@ -237,6 +234,9 @@ func names(set *fieldpath.Set) []string {
 	return all
 }
 
+// byName matches the item of a list whose key is its name.
+var byName = regexp.MustCompile(`^\[name="([^"]*)"\]$`)
+
 func name(path fieldpath.Path) string {
 	var b strings.Builder
 	for _, e := range path {
@@ -246,12 +246,10 @@ func name(path fieldpath.Path) string {
 				b.WriteByte('.')
 			}
 			b.WriteString(*e.FieldName)
-		case e.Key != nil && len(*e.Key) == 1 && (*e.Key)[0].Name == "name" && (*e.Key)[0].Value.IsString():
-			b.WriteString("[" + (*e.Key)[0].Value.AsString() + "]")
 		case e.Value != nil && !strings.HasPrefix(b.String(), "metadata."):
 			b.WriteString("[…]") // the value may be copied from a Secret
 		default:
-			b.WriteString(e.String())
+			b.WriteString(byName.ReplaceAllString(e.String(), "[$1]"))
 		}
 	}
 	return b.String()

@@ -27,12 +27,13 @@ type Approved struct {
 // approvedBy converts grants for a report. It combines grants of the same person in the same places at the same time.
 func approvedBy(grants []inventory.Grant) []Approved {
 	var all []Approved
+	known := map[string]int{} // indices in all
 	for _, g := range grants {
-		i := slices.IndexFunc(all, func(a Approved) bool {
-			return a.ID == g.Of && a.By == g.By && slices.Equal(a.How, g.How) && a.At.Equal(g.At)
-		})
-		if i < 0 {
+		given := fmt.Sprintf("%q %q %q %v", g.Of, g.By, g.How, g.At)
+		i, found := known[given]
+		if !found {
 			i, all = len(all), append(all, Approved{Commit: g.Commit, By: g.By, How: g.How, At: g.At, ID: g.Of})
+			known[given] = i
 		}
 		if !slices.Contains(all[i].Digests, g.Digest) {
 			all[i].Digests = append(all[i].Digests, g.Digest)

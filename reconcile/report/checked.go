@@ -17,7 +17,8 @@ func (r Report) refusals(want render.Desired) check.Report {
 	}
 	open := map[spot]bool{}
 	for _, s := range r.Steps {
-		if s.Origin != nil && (s.Error != "" || !r.Applied && s.Action != plan.Keep) {
+		refusable := s.Error != "" || !r.Applied && s.Action != plan.Keep
+		if s.Origin != nil && refusable {
 			open[spot{manifest.ID{Group: s.ID.Group, Kind: s.ID.Kind, Name: s.ID.Name}, *s.Origin}] = true
 		}
 	}

@@ -65,7 +65,7 @@ func sizes(of render.Desired) map[string]Size {
 func ofPackages(of render.Desired, made map[string]Size) map[string]render.DecidedDefinition {
 	all := map[string]render.DecidedDefinition{}
 	for _, d := range of.Definitions {
-		if _, known := made[d.Name]; d.Active && !known && d.Document != nil && d.Package != nil {
+		if _, known := made[d.Name]; d.Active && !known && d.Package != nil {
 			all[d.Name] = d
 		}
 	}

@@ -33,7 +33,7 @@ func (r Report) Holds(now metav1.Time) inventory.Holds {
 
 // staysHeld reports whether a step was held before the report's commit, which does not change it.
 func (r Report) staysHeld(s Step) bool {
-	return s.Action == plan.Hold && s.Since != nil && r.Revision != "" && s.SinceCommit != r.Revision
+	return s.Since != nil && r.Revision != "" && s.SinceCommit != r.Revision
 }
 
 // prunesWait describes the prunes that wait for creates and updates, or returns "": "2 prunes wait: ConfigMap a/b failed since 12 Nov

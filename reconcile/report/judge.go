@@ -339,54 +339,67 @@ func inFull(a activation.Activator, name string) bool {
 	return a.Cause == activation.Declared || a.Pattern == name
 }
 
-// used finds the uses of broken kinds in the commit: objects of the kind, and objects that mention it, such as a
-// Composition. An unreadable object counts as a use.
+// used finds the uses of broken kinds in the commit: objects that mention the kind, such as an object of it or a Composition. An
+// unreadable object counts as a use.
 func (r Report) used(want render.Desired) {
-	broken := map[string]map[string][]*Step{} // by group and kind; kind "" means every kind of the group
-	for _, steps := range [][]Step{r.Steps, r.Upgrades} {
-		for i := range steps {
-			s := &steps[i]
-			if !s.active || len(s.Breaks) == 0 && s.Action != plan.Keep || !crossplane.DeclaresKind(s.ID) {
-				continue
-			}
-			if _, group, _ := strings.Cut(s.ID.Name, "."); group != "" {
-				s.unused = true
-				if broken[group] == nil {
-					broken[group] = map[string][]*Step{}
-				}
-				broken[group][s.kindOf] = append(broken[group][s.kindOf], s)
-			}
-		}
-	}
+	broken := r.broken()
 	if len(broken) == 0 {
 		return
 	}
-	look := func(o render.Object) {
-		if crossplane.DeclaresKind(o.ID) || crossplane.IsMRAP(o.ID) || crossplane.IsPackage(o.ID) {
-			return
-		}
-		text, unread := contentOf(o)
-		for group, kinds := range broken {
-			if o.ID.Group != group && !unread && !bytes.Contains(text, []byte(group)) {
-				continue
-			}
-			for kind, steps := range kinds {
-				isOne := o.ID.Group == group && (kind == "" || o.ID.Kind == kind)
-				if !isOne && !unread && !bytes.Contains(text, []byte(kind)) {
-					continue
-				}
-				for _, s := range steps {
-					s.unused, s.UsedAt = false, append(s.UsedAt, o.Origin)
-				}
-			}
-		}
-	}
 	for _, o := range want.Objects {
-		look(o)
+		if !crossplane.DeclaresKind(o.ID) && !crossplane.IsMRAP(o.ID) && !crossplane.IsPackage(o.ID) {
+			broken.usedBy(o)
+		}
 	}
 	for _, l := range want.Left {
 		if l.Composition != nil {
-			look(*l.Composition)
+			broken.usedBy(*l.Composition)
+		}
+	}
+}
+
+// brokenKinds holds the steps that break kinds, by group and kind. The kind "" is every kind of the group.
+type brokenKinds map[string]map[string][]*Step
+
+// broken returns the kinds that break although they are active. Their steps count as unused until a use is found.
+func (r Report) broken() brokenKinds {
+	all := brokenKinds{}
+	for _, steps := range [][]Step{r.Steps, r.Upgrades} {
+		for i := range steps {
+			s := &steps[i]
+			_, group, _ := strings.Cut(s.ID.Name, ".")
+			dropped := s.Action == plan.Keep // a new version of a package no longer has the kind
+			if group == "" || !s.active || !crossplane.DeclaresKind(s.ID) {
+				continue
+			}
+			if len(s.Breaks) == 0 && !dropped {
+				continue
+			}
+			s.unused = true
+			if all[group] == nil {
+				all[group] = map[string][]*Step{}
+			}
+			all[group][s.kindOf] = append(all[group][s.kindOf], s)
+		}
+	}
+	return all
+}
+
+// usedBy records an object as a use of the kinds that it mentions. An object of a kind also mentions it.
+func (broken brokenKinds) usedBy(o render.Object) {
+	text, unread := contentOf(o)
+	mentions := func(word string) bool { return unread || bytes.Contains(text, []byte(word)) }
+	for group, kinds := range broken {
+		if !mentions(group) {
+			continue
+		}
+		for kind, steps := range kinds {
+			if !mentions(kind) {
+				continue
+			}
+			for _, s := range steps {
+				s.unused, s.UsedAt = false, append(s.UsedAt, o.Origin)
+			}
 		}
 	}
 }

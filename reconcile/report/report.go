@@ -13,6 +13,7 @@ import (
 	"headgate.dev/headgate/reconcile/diff"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/check"
@@ -210,45 +211,17 @@ func (r Report) with(of check.Report) Report {
 func reportOf(p plan.Plan, done []plan.Outcome, applied bool) Report {
 	r := blank(p.Sync, p.Want.Revision)
 	r.Applied, r.Looked = applied, p.Looks
-	r.Findings = append(r.Findings, p.Findings()...)
-	slices.SortStableFunc(r.Findings, manifest.Finding.Compare)
-	r.Findings = append(r.Findings, p.Notes...)
-	at := homes(p.Homes())
-	for _, l := range p.Leftovers {
-		r.Findings = append(r.Findings, notRemoved(l, at))
-	}
-	r.Skipped = p.Want.Skipped
+	r.Skipped, r.Bumps = p.Want.Skipped, p.Bumps
 	r.Approval, r.Approvals = p.Approval, approvedBy(p.Granted())
-	r.Restarts = p.Restarts()
-	for _, restart := range r.Restarts {
-		r.Findings = append(r.Findings, restart.Finding())
-	}
+	at := homes(p.Homes())
+	r.noted(p, at)
 	outcomes := make(map[manifest.ID]plan.Outcome, len(done))
 	for _, o := range done {
 		outcomes[o.ID] = o
 	}
 	for _, s := range p.Steps {
 		outcome, reached := outcomes[s.ID]
-		step := stepOf(at.step(s), at.outcome(outcome))
-		step.held(s, p) // uses the identity of the commit, as the inventory does
-		step.asks(s, s)
-		step.NotReached = applied && s.Writes() && s.Err == nil && (!reached || outcome.More && outcome.Err == nil)
-		if applied && step.Error == "" && !s.Waiting() {
-			step.Waits, step.WaitCodes = "", nil // the wait is over
-		}
-		if step.Deleting && !outcome.Deleting.None() {
-			r.Summary.Begun++
-		}
-		r.Summary.count(step, applied && s.Waiting() && !s.Lingers())
-		if s.Deactivates && s.Action == plan.Prune && step.Error == "" && !step.NotReached && (s.ID.IsCRD() || !applied) {
-			r.Summary.Deactivated++
-		}
-		if applied && s.Writes() && s.Cause == plan.Drift && step.Error == "" && !step.NotReached {
-			r.Summary.Corrected++
-		}
-		if s.Action != plan.Keep || s.Guard != "" || step.NotReady != "" {
-			r.Steps = append(r.Steps, step)
-		}
+		r.step(p, at, s, outcome, reached)
 	}
 	if applied {
 		r.Undone = inventory.Undone{}
@@ -256,14 +229,71 @@ func reportOf(p plan.Plan, done []plan.Outcome, applied bool) Report {
 			r.Undone[u.ID] = u.Since
 		}
 	}
-	r.Bumps = p.Bumps
 	for _, e := range p.Effects {
 		r.effect(e, p, at)
 	}
 	r.Summary.Activated += p.Activates(applied)
 	r.Summary.Retained += len(p.Retained)
-	for _, d := range p.Want.Definitions {
-		_, retained := slices.BinarySearch(p.Retained, d.Name)
+	r.declares(p.Want, p.Retained)
+	r.Verdict = verdict(r)
+	return r
+}
+
+// noted adds the findings of a plan.
+func (r *Report) noted(p plan.Plan, at homes) {
+	r.Findings = append(r.Findings, p.Findings()...)
+	slices.SortStableFunc(r.Findings, manifest.Finding.Compare)
+	r.Findings = append(r.Findings, p.Notes...)
+	for _, l := range p.Leftovers {
+		r.Findings = append(r.Findings, notRemoved(l, at))
+	}
+	r.Restarts = p.Restarts()
+	for _, restart := range r.Restarts {
+		r.Findings = append(r.Findings, restart.Finding())
+	}
+}
+
+// step adds a step and counts it. reached reports whether the step has an outcome.
+func (r *Report) step(p plan.Plan, at homes, s plan.Step, outcome plan.Outcome, reached bool) {
+	step := stepOf(at.step(s), at.outcome(outcome))
+	step.held(s, p) // uses the identity of the commit, as the inventory does
+	step.asks(s, s)
+	due, finished := r.Applied && s.Writes(), reached && !outcome.More
+	step.NotReached = due && !finished && step.Error == ""
+	if r.Applied && step.Error == "" && !s.Waiting() {
+		step.Waits, step.WaitCodes = "", nil // the wait is over
+	}
+	if step.Deleting && !outcome.Deleting.None() {
+		r.Summary.Begun++
+	}
+	r.Summary.count(step, r.Applied && s.Waiting() && !s.Lingers())
+	if r.deactivated(step) {
+		r.Summary.Deactivated++
+	}
+	if due && s.Cause == plan.Drift && step.carriedOut() {
+		r.Summary.Corrected++
+	}
+	if s.Action != plan.Keep || s.Guard != "" || step.NotReady != "" {
+		r.Steps = append(r.Steps, step)
+	}
+}
+
+// carriedOut reports whether nothing kept a pass from carrying out a step.
+func (s Step) carriedOut() bool { return s.Error == "" && !s.NotReached }
+
+// deactivated reports whether a step deactivates a definition. A pass deletes the definition and then its CRD; only the CRD counts.
+func (r Report) deactivated(s Step) bool {
+	if !s.Deactivates || s.Action != plan.Prune {
+		return false
+	}
+	return s.carriedOut() && (s.ID.IsCRD() || !r.Applied)
+}
+
+// declares adds the definitions and packages of the commit.
+func (r *Report) declares(want render.Desired, retained []string) {
+	r.Summary.Definitions, r.Summary.Unknown = len(want.Definitions), want.Unknown()
+	for _, d := range want.Definitions {
+		_, retained := slices.BinarySearch(retained, d.Name)
 		switch {
 		case d.Active:
 			r.Summary.Active++
@@ -276,14 +306,11 @@ func reportOf(p plan.Plan, done []plan.Outcome, applied bool) Report {
 		}
 		r.Definitions = append(r.Definitions, one)
 	}
-	for _, one := range p.Want.Packages {
+	for _, one := range want.Packages {
 		if one.Pulled() {
 			r.Packages = append(r.Packages, Package{one.Source, one.Version, one.Digest, one.Mentioned})
 		}
 	}
-	r.Summary.Definitions, r.Summary.Unknown = len(p.Want.Definitions), p.Want.Unknown()
-	r.Verdict = verdict(r)
-	return r
 }
 
 // After adds earlier passes over the same commit to a report: definitions that became active with the commit, and
@@ -367,11 +394,12 @@ func installer(p plan.Plan, e plan.Effect) plan.Step {
 
 func stepOf(s plan.Step, o plan.Outcome) Step {
 	changes, why := s.Explained()
+	begun := s.Deleting || !o.Deleting.None()
 	step := Step{
 		Action: s.Action, Would: s.Would, Cause: s.Cause, Guard: s.Guard, Reason: Words(why), Code: cmp.Or(s.Reason.Code, why.Code), Approved: s.Approved, Deactivates: s.Deactivates,
 		ID: s.ID, APIVersion: s.APIVersion, Because: s.Because,
 		Changes: changes, TakesFrom: s.TakesFrom(), WaitCodes: codesOf(s.Waits), NotReady: Words(o.NotReady), NotReadyCode: o.NotReady.Code,
-		Deleting:   s.Action == plan.Prune && (s.Deleting || s.Lingers() || !o.Deleting.None()),
+		Deleting:   s.Lingers() || s.Action == plan.Prune && begun,
 		definition: s.Definition,
 		active:     s.Serves,
 	}
@@ -478,8 +506,8 @@ func (c *Summary) count(s Step, waiting bool) {
 func (r Report) Uncorrected() int {
 	n := 0
 	for _, s := range r.Steps {
-		corrected := r.Applied && !s.stays() && s.Action != plan.Hold && s.Error == "" && !s.NotReached
-		if s.Cause == plan.Drift && !corrected {
+		written := s.Action != plan.Keep && s.Action != plan.Hold && s.carriedOut()
+		if s.Cause == plan.Drift && !(r.Applied && written) {
 			n++
 		}
 	}
@@ -498,7 +526,13 @@ func (r Report) Changes() bool {
 		return true
 	}
 	return slices.ContainsFunc(r.Steps, func(s Step) bool {
-		return s.Action != plan.Keep && s.Action != plan.Hold && !s.Deleting || s.Action == plan.Hold && s.Would == plan.Prune
+		switch s.Action {
+		case plan.Keep:
+			return false
+		case plan.Hold:
+			return s.Would == plan.Prune
+		}
+		return !s.Deleting
 	})
 }
 

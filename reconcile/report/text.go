@@ -112,12 +112,15 @@ func (t Text) Write(w io.Writer, r Report) error {
 }
 
 func (t Text) steps(b *strings.Builder, r Report, action plan.Action) {
-	shown, more := 0, 0
+	shown, more, most := 0, 0, mostSteps
+	if t.Full {
+		most = len(r.Steps)
+	}
 	for _, s := range r.Steps {
 		if s.shownAction() != action {
 			continue
 		}
-		if shown == mostSteps && !t.Full && s.Error == "" && s.NotReady == "" {
+		if shown == most && s.Error == "" && s.NotReady == "" {
 			more++
 			continue
 		}

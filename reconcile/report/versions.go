@@ -22,7 +22,13 @@ const (
 
 // apart reports whether a change concerns two versions between which nothing converts objects.
 func apart(c plan.SchemaChange) bool {
-	return c.Rule == ruleUnconverted || c.Rule == ruleUnshared || c.Rule == ruleStorage && c.Breaking
+	switch c.Rule {
+	case ruleUnconverted, ruleUnshared:
+		return true
+	case ruleStorage:
+		return c.Breaking
+	}
+	return false
 }
 
 // ownBreaks returns the breaking changes of a step, without those between versions, which have separate points.

@@ -225,46 +225,88 @@ func (c *comparison) under(is map[string]any) *comparison {
 	return &comparison{above: append(slices.Clip(c.above), is)}
 }
 
+// A defaulted is a field whose default changes.
+type defaulted struct {
+	steps    []string // of the path; [] for the items of a list, * for the values of a map
+	from, to any      // the defaults; nil for none
+}
+
+// itself is the last step of the path.
+func (d defaulted) itself() string { return d.steps[len(d.steps)-1] }
+
+// below returns the path from a depth.
+func (d defaulted) below(depth int) []string { return d.steps[min(depth, len(d.steps)-1):] }
+
 // reads reports whether a check that can refuse objects depends on the default of a field.
 func (c *comparison) reads(at location, from, to any) bool {
-	added, gone := from == nil, to == nil
-	steps := strings.Split(strings.NewReplacer("[]", ".[]").Replace(at.path), ".")
-	if added && steps[len(steps)-1] == "[]" {
-		return false // the default replaces a null item, which was refused before
+	d := defaulted{strings.Split(strings.NewReplacer("[]", ".[]").Replace(at.path), "."), from, to}
+	last := len(c.above) - 1
+	if d.itself() == "[]" {
+		switch {
+		case from == nil:
+			return false // the default replaces a null item, which was refused before
+		case to == nil && c.above[last]["nullable"] != true:
+			return true // nothing replaces a null item
+		}
 	}
-	if is := c.above[len(c.above)-1]; gone && steps[len(steps)-1] == "[]" && is["nullable"] != true {
-		return true // nothing replaces a null item
-	}
-	for i, above := range c.above[:len(c.above)-1] {
-		direct := i == len(c.above)-2
-		if added && direct && above["maxProperties"] != nil || !added && direct && above["minProperties"] != nil {
+	for depth, above := range c.above[:last] {
+		parent := depth == last-1
+		if parent && d.counted(above) || d.identifies(above, parent) {
 			return true
 		}
-		// Items, and the keys of items, must be unique.
-		own := steps[len(steps)-1]
-		if kind := above["x-kubernetes-list-type"]; kind == "set" || kind == "map" && (direct || slices.Contains(texts(above["x-kubernetes-list-map-keys"]), own)) {
+		if d.inRule(above, depth) || d.inCombination(above, depth) {
 			return true
-		}
-		// A rule reads a field by a path to it.
-		first, last := named(steps[min(i, len(steps)-1)]), named(slices.DeleteFunc(slices.Clone(steps), func(step string) bool { return step == "[]" || step == "*" })...)
-		reads := func(text []byte) bool { return first.Match(text) && last.Match(text) }
-		for _, v := range list(above["x-kubernetes-validations"]) {
-			rule, _ := object(v)["rule"].(string)
-			text := []byte(rule)
-			if !gone && !absent.Match(text) {
-				text = present.ReplaceAll(text, nil) // a field with a default always exists
-			}
-			if reads(text) && !unlessAmong(rule, strings.Join(steps[min(i, len(steps)-1):], "."), from, to) {
-				return true
-			}
-		}
-		for _, key := range []string{"allOf", "anyOf", "oneOf", "not"} {
-			if text, err := json.Marshal(above[key]); err != nil || above[key] != nil && reads(text) {
-				return true
-			}
 		}
 	}
 	return false
+}
+
+// counted reports whether the number of fields of the parent has a limit that the default may cross.
+func (d defaulted) counted(parent map[string]any) bool {
+	if d.from == nil {
+		return parent["maxProperties"] != nil
+	}
+	return parent["minProperties"] != nil
+}
+
+// identifies reports whether the field is part of items, or of keys of items, that must be unique.
+func (d defaulted) identifies(above map[string]any, parent bool) bool {
+	switch above["x-kubernetes-list-type"] {
+	case "set":
+		return true
+	case "map":
+		return parent || slices.Contains(texts(above["x-kubernetes-list-map-keys"]), d.itself())
+	}
+	return false
+}
+
+// mentionedIn reports whether a text may read the field by a path from a depth.
+func (d defaulted) mentionedIn(text []byte, depth int) bool {
+	fields := slices.DeleteFunc(slices.Clone(d.steps), func(step string) bool { return step == "[]" || step == "*" })
+	return named(d.below(depth)[0]).Match(text) && named(fields...).Match(text)
+}
+
+// inRule reports whether a rule in CEL reads the field.
+func (d defaulted) inRule(above map[string]any, depth int) bool {
+	return slices.ContainsFunc(list(above["x-kubernetes-validations"]), func(v any) bool {
+		rule, _ := object(v)["rule"].(string)
+		text := []byte(rule)
+		if d.to != nil && !absent.Match(text) {
+			text = present.ReplaceAll(text, nil) // a field with a default always exists
+		}
+		return d.mentionedIn(text, depth) && !unlessAmong(rule, strings.Join(d.below(depth), "."), d.from, d.to)
+	})
+}
+
+// inCombination reports whether a schema in allOf, anyOf, oneOf or not reads the field.
+func (d defaulted) inCombination(above map[string]any, depth int) bool {
+	return slices.ContainsFunc([]string{"allOf", "anyOf", "oneOf", "not"}, func(key string) bool {
+		if above[key] == nil {
+			return false
+		}
+		text, err := json.Marshal(above[key])
+		return err != nil || d.mentionedIn(text, depth)
+	})
 }
 
 // present matches the CEL test whether a field exists. absent matches a rule that may require that a field does not exist.
