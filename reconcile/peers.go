@@ -3,6 +3,7 @@ package reconcile
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -16,7 +17,7 @@ import (
 )
 
 // Peers holds the syncs of one process that apply to the same cluster, and what each of them declares, so that an object can move
-// from one to another without being deleted. A nil *Peers holds none.
+// between two syncs of one branch without being deleted. A nil *Peers holds none.
 type Peers struct {
 	// InTurn is set if the passes of the syncs run one after another. A sync then renders its commit when another sync asks for it.
 	InTurn bool
@@ -26,38 +27,45 @@ type Peers struct {
 	changed chan struct{} // closed when a member changes
 }
 
+// A Member describes a sync that joins Peers.
+type Member struct {
+	Repository string                      // the same for every spelling of its URL
+	Ref        string                      // that the sync follows; "" is the default branch
+	Declare    func(context.Context) error // the sync's Declare; only called with InTurn
+}
+
 // A member is one of the syncs.
 type member struct {
-	ref    string
-	render func(context.Context) error
-	wake   chan struct{}
+	Member
+	wake chan struct{}
 
-	declares   map[manifest.ID]bool // nil until it has rendered a commit
-	repository string               // repository of the commit that declares it; "" if it is not known
-	revision   string               // of declares
-	fetched    bool                 // whether revision was the newest commit at the last fetch
-	broken     error                // why the newest commit could not be rendered
-	tried      string               // the commit with this error; "" if it is not known
-	since      time.Time            // when broken was first set
+	declares map[manifest.ID]bool // nil until it has rendered a commit
+	branch   string               // behind Ref; "" if there is none, or if it has rendered no commit
+	revision string               // of declares
+	fetched  bool                 // whether revision was the newest commit at the last fetch
+	broken   error                // why the newest commit could not be rendered
+	tried    string               // the commit with this error; "" if it is not known
 
 	asks  map[inventory.Sync]question // the syncs that it waits for
 	woken map[inventory.Sync]string   // the commits of both syncs when it last woke another one
 }
 
-// A question records that a sync waits for another one.
+// A question records that a sync waits for another one to render a commit.
 type question struct {
-	revision string // of the sync that waits
+	revision string
 	since    time.Time
+	owned    map[manifest.ID]bool // what the other sync owns, by ID in the cluster; nil during the wait
+	unread   error                // why owned could not be read after the wait
 }
 
 const (
-	askFor      = 10 * time.Second // how long a pass waits for other syncs before it plans
-	patienceOut = 5                // a pass keeps one part in patienceOut of its Timeout, so that it can still prune
+	askFor = 10 * time.Second // how long a pass waits for other syncs before it plans
+	// A prune waits for one part in waitsPart less than the Timeout, so that the pass can still prune.
+	waitsPart = 5
 )
 
-// Join adds a sync that follows a ref. All syncs must join before the first pass. render is the sync's Declare; it is only called
-// with InTurn.
-func (p *Peers) Join(of inventory.Sync, ref string, render func(context.Context) error) {
+// Join adds a sync. All syncs must join before the first pass.
+func (p *Peers) Join(of inventory.Sync, as Member) {
 	if p == nil {
 		return
 	}
@@ -67,7 +75,7 @@ func (p *Peers) Join(of inventory.Sync, ref string, render func(context.Context)
 		p.all, p.changed = map[inventory.Sync]*member{}, make(chan struct{})
 	}
 	p.all[of] = &member{
-		ref: ref, render: render, wake: make(chan struct{}, 1), fetched: true,
+		Member: as, wake: make(chan struct{}, 1), fetched: true,
 		asks: map[inventory.Sync]question{}, woken: map[inventory.Sync]string{},
 	}
 }
@@ -105,7 +113,7 @@ func (p *Peers) change(of inventory.Sync, how func(*member)) {
 // declared records what the newest commit of a sync declares.
 func (p *Peers) declared(of inventory.Sync, want render.Desired, declares map[manifest.ID]bool) {
 	p.change(of, func(m *member) {
-		m.declares, m.repository, m.revision = declares, want.Source.Repository, want.Revision
+		m.declares, m.branch, m.revision = declares, want.Source.Branch, want.Revision
 		if m.fetched {
 			m.broken = nil
 		}
@@ -117,49 +125,39 @@ func (p *Peers) fetched(of inventory.Sync, err error) {
 	p.change(of, func(m *member) {
 		m.fetched = err == nil
 		if err != nil {
-			m.fails(err, "")
+			m.broken, m.tried = err, ""
 		}
 	})
 }
 
 // failed records that a commit of a sync could not be rendered, or that its cluster could not be observed.
 func (p *Peers) failed(of inventory.Sync, revision string, err error) {
-	p.change(of, func(m *member) { m.fails(err, revision) })
+	p.change(of, func(m *member) { m.broken, m.tried = err, revision })
 }
 
-func (m *member) fails(err error, revision string) {
-	if m.broken == nil {
-		m.since = time.Now()
-	}
-	m.broken, m.tried = err, revision
-}
-
-// others returns the other syncs, for the plan of a sync over a commit. patience is how long the sync waits for another one that
-// has not declared anything.
-func (p *Peers) others(of inventory.Sync, revision string, patience time.Duration) []plan.Peer {
+// others returns the other syncs of the same branch, for the plan of a sync over a commit.
+func (p *Peers) others(of inventory.Sync, revision string) []plan.Peer {
 	asks := p.member(of)
 	if asks == nil {
 		return nil
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	patience -= patience / patienceOut
 	var all []plan.Peer
 	for name, m := range p.all {
-		if m == asks {
+		if m == asks || !m.sharesBranch(asks) {
 			continue
 		}
-		peer := plan.Peer{Sync: name, Declares: m.declares}
-		if m.broken != nil {
-			peer.Reason, _, _ = strings.Cut(m.broken.Error(), "\n")
-		}
-		if !m.knows(asks, revision) {
-			peer.State = plan.PeerAwaited
-			q := asks.asks[name]
-			asked := q.revision == revision && !q.since.IsZero()
-			if asked && time.Since(q.since) >= patience || m.broken != nil && (time.Since(m.since) >= patience || p.InTurn && asked) {
-				peer.State = plan.PeerGivenUp
-			}
+		q := asks.asks[name]
+		peer := plan.Peer{Sync: name}
+		switch {
+		case m.rendered(revision):
+			peer.Declares = m.declares
+		case q.revision == revision && q.owned != nil:
+			peer.Declares = maps.Clone(q.owned)
+			maps.Copy(peer.Declares, m.declares)
+		default:
+			peer.Reason = firstLine(cmp.Or(q.unread, m.broken))
 		}
 		all = append(all, peer)
 	}
@@ -169,50 +167,82 @@ func (p *Peers) others(of inventory.Sync, revision string, patience time.Duratio
 	return all
 }
 
-// knows reports whether a sync has rendered the commit that another one needs. If both follow the same branch, that is the same
-// commit; otherwise, any commit will do.
-func (m *member) knows(asks *member, revision string) bool {
-	return m.declares != nil && (!m.follows(asks) || m.revision == revision)
+func firstLine(err error) string {
+	if err == nil {
+		return ""
+	}
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
 }
 
-// follows reports whether two syncs follow the same ref of the same repository.
-func (m *member) follows(other *member) bool {
-	return m.ref == other.ref && m.repository == other.repository && m.repository != ""
+// sharesBranch reports whether two syncs follow the same branch of the same repository, so that one commit changes both. asks has
+// rendered a commit.
+func (m *member) sharesBranch(asks *member) bool {
+	switch {
+	case m.Repository != asks.Repository:
+		return false
+	case m.Ref == asks.Ref:
+		return true
+	case m.declares == nil: // the name of the default branch is not known yet
+		return m.Ref == "" || asks.Ref == ""
+	}
+	return m.branch != "" && m.branch == asks.branch
 }
 
-// ask asks other syncs to render their newest commits, and reports whether to plan again. A sync asks each other sync once per
-// commit.
-func (p *Peers) ask(ctx context.Context, of inventory.Sync, revision string, others []inventory.Sync) bool {
+// A wait describes what a sync waits for.
+type wait struct {
+	revision string                                                              // the commit that others have to render
+	timeout  time.Duration                                                       // of the sync that waits
+	owned    func(context.Context, inventory.Sync) (map[manifest.ID]bool, error) // reads what another sync owns, by ID in the cluster
+}
+
+// ask asks other syncs to render a commit, once per commit, and reports whether to plan again. When the wait for one of them is over,
+// ask reads what that sync owns.
+func (p *Peers) ask(ctx context.Context, of inventory.Sync, w wait, others []inventory.Sync) bool {
 	asks := p.member(of)
 	if asks == nil {
 		return false
 	}
-	var open []*member
+	asked := p.begin(asks, w.revision, others)
+	switch {
+	case len(asked) == 0:
+	case p.InTurn:
+		declareInTurn(ctx, w.timeout, asked)
+	default:
+		p.await(ctx, w.revision, asked)
+	}
+	ended := p.endWaits(ctx, asks, w, others)
+	return ctx.Err() == nil && (ended || len(asked) > 0)
+}
+
+// begin records that a sync waits for others to render a commit, and returns those that it did not wait for yet.
+func (p *Peers) begin(asks *member, revision string, others []inventory.Sync) []*member {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var fresh []*member
 	for _, name := range others {
-		m := p.member(name)
-		if m == nil {
-			continue
-		}
-		p.mu.Lock()
-		again := asks.asks[name].revision == revision && !asks.asks[name].since.IsZero()
-		if !again {
-			asks.asks[name] = question{revision, time.Now()}
-		}
-		p.mu.Unlock()
-		if !again {
-			open = append(open, m)
+		if asks.asks[name].revision != revision {
+			asks.asks[name] = question{revision: revision, since: time.Now()}
+			fresh = append(fresh, p.all[name])
 		}
 	}
-	if len(open) == 0 {
-		return false
-	}
-	if p.InTurn {
-		for _, m := range open {
-			_ = m.render(ctx) // an error is recorded in broken
+	return fresh
+}
+
+// declareInTurn renders the newest commits of syncs that have not failed yet.
+func declareInTurn(ctx context.Context, timeout time.Duration, asked []*member) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	for _, m := range asked {
+		if m.broken == nil { // the syncs run in turn, so no other goroutine changes it
+			_ = m.Declare(ctx) // an error is recorded in broken
 		}
-		return true
 	}
-	for _, m := range open {
+}
+
+// await wakes syncs and waits shortly until each has rendered a commit or failed.
+func (p *Peers) await(ctx context.Context, revision string, asked []*member) {
+	for _, m := range asked {
 		m.wakeUp()
 	}
 	defer engine.Pause(ctx)() // the others need slots
@@ -221,24 +251,57 @@ func (p *Peers) ask(ctx context.Context, of inventory.Sync, revision string, oth
 	for {
 		p.mu.Lock()
 		changed := p.changed
-		left := slices.ContainsFunc(open, func(m *member) bool { return !m.knows(asks, revision) && !m.answered(asks, revision) })
+		open := slices.ContainsFunc(asked, func(m *member) bool { return !m.rendered(revision) && !m.failedOn(revision) })
 		p.mu.Unlock()
-		if !left {
-			return true
+		if !open {
+			return
 		}
 		select {
 		case <-changed:
 		case <-enough.C:
-			return true
+			return
 		case <-ctx.Done():
-			return false
+			return
 		}
 	}
 }
 
-// answered reports whether a sync has failed to render the commit that another one needs.
-func (m *member) answered(asks *member, revision string) bool {
-	return m.broken != nil && (!m.follows(asks) || m.tried == "" || m.tried == revision)
+// endWaits reads what the syncs own that a sync has waited for long enough, and reports whether there are any. A sync whose inventory
+// cannot be read is still waited for: nothing shows what it would keep.
+func (p *Peers) endWaits(ctx context.Context, asks *member, w wait, others []inventory.Sync) bool {
+	ended := false
+	for _, name := range others {
+		if !p.isOver(asks, w, name) {
+			continue
+		}
+		owned, err := w.owned(ctx, name)
+		p.mu.Lock()
+		q := asks.asks[name]
+		q.owned, q.unread = owned, err
+		asks.asks[name] = q
+		p.mu.Unlock()
+		ended = true
+	}
+	return ended
+}
+
+// isOver reports whether a sync has waited for another one long enough. Nothing changes during a wait for a sync that runs in turn.
+func (p *Peers) isOver(asks *member, w wait, name inventory.Sync) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m := p.all[name]
+	if m.rendered(w.revision) {
+		return false
+	}
+	return p.InTurn && m.broken != nil || time.Since(asks.asks[name].since) >= w.timeout-w.timeout/waitsPart
+}
+
+// rendered reports whether a sync has rendered a commit as its newest one.
+func (m *member) rendered(revision string) bool { return m.declares != nil && m.revision == revision }
+
+// failedOn reports whether a sync has failed to render a commit.
+func (m *member) failedOn(revision string) bool {
+	return m.broken != nil && (m.tried == "" || m.tried == revision)
 }
 
 // wakeUp wakes a sync, so that it fetches its newest commit and makes a pass.

@@ -88,6 +88,8 @@ type Reconciler struct {
 	Heads func(ctx context.Context, target packages.Named) (Source, error)
 	// Applied returns the last applied commit, according to the inventory; "" if there is none. If it is nil, that is not known.
 	Applied func(ctx context.Context) (string, error)
+	// Owned returns the objects in the inventory of another sync. It is only called with Peers.
+	Owned func(ctx context.Context, of inventory.Sync) ([]manifest.ID, error)
 	// CA returns the CA of conversion webhooks. It is called before every pass, because the CA may change. If it is nil, the CA is
 	// in Options.
 	CA              func(ctx context.Context) ([]byte, error)
@@ -182,7 +184,7 @@ func (r Reconciler) plan(ctx context.Context, want render.Desired, place Observe
 	}
 	r.Peers.declared(r.Sync, want, seen.Declares(r.Guarding.Allows(seen)))
 	p, err := r.computeBeside(ctx, &seen, place, asks)
-	if err == nil && r.Peers.ask(ctx, r.Sync, want.Revision, p.Awaits(seen)) {
+	if err == nil && r.Peers.ask(ctx, r.Sync, r.waitFor(want.Revision, seen), p.Awaits(seen)) {
 		p, err = r.computeBeside(ctx, &seen, place, asks)
 	}
 	if err == nil {
@@ -191,10 +193,25 @@ func (r Reconciler) plan(ctx context.Context, want render.Desired, place Observe
 	return p, err
 }
 
-// computeBeside computes the plan of a place with what the other syncs of the process declare at the moment.
+// computeBeside computes the plan of a place with what the other syncs of the branch declare at the moment.
 func (r Reconciler) computeBeside(ctx context.Context, seen *plan.Observed, place Observer, asks func(plan.Plan) []plan.Question) (plan.Plan, error) {
-	seen.Peers = r.Peers.others(r.Sync, seen.Want.Revision, cmp.Or(r.Timeout, 5*time.Minute))
+	seen.Peers = r.Peers.others(r.Sync, seen.Want.Revision)
 	return r.compute(ctx, seen, place, asks)
+}
+
+// waitFor returns the wait for other syncs to render a commit.
+func (r Reconciler) waitFor(revision string, seen plan.Observed) wait {
+	return wait{revision, cmp.Or(r.Timeout, 5*time.Minute), func(ctx context.Context, of inventory.Sync) (map[manifest.ID]bool, error) {
+		ids, err := r.Owned(ctx, of)
+		if err != nil {
+			return nil, err
+		}
+		home, owned := seen.Homes(), map[manifest.ID]bool{}
+		for _, id := range ids {
+			owned[home(id)] = true
+		}
+		return owned, nil
+	}}
 }
 
 // compute computes the plan of a place. If it has holds that can be approved, it reads the approvals on the forge and computes the

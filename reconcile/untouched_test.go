@@ -213,22 +213,20 @@ func TestUntouchedInARow(t *testing.T) {
 func TestPeersFollow(t *testing.T) {
 	a, b := inventory.Sync{Name: "a"}, inventory.Sync{Name: "b"}
 	p := &Peers{}
-	p.Join(a, "main", nil)
-	p.Join(b, "main", nil)
-	want := func(revision string) render.Desired {
-		return render.Desired{Revision: revision, Source: render.SourceID{Repository: "example.org/r"}}
-	}
+	p.Join(a, Member{Ref: "main"})
+	p.Join(b, Member{Ref: "main"})
+	want := func(revision string) render.Desired { return render.Desired{Revision: revision} }
 	p.declared(a, want("1"), map[manifest.ID]bool{})
 	p.declared(b, want("2"), map[manifest.ID]bool{})
-	if state := p.others(b, "2", time.Hour)[0].State; state == "" {
+	if p.others(b, "2")[0].Declares != nil {
 		t.Fatal("the other sync has not seen the newest commit")
 	}
 	p.follows(a, "0", "2")
-	if state := p.others(b, "2", time.Hour)[0].State; state == "" {
+	if p.others(b, "2")[0].Declares != nil {
 		t.Error("what it declares is of another commit")
 	}
 	p.follows(a, "1", "2")
-	if state := p.others(b, "2", time.Hour)[0].State; state != "" {
-		t.Errorf("it has followed, but is %s", state)
+	if p.others(b, "2")[0].Declares == nil {
+		t.Error("it has followed, and is waited for")
 	}
 }

@@ -129,6 +129,15 @@ func (c *Cluster) holdings(ctx context.Context) (inventory.Inventory, error) {
 	return c.another(c.sync).Inventory(ctx)
 }
 
+// Owned returns the objects in the inventory of another sync. It returns none without the right to read it.
+func (c *Cluster) Owned(ctx context.Context, of inventory.Sync) ([]manifest.ID, error) {
+	inv, err := c.another(of).Inventory(ctx)
+	if apierrors.IsForbidden(err) {
+		return nil, nil
+	}
+	return slices.Collect(maps.Keys(inv.Entries)), err
+}
+
 // another returns a reader for the inventory of a sync in this cluster. Reading it does not change c, which a pass may be using.
 func (c *Cluster) another(of inventory.Sync) *Cluster {
 	return &Cluster{sync: of, core: c.core, config: c.config}

@@ -269,6 +269,20 @@ func TestInventoryForOthers(t *testing.T) {
 	}
 }
 
+// A sync that waited in vain for another one leaves alone what that one owns.
+func TestOwned(t *testing.T) {
+	w := newWorld(t)
+	c := w.cluster(t, cluster.Options{})
+	applied(t, c, want(t, configMap(w.sync.Namespace, "a", "1")))
+	ids, err := c.Owned(t.Context(), w.sync)
+	if err != nil || !slices.Equal(ids, []manifest.ID{{Kind: "ConfigMap", Namespace: w.sync.Namespace, Name: "a"}}) {
+		t.Errorf("owned: %v %v", ids, err)
+	}
+	if ids, err := c.Owned(t.Context(), inventory.Sync{Namespace: w.sync.Namespace, Name: "never-applied"}); err != nil || len(ids) > 0 {
+		t.Errorf("a sync without an inventory owns nothing: %v %v", ids, err)
+	}
+}
+
 func TestSpelling(t *testing.T) {
 	w := newWorld(t)
 	c := w.cluster(t, cluster.Options{DefaultNamespace: w.sync.Namespace})

@@ -109,6 +109,9 @@ func (l Limits) orDefault() Limits {
 	}
 }
 
+// Name returns a name of the repository that is the same for every spelling of its URL.
+func (r *Repository) Name() string { return remoteID(r.URL, "") }
+
 // Fetch returns the commit that ref names: a branch, a tag, a full or abbreviated commit ID, a full ref name, or ""
 // for the default branch; or an ancestor of it, as in main~2 or HEAD^2. Its files are read on demand, until Close.
 // The error is an UnverifiedError if the commit lacks a required signature.

@@ -206,7 +206,6 @@ var notesOnCommit = []noting{
 // notesOnSteps are about steps, as the guards left them.
 var notesOnSteps = []noting{
 	{func(p drafted) []manifest.Finding { return p.notesOnEnding(p.seen) }},
-	{func(p drafted) []manifest.Finding { return p.notesOnPeers(p.seen) }},
 	{func(p drafted) []manifest.Finding { return p.notesOnLost(p.seen) }},
 }
 

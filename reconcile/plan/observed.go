@@ -60,7 +60,7 @@ type Observed struct {
 
 	CopiedMoves []StorageMove      // storage moves in copies of packages, from the base of a comparison
 	Notes       []manifest.Finding // findings of the observer
-	Peers       []Peer             // the other syncs of the process
+	Peers       []Peer             // the other syncs of the branch
 
 	masks     map[manifest.ID]diff.Mask // values of Secrets that references of the base of a comparison copied
 	commit    *render.Desired           // the commit as rendered; nil before Ask

@@ -1,8 +1,6 @@
 package plan
 
 import (
-	"fmt"
-
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/ownership"
 	"headgate.dev/headgate/render/manifest"
@@ -12,29 +10,20 @@ import (
 
 // The codes of prunes that wait for other syncs of the same process.
 const (
-	AwaitsSync       Code = "AwaitsSync"       // the sync, which has not rendered its newest commit yet
-	AwaitsBrokenSync Code = "AwaitsBrokenSync" // the sync, and why it cannot render its newest commit
+	AwaitsSync       Code = "AwaitsSync"       // the sync, which has not rendered the commit yet
+	AwaitsBrokenSync Code = "AwaitsBrokenSync" // the sync, and why it cannot render the commit
 )
 
-// A Peer is another sync of the process that applies to the same cluster.
+// A Peer is another sync of the process that follows the same branch of the same repository, so one commit can move an object from
+// one to the other.
 type Peer struct {
 	Sync inventory.Sync
-	// Declares holds the objects of the commit that the peer rendered last, by ID in the cluster. The value reports whether the
-	// peer takes over an existing object. It is nil if the peer has rendered no commit.
+	// Declares holds the objects of the commit of this pass that the peer declares, by ID in the cluster. The value reports whether
+	// the peer takes over an existing object. It is nil while this sync waits for the peer to render the commit. After the wait, it
+	// holds the objects of the last commit that the peer rendered, and those of its inventory.
 	Declares map[manifest.ID]bool
-	State    PeerState
-	Reason   string // why the peer cannot render its newest commit; "" if there is no error
+	Reason   string // why the peer cannot render the commit; "" if there is no error
 }
-
-// A PeerState is whether a Peer's newest commit is known.
-type PeerState string
-
-// The states of a Peer.
-const (
-	PeerHeard   PeerState = ""         // Declares belongs to its newest commit
-	PeerAwaited PeerState = "awaited"  // it has not rendered its newest commit yet
-	PeerGivenUp PeerState = "given up" // the same, but this sync has waited long enough, so its previous commit counts
-)
 
 // Declares returns the objects of the commit, by ID in the cluster. The value reports whether the sync takes over an existing
 // object. may reports whether the sync may apply an object at all.
@@ -55,7 +44,7 @@ func (o Observed) TakenOverBy(id manifest.ID) (inventory.Sync, bool) {
 	}
 	id = o.Homes()(id)
 	for _, p := range o.Peers {
-		if p.State != PeerAwaited && p.Declares[id] {
+		if p.Declares[id] {
 			return p.Sync, true
 		}
 	}
@@ -66,7 +55,7 @@ func (o Observed) TakenOverBy(id manifest.ID) (inventory.Sync, bool) {
 // object.
 func (o Observed) leftBy(claim ownership.Claim, id manifest.ID) bool {
 	for _, p := range o.Peers {
-		if claim.Sync == p.Sync.Key() && p.State != PeerAwaited && p.Declares != nil {
+		if claim.Sync == p.Sync.Key() && p.Declares != nil {
 			_, declares := p.Declares[o.Homes()(id)]
 			return !declares
 		}
@@ -89,7 +78,7 @@ func (p *drafted) awaitPeers(seen Observed) {
 		}
 		for _, peer := range seen.Peers {
 			switch {
-			case peer.State != PeerAwaited:
+			case peer.Declares != nil:
 			case peer.Reason != "":
 				s.Waits = append(s.Waits, AwaitsBrokenSync.With(peer.Sync.String(), peer.Reason))
 			default:
@@ -99,13 +88,13 @@ func (p *drafted) awaitPeers(seen Observed) {
 	}
 }
 
-// Awaits returns the peers that matter to the plan and have not rendered their newest commit: all such peers if the plan prunes,
-// and otherwise those that own an object that the plan would write.
+// Awaits returns the peers that matter to the plan and have not rendered its commit: all such peers if the plan prunes, and otherwise
+// those that own an object that the plan would write.
 func (p Plan) Awaits(seen Observed) []inventory.Sync {
 	var all []inventory.Sync
 	prunes, owners := p.concerns(seen)
 	for _, peer := range seen.Peers {
-		if peer.State == PeerAwaited && (prunes > 0 || owners[peer.Sync.Key()]) {
+		if peer.Declares == nil && (prunes > 0 || owners[peer.Sync.Key()]) {
 			all = append(all, peer.Sync)
 		}
 	}
@@ -146,32 +135,4 @@ func (p Plan) HandsTo(seen Observed) []inventory.Sync {
 		}
 	}
 	return all
-}
-
-// ruleNotHeard is the rule for notes on peers that have not rendered their newest commit before this sync prunes.
-const ruleNotHeard = "sync-not-heard"
-
-// notesOnPeers returns notes on peers that have not rendered their newest commit before this sync prunes.
-func (p Plan) notesOnPeers(seen Observed) []manifest.Finding {
-	var notes []manifest.Finding
-	for _, peer := range seen.Peers {
-		if prunes, _ := p.concerns(seen); prunes > 0 && peer.State == PeerGivenUp {
-			notes = append(notes, noteGivenUp(peer))
-		}
-	}
-	return notes
-}
-
-// noteGivenUp returns the note on one such peer.
-func noteGivenUp(peer Peer) manifest.Finding {
-	f := manifest.Finding{
-		Rule: ruleNotHeard, Severity: manifest.Note,
-		Message: fmt.Sprintf("the sync %s has not rendered its newest commit, which may declare what this pass prunes", peer.Sync),
-		Fix:     "check that sync",
-	}
-	if peer.Reason != "" {
-		f.Message += ": " + peer.Reason
-		f.Fix = "correct that sync"
-	}
-	return f
 }

@@ -35,25 +35,19 @@ func TestPeers(t *testing.T) {
 		code     plan.Code
 		waits    plan.Code
 		awaits   bool
-		note     bool
 	}{
 		"Declares":        {reason: "The peer will take the object over.", peer: plan.Peer{Declares: declares(true)}, want: plan.Keep, code: guard.TakenOverBySync},
 		"DeclaresNothing": {reason: "No commit declares the object.", peer: plan.Peer{Declares: none}, want: plan.Prune},
 		"Observes":        {reason: "An observing peer would not own the object.", peer: plan.Peer{Declares: declares(false)}, want: plan.Prune},
-		"Awaited":         {reason: "The peer's newest commit may declare the object.", peer: plan.Peer{Declares: none, State: plan.PeerAwaited}, want: plan.Prune, waits: plan.AwaitsSync, awaits: true},
-		"AwaitedDeclared": {reason: "The peer's newest commit may no longer declare the object.", peer: plan.Peer{Declares: declares(true), State: plan.PeerAwaited}, want: plan.Prune, waits: plan.AwaitsSync, awaits: true},
-		"Broken":          {reason: "The peer's newest commit may be corrected.", peer: plan.Peer{State: plan.PeerAwaited, Reason: "boom"}, want: plan.Prune, waits: plan.AwaitsBrokenSync, awaits: true},
-		"GivenUp":         {reason: "A broken sync must not block another one forever.", peer: plan.Peer{Declares: none, State: plan.PeerGivenUp, Reason: "boom"}, want: plan.Prune, note: true},
-		"GivenUpDeclared": {reason: "The peer's previous commit counts.", peer: plan.Peer{Declares: declares(true), State: plan.PeerGivenUp}, want: plan.Keep, code: guard.TakenOverBySync},
+		"Awaited":         {reason: "The commit may declare the object there.", want: plan.Prune, waits: plan.AwaitsSync, awaits: true},
+		"Broken":          {reason: "The peer may be corrected.", peer: plan.Peer{Reason: "boom"}, want: plan.Prune, waits: plan.AwaitsBrokenSync, awaits: true},
 		"Ends":            {reason: "A destroy concerns this sync alone.", peer: plan.Peer{Declares: declares(true)}, ends: plan.Delete, want: plan.Prune},
-		"Going":           {reason: "The object is already being deleted.", peer: plan.Peer{State: plan.PeerAwaited}, going: true, want: plan.Prune, code: plan.Deleting},
+		"Going":           {reason: "The object is already being deleted.", going: true, want: plan.Prune, code: plan.Deleting},
 
 		"Left":         {reason: "The owning peer no longer declares the object.", peer: plan.Peer{Declares: none}, declared: true, want: plan.Update, code: plan.TakenOver},
-		"LeftGivenUp":  {reason: "The owning peer's last commit no longer declares the object.", peer: plan.Peer{Declares: none, State: plan.PeerGivenUp}, declared: true, want: plan.Update, code: plan.TakenOver},
 		"Kept":         {reason: "Both syncs declare the object.", peer: plan.Peer{Declares: declares(true)}, declared: true, want: plan.Hold, code: plan.OwnedByTool},
 		"KeptObserved": {reason: "Both syncs declare the object, and the peer observes it.", peer: plan.Peer{Declares: declares(false)}, declared: true, want: plan.Hold, code: plan.OwnedByTool},
-		"LeftAwaited":  {reason: "The owner's newest commit may declare the object again.", peer: plan.Peer{Declares: none, State: plan.PeerAwaited}, declared: true, want: plan.Hold, code: plan.OwnedByTool, awaits: true},
-		"NeverHeard":   {reason: "The owner's declarations are unknown.", peer: plan.Peer{State: plan.PeerGivenUp}, declared: true, want: plan.Hold, code: plan.OwnedByTool},
+		"LeftAwaited":  {reason: "The owner may still declare the object.", declared: true, want: plan.Hold, code: plan.OwnedByTool, awaits: true},
 		"LeftRefused":  {reason: "This sync adopts nothing.", peer: plan.Peer{Declares: none}, declared: true, adoption: plan.AdoptNone, want: plan.Hold, code: plan.OwnedByTool},
 		"OfAnother":    {reason: "The owner is another sync than the known peer.", peer: plan.Peer{Sync: inventory.Sync{Namespace: "team", Name: "third"}, Declares: none}, declared: true, want: plan.Hold, code: plan.OwnedByTool},
 	}
@@ -102,13 +96,6 @@ func TestPeers(t *testing.T) {
 			if hands := len(p.HandsTo(seen)) > 0; hands != (tc.code == guard.TakenOverBySync) {
 				t.Errorf("%s\nwakes the peer: %t", tc.reason, hands)
 			}
-			noted := false
-			for _, f := range p.Notes {
-				noted = noted || f.Rule == "sync-not-heard"
-			}
-			if noted != tc.note {
-				t.Errorf("%s\ntells that the peer was not heard: %t", tc.reason, noted)
-			}
 		})
 	}
 }
@@ -142,7 +129,7 @@ func TestPeerTakesOverInTheMeantime(t *testing.T) {
 	seen := plan.Observed{
 		Inventory: inventory.Inventory{Sync: given.Sync, ResourceVersion: "1", Entries: map[manifest.ID]inventory.Entry{id: {UID: "u"}}},
 		Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{id: given.Live(u, "u")},
-		Kinds:     given.Kinds, Peers: []plan.Peer{{Sync: theirs, State: plan.PeerAwaited}},
+		Kinds:     given.Kinds, Peers: []plan.Peer{{Sync: theirs}},
 	}
 	want := render.Desired{Objects: []render.Object{given.Wanted(t, given.ConfigMap("kept"))}}
 	times := plan.Times{Limit: metav1.Duration{Duration: 300_000_000_000}}

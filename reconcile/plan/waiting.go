@@ -325,7 +325,7 @@ func (p Plan) Coming(late map[manifest.ID]bool) bool {
 // refreshed returns the plan with its own steps and the observations of a newer plan.
 func (p Plan) refreshed(now Plan) Plan {
 	once := slices.DeleteFunc(slices.Clone(p.Notes), func(f manifest.Finding) bool {
-		return f.Rule != ruleLeft && f.Rule != ruleNotHeard && f.Rule != RuleRebuilt || slices.ContainsFunc(now.Notes, func(n manifest.Finding) bool { return n.Message == f.Message })
+		return f.Rule != ruleLeft && f.Rule != RuleRebuilt || slices.ContainsFunc(now.Notes, func(n manifest.Finding) bool { return n.Message == f.Message })
 	})
 	p.Want, p.Effects, p.Retained, p.Notes = now.Want, now.Effects, now.Retained, slices.Concat(once, now.Notes)
 	return p

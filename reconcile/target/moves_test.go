@@ -21,6 +21,7 @@ import (
 	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/ownership"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
 )
@@ -28,6 +29,7 @@ import (
 // A twoSyncs holds two syncs of one process, each for a directory of a repository.
 type twoSyncs struct {
 	space  string
+	goes   string // annotations of the object that moves
 	config *rest.Config
 	live   *corev1.CoreV1Client
 	repos  map[string]repo // by name of the sync
@@ -57,7 +59,11 @@ func newTwoSyncs(t *testing.T, space string, oneRepository bool) *twoSyncs {
 
 // object returns a document of a commit.
 func (n *twoSyncs) object(name, value string) string {
-	return fmt.Sprintf("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: %s}\ndata: {key: %q}\n", name, n.space, value)
+	more := ""
+	if name == "moves" {
+		more = n.goes
+	}
+	return fmt.Sprintf("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: %s%s}\ndata: {key: %q}\n", name, n.space, more, value)
 }
 
 // push commits files to each repository that has any of them, one commit each.
@@ -166,25 +172,30 @@ func lines(r report.Report) []string {
 }
 
 // If one commit moves an object from one sync to another in the same process, the object must not be deleted, whichever sync passes
-// first, and whichever repositories they use. A deletion would break the users of the object, and a volume or database would lose
-// its data.
+// first. A deletion would break the users of the object, and a volume or database would lose its data. Between repositories, an
+// annotation on the object announces the move.
 func TestMoveInOneProcess(t *testing.T) {
 	for name, tc := range map[string]struct {
 		oneRepository bool
+		announced     bool
 		toFirst       bool // the push to the new sync comes first, with a pass of each
 		order         []string
 	}{
-		"OnePushOldFirst":       {oneRepository: true, order: []string{"from", "to"}},
-		"OnePushNewFirst":       {oneRepository: true, order: []string{"to", "from"}},
-		"TwoPushesOldFirst":     {oneRepository: true, toFirst: true, order: []string{"from", "to"}},
-		"TwoPushesNewFirst":     {oneRepository: true, toFirst: true, order: []string{"to", "from"}},
-		"RepositoriesOldFirst":  {order: []string{"from", "to"}},
-		"RepositoriesNewFirst":  {order: []string{"to", "from"}},
-		"RepositoriesTwoPushes": {toFirst: true, order: []string{"from", "to"}},
+		"OnePushOldFirst":      {oneRepository: true, order: []string{"from", "to"}},
+		"OnePushNewFirst":      {oneRepository: true, order: []string{"to", "from"}},
+		"TwoPushesOldFirst":    {oneRepository: true, toFirst: true, order: []string{"from", "to"}},
+		"TwoPushesNewFirst":    {oneRepository: true, toFirst: true, order: []string{"to", "from"}},
+		"RepositoriesOldFirst": {announced: true, order: []string{"from", "to"}},
+		"RepositoriesNewFirst": {announced: true, order: []string{"to", "from"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := newTwoSyncs(t, strings.ToLower("moves-"+name), tc.oneRepository)
 			n.process(t, true, n.config, nil).once(t, tc.order...)
+			if tc.announced {
+				n.goes = fmt.Sprintf(", annotations: {%s: %s/to}", ownership.ReleaseAnnotation, n.space)
+				n.push(t, map[string]string{"from/a.yaml": n.object("stays", "from") + n.object("moves", "from")})
+				n.process(t, true, n.config, nil).once(t, tc.order...)
+			}
 			was, by, _ := n.state(t, "moves")
 			if by != "from" {
 				t.Fatalf("it is of %q", by)
@@ -228,6 +239,27 @@ func TestMoveInOneProcess(t *testing.T) {
 	}
 }
 
+// One commit may swap objects between two syncs. Each sync then waits for the other, and neither object is deleted.
+func TestSwapInOneProcess(t *testing.T) {
+	for name, order := range map[string][]string{"OldFirst": {"from", "to"}, "NewFirst": {"to", "from"}} {
+		t.Run(name, func(t *testing.T) {
+			n := newTwoSyncs(t, strings.ToLower("swap-"+name), true)
+			n.process(t, true, n.config, nil).once(t, order...)
+			moves, _, _ := n.state(t, "moves")
+			other, _, _ := n.state(t, "other")
+			n.push(t, map[string]string{"from/a.yaml": n.object("stays", "from") + n.object("other", "from"), "to/a.yaml": n.object("moves", "to")})
+			n.process(t, true, n.config, nil).once(t, order...)
+			n.process(t, true, n.config, nil).once(t, order...)
+			if uid, by, value := n.state(t, "moves"); uid != moves || by != "to" || value != "to" {
+				t.Errorf("One object moves: %s (was %s) of %q with %q", uid, moves, by, value)
+			}
+			if uid, by, value := n.state(t, "other"); uid != other || by != "from" || value != "from" {
+				t.Errorf("The other one moves, too: %s (was %s) of %q with %q", uid, other, by, value)
+			}
+		})
+	}
+}
+
 // An object that the other sync does not take over is deleted, as between processes, or keeps its owner. It is never left without
 // an owner.
 func TestMoveThatIsNotTaken(t *testing.T) {
@@ -235,15 +267,17 @@ func TestMoveThatIsNotTaken(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string
 		spec   string
+		apart  bool // the syncs have a repository each
 		edit   func(n *twoSyncs, files map[string]string)
 		live   string // the owner afterwards
 		same   bool   // whether the object must not be recreated
 		from   []string
 	}{
-		"Suspended":  {reason: "A suspended sync renders nothing, so its declarations are unknown.", spec: "  suspend: true\n", from: []string{"prune moves"}},
-		"Looks":      {reason: "An observe-only sync applies nothing.", spec: "  managementPolicy: Observable\n", from: []string{"prune moves"}},
-		"Refuses":    {reason: "A sync that adopts nothing creates the object again.", spec: refused, from: []string{"prune moves"}, live: "to"},
-		"NotAllowed": {reason: "The other Sync does not allow the object, so it cannot prevent the deletion.", spec: "  allowedKinds: [{kind: ConfigMap, names: [other]}]\n", from: []string{"prune moves"}},
+		"Repositories": {reason: "One commit cannot change both, so the other sync is not asked.", apart: true, from: []string{"prune moves"}, live: "to"},
+		"Suspended":    {reason: "A suspended sync renders nothing, so its declarations are unknown.", spec: "  suspend: true\n", from: []string{"prune moves"}},
+		"Looks":        {reason: "An observe-only sync applies nothing.", spec: "  managementPolicy: Observable\n", from: []string{"prune moves"}},
+		"Refuses":      {reason: "A sync that adopts nothing creates the object again.", spec: refused, from: []string{"prune moves"}, live: "to"},
+		"NotAllowed":   {reason: "The other Sync does not allow the object, so it cannot prevent the deletion.", spec: "  allowedKinds: [{kind: ConfigMap, names: [other]}]\n", from: []string{"prune moves"}},
 		"ObservesOne": {reason: "The other commit only observes the object.", edit: func(_ *twoSyncs, files map[string]string) {
 			files["to/a.yaml"] = strings.Replace(files["to/a.yaml"], "{name: moves,", "{name: moves, annotations: {headgate.dev/management-policy: Observable},", 1)
 		}, from: []string{"prune moves"}},
@@ -255,7 +289,7 @@ func TestMoveThatIsNotTaken(t *testing.T) {
 		}, from: []string{"keep moves TakenOverBySync"}, live: "from", same: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := newTwoSyncs(t, strings.ToLower("untaken-"+name), true)
+			n := newTwoSyncs(t, strings.ToLower("untaken-"+name), !tc.apart)
 			first := n.process(t, true, n.config, nil)
 			first.once(t, "from", "to")
 			was, _, _ := n.state(t, "moves")
@@ -368,8 +402,8 @@ func TestMoveInLoops(t *testing.T) {
 	heard.until(t, "the old sync forgets it", func() bool { return slices.Equal(n.holders(t, "moves"), []string{"to"}) })
 }
 
-// If one sync cannot render a commit, the prunes of the others wait for a while. A corrected commit then moves the object; without
-// one, the prunes continue, and the report says so.
+// If one sync cannot render a commit, the prunes of the others of its branch wait for a while. A corrected commit then moves the object;
+// without one, the prunes continue.
 func TestMoveToABrokenSync(t *testing.T) {
 	for name, timeout := range map[string]string{"Corrected": "10m", "Broken": "10s"} {
 		t.Run(name, func(t *testing.T) {
@@ -395,8 +429,22 @@ func TestMoveToABrokenSync(t *testing.T) {
 				return
 			}
 			heard.until(t, "it is pruned", func() bool { uid, _, _ := n.state(t, "moves"); return uid == "" })
-			heard.until(t, "the report tells", heard.had("from sync-not-heard"))
 		})
+	}
+}
+
+// A sync whose repository is gone must not stop the prunes of a sync of another repository, not even for a moment.
+func TestPruneBesideADeadRepository(t *testing.T) {
+	n := newTwoSyncs(t, "moves-beside-dead", false)
+	n.process(t, true, n.config, nil).once(t, "from", "to")
+	n.push(t, map[string]string{"from/a.yaml": n.object("stays", "from")})
+	n.repos["to"] = repo{dir: n.repos["to"].dir + "-gone"}
+	p := n.process(t, false, n.config, nil)
+	if _, err := p.of["to"].Once(t.Context()); err == nil {
+		t.Fatal("the repository is there")
+	}
+	if got := lines(p.once(t, "from")["from"]); !slices.Equal(got, []string{"prune moves"}) {
+		t.Errorf("The pass prunes at once: %q", got)
 	}
 }
 

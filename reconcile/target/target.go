@@ -70,7 +70,11 @@ func New(s v1alpha1.Sync, in Surroundings) (*Target, error) {
 	}}
 	if t.Loop.Reconciler.Applier != nil && !s.Spec.Suspend && !t.previews {
 		t.Loop.Reconciler.Peers = in.Peers
-		in.Peers.Join(t.Loop.Reconciler.Sync, t.Loop.Ref, func(ctx context.Context) error { return t.Loop.Reconciler.Declare(ctx, t.Loop.Ref) })
+		in.Peers.Join(t.Loop.Reconciler.Sync, reconcile.Member{
+			Repository: repository.Name(),
+			Ref:        t.Loop.Ref,
+			Declare:    func(ctx context.Context) error { return t.Loop.Reconciler.Declare(ctx, t.Loop.Ref) },
+		})
 	}
 	from := secretsOf(s, w.Cluster, in)
 	auth, none := auth(s, in.Getenv)

@@ -53,6 +53,7 @@ func decode(t *testing.T, spec string) v1alpha1.Sync {
 }
 
 func syncOf(t *testing.T) string {
+	t.Helper()
 	name, _, _ := strings.Cut(t.Name(), "/")
 	return strings.ToLower(strings.TrimPrefix(name, "Test"))
 }

@@ -214,6 +214,7 @@ func (w *Wired) reach(s v1alpha1.Sync, observes bool, to *rest.Config, how clust
 	}
 	c, err := cluster.New(to, w.Sync, how)
 	w.Observer, w.Applier, w.Reconciler.Cluster, w.Recorder, w.Cluster, w.Waiter = c, c, c, c, c, c
+	w.Owned = c.Owned
 	w.Applied = func(ctx context.Context) (string, error) {
 		inv, err := c.Inventory(ctx)
 		return inv.Record.Source.Commit, err

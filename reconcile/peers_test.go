@@ -1,0 +1,113 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/manifest"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var (
+	asking  = inventory.Sync{Namespace: "team", Name: "asks"}
+	another = inventory.Sync{Namespace: "team", Name: "other"}
+	last    = map[manifest.ID]bool{{Kind: "ConfigMap", Namespace: "team", Name: "declared"}: true}
+	owned   = map[manifest.ID]bool{{Kind: "ConfigMap", Namespace: "team", Name: "owned"}: true}
+	both    = map[manifest.ID]bool{{Kind: "ConfigMap", Namespace: "team", Name: "declared"}: true, {Kind: "ConfigMap", Namespace: "team", Name: "owned"}: true}
+)
+
+// A dead Git host or a broken directory must stop the prunes of the syncs that share the branch, for a while, and of no others.
+func TestPeersAreWaitedFor(t *testing.T) {
+	boom := errors.New("boom\nand more")
+	rendered := func(p *Peers, revision string) { p.declared(another, desired(revision, "main"), last) }
+	cases := map[string]struct {
+		reason string
+		as     Member // the other sync; the asking one follows main of "repo"
+		inTurn bool
+		does   func(p *Peers) // what the other sync has done before
+		over   bool           // the wait is over
+		unread error          // why its inventory cannot be read
+		want   []plan.Peer
+	}{
+		"Rendered":        {reason: "Its commit is known.", does: func(p *Peers) { rendered(p, "new") }, want: []plan.Peer{{Sync: another, Declares: last}}},
+		"Hangs":           {reason: "It may declare what this sync prunes.", want: []plan.Peer{{Sync: another}}},
+		"HangsLong":       {reason: "It owns what it applied, and nothing else is known.", over: true, want: []plan.Peer{{Sync: another, Declares: owned}}},
+		"Behind":          {reason: "Its last commit is another one.", does: func(p *Peers) { rendered(p, "old") }, want: []plan.Peer{{Sync: another}}},
+		"BehindLong":      {reason: "Its last commit and its inventory count.", does: func(p *Peers) { rendered(p, "old") }, over: true, want: []plan.Peer{{Sync: another, Declares: both}}},
+		"Broken":          {reason: "The reason is named in one line.", does: func(p *Peers) { p.failed(another, "new", boom) }, want: []plan.Peer{{Sync: another, Reason: "boom"}}},
+		"DeadHost":        {reason: "So is a host that does not answer.", does: func(p *Peers) { p.fetched(another, boom) }, want: []plan.Peer{{Sync: another, Reason: "boom"}}},
+		"DeadHostLong":    {reason: "It does not stop the prunes for ever.", does: func(p *Peers) { p.fetched(another, boom) }, over: true, want: []plan.Peer{{Sync: another, Declares: owned}}},
+		"UnreadInventory": {reason: "Nothing shows what it keeps.", over: true, unread: boom, want: []plan.Peer{{Sync: another, Reason: "boom"}}},
+
+		"OtherRepository":     {reason: "One commit cannot change both.", as: Member{Repository: "elsewhere", Ref: "main"}},
+		"OtherRepositoryDead": {reason: "Its host stops nobody.", as: Member{Repository: "elsewhere", Ref: "main"}, does: func(p *Peers) { p.fetched(another, boom) }},
+		"OtherBranch":         {reason: "One commit cannot change both.", as: Member{Repository: "repo", Ref: "prod"}},
+		"PerhapsSameBranch":   {reason: "The name of the default branch is not known yet.", as: Member{Repository: "repo"}, want: []plan.Peer{{Sync: another}}},
+		"SameBranch":          {reason: "The default branch has this name.", as: Member{Repository: "repo"}, does: func(p *Peers) { rendered(p, "new") }, want: []plan.Peer{{Sync: another, Declares: last}}},
+		"OtherDefault":        {reason: "The default branch has another name.", as: Member{Repository: "repo"}, does: func(p *Peers) { p.declared(another, desired("new", "trunk"), last) }},
+
+		"InTurn":         {reason: "It renders when it is asked.", inTurn: true, as: Member{Declare: func(context.Context) error { return nil }}, want: []plan.Peer{{Sync: another}}},
+		"InTurnBroken":   {reason: "Nothing changes while the others wait.", inTurn: true, does: func(p *Peers) { p.failed(another, "new", boom) }, want: []plan.Peer{{Sync: another, Declares: owned}}},
+		"InTurnDeadHost": {reason: "A host that hangs is asked once, not by every sync.", inTurn: true, does: func(p *Peers) { p.fetched(another, boom) }, want: []plan.Peer{{Sync: another, Declares: owned}}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := &Peers{InTurn: tc.inTurn}
+			p.Join(asking, Member{Repository: "repo", Ref: "main"})
+			if tc.as.Repository == "" {
+				tc.as.Repository, tc.as.Ref = "repo", "main"
+			}
+			p.Join(another, tc.as)
+			p.declared(asking, desired("new", "main"), nil)
+			if tc.does != nil {
+				tc.does(p)
+			}
+			w := wait{revision: "new", timeout: 1 << 40, owned: func(context.Context, inventory.Sync) (map[manifest.ID]bool, error) {
+				if tc.unread != nil {
+					return nil, tc.unread
+				}
+				return owned, nil
+			}}
+			if tc.over {
+				w.timeout = 0
+			}
+			var waits []inventory.Sync
+			for _, peer := range p.others(asking, "new") {
+				if peer.Declares == nil {
+					waits = append(waits, peer.Sync)
+				}
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel() // do not wait a moment for the other sync
+			p.ask(ctx, asking, w, waits)
+			if diff := cmp.Diff(tc.want, p.others(asking, "new")); diff != "" {
+				t.Errorf("%s\nothers (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// A wait is for one commit: the next one may move other objects.
+func TestEveryCommitIsWaitedForAnew(t *testing.T) {
+	p := &Peers{}
+	p.Join(asking, Member{Repository: "repo"})
+	p.Join(another, Member{Repository: "repo"})
+	p.fetched(another, errors.New("boom"))
+	reads := 0
+	over := wait{revision: "new", owned: func(context.Context, inventory.Sync) (map[manifest.ID]bool, error) { reads++; return owned, nil }}
+	if !p.ask(t.Context(), asking, over, []inventory.Sync{another}) || reads != 1 {
+		t.Errorf("the inventory was read %d times", reads)
+	}
+	if of := p.others(asking, "newer"); of[0].Declares != nil {
+		t.Errorf("the wait for the next commit is over: %v", of)
+	}
+}
+
+func desired(revision, branch string) render.Desired {
+	return render.Desired{Revision: revision, Source: render.SourceID{Branch: branch}}
+}
