@@ -151,7 +151,9 @@ func compared(all []swap, bumped []plan.Bump) []swap {
 	manifest.Each(len(all), func(i int) {
 		if s := all[i]; s.effect.Change.Action == plan.Update {
 			_, copied := s.after.copied()
-			s.effect.Change.Write, failed[i] = replacing(s.before, s.after, copied)
+			var write plan.Write
+			write, failed[i] = replacing(s.before, s.after, copied)
+			all[i].effect = s.effect.Writing(write)
 		}
 	})
 	for i, err := range failed {

@@ -24,16 +24,6 @@ func (s Step) isLate(t Times) bool {
 	return s.Deleting && !s.earlier && t.Now.Sub(s.since.Time) >= t.Limit.Duration
 }
 
-// Deletes reports whether objects whose deletion this pass has requested are not gone yet.
-func (p Pass) Deletes() bool {
-	for _, o := range p.Done {
-		if !o.Deleting.None() {
-			return true
-		}
-	}
-	return false
-}
-
 // withoutGone returns the pass after the newest plan is known: the deletion of an object is over if the plan has no step for it.
 func (p Pass) withoutGone(now Plan) Pass {
 	there := make(map[manifest.ID]types.UID, len(now.Steps))
@@ -48,7 +38,7 @@ func (p Pass) withoutGone(now Plan) Pass {
 			o.Deleting = Reason{}
 			p.Done[s.ID] = o
 		case s.Deleting:
-			p.Last.Steps[i].Deleting = false
+			p.Last.Steps[i] = s.over()
 			p.Done[s.ID] = Outcome{ID: s.ID, Action: Prune}
 		}
 	}

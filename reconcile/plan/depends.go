@@ -393,7 +393,7 @@ func (p Plan) failDependants(done []Outcome) Plan {
 			case s.Action == Prune:
 				code = DependantFailed
 			}
-			p.Steps[i].Err = ReasonError{code.With(s.after[at])}
+			p.Steps[i] = s.failed(code.With(s.after[at]))
 			failed[s.ID], again = true, true
 		}
 	}

@@ -21,7 +21,7 @@ func (p Plan) Leaving(s Step, live *metav1.PartialObjectMetadata, released bool)
 }
 func (p Plan) Overdue(t Times, late map[manifest.ID]bool) Plan { return p.overdue(t, late) }
 func (p Plan) Refreshed(now Plan) Plan                         { return p.refreshed(now) }
-func (p Plan) Replaced(by Plan) Plan                           { return p.replaced(by) }
+func (p Plan) Replaced(by Plan) Plan                           { return p.replaced(by, nil) }
 func (p *Plan) Rule(seen Observed, guard Guard, approved []Step) {
 	lifted := lifting{}
 	for _, s := range approved {

@@ -16,23 +16,21 @@ import (
 // state of its steps, and their outcomes. It does not keep the plans in between, because five minutes of waiting are sixty plans.
 // The zero Pass has not begun. A Pass never changes: After and End return a new one.
 type Pass struct {
-	First Plan                    // everything that the pass may carry out: the plan before its first write
-	Last  Plan                    // First, with each step as it was carried out or as the newest round found it
-	Done  map[manifest.ID]Outcome // the newest outcome of each step that was sent
-	Waits Waits                   // since when each object has been pending
+	First Plan  // everything that the pass may carry out: the plan before its first write
+	Last  Plan  // First, with each step as it was carried out or as the newest round found it
+	Waits Waits // since when each object has been pending
+	Account
 
-	sent       map[manifest.ID]Step // the steps of the outcomes
-	started    bool                 // there is a plan to report
-	phases     map[manifest.ID]int  // number of requests that were sent for each step
-	begun      bool                 // the first round was sent with an inventory that had not moved
-	pruned     bool                 // the round with the prunes was sent
-	migrated   bool                 // the round that migrates managed fields was sent
-	migration  []manifest.Finding   // notes on the migration
-	at         Times                // of the newest round
-	waiting    int                  // number of waiting steps in the newest plan
-	lastChange metav1.Time          // when the cluster was last seen changing
-	failures   int                  // number of rounds in a row with a failed step
-	moved      int                  // how often the inventory had moved when the prunes were sent
+	started    bool               // there is a plan to report
+	begun      bool               // the first round was sent with an inventory that had not moved
+	pruned     bool               // the round with the prunes was sent
+	migrated   bool               // the round that migrates managed fields was sent
+	migration  []manifest.Finding // notes on the migration
+	at         Times              // of the newest round
+	waiting    int                // number of waiting steps in the newest plan
+	lastChange metav1.Time        // when the cluster was last seen changing
+	failures   int                // number of rounds in a row with a failed step
+	moved      int                // how often the inventory had moved when the prunes were sent
 }
 
 // Times holds the times of a round and its limits. Package plan has no clock; the caller measures.
@@ -50,8 +48,9 @@ type Round struct {
 	Until Until
 	Why   Why
 
-	now        Plan // the newest plan
-	next       Plan // the steps of now that replace steps of the pass
+	now        Plan                 // the newest plan
+	next       Plan                 // the steps of now that replace steps of the pass
+	phases     map[manifest.ID]bool // the objects whose step in next is a later phase of one that the pass has sent
 	at         Times
 	lastChange metav1.Time
 }
@@ -151,8 +150,10 @@ func (p Pass) later(r Round) Round {
 	}
 	patient := !r.at.Hurry && r.at.Now.Sub(r.lastChange.Time) < r.at.Grace.Duration
 	outcomes := p.outcomes()
-	with := func(next Plan) Plan { return p.Last.refreshed(r.now).replaced(next).failDependants(outcomes) }
-	if r.next = p.resumed(r.now, patient).withoutPrunes(); p.pruned {
+	with := func(next Plan) Plan { return p.Last.refreshed(r.now).replaced(next, r.phases).failDependants(outcomes) }
+	r.next = p.resumed(r.now, patient)
+	r.phases = p.following(r.next)
+	if r.next = r.next.withoutPrunes(); p.pruned {
 		r.next = p.holdPrunes(r.next, with(r.next))
 	} else {
 		r.next = r.next.Select(func(s Step) bool { return !s.comesLast() || p.follows(s) })
@@ -229,18 +230,6 @@ func (p Pass) ending(r Round) Round {
 	return r
 }
 
-// tried reports whether this pass has already sent this step to the present object.
-func (p Pass) tried(s Step) bool {
-	o, did := p.Done[s.ID]
-	return did && (o.Err != nil || p.goes(s) || p.phases[s.ID] >= mostPhases)
-}
-
-// goes reports whether an object is being deleted, by this pass or by another writer.
-func (p Pass) goes(s Step) bool {
-	o, did := p.Done[s.ID]
-	return s.Deleting || s.going && s.Waiting() || s.Action == Prune && did && o.isOver() && p.sent[s.ID].UID == s.UID
-}
-
 // After returns the pass after a round with the given outcomes. err is the error that ended the round, or nil. If the inventory
 // moved in the first round, the next plan becomes the first plan.
 func (p Pass) After(r Round, done []Outcome, err error) Pass {
@@ -250,18 +239,8 @@ func (p Pass) After(r Round, done []Outcome, err error) Pass {
 		return p
 	}
 	p = p.seeing(r.now)
-	p.sent, p.phases, p.lastChange = cloned(p.sent), cloned(p.phases), r.lastChange
-	failed := false
-	for _, s := range r.Send.Steps {
-		if s.Writes() || s.Deleting {
-			p.sent[s.ID] = s
-		}
-	}
-	for _, o := range done {
-		p.Done[o.ID] = o
-		p.phases[o.ID]++
-		failed = failed || o.Err != nil
-	}
+	p.Account, p.lastChange = p.after(r.Send, done), r.lastChange
+	failed := slices.ContainsFunc(done, func(o Outcome) bool { return o.Err != nil })
 	switch {
 	case r.now.Looks || r.now.Ends != NoEnding:
 		p.Last = r.now
@@ -273,9 +252,9 @@ func (p Pass) After(r Round, done []Outcome, err error) Pass {
 		p.First.Notes = slices.Concat(p.First.Notes, p.migration)
 		p.Last = p.First.failDependants(p.outcomes())
 	case err != nil: // keep the steps that were carried out before the error
-		p.Last = p.Last.refreshed(r.now).replaced(r.next.carried(done))
+		p.Last = p.Last.refreshed(r.now).replaced(r.next.carried(done), r.phases)
 	default:
-		p.Last = p.Last.refreshed(r.now).replaced(r.next).failDependants(p.outcomes())
+		p.Last = p.Last.refreshed(r.now).replaced(r.next, r.phases).failDependants(p.outcomes())
 	}
 	if err == nil && (r.Why == PrunesLast || r.Why == Resumes && p.pruned) {
 		p.Last.Approval, p.Last.spent = r.next.Approval, slices.Concat(p.Last.spent, r.next.spent[len(r.now.spent):])
@@ -324,22 +303,6 @@ func (p Pass) End(r Round) Pass {
 	}
 	p.Last = p.Last.overdue(r.at, p.Waits.late(r.at))
 	return p
-}
-
-// outcomes returns the newest outcome of each step that was sent, sorted by ID.
-func (p Pass) outcomes() []Outcome {
-	return slices.SortedFunc(maps.Values(p.Done), func(a, b Outcome) int { return a.ID.Compare(b.ID) })
-}
-
-// unready returns the applied objects that are not known to be ready.
-func (p Pass) unready() map[manifest.ID]bool {
-	ids := map[manifest.ID]bool{}
-	for id, o := range p.Done {
-		if o.Unknown && o.Err == nil {
-			ids[id] = true
-		}
-	}
-	return ids
 }
 
 // Retries reports whether another round may succeed with a step that failed in this pass.
@@ -394,7 +357,7 @@ func (p Pass) resumed(now Plan, patient bool) Plan {
 	for _, e := range p.First.Effects {
 		takesBack[e.On.Name] = takesBack[e.On.Name] || e.Kind == Deactivate
 	}
-	resumed := now.Select(func(s Step) bool {
+	return now.Select(func(s Step) bool {
 		switch {
 		case p.follows(s):
 			return true
@@ -409,16 +372,6 @@ func (p Pass) resumed(now Plan, patient bool) Plan {
 		}
 		return waited[s.ID]
 	})
-	for i, s := range resumed.Steps {
-		resumed.Steps[i].isNext = p.follows(s)
-	}
-	return resumed
-}
-
-// follows reports whether a step of a newer plan is a later phase of a step that this pass sent.
-func (p Pass) follows(s Step) bool {
-	o, did := p.Done[s.ID]
-	return did && o.Err == nil && o.More && s.Action != Hold && s.isDue() && (s.Action == Prune) == (p.sent[s.ID].Action == Prune) && p.phases[s.ID] < mostPhases
 }
 
 // seeing returns the pass after the newest plan is known. If that plan has nothing to do for an object, another writer has done the
@@ -434,7 +387,7 @@ func (p Pass) seeing(now Plan) Pass {
 			delete(p.Done, s.ID)
 			p.Last.Steps[i] = n
 		case n.Action != Hold: // if it is held, the remaining phase is not reached
-			o.More, p.Last.Steps[i].Waits, p.Last.Steps[i].after = false, nil, nil
+			o.More, p.Last.Steps[i] = false, s.free()
 			p.Done[s.ID] = o
 		}
 	}
@@ -508,10 +461,9 @@ func (p Pass) account() Plan {
 		case stays:
 			s = newer
 		case s.Action == Hold: // it was deleted with another object
-			s.Action, s.Would, s.Guard, s.Reason = Prune, "", "", Reason{}
+			s = s.unheld()
 		}
-		s.Deleting = false
-		all.Steps = append(all.Steps, s)
+		all.Steps = append(all.Steps, s.over())
 	}
 	return all
 }

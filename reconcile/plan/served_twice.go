@@ -38,22 +38,11 @@ func (o Observed) uidOf(id manifest.ID) types.UID {
 	return live.GetUID()
 }
 
-// appliedUIDs returns the UIDs of the objects that a pass has applied.
-func (p Pass) appliedUIDs() map[types.UID]manifest.ID {
-	uids := map[types.UID]manifest.ID{}
-	for id, o := range p.Done {
-		if o.UID != "" && o.Action.writes() {
-			uids[o.UID] = id
-		}
-	}
-	return uids
-}
-
 // keptAs returns the step that keeps an object because the commit wants it under another identity.
 func (s Step) keptAs(wanted manifest.ID) Step {
 	s.Action, s.Would, s.Cause, s.Guard, s.Reason = Keep, Prune, Retain, SameObject, ServedTwice.With(wanted)
-	s.Waits, s.awaits, s.after, s.sameAs = nil, nil, nil, wanted
-	return s
+	s.sameAs = wanted
+	return s.free()
 }
 
 // isOld reports whether a step keeps an object that an inventory has under the wanted identity, too. Then the old one is forgotten.

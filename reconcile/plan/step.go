@@ -106,7 +106,6 @@ type Step struct {
 	after  []manifest.ID // further objects that it waits for; all of them are needed
 	going  bool          // the live object is being deleted
 	phase  Do            // of the deletion of an MRD: the request that is due
-	isNext bool          // a later phase of a step that this pass has sent
 	lifted []Ruling      // the holds that approvals lifted
 
 	Write
@@ -254,6 +253,49 @@ func (s Step) Writes() bool {
 
 // isDue reports whether the step writes now or after a wait.
 func (s Step) isDue() bool { return s.Writes() || s.Waiting() }
+
+// failed returns the step with the reason why it is not carried out.
+func (s Step) failed(why Reason) Step {
+	s.Err = ReasonError{why}
+	return s
+}
+
+// free returns the step without what it waited for.
+func (s Step) free() Step {
+	s.Waits, s.awaits, s.after = nil, nil, nil
+	return s
+}
+
+// waitingAs returns the step with what another one waits for, or why that one is not carried out.
+func (s Step) waitingAs(next Step) Step {
+	s.Waits, s.after, s.Err = next.Waits, next.after, next.Err
+	return s
+}
+
+// unheld returns a held prune as a prune.
+func (s Step) unheld() Step {
+	s.Action, s.Would, s.Guard, s.Reason = Prune, "", "", Reason{}
+	return s
+}
+
+// over returns the step after its deletion.
+func (s Step) over() Step {
+	s.Deleting = false
+	return s
+}
+
+// Shown returns the step for a report, which may name objects otherwise.
+func (s Step) Shown(id manifest.ID, err error, reason func(Reason) Reason) Step {
+	s.ID, s.Err, s.Reason = id, err, reason(s.Reason)
+	s.Waits, s.Also = slices.Clone(s.Waits), slices.Clone(s.Also)
+	for i, r := range s.Waits {
+		s.Waits[i] = reason(r)
+	}
+	for i, r := range s.Also {
+		s.Also[i].Reason = reason(r.Reason)
+	}
+	return s
+}
 
 // An Outcome is the result of one step that writes.
 type Outcome struct {

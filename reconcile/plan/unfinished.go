@@ -170,14 +170,13 @@ func (p Pass) holdPrunes(part, shown Plan) Plan {
 		if wanted, twice := uids[s.UID]; twice && s.Action == Prune {
 			s, part.Stale = s.keptAs(wanted), true
 		} else if why := s.WaitsFor(undone); !why.None() && s.Err == nil && !p.follows(s) {
-			s = s.ruled(Ruling{Guard: Unfinished, Answer: Held, Reason: why}, nil)
-			s.Waits, s.awaits, s.after = nil, nil, nil
-		} else if why := s.NotEmpty(done); !why.None() {
-			s.Err = cmp.Or(s.Err, error(ReasonError{why}))
+			s = s.ruled(Ruling{Guard: Unfinished, Answer: Held, Reason: why}, nil).free()
+		} else if why := s.NotEmpty(done); !why.None() && s.Err == nil {
+			s = s.failed(why)
 		}
 		part.Steps[i] = s
 	}
-	all := shown.replaced(part)
+	all := shown.replaced(part, p.following(part))
 	all.Approval, all.spent = nil, nil
 	var lifted lifting
 	if all.ask != nil {
@@ -197,7 +196,7 @@ func (p Pass) holdPrunes(part, shown Plan) Plan {
 // the API server has named it in a refusal since then. What depends on the object keeps it.
 func (p Plan) freed(s Step, undone []Undone) Step {
 	if s.isUnfinished() && len(s.Also) == 0 && len(p.dependants[s.ID]) == 0 && slices.ContainsFunc(undone, func(u Undone) bool { return u.refusedBy.isIn(s) }) {
-		s.Action, s.Would, s.Guard, s.Reason = Prune, "", "", Reason{}
+		return s.unheld()
 	}
 	return s
 }

@@ -149,10 +149,10 @@ func (p Plan) overdue(t Times, late map[manifest.ID]bool) Plan {
 			if s.Action == Prune {
 				code = NotDeletedInTime
 			}
-			p.Steps[i].Err = ReasonError{code.With(after, s.Waits)}
+			p.Steps[i] = s.failed(code.With(after, s.Waits))
 		}
 		if s.isLate(t) {
-			p.Steps[i].Err = ReasonError{NotGone.With(after, s.Reason)}
+			p.Steps[i] = s.failed(NotGone.With(after, s.Reason))
 		}
 	}
 	for i, e := range p.Effects {

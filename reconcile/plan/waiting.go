@@ -331,22 +331,21 @@ func (p Plan) refreshed(now Plan) Plan {
 	return p
 }
 
-// replaced returns the plan with its steps replaced by those of a newer one.
-func (p Plan) replaced(by Plan) Plan {
+// replaced returns the plan with its steps replaced by those of a newer one. phases are the objects whose step in the newer plan is a
+// later phase of one that was sent.
+func (p Plan) replaced(by Plan, phases map[manifest.ID]bool) Plan {
 	newer := by.byID()
 	p.Steps = slices.Clone(p.Steps)
 	for i, s := range p.Steps {
 		if n, ok := newer[s.ID]; ok {
-			if n.isNext { // keep all phases of an object in one line of the diff
-				next := n
-				n = s
-				n.Waits, n.after, n.Err = next.Waits, next.after, next.Err
+			if phases[s.ID] { // keep all phases of an object in one line of the diff
+				n = s.waitingAs(n)
 			}
 			p.Steps[i] = n
 			delete(newer, s.ID)
 		}
 		if s.Action == Prune && slices.Contains(by.Gone, s.ID) { // it disappeared without our help
-			p.Steps[i].Waits, p.Steps[i].after = nil, nil
+			p.Steps[i] = p.Steps[i].free()
 		}
 	}
 	for _, s := range by.Steps {

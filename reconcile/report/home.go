@@ -2,7 +2,6 @@ package report
 
 import (
 	"errors"
-	"slices"
 
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/manifest"
@@ -13,12 +12,7 @@ type homes func(manifest.ID) manifest.ID
 
 // step returns a step in the form of a report.
 func (h homes) step(s plan.Step) plan.Step {
-	s.ID, s.Reason, s.Err = h(s.ID), h.reason(s.Reason), h.err(s.Err)
-	s.Waits, s.Also = h.reasons(s.Waits), slices.Clone(s.Also)
-	for i, r := range s.Also {
-		s.Also[i].Reason = h.reason(r.Reason)
-	}
-	return s
+	return s.Shown(h(s.ID), h.err(s.Err), h.reason)
 }
 
 func (h homes) outcome(o plan.Outcome) plan.Outcome {
