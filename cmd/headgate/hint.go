@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
-	"strings"
 
 	"headgate.dev/headgate/reconcile/git"
 	"headgate.dev/headgate/reconcile/registry"
@@ -29,10 +28,11 @@ func hint(err error) string {
 	if _, is := errors.AsType[git.UnreachableError](err); is {
 		return "check the URL of the repository, and that this machine reaches its server (HTTPS_PROXY is used)"
 	}
-	switch text := err.Error(); {
+	_, noContext := errors.AsType[noContextError](err)
+	switch {
 	case errors.Is(err, errNoKubeconfig):
 		return "set KUBECONFIG or --kubeconfig FILE; 'headgate diff BASE HEAD', render, lint and why need no cluster"
-	case clientcmd.IsContextNotFound(err), strings.HasPrefix(text, "kubeconfig: context"):
+	case noContext:
 		return "'kubectl config get-contexts' lists the contexts of the kubeconfig"
 	case clientcmd.IsConfigurationInvalid(err):
 		return "check the kubeconfig with 'kubectl config view'"

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -76,15 +75,7 @@ func (t *terminal) report(v *view, r report.Report) error {
 	if annotate, ok := annotators()[v.format.value]; ok {
 		return annotate(t.out, r)
 	}
-	result := r
-	result.Error = ""
-	var b bytes.Buffer
-	if err := (report.Text{Colour: t.coloured(t.outTTY()), Full: v.full}).Write(&b, result); err != nil {
-		return err
-	}
-	text := bytes.TrimSuffix(b.Bytes(), []byte(result.Line()+"\n"))
-	_, err := fmt.Fprintf(t.out, "%s%s\n", text, r.Line())
-	return err
+	return report.Text{Colour: t.coloured(t.outTTY()), Full: v.full, Apart: true}.Write(t.out, r)
 }
 
 // unfit returns a text if digests of --approve let nothing of a report pass.

@@ -151,7 +151,7 @@ func suggestionOf(ctx context.Context, r reconcile.Reconciler, ref string, unuse
 	}
 	s := suggest.For(want)
 	for _, p := range twice { // an object that is declared twice uses its kind once
-		s.Unread = append(s.Unread, suggest.Unread{Origin: p.Origin, Why: strings.TrimPrefix(p.Err.Error(), p.Origin.String()+": ")})
+		s.Unread = append(s.Unread, suggest.Unread{Origin: p.Origin, Why: p.Reason()})
 	}
 	made := suggestion{
 		APIVersion: "headgate.dev/v1alpha1", Kind: "Suggestion", Revision: want.Revision,

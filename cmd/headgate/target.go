@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
 // clusterFlags holds the flags for the cluster and the user.
@@ -52,6 +54,19 @@ func (f *clusterFlags) load() clientcmd.ClientConfig {
 // errNoKubeconfig replaces the text of client-go, which suggests a variable that Headgate does not read.
 var errNoKubeconfig = errors.New("no kubeconfig was found, so there is no cluster to ask")
 
+// A noContextError is the error for a context that the kubeconfig does not have.
+type noContextError struct{ error }
+
+func (e noContextError) Error() string { return "kubeconfig: " + e.error.Error() }
+func (e noContextError) Unwrap() error { return e.error }
+
+// chosen returns the context that the flag or the kubeconfig names, and nil if there is none of that name.
+func (f *clusterFlags) chosen() (name string, of *clientcmdapi.Context, err error) {
+	raw, err := f.load().RawConfig()
+	name = cmp.Or(f.context, raw.CurrentContext)
+	return name, raw.Contexts[name], err
+}
+
 // config returns the REST configuration of the cluster.
 func (f *clusterFlags) config() (*rest.Config, error) {
 	cfg, err := f.load().ClientConfig()
@@ -59,6 +74,9 @@ func (f *clusterFlags) config() (*rest.Config, error) {
 		return nil, errNoKubeconfig
 	}
 	if err != nil {
+		if name, of, unread := f.chosen(); unread == nil && name != "" && of == nil {
+			return nil, noContextError{err}
+		}
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
 	cfg.WarningHandler = logged{}
@@ -72,12 +90,7 @@ func (f *clusterFlags) String() string {
 	if err != nil {
 		return "the cluster" // config reports this error
 	}
-	raw, err := f.load().RawConfig()
-	name := raw.CurrentContext
-	if f.context != "" {
-		name = f.context
-	}
-	of := raw.Contexts[name]
+	name, of, err := f.chosen()
 	if err != nil || of == nil {
 		return fmt.Sprintf("the cluster at %s", cfg.Host)
 	}

@@ -72,9 +72,9 @@ func isBusy(resp *http.Response, err error) bool {
 	}
 	switch resp.StatusCode {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return resp.Header.Get("Retry-After") == "" && !hasAny(peek(resp), unconverted)
+		return resp.Header.Get("Retry-After") == "" && !saidIn(peek(resp)).unconverted
 	case http.StatusInternalServerError:
-		return hasAny(peek(resp), etcd)
+		return saidIn(peek(resp)).etcd
 	}
 	return false
 }
@@ -139,7 +139,7 @@ func (p deadlineTransport) once(req *http.Request, verb string) (*http.Response,
 	if after := resp.Header.Get("Retry-After"); after != "" && resp.StatusCode >= 300 {
 		seconds, err := strconv.Atoi(after)
 		switch {
-		case hasAny(peek(resp), unconverted): // reported as an initializing storage for as long as the conversion webhook is broken
+		case saidIn(peek(resp)).unconverted: // reported as an initializing storage for as long as the conversion webhook is broken
 			resp.Header.Del("Retry-After")
 		case err != nil || time.Duration(seconds)*time.Second > mostAsked:
 			resp.Header.Set("Retry-After", strconv.Itoa(int(mostAsked.Seconds())))

@@ -19,7 +19,7 @@ import (
 // code that its author chose, which does not have its usual meaning: 404 does not mean that the object is gone, 409 that another
 // writer was faster, 429 that the API server is busy, or 413 that the object is too large.
 func asRefusal(resp *http.Response) {
-	if !hasAny(peek(resp), []string{"denied the request", "denied request"}) { // without the quotes, which JSON escapes
+	if !saidIn(peek(resp)).refused {
 		return
 	}
 	body, err := io.ReadAll(resp.Body)

@@ -131,7 +131,7 @@ func (c *Cluster) reading(ctx context.Context, s *surface, gk schema.GroupKind, 
 	if err != nil {
 		return err
 	}
-	if err = do(gvr); err == nil || !hasAny(err.Error(), unconverted) {
+	if err = do(gvr); err == nil || !saidBy(err).unconverted {
 		return err
 	}
 	crd, unread := c.objects.Resource(definitions).Get(ctx, gvr.GroupResource().String(), metav1.GetOptions{})

@@ -329,9 +329,9 @@ func (c *Cluster) explained(err error, verb string, id manifest.ID) error {
 		return reason
 	}
 	switch {
-	case hasAny(err.Error(), uncalled):
+	case saidBy(err).uncalled:
 		return fmt.Errorf("the %s does not answer, so the API server refuses every object that it checks; see whether its service runs: %w", gateText(err), err)
-	case apierrors.IsRequestEntityTooLargeError(err), strings.Contains(err.Error(), tooLarge):
+	case apierrors.IsRequestEntityTooLargeError(err), saidBy(err).tooLarge:
 		return fmt.Errorf("it is too large: the API server stores at most 1.5 MiB of an object and accepts at most 3 MiB: %w", err)
 	}
 	if isRBAC(err) || !ofObject(err) {

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -83,8 +82,8 @@ func (c *Cluster) explain(err error, verb, what string) error {
 	case apierrors.IsUnauthorized(err):
 		return fmt.Errorf("the API server at %s does not accept the credentials of this kubeconfig: %w", c.host(), err)
 	case isRBAC(err):
-		return fmt.Errorf("not allowed to %s %s (RBAC: grant the verb %q): %w", verb, what, missingVerb(err), err)
-	case hasAny(err.Error(), uncalled), hasAny(err.Error(), denied):
+		return fmt.Errorf("not allowed to %s %s (RBAC: grant the verb %q): %w", verb, what, saidBy(err).verb, err)
+	case saidBy(err).gate():
 		return c.gated(err, verb, what)
 	case errors.As(err, &failed):
 		return lost{fmt.Errorf("cannot reach the API server at %s, which the kubeconfig's context names: %w", c.host(), failed.Err)}
@@ -96,7 +95,7 @@ func (c *Cluster) explain(err error, verb, what string) error {
 // or the key. Without them, a pass writes nothing, so no commit can repair the webhook.
 func (c *Cluster) gated(err error, verb, what string) error {
 	does, how := "refuses it", "change it by hand"
-	if hasAny(err.Error(), uncalled) {
+	if saidBy(err).uncalled {
 		does, how = "does not answer", "repair it by hand"
 	}
 	return fmt.Errorf("cannot %s %s: the %s %s, and until then Headgate applies and prunes nothing; %s, since no commit can, or have its namespaceSelector leave out the namespace %s: %w",
@@ -116,18 +115,7 @@ func gateText(err error) string {
 
 // isRBAC reports whether a right is missing. Quotas, admission and namespaces that are being deleted also answer Forbidden.
 func isRBAC(err error) bool {
-	return apierrors.IsForbidden(err) && !hasAny(err.Error(), denied) && missingVerb(err) != ""
-}
-
-var cannotVerb = regexp.MustCompile(`" cannot ([a-z]+) resource "`)
-
-// missingVerb returns the verb that is missing according to the API server. One call can need several: an apply of a new object
-// needs patch and create.
-func missingVerb(err error) string {
-	if m := cannotVerb.FindStringSubmatch(err.Error()); m != nil {
-		return m[1]
-	}
-	return ""
+	return apierrors.IsForbidden(err) && !saidBy(err).denied && saidBy(err).verb != ""
 }
 
 // cause returns an error without the URL that the HTTP client adds.
@@ -170,10 +158,10 @@ func retry(ctx context.Context, attempt func() error) error {
 // mostTries returns how often to send a request that fails with this error. A slow failure is left to the next pass, because a
 // hanging admission webhook may be called for thousands of objects.
 func mostTries(err error) int {
-	switch {
-	case !hasAny(err.Error(), uncalled):
+	switch said := saidBy(err); {
+	case !said.uncalled:
 		return 5
-	case hasAny(err.Error(), []string{"deadline exceeded", "imeout"}):
+	case said.slow:
 		return 1
 	}
 	return 2
@@ -186,26 +174,6 @@ func sleep(ctx context.Context, d time.Duration) {
 	case <-time.After(d):
 	}
 }
-
-// misfits are messages of an API server about objects that do not fit their schema or its store. It reports them as internal
-// errors.
-var misfits = []string{
-	"failed to create typed patch object", "field not declared in schema", "error decoding from json", tooLarge,
-	"request to convert CR to an invalid group/version", "request to convert CR from an invalid group/version",
-}
-
-// tooLarge is etcd's message about objects that are too large.
-const tooLarge = "request is too large"
-
-// Messages of an API server about other servers that it calls. Its statuses have no field for that, and the code may be any.
-var (
-	uncalled    = []string{"failed calling webhook"}
-	denied      = []string{"admission webhook \"", "ValidatingAdmissionPolicy '"}
-	unconverted = []string{"conversion webhook for "}
-	unstored    = []string{"storage is (re)initializing"}                          // also while a single object of the kind cannot be read
-	unreached   = []string{"error trying to reach service", "service unavailable"} // from the aggregation layer
-	etcd        = []string{"etcdserver: ", "rpc error: code = Unavailable", "rpc error: code = DeadlineExceeded"}
-)
 
 // A concern is what the error of a request affects, and so what else must stop.
 type concern string
@@ -225,17 +193,16 @@ func troubleWith(err error) concern {
 		}
 		return withObject
 	}
-	text := err.Error()
-	switch {
-	case hasAny(text, unconverted), hasAny(text, unstored):
+	switch said := saidBy(err); {
+	case said.unconverted, said.unstored:
 		return withKind
-	case hasAny(text, uncalled), hasAny(text, denied): // whatever code the webhook chose
+	case said.gate(): // whatever code the webhook chose
 		return withObject
-	case status.Code == http.StatusServiceUnavailable && hasAny(strings.ToLower(messageOf(status)), unreached):
+	case status.Code == http.StatusServiceUnavailable && saidIn(messageOf(status)).unreached:
 		return withKind
 	case apierrors.IsUnauthorized(err), apierrors.IsTooManyRequests(err), apierrors.IsServerTimeout(err), apierrors.IsTimeout(err), apierrors.IsServiceUnavailable(err),
 		status.Code == http.StatusBadGateway, status.Code == http.StatusGatewayTimeout,
-		hasAny(text, etcd) && !hasAny(text, misfits):
+		saidBy(err).etcd && !saidBy(err).misfits:
 		return withServer
 	}
 	return withObject
@@ -276,13 +243,9 @@ func isLost(err error) bool {
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || utilnet.IsHTTP2ConnectionLost(err)
 }
 
-func hasAny(text string, parts []string) bool {
-	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(text, part) })
-}
-
 // isTransient reports whether the same request may succeed in a moment.
 func isTransient(err error) bool {
-	if apierrors.IsInternalError(err) && hasAny(err.Error(), misfits) || errors.Is(err, errUnanswered) {
+	if apierrors.IsInternalError(err) && saidBy(err).misfits || errors.Is(err, errUnanswered) {
 		return false
 	}
 	_, answered := statusOf(err)

@@ -290,7 +290,7 @@ func (c comment) opens(b *strings.Builder) {
 				fmt.Fprintf(b, "  - and %d more reasons\n", len(o.Because)-j)
 				break
 			}
-			fmt.Fprintf(b, "  - %s\n", quoted(strings.TrimPrefix(Because(reason), "active: ")))
+			fmt.Fprintf(b, "  - %s\n", quoted(because(reason)))
 		}
 	})
 }
@@ -473,7 +473,7 @@ func (c comment) alike(b *strings.Builder, all [][]Step, item func(alike []Step)
 func (c comment) step(b *strings.Builder, alike []Step, most int) {
 	s := alike[0]
 	where := c.at(s.Origin)
-	if s.Origin != nil && strings.HasPrefix(s.Error, s.Origin.Path+":") {
+	if s.placed {
 		where = "" // the error names the place with its line
 	}
 	would := ""

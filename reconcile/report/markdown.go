@@ -19,7 +19,7 @@ func Markdown(w io.Writer, r Report) error {
 		_, err := io.WriteString(w, Comment(r, math.MaxInt))
 		return err
 	}
-	fmt.Fprintf(&b, "**Headgate** %s\n", escape(strings.TrimPrefix(r.Line(), "Summary: ")))
+	fmt.Fprintf(&b, "**Headgate** %s\n", escape(r.counts()))
 	if r.Error != "" {
 		fmt.Fprintf(&b, "\n%s\n", fenced(r.Error))
 	}

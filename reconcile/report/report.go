@@ -153,6 +153,9 @@ type Step struct {
 	definition bool
 	active     bool // its kind is served
 
+	restated bool // its error has the words of its reason
+	placed   bool // its error begins with its place
+
 	because []plan.Code         // the codes of its reason and nested reasons
 	kindOf  string              // the name of the kind, if the object declares exactly one
 	unused  bool                // for an object that declares a kind: nothing in the commit uses it
@@ -436,7 +439,10 @@ func stepOf(s plan.Step, o plan.Outcome) Step {
 		step.Error = ErrorWords(err)
 		if made, is := errors.AsType[plan.ReasonError](err); is {
 			step.ErrorCode = made.Code
+			step.restated = slices.Contains(codesIn(made.Reason), step.Code)
 		}
+		placed, is := errors.AsType[manifest.PlacedError](err)
+		step.placed = is && placed.Origin.Path == s.Origin.Path
 	}
 	return step
 }

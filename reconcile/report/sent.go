@@ -26,12 +26,13 @@ type marks struct {
 	KindOf                         string
 	Unused                         bool
 	Alters                         []plan.SchemaChange
+	Restated, Placed               bool
 }
 
 func marksOf(steps []Step) []marks {
 	all := make([]marks, len(steps))
 	for i, s := range steps {
-		all[i] = marks{s.definition, s.active, s.approvable, s.excused, s.claims, s.hold, s.before, s.because, s.kindOf, s.unused, s.alters}
+		all[i] = marks{s.definition, s.active, s.approvable, s.excused, s.claims, s.hold, s.before, s.because, s.kindOf, s.unused, s.alters, s.restated, s.placed}
 	}
 	return all
 }
@@ -44,6 +45,7 @@ func mark(steps []Step, all []marks) error {
 		s := &steps[i]
 		s.definition, s.active, s.approvable, s.excused, s.claims, s.hold, s.before = m.Definition, m.Active, m.Approvable, m.Excused, m.Claims, m.Hold, m.Before
 		s.because, s.kindOf, s.unused, s.alters = m.Because, m.KindOf, m.Unused, m.Alters
+		s.restated, s.placed = m.Restated, m.Placed
 	}
 	return nil
 }

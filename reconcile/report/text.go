@@ -20,6 +20,7 @@ import (
 type Text struct {
 	Colour bool
 	Full   bool // show every step and every change
+	Apart  bool // leave out the error, which the caller writes elsewhere
 }
 
 // The maximum number of similar things to show, unless Full is set.
@@ -101,7 +102,7 @@ func (t Text) Write(w io.Writer, r Report) error {
 		}
 	}
 	t.versions(&b, r.Preview)
-	if r.Error != "" {
+	if r.Error != "" && !t.Apart {
 		for line := range strings.SplitSeq(r.Error, "\n") {
 			fmt.Fprintf(&b, "%s\n", t.paint("error: "+clean(line), "\x1b[31m"))
 		}
@@ -203,7 +204,7 @@ func (t Text) step(b *strings.Builder, s Step) {
 		detail("%s", clean(s.Reason))
 	case s.Guard != "":
 		detail("kept: %s", clean(s.Reason))
-	case s.Reason != "" && !strings.Contains(s.Error, s.Reason):
+	case s.Reason != "" && !s.restated:
 		detail("note: %s", clean(s.Reason))
 	}
 	if whose := s.whose(); whose != "" {
@@ -346,20 +347,24 @@ func (t Text) paint(s, colour string) string {
 }
 
 // Because describes one reason for an activation.
-func Because(r activation.Activator) string {
+func Because(r activation.Activator) string { return "active: " + because(r) }
+
+func because(r activation.Activator) string {
 	switch r.Cause {
 	case activation.Matched:
-		return fmt.Sprintf("active: policy %s matches with %q (%s)", r.Policy, r.Pattern, r.Origin)
+		return fmt.Sprintf("policy %s matches with %q (%s)", r.Policy, r.Pattern, r.Origin)
 	case activation.MatchedInCluster:
-		return fmt.Sprintf("active: policy %s in the cluster matches with %q", r.Policy, r.Pattern)
+		return fmt.Sprintf("policy %s in the cluster matches with %q", r.Policy, r.Pattern)
 	case activation.NoSafeStart:
-		return fmt.Sprintf("active: package %s has no safe-start, so all of it is (%s)", r.Package, r.Origin)
+		return fmt.Sprintf("package %s has no safe-start, so all of it is (%s)", r.Package, r.Origin)
 	}
-	return fmt.Sprintf("active: its own state says so (%s)", r.Origin)
+	return fmt.Sprintf("its own state says so (%s)", r.Origin)
 }
 
 // Line returns the summary, in the same form even if nothing changed.
-func (r Report) Line() string {
+func (r Report) Line() string { return "Summary: " + r.counts() }
+
+func (r Report) counts() string {
 	c := r.Summary
 	var parts []string
 	add := func(n int, what string) {
@@ -395,11 +400,11 @@ func (r Report) Line() string {
 		parts = append(parts, "no changes")
 	}
 	add(c.Unchanged, "unchanged")
-	line := "Summary: " + strings.Join(parts, ", ")
+	line := strings.Join(parts, ", ")
 	if r.Judgement.Word != "" && r.Error == "" {
-		line = fmt.Sprintf("Summary: %s: %s · %s", r.Judgement.Word, clean(r.grounds()), strings.Join(parts, ", "))
+		line = fmt.Sprintf("%s: %s · %s", r.Judgement.Word, clean(r.grounds()), line)
 	} else if r.Judgement.Word != "" {
-		line = fmt.Sprintf("Summary: %s: %s", r.Judgement.Word, strings.Join(parts, ", "))
+		line = fmt.Sprintf("%s: %s", r.Judgement.Word, line)
 	}
 	if c.Definitions+c.Unknown > 0 {
 		line += " · " + c.String()

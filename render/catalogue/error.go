@@ -18,12 +18,20 @@ type Error struct {
 
 func (e Error) Error() string { return e.Err.Error() }
 
+// Reason returns the text without the place.
+func (e Error) Reason() string {
+	if placed, is := errors.AsType[manifest.PlacedError](e.Err); is {
+		return placed.Err.Error()
+	}
+	return e.Err.Error()
+}
+
 // Unwrap is for errors.Is and errors.As.
 func (e Error) Unwrap() error { return e.Err }
 
 // Errorf returns an Error at a place.
 func Errorf(at manifest.Origin, format string, args ...any) Error {
-	return Error{Origin: at, Err: fmt.Errorf("%s: %w", at, fmt.Errorf(format, args...))}
+	return Error{Origin: at, Err: manifest.PlacedError{Origin: at, Err: fmt.Errorf(format, args...)}}
 }
 
 // Errors holds all errors of a commit. The text shows the first ten.
