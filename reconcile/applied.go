@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/render/manifest"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -12,29 +13,32 @@ import (
 
 // answer answers the questions of a plan. The place answers them; for questions about the last applied commit, it gets the objects
 // that this commit declares.
-func (r Reconciler) answer(ctx context.Context, seen plan.Observed, place Observer, open []plan.Question) (map[plan.Question]plan.Answer, error) {
-	var of []manifest.ID
-	for _, q := range open {
-		if q.Ask == plan.AppliedBefore {
-			of = append(of, q.Of)
+func (r Reconciler) answer(ctx context.Context, seen plan.Observed, place Observer, open []question.Any) (question.Answers, error) {
+	var before []manifest.ID
+	others := slices.DeleteFunc(slices.Clone(open), func(q question.Any) bool {
+		_, is := q.(question.AppliedBefore)
+		if is {
+			before = append(before, q.About())
 		}
-	}
-	if len(of) == 0 {
+		return is
+	})
+	if len(before) == 0 {
 		return place.Answer(ctx, open)
 	}
-	before, asked := r.declaredBefore(ctx, seen, of), slices.Clone(open)
-	for i, q := range asked {
-		if q.Ask == plan.AppliedBefore {
-			asked[i].After = before[q.Of]
-		}
+	declared := r.declaredBefore(ctx, seen, before)
+	for id, content := range declared {
+		others = append(others, question.Applied{Of: id, Content: content})
 	}
-	answers, err := place.Answer(ctx, asked)
+	answers, err := place.Answer(ctx, others)
 	if err != nil {
 		return nil, err
 	}
-	answers = merged(answers, nil)
-	for i, q := range asked {
-		answers[open[i]] = answers[q]
+	answers = answers.And(nil)
+	for _, id := range before {
+		answers[question.AppliedBefore{Of: id}] = question.Unknown{Why: plan.ReasonError{Reason: plan.NotInSource.With()}}
+		if a, has := answers[question.Applied{Of: id, Content: declared[id]}]; has {
+			answers[question.AppliedBefore{Of: id}] = a
+		}
 	}
 	return answers, nil
 }

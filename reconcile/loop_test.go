@@ -20,6 +20,7 @@ import (
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/memo"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
@@ -134,7 +135,7 @@ func (w *world) Observe(ctx context.Context, want render.Desired) (plan.Observed
 	}}.Ask(want)
 }
 
-func (w *world) Answer(context.Context, []plan.Question) (map[plan.Question]plan.Answer, error) {
+func (w *world) Answer(context.Context, []question.Any) (question.Answers, error) {
 	return nil, nil
 }
 

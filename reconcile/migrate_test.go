@@ -12,6 +12,7 @@ import (
 
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 )
@@ -40,7 +41,7 @@ func (s *stale) Observe(_ context.Context, want render.Desired) (plan.Observed, 
 	}.Ask(want)
 }
 
-func (s *stale) Answer(context.Context, []plan.Question) (map[plan.Question]plan.Answer, error) {
+func (s *stale) Answer(context.Context, []question.Any) (question.Answers, error) {
 	return nil, nil
 }
 

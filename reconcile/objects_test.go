@@ -9,9 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"headgate.dev/headgate/fixtures/given"
 	"headgate.dev/headgate/reconcile/fit"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/render"
 )
 
@@ -23,23 +25,26 @@ type populated struct {
 	looked  int
 }
 
-func (h *populated) Answer(ctx context.Context, questions []plan.Question) (map[plan.Question]plan.Answer, error) {
-	all := map[plan.Question]plan.Answer{}
+func (h *populated) Answer(ctx context.Context, questions []question.Any) (question.Answers, error) {
+	all := question.Answers{}
 	for _, q := range questions {
-		all[q] = plan.Answer{Count: int64(len(h.objects)), Example: "one of them"}
-		if q.Ask != plan.Fits {
+		fits, is := q.(plan.Fits)
+		if !is {
+			all[q] = question.Counted{Count: int64(len(h.objects)), Example: "one of them"}
 			continue
 		}
 		h.looked++
-		fitting, err := fit.New(q, h.crd, "v1")
+		fitting, err := fit.New(fits.After, h.crd, "v1")
 		if err != nil {
-			all[q] = plan.Answer{Unknown: plan.ReasonOf(err)}
+			all[q] = given.Unknown(plan.ReasonOf(err))
 			continue
 		}
 		for _, o := range h.objects {
 			fitting.Add(ctx, o.DeepCopy())
 		}
-		all[q] = fitting.Answer(false)
+		if all[q], err = fitting.Answer(false); err != nil {
+			return nil, err
+		}
 	}
 	return all, nil
 }

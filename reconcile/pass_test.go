@@ -16,6 +16,7 @@ import (
 
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/crossplane"
@@ -55,7 +56,7 @@ func (b *beside) Observe(_ context.Context, want render.Desired) (plan.Observed,
 	return seen.Ask(want)
 }
 
-func (b *beside) Answer(context.Context, []plan.Question) (map[plan.Question]plan.Answer, error) {
+func (b *beside) Answer(context.Context, []question.Any) (question.Answers, error) {
 	return nil, nil
 }
 
@@ -187,7 +188,7 @@ func (m *mover) Observe(_ context.Context, want render.Desired) (plan.Observed, 
 	return seen.Ask(want)
 }
 
-func (m *mover) Answer(context.Context, []plan.Question) (map[plan.Question]plan.Answer, error) {
+func (m *mover) Answer(context.Context, []question.Any) (question.Answers, error) {
 	return nil, nil
 }
 
@@ -260,7 +261,7 @@ func (e *ender) Observe(_ context.Context, want render.Desired) (plan.Observed, 
 		},
 		Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{},
 		Inventory: inventory.Inventory{Sync: s, ResourceVersion: "1", Entries: map[manifest.ID]inventory.Entry{}},
-		Answers:   map[plan.Question]plan.Answer{{Ask: plan.Inside, Of: manifest.ID{Kind: "Namespace", Name: "team"}}: {}},
+		Answers:   question.Answers{question.Inside{Of: manifest.ID{Kind: "Namespace", Name: "team"}}: question.Counted{}},
 	}
 	for _, id := range []manifest.ID{{Kind: "ConfigMap", Namespace: "team", Name: "a"}, {Kind: "Namespace", Name: "team"}} {
 		seen.Inventory.Entries[id] = inventory.Entry{UID: types.UID(id.Name)}
@@ -275,7 +276,7 @@ func (e *ender) Observe(_ context.Context, want render.Desired) (plan.Observed, 
 	return seen.Ask(want)
 }
 
-func (e *ender) Answer(context.Context, []plan.Question) (map[plan.Question]plan.Answer, error) {
+func (e *ender) Answer(context.Context, []question.Any) (question.Answers, error) {
 	return nil, nil
 }
 

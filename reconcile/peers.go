@@ -46,12 +46,12 @@ type member struct {
 	broken   error                // why the newest commit could not be rendered
 	tried    string               // the commit with this error; "" if it is not known
 
-	asks  map[inventory.Sync]question // the syncs that it waits for
-	woken map[inventory.Sync]string   // the commits of both syncs when it last woke another one
+	asks  map[inventory.Sync]waited // the syncs that it waits for
+	woken map[inventory.Sync]string // the commits of both syncs when it last woke another one
 }
 
-// A question records that a sync waits for another one to render a commit.
-type question struct {
+// A waited records that a sync waits for another one to render a commit.
+type waited struct {
 	revision string
 	since    time.Time
 	owned    map[manifest.ID]bool // what the other sync owns, by ID in the cluster; nil during the wait
@@ -76,7 +76,7 @@ func (p *Peers) Join(of inventory.Sync, as Member) {
 	}
 	p.all[of] = &member{
 		Member: as, wake: make(chan struct{}, 1), fetched: true,
-		asks: map[inventory.Sync]question{}, woken: map[inventory.Sync]string{},
+		asks: map[inventory.Sync]waited{}, woken: map[inventory.Sync]string{},
 	}
 }
 
@@ -222,7 +222,7 @@ func (p *Peers) begin(asks *member, revision string, others []inventory.Sync) []
 	var fresh []*member
 	for _, name := range others {
 		if asks.asks[name].revision != revision {
-			asks.asks[name] = question{revision: revision, since: time.Now()}
+			asks.asks[name] = waited{revision: revision, since: time.Now()}
 			fresh = append(fresh, p.all[name])
 		}
 	}

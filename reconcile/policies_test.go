@@ -11,6 +11,7 @@ import (
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/crossplane"
@@ -27,7 +28,7 @@ func (c ruled) Policies(context.Context) (map[string]crossplane.LivePolicy, erro
 	return c.policies, nil
 }
 
-func (c ruled) Answer(context.Context, []plan.Question) (map[plan.Question]plan.Answer, error) {
+func (c ruled) Answer(context.Context, []question.Any) (question.Answers, error) {
 	return nil, nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"headgate.dev/headgate/reconcile/baseline"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
@@ -78,7 +79,7 @@ func (r Reconciler) Preview(ctx context.Context, of Pull) (report.Report, error)
 		return report.Report{}, err
 	}
 	if r.Observer != nil {
-		if c.Controls, err = r.controls(ctx, p.Bumps); err != nil {
+		if c.Answers, err = r.controls(ctx, p.Bumps); err != nil {
 			return report.Report{}, err
 		}
 	}
@@ -99,22 +100,17 @@ func (r Reconciler) head(ctx context.Context, before render.Desired, ref string)
 
 // controls asks the cluster which CRDs and MRDs are still controlled by inactive revisions of the packages that get another
 // version.
-func (r Reconciler) controls(ctx context.Context, of []plan.Bump) (map[manifest.ID]plan.Answer, error) {
-	var questions []plan.Question
+func (r Reconciler) controls(ctx context.Context, of []plan.Bump) (question.Answers, error) {
+	var questions []question.Any
 	for _, b := range of {
 		if b.By != (manifest.ID{}) {
-			questions = append(questions, plan.Question{Ask: plan.Controls, Of: b.By})
+			questions = append(questions, question.Controls{Of: b.By})
 		}
 	}
 	if len(questions) == 0 {
 		return nil, nil
 	}
-	answers, err := r.Observer.Answer(ctx, questions)
-	all := make(map[manifest.ID]plan.Answer, len(answers))
-	for q, a := range answers {
-		all[q.Of] = a
-	}
-	return all, err
+	return r.Observer.Answer(ctx, questions)
 }
 
 // comparing returns the Reconciler for a comparison of commits, for which the service of a conversion webhook need not be known.
@@ -128,14 +124,14 @@ func (r Reconciler) comparing() Reconciler {
 
 // present reports which definitions have a CRD in the cluster.
 func (r Reconciler) present(ctx context.Context, names []string) (map[string]bool, error) {
-	questions := make([]plan.Question, len(names))
+	questions := make([]question.Any, len(names))
 	for i, name := range names {
-		questions[i] = plan.Question{Ask: plan.Present, Of: plan.CRD(name)}
+		questions[i] = question.Present{Of: plan.CRD(name)}
 	}
 	answers, err := r.Observer.Answer(ctx, questions)
 	present := make(map[string]bool, len(names))
-	for q, a := range answers {
-		present[q.Of.Name] = a.Count > 0
+	for _, name := range names {
+		present[name], _ = question.Get(question.Known{Answers: answers}, question.Present{Of: plan.CRD(name)})
 	}
 	return present, err
 }

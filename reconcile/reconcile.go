@@ -8,8 +8,8 @@ package reconcile
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -18,6 +18,7 @@ import (
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
@@ -37,7 +38,7 @@ type Source interface {
 // Answer counts objects for guards.
 type Observer interface {
 	Observe(ctx context.Context, want render.Desired) (plan.Observed, error)
-	Answer(ctx context.Context, questions []plan.Question) (map[plan.Question]plan.Answer, error)
+	Answer(ctx context.Context, questions []question.Any) (question.Answers, error)
 }
 
 // An Applier carries out a plan. It may refuse a step, and adds nothing. If the state behind the plan has changed, it
@@ -164,7 +165,7 @@ func (r Reconciler) Plan(ctx context.Context, want render.Desired, place Observe
 }
 
 // plan observes a place and computes its plan. asks selects the open questions to answer.
-func (r Reconciler) plan(ctx context.Context, want render.Desired, place Observer, ends plan.Ending, asks func(plan.Plan) []plan.Question) (plan.Plan, error) {
+func (r Reconciler) plan(ctx context.Context, want render.Desired, place Observer, ends plan.Ending, asks func(plan.Plan) []question.Any) (plan.Plan, error) {
 	seen, err := place.Observe(ctx, want)
 	if err != nil {
 		return plan.Plan{}, err
@@ -194,7 +195,7 @@ func (r Reconciler) plan(ctx context.Context, want render.Desired, place Observe
 }
 
 // computeBeside computes the plan of a place with what the other syncs of the branch declare at the moment.
-func (r Reconciler) computeBeside(ctx context.Context, seen *plan.Observed, place Observer, asks func(plan.Plan) []plan.Question) (plan.Plan, error) {
+func (r Reconciler) computeBeside(ctx context.Context, seen *plan.Observed, place Observer, asks func(plan.Plan) []question.Any) (plan.Plan, error) {
 	seen.Peers = r.Peers.others(r.Sync, seen.Want.Revision)
 	return r.compute(ctx, seen, place, asks)
 }
@@ -216,7 +217,7 @@ func (r Reconciler) waitFor(revision string, seen plan.Observed) wait {
 
 // compute computes the plan of a place. If it has holds that can be approved, it reads the approvals on the forge and computes the
 // plan again.
-func (r Reconciler) compute(ctx context.Context, seen *plan.Observed, place Observer, asks func(plan.Plan) []plan.Question) (plan.Plan, error) {
+func (r Reconciler) compute(ctx context.Context, seen *plan.Observed, place Observer, asks func(plan.Plan) []question.Any) (plan.Plan, error) {
 	p, err := r.answered(ctx, seen, place, asks)
 	if err != nil || !p.AsksPerson() || r.OnForge == nil || seen.Offline || seen.Ends != plan.NoEnding || seen.Want.Revision == "" {
 		return p, err
@@ -237,24 +238,35 @@ func (r Reconciler) compute(ctx context.Context, seen *plan.Observed, place Obse
 }
 
 // answered computes a plan, and computes it again with the answers to its questions until there are no more. An approved step may
-// lead to questions of the next guard.
-func (r Reconciler) answered(ctx context.Context, seen *plan.Observed, place Observer, asks func(plan.Plan) []plan.Question) (plan.Plan, error) {
+// lead to questions of the next guard. A plan with open questions is never returned: it would hold or leave out what nobody decided.
+func (r Reconciler) answered(ctx context.Context, seen *plan.Observed, place Observer, asks func(plan.Plan) []question.Any) (plan.Plan, error) {
 	guards := r.Guarding.Guards()
-	p, err := plan.Compute(*seen, guards...)
-	for round := 0; err == nil && round < mostQuestions; round++ {
+	for round := 0; ; round++ {
+		p, err := plan.Compute(*seen, guards...)
+		if err != nil {
+			return p, err
+		}
 		open := asks(p)
-		if len(open) == 0 {
-			break
+		switch {
+		case len(open) == 0:
+			return p, nil
+		case round == mostRounds:
+			return plan.Plan{}, fmt.Errorf("%w after %d rounds: %s; please report this", errOpen, mostRounds, question.Text(open))
 		}
-		answers, failed := r.answer(ctx, *seen, place, open)
-		if failed != nil {
-			return plan.Plan{}, failed
+		answers, err := r.answer(ctx, *seen, place, open)
+		if err != nil {
+			return plan.Plan{}, err
 		}
-		seen.Answers = merged(seen.Answers, answers)
-		p, err = plan.Compute(*seen, guards...)
+		seen.Answers = seen.Answers.And(answers)
 	}
-	return p, err
 }
+
+// mostRounds is the maximum number of rounds of questions. A plan needs fewer: each answer leads to the questions of the next guard at
+// most.
+const mostRounds = 10
+
+// errOpen is the error of a plan whose questions are not answered in the end.
+var errOpen = errors.New("the plan has open questions")
 
 // Declare tells the other syncs of the process what the newest commit declares. It makes no pass.
 func (r Reconciler) Declare(ctx context.Context, ref string) error {
@@ -275,16 +287,6 @@ func (r Reconciler) Declare(ctx context.Context, ref string) error {
 	}
 	r.Peers.declared(r.Sync, want, seen.Declares(r.Guarding.Allows(seen)))
 	return nil
-}
-
-// mostQuestions is the maximum number of rounds of questions.
-const mostQuestions = 5
-
-func merged(a, b map[plan.Question]plan.Answer) map[plan.Question]plan.Answer {
-	all := make(map[plan.Question]plan.Answer, len(a)+len(b))
-	maps.Copy(all, a)
-	maps.Copy(all, b)
-	return all
 }
 
 // Diff returns what Run would do to the cluster.

@@ -19,6 +19,7 @@ import (
 	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/packages"
@@ -248,10 +249,19 @@ func TestUpgradesBehindOneLine(t *testing.T) {
 // counting is a cluster in which one object of every kind exists.
 type counting struct{ Observer }
 
-func (counting) Answer(_ context.Context, questions []plan.Question) (map[plan.Question]plan.Answer, error) {
-	all := map[plan.Question]plan.Answer{}
+func (counting) Answer(_ context.Context, questions []question.Any) (question.Answers, error) {
+	all := question.Answers{}
 	for _, q := range questions {
-		all[q] = plan.Answer{Count: 1}
+		switch q.(type) {
+		case question.Of[question.Counted]:
+			all[q] = question.Counted{Count: 1}
+		case plan.Fits:
+			all[q] = plan.Misfits{Count: 1}
+		case question.Present:
+			all[q] = true
+		default:
+			all[q] = q.Nothing()
+		}
 	}
 	return all, nil
 }

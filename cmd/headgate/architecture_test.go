@@ -60,23 +60,24 @@ var mayImport = map[string][]string{
 	"reconcile/jsonpath":  {},
 	"reconcile/preflight": {"render", "render/crossplane", "render/manifest"},
 	"reconcile/plan": {
-		"reconcile/approval", "reconcile/diff", "reconcile/installed", "reconcile/inventory", "reconcile/jsonpath", "reconcile/ownership",
+		"reconcile/approval", "reconcile/diff", "reconcile/installed", "reconcile/inventory", "reconcile/jsonpath", "reconcile/ownership", "reconcile/question",
 		"render", "render/activation", "render/catalogue", "render/crossplane", "render/lint", "render/manifest", "render/schema",
 	},
+	"reconcile/question": {"render/manifest"},
 	"reconcile/baseline": {
-		"reconcile/inventory", "reconcile/plan", "render", "render/catalogue", "render/crossplane", "render/manifest", "render/schema",
+		"reconcile/inventory", "reconcile/plan", "reconcile/question", "render", "render/catalogue", "render/crossplane", "render/manifest", "render/schema",
 	},
 	"reconcile/fit": {"reconcile/plan", "render/crd", "render/crossplane", "render/manifest", "render/schema"},
 	"reconcile/guard": {
-		"reconcile/approval", "reconcile/inventory", "reconcile/ownership", "reconcile/plan", "render", "render/activation", "render/catalogue", "render/crossplane", "render/manifest", "render/schema",
+		"reconcile/approval", "reconcile/inventory", "reconcile/ownership", "reconcile/plan", "reconcile/question", "render", "render/activation", "render/catalogue", "render/crossplane", "render/manifest", "render/schema",
 	},
 	"reconcile/report": {
-		"reconcile/approval", "reconcile/diff", "reconcile/guard", "reconcile/inventory", "reconcile/plan", "render", "render/activation", "render/catalogue", "render/check", "render/crossplane",
+		"reconcile/approval", "reconcile/diff", "reconcile/guard", "reconcile/inventory", "reconcile/plan", "reconcile/question", "render", "render/activation", "render/catalogue", "render/check", "render/crossplane",
 		"render/lint", "render/manifest",
 	},
 	"reconcile/engine": {},
 	"reconcile": {
-		"reconcile/approval", "reconcile/baseline", "reconcile/engine", "reconcile/guard", "reconcile/inventory", "reconcile/plan", "reconcile/report",
+		"reconcile/approval", "reconcile/baseline", "reconcile/engine", "reconcile/guard", "reconcile/inventory", "reconcile/plan", "reconcile/question", "reconcile/report",
 		"render", "render/catalogue", "render/check", "render/crossplane", "render/lint", "render/manifest", "render/packages",
 	},
 	"reconcile/upgrade": {"reconcile", "reconcile/plan", "reconcile/report", "render", "render/crossplane", "render/manifest", "render/packages"},
@@ -88,7 +89,7 @@ var mayImport = map[string][]string{
 	"reconcile/registry": {"reconcile/network", "reconcile/scratch", "render", "render/catalogue", "render/crossplane", "render/manifest", "render/packages", "render/xpkg"},
 	"reconcile/memo":     {},
 	"reconcile/cluster": {
-		"reconcile/diff", "reconcile/engine", "reconcile/fit", "reconcile/inventory", "reconcile/ownership", "reconcile/plan", "reconcile/preflight", "render", "render/catalogue", "render/crossplane", "render/manifest", "render/packages",
+		"reconcile/diff", "reconcile/engine", "reconcile/fit", "reconcile/inventory", "reconcile/ownership", "reconcile/plan", "reconcile/preflight", "reconcile/question", "render", "render/catalogue", "render/crossplane", "render/manifest", "render/packages",
 	},
 	"reconcile/forge":   {"reconcile/approval", "reconcile/inventory", "reconcile/network", "reconcile/preflight", "reconcile/report"},
 	"reconcile/outbox":  {"reconcile/report"},
@@ -100,7 +101,7 @@ var mayImport = map[string][]string{
 	"reconcile/target": {
 		"reconcile", "reconcile/api/v1alpha1", "reconcile/approval", "reconcile/cluster", "reconcile/diff", "reconcile/engine", "reconcile/forge", "reconcile/git", "reconcile/guard",
 		"reconcile/inventory", "reconcile/memo", "reconcile/network",
-		"reconcile/outbox", "reconcile/plan", "reconcile/preflight", "reconcile/registry", "reconcile/report", "reconcile/scratch", "render/...",
+		"reconcile/outbox", "reconcile/plan", "reconcile/preflight", "reconcile/question", "reconcile/registry", "reconcile/report", "reconcile/scratch", "render/...",
 	},
 	"cmd/headgate": {"examples", "reconcile/...", "render/..."},
 }
@@ -108,7 +109,7 @@ var mayImport = map[string][]string{
 // pure packages take values and return values.
 var pure = []string{
 	"render/...", "reconcile/approval", "reconcile/baseline", "reconcile/diff", "reconcile/fit", "reconcile/guard", "reconcile/installed", "reconcile/inventory", "reconcile/jsonpath", "reconcile/ownership",
-	"reconcile/plan", "reconcile/preflight", "reconcile/report",
+	"reconcile/plan", "reconcile/preflight", "reconcile/question", "reconcile/report",
 }
 
 // impure lists what a pure package must not import: clock, disk, network, logger, ambient state, and cluster clients. fs.FS and

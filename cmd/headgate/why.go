@@ -13,6 +13,7 @@ import (
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/ownership"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/activation"
@@ -304,7 +305,7 @@ func lookAt(ctx context.Context, r reconcile.Reconciler, want render.Desired, na
 		served[kind.Resource+"."+gk.Group] = true
 	}
 	found := make([]*live, len(names))
-	var questions []plan.Question
+	var questions []question.Any
 	for i, name := range names {
 		id := plan.CRD(name)
 		crd, exists := seen.Objects[id]
@@ -314,16 +315,16 @@ func lookAt(ctx context.Context, r reconcile.Reconciler, want render.Desired, na
 			found[i].By = ownership.Of(crd, r.Sync, "").By
 		}
 		if found[i].Exists {
-			questions = append(questions, plan.Question{Ask: plan.Dependents, Of: id})
+			questions = append(questions, question.Dependents{Of: id})
 		}
 	}
 	answers, err := r.Observer.Answer(ctx, questions)
 	for i, name := range names {
-		a, asked := answers[plan.Question{Ask: plan.Dependents, Of: plan.CRD(name)}]
-		switch {
-		case !asked:
-		case !a.Unknown.None():
-			found[i].Note, found[i].Code = report.Words(a.Unknown), a.Unknown.Code
+		switch a, is := question.Get(question.Known{Answers: answers}, question.Dependents{Of: plan.CRD(name)}); {
+		case is.Open:
+		case is.Err != nil:
+			why := plan.ReasonOf(is.Err)
+			found[i].Note, found[i].Code = report.Words(why), why.Code
 		default:
 			found[i].InUse = &a.Count
 		}

@@ -10,6 +10,7 @@ import (
 
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
@@ -34,7 +35,7 @@ type Baseline struct {
 	Kinds map[runtimeschema.GroupKind]plan.Kind
 
 	// Counts answers questions from a cluster. It is nil without a cluster.
-	Counts func(context.Context, []plan.Question) (map[plan.Question]plan.Answer, error)
+	Counts func(context.Context, []question.Any) (question.Answers, error)
 }
 
 // Observe returns the state of a cluster to which the base was applied.
@@ -233,7 +234,7 @@ func (b Baseline) instances(wanted map[manifest.ID]bool) (map[runtimeschema.Grou
 }
 
 // Answer answers the questions that only a cluster can answer: a commit has no custom resources to count.
-func (b Baseline) Answer(ctx context.Context, questions []plan.Question) (map[plan.Question]plan.Answer, error) {
+func (b Baseline) Answer(ctx context.Context, questions []question.Any) (question.Answers, error) {
 	if b.Counts == nil {
 		return nil, nil
 	}

@@ -12,6 +12,7 @@ import (
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/ownership"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/render/manifest"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -94,52 +95,52 @@ func mergePatch(from, to map[string]any) map[string]any {
 }
 
 // leftovers returns an object as it is now, and as it would be without the fields that other tools left behind on it.
-func (c *Cluster) leftovers(ctx context.Context, id manifest.ID) (plan.Answer, error) {
+func (r respondent) leftovers(ctx context.Context, q question.Leftovers) (question.Cleared, error) {
+	c, id := r.Cluster, q.Of
 	if k := c.surface.kinds[groupKind(id)]; k.Namespaced && id.Namespace == "" {
 		id.Namespace = c.options.DefaultNamespace
 	}
 	live, err := c.read(ctx, id)
 	if apierrors.IsNotFound(err) {
-		return plan.Answer{}, nil
+		return question.Cleared{}, nil
 	}
 	if err != nil {
-		return plan.Answer{}, err
+		return question.Cleared{}, err
 	}
 	why, err := c.reconcilers(ctx, map[manifest.ID]metav1.Object{id: live})
-	if err != nil || !why[id].None() {
-		return plan.Answer{Unknown: why[id]}, err
+	if err != nil {
+		return question.Cleared{}, err
+	}
+	if !why[id].None() {
+		return question.Cleared{}, plan.ReasonError{Reason: why[id]}
 	}
 	_, rest := ownership.Leftovers(live)
 	if rest == nil || rest.Empty() {
-		return plan.Answer{}, nil
+		return question.Cleared{}, nil
 	}
 	gvr, err := c.surface.resource(groupKind(id), versionOf(live.GetAPIVersion()))
 	if err != nil {
-		return plan.Answer{}, err
+		return question.Cleared{}, err
 	}
 	after, err := removed(ctx, c.objects.Resource(gvr).Namespace(id.Namespace), live, rest)
-	return plan.Answer{Live: live, After: after}, err
+	return question.Cleared{Live: live, After: after}, err
 }
 
-// appliedBefore returns an object after an apply of its version in the last applied commit, which shows what that commit set.
-func (c *Cluster) appliedBefore(ctx context.Context, q plan.Question) (plan.Answer, error) {
-	if q.After == nil {
-		return plan.Answer{Unknown: plan.NotInSource.With()}, nil
-	}
-	before, err := q.After.Content()
+// applied returns an object after an apply.
+func (r respondent) applied(ctx context.Context, q question.Applied) (*unstructured.Unstructured, error) {
+	c, id := r.Cluster, q.Of
+	content, err := q.Content.Content()
 	if err != nil {
-		return plan.Answer{}, err
+		return nil, err
 	}
-	id := q.Of
 	if k := c.surface.kinds[groupKind(id)]; k.Namespaced && id.Namespace == "" {
 		id.Namespace = c.options.DefaultNamespace
 	}
-	gvr, err := c.surface.resource(groupKind(id), versionOf(before.GetAPIVersion()))
+	gvr, err := c.surface.resource(groupKind(id), versionOf(content.GetAPIVersion()))
 	if err != nil {
-		return plan.Answer{}, err
+		return nil, err
 	}
-	after, err := dryRun(ctx, c.objects.Resource(gvr).Namespace(id.Namespace), before, true)
-	return plan.Answer{After: after}, err
+	return dryRun(ctx, c.objects.Resource(gvr).Namespace(id.Namespace), content, true)
 }
 
 // adopt writes the managed fields of a step. It tries again if a controller has changed only the status of the object since it was

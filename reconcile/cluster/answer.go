@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
@@ -22,8 +22,8 @@ import (
 // patience is the time limit of one count. After it, the object counts as in use.
 const patience = 30 * time.Second
 
-// Answer counts objects for guards. A failed count is also an answer; an error means that no question can be answered.
-func (c *Cluster) Answer(ctx context.Context, questions []plan.Question) (map[plan.Question]plan.Answer, error) {
+// Answer answers questions of guards. A failed count is also an answer; an error means that no question can be answered.
+func (c *Cluster) Answer(ctx context.Context, questions []question.Any) (question.Answers, error) {
 	if c.surface == nil {
 		s, err := c.discover(ctx)
 		if err != nil {
@@ -31,23 +31,23 @@ func (c *Cluster) Answer(ctx context.Context, questions []plan.Question) (map[pl
 		}
 		c.surface = s
 	}
-	usages := sync.OnceValues(func() ([]unstructured.Unstructured, error) { return c.usagesOf(ctx) })
-	answered, err := inParallel(ctx, c.options.Concurrency, questions, func(ctx context.Context, q plan.Question) (plan.Answer, error) {
+	by := respondent{c, sync.OnceValues(func() ([]unstructured.Unstructured, error) { return c.usagesOf(ctx) })}
+	answered, err := inParallel(ctx, c.options.Concurrency, questions, func(ctx context.Context, q question.Any) (any, error) {
 		counting, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
-		a, err := c.answer(counting, q, usages)
+		a, err := by.answer(counting, q)
 		if ctx.Err() != nil {
-			return plan.Answer{}, ctx.Err()
+			return nil, ctx.Err()
 		}
 		if err != nil {
-			a = plan.Answer{Unknown: c.unknown(err)}
+			a = question.Unknown{Why: plan.ReasonError{Reason: c.unknown(err)}}
 		}
 		return a, nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	answers := make(map[plan.Question]plan.Answer, len(questions))
+	answers := make(question.Answers, len(questions))
 	for i, q := range questions {
 		answers[q] = answered[i]
 	}
@@ -65,28 +65,54 @@ func (c *Cluster) unknown(err error) plan.Reason {
 	return plan.ReasonOf(cause(err))
 }
 
-func (c *Cluster) answer(ctx context.Context, q plan.Question, usages func() ([]unstructured.Unstructured, error)) (plan.Answer, error) {
-	switch q.Ask {
-	case plan.Protectors:
-		return c.protectors(ctx, q.Of, usages)
-	case plan.Inside:
-		return c.inside(ctx, q.Of.Name)
-	case plan.Stored:
-		return c.storedVersions(ctx, q.Of)
-	case plan.Present:
-		return c.present(ctx, q.Of)
-	case plan.Fits:
-		return c.fits(ctx, q)
-	case plan.Departs:
-		return c.departs(ctx, q.Of)
-	case plan.Leftovers:
-		return c.leftovers(ctx, q.Of)
-	case plan.AppliedBefore:
-		return c.appliedBefore(ctx, q)
-	case plan.Controls:
-		return c.controls(ctx, q.Of)
-	case plan.Dependents:
+// A respondent answers the questions of one round, which share the reads of Usages.
+type respondent struct {
+	*Cluster
+	usages func() ([]unstructured.Unstructured, error)
+}
+
+// A response answers the questions of one type. is reports whether q has that type.
+type response func(ctx context.Context, by respondent, q question.Any) (a any, is bool, err error)
+
+// respond returns the response to questions of type Q.
+func respond[Q question.Of[A], A any](get func(by respondent, ctx context.Context, q Q) (A, error)) response {
+	return func(ctx context.Context, by respondent, q question.Any) (any, bool, error) {
+		typed, is := q.(Q)
+		if !is {
+			return nil, false, nil
+		}
+		a, err := get(by, ctx, typed)
+		return a, true, err
 	}
+}
+
+// responses are the questions that a cluster answers.
+var responses = []response{
+	respond(respondent.dependents),
+	respond(respondent.inside),
+	respond(respondent.protectors),
+	respond(respondent.present),
+	respond(respondent.stored),
+	respond(respondent.departs),
+	respond(respondent.fits),
+	respond(respondent.controls),
+	respond(respondent.leftovers),
+	respond(respondent.applied),
+}
+
+// answer answers a question.
+func (r respondent) answer(ctx context.Context, q question.Any) (any, error) {
+	for _, respond := range responses {
+		if a, is, err := respond(ctx, r, q); is {
+			return a, err
+		}
+	}
+	return nil, fmt.Errorf("a cluster cannot answer this question: %s", question.Text([]question.Any{q}))
+}
+
+// dependents counts what is deleted with an object or breaks without it.
+func (r respondent) dependents(ctx context.Context, q question.Dependents) (question.Counted, error) {
+	c := r.Cluster
 	id := q.Of
 	switch {
 	case id.IsCRD(), crossplane.IsMRD(id):
@@ -101,9 +127,9 @@ func (c *Cluster) answer(ctx context.Context, q plan.Question, usages func() ([]
 		return c.packaged(ctx, id)
 	}
 	if id.Kind == "ProviderConfig" || id.Kind == "ClusterProviderConfig" {
-		return c.usages(ctx, id)
+		return c.configUsages(ctx, id)
 	}
-	return plan.Answer{}, nil // nothing depends on objects of other kinds
+	return question.Counted{}, nil // nothing depends on objects of other kinds
 }
 
 // usagesOf returns all of Crossplane's Usages, whatever they protect.
@@ -131,17 +157,18 @@ func (c *Cluster) usagesOf(ctx context.Context) ([]unstructured.Unstructured, er
 }
 
 // protectors counts the Usages that name an object.
-func (c *Cluster) protectors(ctx context.Context, id manifest.ID, usages func() ([]unstructured.Unstructured, error)) (plan.Answer, error) {
-	all, err := usages()
+func (r respondent) protectors(ctx context.Context, q question.Protectors) (question.Counted, error) {
+	c, id := r.Cluster, q.Of
+	all, err := r.usages()
 	if err != nil || len(all) == 0 {
-		return plan.Answer{}, err
+		return question.Counted{}, err
 	}
 	o, err := c.get(ctx, c.surface, id)
 	if apierrors.IsNotFound(err) {
-		return plan.Answer{}, nil
+		return question.Counted{}, nil
 	}
 	if err != nil {
-		return plan.Answer{}, err
+		return question.Counted{}, err
 	}
 	var t tally
 	for i := range all {
@@ -153,33 +180,33 @@ func (c *Cluster) protectors(ctx context.Context, id manifest.ID, usages func() 
 			}
 		}
 	}
-	return plan.Answer(t), nil
+	return question.Counted(t), nil
 }
 
-// present counts 1 if the object exists.
-func (c *Cluster) present(ctx context.Context, id manifest.ID) (plan.Answer, error) {
-	_, err := c.read(ctx, id)
+// present reports whether the object exists.
+func (r respondent) present(ctx context.Context, q question.Present) (bool, error) {
+	_, err := r.read(ctx, q.Of)
 	if apierrors.IsNotFound(err) {
-		return plan.Answer{}, nil
+		return false, nil
 	}
-	return plan.Answer{Count: 1}, err
+	return err == nil, err
 }
 
-// storedVersions returns the versions in which objects of a CRD are stored.
-func (c *Cluster) storedVersions(ctx context.Context, id manifest.ID) (plan.Answer, error) {
-	u, err := c.read(ctx, id)
+// stored returns the versions in which objects of a CRD are stored.
+func (r respondent) stored(ctx context.Context, q question.Stored) ([]string, error) {
+	u, err := r.read(ctx, q.Of)
 	if apierrors.IsNotFound(err) {
-		return plan.Answer{}, nil
+		return nil, nil
 	}
 	if err != nil {
-		return plan.Answer{}, err
+		return nil, err
 	}
 	versions, _, err := unstructured.NestedStringSlice(u.Object, "status", "storedVersions")
-	return plan.Answer{Count: int64(len(versions)), Example: strings.Join(versions, " ")}, err
+	return versions, err
 }
 
 // A tally counts objects and keeps the first one as an example.
-type tally plan.Answer
+type tally question.Counted
 
 // add counts an object. id is its identity in the cluster.
 func (t *tally) add(id manifest.ID) {
@@ -190,7 +217,7 @@ func (t *tally) add(id manifest.ID) {
 	t.These = append(t.These, id)
 }
 
-func (t *tally) addAll(a plan.Answer) {
+func (t *tally) addAll(a question.Counted) {
 	if t.Count == 0 {
 		t.Example = a.Example
 	}
@@ -200,20 +227,20 @@ func (t *tally) addAll(a plan.Answer) {
 
 // instances counts the custom resources of a CRD. It reads them in the version that they are stored in, which needs no conversion
 // webhook.
-func (c *Cluster) instances(ctx context.Context, crd string) (plan.Answer, error) {
+func (c *Cluster) instances(ctx context.Context, crd string) (question.Counted, error) {
 	u, err := c.read(ctx, plan.CRD(crd))
 	if apierrors.IsNotFound(err) {
-		return plan.Answer{}, nil
+		return question.Counted{}, nil
 	}
 	if err != nil {
-		return plan.Answer{}, err
+		return question.Counted{}, err
 	}
 	group, _, _ := unstructured.NestedString(u.Object, "spec", "group")
 	kind, _, _ := unstructured.NestedString(u.Object, "spec", "names", "kind")
 	plural, _, _ := unstructured.NestedString(u.Object, "spec", "names", "plural")
 	versions := readableVersions(u)
 	if len(versions) == 0 {
-		return plan.Answer{}, fmt.Errorf("the CRD %s serves no version", crd)
+		return question.Counted{}, fmt.Errorf("the CRD %s serves no version", crd)
 	}
 	return c.some(ctx, schema.GroupVersionResource{Group: group, Version: versions[0], Resource: plural}, kind)
 }
@@ -223,10 +250,10 @@ func (c *Cluster) instances(ctx context.Context, crd string) (plan.Answer, error
 const mostNamed = 10
 
 // some counts the objects of a kind and lists the first of them by name.
-func (c *Cluster) some(ctx context.Context, gvr schema.GroupVersionResource, kind string) (plan.Answer, error) {
+func (c *Cluster) some(ctx context.Context, gvr schema.GroupVersionResource, kind string) (question.Counted, error) {
 	l, err := c.metadata.Resource(gvr).List(ctx, metav1.ListOptions{Limit: mostNamed})
 	if err != nil {
-		return plan.Answer{}, err
+		return question.Counted{}, err
 	}
 	var t tally
 	for _, item := range l.Items {
@@ -238,7 +265,7 @@ func (c *Cluster) some(ctx context.Context, gvr schema.GroupVersionResource, kin
 	case l.Continue != "":
 		t.Count++ // there are more; the server does not report how many
 	}
-	return plan.Answer(t), nil
+	return question.Counted(t), nil
 }
 
 // readableVersions returns the served versions of a CRD, the storage version first.
@@ -297,13 +324,14 @@ func (c *Cluster) read(ctx context.Context, id manifest.ID) (u *unstructured.Uns
 // inside counts the objects in a namespace that do not belong to this sync, of every kind. The marks of the sync do not prove that
 // an object belongs to it, because copies carry them, too. The sync's own inventory counts as foreign: it must not be deleted with
 // the namespace.
-func (c *Cluster) inside(ctx context.Context, namespace string) (plan.Answer, error) {
+func (r respondent) inside(ctx context.Context, q question.Inside) (question.Counted, error) {
+	c, namespace := r.Cluster, q.Of.Name
 	if err := c.complete(); err != nil {
-		return plan.Answer{}, err
+		return question.Counted{}, err
 	}
 	owned, err := c.holdings(ctx)
 	if err != nil {
-		return plan.Answer{}, err
+		return question.Counted{}, err
 	}
 	kinds := slices.DeleteFunc(slices.Clone(c.surface.listable), func(gk schema.GroupKind) bool {
 		return !c.surface.kinds[gk].Namespaced || gk.Kind == "Event" && (gk.Group == "" || gk.Group == "events.k8s.io") ||
@@ -327,12 +355,12 @@ func (c *Cluster) inside(ctx context.Context, namespace string) (plan.Answer, er
 		return listed{objects: objects}, err
 	})
 	if err != nil {
-		return plan.Answer{}, err
+		return question.Counted{}, err
 	}
 	var t tally
 	for _, l := range found {
 		if l.forbidden != nil {
-			return plan.Answer{}, l.forbidden
+			return question.Counted{}, l.forbidden
 		}
 		for _, o := range l.objects {
 			if !owned.GoesAlong(idOf(o), o) && !comesWithNamespace(idOf(o)) {
@@ -340,7 +368,7 @@ func (c *Cluster) inside(ctx context.Context, namespace string) (plan.Answer, er
 			}
 		}
 	}
-	return plan.Answer(t), nil
+	return question.Counted(t), nil
 }
 
 // discoveryLag is how long discovery may list a kind that the API server no longer serves.

@@ -13,6 +13,7 @@ import (
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/ownership"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
@@ -649,20 +650,22 @@ func (r *execution) finalizers(ctx context.Context, s plan.Step, id manifest.ID,
 // unused returns an error if live objects depend on an object, or if that is not known. The guards checked the same while planning,
 // but the cluster may have changed since.
 func (r *execution) unused(ctx context.Context, id manifest.ID) error {
-	q, protected := plan.Question{Ask: plan.Dependents, Of: id}, plan.Question{Ask: plan.Protectors, Of: id}
+	var q question.Of[question.Counted] = question.Dependents{Of: id}
 	if id.Group == "" && id.Kind == "Namespace" {
-		q.Ask = plan.Inside
+		q = question.Inside{Of: id}
 	}
-	answers, err := r.Answer(ctx, []plan.Question{q, protected})
+	protected := question.Protectors{Of: id}
+	answers, err := r.Answer(ctx, []question.Any{q, protected})
 	if err != nil {
 		return err
 	}
-	if a := answers[protected]; !a.Unknown.None() || a.Count > 0 {
-		return plan.ReasonError{Reason: plan.ProtectedMeanwhile.With(a.Unknown.Or(plan.AnExample.With(a.Example)))}
+	known := question.Known{Answers: answers}
+	if a, is := question.Get(known, protected); !is.Known() || a.Count > 0 {
+		return plan.ReasonError{Reason: plan.ProtectedMeanwhile.With(plan.ReasonOf(is.Err).Or(plan.AnExample.With(a.Example)))}
 	}
-	switch a := answers[q]; {
-	case !a.Unknown.None():
-		return plan.ReasonError{Reason: plan.UncountableNow.With(a.Unknown)}
+	switch a, is := question.Get(known, q); {
+	case !is.Known():
+		return plan.ReasonError{Reason: plan.UncountableNow.With(plan.ReasonOf(is.Err))}
 	case a.Count > 0:
 		return plan.ReasonError{Reason: plan.UsedMeanwhile.With(a.Count, a.Example)}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
@@ -14,9 +15,10 @@ import (
 // controls counts the CRDs and MRDs of a package whose controller is an inactive package revision. An upgrade that stopped halfway
 // leaves them behind, and the next revision cannot become their controller before the old one is removed. The count is 0 for a
 // package without an active revision: nothing was installed, or a person decides on it.
-func (c *Cluster) controls(ctx context.Context, id manifest.ID) (plan.Answer, error) {
+func (r respondent) controls(ctx context.Context, q question.Controls) (question.Counted, error) {
+	c, id := r.Cluster, q.Of
 	if id.Kind != crossplane.Provider {
-		return plan.Answer{}, nil
+		return question.Counted{}, nil
 	}
 	revisions := map[string]bool{} // revisions of this package, and whether they are active
 	active := ""
@@ -31,7 +33,7 @@ func (c *Cluster) controls(ctx context.Context, id manifest.ID) (plan.Answer, er
 		}
 	})
 	if err != nil || active == "" {
-		return plan.Answer{}, err
+		return question.Counted{}, err
 	}
 	var t tally
 	for _, kind := range []manifest.ID{plan.CRD(""), crossplane.MRD("")} {
@@ -40,7 +42,7 @@ func (c *Cluster) controls(ctx context.Context, id manifest.ID) (plan.Answer, er
 		}
 		objects, err := c.list(ctx, c.surface, groupKind(kind), "", "")
 		if err != nil {
-			return plan.Answer{}, c.explain(err, "list", resourceName(c.surface, groupKind(kind)))
+			return question.Counted{}, c.explain(err, "list", resourceName(c.surface, groupKind(kind)))
 		}
 		for _, o := range objects {
 			by, controlled := crossplane.RevisionOf(o)
@@ -55,5 +57,5 @@ func (c *Cluster) controls(ctx context.Context, id manifest.ID) (plan.Answer, er
 			}
 		}
 	}
-	return plan.Answer(t), nil
+	return question.Counted(t), nil
 }

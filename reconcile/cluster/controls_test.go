@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"headgate.dev/headgate/reconcile/cluster"
-	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 )
@@ -15,16 +15,20 @@ import (
 func TestControls(t *testing.T) {
 	w := besideCrossplane(t)
 	id := manifest.ID{Group: crossplane.Packages, Kind: crossplane.Provider, Name: "provider-toy"}
-	asked := func() plan.Answer {
+	asked := func() question.Counted {
 		t.Helper()
-		q := plan.Question{Ask: plan.Controls, Of: id}
-		answers, err := w.cluster(t, cluster.Options{}).Answer(t.Context(), []plan.Question{q})
+		q := question.Controls{Of: id}
+		answers, err := w.cluster(t, cluster.Options{}).Answer(t.Context(), []question.Any{q})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return answers[q]
+		a, is := question.Get(question.Known{Answers: answers}, q)
+		if !is.Known() {
+			t.Fatal(is)
+		}
+		return a
 	}
-	if a := asked(); a.Count != 0 || !a.Unknown.None() {
+	if a := asked(); a.Count != 0 {
 		t.Errorf("Nothing is installed: %+v", a)
 	}
 	w.installs(t, "provider-toy-1", "", map[string]string{"Bucket": "Active", "Queue": "Active"})

@@ -1,7 +1,9 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	"headgate.dev/headgate/reconcile/fit"
@@ -19,63 +21,70 @@ import (
 const judgedAtOnce = 50
 
 // fits reads the objects of a CRD, or of the CRDs of an XRD, and counts those that a new definition would make invalid.
-func (c *Cluster) fits(ctx context.Context, q plan.Question) (plan.Answer, error) {
+func (r respondent) fits(ctx context.Context, q plan.Fits) (plan.Misfits, error) {
+	c := r.Cluster
 	crds := []manifest.ID{q.Of}
 	if crossplane.IsXRD(q.Of) {
 		xrd, err := c.read(ctx, q.Of)
 		if apierrors.IsNotFound(err) {
-			return plan.Answer{}, nil
+			return plan.Misfits{}, nil
 		}
 		if err != nil {
-			return plan.Answer{}, err
+			return plan.Misfits{}, err
 		}
 		crds = plan.CRDsOf(xrd)
 	}
-	var all plan.Answer
+	var all plan.Misfits
+	var unchecked error
 	for _, crd := range crds {
-		a, err := c.fit(ctx, q, crd)
-		if err != nil {
-			return plan.Answer{}, err
+		a, err := c.fit(ctx, q.After, crd)
+		if errors.As(err, new(fit.UncheckedError)) {
+			unchecked = cmp.Or(unchecked, err)
+		} else if err != nil {
+			return plan.Misfits{}, err
 		}
 		all = all.And(a)
 	}
-	return all, nil
+	if all.Count > 0 { // a misfit is known, whatever was not checked
+		return all, nil
+	}
+	return all, unchecked
 }
 
 // fit reads the objects of one CRD, a page at a time.
-func (c *Cluster) fit(ctx context.Context, q plan.Question, of manifest.ID) (plan.Answer, error) {
+func (c *Cluster) fit(ctx context.Context, after plan.FullDefinition, of manifest.ID) (plan.Misfits, error) {
 	crd, err := c.read(ctx, of)
 	if apierrors.IsNotFound(err) {
-		return plan.Answer{}, nil
+		return plan.Misfits{}, nil
 	}
 	if err != nil {
-		return plan.Answer{}, err
+		return plan.Misfits{}, err
 	}
 	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
 	plural, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "plural")
 	versions := readableVersions(crd)
 	if len(versions) == 0 {
-		return plan.Answer{}, fmt.Errorf("the CRD %s serves no version", of.Name)
+		return plan.Misfits{}, fmt.Errorf("the CRD %s serves no version", of.Name)
 	}
-	fitting, err := fit.New(q, crd, versions[0])
+	fitting, err := fit.New(after, crd, versions[0])
 	if err != nil {
-		return plan.Answer{}, err
+		return plan.Misfits{}, err
 	}
 	at := c.objects.Resource(schema.GroupVersionResource{Group: group, Version: versions[0], Resource: plural})
 	for options := (metav1.ListOptions{Limit: judgedAtOnce}); ; {
 		page, err := at.List(ctx, options)
 		if err != nil {
-			return plan.Answer{}, err
+			return plan.Misfits{}, err
 		}
 		for i := range page.Items {
 			fitting.Add(ctx, &page.Items[i])
 		}
 		if ctx.Err() != nil { // objects that CEL did not check must not count as fitting
-			return plan.Answer{}, ctx.Err()
+			return plan.Misfits{}, ctx.Err()
 		}
 		options.Continue = page.GetContinue()
 		if options.Continue == "" || fitting.Full() {
-			return fitting.Answer(options.Continue != ""), nil
+			return fitting.Answer(options.Continue != "")
 		}
 	}
 }

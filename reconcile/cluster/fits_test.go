@@ -14,6 +14,7 @@ import (
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/reconcile/report"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -23,7 +24,7 @@ import (
 // answered returns a plan whose questions the cluster has answered.
 func answered(t *testing.T, c *cluster.Cluster, seen plan.Observed) plan.Plan {
 	t.Helper()
-	seen.Answers = map[plan.Question]plan.Answer{}
+	seen.Answers = question.Answers{}
 	var p plan.Plan
 	for range 3 {
 		var err error

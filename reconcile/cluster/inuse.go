@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
@@ -21,13 +22,13 @@ import (
 )
 
 // composites counts the composite resources and claims of an XRD.
-func (c *Cluster) composites(ctx context.Context, id manifest.ID) (plan.Answer, error) {
+func (c *Cluster) composites(ctx context.Context, id manifest.ID) (question.Counted, error) {
 	u, err := c.read(ctx, id)
 	if apierrors.IsNotFound(err) {
-		return plan.Answer{}, nil
+		return question.Counted{}, nil
 	}
 	if err != nil {
-		return plan.Answer{}, err
+		return question.Counted{}, err
 	}
 	group, _, _ := unstructured.NestedString(u.Object, "spec", "group")
 	var t tally
@@ -38,22 +39,22 @@ func (c *Cluster) composites(ctx context.Context, id manifest.ID) (plan.Answer, 
 		}
 		a, err := c.instances(ctx, plural+"."+group)
 		if err != nil {
-			return plan.Answer{}, err
+			return question.Counted{}, err
 		}
 		t.addAll(a)
 	}
-	return plan.Answer(t), nil
+	return question.Counted(t), nil
 }
 
 // composedBy counts objects that name a Composition or would select it: composite resources, claims without a composite
 // resource, and XRDs.
-func (c *Cluster) composedBy(ctx context.Context, id manifest.ID) (plan.Answer, error) {
+func (c *Cluster) composedBy(ctx context.Context, id manifest.ID) (question.Counted, error) {
 	composition, err := c.read(ctx, id)
 	if apierrors.IsNotFound(err) {
-		return plan.Answer{}, nil
+		return question.Counted{}, nil
 	}
 	if err != nil {
-		return plan.Answer{}, err
+		return question.Counted{}, err
 	}
 	var t tally
 	composite := compositeType(composition)
@@ -66,7 +67,7 @@ func (c *Cluster) composedBy(ctx context.Context, id manifest.ID) (plan.Answer, 
 		}
 	})
 	if err != nil {
-		return plan.Answer{}, err
+		return question.Counted{}, err
 	}
 	for _, gk := range kinds {
 		err := c.count(ctx, gk, &t, func(o *unstructured.Unstructured) bool {
@@ -75,10 +76,10 @@ func (c *Cluster) composedBy(ctx context.Context, id manifest.ID) (plan.Answer, 
 			return !composes && composedOf(o, composition)
 		})
 		if err != nil {
-			return plan.Answer{}, err
+			return question.Counted{}, err
 		}
 	}
-	return plan.Answer(t), nil
+	return question.Counted(t), nil
 }
 
 // compositeType returns the kind of composite resource that a Composition or CompositionRevision is for.
@@ -147,7 +148,7 @@ func composedOf(o, composition *unstructured.Unstructured) bool {
 
 // runBy counts everything that runs a Function: Compositions, composite resources that stay with an older revision of one,
 // operations, and packages that depend on the Function.
-func (c *Cluster) runBy(ctx context.Context, id manifest.ID) (plan.Answer, error) {
+func (c *Cluster) runBy(ctx context.Context, id manifest.ID) (question.Counted, error) {
 	var t tally
 	named := map[string]bool{} // Compositions
 	if err := c.each(ctx, crossplane.KindComposition, func(o *unstructured.Unstructured) {
@@ -156,14 +157,14 @@ func (c *Cluster) runBy(ctx context.Context, id manifest.ID) (plan.Answer, error
 			t.add(manifest.IDOf(o))
 		}
 	}); err != nil {
-		return plan.Answer{}, err
+		return question.Counted{}, err
 	}
 	for _, count := range []func(context.Context, manifest.ID, map[string]bool, *tally) error{c.pinned, c.operations, c.depending} {
 		if err := count(ctx, id, named, &t); err != nil {
-			return plan.Answer{}, err
+			return question.Counted{}, err
 		}
 	}
-	return plan.Answer(t), nil
+	return question.Counted(t), nil
 }
 
 // runs reports whether a pipeline names a Function.
@@ -261,13 +262,13 @@ func (c *Cluster) depending(ctx context.Context, function manifest.ID, _ map[str
 // packaged counts objects that are in use and would be deleted with a package. For a Provider, these are the objects of its kinds,
 // including ProviderConfigs. For a Configuration, these are the composite resources and claims of its XRDs, and those that its
 // Compositions compose.
-func (c *Cluster) packaged(ctx context.Context, id manifest.ID) (plan.Answer, error) {
+func (c *Cluster) packaged(ctx context.Context, id manifest.ID) (question.Counted, error) {
 	o, err := c.get(ctx, c.surface, id)
 	if apierrors.IsNotFound(err) {
-		return plan.Answer{}, nil
+		return question.Counted{}, nil
 	}
 	if err != nil {
-		return plan.Answer{}, err
+		return question.Counted{}, err
 	}
 	owners := map[types.UID]bool{o.UID: true}
 	owned := map[schema.GroupKind][]manifest.ID{}
@@ -277,7 +278,7 @@ func (c *Cluster) packaged(ctx context.Context, id manifest.ID) (plan.Answer, er
 	} {
 		objects, err := c.served(ctx, gk)
 		if err != nil {
-			return plan.Answer{}, err
+			return question.Counted{}, err
 		}
 		for _, o := range objects {
 			if ownedByAny(o, owners) {
@@ -294,7 +295,7 @@ func (c *Cluster) packaged(ctx context.Context, id manifest.ID) (plan.Answer, er
 	}
 	t, err := c.opened(ctx, slices.Sorted(maps.Keys(crds)))
 	if err != nil {
-		return plan.Answer{}, err
+		return question.Counted{}, err
 	}
 	counted := map[manifest.ID]bool{}
 	for _, id := range t.These {
@@ -303,7 +304,7 @@ func (c *Cluster) packaged(ctx context.Context, id manifest.ID) (plan.Answer, er
 	for _, composition := range owned[crossplane.KindComposition] {
 		a, err := c.composedBy(ctx, composition)
 		if err != nil {
-			return plan.Answer{}, err
+			return question.Counted{}, err
 		}
 		for _, id := range a.These { // count each once; the package's own XRDs are deleted with it
 			if k := c.surface.kinds[groupKind(id)]; !counted[id] && !crds[k.Resource+"."+id.Group] && !slices.Contains(owned[crossplane.KindXRD], id) {
@@ -312,7 +313,7 @@ func (c *Cluster) packaged(ctx context.Context, id manifest.ID) (plan.Answer, er
 			}
 		}
 	}
-	return plan.Answer(t), nil
+	return question.Counted(t), nil
 }
 
 // opened counts the objects of the named CRDs.
@@ -321,14 +322,14 @@ func (c *Cluster) opened(ctx context.Context, crds []string) (tally, error) {
 	for gk, k := range c.surface.kinds {
 		kinds[k.Resource+"."+gk.Group] = gk
 	}
-	counts, err := inParallel(ctx, c.options.Concurrency, crds, func(ctx context.Context, name string) (plan.Answer, error) {
+	counts, err := inParallel(ctx, c.options.Concurrency, crds, func(ctx context.Context, name string) (question.Counted, error) {
 		gk, served := kinds[name]
 		if !served { // it may be served in another version, or discovery lags behind
 			return c.instances(ctx, name)
 		}
 		// Without objects, the version does not matter, so do not read the CRD: a provider may have two thousand CRDs of a hundred
 		// kilobytes each.
-		var a plan.Answer
+		var a question.Counted
 		err := c.reading(ctx, c.surface, gk, func(gvr schema.GroupVersionResource) (err error) {
 			a, err = c.some(ctx, gvr, gk.Kind)
 			return err
@@ -354,8 +355,8 @@ func (c *Cluster) served(ctx context.Context, gk schema.GroupKind) ([]*metav1.Pa
 	return c.list(ctx, c.surface, gk, "", "")
 }
 
-// usages counts the users of a ProviderConfig, according to the usage objects of its provider.
-func (c *Cluster) usages(ctx context.Context, id manifest.ID) (plan.Answer, error) {
+// configUsages counts the users of a ProviderConfig, according to the usage objects of its provider.
+func (c *Cluster) configUsages(ctx context.Context, id manifest.ID) (question.Counted, error) {
 	var t tally
 	counted := false
 	for _, gk := range c.surface.listable {
@@ -364,13 +365,13 @@ func (c *Cluster) usages(ctx context.Context, id manifest.ID) (plan.Answer, erro
 		}
 		counted = true
 		if err := c.count(ctx, gk, &t, func(o *unstructured.Unstructured) bool { return uses(o, id) }); err != nil {
-			return plan.Answer{}, err
+			return question.Counted{}, err
 		}
 	}
 	if !counted {
-		return plan.Answer{}, fmt.Errorf("the group %s serves no ProviderConfigUsage", id.Group)
+		return question.Counted{}, fmt.Errorf("the group %s serves no ProviderConfigUsage", id.Group)
 	}
-	return plan.Answer(t), nil
+	return question.Counted(t), nil
 }
 
 // uses reports whether a usage refers to a ProviderConfig. If the usage names no kind, the usage's own kind implies it.

@@ -12,6 +12,7 @@ import (
 	"headgate.dev/headgate/reconcile/diff"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/crossplane"
@@ -114,8 +115,8 @@ func (l *Looker) ImageConfigs(ctx context.Context) ([]packages.LiveConfig, error
 	return all, err
 }
 
-// Answer counts objects for guards.
-func (l *Looker) Answer(ctx context.Context, questions []plan.Question) (map[plan.Question]plan.Answer, error) {
+// Answer answers questions of guards.
+func (l *Looker) Answer(ctx context.Context, questions []question.Any) (question.Answers, error) {
 	return l.cluster.Answer(ctx, questions)
 }
 

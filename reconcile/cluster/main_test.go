@@ -18,6 +18,7 @@ import (
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
@@ -181,7 +182,7 @@ func tryPlan(ctx context.Context, c *cluster.Cluster, commit render.Desired) (pl
 		return plan.Plan{}, err
 	}
 	guards := guard.Guarding{PruneInstances: true}.Guards()
-	seen.Answers = map[plan.Question]plan.Answer{}
+	seen.Answers = question.Answers{}
 	p, err := plan.Compute(seen, guards...)
 	for round := 0; err == nil && len(p.Open()) > 0 && round < 3; round++ { // one answer may lead to the question of another guard
 		answers, failed := c.Answer(ctx, p.Open())

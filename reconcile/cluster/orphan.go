@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/render/crossplane"
-	"headgate.dev/headgate/render/manifest"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,11 +16,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// departs answers plan.Departs: whether deleting an MRD deletes its CRD. It does if the CRD has no other owner, such as a package
+// departs returns whether deleting an MRD deletes its CRD. It does if the CRD has no other owner, such as a package
 // revision, and if Crossplane has made the MRD an owner or may be about to. Crossplane does that while an MRD is Active, and
 // reports it on the MRD only afterwards.
-func (c *Cluster) departs(ctx context.Context, id manifest.ID) (plan.Answer, error) {
-	var a plan.Answer
+func (r respondent) departs(ctx context.Context, q question.Departs) (question.Departure, error) {
+	c, id := r.Cluster, q.Of
+	var a question.Departure
 	// Read the MRD first, so that no change that Crossplane made to the CRD before it reported Terminating is missed.
 	mrd, err := c.read(ctx, id)
 	absent := apierrors.IsNotFound(err)
@@ -47,15 +48,12 @@ func (c *Cluster) departs(ctx context.Context, id manifest.ID) (plan.Answer, err
 		return a, nil
 	}
 	established := crossplane.Condition(mrd, "Established")
-	owned := len(others) < len(crd.OwnerReferences)
-	if owned {
-		a.These = []manifest.ID{plan.CRD(id.Name)}
-	}
+	a.Owns = len(others) < len(crd.OwnerReferences)
 	state, _, _ := unstructured.NestedString(mrd.Object, "spec", "state")
-	if len(others) == 0 && (owned || state == "Active" || established.Status != "") {
-		a.Count, a.UID = 1, crd.UID
+	if len(others) == 0 && (a.Owns || state == "Active" || established.Status != "") {
+		a.Takes, a.UID = true, crd.UID
 	}
-	a.Example = established.Reason
+	a.Established = established.Reason
 	return a, nil
 }
 

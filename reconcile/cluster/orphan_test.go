@@ -15,6 +15,7 @@ import (
 	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/catalogue"
@@ -304,9 +305,9 @@ func TestOwnersAreReadAfterTheReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	asking = true
-	q := plan.Question{Ask: plan.Departs, Of: crossplane.MRD(crd.GetName())}
-	answers, err := c.Answer(t.Context(), []plan.Question{q})
-	if a := answers[q]; err != nil || a.Count != 1 || a.Example == crossplane.Terminating && len(a.These) == 0 {
+	q := question.Departs{Of: crossplane.MRD(crd.GetName())}
+	answers, err := c.Answer(t.Context(), []question.Any{q})
+	if a, _ := question.Get(question.Known{Answers: answers}, q); err != nil || !a.Takes || a.Established == crossplane.Terminating && !a.Owns {
 		t.Errorf("The MRD waits, or its CRD loses it first; got %+v, %v", a, err)
 	}
 }

@@ -11,8 +11,10 @@ import (
 	"time"
 
 	"headgate.dev/headgate/fixtures"
+	"headgate.dev/headgate/fixtures/given"
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/render/manifest"
 
 	"github.com/google/go-cmp/cmp"
@@ -187,26 +189,26 @@ func TestDependents(t *testing.T) {
 		reason string
 		as     *cluster.Cluster
 		of     manifest.ID
-		want   plan.Answer
+		want   any
 	}{
-		"None":     {"Nothing uses the CRD.", c, of("Region"), plan.Answer{}},
-		"Three":    {"One request counts all objects and returns an example.", c, of("Bucket"), plan.Answer{Count: 3, Example: "Bucket " + space + "/a", These: []manifest.ID{bucket("a"), bucket("b"), bucket("c")}}},
-		"Gone":     {"A CRD that does not exist has no objects.", c, of("Nothing"), plan.Answer{}},
-		"Unserved": {"Objects that cannot be read cannot be counted.", c, of("Ghost"), plan.Answer{Unknown: plan.Failed.With("the CRD ghosts." + w.group + " serves no version")}},
+		"None":     {"Nothing uses the CRD.", c, of("Region"), question.Counted{}},
+		"Three":    {"One request counts all objects and returns an example.", c, of("Bucket"), question.Counted{Count: 3, Example: "Bucket " + space + "/a", These: []manifest.ID{bucket("a"), bucket("b"), bucket("c")}}},
+		"Gone":     {"A CRD that does not exist has no objects.", c, of("Nothing"), question.Counted{}},
+		"Unserved": {"Objects that cannot be read cannot be counted.", c, of("Ghost"), given.Unknown(plan.Failed.With("the CRD ghosts." + w.group + " serves no version"))},
 		"Used": {
 			"The provider creates usages of its ProviderConfigs.", c,
 			manifest.ID{Group: w.group, Kind: "ProviderConfig", Namespace: space, Name: "prod"},
-			plan.Answer{Count: 1, Example: "ProviderConfigUsage " + space + "/u1", These: []manifest.ID{{Group: w.group, Kind: "ProviderConfigUsage", Namespace: space, Name: "u1"}}},
+			question.Counted{Count: 1, Example: "ProviderConfigUsage " + space + "/u1", These: []manifest.ID{{Group: w.group, Kind: "ProviderConfigUsage", Namespace: space, Name: "u1"}}},
 		},
 		"UsedElsewhere": {
 			"A ProviderConfig is used only from its own namespace.", c,
-			manifest.ID{Group: w.group, Kind: "ProviderConfig", Namespace: "other", Name: "prod"}, plan.Answer{},
+			manifest.ID{Group: w.group, Kind: "ProviderConfig", Namespace: "other", Name: "prod"}, question.Counted{},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			q := plan.Question{Ask: plan.Dependents, Of: tc.of}
-			got, err := tc.as.Answer(t.Context(), []plan.Question{q})
+			q := question.Dependents{Of: tc.of}
+			got, err := tc.as.Answer(t.Context(), []question.Any{q})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -215,11 +217,26 @@ func TestDependents(t *testing.T) {
 			}
 		})
 	}
-	q := plan.Question{Ask: plan.Dependents, Of: of("Bucket")}
-	got, err := limited.Answer(t.Context(), []plan.Question{q})
-	if err != nil || got[q].Unknown.Code != plan.CountForbidden {
+	q := question.Dependents{Of: of("Bucket")}
+	got, err := limited.Answer(t.Context(), []question.Any{q})
+	if err != nil || why(got[q]).Code != plan.CountForbidden {
 		t.Errorf("A forbidden kind counts as in use: want Unknown, got %+v, %v", got[q], err)
 	}
+}
+
+// why returns why a question could not be answered.
+func why(answer any) plan.Reason {
+	unknown, _ := answer.(question.Unknown)
+	return plan.ReasonOf(unknown.Why)
+}
+
+// counted returns a count, or -1 if it is not known.
+func counted(answers question.Answers, q question.Of[question.Counted]) int64 {
+	a, is := question.Get(question.Known{Answers: answers}, q)
+	if !is.Known() {
+		return -1
+	}
+	return a.Count
 }
 
 // as returns the client configuration of a user who has only the rights of the rules: verb, group and resource.
@@ -295,12 +312,12 @@ func TestInside(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	q := plan.Question{Ask: plan.Inside, Of: manifest.ID{Kind: "Namespace", Name: space}}
-	got, err := c.Answer(t.Context(), []plan.Question{q})
+	q := question.Inside{Of: manifest.ID{Kind: "Namespace", Name: space}}
+	got, err := c.Answer(t.Context(), []question.Any{q})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(plan.Answer{Count: 1, Example: "ConfigMap " + space + "/theirs", These: []manifest.ID{{Kind: "ConfigMap", Namespace: space, Name: "theirs"}}}, got[q]); diff != "" {
+	if diff := cmp.Diff(question.Counted{Count: 1, Example: "ConfigMap " + space + "/theirs", These: []manifest.ID{{Kind: "ConfigMap", Namespace: space, Name: "theirs"}}}, got[q]); diff != "" {
 		t.Errorf("Foreign objects in a namespace are counted; Kubernetes' own are not.\nAnswer (-want +got):\n%s", diff)
 	}
 	done, err := c.Apply(t.Context(), p)
@@ -314,7 +331,7 @@ func TestInside(t *testing.T) {
 	}
 
 	q.Of.Name = w.sync.Namespace
-	if got, err = c.Answer(t.Context(), []plan.Question{q}); err != nil || got[q].Count != 2 {
+	if got, err = c.Answer(t.Context(), []question.Any{q}); err != nil || counted(got, q) != 2 {
 		t.Errorf("Our inventory and lease must not go with their namespace: want 2 inside, got %+v, %v", got[q], err)
 	}
 }
@@ -345,11 +362,11 @@ func TestInsideForbidden(t *testing.T) {
 		answer.Header.Set("Content-Type", "application/json")
 		return answer, nil
 	})
-	q := plan.Question{Ask: plan.Inside, Of: manifest.ID{Kind: "Namespace", Name: space}}
+	q := question.Inside{Of: manifest.ID{Kind: "Namespace", Name: space}}
 	c := clusterOf(t, config, w, cluster.Options{})
 	planned(t, c, want(t, namespace(space))) // this pass discovers the kinds
-	got, err := c.Answer(t.Context(), []plan.Question{q})
-	if err != nil || !strings.Contains(fmt.Sprint(got[q].Unknown), "no configmaps") {
+	got, err := c.Answer(t.Context(), []question.Any{q})
+	if err != nil || !strings.Contains(fmt.Sprint(got[q]), "no configmaps") {
 		t.Errorf("want an answer that names ConfigMaps, got %+v, %v", got[q], err)
 	}
 }
@@ -369,9 +386,9 @@ func TestInsideWithoutKind(t *testing.T) {
 		_, err := w.at(w.resource("Ghost"), space).List(t.Context(), metav1.ListOptions{})
 		return apierrors.IsNotFound(err)
 	})
-	q := plan.Question{Ask: plan.Inside, Of: manifest.ID{Kind: "Namespace", Name: space}}
-	got, err := c.Answer(t.Context(), []plan.Question{q})
-	if err != nil || got[q].Count > 0 || !got[q].Unknown.None() {
+	q := question.Inside{Of: manifest.ID{Kind: "Namespace", Name: space}}
+	got, err := c.Answer(t.Context(), []question.Any{q})
+	if err != nil || counted(got, q) != 0 {
 		t.Errorf("want nothing inside, got %+v, %v", got[q], err)
 	}
 
@@ -384,8 +401,8 @@ func TestInsideWithoutKind(t *testing.T) {
 		}
 		return next.RoundTrip(req)
 	})
-	got, err = clusterOf(t, config, w, cluster.Options{}).Answer(t.Context(), []plan.Question{q})
-	if err != nil || got[q].Unknown.None() {
+	got, err = clusterOf(t, config, w, cluster.Options{}).Answer(t.Context(), []question.Any{q})
+	if err != nil || why(got[q]).None() {
 		t.Errorf("A proxy may answer that: want an unknown answer, got %+v, %v", got[q], err)
 	}
 }

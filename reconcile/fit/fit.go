@@ -52,9 +52,9 @@ const mostReasons = 3
 // mostPlaces is the maximum number of reasons that a Tally counts.
 const mostPlaces = 100
 
-// New returns the Tally for a question Fits. The objects must be in a version of the live CRD.
-func New(q plan.Question, live *unstructured.Unstructured, version string) (*Tally, error) {
-	after, err := q.After.Content()
+// New returns the Tally for the new version of a definition. The objects must be in a version of the live CRD.
+func New(becomes plan.FullDefinition, live *unstructured.Unstructured, version string) (*Tally, error) {
+	after, err := becomes.Content()
 	if err == nil && crossplane.IsXRD(manifest.IDOf(after)) {
 		after, err = compositeOf(live, after)
 	}
@@ -94,9 +94,15 @@ func (t *Tally) Add(ctx context.Context, o *unstructured.Unstructured) {
 // Full reports whether the Tally has reached its maximum number of objects.
 func (t *Tally) Full() bool { return t.seen >= MostChecked }
 
+// An UncheckedError is the error of a Tally that did not check all objects, although those that it checked fit.
+type UncheckedError struct{ plan.ReasonError }
+
+// Unwrap returns the reason.
+func (e UncheckedError) Unwrap() error { return e.ReasonError }
+
 // Answer returns how many objects do not fit, and why. more reports whether there are unchecked objects.
-func (t *Tally) Answer(more bool) plan.Answer {
-	a := plan.Answer{Count: t.bad}
+func (t *Tally) Answer(more bool) (plan.Misfits, error) {
+	a := plan.Misfits{Count: t.bad}
 	whats := slices.SortedFunc(maps.Keys(t.places), func(x, y misfit) int {
 		if t.places[x].count != t.places[y].count {
 			return int(t.places[y].count - t.places[x].count)
@@ -105,13 +111,13 @@ func (t *Tally) Answer(more bool) plan.Answer {
 	})
 	for i, what := range whats {
 		if i == mostReasons {
-			a.Misfits = append(a.Misfits, plan.MoreMisfits.With(len(whats)-i))
+			a.Reasons = append(a.Reasons, plan.MoreMisfits.With(len(whats)-i))
 			break
 		}
-		a.Misfits = append(a.Misfits, what.code.With(t.places[what].count, t.seen, what.place, t.places[what].example))
+		a.Reasons = append(a.Reasons, what.code.With(t.places[what].count, t.seen, what.place, t.places[what].example))
 	}
 	if more && t.bad == 0 {
-		a.Unknown = plan.NotAllLookedAt.With(t.seen)
+		return a, UncheckedError{plan.ReasonError{Reason: plan.NotAllLookedAt.With(t.seen)}}
 	}
-	return a
+	return a, nil
 }

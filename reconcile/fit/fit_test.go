@@ -1,6 +1,7 @@
 package fit_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -20,7 +21,7 @@ func TestRefused(t *testing.T) {
 		"schema", "openAPIV3Schema", "properties", "spec", "properties", "size", "type"); err != nil {
 		t.Fatal(err)
 	}
-	f, err := fit.New(plan.Question{Ask: plan.Fits, After: plan.Decoded(after)}, given.Sized("region", "size"), "v1")
+	f, err := fit.New(plan.Decoded(after), given.Sized("region", "size"), "v1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +32,7 @@ func TestRefused(t *testing.T) {
 		}
 		f.Add(t.Context(), &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.org/v1", "kind": "Bucket", "metadata": map[string]any{"name": name}, "spec": spec}})
 	}
-	if a := f.Answer(false); a.Count != 1 || len(a.Misfits) != 1 || !strings.HasPrefix(report.Words(a.Misfits[0]), "1 of 2 are refused (spec.size: ") {
+	if a, err := f.Answer(false); err != nil || a.Count != 1 || len(a.Reasons) != 1 || !strings.HasPrefix(report.Words(a.Reasons[0]), "1 of 2 are refused (spec.size: ") {
 		t.Errorf("%+v", a)
 	}
 }
@@ -47,8 +48,8 @@ func TestTally(t *testing.T) {
 			"apiVersion": "example.org/v1", "kind": "Bucket", "metadata": map[string]any{"name": fmt.Sprint("b", i), "namespace": "default"}, "spec": spec,
 		}}
 	}
-	q := plan.Question{Ask: plan.Fits, After: plan.Decoded(given.Sized("region"))}
-	f, err := fit.New(q, given.Sized("region", "size"), "v1")
+	after := plan.Decoded(given.Sized("region"))
+	f, err := fit.New(after, given.Sized("region", "size"), "v1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,19 +60,19 @@ func TestTally(t *testing.T) {
 		}
 		f.Add(t.Context(), object(i, size))
 	}
-	if a := f.Answer(true); a.Count != 3 || len(a.Misfits) != 1 || report.Words(a.Misfits[0]) != "3 of 214 set spec.size, which is lost, for example Bucket default/b7" || !a.Unknown.None() {
+	if a, err := f.Answer(true); err != nil || a.Count != 3 || len(a.Reasons) != 1 || report.Words(a.Reasons[0]) != "3 of 214 set spec.size, which is lost, for example Bucket default/b7" {
 		t.Errorf("%+v", a)
 	}
-	if f, err = fit.New(q, given.Sized("region", "size"), "v1"); err != nil {
+	if f, err = fit.New(after, given.Sized("region", "size"), "v1"); err != nil {
 		t.Fatal(err)
 	}
 	for i := 0; !f.Full(); i++ {
 		f.Add(t.Context(), object(i, ""))
 	}
-	if a := f.Answer(true); a.Unknown.None() {
+	if a, err := f.Answer(true); !errors.As(err, new(fit.UncheckedError)) {
 		t.Errorf("it reports that all fit, and did not look at all: %+v", a)
 	}
-	if a := f.Answer(false); !a.Unknown.None() || a.Count != 0 {
+	if a, err := f.Answer(false); err != nil || a.Count != 0 {
 		t.Errorf("%+v", a)
 	}
 }

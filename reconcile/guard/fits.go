@@ -5,6 +5,7 @@ import (
 
 	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/schema"
 )
@@ -15,13 +16,13 @@ var clientBreaks = []schema.Rule{schema.Removed, schema.Unserved, schema.Subreso
 
 // judging returns the question whether objects fit the new version of a definition. It returns false if objects cannot answer it:
 // there is no cluster, the new version is not known, or the change breaks clients.
-func judging(s plan.Step, c plan.Case, breaking []schema.Change) (plan.Question, bool) {
+func judging(s plan.Step, c plan.Case, breaking []schema.Change) (plan.Fits, bool) {
 	after := s.AfterWhole()
 	if c.Seen.Offline && !c.Seen.Counts || after == nil ||
 		slices.ContainsFunc(breaking, func(b schema.Change) bool { return slices.Contains(clientBreaks, b.Rule) }) {
-		return plan.Question{}, false
+		return plan.Fits{}, false
 	}
-	q := plan.Question{Ask: plan.Fits, Of: plan.CRD(s.ID.Name), After: after}
+	q := plan.Fits{Of: plan.CRD(s.ID.Name), After: after}
 	if crossplane.IsXRD(s.ID) {
 		q.Of = s.ID // its claims count, too
 	}
@@ -29,23 +30,21 @@ func judging(s plan.Step, c plan.Case, breaking []schema.Change) (plan.Question,
 }
 
 // fits holds a breaking change if an object of the kind would lose a value or be refused, or if that is not known.
-func fits(s plan.Step, c plan.Case, breaking []schema.Change, live plan.Answer) plan.Ruling {
+func fits(s plan.Step, c plan.Case, breaking []schema.Change, live question.Counted) plan.Ruling {
 	inUse := BreaksInUse.With(breaking, live.Count, live.Example, leavingVersions(breaking))
 	most := approval.Count(int(live.Count))
 	q, can := judging(s, c, breaking)
 	if !can {
 		return asks(Breaks, most, inUse)
 	}
-	a, answered := c.Seen.Answers[q]
+	a, is := question.Get(c.Seen.Known(), q)
 	switch {
-	case !answered:
-		r := asks(Breaks, most, inUse)
-		r.Needs = []plan.Question{q}
-		return r
-	case !a.Unknown.None():
-		return asks(Breaks, most, BreaksInUseUnknown.With(inUse, a.Unknown))
+	case is.Open:
+		return asks(Breaks, most, inUse)
+	case is.Err != nil:
+		return asks(Breaks, most, BreaksInUseUnknown.With(inUse, plan.ReasonOf(is.Err)))
 	case a.Count > 0:
-		return asks(Breaks, approval.Count(int(a.Count)), BreaksObjects.With(breaking, a.Misfits))
+		return asks(Breaks, approval.Count(int(a.Count)), BreaksObjects.With(breaking, a.Reasons))
 	}
 	return noted(BreaksNoObject.With(breaking, live.Count))
 }

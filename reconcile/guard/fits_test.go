@@ -7,6 +7,7 @@ import (
 	"headgate.dev/headgate/fixtures/given"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 	"headgate.dev/headgate/render/schema"
@@ -19,25 +20,25 @@ import (
 // An update that breaks a kind is held only if an object does not fit, or if that is not known.
 func TestFits(t *testing.T) {
 	before, after := given.Sized("region", "size"), given.Sized("region")
-	counted, fits := plan.Question{Ask: plan.Dependents, Of: plan.CRD("buckets.example.org")}, plan.Question{Ask: plan.Fits, Of: plan.CRD("buckets.example.org"), After: plan.Decoded(after)}
-	exist := plan.Answer{Count: 214, Example: "Bucket default/a"}
+	counted, fits := question.Dependents{Of: plan.CRD("buckets.example.org")}, plan.Fits{Of: plan.CRD("buckets.example.org"), After: plan.Decoded(after)}
+	exist := question.Counted{Count: 214, Example: "Bucket default/a"}
 	unserved := given.Sized("region")
 	unserved.Object["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)["served"] = false
 	cases := map[string]struct {
 		reason  string
 		after   *unstructured.Unstructured
-		answers map[plan.Question]plan.Answer
-		asks    *plan.Question
+		answers question.Answers
+		asks    question.Any
 		held    bool
 		want    string
 	}{
-		"Asked":  {reason: "Headgate reads the objects only if any exist.", answers: map[plan.Question]plan.Answer{counted: exist}, asks: &fits, held: true, want: "214 custom resources exist"},
-		"Loses":  {reason: "The hold names the objects that lose values.", answers: map[plan.Question]plan.Answer{counted: exist, fits: {Count: 3, Misfits: []plan.Reason{plan.LosesField.With(3, 214, "spec.size", "Bucket default/a")}}}, held: true, want: "3 of 214 set spec.size, which is lost, for example Bucket default/a: change them first"},
-		"Fits":   {reason: "No object sets the removed field.", answers: map[plan.Question]plan.Answer{counted: exist, fits: {}}, want: "214 custom resources exist, and none loses a value or is refused"},
-		"Unread": {reason: "If objects cannot be read, the update is held.", answers: map[plan.Question]plan.Answer{counted: exist, fits: {Unknown: plan.Failed.With("forbidden")}}, held: true, want: "they cannot be looked at (forbidden)"},
+		"Asked":  {reason: "Headgate reads the objects only if any exist.", answers: question.Answers{counted: exist}, asks: fits, held: true, want: "214 custom resources exist"},
+		"Loses":  {reason: "The hold names the objects that lose values.", answers: question.Answers{counted: exist, fits: plan.Misfits{Count: 3, Reasons: []plan.Reason{plan.LosesField.With(3, 214, "spec.size", "Bucket default/a")}}}, held: true, want: "3 of 214 set spec.size, which is lost, for example Bucket default/a: change them first"},
+		"Fits":   {reason: "No object sets the removed field.", answers: question.Answers{counted: exist, fits: plan.Misfits{}}, want: "214 custom resources exist, and none loses a value or is refused"},
+		"Unread": {reason: "If objects cannot be read, the update is held.", answers: question.Answers{counted: exist, fits: given.Unknown(plan.Failed.With("forbidden"))}, held: true, want: "they cannot be looked at (forbidden)"},
 		"Clients": {
 			reason: "Objects do not show which version a client uses.", after: unserved,
-			answers: map[plan.Question]plan.Answer{counted: exist}, held: true, want: "the version is not served any more",
+			answers: question.Answers{counted: exist}, held: true, want: "the version is not served any more",
 		},
 	}
 	for name, tc := range cases {
@@ -60,7 +61,7 @@ func TestFits(t *testing.T) {
 			if (s.Action == plan.Hold) != tc.held || !strings.Contains(Sentence(s.Reason), tc.want) {
 				t.Errorf("%s\n%s: %s, want %q", tc.reason, s.Action, s.Reason, tc.want)
 			}
-			if open := p.Open(); (len(open) == 1 && tc.asks != nil && open[0] == *tc.asks) != (tc.asks != nil) || tc.asks == nil && len(open) > 0 {
+			if open := p.Open(); (len(open) == 1 && tc.asks != nil && open[0] == tc.asks) != (tc.asks != nil) || tc.asks == nil && len(open) > 0 {
 				t.Errorf("%s\nit asks %v", tc.reason, open)
 			}
 		})
@@ -68,15 +69,13 @@ func TestFits(t *testing.T) {
 }
 
 // If a question concerns two kinds, the objects of either can hold the step.
-func TestAnswersTogether(t *testing.T) {
-	loses, unknown := plan.Answer{Count: 1, Misfits: []plan.Reason{plan.LosesField.With("a")}}, plan.Answer{Unknown: plan.Failed.With("forbidden")}
-	for name, tc := range map[string]struct{ a, b, want plan.Answer }{
-		"Neither": {plan.Answer{}, plan.Answer{}, plan.Answer{}},
-		"Both":    {loses, plan.Answer{Count: 2, Misfits: []plan.Reason{plan.IsRefused.With("b")}}, plan.Answer{Count: 3, Misfits: []plan.Reason{plan.LosesField.With("a"), plan.IsRefused.With("b")}}},
-		"First":   {loses, plan.Answer{}, loses},
-		"Second":  {plan.Answer{}, loses, loses},
-		"Unknown": {plan.Answer{}, unknown, unknown},
-		"Known":   {unknown, loses, loses},
+func TestMisfitsTogether(t *testing.T) {
+	loses, refused := plan.Misfits{Count: 1, Reasons: []plan.Reason{plan.LosesField.With("a")}}, plan.Misfits{Count: 2, Reasons: []plan.Reason{plan.IsRefused.With("b")}}
+	for name, tc := range map[string]struct{ a, b, want plan.Misfits }{
+		"Neither": {plan.Misfits{}, plan.Misfits{}, plan.Misfits{}},
+		"Both":    {loses, refused, plan.Misfits{Count: 3, Reasons: []plan.Reason{plan.LosesField.With("a"), plan.IsRefused.With("b")}}},
+		"First":   {loses, plan.Misfits{}, loses},
+		"Second":  {plan.Misfits{}, loses, loses},
 	} {
 		if diff := gocmp.Diff(tc.want, tc.a.And(tc.b)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)

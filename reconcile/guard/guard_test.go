@@ -7,6 +7,7 @@ import (
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/ownership"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
@@ -87,21 +88,21 @@ func TestHasDependents(t *testing.T) {
 // A Usage protects an object by name or through the label, and an unreadable Usage protects it, too.
 func TestProtectedBy(t *testing.T) {
 	id := manifest.IDOf(given.ConfigMap("a"))
-	q := plan.Question{Ask: plan.Protectors, Of: id}
+	q := question.Protectors{Of: id}
 	served := map[schema.GroupKind]plan.Kind{crossplane.Usages[0]: {Resource: "usages"}}
 	for name, tc := range map[string]struct {
 		kinds   map[schema.GroupKind]plan.Kind
 		label   string
-		answers map[plan.Question]plan.Answer
+		answers question.Answers
 		want    plan.Response
 	}{
 		"NotServed":  {nil, "", nil, plan.Allowed},
 		"Label":      {nil, "true", nil, plan.Held},
 		"NotRead":    {served, "", nil, plan.Held},
-		"Unreadable": {served, "", map[plan.Question]plan.Answer{q: {Unknown: plan.Failed.With("forbidden")}}, plan.Held},
-		"Named":      {served, "", map[plan.Question]plan.Answer{q: {Count: 1}}, plan.Held},
-		"LabelOnly":  {served, "true", map[plan.Question]plan.Answer{q: {}}, plan.Held},
-		"Free":       {served, "", map[plan.Question]plan.Answer{q: {}}, plan.Allowed},
+		"Unreadable": {served, "", question.Answers{q: given.Unknown(plan.Failed.With("forbidden"))}, plan.Held},
+		"Named":      {served, "", question.Answers{q: question.Counted{Count: 1}}, plan.Held},
+		"LabelOnly":  {served, "true", question.Answers{q: question.Counted{}}, plan.Held},
+		"Free":       {served, "", question.Answers{q: question.Counted{}}, plan.Allowed},
 	} {
 		c := plan.Case{Seen: plan.Observed{Kinds: tc.kinds, Answers: tc.answers, Objects: map[manifest.ID]*metav1.PartialObjectMetadata{id: given.Live(given.ConfigMap("a"), "u", given.Labelled("crossplane.io/in-use", tc.label))}}}
 		if r := protected(plan.Step{Action: plan.Prune, ID: id}, c); r.Answer != tc.want {

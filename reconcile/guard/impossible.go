@@ -38,9 +38,9 @@ func impossible(s plan.Step, c plan.Case) plan.Ruling {
 	if err != nil {
 		return allowed // Err holds the reason
 	}
-	have, needs, _ := storedVersions(s, c, after)
-	if len(needs) > 0 {
-		return plan.Ruling{Needs: needs} // until they are answered, the guard schema holds the step, which can be approved
+	have, are := storedVersions(s, c, after)
+	if are.Open {
+		return allowed // until it is known, the guard schema holds the step, which can be approved
 	}
 	for _, crd := range have {
 		declared, to := versionsOf(after)

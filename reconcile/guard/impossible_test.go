@@ -10,6 +10,7 @@ import (
 	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
@@ -43,10 +44,10 @@ func TestImpossible(t *testing.T) {
 		return u
 	}
 	claims := func(plural string) spec { return spec{"claimNames": spec{"kind": "Claim", "plural": plural}} }
-	stored := func(name, versions string) map[plan.Question]plan.Answer {
-		return map[plan.Question]plan.Answer{
-			{Ask: plan.Stored, Of: plan.CRD("buckets.example.org")}: {Count: 1, Example: "v2"},
-			{Ask: plan.Stored, Of: plan.CRD(name)}:                  {Count: 1, Example: versions},
+	stored := func(name, versions string) question.Answers {
+		return question.Answers{
+			question.Stored{Of: plan.CRD("buckets.example.org")}: []string{"v2"},
+			question.Stored{Of: plan.CRD(name)}:                  strings.Fields(versions),
 		}
 	}
 	refused := spec{"conditions": []any{spec{"type": "Established", "status": "False"}}}
@@ -55,7 +56,7 @@ func TestImpossible(t *testing.T) {
 		live, after *unstructured.Unstructured
 		refused     bool // the API server already refused the update, so the trial has no result
 		offline     bool
-		answers     map[plan.Question]plan.Answer
+		answers     question.Answers
 		want        string // part of the hold's reason; "" if the step is allowed
 	}
 	cases := map[string]impossibleCase{
@@ -170,11 +171,11 @@ func TestImpossibleAfterApproval(t *testing.T) {
 	}
 	seen.Approvals = approval.Given{inventory.OnSync: approval.Typed(compute().Approval.Digest)}
 	p := compute()
-	question := plan.Question{Ask: plan.Stored, Of: plan.CRD("buckets.example.org")}
-	if open := p.Open(); len(open) != 1 || open[0] != question {
-		t.Errorf("an approved update asks %v, want %v", open, question)
+	asked := question.Stored{Of: plan.CRD("buckets.example.org")}
+	if open := p.Open(); len(open) != 1 || open[0] != asked {
+		t.Errorf("an approved update asks %v, want %v", open, asked)
 	}
-	seen.Answers = map[plan.Question]plan.Answer{question: {Count: 2, Example: "v1 v2"}}
+	seen.Answers = question.Answers{asked: []string{"v1", "v2"}}
 	if s := compute().Steps[0]; s.Guard != "impossible" {
 		t.Errorf("%s by %q: %s", s.Action, s.Guard, s.Reason)
 	}

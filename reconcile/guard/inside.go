@@ -2,6 +2,7 @@ package guard
 
 import (
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/question"
 )
 
 // The codes of the guard others inside.
@@ -22,7 +23,7 @@ func othersInside(s plan.Step, c plan.Case) plan.Ruling {
 			return r
 		}
 	}
-	r := counted(plan.Question{Ask: plan.Inside, Of: s.ID}, c, DeletesForeignObjects)
+	r := counted(question.Inside{Of: s.ID}, c, DeletesForeignObjects)
 	r.Clears = plan.ClearsWithOther
 	return r
 }

@@ -9,6 +9,7 @@ import (
 	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
@@ -41,10 +42,10 @@ spec:
 `,
 		})
 	}
-	inUse := plan.Answer{Count: 1, Example: "Bucket logs"}
+	inUse := question.Counted{Count: 1, Example: "Bucket logs"}
 	cases := map[string]struct {
 		reason  string
-		answer  plan.Answer
+		answer  any
 		fields  []string // of the new version; the old one has a and b
 		edit    func(live *metav1.PartialObjectMetadata)
 		want    plan.Action
@@ -54,7 +55,7 @@ spec:
 		"Unused":  {reason: "Nothing prevents the deactivation.", fields: []string{"a"}, want: plan.Prune},
 		"Gains":   {reason: "The objects need the new version.", answer: inUse, fields: []string{"a", "b", "c"}, want: plan.Update, guard: plan.Final, because: "Bucket logs"},
 		"Breaks":  {reason: "The object would lose the field b.", answer: inUse, fields: []string{"a"}, want: plan.Hold, guard: "schema", because: "b is removed"},
-		"Unknown": {reason: "Headgate cannot count the objects, so they may lose the field b.", answer: plan.Answer{Unknown: plan.Failed.With("forbidden")}, fields: []string{"a"}, want: plan.Hold, guard: "schema", because: "b is removed"},
+		"Unknown": {reason: "Headgate cannot count the objects, so they may lose the field b.", answer: given.Unknown(plan.Failed.With("forbidden")), fields: []string{"a"}, want: plan.Hold, guard: "schema", because: "b is removed"},
 		"Paused": {reason: "A user paused the CRD.", answer: inUse, fields: []string{"a", "b", "c"}, want: plan.Hold, guard: "paused", edit: func(live *metav1.PartialObjectMetadata) {
 			live.Annotations[crossplane.PausedAnnotation] = "true"
 		}},
@@ -80,8 +81,11 @@ spec:
 			}
 			seen := inCluster(t, base)
 			seen.Trials = map[manifest.ID]plan.Trial{id: {Live: crd(base), After: crd(head)}}
+			if tc.answer == nil {
+				tc.answer = question.Counted{}
+			}
 			for _, of := range []manifest.ID{id, crossplane.MRD(given.Buckets)} {
-				seen.Answers[plan.Question{Ask: plan.Dependents, Of: of}] = tc.answer
+				seen.Answers[question.Dependents{Of: of}] = tc.answer
 			}
 			if tc.edit != nil {
 				tc.edit(seen.Objects[id])
@@ -120,9 +124,9 @@ func inCluster(t *testing.T, base render.Desired) plan.Observed {
 		seen.Inventory.Entries[o.ID] = plan.Applied(live, given.Sync.Digest(o))
 	}
 	seen.Inventory = given.Computed(t, base, seen, Guarding{}.Guards()...).Settled(seen.Inventory, nil)
-	seen.Answers = map[plan.Question]plan.Answer{}
+	seen.Answers = question.Answers{}
 	for _, q := range given.Computed(t, render.Desired{Owner: base.Owner}, seen, Guarding{}.Guards()...).Open() {
-		seen.Answers[q] = plan.Answer{}
+		seen.Answers[q] = q.Nothing()
 	}
 	return seen
 }

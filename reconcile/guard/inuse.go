@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 )
@@ -36,7 +37,7 @@ func inUse(s plan.Step, c plan.Case) plan.Ruling {
 	case crossplane.Configuration: // its XRDs are deleted with it, and its Compositions
 		code = DeletesOrBreaksUsers
 	}
-	r := counted(plan.Question{Ask: plan.Dependents, Of: s.ID}, c, code, going...)
+	r := counted(question.Dependents{Of: s.ID}, c, code, going...)
 	r.Clears = plan.ClearsWithOther
 	return r
 }
@@ -52,17 +53,15 @@ func hasDependents(id manifest.ID) bool {
 
 // counted rules by a count. It holds the step with code if the count is above zero, or if there is no count. If possible, the
 // example is an object that is not going to be deleted itself.
-func counted(q plan.Question, c plan.Case, code plan.Code, going ...plan.Step) plan.Ruling {
-	a, ok := c.Seen.Answers[q]
+func counted(q question.Of[question.Counted], c plan.Case, code plan.Code, going ...plan.Step) plan.Ruling {
+	a, is := question.Get(c.Seen.Known(), q)
 	switch {
-	case !ok && c.Seen.Offline:
-		return plan.Ruling{Reason: UsersUnseen.With(), Needs: []plan.Question{q}}
-	case !ok:
-		r := held(UsersNotCounted.With())
-		r.Needs = []plan.Question{q}
-		return r
-	case !a.Unknown.None():
-		return held(UsersUnknown.With(a.Unknown))
+	case is.Open && c.Seen.Offline:
+		return noted(UsersUnseen.With())
+	case is.Open:
+		return held(UsersNotCounted.With())
+	case is.Err != nil:
+		return held(UsersUnknown.With(plan.ReasonOf(is.Err)))
 	case a.Count > 0:
 		stays := slices.IndexFunc(a.These, func(id manifest.ID) bool {
 			return !slices.ContainsFunc(going, func(s plan.Step) bool { return s.ID == c.Seen.AsWritten(id) })

@@ -10,6 +10,7 @@ import (
 	"headgate.dev/headgate/fixtures/given"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
@@ -33,7 +34,7 @@ func leaving(t *testing.T, objects ...*metav1.PartialObjectMetadata) (render.Des
 			{Kind: "ConfigMap"}:                            {Version: "v1", Resource: "configmaps", Namespaced: true},
 			kept.ID.GroupKind():                            given.Kinds[kept.ID.GroupKind()],
 		},
-		Answers: map[plan.Question]plan.Answer{},
+		Answers: question.Answers{},
 	}
 	for _, o := range objects {
 		id := manifest.ID{Group: groupOf(o.APIVersion), Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
@@ -83,19 +84,19 @@ func TestGoFirst(t *testing.T) {
 	}
 	bucketCRD := given.Live(given.CRD("buckets", "Bucket"), "u")
 	provider := aThing("pkg.crossplane.io/v1", "Provider", "", "aws")
-	ofCRD, ofProvider := plan.Question{Ask: plan.Dependents, Of: plan.CRD("buckets.example.org")}, plan.Question{Ask: plan.Dependents, Of: manifest.ID{Group: "pkg.crossplane.io", Kind: "Provider", Name: "aws"}}
-	named := func(names ...string) plan.Answer {
-		a := plan.Answer{Count: int64(len(names)), Example: "Bucket default/" + names[0]}
+	ofCRD, ofProvider := question.Dependents{Of: plan.CRD("buckets.example.org")}, question.Dependents{Of: manifest.ID{Group: "pkg.crossplane.io", Kind: "Provider", Name: "aws"}}
+	named := func(names ...string) question.Counted {
+		a := question.Counted{Count: int64(len(names)), Example: "Bucket default/" + names[0]}
 		for _, name := range names {
 			a.These = append(a.These, manifest.ID{Group: "example.org", Kind: "Bucket", Namespace: "default", Name: name})
 		}
 		return a
 	}
-	unused := map[plan.Question]plan.Answer{ofCRD: {}, ofProvider: {}}
+	unused := question.Answers{ofCRD: question.Counted{}, ofProvider: question.Counted{}}
 	cases := map[string]struct {
 		reason  string
 		live    []*metav1.PartialObjectMetadata
-		answers map[plan.Question]plan.Answer
+		answers question.Answers
 		how     Guarding
 		ends    plan.Ending
 		want    []string
@@ -108,13 +109,13 @@ func TestGoFirst(t *testing.T) {
 		"Together": {
 			reason:  "One commit removes a kind and all its objects: they are pruned in order, without an approval.",
 			live:    []*metav1.PartialObjectMetadata{bucketCRD, bucket("a")},
-			answers: map[plan.Question]plan.Answer{ofCRD: named("a")},
+			answers: question.Answers{ofCRD: named("a")},
 			want:    []string{"prune Bucket a", "prune CustomResourceDefinition buckets.example.org · the Bucket default/a to be gone"},
 		},
 		"TogetherMany": {
 			reason:  "A reason with many objects stays one sentence.",
 			live:    []*metav1.PartialObjectMetadata{bucketCRD, bucket("a"), bucket("b"), bucket("c"), bucket("d"), bucket("e")},
-			answers: map[plan.Question]plan.Answer{ofCRD: named("a", "b", "c", "d", "e")}, how: Guarding{MaxPrunes: 9},
+			answers: question.Answers{ofCRD: named("a", "b", "c", "d", "e")}, how: Guarding{MaxPrunes: 9},
 			want: []string{
 				"prune Bucket a", "prune Bucket b", "prune Bucket c", "prune Bucket d", "prune Bucket e",
 				"prune CustomResourceDefinition buckets.example.org · the Bucket default/a to be gone, and for the Bucket default/b to be gone, and for the Bucket default/c to be gone, and for 2 more",
@@ -123,31 +124,31 @@ func TestGoFirst(t *testing.T) {
 		"OneMore": {
 			reason:  "Another user's object holds the CRD, and the reason names it.",
 			live:    []*metav1.PartialObjectMetadata{bucketCRD, bucket("a")},
-			answers: map[plan.Question]plan.Answer{ofCRD: named("a", "theirs")},
+			answers: question.Answers{ofCRD: named("a", "theirs")},
 			want:    []string{"hold CustomResourceDefinition buckets.example.org · in use", "prune Bucket a"}, says: "for example Bucket default/theirs",
 		},
 		"MoreThanNamed": {
 			reason:  "Headgate knows only the count of the objects beyond the first few, so it cannot tell whose they are.",
 			live:    []*metav1.PartialObjectMetadata{provider, bucket("a")},
-			answers: map[plan.Question]plan.Answer{ofProvider: {Count: 11, Example: "Bucket default/a", These: named("a").These}},
+			answers: question.Answers{ofProvider: question.Counted{Count: 11, Example: "Bucket default/a", These: named("a").These}},
 			want:    []string{"hold Provider aws · in use", "prune Bucket a"},
 		},
 		"OfProvider": {
 			reason:  "A Provider is pruned after the objects of its kinds.",
 			live:    []*metav1.PartialObjectMetadata{provider, bucket("a")},
-			answers: map[plan.Question]plan.Answer{ofProvider: named("a")},
+			answers: question.Answers{ofProvider: named("a")},
 			want:    []string{"prune Bucket a", "prune Provider aws · the Bucket default/a to be gone"},
 		},
 		"Kept": {
 			reason:  "A held object still uses its kind.",
 			live:    []*metav1.PartialObjectMetadata{bucketCRD, bucket("a", given.Annotated(crossplane.PausedAnnotation, "true"))},
-			answers: map[plan.Question]plan.Answer{ofCRD: named("a")},
+			answers: question.Answers{ofCRD: named("a")},
 			want:    []string{"hold Bucket a · paused", "hold CustomResourceDefinition buckets.example.org · in use"},
 		},
 		"TooMany": {
 			reason:  "One approval covers all of them.",
 			live:    []*metav1.PartialObjectMetadata{bucketCRD, bucket("a"), bucket("b"), bucket("c")},
-			answers: map[plan.Question]plan.Answer{ofCRD: named("a", "b", "c")},
+			answers: question.Answers{ofCRD: named("a", "b", "c")},
 			want: []string{
 				"hold Bucket a · many", "hold Bucket b · many", "hold Bucket c · many", "hold CustomResourceDefinition buckets.example.org · many",
 			},
@@ -155,7 +156,7 @@ func TestGoFirst(t *testing.T) {
 		"Ending": {
 			reason:  "A destroy deletes one tier at a time and waits for each.",
 			live:    []*metav1.PartialObjectMetadata{bucketCRD, bucket("a")},
-			answers: map[plan.Question]plan.Answer{ofCRD: named("a")}, ends: plan.Delete,
+			answers: question.Answers{ofCRD: named("a")}, ends: plan.Delete,
 			want: []string{"hold CustomResourceDefinition others.example.org · in use", "prune Bucket a", "prune CustomResourceDefinition buckets.example.org"},
 		},
 	}
@@ -276,51 +277,51 @@ func TestReplaced(t *testing.T) {
 	}
 	const mrd, xrd = "ManagedResourceDefinition", "CompositeResourceDefinition"
 	buckets, queues, apps := replacing(mrd, "buckets.example.org", "a"), replacing(mrd, "queues.example.org", "b"), replacing(xrd, "apps.example.org", "a")
-	used := plan.Answer{Count: 1, Example: "Bucket default/logs"}
+	used := question.Counted{Count: 1, Example: "Bucket default/logs"}
 	whole := func(e plan.Effect) plan.Effect { return e.MadeBy(o.ID, plan.Decoded(of(e.On.Kind, e.On.Name, "a"))) }
 	wholeBuckets, wholeApps := whole(buckets), whole(apps)
-	fitBuckets := plan.Question{Ask: plan.Fits, Of: plan.CRD("buckets.example.org"), After: wholeBuckets.Change.AfterWhole()}
-	fitApps := plan.Question{Ask: plan.Fits, Of: apps.On, After: wholeApps.Change.AfterWhole()}
-	ofBuckets, ofQueues := plan.Question{Ask: plan.Dependents, Of: plan.CRD("buckets.example.org")}, plan.Question{Ask: plan.Dependents, Of: plan.CRD("queues.example.org")}
-	ofApps := plan.Question{Ask: plan.Dependents, Of: apps.On}
+	fitBuckets := plan.Fits{Of: plan.CRD("buckets.example.org"), After: wholeBuckets.Change.AfterWhole()}
+	fitApps := plan.Fits{Of: apps.On, After: wholeApps.Change.AfterWhole()}
+	ofBuckets, ofQueues := question.Dependents{Of: plan.CRD("buckets.example.org")}, question.Dependents{Of: plan.CRD("queues.example.org")}
+	ofApps := question.Dependents{Of: apps.On}
 	cases := map[string]struct {
 		reason   string
 		effects  []plan.Effect
 		inactive bool
 		offline  bool
-		answers  map[plan.Question]plan.Answer
-		opens    []plan.Question
+		answers  question.Answers
+		opens    []question.Any
 		want     string // "" if the step is allowed
 	}{
 		"Nothing": {reason: "Most versions break nothing."},
 		"Used": {
-			reason: "Stored objects would lose the field.", effects: []plan.Effect{buckets}, answers: map[plan.Question]plan.Answer{ofBuckets: used},
+			reason: "Stored objects would lose the field.", effects: []plan.Effect{buckets}, answers: question.Answers{ofBuckets: used},
 			want: "buckets.example.org is installed with it, and its schema breaks: v1 b is removed; 1 custom resource exists, for example Bucket default/logs: change them first, or approve this",
 		},
-		"Unused":   {reason: "No object uses the definition.", effects: []plan.Effect{buckets}, answers: map[plan.Question]plan.Answer{ofBuckets: {}}},
+		"Unused":   {reason: "No object uses the definition.", effects: []plan.Effect{buckets}, answers: question.Answers{ofBuckets: question.Counted{}}},
 		"Inactive": {reason: "An inactive definition has no kind.", effects: []plan.Effect{buckets}, inactive: true},
 		"Uncounted": {
-			reason: "All affected kinds are counted in one round.", effects: []plan.Effect{buckets, queues, apps}, opens: []plan.Question{ofBuckets, ofQueues, ofApps},
+			reason: "All affected kinds are counted in one round.", effects: []plan.Effect{buckets, queues, apps}, opens: []question.Any{ofBuckets, ofQueues, ofApps},
 			want: "buckets.example.org is installed with it, and its schema breaks: v1 b is removed; Headgate has not counted the custom resources; and so it is with 2 definitions more",
 		},
 		"Several": {
-			reason: "The reason names one definition and the number of others.", effects: []plan.Effect{buckets, queues}, answers: map[plan.Question]plan.Answer{ofBuckets: {}, ofQueues: {Unknown: plan.Failed.With("forbidden")}},
+			reason: "The reason names one definition and the number of others.", effects: []plan.Effect{buckets, queues}, answers: question.Answers{ofBuckets: question.Counted{}, ofQueues: given.Unknown(plan.Failed.With("forbidden"))},
 			want: "queues.example.org is installed with it, and its schema breaks: v1 a is removed; custom resources cannot be counted (forbidden), so it counts as in use",
 		},
 		"Composite": {
-			reason: "A Configuration affects composite resources and claims.", effects: []plan.Effect{apps}, answers: map[plan.Question]plan.Answer{ofApps: used},
+			reason: "A Configuration affects composite resources and claims.", effects: []plan.Effect{apps}, answers: question.Answers{ofApps: used},
 			want: "apps.example.org is installed with it, and its schema breaks: v1 b is removed; 1 custom resource exists, for example Bucket default/logs: change them first, or approve this",
 		},
 		"Asked": {
-			reason: "Headgate reads objects only of kinds that have any.", effects: []plan.Effect{wholeBuckets, wholeApps}, answers: map[plan.Question]plan.Answer{ofBuckets: used, ofApps: {}}, opens: []plan.Question{fitBuckets},
+			reason: "Headgate reads objects only of kinds that have any.", effects: []plan.Effect{wholeBuckets, wholeApps}, answers: question.Answers{ofBuckets: used, ofApps: question.Counted{}}, opens: []question.Any{fitBuckets},
 			want: "buckets.example.org is installed with it, and its schema breaks: v1 b is removed; 1 custom resource exists, for example Bucket default/logs: change them first, or approve this",
 		},
 		"CompositeAsked": {
-			reason: "Headgate also reads composite resources and claims.", effects: []plan.Effect{wholeApps}, answers: map[plan.Question]plan.Answer{ofApps: used}, opens: []plan.Question{fitApps},
+			reason: "Headgate also reads composite resources and claims.", effects: []plan.Effect{wholeApps}, answers: question.Answers{ofApps: used}, opens: []question.Any{fitApps},
 			want: "apps.example.org is installed with it, and its schema breaks: v1 b is removed; 1 custom resource exists, for example Bucket default/logs: change them first, or approve this",
 		},
 		"Loses": {
-			reason: "The reason names the object that loses a value.", effects: []plan.Effect{wholeBuckets}, answers: map[plan.Question]plan.Answer{ofBuckets: used, fitBuckets: {Count: 1, Misfits: []plan.Reason{plan.LosesField.With(1, 1, "b", "Bucket default/logs")}}},
+			reason: "The reason names the object that loses a value.", effects: []plan.Effect{wholeBuckets}, answers: question.Answers{ofBuckets: used, fitBuckets: plan.Misfits{Count: 1, Reasons: []plan.Reason{plan.LosesField.With(1, 1, "b", "Bucket default/logs")}}},
 			want: "buckets.example.org is installed with it, and its schema breaks: v1 b is removed; 1 of 1 set b, which is lost, for example Bucket default/logs: change them first, or approve this",
 		},
 	}

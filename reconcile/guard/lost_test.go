@@ -13,6 +13,7 @@ import (
 	"headgate.dev/headgate/reconcile/baseline"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/manifest"
@@ -96,9 +97,9 @@ func (c *placeOfPasses) pass(t *testing.T, want render.Desired) plan.Plan {
 	seen.Kinds = maps.Clone(seen.Kinds)
 	maps.Copy(seen.Kinds, given.Kinds) // objects of unserved kinds are not created
 	seen.Inventory, seen.Objects = c.inventory, maps.Clone(c.objects)
-	seen.Trials, seen.Answers = map[manifest.ID]plan.Trial{}, map[plan.Question]plan.Answer{}
+	seen.Trials, seen.Answers = map[manifest.ID]plan.Trial{}, question.Answers{}
 	for id := range c.inventory.Entries {
-		seen.Answers[plan.Question{Ask: plan.Dependents, Of: id}] = plan.Answer{}
+		seen.Answers[question.Dependents{Of: id}] = question.Counted{}
 	}
 	p, err := given.Compute(want, seen, Guarding{MaxPrunes: 100, PruneInstances: true}.Guards()...)
 	if err != nil {

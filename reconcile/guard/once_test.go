@@ -13,6 +13,7 @@ import (
 	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
@@ -80,11 +81,14 @@ func newApproved(t *testing.T, of change) *approved {
 	t.Helper()
 	a := &approved{t, given.NewServer(Guarding{}.Guards()...), of}
 	a.Seen.Kinds[schema.GroupKind{Group: "example.org", Kind: "Bucket"}] = plan.Kind{Version: "v1", Resource: "buckets", Namespaced: true, Categories: []string{"managed"}}
-	a.Answer = func(q plan.Question) plan.Answer {
-		if q.Of.IsCRD() {
-			return plan.Answer{Count: 1, Example: "Bucket default/a"}
+	a.Answer = func(q question.Any) any {
+		switch q.(type) {
+		case question.Dependents:
+			return question.Counted{Count: 1, Example: "Bucket default/a"}
+		case plan.Fits:
+			return plan.Misfits{Count: 1}
 		}
-		return plan.Answer{}
+		return nil
 	}
 	a.Refuse = func(s plan.Step) error {
 		if s.ID.Name == of.refused {

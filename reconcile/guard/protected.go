@@ -5,6 +5,7 @@ import (
 
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
@@ -43,15 +44,12 @@ func protected(s plan.Step, c plan.Case) plan.Ruling {
 		}
 		return allowed
 	}
-	q := plan.Question{Ask: plan.Protectors, Of: s.ID}
-	a, answered := c.Seen.Answers[q]
+	a, is := question.Get(c.Seen.Known(), question.Protectors{Of: s.ID})
 	switch {
-	case !answered:
-		r := held(UsagesNotRead.With())
-		r.Needs = []plan.Question{q}
-		return r
-	case !a.Unknown.None():
-		return held(UsagesUnknown.With(a.Unknown))
+	case is.Open:
+		return held(UsagesNotRead.With())
+	case is.Err != nil:
+		return held(UsagesUnknown.With(plan.ReasonOf(is.Err)))
 	case a.Count > 0:
 		return held(ProtectedByUsage.With(a.Example))
 	case labelled:

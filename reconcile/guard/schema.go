@@ -5,6 +5,7 @@ import (
 
 	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/schema"
 
@@ -44,20 +45,18 @@ func broken(s plan.Step, c plan.Case) plan.Ruling {
 	if len(breaking) == 0 || crossplane.IsMRD(s.ID) && !isMade(s, c) {
 		return allowed
 	}
-	q := plan.Question{Ask: plan.Dependents, Of: plan.CRD(s.ID.Name)}
+	q := question.Dependents{Of: plan.CRD(s.ID.Name)}
 	if crossplane.IsXRD(s.ID) {
 		q.Of = s.ID // its claims count, too
 	}
-	a, answered := c.Seen.Answers[q]
+	a, is := question.Get(c.Seen.Known(), q)
 	switch {
-	case c.Seen.Offline && !answered:
-		return plan.Ruling{Reason: BreaksUnseen.With(breaking), Needs: []plan.Question{q}}
-	case !answered:
-		r := asks(approval.Uncounted, approval.Amount{}, BreaksUncounted.With(breaking))
-		r.Needs = []plan.Question{q}
-		return r
-	case !a.Unknown.None():
-		return asks(approval.Uncounted, approval.Amount{}, BreaksUncountable.With(breaking, a.Unknown))
+	case is.Open && c.Seen.Offline:
+		return noted(BreaksUnseen.With(breaking))
+	case is.Open:
+		return asks(approval.Uncounted, approval.Amount{}, BreaksUncounted.With(breaking))
+	case is.Err != nil:
+		return asks(approval.Uncounted, approval.Amount{}, BreaksUncountable.With(breaking, plan.ReasonOf(is.Err)))
 	case a.Count > 0:
 		return fits(s, c, breaking, a)
 	}

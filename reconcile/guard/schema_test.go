@@ -6,6 +6,7 @@ import (
 	"headgate.dev/headgate/fixtures/given"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
@@ -41,13 +42,13 @@ func TestSchemas(t *testing.T) {
 	}
 	names := map[string]any{"kind": "Bucket", "plural": "buckets"}
 	shorter := map[string]any{"kind": "Bucket", "plural": "buckets", "shortNames": []any{"b"}}
-	question := plan.Question{Ask: plan.Dependents, Of: plan.CRD("buckets.example.org")}
-	answered := func(a plan.Answer) map[plan.Question]plan.Answer { return map[plan.Question]plan.Answer{question: a} }
+	asked := question.Dependents{Of: plan.CRD("buckets.example.org")}
+	answered := func(a any) question.Answers { return question.Answers{asked: a} }
 	active := map[string]crossplane.LiveDefinition{"buckets.example.org": {Active: true}}
 	cases := map[string]struct {
 		reason      string
 		live, after *unstructured.Unstructured
-		answers     map[plan.Question]plan.Answer
+		answers     question.Answers
 		upstream    map[string]crossplane.LiveDefinition
 		offline     bool
 		want        string
@@ -55,17 +56,17 @@ func TestSchemas(t *testing.T) {
 	}{
 		"Added": {reason: "An added field is optional.", live: of("CRD", "Namespaced", names, "a"), after: of("CRD", "Namespaced", names, "a", "b")},
 		"InUse": {
-			reason: "The API server would drop the field from every object that is written.", answers: answered(plan.Answer{Count: 2, Example: "Bucket team-a/logs"}),
+			reason: "The API server would drop the field from every object that is written.", answers: answered(question.Counted{Count: 2, Example: "Bucket team-a/logs"}),
 			live: of("CRD", "Namespaced", names, "a", "b"), after: of("CRD", "Namespaced", names, "a"),
 			want: "its schema breaks: v1 b is removed; 2 custom resources exist, for example Bucket team-a/logs: change them first, or approve this", held: true,
 		},
 		"Many": {
-			reason: "A reason with many changes stays one sentence.", answers: answered(plan.Answer{Count: 1}),
+			reason: "A reason with many changes stays one sentence.", answers: answered(question.Counted{Count: 1}),
 			live: of("CRD", "Namespaced", names, "a", "b", "c", "d", "e"), after: of("CRD", "Namespaced", names),
 			want: "its schema breaks: v1 a is removed, v1 b is removed, v1 c is removed, and 2 more; 1 custom resource exists: change them first, or approve this", held: true,
 		},
 		"Unused": {
-			reason: "No object uses the definition.", answers: answered(plan.Answer{}),
+			reason: "No object uses the definition.", answers: answered(question.Counted{}),
 			live: of("CRD", "Namespaced", names, "a", "b"), after: of("CRD", "Namespaced", names, "a"),
 		},
 		"Uncounted": {
@@ -73,7 +74,7 @@ func TestSchemas(t *testing.T) {
 			want: "its schema breaks: v1 a is removed; Headgate has not counted the custom resources", held: true,
 		},
 		"Uncountable": {
-			reason: "If objects cannot be counted, the definition counts as in use.", answers: answered(plan.Answer{Unknown: plan.Failed.With("forbidden")}),
+			reason: "If objects cannot be counted, the definition counts as in use.", answers: answered(given.Unknown(plan.Failed.With("forbidden"))),
 			live: of("CRD", "Namespaced", names, "a"), after: of("CRD", "Namespaced", names),
 			want: "its schema breaks: v1 a is removed; custom resources cannot be counted (forbidden), so it counts as in use", held: true,
 		},
@@ -99,7 +100,7 @@ func TestSchemas(t *testing.T) {
 		},
 		"InactiveDefinition": {reason: "An inactive definition has no objects.", live: of("MRD", "Namespaced", names, "a"), after: of("MRD", "Namespaced", names)},
 		"ActiveDefinition": {
-			reason: "Crossplane applies the change to the CRD.", upstream: active, answers: answered(plan.Answer{Count: 1, Example: "Bucket team-a/logs"}),
+			reason: "Crossplane applies the change to the CRD.", upstream: active, answers: answered(question.Counted{Count: 1, Example: "Bucket team-a/logs"}),
 			live: of("MRD", "Namespaced", names, "a"), after: of("MRD", "Namespaced", names),
 			want: "its schema breaks: v1 a is removed; 1 custom resource exists, for example Bucket team-a/logs: change them first, or approve this", held: true,
 		},
@@ -125,7 +126,7 @@ func TestSchemas(t *testing.T) {
 			if got := askedIn(p); got != asks[name] {
 				t.Errorf("%s\nAn approval covers what was counted. It asks about %q, want %q", tc.reason, got, asks[name])
 			}
-			if name == "Uncounted" && !cmp.Equal(p.Open(), []plan.Question{question}) {
+			if name == "Uncounted" && !cmp.Equal(p.Open(), []question.Any{asked}) {
 				t.Errorf("it asks %v", p.Open())
 			}
 		})

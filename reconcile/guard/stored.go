@@ -2,10 +2,10 @@ package guard
 
 import (
 	"slices"
-	"strings"
 
 	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/render/crossplane"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -27,28 +27,23 @@ type storing struct {
 }
 
 // storedVersions returns the versions in which objects of a definition may be stored. For a CRD that was not read, it asks for the
-// versions, but only if the update may make objects unreadable: if it declares fewer versions, or drops a conversion webhook. needs
-// holds the questions without an answer; unknown is why one cannot be answered.
-func storedVersions(s plan.Step, c plan.Case, after *unstructured.Unstructured) (have []storing, needs []plan.Question, unknown plan.Reason) {
+// versions, but only if the update may make objects unreadable: if it declares fewer versions, or drops a conversion webhook.
+func storedVersions(s plan.Step, c plan.Case, after *unstructured.Unstructured) (have []storing, all question.State) {
 	if s.ID.IsCRD() && !c.Seen.Offline {
 		versions, _, _ := unstructured.NestedStringSlice(s.Live.Object, "status", "storedVersions")
-		return []storing{{s.ID.Name, versions}}, nil, plan.Reason{}
+		return []storing{{s.ID.Name, versions}}, all
 	}
 	if !dropsWebhook(s.Live, after) && !removesVersions(s.Live, after) {
-		return nil, nil, plan.Reason{}
+		return nil, all
 	}
 	for _, crd := range plan.CRDsOf(s.Live) {
-		q := plan.Question{Ask: plan.Stored, Of: crd}
-		switch a, answered := c.Seen.Answers[q]; {
-		case !answered:
-			needs = append(needs, q)
-		case !a.Unknown.None():
-			unknown = a.Unknown
-		default:
-			have = append(have, storing{crd.Name, strings.Fields(a.Example)})
+		versions, is := question.Get(c.Seen.Known(), question.Stored{Of: crd})
+		if is.Known() {
+			have = append(have, storing{crd.Name, versions})
 		}
+		all = all.And(is)
 	}
-	return have, needs, unknown
+	return have, all
 }
 
 // stored holds an update that drops the conversion webhook of a definition while objects are stored in another version than the
@@ -63,20 +58,18 @@ func stored(s plan.Step, c plan.Case) plan.Ruling {
 		return allowed // Err holds the reason
 	}
 	drops := dropsWebhook(s.Live, after)
-	have, needs, unknown := storedVersions(s, c, after)
+	have, are := storedVersions(s, c, after)
 	switch {
-	case len(needs) > 0 && c.Seen.Offline && crossplane.IsMRD(s.ID) && !isMade(s, c): // objects cannot be stored
-		return plan.Ruling{Needs: needs}
-	case len(needs) > 0 && c.Seen.Offline && drops:
-		return plan.Ruling{Reason: WebhookUnseen.With(), Needs: needs}
-	case len(needs) > 0 && c.Seen.Offline:
-		return plan.Ruling{Reason: VersionsUnseen.With(), Needs: needs}
-	case len(needs) > 0:
-		r := asks(Storage, approval.Amount{}, StoredNotRead.With())
-		r.Needs = needs
-		return r
-	case !unknown.None():
-		return asks(Storage, approval.Amount{}, StoredUnknown.With(unknown))
+	case are.Open && c.Seen.Offline && crossplane.IsMRD(s.ID) && !isMade(s, c): // objects cannot be stored
+		return allowed
+	case are.Open && c.Seen.Offline && drops:
+		return noted(WebhookUnseen.With())
+	case are.Open && c.Seen.Offline:
+		return noted(VersionsUnseen.With())
+	case are.Open:
+		return asks(Storage, approval.Amount{}, StoredNotRead.With())
+	case are.Err != nil:
+		return asks(Storage, approval.Amount{}, StoredUnknown.With(plan.ReasonOf(are.Err)))
 	case !drops:
 		return allowed
 	}

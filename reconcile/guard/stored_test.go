@@ -8,6 +8,7 @@ import (
 	"headgate.dev/headgate/fixtures/given"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
@@ -40,8 +41,8 @@ func TestStored(t *testing.T) {
 		u.Object["status"] = map[string]any{"storedVersions": versions}
 		return u
 	}
-	question := plan.Question{Ask: plan.Stored, Of: plan.CRD("buckets.example.org")}
-	answered := func(a plan.Answer) map[plan.Question]plan.Answer { return map[plan.Question]plan.Answer{question: a} }
+	asked := question.Stored{Of: plan.CRD("buckets.example.org")}
+	answered := func(a any) question.Answers { return question.Answers{asked: a} }
 	const drops = "its conversion webhook would be dropped, and objects may be stored in v1, which could then not be read: " +
 		"set conversion: Inject, or migrate them to v2 and take it out of status.storedVersions"
 	const gone = "it no longer declares v1, which status.storedVersions of the CRD buckets.example.org names: objects may be stored in it. " +
@@ -51,7 +52,7 @@ func TestStored(t *testing.T) {
 		reason      string
 		live, after *unstructured.Unstructured
 		err         error
-		answers     map[plan.Question]plan.Answer
+		answers     question.Answers
 		offline     bool
 		active      bool   // whether the definition is active in the base of a comparison
 		want        string // reason of the hold or of the allowed step
@@ -82,16 +83,16 @@ func TestStored(t *testing.T) {
 			live:   of("MRD", true, "v1", "v2"), after: of("MRD", false, "v1", "v2"), want: "Headgate has not read in which versions objects are stored", held: true,
 		},
 		"DefinitionUnknown": {
-			reason: "If the CRD cannot be read, objects may be stored in any version.", answers: answered(plan.Answer{Unknown: plan.Failed.With("forbidden")}),
+			reason: "If the CRD cannot be read, objects may be stored in any version.", answers: answered(given.Unknown(plan.Failed.With("forbidden"))),
 			live: of("MRD", true, "v1", "v2"), after: of("MRD", false, "v1", "v2"),
 			want: "its versions, or its conversion webhook, would go, and Headgate cannot read in which versions objects are stored (forbidden)", held: true,
 		},
 		"Definition": {
-			reason: "For an MRD, the result is the same as for a CRD.", answers: answered(plan.Answer{Count: 2, Example: "v1 v2"}),
+			reason: "For an MRD, the result is the same as for a CRD.", answers: answered([]string{"v1", "v2"}),
 			live: of("MRD", true, "v1", "v2"), after: of("MRD", false, "v1", "v2"), want: drops, held: true,
 		},
 		"DefinitionVersionGoes": {
-			reason: "Crossplane could not apply the CRD, and otherwise the objects would become unreadable.", answers: answered(plan.Answer{Count: 2, Example: "v1 v2"}),
+			reason: "Crossplane could not apply the CRD, and otherwise the objects would become unreadable.", answers: answered([]string{"v1", "v2"}),
 			live: of("MRD", false, "v1", "v2"), after: of("MRD", false, "v2"), held: true,
 			want: gone,
 		},
@@ -106,7 +107,7 @@ func TestStored(t *testing.T) {
 			live: of("MRD", false, "v1", "v2"), after: of("MRD", false, "v2"),
 		},
 		"DefinitionWithoutCRD": {
-			reason: "Without a CRD, no objects are stored.", answers: answered(plan.Answer{}),
+			reason: "Without a CRD, no objects are stored.", answers: answered([]string(nil)),
 			live: of("MRD", true, "v1", "v2"), after: of("MRD", false, "v1", "v2"),
 		},
 	}
@@ -134,7 +135,7 @@ func TestStored(t *testing.T) {
 			if got := askedIn(p); got != "" && !strings.HasPrefix(got, "storage") {
 				t.Errorf("%s\nAn approval of a broken schema does not cover stored versions. It asks about %q", tc.reason, got)
 			}
-			if name == "DefinitionUnasked" && !cmp.Equal(p.Open(), []plan.Question{question}) {
+			if name == "DefinitionUnasked" && !cmp.Equal(p.Open(), []question.Any{asked}) {
 				t.Errorf("it asks %v", p.Open())
 			}
 		})

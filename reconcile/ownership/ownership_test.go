@@ -10,6 +10,7 @@ import (
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
@@ -204,7 +205,7 @@ func TestHiddenKinds(t *testing.T) {
 			space: given.Live(thing("v1", "Namespace", "", "team"), "n"),
 		},
 		Kinds:   given.Kinds,
-		Answers: map[plan.Question]plan.Answer{{Ask: plan.Inside, Of: space}: {}},
+		Answers: question.Answers{question.Inside{Of: space}: question.Counted{}},
 	}
 	want := render.Desired{Objects: []render.Object{kept}}
 	if p := given.Computed(t, want, seen, guard.Guarding{}.Guards()...); len(p.Gone) != 1 {

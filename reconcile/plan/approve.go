@@ -64,7 +64,7 @@ func (s Step) claim(guard GuardName, cause approval.Cause) approval.Claim {
 		c.Of = CRD(s.ID.Name)
 	}
 	if len(s.Drops) > 0 {
-		c.Action, c.Wants = string(Leftovers), ""
+		c.Action, c.Wants = string(leftoverFields), ""
 		for _, h := range s.Drops {
 			c.Wants += "\x00" + strings.Join(append([]string{h.Manager}, h.Fields...), "\x00")
 		}

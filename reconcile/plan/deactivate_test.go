@@ -11,6 +11,7 @@ import (
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/catalogue"
@@ -98,8 +99,8 @@ func TestDeactivate(t *testing.T) {
 			"apiVersion": "apiextensions.crossplane.io/v1alpha1", "kind": "ManagedResourceActivationPolicy", "metadata": map[string]any{"name": "live"},
 		}}, "u")
 	}
-	unused := map[plan.Question]plan.Answer{{Ask: plan.Dependents, Of: crossplane.MRD(name)}: {}, {Ask: plan.Dependents, Of: plan.CRD(name)}: {}}
-	inUse := map[plan.Question]plan.Answer{{Ask: plan.Dependents, Of: crossplane.MRD(name)}: {Count: 1}, {Ask: plan.Dependents, Of: plan.CRD(name)}: {Count: 1}}
+	unused := question.Answers{question.Dependents{Of: crossplane.MRD(name)}: question.Counted{}, question.Dependents{Of: plan.CRD(name)}: question.Counted{}}
+	inUse := question.Answers{question.Dependents{Of: crossplane.MRD(name)}: question.Counted{Count: 1}, question.Dependents{Of: plan.CRD(name)}: question.Counted{Count: 1}}
 	type result struct {
 		Step   string // action, kind and, if set, the guard
 		Checks int
@@ -107,7 +108,7 @@ func TestDeactivate(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
 		up      plan.Upstream
-		answers map[plan.Question]plan.Answer
+		answers question.Answers
 		policy  string // of the commit
 		want    []result
 	}{

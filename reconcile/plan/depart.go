@@ -3,6 +3,7 @@ package plan
 import (
 	"slices"
 
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/render/crossplane"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,7 +32,7 @@ func (p *drafted) keepCRDs(seen Observed) {
 		if !crossplane.IsMRD(id) {
 			continue
 		}
-		a, _ := p.answer(Question{Ask: Departs, Of: id}, seen)
+		a, _ := question.Get(seen.Known(), question.Departs{Of: id})
 		p.leavesBehind(id, a.UID, seen)
 	}
 	for i := range p.Steps {
@@ -40,24 +41,23 @@ func (p *drafted) keepCRDs(seen Observed) {
 			p.goesByHand(*s, seen)
 			continue
 		}
-		a, known := p.answer(Question{Ask: Departs, Of: s.ID}, seen)
+		a, is := question.Get(seen.Known(), question.Departs{Of: s.ID})
 		if s.Action == Prune {
 			p.leavesBehind(s.ID, a.UID, seen)
 		}
-		crdGoes, owned := a.Count > 0, len(a.These) > 0
-		needsUs := crdGoes || !known
+		needsUs := a.Takes || is.Open
 		switch {
-		case !a.Unknown.None():
-			s.Err = ReasonError{OwnersUnknown.With(a.Unknown)}
+		case is.Err != nil:
+			s.Err = ReasonError{OwnersUnknown.With(ReasonOf(is.Err))}
 		case !s.going && s.protected == needsUs:
 			s.phase = DoDelete
 		case !s.going && needsUs:
 			s.phase = DoProtect
 		case !s.going:
 			s.phase = DoUnprotect
-		case needsUs && a.Example != crossplane.Terminating:
+		case needsUs && a.Established != crossplane.Terminating:
 			s.Waits = append(slices.Clip(s.Waits), AwaitsCrossplane.With(ProtectFinalizer))
-		case owned:
+		case a.Owns:
 			s.phase = DoDisown
 		case s.Action == Release: // the release also removes our finalizer
 			s.phase = DoRelease
@@ -73,8 +73,8 @@ func (p *drafted) goesByHand(s Step, seen Observed) {
 	if !crossplane.IsMRD(s.ID) || s.Action != Prune {
 		return
 	}
-	a, _ := p.answer(Question{Ask: Departs, Of: s.ID}, seen)
-	if len(a.These) == 0 || slices.Contains(seen.Objects[s.ID].GetFinalizers(), metav1.FinalizerOrphanDependents) {
+	a, _ := question.Get(seen.Known(), question.Departs{Of: s.ID})
+	if !a.Owns || slices.Contains(seen.Objects[s.ID].GetFinalizers(), metav1.FinalizerOrphanDependents) {
 		p.leavesBehind(s.ID, a.UID, seen)
 	}
 }

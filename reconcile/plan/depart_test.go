@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
@@ -16,47 +17,46 @@ import (
 // CRD were deleted with its MRD, so would be every custom resource.
 func TestKeepCRDs(t *testing.T) {
 	mrd := crossplane.MRD("boats.example.org")
-	crd := []manifest.ID{CRD("boats.example.org")}
 	for name, tc := range map[string]struct {
 		reason           string
 		action           Action // "" means a prune
 		protected, going bool
 		unknown          bool // not read yet
-		answer           Answer
+		answer           any
 		do               Do
 		more, waits      bool
 	}{
 		"Alone":       {reason: "Without a CRD that would be deleted, too, the MRD is deleted.", do: DoDelete},
-		"Protect":     {reason: "A CRD that would be deleted, too, is protected first.", answer: Answer{Count: 1, These: crd}, do: DoProtect, more: true},
+		"Protect":     {reason: "A CRD that would be deleted, too, is protected first.", answer: question.Departure{Takes: true, Owns: true}, do: DoProtect, more: true},
 		"NotAsked":    {reason: "The CRD is protected while Headgate does not know whether it would be deleted.", unknown: true, do: DoProtect, more: true},
-		"Unreadable":  {reason: "An unreadable object is not deleted.", answer: Answer{Unknown: Failed.With("forbidden")}, do: DoDelete},
-		"Delete":      {reason: "The MRD is deleted once its CRD is protected.", protected: true, answer: Answer{Count: 1, These: crd}, do: DoDelete, more: true},
+		"Unreadable":  {reason: "An unreadable object is not deleted.", answer: question.Unknown{Why: ReasonError{Failed.With("forbidden")}}, do: DoDelete},
+		"Delete":      {reason: "The MRD is deleted once its CRD is protected.", protected: true, answer: question.Departure{Takes: true, Owns: true}, do: DoDelete, more: true},
 		"LeftOver":    {reason: "An unnecessary finalizer is removed first.", protected: true, do: DoUnprotect, more: true},
-		"Waits":       {reason: "Crossplane may not have seen the deletion yet.", protected: true, going: true, answer: Answer{Count: 1, These: crd, Example: "EstablishedManagedResource"}, waits: true},
-		"WaitsOwned":  {reason: "Crossplane may not have seen the deletion yet, although the garbage collector has already removed the owner.", protected: true, going: true, answer: Answer{Count: 1, Example: "EstablishedManagedResource"}, waits: true},
-		"Disown":      {reason: "Once Crossplane has seen the deletion, it no longer makes the MRD an owner.", protected: true, going: true, answer: Answer{Count: 1, These: crd, Example: crossplane.Terminating}, do: DoDisown, more: true},
-		"Unprotect":   {reason: "Only a CRD without that owner outlives the MRD.", protected: true, going: true, answer: Answer{Count: 1, Example: crossplane.Terminating}, do: DoUnprotect},
-		"OtherOwner":  {reason: "The deleted owner is also removed from a CRD with a package revision as another owner.", protected: true, going: true, answer: Answer{These: crd}, do: DoDisown, more: true},
+		"Waits":       {reason: "Crossplane may not have seen the deletion yet.", protected: true, going: true, answer: question.Departure{Takes: true, Owns: true, Established: "EstablishedManagedResource"}, waits: true},
+		"WaitsOwned":  {reason: "Crossplane may not have seen the deletion yet, although the garbage collector has already removed the owner.", protected: true, going: true, answer: question.Departure{Takes: true, Established: "EstablishedManagedResource"}, waits: true},
+		"Disown":      {reason: "Once Crossplane has seen the deletion, it no longer makes the MRD an owner.", protected: true, going: true, answer: question.Departure{Takes: true, Owns: true, Established: crossplane.Terminating}, do: DoDisown, more: true},
+		"Unprotect":   {reason: "Only a CRD without that owner outlives the MRD.", protected: true, going: true, answer: question.Departure{Takes: true, Established: crossplane.Terminating}, do: DoUnprotect},
+		"OtherOwner":  {reason: "The deleted owner is also removed from a CRD with a package revision as another owner.", protected: true, going: true, answer: question.Departure{Owns: true}, do: DoDisown, more: true},
 		"GoesUnasked": {reason: "While the owners are unknown, our finalizer stays.", protected: true, going: true, unknown: true, waits: true},
-		"Wanted":      {reason: "An MRD that is being deleted although the commit declares it again would also take its CRD along.", action: Update, protected: true, going: true, answer: Answer{Count: 1, These: crd, Example: "EstablishedManagedResource"}, waits: true},
-		"WantedOwned": {reason: "The CRD of an MRD that is declared again is freed first.", action: Update, protected: true, going: true, answer: Answer{Count: 1, These: crd, Example: crossplane.Terminating}, do: DoDisown, more: true},
-		"WantedFreed": {reason: "Once the CRD is free, the MRD may be deleted, and is created again.", action: Update, protected: true, going: true, answer: Answer{Count: 1, Example: crossplane.Terminating}, do: DoUnprotect, more: true},
+		"Wanted":      {reason: "An MRD that is being deleted although the commit declares it again would also take its CRD along.", action: Update, protected: true, going: true, answer: question.Departure{Takes: true, Owns: true, Established: "EstablishedManagedResource"}, waits: true},
+		"WantedOwned": {reason: "The CRD of an MRD that is declared again is freed first.", action: Update, protected: true, going: true, answer: question.Departure{Takes: true, Owns: true, Established: crossplane.Terminating}, do: DoDisown, more: true},
+		"WantedFreed": {reason: "Once the CRD is free, the MRD may be deleted, and is created again.", action: Update, protected: true, going: true, answer: question.Departure{Takes: true, Established: crossplane.Terminating}, do: DoUnprotect, more: true},
 		"WantedStays": {reason: "An MRD that is declared again and is not being deleted only loses our finalizer.", action: Update, protected: true, unknown: true, do: DoUnprotect},
-		"Leaves":      {reason: "A released MRD that is being deleted must not take its CRD along either.", action: Release, protected: true, going: true, answer: Answer{Count: 1, These: crd, Example: "EstablishedManagedResource"}, waits: true},
-		"LeavesOwned": {reason: "The CRD of a released MRD is freed first.", action: Release, protected: true, going: true, answer: Answer{Count: 1, These: crd, Example: crossplane.Terminating}, do: DoDisown, more: true},
-		"LeavesFreed": {reason: "Once the CRD is free, the MRD is released.", action: Release, protected: true, going: true, answer: Answer{Count: 1, Example: crossplane.Terminating}, do: DoRelease},
+		"Leaves":      {reason: "A released MRD that is being deleted must not take its CRD along either.", action: Release, protected: true, going: true, answer: question.Departure{Takes: true, Owns: true, Established: "EstablishedManagedResource"}, waits: true},
+		"LeavesOwned": {reason: "The CRD of a released MRD is freed first.", action: Release, protected: true, going: true, answer: question.Departure{Takes: true, Owns: true, Established: crossplane.Terminating}, do: DoDisown, more: true},
+		"LeavesFreed": {reason: "Once the CRD is free, the MRD is released.", action: Release, protected: true, going: true, answer: question.Departure{Takes: true, Established: crossplane.Terminating}, do: DoRelease},
 		"LeavesStays": {reason: "An MRD that is not being deleted is released immediately.", action: Release, protected: true, unknown: true, do: DoRelease},
 		"GoneAlready": {reason: "Headgate sends nothing for an MRD that a user is deleting.", going: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := drafted{Plan: Plan{Steps: []Step{{ID: mrd, Action: cmp.Or(tc.action, Prune), UID: "u", Write: Write{frees: tc.action == Update}, Removal: Removal{protected: tc.protected, Deleting: tc.going && !tc.protected}, going: tc.going}}}}
-			var seen Observed
-			if !tc.unknown {
-				seen.Answers = map[Question]Answer{{Ask: Departs, Of: mrd}: tc.answer}
+			if tc.answer == nil && !tc.unknown {
+				tc.answer = question.Departure{}
 			}
-			p.keepCRDs(seen)
+			p.keepCRDs(Observed{Answers: question.Answers{question.Departs{Of: mrd}: tc.answer}, asks: &p.open})
 			s := p.Steps[0]
-			if s.Do() != tc.do || s.More() != tc.more || s.Waiting() != tc.waits || (s.Err == nil) != tc.answer.Unknown.None() || (len(p.open) > 0) != (tc.unknown && (tc.going || tc.action == "")) {
+			_, fails := tc.answer.(question.Unknown)
+			if s.Do() != tc.do || s.More() != tc.more || s.Waiting() != tc.waits || (s.Err != nil) != fails || (len(p.open) > 0) != (tc.unknown && (tc.going || tc.action == "")) {
 				t.Errorf("%s\n%q, more %v, waits for %q, error %v, open questions %v", tc.reason, s.Do(), s.More(), s.Waits, s.Err, p.open)
 			}
 		})
@@ -81,20 +81,18 @@ func TestMRDThatAUserDeletes(t *testing.T) {
 		"Background": {reason: "kubectl delete also deletes the CRD if another finalizer delays the deletion.", finalizers: []string{"example.org/other"}, owned: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := Answer{UID: "c"}
-			if tc.owned {
-				a.These = []manifest.ID{crd}
-			}
+			a := question.Departure{UID: "c", Owns: tc.owned}
 			seen := Observed{
 				Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{mrd: {UID: "u"}}},
 				Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{mrd: {ObjectMeta: metav1.ObjectMeta{UID: "u", Finalizers: tc.finalizers}}},
 			}
 			p := drafted{Plan: Plan{Want: render.Desired{Owner: render.OwnerCrossplane}, Steps: []Step{{ID: mrd, Action: Prune, UID: "u", going: true, Removal: Removal{Deleting: true}}}}}
+			seen.asks = &p.open
 			p.keepCRDs(seen)
 			if len(p.open) != 1 || len(p.behind) > 0 {
 				t.Fatalf("Before the answer, the plan asks for the fate of the CRD: %v, %v", p.open, p.behind)
 			}
-			seen.Answers = map[Question]Answer{{Ask: Departs, Of: mrd}: a}
+			seen.Answers = question.Answers{question.Departs{Of: mrd}: a}
 			p.keepCRDs(seen)
 			next := inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{}}
 			p.takeLeft(&next, []Outcome{{ID: mrd, Action: Prune}})

@@ -6,6 +6,7 @@ import (
 
 	"headgate.dev/headgate/reconcile/installed"
 	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/render/manifest"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -55,6 +56,9 @@ func decide(seen Observed) (drafted, error) {
 		return drafted{}, err
 	}
 	seen.Approvals, seen.first = seen.withGit(want), seen.isFirst()
+	if !seen.Offline || seen.Counts {
+		seen.asks = new([]question.Any)
+	}
 	p := drafted{seen: seen, Plan: begin(seen)}
 	if p.first, err = orderOf(seen); err != nil {
 		return drafted{}, err
@@ -128,9 +132,7 @@ func rule(d drafted, guards []Guard) ruled {
 	p.noteRewritten(seen)
 	p.Steps = append(p.Steps, p.unreachable...) // guards cannot judge them
 	slices.SortStableFunc(p.Steps, inOrder)
-	var uncounted []Question
-	p.Effects, uncounted = counted(p.Effects, seen)
-	p.open = append(p.open, uncounted...)
+	p.Effects = counted(p.Effects, seen)
 	p.indexDependants(p.first, seen)
 	p.settle(seen, guards)
 	return p
@@ -163,6 +165,7 @@ func expect(p awaiting) Plan {
 	}
 	slices.SortStableFunc(p.Steps, inOrder)
 	p.remember(seen)
+	p.open = seen.asked()
 	p.Stale = slices.ContainsFunc(unstored, func(c cause) bool { return c.holds(p.drafted) })
 	return p.failDependants(nil)
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"headgate.dev/headgate/reconcile/approval"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
@@ -123,7 +124,6 @@ func onAll(effects []Effect, rule func(Step) Ruling) Ruling {
 	more := 0
 	for _, e := range effects {
 		r := rule(*e.Change)
-		all.Needs = append(all.Needs, r.Needs...)
 		all.Amount = all.Amount.Plus(r.Amount)
 		if all.Cause == "" || r.Cause == approval.Uncounted {
 			all.Cause = r.Cause
@@ -142,29 +142,26 @@ func onAll(effects []Effect, rule func(Step) Ruling) Ruling {
 	return all
 }
 
-// counted adds to effects how many custom resources exist of definitions that a package no longer contains. It also returns the
-// questions without an answer.
-func counted(effects []Effect, seen Observed) ([]Effect, []Question) {
+// counted adds to effects how many custom resources exist of definitions that a package no longer contains.
+func counted(effects []Effect, seen Observed) []Effect {
 	if !seen.Counts {
-		return effects, nil
+		return effects
 	}
-	var open []Question
 	effects = slices.Clone(effects)
 	for i, e := range effects {
 		if e.Kind != Install || e.Change.Action != Keep {
 			continue
 		}
-		q := Question{Ask: Dependents, Of: e.On}
+		q := question.Dependents{Of: e.On}
 		if crossplane.IsMRD(e.On) {
 			q.Of = CRD(e.On.Name)
 		}
 		s := *e.Change
 		effects[i].Change = &s
-		switch a, answered := seen.Answers[q]; {
-		case !answered:
-			open = append(open, q)
-		case !a.Unknown.None():
-			s.Reason = Both.With(s.Reason, ObjectsNotCounted.With(a.Unknown))
+		switch a, is := question.Get(seen.Known(), q); {
+		case is.Open:
+		case is.Err != nil:
+			s.Reason = Both.With(s.Reason, ObjectsNotCounted.With(ReasonOf(is.Err)))
 		case a.Count > 0:
 			s.Serves = true
 			s.Reason = Both.With(s.Reason, ObjectsExist.With(a.Count, a.Example))
@@ -172,5 +169,5 @@ func counted(effects []Effect, seen Observed) ([]Effect, []Question) {
 			s.Reason = Both.With(s.Reason, NoObjects.With())
 		}
 	}
-	return effects, open
+	return effects
 }

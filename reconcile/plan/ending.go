@@ -7,6 +7,7 @@ import (
 
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/ownership"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
@@ -98,12 +99,12 @@ func (p Plan) foremost() Plan {
 }
 
 // OpenForemost returns the open questions about steps that can be carried out now.
-func (p Plan) OpenForemost() []Question {
+func (p Plan) OpenForemost() []question.Any {
 	first := map[manifest.ID]bool{}
 	for _, s := range p.foremost().Steps {
 		first[s.ID] = true
 	}
-	return slices.DeleteFunc(p.Open(), func(q Question) bool { return !first[q.Of] })
+	return slices.DeleteFunc(p.Open(), func(q question.Any) bool { return !first[q.About()] })
 }
 
 // Releasing returns the merge patch that removes our marks and our finalizer from a live object, and our field managers from its

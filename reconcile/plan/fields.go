@@ -8,6 +8,7 @@ import (
 	"headgate.dev/headgate/reconcile/diff"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/ownership"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/render/manifest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -89,21 +90,21 @@ func (p *drafted) givenUp(s *Step, u ownership.Update, a Asked, seen Observed) [
 	if !seen.LostFields(a, u.Live) {
 		return u.Stays(ownership.Applied(u.Live))
 	}
-	before, answered := p.answer(Question{Ask: AppliedBefore, Of: s.ID}, seen)
+	before, is := question.Get(seen.Known(), question.AppliedBefore{Of: s.ID})
 	switch {
-	case !answered:
+	case is.Open:
 		return nil
-	case before.After == nil:
+	case before == nil:
 		if unclaimed := u.Unclaimed(); ownership.IsLost(u.Live) && len(unclaimed) > 0 {
-			s.stays = And(s.stays, FieldsUnknown.With(before.Unknown, unclaimed))
+			s.stays = And(s.stays, FieldsUnknown.With(ReasonOf(is.Err), unclaimed))
 		}
 		return nil
 	}
-	u = u.Reclaim(ownership.Unchanged(u.Live, before.After))
+	u = u.Reclaim(ownership.Unchanged(u.Live, before))
 	if !u.Takeover.None() {
 		s.reclaim(u)
 	}
-	return u.Stays(ownership.Applied(before.After))
+	return u.Stays(ownership.Applied(before))
 }
 
 // LostFields reports whether a new commit meets managed fields that do not show all that we applied: another writer removed them, or

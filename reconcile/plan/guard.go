@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"headgate.dev/headgate/reconcile/approval"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
@@ -118,9 +119,8 @@ func (c Case) Live(s Step) *metav1.PartialObjectMetadata {
 type Ruling struct {
 	Guard  GuardName // the guard that ruled; set by the plan
 	Answer Response
-	Reason Reason     // a reason that a person can act on; for an allowed step, a note
-	Needs  []Question // questions without which the guard holds, or only notes that something is not known
-	Clears Clearing   // how the hold can end
+	Reason Reason   // a reason that a person can act on; for an allowed step, a note
+	Clears Clearing // how the hold can end
 	Cause  approval.Cause
 	Amount approval.Amount // of a hold that a person can approve: how much it concerns beyond the step's object
 }
@@ -150,7 +150,7 @@ const (
 // a person has approved, until no other one is.
 func (p *drafted) guard(seen Observed, guards []Guard) {
 	guards = slices.DeleteFunc(slices.Clone(guards), func(g Guard) bool { return g.Phase == Settled })
-	before := slices.Clone(p.Steps)
+	before, open := slices.Clone(p.Steps), seen.asked()
 	lifted, because := lifting{}, map[change][]Ruling{}
 	p.ruleAll(seen, guards, lifted)
 	if seen.Looks {
@@ -168,7 +168,8 @@ func (p *drafted) guard(seen Observed, guards []Guard) {
 			return s
 		})
 		maps.Copy(lifted, more)
-		p.Steps, p.open, p.Approval = slices.Clone(before), nil, nil
+		p.Steps, p.Approval = slices.Clone(before), nil
+		seen.askOnly(open)
 		p.ruleAll(seen, guards, lifted)
 		more, notes = p.approve(seen, ledger, guards)
 	}
@@ -209,7 +210,7 @@ func (p *drafted) ruleAll(seen Observed, guards []Guard, lifted lifting) {
 func (p *drafted) foresee(seen Observed, guards, counting []Guard, lifted lifting, unruled map[change]Step) {
 	can := approvable(guards)
 	then := *p
-	then.Steps = slices.Clone(p.Steps)
+	then.Steps, seen.asks = slices.Clone(p.Steps), nil
 	assumed := maps.Clone(lifted)
 	then.each(func(s Step) Step {
 		if !s.isHeldBy(can) {
@@ -303,9 +304,6 @@ func (p *drafted) rule(seen Observed, guards []Guard, lifted lifting) {
 			}
 			r := rules[i](s)
 			r.Guard = g.Name
-			if !seen.Offline || seen.Counts {
-				p.open = append(p.open, r.Needs...)
-			}
 			ruled = ruled.ruled(r, lifted)
 			if r.Answer == Allowed {
 				notes = And(notes, r.Reason)
@@ -319,7 +317,6 @@ func (p *drafted) rule(seen Observed, guards []Guard, lifted lifting) {
 // ruled returns the step after the ruling of a guard. The first ruling that no approval lifts decides about the step; a person sees
 // all of those that hold it.
 func (s Step) ruled(r Ruling, lifted lifting) Step {
-	r.Needs = nil
 	switch {
 	case r.Answer == Allowed:
 	case r.Answer == Held && lifted.covers(s.ask(r)): // a person approved it
@@ -375,8 +372,8 @@ func (s Step) Why() Reason {
 
 // Users returns the steps that delete users of an object with the same commit. all reports whether these are all users.
 func (c Case) Users(of manifest.ID) (going []Step, all bool) {
-	a := c.Seen.Answers[Question{Ask: Dependents, Of: of}]
-	if !a.Unknown.None() || a.Count == 0 {
+	a, is := question.Get(question.Known{Answers: c.Seen.Answers}, question.Dependents{Of: of})
+	if !is.Known() || a.Count == 0 {
 		return nil, false
 	}
 	these := make(map[manifest.ID]bool, len(a.These))

@@ -10,6 +10,7 @@ import (
 	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/ownership"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
@@ -27,6 +28,9 @@ const (
 	LeftoversMoved  Code = "LeftoversMoved"  // the object, which another writer has changed in the meantime
 	LeftoversGo     Code = "LeftoversGo"     // the number of fields, and the field managers that left them behind
 )
+
+// leftoverFields names the removal of leftovers in approvals, like a guard.
+const leftoverFields GuardName = "leftovers"
 
 // Adopting returns from which field managers an apply of an object takes fields. From tools that applied an object of this sync, it
 // takes only fields that were updated, and only for a new commit: a server-side apply in between is intentional. If managed fields
@@ -102,7 +106,7 @@ func (p *drafted) leftovers(seen Observed) {
 	}
 	var left []Step
 	for _, s := range steps {
-		if coming[s.ID] || !seen.Terms.Clear && !approved.covers(s.ask(Ruling{Guard: GuardName(Leftovers)})) {
+		if coming[s.ID] || !seen.Terms.Clear && !approved.covers(s.ask(Ruling{Guard: leftoverFields})) {
 			left = append(left, s)
 			continue
 		}
@@ -132,12 +136,12 @@ type Leftover struct {
 
 // drop changes a keep into the update that removes leftovers, or returns why it does not.
 func (p *drafted) drop(s *Step, fields []ownership.Held, seen Observed) Reason {
-	a, answered := p.answer(Question{Ask: Leftovers, Of: s.ID}, seen)
+	a, is := question.Get(seen.Known(), question.Leftovers{Of: s.ID})
 	switch {
-	case !answered:
+	case is.Open:
 		return Reason{}
-	case !a.Unknown.None():
-		return a.Unknown
+	case is.Err != nil:
+		return ReasonOf(is.Err)
 	case a.After == nil:
 		return Reason{} // it was deleted in the meantime
 	}
@@ -180,7 +184,7 @@ func digestOf(steps []Step) string { return approval.Whole(leftoversOf(steps)) }
 func leftoversOf(steps []Step) []approval.Ask {
 	all := make([]approval.Ask, len(steps))
 	for i, s := range steps {
-		all[i] = s.ask(Ruling{Guard: GuardName(Leftovers)})
+		all[i] = s.ask(Ruling{Guard: leftoverFields})
 	}
 	return all
 }

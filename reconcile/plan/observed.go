@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"slices"
@@ -11,13 +10,13 @@ import (
 	"headgate.dev/headgate/reconcile/diff"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/ownership"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // Observed is what was observed in one place: a cluster, or the base commit of a preview. It holds the objects that the commit
@@ -31,7 +30,7 @@ type Observed struct {
 	Trials       map[manifest.ID]Trial                         // results for objects that may have changed; an object without one is unchanged
 	Kinds        map[schema.GroupKind]Kind
 	Instances    map[schema.GroupKind]bool // kinds whose objects stand for external resources, according to the base of a comparison
-	Answers      map[Question]Answer
+	Answers      question.Answers
 	Effects      []Effect // what Crossplane installs for packages of the commit; from a cluster, only effects that break something
 	Upstream     Upstream
 	Terms        Terms                           // of the sync
@@ -63,6 +62,7 @@ type Observed struct {
 	Peers       []Peer             // the other syncs of the branch
 
 	masks     map[manifest.ID]diff.Mask // values of Secrets that references of the base of a comparison copied
+	asks      *[]question.Any           // where Compute collects questions; nil if nothing is asked
 	commit    *render.Desired           // the commit as rendered; nil before Ask
 	rewritten Reason                    // why the commit may not follow the applied one; set by Compute
 	first     bool                      // no pass has written to the cluster yet; set by Compute
@@ -165,69 +165,26 @@ type Kind struct {
 	Categories []string
 }
 
-// An Ask is the kind of a Question.
-type Ask string
-
-const (
-	// Dependents asks how many live objects are deleted with the object or break without it: custom resources of a CRD, usages of a
-	// ProviderConfig, and so on.
-	Dependents Ask = "dependents"
-	// Inside asks how many objects in a namespace do not belong to this sync.
-	Inside Ask = "inside"
-	// Protectors asks how many of Crossplane's Usages name an object.
-	Protectors Ask = "protectors"
-	// Present asks whether an object exists.
-	Present Ask = "present"
-	// Stored asks in which versions objects of a CRD are stored. The example lists them.
-	Stored Ask = "stored"
-	// Departs asks whether the deletion of an MRD would delete its CRD. If so, the count is 1. If the MRD is an owner of the CRD,
-	// the CRD is in These. The example is the reason of the MRD's condition Established.
-	Departs Ask = "departs"
-	// Fits asks how many objects of a CRD, or of the CRDs of an XRD, would lose a value or be refused with a new version of the
-	// definition.
-	Fits Ask = "fits"
-	// Controls asks how many CRDs and MRDs of a package have a controller that is not the active revision of the package.
-	Controls Ask = "controls"
-	// Leftovers asks what an object would be without the leftovers of the tools that applied it before.
-	Leftovers Ask = "leftovers"
-	// AppliedBefore asks what the last applied commit set in an object.
-	AppliedBefore Ask = "applied before"
-)
-
-// A Question is a count that a guard needs. Only the cluster can answer.
-type Question struct {
-	Ask   Ask
-	Of    manifest.ID
-	After FullDefinition // of Fits: the new version of the CRD, or of the MRD or XRD that makes it; of AppliedBefore: the object in that commit
-}
-
 // The codes of questions that were not answered.
 const (
 	CountTooLong   Code = "CountTooLong"   // the time limit of the count
 	CountForbidden Code = "CountForbidden" // the API server's error
 )
 
-// An Answer is the answer to a Question.
-type Answer struct {
-	Count   int64
-	Example string // one of the objects, for people: "Bucket team-a/logs"
-	Unknown Reason // why it could not be counted; no reason if it was
+// Known returns the answers of the observation. While Compute makes a plan, reading a question without an answer asks it.
+func (o Observed) Known() question.Known { return question.Known{Answers: o.Answers, Asked: o.asks} }
 
-	These   []manifest.ID // the objects that are known by name, which may not be all
-	UID     types.UID     // of Departs: of the CRD, if Crossplane made it and it may stay
-	Misfits []Reason      // of Fits: the values that objects would lose, and why they would be refused
-
-	Live, After *unstructured.Unstructured // of Leftovers: the current object, and the object without them; of AppliedBefore: the object after an apply of that commit
+// asked returns the questions that were asked so far.
+func (o Observed) asked() []question.Any {
+	if o.asks == nil {
+		return nil
+	}
+	return slices.Clip(*o.asks)
 }
 
-// And returns the combined answer for two kinds. A known obstacle in one kind counts even if the other kind could not be counted.
-func (a Answer) And(b Answer) Answer {
-	both := Answer{
-		Count: a.Count + b.Count, Example: cmp.Or(a.Example, b.Example),
-		These: slices.Concat(a.These, b.These), Misfits: slices.Concat(a.Misfits, b.Misfits),
+// askOnly forgets the questions that were asked after these.
+func (o Observed) askOnly(these []question.Any) {
+	if o.asks != nil {
+		*o.asks = these
 	}
-	if both.Count == 0 {
-		both.Unknown = a.Unknown.Or(b.Unknown)
-	}
-	return both
 }

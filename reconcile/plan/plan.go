@@ -15,6 +15,7 @@ import (
 	"headgate.dev/headgate/reconcile/diff"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/ownership"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/lint"
@@ -53,7 +54,7 @@ type Plan struct {
 	Held      inventory.Holds // what the previous pass held
 	Approval  *Approval       // the approval that would let the held steps pass; nil if no approval can
 
-	open     []Question
+	open     []question.Any
 	policies PoliciesInForce   // in force after the plan's writes, but before its prunes
 	lost     []LostPackage     // packages of applied commits that are not packages in this one any more
 	news     bool              // record differs from the stored one
@@ -95,26 +96,7 @@ func (p Plan) Findings() []manifest.Finding {
 }
 
 // Open returns the questions that guards still need answered, without duplicates. With the answers, call Compute again.
-func (p Plan) Open() []Question {
-	var open []Question
-	asked := make(map[Question]bool, len(p.open))
-	for _, q := range p.open {
-		if !asked[q] {
-			asked[q] = true
-			open = append(open, q)
-		}
-	}
-	return open
-}
-
-// answer returns the answer to a question. It asks the question if there is none.
-func (p *drafted) answer(q Question, seen Observed) (Answer, bool) {
-	a, known := seen.Answers[q]
-	if !known {
-		p.open = append(p.open, q)
-	}
-	return a, known
-}
+func (p Plan) Open() []question.Any { return question.Unique(p.open) }
 
 // byID returns the steps by object.
 func (p Plan) byID() map[manifest.ID]Step {

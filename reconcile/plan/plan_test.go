@@ -10,6 +10,7 @@ import (
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
@@ -312,9 +313,6 @@ func TestGuards(t *testing.T) {
 		Guard  plan.GuardName
 		Opens  int
 	}
-	question := func(u *unstructured.Unstructured, ask plan.Ask) plan.Question {
-		return plan.Question{Ask: ask, Of: manifest.IDOf(u)}
-	}
 	managed := map[schema.GroupKind]plan.Kind{{Group: "example.org", Kind: "Bucket"}: {Categories: []string{"crossplane", "managed"}}}
 
 	cases := map[string]struct {
@@ -323,7 +321,7 @@ func TestGuards(t *testing.T) {
 		live    *metav1.PartialObjectMetadata
 		want    []render.Object
 		kinds   map[schema.GroupKind]plan.Kind
-		answers map[plan.Question]plan.Answer
+		answers question.Answers
 		rebuilt bool
 		how     guard.Guarding
 		result  want
@@ -433,25 +431,25 @@ func TestGuards(t *testing.T) {
 		"InUse": {
 			reason: "Deleting a CRD in use would delete its custom resources.",
 			owned:  bucketCRD, want: []render.Object{given.Wanted(t, given.CRD("others", "Other"))},
-			answers: map[plan.Question]plan.Answer{question(bucketCRD, plan.Dependents): {Count: 2, Example: "Bucket default/b"}},
+			answers: question.Answers{question.Dependents{Of: manifest.IDOf(bucketCRD)}: question.Counted{Count: 2, Example: "Bucket default/b"}},
 			result:  want{Action: plan.Hold, Guard: "in use"},
 		},
 		"NotCountable": {
 			reason: "If custom resources cannot be counted, the CRD counts as in use.",
 			owned:  bucketCRD, want: []render.Object{given.Wanted(t, given.CRD("others", "Other"))},
-			answers: map[plan.Question]plan.Answer{question(bucketCRD, plan.Dependents): {Unknown: plan.Failed.With("forbidden")}},
+			answers: question.Answers{question.Dependents{Of: manifest.IDOf(bucketCRD)}: given.Unknown(plan.Failed.With("forbidden"))},
 			result:  want{Action: plan.Hold, Guard: "in use"},
 		},
 		"Unused": {
 			reason: "A CRD without custom resources is pruned.",
 			owned:  bucketCRD, want: []render.Object{given.Wanted(t, given.CRD("others", "Other"))},
-			answers: map[plan.Question]plan.Answer{question(bucketCRD, plan.Dependents): {}},
+			answers: question.Answers{question.Dependents{Of: manifest.IDOf(bucketCRD)}: question.Counted{}},
 			result:  want{Action: plan.Prune},
 		},
 		"OthersInside": {
 			reason: "Deleting a namespace would delete the objects of others in it.",
 			owned:  namespace, want: []render.Object{kept},
-			answers: map[plan.Question]plan.Answer{question(namespace, plan.Inside): {Count: 1}},
+			answers: question.Answers{question.Inside{Of: manifest.IDOf(namespace)}: question.Counted{Count: 1}},
 			result:  want{Action: plan.Hold, Guard: "others inside"},
 		},
 		"OursStillInside": {
@@ -469,7 +467,7 @@ func TestGuards(t *testing.T) {
 		"NoDefinitions": {
 			reason: "A wrong path looks like a repository without definitions.",
 			owned:  bucketCRD, want: []render.Object{kept},
-			answers: map[plan.Question]plan.Answer{question(bucketCRD, plan.Dependents): {}},
+			answers: question.Answers{question.Dependents{Of: manifest.IDOf(bucketCRD)}: question.Counted{}},
 			result:  want{Action: plan.Hold, Guard: "empty"},
 		},
 		"Rebuilt": {

@@ -55,8 +55,11 @@ type ReasonError struct{ Reason }
 // Error implements error.
 func (p ReasonError) Error() string { return p.String() }
 
-// ReasonOf returns the reason of an error.
+// ReasonOf returns the reason of an error; no reason if there is no error.
 func ReasonOf(err error) Reason {
+	if err == nil {
+		return Reason{}
+	}
 	if p, ok := errors.AsType[ReasonError](err); ok {
 		return p.Reason
 	}

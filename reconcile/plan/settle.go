@@ -133,7 +133,7 @@ func (p Plan) current(grants []inventory.Grant) []inventory.Grant {
 		grants[i].Left = slices.DeleteFunc(slices.Clone(g.Left), func(left string) bool {
 			object, wants := approval.ObjectOf(left)
 			is, known := now[object]
-			return known && is != wants && !strings.HasPrefix(left, string(Leftovers)+":")
+			return known && is != wants && !strings.HasPrefix(left, string(leftoverFields)+":")
 		})
 	}
 	return grants

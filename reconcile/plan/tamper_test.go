@@ -8,6 +8,7 @@ import (
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
@@ -48,7 +49,7 @@ func FuzzTamperedInventory(f *testing.F) {
 				o.Annotations = map[string]string{inventory.InventoryAnnotation: given.Sync.Key()}
 			}
 			seen.Objects[id] = o
-			seen.Answers = map[plan.Question]plan.Answer{{Ask: plan.Dependents, Of: id}: {}, {Ask: plan.Inside, Of: id}: {}}
+			seen.Answers = question.Answers{question.Dependents{Of: id}: question.Counted{}, question.Inside{Of: id}: question.Counted{}}
 		}
 		// The commit wants another object, so the guard "empty" holds nothing.
 		p, err := given.Compute(render.Desired{Owner: render.OwnerHeadgate, Objects: []render.Object{given.Wanted(t, given.ConfigMap("wanted"))}}, seen, guard.Guarding{PruneInstances: true, MaxPrunes: 9}.Guards()...)

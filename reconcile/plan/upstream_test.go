@@ -10,6 +10,7 @@ import (
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
@@ -171,7 +172,7 @@ func TestOwnerDisagrees(t *testing.T) {
 	removed := given.Seen(plan.Upstream{})
 	removed.Inventory.Entries = map[manifest.ID]inventory.Entry{plan.CRD("old.example.org"): {UID: "u"}}
 	removed.Objects[plan.CRD("old.example.org")] = given.Live(given.CRD("old", "Old"), "u")
-	removed.Answers = map[plan.Question]plan.Answer{{Ask: plan.Dependents, Of: plan.CRD("old.example.org")}: {}}
+	removed.Answers = question.Answers{question.Dependents{Of: plan.CRD("old.example.org")}: question.Counted{}}
 	for isSet, action := range map[bool]plan.Action{false: plan.Hold, true: plan.Prune} {
 		_, got = given.Steps(t, want, removed, guard.Guarding{OwnerIsSet: isSet}.Guards()...)
 		if s := got["CustomResourceDefinition old.example.org"]; s.Action != action && s.Guard != plan.Unfinished { // the policy is held

@@ -7,10 +7,12 @@ import (
 	"strings"
 	"testing"
 
+	"headgate.dev/headgate/fixtures/given"
 	"headgate.dev/headgate/reconcile/diff"
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/crossplane"
@@ -333,17 +335,17 @@ func TestControlled(t *testing.T) {
 	bump := plan.Bump{Source: "registry.example.org/acme/provider-sea", From: "v1", To: "v2", By: by, Origin: manifest.Origin{Path: "provider.yaml", Line: 6}}
 	for name, tc := range map[string]struct {
 		reason   string
-		answer   plan.Answer
+		answer   any
 		word     Word
 		severity manifest.Severity
 		says     string
 	}{
-		"Fine":    {"The active revision controls all installed objects.", plan.Answer{}, Safe, "", ""},
-		"Stale":   {"An object is still controlled by an older revision, so Crossplane may not finish the upgrade.", plan.Answer{Count: 2, Example: "CRD a (controlled by sea-1; sea-2 is active)"}, Look, manifest.Warning, "controls 2 objects that it installed, for example CRD a (controlled by sea-1; sea-2 is active)"},
-		"Unknown": {"The cluster did not answer.", plan.Answer{Unknown: plan.CountForbidden.With("forbidden")}, Safe, manifest.Note, "it is not known"},
+		"Fine":    {"The active revision controls all installed objects.", question.Counted{}, Safe, "", ""},
+		"Stale":   {"An object is still controlled by an older revision, so Crossplane may not finish the upgrade.", question.Counted{Count: 2, Example: "CRD a (controlled by sea-1; sea-2 is active)"}, Look, manifest.Warning, "controls 2 objects that it installed, for example CRD a (controlled by sea-1; sea-2 is active)"},
+		"Unknown": {"The cluster did not answer.", given.Unknown(plan.CountForbidden.With("forbidden")), Safe, manifest.Note, "it is not known"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := Compared(plan.Plan{Bumps: []plan.Bump{bump}}, Comparison{Live: true, Controls: map[manifest.ID]plan.Answer{by: tc.answer}})
+			r := Compared(plan.Plan{Bumps: []plan.Bump{bump}}, Comparison{Live: true, Answers: question.Answers{question.Controls{Of: by}: tc.answer}})
 			if r.Judgement.Word != tc.word {
 				t.Errorf("%s\nit is %s, want %s: %v", tc.reason, r.Judgement.Word, tc.word, r.Judgement.Because)
 			}

@@ -8,6 +8,7 @@ import (
 
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/crossplane"
@@ -69,7 +70,7 @@ type Comparison struct {
 	Auto    bool            // no one has chosen who makes the CRDs, so the commits decide in a new cluster
 	Present map[string]bool // definitions whose CRDs already exist in the cluster, by name
 
-	Controls map[manifest.ID]plan.Answer // by the object that names an upgraded package: objects that an inactive revision controls
+	Answers question.Answers // of the cluster: which objects of upgraded packages an inactive revision controls
 
 	Approvals []render.Approval // approvals on the target branch
 	At        metav1.Time       // the time that decides which approvals have expired; none counts if it is zero
@@ -86,7 +87,7 @@ func Compared(p plan.Plan, c Comparison) Report {
 	if c.Now != nil {
 		r.Preview.Moved = Moved(c.Before, *c.Now)
 	}
-	r.controlled(c.Controls)
+	r.controlled(question.Known{Answers: c.Answers})
 	r.handover(p.Want, c)
 	r.ask()
 	return r.Approve(inForce(c.Approvals, c.At)).On(nil)
@@ -168,14 +169,14 @@ const ruleControls = "crd-controlled-by-another-revision"
 
 // controlled adds findings about upgraded packages whose active revision has not taken over all CRDs since an earlier
 // upgrade. Crossplane may not finish the next upgrade either.
-func (r *Report) controlled(answers map[manifest.ID]plan.Answer) {
+func (r *Report) controlled(known question.Known) {
 	for _, b := range r.Bumps {
-		switch a, asked := answers[b.By]; {
-		case !asked, a.Unknown.None() && a.Count == 0:
-		case !a.Unknown.None():
+		switch a, is := question.Get(known, question.Controls{Of: b.By}); {
+		case is.Open, is.Known() && a.Count == 0:
+		case is.Err != nil:
 			r.Findings = append(r.Findings, manifest.Finding{
 				Rule: ruleControls, Severity: manifest.Note, Origin: b.Origin,
-				Message: fmt.Sprintf("it is not known whether the active revision of %s controls what it installed: %s", b.By.Name, Words(a.Unknown)),
+				Message: fmt.Sprintf("it is not known whether the active revision of %s controls what it installed: %s", b.By.Name, Words(plan.ReasonOf(is.Err))),
 			})
 		default:
 			r.Preview.Uncontrolled += int(a.Count)

@@ -18,8 +18,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// A question is one check about whether passes will work.
-type question struct {
+// A probe is one check about whether passes will work.
+type probe struct {
 	name  string
 	needs []preflight.Need
 	// gate is what nothing can be read from if the check fails: then the checks that need it are not asked.
@@ -31,7 +31,7 @@ type question struct {
 }
 
 // ofCluster lists the checks of a cluster, in the order of the report.
-var ofCluster = []question{
+var ofCluster = []probe{
 	{"kubeconfig", nil, "", "", false, (*inspection).kubeconfig},
 	{"API server", []preflight.Need{preflight.Cluster}, preflight.Cluster, "", false, (*inspection).server},
 	{"clock of the API server", []preflight.Need{preflight.Cluster}, "", "", false, (*inspection).serverClock},
@@ -42,7 +42,7 @@ var ofCluster = []question{
 }
 
 // ofSync lists the checks of a Sync, in the order of the report.
-var ofSync = []question{
+var ofSync = []probe{
 	{"repository", nil, preflight.Commit, "", true, (*inspection).repository},
 	{"registries", []preflight.Need{preflight.Commit, preflight.Registry}, "", "examples/registry/README.md", true, (*inspection).registries},
 	{"rights", []preflight.Need{preflight.Cluster}, "", "examples/run/README.md", true, (*inspection).rights},
@@ -104,7 +104,7 @@ type inspection struct {
 }
 
 // run makes the checks of a list.
-func (i *inspection) run(ctx context.Context, list []question) []preflight.Result {
+func (i *inspection) run(ctx context.Context, list []probe) []preflight.Result {
 	all := make([]preflight.Result, len(list))
 	for n, one := range list {
 		r := i.answer(ctx, one)
@@ -122,7 +122,7 @@ func (i *inspection) run(ctx context.Context, list []question) []preflight.Resul
 }
 
 // answer makes one check within its limit.
-func (i *inspection) answer(ctx context.Context, one question) preflight.Result {
+func (i *inspection) answer(ctx context.Context, one probe) preflight.Result {
 	if i.Offline && len(one.needs) > 0 {
 		return preflight.Leave("--offline: it reads the %s", one.needs[len(one.needs)-1])
 	}

@@ -227,7 +227,7 @@ func TestSecretNames(t *testing.T) {
 // A check that has no limit of its own would wait for ever.
 func TestEveryCheckIsBounded(t *testing.T) {
 	i := &inspection{Checks: Checks{Limit: time.Hour}, down: map[preflight.Need]bool{}}
-	i.answer(t.Context(), question{name: "x", ask: func(_ *inspection, ctx context.Context) (preflight.Result, error) {
+	i.answer(t.Context(), probe{name: "x", ask: func(_ *inspection, ctx context.Context) (preflight.Result, error) {
 		if _, bounded := ctx.Deadline(); !bounded {
 			t.Error("a check has no deadline")
 		}

@@ -21,6 +21,7 @@ import (
 	"headgate.dev/headgate/reconcile/git"
 	"headgate.dev/headgate/reconcile/memo"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/reconcile/registry"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
@@ -88,11 +89,75 @@ type childAnswer struct {
 	Trouble *reconcile.Trouble
 }
 
-// A childQuestion is a plan.Question in a form for another process.
+// A childQuestion is a question in a form for another process. A child can ask no others.
 type childQuestion struct {
-	Ask   plan.Ask
+	Type  string // as in typesOfChild
 	Of    manifest.ID
-	After []byte // as JSON; may be empty
+	After []byte // of plan.Fits: as JSON
+}
+
+// typesOfChild make the questions of a preview by the names of their types.
+var typesOfChild = map[string]func(of manifest.ID) question.Any{
+	"question.Dependents": func(of manifest.ID) question.Any { return question.Dependents{Of: of} },
+	"question.Stored":     func(of manifest.ID) question.Any { return question.Stored{Of: of} },
+	"question.Present":    func(of manifest.ID) question.Any { return question.Present{Of: of} },
+	"question.Controls":   func(of manifest.ID) question.Any { return question.Controls{Of: of} },
+	"plan.Fits":           func(of manifest.ID) question.Any { return plan.Fits{Of: of} },
+}
+
+// forChild returns a question for another process.
+func forChild(q question.Any) (childQuestion, error) {
+	asked := childQuestion{Type: fmt.Sprintf("%T", q), Of: q.About()}
+	fits, is := q.(plan.Fits)
+	if !is {
+		return asked, nil
+	}
+	u, err := fits.After.Content()
+	if err != nil {
+		return asked, err
+	}
+	asked.After, err = json.Marshal(u.Object)
+	return asked, err
+}
+
+// question returns the question of a child.
+func (q childQuestion) question() (question.Any, error) {
+	typed, may := typesOfChild[q.Type]
+	if !may {
+		return nil, fmt.Errorf("a preview may not ask %q", q.Type)
+	}
+	asked := typed(q.Of)
+	if fits, is := asked.(plan.Fits); is {
+		var object map[string]any
+		if err := utiljson.Unmarshal(q.After, &object); err != nil {
+			return nil, err
+		}
+		fits.After = plan.Decoded(&unstructured.Unstructured{Object: object})
+		asked = fits
+	}
+	return asked, nil
+}
+
+// A childUnknown is a question.Unknown in a form for another process.
+type childUnknown struct{ Why plan.Reason }
+
+// answerForChild returns the answer to a question in a form for another process.
+func answerForChild(q question.Any, a any) any {
+	switch a := a.(type) {
+	case nil:
+		return q.Nothing()
+	case question.Unknown:
+		return childUnknown{plan.ReasonOf(a.Why)}
+	}
+	return a
+}
+
+// answerOfParent returns the answer of the other process.
+func answerOfParent(a any) any {
+	if unknown, is := a.(childUnknown); is {
+		return question.Unknown{Why: plan.ReasonError{Reason: unknown.Why}}
+	}
+	return a
 }
 
 // A childRequest is a request for a package.
@@ -110,7 +175,7 @@ type childImage struct {
 
 // register registers the types of a reason's values with gob.
 var register = sync.OnceFunc(func() {
-	for _, v := range []any{manifest.ID{}, manifest.Origin{}, schema.Change{}, plan.Reason{}, []any{}, []string{}, []plan.Reason{}, []manifest.ID{}, map[string]any{}, plan.Code("")} {
+	for _, v := range []any{manifest.ID{}, manifest.Origin{}, schema.Change{}, plan.Reason{}, []any{}, []string{}, []plan.Reason{}, []manifest.ID{}, map[string]any{}, plan.Code(""), question.Counted{}, plan.Misfits{}, childUnknown{}} {
 		gob.Register(v)
 	}
 })
@@ -154,25 +219,20 @@ func (p *parent) Done(a childAnswer, _ *bool) error {
 }
 
 // Count answers questions of guards.
-func (p *parent) Count(asked []childQuestion, to *[]plan.Answer) error {
-	questions := make([]plan.Question, len(asked))
+func (p *parent) Count(asked []childQuestion, to *[]any) error {
+	questions := make([]question.Any, len(asked))
 	for i, q := range asked {
-		questions[i] = plan.Question{Ask: q.Ask, Of: q.Of}
-		if len(q.After) == 0 {
-			continue
-		}
-		var object map[string]any
-		if err := utiljson.Unmarshal(q.After, &object); err != nil {
+		var err error
+		if questions[i], err = q.question(); err != nil {
 			return err
 		}
-		questions[i].After = plan.Decoded(&unstructured.Unstructured{Object: object})
 	}
 	answers, err := p.with.Observer.Answer(p.ctx, questions)
 	if err != nil {
 		return err
 	}
 	for _, q := range questions {
-		*to = append(*to, answers[q])
+		*to = append(*to, answerForChild(q, answers[q]))
 	}
 	return nil
 }
@@ -500,30 +560,21 @@ func (r remote) Observe(context.Context, render.Desired) (plan.Observed, error) 
 }
 
 // Answer makes the parent count.
-func (r remote) Answer(_ context.Context, questions []plan.Question) (map[plan.Question]plan.Answer, error) {
+func (r remote) Answer(_ context.Context, questions []question.Any) (question.Answers, error) {
 	asked := make([]childQuestion, len(questions))
 	for i, q := range questions {
-		asked[i] = childQuestion{Ask: q.Ask, Of: q.Of}
-		if q.After == nil {
-			continue
-		}
-		u, err := q.After.Content()
-		if err != nil {
-			return nil, err
-		}
-		if asked[i].After, err = json.Marshal(u.Object); err != nil {
+		var err error
+		if asked[i], err = forChild(q); err != nil {
 			return nil, err
 		}
 	}
-	var answers []plan.Answer
+	var answers []any
 	if err := r.Call("Count", asked, &answers); err != nil {
 		return nil, err
 	}
-	all := make(map[plan.Question]plan.Answer, len(questions))
-	for i, q := range questions {
-		if i < len(answers) {
-			all[q] = answers[i]
-		}
+	all := make(question.Answers, len(questions))
+	for i, q := range questions[:min(len(questions), len(answers))] {
+		all[q] = answerOfParent(answers[i])
 	}
 	return all, nil
 }
