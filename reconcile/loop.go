@@ -47,6 +47,10 @@ type Loop struct {
 	Suspended  bool      // makes no passes
 	// Pushed receives when there may be a new commit. The loop then fetches from the Source immediately. It may be nil.
 	Pushed <-chan struct{}
+	// Tip returns the newest commit of a ref, also if it is in no way fit to be applied. It lets syncs of one repository share its polls. If it
+	// is nil, each poll fetches. Changed receives when another poll has seen a change of the repository. It may be nil.
+	Tip     func(ctx context.Context, ref string) (string, error)
+	Changed <-chan struct{}
 
 	Interval time.Duration // between passes, plus or minus a tenth; default 1 minute
 	Poll     time.Duration // between polls for a new commit, if shorter than Interval
@@ -127,6 +131,7 @@ const (
 	mostPause   = 5 * time.Minute
 	catchUp     = 500 * time.Millisecond // how long the watcher may need to learn what a pass has written
 	freePrompts = 3                      // passes in a row because of drift before they are slowed down
+	recent      = time.Second            // how long ago another sync may have asked for the newest commit
 	lastWords   = 10 * time.Second       // the timeout for publishing, even if the pass was interrupted
 )
 
@@ -349,12 +354,17 @@ func (r *running) look(ctx context.Context, tell chan<- look) {
 			pushed, again = true, lookAgain
 		case <-woken:
 			pushed, needed = true, true
+		case <-r.Changed:
 		case <-time.After(wait):
 		}
-		if !pushed && !often && !r.late() {
+		if !pushed && (!often && !r.late() || r.isAtTip(ctx, every)) {
 			continue
 		}
-		in, err := r.Reconciler.Source.Fetch(ctx, r.Ref)
+		fetching := ctx
+		if !pushed {
+			fetching = engine.Within(ctx, recent)
+		}
+		in, err := r.Reconciler.Source.Fetch(fetching, r.Ref)
 		if err != nil {
 			in = render.Input{Revision: refused(unread(err))}
 		}
@@ -370,6 +380,16 @@ func (r *running) look(ctx context.Context, tell chan<- look) {
 		case tell <- look{in.Revision, in, pushed, needed}:
 		}
 	}
+}
+
+// isAtTip reports whether the last pass was over the newest commit, as it was at most an interval of polls ago: whoever asks first after
+// that asks for all syncs, and wakes those that the answer is new to.
+func (r *running) isAtTip(ctx context.Context, every time.Duration) bool {
+	if r.Tip == nil {
+		return false
+	}
+	tip, err := r.Tip(engine.Within(ctx, every*9/10), r.Ref)
+	return err == nil && tip == r.current()
 }
 
 // pass makes a pass and schedules the next one.
@@ -556,7 +576,11 @@ func (r *running) once(ctx context.Context) (report.Report, error) {
 		r.emit(Event{Kind: Waiting, Revision: r.current(), Took: time.Since(began), For: what})
 	}
 	stop := notice(func() string { return "the commit" }, waits)
-	in, err := r.Reconciler.Source.Fetch(ctx, r.Ref)
+	fetching := ctx
+	if r.patient {
+		fetching = engine.Within(ctx, recent)
+	}
+	in, err := r.Reconciler.Source.Fetch(fetching, r.Ref)
 	stop()
 	if ctx.Err() == nil {
 		r.Reconciler.Peers.fetched(r.Reconciler.Sync, err)

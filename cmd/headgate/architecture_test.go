@@ -85,7 +85,7 @@ var mayImport = map[string][]string{
 	// Adapters hang off the side. They import neither each other nor their callers.
 	"reconcile/network":  {},
 	"reconcile/scratch":  {},
-	"reconcile/git":      {"reconcile/network", "reconcile/scratch", "render"},
+	"reconcile/git":      {"reconcile/engine", "reconcile/network", "reconcile/scratch", "render"},
 	"reconcile/registry": {"reconcile/network", "reconcile/scratch", "render", "render/catalogue", "render/crossplane", "render/manifest", "render/packages", "render/xpkg"},
 	"reconcile/memo":     {},
 	"reconcile/cluster": {

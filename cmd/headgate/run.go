@@ -18,6 +18,7 @@ import (
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/engine"
 	"headgate.dev/headgate/reconcile/forge"
+	"headgate.dev/headgate/reconcile/git"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/memo"
 	"headgate.dev/headgate/reconcile/metrics"
@@ -167,7 +168,7 @@ func (t *terminal) runTargets(f *runFlags, syncs []v1alpha1.Sync, counts *metric
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return counter{next, counts} })
 	in := target.Surroundings{
 		Cluster: cfg, Event: func(e reconcile.Event) { measure(counts, e) }, Cache: clones(f.cache), Peers: &reconcile.Peers{InTurn: f.once},
-		Slots: engine.NewSlots(f.most), Shares: &cluster.Shares{},
+		Slots: engine.NewSlots(f.most), Shares: &cluster.Shares{}, Clones: &git.Shared{},
 		PullRequests: &target.PullRequests{Name: f.only}, KeyFiles: f.trust.keys, TrustedRoot: f.trust.root, Plain: f.plain,
 	}
 	read := &syncFiles{names: f.files}

@@ -35,6 +35,7 @@ type clone struct {
 	remote remote // without the address
 
 	fetched bool // see Repository.Fetched
+	*tips
 
 	mu      sync.Mutex
 	store   *objects // nil before it is opened
@@ -86,9 +87,31 @@ func (c *clone) find(ctx context.Context, from remote, o *objects, trusted bool,
 	if c.fetched {
 		return plumbing.ZeroHash, detached, fmt.Errorf("%w %q was fetched", errUnknownRef, ref)
 	}
-	s, err := from.list(ctx)
+	var s *session // nil if others have requested the list
+	names, err := c.get(ctx, func() (names refs, err error) {
+		if s, err = from.list(ctx); err != nil {
+			return refs{}, err
+		}
+		return s.refs, nil
+	})
 	if err != nil {
 		return plumbing.ZeroHash, detached, err
+	}
+	if s == nil {
+		if h, ok := o.listed(names, ref); ok {
+			return h, names.line(ref, false), nil
+		}
+		done, err := take(ctx, c.fetching)
+		if err != nil {
+			return plumbing.ZeroHash, detached, err
+		}
+		defer done()
+		if h, ok := o.listed(names, ref); ok {
+			return h, names.line(ref, false), nil
+		}
+		if s, err = from.list(ctx); err != nil {
+			return plumbing.ZeroHash, detached, err
+		}
 	}
 	c.mu.Lock()
 	c.trusted = true
@@ -106,6 +129,19 @@ func (c *clone) find(ctx context.Context, from remote, o *objects, trusted bool,
 		return plumbing.ZeroHash, detached, err
 	}
 	return h, s.line(ref, false), c.fetch(ctx, o, s, h)
+}
+
+// listed returns the object that a ref names in a list, if it exists here.
+func (o *objects) listed(names refs, ref string) (plumbing.Hash, bool) {
+	if plumbing.IsHash(ref) {
+		return plumbing.ZeroHash, false
+	}
+	h, err := names.find(ref)
+	if err != nil {
+		return h, false
+	}
+	missing, err := o.missing([]plumbing.Hash{h})
+	return h, err == nil && len(missing) == 0
 }
 
 // byID finds a commit by its full or abbreviated ID.
@@ -269,7 +305,7 @@ func (c *clone) replace(ctx context.Context, s *session, want []plumbing.Hash) e
 		ctx, cancel = context.WithTimeout(ctx, time.Until(end)/2)
 		defer cancel()
 	}
-	beside := &clone{dir: c.dir + ".new", limits: c.limits, remote: s.remote}
+	beside := &clone{dir: c.dir + ".new", limits: c.limits, remote: s.remote, tips: newTips()}
 	if err := errors.Join(os.RemoveAll(beside.dir), os.RemoveAll(c.full())); err != nil { // left by a killed process
 		return err
 	}

@@ -203,7 +203,7 @@ func (o *objects) descends(head plumbing.Hash) func(string) (bool, error) {
 		}
 		found, err := o.reaches([]plumbing.Hash{head}, key[1])
 		if err != nil {
-			if gone(err) && (local{o}).isShallow() {
+			if gone(err) && (local{objects: o}).isShallow() {
 				err = fmt.Errorf("%w; the clone is shallow: %s", err, fetchRest)
 			}
 			return false, fmt.Errorf("cannot read the history of commit %.12s: %w", head, err)

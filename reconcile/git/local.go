@@ -139,10 +139,13 @@ func (o *objects) refs() (refs, error) {
 }
 
 // A local is a repository that Headgate reads in place.
-type local struct{ *objects }
+type local struct {
+	*objects
+	*tips
+}
 
-func (l local) resolve(_ context.Context, _ address, ref string) (found, error) {
-	h, follows, err := l.find(ref)
+func (l local) resolve(ctx context.Context, _ address, ref string) (found, error) {
+	h, follows, err := l.find(ctx, ref)
 	if err != nil {
 		return found{}, err
 	}
@@ -153,16 +156,16 @@ func (l local) resolve(_ context.Context, _ address, ref string) (found, error) 
 	return found{l.objects, c, h, follows}, err
 }
 
-func (l local) list(context.Context, address) (refs, error) { return l.refs() }
+func (l local) list(context.Context, address) (refs, error) { return l.objects.refs() }
 
 // forget does nothing: the repository belongs to the user.
 func (l local) forget(context.Context, plumbing.Hash) error { return nil }
 
-func (l local) find(ref string) (plumbing.Hash, line, error) {
+func (l local) find(ctx context.Context, ref string) (plumbing.Hash, line, error) {
 	if plumbing.IsHash(ref) {
 		return plumbing.NewHash(ref), detached, nil
 	}
-	names, err := l.refs()
+	names, err := l.get(ctx, l.objects.refs)
 	if err != nil {
 		return plumbing.ZeroHash, line{}, err
 	}

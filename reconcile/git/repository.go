@@ -47,6 +47,11 @@ type Repository struct {
 	// requests and changes nothing.
 	Fetched bool
 
+	// Shared lets this Repository share a clone, and the lists of its refs, with others; nil shares nothing. Changed is called after a
+	// list showed other refs than the one before, whoever requested it; it may be nil.
+	Shared  *Shared
+	Changed func()
+
 	Plain     network.Plain     // hosts that get credentials without TLS
 	Verify    Verification      // the signatures that Fetch requires
 	Limits    Limits            // zero values are defaults
@@ -71,6 +76,7 @@ type backend interface {
 	resolve(ctx context.Context, at address, ref string) (found, error)
 	list(ctx context.Context, at address) (refs, error)
 	forget(ctx context.Context, commit plumbing.Hash) error
+	wait(of *Repository, notify func())
 }
 
 // Limits bound the cost of reading a repository. Zero values are replaced by defaults.
@@ -286,23 +292,31 @@ func (r *Repository) open(at address) (_ backend, err error) {
 		return r.from, nil
 	}
 	limits := r.Limits.orDefault()
-	if at.dir != "" {
-		o, err := openLocal(at.dir, limits.Object)
+	place := at.dir
+	if place == "" {
+		cache, err := r.cache()
 		if err != nil {
 			return nil, err
 		}
-		r.from = local{o}
-		return r.from, nil
+		if err := os.MkdirAll(cache, 0o700); err != nil {
+			return nil, err
+		}
+		place = filepath.Join(cache, at.key())
 	}
-	cache, err := r.cache()
-	if err != nil {
-		return nil, err
+	made := func() (backend, error) {
+		if at.dir == "" {
+			return &clone{dir: place, limits: limits, fetched: r.Fetched, remote: remote{limits: limits, transport: r.Transport}, tips: newTips()}, nil
+		}
+		o, err := openLocal(at.dir, limits.Object)
+		return local{o, newTips()}, err
 	}
-	r.from = &clone{
-		dir:     filepath.Join(cache, at.key()),
-		limits:  limits,
-		fetched: r.Fetched,
-		remote:  remote{limits: limits, transport: r.Transport},
+	if r.Shared == nil {
+		r.from, err = made()
+		return r.from, err
 	}
-	return r.from, os.MkdirAll(cache, 0o700)
+	from, err := r.Shared.backend(sharedKey{place, at.auth.hash(), limits, r.Fetched, r.Transport}, made)
+	if err == nil {
+		from.wait(r, r.Changed)
+	}
+	return from, err // not kept: other credentials have another one
 }

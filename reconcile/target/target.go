@@ -50,9 +50,11 @@ func New(s v1alpha1.Sync, in Surroundings) (*Target, error) {
 	if in.Getenv == nil {
 		in.Getenv = os.Getenv
 	}
+	changed := make(chan struct{}, 1)
 	repository := &git.Repository{
 		URL: s.Spec.Source.Repo, Path: s.Spec.Source.Path, Cache: in.Cache, Plain: in.Plain,
 		Limits: git.Limits{Time: s.Spec.Source.FetchTimeout.Duration(), Object: objectsOf(s)},
+		Shared: in.Clones, Changed: func() { notify(changed) },
 	}
 	w, err := Wire(s, repository, in, How{Cluster: cluster.Options{Progress: in.Done, Shares: in.Shares}, Fresh: freshTags})
 	if err != nil {
@@ -66,6 +68,8 @@ func New(s v1alpha1.Sync, in Surroundings) (*Target, error) {
 		Interval:   s.Spec.Interval.Duration(),
 		Poll:       s.Spec.Source.Interval.Duration(),
 		Slots:      in.Slots,
+		Tip:        repository.Resolve,
+		Changed:    changed,
 		OnEvent:    in.Event,
 	}}
 	if t.Loop.Reconciler.Applier != nil && !s.Spec.Suspend && !t.previews {

@@ -1,0 +1,84 @@
+package reconcile
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"headgate.dev/headgate/reconcile/engine"
+	"headgate.dev/headgate/render"
+)
+
+// A poll that finds nothing new costs nothing of the sync: no signature is checked, no tree is read, and no package is looked for.
+func TestPollsAreShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		l := w.loop()
+		l.Interval, l.Poll = time.Hour, 10*time.Second
+		changed := make(chan struct{}, 1)
+		l.Changed = changed
+		asked, fetched := 0, 0
+		l.Tip = func(ctx context.Context, _ string) (string, error) {
+			if age := engine.Age(ctx); age < 5*time.Second || age >= 10*time.Second {
+				t.Errorf("an answer of %s is recent enough, want almost an interval of polls, so that syncs that poll at different times share one", age)
+			}
+			asked++
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			return w.revision, nil
+		}
+		l.Reconciler.Source = countingSource{w, &fetched}
+		w.run(t, l)
+		w.noted()
+		before := fetched
+		time.Sleep(5 * time.Minute)
+		if asked < 25 || fetched != before {
+			t.Errorf("in five minutes, the loop asked %d times for the newest commit and fetched %d times, want about 30 and 0", asked, fetched-before)
+		}
+		w.set(func() { w.revision = "b" })
+		changed <- struct{}{}
+		if got := w.noted(); len(got) != 3 || !strings.HasSuffix(got[1], "apply b") {
+			t.Errorf("another sync has found a new commit, and this one takes it up at once: %q", got)
+		}
+	})
+}
+
+type countingSource struct {
+	*world
+	fetched *int
+}
+
+func (c countingSource) Fetch(ctx context.Context, ref string) (render.Input, error) {
+	*c.fetched++
+	return c.world.Fetch(ctx, ref)
+}
+
+// Of two loops with one slot, one works. A pass that waits for its slot ends with the process at once, and is not late.
+func TestLoopsTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		one, other := newWorld(), newWorld()
+		slots := engine.NewSlots(1)
+		first, second := one.loop(), other.loop()
+		first.Slots, second.Slots = slots, slots
+		release := make(chan struct{})
+		one.apply = func(context.Context) error {
+			<-release
+			return nil
+		}
+		one.run(t, first)
+		expect(t, "The first one has the slot.", one.noted(), "0s a: pending: seen; the pass has not ended", "0s apply a")
+		stop := other.run(t, second)
+		time.Sleep(5 * time.Minute)
+		expect(t, "The second one waits for it, also for longer than the interval.", other.noted())
+		begun := time.Now()
+		stop()
+		if took := time.Since(begun); took > 0 {
+			t.Errorf("A pass that has not begun has nothing to finish, and ended after %s", took)
+		}
+		other.run(t, second)
+		close(release)
+		expect(t, "Then the second one works.", other.noted(), "5m0s a: pending: seen; the pass has not ended", "5m0s apply a", "5m0s a: "+done)
+	})
+}
