@@ -51,6 +51,8 @@ type Loop struct {
 	// is nil, each poll fetches. Changed receives when another poll has seen a change of the repository. It may be nil.
 	Tip     func(ctx context.Context, ref string) (string, error)
 	Changed <-chan struct{}
+	// Approved receives when a person may have approved something that is held. The loop then makes a pass. It may be nil.
+	Approved <-chan struct{}
 
 	Interval time.Duration // between passes, plus or minus a tenth; default 1 minute
 	Poll     time.Duration // between polls for a new commit, if shorter than Interval
@@ -112,13 +114,14 @@ const (
 	Commit Because = "commit"
 	Moved  Because = "drift"
 	Again  Because = "retry"
+	Answer Because = "approval"
 	Needed Because = "another sync" // another sync of this process waits for the newest commit, or hands over objects
 )
 
 // priority returns the priority of a pass.
 func (b Because) priority() engine.Priority {
 	switch b {
-	case Start, Commit:
+	case Start, Commit, Answer:
 		return engine.Asked
 	case Moved, Needed:
 		return engine.Prompt
@@ -164,6 +167,8 @@ func (l Loop) Run(ctx context.Context) {
 		case <-r.wake:
 			r.prompt()
 			continue
+		case <-r.Approved:
+			r.because = Answer
 		case newest := <-looks:
 			// While passes fail, polls do not shorten the back-off, but a push does.
 			fresh := newest.revision != r.current()

@@ -64,7 +64,7 @@ const (
 	waitsPart = 5
 )
 
-// Join adds a sync. All syncs must join before the first pass.
+// Join adds a sync, or begins it anew. The syncs of a process join before the first pass, and later ones when they are added.
 func (p *Peers) Join(of inventory.Sync, as Member) {
 	if p == nil {
 		return
@@ -78,6 +78,11 @@ func (p *Peers) Join(of inventory.Sync, as Member) {
 		Member: as, wake: make(chan struct{}, 1), fetched: true,
 		asks: map[inventory.Sync]waited{}, woken: map[inventory.Sync]string{},
 	}
+}
+
+// Leave removes a sync that ended.
+func (p *Peers) Leave(of inventory.Sync) {
+	p.change(of, func(*member) { delete(p.all, of) })
 }
 
 // woken returns the channel that receives when another sync needs the newest commit of a sync; nil if the sync did not join.

@@ -34,8 +34,8 @@ func newApprove(t *terminal) *cobra.Command {
 		Long: `Approve writes the digest of held steps into a file of Syncs, as the annotation
 headgate.dev/approve of one Sync: 'DIGEST up to NUMBER at TIME'. Another time is another
 approval.
-It changes nothing else in the file. A running 'headgate run -f FILE' reads the
-annotation before its next pass.
+It changes nothing else in the file. A running 'headgate run -f FILE' makes a pass
+at once.
 
 Copy the digest from 'headgate diff' or 'headgate sync', which print it above the steps
 that it approves, from 'headgate status', from the line "held" in the log of 'headgate run',

@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"runtime/debug"
 	"slices"
-	"sync"
 	"time"
 
 	"headgate.dev/headgate/reconcile"
@@ -16,12 +14,8 @@ import (
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
 	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/cluster"
-	"headgate.dev/headgate/reconcile/engine"
 	"headgate.dev/headgate/reconcile/forge"
-	"headgate.dev/headgate/reconcile/git"
 	"headgate.dev/headgate/reconcile/inventory"
-	"headgate.dev/headgate/reconcile/memo"
-	"headgate.dev/headgate/reconcile/metrics"
 	"headgate.dev/headgate/reconcile/network"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
@@ -54,7 +48,7 @@ The file contains no secrets, only the names of environment variables, or of Sec
 namespace of the sync; by default HEADGATE_GIT_PASSWORD for the repository and
 HEADGATE_FORGE_TOKEN for statuses. If the repositories are on several hosts, each Sync names
 its credentials. After an interrupt or SIGTERM, a pass finishes its writes and records them; a
-second signal ends it at once.
+second signal ends it at once. SIGHUP ends nothing.
 
 With previews: true, a sync also follows the pull requests into its branch: every new head gets
 the comment and the status of 'headgate preview', with packages of the registries that the target
@@ -68,8 +62,10 @@ Sync of the file with previews: true is an error, because two processes would co
 
 ` + aboutWebhooks() + `
 
-Before every pass, Headgate reads the approvals of the file again ('headgate approve'), and nothing
-else of it.
+Headgate takes up changes of the file while it runs: a Sync that is added, changed, suspended or
+removed. Objects of a removed Sync stay in the cluster. All other Syncs go on. An approval in the
+file ('headgate approve') starts a pass at once. A file with an error changes nothing, and the log
+has the error.
 
 With --health-address, /readyz answers 200 once every sync has ended its first pass, with or
 without an error, and /healthz while the process runs. With --metrics-address, /metrics has the
@@ -141,45 +137,22 @@ func (t *terminal) run(cmd *cobra.Command, f *runFlags, show *view) error {
 	if err != nil {
 		return err
 	}
-	t.logRun(syncs)
-	counts := metrics.New()
-	targets, err := t.runTargets(f, syncs, counts)
+	t.logRun()
+	all, err := t.newFleet(f, syncs)
 	if err != nil {
 		return err
 	}
-	if err := t.announceAll(f, syncs); err != nil {
-		return err
+	targets, err := all.wire(syncs, true)
+	if err == nil {
+		err = t.announceAll(f, syncs)
 	}
-	if f.once {
-		return t.once(cmd.Context(), targets, show)
+	switch {
+	case err != nil:
+		return errors.Join(err, closeAll(targets))
+	case f.once:
+		return errors.Join(t.once(cmd.Context(), targets, show), closeAll(targets))
 	}
-	return loops(cmd.Context(), targets, f.hooks, f.seen, counts)
-}
-
-// runTargets wires the Syncs of the files.
-func (t *terminal) runTargets(f *runFlags, syncs []v1alpha1.Sync, counts *metrics.Metrics) ([]*target.Target, error) {
-	if err := target.OneHost(syncs, t.getenv); err != nil {
-		return nil, err
-	}
-	cfg, err := f.in.config()
-	if err != nil {
-		return nil, err
-	}
-	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return counter{next, counts} })
-	in := target.Surroundings{
-		Cluster: cfg, Event: func(e reconcile.Event) { measure(counts, e) }, Cache: clones(f.cache), Peers: &reconcile.Peers{InTurn: f.once},
-		Slots: engine.NewSlots(f.most), Shares: &cluster.Shares{}, Clones: &git.Shared{},
-		PullRequests: &target.PullRequests{Name: f.only}, KeyFiles: f.trust.keys, TrustedRoot: f.trust.root, Plain: f.plain,
-	}
-	read := &syncFiles{names: f.files}
-	targets, err := t.targets(syncs, in, func(s v1alpha1.Sync) func() approval.Given { return standing(read, s, f.once, f.allow) })
-	if err != nil {
-		return nil, err
-	}
-	if f.only != "" && !slices.ContainsFunc(targets, (*target.Target).Previews) {
-		return nil, usagef("--previews: no sync has spec.statuses, which name the forge of the pull requests and its token")
-	}
-	return targets, nil
+	return all.run(cmd.Context(), syncs, targets, f.hooks, f.seen)
 }
 
 // announceAll announces the syncs that write into the cluster.
@@ -203,35 +176,13 @@ func aboutWebhooks() string {
 		ofForges(func(f forge.Forge) string { return f.WebhookHelp }) + " The listener speaks TLS with --webhook-cert and --webhook-key. Without them it listens on this machine only, unless --webhook-plain-http is set: use that only behind a proxy that terminates TLS.")
 }
 
-// loops runs targets until ctx is done. It also receives webhooks for them, and answers others who look at them, on the addresses
-// that are set.
-func loops(ctx context.Context, targets []*target.Target, hooks listener, seen probes, counts *metrics.Metrics) error {
-	var running sync.WaitGroup
+// closeAll removes the temporary files of targets.
+func closeAll(targets []*target.Target) error {
+	var problems []error
 	for _, one := range targets {
-		if of := one.Loop.Reconciler.Sync; one.Passes() {
-			counts.Add(of.Namespace, of.Name, one.Waiting())
-		}
+		problems = append(problems, one.Close())
 	}
-	listening, err := seen.listen(ctx, counts)
-	if err != nil {
-		return err
-	}
-	for _, one := range listening {
-		running.Go(func() { one.serve(ctx) })
-	}
-	if hooks.address != "" {
-		serve, err := webhooks(ctx, hooks, targets)
-		if err != nil {
-			return err
-		}
-		running.Go(serve)
-	}
-	for _, one := range targets {
-		running.Go(func() { one.Run(ctx) })
-	}
-	running.Wait()
-	slog.Info("ended")
-	return nil
+	return errors.Join(problems...)
 }
 
 // readSyncs reads the Syncs of all files.
@@ -282,14 +233,9 @@ func eachWith(file string, err error) []error {
 // clones returns the directory of clones.
 func clones(flag string) string { return (&sourceFlags{cache: flag}).clones() }
 
-// logRun configures a log on standard error that contains no secret of a sync.
-func (t *terminal) logRun(syncs []v1alpha1.Sync) {
+// logRun configures a log on standard error.
+func (t *terminal) logRun() {
 	t.progress.off = true // every log line would overwrite it
-	for _, s := range syncs {
-		for _, secret := range target.Secrets(s, t.getenv) {
-			t.masked.hide(secret)
-		}
-	}
 	level := slog.LevelInfo
 	if t.verbose > 0 {
 		level = slog.LevelDebug
@@ -301,16 +247,15 @@ func (t *terminal) logRun(syncs []v1alpha1.Sync) {
 	logTo(slog.NewJSONHandler(t.err, &slog.HandlerOptions{Level: level, ReplaceAttr: loggable}))
 }
 
-// targets wires every sync. like holds the surroundings that all of them share.
+// targets wires every sync. like holds the surroundings that all of them share. The caller closes the targets, also after an error.
 func (t *terminal) targets(syncs []v1alpha1.Sync, like target.Surroundings, approvals func(v1alpha1.Sync) func() approval.Given) ([]*target.Target, error) {
 	var targets []*target.Target
 	var problems []error
-	var learnt memo.Memory // several syncs often read the same repository
 	for _, s := range syncs {
 		log := slog.With("sync", s.Namespace+"/"+s.Name)
 		var holds holdLog
 		around := like
-		around.Getenv, around.Memo, around.Approvals = t.getenv, &learnt, approvals(s)
+		around.Getenv, around.Approvals = t.getenv, approvals(s)
 		around.Previews = &target.Isolation{Command: []string{"headgate", childVerb}}
 		around.Secret = t.masked.hide
 		around.Event = func(e reconcile.Event) {
@@ -329,7 +274,6 @@ func (t *terminal) targets(syncs []v1alpha1.Sync, like target.Surroundings, appr
 			problems = append(problems, fmt.Errorf("sync %s: %w", s.Name, err))
 			continue
 		}
-		t.atEnd = append(t.atEnd, one.Close)
 		targets = append(targets, one)
 	}
 	return targets, errors.Join(problems...)

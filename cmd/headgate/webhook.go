@@ -15,10 +15,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// webhooks listens on an address for webhooks of the targets that have one. The returned function serves them until ctx
-// is done.
-func webhooks(ctx context.Context, at listener, targets []*target.Target) (serve func(), err error) {
-	hooks := &forge.Webhooks{Log: logHandled}
+// subscribers returns the subscribers of the targets that have a webhook.
+func subscribers(targets []*target.Target) (all []forge.Subscriber, err error) {
 	var problems []error
 	for _, one := range targets {
 		s, err := one.Subscriber()
@@ -27,12 +25,14 @@ func webhooks(ctx context.Context, at listener, targets []*target.Target) (serve
 			problems = append(problems, fmt.Errorf("sync %s: %w", of.Name, err))
 		}
 		if s != nil {
-			hooks.Subscribers = append(hooks.Subscribers, *s)
+			all = append(all, *s)
 		}
 	}
-	if err := errors.Join(problems...); err != nil {
-		return nil, err
-	}
+	return all, errors.Join(problems...)
+}
+
+// webhooks listens on an address for webhooks. The returned function serves them until ctx is done.
+func webhooks(ctx context.Context, at listener, hooks *forge.Webhooks) (serve func(), err error) {
 	if len(hooks.Subscribers) == 0 {
 		return nil, usagef("--webhook-address: no Sync has source.webhook; set it to the secret that verifies deliveries")
 	}

@@ -29,8 +29,22 @@ type Webhooks struct {
 	Subscribers []Subscriber
 	Log         func(Handled) // receives the result of every request; may be nil
 
+	mu      sync.RWMutex // of Subscribers, once requests are served
 	reading readers
 	seen    deliveries
+}
+
+// Subscribe replaces the subscribers.
+func (h *Webhooks) Subscribe(all []Subscriber) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.Subscribers = all
+}
+
+func (h *Webhooks) subscribers() []Subscriber {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	return h.Subscribers
 }
 
 // A Subscriber follows a ref of a repository.
@@ -100,7 +114,8 @@ func (h *Webhooks) handle(w http.ResponseWriter, r *http.Request) Handled {
 	if err != nil {
 		return answer(http.StatusBadRequest, "the request cannot be read")
 	}
-	proven := h.proven(r.Context(), from, d)
+	all := h.subscribers()
+	proven := provenBy(r.Context(), all, from, d)
 	if len(proven) == 0 {
 		return answer(http.StatusUnauthorized, "no configured secret proves the request")
 	}
@@ -111,7 +126,7 @@ func (h *Webhooks) handle(w http.ResponseWriter, r *http.Request) Handled {
 	if len(result.Event.Refs) == 0 && !result.Event.Pull {
 		return answer(http.StatusOK, "nothing to do: the event concerns neither a push nor a pull request")
 	}
-	proven = slices.DeleteFunc(proven, func(i int) bool { return !h.Subscribers[i].follows(result.Event) })
+	proven = slices.DeleteFunc(proven, func(i int) bool { return !all[i].follows(result.Event) })
 	if len(proven) == 0 {
 		return answer(http.StatusNotFound, "404 page not found")
 	}
@@ -120,7 +135,7 @@ func (h *Webhooks) handle(w http.ResponseWriter, r *http.Request) Handled {
 		return answer(http.StatusOK, "nothing to do: seen before")
 	}
 	for _, i := range proven {
-		if h.Subscribers[i].wake(result.Event) {
+		if all[i].wake(result.Event) {
 			result.Woken++
 		}
 	}
@@ -133,16 +148,17 @@ func (h *Webhooks) handle(w http.ResponseWriter, r *http.Request) Handled {
 	return answer(http.StatusAccepted, "looking")
 }
 
-// proven returns the subscribers whose secret proves a delivery. It tries all of them, so that its duration reveals nothing.
-func (h *Webhooks) proven(ctx context.Context, from *Forge, d delivery) []int {
-	var all []int
-	for i, s := range h.Subscribers {
+// provenBy returns the indices of the subscribers whose secret proves a delivery. It tries all of them, so that its duration reveals
+// nothing.
+func provenBy(ctx context.Context, all []Subscriber, from *Forge, d delivery) []int {
+	var proven []int
+	for i, s := range all {
 		secret, err := s.Secret(ctx)
 		if err == nil && secret != "" && from.webhook.proves(d, secret) {
-			all = append(all, i)
+			proven = append(proven, i)
 		}
 	}
-	return all
+	return proven
 }
 
 // readers limits the memory for requests that are being read. A body occupies what has arrived of it, and not a place: slow senders

@@ -24,6 +24,7 @@ type Metrics struct {
 	requests *prometheus.CounterVec
 
 	mu    sync.Mutex
+	ready bool // once no sync waited; those that are added later do not change that
 	syncs map[string]*state
 }
 
@@ -50,11 +51,20 @@ func New() *Metrics {
 	return m
 }
 
-// Add adds a sync whose passes will follow. outbox returns the number of its reports that wait for the forge; nil if none are posted.
+// Add adds a sync whose passes will follow, or replaces it. outbox returns the number of its reports that wait for the forge; nil if
+// none are posted.
 func (m *Metrics) Add(namespace, name string, outbox func() int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.syncs[label(namespace, name)] = &state{ready: unknown, outbox: outbox}
+}
+
+// Remove removes a sync.
+func (m *Metrics) Remove(namespace, name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.syncs, label(namespace, name))
+	m.passes.DeleteLabelValues(label(namespace, name))
 }
 
 // label returns the value of the label sync.
@@ -86,16 +96,17 @@ func (m *Metrics) Previewed(took time.Duration) { m.previews.Observe(took.Second
 // Requested records a request to the API server.
 func (m *Metrics) Requested(verb string) { m.requests.WithLabelValues(verb).Inc() }
 
-// Waiting returns the syncs that have not ended their first pass, sorted.
+// Waiting returns the syncs that have not ended their first pass, sorted. Once there are none, it returns none also if a sync is added.
 func (m *Metrics) Waiting() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var all []string
 	for of, s := range m.syncs {
-		if !s.tried {
+		if !s.tried && !m.ready {
 			all = append(all, of)
 		}
 	}
+	m.ready = len(all) == 0
 	slices.Sort(all)
 	return all
 }

@@ -39,6 +39,7 @@ type Target struct {
 	outbox     *outbox.Outbox // nil if nothing is posted
 	follower   *follower      // nil if no pull requests are previewed
 	previews   bool           // it makes no passes
+	approved   chan struct{}
 	subscriber func() (*forge.Subscriber, error)
 }
 
@@ -103,7 +104,8 @@ func New(s v1alpha1.Sync, in Surroundings) (*Target, error) {
 		t.Loop.Publisher = statuses
 	}
 	pushed := make(chan struct{}, 1)
-	t.Loop.Pushed = pushed
+	t.approved = make(chan struct{}, 1)
+	t.Loop.Pushed, t.Loop.Approved = pushed, t.approved
 	t.subscriber = func() (*forge.Subscriber, error) {
 		hears, err := subscriber(s, in, from, func() { notify(pushed) })
 		if hears != nil && t.follower != nil {
@@ -141,6 +143,9 @@ func objectsOf(s v1alpha1.Sync) int64 {
 
 // Previews reports whether pull requests of the Sync are previewed.
 func (t *Target) Previews() bool { return t.follower != nil }
+
+// Approved makes a pass soon, because a person may have approved something.
+func (t *Target) Approved() { notify(t.approved) }
 
 // Passes reports whether Run makes passes.
 func (t *Target) Passes() bool { return !t.previews && !t.Loop.Suspended }
