@@ -130,8 +130,11 @@ func TargetsOf(all []Request) []string {
 
 // verdict returns the verdict of the last preview of a pull request, and whether it still holds.
 func (l *previewing) verdict(q Request) (report.PullVerdict, bool) {
+	if l.runs(q.key()) {
+		return report.PullVerdict{}, false
+	}
 	k := l.known[q.key()]
-	if k == nil || !k.done || !k.same(q) || l.runs(q.key()) {
+	if k == nil || !k.done || !k.same(q) {
 		return report.PullVerdict{}, false
 	}
 	return report.PullVerdict{Pull: q.Number, Target: q.Target, Status: k.verdict}, true

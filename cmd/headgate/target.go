@@ -438,6 +438,21 @@ func (t *terminal) offline(f *passFlags, source reconcile.Source) (reconcile.Rec
 	return t.wireAs(s, source, in, target.How{Cluster: t.showing(cluster.Options{}), Keeps: true})
 }
 
+// explained renders a commit with what explains it. With live, it also looks at the cluster, and so does the Reconciler that it returns.
+func (t *terminal) explained(cmd *cobra.Command, f *passFlags, args []string, live bool) (render.Desired, reconcile.Reconciler, error) {
+	source, ref, err := t.source(&f.sourceFlags, args)
+	if err != nil {
+		return render.Desired{}, reconcile.Reconciler{}, err
+	}
+	r, err := t.looking(f, source, live)
+	if err != nil {
+		return render.Desired{}, reconcile.Reconciler{}, err
+	}
+	r.Options.Explains = true
+	want, err := r.Render(cmd.Context(), ref)
+	return want, r, err
+}
+
 // looking wires read-only passes over a source and, if live is set, over the cluster.
 func (t *terminal) looking(f *passFlags, source reconcile.Source, live bool) (reconcile.Reconciler, error) {
 	if live {

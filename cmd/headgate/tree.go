@@ -43,16 +43,7 @@ Exit codes: 0 shown, 1 an error, 2 wrong usage.`,
   headgate tree --repo https://example.org/platform.git --all -o json`,
 		Args: takes(0, 1, "--path names a directory below SOURCE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			from, ref, err := t.source(&to.sourceFlags, args)
-			if err != nil {
-				return err
-			}
-			r, err := t.looking(to, from, live)
-			if err != nil {
-				return err
-			}
-			r.Options.Explains = true
-			want, err := r.Render(cmd.Context(), ref)
+			want, r, err := t.explained(cmd, to, args, live)
 			if err != nil {
 				return err
 			}

@@ -46,16 +46,7 @@ Exit codes: 0 explained, 1 not found or an error, 2 wrong usage.`,
   headgate why Bucket ./platform --live`,
 		Args: takes(1, 2, ""),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			from, ref, err := t.source(&to.sourceFlags, args[1:])
-			if err != nil {
-				return err
-			}
-			r, err := t.looking(to, from, live)
-			if err != nil {
-				return err
-			}
-			r.Options.Explains = true
-			want, err := r.Render(cmd.Context(), ref)
+			want, r, err := t.explained(cmd, to, args[1:], live)
 			if err != nil {
 				return err
 			}

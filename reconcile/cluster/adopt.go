@@ -15,7 +15,6 @@ import (
 	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/render/manifest"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -100,11 +99,8 @@ func (r respondent) leftovers(ctx context.Context, q question.Leftovers) (questi
 	if k := c.surface.kinds[groupKind(id)]; k.Namespaced && id.Namespace == "" {
 		id.Namespace = c.options.DefaultNamespace
 	}
-	live, err := c.read(ctx, id)
-	if apierrors.IsNotFound(err) {
-		return question.Cleared{}, nil
-	}
-	if err != nil {
+	live, err := c.existing(ctx, id)
+	if err != nil || live == nil {
 		return question.Cleared{}, err
 	}
 	why, err := c.reconcilers(ctx, map[manifest.ID]metav1.Object{id: live})

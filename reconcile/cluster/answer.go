@@ -228,11 +228,8 @@ func (t *tally) addAll(a question.Counted) {
 // instances counts the custom resources of a CRD. It reads them in the version that they are stored in, which needs no conversion
 // webhook.
 func (c *Cluster) instances(ctx context.Context, crd string) (question.Counted, error) {
-	u, err := c.read(ctx, plan.CRD(crd))
-	if apierrors.IsNotFound(err) {
-		return question.Counted{}, nil
-	}
-	if err != nil {
+	u, err := c.existing(ctx, plan.CRD(crd))
+	if err != nil || u == nil {
 		return question.Counted{}, err
 	}
 	group, _, _ := unstructured.NestedString(u.Object, "spec", "group")
@@ -307,6 +304,15 @@ func (c *Cluster) count(ctx context.Context, gk schema.GroupKind, t *tally, whic
 			return nil
 		}
 	}
+}
+
+// existing reads an object in full, and returns nil if there is none.
+func (c *Cluster) existing(ctx context.Context, id manifest.ID) (*unstructured.Unstructured, error) {
+	u, err := c.read(ctx, id)
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // no object is an answer
+	}
+	return u, err
 }
 
 // read reads an object in full.

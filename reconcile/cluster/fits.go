@@ -11,7 +11,6 @@ import (
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -25,11 +24,8 @@ func (r respondent) fits(ctx context.Context, q plan.Fits) (plan.Misfits, error)
 	c := r.Cluster
 	crds := []manifest.ID{q.Of}
 	if crossplane.IsXRD(q.Of) {
-		xrd, err := c.read(ctx, q.Of)
-		if apierrors.IsNotFound(err) {
-			return plan.Misfits{}, nil
-		}
-		if err != nil {
+		xrd, err := c.existing(ctx, q.Of)
+		if err != nil || xrd == nil {
 			return plan.Misfits{}, err
 		}
 		crds = plan.CRDsOf(xrd)
@@ -53,11 +49,8 @@ func (r respondent) fits(ctx context.Context, q plan.Fits) (plan.Misfits, error)
 
 // fit reads the objects of one CRD, a page at a time.
 func (c *Cluster) fit(ctx context.Context, after plan.FullDefinition, of manifest.ID) (plan.Misfits, error) {
-	crd, err := c.read(ctx, of)
-	if apierrors.IsNotFound(err) {
-		return plan.Misfits{}, nil
-	}
-	if err != nil {
+	crd, err := c.existing(ctx, of)
+	if err != nil || crd == nil {
 		return plan.Misfits{}, err
 	}
 	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")

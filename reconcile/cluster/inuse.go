@@ -23,11 +23,8 @@ import (
 
 // composites counts the composite resources and claims of an XRD.
 func (c *Cluster) composites(ctx context.Context, id manifest.ID) (question.Counted, error) {
-	u, err := c.read(ctx, id)
-	if apierrors.IsNotFound(err) {
-		return question.Counted{}, nil
-	}
-	if err != nil {
+	u, err := c.existing(ctx, id)
+	if err != nil || u == nil {
 		return question.Counted{}, err
 	}
 	group, _, _ := unstructured.NestedString(u.Object, "spec", "group")
@@ -49,11 +46,8 @@ func (c *Cluster) composites(ctx context.Context, id manifest.ID) (question.Coun
 // composedBy counts objects that name a Composition or would select it: composite resources, claims without a composite
 // resource, and XRDs.
 func (c *Cluster) composedBy(ctx context.Context, id manifest.ID) (question.Counted, error) {
-	composition, err := c.read(ctx, id)
-	if apierrors.IsNotFound(err) {
-		return question.Counted{}, nil
-	}
-	if err != nil {
+	composition, err := c.existing(ctx, id)
+	if err != nil || composition == nil {
 		return question.Counted{}, err
 	}
 	var t tally
