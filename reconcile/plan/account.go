@@ -41,7 +41,7 @@ func (a Account) tried(s Step) bool {
 // goes reports whether an object is being deleted, by this pass or by another writer.
 func (a Account) goes(s Step) bool {
 	o, did := a.Done[s.ID]
-	return s.Deleting || s.going && s.Waiting() || s.Action == Prune && did && o.isOver() && a.sent[s.ID].UID == s.UID
+	return s.Deleting || s.Terminating && s.Waiting() || s.Action == Prune && did && o.isOver() && a.sent[s.ID].UID == s.UID
 }
 
 // follows reports whether a step of a newer plan is a later phase of a step that this pass sent.

@@ -47,7 +47,7 @@ func TestAmountGrowsWithApprovals(t *testing.T) {
 	a, b := Step{ID: obj("a"), Action: Create}, Step{ID: obj("b"), Action: Create}
 	for upTo, want := range map[int]Action{1: Hold, 2: Create} {
 		given := approval.Given{inventory.InGit: {{ID: "entry", UpTo: upTo, Digests: []string{a.claim("asks", "").Digest(), b.claim("counts", "").Digest()}}}}
-		p := drafted{Plan: Plan{Steps: []Step{a, b}, given: given}}
+		p := drafted{Plan: Plan{Steps: []Step{a, b}, Approvals: Approvals{Given: given}}}
 		p.guard(Observed{Approvals: given, Inventory: inventory.Inventory{ResourceVersion: "1"}}, []Guard{asks, counts})
 		if p.Steps[0].Action != Create || p.Steps[1].Action != want {
 			t.Errorf("up to %d: %s and %s", upTo, p.Steps[0].Action, p.Steps[1].Action)
@@ -60,7 +60,7 @@ func TestAmountGrowsWithApprovals(t *testing.T) {
 func TestClaimsEnd(t *testing.T) {
 	id := obj("a")
 	claim := func(action Action, wants string) string {
-		return approval.Left(Step{ID: id, Action: action, Write: Write{wants: wants}}.claim("asks", "").Key(), approval.Count(2))
+		return approval.Left(Step{ID: id, Action: action, Write: Write{Wants: wants}}.claim("asks", "").Key(), approval.Count(2))
 	}
 	for _, tc := range []struct {
 		reason string
@@ -68,16 +68,16 @@ func TestClaimsEnd(t *testing.T) {
 		left   string
 		stays  bool
 	}{
-		{"The object is as wanted.", Step{Action: Keep, Write: Write{wants: "1"}}, claim(Update, "1"), false},
-		{"The object is kept on purpose.", Step{Action: Keep, Cause: Retain, Write: Write{wants: "1"}}, claim(Prune, ""), true},
-		{"The update waits.", Step{Action: Update, Write: Write{wants: "1"}}, claim(Update, "1"), true},
-		{"The update is held again.", Step{Action: Hold, Would: Update, Write: Write{wants: "1"}}, claim(Update, "1"), true},
-		{"The create follows the update that freed the object.", Step{Action: Create, Write: Write{wants: "1"}}, claim(Update, "1"), true},
-		{"The commit wants other content.", Step{Action: Update, Write: Write{wants: "2"}}, claim(Update, "1"), false},
-		{"The commit wants the object again.", Step{Action: Create, Write: Write{wants: "1"}}, claim(Prune, ""), false},
+		{"The object is as wanted.", Step{Action: Keep, Write: Write{Wants: "1"}}, claim(Update, "1"), false},
+		{"The object is kept on purpose.", Step{Action: Keep, Cause: Retain, Write: Write{Wants: "1"}}, claim(Prune, ""), true},
+		{"The update waits.", Step{Action: Update, Write: Write{Wants: "1"}}, claim(Update, "1"), true},
+		{"The update is held again.", Step{Action: Hold, Would: Update, Write: Write{Wants: "1"}}, claim(Update, "1"), true},
+		{"The create follows the update that freed the object.", Step{Action: Create, Write: Write{Wants: "1"}}, claim(Update, "1"), true},
+		{"The commit wants other content.", Step{Action: Update, Write: Write{Wants: "2"}}, claim(Update, "1"), false},
+		{"The commit wants the object again.", Step{Action: Create, Write: Write{Wants: "1"}}, claim(Prune, ""), false},
 		{"The commit does not want the object any more.", Step{Action: Prune}, claim(Update, "1"), false},
 		{"The prune waits.", Step{Action: Hold, Would: Prune}, claim(Prune, ""), true},
-		{"The deactivation has several phases.", Step{Action: Update, Deactivates: true, Write: Write{wants: "2"}}, claim(Update, "1"), true},
+		{"The deactivation has several phases.", Step{Action: Update, Deactivates: true, Write: Write{Wants: "2"}}, claim(Update, "1"), true},
 	} {
 		tc.now.ID = id
 		got := Plan{Steps: []Step{tc.now}}.current([]inventory.Grant{{Digest: "d", Left: []string{tc.left}}})
@@ -85,7 +85,7 @@ func TestClaimsEnd(t *testing.T) {
 			t.Errorf("%s The claim stays: %t", tc.reason, stays)
 		}
 	}
-	other := Step{ID: manifest.ID{Kind: "ConfigMap", Name: "other"}, Action: Update, Write: Write{wants: "2"}}
+	other := Step{ID: manifest.ID{Kind: "ConfigMap", Name: "other"}, Action: Update, Write: Write{Wants: "2"}}
 	if got := (Plan{Steps: []Step{other}}).current([]inventory.Grant{{Left: []string{claim(Update, "1")}}}); len(got[0].Left) != 1 {
 		t.Error("another object ends the claim")
 	}

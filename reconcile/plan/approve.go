@@ -59,7 +59,7 @@ func (s Step) isHeldBy(guards map[GuardName]bool) bool {
 
 // claim returns what a person is asked if a guard holds the step for a cause.
 func (s Step) claim(guard GuardName, cause approval.Cause) approval.Claim {
-	c := approval.Claim{Guard: string(guard), Cause: cause, Action: string(s.change().action), Of: s.ID, Wants: s.wants}
+	c := approval.Claim{Guard: string(guard), Cause: cause, Action: string(s.change().action), Of: s.ID, Wants: s.Wants}
 	if s.Deactivates { // the same in each phase of a deactivation
 		c.Of = CRD(s.ID.Name)
 	}
@@ -85,7 +85,7 @@ func (s Step) Claims() []approval.Ask {
 	if s.Action == Hold {
 		return s.claims()
 	}
-	return s.asksOf(s.lifted)
+	return s.asksOf(s.Lifted)
 }
 
 func (s Step) asksOf(rulings []Ruling) []approval.Ask {
@@ -101,11 +101,11 @@ func (s Step) asksOf(rulings []Ruling) []approval.Ask {
 	return all
 }
 
-// A lifting holds, by the keys of claims that a person has approved, how far each may grow.
-type lifting map[string]approval.Amount
+// A Lifting holds, by the keys of claims that a person has approved, how far each may grow.
+type Lifting map[string]approval.Amount
 
-// covers reports whether a person has approved an ask.
-func (l lifting) covers(a approval.Ask) bool {
+// Covers reports whether a person has approved an ask.
+func (l Lifting) Covers(a approval.Ask) bool {
 	if len(l) == 0 {
 		return false
 	}
@@ -113,14 +113,15 @@ func (l lifting) covers(a approval.Ask) bool {
 	return has && a.Amount.Within(limit)
 }
 
-func (l lifting) add(asks ...approval.Ask) {
+// Add adds what a person has approved.
+func (l Lifting) Add(asks ...approval.Ask) {
 	for _, a := range asks {
 		l[a.Key()] = a.Amount
 	}
 }
 
-// some reports whether a claim of a guard is approved.
-func (l lifting) some(guard GuardName) bool {
+// Some reports whether a claim of a guard is approved.
+func (l Lifting) Some(guard GuardName) bool {
 	for key := range l {
 		if strings.HasPrefix(key, string(guard)+":") {
 			return true
@@ -132,17 +133,17 @@ func (l lifting) some(guard GuardName) bool {
 // asks returns the step that the plan asks about: a prune, or the held update in its place if a guard that decides before it keeps
 // the prune from being made.
 func (s Step) asks(first map[GuardName]bool) Step {
-	if s.otherwise == nil || s.otherwise.Action != Hold || s.Action == Prune || s.isHeldBy(first) {
+	if s.Otherwise == nil || s.Otherwise.Action != Hold || s.Action == Prune || s.isHeldBy(first) {
 		return s
 	}
-	return *s.otherwise
+	return *s.Otherwise
 }
 
 // approve returns the claims on held steps that a person has approved. It sets p.Approval for the rest, and returns notes on
 // approvals that do not count.
-func (p *drafted) approve(seen Observed, ledger *approval.Ledger, guards []Guard) (_ lifting, notes []manifest.Finding) {
+func (p *drafted) approve(seen Observed, ledger *approval.Ledger, guards []Guard) (_ Lifting, notes []manifest.Finding) {
 	approvable := approvable(guards)
-	approved, of := lifting{}, map[string]Step{}
+	approved, of := Lifting{}, map[string]Step{}
 	var open []approval.Ask
 	for _, s := range p.Steps {
 		if s = s.asks(approvable); !s.isHeldBy(approvable) {
@@ -151,7 +152,7 @@ func (p *drafted) approve(seen Observed, ledger *approval.Ledger, guards []Guard
 		for _, a := range s.claims() {
 			if limit, does := ledger.Continues(a, s.leadsTo(a)...); does {
 				a.Amount = limit
-				approved.add(a)
+				approved.Add(a)
 				continue
 			}
 			open, of[a.Key()] = append(open, a), s
@@ -160,7 +161,7 @@ func (p *drafted) approve(seen Observed, ledger *approval.Ledger, guards []Guard
 	uses, rest, short := ledger.Cover(open)
 	for _, use := range uses {
 		p.spend(use, of)
-		approved.add(use.Asks...)
+		approved.Add(use.Asks...)
 	}
 	if len(rest) == 0 {
 		return approved, nil
@@ -193,12 +194,12 @@ func (p *drafted) ledger(seen Observed) *approval.Ledger {
 }
 
 // asking returns a function that approves what a later state of the plan holds. It retains only observations about approvals.
-func (o Observed) asking(guards []Guard) func(*Plan) lifting {
+func (o Observed) asking(guards []Guard) func(*Plan) Lifting {
 	o = Observed{
 		Want: o.Want, Inventory: inventory.Inventory{Grants: o.Inventory.Grants}, Approvals: o.Approvals, InForce: o.InForce,
 		Now: o.Now, Terms: o.Terms, Offline: o.Offline, rewritten: o.rewritten,
 	}
-	return func(of *Plan) lifting {
+	return func(of *Plan) Lifting {
 		d := drafted{Plan: *of}
 		approved, _ := d.approve(o, d.ledger(o), guards)
 		*of = d.Plan
@@ -214,7 +215,7 @@ func (o Observed) isFirst() bool {
 
 // Granted returns the approvals that this plan, or an earlier one over the same commit, has used.
 func (p Plan) Granted() []inventory.Grant {
-	return slices.DeleteFunc(slices.Concat(p.granted, p.spent), func(g inventory.Grant) bool { return g.Commit != p.Want.Revision || len(g.How) == 0 })
+	return slices.DeleteFunc(slices.Concat(p.GrantedBefore, p.Spent), func(g inventory.Grant) bool { return g.Commit != p.Want.Revision || len(g.How) == 0 })
 }
 
 // Approval returns the approval that lets only this held step pass.
@@ -224,18 +225,18 @@ func (s Step) Approval() Approval { return approvalOf(s.claims()) }
 func (p *drafted) spend(use approval.Use, of map[string]Step) {
 	for _, g := range use.Given.Grants(use.Digest) {
 		g.Commit, g.How = p.Want.Revision, g.On
-		if !p.now.IsZero() {
-			at := metav1.NewTime(p.now.UTC().Truncate(1e9))
+		if !p.Now.IsZero() {
+			at := metav1.NewTime(p.Now.UTC().Truncate(1e9))
 			g.At = &at
 		}
 		for _, a := range use.Asks {
 			g.Left = append(g.Left, approval.Left(a.Key(), a.Amount))
-			if s := of[a.Key()]; s.frees && s.going { // the object is deleted, and a create makes it again
+			if s := of[a.Key()]; s.Frees && s.Terminating { // the object is deleted, and a create makes it again
 				a.Action = string(Create)
 				g.Left = append(g.Left, approval.Left(a.Key(), a.Amount))
 			}
 		}
-		p.spent = append(p.spent, g)
+		p.Spent = append(p.Spent, g)
 	}
 }
 
@@ -259,7 +260,7 @@ func approvalOf(asks []approval.Ask) Approval {
 
 // HoldKey identifies a held step: its guard, action and object, and the wanted digest.
 func (s Step) HoldKey() string {
-	return inventory.Hash([]byte(s.claim(s.Guard, s.cause).String()))[:11]
+	return inventory.Hash([]byte(s.claim(s.Guard, s.HeldFor).String()))[:11]
 }
 
 // inGit returns the approvals in Git that count unless they have expired. In a pass, these are the approvals in the commit. In a
@@ -392,7 +393,7 @@ func (s Step) past(lifted []Ruling) Step {
 	if len(lifted) == 0 || s.Action == Hold || s.Action == Keep {
 		return s
 	}
-	s.Approved, s.lifted, s.Reason = true, lifted, Reason{}
+	s.Approved, s.Lifted, s.Reason = true, lifted, Reason{}
 	for _, r := range lifted {
 		s.Reason = And(s.Reason, Approved.With(string(r.Guard), r.Reason))
 	}

@@ -18,7 +18,7 @@ func TestSpentApprovals(t *testing.T) {
 	const placed, trailer = "g", "t"
 	passes := func(stands []string, revision string, grants []inventory.Grant, n int) []inventory.Grant {
 		for i := range n {
-			p := Plan{Want: render.Desired{Revision: revision}, given: approval.Given{inventory.OnSync: approval.Typed(stands...)}, spent: []inventory.Grant{{Digest: fmt.Sprint("other ", i), Commit: fmt.Sprint(i)}}}
+			p := Plan{Want: render.Desired{Revision: revision}, Approvals: Approvals{Given: approval.Given{inventory.OnSync: approval.Typed(stands...)}, Spent: []inventory.Grant{{Digest: fmt.Sprint("other ", i), Commit: fmt.Sprint(i)}}}}
 			grants = p.grants(grants)
 		}
 		return grants
@@ -48,9 +48,9 @@ func TestSpentApprovals(t *testing.T) {
 
 // An approval also covers the content of wanted objects.
 func TestApprovedContent(t *testing.T) {
-	one := Step{Action: Hold, Would: Update, Guard: "schema", ID: CRD("a"), Write: Write{wants: "1"}}
+	one := Step{Action: Hold, Would: Update, Guard: "schema", ID: CRD("a"), Write: Write{Wants: "1"}}
 	other := one
-	other.wants = "2"
+	other.Wants = "2"
 	if one.Approval().Digest == other.Approval().Digest {
 		t.Error("another content has the same digest")
 	}
@@ -65,8 +65,8 @@ func TestApprovedContent(t *testing.T) {
 // the object.
 func TestApprovalOfPhases(t *testing.T) {
 	id := crossplane.MRD("boats.example.org")
-	create := Step{ID: id, Action: Create, Approved: true, Write: Write{Activates: true, wants: "1"}}
-	activate := Step{ID: id, Action: Update, Approved: true, Write: Write{Activates: true, wants: "1"}}
+	create := Step{ID: id, Action: Create, Approved: true, Write: Write{Activates: true, Wants: "1"}}
+	activate := Step{ID: id, Action: Update, Approved: true, Write: Write{Activates: true, Wants: "1"}}
 	left := []inventory.Grant{{Digest: "d", Left: []string{create.claim("flood", "").Key()}}}
 	left = Plan{Steps: []Step{create}}.fulfilled(left, []Outcome{{ID: id, Action: Create, More: true}})
 	if len(left[0].Left) != 1 {
@@ -86,7 +86,7 @@ func TestApprovalOfWhatGoes(t *testing.T) {
 	id := crossplane.MRD("boats.example.org")
 	guards := []Guard{{Name: "asks", Approvable: true}}
 	held := func(would Action, frees, activates bool) Step {
-		return Step{ID: id, Action: Hold, Would: would, Guard: "asks", going: frees, Write: Write{frees: frees, Activates: activates, wants: "1"}}
+		return Step{ID: id, Action: Hold, Would: would, Guard: "asks", Terminating: frees, Write: Write{Frees: frees, Activates: activates, Wants: "1"}}
 	}
 	pass := func(s Step, grants []inventory.Grant, given string, o Outcome) ([]inventory.Grant, bool) {
 		p := drafted{Plan: Plan{Want: render.Desired{Revision: "now"}, Steps: []Step{s}}}
@@ -94,9 +94,9 @@ func TestApprovalOfWhatGoes(t *testing.T) {
 		if given != "" {
 			seen.Approvals = approval.Given{inventory.OnSync: approval.Typed(given)}
 		}
-		p.given = seen.Approvals
+		p.Given = seen.Approvals
 		all, _ := p.approve(seen, p.ledger(seen), guards)
-		approved := all.covers(approval.Ask{Claim: s.claim("asks", "")})
+		approved := all.Covers(approval.Ask{Claim: s.claim("asks", "")})
 		p.Steps[0].Action = s.Would
 		o.ID, o.Action = id, s.Would
 		return p.fulfilled(p.grants(grants), []Outcome{o}), approved
@@ -130,7 +130,7 @@ func TestPhasesStayOwned(t *testing.T) {
 	id := crossplane.MRD("boats.example.org")
 	have := inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{id: {UID: "u", Digest: "d", Actuation: "Succeeded"}}}
 	for _, action := range []Action{Prune, Release, Update} {
-		p := Plan{Steps: []Step{{ID: id, Action: action, phase: DoDisown, going: true}}}
+		p := Plan{Steps: []Step{{ID: id, Action: action, Phase: DoDisown, Terminating: true}}}
 		if e := p.Settled(have, []Outcome{{ID: id, Action: action, Did: DoDisown, More: true}}).Entries[id]; e.UID != "u" || e.Digest != "d" {
 			t.Errorf("%s: %+v", action, e)
 		}

@@ -10,9 +10,9 @@ import (
 
 func TestConcerns(t *testing.T) {
 	const name, file = "t1.aws.example.org", "aws/package/t.yaml"
-	gone := LostPackage{Directory: "aws", names: inventory.FingerprintsOf([]string{name})}
+	gone := LostPackage{Directory: "aws", Names: inventory.FingerprintsOf([]string{name})}
 	here := gone
-	here.Remains, here.returns = true, map[string]bool{name: true}
+	here.Remains, here.Returns = true, map[string]bool{name: true}
 	config := manifest.ID{Kind: "ConfigMap", Name: "a"}
 	at := func(path string) manifest.Origin { return manifest.Origin{Path: path} }
 	cases := map[string]struct {

@@ -14,7 +14,7 @@ func (p Plan) continued(before Plan, done []Outcome) Plan {
 	if len(carried.Steps) == 0 {
 		return p
 	}
-	p.was = before.was
+	p.WasActive = before.WasActive
 	at := make(map[manifest.ID]int, len(p.Steps))
 	p.Steps = slices.Clone(p.Steps)
 	for i, s := range p.Steps {

@@ -59,7 +59,7 @@ func (p *drafted) deactivate(seen Observed) {
 	missing := map[string][]string{} // by revision
 	add := func(s Step) {
 		revision, _ := InstalledBy(up.Objects[s.ID])
-		s.revision = up.Revisions[revision]
+		s.Revision = up.Revisions[revision]
 		// Replace the step of the commit's copy, which only keeps an installed object.
 		p.Steps = append(slices.DeleteFunc(p.Steps, func(kept Step) bool { return kept.ID == s.ID }), s)
 	}
@@ -153,7 +153,7 @@ func (s Step) pruneInstead(live *metav1.PartialObjectMetadata, e inventory.Entry
 	taken.Deactivates, taken.Definition, taken.Origin = true, true, s.Origin
 	taken.Reason = NotNamed.With()
 	if s.Action == Update {
-		taken.otherwise = &s
+		taken.Otherwise = &s
 	}
 	return taken
 }
@@ -175,8 +175,8 @@ func (p *drafted) concludeDeactivation(guards []Guard) {
 		default:
 			stays[s.ID.Name] = true
 		}
-		if s.Action != Prune && s.otherwise != nil && s.otherwise.Action == Update {
-			update := *s.otherwise
+		if s.Action != Prune && s.Otherwise != nil && s.Otherwise.Action == Update {
+			update := *s.Otherwise
 			update.Reason = s.Reason
 			p.Steps[i] = update
 		} else {
@@ -191,9 +191,9 @@ func (p *drafted) concludeDeactivation(guards []Guard) {
 func (p Plan) Restarts() []Restart {
 	of := map[manifest.ID]Restart{}
 	for _, s := range p.Steps {
-		if s.Deactivates && s.Action == Prune && s.ID.IsCRD() && s.revision.Package.Name != "" {
-			r := of[s.revision.Package]
-			of[s.revision.Package] = Restart{Package: s.revision.Package, Deployment: s.revision.Runtime, CRDs: r.CRDs + 1}
+		if s.Deactivates && s.Action == Prune && s.ID.IsCRD() && s.Revision.Package.Name != "" {
+			r := of[s.Revision.Package]
+			of[s.Revision.Package] = Restart{Package: s.Revision.Package, Deployment: s.Revision.Runtime, CRDs: r.CRDs + 1}
 		}
 	}
 	return slices.SortedFunc(maps.Values(of), func(a, b Restart) int { return a.Package.Compare(b.Package) })
@@ -224,6 +224,6 @@ func (r Restart) Finding() manifest.Finding {
 func (p Plan) OnlyDeactivating() Plan {
 	p.Steps = slices.DeleteFunc(slices.Clone(p.Steps), func(s Step) bool { return !s.Deactivates })
 	p.Effects = slices.DeleteFunc(slices.Clone(p.Effects), func(e Effect) bool { return e.Awaited() && e.Kind != Deactivate })
-	p.Gone, p.Stale, p.news, p.record = nil, false, false, nil
+	p.Gone, p.Stale, p.News, p.Record = nil, false, false, nil
 	return p
 }

@@ -13,7 +13,7 @@ import (
 func TestDeactivateOurs(t *testing.T) {
 	id := CRD("buckets.example.org")
 	held := Step{Action: Hold, Would: Prune, Guard: "in use", Reason: Failed.With("2 live objects"), Deactivates: true, ID: id}
-	held.otherwise = &Step{Action: Update, ID: id, Cause: Retain}
+	held.Otherwise = &Step{Action: Update, ID: id, Cause: Retain}
 	p := drafted{Plan: Plan{Steps: []Step{held}, Retained: []string{"buckets.example.org"}}}
 	p.concludeDeactivation(nil)
 	if s := p.Steps[0]; s.Action != Update || s.Reason.String() != "Failed(2 live objects)" || len(p.Retained) != 1 {
@@ -43,7 +43,7 @@ func TestApprovalOfAnUpdateIsNotOneOfItsPrune(t *testing.T) {
 	}
 	steps := func() []Step {
 		taken := Step{Action: Prune, ID: crd, Deactivates: true}
-		taken.otherwise = &Step{Action: Update, ID: crd}
+		taken.Otherwise = &Step{Action: Update, ID: crd}
 		return []Step{{Action: Prune, ID: user}, taken}
 	}
 	asks := drafted{Plan: Plan{Steps: steps()}}
@@ -52,12 +52,12 @@ func TestApprovalOfAnUpdateIsNotOneOfItsPrune(t *testing.T) {
 		t.Fatalf("The user and the update can be approved: %+v", asks.Approval)
 	}
 	given := approval.Given{inventory.OnSync: approval.UpTo(asks.Approval.UpTo, asks.Approval.Digest)}
-	p := drafted{Plan: Plan{Steps: steps(), given: given}}
+	p := drafted{Plan: Plan{Steps: steps(), Approvals: Approvals{Given: given}}}
 	p.guard(Observed{Approvals: given, Inventory: inventory.Inventory{ResourceVersion: "1"}}, guards)
 	if s := p.Steps[0]; s.Action != Prune || !s.Approved {
 		t.Errorf("The user is deleted: %s", s.Action)
 	}
-	if s := p.Steps[1]; s.Action != Hold || s.Guard != "many" || s.otherwise.Action != Update || !s.otherwise.Approved {
-		t.Errorf("The CRD is updated and not deleted: %s by %q, otherwise %s", s.Action, s.Guard, s.otherwise.Action)
+	if s := p.Steps[1]; s.Action != Hold || s.Guard != "many" || s.Otherwise.Action != Update || !s.Otherwise.Approved {
+		t.Errorf("The CRD is updated and not deleted: %s by %q, otherwise %s", s.Action, s.Guard, s.Otherwise.Action)
 	}
 }

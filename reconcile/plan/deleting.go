@@ -14,14 +14,14 @@ import (
 // Lingers reports whether a prune waits for deletions that have begun, of objects that an earlier commit removed. It changes no
 // verdict, and a pass does not wait for it.
 func (s Step) Lingers() bool {
-	return s.Action == Prune && s.earlier && (s.Deleting || s.Waiting() && !slices.ContainsFunc(s.Waits, func(r Reason) bool {
+	return s.Action == Prune && s.Earlier && (s.Deleting || s.Waiting() && !slices.ContainsFunc(s.Waits, func(r Reason) bool {
 		return r.Code != AwaitsDependant && r.Code != AwaitsGone && r.Code != AwaitsMore
 	}))
 }
 
 // isLate reports whether the deletion of an object that this commit removed takes too long.
 func (s Step) isLate(t Times) bool {
-	return s.Deleting && !s.earlier && t.Now.Sub(s.since.Time) >= t.Limit.Duration
+	return s.Deleting && !s.Earlier && t.Now.Sub(s.Since.Time) >= t.Limit.Duration
 }
 
 // withoutGone returns the pass after the newest plan is known: the deletion of an object is over if the plan has no step for it.

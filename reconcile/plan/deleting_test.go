@@ -15,14 +15,14 @@ func TestLingers(t *testing.T) {
 		step Step
 		want bool
 	}{
-		"Deleting":      {Step{Action: Prune, Removal: Removal{Deleting: true, earlier: true}}, true},
+		"Deleting":      {Step{Action: Prune, Removal: Removal{Deleting: true, Earlier: true}}, true},
 		"OfThisCommit":  {Step{Action: Prune, Removal: Removal{Deleting: true}}, false},
-		"Waits":         {Step{Action: Prune, Removal: Removal{earlier: true}, Waits: []Reason{AwaitsDependant.With(obj("a")), AwaitsGone.With(obj("b")), AwaitsMore.With(2)}}, true},
-		"AwaitsUpdate":  {Step{Action: Prune, Removal: Removal{earlier: true}, Waits: []Reason{AwaitsGone.With(obj("a")), AwaitsUpdate.With(obj("b"))}}, false},
-		"Sent":          {Step{Action: Prune, Removal: Removal{earlier: true}}, false},
-		"Held":          {Step{Action: Hold, Would: Prune, Removal: Removal{earlier: true, Deleting: true}}, false},
-		"OtherWait":     {Step{Action: Release, Removal: Removal{earlier: true}, Waits: []Reason{AwaitsGone.With(obj("a"))}}, false},
-		"AwaitsItsSync": {Step{Action: Prune, Removal: Removal{earlier: true}, Waits: []Reason{AwaitsSync.With("d/b")}}, false},
+		"Waits":         {Step{Action: Prune, Removal: Removal{Earlier: true}, Waits: []Reason{AwaitsDependant.With(obj("a")), AwaitsGone.With(obj("b")), AwaitsMore.With(2)}}, true},
+		"AwaitsUpdate":  {Step{Action: Prune, Removal: Removal{Earlier: true}, Waits: []Reason{AwaitsGone.With(obj("a")), AwaitsUpdate.With(obj("b"))}}, false},
+		"Sent":          {Step{Action: Prune, Removal: Removal{Earlier: true}}, false},
+		"Held":          {Step{Action: Hold, Would: Prune, Removal: Removal{Earlier: true, Deleting: true}}, false},
+		"OtherWait":     {Step{Action: Release, Removal: Removal{Earlier: true}, Waits: []Reason{AwaitsGone.With(obj("a"))}}, false},
+		"AwaitsItsSync": {Step{Action: Prune, Removal: Removal{Earlier: true}, Waits: []Reason{AwaitsSync.With("d/b")}}, false},
 	} {
 		tc.step.ID = obj("goes")
 		if tc.step.Lingers() != tc.want {
@@ -46,7 +46,7 @@ func TestLateDeletion(t *testing.T) {
 		"Late":    {time.Minute, false, true},
 		"Earlier": {time.Hour, true, false},
 	} {
-		s := Step{ID: obj("goes"), Action: Prune, Removal: Removal{Deleting: true, since: begun, earlier: tc.earlier}}
+		s := Step{ID: obj("goes"), Action: Prune, Removal: Removal{Deleting: true, Since: begun, Earlier: tc.earlier}}
 		var pass Pass
 		r := Next(pass, Plan{Steps: []Step{s}}, at(tc.after))
 		pass = pass.After(r, nil, nil).End(r)
@@ -60,7 +60,7 @@ func TestLateDeletion(t *testing.T) {
 func TestDeletionInAPass(t *testing.T) {
 	s := Step{ID: obj("goes"), Action: Prune, UID: "u"}
 	going := s
-	going.Deleting, going.since, going.going = true, begun, true
+	going.Deleting, going.Since, going.Terminating = true, begun, true
 	sent := Outcome{ID: s.ID, Action: Prune, Deleting: Deleting.With("now")}
 	for name, tc := range map[string]struct {
 		now  Plan
@@ -100,8 +100,8 @@ func TestDeletionInAPass(t *testing.T) {
 // A deletion that waits for its finalizer shows since when.
 func TestSince(t *testing.T) {
 	live := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &begun, Finalizers: []string{"f"}}}
-	s, some := Plan{}.leaving(Step{Action: Prune, going: true}, live, false)
-	if !some || !s.Deleting || s.since != begun || s.Reason.Code != DeletingFinalizers {
+	s, some := Plan{}.leaving(Step{Action: Prune, Terminating: true}, live, false)
+	if !some || !s.Deleting || s.Since != begun || s.Reason.Code != DeletingFinalizers {
 		t.Errorf("%+v", s)
 	}
 	live.Finalizers = []string{"example.org/a", "finalizer.managedresource.crossplane.io"}

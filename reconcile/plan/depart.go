@@ -28,7 +28,7 @@ func (p *drafted) keepCRDs(seen Observed) {
 	if !seen.applies() {
 		return
 	}
-	for _, id := range p.absent { // deleted by a user
+	for _, id := range p.Absent { // deleted by a user
 		if !crossplane.IsMRD(id) {
 			continue
 		}
@@ -49,20 +49,20 @@ func (p *drafted) keepCRDs(seen Observed) {
 		switch {
 		case is.Err != nil:
 			s.Err = ReasonError{OwnersUnknown.With(ReasonOf(is.Err))}
-		case !s.going && s.protected == needsUs:
-			s.phase = DoDelete
-		case !s.going && needsUs:
-			s.phase = DoProtect
-		case !s.going:
-			s.phase = DoUnprotect
+		case !s.Terminating && s.Protected == needsUs:
+			s.Phase = DoDelete
+		case !s.Terminating && needsUs:
+			s.Phase = DoProtect
+		case !s.Terminating:
+			s.Phase = DoUnprotect
 		case needsUs && a.Established != crossplane.Terminating:
 			s.Waits = append(slices.Clip(s.Waits), AwaitsCrossplane.With(ProtectFinalizer))
 		case a.Owns:
-			s.phase = DoDisown
+			s.Phase = DoDisown
 		case s.Action == Release: // the release also removes our finalizer
-			s.phase = DoRelease
+			s.Phase = DoRelease
 		default:
-			s.phase = DoUnprotect
+			s.Phase = DoUnprotect
 		}
 	}
 }
@@ -86,7 +86,7 @@ func (s Step) endsMRD() bool {
 	case !crossplane.IsMRD(s.ID):
 		return false
 	case s.Action == Prune:
-		return !s.going || s.protected
+		return !s.Terminating || s.Protected
 	}
-	return s.going && (s.Action == Release && s.protected || s.Action == Update && s.frees)
+	return s.Terminating && (s.Action == Release && s.Protected || s.Action == Update && s.Frees)
 }

@@ -49,15 +49,15 @@ func TestKeepCRDs(t *testing.T) {
 		"GoneAlready": {reason: "Headgate sends nothing for an MRD that a user is deleting.", going: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := drafted{Plan: Plan{Steps: []Step{{ID: mrd, Action: cmp.Or(tc.action, Prune), UID: "u", Write: Write{frees: tc.action == Update}, Removal: Removal{protected: tc.protected, Deleting: tc.going && !tc.protected}, going: tc.going}}}}
+			p := drafted{Plan: Plan{Steps: []Step{{ID: mrd, Action: cmp.Or(tc.action, Prune), UID: "u", Write: Write{Frees: tc.action == Update}, Removal: Removal{Protected: tc.protected, Deleting: tc.going && !tc.protected}, Terminating: tc.going}}}}
 			if tc.answer == nil && !tc.unknown {
 				tc.answer = question.Departure{}
 			}
-			p.keepCRDs(Observed{Answers: question.Answers{question.Departs{Of: mrd}: tc.answer}, asks: &p.open})
+			p.keepCRDs(Observed{Answers: question.Answers{question.Departs{Of: mrd}: tc.answer}, asks: &p.Unanswered})
 			s := p.Steps[0]
 			_, fails := tc.answer.(question.Unknown)
-			if s.Do() != tc.do || s.More() != tc.more || s.Waiting() != tc.waits || (s.Err != nil) != fails || (len(p.open) > 0) != (tc.unknown && (tc.going || tc.action == "")) {
-				t.Errorf("%s\n%q, more %v, waits for %q, error %v, open questions %v", tc.reason, s.Do(), s.More(), s.Waits, s.Err, p.open)
+			if s.Do() != tc.do || s.More() != tc.more || s.Waiting() != tc.waits || (s.Err != nil) != fails || (len(p.Unanswered) > 0) != (tc.unknown && (tc.going || tc.action == "")) {
+				t.Errorf("%s\n%q, more %v, waits for %q, error %v, open questions %v", tc.reason, s.Do(), s.More(), s.Waits, s.Err, p.Unanswered)
 			}
 		})
 	}
@@ -86,11 +86,11 @@ func TestMRDThatAUserDeletes(t *testing.T) {
 				Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{mrd: {UID: "u"}}},
 				Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{mrd: {ObjectMeta: metav1.ObjectMeta{UID: "u", Finalizers: tc.finalizers}}},
 			}
-			p := drafted{Plan: Plan{Want: render.Desired{Owner: render.OwnerCrossplane}, Steps: []Step{{ID: mrd, Action: Prune, UID: "u", going: true, Removal: Removal{Deleting: true}}}}}
-			seen.asks = &p.open
+			p := drafted{Plan: Plan{Want: render.Desired{Owner: render.OwnerCrossplane}, Steps: []Step{{ID: mrd, Action: Prune, UID: "u", Terminating: true, Removal: Removal{Deleting: true}}}}}
+			seen.asks = &p.Unanswered
 			p.keepCRDs(seen)
-			if len(p.open) != 1 || len(p.behind) > 0 {
-				t.Fatalf("Before the answer, the plan asks for the fate of the CRD: %v, %v", p.open, p.behind)
+			if len(p.Unanswered) != 1 || len(p.Behind) > 0 {
+				t.Fatalf("Before the answer, the plan asks for the fate of the CRD: %v, %v", p.Unanswered, p.Behind)
 			}
 			seen.Answers = question.Answers{question.Departs{Of: mrd}: a}
 			p.keepCRDs(seen)

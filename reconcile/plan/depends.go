@@ -267,7 +267,7 @@ func (s *Step) writes() bool { return s != nil && s.Action.writes() }
 // wait makes a step wait for another object.
 func (s *Step) wait(id manifest.ID, what Reason) {
 	s.Waits = append(slices.Clip(s.Waits), what)
-	s.after = append(s.after, id)
+	s.AwaitsAll = append(s.AwaitsAll, id)
 }
 
 // mostAwaited is the maximum number of objects in the reasons of a waiting prune.
@@ -292,7 +292,7 @@ func (p *drafted) awaitDependants(seen Observed) {
 		}
 		for r := range p.Steps {
 			if by := &p.Steps[r]; by.Action == Release && c.isOwnedBy(*by, *s) {
-				by.disowns = append(slices.Clip(by.disowns), s.UID)
+				by.Disowns = append(slices.Clip(by.Disowns), s.UID)
 				s.wait(by.ID, AwaitsRelease.With(by.ID))
 			}
 		}
@@ -301,7 +301,7 @@ func (p *drafted) awaitDependants(seen Observed) {
 			if n < mostAwaited {
 				s.wait(by.ID, AwaitsGone.With(by.ID))
 			} else {
-				s.after = append(s.after, by.ID)
+				s.AwaitsAll = append(s.AwaitsAll, by.ID)
 			}
 		}
 		if more := len(awaited) - mostAwaited; more > 0 {
@@ -382,18 +382,18 @@ func (p Plan) failDependants(done []Outcome) Plan {
 	for again := true; again; {
 		again = false
 		for i, s := range p.Steps {
-			at := slices.IndexFunc(s.after, func(id manifest.ID) bool { return failed[id] })
+			at := slices.IndexFunc(s.AwaitsAll, func(id manifest.ID) bool { return failed[id] })
 			if at < 0 || s.Err != nil {
 				continue
 			}
 			code := DependencyFailed
 			switch {
-			case s.Action == Prune && writes[s.after[at]]: // the guard Unfinished holds it
+			case s.Action == Prune && writes[s.AwaitsAll[at]]: // the guard Unfinished holds it
 				continue
 			case s.Action == Prune:
 				code = DependantFailed
 			}
-			p.Steps[i] = s.failed(code.With(s.after[at]))
+			p.Steps[i] = s.failed(code.With(s.AwaitsAll[at]))
 			failed[s.ID], again = true, true
 		}
 	}
@@ -406,7 +406,7 @@ func (p *drafted) indexDependants(first order, seen Observed) {
 	if !slices.ContainsFunc(p.Steps, func(s Step) bool { return s.change().action == Prune }) {
 		return
 	}
-	p.dependants = dependantsOf(first, seen)
+	p.Dependants = dependantsOf(first, seen)
 	p.at = make(map[manifest.ID]int, len(p.Steps))
 	for i, s := range p.Steps {
 		p.at[s.ID] = i

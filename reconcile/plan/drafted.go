@@ -79,7 +79,7 @@ func decide(seen Observed) (drafted, error) {
 	}
 	p.moves = p.locates(seen.Inventory)
 	if seen.reconciles() {
-		p.undeclared = undeclared(seen.Inventory, wanted)
+		p.Undeclared = undeclared(seen.Inventory, wanted)
 	}
 	if names := unexplained(want, seen.Upstream); len(names) > 0 {
 		p.Retained = names
@@ -96,38 +96,35 @@ func decide(seen Observed) (drafted, error) {
 	p.leftovers(seen)
 	p.follow(seen)
 	slices.SortStableFunc(p.Steps, inOrder) // guards must see the steps in the order of writing
-	p.lost = lostPackages(want, seen)
+	p.Lost = lostPackages(want, seen)
 	return p, nil
 }
 
 // begin returns a plan without steps.
 func begin(seen Observed) Plan {
 	return Plan{
-		Sync:    seen.Inventory.Sync,
-		Want:    seen.Want,
-		Owned:   len(seen.Inventory.Entries),
-		Version: seen.Inventory.ResourceVersion,
-		Offline: seen.Offline,
-		Looks:   seen.Looks,
-		Ends:    seen.Ends,
-		Effects: slices.Clone(seen.Effects),
-		Bumps:   seen.Bumps,
-		Held:    seen.Inventory.Held,
-		given:   seen.Approvals.At(seen.Now),
-		now:     seen.Now,
-		granted: seen.Inventory.Grants,
-		rebuilt: seen.isLost(),
-		homes:   homesOf(seen),
+		Sync:      seen.Inventory.Sync,
+		Want:      seen.Want,
+		Owned:     len(seen.Inventory.Entries),
+		Version:   seen.Inventory.ResourceVersion,
+		Offline:   seen.Offline,
+		Looks:     seen.Looks,
+		Ends:      seen.Ends,
+		Effects:   slices.Clone(seen.Effects),
+		Bumps:     seen.Bumps,
+		Held:      seen.Inventory.Held,
+		Approvals: Approvals{Given: seen.Approvals.At(seen.Now), Now: seen.Now, GrantedBefore: seen.Inventory.Grants, Rebuilt: seen.isLost()},
+		Places:    homesOf(seen),
 
-		forwards: seen.Terms.FastForward, rewritten: !seen.Rewritten().None(), takesOver: seen.takesOver,
-		undoneSince: seen.Inventory.Undone,
+		Memory:      Memory{Forwards: seen.Terms.FastForward, Rewritten: !seen.Rewritten().None(), TakesOver: seen.takesOver},
+		UndoneSince: seen.Inventory.Undone,
 	}
 }
 
 // rule returns the plan after all guards have ruled on its steps.
 func rule(d drafted, guards []Guard) ruled {
 	p, seen := ruled{d, guards}, d.seen
-	p.ask = seen.asking(guards)
+	p.AskAgain = seen.asking(guards)
 	p.guard(seen, guards)
 	p.noteRewritten(seen)
 	p.Steps = append(p.Steps, p.unreachable...) // guards cannot judge them
@@ -150,22 +147,22 @@ func await(p ruled) awaiting {
 // expect returns the complete plan: with what is in force after its writes, the expected effects, and what to record.
 func expect(p awaiting) Plan {
 	seen := p.seen
-	p.policies = p.inForce(seen)
-	p.was = seen.Upstream.active()
+	p.Policies = p.inForce(seen)
+	p.WasActive = seen.Upstream.active()
 	if p.Ends == Delete {
 		p.releaseRetained()
 	}
 	if seen.Offline {
 		p.Effects = append(p.Effects, activated(p.Want)...)
 	} else {
-		p.Effects = append(p.Effects, withoutThose(expected(p.Want, seen.Upstream, p.Steps, p.policies), p.Effects)...)
+		p.Effects = append(p.Effects, withoutThose(expected(p.Want, seen.Upstream, p.Steps, p.Policies), p.Effects)...)
 	}
 	for _, n := range notesOnSteps {
 		p.Notes = append(p.Notes, n.notes(p.drafted)...)
 	}
 	slices.SortStableFunc(p.Steps, inOrder)
 	p.remember(seen)
-	p.open = seen.asked()
+	p.Unanswered = seen.asked()
 	p.Stale = slices.ContainsFunc(unstored, func(c cause) bool { return c.holds(p.drafted) })
 	return p.failDependants(nil)
 }
@@ -254,7 +251,7 @@ func (p *drafted) follow(seen Observed) {
 			continue
 		}
 		p.kept[s.ID] = s
-		s.object = func() (*unstructured.Unstructured, error) { return Sent(seen.Inventory.Sync, a.Object) }
+		s.Sends = func() (*unstructured.Unstructured, error) { return Sent(seen.Inventory.Sync, a.Object) }
 		s.Action, s.Unready, s.Renew, s.Err = Update, false, inventory.Entry{}, cmp.Or(s.Err, a.resolved.problem)
 		p.Steps[i] = s
 	}

@@ -44,8 +44,8 @@ func (p Plan) leaving(s Step, live *metav1.PartialObjectMetadata, released bool)
 	case released || p.Ends == Orphan:
 		s.Action = Release
 		return s, inventory.Ours(live, p.Sync)
-	case s.going && !s.protected:
-		s.Deleting, s.since, s.Reason = true, *live.DeletionTimestamp, WhyDeleting(live)
+	case s.Terminating && !s.Protected:
+		s.Deleting, s.Since, s.Reason = true, *live.DeletionTimestamp, WhyDeleting(live)
 	}
 	return s, true
 }
@@ -89,7 +89,7 @@ func (p Plan) foremost() Plan {
 	for again := true; again; { // a dependant is deleted before its dependency, regardless of its tier
 		again = false
 		for _, s := range p.Steps {
-			for _, id := range s.after {
+			for _, id := range s.AwaitsAll {
 				again = again || due[s.ID] && !due[id]
 				due[id] = due[id] || due[s.ID]
 			}
@@ -127,7 +127,7 @@ func (s Step) Releasing(live *metav1.PartialObjectMetadata, of inventory.Sync) (
 	if live.Annotations[inventory.InventoryAnnotation] == of.Key() {
 		annotations[inventory.InventoryAnnotation] = nil
 	}
-	if mark == "" && len(annotations) == 0 && len(left) == len(live.ManagedFields) && len(finalizers) == len(live.Finalizers) && len(s.disowns) == 0 {
+	if mark == "" && len(annotations) == 0 && len(left) == len(live.ManagedFields) && len(finalizers) == len(live.Finalizers) && len(s.Disowns) == 0 {
 		return nil, nil
 	}
 	if !ownership.Moves(live) {
@@ -144,8 +144,8 @@ func (s Step) Releasing(live *metav1.PartialObjectMetadata, of inventory.Sync) (
 		"managedFields":   left,
 		"finalizers":      finalizers,
 	}
-	if len(s.disowns) > 0 {
-		metadata["ownerReferences"] = slices.DeleteFunc(slices.Clone(live.OwnerReferences), func(o metav1.OwnerReference) bool { return slices.Contains(s.disowns, o.UID) })
+	if len(s.Disowns) > 0 {
+		metadata["ownerReferences"] = slices.DeleteFunc(slices.Clone(live.OwnerReferences), func(o metav1.OwnerReference) bool { return slices.Contains(s.Disowns, o.UID) })
 	}
 	return json.Marshal(map[string]any{"metadata": metadata})
 }

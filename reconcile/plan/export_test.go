@@ -23,9 +23,9 @@ func (p Plan) Overdue(t Times, late map[manifest.ID]bool) Plan { return p.overdu
 func (p Plan) Refreshed(now Plan) Plan                         { return p.refreshed(now) }
 func (p Plan) Replaced(by Plan) Plan                           { return p.replaced(by, nil) }
 func (p *Plan) Rule(seen Observed, guard Guard, approved []Step) {
-	lifted := lifting{}
+	lifted := Lifting{}
 	for _, s := range approved {
-		lifted.add(s.ask(Ruling{Guard: guard.Name}))
+		lifted.Add(s.ask(Ruling{Guard: guard.Name}))
 	}
 	p.draft(func(d *drafted) { d.rule(seen, []Guard{guard}, lifted) })
 }

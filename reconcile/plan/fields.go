@@ -80,7 +80,7 @@ func (p *drafted) fieldsOfKeep(s *Step, a Asked, seen Observed) {
 
 func (s *Step) giveUp(stay []ownership.Held) {
 	for _, h := range stay {
-		s.stays = And(s.stays, FieldsStay.With(h.Fields, h.Manager))
+		s.GivesUp = And(s.GivesUp, FieldsStay.With(h.Fields, h.Manager))
 	}
 }
 
@@ -96,7 +96,7 @@ func (p *drafted) givenUp(s *Step, u ownership.Update, a Asked, seen Observed) [
 		return nil
 	case before == nil:
 		if unclaimed := u.Unclaimed(); ownership.IsLost(u.Live) && len(unclaimed) > 0 {
-			s.stays = And(s.stays, FieldsUnknown.With(ReasonOf(is.Err), unclaimed))
+			s.GivesUp = And(s.GivesUp, FieldsUnknown.With(ReasonOf(is.Err), unclaimed))
 		}
 		return nil
 	}
@@ -121,7 +121,7 @@ func (o Observed) LostFields(a Asked, live metav1.Object) bool {
 func (s *Step) reclaim(u ownership.Update) {
 	s.Action, s.Adopts, s.Live, s.After = Update, u.Takeover, u.Live, u.After
 	s.Renew, s.Unready = inventory.Entry{}, false
-	s.schema = once.OnceValue(s.compareSchema)
+	s.Difference = once.OnceValue(s.compareSchema)
 }
 
 // UnknownManager is the field manager in a FieldsStay of a field that another writer changed after managed fields were lost.
@@ -149,7 +149,7 @@ func few(fields []string) string {
 
 // Explained returns the changes of a step and its reason. Every update that is sent has one of them.
 func (s Step) Explained() ([]diff.Change, Reason) {
-	changes, why := s.Changes(), And(s.Why(), s.stays)
+	changes, why := s.Changes(), And(s.Why(), s.GivesUp)
 	if s.Action != Update || s.Err != nil || s.Waiting() || len(changes) > 0 || !why.None() {
 		return changes, why
 	}

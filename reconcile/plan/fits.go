@@ -43,10 +43,10 @@ const (
 
 // AfterWhole returns the new version of a definition, with its schemas; nil if they are not available.
 func (s Step) AfterWhole() FullDefinition {
-	if s.whole == nil && s.After != nil && !s.lean {
+	if s.Whole == nil && s.After != nil && !s.Lean {
 		return Decoded(s.After)
 	}
-	return s.whole
+	return s.Whole
 }
 
 // Fits asks how many objects of a CRD, or of the CRDs of an XRD, would lose a value or be refused with a new version of the

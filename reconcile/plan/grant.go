@@ -45,11 +45,11 @@ func (o Observed) isLost() bool {
 // begun returns the grants that the inventory recorded. If the inventory was lost, no existing approval counts until it is given
 // again, not even one in the message of this commit. An approval on the command line of a later pass is new.
 func (p Plan) begun(have []inventory.Grant) []inventory.Grant {
-	if !p.rebuilt || slices.ContainsFunc(have, func(g inventory.Grant) bool { return g.Digest == inventory.AnyDigest }) {
+	if !p.Rebuilt || slices.ContainsFunc(have, func(g inventory.Grant) bool { return g.Digest == inventory.AnyDigest }) {
 		return have
 	}
 	lost := inventory.Grant{Digest: inventory.AnyDigest, Commit: p.Want.Revision, Given: true, On: []inventory.ApprovalPlace{inventory.InComment, inventory.InGit, inventory.InReview, inventory.OnRun, inventory.OnSync}}
-	if _, read := p.given[inventory.OnCommand]; read {
+	if _, read := p.Given[inventory.OnCommand]; read {
 		lost.On = inventory.ApprovalPlaces
 	}
 	return append([]inventory.Grant{lost}, have...)
@@ -60,15 +60,15 @@ func (p Plan) grants(have []inventory.Grant) []inventory.Grant {
 	var next []inventory.Grant
 	for _, g := range p.begun(have) {
 		if g.Digest == inventory.AnyDigest {
-			next = append(next, p.given.FirstRead(g)...)
+			next = append(next, p.Given.FirstRead(g)...)
 		}
-		g = p.given.Standing(g).Aged(p.now)
+		g = p.Given.Standing(g).Aged(p.Now)
 		if g.Commit != p.Want.Revision && !slices.ContainsFunc(g.On, func(place inventory.ApprovalPlace) bool { return slices.Contains(approval.Listing, place) }) {
 			g.Left = nil
 		}
 		next = append(next, g)
 	}
-	for _, spent := range p.spent {
+	for _, spent := range p.Spent {
 		if !slices.ContainsFunc(next, func(g inventory.Grant) bool {
 			return g.Digest == spent.Digest && g.Of == spent.Of && g.Commit == spent.Commit && g.Given == spent.Given && slices.Equal(g.On, spent.On)
 		}) {
@@ -91,7 +91,7 @@ func (p Plan) stands(g inventory.Grant) bool { return g.Given || g.Commit == p.W
 // forgets reports whether the record lists places where a used approval no longer stands. Once it was removed everywhere, it may be
 // given again.
 func (p Plan) forgets(have []inventory.Grant) bool {
-	return slices.ContainsFunc(have, func(g inventory.Grant) bool { return g.Given && !slices.Equal(g.On, p.given.Standing(g).On) })
+	return slices.ContainsFunc(have, func(g inventory.Grant) bool { return g.Given && !slices.Equal(g.On, p.Given.Standing(g).On) })
 }
 
 // fulfilled returns the grants without the steps whose last phase was carried out. No guard may ask about those again.

@@ -68,7 +68,7 @@ type Case struct {
 
 	Lost []LostPackage
 
-	lifted     lifting
+	lifted     Lifting
 	first      order
 	at         map[manifest.ID]int // index of Steps, in the phase Settled
 	dependants map[manifest.ID][]manifest.ID
@@ -104,7 +104,7 @@ func (c Case) Dependants(of manifest.ID) []Dependant {
 
 // Undone returns the creates and updates of the plan that are known to fail, or that a guard holds, the oldest first.
 func (c Case) Undone() []Undone {
-	return Plan{Steps: c.Steps, undoneSince: c.Seen.Inventory.Undone}.Undone(nil)
+	return Plan{Steps: c.Steps, UndoneSince: c.Seen.Inventory.Undone}.Undone(nil)
 }
 
 // Live returns the live object of the step, or nil.
@@ -151,7 +151,7 @@ const (
 func (p *drafted) guard(seen Observed, guards []Guard) {
 	guards = slices.DeleteFunc(slices.Clone(guards), func(g Guard) bool { return g.Phase == Settled })
 	before, open := slices.Clone(p.Steps), seen.asked()
-	lifted, because := lifting{}, map[change][]Ruling{}
+	lifted, because := Lifting{}, map[change][]Ruling{}
 	p.ruleAll(seen, guards, lifted)
 	if seen.Looks {
 		return
@@ -161,7 +161,7 @@ func (p *drafted) guard(seen Observed, guards []Guard) {
 	for len(more) > 0 {
 		p.each(func(s Step) Step {
 			for _, r := range s.holds() {
-				if more.covers(s.ask(r)) {
+				if more.Covers(s.ask(r)) {
 					because[s.change()] = append(because[s.change()], r)
 				}
 			}
@@ -175,12 +175,12 @@ func (p *drafted) guard(seen Observed, guards []Guard) {
 	}
 	p.each(func(s Step) Step { return s.past(because[s.change()]) })
 	p.Notes = append(p.Notes, notes...)
-	p.rewritten = p.rewritten && (!lifted.some(History) || p.holdsHistory())
+	p.Rewritten = p.Rewritten && (!lifted.Some(History) || p.holdsHistory())
 }
 
 // ruleAll runs the guards. Those of a phase that do not count rule independently of each other, so that a person sees all reasons at
 // once. Those that count rule on what the others let pass.
-func (p *drafted) ruleAll(seen Observed, guards []Guard, lifted lifting) {
+func (p *drafted) ruleAll(seen Observed, guards []Guard, lifted Lifting) {
 	unruled := map[change]Step{}
 	p.each(func(s Step) Step {
 		unruled[s.change()] = s
@@ -207,7 +207,7 @@ func (p *drafted) ruleAll(seen Observed, guards []Guard, lifted lifting) {
 
 // foresee adds to held steps the rulings of the guards that count, as they will rule once a person has approved the other claims on
 // these steps. The guard Unfinished is left out: what it waits for may end by itself.
-func (p *drafted) foresee(seen Observed, guards, counting []Guard, lifted lifting, unruled map[change]Step) {
+func (p *drafted) foresee(seen Observed, guards, counting []Guard, lifted Lifting, unruled map[change]Step) {
 	can := approvable(guards)
 	then := *p
 	then.Steps, seen.asks = slices.Clone(p.Steps), nil
@@ -216,7 +216,7 @@ func (p *drafted) foresee(seen Observed, guards, counting []Guard, lifted liftin
 		if !s.isHeldBy(can) {
 			return s
 		}
-		assumed.add(s.claims()...)
+		assumed.Add(s.claims()...)
 		return unruled[s.change()]
 	})
 	if len(assumed) == len(lifted) {
@@ -272,22 +272,22 @@ func (s Step) change() change {
 // each replaces every step of the plan, and every update that is made if a prune is not.
 func (p *drafted) each(by func(Step) Step) {
 	for i, s := range p.Steps {
-		if s.otherwise != nil {
-			update := by(*s.otherwise)
-			s.otherwise = &update
+		if s.Otherwise != nil {
+			update := by(*s.Otherwise)
+			s.Otherwise = &update
 		}
 		p.Steps[i] = by(s)
 	}
 }
 
 // rule runs every step through guards that rule independently of each other. An approval lifts a single ruling, and no other one.
-func (p *drafted) rule(seen Observed, guards []Guard, lifted lifting) {
+func (p *drafted) rule(seen Observed, guards []Guard, lifted Lifting) {
 	rules := make([]func(Step) Ruling, len(guards))
 	for i, g := range guards {
 		c := p.caseOf(seen)
 		c.lifted = lifted
 		for _, s := range p.Steps {
-			if s.Counts() && !lifted.covers(s.ask(Ruling{Guard: g.Name})) {
+			if s.Counts() && !lifted.Covers(s.ask(Ruling{Guard: g.Name})) {
 				c.Passing++
 			}
 		}
@@ -316,10 +316,10 @@ func (p *drafted) rule(seen Observed, guards []Guard, lifted lifting) {
 
 // ruled returns the step after the ruling of a guard. The first ruling that no approval lifts decides about the step; a person sees
 // all of those that hold it.
-func (s Step) ruled(r Ruling, lifted lifting) Step {
+func (s Step) ruled(r Ruling, lifted Lifting) Step {
 	switch {
 	case r.Answer == Allowed:
-	case r.Answer == Held && lifted.covers(s.ask(r)): // a person approved it
+	case r.Answer == Held && lifted.Covers(s.ask(r)): // a person approved it
 	case s.Action == Hold && r.Answer == Held:
 		s.Also = append(slices.Clip(s.Also), r)
 	case s.Action == Hold: // what would be kept without the hold stays held until the hold is gone
@@ -328,18 +328,18 @@ func (s Step) ruled(r Ruling, lifted lifting) Step {
 		s.Guard, s.Reason, s.Clears = r.Guard, r.Reason, r.Clears
 	case r.Answer == Reported:
 		s.Action, s.Would, s.Err = Keep, s.Action, nil
-		s.Waits, s.awaits = nil, nil
+		s.Waits, s.AwaitsAny = nil, nil
 		s.Guard, s.Reason, s.Clears = r.Guard, r.Reason, r.Clears
 	default:
 		s.Action, s.Would, s.Err = Hold, s.Action, nil
-		s.Guard, s.Reason, s.Clears, s.cause, s.amount = r.Guard, r.Reason, r.Clears, r.Cause, r.Amount
+		s.Guard, s.Reason, s.Clears, s.HeldFor, s.Amount = r.Guard, r.Reason, r.Clears, r.Cause, r.Amount
 	}
 	return s
 }
 
 // caseOf returns the case of the plan in its current state.
 func (p *drafted) caseOf(seen Observed) Case {
-	return Case{Want: p.Want, Seen: seen, Steps: p.Steps, Lost: p.lost, first: p.first, at: p.at, dependants: p.dependants}
+	return Case{Want: p.Want, Seen: seen, Steps: p.Steps, Lost: p.Lost, first: p.first, at: p.at, dependants: p.Dependants}
 }
 
 // MayClear reports whether the reason of a hold may go away without the action of a person: another deletion may delete other
@@ -353,7 +353,7 @@ func (s Step) holds() []Ruling {
 	if s.Action != Hold {
 		return nil
 	}
-	return append([]Ruling{{Guard: s.Guard, Answer: Held, Reason: s.Reason, Clears: s.Clears, Cause: s.cause, Amount: s.amount}}, s.Also...)
+	return append([]Ruling{{Guard: s.Guard, Answer: Held, Reason: s.Reason, Clears: s.Clears, Cause: s.HeldFor, Amount: s.Amount}}, s.Also...)
 }
 
 // IsHeldBy reports whether a guard holds the step, alone or with others.

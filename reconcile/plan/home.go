@@ -17,35 +17,35 @@ func KubernetesKinds() map[schema.GroupKind]Kind {
 	return kinds
 }
 
-// homes holds the sources for the scope of a kind: the served kinds and the commits.
-type homes struct {
-	kinds   map[schema.GroupKind]Kind
-	commits []render.Desired
-	space   string // for namespaced objects without a namespace
+// Homes holds the sources for the scope of a kind: the served kinds and the commits.
+type Homes struct {
+	Kinds   map[schema.GroupKind]Kind
+	Commits []render.Desired
+	Space   string // for namespaced objects without a namespace
 }
 
-func homesOf(seen Observed) homes {
-	h := homes{kinds: seen.Kinds, commits: []render.Desired{seen.Want}, space: seen.Space}
+func homesOf(seen Observed) Homes {
+	h := Homes{Kinds: seen.Kinds, Commits: []render.Desired{seen.Want}, Space: seen.Space}
 	if seen.Base != nil {
-		h.commits = append(h.commits, *seen.Base)
+		h.Commits = append(h.Commits, *seen.Base)
 	}
 	if seen.Offline {
-		h.kinds = KubernetesKinds()
+		h.Kinds = KubernetesKinds()
 	}
 	return h
 }
 
 // Homes returns a function that completes an ID with the namespace that the object has in the cluster. It removes the namespace
 // from the ID of a cluster-scoped object. It returns an ID of a kind with unknown scope unchanged.
-func (p Plan) Homes() func(manifest.ID) manifest.ID { return p.homes.complete() }
+func (p Plan) Homes() func(manifest.ID) manifest.ID { return p.Places.Complete() }
 
 // Homes is Plan.Homes before there is a plan.
-func (o Observed) Homes() func(manifest.ID) manifest.ID { return homesOf(o).complete() }
+func (o Observed) Homes() func(manifest.ID) manifest.ID { return homesOf(o).Complete() }
 
 // Namespaces returns a function that returns the namespace of an object in the cluster, "" if the object is cluster-scoped. It
 // returns false if no API and no commit shows the scope of the kind, and the ID has no namespace.
 func (o Observed) Namespaces() func(manifest.ID) (namespace string, known bool) {
-	h := homesOf(o).known()
+	h := homesOf(o).Known()
 	complete, scopes := h.Complete(), map[schema.GroupKind]bool{}
 	return func(id manifest.ID) (string, bool) {
 		gk := id.GroupKind()
@@ -60,12 +60,12 @@ func (o Observed) Namespaces() func(manifest.ID) (namespace string, known bool) 
 	}
 }
 
-func (h homes) complete() func(manifest.ID) manifest.ID { return h.known().Complete() }
+func (h Homes) Complete() func(manifest.ID) manifest.ID { return h.Known().Complete() }
 
-func (h homes) known() render.Homes {
+func (h Homes) Known() render.Homes {
 	scope := func(gk schema.GroupKind) (namespaced, known bool) {
-		k, served := h.kinds[gk]
+		k, served := h.Kinds[gk]
 		return k.Namespaced, served
 	}
-	return render.Homes{Scope: scope, Commits: h.commits, Space: h.space}
+	return render.Homes{Scope: scope, Commits: h.Commits, Space: h.Space}
 }

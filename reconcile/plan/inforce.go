@@ -172,7 +172,7 @@ func (all PoliciesInForce) Opening(name string) []string {
 // package is sent.
 func (p Plan) Wider(live map[string]crossplane.LivePolicy) error {
 	assumed := map[string]bool{}
-	for _, policy := range p.policies {
+	for _, policy := range p.Policies {
 		for _, glob := range policy.Patterns {
 			assumed[glob] = assumed[glob] || !policy.Paused
 		}

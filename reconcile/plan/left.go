@@ -31,10 +31,10 @@ func (p *drafted) leavesBehind(mrd manifest.ID, crd types.UID, seen Observed) {
 	}
 	e := inventory.Entry{UID: crd, Policy: inventory.ObservableAndDeletable, Definition: true, Strategy: "Apply", Actuation: "Skipped", Reconcile: "Succeeded"}
 	e.Proof = seen.proof(e.Policy, &metav1.ObjectMeta{UID: crd})
-	if p.behind == nil {
-		p.behind = map[manifest.ID]inventory.Entry{}
+	if p.Behind == nil {
+		p.Behind = map[manifest.ID]inventory.Entry{}
 	}
-	p.behind[mrd] = e
+	p.Behind[mrd] = e
 	f := manifest.Finding{
 		Rule: ruleLeft, Severity: manifest.Note,
 		Message: fmt.Sprintf("the CRD %s stays when its definition is gone: it is served, and nothing updates it", mrd.Name),
@@ -65,7 +65,7 @@ func (p *drafted) keepLeft(id manifest.ID, e inventory.Entry, live *metav1.Parti
 
 // takeLeft adds the CRDs that stay to an inventory after their MRDs were deleted.
 func (p Plan) takeLeft(next *inventory.Inventory, done []Outcome) {
-	for mrd, e := range p.behind {
+	for mrd, e := range p.Behind {
 		gone := slices.Contains(p.Gone, mrd) || slices.ContainsFunc(done, func(o Outcome) bool {
 			return o.ID == mrd && o.Action == Prune && o.isOver() && o.Deleting.None()
 		})

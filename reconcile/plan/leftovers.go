@@ -100,13 +100,13 @@ func (p *drafted) leftovers(seen Observed) {
 	}
 	p.clear = digestOf(steps)
 	ready := slices.DeleteFunc(slices.Clone(steps), func(s Step) bool { return coming[s.ID] })
-	approved := lifting{}
+	approved := Lifting{}
 	if len(ready) == len(steps) {
 		approved = p.approveLeftovers(leftoversOf(ready), p.ledger(seen))
 	}
 	var left []Step
 	for _, s := range steps {
-		if coming[s.ID] || !seen.Terms.Clear && !approved.covers(s.ask(Ruling{Guard: leftoverFields})) {
+		if coming[s.ID] || !seen.Terms.Clear && !approved.Covers(s.ask(Ruling{Guard: leftoverFields})) {
 			left = append(left, s)
 			continue
 		}
@@ -151,17 +151,17 @@ func (p *drafted) drop(s *Step, fields []ownership.Held, seen Observed) Reason {
 	s.Action, s.Live, s.After, s.Drops, s.Adopts = Update, a.Live, a.After, fields, ownership.TakeLeftovers(a.Live, s.APIVersion)
 	s.Renew, s.Unready = inventory.Entry{}, false
 	s.Reason = LeftoversGo.With(ownership.Fields(fields), ownership.Managers(fields))
-	s.schema = once.OnceValue(s.compareSchema)
+	s.Difference = once.OnceValue(s.compareSchema)
 	return Reason{}
 }
 
 // approveLeftovers returns the claims on leftovers that a person has approved.
-func (p *drafted) approveLeftovers(asks []approval.Ask, ledger *approval.Ledger) lifting {
-	approved := lifting{}
+func (p *drafted) approveLeftovers(asks []approval.Ask, ledger *approval.Ledger) Lifting {
+	approved := Lifting{}
 	var open []approval.Ask
 	for _, a := range asks {
 		if _, does := ledger.Continues(a); does {
-			approved.add(a)
+			approved.Add(a)
 		} else {
 			open = append(open, a)
 		}
@@ -172,7 +172,7 @@ func (p *drafted) approveLeftovers(asks []approval.Ask, ledger *approval.Ledger)
 	uses, _, _ := ledger.Cover(open)
 	for _, use := range uses {
 		p.spend(use, nil)
-		approved.add(use.Asks...)
+		approved.Add(use.Asks...)
 	}
 	return approved
 }

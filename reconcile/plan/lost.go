@@ -19,10 +19,10 @@ import (
 type LostPackage struct {
 	Directory string
 	Remains   bool                   // it is still a package, but some of its definitions became plain CRDs
-	returns   map[string]bool        // names of its definitions that are plain CRDs now
-	packages  []string               // directories of this commit's packages, whose files do not belong to this one
-	names     inventory.Fingerprints // names of its definitions
-	follows   int                    // number of steps in the plan that follow from the loss
+	Returns   map[string]bool        // names of its definitions that are plain CRDs now
+	Packages  []string               // directories of this commit's packages, whose files do not belong to this one
+	Names     inventory.Fingerprints // names of its definitions
+	Follows   int                    // number of steps in the plan that follow from the loss
 }
 
 // lostPackages returns the recorded packages that the commit lost, completely or in part, sorted by directory. A package that moved
@@ -41,16 +41,16 @@ func lostPackages(want render.Desired, seen Observed) []LostPackage {
 	var lost []LostPackage
 	for _, dir := range slices.Sorted(maps.Keys(have.Directories())) {
 		p := LostPackage{
-			Directory: dir, Remains: slices.Contains(packages, dir), returns: map[string]bool{},
-			packages: packages, names: inventory.ReadFingerprints(have.Definitions[dir]),
+			Directory: dir, Remains: slices.Contains(packages, dir), Returns: map[string]bool{},
+			Packages: packages, Names: inventory.ReadFingerprints(have.Definitions[dir]),
 		}
 		for _, o := range want.Objects {
-			if o.ID.IsCRD() && o.Definition == "" && p.names.Has(o.ID.Name) {
-				p.returns[o.ID.Name] = true
+			if o.ID.IsCRD() && o.Definition == "" && p.Names.Has(o.ID.Name) {
+				p.Returns[o.ID.Name] = true
 			}
 		}
 		stays := !p.Remains && slices.Contains(have.Packages, dir) && slices.ContainsFunc(want.Directories, p.holds)
-		if stays || len(p.returns) > 0 {
+		if stays || len(p.Returns) > 0 {
 			lost = append(lost, p)
 		}
 	}
@@ -60,12 +60,12 @@ func lostPackages(want render.Desired, seen Observed) []LostPackage {
 // Concerns reports whether a step follows from the loss of the package.
 func (p LostPackage) Concerns(s Step, entry inventory.Entry) bool {
 	defines := s.ID.IsCRD() || crossplane.IsMRD(s.ID)
-	known := defines && p.names.Has(s.ID.Name)
+	known := defines && p.Names.Has(s.ID.Name)
 	switch {
 	case s.Deactivates:
 		return false
 	case p.Remains:
-		return defines && !s.Definition && p.returns[s.ID.Name]
+		return defines && !s.Definition && p.Returns[s.ID.Name]
 	case s.Action == Prune || s.Would == Prune:
 		return known || entry.Path != "" && p.holds(entry.Path)
 	case s.Definition: // it is still a definition
@@ -76,7 +76,7 @@ func (p LostPackage) Concerns(s Step, entry inventory.Entry) bool {
 
 // holds reports whether a file is in the lost package and in no other one.
 func (p LostPackage) holds(file string) bool {
-	return isWithin(file, p.Directory) && !slices.ContainsFunc(p.packages, func(dir string) bool {
+	return isWithin(file, p.Directory) && !slices.ContainsFunc(p.Packages, func(dir string) bool {
 		return isWithin(dir, p.Directory) && isWithin(file, dir)
 	})
 }
@@ -101,7 +101,7 @@ func (p Plan) notesOnLost(seen Observed) (notes []manifest.Finding) {
 	if !seen.Offline {
 		return nil
 	}
-	for _, l := range p.lost {
+	for _, l := range p.Lost {
 		follows := func(s Step) bool { return s.Action != Keep && l.Concerns(s, seen.Inventory.Entries[s.ID]) }
 		if !slices.ContainsFunc(p.Steps, follows) {
 			notes = append(notes, manifest.Finding{
@@ -119,10 +119,10 @@ func (p *drafted) remember(seen Observed) {
 	if !seen.reconciles() {
 		return
 	}
-	for i, l := range p.lost {
+	for i, l := range p.Lost {
 		for _, s := range p.Steps {
 			if s.Action != Keep && l.Concerns(s, seen.Inventory.Entries[s.ID]) {
-				p.lost[i].follows++
+				p.Lost[i].Follows++
 			}
 		}
 	}
@@ -139,7 +139,7 @@ func (p *drafted) remember(seen Observed) {
 	current := next.Directories()
 	for dir := range have.Directories() {
 		names := inventory.ReadFingerprints(have.Definitions[dir])
-		isLost := slices.ContainsFunc(p.lost, func(l LostPackage) bool { return l.Directory == dir && l.follows > 0 })
+		isLost := slices.ContainsFunc(p.Lost, func(l LostPackage) bool { return l.Directory == dir && l.Follows > 0 })
 		switch {
 		case !isLost:
 			next.NoteDefinitions(dir, names.Without(known)) // an earlier definition may come back as a plain CRD
@@ -151,20 +151,20 @@ func (p *drafted) remember(seen Observed) {
 	}
 	next = next.Bounded()
 	next.Adoption, next.Ignored = string(seen.Terms.Adoption), seen.ignoredPaths()
-	p.record, p.known = &next, known
-	p.news = !slices.Equal(have.Packages, next.Packages) || !maps.Equal(have.Definitions, next.Definitions) ||
+	p.Record, p.Known = &next, known
+	p.News = !slices.Equal(have.Packages, next.Packages) || !maps.Equal(have.Definitions, next.Definitions) ||
 		have.Adoption != next.Adoption || !includes(have.Ignored, next.Ignored)
 }
 
 // applying returns the record to store before the first write. It does not forget anything yet.
 func (p Plan) applying(have inventory.Record) inventory.Record {
-	if p.record == nil {
+	if p.Record == nil {
 		return have
 	}
 	next := have
 	next.Packages, next.Definitions = nil, nil
-	next.Adoption, next.Ignored = p.record.Adoption, p.record.Ignored
-	for _, of := range []inventory.Record{have, *p.record} {
+	next.Adoption, next.Ignored = p.Record.Adoption, p.Record.Ignored
+	for _, of := range []inventory.Record{have, *p.Record} {
 		for dir := range of.Directories() {
 			if names := inventory.ReadFingerprints(of.Definitions[dir]); slices.Contains(of.Packages, dir) {
 				next.AddPackage(dir, names)
@@ -179,7 +179,7 @@ func (p Plan) applying(have inventory.Record) inventory.Record {
 // appliedRecord returns the record to store after the last write. A package whose loss was approved is forgotten after all of its
 // steps were carried out.
 func (p Plan) appliedRecord(have inventory.Inventory, done []Outcome) inventory.Record {
-	if p.record == nil {
+	if p.Record == nil {
 		return have.Record
 	}
 	carried := map[manifest.ID]bool{}
@@ -188,16 +188,16 @@ func (p Plan) appliedRecord(have inventory.Inventory, done []Outcome) inventory.
 	}
 	next := have.Record
 	next.Packages, next.Definitions = nil, nil
-	next.Adoption, next.Ignored = p.record.Adoption, p.record.Ignored
-	for dir := range p.record.Directories() {
-		names := inventory.ReadFingerprints(p.record.Definitions[dir])
+	next.Adoption, next.Ignored = p.Record.Adoption, p.Record.Ignored
+	for dir := range p.Record.Directories() {
+		names := inventory.ReadFingerprints(p.Record.Definitions[dir])
 		l, made, isOver := p.carriedLoss(dir, carried, have)
 		switch {
 		case isOver && !l.Remains:
-			next.NoteDefinitions(dir, names.Without(made).Without(p.known))
+			next.NoteDefinitions(dir, names.Without(made).Without(p.Known))
 		case isOver:
 			next.AddPackage(dir, names.Without(made))
-		case slices.Contains(p.record.Packages, dir):
+		case slices.Contains(p.Record.Packages, dir):
 			next.AddPackage(dir, names)
 		default:
 			next.NoteDefinitions(dir, names)
@@ -209,11 +209,11 @@ func (p Plan) appliedRecord(have inventory.Inventory, done []Outcome) inventory.
 // carriedLoss returns the lost package of a directory, the names of what followed from its loss and was carried out, and whether that
 // is everything.
 func (p Plan) carriedLoss(dir string, carried map[manifest.ID]bool, have inventory.Inventory) (l LostPackage, made map[string]bool, isOver bool) {
-	i := slices.IndexFunc(p.lost, func(l LostPackage) bool { return l.Directory == dir })
+	i := slices.IndexFunc(p.Lost, func(l LostPackage) bool { return l.Directory == dir })
 	if i < 0 {
 		return l, nil, false
 	}
-	l, made = p.lost[i], map[string]bool{}
+	l, made = p.Lost[i], map[string]bool{}
 	follows := 0
 	for _, s := range p.Steps {
 		if s.Action != Keep && s.Approved && carried[s.ID] && l.Concerns(s, have.Entries[s.ID]) {
@@ -221,5 +221,5 @@ func (p Plan) carriedLoss(dir string, carried map[manifest.ID]bool, have invento
 			follows++
 		}
 	}
-	return l, made, follows > 0 && follows == l.follows
+	return l, made, follows > 0 && follows == l.Follows
 }

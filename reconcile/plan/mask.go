@@ -19,4 +19,4 @@ func MaskOf(u *unstructured.Unstructured) diff.Mask {
 func (a Asked) Mask() diff.Mask { return a.resolved.hidden }
 
 // Mask returns a mask for the values that were copied from Secrets into the object, directly or through other objects.
-func (s Step) Mask() diff.Mask { return s.hidden }
+func (s Step) Mask() diff.Mask { return s.Hidden }

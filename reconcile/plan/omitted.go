@@ -52,7 +52,7 @@ func (p Plan) locate(next *inventory.Inventory) {
 			}
 		}
 	}
-	if p.Ends == NoEnding && !p.partial {
+	if p.Ends == NoEnding && !p.Partial {
 		next.Record.Policies, next.Record.PolicyNames = p.policyFiles(next.Record), inventory.PolicyNames(p.Want, next.Record.PolicyNames)
 	}
 }

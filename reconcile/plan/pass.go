@@ -133,7 +133,7 @@ func Next(p Pass, now Plan, t Times) Round {
 		r.Send, r.Why = now.withoutPrunes(), Begins
 		late := p.Waits.noted(now, t).late(t)
 		switch {
-		case r.Send.continues, slices.ContainsFunc(now.Steps, Step.More):
+		case r.Send.PrunesLater, slices.ContainsFunc(now.Steps, Step.More):
 		case t.Hurry, now.Writes() && !now.Coming(nil) && !slices.ContainsFunc(now.Effects, Effect.Awaited), !now.Writes() && !now.Coming(late) && !now.pends(late):
 			r.Until = Finished
 		}
@@ -257,11 +257,11 @@ func (p Pass) After(r Round, done []Outcome, err error) Pass {
 		p.Last = p.Last.refreshed(r.now).replaced(r.next, r.phases).failDependants(p.outcomes())
 	}
 	if err == nil && (r.Why == PrunesLast || r.Why == Resumes && p.pruned) {
-		p.Last.Approval, p.Last.spent = r.next.Approval, slices.Concat(p.Last.spent, r.next.spent[len(r.now.spent):])
+		p.Last.Approval, p.Last.Spent = r.next.Approval, slices.Concat(p.Last.Spent, r.next.Spent[len(r.now.Spent):])
 	}
 	if r.Why == PrunesLast { // objects that disappeared without us count as deleted
 		for _, s := range p.First.Steps {
-			if _, known := p.Done[s.ID]; !known && s.comesLast() && slices.Contains(r.now.absent, s.ID) {
+			if _, known := p.Done[s.ID]; !known && s.comesLast() && slices.Contains(r.now.Absent, s.ID) {
 				p.Done[s.ID] = Outcome{ID: s.ID, Action: Prune}
 			}
 		}
@@ -276,7 +276,7 @@ func (p Pass) After(r Round, done []Outcome, err error) Pass {
 		p.moved++
 	}
 	p.started, p.begun = true, p.begun || !errors.Is(err, ErrMoved)
-	p.pruned = p.pruned || p.begun && err == nil && (r.Why == PrunesLast || r.Why == Begins && !r.Send.continues)
+	p.pruned = p.pruned || p.begun && err == nil && (r.Why == PrunesLast || r.Why == Begins && !r.Send.PrunesLater)
 	p.Waits, p.at, p.waiting = p.Waits.noted(p.Last, r.at), r.at, r.now.Waiting()
 	return p
 }
@@ -401,12 +401,12 @@ func (p Plan) withoutPrunes() Plan {
 	if len(first.Steps) == len(p.Steps) || !slices.ContainsFunc(first.Steps, Step.isDue) {
 		return p
 	}
-	first.continues = true
+	first.PrunesLater = true
 	return first
 }
 
 // Continues reports whether another round follows, so that this one should not wait longer than necessary.
-func (p Plan) Continues() bool { return p.continues || p.Coming(nil) }
+func (p Plan) Continues() bool { return p.PrunesLater || p.Coming(nil) }
 
 // comesLast reports whether a step prunes, belongs to the deactivation of a definition, or may be pruned once everything else is
 // done.

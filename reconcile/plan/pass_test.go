@@ -82,7 +82,7 @@ func TestWaits(t *testing.T) {
 // The cases cover every row of the comments on Next and on ending.
 func TestNext(t *testing.T) {
 	create := Step{ID: obj("a"), Action: Create}
-	waits := Step{ID: obj("w"), Action: Create, Waits: []Reason{Object.With(obj("toy"))}, awaits: []manifest.ID{obj("toy")}}
+	waits := Step{ID: obj("w"), Action: Create, Waits: []Reason{Object.With(obj("toy"))}, AwaitsAny: []manifest.ID{obj("toy")}}
 	ready := Step{ID: obj("w"), Action: Create}
 	migrates := Step{ID: obj("m"), Action: Update, Write: Write{Migrates: []string{"v1beta1"}}}
 	unready := Step{ID: obj("a"), Action: Keep, Unready: true}
@@ -97,8 +97,8 @@ func TestNext(t *testing.T) {
 	refused.Err = errRefused
 	inactive := Step{ID: crossplane.MRD("boats.example.org"), Action: Create, Write: Write{Activates: true}}
 	activates := Step{ID: inactive.ID, Action: Update, Write: Write{Activates: true}}
-	leaves := Step{ID: inactive.ID, Action: Prune, UID: "u", phase: DoProtect}
-	leaving := Step{ID: inactive.ID, Action: Prune, UID: "u", Removal: Removal{protected: true}, going: true, Waits: []Reason{AwaitsCrossplane.With("f")}}
+	leaves := Step{ID: inactive.ID, Action: Prune, UID: "u", Phase: DoProtect}
+	leaving := Step{ID: inactive.ID, Action: Prune, UID: "u", Removal: Removal{Protected: true}, Terminating: true, Waits: []Reason{AwaitsCrossplane.With("f")}}
 	phase := func(s Step) []Outcome { return []Outcome{{ID: s.ID, Action: s.Action, Did: s.Do(), More: true}} }
 	of := func(steps ...Step) Plan { return Plan{Steps: steps, Version: "1"} }
 	checked := func(p Plan, state EffectState) Plan { p.Effects = effectsOn(state, "toy"); return p }
@@ -401,16 +401,16 @@ func TestReplacementWaits(t *testing.T) {
 
 // A prune that waited for others is not sent if its replacement has failed in the meantime.
 func TestReplacementFailedWhileAPruneWaits(t *testing.T) {
-	from := Step{ID: obj("old"), Action: Prune, UID: "u", Waits: []Reason{AwaitsGone.With()}, after: []manifest.ID{obj("user")}}
+	from := Step{ID: obj("old"), Action: Prune, UID: "u", Waits: []Reason{AwaitsGone.With()}, AwaitsAll: []manifest.ID{obj("user")}}
 	user := Step{ID: obj("user"), Action: Prune, UID: "v"}
 	user.ID.Kind = "Bucket"
-	from.after[0] = user.ID
+	from.AwaitsAll[0] = user.ID
 	to := Step{ID: obj("new"), Action: Create, Origin: manifest.Origin{Path: "new.yaml", Line: 1}}
 	var pass Pass
 	pass = pass.After(Next(pass, Plan{Steps: []Step{to, user, from}}, at(0)), []Outcome{{ID: to.ID, Action: Create, Err: errRefused}}, nil)
 	pass = pass.After(Next(pass, Plan{Steps: []Step{user, from}}, at(time.Second)), []Outcome{{ID: user.ID, Action: Prune}}, nil)
 	goes := from
-	goes.Waits, goes.after = nil, nil
+	goes.Waits, goes.AwaitsAll = nil, nil
 	if d := Next(pass, Plan{Steps: []Step{goes}}, at(2*time.Second)); d.Send.Writes() && d.Send.Steps[0].Err == nil {
 		t.Errorf("%s: %+v", d.Why, d.Send.Steps)
 	}
@@ -419,7 +419,7 @@ func TestReplacementFailedWhileAPruneWaits(t *testing.T) {
 // Objects that a webhook may have refused are sent again after this pass has pruned the webhook.
 func TestPrunedWebhook(t *testing.T) {
 	refused := Step{ID: manifest.ID{Kind: "ConfigMap", Namespace: "team", Name: "a"}, Action: Create}
-	webhook := Step{ID: manifest.ID{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration", Name: "w"}, Action: Prune, UID: "u", Removal: Removal{webhooks: []string{"w.example.org"}}}
+	webhook := Step{ID: manifest.ID{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration", Name: "w"}, Action: Prune, UID: "u", Removal: Removal{Webhooks: []string{"w.example.org"}}}
 	var pass Pass
 	pass = pass.After(Next(pass, Plan{Steps: []Step{refused, webhook}}, at(0)), []Outcome{{ID: refused.ID, Action: Create, Err: Refused(Gate{Webhook: "w.example.org"}, errRefused)}}, nil)
 	d := Next(pass, Plan{Steps: []Step{refused, webhook}}, at(time.Second))
@@ -435,7 +435,7 @@ func TestPrunedWebhook(t *testing.T) {
 // If the prune of an MRD has begun and a guard then keeps the MRD because it is in use, the MRD is not reported as pruned.
 func TestPruneHeldHalfWay(t *testing.T) {
 	mrd := crossplane.MRD("boats.example.org")
-	begun := Step{ID: mrd, Action: Prune, UID: "u", phase: DoProtect}
+	begun := Step{ID: mrd, Action: Prune, UID: "u", Phase: DoProtect}
 	for name, stays := range map[string]Step{
 		"Held":     {ID: mrd, Action: Hold, Would: Prune, Guard: "in use", UID: "u"},
 		"Retained": {ID: mrd, Action: Keep, Cause: Retain, Guard: "asked", UID: "u"},

@@ -73,7 +73,7 @@ func (o Observed) mayBeLeft(id manifest.ID, live metav1.Object) bool {
 func (p *drafted) awaitPeers(seen Observed) {
 	for i := range p.Steps {
 		s := &p.Steps[i]
-		if s.Action != Prune || s.going {
+		if s.Action != Prune || s.Terminating {
 			continue
 		}
 		for _, peer := range seen.Peers {
@@ -107,7 +107,7 @@ func (p Plan) concerns(seen Observed) (prunes int, owners map[string]bool) {
 	owners = map[string]bool{}
 	for _, s := range p.Steps {
 		switch live := seen.Objects[s.ID]; {
-		case s.going:
+		case s.Terminating:
 		case s.Action == Prune, s.Action == Hold && s.Would == Prune:
 			prunes++
 		case s.Action == Hold && live != nil:

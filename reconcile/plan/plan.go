@@ -54,40 +54,43 @@ type Plan struct {
 	Held      inventory.Holds // what the previous pass held
 	Approval  *Approval       // the approval that would let the held steps pass; nil if no approval can
 
-	open     []question.Any
-	policies PoliciesInForce   // in force after the plan's writes, but before its prunes
-	lost     []LostPackage     // packages of applied commits that are not packages in this one any more
-	news     bool              // record differs from the stored one
-	record   *inventory.Record // to store after the plan was carried out; nil leaves the stored one unchanged
-	known    map[string]bool   // names of in-tree packages' definitions, and of existing CRDs
+	Memory
+	Approvals
 
-	dependants map[manifest.ID][]manifest.ID // dependants of objects that may be pruned
+	Unanswered  []question.Any                    // what guards ask; Open returns each question once
+	Policies    PoliciesInForce                   // in force after the writes, but before the prunes
+	WasActive   map[string]bool                   // definitions that Crossplane had active at first
+	Dependants  map[manifest.ID][]manifest.ID     // dependants of objects that may be pruned
+	Absent      []manifest.ID                     // the part of Gone that does not exist any more
+	PrunesLater bool                              // a later round of the pass sends the prunes
+	UndoneSince map[manifest.ID]metav1.Time       // since when earlier passes found creates and updates undone
+	AskAgain    func(of *Plan) (approved Lifting) // returns which holds of a later state of the plan are approved
+	Places      Homes                             // completes IDs with their namespaces in the cluster
+}
 
-	absent    []manifest.ID // the part of Gone that does not exist any more
-	continues bool          // a later round sends its prunes
+// A Memory is what a plan adds to the record of the inventory.
+type Memory struct {
+	Record *inventory.Record // to store after the plan was carried out; nil leaves the stored one unchanged
+	News   bool              // Record differs from the stored one
+	Known  map[string]bool   // names of in-tree packages' definitions, and of existing CRDs
+	Lost   []LostPackage     // packages of applied commits that are not packages in this one any more
 
-	partial bool // the plan is for some entries of the inventory and not for a commit: owner and grants stay
+	Behind     map[manifest.ID]inventory.Entry // entries of the CRDs that stay when their MRDs are deleted, by MRD
+	Undeclared map[manifest.ID]bool            // owned objects that the commit does not declare; nil if the plan is not for a commit
+	Partial    bool                            // the plan is for some entries of the inventory and not for a commit: owner and grants stay
 
-	was     map[string]bool // definitions that Crossplane had active at first
-	now     metav1.Time
-	given   approval.Given    // the approvals in the places that were read
-	granted []inventory.Grant // the grants in the inventory
-	spent   []inventory.Grant // the grants by this plan, of approvals that were not used before
+	Forwards  bool // a commit must descend from the last applied one
+	Rewritten bool // this commit does not, and no person has approved a change of it
+	TakesOver bool // another source replaces the recorded one
+}
 
-	behind map[manifest.ID]inventory.Entry // entries of the CRDs that stay when their MRDs are deleted, by MRD
-
-	undeclared map[manifest.ID]bool // owned objects that the commit does not declare; nil if the plan is not for a commit
-
-	forwards  bool // a commit must descend from the last applied one
-	rewritten bool // this commit does not, and no person has approved a change of it
-	takesOver bool // another source replaces the recorded one
-
-	rebuilt bool // the inventory with the grants was lost and has not been stored again
-
-	undoneSince map[manifest.ID]metav1.Time       // since when earlier passes found creates and updates undone
-	ask         func(of *Plan) (approved lifting) // asks again for the approval of what a plan holds
-
-	homes homes // to complete IDs with their namespaces in the cluster
+// Approvals are the approvals that a plan was made with, and those that it uses.
+type Approvals struct {
+	Given         approval.Given    // the approvals in the places that were read
+	GrantedBefore []inventory.Grant // the grants in the inventory
+	Spent         []inventory.Grant // the grants by this plan, of approvals that were not used before
+	Now           metav1.Time
+	Rebuilt       bool // the inventory with the grants was lost and has not been stored again
 }
 
 // Findings returns the problems of the commit, including the kinds that it uses although they stay inactive.
@@ -96,7 +99,7 @@ func (p Plan) Findings() []manifest.Finding {
 }
 
 // Open returns the questions that guards still need answered, without duplicates. With the answers, call Compute again.
-func (p Plan) Open() []question.Any { return question.Unique(p.open) }
+func (p Plan) Open() []question.Any { return question.Unique(p.Unanswered) }
 
 // byID returns the steps by object.
 func (p Plan) byID() map[manifest.ID]Step {
@@ -119,7 +122,7 @@ func (p Plan) Waits() bool {
 
 // Remembers reports whether the inventory must be stored although no object is written.
 func (p Plan) Remembers() bool {
-	return p.Stale || p.news || len(p.Gone) > 0 || p.Ends != NoEnding && len(p.Steps) == 0 && p.Version != "" ||
+	return p.Stale || p.News || len(p.Gone) > 0 || p.Ends != NoEnding && len(p.Steps) == 0 && p.Version != "" ||
 		slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Renew.UID != "" })
 }
 
@@ -191,7 +194,7 @@ func (p *drafted) unwanted(wanted map[manifest.ID]bool, renamed, nameless map[sc
 		case same != (manifest.ID{}):
 			p.Steps = append(p.Steps, prune(id, e, live).keptAs(same))
 		case !exists:
-			p.Gone, p.absent = append(p.Gone, id), append(p.absent, id)
+			p.Gone, p.Absent = append(p.Gone, id), append(p.Absent, id)
 		case e.IsAnother(live): // ours is gone
 			p.Gone = append(p.Gone, id)
 		case seen.asksRelease(id, live).None() && p.keepLeft(id, e, live, wanted, seen):
@@ -227,7 +230,7 @@ func (p *drafted) remove(id manifest.ID, live *metav1.PartialObjectMetadata, isR
 		p.Gone = append(p.Gone, id)
 		return false
 	}
-	s.earlier = e.Undeclared && e.RemovedBy != p.Want.Revision
+	s.Earlier = e.Undeclared && e.RemovedBy != p.Want.Revision
 	p.begins = p.begins || s.Deleting && !e.Deleting()
 	p.Steps = append(p.Steps, s)
 	return false
@@ -283,16 +286,16 @@ func stepFor(a Asked, seen Observed, kinds *coming) (Step, bool, error) {
 	}
 	s.Err = cmp.Or(s.Err, a.resolved.problem)
 	trial, of := seen.Trials[a.ID], seen.Inventory.Sync
-	s.object = func() (*unstructured.Unstructured, error) {
+	s.Sends = func() (*unstructured.Unstructured, error) {
 		if trial.Sent != nil {
 			return trial.Sent.DeepCopy(), nil
 		}
 		return Sent(of, a.Object)
 	}
-	s.vendored = seen.Offline && a.Package != "" && kinds.want.Owner == render.OwnerCrossplane
-	s.whole, s.compared = trial.Whole, trial.Schema
+	s.Vendored = seen.Offline && a.Package != "" && kinds.want.Owner == render.OwnerCrossplane
+	s.Whole, s.Compared = trial.Whole, trial.Schema
 	if !seen.Looks { // otherwise, only the differing fields are there to compare
-		s.schema = once.OnceValue(s.compareSchema)
+		s.Difference = once.OnceValue(s.compareSchema)
 	}
 	first, err := s.needs(kinds)
 	switch {
@@ -303,7 +306,7 @@ func stepFor(a Asked, seen Observed, kinds *coming) (Step, bool, error) {
 	case err != nil:
 		return Step{}, false, err
 	}
-	s.Needs, s.Waits, s.awaits = first.crd, slices.Concat(s.Waits, first.waits), first.on
+	s.Needs, s.Waits, s.AwaitsAny = first.crd, slices.Concat(s.Waits, first.waits), first.on
 	if len(a.Because) > 0 || seen.Upstream.Definitions[a.Definition].Active { // otherwise, Crossplane makes no CRD for it
 		s.Err = cmp.Or(s.Err, a.Problem)
 	}
@@ -316,7 +319,7 @@ func (s Step) unreadable(a Asked, seen Observed, why error) Step {
 	if _, owned := seen.Inventory.Entries[a.ID]; owned {
 		s.Action = Update
 	}
-	s.object = func() (*unstructured.Unstructured, error) { return Sent(seen.Inventory.Sync, a.Object) }
+	s.Sends = func() (*unstructured.Unstructured, error) { return Sent(seen.Inventory.Sync, a.Object) }
 	return s
 }
 
@@ -332,19 +335,19 @@ func stepOf(a Asked, seen Observed) Step {
 		Policy:     a.Policy,
 		Cause:      Commit,
 		Serves:     serves(a, seen),
-		Write:      Write{Activates: a.Activates && !seen.Upstream.Definitions[a.ID.Name].Active && !seen.Looks, wants: a.approvable()},
+		Write:      Write{Activates: a.Activates && !seen.Upstream.Definitions[a.ID.Name].Active && !seen.Looks, Wants: a.approvable()},
 		Digest:     seen.Digest(a.Object),
 		Asks:       a.Asks,
 	}
 	if trial := seen.Trials[a.ID]; a.resolved.references != nil || trial.Live != nil {
-		s.hidden = a.resolved.hidden.And(seen.masks[a.ID])
-		s.hidden.Paths = append(slices.Clip(s.hidden.Paths), secretPaths(trial.Live)...)
+		s.Hidden = a.resolved.hidden.And(seen.masks[a.ID])
+		s.Hidden.Paths = append(slices.Clip(s.Hidden.Paths), secretPaths(trial.Live)...)
 	}
 	if !a.Retained.None() {
 		s.Cause, s.Guard, s.Reason = Retain, Final, a.Retained
 	}
 	if live, exists := seen.Objects[a.ID]; exists {
-		s.UID, s.ResourceVersion, s.going = live.GetUID(), live.GetResourceVersion(), live.GetDeletionTimestamp() != nil
+		s.UID, s.ResourceVersion, s.Terminating = live.GetUID(), live.GetResourceVersion(), live.GetDeletionTimestamp() != nil
 	}
 	return s
 }
@@ -368,10 +371,10 @@ func (s *Step) choose(a Asked, seen Observed) {
 	case len(a.resolved.missing) > 0:
 		s.Action = Update
 	case trial.After == nil && leftHeld(a.Object, live):
-		s.Action, s.Err, s.frees, s.Reason = Update, trial.Err, true, FinalizerLeft.With()
+		s.Action, s.Err, s.Frees, s.Reason = Update, trial.Err, true, FinalizerLeft.With()
 	case s.Activates, !asWanted:
 		s.update(a, live, seen)
-	case s.going && seen.applies():
+	case s.Terminating && seen.applies():
 		s.Action, s.Waits = Create, []Reason{AwaitsOwnEnd.With(WhyDeleting(live))}
 		if entry, owned := seen.Inventory.Entries[a.ID]; owned && entry.UID == s.UID && !entry.Deleting() {
 			s.Cause = Drift // another writer deletes it
@@ -461,8 +464,8 @@ func prune(id manifest.ID, e inventory.Entry, live *metav1.PartialObjectMetadata
 		UID:             live.GetUID(),
 		ResourceVersion: live.GetResourceVersion(),
 		Digest:          e.Digest,
-		Removal:         Removal{webhooks: webhooksOf(live), protected: slices.Contains(live.GetFinalizers(), ProtectFinalizer)},
-		going:           live.GetDeletionTimestamp() != nil,
+		Removal:         Removal{Webhooks: webhooksOf(live), Protected: slices.Contains(live.GetFinalizers(), ProtectFinalizer)},
+		Terminating:     live.GetDeletionTimestamp() != nil,
 	}
 }
 

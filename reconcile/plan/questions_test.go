@@ -17,7 +17,7 @@ func TestApprovalsKeepQuestions(t *testing.T) {
 	a := Step{ID: obj("a"), Action: Create}
 	given := approval.Given{inventory.InGit: {{ID: "entry", Digests: []string{a.claim("asks", "").Digest()}}}}
 	open := []question.Any{question.AppliedBefore{Of: obj("b")}}
-	p := drafted{Plan: Plan{Steps: []Step{a}, given: given}}
+	p := drafted{Plan: Plan{Steps: []Step{a}, Approvals: Approvals{Given: given}}}
 	p.guard(Observed{Approvals: given, Inventory: inventory.Inventory{ResourceVersion: "1"}, asks: &open}, []Guard{asks})
 	if p.Steps[0].Action != Create || question.Text(open) != "applied before of ConfigMap d/b, stored of ConfigMap d/a" {
 		t.Errorf("%s; open: %s", p.Steps[0].Action, question.Text(open))

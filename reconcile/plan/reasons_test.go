@@ -32,7 +32,7 @@ func TestPairsOfGuards(t *testing.T) {
 					for _, g := range approved {
 						given[inventory.InComment] = append(given[inventory.InComment], approval.Typed(step.claim(g, "").Digest())...)
 					}
-					p := drafted{Plan: Plan{Steps: []Step{step}, given: given}}
+					p := drafted{Plan: Plan{Steps: []Step{step}, Approvals: Approvals{Given: given}}}
 					p.guard(Observed{Approvals: given, Inventory: inventory.Inventory{ResourceVersion: "1"}}, guards)
 					return p.Steps[0], p.Approval
 				}
@@ -79,7 +79,7 @@ func TestHoldThenKeep(t *testing.T) {
 		for _, g := range tc.approved {
 			given[inventory.InComment] = append(given[inventory.InComment], approval.Typed(step.claim(g, "").Digest())...)
 		}
-		p := drafted{Plan: Plan{Steps: []Step{step}, given: given}}
+		p := drafted{Plan: Plan{Steps: []Step{step}, Approvals: Approvals{Given: given}}}
 		p.guard(Observed{Approvals: given, Inventory: inventory.Inventory{ResourceVersion: "1"}}, tc.guards)
 		if got := (map[Action]GuardName{p.Steps[0].Action: p.Steps[0].Guard}); !maps.Equal(got, tc.want) || p.Steps[0].Approved {
 			t.Errorf("got %v, want %v", got, tc.want)
@@ -94,7 +94,7 @@ func TestDigestOfAStep(t *testing.T) {
 		t.Errorf("%v", step.claims())
 	}
 	given := approval.Given{inventory.InGit: approval.Typed(step.Approval().Digest)}
-	p := drafted{Plan: Plan{Steps: []Step{step, {ID: obj("b"), Action: Hold, Would: Prune, Guard: "first"}}, given: given}}
+	p := drafted{Plan: Plan{Steps: []Step{step, {ID: obj("b"), Action: Hold, Would: Prune, Guard: "first"}}, Approvals: Approvals{Given: given}}}
 	seen := Observed{Approvals: given, Inventory: inventory.Inventory{ResourceVersion: "1"}}
 	approved, _ := p.approve(seen, p.ledger(seen), []Guard{{Name: "first", Approvable: true}, {Name: "second", Approvable: true}})
 	if len(approved) != 2 || p.Approval == nil || p.Approval.Steps != 1 {
@@ -121,14 +121,14 @@ func TestApprovedHistory(t *testing.T) {
 		{"Both are approved.", []string{a.claim(History, "").Digest(), b.claim(History, "").Digest()}, false},
 	} {
 		given := approval.Given{inventory.InComment: approval.Typed(tc.approved...)}
-		p := drafted{Plan: Plan{Steps: []Step{a, b}, given: given, rewritten: true}}
+		p := drafted{Plan: Plan{Steps: []Step{a, b}, Approvals: Approvals{Given: given}, Memory: Memory{Rewritten: true}}}
 		guards := []Guard{holds(History, "a", "b"), holds("many", "b")}
 		if tc.reason == "The approval is for another reason." {
 			guards[0] = holds(History)
 		}
 		p.guard(Observed{Approvals: given, Inventory: inventory.Inventory{ResourceVersion: "1"}}, guards)
-		if p.rewritten != tc.rewritten {
-			t.Errorf("%s The branch still counts as rewritten: %t", tc.reason, p.rewritten)
+		if p.Rewritten != tc.rewritten {
+			t.Errorf("%s The branch still counts as rewritten: %t", tc.reason, p.Rewritten)
 		}
 	}
 }

@@ -242,8 +242,8 @@ func releasing(seen Observed) (drafted, error) {
 		Want:    render.Desired{Owner: have.Owner},
 		Owned:   len(have.Entries),
 		Version: have.ResourceVersion,
-		homes:   homesOf(seen),
-		partial: true,
+		Places:  homesOf(seen),
+		Memory:  Memory{Partial: true},
 	}}, nil
 }
 
@@ -285,11 +285,11 @@ func undeclared(have inventory.Inventory, wanted map[manifest.ID]bool) map[manif
 // learnsUndeclared reports whether the inventory must be stored because the commit now declares an object, or does not any more.
 // Objects that the plan forgets or writes do not count, because they are stored anyway.
 func (p Plan) learnsUndeclared(have inventory.Inventory) bool {
-	if p.undeclared == nil {
+	if p.Undeclared == nil {
 		return false
 	}
 	for id, e := range have.Entries {
-		if e.Undeclared != p.undeclared[id] {
+		if e.Undeclared != p.Undeclared[id] {
 			return true
 		}
 	}

@@ -44,7 +44,7 @@ func AsConverted(u, of *unstructured.Unstructured) *unstructured.Unstructured {
 // NewRedeclaration returns the effect of replacing an inactive definition with another one. It returns false if that breaks
 // nothing.
 func NewRedeclaration(id manifest.ID, difference schema.Difference) (Effect, bool) {
-	write := Write{schema: func() schema.Difference { return difference }}
+	write := Write{Difference: func() schema.Difference { return difference }}
 	return redeclared(id, Step{Action: Update, Write: write}), len(difference.Breaking()) > 0
 }
 
@@ -58,7 +58,7 @@ func redeclared(id manifest.ID, change Step) Effect {
 
 func replacement(live, after *unstructured.Unstructured, difference schema.Difference) Effect {
 	id := manifest.IDOf(live)
-	write := Write{Live: withoutSchemas(live), After: withoutSchemas(after), lean: true, schema: func() schema.Difference { return difference }}
+	write := Write{Live: withoutSchemas(live), After: withoutSchemas(after), Lean: true, Difference: func() schema.Difference { return difference }}
 	return Effect{Kind: Install, On: id, Change: &Step{Action: Update, ID: id, Write: write}}
 }
 
@@ -68,7 +68,7 @@ func Replacement(live, after *unstructured.Unstructured, difference schema.Diffe
 	if _, says, _ := unstructured.NestedFieldNoCopy(after.Object, "spec", "scope"); !says { // the scope stays
 		difference.Changes = slices.DeleteFunc(slices.Clone(difference.Changes), func(c SchemaChange) bool { return c.Rule == schema.Scope })
 	}
-	return Write{Live: live, After: after, whole: whole, schema: func() schema.Difference { return difference }}
+	return Write{Live: live, After: after, Whole: whole, Difference: func() schema.Difference { return difference }}
 }
 
 // compareReplaced compares the live object with the one in a package. It fills in a missing scope, as the API server does.
@@ -80,7 +80,7 @@ func compareReplaced(live, after *unstructured.Unstructured) schema.Difference {
 // or nil if they are not available.
 func (e Effect) MadeBy(of manifest.ID, after FullDefinition) Effect {
 	s := *e.Change
-	s.whole = after
+	s.Whole = after
 	e.Of, e.Change = of, &s
 	return e
 }

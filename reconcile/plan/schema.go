@@ -26,16 +26,16 @@ type SchemaDifference = schema.Difference
 
 // Schema returns the changes that an update of a CRD, an MRD or an XRD makes for users of its kind. It is empty for other steps.
 func (s Step) Schema() schema.Difference {
-	if s.schema == nil || s.Action != Update && s.Would != Update {
+	if s.Difference == nil || s.Action != Update && s.Would != Update {
 		return schema.Difference{}
 	}
-	return s.schema()
+	return s.Difference()
 }
 
 // compareSchema computes the result of Step.Schema.
 func (s Step) compareSchema() schema.Difference {
 	difference := s.compareConverted()
-	if s.vendored {
+	if s.Vendored {
 		difference, _, _ = difference.Unconverting()
 	}
 	return difference
@@ -43,8 +43,8 @@ func (s Step) compareSchema() schema.Difference {
 
 // compareConverted is compareSchema with the effects of a conversion that a copy of a package lacks.
 func (s Step) compareConverted() schema.Difference {
-	if s.compared != nil {
-		return *s.compared
+	if s.Compared != nil {
+		return *s.Compared
 	}
 	if s.Live == nil || !crossplane.DeclaresKind(s.ID) {
 		return schema.Difference{}

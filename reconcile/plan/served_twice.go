@@ -41,11 +41,11 @@ func (o Observed) uidOf(id manifest.ID) types.UID {
 // keptAs returns the step that keeps an object because the commit wants it under another identity.
 func (s Step) keptAs(wanted manifest.ID) Step {
 	s.Action, s.Would, s.Cause, s.Guard, s.Reason = Keep, Prune, Retain, SameObject, ServedTwice.With(wanted)
-	s.sameAs = wanted
+	s.SameAs = wanted
 	return s.free()
 }
 
 // isOld reports whether a step keeps an object that an inventory has under the wanted identity, too. Then the old one is forgotten.
 func (s Step) isOld(have inventory.Inventory) bool {
-	return s.Guard == SameObject && have.Entries[s.sameAs].UID == s.UID
+	return s.Guard == SameObject && have.Entries[s.SameAs].UID == s.UID
 }

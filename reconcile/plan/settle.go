@@ -21,7 +21,7 @@ func (p Plan) Intent(have inventory.Inventory) inventory.Inventory {
 	next.Rebuilt, next.Lost = false, false
 	next.Record = p.applying(have.Record)
 	next.Record.Source = p.recorded(have.Record.Source)
-	if !p.partial {
+	if !p.Partial {
 		next.Owner, next.Grants = p.Want.Owner, p.grants(have.Grants)
 	}
 	next.Entries = maps.Clone(have.Entries)
@@ -29,8 +29,8 @@ func (p Plan) Intent(have inventory.Inventory) inventory.Inventory {
 		next.Entries = map[manifest.ID]inventory.Entry{}
 	}
 	for id, e := range next.Entries {
-		if p.undeclared != nil && e.Undeclared != p.undeclared[id] {
-			e.Undeclared, e.RemovedBy = p.undeclared[id], ""
+		if p.Undeclared != nil && e.Undeclared != p.Undeclared[id] {
+			e.Undeclared, e.RemovedBy = p.Undeclared[id], ""
 			if e.Undeclared {
 				e.RemovedBy = p.Want.Revision
 			}

@@ -116,13 +116,13 @@ func (p Plan) recorded(was inventory.SourceRecord) inventory.SourceRecord {
 	}
 	next := was
 	next.Repository, next.Path = from.Repository, from.Path
-	if p.takesOver {
+	if p.TakesOver {
 		next.Taken++
 	}
-	if p.takesOver || was.Ref == "" || from.Ref != render.Detached { // otherwise, the record keeps its branch
+	if p.TakesOver || was.Ref == "" || from.Ref != render.Detached { // otherwise, the record keeps its branch
 		next.Ref, next.Branch = from.Ref, from.Branch
 	}
-	if p.rewritten { // otherwise, later commits on top of this one would also be accepted
+	if p.Rewritten { // otherwise, later commits on top of this one would also be accepted
 		return next
 	}
 	if from.Commit != "" || was.Repository != from.Repository {
@@ -136,7 +136,7 @@ func (p Plan) recorded(was inventory.SourceRecord) inventory.SourceRecord {
 func (p Plan) recordsSource(have inventory.Inventory) bool {
 	was, next := have.Record.Source, p.recorded(have.Record.Source)
 	moved := was.Repository != next.Repository || was.Path != next.Path || was.Ref != next.Ref || was.Branch != next.Branch || was.Taken != next.Taken
-	return have.ResourceVersion != "" && (moved || was.Commit != next.Commit && (was.Commit == "" || p.forwards))
+	return have.ResourceVersion != "" && (moved || was.Commit != next.Commit && (was.Commit == "" || p.Forwards))
 }
 
 // History is the guard for changes by a rewritten branch. Package plan names it because its holds decide which commit the inventory
@@ -176,7 +176,7 @@ func (p *drafted) holdsHistory() bool {
 
 // noteRewritten adds a finding about a rewritten branch if no step is held for it, because nothing else would report it.
 func (p *drafted) noteRewritten(seen Observed) {
-	if !p.rewritten || p.holdsHistory() {
+	if !p.Rewritten || p.holdsHistory() {
 		return
 	}
 	p.Notes = append(p.Notes, manifest.Finding{

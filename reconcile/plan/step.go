@@ -27,7 +27,7 @@ func (s Step) Changes() []diff.Change {
 	}
 	var changes []diff.Change
 	if s.Live != nil && s.After != nil {
-		hide := s.hidden
+		hide := s.Hidden
 		hide.Secret = s.ID.IsSecret()
 		changes = diff.Changes(s.Live, s.After, hide)
 	}
@@ -99,14 +99,14 @@ type Step struct {
 	Err   error    // why nothing is sent, if that is already known
 	Waits []Reason // what must exist, or be deleted, first; a later plan carries out the step
 
-	cause  approval.Cause // of a hold: the cause and the amount of the first ruling
-	amount approval.Amount
-	hidden diff.Mask     // masks values from Secrets
-	awaits []manifest.ID // the objects that it waits for; any one of them may be enough
-	after  []manifest.ID // further objects that it waits for; all of them are needed
-	going  bool          // the live object is being deleted
-	phase  Do            // of the deletion of an MRD: the request that is due
-	lifted []Ruling      // the holds that approvals lifted
+	HeldFor     approval.Cause // of a hold: the cause and the amount of the first ruling
+	Amount      approval.Amount
+	Hidden      diff.Mask     // masks values from Secrets
+	AwaitsAny   []manifest.ID // the objects that it waits for; any one of them may be enough
+	AwaitsAll   []manifest.ID // further objects that it waits for; all of them are needed
+	Terminating bool          // the live object is being deleted
+	Phase       Do            // of the deletion of an MRD: the request that is due
+	Lifted      []Ruling      // the holds that approvals lifted
 
 	Write
 	Removal
@@ -123,38 +123,38 @@ type Write struct {
 	Drops     []ownership.Held           // leftover fields that the update removes
 	Needs     string                     // the CRD of this plan that must serve the kind first; "" if it is served
 
-	object   func() (*unstructured.Unstructured, error)
-	schema   func() schema.Difference // of an update of a CRD or an MRD
-	compared *schema.Difference       // of the complete definitions, if Live and After lack the equal parts of their schemas
-	wants    string                   // the digest of the wanted object in the commit
-	stays    Reason                   // fields that the update gives up, and why they stay
-	whole    FullDefinition           // After with its schemas, if After lacks them and they are available
-	lean     bool                     // Live and After are without schemas
-	frees    bool                     // of an update: only our finalizer must be removed
-	vendored bool                     // a copy from a package, whose conversion may differ from the installed one
+	Sends      func() (*unstructured.Unstructured, error) // returns what is sent; see Object
+	Difference func() schema.Difference                   // of an update of a CRD or an MRD
+	Compared   *schema.Difference                         // of the complete definitions, if Live and After lack the equal parts of their schemas
+	Wants      string                                     // the digest of the wanted object in the commit
+	GivesUp    Reason                                     // fields that the update gives up, and why they stay
+	Whole      FullDefinition                             // After with its schemas, if After lacks them and they are available
+	Lean       bool                                       // Live and After are without schemas
+	Frees      bool                                       // of an update: only our finalizer must be removed
+	Vendored   bool                                       // a copy from a package, whose conversion may differ from the installed one
 }
 
 // A Removal holds the fields of prunes and releases.
 type Removal struct {
 	Deleting bool // the object is already being deleted, so nothing is sent
 
-	since     metav1.Time  // when the deletion began; zero if the object is not being deleted
-	earlier   bool         // an earlier commit removed the object
-	webhooks  []string     // the names of the webhooks in the object
-	protected bool         // the object has our finalizer
-	sameAs    manifest.ID  // the wanted identity of the same object, if it has one
-	otherwise *Step        // the update to make if the prune is not made
-	disowns   []types.UID  // of a release: owners of the object that the plan prunes
-	revision  LiveRevision // for a deactivation
+	Since     metav1.Time  // when the deletion began; zero if the object is not being deleted
+	Earlier   bool         // an earlier commit removed the object
+	Webhooks  []string     // the names of the webhooks in the object
+	Protected bool         // the object has our finalizer
+	SameAs    manifest.ID  // the wanted identity of the same object, if it has one
+	Otherwise *Step        // the update to make if the prune is not made
+	Disowns   []types.UID  // of a release: owners of the object that the plan prunes
+	Revision  LiveRevision // for a deactivation
 }
 
 // Object returns exactly the object that a create or an update sends. Every call decodes it again, because two thousand decoded
 // CRDs take a third of a gigabyte.
 func (s Step) Object() (*unstructured.Unstructured, error) {
-	if s.object == nil {
+	if s.Sends == nil {
 		return nil, errNothingToSend
 	}
-	return s.object()
+	return s.Sends()
 }
 
 // errNothingToSend is the error of a step without an object. A guard must refuse such a step.
@@ -202,11 +202,11 @@ func (s Step) Do() Do {
 	switch {
 	case !s.Writes():
 		return DoNothing
-	case s.phase != DoNothing:
-		return s.phase
+	case s.Phase != DoNothing:
+		return s.Phase
 	case s.Action == Release:
 		return DoRelease
-	case s.Action == Prune && s.protected, s.Action == Update && s.frees:
+	case s.Action == Prune && s.Protected, s.Action == Update && s.Frees:
 		return DoUnprotect
 	case s.Action == Prune:
 		return DoDelete
@@ -230,15 +230,15 @@ func (s Step) More() bool {
 	case DoApply:
 		return s.Activates
 	case DoDelete:
-		return s.protected
+		return s.Protected
 	case DoUnprotect: // afterwards, the object is gone and may have to be created again
-		return (s.Action == Update) == s.going
+		return (s.Action == Update) == s.Terminating
 	}
 	return false
 }
 
 // OnlyFrees reports whether the object is being deleted and only our finalizer must be removed.
-func (s Step) OnlyFrees() bool { return s.protected && s.going }
+func (s Step) OnlyFrees() bool { return s.Protected && s.Terminating }
 
 // writes reports whether an action writes an object of the commit.
 func (a Action) writes() bool { return a == Create || a == Update }
@@ -262,13 +262,13 @@ func (s Step) failed(why Reason) Step {
 
 // free returns the step without what it waited for.
 func (s Step) free() Step {
-	s.Waits, s.awaits, s.after = nil, nil, nil
+	s.Waits, s.AwaitsAny, s.AwaitsAll = nil, nil, nil
 	return s
 }
 
 // waitingAs returns the step with what another one waits for, or why that one is not carried out.
 func (s Step) waitingAs(next Step) Step {
-	s.Waits, s.after, s.Err = next.Waits, next.after, next.Err
+	s.Waits, s.AwaitsAll, s.Err = next.Waits, next.AwaitsAll, next.Err
 	return s
 }
 

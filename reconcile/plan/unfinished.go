@@ -30,7 +30,7 @@ type Undone struct {
 	Since metav1.Time // when a pass first found it undone; zero if no earlier pass did
 	Why   Code
 
-	refusedBy Gate
+	RefusedBy Gate
 }
 
 // Undone returns the creates and updates that are not done, the oldest first. done holds the outcomes of a pass; nil if it has sent
@@ -38,12 +38,12 @@ type Undone struct {
 func (p Plan) Undone(done map[manifest.ID]Outcome) []Undone {
 	var all []Undone
 	for _, s := range p.Steps {
-		if s.otherwise != nil && s.Action != Prune {
-			s = *s.otherwise
+		if s.Otherwise != nil && s.Action != Prune {
+			s = *s.Otherwise
 		}
 		o, sent := done[s.ID]
 		err := cmp.Or(s.Err, o.Err)
-		u := Undone{ID: s.ID, Since: p.undoneSince[s.ID]}
+		u := Undone{ID: s.ID, Since: p.UndoneSince[s.ID]}
 		switch {
 		case s.Deactivates:
 			continue
@@ -54,7 +54,7 @@ func (p Plan) Undone(done map[manifest.ID]Outcome) []Undone {
 		case err != nil:
 			u.Why = StillFails
 			if by, is := errors.AsType[RefusedError](err); is {
-				u.refusedBy = by.By
+				u.RefusedBy = by.By
 			}
 		case done != nil && (!sent || o.More):
 			u.Why = StillWaits
@@ -78,7 +78,7 @@ func (p Plan) Undone(done map[manifest.ID]Outcome) []Undone {
 // WaitsFor returns why a prune is not made while these creates and updates are undone; no reason if it is made. An object that is
 // being deleted waits for nothing.
 func (s Step) WaitsFor(undone []Undone) Reason {
-	if len(undone) == 0 || s.Action != Prune || s.going || slices.ContainsFunc(exceptions, func(excepts exception) bool { return excepts(s, undone) }) {
+	if len(undone) == 0 || s.Action != Prune || s.Terminating || slices.ContainsFunc(exceptions, func(excepts exception) bool { return excepts(s, undone) }) {
 		return Reason{}
 	}
 	return undone[0].Why.With(undone[0].ID, undone[0].Since)
@@ -91,7 +91,7 @@ type exception func(s Step, undone []Undone) bool
 var exceptions = []exception{
 	// The API server names the webhook or policy in its refusal. Nothing can be applied until it is gone.
 	func(s Step, undone []Undone) bool {
-		return slices.ContainsFunc(undone, func(u Undone) bool { return u.refusedBy.isIn(s) })
+		return slices.ContainsFunc(undone, func(u Undone) bool { return u.RefusedBy.isIn(s) })
 	},
 	// Access must end soon after it was removed. A Role without its binding grants nothing, so it waits like everything else.
 	func(s Step, undone []Undone) bool {
@@ -123,7 +123,7 @@ func (g Gate) isIn(s Step) bool {
 	case !s.admits():
 		return false
 	case strings.HasSuffix(s.ID.Kind, "WebhookConfiguration"):
-		return g.Webhook != "" && slices.Contains(s.webhooks, g.Webhook)
+		return g.Webhook != "" && slices.Contains(s.Webhooks, g.Webhook)
 	case strings.HasSuffix(s.ID.Kind, "Binding"):
 		return s.ID.Name == g.Binding
 	}
@@ -177,16 +177,16 @@ func (p Pass) holdPrunes(part, shown Plan) Plan {
 		part.Steps[i] = s
 	}
 	all := shown.replaced(part, p.following(part))
-	all.Approval, all.spent = nil, nil
-	var lifted lifting
-	if all.ask != nil {
-		lifted = all.ask(&all)
+	all.Approval, all.Spent = nil, nil
+	var lifted Lifting
+	if all.AskAgain != nil {
+		lifted = all.AskAgain(&all)
 	}
-	approved := func(s Step) bool { return s.isUnfinished() && lifted.covers(s.ask(Ruling{Guard: Unfinished})) }
-	part.Approval, part.spent = all.Approval, slices.Concat(part.spent, all.spent)
+	approved := func(s Step) bool { return s.isUnfinished() && lifted.Covers(s.ask(Ruling{Guard: Unfinished})) }
+	part.Approval, part.Spent = all.Approval, slices.Concat(part.Spent, all.Spent)
 	for i, s := range part.Steps {
 		if approved(s) && !slices.ContainsFunc(part.Steps, func(o Step) bool { return o.isUnfinished() && !approved(o) && isInside(o.ID, s.ID) }) {
-			part.Steps[i] = free[i].past(append(free[i].lifted, s.holds()...))
+			part.Steps[i] = free[i].past(append(free[i].Lifted, s.holds()...))
 		}
 	}
 	return part
@@ -195,7 +195,7 @@ func (p Pass) holdPrunes(part, shown Plan) Plan {
 // freed returns a step as a prune if only the guard Unfinished held it, because of what was known before the pass sent anything, and
 // the API server has named it in a refusal since then. What depends on the object keeps it.
 func (p Plan) freed(s Step, undone []Undone) Step {
-	if s.isUnfinished() && len(s.Also) == 0 && len(p.dependants[s.ID]) == 0 && slices.ContainsFunc(undone, func(u Undone) bool { return u.refusedBy.isIn(s) }) {
+	if s.isUnfinished() && len(s.Also) == 0 && len(p.Dependants[s.ID]) == 0 && slices.ContainsFunc(undone, func(u Undone) bool { return u.RefusedBy.isIn(s) }) {
 		return s.unheld()
 	}
 	return s

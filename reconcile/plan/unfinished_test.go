@@ -46,8 +46,8 @@ func TestUnfinishedAndPrunes(t *testing.T) {
 		step Step
 		goes func(failed string, of manifest.ID) bool // nil if it never goes
 	}{
-		"Webhook":      {Step{ID: at0(admissions, "ValidatingWebhookConfiguration", "", "cfg"), Removal: Removal{webhooks: []string{"other", "w.example.org"}}}, func(f string, _ manifest.ID) bool { return f == "Webhook" }},
-		"OtherWebhook": {Step{ID: at0(admissions, "MutatingWebhookConfiguration", "", "w.example.org"), Removal: Removal{webhooks: []string{"v.example.org"}}}, nil},
+		"Webhook":      {Step{ID: at0(admissions, "ValidatingWebhookConfiguration", "", "cfg"), Removal: Removal{Webhooks: []string{"other", "w.example.org"}}}, func(f string, _ manifest.ID) bool { return f == "Webhook" }},
+		"OtherWebhook": {Step{ID: at0(admissions, "MutatingWebhookConfiguration", "", "w.example.org"), Removal: Removal{Webhooks: []string{"v.example.org"}}}, nil},
 		"Policy":       {Step{ID: at0(admissions, "ValidatingAdmissionPolicy", "", "p")}, func(f string, _ manifest.ID) bool { return f == "Policy" }},
 		"PolicyBound":  {Step{ID: at0(admissions, "ValidatingAdmissionPolicyBinding", "", "b")}, func(f string, _ manifest.ID) bool { return f == "Policy" }},
 		"OtherPolicy":  {Step{ID: at0(admissions, "ValidatingAdmissionPolicy", "", "b")}, nil},
@@ -56,7 +56,7 @@ func TestUnfinishedAndPrunes(t *testing.T) {
 		"ClusterBound": {Step{ID: at0(rbac, "ClusterRoleBinding", "", "a")}, func(_ string, of manifest.ID) bool { return of.Group != rbac }},
 		"Role":         {Step{ID: at0(rbac, "Role", "team", "r")}, nil},
 		"Deactivation": {Step{ID: CRD("bs.example.org"), Deactivates: true}, nil},
-		"Freed":        {Step{ID: obj("freed"), going: true, Removal: Removal{protected: true}}, func(string, manifest.ID) bool { return true }},
+		"Freed":        {Step{ID: obj("freed"), Terminating: true, Removal: Removal{Protected: true}}, func(string, manifest.ID) bool { return true }},
 	}
 	for _, id := range names {
 		id.Name += "-old"
@@ -116,7 +116,7 @@ func TestFinishedAndPrunes(t *testing.T) {
 		"Applied":   {"It was created.", Step{Action: Create}},
 		"Unready":   {"It was applied and is not ready yet.", Step{Action: Keep, Unready: true}},
 		"Prune":     {"A held prune replaces nothing.", Step{Action: Hold, Would: Prune, Guard: "external"}},
-		"Going":     {"It is being deleted.", Step{Action: Prune, going: true, Removal: Removal{Deleting: true}}},
+		"Going":     {"It is being deleted.", Step{Action: Prune, Terminating: true, Removal: Removal{Deleting: true}}},
 		"Retained":  {"A guard keeps it on purpose.", Step{Action: Keep, Cause: Retain, Guard: "asked"}},
 		"Reported":  {"The sync only reports drift.", Step{Action: Keep, Would: Update, Cause: Drift, Guard: "drift"}},
 		"Observed":  {"The sync only observes it.", Step{Action: Keep, Would: Update, Guard: OnlyObserved}},
@@ -138,7 +138,7 @@ func TestFinishedAndPrunes(t *testing.T) {
 // The reason names the oldest failure, and does not change when another object fails, too.
 func TestOldestFailure(t *testing.T) {
 	long, short := metav1.Date(2026, 11, 1, 8, 0, 0, 0, time.UTC), metav1.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC)
-	p := Plan{undoneSince: map[manifest.ID]metav1.Time{obj("c"): long, obj("b"): short}}
+	p := Plan{UndoneSince: map[manifest.ID]metav1.Time{obj("c"): long, obj("b"): short}}
 	for _, name := range []string{"a", "b", "c"} {
 		p.Steps = append(p.Steps, Step{ID: obj(name), Action: Create, Err: errRefused})
 	}
@@ -172,8 +172,8 @@ func TestDeadlocks(t *testing.T) {
 	}{
 		"Quota":   {"The create exceeds the quota while the old object exists.", Step{ID: obj("new"), Action: Create}, obj("old")},
 		"Port":    {"The old object uses the port.", Step{ID: manifest.ID{Kind: "Service", Namespace: "d", Name: "new"}, Action: Create}, manifest.ID{Kind: "Service", Namespace: "d", Name: "old"}},
-		"Config":  {"The ProviderConfig is being deleted, which a finalizer delays until its last user is gone.", Step{ID: provider, Action: Update, going: true}, bucket},
-		"Waiting": {"It is wanted again, and waits to be created until the old one is gone.", Step{ID: provider, Action: Create, going: true, Waits: []Reason{AwaitsGone.With(provider)}}, bucket},
+		"Config":  {"The ProviderConfig is being deleted, which a finalizer delays until its last user is gone.", Step{ID: provider, Action: Update, Terminating: true}, bucket},
+		"Waiting": {"It is wanted again, and waits to be created until the old one is gone.", Step{ID: provider, Action: Create, Terminating: true, Waits: []Reason{AwaitsGone.With(provider)}}, bucket},
 	} {
 		for _, approved := range []bool{false, true} {
 			prune := Step{ID: tc.goes, Action: Prune, UID: "u"}
@@ -186,10 +186,10 @@ func TestDeadlocks(t *testing.T) {
 					done.Waits, errs = nil, nil
 					p.Steps = []Step{done}
 				}
-				p.ask = func(*Plan) lifting {
-					lifted := lifting{}
+				p.AskAgain = func(*Plan) Lifting {
+					lifted := Lifting{}
 					if approved {
-						lifted.add(prune.ask(Ruling{Guard: Unfinished}))
+						lifted.Add(prune.ask(Ruling{Guard: Unfinished}))
 					}
 					return lifted
 				}
@@ -222,11 +222,11 @@ func TestApprovedWhileUnfinished(t *testing.T) {
 		"Home": {[]manifest.ID{home.ID}, nil},
 	} {
 		p := Plan{Steps: []Step{create, prune, home}}
-		p.ask = func(of *Plan) lifting {
-			approved := lifting{}
+		p.AskAgain = func(of *Plan) Lifting {
+			approved := Lifting{}
 			for _, s := range of.Steps {
 				if s.isUnfinished() && slices.Contains(tc.approves, s.ID) {
-					approved.add(s.claims()...)
+					approved.Add(s.claims()...)
 				}
 			}
 			return approved
@@ -246,7 +246,7 @@ func TestAppliedUnderAnotherIdentity(t *testing.T) {
 	pass = pass.After(Next(pass, Plan{Steps: []Step{create, prune, other}}, at(0)), []Outcome{{ID: create.ID, Action: Update, UID: "same"}}, nil)
 	r := Next(pass, Plan{Steps: []Step{prune, other}}, at(time.Second))
 	for _, s := range r.Send.Steps {
-		if want := s.ID == other.ID; s.Writes() != want || !want && (s.Guard != SameObject || s.sameAs != create.ID) {
+		if want := s.ID == other.ID; s.Writes() != want || !want && (s.Guard != SameObject || s.SameAs != create.ID) {
 			t.Errorf("%s %s: %s", s.Action, s.ID, s.Reason)
 		}
 	}
@@ -276,9 +276,9 @@ func TestNamespaceNotEmpty(t *testing.T) {
 // A prune whose dependant was updated is sent after everything else, although it could be sent earlier.
 func TestPruneThatWaitedIsLast(t *testing.T) {
 	user, late := Step{ID: obj("user"), Action: Update}, Step{ID: obj("late"), Action: Create, Waits: []Reason{AwaitsAbsent.With()}}
-	waits := Step{ID: obj("old"), Action: Prune, UID: "u", Waits: []Reason{AwaitsUpdate.With(user.ID)}, after: []manifest.ID{user.ID}}
+	waits := Step{ID: obj("old"), Action: Prune, UID: "u", Waits: []Reason{AwaitsUpdate.With(user.ID)}, AwaitsAll: []manifest.ID{user.ID}}
 	free := waits
-	free.Waits, free.after = nil, nil
+	free.Waits, free.AwaitsAll = nil, nil
 	var pass Pass
 	pass = pass.After(Next(pass, Plan{Steps: []Step{user, late, waits}}, at(0)), []Outcome{{ID: user.ID, Action: Update}}, nil)
 	if r := Next(pass, Plan{Steps: []Step{late, free}}, at(time.Second)); r.Send.Writes() {

@@ -120,7 +120,7 @@ func (p Plan) Activates(done bool) int {
 	}
 	n := 0
 	for _, e := range p.Effects {
-		if e.Kind == Activate && (p.Offline || e.State == state) && !p.was[e.On.Name] {
+		if e.Kind == Activate && (p.Offline || e.State == state) && !p.WasActive[e.On.Name] {
 			n++
 		}
 	}

@@ -24,7 +24,7 @@ type StorageMove struct {
 func (p Plan) vendoredMoves() []StorageMove {
 	var all []StorageMove
 	for _, s := range p.Steps {
-		if !s.vendored || s.Action != Update || s.Live == nil || !s.Serves && len(s.Because) == 0 {
+		if !s.Vendored || s.Action != Update || s.Live == nil || !s.Serves && len(s.Because) == 0 {
 			continue
 		}
 		if _, needs, lost := s.compareConverted().Unconverting(); lost {

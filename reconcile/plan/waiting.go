@@ -224,13 +224,13 @@ func (p *drafted) awaitOpeners(seen Observed) {
 			s.Needs = ""
 			s.wait(crd.ID, CRDHeld.With(crd.ID.Name, string(crd.Guard)))
 		}
-		if len(s.awaits) != 1 || !crossplane.IsMRD(s.awaits[0]) {
+		if len(s.AwaitsAny) != 1 || !crossplane.IsMRD(s.AwaitsAny[0]) {
 			continue
 		}
 		if force == nil {
 			force = append(PoliciesInForce{}, p.inForce(seen)...)
 		}
-		if policy, held := p.heldBack(s.awaits[0].Name, force, seen, steps); held {
+		if policy, held := p.heldBack(s.AwaitsAny[0].Name, force, seen, steps); held {
 			s.wait(policy.ID, PolicyHeld.With(policy.ID.Name, string(policy.Guard)))
 		}
 	}
@@ -306,8 +306,8 @@ func (p Plan) Coming(late map[manifest.ID]bool) bool {
 	}
 	isStuck := func(id manifest.ID) bool { return stuck[id] }
 	comes := func(s Step) bool { // one of awaits, and all of after
-		one := len(s.awaits) == 0 || len(slices.DeleteFunc(slices.Clone(s.awaits), isStuck)) > 0
-		return one && !slices.ContainsFunc(s.after, isStuck)
+		one := len(s.AwaitsAny) == 0 || len(slices.DeleteFunc(slices.Clone(s.AwaitsAny), isStuck)) > 0
+		return one && !slices.ContainsFunc(s.AwaitsAll, isStuck)
 	}
 	for again := true; again; { // a step that waits for a stuck object is stuck, too
 		again = false

@@ -7,7 +7,7 @@ import (
 )
 
 func TestWider(t *testing.T) {
-	p := Plan{policies: PoliciesInForce{
+	p := Plan{Policies: PoliciesInForce{
 		{crossplane.LivePolicy{Patterns: []string{"a.*", "b.*"}}, "team", true}, {crossplane.LivePolicy{Patterns: []string{"*"}, Paused: true}, "all", true},
 	}}
 	cases := map[string]struct {
