@@ -7,7 +7,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/ownership"
@@ -15,6 +14,7 @@ import (
 	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/render/manifest"
 
+	"github.com/fluxcd/pkg/ssa"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -189,18 +189,27 @@ func (r *execution) sameButStatus(ctx context.Context, s plan.Step, id manifest.
 
 // adoption returns the JSON patch of an adoption.
 func adoption(s plan.Step, version string, entries []metav1.ManagedFieldsEntry) ([]byte, error) {
-	type operation struct {
+	var more []ssa.JSONPatch
+	if s.Adopts.Forgets {
+		more = ssa.PatchRemoveAnnotations(s.Live, []string{ownership.LastApplied})
+	}
+	return managing(s, version, entries, more...)
+}
+
+// managing returns a JSON patch that changes the managed fields of exactly this version of an object.
+func managing(s plan.Step, version string, entries []metav1.ManagedFieldsEntry, more ...ssa.JSONPatch) ([]byte, error) {
+	type test struct {
 		Op    string `json:"op"`
 		Path  string `json:"path"`
-		Value any    `json:"value,omitempty"`
+		Value string `json:"value"`
 	}
-	patch := []operation{
-		{"test", "/metadata/uid", s.Live.GetUID()},
-		{"test", "/metadata/resourceVersion", version},
-		{"add", "/metadata/managedFields", entries}, // there may be none; add also replaces
+	patch := []any{
+		test{"test", "/metadata/uid", string(s.Live.GetUID())},
+		test{"test", "/metadata/resourceVersion", version},
+		ssa.JSONPatch{Operation: "add", Path: "/metadata/managedFields", Value: entries}, // there may be none; add also replaces
 	}
-	if _, there := s.Live.GetAnnotations()[ownership.LastApplied]; there && s.Adopts.Forgets {
-		patch = append(patch, operation{Op: "remove", Path: "/metadata/annotations/" + strings.ReplaceAll(ownership.LastApplied, "/", "~1")})
+	for _, m := range more {
+		patch = append(patch, m)
 	}
 	return json.Marshal(patch)
 }

@@ -1,8 +1,9 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -10,16 +11,16 @@ import (
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/manifest"
 
+	"github.com/fluxcd/pkg/ssa"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
 // The API server refuses to apply a custom resource while a managed fields entry names a version that its CRD no longer
-// declares, and forgets the managers of entries whose version is no longer served. Like fluxcd/pkg/ssa, Headgate moves
-// such entries to the version that it applies, for every manager.
+// declares, and forgets the managers of entries whose version is no longer served. Headgate moves such entries to the version that it
+// applies, for every manager. PatchMigrateToVersion of fluxcd/pkg/ssa would lose fields; see TestForeignMigration.
 
 // migration returns the trial of an object whose managed fields name versions that are not served, or false if they name none. The
 // dry run of an apply would fail, so the trial changes only the managed fields. An error is a problem with this object.
@@ -67,7 +68,7 @@ func movedTo(entries []metav1.ManagedFieldsEntry, apiVersion string, which func(
 			moved = append(moved, e)
 			continue
 		}
-		both, err := union(moved[i].FieldsV1, e.FieldsV1)
+		both, err := together(moved[i].FieldsV1, e.FieldsV1)
 		if err != nil {
 			return nil, err
 		}
@@ -79,25 +80,18 @@ func movedTo(entries []metav1.ManagedFieldsEntry, apiVersion string, which func(
 	return moved, nil
 }
 
-func union(a, b *metav1.FieldsV1) (*metav1.FieldsV1, error) {
-	all := fieldpath.NewSet()
-	for _, fields := range []*metav1.FieldsV1{a, b} {
-		if fields == nil {
-			continue
-		}
-		var set fieldpath.Set
-		if err := set.FromJSON(fields.GetRawReader()); err != nil {
-			return nil, err
-		}
-		all = all.Union(&set)
+// together returns the fields of two entries.
+func together(a, b *metav1.FieldsV1) (*metav1.FieldsV1, error) {
+	if a == nil || b == nil {
+		return cmp.Or(a, b), nil
 	}
-	raw, err := all.ToJSON()
-	if err != nil {
+	one, failed := ssa.FieldsToSet(*a)
+	other, err := ssa.FieldsToSet(*b)
+	if err = errors.Join(failed, err); err != nil {
 		return nil, err
 	}
-	var fields metav1.FieldsV1
-	fields.SetRawBytes(raw)
-	return &fields, nil
+	both, err := ssa.SetToFields(*one.Union(&other))
+	return &both, err
 }
 
 // migrate writes the managed fields of a step to exactly the object that was observed.
@@ -106,22 +100,13 @@ func (r *execution) migrate(ctx context.Context, s plan.Step, id manifest.ID) er
 	if err != nil {
 		return err
 	}
-	type operation struct {
-		Op    string `json:"op"`
-		Path  string `json:"path"`
-		Value any    `json:"value"`
-	}
 	moves := func(e metav1.ManagedFieldsEntry) bool { return slices.Contains(s.Migrates, versionOf(e.APIVersion)) }
 	err = r.sameButStatus(ctx, s, id, gvr, func(now metav1.Object) error {
 		status, err := movedTo(onlyStatus(now.GetManagedFields()), s.After.GetAPIVersion(), moves)
 		if err != nil {
 			return err
 		}
-		body, err := json.Marshal([]operation{
-			{"test", "/metadata/uid", s.Live.GetUID()},
-			{"test", "/metadata/resourceVersion", now.GetResourceVersion()},
-			{"replace", "/metadata/managedFields", slices.Concat(withoutStatus(s.After.GetManagedFields()), status)},
-		})
+		body, err := managing(s, now.GetResourceVersion(), slices.Concat(withoutStatus(s.After.GetManagedFields()), status))
 		if err != nil {
 			return err
 		}
