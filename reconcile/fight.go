@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"headgate.dev/headgate/reconcile/engine"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render/manifest"
@@ -102,7 +103,7 @@ func (all fights) at(now time.Time) []plan.Fight {
 	var list []plan.Fight
 	for c, f := range all {
 		if f.isFight() {
-			rest := backOff(f.undone-mostUndone+1, firstRest, mostRest)
+			rest := engine.BackOff(f.undone-mostUndone+1, firstRest, mostRest)
 			list = append(list, plan.Fight{ID: c.id, Path: c.path, Manager: c.manager, Times: f.undone, Rests: now.Sub(f.corrected) < rest})
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"headgate.dev/headgate/reconcile/engine"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/report"
 )
@@ -213,7 +214,7 @@ func (l *previewing) look(ctx context.Context) time.Duration {
 			l.emit(Event{Kind: PullsFailed, Err: err})
 		}
 		asked, _ := patience(err)
-		return max(asked, jitter(backOff(l.failures, firstPause, mostPause)))
+		return max(asked, jitter(engine.BackOff(l.failures, firstPause, mostPause)))
 	}
 	l.failures, l.trouble = 0, ""
 	l.forget(ctx, open)
@@ -365,7 +366,7 @@ func (l *previewing) previewNow(ctx context.Context, q Request, k *previewedPull
 	} else {
 		asked, _ := patience(err)
 		k.failures++
-		k.after = time.Now().Add(max(asked, jitter(backOff(k.failures, firstPause, mostPause))))
+		k.after = time.Now().Add(max(asked, jitter(engine.BackOff(k.failures, firstPause, mostPause))))
 	}
 	if k.done || k.failures == 1 {
 		l.emit(Event{Kind: Previewed, Pull: q.Number, Revision: q.Head, Preview: combined, Took: time.Since(began), Err: err})

@@ -105,37 +105,24 @@ const (
 )
 
 // A Because is the reason for a pass.
-type Because string
+type Because = engine.Reason
 
 // The reasons for a pass.
 const (
-	Start  Because = "start"
-	Time   Because = "interval"
-	Commit Because = "commit"
-	Moved  Because = "drift"
-	Again  Because = "retry"
-	Answer Because = "approval"
-	Needed Because = "another sync" // another sync of this process waits for the newest commit, or hands over objects
+	Start  = engine.Start
+	Time   = engine.Time
+	Commit = engine.Commit
+	Moved  = engine.Moved
+	Again  = engine.Again
+	Answer = engine.Answer
+	Needed = engine.Needed
 )
 
-// priority returns the priority of a pass.
-func (b Because) priority() engine.Priority {
-	switch b {
-	case Start, Commit, Answer:
-		return engine.Asked
-	case Moved, Needed:
-		return engine.Prompt
-	}
-	return engine.Regular
-}
-
 const (
-	firstPause  = 5 * time.Second // after an error
-	mostPause   = 5 * time.Minute
-	catchUp     = 500 * time.Millisecond // how long the watcher may need to learn what a pass has written
-	freePrompts = 3                      // passes in a row because of drift before they are slowed down
-	recent      = time.Second            // how long ago another sync may have asked for the newest commit
-	lastWords   = 10 * time.Second       // the timeout for publishing, even if the pass was interrupted
+	firstPause = 5 * time.Second // after an error
+	mostPause  = 5 * time.Minute
+	recent     = time.Second      // how long ago another sync may have asked for the newest commit
+	lastWords  = 10 * time.Second // the timeout for publishing, even if the pass was interrupted
 )
 
 // errYield interrupts a pass that takes longer than the interval in favour of a newer commit or change.
@@ -165,22 +152,19 @@ func (l Loop) Run(ctx context.Context) {
 		case <-ctx.Done():
 			continue
 		case <-r.wake:
-			r.prompt()
+			r.schedule(r.due(engine.Event{Kind: engine.Drift, Drifted: r.fresh()}))
 			continue
 		case <-r.Approved:
-			r.because = Answer
+			r.schedule(r.due(engine.Event{Kind: engine.Approved}))
 		case newest := <-looks:
-			// While passes fail, polls do not shorten the back-off, but a push does.
-			fresh := newest.revision != r.current()
-			if !fresh && !newest.needed || r.failures > 0 && !newest.pushed || !newest.needed && r.follow(ctx, newest.commit) {
+			due := r.due(engine.Event{Kind: engine.Newest, Fresh: newest.revision != r.current(), Pushed: newest.pushed, Needed: newest.needed})
+			if !due.Run || !newest.needed && r.follow(ctx, newest.commit) {
 				continue
 			}
-			if r.because = Commit; !fresh {
-				r.because = Needed
-			}
+			r.schedule(due)
 		case <-r.timer.C:
-			if r.because == Moved && !r.fresh() { // the watcher has learned that it was our own write
-				r.due(time.Until(r.regular), Time)
+			due := r.due(engine.Event{Kind: engine.Timer, Drifted: r.fresh()})
+			if r.schedule(due); !due.Run {
 				continue
 			}
 		}
@@ -209,13 +193,8 @@ type running struct {
 	patient bool // publish an error only if it happens again in the next pass
 
 	// When to make the next pass, and why.
-	timer    *time.Timer
-	because  Because
-	at       time.Time // when the timer fires
-	regular  time.Time // time of the next regular pass
-	quiet    time.Time // make no pass because of drift before this time
-	prompts  int       // number of passes in a row because of drift
-	failures int       // number of failed passes in a row
+	timer *time.Timer
+	next  engine.State
 
 	// State that a pass leaves to the next one.
 	last    render.Input    // the commit that was fetched last
@@ -247,24 +226,21 @@ func (l Loop) running() *running {
 			r.open[revision] = true
 		}
 	}
-	r.due(0, Start)
+	r.schedule(r.due(engine.Event{Kind: engine.Begins}))
 	return r
 }
 
-// due schedules the next pass.
-func (r *running) due(in time.Duration, because Because) {
-	r.because, r.at = because, time.Now().Add(in)
-	r.timer.Reset(in)
+// due decides what an event means for the next pass.
+func (r *running) due(e engine.Event) engine.Decision {
+	varied := 0.2*rand.Float64() - 0.1 //nolint:gosec // it needs no secrecy
+	return engine.Due(r.next, e, time.Now(), engine.Times{Interval: r.Interval, Jitter: varied})
 }
 
-// prompt makes the next pass earlier if objects changed since the last pass checked them.
-func (r *running) prompt() {
-	at := time.Now()
-	if r.quiet.After(at) {
-		at = r.quiet
-	}
-	if r.fresh() && at.Before(r.at) {
-		r.due(time.Until(at), Moved)
+// schedule takes up a decision.
+func (r *running) schedule(d engine.Decision) {
+	r.next = d.State
+	if !d.Run {
+		r.timer.Reset(time.Until(d.At))
 	}
 }
 
@@ -403,7 +379,7 @@ func (r *running) pass(ctx context.Context, looks <-chan look) {
 		report report.Report
 		err    error
 	}
-	because, began := r.because, time.Now()
+	because, began := r.next.Why, time.Now()
 	r.begin(began)
 	r.emit(Event{Kind: Began, Because: because})
 	passing, interrupt := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -427,17 +403,9 @@ func (r *running) pass(ctx context.Context, looks <-chan look) {
 			event := Event{Kind: Passed, Because: because, Revision: got.report.Revision, Report: got.report, Took: time.Since(began), Err: got.err}
 			if passing.Err() != nil && got.err != nil {
 				event.Kind = Stopped
-				r.due(0, cmp.Or(yieldTo, because))
+				r.schedule(r.due(engine.Event{Kind: engine.Stopped, Why: cmp.Or(yieldTo, because)}))
 			} else {
-				event.Next = r.schedule(because, got.err)
-				switch {
-				case pushed != "" && pushed != r.current():
-					event.Next = 0
-					r.due(0, Commit)
-				case needed && got.err == nil:
-					event.Next = 0
-					r.due(0, Needed)
-				}
+				event.Next = r.passed(because, got.err, pushed != "" && pushed != r.current(), needed)
 			}
 			r.emit(event)
 			return
@@ -487,44 +455,15 @@ func (r *running) begin(at time.Time) {
 	}
 }
 
-// schedule schedules the next pass and returns the delay until then.
-func (r *running) schedule(because Because, err error) time.Duration {
-	now := time.Now()
-	if err != nil && !ofCommit(err) {
-		r.failures++
-		pause := jitter(backOff(r.failures, min(firstPause, r.Interval), max(mostPause, r.Interval)))
-		r.quiet, r.regular = now.Add(pause), now.Add(pause)
-		r.due(pause, Again)
-		return pause
+// passed schedules the pass after one that ended. It returns the time until then, unless drift triggers it earlier.
+func (r *running) passed(because Because, err error, pushed, needed bool) time.Duration {
+	r.schedule(r.due(engine.Event{
+		Kind: engine.Passed, Why: because, Failed: err != nil && !ofCommit(err), Soon: r.soon, Drifted: r.fresh(), Fresh: pushed, Needed: needed && err == nil,
+	}))
+	if r.next.Why == Commit || r.next.Why == Needed {
+		return 0
 	}
-	r.failures = 0
-	if because == Moved {
-		r.prompts++
-	} else {
-		r.prompts /= 2
-	}
-	r.quiet = now
-	if r.prompts >= freePrompts { // another writer changes the objects as often as Headgate does
-		r.quiet = now.Add(backOff(r.prompts-freePrompts+1, time.Second, r.Interval))
-	}
-	next := jitter(r.Interval)
-	if r.soon > 0 {
-		next = min(next, r.soon)
-	}
-	r.regular = now.Add(next)
-	r.due(next, Time)
-	if again := max(time.Until(r.quiet), catchUp); again < next && r.fresh() {
-		r.due(again, Moved)
-	}
-	return next
-}
-
-// backOff returns a delay that doubles with every failure, up to most.
-func backOff(failures int, first, most time.Duration) time.Duration {
-	if failures > 16 {
-		return most
-	}
-	return min(first<<(failures-1), most)
+	return time.Until(r.next.Regular)
 }
 
 // jitter changes a delay by up to a tenth, so that many loops do not act at the same time.
@@ -641,7 +580,7 @@ func (r *running) recall(ctx context.Context, why error) error {
 // are.
 func (r *running) carry(ctx context.Context, waits func(string)) (report.Report, error) {
 	r.queue(true)
-	ctx, free, err := r.Slots.Take(ctx, r.because.priority())
+	ctx, free, err := r.Slots.Take(ctx, r.next.Why.Priority())
 	r.queue(false)
 	if err != nil {
 		return report.Failed(r.Reconciler.Sync, r.current(), err), err
@@ -717,7 +656,7 @@ func (r *running) pending(ctx context.Context) {
 // conclude publishes the result of a pass. It publishes neither interrupted passes nor errors that may be gone in the next pass.
 func (r *running) conclude(ctx context.Context, began time.Time, result report.Report, err error) {
 	passes := err != nil && !ofCommit(err)
-	nothing := passes && (ctx.Err() != nil || r.patient && r.failures == 0)
+	nothing := passes && (ctx.Err() != nil || r.patient && r.next.Failures == 0)
 	if !nothing {
 		r.unsaid = false
 		delete(r.open, result.Revision)

@@ -49,7 +49,7 @@ func sameOptions(was, now render.Options) bool {
 // history: FastForward, because the inventory then stores each commit.
 func (r *running) follow(ctx context.Context, in render.Input) bool {
 	was := r.settled
-	if r.failures > 0 || r.fresh() || r.Reconciler.Terms.FastForward {
+	if r.next.Failures > 0 || r.fresh() || r.Reconciler.Terms.FastForward {
 		return false
 	}
 	if _, same := was.reads.Same(in); !same {

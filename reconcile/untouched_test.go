@@ -158,7 +158,7 @@ func TestUntouchedWithDrift(t *testing.T) {
 		t.Error("There is drift that no pass has seen.")
 	}
 	running.setMoved(nil)
-	running.failures = 1
+	running.next.Failures = 1
 	if follow("d") {
 		t.Error("The last pass failed.")
 	}

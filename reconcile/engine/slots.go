@@ -1,5 +1,7 @@
-// Package engine bounds the work of many syncs in one process, and lets them share what costs the same for one sync as for all. It
-// knows nothing of plans and clusters; package reconcile makes the passes.
+// Package engine decides when the passes of a sync begin, bounds how many syncs of a process work at the same time, and says how old
+// an answer may be that they share. It knows nothing of plans and clusters; package reconcile makes the passes.
+//
+//	event ─Due─► when, why ─Slots.Take─► the pass works ─Pause─► it waits, and others work
 package engine
 
 import (
