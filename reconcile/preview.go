@@ -63,25 +63,23 @@ func (r Reconciler) Preview(ctx context.Context, of Pull) (report.Report, error)
 	case broken != nil: // the pull request is not to blame, and the report says so
 		return report.Repaired(r.Sync, after, c.Before.Revision, broken).Awaiting(outage), nil //nolint:nilerr // see above
 	}
-	c.Auto = r.Options.Owner == render.OwnerAuto
 	place := baseline.Baseline{Base: c.Before, Sync: r.Sync, Terms: r.Terms, Approvals: c.Before.Approvals}
 	if c.Now != nil {
 		place.Approvals = c.Now.Approvals
 	}
 	if r.Observer != nil {
 		c.Live, place.Counts = true, r.Observer.Answer
-		if c.Present, err = r.present(ctx, report.Opens(c.Before, after)); err != nil {
+		if place.Known, err = r.present(ctx, report.Opens(c.Before, after)); err != nil {
 			return report.Report{}, err
+		}
+		c.Present = map[string]bool{}
+		for q := range place.Known {
+			c.Present[q.About().Name], _ = question.Get(question.Known{Answers: place.Known}, question.Present{Of: q.About()})
 		}
 	}
 	p, err := r.Plan(ctx, after, place)
 	if err != nil {
 		return report.Report{}, err
-	}
-	if r.Observer != nil {
-		if c.Answers, err = r.controls(ctx, p.Bumps); err != nil {
-			return report.Report{}, err
-		}
 	}
 	c.Approvals, c.At = place.Approvals, metav1.Now()
 	return report.Compared(p, c), nil
@@ -98,42 +96,23 @@ func (r Reconciler) head(ctx context.Context, before render.Desired, ref string)
 	return want, err
 }
 
-// controls asks the cluster which CRDs and MRDs are still controlled by inactive revisions of the packages that get another
-// version.
-func (r Reconciler) controls(ctx context.Context, of []plan.Bump) (question.Answers, error) {
-	var questions []question.Any
-	for _, b := range of {
-		if b.By != (manifest.ID{}) {
-			questions = append(questions, question.Controls{Of: b.By})
-		}
-	}
-	if len(questions) == 0 {
-		return nil, nil
-	}
-	return r.Observer.Answer(ctx, questions)
-}
-
 // comparing returns the Reconciler for a comparison of commits, for which the service of a conversion webhook need not be known.
 func (r Reconciler) comparing() Reconciler {
 	if r.Options.Conversion.Strategy == render.ConversionSafe {
 		r.Options.Conversion.Strategy = render.ConversionUnknown
 	}
 	r.Options.Compares = true
+	r.Guarding.OwnerIsSet = r.Options.Owner != render.OwnerAuto
 	return r
 }
 
-// present reports which definitions have a CRD in the cluster.
-func (r Reconciler) present(ctx context.Context, names []string) (map[string]bool, error) {
+// present asks which definitions have a CRD in the cluster.
+func (r Reconciler) present(ctx context.Context, names []string) (question.Answers, error) {
 	questions := make([]question.Any, len(names))
 	for i, name := range names {
 		questions[i] = question.Present{Of: plan.CRD(name)}
 	}
-	answers, err := r.Observer.Answer(ctx, questions)
-	present := make(map[string]bool, len(names))
-	for _, name := range names {
-		present[name], _ = question.Get(question.Known{Answers: answers}, question.Present{Of: plan.CRD(name)})
-	}
-	return present, err
+	return r.Observer.Answer(ctx, questions)
 }
 
 // Moved reports whether two commits differ in what decides which definitions are active.

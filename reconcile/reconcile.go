@@ -320,7 +320,7 @@ func (r Reconciler) Compare(ctx context.Context, base, head string) (report.Repo
 	if err != nil {
 		return report.Report{}, err
 	}
-	return report.Compared(p, report.Comparison{Before: before, Auto: r.Options.Owner == render.OwnerAuto, Approvals: before.Approvals, At: metav1.Now()}), nil
+	return report.Compared(p, report.Comparison{Before: before, Approvals: before.Approvals, At: metav1.Now()}), nil
 }
 
 // Run makes one pass. Afterwards, the cluster is as the commit wants, as far as guards and the API server allow. The report is

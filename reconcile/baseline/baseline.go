@@ -34,6 +34,9 @@ type Baseline struct {
 	// Kinds holds the known kinds, with their scope. It may be incomplete.
 	Kinds map[runtimeschema.GroupKind]plan.Kind
 
+	// Known holds answers from a cluster that the plan begins with.
+	Known question.Answers
+
 	// Counts answers questions from a cluster. It is nil without a cluster.
 	Counts func(context.Context, []question.Any) (question.Answers, error)
 }
@@ -51,6 +54,7 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (plan.Observed
 		Base:      &b.Base,
 		InForce:   b.Approvals,
 		Counts:    b.Counts != nil,
+		Answers:   b.Known,
 	}
 	seen.Inventory.Record.Policies, seen.Inventory.Record.PolicyNames = inventory.PolicyFiles(b.Base, nil), inventory.PolicyNames(b.Base, nil)
 	seen.Want = want

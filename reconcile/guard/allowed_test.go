@@ -333,11 +333,11 @@ func TestPullPolicyOfAnotherManager(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for policy, answer := range map[string]plan.Response{"IfNotPresent": allowed.Answer, crossplane.PullAlways: plan.Held} {
+	for policy, answer := range map[string]plan.Response{"IfNotPresent": allowed.Response(), crossplane.PullAlways: plan.Held} {
 		s.After = u.DeepCopy()
 		s.After.Object["spec"].(map[string]any)["packagePullPolicy"] = policy
 		rule := onlyActivates(ActivationLimit{Set: true})(plan.Case{Want: want, Seen: seen})
-		if r := rule(s); r.Answer != answer {
+		if r := rule(s); r.Response() != answer {
 			t.Errorf("%s: %+v", policy, r)
 		}
 	}

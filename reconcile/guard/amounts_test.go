@@ -122,7 +122,7 @@ func TestApprovalOfARenamedObject(t *testing.T) {
 		seen := given.Seen(plan.Upstream{})
 		seen.Inventory.ResourceVersion = "1"
 		seen.Approvals = approval.Given{inventory.InComment: approvals}
-		asks := plan.Guard{Name: "asks", Phase: plan.Writes, Approvable: true, Rule: plan.Each(func(plan.Step, plan.Case) plan.Ruling { return plan.Ruling{Answer: plan.Held} })}
+		asks := plan.Guard{Name: "asks", Phase: plan.Writes, Approvable: true, Rule: plan.Each(func(plan.Step, plan.Case) plan.Ruling { return plan.Ruling{Severity: plan.Block} })}
 		return given.Computed(t, want, seen, asks)
 	}
 	asked := rewritten(commit("a.yaml", "ConfigMap", "team", "settings", "x")).Approval

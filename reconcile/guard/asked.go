@@ -50,7 +50,7 @@ var replaces = []struct{ key, value string }{
 // commit can be removed there. left holds an object with a setting to replace it: Headgate only applies, and ignoring the setting
 // would deceive the author.
 func left(s plan.Step, c plan.Case) plan.Ruling {
-	if r := leftAlone(s, c.Live(s), c.Seen); r.Answer != plan.Allowed {
+	if r := leftAlone(s, c.Live(s), c.Seen); r.Response() != plan.Allowed {
 		return r
 	}
 	for _, r := range replaces {

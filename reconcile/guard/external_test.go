@@ -239,7 +239,7 @@ func TestEmpty(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c := plan.Case{Want: tc.want, Seen: plan.Observed{Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{tc.owns: {}}}, Ends: tc.ends}}
-			if r := empty(plan.Step{}, c); (r.Answer == plan.Held) != tc.held {
+			if r := empty(plan.Step{}, c); (r.Response() == plan.Held) != tc.held {
 				t.Errorf("%s\nheld: %t (%s), want %t", tc.reason, !tc.held, r.Reason, tc.held)
 			}
 		})

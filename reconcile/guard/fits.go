@@ -18,7 +18,7 @@ var clientBreaks = []schema.Rule{schema.Removed, schema.Unserved, schema.Subreso
 // there is no cluster, the new version is not known, or the change breaks clients.
 func judging(s plan.Step, c plan.Case, breaking []schema.Change) (plan.Fits, bool) {
 	after := s.AfterWhole()
-	if c.Seen.Offline && !c.Seen.Counts || after == nil ||
+	if !c.Asks() || after == nil ||
 		slices.ContainsFunc(breaking, func(b schema.Change) bool { return slices.Contains(clientBreaks, b.Rule) }) {
 		return plan.Fits{}, false
 	}

@@ -156,7 +156,7 @@ func TestFinalKnowsWhatIsWritten(t *testing.T) {
 	} {
 		tc.policy.ID, tc.policy.After = crossplane.MRAP("team"), policyObject("team", "queues.example.org")
 		r := final(taken, plan.Case{Want: want, Seen: given.Seen(up), Steps: []plan.Step{tc.policy, taken}})
-		if held := r.Answer == plan.Held && strings.Contains(Sentence(r.Reason), "the policy team"); held != tc.held {
+		if held := r.Response() == plan.Held && strings.Contains(Sentence(r.Reason), "the policy team"); held != tc.held {
 			t.Errorf("%s: a definition that a live policy names is not deactivated: %+v", name, r)
 		}
 	}

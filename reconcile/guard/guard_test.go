@@ -50,7 +50,7 @@ func TestKeptByPolicy(t *testing.T) {
 			Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{id: {UID: "u", Policy: p}}},
 			Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{id: given.Live(given.ConfigMap("a"), "u")},
 		}}
-		if r := asked(plan.Step{Action: plan.Prune, ID: id}, c); r.Answer != plan.Retained {
+		if r := asked(plan.Step{Action: plan.Prune, ID: id}, c); r.Response() != plan.Retained {
 			t.Errorf("the guard ignores %s of the inventory", p)
 		}
 	}
@@ -62,10 +62,10 @@ func TestKeptByPolicy(t *testing.T) {
 // No commit may own the namespace of the inventory.
 func TestHome(t *testing.T) {
 	c := plan.Case{Seen: plan.Observed{Inventory: inventory.Inventory{Sync: given.Sync}}}
-	if r := home(plan.Step{ID: manifest.ID{Kind: "Namespace", Name: given.Sync.Namespace}}, c); r.Answer != plan.Retained {
+	if r := home(plan.Step{ID: manifest.ID{Kind: "Namespace", Name: given.Sync.Namespace}}, c); r.Response() != plan.Retained {
 		t.Error("the namespace of the inventory is prunable")
 	}
-	if r := home(plan.Step{ID: manifest.ID{Kind: "Namespace", Name: "other"}}, c); r.Answer != plan.Allowed {
+	if r := home(plan.Step{ID: manifest.ID{Kind: "Namespace", Name: "other"}}, c); r.Response() != plan.Allowed {
 		t.Error("another one is not")
 	}
 }
@@ -105,8 +105,8 @@ func TestProtectedBy(t *testing.T) {
 		"Free":       {served, "", question.Answers{q: question.Counted{}}, plan.Allowed},
 	} {
 		c := plan.Case{Seen: plan.Observed{Kinds: tc.kinds, Answers: tc.answers, Objects: map[manifest.ID]*metav1.PartialObjectMetadata{id: given.Live(given.ConfigMap("a"), "u", given.Labelled("crossplane.io/in-use", tc.label))}}}
-		if r := protected(plan.Step{Action: plan.Prune, ID: id}, c); r.Answer != tc.want {
-			t.Errorf("%s: %v (%s), want %v", name, r.Answer, r.Reason, tc.want)
+		if r := protected(plan.Step{Action: plan.Prune, ID: id}, c); r.Response() != tc.want {
+			t.Errorf("%s: %v (%s), want %v", name, r.Response(), r.Reason, tc.want)
 		}
 	}
 }
@@ -179,14 +179,14 @@ func TestApplySettings(t *testing.T) {
 			o := given.Wanted(t, u)
 			s := plan.Step{ID: o.ID, Asks: o.Asks}
 			s.Action = plan.Create
-			if r := left(s, plan.Case{}); r.Answer != tc.create {
-				t.Errorf("%s\ncreate: %v (%v), want %v", tc.reason, r.Answer, r.Reason, tc.create)
+			if r := left(s, plan.Case{}); r.Response() != tc.create {
+				t.Errorf("%s\ncreate: %v (%v), want %v", tc.reason, r.Response(), r.Reason, tc.create)
 			}
 			s.Action = plan.Update
 			seen := plan.Observed{Objects: map[manifest.ID]*metav1.PartialObjectMetadata{o.ID: given.Live(given.ConfigMap("a"), "u")}}
 			r := left(s, plan.Case{Seen: seen})
-			if r.Answer != tc.update {
-				t.Errorf("%s\nupdate: %v, want %v", tc.reason, r.Answer, tc.update)
+			if r.Response() != tc.update {
+				t.Errorf("%s\nupdate: %v, want %v", tc.reason, r.Response(), tc.update)
 			}
 			if diff := cmp.Diff(tc.why, r.Reason); diff != "" {
 				t.Errorf("%s\nupdate (-want +got):\n%s", tc.reason, diff)
@@ -199,8 +199,8 @@ func TestApplySettings(t *testing.T) {
 func TestRebuiltEnds(t *testing.T) {
 	for ends, want := range map[plan.Ending]plan.Response{plan.NoEnding: plan.Retained, plan.Delete: plan.Held} {
 		c := plan.Case{Seen: plan.Observed{Inventory: inventory.Inventory{Sync: given.Sync, Rebuilt: true}, Ends: ends}}
-		if r := rebuilt(plan.Step{Action: plan.Prune, ID: manifest.IDOf(given.ConfigMap("a"))}, c); r.Answer != want {
-			t.Errorf("%q: %v (%s), want %v", ends, r.Answer, r.Reason, want)
+		if r := rebuilt(plan.Step{Action: plan.Prune, ID: manifest.IDOf(given.ConfigMap("a"))}, c); r.Response() != want {
+			t.Errorf("%q: %v (%s), want %v", ends, r.Response(), r.Reason, want)
 		}
 	}
 }

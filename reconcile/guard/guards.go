@@ -12,11 +12,11 @@ import (
 // allowed lets a step pass.
 var allowed = plan.Ruling{}
 
-func held(why plan.Reason) plan.Ruling { return plan.Ruling{Answer: plan.Held, Reason: why} }
+func held(why plan.Reason) plan.Ruling { return plan.Ruling{Severity: plan.Block, Reason: why} }
 
 // asks holds a step until a person approves it: for which of the guard's causes, and how much it concerns.
 func asks(cause approval.Cause, amount approval.Amount, why plan.Reason) plan.Ruling {
-	return plan.Ruling{Answer: plan.Held, Cause: cause, Amount: amount, Reason: why}
+	return plan.Ruling{Severity: plan.Block, Cause: cause, Amount: amount, Reason: why}
 }
 
 func retained(why plan.Reason) plan.Ruling { return plan.Ruling{Answer: plan.Retained, Reason: why} }
@@ -117,5 +117,5 @@ func (g Guarding) Guards() []plan.Guard {
 
 		{Name: DependedOn, Phase: plan.Settled, Rule: plan.Each(dependedOn)},
 		{Name: OthersInside, Phase: plan.Settled, Rule: plan.Each(someInside)},
-	})
+	}, g.OfMerge())
 }

@@ -288,7 +288,7 @@ func TestLeftToCrossplane(t *testing.T) {
 	id := manifest.ID{Group: "apiextensions.crossplane.io", Kind: "Composition", Name: "a"}
 	for name, stays := range map[string]bool{"a": true, "b": false} {
 		left := []render.Left{{ID: manifest.ID{Group: id.Group, Kind: id.Kind, Name: name}, Package: "platform"}}
-		if r := omitted(plan.Step{Action: plan.Prune, ID: id}, plan.Case{Want: render.Desired{Left: left}}); (r.Answer == plan.Retained) != stays {
+		if r := omitted(plan.Step{Action: plan.Prune, ID: id}, plan.Case{Want: render.Desired{Left: left}}); (r.Response() == plan.Retained) != stays {
 			t.Errorf("the package holds %s: %+v", name, r)
 		}
 	}

@@ -35,7 +35,7 @@ func TestOwner(t *testing.T) {
 		"LeftToMake":    {"No API serves the MRD, which fails.", render.OwnerHeadgate, render.OwnerCrossplane, false, plan.Step{Action: plan.Create, ID: mrd, Definition: true}, ""},
 	} {
 		c := plan.Case{Want: render.Desired{Owner: tc.want}, Seen: plan.Observed{Natural: tc.natural, Inventory: inventory.Inventory{}}}
-		if r := owner(tc.isSet)(tc.step, c); r.Reason.Code != tc.code || (r.Answer == plan.Held) != (tc.code != "") {
+		if r := owner(tc.isSet)(tc.step, c); r.Reason.Code != tc.code || (r.Response() == plan.Held) != (tc.code != "") {
 			t.Errorf("%s: %s\n%+v, want %q", name, tc.reason, r, tc.code)
 		}
 	}

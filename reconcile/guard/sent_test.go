@@ -46,7 +46,7 @@ func TestSentMarks(t *testing.T) {
 	}
 	seen := plan.Observed{Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{id: entry}}}
 	seen.Objects = map[manifest.ID]*metav1.PartialObjectMetadata{id: given.Live(u, "u", rendered)}
-	if r := paused(plan.Step{ID: id, Action: plan.Update}, plan.Case{Seen: seen}); r.Answer != plan.Allowed {
+	if r := paused(plan.Step{ID: id, Action: plan.Update}, plan.Case{Seen: seen}); r.Response() != plan.Allowed {
 		t.Errorf("The commit paused it, and not another writer: %v", r)
 	}
 	seen.Objects[id].Annotations["crossplane.io/paused"] = "True" // differs from the value that we sent

@@ -12,8 +12,8 @@ import (
 func TestAmountOfEffects(t *testing.T) {
 	effects := []Effect{{On: obj("a"), Change: &Step{}}, {On: obj("b"), Change: &Step{}}}
 	counts := []Ruling{
-		{Answer: Held, Reason: Failed.With("a"), Cause: "breaks", Amount: approval.Count(2)},
-		{Answer: Held, Reason: Failed.With("b"), Cause: "breaks", Amount: approval.Count(3)},
+		{Severity: Block, Reason: Failed.With("a"), Cause: "breaks", Amount: approval.Count(2)},
+		{Severity: Block, Reason: Failed.With("b"), Cause: "breaks", Amount: approval.Count(3)},
 	}
 	next := func(rulings []Ruling) func(Step) Ruling {
 		i := -1
@@ -31,7 +31,7 @@ func TestAmountOfEffects(t *testing.T) {
 // A guard counts what the others let pass. Once an approval lets more pass, the amount is larger than a person saw.
 func TestAmountGrowsWithApprovals(t *testing.T) {
 	asks := Guard{Name: "asks", Phase: Writes, Approvable: true, Rule: Each(func(s Step, _ Case) Ruling {
-		return map[bool]Ruling{s.ID.Name == "a": {Answer: Held}}[true]
+		return map[bool]Ruling{s.ID.Name == "a": {Severity: Block}}[true]
 	})}
 	counts := Guard{Name: "counts", Phase: Writes, Approvable: true, Counts: true, Rule: func(c Case) func(Step) Ruling {
 		passing := 0
@@ -41,7 +41,7 @@ func TestAmountGrowsWithApprovals(t *testing.T) {
 			}
 		}
 		return func(s Step) Ruling {
-			return map[bool]Ruling{s.ID.Name == "b": {Answer: Held, Amount: approval.Count(passing)}}[true]
+			return map[bool]Ruling{s.ID.Name == "b": {Severity: Block, Amount: approval.Count(passing)}}[true]
 		}
 	}}
 	a, b := Step{ID: obj("a"), Action: Create}, Step{ID: obj("b"), Action: Create}

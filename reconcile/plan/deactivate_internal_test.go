@@ -30,13 +30,13 @@ func TestDeactivateOurs(t *testing.T) {
 func TestApprovalOfAnUpdateIsNotOneOfItsPrune(t *testing.T) {
 	crd, user := CRD("buckets.example.org"), manifest.ID{Group: "example.org", Kind: "Bucket", Name: "logs"}
 	on := func(id manifest.ID) func(Step, Case) Ruling {
-		return func(s Step, _ Case) Ruling { return map[bool]Ruling{s.ID == id: {Answer: Held}}[true] }
+		return func(s Step, _ Case) Ruling { return map[bool]Ruling{s.ID == id: {Severity: Block}}[true] }
 	}
 	guards := []Guard{
 		{Name: "external", Phase: Prunes, Approvable: true, Rule: Each(on(user))},
 		{Name: "in use", Phase: Prunes, Rule: Each(func(s Step, c Case) Ruling {
 			stays := slices.ContainsFunc(c.Steps, func(s Step) bool { return s.ID == user && s.Action != Prune })
-			return map[bool]Ruling{s.ID == crd && stays: {Answer: Held}}[true]
+			return map[bool]Ruling{s.ID == crd && stays: {Severity: Block}}[true]
 		})},
 		{Name: "many", Phase: Prunes, Approvable: true, Rule: Each(on(crd))},
 		{Name: "schema", Phase: Writes, Approvable: true, Rule: Each(on(crd))},

@@ -162,9 +162,13 @@ func expect(p awaiting) Plan {
 	}
 	slices.SortStableFunc(p.Steps, inOrder)
 	p.remember(seen)
-	p.Unanswered = seen.asked()
 	p.Stale = slices.ContainsFunc(unstored, func(c cause) bool { return c.holds(p.drafted) })
-	return p.failDependants(nil)
+	p.Plan = p.failDependants(nil)
+	if p.Offline {
+		p.merge()
+	}
+	p.Unanswered = seen.asked()
+	return p.Plan
 }
 
 // waits make steps wait for other objects.

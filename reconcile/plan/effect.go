@@ -129,11 +129,11 @@ func onAll(effects []Effect, rule func(Step) Ruling) Ruling {
 			all.Cause = r.Cause
 		}
 		switch {
-		case r.Reason.None(), all.Answer == Held && r.Answer != Held:
-		case !all.Reason.None() && all.Answer == r.Answer:
+		case r.Reason.None(), r.Severity < all.Severity:
+		case !all.Reason.None() && r.Severity == all.Severity:
 			more++
 		default:
-			all.Answer, all.Reason, more = r.Answer, PackageInstalls.With(e.On.Name, r.Reason), 0
+			all.Severity, all.Reason, more = r.Severity, PackageInstalls.With(e.On.Name, r.Reason), 0
 		}
 	}
 	if more > 0 {
@@ -149,6 +149,10 @@ func counted(effects []Effect, seen Observed) []Effect {
 	}
 	effects = slices.Clone(effects)
 	for i, e := range effects {
+		if e.Kind == Install && seen.isPresent(e.On) {
+			change := *e.Change
+			change.Serves, effects[i].Change = true, &change
+		}
 		if e.Kind != Install || e.Change.Action != Keep {
 			continue
 		}
@@ -156,7 +160,7 @@ func counted(effects []Effect, seen Observed) []Effect {
 		if crossplane.IsMRD(e.On) {
 			q.Of = CRD(e.On.Name)
 		}
-		s := *e.Change
+		s := *effects[i].Change
 		effects[i].Change = &s
 		switch a, is := question.Get(seen.Known(), q); {
 		case is.Open:

@@ -19,7 +19,7 @@ import (
 func TestExpiredApprovals(t *testing.T) {
 	now := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	asks := func(phase plan.Phase) plan.Guard {
-		return plan.Guard{Name: "asks", Phase: phase, Approvable: true, Rule: plan.Each(func(plan.Step, plan.Case) plan.Ruling { return plan.Ruling{Answer: plan.Held} })}
+		return plan.Guard{Name: "asks", Phase: phase, Approvable: true, Rule: plan.Each(func(plan.Step, plan.Case) plan.Ruling { return plan.Ruling{Severity: plan.Block} })}
 	}
 	object := given.Wanted(t, given.ConfigMap("a"))
 	held := given.Computed(t, render.Desired{Revision: "1", Objects: []render.Object{object}}, plan.Observed{Inventory: inventory.Inventory{Sync: given.Sync}, Kinds: given.Kinds}, asks(plan.Writes))

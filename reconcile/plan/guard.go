@@ -20,6 +20,7 @@ type Guard struct {
 	Approvable bool // it only asks whether a step is intended: a person can let the step pass
 	Counts     bool // it rules on the steps that the other guards of the phase let pass, because it counts them
 	Rule       Rule
+	Commit     func(Case) []Ruling // of a guard of the phase Merge that rules on the commit as a whole, in place of Rule
 }
 
 // A GuardName names a guard in reports, approvals and documentation. A guard with rules for several phases has one
@@ -35,6 +36,9 @@ const (
 	Effects Phase = "effects" // on what creates and updates make Crossplane install; a ruling on an effect is one on its step
 	Prunes  Phase = "prunes"  // on prunes
 	Settled Phase = "settled" // on prunes that all other guards let pass, repeatedly until no ruling changes
+
+	Merge        Phase = "merge"         // in a comparison: on every step, for the person who decides whether to merge
+	MergeEffects Phase = "merge effects" // in a comparison: on what changes without a step
 )
 
 // A Rule starts a guard's work on a plan. It returns a function that rules on one step after the other. The steps of the case are
@@ -63,8 +67,10 @@ func (g Guard) on(s Step) bool {
 type Case struct {
 	Want    render.Desired
 	Seen    Observed
-	Passing int    // number of prunes that passed all earlier guards, without those that an approval lets pass this guard
-	Steps   []Step // of the plan, as the earlier guards left them
+	Passing int      // number of prunes that passed all earlier guards, without those that an approval lets pass this guard
+	Steps   []Step   // of the plan, as the earlier guards left them
+	Effects []Effect // in the phase Merge
+	Bumps   []Bump   // in the phase Merge
 
 	Lost []LostPackage
 
@@ -83,6 +89,9 @@ func (c Case) IsApproved(s Step, guard GuardName) bool {
 	}
 	return false
 }
+
+// Asks reports whether a cluster answers the questions of guards.
+func (c Case) Asks() bool { return !c.Seen.Offline || c.Seen.Counts }
 
 // A Dependant is the step of an object that depends on another object.
 type Dependant struct {
@@ -117,12 +126,17 @@ func (c Case) Live(s Step) *metav1.PartialObjectMetadata {
 
 // A Ruling is the result of a guard. The zero value allows the step.
 type Ruling struct {
-	Guard  GuardName // the guard that ruled; set by the plan
-	Answer Response
-	Reason Reason   // a reason that a person can act on; for an allowed step, a note
-	Clears Clearing // how the hold can end
-	Cause  approval.Cause
-	Amount approval.Amount // of a hold that a person can approve: how much it concerns beyond the step's object
+	Guard    GuardName // the guard that ruled; set by the plan
+	Severity Severity
+	Answer   Response // never Held
+	Reason   Reason   // a reason that a person can act on; for an allowed step, a note
+	Clears   Clearing // how the hold can end
+	Cause    approval.Cause
+	Amount   approval.Amount // of a hold that a person can approve: how much it concerns beyond the step's object
+
+	Of     manifest.ID       // of a ruling on the commit as a whole: the object
+	At     []manifest.Origin // of a ruling of the phase Merge: places in the commit
+	Claims []approval.Ask    // of a ruling of the phase Merge that blocks: what a cluster asks about it
 }
 
 // Clearing is whether and how a hold can end without the action of a person.
@@ -135,21 +149,39 @@ const (
 	ClearsSoon                      // Crossplane removes the obstacle in a moment
 )
 
-// A Response is the decision of a guard.
+// A Severity is how much a ruling matters to a person.
+type Severity int
+
+// The severities, from the mildest.
+const (
+	Note  Severity = iota // it only explains
+	Look                  // a person should see it
+	Block                 // nothing happens until a person acts
+)
+
+// A Response is what becomes of a step.
 type Response int
 
 // The responses.
 const (
 	Allowed Response = iota
 	Retained
-	Held
+	Held     // no guard answers this: it follows from the severity
 	Reported // the object keeps its drift, which is reported
 )
+
+// Response returns what becomes of the step. A ruling of the severity Block holds it.
+func (r Ruling) Response() Response {
+	if r.Severity == Block {
+		return Held
+	}
+	return r.Answer
+}
 
 // guard runs every step of the plan through every guard of its phase, except the phase Settled. It repeats that with the claims that
 // a person has approved, until no other one is.
 func (p *drafted) guard(seen Observed, guards []Guard) {
-	guards = slices.DeleteFunc(slices.Clone(guards), func(g Guard) bool { return g.Phase == Settled })
+	guards = slices.DeleteFunc(slices.Clone(guards), func(g Guard) bool { return g.Phase == Settled || g.merges() })
 	before, open := slices.Clone(p.Steps), seen.asked()
 	lifted, because := Lifting{}, map[change][]Ruling{}
 	p.ruleAll(seen, guards, lifted)
@@ -305,7 +337,7 @@ func (p *drafted) rule(seen Observed, guards []Guard, lifted Lifting) {
 			r := rules[i](s)
 			r.Guard = g.Name
 			ruled = ruled.ruled(r, lifted)
-			if r.Answer == Allowed {
+			if r.Response() == Allowed {
 				notes = And(notes, r.Reason)
 			}
 		}
@@ -318,9 +350,9 @@ func (p *drafted) rule(seen Observed, guards []Guard, lifted Lifting) {
 // all of those that hold it.
 func (s Step) ruled(r Ruling, lifted Lifting) Step {
 	switch {
-	case r.Answer == Allowed:
-	case r.Answer == Held && lifted.Covers(s.ask(r)): // a person approved it
-	case s.Action == Hold && r.Answer == Held:
+	case r.Response() == Allowed:
+	case r.Response() == Held && lifted.Covers(s.ask(r)): // a person approved it
+	case s.Action == Hold && r.Response() == Held:
 		s.Also = append(slices.Clip(s.Also), r)
 	case s.Action == Hold: // what would be kept without the hold stays held until the hold is gone
 	case r.Answer == Retained:
@@ -353,7 +385,7 @@ func (s Step) holds() []Ruling {
 	if s.Action != Hold {
 		return nil
 	}
-	return append([]Ruling{{Guard: s.Guard, Answer: Held, Reason: s.Reason, Clears: s.Clears, Cause: s.HeldFor, Amount: s.Amount}}, s.Also...)
+	return append([]Ruling{{Guard: s.Guard, Severity: Block, Reason: s.Reason, Clears: s.Clears, Cause: s.HeldFor, Amount: s.Amount}}, s.Also...)
 }
 
 // IsHeldBy reports whether a guard holds the step, alone or with others.

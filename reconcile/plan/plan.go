@@ -52,6 +52,7 @@ type Plan struct {
 	Effects   []Effect        // the expected effects of Crossplane, or of another tool
 	Bumps     []Bump          // in a comparison: packages whose images differ
 	Held      inventory.Holds // what the previous pass held
+	Rulings   []Ruling        // in a comparison: on the commit as a whole
 	Approval  *Approval       // the approval that would let the held steps pass; nil if no approval can
 
 	Memory
@@ -445,7 +446,7 @@ func shown(e inventory.Entry) inventory.Entry {
 // serves reports whether the declared kind may have objects. In a comparison of two commits, a kind that only the second one
 // activates has none.
 func serves(a Asked, seen Observed) bool {
-	return len(a.Because) > 0 && !seen.Offline || isServed(a.ID, a.Definition, seen)
+	return len(a.Because) > 0 && !seen.Offline || isServed(a.ID, a.Definition, seen) || seen.isPresent(a.ID)
 }
 
 // isServed reports whether the kind that an object declares is served now. definition is the name of the object's definition, if it

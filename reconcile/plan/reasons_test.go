@@ -15,7 +15,7 @@ import (
 func TestPairsOfGuards(t *testing.T) {
 	guard := func(name GuardName, phase Phase, counts, approvable bool) Guard {
 		return Guard{Name: name, Phase: phase, Counts: counts, Approvable: approvable, Rule: Each(func(Step, Case) Ruling {
-			return Ruling{Answer: Held, Reason: Failed.With(string(name))}
+			return Ruling{Severity: Block, Reason: Failed.With(string(name))}
 		})}
 	}
 	for _, action := range []Action{Create, Update, Prune} {
@@ -61,19 +61,21 @@ func TestPairsOfGuards(t *testing.T) {
 
 // A guard that keeps a step decides, unless an earlier one holds it.
 func TestHoldThenKeep(t *testing.T) {
-	rules := func(name GuardName, r Response) Guard {
-		return Guard{Name: name, Phase: Prunes, Approvable: true, Rule: Each(func(Step, Case) Ruling { return Ruling{Answer: r, Reason: Failed.With(string(name))} })}
+	rules := func(name GuardName, r Ruling) Guard {
+		r.Reason = Failed.With(string(name))
+		return Guard{Name: name, Phase: Prunes, Approvable: true, Rule: Each(func(Step, Case) Ruling { return r })}
 	}
+	keeps, holds, reports := rules("keeps", Ruling{Answer: Retained}), rules("holds", Ruling{Severity: Block}), rules("reports", Ruling{Answer: Reported})
 	step := Step{ID: obj("a"), Action: Prune}
 	for _, tc := range []struct {
 		guards   []Guard
 		approved []GuardName
 		want     map[Action]GuardName
 	}{
-		{[]Guard{rules("keeps", Retained), rules("holds", Held)}, nil, map[Action]GuardName{Keep: "keeps"}},
-		{[]Guard{rules("holds", Held), rules("keeps", Retained)}, nil, map[Action]GuardName{Hold: "holds"}},
-		{[]Guard{rules("holds", Held), rules("keeps", Retained)}, []GuardName{"holds"}, map[Action]GuardName{Keep: "keeps"}},
-		{[]Guard{rules("holds", Held), rules("reports", Reported)}, []GuardName{"holds"}, map[Action]GuardName{Keep: "reports"}},
+		{[]Guard{keeps, holds}, nil, map[Action]GuardName{Keep: "keeps"}},
+		{[]Guard{holds, keeps}, nil, map[Action]GuardName{Hold: "holds"}},
+		{[]Guard{holds, keeps}, []GuardName{"holds"}, map[Action]GuardName{Keep: "keeps"}},
+		{[]Guard{holds, reports}, []GuardName{"holds"}, map[Action]GuardName{Keep: "reports"}},
 	} {
 		given := approval.Given{inventory.InComment: nil}
 		for _, g := range tc.approved {
@@ -89,7 +91,7 @@ func TestHoldThenKeep(t *testing.T) {
 
 // The digest of a step with several reasons approves each of them.
 func TestDigestOfAStep(t *testing.T) {
-	step := Step{ID: obj("a"), Action: Hold, Would: Prune, Guard: "first", Also: []Ruling{{Guard: "second", Answer: Held}, {Guard: "second", Answer: Held}}}
+	step := Step{ID: obj("a"), Action: Hold, Would: Prune, Guard: "first", Also: []Ruling{{Guard: "second", Severity: Block}, {Guard: "second", Severity: Block}}}
 	if len(step.claims()) != 2 || slices.Contains([]string{step.claims()[0].Digest(), step.claims()[1].Digest()}, step.Approval().Digest) {
 		t.Errorf("%v", step.claims())
 	}
@@ -106,7 +108,7 @@ func TestDigestOfAStep(t *testing.T) {
 func TestApprovedHistory(t *testing.T) {
 	holds := func(name GuardName, of ...string) Guard {
 		return Guard{Name: name, Phase: Prunes, Approvable: true, Rule: Each(func(s Step, _ Case) Ruling {
-			return map[bool]Ruling{slices.Contains(of, s.ID.Name): {Answer: Held}}[true]
+			return map[bool]Ruling{slices.Contains(of, s.ID.Name): {Severity: Block}}[true]
 		})}
 	}
 	a, b := Step{ID: obj("a"), Action: Prune}, Step{ID: obj("b"), Action: Prune}

@@ -77,6 +77,8 @@ type Step struct {
 	Clears Clearing  // of a hold: whether it can end without the action of a person
 	Also   []Ruling  // of a hold: the rulings of further guards that hold it; Guard, Reason and Clears are those of the first
 
+	Rulings []Ruling // of the phase Merge: what a person who decides about a merge should know
+
 	Approved    bool // an approval let it pass a guard that held it
 	Deactivates bool // the step is part of a deactivation
 

@@ -170,7 +170,7 @@ func (p Pass) holdPrunes(part, shown Plan) Plan {
 		if wanted, twice := uids[s.UID]; twice && s.Action == Prune {
 			s, part.Stale = s.keptAs(wanted), true
 		} else if why := s.WaitsFor(undone); !why.None() && s.Err == nil && !p.follows(s) {
-			s = s.ruled(Ruling{Guard: Unfinished, Answer: Held, Reason: why}, nil).free()
+			s = s.ruled(Ruling{Guard: Unfinished, Severity: Block, Reason: why}, nil).free()
 		} else if why := s.NotEmpty(done); !why.None() && s.Err == nil {
 			s = s.failed(why)
 		}

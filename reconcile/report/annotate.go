@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/manifest"
@@ -158,7 +159,7 @@ func opened(opens []Opening) []openings {
 			by = o.Because[0]
 		}
 		for _, a := range o.Because { // a full name is the more specific reason
-			if inFull(a, o.Name) {
+			if guard.InFull(a, o.Name) {
 				by = a
 				break
 			}
@@ -178,7 +179,7 @@ func opened(opens []Opening) []openings {
 
 // inFull reports whether each definition of the group is named in full.
 func (g openings) inFull() bool {
-	return !slices.ContainsFunc(g.names, func(name string) bool { return !inFull(g.by, name) })
+	return !slices.ContainsFunc(g.names, func(name string) bool { return !guard.InFull(g.by, name) })
 }
 
 // cause describes what activates the group.

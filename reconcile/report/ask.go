@@ -13,7 +13,6 @@ import (
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
-	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,7 +22,6 @@ import (
 // breaking changes that a cluster holds if objects exist. A cluster holds only some of these steps, each with the
 // same digest as here. See ADR 61.
 func (r *Report) ask() {
-	live := r.Preview != nil && r.Preview.Live
 	var digests []string
 	var guards []plan.GuardName
 	var claims []approval.Ask
@@ -34,7 +32,7 @@ func (r *Report) ask() {
 			switch {
 			case s.Action == plan.Hold && !s.approvable:
 				continue
-			case s.Action != plan.Hold && !s.Approved && !blocking(r.consequence(*s, live)) || len(s.claims) == 0:
+			case s.Action != plan.Hold && !s.Approved && !s.blocks() || len(s.claims) == 0:
 				continue
 			}
 			s.digests()
@@ -59,11 +57,6 @@ func (r *Report) ask() {
 	}
 }
 
-// blocking reports whether a consequence blocks a comparison.
-func blocking(c consequence) bool {
-	return c == breaksUsed || c == unconverts || c == dropsUsed || c == deletesUsed
-}
-
 // images returns digests of the images in an upgrade, because an approval must not cover another image after a tag moved.
 func (r Report) images(s Step) []string {
 	if s.Package == "" {
@@ -82,24 +75,6 @@ func (r Report) images(s Step) []string {
 		}
 	}
 	return all
-}
-
-// asks records what a person is asked about a step, also if it is not held here but blocks a comparison.
-func (s *Step) asks(of plan.Step, by plan.Step) {
-	switch {
-	case of.Action == plan.Hold, of.Approved:
-		s.claims = of.Claims()
-	case of.Action == plan.Prune && crossplane.DeclaresKind(of.ID):
-		s.claims = []approval.Ask{of.ClaimAs(guard.InUse, "", of.Action)}
-	case by.ID != of.ID, of.Action == plan.Update:
-		s.claims = []approval.Ask{by.ClaimAs(guard.Schema, guard.Breaks, plan.Update)}
-		noted := func(c plan.Code) bool {
-			return slices.Contains([]plan.Code{guard.WebhookUnseen, guard.VersionsUnseen}, c)
-		}
-		if slices.ContainsFunc(slices.Concat(s.because, codesIn(by.Why())), noted) {
-			s.claims = append(s.claims, by.ClaimAs(guard.Schema, guard.Storage, plan.Update))
-		}
-	}
 }
 
 // digests sets the digests that approve the step.

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"headgate.dev/headgate/reconcile/approval"
+	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/manifest"
@@ -29,7 +30,7 @@ func previewed(name string, steps ...Step) Report {
 
 func breaking(name string) Step {
 	return Step{
-		Action: plan.Update, ID: id(name), active: true, kindOf: "Bucket", claims: []approval.Ask{{Claim: approval.Claim{Guard: "schema", Wants: name}}},
+		Action: plan.Update, ID: id(name), active: true, rulings: []ruled{{guard.Schema, guard.MergeBreaks, plan.Block, 1}}, claims: []approval.Ask{{Claim: approval.Claim{Guard: "schema", Wants: name}}},
 		Breaks: []plan.SchemaChange{{Rule: "field-removed", Version: "v1", Path: "spec.size", Breaking: true}},
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 )
 
@@ -49,6 +50,38 @@ func pull(output string, of int) Report {
 			Step{Action: plan.Create, ID: id(name(i)), Origin: origin, Error: like},
 		)
 		r.Findings = append(r.Findings, manifest.Finding{Severity: manifest.Warning, Origin: *origin, Message: output, Fix: output})
+	}
+	return asRuled(r)
+}
+
+// asRuled returns a report with the rulings that guards would have on its steps and definitions, if no cluster was asked.
+func asRuled(r Report) Report {
+	for _, steps := range [][]Step{r.Steps, r.Upgrades} {
+		for i, s := range steps {
+			of := ruled{Guard: "g", Count: 1}
+			switch {
+			case s.Action == plan.Prune:
+				of.Code, of.Severity = guard.DeletesObject, plan.Look
+			case s.Action == plan.Keep && s.active:
+				of.Code, of.Severity = guard.DropsKind, plan.Block
+			case s.Action == plan.Keep, len(s.Breaks) > 0 && !s.active:
+				of.Code = guard.InactiveBreaks
+			case len(s.Breaks) > 0:
+				of.Code, of.Severity = guard.MergeBreaks, plan.Block
+			default:
+				continue
+			}
+			steps[i].rulings = []ruled{of}
+		}
+	}
+	if r.Preview != nil {
+		r.rulings = nil
+		for range r.Preview.Opens {
+			r.rulings = append(r.rulings, ruled{"g", guard.ActivatesUnnamed, plan.Look, 1})
+		}
+		for range r.Preview.Leaves {
+			r.rulings = append(r.rulings, ruled{"g", guard.StaysUnnamed, plan.Look, 1})
+		}
 	}
 	return r
 }
@@ -90,7 +123,7 @@ func everyPoint(of int) Report {
 		r.Preview.Copies = append(r.Preview.Copies, Copy{Package: "p", From: "v1", To: "v2"})
 		r.Preview.SafeStart = append(r.Preview.SafeStart, SafeStart{Package: "p", Has: i%2 == 0})
 	}
-	return r
+	return asRuled(r)
 }
 
 // The comment that is measured must contain every point.
@@ -141,7 +174,7 @@ func upgraded(of int) Report {
 			Step{Action: plan.Create, ID: name("new"), Origin: origin, Package: image},
 		)
 	}
-	return r
+	return asRuled(r)
 }
 
 func TestUpgradesCount(t *testing.T) {
@@ -164,7 +197,8 @@ func TestUpgradesCount(t *testing.T) {
 		t.Errorf("It stands beside the line that asks for the version (-want +got):\n%s", diff)
 	}
 
-	r.Bumps[1].Unknown, r.Summary.Held = "nobody answers", 1
+	r.Bumps[1].Unknown, r.rulings = "nobody answers", []ruled{{guard.Unread, guard.MergeUnread, plan.Block, 1}}
+	r.Steps = append(r.Steps, Step{Action: plan.Hold, approvable: true})
 	if status := r.On(nil).Verdict.Activation; status.State != Error || status.Description != "Blocked: cannot read 1 package, holds 1 object back, breaks 2 schemas, drops 2 kinds, 4 inactive ones break: nobody answers" {
 		t.Errorf("An unknown result is no success: %s", status)
 	}
@@ -208,7 +242,8 @@ func TestUpgradeIsNoNoise(t *testing.T) {
 
 func TestHeadline(t *testing.T) {
 	findings := []manifest.Finding{{Severity: manifest.Warning}, {Severity: manifest.Note}}
-	breaks := []Step{{Action: plan.Update, Breaks: []plan.SchemaChange{{}}, active: true}, {Action: plan.Update, Breaks: []plan.SchemaChange{{}}}}
+	breaks := []Step{{Action: plan.Update, Breaks: []plan.SchemaChange{{}}, active: true, rulings: []ruled{{"g", guard.MergeBreaks, plan.Block, 1}}}, {Action: plan.Update, Breaks: []plan.SchemaChange{{}}}}
+	held := Step{Action: plan.Hold, approvable: true}
 	cases := map[string]struct {
 		reason string
 		report Report
@@ -219,8 +254,8 @@ func TestHeadline(t *testing.T) {
 		"Changes":  {"Ordinary changes are counted.", Report{Summary: Summary{Created: 1, Updated: 2}}, "✅ Safe: changes 3 objects"},
 		"Upgrade":  {"For an upgrade, the headline states that no schema breaks.", Report{Summary: Summary{Updated: 1}, Steps: []Step{{Action: plan.Update, ID: id("a"), Added: 1}}}, "✅ Safe: changes 1 object; no schema breaks"},
 		"Breaks":   {"Breaking changes of inactive definitions are not counted.", Report{Summary: Summary{Updated: 2}, Steps: breaks}, "⛔ Blocked: breaks 1 schema"},
-		"Held":     {"Held objects block, because a user must decide.", Report{Summary: Summary{Held: 2}}, "⛔ Blocked: holds 2 objects back"},
-		"Fails":    {"Failures are named before holds.", Report{Summary: Summary{Failed: 1, Held: 1}}, "⛔ Blocked: fails on 1 object, holds 1 object back"},
+		"Held":     {"Held objects block, because a user must decide.", Report{Summary: Summary{Held: 2}, Steps: []Step{held, held}}, "⛔ Blocked: holds 2 objects back"},
+		"Fails":    {"Failures are named before holds.", Report{Summary: Summary{Failed: 1, Held: 1}, Steps: []Step{held}}, "⛔ Blocked: fails on 1 object, holds 1 object back"},
 		"Unusable": {"If rendering fails, nothing else is known.", Report{Error: "policy.yaml:3: no"}, "⛔ Blocked: cannot be rendered, so nothing would be applied"},
 	}
 	for name, tc := range cases {
@@ -244,7 +279,11 @@ func TestCompared(t *testing.T) {
 	}
 	policy := []catalogue.Policy{{Name: "team", Patterns: []catalogue.Pattern{{Glob: "*"}}}}
 	now := desired("1111111111111111", policy, "a")
-	r := Compared(plan.Plan{Want: desired("head", nil, "b", "c")}, Comparison{
+	rulings := []plan.Ruling{
+		{Of: crossplane.MRD("c"), Severity: plan.Look, Reason: guard.ActivatesUnnamed.With("c")}, {Of: crossplane.MRD("a"), Severity: plan.Look, Reason: guard.StaysUnnamed.With("a")},
+		{Severity: plan.Look, At: []manifest.Origin{{Path: "a.yaml", Line: 1}}, Reason: guard.FirstForCrossplane.With("Provider", "p", "Headgate")},
+	}
+	r := Compared(plan.Plan{Want: desired("head", nil, "b", "c"), Rulings: rulings[:2]}, Comparison{
 		Before: desired("base", nil, "a", "b"), Now: &now, Live: true, Present: map[string]bool{"c": true},
 	})
 	want := &Preview{
@@ -254,6 +293,10 @@ func TestCompared(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, r.Preview); diff != "" {
 		t.Errorf("Compared(...) (-want +got):\n%s", diff)
+	}
+	owned := Compared(plan.Plan{Want: desired("head", nil, "b", "c"), Rulings: rulings[2:]}, Comparison{Before: desired("base", nil, "a", "b")})
+	if f := owned.Findings; len(f) != 1 || f[0].Origin.Path != "a.yaml" || f[0].Rule != "crd-owner-changes" || owned.Preview.Owner != render.OwnerCrossplane || owned.Judgement.Word != Look {
+		t.Errorf("a change of the owner of CRDs is reported as %v, %+v", owned.Findings, owned.Judgement)
 	}
 	status := Status{Success, "Look: activates 1 definition that no policy names in full, keeps 1 definition active that no policy names any more; 2 active, 1 inactive"}
 	if diff := cmp.Diff(status, r.Verdict.Activation); diff != "" {

@@ -26,7 +26,7 @@ func (r Report) Holds(now metav1.Time) inventory.Holds {
 		if s.Since != nil {
 			h.Since, h.Commit = *s.Since, s.SinceCommit
 		}
-		all = all.With(h, s.hold, s.ID.String())
+		all = all.With(h, s.key, s.ID.String())
 	}
 	return all
 }
@@ -41,7 +41,7 @@ func (r Report) staysHeld(s Step) bool {
 func (r Report) prunesWait() string {
 	n, why := 0, ""
 	for _, s := range r.Steps {
-		if s.Guard == plan.Unfinished && s.Action == plan.Hold {
+		if s.Undone != "" {
 			n, why = n+1, s.Undone
 		}
 	}
@@ -51,9 +51,12 @@ func (r Report) prunesWait() string {
 	return moreOf(n, "prune waits", "prunes wait") + ": " + why
 }
 
-// undone describes why a prune waits.
+// undone describes why a prune waits for creates and updates; "" if it does not.
 func undone(why plan.Reason) string {
-	format := map[plan.Code]string{plan.StillFails: "%s failed%s", plan.StillHeld: "%s is held%s", plan.StillWaits: "%s waits%s"}[why.Code]
+	format, waits := map[plan.Code]string{plan.StillFails: "%s failed%s", plan.StillHeld: "%s is held%s", plan.StillWaits: "%s waits%s"}[why.Code]
+	if !waits {
+		return ""
+	}
 	return wording{format, words[why.Code].forms}.say(why)
 }
 
@@ -62,7 +65,7 @@ func (r Report) stillHeld() string {
 	prunes, n := 0, 0
 	var since metav1.Time
 	for _, s := range r.Steps {
-		if !r.staysHeld(s) || s.Guard == plan.Unfinished {
+		if !r.staysHeld(s) || s.Undone != "" {
 			continue
 		}
 		if n == 0 || s.Since.Before(&since) {
@@ -86,7 +89,7 @@ func (r Report) stillHeld() string {
 // newlyHeld reports whether steps are held because of the report's commit, and describes them, except prunes that only wait.
 func (r Report) newlyHeld() (string, bool) {
 	fresh := func(s Step) bool { return s.Action == plan.Hold && s.Code != plan.StillWaits && !r.staysHeld(s) }
-	names := r.named(func(s Step) bool { return fresh(s) && s.Guard != plan.Unfinished })
+	names := r.named(func(s Step) bool { return fresh(s) && s.Undone == "" })
 	held := ""
 	if len(names) > 0 {
 		held = fmt.Sprintf("%d held: %s", len(names), andMore(names))

@@ -1,16 +1,11 @@
 package report
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
-	"strings"
 
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/plan"
-	"headgate.dev/headgate/render"
-	"headgate.dev/headgate/render/activation"
-	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 )
 
@@ -25,6 +20,9 @@ const (
 )
 
 var looksOf = map[Word]string{Safe: "✅ Safe", Look: "👀 Look", Blocked: "⛔ Blocked"}
+
+// wordOf is the word of a ruling.
+var wordOf = map[plan.Severity]Word{plan.Note: Safe, plan.Look: Look, plan.Block: Blocked}
 
 // title returns the word with a capital letter.
 func (w Word) title() string { return capital(string(w)) }
@@ -43,82 +41,234 @@ type Ground struct {
 	Text  string `json:"text"`
 }
 
-// Judge returns the judgement on a comparison. This function is the only table of judgements. The word is that of the
-// worst ground, or Safe without grounds.
-func Judge(r Report) Judgement {
-	var all []Ground
-	add := func(word Word, cause string, n int, one, many string) {
-		text := one
-		if n != 1 {
-			text = fmt.Sprintf(many, n)
-		}
-		if n > 0 {
-			all = append(all, Ground{word, cause, n, text})
+// A ruled is a ruling of a guard, as far as the judgement needs it.
+type ruled struct {
+	Guard    plan.GuardName
+	Code     plan.Code
+	Severity plan.Severity
+	Count    int
+}
+
+func ruledBy(rulings []plan.Ruling) []ruled {
+	var all []ruled
+	for _, r := range rulings {
+		if !r.Reason.None() {
+			all = append(all, ruled{r.Guard, r.Reason.Code, r.Severity, max(1, r.Amount.Count())})
 		}
 	}
+	return all
+}
+
+// A row words what a judgement counts.
+type row struct {
+	word      Word
+	cause     string
+	of        tallied
+	one, many string
+}
+
+// A tallied is what a row counts: rulings by their codes, or a fact about the report.
+type tallied struct {
+	codes []plan.Code
+	fact  func(Report) int
+	alone bool // it counts only if nothing else does
+}
+
+func ofCodes(all ...plan.Code) tallied { return tallied{codes: all} }
+
+func ofFact(count func(Report) int) tallied { return tallied{fact: count} }
+
+// judgements are the grounds in their order, the worst first. What a person approved is counted in the rows of the word Look.
+var judgements = []row{
+	{Blocked, "failed", ofFact(func(r Report) int { return r.Summary.Failed }), "fails on 1 object", "fails on %d objects"},
+	{Blocked, "unread", ofCodes(guard.MergeUnread), "cannot read 1 package", "cannot read %d packages"},
+	{Blocked, "errors", ofFact(func(r Report) int { return len(r.errors()) }), "has 1 error", "has %d errors"},
+	{Blocked, "package-lost", ofCodes(guard.DefinitionLost, guard.DirectoryNotPackage), "loses a package, and 1 object depends on it", "loses a package, and %d objects depend on it"},
+	{Blocked, "holds", ofCodes(heldForGood), "holds 1 object back, which cannot be approved", "holds %d objects back, which cannot be approved"},
+	{Blocked, "holds", ofCodes(heldBack), "holds 1 object back", "holds %d objects back"},
+	{Blocked, "breaks", ofCodes(guard.MergeBreaks, guard.MergeStorage), "breaks 1 schema", "breaks %d schemas"},
+	{Blocked, "unconverted", ofCodes(guard.MergeUnconverted), "leaves objects of 1 kind unconverted", "leaves objects of %d kinds unconverted"},
+	{Blocked, "drops", ofCodes(guard.DropsKind), "drops 1 kind", "drops %d kinds"},
+	{Blocked, "deletes-kinds", ofCodes(guard.DeletesKind), "deletes 1 kind whose use is not known", "deletes %d kinds whose use is not known"},
+	{Blocked, "blocks", ofCodes(unworded), "has 1 change that blocks it", "has %d changes that block it"},
+
+	{Look, "approved", ofCodes(approvedByPerson), "", ""},
+	{Look, "holds", ofCodes(heldBack), "holds 1 object back", "holds %d objects back"},
+	{Look, "breaks", ofCodes(guard.MergeBreaks, guard.MergeStorage), "breaks 1 schema", "breaks %d schemas"},
+	{Look, "unconverted", ofCodes(guard.MergeUnconverted), "leaves objects of 1 kind unconverted", "leaves objects of %d kinds unconverted"},
+	{Look, "drops", ofCodes(guard.DropsKind), "drops 1 kind", "drops %d kinds"},
+	{Look, "deletes-kinds", ofCodes(guard.DeletesKind), "deletes 1 kind whose use is not known", "deletes %d kinds whose use is not known"},
+	{Look, "repairs", ofFact(Report.repairs), "repairs the target branch, which cannot be rendered", ""},
+	{Look, "owner", ofCodes(guard.FirstForCrossplane, guard.LastForCrossplane), "changes who makes the CRDs", ""},
+	{Look, "base-unread", ofCodes(guard.MergeBaseUnread), "cannot read 1 package of the base", "cannot read %d packages of the base"},
+	{Look, "breaks-unused", ofCodes(guard.MergeBreaksUnused), "breaks 1 schema that nothing uses", "breaks %d schemas that nothing uses"},
+	{Look, "breaks-no-object", ofCodes(guard.MergeBreaksNoObject), "breaks 1 schema, and all its objects fit", "breaks %d schemas, and all their objects fit"},
+	{Look, "breaks-status", ofCodes(guard.MergeBreaksStatus), "breaks 1 status that nothing here reads", "breaks %d statuses that nothing here reads"},
+	{Look, "drops-unused", ofCodes(guard.DropsUnusedKind), "drops 1 kind that nothing uses", "drops %d kinds that nothing uses"},
+	{Look, "deletes", ofCodes(guard.DeletesObject), "deletes 1 object", "deletes %d objects"},
+	{Look, "takes-back", ofCodes(guard.DeactivatesKind), "deactivates 1 definition", "deactivates %d definitions"},
+	{Look, "activates-by-wildcard", ofCodes(guard.ActivatesUnnamed), "activates 1 definition that no policy names in full", "activates %d definitions that no policy names in full"},
+	{Look, "defaults", ofCodes(guard.MergeDefault), "changes the defaults of 1 kind", "changes the defaults of %d kinds"},
+	{Look, "patterns", ofCodes(guard.MergePattern), "changes a pattern of 1 kind, which may refuse more", "changes patterns of %d kinds, which may refuse more"},
+	{Look, "merges", ofCodes(guard.MergeSharing), "changes how lists or maps of 1 kind merge", "changes how lists or maps of %d kinds merge"},
+	{Look, "deprecates", ofCodes(guard.MergeDeprecates), "deprecates a version of 1 kind", "deprecates versions of %d kinds"},
+	{Look, "moves-storage", ofCodes(guard.MergeMovesStorage), "stores 1 kind in another version", "stores %d kinds in other versions"},
+	{Look, "unsigned", ofCodes(guard.DropsSignature), "stops demanding 1 signature of packages", "stops demanding %d signatures of packages"},
+	{Look, "uncontrolled", ofCodes(guard.ControlledByAnother), "upgrades a package with 1 object that an old revision controls", "upgrades packages with %d objects that old revisions control"},
+	{Look, "unconfirmed", ofCodes(guard.SchemasUnconfirmed), "keeps the schemas of 1 definition, which no registry confirms", "keeps the schemas of %d definitions, which no registry confirms"},
+	{Look, "warnings", ofFact(Report.newWarnings), "adds 1 warning", "adds %d warnings"},
+	{Look, "retains", ofCodes(guard.StaysUnnamed), "keeps 1 definition active that no policy names any more", "keeps %d definitions active that no policy names any more"},
+	{Look, "unjudged", ofCodes(guard.NotJudged), "changes 1 object that Headgate does not judge", "changes %d objects that Headgate does not judge"},
+	{Look, "looks", ofCodes(unworded), "has 1 change to look at", "has %d changes to look at"},
+
+	{Safe, "activates", ofCodes(guard.ActivatesNamed), "activates 1 definition", "activates %d definitions"},
+	{Safe, "changes", tallied{fact: func(r Report) int { return r.Summary.Created + r.Summary.Updated }, alone: true}, "changes 1 object", "changes %d objects"},
+	{Safe, "inactive-breaks", ofCodes(guard.InactiveBreaks), "1 inactive one breaks", "%d inactive ones break"},
+}
+
+// What the judgement counts of holds and approvals, beside the codes of rulings.
+const (
+	heldForGood      plan.Code = "held for good"
+	heldBack         plan.Code = "held back"
+	approvedByPerson plan.Code = "approved"
+
+	unworded plan.Code = "unworded" // a ruling for which no row has words, so that it is not lost
+)
+
+// worded are the rulings that have a row.
+var worded = func() map[weighed]bool {
+	all := map[weighed]bool{}
+	for _, of := range judgements {
+		for _, code := range of.of.codes {
+			all[weighed{of.word, code}] = true
+		}
+	}
+	return all
+}()
+
+// Judge returns the judgement on a comparison: a fold over its rulings and findings. The word is that of the worst ground, or Safe
+// without grounds.
+func Judge(r Report) Judgement {
 	if r.Error != "" {
 		return Judgement{Blocked, []Ground{{Blocked, "error", 1, firstLine(r.Error)}}}
 	}
-	is, was := r.uses()
-	stuck, held, excused, passed := r.holds()
-	add(Blocked, "failed", r.Summary.Failed, "fails on 1 object", "fails on %d objects")
-	add(Blocked, "unread", len(r.Unread()), "cannot read 1 package", "cannot read %d packages")
-	add(Blocked, "errors", len(r.errors()), "has 1 error", "has %d errors")
-	lost := len(r.named(func(s Step) bool { return s.Action == plan.Hold && s.Guard == guard.PackageLost && !s.excused }))
-	add(Blocked, "package-lost", lost, "loses a package, and 1 object depends on it", "loses a package, and %d objects depend on it")
-	add(Blocked, "holds", stuck, "holds 1 object back, which cannot be approved", "holds %d objects back, which cannot be approved")
-	add(Blocked, "holds", held, "holds 1 object back", "holds %d objects back")
-	add(Blocked, "breaks", is[breaksUsed], "breaks 1 schema", "breaks %d schemas")
-	add(Blocked, "unconverted", is[unconverts], "leaves objects of 1 kind unconverted", "leaves objects of %d kinds unconverted")
-	add(Blocked, "drops", is[dropsUsed], "drops 1 kind", "drops %d kinds")
-	add(Blocked, "deletes-kinds", is[deletesUsed], "deletes 1 kind whose use is not known", "deletes %d kinds whose use is not known")
-
-	if n := excused + passed + was[breaksUsed] + was[unconverts] + was[dropsUsed] + was[deletesUsed]; n > 0 {
-		all = append(all, Ground{Look, "approved", n, "approved " + r.approvers()})
-		add(Look, "holds", excused, "holds 1 object back", "holds %d objects back")
-		add(Look, "breaks", was[breaksUsed], "breaks 1 schema", "breaks %d schemas")
-		add(Look, "unconverted", was[unconverts], "leaves objects of 1 kind unconverted", "leaves objects of %d kinds unconverted")
-		add(Look, "drops", was[dropsUsed], "drops 1 kind", "drops %d kinds")
-		add(Look, "deletes-kinds", was[deletesUsed], "deletes 1 kind whose use is not known", "deletes %d kinds whose use is not known")
+	var all []Ground
+	sums := r.sums()
+	for _, of := range judgements {
+		if n := of.count(r, sums); n > 0 && (len(all) == 0 || !of.of.alone) {
+			all = append(all, Ground{of.word, of.cause, n, of.text(r, n)})
+		}
 	}
-	if r.Preview != nil && r.Preview.Repairs {
-		add(Look, "repairs", 1, "repairs the target branch, which cannot be rendered", "")
-	}
-	if r.Preview != nil && r.Preview.Owner != "" {
-		add(Look, "owner", 1, "changes who makes the CRDs", "")
-	}
-	add(Look, "base-unread", len(r.Unseen()), "cannot read 1 package of the base", "cannot read %d packages of the base")
-	add(Look, "breaks-unused", is[breaksUnused], "breaks 1 schema that nothing uses", "breaks %d schemas that nothing uses")
-	add(Look, "breaks-no-object", is[breaksNoObject], "breaks 1 schema, and all its objects fit", "breaks %d schemas, and all their objects fit")
-	add(Look, "breaks-status", is[breaksStatus], "breaks 1 status that nothing here reads", "breaks %d statuses that nothing here reads")
-	add(Look, "drops-unused", is[dropsUnused], "drops 1 kind that nothing uses", "drops %d kinds that nothing uses")
-	add(Look, "deletes", r.Summary.Pruned-is[deletesUsed]-was[deletesUsed], "deletes 1 object", "deletes %d objects")
-	add(Look, "takes-back", r.Summary.Deactivated, "deactivates 1 definition", "deactivates %d definitions")
-	named, wild := r.opened()
-	add(Look, "activates-by-wildcard", wild, "activates 1 definition that no policy names in full", "activates %d definitions that no policy names in full")
-	add(Look, "defaults", is[changesDefault], "changes the defaults of 1 kind", "changes the defaults of %d kinds")
-	add(Look, "patterns", is[mayRefuse], "changes a pattern of 1 kind, which may refuse more", "changes patterns of %d kinds, which may refuse more")
-	add(Look, "merges", is[mergesOtherwise], "changes how lists or maps of 1 kind merge", "changes how lists or maps of %d kinds merge")
-	add(Look, "deprecates", is[deprecates], "deprecates a version of 1 kind", "deprecates versions of %d kinds")
-	add(Look, "moves-storage", is[movesStorage], "stores 1 kind in another version", "stores %d kinds in other versions")
-	if r.Preview != nil {
-		add(Look, "unsigned", r.Preview.Unsigned, "stops demanding 1 signature of packages", "stops demanding %d signatures of packages")
-		add(Look, "uncontrolled", r.Preview.Uncontrolled, "upgrades a package with 1 object that an old revision controls", "upgrades packages with %d objects that old revisions control")
-		add(Look, "unconfirmed", r.Preview.Unconfirmed, "keeps the schemas of 1 definition, which no registry confirms", "keeps the schemas of %d definitions, which no registry confirms")
-		add(Look, "warnings", r.Preview.Warnings, "adds 1 warning", "adds %d warnings")
-		add(Look, "retains", len(r.Preview.Leaves), "keeps 1 definition active that no policy names any more", "keeps %d definitions active that no policy names any more")
-	}
-	add(Look, "unjudged", is[unjudged], "changes 1 object that Headgate does not judge", "changes %d objects that Headgate does not judge")
-
-	add(Safe, "activates", named, "activates 1 definition", "activates %d definitions")
-	if len(all) == 0 {
-		add(Safe, "changes", r.Summary.Created+r.Summary.Updated, "changes 1 object", "changes %d objects")
-	}
-	add(Safe, "inactive-breaks", len(r.inactiveBreaks()), "1 inactive one breaks", "%d inactive ones break")
 	if len(all) == 0 {
 		return Judgement{Word: Safe}
 	}
 	return Judgement{all[0].Word, all}
+}
+
+func (of row) text(r Report, n int) string {
+	switch {
+	case of.one == "":
+		return "approved " + r.approvers()
+	case n == 1 || of.many == "":
+		return of.one
+	}
+	return fmt.Sprintf(of.many, n)
+}
+
+func (of row) count(r Report, s sums) int {
+	if of.of.fact != nil {
+		return of.of.fact(r)
+	}
+	n := 0
+	for _, code := range of.of.codes {
+		n += s[weighed{of.word, code}]
+	}
+	return n
+}
+
+// sums counts rulings by their codes, and by the words that they require.
+type sums map[weighed]int
+
+type weighed struct {
+	word Word
+	code plan.Code
+}
+
+// sums counts the rulings on the commit and on each change. What a person approved does not block.
+func (r Report) sums() sums {
+	all := sums{}
+	for _, of := range r.rulings {
+		all.count(wordOf[of.Severity], of)
+	}
+	for _, s := range slices.Concat(r.Steps, r.Upgrades, r.Inactive) {
+		all.add(s)
+	}
+	return all
+}
+
+// count adds a ruling that requires a word.
+func (all sums) count(word Word, of ruled) {
+	if word != Safe && !worded[weighed{word, of.Code}] {
+		of.Code = unworded
+	}
+	all[weighed{word, of.Code}] += of.Count
+}
+
+// add adds the rulings on a change.
+func (all sums) add(s Step) {
+	for _, of := range s.rulings {
+		word := wordOf[of.Severity]
+		if word == Blocked && s.passes() {
+			word = Look
+			all[weighed{Look, approvedByPerson}]++
+		}
+		all.count(word, of)
+	}
+	switch word, code := s.hold(); {
+	case code != "":
+		all[weighed{word, code}]++
+		if word == Look {
+			all[weighed{Look, approvedByPerson}]++
+		}
+	case s.Approved && s.Action != plan.Hold:
+		all[weighed{Look, approvedByPerson}]++
+	}
+}
+
+// hold returns how a hold counts; no code if the step is not held.
+func (s Step) hold() (Word, plan.Code) {
+	switch {
+	case s.Action != plan.Hold, s.Error != "", s.Code == plan.StillWaits:
+		return "", ""
+	case s.excused:
+		return Look, heldBack
+	case slices.ContainsFunc(judgements, func(of row) bool { return slices.Contains(of.of.codes, s.Code) }):
+		return Blocked, s.Code
+	case !s.approvable:
+		return Blocked, heldForGood
+	}
+	return Blocked, heldBack
+}
+
+// blocks reports whether a guard of the phase Merge blocks the change.
+func (s Step) blocks() bool {
+	return slices.ContainsFunc(s.rulings, func(of ruled) bool { return of.Severity == plan.Block })
+}
+
+// gives reports whether a ruling on the step has one of these codes.
+func (s Step) gives(codes ...plan.Code) bool {
+	return slices.ContainsFunc(s.rulings, func(of ruled) bool { return slices.Contains(codes, of.Code) })
+}
+
+// ruledOn sums the counts of the rulings on the commit with one of these codes.
+func (r Report) ruledOn(codes ...plan.Code) int {
+	n := 0
+	for _, of := range r.rulings {
+		if slices.Contains(codes, of.Code) {
+			n += of.Count
+		}
+	}
+	return n
 }
 
 // errors returns the findings that are errors.
@@ -126,290 +276,17 @@ func (r Report) errors() []manifest.Finding {
 	return slices.DeleteFunc(slices.Clone(r.Findings), func(f manifest.Finding) bool { return f.Severity != manifest.Error })
 }
 
-// A consequence is the effect of a step on the users of a kind.
-type consequence int
-
-const (
-	nothing consequence = iota
-	unjudged
-	movesStorage
-	deprecates
-	mergesOtherwise
-	changesDefault
-	mayRefuse // a pattern, but that is not known
-	breaksStatus
-	breaksUnused
-	breaksNoObject
-	breaksUsed
-	unconverts
-	dropsUnused
-	dropsUsed
-	deletesUsed
-)
-
-// uses counts the steps and upgrades by their worst consequence. It counts approved ones separately.
-func (r Report) uses() (count, approved map[consequence]int) {
-	count, approved = map[consequence]int{}, map[consequence]int{}
-	live := r.Preview != nil && r.Preview.Live
-	for _, s := range slices.Concat(r.Steps, r.Upgrades) {
-		switch c := r.consequence(s, live); {
-		case s.passes() && blocking(c):
-			approved[c]++
-		default:
-			count[c]++
-		}
+// repairs returns 1 if the target cannot be rendered.
+func (r Report) repairs() int {
+	if r.Preview != nil && r.Preview.Repairs {
+		return 1
 	}
-	return count, approved
+	return 0
 }
 
-// holds counts the held steps: those that cannot be approved, those that wait for an approval, and those that have
-// one. passed counts the steps that the plan does not hold because of an approval.
-func (r Report) holds() (stuck, waiting, excused, passed int) {
-	waiting = r.Summary.Held
-	for _, s := range r.Steps {
-		switch {
-		case s.Approved && s.Action != plan.Hold:
-			passed++
-		case s.Action != plan.Hold || s.Error != "":
-		case s.excused:
-			excused++
-			waiting--
-		case s.Guard == guard.PackageLost: // Judge has a separate ground for these
-			waiting--
-		case !s.approvable:
-			stuck++
-			waiting--
-		}
-	}
-	return stuck, waiting, excused, passed
-}
-
-func (r Report) consequence(s Step, live bool) consequence {
-	broken := s.Breaks
-	onlyStatus := len(broken) > 0 && !slices.ContainsFunc(broken, func(c plan.SchemaChange) bool { return !c.InStatus() })
-	// Guards ask a cluster for the number of objects, and add nothing if there are none. For an upgrade, their
-	// answers are in the step of the package, so the upgrade itself must state that no objects exist.
-	unused := s.unused && live && (len(s.because) == 0 && s.Package == "" || s.gives(plan.NoObjects))
-	switch {
-	case s.Action == plan.Hold && s.active && len(broken) > 0:
-		return s.breaksHow()
-	case s.Error != "", s.Action == plan.Hold: // counted as a failure or a hold
-		return nothing
-	case s.Package != "" && s.Action == plan.Keep && s.active && unused:
-		return dropsUnused
-	case s.Package != "" && s.Action == plan.Keep && s.active:
-		return dropsUsed
-	case s.Action == plan.Prune && crossplane.IsMRD(s.ID) && !s.active: // counted as a deletion
-		return nothing
-	case s.Action == plan.Prune && crossplane.DeclaresKind(s.ID) && s.gives(guard.UsersUnseen, guard.UsersNotCounted, guard.UsersUnknown):
-		return deletesUsed
-	case s.Action == plan.Create && crossplane.IsImageConfig(s.ID): // it can make Crossplane install other images of existing packages
-		return unjudged
-	case s.Action != plan.Update:
-		return nothing
-	case (s.isDefinition() || len(s.Breaks) > 0) && !s.active:
-		return nothing
-	case onlyStatus && s.unused:
-		return breaksStatus
-	case len(broken) > 0 && unused:
-		return breaksUnused
-	case len(broken) > 0 && s.gives(guard.BreaksNoObject) && !s.gives(guard.WebhookUnseen, guard.VersionsUnseen):
-		return breaksNoObject
-	case len(broken) > 0, s.gives(guard.WebhookUnseen, guard.VersionsUnseen):
-		return s.breaksHow()
-	case s.altersBy("pattern-undecided"):
-		return mayRefuse
-	case s.altersBy("default"):
-		return changesDefault
-	case slices.ContainsFunc(s.alters, merges):
-		return mergesOtherwise
-	case s.altersBy("version-deprecated"):
-		return deprecates
-	case s.altersBy("storage-version"):
-		return movesStorage
-	case s.isDefinition(), crossplane.IsMRAP(s.ID), r.judgedAsPackage(s):
-		return nothing
-	}
-	return unjudged
-}
-
-// breaksHow returns how a step breaks the use of its kind: by its schema, or only because nothing converts objects
-// between versions.
-func (s Step) breaksHow() consequence {
-	if len(s.Breaks) > 0 && len(s.ownBreaks()) == 0 {
-		return unconverts
-	}
-	return breaksUsed
-}
-
-// judgedAsPackage reports whether a step only makes Crossplane install another version of a provider, and either its
-// definitions were compared or the image is the same.
-func (r Report) judgedAsPackage(s Step) bool {
-	if s.ID.Kind != crossplane.Provider || len(s.Changes) != 1 || s.Changes[0].Path != "spec.package" {
-		return false
-	}
-	if slices.ContainsFunc(r.Bumps, func(b plan.Bump) bool { return b.By == s.ID }) {
-		return true
-	}
-	from, _ := crossplane.SplitImage(strings.Trim(s.Changes[0].From, `"`))
-	to, _ := crossplane.SplitImage(strings.Trim(s.Changes[0].To, `"`))
-	return from == to && slices.ContainsFunc(r.Packages, func(p Package) bool { return p.Source == to })
-}
-
-// altersBy reports whether a step has a non-breaking change by a rule.
-func (s Step) altersBy(rule string) bool {
-	return slices.ContainsFunc(s.alters, func(c plan.SchemaChange) bool { return string(c.Rule) == rule })
-}
-
-// inactiveBreaks returns the inactive definitions that break or disappear. No API serves them, but a policy may
-// activate them later. What a step deletes counts as deleted instead.
-func (r Report) inactiveBreaks() []Step {
-	steps := slices.DeleteFunc(slices.Clone(r.Steps), func(s Step) bool { return s.Action == plan.Prune })
-	return slices.DeleteFunc(slices.Concat(steps, r.Upgrades, r.Inactive), func(s Step) bool {
-		breaks := s.Action == plan.Update && len(s.Breaks) > 0
-		goes := s.Action == plan.Prune || s.Package != "" && s.Action == plan.Keep
-		return !s.isDefinition() || s.active || !breaks && !goes
-	})
-}
-
-// noticed returns the non-breaking changes of a step that the judgement counts, without changes of versions.
-func (s Step) noticed() []plan.SchemaChange {
-	return slices.DeleteFunc(slices.Clone(s.alters), func(c plan.SchemaChange) bool {
-		return c.Rule != "default" && c.Rule != "pattern-undecided" && !merges(c)
-	})
-}
-
-// merges reports whether a change makes server-side apply replace a list or a map that it merged before.
-func merges(c plan.SchemaChange) bool {
-	switch c.Rule {
-	case "x-kubernetes-list-type":
-		return c.From == `"map"` || c.From == `"set"`
-	case "x-kubernetes-list-map-keys":
-		return c.From != "" && c.To != ""
-	case "x-kubernetes-map-type":
-		return c.To == `"atomic"`
-	}
-	return false
-}
-
-// gives reports whether the reason of a step has one of these codes.
-func (s Step) gives(codes ...plan.Code) bool {
-	return slices.ContainsFunc(s.because, func(c plan.Code) bool { return slices.Contains(codes, c) })
-}
-
-// codesIn returns the codes of a reason and its nested reasons.
-func codesIn(why plan.Reason) []plan.Code {
-	if why.None() {
-		return nil
-	}
-	all := []plan.Code{why.Code}
-	for _, v := range why.Values {
-		switch v := v.(type) {
-		case plan.Reason:
-			all = append(all, codesIn(v)...)
-		case []plan.Reason:
-			for _, r := range v {
-				all = append(all, codesIn(r)...)
-			}
-		}
-	}
-	return all
-}
-
-// opened counts the definitions that become active because something names them in full, and those that become active
-// because of a pattern or a package.
-func (r Report) opened() (named, wild int) {
+func (r Report) newWarnings() int {
 	if r.Preview == nil {
-		return 0, 0
+		return 0
 	}
-	for _, g := range opened(r.Preview.Opens) {
-		for _, name := range g.names {
-			if inFull(g.by, name) {
-				named++
-			} else {
-				wild++
-			}
-		}
-	}
-	return named, wild
-}
-
-// inFull reports whether an activator names the definition in full.
-func inFull(a activation.Activator, name string) bool {
-	return a.Cause == activation.Declared || a.Pattern == name
-}
-
-// used finds the uses of broken kinds in the commit: objects that mention the kind, such as an object of it or a Composition. An
-// unreadable object counts as a use.
-func (r Report) used(want render.Desired) {
-	broken := r.broken()
-	if len(broken) == 0 {
-		return
-	}
-	for _, o := range want.Objects {
-		if !crossplane.DeclaresKind(o.ID) && !crossplane.IsMRAP(o.ID) && !crossplane.IsPackage(o.ID) {
-			broken.usedBy(o)
-		}
-	}
-	for _, l := range want.Left {
-		if l.Composition != nil {
-			broken.usedBy(*l.Composition)
-		}
-	}
-}
-
-// brokenKinds holds the steps that break kinds, by group and kind. The kind "" is every kind of the group.
-type brokenKinds map[string]map[string][]*Step
-
-// broken returns the kinds that break although they are active. Their steps count as unused until a use is found.
-func (r Report) broken() brokenKinds {
-	all := brokenKinds{}
-	for _, steps := range [][]Step{r.Steps, r.Upgrades} {
-		for i := range steps {
-			s := &steps[i]
-			_, group, _ := strings.Cut(s.ID.Name, ".")
-			dropped := s.Action == plan.Keep // a new version of a package no longer has the kind
-			if group == "" || !s.active || !crossplane.DeclaresKind(s.ID) {
-				continue
-			}
-			if len(s.Breaks) == 0 && !dropped {
-				continue
-			}
-			s.unused = true
-			if all[group] == nil {
-				all[group] = map[string][]*Step{}
-			}
-			all[group][s.kindOf] = append(all[group][s.kindOf], s)
-		}
-	}
-	return all
-}
-
-// usedBy records an object as a use of the kinds that it mentions. An object of a kind also mentions it.
-func (broken brokenKinds) usedBy(o render.Object) {
-	text, unread := contentOf(o)
-	mentions := func(word string) bool { return unread || bytes.Contains(text, []byte(word)) }
-	for group, kinds := range broken {
-		if !mentions(group) {
-			continue
-		}
-		for kind, steps := range kinds {
-			if !mentions(kind) {
-				continue
-			}
-			for _, s := range steps {
-				s.unused, s.UsedAt = false, append(s.UsedAt, o.Origin)
-			}
-		}
-	}
-}
-
-// contentOf returns the JSON of an object. unread is true if the object cannot be read.
-func contentOf(o render.Object) (text []byte, unread bool) {
-	u, err := o.Content()
-	if err != nil {
-		return nil, true
-	}
-	text, err = u.MarshalJSON()
-	return text, err != nil
+	return r.Preview.Warnings
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/manifest"
 )
@@ -388,7 +389,7 @@ func (c comment) usedAt(steps []Step) string {
 	switch {
 	case len(places) > 0:
 		return "; used at " + someOf(places, min(mostNamed, max(c.most, 1)))
-	case slices.ContainsFunc(steps, func(s Step) bool { return !s.unused }):
+	case slices.ContainsFunc(steps, func(s Step) bool { return !s.gives(guard.UnusedInCommit) }):
 		return ""
 	}
 	return "; nothing in this commit uses " + map[bool]string{true: "it", false: "them"}[len(steps) == 1]

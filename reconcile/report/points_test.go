@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/manifest"
@@ -22,7 +23,7 @@ func TestBreaksAreGroupedByField(t *testing.T) {
 		return all
 	}
 	kind := func(name string, breaks []plan.SchemaChange, used ...manifest.Origin) Step {
-		return Step{Action: plan.Update, ID: id(name), Breaks: breaks, active: true, unused: len(used) == 0, UsedAt: used}
+		return Step{Action: plan.Update, ID: id(name), Breaks: breaks, active: true, rulings: noteOf(used), UsedAt: used}
 	}
 	region := removed("spec.forProvider.region", "spec.initProvider.region", "status.atProvider.region")
 	c := comment{Report: Report{Steps: []Step{
@@ -53,7 +54,7 @@ func TestBreaksAreExact(t *testing.T) {
 		return plan.SchemaChange{Rule: "field-removed", Version: version, Path: path, Breaking: true}
 	}
 	kind := func(name string, breaks ...plan.SchemaChange) Step {
-		return Step{Action: plan.Update, ID: id(name), Breaks: breaks, active: true, unused: true}
+		return Step{Action: plan.Update, ID: id(name), Breaks: breaks, active: true, rulings: noteOf(nil)}
 	}
 	c := comment{Report: Report{Steps: []Step{
 		kind("a.aws.upbound.io", removed("v1", "spec.initProvider.size")),
@@ -84,7 +85,7 @@ func TestVersionsAreGrouped(t *testing.T) {
 	moves := plan.SchemaChange{Rule: ruleStorage, From: "v1", To: "v2", Breaking: true}
 	equal := plan.SchemaChange{Rule: ruleStorage, From: "v1", To: "v2"}
 	kind := func(name string, changes ...plan.SchemaChange) Step {
-		s := Step{Action: plan.Update, ID: id(name), active: true, unused: true}
+		s := Step{Action: plan.Update, ID: id(name), active: true, rulings: noteOf(nil)}
 		for _, c := range changes {
 			if c.Breaking {
 				s.Breaks = append(s.Breaks, c)
@@ -138,4 +139,13 @@ func TestCopies(t *testing.T) {
 	if diff := cmp.Diff([]string{"`other`: `v1` → `v2` in `other.yaml:1`", "`named`: not known → `v2` in `named.yaml:1`"}, p.items); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+}
+
+// noteOf returns the note of the guard used about a kind that the commit uses in some places.
+func noteOf(at []manifest.Origin) []ruled {
+	code := guard.UsedInCommit
+	if len(at) == 0 {
+		code = guard.UnusedInCommit
+	}
+	return []ruled{{guard.Used, code, plan.Note, 1}}
 }

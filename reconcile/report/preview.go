@@ -6,12 +6,11 @@ import (
 	"slices"
 	"strings"
 
+	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
-	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
-	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -67,10 +66,7 @@ type Comparison struct {
 	Before  render.Desired  // the base of the comparison
 	Now     *render.Desired // the current target branch, if it changed since the base
 	Live    bool
-	Auto    bool            // no one has chosen who makes the CRDs, so the commits decide in a new cluster
 	Present map[string]bool // definitions whose CRDs already exist in the cluster, by name
-
-	Answers question.Answers // of the cluster: which objects of upgraded packages an inactive revision controls
 
 	Approvals []render.Approval // approvals on the target branch
 	At        metav1.Time       // the time that decides which approvals have expired; none counts if it is zero
@@ -87,8 +83,7 @@ func Compared(p plan.Plan, c Comparison) Report {
 	if c.Now != nil {
 		r.Preview.Moved = Moved(c.Before, *c.Now)
 	}
-	r.controlled(question.Known{Answers: c.Answers})
-	r.handover(p.Want, c)
+	r.finds(p.Rulings)
 	r.ask()
 	return r.Approve(inForce(c.Approvals, c.At)).On(nil)
 }
@@ -99,33 +94,22 @@ func withPreview(p plan.Plan, c Comparison) Report {
 	checked, known := comparison(c.Before, p.Want)
 	r = r.with(checked)
 	preview := Preview{Base: c.Before.Revision, Live: c.Live, Opens: []Opening{}, Leaves: []Definition{}}
-	was := map[string]bool{}
-	for _, d := range c.Before.Definitions {
-		was[d.Name] = d.Active
-	}
-	goes := map[string]bool{}
-	for _, s := range p.Steps {
-		goes[s.ID.Name] = goes[s.ID.Name] || s.Deactivates && s.Action == plan.Prune
-	}
+	declared := map[string]Definition{}
 	for _, d := range r.Definitions {
-		switch {
-		case d.Active && !was[d.Name]:
+		declared[d.Name] = d
+	}
+	for _, of := range p.Rulings {
+		switch d := declared[of.Of.Name]; of.Reason.Code {
+		case guard.ActivatesNamed, guard.ActivatesUnnamed:
 			preview.Opens = append(preview.Opens, Opening{Definition: d, Already: c.Present[d.Name]})
-		case !d.Active && was[d.Name] && !goes[d.Name]:
+		case guard.StaysUnnamed:
 			preview.Leaves = append(preview.Leaves, d)
 		}
 	}
-	for _, o := range preview.Opens {
-		r.serves(o)
-	}
-	r.used(p.Want)
 	preview.SafeStart = safeStarts(c.Before.Packages, p.Want.Packages)
-	claims := p.Want.Claims(c.Before)
-	r.Outage = cmp.Or(outage(c.Before.Unread, p.Want.Unread), outageOfClaims(claims))
-	for _, claim := range claims {
-		preview.Unconfirmed += len(claim.Adds)
-	}
-	preview.Unsigned = len(p.Want.Unsigned(c.Before))
+	r.Outage = cmp.Or(outage(c.Before.Unread, p.Want.Unread), outageOfClaims(p.Want.Claims(c.Before)))
+	preview.Unsigned, preview.Unconfirmed = r.ruledOn(guard.DropsSignature), r.ruledOn(guard.SchemasUnconfirmed)
+	preview.Uncontrolled = r.ruledOn(guard.ControlledByAnother)
 	preview.Copies = copies(c.Before.Packages, p.Want.Packages)
 	had, has := slices.Concat(plan.Plan{Want: c.Before}.Findings(), known), slices.Concat(p.Findings(), checked.Findings, p.NotesOf(plan.RulePackageLost))
 	preview.Warnings = newFindings(manifest.Warning, had, has)
@@ -164,50 +148,31 @@ func safeStarts(before, after []catalogue.Package) []SafeStart {
 	return all
 }
 
-// ruleControls reports CRDs that the active revision of a package does not control.
-const ruleControls = "crd-controlled-by-another-revision"
-
-// controlled adds findings about upgraded packages whose active revision has not taken over all CRDs since an earlier
-// upgrade. Crossplane may not finish the next upgrade either.
-func (r *Report) controlled(known question.Known) {
-	for _, b := range r.Bumps {
-		switch a, is := question.Get(known, question.Controls{Of: b.By}); {
-		case is.Open, is.Known() && a.Count == 0:
-		case is.Err != nil:
-			r.Findings = append(r.Findings, manifest.Finding{
-				Rule: ruleControls, Severity: manifest.Note, Origin: b.Origin,
-				Message: fmt.Sprintf("it is not known whether the active revision of %s controls what it installed: %s", b.By.Name, Words(plan.ReasonOf(is.Err))),
-			})
-		default:
-			r.Preview.Uncontrolled += int(a.Count)
-			r.Findings = append(r.Findings, manifest.Finding{
-				Rule: ruleControls, Severity: manifest.Warning, Origin: b.Origin,
-				Message: fmt.Sprintf("another revision of %s than the active one controls %s that it installed, for example %s; some versions of Crossplane do not finish an upgrade then", b.By.Name, manifest.Count(int(a.Count), "object"), a.Example),
-				Fix:     "before the merge, take the other revision out of metadata.ownerReferences of these objects, or delete that revision once nothing needs it",
-			})
-		}
-	}
+// found are the findings about rulings on a commit, without their messages and places.
+var found = map[plan.Code]manifest.Finding{
+	guard.ControlUnknown: {Rule: "crd-controlled-by-another-revision", Severity: manifest.Note},
+	guard.ControlledByAnother: {
+		Rule: "crd-controlled-by-another-revision", Severity: manifest.Warning,
+		Fix: "before the merge, take the other revision out of metadata.ownerReferences of these objects, or delete that revision once nothing needs it",
+	},
+	guard.FirstForCrossplane: {Rule: "crd-owner-changes", Severity: manifest.Warning, Fix: "set crdOwner of the Sync"},
+	guard.LastForCrossplane:  {Rule: "crd-owner-changes", Severity: manifest.Warning, Fix: "set crdOwner of the Sync"},
 }
 
-// ruleOwner is the rule for a commit that changes who makes the CRDs.
-const ruleOwner = "crd-owner-changes"
+// becomes is who makes the CRDs in a new cluster after a merge that changes it.
+var becomes = map[plan.Code]render.Owner{guard.FirstForCrossplane: render.OwnerCrossplane, guard.LastForCrossplane: render.OwnerHeadgate}
 
-// handover adds a finding if a merge changes which tool makes the CRDs in a new cluster. Passes keep the owner of an earlier pass.
-func (r *Report) handover(want render.Desired, c Comparison) {
-	before, after := c.Before.Given, want.Given
-	if !c.Auto || len(c.Before.Definitions) == 0 || (before == nil) == (after == nil) {
-		return
+// finds adds the findings about rulings on the commit.
+func (r *Report) finds(rulings []plan.Ruling) {
+	for _, of := range rulings {
+		f, is := found[of.Reason.Code]
+		if !is {
+			continue
+		}
+		f.Message, f.Origin = Words(of.Reason), of.At[0]
+		r.Findings = append(r.Findings, f)
+		r.Preview.Owner = cmp.Or(becomes[of.Reason.Code], r.Preview.Owner)
 	}
-	gives, what, owner := after, "%s %s is the first object here for Crossplane's package manager", render.OwnerCrossplane
-	if after == nil {
-		gives, what, owner = &render.Given{Kind: before.Kind, Name: before.Name}, "%s %s was the last object here for Crossplane's package manager", render.OwnerHeadgate
-	}
-	r.Preview.Owner = owner
-	r.Findings = append(r.Findings, manifest.Finding{
-		Rule: ruleOwner, Severity: manifest.Warning, Origin: gives.Origin,
-		Message: fmt.Sprintf(what+", so %s makes the CRDs in a new cluster; where %s has made them, it still does, as shown here", gives.Kind, gives.Name, owner, c.Before.Owner),
-		Fix:     "set crdOwner of the Sync",
-	})
 }
 
 // Awaiting returns the report with the reason why a required registry cannot be reached; "" if none is missing.
@@ -335,39 +300,15 @@ func packages(of render.Desired) []string {
 	return all
 }
 
-// serves marks the steps for a kind as served if the kind only becomes active now but the cluster already serves it,
-// so that its breaking changes count.
-func (r Report) serves(o Opening) {
-	for _, steps := range [][]Step{r.Steps, r.Upgrades} {
-		for i := range steps {
-			if steps[i].ID == crossplane.MRD(o.Name) {
-				steps[i].active = steps[i].active || o.Already
-			}
-		}
-	}
-}
-
-// Breaking returns the steps and upgrades that break a served kind.
-func (r Report) Breaking() []Step {
-	return slices.DeleteFunc(slices.Concat(r.Steps, r.Upgrades), func(s Step) bool { return len(s.Breaks) == 0 || !s.active })
-}
-
-// Dropped returns the served kinds that the new version of their package no longer contains.
-func (r Report) Dropped() []Step {
-	return slices.DeleteFunc(slices.Clone(r.Upgrades), func(s Step) bool { return s.Action != plan.Keep || !s.active })
-}
-
 // Unread returns the packages whose changes are unknown.
 func (r Report) Unread() []plan.Bump {
-	return slices.DeleteFunc(slices.Clone(r.Bumps), func(b plan.Bump) bool { return b.Unknown == "" || r.isUnseen(b) })
+	return slices.DeleteFunc(slices.Clone(r.Bumps), func(b plan.Bump) bool { return !guard.IsUnread(b) })
 }
 
 // Unseen returns the packages that could be read in the head but not in the base.
 func (r Report) Unseen() []plan.Bump {
-	return slices.DeleteFunc(slices.Clone(r.Bumps), func(b plan.Bump) bool { return !r.isUnseen(b) })
+	return slices.DeleteFunc(slices.Clone(r.Bumps), func(b plan.Bump) bool { return !guard.IsUnseen(b) })
 }
-
-func (r Report) isUnseen(b plan.Bump) bool { return b.Unknown != "" && b.From == "" && b.To != "" }
 
 // troubles returns the findings that require action.
 func (r Report) troubles() []manifest.Finding {

@@ -11,6 +11,7 @@ import (
 
 	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/diff"
+	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
@@ -21,7 +22,6 @@ import (
 	"headgate.dev/headgate/render/manifest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // APIVersion is the version of all JSON that Headgate prints.
@@ -60,6 +60,8 @@ type Report struct {
 	Error       string             `json:"error,omitempty"`      // for a pass that stopped
 	Outage      string             `json:"outage,omitempty"`     // for a preview: why a required registry does not respond
 	ErrorCode   plan.Code          `json:"errorCode,omitempty"`
+
+	rulings []ruled // in a comparison: on the commit as a whole
 
 	Undone inventory.Undone `json:"undone,omitempty"` // the creates and updates that the pass did not do, and since when
 }
@@ -156,12 +158,10 @@ type Step struct {
 	restated bool // its error has the words of its reason
 	placed   bool // its error begins with its place
 
-	because []plan.Code         // the codes of its reason and nested reasons
-	kindOf  string              // the name of the kind, if the object declares exactly one
-	unused  bool                // for an object that declares a kind: nothing in the commit uses it
+	rulings []ruled             // in a comparison: of the guards that rule for the person who decides about the merge
 	alters  []plan.SchemaChange // for an object that declares a kind: changes that break nothing
 
-	hold       string         // for a hold: its key in the inventory
+	key        string         // for a hold: its key in the inventory
 	approvable bool           // for a hold: the digest of the Approval covers it
 	claims     []approval.Ask // what a person is asked about it, here or in a cluster
 	excused    bool           // a person approved it after the plan was made
@@ -214,7 +214,7 @@ func (r Report) with(of check.Report) Report {
 func reportOf(p plan.Plan, done []plan.Outcome, applied bool) Report {
 	r := blank(p.Sync, p.Want.Revision)
 	r.Applied, r.Looked = applied, p.Looks
-	r.Skipped, r.Bumps = p.Want.Skipped, p.Bumps
+	r.Skipped, r.Bumps, r.rulings = p.Want.Skipped, p.Bumps, ruledBy(p.Rulings)
 	r.Approval, r.Approvals = p.Approval, approvedBy(p.Granted())
 	at := homes(p.Homes())
 	r.noted(p, at)
@@ -260,7 +260,9 @@ func (r *Report) noted(p plan.Plan, at homes) {
 func (r *Report) step(p plan.Plan, at homes, s plan.Step, outcome plan.Outcome, reached bool) {
 	step := stepOf(at.step(s), at.outcome(outcome))
 	step.held(s, p) // uses the identity of the commit, as the inventory does
-	step.asks(s, s)
+	if s.Approved {
+		step.claims = s.Claims()
+	}
 	due, finished := r.Applied && s.Writes(), reached && !outcome.More
 	step.NotReached = due && !finished && step.Error == ""
 	if r.Applied && step.Error == "" && !s.Waiting() {
@@ -369,7 +371,6 @@ func (r *Report) effect(e plan.Effect, p plan.Plan, at homes) {
 	switch {
 	case e.Kind == plan.Install && p.Offline: // in a cluster, the step of the package lists the breaking changes
 		step := stepOf(at.step(*e.Change), plan.Outcome{})
-		step.asks(*e.Change, installer(p, e))
 		step.Package, step.Because = e.Package, e.Because
 		r.Upgrades = append(r.Upgrades, step)
 	case e.Kind == plan.Redeclare:
@@ -381,18 +382,6 @@ func (r *Report) effect(e plan.Effect, p plan.Plan, at homes) {
 		r.Summary.Broken++
 		r.Checks = append(r.Checks, checkOf(e, at))
 	}
-}
-
-// installer returns the step that makes Crossplane install a package, because a cluster's guards decide on that step.
-// Without one, it returns the change itself.
-func installer(p plan.Plan, e plan.Effect) plan.Step {
-	i := slices.IndexFunc(p.Bumps, func(b plan.Bump) bool { return b.Package == e.Package && b.By != (manifest.ID{}) })
-	if i >= 0 {
-		if j := slices.IndexFunc(p.Steps, func(s plan.Step) bool { return s.ID == p.Bumps[i].By }); j >= 0 {
-			return p.Steps[j]
-		}
-	}
-	return *e.Change
 }
 
 func stepOf(s plan.Step, o plan.Outcome) Step {
@@ -420,11 +409,12 @@ func stepOf(s plan.Step, o plan.Outcome) Step {
 	if s.Live != nil && s.After != nil && crossplane.DeclaresKind(s.ID) {
 		step.ConversionAdded = !plan.HasWebhook(s.Live) && plan.HasWebhook(s.After)
 	}
-	if s.Live != nil && !crossplane.IsXRD(s.ID) { // the claims of an XRD have a second kind
-		step.kindOf, _, _ = unstructured.NestedString(s.Live.Object, "spec", "names", "kind")
+	step.rulings = ruledBy(s.Rulings)
+	for _, r := range s.Rulings {
+		step.UsedAt = append(step.UsedAt, r.At...)
+		step.claims = append(step.claims, r.Claims...)
 	}
-	step.because = codesIn(why)
-	if s.Action == plan.Hold && s.Guard == plan.Unfinished {
+	if s.Action == plan.Hold {
 		step.Undone = undone(s.Reason)
 	}
 	step.Waits = Awaited(s)
@@ -439,7 +429,7 @@ func stepOf(s plan.Step, o plan.Outcome) Step {
 		step.Error = ErrorWords(err)
 		if made, is := errors.AsType[plan.ReasonError](err); is {
 			step.ErrorCode = made.Code
-			step.restated = slices.Contains(codesIn(made.Reason), step.Code)
+			step.restated = guard.Has(made.Reason, step.Code)
 		}
 		placed, is := errors.AsType[manifest.PlacedError](err)
 		step.placed = is && placed.Origin.Path == s.Origin.Path
@@ -452,12 +442,12 @@ func (s *Step) held(of plan.Step, p plan.Plan) {
 	if of.Action != plan.Hold {
 		return
 	}
-	s.hold = of.HoldKey()
+	s.key = of.HoldKey()
+	s.claims = of.Claims()
 	if s.approvable = p.Approval.Covers(of); s.approvable {
-		s.claims = of.Claims()
 		s.digests()
 	}
-	if before, found := p.Held.Of(s.hold); found {
+	if before, found := p.Held.Of(s.key); found {
 		s.Since, s.SinceCommit = &before.Since, before.Commit
 		if before.Commit != p.Want.Revision {
 			s.before = fmt.Sprintf("held since %s, commit %.12s", before.Since.UTC().Format("2 Jan 2006"), before.Commit)

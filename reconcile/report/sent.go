@@ -14,6 +14,7 @@ type sent struct {
 	Report                    Report
 	Steps, Upgrades, Inactive []marks
 	Packages                  []string // packages of the Bumps, in the same order
+	Rulings                   []ruled
 }
 
 // marks holds the fields of a step that its JSON omits.
@@ -22,9 +23,7 @@ type marks struct {
 	Excused                        bool
 	Claims                         []approval.Ask
 	Hold, Before                   string
-	Because                        []plan.Code
-	KindOf                         string
-	Unused                         bool
+	Rulings                        []ruled
 	Alters                         []plan.SchemaChange
 	Restated, Placed               bool
 }
@@ -32,7 +31,7 @@ type marks struct {
 func marksOf(steps []Step) []marks {
 	all := make([]marks, len(steps))
 	for i, s := range steps {
-		all[i] = marks{s.definition, s.active, s.approvable, s.excused, s.claims, s.hold, s.before, s.because, s.kindOf, s.unused, s.alters, s.restated, s.placed}
+		all[i] = marks{s.definition, s.active, s.approvable, s.excused, s.claims, s.key, s.before, s.rulings, s.alters, s.restated, s.placed}
 	}
 	return all
 }
@@ -43,8 +42,8 @@ func mark(steps []Step, all []marks) error {
 	}
 	for i, m := range all {
 		s := &steps[i]
-		s.definition, s.active, s.approvable, s.excused, s.claims, s.hold, s.before = m.Definition, m.Active, m.Approvable, m.Excused, m.Claims, m.Hold, m.Before
-		s.because, s.kindOf, s.unused, s.alters = m.Because, m.KindOf, m.Unused, m.Alters
+		s.definition, s.active, s.approvable, s.excused, s.claims, s.key, s.before = m.Definition, m.Active, m.Approvable, m.Excused, m.Claims, m.Hold, m.Before
+		s.rulings, s.alters = m.Rulings, m.Alters
 		s.restated, s.placed = m.Restated, m.Placed
 	}
 	return nil
@@ -56,7 +55,7 @@ func Send(r Report) ([]byte, error) {
 	for i, b := range r.Bumps {
 		packages[i] = b.Package
 	}
-	return json.Marshal(sent{r, marksOf(r.Steps), marksOf(r.Upgrades), marksOf(r.Inactive), packages})
+	return json.Marshal(sent{r, marksOf(r.Steps), marksOf(r.Upgrades), marksOf(r.Inactive), packages, r.rulings})
 }
 
 // Receive decodes a report from Send.
@@ -70,6 +69,7 @@ func Receive(data []byte) (Report, error) {
 	if len(s.Packages) != len(s.Report.Bumps) {
 		return Report{}, fmt.Errorf("%d packages are other images, and %d are named", len(s.Report.Bumps), len(s.Packages))
 	}
+	s.Report.rulings = s.Rulings
 	for i := range s.Report.Bumps {
 		s.Report.Bumps[i].Package = s.Packages[i]
 	}

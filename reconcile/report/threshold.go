@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/manifest"
 )
@@ -51,13 +52,19 @@ func ParseThreshold(text string) (Threshold, error) {
 	return t, nil
 }
 
+// breakingCodes are the rulings on a schema that breaks, or on a kind that a new version of a package drops.
+var breakingCodes = []plan.Code{
+	guard.MergeBreaks, guard.MergeUnconverted, guard.MergeBreaksUnused, guard.MergeBreaksNoObject, guard.MergeBreaksStatus,
+	guard.DropsKind, guard.DropsUnusedKind,
+}
+
 // Exits returns the exit code of a comparison. The status from On fails exactly if this code is not 0.
 func (r Report) Exits(on Threshold) int {
 	if len(on) == 0 {
 		on = Threshold{OnBlocked}
 	}
 	held := slices.ContainsFunc(r.Steps, func(s Step) bool { return s.Action == plan.Hold && !s.excused })
-	breaks := slices.ContainsFunc(slices.Concat(r.Breaking(), r.Dropped()), func(s Step) bool { return !s.passes() })
+	breaks := slices.ContainsFunc(slices.Concat(r.Steps, r.Upgrades), func(s Step) bool { return s.gives(breakingCodes...) && !s.passes() })
 	crossed := map[string]bool{
 		OnAny:      r.Changes() || held,
 		OnBlocked:  r.judgement().Word == Blocked,

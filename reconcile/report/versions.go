@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/manifest"
 )
@@ -20,20 +21,30 @@ const (
 	ruleDeprecated  = "version-deprecated"
 )
 
-// apart reports whether a change concerns two versions between which nothing converts objects.
-func apart(c plan.SchemaChange) bool {
-	switch c.Rule {
-	case ruleUnconverted, ruleUnshared:
-		return true
-	case ruleStorage:
-		return c.Breaking
-	}
-	return false
-}
-
 // ownBreaks returns the breaking changes of a step, without those between versions, which have separate points.
 func (s Step) ownBreaks() []plan.SchemaChange {
-	return slices.DeleteFunc(slices.Clone(s.Breaks), apart)
+	return slices.DeleteFunc(slices.Clone(s.Breaks), guard.BetweenVersions)
+}
+
+// Breaking returns the steps and upgrades that break a served kind.
+func (r Report) Breaking() []Step {
+	return slices.DeleteFunc(slices.Concat(r.Steps, r.Upgrades), func(s Step) bool { return len(s.Breaks) == 0 || !s.active })
+}
+
+// Dropped returns the served kinds that the new version of their package no longer contains.
+func (r Report) Dropped() []Step {
+	return slices.DeleteFunc(slices.Clone(r.Upgrades), func(s Step) bool { return s.Action != plan.Keep || !s.active })
+}
+
+// inactiveBreaks returns the inactive definitions that break or disappear. No API serves them, but a policy may
+// activate them later.
+func (r Report) inactiveBreaks() []Step {
+	return slices.DeleteFunc(slices.Concat(r.Steps, r.Upgrades, r.Inactive), func(s Step) bool { return !s.gives(guard.InactiveBreaks) })
+}
+
+// noticed returns the non-breaking changes of a step that the judgement counts, without changes of versions.
+func (s Step) noticed() []plan.SchemaChange {
+	return slices.DeleteFunc(slices.Clone(s.alters), func(c plan.SchemaChange) bool { return !guard.ChangesBehaviour(c) })
 }
 
 // served returns the steps and upgrades that change a served kind.

@@ -1,0 +1,73 @@
+package guard
+
+import (
+	"slices"
+
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/activation"
+	"headgate.dev/headgate/render/crossplane"
+)
+
+// The codes of the guards activates and stays active.
+const (
+	ActivatesNamed   plan.Code = "ActivatesNamed"   // the definition that becomes active, and that something names in full
+	ActivatesUnnamed plan.Code = "ActivatesUnnamed" // the definition that becomes active because of a pattern or a package
+	StaysUnnamed     plan.Code = "StaysUnnamed"     // the definition that stays active although nothing activates it any more
+)
+
+// activates asks to look at definitions that become active although nothing names them in full: later versions of the package may add
+// others.
+func activates(c plan.Case) []plan.Ruling {
+	was := wasActive(c)
+	var all []plan.Ruling
+	for _, d := range c.Want.Definitions {
+		r := looks(ActivatesUnnamed.With(d.Name))
+		if slices.ContainsFunc(d.Reasons, func(a activation.Activator) bool { return InFull(a, d.Name) }) {
+			r = noted(ActivatesNamed.With(d.Name))
+		}
+		if r.Of = crossplane.MRD(d.Name); d.Active && !was[d.Name] {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// InFull reports whether an activator names the definition in full.
+func InFull(a activation.Activator, name string) bool {
+	return a.Cause == activation.Declared || a.Pattern == name
+}
+
+// staysActive asks to look at definitions that nothing activates any more. They seem to be gone, but Crossplane keeps them active.
+func staysActive(c plan.Case) []plan.Ruling {
+	goes := map[string]bool{}
+	for _, s := range c.Steps {
+		goes[s.ID.Name] = goes[s.ID.Name] || s.Deactivates && s.Action == plan.Prune
+	}
+	was := wasActive(c)
+	var all []plan.Ruling
+	for _, d := range c.Want.Definitions {
+		if !d.Active && was[d.Name] && !goes[d.Name] {
+			r := looks(StaysUnnamed.With(d.Name))
+			r.Of = crossplane.MRD(d.Name)
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// wasActive returns the definitions that the base of a comparison activates, by name.
+func wasActive(c plan.Case) map[string]bool {
+	was := map[string]bool{}
+	for _, d := range baseOf(c).Definitions {
+		was[d.Name] = d.Active
+	}
+	return was
+}
+
+func baseOf(c plan.Case) render.Desired {
+	if c.Seen.Base == nil {
+		return render.Desired{}
+	}
+	return *c.Seen.Base
+}

@@ -1,0 +1,272 @@
+package guard
+
+import (
+	"errors"
+	"maps"
+	"testing"
+
+	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/question"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/activation"
+	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/crossplane"
+	"headgate.dev/headgate/render/manifest"
+	"headgate.dev/headgate/render/schema"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// ofMerge runs the guards of a phase on one step, as a plan does: until the first ruling that is more than a note.
+func ofMerge(phase plan.Phase, s plan.Step, c plan.Case) plan.Ruling {
+	for _, g := range (Guarding{}).OfMerge() {
+		if g.Phase != phase || g.Commit != nil {
+			continue
+		}
+		r := g.Rule(c)(s)
+		if s.Rulings = append(s.Rulings, r); r.Severity != plan.Note {
+			return r
+		}
+	}
+	return plan.Ruling{}
+}
+
+// changing returns the update of a served definition of the kind Bucket.
+func changing(reason plan.Reason, changes ...schema.Change) plan.Step {
+	live := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"scope": "Cluster", "names": map[string]any{"kind": "Bucket"}, "n": int64(1)}}}
+	after := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"scope": "Cluster", "names": map[string]any{"kind": "Bucket"}, "n": int64(2)}}}
+	return plan.Step{
+		Action: plan.Update, ID: plan.CRD("buckets.example.org"), Serves: true, Reason: reason,
+		Write: plan.Replacement(live, after, schema.Difference{Changes: changes}, nil),
+	}
+}
+
+// The word that a ruling leads to decides whether people merge, and whether a bot does.
+func TestMerge(t *testing.T) {
+	spec := schema.Change{Rule: schema.Field, Version: "v1", Path: "spec.a", Breaking: true}
+	status := schema.Change{Rule: schema.Field, Version: "v1", Path: "status.a", Breaking: true}
+	unconverted := schema.Change{Rule: schema.Unconverted, Version: "v1", Path: "spec.a", Breaking: true}
+	bucket, err := render.NewObject(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.org/v1", "kind": "Bucket", "metadata": map[string]any{"name": "a"}}}, manifest.Origin{Path: "a.yaml", Line: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := render.Desired{Objects: []render.Object{bucket}}
+	image := func(action plan.Action, id manifest.ID, from, to string) plan.Step {
+		return plan.Step{Action: action, ID: id, Write: plan.Write{
+			Live:  &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"package": from}}},
+			After: &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"package": to}}},
+		}}
+	}
+	inactive := changing(plan.Reason{}, spec)
+	inactive.Serves = false
+	held := changing(plan.Reason{}, spec)
+	held.Action, held.Would = plan.Hold, plan.Update
+	failing := changing(plan.Reason{}, spec)
+	failing.Err = errors.New("no")
+	drops := func(reason plan.Reason) plan.Step {
+		return plan.Step{Action: plan.Keep, Cause: plan.Retain, ID: crossplane.MRD("buckets.example.org"), Serves: true, Reason: reason}
+	}
+	provider := manifest.ID{Group: crossplane.Packages, Kind: crossplane.Provider, Name: "p"}
+	none, some := plan.NoObjects.With(), plan.ObjectsExist.With(int64(2), "")
+	unseen := BreaksUnseen.With([]schema.Change{spec})
+	fit := BreaksNoObject.With([]schema.Change{spec}, int64(2))
+	prunes := func(id manifest.ID, serves bool) plan.Step {
+		return plan.Step{Action: plan.Prune, ID: id, Serves: serves, Reason: UsersUnseen.With()}
+	}
+	for name, tc := range map[string]struct {
+		reason   string
+		phase    plan.Phase
+		step     plan.Step
+		want     render.Desired
+		counts   bool
+		severity plan.Severity
+		code     plan.Code
+		claims   int
+	}{
+		"GainsFields":   {"New optional fields affect no object.", plan.Merge, changing(plan.Reason{}, schema.Change{Rule: schema.Field}), used, true, plan.Note, "", 0},
+		"Inactive":      {"No API serves the kind.", plan.Merge, inactive, used, true, plan.Note, "", 0},
+		"ListWasAtomic": {"The API server treats both types alike.", plan.Merge, changing(plan.Reason{}, schema.Change{Rule: "x-kubernetes-list-type", To: `"atomic"`}), used, true, plan.Note, "", 0},
+		"Fails":         {"The report counts the failure.", plan.Merge, failing, used, true, plan.Note, "", 0},
+		"Creates":       {"A new object changes no existing one.", plan.Merge, plan.Step{Action: plan.Create, ID: manifest.ID{Kind: "ConfigMap"}}, used, true, plan.Note, "", 0},
+		"Compared":      {"The definitions of the package were compared.", plan.Merge, image(plan.Update, provider, "r.example/p:v1", "r.example/p:v2"), render.Desired{}, true, plan.Note, "", 0},
+		"SameImage": {
+			"Another tag of the installed image changes nothing.", plan.Merge, image(plan.Update, manifest.ID{Kind: crossplane.Provider, Name: "same"}, "r.example/q:v1", "r.example/q:v2"),
+			render.Desired{Packages: []catalogue.Package{{Source: "r.example/q", Digest: "sha256:a"}}}, true, plan.Note, "", 0,
+		},
+		"BegunDeletion": {"The deletion began before.", plan.Merge, plan.Step{Action: plan.Prune, ID: manifest.ID{Kind: "ConfigMap"}, Removal: plan.Removal{Deleting: true}}, used, true, plan.Note, "", 0},
+
+		"OtherSource":     {"A package from another source has nothing to be compared with.", plan.Merge, image(plan.Update, manifest.ID{Kind: crossplane.Provider, Name: "other"}, "r.example/q:v1", "r.example/x:v1"), render.Desired{}, true, plan.Look, NotJudged, 0},
+		"OtherObject":     {"Headgate does not know the effects of the change.", plan.Merge, image(plan.Update, manifest.ID{Kind: "ConfigMap"}, "a", "b"), used, true, plan.Look, NotJudged, 0},
+		"ImageConfig":     {"A new ImageConfig can replace the images of existing packages.", plan.Merge, plan.Step{Action: plan.Create, ID: manifest.ID{Group: crossplane.Packages, Kind: "ImageConfig", Name: "a"}}, used, true, plan.Look, NotJudged, 0},
+		"Deletes":         {"A deletion needs a look.", plan.Merge, plan.Step{Action: plan.Prune, ID: manifest.ID{Kind: "ConfigMap"}}, used, true, plan.Look, DeletesObject, 0},
+		"DeletesInactive": {"An inactive definition has no objects.", plan.Merge, prunes(crossplane.MRD("a.b"), false), used, false, plan.Look, DeletesObject, 0},
+		"Deactivates":     {"A deactivation deletes the CRD.", plan.Merge, plan.Step{Action: plan.Prune, Deactivates: true, ID: plan.CRD("a.b")}, used, true, plan.Look, DeactivatesKind, 0},
+		"Pattern":         {"Objects may be refused.", plan.Merge, changing(plan.Reason{}, schema.Change{Rule: schema.Undecided}), used, true, plan.Look, MergePattern, 0},
+		"Default":         {"A changed default changes the behaviour of objects.", plan.Merge, changing(plan.Reason{}, schema.Change{Rule: schema.Default}), used, true, plan.Look, MergeDefault, 0},
+		"Sharing":         {"Writers that share the list would overwrite each other.", plan.Merge, changing(plan.Reason{}, schema.Change{Rule: "x-kubernetes-list-type", From: `"map"`, To: `"atomic"`}), used, true, plan.Look, MergeSharing, 0},
+		"Deprecated":      {"A deprecated version will be removed later.", plan.Merge, changing(plan.Reason{}, schema.Change{Rule: schema.Deprecated}), used, true, plan.Look, MergeDeprecates, 0},
+		"StorageMoves":    {"A webhook must convert every stored object.", plan.Merge, changing(plan.Reason{}, schema.Change{Rule: schema.Storage}), used, true, plan.Look, MergeMovesStorage, 0},
+		"StatusUnused":    {"Controllers write the status again, and nothing in the commit reads it.", plan.Merge, changing(plan.Reason{}, status), render.Desired{}, false, plan.Look, MergeBreaksStatus, 0},
+		"SpecFits":        {"A pass applies the change if no object loses a value or is refused.", plan.Merge, changing(fit, spec), used, true, plan.Look, MergeBreaksNoObject, 0},
+		"SpecUnused":      {"Neither the cluster nor the commit uses the field.", plan.Merge, changing(plan.Reason{}, spec), render.Desired{}, true, plan.Look, MergeBreaksUnused, 0},
+		"DroppedUnused":   {"Neither the cluster nor the commit uses the kind.", plan.MergeEffects, drops(plan.Both.With(plan.KindDropped.With(), none)), render.Desired{}, true, plan.Look, DropsUnusedKind, 0},
+
+		"Held":                {"A guard holds the update.", plan.Merge, held, render.Desired{}, true, plan.Block, MergeBreaks, 0},
+		"SpecUsed":            {"The commit uses the field.", plan.Merge, changing(plan.Reason{}, spec), used, true, plan.Block, MergeBreaks, 1},
+		"Unconverted":         {"The schemas are compatible, but fields of stored objects would be lost.", plan.Merge, changing(plan.Reason{}, unconverted), used, true, plan.Block, MergeUnconverted, 1},
+		"UnconvertedToo":      {"A breaking schema is more serious than a missing conversion.", plan.Merge, changing(plan.Reason{}, spec, unconverted), used, true, plan.Block, MergeBreaks, 1},
+		"SpecUnknown":         {"Without a cluster, it is unknown whether the field is used.", plan.Merge, changing(unseen, spec), render.Desired{}, false, plan.Block, MergeBreaks, 1},
+		"SpecUncountable":     {"The cluster did not answer.", plan.Merge, changing(BreaksUncountable.With([]schema.Change{spec}, plan.Failed.With("forbidden")), spec), render.Desired{}, true, plan.Block, MergeBreaks, 1},
+		"SpecFitsUnconverted": {"All objects fit, but another webhook may convert them.", plan.Merge, changing(plan.Both.With(fit, WebhookUnseen.With()), spec), used, true, plan.Block, MergeBreaks, 2},
+		"SpecOfPackage":       {"Only the step of the package names the objects.", plan.MergeEffects, changing(plan.Reason{}, spec), render.Desired{}, true, plan.Block, MergeBreaks, 1},
+		"StatusUsed":          {"Objects of the commit may read the status.", plan.Merge, changing(plan.Reason{}, status), used, true, plan.Block, MergeBreaks, 1},
+		"StatusAndSpec":       {"The worse of the two changes counts.", plan.Merge, changing(unseen, status, spec), render.Desired{}, false, plan.Block, MergeBreaks, 1},
+		"WebhookUnknown":      {"Stored objects may become unreadable.", plan.Merge, changing(WebhookUnseen.With()), render.Desired{}, false, plan.Block, MergeStorage, 2},
+		"DroppedHasObject":    {"No controller would reconcile the existing objects.", plan.MergeEffects, drops(plan.Both.With(plan.KindDropped.With(), some)), render.Desired{}, true, plan.Block, DropsKind, 0},
+		"DroppedUnknown":      {"Without a cluster, it is unknown whether objects exist.", plan.MergeEffects, drops(plan.KindDropped.With()), render.Desired{}, false, plan.Block, DropsKind, 0},
+		"DroppedUsed":         {"The commit uses the kind.", plan.MergeEffects, drops(plan.Both.With(plan.KindDropped.With(), none)), used, true, plan.Block, DropsKind, 0},
+		"DeletesKind":         {"Without a cluster, it is unknown whether objects exist.", plan.Merge, prunes(plan.CRD("a.b"), true), used, false, plan.Block, DeletesKind, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := plan.Case{Want: tc.want, Seen: plan.Observed{Offline: true, Counts: tc.counts}, Steps: []plan.Step{tc.step}, Bumps: []plan.Bump{{Source: "r.example/p", By: provider}}}
+			if tc.phase == plan.MergeEffects {
+				c.Steps, c.Effects = nil, []plan.Effect{{Kind: plan.Install, On: tc.step.ID, Change: &tc.step}}
+			}
+			r := ofMerge(tc.phase, tc.step, c)
+			if r.Severity != tc.severity || r.Reason.Code != tc.code || len(r.Claims) != tc.claims {
+				t.Errorf("%s\n%d %v with %d claims, want %d %s with %d", tc.reason, r.Severity, r.Reason, len(r.Claims), tc.severity, tc.code, tc.claims)
+			}
+		})
+	}
+}
+
+// A person approves what a cluster asks about the package, and not about the definition that it installs.
+func TestMergeClaimsOfPackage(t *testing.T) {
+	provider := manifest.ID{Group: crossplane.Packages, Kind: crossplane.Provider, Name: "p"}
+	breaks := changing(plan.Reason{}, schema.Change{Rule: schema.Field, Path: "spec.a", Breaking: true})
+	installs := plan.Step{Action: plan.Update, ID: provider, Reason: WebhookUnseen.With()}
+	c := plan.Case{
+		Steps: []plan.Step{installs}, Bumps: []plan.Bump{{Package: "dir", By: provider}},
+		Effects: []plan.Effect{{Kind: plan.Install, On: breaks.ID, Package: "dir", Change: &breaks}},
+	}
+	r := ofMerge(plan.MergeEffects, breaks, c)
+	if len(r.Claims) != 2 || r.Claims[0] != installs.ClaimAs(Schema, Breaks, plan.Update) || r.Claims[1] != installs.ClaimAs(Schema, Storage, plan.Update) {
+		t.Errorf("the claims are %v", r.Claims)
+	}
+}
+
+// A definition that nothing names in full needs a look, because a later version of its package may add others.
+func TestMergeActivates(t *testing.T) {
+	decided := func(name string, active bool, reasons ...activation.Activator) render.DecidedDefinition {
+		return render.DecidedDefinition{Decision: activation.Decision{Definition: &catalogue.Definition{Name: name}, Active: active, Reasons: reasons}}
+	}
+	full := activation.Activator{Cause: activation.Matched, Pattern: "buckets.example.org"}
+	wild := activation.Activator{Cause: activation.Matched, Pattern: "*.example.org"}
+	base := render.Desired{Definitions: []render.DecidedDefinition{decided("stays", true, wild), decided("leaves", true, wild), decided("goes", true, wild)}}
+	want := render.Desired{Definitions: []render.DecidedDefinition{
+		decided("buckets.example.org", true, wild, full), decided("wide.example.org", true, wild), decided("own.example.org", true, activation.Activator{Cause: activation.Declared}),
+		decided("all.example.org", true, activation.Activator{Cause: activation.NoSafeStart}), decided("stays", true, wild), decided("leaves", false), decided("goes", false), decided("never", false),
+	}}
+	c := plan.Case{Want: want, Seen: plan.Observed{Base: &base}, Steps: []plan.Step{{Action: plan.Prune, Deactivates: true, ID: crossplane.MRD("goes")}}}
+	got := map[string]plan.Severity{}
+	for _, r := range append(activates(c), staysActive(c)...) {
+		got[r.Of.Name] = r.Severity
+	}
+	expected := map[string]plan.Severity{
+		"buckets.example.org": plan.Note, "wide.example.org": plan.Look, "own.example.org": plan.Note, "all.example.org": plan.Look, "leaves": plan.Look,
+	}
+	if !maps.Equal(got, expected) {
+		t.Errorf("%v, want %v", got, expected)
+	}
+}
+
+// If Headgate cannot read what a package changes, nobody knows what a merge does. A commit that repairs a package is not to blame.
+func TestMergeUnread(t *testing.T) {
+	c := plan.Case{Bumps: []plan.Bump{{Source: "read", From: "v1", To: "v2"}, {Source: "gone", From: "v1", Unknown: "no answer"}, {Source: "odd", From: "v1", To: "v2", Unknown: "not a schema"}, {Source: "mended", To: "v2", Unknown: "no such tag"}}}
+	got := map[plan.Severity]int{}
+	for _, r := range unreadPackages(c) {
+		got[r.Severity]++
+	}
+	if !maps.Equal(got, map[plan.Severity]int{plan.Block: 2, plan.Look: 1}) {
+		t.Errorf("%v", got)
+	}
+}
+
+// A half-finished upgrade may block the next one, so the preview names it before the merge.
+func TestMergeControls(t *testing.T) {
+	by := manifest.ID{Group: crossplane.Packages, Kind: crossplane.Provider, Name: "provider-sea"}
+	q := question.Controls{Of: by}
+	for name, tc := range map[string]struct {
+		reason   string
+		counts   bool
+		answers  question.Answers
+		severity plan.Severity
+		code     plan.Code
+	}{
+		"Offline":  {"There is no cluster to ask.", false, nil, plan.Note, ""},
+		"NotAsked": {"The guard asks.", true, nil, plan.Note, ""},
+		"Fine":     {"The active revision controls all installed objects.", true, question.Answers{q: question.Counted{}}, plan.Note, ""},
+		"Stale":    {"An object is still controlled by an older revision.", true, question.Answers{q: question.Counted{Count: 2, Example: "CRD a"}}, plan.Look, ControlledByAnother},
+		"Unknown":  {"The cluster did not answer.", true, question.Answers{q: given.Unknown(plan.CountForbidden.With("forbidden"))}, plan.Note, ControlUnknown},
+	} {
+		c := plan.Case{Seen: plan.Observed{Offline: true, Counts: tc.counts, Answers: tc.answers}, Bumps: []plan.Bump{{By: by}, {}}}
+		var r plan.Ruling
+		if all := controls(c); len(all) > 0 {
+			r = all[0]
+		}
+		if r.Severity != tc.severity || r.Reason.Code != tc.code {
+			t.Errorf("%s: %s\n%+v", name, tc.reason, r)
+		}
+	}
+}
+
+// Without a cluster, only the commit shows which fields are used. If a use is missed, the preview turns green.
+func TestMergeUsed(t *testing.T) {
+	object := func(content map[string]any) render.Object {
+		u := &unstructured.Unstructured{Object: content}
+		o, err := render.NewObject(u, manifest.Origin{Path: "x.yaml", Line: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	named := func(apiVersion, kind string, more map[string]any) render.Object {
+		all := map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": "x"}}
+		maps.Copy(all, more)
+		return object(all)
+	}
+	base := func(apiVersion, kind string) map[string]any {
+		return map[string]any{"spec": map[string]any{"resources": []any{map[string]any{"base": map[string]any{"apiVersion": apiVersion, "kind": kind}}}}}
+	}
+	composition := named("apiextensions.crossplane.io/v1", "Composition", base("example.org/v1", "Bucket"))
+	cases := map[string]struct {
+		reason string
+		want   render.Desired
+		unused bool
+	}{
+		"Nothing":     {"The commit contains no object of the group.", render.Desired{}, true},
+		"Object":      {"The commit contains an object of the kind.", render.Desired{Objects: []render.Object{named("example.org/v1", "Bucket", nil)}}, false},
+		"OtherKind":   {"The commit contains an object of the group, but of another kind.", render.Desired{Objects: []render.Object{named("example.org/v1", "Queue", nil)}}, true},
+		"Composition": {"A Composition creates objects of the kind.", render.Desired{Objects: []render.Object{composition}}, false},
+		"OtherComposed": {"A Composition creates objects of another kind only.", render.Desired{Objects: []render.Object{
+			named("apiextensions.crossplane.io/v1", "Composition", base("example.org/v1", "Queue")),
+		}}, true},
+		"OfPackage": {"A Composition in a package creates objects of the kind.", render.Desired{Left: []render.Left{{Composition: &composition}}}, false},
+		"Template": {"A template in a Composition creates objects of the kind.", render.Desired{Objects: []render.Object{named("apiextensions.crossplane.io/v1", "Composition", map[string]any{
+			"spec": map[string]any{"template": "{{ $x }}\napiVersion: example.org/{{ $v }}\nkind: Bucket\n"},
+		})}}, false},
+		"Policy": {"A policy activates the kind, but is not an object of it.", render.Desired{Objects: []render.Object{
+			named("apiextensions.crossplane.io/v1alpha1", "ManagedResourceActivationPolicy", map[string]any{"spec": map[string]any{"activate": []any{"Bucket.example.org"}}}),
+		}}, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			step := changing(plan.Reason{}, schema.Change{Rule: schema.Field, Breaking: true})
+			r := usedBySteps(plan.Case{Want: tc.want, Steps: []plan.Step{step}})(step)
+			if got := r.Reason.Code == UnusedInCommit; got != tc.unused || got == (len(r.At) > 0) {
+				t.Errorf("%s\nunused is %t, want %t", tc.reason, got, tc.unused)
+			}
+		})
+	}
+}
