@@ -36,7 +36,7 @@ func (n number) Type() string { return "int" }
 func (n number) Set(text string) error {
 	v, err := strconv.Atoi(text)
 	if err != nil {
-		return errors.New("must be a whole number")
+		return errors.New("use a whole number")
 	}
 	if err := n.Check(int64(v)); err != nil {
 		return err

@@ -84,8 +84,8 @@ type swap struct {
 	effect        plan.Effect
 }
 
-// A decision is what a swap means for the object.
-type decision struct {
+// A meaning is what a swap does to the object.
+type meaning struct {
 	action plan.Action
 	cause  plan.Cause
 	reason plan.Reason
@@ -132,13 +132,13 @@ func (b Baseline) swapped(want render.Desired, was, is map[manifest.ID]installed
 		by, stands := now.standIn(copies)
 		switch {
 		case stands && known:
-			all = append(all, swapOf(want, decision{action: plan.Update, cause: plan.Commit}, old, now, by))
+			all = append(all, swapOf(want, meaning{action: plan.Update, cause: plan.Commit}, old, now, by))
 		case !now.of.Pulled(), known && old.of.Digest == now.of.Digest:
 		case known && (old.isOutline() || now.isOutline()): // an inactive definition that is only partly known
 		case known:
-			all = append(all, swapOf(want, decision{action: plan.Update, cause: plan.Commit}, old, now, now.of))
+			all = append(all, swapOf(want, meaning{action: plan.Update, cause: plan.Commit}, old, now, now.of))
 		case takesPlace(images(b.Base), now.of):
-			all = append(all, swapOf(want, decision{action: plan.Create, cause: plan.Commit}, old, now, now.of))
+			all = append(all, swapOf(want, meaning{action: plan.Create, cause: plan.Commit}, old, now, now.of))
 		}
 	}
 	return all
@@ -185,7 +185,7 @@ func dropped(want render.Desired, was, is map[manifest.ID]installed, copies map[
 		if old.definition != nil {
 			reason = plan.KindDropped.With()
 		}
-		gone := swapOf(want, decision{plan.Keep, plan.Retain, reason}, old, old, by)
+		gone := swapOf(want, meaning{plan.Keep, plan.Retain, reason}, old, old, by)
 		gone.effect.Because = nil
 		all = append(all, gone)
 	}
@@ -193,7 +193,7 @@ func dropped(want render.Desired, was, is map[manifest.ID]installed, copies map[
 }
 
 // swapOf returns a swap, which is an effect of the object that names the package.
-func swapOf(want render.Desired, as decision, before, after installed, by catalogue.Package) swap {
+func swapOf(want render.Desired, as meaning, before, after installed, by catalogue.Package) swap {
 	change := plan.Step{
 		Action: as.action, Cause: as.cause, Reason: as.reason, ID: after.id, APIVersion: after.apiVersion,
 		Origin:     want.Placed(manifest.Finding{Origin: by.Mentioned}).Origin,

@@ -188,7 +188,7 @@ func number(field, flag, usage string, api func(*v1alpha1.Spec) **int, core func
 		set: func(spec *v1alpha1.Spec, word string) error {
 			n, err := strconv.Atoi(word)
 			if err != nil {
-				return errors.New("must be a whole number")
+				return errors.New("use a whole number")
 			}
 			if err := rangeOf(spec, field).Check(int64(n)); err != nil {
 				return fmt.Errorf("%w; leave it out for the default", err)
