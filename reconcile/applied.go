@@ -11,36 +11,52 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// answer answers the questions of a plan. The place answers them; for questions about the last applied commit, it gets the objects
-// that this commit declares.
+// answer answers the questions of a plan. The forge answers for its approvals, and the place everything else. For questions about the
+// last applied commit, the place gets the objects that this commit declares.
 func (r Reconciler) answer(ctx context.Context, seen plan.Observed, place Observer, open []question.Any) (question.Answers, error) {
 	var before []manifest.ID
-	others := slices.DeleteFunc(slices.Clone(open), func(q question.Any) bool {
-		_, is := q.(question.AppliedBefore)
-		if is {
-			before = append(before, q.About())
+	var others []question.Any
+	answers := question.Answers{}
+	for _, q := range open {
+		switch q := q.(type) {
+		case question.Approvals:
+			answers[q] = r.onForge(ctx, q)
+		case question.AppliedBefore:
+			before = append(before, q.Of)
+			answers[q] = question.Unknown{Why: plan.ReasonError{Reason: plan.NotInSource.With()}}
+		default:
+			others = append(others, q)
 		}
-		return is
-	})
-	if len(before) == 0 {
-		return place.Answer(ctx, open)
 	}
-	declared := r.declaredBefore(ctx, seen, before)
+	var declared map[manifest.ID]plan.FullDefinition
+	if len(before) > 0 {
+		declared = r.declaredBefore(ctx, seen, before)
+	}
 	for id, content := range declared {
 		others = append(others, question.Applied{Of: id, Content: content})
 	}
-	answers, err := place.Answer(ctx, others)
+	if len(others) == 0 {
+		return answers, nil
+	}
+	found, err := place.Answer(ctx, others)
 	if err != nil {
 		return nil, err
 	}
-	answers = answers.And(nil)
-	for _, id := range before {
-		answers[question.AppliedBefore{Of: id}] = question.Unknown{Why: plan.ReasonError{Reason: plan.NotInSource.With()}}
-		if a, has := answers[question.Applied{Of: id, Content: declared[id]}]; has {
+	for id, content := range declared {
+		if a, has := found[question.Applied{Of: id, Content: content}]; has {
 			answers[question.AppliedBefore{Of: id}] = a
 		}
 	}
-	return answers, nil
+	return answers.And(found), nil
+}
+
+// onForge reads the approvals on the pull requests of a commit. If that fails, none of them count.
+func (r Reconciler) onForge(ctx context.Context, q question.Approvals) any {
+	given, err := r.OnForge(ctx, q.Revision)
+	if err != nil {
+		return question.Unknown{Why: err}
+	}
+	return given
 }
 
 // mostCommits is the maximum number of commits that are rendered again for one plan.

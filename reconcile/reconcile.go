@@ -10,7 +10,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"headgate.dev/headgate/reconcile/approval"
@@ -81,8 +80,8 @@ type Reconciler struct {
 	// Approvals returns the digests that people approved, by the places that could be read. It is called before every plan. If it
 	// is nil, no place can be read.
 	Approvals func() approval.Given
-	// OnForge returns the approvals on the pull requests of a commit. It is called while an approvable step is held, or if the pass before held prunes. If it is nil,
-	// the forge is not asked.
+	// OnForge returns the approvals on the pull requests of a commit. It is called while an approvable step is held, or if the pass
+	// before held one. If it is nil, the forge is not asked.
 	OnForge func(ctx context.Context, revision string) (approval.Given, error)
 	// Heads returns the Source for the head of a pull request: Headgate asks for no more on its behalf than what its target names. It
 	// is called before the head is read. If it is nil, the head is fetched like its target.
@@ -101,6 +100,8 @@ type Reconciler struct {
 	// Grace is how long something may look broken or missing after Crossplane's last change; default 10 seconds.
 	Grace  time.Duration
 	NoWait bool // do not wait for effects
+
+	computes func() // is called before each Compute; nil except in tests
 }
 
 // Render fetches and renders a commit. It returns the revision even if the commit cannot be rendered.
@@ -179,9 +180,12 @@ func (r Reconciler) plan(ctx context.Context, want render.Desired, place Observe
 	if r.Approvals != nil {
 		seen.Approvals = r.Approvals()
 	}
+	if r.OnForge == nil {
+		seen.Answers = seen.Answers.And(question.Answers{question.Approvals{Revision: seen.Want.Revision}: approval.Given(nil)})
+	}
 	together := r.Peers != nil && ends == plan.NoEnding && !seen.Offline && !seen.Looks
 	if !together {
-		return r.compute(ctx, &seen, place, asks)
+		return r.answered(ctx, &seen, place, asks)
 	}
 	r.Peers.declared(r.Sync, want, seen.Declares(r.Guarding.Allows(seen)))
 	p, err := r.computeBeside(ctx, &seen, place, asks)
@@ -197,7 +201,7 @@ func (r Reconciler) plan(ctx context.Context, want render.Desired, place Observe
 // computeBeside computes the plan of a place with what the other syncs of the branch declare at the moment.
 func (r Reconciler) computeBeside(ctx context.Context, seen *plan.Observed, place Observer, asks func(plan.Plan) []question.Any) (plan.Plan, error) {
 	seen.Peers = r.Peers.others(r.Sync, seen.Want.Revision)
-	return r.compute(ctx, seen, place, asks)
+	return r.answered(ctx, seen, place, asks)
 }
 
 // waitFor returns the wait for other syncs to render a commit.
@@ -215,33 +219,14 @@ func (r Reconciler) waitFor(revision string, seen plan.Observed) wait {
 	}}
 }
 
-// compute computes the plan of a place. If it has holds that can be approved, it reads the approvals on the forge and computes the
-// plan again.
-func (r Reconciler) compute(ctx context.Context, seen *plan.Observed, place Observer, asks func(plan.Plan) []question.Any) (plan.Plan, error) {
-	p, err := r.answered(ctx, seen, place, asks)
-	if err != nil || !p.AsksPerson() || r.OnForge == nil || seen.Offline || seen.Ends != plan.NoEnding || seen.Want.Revision == "" {
-		return p, err
-	}
-	given, err := r.OnForge(ctx, seen.Want.Revision)
-	if err != nil { // held steps stay held
-		unread := manifest.Finding{
-			Rule: "approval", Severity: manifest.Warning,
-			Message: "approvals on the pull request of this commit do not count, because they could not be read: " + err.Error(),
-			Fix:     "repair the access to the forge, or approve with 'headgate approve'",
-		}
-		if !slices.Contains(seen.Notes, unread) {
-			seen.Notes = append(slices.Clone(seen.Notes), unread)
-		}
-	}
-	seen.OnForge = given
-	return r.answered(ctx, seen, place, asks)
-}
-
 // answered computes a plan, and computes it again with the answers to its questions until there are no more. An approved step may
 // lead to questions of the next guard. A plan with open questions is never returned: it would hold or leave out what nobody decided.
 func (r Reconciler) answered(ctx context.Context, seen *plan.Observed, place Observer, asks func(plan.Plan) []question.Any) (plan.Plan, error) {
 	guards := r.Guarding.Guards()
 	for round := 0; ; round++ {
+		if r.computes != nil {
+			r.computes()
+		}
 		p, err := plan.Compute(*seen, guards...)
 		if err != nil {
 			return p, err

@@ -63,7 +63,7 @@ var mayImport = map[string][]string{
 		"reconcile/approval", "reconcile/diff", "reconcile/installed", "reconcile/inventory", "reconcile/jsonpath", "reconcile/ownership", "reconcile/question",
 		"render", "render/activation", "render/catalogue", "render/crossplane", "render/lint", "render/manifest", "render/schema",
 	},
-	"reconcile/question": {"render/manifest"},
+	"reconcile/question": {"reconcile/approval", "render/manifest"},
 	"reconcile/baseline": {
 		"reconcile/inventory", "reconcile/plan", "reconcile/question", "render", "render/catalogue", "render/crossplane", "render/manifest", "render/schema",
 	},

@@ -9,6 +9,7 @@ import (
 	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/render"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,9 +44,12 @@ func TestApprovedOnForge(t *testing.T) {
 			inventory.InComment: {{ID: "comment 7", Digests: append([]string{whole}, each...), By: "@bob", Expires: expires}}, inventory.InReview: nil,
 		}
 	}
+	answered := func(revision string, given approval.Given) question.Answers {
+		return question.Answers{question.Approvals{Revision: revision}: given}
+	}
 	valid := metav1.NewTime(now.Add(time.Hour))
 	seen := owning(five...)
-	seen.OnForge = on(valid)
+	seen.Answers = answered("1", on(valid))
 	p := given.Computed(t, desired("1"), seen, guards...)
 	if p.Count(plan.Prune) != 5 {
 		t.Errorf("%d prunes: the preview and this cluster hold the same", p.Count(plan.Prune))
@@ -56,7 +60,7 @@ func TestApprovedOnForge(t *testing.T) {
 	}
 
 	fewer := owning("a", "b", "c", "d")
-	fewer.OnForge = on(valid)
+	fewer.Answers = answered("2", on(valid))
 	other := given.Computed(t, desired("2"), fewer, guards...)
 	if other.Count(plan.Prune) != 4 {
 		t.Errorf("%d prunes: another cluster never had e", other.Count(plan.Prune))
@@ -64,7 +68,7 @@ func TestApprovedOnForge(t *testing.T) {
 	record := other.Intent(fewer.Inventory).Grants
 
 	expired := owning(five...)
-	expired.OnForge = on(now)
+	expired.Answers = answered("1", on(now))
 	if p := given.Computed(t, desired("1"), expired, guards...); p.Count(plan.Hold) != 5 {
 		t.Errorf("%d holds after seven days", p.Count(plan.Hold))
 	}
@@ -73,12 +77,12 @@ func TestApprovedOnForge(t *testing.T) {
 		record[i].Left = nil // the steps were executed
 	}
 	again := owning("a", "b", "c", "d")
-	again.OnForge, again.Inventory.Grants = on(valid), record
+	again.Answers, again.Inventory.Grants = answered("3", on(valid)), record
 	if p := given.Computed(t, desired("3"), again, guards...); p.Count(plan.Hold) != 4 {
 		t.Errorf("%d holds: an approval counts once", p.Count(plan.Hold))
 	}
 	again = owning(five...)
-	again.OnForge, again.Inventory.Grants = on(valid), record
+	again.Answers, again.Inventory.Grants = answered("3", on(valid)), record
 	if p := given.Computed(t, desired("3"), again, guards...); p.Count(plan.Hold) != 5 {
 		t.Errorf("%d holds: a part of the comment was used, and so the whole", p.Count(plan.Hold))
 	}
@@ -87,13 +91,13 @@ func TestApprovedOnForge(t *testing.T) {
 		grants[i].Left = nil
 	}
 	again = owning(five...)
-	again.OnForge, again.Inventory.Grants = on(valid), grants
+	again.Answers, again.Inventory.Grants = answered("4", on(valid)), grants
 	if p := given.Computed(t, desired("4"), again, guards...); p.Count(plan.Hold) != 5 {
 		t.Errorf("%d holds: the comment was used", p.Count(plan.Hold))
 	}
 	another := on(valid)
 	another[inventory.InComment][0].ID = "comment 8"
-	again.OnForge = another
+	again.Answers = answered("4", another)
 	if p := given.Computed(t, desired("4"), again, guards...); p.Count(plan.Prune) != 5 {
 		t.Errorf("%d prunes: a person approved it again", p.Count(plan.Prune))
 	}
@@ -113,7 +117,7 @@ func TestApprovedOnForge(t *testing.T) {
 	}
 
 	lost := owning(five...)
-	lost.Inventory.ResourceVersion, lost.Inventory.Rebuilt, lost.OnForge = "", true, on(valid)
+	lost.Inventory.ResourceVersion, lost.Inventory.Rebuilt, lost.Answers = "", true, answered("1", on(valid))
 	if p := given.Computed(t, desired("1"), lost, guards...); p.Count(plan.Prune) != 0 {
 		t.Errorf("%d prunes: an inventory that was lost may have used it", p.Count(plan.Prune))
 	}

@@ -8,6 +8,7 @@ import (
 
 	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
@@ -285,7 +286,8 @@ func (o Observed) withGit(want render.Desired) approval.Given {
 	if all == nil {
 		all = approval.Given{}
 	}
-	maps.Copy(all, o.OnForge)
+	onForge, _ := question.Get(question.Known{Answers: o.Answers}, question.Approvals{Revision: want.Revision})
+	maps.Copy(all, onForge)
 	all[inventory.InGit] = []approval.Approval{}
 	for _, a := range o.inGit(want) {
 		all[inventory.InGit] = append(all[inventory.InGit], approval.Approval{
@@ -293,6 +295,31 @@ func (o Observed) withGit(want render.Desired) approval.Given {
 		})
 	}
 	return all
+}
+
+// askForge asks for the approvals on the forge if they can matter: if the plan asks a person, or if it may do so once its questions are
+// answered, because the pass before did.
+func (p awaiting) askForge() {
+	asks := p.AsksPerson()
+	if len(p.seen.asked()) > 0 {
+		asks = slices.ContainsFunc(p.Held, func(h inventory.Hold) bool { return h.Digest != "" })
+	}
+	if asks && p.Want.Revision != "" && p.seen.reconciles() {
+		question.Get(p.seen.Known(), question.Approvals{Revision: p.Want.Revision})
+	}
+}
+
+// noteOnForge returns a warning if the approvals on the forge could not be read. Held steps stay held.
+func (o Observed) noteOnForge() []manifest.Finding {
+	_, is := question.Get(question.Known{Answers: o.Answers}, question.Approvals{Revision: o.Want.Revision})
+	if is.Err == nil {
+		return nil
+	}
+	return []manifest.Finding{{
+		Rule: "approval", Severity: manifest.Warning,
+		Message: "approvals on the pull request of this commit do not count, because they could not be read: " + is.Err.Error(),
+		Fix:     "repair the access to the forge, or approve with 'headgate approve'",
+	}}
 }
 
 func (o Observed) expired(a render.Approval) bool {

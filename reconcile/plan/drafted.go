@@ -167,6 +167,7 @@ func expect(p awaiting) Plan {
 	if p.Offline {
 		p.merge()
 	}
+	p.askForge()
 	p.Unanswered = seen.asked()
 	return p.Plan
 }
@@ -199,6 +200,7 @@ var notesOnCommit = []noting{
 	}},
 	{func(p drafted) []manifest.Finding { return installed.Upgrades(p.Want, p.seen.Upstream.Packages) }},
 	{func(p drafted) []manifest.Finding { return p.seen.Notes }},
+	{func(p drafted) []manifest.Finding { return p.seen.noteOnForge() }},
 	{func(p drafted) []manifest.Finding { return p.seen.notesOnReleases() }},
 	{func(p drafted) []manifest.Finding { return p.seen.noteRebuilt() }},
 	{func(p drafted) []manifest.Finding { return p.seen.noteOnTrailers() }},

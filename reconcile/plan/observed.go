@@ -43,7 +43,6 @@ type Observed struct {
 	Fights       []Fight                         // corrections that another writer keeps undoing, from the loop
 	Approvals    approval.Given                  // the approvals in the places that were read; Compute adds those in Git and on the forge
 	InForce      []render.Approval               // in a comparison: the approvals in the target branch
-	OnForge      approval.Given                  // approvals on the commit's pull requests; nil if the forge was not asked
 	Now          metav1.Time                     // to decide which approvals in Git have expired; if zero, none of them count
 	Natural      render.Owner                    // the owner of CRDs according to the cluster; "" if it was not read
 	Offline      bool                            // the place is a commit: every kind counts as served, and questions are not answered

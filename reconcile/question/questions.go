@@ -1,6 +1,7 @@
 package question
 
 import (
+	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/render/manifest"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -87,6 +88,12 @@ type Applied struct {
 	Content Content
 }
 
+// Approvals asks for the approvals on the pull requests of a commit. It is about no object.
+type Approvals struct {
+	By[approval.Given]
+	Revision string
+}
+
 // A Content is what can be decoded as an object.
 type Content interface {
 	Content() (*unstructured.Unstructured, error)
@@ -121,3 +128,6 @@ func (q AppliedBefore) About() manifest.ID { return q.Of }
 
 // About implements Any.
 func (q Applied) About() manifest.ID { return q.Of }
+
+// About implements Any.
+func (q Approvals) About() (none manifest.ID) { return none }
