@@ -117,6 +117,7 @@ func TestMerge(t *testing.T) {
 		"Unconverted":         {"The schemas are compatible, but fields of stored objects would be lost.", plan.Merge, changing(plan.Reason{}, unconverted), used, true, plan.Block, MergeUnconverted, 1},
 		"UnconvertedToo":      {"A breaking schema is more serious than a missing conversion.", plan.Merge, changing(plan.Reason{}, spec, unconverted), used, true, plan.Block, MergeBreaks, 1},
 		"SpecUnknown":         {"Without a cluster, it is unknown whether the field is used.", plan.Merge, changing(unseen, spec), render.Desired{}, false, plan.Block, MergeBreaks, 1},
+		"SpecNotAsked":        {"There is no cluster to ask.", plan.Merge, changing(plan.Reason{}, spec), render.Desired{}, false, plan.Block, MergeBreaks, 1},
 		"SpecUncountable":     {"The cluster did not answer.", plan.Merge, changing(BreaksUncountable.With([]schema.Change{spec}, plan.Failed.With("forbidden")), spec), render.Desired{}, true, plan.Block, MergeBreaks, 1},
 		"SpecFitsUnconverted": {"All objects fit, but another webhook may convert them.", plan.Merge, changing(plan.Both.With(fit, WebhookUnseen.With()), spec), used, true, plan.Block, MergeBreaks, 2},
 		"SpecOfPackage":       {"Only the step of the package names the objects.", plan.MergeEffects, changing(plan.Reason{}, spec), render.Desired{}, true, plan.Block, MergeBreaks, 1},
@@ -138,6 +139,27 @@ func TestMerge(t *testing.T) {
 				t.Errorf("%s\n%d %v with %d claims, want %d %s with %d", tc.reason, r.Severity, r.Reason, len(r.Claims), tc.severity, tc.code, tc.claims)
 			}
 		})
+	}
+}
+
+// A policy may activate an inactive definition later, so a person is told that it breaks or goes.
+func TestMergeInactive(t *testing.T) {
+	breaks := changing(plan.Reason{}, schema.Change{Rule: schema.Field, Path: "spec.a", Breaking: true})
+	grows := changing(plan.Reason{}, schema.Change{Rule: schema.Field, Path: "spec.a"})
+	breaks.Serves, grows.Serves = false, false
+	goes := plan.Step{Action: plan.Keep, ID: crossplane.MRD("a.b")}
+	served := plan.Step{Action: plan.Keep, ID: crossplane.MRD("a.b"), Serves: true}
+	for name, tc := range map[string]struct {
+		step plan.Step
+		rule func(plan.Step, plan.Case) plan.Ruling
+		want plan.Code
+	}{
+		"Breaks": {breaks, inactive, InactiveBreaks}, "Grows": {grows, inactive, ""}, "Package": {breaks, inactiveEffect, InactiveBreaks},
+		"Goes": {goes, inactiveEffect, InactiveBreaks}, "Served": {served, inactiveEffect, ""}, "Kept": {goes, inactive, ""},
+	} {
+		if r := tc.rule(tc.step, plan.Case{}); r.Reason.Code != tc.want || r.Severity != plan.Note {
+			t.Errorf("%s: %d %v, want a note %q", name, r.Severity, r.Reason, tc.want)
+		}
 	}
 }
 
