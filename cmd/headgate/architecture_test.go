@@ -72,7 +72,7 @@ var mayImport = map[string][]string{
 		"reconcile/approval", "reconcile/inventory", "reconcile/ownership", "reconcile/plan", "reconcile/question", "render", "render/activation", "render/catalogue", "render/crossplane", "render/manifest", "render/schema",
 	},
 	"reconcile/report": {
-		"reconcile/approval", "reconcile/diff", "reconcile/guard", "reconcile/inventory", "reconcile/plan", "reconcile/question", "render", "render/activation", "render/catalogue", "render/check", "render/crossplane",
+		"reconcile/approval", "reconcile/diff", "reconcile/guard", "reconcile/inventory", "reconcile/plan", "render", "render/activation", "render/catalogue", "render/check", "render/crossplane",
 		"render/lint", "render/manifest",
 	},
 	"reconcile/engine": {},
