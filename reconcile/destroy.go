@@ -12,8 +12,8 @@ import (
 
 // Destroy ends a sync: it deletes or releases the objects of the inventory, tier by tier in reverse, as far as guards allow. It
 // deletes the inventory last. A destroy that was interrupted or held can be run again. Like a pass, it has a time limit, which
-// grows with its objects and tiers.
-func (r Reconciler) Destroy(ctx context.Context, how plan.Ending) (report.Report, error) {
+// grows with its objects and tiers. how is one of plan.Ending.
+func (r Reconciler) Destroy(ctx context.Context, how plan.Stance) (report.Report, error) {
 	began := time.Now()
 	limited, limit := r.allow(ctx, runAgain)
 	defer limit.end()
@@ -27,29 +27,41 @@ func (r Reconciler) Destroy(ctx context.Context, how plan.Ending) (report.Report
 		if pass.Started() { // repeat only the counts that the next tier needs, because counts are expensive
 			asks = plan.Plan.OpenForemost
 		}
-		return r.plan(ctx, want, r.Observer, how, asks)
+		return r.plan(ctx, want, ending{r.Observer, how}, asks)
 	}})
 	if err == nil && len(pass.Last.Steps) > 0 {
 		var left plan.Plan
-		if left, err = r.plan(limited, want, r.Observer, how, plan.Plan.Open); err == nil {
+		if left, err = r.plan(limited, want, ending{r.Observer, how}, plan.Plan.Open); err == nil {
 			pass.Last = left // otherwise objects that may still exist would be reported as deleted
 		}
 		err = limit.explain(err)
 	}
 	result := r.report(pass, "", err)
 	if pass.Started() {
-		r.record(ctx, began, result, "", how) // if there still is an inventory
+		r.record(ctx, began, result, "", string(how)) // if there still is an inventory
 	}
 	return result, err
 }
 
+// An ending observes a place to end its sync.
+type ending struct {
+	Observer
+	how plan.Stance
+}
+
+func (e ending) Observe(ctx context.Context, want render.Desired) (plan.Observed, error) {
+	seen, err := e.Observer.Observe(ctx, want)
+	seen.Stance = e.how
+	return seen, err
+}
+
 // Destruction reports what Destroy would do.
-func (r Reconciler) Destruction(ctx context.Context, how plan.Ending) (report.Report, error) {
+func (r Reconciler) Destruction(ctx context.Context, how plan.Stance) (report.Report, error) {
 	want, err := r.nothing(ctx)
 	if err != nil {
 		return report.Report{}, err
 	}
-	p, err := r.plan(ctx, want, r.Observer, how, plan.Plan.Open)
+	p, err := r.plan(ctx, want, ending{r.Observer, how}, plan.Plan.Open)
 	if err != nil {
 		return report.Report{}, err
 	}
@@ -69,7 +81,7 @@ func (r Reconciler) nothing(ctx context.Context) (render.Desired, error) {
 }
 
 // released marks the result of a release in the history.
-const released plan.Ending = "Release"
+const released = "Release"
 
 // Release takes the marks of the sync from objects that it owns, and forgets them. Nothing is deleted. With dry, it only shows
 // what it would release.

@@ -41,7 +41,7 @@ func (r *rival) Observe(_ context.Context, want render.Desired) (plan.Observed, 
 		Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{o.ID: {UID: "u", Digest: inventory.Sync{}.Digest(o), Mark: inventory.Mark(live)}}},
 		Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{o.ID: live},
 		Trials:    map[manifest.ID]plan.Trial{},
-		Offline:   true,
+		Stance:    plan.Comparing,
 	}
 	if r.theirs {
 		theirs := ours.DeepCopy()

@@ -91,7 +91,7 @@ func (a *allowance) observe(p plan.Plan, waits plan.Waits) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.pending, a.home = waits.For(), p.Homes()
-	if p.Ends != plan.NoEnding {
+	if p.Stance.In(plan.Ending) {
 		a.ends, a.pending = true, nil
 		for _, s := range p.Steps { // each tier must be gone before the next one begins
 			if s.Tier() == p.Steps[0].Tier() {

@@ -57,8 +57,8 @@ func TestPassLimit(t *testing.T) {
 func TestEndsHaveALimit(t *testing.T) {
 	const lost = "the answer to GET /api/v1/namespaces/b/configmaps/headgate-prod"
 	ends := map[string]func(Reconciler, context.Context) error{
-		"Destroy": func(r Reconciler, ctx context.Context) error { _, err := r.Destroy(ctx, plan.Delete); return err },
-		"Orphan":  func(r Reconciler, ctx context.Context) error { _, err := r.Destroy(ctx, plan.Orphan); return err },
+		"Destroy": func(r Reconciler, ctx context.Context) error { _, err := r.Destroy(ctx, plan.Destroying); return err },
+		"Orphan":  func(r Reconciler, ctx context.Context) error { _, err := r.Destroy(ctx, plan.Orphaning); return err },
 		"Release": func(r Reconciler, ctx context.Context) error { _, err := r.ReleaseRebuilt(ctx, false); return err },
 	}
 	for name, end := range ends {
@@ -83,7 +83,7 @@ func TestEndsHaveALimit(t *testing.T) {
 // A destroy that waits for a finalizer takes minutes. Without output, a user would assume that it hangs and kill it.
 func TestNoticeOfEnds(t *testing.T) {
 	for name, end := range map[string]func(Reconciler, context.Context) error{
-		"Destroy": func(r Reconciler, ctx context.Context) error { _, err := r.Destroy(ctx, plan.Delete); return err },
+		"Destroy": func(r Reconciler, ctx context.Context) error { _, err := r.Destroy(ctx, plan.Destroying); return err },
 		"Release": func(r Reconciler, ctx context.Context) error { _, err := r.ReleaseRebuilt(ctx, false); return err },
 		"Sync":    func(r Reconciler, ctx context.Context) error { _, err := r.Run(ctx, "main"); return err },
 	} {
@@ -137,7 +137,7 @@ func TestLimitGrowsWithTiers(t *testing.T) {
 		r.Timeout = time.Hour
 		_, limit := r.allow(t.Context(), runAgain)
 		defer limit.end()
-		p := plan.Plan{Ends: plan.Delete}
+		p := plan.Plan{Stance: plan.Destroying}
 		for _, id := range []manifest.ID{{Group: "example.org", Kind: "Bucket", Name: "a"}, {Kind: "ConfigMap", Name: "b"}, plan.CRD("buckets.example.org"), {Kind: "Namespace", Name: "c"}, crossplane.MRAP("d"), crossplane.ProviderRevision("e"), {Group: crossplane.Extensions, Kind: crossplane.KindXRD.Kind, Name: "f"}} {
 			p.Steps = append(p.Steps, plan.Step{ID: id, Action: plan.Prune})
 		}

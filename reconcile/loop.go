@@ -667,7 +667,7 @@ func (r *running) conclude(ctx context.Context, began time.Time, result report.R
 	}
 	// After publishing: a user waits for the status, and no later commit may succeed with a hold that was never reported.
 	if !nothing || result.Changed() {
-		r.Reconciler.record(ctx, began, result, r.last.Source.Commit, plan.NoEnding)
+		r.Reconciler.record(ctx, began, result, r.last.Source.Commit, "")
 	}
 }
 

@@ -886,7 +886,7 @@ type holding struct {
 
 func (r *holding) Observe(_ context.Context, want render.Desired) (plan.Observed, error) {
 	seen := r.holds
-	seen.Offline = true
+	seen.Stance = plan.Comparing
 	r.holds = plan.Observed{Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{}}, Objects: map[manifest.ID]*metav1.PartialObjectMetadata{}}
 	for _, o := range want.Objects {
 		live := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: o.ID.Name, UID: "u", Generation: 1}}

@@ -144,7 +144,7 @@ func (r Reconciler) carryOut(ctx context.Context, limit *allowance, pass plan.Pa
 		case round.Send.Writes():
 			wait = afterWrites
 		}
-		if after := pass.PollAfter().Duration; now.Looks && after > 0 {
+		if after := pass.PollAfter().Duration; now.Stance == plan.Looking && after > 0 {
 			wait = min(wait, after)
 		}
 		if left := time.Until(times.Began.Add(times.Limit.Duration)); left > 0 {

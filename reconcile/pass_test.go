@@ -302,7 +302,7 @@ func TestDestroyReportsWhatItReached(t *testing.T) {
 		"AfterWaiting": {ender{lasts: 2}, time.Nanosecond, 0}, // the deleted objects still exist, and then the cluster is unreachable
 	} {
 		e := &tc.cluster
-		result, err := Reconciler{Observer: e, Applier: e, Sync: inventory.Sync{Namespace: "ns", Name: "prod"}, Timeout: tc.timeout}.Destroy(t.Context(), plan.Delete)
+		result, err := Reconciler{Observer: e, Applier: e, Sync: inventory.Sync{Namespace: "ns", Name: "prod"}, Timeout: tc.timeout}.Destroy(t.Context(), plan.Destroying)
 		if !errors.Is(err, errGone) || result.Verdict.ExitCode == report.ExitSuccess {
 			t.Errorf("%s: error %v, exit code %d", name, err, result.Verdict.ExitCode)
 		}

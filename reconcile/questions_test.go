@@ -68,7 +68,7 @@ func (c *pruner) Apply(context.Context, plan.Plan) ([]plan.Outcome, error) {
 func TestQuestionsWithoutAnswer(t *testing.T) {
 	for name, pass := range map[string]func(Reconciler) (report.Report, error){
 		"Run":     func(r Reconciler) (report.Report, error) { return r.Run(t.Context(), "") },
-		"Destroy": func(r Reconciler) (report.Report, error) { return r.Destroy(t.Context(), plan.Delete) },
+		"Destroy": func(r Reconciler) (report.Report, error) { return r.Destroy(t.Context(), plan.Destroying) },
 		"Diff": func(r Reconciler) (report.Report, error) {
 			result, err := r.Diff(t.Context(), "")
 			if err != nil {
@@ -94,7 +94,7 @@ func TestQuestionsWithoutAnswer(t *testing.T) {
 func TestQuestionsWithoutEnd(t *testing.T) {
 	place := &pruner{answers: question.Any.Nothing}
 	asked := 0
-	_, err := Reconciler{}.plan(t.Context(), render.Desired{}, place, plan.NoEnding, func(plan.Plan) []question.Any {
+	_, err := Reconciler{}.plan(t.Context(), render.Desired{}, place, func(plan.Plan) []question.Any {
 		asked++
 		return []question.Any{question.Present{Of: manifest.ID{Kind: "Namespace", Name: fmt.Sprint("n", asked)}}}
 	})
@@ -117,7 +117,7 @@ func TestComputesUntilApproved(t *testing.T) {
 	made := func(action plan.Action, computes int) plan.Plan {
 		t.Helper()
 		computed, asked = 0, 0
-		p, err := r.plan(t.Context(), want, place, plan.NoEnding, plan.Plan.Open)
+		p, err := r.plan(t.Context(), want, place, plan.Plan.Open)
 		if err != nil || len(p.Steps) != 1 || p.Steps[0].Action != action || computed != computes || asked != 1 {
 			t.Fatalf("%v: %d Computes and %d requests to the forge, want %s after %d and 1: %+v", err, computed, asked, action, computes, p.Steps)
 		}
@@ -136,7 +136,7 @@ func TestComputesUntilApproved(t *testing.T) {
 func TestForgeThatCannotBeRead(t *testing.T) {
 	place := &pruner{answers: question.Any.Nothing}
 	r := Reconciler{OnForge: func(context.Context, string) (approval.Given, error) { return nil, errGone }}
-	p, err := r.plan(t.Context(), render.Desired{Revision: "1"}, place, plan.NoEnding, plan.Plan.Open)
+	p, err := r.plan(t.Context(), render.Desired{Revision: "1"}, place, plan.Plan.Open)
 	notes := slices.DeleteFunc(p.Notes, func(f manifest.Finding) bool { return !strings.Contains(f.Message, errGone.Error()) })
 	if err != nil || p.Count(plan.Hold) != 1 || len(notes) != 1 {
 		t.Errorf("%v: %+v, %v", err, p.Steps, p.Notes)

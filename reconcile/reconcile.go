@@ -158,7 +158,7 @@ func (r Reconciler) options(ctx context.Context) (render.Options, error) {
 
 // Plan returns the plan of a pass over a place.
 func (r Reconciler) Plan(ctx context.Context, want render.Desired, place Observer) (plan.Plan, error) {
-	p, err := r.plan(ctx, want, place, plan.NoEnding, plan.Plan.Open)
+	p, err := r.plan(ctx, want, place, plan.Plan.Open)
 	if r.OnlyDeactivates {
 		p = p.OnlyDeactivating()
 	}
@@ -166,13 +166,13 @@ func (r Reconciler) Plan(ctx context.Context, want render.Desired, place Observe
 }
 
 // plan observes a place and computes its plan. asks selects the open questions to answer.
-func (r Reconciler) plan(ctx context.Context, want render.Desired, place Observer, ends plan.Ending, asks func(plan.Plan) []question.Any) (plan.Plan, error) {
+func (r Reconciler) plan(ctx context.Context, want render.Desired, place Observer, asks func(plan.Plan) []question.Any) (plan.Plan, error) {
 	seen, err := place.Observe(ctx, want)
 	if err != nil {
 		return plan.Plan{}, err
 	}
 	seen.Now = metav1.Now()
-	seen.Ends, seen.Fights = ends, make([]plan.Fight, len(r.Fights))
+	seen.Fights = make([]plan.Fight, len(r.Fights))
 	for i, f := range r.Fights { // reports use the cluster's spelling of IDs
 		f.ID = seen.AsWritten(f.ID)
 		seen.Fights[i] = f
@@ -183,7 +183,7 @@ func (r Reconciler) plan(ctx context.Context, want render.Desired, place Observe
 	if r.OnForge == nil {
 		seen.Answers = seen.Answers.And(question.Answers{question.Approvals{Revision: seen.Want.Revision}: approval.Given(nil)})
 	}
-	together := r.Peers != nil && ends == plan.NoEnding && !seen.Offline && !seen.Looks
+	together := r.Peers != nil && seen.Stance == plan.Applying
 	if !together {
 		return r.answered(ctx, &seen, place, asks)
 	}
@@ -316,11 +316,11 @@ func (r Reconciler) Run(ctx context.Context, ref string) (report.Report, error) 
 	if err != nil {
 		err = unread(err)
 		result := report.Failed(r.Sync, refused(err), err)
-		r.record(ctx, began, result, "", plan.NoEnding)
+		r.record(ctx, began, result, "", "")
 		return result, err
 	}
 	result, _, err := r.Carry(ctx, Task{Render: func(ctx context.Context) (render.Desired, error) { return r.render(ctx, in) }})
-	r.record(ctx, began, result, in.Source.Commit, plan.NoEnding)
+	r.record(ctx, began, result, in.Source.Commit, "")
 	return result, err
 }
 
@@ -328,8 +328,8 @@ func (r Reconciler) Run(ctx context.Context, ref string) (report.Report, error) 
 const recording = 5 * time.Second
 
 // record records the result of a pass in the cluster. A failure is not an error of the pass, because the result is also published
-// elsewhere. commit is the checked-out commit of a directory, which has no revision.
-func (r Reconciler) record(ctx context.Context, began time.Time, result report.Report, commit string, ends plan.Ending) {
+// elsewhere. commit is the checked-out commit of a directory, which has no revision. ends is how objects leave the sync; "" for a pass.
+func (r Reconciler) record(ctx context.Context, began time.Time, result report.Report, commit, ends string) {
 	if r.Recorder == nil {
 		return
 	}
@@ -337,11 +337,11 @@ func (r Reconciler) record(ctx context.Context, began time.Time, result report.R
 	defer cancel()
 	now := time.Now()
 	past := result.Past(metav1.NewTime(now.UTC().Truncate(time.Second)), metav1.Duration{Duration: now.Sub(began).Round(time.Millisecond)})
-	past.Ends = string(ends)
+	past.Ends = ends
 	if past.Revision == "" {
 		past.Commit = commit
 	}
-	if r.OnlyDeactivates || ends != plan.NoEnding {
+	if r.OnlyDeactivates || ends != "" {
 		past.Holding = nil // the pass has not checked everything
 	}
 	_ = r.Recorder.Record(ctx, past)

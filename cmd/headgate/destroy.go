@@ -66,9 +66,9 @@ With --orphan, Headgate deletes only the inventory: all objects stay, without an
 			if err != nil {
 				return err
 			}
-			how, end := plan.Delete, r.Destroy
+			how, end := plan.Destroying, r.Destroy
 			if orphan {
-				how = plan.Orphan
+				how = plan.Orphaning
 			}
 			if dryRun {
 				end = r.Destruction

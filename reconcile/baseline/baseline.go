@@ -50,11 +50,13 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (plan.Observed
 		Upstream:  b.upstream(),
 		Terms:     b.Terms,
 		Kinds:     b.Kinds,
-		Offline:   true,
+		Stance:    plan.Comparing,
 		Base:      &b.Base,
 		InForce:   b.Approvals,
-		Counts:    b.Counts != nil,
 		Answers:   b.Known,
+	}
+	if b.Counts != nil {
+		seen.Stance = plan.Counting
 	}
 	seen.Inventory.Record.Policies, seen.Inventory.Record.PolicyNames = inventory.PolicyFiles(b.Base, nil), inventory.PolicyNames(b.Base, nil)
 	seen.Want = want

@@ -84,7 +84,7 @@ func (c *Cluster) apply(ctx context.Context, p plan.Plan) ([]plan.Outcome, error
 	}
 	if !sends {
 		settled := p.Settled(have, refused)
-		if p.Ends != plan.NoEnding && len(p.Steps) == 0 {
+		if p.Stance.In(plan.Ending) && len(p.Steps) == 0 {
 			return refused, c.forget(ctx, l, settled)
 		}
 		_, err := c.store(working, sp.asCluster(settled))

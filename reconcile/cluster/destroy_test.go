@@ -92,7 +92,7 @@ func TestDestroySurvivesEveryCrash(t *testing.T) {
 		// Dying before and after a write differ only by that write.
 		for _, sent := range []bool{false, true} {
 			death := dying(n, sent)
-			_, err := reconcilerOf(clusterOf(t, death.Config(w.config), w, cluster.Options{Concurrency: 1}), w).Destroy(t.Context(), plan.Delete)
+			_, err := reconcilerOf(clusterOf(t, death.Config(w.config), w, cluster.Options{Concurrency: 1}), w).Destroy(t.Context(), plan.Destroying)
 			finished = !death.Came()
 			if finished && err != nil {
 				t.Fatal(err)
@@ -111,7 +111,7 @@ func TestDestroySurvivesEveryCrash(t *testing.T) {
 				break
 			}
 		}
-		r, err := reconcilerOf(w.cluster(t, cluster.Options{}), w).Destroy(t.Context(), plan.Delete)
+		r, err := reconcilerOf(w.cluster(t, cluster.Options{}), w).Destroy(t.Context(), plan.Destroying)
 		if err != nil || r.Verdict.ExitCode != 0 {
 			t.Fatalf("After dying at write %d one more destroy must be enough: %v, %v", n, ended(r), err)
 		}
@@ -133,7 +133,7 @@ func TestDestroyWaitsForEachTier(t *testing.T) {
 	applied(t, c, want(t, namespace(space), w.crd("Bucket", "Namespaced"), configMap(space, "settings", "1"), bucket))
 	r := reconcilerOf(c, w)
 	r.Timeout = time.Second
-	result, err := r.Destroy(t.Context(), plan.Delete)
+	result, err := r.Destroy(t.Context(), plan.Destroying)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func TestDestroyWaitsForEachTier(t *testing.T) {
 	w.mustGet(t, configMaps, space, "settings")
 
 	w.patch(t, w.at(w.resource("Bucket"), space), "logs", `{"metadata":{"finalizers":null}}`)
-	if result, err = reconcilerOf(c, w).Destroy(t.Context(), plan.Delete); err != nil || result.Verdict.ExitCode != 0 {
+	if result, err = reconcilerOf(c, w).Destroy(t.Context(), plan.Destroying); err != nil || result.Verdict.ExitCode != 0 {
 		t.Errorf("The next one goes on: %v, %v\n%+v", ended(result), err, result.Steps)
 	}
 	if left := w.remembered(t); left != nil {
@@ -170,7 +170,7 @@ func TestOrphan(t *testing.T) {
 	c := w.cluster(t, cluster.Options{})
 	applied(t, c, commit)
 	before := w.mustGet(t, w.resource("Bucket"), space, "logs")
-	result, err := reconcilerOf(c, w).Destroy(t.Context(), plan.Orphan)
+	result, err := reconcilerOf(c, w).Destroy(t.Context(), plan.Orphaning)
 	if err != nil || result.Summary.Released != 5 || result.Verdict.ExitCode != 0 {
 		t.Fatalf("got %v, %v", ended(result), err)
 	}
@@ -197,7 +197,7 @@ func TestDestroyKeepsItsHome(t *testing.T) {
 	w := newWorld(t)
 	c := w.cluster(t, cluster.Options{})
 	applied(t, c, want(t, namespace(w.sync.Namespace), configMap(w.sync.Namespace, "settings", "1")))
-	result, err := reconcilerOf(c, w).Destroy(t.Context(), plan.Delete)
+	result, err := reconcilerOf(c, w).Destroy(t.Context(), plan.Destroying)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +220,7 @@ func TestDestroyWithoutInventory(t *testing.T) {
 	w.loses(t)
 	var digest string
 	for _, which := range []string{"first", "next"} {
-		result, err := reconcilerOf(c, w).Destroy(t.Context(), plan.Delete)
+		result, err := reconcilerOf(c, w).Destroy(t.Context(), plan.Destroying)
 		if err != nil || result.Verdict.ExitCode != report.ExitHeld || result.Summary.Held != 3 || result.Summary.Pruned != 0 {
 			t.Fatalf("The %s destroy deletes nothing, got %v, %v", which, ended(result), err)
 		}
@@ -234,7 +234,7 @@ func TestDestroyWithoutInventory(t *testing.T) {
 	for _, left := range []int{1, 0} {
 		approved := reconcilerOf(c, w)
 		approved.Approvals = func() approval.Given { return approval.Given{inventory.OnCommand: approval.Typed(digest)} }
-		result, err := approved.Destroy(t.Context(), plan.Delete)
+		result, err := approved.Destroy(t.Context(), plan.Destroying)
 		if err != nil || result.Summary.Held != left || (result.Verdict.ExitCode == report.ExitSuccess) != (left == 0) {
 			t.Fatalf("An approval lets go what it names, with %d objects left: %v, %v", left, ended(result), err)
 		}
@@ -258,7 +258,7 @@ func TestDestroyWhileSomebodyWrites(t *testing.T) {
 		}
 		return next.RoundTrip(req)
 	})
-	result, err := reconcilerOf(clusterOf(t, config, w, cluster.Options{}), w).Destroy(t.Context(), plan.Delete)
+	result, err := reconcilerOf(clusterOf(t, config, w, cluster.Options{}), w).Destroy(t.Context(), plan.Destroying)
 	if err != nil || result.Summary.Pruned != 2 || result.Verdict.ExitCode != 0 {
 		t.Errorf("got %v, %v", ended(result), err)
 	}
@@ -277,7 +277,7 @@ func TestDestroyHeedsDependsOn(t *testing.T) {
 	applied(t, c, first)
 	applied(t, c, want(t, w.crd("Region", "Cluster"), w.instance("Region", "", "north"), settings))
 	w.requests.Reset()
-	result, err := reconcilerOf(c, w).Destroy(t.Context(), plan.Delete)
+	result, err := reconcilerOf(c, w).Destroy(t.Context(), plan.Destroying)
 	if err != nil || result.Summary.Pruned != 3 || result.Verdict.ExitCode != 0 {
 		t.Fatalf("got %v, %v", ended(result), err)
 	}

@@ -192,11 +192,11 @@ func TestNewerFormat(t *testing.T) {
 		"Record":    func(c *cluster.Cluster) error { return c.Record(t.Context(), inventory.Past{Activation: "failure"}) },
 		"Inventory": func(c *cluster.Cluster) error { _, err := c.Inventory(t.Context()); return err },
 		"Destroy": func(c *cluster.Cluster) error {
-			_, err := reconcilerOf(c, w).Destroy(t.Context(), plan.Delete)
+			_, err := reconcilerOf(c, w).Destroy(t.Context(), plan.Destroying)
 			return err
 		},
 		"Orphan": func(c *cluster.Cluster) error {
-			_, err := reconcilerOf(c, w).Destroy(t.Context(), plan.Orphan)
+			_, err := reconcilerOf(c, w).Destroy(t.Context(), plan.Orphaning)
 			return err
 		},
 	} {

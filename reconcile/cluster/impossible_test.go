@@ -51,7 +51,7 @@ func TestImpossibleName(t *testing.T) {
 	}
 
 	w.carry(t, plan.Terms{}, want(t, all(configMap(space, "settings", "2"))...))
-	if result, err := reconcilerOf(w.cluster(t, cluster.Options{}), w).Destroy(t.Context(), plan.Delete); err != nil || result.Verdict.ExitCode != report.ExitSuccess {
+	if result, err := reconcilerOf(w.cluster(t, cluster.Options{}), w).Destroy(t.Context(), plan.Destroying); err != nil || result.Verdict.ExitCode != report.ExitSuccess {
 		t.Errorf("Everything else is deleted: %v, %v", ended(result), err)
 	}
 }

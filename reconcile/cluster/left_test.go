@@ -82,7 +82,7 @@ func TestCRDThatADefinitionLeft(t *testing.T) {
 			if s := step(plan.Terms{Deactivate: true}); s.Action != plan.Hold || s.Guard != "in use" {
 				t.Errorf("Something uses it: %s %q %s", s.Action, s.Guard, s.Reason)
 			}
-			destroyed, err := reconciler.Destroy(t.Context(), plan.Delete)
+			destroyed, err := reconciler.Destroy(t.Context(), plan.Destroying)
 			if err != nil || destroyed.Verdict.ExitCode == 0 {
 				t.Errorf("A destroy asks, too: %v, %+v", err, destroyed.Verdict)
 			}

@@ -59,7 +59,7 @@ func TestPassLimitOverAPIServer(t *testing.T) {
 	}
 
 	lost.Store("DELETE /configmaps/stuck")
-	result, err = r().Destroy(t.Context(), plan.Delete)
+	result, err = r().Destroy(t.Context(), plan.Destroying)
 	over("waited for the answer to DELETE /api/v1/namespaces/"+space+"/configmaps/stuck", result, err)
 	if err != nil && !strings.Contains(err.Error(), "run the command again") {
 		t.Errorf("no loop follows a destroy: %v", err)
@@ -73,7 +73,7 @@ func TestPassLimitOverAPIServer(t *testing.T) {
 		t.Errorf("what is not known to be gone stays owned: %v", have.Entries)
 	}
 	lost.Store("")
-	if result, err = r().Destroy(t.Context(), plan.Delete); err != nil || result.Verdict.ExitCode != 0 {
+	if result, err = r().Destroy(t.Context(), plan.Destroying); err != nil || result.Verdict.ExitCode != 0 {
 		t.Errorf("the next destroy goes on: %v %s", err, result.Line())
 	}
 	if diff := cmp.Diff([]string(nil), w.remembered(t)); diff != "" {

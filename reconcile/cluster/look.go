@@ -143,7 +143,7 @@ func (l *Looker) Observe(ctx context.Context, want render.Desired) (plan.Observe
 		Trials:    map[manifest.ID]plan.Trial{},
 		Kinds:     c.surface.kinds,
 		Space:     c.options.DefaultNamespace,
-		Looks:     true,
+		Stance:    plan.Looking,
 	}
 	if seen, err = seen.Ask(want); err != nil {
 		return plan.Observed{}, err

@@ -328,7 +328,7 @@ func TestReleaseWhatWasSeen(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			seen.Ends = plan.Orphan
+			seen.Stance = plan.Orphaning
 			p, err := plan.Compute(seen, guard.Guarding{}.Guards()...)
 			if err != nil || p.Count(plan.Release) != 2 {
 				t.Fatalf("nothing is tested: %v, %v", actions(p), err)
@@ -496,7 +496,7 @@ func TestForgetWhatWasSeen(t *testing.T) {
 		if seen, err = c.Observe(t.Context(), nothing); err != nil {
 			t.Fatal(err)
 		}
-		seen.Ends = plan.Orphan
+		seen.Stance = plan.Orphaning
 		p, failed := plan.Compute(seen, guard.Guarding{}.Guards()...)
 		if failed != nil {
 			t.Fatal(failed)

@@ -136,7 +136,7 @@ func TestDefinitionLeavesItsCRD(t *testing.T) {
 		},
 		"Released": func(t *testing.T, w *world, none, _ render.Desired) {
 			t.Helper()
-			if result, err := reconcilerOf(w.cluster(t, cluster.Options{}), w).Destroy(t.Context(), plan.Orphan); err != nil || result.Verdict.ExitCode != 0 {
+			if result, err := reconcilerOf(w.cluster(t, cluster.Options{}), w).Destroy(t.Context(), plan.Orphaning); err != nil || result.Verdict.ExitCode != 0 {
 				t.Fatalf("got %v, %v", ended(result), err)
 			}
 		},

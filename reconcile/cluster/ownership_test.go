@@ -284,7 +284,7 @@ func TestHiddenKind(t *testing.T) {
 			t.Errorf("%s: the object fails and the CRD is named, got %v", what, done)
 		}
 	}
-	result, err := reconcile.Reconciler{Observer: c, Applier: c, Sync: w.sync, Timeout: 5 * time.Second}.Destroy(t.Context(), plan.Delete)
+	result, err := reconcile.Reconciler{Observer: c, Applier: c, Sync: w.sync, Timeout: 5 * time.Second}.Destroy(t.Context(), plan.Destroying)
 	if err != nil || result.Verdict.ExitCode != report.ExitFailed {
 		t.Errorf("A destroy fails: %v %+v", err, result.Verdict)
 	}

@@ -234,7 +234,7 @@ func TestNothingKeepsOurFinalizer(t *testing.T) {
 			reason: "The sync is destroyed and leaves the object.",
 			leaves: func(t *testing.T, w *world, c *cluster.Cluster, _ string) {
 				t.Helper()
-				if result, err := reconcilerOf(c, w).Destroy(t.Context(), plan.Orphan); err != nil || result.Verdict.ExitCode != 0 {
+				if result, err := reconcilerOf(c, w).Destroy(t.Context(), plan.Orphaning); err != nil || result.Verdict.ExitCode != 0 {
 					t.Fatalf("got %v, %v", ended(result), err)
 				}
 			},

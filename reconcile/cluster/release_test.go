@@ -175,7 +175,7 @@ func TestReleaseHoldsWhatWouldDeleteIt(t *testing.T) {
 			owned: true,
 		},
 	} {
-		for _, ends := range []plan.Ending{plan.NoEnding, plan.Delete} {
+		for _, ends := range []plan.Stance{plan.Applying, plan.Destroying} {
 			t.Run(name+string(ends), func(t *testing.T) {
 				w := newWorld(t)
 				space, other := w.sync.Namespace+"-app", w.sync.Namespace+"-other"
@@ -199,7 +199,7 @@ func TestReleaseHoldsWhatWouldDeleteIt(t *testing.T) {
 				}
 				end := func() report.Report {
 					t.Helper()
-					if ends == plan.NoEnding {
+					if ends == plan.Applying {
 						return w.carry(t, plan.Terms{}, want(t, commit...))
 					}
 					result, err := reconcilerOf(w.cluster(t, cluster.Options{}), w).Destroy(t.Context(), ends)
@@ -261,7 +261,7 @@ func TestEveryCrashOfARelease(t *testing.T) {
 							w.pause(t, space, round, false)
 						case "destroy":
 							w.announce(t, leaves, "true")
-							_, _ = doomed.Destroy(t.Context(), plan.Delete)
+							_, _ = doomed.Destroy(t.Context(), plan.Destroying)
 						default:
 							w.announce(t, leaves, "true")
 							_, _, _ = doomed.Carry(t.Context(), reconcile.Task{Render: func(context.Context) (render.Desired, error) { return commit, nil }})
@@ -441,7 +441,7 @@ func TestMoveBetweenSyncs(t *testing.T) {
 					t.Errorf("Both are at rest (%d): %v", i, actions(p))
 				}
 			}
-			if result, err := reconcilerOf(w.cluster(t, cluster.Options{}), w).Destroy(t.Context(), plan.Delete); err != nil {
+			if result, err := reconcilerOf(w.cluster(t, cluster.Options{}), w).Destroy(t.Context(), plan.Destroying); err != nil {
 				t.Errorf("%v %v", err, ended(result))
 			}
 			if w.mustGet(t, configMaps, space, "moves").GetUID() != was.GetUID() {

@@ -173,7 +173,7 @@ func TestTamperedInventory(t *testing.T) {
 	if _, err := c.Apply(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
-	result, err := reconcilerOf(c, w).Destroy(t.Context(), plan.Delete)
+	result, err := reconcilerOf(c, w).Destroy(t.Context(), plan.Destroying)
 	if err != nil || result.Verdict.ExitCode == 0 {
 		t.Errorf("The end of the sync is held too: %v, %v", ended(result), err)
 	}
@@ -182,7 +182,7 @@ func TestTamperedInventory(t *testing.T) {
 		t.Errorf("What another sync owns is not touched (-was +is):\n%s", diff)
 	}
 	w.mustGet(t, namespaces, "", "kube-system")
-	if result, err = reconcilerOf(c, w).Destroy(t.Context(), plan.Orphan); err != nil || result.Verdict.ExitCode != 0 {
+	if result, err = reconcilerOf(c, w).Destroy(t.Context(), plan.Orphaning); err != nil || result.Verdict.ExitCode != 0 {
 		t.Errorf("but it can be let go: %v, %v", ended(result), err)
 	}
 	w.unmoved(t, foreign)

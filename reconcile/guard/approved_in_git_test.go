@@ -54,7 +54,7 @@ func TestApprovedInGit(t *testing.T) {
 		reason  string
 		want    render.Desired
 		owned   []string
-		offline bool
+		stance  plan.Stance
 		inForce []render.Approval
 		typed   []string
 		grants  []inventory.Grant
@@ -74,10 +74,10 @@ func TestApprovedInGit(t *testing.T) {
 		"NoClock":   {reason: "Without a clock, no approval counts.", want: desired("1", entry(later, all...)), at: metav1.Time{}, held: 5, note: "expired"},
 		"Directory": {reason: "A directory has no reviewed history.", want: desired("", entry(later, all...)), held: 5, note: "a directory is not a commit"},
 		"PullRequest": {
-			reason: "The author of a pull request can edit the file.", want: desired("1", entry(later, all...)), offline: true, held: 5, note: "which does not count: its author wrote it",
+			reason: "The author of a pull request can edit the file.", want: desired("1", entry(later, all...)), stance: plan.Comparing, held: 5, note: "which does not count: its author wrote it",
 		},
 		"PullRequestTakesOver": {
-			reason: "The file of the target branch counts.", want: desired("1"), offline: true, inForce: []render.Approval{entry(later, all...)}, prunes: 5,
+			reason: "The file of the target branch counts.", want: desired("1"), stance: plan.Comparing, inForce: []render.Approval{entry(later, all...)}, prunes: 5,
 		},
 		"Done": {
 			reason: "Using a part of an entry uses the whole.", want: desired("2", entry(later, all...)), grants: []inventory.Grant{usedEntry}, held: 5, note: "was used already",
@@ -110,7 +110,7 @@ func TestApprovedInGit(t *testing.T) {
 				names = five
 			}
 			seen := given.Owning(t, append(slices.Clone(names), "keep")...)
-			seen.Offline, seen.InForce, seen.Inventory.Grants = tc.offline, tc.inForce, tc.grants
+			seen.Stance, seen.InForce, seen.Inventory.Grants = tc.stance, tc.inForce, tc.grants
 			seen.Now = now
 			if tc.at != (metav1.Time{}) || name == "NoClock" {
 				seen.Now = tc.at

@@ -76,7 +76,7 @@ func leftAlone(s plan.Step, live *metav1.PartialObjectMetadata, seen plan.Observ
 			continue
 		}
 		annotated, labelled := ownership.SaysSo(live.GetAnnotations(), key, value), ownership.SaysSo(live.GetLabels(), key, value)
-		ours := seen.Offline || ownership.SentByUs(live, seen.Inventory.Entries[s.ID].Foreign, annotated, key)
+		ours := seen.Stance.In(plan.OnCommit) || ownership.SentByUs(live, seen.Inventory.Entries[s.ID].Foreign, annotated, key)
 		switch {
 		case annotated && (wanted || !ours):
 			return retained(AnnotationAsksToLeave.With(key, value))

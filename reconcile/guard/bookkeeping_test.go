@@ -63,11 +63,11 @@ func TestBookkeepingIsNeverAnObjectOfACommit(t *testing.T) {
 				there := given.Live(tc.object, "theirs", tc.edit...)
 				seen.Objects[o.ID] = there
 				seen.Inventory.Entries[o.ID] = inventory.Entry{UID: "theirs", Strategy: "Apply"}
-				for ending, allowed := range map[plan.Ending]plan.Action{plan.NoEnding: plan.Keep, plan.Delete: plan.Release} {
+				for ending, allowed := range map[plan.Stance]plan.Action{plan.Applying: plan.Keep, plan.Destroying: plan.Release} {
 					leaving := seen
-					leaving.Ends = ending
+					leaving.Stance = ending
 					want := keep
-					if ending != plan.NoEnding {
+					if ending != plan.Applying {
 						want = render.Desired{Owner: render.OwnerHeadgate}
 					}
 					for _, s := range given.Computed(t, want, leaving, Guarding{}.Guards()...).Steps {

@@ -19,9 +19,6 @@ const (
 // empty holds every prune of a commit that looks like a mistake: a wrong path, an
 // emptied branch, a generator that failed.
 func empty(_ plan.Step, c plan.Case) plan.Ruling {
-	if c.Seen.Ends != plan.NoEnding {
-		return allowed
-	}
 	some := declares(c, func(render.DecidedDefinition) bool { return true })
 	if len(c.Want.Objects) == 0 && !some {
 		return held(NothingWanted.With())

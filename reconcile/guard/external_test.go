@@ -218,7 +218,7 @@ func TestEmpty(t *testing.T) {
 		reason string
 		want   render.Desired
 		owns   manifest.ID
-		ends   plan.Ending
+		ends   plan.Stance
 		held   bool
 	}{
 		"AnObject":           {reason: "A commit that declares none and owns none never had any definitions.", want: render.Desired{Objects: []render.Object{kept}}, owns: kept.ID},
@@ -234,12 +234,12 @@ func TestEmpty(t *testing.T) {
 		"CRDsAndPlainCRD":    {reason: "A commit with other CRDs may drop one of them.", want: render.Desired{Objects: []render.Object{plain}}, owns: plan.CRD("b.example.org")},
 		"CRDsAndPulled":      {reason: "Without Crossplane, definitions of a package count as definitions of the commit.", want: render.Desired{Objects: []render.Object{kept}, Definitions: []render.DecidedDefinition{pulled}}, owns: plan.CRD("b.example.org")},
 		"LiveAndOwnedByElse": {reason: "A team's repository never had definitions.", want: render.Desired{Live: true, Objects: []render.Object{kept}, Definitions: []render.DecidedDefinition{liveOnly}}, owns: kept.ID},
-		"Ending":             {reason: "A user who destroys a sync wants to remove everything.", owns: crossplane.MRD("b.example.org"), ends: plan.Delete},
+		"Ending":             {reason: "A user who destroys a sync wants to remove everything.", owns: crossplane.MRD("b.example.org"), ends: plan.Destroying},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := plan.Case{Want: tc.want, Seen: plan.Observed{Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{tc.owns: {}}}, Ends: tc.ends}}
-			if r := empty(plan.Step{}, c); (r.Response() == plan.Held) != tc.held {
+			c := plan.Case{Want: tc.want, Seen: plan.Observed{Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{tc.owns: {}}}, Stance: tc.ends}}
+			if r := onPrune(Empty, c, plan.Step{}); (r.Response() == plan.Held) != tc.held {
 				t.Errorf("%s\nheld: %t (%s), want %t", tc.reason, !tc.held, r.Reason, tc.held)
 			}
 		})

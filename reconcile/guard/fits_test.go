@@ -103,8 +103,8 @@ func TestJudging(t *testing.T) {
 		"Selectable":  {rule: schema.Selectable},
 		"Scope":       {rule: schema.Scope},
 		"Names":       {rule: schema.Names},
-		"Offline":     {rule: schema.Field, edit: func(_ *plan.Step, c *plan.Case) { c.Seen.Offline = true }},
-		"Counted":     {rule: schema.Field, want: true, edit: func(_ *plan.Step, c *plan.Case) { c.Seen.Offline, c.Seen.Counts = true, true }},
+		"Offline":     {rule: schema.Field, edit: func(_ *plan.Step, c *plan.Case) { c.Seen.Stance = plan.Comparing }},
+		"Counted":     {rule: schema.Field, want: true, edit: func(_ *plan.Step, c *plan.Case) { c.Seen.Stance = plan.Counting }},
 		"Lean":        {rule: schema.Field, edit: func(s *plan.Step, _ *plan.Case) { *s = *replaced.Change }},
 		"LeanAndHad": {rule: schema.Field, want: true, edit: func(s *plan.Step, _ *plan.Case) {
 			*s = *replaced.MadeBy(manifest.ID{}, plan.Decoded(s.After)).Change

@@ -195,11 +195,23 @@ func TestApplySettings(t *testing.T) {
 	}
 }
 
+// onPrune returns the first ruling of a guard on a prune, by the rows that hold in the stance of the case.
+func onPrune(name plan.GuardName, c plan.Case, s plan.Step) plan.Ruling {
+	for _, g := range (Guarding{}).Guards() {
+		if g.Name == name && g.Phase == plan.Prunes && c.Seen.Stance.In(g.In) {
+			if r := g.Rule(c)(s); r.Response() != plan.Allowed {
+				return r
+			}
+		}
+	}
+	return allowed
+}
+
 // An inventory that is being rebuilt prunes nothing, and a destroy stops for a review.
 func TestRebuiltEnds(t *testing.T) {
-	for ends, want := range map[plan.Ending]plan.Response{plan.NoEnding: plan.Retained, plan.Delete: plan.Held} {
-		c := plan.Case{Seen: plan.Observed{Inventory: inventory.Inventory{Sync: given.Sync, Rebuilt: true}, Ends: ends}}
-		if r := rebuilt(plan.Step{Action: plan.Prune, ID: manifest.IDOf(given.ConfigMap("a"))}, c); r.Response() != want {
+	for ends, want := range map[plan.Stance]plan.Response{plan.Applying: plan.Retained, plan.Destroying: plan.Held} {
+		c := plan.Case{Seen: plan.Observed{Inventory: inventory.Inventory{Sync: given.Sync, Rebuilt: true}, Stance: ends}}
+		if r := onPrune(Rebuilt, c, plan.Step{Action: plan.Prune, ID: manifest.IDOf(given.ConfigMap("a"))}); r.Response() != want {
 			t.Errorf("%q: %v (%s), want %v", ends, r.Response(), r.Reason, want)
 		}
 	}

@@ -77,14 +77,14 @@ func (g Guarding) OfCommit() []plan.Guard {
 // Guards returns the guards that every step passes, in the order in which reports name them.
 func (g Guarding) Guards() []plan.Guard {
 	return slices.Concat([]plan.Guard{
-		{Name: plan.OnlyObserved, Phase: plan.Writes, Rule: plan.Each(observed)},
+		{Name: plan.OnlyObserved, Phase: plan.Writes, In: plan.Except(plan.Looking), Rule: plan.Each(observed)},
 		{Name: Installed, Phase: plan.Writes, Rule: plan.Each(installed)},
 	}, g.OfCommit(), []plan.Guard{
 		{Name: NotOurs, Phase: plan.Writes, Rule: plan.Each(ownedByAnother)},
 		{Name: Owner, Phase: plan.Writes, Rule: plan.Each(owner(g.OwnerIsSet))},
 		{Name: Inventory, Phase: plan.Writes, Rule: plan.Each(notOurBooks)},
-		{Name: PackageLost, Phase: plan.Writes, Approvable: true, Rule: plan.Each(packageLost)},
-		{Name: Paused, Phase: plan.Writes, Rule: plan.Each(paused)},
+		{Name: PackageLost, Phase: plan.Writes, In: plan.Following, Approvable: true, Rule: plan.Each(packageLost)},
+		{Name: Paused, Phase: plan.Writes, In: plan.OnCluster, Rule: plan.Each(paused)},
 		{Name: Asked, Phase: plan.Writes, Rule: plan.Each(left)},
 		{Name: Drift, Phase: plan.Writes, Rule: plan.Each(onlyReported(g.ReportDrift))},
 		{Name: Impossible, Phase: plan.Writes, Rule: plan.Each(impossible)},
@@ -98,22 +98,23 @@ func (g Guarding) Guards() []plan.Guard {
 		{Name: plan.History, Phase: plan.Writes, Approvable: true, Counts: true, Rule: history},
 
 		{Name: Owner, Phase: plan.Prunes, Rule: plan.Each(owner(g.OwnerIsSet))},
-		{Name: PackageLost, Phase: plan.Prunes, Approvable: true, Rule: plan.Each(packageLost)},
-		{Name: Omitted, Phase: plan.Prunes, Rule: plan.Each(omitted)},
+		{Name: PackageLost, Phase: plan.Prunes, In: plan.Following, Approvable: true, Rule: plan.Each(packageLost)},
+		{Name: Omitted, Phase: plan.Prunes, In: plan.Following, Rule: plan.Each(omitted)},
 		{Name: Asked, Phase: plan.Prunes, Rule: plan.Each(asked)},
 		{Name: Inventory, Phase: plan.Prunes, Rule: plan.Each(home)},
-		{Name: Paused, Phase: plan.Prunes, Rule: plan.Each(paused)},
+		{Name: Paused, Phase: plan.Prunes, In: plan.OnCluster, Rule: plan.Each(paused)},
 		{Name: plan.Final, Phase: plan.Prunes, Rule: plan.Each(final)},
-		{Name: NotOurs, Phase: plan.Prunes, Rule: plan.Each(notOurs)},
+		{Name: NotOurs, Phase: plan.Prunes, In: plan.OnCluster, Rule: plan.Each(notOurs)},
 		{Name: Protected, Phase: plan.Prunes, Rule: plan.Each(protected)},
 		{Name: External, Phase: plan.Prunes, Approvable: true, Rule: plan.Each(external(g.PruneInstances))},
 		{Name: InUse, Phase: plan.Prunes, Rule: plan.Each(inUse)},
 		{Name: OthersInside, Phase: plan.Prunes, Rule: plan.Each(othersInside)},
-		{Name: Rebuilt, Phase: plan.Prunes, Approvable: true, Rule: plan.Each(rebuilt)},
-		{Name: Empty, Phase: plan.Prunes, Approvable: true, Rule: plan.Each(empty)},
-		{Name: Many, Phase: plan.Prunes, Approvable: true, Counts: true, Rule: plan.Each(many(g.MaxPrunes))},
+		{Name: Rebuilt, Phase: plan.Prunes, In: plan.Following, Approvable: true, Rule: plan.Each(rebuilt(retained(Rebuilds.With())))},
+		{Name: Rebuilt, Phase: plan.Prunes, In: plan.Ending, Approvable: true, Rule: plan.Each(rebuilt(held(RebuildsBeforeEnd.With())))},
+		{Name: Empty, Phase: plan.Prunes, In: plan.Following, Approvable: true, Rule: plan.Each(empty)},
+		{Name: Many, Phase: plan.Prunes, In: plan.Following, Approvable: true, Counts: true, Rule: plan.Each(many(g.MaxPrunes))},
 		{Name: plan.History, Phase: plan.Prunes, Approvable: true, Counts: true, Rule: history},
-		{Name: plan.Unfinished, Phase: plan.Prunes, Approvable: true, Counts: true, Rule: unfinished}, // it sees the writes that other guards hold
+		{Name: plan.Unfinished, Phase: plan.Prunes, In: plan.Following, Approvable: true, Counts: true, Rule: unfinished}, // it sees the writes that other guards hold
 
 		{Name: DependedOn, Phase: plan.Settled, Rule: plan.Each(dependedOn)},
 		{Name: OthersInside, Phase: plan.Settled, Rule: plan.Each(someInside)},

@@ -73,8 +73,8 @@ func TestHistory(t *testing.T) {
 			w.Source.Path, o.Terms.TakeOver = "test", "example.org/team/platform//prod"
 		}, commit: second},
 		"TakesOver":  {reason: "A takeover concerns only another source.", descends: unrelated, edit: func(o *plan.Observed, _ *render.Desired) { o.Terms.TakeOver = o.Inventory.Record.Source.String() }, held: 2, commit: first},
-		"Preview":    {reason: "A comparison applies nothing.", descends: unrelated, edit: func(o *plan.Observed, _ *render.Desired) { o.Offline = true }, commit: second},
-		"Destroy":    {reason: "A destroy belongs to no commit.", descends: unrelated, edit: func(o *plan.Observed, w *render.Desired) { o.Ends, w.Objects = plan.Delete, nil }, commit: first},
+		"Preview":    {reason: "A comparison applies nothing.", descends: unrelated, edit: func(o *plan.Observed, _ *render.Desired) { o.Stance = plan.Comparing }, commit: second},
+		"Destroy":    {reason: "A destroy belongs to no commit.", descends: unrelated, edit: func(o *plan.Observed, w *render.Desired) { o.Stance, w.Objects = plan.Destroying, nil }, commit: first},
 		"SameThings": {reason: "A rewrite without changes must not clear the way for the next push.", names: []string{"a", "b"}, descends: unrelated, commit: first, note: true},
 		"Approved": {
 			reason: "A user reviewed exactly these changes.", descends: unrelated, commit: second,
@@ -109,7 +109,7 @@ func TestHistory(t *testing.T) {
 				t.Errorf("%s\n%d steps are held, want %d: %+v", tc.reason, held, tc.held, p.Steps)
 			}
 			for when, next := range map[string]inventory.Inventory{"before the first write": p.Intent(seen.Inventory), "after the last": p.Settled(seen.Inventory, nil)} {
-				if got := next.Record.Source.Commit; got != tc.commit && !seen.Offline {
+				if got := next.Record.Source.Commit; got != tc.commit && seen.Stance != plan.Comparing {
 					t.Errorf("%s\n%s, the commit %.7s is recorded, want %.7s", tc.reason, when, got, tc.commit)
 				}
 			}

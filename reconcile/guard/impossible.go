@@ -30,7 +30,7 @@ func impossible(s plan.Step, c plan.Case) plan.Ruling {
 			return held(ScopeChanges.With(b.From, b.To, s.ID.Kind))
 		case b.Rule == schema.Names && !(neverServed(s.Live) && b.Path == "names.kind"):
 			return held(NameChanges.With(b.Path, b.From, b.To, s.ID.Kind))
-		case b.Rule == schema.Refused && c.Seen.Offline: // in a pass, the dry run decides
+		case b.Rule == schema.Refused && c.Seen.Stance.In(plan.OnCommit): // in a pass, the dry run decides
 			return held(RulesRefused.With(b.Where(), b.What()))
 		}
 	}

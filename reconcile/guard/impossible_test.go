@@ -55,7 +55,7 @@ func TestImpossible(t *testing.T) {
 		reason      string
 		live, after *unstructured.Unstructured
 		refused     bool // the API server already refused the update, so the trial has no result
-		offline     bool
+		stance      plan.Stance
 		answers     question.Answers
 		want        string // part of the hold's reason; "" if the step is allowed
 	}
@@ -91,7 +91,7 @@ func TestImpossible(t *testing.T) {
 		return u
 	}
 	const unknown = "v1 spec has a rule that the API server refuses: "
-	cases["Rule"] = impossibleCase{reason: "The API server cannot compile the rule.", live: ruled("self.size > 1"), after: ruled("self.sise > 1"), offline: true, want: unknown}
+	cases["Rule"] = impossibleCase{reason: "The API server cannot compile the rule.", live: ruled("self.size > 1"), after: ruled("self.sise > 1"), stance: plan.Comparing, want: unknown}
 	cases["RuleTaken"] = impossibleCase{reason: "The API server accepted the rule, and knows better.", live: ruled("self.size > 1"), after: ruled("self.sise > 1")}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -103,7 +103,7 @@ func TestImpossible(t *testing.T) {
 			seen := plan.Observed{
 				Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{o.ID: {UID: "u", Digest: "before"}}},
 				Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{o.ID: given.Live(tc.after, "u")}, Kinds: given.Kinds,
-				Trials: map[manifest.ID]plan.Trial{o.ID: trial}, Answers: tc.answers, Offline: tc.offline,
+				Trials: map[manifest.ID]plan.Trial{o.ID: trial}, Answers: tc.answers, Stance: tc.stance,
 			}
 			p, err := given.Compute(render.Desired{Objects: []render.Object{o}}, seen, Guarding{}.Guards()...)
 			if err != nil {

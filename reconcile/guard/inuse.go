@@ -56,7 +56,7 @@ func hasDependents(id manifest.ID) bool {
 func counted(q question.Of[question.Counted], c plan.Case, code plan.Code, going ...plan.Step) plan.Ruling {
 	a, is := question.Get(c.Seen.Known(), q)
 	switch {
-	case is.Open && c.Seen.Offline:
+	case is.Open && c.Seen.Stance.In(plan.OnCommit):
 		return noted(UsersUnseen.With())
 	case is.Open:
 		return held(UsersNotCounted.With())

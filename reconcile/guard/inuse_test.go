@@ -98,7 +98,7 @@ func TestGoFirst(t *testing.T) {
 		live    []*metav1.PartialObjectMetadata
 		answers question.Answers
 		how     Guarding
-		ends    plan.Ending
+		ends    plan.Stance
 		want    []string
 		says    string // part of the hold's reason
 	}{
@@ -156,15 +156,15 @@ func TestGoFirst(t *testing.T) {
 		"Ending": {
 			reason:  "A destroy deletes one tier at a time and waits for each.",
 			live:    []*metav1.PartialObjectMetadata{bucketCRD, bucket("a")},
-			answers: question.Answers{ofCRD: named("a")}, ends: plan.Delete,
+			answers: question.Answers{ofCRD: named("a")}, ends: plan.Destroying,
 			want: []string{"hold CustomResourceDefinition others.example.org · in use", "prune Bucket a", "prune CustomResourceDefinition buckets.example.org"},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			commit, seen := leaving(t, tc.live...)
-			seen.Answers, seen.Ends = tc.answers, tc.ends
-			if tc.ends != plan.NoEnding {
+			seen.Answers, seen.Stance = tc.answers, tc.ends
+			if tc.ends != plan.Applying {
 				commit.Objects = nil
 			}
 			p, err := given.Compute(commit, seen, tc.how.Guards()...)
@@ -288,7 +288,7 @@ func TestReplaced(t *testing.T) {
 		reason   string
 		effects  []plan.Effect
 		inactive bool
-		offline  bool
+		stance   plan.Stance
 		answers  question.Answers
 		opens    []question.Any
 		want     string // "" if the step is allowed

@@ -16,7 +16,7 @@ func many(most int) func(plan.Step, plan.Case) plan.Ruling {
 		if limit == 0 {
 			limit = min(max(len(c.Seen.Inventory.Entries)/5, 3), 20)
 		}
-		if c.Passing <= limit || c.Seen.Ends != plan.NoEnding || !s.Counts() {
+		if c.Passing <= limit || !s.Counts() {
 			return allowed
 		}
 		return held(TooManyPrunes.With(c.Passing, limit))

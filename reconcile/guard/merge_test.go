@@ -130,7 +130,7 @@ func TestMerge(t *testing.T) {
 		"DeletesKind":         {"Without a cluster, it is unknown whether objects exist.", plan.Merge, prunes(plan.CRD("a.b"), true), used, false, plan.Block, DeletesKind, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := plan.Case{Want: tc.want, Seen: plan.Observed{Offline: true, Counts: tc.counts}, Steps: []plan.Step{tc.step}, Bumps: []plan.Bump{{Source: "r.example/p", By: provider}}}
+			c := plan.Case{Want: tc.want, Seen: plan.Observed{Stance: comparing(tc.counts)}, Steps: []plan.Step{tc.step}, Bumps: []plan.Bump{{Source: "r.example/p", By: provider}}}
 			if tc.phase == plan.MergeEffects {
 				c.Steps, c.Effects = nil, []plan.Effect{{Kind: plan.Install, On: tc.step.ID, Change: &tc.step}}
 			}
@@ -232,7 +232,7 @@ func TestMergeControls(t *testing.T) {
 		"Stale":    {"An object is still controlled by an older revision.", true, question.Answers{q: question.Counted{Count: 2, Example: "CRD a"}}, plan.Look, ControlledByAnother},
 		"Unknown":  {"The cluster did not answer.", true, question.Answers{q: given.Unknown(plan.CountForbidden.With("forbidden"))}, plan.Note, ControlUnknown},
 	} {
-		c := plan.Case{Seen: plan.Observed{Offline: true, Counts: tc.counts, Answers: tc.answers}, Bumps: []plan.Bump{{By: by}, {}}}
+		c := plan.Case{Seen: plan.Observed{Stance: comparing(tc.counts), Answers: tc.answers}, Bumps: []plan.Bump{{By: by}, {}}}
 		var r plan.Ruling
 		if all := controls(c); len(all) > 0 {
 			r = all[0]
@@ -291,4 +291,12 @@ func TestMergeUsed(t *testing.T) {
 			}
 		})
 	}
+}
+
+// comparing returns the stance of a comparison. counts is set if a cluster answers questions.
+func comparing(counts bool) plan.Stance {
+	if counts {
+		return plan.Counting
+	}
+	return plan.Comparing
 }

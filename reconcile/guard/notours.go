@@ -22,9 +22,6 @@ const (
 // notOurs holds the prune of an object that is not the one that we applied.
 func notOurs(s plan.Step, c plan.Case) plan.Ruling {
 	live := c.Live(s)
-	if c.Seen.Offline {
-		return allowed // between two commits, what the first one declares is ours
-	}
 	if s.Deactivates && c.Want.Owner == render.OwnerCrossplane {
 		return allowed // its only owner is Crossplane, which activated it
 	}

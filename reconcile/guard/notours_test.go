@@ -66,7 +66,7 @@ func TestLeftCRDOfAnotherOwner(t *testing.T) {
 				Inventory: inventory.Inventory{Sync: given.Sync, ResourceVersion: "1", Entries: map[manifest.ID]inventory.Entry{
 					id: {UID: "u", Definition: true, Policy: inventory.ObservableAndDeletable, Proof: inventory.Hash(keyed.Sum(nil))},
 				}},
-				Objects: map[manifest.ID]*metav1.PartialObjectMetadata{id: live}, Kinds: given.Kinds, Ends: plan.Delete,
+				Objects: map[manifest.ID]*metav1.PartialObjectMetadata{id: live}, Kinds: given.Kinds, Stance: plan.Destroying,
 			}
 			p := given.Computed(t, render.Desired{}, seen, plan.Guard{Name: NotOurs, Phase: plan.Prunes, Rule: plan.Each(notOurs)})
 			if len(p.Steps) != 1 || p.Steps[0].Action != tc.want {

@@ -9,9 +9,9 @@ const (
 )
 
 // observed reports the differences of an object whose management policy is observe-only.
-func observed(s plan.Step, c plan.Case) plan.Ruling {
+func observed(s plan.Step, _ plan.Case) plan.Ruling {
 	switch {
-	case c.Seen.Looks || !s.Policy.Observes():
+	case !s.Policy.Observes():
 		return allowed
 	case s.Err != nil:
 		return reported(ObservedRefused.With(plan.ReasonOf(s.Err)))

@@ -21,7 +21,7 @@ const (
 // omitted retains an object whose document or file is still in the commit but is skipped: a Secret that is encrypted now, a file that
 // became a symbolic link or moved into a directory that is not read. Such an object was not removed.
 func omitted(s plan.Step, c plan.Case) plan.Ruling {
-	if c.Seen.Ends != plan.NoEnding || s.Deleting || s.OnlyFrees() || s.Deactivates {
+	if s.Deleting || s.OnlyFrees() || s.Deactivates {
 		return allowed
 	}
 	for _, l := range c.Want.Left {

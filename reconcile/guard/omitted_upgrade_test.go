@@ -90,7 +90,7 @@ func TestLeftIsRetained(t *testing.T) {
 		"OtherName":  {reason: "The package contains another object.", left: []render.Left{{ID: given.Wanted(t, given.ConfigMap("b")).ID, Package: "package"}}, want: plan.Prune},
 		"NotLeft":    {reason: "No package contains the object.", want: plan.Prune},
 		"BeingGone":  {reason: "The object is already being deleted.", left: left, edit: func(o *plan.Observed) { now := metav1.Now(); o.Objects[id].DeletionTimestamp = &now }, want: plan.Prune},
-		"Destroying": {reason: "The sync is destroyed, and it owns the object.", left: left, edit: func(o *plan.Observed) { o.Ends = plan.Delete }, want: plan.Prune},
+		"Destroying": {reason: "The sync is destroyed, and it owns the object.", left: left, edit: func(o *plan.Observed) { o.Stance = plan.Destroying }, want: plan.Prune},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -16,7 +16,7 @@ const (
 func paused(s plan.Step, c plan.Case) plan.Ruling {
 	live := c.Live(s)
 	switch {
-	case live == nil || live.GetAnnotations()[crossplane.PausedAnnotation] != "true" || c.Seen.Offline || ownership.SentByUs(live, c.Seen.Inventory.Entries[s.ID].Foreign, true, crossplane.PausedAnnotation):
+	case live == nil || live.GetAnnotations()[crossplane.PausedAnnotation] != "true" || ownership.SentByUs(live, c.Seen.Inventory.Entries[s.ID].Foreign, true, crossplane.PausedAnnotation):
 		return allowed
 	case s.Action == plan.Prune:
 		return held(PausedPrune.With(crossplane.PausedAnnotation))

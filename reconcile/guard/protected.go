@@ -38,7 +38,7 @@ func protected(s plan.Step, c plan.Case) plan.Ruling {
 		}
 	}
 	labelled := crossplane.IsInUse(c.Live(s))
-	if c.Seen.Offline || !slices.ContainsFunc(crossplane.Usages, func(gk schema.GroupKind) bool { _, served := c.Seen.Kinds[gk]; return served }) {
+	if !slices.ContainsFunc(crossplane.Usages, func(gk schema.GroupKind) bool { _, served := c.Seen.Kinds[gk]; return served }) {
 		if labelled {
 			return held(LabelledInUse.With(crossplane.InUseLabel))
 		}

@@ -12,16 +12,16 @@ const (
 )
 
 // rebuilt holds prunes of objects whose marks alone show that the sync owns them. A person checks the object, then approves the
-// prune or releases the object.
-func rebuilt(s plan.Step, c plan.Case) plan.Ruling {
-	have := c.Seen.Inventory
-	switch {
-	case have.Entries[s.ID].Rebuilt:
-		return held(OnlyMarked.With())
-	case have.Rebuilt && c.Seen.Ends != plan.NoEnding:
-		return held(RebuildsBeforeEnd.With())
-	case have.Rebuilt:
-		return retained(Rebuilds.With())
+// prune or releases the object. others is the ruling on other objects while the inventory is being rebuilt.
+func rebuilt(others plan.Ruling) func(plan.Step, plan.Case) plan.Ruling {
+	return func(s plan.Step, c plan.Case) plan.Ruling {
+		have := c.Seen.Inventory
+		switch {
+		case have.Entries[s.ID].Rebuilt:
+			return held(OnlyMarked.With())
+		case have.Rebuilt:
+			return others
+		}
+		return allowed
 	}
-	return allowed
 }

@@ -51,7 +51,7 @@ func broken(s plan.Step, c plan.Case) plan.Ruling {
 	}
 	a, is := question.Get(c.Seen.Known(), q)
 	switch {
-	case is.Open && c.Seen.Offline:
+	case is.Open && c.Seen.Stance.In(plan.OnCommit):
 		return noted(BreaksUnseen.With(breaking))
 	case is.Open:
 		return asks(approval.Uncounted, approval.Amount{}, BreaksUncounted.With(breaking))

@@ -50,7 +50,7 @@ func TestSchemas(t *testing.T) {
 		live, after *unstructured.Unstructured
 		answers     question.Answers
 		upstream    map[string]crossplane.LiveDefinition
-		offline     bool
+		stance      plan.Stance
 		want        string
 		held        bool
 	}{
@@ -79,12 +79,12 @@ func TestSchemas(t *testing.T) {
 			want: "its schema breaks: v1 a is removed; custom resources cannot be counted (forbidden), so it counts as in use", held: true,
 		},
 		"Offline": {
-			reason: "A comparison of commits knows no objects, so the reason tells the reviewer.", offline: true,
+			reason: "A comparison of commits knows no objects, so the reason tells the reviewer.", stance: plan.Comparing,
 			live: of("CRD", "Namespaced", names, "a"), after: of("CRD", "Namespaced", names),
 			want: "its schema breaks: v1 a is removed; whether custom resources exist is not known without a cluster, and a pass holds it if any do",
 		},
 		"Scope": {
-			reason: "A new scope is refused, whether objects exist or not.", offline: true,
+			reason: "A new scope is refused, whether objects exist or not.", stance: plan.Comparing,
 			live: of("CRD", "Namespaced", names, "a"), after: of("CRD", "Cluster", names, "a"),
 			want: `its scope would change from "Namespaced" to "Cluster", which the API server refuses while the CustomResourceDefinition exists. Revert that, or delete the definition once nothing uses it`, held: true,
 		},
@@ -111,7 +111,7 @@ func TestSchemas(t *testing.T) {
 			seen := plan.Observed{
 				Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{o.ID: {UID: "u", Digest: "before"}}},
 				Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{o.ID: given.Live(tc.after, "u")}, Kinds: given.Kinds,
-				Trials: map[manifest.ID]plan.Trial{o.ID: {Live: tc.live, After: tc.after}}, Answers: tc.answers, Offline: tc.offline,
+				Trials: map[manifest.ID]plan.Trial{o.ID: {Live: tc.live, After: tc.after}}, Answers: tc.answers, Stance: tc.stance,
 				Upstream: plan.Upstream{Definitions: tc.upstream},
 			}
 			p, err := given.Compute(render.Desired{Objects: []render.Object{o}}, seen, Guarding{}.Guards()...)

@@ -29,7 +29,7 @@ type storing struct {
 // storedVersions returns the versions in which objects of a definition may be stored. For a CRD that was not read, it asks for the
 // versions, but only if the update may make objects unreadable: if it declares fewer versions, or drops a conversion webhook.
 func storedVersions(s plan.Step, c plan.Case, after *unstructured.Unstructured) (have []storing, all question.State) {
-	if s.ID.IsCRD() && !c.Seen.Offline {
+	if s.ID.IsCRD() && c.Seen.Stance.In(plan.OnCluster) {
 		versions, _, _ := unstructured.NestedStringSlice(s.Live.Object, "status", "storedVersions")
 		return []storing{{s.ID.Name, versions}}, all
 	}
@@ -60,11 +60,11 @@ func stored(s plan.Step, c plan.Case) plan.Ruling {
 	drops := dropsWebhook(s.Live, after)
 	have, are := storedVersions(s, c, after)
 	switch {
-	case are.Open && c.Seen.Offline && crossplane.IsMRD(s.ID) && !isMade(s, c): // objects cannot be stored
+	case are.Open && c.Seen.Stance.In(plan.OnCommit) && crossplane.IsMRD(s.ID) && !isMade(s, c): // objects cannot be stored
 		return allowed
-	case are.Open && c.Seen.Offline && drops:
+	case are.Open && c.Seen.Stance.In(plan.OnCommit) && drops:
 		return noted(WebhookUnseen.With())
-	case are.Open && c.Seen.Offline:
+	case are.Open && c.Seen.Stance.In(plan.OnCommit):
 		return noted(VersionsUnseen.With())
 	case are.Open:
 		return asks(Storage, approval.Amount{}, StoredNotRead.With())

@@ -53,7 +53,7 @@ func TestStored(t *testing.T) {
 		live, after *unstructured.Unstructured
 		err         error
 		answers     question.Answers
-		offline     bool
+		stance      plan.Stance
 		active      bool   // whether the definition is active in the base of a comparison
 		want        string // reason of the hold or of the allowed step
 		held        bool
@@ -74,7 +74,7 @@ func TestStored(t *testing.T) {
 		"Kept":       {reason: "The webhook stays.", live: storing(of("CRD", true, "v1", "v2"), "v1", "v2"), after: of("CRD", true, "v1", "v2")},
 		"NeverThere": {reason: "The CRD never had a webhook.", live: storing(of("CRD", false, "v1", "v2"), "v1", "v2"), after: of("CRD", false, "v1", "v2")},
 		"Offline": {
-			reason: "A comparison of commits does not know the stored versions.", offline: true,
+			reason: "A comparison of commits does not know the stored versions.", stance: plan.Comparing,
 			live: of("CRD", true, "v1", "v2"), after: of("CRD", false, "v1", "v2"),
 			want: "its conversion webhook is dropped; whether objects are stored in another version is not known without a cluster",
 		},
@@ -97,13 +97,13 @@ func TestStored(t *testing.T) {
 			want: gone,
 		},
 		"DefinitionVersionGoesOffline": {
-			reason: "A comparison of commits does not know the stored versions.", offline: true, active: true,
+			reason: "A comparison of commits does not know the stored versions.", stance: plan.Comparing, active: true,
 			live: of("MRD", false, "v1", "v2"), after: of("MRD", false, "v2"),
 			want: "it declares fewer versions; whether objects are stored in one that goes is not known without a cluster; " +
 				"its schema breaks: v1 the version is removed; whether custom resources exist is not known without a cluster, and a pass holds it if any do",
 		},
 		"InactiveVersionGoesOffline": {
-			reason: "The base's inactive definition has no stored objects.", offline: true,
+			reason: "The base's inactive definition has no stored objects.", stance: plan.Comparing,
 			live: of("MRD", false, "v1", "v2"), after: of("MRD", false, "v2"),
 		},
 		"DefinitionWithoutCRD": {
@@ -121,7 +121,7 @@ func TestStored(t *testing.T) {
 			seen := plan.Observed{
 				Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{o.ID: {UID: "u", Digest: "before"}}},
 				Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{o.ID: given.Live(tc.after, "u")}, Kinds: given.Kinds,
-				Trials: map[manifest.ID]plan.Trial{o.ID: trial}, Answers: tc.answers, Offline: tc.offline,
+				Trials: map[manifest.ID]plan.Trial{o.ID: trial}, Answers: tc.answers, Stance: tc.stance,
 				Upstream: plan.Upstream{Definitions: map[string]crossplane.LiveDefinition{"buckets.example.org": {Active: tc.active}}},
 			}
 			p, err := given.Compute(render.Desired{Objects: []render.Object{o}}, seen, Guarding{}.Guards()...)

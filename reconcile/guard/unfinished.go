@@ -7,7 +7,7 @@ import "headgate.dev/headgate/reconcile/plan"
 func unfinished(c plan.Case) func(plan.Step) plan.Ruling {
 	undone := c.Undone()
 	return func(s plan.Step) plan.Ruling {
-		if why := s.WaitsFor(undone); c.Seen.Ends == plan.NoEnding && !why.None() {
+		if why := s.WaitsFor(undone); !why.None() {
 			return held(why)
 		}
 		return allowed

@@ -63,8 +63,8 @@ func TestMisspeltKinds(t *testing.T) {
 func TestEndingIsNotUnfinished(t *testing.T) {
 	failed := plan.Step{Action: plan.Create, ID: manifest.ID{Kind: "ConfigMap", Name: "a"}, Err: given.ErrBoom}
 	goes := plan.Step{Action: plan.Prune, ID: manifest.ID{Kind: "ConfigMap", Name: "b"}}
-	for ends, want := range map[plan.Ending]plan.Response{plan.NoEnding: plan.Held, plan.Delete: plan.Allowed} {
-		if r := unfinished(plan.Case{Seen: plan.Observed{Ends: ends}, Steps: []plan.Step{failed, goes}})(goes); r.Response() != want {
+	for ends, want := range map[plan.Stance]plan.Response{plan.Applying: plan.Held, plan.Destroying: plan.Allowed} {
+		if r := onPrune(plan.Unfinished, plan.Case{Seen: plan.Observed{Stance: ends}, Steps: []plan.Step{failed, goes}}, goes); r.Response() != want {
 			t.Errorf("%q: %+v", ends, r)
 		}
 	}

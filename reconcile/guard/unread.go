@@ -95,7 +95,7 @@ func (c *flooding) isInstalled(s plan.Step) bool {
 		return false
 	case s.Action == plan.Update && packageImage(s.Live) != packageImage(s.After):
 		return false
-	case c.Seen.Offline:
+	case c.Seen.Stance.In(plan.OnCommit):
 		return true
 	}
 	return p.Revision != "" && !p.Behind && p.Healthy == metav1.ConditionTrue

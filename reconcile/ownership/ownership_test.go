@@ -161,7 +161,7 @@ func TestRebuiltHold(t *testing.T) {
 		t.Errorf("Another approval is none: %v", p.Steps)
 	}
 	ends := seeing("x")
-	ends.Ends = plan.Delete
+	ends.Stance = plan.Destroying
 	if p := given.Computed(t, render.Desired{}, ends, guard.Guarding{}.Guards()...); p.Count(plan.Prune) != 0 || p.Count(plan.Hold) != 2 {
 		t.Errorf("A destroy holds them too: %v", p.Steps)
 	}
@@ -212,8 +212,8 @@ func TestHiddenKinds(t *testing.T) {
 		t.Errorf("If neither CRD nor APIService exists, the object is gone: %v", p.Gone)
 	}
 	seen.Hidden = map[schema.GroupKind]error{{Group: "example.org", Kind: "Bucket"}: why}
-	for _, ends := range []plan.Ending{plan.NoEnding, plan.Delete, plan.Orphan} {
-		seen.Ends = ends
+	for _, ends := range []plan.Stance{plan.Applying, plan.Destroying, plan.Orphaning} {
+		seen.Stance = ends
 		p := given.Computed(t, want, seen, guard.Guarding{}.Guards()...)
 		if len(p.Gone) != 0 {
 			t.Errorf("%q: forgotten: %v", ends, p.Gone)
@@ -236,7 +236,7 @@ func TestHiddenKinds(t *testing.T) {
 			t.Errorf("%q: the inventory keeps it: %v", ends, e)
 		}
 	}
-	seen.Ends = plan.NoEnding
+	seen.Stance = plan.Applying
 	o := given.Wanted(t, thing("example.org/v1", "Bucket", "team", "logs"))
 	p := given.Computed(t, render.Desired{Objects: []render.Object{o}}, seen, guard.Guarding{}.Guards()...)
 	for _, s := range p.Steps {

@@ -198,7 +198,7 @@ func (p *drafted) ledger(seen Observed) *approval.Ledger {
 func (o Observed) asking(guards []Guard) func(*Plan) Lifting {
 	o = Observed{
 		Want: o.Want, Inventory: inventory.Inventory{Grants: o.Inventory.Grants}, Approvals: o.Approvals, InForce: o.InForce,
-		Now: o.Now, Terms: o.Terms, Offline: o.Offline, rewritten: o.rewritten,
+		Now: o.Now, Terms: o.Terms, Stance: o.Stance, rewritten: o.rewritten,
 	}
 	return func(of *Plan) Lifting {
 		d := drafted{Plan: *of}
@@ -211,7 +211,7 @@ func (o Observed) asking(guards []Guard) func(*Plan) Lifting {
 // isFirst reports whether no inventory shows that a pass of the sync has written to the cluster. If marks show it, the inventory was
 // lost, so that approvals count only if they are given again.
 func (o Observed) isFirst() bool {
-	return !o.Offline && !o.Looks && o.Ends == NoEnding && o.Inventory.ResourceVersion == "" && len(o.Inventory.Entries) == 0
+	return o.Stance == Applying && o.Inventory.ResourceVersion == "" && len(o.Inventory.Entries) == 0
 }
 
 // Granted returns the approvals that this plan, or an earlier one over the same commit, has used.
@@ -264,32 +264,34 @@ func (s Step) HoldKey() string {
 	return inventory.Hash([]byte(s.claim(s.Guard, s.HeldFor).String()))[:11]
 }
 
-// inGit returns the approvals in Git that count unless they have expired. In a pass, these are the approvals in the commit. In a
-// preview, they are the approvals in the target branch, because the author of a pull request writes those in its head.
-func (o Observed) inGit(want render.Desired) []render.Approval {
+// inGit returns the approvals in Git that count unless they have expired, and whether it was read. In a pass, these are the approvals in
+// the commit. In a preview, they are the approvals in the target branch, because the author of a pull request writes those in its head.
+// A directory is not a commit, so its approvals are not protected. A pass over a rewritten branch does not trust it, because the file
+// with the approvals is itself part of what a person has to approve.
+func (o Observed) inGit() (all []render.Approval, read bool) {
 	switch {
-	case o.Offline:
-		return o.InForce
-	case want.Revision == "": // a directory is not a commit, so its approvals are not protected
-		return nil
+	case o.Stance.In(OnCommit):
+		return o.InForce, true
+	case o.Want.Revision == "", !o.Rewritten().None():
+		return nil, false
 	}
-	return want.Approvals
+	return o.Want.Approvals, true
 }
 
-// withGit returns the approvals, including those in Git. A pass without a commit did not read Git. A pass over a rewritten branch does
-// not trust it, because the file with the approvals is itself part of what a person has to approve.
-func (o Observed) withGit(want render.Desired) approval.Given {
-	if !o.Offline && want.Revision == "" || !o.Rewritten().None() {
+// withGit returns the approvals, including those in Git.
+func (o Observed) withGit() approval.Given {
+	inGit, read := o.inGit()
+	if !read {
 		return o.Approvals
 	}
 	all := maps.Clone(o.Approvals)
 	if all == nil {
 		all = approval.Given{}
 	}
-	onForge, _ := question.Get(question.Known{Answers: o.Answers}, question.Approvals{Revision: want.Revision})
+	onForge, _ := question.Get(question.Known{Answers: o.Answers}, question.Approvals{Revision: o.Want.Revision})
 	maps.Copy(all, onForge)
 	all[inventory.InGit] = []approval.Approval{}
-	for _, a := range o.inGit(want) {
+	for _, a := range inGit {
 		all[inventory.InGit] = append(all[inventory.InGit], approval.Approval{
 			ID: approval.EntryID(a.Digests, a.By, a.Why, a.Expires, a.UpTo), Digests: a.Digests, By: a.By, Expires: a.Expires, UpTo: a.UpTo,
 		})
@@ -304,7 +306,7 @@ func (p awaiting) askForge() {
 	if len(p.seen.asked()) > 0 {
 		asks = slices.ContainsFunc(p.Held, func(h inventory.Hold) bool { return h.Digest != "" })
 	}
-	if asks && p.Want.Revision != "" && p.seen.reconciles() {
+	if asks && p.Want.Revision != "" && p.seen.Stance == Applying {
 		question.Get(p.seen.Known(), question.Approvals{Revision: p.Want.Revision})
 	}
 }
@@ -329,6 +331,7 @@ func (o Observed) expired(a render.Approval) bool {
 // ignoredInGit returns notes on approvals in the commit that list held steps but do not count.
 func (o Observed) ignoredInGit(whole string, held []approval.Ask, short []approval.Shortage) []manifest.Finding {
 	digests := append(approval.DigestsOf(held), whole)
+	counting, read := o.inGit()
 	var notes []manifest.Finding
 	for _, a := range o.Want.Approvals {
 		if !slices.ContainsFunc(a.Digests, func(d string) bool { return slices.Contains(digests, d) && !lacks(short, d) }) {
@@ -342,10 +345,10 @@ func (o Observed) ignoredInGit(whole string, held []approval.Ask, short []approv
 		case o.expired(a):
 			f.Message = "the approval expired at " + a.Expires.UTC().Format("2006-01-02T15:04:05Z")
 			f.Fix = "approve it again, or remove the entry"
-		case o.Offline && !slices.ContainsFunc(o.InForce, func(b render.Approval) bool { return slices.Equal(a.Digests, b.Digests) }):
+		case read && !slices.ContainsFunc(counting, func(b render.Approval) bool { return slices.Equal(a.Digests, b.Digests) }):
 			f.Message = "this pull request carries an approval of its own held steps, which does not count: its author wrote it"
 			f.Fix = "have another person merge the approval first"
-		case o.Want.Revision == "" && !o.Offline:
+		case !read:
 			f.Message = "the approval does not count: a directory is not a commit"
 			f.Fix = "apply a commit that holds the approval, or use --approve"
 		default:
@@ -359,7 +362,7 @@ func (o Observed) ignoredInGit(whole string, held []approval.Ask, short []approv
 
 // noteOnTrailers returns a warning if the Sync says which approvals in commit messages count.
 func (o Observed) noteOnTrailers() []manifest.Finding {
-	if !o.Terms.Trailers || o.Offline {
+	if !o.Terms.Trailers {
 		return nil
 	}
 	return []manifest.Finding{{

@@ -52,7 +52,7 @@ const Final GuardName = "final"
 
 // deactivate adds the steps that deactivate definitions which Crossplane made active.
 func (p *drafted) deactivate(seen Observed) {
-	if !seen.reconciles() || !seen.Deactivates(p.Want) || p.Want.Owner != render.OwnerCrossplane || p.Want.Partial {
+	if !seen.Deactivates(p.Want) || p.Want.Owner != render.OwnerCrossplane || p.Want.Partial {
 		return
 	}
 	up := seen.Upstream

@@ -25,9 +25,6 @@ const (
 // If a pass is killed in between, and the commit then wants the MRD again or the sync releases it, the same phases follow. If
 // Crossplane does not run, it reports nothing and the MRD stays, because the CRD and the objects in it are worth more.
 func (p *drafted) keepCRDs(seen Observed) {
-	if !seen.applies() {
-		return
-	}
 	for _, id := range p.Absent { // deleted by a user
 		if !crossplane.IsMRD(id) {
 			continue

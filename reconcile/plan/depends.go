@@ -204,9 +204,6 @@ func (o Observed) DependenciesOf() ([]manifest.ID, error) {
 
 // arrange makes steps wait until the dependencies of their objects exist and are ready.
 func (p *drafted) arrange(seen Observed) {
-	if seen.Offline {
-		return // no cluster shows whether dependencies are ready
-	}
 	p.withdraw(seen)
 	steps := make(map[manifest.ID]*Step, len(p.Steps))
 	for i := range p.Steps {
@@ -325,7 +322,7 @@ func (d Dependant) LetsGo() bool {
 // either. For a deactivation, it also returns the steps of policies that would undo it. All of these come first. There are none
 // while a sync ends, because an ending deletes tier by tier.
 func (c Case) GoingWith(s Step) []Step {
-	if c.Seen.Ends != NoEnding {
+	if c.Seen.Stance.In(Ending) {
 		return nil
 	}
 	users, all := c.Users(s.ID)

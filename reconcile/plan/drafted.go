@@ -49,14 +49,13 @@ func decide(seen Observed) (drafted, error) {
 	}
 	want, asked := seen.Want, seen.Asked
 	var err error
-	if seen.takesOver, err = seen.checkSource(want.Source); err != nil {
-		return drafted{}, err
+	if seen.Stance == Applying {
+		if seen, err = seen.checkedSource(); err != nil {
+			return drafted{}, err
+		}
 	}
-	if seen.rewritten, err = seen.checkHistory(); err != nil {
-		return drafted{}, err
-	}
-	seen.Approvals, seen.first = seen.withGit(want), seen.isFirst()
-	if !seen.Offline || seen.Counts {
+	seen.Approvals, seen.first = seen.withGit(), seen.isFirst()
+	if seen.Stance.In(Answered) {
 		seen.asks = new([]question.Any)
 	}
 	p := drafted{seen: seen, Plan: begin(seen)}
@@ -77,24 +76,20 @@ func decide(seen Observed) (drafted, error) {
 			return drafted{}, err
 		}
 	}
-	p.moves = p.locates(seen.Inventory)
-	if seen.reconciles() {
+	if seen.Stance == Applying {
+		p.moves = p.locates(seen.Inventory)
 		p.Undeclared = undeclared(seen.Inventory, wanted)
 	}
 	if names := unexplained(want, seen.Upstream); len(names) > 0 {
 		p.Retained = names
 	}
-	for _, n := range notesOnCommit {
-		p.Notes = append(p.Notes, n.notes(p)...)
-	}
+	p.Notes = append(p.Notes, p.notesOf(notesOnCommit)...)
 	p.unwanted(wanted, renamed, nameless, seen)
-	if seen.Looks {
-		p.leave(seen)
+	for _, more := range drafting {
+		if seen.Stance.In(more.in) {
+			more.draft(&p, seen)
+		}
 	}
-	p.deactivate(seen)
-	p.fields(seen)
-	p.leftovers(seen)
-	p.follow(seen)
 	slices.SortStableFunc(p.Steps, inOrder) // guards must see the steps in the order of writing
 	p.Lost = lostPackages(want, seen)
 	return p, nil
@@ -107,9 +102,7 @@ func begin(seen Observed) Plan {
 		Want:      seen.Want,
 		Owned:     len(seen.Inventory.Entries),
 		Version:   seen.Inventory.ResourceVersion,
-		Offline:   seen.Offline,
-		Looks:     seen.Looks,
-		Ends:      seen.Ends,
+		Stance:    seen.Stance,
 		Effects:   slices.Clone(seen.Effects),
 		Bumps:     seen.Bumps,
 		Held:      seen.Inventory.Held,
@@ -123,6 +116,7 @@ func begin(seen Observed) Plan {
 
 // rule returns the plan after all guards have ruled on its steps.
 func rule(d drafted, guards []Guard) ruled {
+	guards = slices.DeleteFunc(slices.Clone(guards), func(g Guard) bool { return !d.seen.Stance.In(g.In) })
 	p, seen := ruled{d, guards}, d.seen
 	p.AskAgain = seen.asking(guards)
 	p.guard(seen, guards)
@@ -138,7 +132,9 @@ func rule(d drafted, guards []Guard) ruled {
 // await returns the plan with what its steps wait for.
 func await(p ruled) awaiting {
 	for _, w := range waits {
-		w.wait(&p.drafted, p.seen)
+		if p.seen.Stance.In(w.in) {
+			w.wait(&p.drafted, p.seen)
+		}
 	}
 	p.concludeDeactivation(p.guards)
 	return awaiting{p}
@@ -149,22 +145,20 @@ func expect(p awaiting) Plan {
 	seen := p.seen
 	p.Policies = p.inForce(seen)
 	p.WasActive = seen.Upstream.active()
-	if p.Ends == Delete {
+	if p.Stance == Destroying {
 		p.releaseRetained()
 	}
-	if seen.Offline {
-		p.Effects = append(p.Effects, activated(p.Want)...)
-	} else {
-		p.Effects = append(p.Effects, withoutThose(expected(p.Want, seen.Upstream, p.Steps, p.Policies), p.Effects)...)
+	for _, e := range effects {
+		if seen.Stance.In(e.in) {
+			p.Effects = append(p.Effects, e.of(p)...)
+		}
 	}
-	for _, n := range notesOnSteps {
-		p.Notes = append(p.Notes, n.notes(p.drafted)...)
-	}
+	p.Notes = append(p.Notes, p.notesOf(notesOnSteps)...)
 	slices.SortStableFunc(p.Steps, inOrder)
 	p.remember(seen)
 	p.Stale = slices.ContainsFunc(unstored, func(c cause) bool { return c.holds(p.drafted) })
 	p.Plan = p.failDependants(nil)
-	if p.Offline {
+	if p.Stance.In(OnCommit) {
 		p.merge()
 	}
 	p.askForge()
@@ -172,47 +166,82 @@ func expect(p awaiting) Plan {
 	return p.Plan
 }
 
+// drafting are the steps of a pass in addition to those for the objects of the commit and of the inventory.
+var drafting = []struct {
+	in    Stances
+	draft func(*drafted, Observed)
+}{
+	{Stances{Looking}, (*drafted).leave},
+	{Stances{Applying}, (*drafted).deactivate},
+	{Stances{Applying}, (*drafted).fields},
+	{Stances{Applying}, (*drafted).leftovers},
+	{OnCluster, (*drafted).follow},
+}
+
 // waits make steps wait for other objects.
 var waits = []struct {
+	in   Stances
 	wait func(*drafted, Observed)
 }{
-	{(*drafted).awaitOpeners},
-	{(*drafted).keepCRDs},
-	{(*drafted).awaitDependants},
-	{(*drafted).awaitPeers},
-	{(*drafted).arrange},
+	{Writing, (*drafted).awaitOpeners},
+	{Writing, (*drafted).keepCRDs},
+	{nil, (*drafted).awaitDependants},
+	{nil, (*drafted).awaitPeers},
+	{OnCluster, (*drafted).arrange}, // no commit shows whether dependencies are ready
+}
+
+// effects are those of the steps.
+var effects = []struct {
+	in Stances
+	of func(awaiting) []Effect
+}{
+	{OnCommit, func(p awaiting) []Effect { return activated(p.Want) }},
+	{OnCluster, func(p awaiting) []Effect {
+		return withoutThose(expected(p.Want, p.seen.Upstream, p.Steps, p.Policies), p.Effects)
+	}},
 }
 
 // A noting returns notes on one subject.
 type noting struct {
+	in    Stances
 	notes func(drafted) []manifest.Finding
+}
+
+// notesOf returns the notes of those that hold in the stance of the plan.
+func (p drafted) notesOf(all []noting) (notes []manifest.Finding) {
+	for _, n := range all {
+		if p.Stance.In(n.in) {
+			notes = append(notes, n.notes(p)...)
+		}
+	}
+	return notes
 }
 
 // notesOnCommit are about effects of the commit that the author may not expect.
 var notesOnCommit = []noting{
-	{func(p drafted) []manifest.Finding { return noteOwner(p.seen) }},
-	{func(p drafted) []manifest.Finding { return noteUnexplained(p.seen) }},
-	{func(p drafted) []manifest.Finding { return unprotected(p.first, p.seen) }},
-	{func(p drafted) []manifest.Finding { return NoteSkippedPolicy(p.Want, p.seen) }},
-	{func(p drafted) []manifest.Finding { return copies(p.seen) }},
-	{func(p drafted) []manifest.Finding {
+	{nil, func(p drafted) []manifest.Finding { return noteOwner(p.seen) }},
+	{nil, func(p drafted) []manifest.Finding { return noteUnexplained(p.seen) }},
+	{Writing, func(p drafted) []manifest.Finding { return unprotected(p.first, p.seen) }},
+	{nil, func(p drafted) []manifest.Finding { return NoteSkippedPolicy(p.Want, p.seen) }},
+	{nil, func(p drafted) []manifest.Finding { return copies(p.seen) }},
+	{nil, func(p drafted) []manifest.Finding {
 		return installed.Differences(p.Want, p.seen.Upstream.Definitions, p.seen.Upstream.Packages)
 	}},
-	{func(p drafted) []manifest.Finding { return installed.Upgrades(p.Want, p.seen.Upstream.Packages) }},
-	{func(p drafted) []manifest.Finding { return p.seen.Notes }},
-	{func(p drafted) []manifest.Finding { return p.seen.noteOnForge() }},
-	{func(p drafted) []manifest.Finding { return p.seen.notesOnReleases() }},
-	{func(p drafted) []manifest.Finding { return p.seen.noteRebuilt() }},
-	{func(p drafted) []manifest.Finding { return p.seen.noteOnTrailers() }},
-	{func(p drafted) []manifest.Finding {
+	{nil, func(p drafted) []manifest.Finding { return installed.Upgrades(p.Want, p.seen.Upstream.Packages) }},
+	{nil, func(p drafted) []manifest.Finding { return p.seen.Notes }},
+	{nil, func(p drafted) []manifest.Finding { return p.seen.noteOnForge() }},
+	{nil, func(p drafted) []manifest.Finding { return p.seen.notesOnReleases() }},
+	{nil, func(p drafted) []manifest.Finding { return p.seen.noteRebuilt() }},
+	{OnCluster, func(p drafted) []manifest.Finding { return p.seen.noteOnTrailers() }},
+	{nil, func(p drafted) []manifest.Finding {
 		return unknownConversions(slices.Concat(p.vendoredMoves(), p.seen.CopiedMoves))
 	}},
 }
 
 // notesOnSteps are about steps, as the guards left them.
 var notesOnSteps = []noting{
-	{func(p drafted) []manifest.Finding { return p.notesOnEnding(p.seen) }},
-	{func(p drafted) []manifest.Finding { return p.notesOnLost(p.seen) }},
+	{Ending, func(p drafted) []manifest.Finding { return p.notesOnEnding(p.seen) }},
+	{OnCommit, func(p drafted) []manifest.Finding { return p.notesOnLost(p.seen) }},
 }
 
 // A cause is a reason to store the inventory even if no object is written.
@@ -227,15 +256,15 @@ var unstored = []cause{
 	{"CRDs have another owner", func(p drafted) bool {
 		return len(p.seen.Inventory.Entries) > 0 && p.seen.Inventory.Owner != p.Want.Owner
 	}},
-	{"an approval was taken back", func(p drafted) bool { return !p.Offline && p.forgets(p.seen.Inventory.Grants) }},
-	{"the commit or its source is another", func(p drafted) bool { return !p.Offline && p.recordsSource(p.seen.Inventory) }},
+	{"an approval was taken back", func(p drafted) bool { return p.forgets(p.seen.Inventory.Grants) }},
+	{"the commit or its source is another", func(p drafted) bool { return p.recordsSource(p.seen.Inventory) }},
 	{"a file or a policy has moved", func(p drafted) bool { return p.moves }},
 	{"a deletion has begun", func(p drafted) bool { return p.begins }},
 	{"an object has two identities", func(p drafted) bool {
 		return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.isOld(p.seen.Inventory) })
 	}},
 	{"the commit declares other objects", func(p drafted) bool { return p.learnsUndeclared(p.seen.Inventory) }},
-	{"a CRD belongs to a definition", func(p drafted) bool { return p.seen.applies() && p.unrecorded(p.seen.Inventory) }},
+	{"a CRD belongs to a definition", func(p drafted) bool { return p.unrecorded(p.seen.Inventory) }},
 }
 
 // follow makes updates of unchanged objects into which references copy values that other updates of this plan change.
@@ -246,7 +275,7 @@ func (p *drafted) follow(seen Observed) {
 			copies[a.ID] = a
 		}
 	}
-	if len(copies) == 0 || seen.Offline {
+	if len(copies) == 0 {
 		return
 	}
 	steps := p.byID()

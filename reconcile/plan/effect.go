@@ -144,7 +144,7 @@ func onAll(effects []Effect, rule func(Step) Ruling) Ruling {
 
 // counted adds to effects how many custom resources exist of definitions that a package no longer contains.
 func counted(effects []Effect, seen Observed) []Effect {
-	if !seen.Counts {
+	if seen.Stance != Counting {
 		return effects
 	}
 	effects = slices.Clone(effects)

@@ -25,23 +25,12 @@ const (
 	DeletingContents     Code = "DeletingContents"     // since when a namespace is being deleted, which waits for the objects in it
 )
 
-// An Ending is how a sync gives up its objects. Its plan is that of an empty commit. The user has requested it explicitly, so
-// guards against empty commits do not apply; all others do.
-type Ending string
-
-// The endings.
-const (
-	NoEnding Ending = ""       // the sync continues
-	Delete   Ending = "Delete" // its objects are deleted
-	Orphan   Ending = "Orphan" // its objects stay without an owner
-)
-
 // leaving returns the step for an object that the commit does not want and whose prune is s. It returns false if the inventory only
 // has to forget the object. released is set if another tool makes the object now. Nothing is sent for a deletion that has begun,
 // unless that waits for our finalizer.
 func (p Plan) leaving(s Step, live *metav1.PartialObjectMetadata, released bool) (Step, bool) {
 	switch {
-	case released || p.Ends == Orphan:
+	case released || p.Stance == Orphaning:
 		s.Action = Release
 		return s, inventory.Ours(live, p.Sync)
 	case s.Terminating && !s.Protected:
@@ -84,7 +73,7 @@ func (p *drafted) releaseRetained() {
 func (p Plan) foremost() Plan {
 	due := map[manifest.ID]bool{}
 	for _, s := range p.Steps {
-		due[s.ID] = p.Ends == Orphan || s.Tier() == p.Steps[0].Tier()
+		due[s.ID] = p.Stance == Orphaning || s.Tier() == p.Steps[0].Tier()
 	}
 	for again := true; again; { // a dependant is deleted before its dependency, regardless of its tier
 		again = false
@@ -152,10 +141,7 @@ func (s Step) Releasing(live *metav1.PartialObjectMetadata, of inventory.Sync) (
 
 // notesOnEnding returns notes about objects that an ending unexpectedly leaves.
 func (p Plan) notesOnEnding(seen Observed) []manifest.Finding {
-	switch {
-	case p.Ends == NoEnding:
-		return nil
-	case len(seen.Inventory.Entries) == 0 && p.Version == "":
+	if len(seen.Inventory.Entries) == 0 && p.Version == "" {
 		return []manifest.Finding{{
 			Rule: "nothing-owned", Severity: manifest.Note,
 			Message: fmt.Sprintf("the sync %s owns nothing in this cluster", p.Sync),

@@ -30,9 +30,6 @@ const (
 
 // fields names the fields that updates give up. If managed fields were lost, the last applied commit shows which fields left Git.
 func (p *drafted) fields(seen Observed) {
-	if !seen.reconciles() {
-		return
-	}
 	asked := seen.askedByID()
 	for i := range p.Steps {
 		s := &p.Steps[i]

@@ -15,7 +15,7 @@ const RuleRebuilt = "inventory-rebuilt"
 
 // noteRebuilt returns a warning if the inventory is rebuilt from marks.
 func (o Observed) noteRebuilt() []manifest.Finding {
-	if !o.Inventory.Rebuilt || o.Offline || o.Looks {
+	if !o.Inventory.Rebuilt {
 		return nil
 	}
 	return []manifest.Finding{{
@@ -28,7 +28,7 @@ func (o Observed) noteRebuilt() []manifest.Finding {
 // isLost reports whether a sync has applied objects but the inventory with its grants is gone. A pass stores the inventory before
 // it applies anything.
 func (o Observed) isLost() bool {
-	if o.Offline || o.Looks || o.Inventory.ResourceVersion != "" {
+	if !o.Stance.In(Writing) || o.Inventory.ResourceVersion != "" {
 		return false
 	}
 	if o.Inventory.Rebuilt || len(o.Copies) > 0 {

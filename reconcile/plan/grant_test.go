@@ -214,7 +214,7 @@ func TestIsLost(t *testing.T) {
 		"Copies":  {reason: "Objects restored without managed fields show that an inventory existed.", edit: func(o *plan.Observed) { o.Copies = []manifest.ID{{Kind: "ConfigMap", Name: "x"}} }, want: true},
 		"Marked":  {reason: "Wanted objects with marks show that an inventory existed.", edit: func(o *plan.Observed) { o.Objects = given.Owning(t, "a").Objects }, want: true},
 		"First":   {reason: "No object shows that an inventory existed.", edit: func(*plan.Observed) {}},
-		"Offline": {reason: "The base of a comparison has no inventory.", edit: func(o *plan.Observed) { o.Offline, o.Objects = true, given.Owning(t, "a").Objects }},
+		"Offline": {reason: "The base of a comparison has no inventory.", edit: func(o *plan.Observed) { o.Stance, o.Objects = plan.Comparing, given.Owning(t, "a").Objects }},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

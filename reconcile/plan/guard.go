@@ -17,8 +17,9 @@ import (
 type Guard struct {
 	Name       GuardName
 	Phase      Phase
-	Approvable bool // it only asks whether a step is intended: a person can let the step pass
-	Counts     bool // it rules on the steps that the other guards of the phase let pass, because it counts them
+	Approvable bool    // it only asks whether a step is intended: a person can let the step pass
+	In         Stances // where it rules; everywhere if there are none
+	Counts     bool    // it rules on the steps that the other guards of the phase let pass, because it counts them
 	Rule       Rule
 	Commit     func(Case) []Ruling // of a guard of the phase Merge that rules on the commit as a whole, in place of Rule
 }
@@ -91,7 +92,7 @@ func (c Case) IsApproved(s Step, guard GuardName) bool {
 }
 
 // Asks reports whether a cluster answers the questions of guards.
-func (c Case) Asks() bool { return !c.Seen.Offline || c.Seen.Counts }
+func (c Case) Asks() bool { return c.Seen.Stance.In(Answered) }
 
 // A Dependant is the step of an object that depends on another object.
 type Dependant struct {
@@ -185,9 +186,6 @@ func (p *drafted) guard(seen Observed, guards []Guard) {
 	before, open := slices.Clone(p.Steps), seen.asked()
 	lifted, because := Lifting{}, map[change][]Ruling{}
 	p.ruleAll(seen, guards, lifted)
-	if seen.Looks {
-		return
-	}
 	ledger := p.ledger(seen)
 	more, notes := p.approve(seen, ledger, guards)
 	for len(more) > 0 {

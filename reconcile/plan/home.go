@@ -29,7 +29,7 @@ func homesOf(seen Observed) Homes {
 	if seen.Base != nil {
 		h.Commits = append(h.Commits, *seen.Base)
 	}
-	if seen.Offline {
+	if seen.Stance.In(OnCommit) {
 		h.Kinds = KubernetesKinds()
 	}
 	return h
@@ -52,7 +52,7 @@ func (o Observed) Namespaces() func(manifest.ID) (namespace string, known bool) 
 		known, looked := scopes[gk]
 		if !looked {
 			_, known = h.ScopeOf(gk)
-			known = known || id.IsCRD() || crossplane.IsClusterScoped(id.Group) || o.Offline && render.HasNamespacedKinds(id.Group)
+			known = known || id.IsCRD() || crossplane.IsClusterScoped(id.Group) || o.Stance.In(OnCommit) && render.HasNamespacedKinds(id.Group)
 			scopes[gk] = known
 		}
 		namespace := complete(id).Namespace

@@ -14,7 +14,7 @@ import (
 
 // A destroy removes its marks from its own objects and changes nothing else.
 func TestReleaseOurs(t *testing.T) {
-	for _, p := range []plan.Plan{{Sync: given.Sync, Ends: plan.Orphan}, {Sync: given.Sync}} {
+	for _, p := range []plan.Plan{{Sync: given.Sync, Stance: plan.Orphaning}, {Sync: given.Sync}} {
 		if _, some := p.Leaving(plan.Step{}, given.Live(given.ConfigMap("a"), "u"), true); !some {
 			t.Error("what is ours is released")
 		}

@@ -78,7 +78,7 @@ func (c Case) isSent(s Step) bool {
 	if !s.writes() || s.Err != nil || s.Waiting() {
 		return false
 	}
-	return c.Seen.Offline || !slices.ContainsFunc(c.first[s.ID], func(e edge) bool {
+	return c.Seen.Stance.In(OnCommit) || !slices.ContainsFunc(c.first[s.ID], func(e edge) bool {
 		var first *Step
 		if i := slices.IndexFunc(c.Steps, func(s Step) bool { return s.ID == e.to }); i >= 0 {
 			first = &c.Steps[i]
@@ -93,7 +93,7 @@ func (p *drafted) inForce(seen Observed) PoliciesInForce {
 	switch {
 	case p.Want.Owner != render.OwnerCrossplane:
 		return nil
-	case seen.Looks:
+	case seen.Stance == Looking:
 		var all PoliciesInForce
 		for _, policy := range p.Want.Policies {
 			all = append(all, PolicyInForce{AsLive(policy), policy.Name, false})

@@ -23,7 +23,7 @@ const (
 
 // leavesBehind records the CRD that stays when its MRD is deleted, and adds a finding about it.
 func (p *drafted) leavesBehind(mrd manifest.ID, crd types.UID, seen Observed) {
-	if crd == "" || p.Ends != NoEnding || p.Want.Owner != render.OwnerCrossplane {
+	if crd == "" || p.Stance.In(Ending) || p.Want.Owner != render.OwnerCrossplane {
 		return
 	}
 	if _, owned := seen.Inventory.Entries[mrd]; !owned {
@@ -54,7 +54,7 @@ func (p *drafted) keepLeft(id manifest.ID, e inventory.Entry, live *metav1.Parti
 	case wanted[crossplane.MRD(id.Name)] || len(live.OwnerReferences) > 0 || live.UID != e.UID: // owned again, or another CRD
 		p.Gone = append(p.Gone, id)
 		return true
-	case p.Ends != NoEnding || seen.Deactivates(p.Want):
+	case p.Stance.In(Ending) || seen.Deactivates(p.Want):
 		return false
 	}
 	s := prune(id, e, live)

@@ -37,7 +37,7 @@ const leftoverFields GuardName = "leftovers"
 // were lost, it takes back what it applied.
 func (o Observed) Adopting(a Asked, live metav1.Object) ownership.Taking {
 	switch {
-	case !o.applies(), a.Policy.Observes(), render.Merges(a.Asks), !o.Reconciled[a.ID].None(), !o.Refused(a.ID, live).None():
+	case a.Policy.Observes(), render.Merges(a.Asks), !o.Reconciled[a.ID].None(), !o.Refused(a.ID, live).None():
 		return ownership.Taking{}
 	case !o.Mine(a.ID, live):
 		return ownership.Taking{Appliers: true}
@@ -76,9 +76,6 @@ func fieldsOf(all []ownership.Held) []string {
 // leftovers removes the leftovers of tools that applied an object before, if the sync or a person requests that. Otherwise, it adds
 // a note. The pass that adopts an object removes none of its fields.
 func (p *drafted) leftovers(seen Observed) {
-	if !seen.reconciles() {
-		return
-	}
 	asked := seen.askedByID()
 	var steps []Step
 	at, coming := map[manifest.ID]int{}, map[manifest.ID]bool{}

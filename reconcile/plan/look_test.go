@@ -147,7 +147,7 @@ func TestLook(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			seen := plan.Observed{
-				Looks: true, Kinds: given.Kinds, Inventory: inventory.Inventory{Sync: given.Sync, Owner: render.OwnerHeadgate, Entries: tc.entry},
+				Stance: plan.Looking, Kinds: given.Kinds, Inventory: inventory.Inventory{Sync: given.Sync, Owner: render.OwnerHeadgate, Entries: tc.entry},
 				Objects: map[manifest.ID]*metav1.PartialObjectMetadata{manifest.IDOf(other): theirs(other, byFlux("apps"))},
 				Trials:  map[manifest.ID]plan.Trial{},
 			}
@@ -243,7 +243,7 @@ func TestApplier(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			want := render.Desired{Owner: render.OwnerHeadgate, Objects: []render.Object{at("apps/a.yaml", given.ConfigMap("missing"))}}
-			seen := plan.Observed{Looks: true, Kinds: given.Kinds, Inventory: inventory.Inventory{Sync: given.Sync}, Objects: map[manifest.ID]*metav1.PartialObjectMetadata{}}
+			seen := plan.Observed{Stance: plan.Looking, Kinds: given.Kinds, Inventory: inventory.Inventory{Sync: given.Sync}, Objects: map[manifest.ID]*metav1.PartialObjectMetadata{}}
 			for path, edit := range tc.beside {
 				u := given.ConfigMap(path)
 				want.Objects = append(want.Objects, at(path, u))
@@ -279,7 +279,7 @@ func TestLookBesideCrossplane(t *testing.T) {
 		Findings:    []manifest.Finding{{Rule: catalogue.RuleUnsubstituted}, {Rule: "other"}},
 	}
 	seen := plan.Observed{
-		Looks: true, Inventory: inventory.Inventory{Sync: given.Sync, Owner: render.OwnerCrossplane},
+		Stance: plan.Looking, Inventory: inventory.Inventory{Sync: given.Sync, Owner: render.OwnerCrossplane},
 		Kinds:    map[schema.GroupKind]plan.Kind{crossplane.MRAP("").GroupKind(): {Version: "v1alpha1"}},
 		Upstream: plan.Upstream{Definitions: map[string]crossplane.LiveDefinition{"buckets.example.org": {}, "queues.example.org": {Active: true}}},
 	}

@@ -28,9 +28,6 @@ type LostPackage struct {
 // lostPackages returns the recorded packages that the commit lost, completely or in part, sorted by directory. A package that moved
 // is not lost, because its definitions are declared elsewhere. Neither are definitions that the commit does not declare at all.
 func lostPackages(want render.Desired, seen Observed) []LostPackage {
-	if seen.Looks || seen.Ends != NoEnding {
-		return nil
-	}
 	var packages []string
 	for _, p := range want.Packages {
 		if !p.Pulled() {
@@ -98,9 +95,6 @@ func (p Plan) NotesOf(rule string) []manifest.Finding {
 // notesOnLost warns about lost packages from which no step follows, because every object stays as it is. The guard
 // package lost holds the others.
 func (p Plan) notesOnLost(seen Observed) (notes []manifest.Finding) {
-	if !seen.Offline {
-		return nil
-	}
 	for _, l := range p.Lost {
 		follows := func(s Step) bool { return s.Action != Keep && l.Concerns(s, seen.Inventory.Entries[s.ID]) }
 		if !slices.ContainsFunc(p.Steps, follows) {
@@ -116,7 +110,7 @@ func (p Plan) notesOnLost(seen Observed) (notes []manifest.Finding) {
 
 // remember computes what the inventory will record of packages after the plan was carried out.
 func (p *drafted) remember(seen Observed) {
-	if !seen.reconciles() {
+	if seen.Stance != Applying {
 		return
 	}
 	for i, l := range p.Lost {

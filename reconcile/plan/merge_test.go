@@ -26,7 +26,7 @@ func TestMergeRulings(t *testing.T) {
 	}
 	change := Step{ID: manifest.ID{Name: "a"}, Action: Keep}
 	p := awaiting{ruled{drafted{Plan: Plan{
-		Offline: true, Steps: steps(), Effects: []Effect{{Kind: Install, On: change.ID, Change: &change}, {Kind: Activate}}, Bumps: []Bump{{By: change.ID}},
+		Stance: Comparing, Steps: steps(), Effects: []Effect{{Kind: Install, On: change.ID, Change: &change}, {Kind: Activate}}, Bumps: []Bump{{By: change.ID}},
 	}}, guards}}
 	p.merge()
 	names := func(all []Ruling) (names []GuardName) {

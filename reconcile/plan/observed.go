@@ -45,12 +45,9 @@ type Observed struct {
 	InForce      []render.Approval               // in a comparison: the approvals in the target branch
 	Now          metav1.Time                     // to decide which approvals in Git have expired; if zero, none of them count
 	Natural      render.Owner                    // the owner of CRDs according to the cluster; "" if it was not read
-	Offline      bool                            // the place is a commit: every kind counts as served, and questions are not answered
 	Base         *render.Desired                 // in a comparison: the commit in place of the cluster
 	Bumps        []Bump                          // from the base of a comparison
-	Counts       bool                            // in a comparison: a cluster answers questions
-	Ends         Ending                          // how the sync ends, if it does
-	Looks        bool                            // the sync only looks: its inventory is what it saw as wanted, its trials are comparisons
+	Stance       Stance                          // what the pass may do in this place
 	Space        string                          // for namespaced objects without a namespace
 	Sources      map[manifest.ID]ReferenceSource // of references
 	Written      map[manifest.ID]manifest.ID     // the commit's spelling of IDs that differ in the cluster
@@ -67,12 +64,6 @@ type Observed struct {
 	first     bool                      // no pass has written to the cluster yet; set by Compute
 	takesOver bool                      // a person lets another source replace the recorded one; set by Compute
 }
-
-// applies reports whether a pass may write: it neither compares two commits nor only looks.
-func (o Observed) applies() bool { return !o.Offline && !o.Looks }
-
-// reconciles reports whether a pass may write and does not end the sync.
-func (o Observed) reconciles() bool { return o.applies() && o.Ends == NoEnding }
 
 // askedByID returns the objects to apply.
 func (o Observed) askedByID() map[manifest.ID]Asked {

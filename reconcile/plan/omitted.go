@@ -15,7 +15,7 @@ import (
 // does not show it, because an older version wrote it or it was lost.
 func (o Observed) PathOf(id manifest.ID) string {
 	e := o.Inventory.Entries[id]
-	if e.Path == "" && !o.Offline && (o.Inventory.Record.Format == 0 || e.Rebuilt) {
+	if e.Path == "" && (o.Inventory.Record.Format == 0 || e.Rebuilt) {
 		return inventory.Anywhere
 	}
 	return e.Path
@@ -52,14 +52,14 @@ func (p Plan) locate(next *inventory.Inventory) {
 			}
 		}
 	}
-	if p.Ends == NoEnding && !p.Partial {
+	if p.Stance.In(Following) && !p.Partial {
 		next.Record.Policies, next.Record.PolicyNames = p.policyFiles(next.Record), inventory.PolicyNames(p.Want, next.Record.PolicyNames)
 	}
 }
 
 // locates reports whether the plan has a path that the inventory lacks.
 func (p Plan) locates(have inventory.Inventory) bool {
-	if p.Looks || p.Offline || p.Ends != NoEnding || len(have.Entries) == 0 {
+	if len(have.Entries) == 0 {
 		return false
 	}
 	return !slices.Equal(have.Record.Policies, p.policyFiles(have.Record)) ||

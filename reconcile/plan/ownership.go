@@ -29,8 +29,11 @@ func (o Observed) Restored(id manifest.ID, live metav1.Object) bool {
 }
 
 // ClaimOn returns the claim of another owner on a live object. A mark that Headgate sent, according to the inventory, is not a
-// claim.
+// claim. Of two commits, the first one's objects are ours.
 func (o Observed) ClaimOn(id manifest.ID, live metav1.Object) ownership.Claim {
+	if o.Stance.In(OnCommit) {
+		return ownership.Claim{}
+	}
 	return ownership.Of(live, o.Inventory.Sync, o.Inventory.Entries[id].Foreign)
 }
 
@@ -51,7 +54,7 @@ func Unreadable(gk schema.GroupKind, why error) error {
 // outOfReach returns the step for an owned object that cannot be read. The step fails, and the object stays in the inventory.
 func (p *drafted) outOfReach(id manifest.ID, seen Observed) Step {
 	s := Step{Action: Prune, Cause: Commit, ID: id, Digest: seen.Inventory.Entries[id].Digest, Err: seen.hides(id)}
-	if p.Ends == Orphan {
+	if p.Stance == Orphaning {
 		s.Action = Release
 	}
 	return s

@@ -58,7 +58,7 @@ type Round struct {
 // Sends reports whether the round has something to carry out or to remember.
 func (r Round) Sends() bool {
 	// The last round of an ending has no steps, but deletes the inventory.
-	return len(r.Send.Steps) > 0 || len(r.Send.Gone) > 0 || r.Why == Begins || r.Why == Ends && r.now.Ends != NoEnding
+	return len(r.Send.Steps) > 0 || len(r.Send.Gone) > 0 || r.Why == Begins || r.Why == Ends && r.now.Stance.In(Ending)
 }
 
 // Until is what follows a round.
@@ -119,11 +119,11 @@ const mostPhases = 8
 func Next(p Pass, now Plan, t Times) Round {
 	r := Round{Send: now.none(), Until: Again, now: now, at: t, lastChange: p.lastChange}
 	switch {
-	case now.Looks:
+	case now.Stance == Looking:
 		if r.Why = Awaits; t.Hurry || !now.pends(p.Waits.noted(now, t).late(t)) {
 			r.Why, r.Until = Ends, Finished
 		}
-	case now.Ends != NoEnding:
+	case now.Stance.In(Ending):
 		return p.ending(r)
 	case p.begun:
 		return p.later(r)
@@ -242,7 +242,7 @@ func (p Pass) After(r Round, done []Outcome, err error) Pass {
 	p.Account, p.lastChange = p.after(r.Send, done), r.lastChange
 	failed := slices.ContainsFunc(done, func(o Outcome) bool { return o.Err != nil })
 	switch {
-	case r.now.Looks || r.now.Ends != NoEnding:
+	case r.now.Stance == Looking || r.now.Stance.In(Ending):
 		p.Last = r.now
 		if !p.begun {
 			p.First = r.now
@@ -289,7 +289,7 @@ func (p Pass) Begun() bool { return p.begun }
 
 // End returns the pass after its last round. If the time is up, every pending effect is late until it is no longer pending.
 func (p Pass) End(r Round) Pass {
-	if r.Until == Late && p.Last.Ends != NoEnding {
+	if r.Until == Late && p.Last.Stance.In(Ending) {
 		p.Done = cloned(p.Done)
 		for _, s := range p.Last.foremost().Steps {
 			if p.goes(s) {
@@ -441,7 +441,7 @@ func cloned[K comparable, V any](m map[K]V) map[K]V {
 
 // Plan returns the plan as it was carried out, for the report.
 func (p Pass) Plan() Plan {
-	if p.Last.Ends == NoEnding {
+	if p.Last.Stance.In(Following) {
 		return p.Last
 	}
 	return p.account()
@@ -470,7 +470,7 @@ func (p Pass) account() Plan {
 
 // Outcomes returns the outcomes of the steps of Plan. An object that was missing at the end of an ending counts as deleted.
 func (p Pass) Outcomes() []Outcome {
-	if p.Last.Ends == NoEnding {
+	if p.Last.Stance.In(Following) {
 		return p.outcomes()
 	}
 	p.Done = cloned(p.Done)
@@ -572,7 +572,7 @@ func (p Plan) Select(keep func(Step) bool) Plan {
 }
 
 // none returns a plan without steps and without changes to the inventory.
-func (p Plan) none() Plan { return Plan{Sync: p.Sync, Want: p.Want, Looks: p.Looks} }
+func (p Plan) none() Plan { return Plan{Sync: p.Sync, Want: p.Want, Stance: p.Stance} }
 
 // ids returns the IDs of the steps, in their order.
 func (p Plan) ids() []manifest.ID {

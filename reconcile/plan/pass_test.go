@@ -61,7 +61,7 @@ func TestWaits(t *testing.T) {
 		{"An effect that is pending again has a new time limit.", 5 * time.Minute, "b", effectsOn(Pending, "x"), nil, 2 * time.Second},
 		{"A pass does not wait for a broken effect.", 6 * time.Minute, "b", effectsOn(Broken, "z"), []string{"z"}, 0},
 	} {
-		d := Next(pass, Plan{Want: render.Desired{Revision: look.revision}, Effects: look.effects, Looks: true}, at(look.at))
+		d := Next(pass, Plan{Want: render.Desired{Revision: look.revision}, Effects: look.effects, Stance: Looking}, at(look.at))
 		pass = pass.After(d, nil, nil)
 		var late []string
 		for _, e := range pass.End(d).Last.Effects {
@@ -102,9 +102,9 @@ func TestNext(t *testing.T) {
 	phase := func(s Step) []Outcome { return []Outcome{{ID: s.ID, Action: s.Action, Did: s.Do(), More: true}} }
 	of := func(steps ...Step) Plan { return Plan{Steps: steps, Version: "1"} }
 	checked := func(p Plan, state EffectState) Plan { p.Effects = effectsOn(state, "toy"); return p }
-	ends := func(steps ...Step) Plan { return Plan{Steps: steps, Version: "1", Ends: Delete} }
+	ends := func(steps ...Step) Plan { return Plan{Steps: steps, Version: "1", Stance: Destroying} }
 	gone := func(p Plan) Plan { p.Gone = []manifest.ID{obj("b")}; return p }
-	looks := func(state EffectState) Plan { return Plan{Looks: true, Effects: effectsOn(state, "toy")} }
+	looks := func(state EffectState) Plan { return Plan{Stance: Looking, Effects: effectsOn(state, "toy")} }
 	ok := func(s Step) []Outcome { return []Outcome{{ID: s.ID, Action: s.Action}} }
 	bad := func(s Step) []Outcome { return []Outcome{{ID: s.ID, Action: s.Action, Err: errRefused}} }
 

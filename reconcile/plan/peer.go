@@ -39,7 +39,7 @@ func (o Observed) Declares(may func(manifest.ID) bool) map[manifest.ID]bool {
 // TakenOverBy returns the peer that will take over an object which this commit does not declare any more, and whether there is such
 // a peer.
 func (o Observed) TakenOverBy(id manifest.ID) (inventory.Sync, bool) {
-	if len(o.Peers) == 0 || o.Ends != NoEnding {
+	if len(o.Peers) == 0 || o.Stance.In(Ending) {
 		return inventory.Sync{}, false
 	}
 	id = o.Homes()(id)

@@ -29,7 +29,7 @@ func TestPeers(t *testing.T) {
 		peer     plan.Peer
 		declared bool // whether this sync, which is not the owner, declares the object
 		adoption plan.Adoption
-		ends     plan.Ending
+		ends     plan.Stance
 		going    bool
 		want     plan.Action
 		code     plan.Code
@@ -41,7 +41,7 @@ func TestPeers(t *testing.T) {
 		"Observes":        {reason: "An observing peer would not own the object.", peer: plan.Peer{Declares: declares(false)}, want: plan.Prune},
 		"Awaited":         {reason: "The commit may declare the object there.", want: plan.Prune, waits: plan.AwaitsSync, awaits: true},
 		"Broken":          {reason: "The peer may be corrected.", peer: plan.Peer{Reason: "boom"}, want: plan.Prune, waits: plan.AwaitsBrokenSync, awaits: true},
-		"Ends":            {reason: "A destroy concerns this sync alone.", peer: plan.Peer{Declares: declares(true)}, ends: plan.Delete, want: plan.Prune},
+		"Ends":            {reason: "A destroy concerns this sync alone.", peer: plan.Peer{Declares: declares(true)}, ends: plan.Destroying, want: plan.Prune},
 		"Going":           {reason: "The object is already being deleted.", going: true, want: plan.Prune, code: plan.Deleting},
 
 		"Left":         {reason: "The owning peer no longer declares the object.", peer: plan.Peer{Declares: none}, declared: true, want: plan.Update, code: plan.TakenOver},
@@ -61,7 +61,7 @@ func TestPeers(t *testing.T) {
 			seen := plan.Observed{
 				Inventory: inventory.Inventory{Sync: given.Sync, ResourceVersion: "1", Entries: map[manifest.ID]inventory.Entry{}},
 				Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{id: given.Live(u, "u")},
-				Kinds:     given.Kinds, Ends: tc.ends, Peers: []plan.Peer{tc.peer}, Terms: plan.Terms{Adoption: tc.adoption},
+				Kinds:     given.Kinds, Stance: tc.ends, Peers: []plan.Peer{tc.peer}, Terms: plan.Terms{Adoption: tc.adoption},
 			}
 			if tc.going {
 				now := metav1.Now()

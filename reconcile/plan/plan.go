@@ -45,9 +45,7 @@ type Plan struct {
 	Leftovers []Leftover      // objects with leftovers that should be removed but are not
 	Owned     int             // number of entries in the inventory that the plan was made from
 	Version   string          // resourceVersion of that inventory
-	Offline   bool            // the plan compares two commits, without a cluster
-	Looks     bool            // the sync only looks: nothing in the plan writes
-	Ends      Ending          // how the sync ends, if it does
+	Stance    Stance          // what the pass may do in its place
 	Stale     bool            // the inventory must be stored, even if no object is written
 	Effects   []Effect        // the expected effects of Crossplane, or of another tool
 	Bumps     []Bump          // in a comparison: packages whose images differ
@@ -123,7 +121,7 @@ func (p Plan) Waits() bool {
 
 // Remembers reports whether the inventory must be stored although no object is written.
 func (p Plan) Remembers() bool {
-	return p.Stale || p.News || len(p.Gone) > 0 || p.Ends != NoEnding && len(p.Steps) == 0 && p.Version != "" ||
+	return p.Stale || p.News || len(p.Gone) > 0 || p.Stance.In(Ending) && len(p.Steps) == 0 && p.Version != "" ||
 		slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Renew.UID != "" })
 }
 
@@ -177,7 +175,7 @@ func (p *drafted) want(a Asked, seen Observed, kinds *coming) error {
 
 // takesBack reports whether a retained definition is deactivated. A paused policy keeps the definitions that it names.
 func (o Observed) takesBack(a Asked) bool {
-	return !a.Retained.None() && !a.Paused && !o.Looks && o.Deactivates(o.Want) && o.Want.Pauses(a.ID.Name) == ""
+	return !a.Retained.None() && !a.Paused && o.Deactivates(o.Want) && o.Want.Pauses(a.ID.Name) == ""
 }
 
 // unwanted adds steps for owned objects that the commit does not want any more, or forgets the objects. If references set the names
@@ -214,7 +212,7 @@ func (p *drafted) unwanted(wanted map[manifest.ID]bool, renamed, nameless map[sc
 func (p *drafted) remove(id manifest.ID, live *metav1.PartialObjectMetadata, isRenamed bool, seen Observed) (isLeft bool) {
 	e := seen.Inventory.Entries[id]
 	handedOver := p.handedOver(id, live, seen.Inventory)
-	isForgotten := handedOver && p.Ends == NoEnding || e.Policy == inventory.Observable || e.Policy == inventory.ObservableAndDeletable && isRenamed || e.NeverApplied(live)
+	isForgotten := handedOver && p.Stance.In(Following) || e.Policy == inventory.Observable || e.Policy == inventory.ObservableAndDeletable && isRenamed || e.NeverApplied(live)
 	if isForgotten && !slices.Contains(live.GetFinalizers(), ProtectFinalizer) {
 		p.Gone = append(p.Gone, id)
 		return p.leaves(id)
@@ -267,7 +265,7 @@ func (o Observed) isCatalogue(a Asked) bool {
 
 // leavesToPackage reports whether an object is not applied because it comes with an installed package.
 func (o Observed) leavesToPackage(a Asked) bool {
-	return o.isCatalogue(a) && !a.Paused && (o.Looks || !a.Policy.Observes())
+	return o.isCatalogue(a) && !a.Paused && (o.Stance == Looking || !a.Policy.Observes())
 }
 
 // stepFor returns the step for one wanted object. It returns false if there is no step, for example for an optional object whose API
@@ -278,8 +276,11 @@ func stepFor(a Asked, seen Observed, kinds *coming) (Step, bool, error) {
 	if err := seen.Unreadable[a.ID.GroupKind()]; err != nil && !a.Paused {
 		return s.unreadable(a, seen, err), true, nil
 	}
-	if a.Policy.Observes() && !a.Paused && !seen.Looks {
-		return s.observe(a, seen, live), exists && !a.resolved.nameless || seen.Offline, nil
+	if a.Policy.Observes() && !a.Paused && seen.Stance != Looking {
+		if seen.Stance.In(OnCommit) {
+			return s.observeCommit(a, seen), true, nil
+		}
+		return s.observe(a, seen, live), exists && !a.resolved.nameless, nil
 	}
 	s.choose(a, seen)
 	if !s.writes() || exists && !seen.Refused(a.ID, live).None() {
@@ -293,9 +294,9 @@ func stepFor(a Asked, seen Observed, kinds *coming) (Step, bool, error) {
 		}
 		return Sent(of, a.Object)
 	}
-	s.Vendored = seen.Offline && a.Package != "" && kinds.want.Owner == render.OwnerCrossplane
+	s.Vendored = seen.Stance.In(OnCommit) && a.Package != "" && kinds.want.Owner == render.OwnerCrossplane
 	s.Whole, s.Compared = trial.Whole, trial.Schema
-	if !seen.Looks { // otherwise, only the differing fields are there to compare
+	if seen.Stance != Looking { // otherwise, only the differing fields are there to compare
 		s.Difference = once.OnceValue(s.compareSchema)
 	}
 	first, err := s.needs(kinds)
@@ -336,7 +337,7 @@ func stepOf(a Asked, seen Observed) Step {
 		Policy:     a.Policy,
 		Cause:      Commit,
 		Serves:     serves(a, seen),
-		Write:      Write{Activates: a.Activates && !seen.Upstream.Definitions[a.ID.Name].Active && !seen.Looks, Wants: a.approvable()},
+		Write:      Write{Activates: a.Activates && !seen.Upstream.Definitions[a.ID.Name].Active && seen.Stance != Looking, Wants: a.approvable()},
 		Digest:     seen.Digest(a.Object),
 		Asks:       a.Asks,
 	}
@@ -375,7 +376,7 @@ func (s *Step) choose(a Asked, seen Observed) {
 		s.Action, s.Err, s.Frees, s.Reason = Update, trial.Err, true, FinalizerLeft.With()
 	case s.Activates, !asWanted:
 		s.update(a, live, seen)
-	case s.Terminating && seen.applies():
+	case s.Terminating && seen.Stance.In(Writing):
 		s.Action, s.Waits = Create, []Reason{AwaitsOwnEnd.With(WhyDeleting(live))}
 		if entry, owned := seen.Inventory.Entries[a.ID]; owned && entry.UID == s.UID && !entry.Deleting() {
 			s.Cause = Drift // another writer deletes it
@@ -425,7 +426,7 @@ func (s *Step) keep(a Asked, live metav1.Object, tried bool, seen Observed) {
 	case tried:
 		now = Applied(live, s.Digest, ignored...).Following(entry)
 		now.Policy = a.Policy
-	case owned && seen.applies(): // an older version did not record all of it
+	case owned: // an older version did not record all of it
 		if now.Foreign = ownership.SentMarks(live); now.Fields == "" {
 			now.Fields = diff.OwnFields(live, ignored)
 		}
@@ -446,7 +447,7 @@ func shown(e inventory.Entry) inventory.Entry {
 // serves reports whether the declared kind may have objects. In a comparison of two commits, a kind that only the second one
 // activates has none.
 func serves(a Asked, seen Observed) bool {
-	return len(a.Because) > 0 && !seen.Offline || isServed(a.ID, a.Definition, seen) || seen.isPresent(a.ID)
+	return len(a.Because) > 0 && seen.Stance.In(OnCluster) || isServed(a.ID, a.Definition, seen) || seen.isPresent(a.ID)
 }
 
 // isServed reports whether the kind that an object declares is served now. definition is the name of the object's definition, if it

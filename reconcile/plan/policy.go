@@ -27,9 +27,6 @@ func (s Step) observe(a Asked, seen Observed, live metav1.Object) Step {
 	trial, tried := seen.Trials[a.ID]
 	s.Action = Keep
 	switch {
-	case seen.Offline && !tried && seen.Objects[a.ID] != nil:
-	case seen.Offline:
-		s.Guard, s.Reason = OnlyObserved, OnlyLookedAt.With(string(a.Policy))
 	case trial.After != nil || trial.Err != nil:
 		s.Action, s.Cause = Update, Drift // a guard only reports it
 		s.Live, s.After, s.Takes, s.Err = trial.Live, trial.After, trial.TakenBy, trial.Err
@@ -43,6 +40,15 @@ func (s Step) observe(a Asked, seen Observed, live metav1.Object) Step {
 		if now != entry {
 			s.Renew = now
 		}
+	}
+	return s
+}
+
+// observeCommit returns the step for an observe-only object in a comparison of commits, which do not show whether it exists.
+func (s Step) observeCommit(a Asked, seen Observed) Step {
+	s.Action = Keep
+	if _, tried := seen.Trials[a.ID]; tried || seen.Objects[a.ID] == nil {
+		s.Guard, s.Reason = OnlyObserved, OnlyLookedAt.With(string(a.Policy))
 	}
 	return s
 }

@@ -44,11 +44,11 @@ const ProtectFinalizer = "headgate.dev/protected"
 // otherwise a finalizer on dependencies in this commit. A finalizer stays as long as an object that requested it exists, even after
 // that object has left the commit.
 func (o Observed) protect(objects []render.Object, answers map[manifest.ID]resolved) ([]render.Object, error) {
-	if o.Looks {
+	if o.Stance == Looking {
 		return objects, nil
 	}
 	asking, err := asking(objects)
-	if err != nil || o.Offline && o.commit.Owner == render.OwnerCrossplane {
+	if err != nil || o.Stance.In(OnCommit) && o.commit.Owner == render.OwnerCrossplane {
 		return objects, err // Crossplane may serve Usages
 	}
 	wanted := make(map[manifest.ID]bool, len(objects))
@@ -192,7 +192,7 @@ func unprotected(first order, seen Observed) []manifest.Finding {
 	var found []manifest.Finding
 	home := seen.Homes()
 	for _, a := range seen.Asked {
-		if a.Asks[ProtectAnnotation] != "true" || !seen.applies() {
+		if a.Asks[ProtectAnnotation] != "true" {
 			continue
 		}
 		for _, e := range first[a.ID] {

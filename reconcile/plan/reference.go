@@ -181,15 +181,11 @@ func (o Observed) resolve(of render.Object, secretive map[manifest.ID]bool) (res
 		if secret {
 			r.hidden.Paths = append(r.hidden.Paths, diff.PathOf(at))
 		}
-		if o.Looks || o.Offline && names {
-			r.left = append(r.left, at)
-			continue
-		}
 		value, bytes, why, err := o.valueOf(ref)
 		if err != nil {
 			return r, err
 		}
-		if o.Offline && value == nil { // a cluster may have it
+		if !o.Stance.In(Writing) && (names || value == nil) { // a cluster may have it
 			r.left = append(r.left, at)
 			continue
 		}

@@ -138,7 +138,7 @@ func TestReferencesFillInNothingThatIsJudged(t *testing.T) {
 				"config.kubernetes.io/apply-time-mutation": "- sourceRef: {kind: ConfigMap, name: source}\n  sourcePath: $.data.key\n  targetPath: " + tc.path + "\n",
 			})
 			commit := render.Desired{Objects: []render.Object{given.Wanted(t, u)}}
-			for name, seen := range map[string]plan.Observed{"preview": {Offline: true}, "pass": {}, "observing": {Looks: true}} {
+			for name, seen := range map[string]plan.Observed{"preview": {Stance: plan.Comparing}, "pass": {}, "observing": {Stance: plan.Looking}} {
 				_, err := seen.Ask(commit)
 				if refused := err != nil && strings.Contains(err.Error(), "write the value in the commit"); refused != tc.refused || err != nil && !refused {
 					t.Errorf("%s: refused %t, want %t: %v", name, refused, tc.refused, err)

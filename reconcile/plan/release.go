@@ -37,7 +37,7 @@ func (o Observed) released(id manifest.ID, live metav1.Object) Reason {
 	if live.GetDeletionTimestamp() != nil && live.GetUID() == e.UID && slices.Contains(live.GetFinalizers(), ProtectFinalizer) {
 		return Reason{} // its prune removes our finalizer, even if its marks have changed
 	}
-	if claim := o.ClaimOn(id, live); claim.By != "" && !o.Offline && !e.IsLeft(id) {
+	if claim := o.ClaimOn(id, live); claim.By != "" && !e.IsLeft(id) {
 		return OwnedElsewhere.With(claim.By)
 	}
 	return Reason{}
@@ -66,7 +66,7 @@ func (o Observed) lists(id manifest.ID) bool {
 // may omit that.
 func (o Observed) spellings(id manifest.ID) []string {
 	space := cmp.Or(o.Space, "default")
-	if id.Namespace == "" && (o.Kinds[id.GroupKind()].Namespaced || o.Offline && KubernetesKinds()[id.GroupKind()].Namespaced) {
+	if id.Namespace == "" && homesOf(o).Kinds[id.GroupKind()].Namespaced {
 		id.Namespace = space
 	}
 	all := []string{id.String()}
@@ -81,7 +81,7 @@ func (o Observed) spellings(id manifest.ID) []string {
 // object alone, even while its commit still declares it.
 func (o Observed) MovedTo(id manifest.ID) string {
 	live, exists := o.Objects[id]
-	if !exists || !o.applies() {
+	if !exists || !o.Stance.In(Writing) {
 		return ""
 	}
 	to, moved := ownership.MovedFrom(live, o.Inventory.Sync)
@@ -100,7 +100,7 @@ func (o Observed) gaveAway(a Asked) bool {
 // notesOnReleases returns notes on objects that are to be released but stay, because the commit declares them. It also returns
 // notes on names that the Sync lists in vain.
 func (o Observed) notesOnReleases() []manifest.Finding {
-	if !o.reconciles() {
+	if o.Stance != Applying {
 		return nil
 	}
 	var notes []manifest.Finding

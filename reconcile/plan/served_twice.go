@@ -29,10 +29,10 @@ func wantedUIDs(seen Observed) map[types.UID]manifest.ID {
 	return uids
 }
 
-// uidOf returns the UID of a live object; "" if it does not exist, or if the place is a commit.
+// uidOf returns the UID of a live object; "" if it does not exist.
 func (o Observed) uidOf(id manifest.ID) types.UID {
 	live, exists := o.Objects[id]
-	if !exists || o.Offline {
+	if !exists {
 		return ""
 	}
 	return live.GetUID()

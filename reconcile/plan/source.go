@@ -52,13 +52,18 @@ func (e *TurnsError) Error() string {
 // restOfTurns is how many minutes two commits rest that were applied in turn. Another commit is applied at once.
 const restOfTurns = 60
 
+// checkedSource returns the observation with the results of the checks of its source.
+func (o Observed) checkedSource() (_ Observed, err error) {
+	if o.takesOver, err = o.checkSource(o.Want.Source); err == nil {
+		o.rewritten, err = o.checkHistory()
+	}
+	return o, err
+}
+
 // checkSource refuses a commit of another source, and one that is applied in turn with another one. It reports whether the source
 // takes over the inventory from the recorded one.
 func (o Observed) checkSource(from render.SourceID) (takesOver bool, err error) {
 	was := o.Inventory.Record.Source
-	if !o.reconciles() {
-		return false, nil
-	}
 	same, err := sameSource(was, from)
 	switch {
 	case err != nil:
@@ -111,7 +116,7 @@ func sameRef(was inventory.SourceRecord, from render.SourceID) (bool, error) {
 // recorded returns the record of the source to store after the plan was carried out.
 func (p Plan) recorded(was inventory.SourceRecord) inventory.SourceRecord {
 	from := p.Want.Source
-	if p.Ends != NoEnding || from.Repository == "" {
+	if p.Stance.In(Ending) || from.Repository == "" {
 		return was
 	}
 	next := was
@@ -152,7 +157,7 @@ func (o Observed) Rewritten() Reason { return o.rewritten }
 func (o Observed) checkHistory() (Reason, error) {
 	was, from := o.Inventory.Record.Source, o.Want.Source
 	switch {
-	case !o.Terms.FastForward, !o.reconciles():
+	case !o.Terms.FastForward:
 		return Reason{}, nil
 	case was.Commit == "", was.Commit == from.Commit, o.takesOver:
 		return Reason{}, nil

@@ -83,7 +83,7 @@ func TestSource(t *testing.T) {
 				if p.Writes() || p.Remembers() {
 					t.Errorf("%s\na refused pass has nothing to write", tc.reason)
 				}
-				seen.Ends = plan.Delete
+				seen.Stance = plan.Destroying
 				if _, err := given.Compute(render.Desired{Owner: render.OwnerHeadgate}, seen); err != nil {
 					t.Errorf("destroy reads no source: %v", err)
 				}
@@ -123,7 +123,7 @@ func TestSourceStaysWhileASyncEnds(t *testing.T) {
 	if err := json.Unmarshal([]byte(`{"repository":"example.org/a","later":1}`), &was); err != nil {
 		t.Fatal(err)
 	}
-	p := plan.Plan{Ends: plan.Delete}
+	p := plan.Plan{Stance: plan.Destroying}
 	if got := p.Settled(inventory.Inventory{Record: inventory.Record{Source: was}}, nil).Record.Source; got != was {
 		t.Errorf("got %v", got)
 	}
@@ -258,7 +258,7 @@ func TestTwoCommitsInTurn(t *testing.T) {
 			if errors.As(err, &turns) != (tc.refuse != "") || err != nil && (turns == nil || !strings.Contains(err.Error(), tc.refuse) || !strings.Contains(err.Error(), tc.commit[:12])) {
 				t.Errorf("%s\nwant a refusal that names %q, got %v", tc.reason, tc.refuse, err)
 			}
-			seen.Ends = plan.Delete
+			seen.Stance = plan.Destroying
 			if _, err := given.Compute(render.Desired{}, seen); err != nil {
 				t.Errorf("destroy is not refused: %v", err)
 			}

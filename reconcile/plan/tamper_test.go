@@ -36,8 +36,8 @@ func FuzzTamperedInventory(f *testing.F) {
 			return // an unreadable inventory stops the pass
 		}
 		seen := plan.Observed{Inventory: inventory.Inventory{Sync: given.Sync, ResourceVersion: "1", Owner: render.OwnerHeadgate, Entries: entries}, Objects: map[manifest.ID]*metav1.PartialObjectMetadata{}}
-		if ends == string(plan.Delete) || ends == string(plan.Orphan) {
-			seen.Ends = plan.Ending(ends)
+		if ends == string(plan.Destroying) || ends == string(plan.Orphaning) {
+			seen.Stance = plan.Stance(ends)
 		}
 		for id := range entries {
 			o := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: id.Kind}}

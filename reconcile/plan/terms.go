@@ -53,7 +53,7 @@ const (
 func (o Observed) Refused(id manifest.ID, live metav1.Object) Reason {
 	claim := o.ClaimOn(id, live)
 	switch {
-	case o.Looks, o.Offline:
+	case !o.Stance.In(Writing):
 		return Reason{} // nothing is written, whoever owns it; objects of the first commit count as ours
 	case claim.By == "" && (o.Terms.Adoption != AdoptNone || o.Mine(id, live)):
 		return Reason{}

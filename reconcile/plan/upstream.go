@@ -120,7 +120,7 @@ func (p Plan) Activates(done bool) int {
 	}
 	n := 0
 	for _, e := range p.Effects {
-		if e.Kind == Activate && (p.Offline || e.State == state) && !p.WasActive[e.On.Name] {
+		if e.Kind == Activate && (p.Stance.In(OnCommit) || e.State == state) && !p.WasActive[e.On.Name] {
 			n++
 		}
 	}
@@ -189,7 +189,7 @@ func noteUnexplained(seen Observed) []manifest.Finding {
 		Message:  fmt.Sprintf("%s active in the cluster that no policy of this commit names, for example %s; activation is final", areActive(len(names)), names[0]),
 		Fix:      "name them in a policy, or look for who activated them",
 	}
-	if seen.Offline {
+	if seen.Stance.In(OnCommit) {
 		f.Message = fmt.Sprintf("%s active before this commit, and no policy of it names them, for example %s; activation is final", areActive(len(names)), names[0])
 		f.Fix = "name them in a policy"
 		return []manifest.Finding{f}

@@ -79,7 +79,7 @@ func (p ReasonError) Is(target error) bool {
 
 // of returns what will serve a kind; nothing if the kind is served already. It returns an error if nothing will serve it.
 func (c *coming) of(gk schema.GroupKind) (need, error) {
-	if _, served := c.seen.Kinds[gk]; served || c.seen.Offline {
+	if _, served := c.seen.Kinds[gk]; served || c.seen.Stance.In(OnCommit) {
 		return need{}, nil
 	}
 	if name, ok := c.crds[gk]; ok {
@@ -210,9 +210,6 @@ func (s Step) needs(c *coming) (need, error) {
 // awaitOpeners makes steps wait if a guard holds the object that would serve their kind: a CRD of this plan, or a policy that would
 // make Crossplane create one. A person has to act on both.
 func (p *drafted) awaitOpeners(seen Observed) {
-	if !seen.applies() {
-		return
-	}
 	steps := p.byID()
 	var force PoliciesInForce
 	for i := range p.Steps {

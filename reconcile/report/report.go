@@ -213,7 +213,7 @@ func (r Report) with(of check.Report) Report {
 // reportOf is New without a check of the objects.
 func reportOf(p plan.Plan, done []plan.Outcome, applied bool) Report {
 	r := blank(p.Sync, p.Want.Revision)
-	r.Applied, r.Looked = applied, p.Looks
+	r.Applied, r.Looked = applied, p.Stance == plan.Looking
 	r.Skipped, r.Bumps, r.rulings = p.Want.Skipped, p.Bumps, ruledBy(p.Rulings)
 	r.Approval, r.Approvals = p.Approval, approvedBy(p.Granted())
 	at := homes(p.Homes())
@@ -369,7 +369,7 @@ func blank(sync inventory.Sync, revision string) Report {
 // effect adds an effect. In a comparison, objects that packages install become upgrades. Missing effects become checks.
 func (r *Report) effect(e plan.Effect, p plan.Plan, at homes) {
 	switch {
-	case e.Kind == plan.Install && p.Offline: // in a cluster, the step of the package lists the breaking changes
+	case e.Kind == plan.Install && p.Stance.In(plan.OnCommit): // in a cluster, the step of the package lists the breaking changes
 		step := stepOf(at.step(*e.Change), plan.Outcome{})
 		step.Package, step.Because = e.Package, e.Because
 		r.Upgrades = append(r.Upgrades, step)

@@ -107,22 +107,22 @@ func TestVerdict(t *testing.T) {
 		},
 		"NotAppliedYet": {
 			reason: "The description names the tool that other objects wait for, because its delay causes the rest.",
-			plan:   plan.Plan{Want: want(), Looks: true, Effects: []plan.Effect{effect("c", plan.Pending, ""), effect("a", plan.Pending, "Flux"), effect("b", plan.Pending, "Flux")}}, applied: true,
+			plan:   plan.Plan{Want: want(), Stance: plan.Looking, Effects: []plan.Effect{effect("c", plan.Pending, ""), effect("a", plan.Pending, "Flux"), effect("b", plan.Pending, "Flux")}}, applied: true,
 			want: Verdict{Status{Pending, "2 not applied yet by Flux: a and 1 more; 1 active, 1 inactive"}, Status{Success, "no drift"}, 0},
 		},
 		"NotApplied": {
 			reason: "The description names the tool that is late.",
-			plan:   plan.Plan{Want: want(), Looks: true, Effects: []plan.Effect{effect("a", plan.Broken, "Flux")}}, applied: true,
+			plan:   plan.Plan{Want: want(), Stance: plan.Looking, Effects: []plan.Effect{effect("a", plan.Broken, "Flux")}}, applied: true,
 			want: Verdict{Status{Failure, "1 not applied by Flux: a; 1 active, 1 inactive"}, Status{Success, "no drift"}, 1},
 		},
 		"NotAppliedByAnybody": {
 			reason: "It may be that no tool applies the object.",
-			plan:   plan.Plan{Want: want(), Looks: true, Effects: []plan.Effect{{Kind: plan.Apply, On: id("a"), State: plan.Broken, Change: &plan.Step{Action: plan.Create}}}}, applied: true,
+			plan:   plan.Plan{Want: want(), Stance: plan.Looking, Effects: []plan.Effect{{Kind: plan.Apply, On: id("a"), State: plan.Broken, Change: &plan.Step{Action: plan.Create}}}}, applied: true,
 			want: Verdict{Status{Failure, "1 not applied: a; 1 active, 1 inactive"}, Status{Success, "no drift"}, 1},
 		},
 		"BrokenUpstream": {
 			reason: "Missing effects of Crossplane are reported separately.",
-			plan:   plan.Plan{Want: want(), Looks: true, Effects: []plan.Effect{effect("c", plan.Broken, "")}}, applied: true,
+			plan:   plan.Plan{Want: want(), Stance: plan.Looking, Effects: []plan.Effect{effect("c", plan.Broken, "")}}, applied: true,
 			want: Verdict{Status{Failure, "1 broken: c; 1 active, 1 inactive"}, Status{Success, "no drift"}, 1},
 		},
 		"Held": {
@@ -344,10 +344,10 @@ func TestLookedAtChanges(t *testing.T) {
 		plan plan.Plan
 		want bool
 	}{
-		"AsWanted":   {plan.Plan{Looks: true, Steps: []plan.Step{{Action: plan.Keep, Cause: plan.Commit, ID: id("a")}}}, false},
-		"NotApplied": {plan.Plan{Looks: true, Effects: []plan.Effect{{Kind: plan.Apply, On: id("a"), State: plan.Pending, Change: &plan.Step{Action: plan.Create}}}}, true},
-		"Drifted":    {plan.Plan{Looks: true, Steps: []plan.Step{{Action: plan.Keep, Cause: plan.Drift, Guard: "drift", ID: id("a")}}}, true},
-		"Upstream":   {plan.Plan{Looks: true, Effects: []plan.Effect{{Kind: plan.Accept, On: id("a"), State: plan.Pending}}}, false},
+		"AsWanted":   {plan.Plan{Stance: plan.Looking, Steps: []plan.Step{{Action: plan.Keep, Cause: plan.Commit, ID: id("a")}}}, false},
+		"NotApplied": {plan.Plan{Stance: plan.Looking, Effects: []plan.Effect{{Kind: plan.Apply, On: id("a"), State: plan.Pending, Change: &plan.Step{Action: plan.Create}}}}, true},
+		"Drifted":    {plan.Plan{Stance: plan.Looking, Steps: []plan.Step{{Action: plan.Keep, Cause: plan.Drift, Guard: "drift", ID: id("a")}}}, true},
+		"Upstream":   {plan.Plan{Stance: plan.Looking, Effects: []plan.Effect{{Kind: plan.Accept, On: id("a"), State: plan.Pending}}}, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
