@@ -60,8 +60,10 @@ func (o Observed) Namespaces() func(manifest.ID) (namespace string, known bool) 
 	}
 }
 
+// Complete returns a function that adds the namespace of an object to its ID.
 func (h Homes) Complete() func(manifest.ID) manifest.ID { return h.Known().Complete() }
 
+// Known returns what is known of the scopes of kinds.
 func (h Homes) Known() render.Homes {
 	scope := func(gk schema.GroupKind) (namespaced, known bool) {
 		k, served := h.Kinds[gk]
