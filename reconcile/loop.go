@@ -105,7 +105,7 @@ const (
 )
 
 // A Because is the reason for a pass.
-type Because = engine.Reason
+type Because = engine.Trigger
 
 // The reasons for a pass.
 const (
@@ -231,13 +231,13 @@ func (l Loop) running() *running {
 }
 
 // due decides what an event means for the next pass.
-func (r *running) due(e engine.Event) engine.Decision {
+func (r *running) due(e engine.Event) engine.Schedule {
 	varied := 0.2*rand.Float64() - 0.1 //nolint:gosec // it needs no secrecy
 	return engine.Due(r.next, e, time.Now(), engine.Times{Interval: r.Interval, Jitter: varied})
 }
 
 // schedule takes up a decision.
-func (r *running) schedule(d engine.Decision) {
+func (r *running) schedule(d engine.Schedule) {
 	r.next = d.State
 	if !d.Run {
 		r.timer.Reset(time.Until(d.At))

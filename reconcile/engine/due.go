@@ -2,22 +2,22 @@ package engine
 
 import "time"
 
-// A Reason is why a pass begins. Its value is the text for logs.
-type Reason string
+// A Trigger is why a pass begins. Its value is the text for logs.
+type Trigger string
 
 // The reasons for a pass.
 const (
-	Start  Reason = "start"
-	Time   Reason = "interval"
-	Commit Reason = "commit"
-	Moved  Reason = "drift"
-	Again  Reason = "retry"
-	Answer Reason = "approval"
-	Needed Reason = "another sync" // another sync of this process waits for the newest commit, or hands over objects
+	Start  Trigger = "start"
+	Time   Trigger = "interval"
+	Commit Trigger = "commit"
+	Moved  Trigger = "drift"
+	Again  Trigger = "retry"
+	Answer Trigger = "approval"
+	Needed Trigger = "another sync" // another sync of this process waits for the newest commit, or hands over objects
 )
 
 // Priority returns the priority of a pass that begins for a reason.
-func (r Reason) Priority() Priority {
+func (r Trigger) Priority() Priority {
 	switch r {
 	case Start, Commit, Answer:
 		return Asked
@@ -31,7 +31,7 @@ func (r Reason) Priority() Priority {
 // A State is what decides when the next pass of a sync begins. The zero value is that of a sync without a pass.
 type State struct {
 	At       time.Time // of the next pass, unless something makes it begin earlier
-	Why      Reason
+	Why      Trigger
 	Regular  time.Time // At, if no drift made it earlier
 	Quiet    time.Time // no pass because of drift begins before
 	Prompts  int       // passes in a row because of drift
@@ -48,7 +48,7 @@ type Event struct {
 
 	// Of Passed and Stopped:
 
-	Why    Reason        // of the pass that ended; of Stopped: or of the one that it made way for
+	Why    Trigger       // of the pass that ended; of Stopped: or of the one that it made way for
 	Failed bool          // for a reason that may be gone in the next pass. A commit that cannot be applied is no failure
 	Soon   time.Duration // the pass asks for the next one after this time, if that is less than the interval
 }
@@ -80,8 +80,8 @@ const (
 	freePrompts = 3                      // passes in a row because of drift before they are slowed down
 )
 
-// A Decision is the state after an event, and whether a pass begins now, for the reason Why.
-type Decision struct {
+// A Schedule is the state after an event, and whether a pass begins now, for the reason Why.
+type Schedule struct {
 	State
 
 	Run bool
@@ -109,7 +109,7 @@ type Decision struct {
 //
 // The pause of a fight begins with the third pass in a row because of drift: another writer changes the objects as often as Headgate
 // does. It doubles with every further one. A suspended sync has no loop, and so no events. A commit that is superseded is a Newest.
-func Due(s State, e Event, now time.Time, t Times) Decision {
+func Due(s State, e Event, now time.Time, t Times) Schedule {
 	switch e.Kind {
 	case Begins, Stopped:
 		return s.next(now, orStart(e.Why))
@@ -117,18 +117,18 @@ func Due(s State, e Event, now time.Time, t Times) Decision {
 		if s.Why == Moved && !e.Drifted { // the watch has learned that it was our own write
 			return s.next(s.Regular, Time)
 		}
-		return Decision{s, true}
+		return Schedule{s, true}
 	case Drift:
 		at := later(now, s.Quiet)
 		if !e.Drifted || !at.Before(s.At) {
-			return Decision{s, false}
+			return Schedule{s, false}
 		}
 		return s.next(at, Moved)
 	case Newest:
 		return s.newest(e, now)
 	case Approved:
 		s.At, s.Why = now, Answer
-		return Decision{s, true}
+		return Schedule{s, true}
 	case Passed:
 	}
 	s = s.counted(e, now, t)
@@ -146,22 +146,22 @@ func Due(s State, e Event, now time.Time, t Times) Decision {
 }
 
 // next returns the decision that the next pass begins at a time.
-func (s State) next(at time.Time, why Reason) Decision {
+func (s State) next(at time.Time, why Trigger) Schedule {
 	s.At, s.Why = at, why
-	return Decision{s, false}
+	return Schedule{s, false}
 }
 
 // newest decides after a look for the newest commit.
-func (s State) newest(e Event, now time.Time) Decision {
+func (s State) newest(e Event, now time.Time) Schedule {
 	switch {
 	case !e.Fresh && !e.Needed, s.Failures > 0 && !e.Pushed:
-		return Decision{s, false}
+		return Schedule{s, false}
 	case e.Fresh:
 		s.At, s.Why = now, Commit
 	default:
 		s.At, s.Why = now, Needed
 	}
-	return Decision{s, true}
+	return Schedule{s, true}
 }
 
 // counted counts a pass that ended, and sets the times that follow from the counts.
@@ -208,7 +208,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-func orStart(r Reason) Reason {
+func orStart(r Trigger) Trigger {
 	if r == "" {
 		return Start
 	}

@@ -16,7 +16,7 @@ func TestDue(t *testing.T) {
 	prompted := State{At: now, Why: Moved, Regular: in(30 * time.Second)}
 	failing := State{At: in(20 * time.Second), Why: Again, Regular: in(20 * time.Second), Quiet: in(20 * time.Second), Failures: 2}
 	fighting := State{At: in(30 * time.Second), Why: Time, Regular: in(30 * time.Second), Quiet: in(4 * time.Second), Prompts: 5}
-	at := func(s State, d time.Duration, why Reason) State {
+	at := func(s State, d time.Duration, why Trigger) State {
 		s.At, s.Why = in(d), why
 		return s
 	}
@@ -25,137 +25,137 @@ func TestDue(t *testing.T) {
 		state  State
 		event  Event
 		times  Times
-		want   Decision
+		want   Schedule
 	}{
 		"FirstPass": {
 			reason: "A process that starts checks at once.",
 			event:  Event{Kind: Begins},
-			want:   Decision{at(State{}, 0, Start), false},
+			want:   Schedule{at(State{}, 0, Start), false},
 		},
 		"OwnWrite": {
 			reason: "The watch reports what a pass wrote itself. When it has learned that, no pass is needed.",
 			state:  prompted, event: Event{Kind: Timer},
-			want: Decision{at(prompted, 30*time.Second, Time), false},
+			want: Schedule{at(prompted, 30*time.Second, Time), false},
 		},
 		"Interval": {
 			reason: "The timer of an interval begins a pass.",
 			state:  waiting, event: Event{Kind: Timer},
-			want: Decision{waiting, true},
+			want: Schedule{waiting, true},
 		},
 		"StillDrift": {
 			reason: "So does that of drift which is still there.",
 			state:  prompted, event: Event{Kind: Timer, Drifted: true},
-			want: Decision{prompted, true},
+			want: Schedule{prompted, true},
 		},
 		"Drift": {
 			reason: "Drift does not wait for the interval.",
 			state:  waiting, event: Event{Kind: Drift, Drifted: true},
-			want: Decision{at(waiting, 0, Moved), false},
+			want: Schedule{at(waiting, 0, Moved), false},
 		},
 		"CheckedDrift": {
 			reason: "What a pass has checked already is no reason for another one.",
 			state:  waiting, event: Event{Kind: Drift},
-			want: Decision{waiting, false},
+			want: Schedule{waiting, false},
 		},
 		"DriftOfAFight": {
 			reason: "Another writer that is as fast as Headgate does not make it write all the time.",
 			state:  fighting, event: Event{Kind: Drift, Drifted: true},
-			want: Decision{at(fighting, 4*time.Second, Moved), false},
+			want: Schedule{at(fighting, 4*time.Second, Moved), false},
 		},
 		"DriftDuringABackOff": {
 			reason: "Drift does not shorten the pause after an error.",
 			state:  failing, event: Event{Kind: Drift, Drifted: true},
-			want: Decision{failing, false},
+			want: Schedule{failing, false},
 		},
 		"SameCommit": {
 			reason: "A poll that finds nothing new is no pass.",
 			state:  waiting, event: Event{Kind: Newest},
-			want: Decision{waiting, false},
+			want: Schedule{waiting, false},
 		},
 		"NewCommit": {
 			reason: "A new commit, also one that supersedes another, is applied at once.",
 			state:  waiting, event: Event{Kind: Newest, Fresh: true},
-			want: Decision{at(waiting, 0, Commit), true},
+			want: Schedule{at(waiting, 0, Commit), true},
 		},
 		"NewCommitDuringABackOff": {
 			reason: "A poll does not shorten the pause after an error.",
 			state:  failing, event: Event{Kind: Newest, Fresh: true},
-			want: Decision{failing, false},
+			want: Schedule{failing, false},
 		},
 		"PushDuringABackOff": {
 			reason: "A push may be what helps.",
 			state:  failing, event: Event{Kind: Newest, Fresh: true, Pushed: true},
-			want: Decision{at(failing, 0, Commit), true},
+			want: Schedule{at(failing, 0, Commit), true},
 		},
 		"Needed": {
 			reason: "Another sync waits for this one to hand over objects.",
 			state:  waiting, event: Event{Kind: Newest, Pushed: true, Needed: true},
-			want: Decision{at(waiting, 0, Needed), true},
+			want: Schedule{at(waiting, 0, Needed), true},
 		},
 		"Approved": {
 			reason: "A person who approved waits for the pass, also after an error.",
 			state:  failing, event: Event{Kind: Approved},
-			want: Decision{at(failing, 0, Answer), true},
+			want: Schedule{at(failing, 0, Answer), true},
 		},
 		"Interrupted": {
 			reason: "A pass that made way for drift begins again because of that.",
 			state:  waiting, event: Event{Kind: Stopped, Why: Moved},
-			want: Decision{at(waiting, 0, Moved), false},
+			want: Schedule{at(waiting, 0, Moved), false},
 		},
 		"Passed": {
 			reason: "The next pass begins after the interval, whether or not this one held something.",
 			state:  failing, event: Event{Kind: Passed, Why: Time},
-			want: Decision{State{At: in(minute), Why: Time, Regular: in(minute), Quiet: now}, false},
+			want: Schedule{State{At: in(minute), Why: Time, Regular: in(minute), Quiet: now}, false},
 		},
 		"PassedWithJitter": {
 			reason: "Many loops must not act at the same time.",
 			event:  Event{Kind: Passed, Why: Time}, times: Times{minute, -0.1},
-			want: Decision{State{At: in(54 * time.Second), Why: Time, Regular: in(54 * time.Second), Quiet: now}, false},
+			want: Schedule{State{At: in(54 * time.Second), Why: Time, Regular: in(54 * time.Second), Quiet: now}, false},
 		},
 		"PassedAndSoon": {
 			reason: "A pass that only observes asks for the next one while something is on its way.",
 			event:  Event{Kind: Passed, Why: Time, Soon: 5 * time.Second},
-			want:   Decision{State{At: in(5 * time.Second), Why: Time, Regular: in(5 * time.Second), Quiet: now}, false},
+			want:   Schedule{State{At: in(5 * time.Second), Why: Time, Regular: in(5 * time.Second), Quiet: now}, false},
 		},
 		"PassedAndPushed": {
 			reason: "A push that came during the pass is next, also after an error.",
 			event:  Event{Kind: Passed, Why: Commit, Fresh: true, Failed: true},
-			want:   Decision{State{At: now, Why: Commit, Regular: in(5 * time.Second), Quiet: in(5 * time.Second), Failures: 1}, false},
+			want:   Schedule{State{At: now, Why: Commit, Regular: in(5 * time.Second), Quiet: in(5 * time.Second), Failures: 1}, false},
 		},
 		"PassedAndNeeded": {
 			reason: "Another sync asked during the pass.",
 			event:  Event{Kind: Passed, Why: Commit, Needed: true},
-			want:   Decision{State{At: now, Why: Needed, Regular: in(minute), Quiet: now}, false},
+			want:   Schedule{State{At: now, Why: Needed, Regular: in(minute), Quiet: now}, false},
 		},
 		"FailedAndNeeded": {
 			reason: "Another sync that asks does not end a back-off.",
 			event:  Event{Kind: Passed, Why: Commit, Needed: true, Failed: true},
-			want:   Decision{State{At: in(5 * time.Second), Why: Again, Regular: in(5 * time.Second), Quiet: in(5 * time.Second), Failures: 1}, false},
+			want:   Schedule{State{At: in(5 * time.Second), Why: Again, Regular: in(5 * time.Second), Quiet: in(5 * time.Second), Failures: 1}, false},
 		},
 		"FailedAgain": {
 			reason: "The pause doubles with every failure.",
 			state:  failing, event: Event{Kind: Passed, Why: Again, Failed: true},
-			want: Decision{State{At: in(20 * time.Second), Why: Again, Regular: in(20 * time.Second), Quiet: in(20 * time.Second), Failures: 3}, false},
+			want: Schedule{State{At: in(20 * time.Second), Why: Again, Regular: in(20 * time.Second), Quiet: in(20 * time.Second), Failures: 3}, false},
 		},
 		"FailedOften": {
 			reason: "But not without end.",
 			state:  State{Failures: 1000}, event: Event{Kind: Passed, Why: Again, Failed: true},
-			want: Decision{State{At: in(5 * minute), Why: Again, Regular: in(5 * minute), Quiet: in(5 * minute), Failures: 1001}, false},
+			want: Schedule{State{At: in(5 * minute), Why: Again, Regular: in(5 * minute), Quiet: in(5 * minute), Failures: 1001}, false},
 		},
 		"DriftDuringThePass": {
 			reason: "What changed during the pass may be its own write, so the watch gets a moment to learn that.",
 			event:  Event{Kind: Passed, Why: Time, Drifted: true},
-			want:   Decision{State{At: in(catchUp), Why: Moved, Regular: in(minute), Quiet: now}, false},
+			want:   Schedule{State{At: in(catchUp), Why: Moved, Regular: in(minute), Quiet: now}, false},
 		},
 		"Fight": {
 			reason: "From the third pass in a row because of drift, there is a pause, which doubles.",
 			state:  State{Prompts: 3}, event: Event{Kind: Passed, Why: Moved, Drifted: true},
-			want: Decision{State{At: in(2 * time.Second), Why: Moved, Regular: in(minute), Quiet: in(2 * time.Second), Prompts: 4}, false},
+			want: Schedule{State{At: in(2 * time.Second), Why: Moved, Regular: in(minute), Quiet: in(2 * time.Second), Prompts: 4}, false},
 		},
 		"AfterAFight": {
 			reason: "A fight is forgotten by halves.",
 			state:  State{Prompts: 5}, event: Event{Kind: Passed, Why: Time},
-			want: Decision{State{At: in(minute), Why: Time, Regular: in(minute), Quiet: now, Prompts: 2}, false},
+			want: Schedule{State{At: in(minute), Why: Time, Regular: in(minute), Quiet: now, Prompts: 2}, false},
 		},
 	}
 	for name, tc := range cases {
@@ -173,7 +173,7 @@ func TestDue(t *testing.T) {
 
 // A person who pushes does not wait for intervals.
 func TestPriorities(t *testing.T) {
-	for why, want := range map[Reason]Priority{Start: Asked, Commit: Asked, Answer: Asked, Moved: Prompt, Needed: Prompt, Time: Regular, Again: Regular} {
+	for why, want := range map[Trigger]Priority{Start: Asked, Commit: Asked, Answer: Asked, Moved: Prompt, Needed: Prompt, Time: Regular, Again: Regular} {
 		if got := why.Priority(); got != want {
 			t.Errorf("%s has priority %d, want %d", why, got, want)
 		}
