@@ -12,14 +12,14 @@ import (
 	"testing"
 	"time"
 
-	"sigs.k8s.io/yaml"
-
 	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/metrics"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render/crossplane/kinds"
+
+	"sigs.k8s.io/yaml"
 )
 
 // An alert is a rule of monitoring/alerts.yaml.

@@ -4,8 +4,11 @@ import (
 	"context"
 	"slices"
 
+	"headgate.dev/headgate/reconcile/demand"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/question"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render/manifest"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -13,7 +16,7 @@ import (
 
 // answer answers the questions of a plan. The forge answers for its approvals, and the place everything else. For questions about the
 // last applied commit, the place gets the objects that this commit declares.
-func (r Reconciler) answer(ctx context.Context, seen plan.Observed, place Observer, open []question.Any) (question.Answers, error) {
+func (r Reconciler) answer(ctx context.Context, seen facts.Observed, place Observer, open []question.Any) (question.Answers, error) {
 	var before []manifest.ID
 	var others []question.Any
 	answers := question.Answers{}
@@ -23,7 +26,7 @@ func (r Reconciler) answer(ctx context.Context, seen plan.Observed, place Observ
 			answers[q] = r.onForge(ctx, q)
 		case question.AppliedBefore:
 			before = append(before, q.Of)
-			answers[q] = question.Unknown{Why: plan.ReasonError{Reason: plan.NotInSource.With()}}
+			answers[q] = question.Unknown{Why: reason.CodedError{Reason: reason.NotInSource.With()}}
 		default:
 			others = append(others, q)
 		}
@@ -64,7 +67,7 @@ const mostCommits = 3
 
 // declaredBefore returns objects as the last applied commit declares them. It renders this commit again. It leaves out objects that
 // the source does not show any more, for example because the clone is shallow, and objects that were last applied with other content.
-func (r Reconciler) declaredBefore(ctx context.Context, seen plan.Observed, of []manifest.ID) map[manifest.ID]plan.FullDefinition {
+func (r Reconciler) declaredBefore(ctx context.Context, seen facts.Observed, of []manifest.ID) map[manifest.ID]plan.FullDefinition {
 	before := map[manifest.ID]plan.FullDefinition{}
 	commits := seen.Inventory.Commits()
 	for _, commit := range commits[:min(len(commits), mostCommits)] {
@@ -83,7 +86,7 @@ func (r Reconciler) declaredBefore(ctx context.Context, seen plan.Observed, of [
 			if before[o.ID] != nil || !slices.Contains(of, o.ID) || !seen.AsBefore(o) {
 				continue
 			}
-			before[o.ID] = plan.Lazy(func() (*unstructured.Unstructured, error) { return plan.Sent(r.Sync, o) })
+			before[o.ID] = plan.Lazy(func() (*unstructured.Unstructured, error) { return demand.Sent(r.Sync, o) })
 		}
 	}
 	return before

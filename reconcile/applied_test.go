@@ -7,8 +7,8 @@ import (
 	"testing/fstest"
 
 	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
-	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 )
@@ -49,7 +49,7 @@ func TestDeclaredBefore(t *testing.T) {
 			applied := given.ConfigMap("a")
 			applied.SetNamespace("default")
 			applied.Object["data"] = map[string]any{"k": "applied"}
-			seen := plan.Observed{Want: render.Desired{Revision: "two"}, Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{}}}
+			seen := facts.Observed{Want: render.Desired{Revision: "two"}, Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{}}}
 			seen.Inventory.Entries[id] = inventory.Entry{Digest: seen.Digest(given.Wanted(t, applied))}
 			seen.Inventory.Record.Source.Commit = tc.recorded
 			for _, commit := range tc.history {

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"time"
 
+	"headgate.dev/headgate/reconcile/draft"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
+	"headgate.dev/headgate/reconcile/rounds"
 	"headgate.dev/headgate/render"
 )
 
@@ -22,10 +25,10 @@ func (r Reconciler) Destroy(ctx context.Context, how plan.Stance) (report.Report
 	if err != nil {
 		return report.Failed(r.Sync, "", err), err
 	}
-	pass, err := r.carryOut(limited, limit, plan.Pass{}, rounds{look: func(ctx context.Context, pass plan.Pass) (plan.Plan, error) {
+	pass, err := r.carryOut(limited, limit, rounds.Pass{}, course{look: func(ctx context.Context, pass rounds.Pass) (plan.Plan, error) {
 		asks := plan.Plan.Open
 		if pass.Started() { // repeat only the counts that the next tier needs, because counts are expensive
-			asks = plan.Plan.OpenForemost
+			asks = draft.OpenForemost
 		}
 		return r.plan(ctx, want, ending{r.Observer, how}, asks)
 	}})
@@ -49,7 +52,7 @@ type ending struct {
 	how plan.Stance
 }
 
-func (e ending) Observe(ctx context.Context, want render.Desired) (plan.Observed, error) {
+func (e ending) Observe(ctx context.Context, want render.Desired) (facts.Observed, error) {
 	seen, err := e.Observer.Observe(ctx, want)
 	seen.Stance = e.how
 	return seen, err
@@ -86,22 +89,22 @@ const released = "Release"
 // Release takes the marks of the sync from objects that it owns, and forgets them. Nothing is deleted. With dry, it only shows
 // what it would release.
 func (r Reconciler) Release(ctx context.Context, ids []string, dry bool) (report.Report, error) {
-	return r.release(ctx, dry, func(seen plan.Observed) (plan.Plan, error) { return plan.ReleaseNamed(seen, ids) })
+	return r.release(ctx, dry, func(seen facts.Observed) (plan.Plan, error) { return draft.ReleaseNamed(seen, ids) })
 }
 
 // ReleaseRebuilt takes the marks of the sync from the objects that are only in a rebuilt inventory, which no pass has applied
 // since. It then forgets them. Nothing is deleted. With dry, it only shows what it would release.
 func (r Reconciler) ReleaseRebuilt(ctx context.Context, dry bool) (report.Report, error) {
-	return r.release(ctx, dry, plan.ReleaseRebuilt)
+	return r.release(ctx, dry, draft.ReleaseRebuilt)
 }
 
 // release carries out the plan of a release.
-func (r Reconciler) release(ctx context.Context, dry bool, which func(plan.Observed) (plan.Plan, error)) (report.Report, error) {
+func (r Reconciler) release(ctx context.Context, dry bool, which func(facts.Observed) (plan.Plan, error)) (report.Report, error) {
 	began := time.Now()
 	if r.Applier == nil {
 		return report.Report{}, errors.New("this sync only looks: it owns nothing that could be released")
 	}
-	look := func(ctx context.Context, _ plan.Pass) (plan.Plan, error) {
+	look := func(ctx context.Context, _ rounds.Pass) (plan.Plan, error) {
 		seen, err := r.Observer.Observe(ctx, render.Desired{})
 		if err != nil {
 			return plan.Plan{}, err
@@ -109,7 +112,7 @@ func (r Reconciler) release(ctx context.Context, dry bool, which func(plan.Obser
 		return which(seen)
 	}
 	if dry {
-		p, err := look(ctx, plan.Pass{})
+		p, err := look(ctx, rounds.Pass{})
 		if err != nil {
 			return report.Failed(r.Sync, "", err), err
 		}
@@ -118,7 +121,7 @@ func (r Reconciler) release(ctx context.Context, dry bool, which func(plan.Obser
 	limited, limit := r.allow(ctx, runAgain)
 	defer limit.end()
 	defer notice(limit.waitsFor, r.Notice)()
-	pass, err := r.carryOut(limited, limit, plan.Pass{}, rounds{look: look})
+	pass, err := r.carryOut(limited, limit, rounds.Pass{}, course{look: look})
 	result := r.report(pass, "", err)
 	if pass.Started() {
 		r.record(ctx, began, result, "", released)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"headgate.dev/headgate/reconcile/engine"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render/manifest"
@@ -99,15 +100,15 @@ func contentions(s report.Step) []contention {
 }
 
 // at returns the current fights, sorted.
-func (all fights) at(now time.Time) []plan.Fight {
-	var list []plan.Fight
+func (all fights) at(now time.Time) []facts.Fight {
+	var list []facts.Fight
 	for c, f := range all {
 		if f.isFight() {
 			rest := engine.BackOff(f.undone-mostUndone+1, firstRest, mostRest)
-			list = append(list, plan.Fight{ID: c.id, Path: c.path, Manager: c.manager, Times: f.undone, Rests: now.Sub(f.corrected) < rest})
+			list = append(list, facts.Fight{ID: c.id, Path: c.path, Manager: c.manager, Times: f.undone, Rests: now.Sub(f.corrected) < rest})
 		}
 	}
-	slices.SortFunc(list, func(a, b plan.Fight) int {
+	slices.SortFunc(list, func(a, b facts.Fight) int {
 		return cmp.Or(a.ID.Compare(b.ID), cmp.Compare(a.Path, b.Path), cmp.Compare(a.Manager, b.Manager))
 	})
 	return list

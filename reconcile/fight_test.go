@@ -8,14 +8,16 @@ import (
 	"testing/synctest"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
+	"headgate.dev/headgate/reconcile/demand"
 	"headgate.dev/headgate/reconcile/diff"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // A rival overwrites every correction after a while.
@@ -28,29 +30,29 @@ type rival struct {
 	right  []time.Time // times of the corrections
 }
 
-func (r *rival) Observe(_ context.Context, want render.Desired) (plan.Observed, error) {
+func (r *rival) Observe(_ context.Context, want render.Desired) (facts.Observed, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	o := want.Objects[0]
 	ours, err := o.Content()
 	if err != nil {
-		return plan.Observed{}, err
+		return facts.Observed{}, err
 	}
 	live := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: o.ID.Name, UID: "u", Generation: int64(1 + r.edits)}}
-	seen := plan.Observed{
+	seen := facts.Observed{
 		Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{o.ID: {UID: "u", Digest: inventory.Sync{}.Digest(o), Mark: inventory.Mark(live)}}},
 		Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{o.ID: live},
-		Trials:    map[manifest.ID]plan.Trial{},
+		Trials:    map[manifest.ID]facts.Trial{},
 		Stance:    plan.Comparing,
 	}
 	if r.theirs {
 		theirs := ours.DeepCopy()
 		if err := unstructured.SetNestedField(theirs.Object, "theirs", "data", "k"); err != nil {
-			return plan.Observed{}, err
+			return facts.Observed{}, err
 		}
-		seen.Trials[o.ID] = plan.Trial{Live: theirs, After: ours, TakenBy: []diff.Taken{{Manager: "rival", Fields: []string{"data.k"}}}}
+		seen.Trials[o.ID] = facts.Trial{Live: theirs, After: ours, TakenBy: []diff.Taken{{Manager: "rival", Fields: []string{"data.k"}}}}
 	}
-	return seen.Ask(want)
+	return demand.Ask(seen, want)
 }
 
 func (r *rival) Apply(_ context.Context, p plan.Plan) ([]plan.Outcome, error) {

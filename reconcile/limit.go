@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/rounds"
 	"headgate.dev/headgate/render/manifest"
 )
 
@@ -87,7 +88,7 @@ func (a *allowance) expire() {
 }
 
 // observe records how many objects the pass has, and what it waits for in this round.
-func (a *allowance) observe(p plan.Plan, waits plan.Waits) {
+func (a *allowance) observe(p plan.Plan, waits rounds.Waits) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.pending, a.home = waits.For(), p.Homes()

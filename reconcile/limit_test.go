@@ -9,12 +9,16 @@ import (
 	"testing/synctest"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
+	"headgate.dev/headgate/reconcile/demand"
+	"headgate.dev/headgate/reconcile/draft"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/rounds"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 type waitsFor string
@@ -112,15 +116,15 @@ func TestWaitsForHomes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen, err := plan.Observed{Kinds: map[schema.GroupKind]plan.Kind{{Kind: "ConfigMap"}: {Namespaced: true}}}.Ask(want)
+	seen, err := demand.Ask(facts.Observed{Kinds: map[schema.GroupKind]plan.Kind{{Kind: "ConfigMap"}: {Namespaced: true}}}, want)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := plan.Compute(seen)
+	p, err := draft.Compute(seen)
 	if err != nil {
 		t.Fatal(err)
 	}
-	pass := plan.Pass{}.After(plan.Next(plan.Pass{}, p, plan.Times{}), nil, nil)
+	pass := rounds.Pass{}.After(rounds.Next(rounds.Pass{}, p, rounds.Times{}), nil, nil)
 	_, limit := Reconciler{}.allow(t.Context(), nextPass)
 	defer limit.end()
 	limit.observe(p, pass.Waits)
@@ -142,7 +146,7 @@ func TestLimitGrowsWithTiers(t *testing.T) {
 			p.Steps = append(p.Steps, plan.Step{ID: id, Action: plan.Prune})
 		}
 		all := tiers(p)
-		limit.observe(p, plan.Waits{})
+		limit.observe(p, rounds.Waits{})
 		time.Sleep(time.Duration(all) * r.Timeout)
 		synctest.Wait()
 		if err := context.Cause(limit.ctx); all < 5 || err != nil {

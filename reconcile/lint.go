@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"headgate.dev/headgate/reconcile/baseline"
+	"headgate.dev/headgate/reconcile/draft"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
@@ -67,7 +68,7 @@ func (r Reconciler) unplanned(ctx context.Context, want render.Desired) []manife
 	seen, err := baseline.Baseline{Sync: r.Sync, Terms: r.Terms, Kinds: baseline.KindsOf(want)}.Observe(ctx, want)
 	var p plan.Plan
 	if err == nil {
-		p, err = plan.Compute(seen, r.Guarding.OfCommit()...)
+		p, err = draft.Compute(seen, r.Guarding.OfCommit()...)
 	}
 	found := catalogue.ErrorsOf(manifest.Origin{}, err).Findings()
 	for _, s := range p.Steps {

@@ -13,7 +13,9 @@ import (
 
 	"headgate.dev/headgate/reconcile/engine"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/reconcile/report"
+	"headgate.dev/headgate/reconcile/rounds"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/manifest"
@@ -202,7 +204,7 @@ type running struct {
 	open    map[string]bool // commits whose last status is pending
 	fights  fights          // the writers that undo what passes write
 	so      report.Summary  // the summary of the passes over this commit so far
-	waits   plan.Waits      // when each wait of this commit began
+	waits   rounds.Waits    // when each wait of this commit began
 	soon    time.Duration   // delay until the next pass if the last one asked for a short one
 	settled settled         // the result of the last pass, if another one over the same would find the same
 
@@ -493,7 +495,7 @@ type refusal struct {
 func (e refusal) Unwrap() error { return e.error }
 
 // Code returns the code of the error.
-func (refusal) Code() plan.Code { return plan.Unverified }
+func (refusal) Code() reason.Code { return reason.Unverified }
 
 // unread wraps an error of a Source, as a refusal or as an unfetched error.
 func unread(err error) error {

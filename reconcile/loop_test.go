@@ -13,19 +13,22 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
+	"headgate.dev/headgate/reconcile/demand"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/memo"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/question"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 var errBoom = errors.New("boom")
@@ -45,7 +48,7 @@ type world struct {
 	observe    func(ctx context.Context) error
 	apply      func(ctx context.Context) error
 	owner      render.Owner
-	upstream   plan.Upstream // the state that Crossplane has created
+	upstream   facts.Upstream // the state that Crossplane has created
 	publish    error
 	events     []Event
 	tell       func(map[manifest.ID]string)
@@ -118,21 +121,21 @@ func (w *world) Fetch(_ context.Context, ref string) (render.Input, error) {
 	return render.Input{Revision: w.revision, Files: opened{files, w}}, w.fetching
 }
 
-func (w *world) Observe(ctx context.Context, want render.Desired) (plan.Observed, error) {
+func (w *world) Observe(ctx context.Context, want render.Desired) (facts.Observed, error) {
 	w.mu.Lock()
 	w.wanted = want
 	observe := w.observe
 	w.mu.Unlock()
 	if observe != nil {
 		if err := observe(ctx); err != nil {
-			return plan.Observed{}, err
+			return facts.Observed{}, err
 		}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return plan.Observed{Upstream: w.upstream, Kinds: map[schema.GroupKind]plan.Kind{
+	return demand.Ask(facts.Observed{Upstream: w.upstream, Kinds: map[schema.GroupKind]plan.Kind{
 		{Kind: "ConfigMap"}: {}, {Group: "apiextensions.crossplane.io", Kind: "ManagedResourceActivationPolicy"}: {},
-	}}.Ask(want)
+	}}, want)
 }
 
 func (w *world) Answer(context.Context, []question.Any) (question.Answers, error) {
@@ -298,7 +301,7 @@ func TestUnverifiedCommit(t *testing.T) {
 		}
 		expect(t, "The refused commit gets the status, and the commit before it is applied.",
 			got, "b: pending: seen; the pass has not ended", "apply a", "b: error: fetch: b is not verified")
-		if passes := w.received(Passed); len(passes) != 1 || passes[0].Report.Revision != "b" || passes[0].Report.ErrorCode != plan.Unverified || passes[0].Report.Verdict.ExitCode != report.ExitFailed {
+		if passes := w.received(Passed); len(passes) != 1 || passes[0].Report.Revision != "b" || passes[0].Report.ErrorCode != reason.Unverified || passes[0].Report.Verdict.ExitCode != report.ExitFailed {
 			t.Errorf("the report names the commit, with a code: %+v", passes)
 		}
 		time.Sleep(5 * time.Minute)
@@ -358,7 +361,7 @@ func TestUnverifiedAtStart(t *testing.T) {
 	w := newWorld()
 	w.fetching = unsigned("b")
 	result, err := w.loop().Reconciler.Run(t.Context(), "main")
-	if err == nil || result.Revision != "b" || result.ErrorCode != plan.Unverified || len(w.log) > 0 {
+	if err == nil || result.Revision != "b" || result.ErrorCode != reason.Unverified || len(w.log) > 0 {
 		t.Errorf("Run = %+v, %v; %q", result, err, w.log)
 	}
 }
@@ -881,19 +884,19 @@ func TestUnsaid(t *testing.T) {
 // A holding is a world whose cluster holds what was applied to it.
 type holding struct {
 	*world
-	holds plan.Observed
+	holds facts.Observed
 }
 
-func (r *holding) Observe(_ context.Context, want render.Desired) (plan.Observed, error) {
+func (r *holding) Observe(_ context.Context, want render.Desired) (facts.Observed, error) {
 	seen := r.holds
 	seen.Stance = plan.Comparing
-	r.holds = plan.Observed{Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{}}, Objects: map[manifest.ID]*metav1.PartialObjectMetadata{}}
+	r.holds = facts.Observed{Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{}}, Objects: map[manifest.ID]*metav1.PartialObjectMetadata{}}
 	for _, o := range want.Objects {
 		live := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: o.ID.Name, UID: "u", Generation: 1}}
 		r.holds.Objects[o.ID] = live
 		r.holds.Inventory.Entries[o.ID] = inventory.Entry{UID: "u", Digest: inventory.Sync{}.Digest(o), Mark: inventory.Mark(live)}
 	}
-	return seen.Ask(want)
+	return demand.Ask(seen, want)
 }
 
 func TestWhatACommitActivatedStaysSaid(t *testing.T) {

@@ -6,15 +6,17 @@ import (
 	"testing"
 	"testing/fstest"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
+	"headgate.dev/headgate/reconcile/demand"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // A stale is a cluster with an object that cannot be applied before its managed fields are migrated.
@@ -24,21 +26,21 @@ type stale struct {
 	applied  []string
 }
 
-func (s *stale) Observe(_ context.Context, want render.Desired) (plan.Observed, error) {
+func (s *stale) Observe(_ context.Context, want render.Desired) (facts.Observed, error) {
 	id := manifest.ID{Kind: "ConfigMap", Name: "a", Namespace: "default"}
 	live := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a", "namespace": "default"}}}
 	after := live.DeepCopy()
 	after.Object["data"] = map[string]any{"size": "2"}
-	trial := plan.Trial{Live: live, After: after}
+	trial := facts.Trial{Live: live, After: after}
 	if !s.migrated {
-		trial = plan.Trial{Live: live, After: live, Migrates: []string{"v1beta1"}}
+		trial = facts.Trial{Live: live, After: live, Migrates: []string{"v1beta1"}}
 	}
-	return plan.Observed{
+	return demand.Ask(facts.Observed{
 		Kinds:     map[schema.GroupKind]plan.Kind{{Kind: "ConfigMap"}: {Version: "v1", Resource: "configmaps", Namespaced: true}},
 		Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{id: {ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "default"}}},
-		Trials:    map[manifest.ID]plan.Trial{id: trial},
+		Trials:    map[manifest.ID]facts.Trial{id: trial},
 		Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{}},
-	}.Ask(want)
+	}, want)
 }
 
 func (s *stale) Answer(context.Context, []question.Any) (question.Answers, error) {

@@ -6,15 +6,16 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
-
 	"headgate.dev/headgate/fixtures/given"
 	"headgate.dev/headgate/reconcile/fit"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/question"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
 )
 
 // populated is a cluster with the CRD of a kind and with objects of that kind.
@@ -36,7 +37,7 @@ func (h *populated) Answer(ctx context.Context, questions []question.Any) (quest
 		h.looked++
 		fitting, err := fit.New(fits.After, h.crd, "v1")
 		if err != nil {
-			all[q] = given.Unknown(plan.ReasonOf(err))
+			all[q] = given.Unknown(reason.Of(err))
 			continue
 		}
 		for _, o := range h.objects {

@@ -8,7 +8,9 @@ import (
 
 	"headgate.dev/headgate/reconcile/engine"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/reconcile/report"
+	"headgate.dev/headgate/reconcile/rounds"
 	"headgate.dev/headgate/render"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,7 +28,7 @@ type Task struct {
 	// Render renders the commit. It is called in every round, because packages may have brought definitions.
 	Render func(context.Context) (render.Desired, error)
 	Before func(plan.Plan) // receives the first plan before it is applied; may be nil
-	Waits  plan.Waits      // what the last pass over the same commit waited for, and since when
+	Waits  rounds.Waits    // what the last pass over the same commit waited for, and since when
 	Once   bool            // look once if the pass only observes, and do not wait
 	Notice func(string)    // receives what the pass is waiting for; if nil, the Reconciler's Notice does
 }
@@ -34,7 +36,7 @@ type Task struct {
 // Carry makes one pass over a commit. Afterwards, the cluster is as the commit wants, as far as guards and the API server allow. If
 // another tool applies the commit, the pass only observes. The report is complete even if Carry returns an error. Objects that
 // still wait are left to the next pass. A pass has a time limit, which grows with the number of its objects.
-func (r Reconciler) Carry(ctx context.Context, of Task) (report.Report, plan.Pass, error) {
+func (r Reconciler) Carry(ctx context.Context, of Task) (report.Report, rounds.Pass, error) {
 	revision := ""
 	ctx, limit := r.allow(ctx, nextPass)
 	defer limit.end()
@@ -43,7 +45,7 @@ func (r Reconciler) Carry(ctx context.Context, of Task) (report.Report, plan.Pas
 		tell = of.Notice
 	}
 	defer notice(limit.waitsFor, tell)()
-	look := func(ctx context.Context, _ plan.Pass) (plan.Plan, error) {
+	look := func(ctx context.Context, _ rounds.Pass) (plan.Plan, error) {
 		want, err := of.Render(ctx)
 		revision = cmp.Or(want.Revision, revision)
 		if err != nil {
@@ -57,7 +59,7 @@ func (r Reconciler) Carry(ctx context.Context, of Task) (report.Report, plan.Pas
 		}
 		return p, err
 	}
-	pass, err := r.carryOut(ctx, limit, plan.Pass{Waits: of.Waits}, rounds{look: look, before: of.Before, once: of.Once})
+	pass, err := r.carryOut(ctx, limit, rounds.Pass{Waits: of.Waits}, course{look: look, before: of.Before, once: of.Once})
 	return r.report(pass, revision, err), pass, err
 }
 
@@ -78,7 +80,7 @@ func refuseNothing(want render.Desired, p plan.Plan) error {
 }
 
 // report returns the report of a pass.
-func (r Reconciler) report(pass plan.Pass, revision string, err error) report.Report {
+func (r Reconciler) report(pass rounds.Pass, revision string, err error) report.Report {
 	if err != nil && !pass.Started() {
 		return report.Failed(r.Sync, revision, err)
 	}
@@ -90,16 +92,16 @@ func (r Reconciler) report(pass plan.Pass, revision string, err error) report.Re
 }
 
 // rounds holds the differences between the kinds of passes: over a commit, of a destroy, of a release.
-type rounds struct {
-	look   func(context.Context, plan.Pass) (plan.Plan, error) // makes the newest plan
+type course struct {
+	look   func(context.Context, rounds.Pass) (plan.Plan, error) // makes the newest plan
 	before func(plan.Plan)
 	once   bool
 }
 
 // carryOut makes rounds until nothing is left to do or the pass exceeds its limit: observe, Compute, Next, Apply, After.
-func (r Reconciler) carryOut(ctx context.Context, limit *allowance, pass plan.Pass, how rounds) (_ plan.Pass, err error) {
+func (r Reconciler) carryOut(ctx context.Context, limit *allowance, pass rounds.Pass, how course) (_ rounds.Pass, err error) {
 	defer func() { err = limit.explain(err) }()
-	times := plan.Times{
+	times := rounds.Times{
 		Began: metav1.Now(),
 		Limit: metav1.Duration{Duration: cmp.Or(r.Timeout, 5*time.Minute)},
 		Grace: metav1.Duration{Duration: r.grace()},
@@ -113,8 +115,8 @@ func (r Reconciler) carryOut(ctx context.Context, limit *allowance, pass plan.Pa
 		}
 		limit.observe(now, pass.Waits)
 		times.Now = metav1.Now()
-		round := plan.Next(pass, now, times)
-		if round.Why == plan.Begins && how.before != nil {
+		round := rounds.Next(pass, now, times)
+		if round.Why == rounds.Begins && how.before != nil {
 			how.before(round.Send)
 		}
 		var done []plan.Outcome
@@ -126,20 +128,20 @@ func (r Reconciler) carryOut(ctx context.Context, limit *allowance, pass plan.Pa
 		}
 		pass = pass.After(round, done, err)
 		switch {
-		case errors.Is(err, plan.ErrMoved) && round.Why == plan.Migrates:
+		case errors.Is(err, reason.ErrMoved) && round.Why == rounds.Migrates:
 			continue
-		case errors.Is(err, plan.ErrMoved) && !pass.Begun():
+		case errors.Is(err, reason.ErrMoved) && !pass.Begun():
 			if moved++; moved == attempts {
 				return pass, err
 			}
 			continue
-		case errors.Is(err, plan.ErrMoved): // look again
+		case errors.Is(err, reason.ErrMoved): // look again
 		case err != nil:
 			return pass, err
-		case round.Why == plan.Migrates:
+		case round.Why == rounds.Migrates:
 			continue
-		case round.Until == plan.Finished && round.Why == plan.Begins && (pass.Retries() || pass.Deletes()) && !times.Hurry: // look again
-		case round.Until != plan.Again:
+		case round.Until == rounds.Finished && round.Why == rounds.Begins && (pass.Retries() || pass.Deletes()) && !times.Hurry: // look again
+		case round.Until != rounds.Again:
 			return pass.End(round), nil
 		case round.Send.Writes():
 			wait = afterWrites

@@ -9,18 +9,21 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-
+	"headgate.dev/headgate/reconcile/demand"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/question"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // A beside is a cluster in which Crossplane installs a provider after some time.
@@ -38,8 +41,8 @@ var (
 	kindConfig   = schema.GroupKind{Group: "toy.example.org", Kind: "ProviderConfig"}
 )
 
-func (b *beside) Observe(_ context.Context, want render.Desired) (plan.Observed, error) {
-	seen := plan.Observed{
+func (b *beside) Observe(_ context.Context, want render.Desired) (facts.Observed, error) {
+	seen := facts.Observed{
 		Kinds:     map[schema.GroupKind]plan.Kind{kindProvider: {Version: "v1", Resource: "providers"}},
 		Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{},
 		Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{}},
@@ -53,7 +56,7 @@ func (b *beside) Observe(_ context.Context, want render.Desired) (plan.Observed,
 			{Group: kindProvider.Group, Kind: kindProvider.Kind, Name: "toy"}: {Installed: metav1.ConditionTrue, Healthy: metav1.ConditionTrue},
 		}
 	}
-	return seen.Ask(want)
+	return demand.Ask(seen, want)
 }
 
 func (b *beside) Answer(context.Context, []question.Any) (question.Answers, error) {
@@ -63,7 +66,7 @@ func (b *beside) Answer(context.Context, []question.Any) (question.Answers, erro
 func (b *beside) Apply(_ context.Context, p plan.Plan) ([]plan.Outcome, error) {
 	b.attempts++
 	if b.attempts > 1 && b.attempts-1 <= b.moved {
-		return nil, plan.ErrMoved
+		return nil, reason.ErrMoved
 	}
 	var done []plan.Outcome
 	for _, s := range p.Steps {
@@ -170,12 +173,12 @@ type mover struct {
 
 var errGone = errors.New("the API server is gone")
 
-func (m *mover) Observe(_ context.Context, want render.Desired) (plan.Observed, error) {
+func (m *mover) Observe(_ context.Context, want render.Desired) (facts.Observed, error) {
 	m.looks++
 	if m.looks == m.broken {
-		return plan.Observed{}, errGone
+		return facts.Observed{}, errGone
 	}
-	seen := plan.Observed{
+	seen := facts.Observed{
 		Kinds:     map[schema.GroupKind]plan.Kind{{Kind: "ConfigMap"}: {Version: "v1", Resource: "configmaps", Namespaced: true}},
 		Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{},
 		Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{}},
@@ -183,9 +186,9 @@ func (m *mover) Observe(_ context.Context, want render.Desired) (plan.Observed, 
 	for name := range m.there {
 		id := manifest.ID{Kind: "ConfigMap", Namespace: "default", Name: name}
 		seen.Objects[id] = &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", UID: types.UID(name)}}
-		seen.Trials = map[manifest.ID]plan.Trial{}
+		seen.Trials = map[manifest.ID]facts.Trial{}
 	}
-	return seen.Ask(want)
+	return demand.Ask(seen, want)
 }
 
 func (m *mover) Answer(context.Context, []question.Any) (question.Answers, error) {
@@ -202,7 +205,7 @@ func (m *mover) Apply(_ context.Context, p plan.Plan) ([]plan.Outcome, error) {
 		}
 	}
 	if m.moves--; m.moves >= 0 {
-		return done, plan.ErrMoved
+		return done, reason.ErrMoved
 	}
 	return done, nil
 }
@@ -250,12 +253,12 @@ type ender struct {
 	lasts   int // number of observations that still succeed
 }
 
-func (e *ender) Observe(_ context.Context, want render.Desired) (plan.Observed, error) {
+func (e *ender) Observe(_ context.Context, want render.Desired) (facts.Observed, error) {
 	if e.looks++; e.applied && e.looks > e.lasts {
-		return plan.Observed{}, errGone
+		return facts.Observed{}, errGone
 	}
 	s := inventory.Sync{Namespace: "ns", Name: "prod"}
-	seen := plan.Observed{
+	seen := facts.Observed{
 		Kinds: map[schema.GroupKind]plan.Kind{
 			{Kind: "ConfigMap"}: {Version: "v1", Resource: "configmaps", Namespaced: true}, {Kind: "Namespace"}: {Version: "v1", Resource: "namespaces"},
 		},
@@ -273,7 +276,7 @@ func (e *ender) Observe(_ context.Context, want render.Desired) (plan.Observed, 
 			},
 		}
 	}
-	return seen.Ask(want)
+	return demand.Ask(seen, want)
 }
 
 func (e *ender) Answer(context.Context, []question.Any) (question.Answers, error) {

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"headgate.dev/headgate/reconcile/engine"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
-	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 )
@@ -141,20 +141,20 @@ func (p *Peers) failed(of inventory.Sync, revision string, err error) {
 }
 
 // others returns the other syncs of the same branch, for the plan of a sync over a commit.
-func (p *Peers) others(of inventory.Sync, revision string) []plan.Peer {
+func (p *Peers) others(of inventory.Sync, revision string) []facts.Peer {
 	asks := p.member(of)
 	if asks == nil {
 		return nil
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var all []plan.Peer
+	var all []facts.Peer
 	for name, m := range p.all {
 		if m == asks || !m.sharesBranch(asks) {
 			continue
 		}
 		q := asks.asks[name]
-		peer := plan.Peer{Sync: name}
+		peer := facts.Peer{Sync: name}
 		switch {
 		case m.rendered(revision):
 			peer.Declares = m.declares
@@ -166,7 +166,7 @@ func (p *Peers) others(of inventory.Sync, revision string) []plan.Peer {
 		}
 		all = append(all, peer)
 	}
-	slices.SortFunc(all, func(a, b plan.Peer) int {
+	slices.SortFunc(all, func(a, b facts.Peer) int {
 		return cmp.Or(cmp.Compare(a.Sync.Namespace, b.Sync.Namespace), cmp.Compare(a.Sync.Name, b.Sync.Name))
 	})
 	return all

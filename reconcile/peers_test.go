@@ -5,8 +5,8 @@ import (
 	"errors"
 	"testing"
 
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
-	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
@@ -32,28 +32,28 @@ func TestPeersAreWaitedFor(t *testing.T) {
 		does   func(p *Peers) // what the other sync has done before
 		over   bool           // the wait is over
 		unread error          // why its inventory cannot be read
-		want   []plan.Peer
+		want   []facts.Peer
 	}{
-		"Rendered":        {reason: "Its commit is known.", does: func(p *Peers) { rendered(p, "new") }, want: []plan.Peer{{Sync: another, Declares: last}}},
-		"Hangs":           {reason: "It may declare what this sync prunes.", want: []plan.Peer{{Sync: another}}},
-		"HangsLong":       {reason: "It owns what it applied, and nothing else is known.", over: true, want: []plan.Peer{{Sync: another, Declares: owned}}},
-		"Behind":          {reason: "Its last commit is another one.", does: func(p *Peers) { rendered(p, "old") }, want: []plan.Peer{{Sync: another}}},
-		"BehindLong":      {reason: "Its last commit and its inventory count.", does: func(p *Peers) { rendered(p, "old") }, over: true, want: []plan.Peer{{Sync: another, Declares: both}}},
-		"Broken":          {reason: "The reason is named in one line.", does: func(p *Peers) { p.failed(another, "new", boom) }, want: []plan.Peer{{Sync: another, Reason: "boom"}}},
-		"DeadHost":        {reason: "So is a host that does not answer.", does: func(p *Peers) { p.fetched(another, boom) }, want: []plan.Peer{{Sync: another, Reason: "boom"}}},
-		"DeadHostLong":    {reason: "It does not stop the prunes for ever.", does: func(p *Peers) { p.fetched(another, boom) }, over: true, want: []plan.Peer{{Sync: another, Declares: owned}}},
-		"UnreadInventory": {reason: "Nothing shows what it keeps.", over: true, unread: boom, want: []plan.Peer{{Sync: another, Reason: "boom"}}},
+		"Rendered":        {reason: "Its commit is known.", does: func(p *Peers) { rendered(p, "new") }, want: []facts.Peer{{Sync: another, Declares: last}}},
+		"Hangs":           {reason: "It may declare what this sync prunes.", want: []facts.Peer{{Sync: another}}},
+		"HangsLong":       {reason: "It owns what it applied, and nothing else is known.", over: true, want: []facts.Peer{{Sync: another, Declares: owned}}},
+		"Behind":          {reason: "Its last commit is another one.", does: func(p *Peers) { rendered(p, "old") }, want: []facts.Peer{{Sync: another}}},
+		"BehindLong":      {reason: "Its last commit and its inventory count.", does: func(p *Peers) { rendered(p, "old") }, over: true, want: []facts.Peer{{Sync: another, Declares: both}}},
+		"Broken":          {reason: "The reason is named in one line.", does: func(p *Peers) { p.failed(another, "new", boom) }, want: []facts.Peer{{Sync: another, Reason: "boom"}}},
+		"DeadHost":        {reason: "So is a host that does not answer.", does: func(p *Peers) { p.fetched(another, boom) }, want: []facts.Peer{{Sync: another, Reason: "boom"}}},
+		"DeadHostLong":    {reason: "It does not stop the prunes for ever.", does: func(p *Peers) { p.fetched(another, boom) }, over: true, want: []facts.Peer{{Sync: another, Declares: owned}}},
+		"UnreadInventory": {reason: "Nothing shows what it keeps.", over: true, unread: boom, want: []facts.Peer{{Sync: another, Reason: "boom"}}},
 
 		"OtherRepository":     {reason: "One commit cannot change both.", as: Member{Repository: "elsewhere", Ref: "main"}},
 		"OtherRepositoryDead": {reason: "Its host stops nobody.", as: Member{Repository: "elsewhere", Ref: "main"}, does: func(p *Peers) { p.fetched(another, boom) }},
 		"OtherBranch":         {reason: "One commit cannot change both.", as: Member{Repository: "repo", Ref: "prod"}},
-		"PerhapsSameBranch":   {reason: "The name of the default branch is not known yet.", as: Member{Repository: "repo"}, want: []plan.Peer{{Sync: another}}},
-		"SameBranch":          {reason: "The default branch has this name.", as: Member{Repository: "repo"}, does: func(p *Peers) { rendered(p, "new") }, want: []plan.Peer{{Sync: another, Declares: last}}},
+		"PerhapsSameBranch":   {reason: "The name of the default branch is not known yet.", as: Member{Repository: "repo"}, want: []facts.Peer{{Sync: another}}},
+		"SameBranch":          {reason: "The default branch has this name.", as: Member{Repository: "repo"}, does: func(p *Peers) { rendered(p, "new") }, want: []facts.Peer{{Sync: another, Declares: last}}},
 		"OtherDefault":        {reason: "The default branch has another name.", as: Member{Repository: "repo"}, does: func(p *Peers) { p.declared(another, desired("new", "trunk"), last) }},
 
-		"InTurn":         {reason: "It renders when it is asked.", inTurn: true, as: Member{Declare: func(context.Context) error { return nil }}, want: []plan.Peer{{Sync: another}}},
-		"InTurnBroken":   {reason: "Nothing changes while the others wait.", inTurn: true, does: func(p *Peers) { p.failed(another, "new", boom) }, want: []plan.Peer{{Sync: another, Declares: owned}}},
-		"InTurnDeadHost": {reason: "A host that hangs is asked once, not by every sync.", inTurn: true, does: func(p *Peers) { p.fetched(another, boom) }, want: []plan.Peer{{Sync: another, Declares: owned}}},
+		"InTurn":         {reason: "It renders when it is asked.", inTurn: true, as: Member{Declare: func(context.Context) error { return nil }}, want: []facts.Peer{{Sync: another}}},
+		"InTurnBroken":   {reason: "Nothing changes while the others wait.", inTurn: true, does: func(p *Peers) { p.failed(another, "new", boom) }, want: []facts.Peer{{Sync: another, Declares: owned}}},
+		"InTurnDeadHost": {reason: "A host that hangs is asked once, not by every sync.", inTurn: true, does: func(p *Peers) { p.fetched(another, boom) }, want: []facts.Peer{{Sync: another, Declares: owned}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

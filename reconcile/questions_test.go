@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"headgate.dev/headgate/reconcile/approval"
+	"headgate.dev/headgate/reconcile/demand"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/question"
@@ -34,9 +36,9 @@ type pruner struct {
 
 var team = manifest.ID{Kind: "Namespace", Name: "team"}
 
-func (c *pruner) Observe(_ context.Context, want render.Desired) (plan.Observed, error) {
+func (c *pruner) Observe(_ context.Context, want render.Desired) (facts.Observed, error) {
 	s, of := inventory.Sync{Namespace: "ns", Name: "prod"}, cmp.Or(c.of, team)
-	return plan.Observed{
+	return demand.Ask(facts.Observed{
 		Kinds:     map[schema.GroupKind]plan.Kind{{Group: of.Group, Kind: of.Kind}: {Version: "v1", Resource: "things"}},
 		Inventory: inventory.Inventory{Sync: s, ResourceVersion: "1", Owner: want.Owner, Held: c.held, Entries: map[manifest.ID]inventory.Entry{of: {UID: "u"}}},
 		Now:       metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)),
@@ -46,7 +48,7 @@ func (c *pruner) Observe(_ context.Context, want render.Desired) (plan.Observed,
 				Name: of.Name, UID: "u", Labels: map[string]string{inventory.SyncLabel: s.Key()}, Annotations: map[string]string{inventory.InventoryAnnotation: s.Key()},
 			},
 		}},
-	}.Ask(want)
+	}, want)
 }
 
 func (c *pruner) Answer(_ context.Context, questions []question.Any) (question.Answers, error) {

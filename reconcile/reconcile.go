@@ -14,6 +14,8 @@ import (
 
 	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/baseline"
+	"headgate.dev/headgate/reconcile/draft"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
@@ -36,7 +38,7 @@ type Source interface {
 // An Observer reads a place: a cluster, or a commit in place of one. Observe reads the live objects that are wanted or owned;
 // Answer counts objects for guards.
 type Observer interface {
-	Observe(ctx context.Context, want render.Desired) (plan.Observed, error)
+	Observe(ctx context.Context, want render.Desired) (facts.Observed, error)
 	Answer(ctx context.Context, questions []question.Any) (question.Answers, error)
 }
 
@@ -73,8 +75,8 @@ type Reconciler struct {
 	Peers    *Peers        // the other syncs of the process; nil if there are none
 	Options  render.Options
 	Guarding guard.Guarding
-	Terms    plan.Terms   // the same as the Observer's
-	Fights   []plan.Fight // from earlier passes
+	Terms    facts.Terms   // the same as the Observer's
+	Fights   []facts.Fight // from earlier passes
 	Sync     inventory.Sync
 
 	// Approvals returns the digests that people approved, by the places that could be read. It is called before every plan. If it
@@ -172,7 +174,7 @@ func (r Reconciler) plan(ctx context.Context, want render.Desired, place Observe
 		return plan.Plan{}, err
 	}
 	seen.Now = metav1.Now()
-	seen.Fights = make([]plan.Fight, len(r.Fights))
+	seen.Fights = make([]facts.Fight, len(r.Fights))
 	for i, f := range r.Fights { // reports use the cluster's spelling of IDs
 		f.ID = seen.AsWritten(f.ID)
 		seen.Fights[i] = f
@@ -189,23 +191,23 @@ func (r Reconciler) plan(ctx context.Context, want render.Desired, place Observe
 	}
 	r.Peers.declared(r.Sync, want, seen.Declares(r.Guarding.Allows(seen)))
 	p, err := r.computeBeside(ctx, &seen, place, asks)
-	if err == nil && r.Peers.ask(ctx, r.Sync, r.waitFor(want.Revision, seen), p.Awaits(seen)) {
+	if err == nil && r.Peers.ask(ctx, r.Sync, r.waitFor(want.Revision, seen), draft.Awaits(p, seen)) {
 		p, err = r.computeBeside(ctx, &seen, place, asks)
 	}
 	if err == nil {
-		r.Peers.handOver(r.Sync, want.Revision, p.HandsTo(seen))
+		r.Peers.handOver(r.Sync, want.Revision, draft.HandsTo(p, seen))
 	}
 	return p, err
 }
 
 // computeBeside computes the plan of a place with what the other syncs of the branch declare at the moment.
-func (r Reconciler) computeBeside(ctx context.Context, seen *plan.Observed, place Observer, asks func(plan.Plan) []question.Any) (plan.Plan, error) {
+func (r Reconciler) computeBeside(ctx context.Context, seen *facts.Observed, place Observer, asks func(plan.Plan) []question.Any) (plan.Plan, error) {
 	seen.Peers = r.Peers.others(r.Sync, seen.Want.Revision)
 	return r.answered(ctx, seen, place, asks)
 }
 
 // waitFor returns the wait for other syncs to render a commit.
-func (r Reconciler) waitFor(revision string, seen plan.Observed) wait {
+func (r Reconciler) waitFor(revision string, seen facts.Observed) wait {
 	return wait{revision, cmp.Or(r.Timeout, 5*time.Minute), func(ctx context.Context, of inventory.Sync) (map[manifest.ID]bool, error) {
 		ids, err := r.Owned(ctx, of)
 		if err != nil {
@@ -221,13 +223,13 @@ func (r Reconciler) waitFor(revision string, seen plan.Observed) wait {
 
 // answered computes a plan, and computes it again with the answers to its questions until there are no more. An approved step may
 // lead to questions of the next guard. A plan with open questions is never returned: it would hold or leave out what nobody decided.
-func (r Reconciler) answered(ctx context.Context, seen *plan.Observed, place Observer, asks func(plan.Plan) []question.Any) (plan.Plan, error) {
+func (r Reconciler) answered(ctx context.Context, seen *facts.Observed, place Observer, asks func(plan.Plan) []question.Any) (plan.Plan, error) {
 	guards := r.Guarding.Guards()
 	for round := 0; ; round++ {
 		if r.computes != nil {
 			r.computes()
 		}
-		p, err := plan.Compute(*seen, guards...)
+		p, err := draft.Compute(*seen, guards...)
 		if err != nil {
 			return p, err
 		}

@@ -24,18 +24,20 @@ func TestPollsAreShared(t *testing.T) {
 			if age := engine.Age(ctx); age < 5*time.Second || age >= 10*time.Second {
 				t.Errorf("an answer of %s is recent enough, want almost an interval of polls, so that syncs that poll at different times share one", age)
 			}
-			asked++
 			w.mu.Lock()
 			defer w.mu.Unlock()
+			asked++
 			return w.revision, nil
 		}
 		l.Reconciler.Source = countingSource{w, &fetched}
 		w.run(t, l)
 		w.noted()
-		before := fetched
+		var before, tips, more int
+		w.set(func() { before = fetched })
 		time.Sleep(5 * time.Minute)
-		if asked < 25 || fetched != before {
-			t.Errorf("in five minutes, the loop asked %d times for the newest commit and fetched %d times, want about 30 and 0", asked, fetched-before)
+		w.set(func() { tips, more = asked, fetched-before })
+		if tips < 25 || more != 0 {
+			t.Errorf("in five minutes, the loop asked %d times for the newest commit and fetched %d times, want about 30 and 0", tips, more)
 		}
 		w.set(func() { w.revision = "b" })
 		changed <- struct{}{}
@@ -51,7 +53,7 @@ type countingSource struct {
 }
 
 func (c countingSource) Fetch(ctx context.Context, ref string) (render.Input, error) {
-	*c.fetched++
+	c.set(func() { *c.fetched++ })
 	return c.world.Fetch(ctx, ref)
 }
 

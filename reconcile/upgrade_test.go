@@ -14,8 +14,6 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/google/go-cmp/cmp"
-
 	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
@@ -23,6 +21,8 @@ import (
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/packages"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // commits holds the commits of a repository, by ref.

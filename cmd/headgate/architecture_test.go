@@ -59,28 +59,59 @@ var mayImport = map[string][]string{
 	"reconcile/installed": {"render", "render/catalogue", "render/crossplane", "render/manifest"},
 	"reconcile/jsonpath":  {},
 	"reconcile/preflight": {"render", "render/crossplane", "render/manifest"},
+	"reconcile/reason": {
+		"reconcile/inventory",
+	},
 	"reconcile/plan": {
-		"reconcile/approval", "reconcile/diff", "reconcile/installed", "reconcile/inventory", "reconcile/jsonpath", "reconcile/ownership", "reconcile/question",
+		"reconcile/approval", "reconcile/diff", "reconcile/inventory", "reconcile/ownership", "reconcile/question", "reconcile/reason",
 		"render", "render/activation", "render/catalogue", "render/crossplane", "render/lint", "render/manifest", "render/schema",
+	},
+	"reconcile/facts": {
+		"reconcile/approval", "reconcile/diff", "reconcile/inventory", "reconcile/jsonpath", "reconcile/ownership", "reconcile/plan", "reconcile/question", "reconcile/reason",
+		"render", "render/activation", "render/crossplane", "render/manifest", "render/schema",
+	},
+	"reconcile/demand": {
+		"reconcile/diff", "reconcile/facts", "reconcile/inventory", "reconcile/jsonpath", "reconcile/ownership", "reconcile/plan", "reconcile/reason",
+		"render", "render/catalogue", "render/crossplane", "render/manifest",
+	},
+	"reconcile/record": {
+		"reconcile/approval", "reconcile/inventory", "reconcile/plan",
+		"render", "render/crossplane", "render/manifest",
+	},
+	"reconcile/draft": {
+		"reconcile/approval", "reconcile/demand", "reconcile/diff", "reconcile/facts", "reconcile/installed", "reconcile/inventory", "reconcile/ownership", "reconcile/plan", "reconcile/question", "reconcile/reason", "reconcile/record",
+		"render", "render/catalogue", "render/crossplane", "render/manifest",
 	},
 	"reconcile/question": {"reconcile/approval", "render/manifest"},
 	"reconcile/baseline": {
-		"reconcile/inventory", "reconcile/plan", "reconcile/question", "render", "render/catalogue", "render/crossplane", "render/manifest", "render/schema",
+		"reconcile/demand", "reconcile/facts", "reconcile/inventory", "reconcile/plan", "reconcile/question", "reconcile/reason",
+		"render", "render/catalogue", "render/crossplane", "render/manifest", "render/schema",
 	},
-	"reconcile/fit": {"reconcile/plan", "render/crd", "render/crossplane", "render/manifest", "render/schema"},
+	"reconcile/fit": {
+		"reconcile/plan", "reconcile/reason",
+		"render/crd", "render/crossplane", "render/manifest", "render/schema",
+	},
 	"reconcile/guard": {
-		"reconcile/approval", "reconcile/inventory", "reconcile/ownership", "reconcile/plan", "reconcile/question", "render", "render/activation", "render/catalogue", "render/crossplane", "render/manifest", "render/schema",
+		"reconcile/approval", "reconcile/demand", "reconcile/draft", "reconcile/facts", "reconcile/inventory", "reconcile/ownership", "reconcile/plan", "reconcile/question", "reconcile/reason",
+		"render", "render/activation", "render/catalogue", "render/crossplane", "render/manifest", "render/schema",
 	},
 	"reconcile/report": {
-		"reconcile/approval", "reconcile/diff", "reconcile/guard", "reconcile/inventory", "reconcile/plan", "render", "render/activation", "render/catalogue", "render/check", "render/crossplane",
-		"render/lint", "render/manifest",
+		"reconcile/approval", "reconcile/diff", "reconcile/facts", "reconcile/guard", "reconcile/inventory", "reconcile/plan", "reconcile/reason",
+		"render", "render/activation", "render/catalogue", "render/check", "render/crossplane", "render/lint", "render/manifest",
 	},
 	"reconcile/engine": {},
+	"reconcile/rounds": {
+		"reconcile/draft", "reconcile/plan", "reconcile/reason",
+		"render/crossplane", "render/manifest",
+	},
 	"reconcile": {
-		"reconcile/approval", "reconcile/baseline", "reconcile/engine", "reconcile/guard", "reconcile/inventory", "reconcile/plan", "reconcile/question", "reconcile/report",
+		"reconcile/approval", "reconcile/baseline", "reconcile/demand", "reconcile/draft", "reconcile/engine", "reconcile/facts", "reconcile/guard", "reconcile/inventory", "reconcile/plan", "reconcile/question", "reconcile/reason", "reconcile/report", "reconcile/rounds",
 		"render", "render/catalogue", "render/check", "render/crossplane", "render/lint", "render/manifest", "render/packages",
 	},
-	"reconcile/upgrade": {"reconcile", "reconcile/plan", "reconcile/report", "render", "render/crossplane", "render/manifest", "render/packages"},
+	"reconcile/upgrade": {
+		"reconcile", "reconcile/plan", "reconcile/report",
+		"render", "render/crossplane", "render/manifest", "render/packages",
+	},
 
 	// Adapters hang off the side. They import neither each other nor their callers.
 	"reconcile/network":  {},
@@ -89,7 +120,8 @@ var mayImport = map[string][]string{
 	"reconcile/registry": {"reconcile/network", "reconcile/scratch", "render", "render/catalogue", "render/crossplane", "render/manifest", "render/packages", "render/xpkg"},
 	"reconcile/memo":     {},
 	"reconcile/cluster": {
-		"reconcile/diff", "reconcile/engine", "reconcile/fit", "reconcile/inventory", "reconcile/ownership", "reconcile/plan", "reconcile/preflight", "reconcile/question", "render", "render/catalogue", "render/crossplane", "render/manifest", "render/packages",
+		"reconcile/demand", "reconcile/diff", "reconcile/engine", "reconcile/facts", "reconcile/fit", "reconcile/inventory", "reconcile/ownership", "reconcile/plan", "reconcile/preflight", "reconcile/question", "reconcile/reason", "reconcile/record",
+		"render", "render/catalogue", "render/crossplane", "render/manifest", "render/packages",
 	},
 	"reconcile/forge":   {"reconcile/approval", "reconcile/inventory", "reconcile/network", "reconcile/preflight", "reconcile/report"},
 	"reconcile/outbox":  {"reconcile/report"},
@@ -99,17 +131,17 @@ var mayImport = map[string][]string{
 	"reconcile/api/v1alpha1": {},
 	"reconcile/api":          {"reconcile/api/v1alpha1"},
 	"reconcile/target": {
-		"reconcile", "reconcile/api/v1alpha1", "reconcile/approval", "reconcile/cluster", "reconcile/diff", "reconcile/engine", "reconcile/forge", "reconcile/git", "reconcile/guard",
+		"reconcile", "reconcile/api/v1alpha1", "reconcile/approval", "reconcile/cluster", "reconcile/diff", "reconcile/engine", "reconcile/facts", "reconcile/forge", "reconcile/git", "reconcile/guard",
 		"reconcile/inventory", "reconcile/memo", "reconcile/network",
-		"reconcile/outbox", "reconcile/plan", "reconcile/preflight", "reconcile/question", "reconcile/registry", "reconcile/report", "reconcile/scratch", "render/...",
+		"reconcile/outbox", "reconcile/plan", "reconcile/preflight", "reconcile/question", "reconcile/reason", "reconcile/registry", "reconcile/report", "reconcile/scratch", "render/...",
 	},
 	"cmd/headgate": {"examples", "reconcile/...", "render/..."},
 }
 
 // pure packages take values and return values.
 var pure = []string{
-	"render/...", "reconcile/approval", "reconcile/baseline", "reconcile/diff", "reconcile/fit", "reconcile/guard", "reconcile/installed", "reconcile/inventory", "reconcile/jsonpath", "reconcile/ownership",
-	"reconcile/plan", "reconcile/preflight", "reconcile/question", "reconcile/report",
+	"render/...", "reconcile/approval", "reconcile/baseline", "reconcile/demand", "reconcile/diff", "reconcile/draft", "reconcile/facts", "reconcile/fit", "reconcile/guard", "reconcile/installed", "reconcile/inventory", "reconcile/jsonpath", "reconcile/ownership",
+	"reconcile/plan", "reconcile/preflight", "reconcile/question", "reconcile/reason", "reconcile/record", "reconcile/report", "reconcile/rounds",
 }
 
 // impure lists what a pure package must not import: clock, disk, network, logger, ambient state, and cluster clients. fs.FS and
@@ -132,11 +164,11 @@ var livesIn = map[string][]string{
 	"github.com/google/cel-go":               {"render/schema"},
 	"github.com/google/go-containerregistry": {"render/xpkg", "reconcile/registry"},
 	"sigs.k8s.io/cli-utils":                  {}, // except its object IDs:
-	"sigs.k8s.io/cli-utils/pkg/common":       {"reconcile/inventory", "reconcile/plan", "reconcile/cluster"},
-	"sigs.k8s.io/cli-utils/pkg/object":       {"reconcile/inventory", "reconcile/plan", "reconcile/cluster"},
+	"sigs.k8s.io/cli-utils/pkg/common":       {"reconcile/inventory", "reconcile/cluster"},
+	"sigs.k8s.io/cli-utils/pkg/object":       {"reconcile/inventory", "reconcile/facts", "reconcile/demand", "reconcile/cluster"},
 
-	"sigs.k8s.io/cli-utils/pkg/object/dependson": {"reconcile/plan/depends.go"},
-	"sigs.k8s.io/cli-utils/pkg/object/mutation":  {"reconcile/plan/reference.go"},
+	"sigs.k8s.io/cli-utils/pkg/object/dependson": {"reconcile/demand/depends.go"},
+	"sigs.k8s.io/cli-utils/pkg/object/mutation":  {"reconcile/demand/reference.go", "reconcile/facts/reference.go"},
 	"github.com/spyzhov/ajson":                   {"reconcile/jsonpath"},
 
 	"github.com/fluxcd/pkg/ssa": {"reconcile/cluster"},
@@ -254,11 +286,11 @@ func TestObjections(t *testing.T) {
 		"Clock":          {"A pure package gets the time as an argument.", source{pkg: "reconcile/report"}, "time", 1},
 		"ClockAtTheEdge": {"An adapter may read the clock.", source{pkg: "reconcile/cluster"}, "time", 0},
 		"Hidden":         {"Only package git may import go-git.", source{pkg: "reconcile/cluster"}, "github.com/go-git/go-git/v5/plumbing", 1},
-		"LongestPrefix":  {"Package plan may import the object IDs of cli-utils.", source{pkg: "reconcile/plan"}, "sigs.k8s.io/cli-utils/pkg/object", 0},
+		"LongestPrefix":  {"Package demand may import the object IDs of cli-utils.", source{pkg: "reconcile/demand"}, "sigs.k8s.io/cli-utils/pkg/object", 0},
 		"Only":           {"Other programs must be able to import the API with few dependencies.", source{pkg: "reconcile/api/v1alpha1"}, "sigs.k8s.io/yaml", 1},
 		"OnlyItsOwn":     {"Every Kubernetes API needs apimachinery.", source{pkg: "reconcile/api/v1alpha1"}, "k8s.io/apimachinery/pkg/apis/meta/v1", 0},
-		"OneFile":        {"Only one file of the package may import the library.", source{pkg: "reconcile/plan", path: "reconcile/plan/plan.go"}, "sigs.k8s.io/cli-utils/pkg/object/dependson", 1},
-		"InItsFile":      {"This file may import the library.", source{pkg: "reconcile/plan", path: "reconcile/plan/depends.go"}, "sigs.k8s.io/cli-utils/pkg/object/dependson", 0},
+		"OneFile":        {"Only one file of the package may import the library.", source{pkg: "reconcile/demand", path: "reconcile/demand/asked.go"}, "sigs.k8s.io/cli-utils/pkg/object/dependson", 1},
+		"InItsFile":      {"This file may import the library.", source{pkg: "reconcile/demand", path: "reconcile/demand/depends.go"}, "sigs.k8s.io/cli-utils/pkg/object/dependson", 0},
 		"Nowhere":        {"Headgate applies objects itself.", source{pkg: "reconcile/cluster"}, "sigs.k8s.io/cli-utils/pkg/apply", 2},
 		"TestOracle":     {"A test may compare with other implementations.", source{pkg: "reconcile/plan", test: true}, "sigs.k8s.io/cli-utils/pkg/inventory", 0},
 		"Benchmark":      {"Programs that produce test data must not import Kubernetes either.", source{pkg: "fixtures/bench"}, "k8s.io/kubernetes/pkg/features", 1},

@@ -158,7 +158,7 @@ func headings(text string) []string {
 
 // TestRulesAreDocumented proves that users can look up the rule of every finding.
 func TestRulesAreDocumented(t *testing.T) {
-	declared := []*regexp.Regexp{regexp.MustCompile(`\bRule[A-Z]\w*\s*=\s*"([a-z-]+)"`), regexp.MustCompile(`Rule:\s+"([a-z-]+)",\s*Severity:`)}
+	declared := []*regexp.Regexp{regexp.MustCompile(`\b[Rr]ule[A-Z]\w*\s*=\s*"([a-z-]+)"`), regexp.MustCompile(`Rule:\s+"([a-z-]+)",\s*Severity:`)}
 	table := readFile(t, "render/README.md")
 	rules := map[string]bool{}
 	for _, f := range readSources(t) {

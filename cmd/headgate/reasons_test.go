@@ -12,7 +12,7 @@ import (
 )
 
 // core lists the packages that build reasons. Package report turns them into sentences.
-var core = []string{"reconcile/baseline", "reconcile/fit", "reconcile/guard", "reconcile/installed", "reconcile/plan"}
+var core = []string{"reconcile/baseline", "reconcile/fit", "reconcile/guard", "reconcile/installed", "reconcile/plan", "reconcile/facts", "reconcile/demand", "reconcile/record", "reconcile/draft", "reconcile/rounds", "reconcile/reason"}
 
 // mayHaveSentences lists the functions of the core that may build or search sentences, and why.
 var mayHaveSentences = map[string]string{

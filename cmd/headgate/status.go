@@ -10,8 +10,9 @@ import (
 
 	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/demand"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
-	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
@@ -67,7 +68,7 @@ name, 2 wrong usage, 3 something is held, or another writer changed or deleted i
 				if err != nil {
 					return err
 				}
-				found[i] = statusOf(seen.AsRecorded())
+				found[i] = statusOf(demand.AsRecorded(seen))
 			}
 			t.progress.Stop()
 			if !all && !found[0].Stored && len(found[0].Objects) == 0 {
@@ -156,7 +157,7 @@ type owned struct {
 }
 
 // statusOf compares.
-func statusOf(seen plan.Observed) status {
+func statusOf(seen facts.Observed) status {
 	s := status{
 		APIVersion: "headgate.dev/v1alpha1",
 		Kind:       "Status",
@@ -200,7 +201,7 @@ func statusOf(seen plan.Observed) status {
 }
 
 // conditionOf returns the condition of an object, or the worst one if several apply.
-func conditionOf(id manifest.ID, e inventory.Entry, seen plan.Observed, served map[string]bool) condition {
+func conditionOf(id manifest.ID, e inventory.Entry, seen facts.Observed, served map[string]bool) condition {
 	live, exists := seen.Objects[id]
 	switch {
 	case e.Actuation == "Failed":
@@ -217,7 +218,7 @@ func conditionOf(id manifest.ID, e inventory.Entry, seen plan.Observed, served m
 		return deleting
 	case id.IsCRD() && !served[id.Name]:
 		return unserved
-	case !seen.Inventory.Rebuilt && seen.Changed(id, live):
+	case !seen.Inventory.Rebuilt && demand.Changed(seen, id, live):
 		return changed
 	case e.Unready():
 		return unready
@@ -227,7 +228,7 @@ func conditionOf(id manifest.ID, e inventory.Entry, seen plan.Observed, served m
 
 // deletionOf describes the deletion of an object.
 func deletionOf(e inventory.Entry, live *metav1.PartialObjectMetadata) string {
-	why := report.Words(plan.WhyDeleting(live))
+	why := report.Words(facts.WhyDeleting(live))
 	if e.RemovedBy != "" {
 		why += fmt.Sprintf("; commit %.12s removed the object", e.RemovedBy)
 	}

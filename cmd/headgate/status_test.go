@@ -4,8 +4,10 @@ import (
 	"testing"
 
 	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render/manifest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -55,7 +57,7 @@ func TestStatusOf(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			seen := plan.Observed{
+			seen := facts.Observed{
 				Inventory: inventory.Inventory{ResourceVersion: "1", Entries: map[manifest.ID]inventory.Entry{crd: tc.entry}},
 				Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{},
 				Kinds:     map[schema.GroupKind]plan.Kind{{Group: "example.org", Kind: "Bucket"}: {Resource: "buckets"}},
@@ -67,7 +69,7 @@ func TestStatusOf(t *testing.T) {
 				seen.Kinds = nil
 			}
 			if name == "Hidden" {
-				seen.Hidden = map[schema.GroupKind]error{crd.GroupKind(): plan.ErrUnserved}
+				seen.Hidden = map[schema.GroupKind]error{crd.GroupKind(): reason.ErrUnserved}
 			}
 			seen.Inventory.Failures = inventory.Failures{{Object: crd, Why: "because"}}
 			s := statusOf(seen)

@@ -14,6 +14,7 @@ import (
 	"headgate.dev/headgate/reconcile/ownership"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/question"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/activation"
@@ -109,7 +110,7 @@ type leftover struct {
 	Action plan.Action    `json:"action"`
 	Guard  plan.GuardName `json:"guard,omitempty"`
 	Reason string         `json:"reason,omitempty"`
-	Code   plan.Code      `json:"code,omitempty"` // of the reason
+	Code   reason.Code    `json:"code,omitempty"` // of the reason
 }
 
 // A fix is the line of a policy that would activate a definition.
@@ -150,13 +151,13 @@ func packageRef(p *catalogue.Package) *packageOf {
 
 // live is the state of a definition in a cluster.
 type live struct {
-	Owned  bool      `json:"owned"`        // by this sync
-	By     string    `json:"by,omitempty"` // another owner, if known
-	Exists bool      `json:"exists"`       // its CRD
-	Served bool      `json:"served"`       // the kind
-	InUse  *int64    `json:"inUse,omitempty"`
-	Note   string    `json:"note,omitempty"` // why the objects could not be counted
-	Code   plan.Code `json:"code,omitempty"` // of the note
+	Owned  bool        `json:"owned"`        // by this sync
+	By     string      `json:"by,omitempty"` // another owner, if known
+	Exists bool        `json:"exists"`       // its CRD
+	Served bool        `json:"served"`       // the kind
+	InUse  *int64      `json:"inUse,omitempty"`
+	Note   string      `json:"note,omitempty"` // why the objects could not be counted
+	Code   reason.Code `json:"code,omitempty"` // of the note
 }
 
 // left explains a definition that the commit does not declare, if the sync still owns its CRD. Otherwise, it returns an error that
@@ -314,7 +315,7 @@ func lookAt(ctx context.Context, r reconcile.Reconciler, want render.Desired, na
 		switch a, is := question.Get(question.Known{Answers: answers}, question.Dependents{Of: plan.CRD(name)}); {
 		case is.Open:
 		case is.Err != nil:
-			why := plan.ReasonOf(is.Err)
+			why := reason.Of(is.Err)
 			found[i].Note, found[i].Code = report.Words(why), why.Code
 		default:
 			found[i].InUse = &a.Count

@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 
+	"headgate.dev/headgate/reconcile/demand"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/question"
@@ -26,7 +28,7 @@ import (
 type Baseline struct {
 	Base  render.Desired
 	Sync  inventory.Sync
-	Terms plan.Terms
+	Terms facts.Terms
 
 	// Approvals are the approvals on the target branch.
 	Approvals []render.Approval
@@ -42,11 +44,11 @@ type Baseline struct {
 }
 
 // Observe returns the state of a cluster to which the base was applied.
-func (b Baseline) Observe(_ context.Context, want render.Desired) (plan.Observed, error) {
-	seen := plan.Observed{
+func (b Baseline) Observe(_ context.Context, want render.Desired) (facts.Observed, error) {
+	seen := facts.Observed{
 		Inventory: inventory.Inventory{Sync: b.Sync, Owner: b.Base.Owner, Entries: make(map[manifest.ID]inventory.Entry, len(b.Base.Objects)), Record: inventory.Record{Format: inventory.Format}.WithPackages(b.Base)},
 		Objects:   make(map[manifest.ID]*metav1.PartialObjectMetadata, len(b.Base.Objects)),
-		Trials:    map[manifest.ID]plan.Trial{},
+		Trials:    map[manifest.ID]facts.Trial{},
 		Upstream:  b.upstream(),
 		Terms:     b.Terms,
 		Kinds:     b.Kinds,
@@ -62,12 +64,12 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (plan.Observed
 	seen.Want = want
 	err := refuseTwice(want.Objects, seen.Homes())
 	if err != nil {
-		return plan.Observed{}, err
+		return facts.Observed{}, err
 	}
-	seen, b.Base.Objects = seen.AsApplied(b.Base)
-	seen = seen.WithSources(want)
+	seen, b.Base.Objects = demand.AsApplied(seen, b.Base)
+	seen = demand.WithSources(seen, want)
 	if b.Base.Objects, err = respelled(b.Base.Objects, want, seen.Homes()); err != nil {
-		return plan.Observed{}, err
+		return facts.Observed{}, err
 	}
 	base := make(map[manifest.ID]render.Object, len(b.Base.Objects))
 	wanted := make(map[manifest.ID]bool, len(want.Objects))
@@ -86,9 +88,9 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (plan.Observed
 			},
 		}
 		if !wanted[o.ID] { // guards read the labels and annotations of a pruned object
-			content, err := plan.Sent(b.Sync, o)
+			content, err := demand.Sent(b.Sync, o)
 			if err != nil {
-				return plan.Observed{}, err
+				return facts.Observed{}, err
 			}
 			live.Labels, live.Annotations = content.GetLabels(), content.GetAnnotations()
 		}
@@ -97,22 +99,22 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (plan.Observed
 		entry.Path = o.Origin.Path
 		entry.Definition = o.ID.IsCRD() && o.Definition != ""
 		if entry.Policy, err = inventory.PolicyOf(o); err != nil {
-			return plan.Observed{}, err
+			return facts.Observed{}, err
 		}
 		seen.Inventory.Entries[o.ID] = entry
 	}
 	if seen.Instances, err = b.instances(wanted); err != nil {
-		return plan.Observed{}, err
+		return facts.Observed{}, err
 	}
-	if seen, err = seen.Ask(want); err != nil {
-		return plan.Observed{}, err
+	if seen, err = demand.Ask(seen, want); err != nil {
+		return facts.Observed{}, err
 	}
 	doubtful := seen.Doubtful(false)
-	trials := make([]plan.Trial, len(doubtful))
+	trials := make([]facts.Trial, len(doubtful))
 	failed := make([]error, len(doubtful))
 	manifest.Each(len(doubtful), func(i int) { trials[i], failed[i] = b.trial(base[doubtful[i].ID], doubtful[i].Object) })
 	if err := cmp.Or(failed...); err != nil {
-		return plan.Observed{}, err
+		return facts.Observed{}, err
 	}
 	for i, a := range doubtful {
 		live := trials[i].Live
@@ -172,20 +174,20 @@ func respelled(base []render.Object, want render.Desired, home func(manifest.ID)
 }
 
 // trial returns the result of applying an object over its version in the base.
-func (b Baseline) trial(base, want render.Object) (plan.Trial, error) {
+func (b Baseline) trial(base, want render.Object) (facts.Trial, error) {
 	if (want.ID.IsCRD() || crossplane.IsMRD(want.ID)) && len(b.Terms.Ignore.Paths(want.ID)) == 0 {
 		r, err := replacementOf(base, want)
-		return plan.Trial{Live: r.live(), After: r.after(), Whole: plan.Lazy(want.Content), Schema: &r.Difference}, err
+		return facts.Trial{Live: r.live(), After: r.after(), Whole: plan.Lazy(want.Content), Schema: &r.Difference}, err
 	}
 	live, after, err := contents(base, want)
 	if err != nil {
-		return plan.Trial{}, err
+		return facts.Trial{}, err
 	}
 	ways := b.Terms.Ignore.Withhold(after, live, b.Sync)
 	if len(ways) > 1 {
 		b.Sync.Own(live) // an applied object has these marks
 	}
-	return plan.Trial{Live: live, After: ways[len(ways)-1]}, nil
+	return facts.Trial{Live: live, After: ways[len(ways)-1]}, nil
 }
 
 func contents(base, want render.Object) (live, after *unstructured.Unstructured, err error) {
@@ -248,11 +250,11 @@ func (b Baseline) Answer(ctx context.Context, questions []question.Any) (questio
 }
 
 // upstream returns the state that Crossplane would have created from the base.
-func (b Baseline) upstream() plan.Upstream {
+func (b Baseline) upstream() facts.Upstream {
 	if b.Base.Owner != render.OwnerCrossplane {
-		return plan.Upstream{}
+		return facts.Upstream{}
 	}
-	up := plan.Upstream{Definitions: map[string]crossplane.LiveDefinition{}, Policies: map[string]crossplane.LivePolicy{}}
+	up := facts.Upstream{Definitions: map[string]crossplane.LiveDefinition{}, Policies: map[string]crossplane.LivePolicy{}}
 	for _, d := range b.Base.Definitions {
 		up.Definitions[d.Name] = crossplane.LiveDefinition{Active: d.Active}
 	}

@@ -1,6 +1,7 @@
 package baseline
 
 import (
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 
@@ -9,7 +10,7 @@ import (
 
 // copiedMoves returns the storage moves in the tree's copies of packages, if Crossplane installs the packages from
 // images that cannot be read. Headgate does not apply such a copy.
-func (b Baseline) copiedMoves(want render.Desired) []plan.StorageMove {
+func (b Baseline) copiedMoves(want render.Desired) []facts.StorageMove {
 	before := map[string]render.DecidedDefinition{}
 	for _, d := range b.Base.Definitions {
 		before[d.Name] = d
@@ -20,7 +21,7 @@ func (b Baseline) copiedMoves(want render.Desired) []plan.StorageMove {
 			read[d.Name] = true
 		}
 	}
-	var all []plan.StorageMove
+	var all []facts.StorageMove
 	for _, d := range want.Definitions {
 		if read[d.Name] {
 			continue
@@ -42,7 +43,7 @@ func (b Baseline) copiedMoves(want render.Desired) []plan.StorageMove {
 			continue
 		}
 		if _, needs, lost := r.Difference.Unconverting(); lost {
-			all = append(all, plan.StorageMove{Name: d.Name, Needs: needs, Origin: is.Origin})
+			all = append(all, facts.StorageMove{Name: d.Name, Needs: needs, Origin: is.Origin})
 		}
 	}
 	return all

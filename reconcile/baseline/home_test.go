@@ -9,6 +9,7 @@ import (
 
 	"headgate.dev/headgate/fixtures/given"
 	"headgate.dev/headgate/reconcile/baseline"
+	"headgate.dev/headgate/reconcile/draft"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
@@ -33,7 +34,7 @@ func compared(t *testing.T, before, after string) report.Report {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := plan.Compute(seen)
+	p, err := draft.Compute(seen)
 	if err != nil {
 		t.Fatal(err)
 	}

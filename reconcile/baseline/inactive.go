@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/crossplane"
@@ -38,7 +39,7 @@ func (b Baseline) redeclared(want render.Desired) ([]plan.Effect, []manifest.Fin
 		}
 		switch is, declared := after[was.Name]; {
 		case !declared:
-			effects = append(effects, plan.Undeclared(crossplane.MRD(was.Name)))
+			effects = append(effects, facts.Undeclared(crossplane.MRD(was.Name)))
 		case is.Document != nil && !is.Document.Same(was.Document):
 			changed = append(changed, pair{was, is})
 		}
@@ -53,7 +54,7 @@ func (b Baseline) redeclared(want render.Desired) ([]plan.Effect, []manifest.Fin
 			}
 		}
 		if e.Change != nil {
-			effects = append(effects, e.DeclaredAt(changed[i].is.Origin()))
+			effects = append(effects, facts.DeclaredAt(e, changed[i].is.Origin()))
 		}
 	}
 	slices.SortFunc(effects, func(a, b plan.Effect) int { return a.On.Compare(b.On) })
@@ -93,7 +94,7 @@ func redeclaration(before, after render.DecidedDefinition) (plan.Effect, error) 
 	if err != nil {
 		return plan.Effect{}, err
 	}
-	e, breaks := plan.NewRedeclaration(is.ID, r.Difference)
+	e, breaks := facts.NewRedeclaration(is.ID, r.Difference)
 	if !breaks {
 		return plan.Effect{}, nil
 	}

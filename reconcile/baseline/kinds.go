@@ -1,6 +1,7 @@
 package baseline
 
 import (
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/crossplane"
@@ -12,7 +13,7 @@ import (
 // KindsOf returns the kinds whose scope is the same in every cluster: those of Kubernetes, and those of the
 // definitions and CRDs of the commit.
 func KindsOf(want render.Desired) map[schema.GroupKind]plan.Kind {
-	kinds := plan.KubernetesKinds()
+	kinds := facts.KubernetesKinds()
 	for _, d := range want.Definitions {
 		kinds[schema.GroupKind{Group: d.Group, Kind: d.Kind}] = plan.Kind{Resource: d.Plural, Namespaced: d.Scope != "Cluster"}
 	}

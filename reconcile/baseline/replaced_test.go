@@ -7,6 +7,7 @@ import (
 	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/fixtures/given"
 	"headgate.dev/headgate/reconcile/diff"
+	"headgate.dev/headgate/reconcile/draft"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
@@ -124,7 +125,7 @@ spec:
 				if err != nil {
 					t.Fatal(err)
 				}
-				p, err := plan.Compute(seen)
+				p, err := draft.Compute(seen)
 				if err != nil {
 					t.Fatal(err)
 				}

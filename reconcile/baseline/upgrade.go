@@ -5,7 +5,9 @@ import (
 	"maps"
 	"slices"
 
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/crossplane"
@@ -88,7 +90,7 @@ type swap struct {
 type meaning struct {
 	action plan.Action
 	cause  plan.Cause
-	reason plan.Reason
+	reason reason.Reason
 }
 
 // upgrades returns the packages whose image differs from the base, by the lines that request them, and the objects that
@@ -153,7 +155,7 @@ func compared(all []swap, bumped []plan.Bump) []swap {
 			_, copied := s.after.copied()
 			var write plan.Write
 			write, failed[i] = replacing(s.before, s.after, copied)
-			all[i].effect = s.effect.Writing(write)
+			all[i].effect = facts.Writing(s.effect, write)
 		}
 	})
 	for i, err := range failed {
@@ -181,11 +183,11 @@ func dropped(want render.Desired, was, is map[manifest.ID]installed, copies map[
 		if !replaced {
 			continue
 		}
-		reason := plan.NotUpdatedAnyMore.With()
+		why := reason.NotUpdatedAnyMore.With()
 		if old.definition != nil {
-			reason = plan.KindDropped.With()
+			why = reason.KindDropped.With()
 		}
-		gone := swapOf(want, meaning{plan.Keep, plan.Retain, reason}, old, old, by)
+		gone := swapOf(want, meaning{plan.Keep, plan.Retain, why}, old, old, by)
 		gone.effect.Because = nil
 		all = append(all, gone)
 	}
@@ -225,9 +227,9 @@ func replacing(before, after installed, copied bool) (plan.Write, error) {
 	whole := plan.Lazy(func() (*unstructured.Unstructured, error) { return contentOf(after.object()) })
 	if copied {
 		difference, _, _ := r.Difference.Unconverting()
-		return plan.Replacement(r.live(), r.after(), difference, converted(whole)), nil
+		return facts.Replacement(r.live(), r.after(), difference, converted(whole)), nil
 	}
-	return plan.Replacement(r.live(), r.after(), r.Difference, whole), nil
+	return facts.Replacement(r.live(), r.after(), r.Difference, whole), nil
 }
 
 func contentOf(o render.Object, err error) (*unstructured.Unstructured, error) {
@@ -312,7 +314,7 @@ func takesPlace(base []catalogue.Package, now catalogue.Package) bool {
 }
 
 // notesOnUpgrades returns surprising consequences of new package versions that the effects do not show.
-func notesOnUpgrades(seen plan.Observed) []manifest.Finding {
+func notesOnUpgrades(seen facts.Observed) []manifest.Finding {
 	var found []manifest.Finding
 	for _, b := range seen.Bumps {
 		switch {

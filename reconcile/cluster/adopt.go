@@ -8,10 +8,12 @@ import (
 	"reflect"
 	"slices"
 
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/ownership"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/question"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render/manifest"
 
 	"github.com/fluxcd/pkg/ssa"
@@ -56,7 +58,7 @@ func removed(ctx context.Context, at dynamic.ResourceInterface, live *unstructur
 	if err != nil {
 		return nil, err
 	}
-	ctx = conceal(ctx, plan.MaskOf(live))
+	ctx = conceal(ctx, facts.MaskOf(live))
 	var after *unstructured.Unstructured
 	err = retry(ctx, func() error {
 		after, err = at.Patch(ctx, live.GetName(), types.MergePatchType, body, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: inventory.Manager})
@@ -108,7 +110,7 @@ func (r respondent) leftovers(ctx context.Context, q question.Leftovers) (questi
 		return question.Cleared{}, err
 	}
 	if !why[id].None() {
-		return question.Cleared{}, plan.ReasonError{Reason: why[id]}
+		return question.Cleared{}, reason.CodedError{Reason: why[id]}
 	}
 	_, rest := ownership.Leftovers(live)
 	if rest == nil || rest.Empty() {

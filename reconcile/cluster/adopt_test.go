@@ -16,6 +16,7 @@ import (
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
@@ -68,7 +69,7 @@ func (w *world) hook(name, url string, more map[string]any) map[string]any {
 }
 
 // carry runs a pass in a new process and returns the report.
-func (w *world) carry(t *testing.T, terms plan.Terms, commit render.Desired, approvals ...string) report.Report {
+func (w *world) carry(t *testing.T, terms facts.Terms, commit render.Desired, approvals ...string) report.Report {
 	t.Helper()
 	r := reconcilerOf(w.cluster(t, cluster.Options{Terms: terms}), w)
 	r.NoWait = true
@@ -166,7 +167,7 @@ func TestMigration(t *testing.T) {
 				tc.mark(was)
 			}
 			tc.apply(t, w, was)
-			terms := plan.Terms{Adoption: plan.AdoptAll}
+			terms := facts.Terms{Adoption: facts.AdoptAll}
 
 			// The first pass adopts: one step changes a value and takes over the other fields.
 			first := want(t, w.hooks(map[string]any{"kept": "1"}, w.hook("kept", "two", map[string]any{"timeoutSeconds": int64(7)})))
@@ -289,7 +290,7 @@ func TestAdoptionTakesFromAppliersOnly(t *testing.T) {
 			if _, err := w.at(configMaps, space).Patch(t.Context(), "settings", types.MergePatchType, edit, metav1.PatchOptions{FieldManager: manager}); err != nil {
 				t.Fatal(err)
 			}
-			result := w.carry(t, plan.Terms{Clear: true}, want(t, configMap(space, "settings", "4")))
+			result := w.carry(t, facts.Terms{Clear: true}, want(t, configMap(space, "settings", "4")))
 			if len(result.Steps) != 1 || !strings.Contains(result.Steps[0].Error, "conflict with "+manager+" over .data.key") {
 				t.Errorf("The conflict names who holds the field:\n%s", text(result))
 			}
@@ -318,20 +319,20 @@ func TestAdoptionIsResumed(t *testing.T) {
 	if live := w.mustGet(t, configMaps, space, "settings"); value(t, live) != "1" {
 		t.Errorf("only managed fields are written: %s", asJSON(t, live))
 	}
-	result := w.carry(t, plan.Terms{}, commit)
+	result := w.carry(t, facts.Terms{}, commit)
 	live := w.mustGet(t, configMaps, space, "settings")
 	if result.Verdict.ExitCode != report.ExitSuccess || value(t, live) != "2" || nested(live, "data", "old") != "1" || !inventory.Ours(live, w.sync) {
 		t.Errorf("%s\n%s", text(result), asJSON(t, live))
 	}
-	if message, _ := leftBehind(w.carry(t, plan.Terms{}, commit)); !strings.Contains(message, "data.old") {
+	if message, _ := leftBehind(w.carry(t, facts.Terms{}, commit)); !strings.Contains(message, "data.old") {
 		t.Errorf("what is left behind is not forgotten: %q", message)
 	}
 	// With adoptionLeftovers: Remove, a later pass removes the fields that the first pass must keep.
-	result = w.carry(t, plan.Terms{Clear: true}, commit)
+	result = w.carry(t, facts.Terms{Clear: true}, commit)
 	if live = w.mustGet(t, configMaps, space, "settings"); result.Summary.Updated != 1 || nested(live, "data", "old") != nil || value(t, live) != "2" {
 		t.Errorf("%s\n%s", text(result), asJSON(t, live))
 	}
-	if last := w.carry(t, plan.Terms{Clear: true}, commit); last.Changed() {
+	if last := w.carry(t, facts.Terms{Clear: true}, commit); last.Changed() {
 		t.Errorf("afterwards:\n%s", text(last))
 	}
 }
@@ -457,7 +458,7 @@ func TestStillReconciled(t *testing.T) {
 		applyAs(t, tc.manager, w.at(configMaps, space), u)
 		wanted = append(wanted, configMap(space, name, "ours"))
 	}
-	result := w.carry(t, plan.Terms{Adoption: plan.AdoptAll}, want(t, wanted...))
+	result := w.carry(t, facts.Terms{Adoption: facts.AdoptAll}, want(t, wanted...))
 	for _, s := range result.Steps {
 		tc := cases[s.ID.Name]
 		switch {

@@ -10,6 +10,7 @@ import (
 
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/question"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
@@ -40,7 +41,7 @@ func (c *Cluster) Answer(ctx context.Context, questions []question.Any) (questio
 			return nil, ctx.Err()
 		}
 		if err != nil {
-			a = question.Unknown{Why: plan.ReasonError{Reason: c.unknown(err)}}
+			a = question.Unknown{Why: reason.CodedError{Reason: c.unknown(err)}}
 		}
 		return a, nil
 	})
@@ -55,14 +56,14 @@ func (c *Cluster) Answer(ctx context.Context, questions []question.Any) (questio
 }
 
 // unknown returns the reason why a count failed.
-func (c *Cluster) unknown(err error) plan.Reason {
+func (c *Cluster) unknown(err error) reason.Reason {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return plan.CountTooLong.With(patience.String())
+		return reason.CountTooLong.With(patience.String())
 	case apierrors.IsForbidden(err):
-		return plan.CountForbidden.With(err.Error())
+		return reason.CountForbidden.With(err.Error())
 	}
-	return plan.ReasonOf(cause(err))
+	return reason.Of(cause(err))
 }
 
 // A respondent answers the questions of one round, which share the reads of Usages.

@@ -10,10 +10,13 @@ import (
 	"time"
 
 	"headgate.dev/headgate/reconcile/diff"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/ownership"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/question"
+	"headgate.dev/headgate/reconcile/reason"
+	"headgate.dev/headgate/reconcile/record"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
@@ -83,14 +86,14 @@ func (c *Cluster) apply(ctx context.Context, p plan.Plan) ([]plan.Outcome, error
 		return nil, err
 	}
 	if !sends {
-		settled := p.Settled(have, refused)
+		settled := record.Settled(p, have, refused)
 		if p.Stance.In(plan.Ending) && len(p.Steps) == 0 {
 			return refused, c.forget(ctx, l, settled)
 		}
 		_, err := c.store(working, sp.asCluster(settled))
 		return refused, err
 	}
-	have.ResourceVersion, err = c.store(working, sp.asCluster(p.Intent(have)))
+	have.ResourceVersion, err = c.store(working, sp.asCluster(record.Intent(p, have)))
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +103,7 @@ func (c *Cluster) apply(ctx context.Context, p plan.Plan) ([]plan.Outcome, error
 		return run.done(), err
 	}
 	l.release(ctx)
-	if !p.Continues() { // otherwise the next plan can be sent while these objects become ready
+	if !plan.Continues(p) { // otherwise the next plan can be sent while these objects become ready
 		run.waitOut(ctx, have)
 	}
 	return run.done(), context.Cause(ctx)
@@ -130,7 +133,7 @@ func (c *Cluster) rereadInventory(ctx context.Context, p plan.Plan, sp spelling)
 	}
 	touched := planned != nil && c.stored != nil && planned.ResourceVersion == p.Version && sameInventory(planned, c.stored)
 	if have.ResourceVersion != p.Version && !touched {
-		return have, plan.ErrMoved
+		return have, reason.ErrMoved
 	}
 	if p.Stale && (have.ResourceVersion == "" || have.Lost) {
 		if have, err = c.adoptRebuilt(ctx, c.surface, have); err != nil {
@@ -167,7 +170,7 @@ type execution struct {
 	sent     int
 	outcomes []plan.Outcome
 	applied  map[manifest.ID]*metav1.PartialObjectMetadata // the API server's answers
-	notReady map[string]plan.Reason                        // by CRD: why it is still not served after the wait
+	notReady map[string]reason.Reason                      // by CRD: why it is still not served after the wait
 	hopeless []manifest.ID                                 // an earlier pass already waited for them in vain
 	news     bool                                          // the state of kept objects differs from the inventory
 }
@@ -177,7 +180,7 @@ func (c *Cluster) execution(p plan.Plan, sp spelling) *execution {
 		Cluster: c, spelling: sp, plan: p,
 		total:    p.Count(plan.Create) + p.Count(plan.Update) + p.Count(plan.Prune) + p.Count(plan.Release),
 		applied:  map[manifest.ID]*metav1.PartialObjectMetadata{},
-		notReady: map[string]plan.Reason{},
+		notReady: map[string]reason.Reason{},
 	}
 }
 
@@ -188,7 +191,7 @@ func (c *Cluster) checkUnready(ctx context.Context, p plan.Plan, sp spelling) (_
 	if err := run.write(ctx); err != nil {
 		return nil, false, err
 	}
-	if more := p.Continues(); more {
+	if more := plan.Continues(p); more {
 		run.wait(ctx, min(waitWithLease, c.options.Timeout), more)
 	} else {
 		run.wait(ctx, c.options.Timeout, more)
@@ -216,7 +219,7 @@ func (r *execution) settle(ctx context.Context, have *inventory.Inventory) error
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shortTimeout)
 	defer cancel()
 	var err error
-	have.ResourceVersion, err = r.store(ctx, r.spelling.asCluster(r.plan.Settled(*have, r.outcomes)))
+	have.ResourceVersion, err = r.store(ctx, r.spelling.asCluster(record.Settled(r.plan, *have, r.outcomes)))
 	return err
 }
 
@@ -383,14 +386,14 @@ func (r *execution) carry(ctx context.Context, s plan.Step, before []plan.Outcom
 		}
 		live, err := r.get(ctx, r.surface, id)
 		if err != nil {
-			o.NotReady = plan.ReasonOf(r.explain(err, "get", id.Brief()))
+			o.NotReady = reason.Of(r.explain(err, "get", id.Brief()))
 		} else if live.DeletionTimestamp != nil { // it cannot become ready any more
-			o.Unknown, o.NotReady = false, plan.WhyDeleting(live)
+			o.Unknown, o.NotReady = false, facts.WhyDeleting(live)
 		}
 		return o, live
 	}
 	if why := s.NotEmpty(before); !why.None() {
-		o.Err = plan.ReasonError{Reason: why}
+		o.Err = reason.CodedError{Reason: why}
 		return o, nil
 	}
 	var live *metav1.PartialObjectMetadata
@@ -409,7 +412,7 @@ func (r *execution) carry(ctx context.Context, s plan.Step, before []plan.Outcom
 		o.Err = r.touch(ctx, s)
 	case plan.DoMigrate:
 		if o.Err = r.migrate(ctx, s, id); o.Err == nil {
-			o.NotReady = plan.FieldsMigrated.With()
+			o.NotReady = reason.FieldsMigrated.With()
 		}
 	case plan.DoAdopt:
 		o.Err = r.adopt(ctx, s, id)
@@ -471,7 +474,7 @@ func (r *execution) patch(ctx context.Context, s plan.Step, id manifest.ID) (*me
 	}
 	object.SetUID(s.UID) // an object that was made anew since belongs to its maker; a create has none
 	force := len(s.Takes) > 0
-	ctx = conceal(ctx, s.Mask(), plan.MaskOf(object))
+	ctx = conceal(ctx, s.Mask(), facts.MaskOf(object))
 	var live *metav1.PartialObjectMetadata
 	send := func(version string) error {
 		object.SetResourceVersion(version)
@@ -518,7 +521,7 @@ func replacedMeanwhile(s plan.Step, err error) error {
 	}
 	switch {
 	case status.Reason == metav1.StatusReasonInvalid && slices.ContainsFunc(causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" }):
-		return plan.ReasonError{Reason: plan.MadeAnew.With()}
+		return reason.CodedError{Reason: reason.MadeAnew.With()}
 	case status.Reason == metav1.StatusReasonConflict && len(causes) == 0, apierrors.IsNotFound(err) && !isUnknownKind(err):
 		return errChanged
 	}
@@ -561,7 +564,7 @@ func (r *execution) unserved(s plan.Step, err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if why, waited := r.notReady[s.Needs]; waited {
-		return plan.ReasonError{Reason: plan.CRDNotServed.With(err.Error(), s.Needs, why)}
+		return reason.CodedError{Reason: reason.CRDNotServed.With(err.Error(), s.Needs, why)}
 	}
 	for _, o := range r.outcomes {
 		if o.ID == plan.CRD(s.Needs) && o.Err != nil {
@@ -622,18 +625,18 @@ func (r *execution) remove(ctx context.Context, s plan.Step, id manifest.ID, pro
 
 // deletion returns what the requested deletion of an object waits for; no reason if the object is gone, or if another one has its
 // name.
-func (r *execution) deletion(ctx context.Context, s plan.Step, id manifest.ID) plan.Reason {
+func (r *execution) deletion(ctx context.Context, s plan.Step, id manifest.ID) reason.Reason {
 	live, err := r.get(ctx, r.surface, id)
 	switch {
 	case apierrors.IsNotFound(err) && !isUnknownKind(err), err == nil && live.UID != s.UID:
-		return plan.Reason{}
+		return reason.Reason{}
 	case err != nil:
-		return plan.DeletionUnknown.With(r.explain(err, "get", id.Brief()).Error())
+		return reason.DeletionUnknown.With(r.explain(err, "get", id.Brief()).Error())
 	}
-	return plan.WhyDeleting(live)
+	return facts.WhyDeleting(live)
 }
 
-var errChanged = plan.ReasonError{Reason: plan.ChangedMeanwhile.With()}
+var errChanged = reason.CodedError{Reason: reason.ChangedMeanwhile.With()}
 
 // finalizers changes the finalizers of exactly the object that was observed, or of one that is being deleted anyway.
 func (r *execution) finalizers(ctx context.Context, s plan.Step, id manifest.ID, change func([]string) []string) error {
@@ -661,13 +664,13 @@ func (r *execution) unused(ctx context.Context, id manifest.ID) error {
 	}
 	known := question.Known{Answers: answers}
 	if a, is := question.Get(known, protected); !is.Known() || a.Count > 0 {
-		return plan.ReasonError{Reason: plan.ProtectedMeanwhile.With(plan.ReasonOf(is.Err).Or(plan.AnExample.With(a.Example)))}
+		return reason.CodedError{Reason: reason.ProtectedMeanwhile.With(reason.Of(is.Err).Or(reason.AnExample.With(a.Example)))}
 	}
 	switch a, is := question.Get(known, q); {
 	case !is.Known():
-		return plan.ReasonError{Reason: plan.UncountableNow.With(plan.ReasonOf(is.Err))}
+		return reason.CodedError{Reason: reason.UncountableNow.With(reason.Of(is.Err))}
 	case a.Count > 0:
-		return plan.ReasonError{Reason: plan.UsedMeanwhile.With(a.Count, a.Example)}
+		return reason.CodedError{Reason: reason.UsedMeanwhile.With(a.Count, a.Example)}
 	}
 	return nil
 }

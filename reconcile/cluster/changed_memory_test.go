@@ -10,9 +10,13 @@ import (
 	"strings"
 	"testing"
 
+	"headgate.dev/headgate/reconcile/demand"
 	"headgate.dev/headgate/reconcile/diff"
+	"headgate.dev/headgate/reconcile/draft"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/record"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
@@ -177,11 +181,11 @@ func TestChangedAgreesWithDiff(t *testing.T) {
 			t.Fatal(err)
 		}
 		seen.Objects[id] = live
-		recorded := plan.Observed{Inventory: seen.Inventory}.AsRecorded()
+		recorded := demand.AsRecorded(facts.Observed{Inventory: seen.Inventory})
 
 		p := decided(t, c, seen, want)
 		acts := slices.ContainsFunc(p.Steps, func(s plan.Step) bool { return s.Action != plan.Keep })
-		says := recorded.Changed(id, live)
+		says := demand.Changed(recorded, id, live)
 		if acts && !says && onlyReordered(p.Steps[0]) { // managed fields do not record the order of items
 			reordered++
 			continue
@@ -218,13 +222,13 @@ func onlyReordered(s plan.Step) bool {
 }
 
 // served returns an API server after the first pass, and the inventory of that pass.
-func served(t *testing.T, c *Cluster, fields *managedfields.FieldManager, want render.Desired) (*aServer, plan.Observed) {
+func served(t *testing.T, c *Cluster, fields *managedfields.FieldManager, want render.Desired) (*aServer, facts.Observed) {
 	t.Helper()
 	server := &aServer{fields: fields, live: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.org/v1", "kind": "Thing"}}}
 	c.objects = server
 	gk := schema.GroupKind{Group: "example.org", Kind: "Thing"}
 	c.surface = &surface{kinds: map[schema.GroupKind]plan.Kind{gk: {Version: "v1", Resource: "things", Namespaced: true}}, versions: map[schema.GroupKind][]string{gk: {"v1"}}}
-	sent, err := plan.Sent(c.sync, want.Objects[0])
+	sent, err := demand.Sent(c.sync, want.Objects[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,24 +238,24 @@ func served(t *testing.T, c *Cluster, fields *managedfields.FieldManager, want r
 	}
 	server.write(made)
 	server.live.SetUID("u")
-	seen := plan.Observed{
+	seen := facts.Observed{
 		Inventory: inventory.Inventory{Sync: c.sync, ResourceVersion: "1", Owner: want.Owner, Entries: map[manifest.ID]inventory.Entry{}},
 		Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{},
-		Trials:    map[manifest.ID]plan.Trial{},
+		Trials:    map[manifest.ID]facts.Trial{},
 		Kinds:     c.surface.kinds,
 		Terms:     c.options.Terms,
 	}
 	o := want.Objects[0]
 	seen.Inventory.Entries[o.ID] = plan.Applied(server.live, seen.Digest(o), c.options.Terms.Ignore.Paths(o.ID)...)
 	first := decided(t, c, seen, want)
-	seen.Inventory.Record = first.Settled(seen.Inventory, nil).Record
+	seen.Inventory.Record = record.Settled(first, seen.Inventory, nil).Record
 	return server, seen
 }
 
 // decided returns the plan of a pass.
-func decided(t *testing.T, c *Cluster, seen plan.Observed, want render.Desired) plan.Plan {
+func decided(t *testing.T, c *Cluster, seen facts.Observed, want render.Desired) plan.Plan {
 	t.Helper()
-	seen, err := seen.Ask(want)
+	seen, err := demand.Ask(seen, want)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,22 +266,22 @@ func decided(t *testing.T, c *Cluster, seen plan.Observed, want render.Desired) 
 		}
 		seen.Trials[a.ID] = tried.Trial
 	}
-	p, err := plan.Compute(seen)
+	p, err := draft.Compute(seen)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
 
-func randomTerms(r *rand.Rand) plan.Terms {
-	var terms plan.Terms
+func randomTerms(r *rand.Rand) facts.Terms {
+	var terms facts.Terms
 	for _, path := range []string{"/spec/size", "/spec/tags/*", "/spec/tags/a", "/spec/ports/*/number", "/metadata/labels/team", "/spec/zones", "/spec/args"} {
 		if r.IntN(8) == 0 {
 			terms.Ignore = append(terms.Ignore, diff.Ignore{Kind: regexp.MustCompile("^Thing$"), Paths: []diff.Pointer{diff.PointerOf(path)}})
 		}
 	}
 	if r.IntN(4) == 0 {
-		terms.Adoption = plan.AdoptAll
+		terms.Adoption = facts.AdoptAll
 	}
 	return terms
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/demand"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
@@ -119,10 +120,10 @@ func TestStatusAgreesWithDiff(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			seen = seen.AsRecorded()
+			seen = demand.AsRecorded(seen)
 			var says, does []string
 			for id := range seen.Inventory.Entries {
-				if live := seen.Objects[id]; live == nil || seen.Changed(id, live) {
+				if live := seen.Objects[id]; live == nil || demand.Changed(seen, id, live) {
 					says = append(says, id.String())
 				}
 			}

@@ -13,8 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
-	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/manifest"
 
 	core "k8s.io/api/core/v1"
@@ -37,7 +37,7 @@ type Options struct {
 	LeaseDuration    time.Duration // how long after its last renewal a writer counts as dead; default 60 seconds
 	DefaultNamespace string        // for namespaced objects without a namespace; default "default"
 	FullCheck        time.Duration // interval within which every object is dry-run, even if it looks unchanged; 0 means never
-	Terms            plan.Terms    // which fields and objects to take from other tools, and which to leave to them
+	Terms            facts.Terms   // which fields and objects to take from other tools, and which to leave to them
 	Shares           *Shares       // what this Cluster shares with others of the same configuration; nil shares with none
 	Progress         func(Event)   // receives the progress of Apply and Observe, one call at a time; may be nil
 }

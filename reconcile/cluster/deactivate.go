@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/crossplane"
@@ -23,7 +24,7 @@ var kindDeployment = schema.GroupKind{Group: "apps", Kind: "Deployment"}
 
 // seeDeactivatable reads what must be known before a definition is deactivated: which CRDs packages have left behind, and the
 // capabilities of their revisions.
-func (c *Cluster) seeDeactivatable(ctx context.Context, definitions []row, up *plan.Upstream) error {
+func (c *Cluster) seeDeactivatable(ctx context.Context, definitions []row, up *facts.Upstream) error {
 	up.Objects = map[manifest.ID]*metav1.PartialObjectMetadata{}
 	up.Revisions = map[string]plan.LiveRevision{}
 	for _, r := range definitions {
@@ -64,7 +65,7 @@ func (c *Cluster) seeDeactivatable(ctx context.Context, definitions []row, up *p
 
 // lost returns, by package revision, the names of missing definitions whose CRDs that revision left behind. It also stores the
 // metadata of these CRDs in up.
-func (c *Cluster) lost(ctx context.Context, up *plan.Upstream) (map[string][]string, error) {
+func (c *Cluster) lost(ctx context.Context, up *facts.Upstream) (map[string][]string, error) {
 	crds, err := c.list(ctx, c.surface, groupKind(plan.CRD("")), "", "")
 	if err != nil {
 		return nil, c.explain(err, "list", resourceName(c.surface, groupKind(plan.CRD(""))))
@@ -89,7 +90,7 @@ func (c *Cluster) lost(ctx context.Context, up *plan.Upstream) (map[string][]str
 }
 
 // converts reports whether a package revision makes definitions, which Crossplane can be configured not to do.
-func converts(revision *unstructured.Unstructured, up *plan.Upstream) bool {
+func converts(revision *unstructured.Unstructured, up *facts.Upstream) bool {
 	for _, d := range up.Definitions {
 		if d.Revision == revision.GetName() {
 			return true

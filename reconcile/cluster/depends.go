@@ -4,7 +4,9 @@ import (
 	"context"
 	"slices"
 
-	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/demand"
+	"headgate.dev/headgate/reconcile/facts"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
@@ -16,8 +18,8 @@ import (
 
 // dependencies reads the dependencies of all objects that may have to be written, with one request each. If there is nothing to
 // write, it sends no request.
-func (c *Cluster) dependencies(ctx context.Context, seen plan.Observed, sp spelling) (map[manifest.ID]plan.Dependency, error) {
-	ids, err := seen.DependenciesOf()
+func (c *Cluster) dependencies(ctx context.Context, seen facts.Observed, sp spelling) (map[manifest.ID]facts.Dependency, error) {
+	ids, err := demand.DependenciesOf(seen)
 	if err != nil || len(ids) == 0 {
 		return nil, err
 	}
@@ -25,8 +27,8 @@ func (c *Cluster) dependencies(ctx context.Context, seen plan.Observed, sp spell
 }
 
 // sources reads the objects that references copy fields from, with one request each.
-func (c *Cluster) sources(ctx context.Context, seen plan.Observed, want render.Desired, sp spelling) (map[manifest.ID]plan.ReferenceSource, error) {
-	ids := seen.SourcesOf(want)
+func (c *Cluster) sources(ctx context.Context, seen facts.Observed, want render.Desired, sp spelling) (map[manifest.ID]facts.ReferenceSource, error) {
+	ids := demand.SourcesOf(seen, want)
 	if len(ids) == 0 {
 		return nil, nil
 	}
@@ -46,64 +48,64 @@ func eachOf[T any](ctx context.Context, c *Cluster, ids []manifest.ID, sp spelli
 	return found, nil
 }
 
-func (c *Cluster) source(ctx context.Context, id manifest.ID) (plan.ReferenceSource, error) {
+func (c *Cluster) source(ctx context.Context, id manifest.ID) (facts.ReferenceSource, error) {
 	if _, served := c.surface.kinds[groupKind(id)]; !served {
-		return plan.ReferenceSource{Err: c.surface.known(groupKind(id))}, nil
+		return facts.ReferenceSource{Err: c.surface.known(groupKind(id))}, nil
 	}
 	live, err := c.read(ctx, id)
 	switch {
 	case apierrors.IsNotFound(err):
-		return plan.ReferenceSource{}, nil
+		return facts.ReferenceSource{}, nil
 	case err != nil && !c.stops(ctx, err):
-		return plan.ReferenceSource{Err: c.explain(err, "get", id.Brief())}, nil
+		return facts.ReferenceSource{Err: c.explain(err, "get", id.Brief())}, nil
 	case err != nil:
-		return plan.ReferenceSource{}, c.explain(err, "get", id.Brief())
+		return facts.ReferenceSource{}, c.explain(err, "get", id.Brief())
 	}
-	return plan.ReferenceSource{Live: live}, nil
+	return facts.ReferenceSource{Live: live}, nil
 }
 
-func (c *Cluster) dependency(ctx context.Context, id manifest.ID) (plan.Dependency, error) {
+func (c *Cluster) dependency(ctx context.Context, id manifest.ID) (facts.Dependency, error) {
 	if _, served := c.surface.kinds[groupKind(id)]; !served {
 		if err := c.surface.known(groupKind(id)); err != nil {
-			return plan.Dependency{Exists: true, NotReady: plan.ReasonOf(err)}, nil
+			return facts.Dependency{Exists: true, NotReady: reason.Of(err)}, nil
 		}
-		return plan.Dependency{}, nil
+		return facts.Dependency{}, nil
 	}
 	live, err := c.read(ctx, id)
 	switch {
 	case apierrors.IsNotFound(err):
-		return plan.Dependency{}, nil
+		return facts.Dependency{}, nil
 	case err != nil && !c.stops(ctx, err): // usually forbidden
-		return plan.Dependency{Exists: true, NotReady: plan.ReasonOf(c.explain(err, "get", id.Brief()))}, nil
+		return facts.Dependency{Exists: true, NotReady: reason.Of(c.explain(err, "get", id.Brief()))}, nil
 	case err != nil:
-		return plan.Dependency{}, c.explain(err, "get", id.Brief())
+		return facts.Dependency{}, c.explain(err, "get", id.Brief())
 	case live.GetDeletionTimestamp() != nil:
-		return plan.Dependency{Exists: true, NotReady: plan.BeingDeleted.With()}, nil
+		return facts.Dependency{Exists: true, NotReady: reason.BeingDeleted.With()}, nil
 	}
 	why, err := c.whyNotReady(ctx, id, live)
-	return plan.Dependency{Exists: true, NotReady: why}, err
+	return facts.Dependency{Exists: true, NotReady: why}, err
 }
 
 // whyNotReady returns why an object is not ready for its dependants, or no reason if it is. For Crossplane's kinds, it does not use
 // the general rules of notReady: they count objects as ready that Crossplane has not reconciled yet.
-func (c *Cluster) whyNotReady(ctx context.Context, id manifest.ID, live *unstructured.Unstructured) (plan.Reason, error) {
+func (c *Cluster) whyNotReady(ctx context.Context, id manifest.ID, live *unstructured.Unstructured) (reason.Reason, error) {
 	state, _, _ := unstructured.NestedString(live.Object, "spec", "state")
 	switch categories := c.surface.kinds[groupKind(id)].Categories; {
 	case crossplane.IsMRD(id):
 		d := crossplane.LiveDefinition{Active: state == "Active", Established: crossplane.Condition(live, "Established").Status}
 		if d.Active && d.Established != metav1.ConditionTrue {
 			if err := c.ask(ctx, id.Name, &d); err != nil && !apierrors.IsNotFound(err) {
-				return plan.Reason{}, err
+				return reason.Reason{}, err
 			}
 		}
 		if !d.Active { // an inactive definition is ready: only a policy can change that
-			return plan.Reason{}, nil
+			return reason.Reason{}, nil
 		}
-		return plan.WhyDefinition(d), nil
+		return facts.WhyDefinition(d), nil
 	case id == crossplane.MRAP(id.Name):
-		return plan.WhyPolicy(crossplane.LivePolicyOf(live)), nil
+		return facts.WhyPolicy(crossplane.LivePolicyOf(live)), nil
 	case crossplane.IsPackage(id):
-		return plan.WhyPackage(crossplane.LivePackageOf(live)), nil
+		return facts.WhyPackage(crossplane.LivePackageOf(live)), nil
 	case crossplane.IsXRD(id):
 		return isTrue(live, "Established"), nil
 	case slices.ContainsFunc([]string{"managed", "composite", "claim"}, func(c string) bool { return slices.Contains(categories, c) }):
@@ -113,14 +115,14 @@ func (c *Cluster) whyNotReady(ctx context.Context, id manifest.ID, live *unstruc
 }
 
 // isTrue returns why a condition of an object is not true; no reason if it is.
-func isTrue(u *unstructured.Unstructured, kind string) plan.Reason {
+func isTrue(u *unstructured.Unstructured, kind string) reason.Reason {
 	switch c := crossplane.Condition(u, kind); {
 	case c.Status == metav1.ConditionTrue:
-		return plan.Reason{}
+		return reason.Reason{}
 	case c.Message != "":
-		return plan.StatusMessage.With(c.Message)
+		return reason.StatusMessage.With(c.Message)
 	case c.Reason != "":
-		return plan.StatusMessage.With(c.Reason)
+		return reason.StatusMessage.With(c.Reason)
 	}
-	return plan.ConditionNotTrue.With(kind)
+	return reason.ConditionNotTrue.With(kind)
 }

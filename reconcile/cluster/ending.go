@@ -7,6 +7,7 @@ import (
 
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render/manifest"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -86,7 +87,7 @@ func (c *Cluster) forget(ctx context.Context, l *lock, inv inventory.Inventory) 
 	})
 	switch {
 	case apierrors.IsConflict(err):
-		return errors.Join(plan.ErrMoved, err)
+		return errors.Join(reason.ErrMoved, err)
 	case err != nil && !apierrors.IsNotFound(err):
 		return c.explain(err, "delete", "the inventory ConfigMap "+c.sync.Namespace+"/"+name)
 	}

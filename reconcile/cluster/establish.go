@@ -14,7 +14,9 @@ import (
 	"time"
 
 	"headgate.dev/headgate/reconcile/engine"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render/crossplane"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -39,8 +41,8 @@ type establishing struct {
 
 // A crdState is the last state of a CRD.
 type crdState struct {
-	version string      // resourceVersion
-	reason  plan.Reason // why it is not served; empty if it is
+	version string        // resourceVersion
+	reason  reason.Reason // why it is not served; empty if it is
 }
 
 // establish starts the watch. It lasts until end is called and not until ctx is done, because a pass waits longer than it holds the
@@ -172,9 +174,9 @@ func readCRD(b []byte, deleted bool) (string, crdState, error) {
 			return "", crdState{}, err
 		}
 	}
-	state := crdState{version: crd.ResourceVersion, reason: plan.WhyCRD(unestablished(&crd))}
+	state := crdState{version: crd.ResourceVersion, reason: facts.WhyCRD(unestablished(&crd))}
 	if deleted {
-		state.reason = plan.WasDeleted.With()
+		state.reason = reason.WasDeleted.With()
 	}
 	return crd.Name, state, nil
 }
@@ -198,7 +200,7 @@ func unestablished(crd *apiextensions.CustomResourceDefinition) crossplane.CRD {
 
 // wait waits until the CRDs that were applied at the given resourceVersions are served, for as long as ctx and the timeout allow.
 // It returns the CRDs that are not served, each with the reason.
-func (e *establishing) wait(ctx context.Context, timeout time.Duration, applied map[string]string, progress func(crd string)) map[string]plan.Reason {
+func (e *establishing) wait(ctx context.Context, timeout time.Duration, applied map[string]string, progress func(crd string)) map[string]reason.Reason {
 	defer engine.Pause(ctx)()
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -284,7 +286,7 @@ func (e *establishing) lookAt(ctx context.Context, left map[string]string) {
 func (e *establishing) readOne(ctx context.Context, name string) {
 	u, err := e.cluster.read(ctx, plan.CRD(name))
 	if apierrors.IsNotFound(err) {
-		e.set(name, crdState{reason: plan.WasDeleted.With()})
+		e.set(name, crdState{reason: reason.WasDeleted.With()})
 		return
 	}
 	if err != nil {
@@ -294,7 +296,7 @@ func (e *establishing) readOne(ctx context.Context, name string) {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &crd); err != nil {
 		return
 	}
-	e.set(name, crdState{version: crd.ResourceVersion, reason: plan.WhyCRD(unestablished(&crd))})
+	e.set(name, crdState{version: crd.ResourceVersion, reason: facts.WhyCRD(unestablished(&crd))})
 }
 
 func (e *establishing) set(name string, s crdState) {
@@ -304,15 +306,15 @@ func (e *establishing) set(name string, s crdState) {
 }
 
 // reasons returns why CRDs are still not served, according to their last known states.
-func (e *establishing) reasons(ctx context.Context, left map[string]string) map[string]plan.Reason {
+func (e *establishing) reasons(ctx context.Context, left map[string]string) map[string]reason.Reason {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	e.lookAt(ctx, left)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	why := make(map[string]plan.Reason, len(left))
+	why := make(map[string]reason.Reason, len(left))
 	for name := range left {
-		why[name] = e.states[name].reason.Or(plan.ConditionNotReported.With(string(apiextensions.Established)))
+		why[name] = e.states[name].reason.Or(reason.ConditionNotReported.With(string(apiextensions.Established)))
 	}
 	return why
 }

@@ -11,8 +11,10 @@ import (
 
 	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -157,15 +159,15 @@ func TestMadeAnewBeforeTheWrite(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string
 		anew   bool
-		why    plan.Code
+		why    reason.Code
 	}{
-		"MadeAnew": {"Another user made an object of the same name.", true, plan.MadeAnew},
-		"Deleted":  {"A user deleted the object.", false, plan.ChangedMeanwhile},
+		"MadeAnew": {"Another user made an object of the same name.", true, reason.MadeAnew},
+		"Deleted":  {"A user deleted the object.", false, reason.ChangedMeanwhile},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			space := w.sync.Namespace
-			terms := plan.Terms{Adoption: plan.AdoptNone}
+			terms := facts.Terms{Adoption: facts.AdoptNone}
 			applied(t, w.cluster(t, cluster.Options{Terms: terms}), want(t, namespace(space), configMap(space, "a", "1")))
 			meddles := true
 			config := fixtures.Intercept(w.config, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
@@ -187,7 +189,7 @@ func TestMadeAnewBeforeTheWrite(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, o := range done {
-				if o.ID.Name == "a" && plan.ReasonOf(o.Err).Code != tc.why {
+				if o.ID.Name == "a" && reason.Of(o.Err).Code != tc.why {
 					t.Errorf("%s\nwant %s, got %v", tc.reason, tc.why, o.Err)
 				}
 			}
@@ -256,7 +258,7 @@ func TestBusyStatus(t *testing.T) {
 			tc.before()
 			sent := busy.DeepCopy()
 			sent.Object["spec"] = map[string]any{"size": 10 + size, "by": name}
-			c := clusterOf(t, config, w, cluster.Options{Terms: plan.Terms{Take: true, Adoption: plan.AdoptAll}})
+			c := clusterOf(t, config, w, cluster.Options{Terms: facts.Terms{Take: true, Adoption: facts.AdoptAll}})
 			p := planned(t, c, want(t, crd, sent))
 			early.Store(2)
 			done, err := c.Apply(t.Context(), p)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
@@ -227,7 +228,7 @@ func TestFieldsThatLeaveGit(t *testing.T) {
 			source := commits{one: commitOf(t, namespace(space), kind(space, "b")), two: commitOf(t, namespace(space), kind(space))}
 			pass := func(ref string) report.Report {
 				t.Helper()
-				c := w.cluster(t, cluster.Options{Terms: plan.Terms{Adoption: plan.AdoptAll}})
+				c := w.cluster(t, cluster.Options{Terms: facts.Terms{Adoption: facts.AdoptAll}})
 				r := reconcilerOf(c, w)
 				r.Source, r.Recorder = source, c
 				result, err := r.Run(t.Context(), ref)

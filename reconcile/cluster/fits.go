@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/fit"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/crossplane"
@@ -28,7 +29,7 @@ func (r respondent) fits(ctx context.Context, q plan.Fits) (plan.Misfits, error)
 		if err != nil || xrd == nil {
 			return plan.Misfits{}, err
 		}
-		crds = plan.CRDsOf(xrd)
+		crds = facts.CRDsOf(xrd)
 	}
 	var all plan.Misfits
 	var unchecked error

@@ -11,6 +11,8 @@ import (
 	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/draft"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
@@ -22,13 +24,13 @@ import (
 )
 
 // answered returns a plan whose questions the cluster has answered.
-func answered(t *testing.T, c *cluster.Cluster, seen plan.Observed) plan.Plan {
+func answered(t *testing.T, c *cluster.Cluster, seen facts.Observed) plan.Plan {
 	t.Helper()
 	seen.Answers = question.Answers{}
 	var p plan.Plan
 	for range 3 {
 		var err error
-		if p, err = plan.Compute(seen, guard.Guarding{}.Guards()...); err != nil {
+		if p, err = draft.Compute(seen, guard.Guarding{}.Guards()...); err != nil {
 			t.Fatal(err)
 		}
 		answers, err := c.Answer(t.Context(), p.Open())

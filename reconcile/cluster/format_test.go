@@ -12,6 +12,7 @@ import (
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render/manifest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -215,7 +216,7 @@ func TestNewerFormat(t *testing.T) {
 		}
 	}
 	// A pass that was planned earlier takes the lease and releases it again.
-	if _, err := running.Apply(t.Context(), before); err == nil || errors.Is(err, plan.ErrMoved) {
+	if _, err := running.Apply(t.Context(), before); err == nil || errors.Is(err, reason.ErrMoved) {
 		t.Errorf("want the pass stopped for good, got %v", err)
 	}
 	if is := w.inventory(t); is.GetResourceVersion() != was.GetResourceVersion() {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
@@ -36,24 +36,24 @@ func (c *Cluster) hidden(ctx context.Context, owned map[manifest.ID]bool) map[sc
 	crds := c.unservedDefinitions(ctx, why)
 	services, servicesErr := c.aggregated(ctx)
 	for gk := range why {
-		var reason plan.Reason
+		var because reason.Reason
 		for _, crd := range crds[gk.Group] {
-			if reason.None() {
-				reason = crd.hides(gk)
+			if because.None() {
+				because = crd.hides(gk)
 			}
 		}
 		switch service, aggregated := services[gk.Group]; {
-		case !reason.None():
+		case !because.None():
 		case servicesErr != nil:
-			reason = plan.ReasonOf(servicesErr)
+			because = reason.Of(servicesErr)
 		case aggregated:
-			reason = plan.APIServiceEmpty.With(service)
+			because = reason.APIServiceEmpty.With(service)
 		}
-		if reason.None() {
+		if because.None() {
 			delete(why, gk)
 			continue
 		}
-		why[gk] = plan.ReasonError{Reason: plan.KindHidden.With(gk.String(), reason)}
+		why[gk] = reason.CodedError{Reason: reason.KindHidden.With(gk.String(), because)}
 	}
 	return why
 }
@@ -66,25 +66,25 @@ type hiding struct {
 }
 
 // hides returns why a CRD may hide objects of a kind; no reason if it is not the CRD of that kind.
-func (h hiding) hides(gk schema.GroupKind) plan.Reason {
+func (h hiding) hides(gk schema.GroupKind) reason.Reason {
 	if h.err != nil {
-		return plan.ReasonOf(h.err)
+		return reason.Of(h.err)
 	}
 	if kind, _, _ := unstructured.NestedString(h.crd.Object, "spec", "names", "kind"); kind != gk.Kind {
-		return plan.Reason{}
+		return reason.Reason{}
 	}
 	switch {
 	case h.crd.GetDeletionTimestamp() != nil:
-		return plan.CRDTerminating.With(h.name)
+		return reason.CRDTerminating.With(h.name)
 	case len(readableVersions(h.crd)) == 0:
-		return plan.CRDServesNothing.With(h.name)
+		return reason.CRDServesNothing.With(h.name)
 	}
 	for _, condition := range []string{"NamesAccepted", "Established"} {
 		if c := crossplane.Condition(h.crd, condition); c.Status == "False" {
-			return plan.CRDRefused.With(h.name, c.Message)
+			return reason.CRDRefused.With(h.name, c.Message)
 		}
 	}
-	return plan.CRDNotYetServed.With(h.name)
+	return reason.CRDNotYetServed.With(h.name)
 }
 
 // unservedDefinitions returns, by group, the CRDs without any served version.

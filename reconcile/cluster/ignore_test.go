@@ -7,20 +7,20 @@ import (
 
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/diff"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
-	"headgate.dev/headgate/reconcile/plan"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-func ignoring(kind string, paths ...string) plan.Terms {
+func ignoring(kind string, paths ...string) facts.Terms {
 	rule := diff.Ignore{Kind: regexp.MustCompile("^" + kind + "$")}
 	for _, p := range paths {
 		rule.Paths = append(rule.Paths, diff.PointerOf(p))
 	}
-	return plan.Terms{Ignore: []diff.Ignore{rule}}
+	return facts.Terms{Ignore: []diff.Ignore{rule}}
 }
 
 // fields returns the fields that a manager applied or updated, as the API server records them.

@@ -9,9 +9,10 @@ import (
 	"slices"
 	"strings"
 
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/ownership"
-	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
@@ -198,8 +199,8 @@ func grantsOf(m *corev1.ConfigMap) ([]inventory.Grant, error) {
 
 // left returns the objects with the mark of another sync whose inventory does not list them any more. It leaves out objects whose
 // inventory cannot be read.
-func (c *Cluster) left(ctx context.Context, seen plan.Observed) ([]manifest.ID, error) {
-	if c.options.Terms.Adoption != plan.AdoptAll {
+func (c *Cluster) left(ctx context.Context, seen facts.Observed) ([]manifest.ID, error) {
+	if c.options.Terms.Adoption != facts.AdoptAll {
 		return nil, nil
 	}
 	of := map[inventory.Sync][]manifest.ID{}
@@ -270,7 +271,7 @@ func (c *Cluster) store(ctx context.Context, inv inventory.Inventory) (string, e
 	}
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err):
-		return "", fmt.Errorf("%w: %w", plan.ErrMoved, err)
+		return "", fmt.Errorf("%w: %w", reason.ErrMoved, err)
 	case err != nil && m.Immutable != nil && *m.Immutable:
 		return "", fmt.Errorf("the inventory ConfigMap %s/%s is immutable, so Headgate cannot record what it applies, and applies nothing; replace it with a copy without 'immutable' "+
 			"(kubectl get -o yaml, kubectl replace --force -f), or delete it: the next pass rebuilds it from the marks on objects", m.Namespace, m.Name)

@@ -14,6 +14,7 @@ import (
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
@@ -368,7 +369,7 @@ func TestOneWriter(t *testing.T) {
 		t.Errorf("A holder that went silent is taken for dead, got %v", err)
 	}
 	w.requests.Reset()
-	if _, err := patient.Apply(t.Context(), p); !errors.Is(err, plan.ErrMoved) {
+	if _, err := patient.Apply(t.Context(), p); !errors.Is(err, reason.ErrMoved) {
 		t.Errorf("The plan is older than the inventory: want ErrMoved, got %v", err)
 	}
 	if n := w.requests.Counts()["PATCH"]; n != 0 {

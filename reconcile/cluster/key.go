@@ -5,8 +5,9 @@ import (
 	"crypto/rand"
 	"slices"
 
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
-	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
@@ -28,8 +29,8 @@ type digestKey struct {
 }
 
 // keyFor returns the key if a Secret is wanted, or if a wanted or recorded object needs proof. It writes nothing.
-func (c *Cluster) keyFor(ctx context.Context, asked []plan.Asked, have inventory.Inventory) ([]byte, error) {
-	needed := slices.ContainsFunc(asked, func(a plan.Asked) bool { return a.ID.IsSecret() || a.Secret || a.Policy.NeedsProof() })
+func (c *Cluster) keyFor(ctx context.Context, asked []facts.Asked, have inventory.Inventory) ([]byte, error) {
+	needed := slices.ContainsFunc(asked, func(a facts.Asked) bool { return a.ID.IsSecret() || a.Secret || a.Policy.NeedsProof() })
 	wanted := make(map[manifest.ID]bool, len(asked))
 	for _, a := range asked {
 		wanted[a.ID] = true
@@ -68,7 +69,7 @@ func (c *Cluster) keepKey(ctx context.Context) error {
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		c.key = digestKey{}
-		return plan.ErrMoved
+		return reason.ErrMoved
 	case err != nil && !isRBAC(err): // a webhook or a quota may allow it later
 		return c.explain(err, "create", "the Secret "+s.Namespace+"/"+s.Name)
 	}

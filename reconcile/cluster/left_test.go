@@ -8,7 +8,9 @@ import (
 
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
@@ -66,7 +68,7 @@ func TestCRDThatADefinitionLeft(t *testing.T) {
 			if len(told) != 1 || !strings.Contains(told[0].Fix, "kubectl delete crd "+crd.GetName()) {
 				t.Errorf("The pass tells once what stays, and what to do: %+v", result.Findings)
 			}
-			step := func(terms plan.Terms) plan.Step {
+			step := func(terms facts.Terms) plan.Step {
 				t.Helper()
 				p := planned(t, w.cluster(t, cluster.Options{Terms: terms}), none)
 				i := slices.IndexFunc(p.Steps, func(s plan.Step) bool { return s.ID == plan.CRD(crd.GetName()) })
@@ -75,11 +77,11 @@ func TestCRDThatADefinitionLeft(t *testing.T) {
 				}
 				return p.Steps[i]
 			}
-			if s := step(plan.Terms{}); s.Action != plan.Keep || s.Guard != plan.Final || s.Reason.Code != plan.LeftByDefinition {
+			if s := step(facts.Terms{}); s.Action != plan.Keep || s.Guard != plan.Final || s.Reason.Code != reason.LeftByDefinition {
 				t.Errorf("It is kept: %s %q %s", s.Action, s.Guard, s.Reason)
 			}
 			w.made(t, w.instance("Bucket", "", "logs"))
-			if s := step(plan.Terms{Deactivate: true}); s.Action != plan.Hold || s.Guard != "in use" {
+			if s := step(facts.Terms{Deactivate: true}); s.Action != plan.Hold || s.Guard != "in use" {
 				t.Errorf("Something uses it: %s %q %s", s.Action, s.Guard, s.Reason)
 			}
 			destroyed, err := reconciler.Destroy(t.Context(), plan.Destroying)
@@ -90,10 +92,10 @@ func TestCRDThatADefinitionLeft(t *testing.T) {
 			if err := w.at(w.resource("Bucket"), "").Delete(t.Context(), "logs", metav1.DeleteOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			if s := step(plan.Terms{Deactivate: true}); s.Action != plan.Prune || !s.Counts() {
+			if s := step(facts.Terms{Deactivate: true}); s.Action != plan.Prune || !s.Counts() {
 				t.Errorf("Nothing uses it, and the guard many counts it: %s %q %s", s.Action, s.Guard, s.Reason)
 			}
-			applied(t, w.cluster(t, cluster.Options{Terms: plan.Terms{Deactivate: true}}), none)
+			applied(t, w.cluster(t, cluster.Options{Terms: facts.Terms{Deactivate: true}}), none)
 			until(t, func() bool {
 				_, err := w.at(crds, "").Get(t.Context(), crd.GetName(), metav1.GetOptions{})
 				return apierrors.IsNotFound(err)

@@ -9,7 +9,9 @@ import (
 	"slices"
 	"sync"
 
+	"headgate.dev/headgate/reconcile/demand"
 	"headgate.dev/headgate/reconcile/diff"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/question"
@@ -40,12 +42,12 @@ func (l *Looker) WaitsFor() string { return l.cluster.WaitsFor() }
 
 // compared is the record of one wanted object.
 type compared struct {
-	digest string     // of the wanted object
-	uid    types.UID  // of the live object, current or last
-	mark   string     // of the live object; "" if there is none
-	was    bool       // the live object has been as wanted at some time
-	done   bool       // the current live object was compared
-	trial  plan.Trial // the result of the comparison; zero if it is as wanted
+	digest string      // of the wanted object
+	uid    types.UID   // of the live object, current or last
+	mark   string      // of the live object; "" if there is none
+	was    bool        // the live object has been as wanted at some time
+	done   bool        // the current live object was compared
+	trial  facts.Trial // the result of the comparison; zero if it is as wanted
 }
 
 // still returns the part of the record that still holds for a live object, or nil if there is none, and for the digest of the
@@ -127,39 +129,39 @@ func (l *Looker) Secret(ctx context.Context, name string) (map[string][]byte, er
 
 // Observe returns the live state of the wanted objects. It costs two requests for discovery, one for every kind, and one for every
 // object that changed since the last pass, live or in the commit.
-func (l *Looker) Observe(ctx context.Context, want render.Desired) (plan.Observed, error) {
+func (l *Looker) Observe(ctx context.Context, want render.Desired) (facts.Observed, error) {
 	c := l.cluster
 	var err error
 	if c.surface, err = c.discover(ctx); err != nil {
-		return plan.Observed{}, err
+		return facts.Observed{}, err
 	}
 	sp, err := spellingOf(want, c.surface, c.options.DefaultNamespace)
 	if err != nil {
-		return plan.Observed{}, err
+		return facts.Observed{}, err
 	}
-	seen := plan.Observed{
+	seen := facts.Observed{
 		Inventory: inventory.Inventory{Sync: c.sync, Owner: want.Owner, Entries: map[manifest.ID]inventory.Entry{}},
 		Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{},
-		Trials:    map[manifest.ID]plan.Trial{},
+		Trials:    map[manifest.ID]facts.Trial{},
 		Kinds:     c.surface.kinds,
 		Space:     c.options.DefaultNamespace,
 		Stance:    plan.Looking,
 	}
-	if seen, err = seen.Ask(want); err != nil {
-		return plan.Observed{}, err
+	if seen, err = demand.Ask(seen, want); err != nil {
+		return facts.Observed{}, err
 	}
 	seen.Upstream, err = c.upstream(ctx, want)
 	if err == nil || apierrors.IsForbidden(err) { // report all forbidden kinds at once
 		err = errors.Join(err, l.find(ctx, &seen, sp))
 	}
 	if err != nil {
-		return plan.Observed{}, err
+		return facts.Observed{}, err
 	}
 	return seen, l.compare(ctx, &seen, sp)
 }
 
 // find fills in the objects of seen. All missing rights are joined into one error.
-func (l *Looker) find(ctx context.Context, seen *plan.Observed, sp spelling) error {
+func (l *Looker) find(ctx context.Context, seen *facts.Observed, sp spelling) error {
 	ids := map[manifest.ID]bool{}
 	for _, a := range seen.Asked {
 		ids[sp.actual(a.ID)] = false
@@ -194,7 +196,7 @@ func (l *Looker) find(ctx context.Context, seen *plan.Observed, sp spelling) err
 	for i, r := range results {
 		forbidden = append(forbidden, r.forbidden)
 		if r.unreadable != nil {
-			seen.Unreadable[searches[i].kind] = plan.Unreadable(searches[i].kind, r.unreadable)
+			seen.Unreadable[searches[i].kind] = facts.Unreadable(searches[i].kind, r.unreadable)
 		}
 		for _, o := range r.found {
 			if _, ok := ids[idOf(o)]; ok {
@@ -226,12 +228,12 @@ func spaceOf(ids []manifest.ID) string {
 }
 
 // compare compares the objects that exist with those that are wanted, unless the result is known from an earlier pass.
-func (l *Looker) compare(ctx context.Context, seen *plan.Observed, sp spelling) error {
+func (l *Looker) compare(ctx context.Context, seen *facts.Observed, sp spelling) error {
 	l.mu.Lock()
 	before := l.compared
 	l.mu.Unlock()
 	now := make(map[manifest.ID]compared, len(seen.Asked))
-	note := func(a plan.Asked, c compared) {
+	note := func(a facts.Asked, c compared) {
 		now[sp.actual(a.ID)] = c
 		if c.was {
 			entry := inventory.Entry{UID: c.uid, Digest: seen.Inventory.Sync.Digest(a.Object)}
@@ -247,9 +249,9 @@ func (l *Looker) compare(ctx context.Context, seen *plan.Observed, sp spelling) 
 	for _, a := range seen.Asked {
 		note(a, before[sp.actual(a.ID)].still(seen.Objects[a.ID], a.Digest))
 	}
-	doubtful := slices.DeleteFunc(seen.Doubtful(false), func(a plan.Asked) bool { return now[sp.actual(a.ID)].done })
+	doubtful := slices.DeleteFunc(seen.Doubtful(false), func(a facts.Asked) bool { return now[sp.actual(a.ID)].done })
 	done := 0
-	read, err := inParallel(ctx, l.cluster.options.Concurrency, doubtful, func(ctx context.Context, a plan.Asked) (compared, error) {
+	read, err := inParallel(ctx, l.cluster.options.Concurrency, doubtful, func(ctx context.Context, a facts.Asked) (compared, error) {
 		c, err := l.cluster.compared(ctx, a, sp.actual(a.ID))
 		l.cluster.tellOf("observe", &done, len(doubtful), a.ID)
 		return c, err
@@ -277,12 +279,12 @@ func (l *Looker) compare(ctx context.Context, seen *plan.Observed, sp spelling) 
 const unknown = "unknown"
 
 // compared reads an object in the version that the commit uses, and compares the two.
-func (c *Cluster) compared(ctx context.Context, a plan.Asked, id manifest.ID) (compared, error) {
+func (c *Cluster) compared(ctx context.Context, a facts.Asked, id manifest.ID) (compared, error) {
 	want, err := a.Content()
 	if err != nil {
 		return compared{}, err
 	}
-	a.WithoutReferences(want)
+	demand.WithoutReferences(a, want)
 	if a.Policy.Observes() { // settings for Headgate in the commit are not on objects that others make
 		annotations := want.GetAnnotations()
 		maps.DeleteFunc(annotations, func(key, _ string) bool { _, asked := a.Asks[key]; return asked })
@@ -306,15 +308,15 @@ func (c *Cluster) compared(ctx context.Context, a plan.Asked, id manifest.ID) (c
 		if c.stops(ctx, err) {
 			return compared{}, explained
 		}
-		return compared{digest: a.Digest, mark: unknown, trial: plan.Trial{Err: explained}}, nil
+		return compared{digest: a.Digest, mark: unknown, trial: facts.Trial{Err: explained}}, nil
 	}
 	now := compared{digest: a.Digest, uid: live.GetUID(), mark: inventory.Mark(live)}
 	if now.trial.Err = unserved; unserved != nil {
 		return now, nil //nolint:nilerr // it is the object's trouble, and may end without moving it
 	}
 	now.done = true
-	if now.trial = plan.TrialOf(diff.Compare(want, live, c.options.Terms.Ignore)); now.trial.After != nil {
-		now.trial = plan.TrialOf(diff.Compare(asStored(want), live, c.options.Terms.Ignore))
+	if now.trial = facts.TrialOf(diff.Compare(want, live, c.options.Terms.Ignore)); now.trial.After != nil {
+		now.trial = facts.TrialOf(diff.Compare(asStored(want), live, c.options.Terms.Ignore))
 	}
 	now.was = now.trial.After == nil
 	return now, nil

@@ -13,6 +13,7 @@ import (
 	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/diff"
+	"headgate.dev/headgate/reconcile/draft"
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
@@ -52,7 +53,7 @@ func (w *world) looked(t *testing.T, l *cluster.Looker, commit render.Desired) p
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := plan.Compute(seen, guard.Guarding{}.Guards()...)
+	p, err := draft.Compute(seen, guard.Guarding{}.Guards()...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -472,7 +473,7 @@ func TestLookIntoTheDark(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		p, err := plan.Compute(seen)
+		p, err := draft.Compute(seen)
 		if err != nil {
 			return err
 		}

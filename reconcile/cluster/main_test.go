@@ -15,10 +15,12 @@ import (
 	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/fixtures/traffic"
 	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/draft"
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/question"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
@@ -169,7 +171,7 @@ func planned(t *testing.T, c *cluster.Cluster, commit render.Desired) plan.Plan 
 		t.Fatal(err)
 	}
 	for _, s := range p.Steps {
-		if changes, why := s.Explained(); s.Action == plan.Update && s.Err == nil && !s.Waiting() && (len(changes) == 0 && why.None() || why.Code == plan.NoValueChanges) {
+		if changes, why := s.Explained(); s.Action == plan.Update && s.Err == nil && !s.Waiting() && (len(changes) == 0 && why.None() || why.Code == reason.NoValueChanges) {
 			t.Errorf("the plan does not show what the update of %s is for", s.ID)
 		}
 	}
@@ -183,14 +185,14 @@ func tryPlan(ctx context.Context, c *cluster.Cluster, commit render.Desired) (pl
 	}
 	guards := guard.Guarding{PruneInstances: true}.Guards()
 	seen.Answers = question.Answers{}
-	p, err := plan.Compute(seen, guards...)
+	p, err := draft.Compute(seen, guards...)
 	for round := 0; err == nil && len(p.Open()) > 0 && round < 3; round++ { // one answer may lead to the question of another guard
 		answers, failed := c.Answer(ctx, p.Open())
 		if failed != nil {
 			return plan.Plan{}, failed
 		}
 		maps.Copy(seen.Answers, answers)
-		p, err = plan.Compute(seen, guards...)
+		p, err = draft.Compute(seen, guards...)
 	}
 	return p, err
 }

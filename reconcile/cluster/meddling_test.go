@@ -14,9 +14,12 @@ import (
 
 	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/draft"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
@@ -113,7 +116,7 @@ func TestIntentIsStoredFirst(t *testing.T) {
 func TestForceTakesWhatWasSeen(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace
-	c := w.cluster(t, cluster.Options{Terms: plan.Terms{Take: true}})
+	c := w.cluster(t, cluster.Options{Terms: facts.Terms{Take: true}})
 	mine := want(t, namespace(space), configMap(space, "settings", "1"))
 	applied(t, c, mine)
 	applyAs(t, "other-tool", w.at(configMaps, space), configMap(space, "settings", "2"))
@@ -329,7 +332,7 @@ func TestReleaseWhatWasSeen(t *testing.T) {
 				t.Fatal(err)
 			}
 			seen.Stance = plan.Orphaning
-			p, err := plan.Compute(seen, guard.Guarding{}.Guards()...)
+			p, err := draft.Compute(seen, guard.Guarding{}.Guards()...)
 			if err != nil || p.Count(plan.Release) != 2 {
 				t.Fatalf("nothing is tested: %v, %v", actions(p), err)
 			}
@@ -385,7 +388,7 @@ func TestHiddenUnlessRead(t *testing.T) {
 			p := planned(t, clusterOf(t, config, w, cluster.Options{}), want(t, namespace(w.sync.Namespace)))
 			why := ""
 			for _, s := range p.Steps {
-				if s.ID == north && errors.Is(s.Err, plan.ErrUnserved) {
+				if s.ID == north && errors.Is(s.Err, reason.ErrUnserved) {
 					why = report.ErrorWords(s.Err)
 				}
 			}
@@ -492,12 +495,12 @@ func TestForgetWhatWasSeen(t *testing.T) {
 	nothing := render.Desired{Owner: render.OwnerHeadgate}
 	var err error
 	for range 3 {
-		var seen plan.Observed
+		var seen facts.Observed
 		if seen, err = c.Observe(t.Context(), nothing); err != nil {
 			t.Fatal(err)
 		}
 		seen.Stance = plan.Orphaning
-		p, failed := plan.Compute(seen, guard.Guarding{}.Guards()...)
+		p, failed := draft.Compute(seen, guard.Guarding{}.Guards()...)
 		if failed != nil {
 			t.Fatal(failed)
 		}
@@ -505,7 +508,7 @@ func TestForgetWhatWasSeen(t *testing.T) {
 			break
 		}
 	}
-	if !errors.Is(err, plan.ErrMoved) {
+	if !errors.Is(err, reason.ErrMoved) {
 		t.Errorf("want ErrMoved, got %v", err)
 	}
 	if data, _, _ := unstructured.NestedStringMap(w.inventory(t).Object, "data"); len(data) != 1 {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/manifest"
@@ -24,9 +25,9 @@ import (
 
 // migration returns the trial of an object whose managed fields name versions that are not served, or false if they name none. The
 // dry run of an apply would fail, so the trial changes only the managed fields. An error is a problem with this object.
-func (c *Cluster) migration(live *unstructured.Unstructured, apiVersion string, id manifest.ID) (plan.Trial, bool, error) {
+func (c *Cluster) migration(live *unstructured.Unstructured, apiVersion string, id manifest.ID) (facts.Trial, bool, error) {
 	if _, unsure := c.surface.broken[id.Group]; unsure || types_().IsGroupRegistered(id.Group) {
-		return plan.Trial{}, false, nil // the API server migrates the built-in kinds
+		return facts.Trial{}, false, nil // the API server migrates the built-in kinds
 	}
 	served := c.surface.versions[groupKind(id)]
 	vanished := func(e metav1.ManagedFieldsEntry) bool {
@@ -41,16 +42,16 @@ func (c *Cluster) migration(live *unstructured.Unstructured, apiVersion string, 
 		}
 	}
 	if len(from) == 0 {
-		return plan.Trial{}, false, nil
+		return facts.Trial{}, false, nil
 	}
 	slices.Sort(from)
 	moved, err := movedTo(entries, apiVersion, vanished)
 	if err != nil {
-		return plan.Trial{Live: live}, false, fmt.Errorf("cannot migrate its managed fields: %w", err)
+		return facts.Trial{Live: live}, false, fmt.Errorf("cannot migrate its managed fields: %w", err)
 	}
 	after := live.DeepCopy()
 	after.SetManagedFields(moved)
-	return plan.Trial{Live: live, After: after, Migrates: from}, true, nil
+	return facts.Trial{Live: live, After: after, Migrates: from}, true, nil
 }
 
 // movedTo returns the entries with a new version for some of them. The API server keeps one entry of a manager for each

@@ -81,14 +81,14 @@ func TestVanishedVersion(t *testing.T) {
 			c, commit := w.cluster(t, cluster.Options{}), want(t, left, w.bucketOf("v1", tc.size))
 			var p plan.Plan
 			for end := time.Now().Add(fixtures.Patience); time.Now().Before(end); time.Sleep(100 * time.Millisecond) { // discovery lags behind
-				if p, err = tryPlan(t.Context(), c, commit); err == nil && p.Migration().Writes() {
+				if p, err = tryPlan(t.Context(), c, commit); err == nil && plan.Migration(p).Writes() {
 					break
 				}
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			first := p.Migration()
+			first := plan.Migration(p)
 			done, err := c.Apply(t.Context(), first)
 			if err != nil || len(done) != 1 || done[0].Err != nil || done[0].NotReady.None() {
 				t.Fatalf("%s\nmigration: %+v, %v; plan %v", tc.reason, done, err, actions(p))
@@ -169,11 +169,11 @@ func TestMigrationOfWhatChanged(t *testing.T) {
 	a.Object["spec"] = map[string]any{"size": int64(2)}
 	c, commit := w.cluster(t, cluster.Options{}), want(t, w.versioned("v1"), a)
 	var p plan.Plan
-	for end := time.Now().Add(fixtures.Patience); time.Now().Before(end) && !p.Migration().Writes(); time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(fixtures.Patience); time.Now().Before(end) && !plan.Migration(p).Writes(); time.Sleep(100 * time.Millisecond) {
 		p, _ = tryPlan(t.Context(), c, commit)
 	}
 	w.patch(t, w.at(w.resource("Bucket"), ""), "a", `{"spec":{"other":"y"}}`)
-	done, err := c.Apply(t.Context(), p.Migration())
+	done, err := c.Apply(t.Context(), plan.Migration(p))
 	if err != nil || len(done) != 1 || done[0].Err == nil {
 		t.Errorf("%+v, %v, want the error that it changed", done, err)
 	}

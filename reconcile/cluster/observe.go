@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"headgate.dev/headgate/reconcile/demand"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
@@ -26,22 +28,22 @@ type groupKindT = schema.GroupKind
 
 // Observe returns the live state of wanted and owned objects. If nothing changed, it costs a request for the inventory,
 // two for discovery and one for every kind.
-func (c *Cluster) Observe(ctx context.Context, want render.Desired) (plan.Observed, error) {
+func (c *Cluster) Observe(ctx context.Context, want render.Desired) (facts.Observed, error) {
 	inv, err := c.Inventory(ctx)
 	if err != nil {
-		return plan.Observed{}, err
+		return facts.Observed{}, err
 	}
 	if c.surface, err = c.discover(ctx); err != nil {
-		return plan.Observed{}, err
+		return facts.Observed{}, err
 	}
 	sp, err := spellingOf(want, c.surface, c.options.DefaultNamespace)
 	if err != nil {
-		return plan.Observed{}, err
+		return facts.Observed{}, err
 	}
-	seen := plan.Observed{
+	seen := facts.Observed{
 		Inventory: inv, // in the cluster's spelling until Found
 		Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{},
-		Trials:    map[manifest.ID]plan.Trial{},
+		Trials:    map[manifest.ID]facts.Trial{},
 		Kinds:     c.surface.kinds,
 		Natural:   c.surface.natural(inv),
 		Terms:     c.options.Terms,
@@ -49,30 +51,30 @@ func (c *Cluster) Observe(ctx context.Context, want render.Desired) (plan.Observ
 		Space:     c.options.DefaultNamespace,
 	}
 	if seen.Sources, err = c.sources(ctx, seen, want, sp); err != nil {
-		return plan.Observed{}, err
+		return facts.Observed{}, err
 	}
-	if seen, err = seen.Ask(want); err != nil {
-		return plan.Observed{}, err
+	if seen, err = demand.Ask(seen, want); err != nil {
+		return facts.Observed{}, err
 	}
 	if len(seen.Sources) > 0 { // references may have set names
 		if sp, err = spellingOf(seen.Want, c.surface, c.options.DefaultNamespace); err != nil {
-			return plan.Observed{}, err
+			return facts.Observed{}, err
 		}
 		seen.Written = sp.written
 	}
 	if seen.Upstream, err = c.upstream(ctx, seen.Want); err != nil {
-		return plan.Observed{}, err
+		return facts.Observed{}, err
 	}
 	if seen.Key, err = c.keyFor(ctx, seen.Asked, inv); err != nil {
-		return plan.Observed{}, err
+		return facts.Observed{}, err
 	}
 	if err := c.look(ctx, &seen, sp); err != nil {
-		return plan.Observed{}, err
+		return facts.Observed{}, err
 	}
 
 	left, err := c.left(ctx, seen)
 	if err != nil {
-		return plan.Observed{}, err
+		return facts.Observed{}, err
 	}
 	seen.Left = make(map[manifest.ID]bool, len(left))
 	for _, id := range left {
@@ -82,11 +84,11 @@ func (c *Cluster) Observe(ctx context.Context, want render.Desired) (plan.Observ
 	for id, o := range seen.Objects {
 		objects[sp.ofCommit(id)] = o
 	}
-	if seen, err = seen.Found(sp.asCommit(seen.Inventory), objects); err != nil {
-		return plan.Observed{}, err
+	if seen, err = demand.Found(seen, sp.asCommit(seen.Inventory), objects); err != nil {
+		return facts.Observed{}, err
 	}
 	if seen.Reconciled, err = c.reconciled(ctx, seen, sp); err != nil {
-		return plan.Observed{}, err
+		return facts.Observed{}, err
 	}
 	var owned []manifest.ID
 	for _, a := range seen.Asked {
@@ -97,11 +99,11 @@ func (c *Cluster) Observe(ctx context.Context, want render.Desired) (plan.Observ
 	due, done := c.checks.due(time.Now(), owned, len(seen.Doubtful(c.options.TryCreates)) > 0)
 	seen.Due = due
 	if err := c.try(ctx, &seen, sp); err != nil {
-		return plan.Observed{}, err
+		return facts.Observed{}, err
 	}
 	done()
 	if seen.Effects, err = c.replaced(ctx, seen); err != nil {
-		return plan.Observed{}, err
+		return facts.Observed{}, err
 	}
 	seen.Dependencies, err = c.dependencies(ctx, seen, sp)
 	return seen, err
@@ -115,7 +117,7 @@ type search struct {
 }
 
 // look fills in the objects of seen. If the inventory is missing or incomplete, it also rebuilds that.
-func (c *Cluster) look(ctx context.Context, seen *plan.Observed, sp spelling) error {
+func (c *Cluster) look(ctx context.Context, seen *facts.Observed, sp spelling) error {
 	ids := make(map[manifest.ID]bool, len(seen.Asked)) // owned or not
 	for _, a := range seen.Asked {
 		ids[sp.actual(a.ID)] = false
@@ -136,7 +138,7 @@ func (c *Cluster) look(ctx context.Context, seen *plan.Observed, sp spelling) er
 			c.tellOf("observe", &done, len(searches), manifest.ID{Group: s.kind.Group, Kind: s.kind.Kind})
 		case !c.stops(ctx, err): // only the state of this kind is unknown
 			mu.Lock()
-			seen.Unreadable[s.kind] = plan.Unreadable(s.kind, err)
+			seen.Unreadable[s.kind] = facts.Unreadable(s.kind, err)
 			mu.Unlock()
 			return nil, nil
 		}
@@ -209,7 +211,7 @@ func (c *Cluster) searches(ids map[manifest.ID]bool, missing bool) ([]search, ma
 	unreadable := map[schema.GroupKind]error{}
 	for gk, s := range byKind {
 		if err := c.surface.known(gk); err != nil {
-			unreadable[gk] = plan.Unreadable(gk, err)
+			unreadable[gk] = facts.Unreadable(gk, err)
 		}
 		if _, served := c.surface.kinds[gk]; served {
 			slices.SortFunc(s.ids, manifest.ID.Compare)

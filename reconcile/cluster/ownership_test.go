@@ -12,9 +12,11 @@ import (
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/draft"
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
@@ -247,7 +249,7 @@ func approved(t *testing.T, c *cluster.Cluster, commit render.Desired, digest st
 		t.Fatal(err)
 	}
 	seen.Approvals = approval.Given{inventory.OnCommand: approval.Typed(digest)}
-	p, err := plan.Compute(seen, guard.Guarding{}.Guards()...)
+	p, err := draft.Compute(seen, guard.Guarding{}.Guards()...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -280,7 +282,7 @@ func TestHiddenKind(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(done) != 1 || done[0].ID != north || !errors.Is(done[0].Err, plan.ErrUnserved) || !strings.Contains(report.ErrorWords(done[0].Err), "the CRD regions."+w.group+" exists and is not served: no version of it has served: true") {
+		if len(done) != 1 || done[0].ID != north || !errors.Is(done[0].Err, reason.ErrUnserved) || !strings.Contains(report.ErrorWords(done[0].Err), "the CRD regions."+w.group+" exists and is not served: no version of it has served: true") {
 			t.Errorf("%s: the object fails and the CRD is named, got %v", what, done)
 		}
 	}
@@ -417,7 +419,7 @@ func TestTwoActors(t *testing.T) {
 		}
 	}})
 	done, err = c.Apply(t.Context(), planned(t, c, changed("3")))
-	if !errors.Is(err, plan.ErrMoved) || len(done) == 0 {
+	if !errors.Is(err, reason.ErrMoved) || len(done) == 0 {
 		t.Errorf("want ErrMoved and outcomes, got %v and %d", err, len(done))
 	}
 }

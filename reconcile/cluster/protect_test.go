@@ -12,6 +12,7 @@ import (
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render"
 
 	"github.com/google/go-cmp/cmp"
@@ -59,7 +60,7 @@ func settled(t *testing.T, c *cluster.Cluster, commit render.Desired) []string {
 // awaitsCrossplane reports whether a plan waits until Crossplane has reported the deletion of an MRD.
 func awaitsCrossplane(p plan.Plan) bool {
 	return !p.Writes() && slices.ContainsFunc(p.Steps, func(s plan.Step) bool {
-		return slices.ContainsFunc(s.Waits, func(r plan.Reason) bool { return r.Code == plan.AwaitsCrossplane })
+		return slices.ContainsFunc(s.Waits, func(r reason.Reason) bool { return r.Code == reason.AwaitsCrossplane })
 	})
 }
 

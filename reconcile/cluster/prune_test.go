@@ -13,8 +13,10 @@ import (
 	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/fixtures/given"
 	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/draft"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/question"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render/manifest"
 
 	"github.com/google/go-cmp/cmp"
@@ -89,7 +91,7 @@ func TestPrunesOfABusyServer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := plan.Compute(seen)
+		p, err := draft.Compute(seen)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -194,7 +196,7 @@ func TestDependents(t *testing.T) {
 		"None":     {"Nothing uses the CRD.", c, of("Region"), question.Counted{}},
 		"Three":    {"One request counts all objects and returns an example.", c, of("Bucket"), question.Counted{Count: 3, Example: "Bucket " + space + "/a", These: []manifest.ID{bucket("a"), bucket("b"), bucket("c")}}},
 		"Gone":     {"A CRD that does not exist has no objects.", c, of("Nothing"), question.Counted{}},
-		"Unserved": {"Objects that cannot be read cannot be counted.", c, of("Ghost"), given.Unknown(plan.Failed.With("the CRD ghosts." + w.group + " serves no version"))},
+		"Unserved": {"Objects that cannot be read cannot be counted.", c, of("Ghost"), given.Unknown(reason.Failed.With("the CRD ghosts." + w.group + " serves no version"))},
 		"Used": {
 			"The provider creates usages of its ProviderConfigs.", c,
 			manifest.ID{Group: w.group, Kind: "ProviderConfig", Namespace: space, Name: "prod"},
@@ -219,15 +221,15 @@ func TestDependents(t *testing.T) {
 	}
 	q := question.Dependents{Of: of("Bucket")}
 	got, err := limited.Answer(t.Context(), []question.Any{q})
-	if err != nil || why(got[q]).Code != plan.CountForbidden {
+	if err != nil || why(got[q]).Code != reason.CountForbidden {
 		t.Errorf("A forbidden kind counts as in use: want Unknown, got %+v, %v", got[q], err)
 	}
 }
 
 // why returns why a question could not be answered.
-func why(answer any) plan.Reason {
+func why(answer any) reason.Reason {
 	unknown, _ := answer.(question.Unknown)
-	return plan.ReasonOf(unknown.Why)
+	return reason.Of(unknown.Why)
 }
 
 // counted returns a count, or -1 if it is not known.

@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"headgate.dev/headgate/reconcile/engine"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render/manifest"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/polling"
@@ -68,7 +70,7 @@ func (r *execution) wait(ctx context.Context, timeout time.Duration, more bool) 
 
 // note records in the outcomes which objects are ready, and why others are not. After a short wait, it records unready objects only
 // if an earlier pass waited for them. It reports whether it recorded anything.
-func (r *execution) note(why map[manifest.ID]plan.Reason, short bool) bool {
+func (r *execution) note(why map[manifest.ID]reason.Reason, short bool) bool {
 	noted := false
 	for i := range r.outcomes {
 		o := &r.outcomes[i]
@@ -92,13 +94,13 @@ func (r *execution) note(why map[manifest.ID]plan.Reason, short bool) bool {
 }
 
 // whyUnready reads each object once and returns the reasons of those that are not ready.
-func (r *execution) whyUnready(ctx context.Context, ids []manifest.ID) map[manifest.ID]plan.Reason {
-	why := map[manifest.ID]plan.Reason{}
-	reasons, err := inParallel(ctx, r.options.Concurrency, ids, func(ctx context.Context, id manifest.ID) (plan.Reason, error) {
+func (r *execution) whyUnready(ctx context.Context, ids []manifest.ID) map[manifest.ID]reason.Reason {
+	why := map[manifest.ID]reason.Reason{}
+	reasons, err := inParallel(ctx, r.options.Concurrency, ids, func(ctx context.Context, id manifest.ID) (reason.Reason, error) {
 		return r.unready(ctx, r.spelling.actual(id)), nil
 	})
 	if err != nil {
-		reasons = slices.Repeat([]plan.Reason{plan.ReasonOf(err)}, len(ids))
+		reasons = slices.Repeat([]reason.Reason{reason.Of(err)}, len(ids))
 	}
 	for i, id := range ids {
 		if !reasons[i].None() {
@@ -109,7 +111,7 @@ func (r *execution) whyUnready(ctx context.Context, ids []manifest.ID) map[manif
 }
 
 // waitForStatus waits until objects are ready according to their status, as Flux does.
-func (r *execution) waitForStatus(ctx context.Context, timeout time.Duration, ids []manifest.ID) map[manifest.ID]plan.Reason {
+func (r *execution) waitForStatus(ctx context.Context, timeout time.Duration, ids []manifest.ID) map[manifest.ID]reason.Reason {
 	if len(ids) == 0 {
 		return nil
 	}
@@ -119,12 +121,12 @@ func (r *execution) waitForStatus(ctx context.Context, timeout time.Duration, id
 	}
 	defer engine.Pause(ctx)()
 	defer r.under.await("objects that are not ready: " + firstOf(names))()
-	why := map[manifest.ID]plan.Reason{}
+	why := map[manifest.ID]reason.Reason{}
 	mapper := r.mapper()
 	reader, err := client.New(r.config, client.Options{HTTPClient: r.http, Scheme: runtime.NewScheme(), Mapper: mapper})
 	if err != nil {
 		for _, id := range ids {
-			why[id] = plan.ReasonOf(err)
+			why[id] = reason.Of(err)
 		}
 		return why
 	}
@@ -147,33 +149,33 @@ func (r *execution) waitForStatus(ctx context.Context, timeout time.Duration, id
 }
 
 // unready reads an object and returns why it is not ready; no reason if it is.
-func (r *execution) unready(ctx context.Context, id manifest.ID) plan.Reason {
+func (r *execution) unready(ctx context.Context, id manifest.ID) reason.Reason {
 	u, err := r.read(ctx, id)
 	if err != nil {
-		return plan.ReasonOf(r.explain(err, "get", r.spelling.actual(id).Brief()))
+		return reason.Of(r.explain(err, "get", r.spelling.actual(id).Brief()))
 	}
 	return notReady(u)
 }
 
 // notReady returns why an object is not ready according to its status; no reason if it is.
-func notReady(u *unstructured.Unstructured) plan.Reason {
+func notReady(u *unstructured.Unstructured) reason.Reason {
 	if manifest.IDOf(u).IsCRD() {
 		var crd apiextensions.CustomResourceDefinition
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &crd); err != nil {
-			return plan.ReasonOf(err)
+			return reason.Of(err)
 		}
-		return plan.WhyCRD(unestablished(&crd))
+		return facts.WhyCRD(unestablished(&crd))
 	}
 	s, err := status.Compute(u)
 	switch {
 	case err != nil:
-		return plan.ReasonOf(err)
+		return reason.Of(err)
 	case s.Status == status.CurrentStatus:
-		return plan.Reason{}
+		return reason.Reason{}
 	case s.Message != "":
-		return plan.StatusMessage.With(s.Message)
+		return reason.StatusMessage.With(s.Message)
 	}
-	return plan.StatusIs.With(string(s.Status))
+	return reason.StatusIs.With(string(s.Status))
 }
 
 // mapper returns a mapper for the discovered kinds that needs no discovery of its own.

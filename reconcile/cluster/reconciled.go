@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"maps"
 
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/ownership"
-	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render/manifest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,8 +19,8 @@ import (
 
 // reconciled returns the objects that another tool still reconciles, among those that this sync may adopt. It sends requests only
 // if the sync adopts objects of other tools, and such an object is not as wanted.
-func (c *Cluster) reconciled(ctx context.Context, seen plan.Observed, sp spelling) (map[manifest.ID]plan.Reason, error) {
-	if c.options.Terms.Adoption != plan.AdoptAll {
+func (c *Cluster) reconciled(ctx context.Context, seen facts.Observed, sp spelling) (map[manifest.ID]reason.Reason, error) {
+	if c.options.Terms.Adoption != facts.AdoptAll {
 		return nil, nil
 	}
 	claimed, as := map[manifest.ID]metav1.Object{}, map[manifest.ID]manifest.ID{}
@@ -30,7 +31,7 @@ func (c *Cluster) reconciled(ctx context.Context, seen plan.Observed, sp spellin
 		}
 	}
 	why, err := c.reconcilers(ctx, claimed)
-	reconciled := make(map[manifest.ID]plan.Reason, len(why))
+	reconciled := make(map[manifest.ID]reason.Reason, len(why))
 	for id, reason := range why {
 		reconciled[as[id]] = reason
 	}
@@ -48,8 +49,8 @@ var (
 // reconcilers returns why objects must not be taken from the tool that owns them: an object of the tool, such as a Kustomization,
 // lists them, or such objects cannot be read. Suspended ones do not count, nor do those for another cluster. A tool may also
 // reconcile from another cluster, which only the user can know.
-func (c *Cluster) reconcilers(ctx context.Context, of map[manifest.ID]metav1.Object) (map[manifest.ID]plan.Reason, error) {
-	why := map[manifest.ID]plan.Reason{}
+func (c *Cluster) reconcilers(ctx context.Context, of map[manifest.ID]metav1.Object) (map[manifest.ID]reason.Reason, error) {
+	why := map[manifest.ID]reason.Reason{}
 	claims := map[ownership.Tool]map[manifest.ID]ownership.Claim{}
 	for id, live := range of {
 		claim := ownership.Of(live, c.sync, "")
@@ -69,9 +70,9 @@ func (c *Cluster) reconcilers(ctx context.Context, of map[manifest.ID]metav1.Obj
 		for id, claim := range ids {
 			switch by := lists[id]; {
 			case err != nil:
-				why[id] = plan.ReconcilerUnknown.With(claim.By, err.Error())
+				why[id] = reason.ReconcilerUnknown.With(claim.By, err.Error())
 			case by != "":
-				why[id] = plan.StillReconciled.With(by)
+				why[id] = reason.StillReconciled.With(by)
 			}
 		}
 	}

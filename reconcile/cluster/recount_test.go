@@ -8,16 +8,9 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/yaml"
-
 	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
@@ -25,6 +18,14 @@ import (
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
 )
 
 var (
@@ -183,7 +184,7 @@ func TestPoliciesAreReadAgainBeforeADeactivation(t *testing.T) {
 
 	commit := besidePolicies(t)
 	commit.Live = true
-	c := w.cluster(t, cluster.Options{NoWait: true, Terms: plan.Terms{Deactivate: true}})
+	c := w.cluster(t, cluster.Options{NoWait: true, Terms: facts.Terms{Deactivate: true}})
 	p := planned(t, c, commit)
 	bucket, queue, table := crossplane.MRD("buckets.toy.example.org"), plan.CRD("queues.toy.example.org"), plan.CRD("tables.toy.example.org")
 	var taken []manifest.ID

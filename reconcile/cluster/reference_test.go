@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
 
@@ -160,7 +161,7 @@ func TestReferencesWithoutSecrets(t *testing.T) {
 		"{kind: Secret, name: source}", "{apiVersion: v1, kind: Secret, name: source}", "{kind: Secret, name: source, namespace: kube-system}",
 	} {
 		w.requests.Reset()
-		c := w.cluster(t, cluster.Options{Terms: plan.Terms{NoSecrets: true}})
+		c := w.cluster(t, cluster.Options{Terms: facts.Terms{NoSecrets: true}})
 		_, err := c.Observe(t.Context(), want(t, namespace(space), copying(source)))
 		if err == nil || !strings.Contains(err.Error(), "copies from the Secret source, which references.fromSecrets of the Sync forbids") {
 			t.Errorf("%s: the commit is not refused: %v", source, err)
@@ -172,7 +173,7 @@ func TestReferencesWithoutSecrets(t *testing.T) {
 		}
 	}
 	// Other sources are still read.
-	c := w.cluster(t, cluster.Options{Terms: plan.Terms{NoSecrets: true}})
+	c := w.cluster(t, cluster.Options{Terms: facts.Terms{NoSecrets: true}})
 	if _, err := c.Observe(t.Context(), want(t, namespace(space), copying("{kind: ConfigMap, name: source}"))); err != nil {
 		t.Error(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"regexp"
 	"strconv"
 
-	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -46,7 +46,7 @@ func asRefusal(resp *http.Response) {
 // gateIn returns the admission webhook or policy that an API server's message names in one of the given sentences, and whether it
 // names one. The sentences are at the beginning: text of other authors that follows in the message does not count. No other words of
 // an API server decide anything.
-func gateIn(message string, sentences []*regexp.Regexp) (plan.Gate, bool) {
+func gateIn(message string, sentences []*regexp.Regexp) (reason.Gate, bool) {
 	for _, like := range sentences {
 		found := like.FindStringSubmatch(message)
 		if found == nil {
@@ -58,9 +58,9 @@ func gateIn(message string, sentences []*regexp.Regexp) (plan.Gate, bool) {
 			}
 			return ""
 		}
-		return plan.Gate{Webhook: named("webhook"), Policy: named("policy"), Binding: named("binding")}, true
+		return reason.Gate{Webhook: named("webhook"), Policy: named("policy"), Binding: named("binding")}, true
 	}
-	return plan.Gate{}, false
+	return reason.Gate{}, false
 }
 
 var (
@@ -73,7 +73,7 @@ var (
 )
 
 // gateOf returns the admission webhook or policy that caused an error, if the API server names it.
-func gateOf(err error) (plan.Gate, bool) {
+func gateOf(err error) (reason.Gate, bool) {
 	status, _ := statusOf(err)
 	return gateIn(status.Message, append(failedCalls, denials...))
 }

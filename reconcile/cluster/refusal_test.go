@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"testing"
 
-	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render/manifest"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -78,22 +78,22 @@ func TestAsRefusal(t *testing.T) {
 func TestGateOf(t *testing.T) {
 	for name, tc := range map[string]struct {
 		message string
-		want    plan.Gate
+		want    reason.Gate
 	}{
-		"Webhook":       {`admission webhook "w.example.org" denied the request: because of "other"`, plan.Gate{Webhook: "w.example.org"}},
-		"Unreachable":   {`Internal error occurred: failed calling webhook "w.example.org": failed to call webhook: Post "https://x": dial tcp`, plan.Gate{Webhook: "w.example.org"}},
-		"Policy":        {`configmaps "a" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no`, plan.Gate{Policy: "p", Binding: "b"}},
-		"ByWebhook":     {`admission webhook "w.example.org" denied the request: admission webhook "other.example.org" denied the request: no`, plan.Gate{Webhook: "w.example.org"}},
-		"InTheMiddle":   {`ConfigMap "a" is invalid: data: Invalid value: admission webhook "w.example.org" denied the request`, plan.Gate{}},
-		"CallInTheEnd":  {`quota: Internal error occurred: failed calling webhook "w.example.org"`, plan.Gate{}},
-		"PolicyInValue": {`ConfigMap "a" is invalid: x: configmaps "a" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request`, plan.Gate{}},
-		"InName":        {`roles "x\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request" is forbidden: user "u" has fewer rights`, plan.Gate{}},
-		"AfterName":     {`roles "x\"y" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no`, plan.Gate{Policy: "p", Binding: "b"}},
-		"Quota":         {`roles "new" is forbidden: exceeded quota: few`, plan.Gate{}},
+		"Webhook":       {`admission webhook "w.example.org" denied the request: because of "other"`, reason.Gate{Webhook: "w.example.org"}},
+		"Unreachable":   {`Internal error occurred: failed calling webhook "w.example.org": failed to call webhook: Post "https://x": dial tcp`, reason.Gate{Webhook: "w.example.org"}},
+		"Policy":        {`configmaps "a" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no`, reason.Gate{Policy: "p", Binding: "b"}},
+		"ByWebhook":     {`admission webhook "w.example.org" denied the request: admission webhook "other.example.org" denied the request: no`, reason.Gate{Webhook: "w.example.org"}},
+		"InTheMiddle":   {`ConfigMap "a" is invalid: data: Invalid value: admission webhook "w.example.org" denied the request`, reason.Gate{}},
+		"CallInTheEnd":  {`quota: Internal error occurred: failed calling webhook "w.example.org"`, reason.Gate{}},
+		"PolicyInValue": {`ConfigMap "a" is invalid: x: configmaps "a" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request`, reason.Gate{}},
+		"InName":        {`roles "x\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request" is forbidden: user "u" has fewer rights`, reason.Gate{}},
+		"AfterName":     {`roles "x\"y" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no`, reason.Gate{Policy: "p", Binding: "b"}},
+		"Quota":         {`roles "new" is forbidden: exceeded quota: few`, reason.Gate{}},
 	} {
 		c := &Cluster{}
 		err := c.refusal(&apierrors.StatusError{ErrStatus: metav1.Status{Message: tc.message, Code: 422, Reason: metav1.StatusReasonInvalid}}, "patch", manifest.ID{Kind: "ConfigMap", Name: "a"})
-		by, _ := errors.AsType[plan.RefusedError](err)
+		by, _ := errors.AsType[reason.RefusedError](err)
 		if by.By != tc.want {
 			t.Errorf("%s: %+v, want %+v", name, by.By, tc.want)
 		}

@@ -12,6 +12,7 @@ import (
 	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/ownership"
 	"headgate.dev/headgate/reconcile/plan"
@@ -84,21 +85,23 @@ func TestRelease(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason    string
 		announced string
-		terms     func(space string) plan.Terms
+		terms     func(space string) facts.Terms
 	}{
 		"Annotated": {reason: "A user annotates the object.", announced: "true"},
 		"Odd":       {reason: "An annotation value without another meaning must not delete the object.", announced: "yes"},
-		"Listed":    {reason: "The Sync lists the object.", terms: func(space string) plan.Terms { return plan.Terms{Release: []string{"ConfigMap/" + space + "/leaves"}} }},
+		"Listed": {reason: "The Sync lists the object.", terms: func(space string) facts.Terms {
+			return facts.Terms{Release: []string{"ConfigMap/" + space + "/leaves"}}
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			space := w.sync.Namespace + "-app"
 			leaves, stays := configMap(space, "leaves", "1"), configMap(space, "stays", "1")
-			terms := plan.Terms{}
+			terms := facts.Terms{}
 			if tc.terms != nil {
 				terms = tc.terms(space)
 			}
-			w.carry(t, plan.Terms{}, want(t, namespace(space), stays, leaves))
+			w.carry(t, facts.Terms{}, want(t, namespace(space), stays, leaves))
 			was := w.mustGet(t, configMaps, space, "leaves")
 			if tc.announced != "" {
 				w.announce(t, leaves, tc.announced)
@@ -131,8 +134,8 @@ func TestRelease(t *testing.T) {
 				t.Errorf("That was all: %v", ended(again))
 			}
 			// A commit that declares the object again adopts it, and a later commit prunes it as usual.
-			w.carry(t, plan.Terms{}, want(t, namespace(space), stays, configMap(space, "leaves", "2")))
-			if result := w.carry(t, plan.Terms{}, commit); result.Summary.Pruned != 1 {
+			w.carry(t, facts.Terms{}, want(t, namespace(space), stays, configMap(space, "leaves", "2")))
+			if result := w.carry(t, facts.Terms{}, commit); result.Summary.Pruned != 1 {
 				t.Errorf("An adopted object goes: %v", ended(result))
 			}
 		})
@@ -181,7 +184,7 @@ func TestReleaseHoldsWhatWouldDeleteIt(t *testing.T) {
 				space, other := w.sync.Namespace+"-app", w.sync.Namespace+"-other"
 				more := []*unstructured.Unstructured{namespace(other), configMap(other, "stays", "1")}
 				base := tc.base(w, space)
-				w.carry(t, plan.Terms{}, want(t, append(base, more...)...))
+				w.carry(t, facts.Terms{}, want(t, append(base, more...)...))
 				gvr := configMaps
 				if base[0].GetKind() != "ConfigMap" {
 					gvr = w.resource(base[0].GetKind())
@@ -200,7 +203,7 @@ func TestReleaseHoldsWhatWouldDeleteIt(t *testing.T) {
 				end := func() report.Report {
 					t.Helper()
 					if ends == plan.Applying {
-						return w.carry(t, plan.Terms{}, want(t, commit...))
+						return w.carry(t, facts.Terms{}, want(t, commit...))
 					}
 					result, err := reconcilerOf(w.cluster(t, cluster.Options{}), w).Destroy(t.Context(), ends)
 					if err != nil {
@@ -246,7 +249,7 @@ func TestEveryCrashOfARelease(t *testing.T) {
 					for _, sent := range []bool{false, true} {
 						round := fmt.Sprintf("leaves-%d-%t", n, sent)
 						leaves := configMap(space, round, "1")
-						w.carry(t, plan.Terms{}, want(t, namespace(space), stays, leaves))
+						w.carry(t, facts.Terms{}, want(t, namespace(space), stays, leaves))
 						was := w.mustGet(t, configMaps, space, round)
 						commit := want(t, namespace(space), stays)
 						death := dying(n, sent)
@@ -254,7 +257,7 @@ func TestEveryCrashOfARelease(t *testing.T) {
 						switch how {
 						case "verb":
 							w.pause(t, space, round, true)
-							if result := w.carry(t, plan.Terms{}, commit); result.Summary.Held != 1 {
+							if result := w.carry(t, facts.Terms{}, commit); result.Summary.Held != 1 {
 								t.Fatalf("the prune is to be held: %v", ended(result))
 							}
 							_, _ = doomed.Release(t.Context(), []string{"ConfigMap/" + space + "/" + round}, false)
@@ -279,7 +282,7 @@ func TestEveryCrashOfARelease(t *testing.T) {
 							w.announce(t, leaves, "true") // the verb failed before it stored anything, and its user repeats the request
 						}
 						for range 3 {
-							w.carry(t, plan.Terms{}, commit)
+							w.carry(t, facts.Terms{}, commit)
 						}
 						is, err := w.at(configMaps, space).Get(t.Context(), round, metav1.GetOptions{})
 						if err != nil {
@@ -397,19 +400,19 @@ func TestMoveBetweenSyncs(t *testing.T) {
 			to := *w
 			to.sync.Name = "to"
 			stays, moves := configMap(space, "stays", "1"), configMap(space, "moves", "1")
-			w.carry(t, plan.Terms{}, want(t, namespace(space), stays, moves))
+			w.carry(t, facts.Terms{}, want(t, namespace(space), stays, moves))
 			was := w.mustGet(t, configMaps, space, "moves")
 			commits := map[string]render.Desired{
 				"from": want(t, namespace(space), stays), "both": want(t, namespace(space), stays, moves),
 				"to": want(t, configMap(space, "moves", "2"), configMap(space, "others", "1")),
 			}
-			if result := to.carry(t, plan.Terms{}, commits["to"]); result.Summary.Held != 1 {
+			if result := to.carry(t, facts.Terms{}, commits["to"]); result.Summary.Held != 1 {
 				t.Fatalf("Without an announcement nothing is taken from a sync: %v", ended(result))
 			}
 			if name == "AnnouncedInGit" {
 				announces := moves.DeepCopy()
 				announces.SetAnnotations(map[string]string{ownership.ReleaseAnnotation: to.sync.String()})
-				w.carry(t, plan.Terms{}, want(t, namespace(space), stays, announces))
+				w.carry(t, facts.Terms{}, want(t, namespace(space), stays, announces))
 			} else {
 				w.announce(t, moves, to.sync.String())
 			}
@@ -418,7 +421,7 @@ func TestMoveBetweenSyncs(t *testing.T) {
 				if of == "to" {
 					s = &to
 				}
-				result := s.carry(t, plan.Terms{}, commits[of])
+				result := s.carry(t, facts.Terms{}, commits[of])
 				if result.Verdict.ExitCode != 0 {
 					t.Errorf("The pass over %q: %v", of, ended(result))
 				}
@@ -447,7 +450,7 @@ func TestMoveBetweenSyncs(t *testing.T) {
 			if w.mustGet(t, configMaps, space, "moves").GetUID() != was.GetUID() {
 				t.Error("The end of the old sync does not concern it.")
 			}
-			if result := to.carry(t, plan.Terms{}, want(t, configMap(space, "others", "1"))); result.Summary.Pruned != 1 {
+			if result := to.carry(t, facts.Terms{}, want(t, configMap(space, "others", "1"))); result.Summary.Pruned != 1 {
 				t.Errorf("The new sync prunes it as any other object: %v", ended(result))
 			}
 		})
@@ -459,7 +462,7 @@ func TestReleaseByName(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace + "-app"
 	stays, leaves := configMap(space, "stays", "1"), configMap(space, "leaves", "1")
-	w.carry(t, plan.Terms{}, want(t, namespace(space), stays, leaves))
+	w.carry(t, facts.Terms{}, want(t, namespace(space), stays, leaves))
 	id := "ConfigMap/" + space + "/leaves"
 	released := func(dry bool, ids ...string) (report.Report, error) {
 		return reconcilerOf(w.cluster(t, cluster.Options{}), w).Release(t.Context(), ids, dry)
@@ -477,7 +480,7 @@ func TestReleaseByName(t *testing.T) {
 	}
 	w.pause(t, space, "leaves", true)
 	commit := want(t, namespace(space), stays)
-	w.carry(t, plan.Terms{}, commit)
+	w.carry(t, facts.Terms{}, commit)
 	was := w.mustGet(t, configMaps, space, "leaves")
 	if result, err := released(true, id); err != nil || result.Summary.Released != 1 || !inventory.Ours(w.mustGet(t, configMaps, space, "leaves"), w.sync) {
 		t.Errorf("A dry run shows it: %v %v", err, ended(result))
@@ -489,7 +492,7 @@ func TestReleaseByName(t *testing.T) {
 		t.Fatalf("%v %v", err, ended(result))
 	}
 	free(t, was, w.mustGet(t, configMaps, space, "leaves"))
-	if result := w.carry(t, plan.Terms{}, commit); result.Verdict.ExitCode != 0 || len(ended(result)) != 0 {
+	if result := w.carry(t, facts.Terms{}, commit); result.Verdict.ExitCode != 0 || len(ended(result)) != 0 {
 		t.Errorf("The hold is over: %v", ended(result))
 	}
 }
@@ -498,7 +501,7 @@ func TestReleaseByName(t *testing.T) {
 func TestReleaseListedInVain(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace + "-app"
-	terms := plan.Terms{Release: []string{"ConfigMap/" + space + "/setings", "ConfigMap/long/gone"}}
+	terms := facts.Terms{Release: []string{"ConfigMap/" + space + "/setings", "ConfigMap/long/gone"}}
 	result := w.carry(t, terms, want(t, namespace(space), configMap(space, "settings", "1")))
 	var told []string
 	for _, f := range result.Findings {
@@ -520,7 +523,7 @@ func TestReleaseIsRefused(t *testing.T) {
 	space, other := w.sync.Namespace+"-app", w.sync.Namespace+"-other"
 	leaves := configMap(space, "leaves", "1")
 	more := []*unstructured.Unstructured{namespace(other), configMap(other, "stays", "1")}
-	w.carry(t, plan.Terms{}, want(t, append(more, namespace(space), leaves)...))
+	w.carry(t, facts.Terms{}, want(t, append(more, namespace(space), leaves)...))
 	was := w.mustGet(t, configMaps, space, "leaves")
 	w.announce(t, leaves, "true")
 	refusing := fixtures.Intercept(w.config, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
@@ -537,6 +540,6 @@ func TestReleaseIsRefused(t *testing.T) {
 		t.Fatalf("%v %v", err, ended(result))
 	}
 	w.patch(t, w.at(configMaps, space), "leaves", `{"metadata":{"annotations":{"`+ownership.ReleaseAnnotation+`":null}}}`)
-	w.carry(t, plan.Terms{}, commit)
+	w.carry(t, facts.Terms{}, commit)
 	free(t, was, w.mustGet(t, configMaps, space, "leaves"))
 }

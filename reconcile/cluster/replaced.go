@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/crossplane"
@@ -30,7 +31,7 @@ type successor struct {
 
 // replaced compares the installed definitions with those in new versions of packages. A package may have a hundred megabytes of
 // definitions, so they are read a page at a time, and a held update is not compared again in every pass.
-func (c *Cluster) replaced(ctx context.Context, seen plan.Observed) ([]plan.Effect, error) {
+func (c *Cluster) replaced(ctx context.Context, seen facts.Observed) ([]plan.Effect, error) {
 	now := map[manifest.ID]comparison{}
 	for id, trial := range seen.Trials {
 		if !crossplane.IsPackage(id) || !trial.Replaces() {
@@ -98,7 +99,7 @@ func convertedAs(after plan.FullDefinition, live *unstructured.Unstructured) pla
 		if err != nil {
 			return nil, err
 		}
-		return plan.AsConverted(u, live), nil
+		return facts.AsConverted(u, live), nil
 	})
 }
 
@@ -114,7 +115,7 @@ func mrdOf(d render.DecidedDefinition) func() (*unstructured.Unstructured, error
 }
 
 // replacements returns the effects of an update on existing definitions and on other existing objects of the package.
-func (c *Cluster) replacements(ctx context.Context, up plan.Upstream, definitions []render.DecidedDefinition, others []render.Left, copied bool) ([]plan.Effect, error) {
+func (c *Cluster) replacements(ctx context.Context, up facts.Upstream, definitions []render.DecidedDefinition, others []render.Left, copied bool) ([]plan.Effect, error) {
 	mrds := map[string]successor{}
 	var named []successor
 	for _, d := range definitions {
@@ -194,9 +195,9 @@ func (s successor) replace(live *unstructured.Unstructured) *plan.Effect {
 	if err != nil {
 		return nil
 	}
-	compare := plan.NewReplacement
+	compare := facts.NewReplacement
 	if s.copied {
-		compare = plan.NewCopiedReplacement
+		compare = facts.NewCopiedReplacement
 	}
 	if e, breaks := compare(live, after); breaks {
 		return &e

@@ -8,7 +8,7 @@ import (
 	"testing/fstest"
 
 	"headgate.dev/headgate/reconcile/cluster"
-	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
 
@@ -48,7 +48,7 @@ func TestOtherSourceWritesNothing(t *testing.T) {
 	before := w.inventory(t)
 	for range 2 {
 		result, err := pass(b)
-		var refusal *plan.SourceError
+		var refusal *reason.SourceError
 		if !errors.As(err, &refusal) || refusal.Recorded != "example.org/a" || refusal.Found != "example.org/b" || result.Verdict.ExitCode != 1 {
 			t.Fatalf("want a refusal that names both, and exit code 1, got %d, %v", result.Verdict.ExitCode, err)
 		}

@@ -8,8 +8,8 @@ import (
 
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/diff"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
-	"headgate.dev/headgate/reconcile/plan"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,7 +53,7 @@ func TestAdoptAll(t *testing.T) {
 	theirs.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "pkg.crossplane.io/v1", Kind: "ProviderRevision", Name: "aws-1", UID: "1"}})
 	create(t, w.at(configMaps, space), theirs)
 
-	c := w.cluster(t, cluster.Options{Terms: plan.Terms{Adoption: plan.AdoptAll, Take: true}})
+	c := w.cluster(t, cluster.Options{Terms: facts.Terms{Adoption: facts.AdoptAll, Take: true}})
 	commit := want(t, configMap(space, "helms", "ours"), configMap(space, "crossplanes", "1"))
 	p := planned(t, c, commit)
 	if diff := cmp.Diff([]string{
@@ -90,7 +90,7 @@ func TestLeftByAnotherSync(t *testing.T) {
 	before.sync.Name = "before"
 	applied(t, before.cluster(t, cluster.Options{}), commit)
 
-	c := w.cluster(t, cluster.Options{Terms: plan.Terms{Adoption: plan.AdoptAll}})
+	c := w.cluster(t, cluster.Options{Terms: facts.Terms{Adoption: facts.AdoptAll}})
 	if diff := cmp.Diff([]string{"hold (not ours) ConfigMap/" + space + "/settings"}, actions(planned(t, c, commit))); diff != "" {
 		t.Errorf("An object in another sync's inventory belongs to that sync.\nsteps (-want +got):\n%s", diff)
 	}
@@ -109,7 +109,7 @@ func TestLeftByAnotherSync(t *testing.T) {
 func TestTakeConflicts(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace + "-app"
-	c := w.cluster(t, cluster.Options{Terms: plan.Terms{Take: true}})
+	c := w.cluster(t, cluster.Options{Terms: facts.Terms{Take: true}})
 	mine := configMap(space, "settings", "1")
 	applied(t, c, want(t, namespace(space), mine, configMap(space, "quiet", "1")))
 	applyAs(t, "other-tool", w.at(configMaps, space), configMap(space, "settings", "2"))

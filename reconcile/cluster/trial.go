@@ -11,10 +11,12 @@ import (
 	"slices"
 	"strings"
 
+	"headgate.dev/headgate/reconcile/demand"
 	"headgate.dev/headgate/reconcile/diff"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/ownership"
-	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
@@ -29,18 +31,18 @@ import (
 
 // A tried is a trial, and whether the object turned out to be gone.
 type tried struct {
-	plan.Trial
+	facts.Trial
 	gone bool
 }
 
 // try dry-runs the apply of every doubtful object.
-func (c *Cluster) try(ctx context.Context, seen *plan.Observed, sp spelling) error {
+func (c *Cluster) try(ctx context.Context, seen *facts.Observed, sp spelling) error {
 	doubtful := seen.Doubtful(c.options.TryCreates)
 	if c.options.TryCreates {
 		doubtful = slices.DeleteFunc(doubtful, needsComing(seen, sp))
 	}
 	done := 0
-	trials, err := inParallel(ctx, c.options.Concurrency, doubtful, func(ctx context.Context, a plan.Asked) (tried, error) {
+	trials, err := inParallel(ctx, c.options.Concurrency, doubtful, func(ctx context.Context, a facts.Asked) (tried, error) {
 		_, exists := seen.Objects[a.ID]
 		t, err := c.tryOne(ctx, a, sp.actual(a.ID), exists, seen)
 		c.tellOf("observe", &done, len(doubtful), a.ID)
@@ -62,14 +64,14 @@ func (c *Cluster) try(ctx context.Context, seen *plan.Observed, sp spelling) err
 
 // needsComing returns a function that reports whether an object cannot be tried yet, because the API server refuses it without
 // another object of the commit: its namespace, or the role of a binding, whose rights the API server compares with Headgate's.
-func needsComing(seen *plan.Observed, sp spelling) func(plan.Asked) bool {
+func needsComing(seen *facts.Observed, sp spelling) func(facts.Asked) bool {
 	coming := map[manifest.ID]bool{}
 	for _, a := range seen.Asked {
 		if _, exists := seen.Objects[a.ID]; !exists {
 			coming[sp.actual(a.ID)] = true
 		}
 	}
-	return func(a plan.Asked) bool {
+	return func(a facts.Asked) bool {
 		id := sp.actual(a.ID)
 		return coming[manifest.ID{Kind: "Namespace", Name: id.Namespace}] || coming[roleOf(a.Object, id)]
 	}
@@ -98,9 +100,9 @@ func roleOf(binding render.Object, id manifest.ID) manifest.ID {
 type taking func(e *ConflictError, live *unstructured.Unstructured) bool
 
 // takesIn returns a taking that decides which conflicting fields of an object to take from their managers.
-func (c *Cluster) takesIn(a plan.Asked, seen *plan.Observed) taking {
+func (c *Cluster) takesIn(a facts.Asked, seen *facts.Observed) taking {
 	return func(e *ConflictError, live *unstructured.Unstructured) bool {
-		if e = e.without(seen.Adopting(a, live).Managers(live)); len(e.Conflicts) == 0 {
+		if e = e.without(demand.Adopting(*seen, a, live).Managers(live)); len(e.Conflicts) == 0 {
 			return true
 		}
 		return c.options.Terms.Take || seen.AsBefore(a.Object) && e.byHand(live) || (seen.Mine(a.ID, live) || ownership.MovesTo(live, c.sync) || seen.ClaimOn(a.ID, live).Sync != "") && e.withNobody() ||
@@ -116,17 +118,17 @@ func (e *ConflictError) without(managers []string) *ConflictError {
 // tryOne dry-runs the apply of one object. A problem with the object is part of the trial; a problem with the API server is an
 // error. If we have applied the object exactly as it is wanted now, the dry run takes back fields of manual edits. From other owned
 // objects, it takes fields without a known manager. Depending on the terms of the sync, it takes the fields of all managers.
-func (c *Cluster) tryOne(ctx context.Context, a plan.Asked, id manifest.ID, exists bool, seen *plan.Observed) (tried, error) {
+func (c *Cluster) tryOne(ctx context.Context, a facts.Asked, id manifest.ID, exists bool, seen *facts.Observed) (tried, error) {
 	if a.Policy.Observes() {
 		return c.compareOne(ctx, a, id)
 	}
-	sent, err := plan.Sent(c.sync, a.Object)
+	sent, err := demand.Sent(c.sync, a.Object)
 	if err != nil {
 		return tried{}, err
 	}
 	gvr, unserved := c.surface.resource(groupKind(id), versionOf(a.APIVersion))
 	if unserved != nil {
-		return tried{Trial: plan.Trial{Err: unserved}}, nil //nolint:nilerr // it is the object's trouble
+		return tried{Trial: facts.Trial{Err: unserved}}, nil //nolint:nilerr // it is the object's trouble
 	}
 	at := c.objects.Resource(gvr).Namespace(id.Namespace)
 	var t tried
@@ -149,7 +151,7 @@ func (c *Cluster) tryOne(ctx context.Context, a plan.Asked, id manifest.ID, exis
 	ctx = conceal(ctx, a.Mask())
 	after, err := c.tryWays(ctx, at, sent, live, c.takesIn(a, seen), &t.Trial)
 	if err == nil && live != nil {
-		if how := seen.Adopting(a, live); how != (ownership.Taking{}) {
+		if how := demand.Adopting(*seen, a, live); how != (ownership.Taking{}) {
 			t.Adopts = takeOver(ctx, at, live, after, a.APIVersion, how)
 		}
 	}
@@ -163,15 +165,15 @@ func (c *Cluster) tryOne(ctx context.Context, a plan.Asked, id manifest.ID, exis
 	case live == nil || differ(live, after) || !t.Adopts.None():
 		t.Live, t.After = live, after
 		return t, nil
-	case seen.LostFields(a, live):
-		return tried{Trial: plan.Trial{Live: live}}, nil
+	case demand.LostFields(*seen, a, live):
+		return tried{Trial: facts.Trial{Live: live}}, nil
 	}
 	return tried{}, nil
 }
 
 // untried returns the result for an object whose request failed: a problem of the object, unless the API server does
 // not answer other requests either.
-func (c *Cluster) untried(ctx context.Context, err, explained error, so ...plan.Trial) (tried, error) {
+func (c *Cluster) untried(ctx context.Context, err, explained error, so ...facts.Trial) (tried, error) {
 	if c.stops(ctx, err) {
 		return tried{}, explained
 	}
@@ -184,14 +186,14 @@ func (c *Cluster) untried(ctx context.Context, err, explained error, so ...plan.
 }
 
 // compareOne compares an observe-only object with the wanted one, and writes nothing.
-func (c *Cluster) compareOne(ctx context.Context, a plan.Asked, id manifest.ID) (tried, error) {
+func (c *Cluster) compareOne(ctx context.Context, a facts.Asked, id manifest.ID) (tried, error) {
 	now, err := c.compared(ctx, a, id)
 	return tried{Trial: now.trial, gone: now.mark == ""}, err
 }
 
 // tryWays tries the ways to send an object without its ignored fields, until one leaves these fields to others. It records in the
 // trial what was sent, and which fields that takes from whom.
-func (c *Cluster) tryWays(ctx context.Context, at dynamic.ResourceInterface, sent, live *unstructured.Unstructured, takes taking, t *plan.Trial) (*unstructured.Unstructured, error) {
+func (c *Cluster) tryWays(ctx context.Context, at dynamic.ResourceInterface, sent, live *unstructured.Unstructured, takes taking, t *facts.Trial) (*unstructured.Unstructured, error) {
 	if live == nil {
 		return dryRun(ctx, at, sent, false)
 	}
@@ -278,7 +280,7 @@ func dryRun(ctx context.Context, at dynamic.ResourceInterface, sent *unstructure
 	if err != nil {
 		return nil, err
 	}
-	ctx = conceal(ctx, plan.MaskOf(sent))
+	ctx = conceal(ctx, facts.MaskOf(sent))
 	var after *unstructured.Unstructured
 	err = retry(ctx, func() error {
 		after, err = at.Patch(ctx, sent.GetName(), types.ApplyPatchType, body, metav1.PatchOptions{
@@ -315,7 +317,7 @@ func ownFields(u *unstructured.Unstructured) []any {
 func (c *Cluster) refusal(err error, verb string, id manifest.ID) error {
 	why := c.explained(err, verb, id)
 	if by, named := gateOf(err); named {
-		return plan.Refused(by, why)
+		return reason.Refused(by, why)
 	}
 	return why
 }
@@ -325,7 +327,7 @@ func (c *Cluster) explained(err error, verb string, id manifest.ID) error {
 	if conflict := conflictIn(err); conflict != nil {
 		return conflict
 	}
-	if reason, is := errors.AsType[plan.ReasonError](err); is {
+	if reason, is := errors.AsType[reason.CodedError](err); is {
 		return reason
 	}
 	switch {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/ownership"
 	"headgate.dev/headgate/reconcile/plan"
@@ -44,7 +45,7 @@ func (c *Cluster) Owner(ctx context.Context) (render.Owner, error) {
 	return "", nil
 }
 
-func (s *surface) servesCrossplane() bool { return plan.ServesCrossplane(s.kinds) }
+func (s *surface) servesCrossplane() bool { return facts.ServesCrossplane(s.kinds) }
 
 // natural returns the owner of CRDs according to the cluster. A Crossplane API does not count if this sync itself owns the CRDs of
 // that API.
@@ -150,8 +151,8 @@ func (c *Cluster) unserved(ctx context.Context, err error, gk schema.GroupKind) 
 
 // upstream reads what Crossplane has made, for a commit whose CRDs Crossplane makes. It sends one request for all definitions and
 // one for each other kind.
-func (c *Cluster) upstream(ctx context.Context, want render.Desired) (plan.Upstream, error) {
-	var up plan.Upstream
+func (c *Cluster) upstream(ctx context.Context, want render.Desired) (facts.Upstream, error) {
+	var up facts.Upstream
 	if want.Owner != render.OwnerCrossplane {
 		return up, nil
 	}
@@ -223,7 +224,7 @@ func (r *execution) recount(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("not sent: cannot read what policies activate: %w", err)
 	}
-	return r.plan.Wider(live)
+	return plan.Wider(r.plan, live)
 }
 
 // unnamed returns an error if a policy of the cluster activates the definition: it would become active again as soon as it is back.
@@ -232,7 +233,7 @@ func (r *execution) unnamed(ctx context.Context, definition string) error {
 	if err != nil {
 		return err
 	}
-	if policy := plan.Named(live, definition); policy != "" {
+	if policy := facts.Named(live, definition); policy != "" {
 		return fmt.Errorf("the policy %s activates it now, so it was left alone", policy)
 	}
 	return nil

@@ -14,6 +14,7 @@ import (
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render"
 
 	"github.com/google/go-cmp/cmp"
@@ -212,7 +213,7 @@ func TestAnotherWriterInBetween(t *testing.T) {
 	c := clusterOf(t, config, w, cluster.Options{})
 	p := planned(t, c, want(t, namespace(space), configMap(space, "a", "2")))
 	w.requests.Reset()
-	if _, err := c.Apply(t.Context(), p); !errors.Is(err, plan.ErrMoved) {
+	if _, err := c.Apply(t.Context(), p); !errors.Is(err, reason.ErrMoved) {
 		t.Errorf("want ErrMoved, got %v", err)
 	}
 	if n := w.requests.Counts()["PATCH"]; n != 0 {

@@ -10,8 +10,10 @@ import (
 
 	"headgate.dev/headgate/fixtures/given"
 	"headgate.dev/headgate/reconcile/baseline"
+	"headgate.dev/headgate/reconcile/demand"
 	"headgate.dev/headgate/reconcile/diff"
-	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/draft"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
@@ -122,14 +124,14 @@ func TestIgnoredInAComparison(t *testing.T) {
 	after.Object["data"] = map[string]any{"replicas": "2", "k": "w"}
 	b := baseline.Baseline{
 		Base: render.Desired{Objects: []render.Object{given.Wanted(t, before)}}, Sync: given.Sync,
-		Terms: plan.Terms{Ignore: []diff.Ignore{{Paths: []diff.Pointer{diff.PointerOf("/data/replicas")}}}},
+		Terms: facts.Terms{Ignore: []diff.Ignore{{Paths: []diff.Pointer{diff.PointerOf("/data/replicas")}}}},
 	}
 	head := render.Desired{Objects: []render.Object{given.Wanted(t, after)}}
 	seen, err := b.Observe(t.Context(), head)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := plan.Compute(seen)
+	p, err := draft.Compute(seen)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,13 +148,13 @@ func TestIgnoredStringData(t *testing.T) {
 	}
 	b := baseline.Baseline{
 		Base: render.Desired{Objects: []render.Object{given.Wanted(t, secret("data", map[string]any{"same": "eA==", "rotated": "eA==", "gone": "eA=="}))}}, Sync: given.Sync,
-		Terms: plan.Terms{Ignore: []diff.Ignore{{Paths: []diff.Pointer{diff.PointerOf("/stringData/rotated")}}}},
+		Terms: facts.Terms{Ignore: []diff.Ignore{{Paths: []diff.Pointer{diff.PointerOf("/stringData/rotated")}}}},
 	}
 	seen, err := b.Observe(t.Context(), render.Desired{Objects: []render.Object{given.Wanted(t, secret("stringData", map[string]any{"same": "x", "rotated": "y"}))}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := plan.Compute(seen)
+	p, err := draft.Compute(seen)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +187,7 @@ func TestInjectedCA(t *testing.T) {
 			"metadata": map[string]any{"name": "a", "annotations": map[string]any{key: "x"}},
 			"webhooks": []any{webhook(), webhook()},
 		}}
-		sent, err := plan.Sent(given.Sync, given.Wanted(t, u))
+		sent, err := demand.Sent(given.Sync, given.Wanted(t, u))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"headgate.dev/headgate/reconcile/diff"
-	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/facts"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -58,7 +58,7 @@ func TestMasked(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			err := errors.New(tc.text)
-			got := plan.MaskOf(tc.sent).Err(err)
+			got := facts.MaskOf(tc.sent).Err(err)
 			if got.Error() != tc.want || !errors.Is(got, err) {
 				t.Errorf("%s\nMasked(%q) = %q, want %q", tc.reason, tc.text, got, tc.want)
 			}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 	"headgate.dev/headgate/render/schema"
@@ -31,8 +32,8 @@ type Tally struct {
 
 // A misfit is one reason why objects do not fit.
 type misfit struct {
-	code  plan.Code // LosesField or IsRefused
-	place string    // the field, or what is wrong with it
+	code  reason.Code // LosesField or IsRefused
+	place string      // the field, or what is wrong with it
 }
 
 // compare orders misfits by code and place.
@@ -75,9 +76,9 @@ func (t *Tally) Add(ctx context.Context, o *unstructured.Unstructured) {
 	}
 	t.bad++
 	for i, place := range slices.Concat(loses, refused) {
-		what := misfit{plan.LosesField, place}
+		what := misfit{reason.LosesField, place}
 		if i >= len(loses) {
-			what.code = plan.IsRefused
+			what.code = reason.IsRefused
 		}
 		m, known := t.places[what]
 		if !known && len(t.places) == mostPlaces {
@@ -95,10 +96,10 @@ func (t *Tally) Add(ctx context.Context, o *unstructured.Unstructured) {
 func (t *Tally) Full() bool { return t.seen >= MostChecked }
 
 // An UncheckedError is the error of a Tally that did not check all objects, although those that it checked fit.
-type UncheckedError struct{ plan.ReasonError }
+type UncheckedError struct{ reason.CodedError }
 
 // Unwrap returns the reason.
-func (e UncheckedError) Unwrap() error { return e.ReasonError }
+func (e UncheckedError) Unwrap() error { return e.CodedError }
 
 // Answer returns how many objects do not fit, and why. more reports whether there are unchecked objects.
 func (t *Tally) Answer(more bool) (plan.Misfits, error) {
@@ -111,13 +112,13 @@ func (t *Tally) Answer(more bool) (plan.Misfits, error) {
 	})
 	for i, what := range whats {
 		if i == mostReasons {
-			a.Reasons = append(a.Reasons, plan.MoreMisfits.With(len(whats)-i))
+			a.Reasons = append(a.Reasons, reason.MoreMisfits.With(len(whats)-i))
 			break
 		}
 		a.Reasons = append(a.Reasons, what.code.With(t.places[what].count, t.seen, what.place, t.places[what].example))
 	}
 	if more && t.bad == 0 {
-		return a, UncheckedError{plan.ReasonError{Reason: plan.NotAllLookedAt.With(t.seen)}}
+		return a, UncheckedError{reason.CodedError{Reason: reason.NotAllLookedAt.With(t.seen)}}
 	}
 	return a, nil
 }

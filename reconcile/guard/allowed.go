@@ -5,7 +5,10 @@ import (
 	"slices"
 	"strings"
 
+	"headgate.dev/headgate/reconcile/draft"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/crossplane"
@@ -16,26 +19,26 @@ import (
 
 // The codes of the guard allowed.
 const (
-	ApplyNotAllowed     plan.Code = "ApplyNotAllowed"     // why allowedKinds does not allow the object
-	PruneNotAllowed     plan.Code = "PruneNotAllowed"     // why allowedKinds does not allow pruning the object
-	KindNotListed       plan.Code = "KindNotListed"       // the kind, which allowedKinds does not list
-	ScopeNotListed      plan.Code = "ScopeNotListed"      // the kind, which is cluster-scoped, but which allowedKinds lists only in namespaces
-	NamespaceNotListed  plan.Code = "NamespaceNotListed"  // the kind, and the namespace for which allowedKinds does not list it
-	NameNotListed       plan.Code = "NameNotListed"       // the kind, and the name for which allowedKinds does not list it
-	PatternTooWide      plan.Code = "PatternTooWide"      // the pattern of the policy, and the value of activation.allow
-	PatternOpens        plan.Code = "PatternOpens"        // the pattern of the policy, the value of activation.allow, and a definition that the pattern activates
-	DefinitionOpens     plan.Code = "DefinitionOpens"     // the value of activation.allow
-	CRDOpens            plan.Code = "CRDOpens"            // the value of activation.allow
-	PackageOpens        plan.Code = "PackageOpens"        // how many definitions of the package would become active, an example, and the value of activation.allow
-	PackageShipsPolicy  plan.Code = "PackageShipsPolicy"  // the policy in the package, its pattern, and the value of activation.allow
-	PackageNotJudged    plan.Code = "PackageNotJudged"    // why the definitions of the package are not known
-	PackageUnpinned     plan.Code = "PackageUnpinned"     // the image of the package with a digest
-	PackagePullsAlways  plan.Code = "PackagePullsAlways"  // the package has packagePullPolicy Always
-	PackageResolves     plan.Code = "PackageResolves"     // Crossplane chooses the dependencies of the package
-	PackageDependsOn    plan.Code = "PackageDependsOn"    // the dependencies of the package that the commit does not declare
-	RewritesImages      plan.Code = "RewritesImages"      // the ImageConfig replaces images of packages
-	BehindPackages      plan.Code = "BehindPackages"      // the kind of the object, which Headgate does not know
-	ActivationUnchecked plan.Code = "ActivationUnchecked" // the error of reading the step's object
+	ApplyNotAllowed     reason.Code = "ApplyNotAllowed"     // why allowedKinds does not allow the object
+	PruneNotAllowed     reason.Code = "PruneNotAllowed"     // why allowedKinds does not allow pruning the object
+	KindNotListed       reason.Code = "KindNotListed"       // the kind, which allowedKinds does not list
+	ScopeNotListed      reason.Code = "ScopeNotListed"      // the kind, which is cluster-scoped, but which allowedKinds lists only in namespaces
+	NamespaceNotListed  reason.Code = "NamespaceNotListed"  // the kind, and the namespace for which allowedKinds does not list it
+	NameNotListed       reason.Code = "NameNotListed"       // the kind, and the name for which allowedKinds does not list it
+	PatternTooWide      reason.Code = "PatternTooWide"      // the pattern of the policy, and the value of activation.allow
+	PatternOpens        reason.Code = "PatternOpens"        // the pattern of the policy, the value of activation.allow, and a definition that the pattern activates
+	DefinitionOpens     reason.Code = "DefinitionOpens"     // the value of activation.allow
+	CRDOpens            reason.Code = "CRDOpens"            // the value of activation.allow
+	PackageOpens        reason.Code = "PackageOpens"        // how many definitions of the package would become active, an example, and the value of activation.allow
+	PackageShipsPolicy  reason.Code = "PackageShipsPolicy"  // the policy in the package, its pattern, and the value of activation.allow
+	PackageNotJudged    reason.Code = "PackageNotJudged"    // why the definitions of the package are not known
+	PackageUnpinned     reason.Code = "PackageUnpinned"     // the image of the package with a digest
+	PackagePullsAlways  reason.Code = "PackagePullsAlways"  // the package has packagePullPolicy Always
+	PackageResolves     reason.Code = "PackageResolves"     // Crossplane chooses the dependencies of the package
+	PackageDependsOn    reason.Code = "PackageDependsOn"    // the dependencies of the package that the commit does not declare
+	RewritesImages      reason.Code = "RewritesImages"      // the ImageConfig replaces images of packages
+	BehindPackages      reason.Code = "BehindPackages"      // the kind of the object, which Headgate does not know
+	ActivationUnchecked reason.Code = "ActivationUnchecked" // the error of reading the step's object
 )
 
 // An AllowedKind selects objects that a sync may apply and prune. All texts are patterns in the syntax of policies.
@@ -54,8 +57,8 @@ type ActivationLimit struct {
 
 // onlyAllowed holds objects that the sync may not apply or prune, whatever other guards decide. The Sync is not configured by the
 // author of the commit, so no approval helps.
-func onlyAllowed(kinds []AllowedKind) plan.Rule {
-	return func(c plan.Case) func(plan.Step) plan.Ruling {
+func onlyAllowed(kinds []AllowedKind) draft.Rule {
+	return func(c draft.Case) func(plan.Step) plan.Ruling {
 		namespaceOf := c.Seen.Namespaces()
 		return func(s plan.Step) plan.Ruling {
 			if len(kinds) == 0 || s.OnlyFrees() {
@@ -75,7 +78,7 @@ func onlyAllowed(kinds []AllowedKind) plan.Rule {
 }
 
 // Allows returns a function that reports whether allowedKinds allows the sync to apply an object.
-func (g Guarding) Allows(seen plan.Observed) func(manifest.ID) bool {
+func (g Guarding) Allows(seen facts.Observed) func(manifest.ID) bool {
 	namespaceOf := seen.Namespaces()
 	return func(id manifest.ID) bool {
 		if len(g.AllowedKinds) == 0 {
@@ -117,7 +120,7 @@ func readFrom(namespaces []string, kinds []AllowedKind) []AllowedKind {
 
 // notListed returns why no entry selects an object; no reason if one does. If the scope of the kind is unknown, no API serves it
 // and nothing is sent, so entries of both scopes count.
-func notListed(kinds []AllowedKind, id manifest.ID, namespace string, known bool) plan.Reason {
+func notListed(kinds []AllowedKind, id manifest.ID, namespace string, known bool) reason.Reason {
 	name := id.Kind
 	if id.Group != "" {
 		name += "." + id.Group
@@ -136,7 +139,7 @@ func notListed(kinds []AllowedKind, id manifest.ID, namespace string, known bool
 		case !matchesAny(k.Names, id.Name):
 			why = NameNotListed.With(name, id.Name)
 		default:
-			return plan.Reason{}
+			return reason.Reason{}
 		}
 	}
 	return why
@@ -150,8 +153,8 @@ func matchesAny(patterns []string, text string) bool {
 // onlyActivates holds every step with which a commit would activate a definition or serve a kind that activation.allow of the Sync
 // does not match. It judges a policy by its patterns and not only by today's definitions, because a policy is in force for the
 // whole cluster, even when another team installs a package later.
-func onlyActivates(limit ActivationLimit) plan.Rule {
-	return func(c plan.Case) func(plan.Step) plan.Ruling {
+func onlyActivates(limit ActivationLimit) draft.Rule {
+	return func(c draft.Case) func(plan.Step) plan.Ruling {
 		a := &activating{flooding: flooding{Case: c}, ActivationLimit: limit}
 		return func(s plan.Step) plan.Ruling {
 			if !limit.Set {
@@ -215,7 +218,7 @@ func (a *activating) tooWide(globs []string) string {
 	return globs[i]
 }
 
-func (a *activating) whyTooWide(glob string) plan.Reason {
+func (a *activating) whyTooWide(glob string) reason.Reason {
 	opens := func(name string) bool { return crossplane.Matches(glob, name) && !a.permits(name) }
 	for _, d := range a.Want.Definitions {
 		if opens(d.Name) {
@@ -284,7 +287,7 @@ func (a *activating) pkg(s plan.Step) plan.Ruling {
 
 // whyNotJudged returns why it is not known what the image of a package holds; no reason if it is. Where Crossplane installs the image,
 // a copy in the tree does not count: its author could write anything into it. Crossplane installs no definitions of a Function.
-func (a *activating) whyNotJudged(id manifest.ID) plan.Reason {
+func (a *activating) whyNotJudged(id manifest.ID) reason.Reason {
 	if why := a.whyUnread(id); !why.None() {
 		return why
 	}
@@ -292,7 +295,7 @@ func (a *activating) whyNotJudged(id manifest.ID) plan.Reason {
 	if digest == "" && a.Want.Owner == render.OwnerCrossplane && id.Kind != crossplane.Function {
 		return PackageNotRead.With(id.Kind, id.Name)
 	}
-	return plan.Reason{}
+	return reason.Reason{}
 }
 
 // pinned holds a package if Crossplane installs something for it that the commit does not name: the image behind a tag, or a version

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/draft"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
@@ -62,7 +64,7 @@ func TestAllowedKinds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			guards := Guarding{AllowedKinds: tc.listed}.Guards()
 			want := given.Desired(t, render.OwnerHeadgate, map[string]string{"object.yaml": tc.object})
-			seen := given.Seen(plan.Upstream{})
+			seen := given.Seen(facts.Upstream{})
 			kinds := maps.Clone(seen.Kinds)
 			if kinds == nil {
 				kinds = map[schema.GroupKind]plan.Kind{}
@@ -184,7 +186,7 @@ func TestAllowedActivations(t *testing.T) {
 		allow  []string
 		files  map[string]string
 		edit   func(*render.Desired)
-		up     plan.Upstream
+		up     facts.Upstream
 		step   string
 		want   string
 	}{
@@ -196,7 +198,7 @@ func TestAllowedActivations(t *testing.T) {
 		},
 		"OfTheCluster": {
 			reason: "The definitions of other teams are in the cluster but not in the commit.", allow: []string{"*.example.org"}, files: map[string]string{"p.yaml": given.Policy("team", "*")}, step: policy,
-			up: plan.Upstream{Definitions: map[string]crossplane.LiveDefinition{"zones.elsewhere.org": {}, "vaults.elsewhere.org": {}}}, want: "for example to vaults.elsewhere.org",
+			up: facts.Upstream{Definitions: map[string]crossplane.LiveDefinition{"zones.elsewhere.org": {}, "vaults.elsewhere.org": {}}}, want: "for example to vaults.elsewhere.org",
 		},
 		"OfTomorrow": {
 			reason: "Another team may install a matching package later, and no pass of this sync would check it.", allow: []string{"*.example.org"},
@@ -213,7 +215,7 @@ func TestAllowedActivations(t *testing.T) {
 		"InactiveMRD":    {reason: "An inactive definition activates nothing.", allow: []string{given.Buckets}, files: map[string]string{"m.yaml": strings.Replace(mrd, "  state: Active\n", "", 1)}, step: "ManagedResourceDefinition lamps.example.org"},
 		"ActiveMRD": {
 			reason: "The definition is already active.", allow: []string{given.Buckets}, files: map[string]string{"m.yaml": mrd}, step: "ManagedResourceDefinition lamps.example.org",
-			up: plan.Upstream{Definitions: map[string]crossplane.LiveDefinition{"lamps.example.org": {Active: true}}},
+			up: facts.Upstream{Definitions: map[string]crossplane.LiveDefinition{"lamps.example.org": {Active: true}}},
 		},
 		"CRD":              {reason: "A CRD serves its kind without any policy.", allow: []string{given.Buckets}, files: map[string]string{"c.yaml": crd}, step: "CustomResourceDefinition lamps.example.org", want: "it would serve a kind"},
 		"CRDAllowed":       {reason: "The CRD is listed.", allow: []string{"lamps.*"}, files: map[string]string{"c.yaml": crd}, step: "CustomResourceDefinition lamps.example.org"},
@@ -260,7 +262,7 @@ func TestAllowedActivations(t *testing.T) {
 		},
 		"PackageUnderOthers": {
 			reason: "The default policy in the cluster would activate the definitions of this commit's package.", allow: []string{given.Buckets}, files: map[string]string{"p.yaml": given.Provider}, edit: pulled, step: provider,
-			up: plan.Upstream{Policies: map[string]crossplane.LivePolicy{"default": {Patterns: []string{"*"}}}}, want: "2 definitions of it would become active",
+			up: facts.Upstream{Policies: map[string]crossplane.LivePolicy{"default": {Patterns: []string{"*"}}}}, want: "2 definitions of it would become active",
 		},
 		"PackageWithoutSafeStart": {
 			reason: "Without safe-start, all definitions become active under any policy.", allow: []string{given.Buckets}, files: map[string]string{"p.yaml": given.Provider}, step: provider,
@@ -326,7 +328,7 @@ func TestPullPolicyOfAnotherManager(t *testing.T) {
 	image := "registry.example.org/toy/provider-toy@sha256:" + strings.Repeat("0", 64)
 	want := given.Desired(t, render.OwnerCrossplane, map[string]string{"p.yaml": strings.Replace(given.Provider, "registry.example.org/toy/provider-toy:v1.0.0", image+"\n  skipDependencyResolution: true", 1)})
 	pulled(&want)
-	seen := given.Seen(plan.Upstream{})
+	seen := given.Seen(facts.Upstream{})
 	_, got := given.Steps(t, want, seen)
 	s := got["Provider provider-toy"]
 	u, err := s.Object()
@@ -336,7 +338,7 @@ func TestPullPolicyOfAnotherManager(t *testing.T) {
 	for policy, answer := range map[string]plan.Response{"IfNotPresent": allowed.Response(), crossplane.PullAlways: plan.Held} {
 		s.After = u.DeepCopy()
 		s.After.Object["spec"].(map[string]any)["packagePullPolicy"] = policy
-		rule := onlyActivates(ActivationLimit{Set: true})(plan.Case{Want: want, Seen: seen})
+		rule := onlyActivates(ActivationLimit{Set: true})(draft.Case{Want: want, Seen: seen})
 		if r := rule(s); r.Response() != answer {
 			t.Errorf("%s: %+v", policy, r)
 		}
@@ -379,8 +381,8 @@ func TestCommitsBringNoRevisions(t *testing.T) {
 	} {
 		apiVersion, kind, _ := strings.Cut(kind, " ")
 		want := given.Desired(t, render.OwnerCrossplane, map[string]string{"a.yaml": "apiVersion: " + apiVersion + "\nkind: " + kind + "\nmetadata: {name: lock}\nspec: {desiredState: Active}\n"})
-		for _, guards := range [][]plan.Guard{Guarding{}.OfCommit(), Guarding{}.Guards()} {
-			p, got := given.Steps(t, want, given.Seen(plan.Upstream{}), guards...)
+		for _, guards := range [][]draft.Guard{Guarding{}.OfCommit(), Guarding{}.Guards()} {
+			p, got := given.Steps(t, want, given.Seen(facts.Upstream{}), guards...)
 			if s := got[kind+" lock"]; (s.Guard == Installed) != held || p.Approval != nil {
 				t.Errorf("%s: %s %q, approval %v", kind, s.Action, s.Guard, p.Approval)
 			}
@@ -393,7 +395,7 @@ func TestCommitsBringNoRevisions(t *testing.T) {
 func TestDeactivationsTouchRevisions(t *testing.T) {
 	for deactivates, want := range map[bool]plan.Ruling{true: allowed, false: held(OnlyCrossplaneWrites.With("ProviderRevision"))} {
 		s := plan.Step{Action: plan.Update, ID: crossplane.ProviderRevision("provider-a"), Deactivates: deactivates}
-		if diff := cmp.Diff(want, onlyByCrossplane(s, plan.Case{})); diff != "" {
+		if diff := cmp.Diff(want, onlyByCrossplane(s, draft.Case{})); diff != "" {
 			t.Errorf("deactivates: %t (-want +got):\n%s", deactivates, diff)
 		}
 	}

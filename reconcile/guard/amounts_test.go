@@ -7,6 +7,8 @@ import (
 
 	"headgate.dev/headgate/fixtures/given"
 	"headgate.dev/headgate/reconcile/approval"
+	"headgate.dev/headgate/reconcile/draft"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
@@ -21,16 +23,16 @@ func TestApprovedFloodGrows(t *testing.T) {
 	policies := map[string]string{"policies/team.yaml": given.Policy("team", "*.aws.example.org")}
 	want := family(t, render.OwnerCrossplane, "safe-start", policies)
 	const limit = 20
-	compute := func(seen plan.Observed) plan.Plan {
+	compute := func(seen facts.Observed) plan.Plan {
 		return given.Computed(t, want, seen, Guarding{MaxActivations: limit}.Guards()...)
 	}
-	seen := given.Seen(plan.Upstream{})
+	seen := given.Seen(facts.Upstream{})
 	asks := compute(seen).Approval
 	if asks == nil || asks.UpTo == 0 || !strings.HasSuffix(asks.Line(), " up to 150") {
 		t.Fatalf("asks for %+v", asks)
 	}
-	definitions := func(names ...string) plan.Observed {
-		seen := given.Seen(plan.Upstream{})
+	definitions := func(names ...string) facts.Observed {
+		seen := given.Seen(facts.Upstream{})
 		for _, name := range names {
 			if seen.Upstream.Definitions == nil {
 				seen.Upstream.Definitions = map[string]crossplane.LiveDefinition{}
@@ -42,7 +44,7 @@ func TestApprovedFloodGrows(t *testing.T) {
 	_, shown := approval.Shown(approval.Show(approval.DigestsOf(asks.Claims), asks.Claims))
 	for _, tc := range []struct {
 		reason string
-		seen   plan.Observed
+		seen   facts.Observed
 		given  approval.Approval
 		passes bool
 	}{
@@ -83,7 +85,7 @@ func TestCountOfAPackageThatIsReadInPart(t *testing.T) {
 		"provider.yaml":     "apiVersion: pkg.crossplane.io/v1\nkind: Provider\nmetadata:\n  name: provider-aws\nspec:\n  package: registry.example.org/aws/provider-aws:v1.0.0\n",
 	})
 	want.Unread = []catalogue.Unread{{Source: "registry.example.org/aws/base", Installers: []manifest.ID{id}, Err: errors.New("403")}}
-	seen := given.Seen(plan.Upstream{Policies: map[string]crossplane.LivePolicy{"all": {Patterns: []string{"*"}}}})
+	seen := given.Seen(facts.Upstream{Policies: map[string]crossplane.LivePolicy{"all": {Patterns: []string{"*"}}}})
 	seen.Objects[crossplane.MRAP("all")] = given.Live(policyObject("all", "*"), "u")
 	p, got := given.Steps(t, want, seen, Guarding{}.Guards()...)
 	s := got["Provider provider-aws"]
@@ -119,10 +121,10 @@ func TestApprovalOfARenamedObject(t *testing.T) {
 	}
 	rewritten := func(want render.Desired, approvals ...approval.Approval) plan.Plan {
 		want.Revision = "2"
-		seen := given.Seen(plan.Upstream{})
+		seen := given.Seen(facts.Upstream{})
 		seen.Inventory.ResourceVersion = "1"
 		seen.Approvals = approval.Given{inventory.InComment: approvals}
-		asks := plan.Guard{Name: "asks", Phase: plan.Writes, Approvable: true, Rule: plan.Each(func(plan.Step, plan.Case) plan.Ruling { return plan.Ruling{Severity: plan.Block} })}
+		asks := draft.Guard{Name: "asks", Phase: draft.Writes, Approvable: true, Rule: draft.Each(func(plan.Step, draft.Case) plan.Ruling { return plan.Ruling{Severity: plan.Block} })}
 		return given.Computed(t, want, seen, asks)
 	}
 	asked := rewritten(commit("a.yaml", "ConfigMap", "team", "settings", "x")).Approval

@@ -9,8 +9,12 @@ import (
 	"headgate.dev/headgate/fixtures/given"
 	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/baseline"
+	"headgate.dev/headgate/reconcile/draft"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
+	"headgate.dev/headgate/reconcile/record"
 	"headgate.dev/headgate/render"
 
 	"github.com/google/go-cmp/cmp"
@@ -19,7 +23,7 @@ import (
 func TestApprove(t *testing.T) {
 	five := []string{"a", "b", "c", "d", "e"}
 	keep := render.Desired{Revision: "1", Objects: []render.Object{given.Wanted(t, given.ConfigMap("keep"))}}
-	cluster := func() plan.Observed { return given.Owning(t, append(five, "keep")...) }
+	cluster := func() facts.Observed { return given.Owning(t, append(five, "keep")...) }
 	asks := given.Computed(t, keep, cluster(), Guarding{}.Guards()...).Approval
 	if asks == nil || asks.Steps != 5 || !slices.Equal(asks.Guards, []plan.GuardName{"many"}) {
 		t.Fatalf("five prunes of six objects are held, and can be approved: %+v", asks)
@@ -71,7 +75,7 @@ func TestApprove(t *testing.T) {
 }
 
 func TestApprovalDigest(t *testing.T) {
-	many := func(seen plan.Observed, revision string) string {
+	many := func(seen facts.Observed, revision string) string {
 		return given.Computed(t, render.Desired{Revision: revision, Objects: []render.Object{given.Wanted(t, given.ConfigMap("keep"))}}, seen, Guarding{}.Guards()...).Approval.Digest
 	}
 	names := []string{"a", "b", "c", "d", "keep"}
@@ -108,8 +112,8 @@ func TestApprovalDigest(t *testing.T) {
 func TestApprovedPastOthers(t *testing.T) {
 	names := []string{"a", "b", "c", "d", "e", "keep"}
 	want := render.Desired{Objects: []render.Object{given.Wanted(t, given.ConfigMap("keep"))}}
-	guards := func(seen plan.Observed) plan.Plan {
-		p, err := given.Compute(want, seen, append(Guarding{}.Guards(), plan.Guard{Name: "in use", Rule: plan.Each(func(s plan.Step, _ plan.Case) plan.Ruling {
+	guards := func(seen facts.Observed) plan.Plan {
+		p, err := given.Compute(want, seen, append(Guarding{}.Guards(), draft.Guard{Name: "in use", Rule: draft.Each(func(s plan.Step, _ draft.Case) plan.Ruling {
 			if s.ID.Name == "c" {
 				return held(UsersNotCounted.With())
 			}
@@ -127,7 +131,7 @@ func TestApprovedPastOthers(t *testing.T) {
 		t.Fatalf("four go, and the one that is in use stays: %d prunes", p.Count(plan.Prune))
 	}
 	for _, s := range p.Steps {
-		if s.ID.Name == "c" && (s.Guard != "in use" || s.Approved) || s.Action == plan.Prune && (!s.Approved || s.Reason.Code != plan.Approved || s.Reason.Values[0] != "many") {
+		if s.ID.Name == "c" && (s.Guard != "in use" || s.Approved) || s.Action == plan.Prune && (!s.Approved || s.Reason.Code != reason.Approved || s.Reason.Values[0] != "many") {
 			t.Errorf("%s: %s %q %s", s.ID, s.Action, s.Guard, s.Reason)
 		}
 	}
@@ -147,7 +151,7 @@ func TestGrants(t *testing.T) {
 	seen := given.Owning(t, "a", "b", "c", "d", "e", "keep")
 	seen.Approvals = approval.Given{inventory.OnSync: approval.Typed(given.Computed(t, want, seen, Guarding{}.Guards()...).Approval.Digest)}
 	p := given.Computed(t, want, seen, Guarding{}.Guards()...)
-	intent := p.Intent(seen.Inventory)
+	intent := record.Intent(p, seen.Inventory)
 	if len(intent.Grants) != 1 || len(intent.Grants[0].Left) != 5 || !intent.Grants[0].Given {
 		t.Fatalf("before the first write: %+v", intent.Grants)
 	}
@@ -170,12 +174,12 @@ func TestGrants(t *testing.T) {
 		if s.Action == plan.Prune {
 			o := plan.Outcome{ID: s.ID, Action: plan.Prune}
 			if s.ID.Name == "b" {
-				o.Err = plan.ErrMoved
+				o.Err = reason.ErrMoved
 			}
 			done = append(done, o)
 		}
 	}
-	settled := p.Settled(seen.Inventory, done)
+	settled := record.Settled(p, seen.Inventory, done)
 	if diff := cmp.Diff(1, len(settled.Grants[0].Left)); diff != "" {
 		t.Errorf("what failed is still approved, and no more (-want +got):\n%s", diff)
 	}
@@ -187,7 +191,7 @@ func TestGrants(t *testing.T) {
 	if !p.Remembers() {
 		t.Error("that it was taken out has to be written down: it may be given again")
 	}
-	idle.Inventory = p.Intent(idle.Inventory)
+	idle.Inventory = record.Intent(p, idle.Inventory)
 	if p = given.Computed(t, want, idle, Guarding{}.Guards()...); p.Remembers() || idle.Inventory.Grants[0].Given {
 		t.Errorf("once: %+v", idle.Inventory.Grants)
 	}

@@ -10,6 +10,7 @@ import (
 	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/record"
 	"headgate.dev/headgate/render"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,7 +45,7 @@ func TestApprovedInGit(t *testing.T) {
 		seen := given.Owning(t, append(five, "keep")...)
 		seen.Now = now
 		p := given.Computed(t, desired("1", entry(later, digests[name])), seen, Guarding{}.Guards()...)
-		grants := p.Intent(seen.Inventory).Grants
+		grants := record.Intent(p, seen.Inventory).Grants
 		if len(grants) != 1 || len(grants[0].Left) != 1 || grants[0].By != "alice" {
 			t.Fatalf("The intent remembers the approval, the step and who approved: %+v", grants)
 		}
@@ -154,14 +155,14 @@ func TestApprovedInGitBeforeLoss(t *testing.T) {
 	if p.Count(plan.Prune) != 0 {
 		t.Errorf("It counts although it may have been used: %d prunes", p.Count(plan.Prune))
 	}
-	seen.Inventory = p.Intent(seen.Inventory)
+	seen.Inventory = record.Intent(p, seen.Inventory)
 	seen.Inventory.ResourceVersion, seen.Inventory.Rebuilt = "1", false
 	if p = given.Computed(t, want, seen, Guarding{}.Guards()...); p.Count(plan.Prune) != 0 {
 		t.Errorf("It counts in the next pass: %d prunes", p.Count(plan.Prune))
 	}
 	none := want
 	none.Approvals = nil
-	seen.Inventory = given.Computed(t, none, seen, Guarding{}.Guards()...).Intent(seen.Inventory)
+	seen.Inventory = record.Intent(given.Computed(t, none, seen, Guarding{}.Guards()...), seen.Inventory)
 	if p = given.Computed(t, want, seen, Guarding{}.Guards()...); p.Count(plan.Prune) != 4 {
 		t.Errorf("Given anew, it counts: %d prunes", p.Count(plan.Prune))
 	}
@@ -173,11 +174,11 @@ func TestApprovedInGitUnread(t *testing.T) {
 	seen.Now = metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	seen.Inventory.Grants = []inventory.Grant{{Digest: strings.Repeat("a", 32), Commit: "1", Given: true, On: []inventory.ApprovalPlace{inventory.InGit}}}
 	want := render.Desired{Objects: []render.Object{given.Wanted(t, given.ConfigMap("keep"))}}
-	if g := given.Computed(t, want, seen, Guarding{}.Guards()...).Intent(seen.Inventory).Grants; len(g) != 1 || !g[0].Given {
+	if g := record.Intent(given.Computed(t, want, seen, Guarding{}.Guards()...), seen.Inventory).Grants; len(g) != 1 || !g[0].Given {
 		t.Errorf("The approval counts again: %+v", g)
 	}
 	want.Revision = "2"
-	if g := given.Computed(t, want, seen, Guarding{}.Guards()...).Intent(seen.Inventory).Grants; len(g) != 1 || g[0].Given {
+	if g := record.Intent(given.Computed(t, want, seen, Guarding{}.Guards()...), seen.Inventory).Grants; len(g) != 1 || g[0].Given {
 		t.Errorf("A commit without the entry took it out: %+v", g)
 	}
 }

@@ -7,9 +7,11 @@ import (
 
 	"headgate.dev/headgate/fixtures/given"
 	"headgate.dev/headgate/reconcile/approval"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/question"
+	"headgate.dev/headgate/reconcile/record"
 	"headgate.dev/headgate/render"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,7 +24,7 @@ func TestApprovedOnForge(t *testing.T) {
 	desired := func(revision string) render.Desired {
 		return render.Desired{Revision: revision, Objects: []render.Object{given.Wanted(t, given.ConfigMap("keep"))}}
 	}
-	owning := func(names ...string) plan.Observed {
+	owning := func(names ...string) facts.Observed {
 		seen := given.Owning(t, append(slices.Clone(names), "keep")...)
 		seen.Now = now
 		return seen
@@ -54,7 +56,7 @@ func TestApprovedOnForge(t *testing.T) {
 	if p.Count(plan.Prune) != 5 {
 		t.Errorf("%d prunes: the preview and this cluster hold the same", p.Count(plan.Prune))
 	}
-	grants := p.Intent(seen.Inventory).Grants
+	grants := record.Intent(p, seen.Inventory).Grants
 	if len(grants) != 1 || grants[0].By != "@bob" || !slices.Equal(grants[0].How, []inventory.ApprovalPlace{inventory.InComment}) || grants[0].Commit != "1" || !grants[0].At.Equal(&now) || grants[0].Digest != whole {
 		t.Errorf("the record: %+v", grants)
 	}
@@ -65,7 +67,7 @@ func TestApprovedOnForge(t *testing.T) {
 	if other.Count(plan.Prune) != 4 {
 		t.Errorf("%d prunes: another cluster never had e", other.Count(plan.Prune))
 	}
-	record := other.Intent(fewer.Inventory).Grants
+	recorded := record.Intent(other, fewer.Inventory).Grants
 
 	expired := owning(five...)
 	expired.Answers = answered("1", on(now))
@@ -73,16 +75,16 @@ func TestApprovedOnForge(t *testing.T) {
 		t.Errorf("%d holds after seven days", p.Count(plan.Hold))
 	}
 
-	for i := range record {
-		record[i].Left = nil // the steps were executed
+	for i := range recorded {
+		recorded[i].Left = nil // the steps were executed
 	}
 	again := owning("a", "b", "c", "d")
-	again.Answers, again.Inventory.Grants = answered("3", on(valid)), record
+	again.Answers, again.Inventory.Grants = answered("3", on(valid)), recorded
 	if p := given.Computed(t, desired("3"), again, guards...); p.Count(plan.Hold) != 4 {
 		t.Errorf("%d holds: an approval counts once", p.Count(plan.Hold))
 	}
 	again = owning(five...)
-	again.Answers, again.Inventory.Grants = answered("3", on(valid)), record
+	again.Answers, again.Inventory.Grants = answered("3", on(valid)), recorded
 	if p := given.Computed(t, desired("3"), again, guards...); p.Count(plan.Hold) != 5 {
 		t.Errorf("%d holds: a part of the comment was used, and so the whole", p.Count(plan.Hold))
 	}
@@ -103,14 +105,14 @@ func TestApprovedOnForge(t *testing.T) {
 	}
 
 	unread := owning("a", "b", "c", "d")
-	unread.Inventory.Grants = record
-	for _, g := range given.Computed(t, desired("3"), unread, guards...).Intent(unread.Inventory).Grants {
+	unread.Inventory.Grants = recorded
+	for _, g := range record.Intent(given.Computed(t, desired("3"), unread, guards...), unread.Inventory).Grants {
 		if !g.Given {
 			t.Errorf("a pass that did not ask the forge forgets %+v", g)
 		}
 	}
 	unread.Now = metav1.NewTime(now.Add(9 * 24 * time.Hour))
-	for _, g := range given.Computed(t, desired("3"), unread, guards...).Intent(unread.Inventory).Grants {
+	for _, g := range record.Intent(given.Computed(t, desired("3"), unread, guards...), unread.Inventory).Grants {
 		if g.Given {
 			t.Errorf("it has expired on the forge, and would be remembered for ever: %+v", g)
 		}

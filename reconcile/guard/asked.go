@@ -1,8 +1,11 @@
 package guard
 
 import (
+	"headgate.dev/headgate/reconcile/draft"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/ownership"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -10,20 +13,20 @@ import (
 
 // The codes of the guard asked.
 const (
-	PolicyKeeps           plan.Code = "PolicyKeeps"           // its management policy
-	AnnotationKeeps       plan.Code = "AnnotationKeeps"       // an annotation of the live object and its value
-	LabelKeeps            plan.Code = "LabelKeeps"            // a label of the live object and its value
-	AsksToReplace         plan.Code = "AsksToReplace"         // a key and its value in the commit
-	AsksNotToCreate       plan.Code = "AsksNotToCreate"       // a key and its value in the commit
-	AnnotationAsksToLeave plan.Code = "AnnotationAsksToLeave" // an annotation of the live object and its value
-	LabelAsksToLeave      plan.Code = "LabelAsksToLeave"      // a label of the live object and its value
-	CommitAsksToLeave     plan.Code = "CommitAsksToLeave"     // a key and its value in the commit
-	MovedAway             plan.Code = "MovedAway"             // the sync to which the live object will move
-	TakenOverBySync       plan.Code = "TakenOverBySync"       // the sync of the same process whose commit declares the object
+	PolicyKeeps           reason.Code = "PolicyKeeps"           // its management policy
+	AnnotationKeeps       reason.Code = "AnnotationKeeps"       // an annotation of the live object and its value
+	LabelKeeps            reason.Code = "LabelKeeps"            // a label of the live object and its value
+	AsksToReplace         reason.Code = "AsksToReplace"         // a key and its value in the commit
+	AsksNotToCreate       reason.Code = "AsksNotToCreate"       // a key and its value in the commit
+	AnnotationAsksToLeave reason.Code = "AnnotationAsksToLeave" // an annotation of the live object and its value
+	LabelAsksToLeave      reason.Code = "LabelAsksToLeave"      // a label of the live object and its value
+	CommitAsksToLeave     reason.Code = "CommitAsksToLeave"     // a key and its value in the commit
+	MovedAway             reason.Code = "MovedAway"             // the sync to which the live object will move
+	TakenOverBySync       reason.Code = "TakenOverBySync"       // the sync of the same process whose commit declares the object
 )
 
 // asked retains an object that must never be pruned, according to its settings, or that another sync of the process takes over.
-func asked(s plan.Step, c plan.Case) plan.Ruling {
+func asked(s plan.Step, c draft.Case) plan.Ruling {
 	if to, moves := c.Seen.TakenOverBy(s.ID); moves && !s.OnlyFrees() && !s.Deactivates {
 		return retained(TakenOverBySync.With(to.String()))
 	}
@@ -49,7 +52,7 @@ var replaces = []struct{ key, value string }{
 // left retains an object that Headgate must not write, according to a setting on the live object or in the commit. A setting in the
 // commit can be removed there. left holds an object with a setting to replace it: Headgate only applies, and ignoring the setting
 // would deceive the author.
-func left(s plan.Step, c plan.Case) plan.Ruling {
+func left(s plan.Step, c draft.Case) plan.Ruling {
 	if r := leftAlone(s, c.Live(s), c.Seen); r.Response() != plan.Allowed {
 		return r
 	}
@@ -62,7 +65,7 @@ func left(s plan.Step, c plan.Case) plan.Ruling {
 }
 
 // leftAlone retains an object that Headgate must not write according to its settings.
-func leftAlone(s plan.Step, live *metav1.PartialObjectMetadata, seen plan.Observed) plan.Ruling {
+func leftAlone(s plan.Step, live *metav1.PartialObjectMetadata, seen facts.Observed) plan.Ruling {
 	if to := seen.MovedTo(s.ID); to != "" {
 		return retained(MovedAway.With(to))
 	}

@@ -3,7 +3,9 @@ package guard
 import (
 	"encoding/json"
 
+	"headgate.dev/headgate/reconcile/draft"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
@@ -12,14 +14,14 @@ import (
 
 // The codes of the guard inventory.
 const (
-	WrittenByHeadgate plan.Code = "WrittenByHeadgate" // which of Headgate's own records the commit contains
-	HoldsInventory    plan.Code = "HoldsInventory"    // it is the namespace of the inventory
-	NeverPruned       plan.Code = "NeverPruned"       // which of Headgate's own records it is
+	WrittenByHeadgate reason.Code = "WrittenByHeadgate" // which of Headgate's own records the commit contains
+	HoldsInventory    reason.Code = "HoldsInventory"    // it is the namespace of the inventory
+	NeverPruned       reason.Code = "NeverPruned"       // which of Headgate's own records it is
 )
 
 // bookkeeping returns which of Headgate's own records a step would write or delete; "" if it is none. The commit alone does not
 // show that: a namespace may be the default one, and a sync may be in any namespace.
-func bookkeeping(s plan.Step, c plan.Case) string {
+func bookkeeping(s plan.Step, c draft.Case) string {
 	id := s.ID
 	if id.Namespace == "" {
 		id.Namespace = c.Seen.Space
@@ -49,7 +51,7 @@ func writesData(live *metav1.PartialObjectMetadata, key string) bool {
 }
 
 // notOurBooks holds a step that would write an inventory, a lease or a key from the commit.
-func notOurBooks(s plan.Step, c plan.Case) plan.Ruling {
+func notOurBooks(s plan.Step, c draft.Case) plan.Ruling {
 	if what := bookkeeping(s, c); what != "" {
 		return held(WrittenByHeadgate.With(what))
 	}
@@ -58,7 +60,7 @@ func notOurBooks(s plan.Step, c plan.Case) plan.Ruling {
 
 // home retains the namespace of the sync's inventory, which belongs to no commit. It also retains inventories, leases and keys,
 // which an older version may have recorded as objects of a commit.
-func home(s plan.Step, c plan.Case) plan.Ruling {
+func home(s plan.Step, c draft.Case) plan.Ruling {
 	if s.ID == (manifest.ID{Kind: "Namespace", Name: c.Seen.Inventory.Sync.Namespace}) {
 		return retained(HoldsInventory.With())
 	}

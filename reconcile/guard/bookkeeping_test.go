@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
@@ -76,7 +77,7 @@ func TestBookkeepingIsNeverAnObjectOfACommit(t *testing.T) {
 						}
 					}
 				}
-				seen.Trials = map[manifest.ID]plan.Trial{o.ID: {Live: tc.object, After: given.ConfigMap("changed")}}
+				seen.Trials = map[manifest.ID]facts.Trial{o.ID: {Live: tc.object, After: given.ConfigMap("changed")}}
 			}
 			with := keep
 			with.Objects = append(with.Objects, o)

@@ -1,16 +1,20 @@
 package guard
 
-import "headgate.dev/headgate/reconcile/plan"
+import (
+	"headgate.dev/headgate/reconcile/draft"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
+)
 
 // The codes of the guard depended on.
 const (
-	DependantKept  plan.Code = "DependantKept"  // the object that depends on it and is kept on purpose
-	DependantStays plan.Code = "DependantStays" // the object that depends on it
-	UserStays      plan.Code = "UserStays"      // the object that must be deleted before it
+	DependantKept  reason.Code = "DependantKept"  // the object that depends on it and is kept on purpose
+	DependantStays reason.Code = "DependantStays" // the object that depends on it
+	UserStays      reason.Code = "UserStays"      // the object that must be deleted before it
 )
 
 // dependedOn refuses to prune an object while an object that stays depends on it or would be deleted with it.
-func dependedOn(s plan.Step, c plan.Case) plan.Ruling {
+func dependedOn(s plan.Step, c draft.Case) plan.Ruling {
 	for _, by := range c.Dependants(s.ID) {
 		switch {
 		case by.Action == plan.Prune || by.LetsGo(): // the prune waits until it is deleted

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/draft"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
@@ -34,7 +35,7 @@ func TestDependedOn(t *testing.T) {
 		if tc.keeps {
 			last.Annotations[keep] = "disabled"
 		}
-		guards := slices.DeleteFunc(Guarding{}.Guards(), func(g plan.Guard) bool { return g.Name == Empty })
+		guards := slices.DeleteFunc(Guarding{}.Guards(), func(g draft.Guard) bool { return g.Name == Empty })
 		p := given.Computed(t, render.Desired{}, seen, guards...)
 		for _, s := range p.Steps {
 			if s.Action != tc.want {

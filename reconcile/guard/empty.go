@@ -3,7 +3,9 @@ package guard
 import (
 	"slices"
 
+	"headgate.dev/headgate/reconcile/draft"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
@@ -11,14 +13,14 @@ import (
 
 // The codes of the guard empty.
 const (
-	NothingWanted    plan.Code = "NothingWanted"    // the commit wants no object and declares no definition
-	NoDefinitions    plan.Code = "NoDefinitions"    // the commit declares no definition
-	NoOwnDefinitions plan.Code = "NoOwnDefinitions" // the commit declares no definition outside of packages in registries
+	NothingWanted    reason.Code = "NothingWanted"    // the commit wants no object and declares no definition
+	NoDefinitions    reason.Code = "NoDefinitions"    // the commit declares no definition
+	NoOwnDefinitions reason.Code = "NoOwnDefinitions" // the commit declares no definition outside of packages in registries
 )
 
 // empty holds every prune of a commit that looks like a mistake: a wrong path, an
 // emptied branch, a generator that failed.
-func empty(_ plan.Step, c plan.Case) plan.Ruling {
+func empty(_ plan.Step, c draft.Case) plan.Ruling {
 	some := declares(c, func(render.DecidedDefinition) bool { return true })
 	if len(c.Want.Objects) == 0 && !some {
 		return held(NothingWanted.With())
@@ -36,12 +38,12 @@ func empty(_ plan.Step, c plan.Case) plan.Ruling {
 
 // declares reports whether the commit declares a definition that like accepts. Definitions that are only in the cluster do not
 // count.
-func declares(c plan.Case, like func(render.DecidedDefinition) bool) bool {
+func declares(c draft.Case, like func(render.DecidedDefinition) bool) bool {
 	return slices.ContainsFunc(c.Want.Definitions, func(d render.DecidedDefinition) bool { return (!c.Want.Live || d.Document != nil) && like(d) })
 }
 
 // owns reports whether the inventory holds an object that like accepts.
-func owns(c plan.Case, like func(manifest.ID) bool) bool {
+func owns(c draft.Case, like func(manifest.ID) bool) bool {
 	for id := range c.Seen.Inventory.Entries {
 		if like(id) {
 			return true

@@ -3,8 +3,10 @@ package guard
 import (
 	"slices"
 
+	"headgate.dev/headgate/reconcile/draft"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
@@ -12,12 +14,12 @@ import (
 
 // The codes of the guard external.
 const (
-	DeletesExternal plan.Code = "DeletesExternal" // something outside of the cluster would be deleted with it
+	DeletesExternal reason.Code = "DeletesExternal" // something outside of the cluster would be deleted with it
 )
 
 // external holds prunes that delete something outside of the cluster, such as a bucket.
-func external(permitted bool) func(plan.Step, plan.Case) plan.Ruling {
-	return func(s plan.Step, c plan.Case) plan.Ruling {
+func external(permitted bool) func(plan.Step, draft.Case) plan.Ruling {
+	return func(s plan.Step, c draft.Case) plan.Ruling {
 		if permitted || s.OnlyFrees() || !isInstance(s.ID, c) && !isReconciled(s, c) {
 			return allowed
 		}
@@ -28,7 +30,7 @@ func external(permitted bool) func(plan.Step, plan.Case) plan.Ruling {
 // isInstance reports whether an object stands for something outside of the cluster, either according to the categories of its kind,
 // or because a definition makes the kind. The definition may be in the commit, in the base of a comparison or only in the cluster.
 // If it is removed together with the object, it is still in the inventory.
-func isInstance(id manifest.ID, c plan.Case) bool {
+func isInstance(id manifest.ID, c draft.Case) bool {
 	kind := c.Seen.Kinds[id.GroupKind()]
 	if slices.ContainsFunc(kind.Categories, func(category string) bool { return slices.Contains(plan.InstanceCategories, category) }) {
 		return true
@@ -61,7 +63,7 @@ func defines(inv inventory.Inventory, name string) bool {
 }
 
 // isReconciled reports whether a controller of Crossplane has a finalizer on the step's object, whatever its kind is.
-func isReconciled(s plan.Step, c plan.Case) bool {
+func isReconciled(s plan.Step, c draft.Case) bool {
 	live := c.Live(s)
 	return live != nil && crossplane.HasFinalizer(live)
 }

@@ -5,8 +5,11 @@ import (
 	"testing"
 
 	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/draft"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/record"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/catalogue"
@@ -18,13 +21,13 @@ import (
 )
 
 // bucketsOf returns a cluster with one of our Buckets, and a commit without it. Only the name of its kind is known.
-func bucketsOf(t *testing.T) (render.Desired, plan.Observed, manifest.ID) {
+func bucketsOf(t *testing.T) (render.Desired, facts.Observed, manifest.ID) {
 	t.Helper()
 	bucket := given.Thing("example.org/v1", "Bucket", "logs", "spec", map[string]any{})
 	id := manifest.IDOf(bucket)
 	kinds := maps.Clone(given.Kinds)
 	kinds[schema.GroupKind{Group: "example.org", Kind: "Bucket"}] = plan.Kind{Resource: "buckets", Namespaced: true, Categories: []string{"crossplane"}}
-	return render.Desired{Objects: []render.Object{given.Wanted(t, given.ConfigMap("kept")), given.Wanted(t, given.CRD("others", "Other"))}}, plan.Observed{
+	return render.Desired{Objects: []render.Object{given.Wanted(t, given.ConfigMap("kept")), given.Wanted(t, given.CRD("others", "Other"))}}, facts.Observed{
 		Inventory: inventory.Inventory{Sync: given.Sync, Record: inventory.Record{Format: inventory.Format}, Entries: map[manifest.ID]inventory.Entry{id: {UID: "u"}}},
 		Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{id: given.Live(bucket, "u")},
 		Kinds:     kinds,
@@ -36,84 +39,84 @@ func TestExternal(t *testing.T) {
 	const buckets = "buckets.example.org"
 	cases := map[string]struct {
 		reason string
-		edit   func(want *render.Desired, seen *plan.Observed, id manifest.ID)
+		edit   func(want *render.Desired, seen *facts.Observed, id manifest.ID)
 		how    Guarding
 		want   plan.Action
 	}{
-		"Ordinary": {reason: "An ordinary object can be pruned.", edit: func(*render.Desired, *plan.Observed, manifest.ID) {}, want: plan.Prune},
+		"Ordinary": {reason: "An ordinary object can be pruned.", edit: func(*render.Desired, *facts.Observed, manifest.ID) {}, want: plan.Prune},
 		"Finalizer": {
 			reason: "A controller with external resources sets its finalizer.",
-			edit: func(_ *render.Desired, seen *plan.Observed, id manifest.ID) {
+			edit: func(_ *render.Desired, seen *facts.Observed, id manifest.ID) {
 				seen.Objects[id].Finalizers = []string{"other", "finalizer.managedresource.crossplane.io"}
 			},
 			want: plan.Hold,
 		},
 		"OtherFinalizer": {
 			reason: "Other finalizers do not indicate external resources.",
-			edit: func(_ *render.Desired, seen *plan.Observed, id manifest.ID) {
+			edit: func(_ *render.Desired, seen *facts.Observed, id manifest.ID) {
 				seen.Objects[id].Finalizers = []string{"foregroundDeletion"}
 			},
 			want: plan.Prune,
 		},
 		"MRDLeavesToo": {
 			reason: "The definition leaves in the same commit, but is still in the inventory.",
-			edit: func(_ *render.Desired, seen *plan.Observed, _ manifest.ID) {
+			edit: func(_ *render.Desired, seen *facts.Observed, _ manifest.ID) {
 				seen.Inventory.Entries[crossplane.MRD(buckets)] = inventory.Entry{UID: "u"}
 			},
 			want: plan.Hold,
 		},
 		"XRDLeavesToo": {
 			reason: "The same applies to the definition of a composite resource.",
-			edit: func(_ *render.Desired, seen *plan.Observed, _ manifest.ID) {
+			edit: func(_ *render.Desired, seen *facts.Observed, _ manifest.ID) {
 				seen.Inventory.Entries[crossplane.XRD(buckets)] = inventory.Entry{UID: "u"}
 			},
 			want: plan.Hold,
 		},
 		"CRDLeavesToo": {
 			reason: "If this sync makes the CRDs, it records which ones belong to definitions.",
-			edit: func(_ *render.Desired, seen *plan.Observed, _ manifest.ID) {
+			edit: func(_ *render.Desired, seen *facts.Observed, _ manifest.ID) {
 				seen.Inventory.Entries[plan.CRD(buckets)] = inventory.Entry{UID: "u", Definition: true}
 			},
 			want: plan.Hold,
 		},
 		"PlainCRDLeavesToo": {
 			reason: "The CRD belongs to no definition, so its objects are ordinary.",
-			edit: func(_ *render.Desired, seen *plan.Observed, _ manifest.ID) {
+			edit: func(_ *render.Desired, seen *facts.Observed, _ manifest.ID) {
 				seen.Inventory.Entries[plan.CRD(buckets)] = inventory.Entry{UID: "u"}
 			},
 			want: plan.Prune,
 		},
 		"NotRecorded": {
 			reason: "An older version may have made the CRD of a definition without a record.",
-			edit: func(_ *render.Desired, seen *plan.Observed, _ manifest.ID) {
+			edit: func(_ *render.Desired, seen *facts.Observed, _ manifest.ID) {
 				seen.Inventory.Entries[plan.CRD(buckets)], seen.Inventory.Record = inventory.Entry{UID: "u"}, inventory.Record{}
 			},
 			want: plan.Hold,
 		},
 		"OfTheCluster": {
 			reason: "The definition belongs to another sync or a package.",
-			edit: func(_ *render.Desired, seen *plan.Observed, _ manifest.ID) {
+			edit: func(_ *render.Desired, seen *facts.Observed, _ manifest.ID) {
 				seen.Upstream.Definitions = map[string]crossplane.LiveDefinition{buckets: {}}
 			},
 			want: plan.Hold,
 		},
 		"OfTheClusterWithoutKind": {
 			reason: "Only the name of a live definition is known.",
-			edit: func(want *render.Desired, _ *plan.Observed, _ manifest.ID) {
+			edit: func(want *render.Desired, _ *facts.Observed, _ manifest.ID) {
 				want.Live, want.Definitions = true, []render.DecidedDefinition{{Decision: activation.Decision{Definition: &catalogue.Definition{Name: buckets, Plural: "buckets", Group: "example.org"}}}}
 			},
 			want: plan.Hold,
 		},
 		"OfTheCommit": {
 			reason: "The definition stays, and only the object leaves.",
-			edit: func(want *render.Desired, _ *plan.Observed, _ manifest.ID) {
+			edit: func(want *render.Desired, _ *facts.Observed, _ manifest.ID) {
 				want.Definitions = []render.DecidedDefinition{{Decision: activation.Decision{Definition: &catalogue.Definition{Name: "b.example.org", Group: "example.org", Kind: "Bucket", Document: &manifest.Document{}}}}}
 			},
 			want: plan.Hold,
 		},
 		"Allowed": {
 			reason: "The sync allows pruning of managed resources.",
-			edit: func(_ *render.Desired, seen *plan.Observed, id manifest.ID) {
+			edit: func(_ *render.Desired, seen *facts.Observed, id manifest.ID) {
 				seen.Objects[id].Finalizers = []string{"finalizer.managedresource.crossplane.io"}
 			},
 			how: Guarding{PruneInstances: true}, want: plan.Prune,
@@ -144,17 +147,17 @@ func TestRecordDefinitions(t *testing.T) {
 	want := render.Desired{Objects: []render.Object{ofDefinition, plain}, Definitions: []render.DecidedDefinition{{
 		Decision: activation.Decision{Definition: &catalogue.Definition{Name: "buckets.example.org", Group: "example.org", Kind: "Bucket", Document: &manifest.Document{}}, Active: true},
 	}}}
-	seen := plan.Observed{Inventory: inventory.Inventory{Sync: given.Sync}, Kinds: given.Kinds, Objects: map[manifest.ID]*metav1.PartialObjectMetadata{}}
+	seen := facts.Observed{Inventory: inventory.Inventory{Sync: given.Sync}, Kinds: given.Kinds, Objects: map[manifest.ID]*metav1.PartialObjectMetadata{}}
 	p := given.Computed(t, want, seen, Guarding{}.Guards()...)
 	recorded := func(inv inventory.Inventory) [2]bool {
 		return [2]bool{inv.Entries[ofDefinition.ID].Definition, inv.Entries[plain.ID].Definition}
 	}
 	exactly := [2]bool{true, false}
-	intent := p.Intent(seen.Inventory)
+	intent := record.Intent(p, seen.Inventory)
 	if recorded(intent) != exactly {
 		t.Errorf("before the first write: %v", intent.Entries)
 	}
-	settled := p.Settled(seen.Inventory, []plan.Outcome{{ID: ofDefinition.ID, Action: plan.Create, UID: "u"}, {ID: plain.ID, Action: plan.Create, UID: "v"}})
+	settled := record.Settled(p, seen.Inventory, []plan.Outcome{{ID: ofDefinition.ID, Action: plan.Create, UID: "u"}, {ID: plain.ID, Action: plan.Create, UID: "v"}})
 	if recorded(settled) != exactly {
 		t.Errorf("after the last write: %v", settled.Entries)
 	}
@@ -174,21 +177,21 @@ func TestRecordDefinitions(t *testing.T) {
 	if !p.Remembers() {
 		t.Error("a missing record is written, though there is nothing else to do")
 	}
-	if got := p.Settled(seen.Inventory, nil); recorded(got) != exactly {
+	if got := record.Settled(p, seen.Inventory, nil); recorded(got) != exactly {
 		t.Errorf("of a pass that writes nothing else: %v", got.Entries)
 	}
 
 	// The definition leaves the commit. The record of its CRD must stay, even if the entry is renewed.
 	left := render.Desired{Objects: []render.Object{plain}}
 	seen.Inventory = settled
-	if got := given.Computed(t, left, seen, Guarding{}.Guards()...).Intent(seen.Inventory); recorded(got) != exactly {
+	if got := record.Intent(given.Computed(t, left, seen, Guarding{}.Guards()...), seen.Inventory); recorded(got) != exactly {
 		t.Errorf("after the definition left: %v", got.Entries)
 	}
 	p = given.Computed(t, want, seen, Guarding{}.Guards()...)
 	for i := range p.Steps {
 		p.Steps[i].Definition, p.Steps[i].Renew = false, inventory.Entry{UID: "u"}
 	}
-	if got := p.Settled(settled, nil); recorded(got) != exactly {
+	if got := record.Settled(p, settled, nil); recorded(got) != exactly {
 		t.Errorf("after an entry was renewed: %v", got.Entries)
 	}
 
@@ -199,7 +202,7 @@ func TestRecordDefinitions(t *testing.T) {
 		settled.Entries[id] = e
 	}
 	seen.Inventory = settled
-	if got := given.Computed(t, left, seen, Guarding{}.Guards()...).Intent(seen.Inventory); recorded(got) != exactly {
+	if got := record.Intent(given.Computed(t, left, seen, Guarding{}.Guards()...), seen.Inventory); recorded(got) != exactly {
 		t.Errorf("of an inventory that records nothing: %v", got.Entries)
 	}
 }
@@ -238,7 +241,7 @@ func TestEmpty(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := plan.Case{Want: tc.want, Seen: plan.Observed{Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{tc.owns: {}}}, Stance: tc.ends}}
+			c := draft.Case{Want: tc.want, Seen: facts.Observed{Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{tc.owns: {}}}, Stance: tc.ends}}
 			if r := onPrune(Empty, c, plan.Step{}); (r.Response() == plan.Held) != tc.held {
 				t.Errorf("%s\nheld: %t (%s), want %t", tc.reason, !tc.held, r.Reason, tc.held)
 			}

@@ -1,17 +1,19 @@
 package guard
 
 import (
+	"headgate.dev/headgate/reconcile/draft"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 )
 
 // The codes of the guard fight.
 const (
-	FightRests plan.Code = "FightRests" // who undoes an update, in which field, and how often; without a field, the object is deleted
+	FightRests reason.Code = "FightRests" // who undoes an update, in which field, and how often; without a field, the object is deleted
 )
 
 // fight keeps a contested object as it is while the fight rests. If Headgate wrote it again and again, users would not notice that
 // they have to decide.
-func fight(s plan.Step, c plan.Case) plan.Ruling {
+func fight(s plan.Step, c draft.Case) plan.Ruling {
 	if s.Cause != plan.Drift {
 		return allowed
 	}

@@ -1,21 +1,23 @@
 package guard
 
 import (
+	"headgate.dev/headgate/reconcile/draft"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render"
 )
 
 // The codes of the guard final.
 const (
-	LivePolicyNames  plan.Code = "LivePolicyNames"  // a live policy that names the definition, and what to do
-	NoRevision       plan.Code = "NoRevision"       // no package revision controls the definition
-	RevisionInactive plan.Code = "RevisionInactive" // the package revision
-	NoSafeStart      plan.Code = "NoSafeStart"      // the package
+	LivePolicyNames  reason.Code = "LivePolicyNames"  // a live policy that names the definition, and what to do
+	NoRevision       reason.Code = "NoRevision"       // no package revision controls the definition
+	RevisionInactive reason.Code = "RevisionInactive" // the package revision
+	NoSafeStart      reason.Code = "NoSafeStart"      // the package
 )
 
 // final rules on deactivations. It keeps definitions that Crossplane or a policy would only activate again, and definitions that
 // could not come back.
-func final(s plan.Step, c plan.Case) plan.Ruling {
+func final(s plan.Step, c draft.Case) plan.Ruling {
 	if !s.Deactivates || c.Want.Owner != render.OwnerCrossplane {
 		return allowed
 	}
@@ -28,7 +30,7 @@ func final(s plan.Step, c plan.Case) plan.Ruling {
 	if policy := c.InForce(leaving...).Matching(s.ID.Name); policy != "" {
 		return held(LivePolicyNames.With(policy, narrow(policy)))
 	}
-	revision, installed := plan.InstalledBy(c.Live(s))
+	revision, installed := draft.InstalledBy(c.Live(s))
 	r, known := c.Seen.Upstream.Revisions[revision]
 	switch {
 	case !installed:

@@ -4,8 +4,10 @@ import (
 	"slices"
 
 	"headgate.dev/headgate/reconcile/approval"
+	"headgate.dev/headgate/reconcile/draft"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/question"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/schema"
 )
@@ -16,7 +18,7 @@ var clientBreaks = []schema.Rule{schema.Removed, schema.Unserved, schema.Subreso
 
 // judging returns the question whether objects fit the new version of a definition. It returns false if objects cannot answer it:
 // there is no cluster, the new version is not known, or the change breaks clients.
-func judging(s plan.Step, c plan.Case, breaking []schema.Change) (plan.Fits, bool) {
+func judging(s plan.Step, c draft.Case, breaking []schema.Change) (plan.Fits, bool) {
 	after := s.AfterWhole()
 	if !c.Asks() || after == nil ||
 		slices.ContainsFunc(breaking, func(b schema.Change) bool { return slices.Contains(clientBreaks, b.Rule) }) {
@@ -30,7 +32,7 @@ func judging(s plan.Step, c plan.Case, breaking []schema.Change) (plan.Fits, boo
 }
 
 // fits holds a breaking change if an object of the kind would lose a value or be refused, or if that is not known.
-func fits(s plan.Step, c plan.Case, breaking []schema.Change, live question.Counted) plan.Ruling {
+func fits(s plan.Step, c draft.Case, breaking []schema.Change, live question.Counted) plan.Ruling {
 	inUse := BreaksInUse.With(breaking, live.Count, live.Example, leavingVersions(breaking))
 	most := approval.Count(int(live.Count))
 	q, can := judging(s, c, breaking)
@@ -42,7 +44,7 @@ func fits(s plan.Step, c plan.Case, breaking []schema.Change, live question.Coun
 	case is.Open:
 		return asks(Breaks, most, inUse)
 	case is.Err != nil:
-		return asks(Breaks, most, BreaksInUseUnknown.With(inUse, plan.ReasonOf(is.Err)))
+		return asks(Breaks, most, BreaksInUseUnknown.With(inUse, reason.Of(is.Err)))
 	case a.Count > 0:
 		return asks(Breaks, approval.Count(int(a.Count)), BreaksObjects.With(breaking, a.Reasons))
 	}

@@ -5,9 +5,12 @@ import (
 	"testing"
 
 	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/draft"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/question"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 	"headgate.dev/headgate/render/schema"
@@ -33,9 +36,9 @@ func TestFits(t *testing.T) {
 		want    string
 	}{
 		"Asked":  {reason: "Headgate reads the objects only if any exist.", answers: question.Answers{counted: exist}, asks: fits, held: true, want: "214 custom resources exist"},
-		"Loses":  {reason: "The hold names the objects that lose values.", answers: question.Answers{counted: exist, fits: plan.Misfits{Count: 3, Reasons: []plan.Reason{plan.LosesField.With(3, 214, "spec.size", "Bucket default/a")}}}, held: true, want: "3 of 214 set spec.size, which is lost, for example Bucket default/a: change them first"},
+		"Loses":  {reason: "The hold names the objects that lose values.", answers: question.Answers{counted: exist, fits: plan.Misfits{Count: 3, Reasons: []reason.Reason{reason.LosesField.With(3, 214, "spec.size", "Bucket default/a")}}}, held: true, want: "3 of 214 set spec.size, which is lost, for example Bucket default/a: change them first"},
 		"Fits":   {reason: "No object sets the removed field.", answers: question.Answers{counted: exist, fits: plan.Misfits{}}, want: "214 custom resources exist, and none loses a value or is refused"},
-		"Unread": {reason: "If objects cannot be read, the update is held.", answers: question.Answers{counted: exist, fits: given.Unknown(plan.Failed.With("forbidden"))}, held: true, want: "they cannot be looked at (forbidden)"},
+		"Unread": {reason: "If objects cannot be read, the update is held.", answers: question.Answers{counted: exist, fits: given.Unknown(reason.Failed.With("forbidden"))}, held: true, want: "they cannot be looked at (forbidden)"},
 		"Clients": {
 			reason: "Objects do not show which version a client uses.", after: unserved,
 			answers: question.Answers{counted: exist}, held: true, want: "the version is not served any more",
@@ -48,10 +51,10 @@ func TestFits(t *testing.T) {
 				is = tc.after
 			}
 			o := given.Wanted(t, is)
-			seen := plan.Observed{
+			seen := facts.Observed{
 				Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{o.ID: {UID: "u", Digest: "before"}}},
 				Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{o.ID: given.Live(is, "u")}, Kinds: given.Kinds,
-				Trials: map[manifest.ID]plan.Trial{o.ID: {Live: before, After: is}}, Answers: tc.answers,
+				Trials: map[manifest.ID]facts.Trial{o.ID: {Live: before, After: is}}, Answers: tc.answers,
 			}
 			p, err := given.Compute(render.Desired{Objects: []render.Object{o}}, seen, Guarding{}.Guards()...)
 			if err != nil {
@@ -70,10 +73,10 @@ func TestFits(t *testing.T) {
 
 // If a question concerns two kinds, the objects of either can hold the step.
 func TestMisfitsTogether(t *testing.T) {
-	loses, refused := plan.Misfits{Count: 1, Reasons: []plan.Reason{plan.LosesField.With("a")}}, plan.Misfits{Count: 2, Reasons: []plan.Reason{plan.IsRefused.With("b")}}
+	loses, refused := plan.Misfits{Count: 1, Reasons: []reason.Reason{reason.LosesField.With("a")}}, plan.Misfits{Count: 2, Reasons: []reason.Reason{reason.IsRefused.With("b")}}
 	for name, tc := range map[string]struct{ a, b, want plan.Misfits }{
 		"Neither": {plan.Misfits{}, plan.Misfits{}, plan.Misfits{}},
-		"Both":    {loses, refused, plan.Misfits{Count: 3, Reasons: []plan.Reason{plan.LosesField.With("a"), plan.IsRefused.With("b")}}},
+		"Both":    {loses, refused, plan.Misfits{Count: 3, Reasons: []reason.Reason{reason.LosesField.With("a"), reason.IsRefused.With("b")}}},
 		"First":   {loses, plan.Misfits{}, loses},
 		"Second":  {plan.Misfits{}, loses, loses},
 	} {
@@ -86,12 +89,12 @@ func TestMisfitsTogether(t *testing.T) {
 // Objects do not show what breaks clients, or what every API server refuses.
 func TestJudging(t *testing.T) {
 	s := plan.Step{ID: plan.CRD("buckets.example.org"), Write: plan.Write{After: given.Sized("region")}}
-	replaced, breaks := plan.NewReplacement(given.Sized("region", "size"), given.Sized("region"))
+	replaced, breaks := facts.NewReplacement(given.Sized("region", "size"), given.Sized("region"))
 	if !breaks {
 		t.Fatal("nothing is tested")
 	}
 	for name, tc := range map[string]struct {
-		edit func(*plan.Step, *plan.Case)
+		edit func(*plan.Step, *draft.Case)
 		rule schema.Rule
 		want bool
 	}{
@@ -103,15 +106,15 @@ func TestJudging(t *testing.T) {
 		"Selectable":  {rule: schema.Selectable},
 		"Scope":       {rule: schema.Scope},
 		"Names":       {rule: schema.Names},
-		"Offline":     {rule: schema.Field, edit: func(_ *plan.Step, c *plan.Case) { c.Seen.Stance = plan.Comparing }},
-		"Counted":     {rule: schema.Field, want: true, edit: func(_ *plan.Step, c *plan.Case) { c.Seen.Stance = plan.Counting }},
-		"Lean":        {rule: schema.Field, edit: func(s *plan.Step, _ *plan.Case) { *s = *replaced.Change }},
-		"LeanAndHad": {rule: schema.Field, want: true, edit: func(s *plan.Step, _ *plan.Case) {
+		"Offline":     {rule: schema.Field, edit: func(_ *plan.Step, c *draft.Case) { c.Seen.Stance = plan.Comparing }},
+		"Counted":     {rule: schema.Field, want: true, edit: func(_ *plan.Step, c *draft.Case) { c.Seen.Stance = plan.Counting }},
+		"Lean":        {rule: schema.Field, edit: func(s *plan.Step, _ *draft.Case) { *s = *replaced.Change }},
+		"LeanAndHad": {rule: schema.Field, want: true, edit: func(s *plan.Step, _ *draft.Case) {
 			*s = *replaced.MadeBy(manifest.ID{}, plan.Decoded(s.After)).Change
 		}},
-		"Refused": {rule: schema.Field, edit: func(s *plan.Step, _ *plan.Case) { s.After = nil }},
+		"Refused": {rule: schema.Field, edit: func(s *plan.Step, _ *draft.Case) { s.After = nil }},
 	} {
-		s, c := s, plan.Case{}
+		s, c := s, draft.Case{}
 		if tc.edit != nil {
 			tc.edit(&s, &c)
 		}

@@ -6,7 +6,9 @@ import (
 	"slices"
 
 	"headgate.dev/headgate/reconcile/approval"
+	"headgate.dev/headgate/reconcile/draft"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/catalogue"
@@ -16,20 +18,20 @@ import (
 
 // The codes of the guard flood.
 const (
-	WildcardsActivateMany      plan.Code = "WildcardsActivateMany"      // how many definitions wildcards of the policy would activate, the limit, and an example
-	ShippedPolicyActivatesMany plan.Code = "ShippedPolicyActivatesMany" // a policy of the package, how many definitions it would activate, the limit, and an example
-	LivePolicyActivatesUnnamed plan.Code = "LivePolicyActivatesUnnamed" // a live policy, how many definitions of the package it would activate that no policy of the commit names, an example, and what to do
-	PackageActivatesMany       plan.Code = "PackageActivatesMany"       // how many definitions of the package would become active, the limit, and an example
-	LivePolicyActivatesAll     plan.Code = "LivePolicyActivatesAll"     // a live policy that activates every definition of the package, and what to do
-	PolicyActivatesMany        plan.Code = "PolicyActivatesMany"        // the policy that would activate this definition, how many definitions it would activate, and the limit
-	DirectoryActivatesMany     plan.Code = "DirectoryActivatesMany"     // how many definitions of the same package would become active, the directory of the package, and the limit
-	LivePolicyActivatesIt      plan.Code = "LivePolicyActivatesIt"      // a live policy that would activate the definition, which no policy of the commit names, and what to do
-	NarrowPolicy               plan.Code = "NarrowPolicy"               // what to do: change the live policy
-	DeleteDefaultPolicy        plan.Code = "DeleteDefaultPolicy"        // what to do: delete Crossplane's default policy
-	WildcardOverUnread         plan.Code = "WildcardOverUnread"         // why a package was not read, and a new wildcard that may activate its definitions
-	UnreadUnderWildcard        plan.Code = "UnreadUnderWildcard"        // why the package was not read, a wildcard in force that may activate its definitions, and the policy
-	PackageUnreadable          plan.Code = "PackageUnreadable"          // the error of reading a package
-	PackageNotRead             plan.Code = "PackageNotRead"             // the kind and the name of a package that Headgate did not read
+	WildcardsActivateMany      reason.Code = "WildcardsActivateMany"      // how many definitions wildcards of the policy would activate, the limit, and an example
+	ShippedPolicyActivatesMany reason.Code = "ShippedPolicyActivatesMany" // a policy of the package, how many definitions it would activate, the limit, and an example
+	LivePolicyActivatesUnnamed reason.Code = "LivePolicyActivatesUnnamed" // a live policy, how many definitions of the package it would activate that no policy of the commit names, an example, and what to do
+	PackageActivatesMany       reason.Code = "PackageActivatesMany"       // how many definitions of the package would become active, the limit, and an example
+	LivePolicyActivatesAll     reason.Code = "LivePolicyActivatesAll"     // a live policy that activates every definition of the package, and what to do
+	PolicyActivatesMany        reason.Code = "PolicyActivatesMany"        // the policy that would activate this definition, how many definitions it would activate, and the limit
+	DirectoryActivatesMany     reason.Code = "DirectoryActivatesMany"     // how many definitions of the same package would become active, the directory of the package, and the limit
+	LivePolicyActivatesIt      reason.Code = "LivePolicyActivatesIt"      // a live policy that would activate the definition, which no policy of the commit names, and what to do
+	NarrowPolicy               reason.Code = "NarrowPolicy"               // what to do: change the live policy
+	DeleteDefaultPolicy        reason.Code = "DeleteDefaultPolicy"        // what to do: delete Crossplane's default policy
+	WildcardOverUnread         reason.Code = "WildcardOverUnread"         // why a package was not read, and a new wildcard that may activate its definitions
+	UnreadUnderWildcard        reason.Code = "UnreadUnderWildcard"        // why the package was not read, a wildcard in force that may activate its definitions, and the policy
+	PackageUnreadable          reason.Code = "PackageUnreadable"          // the error of reading a package
+	PackageNotRead             reason.Code = "PackageNotRead"             // the kind and the name of a package that Headgate did not read
 )
 
 // flood holds steps that would activate more new definitions than a person reviews: policies, packages, and the CRD or MRD of every
@@ -37,8 +39,8 @@ const (
 // definitions of it that no policy of the commit names. Definitions that a policy of the commit names in full do not count, because
 // a person wrote these names. Activation is final, so this is the last moment to ask. flood rules after all other guards, because
 // it must know which other steps are held.
-func flood(most int) plan.Rule {
-	return func(c plan.Case) func(plan.Step) plan.Ruling {
+func flood(most int) draft.Rule {
+	return func(c draft.Case) func(plan.Step) plan.Ruling {
 		return (&flooding{Case: c, most: cmp.Or(most, 100)}).rule
 	}
 }
@@ -46,7 +48,7 @@ func flood(most int) plan.Rule {
 // flooding is the state of flood for one plan. Guards rule on policies before definitions and packages, so the result of the first
 // call of policies holds for the whole plan.
 type flooding struct {
-	plan.Case
+	draft.Case
 	most int
 
 	force  plan.PoliciesInForce // nil until it is computed
@@ -70,7 +72,7 @@ func (c *flooding) rule(s plan.Step) plan.Ruling {
 
 // ofPolicy rules on a policy by the definitions that it would activate.
 func (c *flooding) ofPolicy(s plan.Step) plan.Ruling {
-	p := s.PolicyAfter(c.WantedPolicy(s.ID.Name), c.Seen.Upstream.Policies[s.ID.Name])
+	p := draft.PolicyAfter(s, c.WantedPolicy(s.ID.Name), c.Seen.Upstream.Policies[s.ID.Name])
 	names := c.newly(plan.PoliciesInForce{{LivePolicy: p, Name: s.ID.Name, Live: true}})
 	unread := c.ofUnread(p)
 	unread.Amount = approval.Named(names)
@@ -100,7 +102,7 @@ func (c *flooding) ofPackage(s plan.Step) plan.Ruling {
 		}
 	}
 	all := slices.Concat(opened, unnamed)
-	var many plan.Reason
+	var many reason.Reason
 	for _, p := range c.shippedBy(id) {
 		names := c.newly(plan.PoliciesInForce{{LivePolicy: plan.AsLive(p), Name: p.Name}})
 		if all = append(all, names...); len(names) > c.most && many.None() {
@@ -241,7 +243,7 @@ func isUnrestricted(d render.DecidedDefinition) bool {
 }
 
 // narrow returns what to do about a live policy that activates too much.
-func narrow(policy string) plan.Reason {
+func narrow(policy string) reason.Reason {
 	if policy == "default" {
 		return DeleteDefaultPolicy.With()
 	}

@@ -10,8 +10,11 @@ import (
 	"headgate.dev/headgate/fixtures/given"
 	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/baseline"
+	"headgate.dev/headgate/reconcile/draft"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/catalogue"
@@ -44,74 +47,74 @@ func TestFloodKnowsWhatIsWritten(t *testing.T) {
 		reason string
 		policy string // of the commit
 		live   *metav1.PartialObjectMetadata
-		trial  plan.Trial
-		edit   func(*plan.Observed)
+		trial  facts.Trial
+		edit   func(*facts.Observed)
 		how    Guarding
 		want   plan.Action // of the Provider
 	}{
 		"Written": {
 			reason: "The policy becomes narrow before the package is installed.", policy: narrow, live: ours,
-			trial: plan.Trial{Live: policyObject("default", "*"), After: policyObject("default", given.Buckets)}, want: plan.Create,
+			trial: facts.Trial{Live: policyObject("default", "*"), After: policyObject("default", given.Buckets)}, want: plan.Create,
 		},
 		"NotOurs": {
 			reason: "Helm keeps its default policy unchanged.", policy: narrow,
-			live: given.WithOwner(given.Seen(plan.Upstream{}), crossplane.MRAP("default")).Objects[crossplane.MRAP("default")], want: plan.Hold,
+			live: given.WithOwner(given.Seen(facts.Upstream{}), crossplane.MRAP("default")).Objects[crossplane.MRAP("default")], want: plan.Hold,
 		},
 		"NotAdopted": {
 			reason: "Crossplane created the policy, and this sync adopts nothing.", policy: narrow,
 			live: &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "c"}},
-			edit: func(o *plan.Observed) { o.Terms.Adoption = plan.AdoptNone }, want: plan.Hold,
+			edit: func(o *facts.Observed) { o.Terms.Adoption = facts.AdoptNone }, want: plan.Hold,
 		},
 		"Retained": {
 			reason: "The commit retains the policy.", policy: withAnnotation(narrow, "kustomize.toolkit.fluxcd.io/reconcile: disabled"), live: ours,
-			trial: plan.Trial{Live: policyObject("default", "*"), After: policyObject("default", given.Buckets)}, want: plan.Hold,
+			trial: facts.Trial{Live: policyObject("default", "*"), After: policyObject("default", given.Buckets)}, want: plan.Hold,
 		},
 		"Reported": {
 			reason: "The sync does not correct drift.", policy: narrow, live: ours,
-			trial: plan.Trial{Live: policyObject("default", "*"), After: policyObject("default", given.Buckets)},
-			edit: func(o *plan.Observed) {
+			trial: facts.Trial{Live: policyObject("default", "*"), After: policyObject("default", given.Buckets)},
+			edit: func(o *facts.Observed) {
 				o.Inventory.Entries = map[manifest.ID]inventory.Entry{crossplane.MRAP("default"): {UID: "u", Digest: digestOf(t, narrow)}}
 			},
 			how: Guarding{ReportDrift: true}, want: plan.Hold,
 		},
 		"Observed": {
 			reason: "The policy is observe-only.", policy: withAnnotation(narrow, "headgate.dev/management-policy: Observable"), live: ours,
-			trial: plan.Trial{Live: policyObject("default", "*"), After: policyObject("default", given.Buckets)}, want: plan.Hold,
+			trial: facts.Trial{Live: policyObject("default", "*"), After: policyObject("default", given.Buckets)}, want: plan.Hold,
 		},
 		"Paused": {
 			reason: "A user has paused the policy.", policy: narrow,
 			live: given.Live(policyObject("default", "*"), "u", func(o *metav1.PartialObjectMetadata) {
 				o.Annotations[crossplane.PausedAnnotation] = "true"
 			}),
-			trial: plan.Trial{Live: policyObject("default", "*"), After: policyObject("default", given.Buckets)}, want: plan.Hold,
+			trial: facts.Trial{Live: policyObject("default", "*"), After: policyObject("default", given.Buckets)}, want: plan.Hold,
 		},
 		"Refused": {
-			reason: "The API server refuses the change of the policy.", policy: narrow, live: ours, trial: plan.Trial{Err: given.ErrBoom}, want: plan.Hold,
+			reason: "The API server refuses the change of the policy.", policy: narrow, live: ours, trial: facts.Trial{Err: given.ErrBoom}, want: plan.Hold,
 		},
 		"Ignored": {
 			reason: "The sync ignores the patterns, so they stay.", policy: narrow, live: ours,
-			trial: plan.Trial{Live: policyObject("default", "*"), After: policyObject("default", "*")}, want: plan.Hold,
+			trial: facts.Trial{Live: policyObject("default", "*"), After: policyObject("default", "*")}, want: plan.Hold,
 		},
 		"Waiting": {
 			reason: "The policy would become narrow only after the package that it should limit.", live: ours,
 			policy: withAnnotation(narrow, "config.kubernetes.io/depends-on: pkg.crossplane.io/Provider/provider-toy"),
-			trial:  plan.Trial{Live: policyObject("default", "*"), After: policyObject("default", given.Buckets)}, want: plan.Hold,
+			trial:  facts.Trial{Live: policyObject("default", "*"), After: policyObject("default", given.Buckets)}, want: plan.Hold,
 		},
 		"WaitingForWhatIsReady": {
 			reason: "The policy's dependency is already ready, so the policy does not wait.", live: ours,
 			policy: withAnnotation(narrow, "config.kubernetes.io/depends-on: /namespaces/a/ConfigMap/b"),
-			trial:  plan.Trial{Live: policyObject("default", "*"), After: policyObject("default", given.Buckets)},
-			edit: func(o *plan.Observed) {
-				o.Dependencies = map[manifest.ID]plan.Dependency{{Kind: "ConfigMap", Namespace: "a", Name: "b"}: {Exists: true}}
+			trial:  facts.Trial{Live: policyObject("default", "*"), After: policyObject("default", given.Buckets)},
+			edit: func(o *facts.Observed) {
+				o.Dependencies = map[manifest.ID]facts.Dependency{{Kind: "ConfigMap", Namespace: "a", Name: "b"}: {Exists: true}}
 			},
 			want: plan.Create,
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			seen := given.Seen(plan.Upstream{Policies: map[string]crossplane.LivePolicy{"default": {Patterns: []string{"*"}}}})
+			seen := given.Seen(facts.Upstream{Policies: map[string]crossplane.LivePolicy{"default": {Patterns: []string{"*"}}}})
 			seen.Objects[crossplane.MRAP("default")] = tc.live
-			seen.Trials = map[manifest.ID]plan.Trial{crossplane.MRAP("default"): tc.trial}
+			seen.Trials = map[manifest.ID]facts.Trial{crossplane.MRAP("default"): tc.trial}
 			if tc.edit != nil {
 				tc.edit(&seen)
 			}
@@ -120,7 +123,7 @@ func TestFloodKnowsWhatIsWritten(t *testing.T) {
 			if s.Action != tc.want || tc.want == plan.Hold && s.Guard != Flood {
 				t.Errorf("%s\nProvider: %s %q (%s), want %s; policy: %s %q (%s)", tc.reason, s.Action, s.Guard, s.Reason, tc.want, policy.Action, policy.Guard, policy.Reason)
 			}
-			asItWas := p.Wider(map[string]crossplane.LivePolicy{"default": {Patterns: []string{"*"}}})
+			asItWas := plan.Wider(p, map[string]crossplane.LivePolicy{"default": {Patterns: []string{"*"}}})
 			if (asItWas == nil) != (tc.want == plan.Hold) {
 				t.Errorf("%s\nright before the package is sent, the policy is as wide as before: %v", tc.reason, asItWas)
 			}
@@ -141,7 +144,7 @@ func digestOf(t *testing.T, policy string) string {
 }
 
 func TestFinalKnowsWhatIsWritten(t *testing.T) {
-	up := plan.Upstream{Policies: map[string]crossplane.LivePolicy{"team": {Patterns: []string{given.Buckets}}}}
+	up := facts.Upstream{Policies: map[string]crossplane.LivePolicy{"team": {Patterns: []string{given.Buckets}}}}
 	want := given.Desired(t, render.OwnerCrossplane, map[string]string{"policy.yaml": given.Policy("team", "queues.example.org"), "provider.yaml": given.Provider})
 	taken := plan.Step{Action: plan.Prune, Deactivates: true, Definition: true, ID: crossplane.MRD(given.Buckets)}
 	for name, tc := range map[string]struct {
@@ -152,10 +155,10 @@ func TestFinalKnowsWhatIsWritten(t *testing.T) {
 		"Held":     {plan.Step{Action: plan.Hold, Would: plan.Update}, true},
 		"Retained": {plan.Step{Action: plan.Keep, Cause: plan.Retain}, true},
 		"Refused":  {plan.Step{Action: plan.Update, Err: given.ErrBoom}, true},
-		"Waiting":  {plan.Step{Action: plan.Update, Waits: []plan.Reason{plan.AwaitsGone.With()}}, true},
+		"Waiting":  {plan.Step{Action: plan.Update, Waits: []reason.Reason{reason.AwaitsGone.With()}}, true},
 	} {
 		tc.policy.ID, tc.policy.After = crossplane.MRAP("team"), policyObject("team", "queues.example.org")
-		r := final(taken, plan.Case{Want: want, Seen: given.Seen(up), Steps: []plan.Step{tc.policy, taken}})
+		r := final(taken, draft.Case{Want: want, Seen: given.Seen(up), Steps: []plan.Step{tc.policy, taken}})
 		if held := r.Response() == plan.Held && strings.Contains(Sentence(r.Reason), "the policy team"); held != tc.held {
 			t.Errorf("%s: a definition that a live policy names is not deactivated: %+v", name, r)
 		}
@@ -304,7 +307,7 @@ func TestFloodWhereThisSyncMakesTheCRDs(t *testing.T) {
 			if tc.safeStart == "" {
 				tc.safeStart = "safe-start"
 			}
-			seen := given.Seen(plan.Upstream{})
+			seen := given.Seen(facts.Upstream{})
 			seen.Natural, seen.Inventory.Entries = render.OwnerHeadgate, tc.entries
 			for _, id := range tc.live {
 				seen.Objects[id] = given.Live(&unstructured.Unstructured{Object: map[string]any{"kind": id.Kind, "metadata": map[string]any{"name": id.Name}}}, "u")
@@ -355,7 +358,7 @@ func TestFloodIsTheSameInAPreview(t *testing.T) {
 		t.Fatal(err)
 	}
 	preview, _ := given.Steps(t, head, seen, Guarding{}.Guards()...)
-	cluster := given.Seen(plan.Upstream{})
+	cluster := given.Seen(facts.Upstream{})
 	cluster.Natural = render.OwnerHeadgate
 	cluster.Inventory.Entries = map[manifest.ID]inventory.Entry{}
 	for _, o := range base.Objects {
@@ -375,7 +378,7 @@ func TestFloodIsTheSameInAPreview(t *testing.T) {
 
 func TestFloodOfAPolicyAndAPackage(t *testing.T) {
 	want := given.Desired(t, render.OwnerCrossplane, map[string]string{"provider.yaml": given.Provider, "policy.yaml": given.Policy("team", "*")})
-	p, got := given.Steps(t, want, given.Seen(plan.Upstream{Definitions: map[string]crossplane.LiveDefinition{"a.example.org": {}}}), Guarding{MaxActivations: 2}.Guards()...)
+	p, got := given.Steps(t, want, given.Seen(facts.Upstream{Definitions: map[string]crossplane.LiveDefinition{"a.example.org": {}}}), Guarding{MaxActivations: 2}.Guards()...)
 	if s := got["Provider provider-toy"]; s.Action != plan.Hold || s.Guard != Flood || p.Approval == nil || p.Approval.Steps != 2 {
 		t.Errorf("a policy is held together with the package that it would open, and one approval is for both: %+v, %+v", s, p.Approval)
 	}
@@ -387,33 +390,33 @@ func TestWhatDependsOnAFloodWaits(t *testing.T) {
 		"a.yaml": "apiVersion: aws.example.org/v1\nkind: T1\nmetadata: {name: a}\n",
 		"b.yaml": "apiVersion: gcp.example.org/v1\nkind: T1\nmetadata: {name: b}\n",
 	})
-	seen := given.Seen(plan.Upstream{})
+	seen := given.Seen(facts.Upstream{})
 	seen.Natural = render.OwnerHeadgate
 	p, got := given.Steps(t, want, seen, Guarding{}.Guards()...)
-	if s := got["T1 a"]; !s.Waiting() || len(s.Waits) != 1 || s.Waits[0].Code != plan.CRDHeld || s.Waits[0].Values[1] != "flood" {
+	if s := got["T1 a"]; !s.Waiting() || len(s.Waits) != 1 || s.Waits[0].Code != reason.CRDHeld || s.Waits[0].Values[1] != "flood" {
 		t.Errorf("its kind is not served before a person approves the flood: %+v", s)
 	}
 	if s := got["T1 b"]; !s.Writes() {
 		t.Errorf("nothing else stops: %+v", s)
 	}
-	if p.Coming(nil) {
+	if plan.Coming(p, nil) {
 		t.Error("a held flood does not come by itself, so the pass does not wait for it")
 	}
 }
 
 func TestFloodOfMRDs(t *testing.T) {
-	everything := plan.Upstream{Policies: map[string]crossplane.LivePolicy{"default": {Patterns: []string{"*"}}}}
+	everything := facts.Upstream{Policies: map[string]crossplane.LivePolicy{"default": {Patterns: []string{"*"}}}}
 	cases := map[string]struct {
 		reason    string
 		safeStart string
-		up        plan.Upstream
+		up        facts.Upstream
 		policies  string
 		held      int
 	}{
-		"Inactive":    {"Inactive definitions take little memory.", "safe-start", plan.Upstream{}, "", 0},
-		"NoSafeStart": {"Without safe-start, all definitions become Active.", "none", plan.Upstream{}, "", 300},
+		"Inactive":    {"Inactive definitions take little memory.", "safe-start", facts.Upstream{}, "", 0},
+		"NoSafeStart": {"Without safe-start, all definitions become Active.", "none", facts.Upstream{}, "", 300},
 		"Default":     {"Crossplane's default policy activates all of them.", "safe-start", everything, "", 300},
-		"WideInGit":   {"The policy was allowed when it activated few definitions.", "safe-start", plan.Upstream{Policies: map[string]crossplane.LivePolicy{"all": {Patterns: []string{"*"}}}}, given.Policy("all", "*"), 300},
+		"WideInGit":   {"The policy was allowed when it activated few definitions.", "safe-start", facts.Upstream{Policies: map[string]crossplane.LivePolicy{"all": {Patterns: []string{"*"}}}}, given.Policy("all", "*"), 300},
 		"InFull":      {"Fully named definitions are intended.", "safe-start", everything, given.Policy("team", append(inFullUpTo(150, "aws"), inFullUpTo(150, "gcp")...)...), 0},
 	}
 	for name, tc := range cases {
@@ -453,18 +456,18 @@ func TestFloodOfAProvider(t *testing.T) {
 		reason string
 		files  map[string]string
 		edit   func(*render.Desired)
-		up     plan.Upstream
+		up     facts.Upstream
 		want   plan.Action
 		says   string // part of the hold's reason
 	}{
 		"InFull": {
 			reason: "All definitions of the package are known and named.", files: map[string]string{"policy.yaml": inFull},
-			up: plan.Upstream{Policies: map[string]crossplane.LivePolicy{"default": {Patterns: []string{"*"}}}}, want: plan.Create,
+			up: facts.Upstream{Policies: map[string]crossplane.LivePolicy{"default": {Patterns: []string{"*"}}}}, want: plan.Create,
 		},
 		"Unread": {
 			reason: "A dependency of the package was not read, so its definitions are unknown.", files: map[string]string{"policy.yaml": inFull},
 			edit: func(want *render.Desired) { want.Unread = []catalogue.Unread{{Installers: []manifest.ID{id}}} },
-			up:   plan.Upstream{Policies: map[string]crossplane.LivePolicy{"default": {Patterns: []string{"*"}}}}, want: plan.Hold,
+			up:   facts.Upstream{Policies: map[string]crossplane.LivePolicy{"default": {Patterns: []string{"*"}}}}, want: plan.Hold,
 			says: "the policy default in the cluster activates every definition that it brings",
 		},
 		"UnreadUnderNarrowPolicies": {
@@ -483,9 +486,9 @@ func TestFloodOfAProvider(t *testing.T) {
 				}
 				want.Policies = append(want.Policies, catalogue.Policy{Name: "shipped", Patterns: []catalogue.Pattern{{Glob: "*.other.example.org"}}})
 			},
-			up: plan.Upstream{Definitions: others}, want: plan.Hold,
+			up: facts.Upstream{Definitions: others}, want: plan.Hold,
 		},
-		"BringsNone": {reason: "No policy activates the definitions of other packages.", up: plan.Upstream{Definitions: others}, want: plan.Create},
+		"BringsNone": {reason: "No policy activates the definitions of other packages.", up: facts.Upstream{Definitions: others}, want: plan.Create},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -506,7 +509,7 @@ func TestFloodOfAProvider(t *testing.T) {
 func TestNamed(t *testing.T) {
 	live := map[string]crossplane.LivePolicy{"b": {Patterns: []string{given.Buckets}}, "a": {Patterns: []string{"*.example.org"}}, "paused": {Patterns: []string{"*"}, Paused: true}}
 	for definition, want := range map[string]string{given.Buckets: "a", "a.example.com": ""} {
-		if got := plan.Named(live, definition); got != want {
+		if got := facts.Named(live, definition); got != want {
 			t.Errorf("Named(%s) = %q, want %q", definition, got, want)
 		}
 	}

@@ -4,10 +4,13 @@ import (
 	"testing"
 
 	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/draft"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/ownership"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/question"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
@@ -46,7 +49,7 @@ func TestKeptByPolicy(t *testing.T) {
 			t.Errorf("%s of the live object is ignored", p)
 		}
 		id := manifest.IDOf(given.ConfigMap("a"))
-		c := plan.Case{Seen: plan.Observed{
+		c := draft.Case{Seen: facts.Observed{
 			Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{id: {UID: "u", Policy: p}}},
 			Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{id: given.Live(given.ConfigMap("a"), "u")},
 		}}
@@ -61,7 +64,7 @@ func TestKeptByPolicy(t *testing.T) {
 
 // No commit may own the namespace of the inventory.
 func TestHome(t *testing.T) {
-	c := plan.Case{Seen: plan.Observed{Inventory: inventory.Inventory{Sync: given.Sync}}}
+	c := draft.Case{Seen: facts.Observed{Inventory: inventory.Inventory{Sync: given.Sync}}}
 	if r := home(plan.Step{ID: manifest.ID{Kind: "Namespace", Name: given.Sync.Namespace}}, c); r.Response() != plan.Retained {
 		t.Error("the namespace of the inventory is prunable")
 	}
@@ -99,12 +102,12 @@ func TestProtectedBy(t *testing.T) {
 		"NotServed":  {nil, "", nil, plan.Allowed},
 		"Label":      {nil, "true", nil, plan.Held},
 		"NotRead":    {served, "", nil, plan.Held},
-		"Unreadable": {served, "", question.Answers{q: given.Unknown(plan.Failed.With("forbidden"))}, plan.Held},
+		"Unreadable": {served, "", question.Answers{q: given.Unknown(reason.Failed.With("forbidden"))}, plan.Held},
 		"Named":      {served, "", question.Answers{q: question.Counted{Count: 1}}, plan.Held},
 		"LabelOnly":  {served, "true", question.Answers{q: question.Counted{}}, plan.Held},
 		"Free":       {served, "", question.Answers{q: question.Counted{}}, plan.Allowed},
 	} {
-		c := plan.Case{Seen: plan.Observed{Kinds: tc.kinds, Answers: tc.answers, Objects: map[manifest.ID]*metav1.PartialObjectMetadata{id: given.Live(given.ConfigMap("a"), "u", given.Labelled("crossplane.io/in-use", tc.label))}}}
+		c := draft.Case{Seen: facts.Observed{Kinds: tc.kinds, Answers: tc.answers, Objects: map[manifest.ID]*metav1.PartialObjectMetadata{id: given.Live(given.ConfigMap("a"), "u", given.Labelled("crossplane.io/in-use", tc.label))}}}
 		if r := protected(plan.Step{Action: plan.Prune, ID: id}, c); r.Response() != tc.want {
 			t.Errorf("%s: %v (%s), want %v", name, r.Response(), r.Reason, tc.want)
 		}
@@ -151,19 +154,19 @@ func TestApplySettings(t *testing.T) {
 		reason         string
 		edits          []func(*metav1.PartialObjectMetadata)
 		create, update plan.Response
-		why            plan.Reason // of the update
+		why            reason.Reason // of the update
 	}{
 		"Ignore":        {"Flux neither creates nor updates the object.", edits{given.Annotated(ssa, "Ignore")}, leave, leave, CommitAsksToLeave.With(ssa, "Ignore")},
 		"IfNotPresent":  {"Flux creates the object once and then leaves it to others.", edits{given.Annotated(ssa, "IfNotPresent")}, nothing, leave, CommitAsksToLeave.With(ssa, "IfNotPresent")},
 		"Label":         {"Flux reads labels, too, in upper and lower case.", edits{given.Labelled(ssa, "ifnotpresent")}, nothing, leave, CommitAsksToLeave.With(ssa, "IfNotPresent")},
-		"Merge":         {"Headgate leaves other managers' fields unchanged anyway.", edits{given.Annotated(ssa, "Merge")}, nothing, nothing, plan.Reason{}},
-		"Override":      {"Override is Flux's default.", edits{given.Annotated(ssa, "Override")}, nothing, nothing, plan.Reason{}},
+		"Merge":         {"Headgate leaves other managers' fields unchanged anyway.", edits{given.Annotated(ssa, "Merge")}, nothing, nothing, reason.Reason{}},
+		"Override":      {"Override is Flux's default.", edits{given.Annotated(ssa, "Override")}, nothing, nothing, reason.Reason{}},
 		"Force":         {"Flux would delete the object and create it again.", edits{given.Annotated(force, "Enabled")}, refuse, refuse, AsksToReplace.With(force, "enabled")},
 		"ForceLabel":    {"Flux also reads this setting from a label.", edits{given.Labelled(force, "enabled")}, refuse, refuse, AsksToReplace.With(force, "enabled")},
-		"NoForce":       {"A disabled setting has no effect.", edits{given.Annotated(force, "disabled")}, nothing, nothing, plan.Reason{}},
+		"NoForce":       {"A disabled setting has no effect.", edits{given.Annotated(force, "disabled")}, nothing, nothing, reason.Reason{}},
 		"Replace":       {"Argo CD would replace the object.", edits{given.Annotated(options, "Replace=true")}, refuse, refuse, AsksToReplace.With(options, "Replace=true")},
 		"ReplaceAmong":  {"The option may be one of several.", edits{given.Annotated(options, "ServerSideApply=true, Force=true")}, refuse, refuse, AsksToReplace.With(options, "Force=true")},
-		"OtherOptions":  {"Headgate's own behaviour already matches these options.", edits{given.Annotated(options, "ServerSideApply=true,Replace=false")}, nothing, nothing, plan.Reason{}},
+		"OtherOptions":  {"Headgate's own behaviour already matches these options.", edits{given.Annotated(options, "ServerSideApply=true,Replace=false")}, nothing, nothing, reason.Reason{}},
 		"IgnoredForce":  {"Flux does not replace an object that it does not write.", edits{given.Annotated(ssa, "Ignore"), given.Annotated(force, "enabled")}, leave, leave, CommitAsksToLeave.With(ssa, "Ignore")},
 		"ForcedAtFirst": {"The object is written once, and that write would have to replace it.", edits{given.Annotated(ssa, "IfNotPresent"), given.Annotated(force, "enabled")}, refuse, leave, CommitAsksToLeave.With(ssa, "IfNotPresent")},
 	} {
@@ -179,12 +182,12 @@ func TestApplySettings(t *testing.T) {
 			o := given.Wanted(t, u)
 			s := plan.Step{ID: o.ID, Asks: o.Asks}
 			s.Action = plan.Create
-			if r := left(s, plan.Case{}); r.Response() != tc.create {
+			if r := left(s, draft.Case{}); r.Response() != tc.create {
 				t.Errorf("%s\ncreate: %v (%v), want %v", tc.reason, r.Response(), r.Reason, tc.create)
 			}
 			s.Action = plan.Update
-			seen := plan.Observed{Objects: map[manifest.ID]*metav1.PartialObjectMetadata{o.ID: given.Live(given.ConfigMap("a"), "u")}}
-			r := left(s, plan.Case{Seen: seen})
+			seen := facts.Observed{Objects: map[manifest.ID]*metav1.PartialObjectMetadata{o.ID: given.Live(given.ConfigMap("a"), "u")}}
+			r := left(s, draft.Case{Seen: seen})
 			if r.Response() != tc.update {
 				t.Errorf("%s\nupdate: %v, want %v", tc.reason, r.Response(), tc.update)
 			}
@@ -196,9 +199,9 @@ func TestApplySettings(t *testing.T) {
 }
 
 // onPrune returns the first ruling of a guard on a prune, by the rows that hold in the stance of the case.
-func onPrune(name plan.GuardName, c plan.Case, s plan.Step) plan.Ruling {
+func onPrune(name plan.GuardName, c draft.Case, s plan.Step) plan.Ruling {
 	for _, g := range (Guarding{}).Guards() {
-		if g.Name == name && g.Phase == plan.Prunes && c.Seen.Stance.In(g.In) {
+		if g.Name == name && g.Phase == draft.Prunes && c.Seen.Stance.In(g.In) {
 			if r := g.Rule(c)(s); r.Response() != plan.Allowed {
 				return r
 			}
@@ -210,7 +213,7 @@ func onPrune(name plan.GuardName, c plan.Case, s plan.Step) plan.Ruling {
 // An inventory that is being rebuilt prunes nothing, and a destroy stops for a review.
 func TestRebuiltEnds(t *testing.T) {
 	for ends, want := range map[plan.Stance]plan.Response{plan.Applying: plan.Retained, plan.Destroying: plan.Held} {
-		c := plan.Case{Seen: plan.Observed{Inventory: inventory.Inventory{Sync: given.Sync, Rebuilt: true}, Stance: ends}}
+		c := draft.Case{Seen: facts.Observed{Inventory: inventory.Inventory{Sync: given.Sync, Rebuilt: true}, Stance: ends}}
 		if r := onPrune(Rebuilt, c, plan.Step{Action: plan.Prune, ID: manifest.IDOf(given.ConfigMap("a"))}); r.Response() != want {
 			t.Errorf("%q: %v (%s), want %v", ends, r.Response(), r.Reason, want)
 		}
@@ -239,6 +242,6 @@ func TestAppliedByUs(t *testing.T) {
 
 // Sentence and Awaited format reasons for users. Package report does this, but it imports this package.
 var (
-	Sentence func(plan.Reason) string
+	Sentence func(reason.Reason) string
 	Awaited  func(plan.Step) string
 )

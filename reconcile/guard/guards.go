@@ -6,25 +6,27 @@ import (
 	"slices"
 
 	"headgate.dev/headgate/reconcile/approval"
+	"headgate.dev/headgate/reconcile/draft"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 )
 
 // allowed lets a step pass.
 var allowed = plan.Ruling{}
 
-func held(why plan.Reason) plan.Ruling { return plan.Ruling{Severity: plan.Block, Reason: why} }
+func held(why reason.Reason) plan.Ruling { return plan.Ruling{Severity: plan.Block, Reason: why} }
 
 // asks holds a step until a person approves it: for which of the guard's causes, and how much it concerns.
-func asks(cause approval.Cause, amount approval.Amount, why plan.Reason) plan.Ruling {
+func asks(cause approval.Cause, amount approval.Amount, why reason.Reason) plan.Ruling {
 	return plan.Ruling{Severity: plan.Block, Cause: cause, Amount: amount, Reason: why}
 }
 
-func retained(why plan.Reason) plan.Ruling { return plan.Ruling{Answer: plan.Retained, Reason: why} }
+func retained(why reason.Reason) plan.Ruling { return plan.Ruling{Answer: plan.Retained, Reason: why} }
 
-func reported(why plan.Reason) plan.Ruling { return plan.Ruling{Answer: plan.Reported, Reason: why} }
+func reported(why reason.Reason) plan.Ruling { return plan.Ruling{Answer: plan.Reported, Reason: why} }
 
 // noted lets a step pass with a note.
-func noted(why plan.Reason) plan.Ruling { return plan.Ruling{Reason: why} }
+func noted(why reason.Reason) plan.Ruling { return plan.Ruling{Reason: why} }
 
 // The names of the guards. Package plan has four more: Final, History, OnlyObserved and Unfinished.
 const (
@@ -65,58 +67,58 @@ type Guarding struct {
 }
 
 // OfCommit returns the guards that depend only on the commit and the Sync, not on the cluster.
-func (g Guarding) OfCommit() []plan.Guard {
-	return []plan.Guard{
-		{Name: Installed, Phase: plan.Writes, Rule: plan.Each(onlyByCrossplane)},
-		{Name: Allowed, Phase: plan.Writes, Rule: onlyAllowed(g.AllowedKinds)},
-		{Name: Allowed, Phase: plan.Writes, Rule: onlyActivates(g.Activation)},
-		{Name: Allowed, Phase: plan.Prunes, Rule: onlyAllowed(g.AllowedKinds)},
+func (g Guarding) OfCommit() []draft.Guard {
+	return []draft.Guard{
+		{Name: Installed, Phase: draft.Writes, Rule: draft.Each(onlyByCrossplane)},
+		{Name: Allowed, Phase: draft.Writes, Rule: onlyAllowed(g.AllowedKinds)},
+		{Name: Allowed, Phase: draft.Writes, Rule: onlyActivates(g.Activation)},
+		{Name: Allowed, Phase: draft.Prunes, Rule: onlyAllowed(g.AllowedKinds)},
 	}
 }
 
 // Guards returns the guards that every step passes, in the order in which reports name them.
-func (g Guarding) Guards() []plan.Guard {
-	return slices.Concat([]plan.Guard{
-		{Name: plan.OnlyObserved, Phase: plan.Writes, In: plan.Except(plan.Looking), Rule: plan.Each(observed)},
-		{Name: Installed, Phase: plan.Writes, Rule: plan.Each(installed)},
-	}, g.OfCommit(), []plan.Guard{
-		{Name: NotOurs, Phase: plan.Writes, Rule: plan.Each(ownedByAnother)},
-		{Name: Owner, Phase: plan.Writes, Rule: plan.Each(owner(g.OwnerIsSet))},
-		{Name: Inventory, Phase: plan.Writes, Rule: plan.Each(notOurBooks)},
-		{Name: PackageLost, Phase: plan.Writes, In: plan.Following, Approvable: true, Rule: plan.Each(packageLost)},
-		{Name: Paused, Phase: plan.Writes, In: plan.OnCluster, Rule: plan.Each(paused)},
-		{Name: Asked, Phase: plan.Writes, Rule: plan.Each(left)},
-		{Name: Drift, Phase: plan.Writes, Rule: plan.Each(onlyReported(g.ReportDrift))},
-		{Name: Impossible, Phase: plan.Writes, Rule: plan.Each(impossible)},
-		{Name: Impossible, Phase: plan.Effects, Rule: plan.Each(impossible)},
-		{Name: Schema, Phase: plan.Writes, Approvable: true, Rule: plan.Each(stored)},
-		{Name: Schema, Phase: plan.Effects, Approvable: true, Rule: plan.Each(stored)},
-		{Name: Schema, Phase: plan.Writes, Approvable: true, Rule: plan.Each(broken)},
-		{Name: Schema, Phase: plan.Effects, Approvable: true, Rule: plan.Each(broken)},
-		{Name: Fight, Phase: plan.Writes, Rule: plan.Each(fight)},
-		{Name: Flood, Phase: plan.Writes, Approvable: true, Counts: true, Rule: flood(g.MaxActivations)}, // it counts the steps that the other guards let pass
-		{Name: plan.History, Phase: plan.Writes, Approvable: true, Counts: true, Rule: history},
+func (g Guarding) Guards() []draft.Guard {
+	return slices.Concat([]draft.Guard{
+		{Name: draft.OnlyObserved, Phase: draft.Writes, In: plan.Except(plan.Looking), Rule: draft.Each(observed)},
+		{Name: Installed, Phase: draft.Writes, Rule: draft.Each(installed)},
+	}, g.OfCommit(), []draft.Guard{
+		{Name: NotOurs, Phase: draft.Writes, Rule: draft.Each(ownedByAnother)},
+		{Name: Owner, Phase: draft.Writes, Rule: draft.Each(owner(g.OwnerIsSet))},
+		{Name: Inventory, Phase: draft.Writes, Rule: draft.Each(notOurBooks)},
+		{Name: PackageLost, Phase: draft.Writes, In: plan.Following, Approvable: true, Rule: draft.Each(packageLost)},
+		{Name: Paused, Phase: draft.Writes, In: plan.OnCluster, Rule: draft.Each(paused)},
+		{Name: Asked, Phase: draft.Writes, Rule: draft.Each(left)},
+		{Name: Drift, Phase: draft.Writes, Rule: draft.Each(onlyReported(g.ReportDrift))},
+		{Name: Impossible, Phase: draft.Writes, Rule: draft.Each(impossible)},
+		{Name: Impossible, Phase: draft.Effects, Rule: draft.Each(impossible)},
+		{Name: Schema, Phase: draft.Writes, Approvable: true, Rule: draft.Each(stored)},
+		{Name: Schema, Phase: draft.Effects, Approvable: true, Rule: draft.Each(stored)},
+		{Name: Schema, Phase: draft.Writes, Approvable: true, Rule: draft.Each(broken)},
+		{Name: Schema, Phase: draft.Effects, Approvable: true, Rule: draft.Each(broken)},
+		{Name: Fight, Phase: draft.Writes, Rule: draft.Each(fight)},
+		{Name: Flood, Phase: draft.Writes, Approvable: true, Counts: true, Rule: flood(g.MaxActivations)}, // it counts the steps that the other guards let pass
+		{Name: draft.History, Phase: draft.Writes, Approvable: true, Counts: true, Rule: history},
 
-		{Name: Owner, Phase: plan.Prunes, Rule: plan.Each(owner(g.OwnerIsSet))},
-		{Name: PackageLost, Phase: plan.Prunes, In: plan.Following, Approvable: true, Rule: plan.Each(packageLost)},
-		{Name: Omitted, Phase: plan.Prunes, In: plan.Following, Rule: plan.Each(omitted)},
-		{Name: Asked, Phase: plan.Prunes, Rule: plan.Each(asked)},
-		{Name: Inventory, Phase: plan.Prunes, Rule: plan.Each(home)},
-		{Name: Paused, Phase: plan.Prunes, In: plan.OnCluster, Rule: plan.Each(paused)},
-		{Name: plan.Final, Phase: plan.Prunes, Rule: plan.Each(final)},
-		{Name: NotOurs, Phase: plan.Prunes, In: plan.OnCluster, Rule: plan.Each(notOurs)},
-		{Name: Protected, Phase: plan.Prunes, Rule: plan.Each(protected)},
-		{Name: External, Phase: plan.Prunes, Approvable: true, Rule: plan.Each(external(g.PruneInstances))},
-		{Name: InUse, Phase: plan.Prunes, Rule: plan.Each(inUse)},
-		{Name: OthersInside, Phase: plan.Prunes, Rule: plan.Each(othersInside)},
-		{Name: Rebuilt, Phase: plan.Prunes, In: plan.Following, Approvable: true, Rule: plan.Each(rebuilt(retained(Rebuilds.With())))},
-		{Name: Rebuilt, Phase: plan.Prunes, In: plan.Ending, Approvable: true, Rule: plan.Each(rebuilt(held(RebuildsBeforeEnd.With())))},
-		{Name: Empty, Phase: plan.Prunes, In: plan.Following, Approvable: true, Rule: plan.Each(empty)},
-		{Name: Many, Phase: plan.Prunes, In: plan.Following, Approvable: true, Counts: true, Rule: plan.Each(many(g.MaxPrunes))},
-		{Name: plan.History, Phase: plan.Prunes, Approvable: true, Counts: true, Rule: history},
-		{Name: plan.Unfinished, Phase: plan.Prunes, In: plan.Following, Approvable: true, Counts: true, Rule: unfinished}, // it sees the writes that other guards hold
+		{Name: Owner, Phase: draft.Prunes, Rule: draft.Each(owner(g.OwnerIsSet))},
+		{Name: PackageLost, Phase: draft.Prunes, In: plan.Following, Approvable: true, Rule: draft.Each(packageLost)},
+		{Name: Omitted, Phase: draft.Prunes, In: plan.Following, Rule: draft.Each(omitted)},
+		{Name: Asked, Phase: draft.Prunes, Rule: draft.Each(asked)},
+		{Name: Inventory, Phase: draft.Prunes, Rule: draft.Each(home)},
+		{Name: Paused, Phase: draft.Prunes, In: plan.OnCluster, Rule: draft.Each(paused)},
+		{Name: plan.Final, Phase: draft.Prunes, Rule: draft.Each(final)},
+		{Name: NotOurs, Phase: draft.Prunes, In: plan.OnCluster, Rule: draft.Each(notOurs)},
+		{Name: Protected, Phase: draft.Prunes, Rule: draft.Each(protected)},
+		{Name: External, Phase: draft.Prunes, Approvable: true, Rule: draft.Each(external(g.PruneInstances))},
+		{Name: InUse, Phase: draft.Prunes, Rule: draft.Each(inUse)},
+		{Name: OthersInside, Phase: draft.Prunes, Rule: draft.Each(othersInside)},
+		{Name: Rebuilt, Phase: draft.Prunes, In: plan.Following, Approvable: true, Rule: draft.Each(rebuilt(retained(Rebuilds.With())))},
+		{Name: Rebuilt, Phase: draft.Prunes, In: plan.Ending, Approvable: true, Rule: draft.Each(rebuilt(held(RebuildsBeforeEnd.With())))},
+		{Name: Empty, Phase: draft.Prunes, In: plan.Following, Approvable: true, Rule: draft.Each(empty)},
+		{Name: Many, Phase: draft.Prunes, In: plan.Following, Approvable: true, Counts: true, Rule: draft.Each(many(g.MaxPrunes))},
+		{Name: draft.History, Phase: draft.Prunes, Approvable: true, Counts: true, Rule: history},
+		{Name: plan.Unfinished, Phase: draft.Prunes, In: plan.Following, Approvable: true, Counts: true, Rule: unfinished}, // it sees the writes that other guards hold
 
-		{Name: DependedOn, Phase: plan.Settled, Rule: plan.Each(dependedOn)},
-		{Name: OthersInside, Phase: plan.Settled, Rule: plan.Each(someInside)},
+		{Name: DependedOn, Phase: draft.Settled, Rule: draft.Each(dependedOn)},
+		{Name: OthersInside, Phase: draft.Settled, Rule: draft.Each(someInside)},
 	}, g.OfMerge())
 }

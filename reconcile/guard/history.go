@@ -1,12 +1,15 @@
 package guard
 
-import "headgate.dev/headgate/reconcile/plan"
+import (
+	"headgate.dev/headgate/reconcile/draft"
+	"headgate.dev/headgate/reconcile/plan"
+)
 
 // history holds changes by a rewritten branch. It rules like the guards that count, so that a guard that holds a step for another problem
 // is named first. Two kinds of steps are not held: those that restore an object
 // to the form in which it was applied before, and deletions that were requested before.
-func history(c plan.Case) func(plan.Step) plan.Ruling {
-	why := c.Seen.Rewritten()
+func history(c draft.Case) func(plan.Step) plan.Ruling {
+	why := draft.Rewritten(c.Seen)
 	return func(s plan.Step) plan.Ruling {
 		entry, owned := c.Seen.Inventory.Entries[s.ID]
 		switch {

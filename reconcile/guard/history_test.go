@@ -8,8 +8,11 @@ import (
 
 	"headgate.dev/headgate/fixtures/given"
 	"headgate.dev/headgate/reconcile/approval"
+	"headgate.dev/headgate/reconcile/draft"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/record"
 	"headgate.dev/headgate/render"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,7 +34,7 @@ func TestHistory(t *testing.T) {
 		}
 		return all
 	}
-	start := func() plan.Observed {
+	start := func() facts.Observed {
 		seen := given.Owning(t, "a", "b")
 		seen.Inventory.ResourceVersion, seen.Now = "7", now
 		seen.Inventory.Record.Source = inventory.SourceRecord{Repository: source.Repository, Path: source.Path, Commit: first}
@@ -59,7 +62,7 @@ func TestHistory(t *testing.T) {
 		reason   string
 		names    []string // names of the wanted objects; nil means a and c
 		descends func(string) (bool, error)
-		edit     func(*plan.Observed, *render.Desired)
+		edit     func(*facts.Observed, *render.Desired)
 		held     int
 		commit   string // that is recorded
 		note     bool
@@ -67,24 +70,24 @@ func TestHistory(t *testing.T) {
 		"Descends":  {reason: "The branch only moved forward.", descends: func(c string) (bool, error) { return c == first, nil }, commit: second},
 		"Unrelated": {reason: "The branch was rewritten.", descends: unrelated, held: 2, commit: first},
 		"NoHistory": {reason: "A directory outside any repository has no history.", held: 2, commit: first},
-		"Any":       {reason: "Without the option, any commit may follow.", descends: unrelated, edit: func(o *plan.Observed, _ *render.Desired) { o.Terms.FastForward = false }, commit: second},
-		"FirstSync": {reason: "Nothing was applied before, so nothing can be lost.", descends: unrelated, edit: func(o *plan.Observed, _ *render.Desired) { o.Inventory.Record.Source = inventory.SourceRecord{} }, commit: second},
-		"TakenOver": {reason: "A user named the source that is replaced, and thereby accepted the new history.", descends: unrelated, edit: func(o *plan.Observed, w *render.Desired) {
+		"Any":       {reason: "Without the option, any commit may follow.", descends: unrelated, edit: func(o *facts.Observed, _ *render.Desired) { o.Terms.FastForward = false }, commit: second},
+		"FirstSync": {reason: "Nothing was applied before, so nothing can be lost.", descends: unrelated, edit: func(o *facts.Observed, _ *render.Desired) { o.Inventory.Record.Source = inventory.SourceRecord{} }, commit: second},
+		"TakenOver": {reason: "A user named the source that is replaced, and thereby accepted the new history.", descends: unrelated, edit: func(o *facts.Observed, w *render.Desired) {
 			w.Source.Path, o.Terms.TakeOver = "test", "example.org/team/platform//prod"
 		}, commit: second},
-		"TakesOver":  {reason: "A takeover concerns only another source.", descends: unrelated, edit: func(o *plan.Observed, _ *render.Desired) { o.Terms.TakeOver = o.Inventory.Record.Source.String() }, held: 2, commit: first},
-		"Preview":    {reason: "A comparison applies nothing.", descends: unrelated, edit: func(o *plan.Observed, _ *render.Desired) { o.Stance = plan.Comparing }, commit: second},
-		"Destroy":    {reason: "A destroy belongs to no commit.", descends: unrelated, edit: func(o *plan.Observed, w *render.Desired) { o.Stance, w.Objects = plan.Destroying, nil }, commit: first},
+		"TakesOver":  {reason: "A takeover concerns only another source.", descends: unrelated, edit: func(o *facts.Observed, _ *render.Desired) { o.Terms.TakeOver = o.Inventory.Record.Source.String() }, held: 2, commit: first},
+		"Preview":    {reason: "A comparison applies nothing.", descends: unrelated, edit: func(o *facts.Observed, _ *render.Desired) { o.Stance = plan.Comparing }, commit: second},
+		"Destroy":    {reason: "A destroy belongs to no commit.", descends: unrelated, edit: func(o *facts.Observed, w *render.Desired) { o.Stance, w.Objects = plan.Destroying, nil }, commit: first},
 		"SameThings": {reason: "A rewrite without changes must not clear the way for the next push.", names: []string{"a", "b"}, descends: unrelated, commit: first, note: true},
 		"Approved": {
 			reason: "A user reviewed exactly these changes.", descends: unrelated, commit: second,
-			edit: func(o *plan.Observed, _ *render.Desired) {
+			edit: func(o *facts.Observed, _ *render.Desired) {
 				o.Approvals = approval.Given{inventory.OnSync: approval.Typed(digest)}
 			},
 		},
 		"ApprovedByItself": {
 			reason: "The user who rewrites the branch can also edit its approvals file.", descends: unrelated, held: 2, commit: first, note: true,
-			edit: func(_ *plan.Observed, w *render.Desired) { w.Approvals = inGit },
+			edit: func(_ *facts.Observed, w *render.Desired) { w.Approvals = inGit },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -101,14 +104,14 @@ func TestHistory(t *testing.T) {
 			p := given.Computed(t, want, seen, Guarding{}.Guards()...)
 			held := 0
 			for _, s := range p.Steps {
-				if s.Action == plan.Hold && s.Guard == plan.History {
+				if s.Action == plan.Hold && s.Guard == draft.History {
 					held++
 				}
 			}
 			if held != tc.held {
 				t.Errorf("%s\n%d steps are held, want %d: %+v", tc.reason, held, tc.held, p.Steps)
 			}
-			for when, next := range map[string]inventory.Inventory{"before the first write": p.Intent(seen.Inventory), "after the last": p.Settled(seen.Inventory, nil)} {
+			for when, next := range map[string]inventory.Inventory{"before the first write": record.Intent(p, seen.Inventory), "after the last": record.Settled(p, seen.Inventory, nil)} {
 				if got := next.Record.Source.Commit; got != tc.commit && seen.Stance != plan.Comparing {
 					t.Errorf("%s\n%s, the commit %.7s is recorded, want %.7s", tc.reason, when, got, tc.commit)
 				}
@@ -145,7 +148,7 @@ func TestHistoryIsApprovedByName(t *testing.T) {
 	seen.Inventory.Record.Source = inventory.SourceRecord{Repository: "r", Commit: first}
 	want := render.Desired{Revision: "2", Source: render.SourceID{Repository: "r", Commit: "2"}, Objects: []render.Object{given.Wanted(t, given.ConfigMap("a"))}}
 	held := given.Computed(t, want, seen, Guarding{}.Guards()...)
-	if held.Approval == nil || !slices.Equal(held.Approval.Guards, []plan.GuardName{plan.History, Many}) || held.Steps[1].Guard != Many {
+	if held.Approval == nil || !slices.Equal(held.Approval.Guards, []plan.GuardName{draft.History, Many}) || held.Steps[1].Guard != Many {
 		t.Fatalf("the guard that names the greater trouble comes first, and both are approved at once: %+v", held.Approval)
 	}
 	seen.Approvals = approval.Given{inventory.InComment: nil}
@@ -155,12 +158,12 @@ func TestHistoryIsApprovedByName(t *testing.T) {
 		}
 	}
 	p := given.Computed(t, want, seen, Guarding{}.Guards()...)
-	if got := p.Intent(seen.Inventory).Record.Source.Commit; p.Count(plan.Prune) != 0 || got != first {
+	if got := record.Intent(p, seen.Inventory).Record.Source.Commit; p.Count(plan.Prune) != 0 || got != first {
 		t.Errorf("only many prunes are approved: %d prunes, %s is recorded", p.Count(plan.Prune), got)
 	}
 	seen.Approvals = approval.Given{inventory.OnSync: approval.UpTo(held.Approval.UpTo, held.Approval.Digest)}
 	p = given.Computed(t, want, seen, Guarding{}.Guards()...)
-	if got := p.Intent(seen.Inventory).Record.Source.Commit; p.Count(plan.Prune) != 5 || got != "2" {
+	if got := record.Intent(p, seen.Inventory).Record.Source.Commit; p.Count(plan.Prune) != 5 || got != "2" {
 		t.Errorf("everything is approved: %d prunes, %s is recorded", p.Count(plan.Prune), got)
 	}
 }
@@ -174,7 +177,7 @@ func TestHistoryKeepsUsedApprovals(t *testing.T) {
 	seen.Inventory.Grants = []inventory.Grant{{Digest: digest, Commit: "1", Given: true, On: []inventory.ApprovalPlace{inventory.InGit}}}
 	want := render.Desired{Revision: "2", Source: render.SourceID{Repository: "r", Commit: "2"}, Objects: []render.Object{given.Wanted(t, given.ConfigMap("a"))}}
 	p := given.Computed(t, want, seen, Guarding{}.Guards()...)
-	grants := p.Intent(seen.Inventory).Grants
+	grants := record.Intent(p, seen.Inventory).Grants
 	if len(grants) != 1 || len(grants[0].On) != 1 {
 		t.Errorf("the file of a rewritten branch was taken for the file without the entry: %+v", grants)
 	}

@@ -3,24 +3,26 @@ package guard
 import (
 	"slices"
 
+	"headgate.dev/headgate/reconcile/draft"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/schema"
 )
 
 // The codes of the guard impossible.
 const (
-	ScopeChanges         plan.Code = "ScopeChanges"         // the current scope, the new scope, and the kind of the definition
-	NameChanges          plan.Code = "NameChanges"          // the field of the name, the current name, the new name, and the kind of the definition
-	StoredVersionLeaves  plan.Code = "StoredVersionLeaves"  // versions that are no longer declared, the CRD with these stored versions, and the storage version
-	StorageVersionLeaves plan.Code = "StorageVersionLeaves" // the same, if the current storage version is one of them
-	RulesRefused         plan.Code = "RulesRefused"         // the path of a CEL rule that the API server refuses, and the problem
+	ScopeChanges         reason.Code = "ScopeChanges"         // the current scope, the new scope, and the kind of the definition
+	NameChanges          reason.Code = "NameChanges"          // the field of the name, the current name, the new name, and the kind of the definition
+	StoredVersionLeaves  reason.Code = "StoredVersionLeaves"  // versions that are no longer declared, the CRD with these stored versions, and the storage version
+	StorageVersionLeaves reason.Code = "StorageVersionLeaves" // the same, if the current storage version is one of them
+	RulesRefused         reason.Code = "RulesRefused"         // the path of a CEL rule that the API server refuses, and the problem
 )
 
 // impossible holds updates of definitions that the API server refuses, so that no approval helps: another scope, a name that cannot
 // change, the removal of a version in which objects may be stored, and a CEL rule that does not compile. This covers the updates
 // that Crossplane makes when a package is updated.
-func impossible(s plan.Step, c plan.Case) plan.Ruling {
+func impossible(s plan.Step, c draft.Case) plan.Ruling {
 	if s.Action != plan.Update || s.Live == nil || !crossplane.DeclaresKind(s.ID) {
 		return allowed
 	}

@@ -8,6 +8,7 @@ import (
 
 	"headgate.dev/headgate/fixtures/given"
 	"headgate.dev/headgate/reconcile/approval"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/question"
@@ -96,14 +97,14 @@ func TestImpossible(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			o := given.Wanted(t, tc.after)
-			trial := plan.Trial{Live: tc.live, After: tc.after}
+			trial := facts.Trial{Live: tc.live, After: tc.after}
 			if tc.refused {
 				trial.After, trial.Err = nil, errors.New("another field is wrong")
 			}
-			seen := plan.Observed{
+			seen := facts.Observed{
 				Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{o.ID: {UID: "u", Digest: "before"}}},
 				Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{o.ID: given.Live(tc.after, "u")}, Kinds: given.Kinds,
-				Trials: map[manifest.ID]plan.Trial{o.ID: trial}, Answers: tc.answers, Stance: tc.stance,
+				Trials: map[manifest.ID]facts.Trial{o.ID: trial}, Answers: tc.answers, Stance: tc.stance,
 			}
 			p, err := given.Compute(render.Desired{Objects: []render.Object{o}}, seen, Guarding{}.Guards()...)
 			if err != nil {
@@ -124,16 +125,16 @@ func TestImpossible(t *testing.T) {
 func TestImpossibleByAPackage(t *testing.T) {
 	before, after := given.CRD("buckets", "Bucket"), given.CRD("buckets", "Bucket")
 	before.Object["spec"].(map[string]any)["scope"], after.Object["spec"].(map[string]any)["scope"] = "Namespaced", "Cluster"
-	e, breaks := plan.NewReplacement(before, after)
+	e, breaks := facts.NewReplacement(before, after)
 	if !breaks {
 		t.Fatal("nothing is tested")
 	}
 	provider := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "pkg.crossplane.io/v1", "kind": "Provider", "metadata": map[string]any{"name": "toy"}}}
 	o := given.Wanted(t, provider)
-	seen := given.Seen(plan.Upstream{})
+	seen := given.Seen(facts.Upstream{})
 	seen.Inventory.Entries = map[manifest.ID]inventory.Entry{o.ID: {UID: "u"}}
 	seen.Objects[o.ID] = given.Live(provider, "u")
-	seen.Trials = map[manifest.ID]plan.Trial{o.ID: {Live: provider, After: provider}}
+	seen.Trials = map[manifest.ID]facts.Trial{o.ID: {Live: provider, After: provider}}
 	seen.Effects = []plan.Effect{e.MadeBy(o.ID, nil)}
 	p := given.Computed(t, render.Desired{Owner: render.OwnerCrossplane, Objects: []render.Object{o}}, seen, Guarding{}.Guards()...)
 	if s := p.Steps[0]; s.Guard != Impossible || !strings.Contains(Sentence(s.Reason), "its scope would change") || p.Approval != nil {
@@ -157,10 +158,10 @@ func TestImpossibleAfterApproval(t *testing.T) {
 	}
 	before, after := mrd("v1", "v2"), mrd("v2")
 	o := given.Wanted(t, after)
-	seen := plan.Observed{
+	seen := facts.Observed{
 		Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{o.ID: {UID: "u", Digest: "before"}}},
 		Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{o.ID: given.Live(after, "u")}, Kinds: given.Kinds,
-		Trials: map[manifest.ID]plan.Trial{o.ID: {Live: before, After: after}},
+		Trials: map[manifest.ID]facts.Trial{o.ID: {Live: before, After: after}},
 	}
 	compute := func() plan.Plan {
 		p, err := given.Compute(render.Desired{Objects: []render.Object{o}}, seen, Guarding{}.Guards()...)

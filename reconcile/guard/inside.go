@@ -1,18 +1,20 @@
 package guard
 
 import (
+	"headgate.dev/headgate/reconcile/draft"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/question"
+	"headgate.dev/headgate/reconcile/reason"
 )
 
 // The codes of the guard others inside.
 const (
-	WantedInside plan.Code = "WantedInside" // an object of the commit in the namespace
-	StaysInside  plan.Code = "StaysInside"  // an object in the namespace that stays
+	WantedInside reason.Code = "WantedInside" // an object of the commit in the namespace
+	StaysInside  reason.Code = "StaysInside"  // an object in the namespace that stays
 )
 
 // othersInside holds the prune of a namespace that contains objects of others, or objects of the commit.
-func othersInside(s plan.Step, c plan.Case) plan.Ruling {
+func othersInside(s plan.Step, c draft.Case) plan.Ruling {
 	if s.ID.Group != "" || s.ID.Kind != "Namespace" {
 		return allowed
 	}
@@ -29,7 +31,7 @@ func othersInside(s plan.Step, c plan.Case) plan.Ruling {
 }
 
 // someInside holds a namespace with an object of the sync that stays although the commit does not want it any more.
-func someInside(s plan.Step, c plan.Case) plan.Ruling {
+func someInside(s plan.Step, c draft.Case) plan.Ruling {
 	if s.ID.Group != "" || s.ID.Kind != "Namespace" {
 		return allowed
 	}

@@ -1,19 +1,21 @@
 package guard
 
 import (
+	"headgate.dev/headgate/reconcile/draft"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render/crossplane"
 )
 
 // The codes of the guard installed.
 const (
-	InstalledByRevision  plan.Code = "InstalledByRevision"  // the name of the package revision
-	OnlyCrossplaneWrites plan.Code = "OnlyCrossplaneWrites" // the kind of the object
+	InstalledByRevision  reason.Code = "InstalledByRevision"  // the name of the package revision
+	OnlyCrossplaneWrites reason.Code = "OnlyCrossplaneWrites" // the kind of the object
 )
 
 // installed retains an object of a package in the commit if a package revision controls it. The copy in the commit only serves as a
 // catalogue.
-func installed(s plan.Step, c plan.Case) plan.Ruling {
+func installed(s plan.Step, c draft.Case) plan.Ruling {
 	live := c.Live(s)
 	if live == nil || !s.Packaged {
 		return allowed
@@ -28,7 +30,7 @@ func installed(s plan.Step, c plan.Case) plan.Ruling {
 // onlyByCrossplane holds the objects that Crossplane itself writes to install a package. A package revision in a commit would
 // install its image, and no guard or preview would have seen the definitions in it. The step of a deactivation comes from no
 // commit: it touches an existing revision, so that Crossplane brings its definitions back inactive.
-func onlyByCrossplane(s plan.Step, _ plan.Case) plan.Ruling {
+func onlyByCrossplane(s plan.Step, _ draft.Case) plan.Ruling {
 	if crossplane.IsRevisionOrLock(s.ID) && !s.Deactivates {
 		return held(OnlyCrossplaneWrites.With(s.ID.Kind))
 	}

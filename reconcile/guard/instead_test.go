@@ -7,9 +7,12 @@ import (
 
 	"headgate.dev/headgate/fixtures/given"
 	"headgate.dev/headgate/reconcile/approval"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/question"
+	"headgate.dev/headgate/reconcile/reason"
+	"headgate.dev/headgate/reconcile/record"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
@@ -55,7 +58,7 @@ spec:
 		"Unused":  {reason: "Nothing prevents the deactivation.", fields: []string{"a"}, want: plan.Prune},
 		"Gains":   {reason: "The objects need the new version.", answer: inUse, fields: []string{"a", "b", "c"}, want: plan.Update, guard: plan.Final, because: "Bucket logs"},
 		"Breaks":  {reason: "The object would lose the field b.", answer: inUse, fields: []string{"a"}, want: plan.Hold, guard: "schema", because: "b is removed"},
-		"Unknown": {reason: "Headgate cannot count the objects, so they may lose the field b.", answer: given.Unknown(plan.Failed.With("forbidden")), fields: []string{"a"}, want: plan.Hold, guard: "schema", because: "b is removed"},
+		"Unknown": {reason: "Headgate cannot count the objects, so they may lose the field b.", answer: given.Unknown(reason.Failed.With("forbidden")), fields: []string{"a"}, want: plan.Hold, guard: "schema", because: "b is removed"},
 		"Paused": {reason: "A user paused the CRD.", answer: inUse, fields: []string{"a", "b", "c"}, want: plan.Hold, guard: "paused", edit: func(live *metav1.PartialObjectMetadata) {
 			live.Annotations[crossplane.PausedAnnotation] = "true"
 		}},
@@ -80,7 +83,7 @@ spec:
 				return u
 			}
 			seen := inCluster(t, base)
-			seen.Trials = map[manifest.ID]plan.Trial{id: {Live: crd(base), After: crd(head)}}
+			seen.Trials = map[manifest.ID]facts.Trial{id: {Live: crd(base), After: crd(head)}}
 			if tc.answer == nil {
 				tc.answer = question.Counted{}
 			}
@@ -109,7 +112,7 @@ spec:
 }
 
 // inCluster returns a cluster in which Headgate has applied a commit, for a sync that deactivates definitions.
-func inCluster(t *testing.T, base render.Desired) plan.Observed {
+func inCluster(t *testing.T, base render.Desired) facts.Observed {
 	t.Helper()
 	seen := given.Owning(t)
 	seen.Terms.Deactivate = true
@@ -123,7 +126,7 @@ func inCluster(t *testing.T, base render.Desired) plan.Observed {
 		seen.Objects[o.ID] = live
 		seen.Inventory.Entries[o.ID] = plan.Applied(live, given.Sync.Digest(o))
 	}
-	seen.Inventory = given.Computed(t, base, seen, Guarding{}.Guards()...).Settled(seen.Inventory, nil)
+	seen.Inventory = record.Settled(given.Computed(t, base, seen, Guarding{}.Guards()...), seen.Inventory, nil)
 	seen.Answers = question.Answers{}
 	for _, q := range given.Computed(t, render.Desired{Owner: base.Owner}, seen, Guarding{}.Guards()...).Open() {
 		seen.Answers[q] = q.Nothing()

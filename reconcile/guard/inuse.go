@@ -3,26 +3,28 @@ package guard
 import (
 	"slices"
 
+	"headgate.dev/headgate/reconcile/draft"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/question"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 )
 
 // The codes of the guards in use and others inside.
 const (
-	UsersGoFirst          plan.Code = "UsersGoFirst"          // how many objects are deleted before it
-	DeletesObjects        plan.Code = "DeletesObjects"        // how many live objects would be deleted with it, and an example
-	BreaksUsers           plan.Code = "BreaksUsers"           // how many live objects would be broken without it, and an example
-	DeletesOrBreaksUsers  plan.Code = "DeletesOrBreaksUsers"  // how many live objects would be deleted or broken without it, and an example
-	DeletesForeignObjects plan.Code = "DeletesForeignObjects" // how many objects of others would be deleted with the namespace, and an example
-	UsersUnseen           plan.Code = "UsersUnseen"           // no cluster shows what would be deleted with it
-	UsersNotCounted       plan.Code = "UsersNotCounted"       // what would be deleted with it has not been counted yet
-	UsersUnknown          plan.Code = "UsersUnknown"          // why what would be deleted with it cannot be counted
+	UsersGoFirst          reason.Code = "UsersGoFirst"          // how many objects are deleted before it
+	DeletesObjects        reason.Code = "DeletesObjects"        // how many live objects would be deleted with it, and an example
+	BreaksUsers           reason.Code = "BreaksUsers"           // how many live objects would be broken without it, and an example
+	DeletesOrBreaksUsers  reason.Code = "DeletesOrBreaksUsers"  // how many live objects would be deleted or broken without it, and an example
+	DeletesForeignObjects reason.Code = "DeletesForeignObjects" // how many objects of others would be deleted with the namespace, and an example
+	UsersUnseen           reason.Code = "UsersUnseen"           // no cluster shows what would be deleted with it
+	UsersNotCounted       reason.Code = "UsersNotCounted"       // what would be deleted with it has not been counted yet
+	UsersUnknown          reason.Code = "UsersUnknown"          // why what would be deleted with it cannot be counted
 )
 
 // inUse holds the prune of an object if live objects would be deleted with it or would break without it.
-func inUse(s plan.Step, c plan.Case) plan.Ruling {
+func inUse(s plan.Step, c draft.Case) plan.Ruling {
 	if !hasDependents(s.ID) {
 		return allowed
 	}
@@ -53,7 +55,7 @@ func hasDependents(id manifest.ID) bool {
 
 // counted rules by a count. It holds the step with code if the count is above zero, or if there is no count. If possible, the
 // example is an object that is not going to be deleted itself.
-func counted(q question.Of[question.Counted], c plan.Case, code plan.Code, going ...plan.Step) plan.Ruling {
+func counted(q question.Of[question.Counted], c draft.Case, code reason.Code, going ...plan.Step) plan.Ruling {
 	a, is := question.Get(c.Seen.Known(), q)
 	switch {
 	case is.Open && c.Seen.Stance.In(plan.OnCommit):
@@ -61,7 +63,7 @@ func counted(q question.Of[question.Counted], c plan.Case, code plan.Code, going
 	case is.Open:
 		return held(UsersNotCounted.With())
 	case is.Err != nil:
-		return held(UsersUnknown.With(plan.ReasonOf(is.Err)))
+		return held(UsersUnknown.With(reason.Of(is.Err)))
 	case a.Count > 0:
 		stays := slices.IndexFunc(a.These, func(id manifest.ID) bool {
 			return !slices.ContainsFunc(going, func(s plan.Step) bool { return s.ID == c.Seen.AsWritten(id) })

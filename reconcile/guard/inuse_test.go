@@ -8,9 +8,11 @@ import (
 	"time"
 
 	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/question"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
@@ -22,10 +24,10 @@ import (
 )
 
 // leaving returns a commit with only one CRD, and a cluster with further objects of the sync.
-func leaving(t *testing.T, objects ...*metav1.PartialObjectMetadata) (render.Desired, plan.Observed) {
+func leaving(t *testing.T, objects ...*metav1.PartialObjectMetadata) (render.Desired, facts.Observed) {
 	t.Helper()
 	kept := given.Wanted(t, given.CRD("others", "Other"))
-	seen := plan.Observed{
+	seen := facts.Observed{
 		Inventory: inventory.Inventory{Sync: given.Sync, Record: inventory.Record{Format: inventory.Format}, Entries: map[manifest.ID]inventory.Entry{kept.ID: {UID: "kept"}}},
 		Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{kept.ID: given.Live(given.CRD("others", "Other"), "kept")},
 		Kinds: map[schema.GroupKind]plan.Kind{
@@ -269,7 +271,7 @@ func TestReplaced(t *testing.T) {
 	}}
 	o := given.Wanted(t, provider)
 	replacing := func(kind, name string, after ...string) plan.Effect {
-		e, breaks := plan.NewReplacement(of(kind, name, "a", "b"), of(kind, name, after...))
+		e, breaks := facts.NewReplacement(of(kind, name, "a", "b"), of(kind, name, after...))
 		if !breaks {
 			t.Fatalf("%s is replaced by the like of it", name)
 		}
@@ -305,7 +307,7 @@ func TestReplaced(t *testing.T) {
 			want: "buckets.example.org is installed with it, and its schema breaks: v1 b is removed; Headgate has not counted the custom resources; and so it is with 2 definitions more",
 		},
 		"Several": {
-			reason: "The reason names one definition and the number of others.", effects: []plan.Effect{buckets, queues}, answers: question.Answers{ofBuckets: question.Counted{}, ofQueues: given.Unknown(plan.Failed.With("forbidden"))},
+			reason: "The reason names one definition and the number of others.", effects: []plan.Effect{buckets, queues}, answers: question.Answers{ofBuckets: question.Counted{}, ofQueues: given.Unknown(reason.Failed.With("forbidden"))},
 			want: "queues.example.org is installed with it, and its schema breaks: v1 a is removed; custom resources cannot be counted (forbidden), so it counts as in use",
 		},
 		"Composite": {
@@ -321,19 +323,19 @@ func TestReplaced(t *testing.T) {
 			want: "apps.example.org is installed with it, and its schema breaks: v1 b is removed; 1 custom resource exists, for example Bucket default/logs: change them first, or approve this",
 		},
 		"Loses": {
-			reason: "The reason names the object that loses a value.", effects: []plan.Effect{wholeBuckets}, answers: question.Answers{ofBuckets: used, fitBuckets: plan.Misfits{Count: 1, Reasons: []plan.Reason{plan.LosesField.With(1, 1, "b", "Bucket default/logs")}}},
+			reason: "The reason names the object that loses a value.", effects: []plan.Effect{wholeBuckets}, answers: question.Answers{ofBuckets: used, fitBuckets: plan.Misfits{Count: 1, Reasons: []reason.Reason{reason.LosesField.With(1, 1, "b", "Bucket default/logs")}}},
 			want: "buckets.example.org is installed with it, and its schema breaks: v1 b is removed; 1 of 1 set b, which is lost, for example Bucket default/logs: change them first, or approve this",
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			seen := plan.Observed{
+			seen := facts.Observed{
 				Inventory: inventory.Inventory{Sync: given.Sync, Owner: render.OwnerCrossplane, Entries: map[manifest.ID]inventory.Entry{o.ID: {UID: "u", Digest: "before"}}}, Natural: render.OwnerCrossplane,
 				Objects: map[manifest.ID]*metav1.PartialObjectMetadata{o.ID: given.Live(provider, "u")},
 				Kinds:   map[schema.GroupKind]plan.Kind{{Group: "pkg.crossplane.io", Kind: "Provider"}: {}},
-				Trials:  map[manifest.ID]plan.Trial{o.ID: {Live: provider, After: provider}}, Answers: tc.answers,
+				Trials:  map[manifest.ID]facts.Trial{o.ID: {Live: provider, After: provider}}, Answers: tc.answers,
 				Effects:  tc.effects,
-				Upstream: plan.Upstream{Definitions: map[string]crossplane.LiveDefinition{"buckets.example.org": {Active: !tc.inactive}, "queues.example.org": {Active: true}}},
+				Upstream: facts.Upstream{Definitions: map[string]crossplane.LiveDefinition{"buckets.example.org": {Active: !tc.inactive}, "queues.example.org": {Active: true}}},
 			}
 			p, err := given.Compute(render.Desired{Owner: render.OwnerCrossplane, Objects: []render.Object{o}}, seen, Guarding{}.Guards()...)
 			if err != nil {
@@ -359,14 +361,14 @@ func TestReplaces(t *testing.T) {
 	}
 	cases := map[string]struct {
 		reason string
-		trial  plan.Trial
+		trial  facts.Trial
 		want   bool
 	}{
-		"Version":   {"Crossplane installs a new version at once.", plan.Trial{Live: of("a:v1", "Automatic"), After: of("a:v2", "Automatic")}, true},
-		"Label":     {"The same version is installed already.", plan.Trial{Live: of("a:v1", "Automatic"), After: of("a:v1", "Automatic")}, false},
-		"Manual":    {"With manual activation, a user activates the new version and can check it then.", plan.Trial{Live: of("a:v1", "Manual"), After: of("a:v2", "Manual")}, false},
-		"Automatic": {"A change to automatic activation installs the version that waited.", plan.Trial{Live: of("a:v2", "Manual"), After: of("a:v2", "Automatic")}, true},
-		"Refused":   {"A refused update installs nothing.", plan.Trial{Live: of("a:v1", "Automatic"), Err: given.ErrBoom}, false},
+		"Version":   {"Crossplane installs a new version at once.", facts.Trial{Live: of("a:v1", "Automatic"), After: of("a:v2", "Automatic")}, true},
+		"Label":     {"The same version is installed already.", facts.Trial{Live: of("a:v1", "Automatic"), After: of("a:v1", "Automatic")}, false},
+		"Manual":    {"With manual activation, a user activates the new version and can check it then.", facts.Trial{Live: of("a:v1", "Manual"), After: of("a:v2", "Manual")}, false},
+		"Automatic": {"A change to automatic activation installs the version that waited.", facts.Trial{Live: of("a:v2", "Manual"), After: of("a:v2", "Automatic")}, true},
+		"Refused":   {"A refused update installs nothing.", facts.Trial{Live: of("a:v1", "Automatic"), Err: given.ErrBoom}, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -393,7 +395,7 @@ func TestReplacementIsSmall(t *testing.T) {
 	}
 	before, after := version("a", "b"), version("a")
 	unstructured.RemoveNestedField(after.Object, "spec", "scope") // as in the package; the API server sets the default
-	e, breaks := plan.NewReplacement(before, after)
+	e, breaks := facts.NewReplacement(before, after)
 	if !breaks {
 		t.Fatal("a field is removed")
 	}
@@ -408,7 +410,7 @@ func TestReplacementIsSmall(t *testing.T) {
 	if schemaOf := fmt.Sprint(before.Object); !strings.Contains(schemaOf, "openAPIV3Schema") {
 		t.Error("what was read is changed")
 	}
-	if _, breaks := plan.NewReplacement(version("a"), version("a", "b")); breaks {
+	if _, breaks := facts.NewReplacement(version("a"), version("a", "b")); breaks {
 		t.Error("an addition breaks no user")
 	}
 }
@@ -445,18 +447,18 @@ func TestCopiedReplacement(t *testing.T) {
 		"MovesStorage":   {"The webhook of the image converts stored objects.", version(false, 1, "a", "b"), false},
 		"RemovesField":   {"A field that the copy removes is removed from the package, too.", version(false, 0, "a"), true},
 	} {
-		e, breaks := plan.NewCopiedReplacement(installed, tc.copied)
+		e, breaks := facts.NewCopiedReplacement(installed, tc.copied)
 		if breaks != tc.breaks {
 			t.Errorf("%s: %s\nit breaks: %t", name, tc.reason, breaks)
 		}
-		if breaks && !plan.HasWebhook(e.Change.After) {
+		if breaks && !facts.HasWebhook(e.Change.After) {
 			t.Errorf("%s: the guards see a webhook that goes", name)
 		}
-		if _, breaks := plan.NewReplacement(installed, tc.copied); !breaks {
+		if _, breaks := facts.NewReplacement(installed, tc.copied); !breaks {
 			t.Errorf("%s: the same of an image breaks", name)
 		}
 	}
-	if plan.HasWebhook(version(false, 0, "a")) {
+	if facts.HasWebhook(version(false, 0, "a")) {
 		t.Error("what was read is changed")
 	}
 }

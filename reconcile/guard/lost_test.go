@@ -11,9 +11,11 @@ import (
 	"headgate.dev/headgate/fixtures/given"
 	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/baseline"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/question"
+	"headgate.dev/headgate/reconcile/record"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/manifest"
@@ -92,12 +94,12 @@ type placeOfPasses struct {
 // pass makes one pass of a commit and returns its plan.
 func (c *placeOfPasses) pass(t *testing.T, want render.Desired) plan.Plan {
 	t.Helper()
-	seen := given.Seen(plan.Upstream{})
+	seen := given.Seen(facts.Upstream{})
 	seen.Natural, seen.Approvals = want.Owner, approval.Given{inventory.OnSync: approval.Typed(c.approvals...)}
 	seen.Kinds = maps.Clone(seen.Kinds)
 	maps.Copy(seen.Kinds, given.Kinds) // objects of unserved kinds are not created
 	seen.Inventory, seen.Objects = c.inventory, maps.Clone(c.objects)
-	seen.Trials, seen.Answers = map[manifest.ID]plan.Trial{}, question.Answers{}
+	seen.Trials, seen.Answers = map[manifest.ID]facts.Trial{}, question.Answers{}
 	for id := range c.inventory.Entries {
 		seen.Answers[question.Dependents{Of: id}] = question.Counted{}
 	}
@@ -126,9 +128,9 @@ func (c *placeOfPasses) pass(t *testing.T, want render.Desired) plan.Plan {
 		done = append(done, o)
 	}
 	if c.killed {
-		c.inventory = p.Intent(c.inventory)
+		c.inventory = record.Intent(p, c.inventory)
 	} else {
-		c.inventory = p.Settled(c.inventory, done)
+		c.inventory = record.Settled(p, c.inventory, done)
 	}
 	return p
 }
@@ -300,17 +302,17 @@ func TestPackageLostInTwoCommits(t *testing.T) {
 
 // A process that was killed between the intent and the settled inventory has already recorded the package.
 func TestPackageIsRecordedBeforeTheFirstWrite(t *testing.T) {
-	seen := given.Seen(plan.Upstream{})
+	seen := given.Seen(facts.Upstream{})
 	seen.Natural = render.OwnerHeadgate
 	seen.Inventory.Record = inventory.Record{Packages: []string{"old"}, Definitions: map[string]string{"old": inventory.FingerprintsOf([]string{"a.example.org"}).String()}}
 	p, err := given.Compute(awsTree().render(t, render.Options{}), seen, Guarding{}.Guards()...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := p.Intent(seen.Inventory).Record.Packages; !slices.Equal(got, []string{"aws", "gcp", "old"}) {
+	if got := record.Intent(p, seen.Inventory).Record.Packages; !slices.Equal(got, []string{"aws", "gcp", "old"}) {
 		t.Errorf("before the first write nothing is forgotten: %v", got)
 	}
-	after := p.Settled(seen.Inventory, nil).Record
+	after := record.Settled(p, seen.Inventory, nil).Record
 	if !slices.Equal(after.Packages, []string{"aws", "gcp"}) || !inventory.ReadFingerprints(after.Definitions["old"]).Has("a.example.org") {
 		t.Errorf("after it what is gone is, and what it declared is known: %+v", after)
 	}

@@ -1,17 +1,19 @@
 package guard
 
 import (
+	"headgate.dev/headgate/reconcile/draft"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 )
 
 // The codes of the guard many.
 const (
-	TooManyPrunes plan.Code = "TooManyPrunes" // the number of prunes, and the limit
+	TooManyPrunes reason.Code = "TooManyPrunes" // the number of prunes, and the limit
 )
 
 // many holds all prunes if there are more of them than expected of one commit.
-func many(most int) func(plan.Step, plan.Case) plan.Ruling {
-	return func(s plan.Step, c plan.Case) plan.Ruling {
+func many(most int) func(plan.Step, draft.Case) plan.Ruling {
+	return func(s plan.Step, c draft.Case) plan.Ruling {
 		limit := most
 		if limit == 0 {
 			limit = min(max(len(c.Seen.Inventory.Entries)/5, 3), 20)

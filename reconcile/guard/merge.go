@@ -3,7 +3,9 @@ package guard
 import (
 	"slices"
 
+	"headgate.dev/headgate/reconcile/draft"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 )
 
 // The names of the guards of the phase Merge. Schema, In use and Owner rule there, too.
@@ -23,56 +25,56 @@ const (
 
 // OfMerge returns the guards that rule for the person who decides whether to merge, the worst first: a change has one ruling that is
 // more than a note.
-func (g Guarding) OfMerge() []plan.Guard {
-	return []plan.Guard{
-		{Name: Used, Phase: plan.Merge, Rule: usedBySteps},
-		{Name: Used, Phase: plan.MergeEffects, Rule: usedByEffects},
-		{Name: Inactive, Phase: plan.Merge, Rule: plan.Each(inactive)},
-		{Name: Inactive, Phase: plan.MergeEffects, Rule: plan.Each(inactiveEffect)},
-		{Name: Schema, Phase: plan.Merge, Rule: plan.Each(mergesSchema)},
-		{Name: Schema, Phase: plan.MergeEffects, Rule: plan.Each(installsSchema)},
-		{Name: Dropped, Phase: plan.MergeEffects, Rule: plan.Each(dropped)},
-		{Name: InUse, Phase: plan.Merge, Rule: plan.Each(deletesKind)},
-		{Name: Deletes, Phase: plan.Merge, Rule: plan.Each(deletes)},
-		{Name: Unjudged, Phase: plan.Merge, Rule: plan.Each(unjudged)},
+func (g Guarding) OfMerge() []draft.Guard {
+	return []draft.Guard{
+		{Name: Used, Phase: draft.Merge, Rule: usedBySteps},
+		{Name: Used, Phase: draft.MergeEffects, Rule: usedByEffects},
+		{Name: Inactive, Phase: draft.Merge, Rule: draft.Each(inactive)},
+		{Name: Inactive, Phase: draft.MergeEffects, Rule: draft.Each(inactiveEffect)},
+		{Name: Schema, Phase: draft.Merge, Rule: draft.Each(mergesSchema)},
+		{Name: Schema, Phase: draft.MergeEffects, Rule: draft.Each(installsSchema)},
+		{Name: Dropped, Phase: draft.MergeEffects, Rule: draft.Each(dropped)},
+		{Name: InUse, Phase: draft.Merge, Rule: draft.Each(deletesKind)},
+		{Name: Deletes, Phase: draft.Merge, Rule: draft.Each(deletes)},
+		{Name: Unjudged, Phase: draft.Merge, Rule: draft.Each(unjudged)},
 
-		{Name: Unread, Phase: plan.Merge, Commit: unreadPackages},
-		{Name: Activates, Phase: plan.Merge, Commit: activates},
-		{Name: Signatures, Phase: plan.Merge, Commit: signatures},
-		{Name: Controls, Phase: plan.Merge, Commit: controls},
-		{Name: Unconfirmed, Phase: plan.Merge, Commit: unconfirmed},
-		{Name: StaysActive, Phase: plan.Merge, Commit: staysActive},
-		{Name: Owner, Phase: plan.Merge, Commit: handsOver(g.OwnerIsSet)},
+		{Name: Unread, Phase: draft.Merge, Commit: unreadPackages},
+		{Name: Activates, Phase: draft.Merge, Commit: activates},
+		{Name: Signatures, Phase: draft.Merge, Commit: signatures},
+		{Name: Controls, Phase: draft.Merge, Commit: controls},
+		{Name: Unconfirmed, Phase: draft.Merge, Commit: unconfirmed},
+		{Name: StaysActive, Phase: draft.Merge, Commit: staysActive},
+		{Name: Owner, Phase: draft.Merge, Commit: handsOver(g.OwnerIsSet)},
 	}
 }
 
-func blocks(why plan.Reason) plan.Ruling { return plan.Ruling{Severity: plan.Block, Reason: why} }
+func blocks(why reason.Reason) plan.Ruling { return plan.Ruling{Severity: plan.Block, Reason: why} }
 
-func looks(why plan.Reason) plan.Ruling { return plan.Ruling{Severity: plan.Look, Reason: why} }
+func looks(why reason.Reason) plan.Ruling { return plan.Ruling{Severity: plan.Look, Reason: why} }
 
 // applied reports whether a comparison shows the step as carried out: it neither fails nor is held.
 func applied(s plan.Step) bool { return s.Err == nil && s.Action != plan.Hold }
 
 // gives reports whether the reason of a step has one of these codes.
-func gives(s plan.Step, codes ...plan.Code) bool { return Has(s.Why(), codes...) }
+func gives(s plan.Step, codes ...reason.Code) bool { return Has(s.Why(), codes...) }
 
 // Has reports whether a reason, or a reason in it, has one of these codes.
-func Has(why plan.Reason, codes ...plan.Code) bool {
+func Has(why reason.Reason, codes ...reason.Code) bool {
 	if slices.Contains(codes, why.Code) {
 		return true
 	}
 	return slices.ContainsFunc(why.Values, func(v any) bool {
 		switch v := v.(type) {
-		case plan.Reason:
+		case reason.Reason:
 			return Has(v, codes...)
-		case []plan.Reason:
-			return slices.ContainsFunc(v, func(r plan.Reason) bool { return Has(r, codes...) })
+		case []reason.Reason:
+			return slices.ContainsFunc(v, func(r reason.Reason) bool { return Has(r, codes...) })
 		}
 		return false
 	})
 }
 
 // isNoted reports whether an earlier guard of the phase Merge noted this about a step.
-func isNoted(s plan.Step, code plan.Code) bool {
+func isNoted(s plan.Step, code reason.Code) bool {
 	return slices.ContainsFunc(s.Rulings, func(r plan.Ruling) bool { return r.Reason.Code == code })
 }

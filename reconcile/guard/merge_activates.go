@@ -3,7 +3,9 @@ package guard
 import (
 	"slices"
 
+	"headgate.dev/headgate/reconcile/draft"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/crossplane"
@@ -11,14 +13,14 @@ import (
 
 // The codes of the guards activates and stays active.
 const (
-	ActivatesNamed   plan.Code = "ActivatesNamed"   // the definition that becomes active, and that something names in full
-	ActivatesUnnamed plan.Code = "ActivatesUnnamed" // the definition that becomes active because of a pattern or a package
-	StaysUnnamed     plan.Code = "StaysUnnamed"     // the definition that stays active although nothing activates it any more
+	ActivatesNamed   reason.Code = "ActivatesNamed"   // the definition that becomes active, and that something names in full
+	ActivatesUnnamed reason.Code = "ActivatesUnnamed" // the definition that becomes active because of a pattern or a package
+	StaysUnnamed     reason.Code = "StaysUnnamed"     // the definition that stays active although nothing activates it any more
 )
 
 // activates asks to look at definitions that become active although nothing names them in full: later versions of the package may add
 // others.
-func activates(c plan.Case) []plan.Ruling {
+func activates(c draft.Case) []plan.Ruling {
 	was := wasActive(c)
 	var all []plan.Ruling
 	for _, d := range c.Want.Definitions {
@@ -39,7 +41,7 @@ func InFull(a activation.Activator, name string) bool {
 }
 
 // staysActive asks to look at definitions that nothing activates any more. They seem to be gone, but Crossplane keeps them active.
-func staysActive(c plan.Case) []plan.Ruling {
+func staysActive(c draft.Case) []plan.Ruling {
 	goes := map[string]bool{}
 	for _, s := range c.Steps {
 		goes[s.ID.Name] = goes[s.ID.Name] || s.Deactivates && s.Action == plan.Prune
@@ -57,7 +59,7 @@ func staysActive(c plan.Case) []plan.Ruling {
 }
 
 // wasActive returns the definitions that the base of a comparison activates, by name.
-func wasActive(c plan.Case) map[string]bool {
+func wasActive(c draft.Case) map[string]bool {
 	was := map[string]bool{}
 	for _, d := range baseOf(c).Definitions {
 		was[d.Name] = d.Active
@@ -65,7 +67,7 @@ func wasActive(c plan.Case) map[string]bool {
 	return was
 }
 
-func baseOf(c plan.Case) render.Desired {
+func baseOf(c draft.Case) render.Desired {
 	if c.Seen.Base == nil {
 		return render.Desired{}
 	}

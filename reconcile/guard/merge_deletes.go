@@ -2,19 +2,21 @@ package guard
 
 import (
 	"headgate.dev/headgate/reconcile/approval"
+	"headgate.dev/headgate/reconcile/draft"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render/crossplane"
 )
 
 // The codes of prunes on merges.
 const (
-	DeletesKind     plan.Code = "DeletesKind"     // the definition of a kind whose use is not known
-	DeletesObject   plan.Code = "DeletesObject"   // the object
-	DeactivatesKind plan.Code = "DeactivatesKind" // the definition
+	DeletesKind     reason.Code = "DeletesKind"     // the definition of a kind whose use is not known
+	DeletesObject   reason.Code = "DeletesObject"   // the object
+	DeactivatesKind reason.Code = "DeactivatesKind" // the definition
 )
 
 // deletesKind blocks the merge of a prune that deletes a kind of which no cluster shows whether objects exist.
-func deletesKind(s plan.Step, _ plan.Case) plan.Ruling {
+func deletesKind(s plan.Step, _ draft.Case) plan.Ruling {
 	switch {
 	case !applied(s), s.Action != plan.Prune, !crossplane.DeclaresKind(s.ID), crossplane.IsMRD(s.ID) && !s.Serves:
 		return allowed
@@ -27,7 +29,7 @@ func deletesKind(s plan.Step, _ plan.Case) plan.Ruling {
 }
 
 // deletes asks to look at every other deletion.
-func deletes(s plan.Step, _ plan.Case) plan.Ruling {
+func deletes(s plan.Step, _ draft.Case) plan.Ruling {
 	switch {
 	case !applied(s), s.Action != plan.Prune:
 		return allowed

@@ -1,17 +1,19 @@
 package guard
 
 import (
+	"headgate.dev/headgate/reconcile/draft"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render/crossplane"
 )
 
 // The codes of the guard inactive.
 const (
-	InactiveBreaks plan.Code = "InactiveBreaks" // the inactive definition that breaks or goes
+	InactiveBreaks reason.Code = "InactiveBreaks" // the inactive definition that breaks or goes
 )
 
 // inactive notes the update of an inactive definition that breaks. No API serves it, but a policy may activate it later.
-func inactive(s plan.Step, _ plan.Case) plan.Ruling {
+func inactive(s plan.Step, _ draft.Case) plan.Ruling {
 	if s.Serves || !crossplane.DeclaresKind(s.ID) || s.Action != plan.Update || len(s.Schema().Breaking()) == 0 {
 		return allowed
 	}
@@ -19,7 +21,7 @@ func inactive(s plan.Step, _ plan.Case) plan.Ruling {
 }
 
 // inactiveEffect notes an inactive definition that breaks or goes, although no step deletes it.
-func inactiveEffect(s plan.Step, c plan.Case) plan.Ruling {
+func inactiveEffect(s plan.Step, c draft.Case) plan.Ruling {
 	goes := s.Action == plan.Prune || s.Action == plan.Keep
 	if goes && !s.Serves && crossplane.DeclaresKind(s.ID) {
 		return noted(InactiveBreaks.With(s.ID.Name))

@@ -1,20 +1,22 @@
 package guard
 
 import (
+	"headgate.dev/headgate/reconcile/draft"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 )
 
 // The codes of the guard owner on merges.
 const (
-	FirstForCrossplane plan.Code = "FirstForCrossplane" // the object because of which Crossplane makes the CRDs in a new cluster, and who makes them now
-	LastForCrossplane  plan.Code = "LastForCrossplane"  // the object without which Headgate makes the CRDs in a new cluster, and who makes them now
+	FirstForCrossplane reason.Code = "FirstForCrossplane" // the object because of which Crossplane makes the CRDs in a new cluster, and who makes them now
+	LastForCrossplane  reason.Code = "LastForCrossplane"  // the object without which Headgate makes the CRDs in a new cluster, and who makes them now
 )
 
 // handsOver asks to look at a merge that changes who makes the CRDs in a new cluster. Passes keep the owner of an earlier pass.
-func handsOver(isSet bool) func(plan.Case) []plan.Ruling {
-	return func(c plan.Case) []plan.Ruling {
+func handsOver(isSet bool) func(draft.Case) []plan.Ruling {
+	return func(c draft.Case) []plan.Ruling {
 		base := baseOf(c)
 		before, after := base.Given, c.Want.Given
 		if isSet || len(base.Definitions) == 0 || (before == nil) == (after == nil) {
@@ -27,7 +29,7 @@ func handsOver(isSet bool) func(plan.Case) []plan.Ruling {
 	}
 }
 
-func handover(code plan.Code, gives *render.Given, at manifest.Origin, owner render.Owner) []plan.Ruling {
+func handover(code reason.Code, gives *render.Given, at manifest.Origin, owner render.Owner) []plan.Ruling {
 	r := looks(code.With(gives.Kind, gives.Name, string(owner)))
 	r.At = []manifest.Origin{at}
 	return []plan.Ruling{r}

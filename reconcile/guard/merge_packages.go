@@ -2,21 +2,23 @@ package guard
 
 import (
 	"headgate.dev/headgate/reconcile/approval"
+	"headgate.dev/headgate/reconcile/draft"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/question"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render/manifest"
 )
 
 // The codes of the guards signatures, unconfirmed and controls.
 const (
-	DropsSignature      plan.Code = "DropsSignature"      // what the base demands and the commit does not
-	SchemasUnconfirmed  plan.Code = "SchemasUnconfirmed"  // the package whose schemas only the commit keeps
-	ControlledByAnother plan.Code = "ControlledByAnother" // the package, how many objects another revision than the active one controls, and an example
-	ControlUnknown      plan.Code = "ControlUnknown"      // the package, and why it is not known what controls its objects
+	DropsSignature      reason.Code = "DropsSignature"      // what the base demands and the commit does not
+	SchemasUnconfirmed  reason.Code = "SchemasUnconfirmed"  // the package whose schemas only the commit keeps
+	ControlledByAnother reason.Code = "ControlledByAnother" // the package, how many objects another revision than the active one controls, and an example
+	ControlUnknown      reason.Code = "ControlUnknown"      // the package, and why it is not known what controls its objects
 )
 
 // signatures asks to look at signatures of packages that the base demands and the commit does not.
-func signatures(c plan.Case) []plan.Ruling {
+func signatures(c draft.Case) []plan.Ruling {
 	var all []plan.Ruling
 	for _, f := range c.Want.Unsigned(baseOf(c)) {
 		r := looks(DropsSignature.With(f.Message))
@@ -27,7 +29,7 @@ func signatures(c plan.Case) []plan.Ruling {
 }
 
 // unconfirmed asks to look at schemas that only the commit keeps, because no registry can be read.
-func unconfirmed(c plan.Case) []plan.Ruling {
+func unconfirmed(c draft.Case) []plan.Ruling {
 	var all []plan.Ruling
 	for _, claim := range c.Want.Claims(baseOf(c)) {
 		if n := len(claim.Adds); n > 0 {
@@ -41,7 +43,7 @@ func unconfirmed(c plan.Case) []plan.Ruling {
 
 // controls asks to look at upgrades of packages whose active revision has not taken over all objects since an earlier upgrade.
 // Crossplane may not finish the next upgrade, either.
-func controls(c plan.Case) []plan.Ruling {
+func controls(c draft.Case) []plan.Ruling {
 	var all []plan.Ruling
 	for _, b := range c.Bumps {
 		if b.By == (manifest.ID{}) || !c.Asks() {
@@ -50,7 +52,7 @@ func controls(c plan.Case) []plan.Ruling {
 		r := plan.Ruling{Of: b.By, At: []manifest.Origin{b.Origin}}
 		switch a, is := question.Get(c.Seen.Known(), question.Controls{Of: b.By}); {
 		case is.Err != nil:
-			r.Reason = ControlUnknown.With(b.By.Name, plan.ReasonOf(is.Err))
+			r.Reason = ControlUnknown.With(b.By.Name, reason.Of(is.Err))
 		case a.Count > 0:
 			r.Severity, r.Amount = plan.Look, approval.Count(int(a.Count))
 			r.Reason = ControlledByAnother.With(b.By.Name, a.Count, a.Example)

@@ -4,40 +4,42 @@ import (
 	"slices"
 
 	"headgate.dev/headgate/reconcile/approval"
+	"headgate.dev/headgate/reconcile/draft"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/schema"
 )
 
 // The codes of the guard schema on merges.
 const (
-	MergeBreaks         plan.Code = "MergeBreaks"         // the definition whose schema breaks, and may be in use
-	MergeUnconverted    plan.Code = "MergeUnconverted"    // the definition whose objects nothing converts
-	MergeStorage        plan.Code = "MergeStorage"        // what may make stored objects unreadable
-	MergeBreaksUnused   plan.Code = "MergeBreaksUnused"   // the definition whose schema breaks, and that nothing uses
-	MergeBreaksNoObject plan.Code = "MergeBreaksNoObject" // the definition whose schema breaks, and that all objects fit
-	MergeBreaksStatus   plan.Code = "MergeBreaksStatus"   // the definition whose status breaks, and that nothing in the commit uses
-	MergePattern        plan.Code = "MergePattern"        // the definition with a pattern that may refuse more
-	MergeDefault        plan.Code = "MergeDefault"        // the definition whose defaults change
-	MergeSharing        plan.Code = "MergeSharing"        // the definition with lists or maps that merge in another way
-	MergeDeprecates     plan.Code = "MergeDeprecates"     // the definition with a version that becomes deprecated
-	MergeMovesStorage   plan.Code = "MergeMovesStorage"   // the definition whose objects are stored in another version
+	MergeBreaks         reason.Code = "MergeBreaks"         // the definition whose schema breaks, and may be in use
+	MergeUnconverted    reason.Code = "MergeUnconverted"    // the definition whose objects nothing converts
+	MergeStorage        reason.Code = "MergeStorage"        // what may make stored objects unreadable
+	MergeBreaksUnused   reason.Code = "MergeBreaksUnused"   // the definition whose schema breaks, and that nothing uses
+	MergeBreaksNoObject reason.Code = "MergeBreaksNoObject" // the definition whose schema breaks, and that all objects fit
+	MergeBreaksStatus   reason.Code = "MergeBreaksStatus"   // the definition whose status breaks, and that nothing in the commit uses
+	MergePattern        reason.Code = "MergePattern"        // the definition with a pattern that may refuse more
+	MergeDefault        reason.Code = "MergeDefault"        // the definition whose defaults change
+	MergeSharing        reason.Code = "MergeSharing"        // the definition with lists or maps that merge in another way
+	MergeDeprecates     reason.Code = "MergeDeprecates"     // the definition with a version that becomes deprecated
+	MergeMovesStorage   reason.Code = "MergeMovesStorage"   // the definition whose objects are stored in another version
 )
 
 // mergesSchema blocks the merge of an update that breaks a served kind which may be in use, and asks to look at others.
-func mergesSchema(s plan.Step, c plan.Case) plan.Ruling {
-	unused := isUnused(s, c) && (unexplained(s) || gives(s, plan.NoObjects))
+func mergesSchema(s plan.Step, c draft.Case) plan.Ruling {
+	unused := isUnused(s, c) && (unexplained(s) || gives(s, reason.NoObjects))
 	return ofSchema(s, s, unused)
 }
 
 // installsSchema does the same for what Crossplane updates with a package. Guards count objects for the step of the package, so the
 // reason of the change itself must state that there are none.
-func installsSchema(s plan.Step, c plan.Case) plan.Ruling {
-	return ofSchema(s, c.Installer(s), isUnused(s, c) && gives(s, plan.NoObjects))
+func installsSchema(s plan.Step, c draft.Case) plan.Ruling {
+	return ofSchema(s, c.Installer(s), isUnused(s, c) && gives(s, reason.NoObjects))
 }
 
 // isUnused reports whether the commit uses a kind nowhere, and a cluster can be asked about it.
-func isUnused(s plan.Step, c plan.Case) bool { return c.Asks() && isNoted(s, UnusedInCommit) }
+func isUnused(s plan.Step, c draft.Case) bool { return c.Asks() && isNoted(s, UnusedInCommit) }
 
 // unexplained reports whether no guard noted anything: guards ask a cluster for the number of objects, and note nothing if there are
 // none.
@@ -77,7 +79,7 @@ func ofBroken(s, by plan.Step, broken []schema.Change, unused bool) plan.Ruling 
 }
 
 // howBroken returns the code for breaking changes: of a schema, or only because nothing converts objects between versions.
-func howBroken(broken []schema.Change) plan.Code {
+func howBroken(broken []schema.Change) reason.Code {
 	if slices.ContainsFunc(broken, func(c schema.Change) bool { return !BetweenVersions(c) }) {
 		return MergeBreaks
 	}
@@ -85,7 +87,7 @@ func howBroken(broken []schema.Change) plan.Code {
 }
 
 // claiming blocks the merge until a person approves what a cluster asks about the schema.
-func claiming(s, by plan.Step, why plan.Reason) plan.Ruling {
+func claiming(s, by plan.Step, why reason.Reason) plan.Ruling {
 	r := blocks(why)
 	if by.ID == s.ID && s.Action != plan.Update { // no cluster asks
 		return r
@@ -100,7 +102,7 @@ func claiming(s, by plan.Step, why plan.Reason) plan.Ruling {
 // alterations are the changes that break nothing and that a person should see, the most important first.
 var alterations = []struct {
 	is   func(schema.Change) bool
-	code plan.Code
+	code reason.Code
 }{
 	{ofRule(schema.Undecided), MergePattern},
 	{ofRule(schema.Default), MergeDefault},

@@ -6,8 +6,11 @@ import (
 	"testing"
 
 	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/draft"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/question"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/catalogue"
@@ -19,7 +22,7 @@ import (
 )
 
 // ofMerge runs the guards of a phase on one step, as a plan does: until the first ruling that is more than a note.
-func ofMerge(phase plan.Phase, s plan.Step, c plan.Case) plan.Ruling {
+func ofMerge(phase draft.Phase, s plan.Step, c draft.Case) plan.Ruling {
 	for _, g := range (Guarding{}).OfMerge() {
 		if g.Phase != phase || g.Commit != nil {
 			continue
@@ -33,12 +36,12 @@ func ofMerge(phase plan.Phase, s plan.Step, c plan.Case) plan.Ruling {
 }
 
 // changing returns the update of a served definition of the kind Bucket.
-func changing(reason plan.Reason, changes ...schema.Change) plan.Step {
+func changing(reason reason.Reason, changes ...schema.Change) plan.Step {
 	live := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"scope": "Cluster", "names": map[string]any{"kind": "Bucket"}, "n": int64(1)}}}
 	after := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"scope": "Cluster", "names": map[string]any{"kind": "Bucket"}, "n": int64(2)}}}
 	return plan.Step{
 		Action: plan.Update, ID: plan.CRD("buckets.example.org"), Serves: true, Reason: reason,
-		Write: plan.Replacement(live, after, schema.Difference{Changes: changes}, nil),
+		Write: facts.Replacement(live, after, schema.Difference{Changes: changes}, nil),
 	}
 }
 
@@ -58,17 +61,17 @@ func TestMerge(t *testing.T) {
 			After: &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"package": to}}},
 		}}
 	}
-	inactive := changing(plan.Reason{}, spec)
+	inactive := changing(reason.Reason{}, spec)
 	inactive.Serves = false
-	held := changing(plan.Reason{}, spec)
+	held := changing(reason.Reason{}, spec)
 	held.Action, held.Would = plan.Hold, plan.Update
-	failing := changing(plan.Reason{}, spec)
+	failing := changing(reason.Reason{}, spec)
 	failing.Err = errors.New("no")
-	drops := func(reason plan.Reason) plan.Step {
+	drops := func(reason reason.Reason) plan.Step {
 		return plan.Step{Action: plan.Keep, Cause: plan.Retain, ID: crossplane.MRD("buckets.example.org"), Serves: true, Reason: reason}
 	}
 	provider := manifest.ID{Group: crossplane.Packages, Kind: crossplane.Provider, Name: "p"}
-	none, some := plan.NoObjects.With(), plan.ObjectsExist.With(int64(2), "")
+	none, some := reason.NoObjects.With(), reason.ObjectsExist.With(int64(2), "")
 	unseen := BreaksUnseen.With([]schema.Change{spec})
 	fit := BreaksNoObject.With([]schema.Change{spec}, int64(2))
 	prunes := func(id manifest.ID, serves bool) plan.Step {
@@ -76,62 +79,62 @@ func TestMerge(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		reason   string
-		phase    plan.Phase
+		phase    draft.Phase
 		step     plan.Step
 		want     render.Desired
 		counts   bool
 		severity plan.Severity
-		code     plan.Code
+		code     reason.Code
 		claims   int
 	}{
-		"GainsFields":   {"New optional fields affect no object.", plan.Merge, changing(plan.Reason{}, schema.Change{Rule: schema.Field}), used, true, plan.Note, "", 0},
-		"Inactive":      {"No API serves the kind.", plan.Merge, inactive, used, true, plan.Note, "", 0},
-		"ListWasAtomic": {"The API server treats both types alike.", plan.Merge, changing(plan.Reason{}, schema.Change{Rule: "x-kubernetes-list-type", To: `"atomic"`}), used, true, plan.Note, "", 0},
-		"Fails":         {"The report counts the failure.", plan.Merge, failing, used, true, plan.Note, "", 0},
-		"Creates":       {"A new object changes no existing one.", plan.Merge, plan.Step{Action: plan.Create, ID: manifest.ID{Kind: "ConfigMap"}}, used, true, plan.Note, "", 0},
-		"Compared":      {"The definitions of the package were compared.", plan.Merge, image(plan.Update, provider, "r.example/p:v1", "r.example/p:v2"), render.Desired{}, true, plan.Note, "", 0},
+		"GainsFields":   {"New optional fields affect no object.", draft.Merge, changing(reason.Reason{}, schema.Change{Rule: schema.Field}), used, true, plan.Note, "", 0},
+		"Inactive":      {"No API serves the kind.", draft.Merge, inactive, used, true, plan.Note, "", 0},
+		"ListWasAtomic": {"The API server treats both types alike.", draft.Merge, changing(reason.Reason{}, schema.Change{Rule: "x-kubernetes-list-type", To: `"atomic"`}), used, true, plan.Note, "", 0},
+		"Fails":         {"The report counts the failure.", draft.Merge, failing, used, true, plan.Note, "", 0},
+		"Creates":       {"A new object changes no existing one.", draft.Merge, plan.Step{Action: plan.Create, ID: manifest.ID{Kind: "ConfigMap"}}, used, true, plan.Note, "", 0},
+		"Compared":      {"The definitions of the package were compared.", draft.Merge, image(plan.Update, provider, "r.example/p:v1", "r.example/p:v2"), render.Desired{}, true, plan.Note, "", 0},
 		"SameImage": {
-			"Another tag of the installed image changes nothing.", plan.Merge, image(plan.Update, manifest.ID{Kind: crossplane.Provider, Name: "same"}, "r.example/q:v1", "r.example/q:v2"),
+			"Another tag of the installed image changes nothing.", draft.Merge, image(plan.Update, manifest.ID{Kind: crossplane.Provider, Name: "same"}, "r.example/q:v1", "r.example/q:v2"),
 			render.Desired{Packages: []catalogue.Package{{Source: "r.example/q", Digest: "sha256:a"}}}, true, plan.Note, "", 0,
 		},
-		"BegunDeletion": {"The deletion began before.", plan.Merge, plan.Step{Action: plan.Prune, ID: manifest.ID{Kind: "ConfigMap"}, Removal: plan.Removal{Deleting: true}}, used, true, plan.Note, "", 0},
+		"BegunDeletion": {"The deletion began before.", draft.Merge, plan.Step{Action: plan.Prune, ID: manifest.ID{Kind: "ConfigMap"}, Removal: plan.Removal{Deleting: true}}, used, true, plan.Note, "", 0},
 
-		"OtherSource":     {"A package from another source has nothing to be compared with.", plan.Merge, image(plan.Update, manifest.ID{Kind: crossplane.Provider, Name: "other"}, "r.example/q:v1", "r.example/x:v1"), render.Desired{}, true, plan.Look, NotJudged, 0},
-		"OtherObject":     {"Headgate does not know the effects of the change.", plan.Merge, image(plan.Update, manifest.ID{Kind: "ConfigMap"}, "a", "b"), used, true, plan.Look, NotJudged, 0},
-		"ImageConfig":     {"A new ImageConfig can replace the images of existing packages.", plan.Merge, plan.Step{Action: plan.Create, ID: manifest.ID{Group: crossplane.Packages, Kind: "ImageConfig", Name: "a"}}, used, true, plan.Look, NotJudged, 0},
-		"Deletes":         {"A deletion needs a look.", plan.Merge, plan.Step{Action: plan.Prune, ID: manifest.ID{Kind: "ConfigMap"}}, used, true, plan.Look, DeletesObject, 0},
-		"DeletesInactive": {"An inactive definition has no objects.", plan.Merge, prunes(crossplane.MRD("a.b"), false), used, false, plan.Look, DeletesObject, 0},
-		"Deactivates":     {"A deactivation deletes the CRD.", plan.Merge, plan.Step{Action: plan.Prune, Deactivates: true, ID: plan.CRD("a.b")}, used, true, plan.Look, DeactivatesKind, 0},
-		"Pattern":         {"Objects may be refused.", plan.Merge, changing(plan.Reason{}, schema.Change{Rule: schema.Undecided}), used, true, plan.Look, MergePattern, 0},
-		"Default":         {"A changed default changes the behaviour of objects.", plan.Merge, changing(plan.Reason{}, schema.Change{Rule: schema.Default}), used, true, plan.Look, MergeDefault, 0},
-		"Sharing":         {"Writers that share the list would overwrite each other.", plan.Merge, changing(plan.Reason{}, schema.Change{Rule: "x-kubernetes-list-type", From: `"map"`, To: `"atomic"`}), used, true, plan.Look, MergeSharing, 0},
-		"Deprecated":      {"A deprecated version will be removed later.", plan.Merge, changing(plan.Reason{}, schema.Change{Rule: schema.Deprecated}), used, true, plan.Look, MergeDeprecates, 0},
-		"StorageMoves":    {"A webhook must convert every stored object.", plan.Merge, changing(plan.Reason{}, schema.Change{Rule: schema.Storage}), used, true, plan.Look, MergeMovesStorage, 0},
-		"StatusUnused":    {"Controllers write the status again, and nothing in the commit reads it.", plan.Merge, changing(plan.Reason{}, status), render.Desired{}, false, plan.Look, MergeBreaksStatus, 0},
-		"SpecFits":        {"A pass applies the change if no object loses a value or is refused.", plan.Merge, changing(fit, spec), used, true, plan.Look, MergeBreaksNoObject, 0},
-		"SpecUnused":      {"Neither the cluster nor the commit uses the field.", plan.Merge, changing(plan.Reason{}, spec), render.Desired{}, true, plan.Look, MergeBreaksUnused, 0},
-		"DroppedUnused":   {"Neither the cluster nor the commit uses the kind.", plan.MergeEffects, drops(plan.Both.With(plan.KindDropped.With(), none)), render.Desired{}, true, plan.Look, DropsUnusedKind, 0},
+		"OtherSource":     {"A package from another source has nothing to be compared with.", draft.Merge, image(plan.Update, manifest.ID{Kind: crossplane.Provider, Name: "other"}, "r.example/q:v1", "r.example/x:v1"), render.Desired{}, true, plan.Look, NotJudged, 0},
+		"OtherObject":     {"Headgate does not know the effects of the change.", draft.Merge, image(plan.Update, manifest.ID{Kind: "ConfigMap"}, "a", "b"), used, true, plan.Look, NotJudged, 0},
+		"ImageConfig":     {"A new ImageConfig can replace the images of existing packages.", draft.Merge, plan.Step{Action: plan.Create, ID: manifest.ID{Group: crossplane.Packages, Kind: "ImageConfig", Name: "a"}}, used, true, plan.Look, NotJudged, 0},
+		"Deletes":         {"A deletion needs a look.", draft.Merge, plan.Step{Action: plan.Prune, ID: manifest.ID{Kind: "ConfigMap"}}, used, true, plan.Look, DeletesObject, 0},
+		"DeletesInactive": {"An inactive definition has no objects.", draft.Merge, prunes(crossplane.MRD("a.b"), false), used, false, plan.Look, DeletesObject, 0},
+		"Deactivates":     {"A deactivation deletes the CRD.", draft.Merge, plan.Step{Action: plan.Prune, Deactivates: true, ID: plan.CRD("a.b")}, used, true, plan.Look, DeactivatesKind, 0},
+		"Pattern":         {"Objects may be refused.", draft.Merge, changing(reason.Reason{}, schema.Change{Rule: schema.Undecided}), used, true, plan.Look, MergePattern, 0},
+		"Default":         {"A changed default changes the behaviour of objects.", draft.Merge, changing(reason.Reason{}, schema.Change{Rule: schema.Default}), used, true, plan.Look, MergeDefault, 0},
+		"Sharing":         {"Writers that share the list would overwrite each other.", draft.Merge, changing(reason.Reason{}, schema.Change{Rule: "x-kubernetes-list-type", From: `"map"`, To: `"atomic"`}), used, true, plan.Look, MergeSharing, 0},
+		"Deprecated":      {"A deprecated version will be removed later.", draft.Merge, changing(reason.Reason{}, schema.Change{Rule: schema.Deprecated}), used, true, plan.Look, MergeDeprecates, 0},
+		"StorageMoves":    {"A webhook must convert every stored object.", draft.Merge, changing(reason.Reason{}, schema.Change{Rule: schema.Storage}), used, true, plan.Look, MergeMovesStorage, 0},
+		"StatusUnused":    {"Controllers write the status again, and nothing in the commit reads it.", draft.Merge, changing(reason.Reason{}, status), render.Desired{}, false, plan.Look, MergeBreaksStatus, 0},
+		"SpecFits":        {"A pass applies the change if no object loses a value or is refused.", draft.Merge, changing(fit, spec), used, true, plan.Look, MergeBreaksNoObject, 0},
+		"SpecUnused":      {"Neither the cluster nor the commit uses the field.", draft.Merge, changing(reason.Reason{}, spec), render.Desired{}, true, plan.Look, MergeBreaksUnused, 0},
+		"DroppedUnused":   {"Neither the cluster nor the commit uses the kind.", draft.MergeEffects, drops(reason.Both.With(reason.KindDropped.With(), none)), render.Desired{}, true, plan.Look, DropsUnusedKind, 0},
 
-		"Held":                {"A guard holds the update.", plan.Merge, held, render.Desired{}, true, plan.Block, MergeBreaks, 0},
-		"SpecUsed":            {"The commit uses the field.", plan.Merge, changing(plan.Reason{}, spec), used, true, plan.Block, MergeBreaks, 1},
-		"Unconverted":         {"The schemas are compatible, but fields of stored objects would be lost.", plan.Merge, changing(plan.Reason{}, unconverted), used, true, plan.Block, MergeUnconverted, 1},
-		"UnconvertedToo":      {"A breaking schema is more serious than a missing conversion.", plan.Merge, changing(plan.Reason{}, spec, unconverted), used, true, plan.Block, MergeBreaks, 1},
-		"SpecUnknown":         {"Without a cluster, it is unknown whether the field is used.", plan.Merge, changing(unseen, spec), render.Desired{}, false, plan.Block, MergeBreaks, 1},
-		"SpecNotAsked":        {"There is no cluster to ask.", plan.Merge, changing(plan.Reason{}, spec), render.Desired{}, false, plan.Block, MergeBreaks, 1},
-		"SpecUncountable":     {"The cluster did not answer.", plan.Merge, changing(BreaksUncountable.With([]schema.Change{spec}, plan.Failed.With("forbidden")), spec), render.Desired{}, true, plan.Block, MergeBreaks, 1},
-		"SpecFitsUnconverted": {"All objects fit, but another webhook may convert them.", plan.Merge, changing(plan.Both.With(fit, WebhookUnseen.With()), spec), used, true, plan.Block, MergeBreaks, 2},
-		"SpecOfPackage":       {"Only the step of the package names the objects.", plan.MergeEffects, changing(plan.Reason{}, spec), render.Desired{}, true, plan.Block, MergeBreaks, 1},
-		"StatusUsed":          {"Objects of the commit may read the status.", plan.Merge, changing(plan.Reason{}, status), used, true, plan.Block, MergeBreaks, 1},
-		"StatusAndSpec":       {"The worse of the two changes counts.", plan.Merge, changing(unseen, status, spec), render.Desired{}, false, plan.Block, MergeBreaks, 1},
-		"WebhookUnknown":      {"Stored objects may become unreadable.", plan.Merge, changing(WebhookUnseen.With()), render.Desired{}, false, plan.Block, MergeStorage, 2},
-		"DroppedHasObject":    {"No controller would reconcile the existing objects.", plan.MergeEffects, drops(plan.Both.With(plan.KindDropped.With(), some)), render.Desired{}, true, plan.Block, DropsKind, 0},
-		"DroppedUnknown":      {"Without a cluster, it is unknown whether objects exist.", plan.MergeEffects, drops(plan.KindDropped.With()), render.Desired{}, false, plan.Block, DropsKind, 0},
-		"DroppedUsed":         {"The commit uses the kind.", plan.MergeEffects, drops(plan.Both.With(plan.KindDropped.With(), none)), used, true, plan.Block, DropsKind, 0},
-		"DeletesKind":         {"Without a cluster, it is unknown whether objects exist.", plan.Merge, prunes(plan.CRD("a.b"), true), used, false, plan.Block, DeletesKind, 1},
+		"Held":                {"A guard holds the update.", draft.Merge, held, render.Desired{}, true, plan.Block, MergeBreaks, 0},
+		"SpecUsed":            {"The commit uses the field.", draft.Merge, changing(reason.Reason{}, spec), used, true, plan.Block, MergeBreaks, 1},
+		"Unconverted":         {"The schemas are compatible, but fields of stored objects would be lost.", draft.Merge, changing(reason.Reason{}, unconverted), used, true, plan.Block, MergeUnconverted, 1},
+		"UnconvertedToo":      {"A breaking schema is more serious than a missing conversion.", draft.Merge, changing(reason.Reason{}, spec, unconverted), used, true, plan.Block, MergeBreaks, 1},
+		"SpecUnknown":         {"Without a cluster, it is unknown whether the field is used.", draft.Merge, changing(unseen, spec), render.Desired{}, false, plan.Block, MergeBreaks, 1},
+		"SpecNotAsked":        {"There is no cluster to ask.", draft.Merge, changing(reason.Reason{}, spec), render.Desired{}, false, plan.Block, MergeBreaks, 1},
+		"SpecUncountable":     {"The cluster did not answer.", draft.Merge, changing(BreaksUncountable.With([]schema.Change{spec}, reason.Failed.With("forbidden")), spec), render.Desired{}, true, plan.Block, MergeBreaks, 1},
+		"SpecFitsUnconverted": {"All objects fit, but another webhook may convert them.", draft.Merge, changing(reason.Both.With(fit, WebhookUnseen.With()), spec), used, true, plan.Block, MergeBreaks, 2},
+		"SpecOfPackage":       {"Only the step of the package names the objects.", draft.MergeEffects, changing(reason.Reason{}, spec), render.Desired{}, true, plan.Block, MergeBreaks, 1},
+		"StatusUsed":          {"Objects of the commit may read the status.", draft.Merge, changing(reason.Reason{}, status), used, true, plan.Block, MergeBreaks, 1},
+		"StatusAndSpec":       {"The worse of the two changes counts.", draft.Merge, changing(unseen, status, spec), render.Desired{}, false, plan.Block, MergeBreaks, 1},
+		"WebhookUnknown":      {"Stored objects may become unreadable.", draft.Merge, changing(WebhookUnseen.With()), render.Desired{}, false, plan.Block, MergeStorage, 2},
+		"DroppedHasObject":    {"No controller would reconcile the existing objects.", draft.MergeEffects, drops(reason.Both.With(reason.KindDropped.With(), some)), render.Desired{}, true, plan.Block, DropsKind, 0},
+		"DroppedUnknown":      {"Without a cluster, it is unknown whether objects exist.", draft.MergeEffects, drops(reason.KindDropped.With()), render.Desired{}, false, plan.Block, DropsKind, 0},
+		"DroppedUsed":         {"The commit uses the kind.", draft.MergeEffects, drops(reason.Both.With(reason.KindDropped.With(), none)), used, true, plan.Block, DropsKind, 0},
+		"DeletesKind":         {"Without a cluster, it is unknown whether objects exist.", draft.Merge, prunes(plan.CRD("a.b"), true), used, false, plan.Block, DeletesKind, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := plan.Case{Want: tc.want, Seen: plan.Observed{Stance: comparing(tc.counts)}, Steps: []plan.Step{tc.step}, Bumps: []plan.Bump{{Source: "r.example/p", By: provider}}}
-			if tc.phase == plan.MergeEffects {
+			c := draft.Case{Want: tc.want, Seen: facts.Observed{Stance: comparing(tc.counts)}, Steps: []plan.Step{tc.step}, Bumps: []plan.Bump{{Source: "r.example/p", By: provider}}}
+			if tc.phase == draft.MergeEffects {
 				c.Steps, c.Effects = nil, []plan.Effect{{Kind: plan.Install, On: tc.step.ID, Change: &tc.step}}
 			}
 			r := ofMerge(tc.phase, tc.step, c)
@@ -144,20 +147,20 @@ func TestMerge(t *testing.T) {
 
 // A policy may activate an inactive definition later, so a person is told that it breaks or goes.
 func TestMergeInactive(t *testing.T) {
-	breaks := changing(plan.Reason{}, schema.Change{Rule: schema.Field, Path: "spec.a", Breaking: true})
-	grows := changing(plan.Reason{}, schema.Change{Rule: schema.Field, Path: "spec.a"})
+	breaks := changing(reason.Reason{}, schema.Change{Rule: schema.Field, Path: "spec.a", Breaking: true})
+	grows := changing(reason.Reason{}, schema.Change{Rule: schema.Field, Path: "spec.a"})
 	breaks.Serves, grows.Serves = false, false
 	goes := plan.Step{Action: plan.Keep, ID: crossplane.MRD("a.b")}
 	served := plan.Step{Action: plan.Keep, ID: crossplane.MRD("a.b"), Serves: true}
 	for name, tc := range map[string]struct {
 		step plan.Step
-		rule func(plan.Step, plan.Case) plan.Ruling
-		want plan.Code
+		rule func(plan.Step, draft.Case) plan.Ruling
+		want reason.Code
 	}{
 		"Breaks": {breaks, inactive, InactiveBreaks}, "Grows": {grows, inactive, ""}, "Package": {breaks, inactiveEffect, InactiveBreaks},
 		"Goes": {goes, inactiveEffect, InactiveBreaks}, "Served": {served, inactiveEffect, ""}, "Kept": {goes, inactive, ""},
 	} {
-		if r := tc.rule(tc.step, plan.Case{}); r.Reason.Code != tc.want || r.Severity != plan.Note {
+		if r := tc.rule(tc.step, draft.Case{}); r.Reason.Code != tc.want || r.Severity != plan.Note {
 			t.Errorf("%s: %d %v, want a note %q", name, r.Severity, r.Reason, tc.want)
 		}
 	}
@@ -166,13 +169,13 @@ func TestMergeInactive(t *testing.T) {
 // A person approves what a cluster asks about the package, and not about the definition that it installs.
 func TestMergeClaimsOfPackage(t *testing.T) {
 	provider := manifest.ID{Group: crossplane.Packages, Kind: crossplane.Provider, Name: "p"}
-	breaks := changing(plan.Reason{}, schema.Change{Rule: schema.Field, Path: "spec.a", Breaking: true})
+	breaks := changing(reason.Reason{}, schema.Change{Rule: schema.Field, Path: "spec.a", Breaking: true})
 	installs := plan.Step{Action: plan.Update, ID: provider, Reason: WebhookUnseen.With()}
-	c := plan.Case{
+	c := draft.Case{
 		Steps: []plan.Step{installs}, Bumps: []plan.Bump{{Package: "dir", By: provider}},
 		Effects: []plan.Effect{{Kind: plan.Install, On: breaks.ID, Package: "dir", Change: &breaks}},
 	}
-	r := ofMerge(plan.MergeEffects, breaks, c)
+	r := ofMerge(draft.MergeEffects, breaks, c)
 	if len(r.Claims) != 2 || r.Claims[0] != installs.ClaimAs(Schema, Breaks, plan.Update) || r.Claims[1] != installs.ClaimAs(Schema, Storage, plan.Update) {
 		t.Errorf("the claims are %v", r.Claims)
 	}
@@ -190,7 +193,7 @@ func TestMergeActivates(t *testing.T) {
 		decided("buckets.example.org", true, wild, full), decided("wide.example.org", true, wild), decided("own.example.org", true, activation.Activator{Cause: activation.Declared}),
 		decided("all.example.org", true, activation.Activator{Cause: activation.NoSafeStart}), decided("stays", true, wild), decided("leaves", false), decided("goes", false), decided("never", false),
 	}}
-	c := plan.Case{Want: want, Seen: plan.Observed{Base: &base}, Steps: []plan.Step{{Action: plan.Prune, Deactivates: true, ID: crossplane.MRD("goes")}}}
+	c := draft.Case{Want: want, Seen: facts.Observed{Base: &base}, Steps: []plan.Step{{Action: plan.Prune, Deactivates: true, ID: crossplane.MRD("goes")}}}
 	got := map[string]plan.Severity{}
 	for _, r := range append(activates(c), staysActive(c)...) {
 		got[r.Of.Name] = r.Severity
@@ -205,7 +208,7 @@ func TestMergeActivates(t *testing.T) {
 
 // If Headgate cannot read what a package changes, nobody knows what a merge does. A commit that repairs a package is not to blame.
 func TestMergeUnread(t *testing.T) {
-	c := plan.Case{Bumps: []plan.Bump{{Source: "read", From: "v1", To: "v2"}, {Source: "gone", From: "v1", Unknown: "no answer"}, {Source: "odd", From: "v1", To: "v2", Unknown: "not a schema"}, {Source: "mended", To: "v2", Unknown: "no such tag"}}}
+	c := draft.Case{Bumps: []plan.Bump{{Source: "read", From: "v1", To: "v2"}, {Source: "gone", From: "v1", Unknown: "no answer"}, {Source: "odd", From: "v1", To: "v2", Unknown: "not a schema"}, {Source: "mended", To: "v2", Unknown: "no such tag"}}}
 	got := map[plan.Severity]int{}
 	for _, r := range unreadPackages(c) {
 		got[r.Severity]++
@@ -224,15 +227,15 @@ func TestMergeControls(t *testing.T) {
 		counts   bool
 		answers  question.Answers
 		severity plan.Severity
-		code     plan.Code
+		code     reason.Code
 	}{
 		"Offline":  {"There is no cluster to ask.", false, nil, plan.Note, ""},
 		"NotAsked": {"The guard asks.", true, nil, plan.Note, ""},
 		"Fine":     {"The active revision controls all installed objects.", true, question.Answers{q: question.Counted{}}, plan.Note, ""},
 		"Stale":    {"An object is still controlled by an older revision.", true, question.Answers{q: question.Counted{Count: 2, Example: "CRD a"}}, plan.Look, ControlledByAnother},
-		"Unknown":  {"The cluster did not answer.", true, question.Answers{q: given.Unknown(plan.CountForbidden.With("forbidden"))}, plan.Note, ControlUnknown},
+		"Unknown":  {"The cluster did not answer.", true, question.Answers{q: given.Unknown(reason.CountForbidden.With("forbidden"))}, plan.Note, ControlUnknown},
 	} {
-		c := plan.Case{Seen: plan.Observed{Stance: comparing(tc.counts), Answers: tc.answers}, Bumps: []plan.Bump{{By: by}, {}}}
+		c := draft.Case{Seen: facts.Observed{Stance: comparing(tc.counts), Answers: tc.answers}, Bumps: []plan.Bump{{By: by}, {}}}
 		var r plan.Ruling
 		if all := controls(c); len(all) > 0 {
 			r = all[0]
@@ -284,8 +287,8 @@ func TestMergeUsed(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			step := changing(plan.Reason{}, schema.Change{Rule: schema.Field, Breaking: true})
-			r := usedBySteps(plan.Case{Want: tc.want, Steps: []plan.Step{step}})(step)
+			step := changing(reason.Reason{}, schema.Change{Rule: schema.Field, Breaking: true})
+			r := usedBySteps(draft.Case{Want: tc.want, Steps: []plan.Step{step}})(step)
 			if got := r.Reason.Code == UnusedInCommit; got != tc.unused || got == (len(r.At) > 0) {
 				t.Errorf("%s\nunused is %t, want %t", tc.reason, got, tc.unused)
 			}

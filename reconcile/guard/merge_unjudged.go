@@ -4,18 +4,20 @@ import (
 	"slices"
 	"strings"
 
+	"headgate.dev/headgate/reconcile/draft"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/crossplane"
 )
 
 // The codes of the guard unjudged.
 const (
-	NotJudged plan.Code = "NotJudged" // the object whose effects Headgate does not know
+	NotJudged reason.Code = "NotJudged" // the object whose effects Headgate does not know
 )
 
 // unjudged asks to look at a change of which no guard of the phase knows the effects.
-func unjudged(s plan.Step, c plan.Case) plan.Ruling {
+func unjudged(s plan.Step, c draft.Case) plan.Ruling {
 	switch {
 	case s.Action == plan.Create && s.Err == nil && crossplane.IsImageConfig(s.ID): // it may replace the images of existing packages
 	case !applied(s), s.Action != plan.Update, crossplane.DeclaresKind(s.ID), crossplane.IsMRAP(s.ID), onlyInstalls(s, c):
@@ -26,7 +28,7 @@ func unjudged(s plan.Step, c plan.Case) plan.Ruling {
 
 // onlyInstalls reports whether a step only makes Crossplane install another version of a provider, and either its definitions were
 // compared or the image is the same.
-func onlyInstalls(s plan.Step, c plan.Case) bool {
+func onlyInstalls(s plan.Step, c draft.Case) bool {
 	changes := s.Changes()
 	if s.ID.Kind != crossplane.Provider || len(changes) != 1 || changes[0].Path != "spec.package" {
 		return false

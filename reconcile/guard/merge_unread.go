@@ -1,17 +1,19 @@
 package guard
 
 import (
+	"headgate.dev/headgate/reconcile/draft"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 )
 
 // The codes of the guard unread.
 const (
-	MergeUnread     plan.Code = "MergeUnread"     // the package whose changes are not known, and why
-	MergeBaseUnread plan.Code = "MergeBaseUnread" // the package that could be read only in the new commit, and why
+	MergeUnread     reason.Code = "MergeUnread"     // the package whose changes are not known, and why
+	MergeBaseUnread reason.Code = "MergeBaseUnread" // the package that could be read only in the new commit, and why
 )
 
 // unreadPackages blocks the merge if the changes of a package are not known. A commit that repairs a package is not to blame.
-func unreadPackages(c plan.Case) []plan.Ruling {
+func unreadPackages(c draft.Case) []plan.Ruling {
 	var all []plan.Ruling
 	for _, b := range c.Bumps {
 		switch {

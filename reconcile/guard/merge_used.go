@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"strings"
 
+	"headgate.dev/headgate/reconcile/draft"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
@@ -14,18 +16,18 @@ import (
 
 // The codes of the guard used.
 const (
-	UsedInCommit   plan.Code = "UsedInCommit"   // the kind
-	UnusedInCommit plan.Code = "UnusedInCommit" // the kind
+	UsedInCommit   reason.Code = "UsedInCommit"   // the kind
+	UnusedInCommit reason.Code = "UnusedInCommit" // the kind
 )
 
 // uses holds the places in a commit that use kinds, by group and kind. The kind "" stands for every kind of the group.
 type uses map[string]map[string][]manifest.Origin
 
 // usedBySteps notes where the commit uses a served kind that a step breaks or keeps.
-func usedBySteps(c plan.Case) func(plan.Step) plan.Ruling { return noteUses(c, c.Steps) }
+func usedBySteps(c draft.Case) func(plan.Step) plan.Ruling { return noteUses(c, c.Steps) }
 
 // usedByEffects notes where the commit uses a served kind that a package breaks or does not contain any more.
-func usedByEffects(c plan.Case) func(plan.Step) plan.Ruling {
+func usedByEffects(c draft.Case) func(plan.Step) plan.Ruling {
 	var changes []plan.Step
 	for _, e := range c.Effects {
 		if e.Kind == plan.Install {
@@ -35,7 +37,7 @@ func usedByEffects(c plan.Case) func(plan.Step) plan.Ruling {
 	return noteUses(c, changes)
 }
 
-func noteUses(c plan.Case, steps []plan.Step) func(plan.Step) plan.Ruling {
+func noteUses(c draft.Case, steps []plan.Step) func(plan.Step) plan.Ruling {
 	found := uses{}
 	for _, s := range steps {
 		if group := groupAtRisk(s); group != "" {

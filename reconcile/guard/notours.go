@@ -3,24 +3,26 @@ package guard
 import (
 	"slices"
 
+	"headgate.dev/headgate/reconcile/draft"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/crossplane"
 )
 
 // The codes of the guard not ours. Package plan has the codes of objects that a sync does not take over.
 const (
-	StillMade      plan.Code = "StillMade"      // the package revision that owns the CRD and will make it again
-	OwnedByAnother plan.Code = "OwnedByAnother" // the other owner
-	MadeForMRD     plan.Code = "MadeForMRD"     // the ManagedResourceDefinition for which Crossplane made the CRD, and which this sync removes or has removed
-	MarkMissing    plan.Code = "MarkMissing"    // it does not carry the mark of the sync any more
-	NotProven      plan.Code = "NotProven"      // only its marks show that Headgate applied it
-	AnotherUID     plan.Code = "AnotherUID"     // it is not the object that was applied, but a new one
+	StillMade      reason.Code = "StillMade"      // the package revision that owns the CRD and will make it again
+	OwnedByAnother reason.Code = "OwnedByAnother" // the other owner
+	MadeForMRD     reason.Code = "MadeForMRD"     // the ManagedResourceDefinition for which Crossplane made the CRD, and which this sync removes or has removed
+	MarkMissing    reason.Code = "MarkMissing"    // it does not carry the mark of the sync any more
+	NotProven      reason.Code = "NotProven"      // only its marks show that Headgate applied it
+	AnotherUID     reason.Code = "AnotherUID"     // it is not the object that was applied, but a new one
 )
 
 // notOurs holds the prune of an object that is not the one that we applied.
-func notOurs(s plan.Step, c plan.Case) plan.Ruling {
+func notOurs(s plan.Step, c draft.Case) plan.Ruling {
 	live := c.Live(s)
 	if s.Deactivates && c.Want.Owner == render.OwnerCrossplane {
 		return allowed // its only owner is Crossplane, which activated it
@@ -31,7 +33,7 @@ func notOurs(s plan.Step, c plan.Case) plan.Ruling {
 	if by := c.Seen.ClaimOn(s.ID, live).By; by != "" {
 		return held(OwnedByAnother.With(by))
 	}
-	if c.Seen.IsObserved(s.ID, live) {
+	if draft.IsObserved(c.Seen, s.ID, live) {
 		return allowed // it was never ours, and a person configured that it is deleted with the commit
 	}
 	if !inventory.Ours(live, c.Seen.Inventory.Sync) {
@@ -48,12 +50,12 @@ func notOurs(s plan.Step, c plan.Case) plan.Ruling {
 
 // freesOurs reports whether a step only removes our finalizer from an object that we applied and that is being deleted. Missing or
 // changed marks must not keep that object forever: its deletion cannot be undone, and only Headgate removes this finalizer.
-func freesOurs(s plan.Step, c plan.Case) bool {
+func freesOurs(s plan.Step, c draft.Case) bool {
 	return s.OnlyFrees() && s.UID != "" && c.Seen.Inventory.Entries[s.ID].UID == s.UID
 }
 
 // ownedByAnother holds the update of an object that has another owner, or that the sync may not adopt.
-func ownedByAnother(s plan.Step, c plan.Case) plan.Ruling {
+func ownedByAnother(s plan.Step, c draft.Case) plan.Ruling {
 	live := c.Live(s)
 	if live == nil || c.Seen.Objects[s.ID] == nil || freesOurs(s, c) {
 		return allowed
@@ -74,7 +76,7 @@ func ownedByAnother(s plan.Step, c plan.Case) plan.Ruling {
 
 // leavesMRD reports whether a step applies the CRD that Crossplane made for an MRD of this sync, and the sync prunes or has pruned
 // that MRD.
-func leavesMRD(s plan.Step, c plan.Case) bool {
+func leavesMRD(s plan.Step, c draft.Case) bool {
 	return c.Seen.Inventory.Entries[s.ID].IsLeft(s.ID) || slices.ContainsFunc(c.Steps, func(by plan.Step) bool {
 		return by.ID == crossplane.MRD(s.ID.Name) && by.Action == plan.Prune
 	})

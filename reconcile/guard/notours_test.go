@@ -8,8 +8,11 @@ import (
 	"testing"
 
 	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/draft"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
@@ -34,7 +37,7 @@ func TestFinalizerWithoutMarks(t *testing.T) {
 				live.UID = uid
 			}
 			seen.Objects[id] = live
-			p := given.Computed(t, render.Desired{}, seen, plan.Guard{Name: NotOurs, Phase: plan.Prunes, Rule: plan.Each(notOurs)})
+			p := given.Computed(t, render.Desired{}, seen, draft.Guard{Name: NotOurs, Phase: draft.Prunes, Rule: draft.Each(notOurs)})
 			if uid != "" && annotations != nil {
 				want = plan.Release
 			}
@@ -61,14 +64,14 @@ func TestLeftCRDOfAnotherOwner(t *testing.T) {
 			key := []byte("a key")
 			keyed := hmac.New(sha256.New, key)
 			fmt.Fprintf(keyed, "%q %q", given.Sync.Key(), live.UID)
-			seen := plan.Observed{
+			seen := facts.Observed{
 				Key: key,
 				Inventory: inventory.Inventory{Sync: given.Sync, ResourceVersion: "1", Entries: map[manifest.ID]inventory.Entry{
 					id: {UID: "u", Definition: true, Policy: inventory.ObservableAndDeletable, Proof: inventory.Hash(keyed.Sum(nil))},
 				}},
 				Objects: map[manifest.ID]*metav1.PartialObjectMetadata{id: live}, Kinds: given.Kinds, Stance: plan.Destroying,
 			}
-			p := given.Computed(t, render.Desired{}, seen, plan.Guard{Name: NotOurs, Phase: plan.Prunes, Rule: plan.Each(notOurs)})
+			p := given.Computed(t, render.Desired{}, seen, draft.Guard{Name: NotOurs, Phase: draft.Prunes, Rule: draft.Each(notOurs)})
 			if len(p.Steps) != 1 || p.Steps[0].Action != tc.want {
 				t.Errorf("got %+v, want %s", p.Steps, tc.want)
 			}
@@ -90,18 +93,18 @@ func TestCRDMadeForAnMRD(t *testing.T) {
 	for name, tc := range map[string]struct {
 		owned map[manifest.ID]inventory.Entry
 		by    string
-		want  plan.Code
+		want  reason.Code
 	}{
 		"Pruned":  {map[manifest.ID]inventory.Entry{mrd: {UID: "m"}}, "apiextensions.crossplane.io/managed", MadeForMRD},
 		"Left":    {map[manifest.ID]inventory.Entry{id: left}, "apiextensions.crossplane.io/managed", MadeForMRD},
-		"Foreign": {nil, "apiextensions.crossplane.io/managed", plan.MadeByOther},
-		"OfFlux":  {map[manifest.ID]inventory.Entry{id: left}, "kustomize-controller", plan.OwnedByTool},
+		"Foreign": {nil, "apiextensions.crossplane.io/managed", reason.MadeByOther},
+		"OfFlux":  {map[manifest.ID]inventory.Entry{id: left}, "kustomize-controller", reason.OwnedByTool},
 	} {
 		seen := given.Owning(t)
 		seen.Objects[id] = of(tc.by)
 		seen.Objects[mrd] = definition
 		maps.Copy(seen.Inventory.Entries, tc.owned)
-		p := given.Computed(t, render.Desired{Owner: render.OwnerCrossplane, Objects: []render.Object{given.Wanted(t, crd)}}, seen, plan.Guard{Name: NotOurs, Phase: plan.Writes, Rule: plan.Each(ownedByAnother)})
+		p := given.Computed(t, render.Desired{Owner: render.OwnerCrossplane, Objects: []render.Object{given.Wanted(t, crd)}}, seen, draft.Guard{Name: NotOurs, Phase: draft.Writes, Rule: draft.Each(ownedByAnother)})
 		for _, s := range p.Steps {
 			if s.ID == id && s.Reason.Code != tc.want {
 				t.Errorf("%s: %s %s", name, s.Action, s.Reason)

@@ -1,20 +1,24 @@
 package guard
 
-import "headgate.dev/headgate/reconcile/plan"
+import (
+	"headgate.dev/headgate/reconcile/draft"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
+)
 
 // The codes of the guard observed. Package plan has OnlyLookedAt.
 const (
-	ObservedRefused plan.Code = "ObservedRefused" // the error of an update that would make it as the commit wants
-	ObservedDiffers plan.Code = "ObservedDiffers" // its management policy
+	ObservedRefused reason.Code = "ObservedRefused" // the error of an update that would make it as the commit wants
+	ObservedDiffers reason.Code = "ObservedDiffers" // its management policy
 )
 
 // observed reports the differences of an object whose management policy is observe-only.
-func observed(s plan.Step, _ plan.Case) plan.Ruling {
+func observed(s plan.Step, _ draft.Case) plan.Ruling {
 	switch {
 	case !s.Policy.Observes():
 		return allowed
 	case s.Err != nil:
-		return reported(ObservedRefused.With(plan.ReasonOf(s.Err)))
+		return reported(ObservedRefused.With(reason.Of(s.Err)))
 	}
 	return reported(ObservedDiffers.With(string(s.Policy)))
 }

@@ -4,23 +4,25 @@ import (
 	"cmp"
 	"slices"
 
+	"headgate.dev/headgate/reconcile/draft"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/manifest"
 )
 
 // The codes of the guard omitted.
 const (
-	LeftToPackage   plan.Code = "LeftToPackage"   // the package with which Crossplane will install it, and the origin of the package's copy
-	MayStillBeThere plan.Code = "MayStillBeThere" // something in the commit that Headgate skips and that may have declared it, and why Headgate skips that
-	StillThere      plan.Code = "StillThere"      // something in the commit that Headgate skips and that declared it, and why Headgate skips that
-	StillElsewhere  plan.Code = "StillElsewhere"  // the file that it was applied from, something else in the commit that Headgate skips and that declares it, and why
+	LeftToPackage   reason.Code = "LeftToPackage"   // the package with which Crossplane will install it, and the origin of the package's copy
+	MayStillBeThere reason.Code = "MayStillBeThere" // something in the commit that Headgate skips and that may have declared it, and why Headgate skips that
+	StillThere      reason.Code = "StillThere"      // something in the commit that Headgate skips and that declared it, and why Headgate skips that
+	StillElsewhere  reason.Code = "StillElsewhere"  // the file that it was applied from, something else in the commit that Headgate skips and that declares it, and why
 )
 
 // omitted retains an object whose document or file is still in the commit but is skipped: a Secret that is encrypted now, a file that
 // became a symbolic link or moved into a directory that is not read. Such an object was not removed.
-func omitted(s plan.Step, c plan.Case) plan.Ruling {
+func omitted(s plan.Step, c draft.Case) plan.Ruling {
 	if s.Deleting || s.OnlyFrees() || s.Deactivates {
 		return allowed
 	}
@@ -29,7 +31,7 @@ func omitted(s plan.Step, c plan.Case) plan.Ruling {
 			return retained(LeftToPackage.With(l.Package, l.Origin))
 		}
 	}
-	path := c.Seen.PathOf(s.ID)
+	path := draft.PathOf(c.Seen, s.ID)
 	o, found := stillIn(c.Want.Omitted, s.ID, path, c.Seen.Space)
 	switch {
 	case !found:

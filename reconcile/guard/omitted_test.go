@@ -8,8 +8,11 @@ import (
 
 	"headgate.dev/headgate/fixtures/given"
 	"headgate.dev/headgate/reconcile/baseline"
+	"headgate.dev/headgate/reconcile/draft"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/record"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/manifest"
@@ -134,7 +137,7 @@ func TestOmitted(t *testing.T) {
 			if _, there := tc.head["apps/db.yaml"]; tc.want != "" && !there && !strings.Contains(strings.ToLower(Sentence(s.Reason)), "from apps/db.yaml") {
 				t.Errorf("%s\nthe reason does not name the file that it was applied from: %s", tc.reason, Sentence(s.Reason))
 			}
-			if _, stays := p.Settled(seen.Inventory, nil).Entries[id]; !stays {
+			if _, stays := record.Settled(p, seen.Inventory, nil).Entries[id]; !stays {
 				t.Error("it has to stay in the inventory until it is gone")
 			}
 		})
@@ -168,7 +171,7 @@ func TestPaths(t *testing.T) {
 	if p.Writes() || !p.Remembers() {
 		t.Errorf("an inventory without paths is written once, and nothing else: writes %t, remembers %t", p.Writes(), p.Remembers())
 	}
-	seen.Inventory = p.Settled(seen.Inventory, nil)
+	seen.Inventory = record.Settled(p, seen.Inventory, nil)
 	if got := seen.Inventory.Entries[id].Path; got != "a.yaml" {
 		t.Errorf("the path is %q, want a.yaml", got)
 	}
@@ -179,7 +182,7 @@ func TestPaths(t *testing.T) {
 	if p = given.Computed(t, moved, seen, Guarding{}.Guards()...); !p.Remembers() {
 		t.Error("a file that moved has to be recorded")
 	}
-	seen.Inventory = p.Settled(seen.Inventory, nil)
+	seen.Inventory = record.Settled(p, seen.Inventory, nil)
 	if got := seen.Inventory.Entries[id].Path; got != "b/c.yaml" {
 		t.Errorf("the path is %q, want b/c.yaml", got)
 	}
@@ -214,7 +217,7 @@ func TestSkippedPolicy(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			head := given.Desired(t, render.OwnerHeadgate, tc.head)
-			seen, err := baseline.Baseline{Base: base, Sync: given.Sync, Terms: plan.Terms{Deactivate: true}}.Observe(t.Context(), head)
+			seen, err := baseline.Baseline{Base: base, Sync: given.Sync, Terms: facts.Terms{Deactivate: true}}.Observe(t.Context(), head)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -231,7 +234,7 @@ func TestSkippedPolicy(t *testing.T) {
 					t.Errorf("%s\npass %d: noted: %t", tc.reason, pass, noted)
 				}
 				if !tc.goes {
-					seen.Inventory = p.Settled(seen.Inventory, nil)
+					seen.Inventory = record.Settled(p, seen.Inventory, nil)
 				}
 			}
 		})
@@ -243,7 +246,7 @@ func TestSkippedPolicy(t *testing.T) {
 func TestPolicyFilesAreRecorded(t *testing.T) {
 	want := given.Desired(t, render.OwnerHeadgate, map[string]string{"policies/team.yaml": given.Policy("team", given.Buckets)})
 	p, none := given.Computed(t, want, given.Owning(t), Guarding{}.Guards()...), inventory.Inventory{Sync: given.Sync}
-	for what, inv := range map[string]inventory.Inventory{"before the writes": p.Intent(none), "after them": p.Settled(none, nil)} {
+	for what, inv := range map[string]inventory.Inventory{"before the writes": record.Intent(p, none), "after them": record.Settled(p, none, nil)} {
 		if diff := cmp.Diff([]string{"policies/team.yaml"}, inv.Record.Policies); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", what, diff)
 		}
@@ -272,7 +275,7 @@ func TestPausedDefinitionOfTheCommit(t *testing.T) {
 		for _, d := range head.Definitions {
 			d.Definition.Paused = paused
 		}
-		seen, err := baseline.Baseline{Base: base, Sync: given.Sync, Terms: plan.Terms{Deactivate: true}}.Observe(t.Context(), head)
+		seen, err := baseline.Baseline{Base: base, Sync: given.Sync, Terms: facts.Terms{Deactivate: true}}.Observe(t.Context(), head)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -288,7 +291,7 @@ func TestLeftToCrossplane(t *testing.T) {
 	id := manifest.ID{Group: "apiextensions.crossplane.io", Kind: "Composition", Name: "a"}
 	for name, stays := range map[string]bool{"a": true, "b": false} {
 		left := []render.Left{{ID: manifest.ID{Group: id.Group, Kind: id.Kind, Name: name}, Package: "platform"}}
-		if r := omitted(plan.Step{Action: plan.Prune, ID: id}, plan.Case{Want: render.Desired{Left: left}}); (r.Response() == plan.Retained) != stays {
+		if r := omitted(plan.Step{Action: plan.Prune, ID: id}, draft.Case{Want: render.Desired{Left: left}}); (r.Response() == plan.Retained) != stays {
 			t.Errorf("the package holds %s: %+v", name, r)
 		}
 	}

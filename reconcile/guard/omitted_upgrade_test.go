@@ -5,8 +5,10 @@ import (
 	"testing"
 
 	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/record"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/manifest"
@@ -56,7 +58,7 @@ func TestOmittedWithoutPaths(t *testing.T) {
 						t.Errorf("%s\nPass %d: %s (%s), want %s", tc.reason, pass+1, s.Action, s.Reason, tc.want)
 					}
 				}
-				inv = p.Settled(inv, nil)
+				inv = record.Settled(p, inv, nil)
 				inv.Record.Format = max(inv.Record.Format, 1) // the format that a store writes
 			}
 		})
@@ -67,7 +69,7 @@ func TestOmittedWithoutPaths(t *testing.T) {
 func TestPathsOfAnOlderInventory(t *testing.T) {
 	want := given.Desired(t, render.OwnerHeadgate, map[string]string{"a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: default}\n"})
 	seen := given.Owning(t, "a", "gone")
-	inv := given.Computed(t, want, seen, Guarding{}.Guards()...).Settled(seen.Inventory, nil)
+	inv := record.Settled(given.Computed(t, want, seen, Guarding{}.Guards()...), seen.Inventory, nil)
 	for name, path := range map[string]string{"a": "a.yaml", "gone": inventory.Anywhere} {
 		if got := inv.Entries[given.Wanted(t, given.ConfigMap(name)).ID].Path; got != path {
 			t.Errorf("%s: the path is %q, want %q", name, got, path)
@@ -83,14 +85,14 @@ func TestLeftIsRetained(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		left   []render.Left
-		edit   func(*plan.Observed)
+		edit   func(*facts.Observed)
 		want   plan.Action
 	}{
 		"Left":       {reason: "Without it, the object would be missing until Crossplane creates it.", left: left, want: plan.Keep},
 		"OtherName":  {reason: "The package contains another object.", left: []render.Left{{ID: given.Wanted(t, given.ConfigMap("b")).ID, Package: "package"}}, want: plan.Prune},
 		"NotLeft":    {reason: "No package contains the object.", want: plan.Prune},
-		"BeingGone":  {reason: "The object is already being deleted.", left: left, edit: func(o *plan.Observed) { now := metav1.Now(); o.Objects[id].DeletionTimestamp = &now }, want: plan.Prune},
-		"Destroying": {reason: "The sync is destroyed, and it owns the object.", left: left, edit: func(o *plan.Observed) { o.Stance = plan.Destroying }, want: plan.Prune},
+		"BeingGone":  {reason: "The object is already being deleted.", left: left, edit: func(o *facts.Observed) { now := metav1.Now(); o.Objects[id].DeletionTimestamp = &now }, want: plan.Prune},
+		"Destroying": {reason: "The sync is destroyed, and it owns the object.", left: left, edit: func(o *facts.Observed) { o.Stance = plan.Destroying }, want: plan.Prune},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -105,7 +107,7 @@ func TestLeftIsRetained(t *testing.T) {
 				}
 			}
 			if tc.want == plan.Keep {
-				if _, stays := p.Settled(seen.Inventory, nil).Entries[id]; !stays {
+				if _, stays := record.Settled(p, seen.Inventory, nil).Entries[id]; !stays {
 					t.Errorf("%s\nIt has to stay in the inventory until it is Crossplane's", tc.reason)
 				}
 			}

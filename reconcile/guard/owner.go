@@ -1,22 +1,24 @@
 package guard
 
 import (
+	"headgate.dev/headgate/reconcile/draft"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/crossplane"
 )
 
 // The codes of the guard owner.
 const (
-	BothMakeCRDs   plan.Code = "BothMakeCRDs"   // Crossplane would make CRDs in addition to this sync
-	CrossplaneCame plan.Code = "CrossplaneCame" // Crossplane runs in a cluster where this sync made the CRDs
-	CrossplaneLeft plan.Code = "CrossplaneLeft" // the API of Crossplane, which made the CRDs, is not served
+	BothMakeCRDs   reason.Code = "BothMakeCRDs"   // Crossplane would make CRDs in addition to this sync
+	CrossplaneCame reason.Code = "CrossplaneCame" // Crossplane runs in a cluster where this sync made the CRDs
+	CrossplaneLeft reason.Code = "CrossplaneLeft" // the API of Crossplane, which made the CRDs, is not served
 )
 
 // owner holds steps that make or delete CRDs if the recorded owner of CRDs differs from the cluster's. It also holds Crossplane's
 // objects if this sync makes the CRDs itself.
-func owner(isSet bool) func(plan.Step, plan.Case) plan.Ruling {
-	return func(s plan.Step, c plan.Case) plan.Ruling {
+func owner(isSet bool) func(plan.Step, draft.Case) plan.Ruling {
+	return func(s plan.Step, c draft.Case) plan.Ruling {
 		natural := c.Seen.Natural
 		prunes := s.Action == plan.Prune
 		switch {
@@ -36,7 +38,7 @@ func owner(isSet bool) func(plan.Step, plan.Case) plan.Ruling {
 }
 
 // crossplaneWas reports whether Crossplane was installed when an earlier pass applied one of its objects.
-func crossplaneWas(c plan.Case) bool {
+func crossplaneWas(c draft.Case) bool {
 	for id, e := range c.Seen.Inventory.Entries {
 		if crossplane.Serves(id.Group) && e.UID != "" {
 			return true

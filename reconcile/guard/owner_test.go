@@ -4,8 +4,11 @@ import (
 	"testing"
 
 	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/draft"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
@@ -20,7 +23,7 @@ func TestOwner(t *testing.T) {
 		natural, want render.Owner
 		isSet         bool
 		step          plan.Step
-		code          plan.Code // "" if it passes
+		code          reason.Code // "" if it passes
 	}{
 		"Agreed":        {"This sync makes the CRDs, and there is no Crossplane.", render.OwnerHeadgate, render.OwnerHeadgate, false, plan.Step{Action: plan.Prune, ID: crd}, ""},
 		"Unread":        {"The cluster was not read.", "", render.OwnerHeadgate, false, plan.Step{Action: plan.Prune, ID: crd}, ""},
@@ -34,7 +37,7 @@ func TestOwner(t *testing.T) {
 		"Left":          {"Crossplane is gone, and its CRDs may be in use.", render.OwnerHeadgate, render.OwnerCrossplane, false, plan.Step{Action: plan.Prune, ID: crd}, CrossplaneLeft},
 		"LeftToMake":    {"No API serves the MRD, which fails.", render.OwnerHeadgate, render.OwnerCrossplane, false, plan.Step{Action: plan.Create, ID: mrd, Definition: true}, ""},
 	} {
-		c := plan.Case{Want: render.Desired{Owner: tc.want}, Seen: plan.Observed{Natural: tc.natural, Inventory: inventory.Inventory{}}}
+		c := draft.Case{Want: render.Desired{Owner: tc.want}, Seen: facts.Observed{Natural: tc.natural, Inventory: inventory.Inventory{}}}
 		if r := owner(tc.isSet)(tc.step, c); r.Reason.Code != tc.code || (r.Response() == plan.Held) != (tc.code != "") {
 			t.Errorf("%s: %s\n%+v, want %q", name, tc.reason, r, tc.code)
 		}

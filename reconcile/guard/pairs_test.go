@@ -12,6 +12,7 @@ import (
 
 	"headgate.dev/headgate/fixtures/given"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
@@ -40,8 +41,8 @@ type failure struct {
 	name string
 	// happens changes the server, or the object in the commit, so that its write fails.
 	happens func(s *pairs, of *unstructured.Unstructured)
-	exists  bool      // the object is on the server already, in an older version
-	by      plan.Gate // what the API server names at the start of its refusal
+	exists  bool        // the object is on the server already, in an older version
+	by      reason.Gate // what the API server names at the start of its refusal
 }
 
 // failures are all ways in which a write does not happen. mention is a text that the author of an error may choose.
@@ -53,7 +54,7 @@ func failures(mention string) []failure {
 		of.SetAnnotations(map[string]string{"kustomize.toolkit.fluxcd.io/force": "enabled"})
 	}
 	boom := fmt.Errorf("%s is not a valid config key; %q already exists", mention, mention)
-	webhook, policy := plan.Gate{Webhook: "w.example.org"}, plan.Gate{Policy: "p", Binding: "b"}
+	webhook, policy := reason.Gate{Webhook: "w.example.org"}, reason.Gate{Policy: "p", Binding: "b"}
 	return []failure{
 		{name: "create refused", happens: refused(boom)},
 		{name: "update refused", happens: refused(boom), exists: true},
@@ -67,8 +68,8 @@ func failures(mention string) []failure {
 		{name: "waits", happens: func(_ *pairs, of *unstructured.Unstructured) {
 			of.SetAnnotations(map[string]string{"config.kubernetes.io/depends-on": "/namespaces/team/ConfigMap/nowhere"})
 		}},
-		{name: "webhook", happens: refused(plan.Refused(webhook, boom)), by: webhook},
-		{name: "policy", happens: refused(plan.Refused(policy, boom)), exists: true, by: policy},
+		{name: "webhook", happens: refused(reason.Refused(webhook, boom)), by: webhook},
+		{name: "policy", happens: refused(reason.Refused(policy, boom)), exists: true, by: policy},
 	}
 }
 
@@ -79,7 +80,7 @@ type pairs struct {
 	want           render.Desired
 	refused, known map[manifest.ID]error
 	unserved       []schema.GroupKind
-	gates          []plan.Gate
+	gates          []reason.Gate
 	approved       map[manifest.ID]bool
 }
 
@@ -136,21 +137,21 @@ func (s *pairs) answer(step plan.Step) error {
 
 // mayGo is the table of the guard unfinished, in the words of its documentation.
 func (s *pairs) mayGo(id manifest.ID, undone []manifest.ID) bool {
-	named := func(name func(plan.Gate) string) bool {
-		return slices.ContainsFunc(s.gates, func(g plan.Gate) bool { return name(g) == id.Name })
+	named := func(name func(reason.Gate) string) bool {
+		return slices.ContainsFunc(s.gates, func(g reason.Gate) bool { return name(g) == id.Name })
 	}
 	isRBAC := func(id manifest.ID) bool { return id.Group == rbacGroup }
 	switch id.GroupKind() {
 	case schema.GroupKind{Group: admissions, Kind: "ValidatingWebhookConfiguration"}, schema.GroupKind{Group: admissions, Kind: "MutatingWebhookConfiguration"}:
-		if named(func(g plan.Gate) string { return strings.TrimSuffix(g.Webhook, ".example.org") }) {
+		if named(func(g reason.Gate) string { return strings.TrimSuffix(g.Webhook, ".example.org") }) {
 			return true
 		}
 	case schema.GroupKind{Group: admissions, Kind: "ValidatingAdmissionPolicy"}:
-		if named(func(g plan.Gate) string { return g.Policy }) {
+		if named(func(g reason.Gate) string { return g.Policy }) {
 			return true
 		}
 	case schema.GroupKind{Group: admissions, Kind: "ValidatingAdmissionPolicyBinding"}:
-		if named(func(g plan.Gate) string { return g.Binding }) {
+		if named(func(g reason.Gate) string { return g.Binding }) {
 			return true
 		}
 	case schema.GroupKind{Group: rbacGroup, Kind: "RoleBinding"}, schema.GroupKind{Group: rbacGroup, Kind: "ClusterRoleBinding"}:
@@ -323,8 +324,8 @@ func TestRefusingPolicyIsDependedOn(t *testing.T) {
 		}
 		s := onServer(t, policy, user, older(configMap("known")))
 		s.known[manifest.IDOf(configMap("known"))] = given.ErrBoom
-		s.refused[manifest.IDOf(configMap("new"))] = plan.Refused(plan.Gate{Policy: "p"}, given.ErrBoom)
-		s.gates = []plan.Gate{{Policy: "p"}}
+		s.refused[manifest.IDOf(configMap("new"))] = reason.Refused(reason.Gate{Policy: "p"}, given.ErrBoom)
+		s.gates = []reason.Gate{{Policy: "p"}}
 		s.want = s.commit("2", user, configMap("known"), configMap("new"))
 		if _, err := s.Pass(t, s.want); err != nil {
 			t.Fatal(err)

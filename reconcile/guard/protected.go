@@ -3,9 +3,12 @@ package guard
 import (
 	"slices"
 
+	"headgate.dev/headgate/reconcile/demand"
+	"headgate.dev/headgate/reconcile/draft"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/question"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
@@ -15,17 +18,17 @@ import (
 
 // The codes of the guard protected.
 const (
-	UsageInCommit     plan.Code = "UsageInCommit"     // the Usage of the commit
-	LabelledInUse     plan.Code = "LabelledInUse"     // the label that Usages set, which it carries
-	UsagesNotRead     plan.Code = "UsagesNotRead"     // Usages have not been read yet
-	UsagesUnknown     plan.Code = "UsagesUnknown"     // why Usages cannot be read
-	ProtectedByUsage  plan.Code = "ProtectedByUsage"  // a Usage that names it
-	LabelWithoutUsage plan.Code = "LabelWithoutUsage" // the label that Usages set, which it carries although no Usage names it
+	UsageInCommit     reason.Code = "UsageInCommit"     // the Usage of the commit
+	LabelledInUse     reason.Code = "LabelledInUse"     // the label that Usages set, which it carries
+	UsagesNotRead     reason.Code = "UsagesNotRead"     // Usages have not been read yet
+	UsagesUnknown     reason.Code = "UsagesUnknown"     // why Usages cannot be read
+	ProtectedByUsage  reason.Code = "ProtectedByUsage"  // a Usage that names it
+	LabelWithoutUsage reason.Code = "LabelWithoutUsage" // the label that Usages set, which it carries although no Usage names it
 )
 
 // protected holds deletions that Crossplane's Usages protect against: of an object that a Usage names, labelled or not, and of an
 // object with the label, even if no Usage is found.
-func protected(s plan.Step, c plan.Case) plan.Ruling {
+func protected(s plan.Step, c draft.Case) plan.Ruling {
 	if goesFirst(s.ID, c) {
 		return allowed
 	}
@@ -49,7 +52,7 @@ func protected(s plan.Step, c plan.Case) plan.Ruling {
 	case is.Open:
 		return held(UsagesNotRead.With())
 	case is.Err != nil:
-		return held(UsagesUnknown.With(plan.ReasonOf(is.Err)))
+		return held(UsagesUnknown.With(reason.Of(is.Err)))
 	case a.Count > 0:
 		return held(ProtectedByUsage.With(a.Example))
 	case labelled:
@@ -62,10 +65,10 @@ func protected(s plan.Step, c plan.Case) plan.Ruling {
 
 // goesFirst reports whether the object is protected by one of our Usages that is pruned first. Then the prune only waits, and the
 // user need not act.
-func goesFirst(id manifest.ID, c plan.Case) bool {
+func goesFirst(id manifest.ID, c draft.Case) bool {
 	for usage := range c.Seen.Inventory.Entries {
 		live, exists := c.Seen.Objects[usage]
-		if exists && crossplane.IsUsage(usage.GroupKind()) && inventory.Ours(live, c.Seen.Inventory.Sync) && c.Seen.Inventory.Holds(usage, live) && slices.Contains(c.Seen.LiveDependencies(usage, live), id) &&
+		if exists && crossplane.IsUsage(usage.GroupKind()) && inventory.Ours(live, c.Seen.Inventory.Sync) && c.Seen.Inventory.Holds(usage, live) && slices.Contains(demand.LiveDependencies(c.Seen, usage, live), id) &&
 			!slices.ContainsFunc(c.Want.Objects, func(o render.Object) bool { return o.ID == usage }) {
 			return true
 		}

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/draft"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/question"
@@ -19,7 +21,7 @@ import (
 
 // Whatever has been answered, no prune passes whose questions are open, and with all answers, every prune passes.
 func TestNoPruneWithOpenQuestions(t *testing.T) {
-	seen := plan.Observed{
+	seen := facts.Observed{
 		Inventory: inventory.Inventory{Sync: given.Sync, ResourceVersion: "1", Entries: map[manifest.ID]inventory.Entry{}},
 		Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{}, Kinds: map[schema.GroupKind]plan.Kind{},
 	}
@@ -41,7 +43,7 @@ func TestNoPruneWithOpenQuestions(t *testing.T) {
 	}
 	want := render.Desired{Owner: render.OwnerHeadgate, Objects: []render.Object{given.Wanted(t, given.ConfigMap("keep"))}}
 	guards := Guarding{MaxPrunes: 99, PruneInstances: true}.Guards()
-	guards = slices.DeleteFunc(guards, func(g plan.Guard) bool { return g.Name == Empty })
+	guards = slices.DeleteFunc(guards, func(g draft.Guard) bool { return g.Name == Empty })
 	all := given.Computed(t, want, seen, guards...).Open()
 	if len(all) < 6 {
 		t.Fatalf("too few questions: %s", question.Text(all))

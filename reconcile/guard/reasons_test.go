@@ -8,6 +8,8 @@ import (
 
 	"headgate.dev/headgate/fixtures/given"
 	"headgate.dev/headgate/reconcile/approval"
+	"headgate.dev/headgate/reconcile/draft"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
@@ -18,7 +20,7 @@ import (
 )
 
 // gone returns a commit that keeps one object, and a cluster with buckets and ConfigMaps that it does not want any more.
-func gone(t *testing.T, buckets, configMaps int) (render.Desired, plan.Observed) {
+func gone(t *testing.T, buckets, configMaps int) (render.Desired, facts.Observed) {
 	t.Helper()
 	names := []string{"keep"}
 	for i := range configMaps {
@@ -44,7 +46,7 @@ func byGuard(p plan.Plan) map[string]int {
 		case plan.Prune:
 			counts[""]++
 		case plan.Hold:
-			for _, name := range []plan.GuardName{External, Rebuilt, Many, plan.History, plan.Unfinished} {
+			for _, name := range []plan.GuardName{External, Rebuilt, Many, draft.History, plan.Unfinished} {
 				if s.IsHeldBy(name) {
 					counts[string(name)]++
 				}
@@ -113,11 +115,11 @@ func TestApprovalLiftsOneReason(t *testing.T) {
 	other := given.ConfigMap("other")
 	broken := want
 	broken.Objects = append(slices.Clone(want.Objects), given.Wanted(t, other))
-	refused.Trials = map[manifest.ID]plan.Trial{manifest.IDOf(other): {Err: fmt.Errorf("refused")}}
+	refused.Trials = map[manifest.ID]facts.Trial{manifest.IDOf(other): {Err: fmt.Errorf("refused")}}
 	for name, tc := range map[string]struct {
 		reason   string
 		want     render.Desired
-		seen     plan.Observed
+		seen     facts.Observed
 		approved []plan.GuardName
 		held     map[string]int
 	}{

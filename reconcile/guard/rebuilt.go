@@ -1,20 +1,22 @@
 package guard
 
 import (
+	"headgate.dev/headgate/reconcile/draft"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 )
 
 // The codes of the guard rebuilt.
 const (
-	OnlyMarked        plan.Code = "OnlyMarked"        // only its marks prove that this sync applied the object
-	RebuildsBeforeEnd plan.Code = "RebuildsBeforeEnd" // the inventory is being rebuilt, and the sync ends
-	Rebuilds          plan.Code = "Rebuilds"          // the inventory is being rebuilt
+	OnlyMarked        reason.Code = "OnlyMarked"        // only its marks prove that this sync applied the object
+	RebuildsBeforeEnd reason.Code = "RebuildsBeforeEnd" // the inventory is being rebuilt, and the sync ends
+	Rebuilds          reason.Code = "Rebuilds"          // the inventory is being rebuilt
 )
 
 // rebuilt holds prunes of objects whose marks alone show that the sync owns them. A person checks the object, then approves the
 // prune or releases the object. others is the ruling on other objects while the inventory is being rebuilt.
-func rebuilt(others plan.Ruling) func(plan.Step, plan.Case) plan.Ruling {
-	return func(s plan.Step, c plan.Case) plan.Ruling {
+func rebuilt(others plan.Ruling) func(plan.Step, draft.Case) plan.Ruling {
+	return func(s plan.Step, c draft.Case) plan.Ruling {
 		have := c.Seen.Inventory
 		switch {
 		case have.Entries[s.ID].Rebuilt:

@@ -4,8 +4,10 @@ import (
 	"testing"
 
 	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/record"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
@@ -20,9 +22,9 @@ func TestSameObject(t *testing.T) {
 	}
 	was, is := event("old.example.org/v1"), event("v1")
 	old, wanted := manifest.IDOf(was), manifest.IDOf(is)
-	for name, edit := range map[string]func(*plan.Observed){
-		"Plain":    func(*plan.Observed) {},
-		"Released": func(seen *plan.Observed) { seen.Terms.Release = []string{old.String()} },
+	for name, edit := range map[string]func(*facts.Observed){
+		"Plain":    func(*facts.Observed) {},
+		"Released": func(seen *facts.Observed) { seen.Terms.Release = []string{old.String()} },
 	} {
 		seen := given.Owning(t)
 		seen.Objects[old], seen.Objects[wanted] = given.Live(was, "same"), given.Live(is, "same")
@@ -38,12 +40,12 @@ func TestSameObject(t *testing.T) {
 				t.Errorf("%s: %s %s", name, s.Action, s.ID)
 			}
 		}
-		if _, owned := p.Settled(seen.Inventory, nil).Entries[old]; !owned {
+		if _, owned := record.Settled(p, seen.Inventory, nil).Entries[old]; !owned {
 			t.Errorf("%s: nothing would own the object", name)
 		}
 		seen.Inventory.Entries[wanted] = inventory.Entry{UID: "same"}
 		p = given.Computed(t, want, seen, Guarding{}.Guards()...)
-		if _, owned := p.Settled(seen.Inventory, nil).Entries[old]; owned || !p.Remembers() {
+		if _, owned := record.Settled(p, seen.Inventory, nil).Entries[old]; owned || !p.Remembers() {
 			t.Errorf("%s: the old identity stays", name)
 		}
 	}

@@ -4,8 +4,10 @@ import (
 	"slices"
 
 	"headgate.dev/headgate/reconcile/approval"
+	"headgate.dev/headgate/reconcile/draft"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/question"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/schema"
 
@@ -14,13 +16,13 @@ import (
 
 // The codes of the guard schema.
 const (
-	BreaksUnseen       plan.Code = "BreaksUnseen"       // the breaking changes; no cluster shows whether there are custom resources
-	BreaksUncounted    plan.Code = "BreaksUncounted"    // the breaking changes; custom resources have not been counted yet
-	BreaksUncountable  plan.Code = "BreaksUncountable"  // the breaking changes, and why custom resources cannot be counted
-	BreaksInUse        plan.Code = "BreaksInUse"        // the breaking changes, how many custom resources exist, an example, and the removed versions
-	BreaksInUseUnknown plan.Code = "BreaksInUseUnknown" // a BreaksInUse, and why the custom resources cannot be checked
-	BreaksObjects      plan.Code = "BreaksObjects"      // the breaking changes, and what custom resources would lose or why they would be refused
-	BreaksNoObject     plan.Code = "BreaksNoObject"     // the breaking changes, and how many custom resources exist; all of them fit
+	BreaksUnseen       reason.Code = "BreaksUnseen"       // the breaking changes; no cluster shows whether there are custom resources
+	BreaksUncounted    reason.Code = "BreaksUncounted"    // the breaking changes; custom resources have not been counted yet
+	BreaksUncountable  reason.Code = "BreaksUncountable"  // the breaking changes, and why custom resources cannot be counted
+	BreaksInUse        reason.Code = "BreaksInUse"        // the breaking changes, how many custom resources exist, an example, and the removed versions
+	BreaksInUseUnknown reason.Code = "BreaksInUseUnknown" // a BreaksInUse, and why the custom resources cannot be checked
+	BreaksObjects      reason.Code = "BreaksObjects"      // the breaking changes, and what custom resources would lose or why they would be refused
+	BreaksNoObject     reason.Code = "BreaksNoObject"     // the breaking changes, and how many custom resources exist; all of them fit
 )
 
 // The causes of the guard schema. A person is asked about each by itself.
@@ -36,7 +38,7 @@ func redefines(s plan.Step) bool {
 }
 
 // broken holds breaking changes of a kind that has custom resources.
-func broken(s plan.Step, c plan.Case) plan.Ruling {
+func broken(s plan.Step, c draft.Case) plan.Ruling {
 	if !redefines(s) || neverServed(s.Live) {
 		return allowed
 	}
@@ -56,7 +58,7 @@ func broken(s plan.Step, c plan.Case) plan.Ruling {
 	case is.Open:
 		return asks(approval.Uncounted, approval.Amount{}, BreaksUncounted.With(breaking))
 	case is.Err != nil:
-		return asks(approval.Uncounted, approval.Amount{}, BreaksUncountable.With(breaking, plan.ReasonOf(is.Err)))
+		return asks(approval.Uncounted, approval.Amount{}, BreaksUncountable.With(breaking, reason.Of(is.Err)))
 	case a.Count > 0:
 		return fits(s, c, breaking, a)
 	}
@@ -74,7 +76,7 @@ func neverServed(live *unstructured.Unstructured) bool {
 }
 
 // isMade reports whether Crossplane makes, or has made, the CRD of an MRD.
-func isMade(s plan.Step, c plan.Case) bool {
+func isMade(s plan.Step, c draft.Case) bool {
 	return len(s.Because) > 0 || c.Seen.Upstream.Definitions[s.ID.Name].Active
 }
 

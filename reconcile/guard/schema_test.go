@@ -4,9 +4,11 @@ import (
 	"testing"
 
 	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/question"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
@@ -74,7 +76,7 @@ func TestSchemas(t *testing.T) {
 			want: "its schema breaks: v1 a is removed; Headgate has not counted the custom resources", held: true,
 		},
 		"Uncountable": {
-			reason: "If objects cannot be counted, the definition counts as in use.", answers: answered(given.Unknown(plan.Failed.With("forbidden"))),
+			reason: "If objects cannot be counted, the definition counts as in use.", answers: answered(given.Unknown(reason.Failed.With("forbidden"))),
 			live: of("CRD", "Namespaced", names, "a"), after: of("CRD", "Namespaced", names),
 			want: "its schema breaks: v1 a is removed; custom resources cannot be counted (forbidden), so it counts as in use", held: true,
 		},
@@ -108,11 +110,11 @@ func TestSchemas(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			o := given.Wanted(t, tc.after)
-			seen := plan.Observed{
+			seen := facts.Observed{
 				Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{o.ID: {UID: "u", Digest: "before"}}},
 				Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{o.ID: given.Live(tc.after, "u")}, Kinds: given.Kinds,
-				Trials: map[manifest.ID]plan.Trial{o.ID: {Live: tc.live, After: tc.after}}, Answers: tc.answers, Stance: tc.stance,
-				Upstream: plan.Upstream{Definitions: tc.upstream},
+				Trials: map[manifest.ID]facts.Trial{o.ID: {Live: tc.live, After: tc.after}}, Answers: tc.answers, Stance: tc.stance,
+				Upstream: facts.Upstream{Definitions: tc.upstream},
 			}
 			p, err := given.Compute(render.Desired{Objects: []render.Object{o}}, seen, Guarding{}.Guards()...)
 			if err != nil {

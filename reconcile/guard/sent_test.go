@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/draft"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/ownership"
 	"headgate.dev/headgate/reconcile/plan"
@@ -38,15 +40,15 @@ func TestSentMarks(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			seen := plan.Observed{Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{id: tc.entry}}}
+			seen := facts.Observed{Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{id: tc.entry}}}
 			if diff := cmp.Diff(tc.want, seen.ClaimOn(id, tc.live).By); diff != "" {
 				t.Errorf("%s\nclaim(...) (-want +got):\n%s", tc.reason, diff)
 			}
 		})
 	}
-	seen := plan.Observed{Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{id: entry}}}
+	seen := facts.Observed{Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{id: entry}}}
 	seen.Objects = map[manifest.ID]*metav1.PartialObjectMetadata{id: given.Live(u, "u", rendered)}
-	if r := paused(plan.Step{ID: id, Action: plan.Update}, plan.Case{Seen: seen}); r.Response() != plan.Allowed {
+	if r := paused(plan.Step{ID: id, Action: plan.Update}, draft.Case{Seen: seen}); r.Response() != plan.Allowed {
 		t.Errorf("The commit paused it, and not another writer: %v", r)
 	}
 	seen.Objects[id].Annotations["crossplane.io/paused"] = "True" // differs from the value that we sent
@@ -58,7 +60,7 @@ func TestSentMarks(t *testing.T) {
 	o := given.Wanted(t, u)
 	old.Digest = given.Sync.Digest(o)
 	old.Mark = inventory.Mark(asApplied)
-	seen = plan.Observed{Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{id: old}}, Kinds: given.Kinds}
+	seen = facts.Observed{Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{id: old}}, Kinds: given.Kinds}
 	seen.Objects = map[manifest.ID]*metav1.PartialObjectMetadata{id: asApplied}
 	p := given.Computed(t, render.Desired{Objects: []render.Object{o}}, seen, Guarding{}.Guards()...)
 	if p.Writes() || p.Steps[0].Renew.Foreign != entry.Foreign {

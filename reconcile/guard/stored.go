@@ -4,8 +4,11 @@ import (
 	"slices"
 
 	"headgate.dev/headgate/reconcile/approval"
+	"headgate.dev/headgate/reconcile/draft"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/question"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render/crossplane"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -13,11 +16,11 @@ import (
 
 // The codes of the guard schema.
 const (
-	WebhookUnseen      plan.Code = "WebhookUnseen"      // a conversion webhook is dropped, and no cluster shows in which versions objects are stored
-	VersionsUnseen     plan.Code = "VersionsUnseen"     // versions are dropped, and no cluster shows in which versions objects are stored
-	StoredNotRead      plan.Code = "StoredNotRead"      // the versions in which objects are stored have not been read yet
-	StoredUnknown      plan.Code = "StoredUnknown"      // why the versions in which objects are stored cannot be read
-	WebhookStillNeeded plan.Code = "WebhookStillNeeded" // versions in which objects may be stored, and the storage version
+	WebhookUnseen      reason.Code = "WebhookUnseen"      // a conversion webhook is dropped, and no cluster shows in which versions objects are stored
+	VersionsUnseen     reason.Code = "VersionsUnseen"     // versions are dropped, and no cluster shows in which versions objects are stored
+	StoredNotRead      reason.Code = "StoredNotRead"      // the versions in which objects are stored have not been read yet
+	StoredUnknown      reason.Code = "StoredUnknown"      // why the versions in which objects are stored cannot be read
+	WebhookStillNeeded reason.Code = "WebhookStillNeeded" // versions in which objects may be stored, and the storage version
 )
 
 // A storing describes a CRD of a definition, with the versions in which its objects may be stored.
@@ -28,7 +31,7 @@ type storing struct {
 
 // storedVersions returns the versions in which objects of a definition may be stored. For a CRD that was not read, it asks for the
 // versions, but only if the update may make objects unreadable: if it declares fewer versions, or drops a conversion webhook.
-func storedVersions(s plan.Step, c plan.Case, after *unstructured.Unstructured) (have []storing, all question.State) {
+func storedVersions(s plan.Step, c draft.Case, after *unstructured.Unstructured) (have []storing, all question.State) {
 	if s.ID.IsCRD() && c.Seen.Stance.In(plan.OnCluster) {
 		versions, _, _ := unstructured.NestedStringSlice(s.Live.Object, "status", "storedVersions")
 		return []storing{{s.ID.Name, versions}}, all
@@ -36,7 +39,7 @@ func storedVersions(s plan.Step, c plan.Case, after *unstructured.Unstructured) 
 	if !dropsWebhook(s.Live, after) && !removesVersions(s.Live, after) {
 		return nil, all
 	}
-	for _, crd := range plan.CRDsOf(s.Live) {
+	for _, crd := range facts.CRDsOf(s.Live) {
 		versions, is := question.Get(c.Seen.Known(), question.Stored{Of: crd})
 		if is.Known() {
 			have = append(have, storing{crd.Name, versions})
@@ -49,7 +52,7 @@ func storedVersions(s plan.Step, c plan.Case, after *unstructured.Unstructured) 
 // stored holds an update that drops the conversion webhook of a definition while objects are stored in another version than the
 // storage version. It also holds the update if the stored versions cannot be read. The guard impossible handles the removal of
 // versions that are known to be stored.
-func stored(s plan.Step, c plan.Case) plan.Ruling {
+func stored(s plan.Step, c draft.Case) plan.Ruling {
 	if !redefines(s) {
 		return allowed
 	}
@@ -69,7 +72,7 @@ func stored(s plan.Step, c plan.Case) plan.Ruling {
 	case are.Open:
 		return asks(Storage, approval.Amount{}, StoredNotRead.With())
 	case are.Err != nil:
-		return asks(Storage, approval.Amount{}, StoredUnknown.With(plan.ReasonOf(are.Err)))
+		return asks(Storage, approval.Amount{}, StoredUnknown.With(reason.Of(are.Err)))
 	case !drops:
 		return allowed
 	}
@@ -84,7 +87,7 @@ func stored(s plan.Step, c plan.Case) plan.Ruling {
 }
 
 func dropsWebhook(before, after *unstructured.Unstructured) bool {
-	return plan.HasWebhook(before) && !plan.HasWebhook(after)
+	return facts.HasWebhook(before) && !facts.HasWebhook(after)
 }
 
 func removesVersions(before, after *unstructured.Unstructured) bool {

@@ -6,9 +6,11 @@ import (
 	"testing"
 
 	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/question"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
@@ -83,7 +85,7 @@ func TestStored(t *testing.T) {
 			live:   of("MRD", true, "v1", "v2"), after: of("MRD", false, "v1", "v2"), want: "Headgate has not read in which versions objects are stored", held: true,
 		},
 		"DefinitionUnknown": {
-			reason: "If the CRD cannot be read, objects may be stored in any version.", answers: answered(given.Unknown(plan.Failed.With("forbidden"))),
+			reason: "If the CRD cannot be read, objects may be stored in any version.", answers: answered(given.Unknown(reason.Failed.With("forbidden"))),
 			live: of("MRD", true, "v1", "v2"), after: of("MRD", false, "v1", "v2"),
 			want: "its versions, or its conversion webhook, would go, and Headgate cannot read in which versions objects are stored (forbidden)", held: true,
 		},
@@ -114,15 +116,15 @@ func TestStored(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			o := given.Wanted(t, tc.after)
-			trial := plan.Trial{Live: tc.live, After: tc.after, Err: tc.err}
+			trial := facts.Trial{Live: tc.live, After: tc.after, Err: tc.err}
 			if tc.err != nil {
 				trial.After = nil
 			}
-			seen := plan.Observed{
+			seen := facts.Observed{
 				Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{o.ID: {UID: "u", Digest: "before"}}},
 				Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{o.ID: given.Live(tc.after, "u")}, Kinds: given.Kinds,
-				Trials: map[manifest.ID]plan.Trial{o.ID: trial}, Answers: tc.answers, Stance: tc.stance,
-				Upstream: plan.Upstream{Definitions: map[string]crossplane.LiveDefinition{"buckets.example.org": {Active: tc.active}}},
+				Trials: map[manifest.ID]facts.Trial{o.ID: trial}, Answers: tc.answers, Stance: tc.stance,
+				Upstream: facts.Upstream{Definitions: map[string]crossplane.LiveDefinition{"buckets.example.org": {Active: tc.active}}},
 			}
 			p, err := given.Compute(render.Desired{Objects: []render.Object{o}}, seen, Guarding{}.Guards()...)
 			if err != nil {

@@ -6,7 +6,10 @@ import (
 	"testing"
 
 	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/draft"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/record"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 )
@@ -53,7 +56,7 @@ func TestMisspeltKinds(t *testing.T) {
 				if tc.prunes || tc.retakes {
 					return
 				}
-				seen.Inventory = p.Settled(seen.Inventory, nil)
+				seen.Inventory = record.Settled(p, seen.Inventory, nil)
 			}
 		})
 	}
@@ -64,7 +67,7 @@ func TestEndingIsNotUnfinished(t *testing.T) {
 	failed := plan.Step{Action: plan.Create, ID: manifest.ID{Kind: "ConfigMap", Name: "a"}, Err: given.ErrBoom}
 	goes := plan.Step{Action: plan.Prune, ID: manifest.ID{Kind: "ConfigMap", Name: "b"}}
 	for ends, want := range map[plan.Stance]plan.Response{plan.Applying: plan.Held, plan.Destroying: plan.Allowed} {
-		if r := onPrune(plan.Unfinished, plan.Case{Seen: plan.Observed{Stance: ends}, Steps: []plan.Step{failed, goes}}, goes); r.Response() != want {
+		if r := onPrune(plan.Unfinished, draft.Case{Seen: facts.Observed{Stance: ends}, Steps: []plan.Step{failed, goes}}, goes); r.Response() != want {
 			t.Errorf("%q: %+v", ends, r)
 		}
 	}

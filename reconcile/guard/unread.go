@@ -6,6 +6,7 @@ import (
 
 	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
@@ -111,9 +112,9 @@ func packageImage(u *unstructured.Unstructured) string {
 }
 
 // whyUnread returns why the content of a package is not known; no reason if it is.
-func (c *flooding) whyUnread(id manifest.ID) plan.Reason {
+func (c *flooding) whyUnread(id manifest.ID) reason.Reason {
 	if _, known := c.definitionsOf(id); known {
-		return plan.Reason{}
+		return reason.Reason{}
 	}
 	for _, u := range c.Want.Unread {
 		if slices.Contains(u.Installers, id) && u.Err != nil {

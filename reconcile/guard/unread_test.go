@@ -7,6 +7,8 @@ import (
 
 	"headgate.dev/headgate/fixtures/given"
 	"headgate.dev/headgate/reconcile/approval"
+	"headgate.dev/headgate/reconcile/draft"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
@@ -48,12 +50,12 @@ func TestFloodOfAnUnreadPackage(t *testing.T) {
 		}}
 	}
 	// there adds an installed Provider to the cluster.
-	there := func(seen *plan.Observed, p crossplane.LivePackage) {
+	there := func(seen *facts.Observed, p crossplane.LivePackage) {
 		seen.Objects[darkID] = given.Live(image("v2.0.0"), "p")
 		seen.Upstream.Packages = map[manifest.ID]crossplane.LivePackage{darkID: p}
 	}
 	installed := crossplane.LivePackage{Revision: "r", Healthy: metav1.ConditionTrue}
-	policies := func(seen *plan.Observed, of map[string][]string) {
+	policies := func(seen *facts.Observed, of map[string][]string) {
 		seen.Upstream.Policies = map[string]crossplane.LivePolicy{}
 		for name, globs := range of {
 			seen.Upstream.Policies[name] = crossplane.LivePolicy{Patterns: globs}
@@ -67,7 +69,7 @@ func TestFloodOfAnUnreadPackage(t *testing.T) {
 	cases := map[string]struct {
 		reason           string
 		commit           map[string]string
-		edit             func(*plan.Observed)
+		edit             func(*facts.Observed)
 		policy, provider plan.Action
 	}{
 		"Star": {
@@ -88,80 +90,80 @@ func TestFloodOfAnUnreadPackage(t *testing.T) {
 		},
 		"Installed": {
 			reason: "The cluster already has all definitions of the package.", commit: map[string]string{"policy.yaml": given.Policy("team", "*")},
-			edit: func(o *plan.Observed) { there(o, installed) }, policy: plan.Create, provider: plan.Keep,
+			edit: func(o *facts.Observed) { there(o, installed) }, policy: plan.Create, provider: plan.Keep,
 		},
 		"Installing": {
 			reason: "Crossplane is still creating the definitions.", commit: map[string]string{"policy.yaml": given.Policy("team", "*")},
-			edit: func(o *plan.Observed) {
+			edit: func(o *facts.Observed) {
 				there(o, crossplane.LivePackage{Revision: "r", Healthy: metav1.ConditionFalse})
 			}, policy: plan.Hold, provider: plan.Keep,
 		},
 		"AsBefore": {
 			reason: "The policy is already in force, so the package is held.", commit: map[string]string{"policy.yaml": given.Policy("team", "*.dark.example.org")},
-			edit: func(o *plan.Observed) { policies(o, map[string][]string{"team": {"*.dark.example.org"}}) }, policy: plan.Keep, provider: plan.Hold,
+			edit: func(o *facts.Observed) { policies(o, map[string][]string{"team": {"*.dark.example.org"}}) }, policy: plan.Keep, provider: plan.Hold,
 		},
 		"NarrowedFirst": {
 			reason: "Policies are applied before packages, so the package finds a narrow one.", commit: map[string]string{"policy.yaml": given.Policy("team", "lamps.dark.example.org")},
-			edit: func(o *plan.Observed) {
+			edit: func(o *facts.Observed) {
 				policies(o, map[string][]string{"team": {"*"}})
-				o.Trials = map[manifest.ID]plan.Trial{crossplane.MRAP("team"): {Live: policyObject("team", "*"), After: policyObject("team", "lamps.dark.example.org")}}
+				o.Trials = map[manifest.ID]facts.Trial{crossplane.MRAP("team"): {Live: policyObject("team", "*"), After: policyObject("team", "lamps.dark.example.org")}}
 			}, policy: plan.Update, provider: plan.Create,
 		},
 		"Widened": {
 			reason: "The wildcard is new, so the policy is held.", commit: map[string]string{"policy.yaml": given.Policy("team", "lamps.dark.example.org", "*.dark.example.org")},
-			edit: func(o *plan.Observed) {
+			edit: func(o *facts.Observed) {
 				policies(o, map[string][]string{"team": {"lamps.dark.example.org"}})
-				o.Trials = map[manifest.ID]plan.Trial{crossplane.MRAP("team"): {Live: policyObject("team", "lamps.dark.example.org"), After: policyObject("team", "lamps.dark.example.org", "*.dark.example.org")}}
+				o.Trials = map[manifest.ID]facts.Trial{crossplane.MRAP("team"): {Live: policyObject("team", "lamps.dark.example.org"), After: policyObject("team", "lamps.dark.example.org", "*.dark.example.org")}}
 			}, policy: plan.Hold, provider: plan.Create,
 		},
 		"UnderAWiderOne": {
 			reason: "The package is held anyway because of the wider policy, so this policy changes nothing.", commit: map[string]string{"policy.yaml": given.Policy("team", "*.dark.example.org"), "all.yaml": given.Policy("all", "*")},
-			edit: func(o *plan.Observed) { policies(o, map[string][]string{"all": {"*"}}) }, policy: plan.Create, provider: plan.Hold,
+			edit: func(o *facts.Observed) { policies(o, map[string][]string{"all": {"*"}}) }, policy: plan.Create, provider: plan.Hold,
 		},
 		"WiderOneNarrowed": {
 			reason: "The same commit narrows the wider policy, so the wildcard of this one counts.",
 			commit: map[string]string{"policy.yaml": given.Policy("team", "*.dark.example.org"), "all.yaml": given.Policy("all", "lamps.dark.example.org")},
-			edit: func(o *plan.Observed) {
+			edit: func(o *facts.Observed) {
 				policies(o, map[string][]string{"all": {"*"}})
-				o.Trials = map[manifest.ID]plan.Trial{crossplane.MRAP("all"): {Live: policyObject("all", "*"), After: policyObject("all", "lamps.dark.example.org")}}
+				o.Trials = map[manifest.ID]facts.Trial{crossplane.MRAP("all"): {Live: policyObject("all", "*"), After: policyObject("all", "lamps.dark.example.org")}}
 			}, policy: plan.Hold, provider: plan.Create,
 		},
 		"PausedBefore": {
 			reason: "The policy was paused and takes effect with this commit.", commit: map[string]string{"policy.yaml": given.Policy("team", "*.dark.example.org")},
-			edit: func(o *plan.Observed) {
+			edit: func(o *facts.Observed) {
 				policies(o, map[string][]string{"team": {"*.dark.example.org"}})
 				o.Upstream.Policies["team"] = crossplane.LivePolicy{Patterns: []string{"*.dark.example.org"}, Paused: true}
-				o.Trials = map[manifest.ID]plan.Trial{crossplane.MRAP("team"): {Live: policyObject("team", "*"), After: policyObject("team", "*.dark.example.org")}}
+				o.Trials = map[manifest.ID]facts.Trial{crossplane.MRAP("team"): {Live: policyObject("team", "*"), After: policyObject("team", "*.dark.example.org")}}
 			}, policy: plan.Hold, provider: plan.Create,
 		},
 		"Upgraded": {
 			reason: "A new version may contain new definitions, and the policy activates all of them.", commit: map[string]string{"policy.yaml": given.Policy("team", "*")},
-			edit: func(o *plan.Observed) {
+			edit: func(o *facts.Observed) {
 				policies(o, map[string][]string{"team": {"*"}})
 				there(o, installed)
-				o.Trials = map[manifest.ID]plan.Trial{darkID: {Live: image("v1.0.0"), After: image("v2.0.0")}}
+				o.Trials = map[manifest.ID]facts.Trial{darkID: {Live: image("v1.0.0"), After: image("v2.0.0")}}
 			}, policy: plan.Keep, provider: plan.Hold,
 		},
 		"UpgradedUnderAGroup": {
 			reason: "A new version of an installed provider is not a new provider.", commit: map[string]string{"policy.yaml": given.Policy("team", "*.dark.example.org")},
-			edit: func(o *plan.Observed) {
+			edit: func(o *facts.Observed) {
 				policies(o, map[string][]string{"team": {"*.dark.example.org"}})
 				there(o, installed)
-				o.Trials = map[manifest.ID]plan.Trial{darkID: {Live: image("v1.0.0"), After: image("v2.0.0")}}
+				o.Trials = map[manifest.ID]facts.Trial{darkID: {Live: image("v1.0.0"), After: image("v2.0.0")}}
 			}, policy: plan.Keep, provider: plan.Update,
 		},
 		"Relabelled": {
 			reason: "The update does not change the package.", commit: map[string]string{"policy.yaml": given.Policy("team", "*")},
-			edit: func(o *plan.Observed) {
+			edit: func(o *facts.Observed) {
 				policies(o, map[string][]string{"team": {"*"}})
 				there(o, installed)
-				o.Trials = map[manifest.ID]plan.Trial{darkID: {Live: image("v2.0.0"), After: image("v2.0.0")}}
+				o.Trials = map[manifest.ID]facts.Trial{darkID: {Live: image("v2.0.0"), After: image("v2.0.0")}}
 			}, policy: plan.Keep, provider: plan.Update,
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			seen := given.Seen(plan.Upstream{})
+			seen := given.Seen(facts.Upstream{})
 			if tc.edit != nil {
 				tc.edit(&seen)
 			}
@@ -189,12 +191,12 @@ func TestUnreadPoliciesDeactivateNothing(t *testing.T) {
 	by := func(kind string) render.Desired {
 		return render.Desired{Unread: []catalogue.Unread{{Source: "s", Installers: []manifest.ID{{Group: "pkg.crossplane.io", Kind: kind, Name: "n"}}, Err: given.ErrBoom}}}
 	}
-	seen := plan.Observed{Terms: plan.Terms{Deactivate: true}}
-	if seen.Deactivates(by("Configuration")) || len(plan.NoteSkippedPolicy(by("Configuration"), seen)) != 1 {
+	seen := facts.Observed{Terms: facts.Terms{Deactivate: true}}
+	if draft.Deactivates(seen, by("Configuration")) || len(draft.NoteSkippedPolicy(by("Configuration"), seen)) != 1 {
 		t.Error("The content of a Configuration is not known, so nothing is deactivated, and a note reports that")
 	}
 	for _, kind := range []string{"Provider", "Function"} {
-		if !seen.Deactivates(by(kind)) || len(plan.NoteSkippedPolicy(by(kind), seen)) != 0 {
+		if !draft.Deactivates(seen, by(kind)) || len(draft.NoteSkippedPolicy(by(kind), seen)) != 0 {
 			t.Errorf("A %s holds no policy", kind)
 		}
 	}

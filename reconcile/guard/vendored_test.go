@@ -3,6 +3,7 @@ package guard
 import (
 	"testing"
 
+	"headgate.dev/headgate/reconcile/draft"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/activation"
@@ -42,7 +43,7 @@ func TestInstalledBesideACopy(t *testing.T) {
 	if definitions, _, digest := want.Installs(other); len(definitions) > 0 || digest != "" {
 		t.Errorf("another provider installs %v", names(definitions))
 	}
-	counted, known := (&flooding{Case: plan.Case{Want: want}}).definitionsOf(by)
+	counted, known := (&flooding{Case: draft.Case{Want: want}}).definitionsOf(by)
 	if diff := cmp.Diff([]string{image.Directory + " boats.sea.example.org", image.Directory + " sails.sea.example.org", dependency.Directory + " kites.air.example.org"}, names(counted)); diff != "" || !known {
 		t.Errorf("counted are (-want +got):\n%s", diff)
 	}

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/installed"
-	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
@@ -19,8 +19,8 @@ import (
 func TestDifferences(t *testing.T) {
 	const queues, tables, topics = "queues.example.org", "tables.example.org", "topics.example.org"
 	provided := manifest.ID{Group: "pkg.crossplane.io", Kind: "Provider", Name: "provider-toy"}
-	live := func(revision string, names ...string) plan.Upstream {
-		up := plan.Upstream{Definitions: map[string]crossplane.LiveDefinition{}, Packages: map[manifest.ID]crossplane.LivePackage{provided: {Installed: metav1.ConditionTrue}}}
+	live := func(revision string, names ...string) facts.Upstream {
+		up := facts.Upstream{Definitions: map[string]crossplane.LiveDefinition{}, Packages: map[manifest.ID]crossplane.LivePackage{provided: {Installed: metav1.ConditionTrue}}}
 		for _, name := range names {
 			up.Definitions[name] = crossplane.LiveDefinition{Revision: revision}
 		}
@@ -30,7 +30,7 @@ func TestDifferences(t *testing.T) {
 	installing.Packages[provided] = crossplane.LivePackage{Installed: metav1.ConditionFalse}
 	cases := map[string]struct {
 		reason string
-		up     plan.Upstream
+		up     facts.Upstream
 		want   []string
 	}{
 		"Same":       {"The commit has a copy of the installed package.", live("toy-1", given.Buckets, queues, tables), nil},

@@ -1,14 +1,14 @@
 package inventory_test
 
 import (
-	"headgate.dev/headgate/reconcile/inventory"
-
 	"strings"
 	"testing"
 
 	"headgate.dev/headgate/fixtures/given"
 	"headgate.dev/headgate/reconcile/diff"
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/record"
 	"headgate.dev/headgate/render/manifest"
 
 	"github.com/google/go-cmp/cmp"
@@ -27,7 +27,7 @@ func TestSettled(t *testing.T) {
 	}
 	have := inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{b: before, c: before, d: before}}
 
-	intent := p.Intent(have)
+	intent := record.Intent(p, have)
 	if e, ok := intent.Entries[a]; !ok || e.UID != "" {
 		t.Errorf("intent: %v, want an entry without UID: a crash after it must orphan nothing", e)
 	}
@@ -35,7 +35,7 @@ func TestSettled(t *testing.T) {
 		t.Error("Intent changed the inventory it was given")
 	}
 
-	settled := p.Settled(have, []plan.Outcome{
+	settled := record.Settled(p, have, []plan.Outcome{
 		{ID: a, Action: plan.Create, UID: "new", Digest: "x", Mark: "y"},
 		{ID: b, Action: plan.Update, Err: given.ErrBoom},
 		{ID: c, Action: plan.Prune, Err: given.ErrBoom},
@@ -52,7 +52,7 @@ func TestSettled(t *testing.T) {
 	if _, ok := settled.Entries[d]; ok {
 		t.Error("what is gone and not wanted must be forgotten")
 	}
-	if _, ok := p.Settled(have, []plan.Outcome{{ID: c, Action: plan.Prune}}).Entries[c]; ok {
+	if _, ok := record.Settled(p, have, []plan.Outcome{{ID: c, Action: plan.Prune}}).Entries[c]; ok {
 		t.Error("what was pruned must be forgotten")
 	}
 }

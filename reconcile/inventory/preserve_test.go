@@ -1,13 +1,13 @@
 package inventory_test
 
 import (
-	"headgate.dev/headgate/reconcile/inventory"
-
 	"encoding/json"
 	"testing"
 
 	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/record"
 	"headgate.dev/headgate/render/manifest"
 )
 
@@ -20,11 +20,11 @@ func TestUnknownFieldsArePreserved(t *testing.T) {
 	}
 	have := inventory.Inventory{Entries: entries}
 	for name, next := range map[string]inventory.Inventory{
-		"intent":  plan.Plan{Steps: []plan.Step{{ID: a, Action: plan.Update}}}.Intent(have),
-		"applied": plan.Plan{Steps: []plan.Step{{ID: a, Action: plan.Update}}}.Settled(have, []plan.Outcome{{ID: a, Action: plan.Update, UID: "u", Digest: "d"}}),
-		"failed":  plan.Plan{Steps: []plan.Step{{ID: a, Action: plan.Update}}}.Settled(have, []plan.Outcome{{ID: a, Action: plan.Update, Err: given.ErrBoom}}),
-		"kept":    plan.Plan{Steps: []plan.Step{{ID: a, Action: plan.Keep}}}.Settled(have, []plan.Outcome{{ID: a, Action: plan.Keep}}),
-		"pruned":  plan.Plan{Steps: []plan.Step{{ID: a, Action: plan.Prune}}}.Settled(have, []plan.Outcome{{ID: a, Action: plan.Prune, Err: given.ErrBoom}}),
+		"intent":  record.Intent(plan.Plan{Steps: []plan.Step{{ID: a, Action: plan.Update}}}, have),
+		"applied": record.Settled(plan.Plan{Steps: []plan.Step{{ID: a, Action: plan.Update}}}, have, []plan.Outcome{{ID: a, Action: plan.Update, UID: "u", Digest: "d"}}),
+		"failed":  record.Settled(plan.Plan{Steps: []plan.Step{{ID: a, Action: plan.Update}}}, have, []plan.Outcome{{ID: a, Action: plan.Update, Err: given.ErrBoom}}),
+		"kept":    record.Settled(plan.Plan{Steps: []plan.Step{{ID: a, Action: plan.Keep}}}, have, []plan.Outcome{{ID: a, Action: plan.Keep}}),
+		"pruned":  record.Settled(plan.Plan{Steps: []plan.Step{{ID: a, Action: plan.Prune}}}, have, []plan.Outcome{{ID: a, Action: plan.Prune, Err: given.ErrBoom}}),
 	} {
 		data, err := next.Data()
 		if err != nil {

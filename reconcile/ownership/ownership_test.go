@@ -7,10 +7,14 @@ import (
 
 	"headgate.dev/headgate/fixtures/given"
 	"headgate.dev/headgate/reconcile/approval"
+	"headgate.dev/headgate/reconcile/draft"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/question"
+	"headgate.dev/headgate/reconcile/reason"
+	"headgate.dev/headgate/reconcile/record"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
@@ -60,7 +64,7 @@ func TestHolds(t *testing.T) {
 			if tc.entry != nil {
 				have.Entries[id] = *tc.entry
 			}
-			seen := plan.Observed{Inventory: have}
+			seen := facts.Observed{Inventory: have}
 			got := []bool{have.Holds(id, tc.live), seen.Mine(id, tc.live), have.GoesAlong(id, tc.live), seen.Restored(id, tc.live)}
 			if diff := cmp.Diff([]bool{tc.holds, tc.mine, tc.along, tc.back}, got); diff != "" {
 				t.Errorf("%s\nHolds, Mine, GoesAlong, Restored (-want +got):\n%s", tc.reason, diff)
@@ -80,14 +84,14 @@ func TestRefusedAdoption(t *testing.T) {
 	errBoom := errors.New("conflict with kapp")
 	p := plan.Plan{Steps: []plan.Step{{Action: plan.Update, ID: id, Err: errBoom}}}
 	done := []plan.Outcome{{ID: id, Action: plan.Update, Err: errBoom}}
-	if have := p.Intent(inventory.Inventory{}); len(have.Entries) != 0 {
+	if have := record.Intent(p, inventory.Inventory{}); len(have.Entries) != 0 {
 		t.Errorf("A step with an error is not sent, so it is no intent: %v", have.Entries)
 	}
-	if have := p.Settled(inventory.Inventory{}, done); len(have.Entries) != 0 {
+	if have := record.Settled(p, inventory.Inventory{}, done); len(have.Entries) != 0 {
 		t.Errorf("and its failure owns nothing: %v", have.Entries)
 	}
 	owned := inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{id: {UID: "u", Digest: "d"}}}
-	if e := p.Settled(owned, done).Entries[id]; e.UID != "u" || e.Actuation != "Failed" {
+	if e := record.Settled(p, owned, done).Entries[id]; e.UID != "u" || e.Actuation != "Failed" {
 		t.Errorf("Owned objects stay owned: %v", e)
 	}
 
@@ -108,7 +112,7 @@ func TestRefusedAdoption(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			seen := plan.Observed{
+			seen := facts.Observed{
 				Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{id: tc.entry}},
 				Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{id: tc.live},
 				Kinds:     given.Kinds,
@@ -130,8 +134,8 @@ func TestRefusedAdoption(t *testing.T) {
 func TestRebuiltHold(t *testing.T) {
 	a, b, c := given.ConfigMap("a"), given.ConfigMap("b"), given.ConfigMap("c")
 	kept := given.Wanted(t, c)
-	seeing := func(uid string, approvals ...string) plan.Observed {
-		seen := plan.Observed{Inventory: inventory.Inventory{Sync: given.Sync, ResourceVersion: "1", Entries: map[manifest.ID]inventory.Entry{}}, Kinds: given.Kinds, Approvals: approval.Given{inventory.OnSync: approval.Typed(approvals...)}}
+	seeing := func(uid string, approvals ...string) facts.Observed {
+		seen := facts.Observed{Inventory: inventory.Inventory{Sync: given.Sync, ResourceVersion: "1", Entries: map[manifest.ID]inventory.Entry{}}, Kinds: given.Kinds, Approvals: approval.Given{inventory.OnSync: approval.Typed(approvals...)}}
 		seen.Objects = map[manifest.ID]*metav1.PartialObjectMetadata{}
 		for _, u := range []*unstructured.Unstructured{a, b} {
 			o := given.Live(u, "u")
@@ -171,7 +175,7 @@ func TestRebuiltHold(t *testing.T) {
 		t.Errorf("A later change is not pruned, nor is anything approved with it: %v", p.Steps)
 	}
 
-	release, err := plan.ReleaseRebuilt(seeing("x"))
+	release, err := draft.ReleaseRebuilt(seeing("x"))
 	if err != nil || release.Count(plan.Release) != 2 {
 		t.Errorf("ReleaseRebuilt: %v %v", release.Steps, err)
 	}
@@ -179,7 +183,7 @@ func TestRebuiltHold(t *testing.T) {
 	have.Owner, have.Grants = render.OwnerHeadgate, []inventory.Grant{{Digest: "d", Commit: "c", Given: true, Left: []string{"l"}}}
 	have.Entries[manifest.IDOf(c)] = inventory.Entry{UID: "c"}
 	have.Record.Format, have.Record.Policies = 2, []string{"policy.yaml"}
-	settled := release.Settled(have, []plan.Outcome{{ID: manifest.IDOf(a), Action: plan.Release}, {ID: manifest.IDOf(b), Action: plan.Release, Err: errors.New("boom")}})
+	settled := record.Settled(release, have, []plan.Outcome{{ID: manifest.IDOf(a), Action: plan.Release}, {ID: manifest.IDOf(b), Action: plan.Release, Err: errors.New("boom")}})
 	begun := have.Entries[manifest.IDOf(b)]
 	begun.Releasing = true
 	if len(settled.Entries) != 2 || settled.Entries[manifest.IDOf(b)] != begun {
@@ -188,7 +192,7 @@ func TestRebuiltHold(t *testing.T) {
 	if diff := cmp.Diff(have.Grants, settled.Grants, cmpopts.IgnoreUnexported(inventory.Grant{})); diff != "" || settled.Owner != have.Owner || len(settled.Record.Policies) != 1 {
 		t.Errorf("Approvals, owner and record stay as they are: %v (-want +got):\n%s", settled.Record, diff)
 	}
-	if _, err := plan.ReleaseRebuilt(lost); err == nil {
+	if _, err := draft.ReleaseRebuilt(lost); err == nil {
 		t.Error("Before a pass it is not known what the commit wants.")
 	}
 }
@@ -198,8 +202,8 @@ func TestHiddenKinds(t *testing.T) {
 	logs := manifest.ID{Group: "example.org", Kind: "Bucket", Namespace: "team", Name: "logs"}
 	space := manifest.ID{Kind: "Namespace", Name: "team"}
 	kept := given.Wanted(t, given.ConfigMap("kept"))
-	why := fmt.Errorf("%w the kind Bucket.example.org: the CRD exists and is not served", plan.ErrUnserved)
-	seen := plan.Observed{
+	why := fmt.Errorf("%w the kind Bucket.example.org: the CRD exists and is not served", reason.ErrUnserved)
+	seen := facts.Observed{
 		Inventory: inventory.Inventory{Sync: given.Sync, ResourceVersion: "1", Entries: map[manifest.ID]inventory.Entry{logs: {UID: "l", Digest: "d"}, space: {UID: "n"}}},
 		Objects: map[manifest.ID]*metav1.PartialObjectMetadata{
 			space: given.Live(thing("v1", "Namespace", "", "team"), "n"),
@@ -222,7 +226,7 @@ func TestHiddenKinds(t *testing.T) {
 		for _, s := range p.Steps {
 			switch s.ID {
 			case logs:
-				failed = errors.Is(s.Err, plan.ErrUnserved)
+				failed = errors.Is(s.Err, reason.ErrUnserved)
 			case space:
 				if s.Action == plan.Prune {
 					t.Errorf("%q: its namespace would take it along", ends)
@@ -232,7 +236,7 @@ func TestHiddenKinds(t *testing.T) {
 		if !failed {
 			t.Errorf("%q: the object fails, and names its kind: %v", ends, p.Steps)
 		}
-		if e := p.Settled(seen.Inventory, []plan.Outcome{{ID: logs, Action: plan.Prune, Err: why}}).Entries[logs]; e.UID != "l" || e.Digest != "d" {
+		if e := record.Settled(p, seen.Inventory, []plan.Outcome{{ID: logs, Action: plan.Prune, Err: why}}).Entries[logs]; e.UID != "l" || e.Digest != "d" {
 			t.Errorf("%q: the inventory keeps it: %v", ends, e)
 		}
 	}
@@ -244,7 +248,7 @@ func TestHiddenKinds(t *testing.T) {
 			t.Errorf("A wanted object fails for the same reason: %v", s.Err)
 		}
 	}
-	if e := p.Intent(seen.Inventory).Entries[logs]; e.UID != "l" {
+	if e := record.Intent(p, seen.Inventory).Entries[logs]; e.UID != "l" {
 		t.Errorf("and stays known as it was: %v", e)
 	}
 }

@@ -4,7 +4,10 @@ import (
 	"testing"
 
 	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/demand"
 	"headgate.dev/headgate/reconcile/diff"
+	"headgate.dev/headgate/reconcile/draft"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/ownership"
@@ -159,8 +162,8 @@ func TestAdoption(t *testing.T) {
 	held := func(reason string) want { return want{plan.Hold, guard.NotOurs, reason} }
 	cases := map[string]struct {
 		reason string
-		terms  plan.Adoption
-		seen   plan.Observed
+		terms  facts.Adoption
+		seen   facts.Observed
 		live   *metav1.PartialObjectMetadata
 		want   want
 	}{
@@ -169,20 +172,20 @@ func TestAdoption(t *testing.T) {
 			live:   unmarked(), want: update,
 		},
 		"UnownedRefused": {
-			reason: "A sync that does not adopt leaves existing objects alone.", terms: plan.AdoptNone,
+			reason: "A sync that does not adopt leaves existing objects alone.", terms: facts.AdoptNone,
 			live: unmarked(), want: held("it was there before, and this sync does not adopt (adoption: Refuse); delete it, or set adoption: AdoptIfUnowned"),
 		},
 		"OursWithoutMarks": {
-			reason: "An applied object stays ours after the label is removed.", terms: plan.AdoptNone,
-			seen: plan.Observed{Inventory: inventory.Inventory{Entries: ours}}, live: unmarked(), want: update,
+			reason: "An applied object stays ours after the label is removed.", terms: facts.AdoptNone,
+			seen: facts.Observed{Inventory: inventory.Inventory{Entries: ours}}, live: unmarked(), want: update,
 		},
 		"OursInANewPlace": {
-			reason: "In a restored cluster, applied objects have new UIDs and our marks.", terms: plan.AdoptNone,
-			seen: plan.Observed{Inventory: inventory.Inventory{Entries: ours}}, live: given.Live(u, "restored"), want: update,
+			reason: "In a restored cluster, applied objects have new UIDs and our marks.", terms: facts.AdoptNone,
+			seen: facts.Observed{Inventory: inventory.Inventory{Entries: ours}}, live: given.Live(u, "restored"), want: update,
 		},
 		"RecreatedByHand": {
-			reason: "An object that replaced ours belongs to its creator.", terms: plan.AdoptNone,
-			seen: plan.Observed{Inventory: inventory.Inventory{Entries: ours}}, live: unmarked(func(m *metav1.PartialObjectMetadata) { m.UID = "other" }),
+			reason: "An object that replaced ours belongs to its creator.", terms: facts.AdoptNone,
+			seen: facts.Observed{Inventory: inventory.Inventory{Entries: ours}}, live: unmarked(func(m *metav1.PartialObjectMetadata) { m.UID = "other" }),
 			want: held("it was there before, and this sync does not adopt (adoption: Refuse); delete it, or set adoption: AdoptIfUnowned"),
 		},
 		"OfFlux": {
@@ -190,26 +193,26 @@ func TestAdoption(t *testing.T) {
 			live:   unmarked(flux), want: held("the Flux Kustomization apps owns it; take it out of there, or out of this repository, or set adoption: Adopt"),
 		},
 		"OfFluxAdopted": {
-			reason: "A sync that adopts takes the object over, and the step names the previous owner.", terms: plan.AdoptAll,
+			reason: "A sync that adopts takes the object over, and the step names the previous owner.", terms: facts.AdoptAll,
 			live: unmarked(flux), want: want{plan.Update, "", "Headgate takes it over from the Flux Kustomization apps"},
 		},
 		"OfFluxAndOurs": {
-			reason: "The object was adopted before, and Headgate does not remove the other tool's marks.", terms: plan.AdoptAll,
-			seen: plan.Observed{Inventory: inventory.Inventory{Entries: ours}}, live: given.Live(u, "u", flux), want: update,
+			reason: "The object was adopted before, and Headgate does not remove the other tool's marks.", terms: facts.AdoptAll,
+			seen: facts.Observed{Inventory: inventory.Inventory{Entries: ours}}, live: given.Live(u, "u", flux), want: update,
 		},
 		"OfCrossplane": {
-			reason: "Crossplane would revert the object.", terms: plan.AdoptAll,
+			reason: "Crossplane would revert the object.", terms: facts.AdoptAll,
 			live: unmarked(ownedBy("pkg.crossplane.io/v1", "ProviderRevision", "aws-1", true)),
 			want: held("Crossplane (ProviderRevision aws-1) owns it; take it out of this repository"),
 		},
 		"OfAnotherSync": {
-			reason: "Two syncs would prune each other's objects.", terms: plan.AdoptAll,
+			reason: "Two syncs would prune each other's objects.", terms: facts.AdoptAll,
 			live: unmarked(others),
 			want: held("the Headgate sync team.shop owns it, and its inventory still holds it; take it out of there, or out of this repository"),
 		},
 		"LeftByAnotherSync": {
-			reason: "A renamed sync left its objects behind.", terms: plan.AdoptAll,
-			seen: plan.Observed{Left: map[manifest.ID]bool{id: true}},
+			reason: "A renamed sync left its objects behind.", terms: facts.AdoptAll,
+			seen: facts.Observed{Left: map[manifest.ID]bool{id: true}},
 			live: unmarked(others), want: want{plan.Update, "", "Headgate takes it over from the Headgate sync team.shop"},
 		},
 	}
@@ -217,15 +220,15 @@ func TestAdoption(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tc.seen.Inventory.Sync, tc.seen.Kinds, tc.seen.Terms.Adoption = given.Sync, given.Kinds, tc.terms
 			tc.seen.Objects = map[manifest.ID]*metav1.PartialObjectMetadata{id: tc.live}
-			tc.seen.Trials = map[manifest.ID]plan.Trial{}
-			seen, err := tc.seen.Ask(render.Desired{Objects: []render.Object{o}})
+			tc.seen.Trials = map[manifest.ID]facts.Trial{}
+			seen, err := demand.Ask(tc.seen, render.Desired{Objects: []render.Object{o}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, a := range seen.Doubtful(false) { // like an observer
-				seen.Trials[a.ID] = plan.Trial{Live: other, After: u}
+				seen.Trials[a.ID] = facts.Trial{Live: other, After: u}
 			}
-			p, err := plan.Compute(seen, guard.Guarding{}.Guards()...)
+			p, err := draft.Compute(seen, guard.Guarding{}.Guards()...)
 			if err != nil {
 				t.Fatal(err)
 			}

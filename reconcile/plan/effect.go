@@ -4,10 +4,8 @@ import (
 	"reflect"
 	"slices"
 
-	"headgate.dev/headgate/reconcile/approval"
-	"headgate.dev/headgate/reconcile/question"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render/activation"
-	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 )
 
@@ -19,9 +17,9 @@ type Effect struct {
 	On     manifest.ID // the object that it changes
 	Change *Step       // of Install, Redeclare and Apply: the change; it must not be modified
 
-	State  EffectState // progress of the effect; "" if nothing waits for it
-	Reason Reason      // why it does not hold yet
-	By     string      // of Apply: the tool, if known
+	State  EffectState   // progress of the effect; "" if nothing waits for it
+	Reason reason.Reason // why it does not hold yet
+	By     string        // of Apply: the tool, if known
 
 	Because []activation.Activator // of Install: why the definition is active
 	Package string                 // of Install: the new version of the package
@@ -68,8 +66,8 @@ func (p Plan) Has(state EffectState) bool {
 	return slices.ContainsFunc(p.Effects, func(e Effect) bool { return e.State == state })
 }
 
-// changedSince reports whether the states of the effects differ from an earlier plan.
-func (p Plan) changedSince(earlier Plan) bool {
+// ChangedSince reports whether the states of the effects differ from an earlier plan.
+func (p Plan) ChangedSince(earlier Plan) bool {
 	states := func(all []Effect) []Effect {
 		return slices.DeleteFunc(slices.Clone(all), func(e Effect) bool { return !e.Awaited() })
 	}
@@ -77,21 +75,6 @@ func (p Plan) changedSince(earlier Plan) bool {
 		return a.Kind == b.Kind && a.On == b.On && a.State == b.State && reflect.DeepEqual(a.Reason, b.Reason)
 	})
 }
-
-// The codes of the guards impossible and schema on package upgrades.
-const (
-	PackageInstalls     Code = "PackageInstalls"     // the name of the definition, and the reason of the ruling
-	PackageInstallsMany Code = "PackageInstallsMany" // the same, and how many other definitions there are
-)
-
-// The codes of package upgrades.
-const (
-	NotUpdatedAnyMore Code = "NotUpdatedAnyMore" // the new version of a package does not contain a CRD or an XRD
-	KindDropped       Code = "KindDropped"       // the new version of a package does not contain a definition
-	ObjectsNotCounted Code = "ObjectsNotCounted" // why custom resources cannot be counted
-	ObjectsExist      Code = "ObjectsExist"      // how many custom resources exist, and an example
-	NoObjects         Code = "NoObjects"         // no custom resource exists
-)
 
 // A Bump is a package from a registry whose image differs from the previous one, or is not known.
 type Bump struct {
@@ -105,73 +88,4 @@ type Bump struct {
 	Copy    string          `json:"copy,omitempty"`    // the directory of the copy that was compared, because the image cannot be read
 
 	Package string `json:"-"` // the directory of the new version, as effects name it
-}
-
-// onEffects returns a rule that rules on a step by its effects.
-func onEffects(effects []Effect, rule func(Step) Ruling) func(Step) Ruling {
-	of := map[manifest.ID][]Effect{}
-	for _, e := range effects {
-		if e.Kind == Install && e.Of != (manifest.ID{}) {
-			of[e.Of] = append(of[e.Of], e)
-		}
-	}
-	return func(s Step) Ruling { return onAll(of[s.ID], rule) }
-}
-
-// onAll returns one ruling for several effects. It names the first effect with the most severe ruling, and counts the others.
-func onAll(effects []Effect, rule func(Step) Ruling) Ruling {
-	var all Ruling
-	more := 0
-	for _, e := range effects {
-		r := rule(*e.Change)
-		all.Amount = all.Amount.Plus(r.Amount)
-		if all.Cause == "" || r.Cause == approval.Uncounted {
-			all.Cause = r.Cause
-		}
-		switch {
-		case r.Reason.None(), r.Severity < all.Severity:
-		case !all.Reason.None() && r.Severity == all.Severity:
-			more++
-		default:
-			all.Severity, all.Reason, more = r.Severity, PackageInstalls.With(e.On.Name, r.Reason), 0
-		}
-	}
-	if more > 0 {
-		all.Reason = PackageInstallsMany.With(append(all.Reason.Values, more)...)
-	}
-	return all
-}
-
-// counted adds to effects how many custom resources exist of definitions that a package no longer contains.
-func counted(effects []Effect, seen Observed) []Effect {
-	if seen.Stance != Counting {
-		return effects
-	}
-	effects = slices.Clone(effects)
-	for i, e := range effects {
-		if e.Kind == Install && seen.isPresent(e.On) {
-			change := *e.Change
-			change.Serves, effects[i].Change = true, &change
-		}
-		if e.Kind != Install || e.Change.Action != Keep {
-			continue
-		}
-		q := question.Dependents{Of: e.On}
-		if crossplane.IsMRD(e.On) {
-			q.Of = CRD(e.On.Name)
-		}
-		s := *effects[i].Change
-		effects[i].Change = &s
-		switch a, is := question.Get(seen.Known(), q); {
-		case is.Open:
-		case is.Err != nil:
-			s.Reason = Both.With(s.Reason, ObjectsNotCounted.With(ReasonOf(is.Err)))
-		case a.Count > 0:
-			s.Serves = true
-			s.Reason = Both.With(s.Reason, ObjectsExist.With(a.Count, a.Example))
-		default:
-			s.Reason = Both.With(s.Reason, NoObjects.With())
-		}
-	}
-	return effects
 }

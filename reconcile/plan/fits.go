@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"headgate.dev/headgate/reconcile/question"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render/manifest"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -32,15 +33,6 @@ type lazy struct {
 
 func (l *lazy) Content() (*unstructured.Unstructured, error) { return l.content() }
 
-// The codes of custom resources that do not fit a new schema.
-const (
-	LosesField  Code = "LosesField"  // how many objects set a field that is lost, the total, the field, and an example
-	IsRefused   Code = "IsRefused"   // how many objects are refused, the total, why, and an example
-	MoreMisfits Code = "MoreMisfits" // how many more reasons there are
-
-	NotAllLookedAt Code = "NotAllLookedAt" // how many objects were checked, all of which fit; there are more
-)
-
 // AfterWhole returns the new version of a definition, with its schemas; nil if they are not available.
 func (s Step) AfterWhole() FullDefinition {
 	if s.Whole == nil && s.After != nil && !s.Lean {
@@ -63,7 +55,7 @@ func (q Fits) About() manifest.ID { return q.Of }
 // Misfits is how many objects do not fit a definition.
 type Misfits struct {
 	Count   int64
-	Reasons []Reason // the values that objects would lose, and why they would be refused
+	Reasons []reason.Reason // the values that objects would lose, and why they would be refused
 }
 
 // And returns the combined answer for two kinds.

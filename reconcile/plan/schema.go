@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// withScope returns u with the scope of another definition if it has none.
-func withScope(u, of *unstructured.Unstructured) *unstructured.Unstructured {
+// WithScope returns u with the scope of another definition if it has none.
+func WithScope(u, of *unstructured.Unstructured) *unstructured.Unstructured {
 	scope, found, _ := unstructured.NestedString(of.Object, "spec", "scope")
 	if _, says, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "scope"); says || !found {
 		return u
@@ -32,17 +32,17 @@ func (s Step) Schema() schema.Difference {
 	return s.Difference()
 }
 
-// compareSchema computes the result of Step.Schema.
-func (s Step) compareSchema() schema.Difference {
-	difference := s.compareConverted()
+// CompareSchema computes the result of Step.Schema.
+func (s Step) CompareSchema() schema.Difference {
+	difference := s.CompareConverted()
 	if s.Vendored {
 		difference, _, _ = difference.Unconverting()
 	}
 	return difference
 }
 
-// compareConverted is compareSchema with the effects of a conversion that a copy of a package lacks.
-func (s Step) compareConverted() schema.Difference {
+// CompareConverted is compareSchema with the effects of a conversion that a copy of a package lacks.
+func (s Step) CompareConverted() schema.Difference {
 	if s.Compared != nil {
 		return *s.Compared
 	}
@@ -54,7 +54,7 @@ func (s Step) compareConverted() schema.Difference {
 		return schema.Difference{} // Err holds the reason
 	}
 	if s.After == nil { // the update was refused, so the API server has not set defaults
-		after = withScope(after, s.Live)
+		after = WithScope(after, s.Live)
 	}
 	return schema.Compare(s.Live, after)
 }

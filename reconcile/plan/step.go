@@ -1,15 +1,15 @@
 package plan
 
 import (
-	"errors"
-
 	"cmp"
+	"errors"
 	"slices"
 
 	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/diff"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/ownership"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/manifest"
 	"headgate.dev/headgate/render/schema"
@@ -18,6 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 )
+
+// Applies reports whether the step creates or updates its object.
+func (s *Step) Applies() bool { return s != nil && s.Action.Writes() }
 
 // Changes returns the fields that an update changes, or would change if drift were corrected, sorted by path. Values of Secrets are
 // masked.
@@ -72,10 +75,10 @@ type Step struct {
 	Action Action
 	Would  Action // of a hold, or of drift that is only reported: the action that would be taken
 	Cause  Cause
-	Guard  GuardName // the guard that retains or holds the step; "" if none does
-	Reason Reason    // why, from the guard if there is one
-	Clears Clearing  // of a hold: whether it can end without the action of a person
-	Also   []Ruling  // of a hold: the rulings of further guards that hold it; Guard, Reason and Clears are those of the first
+	Guard  GuardName     // the guard that retains or holds the step; "" if none does
+	Reason reason.Reason // why, from the guard if there is one
+	Clears Clearing      // of a hold: whether it can end without the action of a person
+	Also   []Ruling      // of a hold: the rulings of further guards that hold it; Guard, Reason and Clears are those of the first
 
 	Rulings []Ruling // of the phase Merge: what a person who decides about a merge should know
 
@@ -98,8 +101,8 @@ type Step struct {
 	Unready         bool            // of a keep: the object was not ready at the last check, or was not checked
 	Renew           inventory.Entry // of a keep that was read again and found unchanged: its new entry
 
-	Err   error    // why nothing is sent, if that is already known
-	Waits []Reason // what must exist, or be deleted, first; a later plan carries out the step
+	Err   error           // why nothing is sent, if that is already known
+	Waits []reason.Reason // what must exist, or be deleted, first; a later plan carries out the step
 
 	HeldFor     approval.Cause // of a hold: the cause and the amount of the first ruling
 	Amount      approval.Amount
@@ -129,7 +132,7 @@ type Write struct {
 	Difference func() schema.Difference                   // of an update of a CRD or an MRD
 	Compared   *schema.Difference                         // of the complete definitions, if Live and After lack the equal parts of their schemas
 	Wants      string                                     // the digest of the wanted object in the commit
-	GivesUp    Reason                                     // fields that the update gives up, and why they stay
+	GivesUp    reason.Reason                              // fields that the update gives up, and why they stay
 	Whole      FullDefinition                             // After with its schemas, if After lacks them and they are available
 	Lean       bool                                       // Live and After are without schemas
 	Frees      bool                                       // of an update: only our finalizer must be removed
@@ -242,52 +245,52 @@ func (s Step) More() bool {
 // OnlyFrees reports whether the object is being deleted and only our finalizer must be removed.
 func (s Step) OnlyFrees() bool { return s.Protected && s.Terminating }
 
-// writes reports whether an action writes an object of the commit.
-func (a Action) writes() bool { return a == Create || a == Update }
+// Writes reports whether an action writes an object of the commit.
+func (a Action) Writes() bool { return a == Create || a == Update }
 
-// removes reports whether after an action the sync does not own the object.
-func (a Action) removes() bool { return a == Prune || a == Release }
+// Removes reports whether after an action the sync does not own the object.
+func (a Action) Removes() bool { return a == Prune || a == Release }
 
 // Writes reports whether the step sends a request that changes the cluster.
 func (s Step) Writes() bool {
-	return (s.Action.writes() || s.Action.removes()) && !s.Waiting() && !s.Deleting
+	return (s.Action.Writes() || s.Action.Removes()) && !s.Waiting() && !s.Deleting
 }
 
-// isDue reports whether the step writes now or after a wait.
-func (s Step) isDue() bool { return s.Writes() || s.Waiting() }
+// IsDue reports whether the step writes now or after a wait.
+func (s Step) IsDue() bool { return s.Writes() || s.Waiting() }
 
-// failed returns the step with the reason why it is not carried out.
-func (s Step) failed(why Reason) Step {
-	s.Err = ReasonError{why}
+// Failed returns the step with the reason why it is not carried out.
+func (s Step) Failed(why reason.Reason) Step {
+	s.Err = reason.CodedError{Reason: why}
 	return s
 }
 
-// free returns the step without what it waited for.
-func (s Step) free() Step {
+// Free returns the step without what it waited for.
+func (s Step) Free() Step {
 	s.Waits, s.AwaitsAny, s.AwaitsAll = nil, nil, nil
 	return s
 }
 
-// waitingAs returns the step with what another one waits for, or why that one is not carried out.
-func (s Step) waitingAs(next Step) Step {
+// WaitingAs returns the step with what another one waits for, or why that one is not carried out.
+func (s Step) WaitingAs(next Step) Step {
 	s.Waits, s.AwaitsAll, s.Err = next.Waits, next.AwaitsAll, next.Err
 	return s
 }
 
-// unheld returns a held prune as a prune.
-func (s Step) unheld() Step {
-	s.Action, s.Would, s.Guard, s.Reason = Prune, "", "", Reason{}
+// Unheld returns a held prune as a prune.
+func (s Step) Unheld() Step {
+	s.Action, s.Would, s.Guard, s.Reason = Prune, "", "", reason.Reason{}
 	return s
 }
 
-// over returns the step after its deletion.
-func (s Step) over() Step {
+// Over returns the step after its deletion.
+func (s Step) Over() Step {
 	s.Deleting = false
 	return s
 }
 
 // Shown returns the step for a report, which may name objects otherwise.
-func (s Step) Shown(id manifest.ID, err error, reason func(Reason) Reason) Step {
+func (s Step) Shown(id manifest.ID, err error, reason func(reason.Reason) reason.Reason) Step {
 	s.ID, s.Err, s.Reason = id, err, reason(s.Reason)
 	s.Waits, s.Also = slices.Clone(s.Waits), slices.Clone(s.Also)
 	for i, r := range s.Waits {
@@ -303,18 +306,18 @@ func (s Step) Shown(id manifest.ID, err error, reason func(Reason) Reason) Step 
 type Outcome struct {
 	ID       manifest.ID
 	Action   Action
-	Digest   string    // digest of the request
-	UID      types.UID // of the object in the answer
-	Mark     string    // of the object in the answer
-	Foreign  string    // marks of other tools that Headgate sent, in the form of an Entry
-	Fields   string    // fields that Headgate applied, in the form of an Entry
-	NotReady Reason    // why it was not ready after the wait
-	Deleting Reason    // of a prune: what the deletion waits for; no reason if the object is gone
-	Unknown  bool      // whether it is ready is not known yet
-	Did      Do        // the request that was sent
-	More     bool      // another phase must follow
-	Err      error     // why it was not applied or not pruned
+	Digest   string        // digest of the request
+	UID      types.UID     // of the object in the answer
+	Mark     string        // of the object in the answer
+	Foreign  string        // marks of other tools that Headgate sent, in the form of an Entry
+	Fields   string        // fields that Headgate applied, in the form of an Entry
+	NotReady reason.Reason // why it was not ready after the wait
+	Deleting reason.Reason // of a prune: what the deletion waits for; no reason if the object is gone
+	Unknown  bool          // whether it is ready is not known yet
+	Did      Do            // the request that was sent
+	More     bool          // another phase must follow
+	Err      error         // why it was not applied or not pruned
 }
 
-// isOver reports whether the step was carried out with all its phases.
-func (o Outcome) isOver() bool { return o.Err == nil && !o.More }
+// IsOver reports whether the step was carried out with all its phases.
+func (o Outcome) IsOver() bool { return o.Err == nil && !o.More }

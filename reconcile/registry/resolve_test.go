@@ -9,6 +9,7 @@ import (
 
 	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/reconcile/baseline"
+	"headgate.dev/headgate/reconcile/draft"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/registry"
 	"headgate.dev/headgate/render"
@@ -304,7 +305,7 @@ func TestUpgradeBreaks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := plan.Compute(seen)
+		p, err := draft.Compute(seen)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -391,7 +392,7 @@ func TestUpgrades(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p, err := plan.Compute(seen)
+			p, err := draft.Compute(seen)
 			if err != nil {
 				t.Fatal(err)
 			}

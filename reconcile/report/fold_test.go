@@ -11,6 +11,7 @@ import (
 
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render/manifest"
 )
 
@@ -18,7 +19,7 @@ import (
 func TestVerdictIsTheWorst(t *testing.T) {
 	words := []Word{Safe, Look, Blocked}
 	worse := func(a, b Word) Word { return words[max(slices.Index(words, a), slices.Index(words, b))] }
-	code := map[plan.Severity]plan.Code{plan.Note: guard.UnusedInCommit, plan.Look: guard.MergeDefault, plan.Block: guard.MergeBreaks}
+	code := map[plan.Severity]reason.Code{plan.Note: guard.UnusedInCommit, plan.Look: guard.MergeDefault, plan.Block: guard.MergeBreaks}
 	for of, word := range map[plan.Severity]Word{plan.Note: Safe, plan.Look: Look, plan.Block: Blocked} {
 		for severity, found := range map[manifest.Severity]Word{"": Safe, manifest.Note: Safe, manifest.Warning: Look, manifest.Error: Blocked} {
 			for _, action := range []plan.Action{plan.Update, plan.Hold} {
@@ -63,7 +64,7 @@ func TestVerdictOfUnknownRulings(t *testing.T) {
 			t.Errorf("a ruling of the severity %d with an unknown code is %s, want %s", severity, got.Word, word)
 		}
 	}
-	silent := []plan.Code{guard.UsedInCommit, guard.UnusedInCommit, guard.ControlUnknown}
+	silent := []reason.Code{guard.UsedInCommit, guard.UnusedInCommit, guard.ControlUnknown}
 	files, err := filepath.Glob("../guard/merge_*.go")
 	if err != nil || len(files) < 8 {
 		t.Fatalf("%d files of guards: %v", len(files), err)

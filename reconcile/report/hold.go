@@ -7,6 +7,7 @@ import (
 
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render/manifest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -52,8 +53,8 @@ func (r Report) prunesWait() string {
 }
 
 // undone describes why a prune waits for creates and updates; "" if it does not.
-func undone(why plan.Reason) string {
-	format, waits := map[plan.Code]string{plan.StillFails: "%s failed%s", plan.StillHeld: "%s is held%s", plan.StillWaits: "%s waits%s"}[why.Code]
+func undone(why reason.Reason) string {
+	format, waits := map[reason.Code]string{reason.StillFails: "%s failed%s", reason.StillHeld: "%s is held%s", reason.StillWaits: "%s waits%s"}[why.Code]
 	if !waits {
 		return ""
 	}
@@ -88,7 +89,7 @@ func (r Report) stillHeld() string {
 
 // newlyHeld reports whether steps are held because of the report's commit, and describes them, except prunes that only wait.
 func (r Report) newlyHeld() (string, bool) {
-	fresh := func(s Step) bool { return s.Action == plan.Hold && s.Code != plan.StillWaits && !r.staysHeld(s) }
+	fresh := func(s Step) bool { return s.Action == plan.Hold && s.Code != reason.StillWaits && !r.staysHeld(s) }
 	names := r.named(func(s Step) bool { return fresh(s) && s.Undone == "" })
 	held := ""
 	if len(names) > 0 {
@@ -106,7 +107,7 @@ func joined(parts ...string) string {
 func (r Report) waitForHeld() int {
 	n := 0
 	for _, s := range r.Steps {
-		if s.Error == "" && slices.Contains(s.WaitCodes, plan.AwaitsHeld) {
+		if s.Error == "" && slices.Contains(s.WaitCodes, reason.AwaitsHeld) {
 			n++
 		}
 	}

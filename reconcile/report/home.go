@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render/manifest"
 )
 
@@ -20,7 +21,7 @@ func (h homes) outcome(o plan.Outcome) plan.Outcome {
 	return o
 }
 
-func (h homes) reason(r plan.Reason) plan.Reason {
+func (h homes) reason(r reason.Reason) reason.Reason {
 	if len(r.Values) == 0 {
 		return r
 	}
@@ -29,9 +30,9 @@ func (h homes) reason(r plan.Reason) plan.Reason {
 		switch v := v.(type) {
 		case manifest.ID:
 			values[i] = h(v)
-		case plan.Reason:
+		case reason.Reason:
 			values[i] = h.reason(v)
-		case []plan.Reason:
+		case []reason.Reason:
 			values[i] = h.reasons(v)
 		default:
 			values[i] = v
@@ -41,11 +42,11 @@ func (h homes) reason(r plan.Reason) plan.Reason {
 	return r
 }
 
-func (h homes) reasons(all []plan.Reason) []plan.Reason {
+func (h homes) reasons(all []reason.Reason) []reason.Reason {
 	if all == nil {
 		return nil
 	}
-	shown := make([]plan.Reason, len(all))
+	shown := make([]reason.Reason, len(all))
 	for i, r := range all {
 		shown[i] = h.reason(r)
 	}
@@ -54,8 +55,8 @@ func (h homes) reasons(all []plan.Reason) []plan.Reason {
 
 // err adds namespaces to the reason in an error. Other errors keep their original text.
 func (h homes) err(err error) error {
-	if made, is := errors.AsType[plan.ReasonError](err); is {
-		return plan.ReasonError{Reason: h.reason(made.Reason)}
+	if made, is := errors.AsType[reason.CodedError](err); is {
+		return reason.CodedError{Reason: h.reason(made.Reason)}
 	}
 	return err
 }

@@ -6,6 +6,7 @@ import (
 
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render/manifest"
 )
 
@@ -44,7 +45,7 @@ type Ground struct {
 // A ruled is a ruling of a guard, as far as the judgement needs it.
 type ruled struct {
 	Guard    plan.GuardName
-	Code     plan.Code
+	Code     reason.Code
 	Severity plan.Severity
 	Count    int
 }
@@ -69,12 +70,12 @@ type row struct {
 
 // A tallied is what a row counts: rulings by their codes, or a fact about the report.
 type tallied struct {
-	codes []plan.Code
+	codes []reason.Code
 	fact  func(Report) int
 	alone bool // it counts only if nothing else does
 }
 
-func ofCodes(all ...plan.Code) tallied { return tallied{codes: all} }
+func ofCodes(all ...reason.Code) tallied { return tallied{codes: all} }
 
 func ofFact(count func(Report) int) tallied { return tallied{fact: count} }
 
@@ -128,11 +129,11 @@ var judgements = []row{
 
 // What the judgement counts of holds and approvals, beside the codes of rulings.
 const (
-	heldForGood      plan.Code = "held for good"
-	heldBack         plan.Code = "held back"
-	approvedByPerson plan.Code = "approved"
+	heldForGood      reason.Code = "held for good"
+	heldBack         reason.Code = "held back"
+	approvedByPerson reason.Code = "approved"
 
-	unworded plan.Code = "unworded" // a ruling for which no row has words, so that it is not lost
+	unworded reason.Code = "unworded" // a ruling for which no row has words, so that it is not lost
 )
 
 // worded are the rulings that have a row.
@@ -191,7 +192,7 @@ type sums map[weighed]int
 
 type weighed struct {
 	word Word
-	code plan.Code
+	code reason.Code
 }
 
 // sums counts the rulings on the commit and on each change. What a person approved does not block.
@@ -236,9 +237,9 @@ func (all sums) add(s Step) {
 }
 
 // hold returns how a hold counts; no code if the step is not held.
-func (s Step) hold() (Word, plan.Code) {
+func (s Step) hold() (Word, reason.Code) {
 	switch {
-	case s.Action != plan.Hold, s.Error != "", s.Code == plan.StillWaits:
+	case s.Action != plan.Hold, s.Error != "", s.Code == reason.StillWaits:
 		return "", ""
 	case s.excused:
 		return Look, heldBack
@@ -256,12 +257,12 @@ func (s Step) blocks() bool {
 }
 
 // gives reports whether a ruling on the step has one of these codes.
-func (s Step) gives(codes ...plan.Code) bool {
+func (s Step) gives(codes ...reason.Code) bool {
 	return slices.ContainsFunc(s.rulings, func(of ruled) bool { return slices.Contains(codes, of.Code) })
 }
 
 // ruledOn sums the counts of the rulings on the commit with one of these codes.
-func (r Report) ruledOn(codes ...plan.Code) int {
+func (r Report) ruledOn(codes ...reason.Code) int {
 	n := 0
 	for _, of := range r.rulings {
 		if slices.Contains(codes, of.Code) {

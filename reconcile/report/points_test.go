@@ -4,12 +4,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/manifest"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // A generator may change a field in hundreds of kinds, in both scopes, and in forProvider and initProvider. The reviewer must read

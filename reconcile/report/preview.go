@@ -9,6 +9,7 @@ import (
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/manifest"
@@ -149,7 +150,7 @@ func safeStarts(before, after []catalogue.Package) []SafeStart {
 }
 
 // found are the findings about rulings on a commit, without their messages and places.
-var found = map[plan.Code]manifest.Finding{
+var found = map[reason.Code]manifest.Finding{
 	guard.ControlUnknown: {Rule: "crd-controlled-by-another-revision", Severity: manifest.Note},
 	guard.ControlledByAnother: {
 		Rule: "crd-controlled-by-another-revision", Severity: manifest.Warning,
@@ -160,7 +161,7 @@ var found = map[plan.Code]manifest.Finding{
 }
 
 // becomes is who makes the CRDs in a new cluster after a merge that changes it.
-var becomes = map[plan.Code]render.Owner{guard.FirstForCrossplane: render.OwnerCrossplane, guard.LastForCrossplane: render.OwnerHeadgate}
+var becomes = map[reason.Code]render.Owner{guard.FirstForCrossplane: render.OwnerCrossplane, guard.LastForCrossplane: render.OwnerHeadgate}
 
 // finds adds the findings about rulings on the commit.
 func (r *Report) finds(rulings []plan.Ruling) {

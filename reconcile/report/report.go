@@ -11,9 +11,11 @@ import (
 
 	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/diff"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/catalogue"
@@ -52,14 +54,14 @@ type Report struct {
 	Checks      []Check            `json:"checks"`              // checks that do not hold
 	Definitions []Definition       `json:"definitions"`
 	Findings    []manifest.Finding `json:"findings"`
-	Fights      []plan.Fight       `json:"fights,omitempty"`   // fights that continue
+	Fights      []facts.Fight      `json:"fights,omitempty"`   // fights that continue
 	Packages    []Package          `json:"packages,omitempty"` // images of packages in registries
 	Skipped     catalogue.Skipped  `json:"skipped,omitempty"`
 	NotChecked  check.Omissions    `json:"notChecked,omitempty"` // objects that the report changes and that could not be checked without a cluster
 	Preview     *Preview           `json:"preview,omitempty"`    // for a pull request
 	Error       string             `json:"error,omitempty"`      // for a pass that stopped
 	Outage      string             `json:"outage,omitempty"`     // for a preview: why a required registry does not respond
-	ErrorCode   plan.Code          `json:"errorCode,omitempty"`
+	ErrorCode   reason.Code        `json:"errorCode,omitempty"`
 
 	rulings []ruled // in a comparison: on the commit as a whole
 
@@ -121,7 +123,7 @@ type Step struct {
 	Cause       plan.Cause             `json:"cause"`
 	Guard       plan.GuardName         `json:"guard,omitempty"`
 	Reason      string                 `json:"reason,omitempty"`
-	Code        plan.Code              `json:"code,omitempty"`        // the code of the reason
+	Code        reason.Code            `json:"code,omitempty"`        // the code of the reason
 	Since       *metav1.Time           `json:"since,omitempty"`       // when it was first held, if it was held before
 	SinceCommit string                 `json:"sinceCommit,omitempty"` // the commit of the pass that first held it
 	Approved    bool                   `json:"approved,omitempty"`    // approved although a guard held it
@@ -141,15 +143,15 @@ type Step struct {
 	ConversionAdded bool              `json:"conversionAdded,omitempty"` // for a CRD or MRD: adds a conversion webhook
 	TakesFrom       []string          `json:"takesFrom,omitempty"`       // the field managers that lose fields to Headgate
 	Waits           string            `json:"waits,omitempty"`
-	WaitCodes       []plan.Code       `json:"waitCodes,omitempty"` // the codes of Waits
+	WaitCodes       []reason.Code     `json:"waitCodes,omitempty"` // the codes of Waits
 	Package         string            `json:"package,omitempty"`   // for an upgrade: the new version of the package
 	UsedAt          []manifest.Origin `json:"usedAt,omitempty"`    // for a kind that breaks or disappears: its uses in the commit
 	Deleting        bool              `json:"deleting,omitempty"`  // for a prune: it waits for a deletion that has begun
 	NotReady        string            `json:"notReady,omitempty"`
-	NotReadyCode    plan.Code         `json:"notReadyCode,omitempty"` // the code of NotReady
+	NotReadyCode    reason.Code       `json:"notReadyCode,omitempty"` // the code of NotReady
 	NotReached      bool              `json:"notReached,omitempty"`   // the pass stopped before this step
 	Error           string            `json:"error,omitempty"`
-	ErrorCode       plan.Code         `json:"errorCode,omitempty"` // the code of an error that Headgate itself produced
+	ErrorCode       reason.Code       `json:"errorCode,omitempty"` // the code of an error that Headgate itself produced
 	Undone          string            `json:"undone,omitempty"`    // for a prune that waits: the oldest create or update that is not done
 
 	definition bool
@@ -173,7 +175,7 @@ type Check struct {
 	ID      manifest.ID      `json:"id"`
 	State   plan.EffectState `json:"state"`
 	Reason  string           `json:"reason,omitempty"`
-	Code    plan.Code        `json:"code,omitempty"`  // the code of the reason
+	Code    reason.Code      `json:"code,omitempty"`  // the code of the reason
 	Would   plan.Action      `json:"would,omitempty"` // for an object that is not applied: the action of applying it
 	By      string           `json:"by,omitempty"`    // for an object that is not applied: the tool that applies it, if known
 	Changes []diff.Change    `json:"changes,omitempty"`
@@ -235,7 +237,7 @@ func reportOf(p plan.Plan, done []plan.Outcome, applied bool) Report {
 	for _, e := range p.Effects {
 		r.effect(e, p, at)
 	}
-	r.Summary.Activated += p.Activates(applied)
+	r.Summary.Activated += facts.Activates(p, applied)
 	r.Summary.Retained += len(p.Retained)
 	r.declares(p.Want, p.Retained)
 	r.Verdict = verdict(r)
@@ -320,7 +322,7 @@ func (r *Report) declares(want render.Desired, retained []string) {
 
 // After adds earlier passes over the same commit to a report: definitions that became active with the commit, and
 // drift that was corrected since. It also adds the fights with other writers.
-func (r Report) After(earlier Summary, fights []plan.Fight) Report {
+func (r Report) After(earlier Summary, fights []facts.Fight) Report {
 	r.Fights = fights
 	r.Summary.Activated += earlier.Activated
 	r.Summary.Corrected += earlier.Corrected
@@ -396,7 +398,7 @@ func stepOf(s plan.Step, o plan.Outcome) Step {
 		active:     s.Serves,
 	}
 	if !o.Deleting.None() {
-		reason := plan.And(s.Reason, o.Deleting)
+		reason := reason.And(s.Reason, o.Deleting)
 		step.Reason, step.Code = Words(reason), reason.Code
 	}
 	difference := s.Schema()
@@ -407,7 +409,7 @@ func stepOf(s plan.Step, o plan.Outcome) Step {
 		}
 	}
 	if s.Live != nil && s.After != nil && crossplane.DeclaresKind(s.ID) {
-		step.ConversionAdded = !plan.HasWebhook(s.Live) && plan.HasWebhook(s.After)
+		step.ConversionAdded = !facts.HasWebhook(s.Live) && facts.HasWebhook(s.After)
 	}
 	step.rulings = ruledBy(s.Rulings)
 	for _, r := range s.Rulings {
@@ -419,15 +421,15 @@ func stepOf(s plan.Step, o plan.Outcome) Step {
 	}
 	step.Waits = Awaited(s)
 	if s.Needs != "" && !s.Waiting() {
-		crd := plan.AwaitsCRD.With(s.Needs)
-		step.Waits, step.WaitCodes = Words(crd), []plan.Code{crd.Code}
+		crd := reason.AwaitsCRD.With(s.Needs)
+		step.Waits, step.WaitCodes = Words(crd), []reason.Code{crd.Code}
 	}
 	if s.Origin != (manifest.Origin{}) {
 		step.Origin = &s.Origin
 	}
 	if err := cmp.Or(o.Err, s.Err); err != nil {
 		step.Error = ErrorWords(err)
-		if made, is := errors.AsType[plan.ReasonError](err); is {
+		if made, is := errors.AsType[reason.CodedError](err); is {
 			step.ErrorCode = made.Code
 			step.restated = guard.Has(made.Reason, step.Code)
 		}
@@ -477,7 +479,7 @@ func (c *Summary) count(s Step, waiting bool) {
 		c.Pruned++
 	case s.Action == plan.Release:
 		c.Released++
-	case s.Action == plan.Hold && s.Code == plan.StillWaits:
+	case s.Action == plan.Hold && s.Code == reason.StillWaits:
 		c.Waiting++
 	case s.Action == plan.Hold:
 		c.Held++
@@ -537,7 +539,7 @@ func (r *Report) Stop(err error) {
 	r.Error, r.ErrorCode = readable(err.Error()), ""
 	if of, is := errors.AsType[interface {
 		error
-		Code() plan.Code
+		Code() reason.Code
 	}](err); is {
 		r.ErrorCode = of.Code()
 	}

@@ -8,15 +8,17 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
-
 	"headgate.dev/headgate/reconcile/diff"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/manifest"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 var errBoom = errors.New("boom")
@@ -42,8 +44,8 @@ func want(findings ...manifest.Finding) render.Desired {
 
 func TestVerdict(t *testing.T) {
 	create := plan.Step{Action: plan.Create, Cause: plan.Commit, ID: id("a"), Definition: true}
-	held := plan.Step{Action: plan.Hold, Would: plan.Prune, Guard: "in use", Reason: plan.Failed.With("2 live objects"), ID: id("h")}
-	retained := plan.Step{Action: plan.Keep, Cause: plan.Retain, Guard: "final", Reason: plan.Failed.With("final"), ID: id("r")}
+	held := plan.Step{Action: plan.Hold, Would: plan.Prune, Guard: "in use", Reason: reason.Failed.With("2 live objects"), ID: id("h")}
+	retained := plan.Step{Action: plan.Keep, Cause: plan.Retain, Guard: "final", Reason: reason.Failed.With("final"), ID: id("r")}
 	drifted := plan.Step{Action: plan.Update, Cause: plan.Drift, ID: id("d")}
 
 	effect := func(name string, state plan.EffectState, by string) plan.Effect {
@@ -137,7 +139,7 @@ func TestVerdict(t *testing.T) {
 		},
 		"NotReady": {
 			reason: "An applied object may not be served yet.",
-			plan:   plan.Plan{Want: want(), Steps: []plan.Step{create}}, done: []plan.Outcome{{ID: id("a"), NotReady: plan.StatusMessage.With("names conflict")}}, applied: true,
+			plan:   plan.Plan{Want: want(), Steps: []plan.Step{create}}, done: []plan.Outcome{{ID: id("a"), NotReady: reason.StatusMessage.With("names conflict")}}, applied: true,
 			want: Verdict{Status{Failure, "1 not ready: a; 1 active (+1), 1 inactive"}, Status{Success, "no drift"}, 1},
 		},
 		"ErrorFinding": {
@@ -171,7 +173,7 @@ func hostileReport() Report {
 	p := plan.Plan{
 		Want: render.Desired{Findings: []manifest.Finding{{Message: hostile, Severity: manifest.Warning, Origin: manifest.Origin{Path: hostile}, Fix: hostile}}},
 		Steps: []plan.Step{
-			{Action: plan.Hold, Would: plan.Prune, ID: id(hostile), Guard: "in use", Reason: plan.Failed.With(hostile)},
+			{Action: plan.Hold, Would: plan.Prune, ID: id(hostile), Guard: "in use", Reason: reason.Failed.With(hostile)},
 			{Action: plan.Create, ID: id(hostile), Because: []activation.Activator{{Cause: activation.Matched, Policy: hostile, Pattern: hostile}}, Err: errors.New(hostile)},
 		},
 	}
@@ -218,8 +220,8 @@ func TestAfter(t *testing.T) {
 }
 
 func TestFights(t *testing.T) {
-	step := plan.Step{Action: plan.Keep, Would: plan.Update, Cause: plan.Drift, Guard: "fight", Reason: plan.Failed.With("fight: it is left alone for a while"), ID: id("d")}
-	fights := []plan.Fight{{ID: id("d"), Path: "spec.scope", Manager: "helm", Times: 4, Rests: true}, {ID: id("e"), Times: 3}}
+	step := plan.Step{Action: plan.Keep, Would: plan.Update, Cause: plan.Drift, Guard: "fight", Reason: reason.Failed.With("fight: it is left alone for a while"), ID: id("d")}
+	fights := []facts.Fight{{ID: id("d"), Path: "spec.scope", Manager: "helm", Times: 4, Rests: true}, {ID: id("e"), Times: 3}}
 	r := New(plan.Plan{Want: want(), Steps: []plan.Step{step}}, nil, true).After(Summary{}, fights)
 	wanted := Verdict{
 		Status{Success, "1 active, 1 inactive"},
@@ -251,8 +253,8 @@ func TestFights(t *testing.T) {
 
 func TestReportedDrift(t *testing.T) {
 	steps := []plan.Step{
-		{Action: plan.Keep, Would: plan.Update, Cause: plan.Drift, Guard: "drift", Reason: plan.Failed.With("drift is reported, not corrected"), ID: id("d"), Write: plan.Write{Takes: []diff.Taken{{Manager: "kubectl-edit"}}}},
-		{Action: plan.Keep, Cause: plan.Retain, Guard: "asked", Reason: plan.Failed.With("its annotation asks for it"), ID: id("r")},
+		{Action: plan.Keep, Would: plan.Update, Cause: plan.Drift, Guard: "drift", Reason: reason.Failed.With("drift is reported, not corrected"), ID: id("d"), Write: plan.Write{Takes: []diff.Taken{{Manager: "kubectl-edit"}}}},
+		{Action: plan.Keep, Cause: plan.Retain, Guard: "asked", Reason: reason.Failed.With("its annotation asks for it"), ID: id("r")},
 	}
 	r := New(plan.Plan{Steps: steps}, nil, true)
 	var text, markdown bytes.Buffer
@@ -291,7 +293,7 @@ Summary: 1 drifted, 1 unchanged
 func TestText(t *testing.T) {
 	p := plan.Plan{Want: want(manifest.Finding{Severity: manifest.Warning, Origin: manifest.Origin{Path: "p.yaml", Line: 3}, Message: "matches nothing", Fix: "write the plural"}), Steps: []plan.Step{
 		{Action: plan.Create, Cause: plan.Commit, ID: id("a"), Definition: true, Because: []activation.Activator{{Cause: activation.Matched, Policy: "team", Pattern: "*", Origin: manifest.Origin{Path: "p.yaml", Line: 7}}}},
-		{Action: plan.Hold, Would: plan.Prune, Guard: "in use", Reason: plan.Failed.With("2 live objects would be deleted with it"), ID: id("h")},
+		{Action: plan.Hold, Would: plan.Prune, Guard: "in use", Reason: reason.Failed.With("2 live objects would be deleted with it"), ID: id("h")},
 		{Action: plan.Keep, ID: id("k")},
 	}}
 	p.Want.Skipped = catalogue.Skipped{catalogue.Encrypted: 2, catalogue.NotManifest: 7} // users do not expect Headgate to apply these files

@@ -3,6 +3,7 @@ package report
 import (
 	"testing"
 
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/manifest"
@@ -32,7 +33,7 @@ func TestSettled(t *testing.T) {
 		"Held":       {func(r *Report) { r.Summary.Held = 1 }, false},
 		"NotReady":   {func(r *Report) { r.Summary.NotReady = 1 }, false},
 		"UnreadOnes": {func(r *Report) { r.Summary.Unknown = 1 }, false},
-		"Fight":      {func(r *Report) { r.Fights = make([]plan.Fight, 1) }, false},
+		"Fight":      {func(r *Report) { r.Fights = make([]facts.Fight, 1) }, false},
 		"Bump":       {func(r *Report) { r.Bumps = make([]plan.Bump, 1) }, false},
 		"Undone":     {func(r *Report) { r.Undone = inventory.Undone{manifest.ID{Name: "a"}: metav1.Time{}} }, false},
 		"Approval":   {func(r *Report) { r.Approvals = make([]Approved, 1) }, false},

@@ -8,6 +8,7 @@ import (
 
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render/manifest"
 )
 
@@ -53,7 +54,7 @@ func ParseThreshold(text string) (Threshold, error) {
 }
 
 // breakingCodes are the rulings on a schema that breaks, or on a kind that a new version of a package drops.
-var breakingCodes = []plan.Code{
+var breakingCodes = []reason.Code{
 	guard.MergeBreaks, guard.MergeUnconverted, guard.MergeBreaksUnused, guard.MergeBreaksNoObject, guard.MergeBreaksStatus,
 	guard.DropsKind, guard.DropsUnusedKind,
 }

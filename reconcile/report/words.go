@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"strings"
 
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render/manifest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,7 +23,7 @@ func Awaited(s plan.Step) string {
 
 // Words returns the text of a reason; "" for the zero Reason. If the values do not fit the wording of the code, the
 // text begins with "%!", as in package fmt.
-func Words(r plan.Reason) string {
+func Words(r reason.Reason) string {
 	if r.None() {
 		return ""
 	}
@@ -29,16 +31,16 @@ func Words(r plan.Reason) string {
 }
 
 // say formats a reason with the wording of its code.
-func (w wording) say(r plan.Reason) string {
+func (w wording) say(r reason.Reason) string {
 	if w.format == "" || len(r.Values) != len(w.forms) {
 		return "%!" + r.String()
 	}
 	texts := make([]any, len(r.Values))
 	for i, v := range r.Values {
 		switch inner := v.(type) {
-		case plan.Reason:
-			v = sentencesOf([]plan.Reason{inner})
-		case []plan.Reason:
+		case reason.Reason:
+			v = sentencesOf([]reason.Reason{inner})
+		case []reason.Reason:
 			v = sentencesOf(inner)
 		}
 		text, fits := w.forms[i](v)
@@ -53,7 +55,7 @@ func (w wording) say(r plan.Reason) string {
 // sentences are the texts of reasons.
 type sentences []string
 
-func sentencesOf(all []plan.Reason) sentences {
+func sentencesOf(all []reason.Reason) sentences {
 	texts := make(sentences, len(all))
 	for i, r := range all {
 		texts[i] = Words(r)
@@ -62,8 +64,8 @@ func sentencesOf(all []plan.Reason) sentences {
 }
 
 // codesOf returns the codes of reasons.
-func codesOf(all []plan.Reason) []plan.Code {
-	var codes []plan.Code
+func codesOf(all []reason.Reason) []reason.Code {
+	var codes []reason.Code
 	for _, r := range all {
 		codes = append(codes, r.Code)
 	}
@@ -71,20 +73,20 @@ func codesOf(all []plan.Reason) []plan.Code {
 }
 
 // words holds the wording of every code.
-var words = map[plan.Code]wording{
-	plan.Both:             say("%s; %s", reason, reason),
-	plan.Failed:           say("%s", text),
-	plan.AlsoHeld:         say("%s; also held by the guard %q: %s", reason, text, reason),
-	plan.Approved:         say("approved past the guard %q: %s", text, reason),
-	plan.Unverified:       say("%s", text),
-	plan.Rewritten:        say("the branch was rewritten: this commit does not descend from %s, which was applied last; look at the changes and approve them, or push a commit that descends from it", commit),
-	plan.NoHistory:        say("the source shows no history, so it is not known whether it follows %s, which was applied last; apply a commit of a Git repository, or approve the changes", commit),
-	plan.OwnersUnknown:    say("not deleted: whether its CRD would go with it is not known: %s", reason),
-	plan.AwaitsCrossplane: say("Crossplane to report that it is being deleted, so that its CRD stays (without Crossplane, remove the finalizer %s)", text),
-	plan.NotGone:          say("not gone after %s: %s", text, reason),
+var words = map[reason.Code]wording{
+	reason.Both:             say("%s; %s", explanation, explanation),
+	reason.Failed:           say("%s", text),
+	reason.AlsoHeld:         say("%s; also held by the guard %q: %s", explanation, text, explanation),
+	reason.Approved:         say("approved past the guard %q: %s", text, explanation),
+	reason.Unverified:       say("%s", text),
+	reason.Rewritten:        say("the branch was rewritten: this commit does not descend from %s, which was applied last; look at the changes and approve them, or push a commit that descends from it", commit),
+	reason.NoHistory:        say("the source shows no history, so it is not known whether it follows %s, which was applied last; apply a commit of a Git repository, or approve the changes", commit),
+	reason.OwnersUnknown:    say("not deleted: whether its CRD would go with it is not known: %s", explanation),
+	reason.AwaitsCrossplane: say("Crossplane to report that it is being deleted, so that its CRD stays (without Crossplane, remove the finalizer %s)", text),
+	reason.NotGone:          say("not gone after %s: %s", text, explanation),
 
-	plan.PackageInstalls:     say("%s is installed with it, and %s", text, reason),
-	plan.PackageInstallsMany: say("%s is installed with it, and %s; and so it is with %s more", text, reason, count("definition")),
+	reason.PackageInstalls:     say("%s is installed with it, and %s", text, explanation),
+	reason.PackageInstallsMany: say("%s is installed with it, and %s; and so it is with %s more", text, explanation, count("definition")),
 
 	guard.BothMakeCRDs:          say("Crossplane runs here, and this sync creates the CRDs too, so both would write them; set crdOwner: Crossplane"),
 	guard.CrossplaneCame:        say("this sync created the CRDs so far, and Crossplane runs here now; set crdOwner: Crossplane to hand them over, which deletes nothing, or crdOwner: Headgate to keep creating them"),
@@ -107,7 +109,7 @@ var words = map[plan.Code]wording{
 	guard.UsageInCommit:         say("the %s of this commit protects it; remove that first, or declare the object again", object),
 	guard.LabelledInUse:         say("a Crossplane Usage protects it (label %s); delete the Usage first", text),
 	guard.UsagesNotRead:         say("Headgate has not checked whether a Crossplane Usage protects it"),
-	guard.UsagesUnknown:         say("Headgate cannot check whether a Crossplane Usage protects it (%s)", reason),
+	guard.UsagesUnknown:         say("Headgate cannot check whether a Crossplane Usage protects it (%s)", explanation),
 	guard.ProtectedByUsage:      say("the %s protects it; delete that first", text),
 	guard.LabelWithoutUsage:     say("it is labelled %s, and no Usage names it; Crossplane takes the label off in a moment; if it stays, take it off by hand", text),
 	guard.StillMade:             say("%s owns it, and keeps creating it; set crdOwner: Crossplane", text),
@@ -116,13 +118,13 @@ var words = map[plan.Code]wording{
 	guard.MarkMissing:           say("it lacks the mark of this sync; delete it by hand, or run 'headgate release'"),
 	guard.NotProven:             say("it carries the marks of this sync, and nothing proves that Headgate applied it; delete it by hand, or run 'headgate release'"),
 	guard.AnotherUID:            say("it is not the object that was applied (its UID changed); delete it by hand, or run 'headgate release'"),
-	guard.DriftRefused:          say("drift is reported, not corrected: %s", reason),
+	guard.DriftRefused:          say("drift is reported, not corrected: %s", explanation),
 	guard.DriftReported:         say("drift is reported, not corrected"),
-	guard.ObservedRefused:       say("%s", reason),
+	guard.ObservedRefused:       say("%s", explanation),
 	guard.ObservedDiffers:       say("it differs from the commit; its management policy %s only observes it", text),
 	guard.FightRests:            say("fight: "+fought+"; it is left alone for a while", textOr("another writer"), changed, number),
-	guard.ApplyNotAllowed:       say("%s; add an entry to allowedKinds of the Sync, or take the object out of this repository", reason),
-	guard.PruneNotAllowed:       say("%s; add an entry to allowedKinds of the Sync, or run 'headgate release'", reason),
+	guard.ApplyNotAllowed:       say("%s; add an entry to allowedKinds of the Sync, or take the object out of this repository", explanation),
+	guard.PruneNotAllowed:       say("%s; add an entry to allowedKinds of the Sync, or run 'headgate release'", explanation),
 	guard.KindNotListed:         say("allowedKinds does not list %s", text),
 	guard.ScopeNotListed:        say("allowedKinds lists %s only in namespaces, and this object is in none (scope: Cluster)", text),
 	guard.NamespaceNotListed:    say("allowedKinds does not list %s in the namespace %s", text, text),
@@ -137,7 +139,7 @@ var words = map[plan.Code]wording{
 	guard.PackagePullsAlways:    say("activation.allow of the Sync does not allow packagePullPolicy: Always; remove it"),
 	guard.PackageResolves:       say("Crossplane would choose its dependencies, and Headgate could not compare them with activation.allow of the Sync; set skipDependencyResolution: true, and add its dependencies to this repository"),
 	guard.PackageDependsOn:      say("it depends on %s; add a package object for each of them to this repository, with a digest and skipDependencyResolution: true", text),
-	guard.PackageNotJudged:      say("%s, so Headgate cannot compare what it activates with activation.allow of the Sync; let Headgate read the package", reason),
+	guard.PackageNotJudged:      say("%s, so Headgate cannot compare what it activates with activation.allow of the Sync; let Headgate read the package", explanation),
 	guard.RewritesImages:        say("its rewriteImage may have Crossplane install other packages in the whole cluster, which a Sync with activation.allow must not do; take it out of this repository"),
 	guard.BehindPackages:        say("an object of kind %s has Crossplane install packages that Headgate cannot compare with activation.allow of the Sync; take it out of this repository", text),
 	guard.ActivationUnchecked:   say("Headgate cannot compare it with activation.allow of the Sync: %s", text),
@@ -158,23 +160,23 @@ var words = map[plan.Code]wording{
 	guard.PausedUpdate:          say("a user paused it in the cluster (%s); remove the annotation to let Headgate go on", text),
 	guard.WantedInside:          say("the commit still wants %s in it; declare the namespace again, or move that", object),
 	guard.StaysInside:           say("%s in it stays, and would be deleted with it; see the reason there", object),
-	guard.LivePolicyNames:       say("it is not deactivated: the policy %s in the cluster names it; %s", text, reason),
+	guard.LivePolicyNames:       say("it is not deactivated: the policy %s in the cluster names it; %s", text, explanation),
 	guard.NoRevision:            say("it is not deactivated: no package revision controls it, so nothing would bring the definition back"),
 	guard.RevisionInactive:      say("it is not deactivated: its package revision %s is not active, so nothing would bring the definition back", text),
 	guard.NoSafeStart:           say("it is not deactivated: its package %s has no safe-start, so Crossplane would activate it again", text),
 
 	guard.WildcardsActivateMany:      say("its wildcards would activate %s definitions at once, more than %s, for example %s; name the definitions in full, or raise maxActivations", number, number, text),
 	guard.ShippedPolicyActivatesMany: say("its policy %s would activate %s definitions at once, more than %s, for example %s; raise maxActivations if this is intended", text, number, number, text),
-	guard.LivePolicyActivatesUnnamed: say("the policy %s in the cluster would activate %s of it that no policy of the commit names, for example %s; %s", text, count("definition"), text, reason),
+	guard.LivePolicyActivatesUnnamed: say("the policy %s in the cluster would activate %s of it that no policy of the commit names, for example %s; %s", text, count("definition"), text, explanation),
 	guard.PackageActivatesMany:       say("%s of its definitions would become active at once, more than %s, for example %s; name the definitions in full, or raise maxActivations", number, number, text),
-	guard.LivePolicyActivatesAll:     say("the policy %s in the cluster activates every definition that it brings; %s", text, reason),
+	guard.LivePolicyActivatesAll:     say("the policy %s in the cluster activates every definition that it brings; %s", text, explanation),
 	guard.PolicyActivatesMany:        say("wildcards of the policy %s would activate %s definitions at once, more than %s; name the definitions in full, or raise maxActivations", text, number, number),
 	guard.DirectoryActivatesMany:     say("%s definitions of the package in %s would become active at once, more than %s; name the definitions in full, or raise maxActivations", number, text, number),
-	guard.LivePolicyActivatesIt:      say("the policy %s in the cluster would activate it, and no policy of the commit names it; %s", text, reason),
+	guard.LivePolicyActivatesIt:      say("the policy %s in the cluster would activate it, and no policy of the commit names it; %s", text, explanation),
 	guard.NarrowPolicy:               say("narrow or delete that policy first"),
 	guard.DeleteDefaultPolicy:        say("delete that policy, and set Crossplane's Helm value provider.defaultActivations to []; otherwise Crossplane creates it again at its next start"),
-	guard.WildcardOverUnread:         say("%s, so Headgate cannot count the definitions of it that %q would activate; let Headgate read the package, name the definitions in full, or wait until it is installed", reason, text),
-	guard.UnreadUnderWildcard:        say("%s, so Headgate cannot count the definitions of it that %q of the policy %s would activate; let Headgate read the package, or name the definitions in full", reason, text, text),
+	guard.WildcardOverUnread:         say("%s, so Headgate cannot count the definitions of it that %q would activate; let Headgate read the package, name the definitions in full, or wait until it is installed", explanation, text),
+	guard.UnreadUnderWildcard:        say("%s, so Headgate cannot count the definitions of it that %q of the policy %s would activate; let Headgate read the package, or name the definitions in full", explanation, text, text),
 	guard.PackageUnreadable:          say("%s", text),
 	guard.PackageNotRead:             say("Headgate has not read %s %s", text, text),
 
@@ -187,19 +189,19 @@ var words = map[plan.Code]wording{
 	guard.WebhookUnseen:      say("its conversion webhook is dropped; whether objects are stored in another version is not known without a cluster"),
 	guard.VersionsUnseen:     say("it declares fewer versions; whether objects are stored in one that goes is not known without a cluster"),
 	guard.StoredNotRead:      say("Headgate has not read in which versions objects are stored"),
-	guard.StoredUnknown:      say("its versions, or its conversion webhook, would go, and Headgate cannot read in which versions objects are stored (%s)", reason),
+	guard.StoredUnknown:      say("its versions, or its conversion webhook, would go, and Headgate cannot read in which versions objects are stored (%s)", explanation),
 	guard.WebhookStillNeeded: say("its conversion webhook would be dropped, and objects may be stored in %s, which could then not be read: set conversion: Inject, or migrate them to %s and take it out of status.storedVersions", list, text),
 
 	guard.BreaksUnseen:       say("its schema breaks: %s; whether custom resources exist is not known without a cluster, and a pass holds it if any do", breaks),
 	guard.BreaksUncounted:    say("its schema breaks: %s; Headgate has not counted the custom resources", breaks),
-	guard.BreaksUncountable:  say("its schema breaks: %s; custom resources cannot be counted (%s), so it counts as in use", breaks, reason),
+	guard.BreaksUncountable:  say("its schema breaks: %s; custom resources cannot be counted (%s), so it counts as in use", breaks, explanation),
 	guard.BreaksInUse:        say("its schema breaks: %s; %s%s: change them first, or approve this%s", breaks, exist("custom resource"), example, beforehand),
-	guard.BreaksInUseUnknown: say("%s; they cannot be looked at (%s)", reason, reason),
-	guard.BreaksObjects:      say("its schema breaks: %s; %s: change them first, or approve this", breaks, reason),
+	guard.BreaksInUseUnknown: say("%s; they cannot be looked at (%s)", explanation, explanation),
+	guard.BreaksObjects:      say("its schema breaks: %s; %s: change them first, or approve this", breaks, explanation),
 	guard.BreaksNoObject:     say("its schema breaks: %s; %s, and none loses a value or is refused", breaks, exist("custom resource")),
-	plan.LosesField:          say("%s of %s set %s, which is lost, for example %s", number, number, text, text),
-	plan.IsRefused:           say("%s of %s are refused (%s), for example %s", number, number, text, text),
-	plan.MoreMisfits:         say("and %s more reasons", number),
+	reason.LosesField:        say("%s of %s set %s, which is lost, for example %s", number, number, text, text),
+	reason.IsRefused:         say("%s of %s are refused (%s), for example %s", number, number, text, text),
+	reason.MoreMisfits:       say("and %s more reasons", number),
 
 	guard.UsersGoFirst:          say("%s of it go first", count("object")),
 	guard.DeletesObjects:        say("%s would be deleted with it%s; delete them first", count("live object"), example),
@@ -208,7 +210,7 @@ var words = map[plan.Code]wording{
 	guard.DeletesForeignObjects: say("%s in it would be deleted with it%s; move or delete them first", count("foreign object"), example),
 	guard.UsersUnseen:           say("what would be deleted with it is not known without a cluster; a pass holds it if there is anything"),
 	guard.UsersNotCounted:       say("Headgate has not counted what would be deleted with it"),
-	guard.UsersUnknown:          say("what would be deleted with it cannot be counted (%s), so it counts as in use", reason),
+	guard.UsersUnknown:          say("what would be deleted with it cannot be counted (%s), so it counts as in use", explanation),
 
 	guard.MergeBreaks:         say("the schema of %s breaks, and may be in use", text),
 	guard.MergeUnconverted:    say("nothing converts the objects of %s", text),
@@ -238,7 +240,7 @@ var words = map[plan.Code]wording{
 	guard.DropsSignature:      say("%s", text),
 	guard.SchemasUnconfirmed:  say("only this commit keeps the schemas of package %s, which no registry confirms", text),
 	guard.ControlledByAnother: say("another revision of %s than the active one controls %s that it installed, for example %s; some versions of Crossplane do not finish an upgrade then", text, count("object"), text),
-	guard.ControlUnknown:      say("it is not known whether the active revision of %s controls what it installed: %s", text, reason),
+	guard.ControlUnknown:      say("it is not known whether the active revision of %s controls what it installed: %s", text, explanation),
 	guard.FirstForCrossplane:  say("%s %s is the first object here for Crossplane's package manager, so Crossplane makes the CRDs in a new cluster; where %s has made them, it still does, as shown here", text, text, text),
 	guard.LastForCrossplane:   say("%s %s was the last object here for Crossplane's package manager, so Headgate makes the CRDs in a new cluster; where %s has made them, it still does, as shown here", text, text, text),
 
@@ -247,153 +249,153 @@ var words = map[plan.Code]wording{
 	guard.StillThere:      say("it came from %s, which the commit still contains and Headgate skips: %s; delete that if the object is to go", origin, text),
 	guard.StillElsewhere:  say("it was applied from %s and may have moved to %s, which Headgate skips: %s; delete that if the object is to go", text, origin, text),
 
-	plan.NotAllLookedAt:   say("none of the first %s loses or is refused anything, and there are more", number),
-	plan.CountTooLong:     say("counting took longer than %s", text),
-	plan.CountForbidden:   say("forbidden: %s", text),
-	plan.MadeAnew:         say("another object has its name since it was observed, so it was left alone"),
-	plan.ChangedMeanwhile: say("it changed after it was observed, so it was left alone"),
+	reason.NotAllLookedAt:   say("none of the first %s loses or is refused anything, and there are more", number),
+	reason.CountTooLong:     say("counting took longer than %s", text),
+	reason.CountForbidden:   say("forbidden: %s", text),
+	reason.MadeAnew:         say("another object has its name since it was observed, so it was left alone"),
+	reason.ChangedMeanwhile: say("it changed after it was observed, so it was left alone"),
 
-	plan.ProtectedMeanwhile: say("a Crossplane Usage protects it meanwhile (%s), so it was not deleted", reason),
-	plan.UncountableNow:     say("what would be deleted with it cannot be counted any more (%s), so it was not deleted", reason),
-	plan.UsedMeanwhile:      say("%s objects that appeared meanwhile would be deleted with it, for example %s, so it was not deleted", number, text),
-	plan.AnExample:          say("%s", text),
-	plan.LivePolicyWider:    say("not sent: the policy %s in the cluster activates %q, which this pass did not expect; the next pass counts again", text, text),
+	reason.ProtectedMeanwhile: say("a Crossplane Usage protects it meanwhile (%s), so it was not deleted", explanation),
+	reason.UncountableNow:     say("what would be deleted with it cannot be counted any more (%s), so it was not deleted", explanation),
+	reason.UsedMeanwhile:      say("%s objects that appeared meanwhile would be deleted with it, for example %s, so it was not deleted", number, text),
+	reason.AnExample:          say("%s", text),
+	reason.LivePolicyWider:    say("not sent: the policy %s in the cluster activates %q, which this pass did not expect; the next pass counts again", text, text),
 
-	plan.NotThere:             say("it is not in the cluster yet"),
-	plan.NotBrought:           say("no package has brought this definition yet"),
-	plan.WasDeleted:           say("it was deleted"),
-	plan.CRDNotServed:         say("%s: the CRD %s was applied and is not served: %s", text, text, reason),
-	plan.BeingDeleted:         say("it is being deleted"),
-	plan.FieldsMigrated:       say("its managed fields were migrated; the next pass applies it"),
-	plan.StatusMessage:        say("%s", text),
-	plan.StatusIs:             say("it is %s", text),
-	plan.ConditionIs:          say("%s is %s: %s", text, text, text),
-	plan.ConditionNotTrue:     say("its condition %s is not true yet", text),
-	plan.ConditionNotReported: say("the API server does not report yet whether it is %s", text),
-	plan.PausedByUser:         say("a user paused it in the cluster (%s)", text),
-	plan.NotActivated:         say("Crossplane has not activated it yet"),
-	plan.Blocked:              say("blocked: %s", text),
-	plan.BlockedSilently:      say("blocked: Crossplane gives no reason; look at the events of the definition"),
-	plan.CRDApplied:           say("Crossplane has applied its CRD: %s", reason),
-	plan.Establishing:         say("Crossplane is establishing its CRD"),
-	plan.NotLookedAt:          say("Crossplane has not reconciled it yet"),
-	plan.VersionNotLookedAt:   say("Crossplane has not reconciled this version yet"),
-	plan.Installing:           say("Crossplane is installing it"),
-	plan.PendingTooLong:       say("not after %s: %s", text, reason),
-	plan.DeletingCRD:          say("its CRD is being deleted"),
-	plan.ComesBack:            say("it is to come back inactive"),
-	plan.CRDGoes:              say("its CRD is to go"),
-	plan.RevisionRestores:     say("its package revision %s is to bring it back, inactive", text),
-	plan.NameNotThere:         say("its name comes from %s, which is not there (%s)", reason, origin),
-	plan.NotMade:              say("it does not exist, and its management policy %s does not allow its creation (%s)", text, origin),
-	plan.RefusedIfSent:        say("%s", reason),
-	plan.DiffersUnowned:       say("it differs from the commit, and its owner is not known"),
-	plan.AbsentUnowned:        say("no tool has applied it, and its owner is not known"),
-	plan.NotUpdated:           say("%s has not applied the version of this commit", text),
-	plan.NotCreated:           say("%s has not applied it", text),
-	plan.CreateNeedsCRD:       say("%s has not applied it; it needs the CRD %s", text, text),
-	plan.CreateWaits:          say("%s has not applied it; it waits for %s", text, awaited),
+	reason.NotThere:             say("it is not in the cluster yet"),
+	reason.NotBrought:           say("no package has brought this definition yet"),
+	reason.WasDeleted:           say("it was deleted"),
+	reason.CRDNotServed:         say("%s: the CRD %s was applied and is not served: %s", text, text, explanation),
+	reason.BeingDeleted:         say("it is being deleted"),
+	reason.FieldsMigrated:       say("its managed fields were migrated; the next pass applies it"),
+	reason.StatusMessage:        say("%s", text),
+	reason.StatusIs:             say("it is %s", text),
+	reason.ConditionIs:          say("%s is %s: %s", text, text, text),
+	reason.ConditionNotTrue:     say("its condition %s is not true yet", text),
+	reason.ConditionNotReported: say("the API server does not report yet whether it is %s", text),
+	reason.PausedByUser:         say("a user paused it in the cluster (%s)", text),
+	reason.NotActivated:         say("Crossplane has not activated it yet"),
+	reason.Blocked:              say("blocked: %s", text),
+	reason.BlockedSilently:      say("blocked: Crossplane gives no reason; look at the events of the definition"),
+	reason.CRDApplied:           say("Crossplane has applied its CRD: %s", explanation),
+	reason.Establishing:         say("Crossplane is establishing its CRD"),
+	reason.NotLookedAt:          say("Crossplane has not reconciled it yet"),
+	reason.VersionNotLookedAt:   say("Crossplane has not reconciled this version yet"),
+	reason.Installing:           say("Crossplane is installing it"),
+	reason.PendingTooLong:       say("not after %s: %s", text, explanation),
+	reason.DeletingCRD:          say("its CRD is being deleted"),
+	reason.ComesBack:            say("it is to come back inactive"),
+	reason.CRDGoes:              say("its CRD is to go"),
+	reason.RevisionRestores:     say("its package revision %s is to bring it back, inactive", text),
+	reason.NameNotThere:         say("its name comes from %s, which is not there (%s)", explanation, origin),
+	reason.NotMade:              say("it does not exist, and its management policy %s does not allow its creation (%s)", text, origin),
+	reason.RefusedIfSent:        say("%s", explanation),
+	reason.DiffersUnowned:       say("it differs from the commit, and its owner is not known"),
+	reason.AbsentUnowned:        say("no tool has applied it, and its owner is not known"),
+	reason.NotUpdated:           say("%s has not applied the version of this commit", text),
+	reason.NotCreated:           say("%s has not applied it", text),
+	reason.CreateNeedsCRD:       say("%s has not applied it; it needs the CRD %s", text, text),
+	reason.CreateWaits:          say("%s has not applied it; it waits for %s", text, awaited),
 
-	plan.Object:           say("%s", the),
-	plan.Field:            say("the field %s of %s", text, the),
-	plan.AwaitsHeld:       say("%s, which the guard %q holds", reason, text),
-	plan.AwaitsNowhere:    say("%s, which is neither in this commit nor in the cluster; apply it, or do not name it at %s", reason, origin),
-	plan.AwaitsAbsent:     say("%s, which is not there", reason),
-	plan.AwaitsUnready:    say("%s, which is not ready: %s", reason, reason),
-	plan.AwaitsSync:       say("the sync %s of this process to render its newest commit, which may declare it", text),
-	plan.AwaitsBrokenSync: say("the sync %s of this process to render its newest commit, which may declare it (%s)", text, text),
-	plan.AwaitsDependant:  say("%s to be gone, which depends on it", the),
-	plan.AwaitsUpdate:     say("%s, which depends on it until it is updated", the),
-	plan.AwaitsRelease:    say("%s to be released first", object),
-	plan.AwaitsGone:       say("%s to be gone", the),
-	plan.AwaitsOwnEnd:     say("its deletion to end, after which it is created again: %s", reason),
-	plan.AwaitsMore:       say("%s more", number),
-	plan.DependencyFailed: say("not sent: it depends on %s, which was not applied", the),
-	plan.DependantFailed:  say("not deleted: %s depends on it and was not deleted", the),
-	plan.AwaitsCRD:        say("the CRD %s", text),
-	plan.PackageMayServe:  say("%s, which may bring the kind %s", the, text),
-	plan.PackagesMayServe: say("one of the packages %s, which may bring the kind %s", list, text),
-	plan.CRDHeld:          say("the CRD %s, which the guard %q holds", text, text),
-	plan.PolicyHeld:       say("the policy %s, which activates it and is not written (guard %q)", text, text),
-	plan.SourceAbsent:     say("%s (%s)", reason, origin),
-	plan.SourceUnreadable: say("%s, which cannot be read: %s (%s)", reason, text, origin),
-	plan.FieldAbsent:      say("%s, which does not have it (%s)", reason, origin),
-	plan.FieldAmbiguous:   say("%s, which matches %s fields (%s)", reason, number, origin),
-	plan.FieldNotCopied:   say("%s, which cannot be copied (%s)", reason, origin),
-	plan.FieldUnfit:       say("%s cannot be copied to %s: %s", reason, text, text),
+	reason.Object:           say("%s", the),
+	reason.Field:            say("the field %s of %s", text, the),
+	reason.AwaitsHeld:       say("%s, which the guard %q holds", explanation, text),
+	reason.AwaitsNowhere:    say("%s, which is neither in this commit nor in the cluster; apply it, or do not name it at %s", explanation, origin),
+	reason.AwaitsAbsent:     say("%s, which is not there", explanation),
+	reason.AwaitsUnready:    say("%s, which is not ready: %s", explanation, explanation),
+	reason.AwaitsSync:       say("the sync %s of this process to render its newest commit, which may declare it", text),
+	reason.AwaitsBrokenSync: say("the sync %s of this process to render its newest commit, which may declare it (%s)", text, text),
+	reason.AwaitsDependant:  say("%s to be gone, which depends on it", the),
+	reason.AwaitsUpdate:     say("%s, which depends on it until it is updated", the),
+	reason.AwaitsRelease:    say("%s to be released first", object),
+	reason.AwaitsGone:       say("%s to be gone", the),
+	reason.AwaitsOwnEnd:     say("its deletion to end, after which it is created again: %s", explanation),
+	reason.AwaitsMore:       say("%s more", number),
+	reason.DependencyFailed: say("not sent: it depends on %s, which was not applied", the),
+	reason.DependantFailed:  say("not deleted: %s depends on it and was not deleted", the),
+	reason.AwaitsCRD:        say("the CRD %s", text),
+	reason.PackageMayServe:  say("%s, which may bring the kind %s", the, text),
+	reason.PackagesMayServe: say("one of the packages %s, which may bring the kind %s", list, text),
+	reason.CRDHeld:          say("the CRD %s, which the guard %q holds", text, text),
+	reason.PolicyHeld:       say("the policy %s, which activates it and is not written (guard %q)", text, text),
+	reason.SourceAbsent:     say("%s (%s)", explanation, origin),
+	reason.SourceUnreadable: say("%s, which cannot be read: %s (%s)", explanation, text, origin),
+	reason.FieldAbsent:      say("%s, which does not have it (%s)", explanation, origin),
+	reason.FieldAmbiguous:   say("%s, which matches %s fields (%s)", explanation, number, origin),
+	reason.FieldNotCopied:   say("%s, which cannot be copied (%s)", explanation, origin),
+	reason.FieldUnfit:       say("%s cannot be copied to %s: %s", explanation, text, text),
 
-	plan.KindInactive:     say("no API serves the kind %s: the definition %s would, and nothing activates it; name it in a policy", text, text),
-	plan.CrossplaneAbsent: say("no API serves the kind %s, because Crossplane is not installed in this cluster; install it with its Helm chart, or declare its Helm release in this repository", text),
-	plan.CrossplaneComes:  say("Crossplane, which %s installs, to serve the kind %s", the, text),
-	plan.KindNowhere:      say("no API serves the kind %s, and nothing in this commit brings it", text),
-	plan.KindHidden:       say("no API serves the kind %s, so it is not known whether the object exists, and the inventory keeps it: %s", text, reason),
-	plan.KindUnreadable:   say("the objects of the kind %s cannot be read, so nothing is done to them: %s", text, reason),
-	plan.CRDTerminating:   say("the CRD %s exists and is not served; it is being deleted", text),
-	plan.CRDServesNothing: say("the CRD %s exists and is not served: no version of it has served: true", text),
-	plan.CRDRefused:       say("the CRD %s exists and is not served: %s", text, text),
-	plan.CRDNotYetServed:  say("the CRD %s exists and is not served yet", text),
-	plan.APIServiceEmpty:  say("the APIService %s exists, and its API server does not list the kind", text),
+	reason.KindInactive:     say("no API serves the kind %s: the definition %s would, and nothing activates it; name it in a policy", text, text),
+	reason.CrossplaneAbsent: say("no API serves the kind %s, because Crossplane is not installed in this cluster; install it with its Helm chart, or declare its Helm release in this repository", text),
+	reason.CrossplaneComes:  say("Crossplane, which %s installs, to serve the kind %s", the, text),
+	reason.KindNowhere:      say("no API serves the kind %s, and nothing in this commit brings it", text),
+	reason.KindHidden:       say("no API serves the kind %s, so it is not known whether the object exists, and the inventory keeps it: %s", text, explanation),
+	reason.KindUnreadable:   say("the objects of the kind %s cannot be read, so nothing is done to them: %s", text, explanation),
+	reason.CRDTerminating:   say("the CRD %s exists and is not served; it is being deleted", text),
+	reason.CRDServesNothing: say("the CRD %s exists and is not served: no version of it has served: true", text),
+	reason.CRDRefused:       say("the CRD %s exists and is not served: %s", text, text),
+	reason.CRDNotYetServed:  say("the CRD %s exists and is not served yet", text),
+	reason.APIServiceEmpty:  say("the APIService %s exists, and its API server does not list the kind", text),
 
-	plan.NamespaceNotEmpty: say("not deleted: %s in it stays, and would be deleted with it", object),
-	plan.StillFails:        say("the %s failed%s, and may replace it or still need it; correct that, or approve the prune", brief, since),
-	plan.StillHeld:         say("the %s is held%s, and may replace it or still need it; act on that hold, or approve the prune", brief, since),
-	plan.StillWaits:        say("the %s waits%s, and may replace it or still need it", brief, since),
-	plan.ServedTwice:       say("it is the %s of this commit, served under two groups; only its old identity is forgotten", brief),
-	plan.NotSentInTime:     say("not sent: after %s it still waits for %s", text, awaited),
-	plan.NotDeletedInTime:  say("not deleted: after %s it still waits for %s", text, awaited),
+	reason.NamespaceNotEmpty: say("not deleted: %s in it stays, and would be deleted with it", object),
+	reason.StillFails:        say("the %s failed%s, and may replace it or still need it; correct that, or approve the prune", brief, since),
+	reason.StillHeld:         say("the %s is held%s, and may replace it or still need it; act on that hold, or approve the prune", brief, since),
+	reason.StillWaits:        say("the %s waits%s, and may replace it or still need it", brief, since),
+	reason.ServedTwice:       say("it is the %s of this commit, served under two groups; only its old identity is forgotten", brief),
+	reason.NotSentInTime:     say("not sent: after %s it still waits for %s", text, awaited),
+	reason.NotDeletedInTime:  say("not deleted: after %s it still waits for %s", text, awaited),
 
-	plan.NotAdopted:  say("it was there before, and this sync does not adopt (adoption: Refuse); delete it, or set adoption: AdoptIfUnowned"),
-	plan.MadeByOther: say("%s owns it; take it out of this repository", text),
-	plan.OwnedBySync: say("%s owns it, and its inventory still holds it; take it out of there, or out of this repository", text),
-	plan.OwnedByTool: say("%s owns it; take it out of there, or out of this repository, or set adoption: Adopt", text),
+	reason.NotAdopted:  say("it was there before, and this sync does not adopt (adoption: Refuse); delete it, or set adoption: AdoptIfUnowned"),
+	reason.MadeByOther: say("%s owns it; take it out of this repository", text),
+	reason.OwnedBySync: say("%s owns it, and its inventory still holds it; take it out of there, or out of this repository", text),
+	reason.OwnedByTool: say("%s owns it; take it out of there, or out of this repository, or set adoption: Adopt", text),
 
-	plan.ReleaseListed:    say("release of the Sync lists it"),
-	plan.ReleaseAnnounced: say("its annotation %s: %s asks for it", text, text),
-	plan.ReleaseBegun:     say("its release was begun before"),
-	plan.ReleaseByHand:    say("a user asked for it"),
-	plan.OwnedElsewhere:   say("the commit no longer declares it, and %s owns it", text),
+	reason.ReleaseListed:    say("release of the Sync lists it"),
+	reason.ReleaseAnnounced: say("its annotation %s: %s asks for it", text, text),
+	reason.ReleaseBegun:     say("its release was begun before"),
+	reason.ReleaseByHand:    say("a user asked for it"),
+	reason.OwnedElsewhere:   say("the commit no longer declares it, and %s owns it", text),
 
-	plan.StillReconciled:   say("%s still reconciles it; suspend that, or take the object out of it without pruning, or take it out of this repository", text),
-	plan.ReconcilerUnknown: say("%s owns it, and it cannot be read whether that still reconciles it (%s)", text, text),
+	reason.StillReconciled:   say("%s still reconciles it; suspend that, or take the object out of it without pruning, or take it out of this repository", text),
+	reason.ReconcilerUnknown: say("%s owns it, and it cannot be read whether that still reconciles it (%s)", text, text),
 
-	plan.ActivationFinal:  say("no policy names it any more; activation is final"),
-	plan.LeftByDefinition: say("Crossplane created it from a definition of this sync that was deleted; nothing updates it. Delete it if nothing needs it, or set deactivation: WhenUnused"),
-	plan.PolicyPaused:     say("the policy %s, which names it, is paused", text),
-	plan.DefinitionPaused: say("its definition is paused"),
-	plan.ReturnsInactive:  say("Crossplane brings the definition back inactive, and its CRD goes if nothing uses it by then"),
-	plan.NothingActivates: say("nothing activates its definition"),
-	plan.OnlyLookedAt:     say("its management policy %s only observes it", text),
-	plan.LeftToApplier:    say("this sync only observes; %s applies it", textOr("another tool")),
+	reason.ActivationFinal:  say("no policy names it any more; activation is final"),
+	reason.LeftByDefinition: say("Crossplane created it from a definition of this sync that was deleted; nothing updates it. Delete it if nothing needs it, or set deactivation: WhenUnused"),
+	reason.PolicyPaused:     say("the policy %s, which names it, is paused", text),
+	reason.DefinitionPaused: say("its definition is paused"),
+	reason.ReturnsInactive:  say("Crossplane brings the definition back inactive, and its CRD goes if nothing uses it by then"),
+	reason.NothingActivates: say("nothing activates its definition"),
+	reason.OnlyLookedAt:     say("its management policy %s only observes it", text),
+	reason.LeftToApplier:    say("this sync only observes; %s applies it", textOr("another tool")),
 
-	plan.DeletionUnknown:      say("its deletion was requested, and Headgate cannot see whether it is over: %s", text),
-	plan.NotDeleting:          say("it is not being deleted"),
-	plan.Deleting:             say("deletion started at %s", text),
-	plan.DeletingInstances:    say("deletion started at %s; its custom resources are deleted first", text),
-	plan.DeletingFinalizers:   say("deletion started at %s and waits for finalizer %s; check the controller that owns it", text, list),
-	plan.DeletingByCrossplane: say("deletion started at %s and waits for finalizer %s, which Crossplane or a provider removes; if they do not run any more, install them again, or remove the finalizer by hand, which leaves external resources behind without an owner", text, list),
-	plan.DeletingContents:     say("deletion started at %s; its contents are deleted first", text),
+	reason.DeletionUnknown:      say("its deletion was requested, and Headgate cannot see whether it is over: %s", text),
+	reason.NotDeleting:          say("it is not being deleted"),
+	reason.Deleting:             say("deletion started at %s", text),
+	reason.DeletingInstances:    say("deletion started at %s; its custom resources are deleted first", text),
+	reason.DeletingFinalizers:   say("deletion started at %s and waits for finalizer %s; check the controller that owns it", text, list),
+	reason.DeletingByCrossplane: say("deletion started at %s and waits for finalizer %s, which Crossplane or a provider removes; if they do not run any more, install them again, or remove the finalizer by hand, which leaves external resources behind without an owner", text, list),
+	reason.DeletingContents:     say("deletion started at %s; its contents are deleted first", text),
 
-	plan.NotUpdatedAnyMore:    say("the new version does not hold it: it stays as it is, and nothing updates it"),
-	plan.KindDropped:          say("the new version does not hold it: its objects stay, and no controller reconciles them"),
-	plan.ObjectsNotCounted:    say("its custom resources cannot be counted (%s)", reason),
-	plan.ObjectsExist:         say("%s%s", exist("custom resource"), example),
-	plan.NoObjects:            say("no custom resource exists"),
-	plan.ManagedFieldsMigrate: say("its managed fields name %s, which is no longer served: they are migrated, and only then the API server can apply it", list),
-	plan.FinalizerLeft:        say("a finalizer of Headgate is left from a pass that was going to delete it"),
-	plan.TakenOver:            say("Headgate takes it over from %s", text),
-	plan.FieldsTakenOver:      say("Headgate takes over %s that the commit sets from %s", count("field"), list),
-	plan.FieldsReclaimed:      say("its managed fields do not name Headgate any more: it takes back %s from %s", count("field"), list),
-	plan.FieldsUnknown:        say("what the last applied commit set is not known (%s), so these fields without a known manager stay: %s", reason, few),
-	plan.FieldsStay:           say("gives up %s; %s", few, keeper),
-	plan.FieldsGained:         say("only manages %s from now on; no value changes", list),
-	plan.VersionManaged:       say("only manages its fields as %s from now on; no value changes", text),
-	plan.NoValueChanges:       say("no value changes: only the way in which the commit writes it"),
-	plan.NotInSource:          say("the source does not have that commit, or it declared another object"),
-	plan.LeftBehind:           say("%s left behind: %s", count("field"), list),
-	plan.LeftoversMoved:       say("another writer changes %s at the moment", object),
-	plan.LeftoversGo:          say("it loses %s that %s left behind", count("field"), list),
-	plan.NotNamed:             say("no policy names it any more"),
-	plan.RevisionTouched:      say("it is touched, so that Crossplane brings %s back, inactive", count("definition")),
+	reason.NotUpdatedAnyMore:    say("the new version does not hold it: it stays as it is, and nothing updates it"),
+	reason.KindDropped:          say("the new version does not hold it: its objects stay, and no controller reconciles them"),
+	reason.ObjectsNotCounted:    say("its custom resources cannot be counted (%s)", explanation),
+	reason.ObjectsExist:         say("%s%s", exist("custom resource"), example),
+	reason.NoObjects:            say("no custom resource exists"),
+	reason.ManagedFieldsMigrate: say("its managed fields name %s, which is no longer served: they are migrated, and only then the API server can apply it", list),
+	reason.FinalizerLeft:        say("a finalizer of Headgate is left from a pass that was going to delete it"),
+	reason.TakenOver:            say("Headgate takes it over from %s", text),
+	reason.FieldsTakenOver:      say("Headgate takes over %s that the commit sets from %s", count("field"), list),
+	reason.FieldsReclaimed:      say("its managed fields do not name Headgate any more: it takes back %s from %s", count("field"), list),
+	reason.FieldsUnknown:        say("what the last applied commit set is not known (%s), so these fields without a known manager stay: %s", explanation, few),
+	reason.FieldsStay:           say("gives up %s; %s", few, keeper),
+	reason.FieldsGained:         say("only manages %s from now on; no value changes", list),
+	reason.VersionManaged:       say("only manages its fields as %s from now on; no value changes", text),
+	reason.NoValueChanges:       say("no value changes: only the way in which the commit writes it"),
+	reason.NotInSource:          say("the source does not have that commit, or it declared another object"),
+	reason.LeftBehind:           say("%s left behind: %s", count("field"), list),
+	reason.LeftoversMoved:       say("another writer changes %s at the moment", object),
+	reason.LeftoversGo:          say("it loses %s that %s left behind", count("field"), list),
+	reason.NotNamed:             say("no policy names it any more"),
+	reason.RevisionTouched:      say("it is touched, so that Crossplane brings %s back, inactive", count("definition")),
 }
 
 // Texts that several wordings share.
@@ -406,14 +408,14 @@ const (
 )
 
 // describe returns the text of a fight: "kubectl-edit changed data.k again 4 times …".
-func describe(f plan.Fight) string {
+func describe(f facts.Fight) string {
 	r := guard.FightRests.With(f.Manager, f.Path, f.Times)
 	return wording{fought, words[r.Code].forms}.say(r)
 }
 
 // ErrorWords returns the text of an error for users.
 func ErrorWords(err error) string {
-	if p, ok := errors.AsType[plan.ReasonError](err); ok {
+	if p, ok := errors.AsType[reason.CodedError](err); ok {
 		return Words(p.Reason)
 	}
 	return readable(err.Error())
@@ -431,7 +433,7 @@ func say(format string, forms ...form) wording { return wording{format, forms} }
 type form func(value any) (string, bool)
 
 // reason formats another reason, or several.
-func reason(value any) (string, bool) {
+func explanation(value any) (string, bool) {
 	all, fits := value.(sentences)
 	return strings.Join(all, "; "), fits
 }

@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"headgate.dev/headgate/fixtures/golden"
-	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 )
 
 // documentation is the file with the table of codes.
@@ -23,7 +23,7 @@ const documentation = "../README.md"
 
 // TestEveryCodeHasWords compares the codes that the core declares with the wordings, which list all codes.
 func TestEveryCodeHasWords(t *testing.T) {
-	declared := codes(t, "../plan", "../guard")
+	declared := codes(t, "../reason", "../guard")
 	if len(declared) < 2 {
 		t.Fatalf("found the codes %v", declared)
 	}
@@ -61,7 +61,7 @@ func TestEveryCodeHasWords(t *testing.T) {
 
 // TestCodesAreDocumented compares the table of codes in the documentation with the codes. With -update it rewrites the table.
 func TestCodesAreDocumented(t *testing.T) {
-	declared := codes(t, "../plan", "../guard")
+	declared := codes(t, "../reason", "../guard")
 	rows := []string{"| code | wording, or meaning | about |", "|---|---|---|"}
 	for _, code := range slices.Sorted(maps.Keys(declared)) {
 		d := declared[code]
@@ -94,17 +94,17 @@ func meaning(w wording, d declaration) string {
 
 // TestMisfits proves that values that do not fit a wording are visible, instead of a sentence without meaning.
 func TestMisfits(t *testing.T) {
-	for name, r := range map[string]plan.Reason{
-		"Unknown": plan.Code("Nonsense").With(),
-		"Few":     plan.Failed.With(),
-		"Many":    plan.Failed.With("a", "b"),
-		"Type":    plan.Failed.With(1),
+	for name, r := range map[string]reason.Reason{
+		"Unknown": reason.Code("Nonsense").With(),
+		"Few":     reason.Failed.With(),
+		"Many":    reason.Failed.With("a", "b"),
+		"Type":    reason.Failed.With(1),
 	} {
 		if output := Words(r); !strings.HasPrefix(output, "%!") {
 			t.Errorf("%s: %q", name, output)
 		}
 	}
-	if output := Words(plan.Both.With(plan.Failed.With("this"), plan.Failed.With("that"))); output != "this; that" {
+	if output := Words(reason.Both.With(reason.Failed.With("this"), reason.Failed.With("that"))); output != "this; that" {
 		t.Errorf("Words(both) = %q", output)
 	}
 }
@@ -117,9 +117,9 @@ type declaration struct {
 }
 
 // codes returns the constants of type Code in the packages of some directories, by value.
-func codes(t *testing.T, directories ...string) map[plan.Code]declaration {
+func codes(t *testing.T, directories ...string) map[reason.Code]declaration {
 	t.Helper()
-	found := map[plan.Code]declaration{}
+	found := map[reason.Code]declaration{}
 	for _, dir := range directories {
 		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		if err != nil {
@@ -146,10 +146,10 @@ func codes(t *testing.T, directories ...string) map[plan.Code]declaration {
 					if err != nil {
 						t.Fatal(err)
 					}
-					if other, twice := found[plan.Code(value)]; twice {
+					if other, twice := found[reason.Code(value)]; twice {
 						t.Errorf("%s: %s is declared twice, also as %s", file, value, other.name)
 					}
-					found[plan.Code(value)] = declaration{spec.Names[0].Name, strings.TrimSpace(spec.Comment.Text()), strings.ReplaceAll(group, "\n", " ")}
+					found[reason.Code(value)] = declaration{spec.Names[0].Name, strings.TrimSpace(spec.Comment.Text()), strings.ReplaceAll(group, "\n", " ")}
 				}
 			}
 		}

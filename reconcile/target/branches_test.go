@@ -6,16 +6,16 @@ import (
 	"strings"
 	"testing"
 
-	git "github.com/go-git/go-git/v5"
+	"headgate.dev/headgate/fixtures"
+	"headgate.dev/headgate/reconcile/reason"
+	"headgate.dev/headgate/reconcile/report"
+
+	"github.com/go-git/go-git/v5"
 	"github.com/go-git/go-git/v5/plumbing"
 	core "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
-
-	"headgate.dev/headgate/fixtures"
-	"headgate.dev/headgate/reconcile/plan"
-	"headgate.dev/headgate/reconcile/report"
 )
 
 // Two processes with a copied Sync file follow two branches of one repository. They once deleted each other's objects every few
@@ -71,7 +71,7 @@ func TestTwoBranches(t *testing.T) {
 	refused := func(what string, of *Target) string {
 		t.Helper()
 		done, err := of.Once(t.Context())
-		var other *plan.SourceError
+		var other *reason.SourceError
 		if !errors.As(err, &other) || done.Verdict.ExitCode != 1 {
 			t.Fatalf("%s: want a refusal, got %v, exit code %d", what, err, done.Verdict.ExitCode)
 		}
@@ -109,7 +109,7 @@ func TestTwoBranches(t *testing.T) {
 	passes("newer", newer)
 	for name, of := range map[string]*Target{"older": older, "newer": newer, "the branch": main} {
 		_, err := of.Once(t.Context())
-		var turns *plan.TurnsError
+		var turns *reason.TurnsError
 		if !errors.As(err, &turns) || !strings.Contains(err.Error(), first[:12]) || !strings.Contains(err.Error(), second[:12]) {
 			t.Errorf("%s: want a refusal that names both commits, got %v", name, err)
 		}

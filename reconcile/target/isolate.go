@@ -18,10 +18,12 @@ import (
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
 	"headgate.dev/headgate/reconcile/approval"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/git"
 	"headgate.dev/headgate/reconcile/memo"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/question"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/reconcile/registry"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
@@ -139,7 +141,7 @@ func (q childQuestion) question() (question.Any, error) {
 }
 
 // A childUnknown is a question.Unknown in a form for another process.
-type childUnknown struct{ Why plan.Reason }
+type childUnknown struct{ Why reason.Reason }
 
 // answerForChild returns the answer to a question in a form for another process.
 func answerForChild(q question.Any, a any) any {
@@ -147,7 +149,7 @@ func answerForChild(q question.Any, a any) any {
 	case nil:
 		return q.Nothing()
 	case question.Unknown:
-		return childUnknown{plan.ReasonOf(a.Why)}
+		return childUnknown{reason.Of(a.Why)}
 	}
 	return a
 }
@@ -155,7 +157,7 @@ func answerForChild(q question.Any, a any) any {
 // answerOfParent returns the answer of the other process.
 func answerOfParent(a any) any {
 	if unknown, is := a.(childUnknown); is {
-		return question.Unknown{Why: plan.ReasonError{Reason: unknown.Why}}
+		return question.Unknown{Why: reason.CodedError{Reason: unknown.Why}}
 	}
 	return a
 }
@@ -175,7 +177,7 @@ type childImage struct {
 
 // register registers the types of a reason's values with gob.
 var register = sync.OnceFunc(func() {
-	for _, v := range []any{manifest.ID{}, manifest.Origin{}, schema.Change{}, plan.Reason{}, []any{}, []string{}, []plan.Reason{}, []manifest.ID{}, map[string]any{}, plan.Code(""), question.Counted{}, plan.Misfits{}, childUnknown{}} {
+	for _, v := range []any{manifest.ID{}, manifest.Origin{}, schema.Change{}, reason.Reason{}, []any{}, []string{}, []reason.Reason{}, []manifest.ID{}, map[string]any{}, reason.Code(""), question.Counted{}, plan.Misfits{}, childUnknown{}} {
 		gob.Register(v)
 	}
 })
@@ -555,8 +557,8 @@ func (r remote) preview(ctx context.Context, j childJob) (report.Report, error) 
 }
 
 // Observe is never called, because a preview observes a commit.
-func (r remote) Observe(context.Context, render.Desired) (plan.Observed, error) {
-	return plan.Observed{}, errors.New("a preview does not observe a cluster")
+func (r remote) Observe(context.Context, render.Desired) (facts.Observed, error) {
+	return facts.Observed{}, errors.New("a preview does not observe a cluster")
 }
 
 // Answer makes the parent count.

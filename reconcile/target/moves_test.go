@@ -10,6 +10,13 @@ import (
 	"testing"
 	"time"
 
+	"headgate.dev/headgate/fixtures"
+	"headgate.dev/headgate/reconcile"
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/ownership"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/report"
+
 	core "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,13 +24,6 @@ import (
 	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
-
-	"headgate.dev/headgate/fixtures"
-	"headgate.dev/headgate/reconcile"
-	"headgate.dev/headgate/reconcile/inventory"
-	"headgate.dev/headgate/reconcile/ownership"
-	"headgate.dev/headgate/reconcile/plan"
-	"headgate.dev/headgate/reconcile/report"
 )
 
 // A twoSyncs holds two syncs of one process, each for a directory of a repository.

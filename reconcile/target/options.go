@@ -9,8 +9,8 @@ import (
 
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/forge"
-	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
 )
@@ -27,10 +27,10 @@ var Options = []Option{
 		value(v1alpha1.PolicyDefault, "default", false),
 		value(v1alpha1.PolicyObservable, "observable", true)),
 	enumeration("spec.adoption", "adoption", "objects that exist already; adopt also takes them from Flux, Argo CD and Helm, never from Crossplane",
-		func(s *settings) *plan.Adoption { return &s.Terms.Adoption },
-		value(v1alpha1.AdoptIfUnowned, "if-unowned", plan.AdoptUnowned),
-		value(v1alpha1.AdoptRefuse, "refuse", plan.AdoptNone),
-		value(v1alpha1.AdoptAll, "adopt", plan.AdoptAll)),
+		func(s *settings) *facts.Adoption { return &s.Terms.Adoption },
+		value(v1alpha1.AdoptIfUnowned, "if-unowned", facts.AdoptUnowned),
+		value(v1alpha1.AdoptRefuse, "refuse", facts.AdoptNone),
+		value(v1alpha1.AdoptAll, "adopt", facts.AdoptAll)),
 	enumeration("spec.adoptionLeftovers", "adoption-leftovers", "fields of a tool that applied the object before, which the commit does not set",
 		func(s *settings) *bool { return &s.Terms.Clear },
 		value(v1alpha1.LeftoversKeep, "keep", false),

@@ -5,8 +5,10 @@ import (
 	"testing"
 
 	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/question"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
@@ -18,7 +20,7 @@ import (
 func TestQuestionsOfAChild(t *testing.T) {
 	register()
 	of := plan.CRD("buckets.example.org")
-	unknown := given.Unknown(plan.CountForbidden.With("forbidden"))
+	unknown := given.Unknown(reason.CountForbidden.With("forbidden"))
 	for _, tc := range []struct {
 		question question.Any
 		answers  []any
@@ -27,7 +29,7 @@ func TestQuestionsOfAChild(t *testing.T) {
 		{question.Controls{Of: of}, []any{question.Counted{}}},
 		{question.Stored{Of: of}, []any{[]string(nil), []string{"v1", "v2"}}},
 		{question.Present{Of: of}, []any{false, true}},
-		{plan.Fits{Of: of, After: plan.Decoded(given.Sized("region"))}, []any{plan.Misfits{}, plan.Misfits{Count: 1, Reasons: []plan.Reason{plan.LosesField.With(1, 2, "spec.size", "Bucket a")}}}},
+		{plan.Fits{Of: of, After: plan.Decoded(given.Sized("region"))}, []any{plan.Misfits{}, plan.Misfits{Count: 1, Reasons: []reason.Reason{reason.LosesField.With(1, 2, "spec.size", "Bucket a")}}}},
 	} {
 		for _, a := range tc.answers {
 			var there question.Any
@@ -82,8 +84,8 @@ func TestQuestionsThatAChildMayNotAsk(t *testing.T) {
 // answering is an observer that answers every question.
 type answering func(question.Any) any
 
-func (a answering) Observe(context.Context, render.Desired) (plan.Observed, error) {
-	return plan.Observed{}, nil
+func (a answering) Observe(context.Context, render.Desired) (facts.Observed, error) {
+	return facts.Observed{}, nil
 }
 
 func (a answering) Answer(_ context.Context, questions []question.Any) (question.Answers, error) {

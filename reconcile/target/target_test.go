@@ -13,16 +13,6 @@ import (
 	"testing"
 	"time"
 
-	gogit "github.com/go-git/go-git/v5"
-	"github.com/go-git/go-git/v5/plumbing/object"
-	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
-
 	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/fixtures/traffic"
 	"headgate.dev/headgate/reconcile"
@@ -30,6 +20,7 @@ import (
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
 	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/diff"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/forge"
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/inventory"
@@ -38,6 +29,17 @@ import (
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/manifest"
+
+	gogit "github.com/go-git/go-git/v5"
+	"github.com/go-git/go-git/v5/plumbing/object"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 )
 
 func TestMain(m *testing.M) { os.Exit(fixtures.WithControlPlane(m)) }
@@ -111,7 +113,7 @@ func TestSettings(t *testing.T) {
 			if len(got.Options.Conversion.CABundle) == 0 {
 				got.Options.Conversion.CABundle = nil
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
+			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreUnexported(reconcile.Reconciler{})); diff != "" {
 				t.Errorf("%s\nsettingsOf(...) (-want +got):\n%s", tc.reason, diff)
 			}
 		})
@@ -142,7 +144,7 @@ func TestRepositoryOf(t *testing.T) {
 			if err != nil {
 				got = forge.Repository{}
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
+			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreUnexported(reconcile.Reconciler{})); diff != "" {
 				t.Errorf("%s\nrepositoryOf(...) (-want +got):\n%s\n%v", tc.reason, diff, err)
 			}
 		})
@@ -609,7 +611,7 @@ func TestTargetFights(t *testing.T) {
 			}
 			continue
 		}
-		if want := []plan.Fight{{ID: manifest.ID{Kind: "ConfigMap", Namespace: "default", Name: "fights"}, Path: "data.key", Manager: "rival", Times: 3, Rests: true}}; !slices.Equal(want, e.Report.Fights) {
+		if want := []facts.Fight{{ID: manifest.ID{Kind: "ConfigMap", Namespace: "default", Name: "fights"}, Path: "data.key", Manager: "rival", Times: 3, Rests: true}}; !slices.Equal(want, e.Report.Fights) {
 			t.Errorf("the fight is %v, want %v", e.Report.Fights, want)
 		}
 		if v.Drift.State != report.Failure || v.Drift.Description != "fight over fights: rival changed data.key again 3 times after Headgate corrected it" || v.ExitCode != report.ExitHeld {

@@ -15,12 +15,12 @@ import (
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/diff"
 	"headgate.dev/headgate/reconcile/engine"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/git"
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/memo"
 	"headgate.dev/headgate/reconcile/network"
-	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/registry"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
@@ -253,7 +253,7 @@ func settingsOf(s v1alpha1.Sync) settings {
 			},
 		},
 		Guarding: guard.Guarding{OwnerIsSet: spec.CRDOwner != v1alpha1.OwnerAuto, AllowedKinds: allowedKinds(spec.AllowedKinds), Activation: activation(spec.Activation)},
-		Terms: plan.Terms{
+		Terms: facts.Terms{
 			TakeOver: spec.Source.TakeOver, Ignore: ignored(spec.Ignore), Release: spec.Release,
 			NoSecrets: spec.References.FromSecrets != nil && !*spec.References.FromSecrets,
 			Reads:     guard.Reads(allowedKinds(spec.AllowedKinds), spec.References.Namespaces),

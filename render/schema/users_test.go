@@ -9,8 +9,8 @@ import (
 
 	"headgate.dev/headgate/fixtures/given"
 	"headgate.dev/headgate/reconcile/baseline"
+	"headgate.dev/headgate/reconcile/draft"
 	"headgate.dev/headgate/reconcile/guard"
-	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/check"
@@ -68,7 +68,7 @@ func (w way) preview(t *testing.T, before, after *unstructured.Unstructured) (sc
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := plan.Compute(seen, guard.Guarding{}.Guards()...)
+	p, err := draft.Compute(seen, guard.Guarding{}.Guards()...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,86 @@
+package draft
+
+import (
+	"slices"
+
+	"headgate.dev/headgate/reconcile/facts"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/question"
+	"headgate.dev/headgate/reconcile/reason"
+	"headgate.dev/headgate/render/crossplane"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// keepCRDs chooses the current phase of a step that deletes an MRD. Whether to delete the CRD that Crossplane made for it is a
+// separate decision. The garbage collector removes the MRD from the owners of the CRD, which makes Crossplane reconcile. If
+// Crossplane does not know about the deletion yet, it makes the MRD an owner again, and the CRD is deleted with the MRD. Therefore,
+// our finalizer keeps the MRD until Crossplane has noticed the deletion:
+//
+//	protect ─► delete, orphaning ─► Crossplane reports Terminating ─► disown ─► unprotect
+//
+// If a pass is killed in between, and the commit then wants the MRD again or the sync releases it, the same phases follow. If
+// Crossplane does not run, it reports nothing and the MRD stays, because the CRD and the objects in it are worth more.
+func (p *drafted) keepCRDs(seen facts.Observed) {
+	for _, id := range p.Absent { // deleted by a user
+		if !crossplane.IsMRD(id) {
+			continue
+		}
+		a, _ := question.Get(seen.Known(), question.Departs{Of: id})
+		p.leavesBehind(id, a.UID, seen)
+	}
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		if !endsMRD(*s) {
+			p.goesByHand(*s, seen)
+			continue
+		}
+		a, is := question.Get(seen.Known(), question.Departs{Of: s.ID})
+		if s.Action == plan.Prune {
+			p.leavesBehind(s.ID, a.UID, seen)
+		}
+		needsUs := a.Takes || is.Open
+		switch {
+		case is.Err != nil:
+			s.Err = reason.CodedError{Reason: reason.OwnersUnknown.With(reason.Of(is.Err))}
+		case !s.Terminating && s.Protected == needsUs:
+			s.Phase = plan.DoDelete
+		case !s.Terminating && needsUs:
+			s.Phase = plan.DoProtect
+		case !s.Terminating:
+			s.Phase = plan.DoUnprotect
+		case needsUs && a.Established != crossplane.Terminating:
+			s.Waits = append(slices.Clip(s.Waits), reason.AwaitsCrossplane.With(plan.ProtectFinalizer))
+		case a.Owns:
+			s.Phase = plan.DoDisown
+		case s.Action == plan.Release: // the release also removes our finalizer
+			s.Phase = plan.DoRelease
+		default:
+			s.Phase = plan.DoUnprotect
+		}
+	}
+}
+
+// goesByHand records the CRD of an MRD that a user is deleting, unless the garbage collector deletes the CRD with it. The MRD may
+// be gone before the next pass.
+func (p *drafted) goesByHand(s plan.Step, seen facts.Observed) {
+	if !crossplane.IsMRD(s.ID) || s.Action != plan.Prune {
+		return
+	}
+	a, _ := question.Get(seen.Known(), question.Departs{Of: s.ID})
+	if !a.Owns || slices.Contains(seen.Objects[s.ID].GetFinalizers(), metav1.FinalizerOrphanDependents) {
+		p.leavesBehind(s.ID, a.UID, seen)
+	}
+}
+
+// endsMRD reports whether the MRD is deleted after the step: the step deletes it, or removes our finalizer from an MRD that is
+// being deleted.
+func endsMRD(s plan.Step) bool {
+	switch {
+	case !crossplane.IsMRD(s.ID):
+		return false
+	case s.Action == plan.Prune:
+		return !s.Terminating || s.Protected
+	}
+	return s.Terminating && (s.Action == plan.Release && s.Protected || s.Action == plan.Update && s.Frees)
+}

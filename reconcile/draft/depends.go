@@ -1,0 +1,219 @@
+package draft
+
+import (
+	"slices"
+
+	"headgate.dev/headgate/reconcile/demand"
+	"headgate.dev/headgate/reconcile/facts"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
+	"headgate.dev/headgate/render/manifest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// arrange makes steps wait until the dependencies of their objects exist and are ready.
+func (p *drafted) arrange(seen facts.Observed) {
+	p.withdraw(seen)
+	steps := make(map[manifest.ID]*plan.Step, len(p.Steps))
+	for i := range p.Steps {
+		steps[p.Steps[i].ID] = &p.Steps[i]
+	}
+	resolved := make(map[manifest.ID]facts.Resolved, len(p.first))
+	for _, a := range seen.Asked {
+		if a.Resolved.References != nil {
+			resolved[a.ID] = a.Resolved
+		}
+	}
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		if !s.Applies() || resolved[s.ID].Problem != nil {
+			continue
+		}
+		for _, e := range p.first[s.ID] {
+			why := comesFirst(*s, e.To, reason.Object.With(e.To), steps[e.To], seen)
+			if m, ok := resolved[s.ID].Missing[e.To]; ok {
+				why = comesFirst(*s, e.To, m.Field, steps[e.To], seen).Or(m.Why.Code.With(slices.Concat([]any{m.Field}, m.Why.Values, []any{s.Origin})...))
+			}
+			if !why.None() {
+				wait(s, e.To, why)
+			}
+		}
+	}
+}
+
+// changes reports whether another step changes a field that was copied.
+func changes(r facts.Resolved, steps map[manifest.ID]plan.Step, seen facts.Observed) bool {
+	return slices.ContainsFunc(r.References, func(ref facts.Reference) bool {
+		s := steps[ref.Source]
+		return s.Action == plan.Update && demand.Differs(ref, seen.Sources[ref.Source].Live, s.After)
+	})
+}
+
+// comesFirst returns what the step has to wait for in a dependency; no reason if there is nothing. first is the step of the
+// dependency, or nil. what is the dependency, or a field of it.
+func comesFirst(s plan.Step, id manifest.ID, what reason.Reason, first *plan.Step, seen facts.Observed) reason.Reason {
+	live := seen.Dependencies[id]
+	switch {
+	case first.Applies():
+		return what
+	case first != nil && first.Action == plan.Hold && first.Would != plan.Prune:
+		return reason.AwaitsHeld.With(what, string(first.Guard))
+	case !live.Exists && first == nil:
+		return reason.AwaitsNowhere.With(what, s.Origin)
+	case !live.Exists:
+		return reason.AwaitsAbsent.With(what)
+	case !live.NotReady.None():
+		return reason.AwaitsUnready.With(what, live.NotReady)
+	}
+	return reason.Reason{}
+}
+
+// wait makes a step wait for another object.
+func wait(s *plan.Step, id manifest.ID, what reason.Reason) {
+	s.Waits = append(slices.Clip(s.Waits), what)
+	s.AwaitsAll = append(s.AwaitsAll, id)
+}
+
+// mostAwaited is the maximum number of objects in the reasons of a waiting prune.
+const mostAwaited = 3
+
+// awaitDependants makes prunes wait for the objects that depend on their objects, and for those that would be deleted with them.
+// The guards have made sure that each of these is deleted, updated or released.
+func (p *drafted) awaitDependants(seen facts.Observed) {
+	c := p.caseOf(seen)
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		if s.Action != plan.Prune {
+			continue
+		}
+		for _, by := range c.Dependants(s.ID) {
+			switch {
+			case by.Action == plan.Prune:
+				wait(s, by.ID, reason.AwaitsDependant.With(by.ID))
+			case by.LetsGo():
+				wait(s, by.ID, reason.AwaitsUpdate.With(by.ID))
+			}
+		}
+		for r := range p.Steps {
+			if by := &p.Steps[r]; by.Action == plan.Release && c.isOwnedBy(*by, *s) {
+				by.Disowns = append(slices.Clip(by.Disowns), s.UID)
+				wait(s, by.ID, reason.AwaitsRelease.With(by.ID))
+			}
+		}
+		awaited := c.GoingWith(*s)
+		for n, by := range awaited {
+			if n < mostAwaited {
+				wait(s, by.ID, reason.AwaitsGone.With(by.ID))
+			} else {
+				s.AwaitsAll = append(s.AwaitsAll, by.ID)
+			}
+		}
+		if more := len(awaited) - mostAwaited; more > 0 {
+			s.Waits = append(slices.Clip(s.Waits), reason.AwaitsMore.With(more))
+		}
+	}
+}
+
+// isOwnedBy reports whether the garbage collector deletes the object of s after that of owner.
+func (c Case) isOwnedBy(s, owner plan.Step) bool {
+	live := c.Live(s)
+	return live != nil && slices.ContainsFunc(live.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == owner.UID })
+}
+
+// LetsGo reports whether the step ends the dependency, with an update or a release.
+func (d Dependant) LetsGo() bool {
+	return (d.Action == plan.Update && !d.Still || d.Action == plan.Release) && d.Err == nil
+}
+
+// GoingWith returns the steps of objects that would be deleted with the object of a prune, and that the commit does not want
+// either. For a deactivation, it also returns the steps of policies that would undo it. All of these come first. There are none
+// while a sync ends, because an ending deletes tier by tier.
+func (c Case) GoingWith(s plan.Step) []plan.Step {
+	if c.Seen.Stance.In(plan.Ending) {
+		return nil
+	}
+	users, all := c.Users(s.ID)
+	if !all {
+		users = nil
+	}
+	if s.Deactivates {
+		users = append(users, c.LeavingPolicies(s.ID.Name)...)
+	}
+	return users
+}
+
+// dependantsOf returns the dependants of each object, sorted. It reads dependencies from the commit and, for owned objects, from
+// the cluster.
+func dependantsOf(first demand.Order, seen facts.Observed) map[manifest.ID][]manifest.ID {
+	all := map[manifest.ID][]manifest.ID{}
+	add := func(by, on manifest.ID) {
+		if !slices.Contains(all[on], by) {
+			all[on] = append(all[on], by)
+		}
+	}
+	for by, edges := range first {
+		for _, e := range edges {
+			add(by, e.To)
+		}
+	}
+	for by := range seen.Inventory.Entries {
+		if live, exists := seen.Objects[by]; exists {
+			for _, on := range demand.LiveDependencies(seen, by, live) {
+				add(by, on)
+				if usage, _, _ := demand.UsageOf(seen, on); live.GetAnnotations()[plan.ProtectAnnotation] == "true" {
+					add(by, usage)
+				}
+			}
+		}
+	}
+	for _, by := range all {
+		slices.SortFunc(by, manifest.ID.Compare)
+	}
+	return all
+}
+
+// FailDependants returns the plan with errors on the steps that wait for a failed step, so that they are not sent.
+func FailDependants(p plan.Plan, done []plan.Outcome) plan.Plan {
+	failed, writes := map[manifest.ID]bool{}, map[manifest.ID]bool{}
+	for _, o := range done {
+		failed[o.ID] = o.Err != nil
+	}
+	for _, s := range p.Steps {
+		failed[s.ID] = failed[s.ID] || s.Err != nil
+		writes[s.ID] = s.Applies()
+	}
+	p.Steps = slices.Clone(p.Steps)
+	for again := true; again; {
+		again = false
+		for i, s := range p.Steps {
+			at := slices.IndexFunc(s.AwaitsAll, func(id manifest.ID) bool { return failed[id] })
+			if at < 0 || s.Err != nil {
+				continue
+			}
+			code := reason.DependencyFailed
+			switch {
+			case s.Action == plan.Prune && writes[s.AwaitsAll[at]]: // the guard Unfinished holds it
+				continue
+			case s.Action == plan.Prune:
+				code = reason.DependantFailed
+			}
+			p.Steps[i] = s.Failed(code.With(s.AwaitsAll[at]))
+			failed[s.ID], again = true, true
+		}
+	}
+	return p
+}
+
+// indexDependants sets the dependants of the objects that may be pruned, and the index of the steps, which must not move
+// afterwards.
+func (p *drafted) indexDependants(first demand.Order, seen facts.Observed) {
+	if !slices.ContainsFunc(p.Steps, func(s plan.Step) bool { return s.Change().Action == plan.Prune }) {
+		return
+	}
+	p.Dependants = dependantsOf(first, seen)
+	p.at = make(map[manifest.ID]int, len(p.Steps))
+	for i, s := range p.Steps {
+		p.at[s.ID] = i
+	}
+}

@@ -1,0 +1,27 @@
+package facts
+
+import (
+	"headgate.dev/headgate/reconcile/reason"
+	"headgate.dev/headgate/render/manifest"
+
+	"sigs.k8s.io/cli-utils/pkg/object"
+)
+
+// AsWritten returns the ID of an object in the commit's spelling.
+func (o Observed) AsWritten(id manifest.ID) manifest.ID {
+	if written, differs := o.Written[id]; differs {
+		return written
+	}
+	return id
+}
+
+// IDOf returns the ID of an object in a list of dependencies.
+func IDOf(meta object.ObjMetadata) manifest.ID {
+	return manifest.ID{Group: meta.GroupKind.Group, Kind: meta.GroupKind.Kind, Namespace: meta.Namespace, Name: meta.Name}
+}
+
+// A Dependency is the observed state of an object on which others depend.
+type Dependency struct {
+	Exists   bool
+	NotReady reason.Reason // why it is not ready; no reason if it is
+}

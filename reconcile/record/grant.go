@@ -1,0 +1,85 @@
+package record
+
+import (
+	"slices"
+
+	"headgate.dev/headgate/reconcile/approval"
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/crossplane"
+	"headgate.dev/headgate/render/manifest"
+)
+
+// Begun returns the grants that the inventory recorded. If the inventory was lost, no existing approval counts until it is given
+// again, not even one in the message of this commit. An approval on the command line of a later pass is new.
+func Begun(p plan.Plan, have []inventory.Grant) []inventory.Grant {
+	if !p.Rebuilt || slices.ContainsFunc(have, func(g inventory.Grant) bool { return g.Digest == inventory.AnyDigest }) {
+		return have
+	}
+	lost := inventory.Grant{Digest: inventory.AnyDigest, Commit: p.Want.Revision, Given: true, On: []inventory.ApprovalPlace{inventory.InComment, inventory.InGit, inventory.InReview, inventory.OnRun, inventory.OnSync}}
+	if _, read := p.Given[inventory.OnCommand]; read {
+		lost.On = inventory.ApprovalPlaces
+	}
+	return append([]inventory.Grant{lost}, have...)
+}
+
+// Grants returns the grants to record: the earlier ones and those of this plan.
+func Grants(p plan.Plan, have []inventory.Grant) []inventory.Grant {
+	var next []inventory.Grant
+	for _, g := range Begun(p, have) {
+		if g.Digest == inventory.AnyDigest {
+			next = append(next, p.Given.FirstRead(g)...)
+		}
+		g = p.Given.Standing(g).Aged(p.Now)
+		if g.Commit != p.Want.Revision && !slices.ContainsFunc(g.On, func(place inventory.ApprovalPlace) bool { return slices.Contains(approval.Listing, place) }) {
+			g.Left = nil
+		}
+		next = append(next, g)
+	}
+	for _, spent := range p.Spent {
+		if !slices.ContainsFunc(next, func(g inventory.Grant) bool {
+			return g.Digest == spent.Digest && g.Of == spent.Of && g.Commit == spent.Commit && g.Given == spent.Given && slices.Equal(g.On, spent.On)
+		}) {
+			next = append(next, spent)
+		}
+	}
+	over := len(next) - inventory.MostGrants
+	return slices.DeleteFunc(next, func(g inventory.Grant) bool {
+		if over <= 0 || stands(p, g) {
+			return false
+		}
+		over--
+		return true
+	})
+}
+
+// stands reports whether the approval of a grant still stands, or is of this commit, so that it must stay recorded.
+func stands(p plan.Plan, g inventory.Grant) bool { return g.Given || g.Commit == p.Want.Revision }
+
+// Fulfilled returns the grants without the steps whose last phase was carried out. No guard may ask about those again.
+func Fulfilled(p plan.Plan, grants []inventory.Grant, done []plan.Outcome) []inventory.Grant {
+	carried := map[manifest.ID]bool{}
+	for _, o := range done {
+		carried[o.ID] = o.Err == nil && !o.More
+	}
+	over := map[string]bool{} // changes
+	finish := func(s plan.Step) { over[approval.ChangeOf(s.Claim("", "").Key())] = true }
+	for _, s := range p.Steps {
+		if !carried[s.ID] || s.Deactivates && crossplane.IsMRD(s.ID) {
+			continue
+		}
+		finish(s)
+		if s.Activates { // the approval may be for the preceding create
+			s.Action = plan.Create
+			finish(s)
+		}
+		if s.Action == plan.Create { // the approval may be for the preceding update that freed the object
+			s.Action = plan.Update
+			finish(s)
+		}
+	}
+	for i, g := range grants {
+		grants[i].Left = slices.DeleteFunc(slices.Clone(g.Left), func(left string) bool { return over[approval.ChangeOf(left)] })
+	}
+	return grants
+}

@@ -1,0 +1,171 @@
+// Package record is the memory of a pass: what the inventory stores before the first write and after the last one.
+package record
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"headgate.dev/headgate/reconcile/approval"
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/manifest"
+)
+
+// Intent returns the inventory to store before the first write: everything owned, and everything that the plan is about to create
+// or adopt. A crash after that leaves no object without an owner.
+func Intent(p plan.Plan, have inventory.Inventory) inventory.Inventory {
+	next := have
+	next.Rebuilt, next.Lost = false, false
+	next.Record = applying(p, have.Record)
+	next.Record.Source = Recorded(p, have.Record.Source)
+	if !p.Partial {
+		next.Owner, next.Grants = p.Want.Owner, Grants(p, have.Grants)
+	}
+	next.Entries = maps.Clone(have.Entries)
+	if next.Entries == nil {
+		next.Entries = map[manifest.ID]inventory.Entry{}
+	}
+	for id, e := range next.Entries {
+		if p.Undeclared != nil && e.Undeclared != p.Undeclared[id] {
+			e.Undeclared, e.RemovedBy = p.Undeclared[id], ""
+			if e.Undeclared {
+				e.RemovedBy = p.Want.Revision
+			}
+			next.Entries[id] = e
+		}
+	}
+	for _, s := range p.Steps {
+		e, owned := next.Entries[s.ID]
+		switch {
+		case s.Action == plan.Release && owned && s.Writes() && s.Err == nil:
+			// If the process is killed before the marks are removed, a later pass continues the release and does not prune.
+			e.Releasing = true
+		case s.Action == plan.Prune && s.Deleting:
+			e = e.Deletes()
+		case s.Applies() && !s.Waiting() && !s.Deactivates && s.Err == nil: // an object with an error is not sent and so does not become ours
+			e = intended(s, e)
+		default:
+			continue
+		}
+		next.Entries[s.ID] = e
+	}
+	locate(p, &next)
+	recordDefinitions(p, have, next)
+	return next
+}
+
+// intended returns the entry of an object before a step creates or updates it.
+func intended(s plan.Step, e inventory.Entry) inventory.Entry {
+	e.Releasing = false
+	if s.Action == plan.Create {
+		e.UID = "" // the new object will have another UID
+	}
+	e.Strategy, e.Actuation, e.Reconcile, e.Policy = "Apply", "Pending", inventory.ReconcilePending, s.Policy
+	if len(s.Drops) > 0 {
+		e.Digest = "" // otherwise, the removal in the next phase would look like drift
+	}
+	return e
+}
+
+// Settled returns the inventory to store after the last write: applied objects with their new marks, without pruned ones. An object
+// whose prune failed stays owned, and so does an object that is being deleted.
+func Settled(p plan.Plan, have inventory.Inventory, done []plan.Outcome) inventory.Inventory {
+	next := Intent(p, have)
+	next.Grants = Fulfilled(p, next.Grants, done)
+	next.Grants = Current(p, next.Grants)
+	next.Record = appliedRecord(p, have, done)
+	next.Record.Source = Recorded(p, have.Record.Source)
+	for _, id := range p.Gone {
+		delete(next.Entries, id)
+	}
+	leaves := map[manifest.ID]bool{} // objects that we never owned: of deactivations, and of steps that were not sent
+	for _, s := range p.Steps {
+		if s.Action == plan.Keep && s.Renew.UID != "" {
+			next.Entries[s.ID] = s.Renew
+		}
+		_, owned := have.Entries[s.ID]
+		leaves[s.ID] = (s.Deactivates || s.Err != nil) && !owned
+	}
+	locate(p, &next)
+	for _, o := range done {
+		if leaves[o.ID] {
+			continue
+		}
+		if o.IsOver() && (o.Action == plan.Release || o.Action == plan.Prune && o.Deleting.None()) {
+			delete(next.Entries, o.ID)
+			continue
+		}
+		next.Entries[o.ID] = settled(o, next.Entries[o.ID], have)
+	}
+	for _, s := range p.Steps {
+		if IsOld(s, next) {
+			delete(next.Entries, s.ID)
+		}
+	}
+	TakeLeft(p, &next, done)
+	recordDefinitions(p, have, next)
+	return next
+}
+
+// Current returns the grants without the claims that are over although this plan does not carry them out: a process carried them out
+// and was killed before it stored that, or the commit wants other content of the object now. Keys show only hashes of both.
+func Current(p plan.Plan, grants []inventory.Grant) []inventory.Grant {
+	if !slices.ContainsFunc(grants, func(g inventory.Grant) bool { return len(g.Left) > 0 }) {
+		return grants
+	}
+	now := map[string]string{} // the wanted content by object; "" if the object has it
+	for _, s := range p.Steps {
+		done := s.Action == plan.Keep && s.Cause != plan.Retain && s.Would == ""
+		would := s.Change().Action
+		if s.Deactivates || !done && would != plan.Create && would != plan.Update && would != plan.Prune {
+			continue
+		}
+		s.Drops = nil // these claims are not about the content
+		object, wants := approval.ObjectOf(s.Claim("", "").Key())
+		if now[object] = wants; done {
+			now[object] = ""
+		}
+	}
+	for i, g := range grants {
+		grants[i].Left = slices.DeleteFunc(slices.Clone(g.Left), func(left string) bool {
+			object, wants := approval.ObjectOf(left)
+			is, known := now[object]
+			return known && is != wants && !strings.HasPrefix(left, string(plan.LeftoverFields)+":")
+		})
+	}
+	return grants
+}
+
+// settled returns the entry of an object after an outcome that leaves it in the inventory.
+func settled(o plan.Outcome, e inventory.Entry, have inventory.Inventory) inventory.Entry {
+	switch {
+	case o.Action == plan.Prune && o.Err == nil: // until it is gone
+		return e.Deletes()
+	case o.Action == plan.Prune:
+		e.Strategy, e.Actuation, e.Reconcile = "Delete", "Failed", "Unknown"
+	case o.Action == plan.Release: // as before
+	case o.Did == plan.DoMigrate || o.Did == plan.DoAdopt || o.Did == plan.DoDisown || o.Did == plan.DoUnprotect: // nothing of the commit was applied
+		if before, owned := have.Entries[o.ID]; owned {
+			before.Digest, e = e.Digest, before
+		}
+	case o.Action == plan.Keep && o.Unknown: // as before
+	case o.Action == plan.Keep && o.NotReady.None():
+		e.Actuation, e.Reconcile = "Succeeded", "Succeeded"
+	case o.Action == plan.Keep:
+		e.Reconcile = inventory.ReconcileTimeout
+	case o.Err != nil:
+		e.Actuation, e.Reconcile = "Failed", "Unknown"
+	default:
+		applied := inventory.Succeeded(o.UID, o.Digest, o.Mark).Following(e)
+		applied.Policy, applied.Foreign, applied.Fields = e.Policy, o.Foreign, o.Fields
+		switch {
+		case o.Unknown:
+			applied.Reconcile = inventory.ReconcilePending
+		case !o.NotReady.None():
+			applied.Reconcile = inventory.ReconcileTimeout
+		}
+		return applied
+	}
+	return e
+}

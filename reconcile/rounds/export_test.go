@@ -1,0 +1,10 @@
+package rounds
+
+import (
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/manifest"
+)
+
+func (p Pass) Resumed(now plan.Plan, patient bool) plan.Plan { return p.resumed(now, patient) }
+
+func obj(name string) manifest.ID { return manifest.ID{Kind: "ConfigMap", Namespace: "d", Name: name} }

@@ -1,0 +1,52 @@
+package rounds
+
+import (
+	"slices"
+
+	"headgate.dev/headgate/reconcile/draft"
+	"headgate.dev/headgate/reconcile/plan"
+)
+
+// holdPrunes returns a part of the pass's plan in which prunes are held while something is undone, unless a person approved them.
+// shown is the whole plan, with the steps of that part.
+func (p Pass) holdPrunes(part, shown plan.Plan) plan.Plan {
+	undone, done, uids := shown.Undone(p.Done), p.outcomes(), p.appliedUIDs()
+	free := slices.Clone(part.Steps)
+	part.Steps = slices.Clone(part.Steps)
+	for i, s := range part.Steps {
+		s = freed(shown, s, undone)
+		if wanted, twice := uids[s.UID]; twice && s.Action == plan.Prune {
+			s, part.Stale = draft.KeptAs(s, wanted), true
+		} else if why := s.WaitsFor(undone); !why.None() && s.Err == nil && !p.follows(s) {
+			s = s.Ruled(plan.Ruling{Guard: plan.Unfinished, Severity: plan.Block, Reason: why}, nil).Free()
+		} else if why := s.NotEmpty(done); !why.None() && s.Err == nil {
+			s = s.Failed(why)
+		}
+		part.Steps[i] = s
+	}
+	all := draft.Replaced(shown, part, p.following(part))
+	all.Approval, all.Spent = nil, nil
+	var lifted plan.Lifting
+	if all.AskAgain != nil {
+		lifted = all.AskAgain(&all)
+	}
+	approved := func(s plan.Step) bool {
+		return s.IsUnfinished() && lifted.Covers(s.Ask(plan.Ruling{Guard: plan.Unfinished}))
+	}
+	part.Approval, part.Spent = all.Approval, slices.Concat(part.Spent, all.Spent)
+	for i, s := range part.Steps {
+		if approved(s) && !slices.ContainsFunc(part.Steps, func(o plan.Step) bool { return o.IsUnfinished() && !approved(o) && plan.IsInside(o.ID, s.ID) }) {
+			part.Steps[i] = free[i].Past(append(free[i].Lifted, s.Holds()...))
+		}
+	}
+	return part
+}
+
+// freed returns a step as a prune if only the guard Unfinished held it, because of what was known before the pass sent anything, and
+// the API server has named it in a refusal since then. What depends on the object keeps it.
+func freed(p plan.Plan, s plan.Step, undone []plan.Undone) plan.Step {
+	if s.IsUnfinished() && len(s.Also) == 0 && len(p.Dependants[s.ID]) == 0 && slices.ContainsFunc(undone, func(u plan.Undone) bool { return plan.IsIn(u.RefusedBy, s) }) {
+		return s.Unheld()
+	}
+	return s
+}
