@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"headgate.dev/headgate/reconcile/report"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
