@@ -310,7 +310,7 @@ func standing(file *syncFiles, s v1alpha1.Sync, once bool, flag approveFlag) fun
 	}
 }
 
-// syncFiles are files of Syncs, of which every pass of every sync reads the current content.
+// syncFiles caches files of Syncs, because every pass of every sync reads its file.
 type syncFiles struct {
 	names []string
 
