@@ -49,7 +49,7 @@ func TestDeclaredBefore(t *testing.T) {
 			applied := given.ConfigMap("a")
 			applied.SetNamespace("default")
 			applied.Object["data"] = map[string]any{"k": "applied"}
-			seen := facts.Observed{Want: render.Desired{Revision: "two"}, Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{}}}
+			seen := facts.Observed{Wanted: facts.Wanted{Want: render.Desired{Revision: "two"}}, Ground: facts.Ground{Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{}}}}
 			seen.Inventory.Entries[id] = inventory.Entry{Digest: seen.Digest(given.Wanted(t, applied))}
 			seen.Inventory.Record.Source.Commit = tc.recorded
 			for _, commit := range tc.history {

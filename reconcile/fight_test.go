@@ -40,10 +40,11 @@ func (r *rival) Observe(_ context.Context, want render.Desired) (facts.Observed,
 	}
 	live := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: o.ID.Name, UID: "u", Generation: int64(1 + r.edits)}}
 	seen := facts.Observed{
-		Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{o.ID: {UID: "u", Digest: inventory.Sync{}.Digest(o), Mark: inventory.Mark(live)}}},
-		Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{o.ID: live},
-		Trials:    map[manifest.ID]facts.Trial{},
-		Stance:    plan.Comparing,
+		Ground: facts.Ground{
+			Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{o.ID: {UID: "u", Digest: inventory.Sync{}.Digest(o), Mark: inventory.Mark(live)}}},
+			Stance:    plan.Comparing,
+		},
+		Live: facts.Live{Objects: map[manifest.ID]*metav1.PartialObjectMetadata{o.ID: live}, Trials: map[manifest.ID]facts.Trial{}},
 	}
 	if r.theirs {
 		theirs := ours.DeepCopy()

@@ -116,7 +116,7 @@ func TestWaitsForHomes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen, err := demand.Ask(facts.Observed{Kinds: map[schema.GroupKind]plan.Kind{{Kind: "ConfigMap"}: {Namespaced: true}}}, want)
+	seen, err := demand.Ask(facts.Observed{Ground: facts.Ground{Kinds: map[schema.GroupKind]plan.Kind{{Kind: "ConfigMap"}: {Namespaced: true}}}}, want)
 	if err != nil {
 		t.Fatal(err)
 	}

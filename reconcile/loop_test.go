@@ -133,9 +133,9 @@ func (w *world) Observe(ctx context.Context, want render.Desired) (facts.Observe
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return demand.Ask(facts.Observed{Upstream: w.upstream, Kinds: map[schema.GroupKind]plan.Kind{
+	return demand.Ask(facts.Observed{Upstream: w.upstream, Ground: facts.Ground{Kinds: map[schema.GroupKind]plan.Kind{
 		{Kind: "ConfigMap"}: {}, {Group: "apiextensions.crossplane.io", Kind: "ManagedResourceActivationPolicy"}: {},
-	}}, want)
+	}}}, want)
 }
 
 func (w *world) Answer(context.Context, []question.Any) (question.Answers, error) {
@@ -890,7 +890,7 @@ type holding struct {
 func (r *holding) Observe(_ context.Context, want render.Desired) (facts.Observed, error) {
 	seen := r.holds
 	seen.Stance = plan.Comparing
-	r.holds = facts.Observed{Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{}}, Objects: map[manifest.ID]*metav1.PartialObjectMetadata{}}
+	r.holds = facts.Observed{Ground: facts.Ground{Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{}}}, Live: facts.Live{Objects: map[manifest.ID]*metav1.PartialObjectMetadata{}}}
 	for _, o := range want.Objects {
 		live := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: o.ID.Name, UID: "u", Generation: 1}}
 		r.holds.Objects[o.ID] = live

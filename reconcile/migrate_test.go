@@ -36,10 +36,14 @@ func (s *stale) Observe(_ context.Context, want render.Desired) (facts.Observed,
 		trial = facts.Trial{Live: live, After: live, Migrates: []string{"v1beta1"}}
 	}
 	return demand.Ask(facts.Observed{
-		Kinds:     map[schema.GroupKind]plan.Kind{{Kind: "ConfigMap"}: {Version: "v1", Resource: "configmaps", Namespaced: true}},
-		Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{id: {ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "default"}}},
-		Trials:    map[manifest.ID]facts.Trial{id: trial},
-		Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{}},
+		Ground: facts.Ground{
+			Kinds:     map[schema.GroupKind]plan.Kind{{Kind: "ConfigMap"}: {Version: "v1", Resource: "configmaps", Namespaced: true}},
+			Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{}},
+		},
+		Live: facts.Live{
+			Objects: map[manifest.ID]*metav1.PartialObjectMetadata{id: {ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "default"}}},
+			Trials:  map[manifest.ID]facts.Trial{id: trial},
+		},
 	}, want)
 }
 

@@ -43,9 +43,11 @@ var (
 
 func (b *beside) Observe(_ context.Context, want render.Desired) (facts.Observed, error) {
 	seen := facts.Observed{
-		Kinds:     map[schema.GroupKind]plan.Kind{kindProvider: {Version: "v1", Resource: "providers"}},
-		Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{},
-		Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{}},
+		Ground: facts.Ground{
+			Kinds:     map[schema.GroupKind]plan.Kind{kindProvider: {Version: "v1", Resource: "providers"}},
+			Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{}},
+		},
+		Live: facts.Live{Objects: map[manifest.ID]*metav1.PartialObjectMetadata{}},
 	}
 	past := func(d time.Duration) bool { return d > 0 && time.Since(b.began) >= d }
 	if past(b.served) {
@@ -179,9 +181,11 @@ func (m *mover) Observe(_ context.Context, want render.Desired) (facts.Observed,
 		return facts.Observed{}, errGone
 	}
 	seen := facts.Observed{
-		Kinds:     map[schema.GroupKind]plan.Kind{{Kind: "ConfigMap"}: {Version: "v1", Resource: "configmaps", Namespaced: true}},
-		Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{},
-		Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{}},
+		Ground: facts.Ground{
+			Kinds:     map[schema.GroupKind]plan.Kind{{Kind: "ConfigMap"}: {Version: "v1", Resource: "configmaps", Namespaced: true}},
+			Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{}},
+		},
+		Live: facts.Live{Objects: map[manifest.ID]*metav1.PartialObjectMetadata{}},
 	}
 	for name := range m.there {
 		id := manifest.ID{Kind: "ConfigMap", Namespace: "default", Name: name}
@@ -259,12 +263,14 @@ func (e *ender) Observe(_ context.Context, want render.Desired) (facts.Observed,
 	}
 	s := inventory.Sync{Namespace: "ns", Name: "prod"}
 	seen := facts.Observed{
-		Kinds: map[schema.GroupKind]plan.Kind{
-			{Kind: "ConfigMap"}: {Version: "v1", Resource: "configmaps", Namespaced: true}, {Kind: "Namespace"}: {Version: "v1", Resource: "namespaces"},
+		Ground: facts.Ground{
+			Kinds: map[schema.GroupKind]plan.Kind{
+				{Kind: "ConfigMap"}: {Version: "v1", Resource: "configmaps", Namespaced: true}, {Kind: "Namespace"}: {Version: "v1", Resource: "namespaces"},
+			},
+			Inventory: inventory.Inventory{Sync: s, ResourceVersion: "1", Entries: map[manifest.ID]inventory.Entry{}},
 		},
-		Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{},
-		Inventory: inventory.Inventory{Sync: s, ResourceVersion: "1", Entries: map[manifest.ID]inventory.Entry{}},
-		Answers:   question.Answers{question.Inside{Of: manifest.ID{Kind: "Namespace", Name: "team"}}: question.Counted{}},
+		Live:    facts.Live{Objects: map[manifest.ID]*metav1.PartialObjectMetadata{}},
+		Answers: question.Answers{question.Inside{Of: manifest.ID{Kind: "Namespace", Name: "team"}}: question.Counted{}},
 	}
 	for _, id := range []manifest.ID{{Kind: "ConfigMap", Namespace: "team", Name: "a"}, {Kind: "Namespace", Name: "team"}} {
 		seen.Inventory.Entries[id] = inventory.Entry{UID: types.UID(id.Name)}

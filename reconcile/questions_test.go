@@ -39,15 +39,17 @@ var team = manifest.ID{Kind: "Namespace", Name: "team"}
 func (c *pruner) Observe(_ context.Context, want render.Desired) (facts.Observed, error) {
 	s, of := inventory.Sync{Namespace: "ns", Name: "prod"}, cmp.Or(c.of, team)
 	return demand.Ask(facts.Observed{
-		Kinds:     map[schema.GroupKind]plan.Kind{{Group: of.Group, Kind: of.Kind}: {Version: "v1", Resource: "things"}},
-		Inventory: inventory.Inventory{Sync: s, ResourceVersion: "1", Owner: want.Owner, Held: c.held, Entries: map[manifest.ID]inventory.Entry{of: {UID: "u"}}},
-		Now:       metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)),
-		Objects: map[manifest.ID]*metav1.PartialObjectMetadata{of: {
+		Ground: facts.Ground{
+			Kinds:     map[schema.GroupKind]plan.Kind{{Group: of.Group, Kind: of.Kind}: {Version: "v1", Resource: "things"}},
+			Inventory: inventory.Inventory{Sync: s, ResourceVersion: "1", Owner: want.Owner, Held: c.held, Entries: map[manifest.ID]inventory.Entry{of: {UID: "u"}}},
+		},
+		Given: facts.Given{Now: metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))},
+		Live: facts.Live{Objects: map[manifest.ID]*metav1.PartialObjectMetadata{of: {
 			TypeMeta: metav1.TypeMeta{APIVersion: schema.GroupVersion{Group: of.Group, Version: "v1"}.String(), Kind: of.Kind},
 			ObjectMeta: metav1.ObjectMeta{
 				Name: of.Name, UID: "u", Labels: map[string]string{inventory.SyncLabel: s.Key()}, Annotations: map[string]string{inventory.InventoryAnnotation: s.Key()},
 			},
-		}},
+		}}},
 	}, want)
 }
 

@@ -58,9 +58,11 @@ func TestStatusOf(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			seen := facts.Observed{
-				Inventory: inventory.Inventory{ResourceVersion: "1", Entries: map[manifest.ID]inventory.Entry{crd: tc.entry}},
-				Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{},
-				Kinds:     map[schema.GroupKind]plan.Kind{{Group: "example.org", Kind: "Bucket"}: {Resource: "buckets"}},
+				Ground: facts.Ground{
+					Inventory: inventory.Inventory{ResourceVersion: "1", Entries: map[manifest.ID]inventory.Entry{crd: tc.entry}},
+					Kinds:     map[schema.GroupKind]plan.Kind{{Group: "example.org", Kind: "Bucket"}: {Resource: "buckets"}},
+				},
+				Live: facts.Live{Objects: map[manifest.ID]*metav1.PartialObjectMetadata{}},
 			}
 			if tc.live != nil {
 				seen.Objects[crd] = tc.live

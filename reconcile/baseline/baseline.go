@@ -46,16 +46,16 @@ type Baseline struct {
 // Observe returns the state of a cluster to which the base was applied.
 func (b Baseline) Observe(_ context.Context, want render.Desired) (facts.Observed, error) {
 	seen := facts.Observed{
-		Inventory: inventory.Inventory{Sync: b.Sync, Owner: b.Base.Owner, Entries: make(map[manifest.ID]inventory.Entry, len(b.Base.Objects)), Record: inventory.Record{Format: inventory.Format}.WithPackages(b.Base)},
-		Objects:   make(map[manifest.ID]*metav1.PartialObjectMetadata, len(b.Base.Objects)),
-		Trials:    map[manifest.ID]facts.Trial{},
-		Upstream:  b.upstream(),
-		Terms:     b.Terms,
-		Kinds:     b.Kinds,
-		Stance:    plan.Comparing,
-		Base:      &b.Base,
-		InForce:   b.Approvals,
-		Answers:   b.Known,
+		Ground: facts.Ground{
+			Inventory: inventory.Inventory{Sync: b.Sync, Owner: b.Base.Owner, Entries: make(map[manifest.ID]inventory.Entry, len(b.Base.Objects)), Record: inventory.Record{Format: inventory.Format}.WithPackages(b.Base)},
+			Kinds:     b.Kinds,
+			Stance:    plan.Comparing,
+		},
+		Live:       facts.Live{Objects: make(map[manifest.ID]*metav1.PartialObjectMetadata, len(b.Base.Objects)), Trials: map[manifest.ID]facts.Trial{}},
+		Upstream:   b.upstream(),
+		Given:      facts.Given{Terms: b.Terms},
+		Comparison: facts.Comparison{Base: &b.Base, InForce: b.Approvals},
+		Answers:    b.Known,
 	}
 	if b.Counts != nil {
 		seen.Stance = plan.Counting

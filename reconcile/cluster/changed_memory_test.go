@@ -181,7 +181,7 @@ func TestChangedAgreesWithDiff(t *testing.T) {
 			t.Fatal(err)
 		}
 		seen.Objects[id] = live
-		recorded := demand.AsRecorded(facts.Observed{Inventory: seen.Inventory})
+		recorded := demand.AsRecorded(facts.Observed{Ground: facts.Ground{Inventory: seen.Inventory}})
 
 		p := decided(t, c, seen, want)
 		acts := slices.ContainsFunc(p.Steps, func(s plan.Step) bool { return s.Action != plan.Keep })
@@ -239,11 +239,12 @@ func served(t *testing.T, c *Cluster, fields *managedfields.FieldManager, want r
 	server.write(made)
 	server.live.SetUID("u")
 	seen := facts.Observed{
-		Inventory: inventory.Inventory{Sync: c.sync, ResourceVersion: "1", Owner: want.Owner, Entries: map[manifest.ID]inventory.Entry{}},
-		Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{},
-		Trials:    map[manifest.ID]facts.Trial{},
-		Kinds:     c.surface.kinds,
-		Terms:     c.options.Terms,
+		Ground: facts.Ground{
+			Inventory: inventory.Inventory{Sync: c.sync, ResourceVersion: "1", Owner: want.Owner, Entries: map[manifest.ID]inventory.Entry{}},
+			Kinds:     c.surface.kinds,
+		},
+		Live:  facts.Live{Objects: map[manifest.ID]*metav1.PartialObjectMetadata{}, Trials: map[manifest.ID]facts.Trial{}},
+		Given: facts.Given{Terms: c.options.Terms},
 	}
 	o := want.Objects[0]
 	seen.Inventory.Entries[o.ID] = plan.Applied(server.live, seen.Digest(o), c.options.Terms.Ignore.Paths(o.ID)...)

@@ -140,12 +140,13 @@ func (l *Looker) Observe(ctx context.Context, want render.Desired) (facts.Observ
 		return facts.Observed{}, err
 	}
 	seen := facts.Observed{
-		Inventory: inventory.Inventory{Sync: c.sync, Owner: want.Owner, Entries: map[manifest.ID]inventory.Entry{}},
-		Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{},
-		Trials:    map[manifest.ID]facts.Trial{},
-		Kinds:     c.surface.kinds,
-		Space:     c.options.DefaultNamespace,
-		Stance:    plan.Looking,
+		Ground: facts.Ground{
+			Inventory: inventory.Inventory{Sync: c.sync, Owner: want.Owner, Entries: map[manifest.ID]inventory.Entry{}},
+			Kinds:     c.surface.kinds,
+			Space:     c.options.DefaultNamespace,
+			Stance:    plan.Looking,
+		},
+		Live: facts.Live{Objects: map[manifest.ID]*metav1.PartialObjectMetadata{}, Trials: map[manifest.ID]facts.Trial{}},
 	}
 	if seen, err = demand.Ask(seen, want); err != nil {
 		return facts.Observed{}, err

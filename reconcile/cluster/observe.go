@@ -41,14 +41,15 @@ func (c *Cluster) Observe(ctx context.Context, want render.Desired) (facts.Obser
 		return facts.Observed{}, err
 	}
 	seen := facts.Observed{
-		Inventory: inv, // in the cluster's spelling until Found
-		Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{},
-		Trials:    map[manifest.ID]facts.Trial{},
-		Kinds:     c.surface.kinds,
-		Natural:   c.surface.natural(inv),
-		Terms:     c.options.Terms,
-		Written:   sp.written,
-		Space:     c.options.DefaultNamespace,
+		Ground: facts.Ground{
+			Inventory: inv, // in the cluster's spelling until Found
+			Kinds:     c.surface.kinds,
+			Natural:   c.surface.natural(inv),
+			Written:   sp.written,
+			Space:     c.options.DefaultNamespace,
+		},
+		Live:  facts.Live{Objects: map[manifest.ID]*metav1.PartialObjectMetadata{}, Trials: map[manifest.ID]facts.Trial{}},
+		Given: facts.Given{Terms: c.options.Terms},
 	}
 	if seen.Sources, err = c.sources(ctx, seen, want, sp); err != nil {
 		return facts.Observed{}, err

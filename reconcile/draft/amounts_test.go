@@ -52,7 +52,7 @@ func TestAmountGrowsWithApprovals(t *testing.T) {
 	for upTo, want := range map[int]plan.Action{1: plan.Hold, 2: plan.Create} {
 		given := approval.Given{inventory.InGit: {{ID: "entry", UpTo: upTo, Digests: []string{a.Claim("asks", "").Digest(), b.Claim("counts", "").Digest()}}}}
 		p := drafted{Plan: plan.Plan{Steps: []plan.Step{a, b}, Approvals: plan.Approvals{Given: given}}}
-		p.guard(facts.Observed{Approvals: given, Inventory: inventory.Inventory{ResourceVersion: "1"}}, []Guard{asks, counts})
+		p.guard(facts.Observed{Given: facts.Given{Approvals: given}, Ground: facts.Ground{Inventory: inventory.Inventory{ResourceVersion: "1"}}}, []Guard{asks, counts})
 		if p.Steps[0].Action != plan.Create || p.Steps[1].Action != want {
 			t.Errorf("up to %d: %s and %s", upTo, p.Steps[0].Action, p.Steps[1].Action)
 		}

@@ -83,8 +83,11 @@ func (p *drafted) ledger(seen facts.Observed) *approval.Ledger {
 // asking returns a function that approves what a later state of the plan holds. It retains only observations about approvals.
 func asking(o facts.Observed, guards []Guard) func(*plan.Plan) plan.Lifting {
 	o = facts.Observed{
-		Want: o.Want, Inventory: inventory.Inventory{Grants: o.Inventory.Grants}, Approvals: o.Approvals, InForce: o.InForce,
-		Now: o.Now, Terms: o.Terms, Stance: o.Stance, Rewritten: o.Rewritten,
+		Wanted:     facts.Wanted{Want: o.Want},
+		Ground:     facts.Ground{Inventory: inventory.Inventory{Grants: o.Inventory.Grants}, Stance: o.Stance},
+		Given:      facts.Given{Approvals: o.Approvals, Now: o.Now, Terms: o.Terms},
+		Comparison: facts.Comparison{InForce: o.InForce},
+		Standing:   facts.Standing{Rewritten: o.Rewritten},
 	}
 	return func(of *plan.Plan) plan.Lifting {
 		d := drafted{Plan: *of}

@@ -93,7 +93,7 @@ func TestApprovalOfWhatGoes(t *testing.T) {
 	}
 	pass := func(s plan.Step, grants []inventory.Grant, given string, o plan.Outcome) ([]inventory.Grant, bool) {
 		p := drafted{Plan: plan.Plan{Want: render.Desired{Revision: "now"}, Steps: []plan.Step{s}}}
-		seen := facts.Observed{Inventory: inventory.Inventory{ResourceVersion: "1", Grants: grants}}
+		seen := facts.Observed{Ground: facts.Ground{Inventory: inventory.Inventory{ResourceVersion: "1", Grants: grants}}}
 		if given != "" {
 			seen.Approvals = approval.Given{inventory.OnSync: approval.Typed(given)}
 		}

@@ -54,7 +54,7 @@ func TestFound(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			first, err := demand.Ask(facts.Observed{Inventory: owned(), Kinds: given.Kinds}, commit)
+			first, err := demand.Ask(facts.Observed{Ground: facts.Ground{Inventory: owned(), Kinds: given.Kinds}}, commit)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -50,9 +50,8 @@ spec: {capabilities: [safe-start]}
 	}
 	want := commit(active)
 	left := facts.Observed{
-		Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{}},
-		Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{},
-		Kinds:     given.Kinds,
+		Ground: facts.Ground{Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{}}, Kinds: given.Kinds},
+		Live:   facts.Live{Objects: map[manifest.ID]*metav1.PartialObjectMetadata{}},
 	}
 	for i, o := range want.Objects {
 		if !o.ID.IsCRD() {
@@ -71,7 +70,7 @@ spec: {capabilities: [safe-start]}
 		steps plan.Action
 		n     int
 	}{
-		"FirstPass":   {want, facts.Observed{Inventory: inventory.Inventory{Sync: given.Sync}, Kinds: given.Kinds}, plan.Create, active},
+		"FirstPass":   {want, facts.Observed{Ground: facts.Ground{Inventory: inventory.Inventory{Sync: given.Sync}, Kinds: given.Kinds}}, plan.Create, active},
 		"NothingToDo": {want, left, plan.Keep, active},
 		"Retained":    {commit(1), left, plan.Keep, active},
 	}

@@ -58,7 +58,7 @@ func TestApprovalOfAnUpdateIsNotOneOfItsPrune(t *testing.T) {
 	}
 	given := approval.Given{inventory.OnSync: approval.UpTo(asks.Approval.UpTo, asks.Approval.Digest)}
 	p := drafted{Plan: plan.Plan{Steps: steps(), Approvals: plan.Approvals{Given: given}}}
-	p.guard(facts.Observed{Approvals: given, Inventory: inventory.Inventory{ResourceVersion: "1"}}, guards)
+	p.guard(facts.Observed{Given: facts.Given{Approvals: given}, Ground: facts.Ground{Inventory: inventory.Inventory{ResourceVersion: "1"}}}, guards)
 	if s := p.Steps[0]; s.Action != plan.Prune || !s.Approved {
 		t.Errorf("The user is deleted: %s", s.Action)
 	}

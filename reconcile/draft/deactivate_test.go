@@ -175,8 +175,14 @@ func TestDeactivate(t *testing.T) {
 				want.Policies = []catalogue.Policy{{Name: "ours", Patterns: []catalogue.Pattern{{Glob: tc.policy}}}}
 			}
 			seen := facts.Observed{
-				Inventory: inventory.Inventory{Sync: given.Sync, Owner: render.OwnerCrossplane}, Natural: render.OwnerCrossplane,
-				Terms: facts.Terms{Deactivate: true}, Upstream: tc.up, Answers: tc.answers, Kinds: given.Kinds,
+				Ground: facts.Ground{
+					Inventory: inventory.Inventory{Sync: given.Sync, Owner: render.OwnerCrossplane},
+					Natural:   render.OwnerCrossplane,
+					Kinds:     given.Kinds,
+				},
+				Given:    facts.Given{Terms: facts.Terms{Deactivate: true}},
+				Upstream: tc.up,
+				Answers:  tc.answers,
 			}
 			if policy, ours := tc.up.Objects[crossplane.MRAP("live")]; ours {
 				want.Objects = []render.Object{given.Wanted(t, given.ConfigMap("kept"))}
@@ -233,7 +239,7 @@ func TestDeactivateNot(t *testing.T) {
 	}{
 		"Unused": {want: 1}, "Partial": {partial: true}, "Paused": {paused: true},
 	} {
-		seen := facts.Observed{Terms: facts.Terms{Deactivate: true}, Upstream: facts.Upstream{
+		seen := facts.Observed{Given: facts.Given{Terms: facts.Terms{Deactivate: true}}, Upstream: facts.Upstream{
 			Definitions: map[string]crossplane.LiveDefinition{name: {Paused: tc.paused, Revision: "aws-1"}},
 			Objects: map[manifest.ID]*metav1.PartialObjectMetadata{plan.CRD(name): given.Live(given.CRD("buckets", "Bucket"), "u", func(o *metav1.PartialObjectMetadata) {
 				is := true

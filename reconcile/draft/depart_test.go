@@ -87,8 +87,8 @@ func TestMRDThatAUserDeletes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := question.Departure{UID: "c", Owns: tc.owned}
 			seen := facts.Observed{
-				Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{mrd: {UID: "u"}}},
-				Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{mrd: {ObjectMeta: metav1.ObjectMeta{UID: "u", Finalizers: tc.finalizers}}},
+				Ground: facts.Ground{Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{mrd: {UID: "u"}}}},
+				Live:   facts.Live{Objects: map[manifest.ID]*metav1.PartialObjectMetadata{mrd: {ObjectMeta: metav1.ObjectMeta{UID: "u", Finalizers: tc.finalizers}}}},
 			}
 			p := drafted{Plan: plan.Plan{Want: render.Desired{Owner: render.OwnerCrossplane}, Steps: []plan.Step{{ID: mrd, Action: plan.Prune, UID: "u", Terminating: true, Removal: plan.Removal{Deleting: true}}}}}
 			seen.Asks = &p.Unanswered

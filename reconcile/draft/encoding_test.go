@@ -92,10 +92,12 @@ func TestCopiedBytes(t *testing.T) {
 			o := given.Wanted(t, tc.target)
 			o.Asks = tc.target.GetAnnotations()
 			seen := facts.Observed{
-				Inventory: inventory.Inventory{Sync: given.Sync}, Kinds: kindsOfReferences(), Space: "default",
-				Objects:      map[manifest.ID]*metav1.PartialObjectMetadata{},
-				Sources:      map[manifest.ID]facts.ReferenceSource{source: {Live: tc.source}},
-				Dependencies: map[manifest.ID]facts.Dependency{source: {Exists: true}},
+				Ground: facts.Ground{Inventory: inventory.Inventory{Sync: given.Sync}, Kinds: kindsOfReferences(), Space: "default"},
+				Live: facts.Live{
+					Objects:      map[manifest.ID]*metav1.PartialObjectMetadata{},
+					Sources:      map[manifest.ID]facts.ReferenceSource{source: {Live: tc.source}},
+					Dependencies: map[manifest.ID]facts.Dependency{source: {Exists: true}},
+				},
 			}
 			p, err := given.Compute(render.Desired{Objects: []render.Object{beside, o}}, seen, guard.Guarding{}.Guards()...)
 			if err != nil {

@@ -24,7 +24,7 @@ func TestExpiredApprovals(t *testing.T) {
 		return draft.Guard{Name: "asks", Phase: phase, Approvable: true, Rule: draft.Each(func(plan.Step, draft.Case) plan.Ruling { return plan.Ruling{Severity: plan.Block} })}
 	}
 	object := given.Wanted(t, given.ConfigMap("a"))
-	held := given.Computed(t, render.Desired{Revision: "1", Objects: []render.Object{object}}, facts.Observed{Inventory: inventory.Inventory{Sync: given.Sync}, Kinds: given.Kinds}, asks(draft.Writes))
+	held := given.Computed(t, render.Desired{Revision: "1", Objects: []render.Object{object}}, facts.Observed{Ground: facts.Ground{Inventory: inventory.Inventory{Sync: given.Sync}, Kinds: given.Kinds}}, asks(draft.Writes))
 	if held.Approval == nil {
 		t.Fatal("nothing is held")
 	}
@@ -50,7 +50,7 @@ func TestExpiredApprovals(t *testing.T) {
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			seen := facts.Observed{Inventory: inventory.Inventory{Sync: given.Sync}, Kinds: given.Kinds, Now: now}
+			seen := facts.Observed{Ground: facts.Ground{Inventory: inventory.Inventory{Sync: given.Sync}, Kinds: given.Kinds}, Given: facts.Given{Now: now}}
 			tc.edit(&seen)
 			if p := given.Computed(t, want(tc.expires), seen, asks(draft.Writes)); (p.Count(plan.Create) == 1) != tc.passes {
 				t.Errorf("%s\nit passes: %t, want %t", tc.reason, p.Count(plan.Create) == 1, tc.passes)

@@ -220,7 +220,7 @@ func TestIsLost(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			seen := facts.Observed{Inventory: inventory.Inventory{Sync: given.Sync}}
+			seen := facts.Observed{Ground: facts.Ground{Inventory: inventory.Inventory{Sync: given.Sync}}}
 			tc.edit(&seen)
 			if got := seen.IsLost(); got != tc.want {
 				t.Errorf("%s\nIt is lost: %t, want %t", tc.reason, got, tc.want)

@@ -16,8 +16,8 @@ func TestRulesAreInTheDigest(t *testing.T) {
 	u := given.ConfigMap("a")
 	id := manifest.IDOf(u)
 	o := given.Wanted(t, u)
-	without := facts.Observed{Inventory: inventory.Inventory{Sync: given.Sync}}
-	with := facts.Observed{Inventory: inventory.Inventory{Sync: given.Sync}, Terms: facts.Terms{Ignore: []diff.Ignore{{Paths: []diff.Pointer{diff.PointerOf("/data/k")}}}}}
+	without := facts.Observed{Ground: facts.Ground{Inventory: inventory.Inventory{Sync: given.Sync}}}
+	with := facts.Observed{Ground: facts.Ground{Inventory: inventory.Inventory{Sync: given.Sync}}, Given: facts.Given{Terms: facts.Terms{Ignore: []diff.Ignore{{Paths: []diff.Pointer{diff.PointerOf("/data/k")}}}}}}
 	with.Inventory.Entries = map[manifest.ID]inventory.Entry{id: {Digest: without.Digest(o)}}
 	if with.Digest(o) == without.Digest(o) || !with.AsBefore(o) {
 		t.Errorf("%q and %q: what was applied is the same, and under other rules", with.Digest(o), without.Digest(o))

@@ -148,9 +148,15 @@ func TestLook(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			seen := facts.Observed{
-				Stance: plan.Looking, Kinds: given.Kinds, Inventory: inventory.Inventory{Sync: given.Sync, Owner: render.OwnerHeadgate, Entries: tc.entry},
-				Objects: map[manifest.ID]*metav1.PartialObjectMetadata{manifest.IDOf(other): theirs(other, byFlux("apps"))},
-				Trials:  map[manifest.ID]facts.Trial{},
+				Ground: facts.Ground{
+					Stance:    plan.Looking,
+					Kinds:     given.Kinds,
+					Inventory: inventory.Inventory{Sync: given.Sync, Owner: render.OwnerHeadgate, Entries: tc.entry},
+				},
+				Live: facts.Live{
+					Objects: map[manifest.ID]*metav1.PartialObjectMetadata{manifest.IDOf(other): theirs(other, byFlux("apps"))},
+					Trials:  map[manifest.ID]facts.Trial{},
+				},
 			}
 			if tc.live != nil {
 				seen.Objects[id] = tc.live
@@ -244,7 +250,7 @@ func TestApplier(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			want := render.Desired{Owner: render.OwnerHeadgate, Objects: []render.Object{at("apps/a.yaml", given.ConfigMap("missing"))}}
-			seen := facts.Observed{Stance: plan.Looking, Kinds: given.Kinds, Inventory: inventory.Inventory{Sync: given.Sync}, Objects: map[manifest.ID]*metav1.PartialObjectMetadata{}}
+			seen := facts.Observed{Ground: facts.Ground{Stance: plan.Looking, Kinds: given.Kinds, Inventory: inventory.Inventory{Sync: given.Sync}}, Live: facts.Live{Objects: map[manifest.ID]*metav1.PartialObjectMetadata{}}}
 			for path, edit := range tc.beside {
 				u := given.ConfigMap(path)
 				want.Objects = append(want.Objects, at(path, u))
@@ -280,8 +286,11 @@ func TestLookBesideCrossplane(t *testing.T) {
 		Findings:    []manifest.Finding{{Rule: catalogue.RuleUnsubstituted}, {Rule: "other"}},
 	}
 	seen := facts.Observed{
-		Stance: plan.Looking, Inventory: inventory.Inventory{Sync: given.Sync, Owner: render.OwnerCrossplane},
-		Kinds:    map[schema.GroupKind]plan.Kind{crossplane.MRAP("").GroupKind(): {Version: "v1alpha1"}},
+		Ground: facts.Ground{
+			Stance:    plan.Looking,
+			Inventory: inventory.Inventory{Sync: given.Sync, Owner: render.OwnerCrossplane},
+			Kinds:     map[schema.GroupKind]plan.Kind{crossplane.MRAP("").GroupKind(): {Version: "v1alpha1"}},
+		},
 		Upstream: facts.Upstream{Definitions: map[string]crossplane.LiveDefinition{"buckets.example.org": {}, "queues.example.org": {Active: true}}},
 	}
 	p, err := given.Compute(want, seen, guard.Guarding{}.Guards()...)

@@ -64,9 +64,13 @@ func TestPeers(t *testing.T) {
 			kept := given.Wanted(t, given.ConfigMap("kept"))
 			want := render.Desired{Objects: []render.Object{kept}}
 			seen := facts.Observed{
-				Inventory: inventory.Inventory{Sync: given.Sync, ResourceVersion: "1", Entries: map[manifest.ID]inventory.Entry{}},
-				Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{id: given.Live(u, "u")},
-				Kinds:     given.Kinds, Stance: tc.ends, Peers: []facts.Peer{tc.peer}, Terms: facts.Terms{Adoption: tc.adoption},
+				Ground: facts.Ground{
+					Inventory: inventory.Inventory{Sync: given.Sync, ResourceVersion: "1", Entries: map[manifest.ID]inventory.Entry{}},
+					Kinds:     given.Kinds,
+					Stance:    tc.ends,
+				},
+				Live:  facts.Live{Objects: map[manifest.ID]*metav1.PartialObjectMetadata{id: given.Live(u, "u")}},
+				Given: facts.Given{Peers: []facts.Peer{tc.peer}, Terms: facts.Terms{Adoption: tc.adoption}},
 			}
 			if tc.going {
 				now := metav1.Now()
@@ -111,7 +115,7 @@ func TestDeclares(t *testing.T) {
 	observed.SetAnnotations(map[string]string{inventory.PolicyAnnotation: string(inventory.Observable)})
 	want := render.Desired{Objects: []render.Object{given.Wanted(t, given.ConfigMap("a")), given.Wanted(t, observed)}}
 	for adoption, takes := range map[facts.Adoption]bool{facts.AdoptUnowned: true, facts.AdoptNone: false, facts.AdoptAll: false} {
-		seen, err := demand.Ask(facts.Observed{Kinds: given.Kinds, Terms: facts.Terms{Adoption: adoption}}, want)
+		seen, err := demand.Ask(facts.Observed{Ground: facts.Ground{Kinds: given.Kinds}, Given: facts.Given{Terms: facts.Terms{Adoption: adoption}}}, want)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -132,9 +136,12 @@ func TestPeerTakesOverInTheMeantime(t *testing.T) {
 	id := manifest.IDOf(u)
 	theirs := inventory.Sync{Namespace: "team", Name: "other"}
 	seen := facts.Observed{
-		Inventory: inventory.Inventory{Sync: given.Sync, ResourceVersion: "1", Entries: map[manifest.ID]inventory.Entry{id: {UID: "u"}}},
-		Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{id: given.Live(u, "u")},
-		Kinds:     given.Kinds, Peers: []facts.Peer{{Sync: theirs}},
+		Ground: facts.Ground{
+			Inventory: inventory.Inventory{Sync: given.Sync, ResourceVersion: "1", Entries: map[manifest.ID]inventory.Entry{id: {UID: "u"}}},
+			Kinds:     given.Kinds,
+		},
+		Live:  facts.Live{Objects: map[manifest.ID]*metav1.PartialObjectMetadata{id: given.Live(u, "u")}},
+		Given: facts.Given{Peers: []facts.Peer{{Sync: theirs}}},
 	}
 	want := render.Desired{Objects: []render.Object{given.Wanted(t, given.ConfigMap("kept"))}}
 	times := rounds.Times{Limit: metav1.Duration{Duration: 300_000_000_000}}

@@ -53,71 +53,78 @@ func TestDecide(t *testing.T) {
 		},
 		"DeletedByHand": {
 			reason: "An applied object that was deleted is created again, and counts as drift.",
-			seen:   facts.Observed{Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{id: {UID: "u", Digest: digest}}}},
+			seen:   facts.Observed{Ground: facts.Ground{Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{id: {UID: "u", Digest: digest}}}}},
 			want:   want{Action: plan.Create, Cause: plan.Drift, Sends: true},
 		},
 		"IntentNeverCarriedOut": {
 			reason: "After a crash between intent and write, the entry has no UID, so nothing was deleted.",
-			seen:   facts.Observed{Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{id: {}}}},
+			seen:   facts.Observed{Ground: facts.Ground{Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{id: {}}}}},
 			want:   want{Action: plan.Create, Cause: plan.Commit, Sends: true},
 		},
 		"Untouched": {
 			reason: "An object with the recorded mark and digest costs no request.",
 			seen: facts.Observed{
-				Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{id: plan.Applied(given.Live(u, "u"), digest)}},
-				Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{id: given.Live(u, "u")},
+				Ground: facts.Ground{Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{id: plan.Applied(given.Live(u, "u"), digest)}}},
+				Live:   facts.Live{Objects: map[manifest.ID]*metav1.PartialObjectMetadata{id: given.Live(u, "u")}},
 			},
 			want: want{Action: plan.Keep, Cause: plan.Commit},
 		},
 		"TouchedAndClean": {
 			reason: "If the API server shows no difference for us, the mark is renewed, so that the next pass skips the object.",
 			seen: facts.Observed{
-				Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{id: {UID: "u", Digest: digest}}},
-				Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{id: given.Live(u, "u")},
-				Trials:    map[manifest.ID]facts.Trial{id: {}},
+				Ground: facts.Ground{Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{id: {UID: "u", Digest: digest}}}},
+				Live:   facts.Live{Objects: map[manifest.ID]*metav1.PartialObjectMetadata{id: given.Live(u, "u")}, Trials: map[manifest.ID]facts.Trial{id: {}}},
 			},
 			want: want{Action: plan.Keep, Cause: plan.Commit, Renews: true},
 		},
 		"EditedByHand": {
 			reason: "The same request was applied before, so someone else caused the difference.",
 			seen: facts.Observed{
-				Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{id: {UID: "u", Digest: digest}}},
-				Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{id: given.Live(u, "u")},
-				Trials:    map[manifest.ID]facts.Trial{id: {Live: edited, After: u}},
+				Ground: facts.Ground{Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{id: {UID: "u", Digest: digest}}}},
+				Live: facts.Live{
+					Objects: map[manifest.ID]*metav1.PartialObjectMetadata{id: given.Live(u, "u")},
+					Trials:  map[manifest.ID]facts.Trial{id: {Live: edited, After: u}},
+				},
 			},
 			want: want{Action: plan.Update, Cause: plan.Drift, Sends: true},
 		},
 		"EditedInGit": {
 			reason: "The commit has changed, so the difference is not drift.",
 			seen: facts.Observed{
-				Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{id: {UID: "u", Digest: "before"}}},
-				Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{id: given.Live(u, "u")},
-				Trials:    map[manifest.ID]facts.Trial{id: {Live: edited, After: u}},
+				Ground: facts.Ground{Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{id: {UID: "u", Digest: "before"}}}},
+				Live: facts.Live{
+					Objects: map[manifest.ID]*metav1.PartialObjectMetadata{id: given.Live(u, "u")},
+					Trials:  map[manifest.ID]facts.Trial{id: {Live: edited, After: u}},
+				},
 			},
 			want: want{Action: plan.Update, Cause: plan.Commit, Sends: true},
 		},
 		"MadeByNobody": {
 			reason: "An existing object without an owner is adopted.",
 			seen: facts.Observed{
-				Objects: map[manifest.ID]*metav1.PartialObjectMetadata{id: {ObjectMeta: metav1.ObjectMeta{UID: "u"}}},
-				Trials:  map[manifest.ID]facts.Trial{id: {Live: edited, After: u}},
+				Live: facts.Live{
+					Objects: map[manifest.ID]*metav1.PartialObjectMetadata{id: {ObjectMeta: metav1.ObjectMeta{UID: "u"}}},
+					Trials:  map[manifest.ID]facts.Trial{id: {Live: edited, After: u}},
+				},
 			},
 			want: want{Action: plan.Update, Cause: plan.Commit, Sends: true},
 		},
 		"Conflict": {
 			reason: "A conflict is reported before anything is written.",
 			seen: facts.Observed{
-				Objects: map[manifest.ID]*metav1.PartialObjectMetadata{id: given.Live(u, "u")},
-				Trials:  map[manifest.ID]facts.Trial{id: {Err: conflict}},
+				Live: facts.Live{
+					Objects: map[manifest.ID]*metav1.PartialObjectMetadata{id: given.Live(u, "u")},
+					Trials:  map[manifest.ID]facts.Trial{id: {Err: conflict}},
+				},
 			},
 			want: want{Action: plan.Update, Cause: plan.Commit, Err: conflict, Sends: true},
 		},
 		"OfFlux": {
 			reason: "An object of another tool is never changed, only reported.",
 			seen: facts.Observed{
-				Objects: map[manifest.ID]*metav1.PartialObjectMetadata{id: {ObjectMeta: metav1.ObjectMeta{
+				Live: facts.Live{Objects: map[manifest.ID]*metav1.PartialObjectMetadata{id: {ObjectMeta: metav1.ObjectMeta{
 					Labels: map[string]string{"kustomize.toolkit.fluxcd.io/name": "apps", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"},
-				}}},
+				}}}},
 			},
 			want: want{Action: plan.Hold, Would: plan.Update, Cause: plan.Commit, Guard: "not ours"},
 		},
@@ -173,29 +180,29 @@ func TestReportDrift(t *testing.T) {
 	}{
 		"Edited": {
 			reason: "A changed field is reported with both values, and stays.",
-			seen:   facts.Observed{Inventory: inventory.Inventory{Entries: ours}, Objects: here, Trials: map[manifest.ID]facts.Trial{id: {Live: edited, After: u}}},
+			seen:   facts.Observed{Ground: facts.Ground{Inventory: inventory.Inventory{Entries: ours}}, Live: facts.Live{Objects: here, Trials: map[manifest.ID]facts.Trial{id: {Live: edited, After: u}}}},
 			want:   want{plan.Keep, plan.Update, plan.Drift, "drift is reported, not corrected", []diff.Change{{Path: "data.k", From: `"edited"`, To: `"v"`}}},
 		},
 		"Deleted": {
 			reason: "A deleted object is not created again.",
-			seen:   facts.Observed{Inventory: inventory.Inventory{Entries: ours}},
+			seen:   facts.Observed{Ground: facts.Ground{Inventory: inventory.Inventory{Entries: ours}}},
 			want:   want{plan.Keep, plan.Create, plan.Drift, "drift is reported, not corrected", nil},
 		},
 		"TakenByAnApplier": {
 			reason: "A conflict over a field that we applied before is also drift, not a failure.",
-			seen:   facts.Observed{Inventory: inventory.Inventory{Entries: ours}, Objects: here, Trials: map[manifest.ID]facts.Trial{id: {Err: errors.New("conflict with argocd over .data.k")}}},
+			seen:   facts.Observed{Ground: facts.Ground{Inventory: inventory.Inventory{Entries: ours}}, Live: facts.Live{Objects: here, Trials: map[manifest.ID]facts.Trial{id: {Err: errors.New("conflict with argocd over .data.k")}}}},
 			want:   want{plan.Keep, plan.Update, plan.Drift, "drift is reported, not corrected: conflict with argocd over .data.k", nil},
 		},
 		"PutBackByHand": {
 			reason: "A restored value is not drift, but Headgate writes its field ownership again.",
-			seen:   facts.Observed{Inventory: inventory.Inventory{Entries: ours}, Objects: here, Trials: map[manifest.ID]facts.Trial{id: {Live: u, After: u}}},
+			seen:   facts.Observed{Ground: facts.Ground{Inventory: inventory.Inventory{Entries: ours}}, Live: facts.Live{Objects: here, Trials: map[manifest.ID]facts.Trial{id: {Live: u, After: u}}}},
 			want:   want{plan.Update, "", plan.Drift, "", nil},
 		},
 		"OfTheCommit": {
 			reason: "A change in the commit is written.",
 			seen: facts.Observed{
-				Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{id: {UID: "u", Digest: "before"}}}, Objects: here,
-				Trials: map[manifest.ID]facts.Trial{id: {Live: edited, After: u}},
+				Ground: facts.Ground{Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{id: {UID: "u", Digest: "before"}}}},
+				Live:   facts.Live{Objects: here, Trials: map[manifest.ID]facts.Trial{id: {Live: edited, After: u}}},
 			},
 			want: want{plan.Update, "", plan.Commit, "", []diff.Change{{Path: "data.k", From: `"edited"`, To: `"v"`}}},
 		},
@@ -236,9 +243,11 @@ func TestPaused(t *testing.T) {
 		"An explicit \"not paused\" is no pause.":                             {[]func(*metav1.PartialObjectMetadata){given.Annotated("crossplane.io/paused", "false")}, plan.Update},
 	} {
 		p, err := given.Compute(render.Desired{Objects: []render.Object{given.Wanted(t, u)}}, facts.Observed{
-			Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{id: {UID: "u"}}}, Kinds: given.Kinds,
-			Objects: map[manifest.ID]*metav1.PartialObjectMetadata{id: given.Live(u, "u", tc.edits...)},
-			Trials:  map[manifest.ID]facts.Trial{id: {Live: u, After: given.ConfigMap("b")}},
+			Ground: facts.Ground{Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{id: {UID: "u"}}}, Kinds: given.Kinds},
+			Live: facts.Live{
+				Objects: map[manifest.ID]*metav1.PartialObjectMetadata{id: given.Live(u, "u", tc.edits...)},
+				Trials:  map[manifest.ID]facts.Trial{id: {Live: u, After: given.ConfigMap("b")}},
+			},
 		}, guard.Guarding{}.Guards()...)
 		if err != nil {
 			t.Fatal(err)
@@ -286,7 +295,7 @@ func TestUnservedKinds(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			p, err := given.Compute(render.Desired{Objects: tc.want}, facts.Observed{Inventory: inventory.Inventory{Sync: given.Sync}, Kinds: given.Kinds})
+			p, err := given.Compute(render.Desired{Objects: tc.want}, facts.Observed{Ground: facts.Ground{Inventory: inventory.Inventory{Sync: given.Sync}, Kinds: given.Kinds}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -485,10 +494,12 @@ func TestGuards(t *testing.T) {
 				tc.live = given.Live(tc.owned, "u")
 			}
 			seen := facts.Observed{
-				Inventory: inventory.Inventory{Sync: given.Sync, Rebuilt: tc.rebuilt, Entries: map[manifest.ID]inventory.Entry{id: {UID: "u"}}},
-				Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{id: tc.live},
-				Kinds:     maps.Clone(given.Kinds),
-				Answers:   tc.answers,
+				Ground: facts.Ground{
+					Inventory: inventory.Inventory{Sync: given.Sync, Rebuilt: tc.rebuilt, Entries: map[manifest.ID]inventory.Entry{id: {UID: "u"}}},
+					Kinds:     maps.Clone(given.Kinds),
+				},
+				Live:    facts.Live{Objects: map[manifest.ID]*metav1.PartialObjectMetadata{id: tc.live}},
+				Answers: tc.answers,
 			}
 			maps.Copy(seen.Kinds, tc.kinds)
 			p, err := given.Compute(render.Desired{Objects: tc.want}, seen, tc.how.Guards()...)
@@ -528,8 +539,8 @@ func TestMany(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			seen := facts.Observed{
-				Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{}},
-				Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{}, Kinds: given.Kinds,
+				Ground: facts.Ground{Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{}}, Kinds: given.Kinds},
+				Live:   facts.Live{Objects: map[manifest.ID]*metav1.PartialObjectMetadata{}},
 			}
 			var want render.Desired
 			for i := range tc.owned {
@@ -561,7 +572,7 @@ func TestOrder(t *testing.T) {
 		gone[manifest.IDOf(u)] = inventory.Entry{UID: "u"}
 		objects[manifest.IDOf(u)] = given.Live(u, "u")
 	}
-	p, err := given.Compute(render.Desired{Objects: want}, facts.Observed{Inventory: inventory.Inventory{Sync: given.Sync, Entries: gone}, Objects: objects, Kinds: given.Kinds})
+	p, err := given.Compute(render.Desired{Objects: want}, facts.Observed{Ground: facts.Ground{Inventory: inventory.Inventory{Sync: given.Sync, Entries: gone}, Kinds: given.Kinds}, Live: facts.Live{Objects: objects}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -603,10 +614,15 @@ func TestFight(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			seen := facts.Observed{
-				Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{id: {UID: "u", Digest: tc.before}}},
-				Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{id: given.Live(u, "u")}, Kinds: given.Kinds,
-				Trials: map[manifest.ID]facts.Trial{id: {Live: edited, After: u}},
-				Fights: []facts.Fight{tc.fight},
+				Ground: facts.Ground{
+					Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{id: {UID: "u", Digest: tc.before}}},
+					Kinds:     given.Kinds,
+				},
+				Live: facts.Live{
+					Objects: map[manifest.ID]*metav1.PartialObjectMetadata{id: given.Live(u, "u")},
+					Trials:  map[manifest.ID]facts.Trial{id: {Live: edited, After: u}},
+				},
+				Given: facts.Given{Fights: []facts.Fight{tc.fight}},
 			}
 			p, err := given.Compute(render.Desired{Objects: []render.Object{o}}, seen, guard.Guarding{}.Guards()...)
 			if err != nil {

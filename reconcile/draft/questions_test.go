@@ -20,7 +20,7 @@ func TestApprovalsKeepQuestions(t *testing.T) {
 	given := approval.Given{inventory.InGit: {{ID: "entry", Digests: []string{a.Claim("asks", "").Digest()}}}}
 	open := []question.Any{question.AppliedBefore{Of: obj("b")}}
 	p := drafted{Plan: plan.Plan{Steps: []plan.Step{a}, Approvals: plan.Approvals{Given: given}}}
-	p.guard(facts.Observed{Approvals: given, Inventory: inventory.Inventory{ResourceVersion: "1"}, Asks: &open}, []Guard{asks})
+	p.guard(facts.Observed{Given: facts.Given{Approvals: given}, Ground: facts.Ground{Inventory: inventory.Inventory{ResourceVersion: "1"}}, Asks: &open}, []Guard{asks})
 	if p.Steps[0].Action != plan.Create || question.Text(open) != "applied before of ConfigMap d/b, stored of ConfigMap d/a" {
 		t.Errorf("%s; open: %s", p.Steps[0].Action, question.Text(open))
 	}

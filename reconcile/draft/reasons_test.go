@@ -36,7 +36,7 @@ func TestPairsOfGuards(t *testing.T) {
 						given[inventory.InComment] = append(given[inventory.InComment], approval.Typed(step.Claim(g, "").Digest())...)
 					}
 					p := drafted{Plan: plan.Plan{Steps: []plan.Step{step}, Approvals: plan.Approvals{Given: given}}}
-					p.guard(facts.Observed{Approvals: given, Inventory: inventory.Inventory{ResourceVersion: "1"}}, guards)
+					p.guard(facts.Observed{Given: facts.Given{Approvals: given}, Ground: facts.Ground{Inventory: inventory.Inventory{ResourceVersion: "1"}}}, guards)
 					return p.Steps[0], p.Approval
 				}
 				all := approvable[0] && approvable[1]
@@ -85,7 +85,7 @@ func TestHoldThenKeep(t *testing.T) {
 			given[inventory.InComment] = append(given[inventory.InComment], approval.Typed(step.Claim(g, "").Digest())...)
 		}
 		p := drafted{Plan: plan.Plan{Steps: []plan.Step{step}, Approvals: plan.Approvals{Given: given}}}
-		p.guard(facts.Observed{Approvals: given, Inventory: inventory.Inventory{ResourceVersion: "1"}}, tc.guards)
+		p.guard(facts.Observed{Given: facts.Given{Approvals: given}, Ground: facts.Ground{Inventory: inventory.Inventory{ResourceVersion: "1"}}}, tc.guards)
 		if got := (map[plan.Action]plan.GuardName{p.Steps[0].Action: p.Steps[0].Guard}); !maps.Equal(got, tc.want) || p.Steps[0].Approved {
 			t.Errorf("got %v, want %v", got, tc.want)
 		}
@@ -100,7 +100,7 @@ func TestDigestOfAStep(t *testing.T) {
 	}
 	given := approval.Given{inventory.InGit: approval.Typed(step.Approval().Digest)}
 	p := drafted{Plan: plan.Plan{Steps: []plan.Step{step, {ID: obj("b"), Action: plan.Hold, Would: plan.Prune, Guard: "first"}}, Approvals: plan.Approvals{Given: given}}}
-	seen := facts.Observed{Approvals: given, Inventory: inventory.Inventory{ResourceVersion: "1"}}
+	seen := facts.Observed{Given: facts.Given{Approvals: given}, Ground: facts.Ground{Inventory: inventory.Inventory{ResourceVersion: "1"}}}
 	approved, _ := p.approve(seen, p.ledger(seen), []Guard{{Name: "first", Approvable: true}, {Name: "second", Approvable: true}})
 	if len(approved) != 2 || p.Approval == nil || p.Approval.Steps != 1 {
 		t.Errorf("approved %v, and asks for %+v", approved, p.Approval)
@@ -131,7 +131,7 @@ func TestApprovedHistory(t *testing.T) {
 		if tc.reason == "The approval is for another reason." {
 			guards[0] = holds(History)
 		}
-		p.guard(facts.Observed{Approvals: given, Inventory: inventory.Inventory{ResourceVersion: "1"}}, guards)
+		p.guard(facts.Observed{Given: facts.Given{Approvals: given}, Ground: facts.Ground{Inventory: inventory.Inventory{ResourceVersion: "1"}}}, guards)
 		if p.Rewritten != tc.rewritten {
 			t.Errorf("%s The branch still counts as rewritten: %t", tc.reason, p.Rewritten)
 		}
@@ -153,7 +153,7 @@ func TestExpiredApprovalOfAPrune(t *testing.T) {
 	} {
 		s := plan.Step{ID: obj("a"), Action: plan.Hold, Would: tc.action, Guard: "asks"}
 		for _, digest := range []string{s.Approval().Digest, s.ClaimsHeld()[0].Digest()} {
-			seen := facts.Observed{Now: now, First: true, Approvals: approval.Given{inventory.InGit: {{ID: "e", Digests: []string{digest}, Expires: tc.expires}}}}
+			seen := facts.Observed{Given: facts.Given{Now: now, Approvals: approval.Given{inventory.InGit: {{ID: "e", Digests: []string{digest}, Expires: tc.expires}}}}, Standing: facts.Standing{First: true}}
 			p := drafted{Plan: plan.Plan{Steps: []plan.Step{s}}}
 			if approved, _ := p.approve(seen, p.ledger(seen), []Guard{{Name: "asks", Approvable: true}}); (len(approved) == 1) != tc.counts {
 				t.Errorf("%s, expires %s: it counts: %t", tc.action, tc.expires, len(approved) == 1)

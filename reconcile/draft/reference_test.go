@@ -24,7 +24,7 @@ func TestDigestOfACopy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keyed := facts.Observed{Key: []byte("key")}
+	keyed := facts.Observed{Given: facts.Given{Key: []byte("key")}}
 	if plain := (facts.Observed{}).Digest(o); keyed.Digest(o) != plain {
 		t.Error("a public value is not keyed")
 	}
@@ -43,7 +43,7 @@ func TestReferencesToSecretsAreForbidden(t *testing.T) {
 	if _, err := demand.Ask((facts.Observed{}), commit); err != nil {
 		t.Errorf("without the setting: %v", err)
 	}
-	seen := facts.Observed{Terms: facts.Terms{NoSecrets: true}}
+	seen := facts.Observed{Given: facts.Given{Terms: facts.Terms{NoSecrets: true}}}
 	if _, err := demand.Ask(seen, commit); err == nil || !strings.Contains(err.Error(), "references.fromSecrets") {
 		t.Errorf("the commit is not refused: %v", err)
 	}
@@ -67,7 +67,7 @@ func TestReferencesReadOnlyWhatIsAllowed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			u.SetAnnotations(map[string]string{"config.kubernetes.io/apply-time-mutation": "- sourceRef: {" + tc.source + "}\n  sourcePath: $.data.a\n  targetPath: $.data.key\n"})
 			commit := render.Desired{Objects: []render.Object{given.Wanted(t, u)}}
-			seen := facts.Observed{Kinds: map[schema.GroupKind]plan.Kind{{Kind: "ConfigMap"}: {Namespaced: true}, {Kind: "Namespace"}: {}}}
+			seen := facts.Observed{Ground: facts.Ground{Kinds: map[schema.GroupKind]plan.Kind{{Kind: "ConfigMap"}: {Namespaced: true}, {Kind: "Namespace"}: {}}}}
 			judged := ""
 			seen.Terms.Reads = func(id manifest.ID, namespace string, known bool) bool {
 				if id.Namespace = namespace; known {
@@ -96,7 +96,7 @@ func TestObservedObjectsAreReadOnlyIfAllowed(t *testing.T) {
 		if policy != "" {
 			u.SetAnnotations(map[string]string{"headgate.dev/management-policy": policy})
 		}
-		seen := facts.Observed{Terms: facts.Terms{Reads: func(_ manifest.ID, namespace string, _ bool) bool { return namespace == "shop" }}}
+		seen := facts.Observed{Given: facts.Given{Terms: facts.Terms{Reads: func(_ manifest.ID, namespace string, _ bool) bool { return namespace == "shop" }}}}
 		_, err := demand.Ask(seen, render.Desired{Objects: []render.Object{given.Wanted(t, u)}})
 		if got := err != nil && strings.Contains(err.Error(), "its management policy observes it"); got != refused {
 			t.Errorf("policy %q: %v", policy, err)
@@ -141,7 +141,7 @@ func TestReferencesFillInNothingThatIsJudged(t *testing.T) {
 				"config.kubernetes.io/apply-time-mutation": "- sourceRef: {kind: ConfigMap, name: source}\n  sourcePath: $.data.key\n  targetPath: " + tc.path + "\n",
 			})
 			commit := render.Desired{Objects: []render.Object{given.Wanted(t, u)}}
-			for name, seen := range map[string]facts.Observed{"preview": {Stance: plan.Comparing}, "pass": {}, "observing": {Stance: plan.Looking}} {
+			for name, seen := range map[string]facts.Observed{"preview": {Ground: facts.Ground{Stance: plan.Comparing}}, "pass": {}, "observing": {Ground: facts.Ground{Stance: plan.Looking}}} {
 				_, err := demand.Ask(seen, commit)
 				if refused := err != nil && strings.Contains(err.Error(), "write the value in the commit"); refused != tc.refused || err != nil && !refused {
 					t.Errorf("%s: refused %t, want %t: %v", name, refused, tc.refused, err)

@@ -102,8 +102,11 @@ func TestRelease(t *testing.T) {
 			live := given.Live(u, "u", tc.edits...)
 			want := render.Desired{Objects: []render.Object{kept}}
 			seen := facts.Observed{
-				Inventory: inventory.Inventory{Sync: given.Sync, ResourceVersion: "1", Entries: map[manifest.ID]inventory.Entry{id: entry}},
-				Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{id: live}, Kinds: given.Kinds,
+				Ground: facts.Ground{
+					Inventory: inventory.Inventory{Sync: given.Sync, ResourceVersion: "1", Entries: map[manifest.ID]inventory.Entry{id: entry}},
+					Kinds:     given.Kinds,
+				},
+				Live: facts.Live{Objects: map[manifest.ID]*metav1.PartialObjectMetadata{id: live}},
 			}
 			if tc.declared {
 				want.Objects = []render.Object{o}
@@ -206,8 +209,8 @@ func TestNotesShowHomes(t *testing.T) {
 	u.SetNamespace("")
 	id := manifest.IDOf(u)
 	for name, seen := range map[string]facts.Observed{
-		"Annotated": {Objects: map[manifest.ID]*metav1.PartialObjectMetadata{id: given.Live(u, "u", given.Annotated(ownership.ReleaseAnnotation, "true"))}},
-		"Listed":    {Objects: map[manifest.ID]*metav1.PartialObjectMetadata{id: given.Live(u, "u")}, Terms: facts.Terms{Release: []string{"ConfigMap/team/a"}}},
+		"Annotated": {Live: facts.Live{Objects: map[manifest.ID]*metav1.PartialObjectMetadata{id: given.Live(u, "u", given.Annotated(ownership.ReleaseAnnotation, "true"))}}},
+		"Listed":    {Live: facts.Live{Objects: map[manifest.ID]*metav1.PartialObjectMetadata{id: given.Live(u, "u")}}, Given: facts.Given{Terms: facts.Terms{Release: []string{"ConfigMap/team/a"}}}},
 	} {
 		seen.Inventory = inventory.Inventory{Sync: given.Sync, ResourceVersion: "1", Entries: map[manifest.ID]inventory.Entry{id: {UID: "u"}}}
 		seen.Kinds, seen.Space, seen.Trials = given.Kinds, "team", map[manifest.ID]facts.Trial{id: {}}
@@ -218,7 +221,7 @@ func TestNotesShowHomes(t *testing.T) {
 	}
 	waits := u.DeepCopy()
 	waits.SetAnnotations(map[string]string{"config.kubernetes.io/depends-on": "/namespaces/team/ConfigMap/there", plan.ProtectAnnotation: "true"})
-	seen := facts.Observed{Inventory: inventory.Inventory{Sync: given.Sync}, Kinds: given.Kinds, Space: "team"}
+	seen := facts.Observed{Ground: facts.Ground{Inventory: inventory.Inventory{Sync: given.Sync}, Kinds: given.Kinds, Space: "team"}}
 	p := given.Computed(t, render.Desired{Objects: []render.Object{given.Wanted(t, waits)}}, seen, guard.Guarding{}.Guards()...)
 	if len(p.Notes) != 1 || !strings.HasPrefix(p.Notes[0].Message, "ConfigMap/team/a asks to protect the ConfigMap team/there,") {
 		t.Errorf("%+v", p.Notes)

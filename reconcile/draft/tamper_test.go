@@ -36,7 +36,7 @@ func FuzzTamperedInventory(f *testing.F) {
 		if err != nil {
 			return // an unreadable inventory stops the pass
 		}
-		seen := facts.Observed{Inventory: inventory.Inventory{Sync: given.Sync, ResourceVersion: "1", Owner: render.OwnerHeadgate, Entries: entries}, Objects: map[manifest.ID]*metav1.PartialObjectMetadata{}}
+		seen := facts.Observed{Ground: facts.Ground{Inventory: inventory.Inventory{Sync: given.Sync, ResourceVersion: "1", Owner: render.OwnerHeadgate, Entries: entries}}, Live: facts.Live{Objects: map[manifest.ID]*metav1.PartialObjectMetadata{}}}
 		if ends == string(plan.Destroying) || ends == string(plan.Orphaning) {
 			seen.Stance = plan.Stance(ends)
 		}

@@ -172,7 +172,7 @@ func TestWaiting(t *testing.T) {
 		"CompositeOfNothing": {
 			reason: "Without Crossplane, no controller acts on an XRD.",
 			files:  map[string]string{"xrd.yaml": xrd, "store.yaml": store},
-			seen:   facts.Observed{Inventory: inventory.Inventory{Sync: given.Sync}, Kinds: given.Kinds}, step: "Store first", waits: "stores.platform.example.org", stuck: true,
+			seen:   facts.Observed{Ground: facts.Ground{Inventory: inventory.Inventory{Sync: given.Sync}, Kinds: given.Kinds}}, step: "Store first", waits: "stores.platform.example.org", stuck: true,
 		},
 		"Composition": {
 			reason: "A Composition that names a missing kind would break the resources that use the current Composition.",

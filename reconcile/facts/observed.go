@@ -26,47 +26,76 @@ import (
 // Observed is what was observed in one place: a cluster, or the base commit of a preview. It holds the objects that the commit
 // wants or the sync owns.
 type Observed struct {
-	Want         render.Desired // the commit with resolved references, and with objects that protect dependencies; set by Ask
-	Asked        []Asked        // the objects that the commit asks for; set by Ask
-	Inventory    inventory.Inventory
+	Wanted
+	Ground
+	Given
+	Live
+	Comparison
+	Standing
+
+	Answers  question.Answers
+	Upstream Upstream
+	Asks     *[]question.Any // where Compute collects questions; nil if nothing is asked
+}
+
+// Wanted is the commit, as Ask returns it.
+type Wanted struct {
+	Want   render.Desired  // the commit with resolved references, and with objects that protect dependencies
+	Asked  []Asked         // the objects that the commit asks for
+	Commit *render.Desired // the commit as rendered; nil before Ask
+}
+
+// Ground is what has to be known of a place before anything can be asked about it.
+type Ground struct {
+	Inventory  inventory.Inventory
+	Kinds      map[schema.GroupKind]plan.Kind
+	Hidden     map[schema.GroupKind]error  // kinds of owned objects that are not served although objects may exist, and why
+	Unreadable map[schema.GroupKind]error  // kinds whose objects could not be read, and why
+	Space      string                      // for namespaced objects without a namespace
+	Stance     plan.Stance                 // what the pass may do in this place
+	Written    map[manifest.ID]manifest.ID // the commit's spelling of IDs that differ in the cluster
+	Natural    render.Owner                // the owner of CRDs according to the cluster; "" if it was not read
+}
+
+// Given is what users and the loop give to a pass.
+type Given struct {
+	Terms     Terms          // of the sync
+	Key       []byte         // key for the digests of Secrets; nil if there is none
+	Fights    []Fight        // corrections that another writer keeps undoing, from the loop
+	Approvals approval.Given // the approvals in the places that were read; Compute adds those in Git and on the forge
+	Now       metav1.Time    // to decide which approvals in Git have expired; if zero, none of them count
+	Peers     []Peer         // the other syncs of the branch
+}
+
+// Live is what was read of the objects of the place.
+type Live struct {
 	Objects      map[manifest.ID]*metav1.PartialObjectMetadata // existing objects that are wanted or owned
 	Due          map[manifest.ID]bool                          // objects to dry-run even if they look unchanged
 	Trials       map[manifest.ID]Trial                         // results for objects that may have changed; an object without one is unchanged
-	Kinds        map[schema.GroupKind]plan.Kind
-	Instances    map[schema.GroupKind]bool // kinds whose objects stand for external resources, according to the base of a comparison
-	Answers      question.Answers
-	Effects      []plan.Effect // what Crossplane installs for packages of the commit; from a cluster, only effects that break something
-	Upstream     Upstream
-	Terms        Terms                           // of the sync
-	Copies       []manifest.ID                   // marked, but neither wanted nor owned, and marked by another field manager
-	Hidden       map[schema.GroupKind]error      // kinds of owned objects that are not served although objects may exist, and why
-	Unreadable   map[schema.GroupKind]error      // kinds whose objects could not be read, and why
-	Left         map[manifest.ID]bool            // objects with the mark of another sync whose inventory does not list them
-	Reconciled   map[manifest.ID]reason.Reason   // objects that another tool still reconciles, and the reason
-	Key          []byte                          // key for the digests of Secrets; nil if there is none
-	Fights       []Fight                         // corrections that another writer keeps undoing, from the loop
-	Approvals    approval.Given                  // the approvals in the places that were read; Compute adds those in Git and on the forge
-	InForce      []render.Approval               // in a comparison: the approvals in the target branch
-	Now          metav1.Time                     // to decide which approvals in Git have expired; if zero, none of them count
-	Natural      render.Owner                    // the owner of CRDs according to the cluster; "" if it was not read
-	Base         *render.Desired                 // in a comparison: the commit in place of the cluster
-	Bumps        []plan.Bump                     // from the base of a comparison
-	Stance       plan.Stance                     // what the pass may do in this place
-	Space        string                          // for namespaced objects without a namespace
-	Sources      map[manifest.ID]ReferenceSource // of references
-	Written      map[manifest.ID]manifest.ID     // the commit's spelling of IDs that differ in the cluster
-	Dependencies map[manifest.ID]Dependency      // the dependencies that were read
+	Copies       []manifest.ID                                 // marked, but neither wanted nor owned, and marked by another field manager
+	Left         map[manifest.ID]bool                          // objects with the mark of another sync whose inventory does not list them
+	Reconciled   map[manifest.ID]reason.Reason                 // objects that another tool still reconciles, and the reason
+	Sources      map[manifest.ID]ReferenceSource               // of references
+	Dependencies map[manifest.ID]Dependency                    // the dependencies that were read
+	Effects      []plan.Effect                                 // what Crossplane installs for packages of the commit; from a cluster, only effects that break something
+	Notes        []manifest.Finding                            // findings of the observer
+}
 
-	CopiedMoves []StorageMove      // storage moves in copies of packages, from the base of a comparison
-	Notes       []manifest.Finding // findings of the observer
-	Peers       []Peer             // the other syncs of the branch
+// A Comparison is what a comparison of two commits knows of its base.
+type Comparison struct {
+	Base        *render.Desired           // the commit in place of the cluster
+	Bumps       []plan.Bump               // from the base
+	Instances   map[schema.GroupKind]bool // kinds whose objects stand for external resources, according to the base
+	InForce     []render.Approval         // the approvals in the target branch
+	CopiedMoves []StorageMove             // storage moves in copies of packages
+	Masks       map[manifest.ID]diff.Mask // values of Secrets that references of the base copied
+}
 
-	Masks     map[manifest.ID]diff.Mask // values of Secrets that references of the base of a comparison copied
-	Asks      *[]question.Any           // where Compute collects questions; nil if nothing is asked
-	Commit    *render.Desired           // the commit as rendered; nil before Ask
-	Rewritten reason.Reason             // why the commit may not follow the applied one; set by Compute
-	First     bool                      // no pass has written to the cluster yet; set by Compute
-	TakesOver bool                      // a person lets another source replace the recorded one; set by Compute
+// A Standing is how the commit stands to the one that was applied last; set by Compute.
+type Standing struct {
+	Rewritten reason.Reason // why the commit may not follow the applied one
+	First     bool          // no pass has written to the cluster yet
+	TakesOver bool          // a person lets another source replace the recorded one
 }
 
 // AskedByID returns the objects to apply.

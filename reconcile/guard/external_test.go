@@ -28,9 +28,11 @@ func bucketsOf(t *testing.T) (render.Desired, facts.Observed, manifest.ID) {
 	kinds := maps.Clone(given.Kinds)
 	kinds[schema.GroupKind{Group: "example.org", Kind: "Bucket"}] = plan.Kind{Resource: "buckets", Namespaced: true, Categories: []string{"crossplane"}}
 	return render.Desired{Objects: []render.Object{given.Wanted(t, given.ConfigMap("kept")), given.Wanted(t, given.CRD("others", "Other"))}}, facts.Observed{
-		Inventory: inventory.Inventory{Sync: given.Sync, Record: inventory.Record{Format: inventory.Format}, Entries: map[manifest.ID]inventory.Entry{id: {UID: "u"}}},
-		Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{id: given.Live(bucket, "u")},
-		Kinds:     kinds,
+		Ground: facts.Ground{
+			Inventory: inventory.Inventory{Sync: given.Sync, Record: inventory.Record{Format: inventory.Format}, Entries: map[manifest.ID]inventory.Entry{id: {UID: "u"}}},
+			Kinds:     kinds,
+		},
+		Live: facts.Live{Objects: map[manifest.ID]*metav1.PartialObjectMetadata{id: given.Live(bucket, "u")}},
 	}, id
 }
 
@@ -147,7 +149,7 @@ func TestRecordDefinitions(t *testing.T) {
 	want := render.Desired{Objects: []render.Object{ofDefinition, plain}, Definitions: []render.DecidedDefinition{{
 		Decision: activation.Decision{Definition: &catalogue.Definition{Name: "buckets.example.org", Group: "example.org", Kind: "Bucket", Document: &manifest.Document{}}, Active: true},
 	}}}
-	seen := facts.Observed{Inventory: inventory.Inventory{Sync: given.Sync}, Kinds: given.Kinds, Objects: map[manifest.ID]*metav1.PartialObjectMetadata{}}
+	seen := facts.Observed{Ground: facts.Ground{Inventory: inventory.Inventory{Sync: given.Sync}, Kinds: given.Kinds}, Live: facts.Live{Objects: map[manifest.ID]*metav1.PartialObjectMetadata{}}}
 	p := given.Computed(t, want, seen, Guarding{}.Guards()...)
 	recorded := func(inv inventory.Inventory) [2]bool {
 		return [2]bool{inv.Entries[ofDefinition.ID].Definition, inv.Entries[plain.ID].Definition}
@@ -241,7 +243,7 @@ func TestEmpty(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := draft.Case{Want: tc.want, Seen: facts.Observed{Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{tc.owns: {}}}, Stance: tc.ends}}
+			c := draft.Case{Want: tc.want, Seen: facts.Observed{Ground: facts.Ground{Inventory: inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{tc.owns: {}}}, Stance: tc.ends}}}
 			if r := onPrune(Empty, c, plan.Step{}); (r.Response() == plan.Held) != tc.held {
 				t.Errorf("%s\nheld: %t (%s), want %t", tc.reason, !tc.held, r.Reason, tc.held)
 			}

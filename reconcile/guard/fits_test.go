@@ -52,9 +52,15 @@ func TestFits(t *testing.T) {
 			}
 			o := given.Wanted(t, is)
 			seen := facts.Observed{
-				Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{o.ID: {UID: "u", Digest: "before"}}},
-				Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{o.ID: given.Live(is, "u")}, Kinds: given.Kinds,
-				Trials: map[manifest.ID]facts.Trial{o.ID: {Live: before, After: is}}, Answers: tc.answers,
+				Ground: facts.Ground{
+					Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{o.ID: {UID: "u", Digest: "before"}}},
+					Kinds:     given.Kinds,
+				},
+				Live: facts.Live{
+					Objects: map[manifest.ID]*metav1.PartialObjectMetadata{o.ID: given.Live(is, "u")},
+					Trials:  map[manifest.ID]facts.Trial{o.ID: {Live: before, After: is}},
+				},
+				Answers: tc.answers,
 			}
 			p, err := given.Compute(render.Desired{Objects: []render.Object{o}}, seen, Guarding{}.Guards()...)
 			if err != nil {

@@ -50,8 +50,8 @@ func TestKeptByPolicy(t *testing.T) {
 		}
 		id := manifest.IDOf(given.ConfigMap("a"))
 		c := draft.Case{Seen: facts.Observed{
-			Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{id: {UID: "u", Policy: p}}},
-			Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{id: given.Live(given.ConfigMap("a"), "u")},
+			Ground: facts.Ground{Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{id: {UID: "u", Policy: p}}}},
+			Live:   facts.Live{Objects: map[manifest.ID]*metav1.PartialObjectMetadata{id: given.Live(given.ConfigMap("a"), "u")}},
 		}}
 		if r := asked(plan.Step{Action: plan.Prune, ID: id}, c); r.Response() != plan.Retained {
 			t.Errorf("the guard ignores %s of the inventory", p)
@@ -64,7 +64,7 @@ func TestKeptByPolicy(t *testing.T) {
 
 // No commit may own the namespace of the inventory.
 func TestHome(t *testing.T) {
-	c := draft.Case{Seen: facts.Observed{Inventory: inventory.Inventory{Sync: given.Sync}}}
+	c := draft.Case{Seen: facts.Observed{Ground: facts.Ground{Inventory: inventory.Inventory{Sync: given.Sync}}}}
 	if r := home(plan.Step{ID: manifest.ID{Kind: "Namespace", Name: given.Sync.Namespace}}, c); r.Response() != plan.Retained {
 		t.Error("the namespace of the inventory is prunable")
 	}
@@ -107,7 +107,7 @@ func TestProtectedBy(t *testing.T) {
 		"LabelOnly":  {served, "true", question.Answers{q: question.Counted{}}, plan.Held},
 		"Free":       {served, "", question.Answers{q: question.Counted{}}, plan.Allowed},
 	} {
-		c := draft.Case{Seen: facts.Observed{Kinds: tc.kinds, Answers: tc.answers, Objects: map[manifest.ID]*metav1.PartialObjectMetadata{id: given.Live(given.ConfigMap("a"), "u", given.Labelled("crossplane.io/in-use", tc.label))}}}
+		c := draft.Case{Seen: facts.Observed{Ground: facts.Ground{Kinds: tc.kinds}, Answers: tc.answers, Live: facts.Live{Objects: map[manifest.ID]*metav1.PartialObjectMetadata{id: given.Live(given.ConfigMap("a"), "u", given.Labelled("crossplane.io/in-use", tc.label))}}}}
 		if r := protected(plan.Step{Action: plan.Prune, ID: id}, c); r.Response() != tc.want {
 			t.Errorf("%s: %v (%s), want %v", name, r.Response(), r.Reason, tc.want)
 		}
@@ -186,7 +186,7 @@ func TestApplySettings(t *testing.T) {
 				t.Errorf("%s\ncreate: %v (%v), want %v", tc.reason, r.Response(), r.Reason, tc.create)
 			}
 			s.Action = plan.Update
-			seen := facts.Observed{Objects: map[manifest.ID]*metav1.PartialObjectMetadata{o.ID: given.Live(given.ConfigMap("a"), "u")}}
+			seen := facts.Observed{Live: facts.Live{Objects: map[manifest.ID]*metav1.PartialObjectMetadata{o.ID: given.Live(given.ConfigMap("a"), "u")}}}
 			r := left(s, draft.Case{Seen: seen})
 			if r.Response() != tc.update {
 				t.Errorf("%s\nupdate: %v, want %v", tc.reason, r.Response(), tc.update)
@@ -213,7 +213,7 @@ func onPrune(name plan.GuardName, c draft.Case, s plan.Step) plan.Ruling {
 // An inventory that is being rebuilt prunes nothing, and a destroy stops for a review.
 func TestRebuiltEnds(t *testing.T) {
 	for ends, want := range map[plan.Stance]plan.Response{plan.Applying: plan.Retained, plan.Destroying: plan.Held} {
-		c := draft.Case{Seen: facts.Observed{Inventory: inventory.Inventory{Sync: given.Sync, Rebuilt: true}, Stance: ends}}
+		c := draft.Case{Seen: facts.Observed{Ground: facts.Ground{Inventory: inventory.Inventory{Sync: given.Sync, Rebuilt: true}, Stance: ends}}}
 		if r := onPrune(Rebuilt, c, plan.Step{Action: plan.Prune, ID: manifest.IDOf(given.ConfigMap("a"))}); r.Response() != want {
 			t.Errorf("%q: %v (%s), want %v", ends, r.Response(), r.Reason, want)
 		}

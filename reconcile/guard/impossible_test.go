@@ -102,9 +102,16 @@ func TestImpossible(t *testing.T) {
 				trial.After, trial.Err = nil, errors.New("another field is wrong")
 			}
 			seen := facts.Observed{
-				Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{o.ID: {UID: "u", Digest: "before"}}},
-				Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{o.ID: given.Live(tc.after, "u")}, Kinds: given.Kinds,
-				Trials: map[manifest.ID]facts.Trial{o.ID: trial}, Answers: tc.answers, Stance: tc.stance,
+				Ground: facts.Ground{
+					Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{o.ID: {UID: "u", Digest: "before"}}},
+					Kinds:     given.Kinds,
+					Stance:    tc.stance,
+				},
+				Live: facts.Live{
+					Objects: map[manifest.ID]*metav1.PartialObjectMetadata{o.ID: given.Live(tc.after, "u")},
+					Trials:  map[manifest.ID]facts.Trial{o.ID: trial},
+				},
+				Answers: tc.answers,
 			}
 			p, err := given.Compute(render.Desired{Objects: []render.Object{o}}, seen, Guarding{}.Guards()...)
 			if err != nil {
@@ -159,9 +166,14 @@ func TestImpossibleAfterApproval(t *testing.T) {
 	before, after := mrd("v1", "v2"), mrd("v2")
 	o := given.Wanted(t, after)
 	seen := facts.Observed{
-		Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{o.ID: {UID: "u", Digest: "before"}}},
-		Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{o.ID: given.Live(after, "u")}, Kinds: given.Kinds,
-		Trials: map[manifest.ID]facts.Trial{o.ID: {Live: before, After: after}},
+		Ground: facts.Ground{
+			Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{o.ID: {UID: "u", Digest: "before"}}},
+			Kinds:     given.Kinds,
+		},
+		Live: facts.Live{
+			Objects: map[manifest.ID]*metav1.PartialObjectMetadata{o.ID: given.Live(after, "u")},
+			Trials:  map[manifest.ID]facts.Trial{o.ID: {Live: before, After: after}},
+		},
 	}
 	compute := func() plan.Plan {
 		p, err := given.Compute(render.Desired{Objects: []render.Object{o}}, seen, Guarding{}.Guards()...)

@@ -28,14 +28,16 @@ func leaving(t *testing.T, objects ...*metav1.PartialObjectMetadata) (render.Des
 	t.Helper()
 	kept := given.Wanted(t, given.CRD("others", "Other"))
 	seen := facts.Observed{
-		Inventory: inventory.Inventory{Sync: given.Sync, Record: inventory.Record{Format: inventory.Format}, Entries: map[manifest.ID]inventory.Entry{kept.ID: {UID: "kept"}}},
-		Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{kept.ID: given.Live(given.CRD("others", "Other"), "kept")},
-		Kinds: map[schema.GroupKind]plan.Kind{
-			{Group: "example.org", Kind: "Bucket"}:         {Resource: "buckets", Namespaced: true},
-			{Group: "pkg.crossplane.io", Kind: "Provider"}: {Resource: "providers"},
-			{Kind: "ConfigMap"}:                            {Version: "v1", Resource: "configmaps", Namespaced: true},
-			kept.ID.GroupKind():                            given.Kinds[kept.ID.GroupKind()],
+		Ground: facts.Ground{
+			Inventory: inventory.Inventory{Sync: given.Sync, Record: inventory.Record{Format: inventory.Format}, Entries: map[manifest.ID]inventory.Entry{kept.ID: {UID: "kept"}}},
+			Kinds: map[schema.GroupKind]plan.Kind{
+				{Group: "example.org", Kind: "Bucket"}:         {Resource: "buckets", Namespaced: true},
+				{Group: "pkg.crossplane.io", Kind: "Provider"}: {Resource: "providers"},
+				{Kind: "ConfigMap"}:                            {Version: "v1", Resource: "configmaps", Namespaced: true},
+				kept.ID.GroupKind():                            given.Kinds[kept.ID.GroupKind()],
+			},
 		},
+		Live:    facts.Live{Objects: map[manifest.ID]*metav1.PartialObjectMetadata{kept.ID: given.Live(given.CRD("others", "Other"), "kept")}},
 		Answers: question.Answers{},
 	}
 	for _, o := range objects {
@@ -330,11 +332,17 @@ func TestReplaced(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			seen := facts.Observed{
-				Inventory: inventory.Inventory{Sync: given.Sync, Owner: render.OwnerCrossplane, Entries: map[manifest.ID]inventory.Entry{o.ID: {UID: "u", Digest: "before"}}}, Natural: render.OwnerCrossplane,
-				Objects: map[manifest.ID]*metav1.PartialObjectMetadata{o.ID: given.Live(provider, "u")},
-				Kinds:   map[schema.GroupKind]plan.Kind{{Group: "pkg.crossplane.io", Kind: "Provider"}: {}},
-				Trials:  map[manifest.ID]facts.Trial{o.ID: {Live: provider, After: provider}}, Answers: tc.answers,
-				Effects:  tc.effects,
+				Ground: facts.Ground{
+					Inventory: inventory.Inventory{Sync: given.Sync, Owner: render.OwnerCrossplane, Entries: map[manifest.ID]inventory.Entry{o.ID: {UID: "u", Digest: "before"}}},
+					Natural:   render.OwnerCrossplane,
+					Kinds:     map[schema.GroupKind]plan.Kind{{Group: "pkg.crossplane.io", Kind: "Provider"}: {}},
+				},
+				Live: facts.Live{
+					Objects: map[manifest.ID]*metav1.PartialObjectMetadata{o.ID: given.Live(provider, "u")},
+					Trials:  map[manifest.ID]facts.Trial{o.ID: {Live: provider, After: provider}},
+					Effects: tc.effects,
+				},
+				Answers:  tc.answers,
 				Upstream: facts.Upstream{Definitions: map[string]crossplane.LiveDefinition{"buckets.example.org": {Active: !tc.inactive}, "queues.example.org": {Active: true}}},
 			}
 			p, err := given.Compute(render.Desired{Owner: render.OwnerCrossplane, Objects: []render.Object{o}}, seen, Guarding{}.Guards()...)

@@ -133,7 +133,7 @@ func TestMerge(t *testing.T) {
 		"DeletesKind":         {"Without a cluster, it is unknown whether objects exist.", draft.Merge, prunes(plan.CRD("a.b"), true), used, false, plan.Block, DeletesKind, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := draft.Case{Want: tc.want, Seen: facts.Observed{Stance: comparing(tc.counts)}, Steps: []plan.Step{tc.step}, Bumps: []plan.Bump{{Source: "r.example/p", By: provider}}}
+			c := draft.Case{Want: tc.want, Seen: facts.Observed{Ground: facts.Ground{Stance: comparing(tc.counts)}}, Steps: []plan.Step{tc.step}, Bumps: []plan.Bump{{Source: "r.example/p", By: provider}}}
 			if tc.phase == draft.MergeEffects {
 				c.Steps, c.Effects = nil, []plan.Effect{{Kind: plan.Install, On: tc.step.ID, Change: &tc.step}}
 			}
@@ -193,7 +193,7 @@ func TestMergeActivates(t *testing.T) {
 		decided("buckets.example.org", true, wild, full), decided("wide.example.org", true, wild), decided("own.example.org", true, activation.Activator{Cause: activation.Declared}),
 		decided("all.example.org", true, activation.Activator{Cause: activation.NoSafeStart}), decided("stays", true, wild), decided("leaves", false), decided("goes", false), decided("never", false),
 	}}
-	c := draft.Case{Want: want, Seen: facts.Observed{Base: &base}, Steps: []plan.Step{{Action: plan.Prune, Deactivates: true, ID: crossplane.MRD("goes")}}}
+	c := draft.Case{Want: want, Seen: facts.Observed{Comparison: facts.Comparison{Base: &base}}, Steps: []plan.Step{{Action: plan.Prune, Deactivates: true, ID: crossplane.MRD("goes")}}}
 	got := map[string]plan.Severity{}
 	for _, r := range append(activates(c), staysActive(c)...) {
 		got[r.Of.Name] = r.Severity
@@ -235,7 +235,7 @@ func TestMergeControls(t *testing.T) {
 		"Stale":    {"An object is still controlled by an older revision.", true, question.Answers{q: question.Counted{Count: 2, Example: "CRD a"}}, plan.Look, ControlledByAnother},
 		"Unknown":  {"The cluster did not answer.", true, question.Answers{q: given.Unknown(reason.CountForbidden.With("forbidden"))}, plan.Note, ControlUnknown},
 	} {
-		c := draft.Case{Seen: facts.Observed{Stance: comparing(tc.counts), Answers: tc.answers}, Bumps: []plan.Bump{{By: by}, {}}}
+		c := draft.Case{Seen: facts.Observed{Ground: facts.Ground{Stance: comparing(tc.counts)}, Answers: tc.answers}, Bumps: []plan.Bump{{By: by}, {}}}
 		var r plan.Ruling
 		if all := controls(c); len(all) > 0 {
 			r = all[0]

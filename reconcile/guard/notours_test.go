@@ -65,11 +65,15 @@ func TestLeftCRDOfAnotherOwner(t *testing.T) {
 			keyed := hmac.New(sha256.New, key)
 			fmt.Fprintf(keyed, "%q %q", given.Sync.Key(), live.UID)
 			seen := facts.Observed{
-				Key: key,
-				Inventory: inventory.Inventory{Sync: given.Sync, ResourceVersion: "1", Entries: map[manifest.ID]inventory.Entry{
-					id: {UID: "u", Definition: true, Policy: inventory.ObservableAndDeletable, Proof: inventory.Hash(keyed.Sum(nil))},
-				}},
-				Objects: map[manifest.ID]*metav1.PartialObjectMetadata{id: live}, Kinds: given.Kinds, Stance: plan.Destroying,
+				Given: facts.Given{Key: key},
+				Ground: facts.Ground{
+					Inventory: inventory.Inventory{Sync: given.Sync, ResourceVersion: "1", Entries: map[manifest.ID]inventory.Entry{
+						id: {UID: "u", Definition: true, Policy: inventory.ObservableAndDeletable, Proof: inventory.Hash(keyed.Sum(nil))},
+					}},
+					Kinds:  given.Kinds,
+					Stance: plan.Destroying,
+				},
+				Live: facts.Live{Objects: map[manifest.ID]*metav1.PartialObjectMetadata{id: live}},
 			}
 			p := given.Computed(t, render.Desired{}, seen, draft.Guard{Name: NotOurs, Phase: draft.Prunes, Rule: draft.Each(notOurs)})
 			if len(p.Steps) != 1 || p.Steps[0].Action != tc.want {

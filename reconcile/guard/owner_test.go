@@ -37,7 +37,7 @@ func TestOwner(t *testing.T) {
 		"Left":          {"Crossplane is gone, and its CRDs may be in use.", render.OwnerHeadgate, render.OwnerCrossplane, false, plan.Step{Action: plan.Prune, ID: crd}, CrossplaneLeft},
 		"LeftToMake":    {"No API serves the MRD, which fails.", render.OwnerHeadgate, render.OwnerCrossplane, false, plan.Step{Action: plan.Create, ID: mrd, Definition: true}, ""},
 	} {
-		c := draft.Case{Want: render.Desired{Owner: tc.want}, Seen: facts.Observed{Natural: tc.natural, Inventory: inventory.Inventory{}}}
+		c := draft.Case{Want: render.Desired{Owner: tc.want}, Seen: facts.Observed{Ground: facts.Ground{Natural: tc.natural, Inventory: inventory.Inventory{}}}}
 		if r := owner(tc.isSet)(tc.step, c); r.Reason.Code != tc.code || (r.Response() == plan.Held) != (tc.code != "") {
 			t.Errorf("%s: %s\n%+v, want %q", name, tc.reason, r, tc.code)
 		}

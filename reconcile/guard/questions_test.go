@@ -22,8 +22,11 @@ import (
 // Whatever has been answered, no prune passes whose questions are open, and with all answers, every prune passes.
 func TestNoPruneWithOpenQuestions(t *testing.T) {
 	seen := facts.Observed{
-		Inventory: inventory.Inventory{Sync: given.Sync, ResourceVersion: "1", Entries: map[manifest.ID]inventory.Entry{}},
-		Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{}, Kinds: map[schema.GroupKind]plan.Kind{},
+		Ground: facts.Ground{
+			Inventory: inventory.Inventory{Sync: given.Sync, ResourceVersion: "1", Entries: map[manifest.ID]inventory.Entry{}},
+			Kinds:     map[schema.GroupKind]plan.Kind{},
+		},
+		Live: facts.Live{Objects: map[manifest.ID]*metav1.PartialObjectMetadata{}},
 	}
 	for _, gk := range crossplane.Usages {
 		seen.Kinds[gk] = plan.Kind{Version: "v1", Resource: "usages"}

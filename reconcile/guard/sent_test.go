@@ -40,13 +40,13 @@ func TestSentMarks(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			seen := facts.Observed{Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{id: tc.entry}}}
+			seen := facts.Observed{Ground: facts.Ground{Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{id: tc.entry}}}}
 			if diff := cmp.Diff(tc.want, seen.ClaimOn(id, tc.live).By); diff != "" {
 				t.Errorf("%s\nclaim(...) (-want +got):\n%s", tc.reason, diff)
 			}
 		})
 	}
-	seen := facts.Observed{Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{id: entry}}}
+	seen := facts.Observed{Ground: facts.Ground{Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{id: entry}}}}
 	seen.Objects = map[manifest.ID]*metav1.PartialObjectMetadata{id: given.Live(u, "u", rendered)}
 	if r := paused(plan.Step{ID: id, Action: plan.Update}, draft.Case{Seen: seen}); r.Response() != plan.Allowed {
 		t.Errorf("The commit paused it, and not another writer: %v", r)
@@ -60,7 +60,7 @@ func TestSentMarks(t *testing.T) {
 	o := given.Wanted(t, u)
 	old.Digest = given.Sync.Digest(o)
 	old.Mark = inventory.Mark(asApplied)
-	seen = facts.Observed{Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{id: old}}, Kinds: given.Kinds}
+	seen = facts.Observed{Ground: facts.Ground{Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{id: old}}, Kinds: given.Kinds}}
 	seen.Objects = map[manifest.ID]*metav1.PartialObjectMetadata{id: asApplied}
 	p := given.Computed(t, render.Desired{Objects: []render.Object{o}}, seen, Guarding{}.Guards()...)
 	if p.Writes() || p.Steps[0].Renew.Foreign != entry.Foreign {

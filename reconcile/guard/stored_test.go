@@ -121,9 +121,16 @@ func TestStored(t *testing.T) {
 				trial.After = nil
 			}
 			seen := facts.Observed{
-				Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{o.ID: {UID: "u", Digest: "before"}}},
-				Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{o.ID: given.Live(tc.after, "u")}, Kinds: given.Kinds,
-				Trials: map[manifest.ID]facts.Trial{o.ID: trial}, Answers: tc.answers, Stance: tc.stance,
+				Ground: facts.Ground{
+					Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{o.ID: {UID: "u", Digest: "before"}}},
+					Kinds:     given.Kinds,
+					Stance:    tc.stance,
+				},
+				Live: facts.Live{
+					Objects: map[manifest.ID]*metav1.PartialObjectMetadata{o.ID: given.Live(tc.after, "u")},
+					Trials:  map[manifest.ID]facts.Trial{o.ID: trial},
+				},
+				Answers:  tc.answers,
 				Upstream: facts.Upstream{Definitions: map[string]crossplane.LiveDefinition{"buckets.example.org": {Active: tc.active}}},
 			}
 			p, err := given.Compute(render.Desired{Objects: []render.Object{o}}, seen, Guarding{}.Guards()...)

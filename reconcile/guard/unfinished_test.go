@@ -67,7 +67,7 @@ func TestEndingIsNotUnfinished(t *testing.T) {
 	failed := plan.Step{Action: plan.Create, ID: manifest.ID{Kind: "ConfigMap", Name: "a"}, Err: given.ErrBoom}
 	goes := plan.Step{Action: plan.Prune, ID: manifest.ID{Kind: "ConfigMap", Name: "b"}}
 	for ends, want := range map[plan.Stance]plan.Response{plan.Applying: plan.Held, plan.Destroying: plan.Allowed} {
-		if r := onPrune(plan.Unfinished, draft.Case{Seen: facts.Observed{Stance: ends}, Steps: []plan.Step{failed, goes}}, goes); r.Response() != want {
+		if r := onPrune(plan.Unfinished, draft.Case{Seen: facts.Observed{Ground: facts.Ground{Stance: ends}}, Steps: []plan.Step{failed, goes}}, goes); r.Response() != want {
 			t.Errorf("%q: %+v", ends, r)
 		}
 	}

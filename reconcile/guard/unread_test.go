@@ -191,7 +191,7 @@ func TestUnreadPoliciesDeactivateNothing(t *testing.T) {
 	by := func(kind string) render.Desired {
 		return render.Desired{Unread: []catalogue.Unread{{Source: "s", Installers: []manifest.ID{{Group: "pkg.crossplane.io", Kind: kind, Name: "n"}}, Err: given.ErrBoom}}}
 	}
-	seen := facts.Observed{Terms: facts.Terms{Deactivate: true}}
+	seen := facts.Observed{Given: facts.Given{Terms: facts.Terms{Deactivate: true}}}
 	if draft.Deactivates(seen, by("Configuration")) || len(draft.NoteSkippedPolicy(by("Configuration"), seen)) != 1 {
 		t.Error("The content of a Configuration is not known, so nothing is deactivated, and a note reports that")
 	}

@@ -64,7 +64,7 @@ func TestHolds(t *testing.T) {
 			if tc.entry != nil {
 				have.Entries[id] = *tc.entry
 			}
-			seen := facts.Observed{Inventory: have}
+			seen := facts.Observed{Ground: facts.Ground{Inventory: have}}
 			got := []bool{have.Holds(id, tc.live), seen.Mine(id, tc.live), have.GoesAlong(id, tc.live), seen.Restored(id, tc.live)}
 			if diff := cmp.Diff([]bool{tc.holds, tc.mine, tc.along, tc.back}, got); diff != "" {
 				t.Errorf("%s\nHolds, Mine, GoesAlong, Restored (-want +got):\n%s", tc.reason, diff)
@@ -113,9 +113,8 @@ func TestRefusedAdoption(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			seen := facts.Observed{
-				Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{id: tc.entry}},
-				Objects:   map[manifest.ID]*metav1.PartialObjectMetadata{id: tc.live},
-				Kinds:     given.Kinds,
+				Ground: facts.Ground{Inventory: inventory.Inventory{Sync: given.Sync, Entries: map[manifest.ID]inventory.Entry{id: tc.entry}}, Kinds: given.Kinds},
+				Live:   facts.Live{Objects: map[manifest.ID]*metav1.PartialObjectMetadata{id: tc.live}},
 			}
 			p := given.Computed(t, render.Desired{Objects: []render.Object{other}}, seen, guard.Guarding{}.Guards()...)
 			if gone := len(p.Gone) == 1; gone != tc.gone {
@@ -135,7 +134,7 @@ func TestRebuiltHold(t *testing.T) {
 	a, b, c := given.ConfigMap("a"), given.ConfigMap("b"), given.ConfigMap("c")
 	kept := given.Wanted(t, c)
 	seeing := func(uid string, approvals ...string) facts.Observed {
-		seen := facts.Observed{Inventory: inventory.Inventory{Sync: given.Sync, ResourceVersion: "1", Entries: map[manifest.ID]inventory.Entry{}}, Kinds: given.Kinds, Approvals: approval.Given{inventory.OnSync: approval.Typed(approvals...)}}
+		seen := facts.Observed{Ground: facts.Ground{Inventory: inventory.Inventory{Sync: given.Sync, ResourceVersion: "1", Entries: map[manifest.ID]inventory.Entry{}}, Kinds: given.Kinds}, Given: facts.Given{Approvals: approval.Given{inventory.OnSync: approval.Typed(approvals...)}}}
 		seen.Objects = map[manifest.ID]*metav1.PartialObjectMetadata{}
 		for _, u := range []*unstructured.Unstructured{a, b} {
 			o := given.Live(u, "u")
@@ -204,11 +203,13 @@ func TestHiddenKinds(t *testing.T) {
 	kept := given.Wanted(t, given.ConfigMap("kept"))
 	why := fmt.Errorf("%w the kind Bucket.example.org: the CRD exists and is not served", reason.ErrUnserved)
 	seen := facts.Observed{
-		Inventory: inventory.Inventory{Sync: given.Sync, ResourceVersion: "1", Entries: map[manifest.ID]inventory.Entry{logs: {UID: "l", Digest: "d"}, space: {UID: "n"}}},
-		Objects: map[manifest.ID]*metav1.PartialObjectMetadata{
-			space: given.Live(thing("v1", "Namespace", "", "team"), "n"),
+		Ground: facts.Ground{
+			Inventory: inventory.Inventory{Sync: given.Sync, ResourceVersion: "1", Entries: map[manifest.ID]inventory.Entry{logs: {UID: "l", Digest: "d"}, space: {UID: "n"}}},
+			Kinds:     given.Kinds,
 		},
-		Kinds:   given.Kinds,
+		Live: facts.Live{Objects: map[manifest.ID]*metav1.PartialObjectMetadata{
+			space: given.Live(thing("v1", "Namespace", "", "team"), "n"),
+		}},
 		Answers: question.Answers{question.Inside{Of: space}: question.Counted{}},
 	}
 	want := render.Desired{Objects: []render.Object{kept}}

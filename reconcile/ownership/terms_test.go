@@ -177,15 +177,15 @@ func TestAdoption(t *testing.T) {
 		},
 		"OursWithoutMarks": {
 			reason: "An applied object stays ours after the label is removed.", terms: facts.AdoptNone,
-			seen: facts.Observed{Inventory: inventory.Inventory{Entries: ours}}, live: unmarked(), want: update,
+			seen: facts.Observed{Ground: facts.Ground{Inventory: inventory.Inventory{Entries: ours}}}, live: unmarked(), want: update,
 		},
 		"OursInANewPlace": {
 			reason: "In a restored cluster, applied objects have new UIDs and our marks.", terms: facts.AdoptNone,
-			seen: facts.Observed{Inventory: inventory.Inventory{Entries: ours}}, live: given.Live(u, "restored"), want: update,
+			seen: facts.Observed{Ground: facts.Ground{Inventory: inventory.Inventory{Entries: ours}}}, live: given.Live(u, "restored"), want: update,
 		},
 		"RecreatedByHand": {
 			reason: "An object that replaced ours belongs to its creator.", terms: facts.AdoptNone,
-			seen: facts.Observed{Inventory: inventory.Inventory{Entries: ours}}, live: unmarked(func(m *metav1.PartialObjectMetadata) { m.UID = "other" }),
+			seen: facts.Observed{Ground: facts.Ground{Inventory: inventory.Inventory{Entries: ours}}}, live: unmarked(func(m *metav1.PartialObjectMetadata) { m.UID = "other" }),
 			want: held("it was there before, and this sync does not adopt (adoption: Refuse); delete it, or set adoption: AdoptIfUnowned"),
 		},
 		"OfFlux": {
@@ -198,7 +198,7 @@ func TestAdoption(t *testing.T) {
 		},
 		"OfFluxAndOurs": {
 			reason: "The object was adopted before, and Headgate does not remove the other tool's marks.", terms: facts.AdoptAll,
-			seen: facts.Observed{Inventory: inventory.Inventory{Entries: ours}}, live: given.Live(u, "u", flux), want: update,
+			seen: facts.Observed{Ground: facts.Ground{Inventory: inventory.Inventory{Entries: ours}}}, live: given.Live(u, "u", flux), want: update,
 		},
 		"OfCrossplane": {
 			reason: "Crossplane would revert the object.", terms: facts.AdoptAll,
@@ -212,7 +212,7 @@ func TestAdoption(t *testing.T) {
 		},
 		"LeftByAnotherSync": {
 			reason: "A renamed sync left its objects behind.", terms: facts.AdoptAll,
-			seen: facts.Observed{Left: map[manifest.ID]bool{id: true}},
+			seen: facts.Observed{Live: facts.Live{Left: map[manifest.ID]bool{id: true}}},
 			live: unmarked(others), want: want{plan.Update, "", "Headgate takes it over from the Headgate sync team.shop"},
 		},
 	}
