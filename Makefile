@@ -20,9 +20,9 @@ CORPUS     ?=
 FORGE      ?=
 CROSSPLANE ?=
 
-# Each go.mod is a module. The modules of the linter, dyff, govulncheck, GoReleaser, ko, Flux and promtool contain no code of ours.
+# Each go.mod is a module. The modules of the linter, dyff, govulncheck, GoReleaser, ko, Flux, promtool and controller-gen contain no code of ours.
 modules := . $(sort $(patsubst ./%/go.mod,%,$(shell find . -mindepth 2 -name go.mod -not -path '*/testdata/*')))
-coded   := $(filter-out .ci/lint .ci/dyff .ci/vuln .ci/goreleaser .ci/goreleaser/msix .ci/ko fixtures/server/flux fixtures/server/promtool,$(modules))
+coded   := $(filter-out .ci/lint .ci/dyff .ci/vuln .ci/goreleaser .ci/goreleaser/msix .ci/ko fixtures/server/flux fixtures/server/promtool fixtures/server/controller-gen,$(modules))
 nested  := $(foreach m,$(filter-out .,$(coded)),$(if $(wildcard $(m)/*_test.go),$(m)))
 
 # Compilers, the linter and tests collect garbage less often. They use more memory and a fifth less time.
@@ -95,12 +95,13 @@ bin/ko: .ci/ko/go.mod .ci/ko/go.sum
 	@touch $@
 
 # The real servers that tests and the demo start, each built from its own module.
-.PHONY: controlplane kubernetes crossplane gitea flux promtool
+.PHONY: controlplane kubernetes crossplane gitea flux promtool controller-gen
 controlplane: bin/controlplane ## Build bin/controlplane, the Kubernetes API server of tests and demo (minutes, once)
 kubernetes: bin/kubernetes ## Build bin/kubernetes, the whole kube-apiserver that judges Headgate's checks of objects (minutes, once)
 crossplane: bin/crossplane ## Build bin/crossplane, which tests compare Headgate with (minutes, once)
 flux: bin/flux ## Build bin/flux, which tests run next to Headgate (minutes, once)
 promtool: bin/promtool ## Build bin/promtool, which checks the alert rules of examples/monitoring (minutes, once)
+controller-gen: bin/controller-gen ## Build bin/controller-gen, which writes the CRD of a Sync (a minute, once)
 gitea: bin/gitea ## Build bin/gitea, the forge that tests use (minutes, once; needs a C compiler)
 
 programs := $(patsubst fixtures/server/%/go.mod,%,$(wildcard fixtures/server/*/go.mod))
@@ -109,6 +110,7 @@ bin/gitea: export CGO_ENABLED = 1
 bin/%: main = .
 bin/flux: main = github.com/fluxcd/kustomize-controller
 bin/promtool: main = github.com/prometheus/prometheus/cmd/promtool
+bin/controller-gen: main = sigs.k8s.io/controller-tools/cmd/controller-gen
 $(programs:%=bin/%): bin/%:
 	@echo 'building $*; the first time takes two to five minutes'
 	$(call how,fixtures/server/$*) go -C fixtures/server/$* build -ldflags '-s -w' -o '$(CURDIR)/$@' $(main)
@@ -246,6 +248,10 @@ bin/summary: $(wildcard .ci/summary/*.go) .ci/summary/go.mod
 .PHONY: update
 update: $(servers) ## Rewrite golden files; read their diff like code
 	@for pkg in $(call having,fixtures/golden); do go test $$pkg -update || exit 1; done
+
+.PHONY: generate
+generate: bin/controller-gen ## Write the CRD of a Sync and the methods of its types; a test compares them
+	@cd reconcile/api/v1alpha1 && '$(CURDIR)/bin/controller-gen' paths=. object crd output:crd:dir='$(CURDIR)/examples/controller/crds'
 
 .PHONY: bench
 bench: bin/dyff $(filter bin/gitea,$(servers)) ## Measure each figure against its target, in about three hours, or less than one with BENCHFLAGS= (BENCH=regexp, BENCHFLAGS='-n 5'); then run the benchmarks in the code

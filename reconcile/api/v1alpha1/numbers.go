@@ -7,6 +7,8 @@ import (
 )
 
 // A Range is what a number may be.
+//
+// +kubebuilder:object:generate=false
 type Range struct{ Least, Most int64 }
 
 // Check returns an error for a number outside of the range.
@@ -21,6 +23,8 @@ func (r Range) Check(n int64) error {
 }
 
 // A Number is a field of a Spec that holds a whole number.
+//
+// +kubebuilder:object:generate=false
 type Number struct {
 	Field string // path of the field, such as "spec.maxPrunes"
 	Range

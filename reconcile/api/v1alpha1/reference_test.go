@@ -7,6 +7,7 @@ import (
 	"go/token"
 	"os"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -172,10 +173,13 @@ func describe(all map[string]string, s *ast.TypeSpec) {
 	}
 }
 
+// marker matches the lines of comments that controller-gen reads.
+var marker = regexp.MustCompile(`(?m)^\+.*$`)
+
 // text returns the first comment that is not empty, as a sentence.
 func text(groups ...*ast.CommentGroup) string {
 	for _, g := range groups {
-		if output := strings.Join(strings.Fields(g.Text()), " "); output != "" {
+		if output := strings.Join(strings.Fields(marker.ReplaceAllString(g.Text(), "")), " "); output != "" {
 			output = strings.ToUpper(output[:1]) + output[1:]
 			return strings.TrimSuffix(output, ".") + "."
 		}

@@ -1,5 +1,8 @@
 // Package v1alpha1 holds the Sync: one repository and path, applied to one cluster. A file and a cluster hold the
 // same type with the same meaning. Package target runs it.
+//
+// +kubebuilder:object:generate=true
+// +groupName=headgate.dev
 package v1alpha1
 
 import (
@@ -25,9 +28,20 @@ var GroupVersion = schema.GroupVersion{Group: "headgate.dev", Version: "v1alpha1
 const ApproveAnnotation = "headgate.dev/approve"
 
 // A Sync is one configured target.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=syncs,shortName=hgs,categories=headgate;gitops
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Active",type=integer,JSONPath=`.status.counts.active`
+// +kubebuilder:printcolumn:name="Held",type=integer,JSONPath=`.status.counts.held`
+// +kubebuilder:printcolumn:name="Drifted",type=integer,JSONPath=`.status.counts.drifted`
+// +kubebuilder:printcolumn:name="Revision",type=string,JSONPath=`.status.lastAppliedRevision`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Status",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 type Sync struct {
 	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata"`
+	metav1.ObjectMeta `json:"metadata,omitzero"`
 
 	Spec   Spec   `json:"spec"`
 	Status Status `json:"status,omitzero"`
@@ -335,14 +349,9 @@ type Target struct {
 	Name      string `json:"name,omitempty"`      // a regular expression for the name
 }
 
-// A Status is the result of a sync. Only a Sync in a cluster has one.
-type Status struct {
-	ObservedGeneration int64              `json:"observedGeneration,omitempty"`
-	Revision           string             `json:"revision,omitempty"`
-	Conditions         []metav1.Condition `json:"conditions,omitempty"`
-}
-
 // A GivenApproval is an approval as a person writes it: DIGEST up to NUMBER by USER at TIME.
+//
+// +kubebuilder:object:generate=false
 type GivenApproval struct {
 	Digest string
 	UpTo   string // the number of definitions and custom resources that it covers; "" for none
@@ -512,6 +521,8 @@ const (
 )
 
 // An Enumeration is a field of a Spec with a closed set of values. The first one is the default.
+//
+// +kubebuilder:object:generate=false
 type Enumeration struct {
 	Field  string // path of the field, such as "spec.crdOwner"
 	Values []string

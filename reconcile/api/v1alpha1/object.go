@@ -1,0 +1,147 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// A SyncList is a list of Syncs, as the API server returns it.
+//
+// +kubebuilder:object:root=true
+type SyncList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitzero"`
+
+	Items []Sync `json:"items"`
+}
+
+// AddToScheme registers the types of this package, so that clients can read and write Syncs.
+func AddToScheme(s *runtime.Scheme) error {
+	s.AddKnownTypes(GroupVersion, &Sync{}, &SyncList{})
+	metav1.AddToGroupVersion(s, GroupVersion)
+	return nil
+}
+
+// Annotations and labels on Sync objects.
+const (
+	// RequestedAtAnnotation asks for one pass. Every new value makes one, as in Flux. Status.LastHandledReconcileAt then holds the value.
+	RequestedAtAnnotation = "reconcile.fluxcd.io/requestedAt"
+)
+
+// The types of the conditions of a Sync object. Ready, Reconciling and Stalled have the meaning that kstatus expects: Reconciling and
+// Stalled exist only while they are True.
+const (
+	// ConditionReady is True if the last pass applied everything that the commit asks for and that is not a prune.
+	ConditionReady = "Ready"
+	// ConditionReconciling is True while a pass, or what it waits for, is not over.
+	ConditionReconciling = "Reconciling"
+	// ConditionStalled is True if no retry helps: someone has to change the Sync.
+	ConditionStalled = "Stalled"
+	// ConditionHeld is True while a guard holds a step.
+	ConditionHeld = "Held"
+	// ConditionDrifted is True while an applied object differs, and while another writer undoes each correction.
+	ConditionDrifted = "Drifted"
+)
+
+// The limits of a Status. They keep the object small, whatever the size of the repository.
+const (
+	MostHolds       = 20  // holds in Status.Holds
+	MostDrift       = 20  // objects in Status.Drift
+	MostPaths       = 10  // paths of one of them
+	MostPolicies    = 50  // policies in Status.Activation
+	MostPasses      = 10  // passes in Status.Passes
+	LongestMessage  = 512 // bytes of a message
+	LongestRevision = 256 // bytes of a revision
+)
+
+// A Status is the result of the passes over a Sync. Only a Sync in a cluster has one, and only the controller writes it. Its size is
+// bounded.
+type Status struct {
+	// ObservedGeneration is the generation of the Sync that the conditions describe.
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Conditions are Ready, Reconciling, Stalled, Held and Drifted. The reasons of Held are the codes of reports.
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// LastAttemptedRevision is the commit of the last pass.
+	LastAttemptedRevision string `json:"lastAttemptedRevision,omitempty"`
+	// LastAppliedRevision is the last commit with a pass in which nothing failed. Some of its steps may be held.
+	LastAppliedRevision string `json:"lastAppliedRevision,omitempty"`
+	// LastHandledReconcileAt is the value of the annotation reconcile.fluxcd.io/requestedAt for which a pass was made.
+	LastHandledReconcileAt string `json:"lastHandledReconcileAt,omitempty"`
+
+	// Counts has the numbers of the last pass that ended.
+	Counts *Counts `json:"counts,omitempty"`
+	// Inventory is where the owned objects are recorded.
+	Inventory *InventoryRef `json:"inventory,omitempty"`
+	// Holds has the first holds of the last pass that ended. Counts.Held is the number of all held steps.
+	Holds []HeldSteps `json:"holds,omitempty"`
+	// Drift has the first objects that another writer changed and that the last pass did not correct.
+	Drift []Drifted `json:"drift,omitempty"`
+	// Activation has the number of definitions that each policy of the commit activates. Those with the most come first.
+	Activation []PolicyActivation `json:"activation,omitempty"`
+	// Passes has the last passes that changed something or had another result, the newest last.
+	Passes []PastPass `json:"passes,omitempty"`
+}
+
+// Counts has the numbers of a pass.
+type Counts struct {
+	Active      int `json:"active"`                // active definitions of the commit
+	Definitions int `json:"definitions,omitempty"` // all definitions of the commit
+	Held        int `json:"held"`                  // steps that a guard holds
+	Drifted     int `json:"drifted"`               // objects that another writer changed and that the pass did not correct
+	Objects     int `json:"objects,omitempty"`     // owned objects
+	Failed      int `json:"failed,omitempty"`      // steps that failed
+	NotReady    int `json:"notReady,omitempty"`    // objects that were not ready in time
+	Waiting     int `json:"waiting,omitempty"`     // steps that wait for something, and expected effects that are missing
+}
+
+// An InventoryRef names a ConfigMap that records the owned objects. It is in the namespace of the Sync.
+type InventoryRef struct {
+	Name string `json:"name"` // name of the ConfigMap
+}
+
+// HeldSteps are steps that a guard holds for one reason.
+type HeldSteps struct {
+	Guard   string      `json:"guard"`             // the guard
+	Reason  string      `json:"reason,omitempty"`  // the code of the reason
+	Message string      `json:"message,omitempty"` // the reason
+	Action  string      `json:"action"`            // what is held: create, update or prune
+	Count   int         `json:"count"`             // how many steps
+	Objects []string    `json:"objects,omitempty"` // the first objects
+	Digest  string      `json:"digest,omitempty"`  // approves everything that is held and that can be approved
+	UpTo    int         `json:"upTo,omitempty"`    // the number that an approval with the digest must cover
+	Since   metav1.Time `json:"since"`             // when the first pass held them
+	// Revision is the commit of that pass.
+	Revision string `json:"revision,omitempty"`
+}
+
+// Drifted is an object that another writer changed.
+type Drifted struct {
+	Object   string   `json:"object"`             // the object
+	Managers []string `json:"managers,omitempty"` // the field managers that changed it, if they are known
+	Paths    []string `json:"paths,omitempty"`    // the first fields that differ; none if the whole object was deleted
+	More     int      `json:"more,omitempty"`     // how many more fields differ
+}
+
+// A PolicyActivation has the number of definitions that a policy activates.
+type PolicyActivation struct {
+	Policy string `json:"policy"` // name of the policy
+	Active int    `json:"active"` // definitions that it matches
+}
+
+// A PastPass is the result of a pass.
+type PastPass struct {
+	Ended    metav1.Time     `json:"ended"`              // when it ended
+	Took     metav1.Duration `json:"took"`               // how long it took
+	Revision string          `json:"revision,omitempty"` // its commit
+	Result   string          `json:"result"`             // the state of the commit status: success, pending, failure or error
+	Message  string          `json:"message,omitempty"`  // its problems
+	Created  int             `json:"created,omitempty"`  // objects that it created
+	Updated  int             `json:"updated,omitempty"`  // objects that it updated
+	Pruned   int             `json:"pruned,omitempty"`   // objects that it deleted, or began to delete
+	Released int             `json:"released,omitempty"` // objects that it released
+	Held     int             `json:"held,omitempty"`     // steps that it held
+	Failed   int             `json:"failed,omitempty"`   // steps that failed
+}
