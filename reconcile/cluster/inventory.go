@@ -199,7 +199,7 @@ func grantsOf(m *corev1.ConfigMap) ([]inventory.Grant, error) {
 
 // left returns the objects with the mark of another sync whose inventory does not list them any more. It leaves out objects whose
 // inventory cannot be read.
-func (c *Cluster) left(ctx context.Context, seen facts.Observed) ([]manifest.ID, error) {
+func (c *Cluster) left(ctx context.Context, seen facts.Live) ([]manifest.ID, error) {
 	if c.options.Terms.Adoption != facts.AdoptAll {
 		return nil, nil
 	}

@@ -73,7 +73,7 @@ func (c *Cluster) Observe(ctx context.Context, want render.Desired) (facts.Obser
 		return facts.Observed{}, err
 	}
 
-	left, err := c.left(ctx, seen)
+	left, err := c.left(ctx, seen.Live)
 	if err != nil {
 		return facts.Observed{}, err
 	}

@@ -30,7 +30,7 @@ func OrderOf(seen facts.Observed) (Order, error) {
 	o := Order{}
 	var wrong []error
 	for _, a := range seen.Asked {
-		edges, err := edges(seen, a)
+		edges, err := edges(seen.Ground, a)
 		if err != nil {
 			wrong = append(wrong, catalogue.Errorf(a.Origin, "%s: %w", a.ID, err))
 		}
@@ -45,7 +45,7 @@ func OrderOf(seen facts.Observed) (Order, error) {
 }
 
 // edges returns the dependencies of an object, without duplicates.
-func edges(o facts.Observed, a facts.Asked) ([]Edge, error) {
+func edges(o facts.Ground, a facts.Asked) ([]Edge, error) {
 	ids, err := named(a.Asks[dependson.Annotation])
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w; write GROUP/namespaces/NAMESPACE/KIND/NAME, or GROUP/KIND/NAME for an object without a namespace", dependson.Annotation, err)

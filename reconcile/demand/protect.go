@@ -40,9 +40,9 @@ func protect(o facts.Observed, objects []render.Object, answers map[manifest.ID]
 		if !asking[of.ID] {
 			continue
 		}
-		edges, _ := edges(o, facts.Asked{Object: of, Resolved: answers[of.ID]}) // orderOf reports the errors
+		edges, _ := edges(o.Ground, facts.Asked{Object: of, Resolved: answers[of.ID]}) // orderOf reports the errors
 		for _, e := range edges {
-			if _, _, served := UsageOf(o, e.To); served {
+			if _, _, served := UsageOf(o.Ground, e.To); served {
 				users[e.To] = append(users[e.To], of)
 			} else {
 				protected[e.To] = true
@@ -52,7 +52,7 @@ func protect(o facts.Observed, objects []render.Object, answers map[manifest.ID]
 	for id := range o.Inventory.Entries {
 		if live, exists := o.Objects[id]; exists && !wanted[id] {
 			for _, on := range LiveDependencies(o, id, live) {
-				if _, _, served := UsageOf(o, on); !served && live.GetAnnotations()[plan.ProtectAnnotation] == "true" {
+				if _, _, served := UsageOf(o.Ground, on); !served && live.GetAnnotations()[plan.ProtectAnnotation] == "true" {
 					protected[on] = true
 				}
 			}
@@ -72,7 +72,7 @@ func protect(o facts.Observed, objects []render.Object, answers map[manifest.ID]
 		}
 	}
 	for _, on := range slices.SortedFunc(maps.Keys(users), manifest.ID.Compare) {
-		usage, err := usage(o, on, users[on])
+		usage, err := usage(o.Ground, on, users[on])
 		if err != nil {
 			return nil, err
 		}
@@ -108,7 +108,7 @@ func asksToProtect(of render.Object) (bool, error) {
 // UsageOf returns the ID of the Usage that protects an object, and the object's kind. served is false if Crossplane does not serve
 // Usages, or if the kind is not known. An object has only one Usage, however many dependants it has, because Crossplane leaves its
 // label on an object that loses two Usages at a time.
-func UsageOf(o facts.Observed, on manifest.ID) (id manifest.ID, of plan.Kind, served bool) {
+func UsageOf(o facts.Ground, on manifest.ID) (id manifest.ID, of plan.Kind, served bool) {
 	of, known := o.Kinds[on.GroupKind()]
 	namespace := ""
 	if of.Namespaced {
@@ -122,7 +122,7 @@ func UsageOf(o facts.Observed, on manifest.ID) (id manifest.ID, of plan.Kind, se
 
 // usage returns the Usage that blocks the deletion of an object as long as the Usage exists. The Usage depends on the object, so
 // the object is not pruned before the Usage.
-func usage(o facts.Observed, on manifest.ID, by []render.Object) (render.Object, error) {
+func usage(o facts.Ground, on manifest.ID, by []render.Object) (render.Object, error) {
 	id, of, _ := UsageOf(o, on)
 	first := slices.MinFunc(by, func(a, b render.Object) int { return a.ID.Compare(b.ID) })
 	depends, err := inAnnotation(manifest.ID{Group: on.Group, Kind: on.Kind, Namespace: id.Namespace, Name: on.Name})
@@ -155,7 +155,7 @@ func usage(o facts.Observed, on manifest.ID, by []render.Object) (render.Object,
 func LiveDependencies(o facts.Observed, id manifest.ID, live metav1.Object) []manifest.ID {
 	of := render.Object{ID: id, Asks: live.GetAnnotations()}
 	references, _ := references(o, of) // do not wait for an unreadable reference
-	edges, _ := edges(o, facts.Asked{Object: of, Resolved: facts.Resolved{References: references}})
+	edges, _ := edges(o.Ground, facts.Asked{Object: of, Resolved: facts.Resolved{References: references}})
 	ids := make([]manifest.ID, len(edges))
 	for i, e := range edges {
 		ids[i] = e.To
@@ -177,7 +177,7 @@ func Unprotected(first Order, seen facts.Observed) []manifest.Finding {
 			continue
 		}
 		for _, e := range first[a.ID] {
-			if _, _, served := UsageOf(seen, e.To); !served && !wanted[e.To] {
+			if _, _, served := UsageOf(seen.Ground, e.To); !served && !wanted[e.To] {
 				found = append(found, manifest.Finding{
 					Rule: "unprotected-dependency", Severity: manifest.Warning, Origin: a.Origin,
 					Message: fmt.Sprintf("%s asks to protect the %s, which is not in this commit, and Crossplane serves no Usages that could protect it", home(a.ID), home(e.To).Brief()),

@@ -142,7 +142,7 @@ func resolve(o facts.Observed, of render.Object, secretive map[manifest.ID]bool)
 		if secret {
 			r.Hidden.Paths = append(r.Hidden.Paths, diff.PathOf(at))
 		}
-		value, bytes, why, err := valueOf(o, ref)
+		value, bytes, why, err := valueOf(o.Live, ref)
 		if err != nil {
 			return r, err
 		}
@@ -183,7 +183,7 @@ func resolve(o facts.Observed, of render.Object, secretive map[manifest.ID]bool)
 
 // valueOf returns the value that a reference copies, and whether it holds bytes. why is the reason if there is no value to copy
 // yet.
-func valueOf(o facts.Observed, r facts.Reference) (value any, bytes bool, why reason.Reason, err error) {
+func valueOf(o facts.Live, r facts.Reference) (value any, bytes bool, why reason.Reason, err error) {
 	source := o.Sources[r.Source]
 	switch {
 	case source.Err != nil:

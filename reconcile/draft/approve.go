@@ -99,7 +99,7 @@ func asking(o facts.Observed, guards []Guard) func(*plan.Plan) plan.Lifting {
 
 // isFirst reports whether no inventory shows that a pass of the sync has written to the cluster. If marks show it, the inventory was
 // lost, so that approvals count only if they are given again.
-func isFirst(o facts.Observed) bool {
+func isFirst(o facts.Ground) bool {
 	return o.Stance == plan.Applying && o.Inventory.ResourceVersion == "" && len(o.Inventory.Entries) == 0
 }
 
@@ -130,7 +130,7 @@ func inGit(o facts.Observed) (all []render.Approval, read bool) {
 	switch {
 	case o.Stance.In(plan.OnCommit):
 		return o.InForce, true
-	case o.Want.Revision == "", !Rewritten(o).None():
+	case o.Want.Revision == "", !o.Rewritten.None():
 		return nil, false
 	}
 	return o.Want.Approvals, true
@@ -182,7 +182,7 @@ func noteOnForge(o facts.Observed) []manifest.Finding {
 	}}
 }
 
-func expired(o facts.Observed, a render.Approval) bool {
+func expired(o facts.Given, a render.Approval) bool {
 	return approval.Approval{Expires: a.Expires}.Expired(o.Now)
 }
 
@@ -197,10 +197,10 @@ func ignoredInGit(o facts.Observed, whole string, held []approval.Ask, short []a
 		}
 		f := manifest.Finding{Rule: "approval", Severity: manifest.Warning, Origin: a.Origin}
 		switch {
-		case !Rewritten(o).None():
+		case !o.Rewritten.None():
 			f.Message = "the approval of what is held does not count: the branch was rewritten, and so may be the file with the approval"
 			f.Fix = "look at what is held, and approve it with 'headgate approve' or --approve"
-		case expired(o, a):
+		case expired(o.Given, a):
 			f.Message = "the approval expired at " + a.Expires.UTC().Format("2006-01-02T15:04:05Z")
 			f.Fix = "approve it again, or remove the entry"
 		case read && !slices.ContainsFunc(counting, func(b render.Approval) bool { return slices.Equal(a.Digests, b.Digests) }):
@@ -219,7 +219,7 @@ func ignoredInGit(o facts.Observed, whole string, held []approval.Ask, short []a
 }
 
 // noteOnTrailers returns a warning if the Sync says which approvals in commit messages count.
-func noteOnTrailers(o facts.Observed) []manifest.Finding {
+func noteOnTrailers(o facts.Given) []manifest.Finding {
 	if !o.Terms.Trailers {
 		return nil
 	}

@@ -31,9 +31,9 @@ func (p *drafted) arrange(seen facts.Observed) {
 			continue
 		}
 		for _, e := range p.first[s.ID] {
-			why := comesFirst(*s, e.To, reason.Object.With(e.To), steps[e.To], seen)
+			why := comesFirst(*s, e.To, reason.Object.With(e.To), steps[e.To], seen.Live)
 			if m, ok := resolved[s.ID].Missing[e.To]; ok {
-				why = comesFirst(*s, e.To, m.Field, steps[e.To], seen).Or(m.Why.Code.With(slices.Concat([]any{m.Field}, m.Why.Values, []any{s.Origin})...))
+				why = comesFirst(*s, e.To, m.Field, steps[e.To], seen.Live).Or(m.Why.Code.With(slices.Concat([]any{m.Field}, m.Why.Values, []any{s.Origin})...))
 			}
 			if !why.None() {
 				wait(s, e.To, why)
@@ -43,7 +43,7 @@ func (p *drafted) arrange(seen facts.Observed) {
 }
 
 // changes reports whether another step changes a field that was copied.
-func changes(r facts.Resolved, steps map[manifest.ID]plan.Step, seen facts.Observed) bool {
+func changes(r facts.Resolved, steps map[manifest.ID]plan.Step, seen facts.Live) bool {
 	return slices.ContainsFunc(r.References, func(ref facts.Reference) bool {
 		s := steps[ref.Source]
 		return s.Action == plan.Update && demand.Differs(ref, seen.Sources[ref.Source].Live, s.After)
@@ -52,7 +52,7 @@ func changes(r facts.Resolved, steps map[manifest.ID]plan.Step, seen facts.Obser
 
 // comesFirst returns what the step has to wait for in a dependency; no reason if there is nothing. first is the step of the
 // dependency, or nil. what is the dependency, or a field of it.
-func comesFirst(s plan.Step, id manifest.ID, what reason.Reason, first *plan.Step, seen facts.Observed) reason.Reason {
+func comesFirst(s plan.Step, id manifest.ID, what reason.Reason, first *plan.Step, seen facts.Live) reason.Reason {
 	live := seen.Dependencies[id]
 	switch {
 	case first.Applies():
@@ -161,7 +161,7 @@ func dependantsOf(first demand.Order, seen facts.Observed) map[manifest.ID][]man
 		if live, exists := seen.Objects[by]; exists {
 			for _, on := range demand.LiveDependencies(seen, by, live) {
 				add(by, on)
-				if usage, _, _ := demand.UsageOf(seen, on); live.GetAnnotations()[plan.ProtectAnnotation] == "true" {
+				if usage, _, _ := demand.UsageOf(seen.Ground, on); live.GetAnnotations()[plan.ProtectAnnotation] == "true" {
 					add(by, usage)
 				}
 			}

@@ -60,7 +60,7 @@ func decide(seen facts.Observed) (drafted, error) {
 			return drafted{}, err
 		}
 	}
-	seen.Approvals, seen.First = withGit(seen), isFirst(seen)
+	seen.Approvals, seen.First = withGit(seen), isFirst(seen.Ground)
 	if seen.Stance.In(plan.Answered) {
 		seen.Asks = new([]question.Any)
 	}
@@ -97,7 +97,7 @@ func decide(seen facts.Observed) (drafted, error) {
 		}
 	}
 	slices.SortStableFunc(p.Steps, plan.InOrder) // guards must see the steps in the order of writing
-	p.Lost = lostPackages(want, seen)
+	p.Lost = lostPackages(want, seen.Ground)
 	return p, nil
 }
 
@@ -115,7 +115,7 @@ func begin(seen facts.Observed) plan.Plan {
 		Approvals: plan.Approvals{Given: seen.Approvals.At(seen.Now), Now: seen.Now, GrantedBefore: seen.Inventory.Grants, Rebuilt: seen.IsLost()},
 		Places:    facts.HomesOf(seen),
 
-		Memory:      plan.Memory{Forwards: seen.Terms.FastForward, Rewritten: !Rewritten(seen).None(), TakesOver: seen.TakesOver},
+		Memory:      plan.Memory{Forwards: seen.Terms.FastForward, Rewritten: !seen.Rewritten.None(), TakesOver: seen.TakesOver},
 		UndoneSince: seen.Inventory.Undone,
 	}
 }
@@ -126,7 +126,7 @@ func rule(d drafted, guards []Guard) ruled {
 	p, seen := ruled{d, guards}, d.seen
 	p.AskAgain = asking(seen, guards)
 	p.guard(seen, guards)
-	p.noteRewritten(seen)
+	p.noteRewritten(seen.Ground)
 	p.Steps = append(p.Steps, p.unreachable...) // guards cannot judge them
 	slices.SortStableFunc(p.Steps, plan.InOrder)
 	p.Effects = counted(p.Effects, seen)
@@ -229,7 +229,7 @@ var notesOnCommit = []noting{
 	{nil, func(p drafted) []manifest.Finding { return facts.NoteUnexplained(p.seen) }},
 	{plan.Writing, func(p drafted) []manifest.Finding { return demand.Unprotected(p.first, p.seen) }},
 	{nil, func(p drafted) []manifest.Finding { return NoteSkippedPolicy(p.Want, p.seen) }},
-	{nil, func(p drafted) []manifest.Finding { return facts.Copies(p.seen) }},
+	{nil, func(p drafted) []manifest.Finding { return facts.Copies(p.seen.Live) }},
 	{nil, func(p drafted) []manifest.Finding {
 		return installed.Differences(p.Want, p.seen.Upstream.Definitions, p.seen.Upstream.Packages)
 	}},
@@ -237,8 +237,8 @@ var notesOnCommit = []noting{
 	{nil, func(p drafted) []manifest.Finding { return p.seen.Notes }},
 	{nil, func(p drafted) []manifest.Finding { return noteOnForge(p.seen) }},
 	{nil, func(p drafted) []manifest.Finding { return notesOnReleases(p.seen) }},
-	{nil, func(p drafted) []manifest.Finding { return noteRebuilt(p.seen) }},
-	{plan.OnCluster, func(p drafted) []manifest.Finding { return noteOnTrailers(p.seen) }},
+	{nil, func(p drafted) []manifest.Finding { return noteRebuilt(p.seen.Ground) }},
+	{plan.OnCluster, func(p drafted) []manifest.Finding { return noteOnTrailers(p.seen.Given) }},
 	{nil, func(p drafted) []manifest.Finding {
 		return unknownConversions(slices.Concat(vendoredMoves(p.Plan), p.seen.CopiedMoves))
 	}},
@@ -246,8 +246,8 @@ var notesOnCommit = []noting{
 
 // notesOnSteps are about steps, as the guards left them.
 var notesOnSteps = []noting{
-	{plan.Ending, func(p drafted) []manifest.Finding { return notesOnEnding(p.Plan, p.seen) }},
-	{plan.OnCommit, func(p drafted) []manifest.Finding { return notesOnLost(p.Plan, p.seen) }},
+	{plan.Ending, func(p drafted) []manifest.Finding { return notesOnEnding(p.Plan, p.seen.Ground) }},
+	{plan.OnCommit, func(p drafted) []manifest.Finding { return notesOnLost(p.Plan, p.seen.Ground) }},
 }
 
 // A cause is a reason to store the inventory even if no object is written.
@@ -288,7 +288,7 @@ func (p *drafted) follow(seen facts.Observed) {
 	p.kept = map[manifest.ID]plan.Step{}
 	for i, s := range p.Steps {
 		a := copies[s.ID]
-		if s.Action != plan.Keep || s.Guard != "" || s.Policy.Observes() || !changes(a.Resolved, steps, seen) {
+		if s.Action != plan.Keep || s.Guard != "" || s.Policy.Observes() || !changes(a.Resolved, steps, seen.Live) {
 			continue
 		}
 		p.kept[s.ID] = s
@@ -306,7 +306,7 @@ func (p *drafted) withdraw(seen facts.Observed) {
 	asked, steps := seen.AskedByID(), p.ByID()
 	for i, s := range p.Steps {
 		kept, follows := p.kept[s.ID]
-		if follows && s.Action == plan.Update && !changes(asked[s.ID].Resolved, steps, seen) {
+		if follows && s.Action == plan.Update && !changes(asked[s.ID].Resolved, steps, seen.Live) {
 			p.Steps[i] = kept
 		}
 	}

@@ -66,7 +66,7 @@ func OpenForemost(p plan.Plan) []question.Any {
 }
 
 // notesOnEnding returns notes about objects that an ending unexpectedly leaves.
-func notesOnEnding(p plan.Plan, seen facts.Observed) []manifest.Finding {
+func notesOnEnding(p plan.Plan, seen facts.Ground) []manifest.Finding {
 	if len(seen.Inventory.Entries) == 0 && p.Version == "" {
 		return []manifest.Finding{{
 			Rule: "nothing-owned", Severity: manifest.Note,

@@ -11,7 +11,7 @@ import (
 )
 
 // noteRebuilt returns a warning if the inventory is rebuilt from marks.
-func noteRebuilt(o facts.Observed) []manifest.Finding {
+func noteRebuilt(o facts.Ground) []manifest.Finding {
 	if !o.Inventory.Rebuilt {
 		return nil
 	}

@@ -24,7 +24,7 @@ import (
 // applied is a pending effect.
 func (p *drafted) leave(seen facts.Observed) {
 	p.Want.Findings = ofOthers(p.Want.Findings)
-	p.Retained = append(p.Retained, stillThere(p.Want, seen)...)
+	p.Retained = append(p.Retained, stillThere(p.Want, seen.Live)...)
 	var kept []plan.Step
 	var around neighbourhood
 	for _, s := range p.Steps {
@@ -39,7 +39,7 @@ func (p *drafted) leave(seen facts.Observed) {
 			continue
 		}
 		if around == nil {
-			around = neighbours(p.Want, seen)
+			around = neighbours(p.Want, seen.Live)
 		}
 		by := around.applier(s, live)
 		drifted, behind := judge(s, seen)
@@ -102,7 +102,7 @@ func withoutThose(effects, others []plan.Effect) []plan.Effect {
 }
 
 // stillThere returns the definitions that the commit does not activate but whose CRDs exist, if Crossplane does not make the CRDs.
-func stillThere(want render.Desired, seen facts.Observed) []string {
+func stillThere(want render.Desired, seen facts.Live) []string {
 	if want.Owner == render.OwnerCrossplane {
 		return nil
 	}
@@ -128,7 +128,7 @@ type neighbour struct {
 	by   string
 }
 
-func neighbours(want render.Desired, seen facts.Observed) neighbourhood {
+func neighbours(want render.Desired, seen facts.Live) neighbourhood {
 	var marked, written neighbourhood
 	for _, o := range want.Objects {
 		live, exists := seen.Objects[o.ID]

@@ -14,7 +14,7 @@ import (
 
 // lostPackages returns the recorded packages that the commit lost, completely or in part, sorted by directory. A package that moved
 // is not lost, because its definitions are declared elsewhere. Neither are definitions that the commit does not declare at all.
-func lostPackages(want render.Desired, seen facts.Observed) []plan.LostPackage {
+func lostPackages(want render.Desired, seen facts.Ground) []plan.LostPackage {
 	var packages []string
 	for _, p := range want.Packages {
 		if !p.Pulled() {
@@ -43,7 +43,7 @@ func lostPackages(want render.Desired, seen facts.Observed) []plan.LostPackage {
 
 // notesOnLost warns about lost packages from which no step follows, because every object stays as it is. The guard
 // package lost holds the others.
-func notesOnLost(p plan.Plan, seen facts.Observed) (notes []manifest.Finding) {
+func notesOnLost(p plan.Plan, seen facts.Ground) (notes []manifest.Finding) {
 	for _, l := range p.Lost {
 		follows := func(s plan.Step) bool { return s.Action != plan.Keep && l.Concerns(s, seen.Inventory.Entries[s.ID]) }
 		if !slices.ContainsFunc(p.Steps, follows) {

@@ -15,7 +15,7 @@ import (
 
 // PathOf returns the file that declared an object; "" if no file of the commit did. It returns inventory.Anywhere if the inventory
 // does not show it, because an older version wrote it or it was lost.
-func PathOf(o facts.Observed, id manifest.ID) string {
+func PathOf(o facts.Ground, id manifest.ID) string {
 	e := o.Inventory.Entries[id]
 	if e.Path == "" && (o.Inventory.Record.Format == 0 || e.Rebuilt) {
 		return inventory.Anywhere

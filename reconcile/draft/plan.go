@@ -55,7 +55,7 @@ func (p *drafted) want(a facts.Asked, seen facts.Observed, kinds *coming) error 
 	case ok:
 		p.Steps = append(p.Steps, s)
 	case seen.Hides(a.ID) != nil: // its API is optional, and we own the object
-		p.unreachable = append(p.unreachable, p.outOfReach(a.ID, seen))
+		p.unreachable = append(p.unreachable, p.outOfReach(a.ID, seen.Ground))
 	case a.Policy.Observes():
 		p.Effects = append(p.Effects, notThere(a))
 	}
@@ -77,11 +77,11 @@ func (p *drafted) unwanted(wanted map[manifest.ID]bool, renamed, nameless map[sc
 	uids := wantedUIDs(seen)
 	for id, e := range seen.Inventory.Entries {
 		live, exists := seen.Objects[id]
-		same := uids[uidOf(seen, id)]
+		same := uids[uidOf(seen.Live, id)]
 		switch {
 		case wanted[id], e.Policy == inventory.ObservableAndDeletable && nameless[id.GroupKind()]:
 		case seen.Hides(id) != nil && e.Policy != inventory.Observable:
-			p.unreachable = append(p.unreachable, p.outOfReach(id, seen))
+			p.unreachable = append(p.unreachable, p.outOfReach(id, seen.Ground))
 		case same != (manifest.ID{}):
 			p.Steps = append(p.Steps, KeptAs(prune(id, e, live), same))
 		case !exists:
@@ -115,7 +115,7 @@ func (p *drafted) remove(id manifest.ID, live *metav1.PartialObjectMetadata, isR
 		return false
 	}
 	gone := prune(id, e, live)
-	gone.Serves = isServed(id, id.Name, seen)
+	gone.Serves = isServed(id, id.Name, seen.Upstream)
 	s, some := Leaving(p.Plan, gone, live, stays)
 	if !some {
 		p.Gone = append(p.Gone, id)
@@ -154,11 +154,11 @@ func stepFor(a facts.Asked, seen facts.Observed, kinds *coming) (plan.Step, bool
 	live, exists := seen.Objects[a.ID]
 	s := stepOf(a, seen)
 	if err := seen.Unreadable[a.ID.GroupKind()]; err != nil && !a.Paused {
-		return unreadable(s, a, seen, err), true, nil
+		return unreadable(s, a, seen.Ground, err), true, nil
 	}
 	if a.Policy.Observes() && !a.Paused && seen.Stance != plan.Looking {
 		if seen.Stance.In(plan.OnCommit) {
-			return observeCommit(s, a, seen), true, nil
+			return observeCommit(s, a, seen.Live), true, nil
 		}
 		return observe(s, a, seen, live), exists && !a.Resolved.Nameless, nil
 	}
@@ -196,7 +196,7 @@ func stepFor(a facts.Asked, seen facts.Observed, kinds *coming) (plan.Step, bool
 }
 
 // unreadable returns the step for an object that may exist but could not be read. It sends nothing.
-func unreadable(s plan.Step, a facts.Asked, seen facts.Observed, why error) plan.Step {
+func unreadable(s plan.Step, a facts.Asked, seen facts.Ground, why error) plan.Step {
 	s.Action, s.Err = plan.Create, why
 	if _, owned := seen.Inventory.Entries[a.ID]; owned {
 		s.Action = plan.Update
@@ -327,13 +327,13 @@ func shown(e inventory.Entry) inventory.Entry {
 // serves reports whether the declared kind may have objects. In a comparison of two commits, a kind that only the second one
 // activates has none.
 func serves(a facts.Asked, seen facts.Observed) bool {
-	return len(a.Because) > 0 && seen.Stance.In(plan.OnCluster) || isServed(a.ID, a.Definition, seen) || isPresent(seen, a.ID)
+	return len(a.Because) > 0 && seen.Stance.In(plan.OnCluster) || isServed(a.ID, a.Definition, seen.Upstream) || isPresent(seen, a.ID)
 }
 
 // isServed reports whether the kind that an object declares is served now. definition is the name of the object's definition, if it
 // has one.
-func isServed(id manifest.ID, definition string, seen facts.Observed) bool {
-	return id.IsCRD() || crossplane.IsXRD(id) || seen.Upstream.Definitions[definition].Active
+func isServed(id manifest.ID, definition string, up facts.Upstream) bool {
+	return id.IsCRD() || crossplane.IsXRD(id) || up.Definitions[definition].Active
 }
 
 // prune returns the step for an owned object that the commit does not want, before the guards.

@@ -41,7 +41,7 @@ func observe(s plan.Step, a facts.Asked, seen facts.Observed, live metav1.Object
 }
 
 // observeCommit returns the step for an observe-only object in a comparison of commits, which do not show whether it exists.
-func observeCommit(s plan.Step, a facts.Asked, seen facts.Observed) plan.Step {
+func observeCommit(s plan.Step, a facts.Asked, seen facts.Live) plan.Step {
 	s.Action = plan.Keep
 	if _, tried := seen.Trials[a.ID]; tried || seen.Objects[a.ID] == nil {
 		s.Guard, s.Reason = OnlyObserved, reason.OnlyLookedAt.With(string(a.Policy))

@@ -115,7 +115,7 @@ func (p *drafted) release(id manifest.ID, why reason.Reason, seen facts.Observed
 	live, exists := seen.Objects[id]
 	switch {
 	case seen.Hides(id) != nil:
-		s := p.outOfReach(id, seen)
+		s := p.outOfReach(id, seen.Ground)
 		s.Action = plan.Release
 		p.Steps = append(p.Steps, s)
 	case !exists:

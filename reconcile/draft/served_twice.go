@@ -13,7 +13,7 @@ import (
 func wantedUIDs(seen facts.Observed) map[types.UID]manifest.ID {
 	uids := map[types.UID]manifest.ID{}
 	for _, a := range seen.Asked {
-		if uid := uidOf(seen, a.ID); uid != "" {
+		if uid := uidOf(seen.Live, a.ID); uid != "" {
 			uids[uid] = a.ID
 		}
 	}
@@ -21,7 +21,7 @@ func wantedUIDs(seen facts.Observed) map[types.UID]manifest.ID {
 }
 
 // uidOf returns the UID of a live object; "" if it does not exist.
-func uidOf(o facts.Observed, id manifest.ID) types.UID {
+func uidOf(o facts.Live, id manifest.ID) types.UID {
 	live, exists := o.Objects[id]
 	if !exists {
 		return ""

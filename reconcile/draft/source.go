@@ -90,12 +90,9 @@ func recordsSource(p plan.Plan, have inventory.Inventory) bool {
 // records.
 const History plan.GuardName = "history"
 
-// Rewritten returns why the commit may not follow the last applied one; no reason if it descends from that one, or if any commit
-// may follow.
-func Rewritten(o facts.Observed) reason.Reason { return o.Rewritten }
-
-// checkHistory computes the result of Rewritten. It returns an error if the history cannot be read, because then it is not known
-// whether the branch was rewritten. If a person has taken over another source, the histories differ and are not compared.
+// checkHistory returns why the commit may not follow the last applied one. It returns an error if the history cannot be read,
+// because then it is not known whether the branch was rewritten. If a person has taken over another source, the histories differ and
+// are not compared.
 func checkHistory(o facts.Observed) (reason.Reason, error) {
 	was, from := o.Inventory.Record.Source, o.Want.Source
 	switch {
@@ -122,7 +119,7 @@ func (p *drafted) holdsHistory() bool {
 }
 
 // noteRewritten adds a finding about a rewritten branch if no step is held for it, because nothing else would report it.
-func (p *drafted) noteRewritten(seen facts.Observed) {
+func (p *drafted) noteRewritten(seen facts.Ground) {
 	if !p.Rewritten || p.holdsHistory() {
 		return
 	}

@@ -197,7 +197,7 @@ func (p *drafted) awaitOpeners(seen facts.Observed) {
 		if force == nil {
 			force = append(plan.PoliciesInForce{}, p.inForce(seen)...)
 		}
-		if policy, held := p.heldBack(s.AwaitsAny[0].Name, force, seen, steps); held {
+		if policy, held := p.heldBack(s.AwaitsAny[0].Name, force, seen.Upstream, steps); held {
 			wait(s, policy.ID, reason.PolicyHeld.With(policy.ID.Name, string(policy.Guard)))
 		}
 	}
@@ -205,8 +205,8 @@ func (p *drafted) awaitOpeners(seen facts.Observed) {
 
 // heldBack returns the step of the policy that would activate a definition, if a guard keeps this policy from being written and no
 // other policy activates the definition.
-func (p *drafted) heldBack(name string, force plan.PoliciesInForce, seen facts.Observed, steps map[manifest.ID]plan.Step) (policy plan.Step, held bool) {
-	if seen.Upstream.Definitions[name].Active || force.Matching(name) != "" {
+func (p *drafted) heldBack(name string, force plan.PoliciesInForce, up facts.Upstream, steps map[manifest.ID]plan.Step) (policy plan.Step, held bool) {
+	if up.Definitions[name].Active || force.Matching(name) != "" {
 		return plan.Step{}, false
 	}
 	for _, d := range p.Want.Definitions {

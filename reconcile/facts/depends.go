@@ -8,7 +8,7 @@ import (
 )
 
 // AsWritten returns the ID of an object in the commit's spelling.
-func (o Observed) AsWritten(id manifest.ID) manifest.ID {
+func (o Ground) AsWritten(id manifest.ID) manifest.ID {
 	if written, differs := o.Written[id]; differs {
 		return written
 	}

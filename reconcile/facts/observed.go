@@ -93,13 +93,13 @@ type Comparison struct {
 
 // A Standing is how the commit stands to the one that was applied last; set by Compute.
 type Standing struct {
-	Rewritten reason.Reason // why the commit may not follow the applied one
+	Rewritten reason.Reason // why the commit may not follow the applied one; no reason if it descends from that one, or if any may follow
 	First     bool          // no pass has written to the cluster yet
 	TakesOver bool          // a person lets another source replace the recorded one
 }
 
 // AskedByID returns the objects to apply.
-func (o Observed) AskedByID() map[manifest.ID]Asked {
+func (o Wanted) AskedByID() map[manifest.ID]Asked {
 	asked := make(map[manifest.ID]Asked, len(o.Asked))
 	for _, a := range o.Asked {
 		asked[a.ID] = a

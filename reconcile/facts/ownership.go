@@ -16,7 +16,7 @@ import (
 
 // Mine reports whether this sync applied a live object, or whether it is such an object that a backup restored under another UID,
 // possibly without managed fields.
-func (o Observed) Mine(id manifest.ID, live metav1.Object) bool {
+func (o Ground) Mine(id manifest.ID, live metav1.Object) bool {
 	if _, held := o.Inventory.Entries[id]; !held {
 		return inventory.AppliedByUs(live, o.Inventory.Sync)
 	}
@@ -25,14 +25,14 @@ func (o Observed) Mine(id manifest.ID, live metav1.Object) bool {
 
 // Restored reports whether a live object is one of the inventory under another UID but with both marks, and so was restored from a
 // backup.
-func (o Observed) Restored(id manifest.ID, live metav1.Object) bool {
+func (o Ground) Restored(id manifest.ID, live metav1.Object) bool {
 	uid := o.Inventory.Entries[id].UID
 	return uid != "" && uid != live.GetUID() && inventory.Ours(live, o.Inventory.Sync)
 }
 
 // ClaimOn returns the claim of another owner on a live object. A mark that Headgate sent, according to the inventory, is not a
 // claim. Of two commits, the first one's objects are ours.
-func (o Observed) ClaimOn(id manifest.ID, live metav1.Object) ownership.Claim {
+func (o Ground) ClaimOn(id manifest.ID, live metav1.Object) ownership.Claim {
 	if o.Stance.In(plan.OnCommit) {
 		return ownership.Claim{}
 	}
@@ -41,7 +41,7 @@ func (o Observed) ClaimOn(id manifest.ID, live metav1.Object) ownership.Claim {
 
 // Hides returns why an owned object may exist although it was not read: the API server does not serve its kind, or the objects of
 // the kind could not be read. It returns nil if the object was read, or is gone.
-func (o Observed) Hides(id manifest.ID) error {
+func (o Ground) Hides(id manifest.ID) error {
 	if _, owned := o.Inventory.Entries[id]; !owned {
 		return nil
 	}
@@ -54,7 +54,7 @@ func Unreadable(gk schema.GroupKind, why error) error {
 }
 
 // Copies returns a note on objects that carry our marks although nothing proves that Headgate applied them.
-func Copies(seen Observed) []manifest.Finding {
+func Copies(seen Live) []manifest.Finding {
 	if len(seen.Copies) == 0 {
 		return nil
 	}

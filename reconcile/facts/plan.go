@@ -4,7 +4,7 @@ import "headgate.dev/headgate/reconcile/plan"
 
 // IsCatalogue reports whether an object comes with a package of the commit and a package revision controls the live object. The
 // copy in the commit then only serves as a catalogue.
-func (o Observed) IsCatalogue(a Asked) bool {
+func (o Live) IsCatalogue(a Asked) bool {
 	live, exists := o.Objects[a.ID]
 	return exists && a.Package != "" && IsInstalled(live)
 }

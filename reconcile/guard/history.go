@@ -9,7 +9,7 @@ import (
 // is named first. Two kinds of steps are not held: those that restore an object
 // to the form in which it was applied before, and deletions that were requested before.
 func history(c draft.Case) func(plan.Step) plan.Ruling {
-	why := draft.Rewritten(c.Seen)
+	why := c.Seen.Rewritten
 	return func(s plan.Step) plan.Ruling {
 		entry, owned := c.Seen.Inventory.Entries[s.ID]
 		switch {

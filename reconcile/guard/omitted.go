@@ -31,7 +31,7 @@ func omitted(s plan.Step, c draft.Case) plan.Ruling {
 			return retained(LeftToPackage.With(l.Package, l.Origin))
 		}
 	}
-	path := draft.PathOf(c.Seen, s.ID)
+	path := draft.PathOf(c.Seen.Ground, s.ID)
 	o, found := stillIn(c.Want.Omitted, s.ID, path, c.Seen.Space)
 	switch {
 	case !found:
