@@ -91,7 +91,7 @@ func (r Reconciler) report(pass rounds.Pass, revision string, err error) report.
 	return result
 }
 
-// rounds holds the differences between the kinds of passes: over a commit, of a destroy, of a release.
+// A course holds the differences between the kinds of passes: over a commit, of a destroy, of a release.
 type course struct {
 	look   func(context.Context, rounds.Pass) (plan.Plan, error) // makes the newest plan
 	before func(plan.Plan)
@@ -140,15 +140,12 @@ func (r Reconciler) carryOut(ctx context.Context, limit *allowance, pass rounds.
 			return pass, err
 		case round.Why == rounds.Migrates:
 			continue
-		case round.Until == rounds.Finished && round.Why == rounds.Begins && (pass.Retries() || pass.Deletes()) && !times.Hurry: // look again
-		case round.Until != rounds.Again:
+		case pass.IsOver(round):
 			return pass.End(round), nil
 		case round.Send.Writes():
 			wait = afterWrites
 		}
-		if after := pass.PollAfter().Duration; now.Stance == plan.Looking && after > 0 {
-			wait = min(wait, after)
-		}
+		wait = pass.Within(wait)
 		if left := time.Until(times.Began.Add(times.Limit.Duration)); left > 0 {
 			wait = min(wait, left)
 		}

@@ -35,20 +35,33 @@ func (a Account) after(send plan.Plan, done []plan.Outcome) Account {
 
 // tried reports whether this pass has already sent this step to the present object.
 func (a Account) tried(s plan.Step) bool {
-	o, did := a.Done[s.ID]
-	return did && (o.Err != nil || a.goes(s) || a.phases[s.ID] >= mostPhases)
+	return a.Done[s.ID].Err != nil || a.goes(s) || a.phases[s.ID] >= mostPhases
 }
 
 // goes reports whether an object is being deleted, by this pass or by another writer.
 func (a Account) goes(s plan.Step) bool {
+	if s.Action == plan.Prune && a.requested(s) {
+		return true
+	}
+	return s.Deleting || s.Terminating && s.Waiting()
+}
+
+// requested reports whether this pass carried out all phases of a step for this very object.
+func (a Account) requested(s plan.Step) bool {
 	o, did := a.Done[s.ID]
-	return s.Deleting || s.Terminating && s.Waiting() || s.Action == plan.Prune && did && o.IsOver() && a.sent[s.ID].UID == s.UID
+	return did && o.IsOver() && a.sent[s.ID].UID == s.UID
 }
 
 // follows reports whether a step of a newer plan is a later phase of a step that this pass sent.
 func (a Account) follows(s plan.Step) bool {
-	o, did := a.Done[s.ID]
-	return did && o.Err == nil && o.More && s.Action != plan.Hold && s.IsDue() && (s.Action == plan.Prune) == (a.sent[s.ID].Action == plan.Prune) && a.phases[s.ID] < mostPhases
+	o, sent := a.Done[s.ID], a.sent[s.ID]
+	switch {
+	case !o.More, o.Err != nil, a.phases[s.ID] >= mostPhases: // nothing follows what was sent
+		return false
+	case s.Action == plan.Hold, (s.Action == plan.Prune) != (sent.Action == plan.Prune): // the newer plan wants something else
+		return false
+	}
+	return s.IsDue()
 }
 
 // following returns the objects of such steps in a plan.

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"headgate.dev/headgate/reconcile/draft"
 	"headgate.dev/headgate/reconcile/plan"
@@ -55,14 +56,15 @@ type Round struct {
 	now        plan.Plan            // the newest plan
 	next       plan.Plan            // the steps of now that replace steps of the pass
 	phases     map[manifest.ID]bool // the objects whose step in next is a later phase of one that the pass has sent
+	stores     bool                 // it has something to store, even without a step
+	prunes     bool                 // it sends the prunes, or a round before it did
 	at         Times
 	lastChange metav1.Time
 }
 
 // Sends reports whether the round has something to carry out or to remember.
 func (r Round) Sends() bool {
-	// The last round of an ending has no steps, but deletes the inventory.
-	return len(r.Send.Steps) > 0 || len(r.Send.Gone) > 0 || r.Why == Begins || r.Why == Ends && r.now.Stance.In(plan.Ending)
+	return len(r.Send.Steps) > 0 || len(r.Send.Gone) > 0 || r.stores
 }
 
 // Until is what follows a round.
@@ -121,28 +123,44 @@ const mostPhases = 8
 //
 // A pass in a hurry is never pending, and it has no grace.
 func Next(p Pass, now plan.Plan, t Times) Round {
-	r := Round{Send: none(now), Until: Again, now: now, at: t, lastChange: p.lastChange}
-	switch {
-	case now.Stance == plan.Looking:
-		if r.Why = Awaits; t.Hurry || !pends(now, p.Waits.noted(now, t).late(t)) {
-			r.Why, r.Until = Ends, Finished
-		}
-	case now.Stance.In(plan.Ending):
-		return p.ending(r)
-	case p.begun:
-		return p.later(r)
-	case plan.Migration(now).Writes() && !p.migrated:
-		r.Send, r.Why = plan.Migration(now), Migrates
-	default:
-		r.Send, r.Why = withoutPrunes(now), Begins
-		late := p.Waits.noted(now, t).late(t)
-		switch {
-		case r.Send.PrunesLater, slices.ContainsFunc(now.Steps, plan.Step.More):
-		case t.Hurry, now.Writes() && !plan.Coming(now, nil) && !slices.ContainsFunc(now.Effects, plan.Effect.Awaited), !now.Writes() && !plan.Coming(now, late) && !pends(now, late):
-			r.Until = Finished
-		}
+	return courseOf(now).next(p, Round{Send: none(now), Until: Again, now: now, at: t, lastChange: p.lastChange})
+}
+
+// look returns the next round of a pass that only looks.
+func (p Pass) look(r Round) Round {
+	if r.Why = Awaits; !pends(r.now, p.late(r.now, r.at)) {
+		r.Why, r.Until = Ends, Finished
 	}
 	return r
+}
+
+// apply returns the next round of a pass that makes its place as the commit wants.
+func (p Pass) apply(r Round) Round {
+	migration := plan.Migration(r.now)
+	switch {
+	case p.begun:
+		return p.later(r)
+	case migration.Writes() && !p.migrated:
+		r.Send, r.Why = migration, Migrates
+		return r
+	}
+	r.Send, r.Why, r.stores = withoutPrunes(r.now), Begins, true
+	r.prunes = !r.Send.PrunesLater
+	if continues := r.Send.PrunesLater || slices.ContainsFunc(r.now.Steps, plan.Step.More); !continues && !p.waitsFirst(r) {
+		r.Until = Finished
+	}
+	return r
+}
+
+// waitsFirst reports whether a pass waits for something after its first round. Its writes may help what is late.
+func (p Pass) waitsFirst(r Round) bool {
+	switch {
+	case r.at.Hurry:
+		return false
+	case r.now.Writes():
+		return plan.Coming(r.now, nil) || slices.ContainsFunc(r.now.Effects, plan.Effect.Awaited)
+	}
+	return isPending(r.now, p.late(r.now, r.at))
 }
 
 // later returns a round after the first one. It sends only what the first plan showed: the steps that waited in it, and the next
@@ -165,22 +183,22 @@ func (p Pass) later(r Round) Round {
 		r.next = r.next.Select(func(s plan.Step) bool { return !comesLast(s) || p.follows(s) })
 	}
 	shown := with(r.next)
-	late := p.Waits.noted(shown, r.at).late(r.at)
-	pending := !r.at.Hurry && (plan.Coming(shown, late) || pends(shown, late))
-	unsettled := patient && (shown.Has(plan.Broken) || p.Retries() || p.Deletes()) // each may be over in a moment
-	first := !r.at.Hurry && plan.Coming(withoutPrunes(shown), late) || patient && p.Retries()
+	late := p.late(shown, r.at)
+	retries := patient && p.Retries()
+	pending, settled := isPending(shown, late), !patient || !p.isUnsettled(shown)
+	written := !retries && !plan.Coming(withoutPrunes(shown), late)
+	over := r.at.Now.Sub(r.at.Began.Time) >= r.at.Limit.Duration
 	rest, unready := r.Send, p.unready()
 	if len(unready) > 0 || len(r.now.Gone) > 0 {
 		rest = r.now.Select(func(s plan.Step) bool { return s.Unready && unready[s.ID] })
 	}
-	over := r.at.Now.Sub(r.at.Began.Time) >= r.at.Limit.Duration
 	switch {
 	case r.next.Writes() && !over:
-		r.Send, r.Why = r.next, Resumes
-	case !p.pruned && (over || !first) && p.moved < mostFailures:
+		r.Send, r.Why, r.prunes = r.next, Resumes, p.pruned
+	case p.mayPrune() && (over || written):
 		r.next = p.holdPrunes(p.prunes(r.now), shown)
-		r.Send, r.Why = joined(r.next, r.now, unready), PrunesLast
-	case !r.next.Writes() && !pending && !unsettled:
+		r.Send, r.Why, r.prunes = joined(r.next, r.now, unready), PrunesLast, true
+	case !r.next.Writes() && !pending && settled:
 		r.Send, r.Why, r.Until = rest, Ends, Finished
 	case over:
 		r.Send, r.Why, r.Until = rest, TimeIsUp, Late
@@ -192,79 +210,33 @@ func (p Pass) later(r Round) Round {
 	return r
 }
 
-// ending returns the next round of a pass that ends the sync. It deletes tier by tier, in reverse. Later tiers contain what the
-// deletions of a tier need, so each tier must be gone before the next begins, and a hold in one tier holds all tiers after it.
-//
-//	the foremost tier                                   | why      | sends    | until
-//	----------------------------------------------------+----------+----------+---------
-//	there is none: nothing is owned any more            | Ends     | the plan | Finished
-//	is being deleted, and the time is up                | TimeIsUp |          | Late
-//	has a step that was not sent yet                    | Deletes  | the tier | Again
-//	is being deleted                                    | Going    |          | Again
-//	failed fewer than three times in a row              | Deletes  | the tier | Again
-//	is held, but an earlier deletion may clear the hold | Settles  |          | Again
-//	otherwise                                           | Stuck    |          | Finished
-//
-// A round without deletions makes the inventory forget the objects that are gone since the last round.
-func (p Pass) ending(r Round) Round {
-	p = p.seeing(r.now)
-	tier := draft.Foremost(r.now)
-	if p.lastChange.IsZero() || !slices.Equal(ids(p.Last), ids(r.now)) {
-		r.lastChange = r.at.Now
+// isUnsettled reports whether something may be over in a moment: a failure, a deletion, or an effect that looks broken.
+func (p Pass) isUnsettled(shown plan.Plan) bool {
+	return p.Retries() || p.Deletes() || shown.Has(plan.Broken)
+}
+
+// mayPrune reports whether the prunes can still be sent. If the inventory moves again and again, the next pass prunes.
+func (p Pass) mayPrune() bool { return !p.pruned && p.moved < mostFailures }
+
+// late returns the objects for which the pass does not wait any more; in a hurry, these are all.
+func (p Pass) late(shown plan.Plan, t Times) map[manifest.ID]bool {
+	if t.Hurry {
+		t.Limit.Duration = 0
 	}
-	since := r.at.Now.Sub(r.lastChange.Time)
-	if r.now.Remembers() { // forget objects that are gone
-		r.Send = tier.Select(func(s plan.Step) bool { return !s.Writes() })
-	}
-	has := func(like func(plan.Step) bool) bool { return slices.ContainsFunc(tier.Steps, like) }
-	switch {
-	case len(r.now.Steps) == 0:
-		r.Send, r.Why, r.Until = r.now, Ends, Finished
-	case has(p.goes) && since >= r.at.Limit.Duration:
-		r.Why, r.Until = TimeIsUp, Late
-	case has(func(s plan.Step) bool { return s.Writes() && !p.tried(s) }):
-		r.Send, r.Why = tier, Deletes
-	case has(p.goes):
-		r.Why = Going
-	case has(func(s plan.Step) bool { return s.Writes() && p.Done[s.ID].Err != nil }) && p.failures < mostFailures:
-		r.Send, r.Why = tier, Deletes
-	case !has(plan.Step.Writes) && has(plan.Step.MayClear) && len(p.Done) > 0 && since <= r.at.Grace.Duration:
-		r.Why = Settles
-	default:
-		r.Why, r.Until = Stuck, Finished
-	}
-	return r
+	return p.Waits.noted(shown, t).late(t)
 }
 
 // After returns the pass after a round with the given outcomes. err is the error that ended the round, or nil. If the inventory
 // moved in the first round, the next plan becomes the first plan.
 func (p Pass) After(r Round, done []plan.Outcome, err error) Pass {
-	before := p.outcomes()
 	if r.Why == Migrates {
 		p.migrated, p.migration = true, draft.NoteMigrated(r.Send, done)
 		return p
 	}
+	was := p
 	p = p.seeing(r.now)
 	p.Account, p.lastChange = p.after(r.Send, done), r.lastChange
-	failed := slices.ContainsFunc(done, func(o plan.Outcome) bool { return o.Err != nil })
-	switch {
-	case r.now.Stance == plan.Looking || r.now.Stance.In(plan.Ending):
-		p.Last = r.now
-		if !p.begun {
-			p.First = r.now
-		}
-	case !p.begun:
-		p.First = Continued(r.now, p.Last, before)
-		p.First.Notes = slices.Concat(p.First.Notes, p.migration)
-		p.Last = draft.FailDependants(p.First, p.outcomes())
-	case err != nil: // keep the steps that were carried out before the error
-		p.Last = draft.Replaced(draft.Refreshed(p.Last, r.now), carried(r.next, done), r.phases)
-	default:
-		p.Last = draft.FailDependants(draft.Replaced(draft.Refreshed(p.Last, r.now), r.next, r.phases), p.outcomes())
-	}
-	if err == nil && (r.Why == PrunesLast || r.Why == Resumes && p.pruned) {
-		p.Last.Approval, p.Last.Spent = r.next.Approval, slices.Concat(p.Last.Spent, r.next.Spent[len(r.now.Spent):])
-	}
+	p = courseOf(r.now).after(p, was, r, done, err)
 	if r.Why == PrunesLast { // objects that disappeared without us count as deleted
 		for _, s := range p.First.Steps {
 			if _, known := p.Done[s.ID]; !known && comesLast(s) && slices.Contains(r.now.Absent, s.ID) {
@@ -273,7 +245,7 @@ func (p Pass) After(r Round, done []plan.Outcome, err error) Pass {
 		}
 	}
 	switch {
-	case failed:
+	case slices.ContainsFunc(done, func(o plan.Outcome) bool { return o.Err != nil }):
 		p.failures++
 	case len(done) > 0:
 		p.failures = 0
@@ -282,7 +254,7 @@ func (p Pass) After(r Round, done []plan.Outcome, err error) Pass {
 		p.moved++
 	}
 	p.started, p.begun = true, p.begun || !errors.Is(err, reason.ErrMoved)
-	p.pruned = p.pruned || p.begun && err == nil && (r.Why == PrunesLast || r.Why == Begins && !r.Send.PrunesLater)
+	p.pruned = p.pruned || r.prunes && err == nil
 	p.Waits, p.at, p.waiting = p.Waits.noted(p.Last, r.at), r.at, draft.Waiting(r.now)
 	return p
 }
@@ -293,17 +265,19 @@ func (p Pass) Started() bool { return p.started }
 // Begun reports whether the first round was sent, so that later rounds continue it.
 func (p Pass) Begun() bool { return p.begun }
 
-// End returns the pass after its last round. If the time is up, every pending effect is late until it is no longer pending.
-func (p Pass) End(r Round) Pass {
-	if r.Until == Late && p.Last.Stance.In(plan.Ending) {
-		p.Done = cloned(p.Done)
-		for _, s := range draft.Foremost(p.Last).Steps {
-			if p.goes(s) {
-				p.Done[s.ID] = plan.Outcome{ID: s.ID, Action: plan.Prune, Err: reason.CodedError{Reason: reason.NotGone.With(r.at.Limit.Duration.String(), s.Reason)}}
-			}
-		}
-		return p
+// IsOver reports whether the pass is over after a round. What failed or is being deleted after the only round may be over in a moment.
+func (p Pass) IsOver(r Round) bool {
+	if r.Why == Begins && !r.at.Hurry {
+		return r.Until != Again && !p.Retries() && !p.Deletes()
 	}
+	return r.Until != Again
+}
+
+// End returns the pass after its last round.
+func (p Pass) End(r Round) Pass { return courseOf(p.Last).end(p, r) }
+
+// overdue returns the pass after its last round. If the time is up, every pending effect is late until it is no longer pending.
+func (p Pass) overdue(r Round) Pass {
 	if r.Until == Late {
 		p.Waits = Waits{}.noted(p.Last, Times{}) // everything is late
 	}
@@ -329,13 +303,16 @@ func (p Pass) outlived() func(plan.Step) bool {
 			webhook = webhook || s.Action == plan.Prune
 		case s.ID.IsCRD() && s.Action != plan.Prune:
 			_, group, _ := strings.Cut(s.ID.Name, ".")
-			groups[group] = true
+			groups[group] = group != "" // the group of kinds such as Secret has no CRDs
 		}
 	}
 	return func(s plan.Step) bool {
-		o, did := p.Done[s.ID]
-		failed := s.Err != nil || did && (o.Err != nil || o.Did == plan.DoMigrate)
-		return failed && s.Action != plan.Prune && (webhook || s.ID.Group != "" && groups[s.ID.Group] || movedAway(o))
+		o := p.Done[s.ID]
+		failed := s.Err != nil || o.Err != nil || o.Did == plan.DoMigrate
+		if !failed || s.Action == plan.Prune {
+			return false
+		}
+		return webhook || groups[s.ID.Group] || movedAway(o)
 	}
 }
 
@@ -352,32 +329,59 @@ func movedAway(o plan.Outcome) bool {
 // moment after its CRD was made, and Crossplane may remove a label a moment after the Usage, so a patient pass keeps waiting for
 // these. A definition that could not be deactivated is left to the next pass.
 func (p Pass) resumed(now plan.Plan, patient bool) plan.Plan {
-	waited, retried, pruned, takesBack := map[manifest.ID]bool{}, map[manifest.ID]bool{}, map[manifest.ID]bool{}, map[string]bool{}
+	waited, retried, pruned := map[manifest.ID]bool{}, map[manifest.ID]bool{}, map[manifest.ID]bool{}
 	outlived := p.outlived()
 	for _, s := range p.Last.Steps {
 		waited[s.ID], retried[s.ID] = s.Waiting(), p.failures < mostFailures && outlived(s)
 	}
 	for _, s := range p.First.Steps {
-		pruned[s.ID], takesBack[s.ID.Name] = s.Action == plan.Prune, takesBack[s.ID.Name] || s.Deactivates
+		pruned[s.ID] = s.Action == plan.Prune
 	}
-	for _, e := range p.First.Effects {
-		takesBack[e.On.Name] = takesBack[e.On.Name] || e.Kind == plan.Deactivate
-	}
+	takesBack := p.takesBack()
 	return now.Select(func(s plan.Step) bool {
 		switch {
 		case p.follows(s):
 			return true
 		case s.Deactivates:
-			return p.Done[s.ID].Err == nil && (takesBack[s.ID.Name] || s.ID == crossplane.ProviderRevision(s.ID.Name) && len(takesBack) > 0)
+			return p.Done[s.ID].Err == nil && takesBack(s.ID)
 		case retried[s.ID]:
 			return s.Applies() && s.Err == nil
-		case s.Writes() && pruned[s.ID] && !s.Action.Removes(), s.Writes() && !pruned[s.ID] && s.Action == plan.Prune:
-			return false // the first plan showed the opposite action
-		case patient && (errors.Is(s.Err, reason.ErrUnserved) || s.Action == plan.Hold && s.Clears == plan.ClearsSoon):
+		case s.Writes() && isOpposite(s, pruned[s.ID]):
+			return false
+		case patient && soonOver(s):
 			return false
 		}
 		return waited[s.ID]
 	})
+}
+
+// takesBack returns a function that reports whether an object is part of a deactivation that the first plan showed. Of a package, it is
+// the revision that makes Crossplane act.
+func (p Pass) takesBack() func(manifest.ID) bool {
+	names := map[string]bool{}
+	for _, s := range p.First.Steps {
+		names[s.ID.Name] = names[s.ID.Name] || s.Deactivates
+	}
+	for _, e := range p.First.Effects {
+		names[e.On.Name] = names[e.On.Name] || e.Kind == plan.Deactivate
+	}
+	return func(id manifest.ID) bool {
+		return names[id.Name] || id == crossplane.ProviderRevision(id.Name) && len(names) > 0
+	}
+}
+
+// isOpposite reports whether a step does the opposite of what the first plan showed: it applies an object that was to be pruned, or
+// prunes one that was not.
+func isOpposite(s plan.Step, pruned bool) bool {
+	if pruned {
+		return !s.Action.Removes()
+	}
+	return s.Action == plan.Prune
+}
+
+// soonOver reports whether the reason why a step is not carried out may be over in a moment.
+func soonOver(s plan.Step) bool {
+	return errors.Is(s.Err, reason.ErrUnserved) || s.Action == plan.Hold && s.Clears == plan.ClearsSoon
 }
 
 // seeing returns the pass after the newest plan is known. If that plan has nothing to do for an object, another writer has done the
@@ -414,7 +418,10 @@ func withoutPrunes(p plan.Plan) plan.Plan {
 // comesLast reports whether a step prunes, belongs to the deactivation of a definition, or may be pruned once everything else is
 // done.
 func comesLast(s plan.Step) bool {
-	return s.IsUnfinished() || (s.Action == plan.Prune || s.Deactivates) && s.IsDue()
+	if s.IsUnfinished() {
+		return true
+	}
+	return s.IsDue() && (s.Action == plan.Prune || s.Deactivates)
 }
 
 // prunes returns the first plan's prunes as the newer plan has them.
@@ -443,54 +450,10 @@ func cloned[K comparable, V any](m map[K]V) map[K]V {
 }
 
 // Plan returns the plan as it was carried out, for the report.
-func (p Pass) Plan() plan.Plan {
-	if p.Last.Stance.In(plan.Following) {
-		return p.Last
-	}
-	return p.account()
-}
+func (p Pass) Plan() plan.Plan { return courseOf(p.Last).plan(p) }
 
-// account returns the first plan of an ending, with the completed steps and the newest versions of all others.
-func (p Pass) account() plan.Plan {
-	left := p.Last.ByID()
-	all := p.Last
-	all.Notes, all.Steps = p.First.Notes, nil
-	for _, s := range p.First.Steps {
-		sent, did := p.sent[s.ID]
-		newer, stays := left[s.ID]
-		switch {
-		case did && (!stays || p.Done[s.ID].Err != nil):
-			s = sent
-		case stays:
-			s = newer
-		case s.Action == plan.Hold: // it was deleted with another object
-			s = s.Unheld()
-		}
-		all.Steps = append(all.Steps, s.Over())
-	}
-	return all
-}
-
-// Outcomes returns the outcomes of the steps of Plan. An object that was missing at the end of an ending counts as deleted.
-func (p Pass) Outcomes() []plan.Outcome {
-	if p.Last.Stance.In(plan.Following) {
-		return p.outcomes()
-	}
-	p.Done = cloned(p.Done)
-	left := p.Last.ByID()
-	for _, s := range p.account().Steps {
-		o, known := p.Done[s.ID]
-		switch _, stays := left[s.ID]; {
-		case stays:
-		case !known:
-			p.Done[s.ID] = plan.Outcome{ID: s.ID, Action: s.Action}
-		case !o.Deleting.None():
-			o.Deleting = reason.Reason{}
-			p.Done[s.ID] = o
-		}
-	}
-	return p.outcomes()
-}
+// Outcomes returns the outcomes of the steps of Plan.
+func (p Pass) Outcomes() []plan.Outcome { return courseOf(p.Last).outcomes(p) }
 
 // Waits records since when effects and steps have been pending, over the passes of one commit. A late one stays late until it is no
 // longer pending, so that no later pass waits for it again.
@@ -544,6 +507,14 @@ func (p Pass) PollAfter() metav1.Duration {
 	return after
 }
 
+// Within returns the delay until the next look: the given one, or an earlier one if others act and something is pending.
+func (p Pass) Within(wait time.Duration) time.Duration {
+	if after := p.PollAfter().Duration; after > 0 && courseOf(p.Last).polls {
+		return min(wait, after)
+	}
+	return wait
+}
+
 // minPoll is the shortest delay between two looks at pending objects: two seconds.
 const minPoll = 2_000_000_000
 
@@ -566,6 +537,11 @@ func pending(p plan.Plan) map[manifest.ID]bool {
 // pends reports whether there is a pending effect that is not late.
 func pends(p plan.Plan, late map[manifest.ID]bool) bool {
 	return slices.ContainsFunc(p.Effects, func(e plan.Effect) bool { return e.State == plan.Pending && !late[e.On] })
+}
+
+// isPending reports whether the plan waits for something that is not late.
+func isPending(p plan.Plan, late map[manifest.ID]bool) bool {
+	return plan.Coming(p, late) || pends(p, late)
 }
 
 // none returns a plan without steps and without changes to the inventory.

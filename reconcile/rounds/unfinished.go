@@ -45,7 +45,10 @@ func (p Pass) holdPrunes(part, shown plan.Plan) plan.Plan {
 // freed returns a step as a prune if only the guard Unfinished held it, because of what was known before the pass sent anything, and
 // the API server has named it in a refusal since then. What depends on the object keeps it.
 func freed(p plan.Plan, s plan.Step, undone []plan.Undone) plan.Step {
-	if s.IsUnfinished() && len(s.Also) == 0 && len(p.Dependants[s.ID]) == 0 && slices.ContainsFunc(undone, func(u plan.Undone) bool { return plan.IsIn(u.RefusedBy, s) }) {
+	if !s.IsUnfinished() || len(s.Also) > 0 || len(p.Dependants[s.ID]) > 0 {
+		return s
+	}
+	if slices.ContainsFunc(undone, func(u plan.Undone) bool { return plan.IsIn(u.RefusedBy, s) }) {
 		return s.Unheld()
 	}
 	return s
