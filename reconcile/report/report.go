@@ -499,17 +499,20 @@ func (c *Summary) count(s Step, waiting bool) {
 	}
 }
 
-// Uncorrected returns the number of drifted objects that are still as the other writer left them: those that Headgate only reports,
-// holds, or could not correct.
-func (r Report) Uncorrected() int {
-	n := 0
+// Uncorrected returns the number of drifted objects that are still as the other writer left them.
+func (r Report) Uncorrected() int { return len(r.Drifted()) }
+
+// Drifted returns the steps of drifted objects that are still as the other writer left them: those that Headgate only reports, holds, or
+// could not correct.
+func (r Report) Drifted() []Step {
+	var all []Step
 	for _, s := range r.Steps {
 		written := s.Action != plan.Keep && s.Action != plan.Hold && s.carriedOut()
 		if s.Cause == plan.Drift && !(r.Applied && written) {
-			n++
+			all = append(all, s)
 		}
 	}
-	return n
+	return all
 }
 
 // stays reports whether a step is drift that Headgate reports and does not correct.

@@ -426,17 +426,28 @@ const (
 // readable returns the text of an error or an object's status, which a server may have written. It cleans every line,
 // and limits the length for logs and comments.
 func readable(s string) string {
-	cut := func(s string, most int) string {
-		if len(s) > most {
-			s = strings.ToValidUTF8(s[:most], "") + "…"
-		}
-		return s
-	}
 	lines := strings.Split(cut(s, maxText), "\n")
 	for i, line := range lines {
 		lines[i] = cut(clean(line), maxLine)
 	}
 	return strings.Join(lines, "\n")
+}
+
+// Short returns a text as one line of at most this many bytes, without the characters that clean removes.
+func Short(s string, most int) string {
+	const dots = len("…")
+	line := clean(strings.ToValidUTF8(s, ""))
+	if len(line) > most {
+		return cut(line, most-dots)
+	}
+	return line
+}
+
+func cut(s string, most int) string {
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "") + "…"
+	}
+	return s
 }
 
 // clean removes the characters with which a commit could manipulate a terminal or a page: line breaks, escape

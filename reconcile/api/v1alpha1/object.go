@@ -41,17 +41,36 @@ const (
 	ConditionHeld = "Held"
 	// ConditionDrifted is True while an applied object differs, and while another writer undoes each correction.
 	ConditionDrifted = "Drifted"
+	// ConditionSuspended exists only while spec.suspend is true.
+	ConditionSuspended = "Suspended"
+)
+
+// The reasons of conditions, beside the codes of reports and those with which the controller refuses a Sync.
+const (
+	ReasonSucceeded   = "Succeeded"   // Ready: the last pass applied what the commit asks for
+	ReasonFailed      = "Failed"      // Ready: a step or the pass failed
+	ReasonNotReady    = "NotReady"    // Ready: an applied object did not become ready in time
+	ReasonBroken      = "Broken"      // Ready: Crossplane, or the tool that applies, did something else than the commit asks for
+	ReasonInvalid     = "Invalid"     // Ready: the commit has errors
+	ReasonHeld        = "Held"        // Ready: a guard holds a create or an update; Held: the hold has no code
+	ReasonProgressing = "Progressing" // Ready and Reconciling: a pass, or what it waits for, is not over
+	ReasonRetrying    = "Retrying"    // Reconciling: the last pass failed, and another one follows
+	ReasonNothingHeld = "NothingHeld" // Held
+	ReasonDiffers     = "Differs"     // Drifted: objects differ from the commit
+	ReasonFight       = "Fight"       // Drifted: another writer undoes each correction
+	ReasonNoDrift     = "NoDrift"     // Drifted
+	ReasonSuspended   = "Suspended"   // Suspended: spec.suspend is true
 )
 
 // The limits of a Status. They keep the object small, whatever the size of the repository.
 const (
-	MostHolds       = 20  // holds in Status.Holds
-	MostDrift       = 20  // objects in Status.Drift
-	MostPaths       = 10  // paths of one of them
-	MostPolicies    = 50  // policies in Status.Activation
-	MostPasses      = 10  // passes in Status.Passes
-	LongestMessage  = 512 // bytes of a message
-	LongestRevision = 256 // bytes of a revision
+	MostHolds      = 20  // holds in Status.Holds
+	MostDrift      = 20  // objects in Status.Drift
+	MostPaths      = 10  // paths of one of them
+	MostPolicies   = 50  // policies in Status.Activation
+	MostPasses     = 10  // passes in Status.Passes
+	LongestMessage = 512 // bytes of a message, except the one of Held
+	LongestName    = 256 // bytes of any other text
 )
 
 // A Status is the result of the passes over a Sync. Only a Sync in a cluster has one, and only the controller writes it. Its size is
