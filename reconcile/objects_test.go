@@ -29,7 +29,7 @@ type populated struct {
 func (h *populated) Answer(ctx context.Context, questions []question.Any) (question.Answers, error) {
 	all := question.Answers{}
 	for _, q := range questions {
-		fits, is := q.(plan.Fits)
+		fits, is := q.(question.Fits)
 		if !is {
 			all[q] = question.Counted{Count: int64(len(h.objects)), Example: "one of them"}
 			continue

@@ -16,7 +16,6 @@ import (
 
 	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/reconcile/inventory"
-	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
@@ -255,8 +254,8 @@ func (counting) Answer(_ context.Context, questions []question.Any) (question.An
 		switch q.(type) {
 		case question.Of[question.Counted]:
 			all[q] = question.Counted{Count: 1}
-		case plan.Fits:
-			all[q] = plan.Misfits{Count: 1}
+		case question.Fits:
+			all[q] = question.Misfits{Count: 1}
 		case question.Present:
 			all[q] = true
 		default:

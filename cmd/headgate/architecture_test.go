@@ -82,13 +82,13 @@ var mayImport = map[string][]string{
 		"reconcile/approval", "reconcile/demand", "reconcile/diff", "reconcile/facts", "reconcile/installed", "reconcile/inventory", "reconcile/ownership", "reconcile/plan", "reconcile/question", "reconcile/reason", "reconcile/record",
 		"render", "render/catalogue", "render/crossplane", "render/manifest",
 	},
-	"reconcile/question": {"reconcile/approval", "render/manifest"},
+	"reconcile/question": {"reconcile/approval", "reconcile/reason", "render/manifest"},
 	"reconcile/baseline": {
 		"reconcile/demand", "reconcile/facts", "reconcile/inventory", "reconcile/plan", "reconcile/question", "reconcile/reason",
 		"render", "render/catalogue", "render/crossplane", "render/manifest", "render/schema",
 	},
 	"reconcile/fit": {
-		"reconcile/plan", "reconcile/reason",
+		"reconcile/plan", "reconcile/question", "reconcile/reason",
 		"render/crd", "render/crossplane", "render/manifest", "render/schema",
 	},
 	"reconcile/guard": {

@@ -97,10 +97,7 @@ func mergePatch(from, to map[string]any) map[string]any {
 
 // leftovers returns an object as it is now, and as it would be without the fields that other tools left behind on it.
 func (r respondent) leftovers(ctx context.Context, q question.Leftovers) (question.Cleared, error) {
-	c, id := r.Cluster, q.Of
-	if k := c.surface.kinds[groupKind(id)]; k.Namespaced && id.Namespace == "" {
-		id.Namespace = c.options.DefaultNamespace
-	}
+	c, id := r.Cluster, r.actual(q.Of)
 	live, err := c.existing(ctx, id)
 	if err != nil || live == nil {
 		return question.Cleared{}, err
@@ -126,13 +123,10 @@ func (r respondent) leftovers(ctx context.Context, q question.Leftovers) (questi
 
 // applied returns an object after an apply.
 func (r respondent) applied(ctx context.Context, q question.Applied) (*unstructured.Unstructured, error) {
-	c, id := r.Cluster, q.Of
+	c, id := r.Cluster, r.actual(q.Of)
 	content, err := q.Content.Content()
 	if err != nil {
 		return nil, err
-	}
-	if k := c.surface.kinds[groupKind(id)]; k.Namespaced && id.Namespace == "" {
-		id.Namespace = c.options.DefaultNamespace
 	}
 	gvr, err := c.surface.resource(groupKind(id), versionOf(content.GetAPIVersion()))
 	if err != nil {

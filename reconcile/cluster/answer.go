@@ -99,6 +99,12 @@ var responses = []response{
 	respond(respondent.controls),
 	respond(respondent.leftovers),
 	respond(respondent.applied),
+	respond(respondent.ready),
+}
+
+// actual returns the ID in the cluster's spelling.
+func (r respondent) actual(id manifest.ID) manifest.ID {
+	return spelling{surface: r.surface, defaultNamespace: r.options.DefaultNamespace}.actual(id)
 }
 
 // answer answers a question.

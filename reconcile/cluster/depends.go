@@ -6,6 +6,7 @@ import (
 
 	"headgate.dev/headgate/reconcile/demand"
 	"headgate.dev/headgate/reconcile/facts"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/crossplane"
@@ -16,32 +17,19 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// dependencies reads the dependencies of all objects that may have to be written, with one request each. If there is nothing to
-// write, it sends no request.
-func (c *Cluster) dependencies(ctx context.Context, seen facts.Observed, sp spelling) (map[manifest.ID]facts.Dependency, error) {
-	ids, err := demand.DependenciesOf(seen)
-	if err != nil || len(ids) == 0 {
-		return nil, err
-	}
-	return eachOf(ctx, c, ids, sp, c.dependency)
-}
-
 // sources reads the objects that references copy fields from, with one request each.
 func (c *Cluster) sources(ctx context.Context, seen facts.Observed, want render.Desired, sp spelling) (map[manifest.ID]facts.ReferenceSource, error) {
 	ids := demand.SourcesOf(seen, want)
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	return eachOf(ctx, c, ids, sp, c.source)
-}
-
-// eachOf reads the objects with these IDs, which are in the commit's spelling.
-func eachOf[T any](ctx context.Context, c *Cluster, ids []manifest.ID, sp spelling, read func(context.Context, manifest.ID) (T, error)) (map[manifest.ID]T, error) {
-	all, err := inParallel(ctx, c.options.Concurrency, ids, func(ctx context.Context, id manifest.ID) (T, error) { return read(ctx, sp.actual(id)) })
+	all, err := inParallel(ctx, c.options.Concurrency, ids, func(ctx context.Context, id manifest.ID) (facts.ReferenceSource, error) {
+		return c.source(ctx, sp.actual(id))
+	})
 	if err != nil {
 		return nil, err
 	}
-	found := make(map[manifest.ID]T, len(ids))
+	found := make(map[manifest.ID]facts.ReferenceSource, len(ids))
 	for i, id := range ids {
 		found[id] = all[i]
 	}
@@ -64,26 +52,31 @@ func (c *Cluster) source(ctx context.Context, id manifest.ID) (facts.ReferenceSo
 	return facts.ReferenceSource{Live: live}, nil
 }
 
-func (c *Cluster) dependency(ctx context.Context, id manifest.ID) (facts.Dependency, error) {
+// ready returns whether an object exists and is ready for its dependants. An object that cannot be read counts as not ready.
+func (r respondent) ready(ctx context.Context, q question.Ready) (question.Readiness, error) {
+	c, id := r.Cluster, r.actual(q.Of)
 	if _, served := c.surface.kinds[groupKind(id)]; !served {
-		if err := c.surface.known(groupKind(id)); err != nil {
-			return facts.Dependency{Exists: true, NotReady: reason.Of(err)}, nil
-		}
-		return facts.Dependency{}, nil
+		return unready(c.surface.known(groupKind(id))), nil
 	}
 	live, err := c.read(ctx, id)
 	switch {
 	case apierrors.IsNotFound(err):
-		return facts.Dependency{}, nil
-	case err != nil && !c.stops(ctx, err): // usually forbidden
-		return facts.Dependency{Exists: true, NotReady: reason.Of(c.explain(err, "get", id.Brief()))}, nil
-	case err != nil:
-		return facts.Dependency{}, c.explain(err, "get", id.Brief())
+		return question.Readiness{}, nil
+	case err != nil: // usually forbidden
+		return unready(c.explain(err, "get", id.Brief())), nil
 	case live.GetDeletionTimestamp() != nil:
-		return facts.Dependency{Exists: true, NotReady: reason.BeingDeleted.With()}, nil
+		return question.Readiness{Exists: true, NotReady: reason.BeingDeleted.With()}, nil
 	}
 	why, err := c.whyNotReady(ctx, id, live)
-	return facts.Dependency{Exists: true, NotReady: why}, err
+	return question.Readiness{Exists: true, NotReady: why}, err
+}
+
+// unready returns the state of an object that cannot be read. Without an error, no such object exists.
+func unready(err error) question.Readiness {
+	if err == nil {
+		return question.Readiness{}
+	}
+	return question.Readiness{Exists: true, NotReady: reason.Of(err)}
 }
 
 // whyNotReady returns why an object is not ready for its dependants, or no reason if it is. For Crossplane's kinds, it does not use

@@ -9,6 +9,7 @@ import (
 	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/fit"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
@@ -21,24 +22,24 @@ import (
 const judgedAtOnce = 50
 
 // fits reads the objects of a CRD, or of the CRDs of an XRD, and counts those that a new definition would make invalid.
-func (r respondent) fits(ctx context.Context, q plan.Fits) (plan.Misfits, error) {
+func (r respondent) fits(ctx context.Context, q question.Fits) (question.Misfits, error) {
 	c := r.Cluster
 	crds := []manifest.ID{q.Of}
 	if crossplane.IsXRD(q.Of) {
 		xrd, err := c.existing(ctx, q.Of)
 		if err != nil || xrd == nil {
-			return plan.Misfits{}, err
+			return question.Misfits{}, err
 		}
 		crds = facts.CRDsOf(xrd)
 	}
-	var all plan.Misfits
+	var all question.Misfits
 	var unchecked error
 	for _, crd := range crds {
 		a, err := c.fit(ctx, q.After, crd)
 		if errors.As(err, new(fit.UncheckedError)) {
 			unchecked = cmp.Or(unchecked, err)
 		} else if err != nil {
-			return plan.Misfits{}, err
+			return question.Misfits{}, err
 		}
 		all = all.And(a)
 	}
@@ -49,32 +50,32 @@ func (r respondent) fits(ctx context.Context, q plan.Fits) (plan.Misfits, error)
 }
 
 // fit reads the objects of one CRD, a page at a time.
-func (c *Cluster) fit(ctx context.Context, after plan.FullDefinition, of manifest.ID) (plan.Misfits, error) {
+func (c *Cluster) fit(ctx context.Context, after plan.FullDefinition, of manifest.ID) (question.Misfits, error) {
 	crd, err := c.existing(ctx, of)
 	if err != nil || crd == nil {
-		return plan.Misfits{}, err
+		return question.Misfits{}, err
 	}
 	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
 	plural, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "plural")
 	versions := readableVersions(crd)
 	if len(versions) == 0 {
-		return plan.Misfits{}, fmt.Errorf("the CRD %s serves no version", of.Name)
+		return question.Misfits{}, fmt.Errorf("the CRD %s serves no version", of.Name)
 	}
 	fitting, err := fit.New(after, crd, versions[0])
 	if err != nil {
-		return plan.Misfits{}, err
+		return question.Misfits{}, err
 	}
 	at := c.objects.Resource(schema.GroupVersionResource{Group: group, Version: versions[0], Resource: plural})
 	for options := (metav1.ListOptions{Limit: judgedAtOnce}); ; {
 		page, err := at.List(ctx, options)
 		if err != nil {
-			return plan.Misfits{}, err
+			return question.Misfits{}, err
 		}
 		for i := range page.Items {
 			fitting.Add(ctx, &page.Items[i])
 		}
 		if ctx.Err() != nil { // objects that CEL did not check must not count as fitting
-			return plan.Misfits{}, ctx.Err()
+			return question.Misfits{}, ctx.Err()
 		}
 		options.Continue = page.GetContinue()
 		if options.Continue == "" || fitting.Full() {

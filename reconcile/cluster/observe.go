@@ -103,10 +103,7 @@ func (c *Cluster) Observe(ctx context.Context, want render.Desired) (facts.Obser
 		return facts.Observed{}, err
 	}
 	done()
-	if seen.Effects, err = c.replaced(ctx, seen); err != nil {
-		return facts.Observed{}, err
-	}
-	seen.Dependencies, err = c.dependencies(ctx, seen, sp)
+	seen.Effects, err = c.replaced(ctx, seen)
 	return seen, err
 }
 

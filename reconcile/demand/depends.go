@@ -146,22 +146,3 @@ func (o Order) cycle(asked []facts.Asked) error {
 	}
 	return nil
 }
-
-// DependenciesOf returns the objects to read before Compute can decide what has to wait: the dependencies of objects that may have
-// to be written.
-func DependenciesOf(o facts.Observed) ([]manifest.ID, error) {
-	first, err := OrderOf(o)
-	if err != nil {
-		return nil, err
-	}
-	looked := map[manifest.ID]bool{}
-	for _, a := range o.Asked {
-		_, exists := o.Objects[a.ID]
-		if _, tried := o.Trials[a.ID]; !exists || tried || a.Activates || len(a.Resolved.Missing) > 0 {
-			for _, e := range first[a.ID] {
-				looked[e.To] = true
-			}
-		}
-	}
-	return slices.SortedFunc(maps.Keys(looked), manifest.ID.Compare), nil
-}

@@ -6,6 +6,7 @@ import (
 	"headgate.dev/headgate/reconcile/demand"
 	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render/manifest"
 
@@ -31,9 +32,9 @@ func (p *drafted) arrange(seen facts.Observed) {
 			continue
 		}
 		for _, e := range p.first[s.ID] {
-			why := comesFirst(*s, e.To, reason.Object.With(e.To), steps[e.To], seen.Live)
+			why := comesFirst(*s, e.To, reason.Object.With(e.To), steps[e.To], seen.Known())
 			if m, ok := resolved[s.ID].Missing[e.To]; ok {
-				why = comesFirst(*s, e.To, m.Field, steps[e.To], seen.Live).Or(m.Why.Code.With(slices.Concat([]any{m.Field}, m.Why.Values, []any{s.Origin})...))
+				why = comesFirst(*s, e.To, m.Field, steps[e.To], seen.Known()).Or(m.Why.Code.With(slices.Concat([]any{m.Field}, m.Why.Values, []any{s.Origin})...))
 			}
 			if !why.None() {
 				wait(s, e.To, why)
@@ -52,13 +53,17 @@ func changes(r facts.Resolved, steps map[manifest.ID]plan.Step, seen facts.Live)
 
 // comesFirst returns what the step has to wait for in a dependency; no reason if there is nothing. first is the step of the
 // dependency, or nil. what is the dependency, or a field of it.
-func comesFirst(s plan.Step, id manifest.ID, what reason.Reason, first *plan.Step, seen facts.Live) reason.Reason {
-	live := seen.Dependencies[id]
+func comesFirst(s plan.Step, id manifest.ID, what reason.Reason, first *plan.Step, known question.Known) reason.Reason {
 	switch {
 	case first.Applies():
 		return what
 	case first != nil && first.Action == plan.Hold && first.Would != plan.Prune:
 		return reason.AwaitsHeld.With(what, string(first.Guard))
+	}
+	live, is := question.Get(known, question.Ready{Of: id})
+	switch {
+	case is.Err != nil:
+		return reason.AwaitsUnready.With(what, reason.Of(is.Err))
 	case !live.Exists && first == nil:
 		return reason.AwaitsNowhere.With(what, s.Origin)
 	case !live.Exists:

@@ -13,6 +13,7 @@ import (
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/jsonpath"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
@@ -94,10 +95,10 @@ func TestCopiedBytes(t *testing.T) {
 			seen := facts.Observed{
 				Ground: facts.Ground{Inventory: inventory.Inventory{Sync: given.Sync}, Kinds: kindsOfReferences(), Space: "default"},
 				Live: facts.Live{
-					Objects:      map[manifest.ID]*metav1.PartialObjectMetadata{},
-					Sources:      map[manifest.ID]facts.ReferenceSource{source: {Live: tc.source}},
-					Dependencies: map[manifest.ID]facts.Dependency{source: {Exists: true}},
+					Objects: map[manifest.ID]*metav1.PartialObjectMetadata{},
+					Sources: map[manifest.ID]facts.ReferenceSource{source: {Live: tc.source}},
 				},
+				Answers: question.Answers{question.Ready{Of: source}: question.Readiness{Exists: true}},
 			}
 			p, err := given.Compute(render.Desired{Objects: []render.Object{beside, o}}, seen, guard.Guarding{}.Guards()...)
 			if err != nil {

@@ -72,7 +72,7 @@ func (c Case) isSent(s plan.Step) bool {
 		if i := slices.IndexFunc(c.Steps, func(s plan.Step) bool { return s.ID == e.To }); i >= 0 {
 			first = &c.Steps[i]
 		}
-		return !comesFirst(s, e.To, reason.Object.With(e.To), first, c.Seen.Live).None()
+		return !comesFirst(s, e.To, reason.Object.With(e.To), first, c.Seen.Known()).None()
 	})
 }
 

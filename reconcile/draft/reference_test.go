@@ -9,6 +9,7 @@ import (
 	"headgate.dev/headgate/reconcile/draft"
 	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
@@ -175,7 +176,7 @@ func TestACopyFollowsItsSource(t *testing.T) {
 	}
 	seen.Sources = map[manifest.ID]facts.ReferenceSource{from.ID: {Live: old}}
 	seen.Trials = map[manifest.ID]facts.Trial{from.ID: {Live: old, After: source}}
-	seen.Dependencies = map[manifest.ID]facts.Dependency{from.ID: {Exists: true}}
+	seen.Answers = question.Answers{question.Ready{Of: from.ID}: question.Readiness{Exists: true}}
 	for name, tc := range map[string]struct {
 		held  manifest.ID
 		want  plan.Action

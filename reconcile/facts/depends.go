@@ -1,7 +1,6 @@
 package facts
 
 import (
-	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render/manifest"
 
 	"sigs.k8s.io/cli-utils/pkg/object"
@@ -18,10 +17,4 @@ func (o Ground) AsWritten(id manifest.ID) manifest.ID {
 // IDOf returns the ID of an object in a list of dependencies.
 func IDOf(meta object.ObjMetadata) manifest.ID {
 	return manifest.ID{Group: meta.GroupKind.Group, Kind: meta.GroupKind.Kind, Namespace: meta.Namespace, Name: meta.Name}
-}
-
-// A Dependency is the observed state of an object on which others depend.
-type Dependency struct {
-	Exists   bool
-	NotReady reason.Reason // why it is not ready; no reason if it is
 }

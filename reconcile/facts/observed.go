@@ -69,16 +69,15 @@ type Given struct {
 
 // Live is what was read of the objects of the place.
 type Live struct {
-	Objects      map[manifest.ID]*metav1.PartialObjectMetadata // existing objects that are wanted or owned
-	Due          map[manifest.ID]bool                          // objects to dry-run even if they look unchanged
-	Trials       map[manifest.ID]Trial                         // results for objects that may have changed; an object without one is unchanged
-	Copies       []manifest.ID                                 // marked, but neither wanted nor owned, and marked by another field manager
-	Left         map[manifest.ID]bool                          // objects with the mark of another sync whose inventory does not list them
-	Reconciled   map[manifest.ID]reason.Reason                 // objects that another tool still reconciles, and the reason
-	Sources      map[manifest.ID]ReferenceSource               // of references
-	Dependencies map[manifest.ID]Dependency                    // the dependencies that were read
-	Effects      []plan.Effect                                 // what Crossplane installs for packages of the commit; from a cluster, only effects that break something
-	Notes        []manifest.Finding                            // findings of the observer
+	Objects    map[manifest.ID]*metav1.PartialObjectMetadata // existing objects that are wanted or owned
+	Due        map[manifest.ID]bool                          // objects to dry-run even if they look unchanged
+	Trials     map[manifest.ID]Trial                         // results for objects that may have changed; an object without one is unchanged
+	Copies     []manifest.ID                                 // marked, but neither wanted nor owned, and marked by another field manager
+	Left       map[manifest.ID]bool                          // objects with the mark of another sync whose inventory does not list them
+	Reconciled map[manifest.ID]reason.Reason                 // objects that another tool still reconciles, and the reason
+	Sources    map[manifest.ID]ReferenceSource               // of references
+	Effects    []plan.Effect                                 // what Crossplane installs for packages of the commit; from a cluster, only effects that break something
+	Notes      []manifest.Finding                            // findings of the observer
 }
 
 // A Comparison is what a comparison of two commits knows of its base.

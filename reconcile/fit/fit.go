@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
@@ -102,8 +103,8 @@ type UncheckedError struct{ reason.CodedError }
 func (e UncheckedError) Unwrap() error { return e.CodedError }
 
 // Answer returns how many objects do not fit, and why. more reports whether there are unchecked objects.
-func (t *Tally) Answer(more bool) (plan.Misfits, error) {
-	a := plan.Misfits{Count: t.bad}
+func (t *Tally) Answer(more bool) (question.Misfits, error) {
+	a := question.Misfits{Count: t.bad}
 	whats := slices.SortedFunc(maps.Keys(t.places), func(x, y misfit) int {
 		if t.places[x].count != t.places[y].count {
 			return int(t.places[y].count - t.places[x].count)

@@ -18,13 +18,13 @@ var clientBreaks = []schema.Rule{schema.Removed, schema.Unserved, schema.Subreso
 
 // judging returns the question whether objects fit the new version of a definition. It returns false if objects cannot answer it:
 // there is no cluster, the new version is not known, or the change breaks clients.
-func judging(s plan.Step, c draft.Case, breaking []schema.Change) (plan.Fits, bool) {
+func judging(s plan.Step, c draft.Case, breaking []schema.Change) (question.Fits, bool) {
 	after := s.AfterWhole()
 	if !c.Asks() || after == nil ||
 		slices.ContainsFunc(breaking, func(b schema.Change) bool { return slices.Contains(clientBreaks, b.Rule) }) {
-		return plan.Fits{}, false
+		return question.Fits{}, false
 	}
-	q := plan.Fits{Of: plan.CRD(s.ID.Name), After: after}
+	q := question.Fits{Of: plan.CRD(s.ID.Name), After: after}
 	if crossplane.IsXRD(s.ID) {
 		q.Of = s.ID // its claims count, too
 	}

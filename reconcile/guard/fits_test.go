@@ -23,7 +23,7 @@ import (
 // An update that breaks a kind is held only if an object does not fit, or if that is not known.
 func TestFits(t *testing.T) {
 	before, after := given.Sized("region", "size"), given.Sized("region")
-	counted, fits := question.Dependents{Of: plan.CRD("buckets.example.org")}, plan.Fits{Of: plan.CRD("buckets.example.org"), After: plan.Decoded(after)}
+	counted, fits := question.Dependents{Of: plan.CRD("buckets.example.org")}, question.Fits{Of: plan.CRD("buckets.example.org"), After: plan.Decoded(after)}
 	exist := question.Counted{Count: 214, Example: "Bucket default/a"}
 	unserved := given.Sized("region")
 	unserved.Object["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)["served"] = false
@@ -36,8 +36,8 @@ func TestFits(t *testing.T) {
 		want    string
 	}{
 		"Asked":  {reason: "Headgate reads the objects only if any exist.", answers: question.Answers{counted: exist}, asks: fits, held: true, want: "214 custom resources exist"},
-		"Loses":  {reason: "The hold names the objects that lose values.", answers: question.Answers{counted: exist, fits: plan.Misfits{Count: 3, Reasons: []reason.Reason{reason.LosesField.With(3, 214, "spec.size", "Bucket default/a")}}}, held: true, want: "3 of 214 set spec.size, which is lost, for example Bucket default/a: change them first"},
-		"Fits":   {reason: "No object sets the removed field.", answers: question.Answers{counted: exist, fits: plan.Misfits{}}, want: "214 custom resources exist, and none loses a value or is refused"},
+		"Loses":  {reason: "The hold names the objects that lose values.", answers: question.Answers{counted: exist, fits: question.Misfits{Count: 3, Reasons: []reason.Reason{reason.LosesField.With(3, 214, "spec.size", "Bucket default/a")}}}, held: true, want: "3 of 214 set spec.size, which is lost, for example Bucket default/a: change them first"},
+		"Fits":   {reason: "No object sets the removed field.", answers: question.Answers{counted: exist, fits: question.Misfits{}}, want: "214 custom resources exist, and none loses a value or is refused"},
 		"Unread": {reason: "If objects cannot be read, the update is held.", answers: question.Answers{counted: exist, fits: given.Unknown(reason.Failed.With("forbidden"))}, held: true, want: "they cannot be looked at (forbidden)"},
 		"Clients": {
 			reason: "Objects do not show which version a client uses.", after: unserved,
@@ -79,12 +79,12 @@ func TestFits(t *testing.T) {
 
 // If a question concerns two kinds, the objects of either can hold the step.
 func TestMisfitsTogether(t *testing.T) {
-	loses, refused := plan.Misfits{Count: 1, Reasons: []reason.Reason{reason.LosesField.With("a")}}, plan.Misfits{Count: 2, Reasons: []reason.Reason{reason.IsRefused.With("b")}}
-	for name, tc := range map[string]struct{ a, b, want plan.Misfits }{
-		"Neither": {plan.Misfits{}, plan.Misfits{}, plan.Misfits{}},
-		"Both":    {loses, refused, plan.Misfits{Count: 3, Reasons: []reason.Reason{reason.LosesField.With("a"), reason.IsRefused.With("b")}}},
-		"First":   {loses, plan.Misfits{}, loses},
-		"Second":  {plan.Misfits{}, loses, loses},
+	loses, refused := question.Misfits{Count: 1, Reasons: []reason.Reason{reason.LosesField.With("a")}}, question.Misfits{Count: 2, Reasons: []reason.Reason{reason.IsRefused.With("b")}}
+	for name, tc := range map[string]struct{ a, b, want question.Misfits }{
+		"Neither": {question.Misfits{}, question.Misfits{}, question.Misfits{}},
+		"Both":    {loses, refused, question.Misfits{Count: 3, Reasons: []reason.Reason{reason.LosesField.With("a"), reason.IsRefused.With("b")}}},
+		"First":   {loses, question.Misfits{}, loses},
+		"Second":  {question.Misfits{}, loses, loses},
 	} {
 		if diff := gocmp.Diff(tc.want, tc.a.And(tc.b)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)

@@ -14,6 +14,7 @@ import (
 	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/activation"
@@ -105,7 +106,7 @@ func TestFloodKnowsWhatIsWritten(t *testing.T) {
 			policy: withAnnotation(narrow, "config.kubernetes.io/depends-on: /namespaces/a/ConfigMap/b"),
 			trial:  facts.Trial{Live: policyObject("default", "*"), After: policyObject("default", given.Buckets)},
 			edit: func(o *facts.Observed) {
-				o.Dependencies = map[manifest.ID]facts.Dependency{{Kind: "ConfigMap", Namespace: "a", Name: "b"}: {Exists: true}}
+				o.Answers = question.Answers{question.Ready{Of: manifest.ID{Kind: "ConfigMap", Namespace: "a", Name: "b"}}: question.Readiness{Exists: true}}
 			},
 			want: plan.Create,
 		},

@@ -284,8 +284,8 @@ func TestReplaced(t *testing.T) {
 	used := question.Counted{Count: 1, Example: "Bucket default/logs"}
 	whole := func(e plan.Effect) plan.Effect { return e.MadeBy(o.ID, plan.Decoded(of(e.On.Kind, e.On.Name, "a"))) }
 	wholeBuckets, wholeApps := whole(buckets), whole(apps)
-	fitBuckets := plan.Fits{Of: plan.CRD("buckets.example.org"), After: wholeBuckets.Change.AfterWhole()}
-	fitApps := plan.Fits{Of: apps.On, After: wholeApps.Change.AfterWhole()}
+	fitBuckets := question.Fits{Of: plan.CRD("buckets.example.org"), After: wholeBuckets.Change.AfterWhole()}
+	fitApps := question.Fits{Of: apps.On, After: wholeApps.Change.AfterWhole()}
 	ofBuckets, ofQueues := question.Dependents{Of: plan.CRD("buckets.example.org")}, question.Dependents{Of: plan.CRD("queues.example.org")}
 	ofApps := question.Dependents{Of: apps.On}
 	cases := map[string]struct {
@@ -325,7 +325,7 @@ func TestReplaced(t *testing.T) {
 			want: "apps.example.org is installed with it, and its schema breaks: v1 b is removed; 1 custom resource exists, for example Bucket default/logs: change them first, or approve this",
 		},
 		"Loses": {
-			reason: "The reason names the object that loses a value.", effects: []plan.Effect{wholeBuckets}, answers: question.Answers{ofBuckets: used, fitBuckets: plan.Misfits{Count: 1, Reasons: []reason.Reason{reason.LosesField.With(1, 1, "b", "Bucket default/logs")}}},
+			reason: "The reason names the object that loses a value.", effects: []plan.Effect{wholeBuckets}, answers: question.Answers{ofBuckets: used, fitBuckets: question.Misfits{Count: 1, Reasons: []reason.Reason{reason.LosesField.With(1, 1, "b", "Bucket default/logs")}}},
 			want: "buckets.example.org is installed with it, and its schema breaks: v1 b is removed; 1 of 1 set b, which is lost, for example Bucket default/logs: change them first, or approve this",
 		},
 	}

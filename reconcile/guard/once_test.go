@@ -93,8 +93,8 @@ func newApproved(t *testing.T, of change) *approved {
 		switch q.(type) {
 		case question.Dependents:
 			return question.Counted{Count: 1, Example: "Bucket default/a"}
-		case plan.Fits:
-			return plan.Misfits{Count: 1}
+		case question.Fits:
+			return question.Misfits{Count: 1}
 		}
 		return nil
 	}

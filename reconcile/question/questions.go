@@ -1,7 +1,10 @@
 package question
 
 import (
+	"slices"
+
 	"headgate.dev/headgate/reconcile/approval"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render/manifest"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -88,6 +91,37 @@ type Applied struct {
 	Content Content
 }
 
+// Fits asks how many objects of a CRD, or of the CRDs of an XRD, would lose a value or be refused with a new version of the
+// definition.
+type Fits struct {
+	By[Misfits]
+	Of    manifest.ID
+	After Content // the new version of the CRD, or of the MRD or XRD that makes it
+}
+
+// Misfits is how many objects do not fit a definition.
+type Misfits struct {
+	Count   int64
+	Reasons []reason.Reason // the values that objects would lose, and why they would be refused
+}
+
+// And returns the combined answer for two kinds.
+func (m Misfits) And(other Misfits) Misfits {
+	return Misfits{m.Count + other.Count, slices.Concat(m.Reasons, other.Reasons)}
+}
+
+// Ready asks whether an object is ready for the objects that depend on it.
+type Ready struct {
+	By[Readiness]
+	Of manifest.ID
+}
+
+// Readiness is the state of an object on which others depend.
+type Readiness struct {
+	Exists   bool
+	NotReady reason.Reason // why it is not ready; no reason if it is
+}
+
 // Approvals asks for the approvals on the pull requests of a commit. It is about no object.
 type Approvals struct {
 	By[approval.Given]
@@ -128,6 +162,12 @@ func (q AppliedBefore) About() manifest.ID { return q.Of }
 
 // About implements Any.
 func (q Applied) About() manifest.ID { return q.Of }
+
+// About implements Any.
+func (q Fits) About() manifest.ID { return q.Of }
+
+// About implements Any.
+func (q Ready) About() manifest.ID { return q.Of }
 
 // About implements Any.
 func (q Approvals) About() (none manifest.ID) { return none }

@@ -95,7 +95,7 @@ type childAnswer struct {
 type childQuestion struct {
 	Type  string // as in typesOfChild
 	Of    manifest.ID
-	After []byte // of plan.Fits: as JSON
+	After []byte // of question.Fits: as JSON
 }
 
 // typesOfChild make the questions of a preview by the names of their types.
@@ -104,13 +104,13 @@ var typesOfChild = map[string]func(of manifest.ID) question.Any{
 	"question.Stored":     func(of manifest.ID) question.Any { return question.Stored{Of: of} },
 	"question.Present":    func(of manifest.ID) question.Any { return question.Present{Of: of} },
 	"question.Controls":   func(of manifest.ID) question.Any { return question.Controls{Of: of} },
-	"plan.Fits":           func(of manifest.ID) question.Any { return plan.Fits{Of: of} },
+	"question.Fits":       func(of manifest.ID) question.Any { return question.Fits{Of: of} },
 }
 
 // forChild returns a question for another process.
 func forChild(q question.Any) (childQuestion, error) {
 	asked := childQuestion{Type: fmt.Sprintf("%T", q), Of: q.About()}
-	fits, is := q.(plan.Fits)
+	fits, is := q.(question.Fits)
 	if !is {
 		return asked, nil
 	}
@@ -129,7 +129,7 @@ func (q childQuestion) question() (question.Any, error) {
 		return nil, fmt.Errorf("a preview may not ask %q", q.Type)
 	}
 	asked := typed(q.Of)
-	if fits, is := asked.(plan.Fits); is {
+	if fits, is := asked.(question.Fits); is {
 		var object map[string]any
 		if err := utiljson.Unmarshal(q.After, &object); err != nil {
 			return nil, err
@@ -177,7 +177,7 @@ type childImage struct {
 
 // register registers the types of a reason's values with gob.
 var register = sync.OnceFunc(func() {
-	for _, v := range []any{manifest.ID{}, manifest.Origin{}, schema.Change{}, reason.Reason{}, []any{}, []string{}, []reason.Reason{}, []manifest.ID{}, map[string]any{}, reason.Code(""), question.Counted{}, plan.Misfits{}, childUnknown{}} {
+	for _, v := range []any{manifest.ID{}, manifest.Origin{}, schema.Change{}, reason.Reason{}, []any{}, []string{}, []reason.Reason{}, []manifest.ID{}, map[string]any{}, reason.Code(""), question.Counted{}, question.Misfits{}, childUnknown{}} {
 		gob.Register(v)
 	}
 })

@@ -29,7 +29,7 @@ func TestQuestionsOfAChild(t *testing.T) {
 		{question.Controls{Of: of}, []any{question.Counted{}}},
 		{question.Stored{Of: of}, []any{[]string(nil), []string{"v1", "v2"}}},
 		{question.Present{Of: of}, []any{false, true}},
-		{plan.Fits{Of: of, After: plan.Decoded(given.Sized("region"))}, []any{plan.Misfits{}, plan.Misfits{Count: 1, Reasons: []reason.Reason{reason.LosesField.With(1, 2, "spec.size", "Bucket a")}}}},
+		{question.Fits{Of: of, After: plan.Decoded(given.Sized("region"))}, []any{question.Misfits{}, question.Misfits{Count: 1, Reasons: []reason.Reason{reason.LosesField.With(1, 2, "spec.size", "Bucket a")}}}},
 	} {
 		for _, a := range tc.answers {
 			var there question.Any
@@ -68,7 +68,7 @@ func TestQuestionsOfAChild(t *testing.T) {
 // The process that reads a pull request of someone else must not learn the content of objects, nor make the parent apply something.
 func TestQuestionsThatAChildMayNotAsk(t *testing.T) {
 	id := manifest.ID{Kind: "Secret", Namespace: "team", Name: "token"}
-	for _, q := range []question.Any{question.Leftovers{Of: id}, question.AppliedBefore{Of: id}, question.Applied{Of: id}, question.Departs{Of: id}} {
+	for _, q := range []question.Any{question.Leftovers{Of: id}, question.AppliedBefore{Of: id}, question.Applied{Of: id}, question.Departs{Of: id}, question.Ready{Of: id}} {
 		asked, err := forChild(q)
 		if err != nil {
 			t.Fatal(err)
