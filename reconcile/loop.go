@@ -63,6 +63,8 @@ type Loop struct {
 	// Slots bound how many loops of the process work at the same time: a pass has one after it fetched the commit, and gives it back
 	// while it waits. A nil Slots bounds nothing.
 	Slots *engine.Slots
+	// Ready waits until the API server answers, or returns why it does not. A pass begins after that. May be nil.
+	Ready func(context.Context) error
 
 	OnEvent func(Event) // receives what the loop does, one event at a time; may be nil
 }
@@ -124,6 +126,7 @@ const (
 	firstPause = 5 * time.Second // after an error
 	mostPause  = 5 * time.Minute
 	recent     = time.Second      // how long ago another sync may have asked for the newest commit
+	lateForge  = time.Second      // how long a pass keeps its slot while the forge does not answer
 	lastWords  = 10 * time.Second // the timeout for publishing, even if the pass was interrupted
 )
 
@@ -581,9 +584,7 @@ func (r *running) recall(ctx context.Context, why error) error {
 // carry makes a pass over the commit that was fetched last. If the loop only observes, the pass looks once at how far other tools
 // are.
 func (r *running) carry(ctx context.Context, waits func(string)) (report.Report, error) {
-	r.queue(true)
-	ctx, free, err := r.Slots.Take(ctx, r.next.Why.Priority())
-	r.queue(false)
+	ctx, free, err := r.turn(ctx)
 	if err != nil {
 		return report.Failed(r.Reconciler.Sync, r.current(), err), err
 	}
@@ -619,6 +620,18 @@ func (r *running) carry(ctx context.Context, waits func(string)) (report.Report,
 	result = result.After(r.so, r.fights.at(time.Now()))
 	r.so = result.Summary
 	return result, err
+}
+
+// turn waits until the API server answers, and for a slot.
+func (r *running) turn(ctx context.Context) (_ context.Context, free func(), err error) {
+	r.queue(true)
+	defer r.queue(false)
+	if r.Ready != nil {
+		if err := r.Ready(ctx); err != nil {
+			return ctx, nil, err
+		}
+	}
+	return r.Slots.Take(ctx, r.next.Why.Priority())
 }
 
 // see publishes that a new commit is pending, and the final status of the previous one. For the first commit, it waits until there
@@ -679,6 +692,7 @@ func (r *running) publish(ctx context.Context, result report.Report) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
 	defer cancel()
+	defer engine.Late(ctx, lateForge)()
 	if err := r.Publisher.Publish(ctx, result); err != nil {
 		r.emit(Event{Kind: PublishFailed, Revision: result.Revision, Err: err})
 	}

@@ -82,7 +82,13 @@ func (p *Peers) Join(of inventory.Sync, as Member) {
 
 // Leave removes a sync that ended.
 func (p *Peers) Leave(of inventory.Sync) {
-	p.change(of, func(*member) { delete(p.all, of) })
+	p.change(of, func(*member) {
+		delete(p.all, of)
+		for _, m := range p.all {
+			delete(m.asks, of)
+			delete(m.woken, of)
+		}
+	})
 }
 
 // woken returns the channel that receives when another sync needs the newest commit of a sync; nil if the sync did not join.

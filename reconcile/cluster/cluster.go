@@ -74,10 +74,11 @@ func (o Options) withDefaults() Options {
 
 // A Cluster is one cluster as one sync sees it. It may be used by one pass at a time.
 type Cluster struct {
-	sync    inventory.Sync
-	options Options
-	config  *rest.Config
-	http    *http.Client
+	sync     inventory.Sync
+	options  Options
+	config   *rest.Config
+	http     *http.Client
+	throttle *throttle // of the API server
 
 	discovery discovery.DiscoveryInterfaceWithContext
 	metadata  metadata.Interface // for requests that need no bodies: lists, writes
@@ -96,6 +97,7 @@ type Cluster struct {
 	waited   map[manifest.ID]string       // objects that did not become ready in time, with the commit for which a pass waited
 	watched  *watchedLease                // the lease as the last passes saw it; nil before the first
 	shared   *shared                      // with other Clusters of the same configuration
+	leave    func()                       // ends that
 	under    *underway                    // requests and other things that the pass waits for
 	progress sync.Mutex
 }
@@ -104,21 +106,24 @@ type Cluster struct {
 // client-side rate limit.
 func New(config *rest.Config, of inventory.Sync, options Options) (*Cluster, error) {
 	shares := cmp.Or(options.Shares, &Shares{})
-	all, err := shares.of(config, options.AnswerTime)
+	all, leave, err := shares.enter(config, of, options.AnswerTime)
 	if err != nil {
 		return nil, err
 	}
-	all.add(of)
-	c, err := connect(config, of, options)
+	c, err := connect(config, of, options, all.reader.throttle)
 	if err != nil {
+		leave()
 		return nil, err
 	}
-	c.shared = all
+	c.shared, c.leave = all, leave
 	return c, nil
 }
 
+// Close makes the others of the same configuration forget the Cluster. It may be called more than once, after Watch has returned.
+func (c *Cluster) Close() { c.leave() }
+
 // connect returns a Cluster that shares nothing, and so cannot watch.
-func connect(config *rest.Config, of inventory.Sync, options Options) (*Cluster, error) {
+func connect(config *rest.Config, of inventory.Sync, options Options, through *throttle) (*Cluster, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = -1, -1
 	config.UserAgent = "headgate/" + version()
@@ -128,14 +133,14 @@ func connect(config *rest.Config, of inventory.Sync, options Options) (*Cluster,
 	options = options.withDefaults()
 	under := &underway{}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return deadlineTransport{next: next, within: options.AnswerTime, under: under}
+		return deadlineTransport{next: next, through: through, within: options.AnswerTime, under: under}
 	})
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
 	client.CheckRedirect = sameServer
-	c := &Cluster{sync: of, options: options, config: config, http: client, holder: identity(), under: under, waited: map[manifest.ID]string{}}
+	c := &Cluster{sync: of, options: options, config: config, http: client, throttle: through, holder: identity(), under: under, waited: map[manifest.ID]string{}}
 	c.checks.every = options.FullCheck
 	if c.discovery, err = discovery.NewDiscoveryClientForConfigAndClient(config, client); err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"headgate.dev/headgate/reconcile/engine"
+
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
@@ -21,6 +23,8 @@ const (
 	listFactor = 4
 	// mostAsked is the longest Retry-After of an API server that is followed.
 	mostAsked = 10 * time.Second
+	// late is how long a pass keeps its slot while it waits for an answer.
+	late = time.Second
 )
 
 // errUnanswered matches, with errors.Is, the error of a request that was not answered in time. A proxy on the way to the API server
@@ -40,19 +44,23 @@ func (e unanswered) Is(t error) bool { return t == errUnanswered }
 func (e unanswered) Timeout() bool   { return true }
 func (e unanswered) Temporary() bool { return true }
 
-// A deadlineTransport gives every request a deadline, repeats reads that the API server was too busy for, and records the requests
-// that are under way.
+// A deadlineTransport sends requests through a throttle, gives each a deadline, repeats reads that the API server was too busy for, and
+// records the requests that are under way. A pass gives its slot back while an answer is late.
 type deadlineTransport struct {
-	next   http.RoundTripper
-	within time.Duration // time limit for the answer to a request
-	under  *underway
+	next    http.RoundTripper
+	through *throttle
+	within  time.Duration // time limit for the answer to a request
+	under   *underway
 }
 
 // RoundTrip sends a request. A watch ends by itself, within the time that it requests.
 func (p deadlineTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	verb := Verb(req)
+	if verb != "WATCH" {
+		defer engine.Late(req.Context(), late)()
+	}
 	for pause := 200 * time.Millisecond; ; pause *= 2 {
-		resp, err := p.once(req, verb)
+		resp, err := p.throttled(req, verb)
 		if req.Method != http.MethodGet || verb == "WATCH" || pause > 2*time.Second || !isBusy(resp, err) {
 			return resp, err
 		}
@@ -99,6 +107,22 @@ type readCloser struct {
 	io.Closer
 }
 
+// throttled sends a request through the throttle. A watch, and whatever proves that a lease is held, does not wait.
+func (p deadlineTransport) throttled(req *http.Request, verb string) (*http.Response, error) {
+	if verb == "WATCH" || strings.Contains(req.URL.Path, "/leases/") {
+		return p.once(req, verb)
+	}
+	end := p.under.await("an API server that is away or too busy")
+	done, err := p.through.pass(req.Context(), p.within)
+	end()
+	if err != nil {
+		return nil, err
+	}
+	resp, err := p.once(req, verb)
+	done(shownBy(req.Context(), resp, err))
+	return resp, err
+}
+
 // once sends a request without repeating it.
 func (p deadlineTransport) once(req *http.Request, verb string) (*http.Response, error) {
 	within := p.within
@@ -112,23 +136,23 @@ func (p deadlineTransport) once(req *http.Request, verb string) (*http.Response,
 		}
 		within += time.Duration(seconds) * time.Second
 	}
-	late := unanswered{verb + " " + req.URL.Path, within}
-	ctx, cancel := context.WithTimeoutCause(req.Context(), within, late)
+	missing := unanswered{verb + " " + req.URL.Path, within}
+	ctx, cancel := context.WithTimeoutCause(req.Context(), within, missing)
 	isLate := func() bool { return errors.Is(context.Cause(ctx), errUnanswered) }
 	done := func() {}
 	if verb != "WATCH" {
-		done = p.under.begin(late.request)
+		done = p.under.begin(missing.request)
 	}
 	end := sync.OnceFunc(func() { cancel(); done() })
 	resp, err := p.next.RoundTrip(req.WithContext(ctx))
 	if err != nil {
 		defer end()
 		if isLate() {
-			return nil, late
+			return nil, missing
 		}
 		return nil, redactError(req, err)
 	}
-	resp.Body = &timedBody{ReadCloser: resp.Body, end: end, isLate: isLate, late: late}
+	resp.Body = &timedBody{ReadCloser: resp.Body, end: end, isLate: isLate, late: missing}
 	if err := redactAnswer(req, resp); err != nil {
 		_ = resp.Body.Close() // closing the body ends the request
 		return nil, err

@@ -61,7 +61,7 @@ func (c *Cluster) lock(ctx context.Context, patience time.Duration) (*lock, cont
 			l := &lock{cluster: c, held: held, uid: held.UID, stopped: make(chan struct{})}
 			l.proves(asked)
 			working, end := context.WithCancelCause(context.WithValue(ctx, lockKey{}, l))
-			renewing, stop := context.WithCancel(context.WithoutCancel(ctx)) // renew also while the outcomes are stored
+			renewing, stop := context.WithCancel(engine.Without(context.WithoutCancel(ctx))) // renew also while the outcomes are stored
 			l.end, l.stop = end, stop
 			go l.renew(renewing)
 			return l, working, nil

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,6 +41,9 @@ type Looker struct {
 // WaitsFor returns what the current pass is waiting for; "" if that is not known.
 func (l *Looker) WaitsFor() string { return l.cluster.WaitsFor() }
 
+// Ready waits until the API server answers, at most for the time of an answer.
+func (l *Looker) Ready(ctx context.Context) error { return l.cluster.Ready(ctx) }
+
 // compared is the record of one wanted object.
 type compared struct {
 	digest string      // of the wanted object
@@ -76,7 +80,11 @@ func NewLooker(config *rest.Config, of inventory.Sync, options Options) (*Looker
 			return next.RoundTrip(req)
 		})
 	})
-	c, err := connect(config, of, options) // it watches also objects without our label, and so shares no watch
+	shares := cmp.Or(options.Shares, &Shares{})
+	shares.mu.Lock()
+	through := shares.throttle(config.Host)
+	shares.mu.Unlock()
+	c, err := connect(config, of, options, through) // it watches also objects without our label, and so shares no watch
 	if err != nil {
 		return nil, err
 	}

@@ -26,30 +26,51 @@ import (
 //
 //	metadata of a kind, by our label ─► by the value of the label ─► the watch of that sync
 //	inventories of a namespace       ─► by name                   ─► the watch of that sync
+//
+// Clusters of the same API server share how many requests are under way, and what its answers show about it, whatever their identities.
 type Shares struct {
-	mu sync.Mutex
-	by map[*rest.Config]*shared
+	mu        sync.Mutex
+	by        map[*rest.Config]*shared
+	throttles map[string]*throttle // by host
 }
 
-// of returns what the Clusters of a configuration share.
-func (s *Shares) of(config *rest.Config, answerTime time.Duration) (*shared, error) {
+// throttle returns that of an API server. The caller holds the lock.
+func (s *Shares) throttle(host string) *throttle {
+	if s.throttles[host] == nil {
+		if s.throttles == nil {
+			s.throttles = map[string]*throttle{}
+		}
+		s.throttles[host] = newThrottle()
+	}
+	return s.throttles[host]
+}
+
+// enter adds a sync to what the Clusters of a configuration share, until leave is called, once.
+func (s *Shares) enter(config *rest.Config, of inventory.Sync, answerTime time.Duration) (all *shared, leave func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if one := s.by[config]; one != nil {
-		return one, nil
+	if all = s.by[config]; all == nil {
+		reader, err := connect(config, inventory.Sync{}, Options{AnswerTime: answerTime}, s.throttle(config.Host))
+		if err != nil {
+			return nil, nil, err
+		}
+		all = &shared{
+			reader: reader, syncs: map[string]int{}, spaces: map[string]int{},
+			kinds: map[schema.GroupKind]*sharedKind{}, inventories: map[string]*sharedInventories{},
+		}
+		if s.by == nil {
+			s.by = map[*rest.Config]*shared{}
+		}
+		s.by[config] = all
 	}
-	reader, err := connect(config, inventory.Sync{}, Options{AnswerTime: answerTime})
-	if err != nil {
-		return nil, err
-	}
-	if s.by == nil {
-		s.by = map[*rest.Config]*shared{}
-	}
-	s.by[config] = &shared{
-		reader: reader, syncs: map[string]bool{}, spaces: map[string]int{},
-		kinds: map[schema.GroupKind]*sharedKind{}, inventories: map[string]*sharedInventories{},
-	}
-	return s.by[config], nil
+	all.add(of)
+	return all, sync.OnceFunc(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if all.remove(of) {
+			delete(s.by, config)
+		}
+	}), nil
 }
 
 // shared is what the syncs of one configuration share.
@@ -62,8 +83,8 @@ type shared struct {
 
 	// mu guards everything below, and the fields of shared kinds and inventories. It is acquired before the lock of a watching.
 	mu          sync.Mutex
-	syncs       map[string]bool // the values of our label
-	spaces      map[string]int  // the number of syncs by namespace
+	syncs       map[string]int // the number of Clusters by the value of our label: a sync that is replaced has two for a moment
+	spaces      map[string]int // the number of syncs by namespace
 	kinds       map[schema.GroupKind]*sharedKind
 	inventories map[string]*sharedInventories // by namespace
 }
@@ -72,14 +93,31 @@ type shared struct {
 func (s *shared) add(of inventory.Sync) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.syncs[of.Key()] {
+	if s.syncs[of.Key()]++; s.syncs[of.Key()] > 1 {
 		return
 	}
-	s.syncs[of.Key()] = true
 	s.spaces[of.Namespace]++
 	for _, kind := range s.kinds {
 		kind.again() // the selector has changed
 	}
+}
+
+// remove removes a sync that does not watch any more, and reports whether it was the last one.
+func (s *shared) remove(of inventory.Sync) (last bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.syncs[of.Key()]--; s.syncs[of.Key()] > 0 {
+		return false
+	}
+	delete(s.syncs, of.Key())
+	if s.spaces[of.Namespace]--; s.spaces[of.Namespace] == 0 {
+		delete(s.spaces, of.Namespace)
+		if refused := s.inventories[of.Namespace]; refused != nil { // any other has ended with its last listener
+			refused.stop()
+			delete(s.inventories, of.Namespace)
+		}
+	}
+	return len(s.syncs) == 0
 }
 
 // mostListed is the maximum number of syncs that a selector lists. With more, a watch gets all objects with our label.
@@ -89,7 +127,7 @@ const mostListed = 20
 func (s *shared) has(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.syncs[key]
+	return s.syncs[key] > 0
 }
 
 // selector selects the objects of all syncs.

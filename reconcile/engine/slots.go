@@ -44,6 +44,7 @@ type slot struct {
 
 	mu     sync.Mutex
 	pauses int
+	ended  bool
 }
 
 type slotKey struct{}
@@ -56,7 +57,8 @@ func (s *Slots) Take(ctx context.Context, priority Priority) (_ context.Context,
 	if err := s.wait(ctx, priority); err != nil {
 		return ctx, nil, err
 	}
-	return context.WithValue(ctx, slotKey{}, &slot{of: s}), sync.OnceFunc(s.giveBack), nil
+	one := &slot{of: s}
+	return context.WithValue(ctx, slotKey{}, one), one.end, nil
 }
 
 // Pause gives back the slot of a pass while the pass waits for something outside of the process, until resume is called, which waits
@@ -67,21 +69,64 @@ func Pause(ctx context.Context) (resume func()) {
 	if one == nil {
 		return func() {}
 	}
-	one.mu.Lock()
-	defer one.mu.Unlock()
-	if one.pauses++; one.pauses == 1 {
-		one.of.giveBack()
-	}
+	one.pause()
 	return sync.OnceFunc(func() {
-		one.mu.Lock()
-		defer one.mu.Unlock()
-		if one.pauses--; one.pauses > 0 {
-			return
-		}
-		if one.of.wait(ctx, resumed) != nil {
-			one.of.force()
+		one.resume(func() {
+			if one.of.wait(ctx, resumed) != nil {
+				one.of.force()
+			}
+		})
+	})
+}
+
+// Late gives back the slot of a pass if done is not called in time. The pass then goes on at once, even if no slot is free: it may hold
+// a lock that those with slots wait for.
+func Late(ctx context.Context, within time.Duration) (done func()) {
+	one, _ := ctx.Value(slotKey{}).(*slot)
+	if one == nil {
+		return func() {}
+	}
+	paused := make(chan struct{})
+	timer := time.AfterFunc(within, func() {
+		defer close(paused)
+		one.pause()
+	})
+	return sync.OnceFunc(func() {
+		if !timer.Stop() {
+			<-paused
+			one.resume(one.of.force)
 		}
 	})
+}
+
+// Without returns a context without the slot of a pass, for what goes on beside the pass.
+func Without(ctx context.Context) context.Context { return context.WithValue(ctx, slotKey{}, nil) }
+
+func (s *slot) pause() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pauses++; s.pauses == 1 && !s.ended {
+		s.of.giveBack()
+	}
+}
+
+// resume ends a pause. The last one takes a slot.
+func (s *slot) resume(take func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pauses--; s.pauses == 0 && !s.ended {
+		take()
+	}
+}
+
+// end gives the slot back for good, once. What goes on after the pass neither takes it nor gives it back.
+func (s *slot) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.ended && s.pauses == 0 {
+		s.of.giveBack()
+	}
+	s.ended = true
 }
 
 // wait waits for a free slot and takes it.

@@ -151,3 +151,38 @@ func TestNoSlots(t *testing.T) {
 	Pause(ctx)()
 	free()
 }
+
+// A request without an answer is no work, and its pass must not wait for those that need the slot: it may hold a lock that they wait for.
+func TestSlotsAreFreeWhileAnAnswerIsLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewSlots(1)
+		var order []string
+		ctx, free, err := s.Take(t.Context(), Asked)
+		if err != nil {
+			t.Fatal(err)
+		}
+		Late(ctx, time.Second)() // in time
+		Late(Without(ctx), 0)()
+		late := Late(ctx, time.Second)
+		take(t, s, &order, "meanwhile", Regular)
+		if len(order) > 0 {
+			t.Fatal("the slot was given back too early")
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if !slices.Equal(order, []string{"meanwhile"}) {
+			t.Fatal("nobody got the slot of the pass")
+		}
+		late() // beside the other one
+		late()
+		other := Late(ctx, time.Second)
+		time.Sleep(2 * time.Second)
+		free()
+		free()
+		other() // after the pass
+		time.Sleep(time.Minute)
+		if s.free != 1 || len(s.waiting) != 0 {
+			t.Errorf("%d slots are free, want 1", s.free)
+		}
+	})
+}

@@ -77,6 +77,7 @@ type backend interface {
 	list(ctx context.Context, at address) (refs, error)
 	forget(ctx context.Context, commit plumbing.Hash) error
 	wait(of *Repository, notify func())
+	leave(of *Repository)
 }
 
 // Limits bound the cost of reading a repository. Zero values are replaced by defaults.
@@ -227,10 +228,13 @@ func (r *Repository) cache() (_ string, err error) {
 // Plain returns the URL of a repository without the credentials in it.
 func Plain(raw string) string { return withoutCredentials(raw) }
 
-// Close removes the temporary cache. Files that were fetched cannot be read afterwards.
+// Close removes the temporary cache, and calls Changed no more. Files that were fetched cannot be read afterwards.
 func (r *Repository) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.Shared != nil {
+		r.Shared.leave(r)
+	}
 	if r.temp.Path == "" {
 		return nil
 	}

@@ -151,3 +151,19 @@ func (t *tips) wait(of *Repository, notify func()) {
 	defer t.mu.Unlock()
 	t.waiting[of] = notify
 }
+
+// leave ends wait.
+func (t *tips) leave(of *Repository) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.waiting, of)
+}
+
+// leave makes all backends forget a Repository. It may have used several, because credentials are replaced.
+func (s *Shared) leave(of *Repository) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, one := range s.used {
+		one.leave(of)
+	}
+}

@@ -154,3 +154,30 @@ func TestErrorsAreNotShared(t *testing.T) {
 	_, _ = all[0].Resolve(gone, "main")
 	tipsOf(t.Context(), t, all, "main")
 }
+
+// A process replaces a Sync whenever its file changes, and a controller does that for years.
+func TestSharedForgetsClosedRepositories(t *testing.T) {
+	h := newHistory(t)
+	s := serve(h.fixture)
+	all, told := crowd(t, 1, &Repository{URL: s.url()})
+	for range 1000 {
+		next := &Repository{URL: s.url(), Cache: all[0].Cache, Shared: all[0].Shared, Changed: func() { t.Error("a closed repository was told of a change") }}
+		if _, err := next.Resolve(engine.Within(t.Context(), time.Hour), "main"); err != nil {
+			t.Fatal(err)
+		}
+		if err := next.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tipsOf(t.Context(), t, all, "main")
+	h.push("main", map[string]string{"a.yaml": "new"}, h.main)
+	tipsOf(t.Context(), t, all, "main")
+	if told[0].Load() != 1 {
+		t.Errorf("the open repository was told %d times, want once", told[0].Load())
+	}
+	for _, one := range all[0].Shared.used {
+		if n := len(one.backend.(*clone).waiting); n != 1 {
+			t.Errorf("%d repositories are remembered, want the open one", n)
+		}
+	}
+}

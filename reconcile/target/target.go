@@ -47,7 +47,7 @@ type Target struct {
 const freshTags = 10 * time.Minute
 
 // New wires a valid Sync. It sends no request. Its errors name fields of the Sync.
-func New(s v1alpha1.Sync, in Surroundings) (*Target, error) {
+func New(s v1alpha1.Sync, in Surroundings) (_ *Target, err error) {
 	if in.Getenv == nil {
 		in.Getenv = os.Getenv
 	}
@@ -61,6 +61,11 @@ func New(s v1alpha1.Sync, in Surroundings) (*Target, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer func() {
+		if err != nil {
+			_ = w.Close() // another Sync may get its place
+		}
+	}()
 	t := &Target{repository: repository, wired: w, previews: in.onlyPreviews(), Loop: reconcile.Loop{
 		Reconciler: w.Reconciler,
 		Watcher:    w.Cluster,
@@ -73,6 +78,9 @@ func New(s v1alpha1.Sync, in Surroundings) (*Target, error) {
 		Changed:    changed,
 		OnEvent:    in.Event,
 	}}
+	if w.Cluster != nil {
+		t.Loop.Ready = w.Cluster.Ready
+	}
 	if t.Loop.Reconciler.Applier != nil && !s.Spec.Suspend && !t.previews {
 		t.Loop.Reconciler.Peers = in.Peers
 		in.Peers.Join(t.Loop.Reconciler.Sync, reconcile.Member{
@@ -183,7 +191,7 @@ func (t *Target) Run(ctx context.Context) {
 // Once makes one pass and returns its report.
 func (t *Target) Once(ctx context.Context) (report.Report, error) { return t.Loop.Once(ctx) }
 
-// Close removes temporary files.
+// Close removes temporary files, and leaves the other syncs of the process.
 func (t *Target) Close() error {
 	err := errors.Join(t.repository.Close(), t.wired.Close())
 	if t.follower != nil {

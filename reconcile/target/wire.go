@@ -65,6 +65,7 @@ type Surroundings struct {
 // A Cluster is what a Sync reads and watches in its cluster, in addition to the observations of its passes.
 type Cluster interface {
 	reconcile.Watcher
+	Ready(ctx context.Context) error
 	Secret(ctx context.Context, name string) (map[string][]byte, error)
 	Packages(ctx context.Context) ([]crossplane.Installed, error)
 	ImageConfigs(ctx context.Context) ([]packages.LiveConfig, error)
@@ -92,6 +93,7 @@ type Wired struct {
 	reconcile.Reconciler
 
 	Cluster  Cluster            // nil without a cluster
+	leave    func()             // leaves the other syncs of the process; nil if it shares nothing with them
 	packages *registry.Resolver // nil without a source
 }
 
@@ -214,17 +216,24 @@ func (w *Wired) reach(s v1alpha1.Sync, observes bool, to *rest.Config, how clust
 		return err
 	}
 	c, err := cluster.New(to, w.Sync, how)
+	if err != nil {
+		return err
+	}
+	w.leave = c.Close
 	w.Observer, w.Applier, w.Reconciler.Cluster, w.Recorder, w.Cluster, w.Waiter = c, c, c, c, c, c
 	w.Owned = c.Owned
 	w.Applied = func(ctx context.Context) (string, error) {
 		inv, err := c.Inventory(ctx)
 		return inv.Record.Source.Commit, err
 	}
-	return err
+	return nil
 }
 
-// Close removes temporary files.
+// Close removes temporary files, and leaves the other syncs of the process.
 func (w *Wired) Close() error {
+	if w.leave != nil {
+		w.leave()
+	}
 	if w.packages == nil {
 		return nil
 	}
