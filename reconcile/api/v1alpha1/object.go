@@ -106,61 +106,96 @@ type Status struct {
 
 // Counts has the numbers of a pass.
 type Counts struct {
-	Active      int `json:"active"`                // active definitions of the commit
-	Definitions int `json:"definitions,omitempty"` // all definitions of the commit
-	Held        int `json:"held"`                  // steps that a guard holds
-	Drifted     int `json:"drifted"`               // objects that another writer changed and that the pass did not correct
-	Objects     int `json:"objects,omitempty"`     // owned objects
-	Failed      int `json:"failed,omitempty"`      // steps that failed
-	NotReady    int `json:"notReady,omitempty"`    // objects that were not ready in time
-	Waiting     int `json:"waiting,omitempty"`     // steps that wait for something, and expected effects that are missing
+	// active definitions of the commit
+	Active int `json:"active"`
+	// all definitions of the commit
+	Definitions int `json:"definitions,omitempty"`
+	// steps that a guard holds
+	Held int `json:"held"`
+	// objects that another writer changed and that the pass did not correct
+	Drifted int `json:"drifted"`
+	// owned objects
+	Objects int `json:"objects,omitempty"`
+	// steps that failed
+	Failed int `json:"failed,omitempty"`
+	// objects that were not ready in time
+	NotReady int `json:"notReady,omitempty"`
+	// steps that wait for something, and expected effects that are missing
+	Waiting int `json:"waiting,omitempty"`
 }
 
 // An InventoryRef names a ConfigMap that records the owned objects. It is in the namespace of the Sync.
 type InventoryRef struct {
-	Name string `json:"name"` // name of the ConfigMap
+	// name of the ConfigMap
+	Name string `json:"name"`
 }
 
 // HeldSteps are steps that a guard holds for one reason.
 type HeldSteps struct {
-	Guard   string      `json:"guard"`             // the guard
-	Reason  string      `json:"reason,omitempty"`  // the code of the reason
-	Message string      `json:"message,omitempty"` // the reason
-	Action  string      `json:"action"`            // what is held: create, update or prune
-	Count   int         `json:"count"`             // how many steps
-	Objects []string    `json:"objects,omitempty"` // the first objects
-	Digest  string      `json:"digest,omitempty"`  // approves everything that is held and that can be approved
-	UpTo    int         `json:"upTo,omitempty"`    // the number that an approval with the digest must cover
-	Since   metav1.Time `json:"since"`             // when the first pass held them
+	// the guard
+	Guard string `json:"guard"`
+	// the code of the reason
+	Reason string `json:"reason,omitempty"`
+	// the reason
+	Message string `json:"message,omitempty"`
+	// what is held: create, update or prune
+	Action string `json:"action"`
+	// how many steps
+	Count int `json:"count"`
+	// the first objects
+	Objects []string `json:"objects,omitempty"`
+	// approves everything that is held and that can be approved
+	Digest string `json:"digest,omitempty"`
+	// the number that an approval with the digest must cover
+	UpTo int `json:"upTo,omitempty"`
+	// when the first pass held them
+	Since metav1.Time `json:"since"`
 	// Revision is the commit of that pass.
 	Revision string `json:"revision,omitempty"`
 }
 
 // Drifted is an object that another writer changed.
 type Drifted struct {
-	Object   string   `json:"object"`             // the object
-	Managers []string `json:"managers,omitempty"` // the field managers that changed it, if they are known
-	Paths    []string `json:"paths,omitempty"`    // the first fields that differ; none if the whole object was deleted
-	More     int      `json:"more,omitempty"`     // how many more fields differ
+	// the object
+	Object string `json:"object"`
+	// the field managers that changed it, if they are known
+	Managers []string `json:"managers,omitempty"`
+	// the first fields that differ; none if the whole object was deleted
+	Paths []string `json:"paths,omitempty"`
+	// how many more fields differ
+	More int `json:"more,omitempty"`
 }
 
 // A PolicyActivation has the number of definitions that a policy activates.
 type PolicyActivation struct {
-	Policy string `json:"policy"` // name of the policy
-	Active int    `json:"active"` // definitions that it matches
+	// name of the policy
+	Policy string `json:"policy"`
+	// definitions that it matches
+	Active int `json:"active"`
 }
 
 // A PastPass is the result of a pass.
 type PastPass struct {
-	Ended    metav1.Time     `json:"ended"`              // when it ended
-	Took     metav1.Duration `json:"took"`               // how long it took
-	Revision string          `json:"revision,omitempty"` // its commit
-	Result   string          `json:"result"`             // the state of the commit status: success, pending, failure or error
-	Message  string          `json:"message,omitempty"`  // its problems
-	Created  int             `json:"created,omitempty"`  // objects that it created
-	Updated  int             `json:"updated,omitempty"`  // objects that it updated
-	Pruned   int             `json:"pruned,omitempty"`   // objects that it deleted, or began to delete
-	Released int             `json:"released,omitempty"` // objects that it released
-	Held     int             `json:"held,omitempty"`     // steps that it held
-	Failed   int             `json:"failed,omitempty"`   // steps that failed
+	// when it ended
+	Ended metav1.Time `json:"ended"`
+	// how long it took
+	Took metav1.Duration `json:"took"`
+	// its commit
+	Revision string `json:"revision,omitempty"`
+	// the state of the commit status: success, pending, failure or error
+	Result string `json:"result"`
+	// its problems
+	Message string `json:"message,omitempty"`
+	// objects that it created
+	Created int `json:"created,omitempty"`
+	// objects that it updated
+	Updated int `json:"updated,omitempty"`
+	// objects that it deleted, or began to delete
+	Pruned int `json:"pruned,omitempty"`
+	// objects that it released
+	Released int `json:"released,omitempty"`
+	// steps that it held
+	Held int `json:"held,omitempty"`
+	// steps that failed
+	Failed int `json:"failed,omitempty"`
 }

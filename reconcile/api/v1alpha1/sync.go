@@ -48,14 +48,37 @@ type Sync struct {
 }
 
 // A Spec configures a sync. Default fills in missing fields.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.statuses) || has(self.clusterName)",message="is missing: statuses need it to tell clusters apart that post to the same commit",fieldPath=".clusterName"
+// +kubebuilder:validation:XValidation:rule="!has(self.pageURL) || has(self.statuses)",message="has no effect without spec.statuses, which link to it",fieldPath=".pageURL"
+// +kubebuilder:validation:XValidation:rule="has(self.previews) && self.previews || !(has(self.livePreviews) && self.livePreviews)",message="has no effect without previews: true",fieldPath=".livePreviews"
+// +kubebuilder:validation:XValidation:rule="has(self.previews) && self.previews || !has(self.forkPreviews)",message="has no effect without previews: true",fieldPath=".forkPreviews"
+// +kubebuilder:validation:XValidation:rule="!(has(self.previews) && self.previews) || has(self.statuses)",message="needs spec.statuses, which names the forge of the pull requests and its token",fieldPath=".previews"
+// +kubebuilder:validation:XValidation:rule="self.managementPolicy != 'Observable' || self.adoption == 'AdoptIfUnowned'",message="has no effect with managementPolicy Observable; leave it out",fieldPath=".adoption"
+// +kubebuilder:validation:XValidation:rule="self.managementPolicy != 'Observable' || self.adoptionLeftovers == 'Keep'",message="has no effect with managementPolicy Observable; leave it out",fieldPath=".adoptionLeftovers"
+// +kubebuilder:validation:XValidation:rule="self.managementPolicy != 'Observable' || self.conflicts == 'Refuse'",message="has no effect with managementPolicy Observable; leave it out",fieldPath=".conflicts"
+// +kubebuilder:validation:XValidation:rule="self.managementPolicy != 'Observable' || self.instances == 'Hold'",message="has no effect with managementPolicy Observable; leave it out",fieldPath=".instances"
+// +kubebuilder:validation:XValidation:rule="self.managementPolicy != 'Observable' || self.deactivation == 'Never'",message="has no effect with managementPolicy Observable; leave it out",fieldPath=".deactivation"
+// +kubebuilder:validation:XValidation:rule="self.managementPolicy != 'Observable' || self.source.history == 'Any'",message="has no effect with managementPolicy Observable; leave it out",fieldPath=".source.history"
+// +kubebuilder:validation:XValidation:rule="self.managementPolicy != 'Observable' || !has(self.maxPrunes)",message="has no effect with managementPolicy Observable; leave it out",fieldPath=".maxPrunes"
+// +kubebuilder:validation:XValidation:rule="self.managementPolicy != 'Observable' || !has(self.maxActivations)",message="has no effect with managementPolicy Observable; leave it out",fieldPath=".maxActivations"
+// +kubebuilder:validation:XValidation:rule="self.managementPolicy != 'Observable' || !has(self.release)",message="has no effect with managementPolicy Observable; leave it out",fieldPath=".release"
+// +kubebuilder:validation:XValidation:rule="self.managementPolicy != 'Observable' || !has(self.allowedKinds)",message="has no effect with managementPolicy Observable; leave it out",fieldPath=".allowedKinds"
+// +kubebuilder:validation:XValidation:rule="self.managementPolicy != 'Observable' || !has(self.activation)",message="has no effect with managementPolicy Observable; leave it out",fieldPath=".activation"
+// +kubebuilder:validation:XValidation:rule="self.managementPolicy != 'Observable' || !has(self.references)",message="has no effect with managementPolicy Observable; leave it out",fieldPath=".references"
 type Spec struct {
 	Source Source `json:"source"`
 
 	// ClusterName distinguishes this cluster from others that follow the same branch. It is part of the name of every
 	// commit status, so a Sync with statuses requires it.
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$`
 	ClusterName string    `json:"clusterName,omitempty"`
 	Statuses    *Statuses `json:"statuses,omitempty"`
-	PageURL     string    `json:"pageURL,omitempty"` // the page that every commit status links to
+	// the page that every commit status links to
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:Pattern=`^https?://[^@/?#\s]+([/?#]\S*)?$`
+	// +kubebuilder:validation:XValidation:rule="isURL(self)",message="must be an http(s) URL"
+	PageURL string `json:"pageURL,omitempty"`
 
 	// Previews posts a preview on every pull request into the branch. Set it in one process; for many clusters, run one with --previews.
 	Previews bool `json:"previews,omitempty"`
@@ -64,6 +87,8 @@ type Spec struct {
 	LivePreviews bool `json:"livePreviews,omitempty"`
 	// PreviewRegistries are the hosts of registries that a pull request may name although its target does not, such as
 	// ghcr.io. Every pull request may name xpkg.crossplane.io and xpkg.upbound.io.
+	// +kubebuilder:validation:items:MaxLength=512
+	// +kubebuilder:validation:items:Pattern=`^(localhost|[A-Za-z0-9][A-Za-z0-9.-]*\.[A-Za-z0-9.-]*[A-Za-z0-9]|[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?:[0-9]{1,5}|[A-Za-z0-9][A-Za-z0-9.-]*\.[A-Za-z0-9.-]*[A-Za-z0-9]:[0-9]{1,5}|\[[0-9A-Fa-f:]+\](:[0-9]{1,5})?)$`
 	PreviewRegistries []string `json:"previewRegistries,omitempty"`
 	// ForkPreviews allows previews of pull requests from forks.
 	ForkPreviews *ForkPreviews `json:"forkPreviews,omitempty"`
@@ -71,53 +96,85 @@ type Spec struct {
 	// Suspend stops the sync: Headgate fetches, writes and posts nothing for it.
 	Suspend bool `json:"suspend,omitempty"`
 	// Interval is the time between passes while nothing changes, plus or minus a tenth.
+	// +kubebuilder:default="1m0s"
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('8760h')",message="must be a duration such as 30s, 5m or 1h, at least 1s and at most 8760h"
 	Interval Duration `json:"interval,omitempty"`
 	// Timeout is how long applied objects may take to become ready.
+	// +kubebuilder:default="5m0s"
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('8760h')",message="must be a duration such as 30s, 5m or 1h, at least 1s and at most 8760h"
 	Timeout Duration `json:"timeout,omitempty"`
 	// FullCheckInterval is the time within which Headgate checks every object, including unchanged ones, with a dry
 	// run. Each pass checks some of them.
+	// +kubebuilder:default="1h0m0s"
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1m') && duration(self) <= duration('8760h')",message="must be a duration such as 30s, 5m or 1h, at least 1m and at most 8760h"
 	FullCheckInterval Duration `json:"fullCheckInterval,omitempty"`
 
 	// CrossplaneVersion is the Crossplane release whose package rules apply, such as v2.3.1. The default is the
 	// newest release that Headgate supports. Releases differ in which CRDs of a package become definitions.
+	// +kubebuilder:validation:Pattern=`^v?([2-9]|[1-9][0-9]+)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$`
 	CrossplaneVersion string `json:"crossplaneVersion,omitempty"`
 
 	// KubernetesVersion is the Kubernetes release of the cluster, such as 1.34. Kinds, versions and fields that it
 	// does not have are then errors of a commit. By default, they are warnings, because the release is not known.
+	// +kubebuilder:validation:Pattern=`^v?1\.[1-9][0-9]{0,2}(\.[0-9]+)?([+-].*)?$`
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
 
 	// Schemas lists files and directories of the repository with CRDs, definitions and XRDs that something else
 	// applies. Headgate checks objects against them, and does not apply them.
+	// +kubebuilder:validation:items:Pattern=`^([^/.][^/]*|\.([^/.][^/]*)?|\.\.[^/]+)(/([^/.][^/]*|\.([^/.][^/]*)?|\.\.[^/]+)?)*$`
 	Schemas []string `json:"schemas,omitempty"`
 
-	CRDOwner         CRDOwner         `json:"crdOwner,omitempty"`
-	Catalogue        Catalogue        `json:"catalogue,omitempty"`
-	Others           Others           `json:"others,omitempty"`
-	Limits           Limits           `json:"limits,omitzero"`
-	Packages         []Package        `json:"packages,omitempty"`
-	Conversion       Conversion       `json:"conversion,omitzero"`
+	// +kubebuilder:default=Auto
+	CRDOwner CRDOwner `json:"crdOwner,omitempty"`
+	// +kubebuilder:default=Commit
+	Catalogue Catalogue `json:"catalogue,omitempty"`
+	// +kubebuilder:default=Skip
+	Others Others `json:"others,omitempty"`
+	Limits Limits `json:"limits,omitzero"`
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:XValidation:rule="self.all(p, self.exists_one(other, other.path == p.path))",message="lists a path twice"
+	Packages []Package `json:"packages,omitempty"`
+	// +kubebuilder:default={strategy: "Safe"}
+	Conversion Conversion `json:"conversion,omitzero"`
+	// +kubebuilder:default=Default
 	ManagementPolicy ManagementPolicy `json:"managementPolicy,omitempty"`
-	Adoption         Adoption         `json:"adoption,omitempty"`
-	Conflicts        Conflicts        `json:"conflicts,omitempty"`
+	// +kubebuilder:default=AdoptIfUnowned
+	Adoption Adoption `json:"adoption,omitempty"`
+	// +kubebuilder:default=Refuse
+	Conflicts Conflicts `json:"conflicts,omitempty"`
 
 	// AdoptionLeftovers is how to treat fields that the commit does not set, on objects that another tool applied
 	// before this sync adopted them.
+	// +kubebuilder:default=Keep
 	AdoptionLeftovers AdoptionLeftovers `json:"adoptionLeftovers,omitempty"`
 
 	// Release lists objects that Headgate forgets instead of deleting once the commit no longer declares them. Write
 	// them as 'headgate status --full' shows them: ConfigMap/team/settings.
+	// +listType=set
+	// +kubebuilder:validation:items:Pattern=`^[A-Z][A-Za-z0-9]*(\.[a-z0-9]([a-z0-9.-]*[a-z0-9])?)?(/[a-z0-9]([a-z0-9-]*[a-z0-9])?)?/[^/\s]+$`
 	Release []string `json:"release,omitempty"`
 
-	Drift        Drift        `json:"drift,omitempty"`
-	Ignore       []Ignore     `json:"ignore,omitempty"`
-	Instances    Instances    `json:"instances,omitempty"`
+	// +kubebuilder:default=Correct
+	Drift Drift `json:"drift,omitempty"`
+	// +kubebuilder:validation:MaxItems=100
+	Ignore []Ignore `json:"ignore,omitempty"`
+	// +kubebuilder:default=Hold
+	Instances Instances `json:"instances,omitempty"`
+	// +kubebuilder:default=Never
 	Deactivation Deactivation `json:"deactivation,omitempty"`
 
 	// Approvals configures which approvals in Git count.
+	// +kubebuilder:default={trailers: "Never"}
 	Approvals Approvals `json:"approvals,omitzero"`
 
 	// AllowedKinds lists the objects that this sync may apply and prune. The guard allowed holds every other object.
 	// If the field is left out, every kind is allowed.
+	// +kubebuilder:validation:MinItems=1
 	AllowedKinds []AllowedKind `json:"allowedKinds,omitempty"`
 	// References limits what objects of the commit may copy from other objects.
 	References References `json:"references,omitzero"`
@@ -126,23 +183,41 @@ type Spec struct {
 
 	// MaxPrunes is the maximum number of prunes in a pass. Headgate holds all prunes of a pass with more. The default
 	// is a fifth of the owned objects, at least 3 and at most 20.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000000
 	MaxPrunes *int `json:"maxPrunes,omitempty"`
 	// MaxActivations is the maximum number of definitions that one policy or package may newly activate. Headgate
 	// holds a larger activation. The default is 100. Definitions that a policy names in full do not count.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000000
 	MaxActivations *int `json:"maxActivations,omitempty"`
 }
 
 // An AllowedKind selects objects that a sync may apply and prune. Its values are patterns with *, ? and [a-z], as in policies.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.scope) || self.scope != 'Cluster' || !has(self.namespaces)",message="has no effect with scope: Cluster; leave one of them out",fieldPath=".namespaces"
 type AllowedKind struct {
-	Group string `json:"group,omitempty"` // the API group without a version; if left out, the core group of ConfigMap and Secret
-	Kind  string `json:"kind"`            // the kind
+	// the API group without a version; if left out, the core group of ConfigMap and Secret
+	// +kubebuilder:validation:Pattern=`^([^\\\[/]|\\[^/]|\[\^?(([^\\\]/-]|\\[^/])(-([^\\\]/-]|\\[^/]))?)+\])+$`
+	Group string `json:"group,omitempty"`
+	// the kind
+	// +kubebuilder:validation:Pattern=`^([^\\\[./]|\\[^./]|\[\^?(([^\\\]./-]|\\[^./])(-([^\\\]./-]|\\[^./]))?)+\])+$`
+	Kind string `json:"kind"`
 	// Scope is Namespaced for objects in namespaces, which is the default, or Cluster for cluster-scoped objects.
-	Scope      Scope    `json:"scope,omitempty"`
-	Namespaces []string `json:"namespaces,omitempty"` // the namespaces of the objects; every namespace if left out
-	Names      []string `json:"names,omitempty"`      // the names of the objects; every name if left out
+	Scope Scope `json:"scope,omitempty"`
+	// the namespaces of the objects; every namespace if left out
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:items:Pattern=`^([^\\\[]|\\(.|\n)|\[\^?(([^\\\]-]|\\(.|\n))(-([^\\\]-]|\\(.|\n)))?)+\])+$`
+	Namespaces []string `json:"namespaces,omitempty"`
+	// the names of the objects; every name if left out
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:items:Pattern=`^([^\\\[]|\\(.|\n)|\[\^?(([^\\\]-]|\\(.|\n))(-([^\\\]-]|\\(.|\n)))?)+\])+$`
+	Names []string `json:"names,omitempty"`
 }
 
 // A Scope is either Namespaced or Cluster.
+//
+// +kubebuilder:validation:Enum=Namespaced;Cluster
 type Scope string
 
 // The scopes.
@@ -158,6 +233,8 @@ type References struct {
 	FromSecrets *bool `json:"fromSecrets,omitempty"`
 	// Namespaces lists patterns of the namespaces from which references copy, in place of the namespaces in
 	// allowedKinds. Groups, kinds and names in allowedKinds limit references in any case.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:items:Pattern=`^([^\\\[]|\\(.|\n)|\[\^?(([^\\\]-]|\\(.|\n))(-([^\\\]-]|\\(.|\n)))?)+\])+$`
 	Namespaces []string `json:"namespaces,omitempty"`
 }
 
@@ -165,13 +242,18 @@ type References struct {
 type Activation struct {
 	// Allow lists patterns of names of definitions, as policies do. Headgate holds a policy, definition, CRD or
 	// package of the commit that activates any other definition. An empty list allows nothing.
+	// +kubebuilder:validation:items:Pattern=`^([^\\\[/A-Z]|\\[^/A-Z]|\[\^?(([^\\\]/A-Z-]|\\[^/A-Z])(-([^\\\]/A-Z-]|\\[^/A-Z]))?)+\])+$`
 	Allow []string `json:"allow"`
 }
 
 // Approvals configures which approvals in Git count, in addition to those in the annotation of the Sync and on the command line.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.comments) || self.comments != 'Never' || !(has(self.reviews) && self.reviews || has(self.byAuthor) && self.byAuthor == 'Allow' || has(self.approvers))",message="is Never, so reviews, byAuthor and approvers have no effect: remove them",fieldPath=".comments"
+// +kubebuilder:validation:XValidation:rule="self.trailers == 'Never' && !has(self.signers)",message="approvals in commit messages do not count; leave trailers and signers out"
 type Approvals struct {
 	// Trailers has no effect any more: approvals in commit messages do not count. A user who may sign or merge commits
 	// may write the file .headgate/approvals.yaml.
+	// +kubebuilder:default=Never
 	Trailers Trailers `json:"trailers,omitempty"`
 	// Signers have no effect any more, as trailers.
 	Signers []string `json:"signers,omitempty"`
@@ -179,21 +261,29 @@ type Approvals struct {
 	// Comments enables approval with '/headgate approve DIGEST HEAD' in a comment on a pull request. The writer needs
 	// write access to the repository and must not be the author of the pull request. The value is Count, the default, or
 	// Never. Headgate needs statuses to read comments.
+	// +kubebuilder:validation:Enum=Count;Never
 	Comments string `json:"comments,omitempty"`
 	// Reviews lets a review that approves the previewed commit count like such a comment.
 	Reviews bool `json:"reviews,omitempty"`
 	// ByAuthor decides whether the authors of a pull request may approve it in a comment: Refuse, the default, or
 	// Allow. Allow is for teams of one.
+	// +kubebuilder:validation:Enum=Refuse;Allow
 	ByAuthor string `json:"byAuthor,omitempty"`
 	// Approvers are the users of the forge who may approve in comments and reviews. The default is everyone with write access.
 	// Use id:NUMBER with the user's ID on GitHub, GitLab, Gitea, Forgejo and Bitbucket Data Center. A name is that of the user who
 	// has it when the process starts; after that user changes it, another user can take it before the next start.
 	// Bitbucket and Azure DevOps do not report who has it, so only listed users count there. Use the account ID or UUID for
 	// Bitbucket Cloud, the user name for Bitbucket Data Center, and the unique name for Azure DevOps.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:items:Pattern=`^@?[A-Za-z0-9{][A-Za-z0-9._@:+\\{}-]{0,254}$`
 	Approvers []string `json:"approvers,omitempty"`
 
 	// Targets are branches. If the Sync follows tags or a commit, comments and reviews count on the pull request that merged the
 	// commit into one of these branches. A Sync that follows a branch counts only pull requests into that branch.
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:items:MaxLength=256
+	// +kubebuilder:validation:items:Pattern=`^[^ \t\n~^:?*\[\\]+$`
+	// +kubebuilder:validation:XValidation:rule="self.all(name, !name.startsWith('refs/'))",message="must be names of branches, without refs/heads/"
 	Targets []string `json:"targets,omitempty"`
 }
 
@@ -206,10 +296,20 @@ const (
 )
 
 // A Source is a repository and the part of it that a sync applies.
+//
+// +kubebuilder:validation:XValidation:rule="!(self.verify.mode in ['Tag', 'TagAndHead']) || has(self.ref) && size(self.ref) > 0 && (!self.ref.startsWith('refs/') || self.ref.startsWith('refs/tags/')) && !self.ref.matches('^[0-9a-fA-F]{40}$')",message="must name a tag if verify.mode is Tag or TagAndHead",fieldPath=".ref"
 type Source struct {
-	Repo string `json:"repo"`           // an http(s) URL without credentials, or a path
-	Ref  string `json:"ref,omitempty"`  // a branch, tag or commit; the default branch if left out
-	Path string `json:"path,omitempty"` // the directory below which Headgate reads manifests; the whole repository if left out
+	// an http(s) URL without credentials, or a path
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:Pattern=`^https?://[^@/?#\s]+([/?#]\S*)?$`
+	// +kubebuilder:validation:XValidation:rule="isURL(self)",message="must be an https URL without credentials"
+	Repo string `json:"repo"`
+	// a branch, tag or commit; the default branch if left out
+	// +kubebuilder:validation:MaxLength=1024
+	Ref string `json:"ref,omitempty"`
+	// the directory below which Headgate reads manifests; the whole repository if left out
+	// +kubebuilder:validation:Pattern=`^([^/.][^/]*|\.([^/.][^/]*)?|\.\.[^/]+)(/([^/.][^/]*|\.([^/.][^/]*)?|\.\.[^/]+)?)*$`
+	Path string `json:"path,omitempty"`
 
 	// TakeOver is the source whose inventory this Sync takes over, as named by the pass that was refused. Set it
 	// after ref or path changed, or after a repository was renamed without its history. It has no effect afterwards,
@@ -218,8 +318,13 @@ type Source struct {
 
 	// Interval is the time between checks for a new commit. The default is the interval of the Sync. Only a shorter
 	// one has an effect, because every pass also checks.
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('8760h')",message="must be a duration such as 30s, 5m or 1h, at least 1s and at most 8760h"
 	Interval Duration `json:"interval,omitempty"`
 	// FetchTimeout is how long one fetch from the repository may take.
+	// +kubebuilder:default="10m0s"
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('8760h')",message="must be a duration such as 30s, 5m or 1h, at least 1s and at most 8760h"
 	FetchTimeout    Duration     `json:"fetchTimeout,omitempty"`
 	CredentialsFrom *Credentials `json:"credentialsFrom,omitempty"`
 
@@ -227,15 +332,21 @@ type Source struct {
 	Webhook *Webhook `json:"webhook,omitempty"`
 
 	// Verify configures which signatures a commit needs. Headgate neither renders nor applies a commit without them.
+	// +kubebuilder:default={mode: "Never"}
 	Verify Verify `json:"verify,omitzero"`
 	// History limits which commits may follow the last applied one. With FastForward, a commit that does not descend
 	// from it needs the approval of a person: until then, Headgate holds its changes.
+	// +kubebuilder:default=Any
 	History History `json:"history,omitempty"`
 }
 
 // Verify configures which signatures a commit needs to be applied.
+//
+// +kubebuilder:validation:XValidation:rule="self.mode != 'Never' || !(has(self.keys) && size(self.keys) > 0 || has(self.keysFrom))",message="is missing, so the keys have no effect; set Head, Tag or TagAndHead",fieldPath=".mode"
+// +kubebuilder:validation:XValidation:rule="self.mode == 'Never' || has(self.keys) && size(self.keys) > 0 || has(self.keysFrom)",message="is missing: list public keys, one of which must have signed, or name their Secret in keysFrom",fieldPath=".keys"
 type Verify struct {
 	// Mode selects what needs a signature: the commit, the annotated tag that ref names, or both.
+	// +kubebuilder:default=Never
 	Mode VerifyMode `json:"mode,omitempty"`
 	// Keys are public keys, one of which must have signed. They are OpenPGP keys in ASCII armor, or SSH keys as in
 	// authorized_keys. If the forge makes the merge commits, include its key.
@@ -245,12 +356,17 @@ type Verify struct {
 }
 
 // A Webhook names the secret that a forge signs its webhooks with.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.secretFrom)",message="is missing",fieldPath=".secretFrom"
 type Webhook struct {
 	SecretFrom *Token `json:"secretFrom,omitempty"`
 }
 
 // Credentials select where Headgate reads the credentials for an https repository. The default is
 // HEADGATE_GIT_PASSWORD and HEADGATE_GIT_USERNAME, if they are set and all Syncs of the process use the same host.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.env)",message="a Sync object reads it from a Secret, because the environment of the controller is not for Syncs",fieldPath=".env"
+// +kubebuilder:validation:XValidation:rule="(has(self.anonymous) && self.anonymous) != (has(self.env) || has(self.secretRef))",message="specify secretRef or anonymous, and not both"
 type Credentials struct {
 	// Anonymous sends no credentials to the repository.
 	Anonymous bool            `json:"anonymous,omitempty"`
@@ -260,93 +376,183 @@ type Credentials struct {
 
 // EnvCredentials names environment variables.
 type EnvCredentials struct {
-	Username string `json:"username,omitempty"` // variable that holds the user name
-	Password string `json:"password"`           // variable that holds the password or token
+	// variable that holds the user name
+	Username string `json:"username,omitempty"`
+	// variable that holds the password or token
+	Password string `json:"password"`
 }
 
 // A Token selects where Headgate reads a token.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.env)",message="a Sync object reads it from a Secret, because the environment of the controller is not for Syncs",fieldPath=".env"
+// +kubebuilder:validation:XValidation:rule="has(self.env) != has(self.secretRef)",message="specify secretRef"
 type Token struct {
-	Env       string     `json:"env,omitempty"` // the environment variable that holds the token or secret
+	// the environment variable that holds the token or secret
+	Env       string     `json:"env,omitempty"`
 	SecretRef *SecretRef `json:"secretRef,omitempty"`
 }
 
 // A SecretRef names a Secret in the namespace of the Sync. Headgate reads it on every use, so you can rotate its values.
 type SecretRef struct {
-	Name string `json:"name"` // name of the Secret
+	// name of the Secret
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	Name string `json:"name"`
 	// Key is the key to read. The default is "password" for credentials, which may also have a "username"; "token" for a token or
 	// a webhook; "privateKey" for an App; "ca.crt" for a CA. For public keys, the default is every key.
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^\.?[-_a-zA-Z0-9][-._a-zA-Z0-9]*$`
 	Key string `json:"key,omitempty"`
 }
 
 // Statuses describes where Headgate posts commit statuses.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.tokenFrom) != has(self.app)",message="specify tokenFrom or app, and not both"
+// +kubebuilder:validation:XValidation:rule="!has(self.app) || !has(self.forge) || self.forge == 'GitHub'",message="needs forge: GitHub",fieldPath=".app"
 type Statuses struct {
-	Forge      Forge  `json:"forge,omitempty"`      // the kind of the forge; optional if the URL shows it, as github.com or /_git/ do
-	URL        string `json:"url,omitempty"`        // URL of the forge, if its host differs from the repository's
-	Repository string `json:"repository,omitempty"` // "owner/name" or "group/group/name", if not the repository of the commits
+	// the kind of the forge; optional if the URL shows it, as github.com or /_git/ do
+	Forge Forge `json:"forge,omitempty"`
+	// URL of the forge, if its host differs from the repository's
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:Pattern=`^https?://[^@/?#\s]+([/?#]\S*)?$`
+	// +kubebuilder:validation:XValidation:rule="isURL(self)",message="must be an http(s) URL"
+	URL string `json:"url,omitempty"`
+	// "owner/name" or "group/group/name", if not the repository of the commits
+	// +kubebuilder:validation:Pattern=`^[^/]+(/[^/]+)+$`
+	Repository string `json:"repository,omitempty"`
 	TokenFrom  *Token `json:"tokenFrom,omitempty"`
-	App        *App   `json:"app,omitempty"` // a GitHub App, in place of a token
-	Per        Per    `json:"per,omitempty"` // what gets its own comment and status on a pull request; default: all Syncs together
+	// a GitHub App, in place of a token
+	App *App `json:"app,omitempty"`
+	// what gets its own comment and status on a pull request; default: all Syncs together
+	// +kubebuilder:default=Cluster
+	Per Per `json:"per,omitempty"`
 }
 
 // An App is an installation of a GitHub App. Without other credentials, Headgate also reads the repository with it.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.privateKeyFrom)",message="is missing",fieldPath=".privateKeyFrom"
 type App struct {
-	ID             int64  `json:"id"`           // ID of the App
-	Installation   int64  `json:"installation"` // the number at the end of the URL of the installation's settings
+	// ID of the App
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=9007199254740992
+	ID int64 `json:"id"`
+	// the number at the end of the URL of the installation's settings
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=9007199254740992
+	Installation   int64  `json:"installation"`
 	PrivateKeyFrom *Token `json:"privateKeyFrom,omitempty"`
 }
 
 // ForkPreviews limits previews of pull requests from forks.
 type ForkPreviews struct {
-	Registries []string `json:"registries,omitempty"` // the only registries for a fork, such as ghcr.io, without credentials
+	// the only registries for a fork, such as ghcr.io, without credentials
+	// +kubebuilder:validation:items:MaxLength=512
+	// +kubebuilder:validation:items:Pattern=`^(localhost|[A-Za-z0-9][A-Za-z0-9.-]*\.[A-Za-z0-9.-]*[A-Za-z0-9]|[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?:[0-9]{1,5}|[A-Za-z0-9][A-Za-z0-9.-]*\.[A-Za-z0-9.-]*[A-Za-z0-9]:[0-9]{1,5}|\[[0-9A-Fa-f:]+\](:[0-9]{1,5})?)$`
+	Registries []string `json:"registries,omitempty"`
 }
 
 // A Package declares that a directory without a crossplane.yaml is a provider package.
 type Package struct {
-	Path      string `json:"path"`      // directory of the repository, from its root
-	Name      string `json:"name"`      // name of the provider
-	SafeStart *bool  `json:"safeStart"` // true if the definitions are inactive until a policy activates them; false if all are active
+	// directory of the repository, from its root
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:Pattern=`^([^/.][^/]*|\.([^/.][^/]*)?|\.\.[^/]+)(/([^/.][^/]*|\.([^/.][^/]*)?|\.\.[^/]+)?)*$`
+	Path string `json:"path"`
+	// name of the provider
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	Name string `json:"name"`
+	// true if the definitions are inactive until a policy activates them; false if all are active
+	SafeStart *bool `json:"safeStart"`
 }
 
 // Limits bounds what Headgate reads from a commit, and what kustomize may build from it.
 type Limits struct {
-	FileSize  Size `json:"fileSize,omitempty"`  // maximum size of a file, and of a document with its aliases expanded: 16Mi by default
-	TotalSize Size `json:"totalSize,omitempty"` // maximum size of all files that Headgate reads: 1Gi
-	Documents int  `json:"documents,omitempty"` // maximum number of documents in all files: 100000
-	Depth     int  `json:"depth,omitempty"`     // maximum nesting in a document: 200
+	// maximum size of a file, and of a document with its aliases expanded: 16Mi by default
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="isQuantity(self) && quantity(self).isGreaterThan(quantity('0')) && quantity(self).compareTo(quantity('256Mi')) <= 0",message="must be a size such as 16Mi, at most 256Mi"
+	FileSize Size `json:"fileSize,omitempty"`
+	// maximum size of all files that Headgate reads: 1Gi
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="isQuantity(self) && quantity(self).isGreaterThan(quantity('0')) && quantity(self).compareTo(quantity('64Gi')) <= 0",message="must be a size such as 16Mi, at most 64Gi"
+	TotalSize Size `json:"totalSize,omitempty"`
+	// maximum number of documents in all files: 100000
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000000
+	Documents int `json:"documents,omitempty"`
+	// maximum nesting in a document: 200
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=5000
+	Depth int `json:"depth,omitempty"`
 
-	Nodes      int `json:"nodes,omitempty"`      // maximum number of mappings, lists and scalars in a document: 200000
-	TotalNodes int `json:"totalNodes,omitempty"` // maximum nodes of all documents being decoded: 8000000, and 1000000 for a fork
+	// maximum number of mappings, lists and scalars in a document: 200000
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000000
+	Nodes int `json:"nodes,omitempty"`
+	// maximum nodes of all documents being decoded: 8000000, and 1000000 for a fork
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000000
+	TotalNodes int `json:"totalNodes,omitempty"`
 }
 
 // A Conversion configures how Headgate treats conversion webhooks, because no package contains their service.
+//
+// +kubebuilder:validation:XValidation:rule="self.strategy == 'Inject' || !has(self.service) && !has(self.caBundle) && !has(self.caFrom)",message="must be Inject if a service or a CA is given",fieldPath=".strategy"
+// +kubebuilder:validation:XValidation:rule="self.strategy != 'Inject' || has(self.service)",message="is missing",fieldPath=".service"
+// +kubebuilder:validation:XValidation:rule="self.strategy != 'Inject' || has(self.caBundle) != has(self.caFrom)",message="specify caBundle or caFrom, and not both"
 type Conversion struct {
+	// +kubebuilder:default=Safe
 	Strategy ConversionStrategy `json:"strategy,omitempty"`
 	Service  *Service           `json:"service,omitempty"`
-	CABundle string             `json:"caBundle,omitempty"` // certificates of the CA, in PEM
-	CAFrom   *SecretRef         `json:"caFrom,omitempty"`
+	// certificates of the CA, in PEM
+	CABundle string     `json:"caBundle,omitempty"`
+	CAFrom   *SecretRef `json:"caFrom,omitempty"`
 }
 
 // A Service is the service of a conversion webhook.
 type Service struct {
-	Namespace string `json:"namespace"`      // namespace of the service
-	Name      string `json:"name,omitempty"` // name of the service; like Crossplane, the name of the package if left out
-	Port      int64  `json:"port,omitempty"` // port of the service; like Crossplane, 9443 if left out
+	// namespace of the service
+	// +kubebuilder:validation:MinLength=1
+	Namespace string `json:"namespace"`
+	// name of the service; like Crossplane, the name of the package if left out
+	Name string `json:"name,omitempty"`
+	// port of the service; like Crossplane, 9443 if left out
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	Port int64 `json:"port,omitempty"`
 }
 
 // An Ignore rule names fields that belong to another writer once the object exists. Headgate never writes them again
 // and reports no drift of them.
 type Ignore struct {
-	Target Target   `json:"target,omitzero"`
-	Paths  []string `json:"paths"` // JSON pointers; * matches every key or index
+	Target Target `json:"target,omitzero"`
+	// JSON pointers; * matches every key or index
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:items:Pattern=`^(/([^~/]|~[01])+)+$`
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:items:MaxLength=256
+	// +kubebuilder:validation:XValidation:rule="self.all(path, !(path in ['/apiVersion', '/kind', '/metadata', '/metadata/name', '/metadata/namespace']))",message="has a path that identifies the object; remove it"
+	Paths []string `json:"paths"`
 }
 
 // A Target selects objects by regular expressions, which must match the whole value. An expression that is left out
 // matches any value.
 type Target struct {
-	Group     string `json:"group,omitempty"`     // a regular expression for the API group
-	Kind      string `json:"kind,omitempty"`      // a regular expression for the kind
-	Namespace string `json:"namespace,omitempty"` // a regular expression for the namespace
-	Name      string `json:"name,omitempty"`      // a regular expression for the name
+	// a regular expression for the API group
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:XValidation:rule="'x'.matches(self) in [true, false]",message="must be a regular expression"
+	Group string `json:"group,omitempty"`
+	// a regular expression for the kind
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:XValidation:rule="'x'.matches(self) in [true, false]",message="must be a regular expression"
+	Kind string `json:"kind,omitempty"`
+	// a regular expression for the namespace
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:XValidation:rule="'x'.matches(self) in [true, false]",message="must be a regular expression"
+	Namespace string `json:"namespace,omitempty"`
+	// a regular expression for the name
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:XValidation:rule="'x'.matches(self) in [true, false]",message="must be a regular expression"
+	Name string `json:"name,omitempty"`
 }
 
 // A GivenApproval is an approval as a person writes it: DIGEST up to NUMBER by USER at TIME.
@@ -418,42 +624,58 @@ var registry = regexp.MustCompile(`^([A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?|\[[
 type (
 	// CRDOwner is the tool that creates the CRDs of definitions. Auto is Crossplane if the cluster serves its API or
 	// the commit installs it.
+	// +kubebuilder:validation:Enum=Auto;Headgate;Crossplane
 	CRDOwner string
 	// Catalogue is where Headgate finds definitions: in the commit, or also in the cluster.
+	// +kubebuilder:validation:Enum=Commit;Live
 	Catalogue string
 	// Others decides what Headgate does with objects that configure Flux or Argo CD, and with documents that SOPS encrypted.
+	// +kubebuilder:validation:Enum=Skip;Refuse;Apply
 	Others string
 	// ConversionStrategy decides what Headgate does with conversion webhooks. Safe drops a webhook if that loses
 	// nothing, and is an error otherwise.
+	// +kubebuilder:validation:Enum=Safe;Inject;None
 	ConversionStrategy string
 	// ManagementPolicy limits what a sync may do. With Observable, Headgate only reads, and another tool applies.
+	// +kubebuilder:validation:Enum=Default;Observable
 	ManagementPolicy string
 	// Adoption decides whether Headgate takes over existing objects. Adopt also takes them from Flux, Argo CD and
 	// Helm, but never from Crossplane.
+	// +kubebuilder:validation:Enum=AdoptIfUnowned;Refuse;Adopt
 	Adoption string
 	// AdoptionLeftovers decides what Headgate does with fields that only the previous applier of an adopted object
 	// manages: keep or remove them.
+	// +kubebuilder:validation:Enum=Keep;Remove
 	AdoptionLeftovers string
 	// Conflicts decides what Headgate does with fields of another field manager: refuse to write the object, or take the fields.
+	// +kubebuilder:validation:Enum=Refuse;Take
 	Conflicts string
 	// Drift decides what Headgate does with changes to what it applied: correct them, or only report them.
+	// +kubebuilder:validation:Enum=Correct;Report
 	Drift string
 	// Instances decides what Headgate does with managed resources, XRs and claims that left the commit. Pruning them
 	// deletes cloud resources.
+	// +kubebuilder:validation:Enum=Hold;Prune
 	Instances string
 	// Deactivation decides what Headgate does with active definitions that no policy names any more: keep them, or
 	// deactivate unused ones.
+	// +kubebuilder:validation:Enum=Never;WhenUnused
 	Deactivation string
 	// Trailers selected the commit messages whose approvals count.
+	// +kubebuilder:validation:Enum=Never;Signed;Any
 	Trailers string
 	// VerifyMode selects what must be signed before Headgate applies a commit.
+	// +kubebuilder:validation:Enum=Never;Head;Tag;TagAndHead
 	VerifyMode string
 	// History limits which commits may follow the last applied one.
+	// +kubebuilder:validation:Enum=Any;FastForward
 	History string
 	// Per selects what gets its own comment and status on a pull request: each Sync, or all Syncs of a process that
 	// post for one cluster.
+	// +kubebuilder:validation:Enum=Cluster;Sync
 	Per string
 	// Forge is the kind of a forge.
+	// +kubebuilder:validation:Enum=GitHub;GitLab;Gitea;Forgejo;Bitbucket;BitbucketDataCenter;AzureDevOps
 	Forge string
 )
 

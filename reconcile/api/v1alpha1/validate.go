@@ -66,6 +66,50 @@ func (s *Sync) Validate() error {
 	return errors.Join(p...)
 }
 
+// ValidateObject returns every mistake in a Sync object whose defaults are filled in: those of Validate, and what only a file may name.
+// A Sync object names no file and no environment variable, because those of the controller are not for the writers of Syncs.
+func (s *Sync) ValidateObject() error {
+	var p problems
+	if repo := s.Spec.Source.Repo; repo != "" && !strings.HasPrefix(repo, "https://") && !strings.HasPrefix(repo, "http://") {
+		p.add("spec.source.repo", "must be an https URL, because a Sync object cannot name a directory of the controller")
+	}
+	if from := s.Spec.Source.CredentialsFrom; from != nil && from.Env != nil {
+		p.add("spec.source.credentialsFrom.env", notForObjects)
+	}
+	for _, t := range s.Spec.tokens() {
+		if t.from != nil && t.from.SecretRef == nil {
+			p.add(t.field, notForObjects)
+		}
+	}
+	if a := s.Spec.Approvals; a.Trailers != TrailersNever || len(a.Signers) > 0 {
+		p.add("spec.approvals", "approvals in commit messages do not count; leave trailers and signers out")
+	}
+	return errors.Join(s.Validate(), errors.Join(p...))
+}
+
+const notForObjects = "a Sync object reads it from a Secret, because the environment of the controller is not for Syncs: name it in secretRef"
+
+// A tokenField is a field of a Spec that selects a token.
+type tokenField struct {
+	field string
+	from  *Token
+}
+
+func (s *Spec) tokens() []tokenField {
+	var all []tokenField
+	if s.Source.Webhook != nil {
+		all = append(all, tokenField{"spec.source.webhook.secretFrom", s.Source.Webhook.SecretFrom})
+	}
+	if s.Statuses == nil {
+		return all
+	}
+	all = append(all, tokenField{"spec.statuses.tokenFrom", s.Statuses.TokenFrom})
+	if s.Statuses.App != nil {
+		all = append(all, tokenField{"spec.statuses.app.privateKeyFrom", s.Statuses.App.PrivateKeyFrom})
+	}
+	return all
+}
+
 // objectID matches the identity of an object in a report: Kind.group/namespace/name, without empty parts.
 var objectID = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*(\.[a-z0-9]([a-z0-9.-]*[a-z0-9])?)?(/[a-z0-9]([a-z0-9-]*[a-z0-9])?)?/[^/\s]+$`)
 
@@ -507,9 +551,9 @@ func (p *problems) packages(declared []Package) {
 	}
 }
 
-// below checks that a directory is inside of the repository.
+// below checks that a directory is inside of the repository: it is relative, and no part of it is "..".
 func (p *problems) below(field, dir string) {
-	if dir == "" || path.IsAbs(dir) || path.Clean(dir) == ".." || strings.HasPrefix(path.Clean(dir), "../") {
+	if dir == "" || path.IsAbs(dir) || slices.Contains(strings.Split(dir, "/"), "..") {
 		p.add(field, "must be a directory of the repository, relative to its root, not %q", dir)
 	}
 }
