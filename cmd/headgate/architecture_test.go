@@ -96,7 +96,7 @@ var mayImport = map[string][]string{
 		"render", "render/activation", "render/catalogue", "render/crossplane", "render/manifest", "render/schema",
 	},
 	"reconcile/report": {
-		"reconcile/approval", "reconcile/diff", "reconcile/facts", "reconcile/guard", "reconcile/inventory", "reconcile/plan", "reconcile/reason",
+		"reconcile/approval", "reconcile/diff", "reconcile/facts", "reconcile/inventory", "reconcile/plan", "reconcile/reason",
 		"render", "render/activation", "render/catalogue", "render/check", "render/crossplane", "render/lint", "render/manifest",
 	},
 	"reconcile/engine": {},

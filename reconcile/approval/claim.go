@@ -26,6 +26,12 @@ type Cause string
 // another one.
 const Uncounted Cause = "uncounted"
 
+// The causes of the guard schema. A person is asked about each by itself.
+const (
+	Breaks  Cause = "breaks"  // a schema in use breaks
+	Storage Cause = "storage" // stored objects become unreadable
+)
+
 // Digest returns the digest of the claim. It is the same in a preview and in every cluster.
 func (c Claim) Digest() string { return digest(c.String()) }
 

@@ -70,7 +70,7 @@ func TestWithoutCrossplane(t *testing.T) {
 		seen.Natural, seen.Kinds = render.OwnerHeadgate, nil
 		seen.Inventory.Owner, seen.Inventory.Entries = render.OwnerCrossplane, map[manifest.ID]inventory.Entry{id: {UID: uid}}
 		_, steps := given.Steps(t, want, seen, guard.Guarding{}.Guards()...)
-		if s := steps["ManagedResourceDefinition buckets.example.org"]; (s.Guard == guard.Owner && s.Reason.Code == guard.CrossplaneLeft) != held {
+		if s := steps["ManagedResourceDefinition buckets.example.org"]; (s.Guard == guard.Owner && s.Reason.Code == reason.CrossplaneLeft) != held {
 			t.Errorf("%q: %+v", uid, s)
 		}
 	}

@@ -24,6 +24,7 @@ type Guard struct {
 	Approvable bool         // it only asks whether a step is intended: a person can let the step pass
 	In         plan.Stances // where it rules; everywhere if there are none
 	Counts     bool         // it rules on the steps that the other guards of the phase let pass, because it counts them
+	Passes     bool         // what it holds a step for may end by itself, so nobody is asked about that before it holds
 	Rule       Rule
 	Commit     func(Case) []plan.Ruling // of a guard of the phase Merge that rules on the commit as a whole, in place of Rule
 }
@@ -182,7 +183,7 @@ func (p *drafted) ruleAll(seen facts.Observed, guards []Guard, lifted plan.Lifti
 }
 
 // foresee adds to held steps the rulings of the guards that count, as they will rule once a person has approved the other claims on
-// these steps. The guard Unfinished is left out: what it waits for may end by itself.
+// these steps. A guard whose holds may end by themselves is left out.
 func (p *drafted) foresee(seen facts.Observed, guards, counting []Guard, lifted plan.Lifting, unruled map[plan.Change]plan.Step) {
 	can := approvable(guards)
 	then := *p
@@ -199,7 +200,7 @@ func (p *drafted) foresee(seen facts.Observed, guards, counting []Guard, lifted 
 		return
 	}
 	for _, g := range counting {
-		if g.Name != plan.Unfinished {
+		if !g.Passes {
 			then.rule(seen, []Guard{g}, assumed)
 		}
 	}

@@ -41,7 +41,7 @@ func TestPeers(t *testing.T) {
 		waits    reason.Code
 		awaits   bool
 	}{
-		"Declares":        {reason: "The peer will take the object over.", peer: facts.Peer{Declares: declares(true)}, want: plan.Keep, code: guard.TakenOverBySync},
+		"Declares":        {reason: "The peer will take the object over.", peer: facts.Peer{Declares: declares(true)}, want: plan.Keep, code: reason.TakenOverBySync},
 		"DeclaresNothing": {reason: "No commit declares the object.", peer: facts.Peer{Declares: none}, want: plan.Prune},
 		"Observes":        {reason: "An observing peer would not own the object.", peer: facts.Peer{Declares: declares(false)}, want: plan.Prune},
 		"Awaited":         {reason: "The commit may declare the object there.", want: plan.Prune, waits: reason.AwaitsSync, awaits: true},
@@ -102,7 +102,7 @@ func TestPeers(t *testing.T) {
 			if awaits := len(draft.Awaits(p, seen)) > 0; awaits != tc.awaits {
 				t.Errorf("%s\nasks the peer: %t", tc.reason, awaits)
 			}
-			if hands := len(draft.HandsTo(p, seen)) > 0; hands != (tc.code == guard.TakenOverBySync) {
+			if hands := len(draft.HandsTo(p, seen)) > 0; hands != (tc.code == reason.TakenOverBySync) {
 				t.Errorf("%s\nwakes the peer: %t", tc.reason, hands)
 			}
 		})

@@ -17,30 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// The codes of the guard allowed.
-const (
-	ApplyNotAllowed     reason.Code = "ApplyNotAllowed"     // why allowedKinds does not allow the object
-	PruneNotAllowed     reason.Code = "PruneNotAllowed"     // why allowedKinds does not allow pruning the object
-	KindNotListed       reason.Code = "KindNotListed"       // the kind, which allowedKinds does not list
-	ScopeNotListed      reason.Code = "ScopeNotListed"      // the kind, which is cluster-scoped, but which allowedKinds lists only in namespaces
-	NamespaceNotListed  reason.Code = "NamespaceNotListed"  // the kind, and the namespace for which allowedKinds does not list it
-	NameNotListed       reason.Code = "NameNotListed"       // the kind, and the name for which allowedKinds does not list it
-	PatternTooWide      reason.Code = "PatternTooWide"      // the pattern of the policy, and the value of activation.allow
-	PatternOpens        reason.Code = "PatternOpens"        // the pattern of the policy, the value of activation.allow, and a definition that the pattern activates
-	DefinitionOpens     reason.Code = "DefinitionOpens"     // the value of activation.allow
-	CRDOpens            reason.Code = "CRDOpens"            // the value of activation.allow
-	PackageOpens        reason.Code = "PackageOpens"        // how many definitions of the package would become active, an example, and the value of activation.allow
-	PackageShipsPolicy  reason.Code = "PackageShipsPolicy"  // the policy in the package, its pattern, and the value of activation.allow
-	PackageNotJudged    reason.Code = "PackageNotJudged"    // why the definitions of the package are not known
-	PackageUnpinned     reason.Code = "PackageUnpinned"     // the image of the package with a digest
-	PackagePullsAlways  reason.Code = "PackagePullsAlways"  // the package has packagePullPolicy Always
-	PackageResolves     reason.Code = "PackageResolves"     // Crossplane chooses the dependencies of the package
-	PackageDependsOn    reason.Code = "PackageDependsOn"    // the dependencies of the package that the commit does not declare
-	RewritesImages      reason.Code = "RewritesImages"      // the ImageConfig replaces images of packages
-	BehindPackages      reason.Code = "BehindPackages"      // the kind of the object, which Headgate does not know
-	ActivationUnchecked reason.Code = "ActivationUnchecked" // the error of reading the step's object
-)
-
 // An AllowedKind selects objects that a sync may apply and prune. All texts are patterns in the syntax of policies.
 type AllowedKind struct {
 	Group, Kind string
@@ -70,9 +46,9 @@ func onlyAllowed(kinds []AllowedKind) draft.Rule {
 			case why.None():
 				return allowed
 			case s.Action == plan.Prune:
-				return held(PruneNotAllowed.With(why))
+				return held(reason.PruneNotAllowed.With(why))
 			}
-			return held(ApplyNotAllowed.With(why))
+			return held(reason.ApplyNotAllowed.With(why))
 		}
 	}
 }
@@ -125,7 +101,7 @@ func notListed(kinds []AllowedKind, id manifest.ID, namespace string, known bool
 	if id.Group != "" {
 		name += "." + id.Group
 	}
-	why := KindNotListed.With(name)
+	why := reason.KindNotListed.With(name)
 	for _, k := range kinds {
 		if !crossplane.Matches(k.Group, id.Group) || !crossplane.Matches(k.Kind, id.Kind) {
 			continue
@@ -133,11 +109,11 @@ func notListed(kinds []AllowedKind, id manifest.ID, namespace string, known bool
 		inNamespace := namespace != ""
 		switch {
 		case known && k.Cluster && inNamespace, inNamespace && !matchesAny(k.Namespaces, namespace):
-			why = NamespaceNotListed.With(name, namespace)
+			why = reason.NamespaceNotListed.With(name, namespace)
 		case known && !k.Cluster && !inNamespace:
-			why = ScopeNotListed.With(name)
+			why = reason.ScopeNotListed.With(name)
 		case !matchesAny(k.Names, id.Name):
-			why = NameNotListed.With(name, id.Name)
+			why = reason.NameNotListed.With(name, id.Name)
 		default:
 			return reason.Reason{}
 		}
@@ -222,7 +198,7 @@ func (a *activating) whyTooWide(glob string) reason.Reason {
 	opens := func(name string) bool { return crossplane.Matches(glob, name) && !a.permits(name) }
 	for _, d := range a.Want.Definitions {
 		if opens(d.Name) {
-			return PatternOpens.With(glob, a.listed(), d.Name)
+			return reason.PatternOpens.With(glob, a.listed(), d.Name)
 		}
 	}
 	example := ""
@@ -232,15 +208,15 @@ func (a *activating) whyTooWide(glob string) reason.Reason {
 		}
 	}
 	if example != "" {
-		return PatternOpens.With(glob, a.listed(), example)
+		return reason.PatternOpens.With(glob, a.listed(), example)
 	}
-	return PatternTooWide.With(glob, a.listed())
+	return reason.PatternTooWide.With(glob, a.listed())
 }
 
 // definition judges the CRD of a definition, and an MRD whose own state makes it active.
 func (a *activating) definition(s plan.Step) plan.Ruling {
 	if opens := s.Action == plan.Create && s.ID.IsCRD() || s.Activates; opens && !a.permits(s.ID.Name) {
-		return held(DefinitionOpens.With(a.listed()))
+		return held(reason.DefinitionOpens.With(a.listed()))
 	}
 	return allowed
 }
@@ -256,7 +232,7 @@ func (a *activating) crd(s plan.Step) plan.Ruling {
 			return allowed
 		}
 	}
-	return held(CRDOpens.With(a.listed()))
+	return held(reason.CRDOpens.With(a.listed()))
 }
 
 // pkg judges a package by the definitions that Crossplane activates: because the package has no safe-start, because of a policy in
@@ -271,16 +247,16 @@ func (a *activating) pkg(s plan.Step) plan.Ruling {
 		}
 	}
 	if len(opened) > 0 {
-		return held(PackageOpens.With(len(opened), opened[0], a.listed()))
+		return held(reason.PackageOpens.With(len(opened), opened[0], a.listed()))
 	}
 	for _, p := range a.shippedBy(s.ID) {
 		if glob := a.tooWide(globsOf(p)); glob != "" {
-			return held(PackageShipsPolicy.With(p.Name, glob, a.listed()))
+			return held(reason.PackageShipsPolicy.With(p.Name, glob, a.listed()))
 		}
 	}
 	// A Function has no definitions, but a package that it depends on may.
 	if why := a.whyNotJudged(s.ID); !a.isInstalled(s) && !why.None() {
-		return held(PackageNotJudged.With(why))
+		return held(reason.PackageNotJudged.With(why))
 	}
 	return a.pinned(s)
 }
@@ -293,7 +269,7 @@ func (a *activating) whyNotJudged(id manifest.ID) reason.Reason {
 	}
 	_, _, digest := a.Want.Installs(id)
 	if digest == "" && a.Want.Owner == render.OwnerCrossplane && id.Kind != crossplane.Function {
-		return PackageNotRead.With(id.Kind, id.Name)
+		return reason.PackageNotRead.With(id.Kind, id.Name)
 	}
 	return reason.Reason{}
 }
@@ -311,14 +287,14 @@ func (a *activating) pinned(s plan.Step) plan.Ruling {
 	_, _, digest := a.Want.Installs(s.ID)
 	switch {
 	case !crossplane.IsDigest(version):
-		return held(PackageUnpinned.With(crossplane.Image(source, cmp.Or(digest, "sha256:DIGEST"))))
+		return held(reason.PackageUnpinned.With(crossplane.Image(source, cmp.Or(digest, "sha256:DIGEST"))))
 	case spec["packagePullPolicy"] == crossplane.PullAlways, specOf(s.After)["packagePullPolicy"] == crossplane.PullAlways: // of another manager
-		return held(PackagePullsAlways.With())
+		return held(reason.PackagePullsAlways.With())
 	case spec["skipDependencyResolution"] != true:
-		return held(PackageResolves.With())
+		return held(reason.PackageResolves.With())
 	}
 	if undeclared := a.undeclared(s.ID); undeclared != "" {
-		return held(PackageDependsOn.With(undeclared))
+		return held(reason.PackageDependsOn.With(undeclared))
 	}
 	return allowed
 }
@@ -397,13 +373,13 @@ func (a *activating) besidePackages(s plan.Step) plan.Ruling {
 			return a.unchecked(s, err)
 		}
 		if _, rewrites, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "rewriteImage"); rewrites {
-			return held(RewritesImages.With())
+			return held(reason.RewritesImages.With())
 		}
 		return allowed
 	case crossplane.ConfiguresRuntime(s.ID):
 		return allowed
 	}
-	return held(BehindPackages.With(s.ID.Kind))
+	return held(reason.BehindPackages.With(s.ID.Kind))
 }
 
 // unchecked holds a step whose object cannot be read. If the step sends nothing, it is allowed.
@@ -411,5 +387,5 @@ func (a *activating) unchecked(s plan.Step, err error) plan.Ruling {
 	if s.Err != nil {
 		return allowed
 	}
-	return held(ActivationUnchecked.With(err.Error()))
+	return held(reason.ActivationUnchecked.With(err.Error()))
 }

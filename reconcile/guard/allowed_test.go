@@ -10,6 +10,7 @@ import (
 	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/crossplane"
@@ -393,7 +394,7 @@ func TestCommitsBringNoRevisions(t *testing.T) {
 // A deactivation also changes a package revision. Otherwise Crossplane would never restore the definitions, and the pass would wait
 // for them forever.
 func TestDeactivationsTouchRevisions(t *testing.T) {
-	for deactivates, want := range map[bool]plan.Ruling{true: allowed, false: held(OnlyCrossplaneWrites.With("ProviderRevision"))} {
+	for deactivates, want := range map[bool]plan.Ruling{true: allowed, false: held(reason.OnlyCrossplaneWrites.With("ProviderRevision"))} {
 		s := plan.Step{Action: plan.Update, ID: crossplane.ProviderRevision("provider-a"), Deactivates: deactivates}
 		if diff := cmp.Diff(want, onlyByCrossplane(s, draft.Case{})); diff != "" {
 			t.Errorf("deactivates: %t (-want +got):\n%s", deactivates, diff)

@@ -11,6 +11,7 @@ import (
 	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/crossplane"
@@ -97,7 +98,7 @@ func TestCountOfAPackageThatIsReadInPart(t *testing.T) {
 			t.Errorf("%s: the approval covers %q", s.Reason, approval.Line(string(c.Cause), c.Amount.Count()))
 		}
 	}
-	if s.Reason.Code != PackageActivatesMany {
+	if s.Reason.Code != reason.PackageActivatesMany {
 		t.Errorf("%s", s.Reason)
 	}
 }

@@ -115,7 +115,7 @@ func TestApprovedPastOthers(t *testing.T) {
 	guards := func(seen facts.Observed) plan.Plan {
 		p, err := given.Compute(want, seen, append(Guarding{}.Guards(), draft.Guard{Name: "in use", Rule: draft.Each(func(s plan.Step, _ draft.Case) plan.Ruling {
 			if s.ID.Name == "c" {
-				return held(UsersNotCounted.With())
+				return held(reason.UsersNotCounted.With())
 			}
 			return allowed
 		})})...)

@@ -11,35 +11,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The codes of the guard asked.
-const (
-	PolicyKeeps           reason.Code = "PolicyKeeps"           // its management policy
-	AnnotationKeeps       reason.Code = "AnnotationKeeps"       // an annotation of the live object and its value
-	LabelKeeps            reason.Code = "LabelKeeps"            // a label of the live object and its value
-	AsksToReplace         reason.Code = "AsksToReplace"         // a key and its value in the commit
-	AsksNotToCreate       reason.Code = "AsksNotToCreate"       // a key and its value in the commit
-	AnnotationAsksToLeave reason.Code = "AnnotationAsksToLeave" // an annotation of the live object and its value
-	LabelAsksToLeave      reason.Code = "LabelAsksToLeave"      // a label of the live object and its value
-	CommitAsksToLeave     reason.Code = "CommitAsksToLeave"     // a key and its value in the commit
-	MovedAway             reason.Code = "MovedAway"             // the sync to which the live object will move
-	TakenOverBySync       reason.Code = "TakenOverBySync"       // the sync of the same process whose commit declares the object
-)
-
 // asked retains an object that must never be pruned, according to its settings, or that another sync of the process takes over.
 func asked(s plan.Step, c draft.Case) plan.Ruling {
 	if to, moves := c.Seen.TakenOverBy(s.ID); moves && !s.OnlyFrees() && !s.Deactivates {
-		return retained(TakenOverBySync.With(to.String()))
+		return retained(reason.TakenOverBySync.With(to.String()))
 	}
 	out, asked := ownership.Kept(c.Seen.Inventory.Entries[s.ID].Policy, c.Live(s))
 	switch {
 	case !asked || s.OnlyFrees():
 		return allowed
 	case out.Policy != "":
-		return retained(PolicyKeeps.With(string(out.Policy)))
+		return retained(reason.PolicyKeeps.With(string(out.Policy)))
 	case out.IsLabel:
-		return retained(LabelKeeps.With(out.Key, out.Value))
+		return retained(reason.LabelKeeps.With(out.Key, out.Value))
 	}
-	return retained(AnnotationKeeps.With(out.Key, out.Value))
+	return retained(reason.AnnotationKeeps.With(out.Key, out.Value))
 }
 
 // replaces lists the settings with which an object asks Flux or Argo CD to replace it instead of applying it.
@@ -58,7 +44,7 @@ func left(s plan.Step, c draft.Case) plan.Ruling {
 	}
 	for _, r := range replaces {
 		if ownership.SaysSo(s.Asks, r.key, r.value) {
-			return held(AsksToReplace.With(r.key, r.value))
+			return held(reason.AsksToReplace.With(r.key, r.value))
 		}
 	}
 	return allowed
@@ -67,14 +53,14 @@ func left(s plan.Step, c draft.Case) plan.Ruling {
 // leftAlone retains an object that Headgate must not write according to its settings.
 func leftAlone(s plan.Step, live *metav1.PartialObjectMetadata, seen facts.Observed) plan.Ruling {
 	if to := seen.MovedTo(s.ID); to != "" {
-		return retained(MovedAway.With(to))
+		return retained(reason.MovedAway.With(to))
 	}
 	for _, be := range render.LeaveBe {
 		key, value := be.Key, be.Value
 		wanted := ownership.SaysSo(s.Asks, key, value)
 		if live == nil {
 			if wanted && !be.Made {
-				return retained(AsksNotToCreate.With(key, value))
+				return retained(reason.AsksNotToCreate.With(key, value))
 			}
 			continue
 		}
@@ -82,11 +68,11 @@ func leftAlone(s plan.Step, live *metav1.PartialObjectMetadata, seen facts.Obser
 		ours := seen.Stance.In(plan.OnCommit) || ownership.SentByUs(live, seen.Inventory.Entries[s.ID].Foreign, annotated, key)
 		switch {
 		case annotated && (wanted || !ours):
-			return retained(AnnotationAsksToLeave.With(key, value))
+			return retained(reason.AnnotationAsksToLeave.With(key, value))
 		case labelled && (wanted || !ours):
-			return retained(LabelAsksToLeave.With(key, value))
+			return retained(reason.LabelAsksToLeave.With(key, value))
 		case wanted:
-			return retained(CommitAsksToLeave.With(key, value))
+			return retained(reason.CommitAsksToLeave.With(key, value))
 		}
 	}
 	return allowed

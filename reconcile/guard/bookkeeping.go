@@ -12,13 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The codes of the guard inventory.
-const (
-	WrittenByHeadgate reason.Code = "WrittenByHeadgate" // which of Headgate's own records the commit contains
-	HoldsInventory    reason.Code = "HoldsInventory"    // it is the namespace of the inventory
-	NeverPruned       reason.Code = "NeverPruned"       // which of Headgate's own records it is
-)
-
 // bookkeeping returns which of Headgate's own records a step would write or delete; "" if it is none. The commit alone does not
 // show that: a namespace may be the default one, and a sync may be in any namespace.
 func bookkeeping(s plan.Step, c draft.Case) string {
@@ -53,7 +46,7 @@ func writesData(live *metav1.PartialObjectMetadata, key string) bool {
 // notOurBooks holds a step that would write an inventory, a lease or a key from the commit.
 func notOurBooks(s plan.Step, c draft.Case) plan.Ruling {
 	if what := bookkeeping(s, c); what != "" {
-		return held(WrittenByHeadgate.With(what))
+		return held(reason.WrittenByHeadgate.With(what))
 	}
 	return allowed
 }
@@ -62,10 +55,10 @@ func notOurBooks(s plan.Step, c draft.Case) plan.Ruling {
 // which an older version may have recorded as objects of a commit.
 func home(s plan.Step, c draft.Case) plan.Ruling {
 	if s.ID == (manifest.ID{Kind: "Namespace", Name: c.Seen.Inventory.Sync.Namespace}) {
-		return retained(HoldsInventory.With())
+		return retained(reason.HoldsInventory.With())
 	}
 	if what := bookkeeping(s, c); what != "" {
-		return retained(NeverPruned.With(what))
+		return retained(reason.NeverPruned.With(what))
 	}
 	return allowed
 }

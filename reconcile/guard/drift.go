@@ -6,12 +6,6 @@ import (
 	"headgate.dev/headgate/reconcile/reason"
 )
 
-// The codes of the guard drift.
-const (
-	DriftRefused  reason.Code = "DriftRefused"  // the error of the update that would correct the drift
-	DriftReported reason.Code = "DriftReported" // the sync reports drift and does not correct it
-)
-
 // onlyReported keeps foreign changes if the sync only reports drift. If a field has only lost our field manager, for example
 // because its value was restored by hand, it has not drifted, and the apply makes us its manager again.
 func onlyReported(reports bool) func(plan.Step, draft.Case) plan.Ruling {
@@ -20,8 +14,8 @@ func onlyReported(reports bool) func(plan.Step, draft.Case) plan.Ruling {
 		case !reports || s.Cause != plan.Drift, s.Action == plan.Update && s.Err == nil && len(s.Changes()) == 0:
 			return allowed
 		case s.Err != nil:
-			return reported(DriftRefused.With(reason.Of(s.Err)))
+			return reported(reason.DriftRefused.With(reason.Of(s.Err)))
 		}
-		return reported(DriftReported.With())
+		return reported(reason.DriftReported.With())
 	}
 }

@@ -11,27 +11,20 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// The codes of the guard empty.
-const (
-	NothingWanted    reason.Code = "NothingWanted"    // the commit wants no object and declares no definition
-	NoDefinitions    reason.Code = "NoDefinitions"    // the commit declares no definition
-	NoOwnDefinitions reason.Code = "NoOwnDefinitions" // the commit declares no definition outside of packages in registries
-)
-
 // empty holds every prune of a commit that looks like a mistake: a wrong path, an
 // emptied branch, a generator that failed.
 func empty(_ plan.Step, c draft.Case) plan.Ruling {
 	some := declares(c, func(render.DecidedDefinition) bool { return true })
 	if len(c.Want.Objects) == 0 && !some {
-		return held(NothingWanted.With())
+		return held(reason.NothingWanted.With())
 	}
 	wantsCRD := slices.ContainsFunc(c.Want.Objects, func(o render.Object) bool { return o.ID.IsCRD() })
 	if !some && !wantsCRD && owns(c, manifest.ID.IsCRD) {
-		return held(NoDefinitions.With())
+		return held(reason.NoDefinitions.With())
 	}
 	// Crossplane installs the definitions of a package in a registry, so we own none of them.
 	if !declares(c, func(d render.DecidedDefinition) bool { return !d.Package.Pulled() }) && owns(c, crossplane.IsMRD) {
-		return held(NoOwnDefinitions.With())
+		return held(reason.NoOwnDefinitions.With())
 	}
 	return allowed
 }

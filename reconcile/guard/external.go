@@ -12,18 +12,13 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// The codes of the guard external.
-const (
-	DeletesExternal reason.Code = "DeletesExternal" // something outside of the cluster would be deleted with it
-)
-
 // external holds prunes that delete something outside of the cluster, such as a bucket.
 func external(permitted bool) func(plan.Step, draft.Case) plan.Ruling {
 	return func(s plan.Step, c draft.Case) plan.Ruling {
 		if permitted || s.OnlyFrees() || !isInstance(s.ID, c) && !isReconciled(s, c) {
 			return allowed
 		}
-		return held(DeletesExternal.With())
+		return held(reason.DeletesExternal.With())
 	}
 }
 

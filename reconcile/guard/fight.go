@@ -6,11 +6,6 @@ import (
 	"headgate.dev/headgate/reconcile/reason"
 )
 
-// The codes of the guard fight.
-const (
-	FightRests reason.Code = "FightRests" // who undoes an update, in which field, and how often; without a field, the object is deleted
-)
-
 // fight keeps a contested object as it is while the fight rests. If Headgate wrote it again and again, users would not notice that
 // they have to decide.
 func fight(s plan.Step, c draft.Case) plan.Ruling {
@@ -19,7 +14,7 @@ func fight(s plan.Step, c draft.Case) plan.Ruling {
 	}
 	for _, f := range c.Seen.Fights {
 		if f.ID == s.ID && f.Rests {
-			return reported(FightRests.With(f.Manager, f.Path, f.Times))
+			return reported(reason.FightRests.With(f.Manager, f.Path, f.Times))
 		}
 	}
 	return allowed

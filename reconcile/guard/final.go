@@ -7,14 +7,6 @@ import (
 	"headgate.dev/headgate/render"
 )
 
-// The codes of the guard final.
-const (
-	LivePolicyNames  reason.Code = "LivePolicyNames"  // a live policy that names the definition, and what to do
-	NoRevision       reason.Code = "NoRevision"       // no package revision controls the definition
-	RevisionInactive reason.Code = "RevisionInactive" // the package revision
-	NoSafeStart      reason.Code = "NoSafeStart"      // the package
-)
-
 // final rules on deactivations. It keeps definitions that Crossplane or a policy would only activate again, and definitions that
 // could not come back.
 func final(s plan.Step, c draft.Case) plan.Ruling {
@@ -28,17 +20,17 @@ func final(s plan.Step, c draft.Case) plan.Ruling {
 		}
 	}
 	if policy := c.InForce(leaving...).Matching(s.ID.Name); policy != "" {
-		return held(LivePolicyNames.With(policy, narrow(policy)))
+		return held(reason.LivePolicyNames.With(policy, narrow(policy)))
 	}
 	revision, installed := draft.InstalledBy(c.Live(s))
 	r, known := c.Seen.Upstream.Revisions[revision]
 	switch {
 	case !installed:
-		return retained(NoRevision.With())
+		return retained(reason.NoRevision.With())
 	case !known || !r.Active:
-		return retained(RevisionInactive.With(revision))
+		return retained(reason.RevisionInactive.With(revision))
 	case !r.SafeStart:
-		return retained(NoSafeStart.With(r.Package.Name))
+		return retained(reason.NoSafeStart.With(r.Package.Name))
 	}
 	return allowed
 }

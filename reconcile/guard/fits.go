@@ -33,20 +33,20 @@ func judging(s plan.Step, c draft.Case, breaking []schema.Change) (question.Fits
 
 // fits holds a breaking change if an object of the kind would lose a value or be refused, or if that is not known.
 func fits(s plan.Step, c draft.Case, breaking []schema.Change, live question.Counted) plan.Ruling {
-	inUse := BreaksInUse.With(breaking, live.Count, live.Example, leavingVersions(breaking))
+	inUse := reason.BreaksInUse.With(breaking, live.Count, live.Example, leavingVersions(breaking))
 	most := approval.Count(int(live.Count))
 	q, can := judging(s, c, breaking)
 	if !can {
-		return asks(Breaks, most, inUse)
+		return asks(approval.Breaks, most, inUse)
 	}
 	a, is := question.Get(c.Seen.Known(), q)
 	switch {
 	case is.Open:
-		return asks(Breaks, most, inUse)
+		return asks(approval.Breaks, most, inUse)
 	case is.Err != nil:
-		return asks(Breaks, most, BreaksInUseUnknown.With(inUse, reason.Of(is.Err)))
+		return asks(approval.Breaks, most, reason.BreaksInUseUnknown.With(inUse, reason.Of(is.Err)))
 	case a.Count > 0:
-		return asks(Breaks, approval.Count(int(a.Count)), BreaksObjects.With(breaking, a.Reasons))
+		return asks(approval.Breaks, approval.Count(int(a.Count)), reason.BreaksObjects.With(breaking, a.Reasons))
 	}
-	return noted(BreaksNoObject.With(breaking, live.Count))
+	return noted(reason.BreaksNoObject.With(breaking, live.Count))
 }

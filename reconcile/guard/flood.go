@@ -16,24 +16,6 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// The codes of the guard flood.
-const (
-	WildcardsActivateMany      reason.Code = "WildcardsActivateMany"      // how many definitions wildcards of the policy would activate, the limit, and an example
-	ShippedPolicyActivatesMany reason.Code = "ShippedPolicyActivatesMany" // a policy of the package, how many definitions it would activate, the limit, and an example
-	LivePolicyActivatesUnnamed reason.Code = "LivePolicyActivatesUnnamed" // a live policy, how many definitions of the package it would activate that no policy of the commit names, an example, and what to do
-	PackageActivatesMany       reason.Code = "PackageActivatesMany"       // how many definitions of the package would become active, the limit, and an example
-	LivePolicyActivatesAll     reason.Code = "LivePolicyActivatesAll"     // a live policy that activates every definition of the package, and what to do
-	PolicyActivatesMany        reason.Code = "PolicyActivatesMany"        // the policy that would activate this definition, how many definitions it would activate, and the limit
-	DirectoryActivatesMany     reason.Code = "DirectoryActivatesMany"     // how many definitions of the same package would become active, the directory of the package, and the limit
-	LivePolicyActivatesIt      reason.Code = "LivePolicyActivatesIt"      // a live policy that would activate the definition, which no policy of the commit names, and what to do
-	NarrowPolicy               reason.Code = "NarrowPolicy"               // what to do: change the live policy
-	DeleteDefaultPolicy        reason.Code = "DeleteDefaultPolicy"        // what to do: delete Crossplane's default policy
-	WildcardOverUnread         reason.Code = "WildcardOverUnread"         // why a package was not read, and a new wildcard that may activate its definitions
-	UnreadUnderWildcard        reason.Code = "UnreadUnderWildcard"        // why the package was not read, a wildcard in force that may activate its definitions, and the policy
-	PackageUnreadable          reason.Code = "PackageUnreadable"          // the error of reading a package
-	PackageNotRead             reason.Code = "PackageNotRead"             // the kind and the name of a package that Headgate did not read
-)
-
 // flood holds steps that would activate more new definitions than a person reviews: policies, packages, and the CRD or MRD of every
 // definition of the commit. If Crossplane makes the CRDs, it also holds a package if a policy in the cluster would activate
 // definitions of it that no policy of the commit names. Definitions that a policy of the commit names in full do not count, because
@@ -77,7 +59,7 @@ func (c *flooding) ofPolicy(s plan.Step) plan.Ruling {
 	unread := c.ofUnread(p)
 	unread.Amount = approval.Named(names)
 	if len(names) > c.most {
-		return asks(unread.Cause, unread.Amount, WildcardsActivateMany.With(len(names), c.most, names[0]))
+		return asks(unread.Cause, unread.Amount, reason.WildcardsActivateMany.With(len(names), c.most, names[0]))
 	}
 	return unread
 }
@@ -106,7 +88,7 @@ func (c *flooding) ofPackage(s plan.Step) plan.Ruling {
 	for _, p := range c.shippedBy(id) {
 		names := c.newly(plan.PoliciesInForce{{LivePolicy: plan.AsLive(p), Name: p.Name}})
 		if all = append(all, names...); len(names) > c.most && many.None() {
-			many = ShippedPolicyActivatesMany.With(p.Name, len(names), c.most, names[0])
+			many = reason.ShippedPolicyActivatesMany.With(p.Name, len(names), c.most, names[0])
 		}
 	}
 	universal := slices.IndexFunc(force, func(p plan.PolicyInForce) bool {
@@ -115,7 +97,7 @@ func (c *flooding) ofPackage(s plan.Step) plan.Ruling {
 	unread := c.unreadInForce(s, force)
 	if !known && universal >= 0 {
 		policy := force[universal].Name
-		unread = asks(approval.Uncounted, approval.Amount{}, LivePolicyActivatesAll.With(policy, narrow(policy)))
+		unread = asks(approval.Uncounted, approval.Amount{}, reason.LivePolicyActivatesAll.With(policy, narrow(policy)))
 	}
 	unread.Amount = approval.Named(all)
 	switch {
@@ -123,9 +105,9 @@ func (c *flooding) ofPackage(s plan.Step) plan.Ruling {
 		return asks(unread.Cause, unread.Amount, many)
 	case len(unnamed) > 0:
 		policy := force.Matching(unnamed[0])
-		return asks(unread.Cause, unread.Amount, LivePolicyActivatesUnnamed.With(policy, len(unnamed), unnamed[0], narrow(policy)))
+		return asks(unread.Cause, unread.Amount, reason.LivePolicyActivatesUnnamed.With(policy, len(unnamed), unnamed[0], narrow(policy)))
 	case len(opened) > c.most:
-		return asks(unread.Cause, unread.Amount, PackageActivatesMany.With(len(opened), c.most, opened[0]))
+		return asks(unread.Cause, unread.Amount, reason.PackageActivatesMany.With(len(opened), c.most, opened[0]))
 	}
 	return unread
 }
@@ -151,14 +133,14 @@ func (c *flooding) ofDefinition(s plan.Step) plan.Ruling {
 	}
 	for _, policy := range o.policies {
 		if n := counts.policies[policy]; n > c.most {
-			return held(PolicyActivatesMany.With(policy, n, c.most))
+			return held(reason.PolicyActivatesMany.With(policy, n, c.most))
 		}
 	}
 	if n := counts.packages[o.directory]; o.directory != "" && n > c.most {
-		return held(DirectoryActivatesMany.With(n, o.directory, c.most))
+		return held(reason.DirectoryActivatesMany.With(n, o.directory, c.most))
 	}
 	if o.unnamed != "" {
-		return held(LivePolicyActivatesIt.With(o.unnamed, narrow(o.unnamed)))
+		return held(reason.LivePolicyActivatesIt.With(o.unnamed, narrow(o.unnamed)))
 	}
 	return allowed
 }
@@ -245,9 +227,9 @@ func isUnrestricted(d render.DecidedDefinition) bool {
 // narrow returns what to do about a live policy that activates too much.
 func narrow(policy string) reason.Reason {
 	if policy == "default" {
-		return DeleteDefaultPolicy.With()
+		return reason.DeleteDefaultPolicy.With()
 	}
-	return NarrowPolicy.With()
+	return reason.NarrowPolicy.With()
 }
 
 // anyDefinition is a name that only a pattern for all names matches.

@@ -156,19 +156,19 @@ func TestApplySettings(t *testing.T) {
 		create, update plan.Response
 		why            reason.Reason // of the update
 	}{
-		"Ignore":        {"Flux neither creates nor updates the object.", edits{given.Annotated(ssa, "Ignore")}, leave, leave, CommitAsksToLeave.With(ssa, "Ignore")},
-		"IfNotPresent":  {"Flux creates the object once and then leaves it to others.", edits{given.Annotated(ssa, "IfNotPresent")}, nothing, leave, CommitAsksToLeave.With(ssa, "IfNotPresent")},
-		"Label":         {"Flux reads labels, too, in upper and lower case.", edits{given.Labelled(ssa, "ifnotpresent")}, nothing, leave, CommitAsksToLeave.With(ssa, "IfNotPresent")},
+		"Ignore":        {"Flux neither creates nor updates the object.", edits{given.Annotated(ssa, "Ignore")}, leave, leave, reason.CommitAsksToLeave.With(ssa, "Ignore")},
+		"IfNotPresent":  {"Flux creates the object once and then leaves it to others.", edits{given.Annotated(ssa, "IfNotPresent")}, nothing, leave, reason.CommitAsksToLeave.With(ssa, "IfNotPresent")},
+		"Label":         {"Flux reads labels, too, in upper and lower case.", edits{given.Labelled(ssa, "ifnotpresent")}, nothing, leave, reason.CommitAsksToLeave.With(ssa, "IfNotPresent")},
 		"Merge":         {"Headgate leaves other managers' fields unchanged anyway.", edits{given.Annotated(ssa, "Merge")}, nothing, nothing, reason.Reason{}},
 		"Override":      {"Override is Flux's default.", edits{given.Annotated(ssa, "Override")}, nothing, nothing, reason.Reason{}},
-		"Force":         {"Flux would delete the object and create it again.", edits{given.Annotated(force, "Enabled")}, refuse, refuse, AsksToReplace.With(force, "enabled")},
-		"ForceLabel":    {"Flux also reads this setting from a label.", edits{given.Labelled(force, "enabled")}, refuse, refuse, AsksToReplace.With(force, "enabled")},
+		"Force":         {"Flux would delete the object and create it again.", edits{given.Annotated(force, "Enabled")}, refuse, refuse, reason.AsksToReplace.With(force, "enabled")},
+		"ForceLabel":    {"Flux also reads this setting from a label.", edits{given.Labelled(force, "enabled")}, refuse, refuse, reason.AsksToReplace.With(force, "enabled")},
 		"NoForce":       {"A disabled setting has no effect.", edits{given.Annotated(force, "disabled")}, nothing, nothing, reason.Reason{}},
-		"Replace":       {"Argo CD would replace the object.", edits{given.Annotated(options, "Replace=true")}, refuse, refuse, AsksToReplace.With(options, "Replace=true")},
-		"ReplaceAmong":  {"The option may be one of several.", edits{given.Annotated(options, "ServerSideApply=true, Force=true")}, refuse, refuse, AsksToReplace.With(options, "Force=true")},
+		"Replace":       {"Argo CD would replace the object.", edits{given.Annotated(options, "Replace=true")}, refuse, refuse, reason.AsksToReplace.With(options, "Replace=true")},
+		"ReplaceAmong":  {"The option may be one of several.", edits{given.Annotated(options, "ServerSideApply=true, Force=true")}, refuse, refuse, reason.AsksToReplace.With(options, "Force=true")},
 		"OtherOptions":  {"Headgate's own behaviour already matches these options.", edits{given.Annotated(options, "ServerSideApply=true,Replace=false")}, nothing, nothing, reason.Reason{}},
-		"IgnoredForce":  {"Flux does not replace an object that it does not write.", edits{given.Annotated(ssa, "Ignore"), given.Annotated(force, "enabled")}, leave, leave, CommitAsksToLeave.With(ssa, "Ignore")},
-		"ForcedAtFirst": {"The object is written once, and that write would have to replace it.", edits{given.Annotated(ssa, "IfNotPresent"), given.Annotated(force, "enabled")}, refuse, leave, CommitAsksToLeave.With(ssa, "IfNotPresent")},
+		"IgnoredForce":  {"Flux does not replace an object that it does not write.", edits{given.Annotated(ssa, "Ignore"), given.Annotated(force, "enabled")}, leave, leave, reason.CommitAsksToLeave.With(ssa, "Ignore")},
+		"ForcedAtFirst": {"The object is written once, and that write would have to replace it.", edits{given.Annotated(ssa, "IfNotPresent"), given.Annotated(force, "enabled")}, refuse, leave, reason.CommitAsksToLeave.With(ssa, "IfNotPresent")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			u := given.ConfigMap("a")

@@ -28,7 +28,7 @@ func reported(why reason.Reason) plan.Ruling { return plan.Ruling{Answer: plan.R
 // noted lets a step pass with a note.
 func noted(why reason.Reason) plan.Ruling { return plan.Ruling{Reason: why} }
 
-// The names of the guards. Package plan has four more: Final, History, OnlyObserved and Unfinished.
+// The names of the guards. Packages plan and draft have those that they need themselves.
 const (
 	Allowed      plan.GuardName = "allowed"
 	Asked        plan.GuardName = "asked"
@@ -111,12 +111,12 @@ func (g Guarding) Guards() []draft.Guard {
 		{Name: External, Phase: draft.Prunes, Approvable: true, Rule: draft.Each(external(g.PruneInstances))},
 		{Name: InUse, Phase: draft.Prunes, Rule: draft.Each(inUse)},
 		{Name: OthersInside, Phase: draft.Prunes, Rule: draft.Each(othersInside)},
-		{Name: Rebuilt, Phase: draft.Prunes, In: plan.Following, Approvable: true, Rule: draft.Each(rebuilt(retained(Rebuilds.With())))},
-		{Name: Rebuilt, Phase: draft.Prunes, In: plan.Ending, Approvable: true, Rule: draft.Each(rebuilt(held(RebuildsBeforeEnd.With())))},
+		{Name: Rebuilt, Phase: draft.Prunes, In: plan.Following, Approvable: true, Rule: draft.Each(rebuilt(retained(reason.Rebuilds.With())))},
+		{Name: Rebuilt, Phase: draft.Prunes, In: plan.Ending, Approvable: true, Rule: draft.Each(rebuilt(held(reason.RebuildsBeforeEnd.With())))},
 		{Name: Empty, Phase: draft.Prunes, In: plan.Following, Approvable: true, Rule: draft.Each(empty)},
 		{Name: Many, Phase: draft.Prunes, In: plan.Following, Approvable: true, Counts: true, Rule: draft.Each(many(g.MaxPrunes))},
 		{Name: draft.History, Phase: draft.Prunes, Approvable: true, Counts: true, Rule: history},
-		{Name: plan.Unfinished, Phase: draft.Prunes, In: plan.Following, Approvable: true, Counts: true, Rule: unfinished}, // it sees the writes that other guards hold
+		{Name: plan.Unfinished, Phase: draft.Prunes, In: plan.Following, Approvable: true, Counts: true, Passes: true, Rule: unfinished}, // it sees the writes that other guards hold
 
 		{Name: DependedOn, Phase: draft.Settled, Rule: draft.Each(dependedOn)},
 		{Name: OthersInside, Phase: draft.Settled, Rule: draft.Each(someInside)},

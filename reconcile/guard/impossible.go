@@ -10,15 +10,6 @@ import (
 	"headgate.dev/headgate/render/schema"
 )
 
-// The codes of the guard impossible.
-const (
-	ScopeChanges         reason.Code = "ScopeChanges"         // the current scope, the new scope, and the kind of the definition
-	NameChanges          reason.Code = "NameChanges"          // the field of the name, the current name, the new name, and the kind of the definition
-	StoredVersionLeaves  reason.Code = "StoredVersionLeaves"  // versions that are no longer declared, the CRD with these stored versions, and the storage version
-	StorageVersionLeaves reason.Code = "StorageVersionLeaves" // the same, if the current storage version is one of them
-	RulesRefused         reason.Code = "RulesRefused"         // the path of a CEL rule that the API server refuses, and the problem
-)
-
 // impossible holds updates of definitions that the API server refuses, so that no approval helps: another scope, a name that cannot
 // change, the removal of a version in which objects may be stored, and a CEL rule that does not compile. This covers the updates
 // that Crossplane makes when a package is updated.
@@ -29,11 +20,11 @@ func impossible(s plan.Step, c draft.Case) plan.Ruling {
 	for _, b := range s.Schema().Breaking() {
 		switch {
 		case b.Rule == schema.Scope && !neverServed(s.Live):
-			return held(ScopeChanges.With(b.From, b.To, s.ID.Kind))
+			return held(reason.ScopeChanges.With(b.From, b.To, s.ID.Kind))
 		case b.Rule == schema.Names && !(neverServed(s.Live) && b.Path == "names.kind"):
-			return held(NameChanges.With(b.Path, b.From, b.To, s.ID.Kind))
+			return held(reason.NameChanges.With(b.Path, b.From, b.To, s.ID.Kind))
 		case b.Rule == schema.Refused && c.Seen.Stance.In(plan.OnCommit): // in a pass, the dry run decides
-			return held(RulesRefused.With(b.Where(), b.What()))
+			return held(reason.RulesRefused.With(b.Where(), b.What()))
 		}
 	}
 	after, err := s.WillBe()
@@ -48,9 +39,9 @@ func impossible(s plan.Step, c draft.Case) plan.Ruling {
 		declared, to := versionsOf(after)
 		gone := slices.DeleteFunc(slices.Clone(crd.versions), func(v string) bool { return slices.Contains(declared, v) })
 		if len(gone) > 0 {
-			leaves := StoredVersionLeaves
+			leaves := reason.StoredVersionLeaves
 			if _, from := versionsOf(s.Live); slices.Contains(gone, from) { // otherwise objects would be written back in the same version
-				leaves = StorageVersionLeaves
+				leaves = reason.StorageVersionLeaves
 			}
 			return held(leaves.With(gone, crd.name, to))
 		}

@@ -7,12 +7,6 @@ import (
 	"headgate.dev/headgate/render/crossplane"
 )
 
-// The codes of the guard installed.
-const (
-	InstalledByRevision  reason.Code = "InstalledByRevision"  // the name of the package revision
-	OnlyCrossplaneWrites reason.Code = "OnlyCrossplaneWrites" // the kind of the object
-)
-
 // installed retains an object of a package in the commit if a package revision controls it. The copy in the commit only serves as a
 // catalogue.
 func installed(s plan.Step, c draft.Case) plan.Ruling {
@@ -24,7 +18,7 @@ func installed(s plan.Step, c draft.Case) plan.Ruling {
 	if !is {
 		return allowed
 	}
-	return retained(InstalledByRevision.With(revision))
+	return retained(reason.InstalledByRevision.With(revision))
 }
 
 // onlyByCrossplane holds the objects that Crossplane itself writes to install a package. A package revision in a commit would
@@ -32,7 +26,7 @@ func installed(s plan.Step, c draft.Case) plan.Ruling {
 // commit: it touches an existing revision, so that Crossplane brings its definitions back inactive.
 func onlyByCrossplane(s plan.Step, _ draft.Case) plan.Ruling {
 	if crossplane.IsRevisionOrLock(s.ID) && !s.Deactivates {
-		return held(OnlyCrossplaneWrites.With(s.ID.Kind))
+		return held(reason.OnlyCrossplaneWrites.With(s.ID.Kind))
 	}
 	return allowed
 }

@@ -11,18 +11,6 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// The codes of the guards in use and others inside.
-const (
-	UsersGoFirst          reason.Code = "UsersGoFirst"          // how many objects are deleted before it
-	DeletesObjects        reason.Code = "DeletesObjects"        // how many live objects would be deleted with it, and an example
-	BreaksUsers           reason.Code = "BreaksUsers"           // how many live objects would be broken without it, and an example
-	DeletesOrBreaksUsers  reason.Code = "DeletesOrBreaksUsers"  // how many live objects would be deleted or broken without it, and an example
-	DeletesForeignObjects reason.Code = "DeletesForeignObjects" // how many objects of others would be deleted with the namespace, and an example
-	UsersUnseen           reason.Code = "UsersUnseen"           // no cluster shows what would be deleted with it
-	UsersNotCounted       reason.Code = "UsersNotCounted"       // what would be deleted with it has not been counted yet
-	UsersUnknown          reason.Code = "UsersUnknown"          // why what would be deleted with it cannot be counted
-)
-
 // inUse holds the prune of an object if live objects would be deleted with it or would break without it.
 func inUse(s plan.Step, c draft.Case) plan.Ruling {
 	if !hasDependents(s.ID) {
@@ -30,14 +18,14 @@ func inUse(s plan.Step, c draft.Case) plan.Ruling {
 	}
 	going, all := c.Users(s.ID)
 	if all && !slices.ContainsFunc(going, func(by plan.Step) bool { return by.Action != plan.Prune }) {
-		return noted(UsersGoFirst.With(len(going)))
+		return noted(reason.UsersGoFirst.With(len(going)))
 	}
-	code := DeletesObjects
+	code := reason.DeletesObjects
 	switch s.ID.Kind {
 	case crossplane.KindComposition.Kind, crossplane.Function:
-		code = BreaksUsers
+		code = reason.BreaksUsers
 	case crossplane.Configuration: // its XRDs are deleted with it, and its Compositions
-		code = DeletesOrBreaksUsers
+		code = reason.DeletesOrBreaksUsers
 	}
 	r := counted(question.Dependents{Of: s.ID}, c, code, going...)
 	r.Clears = plan.ClearsWithOther
@@ -59,11 +47,11 @@ func counted(q question.Of[question.Counted], c draft.Case, code reason.Code, go
 	a, is := question.Get(c.Seen.Known(), q)
 	switch {
 	case is.Open && c.Seen.Stance.In(plan.OnCommit):
-		return noted(UsersUnseen.With())
+		return noted(reason.UsersUnseen.With())
 	case is.Open:
-		return held(UsersNotCounted.With())
+		return held(reason.UsersNotCounted.With())
 	case is.Err != nil:
-		return held(UsersUnknown.With(reason.Of(is.Err)))
+		return held(reason.UsersUnknown.With(reason.Of(is.Err)))
 	case a.Count > 0:
 		stays := slices.IndexFunc(a.These, func(id manifest.ID) bool {
 			return !slices.ContainsFunc(going, func(s plan.Step) bool { return s.ID == c.Seen.AsWritten(id) })

@@ -6,11 +6,6 @@ import (
 	"headgate.dev/headgate/reconcile/reason"
 )
 
-// The codes of the guard many.
-const (
-	TooManyPrunes reason.Code = "TooManyPrunes" // the number of prunes, and the limit
-)
-
 // many holds all prunes if there are more of them than expected of one commit.
 func many(most int) func(plan.Step, draft.Case) plan.Ruling {
 	return func(s plan.Step, c draft.Case) plan.Ruling {
@@ -21,6 +16,6 @@ func many(most int) func(plan.Step, draft.Case) plan.Ruling {
 		if c.Passing <= limit || !s.Counts() {
 			return allowed
 		}
-		return held(TooManyPrunes.With(c.Passing, limit))
+		return held(reason.TooManyPrunes.With(c.Passing, limit))
 	}
 }

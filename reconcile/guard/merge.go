@@ -56,23 +56,7 @@ func looks(why reason.Reason) plan.Ruling { return plan.Ruling{Severity: plan.Lo
 func applied(s plan.Step) bool { return s.Err == nil && s.Action != plan.Hold }
 
 // gives reports whether the reason of a step has one of these codes.
-func gives(s plan.Step, codes ...reason.Code) bool { return Has(s.Why(), codes...) }
-
-// Has reports whether a reason, or a reason in it, has one of these codes.
-func Has(why reason.Reason, codes ...reason.Code) bool {
-	if slices.Contains(codes, why.Code) {
-		return true
-	}
-	return slices.ContainsFunc(why.Values, func(v any) bool {
-		switch v := v.(type) {
-		case reason.Reason:
-			return Has(v, codes...)
-		case []reason.Reason:
-			return slices.ContainsFunc(v, func(r reason.Reason) bool { return Has(r, codes...) })
-		}
-		return false
-	})
-}
+func gives(s plan.Step, codes ...reason.Code) bool { return s.Why().Has(codes...) }
 
 // isNoted reports whether an earlier guard of the phase Merge noted this about a step.
 func isNoted(s plan.Step, code reason.Code) bool {

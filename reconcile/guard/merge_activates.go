@@ -11,33 +11,21 @@ import (
 	"headgate.dev/headgate/render/crossplane"
 )
 
-// The codes of the guards activates and stays active.
-const (
-	ActivatesNamed   reason.Code = "ActivatesNamed"   // the definition that becomes active, and that something names in full
-	ActivatesUnnamed reason.Code = "ActivatesUnnamed" // the definition that becomes active because of a pattern or a package
-	StaysUnnamed     reason.Code = "StaysUnnamed"     // the definition that stays active although nothing activates it any more
-)
-
 // activates asks to look at definitions that become active although nothing names them in full: later versions of the package may add
 // others.
 func activates(c draft.Case) []plan.Ruling {
 	was := wasActive(c)
 	var all []plan.Ruling
 	for _, d := range c.Want.Definitions {
-		r := looks(ActivatesUnnamed.With(d.Name))
-		if slices.ContainsFunc(d.Reasons, func(a activation.Activator) bool { return InFull(a, d.Name) }) {
-			r = noted(ActivatesNamed.With(d.Name))
+		r := looks(reason.ActivatesUnnamed.With(d.Name))
+		if slices.ContainsFunc(d.Reasons, func(a activation.Activator) bool { return a.InFull(d.Name) }) {
+			r = noted(reason.ActivatesNamed.With(d.Name))
 		}
 		if r.Of = crossplane.MRD(d.Name); d.Active && !was[d.Name] {
 			all = append(all, r)
 		}
 	}
 	return all
-}
-
-// InFull reports whether an activator names the definition in full.
-func InFull(a activation.Activator, name string) bool {
-	return a.Cause == activation.Declared || a.Pattern == name
 }
 
 // staysActive asks to look at definitions that nothing activates any more. They seem to be gone, but Crossplane keeps them active.
@@ -50,7 +38,7 @@ func staysActive(c draft.Case) []plan.Ruling {
 	var all []plan.Ruling
 	for _, d := range c.Want.Definitions {
 		if !d.Active && was[d.Name] && !goes[d.Name] {
-			r := looks(StaysUnnamed.With(d.Name))
+			r := looks(reason.StaysUnnamed.With(d.Name))
 			r.Of = crossplane.MRD(d.Name)
 			all = append(all, r)
 		}

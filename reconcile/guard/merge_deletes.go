@@ -8,22 +8,15 @@ import (
 	"headgate.dev/headgate/render/crossplane"
 )
 
-// The codes of prunes on merges.
-const (
-	DeletesKind     reason.Code = "DeletesKind"     // the definition of a kind whose use is not known
-	DeletesObject   reason.Code = "DeletesObject"   // the object
-	DeactivatesKind reason.Code = "DeactivatesKind" // the definition
-)
-
 // deletesKind blocks the merge of a prune that deletes a kind of which no cluster shows whether objects exist.
 func deletesKind(s plan.Step, _ draft.Case) plan.Ruling {
 	switch {
 	case !applied(s), s.Action != plan.Prune, !crossplane.DeclaresKind(s.ID), crossplane.IsMRD(s.ID) && !s.Serves:
 		return allowed
-	case !gives(s, UsersUnseen, UsersNotCounted, UsersUnknown):
+	case !gives(s, reason.UsersUnseen, reason.UsersNotCounted, reason.UsersUnknown):
 		return allowed
 	}
-	r := blocks(DeletesKind.With(s.ID.Name))
+	r := blocks(reason.DeletesKind.With(s.ID.Name))
 	r.Claims = []approval.Ask{s.ClaimAs(InUse, "", s.Action)}
 	return r
 }
@@ -34,9 +27,9 @@ func deletes(s plan.Step, _ draft.Case) plan.Ruling {
 	case !applied(s), s.Action != plan.Prune:
 		return allowed
 	case s.Deactivates:
-		return looks(DeactivatesKind.With(s.ID.Name))
+		return looks(reason.DeactivatesKind.With(s.ID.Name))
 	case s.Deleting, s.Lingers():
 		return allowed
 	}
-	return looks(DeletesObject.With(s.ID))
+	return looks(reason.DeletesObject.With(s.ID))
 }

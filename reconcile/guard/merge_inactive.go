@@ -7,24 +7,19 @@ import (
 	"headgate.dev/headgate/render/crossplane"
 )
 
-// The codes of the guard inactive.
-const (
-	InactiveBreaks reason.Code = "InactiveBreaks" // the inactive definition that breaks or goes
-)
-
 // inactive notes the update of an inactive definition that breaks. No API serves it, but a policy may activate it later.
 func inactive(s plan.Step, _ draft.Case) plan.Ruling {
 	if s.Serves || !crossplane.DeclaresKind(s.ID) || s.Action != plan.Update || len(s.Schema().Breaking()) == 0 {
 		return allowed
 	}
-	return noted(InactiveBreaks.With(s.ID.Name))
+	return noted(reason.InactiveBreaks.With(s.ID.Name))
 }
 
 // inactiveEffect notes an inactive definition that breaks or goes, although no step deletes it.
 func inactiveEffect(s plan.Step, c draft.Case) plan.Ruling {
 	goes := s.Action == plan.Prune || s.Action == plan.Keep
 	if goes && !s.Serves && crossplane.DeclaresKind(s.ID) {
-		return noted(InactiveBreaks.With(s.ID.Name))
+		return noted(reason.InactiveBreaks.With(s.ID.Name))
 	}
 	return inactive(s, c)
 }

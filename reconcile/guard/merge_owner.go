@@ -8,12 +8,6 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// The codes of the guard owner on merges.
-const (
-	FirstForCrossplane reason.Code = "FirstForCrossplane" // the object because of which Crossplane makes the CRDs in a new cluster, and who makes them now
-	LastForCrossplane  reason.Code = "LastForCrossplane"  // the object without which Headgate makes the CRDs in a new cluster, and who makes them now
-)
-
 // handsOver asks to look at a merge that changes who makes the CRDs in a new cluster. Passes keep the owner of an earlier pass.
 func handsOver(isSet bool) func(draft.Case) []plan.Ruling {
 	return func(c draft.Case) []plan.Ruling {
@@ -23,9 +17,9 @@ func handsOver(isSet bool) func(draft.Case) []plan.Ruling {
 			return nil
 		}
 		if after == nil {
-			return handover(LastForCrossplane, before, manifest.Origin{}, base.Owner)
+			return handover(reason.LastForCrossplane, before, manifest.Origin{}, base.Owner)
 		}
-		return handover(FirstForCrossplane, after, after.Origin, base.Owner)
+		return handover(reason.FirstForCrossplane, after, after.Origin, base.Owner)
 	}
 }
 

@@ -9,19 +9,11 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// The codes of the guards signatures, unconfirmed and controls.
-const (
-	DropsSignature      reason.Code = "DropsSignature"      // what the base demands and the commit does not
-	SchemasUnconfirmed  reason.Code = "SchemasUnconfirmed"  // the package whose schemas only the commit keeps
-	ControlledByAnother reason.Code = "ControlledByAnother" // the package, how many objects another revision than the active one controls, and an example
-	ControlUnknown      reason.Code = "ControlUnknown"      // the package, and why it is not known what controls its objects
-)
-
 // signatures asks to look at signatures of packages that the base demands and the commit does not.
 func signatures(c draft.Case) []plan.Ruling {
 	var all []plan.Ruling
 	for _, f := range c.Want.Unsigned(baseOf(c)) {
-		r := looks(DropsSignature.With(f.Message))
+		r := looks(reason.DropsSignature.With(f.Message))
 		r.At = []manifest.Origin{f.Origin}
 		all = append(all, r)
 	}
@@ -33,7 +25,7 @@ func unconfirmed(c draft.Case) []plan.Ruling {
 	var all []plan.Ruling
 	for _, claim := range c.Want.Claims(baseOf(c)) {
 		if n := len(claim.Adds); n > 0 {
-			r := looks(SchemasUnconfirmed.With(claim.Package.Source))
+			r := looks(reason.SchemasUnconfirmed.With(claim.Package.Source))
 			r.Amount = approval.Count(n)
 			all = append(all, r)
 		}
@@ -52,10 +44,10 @@ func controls(c draft.Case) []plan.Ruling {
 		r := plan.Ruling{Of: b.By, At: []manifest.Origin{b.Origin}}
 		switch a, is := question.Get(c.Seen.Known(), question.Controls{Of: b.By}); {
 		case is.Err != nil:
-			r.Reason = ControlUnknown.With(b.By.Name, reason.Of(is.Err))
+			r.Reason = reason.ControlUnknown.With(b.By.Name, reason.Of(is.Err))
 		case a.Count > 0:
 			r.Severity, r.Amount = plan.Look, approval.Count(int(a.Count))
-			r.Reason = ControlledByAnother.With(b.By.Name, a.Count, a.Example)
+			r.Reason = reason.ControlledByAnother.With(b.By.Name, a.Count, a.Example)
 		default:
 			continue
 		}

@@ -11,21 +11,6 @@ import (
 	"headgate.dev/headgate/render/schema"
 )
 
-// The codes of the guard schema on merges.
-const (
-	MergeBreaks         reason.Code = "MergeBreaks"         // the definition whose schema breaks, and may be in use
-	MergeUnconverted    reason.Code = "MergeUnconverted"    // the definition whose objects nothing converts
-	MergeStorage        reason.Code = "MergeStorage"        // what may make stored objects unreadable
-	MergeBreaksUnused   reason.Code = "MergeBreaksUnused"   // the definition whose schema breaks, and that nothing uses
-	MergeBreaksNoObject reason.Code = "MergeBreaksNoObject" // the definition whose schema breaks, and that all objects fit
-	MergeBreaksStatus   reason.Code = "MergeBreaksStatus"   // the definition whose status breaks, and that nothing in the commit uses
-	MergePattern        reason.Code = "MergePattern"        // the definition with a pattern that may refuse more
-	MergeDefault        reason.Code = "MergeDefault"        // the definition whose defaults change
-	MergeSharing        reason.Code = "MergeSharing"        // the definition with lists or maps that merge in another way
-	MergeDeprecates     reason.Code = "MergeDeprecates"     // the definition with a version that becomes deprecated
-	MergeMovesStorage   reason.Code = "MergeMovesStorage"   // the definition whose objects are stored in another version
-)
-
 // mergesSchema blocks the merge of an update that breaks a served kind which may be in use, and asks to look at others.
 func mergesSchema(s plan.Step, c draft.Case) plan.Ruling {
 	unused := isUnused(s, c) && (unexplained(s) || gives(s, reason.NoObjects))
@@ -39,7 +24,7 @@ func installsSchema(s plan.Step, c draft.Case) plan.Ruling {
 }
 
 // isUnused reports whether the commit uses a kind nowhere, and a cluster can be asked about it.
-func isUnused(s plan.Step, c draft.Case) bool { return c.Asks() && isNoted(s, UnusedInCommit) }
+func isUnused(s plan.Step, c draft.Case) bool { return c.Asks() && isNoted(s, reason.UnusedInCommit) }
 
 // unexplained reports whether no guard noted anything: guards ask a cluster for the number of objects, and note nothing if there are
 // none.
@@ -58,8 +43,8 @@ func ofSchema(s, by plan.Step, unused bool) plan.Ruling {
 		return allowed
 	case len(broken) > 0:
 		return ofBroken(s, by, broken, unused)
-	case gives(s, WebhookUnseen, VersionsUnseen):
-		return claiming(s, by, MergeStorage.With(s.ID.Name))
+	case gives(s, reason.WebhookUnseen, reason.VersionsUnseen):
+		return claiming(s, by, reason.MergeStorage.With(s.ID.Name))
 	}
 	return ofAltered(s)
 }
@@ -68,22 +53,22 @@ func ofSchema(s, by plan.Step, unused bool) plan.Ruling {
 func ofBroken(s, by plan.Step, broken []schema.Change, unused bool) plan.Ruling {
 	onlyStatus := !slices.ContainsFunc(broken, func(c schema.Change) bool { return !c.InStatus() })
 	switch {
-	case onlyStatus && isNoted(s, UnusedInCommit):
-		return looks(MergeBreaksStatus.With(s.ID.Name))
+	case onlyStatus && isNoted(s, reason.UnusedInCommit):
+		return looks(reason.MergeBreaksStatus.With(s.ID.Name))
 	case unused:
-		return looks(MergeBreaksUnused.With(s.ID.Name))
-	case gives(s, BreaksNoObject) && !gives(s, WebhookUnseen, VersionsUnseen):
-		return looks(MergeBreaksNoObject.With(s.ID.Name))
+		return looks(reason.MergeBreaksUnused.With(s.ID.Name))
+	case gives(s, reason.BreaksNoObject) && !gives(s, reason.WebhookUnseen, reason.VersionsUnseen):
+		return looks(reason.MergeBreaksNoObject.With(s.ID.Name))
 	}
 	return claiming(s, by, howBroken(broken).With(s.ID.Name))
 }
 
 // howBroken returns the code for breaking changes: of a schema, or only because nothing converts objects between versions.
 func howBroken(broken []schema.Change) reason.Code {
-	if slices.ContainsFunc(broken, func(c schema.Change) bool { return !BetweenVersions(c) }) {
-		return MergeBreaks
+	if slices.ContainsFunc(broken, func(c schema.Change) bool { return !c.BetweenVersions() }) {
+		return reason.MergeBreaks
 	}
-	return MergeUnconverted
+	return reason.MergeUnconverted
 }
 
 // claiming blocks the merge until a person approves what a cluster asks about the schema.
@@ -92,9 +77,9 @@ func claiming(s, by plan.Step, why reason.Reason) plan.Ruling {
 	if by.ID == s.ID && s.Action != plan.Update { // no cluster asks
 		return r
 	}
-	r.Claims = []approval.Ask{by.ClaimAs(Schema, Breaks, plan.Update)}
-	if gives(s, WebhookUnseen, VersionsUnseen) || Has(by.Why(), WebhookUnseen, VersionsUnseen) {
-		r.Claims = append(r.Claims, by.ClaimAs(Schema, Storage, plan.Update))
+	r.Claims = []approval.Ask{by.ClaimAs(Schema, approval.Breaks, plan.Update)}
+	if gives(s, reason.WebhookUnseen, reason.VersionsUnseen) || by.Why().Has(reason.WebhookUnseen, reason.VersionsUnseen) {
+		r.Claims = append(r.Claims, by.ClaimAs(Schema, approval.Storage, plan.Update))
 	}
 	return r
 }
@@ -104,11 +89,11 @@ var alterations = []struct {
 	is   func(schema.Change) bool
 	code reason.Code
 }{
-	{ofRule(schema.Undecided), MergePattern},
-	{ofRule(schema.Default), MergeDefault},
-	{sharesOtherwise, MergeSharing},
-	{ofRule(schema.Deprecated), MergeDeprecates},
-	{ofRule(schema.Storage), MergeMovesStorage},
+	{ofRule(schema.Undecided), reason.MergePattern},
+	{ofRule(schema.Default), reason.MergeDefault},
+	{schema.Change.MergesOtherwise, reason.MergeSharing},
+	{ofRule(schema.Deprecated), reason.MergeDeprecates},
+	{ofRule(schema.Storage), reason.MergeMovesStorage},
 }
 
 func ofRule(rule schema.Rule) func(schema.Change) bool {
@@ -124,33 +109,4 @@ func ofAltered(s plan.Step) plan.Ruling {
 		}
 	}
 	return allowed
-}
-
-// ChangesBehaviour reports whether a change that breaks nothing changes what the API server does with an object.
-func ChangesBehaviour(c schema.Change) bool {
-	return c.Rule == schema.Default || c.Rule == schema.Undecided || sharesOtherwise(c)
-}
-
-// BetweenVersions reports whether a change concerns two versions between which nothing converts objects.
-func BetweenVersions(c schema.Change) bool {
-	switch c.Rule {
-	case schema.Unconverted, schema.Unshared:
-		return true
-	case schema.Storage:
-		return c.Breaking
-	}
-	return false
-}
-
-// sharesOtherwise reports whether a change makes server-side apply replace a list or a map that it merged before.
-func sharesOtherwise(c schema.Change) bool {
-	switch c.Rule {
-	case "x-kubernetes-list-type":
-		return c.From == `"map"` || c.From == `"set"`
-	case "x-kubernetes-list-map-keys":
-		return c.From != "" && c.To != ""
-	case "x-kubernetes-map-type":
-		return c.To == `"atomic"`
-	}
-	return false
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/draft"
 	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/plan"
@@ -72,10 +73,10 @@ func TestMerge(t *testing.T) {
 	}
 	provider := manifest.ID{Group: crossplane.Packages, Kind: crossplane.Provider, Name: "p"}
 	none, some := reason.NoObjects.With(), reason.ObjectsExist.With(int64(2), "")
-	unseen := BreaksUnseen.With([]schema.Change{spec})
-	fit := BreaksNoObject.With([]schema.Change{spec}, int64(2))
+	unseen := reason.BreaksUnseen.With([]schema.Change{spec})
+	fit := reason.BreaksNoObject.With([]schema.Change{spec}, int64(2))
 	prunes := func(id manifest.ID, serves bool) plan.Step {
-		return plan.Step{Action: plan.Prune, ID: id, Serves: serves, Reason: UsersUnseen.With()}
+		return plan.Step{Action: plan.Prune, ID: id, Serves: serves, Reason: reason.UsersUnseen.With()}
 	}
 	for name, tc := range map[string]struct {
 		reason   string
@@ -99,38 +100,38 @@ func TestMerge(t *testing.T) {
 		},
 		"BegunDeletion": {"The deletion began before.", draft.Merge, plan.Step{Action: plan.Prune, ID: manifest.ID{Kind: "ConfigMap"}, Removal: plan.Removal{Deleting: true}}, used, true, plan.Note, "", 0},
 
-		"OtherSource":     {"A package from another source has nothing to be compared with.", draft.Merge, image(plan.Update, manifest.ID{Kind: crossplane.Provider, Name: "other"}, "r.example/q:v1", "r.example/x:v1"), render.Desired{}, true, plan.Look, NotJudged, 0},
-		"OtherObject":     {"Headgate does not know the effects of the change.", draft.Merge, image(plan.Update, manifest.ID{Kind: "ConfigMap"}, "a", "b"), used, true, plan.Look, NotJudged, 0},
-		"ImageConfig":     {"A new ImageConfig can replace the images of existing packages.", draft.Merge, plan.Step{Action: plan.Create, ID: manifest.ID{Group: crossplane.Packages, Kind: "ImageConfig", Name: "a"}}, used, true, plan.Look, NotJudged, 0},
-		"Deletes":         {"A deletion needs a look.", draft.Merge, plan.Step{Action: plan.Prune, ID: manifest.ID{Kind: "ConfigMap"}}, used, true, plan.Look, DeletesObject, 0},
-		"DeletesInactive": {"An inactive definition has no objects.", draft.Merge, prunes(crossplane.MRD("a.b"), false), used, false, plan.Look, DeletesObject, 0},
-		"Deactivates":     {"A deactivation deletes the CRD.", draft.Merge, plan.Step{Action: plan.Prune, Deactivates: true, ID: plan.CRD("a.b")}, used, true, plan.Look, DeactivatesKind, 0},
-		"Pattern":         {"Objects may be refused.", draft.Merge, changing(reason.Reason{}, schema.Change{Rule: schema.Undecided}), used, true, plan.Look, MergePattern, 0},
-		"Default":         {"A changed default changes the behaviour of objects.", draft.Merge, changing(reason.Reason{}, schema.Change{Rule: schema.Default}), used, true, plan.Look, MergeDefault, 0},
-		"Sharing":         {"Writers that share the list would overwrite each other.", draft.Merge, changing(reason.Reason{}, schema.Change{Rule: "x-kubernetes-list-type", From: `"map"`, To: `"atomic"`}), used, true, plan.Look, MergeSharing, 0},
-		"Deprecated":      {"A deprecated version will be removed later.", draft.Merge, changing(reason.Reason{}, schema.Change{Rule: schema.Deprecated}), used, true, plan.Look, MergeDeprecates, 0},
-		"StorageMoves":    {"A webhook must convert every stored object.", draft.Merge, changing(reason.Reason{}, schema.Change{Rule: schema.Storage}), used, true, plan.Look, MergeMovesStorage, 0},
-		"StatusUnused":    {"Controllers write the status again, and nothing in the commit reads it.", draft.Merge, changing(reason.Reason{}, status), render.Desired{}, false, plan.Look, MergeBreaksStatus, 0},
-		"SpecFits":        {"A pass applies the change if no object loses a value or is refused.", draft.Merge, changing(fit, spec), used, true, plan.Look, MergeBreaksNoObject, 0},
-		"SpecUnused":      {"Neither the cluster nor the commit uses the field.", draft.Merge, changing(reason.Reason{}, spec), render.Desired{}, true, plan.Look, MergeBreaksUnused, 0},
-		"DroppedUnused":   {"Neither the cluster nor the commit uses the kind.", draft.MergeEffects, drops(reason.Both.With(reason.KindDropped.With(), none)), render.Desired{}, true, plan.Look, DropsUnusedKind, 0},
+		"OtherSource":     {"A package from another source has nothing to be compared with.", draft.Merge, image(plan.Update, manifest.ID{Kind: crossplane.Provider, Name: "other"}, "r.example/q:v1", "r.example/x:v1"), render.Desired{}, true, plan.Look, reason.NotJudged, 0},
+		"OtherObject":     {"Headgate does not know the effects of the change.", draft.Merge, image(plan.Update, manifest.ID{Kind: "ConfigMap"}, "a", "b"), used, true, plan.Look, reason.NotJudged, 0},
+		"ImageConfig":     {"A new ImageConfig can replace the images of existing packages.", draft.Merge, plan.Step{Action: plan.Create, ID: manifest.ID{Group: crossplane.Packages, Kind: "ImageConfig", Name: "a"}}, used, true, plan.Look, reason.NotJudged, 0},
+		"Deletes":         {"A deletion needs a look.", draft.Merge, plan.Step{Action: plan.Prune, ID: manifest.ID{Kind: "ConfigMap"}}, used, true, plan.Look, reason.DeletesObject, 0},
+		"DeletesInactive": {"An inactive definition has no objects.", draft.Merge, prunes(crossplane.MRD("a.b"), false), used, false, plan.Look, reason.DeletesObject, 0},
+		"Deactivates":     {"A deactivation deletes the CRD.", draft.Merge, plan.Step{Action: plan.Prune, Deactivates: true, ID: plan.CRD("a.b")}, used, true, plan.Look, reason.DeactivatesKind, 0},
+		"Pattern":         {"Objects may be refused.", draft.Merge, changing(reason.Reason{}, schema.Change{Rule: schema.Undecided}), used, true, plan.Look, reason.MergePattern, 0},
+		"Default":         {"A changed default changes the behaviour of objects.", draft.Merge, changing(reason.Reason{}, schema.Change{Rule: schema.Default}), used, true, plan.Look, reason.MergeDefault, 0},
+		"Sharing":         {"Writers that share the list would overwrite each other.", draft.Merge, changing(reason.Reason{}, schema.Change{Rule: "x-kubernetes-list-type", From: `"map"`, To: `"atomic"`}), used, true, plan.Look, reason.MergeSharing, 0},
+		"Deprecated":      {"A deprecated version will be removed later.", draft.Merge, changing(reason.Reason{}, schema.Change{Rule: schema.Deprecated}), used, true, plan.Look, reason.MergeDeprecates, 0},
+		"StorageMoves":    {"A webhook must convert every stored object.", draft.Merge, changing(reason.Reason{}, schema.Change{Rule: schema.Storage}), used, true, plan.Look, reason.MergeMovesStorage, 0},
+		"StatusUnused":    {"Controllers write the status again, and nothing in the commit reads it.", draft.Merge, changing(reason.Reason{}, status), render.Desired{}, false, plan.Look, reason.MergeBreaksStatus, 0},
+		"SpecFits":        {"A pass applies the change if no object loses a value or is refused.", draft.Merge, changing(fit, spec), used, true, plan.Look, reason.MergeBreaksNoObject, 0},
+		"SpecUnused":      {"Neither the cluster nor the commit uses the field.", draft.Merge, changing(reason.Reason{}, spec), render.Desired{}, true, plan.Look, reason.MergeBreaksUnused, 0},
+		"DroppedUnused":   {"Neither the cluster nor the commit uses the kind.", draft.MergeEffects, drops(reason.Both.With(reason.KindDropped.With(), none)), render.Desired{}, true, plan.Look, reason.DropsUnusedKind, 0},
 
-		"Held":                {"A guard holds the update.", draft.Merge, held, render.Desired{}, true, plan.Block, MergeBreaks, 0},
-		"SpecUsed":            {"The commit uses the field.", draft.Merge, changing(reason.Reason{}, spec), used, true, plan.Block, MergeBreaks, 1},
-		"Unconverted":         {"The schemas are compatible, but fields of stored objects would be lost.", draft.Merge, changing(reason.Reason{}, unconverted), used, true, plan.Block, MergeUnconverted, 1},
-		"UnconvertedToo":      {"A breaking schema is more serious than a missing conversion.", draft.Merge, changing(reason.Reason{}, spec, unconverted), used, true, plan.Block, MergeBreaks, 1},
-		"SpecUnknown":         {"Without a cluster, it is unknown whether the field is used.", draft.Merge, changing(unseen, spec), render.Desired{}, false, plan.Block, MergeBreaks, 1},
-		"SpecNotAsked":        {"There is no cluster to ask.", draft.Merge, changing(reason.Reason{}, spec), render.Desired{}, false, plan.Block, MergeBreaks, 1},
-		"SpecUncountable":     {"The cluster did not answer.", draft.Merge, changing(BreaksUncountable.With([]schema.Change{spec}, reason.Failed.With("forbidden")), spec), render.Desired{}, true, plan.Block, MergeBreaks, 1},
-		"SpecFitsUnconverted": {"All objects fit, but another webhook may convert them.", draft.Merge, changing(reason.Both.With(fit, WebhookUnseen.With()), spec), used, true, plan.Block, MergeBreaks, 2},
-		"SpecOfPackage":       {"Only the step of the package names the objects.", draft.MergeEffects, changing(reason.Reason{}, spec), render.Desired{}, true, plan.Block, MergeBreaks, 1},
-		"StatusUsed":          {"Objects of the commit may read the status.", draft.Merge, changing(reason.Reason{}, status), used, true, plan.Block, MergeBreaks, 1},
-		"StatusAndSpec":       {"The worse of the two changes counts.", draft.Merge, changing(unseen, status, spec), render.Desired{}, false, plan.Block, MergeBreaks, 1},
-		"WebhookUnknown":      {"Stored objects may become unreadable.", draft.Merge, changing(WebhookUnseen.With()), render.Desired{}, false, plan.Block, MergeStorage, 2},
-		"DroppedHasObject":    {"No controller would reconcile the existing objects.", draft.MergeEffects, drops(reason.Both.With(reason.KindDropped.With(), some)), render.Desired{}, true, plan.Block, DropsKind, 0},
-		"DroppedUnknown":      {"Without a cluster, it is unknown whether objects exist.", draft.MergeEffects, drops(reason.KindDropped.With()), render.Desired{}, false, plan.Block, DropsKind, 0},
-		"DroppedUsed":         {"The commit uses the kind.", draft.MergeEffects, drops(reason.Both.With(reason.KindDropped.With(), none)), used, true, plan.Block, DropsKind, 0},
-		"DeletesKind":         {"Without a cluster, it is unknown whether objects exist.", draft.Merge, prunes(plan.CRD("a.b"), true), used, false, plan.Block, DeletesKind, 1},
+		"Held":                {"A guard holds the update.", draft.Merge, held, render.Desired{}, true, plan.Block, reason.MergeBreaks, 0},
+		"SpecUsed":            {"The commit uses the field.", draft.Merge, changing(reason.Reason{}, spec), used, true, plan.Block, reason.MergeBreaks, 1},
+		"Unconverted":         {"The schemas are compatible, but fields of stored objects would be lost.", draft.Merge, changing(reason.Reason{}, unconverted), used, true, plan.Block, reason.MergeUnconverted, 1},
+		"UnconvertedToo":      {"A breaking schema is more serious than a missing conversion.", draft.Merge, changing(reason.Reason{}, spec, unconverted), used, true, plan.Block, reason.MergeBreaks, 1},
+		"SpecUnknown":         {"Without a cluster, it is unknown whether the field is used.", draft.Merge, changing(unseen, spec), render.Desired{}, false, plan.Block, reason.MergeBreaks, 1},
+		"SpecNotAsked":        {"There is no cluster to ask.", draft.Merge, changing(reason.Reason{}, spec), render.Desired{}, false, plan.Block, reason.MergeBreaks, 1},
+		"SpecUncountable":     {"The cluster did not answer.", draft.Merge, changing(reason.BreaksUncountable.With([]schema.Change{spec}, reason.Failed.With("forbidden")), spec), render.Desired{}, true, plan.Block, reason.MergeBreaks, 1},
+		"SpecFitsUnconverted": {"All objects fit, but another webhook may convert them.", draft.Merge, changing(reason.Both.With(fit, reason.WebhookUnseen.With()), spec), used, true, plan.Block, reason.MergeBreaks, 2},
+		"SpecOfPackage":       {"Only the step of the package names the objects.", draft.MergeEffects, changing(reason.Reason{}, spec), render.Desired{}, true, plan.Block, reason.MergeBreaks, 1},
+		"StatusUsed":          {"Objects of the commit may read the status.", draft.Merge, changing(reason.Reason{}, status), used, true, plan.Block, reason.MergeBreaks, 1},
+		"StatusAndSpec":       {"The worse of the two changes counts.", draft.Merge, changing(unseen, status, spec), render.Desired{}, false, plan.Block, reason.MergeBreaks, 1},
+		"WebhookUnknown":      {"Stored objects may become unreadable.", draft.Merge, changing(reason.WebhookUnseen.With()), render.Desired{}, false, plan.Block, reason.MergeStorage, 2},
+		"DroppedHasObject":    {"No controller would reconcile the existing objects.", draft.MergeEffects, drops(reason.Both.With(reason.KindDropped.With(), some)), render.Desired{}, true, plan.Block, reason.DropsKind, 0},
+		"DroppedUnknown":      {"Without a cluster, it is unknown whether objects exist.", draft.MergeEffects, drops(reason.KindDropped.With()), render.Desired{}, false, plan.Block, reason.DropsKind, 0},
+		"DroppedUsed":         {"The commit uses the kind.", draft.MergeEffects, drops(reason.Both.With(reason.KindDropped.With(), none)), used, true, plan.Block, reason.DropsKind, 0},
+		"DeletesKind":         {"Without a cluster, it is unknown whether objects exist.", draft.Merge, prunes(plan.CRD("a.b"), true), used, false, plan.Block, reason.DeletesKind, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := draft.Case{Want: tc.want, Seen: facts.Observed{Ground: facts.Ground{Stance: comparing(tc.counts)}}, Steps: []plan.Step{tc.step}, Bumps: []plan.Bump{{Source: "r.example/p", By: provider}}}
@@ -157,8 +158,8 @@ func TestMergeInactive(t *testing.T) {
 		rule func(plan.Step, draft.Case) plan.Ruling
 		want reason.Code
 	}{
-		"Breaks": {breaks, inactive, InactiveBreaks}, "Grows": {grows, inactive, ""}, "Package": {breaks, inactiveEffect, InactiveBreaks},
-		"Goes": {goes, inactiveEffect, InactiveBreaks}, "Served": {served, inactiveEffect, ""}, "Kept": {goes, inactive, ""},
+		"Breaks": {breaks, inactive, reason.InactiveBreaks}, "Grows": {grows, inactive, ""}, "Package": {breaks, inactiveEffect, reason.InactiveBreaks},
+		"Goes": {goes, inactiveEffect, reason.InactiveBreaks}, "Served": {served, inactiveEffect, ""}, "Kept": {goes, inactive, ""},
 	} {
 		if r := tc.rule(tc.step, draft.Case{}); r.Reason.Code != tc.want || r.Severity != plan.Note {
 			t.Errorf("%s: %d %v, want a note %q", name, r.Severity, r.Reason, tc.want)
@@ -170,13 +171,13 @@ func TestMergeInactive(t *testing.T) {
 func TestMergeClaimsOfPackage(t *testing.T) {
 	provider := manifest.ID{Group: crossplane.Packages, Kind: crossplane.Provider, Name: "p"}
 	breaks := changing(reason.Reason{}, schema.Change{Rule: schema.Field, Path: "spec.a", Breaking: true})
-	installs := plan.Step{Action: plan.Update, ID: provider, Reason: WebhookUnseen.With()}
+	installs := plan.Step{Action: plan.Update, ID: provider, Reason: reason.WebhookUnseen.With()}
 	c := draft.Case{
 		Steps: []plan.Step{installs}, Bumps: []plan.Bump{{Package: "dir", By: provider}},
 		Effects: []plan.Effect{{Kind: plan.Install, On: breaks.ID, Package: "dir", Change: &breaks}},
 	}
 	r := ofMerge(draft.MergeEffects, breaks, c)
-	if len(r.Claims) != 2 || r.Claims[0] != installs.ClaimAs(Schema, Breaks, plan.Update) || r.Claims[1] != installs.ClaimAs(Schema, Storage, plan.Update) {
+	if len(r.Claims) != 2 || r.Claims[0] != installs.ClaimAs(Schema, approval.Breaks, plan.Update) || r.Claims[1] != installs.ClaimAs(Schema, approval.Storage, plan.Update) {
 		t.Errorf("the claims are %v", r.Claims)
 	}
 }
@@ -232,8 +233,8 @@ func TestMergeControls(t *testing.T) {
 		"Offline":  {"There is no cluster to ask.", false, nil, plan.Note, ""},
 		"NotAsked": {"The guard asks.", true, nil, plan.Note, ""},
 		"Fine":     {"The active revision controls all installed objects.", true, question.Answers{q: question.Counted{}}, plan.Note, ""},
-		"Stale":    {"An object is still controlled by an older revision.", true, question.Answers{q: question.Counted{Count: 2, Example: "CRD a"}}, plan.Look, ControlledByAnother},
-		"Unknown":  {"The cluster did not answer.", true, question.Answers{q: given.Unknown(reason.CountForbidden.With("forbidden"))}, plan.Note, ControlUnknown},
+		"Stale":    {"An object is still controlled by an older revision.", true, question.Answers{q: question.Counted{Count: 2, Example: "CRD a"}}, plan.Look, reason.ControlledByAnother},
+		"Unknown":  {"The cluster did not answer.", true, question.Answers{q: given.Unknown(reason.CountForbidden.With("forbidden"))}, plan.Note, reason.ControlUnknown},
 	} {
 		c := draft.Case{Seen: facts.Observed{Ground: facts.Ground{Stance: comparing(tc.counts)}, Answers: tc.answers}, Bumps: []plan.Bump{{By: by}, {}}}
 		var r plan.Ruling
@@ -289,7 +290,7 @@ func TestMergeUsed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			step := changing(reason.Reason{}, schema.Change{Rule: schema.Field, Breaking: true})
 			r := usedBySteps(draft.Case{Want: tc.want, Steps: []plan.Step{step}})(step)
-			if got := r.Reason.Code == UnusedInCommit; got != tc.unused || got == (len(r.At) > 0) {
+			if got := r.Reason.Code == reason.UnusedInCommit; got != tc.unused || got == (len(r.At) > 0) {
 				t.Errorf("%s\nunused is %t, want %t", tc.reason, got, tc.unused)
 			}
 		})

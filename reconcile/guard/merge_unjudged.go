@@ -11,11 +11,6 @@ import (
 	"headgate.dev/headgate/render/crossplane"
 )
 
-// The codes of the guard unjudged.
-const (
-	NotJudged reason.Code = "NotJudged" // the object whose effects Headgate does not know
-)
-
 // unjudged asks to look at a change of which no guard of the phase knows the effects.
 func unjudged(s plan.Step, c draft.Case) plan.Ruling {
 	switch {
@@ -23,7 +18,7 @@ func unjudged(s plan.Step, c draft.Case) plan.Ruling {
 	case !applied(s), s.Action != plan.Update, crossplane.DeclaresKind(s.ID), crossplane.IsMRAP(s.ID), onlyInstalls(s, c):
 		return allowed
 	}
-	return looks(NotJudged.With(s.ID))
+	return looks(reason.NotJudged.With(s.ID))
 }
 
 // onlyInstalls reports whether a step only makes Crossplane install another version of a provider, and either its definitions were

@@ -14,12 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// The codes of the guard used.
-const (
-	UsedInCommit   reason.Code = "UsedInCommit"   // the kind
-	UnusedInCommit reason.Code = "UnusedInCommit" // the kind
-)
-
 // uses holds the places in a commit that use kinds, by group and kind. The kind "" stands for every kind of the group.
 type uses map[string]map[string][]manifest.Origin
 
@@ -54,9 +48,9 @@ func noteUses(c draft.Case, steps []plan.Step) func(plan.Step) plan.Ruling {
 		case group == "":
 			return allowed
 		case len(at) > 0:
-			return plan.Ruling{Reason: UsedInCommit.With(s.ID.Name), At: at}
+			return plan.Ruling{Reason: reason.UsedInCommit.With(s.ID.Name), At: at}
 		}
-		return noted(UnusedInCommit.With(s.ID.Name))
+		return noted(reason.UnusedInCommit.With(s.ID.Name))
 	}
 }
 

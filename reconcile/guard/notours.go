@@ -11,16 +11,6 @@ import (
 	"headgate.dev/headgate/render/crossplane"
 )
 
-// The codes of the guard not ours. Package plan has the codes of objects that a sync does not take over.
-const (
-	StillMade      reason.Code = "StillMade"      // the package revision that owns the CRD and will make it again
-	OwnedByAnother reason.Code = "OwnedByAnother" // the other owner
-	MadeForMRD     reason.Code = "MadeForMRD"     // the ManagedResourceDefinition for which Crossplane made the CRD, and which this sync removes or has removed
-	MarkMissing    reason.Code = "MarkMissing"    // it does not carry the mark of the sync any more
-	NotProven      reason.Code = "NotProven"      // only its marks show that Headgate applied it
-	AnotherUID     reason.Code = "AnotherUID"     // it is not the object that was applied, but a new one
-)
-
 // notOurs holds the prune of an object that is not the one that we applied.
 func notOurs(s plan.Step, c draft.Case) plan.Ruling {
 	live := c.Live(s)
@@ -31,21 +21,21 @@ func notOurs(s plan.Step, c draft.Case) plan.Ruling {
 		return allowed
 	}
 	if by := c.Seen.ClaimOn(s.ID, live).By; by != "" {
-		return held(OwnedByAnother.With(by))
+		return held(reason.OwnedByAnother.With(by))
 	}
 	if draft.IsObserved(c.Seen, s.ID, live) {
 		return allowed // it was never ours, and a person configured that it is deleted with the commit
 	}
 	if !inventory.Ours(live, c.Seen.Inventory.Sync) {
-		return held(MarkMissing.With())
+		return held(reason.MarkMissing.With())
 	}
 	switch uid := c.Seen.Inventory.Entries[s.ID].UID; {
 	case c.Seen.Inventory.Holds(s.ID, live):
 		return allowed
 	case uid == "":
-		return held(NotProven.With())
+		return held(reason.NotProven.With())
 	}
-	return held(AnotherUID.With())
+	return held(reason.AnotherUID.With())
 }
 
 // freesOurs reports whether a step only removes our finalizer from an object that we applied and that is being deleted. Missing or
@@ -60,18 +50,18 @@ func ownedByAnother(s plan.Step, c draft.Case) plan.Ruling {
 	if live == nil || c.Seen.Objects[s.ID] == nil || freesOurs(s, c) {
 		return allowed
 	}
-	reason := c.Seen.Refused(s.ID, live)
-	if reason.None() {
+	why := c.Seen.Refused(s.ID, live)
+	if why.None() {
 		return allowed
 	}
 	switch claim := c.Seen.ClaimOn(s.ID, live); {
 	case !claim.Final || !s.ID.IsCRD():
 	case leavesMRD(s, c):
-		reason = MadeForMRD.With(s.ID.Name)
+		why = reason.MadeForMRD.With(s.ID.Name)
 	case s.Definition:
-		reason = StillMade.With(claim.By)
+		why = reason.StillMade.With(claim.By)
 	}
-	return held(reason)
+	return held(why)
 }
 
 // leavesMRD reports whether a step applies the CRD that Crossplane made for an MRD of this sync, and the sync prunes or has pruned

@@ -99,8 +99,8 @@ func TestCRDMadeForAnMRD(t *testing.T) {
 		by    string
 		want  reason.Code
 	}{
-		"Pruned":  {map[manifest.ID]inventory.Entry{mrd: {UID: "m"}}, "apiextensions.crossplane.io/managed", MadeForMRD},
-		"Left":    {map[manifest.ID]inventory.Entry{id: left}, "apiextensions.crossplane.io/managed", MadeForMRD},
+		"Pruned":  {map[manifest.ID]inventory.Entry{mrd: {UID: "m"}}, "apiextensions.crossplane.io/managed", reason.MadeForMRD},
+		"Left":    {map[manifest.ID]inventory.Entry{id: left}, "apiextensions.crossplane.io/managed", reason.MadeForMRD},
 		"Foreign": {nil, "apiextensions.crossplane.io/managed", reason.MadeByOther},
 		"OfFlux":  {map[manifest.ID]inventory.Entry{id: left}, "kustomize-controller", reason.OwnedByTool},
 	} {

@@ -12,14 +12,6 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// The codes of the guard omitted.
-const (
-	LeftToPackage   reason.Code = "LeftToPackage"   // the package with which Crossplane will install it, and the origin of the package's copy
-	MayStillBeThere reason.Code = "MayStillBeThere" // something in the commit that Headgate skips and that may have declared it, and why Headgate skips that
-	StillThere      reason.Code = "StillThere"      // something in the commit that Headgate skips and that declared it, and why Headgate skips that
-	StillElsewhere  reason.Code = "StillElsewhere"  // the file that it was applied from, something else in the commit that Headgate skips and that declares it, and why
-)
-
 // omitted retains an object whose document or file is still in the commit but is skipped: a Secret that is encrypted now, a file that
 // became a symbolic link or moved into a directory that is not read. Such an object was not removed.
 func omitted(s plan.Step, c draft.Case) plan.Ruling {
@@ -28,7 +20,7 @@ func omitted(s plan.Step, c draft.Case) plan.Ruling {
 	}
 	for _, l := range c.Want.Left {
 		if l.ID == s.ID {
-			return retained(LeftToPackage.With(l.Package, l.Origin))
+			return retained(reason.LeftToPackage.With(l.Package, l.Origin))
 		}
 	}
 	path := draft.PathOf(c.Seen.Ground, s.ID)
@@ -37,11 +29,11 @@ func omitted(s plan.Step, c draft.Case) plan.Ruling {
 	case !found:
 		return allowed
 	case path == inventory.Anywhere && o.ID == (manifest.ID{}):
-		return retained(MayStillBeThere.With(o.Origin, string(o.Why)))
+		return retained(reason.MayStillBeThere.With(o.Origin, string(o.Why)))
 	case path == "", path == inventory.Anywhere, inventory.Covers(o.Origin.Path, path):
-		return retained(StillThere.With(o.Origin, string(o.Why)))
+		return retained(reason.StillThere.With(o.Origin, string(o.Why)))
 	}
-	return retained(StillElsewhere.With(path, o.Origin, string(o.Why)))
+	return retained(reason.StillElsewhere.With(path, o.Origin, string(o.Why)))
 }
 
 // stillIn returns the skipped document that declares an object, or the skipped file that it came from. path is "" if no file of the

@@ -8,13 +8,6 @@ import (
 	"headgate.dev/headgate/render/crossplane"
 )
 
-// The codes of the guard owner.
-const (
-	BothMakeCRDs   reason.Code = "BothMakeCRDs"   // Crossplane would make CRDs in addition to this sync
-	CrossplaneCame reason.Code = "CrossplaneCame" // Crossplane runs in a cluster where this sync made the CRDs
-	CrossplaneLeft reason.Code = "CrossplaneLeft" // the API of Crossplane, which made the CRDs, is not served
-)
-
 // owner holds steps that make or delete CRDs if the recorded owner of CRDs differs from the cluster's. It also holds Crossplane's
 // objects if this sync makes the CRDs itself.
 func owner(isSet bool) func(plan.Step, draft.Case) plan.Ruling {
@@ -25,15 +18,15 @@ func owner(isSet bool) func(plan.Step, draft.Case) plan.Ruling {
 		case natural == "" || natural == c.Want.Owner:
 			return allowed
 		case c.Want.Owner == render.OwnerHeadgate && !prunes && (s.ID == crossplane.MRAP(s.ID.Name) || s.ID.Group == crossplane.Packages):
-			return held(BothMakeCRDs.With())
+			return held(reason.BothMakeCRDs.With())
 		case isSet || !s.Definition && !(prunes && (s.ID.IsCRD() || crossplane.IsMRD(s.ID))):
 			return allowed
 		case c.Want.Owner == render.OwnerHeadgate:
-			return held(CrossplaneCame.With())
+			return held(reason.CrossplaneCame.With())
 		case !prunes && !crossplaneWas(c):
 			return allowed // the step fails or waits, because no API serves its kind
 		}
-		return held(CrossplaneLeft.With())
+		return held(reason.CrossplaneLeft.With())
 	}
 }
 

@@ -27,14 +27,14 @@ func TestOwner(t *testing.T) {
 	}{
 		"Agreed":        {"This sync makes the CRDs, and there is no Crossplane.", render.OwnerHeadgate, render.OwnerHeadgate, false, plan.Step{Action: plan.Prune, ID: crd}, ""},
 		"Unread":        {"The cluster was not read.", "", render.OwnerHeadgate, false, plan.Step{Action: plan.Prune, ID: crd}, ""},
-		"Came":          {"Crossplane may use the CRD.", render.OwnerCrossplane, render.OwnerHeadgate, false, plan.Step{Action: plan.Prune, ID: crd}, CrossplaneCame},
-		"CameForMRD":    {"Its deletion would delete the CRD.", render.OwnerCrossplane, render.OwnerHeadgate, false, plan.Step{Action: plan.Prune, ID: mrd}, CrossplaneCame},
-		"CameToMake":    {"Crossplane makes it, too.", render.OwnerCrossplane, render.OwnerHeadgate, false, plan.Step{Action: plan.Create, ID: crd, Definition: true}, CrossplaneCame},
+		"Came":          {"Crossplane may use the CRD.", render.OwnerCrossplane, render.OwnerHeadgate, false, plan.Step{Action: plan.Prune, ID: crd}, reason.CrossplaneCame},
+		"CameForMRD":    {"Its deletion would delete the CRD.", render.OwnerCrossplane, render.OwnerHeadgate, false, plan.Step{Action: plan.Prune, ID: mrd}, reason.CrossplaneCame},
+		"CameToMake":    {"Crossplane makes it, too.", render.OwnerCrossplane, render.OwnerHeadgate, false, plan.Step{Action: plan.Create, ID: crd, Definition: true}, reason.CrossplaneCame},
 		"CameForOthers": {"A ConfigMap has nothing to do with Crossplane.", render.OwnerCrossplane, render.OwnerHeadgate, false, plan.Step{Action: plan.Prune, ID: object}, ""},
 		"CRDOfACommit":  {"The commit declares a CRD itself.", render.OwnerCrossplane, render.OwnerHeadgate, false, plan.Step{Action: plan.Update, ID: crd}, ""},
 		"Chosen":        {"A user has chosen.", render.OwnerCrossplane, render.OwnerHeadgate, true, plan.Step{Action: plan.Prune, ID: crd}, ""},
-		"BothPolicies":  {"Crossplane would activate its definitions, whatever a user has chosen.", render.OwnerCrossplane, render.OwnerHeadgate, true, plan.Step{Action: plan.Create, ID: crossplane.MRAP("team")}, BothMakeCRDs},
-		"Left":          {"Crossplane is gone, and its CRDs may be in use.", render.OwnerHeadgate, render.OwnerCrossplane, false, plan.Step{Action: plan.Prune, ID: crd}, CrossplaneLeft},
+		"BothPolicies":  {"Crossplane would activate its definitions, whatever a user has chosen.", render.OwnerCrossplane, render.OwnerHeadgate, true, plan.Step{Action: plan.Create, ID: crossplane.MRAP("team")}, reason.BothMakeCRDs},
+		"Left":          {"Crossplane is gone, and its CRDs may be in use.", render.OwnerHeadgate, render.OwnerCrossplane, false, plan.Step{Action: plan.Prune, ID: crd}, reason.CrossplaneLeft},
 		"LeftToMake":    {"No API serves the MRD, which fails.", render.OwnerHeadgate, render.OwnerCrossplane, false, plan.Step{Action: plan.Create, ID: mrd, Definition: true}, ""},
 	} {
 		c := draft.Case{Want: render.Desired{Owner: tc.want}, Seen: facts.Observed{Ground: facts.Ground{Natural: tc.natural, Inventory: inventory.Inventory{}}}}

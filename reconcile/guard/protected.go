@@ -16,16 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// The codes of the guard protected.
-const (
-	UsageInCommit     reason.Code = "UsageInCommit"     // the Usage of the commit
-	LabelledInUse     reason.Code = "LabelledInUse"     // the label that Usages set, which it carries
-	UsagesNotRead     reason.Code = "UsagesNotRead"     // Usages have not been read yet
-	UsagesUnknown     reason.Code = "UsagesUnknown"     // why Usages cannot be read
-	ProtectedByUsage  reason.Code = "ProtectedByUsage"  // a Usage that names it
-	LabelWithoutUsage reason.Code = "LabelWithoutUsage" // the label that Usages set, which it carries although no Usage names it
-)
-
 // protected holds deletions that Crossplane's Usages protect against: of an object that a Usage names, labelled or not, and of an
 // object with the label, even if no Usage is found.
 func protected(s plan.Step, c draft.Case) plan.Ruling {
@@ -37,26 +27,26 @@ func protected(s plan.Step, c draft.Case) plan.Ruling {
 			continue
 		}
 		if u, err := o.Content(); err != nil || crossplane.UsageNames(u, s.ID, c.Live(s).GetLabels()) {
-			return held(UsageInCommit.With(o.ID))
+			return held(reason.UsageInCommit.With(o.ID))
 		}
 	}
 	labelled := crossplane.IsInUse(c.Live(s))
 	if !slices.ContainsFunc(crossplane.Usages, func(gk schema.GroupKind) bool { _, served := c.Seen.Kinds[gk]; return served }) {
 		if labelled {
-			return held(LabelledInUse.With(crossplane.InUseLabel))
+			return held(reason.LabelledInUse.With(crossplane.InUseLabel))
 		}
 		return allowed
 	}
 	a, is := question.Get(c.Seen.Known(), question.Protectors{Of: s.ID})
 	switch {
 	case is.Open:
-		return held(UsagesNotRead.With())
+		return held(reason.UsagesNotRead.With())
 	case is.Err != nil:
-		return held(UsagesUnknown.With(reason.Of(is.Err)))
+		return held(reason.UsagesUnknown.With(reason.Of(is.Err)))
 	case a.Count > 0:
-		return held(ProtectedByUsage.With(a.Example))
+		return held(reason.ProtectedByUsage.With(a.Example))
 	case labelled:
-		r := held(LabelWithoutUsage.With(crossplane.InUseLabel))
+		r := held(reason.LabelWithoutUsage.With(crossplane.InUseLabel))
 		r.Clears = plan.ClearsSoon
 		return r
 	}

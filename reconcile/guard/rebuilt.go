@@ -6,13 +6,6 @@ import (
 	"headgate.dev/headgate/reconcile/reason"
 )
 
-// The codes of the guard rebuilt.
-const (
-	OnlyMarked        reason.Code = "OnlyMarked"        // only its marks prove that this sync applied the object
-	RebuildsBeforeEnd reason.Code = "RebuildsBeforeEnd" // the inventory is being rebuilt, and the sync ends
-	Rebuilds          reason.Code = "Rebuilds"          // the inventory is being rebuilt
-)
-
 // rebuilt holds prunes of objects whose marks alone show that the sync owns them. A person checks the object, then approves the
 // prune or releases the object. others is the ruling on other objects while the inventory is being rebuilt.
 func rebuilt(others plan.Ruling) func(plan.Step, draft.Case) plan.Ruling {
@@ -20,7 +13,7 @@ func rebuilt(others plan.Ruling) func(plan.Step, draft.Case) plan.Ruling {
 		have := c.Seen.Inventory
 		switch {
 		case have.Entries[s.ID].Rebuilt:
-			return held(OnlyMarked.With())
+			return held(reason.OnlyMarked.With())
 		case have.Rebuilt:
 			return others
 		}

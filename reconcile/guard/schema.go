@@ -14,23 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// The codes of the guard schema.
-const (
-	BreaksUnseen       reason.Code = "BreaksUnseen"       // the breaking changes; no cluster shows whether there are custom resources
-	BreaksUncounted    reason.Code = "BreaksUncounted"    // the breaking changes; custom resources have not been counted yet
-	BreaksUncountable  reason.Code = "BreaksUncountable"  // the breaking changes, and why custom resources cannot be counted
-	BreaksInUse        reason.Code = "BreaksInUse"        // the breaking changes, how many custom resources exist, an example, and the removed versions
-	BreaksInUseUnknown reason.Code = "BreaksInUseUnknown" // a BreaksInUse, and why the custom resources cannot be checked
-	BreaksObjects      reason.Code = "BreaksObjects"      // the breaking changes, and what custom resources would lose or why they would be refused
-	BreaksNoObject     reason.Code = "BreaksNoObject"     // the breaking changes, and how many custom resources exist; all of them fit
-)
-
-// The causes of the guard schema. A person is asked about each by itself.
-const (
-	Breaks  approval.Cause = "breaks"  // a schema in use breaks
-	Storage approval.Cause = "storage" // stored objects become unreadable
-)
-
 // redefines reports whether a step changes a definition that exists. This covers the updates that Crossplane makes when a package is
 // updated.
 func redefines(s plan.Step) bool {
@@ -54,11 +37,11 @@ func broken(s plan.Step, c draft.Case) plan.Ruling {
 	a, is := question.Get(c.Seen.Known(), q)
 	switch {
 	case is.Open && c.Seen.Stance.In(plan.OnCommit):
-		return noted(BreaksUnseen.With(breaking))
+		return noted(reason.BreaksUnseen.With(breaking))
 	case is.Open:
-		return asks(approval.Uncounted, approval.Amount{}, BreaksUncounted.With(breaking))
+		return asks(approval.Uncounted, approval.Amount{}, reason.BreaksUncounted.With(breaking))
 	case is.Err != nil:
-		return asks(approval.Uncounted, approval.Amount{}, BreaksUncountable.With(breaking, reason.Of(is.Err)))
+		return asks(approval.Uncounted, approval.Amount{}, reason.BreaksUncountable.With(breaking, reason.Of(is.Err)))
 	case a.Count > 0:
 		return fits(s, c, breaking, a)
 	}

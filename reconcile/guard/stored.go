@@ -14,15 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// The codes of the guard schema.
-const (
-	WebhookUnseen      reason.Code = "WebhookUnseen"      // a conversion webhook is dropped, and no cluster shows in which versions objects are stored
-	VersionsUnseen     reason.Code = "VersionsUnseen"     // versions are dropped, and no cluster shows in which versions objects are stored
-	StoredNotRead      reason.Code = "StoredNotRead"      // the versions in which objects are stored have not been read yet
-	StoredUnknown      reason.Code = "StoredUnknown"      // why the versions in which objects are stored cannot be read
-	WebhookStillNeeded reason.Code = "WebhookStillNeeded" // versions in which objects may be stored, and the storage version
-)
-
 // A storing describes a CRD of a definition, with the versions in which its objects may be stored.
 type storing struct {
 	name     string
@@ -66,13 +57,13 @@ func stored(s plan.Step, c draft.Case) plan.Ruling {
 	case are.Open && c.Seen.Stance.In(plan.OnCommit) && crossplane.IsMRD(s.ID) && !isMade(s, c): // objects cannot be stored
 		return allowed
 	case are.Open && c.Seen.Stance.In(plan.OnCommit) && drops:
-		return noted(WebhookUnseen.With())
+		return noted(reason.WebhookUnseen.With())
 	case are.Open && c.Seen.Stance.In(plan.OnCommit):
-		return noted(VersionsUnseen.With())
+		return noted(reason.VersionsUnseen.With())
 	case are.Open:
-		return asks(Storage, approval.Amount{}, StoredNotRead.With())
+		return asks(approval.Storage, approval.Amount{}, reason.StoredNotRead.With())
 	case are.Err != nil:
-		return asks(Storage, approval.Amount{}, StoredUnknown.With(reason.Of(are.Err)))
+		return asks(approval.Storage, approval.Amount{}, reason.StoredUnknown.With(reason.Of(are.Err)))
 	case !drops:
 		return allowed
 	}
@@ -80,7 +71,7 @@ func stored(s plan.Step, c draft.Case) plan.Ruling {
 	for _, crd := range have {
 		others := slices.DeleteFunc(slices.Clone(crd.versions), func(v string) bool { return v == storage })
 		if len(others) > 0 {
-			return asks(Storage, approval.Amount{}, WebhookStillNeeded.With(others, storage))
+			return asks(approval.Storage, approval.Amount{}, reason.WebhookStillNeeded.With(others, storage))
 		}
 	}
 	return allowed

@@ -34,7 +34,7 @@ func (c *flooding) ofUnread(after crossplane.LivePolicy) plan.Ruling {
 		}
 		stay := c.staying(c.InForce())
 		if i := slices.IndexFunc(globs, func(glob string) bool { return !have(stay, glob) }); i >= 0 {
-			return asks(approval.Uncounted, approval.Amount{}, WildcardOverUnread.With(why, globs[i]))
+			return asks(approval.Uncounted, approval.Amount{}, reason.WildcardOverUnread.With(why, globs[i]))
 		}
 		return allowed
 	}
@@ -54,7 +54,7 @@ func (c *flooding) unreadInForce(s plan.Step, force plan.PoliciesInForce) plan.R
 	for _, p := range c.staying(force) { // new wildcards are held with their policies
 		for _, glob := range p.Patterns {
 			if s.Action == plan.Create || crossplane.Matches(glob, anyDefinition) {
-				return asks(approval.Uncounted, approval.Amount{}, UnreadUnderWildcard.With(why, glob, p.Name))
+				return asks(approval.Uncounted, approval.Amount{}, reason.UnreadUnderWildcard.With(why, glob, p.Name))
 			}
 		}
 	}
@@ -118,8 +118,8 @@ func (c *flooding) whyUnread(id manifest.ID) reason.Reason {
 	}
 	for _, u := range c.Want.Unread {
 		if slices.Contains(u.Installers, id) && u.Err != nil {
-			return PackageUnreadable.With(u.Err.Error())
+			return reason.PackageUnreadable.With(u.Err.Error())
 		}
 	}
-	return PackageNotRead.With(cmp.Or(id.Kind, "package"), id.Name)
+	return reason.PackageNotRead.With(cmp.Or(id.Kind, "package"), id.Name)
 }

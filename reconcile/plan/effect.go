@@ -89,3 +89,9 @@ type Bump struct {
 
 	Package string `json:"-"` // the directory of the new version, as effects name it
 }
+
+// IsUnread reports whether the changes of a package are not known, and that blocks the merge.
+func (b Bump) IsUnread() bool { return b.Unknown != "" && !b.IsUnseen() }
+
+// IsUnseen reports whether a package could be read only in the new commit.
+func (b Bump) IsUnseen() bool { return b.Unknown != "" && b.From == "" && b.To != "" }

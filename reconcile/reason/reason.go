@@ -5,6 +5,7 @@ package reason
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -70,6 +71,22 @@ func Of(err error) Reason {
 
 // None reports whether there is no reason.
 func (r Reason) None() bool { return r.Code == "" }
+
+// Has reports whether a reason, or a reason in it, has one of these codes.
+func (r Reason) Has(codes ...Code) bool {
+	if slices.Contains(codes, r.Code) {
+		return true
+	}
+	return slices.ContainsFunc(r.Values, func(v any) bool {
+		switch v := v.(type) {
+		case Reason:
+			return v.Has(codes...)
+		case []Reason:
+			return slices.ContainsFunc(v, func(r Reason) bool { return r.Has(codes...) })
+		}
+		return false
+	})
+}
 
 // Or returns the reason or, if it is none, the other one.
 func (r Reason) Or(other Reason) Reason {

@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 
-	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/manifest"
@@ -159,7 +158,7 @@ func opened(opens []Opening) []openings {
 			by = o.Because[0]
 		}
 		for _, a := range o.Because { // a full name is the more specific reason
-			if guard.InFull(a, o.Name) {
+			if a.InFull(o.Name) {
 				by = a
 				break
 			}
@@ -179,7 +178,7 @@ func opened(opens []Opening) []openings {
 
 // inFull reports whether each definition of the group is named in full.
 func (g openings) inFull() bool {
-	return !slices.ContainsFunc(g.names, func(name string) bool { return !guard.InFull(g.by, name) })
+	return !slices.ContainsFunc(g.names, func(name string) bool { return !g.by.InFull(name) })
 }
 
 // cause describes what activates the group.

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"headgate.dev/headgate/reconcile/approval"
-	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
@@ -165,7 +164,7 @@ func amountOf(a *plan.Approval) string {
 	if a.UpTo > 0 {
 		return fmt.Sprintf(", with %d definitions and custom resources that they activate or break, here and in every cluster.", a.UpTo)
 	}
-	if slices.ContainsFunc(a.Claims, func(c approval.Ask) bool { return c.Cause == guard.Breaks }) {
+	if slices.ContainsFunc(a.Claims, func(c approval.Ask) bool { return c.Cause == approval.Breaks }) {
 		return ", here and in every cluster. A cluster with custom resources that would lose a value or be refused asks again."
 	}
 	return ", here and in every cluster."

@@ -17,6 +17,7 @@ import (
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/catalogue"
@@ -62,13 +63,13 @@ func asRuled(r Report) Report {
 			of := ruled{Guard: "g", Count: 1}
 			switch {
 			case s.Action == plan.Prune:
-				of.Code, of.Severity = guard.DeletesObject, plan.Look
+				of.Code, of.Severity = reason.DeletesObject, plan.Look
 			case s.Action == plan.Keep && s.active:
-				of.Code, of.Severity = guard.DropsKind, plan.Block
+				of.Code, of.Severity = reason.DropsKind, plan.Block
 			case s.Action == plan.Keep, len(s.Breaks) > 0 && !s.active:
-				of.Code = guard.InactiveBreaks
+				of.Code = reason.InactiveBreaks
 			case len(s.Breaks) > 0:
-				of.Code, of.Severity = guard.MergeBreaks, plan.Block
+				of.Code, of.Severity = reason.MergeBreaks, plan.Block
 			default:
 				continue
 			}
@@ -78,10 +79,10 @@ func asRuled(r Report) Report {
 	if r.Preview != nil {
 		r.rulings = nil
 		for range r.Preview.Opens {
-			r.rulings = append(r.rulings, ruled{"g", guard.ActivatesUnnamed, plan.Look, 1})
+			r.rulings = append(r.rulings, ruled{"g", reason.ActivatesUnnamed, plan.Look, 1})
 		}
 		for range r.Preview.Leaves {
-			r.rulings = append(r.rulings, ruled{"g", guard.StaysUnnamed, plan.Look, 1})
+			r.rulings = append(r.rulings, ruled{"g", reason.StaysUnnamed, plan.Look, 1})
 		}
 	}
 	return r
@@ -198,7 +199,7 @@ func TestUpgradesCount(t *testing.T) {
 		t.Errorf("It stands beside the line that asks for the version (-want +got):\n%s", diff)
 	}
 
-	r.Bumps[1].Unknown, r.rulings = "nobody answers", []ruled{{guard.Unread, guard.MergeUnread, plan.Block, 1}}
+	r.Bumps[1].Unknown, r.rulings = "nobody answers", []ruled{{guard.Unread, reason.MergeUnread, plan.Block, 1}}
 	r.Steps = append(r.Steps, Step{Action: plan.Hold, approvable: true})
 	if status := r.On(nil).Verdict.Activation; status.State != Error || status.Description != "Blocked: cannot read 1 package, holds 1 object back, breaks 2 schemas, drops 2 kinds, 4 inactive ones break: nobody answers" {
 		t.Errorf("An unknown result is no success: %s", status)
@@ -243,7 +244,7 @@ func TestUpgradeIsNoNoise(t *testing.T) {
 
 func TestHeadline(t *testing.T) {
 	findings := []manifest.Finding{{Severity: manifest.Warning}, {Severity: manifest.Note}}
-	breaks := []Step{{Action: plan.Update, Breaks: []plan.SchemaChange{{}}, active: true, rulings: []ruled{{"g", guard.MergeBreaks, plan.Block, 1}}}, {Action: plan.Update, Breaks: []plan.SchemaChange{{}}}}
+	breaks := []Step{{Action: plan.Update, Breaks: []plan.SchemaChange{{}}, active: true, rulings: []ruled{{"g", reason.MergeBreaks, plan.Block, 1}}}, {Action: plan.Update, Breaks: []plan.SchemaChange{{}}}}
 	held := Step{Action: plan.Hold, approvable: true}
 	cases := map[string]struct {
 		reason string
@@ -281,8 +282,8 @@ func TestCompared(t *testing.T) {
 	policy := []catalogue.Policy{{Name: "team", Patterns: []catalogue.Pattern{{Glob: "*"}}}}
 	now := desired("1111111111111111", policy, "a")
 	rulings := []plan.Ruling{
-		{Of: crossplane.MRD("c"), Severity: plan.Look, Reason: guard.ActivatesUnnamed.With("c")}, {Of: crossplane.MRD("a"), Severity: plan.Look, Reason: guard.StaysUnnamed.With("a")},
-		{Severity: plan.Look, At: []manifest.Origin{{Path: "a.yaml", Line: 1}}, Reason: guard.FirstForCrossplane.With("Provider", "p", "Headgate")},
+		{Of: crossplane.MRD("c"), Severity: plan.Look, Reason: reason.ActivatesUnnamed.With("c")}, {Of: crossplane.MRD("a"), Severity: plan.Look, Reason: reason.StaysUnnamed.With("a")},
+		{Severity: plan.Look, At: []manifest.Origin{{Path: "a.yaml", Line: 1}}, Reason: reason.FirstForCrossplane.With("Provider", "p", "Headgate")},
 	}
 	r := Compared(plan.Plan{Want: desired("head", nil, "b", "c"), Rulings: rulings[:2]}, Comparison{
 		Before: desired("base", nil, "a", "b"), Now: &now, Live: true, Present: map[string]bool{"c": true},

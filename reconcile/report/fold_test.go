@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render/manifest"
@@ -19,7 +18,7 @@ import (
 func TestVerdictIsTheWorst(t *testing.T) {
 	words := []Word{Safe, Look, Blocked}
 	worse := func(a, b Word) Word { return words[max(slices.Index(words, a), slices.Index(words, b))] }
-	code := map[plan.Severity]reason.Code{plan.Note: guard.UnusedInCommit, plan.Look: guard.MergeDefault, plan.Block: guard.MergeBreaks}
+	code := map[plan.Severity]reason.Code{plan.Note: reason.UnusedInCommit, plan.Look: reason.MergeDefault, plan.Block: reason.MergeBreaks}
 	for of, word := range map[plan.Severity]Word{plan.Note: Safe, plan.Look: Look, plan.Block: Blocked} {
 		for severity, found := range map[manifest.Severity]Word{"": Safe, manifest.Note: Safe, manifest.Warning: Look, manifest.Error: Blocked} {
 			for _, action := range []plan.Action{plan.Update, plan.Hold} {
@@ -64,12 +63,12 @@ func TestVerdictOfUnknownRulings(t *testing.T) {
 			t.Errorf("a ruling of the severity %d with an unknown code is %s, want %s", severity, got.Word, word)
 		}
 	}
-	silent := []reason.Code{guard.UsedInCommit, guard.UnusedInCommit, guard.ControlUnknown}
+	silent := []reason.Code{reason.UsedInCommit, reason.UnusedInCommit, reason.ControlUnknown}
 	files, err := filepath.Glob("../guard/merge_*.go")
 	if err != nil || len(files) < 8 {
 		t.Fatalf("%d files of guards: %v", len(files), err)
 	}
-	for code, d := range codes(t, "../guard") {
+	for code, d := range codes(t, "../reason") {
 		merges := slices.ContainsFunc([]string{"on merges", "guard used", "guard inactive", "guard dropped", "guard unjudged", "guard unread", "guards activates", "guards signatures"}, func(of string) bool {
 			return strings.Contains(d.group, of)
 		})
@@ -80,7 +79,7 @@ func TestVerdictOfUnknownRulings(t *testing.T) {
 }
 
 // Only guards decide what is dangerous. The files that fold their rulings look at nothing else of a change, and no file of the package
-// compares the name of a guard, except to count and to word what a user asked for.
+// compares the name of a guard.
 func TestVerdictDecidesNothing(t *testing.T) {
 	folds := []string{"judge.go", "ask.go", "threshold.go", "preview.go", "verdict.go", "sent.go"}
 	facts := []string{"Breaks", "Changes", "alters", "active", "Rule", "UsedAt", "ConversionAdded"}
@@ -106,7 +105,7 @@ func TestVerdictDecidesNothing(t *testing.T) {
 				if field, is := n.(*ast.SelectorExpr); is && slices.Contains(folds, name) && slices.Contains(facts, field.Sel.Name) && isChange(field) {
 					t.Errorf("%s: %s reads %s: a guard has to rule on it", set.Position(n.Pos()), f.Name.Name, field.Sel.Name)
 				}
-				if comparesGuard(n) && f.Name.Name != "count" && f.Name.Name != "whose" {
+				if comparesGuard(n) {
 					t.Errorf("%s: %s compares the name of a guard", set.Position(n.Pos()), f.Name.Name)
 				}
 				return true
@@ -115,10 +114,10 @@ func TestVerdictDecidesNothing(t *testing.T) {
 	}
 }
 
-// isChange reports whether a selection is not one of a finding, of a report or of package guard.
+// isChange reports whether a selection is not one of a finding, of a report or of package approval.
 func isChange(of *ast.SelectorExpr) bool {
 	x, is := of.X.(*ast.Ident)
-	return !is || !slices.Contains([]string{"f", "r", "guard"}, x.Name)
+	return !is || !slices.Contains([]string{"f", "r", "approval"}, x.Name)
 }
 
 // comparesGuard reports whether a node compares a field Guard with anything but "", or switches on it.

@@ -36,9 +36,9 @@ func situations() map[string]situation {
 	}
 	bump := func(unknown, from, to string) Report {
 		b := plan.Bump{Source: "p", From: from, To: to, Unknown: unknown}
-		r := commit(plan.Look, guard.MergeBaseUnread)
-		if guard.IsUnread(b) {
-			r = commit(plan.Block, guard.MergeUnread)
+		r := commit(plan.Look, reason.MergeBaseUnread)
+		if b.IsUnread() {
+			r = commit(plan.Block, reason.MergeUnread)
 		}
 		r.Bumps = []plan.Bump{b}
 		return r
@@ -47,46 +47,46 @@ func situations() map[string]situation {
 	return map[string]situation{
 		"Nothing":         {"Without changes the verdict is safe, because the check may be required.", Report{Preview: &Preview{}}, Safe, ""},
 		"Adds":            {"A new object changes no existing one.", Report{Summary: Summary{Created: 2}, Steps: []Step{{Action: plan.Create, ID: id("a")}}}, Safe, "changes"},
-		"OnlyNoted":       {"A note asks for nothing.", step(plan.Note, guard.UnusedInCommit), Safe, "changes"},
-		"InactiveDropped": {"A dropped version of an inactive definition affects no API.", upgrade(plan.Note, guard.InactiveBreaks), Safe, "inactive-breaks"},
-		"NamedInFull":     {"An author wrote the full name of the definition.", commit(plan.Note, guard.ActivatesNamed), Safe, "activates"},
+		"OnlyNoted":       {"A note asks for nothing.", step(plan.Note, reason.UnusedInCommit), Safe, "changes"},
+		"InactiveDropped": {"A dropped version of an inactive definition affects no API.", upgrade(plan.Note, reason.InactiveBreaks), Safe, "inactive-breaks"},
+		"NamedInFull":     {"An author wrote the full name of the definition.", commit(plan.Note, reason.ActivatesNamed), Safe, "activates"},
 		"WarningNotNew":   {"The base has the same warning.", Report{Preview: &Preview{}, Findings: []manifest.Finding{{Severity: manifest.Warning}}}, Safe, ""},
 
-		"Wildcard":       {"A wildcard activates definitions of later versions, too.", commit(plan.Look, guard.ActivatesUnnamed), Look, "activates-by-wildcard"},
-		"Deprecated":     {"A deprecated version will be removed later.", step(plan.Look, guard.MergeDeprecates), Look, "deprecates"},
-		"StorageMoves":   {"A webhook must convert every stored object.", step(plan.Look, guard.MergeMovesStorage), Look, "moves-storage"},
-		"Pattern":        {"Objects may be refused.", step(plan.Look, guard.MergePattern), Look, "patterns"},
-		"Default":        {"A changed default changes the behaviour of objects.", step(plan.Look, guard.MergeDefault), Look, "defaults"},
-		"Merges":         {"Writers that share the list would overwrite each other.", step(plan.Look, guard.MergeSharing), Look, "merges"},
-		"StatusUnused":   {"Controllers write the status again, and nothing in the commit reads it.", step(plan.Look, guard.MergeBreaksStatus), Look, "breaks-status"},
-		"SpecFits":       {"A pass applies the change if no object loses a value or is refused.", step(plan.Look, guard.MergeBreaksNoObject), Look, "breaks-no-object"},
-		"SpecUnused":     {"Neither the cluster nor the commit uses the field.", step(plan.Look, guard.MergeBreaksUnused), Look, "breaks-unused"},
-		"DroppedUnused":  {"Neither the cluster nor the commit uses the kind.", upgrade(plan.Look, guard.DropsUnusedKind), Look, "drops-unused"},
+		"Wildcard":       {"A wildcard activates definitions of later versions, too.", commit(plan.Look, reason.ActivatesUnnamed), Look, "activates-by-wildcard"},
+		"Deprecated":     {"A deprecated version will be removed later.", step(plan.Look, reason.MergeDeprecates), Look, "deprecates"},
+		"StorageMoves":   {"A webhook must convert every stored object.", step(plan.Look, reason.MergeMovesStorage), Look, "moves-storage"},
+		"Pattern":        {"Objects may be refused.", step(plan.Look, reason.MergePattern), Look, "patterns"},
+		"Default":        {"A changed default changes the behaviour of objects.", step(plan.Look, reason.MergeDefault), Look, "defaults"},
+		"Merges":         {"Writers that share the list would overwrite each other.", step(plan.Look, reason.MergeSharing), Look, "merges"},
+		"StatusUnused":   {"Controllers write the status again, and nothing in the commit reads it.", step(plan.Look, reason.MergeBreaksStatus), Look, "breaks-status"},
+		"SpecFits":       {"A pass applies the change if no object loses a value or is refused.", step(plan.Look, reason.MergeBreaksNoObject), Look, "breaks-no-object"},
+		"SpecUnused":     {"Neither the cluster nor the commit uses the field.", step(plan.Look, reason.MergeBreaksUnused), Look, "breaks-unused"},
+		"DroppedUnused":  {"Neither the cluster nor the commit uses the kind.", upgrade(plan.Look, reason.DropsUnusedKind), Look, "drops-unused"},
 		"BaseUnreadable": {"A change that repairs an unreadable package is not blocked.", bump("no such tag", "", "v2"), Look, "base-unread"},
 		"Repairs":        {"A change that repairs an unrenderable target is not blocked.", Report{Preview: &Preview{Repairs: true}}, Look, "repairs"},
-		"Deletes":        {"A deletion needs a look.", step(plan.Look, guard.DeletesObject), Look, "deletes"},
-		"TakesBack":      {"A deactivation deletes the CRD.", step(plan.Look, guard.DeactivatesKind), Look, "takes-back"},
-		"Retains":        {"The definition seems to be removed, but stays active.", commit(plan.Look, guard.StaysUnnamed), Look, "retains"},
-		"Owner":          {"Another tool makes the CRDs in a new cluster.", commit(plan.Look, guard.FirstForCrossplane), Look, "owner"},
-		"OtherObject":    {"Headgate cannot determine the effects of the change.", step(plan.Look, guard.NotJudged), Look, "unjudged"},
-		"Uncontrolled":   {"Crossplane may not finish the upgrade.", commit(plan.Look, guard.ControlledByAnother), Look, "uncontrolled"},
-		"Unsigned":       {"An image that nobody signed could replace the package.", commit(plan.Look, guard.DropsSignature), Look, "unsigned"},
+		"Deletes":        {"A deletion needs a look.", step(plan.Look, reason.DeletesObject), Look, "deletes"},
+		"TakesBack":      {"A deactivation deletes the CRD.", step(plan.Look, reason.DeactivatesKind), Look, "takes-back"},
+		"Retains":        {"The definition seems to be removed, but stays active.", commit(plan.Look, reason.StaysUnnamed), Look, "retains"},
+		"Owner":          {"Another tool makes the CRDs in a new cluster.", commit(plan.Look, reason.FirstForCrossplane), Look, "owner"},
+		"OtherObject":    {"Headgate cannot determine the effects of the change.", step(plan.Look, reason.NotJudged), Look, "unjudged"},
+		"Uncontrolled":   {"Crossplane may not finish the upgrade.", commit(plan.Look, reason.ControlledByAnother), Look, "uncontrolled"},
+		"Unsigned":       {"An image that nobody signed could replace the package.", commit(plan.Look, reason.DropsSignature), Look, "unsigned"},
 		"NewWarning":     {"The change adds a warning.", Report{Preview: &Preview{Warnings: 1}}, Look, "warnings"},
 
 		"Error":          {"Nothing would be applied.", Report{Error: "x.yaml:1: no"}, Blocked, "error"},
 		"Fails":          {"The API server refuses an object.", Report{Summary: Summary{Failed: 1}}, Blocked, "failed"},
 		"ErrorFinding":   {"A pass would fail on the finding.", Report{Findings: []manifest.Finding{{Severity: manifest.Error}}}, Blocked, "errors"},
 		"Held":           {"A held object needs a decision by a user.", Report{Summary: Summary{Held: 1}, Steps: []Step{{Action: plan.Hold, Guard: guard.Many}}}, Blocked, "holds"},
-		"PackageLost":    {"A lost package is named first, because the other holds follow from it.", Report{Summary: Summary{Held: 1}, Steps: []Step{{Action: plan.Hold, Guard: guard.PackageLost, Code: guard.DefinitionLost}}}, Blocked, "package-lost"},
+		"PackageLost":    {"A lost package is named first, because the other holds follow from it.", Report{Summary: Summary{Held: 1}, Steps: []Step{{Action: plan.Hold, Guard: guard.PackageLost, Code: reason.DefinitionLost}}}, Blocked, "package-lost"},
 		"Flood":          {"A hold of guard flood blocks like any other.", Report{Summary: Summary{Held: 1}, Steps: []Step{{Action: plan.Hold, Guard: guard.Flood}}}, Blocked, "holds"},
 		"Unread":         {"The changes of the package are unknown.", bump("no answer", "v1", ""), Blocked, "unread"},
 		"UnreadUpgrade":  {"Both versions were read, but cannot be compared.", bump("not a schema", "v1", "v2"), Blocked, "unread"},
-		"SpecUsed":       {"The commit uses the field.", step(plan.Block, guard.MergeBreaks), Blocked, "breaks"},
-		"Unconverted":    {"The schemas are compatible, but fields of stored objects would be lost.", step(plan.Block, guard.MergeUnconverted), Blocked, "unconverted"},
-		"WebhookUnknown": {"Stored objects may become unreadable.", step(plan.Block, guard.MergeStorage), Blocked, "breaks"},
-		"SpecOfPackage":  {"A package breaks the schema.", upgrade(plan.Block, guard.MergeBreaks), Blocked, "breaks"},
-		"Dropped":        {"No controller would reconcile the existing objects.", upgrade(plan.Block, guard.DropsKind), Blocked, "drops"},
-		"DeletesKind":    {"Without a cluster, it is unknown whether objects exist.", step(plan.Block, guard.DeletesKind), Blocked, "deletes-kinds"},
+		"SpecUsed":       {"The commit uses the field.", step(plan.Block, reason.MergeBreaks), Blocked, "breaks"},
+		"Unconverted":    {"The schemas are compatible, but fields of stored objects would be lost.", step(plan.Block, reason.MergeUnconverted), Blocked, "unconverted"},
+		"WebhookUnknown": {"Stored objects may become unreadable.", step(plan.Block, reason.MergeStorage), Blocked, "breaks"},
+		"SpecOfPackage":  {"A package breaks the schema.", upgrade(plan.Block, reason.MergeBreaks), Blocked, "breaks"},
+		"Dropped":        {"No controller would reconcile the existing objects.", upgrade(plan.Block, reason.DropsKind), Blocked, "drops"},
+		"DeletesKind":    {"Without a cluster, it is unknown whether objects exist.", step(plan.Block, reason.DeletesKind), Blocked, "deletes-kinds"},
 	}
 }
 

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render/manifest"
 )
 
@@ -389,7 +389,7 @@ func (c comment) usedAt(steps []Step) string {
 	switch {
 	case len(places) > 0:
 		return "; used at " + someOf(places, min(mostNamed, max(c.most, 1)))
-	case slices.ContainsFunc(steps, func(s Step) bool { return !s.gives(guard.UnusedInCommit) }):
+	case slices.ContainsFunc(steps, func(s Step) bool { return !s.gives(reason.UnusedInCommit) }):
 		return ""
 	}
 	return "; nothing in this commit uses " + map[bool]string{true: "it", false: "them"}[len(steps) == 1]

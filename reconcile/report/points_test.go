@@ -6,6 +6,7 @@ import (
 
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/manifest"
 
@@ -143,9 +144,9 @@ func TestCopies(t *testing.T) {
 
 // noteOf returns the note of the guard used about a kind that the commit uses in some places.
 func noteOf(at []manifest.Origin) []ruled {
-	code := guard.UsedInCommit
+	code := reason.UsedInCommit
 	if len(at) == 0 {
-		code = guard.UnusedInCommit
+		code = reason.UnusedInCommit
 	}
 	return []ruled{{guard.Used, code, plan.Note, 1}}
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/reason"
@@ -101,16 +100,16 @@ func withPreview(p plan.Plan, c Comparison) Report {
 	}
 	for _, of := range p.Rulings {
 		switch d := declared[of.Of.Name]; of.Reason.Code {
-		case guard.ActivatesNamed, guard.ActivatesUnnamed:
+		case reason.ActivatesNamed, reason.ActivatesUnnamed:
 			preview.Opens = append(preview.Opens, Opening{Definition: d, Already: c.Present[d.Name]})
-		case guard.StaysUnnamed:
+		case reason.StaysUnnamed:
 			preview.Leaves = append(preview.Leaves, d)
 		}
 	}
 	preview.SafeStart = safeStarts(c.Before.Packages, p.Want.Packages)
 	r.Outage = cmp.Or(outage(c.Before.Unread, p.Want.Unread), outageOfClaims(p.Want.Claims(c.Before)))
-	preview.Unsigned, preview.Unconfirmed = r.ruledOn(guard.DropsSignature), r.ruledOn(guard.SchemasUnconfirmed)
-	preview.Uncontrolled = r.ruledOn(guard.ControlledByAnother)
+	preview.Unsigned, preview.Unconfirmed = r.ruledOn(reason.DropsSignature), r.ruledOn(reason.SchemasUnconfirmed)
+	preview.Uncontrolled = r.ruledOn(reason.ControlledByAnother)
 	preview.Copies = copies(c.Before.Packages, p.Want.Packages)
 	had, has := slices.Concat(plan.Plan{Want: c.Before}.Findings(), known), slices.Concat(p.Findings(), checked.Findings, p.NotesOf(plan.RulePackageLost))
 	preview.Warnings = newFindings(manifest.Warning, had, has)
@@ -151,17 +150,17 @@ func safeStarts(before, after []catalogue.Package) []SafeStart {
 
 // found are the findings about rulings on a commit, without their messages and places.
 var found = map[reason.Code]manifest.Finding{
-	guard.ControlUnknown: {Rule: "crd-controlled-by-another-revision", Severity: manifest.Note},
-	guard.ControlledByAnother: {
+	reason.ControlUnknown: {Rule: "crd-controlled-by-another-revision", Severity: manifest.Note},
+	reason.ControlledByAnother: {
 		Rule: "crd-controlled-by-another-revision", Severity: manifest.Warning,
 		Fix: "before the merge, take the other revision out of metadata.ownerReferences of these objects, or delete that revision once nothing needs it",
 	},
-	guard.FirstForCrossplane: {Rule: "crd-owner-changes", Severity: manifest.Warning, Fix: "set crdOwner of the Sync"},
-	guard.LastForCrossplane:  {Rule: "crd-owner-changes", Severity: manifest.Warning, Fix: "set crdOwner of the Sync"},
+	reason.FirstForCrossplane: {Rule: "crd-owner-changes", Severity: manifest.Warning, Fix: "set crdOwner of the Sync"},
+	reason.LastForCrossplane:  {Rule: "crd-owner-changes", Severity: manifest.Warning, Fix: "set crdOwner of the Sync"},
 }
 
 // becomes is who makes the CRDs in a new cluster after a merge that changes it.
-var becomes = map[reason.Code]render.Owner{guard.FirstForCrossplane: render.OwnerCrossplane, guard.LastForCrossplane: render.OwnerHeadgate}
+var becomes = map[reason.Code]render.Owner{reason.FirstForCrossplane: render.OwnerCrossplane, reason.LastForCrossplane: render.OwnerHeadgate}
 
 // finds adds the findings about rulings on the commit.
 func (r *Report) finds(rulings []plan.Ruling) {
@@ -303,12 +302,12 @@ func packages(of render.Desired) []string {
 
 // Unread returns the packages whose changes are unknown.
 func (r Report) Unread() []plan.Bump {
-	return slices.DeleteFunc(slices.Clone(r.Bumps), func(b plan.Bump) bool { return !guard.IsUnread(b) })
+	return slices.DeleteFunc(slices.Clone(r.Bumps), func(b plan.Bump) bool { return !b.IsUnread() })
 }
 
 // Unseen returns the packages that could be read in the head but not in the base.
 func (r Report) Unseen() []plan.Bump {
-	return slices.DeleteFunc(slices.Clone(r.Bumps), func(b plan.Bump) bool { return !guard.IsUnseen(b) })
+	return slices.DeleteFunc(slices.Clone(r.Bumps), func(b plan.Bump) bool { return !b.IsUnseen() })
 }
 
 // troubles returns the findings that require action.

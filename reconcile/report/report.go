@@ -12,7 +12,6 @@ import (
 	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/diff"
 	"headgate.dev/headgate/reconcile/facts"
-	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/reason"
@@ -431,7 +430,7 @@ func stepOf(s plan.Step, o plan.Outcome) Step {
 		step.Error = ErrorWords(err)
 		if made, is := errors.AsType[reason.CodedError](err); is {
 			step.ErrorCode = made.Code
-			step.restated = guard.Has(made.Reason, step.Code)
+			step.restated = made.Reason.Has(step.Code)
 		}
 		placed, is := errors.AsType[manifest.PlacedError](err)
 		step.placed = is && placed.Origin.Path == s.Origin.Path
@@ -494,9 +493,15 @@ func (c *Summary) count(s Step, waiting bool) {
 	if s.Cause == plan.Drift && s.Error == "" {
 		c.Drifted++
 	}
-	if s.Guard == "asked" && s.Action == plan.Keep { // definitions are counted separately
+	if slices.Contains(optedOut, s.Code) && s.Action == plan.Keep { // definitions are counted separately
 		c.Retained++
 	}
+}
+
+// optedOut are the codes of objects that Headgate keeps because a setting, or another sync of the process, asks for it.
+var optedOut = []reason.Code{
+	reason.PolicyKeeps, reason.AnnotationKeeps, reason.LabelKeeps, reason.AsksNotToCreate, reason.AnnotationAsksToLeave,
+	reason.LabelAsksToLeave, reason.CommitAsksToLeave, reason.MovedAway, reason.TakenOverBySync,
 }
 
 // Uncorrected returns the number of drifted objects that are still as the other writer left them.

@@ -254,7 +254,7 @@ func TestFights(t *testing.T) {
 func TestReportedDrift(t *testing.T) {
 	steps := []plan.Step{
 		{Action: plan.Keep, Would: plan.Update, Cause: plan.Drift, Guard: "drift", Reason: reason.Failed.With("drift is reported, not corrected"), ID: id("d"), Write: plan.Write{Takes: []diff.Taken{{Manager: "kubectl-edit"}}}},
-		{Action: plan.Keep, Cause: plan.Retain, Guard: "asked", Reason: reason.Failed.With("its annotation asks for it"), ID: id("r")},
+		{Action: plan.Keep, Cause: plan.Retain, Guard: "asked", Reason: reason.AnnotationKeeps.With("helm.sh/resource-policy", "keep"), ID: id("r")},
 	}
 	r := New(plan.Plan{Steps: steps}, nil, true)
 	var text, markdown bytes.Buffer
@@ -263,7 +263,7 @@ func TestReportedDrift(t *testing.T) {
 	}
 	const reason = "Remaining drift waits for a person, and does not count as retained."
 	if diff := cmp.Diff(`= keep   CustomResourceDefinition.apiextensions.k8s.io/r
-    kept: its annotation asks for it
+    kept: its annotation helm.sh/resource-policy: keep asks for it
 = drift  CustomResourceDefinition.apiextensions.k8s.io/d
     drift is reported, not corrected
     drift: changed by kubectl-edit
@@ -282,7 +282,7 @@ Summary: 1 drifted, 1 unchanged
 <details><summary>Retained: 1</summary>
 
 - `+"`CustomResourceDefinition.apiextensions.k8s.io/r`"+`
-  - asked: `+"`its annotation asks for it`"+`
+  - asked: `+"`its annotation helm.sh/resource-policy: keep asks for it`"+`
 
 </details>
 `, markdown.String()); diff != "" {

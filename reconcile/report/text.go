@@ -11,6 +11,7 @@ import (
 
 	"headgate.dev/headgate/reconcile/diff"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/check"
 	"headgate.dev/headgate/render/manifest"
@@ -240,11 +241,14 @@ func (s Step) unsaidBreaks() []string {
 	return merged(slices.DeleteFunc(slices.Clone(s.Breaks), func(c plan.SchemaChange) bool { return strings.Contains(s.Reason, c.String()) }))
 }
 
+// onlyObserved are the codes of observe-only objects.
+var onlyObserved = []reason.Code{reason.ObservedRefused, reason.ObservedDiffers, reason.OnlyLookedAt}
+
 // whose describes the role of other writers in a step.
 func (s Step) whose() string {
 	by := strings.Join(s.TakesFrom, ", ")
 	switch {
-	case s.Guard == "observed": // never applied, so it did not drift
+	case slices.Contains(onlyObserved, s.Code): // never applied, so it did not drift
 		return ""
 	case s.Cause != plan.Drift && by != "":
 		return "takes fields from " + by

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render/manifest"
@@ -55,8 +54,8 @@ func ParseThreshold(text string) (Threshold, error) {
 
 // breakingCodes are the rulings on a schema that breaks, or on a kind that a new version of a package drops.
 var breakingCodes = []reason.Code{
-	guard.MergeBreaks, guard.MergeUnconverted, guard.MergeBreaksUnused, guard.MergeBreaksNoObject, guard.MergeBreaksStatus,
-	guard.DropsKind, guard.DropsUnusedKind,
+	reason.MergeBreaks, reason.MergeUnconverted, reason.MergeBreaksUnused, reason.MergeBreaksNoObject, reason.MergeBreaksStatus,
+	reason.DropsKind, reason.DropsUnusedKind,
 }
 
 // Exits returns the exit code of a comparison. The status from On fails exactly if this code is not 0.

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render/manifest"
 )
 
@@ -23,7 +23,7 @@ const (
 
 // ownBreaks returns the breaking changes of a step, without those between versions, which have separate points.
 func (s Step) ownBreaks() []plan.SchemaChange {
-	return slices.DeleteFunc(slices.Clone(s.Breaks), guard.BetweenVersions)
+	return slices.DeleteFunc(slices.Clone(s.Breaks), plan.SchemaChange.BetweenVersions)
 }
 
 // Breaking returns the steps and upgrades that break a served kind.
@@ -39,12 +39,12 @@ func (r Report) Dropped() []Step {
 // inactiveBreaks returns the inactive definitions that break or disappear. No API serves them, but a policy may
 // activate them later.
 func (r Report) inactiveBreaks() []Step {
-	return slices.DeleteFunc(slices.Concat(r.Steps, r.Upgrades, r.Inactive), func(s Step) bool { return !s.gives(guard.InactiveBreaks) })
+	return slices.DeleteFunc(slices.Concat(r.Steps, r.Upgrades, r.Inactive), func(s Step) bool { return !s.gives(reason.InactiveBreaks) })
 }
 
 // noticed returns the non-breaking changes of a step that the judgement counts, without changes of versions.
 func (s Step) noticed() []plan.SchemaChange {
-	return slices.DeleteFunc(slices.Clone(s.alters), func(c plan.SchemaChange) bool { return !guard.ChangesBehaviour(c) })
+	return slices.DeleteFunc(slices.Clone(s.alters), func(c plan.SchemaChange) bool { return !c.ChangesBehaviour() })
 }
 
 // served returns the steps and upgrades that change a served kind.

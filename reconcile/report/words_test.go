@@ -23,7 +23,7 @@ const documentation = "../README.md"
 
 // TestEveryCodeHasWords compares the codes that the core declares with the wordings, which list all codes.
 func TestEveryCodeHasWords(t *testing.T) {
-	declared := codes(t, "../reason", "../guard")
+	declared := codes(t, "../reason")
 	if len(declared) < 2 {
 		t.Fatalf("found the codes %v", declared)
 	}
@@ -61,7 +61,7 @@ func TestEveryCodeHasWords(t *testing.T) {
 
 // TestCodesAreDocumented compares the table of codes in the documentation with the codes. With -update it rewrites the table.
 func TestCodesAreDocumented(t *testing.T) {
-	declared := codes(t, "../reason", "../guard")
+	declared := codes(t, "../reason")
 	rows := []string{"| code | wording, or meaning | about |", "|---|---|---|"}
 	for _, code := range slices.Sorted(maps.Keys(declared)) {
 		d := declared[code]

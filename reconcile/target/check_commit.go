@@ -140,10 +140,8 @@ func (i *inspection) owners(ctx context.Context) (preflight.Result, error) {
 		return preflight.Result{}, err
 	}
 	var held preflight.Holds
-	for _, s := range report.New(p, nil, false).Steps {
-		if s.Action == plan.Hold && s.Guard == guard.NotOurs {
-			held = append(held, s.ID.Brief()+": "+s.Reason)
-		}
+	for _, s := range report.New(p.Select(func(s plan.Step) bool { return s.IsHeldBy(guard.NotOurs) }), nil, false).Steps {
+		held = append(held, s.ID.Brief()+": "+s.Reason)
 	}
 	return held.Judge(len(want.Objects)), nil
 }

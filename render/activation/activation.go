@@ -30,6 +30,9 @@ type Activator struct {
 	Origin  manifest.Origin `json:"origin"`
 }
 
+// InFull reports whether an activator names a definition in full.
+func (a Activator) InFull(name string) bool { return a.Cause == Declared || a.Pattern == name }
+
 // A Decision is a definition: active or not, and every reason why.
 type Decision struct {
 	*catalogue.Definition

@@ -1,0 +1,8 @@
+package reason
+
+// The codes of the guard rebuilt.
+const (
+	OnlyMarked        Code = "OnlyMarked"        // only its marks prove that this sync applied the object
+	RebuildsBeforeEnd Code = "RebuildsBeforeEnd" // the inventory is being rebuilt, and the sync ends
+	Rebuilds          Code = "Rebuilds"          // the inventory is being rebuilt
+)
