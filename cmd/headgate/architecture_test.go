@@ -135,8 +135,9 @@ var mayImport = map[string][]string{
 		"reconcile/inventory", "reconcile/memo", "reconcile/network",
 		"reconcile/outbox", "reconcile/plan", "reconcile/preflight", "reconcile/question", "reconcile/reason", "reconcile/registry", "reconcile/report", "reconcile/scratch", "render/...",
 	},
+	"reconcile/fleet": {"reconcile", "reconcile/api/v1alpha1", "reconcile/inventory", "reconcile/metrics", "reconcile/target"},
 	"reconcile/controller": {
-		"reconcile", "reconcile/api/v1alpha1", "reconcile/approval", "reconcile/inventory", "reconcile/plan", "reconcile/reason", "reconcile/report",
+		"reconcile", "reconcile/api/v1alpha1", "reconcile/approval", "reconcile/fleet", "reconcile/inventory", "reconcile/metrics", "reconcile/plan", "reconcile/reason", "reconcile/report", "reconcile/target",
 	},
 	"cmd/headgate": {"examples", "reconcile/...", "render/..."},
 }

@@ -5,14 +5,11 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"maps"
 	"net/http"
 	"os"
 	"os/signal"
-	"reflect"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -21,6 +18,7 @@ import (
 	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/engine"
+	"headgate.dev/headgate/reconcile/fleet"
 	"headgate.dev/headgate/reconcile/forge"
 	"headgate.dev/headgate/reconcile/git"
 	"headgate.dev/headgate/reconcile/inventory"
@@ -33,8 +31,8 @@ import (
 // writing.
 const reread = time.Second
 
-// A fleet runs the Syncs of files, and follows changes of the files. A Sync that changes is stopped and started again; all others go on.
-type fleet struct {
+// A filed runs the Syncs of files, and follows changes of the files. A Sync that changes is stopped and started again; all others go on.
+type filed struct {
 	*terminal
 
 	flags  *runFlags
@@ -43,13 +41,14 @@ type fleet struct {
 	counts *metrics.Metrics
 	hooks  *forge.Webhooks // nil if no webhooks are received
 
-	running map[inventory.Sync]*running
-	ended   sync.WaitGroup
+	running fleet.Fleet
 }
 
-// newFleet returns the fleet for some Syncs. It runs nothing.
-func (t *terminal) newFleet(flags *runFlags, syncs []v1alpha1.Sync) (*fleet, error) {
-	f := &fleet{terminal: t, flags: flags, read: &syncFiles{names: flags.files}, counts: metrics.New(), running: map[inventory.Sync]*running{}}
+// newFiled returns the fleet for some Syncs. It runs nothing.
+func (t *terminal) newFiled(flags *runFlags, syncs []v1alpha1.Sync) (*filed, error) {
+	f := &filed{terminal: t, flags: flags, read: &syncFiles{names: flags.files}, counts: metrics.New()}
+	peers := &reconcile.Peers{InTurn: flags.once}
+	f.running = fleet.Fleet{Peers: peers, Metrics: f.counts}
 	if err := f.check(syncs); err != nil {
 		return nil, err
 	}
@@ -59,7 +58,7 @@ func (t *terminal) newFleet(flags *runFlags, syncs []v1alpha1.Sync) (*fleet, err
 	}
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return counter{next, f.counts} })
 	f.common = target.Surroundings{
-		Cluster: cfg, Event: func(e reconcile.Event) { measure(f.counts, e) }, Cache: clones(flags.cache), Peers: &reconcile.Peers{InTurn: flags.once},
+		Cluster: cfg, Event: func(e reconcile.Event) { measure(f.counts, e) }, Cache: clones(flags.cache), Peers: peers,
 		Slots: engine.NewSlots(flags.most), Shares: &cluster.Shares{}, Clones: &git.Shared{}, Memo: new(memo.Memory), // several Syncs often read the same repository
 		KeyFiles: flags.trust.keys, TrustedRoot: flags.trust.root, Plain: flags.plain,
 	}
@@ -67,7 +66,7 @@ func (t *terminal) newFleet(flags *runFlags, syncs []v1alpha1.Sync) (*fleet, err
 }
 
 // check returns an error if the Syncs cannot be run together. It keeps their secrets out of all output.
-func (f *fleet) check(syncs []v1alpha1.Sync) error {
+func (f *filed) check(syncs []v1alpha1.Sync) error {
 	for _, s := range syncs {
 		for _, secret := range target.Secrets(s, f.getenv) {
 			f.masked.hide(secret)
@@ -78,7 +77,7 @@ func (f *fleet) check(syncs []v1alpha1.Sync) error {
 
 // wire returns the targets of some Syncs, in their order. It sends no request. If together is set, they join those that run. The caller
 // closes the targets, also after an error.
-func (f *fleet) wire(syncs []v1alpha1.Sync, together bool) ([]*target.Target, error) {
+func (f *filed) wire(syncs []v1alpha1.Sync, together bool) ([]*target.Target, error) {
 	in := f.common
 	in.PullRequests = &target.PullRequests{Name: f.flags.only}
 	if !together {
@@ -92,59 +91,51 @@ func (f *fleet) wire(syncs []v1alpha1.Sync, together bool) ([]*target.Target, er
 }
 
 // previews reports whether the pull requests of a Sync are previewed. That is done for all such Syncs together.
-func (f *fleet) previews(s v1alpha1.Sync) bool { return f.flags.only != "" || s.Spec.Previews }
+func (f *filed) previews(s v1alpha1.Sync) bool { return f.flags.only != "" || s.Spec.Previews }
 
 // run runs the targets of Syncs until ctx is done, and follows changes of the files. It also receives webhooks for them, and answers
 // others who look at them, on the addresses that are set. A hangup of the terminal does not end it.
-func (f *fleet) run(ctx context.Context, syncs []v1alpha1.Sync, targets []*target.Target, hooks listener, seen probes) error {
+func (f *filed) run(ctx context.Context, syncs []v1alpha1.Sync, targets []*target.Target, hooks listener, seen probes) error {
 	signal.Ignore(syscall.SIGHUP)
-	f.count(targets)
-	listening, err := seen.listen(ctx, f.counts)
+	listening, err := seen.listen(ctx, f.counts, f.waiting)
 	if err != nil {
 		return errors.Join(err, closeAll(targets))
-	}
-	for _, one := range listening {
-		f.ended.Go(func() { one.serve(ctx) })
 	}
 	if hooks.address != "" {
 		serve, err := f.listen(ctx, targets, hooks)
 		if err != nil {
 			return errors.Join(err, closeAll(targets))
 		}
-		f.ended.Go(serve)
+		f.running.Go(serve)
 	}
 	f.start(ctx, syncs, targets)
-	f.follow(ctx)
-	f.ended.Wait()
-	slog.Info("ended")
-	var problems []error
-	for _, one := range f.running {
-		problems = append(problems, one.Close())
+	for _, one := range listening { // after the syncs are known, or the process would be ready before their first passes
+		f.running.Go(func() { one.serve(ctx) })
 	}
-	return errors.Join(problems...)
+	f.follow(ctx)
+	err = f.running.Wait()
+	slog.Info("ended")
+	return err
+}
+
+// waiting returns the syncs that have not ended their first pass, with or without an error. A broken commit or an absent forge must not
+// make Kubernetes restart the process.
+func (f *filed) waiting() []string {
+	all := f.counts.Waiting()
+	for i, name := range all {
+		all[i] = "the first pass of " + name
+	}
+	return all
 }
 
 // listen listens for webhooks. The returned function serves them until ctx is done.
-func (f *fleet) listen(ctx context.Context, targets []*target.Target, at listener) (serve func(), err error) {
+func (f *filed) listen(ctx context.Context, targets []*target.Target, at listener) (serve func(), err error) {
 	hears, err := subscribers(targets)
 	if err != nil {
 		return nil, err
 	}
 	f.hooks = &forge.Webhooks{Log: logHandled, Subscribers: hears}
 	return webhooks(ctx, at, f.hooks)
-}
-
-// A running Sync is one with its target.
-type running struct {
-	*target.Target
-
-	sync  v1alpha1.Sync
-	stop  context.CancelFunc
-	ended chan struct{}
-}
-
-func nameOf(s v1alpha1.Sync) inventory.Sync {
-	return inventory.Sync{Namespace: s.Namespace, Name: s.Name}
 }
 
 // A change is the difference between the Syncs that run and those of the files.
@@ -162,7 +153,7 @@ func changeOf(before, after []v1alpha1.Sync, previews func(v1alpha1.Sync) bool) 
 		switch {
 		case !runs:
 			c.added = append(c.added, name)
-		case !reflect.DeepEqual(unapproved(old), unapproved(s)):
+		case !fleet.Same(old, s):
 			c.changed = append(c.changed, name)
 		case old.Annotations[v1alpha1.ApproveAnnotation] != s.Annotations[v1alpha1.ApproveAnnotation]:
 			c.approved = append(c.approved, name)
@@ -190,51 +181,20 @@ func changeOf(before, after []v1alpha1.Sync, previews func(v1alpha1.Sync) bool) 
 func byName(all []v1alpha1.Sync) map[inventory.Sync]v1alpha1.Sync {
 	named := make(map[inventory.Sync]v1alpha1.Sync, len(all))
 	for _, s := range all {
-		named[nameOf(s)] = s
+		named[fleet.NameOf(s)] = s
 	}
 	return named
 }
 
-// unapproved returns a Sync without its approval.
-func unapproved(s v1alpha1.Sync) v1alpha1.Sync {
-	s.Annotations = maps.Clone(s.Annotations)
-	delete(s.Annotations, v1alpha1.ApproveAnnotation)
-	if len(s.Annotations) == 0 {
-		s.Annotations = nil
-	}
-	return s
-}
-
 // start runs Syncs until ctx is done, or until they are stopped.
-func (f *fleet) start(ctx context.Context, syncs []v1alpha1.Sync, targets []*target.Target) {
+func (f *filed) start(ctx context.Context, syncs []v1alpha1.Sync, targets []*target.Target) {
 	for i, s := range syncs {
-		ctx, cancel := context.WithCancel(ctx)
-		one := &running{targets[i], s, cancel, make(chan struct{})}
-		f.running[nameOf(s)] = one
-		f.ended.Go(func() {
-			defer close(one.ended)
-			one.Run(ctx)
-		})
-	}
-}
-
-// stop stops Syncs, and returns once their passes have ended.
-func (f *fleet) stop(names []inventory.Sync) {
-	for _, name := range names {
-		f.running[name].stop()
-	}
-	for _, name := range names {
-		one := f.running[name]
-		<-one.ended
-		if err := one.Close(); err != nil {
-			slog.Warn("temporary files stay", "sync", name.String(), "error", err)
-		}
-		delete(f.running, name)
+		f.running.Start(ctx, s, targets[i])
 	}
 }
 
 // follow takes up changes of the files until ctx is done.
-func (f *fleet) follow(ctx context.Context) {
+func (f *filed) follow(ctx context.Context) {
 	read := f.content()
 	taken := read
 	for tick := time.NewTicker(reread); ctx.Err() == nil; {
@@ -252,7 +212,7 @@ func (f *fleet) follow(ctx context.Context) {
 }
 
 // content returns the content of the files. A file that cannot be read has its error, and a pipe has nothing: it can be read only once.
-func (f *fleet) content() []byte {
+func (f *filed) content() []byte {
 	var all [][]byte
 	for _, name := range f.flags.files {
 		var data []byte
@@ -269,7 +229,7 @@ func (f *fleet) content() []byte {
 }
 
 // takeUp starts and stops Syncs as the files want it. Files with an error change nothing.
-func (f *fleet) takeUp(ctx context.Context) {
+func (f *filed) takeUp(ctx context.Context) {
 	syncs, err := readSyncs(f.flags.files)
 	if err == nil {
 		err = f.check(syncs)
@@ -278,15 +238,10 @@ func (f *fleet) takeUp(ctx context.Context) {
 		logRefused(err)
 		return
 	}
-	var before []v1alpha1.Sync
-	for _, one := range f.running {
-		before = append(before, one.sync)
-	}
-	c := changeOf(before, syncs, f.previews)
+	c := changeOf(f.running.Syncs(), syncs, f.previews)
 	now := byName(syncs)
 	for _, name := range c.approved {
-		f.running[name].sync = now[name]
-		f.running[name].Approved()
+		f.running.Annotate(now[name])
 	}
 	if len(c.added)+len(c.changed)+len(c.removed) == 0 {
 		return
@@ -300,40 +255,23 @@ func (f *fleet) takeUp(ctx context.Context) {
 		return
 	}
 	slog.Info("the file of Syncs has changed", "added", namesOf(c.added), "changed", namesOf(c.changed), "removed", namesOf(c.removed))
-	f.stop(slices.Concat(c.changed, c.removed))
+	f.running.Remove(c.removed...)
+	f.running.Stop(c.changed...)
 	targets, err := f.wire(next, true) //nolint:contextcheck // the same
 	if err != nil {                    // it worked a moment ago
 		slog.Error("Syncs do not run until their file changes again", "error", errors.Join(err, closeAll(targets)))
 		return
 	}
-	for _, name := range c.removed {
-		f.common.Peers.Leave(name)
-		f.counts.Remove(name.Namespace, name.Name)
-	}
-	f.count(targets)
 	f.start(ctx, next, targets)
 	f.subscribe()
 }
 
-// count shows the metrics of targets.
-func (f *fleet) count(targets []*target.Target) {
-	for _, one := range targets {
-		if of := one.Loop.Reconciler.Sync; one.Passes() {
-			f.counts.Add(of.Namespace, of.Name, one.Waiting())
-		}
-	}
-}
-
 // subscribe makes the webhooks of all Syncs wake them.
-func (f *fleet) subscribe() {
+func (f *filed) subscribe() {
 	if f.hooks == nil {
 		return
 	}
-	var all []*target.Target
-	for _, one := range f.running {
-		all = append(all, one.Target)
-	}
-	hears, err := subscribers(all)
+	hears, err := subscribers(f.running.Targets())
 	if err != nil {
 		slog.Error("not all webhooks are received", "error", err)
 	}
@@ -346,7 +284,7 @@ func logRefused(err error) {
 }
 
 // tryOut returns an error if Syncs cannot be run.
-func (f *fleet) tryOut(syncs []v1alpha1.Sync) error {
+func (f *filed) tryOut(syncs []v1alpha1.Sync) error {
 	targets, err := f.wire(syncs, false)
 	return errors.Join(err, closeAll(targets))
 }

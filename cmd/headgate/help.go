@@ -19,7 +19,7 @@ type flagGroup struct {
 var flagGroups = []flagGroup{
 	{"Flags", []string{
 		"file", "sync", "previews", "once", "webhook-address", "write", "by", "why", "expires", "report", // run, approve
-		"name", "namespace", "approve", "dry-run", "yes", "orphan", "rebuilt", "restart", "unused",
+		"name", "namespace", "watch-namespace", "approve", "dry-run", "yes", "orphan", "rebuilt", "restart", "unused",
 		"live", "comment", "status", "exit-on", "all", "to", "check", "update", "version", "depth", "output", "help",
 	}},
 	{"Which commit", []string{"repo", "ref", "path", "base", "head"}},
@@ -33,7 +33,7 @@ var flagGroups = []flagGroup{
 	{"Registries and caches", []string{"offline", "verification-key", "trusted-root", "cache-dir", "no-cache"}},
 	{"Forge", []string{"target", "commands", "if-commanded", "preview-registries", "fork-registries", "approver", "approval-by-author", "approval-reviews", "forge", "forge-repo", "plain-http", "pull", "cluster-name", "target-url"}},
 	{"Webhooks", []string{"webhook-cert", "webhook-key", "webhook-plain-http"}},
-	{"Probes and metrics", []string{"health-address", "metrics-address"}},
+	{"Probes and metrics", []string{"health-address", "metrics-address", "pprof-address"}},
 	{"Waiting", []string{"timeout", "no-wait", "registry-timeout", "concurrent"}},
 	{"Output", []string{"full", "color", "verbose"}},
 }

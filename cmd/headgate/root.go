@@ -78,6 +78,7 @@ func newRoot(t *terminal) *cobra.Command {
 		newSuggest(t),
 		newSync(t),
 		newRun(t),
+		newController(t),
 		newWhy(t),
 		newTree(t),
 		newStatus(t),

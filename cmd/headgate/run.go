@@ -90,7 +90,7 @@ to standard output and the exit code comes from the pass.
 	flags.BoolVar(&f.once, "once", false, "make one pass over each sync, report, and end")
 	addNumber(cmd, &f.most, "concurrent", 10, v1alpha1.Range{Least: 1, Most: 10_000}, "maximum `number` of passes that work at the same time")
 	f.hooks.addTo(cmd)
-	f.seen.addTo(cmd)
+	f.seen.addTo(cmd, "", "")
 	addPlain(cmd, &f.plain)
 	f.allow.addTo(cmd)
 	f.in.addTo(cmd)
@@ -139,7 +139,7 @@ func (t *terminal) run(cmd *cobra.Command, f *runFlags, show *view) error {
 		return err
 	}
 	t.logRun()
-	all, err := t.newFleet(f, syncs)
+	all, err := t.newFiled(f, syncs)
 	if err != nil {
 		return err
 	}
@@ -253,24 +253,9 @@ func (t *terminal) targets(syncs []v1alpha1.Sync, like target.Surroundings, appr
 	var targets []*target.Target
 	var problems []error
 	for _, s := range syncs {
-		log := slog.With("sync", s.Namespace+"/"+s.Name)
-		var holds holdLog
 		around := like
 		around.Getenv, around.Approvals = t.getenv, approvals(s)
-		around.Previews = &target.Isolation{Command: []string{"headgate", childVerb}}
-		around.Secret = t.masked.hide
-		around.Event = func(e reconcile.Event) {
-			if e.Kind == reconcile.Passed || e.Kind == reconcile.Previewed {
-				debug.FreeOSMemory() // until the next pass, Headgate needs a fraction of the memory
-			}
-			logEvent(log, e)
-			holds.log(log, e)
-			like.Event(e)
-		}
-		around.Done = func(e cluster.Event) {
-			log.Debug(e.Phase, "object", e.Object, "done", e.Done, "total", e.Total)
-		}
-		one, err := target.New(s, around)
+		one, err := t.target(s, around)
 		if err != nil {
 			problems = append(problems, fmt.Errorf("sync %s: %w", s.Name, err))
 			continue
@@ -278,6 +263,27 @@ func (t *terminal) targets(syncs []v1alpha1.Sync, like target.Surroundings, appr
 		targets = append(targets, one)
 	}
 	return targets, errors.Join(problems...)
+}
+
+// target wires a sync, and logs what it does.
+func (t *terminal) target(s v1alpha1.Sync, around target.Surroundings) (*target.Target, error) {
+	log := slog.With("sync", s.Namespace+"/"+s.Name)
+	var holds holdLog
+	around.Previews = &target.Isolation{Command: []string{"headgate", childVerb}}
+	around.Secret = t.masked.hide
+	tell := around.Event
+	around.Event = func(e reconcile.Event) {
+		if e.Kind == reconcile.Passed || e.Kind == reconcile.Previewed {
+			debug.FreeOSMemory() // until the next pass, Headgate needs a fraction of the memory
+		}
+		logEvent(log, e)
+		holds.log(log, e)
+		tell(e)
+	}
+	around.Done = func(e cluster.Event) {
+		log.Debug(e.Phase, "object", e.Object, "done", e.Done, "total", e.Total)
+	}
+	return target.New(s, around)
 }
 
 // once makes one pass over each target, one after the other. The worst exit code counts.

@@ -49,9 +49,13 @@ func serve(ctx context.Context, heard net.Listener, handler http.Handler) error 
 // probes are the addresses at which others look at a running process. They answer without credentials, and only read.
 type probes struct{ health, metrics string }
 
-func (p *probes) addTo(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&p.health, "health-address", "", "answer GET /healthz and /readyz on this `address`, such as :9440 (default: none)")
-	cmd.Flags().StringVar(&p.metrics, "metrics-address", "", "answer GET /metrics, for Prometheus, on this `address`, such as :8080 (default: none)")
+func (p *probes) addTo(cmd *cobra.Command, health, metrics string) {
+	none := ""
+	if health == "" {
+		none = ", such as :9440 (default: none)"
+	}
+	cmd.Flags().StringVar(&p.health, "health-address", health, "answer GET /healthz and /readyz on this `address`"+none)
+	cmd.Flags().StringVar(&p.metrics, "metrics-address", metrics, "answer GET /metrics, for Prometheus, on this `address`"+strings.Replace(none, "9440", "8080", 1))
 }
 
 // given reports whether there is an address.
@@ -71,14 +75,14 @@ func (p probed) serve(ctx context.Context) {
 	}
 }
 
-// listen listens on the addresses that are given.
-func (p probes) listen(ctx context.Context, of *metrics.Metrics) ([]probed, error) {
+// listen listens on the addresses that are given. waits returns what the process waits for before it is ready.
+func (p probes) listen(ctx context.Context, of *metrics.Metrics, waits func() []string) ([]probed, error) {
 	var all []probed
 	for _, one := range []struct {
 		flag, address string
 		handler       http.Handler
 	}{
-		{"--health-address", p.health, health(of)},
+		{"--health-address", p.health, health(waits)},
 		{"--metrics-address", p.metrics, scrapes(of)},
 	} {
 		if one.address == "" {
@@ -94,14 +98,13 @@ func (p probes) listen(ctx context.Context, of *metrics.Metrics) ([]probed, erro
 	return all, nil
 }
 
-// health answers that the process lives, and that it is ready once every sync has ended its first pass, with or without an error.
-// A broken commit or an absent forge must not make Kubernetes restart the process.
-func health(of *metrics.Metrics) http.Handler {
+// health answers that the process lives, and that it is ready once it waits for nothing.
+func health(waits func() []string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if waiting := of.Waiting(); len(waiting) > 0 {
-			http.Error(w, "waiting for the first pass of "+strings.Join(waiting, ", "), http.StatusServiceUnavailable)
+		if waiting := waits(); len(waiting) > 0 {
+			http.Error(w, "waiting for "+strings.Join(waiting, ", "), http.StatusServiceUnavailable)
 			return
 		}
 		fmt.Fprintln(w, "ok")

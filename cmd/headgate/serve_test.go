@@ -22,7 +22,7 @@ func TestProbes(t *testing.T) {
 	counts := metrics.New()
 	counts.Add(of.Namespace, of.Name, nil)
 	ctx, stop := context.WithCancel(t.Context())
-	listening, err := probes{health: "127.0.0.1:0", metrics: "127.0.0.1:0"}.listen(ctx, counts)
+	listening, err := probes{health: "127.0.0.1:0", metrics: "127.0.0.1:0"}.listen(ctx, counts, (&filed{counts: counts}).waiting)
 	if err != nil {
 		t.Fatal(err)
 	}

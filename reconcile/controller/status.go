@@ -1,4 +1,3 @@
-// Package controller runs the Sync objects of a cluster.
 package controller
 
 import (

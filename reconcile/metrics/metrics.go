@@ -18,7 +18,7 @@ import (
 
 // Metrics are the metrics of a process. Its methods are safe for concurrent use.
 type Metrics struct {
-	registry *prometheus.Registry
+	registry prometheus.Gatherer
 	passes   *prometheus.HistogramVec
 	previews prometheus.Histogram
 	requests *prometheus.CounterVec
@@ -32,10 +32,23 @@ type Metrics struct {
 // for Crossplane takes minutes.
 var durations = []float64{0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1200}
 
+// A Registry holds the metrics of a process.
+type Registry interface {
+	prometheus.Registerer
+	prometheus.Gatherer
+}
+
 // New returns the metrics of a process.
 func New() *Metrics {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return Into(registry)
+}
+
+// Into returns metrics that a registry holds beside others.
+func Into(registry Registry) *Metrics {
 	m := &Metrics{
-		registry: prometheus.NewRegistry(),
+		registry: registry,
 		passes: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "headgate_reconcile_duration_seconds", Help: "Duration of passes, with and without an error.", Buckets: durations,
 		}, []string{"sync"}),
@@ -47,7 +60,7 @@ func New() *Metrics {
 		}, []string{"verb"}),
 		syncs: map[string]*state{},
 	}
-	m.registry.MustRegister(m.passes, m.previews, m.requests, m, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(m.passes, m.previews, m.requests, m)
 	return m
 }
 

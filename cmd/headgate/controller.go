@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"os/signal"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"headgate.dev/headgate/reconcile"
+	"headgate.dev/headgate/reconcile/api/v1alpha1"
+	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/controller"
+	"headgate.dev/headgate/reconcile/engine"
+	"headgate.dev/headgate/reconcile/git"
+	"headgate.dev/headgate/reconcile/memo"
+	"headgate.dev/headgate/reconcile/metrics"
+	"headgate.dev/headgate/reconcile/network"
+	"headgate.dev/headgate/reconcile/target"
+
+	"github.com/spf13/cobra"
+	runtimemetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+// controllerFlags holds the flags of controller.
+type controllerFlags struct {
+	in        clusterFlags
+	home      string
+	namespace string
+	cache     string
+	trust     trustFlags
+	seen      probes
+	pprof     string
+	plain     network.Plain
+	most      int
+}
+
+func newController(t *terminal) *cobra.Command {
+	f := new(controllerFlags)
+	cmd := &cobra.Command{
+		Use:   "controller [flags]",
+		Short: "Run the Sync objects of a cluster",
+		Long: `Controller runs inside the cluster, and takes its Syncs from Sync objects instead of a file. It
+makes passes over each as run does. The status of the object shows the result, and 'kubectl
+describe sync' the Events.
+
+A Sync that is created, changed or deleted is taken up at once. The objects of a deleted Sync
+stay in the cluster. With suspend: true, a Sync makes no passes. Every new value of the
+annotation reconcile.fluxcd.io/requestedAt makes one pass.
+
+Replicas elect a leader. Only the leader makes passes and writes. After SIGTERM, passes may
+finish their writes for two seconds, and another replica leads within five. A leader that is
+killed is replaced within twenty seconds.
+
+The controller reads credentials only from Secrets in the namespace of the Sync. Its own files
+and environment are not for Syncs: spec.source.repo must be an https URL.
+
+It answers GET /healthz and /readyz on --health-address, and GET /metrics on --metrics-address.`,
+		Example: `  headgate controller
+  headgate controller --watch-namespace team-a`,
+		Args: takes(0, 0, "controller takes its Syncs from the cluster"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return t.control(cmd.Context(), f)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&f.home, "namespace", "n", v1alpha1.DefaultNamespace, "namespace of the controller, which contains the lease of the leader")
+	flags.StringVar(&f.namespace, "watch-namespace", "", "run only the Syncs of this `namespace` (default: all)")
+	addNumber(cmd, &f.most, "concurrent", 10, v1alpha1.Range{Least: 1, Most: 10_000}, "maximum `number` of passes that work at the same time")
+	f.seen.addTo(cmd, ":9440", ":8080")
+	flags.StringVar(&f.pprof, "pprof-address", "", "serve profiles of the process on this `address` (default: none)")
+	addPlain(cmd, &f.plain)
+	f.in.addTo(cmd)
+	flags.StringVar(&f.cache, "cache-dir", "", "keep clones of repositories, packages, and unsent statuses in this `directory` (default: the user's cache)")
+	f.trust.addTo(cmd)
+	return cmd
+}
+
+// control runs the Sync objects of a cluster until ctx is done.
+func (t *terminal) control(ctx context.Context, f *controllerFlags) error {
+	t.logRun()
+	signal.Ignore(syscall.SIGHUP)
+	config, err := f.in.config()
+	if err != nil {
+		return err
+	}
+	counts := metrics.Into(runtimemetrics.Registry)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return counter{next, counts} })
+	var synced atomic.Bool
+	listening, err := f.seen.listen(ctx, counts, func() []string {
+		if synced.Load() {
+			return nil
+		}
+		return []string{"the Sync objects"}
+	})
+	if err != nil {
+		return err
+	}
+	var served sync.WaitGroup
+	defer served.Wait()
+	serving, end := context.WithCancel(context.WithoutCancel(ctx)) // probes are answered until the passes have ended
+	defer end()
+	for _, one := range listening {
+		served.Go(func() { one.serve(serving) })
+	}
+	err = controller.Run(ctx, controller.Options{
+		Config: config, Wire: t.target, Metrics: counts,
+		Home: f.home, Namespace: f.namespace, Pprof: f.pprof,
+		Around: target.Surroundings{
+			Event: func(e reconcile.Event) { measure(counts, e) }, Cache: clones(f.cache), Peers: &reconcile.Peers{}, PullRequests: &target.PullRequests{},
+			Slots: engine.NewSlots(f.most), Shares: &cluster.Shares{}, Clones: &git.Shared{}, Memo: new(memo.Memory),
+			KeyFiles: f.trust.keys, TrustedRoot: f.trust.root, Plain: f.plain,
+		},
+		Synced: func() {
+			synced.Store(true)
+			slog.Info("the Sync objects are known")
+		},
+	})
+	return err
+}

@@ -1,0 +1,195 @@
+// Package controller runs the Sync objects of a cluster, as 'headgate run' runs those of files. Package fleet runs them, and this package
+// decides which run, as whom, and what their status shows.
+//
+//	Sync objects ─► Reconcile ─► fleet ─► passes ─► events ─► status, Events of Kubernetes
+//
+// Replicas elect a leader. Only the leader makes passes and writes.
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"headgate.dev/headgate/reconcile/api/v1alpha1"
+	"headgate.dev/headgate/reconcile/fleet"
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/metrics"
+	"headgate.dev/headgate/reconcile/target"
+
+	core "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	runtimecontroller "sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+)
+
+// Options configure a controller.
+type Options struct {
+	Config *rest.Config // the controller's own identity
+	// Around holds what the passes of all Syncs share. The controller sets the cluster, the approvals and the events of each.
+	Around target.Surroundings
+	// Wire makes a target of a Sync. It sends no request.
+	Wire    func(v1alpha1.Sync, target.Surroundings) (*target.Target, error)
+	Metrics *metrics.Metrics
+
+	Home      string // the controller's own namespace, which contains the lease of the leader
+	Namespace string // the only namespace whose Syncs run; "" for all
+	Pprof     string // the address for profiles; "" for none
+	Synced    func() // is called once the Sync objects are known; may be nil
+}
+
+// The lease of the leader. A leader that is killed is replaced after leaseDuration. One that ends gives the lease back, and others look
+// every retryPeriod.
+const (
+	leaseName     = "headgate-controller"
+	leaseDuration = 15 * time.Second
+	renewDeadline = 10 * time.Second
+	retryPeriod   = time.Second
+
+	// grace is how long passes may go on after SIGTERM. Together with two retryPeriods, it is less than 5 seconds.
+	grace = 2 * time.Second
+	// workers is the number of Syncs that start or stop at the same time. A Sync that stops waits for the end of its pass.
+	workers = 20
+)
+
+// fieldOwner is the field manager of what the controller writes into Sync objects.
+const fieldOwner = "headgate-controller"
+
+// A controller runs Sync objects while it leads.
+type controller struct {
+	Options
+
+	client client.Client // reads from the cache
+	direct client.Reader // reads from the API server
+	fleet  fleet.Fleet
+
+	leads   chan struct{}   // closed once running is set
+	running context.Context //nolint:containedctx // done when the term of this leader ends, and Syncs run longer than any request
+
+	mu       sync.Mutex
+	subjects map[inventory.Sync]*subject
+}
+
+// Run runs the Sync objects of a cluster until ctx is done, or until another replica leads. It returns once their passes have ended and
+// their statuses are written.
+func Run(ctx context.Context, o Options) error {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(v1alpha1.AddToScheme(scheme), core.AddToScheme(scheme)); err != nil {
+		return err
+	}
+	objects := cache.Options{DefaultTransform: cache.TransformStripManagedFields()}
+	if o.Namespace != "" {
+		objects.DefaultNamespaces = map[string]cache.Config{o.Namespace: {}}
+	}
+	m, err := manager.New(o.Config, manager.Options{
+		Scheme: scheme, Cache: objects,
+		LeaderElection: true, LeaderElectionID: leaseName, LeaderElectionNamespace: o.Home, LeaderElectionReleaseOnCancel: true,
+		LeaseDuration: new(leaseDuration), RenewDeadline: new(renewDeadline), RetryPeriod: new(retryPeriod),
+		Metrics: server.Options{BindAddress: "0"}, PprofBindAddress: o.Pprof, // the caller serves the metrics
+	})
+	if err != nil {
+		return err
+	}
+	c := &controller{
+		Options: o, client: m.GetClient(), direct: m.GetAPIReader(),
+		fleet: fleet.Fleet{Peers: o.Around.Peers, Metrics: o.Metrics},
+		leads: make(chan struct{}), subjects: map[inventory.Sync]*subject{},
+	}
+	if err := c.register(m); err != nil {
+		return err
+	}
+	return m.Start(ctx)
+}
+
+// register makes a manager call the controller.
+func (c *controller) register(m manager.Manager) error {
+	err := builder.ControllerManagedBy(m).Named("sync").
+		For(&v1alpha1.Sync{}, builder.WithPredicates(predicate.Or(
+			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
+		WithOptions(runtimecontroller.Options{MaxConcurrentReconciles: workers, SkipNameValidation: new(true)}).
+		Complete(c)
+	if err != nil {
+		return err
+	}
+	return errors.Join(m.Add(manager.RunnableFunc(c.lead)), m.Add(always(func(context.Context) error {
+		if c.Synced != nil { // other runnables start once the caches are filled
+			c.Synced()
+		}
+		return nil
+	})))
+}
+
+// An always is what every replica runs, also one that does not lead.
+type always func(context.Context) error
+
+func (a always) Start(ctx context.Context) error { return a(ctx) }
+
+// NeedLeaderElection reports whether only the leader runs it.
+func (always) NeedLeaderElection() bool { return false }
+
+// lead lets Syncs run until ctx is done. It returns once their passes have ended and their statuses are written: until then, no other
+// replica may lead.
+func (c *controller) lead(ctx context.Context) error {
+	slog.Info("this replica leads")
+	c.running = ctx
+	close(c.leads)
+	<-ctx.Done()
+	err := c.fleet.Wait()
+	c.flush()
+	slog.Info("ended")
+	return err
+}
+
+// subject returns the state of a Sync object. Another object of the same name has a state of its own.
+func (c *controller) subject(s *v1alpha1.Sync) *subject {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	name := fleet.NameOf(*s)
+	one := c.subjects[name]
+	if one == nil || one.uid != s.UID {
+		one = newSubject(c, s)
+		c.subjects[name] = one
+	}
+	return one
+}
+
+// forget stops a Sync whose object is gone. Its objects stay in the cluster.
+func (c *controller) forget(name inventory.Sync) {
+	c.fleet.Remove(name)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.subjects, name)
+}
+
+// flush writes the statuses that are not written yet.
+func (c *controller) flush() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all sync.WaitGroup
+	for _, one := range c.subjects {
+		all.Go(one.flush)
+	}
+	all.Wait()
+}
+
+// A refusal is why a Sync does not run until a person changes something.
+type refusal struct {
+	reason string // of the condition Stalled
+	err    error
+}
+
+func (r *refusal) Error() string { return r.err.Error() }
+func (r *refusal) Unwrap() error { return r.err }
+
+func refuse(reason, format string, args ...any) error {
+	return &refusal{reason, fmt.Errorf(format, args...)}
+}

@@ -1,0 +1,205 @@
+package controller
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"headgate.dev/headgate/reconcile"
+	"headgate.dev/headgate/reconcile/api/v1alpha1"
+	"headgate.dev/headgate/reconcile/approval"
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/target"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// A subject is a Sync object while this replica leads: what it asks for, and the status that its passes have.
+type subject struct {
+	of  *controller
+	uid types.UID
+
+	mu        sync.Mutex
+	object    *v1alpha1.Sync  // as it was last seen
+	status    v1alpha1.Status // after the last event
+	requested string          // the request for a pass that the current pass serves
+	writes    bool            // write runs
+	gone      bool            // there is no object any more that could show a status
+
+	writing sync.Mutex // one write at a time
+}
+
+// The limits of a write of a status.
+const (
+	answerTime = 5 * time.Second // of the API server
+	lastWords  = 2 * time.Second // the same, once the process ends
+	firstRetry = time.Second     // doubles up to mostRetry
+	mostRetry  = time.Minute
+	mostMoved  = 5 // conflicts in a row, before a write waits
+)
+
+func newSubject(of *controller, s *v1alpha1.Sync) *subject {
+	return &subject{of: of, uid: s.UID, object: s, status: *s.Status.DeepCopy()}
+}
+
+// see records the object as it is now. It reports whether its annotations ask for a pass: another approval, or another request.
+func (j *subject) see(s *v1alpha1.Sync) (asked bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	before := j.object
+	j.object = s
+	for _, annotation := range []string{v1alpha1.ApproveAnnotation, v1alpha1.RequestedAtAnnotation} {
+		asked = asked || before.Annotations[annotation] != s.Annotations[annotation]
+	}
+	return asked
+}
+
+// approvals returns the approvals on the object.
+func (j *subject) approvals() approval.Given {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return approval.Given{inventory.OnSync: target.OnSync(*j.object)}
+}
+
+// hear takes an event of the passes over a generation of the object into the status.
+func (j *subject) hear(generation int64, e reconcile.Event) {
+	j.mu.Lock()
+	if e.Kind == reconcile.Began {
+		j.requested = j.object.Annotations[v1alpha1.RequestedAtAnnotation]
+	}
+	next, changed := after(j.status, generation, e)
+	if e.Kind == reconcile.Passed && next.LastHandledReconcileAt != j.requested {
+		next.LastHandledReconcileAt, changed = j.requested, true
+	}
+	j.status = next
+	j.mu.Unlock()
+	if changed {
+		j.write()
+	}
+}
+
+// stall records why the object does not run.
+func (j *subject) stall(generation int64, why *refusal) {
+	j.mu.Lock()
+	j.status = stalled(j.status, generation, why.reason, why.Error())
+	j.mu.Unlock()
+	j.write()
+}
+
+// write writes the status in the background, until it is written or the process ends.
+func (j *subject) write() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.writes {
+		return
+	}
+	j.writes = true
+	go func() {
+		for pause := firstRetry; ; pause = min(2*pause, mostRetry) {
+			err := j.writeOnce(j.of.running, answerTime)
+			j.mu.Lock()
+			if err == nil && j.isWritten() || j.of.running.Err() != nil {
+				j.writes = false
+				j.mu.Unlock()
+				return
+			}
+			j.mu.Unlock()
+			if err == nil {
+				pause = firstRetry / 2 // it changed meanwhile
+				continue
+			}
+			slog.Warn("the status of a Sync could not be written", "sync", j.name(), "error", err)
+			select {
+			case <-j.of.running.Done():
+			case <-time.After(pause):
+			}
+		}
+	}()
+}
+
+// flush writes the status if it is not written yet. It is called once no pass runs any more.
+func (j *subject) flush() {
+	if err := j.writeOnce(context.WithoutCancel(j.of.running), lastWords); err != nil {
+		slog.Warn("the status of a Sync could not be written", "sync", j.name(), "error", err)
+	}
+}
+
+// isWritten reports whether the object has the status, or is gone. Its lock is held.
+func (j *subject) isWritten() bool { return j.gone || len(difference(j.object, j.status)) == 0 }
+
+func (j *subject) name() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.object.Namespace + "/" + j.object.Name
+}
+
+// writeOnce writes the status as it is now, unless the object has it. If someone else has changed the object, it reads it again.
+func (j *subject) writeOnce(ctx context.Context, within time.Duration) error {
+	j.writing.Lock()
+	defer j.writing.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	for try := 0; ; try++ {
+		j.mu.Lock()
+		object, status := j.object.DeepCopy(), *j.status.DeepCopy()
+		done := j.isWritten()
+		j.mu.Unlock()
+		if done {
+			return nil
+		}
+		with := object.DeepCopy()
+		with.Status = status
+		err := j.of.client.Status().Patch(ctx, with, client.MergeFromWithOptions(object, client.MergeFromWithOptimisticLock{}), client.FieldOwner(fieldOwner))
+		switch {
+		case err == nil:
+			j.wrote(with)
+			return nil
+		case apierrors.IsNotFound(err):
+			j.lost()
+			return nil
+		case !apierrors.IsConflict(err) || try == mostMoved:
+			return err
+		}
+		now := &v1alpha1.Sync{}
+		err = j.of.direct.Get(ctx, client.ObjectKeyFromObject(object), now)
+		switch {
+		case apierrors.IsNotFound(err), err == nil && now.UID != j.uid: // or another object has its name
+			j.lost()
+			return nil
+		case err != nil:
+			return err
+		}
+		j.wrote(now)
+	}
+}
+
+// lost records that the object is gone.
+func (j *subject) lost() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.gone = true
+}
+
+// wrote records the status and the version that the API server has. What the object asks for is recorded only by see, which makes the
+// pass.
+func (j *subject) wrote(now *v1alpha1.Sync) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	object := j.object.DeepCopy()
+	object.ResourceVersion, object.Status = now.ResourceVersion, now.Status
+	j.object = object
+}
+
+// difference returns the patch from the status of an object to another one; nil if they are the same.
+func difference(object *v1alpha1.Sync, status v1alpha1.Status) []byte {
+	with := object.DeepCopy()
+	with.Status = status
+	patch, err := client.MergeFrom(object).Data(with)
+	if err != nil || string(patch) == "{}" {
+		return nil
+	}
+	return patch
+}
