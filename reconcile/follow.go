@@ -435,7 +435,7 @@ func (l *previewing) preview(ctx context.Context, k *previewedPull, syncs []foll
 		if s.refuses(k.Request) {
 			refused++
 		}
-		all = append(all, onePreview{s.PreviewedSync, nil, func(ctx context.Context) (report.Report, error) { return l.one(ctx, k, s) }})
+		all = append(all, onePreview{s.PreviewedSync, k.Target, nil, func(ctx context.Context) (report.Report, error) { return l.one(ctx, k, s) }})
 	}
 	if refused == len(syncs) {
 		combined := report.Combine([]report.Report{report.Failed(syncs[0].Reconciler.Sync, "", errFork).On(nil)})

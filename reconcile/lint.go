@@ -47,7 +47,7 @@ func (r Reconciler) Lint(ctx context.Context, ref string) (Linted, error) {
 	}
 	if err := want.Nothing(); !ofCommit && err != nil && len(found) == 0 {
 		found = append(found, manifest.Finding{
-			Rule: RuleNothing, Severity: manifest.Error, Origin: manifest.Origin{Path: cmp.Or(want.Source.Path, ".")}, Message: err.Error(),
+			Rule: RuleNothing, Severity: manifest.Error, Origin: manifest.Origin{Path: cmp.Or(want.Source.Path, ".")}, About: manifest.About{}, Message: err.Error(),
 		})
 	}
 	slices.SortFunc(found, manifest.Finding.Compare)
@@ -73,7 +73,7 @@ func (r Reconciler) unplanned(ctx context.Context, want render.Desired) []manife
 	found := catalogue.ErrorsOf(manifest.Origin{}, err).Findings()
 	for _, s := range p.Steps {
 		if s.Action == plan.Hold {
-			found = append(found, manifest.Finding{Rule: RuleForbidden, Severity: manifest.Error, Origin: s.Origin, Message: s.ID.String() + ": " + report.Words(s.Reason)})
+			found = append(found, manifest.Finding{Rule: RuleForbidden, Severity: manifest.Error, Origin: s.Origin, About: manifest.About{Object: s.ID, Subject: string(s.Reason.Code)}, Message: s.ID.String() + ": " + report.Words(s.Reason)})
 		}
 	}
 	return found

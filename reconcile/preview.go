@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -158,7 +159,7 @@ type Merge struct {
 
 // Merging previews a merge and publishes the preview or its error.
 func (r Reconciler) Merging(ctx context.Context, m Merge) (report.Report, error) {
-	one := onePreview{PreviewedSync{Reconciler: r}, m.FailOn, func(ctx context.Context) (report.Report, error) {
+	one := onePreview{PreviewedSync{Reconciler: r}, into(m.Into), m.FailOn, func(ctx context.Context) (report.Report, error) {
 		return waiting(r.merged(ctx, m))
 	}}
 	for try := 0; ; try++ {
@@ -224,9 +225,20 @@ type waiter interface {
 // onePreview is the preview of a merge for one sync.
 type onePreview struct {
 	PreviewedSync
+	into   string // the branch of the merge; "" if it is not known
 	failOn report.Threshold
 	make   func(context.Context) (report.Report, error)
 }
+
+// into returns the branch that a ref names; "" if it names a commit.
+func into(ref string) string {
+	if commit.MatchString(ref) {
+		return ""
+	}
+	return strings.TrimPrefix(strings.TrimPrefix(ref, "refs/heads/"), "origin/")
+}
+
+var commit = regexp.MustCompile(`^[0-9a-f]{40,64}$`)
 
 // merging makes the previews of a merge and publishes them together. It publishes nothing if again reports that an error is
 // transient. If a preview was stopped, it makes no further ones, because they would be stopped by the same head.
@@ -251,7 +263,7 @@ func merging(ctx context.Context, by PreviewPublisher, again func(PreviewedSync,
 		if err != nil && r.Error == "" && !waits {
 			r = report.Failed(one.Reconciler.Sync, r.Revision, err)
 		}
-		results, problems = append(results, r.On(one.failOn)), errors.Join(problems, err)
+		results, problems = append(results, r.MergedInto(one.into).On(one.failOn)), errors.Join(problems, err)
 		if by, shows := by.(waiter); later && waits && shows {
 			if unsaid := by.Waiting(ctx, err.Error()); unsaid != nil {
 				problems = errors.Join(problems, unpublished{unsaid})
@@ -290,7 +302,7 @@ func approved(ctx context.Context, by Approver, all report.Combined, syncs []one
 	for i, r := range results {
 		if unheard != nil && (len(results) == 1 || r.Approval != nil) {
 			r.Findings = append(slices.Clone(r.Findings), manifest.Finding{
-				Rule: "approval", Severity: manifest.Warning, Message: "approvals on the forge do not count, because they could not be read: " + unheard.Error(),
+				Rule: "approval", Severity: manifest.Warning, About: manifest.About{}, Message: "approvals on the forge do not count, because they could not be read: " + unheard.Error(),
 				Fix: "give the token the rights that it needs, or approve in " + render.ApprovalsFile,
 			})
 		}

@@ -138,7 +138,7 @@ func (c Conversion) findings(o manifest.Object) []manifest.Finding {
 		return nil
 	}
 	return []manifest.Finding{{
-		Rule: RuleWebhook, Severity: manifest.Warning, Origin: o.Origin,
+		Rule: RuleWebhook, Severity: manifest.Warning, Origin: o.Origin, About: manifest.About{Object: o.ID()},
 		Message: fmt.Sprintf("%s is applied with the service that its package names, which Crossplane would replace with the provider's: if no such service answers, the objects that the webhook covers cannot be written", o.ID()),
 		Fix:     "set conversion to Inject, with service, namespace and CA",
 	}}

@@ -92,7 +92,7 @@ func (c Claim) Unknown() string {
 func (c Claim) finding() manifest.Finding {
 	p := c.Package
 	f := manifest.Finding{
-		Rule: packages.RuleKept, Severity: manifest.Warning, Origin: p.Mentioned,
+		Rule: packages.RuleKept, Severity: manifest.Warning, Origin: p.Mentioned, About: manifest.About{Subject: p.Source},
 		Message: c.Unknown(), Fix: "preview it where the registry can be reached",
 	}
 	if n := len(c.Adds); n > 0 {

@@ -36,7 +36,7 @@ func (o Owner) unread(c catalogue.Catalogue) (found []manifest.Finding, refused 
 			continue
 		}
 		found = append(found, manifest.Finding{
-			Rule: packages.RuleUnread, Severity: manifest.Warning, Origin: p.Origin,
+			Rule: packages.RuleUnread, Severity: manifest.Warning, Origin: p.Origin, About: manifest.About{Subject: p.Source + " " + p.Wanted},
 			Message: p.Err.Error() + "; its content is not known here",
 		})
 	}

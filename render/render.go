@@ -334,7 +334,7 @@ func (d *Desired) warnOfConversions() {
 			continue
 		}
 		what := strings.TrimSuffix(strings.TrimPrefix(p.Error(), p.Origin.String()+": "), ": "+howToConvert)
-		d.Findings = append(d.Findings, manifest.Finding{Rule: RuleConversion, Severity: manifest.Warning, Origin: p.Origin, Message: "a pass would fail: " + what, Fix: howToConvert})
+		d.Findings = append(d.Findings, manifest.Finding{Rule: RuleConversion, Severity: manifest.Warning, Origin: p.Origin, About: manifest.About{Object: o.ID}, Message: "a pass would fail: " + what, Fix: howToConvert})
 		o.Problem = nil
 	}
 }
@@ -430,7 +430,7 @@ func (how Options) describe(c catalogue.Catalogue) ([]manifest.Finding, error) {
 		i, ok := slices.BinarySearchFunc(c.Definitions, of.Definition, func(d *catalogue.Definition, name string) int { return cmp.Compare(d.Name, name) })
 		if ok && how.Owner.Leaves(c.Definitions[i].Package) {
 			found = append(found, manifest.Finding{
-				Rule: catalogue.RuleDetailsWiped, Severity: manifest.Note, Origin: of.Origin,
+				Rule: catalogue.RuleDetailsWiped, Severity: manifest.Note, Origin: of.Origin, About: manifest.About{Subject: of.Definition},
 				Message: fmt.Sprintf("the cluster does not get the connection details of %s: Crossplane installs package %s itself, and removes details that the package does not contain", of.Definition, c.Definitions[i].Package.Name),
 			})
 		}

@@ -36,9 +36,9 @@ directory and a commit means the commit; a path that begins with ./, ../ or / is
 ` + aboutSource + `
 
 Exit codes: 0 no change, 1 changes, 2 error; an error beats changes. --exit-on takes
-words separated by commas: any (change), blocked, breaking, holds, errors, findings (errors
-or warnings), or never. A new version of a package that cannot be read is an error. A
-comparison of commits or directories is safe, look or blocked, as a preview is.`,
+words separated by commas: any (change), blocked, breaking, holds, errors (new ones), findings
+(new errors or warnings), or never. A new version of a package that cannot be read is an
+error. A comparison of commits or directories is safe, look or blocked, as a preview is.`,
 		Example: `  headgate diff ./platform
   headgate diff main HEAD
   headgate diff main~1 main

@@ -92,9 +92,9 @@ a wildcard. Safe: everything else.
 Exit codes: 0 nothing that --exit-on names, 1 something that it names, 2 error; an error
 beats changes. The status fails exactly when the exit code is not 0. --exit-on takes
 words separated by commas: any (change), blocked, breaking (schemas that break and kinds that
-a new version of a package drops), holds, errors, findings (errors or warnings), or never.
-A new version of a package that cannot be read is an error. If its registry cannot be reached,
-run the preview again when it answers.`,
+a new version of a package drops), holds, errors (new ones), findings (new errors or
+warnings), or never. A new version of a package that cannot be read is an error. If its
+registry cannot be reached, run the preview again when it answers.`,
 		Example: `  headgate preview
   headgate preview --base origin/main --head HEAD -o markdown
   headgate preview --comment --status

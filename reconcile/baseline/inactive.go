@@ -61,7 +61,7 @@ func (b Baseline) redeclared(want render.Desired) ([]plan.Effect, []manifest.Fin
 	if unknown == 0 {
 		return effects, nil
 	}
-	example.Rule, example.Severity = ruleUncompared, manifest.Note
+	example.Rule, example.Severity, example.About = ruleUncompared, manifest.Note, manifest.About{}
 	example.Message = fmt.Sprintf("%s not compared: %s", manifest.Count(unknown, "inactive definition"), example.Message)
 	return effects, []manifest.Finding{want.Placed(example)}
 }

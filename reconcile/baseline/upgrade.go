@@ -320,10 +320,10 @@ func notesOnUpgrades(seen facts.Observed) []manifest.Finding {
 		switch {
 		case b.Unknown == "":
 		case b.From != "" && b.To != "":
-			found = append(found, manifest.Finding{Rule: ruleUpgradeBroken, Severity: manifest.Warning, Origin: b.Origin, Message: b.Unknown})
+			found = append(found, manifest.Finding{Rule: ruleUpgradeBroken, Severity: manifest.Warning, Origin: b.Origin, About: manifest.About{Subject: b.Source}, Message: b.Unknown})
 		case b.To != "":
 			found = append(found, manifest.Finding{
-				Rule: ruleUpgradeUnseen, Severity: manifest.Warning, Origin: b.Origin,
+				Rule: ruleUpgradeUnseen, Severity: manifest.Warning, Origin: b.Origin, About: manifest.About{Subject: b.Source},
 				Message: b.Unknown + "; what it holds looks new here, and may not be",
 				Fix:     "try again where the registry can be reached",
 			})
@@ -336,7 +336,7 @@ func notesOnUpgrades(seen facts.Observed) []manifest.Finding {
 		breaking := e.Change.Schema().Breaking()
 		if i := slices.IndexFunc(breaking, func(c schema.Change) bool { return c.Rule == schema.Scope || c.Rule == schema.Names }); i >= 0 {
 			found = append(found, manifest.Finding{
-				Rule: ruleUpgradeStuck, Severity: manifest.Warning, Origin: e.Change.Origin,
+				Rule: ruleUpgradeStuck, Severity: manifest.Warning, Origin: e.Change.Origin, About: manifest.About{Object: e.On},
 				Message: fmt.Sprintf("%s changes %s: %s; that is refused for a definition that exists, and nothing of the new version is installed", e.Package, e.On.Name, breaking[i]),
 				Fix:     "delete the definition when nothing uses it any more, or stay with the version that is installed",
 			})

@@ -179,7 +179,7 @@ func Unprotected(first Order, seen facts.Observed) []manifest.Finding {
 		for _, e := range first[a.ID] {
 			if _, _, served := UsageOf(seen.Ground, e.To); !served && !wanted[e.To] {
 				found = append(found, manifest.Finding{
-					Rule: "unprotected-dependency", Severity: manifest.Warning, Origin: a.Origin,
+					Rule: "unprotected-dependency", Severity: manifest.Warning, Origin: a.Origin, About: manifest.About{Object: a.ID, Subject: e.To.String()},
 					Message: fmt.Sprintf("%s asks to protect the %s, which is not in this commit, and Crossplane serves no Usages that could protect it", home(a.ID), home(e.To).Brief()),
 					Fix:     "declare it here, or install Crossplane with Usages",
 				})

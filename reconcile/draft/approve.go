@@ -176,7 +176,7 @@ func noteOnForge(o facts.Observed) []manifest.Finding {
 		return nil
 	}
 	return []manifest.Finding{{
-		Rule: "approval", Severity: manifest.Warning,
+		Rule: "approval", Severity: manifest.Warning, About: manifest.About{},
 		Message: "approvals on the pull request of this commit do not count, because they could not be read: " + is.Err.Error(),
 		Fix:     "repair the access to the forge, or approve with 'headgate approve'",
 	}}
@@ -195,7 +195,7 @@ func ignoredInGit(o facts.Observed, whole string, held []approval.Ask, short []a
 		if !slices.ContainsFunc(a.Digests, func(d string) bool { return slices.Contains(digests, d) && !lacks(short, d) }) {
 			continue
 		}
-		f := manifest.Finding{Rule: "approval", Severity: manifest.Warning, Origin: a.Origin}
+		f := manifest.Finding{Rule: "approval", Severity: manifest.Warning, Origin: a.Origin, About: manifest.About{Subject: fmt.Sprint(a.Digests)}}
 		switch {
 		case !o.Rewritten.None():
 			f.Message = "the approval of what is held does not count: the branch was rewritten, and so may be the file with the approval"
@@ -224,7 +224,7 @@ func noteOnTrailers(o facts.Given) []manifest.Finding {
 		return nil
 	}
 	return []manifest.Finding{{
-		Rule: "approval", Severity: manifest.Warning,
+		Rule: "approval", Severity: manifest.Warning, About: manifest.About{Field: "approvals.trailers"},
 		Message: "approvals.trailers and approvals.signers of the Sync have no effect any more: approvals in commit messages do not count",
 		Fix:     "remove them, and approve in " + render.ApprovalsFile + " with 'headgate approve --write': a user who may sign or merge commits may write this file",
 	}}
@@ -237,6 +237,7 @@ func misgiven(line, digest string, given []string, grants []inventory.Grant) []m
 	for _, d := range slices.Compact(given) {
 		f := manifest.Finding{
 			Rule:     "approval",
+			About:    manifest.About{Subject: d},
 			Severity: manifest.Warning,
 			Message:  fmt.Sprintf("the approval %.40s does not fit the steps that are held now", d),
 			Fix:      "look at what is held, and approve " + line,
@@ -260,7 +261,7 @@ func tooSmall(short []approval.Shortage) []manifest.Finding {
 	var notes []manifest.Finding
 	for _, s := range short {
 		note := manifest.Finding{
-			Rule: "approval", Severity: manifest.Warning,
+			Rule: "approval", Severity: manifest.Warning, About: manifest.About{Subject: s.Digest},
 			Message: fmt.Sprintf("the approval %.40s covers %d definitions and custom resources; the held steps now activate or break %d, or others than those", s.Digest, s.Covers, approval.Total(s.Asks)),
 			Fix:     "look at what is held, and approve " + approval.Line(s.Digest, approval.Total(s.Asks)),
 		}

@@ -69,7 +69,7 @@ func OpenForemost(p plan.Plan) []question.Any {
 func notesOnEnding(p plan.Plan, seen facts.Ground) []manifest.Finding {
 	if len(seen.Inventory.Entries) == 0 && p.Version == "" {
 		return []manifest.Finding{{
-			Rule: "nothing-owned", Severity: manifest.Note,
+			Rule: "nothing-owned", Severity: manifest.Note, About: manifest.About{},
 			Message: fmt.Sprintf("the sync %s owns nothing in this cluster", p.Sync),
 			Fix:     "name the sync with --name and --namespace",
 		}}
@@ -84,7 +84,7 @@ func notesOnEnding(p plan.Plan, seen facts.Ground) []manifest.Finding {
 		return nil
 	}
 	return []manifest.Finding{{
-		Rule: facts.RuleLeft, Severity: manifest.Note,
+		Rule: facts.RuleLeft, Severity: manifest.Note, About: manifest.About{},
 		Message: fmt.Sprintf("Crossplane made CRDs of %s that will be deleted, for example %s: the CRDs stay, and nothing updates them", manifest.Count(len(names), "definition"), names[0]),
 		Fix:     "delete those that you do not need by hand",
 	}}

@@ -54,7 +54,7 @@ func (p *drafted) fieldsOfKeep(s *plan.Step, a facts.Asked, seen facts.Observed)
 	}
 	for _, h := range stay { // reports do not list a keep
 		p.Notes = append(p.Notes, manifest.Finding{
-			Rule: "fields-stay", Severity: manifest.Note, Origin: s.Origin,
+			Rule: "fields-stay", Severity: manifest.Note, Origin: s.Origin, About: manifest.About{Object: s.ID, Subject: h.Manager},
 			Message: fmt.Sprintf("%s gives up %s; %s keeps it", s.ID, plan.Few(h.Fields), keeper(h.Manager)),
 			Fix:     "remove them by hand if nothing needs them",
 		})

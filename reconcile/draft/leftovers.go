@@ -168,7 +168,7 @@ func (p *drafted) noteLeftovers(steps []plan.Step, seen facts.Observed) manifest
 	more := len(objects) - mostListed
 	objects = objects[:min(len(objects), mostListed)]
 	f := manifest.Finding{
-		Rule: "fields-left-behind", Severity: manifest.Note,
+		Rule: "fields-left-behind", Severity: manifest.Note, About: manifest.About{},
 		Message: fmt.Sprintf("%s left behind by %s, which the commit does not set: %s", manifest.Count(fields, "field"), strings.Join(slices.Compact(managers), ", "), strings.Join(objects, "; ")),
 		Fix:     "adoptionLeftovers: Remove removes what is left behind, and so does the approval " + p.clear,
 	}

@@ -48,7 +48,7 @@ func notesOnLost(p plan.Plan, seen facts.Ground) (notes []manifest.Finding) {
 		follows := func(s plan.Step) bool { return s.Action != plan.Keep && l.Concerns(s, seen.Inventory.Entries[s.ID]) }
 		if !slices.ContainsFunc(p.Steps, follows) {
 			notes = append(notes, manifest.Finding{
-				Rule: plan.RulePackageLost, Severity: manifest.Warning, Origin: manifest.Origin{Path: l.Directory},
+				Rule: plan.RulePackageLost, Severity: manifest.Warning, Origin: manifest.Origin{Path: l.Directory}, About: manifest.About{Subject: l.Directory},
 				Message: "the directory is no longer a package, so its files are plain objects: policies do not decide about its definitions any more",
 				Fix:     "restore its crossplane.yaml, or delete the directory",
 			})

@@ -24,7 +24,7 @@ func NoteMigrated(sent plan.Plan, done []plan.Outcome) []manifest.Finding {
 	slices.Sort(names)
 	i := slices.IndexFunc(sent.Steps, func(s plan.Step) bool { return home(s.ID).String() == names[0] })
 	return []manifest.Finding{{
-		Rule: "managed-fields-migrated", Severity: manifest.Note,
+		Rule: "managed-fields-migrated", Severity: manifest.Note, About: manifest.About{},
 		Message: fmt.Sprintf("the managed fields of %s named a version that is no longer served (%s) and were migrated, for example of %s",
 			manifest.Count(len(names), "object"), strings.Join(sent.Steps[i].Migrates, ", "), names[0]),
 	}}

@@ -52,7 +52,7 @@ func NoteSkippedPolicy(want render.Desired, seen facts.Observed) []manifest.Find
 	o, skipped := inventory.SkippedPolicy(want, seen.Inventory.Record)
 	if u, unread := unreadPolicies(want); unread && !skipped && seen.Terms.Deactivate {
 		return []manifest.Finding{{
-			Rule: "policy-unread", Severity: manifest.Warning, Origin: want.Placed(manifest.Finding{Origin: u.Origin}).Origin,
+			Rule: "policy-unread", Severity: manifest.Warning, About: manifest.About{Subject: u.Source}, Origin: want.Placed(manifest.Finding{Origin: u.Origin}).Origin,
 			Message: u.Err.Error() + "; policies may be in it, so nothing is deactivated",
 			Fix:     "let Headgate read the package",
 		}}
@@ -61,7 +61,7 @@ func NoteSkippedPolicy(want render.Desired, seen facts.Observed) []manifest.Find
 		return nil
 	}
 	return []manifest.Finding{{
-		Rule: "policy-skipped", Severity: manifest.Warning, Origin: o.Origin,
+		Rule: "policy-skipped", Severity: manifest.Warning, Origin: o.Origin, About: manifest.About{Object: o.ID},
 		Message: fmt.Sprintf("this declared a policy, and is skipped now: %s; what the policy names is not known, so nothing is deactivated", cmp.Or(string(o.Why), "skipped")),
 		Fix:     "delete the file if the policy is to go",
 	}}

@@ -36,7 +36,7 @@ func notesOnReleases(o facts.Observed) []manifest.Finding {
 
 // noteAnnounced returns the note on an object that is to be released but that the commit declares.
 func noteAnnounced(at manifest.Origin, id manifest.ID, why reason.Reason) manifest.Finding {
-	f := manifest.Finding{Rule: "release-announced", Severity: manifest.Note, Origin: at, Fix: "remove it from the commit"}
+	f := manifest.Finding{Rule: "release-announced", Severity: manifest.Note, Origin: at, About: manifest.About{Object: id}, Fix: "remove it from the commit"}
 	f.Message = fmt.Sprintf("release of the Sync lists %s, which the commit declares; Headgate releases it once the commit does not", id)
 	if why.Code == reason.ReleaseAnnounced {
 		f.Message = fmt.Sprintf("the annotation %s: %s is on %s, which the commit declares; Headgate releases it once the commit does not", why.Values[0], why.Values[1], id)

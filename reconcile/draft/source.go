@@ -124,7 +124,7 @@ func (p *drafted) noteRewritten(seen facts.Ground) {
 		return
 	}
 	p.Notes = append(p.Notes, manifest.Finding{
-		Rule: "history", Severity: manifest.Warning,
+		Rule: "history", Severity: manifest.Warning, About: manifest.About{},
 		Message: fmt.Sprintf("the branch was rewritten: this commit does not descend from %.12s, which was applied last", seen.Inventory.Record.Source.Commit),
 		Fix:     "push a commit that descends from that, or approve the next change that is held for it",
 	})

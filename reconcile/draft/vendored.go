@@ -32,7 +32,7 @@ func unknownConversions(all []facts.StorageMove) []manifest.Finding {
 	slices.SortFunc(all, func(a, b facts.StorageMove) int { return a.Origin.Compare(b.Origin) })
 	first := all[0]
 	return []manifest.Finding{{
-		Rule: "conversion-unknown", Severity: manifest.Warning, Origin: first.Origin,
+		Rule: "conversion-unknown", Severity: manifest.Warning, Origin: first.Origin, About: manifest.About{},
 		Message: fmt.Sprintf("%s in the tree's copy of a package would need a conversion webhook, for example %s because of its version %s, and the copy has none: "+
 			"if what is installed has none either, fields are lost at the next write", manifest.Count(len(all), "definition"), first.Name, cmp.Or(first.Needs.Version, first.Needs.To)),
 		Fix: fmt.Sprintf("see whether this prints Webhook: kubectl get crd %s -o jsonpath={.spec.conversion.strategy}; or have a Provider of this commit name the image, where its registry can be reached, so that the image is compared", first.Name),

@@ -59,7 +59,7 @@ func Copies(seen Live) []manifest.Finding {
 		return nil
 	}
 	return []manifest.Finding{{
-		Rule: "marks-copied", Severity: manifest.Note,
+		Rule: "marks-copied", Severity: manifest.Note, About: manifest.About{},
 		Message: fmt.Sprintf("%s, for example %s, carry the marks of this sync, and another field manager set them: copies, or restored without managed fields; Headgate does not own them",
 			manifest.Count(len(seen.Copies), "object"), seen.Copies[0]),
 		Fix: "delete those that you do not need by hand",

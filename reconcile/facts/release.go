@@ -123,7 +123,7 @@ func (o Observed) ListedInVain() []manifest.Finding {
 // noteInVain returns the note on a listed name that is not an object of this sync. meant is the most similar one, or "".
 func noteInVain(listed, meant string) manifest.Finding {
 	f := manifest.Finding{
-		Rule: "release-of-nothing", Severity: manifest.Note,
+		Rule: "release-of-nothing", Severity: manifest.Note, About: manifest.About{Subject: listed},
 		Message: fmt.Sprintf("release of the Sync lists %s, which this sync does not own", listed),
 		Fix:     "remove it from the list",
 	}

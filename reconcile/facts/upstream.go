@@ -156,6 +156,7 @@ func NoteUnexplained(seen Observed) []manifest.Finding {
 	}
 	f := manifest.Finding{
 		Rule:     "active-unexplained",
+		About:    manifest.About{},
 		Severity: manifest.Note,
 		Message:  fmt.Sprintf("%s active in the cluster that no policy of this commit names, for example %s; activation is final", areActive(len(names)), names[0]),
 		Fix:      "name them in a policy, or look for who activated them",
@@ -194,6 +195,7 @@ func NoteOwner(seen Observed) []manifest.Finding {
 	}
 	return []manifest.Finding{{
 		Rule:     "made-by-crossplane",
+		About:    manifest.About{},
 		Severity: manifest.Warning,
 		Message:  fmt.Sprintf("Crossplane makes %s that this sync should make, for example %s: the commit's copies are not applied", manifest.Count(len(names), "CRD"), names[0]),
 		Fix:      "set crdOwner: Crossplane",
@@ -208,6 +210,7 @@ const RuleLeft = "crd-left-alone"
 func NoteLeft(names []string) manifest.Finding {
 	return manifest.Finding{
 		Rule:     RuleLeft,
+		About:    manifest.About{},
 		Severity: manifest.Note,
 		Message:  fmt.Sprintf("%s handed over to Crossplane that no policy of this commit names, for example %s: they stay as they are, and nothing updates them", manifest.Count(len(names), "CRD"), names[0]),
 		Fix:      "name them in a policy",

@@ -53,7 +53,7 @@ func Differences(want render.Desired, definitions map[string]crossplane.LiveDefi
 				continue // the revision belongs to another package, or is equal
 			}
 			found = append(found, manifest.Finding{
-				Rule: "package-differs", Severity: manifest.Warning, Origin: p.Origin,
+				Rule: "package-differs", Severity: manifest.Warning, Origin: p.Origin, About: manifest.About{Subject: p.Name},
 				Message: fmt.Sprintf("this copy of the package %s is not what the revision %s installed: it has %s that the revision lacks, and lacks %s that it has",
 					p.Name, revision, some(has), some(lacks)),
 				Fix: "update the copy to the installed version, or install the version of the copy",
@@ -114,18 +114,18 @@ func Upgrades(want render.Desired, packages map[manifest.ID]crossplane.LivePacka
 		switch manual := policy == "Manual"; {
 		case image != live.Image && manual:
 			found = append(found, manifest.Finding{
-				Rule: ruleUpgrade, Severity: manifest.Warning, Origin: o.Origin,
+				Rule: ruleUpgrade, Severity: manifest.Warning, Origin: o.Origin, About: manifest.About{Object: o.ID},
 				Message: fmt.Sprintf("%s is %s in the cluster (revision %s), and %s in this commit, whose definitions are shown here; its revisionActivationPolicy is Manual: Crossplane takes the old revision out of service, and a person has to activate the new one", o.ID, live.Image, live.Revision, image),
 				Fix:     "activate the new revision as soon as it is there, or set revisionActivationPolicy: Automatic",
 			})
 		case image != live.Image:
 			found = append(found, manifest.Finding{
-				Rule: ruleUpgrade, Severity: manifest.Note, Origin: o.Origin,
+				Rule: ruleUpgrade, Severity: manifest.Note, Origin: o.Origin, About: manifest.About{Object: o.ID},
 				Message: fmt.Sprintf("%s is %s in the cluster (revision %s), and %s in this commit, whose definitions are shown here; Crossplane activates the new revision automatically", o.ID, live.Image, live.Revision, image),
 			})
 		case live.Reason == crossplane.InactiveRevision:
 			found = append(found, manifest.Finding{
-				Rule: ruleManual, Severity: manifest.Warning, Origin: o.Origin,
+				Rule: ruleManual, Severity: manifest.Warning, Origin: o.Origin, About: manifest.About{Object: o.ID},
 				Message: fmt.Sprintf("%s waits for a person: revision %s exists but is not active, and Crossplane creates nothing from its definitions until it is", o.ID, live.Revision),
 				Fix:     fmt.Sprintf("kubectl patch %srevision %s --type=merge -p '{\"spec\":{\"desiredState\":\"Active\"}}'", strings.ToLower(o.ID.Kind), live.Revision),
 			})

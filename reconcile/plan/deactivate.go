@@ -56,6 +56,7 @@ type Restart struct {
 func (r Restart) Finding() manifest.Finding {
 	f := manifest.Finding{
 		Rule:     "restart-provider",
+		About:    manifest.About{Object: r.Package},
 		Severity: manifest.Note,
 		Message:  fmt.Sprintf("the provider %s still runs the controllers for %s that were deactivated; they stop when it restarts", r.Package.Name, manifest.Count(r.CRDs, "kind")),
 		Fix:      "restart its Deployment after their CRDs are gone",

@@ -120,6 +120,7 @@ func TestDropsWhatTheClusterDemands(t *testing.T) {
 	}
 	if diff := cmp.Diff([]manifest.Finding{{
 		Rule: packages.RuleUnsigned, Severity: manifest.Warning, Origin: manifest.Origin{Path: "package-1.yaml", Line: 1},
+		About:   manifest.About{Subject: "ImageConfig signed of the cluster"},
 		Message: "ImageConfig signed of the cluster requires a signature of " + r.Host + "/acme/provider-sea:v1.0.0 and 1 more, but with this commit nothing does, because of ImageConfig signed (package-1.yaml:1)",
 		Fix:     "require the same signature in the commit, unless this is intended",
 	}}, findings); diff != "" {

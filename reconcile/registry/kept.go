@@ -24,7 +24,7 @@ func (s *Resolver) withKept(files fs.FS, images []packages.Image) []packages.Ima
 		if image.Err == nil && r.Keeps != (packages.Keeps{}) {
 			if _, err := r.Content(files); err != nil { // a later preview may still need the content
 				images[i].Findings = append(slices.Clone(image.Findings), manifest.Finding{
-					Rule: packages.RuleKept, Severity: manifest.Warning, Message: "kept schemas do not count: " + err.Error(), Fix: packages.KeepAgain,
+					Rule: packages.RuleKept, Severity: manifest.Warning, About: manifest.About{Subject: r.Source}, Message: "kept schemas do not count: " + err.Error(), Fix: packages.KeepAgain,
 				})
 			}
 			continue
@@ -44,7 +44,7 @@ func (s *Resolver) withKept(files fs.FS, images []packages.Image) []packages.Ima
 				return io.NopCloser(bytes.NewReader(raw)), err
 			},
 			Findings: []manifest.Finding{{
-				Rule: packages.RuleKept, Severity: manifest.Note,
+				Rule: packages.RuleKept, Severity: manifest.Note, About: manifest.About{Subject: r.Source},
 				Message: fmt.Sprintf("%s is read from %s, which the lock keeps, because the image cannot be pulled: %v", crossplane.Image(r.Source, r.Version), r.Keeps.File, image.Err),
 			}},
 		}

@@ -259,7 +259,7 @@ func (p *puller) choose(ctx context.Context, i *packages.Image) error {
 	for _, c := range r.Constraints {
 		if alone, err := packages.Choose(tags, []string{c}); err == nil && alone != i.Version {
 			i.Findings = append(i.Findings, manifest.Finding{
-				Rule: RuleAmbiguous, Severity: manifest.Warning,
+				Rule: RuleAmbiguous, Severity: manifest.Warning, About: manifest.About{Subject: r.Source},
 				Message: fmt.Sprintf("packages depend on %s in versions %q: %s satisfies all of them, but Crossplane installs %s if it resolves %q first, and does not change it later", r.Source, r.Constraints, i.Version, alone, c),
 				Fix:     "install " + crossplane.Image(r.Source, i.Version) + " with an object of the commit",
 			})
@@ -357,7 +357,7 @@ func (p *puller) digest(ctx context.Context, from origin, ref name.Reference, in
 		d.findings = p.moved(ref, known, d.digest)
 		if installed.Revision != "" && !installed.Is(d.digest) {
 			d.findings = []manifest.Finding{{
-				Rule: RuleMoved, Severity: manifest.Warning,
+				Rule: RuleMoved, Severity: manifest.Warning, About: manifest.About{Subject: ref.Name()},
 				Message: fmt.Sprintf("%s no longer resolves to the image that is installed as revision %s: this report uses %s, which Crossplane installs at its next check", ref.Name(), installed.Revision, d.digest),
 				Fix:     "name the digest in the object that installs it",
 			}}
@@ -378,7 +378,7 @@ func (p *puller) contradicted(ctx context.Context, from origin, ref name.Referen
 		return nil
 	}
 	return []manifest.Finding{{
-		Rule: packages.RuleLock, Severity: manifest.Warning,
+		Rule: packages.RuleLock, Severity: manifest.Warning, About: manifest.About{Subject: ref.Name()},
 		Message: fmt.Sprintf("%s locks %s for %s, and the tag is %s now, which Crossplane installs", packages.LockFile, locked, ref.Name(), d.digest),
 		Fix:     "run headgate lock --update, or name the digest in the object that installs it",
 	}}
@@ -397,7 +397,7 @@ func (p *puller) moved(ref name.Reference, known answerRecord, digest string) []
 		return nil
 	}
 	return []manifest.Finding{{
-		Rule: RuleMoved, Severity: manifest.Warning,
+		Rule: RuleMoved, Severity: manifest.Warning, About: manifest.About{Subject: ref.Name()},
 		Message: fmt.Sprintf("%s resolved to another image earlier for this commit: it was %s, and is now %s; the installed image depends on when Crossplane checked", ref.Name(), now.First, digest),
 		Fix:     "name the digest, or run headgate lock",
 	}}
@@ -405,7 +405,7 @@ func (p *puller) moved(ref name.Reference, known answerRecord, digest string) []
 
 // old returns the finding that a registry could not be asked and an old answer was used.
 func (p *puller) old(err error, what string) []manifest.Finding {
-	f := manifest.Finding{Rule: RuleUnreachable, Severity: manifest.Warning, Message: "the registry cannot be reached, so " + what + ": " + shortError{err}.Error()}
+	f := manifest.Finding{Rule: RuleUnreachable, Severity: manifest.Warning, About: manifest.About{Subject: what}, Message: "the registry cannot be reached, so " + what + ": " + shortError{err}.Error()}
 	if errors.Is(err, errOffline) {
 		f.Severity, f.Message = manifest.Note, "no registry is asked, so "+what
 	}

@@ -97,7 +97,7 @@ func (j verifier) first(all []proof, digest, demand string) (accepted proof, why
 
 // elsewhere returns a finding if Crossplane would refuse a proof that Headgate accepts.
 func (by proof) elsewhere(image, suffix string) (manifest.Finding, bool) {
-	f := manifest.Finding{Rule: RuleSignature, Severity: manifest.Warning}
+	f := manifest.Finding{Rule: RuleSignature, Severity: manifest.Warning, About: manifest.About{Subject: image}}
 	switch {
 	case !by.layered:
 		f.Message = fmt.Sprintf("the signature of %s is valid, but in a bundle; Crossplane up to v2.4, if it verifies signatures, reads only the tag that ends in .%s", image, suffix)

@@ -30,7 +30,7 @@ func annotations(r Report) []manifest.Finding {
 	all = append(all, r.annotatedUpgrades()...)
 	all = append(all, r.annotatedOpenings()...)
 	if r.Preview != nil && r.Preview.Memory.Differs() {
-		all = append(all, manifest.Finding{Rule: "memory", Severity: manifest.Note, Message: r.Preview.Memory.String()})
+		all = append(all, manifest.Finding{Rule: "memory", Severity: manifest.Note, About: manifest.About{}, Message: r.Preview.Memory.String()})
 	}
 	slices.SortStableFunc(all, func(a, b manifest.Finding) int { return rank(a.Severity) - rank(b.Severity) })
 	return all
@@ -42,7 +42,7 @@ func (r Report) annotatedJudgement() []manifest.Finding {
 		return nil
 	}
 	severity := map[Word]manifest.Severity{Safe: manifest.Note, Look: manifest.Warning, Blocked: manifest.Error}[r.Judgement.Word]
-	return []manifest.Finding{{Rule: "judgement", Severity: severity, Message: r.Judgement.Word.title() + ": " + r.grounds()}}
+	return []manifest.Finding{{Rule: "judgement", Severity: severity, About: manifest.About{}, Message: r.Judgement.Word.title() + ": " + r.grounds()}}
 }
 
 var withPlace = regexp.MustCompile(`^([^\s:]+):(\d+): (.+)$`)
@@ -54,11 +54,12 @@ func located(text string) []manifest.Finding {
 	}
 	var all []manifest.Finding
 	for line := range strings.SplitSeq(text, "\n") {
-		f := manifest.Finding{Rule: "error", Severity: manifest.Error, Message: line}
+		f := manifest.Finding{Rule: "error", Severity: manifest.Error, About: manifest.About{}, Message: line}
 		if m := withPlace.FindStringSubmatch(line); m != nil {
 			f.Origin.Path, f.Message = m[1], m[3]
 			f.Origin.Line, _ = strconv.Atoi(m[2])
 		}
+		f.About.Subject = f.Message
 		all = append(all, f)
 	}
 	return all
@@ -70,7 +71,7 @@ func (r Report) annotatedSteps() []manifest.Finding {
 	deletes := 0
 	for _, s := range r.Steps {
 		say := func(rule string, severity manifest.Severity, message string) {
-			f := manifest.Finding{Rule: rule, Severity: severity, Message: s.ID.Name + ": " + message}
+			f := manifest.Finding{Rule: rule, Severity: severity, About: manifest.About{Object: s.ID}, Message: s.ID.Name + ": " + message}
 			if s.Origin != nil {
 				f.Origin = *s.Origin
 			}
@@ -94,7 +95,7 @@ func (r Report) annotatedSteps() []manifest.Finding {
 		}
 	}
 	if deletes > mostSteps {
-		all = append(all, manifest.Finding{Rule: "deletes", Severity: manifest.Warning, Message: fmt.Sprintf("%d more objects are deleted", deletes-mostSteps)})
+		all = append(all, manifest.Finding{Rule: "deletes", Severity: manifest.Warning, About: manifest.About{}, Message: fmt.Sprintf("%d more objects are deleted", deletes-mostSteps)})
 	}
 	return all
 }
@@ -120,7 +121,7 @@ func (r Report) annotatedUpgrades() []manifest.Finding {
 		if lines[*s.Origin]++; lines[*s.Origin] > mostSteps {
 			continue
 		}
-		all = append(all, manifest.Finding{Rule: rule, Severity: severity, Origin: *s.Origin, Message: fmt.Sprintf("%s in %s: %s", s.ID.Name, s.Package, message)})
+		all = append(all, manifest.Finding{Rule: rule, Severity: severity, Origin: *s.Origin, About: manifest.About{Object: s.ID}, Message: fmt.Sprintf("%s in %s: %s", s.ID.Name, s.Package, message)})
 	}
 	return all
 }
@@ -132,7 +133,7 @@ func (r Report) annotatedOpenings() []manifest.Finding {
 	}
 	var all []manifest.Finding
 	for _, g := range opened(r.Preview.Opens) {
-		f := manifest.Finding{Rule: "activates", Severity: manifest.Note, Origin: g.by.Origin}
+		f := manifest.Finding{Rule: "activates", Severity: manifest.Note, Origin: g.by.Origin, About: manifest.About{Subject: g.cause()}}
 		if !g.inFull() {
 			f.Severity = manifest.Warning
 		}
@@ -245,16 +246,25 @@ type quality struct {
 func CodeQuality(w io.Writer, r Report) error {
 	levels := map[manifest.Severity]string{manifest.Error: "critical", manifest.Warning: "major", manifest.Note: "info"}
 	all := []quality{}
-	for _, a := range annotations(r) {
-		q := quality{Description: clean(a.Message), CheckName: a.Rule, Fingerprint: fingerprint(a), Severity: levels[a.Severity]}
+	found := annotations(r)
+	ids := fingerprints(found)
+	for i, a := range found {
+		q := quality{Description: clean(a.Message), CheckName: a.Rule, Fingerprint: ids[i], Severity: levels[a.Severity]}
 		q.Location.Path, q.Location.Lines.Begin = cmp.Or(clean(a.Origin.Path), "."), max(a.Origin.Line, 1)
 		all = append(all, q)
 	}
 	return WriteJSON(w, all)
 }
 
-// fingerprint identifies an annotation across commits. It ignores the line, which may move.
-func fingerprint(a manifest.Finding) string {
-	sum := sha256.Sum256([]byte(a.Rule + "\x00" + a.Origin.Path + "\x00" + a.Message))
-	return hex.EncodeToString(sum[:16])
+// fingerprints identify annotations across commits: by their identities, numbered where several have the same.
+func fingerprints(all []manifest.Finding) []string {
+	texts := make([]string, len(all))
+	seen := map[manifest.Identity]int{}
+	for i, a := range all {
+		id := a.Identity()
+		sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %d", id.Rule, id.Object, id.Field, id.Subject, seen[id]))
+		texts[i] = hex.EncodeToString(sum[:16])
+		seen[id]++
+	}
+	return texts
 }

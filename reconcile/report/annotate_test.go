@@ -72,7 +72,7 @@ func TestSARIF(t *testing.T) {
 	}
 	placed := 0
 	for _, result := range run.Results {
-		if !known[result.RuleID] || result.Message.Text == "" || result.Fingerprints["headgate/v1"] == "" {
+		if !known[result.RuleID] || result.Message.Text == "" || result.Fingerprints["headgate/v2"] == "" {
 			t.Errorf("a result lacks its rule, its message or its fingerprint: %+v", result)
 		}
 		for _, at := range result.Locations {

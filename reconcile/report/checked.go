@@ -1,6 +1,9 @@
 package report
 
 import (
+	"slices"
+	"strings"
+
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/check"
@@ -42,16 +45,10 @@ func milder(s manifest.Severity) manifest.Severity {
 	return s
 }
 
-// comparison checks the objects of a head. Errors that the base also has are only warnings. The omissions are about objects that the
-// head adds or changes.
+// comparison checks the objects of a head, and returns what is found of the base. The omissions are about objects that the head adds
+// or changes.
 func comparison(before, want render.Desired) (of check.Report, known []manifest.Finding) {
 	of, known = lint.Checked(want, lint.Everything), lint.Checked(before, lint.Everything).Findings
-	old := counted(known)
-	for i, f := range of.Findings {
-		if old.take(f) {
-			of.Findings[i].Severity = milder(f.Severity)
-		}
-	}
 	of.Findings = append(of.Findings, lint.Updated(before, want)...)
 	had := map[manifest.ID]string{}
 	for _, o := range before.Objects {
@@ -61,39 +58,52 @@ func comparison(before, want render.Desired) (of check.Report, known []manifest.
 	return of, known
 }
 
-// counted counts findings. It ignores lines, because they move.
-func counted(found []manifest.Finding) tally {
-	all := tally{}
+// divide separates the findings that the base does not have from those that it has. If the base has an identity twice and the head
+// three times, one of them is new. A finding that is more severe than that of the base is new, too.
+func divide(base, head []manifest.Finding) (added, known []manifest.Finding) {
+	had := map[manifest.Identity][]manifest.Severity{}
+	for _, f := range base {
+		had[f.Identity()] = append(had[f.Identity()], f.Severity)
+	}
+	for _, f := range head {
+		of := had[f.Identity()]
+		i := slices.IndexFunc(of, func(s manifest.Severity) bool { return rank(s) <= rank(f.Severity) })
+		if i < 0 {
+			added = append(added, f)
+			continue
+		}
+		had[f.Identity()] = slices.Delete(of, i, i+1)
+		known = append(known, f)
+	}
+	return added, known
+}
+
+// ofSeverity counts findings.
+func ofSeverity(of manifest.Severity, found []manifest.Finding) int {
+	n := 0
 	for _, f := range found {
-		all[keyOf(f)]++
-	}
-	return all
-}
-
-// tally counts findings by everything except their lines.
-type tally map[findingKey]int
-
-type findingKey struct{ rule, path, message string }
-
-func keyOf(f manifest.Finding) findingKey { return findingKey{f.Rule, f.Origin.Path, f.Message} }
-
-// take removes a finding, and reports whether it was there.
-func (all tally) take(f manifest.Finding) bool {
-	key := keyOf(f)
-	if all[key] == 0 {
-		return false
-	}
-	all[key]--
-	return true
-}
-
-// newFindings counts the findings of a commit that its base does not have.
-func newFindings(of manifest.Severity, before, after []manifest.Finding) int {
-	known, n := counted(before), 0
-	for _, f := range after {
-		if f.Severity == of && !known.take(f) {
+		if f.Severity == of {
 			n++
 		}
 	}
 	return n
+}
+
+// older describes the findings that the base has, too: "5 older findings: 2 errors, 3 warnings"; "" if there are none.
+func (r Report) older() string {
+	if len(r.Known) == 0 {
+		return ""
+	}
+	return moreOf(len(r.Known), "older finding", "older findings") + ": " + bySeverity(r.Known)
+}
+
+// bySeverity counts findings: "2 errors, 3 warnings".
+func bySeverity(found []manifest.Finding) string {
+	var counts []string
+	for _, severity := range []manifest.Severity{manifest.Error, manifest.Warning, manifest.Note} {
+		if n := ofSeverity(severity, found); n > 0 {
+			counts = append(counts, manifest.Count(n, string(severity)))
+		}
+	}
+	return strings.Join(counts, ", ")
 }

@@ -520,10 +520,17 @@ func (c comment) place(origin manifest.Origin) string {
 func (c comment) found(b *strings.Builder) {
 	found := slices.Clone(c.Findings)
 	slices.SortStableFunc(found, func(a, b manifest.Finding) int { return cmp.Compare(rank(a.Severity), rank(b.Severity)) })
-	if len(found) == 0 {
+	if len(found)+len(c.Known) == 0 {
 		return
 	}
-	fmt.Fprintf(b, "\n#### Findings: %d\n\n", len(found))
+	if len(found) > 0 {
+		fmt.Fprintf(b, "\n#### %ss: %d\n\n", capital(c.finding()), len(found))
+	} else {
+		fmt.Fprint(b, "\n#### No new findings\n\n")
+	}
+	if older := c.older(); older != "" {
+		fmt.Fprintf(b, "%s. `headgate lint` shows them.\n\n", older)
+	}
 	c.list(b, len(found), func(i int) {
 		f := found[i]
 		fmt.Fprintf(b, "- %s", f.Severity)
@@ -535,6 +542,14 @@ func (c comment) found(b *strings.Builder) {
 			fmt.Fprintf(b, "  - %s\n", code(clip(f.Fix, mostSaid)))
 		}
 	})
+}
+
+// finding is the word for a finding of the comparison. Without a base, it is not known which are new.
+func (c comment) finding() string {
+	if c.repairs() > 0 {
+		return "finding"
+	}
+	return "new finding"
 }
 
 func rank(s manifest.Severity) int {

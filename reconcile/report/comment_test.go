@@ -148,7 +148,7 @@ func TestCommentFits(t *testing.T) {
 		if len(c) > limit {
 			t.Errorf("a comment of %d bytes is more than %d", len(c), limit)
 		}
-		for _, section := range []string{"Becomes active: 200", "no longer in any policy: 200", "Is deleted: 200", "break: 200", "Held: 200", "Fails: 200", "Findings: 200", "not shown", "and "} {
+		for _, section := range []string{"Becomes active: 200", "no longer in any policy: 200", "Is deleted: 200", "break: 200", "Held: 200", "Fails: 200", "New findings: 200", "not shown", "and "} {
 			if !strings.Contains(c, section) {
 				t.Errorf("within %d bytes it does not say %q:\n%s", limit, section, c)
 			}

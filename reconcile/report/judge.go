@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -116,6 +117,7 @@ var judgements = []row{
 	{Look, "unsigned", ofCodes(reason.DropsSignature), "stops demanding 1 signature of packages", "stops demanding %d signatures of packages"},
 	{Look, "uncontrolled", ofCodes(reason.ControlledByAnother), "upgrades a package with 1 object that an old revision controls", "upgrades packages with %d objects that old revisions control"},
 	{Look, "unconfirmed", ofCodes(reason.SchemasUnconfirmed), "keeps the schemas of 1 definition, which no registry confirms", "keeps the schemas of %d definitions, which no registry confirms"},
+	{Look, "old-errors", ofFact(Report.oldErrors), "", ""},
 	{Look, "warnings", ofFact(Report.newWarnings), "adds 1 warning", "adds %d warnings"},
 	{Look, "retains", ofCodes(reason.StaysUnnamed), "keeps 1 definition active that no policy names any more", "keeps %d definitions active that no policy names any more"},
 	{Look, "unjudged", ofCodes(reason.NotJudged), "changes 1 object that Headgate does not judge", "changes %d objects that Headgate does not judge"},
@@ -167,6 +169,8 @@ func Judge(r Report) Judgement {
 
 func (of row) text(r Report, n int) string {
 	switch {
+	case of.cause == "old-errors":
+		return fmt.Sprintf("%s has %s", r.target(), manifest.Count(n, "error"))
 	case of.one == "":
 		return "approved " + r.approvers()
 	case n == 1 || of.many == "":
@@ -274,6 +278,22 @@ func (r Report) ruledOn(codes ...reason.Code) int {
 // errors returns the findings that are errors.
 func (r Report) errors() []manifest.Finding {
 	return slices.DeleteFunc(slices.Clone(r.Findings), func(f manifest.Finding) bool { return f.Severity != manifest.Error })
+}
+
+// oldErrors counts the errors that the target has already. They are no reason to look at a merge that changes nothing.
+func (r Report) oldErrors() int {
+	if !r.touched() {
+		return 0
+	}
+	return ofSeverity(manifest.Error, r.Known)
+}
+
+// target names the branch that the head would be merged into.
+func (r Report) target() string {
+	if r.Preview == nil {
+		return "the target"
+	}
+	return cmp.Or(r.Preview.Into, "the target")
 }
 
 // repairs returns 1 if the target cannot be rendered.

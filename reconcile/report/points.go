@@ -213,7 +213,7 @@ func (c comment) pointOfFindings() point {
 		return point{}
 	}
 	slices.SortStableFunc(found, func(a, b manifest.Finding) int { return rank(a.Severity) - rank(b.Severity) })
-	p := point{text: fmt.Sprintf("**%s:**", moreOf(len(found), "finding", "findings"))}
+	p := point{text: fmt.Sprintf("**%s:**", moreOf(len(found), c.finding(), c.finding()+"s"))}
 	for _, f := range found {
 		item := string(f.Severity)
 		if f.Origin.Path != "" {

@@ -28,7 +28,8 @@ type Preview struct {
 
 	Uncontrolled int `json:"uncontrolled,omitempty"` // CRDs and MRDs whose controller is not the active revision of their package
 
-	Warnings int `json:"newWarnings,omitempty"` // warnings that the base does not have
+	Warnings int    `json:"newWarnings,omitempty"` // warnings that the base does not have
+	Into     string `json:"into,omitempty"`        // the branch that the head would be merged into, if it is known
 
 	Unconfirmed int `json:"unconfirmed,omitempty"` // definitions whose schemas only the new commit keeps, as no registry can be read
 
@@ -111,10 +112,23 @@ func withPreview(p plan.Plan, c Comparison) Report {
 	preview.Unsigned, preview.Unconfirmed = r.ruledOn(reason.DropsSignature), r.ruledOn(reason.SchemasUnconfirmed)
 	preview.Uncontrolled = r.ruledOn(reason.ControlledByAnother)
 	preview.Copies = copies(c.Before.Packages, p.Want.Packages)
-	had, has := slices.Concat(plan.Plan{Want: c.Before}.Findings(), known), slices.Concat(p.Findings(), checked.Findings, p.NotesOf(plan.RulePackageLost))
-	preview.Warnings = newFindings(manifest.Warning, had, has)
-	preview.Untouched = r.touches(preview)+newFindings(manifest.Error, had, has) == 0
+	had := slices.Concat(plan.Plan{Want: c.Before}.Findings(), known)
+	r.Findings, r.Known = divide(had, r.Findings)
+	added, _ := divide(had, slices.Concat(p.Findings(), checked.Findings, p.NotesOf(plan.RulePackageLost)))
+	preview.Warnings = ofSeverity(manifest.Warning, added)
+	preview.Untouched = r.touches(preview)+ofSeverity(manifest.Error, added) == 0
 	r.Preview = &preview
+	return r
+}
+
+// MergedInto returns a comparison that names the branch of the merge. Call On afterwards.
+func (r Report) MergedInto(branch string) Report {
+	if r.Preview == nil || branch == "" {
+		return r
+	}
+	named := *r.Preview
+	named.Into = branch
+	r.Preview, r.Judgement = &named, Judgement{}
 	return r
 }
 
@@ -240,7 +254,7 @@ func Repaired(sync inventory.Sync, head render.Desired, base string, why error) 
 	r := New(plan.Plan{Sync: sync, Want: head}, nil, false)
 	r.Preview = &Preview{Base: base, Repairs: true, Opens: []Opening{}, Leaves: []Definition{}}
 	r.Findings = append(r.Findings, manifest.Finding{
-		Rule: ruleBase, Severity: manifest.Note,
+		Rule: ruleBase, Severity: manifest.Note, About: manifest.About{},
 		Message: "the target cannot be rendered, so the changes are not known: " + readable(why.Error()),
 	})
 	return r.On(nil)

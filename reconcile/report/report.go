@@ -52,7 +52,8 @@ type Report struct {
 	Restarts    []plan.Restart     `json:"restarts,omitempty"`  // restarts of providers after the deactivation of their CRDs
 	Checks      []Check            `json:"checks"`              // checks that do not hold
 	Definitions []Definition       `json:"definitions"`
-	Findings    []manifest.Finding `json:"findings"`
+	Findings    []manifest.Finding `json:"findings"`           // in a comparison: those that the base does not have
+	Known       []manifest.Finding `json:"known,omitempty"`    // in a comparison: findings that the base has, too
 	Fights      []facts.Fight      `json:"fights,omitempty"`   // fights that continue
 	Packages    []Package          `json:"packages,omitempty"` // images of packages in registries
 	Skipped     catalogue.Skipped  `json:"skipped,omitempty"`
@@ -183,7 +184,7 @@ type Check struct {
 // notRemoved returns the finding about leftovers on an object that cannot be removed.
 func notRemoved(l plan.Leftover, at homes) manifest.Finding {
 	return manifest.Finding{
-		Rule: "fields-not-removed", Severity: manifest.Warning, Origin: l.Origin,
+		Rule: "fields-not-removed", Severity: manifest.Warning, Origin: l.Origin, About: manifest.About{Object: l.ID},
 		Message: fmt.Sprintf("%s left %s behind on %s, which cannot be removed: %s", strings.Join(l.Managers, ", "), manifest.Count(l.Fields, "field"), at(l.ID), Words(at.reason(l.Reason))),
 	}
 }

@@ -56,10 +56,12 @@ func SARIF(w io.Writer, r Report) error {
 	levels := map[manifest.Severity]string{manifest.Error: "error", manifest.Warning: "warning", manifest.Note: "note"}
 	run := sarifRun{Results: []sarifResult{}}
 	rules := []sarifRule{}
-	for _, a := range annotations(r) {
+	found := annotations(r)
+	ids := fingerprints(found)
+	for i, a := range found {
 		result := sarifResult{
 			RuleID: a.Rule, Level: levels[a.Severity], Message: sarifText{clean(a.Message)},
-			Fingerprints: map[string]string{"headgate/v1": fingerprint(a)},
+			Fingerprints: map[string]string{"headgate/v2": ids[i]},
 		}
 		if a.Origin.Path != "" {
 			var at sarifLocation

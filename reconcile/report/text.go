@@ -97,6 +97,14 @@ func (t Text) Write(w io.Writer, r Report) error {
 		fmt.Fprintf(&b, "%s %s\n    %s\n", t.paint("! fight ", looks[drifted].colour), clean(f.ID.String()), clean(describe(f)))
 	}
 	t.findings(&b, r.Findings)
+	switch older := r.older(); {
+	case older == "":
+	case t.Full:
+		fmt.Fprintf(&b, "%s\n", older)
+		t.findings(&b, r.Known)
+	default:
+		fmt.Fprintf(&b, "%s (--full shows them)\n", older)
+	}
 	for _, why := range slices.Sorted(maps.Keys(r.Skipped)) {
 		if t.Full || why.Surprises() {
 			fmt.Fprintf(&b, "skipped: %d × %s\n", r.Skipped[why], why)
@@ -322,19 +330,7 @@ func (t Text) findings(b *strings.Builder, findings []manifest.Finding) {
 func (t Text) Findings(w io.Writer, found []manifest.Finding, notChecked check.Omissions) error {
 	var b strings.Builder
 	t.findings(&b, found)
-	var counts []string
-	for _, severity := range []manifest.Severity{manifest.Error, manifest.Warning, manifest.Note} {
-		n := 0
-		for _, f := range found {
-			if f.Severity == severity {
-				n++
-			}
-		}
-		if n > 0 {
-			counts = append(counts, moreOf(n, string(severity), string(severity)+"s"))
-		}
-	}
-	line := "Summary: " + cmp.Or(strings.Join(counts, ", "), "no findings")
+	line := "Summary: " + cmp.Or(bySeverity(found), "no findings")
 	if len(notChecked) > 0 {
 		line += " · " + clean(notChecked.String())
 	}

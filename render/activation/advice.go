@@ -32,7 +32,7 @@ func adviserOf(definitions []*catalogue.Definition) adviser {
 // nothing returns the finding about a pattern that matches nothing.
 func (a adviser) nothing(p *pattern) manifest.Finding {
 	f := manifest.Finding{
-		Rule: RuleNothing, Severity: manifest.Warning, Origin: p.Origin,
+		Rule: RuleNothing, Severity: manifest.Warning, Origin: p.Origin, About: p.about(),
 		Message: fmt.Sprintf("pattern %q of policy %s matches none of the %s", p.Glob, p.policy, manifest.Count(len(a.names), "definition")),
 		Fix:     "take it out, or correct it: a pattern matches the whole of <plural>.<group>",
 	}

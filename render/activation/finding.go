@@ -52,15 +52,23 @@ func (ps patterns) findings(c catalogue.Catalogue) []manifest.Finding {
 
 func malformed(p *pattern) manifest.Finding {
 	return manifest.Finding{
-		Rule: RuleMalformed, Severity: manifest.Warning, Origin: p.Origin,
+		Rule: RuleMalformed, Severity: manifest.Warning, Origin: p.Origin, About: p.about(),
 		Message: fmt.Sprintf("pattern %q of policy %s is malformed: Crossplane ignores it and activates nothing", p.Glob, p.policy),
 		Fix:     `close the "[", give the class a member, and let a character follow the "\"`,
 	}
 }
 
+// fieldOfPatterns is the field of a policy that holds its patterns.
+const fieldOfPatterns = "spec.activate"
+
+// about returns what a finding about the pattern is about.
+func (p *pattern) about() manifest.About {
+	return manifest.About{Object: crossplane.MRAP(p.policy), Field: fieldOfPatterns, Subject: p.Glob}
+}
+
 func notKnown(policy string, n int, at manifest.Origin, absent []string) manifest.Finding {
 	f := manifest.Finding{
-		Rule: RuleNothing, Severity: manifest.Note, Origin: at,
+		Rule: RuleNothing, Severity: manifest.Note, Origin: at, About: manifest.About{Object: crossplane.MRAP(policy)},
 		Message: fmt.Sprintf("what %s of policy %s matches is not known: this commit declares no definitions", manifest.Count(n, "pattern"), policy),
 	}
 	if len(absent) > 0 {
@@ -136,7 +144,7 @@ func (ps patterns) shadowed() []manifest.Finding {
 			fix = "take out what is not needed" // none is wider
 		}
 		found = append(found, manifest.Finding{
-			Rule: RuleShadowed, Severity: manifest.Note, Origin: these[0].Origin,
+			Rule: RuleShadowed, Severity: manifest.Note, Origin: these[0].Origin, About: manifest.About{Object: crossplane.MRAP(key.policy), Field: fieldOfPatterns, Subject: key.by.Glob},
 			Message: fmt.Sprintf("%s by %q of policy %s (%s)", what, key.by.Glob, key.by.policy, key.by.Origin),
 			Fix:     fix,
 		})
@@ -163,7 +171,7 @@ func pausedPolicies(policies []catalogue.Policy) []manifest.Finding {
 	for _, p := range policies {
 		if p.Paused {
 			found = append(found, manifest.Finding{
-				Rule: RulePolicyPaused, Severity: manifest.Note, Origin: p.Origin,
+				Rule: RulePolicyPaused, Severity: manifest.Note, Origin: p.Origin, About: manifest.About{Object: crossplane.MRAP(p.Name)},
 				Message: fmt.Sprintf("policy %s is paused: its %s activate nothing", p.Name, manifest.Count(len(p.Patterns), "pattern")),
 				Fix:     "take out the annotation " + crossplane.PausedAnnotation,
 			})
@@ -177,7 +185,7 @@ func pausedDefinitions(decisions []Decision) []manifest.Finding {
 	for _, d := range decisions {
 		if d.Active && d.Paused {
 			found = append(found, manifest.Finding{
-				Rule: RulePaused, Severity: manifest.Note, Origin: d.Origin(),
+				Rule: RulePaused, Severity: manifest.Note, Origin: d.Origin(), About: manifest.About{Object: crossplane.MRD(d.Name)},
 				Message: fmt.Sprintf("definition %s is active but paused: Crossplane does not make its CRD", d.Name),
 				Fix:     "take out the annotation " + crossplane.PausedAnnotation,
 			})
@@ -209,7 +217,7 @@ func unrestricted(decisions []Decision) []manifest.Finding {
 	for _, p := range order {
 		n := count[p]
 		f := manifest.Finding{
-			Rule: RuleUnrestricted, Severity: manifest.Note, Origin: p.Origin,
+			Rule: RuleUnrestricted, Severity: manifest.Note, Origin: p.Origin, About: manifest.About{Subject: p.Name},
 			Message: fmt.Sprintf("%s has no safe-start capability: all its %s are active whatever the policies say", p.Name, manifest.Count(n.all, "definition")),
 			Fix:     "use a version of the provider that declares the capability SafeStart",
 		}

@@ -46,7 +46,7 @@ func (w *walk) dependsOn(p *Package, d *manifest.Document, u *unstructured.Unstr
 		dep.Origin = origin
 		if dep.Source == "" {
 			w.findings = append(w.findings, manifest.Finding{
-				Rule: RuleDependency, Severity: manifest.Warning, Origin: origin,
+				Rule: RuleDependency, Severity: manifest.Warning, Origin: origin, About: manifest.About{Field: "spec.dependsOn", Subject: p.Name},
 				Message: fmt.Sprintf("spec.dependsOn[%d] of package %s names no package: Crossplane does not install a package that holds it", i, p.Name),
 				Fix:     "give it apiVersion, kind and package, or one of provider, configuration and function",
 			})

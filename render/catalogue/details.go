@@ -120,7 +120,7 @@ func Describe(definitions []*Definition, details []Details) ([]manifest.Finding,
 			continue
 		}
 		found = append(found, manifest.Finding{
-			Rule: RuleDetailsUnknown, Severity: manifest.Warning, Origin: of.Origin,
+			Rule: RuleDetailsUnknown, Severity: manifest.Warning, Origin: of.Origin, About: manifest.About{Subject: of.Definition},
 			Message: fmt.Sprintf("the connection details of %s are declared, and there is no such definition", of.Definition),
 			Fix:     "name the definition as <plural>.<group>, or remove them",
 		})

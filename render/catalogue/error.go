@@ -87,7 +87,7 @@ func (es Errors) Findings() []manifest.Finding {
 	var found []manifest.Finding
 	for _, e := range es {
 		found = append(found, manifest.Finding{
-			Rule: RuleUnusable, Severity: manifest.Error, Origin: e.Origin, Message: strings.TrimPrefix(e.Error(), e.Origin.String()+": "),
+			Rule: RuleUnusable, Severity: manifest.Error, Origin: e.Origin, About: manifest.About{Subject: e.Reason()}, Message: strings.TrimPrefix(e.Error(), e.Origin.String()+": "),
 		})
 	}
 	return found

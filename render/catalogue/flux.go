@@ -104,7 +104,7 @@ func notes(by []*substitution) []manifest.Finding {
 			continue
 		}
 		all = append(all, manifest.Finding{
-			Rule: RuleFluxSubstitutes, Severity: manifest.Note, Origin: s.origin,
+			Rule: RuleFluxSubstitutes, Severity: manifest.Note, Origin: s.origin, About: manifest.About{Subject: s.name},
 			Message: fmt.Sprintf("Flux substitutes variables in %s that Kustomization %s builds, and Headgate does not", manifest.Count(s.found, "object"), s.name),
 			Fix:     "leave these objects to Flux",
 		})

@@ -27,7 +27,7 @@ func (w *walk) kustomization(dir string, isRegular func(name string) bool, in, o
 	case in != nil && dir != w.root: // the root was requested by name
 		w.skipAll(dir, BuildInput)
 		w.findings = append(w.findings, manifest.Finding{
-			Rule: RuleBuildInput, Severity: manifest.Note, Origin: at,
+			Rule: RuleBuildInput, Severity: manifest.Note, Origin: at, About: manifest.About{Subject: dir},
 			Message: "a kustomization in package " + in.Name + " counts as build input: nothing of " + dir + " is applied",
 			Fix:     "take the kustomization out of the package if its files belong to it",
 		})
@@ -99,7 +99,7 @@ func (w *walk) hiddenPackages(dir string) {
 			return nil //nolint:nilerr // no object refers to this file
 		}
 		w.findings = append(w.findings, manifest.Finding{
-			Rule: RuleHiddenPackage, Severity: manifest.Warning, Origin: manifest.Origin{Path: name, Line: 1},
+			Rule: RuleHiddenPackage, Severity: manifest.Warning, Origin: manifest.Origin{Path: name, Line: 1}, About: manifest.About{Subject: path.Dir(name)},
 			Message: fmt.Sprintf("the package in %s is not read as a package: it is below the kustomization of %s, of which only the built objects count", path.Dir(name), dir),
 			Fix:     "keep the package next to the kustomization, or list the kustomization in " + ignoreFile,
 		})

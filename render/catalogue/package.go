@@ -75,7 +75,7 @@ func (w *walk) sources(dir string) *Package {
 // noteSource adds a note that a directory next to a package is not applied, because the author may expect it to be.
 func (w *walk) noteSource(dir string, of *Package) {
 	w.findings = append(w.findings, manifest.Finding{
-		Rule: RuleBuildInput, Severity: manifest.Note, Origin: manifest.Origin{Path: dir},
+		Rule: RuleBuildInput, Severity: manifest.Note, Origin: manifest.Origin{Path: dir}, About: manifest.About{Subject: dir},
 		Message: fmt.Sprintf("%s counts as build and test input of %s package %s in %s: nothing of it is applied", dir, of.Kind, of.Name, of.Directory),
 		Fix:     "select it with --path, or move it, if it is meant to be applied",
 	})
@@ -192,7 +192,7 @@ func (w *walk) checkConstraint(p *Package, d *manifest.Document, u *unstructured
 	}
 	if !w.version.Meets(constraint) {
 		w.findings = append(w.findings, manifest.Finding{
-			Rule: RuleIncompatible, Severity: manifest.Warning, Origin: at,
+			Rule: RuleIncompatible, Severity: manifest.Warning, Origin: at, About: manifest.About{Subject: p.Name},
 			Message: fmt.Sprintf("%s package %s needs Crossplane %s, and %s would not install it", p.Kind, p.Name, text, w.version),
 			Fix:     "use a version of the package that supports it, or set ignoreCrossplaneConstraints on the object that installs it",
 		})

@@ -122,7 +122,7 @@ func (w *walk) dependencies(p *Package, d *manifest.Document, u *unstructured.Un
 		dep.Origin = origin
 		if dep.Source == "" {
 			w.findings = append(w.findings, manifest.Finding{
-				Rule: RuleDependency, Severity: manifest.Warning, Origin: origin,
+				Rule: RuleDependency, Severity: manifest.Warning, Origin: origin, About: manifest.About{Field: "spec.dependencies", Subject: p.Name},
 				Message: fmt.Sprintf("spec.dependencies[%d] of project %s names no package", i, p.Name),
 				Fix:     "give it apiVersion, kind and package below xpkg",
 			})

@@ -161,7 +161,7 @@ type undecoded struct {
 // metadataElsewhere returns the finding about metadata of a package that makes no package.
 func metadataElsewhere(d *manifest.Document) manifest.Finding {
 	return manifest.Finding{
-		Rule: RuleMetadata, Severity: manifest.Warning, Origin: d.Origin,
+		Rule: RuleMetadata, Severity: manifest.Warning, Origin: d.Origin, About: manifest.About{Object: d.Header.ID()},
 		Message: fmt.Sprintf("%s %s is metadata of a package, and makes this directory no package: Crossplane and Headgate read it from crossplane.yaml only", d.Header.Kind, d.Header.Name),
 		Fix:     "rename the file to crossplane.yaml, or list it in " + ignoreFile,
 	}
@@ -249,7 +249,7 @@ func (s *sorting) skipDocument(why Why, d *manifest.Document, in *Package) {
 // the end of an application. Applied like another object, it would run at once.
 func hookSkipped(d *manifest.Document) manifest.Finding {
 	return manifest.Finding{
-		Rule: RuleHook, Severity: manifest.Warning, Origin: d.Origin,
+		Rule: RuleHook, Severity: manifest.Warning, Origin: d.Origin, About: manifest.About{Object: d.Header.ID()},
 		Message: strings.TrimRight(d.Header.Kind+" "+d.Header.Name, " ") + " is a hook of Argo CD or Helm, which Headgate never runs: it is not applied",
 		Fix:     "remove the annotation if the object is to be applied like any other",
 	}
@@ -274,7 +274,7 @@ func (s *sorting) notInstalled(d *manifest.Document, in *Package) manifest.Findi
 		fix = "build the package without it"
 	}
 	return manifest.Finding{
-		Rule: RuleNotInstalled, Severity: severity, Origin: d.Origin,
+		Rule: RuleNotInstalled, Severity: severity, Origin: d.Origin, About: manifest.About{Object: h.ID(), Subject: in.Name},
 		Message: strings.TrimRight(fmt.Sprintf("%s %s", h.Kind, h.Name), " ") +
 			fmt.Sprintf(" is in %s package %s, and Crossplane installs %s from it: it is not applied%s", in.Kind, in.Name, s.version.Installs(in.Kind), refused),
 		Fix: fix,
@@ -406,7 +406,7 @@ func (s *sorting) refuseDuplicates() {
 			return
 		}
 		s.findings = append(s.findings, manifest.Finding{
-			Rule: RuleTwice, Severity: manifest.Warning, Origin: c.in.Mentioned,
+			Rule: RuleTwice, Severity: manifest.Warning, Origin: c.in.Mentioned, About: manifest.About{Object: c.id, Subject: c.in.Directory},
 			Message: fmt.Sprintf("%s, which package %s holds, is declared at %s already: Crossplane installs only one of them, and reports the other package as unhealthy", what, c.in.Directory, first),
 			Fix:     "install one of the two",
 		})

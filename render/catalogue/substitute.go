@@ -28,7 +28,7 @@ func unsubstituted(u *undecoded) []manifest.Finding {
 		return nil
 	}
 	return []manifest.Finding{{
-		Rule: RuleUnsubstituted, Severity: manifest.Warning, Origin: u.OriginOf(path...),
+		Rule: RuleUnsubstituted, Severity: manifest.Warning, Origin: u.OriginOf(path...), About: manifest.About{Object: manifest.IDOf(u.object), Subject: name},
 		Message: fmt.Sprintf("%s %s contains ${%s}, and Headgate substitutes nothing: it is applied unchanged", u.Header.Kind, u.Header.Name, name),
 		Fix:     "write the value, or let a kustomization insert it",
 	}}

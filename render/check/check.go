@@ -5,6 +5,7 @@ package check
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -89,6 +90,13 @@ type Problem struct {
 	Message string `json:"message"`         // without the field
 }
 
+// about returns what a finding about the problem is about. A value that is wrong in another way is another subject; a number is not.
+func (p Problem) about(id manifest.ID) manifest.About {
+	return manifest.About{Object: id, Field: p.Field, Subject: numbers.ReplaceAllString(p.Message, "0")}
+}
+
+var numbers = regexp.MustCompile(`[0-9]+`)
+
 func (p Problem) String() string { return strings.TrimPrefix(p.Field+": "+p.Message, ": ") }
 
 // The rules.
@@ -171,14 +179,14 @@ func judgeKnown(o render.Object, kind Kind) result {
 		return resultOf(o, kind)
 	}
 	r := unserved(gvk, kind)
-	r.findings[0].Origin = o.OriginOf("apiVersion")
+	r.findings[0].Origin, r.findings[0].About.Object = o.OriginOf("apiVersion"), o.ID
 	return r
 }
 
 // unserved judges a version that a kind does not have. The origin of the finding is only the field.
 func unserved(gvk schema.GroupVersionKind, kind Kind) result {
 	f := manifest.Finding{
-		Rule: RuleVersion, Severity: manifest.Error, Origin: manifest.Origin{Path: "apiVersion"},
+		Rule: RuleVersion, Severity: manifest.Error, Origin: manifest.Origin{Path: "apiVersion"}, About: manifest.About{Field: "apiVersion", Subject: gvk.String()},
 		Message: fmt.Sprintf("the API server does not serve %s of %s in %s", gvk.Kind, groupName(gvk.Group), gvk.Version),
 		Fix:     "use " + oneOf(kind.Versions()),
 	}

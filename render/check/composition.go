@@ -133,7 +133,7 @@ func (all many) composedKind(o render.Object, c composed) (kind Composable, r re
 	for i := range r.findings {
 		f := &r.findings[i]
 		field := c.at + ".base." + f.Origin.Path
-		f.Rule, f.Origin = RuleComposed, Place(o, field)
+		f.Rule, f.Origin, f.About.Object, f.About.Field = RuleComposed, Place(o, field), o.ID, field
 		if f.Severity == manifest.Error {
 			f.Message = fmt.Sprintf(cannotCompose, o.ID, field+": "+f.Message)
 		} else {
@@ -146,7 +146,7 @@ func (all many) composedKind(o render.Object, c composed) (kind Composable, r re
 // malformed judges an apiVersion that no kind can have. The origin of the finding is only the field.
 func malformed(apiVersion string) result {
 	return result{findings: []manifest.Finding{{
-		Rule: RuleVersion, Severity: manifest.Error, Origin: manifest.Origin{Path: "apiVersion"},
+		Rule: RuleVersion, Severity: manifest.Error, Origin: manifest.Origin{Path: "apiVersion"}, About: manifest.About{Field: "apiVersion", Subject: apiVersion},
 		Message: fmt.Sprintf("%q is no apiVersion", apiVersion), Fix: "write GROUP/VERSION",
 	}}}
 }

@@ -50,9 +50,9 @@ func (r *result) place(o render.Object, rule string, severity manifest.Severity,
 	}
 	misread := o.MisreadKeys()
 	for _, p := range problems {
-		at := Place(o, p.Field)
+		at, about := Place(o, p.Field), p.about(o.ID)
 		p.Field = asWritten(o, p.Field, misread)
-		r.findings = append(r.findings, manifest.Finding{Rule: rule, Severity: severity, Origin: at, Message: fmt.Sprintf(format, o.ID, p)})
+		r.findings = append(r.findings, manifest.Finding{Rule: rule, Severity: severity, Origin: at, About: about, Message: fmt.Sprintf(format, o.ID, p)})
 	}
 }
 

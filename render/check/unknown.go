@@ -47,7 +47,7 @@ func (all many) kinds(group string) []schema.GroupKind {
 func (all many) unknown(o render.Object) result {
 	r := all.misnamed(schema.FromAPIVersionAndKind(o.APIVersion, o.ID.Kind))
 	for i, f := range r.findings {
-		r.findings[i].Origin = o.OriginOf(f.Origin.Path)
+		r.findings[i].Origin, r.findings[i].About.Object = o.OriginOf(f.Origin.Path), o.ID
 	}
 	return r
 }
@@ -56,7 +56,7 @@ func (all many) unknown(o render.Object) result {
 func (all many) misnamed(gvk schema.GroupVersionKind) result {
 	gk := gvk.GroupKind()
 	kinds := all.kinds(gk.Group)
-	f := manifest.Finding{Rule: RuleKind, Severity: manifest.Error, Origin: manifest.Origin{Path: "kind"}}
+	f := manifest.Finding{Rule: RuleKind, Severity: manifest.Error, Origin: manifest.Origin{Path: "kind"}, About: manifest.About{Field: "kind", Subject: gk.String()}}
 	f.Message = fmt.Sprintf("%s has no kind %s", groupName(gk.Group), gk.Kind)
 	other := slices.IndexFunc(kinds, func(k schema.GroupKind) bool { return strings.EqualFold(k.Kind, gk.Kind) })
 	near := nearest(gk.Kind, kinds)
@@ -83,7 +83,7 @@ func (all many) doubts(gvk schema.GroupVersionKind, near string) []manifest.Find
 	gk := gvk.GroupKind()
 	doubt := func(field, fix, format string, args ...any) []manifest.Finding {
 		message := fmt.Sprintf("nothing in this commit declares kind %s of %s", gk.Kind, groupName(gk.Group)) + fmt.Sprintf(format, args...)
-		return []manifest.Finding{{Rule: RuleNear, Severity: manifest.Warning, Origin: manifest.Origin{Path: field}, Message: message, Fix: fix}}
+		return []manifest.Finding{{Rule: RuleNear, Severity: manifest.Warning, Origin: manifest.Origin{Path: field}, About: manifest.About{Field: field, Subject: gk.String()}, Message: message, Fix: fix}}
 	}
 	if advice, ok := all.advice(gvk); ok {
 		return doubt("apiVersion", advice.Fix, ": %s", advice.Message)

@@ -184,14 +184,14 @@ func (v *vetting) refuseTwice(k *kustomization, documents []*manifest.Document, 
 
 func isBase(k *kustomization, overlay string) manifest.Finding {
 	return manifest.Finding{
-		Rule: RuleBase, Severity: manifest.Note, Origin: k.origin,
+		Rule: RuleBase, Severity: manifest.Note, Origin: k.origin, About: manifest.About{Subject: k.dir},
 		Message: fmt.Sprintf("%s is part of the build of %s, and so not built by itself", k.dir, overlay),
 	}
 }
 
 func tooManyCRDs(k *kustomization) manifest.Finding {
 	return manifest.Finding{
-		Rule: RuleManyCRDs, Severity: manifest.Warning, Origin: k.origin,
+		Rule: RuleManyCRDs, Severity: manifest.Warning, Origin: k.origin, About: manifest.About{Subject: k.dir},
 		Message: fmt.Sprintf("kustomize builds %d CRDs, and decodes and encodes each one several times, active or not", k.size.crds),
 		Fix:     "keep the CRDs of providers beside the kustomization: as a package, or as plain files",
 	}

@@ -5,6 +5,7 @@ import (
 
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 )
 
@@ -26,7 +27,7 @@ func Default(want render.Desired) []manifest.Finding {
 		return nil
 	}
 	return []manifest.Finding{{
-		Rule: RuleDefault, Severity: manifest.Note, Origin: own[0].Origin,
+		Rule: RuleDefault, Severity: manifest.Note, Origin: own[0].Origin, About: manifest.About{Object: crossplane.MRAP(defaultPolicy)},
 		Message: "Crossplane's chart creates a policy named default that activates *, which makes every definition active, whatever the policies here name",
 		Fix:     "set provider.defaultActivations={} for the chart and delete that policy; 'headgate why NAME --live' shows whether it exists",
 	}}

@@ -54,7 +54,7 @@ func (r *references) composition(o render.Object, content map[string]any) {
 		gk := schema.GroupKind{Group: gv.Group, Kind: c.kind}
 		k, known := r.kinds[gk]
 		if known && k.clusterScoped && of.composite && !of.clusterScoped {
-			r.add(RuleScope, manifest.Warning, c.at, "compose a namespaced kind, or set scope: Cluster in "+of.by.String(),
+			r.add(RuleScope, manifest.Warning, c.at, manifest.About{Object: o.ID, Subject: gk.String()}, "compose a namespaced kind, or set scope: Cluster in "+of.by.String(),
 				"%s composes %s %s, which is cluster-scoped, and its composite resource is namespaced: Crossplane refuses that", r.home(o.ID), gk.Kind, gk.Group)
 		}
 		if c.content != nil && (k.managed || !known && isNamespacedGroup(gv.Group)) {
@@ -74,14 +74,17 @@ func (r *references) compositeOf(o render.Object, spec map[string]any) kind {
 	}
 	k, known := r.kinds[schema.GroupKind{Group: gv.Group, Kind: name}]
 	at := func(key string) manifest.Origin { return o.OriginOf("spec", "compositeTypeRef", key) }
+	about := func(key, subject string) manifest.About {
+		return manifest.About{Object: o.ID, Field: "spec.compositeTypeRef." + key, Subject: subject}
+	}
 	switch {
 	case known && k.composite && !k.claim:
 		if served := k.served(); !slices.Contains(served, gv.Version) {
-			r.add(noSuchVersion, manifest.Warning, at("apiVersion"), "use "+strings.Join(served, " or "), "%s is of %s in version %s, which %s does not serve", r.home(o.ID), name, gv.Version, k.by)
+			r.add(noSuchVersion, manifest.Warning, at("apiVersion"), about("apiVersion", apiVersion+" "+name), "use "+strings.Join(served, " or "), "%s is of %s in version %s, which %s does not serve", r.home(o.ID), name, gv.Version, k.by)
 		}
 		return k
 	case known && k.claim:
-		r.add(RuleNotThere, manifest.Warning, at("kind"), "name the composite kind of "+k.by.String(), "%s is of %s, which is a claim", r.home(o.ID), name)
+		r.add(RuleNotThere, manifest.Warning, at("kind"), about("kind", name), "name the composite kind of "+k.by.String(), "%s is of %s, which is a claim", r.home(o.ID), name)
 		return kind{}
 	}
 	r.noComposite(o, gv.Group, name, at("kind"))
@@ -115,7 +118,7 @@ func (r *references) noComposite(o render.Object, group, name string, at manifes
 	} else if len(inGroup) > 0 {
 		fix = "the group has " + some(inGroup)
 	}
-	r.add(RuleNotThere, severity, at, fix, "%s is of %s in %s, which no CompositeResourceDefinition of the commit declares", r.home(o.ID), name, group)
+	r.add(RuleNotThere, severity, at, manifest.About{Object: o.ID, Field: "spec.compositeTypeRef.kind", Subject: name + "." + group}, fix, "%s is of %s in %s, which no CompositeResourceDefinition of the commit declares", r.home(o.ID), name, group)
 }
 
 // composedBy returns the objects that a Composition makes: bases, and the top level of inline templates.
@@ -182,7 +185,7 @@ func (r *references) managedFields(o render.Object, gk schema.GroupKind, content
 	spec, _ := content["spec"].(map[string]any)
 	at := func(keys ...any) []any { return slices.Concat(path, []any{"spec"}, keys) }
 	if spec["deletionPolicy"] != nil && isNamespacedGroup(gk.Group) {
-		r.add(RulePolicy, manifest.Warning, o.OriginOf(at("deletionPolicy")...), `use managementPolicies, such as ["Observe", "Create", "Update", "LateInitialize"] to keep the external resource`,
+		r.add(RulePolicy, manifest.Warning, o.OriginOf(at("deletionPolicy")...), manifest.About{Object: o.ID, Field: "spec.deletionPolicy", Subject: gk.String()}, `use managementPolicies, such as ["Observe", "Create", "Update", "LateInitialize"] to keep the external resource`,
 			"%s sets spec.deletionPolicy of %s, and namespaced managed resources have no such field", r.home(o.ID), gk.Kind)
 	}
 	ref, _ := spec["providerConfigRef"].(map[string]any)
@@ -210,7 +213,7 @@ func (r *references) configElsewhere(o render.Object, config schema.GroupKind, n
 	if mine == "" || r.composes[config] || !slices.Contains(r.names[config], name) || r.space[manifest.ID{Group: config.Group, Kind: config.Kind, Namespace: mine, Name: name}] {
 		return
 	}
-	r.add(RuleNotThere, manifest.Warning, at, "declare it in "+mine+", or name a ClusterProviderConfig",
+	r.add(RuleNotThere, manifest.Warning, at, manifest.About{Object: o.ID, Subject: config.String() + " " + mine + "/" + name}, "declare it in "+mine+", or name a ClusterProviderConfig",
 		"%s names ProviderConfig %s, which the commit declares only in other namespaces than %s", r.home(o.ID), name, mine)
 }
 
@@ -246,7 +249,7 @@ func (r *references) imageConfig(o render.Object, content map[string]any) {
 	prefixes := valuesAt(content, nil, []string{"spec", "matchImages", "*", "prefix"})
 	for _, p := range append(prefixes, valuesAt(content, nil, []string{"spec", "rewriteImage", "prefix"})...) {
 		if scheme, rest, has := strings.Cut(p.text, "://"); has {
-			r.add(RuleImage, manifest.Warning, o.OriginOf(p.path...), "write "+rest, "the prefix %q of ImageConfig %s begins with %s://, and references of images have no scheme, so it fits no image", p.text, o.ID.Name, scheme)
+			r.add(RuleImage, manifest.Warning, o.OriginOf(p.path...), manifest.About{Object: o.ID, Subject: p.text}, "write "+rest, "the prefix %q of ImageConfig %s begins with %s://, and references of images have no scheme, so it fits no image", p.text, o.ID.Name, scheme)
 			return
 		}
 	}
@@ -260,7 +263,7 @@ func (r *references) imageConfig(o render.Object, content map[string]any) {
 	if len(r.want.Unread) > 0 {
 		severity, why = manifest.Note, "matches no package that the commit names; whether it matches a dependency is not known"
 	}
-	r.add(RuleImage, severity, o.Origin, "", "ImageConfig %s %s", o.ID.Name, why)
+	r.add(RuleImage, severity, o.Origin, manifest.About{Object: o.ID}, "", "ImageConfig %s %s", o.ID.Name, why)
 }
 
 // images returns the references that ImageConfigs are matched with: of every package, and of what a rewrite makes of it.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 )
 
@@ -15,15 +16,15 @@ const RuleMisread = "key-misread"
 // left out, because a commit cannot change them. The findings are sorted.
 func Misread(want render.Desired) []manifest.Finding {
 	asks := make([]func() []manifest.MisreadKey, 0, len(want.Objects)+len(want.Definitions))
-	origins := make([]manifest.Origin, 0, cap(asks))
+	origins, objects := make([]manifest.Origin, 0, cap(asks)), make([]manifest.ID, 0, cap(asks))
 	for _, o := range want.Objects {
 		if _, pulled := want.Within(o.Origin); !pulled {
-			asks, origins = append(asks, o.MisreadKeys), append(origins, o.Origin)
+			asks, origins, objects = append(asks, o.MisreadKeys), append(origins, o.Origin), append(objects, o.ID)
 		}
 	}
 	for _, d := range want.Definitions {
 		if d.Document != nil && !d.Package.Pulled() {
-			asks, origins = append(asks, d.Document.MisreadKeys), append(origins, d.Origin())
+			asks, origins, objects = append(asks, d.Document.MisreadKeys), append(origins, d.Origin()), append(objects, crossplane.MRD(d.Name))
 		}
 	}
 	each := make([][]manifest.MisreadKey, len(asks))
@@ -32,7 +33,7 @@ func Misread(want render.Desired) []manifest.Finding {
 	for i, keys := range each {
 		for _, k := range keys {
 			found = append(found, manifest.Finding{
-				Rule: RuleMisread, Severity: manifest.Warning, Origin: manifest.Origin{Path: origins[i].Path, Line: k.Line},
+				Rule: RuleMisread, Severity: manifest.Warning, Origin: manifest.Origin{Path: origins[i].Path, Line: k.Line}, About: manifest.About{Object: objects[i], Subject: k.Written},
 				Message: fmt.Sprintf("the unquoted key %s means %s", k.Written, k.Means), Fix: fmt.Sprintf("quote it: %q", k.Written),
 			})
 		}

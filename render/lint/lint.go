@@ -46,7 +46,7 @@ func Coverage(want render.Desired, stays ...string) []manifest.Finding {
 			verb = "is of"
 		}
 		found = append(found, manifest.Finding{
-			Rule: RuleInactive, Severity: manifest.Warning, Origin: u.Origin(),
+			Rule: RuleInactive, Severity: manifest.Warning, Origin: u.Origin(), About: manifest.About{Object: u.By, Subject: name},
 			Message: fmt.Sprintf("%s %s %s, which no policy activates", by(u.By, u.Origin(), home), verb, name), Fix: fix(want, name),
 		})
 	}
@@ -55,7 +55,7 @@ func Coverage(want render.Desired, stays ...string) []manifest.Finding {
 			continue
 		}
 		found = append(found, manifest.Finding{
-			Rule: RuleUnread, Severity: manifest.Note, Origin: u.Origin(),
+			Rule: RuleUnread, Severity: manifest.Note, Origin: u.Origin(), About: manifest.About{Object: u.By, Subject: u.Why},
 			Message: fmt.Sprintf("whether all that %s composes is active is not known: %s", by(u.By, u.Origin(), home), u.Why),
 		})
 	}

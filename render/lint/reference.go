@@ -93,8 +93,8 @@ type absent struct {
 	at   manifest.Origin
 }
 
-func (r *references) add(rule string, severity manifest.Severity, at manifest.Origin, fix, format string, args ...any) {
-	r.found = append(r.found, manifest.Finding{Rule: rule, Severity: severity, Origin: at, Message: fmt.Sprintf(format, args...), Fix: fix})
+func (r *references) add(rule string, severity manifest.Severity, at manifest.Origin, about manifest.About, fix, format string, args ...any) {
+	r.found = append(r.found, manifest.Finding{Rule: rule, Severity: severity, Origin: at, About: about, Message: fmt.Sprintf(format, args...), Fix: fix})
 }
 
 // object finds what one object names.
@@ -147,7 +147,7 @@ func (r *references) missing(o render.Object, to schema.GroupKind, name string, 
 	} else if len(r.names[to]) == 1 {
 		fix = "did you mean " + r.names[to][0] + ", the only one?"
 	}
-	r.add(RuleNotThere, severity, at, fix, "%s names %s %s, which the commit does not declare", r.home(o.ID), to.Kind, name)
+	r.add(RuleNotThere, severity, at, manifest.About{Object: o.ID, Subject: to.String() + " " + name}, fix, "%s names %s %s, which the commit does not declare", r.home(o.ID), to.Kind, name)
 }
 
 // some returns the first names of a list.
@@ -184,7 +184,7 @@ func (r *references) notKnown() {
 		if len(all) > 1 {
 			text += fmt.Sprintf(" (%s like it)", manifest.Count(len(all)-1, "reference"))
 		}
-		r.add(RuleNotThere, manifest.Note, first.at, "", "%s", text)
+		r.add(RuleNotThere, manifest.Note, first.at, manifest.About{Subject: to.String()}, "", "%s", text)
 	}
 }
 

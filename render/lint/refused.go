@@ -54,9 +54,9 @@ func Refused(ctx context.Context, want render.Desired) []manifest.Finding {
 // refusals holds findings of RuleRefused.
 type refusals []manifest.Finding
 
-func (r *refusals) add(at manifest.Origin, what any, problem string) {
+func (r *refusals) add(at manifest.Origin, about manifest.About, what any, problem string) {
 	*r = append(*r, manifest.Finding{
-		Rule: RuleRefused, Severity: manifest.Error, Origin: at,
+		Rule: RuleRefused, Severity: manifest.Error, Origin: at, About: about,
 		Message: fmt.Sprintf("the API server refuses %s: %s", what, problem),
 	})
 }
@@ -73,7 +73,7 @@ func objectRefused(ctx context.Context, o render.Object) (r refusals) {
 	r.metadata(o, content)
 	if o.ID.IsCRD() {
 		for _, refusal := range schema.Refusals(ctx, content) {
-			r.add(nearest(o.OriginOf, o.Origin, refusal.Path()), o.ID, refusal.String())
+			r.add(nearest(o.OriginOf, o.Origin, refusal.Path()), manifest.About{Object: o.ID, Field: refusal.Field}, o.ID, refusal.String())
 		}
 	}
 	return r
@@ -117,7 +117,7 @@ func definitionRefused(ctx context.Context, owner render.Owner, own *kinds.Sourc
 		return nil
 	}
 	for _, f := range all {
-		r.add(nearest(d.Document.OriginOf, d.Origin(), f.Path), f.What+" "+d.Name, f.Field)
+		r.add(nearest(d.Document.OriginOf, d.Origin(), f.Path), manifest.About{Object: crossplane.MRD(d.Name), Subject: f.Field}, f.What+" "+d.Name, f.Field)
 	}
 	return r
 }
@@ -126,20 +126,23 @@ func definitionRefused(ctx context.Context, owner render.Owner, own *kinds.Sourc
 func (r *refusals) metadata(o render.Object, content *unstructured.Unstructured) {
 	at := field.NewPath("metadata")
 	metadata, _ := content.Object["metadata"].(map[string]any)
+	add := func(path []any, field, problem string) {
+		r.add(nearest(o.OriginOf, o.Origin, path), manifest.About{Object: o.ID, Field: field}, o.ID, field+": "+problem)
+	}
 	for _, key := range slices.Sorted(maps.Keys(metadata)) {
 		if !slices.Contains(metadataFields, key) {
-			r.add(nearest(o.OriginOf, o.Origin, []any{"metadata", key}), o.ID, at.Child(key).String()+": unknown field")
+			add([]any{"metadata", key}, at.Child(key).String(), "unknown field")
 		}
 	}
 	for _, key := range []string{"labels", "annotations"} {
 		values, _ := metadata[key].(map[string]any)
 		for _, name := range slices.Sorted(maps.Keys(values)) {
 			if _, text := values[name].(string); !text && values[name] != nil {
-				r.add(nearest(o.OriginOf, o.Origin, []any{"metadata", key, name}), o.ID, at.Child(key).Key(name).String()+": must be a string; quote it")
+				add([]any{"metadata", key, name}, at.Child(key).Key(name).String(), "must be a string; quote it")
 			}
 		}
 		if metadata[key] != nil && values == nil {
-			r.add(nearest(o.OriginOf, o.Origin, []any{"metadata", key}), o.ID, at.Child(key).String()+": must be a mapping")
+			add([]any{"metadata", key}, at.Child(key).String(), "must be a mapping")
 		}
 	}
 	for _, e := range slices.Concat(
@@ -147,7 +150,7 @@ func (r *refusals) metadata(o render.Object, content *unstructured.Unstructured)
 		metavalidation.ValidateLabels(content.GetLabels(), at.Child("labels")),
 		apivalidation.ValidateFinalizers(content.GetFinalizers(), at.Child("finalizers")),
 	) {
-		r.add(nearest(o.OriginOf, o.Origin, schema.Refusal{Field: e.Field}.Path()), o.ID, e.Error())
+		add(schema.Refusal{Field: e.Field}.Path(), e.Field, e.ErrorBody())
 	}
 }
 

@@ -47,6 +47,7 @@ func (res *resolution) findings() []manifest.Finding {
 func (n *node) unfit(a asking, why error) manifest.Finding {
 	f := manifest.Finding{
 		Rule: catalogue.RuleDependency, Severity: manifest.Error, Origin: n.place(),
+		About: manifest.About{Subject: fmt.Sprintf("%s %s of %s", n.request.Source, a.Constraint, a.by)},
 		Message: fmt.Sprintf("%s depends on %s %s (%s), but the installed version is %s: %v; Crossplane does not install packages that depend on it",
 			a.by, n.request.Source, a.Constraint, a.Origin, n.image.Version, why),
 		Fix: "use versions of both that are compatible",
@@ -67,14 +68,14 @@ func (n *node) twice() []manifest.Finding {
 			continue
 		}
 		found = append(found, manifest.Finding{
-			Rule: RuleSource, Severity: manifest.Error, Origin: other.origin,
+			Rule: RuleSource, Severity: manifest.Error, Origin: other.origin, About: manifest.About{Object: other.id, Subject: n.request.Source},
 			Message: fmt.Sprintf("%s installs %s, and so does %s (%s): Crossplane installs a source only once, and resolves no dependency while there are two", other.id, n.request.Source, n.roots[0].id, n.roots[0].origin),
 			Fix:     "remove one of them",
 		})
 	}
 	if name := crossplane.DependencyName(n.request.Source); len(n.roots) > 0 && len(n.asked) > 0 && n.roots[0].id.Name != name {
 		found = append(found, manifest.Finding{
-			Rule: RuleSource, Severity: manifest.Warning, Origin: n.roots[0].origin,
+			Rule: RuleSource, Severity: manifest.Warning, Origin: n.roots[0].origin, About: manifest.About{Object: n.roots[0].id, Subject: n.asked[0].by},
 			Message: fmt.Sprintf("%s depends on %s, which %s installs under a different name than Crossplane would: if Crossplane installs the dependency first, there are two, and it resolves no dependency", n.asked[0].by, n.request.Source, n.roots[0].id),
 			Fix:     "call it " + name,
 		})
@@ -89,7 +90,7 @@ func (n *node) elsewhere(installed map[string]crossplane.Installed) []manifest.F
 		return nil
 	}
 	return []manifest.Finding{{
-		Rule: RuleSource, Severity: manifest.Warning, Origin: n.roots[0].origin,
+		Rule: RuleSource, Severity: manifest.Warning, Origin: n.roots[0].origin, About: manifest.About{Object: n.roots[0].id, Subject: there.Revision},
 		Message: fmt.Sprintf("the cluster already has %s, as revision %s, which does not belong to %s: Crossplane installs a source only once, and resolves no dependency while there are two", n.request.Source, there.Revision, n.roots[0].id),
 		Fix:     "give the object the name of the existing one, or delete that first",
 	}}
@@ -130,7 +131,7 @@ func (res *resolution) cycles() []manifest.Finding {
 				names = append(names, on.request.Source)
 			}
 			found = append(found, manifest.Finding{
-				Rule: RuleCycle, Severity: manifest.Error, Origin: n.place(),
+				Rule: RuleCycle, Severity: manifest.Error, Origin: n.place(), About: manifest.About{Subject: strings.Join(names, " ")},
 				Message: "packages depend on each other in a circle, so Crossplane installs none of them: " + strings.Join(names, " → "),
 				Fix:     "choose a version of one package that does not depend on the next",
 			})

@@ -117,7 +117,7 @@ func (n *node) stale(locked map[string]Locked) []manifest.Finding {
 		return nil
 	}
 	f := manifest.Finding{
-		Rule: RuleLock, Severity: manifest.Warning, Origin: n.request.Origin,
+		Rule: RuleLock, Severity: manifest.Warning, Origin: n.request.Origin, About: manifest.About{Subject: n.request.wanted()},
 		Message: fmt.Sprintf("%s does not record the image of %s, so that image may change", LockFile, n.request.wanted()),
 		Fix:     "run headgate lock",
 	}

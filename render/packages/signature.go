@@ -120,7 +120,7 @@ func (all *drops) findings() []manifest.Finding {
 	var found []manifest.Finding
 	for _, d := range all.order {
 		f := manifest.Finding{
-			Rule: RuleUnsigned, Severity: manifest.Warning, Origin: all.at[d], Message: d.words(all.of[d]),
+			Rule: RuleUnsigned, Severity: manifest.Warning, Origin: all.at[d], About: manifest.About{Subject: d.Demand.String()}, Message: d.words(all.of[d]),
 			Fix: "require the same signature in the commit, unless this is intended",
 		}
 		if d.By.Config != "" && !d.By.Live {
