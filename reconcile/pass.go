@@ -145,7 +145,7 @@ func (r Reconciler) carryOut(ctx context.Context, limit *allowance, pass rounds.
 		case round.Send.Writes():
 			wait = afterWrites
 		}
-		wait = pass.Within(wait)
+		wait = pass.Within(metav1.Duration{Duration: wait}).Duration
 		if left := time.Until(times.Began.Add(times.Limit.Duration)); left > 0 {
 			wait = min(wait, left)
 		}

@@ -119,7 +119,7 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (facts.Observe
 	for i, a := range doubtful {
 		live := trials[i].Live
 		seen.Objects[a.ID].Labels, seen.Objects[a.ID].Annotations = live.GetLabels(), live.GetAnnotations() // guards read these
-		if trials[i].Whole != nil && want.Owner == render.OwnerCrossplane && a.Package != "" {
+		if trials[i].Vendored = want.Owner == render.OwnerCrossplane && a.Package != ""; trials[i].Vendored && trials[i].Whole != nil {
 			trials[i].Whole = converted(trials[i].Whole)
 		}
 		seen.Trials[a.ID] = trials[i]

@@ -49,9 +49,12 @@ func Ask(o facts.Observed, commit render.Desired) (facts.Observed, error) {
 	if len(wrong) > 0 {
 		return o, errors.Join(wrong...)
 	}
-	objects, err := protect(o, objects, answers)
-	if err != nil {
-		return o, err
+	othersApply := o.Stance == plan.Looking
+	if !othersApply {
+		var err error
+		if objects, err = protect(o, objects, answers); err != nil {
+			return o, err
+		}
 	}
 	if len(answers) > 0 || len(objects) > len(commit.Objects) {
 		slices.SortFunc(objects, func(a, b render.Object) int { return a.ID.Compare(b.ID) })
@@ -63,9 +66,13 @@ func Ask(o facts.Observed, commit render.Desired) (facts.Observed, error) {
 	}
 	o.Want = commit
 	o.Want.Objects = objects
+	var err error
 	o.Asked, err = askedFor(o.Want, o.Inventory)
 	for i, a := range o.Asked {
-		o.Asked[i].Resolved = answers[a.ID]
+		if a.Resolved = answers[a.ID]; othersApply { // what only Headgate does with an object is not asked for
+			a.Policy, a.Activates = inventory.Default, false
+		}
+		o.Asked[i] = a
 	}
 	return o, err
 }

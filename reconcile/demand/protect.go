@@ -25,9 +25,6 @@ import (
 // otherwise a finalizer on dependencies in this commit. A finalizer stays as long as an object that requested it exists, even after
 // that object has left the commit.
 func protect(o facts.Observed, objects []render.Object, answers map[manifest.ID]facts.Resolved) ([]render.Object, error) {
-	if o.Stance == plan.Looking {
-		return objects, nil
-	}
 	asking, err := asking(objects)
 	if err != nil || o.Stance.In(plan.OnCommit) && o.Commit.Owner == render.OwnerCrossplane {
 		return objects, err // Crossplane may serve Usages

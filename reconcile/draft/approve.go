@@ -100,7 +100,7 @@ func asking(o facts.Observed, guards []Guard) func(*plan.Plan) plan.Lifting {
 // isFirst reports whether no inventory shows that a pass of the sync has written to the cluster. If marks show it, the inventory was
 // lost, so that approvals count only if they are given again.
 func isFirst(o facts.Ground) bool {
-	return o.Stance == plan.Applying && o.Inventory.ResourceVersion == "" && len(o.Inventory.Entries) == 0
+	return o.Inventory.ResourceVersion == "" && len(o.Inventory.Entries) == 0
 }
 
 // spend records the use of approvals. of holds the steps by the keys of their claims.
@@ -159,13 +159,13 @@ func withGit(o facts.Observed) approval.Given {
 
 // askForge asks for the approvals on the forge if they can matter: if the plan asks a person, or if it may do so once its questions are
 // answered, because the pass before did.
-func (p awaiting) askForge() {
+func (p *drafted) askForge(seen facts.Observed) {
 	asks := p.AsksPerson()
-	if len(p.seen.Needed()) > 0 {
+	if len(seen.Needed()) > 0 {
 		asks = slices.ContainsFunc(p.Held, func(h inventory.Hold) bool { return h.Digest != "" })
 	}
-	if asks && p.Want.Revision != "" && p.seen.Stance == plan.Applying {
-		question.Get(p.seen.Known(), question.Approvals{Revision: p.Want.Revision})
+	if asks && p.Want.Revision != "" {
+		question.Get(seen.Known(), question.Approvals{Revision: p.Want.Revision})
 	}
 }
 

@@ -22,23 +22,12 @@ import (
 // If a pass is killed in between, and the commit then wants the MRD again or the sync releases it, the same phases follow. If
 // Crossplane does not run, it reports nothing and the MRD stays, because the CRD and the objects in it are worth more.
 func (p *drafted) keepCRDs(seen facts.Observed) {
-	for _, id := range p.Absent { // deleted by a user
-		if !crossplane.IsMRD(id) {
-			continue
-		}
-		a, _ := question.Get(seen.Known(), question.Departs{Of: id})
-		p.leavesBehind(id, a.UID, seen)
-	}
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		if !endsMRD(*s) {
-			p.goesByHand(*s, seen)
 			continue
 		}
 		a, is := question.Get(seen.Known(), question.Departs{Of: s.ID})
-		if s.Action == plan.Prune {
-			p.leavesBehind(s.ID, a.UID, seen)
-		}
 		needsUs := a.Takes || is.Open
 		switch {
 		case is.Err != nil:
@@ -61,16 +50,30 @@ func (p *drafted) keepCRDs(seen facts.Observed) {
 	}
 }
 
-// goesByHand records the CRD of an MRD that a user is deleting, unless the garbage collector deletes the CRD with it. The MRD may
-// be gone before the next pass.
-func (p *drafted) goesByHand(s plan.Step, seen facts.Observed) {
-	if !crossplane.IsMRD(s.ID) || s.Action != plan.Prune {
+// leaveCRDs records the CRDs that stay although their MRDs are deleted, by the pass or by a user.
+func (p *drafted) leaveCRDs(seen facts.Observed) {
+	for _, id := range p.Absent {
+		p.leaveCRD(plan.Step{ID: id}, seen)
+	}
+	for _, s := range p.Steps {
+		if s.Action == plan.Prune {
+			p.leaveCRD(s, seen)
+		}
+	}
+}
+
+// leaveCRD records the CRD of an MRD that is deleted. If a user deletes the MRD, the garbage collector may delete the CRD with it, and the
+// MRD may be gone before the next pass.
+func (p *drafted) leaveCRD(s plan.Step, seen facts.Observed) {
+	if !crossplane.IsMRD(s.ID) {
 		return
 	}
 	a, _ := question.Get(seen.Known(), question.Departs{Of: s.ID})
-	if !a.Owns || slices.Contains(seen.Objects[s.ID].GetFinalizers(), metav1.FinalizerOrphanDependents) {
-		p.leavesBehind(s.ID, a.UID, seen)
+	byHand := s.Terminating && !s.Protected
+	if byHand && a.Owns && !slices.Contains(seen.Objects[s.ID].GetFinalizers(), metav1.FinalizerOrphanDependents) {
+		return
 	}
+	p.leavesBehind(s.ID, a.UID, seen)
 }
 
 // endsMRD reports whether the MRD is deleted after the step: the step deletes it, or removes our finalizer from an MRD that is

@@ -92,12 +92,12 @@ func TestMRDThatAUserDeletes(t *testing.T) {
 			}
 			p := drafted{Plan: plan.Plan{Want: render.Desired{Owner: render.OwnerCrossplane}, Steps: []plan.Step{{ID: mrd, Action: plan.Prune, UID: "u", Terminating: true, Removal: plan.Removal{Deleting: true}}}}}
 			seen.Asks = &p.Unanswered
-			p.keepCRDs(seen)
+			p.leaveCRDs(seen)
 			if len(p.Unanswered) != 1 || len(p.Behind) > 0 {
 				t.Fatalf("Before the answer, the plan asks for the fate of the CRD: %v, %v", p.Unanswered, p.Behind)
 			}
 			seen.Answers = question.Answers{question.Departs{Of: mrd}: a}
-			p.keepCRDs(seen)
+			p.leaveCRDs(seen)
 			next := inventory.Inventory{Entries: map[manifest.ID]inventory.Entry{}}
 			record.TakeLeft(p.Plan, &next, []plan.Outcome{{ID: mrd, Action: plan.Prune}})
 			if e, recorded := next.Entries[crd]; recorded != tc.stays || recorded && e.UID != "c" {

@@ -59,8 +59,9 @@ func decide(seen facts.Observed) (drafted, error) {
 		if seen, err = checkedSource(seen); err != nil {
 			return drafted{}, err
 		}
+		seen.First = isFirst(seen.Ground)
 	}
-	seen.Approvals, seen.First = withGit(seen), isFirst(seen.Ground)
+	seen.Approvals = withGit(seen)
 	if seen.Stance.In(plan.Answered) {
 		seen.Asks = new([]question.Any)
 	}
@@ -82,20 +83,12 @@ func decide(seen facts.Observed) (drafted, error) {
 			return drafted{}, err
 		}
 	}
-	if seen.Stance == plan.Applying {
-		p.moves = locates(p.Plan, seen.Inventory)
-		p.Undeclared = undeclared(seen.Inventory, wanted)
-	}
 	if names := facts.Unexplained(want, seen.Upstream); len(names) > 0 {
 		p.Retained = names
 	}
 	p.Notes = append(p.Notes, p.notesOf(notesOnCommit)...)
 	p.unwanted(wanted, renamed, nameless, seen)
-	for _, more := range drafting {
-		if seen.Stance.In(more.in) {
-			more.draft(&p, seen)
-		}
-	}
+	p.run(drafting)
 	slices.SortStableFunc(p.Steps, plan.InOrder) // guards must see the steps in the order of writing
 	p.Lost = lostPackages(want, seen.Ground)
 	return p, nil
@@ -129,7 +122,6 @@ func rule(d drafted, guards []Guard) ruled {
 	p.noteRewritten(seen.Ground)
 	p.Steps = append(p.Steps, p.unreachable...) // guards cannot judge them
 	slices.SortStableFunc(p.Steps, plan.InOrder)
-	p.Effects = counted(p.Effects, seen)
 	p.indexDependants(p.first, seen)
 	p.settle(seen, guards)
 	return p
@@ -137,12 +129,9 @@ func rule(d drafted, guards []Guard) ruled {
 
 // await returns the plan with what its steps wait for.
 func await(p ruled) awaiting {
-	for _, w := range waits {
-		if p.seen.Stance.In(w.in) {
-			w.wait(&p.drafted, p.seen)
-		}
-	}
+	p.run(waits)
 	p.concludeDeactivation(p.guards)
+	p.run(concluding)
 	return awaiting{p}
 }
 
@@ -151,9 +140,6 @@ func expect(p awaiting) plan.Plan {
 	seen := p.seen
 	p.Policies = p.inForce(seen)
 	p.WasActive = seen.Upstream.Active()
-	if p.Stance == plan.Destroying {
-		p.releaseRetained()
-	}
 	for _, e := range effects {
 		if seen.Stance.In(e.in) {
 			p.Effects = append(p.Effects, e.of(p)...)
@@ -161,22 +147,31 @@ func expect(p awaiting) plan.Plan {
 	}
 	p.Notes = append(p.Notes, p.notesOf(notesOnSteps)...)
 	slices.SortStableFunc(p.Steps, plan.InOrder)
-	p.remember(seen)
-	p.Stale = slices.ContainsFunc(unstored, func(c cause) bool { return c.holds(p.drafted) })
+	p.Stale = slices.ContainsFunc(unstored, func(c cause) bool { return p.Stance.In(c.in) && c.holds(p.drafted) })
 	p.Plan = FailDependants(p.ruled.drafted.Plan, nil)
-	if p.Stance.In(plan.OnCommit) {
-		p.merge()
-	}
-	p.askForge()
+	p.merge()
 	p.Unanswered = seen.Needed()
 	return p.Plan
 }
 
+// A stage changes the plan in some stances.
+type stage struct {
+	in plan.Stances
+	do func(*drafted, facts.Observed)
+}
+
+// run makes the stages of the stance of the plan.
+func (p *drafted) run(stages []stage) {
+	for _, s := range stages {
+		if p.Stance.In(s.in) {
+			s.do(p, p.seen)
+		}
+	}
+}
+
 // drafting are the steps of a pass in addition to those for the objects of the commit and of the inventory.
-var drafting = []struct {
-	in    plan.Stances
-	draft func(*drafted, facts.Observed)
-}{
+var drafting = []stage{
+	{plan.Stances{plan.Applying}, (*drafted).locate},
 	{plan.Stances{plan.Looking}, (*drafted).leave},
 	{plan.Stances{plan.Applying}, (*drafted).deactivate},
 	{plan.Stances{plan.Applying}, (*drafted).fields},
@@ -185,15 +180,21 @@ var drafting = []struct {
 }
 
 // waits make steps wait for other objects.
-var waits = []struct {
-	in   plan.Stances
-	wait func(*drafted, facts.Observed)
-}{
+var waits = []stage{
 	{plan.Writing, (*drafted).awaitOpeners},
 	{plan.Writing, (*drafted).keepCRDs},
+	{plan.Stances{plan.Applying}, (*drafted).leaveCRDs},
 	{nil, (*drafted).awaitDependants},
 	{nil, (*drafted).awaitPeers},
 	{plan.OnCluster, (*drafted).arrange}, // no commit shows whether dependencies are ready
+}
+
+// concluding are what follows once every step is known.
+var concluding = []stage{
+	{plan.Stances{plan.Counting}, (*drafted).countEffects},
+	{plan.Stances{plan.Destroying}, (*drafted).releaseRetained}, // nobody will own them
+	{plan.Stances{plan.Applying}, (*drafted).remember},
+	{plan.Stances{plan.Applying}, (*drafted).askForge},
 }
 
 // effects are those of the steps.
@@ -226,7 +227,8 @@ func (p drafted) notesOf(all []noting) (notes []manifest.Finding) {
 // notesOnCommit are about effects of the commit that the author may not expect.
 var notesOnCommit = []noting{
 	{nil, func(p drafted) []manifest.Finding { return facts.NoteOwner(p.seen) }},
-	{nil, func(p drafted) []manifest.Finding { return facts.NoteUnexplained(p.seen) }},
+	{plan.OnCluster, func(p drafted) []manifest.Finding { return facts.NoteUnexplained(p.seen) }},
+	{plan.OnCommit, func(p drafted) []manifest.Finding { return facts.NoteUnexplainedBefore(p.seen) }},
 	{plan.Writing, func(p drafted) []manifest.Finding { return demand.Unprotected(p.first, p.seen) }},
 	{nil, func(p drafted) []manifest.Finding { return NoteSkippedPolicy(p.Want, p.seen) }},
 	{nil, func(p drafted) []manifest.Finding { return facts.Copies(p.seen.Live) }},
@@ -236,7 +238,7 @@ var notesOnCommit = []noting{
 	{nil, func(p drafted) []manifest.Finding { return installed.Upgrades(p.Want, p.seen.Upstream.Packages) }},
 	{nil, func(p drafted) []manifest.Finding { return p.seen.Notes }},
 	{nil, func(p drafted) []manifest.Finding { return noteOnForge(p.seen) }},
-	{nil, func(p drafted) []manifest.Finding { return notesOnReleases(p.seen) }},
+	{plan.Stances{plan.Applying}, func(p drafted) []manifest.Finding { return notesOnReleases(p.seen) }},
 	{nil, func(p drafted) []manifest.Finding { return noteRebuilt(p.seen.Ground) }},
 	{plan.OnCluster, func(p drafted) []manifest.Finding { return noteOnTrailers(p.seen.Given) }},
 	{nil, func(p drafted) []manifest.Finding {
@@ -252,25 +254,27 @@ var notesOnSteps = []noting{
 
 // A cause is a reason to store the inventory even if no object is written.
 type cause struct {
+	in    plan.Stances
 	name  string
 	holds func(drafted) bool
 }
 
 // unstored are all of them.
 var unstored = []cause{
-	{"the inventory was lost", func(p drafted) bool { return p.seen.Inventory.Rebuilt }},
-	{"CRDs have another owner", func(p drafted) bool {
+	{nil, "the inventory was lost", func(p drafted) bool { return p.seen.Inventory.Rebuilt }},
+	{nil, "CRDs have another owner", func(p drafted) bool {
 		return len(p.seen.Inventory.Entries) > 0 && p.seen.Inventory.Owner != p.Want.Owner
 	}},
-	{"an approval was taken back", func(p drafted) bool { return forgets(p.Plan, p.seen.Inventory.Grants) }},
-	{"the commit or its source is another", func(p drafted) bool { return recordsSource(p.Plan, p.seen.Inventory) }},
-	{"a file or a policy has moved", func(p drafted) bool { return p.moves }},
-	{"a deletion has begun", func(p drafted) bool { return p.begins }},
-	{"an object has two identities", func(p drafted) bool {
+	{nil, "an approval was taken back", func(p drafted) bool { return forgets(p.Plan, p.seen.Inventory.Grants) }},
+	{plan.Following, "the commit or its source is another", func(p drafted) bool { return recordsSource(p.Plan, p.seen.Inventory) }},
+	{nil, "a file or a policy has moved", func(p drafted) bool { return p.moves }},
+	{nil, "a deletion has begun", func(p drafted) bool { return p.begins }},
+	{nil, "an object has two identities", func(p drafted) bool {
 		return slices.ContainsFunc(p.Steps, func(s plan.Step) bool { return record.IsOld(s, p.seen.Inventory) })
 	}},
-	{"the commit declares other objects", func(p drafted) bool { return learnsUndeclared(p.Plan, p.seen.Inventory) }},
-	{"a CRD belongs to a definition", func(p drafted) bool { return unrecorded(p.Plan, p.seen.Inventory) }},
+	{plan.Ending, "the sync owns nothing any more", func(p drafted) bool { return len(p.Steps) == 0 && p.Version != "" }},
+	{nil, "the commit declares other objects", func(p drafted) bool { return learnsUndeclared(p.Plan, p.seen.Inventory) }},
+	{nil, "a CRD belongs to a definition", func(p drafted) bool { return unrecorded(p.Plan, p.seen.Inventory) }},
 }
 
 // follow makes updates of unchanged objects into which references copy values that other updates of this plan change.

@@ -47,12 +47,10 @@ func onAll(effects []plan.Effect, rule func(plan.Step) plan.Ruling) plan.Ruling 
 	return all
 }
 
-// counted adds to effects how many custom resources exist of definitions that a package no longer contains.
-func counted(effects []plan.Effect, seen facts.Observed) []plan.Effect {
-	if seen.Stance != plan.Counting {
-		return effects
-	}
-	effects = slices.Clone(effects)
+// countEffects adds to effects how many custom resources exist of definitions that a package no longer contains.
+func (p *drafted) countEffects(seen facts.Observed) {
+	effects := slices.Clone(p.Effects)
+	p.Effects = effects
 	for i, e := range effects {
 		if e.Kind == plan.Install && isPresent(seen, e.On) {
 			change := *e.Change
@@ -78,5 +76,4 @@ func counted(effects []plan.Effect, seen facts.Observed) []plan.Effect {
 			s.Reason = reason.Both.With(s.Reason, reason.NoObjects.With())
 		}
 	}
-	return effects
 }

@@ -29,7 +29,7 @@ func Leaving(p plan.Plan, s plan.Step, live *metav1.PartialObjectMetadata, relea
 }
 
 // releaseRetained changes the steps that guards retain into releases, because the sync ends.
-func (p *drafted) releaseRetained() {
+func (p *drafted) releaseRetained(facts.Observed) {
 	for i, s := range p.Steps {
 		if s.Action == plan.Keep && s.Cause == plan.Retain {
 			p.Steps[i].Action = plan.Release
@@ -38,11 +38,12 @@ func (p *drafted) releaseRetained() {
 }
 
 // Foremost returns the part of an ending that can be carried out now: its first tier, and the objects that this tier waits for.
-// Later tiers may be needed for these deletions.
+// Later tiers may be needed for these deletions. Without a deletion, it is everything.
 func Foremost(p plan.Plan) plan.Plan {
 	due := map[manifest.ID]bool{}
+	deletes := slices.ContainsFunc(p.Steps, func(s plan.Step) bool { return s.Change().Action == plan.Prune })
 	for _, s := range p.Steps {
-		due[s.ID] = p.Stance == plan.Orphaning || s.Tier() == p.Steps[0].Tier()
+		due[s.ID] = !deletes || s.Tier() == p.Steps[0].Tier()
 	}
 	for again := true; again; { // a dependant is deleted before its dependency, regardless of its tier
 		again = false

@@ -93,7 +93,7 @@ func (c Case) IsApproved(s plan.Step, guard plan.GuardName) bool {
 }
 
 // Asks reports whether a cluster answers the questions of guards.
-func (c Case) Asks() bool { return c.Seen.Stance.In(plan.Answered) }
+func (c Case) Asks() bool { return c.Seen.Asks != nil }
 
 // A Dependant is the step of an object that depends on another object.
 type Dependant struct {
@@ -187,7 +187,7 @@ func (p *drafted) ruleAll(seen facts.Observed, guards []Guard, lifted plan.Lifti
 func (p *drafted) foresee(seen facts.Observed, guards, counting []Guard, lifted plan.Lifting, unruled map[plan.Change]plan.Step) {
 	can := approvable(guards)
 	then := *p
-	then.Steps, seen.Asks = slices.Clone(p.Steps), nil
+	then.Steps, seen.Asks = slices.Clone(p.Steps), new([]question.Any) // which nobody answers
 	assumed := maps.Clone(lifted)
 	then.each(func(s plan.Step) plan.Step {
 		if !s.HeldByAny(can) {

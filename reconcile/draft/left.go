@@ -17,7 +17,7 @@ import (
 
 // leavesBehind records the CRD that stays when its MRD is deleted, and adds a finding about it.
 func (p *drafted) leavesBehind(mrd manifest.ID, crd types.UID, seen facts.Observed) {
-	if crd == "" || p.Stance.In(plan.Ending) || p.Want.Owner != render.OwnerCrossplane {
+	if crd == "" || p.Want.Owner != render.OwnerCrossplane {
 		return
 	}
 	if _, owned := seen.Inventory.Entries[mrd]; !owned {

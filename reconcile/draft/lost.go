@@ -59,9 +59,6 @@ func notesOnLost(p plan.Plan, seen facts.Ground) (notes []manifest.Finding) {
 
 // remember computes what the inventory will record of packages after the plan was carried out.
 func (p *drafted) remember(seen facts.Observed) {
-	if seen.Stance != plan.Applying {
-		return
-	}
 	for i, l := range p.Lost {
 		for _, s := range p.Steps {
 			if s.Action != plan.Keep && l.Concerns(s, seen.Inventory.Entries[s.ID]) {

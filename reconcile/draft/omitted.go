@@ -37,6 +37,12 @@ func locates(p plan.Plan, have inventory.Inventory) bool {
 		})
 }
 
+// locate notes what the inventory does not know yet of where the commit declares objects.
+func (p *drafted) locate(seen facts.Observed) {
+	p.moves = locates(p.Plan, seen.Inventory)
+	p.Undeclared = undeclared(seen)
+}
+
 // Deactivates reports whether definitions that no policy names are to be deactivated.
 func Deactivates(o facts.Observed, want render.Desired) bool {
 	if !o.Terms.Deactivate {

@@ -156,7 +156,7 @@ func stepFor(a facts.Asked, seen facts.Observed, kinds *coming) (plan.Step, bool
 	if err := seen.Unreadable[a.ID.GroupKind()]; err != nil && !a.Paused {
 		return unreadable(s, a, seen.Ground, err), true, nil
 	}
-	if a.Policy.Observes() && !a.Paused && seen.Stance != plan.Looking {
+	if a.Policy.Observes() && !a.Paused {
 		if seen.Stance.In(plan.OnCommit) {
 			return observeCommit(s, a, seen.Live), true, nil
 		}
@@ -174,11 +174,8 @@ func stepFor(a facts.Asked, seen facts.Observed, kinds *coming) (plan.Step, bool
 		}
 		return demand.Sent(of, a.Object)
 	}
-	s.Vendored = seen.Stance.In(plan.OnCommit) && a.Package != "" && kinds.want.Owner == render.OwnerCrossplane
-	s.Whole, s.Compared = trial.Whole, trial.Schema
-	if seen.Stance != plan.Looking { // otherwise, only the differing fields are there to compare
-		s.Difference = once.OnceValue(s.CompareSchema)
-	}
+	s.Whole, s.Compared, s.Vendored = trial.Whole, trial.Schema, trial.Vendored
+	s.Difference = once.OnceValue(s.CompareSchema)
 	first, err := needs(s, kinds)
 	switch {
 	case errors.Is(err, reason.ErrUnserved) && a.Optional:
@@ -217,7 +214,7 @@ func stepOf(a facts.Asked, seen facts.Observed) plan.Step {
 		Policy:     a.Policy,
 		Cause:      plan.Commit,
 		Serves:     serves(a, seen),
-		Write:      plan.Write{Activates: a.Activates && !seen.Upstream.Definitions[a.ID.Name].Active && seen.Stance != plan.Looking, Wants: demand.Approvable(a)},
+		Write:      plan.Write{Activates: a.Activates && !seen.Upstream.Definitions[a.ID.Name].Active, Wants: demand.Approvable(a)},
 		Digest:     seen.Digest(a.Object),
 		Asks:       a.Asks,
 	}

@@ -17,9 +17,6 @@ import (
 // notesOnReleases returns notes on objects that are to be released but stay, because the commit declares them. It also returns
 // notes on names that the Sync lists in vain.
 func notesOnReleases(o facts.Observed) []manifest.Finding {
-	if o.Stance != plan.Applying {
-		return nil
-	}
 	var notes []manifest.Finding
 	home := o.Homes()
 	for _, a := range o.Asked {
@@ -135,10 +132,10 @@ func sorted(p plan.Plan) plan.Plan {
 }
 
 // undeclared returns the owned objects that the commit does not declare.
-func undeclared(have inventory.Inventory, wanted map[manifest.ID]bool) map[manifest.ID]bool {
-	all := map[manifest.ID]bool{}
-	for id := range have.Entries {
-		if !wanted[id] {
+func undeclared(seen facts.Observed) map[manifest.ID]bool {
+	all, asked := map[manifest.ID]bool{}, seen.AskedByID()
+	for id := range seen.Inventory.Entries {
+		if _, wanted := asked[id]; !wanted {
 			all[id] = true
 		}
 	}

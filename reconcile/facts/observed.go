@@ -115,6 +115,8 @@ type Trial struct {
 	Schema *plan.SchemaDifference     // of the complete definitions, if Live and After lack the equal parts of their schemas
 	Err    error                      // why the API server refuses it, such as a conflict or a validation error
 
+	Vendored bool // in a comparison of commits: a copy from a package, whose conversion may differ from the installed one
+
 	Migrates []string // unserved versions in managed fields; then After differs only in these
 
 	Adopts ownership.Takeover // fields to take over first from the tools that applied the object
@@ -129,9 +131,10 @@ type Trial struct {
 	Missing bool // a field is missing, and it is not known since when
 }
 
-// TrialOf returns a comparison as a trial. It sends no request to the API server.
+// TrialOf returns a comparison as a trial. It sends no request to the API server. Live and After have only the differing fields, which do
+// not show what a schema breaks.
 func TrialOf(c diff.Comparison) Trial {
-	return Trial{Live: c.Live, After: c.After, TakenBy: c.TakenBy, Stale: c.Stale, Missing: c.Missing}
+	return Trial{Schema: &plan.SchemaDifference{}, Live: c.Live, After: c.After, TakenBy: c.TakenBy, Stale: c.Stale, Missing: c.Missing}
 }
 
 // Doubtful returns the objects whose metadata does not prove that they are as wanted. It includes missing objects only if creates

@@ -3,7 +3,6 @@ package facts
 import (
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/ownership"
-	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/manifest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,7 +33,7 @@ func (o Observed) Declares(may func(manifest.ID) bool) map[manifest.ID]bool {
 // TakenOverBy returns the peer that will take over an object which this commit does not declare any more, and whether there is such
 // a peer.
 func (o Observed) TakenOverBy(id manifest.ID) (inventory.Sync, bool) {
-	if len(o.Peers) == 0 || o.Stance.In(plan.Ending) {
+	if len(o.Peers) == 0 {
 		return inventory.Sync{}, false
 	}
 	id = o.Homes()(id)

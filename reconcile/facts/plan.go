@@ -1,7 +1,5 @@
 package facts
 
-import "headgate.dev/headgate/reconcile/plan"
-
 // IsCatalogue reports whether an object comes with a package of the commit and a package revision controls the live object. The
 // copy in the commit then only serves as a catalogue.
 func (o Live) IsCatalogue(a Asked) bool {
@@ -11,5 +9,5 @@ func (o Live) IsCatalogue(a Asked) bool {
 
 // LeavesToPackage reports whether an object is not applied because it comes with an installed package.
 func (o Observed) LeavesToPackage(a Asked) bool {
-	return o.IsCatalogue(a) && !a.Paused && (o.Stance == plan.Looking || !a.Policy.Observes())
+	return o.IsCatalogue(a) && !a.Paused && !a.Policy.Observes()
 }

@@ -115,7 +115,7 @@ func Activates(p plan.Plan, done bool) int {
 	}
 	n := 0
 	for _, e := range p.Effects {
-		if e.Kind == plan.Activate && (p.Stance.In(plan.OnCommit) || e.State == state) && !p.WasActive[e.On.Name] {
+		if counts := e.State == state || !e.Awaited(); counts && e.Kind == plan.Activate && !p.WasActive[e.On.Name] { // no commit shows a state
 			n++
 		}
 	}
@@ -148,23 +148,18 @@ func Unexplained(want render.Desired, up Upstream) []string {
 	return names
 }
 
-// NoteUnexplained returns the finding about definitions that are active although no policy of the commit names them.
+// NoteUnexplained returns the finding about definitions that are active in the cluster although no policy of the commit names them.
 func NoteUnexplained(seen Observed) []manifest.Finding {
-	names := Unexplained(seen.Want, seen.Upstream)
-	if len(names) == 0 || seen.Terms.Deactivate { // if the sync deactivates, each of them has a step that explains it
+	names := unnamed(seen)
+	if len(names) == 0 {
 		return nil
 	}
 	f := manifest.Finding{
-		Rule:     "active-unexplained",
+		Rule:     ruleUnexplained,
 		About:    manifest.About{},
 		Severity: manifest.Note,
 		Message:  fmt.Sprintf("%s active in the cluster that no policy of this commit names, for example %s; activation is final", areActive(len(names)), names[0]),
 		Fix:      "name them in a policy, or look for who activated them",
-	}
-	if seen.Stance.In(plan.OnCommit) {
-		f.Message = fmt.Sprintf("%s active before this commit, and no policy of it names them, for example %s; activation is final", areActive(len(names)), names[0])
-		f.Fix = "name them in a policy"
-		return []manifest.Finding{f}
 	}
 	up := seen.Upstream
 	for _, name := range slices.Sorted(maps.Keys(up.Policies)) {
@@ -174,6 +169,31 @@ func NoteUnexplained(seen Observed) []manifest.Finding {
 		}
 	}
 	return []manifest.Finding{f}
+}
+
+// NoteUnexplainedBefore is NoteUnexplained for a comparison: the definitions were active before the commit.
+func NoteUnexplainedBefore(seen Observed) []manifest.Finding {
+	names := unnamed(seen)
+	if len(names) == 0 {
+		return nil
+	}
+	return []manifest.Finding{{
+		Rule:     ruleUnexplained,
+		About:    manifest.About{},
+		Severity: manifest.Note,
+		Message:  fmt.Sprintf("%s active before this commit, and no policy of it names them, for example %s; activation is final", areActive(len(names)), names[0]),
+		Fix:      "name them in a policy",
+	}}
+}
+
+const ruleUnexplained = "active-unexplained"
+
+// unnamed returns the unexplained definitions. If the sync deactivates, each of them has a step that explains it.
+func unnamed(seen Observed) []string {
+	if seen.Terms.Deactivate {
+		return nil
+	}
+	return Unexplained(seen.Want, seen.Upstream)
 }
 
 // madeByCrossplane returns the names of the CRDs that this sync should make but that Crossplane makes.

@@ -11,11 +11,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// asked retains an object that must never be pruned, according to its settings, or that another sync of the process takes over.
-func asked(s plan.Step, c draft.Case) plan.Ruling {
+// takenOver retains an object that another sync of the process takes over.
+func takenOver(s plan.Step, c draft.Case) plan.Ruling {
 	if to, moves := c.Seen.TakenOverBy(s.ID); moves && !s.OnlyFrees() && !s.Deactivates {
 		return retained(reason.TakenOverBySync.With(to.String()))
 	}
+	return allowed
+}
+
+// asked retains an object that must never be pruned, according to its settings.
+func asked(s plan.Step, c draft.Case) plan.Ruling {
 	out, asked := ownership.Kept(c.Seen.Inventory.Entries[s.ID].Policy, c.Live(s))
 	switch {
 	case !asked || s.OnlyFrees():

@@ -112,7 +112,7 @@ func TestJudging(t *testing.T) {
 		"Selectable":  {rule: schema.Selectable},
 		"Scope":       {rule: schema.Scope},
 		"Names":       {rule: schema.Names},
-		"Offline":     {rule: schema.Field, edit: func(_ *plan.Step, c *draft.Case) { c.Seen.Stance = plan.Comparing }},
+		"Offline":     {rule: schema.Field, edit: func(_ *plan.Step, c *draft.Case) { c.Seen.Asks = nil }},
 		"Counted":     {rule: schema.Field, want: true, edit: func(_ *plan.Step, c *draft.Case) { c.Seen.Stance = plan.Counting }},
 		"Lean":        {rule: schema.Field, edit: func(s *plan.Step, _ *draft.Case) { *s = *replaced.Change }},
 		"LeanAndHad": {rule: schema.Field, want: true, edit: func(s *plan.Step, _ *draft.Case) {
@@ -120,7 +120,7 @@ func TestJudging(t *testing.T) {
 		}},
 		"Refused": {rule: schema.Field, edit: func(s *plan.Step, _ *draft.Case) { s.After = nil }},
 	} {
-		s, c := s, draft.Case{}
+		s, c := s, draft.Case{Seen: facts.Observed{Asks: new([]question.Any)}}
 		if tc.edit != nil {
 			tc.edit(&s, &c)
 		}

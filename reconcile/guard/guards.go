@@ -9,6 +9,7 @@ import (
 	"headgate.dev/headgate/reconcile/draft"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/reason"
+	"headgate.dev/headgate/render/schema"
 )
 
 // allowed lets a step pass.
@@ -89,8 +90,10 @@ func (g Guarding) Guards() []draft.Guard {
 		{Name: Paused, Phase: draft.Writes, In: plan.OnCluster, Rule: draft.Each(paused)},
 		{Name: Asked, Phase: draft.Writes, Rule: draft.Each(left)},
 		{Name: Drift, Phase: draft.Writes, Rule: draft.Each(onlyReported(g.ReportDrift))},
-		{Name: Impossible, Phase: draft.Writes, Rule: draft.Each(impossible)},
-		{Name: Impossible, Phase: draft.Effects, Rule: draft.Each(impossible)},
+		{Name: Impossible, Phase: draft.Writes, In: plan.OnCluster, Rule: draft.Each(impossible())}, // the dry run decides about CEL rules
+		{Name: Impossible, Phase: draft.Writes, In: plan.OnCommit, Rule: draft.Each(impossible(schema.Refused))},
+		{Name: Impossible, Phase: draft.Effects, In: plan.OnCluster, Rule: draft.Each(impossible())},
+		{Name: Impossible, Phase: draft.Effects, In: plan.OnCommit, Rule: draft.Each(impossible(schema.Refused))},
 		{Name: Schema, Phase: draft.Writes, Approvable: true, Rule: draft.Each(stored)},
 		{Name: Schema, Phase: draft.Effects, Approvable: true, Rule: draft.Each(stored)},
 		{Name: Schema, Phase: draft.Writes, Approvable: true, Rule: draft.Each(broken)},
@@ -102,6 +105,7 @@ func (g Guarding) Guards() []draft.Guard {
 		{Name: Owner, Phase: draft.Prunes, Rule: draft.Each(owner(g.OwnerIsSet))},
 		{Name: PackageLost, Phase: draft.Prunes, In: plan.Following, Approvable: true, Rule: draft.Each(packageLost)},
 		{Name: Omitted, Phase: draft.Prunes, In: plan.Following, Rule: draft.Each(omitted)},
+		{Name: Asked, Phase: draft.Prunes, In: plan.Following, Rule: draft.Each(takenOver)},
 		{Name: Asked, Phase: draft.Prunes, Rule: draft.Each(asked)},
 		{Name: Inventory, Phase: draft.Prunes, Rule: draft.Each(home)},
 		{Name: Paused, Phase: draft.Prunes, In: plan.OnCluster, Rule: draft.Each(paused)},

@@ -12,8 +12,12 @@ import (
 
 // impossible holds updates of definitions that the API server refuses, so that no approval helps: another scope, a name that cannot
 // change, the removal of a version in which objects may be stored, and a CEL rule that does not compile. This covers the updates
-// that Crossplane makes when a package is updated.
-func impossible(s plan.Step, c draft.Case) plan.Ruling {
+// that Crossplane makes when a package is updated. rules are those of the breaking changes that nothing else shows.
+func impossible(rules ...schema.Rule) func(plan.Step, draft.Case) plan.Ruling {
+	return func(s plan.Step, c draft.Case) plan.Ruling { return impossibleBy(rules, s, c) }
+}
+
+func impossibleBy(rules []schema.Rule, s plan.Step, c draft.Case) plan.Ruling {
 	if s.Action != plan.Update || s.Live == nil || !crossplane.DeclaresKind(s.ID) {
 		return allowed
 	}
@@ -23,7 +27,7 @@ func impossible(s plan.Step, c draft.Case) plan.Ruling {
 			return held(reason.ScopeChanges.With(b.From, b.To, s.ID.Kind))
 		case b.Rule == schema.Names && !(neverServed(s.Live) && b.Path == "names.kind"):
 			return held(reason.NameChanges.With(b.Path, b.From, b.To, s.ID.Kind))
-		case b.Rule == schema.Refused && c.Seen.Stance.In(plan.OnCommit): // in a pass, the dry run decides
+		case b.Rule == schema.Refused && slices.Contains(rules, b.Rule):
 			return held(reason.RulesRefused.With(b.Where(), b.What()))
 		}
 	}
@@ -32,7 +36,7 @@ func impossible(s plan.Step, c draft.Case) plan.Ruling {
 		return allowed // Err holds the reason
 	}
 	have, are := storedVersions(s, c, after)
-	if are.Open {
+	if are.Open || are.Unseen {
 		return allowed // until it is known, the guard schema holds the step, which can be approved
 	}
 	for _, crd := range have {

@@ -46,7 +46,7 @@ func hasDependents(id manifest.ID) bool {
 func counted(q question.Of[question.Counted], c draft.Case, code reason.Code, going ...plan.Step) plan.Ruling {
 	a, is := question.Get(c.Seen.Known(), q)
 	switch {
-	case is.Open && c.Seen.Stance.In(plan.OnCommit):
+	case is.Unseen:
 		return noted(reason.UsersUnseen.With())
 	case is.Open:
 		return held(reason.UsersNotCounted.With())

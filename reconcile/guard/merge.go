@@ -26,7 +26,7 @@ const (
 // OfMerge returns the guards that rule for the person who decides whether to merge, the worst first: a change has one ruling that is
 // more than a note.
 func (g Guarding) OfMerge() []draft.Guard {
-	return []draft.Guard{
+	all := []draft.Guard{
 		{Name: Used, Phase: draft.Merge, Rule: usedBySteps},
 		{Name: Used, Phase: draft.MergeEffects, Rule: usedByEffects},
 		{Name: Inactive, Phase: draft.Merge, Rule: draft.Each(inactive)},
@@ -46,6 +46,10 @@ func (g Guarding) OfMerge() []draft.Guard {
 		{Name: StaysActive, Phase: draft.Merge, Commit: staysActive},
 		{Name: Owner, Phase: draft.Merge, Commit: handsOver(g.OwnerIsSet)},
 	}
+	for i := range all {
+		all[i].In = plan.OnCommit
+	}
+	return all
 }
 
 func blocks(why reason.Reason) plan.Ruling { return plan.Ruling{Severity: plan.Block, Reason: why} }

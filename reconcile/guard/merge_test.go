@@ -134,7 +134,7 @@ func TestMerge(t *testing.T) {
 		"DeletesKind":         {"Without a cluster, it is unknown whether objects exist.", draft.Merge, prunes(plan.CRD("a.b"), true), used, false, plan.Block, reason.DeletesKind, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := draft.Case{Want: tc.want, Seen: facts.Observed{Ground: facts.Ground{Stance: comparing(tc.counts)}}, Steps: []plan.Step{tc.step}, Bumps: []plan.Bump{{Source: "r.example/p", By: provider}}}
+			c := draft.Case{Want: tc.want, Seen: facts.Observed{Ground: facts.Ground{Stance: comparing(tc.counts)}, Asks: asking(tc.counts)}, Steps: []plan.Step{tc.step}, Bumps: []plan.Bump{{Source: "r.example/p", By: provider}}}
 			if tc.phase == draft.MergeEffects {
 				c.Steps, c.Effects = nil, []plan.Effect{{Kind: plan.Install, On: tc.step.ID, Change: &tc.step}}
 			}
@@ -236,7 +236,7 @@ func TestMergeControls(t *testing.T) {
 		"Stale":    {"An object is still controlled by an older revision.", true, question.Answers{q: question.Counted{Count: 2, Example: "CRD a"}}, plan.Look, reason.ControlledByAnother},
 		"Unknown":  {"The cluster did not answer.", true, question.Answers{q: given.Unknown(reason.CountForbidden.With("forbidden"))}, plan.Note, reason.ControlUnknown},
 	} {
-		c := draft.Case{Seen: facts.Observed{Ground: facts.Ground{Stance: comparing(tc.counts)}, Answers: tc.answers}, Bumps: []plan.Bump{{By: by}, {}}}
+		c := draft.Case{Seen: facts.Observed{Ground: facts.Ground{Stance: comparing(tc.counts)}, Asks: asking(tc.counts), Answers: tc.answers}, Bumps: []plan.Bump{{By: by}, {}}}
 		var r plan.Ruling
 		if all := controls(c); len(all) > 0 {
 			r = all[0]
@@ -303,4 +303,12 @@ func comparing(counts bool) plan.Stance {
 		return plan.Counting
 	}
 	return plan.Comparing
+}
+
+// asking returns where such a comparison collects its questions; nil if nobody is asked.
+func asking(counts bool) *[]question.Any {
+	if counts {
+		return new([]question.Any)
+	}
+	return nil
 }

@@ -39,7 +39,7 @@ func protected(s plan.Step, c draft.Case) plan.Ruling {
 	}
 	a, is := question.Get(c.Seen.Known(), question.Protectors{Of: s.ID})
 	switch {
-	case is.Open:
+	case is.Open, is.Unseen:
 		return held(reason.UsagesNotRead.With())
 	case is.Err != nil:
 		return held(reason.UsagesUnknown.With(reason.Of(is.Err)))

@@ -36,7 +36,7 @@ func broken(s plan.Step, c draft.Case) plan.Ruling {
 	}
 	a, is := question.Get(c.Seen.Known(), q)
 	switch {
-	case is.Open && c.Seen.Stance.In(plan.OnCommit):
+	case is.Unseen:
 		return noted(reason.BreaksUnseen.With(breaking))
 	case is.Open:
 		return asks(approval.Uncounted, approval.Amount{}, reason.BreaksUncounted.With(breaking))

@@ -54,11 +54,11 @@ func stored(s plan.Step, c draft.Case) plan.Ruling {
 	drops := dropsWebhook(s.Live, after)
 	have, are := storedVersions(s, c, after)
 	switch {
-	case are.Open && c.Seen.Stance.In(plan.OnCommit) && crossplane.IsMRD(s.ID) && !isMade(s, c): // objects cannot be stored
+	case are.Unseen && crossplane.IsMRD(s.ID) && !isMade(s, c): // objects cannot be stored
 		return allowed
-	case are.Open && c.Seen.Stance.In(plan.OnCommit) && drops:
+	case are.Unseen && drops:
 		return noted(reason.WebhookUnseen.With())
-	case are.Open && c.Seen.Stance.In(plan.OnCommit):
+	case are.Unseen:
 		return noted(reason.VersionsUnseen.With())
 	case are.Open:
 		return asks(approval.Storage, approval.Amount{}, reason.StoredNotRead.With())

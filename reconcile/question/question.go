@@ -47,7 +47,7 @@ func (a Answers) And(newer Answers) Answers {
 	return all
 }
 
-// Known is what a decision knows: the answers, and where it records the questions without one. If Asked is nil, reading asks nothing.
+// Known is what a decision knows: the answers, and where it records the questions without one. If Asked is nil, nobody is asked.
 type Known struct {
 	Answers Answers
 	Asked   *[]Any
@@ -55,16 +55,17 @@ type Known struct {
 
 // A State reports whether the answer to a question is known. The zero value means that it is.
 type State struct {
-	Open bool  // the question has not been answered yet
-	Err  error // why it could not be answered
+	Open   bool  // the question has not been answered yet
+	Unseen bool  // it has no answer, and nobody is asked: no cluster shows what a commit does not
+	Err    error // why it could not be answered
 }
 
 // Known reports whether the question was answered.
-func (s State) Known() bool { return !s.Open && s.Err == nil }
+func (s State) Known() bool { return s == State{} }
 
 // And returns the state of two answers that are needed together.
 func (s State) And(other State) State {
-	s.Open = s.Open || other.Open
+	s.Open, s.Unseen = s.Open || other.Open, s.Unseen || other.Unseen
 	if other.Err != nil {
 		s.Err = other.Err
 	}
@@ -79,9 +80,10 @@ func Get[A any](known Known, q Of[A]) (A, State) {
 	case A:
 		return a, State{}
 	}
-	if known.Asked != nil {
-		*known.Asked = append(*known.Asked, q)
+	if known.Asked == nil {
+		return *new(A), State{Unseen: true}
 	}
+	*known.Asked = append(*known.Asked, q)
 	return *new(A), State{Open: true}
 }
 

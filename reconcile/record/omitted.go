@@ -17,7 +17,7 @@ func PathOf(p plan.Plan, s plan.Step) string {
 	return s.Origin.Path
 }
 
-// locate records the files of the plan's objects, and the policies of the commit.
+// locate records the files of the plan's objects.
 func locate(p plan.Plan, next *inventory.Inventory) {
 	for _, s := range p.Steps {
 		e, owned := next.Entries[s.ID]
@@ -39,8 +39,16 @@ func locate(p plan.Plan, next *inventory.Inventory) {
 			}
 		}
 	}
-	if p.Stance.In(plan.Following) && !p.Partial {
-		next.Record.Policies, next.Record.PolicyNames = PolicyFiles(p, next.Record), inventory.PolicyNames(p.Want, next.Record.PolicyNames)
+}
+
+// recordCommit records the source of the commit and its policies. A sync that ends has no commit.
+func recordCommit(p plan.Plan, was inventory.SourceRecord, next *inventory.Record) {
+	if p.Stance.In(plan.Ending) {
+		return
+	}
+	next.Source = Recorded(p, was)
+	if !p.Partial {
+		next.Policies, next.PolicyNames = PolicyFiles(p, *next), inventory.PolicyNames(p.Want, next.PolicyNames)
 	}
 }
 

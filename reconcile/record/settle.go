@@ -18,7 +18,7 @@ func Intent(p plan.Plan, have inventory.Inventory) inventory.Inventory {
 	next := have
 	next.Rebuilt, next.Lost = false, false
 	next.Record = applying(p, have.Record)
-	next.Record.Source = Recorded(p, have.Record.Source)
+	recordCommit(p, have.Record.Source, &next.Record)
 	if !p.Partial {
 		next.Owner, next.Grants = p.Want.Owner, Grants(p, have.Grants)
 	}
@@ -75,7 +75,7 @@ func Settled(p plan.Plan, have inventory.Inventory, done []plan.Outcome) invento
 	next.Grants = Fulfilled(p, next.Grants, done)
 	next.Grants = Current(p, next.Grants)
 	next.Record = appliedRecord(p, have, done)
-	next.Record.Source = Recorded(p, have.Record.Source)
+	recordCommit(p, have.Record.Source, &next.Record)
 	for _, id := range p.Gone {
 		delete(next.Entries, id)
 	}

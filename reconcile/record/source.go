@@ -9,7 +9,7 @@ import (
 // Recorded returns the record of the source to store after the plan was carried out.
 func Recorded(p plan.Plan, was inventory.SourceRecord) inventory.SourceRecord {
 	from := p.Want.Source
-	if p.Stance.In(plan.Ending) || from.Repository == "" {
+	if from.Repository == "" {
 		return was
 	}
 	next := was

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"headgate.dev/headgate/reconcile/draft"
 	"headgate.dev/headgate/reconcile/plan"
@@ -508,9 +507,9 @@ func (p Pass) PollAfter() metav1.Duration {
 }
 
 // Within returns the delay until the next look: the given one, or an earlier one if others act and something is pending.
-func (p Pass) Within(wait time.Duration) time.Duration {
-	if after := p.PollAfter().Duration; after > 0 && courseOf(p.Last).polls {
-		return min(wait, after)
+func (p Pass) Within(wait metav1.Duration) metav1.Duration {
+	if after := p.PollAfter(); after.Duration > 0 && courseOf(p.Last).polls {
+		wait.Duration = min(wait.Duration, after.Duration)
 	}
 	return wait
 }
