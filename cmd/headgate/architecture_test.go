@@ -101,7 +101,7 @@ var mayImport = map[string][]string{
 	},
 	"reconcile/engine": {},
 	"reconcile/rounds": {
-		"reconcile/draft", "reconcile/plan", "reconcile/reason",
+		"reconcile/plan", "reconcile/reason",
 		"render/crossplane", "render/manifest",
 	},
 	"reconcile": {

@@ -14,7 +14,6 @@ import (
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
 	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/cluster"
-	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/forge"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/network"
@@ -376,7 +375,7 @@ func logPass(log *slog.Logger, e reconcile.Event) {
 		}
 	}
 	for _, f := range r.Findings {
-		if f.Rule == facts.RuleRebuilt {
+		if f.Rule == plan.RuleRebuilt {
 			log.Warn(f.Message, "fix", f.Fix)
 		}
 	}

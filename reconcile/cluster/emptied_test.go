@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"headgate.dev/headgate/reconcile/cluster"
-	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/manifest"
 
@@ -28,14 +27,14 @@ func TestInventoryChangedByHand(t *testing.T) {
 
 			c := w.cluster(t, cluster.Options{})
 			p := applied(t, c, want(t, stays))
-			if !slices.ContainsFunc(p.Notes, func(f manifest.Finding) bool { return f.Rule == facts.RuleRebuilt }) || p.Count(plan.Prune) > 0 {
+			if !slices.ContainsFunc(p.Notes, func(f manifest.Finding) bool { return f.Rule == plan.RuleRebuilt }) || p.Count(plan.Prune) > 0 {
 				t.Errorf("%v %v", actions(p), p.Notes)
 			}
 			p = planned(t, c, want(t, stays))
 			if got := actions(p); !slices.Equal(got, []string{"hold (rebuilt) ConfigMap/" + w.sync.Namespace + "/goes"}) {
 				t.Errorf("a person decides about it: %v", got)
 			}
-			if slices.ContainsFunc(p.Notes, func(f manifest.Finding) bool { return f.Rule == facts.RuleRebuilt }) {
+			if slices.ContainsFunc(p.Notes, func(f manifest.Finding) bool { return f.Rule == plan.RuleRebuilt }) {
 				t.Error("it is rebuilt once")
 			}
 		})

@@ -178,38 +178,6 @@ func dependantsOf(first demand.Order, seen facts.Observed) map[manifest.ID][]man
 	return all
 }
 
-// FailDependants returns the plan with errors on the steps that wait for a failed step, so that they are not sent.
-func FailDependants(p plan.Plan, done []plan.Outcome) plan.Plan {
-	failed, writes := map[manifest.ID]bool{}, map[manifest.ID]bool{}
-	for _, o := range done {
-		failed[o.ID] = o.Err != nil
-	}
-	for _, s := range p.Steps {
-		failed[s.ID] = failed[s.ID] || s.Err != nil
-		writes[s.ID] = s.Applies()
-	}
-	p.Steps = slices.Clone(p.Steps)
-	for again := true; again; {
-		again = false
-		for i, s := range p.Steps {
-			at := slices.IndexFunc(s.AwaitsAll, func(id manifest.ID) bool { return failed[id] })
-			if at < 0 || s.Err != nil {
-				continue
-			}
-			code := reason.DependencyFailed
-			switch {
-			case s.Action == plan.Prune && writes[s.AwaitsAll[at]]: // the guard Unfinished holds it
-				continue
-			case s.Action == plan.Prune:
-				code = reason.DependantFailed
-			}
-			p.Steps[i] = s.Failed(code.With(s.AwaitsAll[at]))
-			failed[s.ID], again = true, true
-		}
-	}
-	return p
-}
-
 // indexDependants sets the dependants of the objects that may be pruned, and the index of the steps, which must not move
 // afterwards.
 func (p *drafted) indexDependants(first demand.Order, seen facts.Observed) {

@@ -148,7 +148,7 @@ func expect(p awaiting) plan.Plan {
 	p.Notes = append(p.Notes, p.notesOf(notesOnSteps)...)
 	slices.SortStableFunc(p.Steps, plan.InOrder)
 	p.Stale = slices.ContainsFunc(unstored, func(c cause) bool { return p.Stance.In(c.in) && c.holds(p.drafted) })
-	p.Plan = FailDependants(p.ruled.drafted.Plan, nil)
+	p.Plan = plan.FailDependants(p.ruled.drafted.Plan, nil)
 	p.merge()
 	p.Unanswered = seen.Needed()
 	return p.Plan

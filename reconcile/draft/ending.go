@@ -37,30 +37,10 @@ func (p *drafted) releaseRetained(facts.Observed) {
 	}
 }
 
-// Foremost returns the part of an ending that can be carried out now: its first tier, and the objects that this tier waits for.
-// Later tiers may be needed for these deletions. Without a deletion, it is everything.
-func Foremost(p plan.Plan) plan.Plan {
-	due := map[manifest.ID]bool{}
-	deletes := slices.ContainsFunc(p.Steps, func(s plan.Step) bool { return s.Change().Action == plan.Prune })
-	for _, s := range p.Steps {
-		due[s.ID] = !deletes || s.Tier() == p.Steps[0].Tier()
-	}
-	for again := true; again; { // a dependant is deleted before its dependency, regardless of its tier
-		again = false
-		for _, s := range p.Steps {
-			for _, id := range s.AwaitsAll {
-				again = again || due[s.ID] && !due[id]
-				due[id] = due[id] || due[s.ID]
-			}
-		}
-	}
-	return p.Select(func(s plan.Step) bool { return due[s.ID] })
-}
-
 // OpenForemost returns the open questions about steps that can be carried out now.
 func OpenForemost(p plan.Plan) []question.Any {
 	first := map[manifest.ID]bool{}
-	for _, s := range Foremost(p).Steps {
+	for _, s := range plan.Foremost(p).Steps {
 		first[s.ID] = true
 	}
 	return slices.DeleteFunc(p.Open(), func(q question.Any) bool { return !first[q.About()] })
@@ -85,7 +65,7 @@ func notesOnEnding(p plan.Plan, seen facts.Ground) []manifest.Finding {
 		return nil
 	}
 	return []manifest.Finding{{
-		Rule: facts.RuleLeft, Severity: manifest.Note, About: manifest.About{},
+		Rule: plan.RuleLeft, Severity: manifest.Note, About: manifest.About{},
 		Message: fmt.Sprintf("Crossplane made CRDs of %s that will be deleted, for example %s: the CRDs stay, and nothing updates them", manifest.Count(len(names), "definition"), names[0]),
 		Fix:     "delete those that you do not need by hand",
 	}}

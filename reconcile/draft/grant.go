@@ -16,7 +16,7 @@ func noteRebuilt(o facts.Ground) []manifest.Finding {
 		return nil
 	}
 	return []manifest.Finding{{
-		Rule: facts.RuleRebuilt, Severity: manifest.Warning, About: manifest.About{},
+		Rule: plan.RuleRebuilt, Severity: manifest.Warning, About: manifest.About{},
 		Message: fmt.Sprintf("the inventory of %s was lost or changed by another client; Headgate rebuilds it from the marks on objects, now with %s, and prunes nothing in this pass", o.Inventory.Sync, manifest.Count(len(o.Inventory.Entries), "object")),
 		Fix:     "look at the prunes that are held afterwards: approve them, or run 'headgate release --rebuilt'",
 	}}

@@ -30,7 +30,7 @@ func (p *drafted) leavesBehind(mrd manifest.ID, crd types.UID, seen facts.Observ
 	}
 	p.Behind[mrd] = e
 	f := manifest.Finding{
-		Rule: facts.RuleLeft, Severity: manifest.Note, About: manifest.About{Object: manifest.ID{Group: mrd.Group, Kind: mrd.Kind, Name: mrd.Name}},
+		Rule: plan.RuleLeft, Severity: manifest.Note, About: manifest.About{Object: manifest.ID{Group: mrd.Group, Kind: mrd.Kind, Name: mrd.Name}},
 		Message: fmt.Sprintf("the CRD %s stays when its definition is gone: it is served, and nothing updates it", mrd.Name),
 		Fix:     "delete it if nothing needs it: kubectl delete crd " + mrd.Name + "; or set deactivation: WhenUnused, and Headgate prunes it once no custom resource uses it",
 	}

@@ -83,7 +83,7 @@ func (p *drafted) unwanted(wanted map[manifest.ID]bool, renamed, nameless map[sc
 		case seen.Hides(id) != nil && e.Policy != inventory.Observable:
 			p.unreachable = append(p.unreachable, p.outOfReach(id, seen.Ground))
 		case same != (manifest.ID{}):
-			p.Steps = append(p.Steps, KeptAs(prune(id, e, live), same))
+			p.Steps = append(p.Steps, prune(id, e, live).KeptAs(same))
 		case !exists:
 			p.Gone, p.Absent = append(p.Gone, id), append(p.Absent, id)
 		case e.IsAnother(live): // ours is gone

@@ -2,8 +2,6 @@ package draft
 
 import (
 	"headgate.dev/headgate/reconcile/facts"
-	"headgate.dev/headgate/reconcile/plan"
-	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render/manifest"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -27,11 +25,4 @@ func uidOf(o facts.Live, id manifest.ID) types.UID {
 		return ""
 	}
 	return live.GetUID()
-}
-
-// KeptAs returns the step that keeps an object because the commit wants it under another identity.
-func KeptAs(s plan.Step, wanted manifest.ID) plan.Step {
-	s.Action, s.Would, s.Cause, s.Guard, s.Reason = plan.Keep, plan.Prune, plan.Retain, plan.SameObject, reason.ServedTwice.With(wanted)
-	s.SameAs = wanted
-	return s.Free()
 }

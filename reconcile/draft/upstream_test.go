@@ -7,13 +7,11 @@ import (
 
 	"headgate.dev/headgate/fixtures/given"
 	"headgate.dev/headgate/reconcile/baseline"
-	"headgate.dev/headgate/reconcile/draft"
 	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/question"
-	"headgate.dev/headgate/reconcile/rounds"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
@@ -342,15 +340,6 @@ func TestExpected(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\neffects (-want +got):\n%s", tc.reason, diff)
 			}
-			late := map[manifest.ID]bool{}
-			for _, e := range p.Effects {
-				late[e.On] = true
-			}
-			for _, e := range rounds.Overdue(p, rounds.Times{}, late).Effects {
-				if e.State == plan.Pending {
-					t.Errorf("%s is still pending when the time is over", e.On)
-				}
-			}
 		})
 	}
 }
@@ -385,7 +374,8 @@ func TestActivates(t *testing.T) {
 		t.Errorf("queues and tables are going to be activated: %d", n)
 	}
 	now, _ := given.Steps(t, want, given.Seen(after), guard.Guarding{}.Guards()...)
-	if n := facts.Activates(draft.Refreshed(p, now), true); n != 1 {
+	p.Effects = now.Effects
+	if n := facts.Activates(p, true); n != 1 {
 		t.Errorf("queues was activated, and tables not yet: %d", n)
 	}
 }

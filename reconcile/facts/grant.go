@@ -5,9 +5,6 @@ import (
 	"headgate.dev/headgate/reconcile/plan"
 )
 
-// RuleRebuilt is the rule of the warning that an inventory is rebuilt.
-const RuleRebuilt = "inventory-rebuilt"
-
 // IsLost reports whether a sync has applied objects but the inventory with its grants is gone. A pass stores the inventory before
 // it applies anything.
 func (o Observed) IsLost() bool {

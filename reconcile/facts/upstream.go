@@ -222,14 +222,11 @@ func NoteOwner(seen Observed) []manifest.Finding {
 	}}
 }
 
-// RuleLeft is the rule for a CRD without an owner after a handover.
-const RuleLeft = "crd-left-alone"
-
 // NoteLeft returns a finding about CRDs without an owner after a handover. Crossplane takes over only the CRDs of active
 // definitions.
 func NoteLeft(names []string) manifest.Finding {
 	return manifest.Finding{
-		Rule:     RuleLeft,
+		Rule:     plan.RuleLeft,
 		About:    manifest.About{},
 		Severity: manifest.Note,
 		Message:  fmt.Sprintf("%s handed over to Crossplane that no policy of this commit names, for example %s: they stay as they are, and nothing updates them", manifest.Count(len(names), "CRD"), names[0]),

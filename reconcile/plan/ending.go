@@ -6,6 +6,7 @@ import (
 
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/ownership"
+	"headgate.dev/headgate/render/manifest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -51,4 +52,24 @@ func (s Step) Releasing(live *metav1.PartialObjectMetadata, of inventory.Sync) (
 		metadata["ownerReferences"] = slices.DeleteFunc(slices.Clone(live.OwnerReferences), func(o metav1.OwnerReference) bool { return slices.Contains(s.Disowns, o.UID) })
 	}
 	return json.Marshal(map[string]any{"metadata": metadata})
+}
+
+// Foremost returns the part of an ending that can be carried out now: its first tier, and the objects that this tier waits for.
+// Later tiers may be needed for these deletions. Without a deletion, it is everything.
+func Foremost(p Plan) Plan {
+	due := map[manifest.ID]bool{}
+	deletes := slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Change().Action == Prune })
+	for _, s := range p.Steps {
+		due[s.ID] = !deletes || s.Tier() == p.Steps[0].Tier()
+	}
+	for again := true; again; { // a dependant is deleted before its dependency, regardless of its tier
+		again = false
+		for _, s := range p.Steps {
+			for _, id := range s.AwaitsAll {
+				again = again || due[s.ID] && !due[id]
+				due[id] = due[id] || due[s.ID]
+			}
+		}
+	}
+	return p.Select(func(s Step) bool { return due[s.ID] })
 }

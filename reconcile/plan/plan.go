@@ -97,3 +97,9 @@ func InOrder(a, b Step) int {
 		a.ID.Compare(b.ID),
 	)
 }
+
+// The rules of notes that the report of a pass keeps although its later plans do not have them.
+const (
+	RuleLeft    = "crd-left-alone"    // a CRD without an owner after a handover
+	RuleRebuilt = "inventory-rebuilt" // the inventory is rebuilt
+)

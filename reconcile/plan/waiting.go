@@ -3,6 +3,7 @@ package plan
 import (
 	"slices"
 
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 )
@@ -40,3 +41,35 @@ func Coming(p Plan, late map[manifest.ID]bool) bool {
 
 // Waiting reports whether the step waits for something else. A later plan carries it out.
 func (s Step) Waiting() bool { return len(s.Waits) > 0 }
+
+// FailDependants returns the plan with errors on the steps that wait for a failed step, so that they are not sent.
+func FailDependants(p Plan, done []Outcome) Plan {
+	failed, writes := map[manifest.ID]bool{}, map[manifest.ID]bool{}
+	for _, o := range done {
+		failed[o.ID] = o.Err != nil
+	}
+	for _, s := range p.Steps {
+		failed[s.ID] = failed[s.ID] || s.Err != nil
+		writes[s.ID] = s.Applies()
+	}
+	p.Steps = slices.Clone(p.Steps)
+	for again := true; again; {
+		again = false
+		for i, s := range p.Steps {
+			at := slices.IndexFunc(s.AwaitsAll, func(id manifest.ID) bool { return failed[id] })
+			if at < 0 || s.Err != nil {
+				continue
+			}
+			code := reason.DependencyFailed
+			switch {
+			case s.Action == Prune && writes[s.AwaitsAll[at]]: // the guard Unfinished holds it
+				continue
+			case s.Action == Prune:
+				code = reason.DependantFailed
+			}
+			p.Steps[i] = s.Failed(code.With(s.AwaitsAll[at]))
+			failed[s.ID], again = true, true
+		}
+	}
+	return p
+}

@@ -7,10 +7,10 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// Continued returns the plan with the steps that an earlier plan of the same pass has carried out. A pass plans again if the
+// withCarried returns the plan with the steps that an earlier plan of the same pass has carried out. A pass plans again if the
 // inventory moved. Without these steps, its report would show the objects that it wrote before as unchanged. A step of the later
 // plan that still has something to do stays.
-func Continued(p plan.Plan, before plan.Plan, done []plan.Outcome) plan.Plan {
+func withCarried(p plan.Plan, before plan.Plan, done []plan.Outcome) plan.Plan {
 	carried := carried(before, done)
 	if len(carried.Steps) == 0 {
 		return p

@@ -3,7 +3,6 @@ package rounds
 import (
 	"slices"
 
-	"headgate.dev/headgate/reconcile/draft"
 	"headgate.dev/headgate/reconcile/plan"
 )
 
@@ -47,16 +46,16 @@ func renewed(p, _ Pass, r Round, _ []plan.Outcome, _ error) Pass {
 
 // continued returns a pass that carries out its first plan, of which a round sent another part.
 func continued(p, was Pass, r Round, done []plan.Outcome, err error) Pass {
-	last := draft.Refreshed(p.Last, r.now)
+	last := refreshed(p.Last, r.now)
 	switch {
 	case !p.begun:
-		p.First = Continued(r.now, p.Last, was.outcomes())
+		p.First = withCarried(r.now, p.Last, was.outcomes())
 		p.First.Notes = slices.Concat(p.First.Notes, p.migration)
-		p.Last = draft.FailDependants(p.First, p.outcomes())
+		p.Last = plan.FailDependants(p.First, p.outcomes())
 	case err != nil: // keep the steps that were carried out before the error
-		p.Last = draft.Replaced(last, carried(r.next, done), r.phases)
+		p.Last = replaced(last, carried(r.next, done), r.phases)
 	default:
-		p.Last = draft.FailDependants(draft.Replaced(last, r.next, r.phases), p.outcomes())
+		p.Last = plan.FailDependants(replaced(last, r.next, r.phases), p.outcomes())
 		if r.prunes {
 			p.Last.Approval, p.Last.Spent = r.next.Approval, slices.Concat(p.Last.Spent, r.next.Spent[len(r.now.Spent):])
 		}

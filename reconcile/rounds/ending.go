@@ -3,7 +3,6 @@ package rounds
 import (
 	"slices"
 
-	"headgate.dev/headgate/reconcile/draft"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/reason"
 )
@@ -24,7 +23,7 @@ import (
 // A round without deletions makes the inventory forget the objects that are gone since the last round.
 func (p Pass) ending(r Round) Round {
 	p = p.seeing(r.now)
-	tier := draft.Foremost(r.now)
+	tier := plan.Foremost(r.now)
 	if p.lastChange.IsZero() || !slices.Equal(ids(p.Last), ids(r.now)) {
 		r.lastChange = r.at.Now
 	}
@@ -59,7 +58,7 @@ func (p Pass) tierIsLate(r Round) Pass {
 		return p
 	}
 	p.Done = cloned(p.Done)
-	for _, s := range draft.Foremost(p.Last).Steps {
+	for _, s := range plan.Foremost(p.Last).Steps {
 		if p.goes(s) {
 			p.Done[s.ID] = plan.Outcome{ID: s.ID, Action: plan.Prune, Err: reason.CodedError{Reason: reason.NotGone.With(r.at.Limit.Duration.String(), s.Reason)}}
 		}

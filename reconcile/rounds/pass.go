@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"headgate.dev/headgate/reconcile/draft"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render/crossplane"
@@ -166,13 +165,13 @@ func (p Pass) waitsFirst(r Round) bool {
 // phase of a deactivation.
 func (p Pass) later(r Round) Round {
 	p = p.seeing(r.now)
-	if p.lastChange.IsZero() || r.now.ChangedSince(p.Last) || p.waiting != draft.Waiting(r.now) {
+	if p.lastChange.IsZero() || r.now.ChangedSince(p.Last) || p.waiting != waiting(r.now) {
 		r.lastChange = r.at.Now
 	}
 	patient := !r.at.Hurry && r.at.Now.Sub(r.lastChange.Time) < r.at.Grace.Duration
 	outcomes := p.outcomes()
 	with := func(next plan.Plan) plan.Plan {
-		return draft.FailDependants(draft.Replaced(draft.Refreshed(p.Last, r.now), next, r.phases), outcomes)
+		return plan.FailDependants(replaced(refreshed(p.Last, r.now), next, r.phases), outcomes)
 	}
 	r.next = p.resumed(r.now, patient)
 	r.phases = p.following(r.next)
@@ -229,7 +228,7 @@ func (p Pass) late(shown plan.Plan, t Times) map[manifest.ID]bool {
 // moved in the first round, the next plan becomes the first plan.
 func (p Pass) After(r Round, done []plan.Outcome, err error) Pass {
 	if r.Why == Migrates {
-		p.migrated, p.migration = true, draft.NoteMigrated(r.Send, done)
+		p.migrated, p.migration = true, noteMigrated(r.Send, done)
 		return p
 	}
 	was := p
@@ -254,7 +253,7 @@ func (p Pass) After(r Round, done []plan.Outcome, err error) Pass {
 	}
 	p.started, p.begun = true, p.begun || !errors.Is(err, reason.ErrMoved)
 	p.pruned = p.pruned || r.prunes && err == nil
-	p.Waits, p.at, p.waiting = p.Waits.noted(p.Last, r.at), r.at, draft.Waiting(r.now)
+	p.Waits, p.at, p.waiting = p.Waits.noted(p.Last, r.at), r.at, waiting(r.now)
 	return p
 }
 
@@ -280,7 +279,7 @@ func (p Pass) overdue(r Round) Pass {
 	if r.Until == Late {
 		p.Waits = Waits{}.noted(p.Last, Times{}) // everything is late
 	}
-	p.Last = Overdue(p.Last, r.at, p.Waits.late(r.at))
+	p.Last = overdue(p.Last, r.at, p.Waits.late(r.at))
 	return p
 }
 

@@ -1,10 +1,10 @@
 package rounds_test
 
 import (
+	"slices"
 	"testing"
 
 	"headgate.dev/headgate/fixtures/given"
-	"headgate.dev/headgate/reconcile/draft"
 	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/plan"
@@ -38,7 +38,7 @@ func TestResumed(t *testing.T) {
 	if len(next.Steps) != 1 || next.Steps[0].ID.Kind != "ProviderConfig" || !next.Steps[0].Writes() {
 		t.Errorf("only what waited is carried out later: %+v", next.Steps)
 	}
-	after := draft.Replaced(before, next, nil)
+	after := rounds.Replaced(before, next)
 	if len(after.Steps) != len(before.Steps) || plan.Coming(after, nil) {
 		t.Errorf("nothing waits any more, and nothing is forgotten: %+v", after.Steps)
 	}
@@ -56,9 +56,17 @@ func TestResumed(t *testing.T) {
 	if plan.Coming(before, late) {
 		t.Error("what is late is not waited for again")
 	}
-	for _, s := range rounds.Overdue(before, rounds.Times{}, late).Steps {
+	for _, s := range rounds.Overdue(before, late).Steps {
 		if (s.Err != nil) != late[s.ID] {
 			t.Errorf("what did not come in time has failed, and nothing else: %+v", s)
 		}
+	}
+	all := map[manifest.ID]bool{}
+	for _, e := range before.Effects {
+		all[e.On] = true
+	}
+	after = rounds.Overdue(before, all)
+	if len(all) == 0 || slices.ContainsFunc(after.Effects, func(e plan.Effect) bool { return e.State == plan.Pending }) {
+		t.Errorf("no effect is pending when the time is over: %+v", after.Effects)
 	}
 }

@@ -3,7 +3,6 @@ package rounds
 import (
 	"slices"
 
-	"headgate.dev/headgate/reconcile/draft"
 	"headgate.dev/headgate/reconcile/plan"
 )
 
@@ -16,7 +15,7 @@ func (p Pass) holdPrunes(part, shown plan.Plan) plan.Plan {
 	for i, s := range part.Steps {
 		s = freed(shown, s, undone)
 		if wanted, twice := uids[s.UID]; twice && s.Action == plan.Prune {
-			s, part.Stale = draft.KeptAs(s, wanted), true
+			s, part.Stale = s.KeptAs(wanted), true
 		} else if why := s.WaitsFor(undone); !why.None() && s.Err == nil && !p.follows(s) {
 			s = s.Ruled(plan.Ruling{Guard: plan.Unfinished, Severity: plan.Block, Reason: why}, nil).Free()
 		} else if why := s.NotEmpty(done); !why.None() && s.Err == nil {
@@ -24,7 +23,7 @@ func (p Pass) holdPrunes(part, shown plan.Plan) plan.Plan {
 		}
 		part.Steps[i] = s
 	}
-	all := draft.Replaced(shown, part, p.following(part))
+	all := replaced(shown, part, p.following(part))
 	all.Approval, all.Spent = nil, nil
 	var lifted plan.Lifting
 	if all.AskAgain != nil {

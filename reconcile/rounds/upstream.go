@@ -8,9 +8,9 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// Overdue returns the plan after the time limit: late effects are broken, and steps that still wait for them have failed. So have
+// overdue returns the plan after the time limit: late effects are broken, and steps that still wait for them have failed. So have
 // late deletions.
-func Overdue(p plan.Plan, t Times, late map[manifest.ID]bool) plan.Plan {
+func overdue(p plan.Plan, t Times, late map[manifest.ID]bool) plan.Plan {
 	after := t.Limit.Duration.String()
 	p.Steps, p.Effects = slices.Clone(p.Steps), slices.Clone(p.Effects)
 	for i, s := range p.Steps {

@@ -1,17 +1,16 @@
-package draft_test
+package rounds
 
 import (
 	"errors"
 	"testing"
 
 	"headgate.dev/headgate/reconcile/plan"
-	"headgate.dev/headgate/reconcile/rounds"
 	"headgate.dev/headgate/render/manifest"
 
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestContinued(t *testing.T) {
+func TestWithCarried(t *testing.T) {
 	id := func(name string) manifest.ID { return manifest.ID{Kind: "ConfigMap", Namespace: "d", Name: name} }
 	before := plan.Plan{Steps: []plan.Step{
 		{ID: id("made"), Action: plan.Create}, {ID: id("gone"), Action: plan.Prune}, {ID: id("failed"), Action: plan.Create},
@@ -24,7 +23,7 @@ func TestContinued(t *testing.T) {
 		{ID: id("made"), Action: plan.Keep}, {ID: id("failed"), Action: plan.Keep}, {ID: id("unreached"), Action: plan.Keep}, {ID: id("again"), Action: plan.Update}, {ID: id("kept"), Action: plan.Keep},
 	}}
 	got := map[string]plan.Action{}
-	for _, s := range rounds.Continued(now, before, done).Steps {
+	for _, s := range withCarried(now, before, done).Steps {
 		got[s.ID.Name] = s.Action
 	}
 	want := map[string]plan.Action{"made": plan.Create, "gone": plan.Prune, "failed": plan.Keep, "unreached": plan.Keep, "again": plan.Update, "kept": plan.Keep}

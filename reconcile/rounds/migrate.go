@@ -1,4 +1,4 @@
-package draft
+package rounds
 
 import (
 	"fmt"
@@ -9,8 +9,8 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// NoteMigrated returns findings about a migration from its outcomes; nil if nothing was migrated.
-func NoteMigrated(sent plan.Plan, done []plan.Outcome) []manifest.Finding {
+// noteMigrated returns findings about a migration from its outcomes; nil if nothing was migrated.
+func noteMigrated(sent plan.Plan, done []plan.Outcome) []manifest.Finding {
 	var names []string
 	home := sent.Homes()
 	for _, o := range done {
