@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"headgate.dev/headgate/fixtures/golden"
+	"headgate.dev/headgate/reconcile/draft"
+	"headgate.dev/headgate/reconcile/guard"
 )
 
 // TestREADME checks that the README contains what a new reader needs to decide.
@@ -97,6 +99,26 @@ func TestGuardsInSituations(t *testing.T) {
 		t.Fatalf("%s lacks %q and %q", name, begin, end)
 	}
 	golden.Compare(t, filepath.Join(root(t), name), before+begin+b.String()+end+after)
+}
+
+// TestGuardsAreDocumented proves that users can look up each guard that a report names, and whether they can approve what it holds.
+func TestGuardsAreDocumented(t *testing.T) {
+	may := map[string]string{} // whether a user can approve what a guard holds
+	for _, of := range (guard.Guarding{}).Guards() {
+		switch name := string(of.Name); {
+		case of.Phase == draft.Merge, of.Phase == draft.MergeEffects: // reports do not name them
+		case of.Approvable:
+			may[name] = "yes"
+		case may[name] == "":
+			may[name] = "no"
+		}
+	}
+	table := readFile(t, "reconcile/README.md")
+	for name, can := range may {
+		if !regexp.MustCompile(`(?m)^\| ` + name + ` \| .* \| ` + can + ` \|$`).MatchString(table) {
+			t.Errorf("the guard %s has no row in the table of reconcile/README.md that says %s to approvals", name, can)
+		}
+	}
 }
 
 // wrapped breaks a line so that a page shows all of it. indent begins the further lines.

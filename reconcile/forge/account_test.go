@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -239,7 +241,26 @@ func statusesOn(t *testing.T, kind Kind, base string) Statuses {
 	return Statuses{Poster: p, Cluster: "production", Home: "headgate-system"}
 }
 
-var kinds = []Kind{KindGitHub, KindGitLab, KindGitea, KindBitbucket, KindBitbucketDataCenter, KindAzureDevOps}
+// kinds are all kinds of forges. Most tests run once for each.
+var kinds = func() (all []Kind) {
+	for _, f := range All() {
+		all = append(all, f.Kind)
+	}
+	return all
+}()
+
+// A forge that the fakes do not know is not tested. So each fake has a row for every forge.
+func TestEveryForgeIsFaked(t *testing.T) {
+	want := slices.Sorted(slices.Values(kinds))
+	for name, known := range map[string][]Kind{
+		"statuses": slices.Sorted(maps.Keys(statusPaths)), "comments": slices.Sorted(maps.Keys(pullPaths)), "open pull requests": slices.Sorted(maps.Keys(listings)),
+		"links": slices.Sorted(maps.Keys(fileURLs)),
+	} {
+		if !slices.Equal(want, known) {
+			t.Errorf("%s: the fakes know %s, and the forges are %s", name, known, want)
+		}
+	}
+}
 
 func TestNothingIsSaidTwice(t *testing.T) {
 	red := reported(report.Status{State: report.Failure, Description: "1 failed: x"}, report.Status{State: report.Success, Description: "no drift"})

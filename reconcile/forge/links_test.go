@@ -6,19 +6,22 @@ import (
 	"testing"
 )
 
+// fileURLs holds a repository of each kind, and the URLs of a file in it.
+var fileURLs = map[Kind]struct {
+	at        Repository
+	want      string // of clusters/prod/a.yaml:31
+	wantWhole string // of the file
+}{
+	KindGitHub:              {Repository{Base: "https://github.com", Owner: "acme", Name: "platform"}, "https://github.com/acme/platform/blob/COMMIT/clusters/prod/a.yaml#L31", "https://github.com/acme/platform/blob/COMMIT/clusters/prod/a.yaml"},
+	KindGitLab:              {Repository{Base: "https://gitlab.com", Owner: "acme/team", Name: "platform"}, "https://gitlab.com/acme/team/platform/-/blob/COMMIT/clusters/prod/a.yaml#L31", "https://gitlab.com/acme/team/platform/-/blob/COMMIT/clusters/prod/a.yaml"},
+	KindGitea:               {Repository{Base: "https://git.example.org/git", Owner: "acme", Name: "platform"}, "https://git.example.org/git/acme/platform/src/commit/COMMIT/clusters/prod/a.yaml#L31", "https://git.example.org/git/acme/platform/src/commit/COMMIT/clusters/prod/a.yaml"},
+	KindBitbucket:           {Repository{Base: "https://bitbucket.org", Owner: "acme", Name: "platform"}, "https://bitbucket.org/acme/platform/src/COMMIT/clusters/prod/a.yaml#lines-31", "https://bitbucket.org/acme/platform/src/COMMIT/clusters/prod/a.yaml"},
+	KindBitbucketDataCenter: {Repository{Base: "https://git.example.org", Owner: "ACME", Name: "platform"}, "https://git.example.org/projects/ACME/repos/platform/browse/clusters/prod/a.yaml?at=COMMIT#31", "https://git.example.org/projects/ACME/repos/platform/browse/clusters/prod/a.yaml?at=COMMIT"},
+	KindAzureDevOps:         {Repository{Base: "https://dev.azure.com", Owner: "acme/my project", Name: "platform"}, "https://dev.azure.com/acme/my%20project/_git/platform?path=/clusters/prod/a.yaml&version=GCCOMMIT&line=31&lineEnd=32&lineStartColumn=1&lineEndColumn=1", "https://dev.azure.com/acme/my%20project/_git/platform?path=/clusters/prod/a.yaml&version=GCCOMMIT"},
+}
+
 func TestFileURL(t *testing.T) {
-	for kind, tc := range map[Kind]struct {
-		at        Repository
-		want      string // of clusters/prod/a.yaml:31
-		wantWhole string // of the file
-	}{
-		KindGitHub:              {Repository{Base: "https://github.com", Owner: "acme", Name: "platform"}, "https://github.com/acme/platform/blob/COMMIT/clusters/prod/a.yaml#L31", "https://github.com/acme/platform/blob/COMMIT/clusters/prod/a.yaml"},
-		KindGitLab:              {Repository{Base: "https://gitlab.com", Owner: "acme/team", Name: "platform"}, "https://gitlab.com/acme/team/platform/-/blob/COMMIT/clusters/prod/a.yaml#L31", "https://gitlab.com/acme/team/platform/-/blob/COMMIT/clusters/prod/a.yaml"},
-		KindGitea:               {Repository{Base: "https://git.example.org/git", Owner: "acme", Name: "platform"}, "https://git.example.org/git/acme/platform/src/commit/COMMIT/clusters/prod/a.yaml#L31", "https://git.example.org/git/acme/platform/src/commit/COMMIT/clusters/prod/a.yaml"},
-		KindBitbucket:           {Repository{Base: "https://bitbucket.org", Owner: "acme", Name: "platform"}, "https://bitbucket.org/acme/platform/src/COMMIT/clusters/prod/a.yaml#lines-31", "https://bitbucket.org/acme/platform/src/COMMIT/clusters/prod/a.yaml"},
-		KindBitbucketDataCenter: {Repository{Base: "https://git.example.org", Owner: "ACME", Name: "platform"}, "https://git.example.org/projects/ACME/repos/platform/browse/clusters/prod/a.yaml?at=COMMIT#31", "https://git.example.org/projects/ACME/repos/platform/browse/clusters/prod/a.yaml?at=COMMIT"},
-		KindAzureDevOps:         {Repository{Base: "https://dev.azure.com", Owner: "acme/my project", Name: "platform"}, "https://dev.azure.com/acme/my%20project/_git/platform?path=/clusters/prod/a.yaml&version=GCCOMMIT&line=31&lineEnd=32&lineStartColumn=1&lineEndColumn=1", "https://dev.azure.com/acme/my%20project/_git/platform?path=/clusters/prod/a.yaml&version=GCCOMMIT"},
-	} {
+	for kind, tc := range fileURLs {
 		at := tc.at
 		at.Kind = kind
 		for line, want := range map[int]string{31: tc.want, 0: tc.wantWhole} {

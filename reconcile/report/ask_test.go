@@ -133,3 +133,38 @@ func TestCovered(t *testing.T) {
 		}
 	}
 }
+
+// An approval in Git covers the amount that it names. A comment covers the amounts that it listed, which its digest proves.
+func TestApprovalOfAmounts(t *testing.T) {
+	of := func(amount int) Report {
+		r := asking(false)
+		r.Steps[0].claims = []approval.Ask{{Claim: breaksOne.Claim, Amount: approval.Count(amount)}}
+		r.ask()
+		return r.On(nil)
+	}
+	r := of(3)
+	for name, tc := range map[string]struct {
+		upTo  int
+		place inventory.ApprovalPlace
+		want  State
+	}{
+		"Enough":  {3, inventory.InGit, Success},
+		"TooFew":  {2, inventory.InGit, Failure},
+		"None":    {0, inventory.InGit, Failure},
+		"Comment": {0, inventory.InComment, Success},
+	} {
+		given := []Approved{{Digests: []string{r.Approval.Digest}, UpTo: tc.upTo, How: []inventory.ApprovalPlace{tc.place}}}
+		if s := r.Approve(given).On(nil).Verdict.Activation; s.State != tc.want {
+			t.Errorf("%s: %+v, want %s", name, s, tc.want)
+		}
+	}
+	c := Combined{Reports: []Report{r}, Target: "main", Head: strings.Repeat("e", 40)}
+	if _, amounts := Covered(c.Digest(), "main", []string{c.Comment(65_536)}); amounts[breaksOne.Digest()].Count() != 3 {
+		t.Errorf("the comment covers %v, want 3", amounts)
+	}
+	more := of(4).Approval
+	forged := listMark + c.Digest() + ": " + strings.Join(approval.Show(more.Each, more.Claims), " ") + " -->"
+	if _, amounts := Covered(c.Digest(), "main", []string{forged}); amounts != nil {
+		t.Errorf("a list with a larger amount covers %v", amounts)
+	}
+}

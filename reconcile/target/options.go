@@ -190,7 +190,7 @@ func number(field, flag, usage string, api func(*v1alpha1.Spec) **int, core func
 			if err != nil {
 				return errors.New("use a whole number")
 			}
-			if err := rangeOf(spec, field).Check(int64(n)); err != nil {
+			if err := numberOf(spec, field).Check(int64(n)); err != nil {
 				return fmt.Errorf("%w; leave it out for the default", err)
 			}
 			*api(spec) = &n
@@ -201,14 +201,14 @@ func number(field, flag, usage string, api func(*v1alpha1.Spec) **int, core func
 	}
 }
 
-// rangeOf returns the range of a number of the API; one that accepts only 0 if there is none.
-func rangeOf(spec *v1alpha1.Spec, field string) v1alpha1.Range {
+// numberOf returns the number in a field; one that accepts only 0 if there is none.
+func numberOf(spec *v1alpha1.Spec, field string) v1alpha1.Number {
 	for _, n := range spec.Numbers() {
 		if n.Field == field {
-			return n.Range
+			return n
 		}
 	}
-	return v1alpha1.Range{}
+	return v1alpha1.Number{}
 }
 
 func (o Option) ofRendering() Option {
@@ -232,7 +232,8 @@ func OptionOf(flag string) Option {
 func WithoutEffect(spec *v1alpha1.Spec) []string {
 	var flags []string
 	for _, o := range Options {
-		if number := o.Words == nil; number && o.word(spec) != "0" || !number && enumerationOf(spec, o.Field).Writes && o.word(spec) != o.Words[0] {
+		n, e := numberOf(spec, o.Field), enumerationOf(spec, o.Field)
+		if n.Writes && n.Set || e.Writes && o.word(spec) != o.Words[0] {
 			flags = append(flags, "--"+o.Flag)
 		}
 	}

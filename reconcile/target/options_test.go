@@ -1,6 +1,7 @@
 package target
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -68,6 +69,33 @@ func TestOptionsAreComplete(t *testing.T) {
 	for _, f := range forge.All() {
 		if !slices.Contains(kinds, any(f.Kind)) {
 			t.Errorf("no value of the API, and no word of --forge, is a %s", f.Name)
+		}
+	}
+}
+
+// An option that sets nothing, or the setting of another option, would be accepted and ignored.
+func TestEveryOptionHasASettingOfItsOwn(t *testing.T) {
+	settingsOf := func(o Option, word string) string {
+		var spec v1alpha1.Spec
+		if err := o.Set(&spec, word); err != nil {
+			t.Fatalf("--%s=%s: %v", o.Flag, word, err)
+		}
+		var to settings
+		o.apply(&spec, &to)
+		return fmt.Sprintf("%+v", to)
+	}
+	setBy := map[string]string{fmt.Sprintf("%+v", settings{}): "no option"}
+	for _, o := range Options {
+		words := []string{"7"} // of a number
+		if o.Words != nil {
+			words = o.Words[1:]
+		}
+		for _, word := range words {
+			got := settingsOf(o, word)
+			if by := setBy[got]; by != "" && by != o.Flag {
+				t.Errorf("--%s=%s has the effect of %s", o.Flag, word, by)
+			}
+			setBy[got] = o.Flag
 		}
 	}
 }

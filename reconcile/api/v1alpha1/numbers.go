@@ -28,8 +28,9 @@ func (r Range) Check(n int64) error {
 type Number struct {
 	Field string // path of the field, such as "spec.maxPrunes"
 	Range
-	Value int64 // 0 if the field is left out
-	Set   bool
+	Value  int64 // 0 if the field is left out
+	Set    bool
+	Writes bool // the field only concerns writes, so it has no effect with PolicyObservable
 }
 
 // The ranges of numbers. A count that no repository and no cluster reaches is a mistake, and so is a duration of more than a year.
@@ -47,8 +48,8 @@ const (
 func (s *Spec) Numbers() []Number {
 	counted := Range{1, mostCounted}
 	all := append(s.Limits.numbers("spec.limits."),
-		optional("spec.maxPrunes", s.MaxPrunes, counted),
-		optional("spec.maxActivations", s.MaxActivations, counted))
+		optional("spec.maxPrunes", s.MaxPrunes, counted).ofWrites(),
+		optional("spec.maxActivations", s.MaxActivations, counted).ofWrites())
 	if of := s.Conversion.Service; of != nil {
 		all = append(all, unlessZero("spec.conversion.service.port", of.Port, Range{1, mostPort}))
 	}
@@ -74,11 +75,18 @@ func optional(field string, n *int, of Range) Number {
 	if n == nil {
 		return Number{Field: field, Range: of}
 	}
-	return Number{field, of, int64(*n), true}
+	return Number{Field: field, Range: of, Value: int64(*n), Set: true}
 }
 
 // unlessZero returns a number that 0 leaves out. A file cannot contain that 0.
-func unlessZero(field string, n int64, of Range) Number { return Number{field, of, n, n != 0} }
+func unlessZero(field string, n int64, of Range) Number {
+	return Number{Field: field, Range: of, Value: n, Set: n != 0}
+}
+
+func (n Number) ofWrites() Number {
+	n.Writes = true
+	return n
+}
 
 // numbers checks numbers that are set.
 func (p *problems) numbers(all []Number) {

@@ -285,11 +285,10 @@ func (p *problems) observeOnly(spec Spec) {
 			useless(e.Field)
 		}
 	}
-	if spec.MaxPrunes != nil {
-		useless("spec.maxPrunes")
-	}
-	if spec.MaxActivations != nil {
-		useless("spec.maxActivations")
+	for _, n := range spec.Numbers() {
+		if n.Writes && n.Set {
+			useless(n.Field)
+		}
 	}
 	if len(spec.Release) > 0 {
 		useless("spec.release")
