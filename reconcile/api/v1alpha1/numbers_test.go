@@ -29,7 +29,7 @@ func TestNumbersOnServer(t *testing.T) {
 	numbers := whole.Numbers()
 	for _, n := range numbers {
 		at := spec
-		for _, name := range strings.Split(strings.TrimPrefix(n.Field, "spec."), ".") {
+		for name := range strings.SplitSeq(strings.TrimPrefix(n.Field, "spec."), ".") {
 			at = at.Properties[name]
 		}
 		if at.Minimum == nil || at.Maximum == nil || int64(*at.Minimum) != n.Least || int64(*at.Maximum) != n.Most {
