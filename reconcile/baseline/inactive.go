@@ -54,7 +54,7 @@ func (b Baseline) redeclared(want render.Desired) ([]plan.Effect, []manifest.Fin
 			}
 		}
 		if e.Change != nil {
-			effects = append(effects, facts.DeclaredAt(e, changed[i].is.Origin()))
+			effects = append(effects, e.DeclaredAt(changed[i].is.Origin()))
 		}
 	}
 	slices.SortFunc(effects, func(a, b plan.Effect) int { return a.On.Compare(b.On) })

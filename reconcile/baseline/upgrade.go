@@ -155,7 +155,7 @@ func compared(all []swap, bumped []plan.Bump) []swap {
 			_, copied := s.after.copied()
 			var write plan.Write
 			write, failed[i] = replacing(s.before, s.after, copied)
-			all[i].effect = facts.Writing(s.effect, write)
+			all[i].effect = s.effect.Writing(write)
 		}
 	})
 	for i, err := range failed {

@@ -64,6 +64,11 @@ func TestApprovedContent(t *testing.T) {
 	}
 }
 
+// settledGrants returns the grants that the inventory has after the last write.
+func settledGrants(p plan.Plan, grants []inventory.Grant, done []plan.Outcome) []inventory.Grant {
+	return record.Settled(p, inventory.Inventory{Grants: grants}, done).Grants
+}
+
 // The approval of a create is spent with its last phase, which is an update. Otherwise it would count again after a user deletes
 // the object.
 func TestApprovalOfPhases(t *testing.T) {
@@ -71,13 +76,13 @@ func TestApprovalOfPhases(t *testing.T) {
 	create := plan.Step{ID: id, Action: plan.Create, Approved: true, Write: plan.Write{Activates: true, Wants: "1"}}
 	activate := plan.Step{ID: id, Action: plan.Update, Approved: true, Write: plan.Write{Activates: true, Wants: "1"}}
 	left := []inventory.Grant{{Digest: "d", Left: []string{create.Claim("flood", "").Key()}}}
-	left = record.Fulfilled(plan.Plan{Steps: []plan.Step{create}}, left, []plan.Outcome{{ID: id, Action: plan.Create, More: true}})
+	left = settledGrants(plan.Plan{Steps: []plan.Step{create}}, left, []plan.Outcome{{ID: id, Action: plan.Create, More: true}})
 	if len(left[0].Left) != 1 {
 		t.Fatal("the next phase needs the approval")
 	}
 	for _, approved := range []bool{true, false} { // the guard may allow the last phase without the approval
 		activate.Approved = approved
-		if over := record.Fulfilled((plan.Plan{Steps: []plan.Step{activate}}), slices.Clone(left), []plan.Outcome{{ID: id, Action: plan.Update}}); len(over[0].Left) > 0 {
+		if over := settledGrants((plan.Plan{Steps: []plan.Step{activate}}), slices.Clone(left), []plan.Outcome{{ID: id, Action: plan.Update}}); len(over[0].Left) > 0 {
 			t.Errorf("approved %t: the approval counts again", approved)
 		}
 	}
@@ -102,7 +107,7 @@ func TestApprovalOfWhatGoes(t *testing.T) {
 		approved := all.Covers(approval.Ask{Claim: s.Claim("asks", "")})
 		p.Steps[0].Action = s.Would
 		o.ID, o.Action = id, s.Would
-		return record.Fulfilled(p.Plan, record.Grants(p.Plan, grants), []plan.Outcome{o}), approved
+		return settledGrants(p.Plan, grants, []plan.Outcome{o}), approved
 	}
 	for _, activates := range []bool{false, true} {
 		for _, frees := range []bool{true, false} {

@@ -263,11 +263,11 @@ func TestDeactivateApproved(t *testing.T) {
 	}
 	p := plan.Plan{Steps: []plan.Step{{Action: plan.Prune, Approved: true, Deactivates: true, ID: first.ID}}}
 	left := []inventory.Grant{{Left: []string{draft.ClaimKey(first, "many")}}}
-	if got := record.Fulfilled(p, left, []plan.Outcome{{ID: first.ID, Action: plan.Prune}}); len(got[0].Left) != 1 {
+	if got := record.Settled(p, inventory.Inventory{Grants: left}, []plan.Outcome{{ID: first.ID, Action: plan.Prune}}).Grants; len(got[0].Left) != 1 {
 		t.Error("the definition is gone, and its CRD is still to go: that was approved too")
 	}
 	p.Steps[0].ID = last.ID
-	if got := record.Fulfilled(p, left, []plan.Outcome{{ID: last.ID, Action: plan.Prune}}); len(got[0].Left) != 0 {
+	if got := record.Settled(p, inventory.Inventory{Grants: left}, []plan.Outcome{{ID: last.ID, Action: plan.Prune}}).Grants; len(got[0].Left) != 0 {
 		t.Errorf("and then it is done: %v", got[0].Left)
 	}
 }

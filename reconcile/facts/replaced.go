@@ -46,15 +46,16 @@ func AsConverted(u, of *unstructured.Unstructured) *unstructured.Unstructured {
 // nothing.
 func NewRedeclaration(id manifest.ID, difference schema.Difference) (plan.Effect, bool) {
 	write := plan.Write{Difference: func() schema.Difference { return difference }}
-	return redeclared(id, plan.Step{Action: plan.Update, Write: write}), len(difference.Breaking()) > 0
+	return redeclared(plan.Step{Action: plan.Update, ID: id, Cause: plan.Commit, Definition: true, Write: write}), len(difference.Breaking()) > 0
 }
 
 // Undeclared returns the effect on an inactive definition that was removed from the commit.
-func Undeclared(id manifest.ID) plan.Effect { return redeclared(id, plan.Step{Action: plan.Prune}) }
+func Undeclared(id manifest.ID) plan.Effect {
+	return redeclared(plan.Step{Action: plan.Prune, ID: id, Cause: plan.Commit, Definition: true})
+}
 
-func redeclared(id manifest.ID, change plan.Step) plan.Effect {
-	change.ID, change.Cause, change.Definition = id, plan.Commit, true
-	return plan.Effect{Kind: plan.Redeclare, On: id, Change: &change}
+func redeclared(change plan.Step) plan.Effect {
+	return plan.Effect{Kind: plan.Redeclare, On: change.ID, Change: &change}
 }
 
 func replacement(live, after *unstructured.Unstructured, difference schema.Difference) plan.Effect {
@@ -75,22 +76,6 @@ func Replacement(live, after *unstructured.Unstructured, difference schema.Diffe
 // compareReplaced compares the live object with the one in a package. It fills in a missing scope, as the API server does.
 func compareReplaced(live, after *unstructured.Unstructured) schema.Difference {
 	return schema.Compare(live, plan.WithScope(after, live))
-}
-
-// Writing returns the effect with what its update writes.
-func Writing(e plan.Effect, w plan.Write) plan.Effect {
-	s := *e.Change
-	s.Write = w
-	e.Change = &s
-	return e
-}
-
-// DeclaredAt returns the effect with the place in the commit that declares its object.
-func DeclaredAt(e plan.Effect, at manifest.Origin) plan.Effect {
-	s := *e.Change
-	s.Origin = at
-	e.Change = &s
-	return e
 }
 
 // withoutSchemas returns a definition without its schemas, which are most of it.

@@ -55,6 +55,12 @@ func (s Step) Claim(guard GuardName, cause approval.Cause) approval.Claim {
 	return c
 }
 
+// ClaimOnContent returns the claim on what the step writes of the commit, regardless of leftover fields that it removes.
+func (s Step) ClaimOnContent() approval.Claim {
+	s.Drops = nil
+	return s.Claim("", "")
+}
+
 // Ask returns what a person is asked about a ruling on the step.
 func (s Step) Ask(r Ruling) approval.Ask {
 	return approval.Ask{Claim: s.Claim(r.Guard, r.Cause), Amount: r.Amount}

@@ -10,3 +10,19 @@ func (e Effect) MadeBy(of manifest.ID, after FullDefinition) Effect {
 	e.Of, e.Change = of, &s
 	return e
 }
+
+// Writing returns the effect with what its update writes.
+func (e Effect) Writing(w Write) Effect {
+	s := *e.Change
+	s.Write = w
+	e.Change = &s
+	return e
+}
+
+// DeclaredAt returns the effect with the place in the commit that declares its object.
+func (e Effect) DeclaredAt(at manifest.Origin) Effect {
+	s := *e.Change
+	s.Origin = at
+	e.Change = &s
+	return e
+}

@@ -56,30 +56,36 @@ func Grants(p plan.Plan, have []inventory.Grant) []inventory.Grant {
 // stands reports whether the approval of a grant still stands, or is of this commit, so that it must stay recorded.
 func stands(p plan.Plan, g inventory.Grant) bool { return g.Given || g.Commit == p.Want.Revision }
 
-// Fulfilled returns the grants without the steps whose last phase was carried out. No guard may ask about those again.
-func Fulfilled(p plan.Plan, grants []inventory.Grant, done []plan.Outcome) []inventory.Grant {
+// fulfilled returns the grants without the steps whose last phase was carried out. No guard may ask about those again.
+func fulfilled(p plan.Plan, grants []inventory.Grant, done []plan.Outcome) []inventory.Grant {
 	carried := map[manifest.ID]bool{}
 	for _, o := range done {
 		carried[o.ID] = o.Err == nil && !o.More
 	}
 	over := map[string]bool{} // changes
-	finish := func(s plan.Step) { over[approval.ChangeOf(s.Claim("", "").Key())] = true }
 	for _, s := range p.Steps {
 		if !carried[s.ID] || s.Deactivates && crossplane.IsMRD(s.ID) {
 			continue
 		}
-		finish(s)
-		if s.Activates { // the approval may be for the preceding create
-			s.Action = plan.Create
-			finish(s)
-		}
-		if s.Action == plan.Create { // the approval may be for the preceding update that freed the object
-			s.Action = plan.Update
-			finish(s)
+		for _, action := range phasesOf(s) {
+			over[approval.ChangeOf(s.ClaimAs("", "", action).Key())] = true
 		}
 	}
 	for i, g := range grants {
 		grants[i].Left = slices.DeleteFunc(slices.Clone(g.Left), func(left string) bool { return over[approval.ChangeOf(left)] })
 	}
 	return grants
+}
+
+// phasesOf returns the actions on an object that a step completes. An approval may be for an action that came before: the create of
+// an MRD that becomes active, or the update that freed an object so that it is created again.
+func phasesOf(s plan.Step) []plan.Action {
+	did := s.Change().Action
+	switch {
+	case s.Activates:
+		return []plan.Action{did, plan.Create, plan.Update}
+	case did == plan.Create:
+		return []plan.Action{plan.Create, plan.Update}
+	}
+	return []plan.Action{did}
 }

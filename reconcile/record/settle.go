@@ -72,7 +72,7 @@ func intended(s plan.Step, e inventory.Entry) inventory.Entry {
 // whose prune failed stays owned, and so does an object that is being deleted.
 func Settled(p plan.Plan, have inventory.Inventory, done []plan.Outcome) inventory.Inventory {
 	next := Intent(p, have)
-	next.Grants = Fulfilled(p, next.Grants, done)
+	next.Grants = fulfilled(p, next.Grants, done)
 	next.Grants = Current(p, next.Grants)
 	next.Record = appliedRecord(p, have, done)
 	recordCommit(p, have.Record.Source, &next.Record)
@@ -121,8 +121,7 @@ func Current(p plan.Plan, grants []inventory.Grant) []inventory.Grant {
 		if s.Deactivates || !done && would != plan.Create && would != plan.Update && would != plan.Prune {
 			continue
 		}
-		s.Drops = nil // these claims are not about the content
-		object, wants := approval.ObjectOf(s.Claim("", "").Key())
+		object, wants := approval.ObjectOf(s.ClaimOnContent().Key())
 		if now[object] = wants; done {
 			now[object] = ""
 		}
