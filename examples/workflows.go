@@ -1,4 +1,4 @@
-// Package examples holds the CI files of the examples, for 'headgate init'. Its tests run every example, so that they cannot rot.
+// Package examples holds the CI files of the examples, for 'headgate init', and the admission policy that the controller expects. Its tests run every example, so that they cannot rot.
 package examples
 
 import _ "embed"
@@ -18,3 +18,8 @@ var CI = map[string]string{
 	".gitea/workflows/headgate.yaml":  giteaWorkflow,
 	".gitlab-ci.yml":                  gitLabPipeline,
 }
+
+// Approvals is the admission policy, with its binding, that protects approvals on Sync objects.
+//
+//go:embed controller/approvals.yaml
+var Approvals string

@@ -3,12 +3,16 @@ package main
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"net/http"
 	"os/signal"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 
+	"headgate.dev/headgate/examples"
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
 	"headgate.dev/headgate/reconcile/cluster"
@@ -22,6 +26,7 @@ import (
 
 	"github.com/spf13/cobra"
 	runtimemetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/yaml"
 )
 
 // controllerFlags holds the flags of controller.
@@ -35,6 +40,45 @@ type controllerFlags struct {
 	pprof     string
 	plain     network.Plain
 	most      int
+	account   string
+	ceilings  ceilingFlags
+}
+
+// ceilingFlags holds the flags that limit what Syncs may ask for.
+type ceilingFlags struct {
+	activations, prunes            int
+	instances, adoption, approvals string
+}
+
+func (f *ceilingFlags) addTo(cmd *cobra.Command) {
+	counted := v1alpha1.Range{Least: 0, Most: 1_000_000_000}
+	addNumber(cmd, &f.activations, "max-activations", 0, counted, "maximum `number` that a Sync may set in maxActivations; 0 is no limit")
+	addNumber(cmd, &f.prunes, "max-prunes", 0, counted, "maximum `number` that a Sync may set in maxPrunes; 0 is no limit")
+	flags := cmd.Flags()
+	flags.StringVar(&f.instances, "instances", "", "the most that a Sync may set in instances: hold or prune (default: no limit)")
+	flags.StringVar(&f.adoption, "adoption", "", "the most that a Sync may set in adoption: refuse, if-unowned or adopt (default: no limit)")
+	flags.StringVar(&f.approvals, "approvals", "", "who may approve on Sync objects and pull requests: never for nobody, others for everybody but the author (default: no limit)")
+}
+
+// ceilings returns the limits.
+func (f *ceilingFlags) ceilings() (controller.Ceilings, error) {
+	all := controller.Ceilings{MaxActivations: f.activations, MaxPrunes: f.prunes}
+	for _, one := range []struct {
+		flag, word string
+		to         *string
+		of         map[string]string
+	}{
+		{"instances", f.instances, &all.Instances, map[string]string{"": "", "hold": string(v1alpha1.InstancesHold), "prune": string(v1alpha1.InstancesPrune)}},
+		{"adoption", f.adoption, &all.Adoption, map[string]string{"": "", "refuse": string(v1alpha1.AdoptRefuse), "if-unowned": string(v1alpha1.AdoptIfUnowned), "adopt": string(v1alpha1.AdoptAll)}},
+		{"approvals", f.approvals, &all.Approvals, map[string]string{"": "", "never": controller.ApprovalsNever, "others": controller.ApprovalsOthers}},
+	} {
+		value, known := one.of[one.word]
+		if !known {
+			return all, usagef("--%s: %q is none of %s", one.flag, one.word, strings.Join(slices.Sorted(maps.Keys(one.of))[1:], ", "))
+		}
+		*one.to = value
+	}
+	return all, nil
 }
 
 func newController(t *terminal) *cobra.Command {
@@ -47,12 +91,20 @@ makes passes over each as run does. The status of the object shows the result, a
 describe sync' the Events.
 
 A Sync that is created, changed or deleted is taken up at once. The objects of a deleted Sync
-stay in the cluster. With suspend: true, a Sync makes no passes. Every new value of the
+stay in the cluster, unless its deletionPolicy is Delete. With suspend: true, a Sync makes no passes. Every new value of the
 annotation reconcile.fluxcd.io/requestedAt makes one pass.
 
 Replicas elect a leader. Only the leader makes passes and writes. After SIGTERM, passes may
 finish their writes for two seconds, and another replica leads within five. A leader that is
 killed is replaced within twenty seconds.
+
+The controller acts as the service account that spec.serviceAccountName names in the namespace of
+the Sync, for every read, dry run, count and write; without it, as --default-service-account.
+A Sync without either does not run. The controller needs the right to impersonate these accounts,
+and never acts as itself or as an account of kube-system.
+
+A Sync that asks for more than --max-activations, --max-prunes, --instances, --adoption or
+--approvals allow does not run, and its condition Stalled names the limit.
 
 The controller reads credentials only from Secrets in the namespace of the Sync. Its own files
 and environment are not for Syncs: spec.source.repo must be an https URL.
@@ -71,6 +123,8 @@ It answers GET /healthz and /readyz on --health-address, and GET /metrics on --m
 	addNumber(cmd, &f.most, "concurrent", 10, v1alpha1.Range{Least: 1, Most: 10_000}, "maximum `number` of passes that work at the same time")
 	f.seen.addTo(cmd, ":9440", ":8080")
 	flags.StringVar(&f.pprof, "pprof-address", "", "serve profiles of the process on this `address` (default: none)")
+	flags.StringVar(&f.account, "default-service-account", "", "`name` of the service account of Syncs that name none, in the namespace of each (default: each Sync names one)")
+	f.ceilings.addTo(cmd)
 	addPlain(cmd, &f.plain)
 	f.in.addTo(cmd)
 	flags.StringVar(&f.cache, "cache-dir", "", "keep clones of repositories, packages, and unsent statuses in this `directory` (default: the user's cache)")
@@ -80,6 +134,10 @@ It answers GET /healthz and /readyz on --health-address, and GET /metrics on --m
 
 // control runs the Sync objects of a cluster until ctx is done.
 func (t *terminal) control(ctx context.Context, f *controllerFlags) error {
+	ceilings, err := f.ceilings.ceilings()
+	if err != nil {
+		return err
+	}
 	t.logRun()
 	signal.Ignore(syscall.SIGHUP)
 	config, err := f.in.config()
@@ -107,7 +165,7 @@ func (t *terminal) control(ctx context.Context, f *controllerFlags) error {
 	}
 	err = controller.Run(ctx, controller.Options{
 		Config: config, Wire: t.target, Metrics: counts,
-		Home: f.home, Namespace: f.namespace, Pprof: f.pprof,
+		Home: f.home, Namespace: f.namespace, Pprof: f.pprof, ServiceAccount: f.account, Ceilings: ceilings, Protection: protection(),
 		Around: target.Surroundings{
 			Event: func(e reconcile.Event) { measure(counts, e) }, Cache: clones(f.cache), Peers: &reconcile.Peers{}, PullRequests: &target.PullRequests{},
 			Slots: engine.NewSlots(f.most), Shares: &cluster.Shares{}, Clones: &git.Shared{}, Memo: new(memo.Memory),
@@ -119,4 +177,19 @@ func (t *terminal) control(ctx context.Context, f *controllerFlags) error {
 		},
 	})
 	return err
+}
+
+// protection returns the admission policy of examples/controller, with its binding.
+func protection() controller.Protection {
+	var p controller.Protection
+	for i, document := range strings.Split(examples.Approvals, "\n---\n") {
+		into := any(&p.Policy)
+		if i == 1 {
+			into = &p.Binding
+		}
+		if err := yaml.UnmarshalStrict([]byte(document), into); err != nil {
+			panic(err) // it is a part of the program
+		}
+	}
+	return p
 }

@@ -19,13 +19,13 @@ type flagGroup struct {
 var flagGroups = []flagGroup{
 	{"Flags", []string{
 		"file", "sync", "previews", "once", "webhook-address", "write", "by", "why", "expires", "report", // run, approve
-		"name", "namespace", "watch-namespace", "approve", "dry-run", "yes", "orphan", "rebuilt", "restart", "unused",
+		"name", "namespace", "watch-namespace", "default-service-account", "approve", "dry-run", "yes", "orphan", "rebuilt", "restart", "unused",
 		"live", "comment", "status", "exit-on", "all", "to", "check", "update", "version", "depth", "output", "help",
 	}},
 	{"Which commit", []string{"repo", "ref", "path", "base", "head"}},
 	{"Which cluster", []string{"kubeconfig", "context", "as", "as-group"}},
 	{"Policies and limits", []string{
-		"management-policy", "adoption", "adoption-leftovers", "conflicts", "drift", "instances", "deactivation", "crd-owner", "take-over", "approval-trailers", "approval-signer", "verify", "commit-key", "history", "max-prunes", "max-activations",
+		"management-policy", "adoption", "adoption-leftovers", "conflicts", "drift", "instances", "deactivation", "crd-owner", "take-over", "approval-trailers", "approval-signer", "verify", "commit-key", "history", "max-prunes", "max-activations", "approvals",
 	}},
 	{"How a commit is read", []string{
 		"catalogue", "others", "package", "crossplane-version", "kubernetes-version", "schemas", "conversion", "conversion-service", "conversion-ca", "connection-details", "limits",

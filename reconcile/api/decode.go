@@ -115,7 +115,7 @@ func (d part) decode() (s v1alpha1.Sync, empty bool, wrong []error) {
 		return s, false, []error{d.problem(err)}
 	}
 	s.Default()
-	if err := s.Validate(); err != nil {
+	if err := s.ValidateFile(); err != nil {
 		return s, false, d.problems(err)
 	}
 	return s, false, nil

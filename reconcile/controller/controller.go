@@ -20,6 +20,7 @@ import (
 	"headgate.dev/headgate/reconcile/metrics"
 	"headgate.dev/headgate/reconcile/target"
 
+	admission "k8s.io/api/admissionregistration/v1"
 	core "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
@@ -45,6 +46,10 @@ type Options struct {
 	Namespace string // the only namespace whose Syncs run; "" for all
 	Pprof     string // the address for profiles; "" for none
 	Synced    func() // is called once the Sync objects are known; may be nil
+
+	ServiceAccount string // of Syncs that name none; "" if each has to name one
+	Ceilings       Ceilings
+	Protection     Protection // of approvals on Sync objects
 }
 
 // The lease of the leader. A leader that is killed is replaced after leaseDuration. One that ends gives the lease back, and others look
@@ -56,7 +61,8 @@ const (
 	retryPeriod   = time.Second
 
 	// grace is how long passes may go on after SIGTERM. Together with two retryPeriods, it is less than 5 seconds.
-	grace = 2 * time.Second
+	grace      = 2 * time.Second
+	mostEvents = 256 // Events of Kubernetes that wait
 	// workers is the number of Syncs that start or stop at the same time. A Sync that stops waits for the end of its pass.
 	workers = 20
 )
@@ -75,15 +81,19 @@ type controller struct {
 	leads   chan struct{}   // closed once running is set
 	running context.Context //nolint:containedctx // done when the term of this leader ends, and Syncs run longer than any request
 
-	mu       sync.Mutex
-	subjects map[inventory.Sync]*subject
+	own    string // the user name of the controller
+	events chan *core.Event
+
+	mu         sync.Mutex
+	subjects   map[inventory.Sync]*subject
+	identities map[string]*rest.Config // by user name
 }
 
 // Run runs the Sync objects of a cluster until ctx is done, or until another replica leads. It returns once their passes have ended and
 // their statuses are written.
 func Run(ctx context.Context, o Options) error {
 	scheme := runtime.NewScheme()
-	if err := errors.Join(v1alpha1.AddToScheme(scheme), core.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(v1alpha1.AddToScheme(scheme), core.AddToScheme(scheme), admission.AddToScheme(scheme)); err != nil {
 		return err
 	}
 	objects := cache.Options{DefaultTransform: cache.TransformStripManagedFields()}
@@ -102,7 +112,10 @@ func Run(ctx context.Context, o Options) error {
 	c := &controller{
 		Options: o, client: m.GetClient(), direct: m.GetAPIReader(),
 		fleet: fleet.Fleet{Peers: o.Around.Peers, Metrics: o.Metrics},
-		leads: make(chan struct{}), subjects: map[inventory.Sync]*subject{},
+		leads: make(chan struct{}), events: make(chan *core.Event, mostEvents), subjects: map[inventory.Sync]*subject{}, identities: map[string]*rest.Config{},
+	}
+	if c.own, err = ownName(ctx, o.Config); err != nil {
+		return err
 	}
 	if err := c.register(m); err != nil {
 		return err
@@ -142,7 +155,7 @@ func (c *controller) lead(ctx context.Context) error {
 	slog.Info("this replica leads")
 	c.running = ctx
 	close(c.leads)
-	<-ctx.Done()
+	c.createEvents(ctx)
 	err := c.fleet.Wait()
 	c.flush()
 	slog.Info("ended")

@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net/url"
-	"strings"
 
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/fleet"
 	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/target"
+	"headgate.dev/headgate/render"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	runtimereconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -20,6 +21,7 @@ import (
 //
 //	the object                                          the Sync
 //	is gone                                             stops; its objects stay
+//	is being deleted                                    ends, as deletionPolicy says
 //	cannot run as it is                                 stops, and is Stalled
 //	does not run yet, or has another spec               starts anew
 //	has another approval, or asks for a pass            makes a pass
@@ -42,6 +44,12 @@ func (c *controller) Reconcile(ctx context.Context, q runtimereconcile.Request) 
 	}
 	one := c.subject(&found)
 	asked := one.see(&found)
+	if !found.DeletionTimestamp.IsZero() {
+		return c.end(ctx, &found, one)
+	}
+	if err := c.mark(ctx, &found); err != nil {
+		return runtimereconcile.Result{}, err
+	}
 	wanted := *found.DeepCopy()
 	wanted.Default()
 	err = c.carry(wanted, one, asked)
@@ -56,7 +64,7 @@ func (c *controller) Reconcile(ctx context.Context, q runtimereconcile.Request) 
 
 // carry makes a Sync run as its object wants it. asked is set if its annotations ask for a pass.
 func (c *controller) carry(wanted v1alpha1.Sync, one *subject, asked bool) error {
-	if err := admit(wanted); err != nil {
+	if err := c.admit(wanted); err != nil {
 		return err
 	}
 	name := fleet.NameOf(wanted)
@@ -67,31 +75,60 @@ func (c *controller) carry(wanted v1alpha1.Sync, one *subject, asked bool) error
 		return nil
 	}
 	c.fleet.Stop(name)
-	around := c.Around
-	around.Cluster = c.Config
-	around.Approvals = one.approvals
-	around.Getenv = func(string) string { return "" } // the environment of the controller is not for its tenants
-	generation := wanted.Generation
-	around.Event = func(e reconcile.Event) {
-		c.Around.Event(e)
-		one.hear(generation, e)
+	around, err := c.around(wanted, one)
+	if err != nil {
+		return err
 	}
 	as, err := c.Wire(wanted, around)
 	if err != nil {
 		return refuse("InvalidSpec", "%w", err)
 	}
 	as.Loop.Grace = grace
+	as.Loop.Reconciler.Observer = accounted{as.Loop.Reconciler.Observer, func(ctx context.Context) error { return c.hasAccount(ctx, wanted) }}
 	c.fleet.Start(c.running, wanted, as)
 	return nil
 }
 
+// around returns what the passes of a Sync need: its identity, its approvals, and where its events go.
+func (c *controller) around(s v1alpha1.Sync, one *subject) (target.Surroundings, error) {
+	user, err := account(s, c.ServiceAccount, c.own)
+	if err != nil {
+		return target.Surroundings{}, err
+	}
+	around := c.Around
+	around.Cluster = c.as(user)
+	around.Approvals = one.approvals
+	around.Getenv = func(string) string { return "" } // the environment of the controller is not for its tenants
+	around.Event = func(e reconcile.Event) {
+		c.Around.Event(e)
+		one.hear(s.Generation, e)
+	}
+	return around, nil
+}
+
 // admit returns a refusal for a Sync that must not run.
-func admit(s v1alpha1.Sync) error {
-	if err := s.Validate(); err != nil {
+func (c *controller) admit(s v1alpha1.Sync) error {
+	s.Default()
+	if err := s.ValidateObject(); err != nil {
 		return refuse("InvalidSpec", "%w", err)
 	}
-	if u, err := url.Parse(s.Spec.Source.Repo); err != nil || !strings.HasPrefix(u.Scheme, "http") || u.Host == "" {
-		return refuse("InvalidSpec", "spec.source.repo: must be an https URL, because the controller's files are not for Syncs")
+	if _, err := account(s, c.ServiceAccount, c.own); err != nil {
+		return err
 	}
-	return nil
+	return c.Ceilings.check(s.Spec)
+}
+
+// An accounted is a cluster that is observed, and so written, only while the service account of the Sync exists.
+type accounted struct {
+	reconcile.Observer
+
+	exists func(context.Context) error
+}
+
+// Observe observes the cluster.
+func (a accounted) Observe(ctx context.Context, want render.Desired) (facts.Observed, error) {
+	if err := a.exists(ctx); err != nil {
+		return facts.Observed{}, err
+	}
+	return a.Observer.Observe(ctx, want)
 }

@@ -8,9 +8,6 @@ import (
 
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
-	"headgate.dev/headgate/reconcile/approval"
-	"headgate.dev/headgate/reconcile/inventory"
-	"headgate.dev/headgate/reconcile/target"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -28,6 +25,7 @@ type subject struct {
 	requested string          // the request for a pass that the current pass serves
 	writes    bool            // write runs
 	gone      bool            // there is no object any more that could show a status
+	lastEvent string          // reason and message of the last Event
 
 	writing sync.Mutex // one write at a time
 }
@@ -57,13 +55,6 @@ func (j *subject) see(s *v1alpha1.Sync) (asked bool) {
 	return asked
 }
 
-// approvals returns the approvals on the object.
-func (j *subject) approvals() approval.Given {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return approval.Given{inventory.OnSync: target.OnSync(*j.object)}
-}
-
 // hear takes an event of the passes over a generation of the object into the status.
 func (j *subject) hear(generation int64, e reconcile.Event) {
 	j.mu.Lock()
@@ -74,9 +65,11 @@ func (j *subject) hear(generation int64, e reconcile.Event) {
 	if e.Kind == reconcile.Passed && next.LastHandledReconcileAt != j.requested {
 		next.LastHandledReconcileAt, changed = j.requested, true
 	}
+	before := j.status
 	j.status = next
 	j.mu.Unlock()
 	if changed {
+		j.tell(before, next)
 		j.write()
 	}
 }
@@ -84,8 +77,11 @@ func (j *subject) hear(generation int64, e reconcile.Event) {
 // stall records why the object does not run.
 func (j *subject) stall(generation int64, why *refusal) {
 	j.mu.Lock()
-	j.status = stalled(j.status, generation, why.reason, why.Error())
+	before := j.status
+	next := stalled(before, generation, why.reason, why.Error())
+	j.status = next
 	j.mu.Unlock()
+	j.tell(before, next)
 	j.write()
 }
 

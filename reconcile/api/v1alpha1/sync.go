@@ -191,7 +191,54 @@ type Spec struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000000000
 	MaxActivations *int `json:"maxActivations,omitempty"`
+
+	// ServiceAccountName is the service account in the namespace of the Sync as which the controller reads and writes for
+	// it. The default is the controller's --default-service-account. Only a Sync object has one.
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
+	// DependsOn lists Syncs of the same namespace that come first: no pass is made before they are as far as until says.
+	// Only a Sync object has them.
+	// +kubebuilder:validation:MaxItems=100
+	// +listType=map
+	// +listMapKey=name
+	DependsOn []Dependency `json:"dependsOn,omitempty"`
+	// DeletionPolicy decides what happens to the applied objects when the Sync object is deleted. With Orphan, which is
+	// the default, they stay. With Delete, Headgate deletes them, as far as guards allow. They always stay if the namespace
+	// or the CRD of the Sync goes. Only a Sync object has one.
+	// +kubebuilder:validation:Enum=Orphan;Delete
+	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 }
+
+// A Dependency is a Sync that comes first.
+type Dependency struct {
+	// Name is the name of the other Sync.
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	Name string `json:"name"`
+	// Until is how far it has to be. With Applied, which is the default, everything that no guard holds is applied. With
+	// Ready, nothing is held, either.
+	// +kubebuilder:validation:Enum=Applied;Ready
+	Until Until `json:"until,omitempty"`
+}
+
+// Until is how far a dependency has to be.
+type Until string
+
+// The values of Until; the first is the default.
+const (
+	UntilApplied Until = "Applied"
+	UntilReady   Until = "Ready"
+)
+
+// DeletionPolicy is what happens to the objects of a Sync that is deleted.
+type DeletionPolicy string
+
+// The deletion policies; the first is the default.
+const (
+	DeletionOrphan DeletionPolicy = "Orphan"
+	DeletionDelete DeletionPolicy = "Delete"
+)
 
 // An AllowedKind selects objects that a sync may apply and prune. Its values are patterns with *, ? and [a-z], as in policies.
 //

@@ -15,7 +15,10 @@ import (
 )
 
 // Validate returns every mistake in a Sync whose defaults are filled in, each with the path of its field.
-func (s *Sync) Validate() error {
+func (s *Sync) Validate() error { return errors.Join(s.problems()...) }
+
+// problems returns every mistake that Validate finds.
+func (s *Sync) problems() problems {
 	var p problems
 	if s.Name == "" {
 		p.add("metadata.name", "is missing")
@@ -63,13 +66,13 @@ func (s *Sync) Validate() error {
 	p.patterns("spec.references.namespaces", spec.References.Namespaces)
 	p.activation(spec.Activation)
 	p.numbers(spec.Numbers())
-	return errors.Join(p...)
+	return p
 }
 
 // ValidateObject returns every mistake in a Sync object whose defaults are filled in: those of Validate, and what only a file may name.
 // A Sync object names no file and no environment variable, because those of the controller are not for the writers of Syncs.
 func (s *Sync) ValidateObject() error {
-	var p problems
+	p := s.problems()
 	if repo := s.Spec.Source.Repo; repo != "" && !strings.HasPrefix(repo, "https://") && !strings.HasPrefix(repo, "http://") {
 		p.add("spec.source.repo", "must be an https URL, because a Sync object cannot name a directory of the controller")
 	}
@@ -84,7 +87,50 @@ func (s *Sync) ValidateObject() error {
 	if a := s.Spec.Approvals; a.Trailers != TrailersNever || len(a.Signers) > 0 {
 		p.add("spec.approvals", "approvals in commit messages do not count; leave trailers and signers out")
 	}
-	return errors.Join(s.Validate(), errors.Join(p...))
+	p.life(s)
+	return errors.Join(p...)
+}
+
+// life checks the fields that only Sync objects have.
+func (p *problems) life(s *Sync) {
+	spec := s.Spec
+	if name := spec.ServiceAccountName; name != "" && len(validation.IsDNS1123Subdomain(name)) > 0 {
+		p.add("spec.serviceAccountName", "%q is no name of a service account", name)
+	}
+	word(p, "spec.deletionPolicy", spec.DeletionPolicy, "", DeletionOrphan, DeletionDelete)
+	named := map[string]bool{}
+	for i, d := range spec.DependsOn {
+		field := fmt.Sprintf("spec.dependsOn[%d].", i)
+		switch {
+		case len(validation.IsDNS1123Subdomain(d.Name)) > 0:
+			p.add(field+"name", "%q is no name of a Sync", d.Name)
+		case d.Name == s.Name:
+			p.add(field+"name", "a Sync cannot depend on itself")
+		case named[d.Name]:
+			p.add(field+"name", "%q is listed twice", d.Name)
+		}
+		named[d.Name] = true
+		word(p, field+"until", d.Until, "", UntilApplied, UntilReady)
+	}
+}
+
+// ValidateFile returns every mistake in a Sync of a file whose defaults are filled in: those of Validate, and what only a Sync object
+// may have.
+func (s *Sync) ValidateFile() error {
+	p := s.problems()
+	for _, of := range []struct {
+		field string
+		set   bool
+	}{
+		{"spec.serviceAccountName", s.Spec.ServiceAccountName != ""},
+		{"spec.dependsOn", len(s.Spec.DependsOn) > 0},
+		{"spec.deletionPolicy", s.Spec.DeletionPolicy != ""},
+	} {
+		if of.set {
+			p.add(of.field, "only a Sync object has it, which 'headgate controller' runs; leave it out of the file")
+		}
+	}
+	return errors.Join(p...)
 }
 
 const notForObjects = "a Sync object reads it from a Secret, because the environment of the controller is not for Syncs: name it in secretRef"

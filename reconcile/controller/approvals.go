@@ -1,0 +1,71 @@
+package controller
+
+import (
+	"context"
+	"time"
+
+	"headgate.dev/headgate/reconcile/api/v1alpha1"
+	"headgate.dev/headgate/reconcile/approval"
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/target"
+
+	admission "k8s.io/api/admissionregistration/v1"
+	core "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// A Protection is the admission policy, with its binding, that lets only certain users write the annotation for approvals, and only in
+// their own name. An API server without it lets everybody write it who may change a Sync.
+type Protection struct {
+	Policy  admission.ValidatingAdmissionPolicy
+	Binding admission.ValidatingAdmissionPolicyBinding
+}
+
+const (
+	untilInForce = 30 * time.Second // how long an API server may take until it enforces a new policy
+	skew         = time.Minute      // by which the clock of a user may be ahead
+)
+
+// since returns when the protection began; the zero time if the cluster does not have it as it is here. An approval that is older was not
+// checked.
+func (p Protection) since(ctx context.Context, from client.Reader) time.Time {
+	policy, binding := &admission.ValidatingAdmissionPolicy{}, &admission.ValidatingAdmissionPolicyBinding{}
+	if from.Get(ctx, client.ObjectKeyFromObject(&p.Policy), policy) != nil || from.Get(ctx, client.ObjectKeyFromObject(&p.Binding), binding) != nil {
+		return time.Time{}
+	}
+	same := equality.Semantic.DeepEqual(policy.Spec, p.Policy.Spec) && equality.Semantic.DeepEqual(binding.Spec, p.Binding.Spec)
+	if !same || policy.DeletionTimestamp != nil || binding.DeletionTimestamp != nil {
+		return time.Time{}
+	}
+	if since := binding.CreationTimestamp.Time; since.After(policy.CreationTimestamp.Time) {
+		return since
+	}
+	return policy.CreationTimestamp.Time
+}
+
+// approvals returns the approvals on the object that count: those that a user gave in his own name since the protection is in force. Without
+// a protection they are not known, so none counts and none is forgotten.
+func (j *subject) approvals() approval.Given {
+	j.mu.Lock()
+	object := j.object
+	j.mu.Unlock()
+	given, all := object.Approvals(), target.OnSync(*object)
+	if len(all) == 0 || j.of.Ceilings.Approvals == ApprovalsNever {
+		return approval.Given{inventory.OnSync: nil}
+	}
+	ctx, cancel := context.WithTimeout(j.of.running, answerTime)
+	defer cancel()
+	since := j.of.Protection.since(ctx, j.of.direct)
+	if since.IsZero() {
+		j.event(core.EventTypeWarning, "ApprovalsDoNotCount", "the annotation "+v1alpha1.ApproveAnnotation+" approves nothing while the admission policy "+j.of.Protection.Policy.Name+" and its binding are not there as in examples/controller")
+		return approval.Given{}
+	}
+	var counted []approval.Approval
+	for i, a := range given {
+		if at, err := time.Parse(time.RFC3339, a.At); a.By != "" && err == nil && at.After(since.Add(untilInForce)) && at.Before(time.Now().Add(skew)) {
+			counted = append(counted, all[i])
+		}
+	}
+	return approval.Given{inventory.OnSync: counted}
+}
