@@ -27,9 +27,10 @@ func newApprove(t *terminal) *cobra.Command {
 		file  string
 		name  string
 		write approvalToWrite
+		of    objectFlags
 	)
 	cmd := &cobra.Command{
-		Use:   "approve {-f FILE [--sync NAME] | --write --by WHO --why TEXT} DIGEST [up to NUMBER]",
+		Use:   "approve {-f FILE [--sync NAME] | sync NAME [-n NAMESPACE] | --write --by WHO --why TEXT} DIGEST [up to NUMBER]",
 		Short: "Approve what a guard holds",
 		Long: `Approve writes the digest of held steps into a file of Syncs, as the annotation
 headgate.dev/approve of one Sync: 'DIGEST up to NUMBER at TIME'. Another time is another
@@ -48,6 +49,9 @@ effect, and with more than NUMBER the steps are held again. It counts once, for 
 guards hold: empty, external, flood, history, many, package lost, rebuilt, schema,
 unfinished.
 
+With 'sync NAME', the annotation is that of a Sync object in a cluster, and names the user that the
+API server knows: 'DIGEST up to NUMBER by USER at TIME'. Each approval replaces the one before it.
+
 With --write, Headgate adds the approval to .headgate/approvals.yaml in a checkout: commit it to
 the branch that clusters apply, and it reaches all of them. Digests of single steps, which -o json
 shows and --report reads, cover those steps in every cluster that holds them, also in later commits,
@@ -57,12 +61,22 @@ Without a file of Syncs, give the digest to the pass itself: headgate sync --app
 The author of a change cannot approve it.`,
 		Example: `  headgate approve -f sync.yaml 3f786850e387550fdab836ed7e6dc881
   headgate approve -f syncs.yaml --sync prod 3f786850e387550fdab836ed7e6dc881 up to 12
+  headgate approve sync shop -n team 3f786850e387550fdab836ed7e6dc881 up to 12
   headgate diff -o json | headgate approve --write --report - --by alice --why "the buckets are empty"`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, flag := range []string{"by", "why", "expires", "report", "repo"} {
 				if !write.on && cmd.Flags().Changed(flag) {
 					return usagef("--%s has no effect without --write", flag)
 				}
+			}
+			object, rest, is, err := ofObject(args)
+			switch {
+			case err != nil:
+				return err
+			case is && (file != "" || name != "" || write.on):
+				return usagef("'sync %s' names an object in a cluster: leave out -f, --sync and --write", object)
+			case is:
+				return t.approveObject(cmd.Context(), &of, object, strings.Join(rest, " "))
 			}
 			if write.on {
 				if file != "" || name != "" {
@@ -91,6 +105,7 @@ The author of a change cannot approve it.`,
 	cmd.Flags().StringVarP(&file, "file", "f", "", "`file` of Syncs, which is changed")
 	cmd.Flags().StringVar(&name, "sync", "", "`name` of the sync, as name or namespace/name, where the file holds several")
 	write.addTo(cmd)
+	of.addTo(cmd)
 	return cmd
 }
 

@@ -18,7 +18,7 @@ func newRelease(t *terminal) *cobra.Command {
 		dryRun  bool
 	)
 	cmd := &cobra.Command{
-		Use:   "release [ID…] [flags]",
+		Use:   "release [sync NAME] [ID…] [flags]",
 		Short: "Let objects leave a sync without deleting them",
 		Long: `Release removes the marks of a sync from objects: annotation, label, finalizer and field
 ownership. It also removes the objects from the inventory. It deletes nothing, and needs no
@@ -39,14 +39,20 @@ approve it to prune them, or run release --rebuilt to keep them.
 With --rebuilt, Headgate releases exactly those objects. Make a pass first: before it, Headgate
 does not know which objects the commit wants.
 
+For a Sync object, write its name first: 'sync NAME', in the namespace of -n, or of the context.
+
 ` + exitCodes,
 		Example: `  headgate release --name prod ConfigMap/team/settings --dry-run
+  headgate release sync shop -n team ConfigMap/team/settings
   headgate release --name prod ConfigMap/team/settings Bucket.example.org/team/logs
   headgate release --rebuilt --dry-run
   headgate release --rebuilt --name prod`,
 		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, ids []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ids, err := of.objectOf(cmd, &in, args)
 			switch {
+			case err != nil:
+				return err
 			case rebuilt && len(ids) > 0:
 				return usagef("--rebuilt releases what was rebuilt, and IDs name objects; specify one of them")
 			case !rebuilt && len(ids) == 0:

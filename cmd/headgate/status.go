@@ -31,7 +31,7 @@ func newStatus(t *terminal) *cobra.Command {
 		all    bool
 	)
 	cmd := &cobra.Command{
-		Use:   "status [flags]",
+		Use:   "status [sync NAME] [flags]",
 		Short: "Compare what a sync applied with what the cluster holds",
 		Long: `Status reads the inventory of a sync and the metadata of its objects, and reports which
 objects are missing, changed, or not ready. As in diff and sync, it ignores fields that other
@@ -41,12 +41,17 @@ new result. It needs no commit and writes nothing. With --all it shows every syn
 cluster and exits with the worst code.
 
 Exit codes: 0 unchanged, 1 something failed, is not ready, or nothing was applied under that
-name, 2 wrong usage, 3 something is held, or another writer changed or deleted it.`,
+name, 2 wrong usage, 3 something is held, or another writer changed or deleted it.
+
+'sync NAME' is a Sync object in the namespace of -n, or of the context.`,
 		Example: `  headgate status
+  headgate status sync shop -n team
   headgate status --name prod -o json
   headgate status --all`,
-		Args: takes(0, 0, ""),
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := of.object(cmd, &in, args); err != nil {
+				return err
+			}
 			syncs := []inventory.Sync{of.sync()}
 			if all {
 				c, err := t.cluster(&in, of.sync(), cluster.Options{})

@@ -14,6 +14,7 @@ import (
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/reconcile/report"
+	"headgate.dev/headgate/render"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -112,7 +113,7 @@ func (s *change) passed(e reconcile.Event) {
 	}
 	s.ObservedGeneration = s.generation
 	s.LastAttemptedRevision = cmp.Or(short(r.Revision), s.LastAttemptedRevision)
-	s.Inventory = &v1alpha1.InventoryRef{Name: r.Sync.Key()}
+	s.Inventory = &v1alpha1.InventoryRef{Name: render.BookPrefix + r.Sync.Name}
 	s.remember(r.Past(s.now, metav1.Duration{Duration: e.Took}))
 	s.without(v1alpha1.ConditionStalled)
 	s.without(v1alpha1.ConditionSuspended)

@@ -284,7 +284,7 @@ func TestStatusShows(t *testing.T) {
 	if diff := cmp.Diff([]v1alpha1.PolicyActivation{{Policy: "all", Active: 2}, {Policy: "y", Active: 1}}, s.Activation); diff != "" {
 		t.Errorf("activation (-want +got):\n%s", diff)
 	}
-	if s.Counts.Held != 2 || s.Inventory.Name != "team.shop" {
+	if s.Counts.Held != 2 || s.Inventory.Name != "headgate-shop" {
 		t.Errorf("counts %+v, inventory %+v", s.Counts, s.Inventory)
 	}
 }

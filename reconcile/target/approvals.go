@@ -15,7 +15,7 @@ import (
 func OnSync(s v1alpha1.Sync) []approval.Approval {
 	var all []approval.Approval
 	for _, a := range s.Approvals() {
-		upTo, _ := a.Number() // what is no number was refused when the Sync was read
+		upTo, _ := a.Number() // a text that is no number covers nothing
 		one := approval.Approval{Digests: []string{a.Digest}, By: a.By, UpTo: upTo}
 		if a.At != "" {
 			one.ID = fmt.Sprintf("%s at %s", a.Digest, a.At)

@@ -43,3 +43,17 @@ func TestApprovals(t *testing.T) {
 		}
 	}
 }
+
+// A file with a malformed approval is a mistake of its author. An object goes on without it: who annotates it may not be who owns it.
+func TestMalformedApprovalOfAnObject(t *testing.T) {
+	s := Sync{}
+	s.Name, s.Spec.Source.Repo = "a", "https://git.example.org/a/b"
+	s.Annotations = map[string]string{ApproveAnnotation: "yes please"}
+	s.Default()
+	if err := s.Validate(); err == nil {
+		t.Error("Validate accepts a malformed approval")
+	}
+	if err := s.ValidateObject(); err != nil {
+		t.Errorf("ValidateObject: %v", err)
+	}
+}

@@ -35,7 +35,7 @@ const (
 	ConditionReady = "Ready"
 	// ConditionReconciling is True while a pass, or what it waits for, is not over.
 	ConditionReconciling = "Reconciling"
-	// ConditionStalled is True if no retry helps: someone has to change the Sync.
+	// ConditionStalled is True if no retry helps: the author of the Sync has to change it.
 	ConditionStalled = "Stalled"
 	// ConditionHeld is True while a guard holds a step.
 	ConditionHeld = "Held"
@@ -55,10 +55,10 @@ const (
 	ReasonHeld        = "Held"        // Ready: a guard holds a create or an update; Held: the hold has no code
 	ReasonProgressing = "Progressing" // Ready and Reconciling: a pass, or what it waits for, is not over
 	ReasonRetrying    = "Retrying"    // Reconciling: the last pass failed, and another one follows
-	ReasonNothingHeld = "NothingHeld" // Held
+	ReasonNothingHeld = "NothingHeld" // Held: no guard holds a step
 	ReasonDiffers     = "Differs"     // Drifted: objects differ from the commit
 	ReasonFight       = "Fight"       // Drifted: another writer undoes each correction
-	ReasonNoDrift     = "NoDrift"     // Drifted
+	ReasonNoDrift     = "NoDrift"     // Drifted: no object differs
 	ReasonSuspended   = "Suspended"   // Suspended: spec.suspend is true
 )
 
@@ -78,7 +78,7 @@ const (
 type Status struct {
 	// ObservedGeneration is the generation of the Sync that the conditions describe.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Conditions are Ready, Reconciling, Stalled, Held and Drifted. The reasons of Held are the codes of reports.
+	// Conditions are Ready, Reconciling, Stalled, Held, Drifted and Suspended. The reasons of Held are the codes of reports.
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
@@ -114,8 +114,6 @@ type Counts struct {
 	Held int `json:"held"`
 	// objects that another writer changed and that the pass did not correct
 	Drifted int `json:"drifted"`
-	// owned objects
-	Objects int `json:"objects,omitempty"`
 	// steps that failed
 	Failed int `json:"failed,omitempty"`
 	// objects that were not ready in time

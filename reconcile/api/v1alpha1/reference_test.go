@@ -31,6 +31,7 @@ func TestReference(t *testing.T) {
 	for _, shared := range []any{v1alpha1.Token{}, v1alpha1.SecretRef{}} {
 		d.section(reflect.TypeOf(shared).Name(), reflect.ValueOf(shared))
 	}
+	d.section("status", reflect.ValueOf(v1alpha1.Status{}))
 	want := `# Sync
 
 <!-- Written by: go test ./reconcile/api/v1alpha1 -run TestReference -update -->
@@ -40,8 +41,64 @@ its line. Copy [examples/run/sync.yaml](../../../examples/run/sync.yaml), which 
 
 ` + "`metadata.name` and `metadata.namespace` (default `headgate-system`)" + ` identify the sync: only this sync updates and prunes what it applied.
 Its inventory is in that namespace.
-` + strings.Join(d.sections, "")
+
+The same Sync is an [object of a cluster](#sync-objects), which ` + "`headgate controller`" + ` runs.
+` + strings.Join(d.sections, "") + objects + "| condition | meaning |\n|---|---|\n" + constants(t, "Condition") + `
+The reasons are the [codes of reports](../../README.md#codes) and:
+
+| reason | of which condition, and when |
+|---|---|
+` + constants(t, "Reason")
 	golden.Compare(t, reference, want)
+}
+
+// objects explains Sync objects.
+const objects = "\n## Sync objects\n\n" +
+	"Apply the CRD with `kubectl apply --server-side -f examples/controller/crds`. It needs Kubernetes 1.29 or newer. The API server then refuses a\n" +
+	"Sync that `headgate run` would refuse, and fills in the same defaults. An object differs from a file in five points:\n\n" +
+	"- It names no directory in `source.repo` and no environment variable: whoever may write Syncs could read the files and tokens of the\n" +
+	"  controller. Name Secrets of its namespace.\n" +
+	"- Words such as `Correct` are written as here, and not in lower case.\n" +
+	"- `approvals.trailers` and `approvals.signers` are refused, because they have no effect.\n" +
+	"- An annotation `headgate.dev/approve` that is no approval approves nothing; a file with it is refused.\n" +
+	"- `ignore` has at most 100 rules with 100 paths each, `packages` at most 64, and `approvals.targets` at most 100.\n\n" +
+	"The API server does not compare paths of `packages` that are written differently, such as `a` and `a/`. The controller does, and a Sync that\n" +
+	"only it refuses is Stalled.\n\n" +
+	"| you want | with Headgate | with kubectl |\n|---|---|---|\n" +
+	"| to see whether all is right | `headgate get syncs -A` | `kubectl get syncs -A` |\n" +
+	"| to know why not | `headgate status sync shop -n team` | `kubectl describe sync shop -n team` |\n" +
+	"| a pass now | `headgate reconcile sync shop -n team` | `kubectl annotate --overwrite sync shop -n team reconcile.fluxcd.io/requestedAt=\"$(date +%s)\"` |\n" +
+	"| to approve what is held | `headgate approve sync shop -n team DIGEST` | `kubectl annotate --overwrite sync shop -n team headgate.dev/approve='DIGEST by USER at TIME'` |\n" +
+	"| to stop passes | `headgate suspend sync shop -n team` | `kubectl patch sync shop -n team --type merge -p '{\"spec\":{\"suspend\":true}}'` |\n" +
+	"| to see what happened | `headgate events sync shop -n team` | `kubectl events -n team --for sync/shop` |\n\n" +
+	"The status shows the first 20 holds, each with its guard, reason, digest and time, the first 20 objects that drifted, with the fields, 50 policies with\n" +
+	"the number of definitions that each activates, and the last ten passes. It stays below 200 kB; with 2,000 holds it usually has 5 kB. The\n" +
+	"inventory, which status names, has the owned objects. A pass that finds nothing new writes no status.\n\n" +
+	"Ready, Reconciling and Stalled are those of kstatus, so Flux and cli-utils can wait for a Sync. A failure makes Ready False. A hold does so only if it\n" +
+	"keeps a create or an update that the commit asks for from the cluster; a held prune sets only Held.\n\n"
+
+// constants returns a row for each constant whose name begins with a prefix.
+func constants(t *testing.T, prefix string) string {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "object.go", nil, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	ast.Inspect(file, func(n ast.Node) bool {
+		c, ok := n.(*ast.ValueSpec)
+		if !ok || !strings.HasPrefix(c.Names[0].Name, prefix) {
+			return true
+		}
+		meaning := text(c.Doc, c.Comment)
+		if meaning == "" {
+			t.Errorf("%s has no comment", c.Names[0].Name)
+		}
+		meaning = strings.TrimPrefix(meaning, c.Names[0].Name+" ")
+		fmt.Fprintf(&b, "| `%s` | %s |\n", strings.TrimPrefix(c.Names[0].Name, prefix), meaning)
+		return false
+	})
+	return b.String()
 }
 
 // described collects a section for every object of a Sync.
@@ -123,7 +180,7 @@ func (d *described) fields(root, path string, v reflect.Value) {
 		switch {
 		case inner:
 			d.section(root+"."+at, value)
-		case of.Kind() == reflect.Struct && !shared:
+		case of.Kind() == reflect.Struct && !shared && of.PkgPath() == reflect.TypeFor[v1alpha1.Sync]().PkgPath():
 			d.fields(root, at, value)
 		}
 	}

@@ -28,18 +28,14 @@ func (s *Sync) problems() problems {
 	if wrong := validation.IsDNS1123Label(s.Namespace); len(wrong) > 0 {
 		p.add("metadata.namespace", "%q is no namespace: %s", s.Namespace, brief(wrong[0]))
 	}
-	for _, a := range s.Approvals() {
-		if !IsDigest(a.Digest) {
-			p.add("metadata.annotations["+ApproveAnnotation+"]", "%q is not a digest from a report, which has 32 hexadecimal digits", a.Digest)
-		}
-		if _, err := a.Number(); err != nil {
-			p.add("metadata.annotations["+ApproveAnnotation+"]", "%s", err)
-		}
-		if _, err := time.Parse(time.RFC3339, a.At); a.At != "" && err != nil {
-			p.add("metadata.annotations["+ApproveAnnotation+"]", "%q is not a time such as 2026-01-31T12:00:00Z", a.At)
-		}
-	}
-	spec := s.Spec
+	p.given(s.Approvals())
+	return append(p, s.Spec.problems()...)
+}
+
+// problems returns every mistake in a Spec.
+func (s *Spec) problems() problems {
+	var p problems
+	spec := *s
 	p.source(spec.Source)
 	p.statuses(spec)
 	p.previews(spec)
@@ -69,10 +65,26 @@ func (s *Sync) problems() problems {
 	return p
 }
 
+// given checks the approvals of a file.
+func (p *problems) given(all []GivenApproval) {
+	for _, a := range all {
+		if !IsDigest(a.Digest) {
+			p.add("metadata.annotations["+ApproveAnnotation+"]", "%q is not a digest from a report, which has 32 hexadecimal digits", a.Digest)
+		}
+		if _, err := a.Number(); err != nil {
+			p.add("metadata.annotations["+ApproveAnnotation+"]", "%s", err)
+		}
+		if _, err := time.Parse(time.RFC3339, a.At); a.At != "" && err != nil {
+			p.add("metadata.annotations["+ApproveAnnotation+"]", "%q is not a time such as 2026-01-31T12:00:00Z", a.At)
+		}
+	}
+}
+
 // ValidateObject returns every mistake in a Sync object whose defaults are filled in: those of Validate, and what only a file may name.
-// A Sync object names no file and no environment variable, because those of the controller are not for the writers of Syncs.
+// A Sync object names no file and no environment variable, because those of the controller are not for the writers of Syncs. A malformed
+// approval is no mistake in an object: it approves nothing, and the passes go on.
 func (s *Sync) ValidateObject() error {
-	p := s.problems()
+	p := s.Spec.problems()
 	if repo := s.Spec.Source.Repo; repo != "" && !strings.HasPrefix(repo, "https://") && !strings.HasPrefix(repo, "http://") {
 		p.add("spec.source.repo", "must be an https URL, because a Sync object cannot name a directory of the controller")
 	}
