@@ -77,7 +77,7 @@ func TestUpgrades(t *testing.T) {
 			says: []string{
 				"### 👀 Look: keeps 3 definitions active that no policy names any more; no schema breaks\n",
 				"**Safe-start is new in `provider-kubernetes`:** from now on",
-				"1 older finding: 1 warning.",
+				"#### Older findings: 1\n\nThe target has 1 warning already.",
 			},
 			never: []string{"cannot be rendered", "adds 1 warning"},
 		},

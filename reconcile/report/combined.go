@@ -286,7 +286,7 @@ func (c Combined) Comment(limit int) string {
 		return fmt.Sprintf("### %s\n\n%s\n", c.Headline(), c.about())
 	}
 	list += tooMany
-	visible := c.visible(touched)
+	visible := c.visible(touched, (limit-len(list))/3)
 	glossary := glossaryOf(visible)
 	const reserve = 400 // for the text about omitted details
 	room := limit - len(visible) - len(glossary) - len(list) - reserve
@@ -344,7 +344,7 @@ func (c Combined) missed() string {
 }
 
 // visible returns the part that is not folded: the headline, the table of syncs, and the most important points of the worst sync.
-func (c Combined) visible(touched []Report) string {
+func (c Combined) visible(touched []Report, bytes int) string {
 	var top, bottom strings.Builder
 	fmt.Fprintf(&top, "### %s\n\n%s\n", c.Headline(), c.about())
 	c.approve(&bottom)
@@ -364,18 +364,10 @@ func (c Combined) visible(touched []Report) string {
 	if n := len(c.Reports) - len(touched); n > 0 {
 		fmt.Fprintf(&top, "\nNothing of %s.\n", moreOf(n, "other sync changes", "other syncs changes"))
 	}
-	worst := comment{Report: touched[max(0, slices.IndexFunc(touched, func(r Report) bool { return r.Error == "" }))], most: 20, links: c.Links}
+	worst := comment{Report: touched[max(0, slices.IndexFunc(touched, func(r Report) bool { return r.Error == "" }))], links: c.Links}
 	left := mostVisible - 2 - linesOf(top.String()) - linesOf(bottom.String())
-	points := worst.points()
-	for most := 3; left > 3 && len(points) > 0; most-- {
-		list := fmt.Sprintf("\n**%s:**\n", codeName(worst.Sync)) + listed(points, most)
-		if linesOf(list) <= left {
-			return top.String() + list + bottom.String()
-		}
-		if most == 0 {
-			points = points[:len(points)-1]
-			most = 1
-		}
+	if points := worst.points(); left > 3 && len(points) > 0 {
+		fmt.Fprintf(&top, "\n**%s:**\n%s", codeName(worst.Sync), listed(points, room{left - 1, bytes - top.Len() - bottom.Len()}))
 	}
 	return top.String() + bottom.String()
 }
@@ -421,20 +413,15 @@ func (a Approved) short() string {
 	return "approved by " + a.By + " " + a.ways()
 }
 
-// detailsOf returns the details of one sync within about room bytes.
-func (c Combined) detailsOf(r Report, room int) string {
+// detailsOf returns the details of one sync within about so many bytes.
+func (c Combined) detailsOf(r Report, bytes int) string {
 	of := comment{Report: r, links: c.Links}
-	var body string
-	for _, of.most = range []int{10, 5, 2, 1, 0} {
-		body = of.moved() + listed(of.points(), min(5, of.most)) + of.parts()
-		if r.Error != "" {
-			body = "\n" + fenced(clip(r.Error, 4000)) + "\n"
-		}
-		if len(body) <= room {
-			break
-		}
+	body := of.moved() + listed(of.points(), room{mostVisible, bytes / 3})
+	body += written(of.sections(), bytes-len(body))
+	if r.Error != "" {
+		body = "\n" + fenced(clip(r.Error, 4000)) + "\n"
 	}
-	changes, left := of.differences(room - len(body) - 200)
+	changes, left := of.differences(bytes - len(body) - 200)
 	if left > 0 {
 		changes += fmt.Sprintf("\n%s not shown.\n", moreOf(left, "difference is", "differences are"))
 	}

@@ -21,18 +21,13 @@ func Comment(r Report, limit int) string { return commentOf(r, limit, "", Links{
 // commentOf is Comment with an additional line about other syncs.
 func commentOf(r Report, limit int, others string, links Links) string {
 	const reserve = 600 // for the text below, and for the counts above the differences
-	var visible, parts, glossary string
-	room := 0
-	for _, most := range []int{20, 10, 5, 2, 1, 0} {
-		c := comment{Report: r, most: most, others: others, links: links}
-		visible, parts = c.visible(), c.parts()
-		glossary = glossaryOf(visible)
-		room = limit - len(glossary) - len(links.list) - reserve
-		if len(visible)+len(parts) <= room {
-			break
-		}
-	}
-	folded, left := comment{Report: r, links: links}.differences(room - len(visible) - len(parts))
+	c := comment{Report: r, others: others, links: links}
+	limit -= len(links.list) + reserve
+	visible := c.visible(limit / 2)
+	glossary := glossaryOf(visible)
+	limit -= len(visible) + len(glossary)
+	parts := written(c.sections(), limit)
+	folded, left := c.differences(limit - len(parts))
 	if left > 0 {
 		folded += fmt.Sprintf("\n%s not shown: there is no more room here. `headgate preview -o markdown` shows all.\n", moreOf(left, "difference is", "differences are"))
 	}
@@ -42,10 +37,9 @@ func commentOf(r Report, limit int, others string, links Links) string {
 	return visible + folded + glossary + links.list
 }
 
-// A comment is a report with a maximum number of examples of each thing.
+// A comment is a report in Markdown.
 type comment struct {
 	Report
-	most   int
 	others string // a line about other syncs; may be empty
 	links  Links
 }
@@ -53,8 +47,8 @@ type comment struct {
 // mostOfError is the maximum number of visible lines of an error.
 const mostOfError = 8
 
-// visible returns the part that is not folded.
-func (c comment) visible() string {
+// visible returns the part that is not folded, in about so many bytes.
+func (c comment) visible(bytes int) string {
 	var top, bottom strings.Builder
 	fmt.Fprintf(&top, "### %s\n", c.headline())
 	fmt.Fprintf(&top, "\nHeadgate preview of %s. %s\n", code(c.Sync.Name), strings.TrimSpace(c.between()+" "+c.others)+c.links.run()+c.moved())
@@ -65,37 +59,8 @@ func (c comment) visible() string {
 		fmt.Fprintf(&top, "\n%s\n", fenced(strings.Join(lines, "\n")))
 	}
 	approve(&bottom, c.Report, c.links.command)
-	points := c.points()
 	left := mostVisible - 2 - linesOf(top.String()) - linesOf(bottom.String()) // two lines are for the folded sections
-	for most := min(5, c.most); most >= 0; most-- {
-		if list := listed(points, most); linesOf(list) <= left {
-			return top.String() + list + bottom.String()
-		}
-	}
-	first := points[:max(0, min(left-1, len(points)))]
-	return top.String() + listed(first, 0) + fmt.Sprintf("- %s below.\n", moreOf(len(points)-len(first), "less important point is", "less important points are")) + bottom.String()
-}
-
-// listed returns points as a list. Each point has at most so many items.
-func listed(points []point, most int) string {
-	var b strings.Builder
-	if len(points) > 0 {
-		b.WriteByte('\n')
-	}
-	for _, p := range points {
-		fmt.Fprintf(&b, "- %s\n", p.text)
-		shown := min(len(p.items), most)
-		if len(p.items) == most+1 && most > 0 {
-			shown = most + 1 // the last item takes no more room than a line that counts it
-		}
-		for _, item := range p.items[:shown] {
-			fmt.Fprintf(&b, "  - %s\n", item)
-		}
-		if n := len(p.items) - shown; n > 0 && shown > 0 {
-			fmt.Fprintf(&b, "  - and %d more\n", n)
-		}
-	}
-	return b.String()
+	return top.String() + listed(c.points(), room{left, bytes - top.Len() - bottom.Len()}) + bottom.String()
 }
 
 // linesOf counts the lines of a text that are not empty.
@@ -109,26 +74,20 @@ func linesOf(s string) int {
 	return n
 }
 
-// parts returns every item behind the points, with its reasons.
-func (c comment) parts() string {
-	var b strings.Builder
-	c.bumps(&b)
-	c.opens(&b)
-	c.leaves(&b)
-	c.breaks(&b)
-	c.drops(&b)
-	c.versions(&b)
-	c.held(&b)
-	c.steps(&b, "Fails", "Headgate cannot compute these, or the API server would reject them.", failing)
-	c.found(&b)
-	if c.Preview != nil && c.Preview.Memory.Differs() {
-		about := "."
-		if c.Preview.Memory.Estimates() {
-			about = ": an estimate of live objects; resident memory may be twice as much."
-		}
-		fmt.Fprintf(&b, "\n#### Memory of an API server\n\n%s%s\n", capital(c.Preview.Memory.String()), about)
+// sections returns every item behind the points, with its reasons, the worst first.
+func (c comment) sections() []section {
+	all := slices.Concat(
+		c.steps("Fails", "Headgate cannot compute these, or the API server would reject them.", c.of(failing)),
+		c.found(manifest.Error), c.held(), c.breaks(), c.drops(), c.leaves(), c.opens(), c.bumps(), c.versions(), c.found(manifest.Warning, manifest.Note), c.known(),
+	)
+	if c.Preview == nil || !c.Preview.Memory.Differs() {
+		return all
 	}
-	return b.String()
+	about := "."
+	if c.Preview.Memory.Estimates() {
+		about = ": an estimate of live objects; resident memory may be twice as much."
+	}
+	return append(all, section{title: "Memory of an API server", intro: capital(c.Preview.Memory.String()) + about})
 }
 
 // mostGrounds is the maximum number of grounds in the headline, which must make sense alone in an email.
@@ -195,25 +154,25 @@ func (c comment) moved() string {
 	return "\n\n" + escape(capital(c.Preview.Moved)) + "."
 }
 
-// bumps writes the packages in registries whose image changes, each with the consequences.
-func (c comment) bumps(b *strings.Builder) {
+// bumps lists the packages in registries whose image changes, each with the consequences.
+func (c comment) bumps() []section {
 	if len(c.Bumps) == 0 {
-		return
+		return nil
 	}
-	fmt.Fprintf(b, "\n#### Package upgrades: %d\n\nCrossplane installs them and replaces their definitions.\n\n", len(c.Bumps))
-	c.list(b, len(c.Bumps), func(i int) {
+	return []section{{fmt.Sprintf("Package upgrades: %d", len(c.Bumps)), "Crossplane installs them and replaces their definitions.", each(len(c.Bumps), func(i int) string {
 		one := c.Bumps[i]
-		fmt.Fprintf(b, "- %s\n", c.bump(one))
+		text := fmt.Sprintf("- %s\n", c.bump(one))
 		if one.Unknown != "" {
-			return
+			return text
 		}
 		if one.By == (manifest.ID{}) {
-			b.WriteString("  - It is a dependency: if it is installed already, Crossplane upgrades it only with `--enable-dependency-version-upgrades`.\n")
+			text += "  - It is a dependency: if it is installed already, Crossplane upgrades it only with `--enable-dependency-version-upgrades`.\n"
 		}
 		if one.Manual {
-			b.WriteString("  - Its `revisionActivationPolicy` is `Manual`: this happens once a person activates the new revision.\n")
+			text += "  - Its `revisionActivationPolicy` is `Manual`: this happens once a person activates the new revision.\n"
 		}
-	})
+		return text
+	})}}
 }
 
 // bump describes the new version of a package in one line.
@@ -273,72 +232,92 @@ func (c comment) consequences(of plan.Bump) string {
 	return cmp.Or(strings.Join(parts, ", "), "no definition changes")
 }
 
-func (c comment) opens(b *strings.Builder) {
+func (c comment) opens() []section {
 	if c.Preview == nil || len(c.Preview.Opens) == 0 {
-		return
+		return nil
 	}
-	fmt.Fprintf(b, "\n#### Becomes active: %d\n\nThis cannot be undone: Crossplane never makes an active definition inactive again. If one is not intended, narrow the pattern before the merge.\n\n", len(c.Preview.Opens))
-	c.list(b, len(c.Preview.Opens), func(i int) {
+	const intro = "This cannot be undone: Crossplane never makes an active definition inactive again. If one is not intended, narrow the pattern before the merge."
+	return []section{{fmt.Sprintf("Becomes active: %d", len(c.Preview.Opens)), intro, each(len(c.Preview.Opens), func(i int) string {
+		var b strings.Builder
 		o := c.Preview.Opens[i]
-		fmt.Fprintf(b, "- %s", quoted(o.Name))
+		fmt.Fprintf(&b, "- %s", quoted(o.Name))
 		if o.Already {
 			b.WriteString(" (is active in the cluster already)")
 		}
 		b.WriteByte('\n')
 		for j, reason := range o.Because {
 			if j == 3 {
-				fmt.Fprintf(b, "  - and %d more reasons\n", len(o.Because)-j)
+				fmt.Fprintf(&b, "  - and %d more reasons\n", len(o.Because)-j)
 				break
 			}
-			fmt.Fprintf(b, "  - %s\n", quoted(because(reason)))
+			fmt.Fprintf(&b, "  - %s\n", quoted(because(reason)))
 		}
-	})
+		return b.String()
+	})}}
 }
 
-func (c comment) leaves(b *strings.Builder) {
-	pruned := c.of(plan.Prune)
-	if c.Preview != nil && len(c.Preview.Leaves) > 0 {
-		fmt.Fprintf(b, "\n#### Active, but no longer in any policy: %d\n\nThese definitions stay active and keep their CRDs; `headgate shrink` deactivates unused ones.\n\n", len(c.Preview.Leaves))
-		c.list(b, len(c.Preview.Leaves), func(i int) { fmt.Fprintf(b, "- %s\n", quoted(c.Preview.Leaves[i].Name)) })
+func (c comment) leaves() []section {
+	all := c.steps("Is deleted", "", c.of(plan.Prune))
+	if c.Preview == nil || len(c.Preview.Leaves) == 0 {
+		return all
 	}
-	if len(pruned) > 0 {
-		fmt.Fprintf(b, "\n#### Is deleted: %d\n\n", len(pruned))
-		c.reasons(b, pruned)
-	}
+	return append(all, section{
+		fmt.Sprintf("Active, but no longer in any policy: %d", len(c.Preview.Leaves)),
+		"These definitions stay active and keep their CRDs; `headgate shrink` deactivates unused ones.",
+		each(len(c.Preview.Leaves), func(i int) string { return fmt.Sprintf("- %s\n", quoted(c.Preview.Leaves[i].Name)) }),
+	})
 }
 
 // breaks lists breaking changes. It groups kinds that break in the same way, because one change of a generator may
 // break hundreds.
-func (c comment) breaks(b *strings.Builder) {
+func (c comment) breaks() []section {
 	broken := c.Breaking()
 	if len(broken) == 0 {
-		return
+		return nil
 	}
-	fmt.Fprintf(b, "\n#### Schemas that break: %d\n\nObjects and clients that work now may be refused, or lose these fields: change what uses this before the merge.", len(broken))
+	intro := "Objects and clients that work now may be refused, or lose these fields: change what uses this before the merge."
 	if c.Preview != nil && !c.Preview.Live {
-		b.WriteString(" While objects of a kind exist, Headgate holds its update until a person approves it.")
+		intro += " While objects of a kind exist, Headgate holds its update until a person approves it."
 	}
-	b.WriteString("\n\n")
-	c.alike(b, groups(broken, func(s Step) string { return strings.Join(append(merged(s.Breaks), s.Package), "\n") }), func(alike []Step) {
+	alike := groups(broken, func(s Step) string { return strings.Join(append(merged(s.Breaks), s.Package), "\n") })
+	slices.SortStableFunc(alike, func(a, b []Step) int { return cmp.Or(compareUse(a, b), len(b)-len(a)) })
+	return []section{{fmt.Sprintf("Schemas that break: %d", len(broken)), intro, itemsOf(alike, func(alike []Step) string {
+		var b strings.Builder
 		first, changes := alike[0], merged(alike[0].Breaks)
 		where := ""
 		if len(alike) == 1 || first.Package != "" { // one line at the top then shows where all of them are requested
 			where = first.by() + c.at(first.Origin)
 		}
-		fmt.Fprintf(b, "- %s\n", c.names(alike, where))
+		fmt.Fprintf(&b, "- %s\n", c.names(alike, where))
 		for i, change := range changes {
 			if i == mostChanges {
-				fmt.Fprintf(b, "  - and %d more\n", len(changes)-i)
+				fmt.Fprintf(&b, "  - and %d more\n", len(changes)-i)
 				break
 			}
-			fmt.Fprintf(b, "  - %s\n", quoted(change))
+			fmt.Fprintf(&b, "  - %s\n", quoted(change))
 		}
-	})
+		return b.String()
+	})}}
 }
+
+// compareUse orders groups of kinds: those that the commit uses come first.
+func compareUse(a, b []Step) int {
+	used := func(s Step) bool { return len(s.UsedAt) > 0 }
+	switch is, other := slices.ContainsFunc(a, used), slices.ContainsFunc(b, used); {
+	case is == other:
+		return 0
+	case is:
+		return -1
+	}
+	return 1
+}
+
+// mostInGroup is the maximum number of names of a group in a section.
+const mostInGroup = 10
 
 // names returns the names and places of similar steps within the limit.
 func (c comment) names(alike []Step, where string) string {
-	shown := max(1, min(len(alike), c.most))
+	shown := min(len(alike), mostInGroup)
 	names := make([]string, shown)
 	for i, s := range alike[:shown] {
 		names[i] = quoted(s.ID.Name)
@@ -354,13 +333,9 @@ func (c comment) names(alike []Step, where string) string {
 }
 
 // drops lists the kinds that new versions of packages no longer contain.
-func (c comment) drops(b *strings.Builder) {
-	dropped := c.Dropped()
-	if len(dropped) == 0 {
-		return
-	}
-	fmt.Fprintf(b, "\n#### Dropped kinds: %d\n\nThe new version no longer contains them. Their objects stay, and no controller reconciles them: delete the objects before the merge, or keep a version that contains the kinds.\n\n", len(dropped))
-	c.alike(b, groups(dropped, func(s Step) string { return s.Package + s.Reason }), func(alike []Step) { c.step(b, alike, c.most) })
+func (c comment) drops() []section {
+	const intro = "The new version no longer contains them. Their objects stay, and no controller reconciles them: delete the objects before the merge, or keep a version that contains the kinds."
+	return c.alike("Dropped kinds", intro, c.Dropped(), func(s Step) string { return s.Package + s.Reason })
 }
 
 // by names the package of an upgrade step.
@@ -418,59 +393,35 @@ func (c comment) of(action plan.Action) []Step {
 	})
 }
 
-func (c comment) steps(b *strings.Builder, title, what string, action plan.Action) {
-	steps := c.of(action)
-	if len(steps) == 0 {
-		return
-	}
-	fmt.Fprintf(b, "\n#### %s: %d\n\n", title, len(steps))
-	if what != "" {
-		fmt.Fprintf(b, "%s\n\n", what)
-	}
-	c.reasons(b, steps)
-}
-
 // held lists the held steps. Those that cannot be approved have their own section.
-func (c comment) held(b *strings.Builder) {
+func (c comment) held() []section {
 	all := c.of(plan.Hold)
 	passed := slices.DeleteFunc(slices.Clone(all), func(s Step) bool { return !s.excused })
 	wait := slices.DeleteFunc(slices.Clone(all), func(s Step) bool { return !s.approvable || s.excused })
 	stuck := slices.DeleteFunc(all, func(s Step) bool { return s.approvable || s.excused })
-	if len(passed) > 0 {
-		fmt.Fprintf(b, "\n#### Approved: %d\n\nWithout the approval, Headgate would hold these.\n\n", len(passed))
-		c.reasons(b, passed)
-	}
-	if len(stuck) > 0 {
-		fmt.Fprintf(b, "\n#### Held, and cannot be approved: %d\n\nHeadgate leaves these as they are until the commit changes or the obstacle is gone.\n\n", len(stuck))
-		c.reasons(b, stuck)
-	}
-	if len(wait) > 0 {
-		fmt.Fprintf(b, "\n#### Held: %d\n\nHeadgate leaves these as they are until a person acts.\n\n", len(wait))
-		c.reasons(b, wait)
-	}
+	return slices.Concat(
+		c.steps("Held, and cannot be approved", "Headgate leaves these as they are until the commit changes or the obstacle is gone.", stuck),
+		c.steps("Held", "Headgate leaves these as they are until a person acts.", wait),
+		c.steps("Approved", "Without the approval, Headgate would hold these.", passed),
+	)
 }
 
-// reasons lists steps, with each reason only once.
-func (c comment) reasons(b *strings.Builder, steps []Step) {
-	c.alike(b, groups(steps, func(s Step) string { return strings.Join([]string{string(s.Would), s.Reason, s.Error}, "\n") }), func(alike []Step) { c.step(b, alike, c.most) })
+// steps lists steps, with each reason only once.
+func (c comment) steps(title, intro string, steps []Step) []section {
+	return c.alike(title, intro, steps, func(s Step) string { return strings.Join([]string{string(s.Would), s.Reason, s.Error}, "\n") })
 }
 
-// alike writes the first groups, and counts the steps of the others.
-func (c comment) alike(b *strings.Builder, all [][]Step, item func(alike []Step)) {
-	left := 0
-	for i, alike := range all {
-		if i < c.most {
-			item(alike)
-		} else {
-			left += len(alike)
-		}
+// alike lists steps in groups that have a key in common.
+func (c comment) alike(title, intro string, steps []Step, key func(Step) string) []section {
+	if len(steps) == 0 {
+		return nil
 	}
-	if left > 0 {
-		fmt.Fprintf(b, "- and %d more\n", left)
-	}
+	return []section{{fmt.Sprintf("%s: %d", title, len(steps)), intro, itemsOf(groups(steps, key), c.step)}}
 }
 
-func (c comment) step(b *strings.Builder, alike []Step, most int) {
+// step describes steps that have a reason in common.
+func (c comment) step(alike []Step) string {
+	var b strings.Builder
 	s := alike[0]
 	where := c.at(s.Origin)
 	if s.placed {
@@ -484,10 +435,10 @@ func (c comment) step(b *strings.Builder, alike []Step, most int) {
 	default:
 		would = fmt.Sprintf("would %s ", s.Would)
 	}
-	fmt.Fprintf(b, "- %s%s%s%s", would, s.called(), s.by(), where)
+	fmt.Fprintf(&b, "- %s%s%s%s", would, s.called(), s.by(), where)
 	for i, s := range alike[1:] {
-		if i+1 == most {
-			fmt.Fprintf(b, " and %d more", len(alike)-most)
+		if i+1 == mostInGroup {
+			fmt.Fprintf(&b, " and %d more", len(alike)-mostInGroup)
 			break
 		}
 		b.WriteString(", " + s.called())
@@ -495,9 +446,10 @@ func (c comment) step(b *strings.Builder, alike []Step, most int) {
 	b.WriteByte('\n')
 	for _, message := range []string{s.Reason, s.Error} {
 		if message != "" {
-			fmt.Fprintf(b, "  - %s\n", code(clip(message, mostSaid)))
+			fmt.Fprintf(&b, "  - %s\n", code(clip(message, mostSaid)))
 		}
 	}
+	return b.String()
 }
 
 // at returns the place where an object is declared.
@@ -517,31 +469,37 @@ func (c comment) place(origin manifest.Origin) string {
 	return linked(quoted(origin.String()), url)
 }
 
-func (c comment) found(b *strings.Builder) {
-	found := slices.Clone(c.Findings)
+// found lists the findings of some severities, the worst first.
+func (c comment) found(of ...manifest.Severity) []section {
+	found := slices.DeleteFunc(slices.Clone(c.Findings), func(f manifest.Finding) bool { return !slices.Contains(of, f.Severity) })
 	slices.SortStableFunc(found, func(a, b manifest.Finding) int { return cmp.Compare(rank(a.Severity), rank(b.Severity)) })
-	if len(found)+len(c.Known) == 0 {
-		return
+	if len(found) == 0 {
+		return nil
 	}
-	if len(found) > 0 {
-		fmt.Fprintf(b, "\n#### %ss: %d\n\n", capital(c.finding()), len(found))
-	} else {
-		fmt.Fprint(b, "\n#### No new findings\n\n")
+	title := c.finding()
+	if of[0] == manifest.Error {
+		title = strings.Replace(title, "finding", "error", 1)
 	}
-	if older := c.older(); older != "" {
-		fmt.Fprintf(b, "%s. `headgate lint` shows them.\n\n", older)
-	}
-	c.list(b, len(found), func(i int) {
+	return []section{{title: fmt.Sprintf("%ss: %d", capital(title), len(found)), items: each(len(found), func(i int) string {
 		f := found[i]
-		fmt.Fprintf(b, "- %s", f.Severity)
+		text := fmt.Sprintf("- %s", f.Severity)
 		if f.Origin.Path != "" {
-			fmt.Fprintf(b, " %s", c.place(f.Origin))
+			text += " " + c.place(f.Origin)
 		}
-		fmt.Fprintf(b, ": %s\n", code(clip(f.Message, mostSaid)))
+		text += fmt.Sprintf(": %s\n", code(clip(f.Message, mostSaid)))
 		if f.Fix != "" {
-			fmt.Fprintf(b, "  - %s\n", code(clip(f.Fix, mostSaid)))
+			text += fmt.Sprintf("  - %s\n", code(clip(f.Fix, mostSaid)))
 		}
-	})
+		return text
+	})}}
+}
+
+// known counts the findings that the base has, too.
+func (c comment) known() []section {
+	if len(c.Known) == 0 {
+		return nil
+	}
+	return []section{{title: fmt.Sprintf("Older findings: %d", len(c.Known)), intro: fmt.Sprintf("The target has %s already. `headgate lint` shows them.", bySeverity(c.Known))}}
 }
 
 // finding is the word for a finding of the comparison. Without a base, it is not known which are new.
@@ -554,16 +512,6 @@ func (c comment) finding() string {
 
 func rank(s manifest.Severity) int {
 	return slices.Index([]manifest.Severity{manifest.Error, manifest.Warning, manifest.Note}, s)
-}
-
-// list writes the first items of a list, and counts the others.
-func (c comment) list(b *strings.Builder, n int, item func(i int)) {
-	for i := range min(n, c.most) {
-		item(i)
-	}
-	if n > c.most {
-		fmt.Fprintf(b, "- and %d more\n", n-c.most)
-	}
 }
 
 // differences returns the writing steps with their changes, folded, as many as fit. It groups steps with equal

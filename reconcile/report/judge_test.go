@@ -144,7 +144,7 @@ func TestStatusFollowsExitCode(t *testing.T) {
 				if len(on) == 0 && fails != (r.Judgement.Word == Blocked) {
 					t.Errorf("%s and %s are %s, and the status is %s", first, second, r.Judgement.Word, v.Activation.State)
 				}
-				for output, has := range map[string]string{"status": v.Activation.Description, "headline": comment{Report: r, most: 3}.headline(), "summary": r.Line()} {
+				for output, has := range map[string]string{"status": v.Activation.Description, "headline": comment{Report: r}.headline(), "summary": r.Line()} {
 					if !strings.Contains(strings.ToLower(has), string(r.Judgement.Word)+": ") {
 						t.Errorf("the %s of %s and %s is not %s: %q", output, first, second, r.Judgement.Word, has)
 					}

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,8 +24,8 @@ type point struct {
 // points returns what a reviewer must know, the worst first.
 func (c comment) points() []point {
 	all := []point{
-		c.pointOfFailures(), c.pointOfHolds(), c.pointOfMoves(), c.pointOfServed(), c.pointOfBreaks(), c.pointOfDrops(), c.pointOfDeletes(), c.pointOfOpenings(),
-		c.pointOfSafeStart(true), c.pointOfSafeStart(false), c.pointOfBumps(), c.pointOfSteps(), c.pointOfCopies(), c.pointOfVersions(), c.pointOfLeaves(), c.pointOfChanges(), c.pointOfFindings(), c.pointOfMemory(), c.pointOfInactive(),
+		c.pointOfFailures(), c.pointOfFindings(manifest.Error), c.pointOfHolds(), c.pointOfMoves(), c.pointOfServed(), c.pointOfBreaks(), c.pointOfDrops(), c.pointOfDeletes(), c.pointOfOpenings(),
+		c.pointOfSafeStart(true), c.pointOfSafeStart(false), c.pointOfBumps(), c.pointOfSteps(), c.pointOfCopies(), c.pointOfVersions(), c.pointOfLeaves(), c.pointOfChanges(), c.pointOfFindings(manifest.Warning), c.pointOfMemory(), c.pointOfInactive(),
 	}
 	return slices.DeleteFunc(all, func(p point) bool { return p.text == "" })
 }
@@ -100,7 +101,7 @@ func (c comment) pointOfBreaks() point {
 	kinds, fields := map[manifest.ID]bool{}, map[string]bool{}
 	var p point
 	for _, f := range spec {
-		p.items = append(p.items, c.field(f)+c.usedAt(f.steps))
+		p.items = append(p.items, c.field(f, len(broken))+c.usedAt(f.steps))
 		for _, s := range f.steps {
 			kinds[s.ID] = true
 		}
@@ -202,24 +203,27 @@ func (c comment) pointOfChanges() point {
 	p := point{text: fmt.Sprintf("**Changes the behaviour of %s:** defaults, or how fields are merged. Nothing breaks.", moreOf(len(changed), "schema", "schemas"))}
 	spec, status := byField(changed, Step.noticed)
 	for _, f := range append(spec, status...) {
-		p.items = append(p.items, c.field(f))
+		p.items = append(p.items, c.field(f, len(changed)))
 	}
 	return p
 }
 
-func (c comment) pointOfFindings() point {
-	found := c.troubles()
-	if len(found) == 0 {
-		return point{}
-	}
-	slices.SortStableFunc(found, func(a, b manifest.Finding) int { return rank(a.Severity) - rank(b.Severity) })
-	p := point{text: fmt.Sprintf("**%s:**", moreOf(len(found), c.finding(), c.finding()+"s"))}
-	for _, f := range found {
-		item := string(f.Severity)
-		if f.Origin.Path != "" {
-			item += c.at(&f.Origin)
+// pointOfFindings lists the findings of a severity.
+func (c comment) pointOfFindings(of manifest.Severity) point {
+	var p point
+	for _, f := range c.Findings {
+		if f.Severity != of {
+			continue
 		}
-		p.items = append(p.items, item+": "+code(clip(f.Message, mostInPoint)))
+		text := code(clip(f.Message, mostInPoint))
+		if f.Origin.Path != "" {
+			text = c.place(f.Origin) + ": " + text
+		}
+		p.items = append(p.items, text)
+	}
+	if len(p.items) > 0 {
+		word := strings.Replace(c.finding(), "finding", string(of), 1)
+		p.text = fmt.Sprintf("**Has %s.**", moreOf(len(p.items), word, word+"s"))
 	}
 	return p
 }
@@ -259,7 +263,7 @@ func (c comment) some(names []string) string {
 	for i, name := range names {
 		parts[i] = quoted(name)
 	}
-	return someOf(parts, min(mostNamed, max(c.most, 1)))
+	return someOf(parts, mostNamed)
 }
 
 // calledAll names the objects of steps. For a single step, it includes the place.
@@ -295,15 +299,16 @@ func (c comment) kinds(steps []Step) string {
 	return c.some(names)
 }
 
-// A field is one change of schemas with the steps that make it, in the same versions.
+// A field is one change of schemas with the steps that make it.
 type field struct {
 	change   string
-	versions []string
+	versions []string // that the change is in, if they are the same for all steps
 	also     bool // the same change in initProvider
 	steps    []Step
 }
 
-// byField groups changes of schemas by field, and separates spec from status. In each, the most frequent change comes first.
+// byField groups changes of schemas by field, and separates spec from status. In each, changes of kinds that the commit uses come first,
+// and then the most frequent ones.
 func byField(steps []Step, of func(Step) []plan.SchemaChange) (spec, status []field) {
 	index := map[string]int{}
 	var all []field
@@ -311,12 +316,15 @@ func byField(steps []Step, of func(Step) []plan.SchemaChange) (spec, status []fi
 	for _, s := range steps {
 		changes, below := fieldsOf(of(s))
 		for n, f := range changes {
-			key := fmt.Sprintf("%s %t %q", f.change, f.also, f.versions)
+			key := fmt.Sprintf("%s %t", f.change, f.also)
 			i, known := index[key]
 			if !known {
 				i = len(all)
 				index[key] = i
 				all, inStatus = append(all, f), append(inStatus, below[n])
+			}
+			if !slices.Equal(all[i].versions, f.versions) {
+				all[i].versions = nil
 			}
 			all[i].steps = append(all[i].steps, s)
 		}
@@ -329,7 +337,7 @@ func byField(steps []Step, of func(Step) []plan.SchemaChange) (spec, status []fi
 		}
 	}
 	for _, fields := range [][]field{spec, status} {
-		slices.SortStableFunc(fields, func(a, b field) int { return len(b.steps) - len(a.steps) })
+		slices.SortStableFunc(fields, func(a, b field) int { return cmp.Or(compareUse(a.steps, b.steps), len(b.steps)-len(a.steps)) })
 	}
 	return spec, status
 }
@@ -364,14 +372,17 @@ func fieldsOf(changes []plan.SchemaChange) (all []field, inStatus []bool) {
 	return all, inStatus
 }
 
-// field returns one change of schemas as an item of a point.
-func (c comment) field(f field) string {
+// field returns one change of schemas as an item of a point, of so many kinds that change.
+func (c comment) field(f field, of int) string {
 	message := quoted(f.change)
 	if f.also {
 		message += ", also in `initProvider`"
 	}
 	if len(f.versions) > 0 {
 		message += " (" + c.some(f.versions) + ")"
+	}
+	if len(f.steps) == of && of > mostNamed {
+		return fmt.Sprintf("%s: all %d kinds", message, of)
 	}
 	return message + ": " + c.kinds(f.steps)
 }
@@ -388,7 +399,7 @@ func (c comment) usedAt(steps []Step) string {
 	}
 	switch {
 	case len(places) > 0:
-		return "; used at " + someOf(places, min(mostNamed, max(c.most, 1)))
+		return "; used at " + someOf(places, mostNamed)
 	case slices.ContainsFunc(steps, func(s Step) bool { return !s.gives(reason.UnusedInCommit) }):
 		return ""
 	}

@@ -34,7 +34,7 @@ func TestBreaksAreGroupedByField(t *testing.T) {
 		kind("topics.sns.aws.m.upbound.io", region),
 		kind("topics.sns.aws.upbound.io", region),
 		kind("roles.iam.aws.upbound.io", removed("status.atProvider.region")),
-	}}, most: 20}
+	}}}
 	p := c.pointOfBreaks()
 	want := []string{
 		"`spec.forProvider.region is removed`, also in `initProvider` (`v1beta1`): `buckets.s3.aws[.m].upbound.io`, `topics.sns.aws[.m].upbound.io`; used at `apis/bucket.yaml:31`",
@@ -61,7 +61,7 @@ func TestBreaksAreExact(t *testing.T) {
 		kind("a.aws.upbound.io", removed("v1", "spec.initProvider.size")),
 		kind("b.aws.upbound.io", removed("v1", "spec.forProvider.size"), removed("v2", "spec.forProvider.size"), removed("v2", "spec.initProvider.size")),
 		kind("b.aws.m.upbound.io", removed("v1", "spec.forProvider.size")),
-	}}, most: 20}
+	}}}
 	want := []string{
 		"`spec.forProvider.size is removed` (`v1`): `b.aws[.m].upbound.io`; nothing in this commit uses them",
 		"`spec.initProvider.size is removed` (`v1`): `a.aws.upbound.io`; nothing in this commit uses it",
@@ -106,7 +106,7 @@ func TestVersionsAreGrouped(t *testing.T) {
 		kind("b.aws.upbound.io", lost(plan.SchemaChange{Rule: ruleUnshared, Version: "v2", Path: "spec.c"}), plan.SchemaChange{Rule: "field-removed", Version: "v1", Path: "spec.d", Breaking: true}),
 		kind("c.aws.upbound.io", plan.SchemaChange{Rule: ruleDeprecated, Version: "v1"}),
 		converted, inactive,
-	}}, most: 20}
+	}}}
 	var lines []string
 	for _, p := range c.points() {
 		lines = append(lines, strings.SplitAfter(p.text, "**")[1])
@@ -136,7 +136,7 @@ func TestCopies(t *testing.T) {
 	}
 	before := []catalogue.Package{of("same", "v1", ""), of("other", "v1", ""), of("named", "", ""), of("gone", "v1", ""), of("pulled", "v1", "sha256:a")}
 	after := []catalogue.Package{of("same", "v1", ""), of("other", "v2", ""), of("named", "v2", ""), of("new", "v1", ""), of("pulled", "v2", "sha256:b")}
-	p := (comment{Report: Report{Preview: &Preview{Copies: copies(before, after)}}, most: 20}).pointOfCopies()
+	p := (comment{Report: Report{Preview: &Preview{Copies: copies(before, after)}}}).pointOfCopies()
 	if diff := cmp.Diff([]string{"`other`: `v1` → `v2` in `other.yaml:1`", "`named`: not known → `v2` in `named.yaml:1`"}, p.items); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -323,8 +323,3 @@ func (r Report) Unread() []plan.Bump {
 func (r Report) Unseen() []plan.Bump {
 	return slices.DeleteFunc(slices.Clone(r.Bumps), func(b plan.Bump) bool { return !b.IsUnseen() })
 }
-
-// troubles returns the findings that require action.
-func (r Report) troubles() []manifest.Finding {
-	return slices.DeleteFunc(slices.Clone(r.Findings), func(f manifest.Finding) bool { return f.Severity == manifest.Note })
-}

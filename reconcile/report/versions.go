@@ -170,14 +170,17 @@ func (c comment) pointOfVersions() point {
 }
 
 // versions lists the kinds whose versions change without losing anything.
-func (c comment) versions(b *strings.Builder) {
-	title := "\n#### Versions\n\n"
+func (c comment) versions() []section {
+	var items []item
 	for _, by := range causes {
-		c.alike(b, c.concerned(by), func(alike []Step) {
-			fmt.Fprintf(b, "%s- %s: %s\n", title, by.about(alike), c.names(alike, ""))
-			title = ""
-		})
+		items = append(items, itemsOf(c.concerned(by), func(alike []Step) string {
+			return fmt.Sprintf("- %s: %s\n", by.about(alike), c.names(alike, ""))
+		})...)
 	}
+	if len(items) == 0 {
+		return nil
+	}
+	return []section{{title: "Versions", items: items}}
 }
 
 // pointOfCopies lists the packages in the tree whose release changes.
@@ -185,7 +188,7 @@ func (c comment) pointOfCopies() point {
 	if c.Preview == nil || len(c.Preview.Copies) == 0 {
 		return point{}
 	}
-	p := point{text: fmt.Sprintf("**Changes the release of %s in the tree:**", moreOf(len(c.Preview.Copies), "package", "packages"))}
+	p := point{text: fmt.Sprintf("**Changes the release of %s in the tree.**", moreOf(len(c.Preview.Copies), "package", "packages"))}
 	for _, one := range c.Preview.Copies {
 		p.items = append(p.items, fmt.Sprintf("%s: %s → %s%s", quoted(one.Package), releaseOf(one.From), releaseOf(one.To), c.at(&one.Origin)))
 	}
