@@ -187,7 +187,7 @@ func (p *drafted) ruleAll(seen facts.Observed, guards []Guard, lifted plan.Lifti
 func (p *drafted) foresee(seen facts.Observed, guards, counting []Guard, lifted plan.Lifting, unruled map[plan.Change]plan.Step) {
 	can := approvable(guards)
 	then := *p
-	then.Steps, seen.Asks = slices.Clone(p.Steps), new([]question.Any) // which nobody answers
+	then.Steps = slices.Clone(p.Steps)
 	assumed := maps.Clone(lifted)
 	then.each(func(s plan.Step) plan.Step {
 		if !s.HeldByAny(can) {
