@@ -149,6 +149,34 @@ func TestImpossibleByAPackage(t *testing.T) {
 	}
 }
 
+// A new version of a package may drop the webhook that converts stored objects.
+func TestStoredByAPackage(t *testing.T) {
+	definition := func(webhook bool) *unstructured.Unstructured {
+		u := given.CRD("buckets", "Bucket")
+		u.Object["spec"].(map[string]any)["versions"] = []any{map[string]any{"name": "v1", "served": true}, map[string]any{"name": "v2", "served": true, "storage": true}}
+		u.Object["status"] = map[string]any{"storedVersions": []any{"v1", "v2"}}
+		if webhook {
+			u.Object["spec"].(map[string]any)["conversion"] = map[string]any{"strategy": "Webhook"}
+		}
+		return u
+	}
+	e, breaks := facts.NewReplacement(definition(true), definition(false))
+	if !breaks {
+		t.Fatal("nothing is tested")
+	}
+	provider := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "pkg.crossplane.io/v1", "kind": "Provider", "metadata": map[string]any{"name": "toy"}}}
+	o := given.Wanted(t, provider)
+	seen := given.Seen(facts.Upstream{})
+	seen.Inventory.Entries = map[manifest.ID]inventory.Entry{o.ID: {UID: "u"}}
+	seen.Objects[o.ID] = given.Live(provider, "u")
+	seen.Trials = map[manifest.ID]facts.Trial{o.ID: {Live: provider, After: provider}}
+	seen.Effects = []plan.Effect{e.MadeBy(o.ID, nil)}
+	p := given.Computed(t, render.Desired{Owner: render.OwnerCrossplane, Objects: []render.Object{o}}, seen, Guarding{}.Guards()...)
+	if s := p.Steps[0]; s.Action != plan.Hold || !strings.Contains(Sentence(s.Reason), "its conversion webhook would be dropped") {
+		t.Errorf("%s by %q: %s", s.Action, s.Guard, Sentence(s.Reason))
+	}
+}
+
 // An approval may be read before Headgate knows in which versions objects are stored. The plan with that answer must hold all the
 // same.
 func TestImpossibleAfterApproval(t *testing.T) {

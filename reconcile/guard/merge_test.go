@@ -3,6 +3,7 @@ package guard
 import (
 	"errors"
 	"maps"
+	"slices"
 	"testing"
 
 	"headgate.dev/headgate/fixtures/given"
@@ -34,6 +35,16 @@ func ofMerge(phase draft.Phase, s plan.Step, c draft.Case) plan.Ruling {
 		}
 	}
 	return plan.Ruling{}
+}
+
+// ofCommit returns the rulings of some guards of the phase Merge on the commit.
+func ofCommit(c draft.Case, names ...plan.GuardName) (all []plan.Ruling) {
+	for _, g := range (Guarding{}).OfMerge() {
+		if g.Commit != nil && slices.Contains(names, g.Name) {
+			all = append(all, g.Commit(c)...)
+		}
+	}
+	return all
 }
 
 // changing returns the update of a served definition of the kind Bucket.
@@ -154,14 +165,19 @@ func TestMergeInactive(t *testing.T) {
 	goes := plan.Step{Action: plan.Keep, ID: crossplane.MRD("a.b")}
 	served := plan.Step{Action: plan.Keep, ID: crossplane.MRD("a.b"), Serves: true}
 	for name, tc := range map[string]struct {
-		step plan.Step
-		rule func(plan.Step, draft.Case) plan.Ruling
-		want reason.Code
+		step  plan.Step
+		phase draft.Phase
+		want  reason.Code
 	}{
-		"Breaks": {breaks, inactive, reason.InactiveBreaks}, "Grows": {grows, inactive, ""}, "Package": {breaks, inactiveEffect, reason.InactiveBreaks},
-		"Goes": {goes, inactiveEffect, reason.InactiveBreaks}, "Served": {served, inactiveEffect, ""}, "Kept": {goes, inactive, ""},
+		"Breaks": {breaks, draft.Merge, reason.InactiveBreaks}, "Grows": {grows, draft.Merge, ""}, "Package": {breaks, draft.MergeEffects, reason.InactiveBreaks},
+		"Goes": {goes, draft.MergeEffects, reason.InactiveBreaks}, "Served": {served, draft.MergeEffects, ""}, "Kept": {goes, draft.Merge, ""},
 	} {
-		if r := tc.rule(tc.step, draft.Case{}); r.Reason.Code != tc.want || r.Severity != plan.Note {
+		rows := (Guarding{}).OfMerge()
+		i := slices.IndexFunc(rows, func(g draft.Guard) bool { return g.Name == Inactive && g.Phase == tc.phase })
+		if i < 0 {
+			t.Fatalf("%s: no guard rules on it", name)
+		}
+		if r := rows[i].Rule(draft.Case{})(tc.step); r.Reason.Code != tc.want || r.Severity != plan.Note {
 			t.Errorf("%s: %d %v, want a note %q", name, r.Severity, r.Reason, tc.want)
 		}
 	}
@@ -196,7 +212,7 @@ func TestMergeActivates(t *testing.T) {
 	}}
 	c := draft.Case{Want: want, Seen: facts.Observed{Comparison: facts.Comparison{Base: &base}}, Steps: []plan.Step{{Action: plan.Prune, Deactivates: true, ID: crossplane.MRD("goes")}}}
 	got := map[string]plan.Severity{}
-	for _, r := range append(activates(c), staysActive(c)...) {
+	for _, r := range ofCommit(c, Activates, StaysActive) {
 		got[r.Of.Name] = r.Severity
 	}
 	expected := map[string]plan.Severity{
@@ -207,11 +223,30 @@ func TestMergeActivates(t *testing.T) {
 	}
 }
 
+// The first object for Crossplane's package manager, and the last one, decide who makes the CRDs of a new cluster.
+func TestMergeOwner(t *testing.T) {
+	base := render.Desired{Definitions: make([]render.DecidedDefinition, 1)}
+	for name, tc := range map[string]struct {
+		before, after *render.Given
+		want          reason.Code
+	}{
+		"First": {nil, &render.Given{Kind: "Provider", Name: "p"}, reason.FirstForCrossplane},
+		"Last":  {&render.Given{Kind: "Provider", Name: "p"}, nil, reason.LastForCrossplane},
+	} {
+		was := base
+		was.Given = tc.before
+		all := ofCommit(draft.Case{Want: render.Desired{Given: tc.after}, Seen: facts.Observed{Comparison: facts.Comparison{Base: &was}}}, Owner)
+		if len(all) != 1 || all[0].Reason.Code != tc.want || all[0].Severity != plan.Look {
+			t.Errorf("%s: %+v, want a look %s", name, all, tc.want)
+		}
+	}
+}
+
 // If Headgate cannot read what a package changes, nobody knows what a merge does. A commit that repairs a package is not to blame.
 func TestMergeUnread(t *testing.T) {
 	c := draft.Case{Bumps: []plan.Bump{{Source: "read", From: "v1", To: "v2"}, {Source: "gone", From: "v1", Unknown: "no answer"}, {Source: "odd", From: "v1", To: "v2", Unknown: "not a schema"}, {Source: "mended", To: "v2", Unknown: "no such tag"}}}
 	got := map[plan.Severity]int{}
-	for _, r := range unreadPackages(c) {
+	for _, r := range ofCommit(c, Unread) {
 		got[r.Severity]++
 	}
 	if !maps.Equal(got, map[plan.Severity]int{plan.Block: 2, plan.Look: 1}) {
@@ -238,7 +273,7 @@ func TestMergeControls(t *testing.T) {
 	} {
 		c := draft.Case{Seen: facts.Observed{Ground: facts.Ground{Stance: comparing(tc.counts)}, Asks: asking(tc.counts), Answers: tc.answers}, Bumps: []plan.Bump{{By: by}, {}}}
 		var r plan.Ruling
-		if all := controls(c); len(all) > 0 {
+		if all := ofCommit(c, Controls); len(all) > 0 {
 			r = all[0]
 		}
 		if r.Severity != tc.severity || r.Reason.Code != tc.code {

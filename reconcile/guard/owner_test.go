@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"slices"
 	"testing"
 
 	"headgate.dev/headgate/fixtures/given"
@@ -13,6 +14,21 @@ import (
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 )
+
+// The guard also rules on prunes of a plan.
+func TestOwnerOfAPrune(t *testing.T) {
+	seen := given.Owning(t)
+	crd := given.CRD("buckets", "Bucket")
+	o := given.Wanted(t, crd)
+	seen.Objects[o.ID], seen.Natural = given.Live(crd, "u"), render.OwnerCrossplane
+	seen.Inventory.Entries[o.ID] = plan.Applied(seen.Objects[o.ID], given.Sync.Digest(o))
+	keeps := given.Wanted(t, given.ConfigMap("a"))
+	_, steps := given.Steps(t, render.Desired{Owner: render.OwnerHeadgate, Objects: []render.Object{keeps}}, seen, Guarding{}.Guards()...)
+	s := steps["CustomResourceDefinition buckets.example.org"]
+	if !slices.ContainsFunc(s.Holds(), func(r plan.Ruling) bool { return r.Guard == Owner }) {
+		t.Errorf("%s, held by %+v", s.Action, s.Holds())
+	}
+}
 
 // While it is open who makes the CRDs, none is made or pruned, also if the commit does not declare its definition any more.
 func TestOwner(t *testing.T) {
