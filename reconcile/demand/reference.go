@@ -37,7 +37,7 @@ func references(o facts.Observed, of render.Object) ([]facts.Reference, error) {
 	var all []facts.Reference
 	for i, s := range declared {
 		id := facts.IDOf(s.SourceRef.ToObjMetadata())
-		if id.Kind == "" || id.Name == "" || s.SourcePath == "" || s.TargetPath == "" {
+		if slices.Contains([]string{id.Kind, id.Name, s.SourcePath, s.TargetPath}, "") {
 			return nil, fmt.Errorf("%s: item %d needs sourceRef.kind, sourceRef.name, sourcePath and targetPath", mutation.Annotation, i+1)
 		}
 		if id.IsSecret() && o.Terms.NoSecrets { // before the Secret is read
@@ -235,12 +235,18 @@ func Differs(r facts.Reference, before, after *unstructured.Unstructured) bool {
 	if before == nil || after == nil {
 		return false
 	}
-	was, err := jsonpath.Find(before.Object, r.From)
-	is, alsoErr := jsonpath.Find(after.Object, r.From)
-	if err != nil || alsoErr != nil || len(was) != 1 || len(is) != 1 {
-		return true
+	was, hadOne := formsAt(before, r.From)
+	is, hasOne := formsAt(after, r.From)
+	return !hadOne || !hasOne || !slices.Equal(was, is)
+}
+
+// formsAt returns the forms of the only value that a path matches, and whether there is exactly one.
+func formsAt(u *unstructured.Unstructured, path string) ([]string, bool) {
+	at, err := jsonpath.Find(u.Object, path)
+	if err != nil || len(at) != 1 {
+		return nil, false
 	}
-	return !slices.Equal(diff.Forms(jsonpath.Get(before.Object, was[0])), diff.Forms(jsonpath.Get(after.Object, is[0])))
+	return diff.Forms(jsonpath.Get(u.Object, at[0])), true
 }
 
 // isIdentity reports whether the value at a path is part of the identity or of the ownership of the object.
@@ -249,7 +255,10 @@ func isIdentity(at []any) bool {
 	case "apiVersion", "kind":
 		return true
 	case "metadata":
-		return len(at) < 3 || at[1] != "labels" && at[1] != "annotations" || at[2] == inventory.SyncLabel || at[2] == inventory.InventoryAnnotation
+		if len(at) > 2 && (at[1] == "labels" || at[1] == "annotations") {
+			return at[2] == inventory.SyncLabel || at[2] == inventory.InventoryAnnotation
+		}
+		return true
 	}
 	return false
 }

@@ -32,16 +32,17 @@ func (p *drafted) deactivate(seen facts.Observed) {
 	for _, name := range p.unnamed(up) {
 		d, exists := up.Definitions[name]
 		crd, open := up.Objects[plan.CRD(name)]
+		installed := open && facts.IsInstalled(crd)
 		switch {
 		case open && crd.DeletionTimestamp != nil:
 			p.expectInactive(name, reason.DeletingCRD.With())
 		case exists && d.Active:
 			add(deactivating(crossplane.MRD(name), up.Objects[crossplane.MRD(name)], reason.ReturnsInactive))
 			p.expectInactive(name, reason.ComesBack.With())
-		case exists && open && !d.Paused && facts.IsInstalled(crd):
+		case exists && installed && !d.Paused:
 			add(deactivating(plan.CRD(name), crd, reason.NothingActivates))
 			p.expectInactive(name, reason.CRDGoes.With())
-		case !exists && open && facts.IsInstalled(crd):
+		case !exists && installed:
 			revision, _ := crossplane.RevisionOf(crd)
 			missing[revision] = append(missing[revision], name+"/"+string(crd.UID))
 			p.expectInactive(name, reason.RevisionRestores.With(revision))

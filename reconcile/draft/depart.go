@@ -79,11 +79,16 @@ func (p *drafted) leaveCRD(s plan.Step, seen facts.Observed) {
 // endsMRD reports whether the MRD is deleted after the step: the step deletes it, or removes our finalizer from an MRD that is
 // being deleted.
 func endsMRD(s plan.Step) bool {
-	switch {
-	case !crossplane.IsMRD(s.ID):
+	if !crossplane.IsMRD(s.ID) {
 		return false
-	case s.Action == plan.Prune:
-		return !s.Terminating || s.Protected
 	}
-	return s.Terminating && (s.Action == plan.Release && s.Protected || s.Action == plan.Update && s.Frees)
+	switch s.Action {
+	case plan.Prune:
+		return !s.Terminating || s.Protected
+	case plan.Release:
+		return s.Terminating && s.Protected
+	case plan.Update:
+		return s.Terminating && s.Frees
+	}
+	return false
 }

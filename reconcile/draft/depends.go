@@ -128,7 +128,10 @@ func (c Case) isOwnedBy(s, owner plan.Step) bool {
 
 // LetsGo reports whether the step ends the dependency, with an update or a release.
 func (d Dependant) LetsGo() bool {
-	return (d.Action == plan.Update && !d.Still || d.Action == plan.Release) && d.Err == nil
+	if d.Err != nil {
+		return false
+	}
+	return d.Action == plan.Release || d.Action == plan.Update && !d.Still
 }
 
 // GoingWith returns the steps of objects that would be deleted with the object of a prune, and that the commit does not want

@@ -292,7 +292,7 @@ func (p *drafted) follow(seen facts.Observed) {
 	p.kept = map[manifest.ID]plan.Step{}
 	for i, s := range p.Steps {
 		a := copies[s.ID]
-		if s.Action != plan.Keep || s.Guard != "" || s.Policy.Observes() || !changes(a.Resolved, steps, seen.Live) {
+		if !isAsWanted(s) || s.Policy.Observes() || !changes(a.Resolved, steps, seen.Live) {
 			continue
 		}
 		p.kept[s.ID] = s
@@ -301,6 +301,9 @@ func (p *drafted) follow(seen facts.Observed) {
 		p.Steps[i] = s
 	}
 }
+
+// isAsWanted reports whether a step keeps an object because nothing differs, and not because a guard keeps it.
+func isAsWanted(s plan.Step) bool { return s.Action == plan.Keep && s.Guard == "" }
 
 // withdraw keeps the objects of such updates if a guard keeps the other updates from being made.
 func (p *drafted) withdraw(seen facts.Observed) {

@@ -11,6 +11,7 @@ import (
 func unrecorded(p plan.Plan, have inventory.Inventory) bool {
 	return slices.ContainsFunc(p.Steps, func(s plan.Step) bool {
 		e, owned := have.Entries[s.ID]
-		return owned && s.DeclaresCRD() && s.Definition && !e.Definition
+		isDefinition := s.Definition && s.DeclaresCRD()
+		return owned && isDefinition && !e.Definition
 	})
 }

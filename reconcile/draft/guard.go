@@ -296,7 +296,8 @@ func (c Case) Users(of manifest.ID) (going []plan.Step, all bool) {
 	serves := of.IsCRD() || crossplane.IsMRD(of) // the kind identifies its objects, even those that are not listed by name
 	for _, s := range c.Steps {
 		k := c.Seen.Kinds[s.ID.GroupKind()]
-		if (s.Action == plan.Prune || s.Would == plan.Prune) && (these[s.ID] || serves && k.Resource+"."+s.ID.Group == of.Name) {
+		uses := these[s.ID] || serves && k.Resource+"."+s.ID.Group == of.Name
+		if uses && (s.Action == plan.Prune || s.Would == plan.Prune) {
 			going = append(going, s)
 		}
 	}

@@ -19,7 +19,8 @@ import (
 func (c Case) LeavingPolicies(name string) []plan.Step {
 	var steps []plan.Step
 	for _, s := range c.Steps {
-		if s.ID == crossplane.MRAP(s.ID.Name) && (s.Action == plan.Prune || s.Would == plan.Prune) && c.Seen.Upstream.Policies[s.ID.Name].Matches(name) {
+		activates := s.ID == crossplane.MRAP(s.ID.Name) && c.Seen.Upstream.Policies[s.ID.Name].Matches(name)
+		if activates && (s.Action == plan.Prune || s.Would == plan.Prune) {
 			steps = append(steps, s)
 		}
 	}
@@ -53,10 +54,10 @@ func (c Case) InForce(but ...string) plan.PoliciesInForce {
 	for _, p := range c.Want.Policies {
 		_, has := steps[p.Name]
 		_, exists := c.Seen.Upstream.Policies[p.Name]
-		if !has && c.isWanted(p) || has && (exists || !sent[p.Name]) {
-			continue
+		isCreated := has && !exists && sent[p.Name]
+		if isCreated || !has && !c.isWanted(p) {
+			all = append(all, plan.PolicyInForce{LivePolicy: plan.AsLive(p), Name: p.Name})
 		}
-		all = append(all, plan.PolicyInForce{LivePolicy: plan.AsLive(p), Name: p.Name})
 	}
 	return slices.DeleteFunc(all, func(p plan.PolicyInForce) bool { return slices.Contains(but, p.Name) })
 }

@@ -59,7 +59,7 @@ func (p *drafted) leftovers(seen facts.Observed) {
 		case len(s.Adopts.Left) > 0:
 			s.Drops, coming[s.ID] = s.Adopts.Left, true
 		case a.Digest == "": // not wanted by the commit
-		case s.Action == plan.Keep && s.Guard == "" && live != nil && mayClear(seen.Ground, a, live):
+		case isAsWanted(s) && live != nil && mayClear(seen.Ground, a, live):
 			s.Drops, _ = ownership.Leftovers(live)
 		}
 		if len(s.Drops) > 0 {
@@ -92,7 +92,10 @@ func (p *drafted) leftovers(seen facts.Observed) {
 
 // mayClear reports whether leftovers of an unchanged object may be removed.
 func mayClear(o facts.Ground, a facts.Asked, live metav1.Object) bool {
-	return o.Inventory.Holds(a.ID, live) && live.GetDeletionTimestamp() == nil && !a.Policy.Observes() && !render.Merges(a.Asks)
+	if a.Policy.Observes() || render.Merges(a.Asks) { // its fields belong to others, too
+		return false
+	}
+	return o.Inventory.Holds(a.ID, live) && live.GetDeletionTimestamp() == nil
 }
 
 // drop changes a keep into the update that removes leftovers, or returns why it does not.

@@ -92,6 +92,7 @@ func (p *drafted) remember(seen facts.Observed) {
 	next = next.Bounded()
 	next.Adoption, next.Ignored = string(seen.Terms.Adoption), demand.IgnoredPaths(seen)
 	p.Record, p.Known = &next, known
-	p.News = !slices.Equal(have.Packages, next.Packages) || !maps.Equal(have.Definitions, next.Definitions) ||
-		have.Adoption != next.Adoption || !demand.Includes(have.Ignored, next.Ignored)
+	newPackages := !slices.Equal(have.Packages, next.Packages) || !maps.Equal(have.Definitions, next.Definitions)
+	newTerms := have.Adoption != next.Adoption || !demand.Includes(have.Ignored, next.Ignored)
+	p.News = newPackages || newTerms
 }

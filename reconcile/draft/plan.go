@@ -67,7 +67,8 @@ func (p *drafted) want(a facts.Asked, seen facts.Observed, kinds *coming) error 
 
 // takesBack reports whether a retained definition is deactivated. A paused policy keeps the definitions that it names.
 func takesBack(o facts.Observed, a facts.Asked) bool {
-	return !a.Retained.None() && !a.Paused && Deactivates(o, o.Want) && o.Want.Pauses(a.ID.Name) == ""
+	paused := a.Paused || o.Want.Pauses(a.ID.Name) != ""
+	return !a.Retained.None() && !paused && Deactivates(o, o.Want)
 }
 
 // unwanted adds steps for owned objects that the commit does not want any more, or forgets the objects. If references set the names
@@ -104,7 +105,13 @@ func (p *drafted) unwanted(wanted map[manifest.ID]bool, renamed, nameless map[sc
 func (p *drafted) remove(id manifest.ID, live *metav1.PartialObjectMetadata, isRenamed bool, seen facts.Observed) (isLeft bool) {
 	e := seen.Inventory.Entries[id]
 	handedOver := handedOver(p.Plan, id, live, seen.Inventory)
-	isForgotten := handedOver && p.Stance.In(plan.Following) || e.Policy == inventory.Observable || e.Policy == inventory.ObservableAndDeletable && isRenamed || e.NeverApplied(live)
+	isForgotten := false
+	switch {
+	case handedOver && p.Stance.In(plan.Following), e.NeverApplied(live):
+		isForgotten = true
+	case e.Policy == inventory.Observable, e.Policy == inventory.ObservableAndDeletable && isRenamed:
+		isForgotten = true
+	}
 	if isForgotten && !slices.Contains(live.GetFinalizers(), plan.ProtectFinalizer) {
 		p.Gone = append(p.Gone, id)
 		return leaves(p.Plan, id)
@@ -130,7 +137,7 @@ func (p *drafted) remove(id manifest.ID, live *metav1.PartialObjectMetadata, isR
 // handedOver reports whether an object leaves the inventory without being pruned, because the owner of CRDs has changed, or because
 // a package installs the object now.
 func handedOver(p plan.Plan, id manifest.ID, live metav1.Object, have inventory.Inventory) bool {
-	if have.Owner != "" && have.Owner != p.Want.Owner && (id.IsCRD() || crossplane.IsMRD(id) || id == crossplane.MRAP(id.Name) || crossplane.IsPackage(id)) {
+	if have.Owner != "" && have.Owner != p.Want.Owner && isOfOwner(id) {
 		return true
 	}
 	if facts.IsInstalled(live) && slices.ContainsFunc(p.Want.Left, func(l render.Left) bool { return l.ID == id }) {
@@ -140,6 +147,15 @@ func handedOver(p plan.Plan, id manifest.ID, live metav1.Object, have inventory.
 		return false
 	}
 	return facts.IsInstalled(live) || slices.ContainsFunc(p.Want.Definitions, func(d render.DecidedDefinition) bool { return d.Name == id.Name })
+}
+
+// isOfOwner reports whether it depends on who makes the CRDs whether a commit wants an object.
+func isOfOwner(id manifest.ID) bool {
+	switch {
+	case id.IsCRD(), crossplane.IsMRD(id), crossplane.IsPackage(id):
+		return true
+	}
+	return id == crossplane.MRAP(id.Name)
 }
 
 // leaves reports whether a CRD that is handed over to Crossplane will have no owner, because its definition is not active.
@@ -284,9 +300,11 @@ func update(s *plan.Step, a facts.Asked, live metav1.Object, seen facts.Observed
 		return
 	}
 	s.Takes = trial.TakenBy
-	// We have sent exactly this before. If fields are ignored, the update may only change the ownership of fields.
+	// If fields are ignored, the update may only change the ownership of fields.
+	onlyOwners := trial.Sent != nil && trial.Err == nil && len(s.Changes()) == 0
 	entry, owned := seen.Inventory.Entries[a.ID]
-	if owned && entry.Digest == s.Digest && (trial.Sent == nil || trial.Err != nil || len(s.Changes()) > 0) {
+	sentBefore := owned && entry.Digest == s.Digest
+	if sentBefore && !onlyOwners {
 		s.Cause = plan.Drift
 	}
 	if by := seen.ClaimOn(a.ID, live).By; by != "" && !isMine {
@@ -324,7 +342,10 @@ func shown(e inventory.Entry) inventory.Entry {
 // serves reports whether the declared kind may have objects. In a comparison of two commits, a kind that only the second one
 // activates has none.
 func serves(a facts.Asked, seen facts.Observed) bool {
-	return len(a.Because) > 0 && seen.Stance.In(plan.OnCluster) || isServed(a.ID, a.Definition, seen.Upstream) || isPresent(seen, a.ID)
+	if isServed(a.ID, a.Definition, seen.Upstream) || isPresent(seen, a.ID) {
+		return true
+	}
+	return len(a.Because) > 0 && seen.Stance.In(plan.OnCluster)
 }
 
 // isServed reports whether the kind that an object declares is served now. definition is the name of the object's definition, if it

@@ -69,9 +69,10 @@ func proof(o facts.Observed, p inventory.ManagementPolicy, live metav1.Object) s
 	return inventory.Hash(keyed.Sum(nil))
 }
 
-// IsObserved reports whether a live object is the one that the inventory records as deletable, although it carries no mark of ours.
+// IsObserved reports whether a live object is the one that the inventory records as deletable, although it carries no mark of ours. The
+// proof covers the UID of the object.
 func IsObserved(o facts.Observed, id manifest.ID, live metav1.Object) bool {
 	e := o.Inventory.Entries[id]
 	proof := proof(o, e.Policy, live)
-	return e.UID != "" && e.UID == live.GetUID() && proof != "" && hmac.Equal([]byte(proof), []byte(e.Proof))
+	return proof != "" && hmac.Equal([]byte(proof), []byte(e.Proof))
 }

@@ -82,8 +82,8 @@ func sameRef(was inventory.SourceRecord, from render.SourceID) (bool, error) {
 // the next one must descend from it. To identify the repository, any older commit of the same history will do.
 func recordsSource(p plan.Plan, have inventory.Inventory) bool {
 	was, next := have.Record.Source, record.Recorded(p, have.Record.Source)
-	moved := was.Repository != next.Repository || was.Path != next.Path || was.Ref != next.Ref || was.Branch != next.Branch || was.Taken != next.Taken
-	return have.ResourceVersion != "" && (moved || was.Commit != next.Commit && (was.Commit == "" || p.Forwards))
+	newCommit := was.Commit != next.Commit && (was.Commit == "" || p.Forwards)
+	return have.ResourceVersion != "" && (newCommit || !was.SameSource(next))
 }
 
 // History is the guard for changes by a rewritten branch. Package plan names it because its holds decide which commit the inventory

@@ -14,7 +14,8 @@ import (
 func vendoredMoves(p plan.Plan) []facts.StorageMove {
 	var all []facts.StorageMove
 	for _, s := range p.Steps {
-		if !s.Vendored || s.Action != plan.Update || s.Live == nil || !s.Serves && len(s.Because) == 0 {
+		isServed := s.Serves || len(s.Because) > 0
+		if !s.Vendored || !isServed || s.Action != plan.Update {
 			continue
 		}
 		if _, needs, lost := s.CompareConverted().Unconverting(); lost {

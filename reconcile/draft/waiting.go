@@ -161,7 +161,8 @@ func (c *coming) opens(name string) bool {
 // Composition with missing kinds would break the users of the old one.
 func needs(s plan.Step, c *coming) (need, error) {
 	first, err := c.of(s.ID.GroupKind())
-	if !crossplane.IsComposition(s.ID) || err != nil || first.crd != "" || len(first.waits) > 0 {
+	waits := first.crd != "" || len(first.waits) > 0
+	if err != nil || waits || !crossplane.IsComposition(s.ID) {
 		return first, err
 	}
 	composition, err := s.Object()
@@ -235,8 +236,8 @@ func composed(composition *unstructured.Unstructured) []schema.GroupKind {
 		case map[string]any:
 			apiVersion, _ := v["apiVersion"].(string)
 			kind, _ := v["kind"].(string)
-			if gv, err := schema.ParseGroupVersion(apiVersion); named && err == nil && apiVersion != "" && kind != "" {
-				found[schema.GroupKind{Group: gv.Group, Kind: kind}] = true
+			if gvk := schema.FromAPIVersionAndKind(apiVersion, kind); named && gvk.Version != "" && gvk.Kind != "" {
+				found[gvk.GroupKind()] = true
 			}
 			for key, item := range v {
 				walk(item, key != "input" && key != "compositeTypeRef") // the type of an input is not a kind of an API

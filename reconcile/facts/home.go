@@ -43,7 +43,12 @@ func (o Observed) Namespaces() func(manifest.ID) (namespace string, known bool) 
 		known, looked := scopes[gk]
 		if !looked {
 			_, known = h.ScopeOf(gk)
-			known = known || id.IsCRD() || crossplane.IsClusterScoped(id.Group) || o.Stance.In(plan.OnCommit) && render.HasNamespacedKinds(id.Group)
+			switch {
+			case id.IsCRD(), crossplane.IsClusterScoped(id.Group):
+				known = true
+			case o.Stance.In(plan.OnCommit) && render.HasNamespacedKinds(id.Group):
+				known = true
+			}
 			scopes[gk] = known
 		}
 		namespace := complete(id).Namespace

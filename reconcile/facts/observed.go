@@ -152,7 +152,7 @@ func (o Observed) Doubtful(creates bool) []Asked {
 				doubtful = append(doubtful, a)
 			}
 		case !o.Refused(a.ID, live).None() && !a.Policy.Observes() && !o.mayBeLeft(a.ID, live):
-		case entry.UID == live.GetUID() && entry.Digest == o.Digest(a.Object) && entry.Mark == inventory.Mark(live) && !o.Due[a.ID] && !entry.Releasing:
+		case entry.Shows(live, o.Digest(a.Object)) && !o.Due[a.ID] && !entry.Releasing:
 		default:
 			doubtful = append(doubtful, a)
 		}

@@ -45,7 +45,8 @@ func Expected(want render.Desired, up Upstream, steps []plan.Step, force plan.Po
 	for _, d := range want.Definitions {
 		if d.Active && !d.Paused {
 			live, exists := up.Definitions[d.Name]
-			if !exists && (packageHeld || d.Package.Pulled() && d.Package.Manual) {
+			packageWaits := packageHeld || d.Package.Pulled() && d.Package.Manual
+			if !exists && packageWaits {
 				continue // a held package may contain it, or its package waits for a person
 			}
 			if !live.Active && !IsActiveByItself(d) && force.Matching(d.Name) == "" {

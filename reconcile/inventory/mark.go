@@ -51,3 +51,8 @@ func Hash(b []byte) string {
 	sum := sha256.Sum256(b)
 	return base64.RawURLEncoding.EncodeToString(sum[:16])
 }
+
+// Shows reports whether an entry is about this live object, as Headgate last wrote it with this digest.
+func (e Entry) Shows(live metav1.Object, digest string) bool {
+	return e.UID == live.GetUID() && e.Digest == digest && e.Mark == Mark(live)
+}

@@ -18,6 +18,12 @@ type SourceRecord struct {
 	unknown unknown
 }
 
+// SameSource reports whether two records are of the same source, whatever its commit is.
+func (r SourceRecord) SameSource(other SourceRecord) bool {
+	r.Commit, r.unknown = other.Commit, other.unknown
+	return r == other
+}
+
 // UnmarshalJSON reads a source and preserves the fields that it does not know.
 func (r *SourceRecord) UnmarshalJSON(data []byte) error {
 	type plain SourceRecord
