@@ -343,7 +343,8 @@ func (r *running) look(ctx context.Context, tell chan<- look) {
 		case <-r.Changed:
 		case <-time.After(wait):
 		}
-		if !pushed && (!often && !r.late() || r.isAtTip(ctx, every)) {
+		isQuiet := !pushed && !often && !r.late()
+		if isQuiet || !pushed && r.isAtTip(ctx, every) {
 			continue
 		}
 		fetching := ctx
@@ -442,7 +443,7 @@ func (r *running) pass(ctx context.Context, looks <-chan look) {
 			newer = Moved
 		}
 		// A pass that takes longer than the interval may be waiting for something that never happens, so it gives way.
-		if newer == Commit && r.late() || newer == Moved && r.late() && r.fresh() {
+		if is := newer == Commit || newer == Moved && r.fresh(); is && r.late() {
 			yieldTo = newer
 			interrupt(errYield)
 		}
@@ -671,8 +672,9 @@ func (r *running) pending(ctx context.Context) {
 // conclude publishes the result of a pass. It publishes neither interrupted passes nor errors that may be gone in the next pass.
 func (r *running) conclude(ctx context.Context, began time.Time, result report.Report, err error) {
 	passes := err != nil && !ofCommit(err)
-	nothing := passes && (ctx.Err() != nil || r.patient && r.next.Failures == 0)
-	if !nothing {
+	soon := ctx.Err() != nil || r.patient && r.next.Failures == 0
+	isSaid := !passes || !soon
+	if isSaid {
 		r.unsaid = false
 		delete(r.open, result.Revision)
 		if result.Verdict.Activation.State == report.Pending {
@@ -681,7 +683,7 @@ func (r *running) conclude(ctx context.Context, began time.Time, result report.R
 		r.publish(ctx, result)
 	}
 	// After publishing: a user waits for the status, and no later commit may succeed with a hold that was never reported.
-	if !nothing || result.Changed() {
+	if isSaid || result.Changed() {
 		r.Reconciler.record(ctx, began, result, r.last.Source.Commit, "")
 	}
 }

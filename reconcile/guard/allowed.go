@@ -242,7 +242,10 @@ func (a *activating) pkg(s plan.Step) plan.Ruling {
 	definitions, _ := a.definitionsOf(s.ID)
 	var opened []string
 	for _, d := range definitions {
-		if !a.isOpen(d.Name) && !a.permits(d.Name) && (isActiveByItself(d) || force.Matching(d.Name) != "") {
+		if a.isOpen(d.Name) || a.permits(d.Name) {
+			continue
+		}
+		if isActiveByItself(d) || force.Matching(d.Name) != "" {
 			opened = append(opened, d.Name)
 		}
 	}

@@ -70,7 +70,7 @@ func leftAlone(s plan.Step, live *metav1.PartialObjectMetadata, seen facts.Obser
 			continue
 		}
 		annotated, labelled := ownership.SaysSo(live.GetAnnotations(), key, value), ownership.SaysSo(live.GetLabels(), key, value)
-		ours := seen.Stance.In(plan.OnCommit) || ownership.SentByUs(live, seen.Inventory.Entries[s.ID].Foreign, annotated, key)
+		ours := seen.SentByUs(s.ID, live, annotated, key)
 		switch {
 		case annotated && (wanted || !ours):
 			return retained(reason.AnnotationAsksToLeave.With(key, value))

@@ -15,7 +15,8 @@ import (
 // external holds prunes that delete something outside of the cluster, such as a bucket.
 func external(permitted bool) func(plan.Step, draft.Case) plan.Ruling {
 	return func(s plan.Step, c draft.Case) plan.Ruling {
-		if permitted || s.OnlyFrees() || !isInstance(s.ID, c) && !isReconciled(s, c) {
+		deletes := isInstance(s.ID, c) || isReconciled(s, c)
+		if permitted || s.OnlyFrees() || !deletes {
 			return allowed
 		}
 		return held(reason.DeletesExternal.With())

@@ -168,7 +168,11 @@ func (c *flooding) count() openings {
 	force, seen := c.policies(), c.seenPolicies()
 	for _, s := range c.Steps {
 		d, known := definitions[s.ID.Name]
-		if !s.Definition || !known || s.Action != plan.Create && !(s.Action == plan.Update && s.Activates) || c.isOpen(s.ID.Name) {
+		opens := s.Action == plan.Create || s.Action == plan.Update && s.Activates
+		if !s.Definition || !known || !opens {
+			continue
+		}
+		if c.isOpen(s.ID.Name) {
 			continue
 		}
 		var o opening
@@ -244,10 +248,12 @@ func (c *flooding) definitionsOf(id manifest.ID) (definitions []render.DecidedDe
 		}
 	}
 	for _, d := range c.Want.Definitions {
-		isCopy := copied && d.Package != nil && !d.Package.Pulled() && d.Package.Installer == id
-		if d.Package != nil && d.Package.InstalledBy(id) && !isCopy {
-			definitions = append(definitions, d)
-			known = true
+		if d.Package == nil || !d.Package.InstalledBy(id) {
+			continue
+		}
+		isCopy := copied && !d.Package.Pulled() && d.Package.Installer == id
+		if !isCopy {
+			definitions, known = append(definitions, d), true
 		}
 	}
 	for _, p := range c.Want.Packages {

@@ -11,11 +11,11 @@ import (
 func history(c draft.Case) func(plan.Step) plan.Ruling {
 	why := c.Seen.Rewritten
 	return func(s plan.Step) plan.Ruling {
-		entry, owned := c.Seen.Inventory.Entries[s.ID]
+		applied := c.Seen.Inventory.Entries[s.ID].Digest
 		switch {
 		case why.None(), s.Action == plan.Prune && s.Deleting:
 			return allowed
-		case s.Action != plan.Prune && owned && s.Digest != "" && s.Digest == entry.Digest:
+		case s.Action != plan.Prune && applied != "" && s.Digest == applied:
 			return allowed
 		}
 		return held(why)

@@ -9,7 +9,10 @@ import (
 
 // inactive notes the update of an inactive definition that breaks. No API serves it, but a policy may activate it later.
 func inactive(s plan.Step, _ draft.Case) plan.Ruling {
-	if s.Serves || !crossplane.DeclaresKind(s.ID) || s.Action != plan.Update || len(s.Schema().Breaking()) == 0 {
+	switch {
+	case s.Serves, !crossplane.DeclaresKind(s.ID), s.Action != plan.Update:
+		return allowed
+	case len(s.Schema().Breaking()) == 0:
 		return allowed
 	}
 	return noted(reason.InactiveBreaks.With(s.ID.Name))

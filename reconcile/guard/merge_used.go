@@ -56,8 +56,11 @@ func noteUses(c draft.Case, steps []plan.Step) func(plan.Step) plan.Ruling {
 
 // groupAtRisk returns the group of a served kind that a step breaks, or that stays although nothing wants it any more.
 func groupAtRisk(s plan.Step) string {
+	if !s.Serves || !crossplane.DeclaresKind(s.ID) {
+		return ""
+	}
 	stays := s.Action == plan.Keep && (s.Guard != "" || s.Cause == plan.Retain)
-	if !s.Serves || !crossplane.DeclaresKind(s.ID) || !stays && len(s.Schema().Breaking()) == 0 {
+	if !stays && len(s.Schema().Breaking()) == 0 {
 		return ""
 	}
 	_, group, _ := strings.Cut(s.ID.Name, ".")

@@ -14,12 +14,15 @@ func owner(isSet bool) func(plan.Step, draft.Case) plan.Ruling {
 	return func(s plan.Step, c draft.Case) plan.Ruling {
 		natural := c.Seen.Natural
 		prunes := s.Action == plan.Prune
+		isCrossplanes := s.ID == crossplane.MRAP(s.ID.Name) || s.ID.Group == crossplane.Packages
+		makes := s.ID.IsCRD() || crossplane.IsMRD(s.ID)
+		concerns := s.Definition || prunes && makes
 		switch {
 		case natural == "" || natural == c.Want.Owner:
 			return allowed
-		case c.Want.Owner == render.OwnerHeadgate && !prunes && (s.ID == crossplane.MRAP(s.ID.Name) || s.ID.Group == crossplane.Packages):
+		case c.Want.Owner == render.OwnerHeadgate && !prunes && isCrossplanes:
 			return held(reason.BothMakeCRDs.With())
-		case isSet || !s.Definition && !(prunes && (s.ID.IsCRD() || crossplane.IsMRD(s.ID))):
+		case isSet || !concerns:
 			return allowed
 		case c.Want.Owner == render.OwnerHeadgate:
 			return held(reason.CrossplaneCame.With())

@@ -58,8 +58,10 @@ func protected(s plan.Step, c draft.Case) plan.Ruling {
 func goesFirst(id manifest.ID, c draft.Case) bool {
 	for usage := range c.Seen.Inventory.Entries {
 		live, exists := c.Seen.Objects[usage]
-		if exists && crossplane.IsUsage(usage.GroupKind()) && inventory.Ours(live, c.Seen.Inventory.Sync) && c.Seen.Inventory.Holds(usage, live) && slices.Contains(demand.LiveDependencies(c.Seen, usage, live), id) &&
-			!slices.ContainsFunc(c.Want.Objects, func(o render.Object) bool { return o.ID == usage }) {
+		switch {
+		case !exists, !crossplane.IsUsage(usage.GroupKind()), slices.ContainsFunc(c.Want.Objects, func(o render.Object) bool { return o.ID == usage }):
+		case !inventory.Ours(live, c.Seen.Inventory.Sync), !c.Seen.Inventory.Holds(usage, live): // another sync's
+		case slices.Contains(demand.LiveDependencies(c.Seen, usage, live), id):
 			return true
 		}
 	}

@@ -81,7 +81,7 @@ func have(all plan.PoliciesInForce, glob string) bool {
 
 // installs reports whether a step leaves a package in the cluster that may have definitions.
 func installs(s plan.Step) bool {
-	if !crossplane.IsPackage(s.ID) || s.ID.Kind == crossplane.Function || s.Action == plan.Prune || s.Would == plan.Prune {
+	if !crossplane.IsPackage(s.ID) || s.ID.Kind == crossplane.Function || s.Is(plan.Prune) {
 		return false
 	}
 	return s.Action != plan.Hold || s.Would != plan.Create || s.Guard == Flood

@@ -122,10 +122,13 @@ func (l Lifting) Some(guard GuardName) bool {
 // AsksFor returns the step that the plan asks about: a prune, or the held update in its place if a guard that decides before it keeps
 // the prune from being made.
 func (s Step) AsksFor(first map[GuardName]bool) Step {
-	if s.Otherwise == nil || s.Otherwise.Action != Hold || s.Action == Prune || s.HeldByAny(first) {
+	switch {
+	case s.Otherwise == nil, s.Action == Prune, s.HeldByAny(first):
 		return s
+	case s.Otherwise.Action == Hold:
+		return *s.Otherwise
 	}
-	return *s.Otherwise
+	return s
 }
 
 // Approval returns the approval that lets only this held step pass.

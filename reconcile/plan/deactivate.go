@@ -37,11 +37,12 @@ const TouchAnnotation = "headgate.dev/touched"
 func (p Plan) Restarts() []Restart {
 	of := map[manifest.ID]Restart{}
 	for _, s := range p.Steps {
-		if s.Deactivates && s.Action == Prune && s.ID.IsCRD() && s.Revision.Package.Name != "" {
+		if s.Deactivates && s.Action == Prune && s.ID.IsCRD() {
 			r := of[s.Revision.Package]
 			of[s.Revision.Package] = Restart{Package: s.Revision.Package, Deployment: s.Revision.Runtime, CRDs: r.CRDs + 1}
 		}
 	}
+	delete(of, manifest.ID{}) // no package made these
 	return slices.SortedFunc(maps.Values(of), func(a, b Restart) int { return a.Package.Compare(b.Package) })
 }
 

@@ -68,12 +68,15 @@ func (p Plan) Has(state EffectState) bool {
 
 // ChangedSince reports whether the states of the effects differ from an earlier plan.
 func (p Plan) ChangedSince(earlier Plan) bool {
-	states := func(all []Effect) []Effect {
-		return slices.DeleteFunc(slices.Clone(all), func(e Effect) bool { return !e.Awaited() })
+	states := func(all []Effect) (awaited []Effect) {
+		for _, e := range all {
+			if e.Awaited() {
+				awaited = append(awaited, Effect{Kind: e.Kind, On: e.On, State: e.State, Reason: e.Reason})
+			}
+		}
+		return awaited
 	}
-	return !slices.EqualFunc(states(p.Effects), states(earlier.Effects), func(a, b Effect) bool {
-		return a.Kind == b.Kind && a.On == b.On && a.State == b.State && reflect.DeepEqual(a.Reason, b.Reason)
-	})
+	return !reflect.DeepEqual(states(p.Effects), states(earlier.Effects))
 }
 
 // A Bump is a package from a registry whose image differs from the previous one, or is not known.

@@ -31,7 +31,8 @@ func (s Step) Releasing(live *metav1.PartialObjectMetadata, of inventory.Sync) (
 	if live.Annotations[inventory.InventoryAnnotation] == of.Key() {
 		annotations[inventory.InventoryAnnotation] = nil
 	}
-	if mark == "" && len(annotations) == 0 && len(left) == len(live.ManagedFields) && len(finalizers) == len(live.Finalizers) && len(s.Disowns) == 0 {
+	traces := len(annotations) + len(live.ManagedFields) - len(left) + len(live.Finalizers) - len(finalizers) + len(s.Disowns)
+	if mark == "" && traces == 0 {
 		return nil, nil
 	}
 	if !ownership.Moves(live) {

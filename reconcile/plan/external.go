@@ -6,5 +6,5 @@ var InstanceCategories = []string{"managed", "composite", "claim"}
 
 // DeclaresCRD reports whether the step is for a CRD that the commit declares.
 func (s Step) DeclaresCRD() bool {
-	return s.ID.IsCRD() && s.Action != Prune && s.Would != Prune && s.Action != Release
+	return s.ID.IsCRD() && !s.Is(Prune) && s.Action != Release
 }

@@ -23,10 +23,12 @@ func Few(fields []string) string {
 // Explained returns the changes of a step and its reason. Every update that is sent has one of them.
 func (s Step) Explained() ([]diff.Change, reason.Reason) {
 	changes, why := s.Changes(), reason.And(s.Why(), s.GivesUp)
-	if s.Action != Update || s.Err != nil || s.Waiting() || len(changes) > 0 || !why.None() {
+	switch {
+	case len(changes) > 0, !why.None():
 		return changes, why
-	}
-	if s.Live == nil || s.After == nil {
+	case s.Action != Update, s.Err != nil, s.Waiting(): // it is not sent
+		return changes, why
+	case s.Live == nil, s.After == nil:
 		return nil, reason.NoValueChanges.With()
 	}
 	gained, version := ownership.Gained(s.Live, s.After), ownership.VersionOf(s.After)

@@ -69,7 +69,7 @@ func tierOf(group, kind string) tier {
 // in reverse: what depends on a CRD is deleted before the CRD.
 func (s Step) Tier() int {
 	t := tierOf(s.ID.Group, s.ID.Kind)
-	if s.Action == Prune || s.Action == Release || s.Action == Hold && s.Would == Prune {
+	if s.Change().Action.Removes() {
 		return int(admission) + 1 + int(admission-t)
 	}
 	return int(t)

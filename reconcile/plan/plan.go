@@ -82,7 +82,10 @@ func (p Plan) Waits() bool {
 
 // Remembers reports whether the inventory must be stored although no object is written.
 func (p Plan) Remembers() bool {
-	return p.Stale || p.News || len(p.Gone) > 0 || slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Renew.UID != "" })
+	if p.Stale || p.News || len(p.Gone) > 0 {
+		return true
+	}
+	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Renew.UID != "" })
 }
 
 // Count returns the number of steps with this action.

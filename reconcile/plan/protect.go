@@ -18,8 +18,11 @@ const UsagePrefix = "headgate-"
 // isOurUsage reports whether an object is a Usage that Headgate added to protect a dependency.
 func isOurUsage(id manifest.ID) bool {
 	sum, ours := strings.CutPrefix(id.Name, UsagePrefix)
-	_, err := hex.DecodeString(sum)
-	return ours && err == nil && len(sum) == 2*UsageSum && crossplane.IsUsage(id.GroupKind())
+	if !ours || !crossplane.IsUsage(id.GroupKind()) {
+		return false
+	}
+	hash, err := hex.DecodeString(sum)
+	return err == nil && len(hash) == UsageSum
 }
 
 // UsageSum is the number of hash bytes in the name of a Usage.

@@ -85,6 +85,9 @@ func (s Step) Change() Change {
 	return Change{s.ID, s.Action}
 }
 
+// Is reports whether the step does, or would do, this. In contrast to Change, this includes what is only reported.
+func (s Step) Is(a Action) bool { return s.Action == a || s.Would == a }
+
 // Ruled returns the step after the ruling of a guard. The first ruling that no approval lifts decides about the step; a person sees
 // all of those that hold it.
 func (s Step) Ruled(r Ruling, lifted Lifting) Step {

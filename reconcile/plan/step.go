@@ -253,7 +253,8 @@ func (a Action) Removes() bool { return a == Prune || a == Release }
 
 // Writes reports whether the step sends a request that changes the cluster.
 func (s Step) Writes() bool {
-	return (s.Action.Writes() || s.Action.Removes()) && !s.Waiting() && !s.Deleting
+	sends := s.Action.Writes() || s.Action.Removes()
+	return sends && !s.Waiting() && !s.Deleting
 }
 
 // IsDue reports whether the step writes now or after a wait.
@@ -321,3 +322,6 @@ type Outcome struct {
 
 // IsOver reports whether the step was carried out with all its phases.
 func (o Outcome) IsOver() bool { return o.Err == nil && !o.More }
+
+// IsGone reports whether the object was deleted and does not exist any more.
+func (o Outcome) IsGone() bool { return o.Action == Prune && o.IsOver() && o.Deleting.None() }

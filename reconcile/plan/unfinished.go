@@ -71,7 +71,10 @@ func (p Plan) Undone(done map[manifest.ID]Outcome) []Undone {
 // WaitsFor returns why a prune is not made while these creates and updates are undone; no reason if it is made. An object that is
 // being deleted waits for nothing.
 func (s Step) WaitsFor(undone []Undone) reason.Reason {
-	if len(undone) == 0 || s.Action != Prune || s.Terminating || slices.ContainsFunc(exceptions, func(excepts exception) bool { return excepts(s, undone) }) {
+	if len(undone) == 0 || s.Action != Prune || s.Terminating {
+		return reason.Reason{}
+	}
+	if slices.ContainsFunc(exceptions, func(excepts exception) bool { return excepts(s, undone) }) {
 		return reason.Reason{}
 	}
 	return undone[0].Why.With(undone[0].ID, undone[0].Since)
@@ -128,8 +131,11 @@ func IsInside(id, namespace manifest.ID) bool {
 
 // NotEmpty returns why a namespace is not pruned: an object in it could not be pruned. It returns no reason for other steps.
 func (s Step) NotEmpty(done []Outcome) reason.Reason {
+	if s.Action != Prune {
+		return reason.Reason{}
+	}
 	for _, o := range done {
-		if s.Action == Prune && o.Action == Prune && o.Err != nil && IsInside(o.ID, s.ID) {
+		if o.Action == Prune && o.Err != nil && IsInside(o.ID, s.ID) {
 			return reason.NamespaceNotEmpty.With(o.ID)
 		}
 	}

@@ -12,7 +12,8 @@ import (
 func Coming(p Plan, late map[manifest.ID]bool) bool {
 	stuck := map[manifest.ID]bool{}
 	for _, s := range p.Steps {
-		if s.Action == Hold || s.Err != nil || s.ID == crossplane.MRAP(s.ID.Name) && s.Action == Keep && s.Cause == Retain {
+		retainedPolicy := s.Action == Keep && s.Cause == Retain && s.ID == crossplane.MRAP(s.ID.Name)
+		if s.Action == Hold || s.Err != nil || retainedPolicy {
 			stuck[s.ID] = true
 		}
 	}
@@ -35,7 +36,10 @@ func Coming(p Plan, late map[manifest.ID]bool) bool {
 		}
 	}
 	return slices.ContainsFunc(p.Steps, func(s Step) bool {
-		return s.Waiting() && !s.Lingers() && s.Err == nil && !late[s.ID] && !stuck[s.ID]
+		if !s.Waiting() || s.Lingers() {
+			return false
+		}
+		return !late[s.ID] && !stuck[s.ID] // what fails is stuck
 	})
 }
 

@@ -21,7 +21,8 @@ func recordDefinitions(p plan.Plan, have, next inventory.Inventory) {
 			continue
 		}
 		is, known := declared[id]
-		e.Definition = is || have.Entries[id].Definition || !known && have.Record.Format == 0
+		mayBe := !known && have.Record.Format == 0
+		e.Definition = is || have.Entries[id].Definition || mayBe
 		next.Entries[id] = e
 	}
 }

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"fmt"
 	"slices"
 
 	"headgate.dev/headgate/reconcile/approval"
@@ -37,9 +38,7 @@ func Grants(p plan.Plan, have []inventory.Grant) []inventory.Grant {
 		next = append(next, g)
 	}
 	for _, spent := range p.Spent {
-		if !slices.ContainsFunc(next, func(g inventory.Grant) bool {
-			return g.Digest == spent.Digest && g.Of == spent.Of && g.Commit == spent.Commit && g.Given == spent.Given && slices.Equal(g.On, spent.On)
-		}) {
+		if !slices.ContainsFunc(next, func(g inventory.Grant) bool { return useOf(g) == useOf(spent) }) {
 			next = append(next, spent)
 		}
 	}
@@ -51,6 +50,16 @@ func Grants(p plan.Plan, have []inventory.Grant) []inventory.Grant {
 		over--
 		return true
 	})
+}
+
+// A use is one use of one approval, which is recorded once.
+type use struct {
+	digest, of, commit, on string
+	given                  bool
+}
+
+func useOf(g inventory.Grant) use {
+	return use{g.Digest, g.Of, g.Commit, fmt.Sprintf("%q", g.On), g.Given}
 }
 
 // stands reports whether the approval of a grant still stands, or is of this commit, so that it must stay recorded.

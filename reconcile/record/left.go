@@ -10,9 +10,7 @@ import (
 // TakeLeft adds the CRDs that stay to an inventory after their MRDs were deleted.
 func TakeLeft(p plan.Plan, next *inventory.Inventory, done []plan.Outcome) {
 	for mrd, e := range p.Behind {
-		gone := slices.Contains(p.Gone, mrd) || slices.ContainsFunc(done, func(o plan.Outcome) bool {
-			return o.ID == mrd && o.Action == plan.Prune && o.IsOver() && o.Deleting.None()
-		})
+		gone := slices.Contains(p.Gone, mrd) || slices.ContainsFunc(done, func(o plan.Outcome) bool { return o.ID == mrd && o.IsGone() })
 		if _, owned := next.Entries[plan.CRD(mrd.Name)]; gone && !owned {
 			next.Entries[plan.CRD(mrd.Name)] = e
 		}

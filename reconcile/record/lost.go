@@ -68,7 +68,10 @@ func carriedLoss(p plan.Plan, dir string, carried map[manifest.ID]bool, have inv
 	l, made = p.Lost[i], map[string]bool{}
 	follows := 0
 	for _, s := range p.Steps {
-		if s.Action != plan.Keep && s.Approved && carried[s.ID] && l.Concerns(s, have.Entries[s.ID]) {
+		if !s.Approved || !carried[s.ID] {
+			continue
+		}
+		if s.Action != plan.Keep && l.Concerns(s, have.Entries[s.ID]) {
 			made[s.ID.Name] = true
 			follows++
 		}

@@ -37,13 +37,14 @@ func Intent(p plan.Plan, have inventory.Inventory) inventory.Inventory {
 	}
 	for _, s := range p.Steps {
 		e, owned := next.Entries[s.ID]
+		sent := s.Writes() && s.Err == nil // an object with an error is not sent and so does not become ours
 		switch {
-		case s.Action == plan.Release && owned && s.Writes() && s.Err == nil:
+		case s.Action == plan.Release && sent && owned:
 			// If the process is killed before the marks are removed, a later pass continues the release and does not prune.
 			e.Releasing = true
 		case s.Action == plan.Prune && s.Deleting:
 			e = e.Deletes()
-		case s.Applies() && !s.Waiting() && !s.Deactivates && s.Err == nil: // an object with an error is not sent and so does not become ours
+		case s.Applies() && sent && !s.Deactivates:
 			e = intended(s, e)
 		default:
 			continue
@@ -92,7 +93,7 @@ func Settled(p plan.Plan, have inventory.Inventory, done []plan.Outcome) invento
 		if leaves[o.ID] {
 			continue
 		}
-		if o.IsOver() && (o.Action == plan.Release || o.Action == plan.Prune && o.Deleting.None()) {
+		if released := o.Action == plan.Release && o.IsOver(); released || o.IsGone() {
 			delete(next.Entries, o.ID)
 			continue
 		}
@@ -108,6 +109,9 @@ func Settled(p plan.Plan, have inventory.Inventory, done []plan.Outcome) invento
 	return next
 }
 
+// claimed are the actions that claims are about.
+var claimed = []plan.Action{plan.Create, plan.Update, plan.Prune}
+
 // Current returns the grants without the claims that are over although this plan does not carry them out: a process carried them out
 // and was killed before it stored that, or the commit wants other content of the object now. Keys show only hashes of both.
 func Current(p plan.Plan, grants []inventory.Grant) []inventory.Grant {
@@ -117,8 +121,7 @@ func Current(p plan.Plan, grants []inventory.Grant) []inventory.Grant {
 	now := map[string]string{} // the wanted content by object; "" if the object has it
 	for _, s := range p.Steps {
 		done := s.Action == plan.Keep && s.Cause != plan.Retain && s.Would == ""
-		would := s.Change().Action
-		if s.Deactivates || !done && would != plan.Create && would != plan.Update && would != plan.Prune {
+		if would := s.Change().Action; s.Deactivates || !done && !slices.Contains(claimed, would) {
 			continue
 		}
 		object, wants := approval.ObjectOf(s.ClaimOnContent().Key())
@@ -136,6 +139,9 @@ func Current(p plan.Plan, grants []inventory.Grant) []inventory.Grant {
 	return grants
 }
 
+// aside are the requests that apply nothing of the commit.
+var aside = []plan.Do{plan.DoMigrate, plan.DoAdopt, plan.DoDisown, plan.DoUnprotect}
+
 // settled returns the entry of an object after an outcome that leaves it in the inventory.
 func settled(o plan.Outcome, e inventory.Entry, have inventory.Inventory) inventory.Entry {
 	switch {
@@ -144,7 +150,7 @@ func settled(o plan.Outcome, e inventory.Entry, have inventory.Inventory) invent
 	case o.Action == plan.Prune:
 		e.Strategy, e.Actuation, e.Reconcile = "Delete", "Failed", "Unknown"
 	case o.Action == plan.Release: // as before
-	case o.Did == plan.DoMigrate || o.Did == plan.DoAdopt || o.Did == plan.DoDisown || o.Did == plan.DoUnprotect: // nothing of the commit was applied
+	case slices.Contains(aside, o.Did):
 		if before, owned := have.Entries[o.ID]; owned {
 			before.Digest, e = e.Digest, before
 		}

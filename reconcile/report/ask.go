@@ -29,9 +29,11 @@ func (r *Report) ask() {
 		for i := range steps {
 			s := &steps[i]
 			switch {
+			case len(s.claims) == 0:
+				continue
 			case s.Action == plan.Hold && !s.approvable:
 				continue
-			case s.Action != plan.Hold && !s.Approved && !s.blocks() || len(s.claims) == 0:
+			case s.Action != plan.Hold && !s.Approved && !s.blocks():
 				continue
 			}
 			s.digests()
@@ -116,7 +118,11 @@ func (r Report) Approve(all []Approved) Report {
 		for _, steps := range [][]Step{r.Steps, r.Upgrades} {
 			for i := range steps {
 				s := &steps[i]
-				if s.Digest == "" || s.passes() || !whole && !s.covers(a.Digests) || !a.covers(amount+s.UpTo) {
+				isMeant := whole || s.covers(a.Digests)
+				if s.Digest == "" || s.passes() || !isMeant {
+					continue
+				}
+				if !a.covers(amount + s.UpTo) {
 					continue
 				}
 				amount += s.UpTo
