@@ -155,24 +155,26 @@ func notice(what func() string, tell func(string)) (stop func()) {
 	if tell == nil {
 		return func() {}
 	}
-	done := make(chan struct{})
-	var telling sync.WaitGroup
-	telling.Go(func() {
-		ticks := time.NewTicker(noticeEvery)
-		defer ticks.Stop()
-		for {
-			select {
-			case <-done:
-				return
-			case <-ticks.C:
-				if now := what(); now != "" {
-					tell(now)
-				}
-			}
+	var mu sync.Mutex // held while it tells
+	var timer *time.Timer
+	stopped := false
+	mu.Lock()
+	defer mu.Unlock()
+	timer = time.AfterFunc(noticeEvery, func() { // no goroutine, because hundreds of passes may wait
+		mu.Lock()
+		defer mu.Unlock()
+		if stopped {
+			return
 		}
+		if now := what(); now != "" {
+			tell(now)
+		}
+		timer.Reset(noticeEvery)
 	})
 	return func() {
-		close(done)
-		telling.Wait()
+		mu.Lock()
+		defer mu.Unlock()
+		stopped = true
+		timer.Stop()
 	}
 }

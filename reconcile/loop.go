@@ -60,8 +60,8 @@ type Loop struct {
 	Poll     time.Duration // between polls for a new commit, if shorter than Interval
 	Grace    time.Duration // how long the current pass may continue after the loop is stopped; default 10 seconds
 
-	// Slots bound how many loops of the process work at the same time: a pass has one after it fetched the commit, and gives it back
-	// while it waits. A nil Slots bounds nothing.
+	// Slots bound how many loops of the process work at the same time: a pass and a look for a commit need one, and give it back while
+	// they wait. A nil Slots bounds nothing.
 	Slots *engine.Slots
 	// Ready waits until the API server answers, or returns why it does not. A pass begins after that. May be nil.
 	Ready func(context.Context) error
@@ -126,7 +126,7 @@ const (
 	firstPause = 5 * time.Second // after an error
 	mostPause  = 5 * time.Minute
 	recent     = time.Second      // how long ago another sync may have asked for the newest commit
-	lateForge  = time.Second      // how long a pass keeps its slot while the forge does not answer
+	late       = time.Second      // how long a pass keeps its slot while the repository or the forge does not answer
 	lastWords  = 10 * time.Second // the timeout for publishing, even if the pass was interrupted
 )
 
@@ -347,11 +347,7 @@ func (r *running) look(ctx context.Context, tell chan<- look) {
 		if isQuiet || !pushed && r.isAtTip(ctx, every) {
 			continue
 		}
-		fetching := ctx
-		if !pushed {
-			fetching = engine.Within(ctx, recent)
-		}
-		in, err := r.Reconciler.Source.Fetch(fetching, r.Ref)
+		in, err := r.newest(ctx, pushed)
 		if err != nil {
 			in = render.Input{Revision: refused(unread(err))}
 		}
@@ -367,6 +363,19 @@ func (r *running) look(ctx context.Context, tell chan<- look) {
 		case tell <- look{in.Revision, in, pushed, needed}:
 		}
 	}
+}
+
+// newest fetches the newest commit for a look. Hundreds of loops look at the same time when there is one.
+func (r *running) newest(ctx context.Context, pushed bool) (render.Input, error) {
+	ctx, free, err := r.Slots.Take(ctx, engine.Asked)
+	if err != nil {
+		return render.Input{}, err
+	}
+	defer free()
+	if !pushed {
+		ctx = engine.Within(ctx, recent)
+	}
+	return r.fetch(ctx)
 }
 
 // isAtTip reports whether the last pass was over the newest commit, as it was at most an interval of polls ago: whoever asks first after
@@ -522,6 +531,12 @@ func refused(err error) string {
 // pass uses the commit that was fetched last, so that it still corrects drift.
 func (r *running) once(ctx context.Context) (report.Report, error) {
 	began := time.Now()
+	ctx, free, err := r.turn(ctx)
+	if err != nil {
+		return report.Failed(r.Reconciler.Sync, r.current(), err), err
+	}
+	defer free()
+	r.begin(time.Now()) // the time until here does not make the pass late
 	waits := func(what string) {
 		r.emit(Event{Kind: Waiting, Revision: r.current(), Took: time.Since(began), For: what})
 	}
@@ -530,7 +545,7 @@ func (r *running) once(ctx context.Context) (report.Report, error) {
 	if r.patient {
 		fetching = engine.Within(ctx, recent)
 	}
-	in, err := r.Reconciler.Source.Fetch(fetching, r.Ref)
+	in, err := r.fetch(fetching)
 	stop()
 	if ctx.Err() == nil {
 		r.Reconciler.Peers.fetched(r.Reconciler.Sync, err)
@@ -585,12 +600,9 @@ func (r *running) recall(ctx context.Context, why error) error {
 // carry makes a pass over the commit that was fetched last. If the loop only observes, the pass looks once at how far other tools
 // are.
 func (r *running) carry(ctx context.Context, waits func(string)) (report.Report, error) {
-	ctx, free, err := r.turn(ctx)
-	if err != nil {
+	if err := r.ready(ctx); err != nil {
 		return report.Failed(r.Reconciler.Sync, r.current(), err), err
 	}
-	defer free()
-	r.begin(time.Now()) // the time until here does not make the pass late
 	with := r.Reconciler
 	with.Fights = r.fights.at(time.Now())
 	var how render.Options
@@ -623,16 +635,27 @@ func (r *running) carry(ctx context.Context, waits func(string)) (report.Report,
 	return result, err
 }
 
-// turn waits until the API server answers, and for a slot.
+// fetch fetches the newest commit. A repository that does not answer holds no slot.
+func (r *running) fetch(ctx context.Context) (render.Input, error) {
+	defer engine.Late(ctx, late)()
+	return r.Reconciler.Source.Fetch(ctx, r.Ref)
+}
+
+// turn waits for a slot.
 func (r *running) turn(ctx context.Context) (_ context.Context, free func(), err error) {
 	r.queue(true)
 	defer r.queue(false)
-	if r.Ready != nil {
-		if err := r.Ready(ctx); err != nil {
-			return ctx, nil, err
-		}
-	}
 	return r.Slots.Take(ctx, r.next.Why.Priority())
+}
+
+// ready waits until the API server answers.
+func (r *running) ready(ctx context.Context) error {
+	if r.Ready == nil {
+		return nil
+	}
+	r.queue(true) // it has nothing to finish
+	defer r.queue(false)
+	return r.Ready(ctx)
 }
 
 // see publishes that a new commit is pending, and the final status of the previous one. For the first commit, it waits until there
@@ -694,7 +717,7 @@ func (r *running) publish(ctx context.Context, result report.Report) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
 	defer cancel()
-	defer engine.Late(ctx, lateForge)()
+	defer engine.Late(ctx, late)()
 	if err := r.Publisher.Publish(ctx, result); err != nil {
 		r.emit(Event{Kind: PublishFailed, Revision: result.Revision, Err: err})
 	}

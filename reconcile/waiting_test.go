@@ -10,6 +10,7 @@ import (
 
 	"headgate.dev/headgate/reconcile/engine"
 	"headgate.dev/headgate/reconcile/report"
+	"headgate.dev/headgate/render"
 )
 
 // Fifty passes that wait for five minutes must not delay the commits of others, whatever they wait for.
@@ -22,7 +23,7 @@ func TestWaitingPassesDelayNobody(t *testing.T) {
 				w := newWorld()
 				l := w.loop()
 				l.Slots = slots
-				switch i % 4 {
+				switch i % 5 {
 				case 0:
 					w.apply = func(ctx context.Context) error { return pause(ctx, 5*time.Minute) } // objects that are not ready
 				case 1:
@@ -32,12 +33,11 @@ func TestWaitingPassesDelayNobody(t *testing.T) {
 						return nil
 					}
 				case 2:
-					l.Ready = func(context.Context) error { // one that is known to be away
-						time.Sleep(5 * time.Minute)
-						return nil
-					}
+					l.Ready = func(ctx context.Context) error { return pause(ctx, 5*time.Minute) } // one that is known to be away
 				case 3:
 					l.Publisher = deaf{} // a forge
+				case 4:
+					l.Reconciler.Source = silent{w} // a repository
 				}
 				w.run(t, l)
 			}
@@ -89,4 +89,14 @@ type deaf struct{}
 func (deaf) Publish(ctx context.Context, _ report.Report) error {
 	<-ctx.Done()
 	return ctx.Err()
+}
+
+type silent struct{ *world }
+
+func (silent) Fetch(ctx context.Context, _ string) (render.Input, error) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(5 * time.Minute):
+	}
+	return render.Input{}, errBoom
 }

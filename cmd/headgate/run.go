@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"headgate.dev/headgate/reconcile"
@@ -273,7 +274,7 @@ func (t *terminal) target(s v1alpha1.Sync, around target.Surroundings) (*target.
 	tell := around.Event
 	around.Event = func(e reconcile.Event) {
 		if e.Kind == reconcile.Passed || e.Kind == reconcile.Previewed {
-			debug.FreeOSMemory() // until the next pass, Headgate needs a fraction of the memory
+			freeSoon()
 		}
 		logEvent(log, e)
 		holds.log(log, e)
@@ -284,6 +285,20 @@ func (t *terminal) target(s v1alpha1.Sync, around target.Surroundings) (*target.
 	}
 	return target.New(s, around)
 }
+
+// freeSoon returns memory to the system: until its next pass, a sync needs a fraction of the memory. Passes that end at about the same
+// time have this together, because it takes longer than a small pass.
+var freeSoon = func() func() {
+	var waits atomic.Bool
+	return func() {
+		if waits.CompareAndSwap(false, true) {
+			time.AfterFunc(time.Second, func() {
+				waits.Store(false)
+				debug.FreeOSMemory()
+			})
+		}
+	}
+}()
 
 // once makes one pass over each target, one after the other. The worst exit code counts.
 func (t *terminal) once(ctx context.Context, targets []*target.Target, show *view) error {

@@ -349,7 +349,7 @@ func (l *Looker) Watch(ctx context.Context, tell func(moved map[manifest.ID]stri
 		}
 	})
 	group.Go(func() { w.followKinds(ctx) })
-	w.report(ctx, tell)
+	w.report(ctx, tell, nil)
 }
 
 // marks returns the marks that show whether an object changed.

@@ -125,6 +125,10 @@ func (t *throttle) isAway() bool {
 // Ready waits until the API server answers, at most for the time of an answer. It sends requests only while the server is away. A pass
 // that begins after that does not hold what it has rendered during an outage.
 func (c *Cluster) Ready(ctx context.Context) error {
+	if !c.throttle.isAway() {
+		return nil
+	}
+	defer engine.Pause(ctx)()
 	within := c.options.AnswerTime
 	ctx, cancel := context.WithTimeoutCause(ctx, within, awayError{within})
 	defer cancel()

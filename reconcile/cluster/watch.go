@@ -38,8 +38,8 @@ func (c *Cluster) Watch(ctx context.Context, tell func(moved map[manifest.ID]str
 	var group sync.WaitGroup
 	defer group.Wait()
 	group.Go(func() { w.followInventory(ctx) })
-	group.Go(func() { w.joinKinds(ctx) })
-	w.report(ctx, tell)
+	defer w.leaveKinds()
+	w.report(ctx, tell, func() { w.joinKinds(ctx) })
 }
 
 // watching is the state of a watch.
@@ -92,13 +92,21 @@ func signal(c chan struct{}) {
 	}
 }
 
-// report reports the changed objects, once events have settled.
-func (w *watching) report(ctx context.Context, tell func(map[manifest.ID]string)) {
+// report reports the changed objects, once events have settled. It calls join if the kinds to follow may have changed, unless another
+// goroutine follows them.
+func (w *watching) report(ctx context.Context, tell func(map[manifest.ID]string), join func()) {
 	told := map[manifest.ID]string{}
+	kindsMoved := w.kindsMoved
+	if join == nil {
+		kindsMoved = nil
+	}
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-kindsMoved:
+			join()
+			continue
 		case <-w.news:
 		}
 		for most, settled := time.After(mostNews), false; !settled; {
@@ -358,25 +366,20 @@ func (w *watching) followKinds(ctx context.Context) {
 
 // joinKinds joins the shared watch of every kind of the inventory.
 func (w *watching) joinKinds(ctx context.Context) {
-	defer func() {
-		w.setOwned(map[manifest.ID]string{})
-		w.unfollowed() // leaves all kinds
-	}()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-w.kindsMoved:
-		}
-		for gk := range w.unfollowed() {
-			kind := &kindMarks{watching: w}
-			kind.stop = w.cluster.shared.join(ctx, gk, kind)
-			w.mu.Lock()
-			w.kinds[gk] = kind
-			w.mu.Unlock()
-		}
-		w.cluster.shared.lookAgain(w.unknown())
+	for gk := range w.unfollowed() {
+		kind := &kindMarks{watching: w}
+		kind.stop = w.cluster.shared.join(ctx, gk, kind)
+		w.mu.Lock()
+		w.kinds[gk] = kind
+		w.mu.Unlock()
 	}
+	w.cluster.shared.lookAgain(w.unknown())
+}
+
+// leaveKinds leaves the shared watches of all kinds.
+func (w *watching) leaveKinds() {
+	w.setOwned(map[manifest.ID]string{})
+	w.unfollowed()
 }
 
 // unknown returns the kinds whose objects are not listed.

@@ -53,6 +53,7 @@ type objects struct {
 	partial bool        // git left out objects when it cloned, to fetch them when it needs them
 	firsts  sync.Map    // root commit, by commit
 
+	shelves  sync.Map // *shelf of a tree, by its ID
 	descents sync.Map // whether the first commit descends from the second, by pair
 
 	mu     sync.RWMutex

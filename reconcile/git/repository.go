@@ -21,6 +21,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/object"
 
+	"headgate.dev/headgate/reconcile/engine"
 	"headgate.dev/headgate/reconcile/network"
 	"headgate.dev/headgate/reconcile/scratch"
 	"headgate.dev/headgate/render"
@@ -60,6 +61,7 @@ type Repository struct {
 	mu   sync.Mutex
 	temp scratch.Dir
 	from backend // nil before the first use
+	tip  tip
 }
 
 // A found commit is the target of a ref, with the store that holds it.
@@ -78,6 +80,7 @@ type backend interface {
 	forget(ctx context.Context, commit plumbing.Hash) error
 	wait(of *Repository, notify func())
 	leave(of *Repository)
+	version(age time.Duration) (changes int, recent bool)
 }
 
 // Limits bound the cost of reading a repository. Zero values are replaced by defaults.
@@ -157,6 +160,39 @@ func (r *Repository) Resolve(ctx context.Context, ref string) (string, error) {
 		return "", err
 	}
 	return f.commit.Hash.String(), nil
+}
+
+// A tip is the commit of a ref in a version of the refs.
+type tip struct {
+	from    backend // nil if it is not known
+	ref     string
+	version int
+	commit  string
+}
+
+// Tip is Resolve for a caller that asks often: while the refs stay as they were at the last call, and were listed within the age that
+// ctx allows, it only compares numbers, and reads no credentials.
+func (r *Repository) Tip(ctx context.Context, ref string) (string, error) {
+	r.mu.Lock()
+	last := r.tip
+	r.mu.Unlock()
+	if last.from != nil && last.ref == ref {
+		if version, recent := last.from.version(engine.Age(ctx)); recent && version == last.version {
+			return last.commit, nil
+		}
+	}
+	_, from, _, err := r.ask(ctx, ref)
+	if err != nil {
+		return "", err
+	}
+	before, _ := from.version(0)
+	commit, err := r.Resolve(ctx, ref)
+	if after, _ := from.version(0); err == nil && after == before {
+		r.mu.Lock()
+		r.tip = tip{from, ref, after, commit}
+		r.mu.Unlock()
+	}
+	return commit, err
 }
 
 // Branch returns the short name of the branch in ref, such as "main", also if ref goes back from it. It returns "" if

@@ -75,6 +75,7 @@ type tips struct {
 	mu      sync.Mutex
 	began   time.Time // when the last list was requested
 	last    refs
+	changes int // number of lists that differed from the one before
 	err     error
 	waiting map[*Repository]func() // called after the refs have changed
 }
@@ -108,6 +109,9 @@ func (t *tips) get(ctx context.Context, list func() (refs, error)) (refs, error)
 	if err == nil {
 		t.last = now
 	}
+	if changed {
+		t.changes++
+	}
 	var tell []func()
 	if changed {
 		for _, notify := range t.waiting {
@@ -140,6 +144,14 @@ func (t *tips) known(asked time.Time, age time.Duration) (_ refs, recent bool, _
 		since = asked
 	}
 	return t.last, !t.began.IsZero() && !t.began.Before(since), t.err
+}
+
+// version returns a number that differs if the refs differ, and whether they were listed within the age.
+func (t *tips) version(age time.Duration) (changes int, recent bool) {
+	_, recent, err := t.known(time.Now(), age)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.changes, recent && err == nil
 }
 
 // wait calls notify after the refs have changed.

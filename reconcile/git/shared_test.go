@@ -2,6 +2,7 @@ package git
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -178,6 +179,91 @@ func TestSharedForgetsClosedRepositories(t *testing.T) {
 	for _, one := range all[0].Shared.used {
 		if n := len(one.backend.(*clone).waiting); n != 1 {
 			t.Errorf("%d repositories are remembered, want the open one", n)
+		}
+	}
+}
+
+// Five hundred syncs ask a hundred times each second whether there is a new commit. That reads no credentials, and a push or another
+// token is still found.
+func TestTip(t *testing.T) {
+	h := newHistory(t)
+	s := serve(h.fixture)
+	s.user, s.token = "robot", "first"
+	token, reads := "first", 0
+	all, _ := crowd(t, 2, &Repository{URL: s.url(), Credentials: func(context.Context) (Auth, error) {
+		reads++
+		return Auth{Username: "robot", Password: token}, nil
+	}})
+	recent := engine.Within(t.Context(), time.Hour)
+	is := func(ctx context.Context, ref, want string) {
+		t.Helper()
+		if got, err := all[0].Tip(ctx, ref); err != nil || got != want {
+			t.Errorf("%s is %s, want %s: %v", ref, got, want, err)
+		}
+	}
+	is(recent, "main", h.main.String())
+	before := reads
+	for range 100 {
+		is(recent, "main", h.main.String())
+	}
+	if reads != before {
+		t.Errorf("the credentials were read %d times", reads-before)
+	}
+	is(recent, "main~0", h.main.String())
+
+	pushed := h.push("main", map[string]string{"a.yaml": "new"}, h.main).String()
+	is(recent, "main", h.main.String())
+	if _, err := all[1].Resolve(t.Context(), "main"); err != nil { // another one looks
+		t.Fatal(err)
+	}
+	is(recent, "main", pushed)
+	is(recent, "main", pushed)
+
+	s.mu.Lock()
+	s.token = "second"
+	s.mu.Unlock()
+	if got, err := all[0].Tip(t.Context(), "main"); err == nil {
+		t.Errorf("%s, and the token was revoked", got)
+	}
+	token = "second"
+	is(recent, "main", pushed)
+}
+
+// The root of a repository with a directory for each of five hundred syncs has five hundred entries. They are decoded once, and
+// forgotten with the last commit that uses them.
+func TestSyncsShareListings(t *testing.T) {
+	h := newHistory(t)
+	s := serve(h.fixture)
+	all, _ := crowd(t, 3, &Repository{URL: s.url()})
+	read := func(r *Repository) *listing {
+		in, err := r.Fetch(engine.Within(t.Context(), time.Hour), "main")
+		if err != nil {
+			t.Fatal(err)
+		}
+		files, ok := in.Files.(*tree)
+		if !ok {
+			t.Fatalf("the files are a %T", in.Files)
+		}
+		list, err := files.folder(".")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return list
+	}
+	first := read(all[0])
+	if read(all[1]) != first || read(all[2]) != first {
+		t.Error("the same directory is kept several times")
+	}
+	shelves := &first.nodes[0].objects.shelves
+	runtime.KeepAlive(first)
+	left := func() (n int) {
+		runtime.GC()
+		shelves.Range(func(any, any) bool { n++; return true })
+		return n
+	}
+	for deadline := time.Now().Add(10 * time.Second); left() > 0; runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatal("listings that nobody uses stay")
 		}
 	}
 }

@@ -8,12 +8,14 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 	"unicode/utf8"
+	"weak"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
@@ -64,10 +66,10 @@ func (l *listing) find(name string) (node, bool) {
 
 // A node is an entry of a directory: a file or a directory of the tree.
 type node struct {
-	tree *tree
-	name string
-	mode fs.FileMode
-	hash plumbing.Hash
+	objects *objects
+	name    string
+	mode    fs.FileMode
+	hash    plumbing.Hash
 }
 
 func (n node) Name() string               { return n.name }
@@ -92,7 +94,7 @@ func (n node) stat() (fs.FileInfo, error) {
 	if !n.mode.IsRegular() {
 		return status{n, 0}, nil
 	}
-	size, err := n.tree.objects.size(n.hash)
+	size, err := n.objects.size(n.hash)
 	return status{n, size}, err
 }
 
@@ -199,7 +201,7 @@ func (n node) read() ([]byte, error) {
 	if err := n.plain(); err != nil {
 		return nil, err
 	}
-	kind, data, err := n.tree.objects.read(n.hash)
+	kind, data, err := n.objects.read(n.hash)
 	if err == nil && kind != plumbing.BlobObject {
 		err = fmt.Errorf("object %s is a %s", n.hash, kind)
 	}
@@ -219,7 +221,7 @@ func (t *tree) find(name string) (node, error) {
 		return node{}, fmt.Errorf("the path is longer than %d bytes", maxPath)
 	}
 	if name == "." {
-		return node{t, ".", fs.ModeDir | 0o555, t.root}, nil
+		return node{t.objects, ".", fs.ModeDir | 0o555, t.root}, nil
 	}
 	dir, base := ".", name
 	if i := strings.LastIndexByte(name, '/'); i >= 0 {
@@ -286,16 +288,11 @@ func (t *tree) decode(h plumbing.Hash) (*listing, error) {
 	if ok {
 		return known, nil
 	}
-	entries, err := t.objects.tree(h, func(entries int) error {
+	return t.objects.listing(h, func(entries int) error {
 		t.mu.RLock()
 		defer t.mu.RUnlock()
 		return t.allows(entries)
 	})
-	if err != nil {
-		return nil, err
-	}
-	nodes, err := t.list(entries)
-	return &listing{nodes: nodes}, err
 }
 
 // allows returns an error if the commit has too many files and directories with these entries. The caller holds mu.
@@ -306,15 +303,45 @@ func (t *tree) allows(entries int) error {
 	return nil
 }
 
+// A shelf is the place of the listing of a tree, which all commits share that have the tree.
+type shelf struct {
+	mu   sync.Mutex // held while the tree is decoded
+	list weak.Pointer[listing]
+}
+
+// listing returns the listing of a tree, like tree. A listing is kept for as long as a commit uses it.
+func (o *objects) listing(h plumbing.Hash, allow func(entries int) error) (*listing, error) {
+	place, _ := o.shelves.LoadOrStore(h, new(shelf))
+	s, _ := place.(*shelf)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known := s.list.Value(); known != nil {
+		return known, nil
+	}
+	entries, err := o.tree(h, allow)
+	var nodes []node
+	if err == nil {
+		nodes, err = o.list(entries)
+	}
+	if err != nil {
+		o.shelves.CompareAndDelete(h, s)
+		return nil, err
+	}
+	list := &listing{nodes: nodes}
+	s.list = weak.Make(list)
+	runtime.AddCleanup(list, func(s *shelf) { o.shelves.CompareAndDelete(h, s) }, s)
+	return list, nil
+}
+
 // list converts the entries of a tree object to nodes. It refuses a directory that no honest commit has: Headgate
 // might take a silently omitted entry for deleted.
-func (t *tree) list(entries []object.TreeEntry) ([]node, error) {
+func (o *objects) list(entries []object.TreeEntry) ([]node, error) {
 	nodes := make([]node, 0, len(entries))
 	for _, e := range entries {
 		if err := checkName(e.Name); err != nil {
 			return nil, err
 		}
-		nodes = append(nodes, node{t, e.Name, permission(e.Mode), e.Hash})
+		nodes = append(nodes, node{o, e.Name, permission(e.Mode), e.Hash})
 	}
 	slices.SortFunc(nodes, func(a, b node) int { return cmp.Compare(a.name, b.name) })
 	for i := 1; i < len(nodes); i++ {

@@ -270,7 +270,7 @@ func FuzzTree(f *testing.F) {
 			return
 		}
 		files := &tree{objects: store, limit: 1000, paths: 1 << 20}
-		nodes, err := files.list(decoded.Entries)
+		nodes, err := store.list(decoded.Entries)
 		if err != nil {
 			return
 		}

@@ -74,7 +74,7 @@ func New(s v1alpha1.Sync, in Surroundings) (_ *Target, err error) {
 		Interval:   s.Spec.Interval.Duration(),
 		Poll:       s.Spec.Source.Interval.Duration(),
 		Slots:      in.Slots,
-		Tip:        repository.Resolve,
+		Tip:        repository.Tip,
 		Changed:    changed,
 		OnEvent:    in.Event,
 	}}
