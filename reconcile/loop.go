@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -401,7 +402,7 @@ func (r *running) pass(ctx context.Context, looks <-chan look) {
 	defer interrupt(nil)
 	done := make(chan result, 1)
 	go func() {
-		outcome, err := r.once(passing)
+		outcome, err := r.guarded(passing)
 		done <- result{outcome, err}
 	}()
 
@@ -525,6 +526,20 @@ func unread(err error) error {
 func refused(err error) string {
 	of, _ := errors.AsType[refusal](err)
 	return of.revision
+}
+
+// guarded makes one pass. A panic is an error of this pass, because other syncs of the process have nothing to do with it. The next pass
+// observes everything again.
+func (r *running) guarded(ctx context.Context) (result report.Report, err error) {
+	began := time.Now()
+	defer func() {
+		if p := recover(); p != nil {
+			err = panicked{"pass", p, debug.Stack()}
+			result = report.Failed(r.Reconciler.Sync, r.current(), err)
+			r.conclude(ctx, began, result, err)
+		}
+	}()
+	return r.once(ctx)
 }
 
 // once makes one pass and publishes its result. If the repository cannot be reached, or its newest commit must not be applied, the

@@ -359,7 +359,7 @@ func (r Reconciler) merged(ctx context.Context, m Merge) (result report.Report, 
 // recoverInto turns a panic into an error. It must be deferred.
 func recoverInto(err *error) {
 	if p := recover(); p != nil {
-		*err = panicked{value: p, stack: debug.Stack()}
+		*err = panicked{what: "preview", value: p, stack: debug.Stack()}
 	}
 }
 
@@ -403,7 +403,7 @@ func (t Trouble) Err() error {
 	err := errors.New(t.Text)
 	switch t.Of {
 	case TroubleOfCode:
-		return panicked{t.Text, []byte(t.Stack)}
+		return panicked{"preview", t.Text, []byte(t.Stack)}
 	case TroubleOfSource:
 		return unfetched{err}
 	case TroubleOfCommit:
@@ -412,8 +412,9 @@ func (t Trouble) Err() error {
 	return err
 }
 
-// panicked is the error of a preview that panicked.
+// panicked is the error of a preview or pass that panicked.
 type panicked struct {
+	what  string // that panicked
 	value any
 	stack []byte
 }
@@ -424,5 +425,5 @@ func (p panicked) Stack() string { return fmt.Sprintf("%v\n%s", p.value, p.stack
 // Error returns one line, because panics in manifest.Each contain a stack trace, which does not belong in comments.
 func (p panicked) Error() string {
 	what, _, _ := strings.Cut(fmt.Sprint(p.value), "\n")
-	return "the preview ended in a defect of Headgate: " + what
+	return "the " + p.what + " ended in a defect of Headgate: " + what
 }

@@ -2,7 +2,9 @@ package reconcile
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -99,4 +101,61 @@ func (silent) Fetch(ctx context.Context, _ string) (render.Input, error) {
 	case <-time.After(5 * time.Minute):
 	}
 	return render.Input{}, errBoom
+}
+
+// A panic in one pass is the error of that pass. Otherwise, one commit could end the process of five hundred syncs.
+func TestPanicIsAnErrorOfThePass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slots := engine.NewSlots(1)
+		one, other := newWorld(), newWorld()
+		first, second := one.loop(), other.loop()
+		first.Slots, second.Slots = slots, slots
+		one.apply = func(context.Context) error { panic("boom\nand a stack trace") }
+		one.run(t, first)
+		other.run(t, second)
+		time.Sleep(time.Second)
+		const defect = "the pass ended in a defect of Headgate: boom"
+		if got := one.received(Passed); len(got) != 1 || got[0].Err == nil || got[0].Err.Error() != defect {
+			t.Fatalf("%+v, want one pass with the error %q", got, defect)
+		}
+		expect(t, "The other sync has the slot after that.", other.noted(), "0s a: pending: seen; the pass has not ended", "0s apply a", "0s a: "+done)
+		time.Sleep(10 * time.Second)
+		got := one.noted()
+		if len(got) == 0 || !strings.Contains(got[len(got)-1], "defect of Headgate: boom") {
+			t.Errorf("the second time, the commit gets the error: %q", got)
+		}
+		one.set(func() { one.apply = nil })
+		time.Sleep(20 * time.Second)
+		if got := one.noted(); len(got) == 0 || !strings.HasSuffix(got[len(got)-1], done) {
+			t.Errorf("the next pass goes on: %q", got)
+		}
+	})
+}
+
+// A push every second for a minute: passes are made for the newest commit, and not for each.
+func TestPushesInARow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		l := w.loop()
+		l.Poll = time.Second
+		w.apply = func(context.Context) error {
+			time.Sleep(5 * time.Second)
+			return nil
+		}
+		w.run(t, l)
+		for i := range 60 {
+			w.set(func() { w.revision = fmt.Sprint("commit", i) })
+			time.Sleep(time.Second)
+		}
+		time.Sleep(20 * time.Second)
+		var applied []string
+		for _, line := range w.noted() {
+			if _, commit, is := strings.Cut(line, "apply "); is {
+				applied = append(applied, commit)
+			}
+		}
+		if n := len(applied); n < 8 || n > 16 || applied[n-1] != "commit59" {
+			t.Errorf("60 pushes while a pass takes 5 s, and these commits were applied: %q", applied)
+		}
+	})
 }

@@ -368,7 +368,7 @@ func logPreview(log *slog.Logger, e reconcile.Event) {
 	log.Info("preview", "status", e.Preview.Status().Description)
 }
 
-// logDefect logs the stack of a preview that panicked, for Headgate's developers.
+// logDefect logs the stack of a preview or pass that panicked, for Headgate's developers.
 func logDefect(log *slog.Logger, err error) {
 	if defect, ok := errors.AsType[interface {
 		error
@@ -397,6 +397,7 @@ func logPass(log *slog.Logger, e reconcile.Event) {
 	for _, a := range r.Used() {
 		log.Info("approved", "by", a.By, "how", a.How, "digests", a.Digests, "at", a.At)
 	}
+	logDefect(log, e.Err)
 	if e.Err != nil {
 		log.Error("the pass stopped", "error", e.Err)
 		return
