@@ -254,7 +254,7 @@ func (g gitHub) self() []exchange {
 const making = "the preview is being made; into main"
 
 // look is the description of pull request 7.
-const look = "Look: activates 1 definition that no policy names in full, activates 1 definition; 5 active (+2), 4 inactive; into main"
+const look = "Look: activates by a wildcard bucketpolicies.storage.tidewater.m.example.org, adds *.storage.tidewater.m.example.org to policy s…; into main"
 
 func flat(parts ...any) (all []exchange) {
 	for _, p := range parts {
@@ -352,7 +352,7 @@ func TestGitHubActions(t *testing.T) {
 
 	t.Run("Opened", func(t *testing.T) {
 		record := flat(own.pull(), own.combined(), own.posts("pending", making), own.statuses(own.status("pending", hourAgo)), own.comments(), own.pull(), own.comments(),
-			own.says("### 👀 Look: activates 1 definition"), own.posts("success", look))
+			own.says("### 👀 Look: activates by a wildcard bucketpolicies"), own.posts("success", look))
 		playing{t, headgate, example}.play(own, "", "", record, previewed)
 	})
 	t.Run("Worse", func(t *testing.T) {
@@ -383,7 +383,7 @@ func TestGitHubActions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			output, _ := playing{t, headgate, example}.play(tc.of, "", tc.token, readOnly(tc.of), tc.want)
-			if !strings.Contains(output, "### 👀 Look: activates 1 definition") {
+			if !strings.Contains(output, "### 👀 Look: activates by a wildcard bucketpolicies") {
 				t.Errorf("the page of the run does not have the comment:\n%s", output)
 			}
 		})
@@ -427,7 +427,7 @@ func TestGitHubActions(t *testing.T) {
 		merged.number, merged.head = "9", map[string]string{"9": own.head["7"]}
 		open := exchange{request: "GET /api/v3/repos/acme/platform/pulls?direction=desc&page=1&per_page=100&sort=created&state=open", answer: []any{own.pull().answer}}
 		playing{t, headgate, example}.play(left, "", "", flat(merged.pull(), open, own.combined(own.status("failure", hourAgo)), own.statuses(own.status("failure", hourAgo)), own.commentsSince(hourAgo.Add(-10*time.Minute)), own.pull(), own.comments(),
-			own.says("### 👀 Look: activates 1 definition"), own.posts("success", look)), previewed)
+			own.says("### 👀 Look: activates by a wildcard bucketpolicies"), own.posts("success", look)), previewed)
 		open.answer = []any{}
 		output, _ := playing{t, headgate, example}.play(left, "", "", flat(merged.pull(), open), previewed)
 		if !strings.Contains(output, "no other has its head, so nothing is previewed or posted") {
@@ -451,7 +451,7 @@ func TestGitHubActions(t *testing.T) {
 		before := own.status("success", hourAgo)
 		before.Description = new("Safe; into staging")
 		record := flat(own.pull(), own.combined(before), own.posts("pending", making), own.statuses(before), own.commentsSince(hourAgo.Add(-10*time.Minute)), own.pull(), own.comments(),
-			own.says("### 👀 Look: activates 1 definition"), own.posts("success", look))
+			own.says("### 👀 Look: activates by a wildcard bucketpolicies"), own.posts("success", look))
 		playing{t, headgate, example}.play(own, "", "", record, previewed)
 	})
 

@@ -215,7 +215,7 @@ type laterError time.Duration
 func (e laterError) Error() string             { return "later" }
 func (e laterError) RetryAfter() time.Duration { return time.Duration(e) }
 
-const changes = "success: Look: changes 1 object that Headgate does not judge; 1 object"
+const changes = "success: Look: changes data.key (base → h7) of ConfigMap b/a; 1 object"
 
 var seven = Request{Number: 7, Head: "h7", Target: "main"}
 
@@ -310,7 +310,7 @@ func TestFollowerUnreadPackage(t *testing.T) {
 		y := newPullForge(seven)
 		y.commits["h7"] = "apiVersion: pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: sea}\nspec: {package: registry.example.org/sea:v1}\n"
 		y.run(t, func(f *PreviewLoop) { f.Syncs[0].Reconciler.Options.Owner = render.OwnerCrossplane })
-		const unread = "7 h7 error: Blocked: cannot read 1 package, deletes 1 object, adds 1 warning: package registry.example.org/sea:v1 cannot be read: it was not looked up"
+		const unread = "7 h7 error: Blocked: cannot read 1 package, deletes ConfigMap b/a, adds 1 warning: package registry.example.org/sea:v1 cannot be read: it was not looked up"
 		counts := map[string]int{}
 		for _, s := range y.happens(time.Hour) {
 			counts[s]++
@@ -326,7 +326,7 @@ const sea = "apiVersion: pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: 
 func TestFollowerRegistryOutage(t *testing.T) {
 	const (
 		waits = "7 waiting for a registry: package registry.example.org/sea:v1 cannot be read: 503 Service Unavailable"
-		fails = "7 h7 error: Blocked: cannot read 1 package, deletes 1 object, adds 1 warning: package registry.example.org/sea:v1 cannot be read: "
+		fails = "7 h7 error: Blocked: cannot read 1 package, deletes ConfigMap b/a, adds 1 warning: package registry.example.org/sea:v1 cannot be read: "
 		gone  = fails + "404 Not Found"
 	)
 	cases := map[string]struct {
@@ -637,7 +637,7 @@ func TestFollowerTogether(t *testing.T) {
 			f.Syncs = append(f.Syncs, y.second("idle", map[string]string{"t1": same, "h7": same, "h8": same}))
 			f.Requests = countingLooks{y, &looks}
 		})
-		expect(t, "All syncs share one status.", y.happens(time.Second), "7 pending", "7 h7 success: Look: changes 1 object that Headgate does not judge in prod; 1 of 2 syncs changes")
+		expect(t, "All syncs share one status.", y.happens(time.Second), "7 pending", "7 h7 success: Look: changes data.key (base → h7) of ConfigMap b/a in prod; 1 of 2 syncs changes")
 		y.set(func() { y.open[0].Head, y.commits["h8"] = "h8", y.commits["t1"] })
 		expect(t, "The status is posted even if nothing of any sync changes.", y.happens(70*time.Second), "forget h7", "7 pending", "7 h8 success: Safe: nothing of any sync changes")
 		if looks > 3 {
@@ -661,7 +661,7 @@ func TestFollowerTogether(t *testing.T) {
 		y.run(t, func(f *PreviewLoop) {
 			f.Syncs = append(f.Syncs, y.second("broken", map[string]string{"t1": "apiVersion: v1\nkind: [\n", "h7": "apiVersion: v1\nkind: [\n"}))
 		})
-		expect(t, "An error that the target has, too, does not block the pull request.", y.happens(time.Hour), "7 pending", "7 h7 success: Look: changes 1 object that Headgate does not judge in prod; 1 of 2 syncs changes")
+		expect(t, "An error that the target has, too, does not block the pull request.", y.happens(time.Hour), "7 pending", "7 h7 success: Look: changes data.key (base → h7) of ConfigMap b/a in prod; 1 of 2 syncs changes")
 	})
 	synctest.Test(t, func(t *testing.T) {
 		y := newPullForge(seven)

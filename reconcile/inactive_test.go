@@ -101,7 +101,7 @@ func TestInactiveDefinitions(t *testing.T) {
 			want, got := map[string]outcome{}, map[string]outcome{}
 			for place, source := range map[string]Source{"tree": tree, "registry": named} {
 				for _, owner := range []render.Owner{render.OwnerHeadgate, render.OwnerCrossplane} {
-					r := Reconciler{Source: source, Sync: inventory.Sync{Name: "platform"}, Options: render.Options{Owner: owner}}
+					r := Reconciler{Source: source, Sync: inventory.Sync{Name: "platform"}, Options: render.Options{Owner: owner}, Guarding: trusting}
 					made, err := r.Preview(t.Context(), Pull{Base: "v1.0.0", Head: "v2.0.0"})
 					if err != nil {
 						t.Fatal(err)

@@ -189,8 +189,8 @@ func TestPreviewsShowAChangeOfTheOwner(t *testing.T) {
 			want: outcome{Word: report.Look, Owner: render.OwnerHeadgate},
 		},
 		"Chosen": {
-			reason: "The Sync has chosen the owner.", owner: render.OwnerHeadgate, base: tree(a, ""), head: tree(a, provider),
-			want: outcome{Word: report.Safe},
+			reason: "The Sync has chosen the owner. The package is new.", owner: render.OwnerHeadgate, base: tree(a, ""), head: tree(a, provider),
+			want: outcome{Word: report.Look},
 		},
 		"Begins": {
 			reason: "Nothing has made a CRD, so the head decides.", base: none, head: tree(a, provider),

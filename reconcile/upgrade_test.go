@@ -15,6 +15,8 @@ import (
 	"testing/fstest"
 
 	"headgate.dev/headgate/fixtures"
+	"headgate.dev/headgate/reconcile/guard"
+	"headgate.dev/headgate/reconcile/impact"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/reconcile/report"
@@ -45,7 +47,7 @@ func TestUpgrades(t *testing.T) {
 			reason: "A pattern * activates everything in the new version, and the old kind loses a field.",
 			older:  "provider-helm-older", newer: "provider-helm", activate: "*",
 			says: []string{
-				"### ⛔ Blocked: breaks 1 schema, activates 1 definition that no policy names in full\n",
+				"### ⛔ Blocked: breaks 1 schema, activates by a wildcard releases.helm.m.crossplane.io\n",
 				"\n#### Becomes active: 1\n\nThis cannot be undone: ",
 				"\n- `releases.helm.m.crossplane.io`\n  - `policy platform matches with \"*\" (policy.yaml:5)`\n",
 				"\n- `releases.helm.crossplane.io` in `provider/crds/helm.crossplane.io_releases.yaml:2`\n  - `spec.publishConnectionDetailsTo is removed (v1alpha1, v1beta1)`\n",
@@ -75,7 +77,7 @@ func TestUpgrades(t *testing.T) {
 			reason: "Only the cluster knows the service of a webhook, but the schemas can still be compared.",
 			older:  "provider-kubernetes-v1.0.0", newer: "provider-kubernetes", activate: "objects.kubernetes.crossplane.io", unset: true,
 			says: []string{
-				"### 👀 Look: keeps 3 definitions active that no policy names any more; no schema breaks\n",
+				"### 👀 Look: keeps active without a policy objects.kubernetes.m.crossplane.io and 2 more definitions; no schema breaks\n",
 				"**Safe-start is new in `provider-kubernetes`:** from now on",
 				"#### Older findings: 1\n\nThe target has 1 warning already.",
 			},
@@ -161,6 +163,9 @@ func streamOf(files fstest.MapFS) []byte {
 	return bytes.Join(documents, []byte("\n---\n"))
 }
 
+// trusting trusts every release, so that the verdict is about schemas.
+var trusting = guard.Guarding{Trust: []impact.Trust{{Kind: "Provider", Bump: impact.Major}, {Kind: "Configuration", Bump: impact.Major}}}
+
 // TestUpgradesBehindOneLine previews the same upgrades with the packages in the tree, and with one line that names an image. The
 // verdict must be the same.
 func TestUpgradesBehindOneLine(t *testing.T) {
@@ -169,11 +174,11 @@ func TestUpgradesBehindOneLine(t *testing.T) {
 		headline               string
 		limit                  int
 	}{
-		"Helm":           {"provider-helm-older", "provider-helm", "*", "⛔ Blocked: breaks 1 schema, activates 1 definition that no policy names in full\n", 6_000},
-		"HelmNarrow":     {"provider-helm-older", "provider-helm", "releases.helm.crossplane.io", "⛔ Blocked: breaks 1 schema\n", 6_000},
-		"HelmNowhere":    {"provider-helm-older", "provider-helm", "none.example.org", "⛔ Blocked: breaks 1 schema, keeps 1 definition active that no policy names any more\n", 6_000},
-		"Kubernetes":     {"provider-kubernetes-v1.0.0", "provider-kubernetes", "*", "✅ Safe: changes 1 object; no schema breaks\n", 6_000},
-		"KubernetesBack": {"provider-kubernetes", "provider-kubernetes-v1.0.0", "*", "⛔ Blocked: breaks 3 schemas\n", 8_000},
+		"Helm":           {"provider-helm-older", "provider-helm", "*", "⛔ Blocked: breaks 1 schema, activates by a wildcard releases.helm.m.crossplane.io, installs it v1.0.0 → v2.0.0\n", 6_000},
+		"HelmNarrow":     {"provider-helm-older", "provider-helm", "releases.helm.crossplane.io", "⛔ Blocked: breaks 1 schema, installs it v1.0.0 → v2.0.0\n", 6_000},
+		"HelmNowhere":    {"provider-helm-older", "provider-helm", "none.example.org", "⛔ Blocked: breaks 1 schema, keeps active without a policy releases.helm.crossplane.io, installs it v1.0.0 → v2.0.0\n", 6_000},
+		"Kubernetes":     {"provider-kubernetes-v1.0.0", "provider-kubernetes", "*", "✅ Safe: installs it v1.0.0 → v2.0.0; no schema breaks\n", 6_000},
+		"KubernetesBack": {"provider-kubernetes", "provider-kubernetes-v1.0.0", "*", "⛔ Blocked: breaks 3 schemas, installs it v1.0.0 → v2.0.0\n", 8_000},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -194,7 +199,7 @@ func TestUpgradesBehindOneLine(t *testing.T) {
 					"apiVersion: pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: it}\nspec:\n  package: registry.example.org/acme/it:" + ref + "\n")}}
 			}
 			preview := func(source Source) report.Report {
-				r := Reconciler{Source: source, Sync: inventory.Sync{Name: "platform"}, Options: render.Options{
+				r := Reconciler{Source: source, Sync: inventory.Sync{Name: "platform"}, Guarding: trusting, Options: render.Options{
 					Owner: render.OwnerCrossplane, Conversion: render.Conversion{Strategy: render.ConversionNone},
 				}}
 				made, err := r.Preview(t.Context(), Pull{Base: "v1.0.0", Head: "v2.0.0"})
@@ -293,12 +298,12 @@ func TestBreaksWhatIsServed(t *testing.T) {
 		"Inactive": {"An inactive definition has no CRD.", mrd(more) + policy("x*"), mrd(less) + policy("x*"), false, "Safe: changes 1 object, 1 inactive one breaks; 0 active, 1 inactive"},
 		"Retained": {
 			"A definition that no policy names any more stays active.", mrd(more) + policy("b*"), mrd(less) + policy("x*"), false,
-			"Blocked: breaks 1 schema, keeps 1 definition active that no policy names any more; 0 active, 0 inactive, 1 kept",
+			"Blocked: breaks 1 schema, adds x* to policy team, adds 1 warning, keeps active without a policy boats.example.org; 0 active, 0 inactive, 1 kept",
 		},
-		"Opens": {"The definition is activated by the change, so it has no objects yet.", mrd(more) + policy("x*"), mrd(less) + policy("b*"), false, "Look: activates 1 definition that no policy names in full, 1 inactive one breaks; 1 active (+1), 0 inactive"},
+		"Opens": {"The definition is activated by the change, so it has no objects yet.", mrd(more) + policy("x*"), mrd(less) + policy("b*"), false, "Look: activates by a wildcard boats.example.org, adds b* to policy team, 1 inactive one breaks; 1 active (+1), 0 inactive"},
 		"OpensWhatIsThere": {
 			"Another live policy activates the definition already.", mrd(more) + policy("x*"), mrd(less) + policy("b*"), true,
-			"Blocked: holds 1 object back, breaks 1 schema, activates 1 definition that no policy names in full; 1 active (+1), 0 inactive",
+			"Blocked: holds 1 object back, breaks 1 schema, activates by a wildcard boats.example.org, adds b* to policy team; 1 active (+1), 0 inactive",
 		},
 	}
 	for name, tc := range cases {
@@ -315,7 +320,7 @@ func TestBreaksWhatIsServed(t *testing.T) {
 			if got := made.Verdict.Activation.Description; got != tc.want {
 				t.Errorf("%s\nthe status is %q, want %q", tc.reason, got, tc.want)
 			}
-			if output := report.Comment(made, 65_536); tc.live && !strings.Contains(output, "### ⛔ Blocked: holds 1 object back, breaks 1 schema, activates 1 definition") {
+			if output := report.Comment(made, 65_536); tc.live && !strings.Contains(output, "### ⛔ Blocked: holds 1 object back, breaks 1 schema, activates by a wildcard") {
 				t.Errorf("%s\n%s", tc.reason, output)
 			}
 		})

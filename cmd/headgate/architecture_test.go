@@ -92,9 +92,10 @@ var mayImport = map[string][]string{
 		"render/crd", "render/crossplane", "render/manifest", "render/schema",
 	},
 	"reconcile/guard": {
-		"reconcile/approval", "reconcile/demand", "reconcile/draft", "reconcile/facts", "reconcile/inventory", "reconcile/ownership", "reconcile/plan", "reconcile/question", "reconcile/reason",
-		"render", "render/activation", "render/catalogue", "render/crossplane", "render/manifest", "render/schema",
+		"reconcile/approval", "reconcile/demand", "reconcile/diff", "reconcile/draft", "reconcile/facts", "reconcile/impact", "reconcile/inventory", "reconcile/ownership", "reconcile/plan", "reconcile/question", "reconcile/reason",
+		"render", "render/activation", "render/catalogue", "render/crossplane", "render/manifest", "render/schema", "render/uses",
 	},
+	"reconcile/impact": {"render/crossplane", "render/manifest"},
 	"reconcile/report": {
 		"reconcile/approval", "reconcile/diff", "reconcile/facts", "reconcile/inventory", "reconcile/plan", "reconcile/reason",
 		"render", "render/activation", "render/catalogue", "render/check", "render/crossplane", "render/lint", "render/manifest",
@@ -145,7 +146,7 @@ var mayImport = map[string][]string{
 
 // pure packages take values and return values.
 var pure = []string{
-	"render/...", "reconcile/approval", "reconcile/baseline", "reconcile/demand", "reconcile/diff", "reconcile/draft", "reconcile/facts", "reconcile/fit", "reconcile/guard", "reconcile/installed", "reconcile/inventory", "reconcile/jsonpath", "reconcile/ownership",
+	"render/...", "reconcile/approval", "reconcile/baseline", "reconcile/demand", "reconcile/diff", "reconcile/draft", "reconcile/facts", "reconcile/fit", "reconcile/guard", "reconcile/impact", "reconcile/installed", "reconcile/inventory", "reconcile/jsonpath", "reconcile/ownership",
 	"reconcile/plan", "reconcile/preflight", "reconcile/question", "reconcile/reason", "reconcile/record", "reconcile/report", "reconcile/rounds",
 }
 

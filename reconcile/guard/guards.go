@@ -7,6 +7,7 @@ import (
 
 	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/draft"
+	"headgate.dev/headgate/reconcile/impact"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render/schema"
@@ -63,8 +64,17 @@ type Guarding struct {
 	ReportDrift    bool // report drift and do not correct it
 	OwnerIsSet     bool // the user has chosen the owner of CRDs, so a different state of the cluster holds nothing
 
+	Trust []impact.Trust // the new versions of packages that need no look before a merge; nil means impact.DefaultTrust
+
 	AllowedKinds []AllowedKind   // objects that may be applied and pruned; all if empty
 	Activation   ActivationLimit // what may be activated
+}
+
+func (g Guarding) trust() []impact.Trust {
+	if g.Trust == nil {
+		return impact.DefaultTrust()
+	}
+	return g.Trust
 }
 
 // OfCommit returns the guards that depend only on the commit and the Sync, not on the cluster.

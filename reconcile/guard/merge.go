@@ -11,16 +11,25 @@ import (
 // The names of the guards of the phase Merge. Schema, In use and Owner rule there, too.
 const (
 	Activates   plan.GuardName = "activates"
+	Adds        plan.GuardName = "adds"
+	Composes    plan.GuardName = "composes"
 	Controls    plan.GuardName = "controls"
 	Deletes     plan.GuardName = "deletes"
 	Dropped     plan.GuardName = "dropped"
+	Grants      plan.GuardName = "grants"
 	Inactive    plan.GuardName = "inactive"
+	Keys        plan.GuardName = "keys"
+	NameInCloud plan.GuardName = "name in cloud"
+	Settings    plan.GuardName = "settings"
 	Signatures  plan.GuardName = "signatures"
+	Skips       plan.GuardName = "skips"
 	StaysActive plan.GuardName = "stays active"
+	Trust       plan.GuardName = "trust"
 	Unconfirmed plan.GuardName = "unconfirmed"
 	Unjudged    plan.GuardName = "unjudged"
 	Unread      plan.GuardName = "unread"
 	Used        plan.GuardName = "used"
+	Wildcards   plan.GuardName = "wildcards"
 )
 
 // OfMerge returns the guards that rule for the person who decides whether to merge, the worst first: a change has one ruling that is
@@ -35,10 +44,21 @@ func (g Guarding) OfMerge() []draft.Guard {
 		{Name: Schema, Phase: draft.MergeEffects, Rule: draft.Each(installsSchema)},
 		{Name: Dropped, Phase: draft.MergeEffects, Rule: draft.Each(dropped)},
 		{Name: InUse, Phase: draft.Merge, Rule: draft.Each(deletesKind)},
+		{Name: NameInCloud, Phase: draft.Merge, Rule: draft.Each(keepsExternalName)},
+		{Name: Composes, Phase: draft.Merge, Rule: composes},
 		{Name: Deletes, Phase: draft.Merge, Rule: draft.Each(deletes)},
-		{Name: Unjudged, Phase: draft.Merge, Rule: draft.Each(unjudged)},
+		{Name: Grants, Phase: draft.Merge, Rule: draft.Each(grants)},
+		{Name: Adds, Phase: draft.Merge, Rule: adds},
+		{Name: Keys, Phase: draft.Merge, Rule: draft.Each(keys)},
+		{Name: Unjudged, Phase: draft.Merge, Rule: unjudged},
+		{Name: Unjudged, Phase: draft.MergeEffects, Rule: draft.Each(unjudgedOfPackages)},
 
 		{Name: Unread, Phase: draft.Merge, Commit: unreadPackages},
+		{Name: Composes, Phase: draft.Merge, Commit: composesInPackages},
+		{Name: Trust, Phase: draft.Merge, Commit: trusts(g.trust())},
+		{Name: Wildcards, Phase: draft.Merge, Commit: newWildcards},
+		{Name: Settings, Phase: draft.Merge, Commit: asksOtherwise},
+		{Name: Skips, Phase: draft.Merge, Commit: skips},
 		{Name: Activates, Phase: draft.Merge, Commit: activates},
 		{Name: Signatures, Phase: draft.Merge, Commit: signatures},
 		{Name: Controls, Phase: draft.Merge, Commit: controls},

@@ -22,13 +22,13 @@ func deletesKind(s plan.Step, _ draft.Case) plan.Ruling {
 }
 
 // deletes asks to look at every other deletion.
-func deletes(s plan.Step, _ draft.Case) plan.Ruling {
+func deletes(s plan.Step, c draft.Case) plan.Ruling {
 	switch {
 	case !applied(s), s.Action != plan.Prune:
 		return allowed
 	case s.Deactivates:
 		return looks(reason.DeactivatesKind.With(s.ID.Name))
-	case s.Deleting, s.Lingers():
+	case s.Deleting, s.Lingers(), isRenamed(s, c):
 		return allowed
 	}
 	return looks(reason.DeletesObject.With(s.ID))

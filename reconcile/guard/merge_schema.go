@@ -1,7 +1,9 @@
 package guard
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 
 	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/draft"
@@ -104,8 +106,8 @@ func ofRule(rule schema.Rule) func(schema.Change) bool {
 func ofAltered(s plan.Step) plan.Ruling {
 	changes := slices.DeleteFunc(slices.Clone(s.Schema().Changes), func(c schema.Change) bool { return c.Breaking })
 	for _, a := range alterations {
-		if slices.ContainsFunc(changes, a.is) {
-			return looks(a.code.With(s.ID.Name))
+		if i := slices.IndexFunc(changes, a.is); i >= 0 {
+			return looks(a.code.With(s.ID.Name, cmp.Or(changes[i].Path, changes[i].Version, strings.Trim(changes[i].To, `"`))))
 		}
 	}
 	return allowed

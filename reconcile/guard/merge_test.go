@@ -49,8 +49,8 @@ func ofCommit(c draft.Case, names ...plan.GuardName) (all []plan.Ruling) {
 
 // changing returns the update of a served definition of the kind Bucket.
 func changing(reason reason.Reason, changes ...schema.Change) plan.Step {
-	live := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"scope": "Cluster", "names": map[string]any{"kind": "Bucket"}, "n": int64(1)}}}
-	after := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"scope": "Cluster", "names": map[string]any{"kind": "Bucket"}, "n": int64(2)}}}
+	live := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"scope": "Cluster", "names": map[string]any{"kind": "Bucket"}, "versions": int64(1)}}}
+	after := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"scope": "Cluster", "names": map[string]any{"kind": "Bucket"}, "versions": int64(2)}}}
 	return plan.Step{
 		Action: plan.Update, ID: plan.CRD("buckets.example.org"), Serves: true, Reason: reason,
 		Write: facts.Replacement(live, after, schema.Difference{Changes: changes}, nil),
@@ -106,14 +106,13 @@ func TestMerge(t *testing.T) {
 		"Creates":       {"A new object changes no existing one.", draft.Merge, plan.Step{Action: plan.Create, ID: manifest.ID{Kind: "ConfigMap"}}, used, true, plan.Note, "", 0},
 		"Compared":      {"The definitions of the package were compared.", draft.Merge, image(plan.Update, provider, "r.example/p:v1", "r.example/p:v2"), render.Desired{}, true, plan.Note, "", 0},
 		"SameImage": {
-			"Another tag of the installed image changes nothing.", draft.Merge, image(plan.Update, manifest.ID{Kind: crossplane.Provider, Name: "same"}, "r.example/q:v1", "r.example/q:v2"),
+			"Another tag of the installed image changes nothing.", draft.Merge, image(plan.Update, manifest.ID{Group: crossplane.Packages, Kind: crossplane.Provider, Name: "same"}, "r.example/q:v1", "r.example/q:v2"),
 			render.Desired{Packages: []catalogue.Package{{Source: "r.example/q", Digest: "sha256:a"}}}, true, plan.Note, "", 0,
 		},
 		"BegunDeletion": {"The deletion began before.", draft.Merge, plan.Step{Action: plan.Prune, ID: manifest.ID{Kind: "ConfigMap"}, Removal: plan.Removal{Deleting: true}}, used, true, plan.Note, "", 0},
 
-		"OtherSource":     {"A package from another source has nothing to be compared with.", draft.Merge, image(plan.Update, manifest.ID{Kind: crossplane.Provider, Name: "other"}, "r.example/q:v1", "r.example/x:v1"), render.Desired{}, true, plan.Look, reason.NotJudged, 0},
 		"OtherObject":     {"Headgate does not know the effects of the change.", draft.Merge, image(plan.Update, manifest.ID{Kind: "ConfigMap"}, "a", "b"), used, true, plan.Look, reason.NotJudged, 0},
-		"ImageConfig":     {"A new ImageConfig can replace the images of existing packages.", draft.Merge, plan.Step{Action: plan.Create, ID: manifest.ID{Group: crossplane.Packages, Kind: "ImageConfig", Name: "a"}}, used, true, plan.Look, reason.NotJudged, 0},
+		"ImageConfig":     {"A new ImageConfig can replace the images of existing packages.", draft.Merge, plan.Step{Action: plan.Create, ID: manifest.ID{Group: crossplane.Packages, Kind: "ImageConfig", Name: "a"}}, used, true, plan.Look, reason.AddsObject, 0},
 		"Deletes":         {"A deletion needs a look.", draft.Merge, plan.Step{Action: plan.Prune, ID: manifest.ID{Kind: "ConfigMap"}}, used, true, plan.Look, reason.DeletesObject, 0},
 		"DeletesInactive": {"An inactive definition has no objects.", draft.Merge, prunes(crossplane.MRD("a.b"), false), used, false, plan.Look, reason.DeletesObject, 0},
 		"Deactivates":     {"A deactivation deletes the CRD.", draft.Merge, plan.Step{Action: plan.Prune, Deactivates: true, ID: plan.CRD("a.b")}, used, true, plan.Look, reason.DeactivatesKind, 0},

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// uses holds the places in a commit that use kinds, by group and kind. The kind "" stands for every kind of the group.
-type uses map[string]map[string][]manifest.Origin
+// mentioned holds the places in a commit that use kinds, by group and kind. The kind "" stands for every kind of the group.
+type mentioned map[string]map[string][]manifest.Origin
 
 // usedBySteps notes where the commit uses a served kind that a step breaks or keeps.
 func usedBySteps(c draft.Case) func(plan.Step) plan.Ruling { return noteUses(c, c.Steps) }
@@ -32,7 +32,7 @@ func usedByEffects(c draft.Case) func(plan.Step) plan.Ruling {
 }
 
 func noteUses(c draft.Case, steps []plan.Step) func(plan.Step) plan.Ruling {
-	found := uses{}
+	found := mentioned{}
 	for _, s := range steps {
 		if group := groupAtRisk(s); group != "" {
 			if found[group] == nil {
@@ -78,7 +78,7 @@ func declaredKind(s plan.Step) string {
 
 // find adds the places of objects that mention the kinds, such as an object of a kind or a Composition. An object that cannot be read
 // counts as a use of each.
-func (u uses) find(want render.Desired) {
+func (u mentioned) find(want render.Desired) {
 	if len(u) == 0 {
 		return
 	}
@@ -92,7 +92,7 @@ func (u uses) find(want render.Desired) {
 	}
 }
 
-func (u uses) look(o render.Object) {
+func (u mentioned) look(o render.Object) {
 	if crossplane.DeclaresKind(o.ID) || crossplane.IsMRAP(o.ID) || crossplane.IsPackage(o.ID) {
 		return
 	}

@@ -23,7 +23,7 @@ var breaksOne, prunesOne = approval.Ask{Claim: approval.Claim{Guard: "schema", W
 func asking(stuck bool) Report {
 	r := blank(inventory.Sync{Name: "platform", Namespace: "headgate-system"}, strings.Repeat("a", 40))
 	r.Preview = &Preview{}
-	breaks := Step{Action: plan.Update, ID: plan.CRD("buckets.example.org"), Breaks: []plan.SchemaChange{{Rule: "removed"}}, definition: true, active: true, rulings: []ruled{{guard.Schema, reason.MergeBreaks, plan.Block, 1}}, claims: []approval.Ask{breaksOne}}
+	breaks := Step{Action: plan.Update, ID: plan.CRD("buckets.example.org"), Breaks: []plan.SchemaChange{{Rule: "removed"}}, definition: true, active: true, rulings: []ruled{{guard.Schema, reason.MergeBreaks, plan.Block, 1, ""}}, claims: []approval.Ask{breaksOne}}
 	held := Step{Action: plan.Hold, Would: plan.Prune, Guard: "many", ID: manifest.ID{Kind: "ConfigMap", Name: "a"}, approvable: true, claims: []approval.Ask{prunesOne}}
 	r.Steps, r.Summary.Held = []Step{breaks, held}, 1
 	if stuck {

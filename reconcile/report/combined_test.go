@@ -31,7 +31,7 @@ func previewed(name string, steps ...Step) Report {
 
 func breaking(name string) Step {
 	return Step{
-		Action: plan.Update, ID: id(name), active: true, rulings: []ruled{{guard.Schema, reason.MergeBreaks, plan.Block, 1}}, claims: []approval.Ask{{Claim: approval.Claim{Guard: "schema", Wants: name}}},
+		Action: plan.Update, ID: id(name), active: true, rulings: []ruled{{guard.Schema, reason.MergeBreaks, plan.Block, 1, ""}}, claims: []approval.Ask{{Claim: approval.Claim{Guard: "schema", Wants: name}}},
 		Breaks: []plan.SchemaChange{{Rule: "field-removed", Version: "v1", Path: "spec.size", Breaking: true}},
 	}
 }

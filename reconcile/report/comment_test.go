@@ -63,7 +63,7 @@ func asRuled(r Report) Report {
 			of := ruled{Guard: "g", Count: 1}
 			switch {
 			case s.Action == plan.Prune:
-				of.Code, of.Severity = reason.DeletesObject, plan.Look
+				of.Code, of.Severity, of.Text = reason.DeletesObject, plan.Look, Words(reason.DeletesObject.With(s.ID))
 			case s.Action == plan.Keep && s.active:
 				of.Code, of.Severity = reason.DropsKind, plan.Block
 			case s.Action == plan.Keep, len(s.Breaks) > 0 && !s.active:
@@ -78,11 +78,11 @@ func asRuled(r Report) Report {
 	}
 	if r.Preview != nil {
 		r.rulings = nil
-		for range r.Preview.Opens {
-			r.rulings = append(r.rulings, ruled{"g", reason.ActivatesUnnamed, plan.Look, 1})
+		for _, o := range r.Preview.Opens {
+			r.rulings = append(r.rulings, ruled{"g", reason.ActivatesUnnamed, plan.Look, 1, Words(reason.ActivatesUnnamed.With(o.Name))})
 		}
-		for range r.Preview.Leaves {
-			r.rulings = append(r.rulings, ruled{"g", reason.StaysUnnamed, plan.Look, 1})
+		for _, d := range r.Preview.Leaves {
+			r.rulings = append(r.rulings, ruled{"g", reason.StaysUnnamed, plan.Look, 1, Words(reason.StaysUnnamed.With(d.Name))})
 		}
 	}
 	return r
@@ -144,7 +144,7 @@ func TestEveryPoint(t *testing.T) {
 
 func TestCommentFits(t *testing.T) {
 	long := pull(strings.Repeat("🚪", 150), 200)
-	for _, limit := range []int{5_000, 20_000, 65_536} {
+	for _, limit := range []int{6_000, 20_000, 65_536} {
 		c := Comment(long, limit)
 		if len(c) > limit {
 			t.Errorf("a comment of %d bytes is more than %d", len(c), limit)
@@ -200,7 +200,7 @@ func TestUpgradesCount(t *testing.T) {
 		t.Errorf("It stands beside the line that asks for the version (-want +got):\n%s", diff)
 	}
 
-	r.Bumps[1].Unknown, r.rulings = "nobody answers", []ruled{{guard.Unread, reason.MergeUnread, plan.Block, 1}}
+	r.Bumps[1].Unknown, r.rulings = "nobody answers", []ruled{{guard.Unread, reason.MergeUnread, plan.Block, 1, ""}}
 	r.Steps = append(r.Steps, Step{Action: plan.Hold, approvable: true})
 	if status := r.On(nil).Verdict.Activation; status.State != Error || status.Description != "Blocked: cannot read 1 package, holds 1 object back, breaks 2 schemas, drops 2 kinds, 4 inactive ones break: nobody answers" {
 		t.Errorf("An unknown result is no success: %s", status)
@@ -211,7 +211,7 @@ func TestUpgradesCount(t *testing.T) {
 }
 
 func TestCommentOfUpgradesFits(t *testing.T) {
-	for _, limit := range []int{5_000, 20_000, 65_536} {
+	for _, limit := range []int{6_000, 20_000, 65_536} {
 		c := Comment(upgraded(300), limit)
 		if len(c) > limit {
 			t.Errorf("a comment of %d bytes is more than %d", len(c), limit)
@@ -245,7 +245,7 @@ func TestUpgradeIsNoNoise(t *testing.T) {
 
 func TestHeadline(t *testing.T) {
 	findings := []manifest.Finding{{Severity: manifest.Warning}, {Severity: manifest.Note}}
-	breaks := []Step{{Action: plan.Update, Breaks: []plan.SchemaChange{{}}, active: true, rulings: []ruled{{"g", reason.MergeBreaks, plan.Block, 1}}}, {Action: plan.Update, Breaks: []plan.SchemaChange{{}}}}
+	breaks := []Step{{Action: plan.Update, Breaks: []plan.SchemaChange{{}}, active: true, rulings: []ruled{{"g", reason.MergeBreaks, plan.Block, 1, ""}}}, {Action: plan.Update, Breaks: []plan.SchemaChange{{}}}}
 	held := Step{Action: plan.Hold, approvable: true}
 	cases := map[string]struct {
 		reason string
@@ -301,7 +301,7 @@ func TestCompared(t *testing.T) {
 	if f := owned.Findings; len(f) != 1 || f[0].Origin.Path != "a.yaml" || f[0].Rule != "crd-owner-changes" || owned.Preview.Owner != render.OwnerCrossplane || owned.Judgement.Word != Look {
 		t.Errorf("a change of the owner of CRDs is reported as %v, %+v", owned.Findings, owned.Judgement)
 	}
-	status := Status{Success, "Look: activates 1 definition that no policy names in full, keeps 1 definition active that no policy names any more; 2 active, 1 inactive"}
+	status := Status{Success, "Look: activates by a wildcard c, keeps active without a policy a; 2 active, 1 inactive"}
 	if diff := cmp.Diff(status, r.Verdict.Activation); diff != "" {
 		t.Errorf("the status of a preview (-want +got):\n%s", diff)
 	}
@@ -394,6 +394,7 @@ func skeleton(markdown string) string {
 var (
 	codeTag = regexp.MustCompile(`<code>[^<]*</code>`)
 	ticks   = regexp.MustCompile("`+")
+	namesIn = regexp.MustCompile(`deletes (.*)0 and 1 more object`) // the headline escapes a name, and has no quotes
 )
 
 // spans returns a line without code spans as CommonMark defines them.
@@ -433,6 +434,11 @@ func FuzzComment(f *testing.F) {
 			return
 		}
 		got, want := skeleton(Comment(pull(output, 2), 1<<20)), skeleton(Comment(pull("x", 2), 1<<20))
+		name := namesIn.FindStringSubmatch(got)
+		if len(name) == 0 || strings.ContainsAny(name[1], "`<>@") {
+			t.Errorf("the headline does not escape a name: %s", name)
+		}
+		got, want = namesIn.ReplaceAllString(got, "NAME"), namesIn.ReplaceAllString(want, "NAME")
 		if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n")); diff != "" {
 			t.Errorf("%q gets out of its quotes (-want +got):\n%s", output, diff)
 		}

@@ -26,7 +26,7 @@ func TestVerdictIsTheWorst(t *testing.T) {
 					for _, excused := range []bool{false, true} {
 						s := Step{Action: action, ID: id("a"), approvable: true, excused: excused}
 						r := Report{Preview: &Preview{}}
-						want, by := worse(word, found), []ruled{{"g", code[of], of, 1}}
+						want, by := worse(word, found), []ruled{{"g", code[of], of, 1, ""}}
 						if s.rulings = by; on == "commit" {
 							s.rulings, r.rulings = nil, by
 						} else if of == plan.Block && excused {
@@ -59,7 +59,7 @@ func TestVerdictIsTheWorst(t *testing.T) {
 // A ruling for which nobody wrote words must not be lost.
 func TestVerdictOfUnknownRulings(t *testing.T) {
 	for severity, word := range map[plan.Severity]Word{plan.Note: Safe, plan.Look: Look, plan.Block: Blocked} {
-		if got := Judge(Report{rulings: []ruled{{"g", "Unknown", severity, 1}}}); got.Word != word {
+		if got := Judge(Report{rulings: []ruled{{"g", "Unknown", severity, 1, ""}}}); got.Word != word {
 			t.Errorf("a ruling of the severity %d with an unknown code is %s, want %s", severity, got.Word, word)
 		}
 	}
@@ -69,7 +69,7 @@ func TestVerdictOfUnknownRulings(t *testing.T) {
 		t.Fatalf("%d files of guards: %v", len(files), err)
 	}
 	for code, d := range codes(t, "../reason") {
-		merges := slices.ContainsFunc([]string{"on merges", "guard used", "guard inactive", "guard dropped", "guard unjudged", "guard unread", "guards activates", "guards signatures"}, func(of string) bool {
+		merges := slices.ContainsFunc([]string{"on merges", "guard used", "guard inactive", "guard dropped", "guard unjudged", "guard unread", "guards activates", "guards signatures", "guards of the phase Merge"}, func(of string) bool {
 			return strings.Contains(d.group, of)
 		})
 		if merges && !worded[weighed{Safe, code}] && !worded[weighed{Look, code}] && !worded[weighed{Blocked, code}] && !slices.Contains(silent, code) {

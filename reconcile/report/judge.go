@@ -48,19 +48,23 @@ type ruled struct {
 	Code     reason.Code
 	Severity plan.Severity
 	Count    int
+	Text     string
 }
+
+// mostOfRuling is the maximum length of the text of a ruling in a headline. It names what a commit may call as it likes.
+const mostOfRuling = 150
 
 func ruledBy(rulings []plan.Ruling) []ruled {
 	var all []ruled
 	for _, r := range rulings {
 		if !r.Reason.None() {
-			all = append(all, ruled{r.Guard, r.Reason.Code, r.Severity, max(1, r.Amount.Count())})
+			all = append(all, ruled{r.Guard, r.Reason.Code, r.Severity, max(1, r.Amount.Count()), clip(Words(r.Reason), mostOfRuling)})
 		}
 	}
 	return all
 }
 
-// A row words what a judgement counts.
+// A row words what a judgement counts. A row that names describes the first of its rulings, and counts the others with a noun.
 type row struct {
 	word      Word
 	cause     string
@@ -73,9 +77,12 @@ type tallied struct {
 	codes []reason.Code
 	fact  func(Report) int
 	alone bool // it counts only if nothing else does
+	names bool // one and many are the nouns of the other rulings
 }
 
 func ofCodes(all ...reason.Code) tallied { return tallied{codes: all} }
+
+func ofNames(all ...reason.Code) tallied { return tallied{codes: all, names: true} }
 
 func ofFact(count func(Report) int) tallied { return tallied{fact: count} }
 
@@ -91,6 +98,8 @@ var judgements = []row{
 	{Blocked, "unconverted", ofCodes(reason.MergeUnconverted), "leaves objects of 1 kind unconverted", "leaves objects of %d kinds unconverted"},
 	{Blocked, "drops", ofCodes(reason.DropsKind), "drops 1 kind", "drops %d kinds"},
 	{Blocked, "deletes-kinds", ofCodes(reason.DeletesKind), "deletes 1 kind whose use is not known", "deletes %d kinds whose use is not known"},
+	{Blocked, "external-names", ofNames(reason.NameInCloudChanges), "object", "objects"},
+	{Blocked, "composes-inactive", ofNames(reason.ComposesInactive), "Composition", "Compositions"},
 	{Blocked, "blocks", ofCodes(unworded), "has 1 change that blocks it", "has %d changes that block it"},
 
 	{Look, "approved", ofCodes(approvedByPerson), "", ""},
@@ -99,31 +108,40 @@ var judgements = []row{
 	{Look, "unconverted", ofCodes(reason.MergeUnconverted), "leaves objects of 1 kind unconverted", "leaves objects of %d kinds unconverted"},
 	{Look, "drops", ofCodes(reason.DropsKind), "drops 1 kind", "drops %d kinds"},
 	{Look, "deletes-kinds", ofCodes(reason.DeletesKind), "deletes 1 kind whose use is not known", "deletes %d kinds whose use is not known"},
+	{Look, "external-names", ofNames(reason.NameInCloudChanges), "object", "objects"},
 	{Look, "repairs", ofFact(Report.repairs), "repairs the target branch, which cannot be rendered", ""},
 	{Look, "owner", ofCodes(reason.FirstForCrossplane, reason.LastForCrossplane), "changes who makes the CRDs", ""},
 	{Look, "base-unread", ofCodes(reason.MergeBaseUnread), "cannot read 1 package of the base", "cannot read %d packages of the base"},
-	{Look, "breaks-unused", ofCodes(reason.MergeBreaksUnused), "breaks 1 schema that nothing uses", "breaks %d schemas that nothing uses"},
-	{Look, "breaks-no-object", ofCodes(reason.MergeBreaksNoObject), "breaks 1 schema, and all its objects fit", "breaks %d schemas, and all their objects fit"},
-	{Look, "breaks-status", ofCodes(reason.MergeBreaksStatus), "breaks 1 status that nothing here reads", "breaks %d statuses that nothing here reads"},
-	{Look, "drops-unused", ofCodes(reason.DropsUnusedKind), "drops 1 kind that nothing uses", "drops %d kinds that nothing uses"},
-	{Look, "deletes", ofCodes(reason.DeletesObject), "deletes 1 object", "deletes %d objects"},
-	{Look, "takes-back", ofCodes(reason.DeactivatesKind), "deactivates 1 definition", "deactivates %d definitions"},
-	{Look, "activates-by-wildcard", ofCodes(reason.ActivatesUnnamed), "activates 1 definition that no policy names in full", "activates %d definitions that no policy names in full"},
-	{Look, "defaults", ofCodes(reason.MergeDefault), "changes the defaults of 1 kind", "changes the defaults of %d kinds"},
-	{Look, "patterns", ofCodes(reason.MergePattern), "changes a pattern of 1 kind, which may refuse more", "changes patterns of %d kinds, which may refuse more"},
-	{Look, "merges", ofCodes(reason.MergeSharing), "changes how lists or maps of 1 kind merge", "changes how lists or maps of %d kinds merge"},
-	{Look, "deprecates", ofCodes(reason.MergeDeprecates), "deprecates a version of 1 kind", "deprecates versions of %d kinds"},
-	{Look, "moves-storage", ofCodes(reason.MergeMovesStorage), "stores 1 kind in another version", "stores %d kinds in other versions"},
+	{Look, "grants", ofNames(reason.GrantsRole, reason.GrantsRules, reason.AddsRights), "grant", "grants"},
+	{Look, "installs", ofNames(reason.OtherSource, reason.NewPackage, reason.UntrustedVersion), "package", "packages"},
+	{Look, "composes", ofNames(reason.ComposesInstead, reason.ComposesNoMore, reason.ComposesToo, reason.DeletesComposition, reason.ChangesComposition, reason.AddsComposition), "Composition", "Compositions"},
+	{Look, "breaks-unused", ofNames(reason.MergeBreaksUnused), "schema", "schemas"},
+	{Look, "breaks-no-object", ofNames(reason.MergeBreaksNoObject), "schema", "schemas"},
+	{Look, "breaks-status", ofNames(reason.MergeBreaksStatus), "status", "statuses"},
+	{Look, "drops-unused", ofNames(reason.DropsUnusedKind), "kind", "kinds"},
+	{Look, "deletes", ofNames(reason.DeletesObject), "object", "objects"},
+	{Look, "takes-back", ofNames(reason.DeactivatesKind), "definition", "definitions"},
+	{Look, "activates-by-wildcard", ofNames(reason.ActivatesUnnamed), "definition", "definitions"},
+	{Look, "wildcards", ofNames(reason.AddsWildcard), "pattern", "patterns"},
+	{Look, "keys", ofNames(reason.ChangesAsking, reason.ChangesKey, reason.HasKey), "object", "objects"},
+	{Look, "skips", ofNames(reason.SkipsFromNow, reason.SkipsObject), "object", "objects"},
+	{Look, "defaults", ofNames(reason.MergeDefault), "kind", "kinds"},
+	{Look, "patterns", ofNames(reason.MergePattern), "kind", "kinds"},
+	{Look, "merges", ofNames(reason.MergeSharing), "kind", "kinds"},
+	{Look, "deprecates", ofNames(reason.MergeDeprecates), "kind", "kinds"},
+	{Look, "moves-storage", ofNames(reason.MergeMovesStorage), "kind", "kinds"},
 	{Look, "unsigned", ofCodes(reason.DropsSignature), "stops demanding 1 signature of packages", "stops demanding %d signatures of packages"},
 	{Look, "uncontrolled", ofCodes(reason.ControlledByAnother), "upgrades a package with 1 object that an old revision controls", "upgrades packages with %d objects that old revisions control"},
 	{Look, "unconfirmed", ofCodes(reason.SchemasUnconfirmed), "keeps the schemas of 1 definition, which no registry confirms", "keeps the schemas of %d definitions, which no registry confirms"},
 	{Look, "old-errors", ofFact(Report.oldErrors), "", ""},
 	{Look, "warnings", ofFact(Report.newWarnings), "adds 1 warning", "adds %d warnings"},
-	{Look, "retains", ofCodes(reason.StaysUnnamed), "keeps 1 definition active that no policy names any more", "keeps %d definitions active that no policy names any more"},
-	{Look, "unjudged", ofCodes(reason.NotJudged), "changes 1 object that Headgate does not judge", "changes %d objects that Headgate does not judge"},
+	{Look, "retains", ofNames(reason.StaysUnnamed), "definition", "definitions"},
+	{Look, "unjudged", ofNames(reason.NotJudged), "object", "objects"},
+	{Look, "adds", ofNames(reason.AddsRunner, reason.AddsObject), "object", "objects"},
 	{Look, "looks", ofCodes(unworded), "has 1 change to look at", "has %d changes to look at"},
 
-	{Safe, "activates", ofCodes(reason.ActivatesNamed), "activates 1 definition", "activates %d definitions"},
+	{Safe, "installs", ofNames(reason.TrustedVersion), "package", "packages"},
+	{Safe, "activates", ofNames(reason.ActivatesNamed), "definition", "definitions"},
 	{Safe, "changes", tallied{fact: func(r Report) int { return r.Summary.Created + r.Summary.Updated }, alone: true}, "changes 1 object", "changes %d objects"},
 	{Safe, "inactive-breaks", ofCodes(reason.InactiveBreaks), "1 inactive one breaks", "%d inactive ones break"},
 }
@@ -157,8 +175,8 @@ func Judge(r Report) Judgement {
 	var all []Ground
 	sums := r.sums()
 	for _, of := range judgements {
-		if n := of.count(r, sums); n > 0 && (len(all) == 0 || !of.of.alone) {
-			all = append(all, Ground{of.word, of.cause, n, of.text(r, n)})
+		if n, first := of.count(r, sums); n > 0 && (len(all) == 0 || !of.of.alone) {
+			all = append(all, Ground{of.word, of.cause, n, of.text(r, n, first)})
 		}
 	}
 	if len(all) == 0 {
@@ -167,10 +185,14 @@ func Judge(r Report) Judgement {
 	return Judgement{all[0].Word, all}
 }
 
-func (of row) text(r Report, n int) string {
+func (of row) text(r Report, n int, first string) string {
 	switch {
 	case of.cause == "old-errors":
 		return fmt.Sprintf("%s has %s", r.target(), manifest.Count(n, "error"))
+	case of.of.names && n == 1:
+		return first
+	case of.of.names:
+		return first + " and " + moreOf(n-1, "more "+of.one, "more "+of.many)
 	case of.one == "":
 		return "approved " + r.approvers()
 	case n == 1 || of.many == "":
@@ -179,19 +201,31 @@ func (of row) text(r Report, n int) string {
 	return fmt.Sprintf(of.many, n)
 }
 
-func (of row) count(r Report, s sums) int {
+// count returns how much a row counts, and describes the first of it.
+func (of row) count(r Report, all sums) (n int, first string) {
 	if of.of.fact != nil {
-		return of.of.fact(r)
+		return of.of.fact(r), ""
 	}
-	n := 0
 	for _, code := range of.of.codes {
-		n += s[weighed{of.word, code}]
+		one := all[weighed{of.word, code}]
+		n, first = n+one.count, cmp.Or(first, one.first)
 	}
-	return n
+	return n, first
 }
 
 // sums counts rulings by their codes, and by the words that they require.
-type sums map[weighed]int
+type sums map[weighed]sum
+
+// A sum is a number of rulings with the text of the first one.
+type sum struct {
+	count int
+	first string
+}
+
+func (all sums) add(of weighed, n int, text string) {
+	s := all[of]
+	all[of] = sum{s.count + n, cmp.Or(s.first, text)}
+}
 
 type weighed struct {
 	word Word
@@ -205,7 +239,7 @@ func (r Report) sums() sums {
 		all.count(wordOf[of.Severity], of)
 	}
 	for _, s := range slices.Concat(r.Steps, r.Upgrades, r.Inactive) {
-		all.add(s)
+		all.change(s)
 	}
 	return all
 }
@@ -215,27 +249,27 @@ func (all sums) count(word Word, of ruled) {
 	if word != Safe && !worded[weighed{word, of.Code}] {
 		of.Code = unworded
 	}
-	all[weighed{word, of.Code}] += of.Count
+	all.add(weighed{word, of.Code}, of.Count, of.Text)
 }
 
-// add adds the rulings on a change.
-func (all sums) add(s Step) {
+// change adds the rulings on a change.
+func (all sums) change(s Step) {
 	for _, of := range s.rulings {
 		word := wordOf[of.Severity]
 		if word == Blocked && s.passes() {
 			word = Look
-			all[weighed{Look, approvedByPerson}]++
+			all.add(weighed{Look, approvedByPerson}, 1, "")
 		}
 		all.count(word, of)
 	}
 	switch word, code := s.hold(); {
 	case code != "":
-		all[weighed{word, code}]++
+		all.add(weighed{word, code}, 1, "")
 		if word == Look {
-			all[weighed{Look, approvedByPerson}]++
+			all.add(weighed{Look, approvedByPerson}, 1, "")
 		}
 	case s.Approved && s.Action != plan.Hold:
-		all[weighed{Look, approvedByPerson}]++
+		all.add(weighed{Look, approvedByPerson}, 1, "")
 	}
 }
 

@@ -23,16 +23,16 @@ type situation struct {
 
 func situations() map[string]situation {
 	step := func(severity plan.Severity, code reason.Code) Report {
-		s := Step{Action: plan.Update, ID: id("buckets.example.org"), active: true, rulings: []ruled{{"g", code, severity, 1}}}
+		s := Step{Action: plan.Update, ID: id("buckets.example.org"), active: true, rulings: []ruled{{"g", code, severity, 1, ""}}}
 		return Report{Preview: &Preview{}, Summary: Summary{Updated: 1}, Steps: []Step{s}}
 	}
 	upgrade := func(severity plan.Severity, code reason.Code) Report {
 		return Report{Preview: &Preview{}, Upgrades: []Step{{
-			Action: plan.Keep, Package: "p", ID: id("buckets.example.org"), Origin: &manifest.Origin{}, rulings: []ruled{{"g", code, severity, 1}},
+			Action: plan.Keep, Package: "p", ID: id("buckets.example.org"), Origin: &manifest.Origin{}, rulings: []ruled{{"g", code, severity, 1, ""}},
 		}}}
 	}
 	commit := func(severity plan.Severity, code reason.Code) Report {
-		return Report{Preview: &Preview{}, rulings: []ruled{{"g", code, severity, 1}}}
+		return Report{Preview: &Preview{}, rulings: []ruled{{"g", code, severity, 1, ""}}}
 	}
 	bump := func(unknown, from, to string) Report {
 		b := plan.Bump{Source: "p", From: from, To: to, Unknown: unknown}

@@ -192,5 +192,5 @@ func longestRun(s string, of rune) int {
 
 // escape escapes our own text, which may contain a name.
 func escape(s string) string {
-	return strings.NewReplacer("<", "&lt;", ">", "&gt;", "@", "&#64;", "`", "&#96;", "*", "\\*", "_", "\\_", "[", "\\[").Replace(clean(s))
+	return strings.NewReplacer(`\`, `\\`, "<", "&lt;", ">", "&gt;", "@", "&#64;", "`", "&#96;", "*", "\\*", "_", "\\_", "[", "\\[").Replace(clean(s))
 }

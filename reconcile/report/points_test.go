@@ -148,5 +148,5 @@ func noteOf(at []manifest.Origin) []ruled {
 	if len(at) == 0 {
 		code = reason.UnusedInCommit
 	}
-	return []ruled{{guard.Used, code, plan.Note, 1}}
+	return []ruled{{guard.Used, code, plan.Note, 1, ""}}
 }

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"strings"
 
+	"headgate.dev/headgate/reconcile/diff"
 	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/reason"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -214,28 +216,51 @@ var words = map[reason.Code]wording{
 	reason.MergeBreaks:         say("the schema of %s breaks, and may be in use", text),
 	reason.MergeUnconverted:    say("nothing converts the objects of %s", text),
 	reason.MergeStorage:        say("objects that %s stores may become unreadable", text),
-	reason.MergeBreaksUnused:   say("the schema of %s breaks, and nothing uses it", text),
-	reason.MergeBreaksNoObject: say("the schema of %s breaks, and all objects fit", text),
-	reason.MergeBreaksStatus:   say("the status of %s breaks, and nothing in the commit reads it", text),
-	reason.MergePattern:        say("a pattern of %s changes, which may refuse more", text),
-	reason.MergeDefault:        say("defaults of %s change", text),
-	reason.MergeSharing:        say("lists or maps of %s merge in another way", text),
-	reason.MergeDeprecates:     say("a version of %s becomes deprecated", text),
-	reason.MergeMovesStorage:   say("objects of %s are stored in another version", text),
+	reason.MergeBreaksUnused:   say("breaks the unused schema of %s", text),
+	reason.MergeBreaksNoObject: say("breaks for no existing object the schema of %s", text),
+	reason.MergeBreaksStatus:   say("breaks the status, which nothing here reads, of %s", text),
+	reason.MergePattern:        say("changes the pattern of %[2]s of %[1]s, which may refuse more", text, text),
+	reason.MergeDefault:        say("changes the default of %[2]s of %[1]s", text, text),
+	reason.MergeSharing:        say("merges %[2]s of %[1]s in another way", text, text),
+	reason.MergeDeprecates:     say("deprecates %[2]s of %[1]s", text, text),
+	reason.MergeMovesStorage:   say("stores %[1]s in %[2]s", text, text),
 	reason.UsedInCommit:        say("the commit uses %s", text),
 	reason.UnusedInCommit:      say("nothing in the commit uses %s", text),
 	reason.InactiveBreaks:      say("%s breaks or goes, and is inactive", text),
 	reason.DropsKind:           say("the new version of its package does not contain %s, which may be in use", text),
-	reason.DropsUnusedKind:     say("the new version of its package does not contain %s, which nothing uses", text),
+	reason.DropsUnusedKind:     say("drops the unused kind %s", text),
 	reason.DeletesKind:         say("%s is deleted, and it is not known whether objects exist", text),
-	reason.DeletesObject:       say("%s is deleted", object),
-	reason.DeactivatesKind:     say("%s is deactivated", text),
-	reason.NotJudged:           say("Headgate does not know the effects of the change of %s", object),
+	reason.DeletesObject:       say("deletes %s", called),
+	reason.DeactivatesKind:     say("deactivates %s", text),
+	reason.NotJudged:           say("changes %[2]s%[3]s of %[1]s", called, fieldChange, moreFields),
+	reason.NameInCloudChanges:  say("changes crossplane.io/external-name (%[2]s → %[3]s) of %[1]s", called, text, textOr("none")),
+	reason.ComposesInactive:    say("%s composes %s, which is inactive", called, text),
+	reason.ComposesInstead:     say("%s composes %s instead of %s", called, several, several),
+	reason.ComposesToo:         say("%s composes also %s", called, several),
+	reason.ComposesNoMore:      say("%s composes no %s any more", called, several),
+	reason.AddsComposition:     say("adds %s of %s", called, text),
+	reason.DeletesComposition:  say("deletes %s of %s", called, text),
+	reason.ChangesComposition:  say("changes %s of package %s", called, imageName),
+	reason.GrantsRole:          say("grants %[2]s to %[3]s with %[1]s", called, text, several),
+	reason.GrantsRules:         say("grants rights with %s", called),
+	reason.AddsRights:          say("adds %s, which grants rights", called),
+	reason.AddsRunner:          say("adds %s, which runs or makes what it describes", called),
+	reason.AddsObject:          say("adds %s", called),
+	reason.HasKey:              say("sets %[2]s (%[3]s) on the new %[1]s", called, text, text),
+	reason.ChangesKey:          say("changes %[2]s (%[3]s) of %[1]s", called, text, text),
+	reason.ChangesAsking:       say("changes %[2]s of %[1]s", called, text),
+	reason.SkipsObject:         say("skips %s (%s)", called, text),
+	reason.SkipsFromNow:        say("does not apply %s any more (%s)", called, text),
+	reason.AddsWildcard:        say("adds %s to policy %s", text, text),
+	reason.TrustedVersion:      say("installs %s %s → %s", text, versionText, versionText),
+	reason.UntrustedVersion:    say("installs %s %s → %s (%s)", text, versionText, versionText, text),
+	reason.NewPackage:          say("installs %s %s, which is new", text, versionText),
+	reason.OtherSource:         say("installs %[1]s from %[3]s instead of %[2]s", called, text, text),
 	reason.MergeUnread:         say("the changes of package %s are not known: %s", text, text),
 	reason.MergeBaseUnread:     say("package %s could not be read before this commit: %s", text, text),
-	reason.ActivatesNamed:      say("%s becomes active, and is named in full", text),
-	reason.ActivatesUnnamed:    say("%s becomes active, and nothing names it in full", text),
-	reason.StaysUnnamed:        say("%s stays active, and no policy names it any more", text),
+	reason.ActivatesNamed:      say("activates %s", text),
+	reason.ActivatesUnnamed:    say("activates by a wildcard %s", text),
+	reason.StaysUnnamed:        say("keeps active without a policy %s", text),
 	reason.DropsSignature:      say("%s", text),
 	reason.SchemasUnconfirmed:  say("only this commit keeps the schemas of package %s, which no registry confirms", text),
 	reason.ControlledByAnother: say("another revision of %s than the active one controls %s that it installed, for example %s; some versions of Crossplane do not finish an upgrade then", text, count("object"), text),
@@ -567,6 +592,78 @@ func example(value any) (string, bool) {
 func object(value any) (string, bool) {
 	id, fits := value.(manifest.ID)
 	return id.String(), fits
+}
+
+// called formats an object as a person calls it.
+func called(value any) (string, bool) {
+	id, fits := value.(manifest.ID)
+	switch {
+	case crossplane.IsMRAP(id):
+		return "policy " + id.Name, fits
+	case id.IsCRD(), crossplane.IsMRD(id), crossplane.IsXRD(id):
+		return id.Name, fits
+	}
+	return readable(id.Brief()), fits
+}
+
+// several formats the first of several texts, and counts the others.
+func several(value any) (string, bool) {
+	all, fits := value.([]string)
+	switch n := len(all); {
+	case n == 0:
+		return "nothing", fits
+	case n < 3:
+		return readable(strings.Join(all, " and ")), fits
+	default:
+		return readable(fmt.Sprintf("%s and %d more", all[0], n-1)), fits
+	}
+}
+
+// The maximum lengths of a path and of a value in a headline.
+const (
+	mostOfPath  = 60
+	mostOfValue = 40
+)
+
+// fieldChange formats the change of a field, with its values if they are short.
+func fieldChange(value any) (string, bool) {
+	c, fits := value.(diff.Change)
+	path := c.Path
+	for len(path) > mostOfPath {
+		_, path, _ = strings.Cut(path, ".")
+		if len(path) <= mostOfPath {
+			path = "…" + path
+		}
+	}
+	from, to := strings.Trim(c.From, `"`), strings.Trim(c.To, `"`)
+	if from+to == "" || len(from) > mostOfValue || len(to) > mostOfValue {
+		return readable(path), fits
+	}
+	return readable(fmt.Sprintf("%s (%s → %s)", path, cmp.Or(from, "none"), cmp.Or(to, "none"))), fits
+}
+
+// moreFields counts further fields.
+func moreFields(value any) (string, bool) {
+	n, fits := integer(value)
+	if n == 0 {
+		return "", fits
+	}
+	return " and " + moreOf(int(n), "more field", "more fields"), fits
+}
+
+// versionText formats a version, of which a digest is too long to read.
+func versionText(value any) (string, bool) {
+	s, fits := value.(string)
+	if crossplane.IsDigest(s) {
+		s = s[:len("sha256:")+12]
+	}
+	return cmp.Or(readable(s), "an unknown version"), fits
+}
+
+// imageName formats the reference of an image by its last part.
+func imageName(value any) (string, bool) {
+	s, fits := value.(string)
+	return readable(crossplane.ImageName(s)), fits
 }
 
 // brief formats an object for use after an article.

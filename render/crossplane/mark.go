@@ -24,6 +24,9 @@ var FieldManagers = []string{Extensions + "/managed", Extensions + "/managed-pro
 // resource or a claim.
 var Finalizers = []string{"finalizer.managedresource.crossplane.io", "composite." + Extensions, "finalizer." + Extensions}
 
+// ExternalName is the annotation of a managed resource with the name of the cloud resource that it manages.
+const ExternalName = "crossplane.io/external-name"
+
 // HasFinalizer reports whether a controller of Crossplane cleans up after an object.
 func HasFinalizer(o metav1.Object) bool {
 	return slices.ContainsFunc(o.GetFinalizers(), func(f string) bool { return slices.Contains(Finalizers, f) })

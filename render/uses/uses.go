@@ -197,6 +197,18 @@ func ofObject(o render.Object) Uses {
 	return of
 }
 
+// Composed returns the kinds that a Composition composes, as far as it shows them, without duplicates and in their order.
+func Composed(composition render.Object) []Name {
+	var all []Name
+	for _, u := range ofObject(composition).All {
+		isInput := len(u.path) == 5 && u.path[3] == "input" // the input of a function, which names its own kind
+		if !u.Instance && !isInput && !slices.Contains(all, u.Name) {
+			all = append(all, u.Name)
+		}
+	}
+	return all
+}
+
 // withIntegers returns a path as it was before JSON turned its indices into floating point numbers.
 func withIntegers(path []any) []any {
 	for i, step := range path {
