@@ -652,7 +652,7 @@ func (r *running) carry(ctx context.Context, waits func(string)) (report.Report,
 
 // fetch fetches the newest commit. A repository that does not answer holds no slot.
 func (r *running) fetch(ctx context.Context) (render.Input, error) {
-	defer engine.Late(ctx, late)()
+	defer engine.PauseAfter(ctx, late)()
 	return r.Reconciler.Source.Fetch(ctx, r.Ref)
 }
 
@@ -732,7 +732,7 @@ func (r *running) publish(ctx context.Context, result report.Report) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
 	defer cancel()
-	defer engine.Late(ctx, late)()
+	defer engine.PauseAfter(ctx, late)()
 	if err := r.Publisher.Publish(ctx, result); err != nil {
 		r.emit(Event{Kind: PublishFailed, Revision: result.Revision, Err: err})
 	}

@@ -71,17 +71,22 @@ func Pause(ctx context.Context) (resume func()) {
 	}
 	one.pause()
 	return sync.OnceFunc(func() {
-		one.resume(func() {
-			if one.of.wait(ctx, resumed) != nil {
-				one.of.force()
-			}
-		})
+		one.resume(func() { one.of.again(ctx) })
 	})
 }
 
-// Late gives back the slot of a pass if done is not called in time. The pass then goes on at once, even if no slot is free: it may hold
-// a lock that those with slots wait for.
+// PauseAfter is Pause, but keeps the slot for a time, because most waits are short.
+func PauseAfter(ctx context.Context, within time.Duration) (resume func()) {
+	return after(ctx, within, func(s *Slots) { s.again(ctx) })
+}
+
+// Late is PauseAfter for a wait that may hold a lock which passes with a slot wait for: the pass goes on at once, even if no slot is free.
 func Late(ctx context.Context, within time.Duration) (done func()) {
+	return after(ctx, within, (*Slots).force)
+}
+
+// after pauses a pass after a time, unless the returned function was called. That goes on with a slot that take takes.
+func after(ctx context.Context, within time.Duration, take func(*Slots)) (resume func()) {
 	one, _ := ctx.Value(slotKey{}).(*slot)
 	if one == nil {
 		return func() {}
@@ -94,7 +99,7 @@ func Late(ctx context.Context, within time.Duration) (done func()) {
 	return sync.OnceFunc(func() {
 		if !timer.Stop() {
 			<-paused
-			one.resume(one.of.force)
+			one.resume(func() { take(one.of) })
 		}
 	})
 }
@@ -156,6 +161,13 @@ func (s *Slots) wait(ctx context.Context, priority Priority) error {
 		s.release()
 	}
 	return context.Cause(ctx)
+}
+
+// again takes a slot for a pass that goes on, even if none is free when ctx ends.
+func (s *Slots) again(ctx context.Context) {
+	if s.wait(ctx, resumed) != nil {
+		s.force()
+	}
 }
 
 // force takes a slot that may not be free.

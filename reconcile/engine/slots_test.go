@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -183,6 +184,44 @@ func TestSlotsAreFreeWhileAnAnswerIsLate(t *testing.T) {
 		time.Sleep(time.Minute)
 		if s.free != 1 || len(s.waiting) != 0 {
 			t.Errorf("%d slots are free, want 1", s.free)
+		}
+	})
+}
+
+// Five hundred syncs may wait for one slow clone. When it is there, they work in turn, and not all at once.
+func TestSlotsOfLateFetchesAreTakenInTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewSlots(2)
+		cloned := make(chan struct{})
+		working, most := 0, 0
+		var mu sync.Mutex
+		var all sync.WaitGroup
+		for range 50 {
+			all.Go(func() {
+				ctx, free, err := s.Take(t.Context(), Asked)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer free()
+				resume := PauseAfter(ctx, time.Second)
+				<-cloned
+				resume()
+				mu.Lock()
+				working++
+				most = max(most, working)
+				mu.Unlock()
+				time.Sleep(time.Second)
+				mu.Lock()
+				working--
+				mu.Unlock()
+			})
+		}
+		time.Sleep(time.Minute)
+		close(cloned)
+		all.Wait()
+		if most != 2 || s.free != 2 {
+			t.Errorf("%d worked at a time, and %d slots are free, want 2", most, s.free)
 		}
 	})
 }
