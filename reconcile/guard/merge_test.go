@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"headgate.dev/headgate/fixtures/given"
@@ -219,6 +220,23 @@ func TestMergeActivates(t *testing.T) {
 	}
 	if !maps.Equal(got, expected) {
 		t.Errorf("%v, want %v", got, expected)
+	}
+}
+
+// Schemas that only the commit keeps may differ from those of the image, so a person looks at them.
+func TestMergeUnconfirmed(t *testing.T) {
+	const outline = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"buoys.sea"},"spec":{"group":"sea","names":{"kind":"Buoy","plural":"buoys"},"scope":"Cluster"}}`
+	of := func(hash, document string) render.Desired {
+		documents, err := manifest.NewReader(nil, manifest.Limits{}, nil).Inline("package.yaml", document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return render.Desired{Packages: []catalogue.Package{{Source: "acme/sea", Version: "v1", Digest: "one", Kept: &catalogue.Kept{Hash: hash, Documents: documents}}}}
+	}
+	base, want := of("1", outline), of("2", strings.Replace(outline, `"scope"`, `"versions":[{"name":"v1"}],"scope"`, 1))
+	all := ofCommit(draft.Case{Want: want, Seen: facts.Observed{Comparison: facts.Comparison{Base: &base}}}, Unconfirmed)
+	if len(all) != 1 || all[0].Reason.Code != reason.SchemasUnconfirmed || all[0].Severity != plan.Look {
+		t.Errorf("%+v, want a look %s", all, reason.SchemasUnconfirmed)
 	}
 }
 
