@@ -47,6 +47,38 @@ func TestPollsAreShared(t *testing.T) {
 	})
 }
 
+// A person who pushes and then asks for a pass, or approves, gets a pass over the new commit: no answer of another sync is recent enough.
+func TestAskedPassFetches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		l := w.loop()
+		l.Interval = time.Hour
+		asked := make(chan struct{}, 1)
+		l.Approved = asked
+		var ages []time.Duration
+		l.Reconciler.Source = agingSource{w, &ages}
+		w.run(t, l)
+		w.noted()
+		asked <- struct{}{}
+		time.Sleep(time.Minute)
+		w.set(func() {
+			if len(ages) != 2 || ages[0] == 0 || ages[1] != 0 {
+				t.Errorf("the first pass, and then one that a person asks for, accept answers of these ages: %v", ages)
+			}
+		})
+	})
+}
+
+type agingSource struct {
+	*world
+	ages *[]time.Duration
+}
+
+func (a agingSource) Fetch(ctx context.Context, ref string) (render.Input, error) {
+	a.set(func() { *a.ages = append(*a.ages, engine.Age(ctx)) })
+	return a.world.Fetch(ctx, ref)
+}
+
 type countingSource struct {
 	*world
 	fetched *int

@@ -193,6 +193,8 @@ var specs = map[string]spec{
 	"ActivateSlash": {text: minimal + "activation: {allow: [a/b]}", bad: "spec.activation.allow"},
 	"ActivateGlob":  {text: minimal + "activation: {allow: ['[]']}", bad: "spec.activation.allow"},
 
+	"DependsSelf": {text: minimal + "dependsOn: [{name: a}]", bad: "spec.dependsOn"},
+
 	"Observable":   {text: minimal + "managementPolicy: Observable\ndrift: Report"},
 	"ObserveAdopt": {text: minimal + "managementPolicy: Observable\nadoption: Adopt", bad: "spec.adoption"},
 	"ObserveLeft":  {text: minimal + "managementPolicy: Observable\nadoptionLeftovers: Remove", bad: "spec.adoptionLeftovers"},
