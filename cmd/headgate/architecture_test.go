@@ -138,7 +138,7 @@ var mayImport = map[string][]string{
 	},
 	"reconcile/fleet": {"reconcile", "reconcile/api/v1alpha1", "reconcile/inventory", "reconcile/metrics", "reconcile/target"},
 	"reconcile/controller": {
-		"reconcile", "reconcile/api/v1alpha1", "reconcile/approval", "reconcile/facts", "reconcile/fleet", "reconcile/inventory", "reconcile/metrics", "reconcile/plan", "reconcile/reason", "reconcile/report", "reconcile/target",
+		"reconcile", "reconcile/api/v1alpha1", "reconcile/approval", "reconcile/cluster", "reconcile/facts", "reconcile/fleet", "reconcile/inventory", "reconcile/metrics", "reconcile/plan", "reconcile/reason", "reconcile/report", "reconcile/target",
 		"render",
 	},
 	"cmd/headgate": {"examples", "reconcile/...", "render/..."},

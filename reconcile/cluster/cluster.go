@@ -38,6 +38,7 @@ type Options struct {
 	DefaultNamespace string        // for namespaced objects without a namespace; default "default"
 	FullCheck        time.Duration // interval within which every object is dry-run, even if it looks unchanged; 0 means never
 	Terms            facts.Terms   // which fields and objects to take from other tools, and which to leave to them
+	Term             Term          // in which this process leads others; the zero value if nobody is elected
 	Shares           *Shares       // what this Cluster shares with others of the same configuration; nil shares with none
 	Progress         func(Event)   // receives the progress of Apply and Observe, one call at a time; may be nil
 }
@@ -140,7 +141,7 @@ func connect(config *rest.Config, of inventory.Sync, options Options, through *t
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
 	client.CheckRedirect = sameServer
-	c := &Cluster{sync: of, options: options, config: config, http: client, throttle: through, holder: identity(), under: under, waited: map[manifest.ID]string{}}
+	c := &Cluster{sync: of, options: options, config: config, http: client, throttle: through, holder: options.Term.holder(identity()), under: under, waited: map[manifest.ID]string{}}
 	c.checks.every = options.FullCheck
 	if c.discovery, err = discovery.NewDiscoveryClientForConfigAndClient(config, client); err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)

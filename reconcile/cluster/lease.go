@@ -8,6 +8,8 @@ import (
 	"math"
 	"net/http"
 	"os"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -89,12 +91,15 @@ func (w *watchedLease) saw(l *coordination.Lease) {
 	}
 }
 
-// expired reports whether the lease is free: it has no holder, the caller holds it, or the holder is dead. A holder is dead if it
+// expired reports whether the lease is free: it has no holder, the caller holds it, its holder led before the caller, or the holder is dead. A holder is dead if it
 // has not changed the lease for its whole duration while we watched. The time in the lease does not count, because it is that of
 // another clock.
 func (w *watchedLease) expired() bool {
 	spec := w.lease.Spec
 	if spec.HolderIdentity == nil || *spec.HolderIdentity == "" || *spec.HolderIdentity == w.holder || spec.RenewTime == nil || spec.LeaseDurationSeconds == nil {
+		return true
+	}
+	if termOf(w.holder).follows(termOf(*spec.HolderIdentity)) {
 		return true
 	}
 	return time.Since(w.changed) > time.Duration(*spec.LeaseDurationSeconds)*time.Second
@@ -285,6 +290,40 @@ func (l *lock) release(ctx context.Context) {
 			return err
 		})
 	})
+}
+
+// A Term is the time in which one process leads others. Who leads now takes the leases of leaders before at once: they have ended, or their
+// next read of the lease ends their work.
+type Term struct {
+	Election string // the UID of the leader's lease; "" if nobody is elected
+	Number   int    // grows with every leader
+}
+
+// ofTerm separates the term of a holder from its identity.
+const ofTerm = "/term/"
+
+// holder returns the identity of a process in its term.
+func (t Term) holder(process string) string {
+	if t.Election == "" {
+		return process
+	}
+	return fmt.Sprintf("%s%s%d/%s", t.Election, ofTerm, t.Number, process)
+}
+
+// termOf returns the term of a holder; the zero value if it has none.
+func termOf(holder string) Term {
+	election, rest, led := strings.Cut(holder, ofTerm)
+	text, _, _ := strings.Cut(rest, "/")
+	number, err := strconv.Atoi(text)
+	if !led || err != nil {
+		return Term{}
+	}
+	return Term{election, number}
+}
+
+// follows reports whether a term began after another one of the same election.
+func (t Term) follows(other Term) bool {
+	return t.Election != "" && t.Election == other.Election && t.Number > other.Number
 }
 
 // identity returns a unique name for this process that shows where it runs.

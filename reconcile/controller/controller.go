@@ -15,19 +15,23 @@ import (
 	"time"
 
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
+	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/fleet"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/metrics"
 	"headgate.dev/headgate/reconcile/target"
 
 	admission "k8s.io/api/admissionregistration/v1"
+	coordination "k8s.io/api/coordination/v1"
 	core "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	runtimecontroller "sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -93,7 +97,7 @@ type controller struct {
 // their statuses are written.
 func Run(ctx context.Context, o Options) error {
 	scheme := runtime.NewScheme()
-	if err := errors.Join(v1alpha1.AddToScheme(scheme), core.AddToScheme(scheme), admission.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(v1alpha1.AddToScheme(scheme), core.AddToScheme(scheme), admission.AddToScheme(scheme), coordination.AddToScheme(scheme)); err != nil {
 		return err
 	}
 	objects := cache.Options{DefaultTransform: cache.TransformStripManagedFields()}
@@ -128,6 +132,7 @@ func (c *controller) register(m manager.Manager) error {
 	err := builder.ControllerManagedBy(m).Named("sync").
 		For(&v1alpha1.Sync{}, builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
+		Watches(&v1alpha1.Sync{}, handler.EnqueueRequestsFromMapFunc(c.dependants), builder.WithPredicates(progressed())).
 		WithOptions(runtimecontroller.Options{MaxConcurrentReconciles: workers, SkipNameValidation: new(true)}).
 		Complete(c)
 	if err != nil {
@@ -152,7 +157,12 @@ func (always) NeedLeaderElection() bool { return false }
 // lead lets Syncs run until ctx is done. It returns once their passes have ended and their statuses are written: until then, no other
 // replica may lead.
 func (c *controller) lead(ctx context.Context) error {
-	slog.Info("this replica leads")
+	lease := &coordination.Lease{}
+	if err := c.direct.Get(ctx, client.ObjectKey{Namespace: c.Home, Name: leaseName}, lease); err != nil {
+		return err
+	}
+	c.Around.Term = cluster.Term{Election: string(lease.UID), Number: int(ptr.Deref(lease.Spec.LeaseTransitions, 0))}
+	slog.Info("this replica leads", "term", c.Around.Term.Number)
 	c.running = ctx
 	close(c.leads)
 	c.createEvents(ctx)

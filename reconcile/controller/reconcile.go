@@ -84,6 +84,9 @@ func (c *controller) carry(wanted v1alpha1.Sync, one *subject, asked bool) error
 		return refuse("InvalidSpec", "%w", err)
 	}
 	as.Loop.Grace = grace
+	if len(wanted.Spec.DependsOn) > 0 {
+		as.Loop.Reconciler.Source = gate{as.Loop.Reconciler.Source, c, wanted, one}
+	}
 	as.Loop.Reconciler.Observer = accounted{as.Loop.Reconciler.Observer, func(ctx context.Context) error { return c.hasAccount(ctx, wanted) }}
 	c.fleet.Start(c.running, wanted, as)
 	return nil

@@ -25,6 +25,7 @@ type subject struct {
 	requested string          // the request for a pass that the current pass serves
 	writes    bool            // write runs
 	gone      bool            // there is no object any more that could show a status
+	waits     bool            // the last fetch found a dependency that is not far enough
 	lastEvent string          // reason and message of the last Event
 
 	writing sync.Mutex // one write at a time
@@ -43,10 +44,12 @@ func newSubject(of *controller, s *v1alpha1.Sync) *subject {
 	return &subject{of: of, uid: s.UID, object: s, status: *s.Status.DeepCopy()}
 }
 
-// see records the object as it is now. It reports whether its annotations ask for a pass: another approval, or another request.
+// see records the object as it is now. It reports whether to make a pass soon: for another approval or another request in its annotations,
+// or because it waits for a dependency.
 func (j *subject) see(s *v1alpha1.Sync) (asked bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	asked = j.waits // its dependency may be far enough now
 	before := j.object
 	j.object = s
 	for _, annotation := range []string{v1alpha1.ApproveAnnotation, v1alpha1.RequestedAtAnnotation} {

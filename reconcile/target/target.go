@@ -57,7 +57,7 @@ func New(s v1alpha1.Sync, in Surroundings) (_ *Target, err error) {
 		Limits: git.Limits{Time: s.Spec.Source.FetchTimeout.Duration(), Object: objectsOf(s)},
 		Shared: in.Clones, Changed: func() { notify(changed) },
 	}
-	w, err := Wire(s, repository, in, How{Cluster: cluster.Options{Progress: in.Done, Shares: in.Shares}, Fresh: freshTags})
+	w, err := Wire(s, repository, in, How{Cluster: cluster.Options{Progress: in.Done, Shares: in.Shares, Term: in.Term}, Fresh: freshTags})
 	if err != nil {
 		return nil, err
 	}

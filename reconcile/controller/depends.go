@@ -1,0 +1,122 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+
+	"headgate.dev/headgate/reconcile"
+	"headgate.dev/headgate/reconcile/api/v1alpha1"
+	"headgate.dev/headgate/render"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	runtimereconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// lacks returns why a dependency is not as far as a Sync needs it; "" if it is. commit is what the Sync would apply: another Sync of the same
+// repository and ref must have applied it, too.
+func lacks(s v1alpha1.Sync, on v1alpha1.Dependency, other *v1alpha1.Sync, commit string) string {
+	of := other.Status
+	switch {
+	case of.ObservedGeneration != other.Generation:
+		return "is not observed yet"
+	case meta.IsStatusConditionTrue(of.Conditions, v1alpha1.ConditionStalled):
+		return "is stalled"
+	case of.LastAppliedRevision == "" || of.LastAppliedRevision != of.LastAttemptedRevision:
+		return "is not applied"
+	case s.Spec.Source.Repo == other.Spec.Source.Repo && s.Spec.Source.Ref == other.Spec.Source.Ref && of.LastAppliedRevision != commit:
+		return fmt.Sprintf("has not applied %.12s", commit)
+	case on.Until == v1alpha1.UntilReady && (!meta.IsStatusConditionTrue(of.Conditions, v1alpha1.ConditionReady) || meta.IsStatusConditionTrue(of.Conditions, v1alpha1.ConditionHeld)):
+		return "is not ready"
+	}
+	return ""
+}
+
+// A gate is a source that gives a commit only once the dependencies of the Sync are far enough. Until then, a Sync that has applied a commit
+// still corrects drift from it.
+type gate struct {
+	reconcile.Source
+
+	of   *controller
+	sync v1alpha1.Sync
+	on   *subject
+}
+
+// Fetch fetches a commit.
+func (g gate) Fetch(ctx context.Context, ref string) (render.Input, error) {
+	in, err := g.Source.Fetch(ctx, ref)
+	if err != nil {
+		return in, err
+	}
+	err = g.of.waitsFor(ctx, g.sync, in.Revision)
+	g.on.wait(err != nil)
+	if err != nil {
+		return render.Input{}, err
+	}
+	return in, nil
+}
+
+// waitsFor returns an error while a dependency of a Sync is not far enough for a commit.
+func (c *controller) waitsFor(ctx context.Context, s v1alpha1.Sync, commit string) error {
+	for _, on := range s.Spec.DependsOn {
+		other := &v1alpha1.Sync{}
+		err := c.client.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: on.Name}, other)
+		switch {
+		case apierrors.IsNotFound(err):
+			return fmt.Errorf("spec.dependsOn: the Sync %s does not exist", on.Name)
+		case err != nil:
+			return err
+		}
+		if why := lacks(s, on, other, commit); why != "" {
+			return fmt.Errorf("spec.dependsOn: the Sync %s %s", on.Name, why)
+		}
+	}
+	return nil
+}
+
+// wait records whether the Sync waits for a dependency.
+func (j *subject) wait(is bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.waits = is
+}
+
+// dependants returns the Syncs that depend on one.
+func (c *controller) dependants(ctx context.Context, on client.Object) []runtimereconcile.Request {
+	var all v1alpha1.SyncList
+	if err := c.client.List(ctx, &all, client.InNamespace(on.GetNamespace())); err != nil {
+		return nil // the back-off of those that wait finds it
+	}
+	var found []runtimereconcile.Request
+	for _, s := range all.Items {
+		for _, d := range s.Spec.DependsOn {
+			if d.Name == on.GetName() {
+				found = append(found, runtimereconcile.Request{NamespacedName: types.NamespacedName{Namespace: s.Namespace, Name: s.Name}})
+			}
+		}
+	}
+	return found
+}
+
+// progressed matches the changes of a Sync that others may wait for.
+func progressed() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, is := e.ObjectOld.(*v1alpha1.Sync)
+			after, also := e.ObjectNew.(*v1alpha1.Sync)
+			if !is || !also {
+				return false
+			}
+			ready := func(s *v1alpha1.Sync) bool {
+				return meta.IsStatusConditionTrue(s.Status.Conditions, v1alpha1.ConditionReady)
+			}
+			return before.Status.LastAppliedRevision != after.Status.LastAppliedRevision || before.Status.ObservedGeneration != after.Status.ObservedGeneration || ready(before) != ready(after)
+		},
+	}
+}
