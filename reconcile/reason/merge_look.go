@@ -23,6 +23,6 @@ const (
 	OtherSource        Code = "OtherSource"        // the object that installs a package, and the sources before and after
 	SkipsFromNow       Code = "SkipsFromNow"       // the object that Headgate applied and skips now, and why
 	SkipsObject        Code = "SkipsObject"        // the object that the commit adds and Headgate skips, and why
-	TrustedVersion     Code = "TrustedVersion"     // the package, and its versions before and after, which previewTrust covers
-	UntrustedVersion   Code = "UntrustedVersion"   // the package, its versions before and after, and why previewTrust does not cover that
+	TrustedVersion     Code = "TrustedVersion"     // the package, and its versions before and after, which are trusted
+	UntrustedVersion   Code = "UntrustedVersion"   // the package, its versions before and after, and why that is not trusted
 )
