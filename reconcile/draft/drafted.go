@@ -29,9 +29,10 @@ type drafted struct {
 	plan.Plan
 
 	seen  facts.Observed
-	first demand.Order              // the declared dependencies of objects
-	at    map[manifest.ID]int       // index of Steps, once all of them are there
-	kept  map[manifest.ID]plan.Step // the steps that keep objects unless the values change that references copy into them
+	asked map[manifest.ID]facts.Asked // the objects that the commit asks for
+	first demand.Order                // the declared dependencies of objects
+	at    map[manifest.ID]int         // index of Steps, once all of them are there
+	kept  map[manifest.ID]plan.Step   // the steps that keep objects unless the values change that references copy into them
 
 	unreachable []plan.Step // for owned objects whose kind is not served
 	clear       string      // the digest that approves the removal of leftovers; "" if there are none
@@ -65,7 +66,7 @@ func decide(seen facts.Observed) (drafted, error) {
 	if seen.Stance.In(plan.Answered) {
 		seen.Asks = new([]question.Any)
 	}
-	p := drafted{seen: seen, Plan: begin(seen)}
+	p := drafted{seen: seen, asked: seen.AskedByID(), Plan: begin(seen)}
 	if p.first, err = demand.OrderOf(seen); err != nil {
 		return drafted{}, err
 	}
@@ -310,10 +311,10 @@ func (p *drafted) withdraw(seen facts.Observed) {
 	if len(p.kept) == 0 {
 		return
 	}
-	asked, steps := seen.AskedByID(), p.ByID()
+	steps := p.ByID()
 	for i, s := range p.Steps {
 		kept, follows := p.kept[s.ID]
-		if follows && s.Action == plan.Update && !changes(asked[s.ID].Resolved, steps, seen.Live) {
+		if follows && s.Action == plan.Update && !changes(p.asked[s.ID].Resolved, steps, seen.Live) {
 			p.Steps[i] = kept
 		}
 	}

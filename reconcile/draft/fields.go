@@ -16,10 +16,9 @@ import (
 
 // fields names the fields that updates give up. If managed fields were lost, the last applied commit shows which fields left Git.
 func (p *drafted) fields(seen facts.Observed) {
-	asked := seen.AskedByID()
 	for i := range p.Steps {
 		s := &p.Steps[i]
-		a, wanted := asked[s.ID]
+		a, wanted := p.asked[s.ID]
 		if !wanted || s.Err != nil || len(s.Migrates) > 0 {
 			continue
 		}

@@ -74,7 +74,8 @@ type Case struct {
 	Effects []plan.Effect // in the phase Merge
 	Bumps   []plan.Bump   // in the phase Merge
 
-	Lost []plan.LostPackage
+	Asked map[manifest.ID]facts.Asked // the objects that the commit asks for
+	Lost  []plan.LostPackage
 
 	lifted     plan.Lifting
 	first      demand.Order
@@ -280,7 +281,7 @@ func (p *drafted) rule(seen facts.Observed, guards []Guard, lifted plan.Lifting)
 
 // caseOf returns the case of the plan in its current state.
 func (p *drafted) caseOf(seen facts.Observed) Case {
-	return Case{Want: p.Want, Seen: seen, Steps: p.Steps, Lost: p.Lost, first: p.first, at: p.at, dependants: p.Dependants}
+	return Case{Want: p.Want, Seen: seen, Steps: p.Steps, Lost: p.Lost, Asked: p.asked, first: p.first, at: p.at, dependants: p.Dependants}
 }
 
 // Users returns the steps that delete users of an object with the same commit. all reports whether these are all users.

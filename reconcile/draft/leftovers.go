@@ -50,11 +50,10 @@ func fieldsOf(all []ownership.Held) []string {
 // leftovers removes the leftovers of tools that applied an object before, if the sync or a person requests that. Otherwise, it adds
 // a note. The pass that adopts an object removes none of its fields.
 func (p *drafted) leftovers(seen facts.Observed) {
-	asked := seen.AskedByID()
 	var steps []plan.Step
 	at, coming := map[manifest.ID]int{}, map[manifest.ID]bool{}
 	for i, s := range p.Steps {
-		a, live := asked[s.ID], seen.Objects[s.ID]
+		a, live := p.asked[s.ID], seen.Objects[s.ID]
 		switch {
 		case len(s.Adopts.Left) > 0:
 			s.Drops, coming[s.ID] = s.Adopts.Left, true

@@ -27,11 +27,10 @@ func (p *drafted) leave(seen facts.Observed) {
 	p.Retained = append(p.Retained, stillThere(p.Want, seen.Live)...)
 	var kept []plan.Step
 	var around neighbourhood
-	asked := seen.AskedByID()
 	for _, s := range p.Steps {
 		live, exists := seen.Objects[s.ID]
 		deleting := exists && live.GetDeletionTimestamp() != nil
-		isLeft := s.Action == plan.Keep || seen.IsCatalogue(asked[s.ID])
+		isLeft := s.Action == plan.Keep || seen.IsCatalogue(p.asked[s.ID])
 		if isLeft && !deleting {
 			kept = append(kept, s)
 			continue

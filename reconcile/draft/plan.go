@@ -226,13 +226,11 @@ func stepOf(a facts.Asked, seen facts.Observed) plan.Step {
 		Origin:     a.Origin,
 		Because:    a.Because,
 		Definition: a.Definition != "",
-		Packaged:   a.Package != "",
 		Policy:     a.Policy,
 		Cause:      plan.Commit,
 		Serves:     serves(a, seen),
 		Write:      plan.Write{Activates: a.Activates && !seen.Upstream.Definitions[a.ID.Name].Active, Wants: demand.Approvable(a)},
 		Digest:     seen.Digest(a.Object),
-		Asks:       a.Asks,
 	}
 	if trial := seen.Trials[a.ID]; a.Resolved.References != nil || trial.Live != nil {
 		s.Hidden = a.Resolved.Hidden.And(seen.Masks[a.ID])

@@ -2,13 +2,10 @@ package guard
 
 import (
 	"headgate.dev/headgate/reconcile/draft"
-	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/ownership"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // takenOver retains an object that another sync of the process takes over.
@@ -44,11 +41,11 @@ var replaces = []struct{ key, value string }{
 // commit can be removed there. left holds an object with a setting to replace it: Headgate only applies, and ignoring the setting
 // would deceive the author.
 func left(s plan.Step, c draft.Case) plan.Ruling {
-	if r := leftAlone(s, c.Live(s), c.Seen); r.Response() != plan.Allowed {
+	if r := leftAlone(s, c); r.Response() != plan.Allowed {
 		return r
 	}
 	for _, r := range replaces {
-		if ownership.SaysSo(s.Asks, r.key, r.value) {
+		if ownership.SaysSo(c.Asked[s.ID].Asks, r.key, r.value) {
 			return held(reason.AsksToReplace.With(r.key, r.value))
 		}
 	}
@@ -56,13 +53,14 @@ func left(s plan.Step, c draft.Case) plan.Ruling {
 }
 
 // leftAlone retains an object that Headgate must not write according to its settings.
-func leftAlone(s plan.Step, live *metav1.PartialObjectMetadata, seen facts.Observed) plan.Ruling {
+func leftAlone(s plan.Step, c draft.Case) plan.Ruling {
+	live, seen, asks := c.Live(s), c.Seen, c.Asked[s.ID].Asks
 	if to := seen.MovedTo(s.ID); to != "" {
 		return retained(reason.MovedAway.With(to))
 	}
 	for _, be := range render.LeaveBe {
 		key, value := be.Key, be.Value
-		wanted := ownership.SaysSo(s.Asks, key, value)
+		wanted := ownership.SaysSo(asks, key, value)
 		if live == nil {
 			if wanted && !be.Made {
 				return retained(reason.AsksNotToCreate.With(key, value))

@@ -180,14 +180,14 @@ func TestApplySettings(t *testing.T) {
 			u.SetAnnotations(m.Annotations)
 			u.SetLabels(m.Labels)
 			o := given.Wanted(t, u)
-			s := plan.Step{ID: o.ID, Asks: o.Asks}
+			s, asked := plan.Step{ID: o.ID}, map[manifest.ID]facts.Asked{o.ID: {Object: o}}
 			s.Action = plan.Create
-			if r := left(s, draft.Case{}); r.Response() != tc.create {
+			if r := left(s, draft.Case{Asked: asked}); r.Response() != tc.create {
 				t.Errorf("%s\ncreate: %v (%v), want %v", tc.reason, r.Response(), r.Reason, tc.create)
 			}
 			s.Action = plan.Update
 			seen := facts.Observed{Live: facts.Live{Objects: map[manifest.ID]*metav1.PartialObjectMetadata{o.ID: given.Live(given.ConfigMap("a"), "u")}}}
-			r := left(s, draft.Case{Seen: seen})
+			r := left(s, draft.Case{Asked: asked, Seen: seen})
 			if r.Response() != tc.update {
 				t.Errorf("%s\nupdate: %v, want %v", tc.reason, r.Response(), tc.update)
 			}

@@ -11,7 +11,7 @@ import (
 // catalogue.
 func installed(s plan.Step, c draft.Case) plan.Ruling {
 	live := c.Live(s)
-	if live == nil || !s.Packaged {
+	if live == nil || c.Asked[s.ID].Package == "" {
 		return allowed
 	}
 	revision, is := crossplane.RevisionOf(live)

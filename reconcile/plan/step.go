@@ -90,9 +90,7 @@ type Step struct {
 	Origin     manifest.Origin            // zero if the commit does not declare the object
 	Because    []activation.Activator     // of a definition's CRD: why the definition is active
 	Policy     inventory.ManagementPolicy // which actions are allowed
-	Asks       map[string]string          // settings in the commit for how to apply the object
 	Definition bool                       // the object is the CRD or the MRD of a definition
-	Packaged   bool                       // the object comes with a package of the commit
 	Serves     bool                       // for an object that declares a kind: the kind is served, so breaking changes matter
 	Digest     string                     // of the object as this pass sends it, or as it was last sent
 
