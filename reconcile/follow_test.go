@@ -698,7 +698,7 @@ func TestFollowerTogether(t *testing.T) {
 					if counted[name]++; name == "away" && counted[name] < 3 {
 						return report.Report{}, unfetched{errBoom}
 					}
-					return report.Repaired(one.Reconciler.Sync, render.Desired{}, "", errBoom), nil
+					return report.Repaired(one.Reconciler.Sync, render.Desired{}, "", errBoom, nil, nil), nil
 				}
 				f.Syncs = append(f.Syncs, one)
 			}

@@ -34,6 +34,7 @@ type Pull struct {
 // and for what is active.
 func (r Reconciler) Preview(ctx context.Context, of Pull) (report.Report, error) {
 	r = r.comparing()
+	base := r.Source
 	var c report.Comparison
 	var err error
 	var broken catalogue.Errors
@@ -56,13 +57,15 @@ func (r Reconciler) Preview(ctx context.Context, of Pull) (report.Report, error)
 	}
 	after, err := r.head(ctx, c.Before, of.Head)
 	outage := cmp.Or(outageOf(err), outageOf(broken.OrNil()))
+	alike := err != nil && broken != nil && err.Error() == broken.Error()
 	switch {
-	case err != nil && broken != nil && err.Error() == broken.Error():
+	case alike && r.reads(ctx, base, of):
 		return report.Unrepaired(r.Sync, after.Revision, of.Base, err).Awaiting(outage), err
 	case err != nil:
 		return report.Failed(r.Sync, after.Revision, err).Awaiting(outage), err
 	case broken != nil: // the pull request is not to blame, and the report says so
-		return report.Repaired(r.Sync, after, c.Before.Revision, broken).Awaiting(outage), nil //nolint:nilerr // see above
+		made, err := r.alone(ctx, of.Head, after, of.Base, broken)
+		return made.Awaiting(outage), err
 	}
 	place := baseline.Baseline{Base: c.Before, Sync: r.Sync, Terms: r.Terms, Approvals: c.Before.Approvals}
 	if c.Now != nil {
@@ -84,6 +87,32 @@ func (r Reconciler) Preview(ctx context.Context, of Pull) (report.Report, error)
 	}
 	c.Approvals, c.At = place.Approvals, metav1.Now()
 	return report.Compared(p, c), nil
+}
+
+// reads reports whether rendering the head of a pull request reads what rendering its base reads, which cannot be rendered.
+func (r Reconciler) reads(ctx context.Context, base Source, of Pull) bool {
+	before, err := base.Fetch(ctx, of.Base)
+	if err != nil {
+		return false
+	}
+	before = render.Recording(before)
+	_, _ = r.render(ctx, before) // for what it reads
+	after, err := r.Source.Fetch(ctx, of.Head)
+	if err != nil {
+		return false
+	}
+	after.Source = before.Source // the branch does not matter
+	_, same := before.Read().Same(after)
+	return same
+}
+
+// alone judges a commit whose base cannot be rendered: by everything that lint finds, because it is not known what is new.
+func (r Reconciler) alone(ctx context.Context, ref string, want render.Desired, base string, why error) (report.Report, error) {
+	found, err := r.Lint(ctx, ref)
+	if err != nil {
+		return report.Report{}, err
+	}
+	return report.Repaired(r.Sync, want, base, why, found.Findings, found.NotChecked), nil
 }
 
 // head renders the newer commit of a comparison. If crdOwner is Auto, an older commit with definitions decides who makes the CRDs: a

@@ -295,13 +295,17 @@ func (r Reconciler) Diff(ctx context.Context, ref string) (report.Report, error)
 // Compare returns the changes from one commit to another, without a cluster.
 func (r Reconciler) Compare(ctx context.Context, base, head string) (report.Report, error) {
 	r = r.comparing()
+	var broken catalogue.Errors
 	before, err := r.Render(ctx, base)
-	if err != nil {
+	if err != nil && !errors.As(err, &broken) {
 		return report.Report{}, fmt.Errorf("base: %w", err)
 	}
 	after, err := r.head(ctx, before, head)
-	if err != nil {
+	switch {
+	case err != nil:
 		return report.Report{}, err
+	case broken != nil:
+		return r.alone(ctx, head, after, base, broken)
 	}
 	p, err := r.Plan(ctx, after, baseline.Baseline{Base: before, Sync: r.Sync, Terms: r.Terms, Approvals: before.Approvals})
 	if err != nil {

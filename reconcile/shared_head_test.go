@@ -79,7 +79,7 @@ func heads(t *testing.T, open ...Request) *headsForge {
 				if branch == "main" {
 					return report.Report{}, errors.New("it breaks main")
 				}
-				return report.Repaired(one.Reconciler.Sync, render.Desired{}, "", errBoom), nil
+				return report.Repaired(one.Reconciler.Sync, render.Desired{}, "", errBoom, nil, nil), nil
 			}
 			f.Syncs = append(f.Syncs, one)
 		}

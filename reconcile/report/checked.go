@@ -1,6 +1,7 @@
 package report
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -9,6 +10,8 @@ import (
 	"headgate.dev/headgate/render/check"
 	"headgate.dev/headgate/render/lint"
 	"headgate.dev/headgate/render/manifest"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // refusals checks the objects that a pass writes, or could not write. In a pass, the API server decides, so errors are only warnings.
@@ -45,17 +48,47 @@ func milder(s manifest.Severity) manifest.Severity {
 	return s
 }
 
-// comparison checks the objects of a head, and returns what is found of the base. The omissions are about objects that the head adds
-// or changes.
-func comparison(before, want render.Desired) (of check.Report, known []manifest.Finding) {
-	of, known = lint.Checked(want, lint.Everything), lint.Checked(before, lint.Everything).Findings
+// comparison checks the objects of a head, and returns what is found of the base, and the kinds whose objects only the base checks.
+// The omissions are about objects that the head adds or changes.
+func comparison(before, want render.Desired) (of check.Report, known []manifest.Finding, lost []string) {
+	of = lint.Checked(want, lint.Everything)
+	base := lint.Checked(before, lint.Everything)
+	lost = uncheckedKinds(before, base.Omitted, of.Omitted)
 	of.Findings = append(of.Findings, lint.Updated(before, want)...)
 	had := map[manifest.ID]string{}
 	for _, o := range before.Objects {
 		had[o.ID] = o.Digest
 	}
 	of.Omitted = lint.Checked(want, func(o render.Object) bool { return had[o.ID] != o.Digest }).Omitted
-	return of, known
+	return of, base.Findings, lost
+}
+
+// uncheckedKinds returns the kinds of objects of the base whose schemas the head does not have any more, so that nothing is found in
+// these objects.
+func uncheckedKinds(before render.Desired, base, head check.Omissions) []string {
+	unchecked := map[schema.GroupKind]bool{}
+	for _, o := range before.Objects {
+		unchecked[o.ID.GroupKind()] = false // it is one of the base
+	}
+	for _, of := range []struct {
+		omitted check.Omissions
+		value   bool
+	}{{head, true}, {base, false}} {
+		for _, o := range of.omitted {
+			for _, gk := range o.Kinds {
+				if _, is := unchecked[gk]; is && o.Reason == check.NoSchema && !o.Composed {
+					unchecked[gk] = of.value
+				}
+			}
+		}
+	}
+	maps.DeleteFunc(unchecked, func(_ schema.GroupKind, lost bool) bool { return !lost })
+	var names []string
+	for gk := range unchecked {
+		names = append(names, gk.String())
+	}
+	slices.Sort(names)
+	return names
 }
 
 // divide separates the findings that the base does not have from those that it has. If the base has an identity twice and the head

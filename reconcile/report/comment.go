@@ -131,6 +131,8 @@ func (c comment) between() string {
 func (c comment) compared() string {
 	var parts []string
 	switch {
+	case c.repairs() > 0:
+		parts = append(parts, fmt.Sprintf("Commit %.12s, judged alone: its base %.12s cannot be rendered, so nothing was compared.", c.Revision, c.Preview.Base))
 	case c.Preview != nil && c.Preview.Base == "":
 		parts = append(parts, "Compared with the files before.")
 	case c.Preview != nil:

@@ -122,6 +122,8 @@ func everyPoint(of int) Report {
 			}},
 		)
 		r.Findings = append(r.Findings, manifest.Finding{Severity: manifest.Error, Message: fmt.Sprint("error ", i)})
+		r.Steps = append(r.Steps, Step{Action: plan.Keep, Code: reason.StillThere, Reason: "it is skipped", ID: id(fmt.Sprint("hidden", i))})
+		r.Preview.Unchecked = append(r.Preview.Unchecked, fmt.Sprintf("Kind%d.example.org", i))
 		r.Preview.Versions = append(r.Preview.Versions, Version{Version: fmt.Sprint("v1.", i), Word: Safe})
 		r.Preview.Copies = append(r.Preview.Copies, Copy{Package: "p", From: "v1", To: "v2"})
 		r.Preview.SafeStart = append(r.Preview.SafeStart, SafeStart{Package: "p", Has: i%2 == 0})

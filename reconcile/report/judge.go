@@ -133,6 +133,8 @@ var judgements = []row{
 	{Look, "unsigned", ofCodes(reason.DropsSignature), "stops demanding 1 signature of packages", "stops demanding %d signatures of packages"},
 	{Look, "uncontrolled", ofCodes(reason.ControlledByAnother), "upgrades a package with 1 object that an old revision controls", "upgrades packages with %d objects that old revisions control"},
 	{Look, "unconfirmed", ofCodes(reason.SchemasUnconfirmed), "keeps the schemas of 1 definition, which no registry confirms", "keeps the schemas of %d definitions, which no registry confirms"},
+	{Look, "hides", ofFact(Report.hides), "hides 1 object from Headgate, which stays in the files", "hides %d objects from Headgate, which stay in the files"},
+	{Look, "unchecked", ofFact(Report.unchecked), "no longer checks objects of 1 kind", "no longer checks objects of %d kinds"},
 	{Look, "old-errors", ofFact(Report.oldErrors), "", ""},
 	{Look, "warnings", ofFact(Report.newWarnings), "adds 1 warning", "adds %d warnings"},
 	{Look, "retains", ofNames(reason.StaysUnnamed), "definition", "definitions"},
@@ -187,6 +189,8 @@ func Judge(r Report) Judgement {
 
 func (of row) text(r Report, n int, first string) string {
 	switch {
+	case of.cause == "hides" && n == 1:
+		return fmt.Sprintf("hides %s from Headgate, which stays in the files", r.hidden()[0].ID.Brief())
 	case of.cause == "old-errors":
 		return fmt.Sprintf("%s has %s", r.target(), manifest.Count(n, "error"))
 	case of.of.names && n == 1:
@@ -320,6 +324,21 @@ func (r Report) oldErrors() int {
 		return 0
 	}
 	return ofSeverity(manifest.Error, r.Known)
+}
+
+// hides counts the objects that the merge hides, unless a guard names the documents that are skipped from now on.
+func (r Report) hides() int {
+	if r.Preview == nil || r.ruledOn(reason.SkipsFromNow) > 0 {
+		return 0
+	}
+	return len(r.hidden())
+}
+
+func (r Report) unchecked() int {
+	if r.Preview == nil {
+		return 0
+	}
+	return len(r.Preview.Unchecked)
 }
 
 // target names the branch that the head would be merged into.

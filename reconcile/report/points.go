@@ -24,7 +24,7 @@ type point struct {
 // points returns what a reviewer must know, the worst first.
 func (c comment) points() []point {
 	all := []point{
-		c.pointOfFailures(), c.pointOfFindings(manifest.Error), c.pointOfHolds(), c.pointOfMoves(), c.pointOfServed(), c.pointOfBreaks(), c.pointOfDrops(), c.pointOfDeletes(), c.pointOfOpenings(),
+		c.pointOfFailures(), c.pointOfFindings(manifest.Error), c.pointOfHolds(), c.pointOfMoves(), c.pointOfServed(), c.pointOfBreaks(), c.pointOfDrops(), c.pointOfDeletes(), c.pointOfHidden(), c.pointOfUnchecked(), c.pointOfOpenings(),
 		c.pointOfSafeStart(true), c.pointOfSafeStart(false), c.pointOfBumps(), c.pointOfSteps(), c.pointOfCopies(), c.pointOfVersions(), c.pointOfLeaves(), c.pointOfChanges(), c.pointOfFindings(manifest.Warning), c.pointOfMemory(), c.pointOfInactive(),
 	}
 	return slices.DeleteFunc(all, func(p point) bool { return p.text == "" })
@@ -137,6 +137,26 @@ func (c comment) pointOfDeletes() point {
 		return point{}
 	}
 	return point{text: fmt.Sprintf("**Deletes %s:** %s", manifest.Count(len(pruned), "object"), c.calledAll(pruned))}
+}
+
+// pointOfHidden lists the objects that Headgate skips from now on.
+func (c comment) pointOfHidden() point {
+	var p point
+	for _, alike := range groups(c.hidden(), func(s Step) string { return s.Reason }) {
+		p.items = append(p.items, c.calledAll(alike)+": "+code(clip(alike[0].Reason, mostInPoint)))
+	}
+	if len(p.items) > 0 {
+		p.text = fmt.Sprintf("**Hides %s from Headgate.** They stay in the cluster as they are, and no change or mistake in these files is seen any more.", manifest.Count(len(c.hidden()), "object"))
+	}
+	return p
+}
+
+// pointOfUnchecked lists the kinds whose objects are not checked any more.
+func (c comment) pointOfUnchecked() point {
+	if c.Preview == nil || len(c.Preview.Unchecked) == 0 {
+		return point{}
+	}
+	return point{text: fmt.Sprintf("**No longer checks objects of %s:** %s. The commit has no schema of them any more.", moreOf(len(c.Preview.Unchecked), "kind", "kinds"), c.some(c.Preview.Unchecked))}
 }
 
 func (c comment) pointOfOpenings() point {
@@ -303,7 +323,7 @@ func (c comment) kinds(steps []Step) string {
 type field struct {
 	change   string
 	versions []string // that the change is in, if they are the same for all steps
-	also     bool // the same change in initProvider
+	also     bool     // the same change in initProvider
 	steps    []Step
 }
 

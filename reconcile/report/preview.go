@@ -11,6 +11,7 @@ import (
 	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/check"
 	"headgate.dev/headgate/render/manifest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,6 +31,8 @@ type Preview struct {
 
 	Warnings int    `json:"newWarnings,omitempty"` // warnings that the base does not have
 	Into     string `json:"into,omitempty"`        // the branch that the head would be merged into, if it is known
+
+	Unchecked []string `json:"unchecked,omitempty"` // kinds of objects that only the base checks, because the new commit has no schema of them
 
 	Unconfirmed int `json:"unconfirmed,omitempty"` // definitions whose schemas only the new commit keeps, as no registry can be read
 
@@ -92,9 +95,9 @@ func Compared(p plan.Plan, c Comparison) Report {
 // withPreview returns the report of a plan with a preview relative to its base.
 func withPreview(p plan.Plan, c Comparison) Report {
 	r := reportOf(p, nil, false)
-	checked, known := comparison(c.Before, p.Want)
+	checked, known, unchecked := comparison(c.Before, p.Want)
 	r = r.with(checked)
-	preview := Preview{Base: c.Before.Revision, Live: c.Live, Opens: []Opening{}, Leaves: []Definition{}}
+	preview := Preview{Base: c.Before.Revision, Live: c.Live, Opens: []Opening{}, Leaves: []Definition{}, Unchecked: unchecked}
 	declared := map[string]Definition{}
 	for _, d := range r.Definitions {
 		declared[d.Name] = d
@@ -136,7 +139,13 @@ func (r Report) MergedInto(branch string) Report {
 func (r Report) touches(p Preview) int {
 	s := r.Summary
 	return s.Created + s.Updated + s.Pruned + s.Released + s.Deactivated + s.Held + s.Failed +
-		len(r.Bumps) + len(r.Upgrades) + len(r.Inactive) + len(p.Opens) + len(p.Leaves) + len(p.SafeStart) + len(p.Copies) + p.Warnings + p.Unsigned
+		len(r.Bumps) + len(r.Upgrades) + len(r.Inactive) + len(p.Opens) + len(p.Leaves) + len(p.SafeStart) + len(p.Copies) + p.Warnings + p.Unsigned + len(r.hidden()) + len(p.Unchecked)
+}
+
+// hidden returns the objects of the base that the new commit still contains, and that Headgate skips there.
+func (r Report) hidden() []Step {
+	codes := []reason.Code{reason.StillThere, reason.StillElsewhere, reason.MayStillBeThere}
+	return slices.DeleteFunc(slices.Clone(r.Steps), func(s Step) bool { return s.Action != plan.Keep || !slices.Contains(codes, s.Code) })
 }
 
 // Unrepaired reports a head that cannot be rendered for the same reason as its base.
@@ -249,13 +258,16 @@ func (s Status) WasStopped() bool {
 // ruleBase reports a base that cannot be rendered.
 const ruleBase = "base-broken"
 
-// Repaired reports a pull request that can be rendered although its base cannot. The merge of a repair must not be blocked.
-func Repaired(sync inventory.Sync, head render.Desired, base string, why error) Report {
-	r := New(plan.Plan{Sync: sync, Want: head}, nil, false)
+// Repaired reports a commit that can be rendered although its base cannot. It is judged alone, by all findings in it. The merge of a
+// repair must not be blocked.
+func Repaired(sync inventory.Sync, head render.Desired, base string, why error, found []manifest.Finding, omitted check.Omissions) Report {
+	r := blank(sync, head.Revision)
+	r.Skipped, r.Findings, r.NotChecked = head.Skipped, slices.Clone(found), omitted
+	r.declares(head, nil)
 	r.Preview = &Preview{Base: base, Repairs: true, Opens: []Opening{}, Leaves: []Definition{}}
 	r.Findings = append(r.Findings, manifest.Finding{
 		Rule: ruleBase, Severity: manifest.Note, About: manifest.About{},
-		Message: "the target cannot be rendered, so the changes are not known: " + readable(why.Error()),
+		Message: "the target cannot be rendered, so nothing was compared, and the new commit is judged alone: " + readable(why.Error()),
 	})
 	return r.On(nil)
 }

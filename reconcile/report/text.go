@@ -105,6 +105,9 @@ func (t Text) Write(w io.Writer, r Report) error {
 	default:
 		fmt.Fprintf(&b, "%s (--full shows them)\n", older)
 	}
+	if r.unchecked() > 0 {
+		fmt.Fprintf(&b, "no longer checked, because the commit has no schema of them any more: %s\n", clean(strings.Join(r.Preview.Unchecked, ", ")))
+	}
 	for _, why := range slices.Sorted(maps.Keys(r.Skipped)) {
 		if t.Full || why.Surprises() {
 			fmt.Fprintf(&b, "skipped: %d × %s\n", r.Skipped[why], why)
