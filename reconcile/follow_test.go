@@ -63,7 +63,7 @@ func (y *pullForge) Fetch(_ context.Context, ref string) (render.Input, error) {
 	if ref == "panics" {
 		manifest.Each(2, func(int) { panic("a nil map") })
 	}
-	in := render.Input{Revision: ref, Files: fstest.MapFS{"a.yaml": {Data: []byte(y.commits[ref])}}, Packages: []packages.Image{}}
+	in := render.Input{Revision: ref, Files: hashed{fstest.MapFS{"a.yaml": {Data: []byte(y.commits[ref])}}}, Packages: []packages.Image{}}
 	if y.registry == nil {
 		return in, nil
 	}
