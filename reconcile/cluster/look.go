@@ -228,6 +228,9 @@ func (c *Cluster) metadataOf(ctx context.Context, s search) ([]*metav1.PartialOb
 
 // spaceOf returns the namespace of all objects; "" if they are in different ones, or in none.
 func spaceOf(ids []manifest.ID) string {
+	if len(ids) == 0 {
+		return ""
+	}
 	for _, id := range ids {
 		if id.Namespace != ids[0].Namespace {
 			return ""

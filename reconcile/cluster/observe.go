@@ -221,13 +221,13 @@ func (c *Cluster) searches(ids map[manifest.ID]bool, missing bool) ([]search, ma
 }
 
 // find reads the objects of a search: by our label if most of them carry it, otherwise all objects of the kind, and a few remaining
-// ones by name. It may find other objects, too.
+// ones by name. It may find other objects, too. Without a right in the whole cluster, it reads the namespace that all of them are in.
 func (c *Cluster) find(ctx context.Context, s search, marks bool) ([]*metav1.PartialObjectMetadata, error) {
 	var found []*metav1.PartialObjectMetadata
 	var err error
 	left := s.ids
 	if len(s.ids)-s.owned <= few && (s.owned > 0 || marks) {
-		if found, err = c.list(ctx, c.surface, s.kind, "", c.ours()); err != nil {
+		if found, err = c.listWhere(ctx, s, c.ours()); err != nil {
 			return nil, c.explain(err, "list", resourceName(c.surface, s.kind))
 		}
 		have := make(map[manifest.ID]bool, len(found))
@@ -237,11 +237,20 @@ func (c *Cluster) find(ctx context.Context, s search, marks bool) ([]*metav1.Par
 		left = slices.DeleteFunc(slices.Clone(s.ids), func(id manifest.ID) bool { return have[id] })
 	}
 	if len(left) > few {
-		found, err = c.list(ctx, c.surface, s.kind, "", "")
+		found, err = c.listWhere(ctx, s, "")
 		return found, c.explain(err, "list", resourceName(c.surface, s.kind))
 	}
 	others, err := c.named(ctx, s.kind, left)
 	return append(found, others...), err
+}
+
+// listWhere lists the kind of a search in the whole cluster or, if that is forbidden, in the one namespace of all its objects.
+func (c *Cluster) listWhere(ctx context.Context, s search, selector string) ([]*metav1.PartialObjectMetadata, error) {
+	found, err := c.list(ctx, c.surface, s.kind, "", selector)
+	if apierrors.IsForbidden(err) && spaceOf(s.ids) != "" {
+		return c.list(ctx, c.surface, s.kind, spaceOf(s.ids), selector)
+	}
+	return found, err
 }
 
 // named reads objects of a kind by name. It leaves out missing ones.
