@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
@@ -63,9 +64,27 @@ func (j *subject) approvals() approval.Given {
 	}
 	var counted []approval.Approval
 	for i, a := range given {
-		if at, err := time.Parse(time.RFC3339, a.At); a.By != "" && err == nil && at.After(since.Add(untilInForce)) && at.Before(time.Now().Add(skew)) {
-			counted = append(counted, all[i])
+		if why := unchecked(a, since, time.Now()); why != "" {
+			j.event(core.EventTypeWarning, "ApprovalsDoNotCount", fmt.Sprintf("the approval of %s does not count: %s", a.Digest, why))
+			continue
 		}
+		counted = append(counted, all[i])
 	}
 	return approval.Given{inventory.OnSync: counted}
+}
+
+// unchecked returns why a protection that began at a time has not checked an approval; "" if it has.
+func unchecked(a v1alpha1.GivenApproval, since, now time.Time) string {
+	at, err := time.Parse(time.RFC3339, a.At)
+	switch {
+	case a.By == "":
+		return "it names no user"
+	case err != nil:
+		return "it has no time like 2026-01-31T12:00:00Z"
+	case !at.After(since.Add(untilInForce)):
+		return "the admission policy was not in force yet; approve again after " + since.Add(untilInForce).UTC().Format(time.RFC3339)
+	case !at.Before(now.Add(skew)):
+		return "its time is in the future"
+	}
+	return ""
 }

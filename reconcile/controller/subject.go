@@ -9,6 +9,7 @@ import (
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,6 +24,8 @@ type subject struct {
 	object    *v1alpha1.Sync  // as it was last seen
 	status    v1alpha1.Status // after the last event
 	requested string          // the request for a pass that the current pass serves
+	sent      v1alpha1.Status // what the API server accepted last
+	answered  v1alpha1.Status // what it kept of that: an older CRD has fewer fields
 	writes    bool            // write runs
 	gone      bool            // there is no object any more that could show a status
 	waits     bool            // the last fetch found a dependency that is not far enough
@@ -126,8 +129,11 @@ func (j *subject) flush() {
 	}
 }
 
-// isWritten reports whether the object has the status, or is gone. Its lock is held.
-func (j *subject) isWritten() bool { return j.gone || len(difference(j.object, j.status)) == 0 }
+// isWritten reports whether the object has the status, or all of it that its CRD knows, or is gone. Its lock is held.
+func (j *subject) isWritten() bool {
+	kept := equality.Semantic.DeepEqual(j.status, j.sent) && equality.Semantic.DeepEqual(j.object.Status, j.answered)
+	return j.gone || kept || len(difference(j.object, j.status)) == 0
+}
 
 func (j *subject) name() string {
 	j.mu.Lock()
@@ -155,6 +161,9 @@ func (j *subject) writeOnce(ctx context.Context, within time.Duration) error {
 		switch {
 		case err == nil:
 			j.wrote(with)
+			j.mu.Lock()
+			j.sent, j.answered = status, with.Status
+			j.mu.Unlock()
 			return nil
 		case apierrors.IsNotFound(err):
 			j.lost()

@@ -1,0 +1,38 @@
+package controller
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"headgate.dev/headgate/reconcile/api/v1alpha1"
+)
+
+// Whoever may change a Sync could have written an approval in another name before the admission policy checked it.
+func TestUnchecked(t *testing.T) {
+	since := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+	now := since.Add(time.Hour)
+	for name, tc := range map[string]struct {
+		reason  string
+		by      string
+		at      time.Time
+		because string // why it does not count; "" if it counts
+	}{
+		"Checked":  {"The policy was in force.", "alice", since.Add(31 * time.Second), ""},
+		"Nameless": {"The policy compares the name with the user.", "", now, "names no user"},
+		"Timeless": {"Without a time, it may be older than the policy.", "alice", time.Time{}, "has no time"},
+		"Old":      {"An API server enforces a new policy after a while.", "alice", since.Add(30 * time.Second), "approve again after 2026-01-31T12:00:30Z"},
+		"Early":    {"A clock may be ahead by a minute, and not by more.", "alice", now.Add(time.Minute), "future"},
+		"Ahead":    {"A clock may be ahead by a minute.", "alice", now.Add(59 * time.Second), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := v1alpha1.GivenApproval{By: tc.by}
+			if !tc.at.IsZero() {
+				a.At = tc.at.Format(time.RFC3339)
+			}
+			if why := unchecked(a, since, now); (why == "") != (tc.because == "") || !strings.Contains(why, tc.because) {
+				t.Errorf("%s\ngot %q, want %q", tc.reason, why, tc.because)
+			}
+		})
+	}
+}
