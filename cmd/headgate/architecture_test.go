@@ -133,7 +133,7 @@ var mayImport = map[string][]string{
 	"reconcile/api":          {"reconcile/api/v1alpha1"},
 	"reconcile/target": {
 		"reconcile", "reconcile/api/v1alpha1", "reconcile/approval", "reconcile/cluster", "reconcile/diff", "reconcile/engine", "reconcile/facts", "reconcile/forge", "reconcile/git", "reconcile/guard",
-		"reconcile/inventory", "reconcile/memo", "reconcile/network",
+		"reconcile/impact", "reconcile/inventory", "reconcile/memo", "reconcile/network",
 		"reconcile/outbox", "reconcile/plan", "reconcile/preflight", "reconcile/question", "reconcile/reason", "reconcile/registry", "reconcile/report", "reconcile/scratch", "render/...",
 	},
 	"reconcile/fleet": {"reconcile", "reconcile/api/v1alpha1", "reconcile/inventory", "reconcile/metrics", "reconcile/target"},

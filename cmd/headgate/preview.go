@@ -87,7 +87,9 @@ the registries in --fork-registries for packages. With --live, it reads only Ima
 Every preview is safe, look or blocked, in the headline, the status and the summary line.
 Blocked: an error, a hold, or a schema that breaks or a kind that goes, if something uses it
 or the use is not known. Look: a change that a person should read, such as an activation by
-a wildcard. Safe: everything else.
+a wildcard. Safe: everything else. New versions of packages that previewTrust of the Sync
+trusts are safe if no schema breaks. If the file of --file is in a checkout, that field
+counts as the target has it, because the checkout has the files of the head.
 
 Exit codes: 0 nothing that --exit-on names, 1 something that it names, 2 error; an error
 beats changes. The status fails exactly when the exit code is not 0. --exit-on takes
@@ -222,13 +224,15 @@ func (t *terminal) preview(ctx context.Context, f *previewFlags) (report.Report,
 			return report.Report{}, err
 		}
 	}
+	into := cmp.Or(f.base, forge.WorkflowOf(t.getenv).Base, "origin/main")
+	t.trustOfTarget(ctx, f, repository, into)
 	fork := forge.WorkflowOf(t.getenv).Fork || previews != nil && previews.Pull.Fork
 	w, elsewhere, err := t.isolated(f, repository, fork)
 	if err != nil {
 		return report.Report{}, err
 	}
 	of := reconcile.Merge{
-		History: repository, Into: cmp.Or(f.base, forge.WorkflowOf(t.getenv).Base, "origin/main"), Head: cmp.Or(f.head, "HEAD"),
+		History: repository, Into: into, Head: cmp.Or(f.head, "HEAD"),
 		Elsewhere: elsewhere, FailOn: f.exitOn.words(), Waits: waitsWithin(f.registryTimeout),
 	}
 	t.progress.Phase("render", 0, 0)

@@ -1,6 +1,7 @@
 package target
 
 import (
+	"encoding/json"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -15,7 +16,10 @@ import (
 
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
 	"headgate.dev/headgate/reconcile/forge"
+	"headgate.dev/headgate/reconcile/impact"
 	"headgate.dev/headgate/render"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // A value that only the API or only the core has would have no effect, or could not be set.
@@ -135,7 +139,8 @@ func TestEveryValueOfTheAPIIsInAnEnumeration(t *testing.T) {
 		listed = append(listed, string(f))
 	}
 	listed = append(listed, string(v1alpha1.ScopeNamespaced), string(v1alpha1.ScopeCluster)) // scopes in allowedKinds
-	listed = append(listed, string(v1alpha1.PerCluster), string(v1alpha1.PerSync))           // statuses are optional, so their values are added here
+	listed = append(listed, string(v1alpha1.UntilApplied), string(v1alpha1.UntilReady), string(v1alpha1.DeletionOrphan), string(v1alpha1.DeletionDelete))
+	listed = append(listed, string(v1alpha1.PerCluster), string(v1alpha1.PerSync)) // statuses are optional, so their values are added here
 	var walk func(of reflect.Type)
 	walk = func(of reflect.Type) {
 		for f := range of.Fields() {
@@ -188,6 +193,7 @@ func TestEverySettingOfTheCoreIsInTheAPI(t *testing.T) {
   limits: {fileSize: 1Mi, totalSize: 1G, documents: 7, depth: 9, nodes: 10, totalNodes: 11}
   maxPrunes: 3
   maxActivations: 5
+  previewTrust: [{kind: Provider, bump: patch}]
   crossplaneVersion: v2.1.0
   kubernetesVersion: "1.34"
   schemas: [crds]
@@ -243,4 +249,25 @@ func constants(t *testing.T, of reflect.Type) map[string]string {
 		})
 	}
 	return all
+}
+
+// An empty list trusts nothing, and no list is the default of the guard; both survive the way to the process of a preview.
+func TestPreviewTrust(t *testing.T) {
+	for text, want := range map[string][]impact.Trust{
+		"":                   nil,
+		"  previewTrust: []": {},
+		"  previewTrust: [{kind: Function, bump: minor}]": {{Kind: "Function", Bump: impact.Minor}},
+	} {
+		sent, err := json.Marshal(decode(t, "  source: {repo: a}\n"+text+"\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var s v1alpha1.Sync
+		if err := json.Unmarshal(sent, &s); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, settingsOf(s).Guarding.Trust); diff != "" {
+			t.Errorf("%q trusts (-want +got):\n%s", text, diff)
+		}
+	}
 }

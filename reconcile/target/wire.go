@@ -18,6 +18,7 @@ import (
 	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/git"
 	"headgate.dev/headgate/reconcile/guard"
+	"headgate.dev/headgate/reconcile/impact"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/memo"
 	"headgate.dev/headgate/reconcile/network"
@@ -262,7 +263,7 @@ func settingsOf(s v1alpha1.Sync) settings {
 				TotalNodes: spec.Limits.TotalNodes,
 			},
 		},
-		Guarding: guard.Guarding{OwnerIsSet: spec.CRDOwner != v1alpha1.OwnerAuto, AllowedKinds: allowedKinds(spec.AllowedKinds), Activation: activation(spec.Activation)},
+		Guarding: guard.Guarding{OwnerIsSet: spec.CRDOwner != v1alpha1.OwnerAuto, AllowedKinds: allowedKinds(spec.AllowedKinds), Activation: activation(spec.Activation), Trust: trusted(spec.PreviewTrust)},
 		Terms: facts.Terms{
 			TakeOver: spec.Source.TakeOver, Ignore: ignored(spec.Ignore), Release: spec.Release,
 			NoSecrets: spec.References.FromSecrets != nil && !*spec.References.FromSecrets,
@@ -281,6 +282,18 @@ func allowedKinds(listed []v1alpha1.AllowedKind) []guard.AllowedKind {
 	var all []guard.AllowedKind
 	for _, k := range listed {
 		all = append(all, guard.AllowedKind{Group: k.Group, Kind: k.Kind, Cluster: k.Scope == v1alpha1.ScopeCluster, Namespaces: k.Namespaces, Names: k.Names})
+	}
+	return all
+}
+
+// trusted returns the rules of a list; nil, which means the default, only if there is no list.
+func trusted(listed []v1alpha1.PreviewTrust) []impact.Trust {
+	if listed == nil {
+		return nil
+	}
+	all := []impact.Trust{}
+	for _, t := range listed {
+		all = append(all, impact.Trust{Kind: t.Kind, Bump: impact.Bump(t.Bump)})
 	}
 	return all
 }

@@ -93,6 +93,12 @@ type Spec struct {
 	PreviewRegistries []string `json:"previewRegistries,omitempty"`
 	// ForkPreviews allows previews of pull requests from forks.
 	ForkPreviews *ForkPreviews `json:"forkPreviews,omitempty"`
+	// PreviewTrust lists the new versions of packages that need no look before a merge, if no schema breaks. It replaces the
+	// default: minor versions of a Provider, and patches of a Configuration or a Function. With an empty list, no version is trusted.
+	// +listType=map
+	// +listMapKey=kind
+	// +kubebuilder:validation:MaxItems=3
+	PreviewTrust []PreviewTrust `json:"previewTrust,omitzero"`
 
 	// Suspend stops the sync: Headgate fetches, writes and posts nothing for it.
 	Suspend bool `json:"suspend,omitempty"`
@@ -497,6 +503,17 @@ type ForkPreviews struct {
 	// +kubebuilder:validation:items:MaxLength=512
 	// +kubebuilder:validation:items:Pattern=`^(localhost|[A-Za-z0-9][A-Za-z0-9.-]*\.[A-Za-z0-9.-]*[A-Za-z0-9]|[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?:[0-9]{1,5}|[A-Za-z0-9][A-Za-z0-9.-]*\.[A-Za-z0-9.-]*[A-Za-z0-9]:[0-9]{1,5}|\[[0-9A-Fa-f:]+\](:[0-9]{1,5})?)$`
 	Registries []string `json:"registries,omitempty"`
+}
+
+// PreviewTrust is the largest step of versions that needs no look, for one kind of packages. A kind that the list leaves out is not
+// trusted.
+type PreviewTrust struct {
+	// the kind of the package
+	// +kubebuilder:validation:Enum=Provider;Configuration;Function
+	Kind string `json:"kind"`
+	// the largest step: minor includes patch, and major includes both
+	// +kubebuilder:validation:Enum=patch;minor;major
+	Bump string `json:"bump"`
 }
 
 // A Package declares that a directory without a crossplane.yaml is a provider package.

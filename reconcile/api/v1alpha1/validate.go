@@ -499,6 +499,16 @@ func (p *problems) previews(spec Spec) {
 	if spec.ForkPreviews != nil {
 		p.registries("spec.forkPreviews.registries", spec.ForkPreviews.Registries)
 	}
+	listed := map[string]bool{}
+	for i, t := range spec.PreviewTrust {
+		at := fmt.Sprintf("spec.previewTrust[%d].", i)
+		word(p, at+"kind", t.Kind, "Provider", "Configuration", "Function")
+		word(p, at+"bump", t.Bump, "patch", "minor", "major")
+		if listed[t.Kind] {
+			p.add(at+"kind", "%q is listed twice", t.Kind)
+		}
+		listed[t.Kind] = true
+	}
 }
 
 func (p *problems) registries(field string, hosts []string) {
