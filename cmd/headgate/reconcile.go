@@ -66,7 +66,7 @@ Exit codes: 0 the Sync is ready, 1 it is not, or the pass did not end in time, 2
 		},
 	}
 	of.addTo(cmd)
-	cmd.Flags().DurationVar(&timeout, "timeout", v1alpha1.DefaultTimeout, "how long to wait for the end of the pass")
+	addLapse(cmd, &timeout, "timeout", v1alpha1.DefaultTimeout, "how long to wait for the end of the pass")
 	cmd.Flags().BoolVar(&noWait, "no-wait", false, "do not wait for the end of the pass")
 	return cmd
 }
