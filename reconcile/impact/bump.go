@@ -3,6 +3,8 @@ package impact
 import (
 	"strings"
 
+	"headgate.dev/headgate/render/crossplane"
+
 	"github.com/Masterminds/semver/v3"
 )
 
@@ -55,7 +57,7 @@ type Trust struct {
 // DefaultTrust is the trust without a setting. A provider may be checked by the schemas of its kinds; what a function composes is its
 // program, and a Configuration changes what composite resources mean.
 func DefaultTrust() []Trust {
-	return []Trust{{"Provider", Minor}, {"Configuration", Patch}, {"Function", Patch}}
+	return []Trust{{crossplane.Provider, Minor}, {crossplane.Configuration, Patch}, {crossplane.Function, Patch}}
 }
 
 // Trusted reports whether rules trust a bump of a kind of packages.

@@ -5,14 +5,16 @@ package impact
 import (
 	"slices"
 	"strings"
+
+	"headgate.dev/headgate/render/crossplane"
 )
 
 // tools are the tools that read labels and annotations, by the domain of the key.
 var tools = map[string]string{
 	"headgate.dev": "Headgate",
 
-	"crossplane.io": "Crossplane",
-	"upbound.io":    "Crossplane",
+	crossplane.Domain: "Crossplane",
+	"upbound.io":      "Crossplane",
 
 	"fluxcd.io":    "Flux",
 	"argoproj.io":  "Argo CD",

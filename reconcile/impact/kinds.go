@@ -58,7 +58,7 @@ const (
 func PowerOf(of schema.GroupKind) Power {
 	first, rest, _ := strings.Cut(of.Group, ".")
 	switch {
-	case runners[first] && (strings.HasSuffix(rest, "crossplane.io") || strings.HasSuffix(rest, "upbound.io")):
+	case runners[first] && (strings.HasSuffix(rest, crossplane.Domain) || strings.HasSuffix(rest, "upbound.io")):
 		return Runs
 	case authorities[first], entitling.MatchString(of.Kind):
 		return Entitles

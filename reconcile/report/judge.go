@@ -7,6 +7,7 @@ import (
 
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/reason"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 )
 
@@ -99,7 +100,7 @@ var judgements = []row{
 	{Blocked, "drops", ofCodes(reason.DropsKind), "drops 1 kind", "drops %d kinds"},
 	{Blocked, "deletes-kinds", ofCodes(reason.DeletesKind), "deletes 1 kind whose use is not known", "deletes %d kinds whose use is not known"},
 	{Blocked, "external-names", ofNames(reason.NameInCloudChanges), "object", "objects"},
-	{Blocked, "composes-inactive", ofNames(reason.ComposesInactive), "Composition", "Compositions"},
+	{Blocked, "composes-inactive", ofNames(reason.ComposesInactive), crossplane.KindComposition.Kind, "Compositions"},
 	{Blocked, "blocks", ofCodes(unworded), "has 1 change that blocks it", "has %d changes that block it"},
 
 	{Look, "approved", ofCodes(approvedByPerson), "", ""},
@@ -114,7 +115,7 @@ var judgements = []row{
 	{Look, "base-unread", ofCodes(reason.MergeBaseUnread), "cannot read 1 package of the base", "cannot read %d packages of the base"},
 	{Look, "grants", ofNames(reason.GrantsRole, reason.GrantsRules, reason.AddsRights), "grant", "grants"},
 	{Look, "installs", ofNames(reason.OtherSource, reason.NewPackage, reason.UntrustedVersion), "package", "packages"},
-	{Look, "composes", ofNames(reason.ComposesInstead, reason.ComposesNoMore, reason.ComposesToo, reason.DeletesComposition, reason.ChangesComposition, reason.AddsComposition), "Composition", "Compositions"},
+	{Look, "composes", ofNames(reason.ComposesInstead, reason.ComposesNoMore, reason.ComposesToo, reason.DeletesComposition, reason.ChangesComposition, reason.AddsComposition), crossplane.KindComposition.Kind, "Compositions"},
 	{Look, "breaks-unused", ofNames(reason.MergeBreaksUnused), "schema", "schemas"},
 	{Look, "breaks-no-object", ofNames(reason.MergeBreaksNoObject), "schema", "schemas"},
 	{Look, "breaks-status", ofNames(reason.MergeBreaksStatus), "status", "statuses"},

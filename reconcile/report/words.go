@@ -233,7 +233,7 @@ var words = map[reason.Code]wording{
 	reason.DeletesObject:       say("deletes %s", called),
 	reason.DeactivatesKind:     say("deactivates %s", text),
 	reason.NotJudged:           say("changes %[2]s%[3]s of %[1]s", called, fieldChange, moreFields),
-	reason.NameInCloudChanges:  say("changes crossplane.io/external-name (%[2]s → %[3]s) of %[1]s", called, text, textOr("none")),
+	reason.NameInCloudChanges:  say("changes "+crossplane.ExternalName+" (%[2]s → %[3]s) of %[1]s", called, text, textOr("none")),
 	reason.ComposesInactive:    say("%s composes %s, which is inactive", called, text),
 	reason.ComposesInstead:     say("%s composes %s instead of %s", called, several, several),
 	reason.ComposesToo:         say("%s composes also %s", called, several),

@@ -22,6 +22,9 @@ const (
 	Secrets    = "secrets.crossplane.io" // only of Crossplane v1
 )
 
+// Domain is what Crossplane's own groups, labels and annotations end in or begin with.
+const Domain = "crossplane.io"
+
 // The kinds of packages: those of the package metadata and of the objects that install packages.
 const (
 	Provider      = "Provider"

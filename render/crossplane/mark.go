@@ -25,7 +25,7 @@ var FieldManagers = []string{Extensions + "/managed", Extensions + "/managed-pro
 var Finalizers = []string{"finalizer.managedresource.crossplane.io", "composite." + Extensions, "finalizer." + Extensions}
 
 // ExternalName is the annotation of a managed resource with the name of the cloud resource that it manages.
-const ExternalName = "crossplane.io/external-name"
+const ExternalName = Domain + "/external-name"
 
 // HasFinalizer reports whether a controller of Crossplane cleans up after an object.
 func HasFinalizer(o metav1.Object) bool {
