@@ -17,8 +17,8 @@ import (
 )
 
 // forgesMayBeNamed lists the files that may name forges, in addition to each forge's own file: the list of forges, the values of
-// the API, and the table of their options.
-var forgesMayBeNamed = []string{"reconcile/forge/forges.go", "reconcile/api/v1alpha1/sync.go", "reconcile/target/options.go"}
+// the API, the table of their options, and the domains of the tools that read labels.
+var forgesMayBeNamed = []string{"reconcile/forge/forges.go", "reconcile/api/v1alpha1/sync.go", "reconcile/target/options.go", "reconcile/impact/keys.go"}
 
 // notForges matches names that only look like forges: URLs, import paths and API groups.
 var notForges = regexp.MustCompile(`github\.com[/:]|(\w\.)+github\.com`)

@@ -93,7 +93,7 @@ func (t trust) step(s plan.Step) plan.Ruling {
 		case slices.ContainsFunc(t.Bumps, func(b plan.Bump) bool { return b.Source == source }), t.isSame(source):
 			return allowed
 		case s.ID.Kind != crossplane.Function && !t.isRead(source):
-			r = looks(reason.UntrustedVersion.With(crossplane.ImageName(source), old, version, "not read"))
+			r = looks(reason.UntrustedVersion.With(crossplane.ImageName(source), old, version, string(impact.Unread)))
 		default:
 			return t.version(s.ID.Kind, source, old, version, s.ID, s.Origin)
 		}

@@ -18,6 +18,8 @@ const (
 	Major Bump = "major"
 	Older Bump = "older"
 	Other Bump = "not trusted"
+
+	Unread Bump = "not read" // the package, so its kinds are not known
 )
 
 // Bumps are the bumps that a rule may trust, from the smallest.
