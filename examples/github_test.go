@@ -253,8 +253,12 @@ func (g gitHub) self() []exchange {
 
 const making = "the preview is being made; into main"
 
-// look is the description of pull request 7.
-const look = "Look: activates by a wildcard bucketpolicies.storage.tidewater.m.example.org, adds *.storage.tidewater.m.example.org to policy s…; into main"
+// look is the description of pull request 7, and lookInFull where a forge shows more than 140 characters of it.
+const (
+	lookInFull = "Look: activates by a wildcard bucketpolicies.storage.tidewater.m.example.org, adds *.storage.tidewater.m.example.org to policy storage, activates instances.database.tidewater.m.example.org; 5 active (+2), 4 inactive; into main"
+
+	look = "Look: activates by a wildcard bucketpolicies.storage.tidewater.m.example.org, adds *.storage.tidewater.m.example.org to policy s…; into main"
+)
 
 func flat(parts ...any) (all []exchange) {
 	for _, p := range parts {

@@ -281,7 +281,7 @@ func TestGitLabPipeline(t *testing.T) {
 
 	t.Run("Opened", func(t *testing.T) {
 		codes, output, quality, _ := play(t, flat(own.request(), own.statuses(false), own.posts("pending", making), own.statuses(true, own.status("pending", hourAgo)), own.notes(), own.request(), own.notes(),
-			own.says("### 👀 Look: activates by a wildcard bucketpolicies"), own.posts("success", look)), of(own, "1"))
+			own.says("### 👀 Look: activates by a wildcard bucketpolicies"), own.posts("success", lookInFull)), of(own, "1"))
 		wants(t, map[string]int{"headgate preview": 0}, codes, output)
 		if !strings.Contains(quality, `"path": "clusters/production/policies/storage.yaml"`) {
 			t.Errorf("Code Quality has no place:\n%s", quality)
