@@ -49,8 +49,8 @@ effect, and with more than NUMBER the steps are held again. It counts once, for 
 guards hold: empty, external, flood, history, many, package lost, rebuilt, schema,
 unfinished.
 
-With 'sync NAME', the annotation is that of a Sync object in a cluster, and names the user that the
-API server knows: 'DIGEST up to NUMBER by USER at TIME'. Each approval replaces the one before it.
+With 'sync NAME', Headgate annotates a Sync object in a cluster. The annotation names you as the API
+server does: 'DIGEST up to NUMBER by USER at TIME'. Each approval replaces the one before it.
 
 With --write, Headgate adds the approval to .headgate/approvals.yaml in a checkout: commit it to
 the branch that clusters apply, and it reaches all of them. Digests of single steps, which -o json

@@ -25,7 +25,7 @@ func newEvents(t *terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "events [sync NAME] [flags]",
 		Short: "List the events of Sync objects",
-		Long: `Events lists the Kubernetes events of Sync objects, the oldest first. Their reasons are those of
+		Long: `Events lists the Kubernetes events of Sync objects, oldest first. They have the same reasons as
 the conditions.
 
 Exit codes: 0 listed, 1 error, 2 wrong usage.`,

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A preview counts only new findings, so every finding has an identity: it says what it is about, if only that it is about the
+// A preview counts only new findings, so every finding has an identity: an object, a field or a subject, or the
 // commit as a whole.
 func TestFindingsHaveIdentities(t *testing.T) {
 	found := 0
@@ -38,7 +38,7 @@ func TestFindingsHaveIdentities(t *testing.T) {
 					found++
 				}
 				if keys["Rule"] && !keys["About"] {
-					t.Errorf("%s: the finding does not say what it is about", files.Position(one.Pos()))
+					t.Errorf("%s: the finding has no About", files.Position(one.Pos()))
 				}
 			}
 			return true

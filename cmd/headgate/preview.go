@@ -51,8 +51,8 @@ func newPreview(t *terminal) *cobra.Command {
 		Short: "Show what merging a pull request does, and post it",
 		Long: `Preview compares the head of a pull request with its merge base: what becomes active and
 by which pattern, what leaves, which schemas break, what guards would hold, and findings. It
-needs a clone and no cluster. If the target cannot be rendered, Headgate judges the head
-alone and says so. Headgate reads the commits in a separate process with 1 GiB of memory,
+needs a clone and no cluster. If the target cannot be rendered, Headgate lints the head
+and reports that nothing was compared. It reads the commits in a separate process with 1 GiB of memory,
 and refuses a head that needs more.
 
 --comment posts one comment on the pull request and updates it in every run. A worse verdict
