@@ -107,11 +107,11 @@ func (of compositions) rule(id manifest.ID) plan.Ruling {
 	case !existed:
 		return looks(reason.AddsComposition.With(id, compositeOf(after)))
 	case len(gains) > 0 && len(loses) > 0:
-		return looks(reason.ComposesInstead.With(id, namesOf(gains), namesOf(loses)))
+		return looks(reason.ComposesInstead.With(id, namesOf(gains, loses), namesOf(loses, gains)))
 	case len(gains) > 0:
-		return looks(reason.ComposesToo.With(id, namesOf(gains)))
+		return looks(reason.ComposesToo.With(id, namesOf(gains, nil)))
 	case len(loses) > 0:
-		return looks(reason.ComposesNoMore.With(id, namesOf(loses)))
+		return looks(reason.ComposesNoMore.With(id, namesOf(loses, nil)))
 	}
 	return allowed
 }
@@ -123,11 +123,16 @@ func kindsWithout(all, others []uses.Name) []uses.Name {
 	})
 }
 
-func namesOf(all []uses.Name) []string {
+// namesOf returns the names of kinds, with their groups where others have the same name.
+func namesOf(all, others []uses.Name) []string {
 	var names []string
 	for _, n := range all {
-		if !slices.Contains(names, n.Kind) {
-			names = append(names, n.Kind)
+		name := n.Kind
+		if slices.ContainsFunc(others, func(o uses.Name) bool { return o.Kind == n.Kind }) {
+			name = n.GroupKind().String()
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
 		}
 	}
 	return names
