@@ -131,7 +131,7 @@ func Run(ctx context.Context, o Options) error {
 func (c *controller) register(m manager.Manager) error {
 	err := builder.ControllerManagedBy(m).Named("sync").
 		For(&v1alpha1.Sync{}, builder.WithPredicates(predicate.Or(
-			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
+			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}, c.edited()))).
 		Watches(&v1alpha1.Sync{}, handler.EnqueueRequestsFromMapFunc(c.dependants), builder.WithPredicates(progressed())).
 		WithOptions(runtimecontroller.Options{MaxConcurrentReconciles: workers, SkipNameValidation: new(true)}).
 		Complete(c)

@@ -25,7 +25,8 @@ import (
 //	cannot run as it is                                 stops, and is Stalled
 //	does not run yet, or has another spec               starts anew
 //	has another approval, or asks for a pass            makes a pass
-//	has another status, or other labels or annotations  goes on
+//	has a status that someone edited                    goes on, and the status is written again
+//	has other labels or annotations                     goes on
 func (c *controller) Reconcile(ctx context.Context, q runtimereconcile.Request) (runtimereconcile.Result, error) {
 	select {
 	case <-c.leads:
@@ -44,6 +45,7 @@ func (c *controller) Reconcile(ctx context.Context, q runtimereconcile.Request) 
 	}
 	one := c.subject(&found)
 	asked := one.see(&found)
+	one.mend()
 	if !found.DeletionTimestamp.IsZero() {
 		return c.end(ctx, &found, one)
 	}

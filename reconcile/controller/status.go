@@ -133,7 +133,10 @@ func (s *change) passed(e reconcile.Event) {
 // ready sets Ready and Reconciling. A held prune does not make a Sync unready: everything that the commit asks for is there.
 func (s *change) ready(r report.Report) {
 	state, why, message := readiness(r)
-	s.set(v1alpha1.ConditionReady, state, why, message)
+	if problem := r.FirstProblem(); state == metav1.ConditionFalse && problem != "" {
+		message = report.Short(message, v1alpha1.LongestName) + "; " + problem
+	}
+	s.setLong(v1alpha1.ConditionReady, state, why, message, 2*v1alpha1.LongestMessage)
 	switch {
 	case state == metav1.ConditionUnknown:
 		s.set(v1alpha1.ConditionReconciling, metav1.ConditionTrue, why, message)
@@ -260,7 +263,7 @@ func activeBy(all []report.Definition) []v1alpha1.PolicyActivation {
 // remember adds a pass that changed something or had another result than the last one.
 func (s *change) remember(p inventory.Past) {
 	next := v1alpha1.PastPass{
-		Ended: s.now, Took: p.Took, Revision: short(p.Revision), Result: p.Activation, Message: report.Short(p.Said, v1alpha1.LongestMessage),
+		Ended: s.now, Took: p.Took, Revision: short(p.Revision), Result: resultOf(p), Message: report.Short(p.Said, v1alpha1.LongestMessage),
 		Created: p.Created, Updated: p.Updated, Pruned: p.Pruned + p.Deleting, Released: p.Released, Held: p.Held, Failed: p.Failed,
 	}
 	if n := len(s.Passes); n > 0 && !p.Changed() && sameResult(s.Passes[n-1], next) {
@@ -268,6 +271,15 @@ func (s *change) remember(p inventory.Past) {
 	}
 	s.Passes = append(s.Passes, next)
 	s.Passes = s.Passes[max(0, len(s.Passes)-v1alpha1.MostPasses):]
+}
+
+// resultOf returns the state of the commit status, or that the pass only held something. A hold fails the status of the commit that
+// caused it, and not that of later commits.
+func resultOf(p inventory.Past) string {
+	if p.ExitCode == report.ExitHeld && p.Held > 0 && p.Activation != string(report.Pending) {
+		return v1alpha1.ResultHeld
+	}
+	return p.Activation
 }
 
 // sameResult reports whether two passes have the same result.

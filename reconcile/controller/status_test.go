@@ -229,6 +229,34 @@ func TestStalled(t *testing.T) {
 	}
 }
 
+// Ready names the first failed object with its cause and what to do; a pass that only holds is not a failure.
+func TestStatusSays(t *testing.T) {
+	create := plan.Step{Action: plan.Create, Cause: plan.Commit, ID: id("a"), Origin: manifest.Origin{Path: "a.yaml", Line: 3}}
+	slow := passed([]plan.Step{create}, plan.Outcome{ID: id("a"), Action: plan.Create, NotReady: reason.NotThere.With()})
+	long := passed([]plan.Step{create}, plan.Outcome{ID: id("a"), Action: plan.Create, Err: errors.New(strings.Repeat("boom ", 1000))})
+	for name, tc := range map[string]struct {
+		reason       string
+		event        reconcile.Event
+		parts        []string
+		result       string
+	}{
+		"Failed": {"A person needs the object, its place, the cause and what to do.", long, []string{"1 failed: a; ", "ConfigMap/team/a (a.yaml:3): boom boom", "each pass tries again"}, "failure"},
+		"Slow":   {"So does one whose object is not ready.", slow, []string{"ConfigMap/team/a (a.yaml:3): ", "kubectl describe"}, "failure"},
+		"Held":   {"A hold waits for a person, and nothing failed.", passed([]plan.Step{hold(plan.Prune, "a")}), nil, "held"},
+	} {
+		s, _ := at(v1alpha1.Status{}, 1, noon).after(tc.event)
+		ready := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady).Message
+		for _, part := range tc.parts {
+			if !strings.Contains(ready, part) {
+				t.Errorf("%s: %s\nReady has %q, without %q", name, tc.reason, ready, part)
+			}
+		}
+		if got := s.Passes[0].Result; got != tc.result {
+			t.Errorf("%s: %s\nthe result is %q, want %q", name, tc.reason, got, tc.result)
+		}
+	}
+}
+
 // Revisions: the last one that was tried, and the last one in which nothing failed.
 func TestRevisions(t *testing.T) {
 	next := strings.Repeat("f", 40)

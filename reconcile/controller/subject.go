@@ -8,11 +8,15 @@ import (
 
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
+	"headgate.dev/headgate/reconcile/fleet"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
 // A subject is a Sync object while this replica leads: what it asks for, and the status that its passes have.
@@ -55,10 +59,58 @@ func (j *subject) see(s *v1alpha1.Sync) (asked bool) {
 	asked = j.waits // its dependency may be far enough now
 	before := j.object
 	j.object = s
+	if older(s, before) { // the cache is behind a write of this process
+		j.object = s.DeepCopy()
+		j.object.ResourceVersion, j.object.Status = before.ResourceVersion, before.Status
+	}
 	for _, annotation := range []string{v1alpha1.ApproveAnnotation, v1alpha1.RequestedAtAnnotation} {
 		asked = asked || before.Annotations[annotation] != s.Annotations[annotation]
 	}
 	return asked
+}
+
+// older reports whether an object was read before another state of it.
+func older(s, than *v1alpha1.Sync) bool {
+	order, err := resourceversion.CompareResourceVersion(s.ResourceVersion, than.ResourceVersion)
+	return err == nil && order < 0
+}
+
+// mend writes the status if the object has another one: a person has edited it.
+func (j *subject) mend() {
+	j.mu.Lock()
+	written := j.isWritten()
+	j.mu.Unlock()
+	if !written {
+		j.write()
+	}
+}
+
+// knows reports whether the status of an object is one that this process wrote, or will replace.
+func (j *subject) knows(s *v1alpha1.Sync) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	order, err := resourceversion.CompareResourceVersion(s.ResourceVersion, j.object.ResourceVersion)
+	seen := err == nil && order <= 0
+	return j.gone || seen || equality.Semantic.DeepEqual(s.Status, j.status) || equality.Semantic.DeepEqual(s.Status, j.answered)
+}
+
+// edited matches objects whose status someone else wrote.
+func (c *controller) edited() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, is := e.ObjectOld.(*v1alpha1.Sync)
+			after, also := e.ObjectNew.(*v1alpha1.Sync)
+			if !is || !also || equality.Semantic.DeepEqual(before.Status, after.Status) {
+				return false
+			}
+			c.mu.Lock()
+			one := c.subjects[fleet.NameOf(*after)]
+			c.mu.Unlock()
+			return one != nil && one.uid == after.UID && !one.knows(after)
+		},
+	}
 }
 
 // hear takes an event of the passes over a generation of the object into the status.

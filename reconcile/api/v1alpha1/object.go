@@ -69,7 +69,7 @@ const (
 	MostPaths      = 10  // paths of one of them
 	MostPolicies   = 50  // policies in Status.Activation
 	MostPasses     = 10  // passes in Status.Passes
-	LongestMessage = 512 // bytes of a message, except the one of Held
+	LongestMessage = 512 // bytes of a message; those of Held and Ready may have twice as many
 	LongestName    = 256 // bytes of any other text
 )
 
@@ -172,6 +172,9 @@ type PolicyActivation struct {
 	Active int `json:"active"`
 }
 
+// ResultHeld is the Result of a pass in which nothing failed, and a guard held something.
+const ResultHeld = "held"
+
 // A PastPass is the result of a pass.
 type PastPass struct {
 	// when it ended
@@ -180,7 +183,7 @@ type PastPass struct {
 	Took metav1.Duration `json:"took"`
 	// its commit
 	Revision string `json:"revision,omitempty"`
-	// the state of the commit status: success, pending, failure or error
+	// held if nothing failed, and a guard held something; otherwise the state of the commit status: success, pending, failure or error
 	Result string `json:"result"`
 	// its problems
 	Message string `json:"message,omitempty"`
