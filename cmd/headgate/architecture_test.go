@@ -101,6 +101,7 @@ var mayImport = map[string][]string{
 		"render", "render/activation", "render/catalogue", "render/check", "render/crossplane", "render/lint", "render/manifest",
 	},
 	"reconcile/engine": {},
+	"reconcile/manual": {},
 	"reconcile/rounds": {
 		"reconcile/plan", "reconcile/reason",
 		"render/crossplane", "render/manifest",

@@ -60,45 +60,52 @@ func TestLinksInDocuments(t *testing.T) {
 	}
 }
 
-// TestGuardsInSituations compares the documentation of each guard with the output of a situation. With -update it rewrites that
-// part of the documentation.
+// TestGuardsInSituations compares the example on the page of each guard with the output of a situation. With -update it rewrites the
+// example.
 func TestGuardsInSituations(t *testing.T) {
-	const (
-		name  = "reconcile/README.md"
-		begin = "<!-- begin: guards in situations -->\n"
-		end   = "<!-- end: guards in situations -->"
-	)
+	const begin, end = "<!-- begin: example -->\n", "<!-- end: example -->"
 	held := regexp.MustCompile(`(?m)^(! hold .+)\n(    .*held by guard "([^"]+)": .+)$`)
 	outputs, err := filepath.Glob(filepath.Join(root(t), "fixtures/situations/*/want/sync.txt"))
 	if err != nil || len(outputs) == 0 {
 		t.Fatalf("no situations: %v", err)
 	}
-	shown := map[string]string{}
+	shown := map[string]string{} // by page
 	for _, file := range outputs {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, m := range held.FindAllStringSubmatch(string(data), -1) {
-			if text := fmt.Sprintf("%s\n%s\n", m[1], wrapped(m[2], "      ")); shown[m[3]] == "" || len(text) < len(shown[m[3]]) {
-				shown[m[3]] = text
+			page := pageOfGuard(m[3])
+			if text := fmt.Sprintf("%s\n%s\n", m[1], wrapped(m[2], "      ")); shown[page] == "" || len(text) < len(shown[page]) {
+				shown[page] = text
 			}
 		}
 	}
-	var b strings.Builder
-	b.WriteString("```text\n")
-	for line := range strings.SplitSeq(readFile(t, name), "\n") {
-		if guard, _, ok := strings.Cut(strings.TrimPrefix(line, "| "), " |"); ok && strings.HasPrefix(line, "| ") && shown[guard] != "" {
-			b.WriteString(shown[guard])
+	for page, text := range shown {
+		before, rest, _ := strings.Cut(readFile(t, page), begin)
+		_, after, ok := strings.Cut(rest, end)
+		if !ok {
+			t.Errorf("%s lacks %q and %q", page, begin, end)
+			continue
+		}
+		golden.Compare(t, filepath.Join(root(t), page), before+begin+"```text\n"+text+"```\n"+end+after)
+	}
+	pages, err := filepath.Glob(filepath.Join(root(t), "reconcile/manual/guards/*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range pages {
+		page := "reconcile/manual/guards/" + filepath.Base(name)
+		if strings.Contains(readFile(t, page), begin) && shown[page] == "" {
+			t.Errorf("%s has a place for an example, and no situation shows one", page)
 		}
 	}
-	b.WriteString("```\n")
-	before, rest, _ := strings.Cut(readFile(t, name), begin)
-	_, after, ok := strings.Cut(rest, end)
-	if !ok {
-		t.Fatalf("%s lacks %q and %q", name, begin, end)
-	}
-	golden.Compare(t, filepath.Join(root(t), name), before+begin+b.String()+end+after)
+}
+
+// pageOfGuard returns the page about a guard.
+func pageOfGuard(name string) string {
+	return "reconcile/manual/guards/" + strings.ReplaceAll(name, " ", "-") + ".md"
 }
 
 // TestGuardsAreDocumented proves that users can look up each guard that a report names, and whether they can approve what it holds.
@@ -113,10 +120,29 @@ func TestGuardsAreDocumented(t *testing.T) {
 			may[name] = "no"
 		}
 	}
-	table := readFile(t, "reconcile/README.md")
+	const overview = "reconcile/manual/guards.md"
+	table := readFile(t, overview)
 	for name, can := range may {
-		if !regexp.MustCompile(`(?m)^\| ` + name + ` \| .* \| ` + can + ` \|$`).MatchString(table) {
-			t.Errorf("the guard %s has no row in the table of reconcile/README.md that says %s to approvals", name, can)
+		row := `(?m)^\| \[` + name + `\]\(guards/` + strings.ReplaceAll(name, " ", "-") + `\.md\) \| .* \| ` + can + ` \|$`
+		if !regexp.MustCompile(row).MatchString(table) {
+			t.Errorf("the guard %s has no row in the table of %s that links to its page and says %s to approvals", name, overview, can)
+		}
+		sentence := map[string]string{"yes": "You can [approve](../approvals.md) what it holds.", "no": "You cannot approve what it holds."}[can]
+		if page := readFile(t, pageOfGuard(name)); !strings.Contains(page, sentence) && !strings.Contains(page, "This guard holds nothing.") {
+			t.Errorf("%s does not contain %q", pageOfGuard(name), sentence)
+		}
+	}
+}
+
+// mostWords is the maximum length of a page. A longer one answers more than one question.
+const mostWords = 2500
+
+// TestPagesAreShort proves that every page of the documentation can be read in one sitting.
+func TestPagesAreShort(t *testing.T) {
+	long := []string{"CHANGELOG.md", "reconcile/api/v1alpha1/README.md", "examples/run/README.md", "render/README.md"}
+	for name := range markdown(t) {
+		if words := len(strings.Fields(readFile(t, name))); words > mostWords && !slices.Contains(long, name) {
+			t.Errorf("%s has %d words, at most %d are read; let each page answer one question", name, words, mostWords)
 		}
 	}
 }
@@ -149,7 +175,7 @@ func markdown(t *testing.T) map[string]bool {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && (d.Name() == ".git" || d.Name() == "bin" || d.Name() == "testdata" || d.Name() == "situations"):
+		case d.IsDir() && (d.Name() == ".git" || d.Name() == "bin" || d.Name() == "node_modules" || d.Name() == "testdata" || d.Name() == "situations"):
 			return filepath.SkipDir
 		case !d.IsDir() && strings.HasSuffix(name, ".md"):
 			all[name] = true

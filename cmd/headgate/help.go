@@ -45,10 +45,13 @@ func helpOf(verb *cobra.Command) string {
 	var b strings.Builder
 	example := strings.ReplaceAll(verb.Example, "headgate ", verb.Root().CommandPath()+" ")
 	if verb.HasAvailableSubCommands() {
-		fmt.Fprintf(&b, "%s\n\nExamples:\n%s\n\nUsage:\n  %s [command]\n\nCommands:\n", verb.Long, example, verb.CommandPath())
-		for _, sub := range verb.Commands() {
-			if sub.IsAvailableCommand() {
-				fmt.Fprintf(&b, "  %-12s%s\n", sub.Name(), sub.Short)
+		fmt.Fprintf(&b, "%s\n\nExamples:\n%s\n\nUsage:\n  %s [command]\n", verb.Long, example, verb.CommandPath())
+		for _, group := range verbGroups {
+			fmt.Fprintf(&b, "\n%s:\n", group.title)
+			for _, sub := range verb.Commands() {
+				if sub.GroupID == group.title {
+					fmt.Fprintf(&b, "  %-12s%s\n", sub.Name(), sub.Short)
+				}
 			}
 		}
 	} else {

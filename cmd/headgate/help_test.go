@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -39,6 +40,9 @@ func TestHelp(t *testing.T) {
 				t.Errorf("--%s of %s is in no group of flagGroups, so --help does not show it", f.Name, verb.Name())
 			}
 		})
+		if verb.GroupID == "" {
+			t.Errorf("%s is in no group of verbs, so --help does not show it", verb.Name())
+		}
 		if verb.Example == "" && verb.Name() != "version" {
 			t.Errorf("%s has no example", verb.Name())
 		}
@@ -50,54 +54,89 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-const reference = "README.md"
+// reference is the folder with a page for each verb.
+const reference = "reference"
 
-// TestReference compares the reference of the command line with the commands. With -update it writes the reference.
+const written = "<!-- Written by: go test ./cmd/headgate -run TestReference -update -->\n\n"
+
+// TestReference compares the reference of the command line with the commands. With -update it writes the reference: README.md, which
+// lists the verbs, a page for each verb, and a page with the flags that verbs share.
 func TestReference(t *testing.T) {
-	var b strings.Builder
-	b.WriteString(`# The command line
-
-<!-- Written by: go test ./cmd/headgate -run TestReference -update -->
-
-Each flag can also be set in the environment: ` + "`--max-prunes` is `HEADGATE_MAX_PRUNES`" + `. A flag beats the environment.
-Data goes to standard output; errors, logs and progress go to standard error.
-Flags that several verbs share are at the end: `)
 	all := verbs()
 	shared := sharedRows(all)
-	var links []string
-	for _, g := range flagGroups[1:] {
-		if isShared(g, shared) {
-			links = append(links, link(g))
+	pages := map[string]string{"README.md": listOf(all), reference + "/flags.md": sharedFlags(shared)}
+	for _, verb := range all {
+		pages[reference+"/"+verb.Name()+".md"] = pageOf(verb, shared)
+	}
+	for name, text := range pages {
+		golden.Compare(t, name, text)
+	}
+	files, err := filepath.Glob(reference + "/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if pages[filepath.ToSlash(file)] == "" {
+			t.Errorf("%s is the page of no verb; remove it", file)
 		}
 	}
-	b.WriteString(strings.Join(links, ", ") + ".\n\n| verb | what it does |\n|---|---|\n")
-	for _, verb := range all {
-		fmt.Fprintf(&b, "| [`%s`](#headgate-%s) | %s |\n", verb.Name(), verb.Name(), verb.Short)
-	}
-	for _, verb := range all {
-		fmt.Fprintf(&b, "\n## headgate %s\n\n%s.\n\n```console\n%s\n```\n\n%s\n", verb.Name(), verb.Short, unindented(verb.Example), paragraphs(verb))
-		var own strings.Builder
-		var others []string
-		for i, g := range flagGroups {
-			var names []string
-			g.of(verb).VisitAll(func(f *pflag.Flag) {
-				switch {
-				case f.Name == "help":
-				case i > 0 && shared[f.Name] == row(f):
-					names = append(names, "`--"+f.Name+"`")
-				default:
-					own.WriteString(row(f))
-				}
-			})
-			if len(names) > 0 {
-				others = append(others, fmt.Sprintf("- %s: %s\n", link(g), strings.Join(names, ", ")))
+}
+
+// listOf returns the page that lists the verbs by group.
+func listOf(verbs []*cobra.Command) string {
+	var b strings.Builder
+	b.WriteString("# The command line\n\n" + written + "Each flag can also be set in the environment: `--max-prunes` is `HEADGATE_MAX_PRUNES`. A flag beats the environment.\n" +
+		"Data goes to standard output; errors, logs and progress go to standard error. [Shared flags](" + reference + "/flags.md) are the flags that several\n" +
+		"verbs have.\n")
+	for _, group := range verbGroups {
+		fmt.Fprintf(&b, "\n## %s\n\n| verb | what it does |\n|---|---|\n", group.title)
+		for _, verb := range verbs {
+			if verb.GroupID == group.title {
+				fmt.Fprintf(&b, "| [`%s`](%s/%[1]s.md) | %[3]s |\n", verb.Name(), reference, verb.Short)
 			}
 		}
-		if own.Len() > 0 {
-			b.WriteString("\n" + flagTable + own.String())
-		}
-		b.WriteString("\nShared flags:\n\n" + strings.Join(others, ""))
 	}
+	return b.String()
+}
+
+// pageOf returns the page of a verb.
+func pageOf(verb *cobra.Command, shared map[string]string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# headgate %s\n\n%s%s.\n", verb.Name(), written, verb.Short)
+	if verb.Example != "" {
+		fmt.Fprintf(&b, "\n```console\n%s\n```\n", unindented(verb.Example))
+	}
+	if text := paragraphs(verb); text != "" {
+		fmt.Fprintf(&b, "\n%s\n", text)
+	}
+	var own strings.Builder
+	var others []string
+	for i, g := range flagGroups {
+		var names []string
+		g.of(verb).VisitAll(func(f *pflag.Flag) {
+			switch {
+			case f.Name == "help":
+			case i > 0 && shared[f.Name] == row(f):
+				names = append(names, "`--"+f.Name+"`")
+			default:
+				own.WriteString(row(f))
+			}
+		})
+		if len(names) > 0 {
+			others = append(others, fmt.Sprintf("- %s: %s\n", link(g), strings.Join(names, ", ")))
+		}
+	}
+	if own.Len() > 0 {
+		b.WriteString("\n## Flags\n\n" + flagTable + own.String())
+	}
+	b.WriteString("\n## Shared flags\n\n" + strings.Join(others, ""))
+	return b.String()
+}
+
+// sharedFlags returns the page with the flags that several verbs have.
+func sharedFlags(shared map[string]string) string {
+	var b strings.Builder
+	b.WriteString("# Shared flags\n\n" + written + "Several verbs have these flags. The page of each verb lists which of them it has.\n")
 	for _, g := range flagGroups[1:] {
 		if !isShared(g, shared) {
 			continue
@@ -107,14 +146,14 @@ Flags that several verbs share are at the end: `)
 			b.WriteString(shared[name])
 		}
 	}
-	golden.Compare(t, reference, strings.ReplaceAll(b.String(), "```console\n\n```\n\n", ""))
+	return b.String()
 }
 
 const flagTable = "| flag | default | meaning |\n|---|---|---|\n"
 
-// link returns a link to the section of a group of flags.
+// link returns a link from the page of a verb to the section of a group of flags.
 func link(g flagGroup) string {
-	return fmt.Sprintf("[%s](#%s)", strings.ToLower(g.title), strings.ReplaceAll(strings.ToLower(g.title), " ", "-"))
+	return fmt.Sprintf("[%s](flags.md#%s)", strings.ToLower(g.title), strings.ReplaceAll(strings.ToLower(g.title), " ", "-"))
 }
 
 // sharedRows returns the rows of the flags outside the first group that several verbs have, by name. If verbs describe a flag

@@ -129,8 +129,8 @@ var instead = map[string]string{
 	"rollback": "revert the commit in Git, and the next pass applies that", "undo": "revert the commit in Git, and the next pass applies that",
 	"install": "examples/run has what runs Headgate in a cluster", "init": "'headgate lint DIRECTORY' shows whether a directory is ready",
 	"watch": "'headgate run -f FILE' keeps a cluster in sync", "start": "'headgate run -f FILE' keeps a cluster in sync", "serve": "'headgate run -f FILE' keeps a cluster in sync",
-	"explain": "'headgate why NAME' explains a definition, and 'headgate docs NAME' its fields", "activate": "a policy activates: 'headgate why NAME' prints the line to add",
-	"get": "'headgate status' shows what a sync owns, and 'headgate tree' what a commit declares", "list": "'headgate tree' lists what a commit declares",
+	"activate": "a policy activates: 'headgate why NAME' prints the line to add",
+	"get":      "'headgate status' shows what a sync owns, and 'headgate tree' what a commit declares", "list": "'headgate tree' lists what a commit declares",
 }
 
 // unknownVerb returns the error for a command that does not exist.

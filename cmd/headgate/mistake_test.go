@@ -129,9 +129,10 @@ func TestFirstMistakes(t *testing.T) {
 		{"", "help nosuch", "", 2, `unknown command "nosuch"`},
 		{"", "help prevew", "", 2, "did you mean preview?"},
 		{"", "help lint", "", 0, "Check a commit for errors"},
-		{"", "help", "", 0, "Commands:"},
+		{"", "help", "", 0, "Propose:"},
 		{"", "rollback", "", 2, "revert the commit in Git"},
-		{"", "explain buckets", "", 2, "'headgate why NAME'"},
+		{"", "explain buckets", "", 2, "'headgate why buckets'"},
+		{"", "explain DeletesObjekts", "", 2, "did you mean DeletesObjects?"},
 		{"", "base", "", 2, "'headgate lint base' checks it"},
 		// flags
 		{"", "lint base --ouptut json", "", 2, "did you mean --output?"},

@@ -14,7 +14,7 @@ type promise struct {
 	tests []string
 }
 
-// promisesOf are the promises of a document. Whoever changes one of these sentences names the tests that show the new one.
+// promisesOf are the promises of a document, or of the pages in a folder. Whoever changes one of these sentences names the tests that show the new one.
 var promisesOf = map[string][]promise{
 	".github/SECURITY.md": {
 		// Authors of pull requests.
@@ -94,7 +94,7 @@ var promisesOf = map[string][]promise{
 		{"at most 4 KiB, without control characters, without the credentials of the request, and without the values of Secrets in it.", []string{"reconcile/cluster TestDiscreet"}},
 		{"messages show only the name of the webhook.", []string{"reconcile/cluster TestDiscreet"}},
 	},
-	"reconcile/README.md": {
+	"reconcile/manual": {
 		{"Every prune passes every guard.", []string{"reconcile/guard TestManyBesideExternal", "reconcile/guard TestApprovedPastOthers"}},
 		{"and counts them again right before the delete.", []string{"reconcile/cluster TestPruneCountsOnceMore"}},
 		{"Objects that it cannot count are in use.", []string{"reconcile/cluster TestUndiscoveredKindsAreInUse"}},
@@ -144,7 +144,7 @@ func TestPromises(t *testing.T) {
 	spaces := regexp.MustCompile(`\s+`)
 	plain := func(text string) string { return spaces.ReplaceAllString(text, " ") }
 	for name, promises := range promisesOf {
-		document := plain(readFile(t, name))
+		document := plain(documentNamed(t, name))
 		for _, p := range promises {
 			if !strings.Contains(document, plain(p.text)) {
 				t.Errorf("%s does not contain %q any more", name, p.text)
@@ -156,6 +156,21 @@ func TestPromises(t *testing.T) {
 			}
 		}
 	}
+}
+
+// documentNamed returns the text of a document, or of all documents below a folder.
+func documentNamed(t *testing.T, name string) string {
+	t.Helper()
+	if strings.HasSuffix(name, ".md") {
+		return readFile(t, name)
+	}
+	var b strings.Builder
+	for page := range markdown(t) {
+		if strings.HasPrefix(page, name+"/") {
+			b.WriteString(readFile(t, page) + "\n")
+		}
+	}
+	return b.String()
 }
 
 // existsTest reports whether a package has a test: "reconcile/git TestVerifyHead".

@@ -25,7 +25,21 @@ HEADGATE_GIT_PASSWORD (which can be a token) are the credentials for an https re
 
 Data goes to standard output; errors, logs and progress go to standard error.`
 
-// newRoot returns the root command. A new verb needs a file and a line here.
+// A verbGroup is a heading in --help with the verbs below it.
+type verbGroup struct {
+	title string
+	verbs []func(*terminal) *cobra.Command
+}
+
+// verbGroups lists every verb under one heading. A new verb needs a file and a line here.
+var verbGroups = []verbGroup{
+	{"Look", []func(*terminal) *cobra.Command{newDiff, newDocs, newExplain, newLint, newRender, newStatus, newTree, newWhy}},
+	{"Propose", []func(*terminal) *cobra.Command{newApprove, newConvert, newInit, newLock, newPreview, newSuggest, newUpgrade}},
+	{"Apply", []func(*terminal) *cobra.Command{newController, newDestroy, newRelease, newRun, newShrink, newSync}},
+	{"Operate", []func(*terminal) *cobra.Command{newCheck, newCompletion, newEvents, newGet, newReconcile, newResume, newSuspend, newVersion}},
+}
+
+// newRoot returns the root command.
 func newRoot(t *terminal) *cobra.Command {
 	var showVersion bool
 	root := &cobra.Command{
@@ -68,37 +82,15 @@ func newRoot(t *terminal) *cobra.Command {
 	root.SetOut(t.out)
 	root.SetErr(t.err)
 	t.addFlags(root.PersistentFlags())
-	root.AddCommand(
-		newRender(t),
-		newDiff(t),
-		newPreview(t),
-		newUpgrade(t),
-		newLint(t),
-		newCheck(t),
-		newSuggest(t),
-		newSync(t),
-		newRun(t),
-		newController(t),
-		newWhy(t),
-		newTree(t),
-		newStatus(t),
-		newGet(t),
-		newReconcile(t),
-		newSuspend(t),
-		newResume(t),
-		newEvents(t),
-		newApprove(t),
-		newDestroy(t),
-		newRelease(t),
-		newShrink(t),
-		newConvert(t),
-		newDocs(t),
-		newLock(t),
-		newInit(t),
-		newVersion(t),
-		newCompletion(t),
-		newChild(t),
-	)
+	for _, group := range verbGroups {
+		root.AddGroup(&cobra.Group{ID: group.title, Title: group.title})
+		for _, newVerb := range group.verbs {
+			verb := newVerb(t)
+			verb.GroupID = group.title
+			root.AddCommand(verb)
+		}
+	}
+	root.AddCommand(newChild(t))
 	root.SetHelpCommand(newHelp())
 	root.SetFlagErrorFunc(wrongFlag)
 	root.SetHelpFunc(func(verb *cobra.Command, _ []string) { fmt.Fprint(t.out, helpOf(verb)) })

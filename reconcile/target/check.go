@@ -46,7 +46,7 @@ var ofSync = []probe{
 	{"repository", nil, preflight.Commit, "", true, (*inspection).repository},
 	{"registries", []preflight.Need{preflight.Commit, preflight.Registry}, "", "examples/registry/README.md", true, (*inspection).registries},
 	{"rights", []preflight.Need{preflight.Cluster}, "", "examples/run/README.md", true, (*inspection).rights},
-	{"other owners", []preflight.Need{preflight.Commit, preflight.Cluster}, "", "reconcile/README.md", true, (*inspection).owners},
+	{"other owners", []preflight.Need{preflight.Commit, preflight.Cluster}, "", "reconcile/manual/ownership.md", true, (*inspection).owners},
 	{"lease", []preflight.Need{preflight.Cluster}, "", "", false, (*inspection).lease},
 	{"token of the forge", []preflight.Need{preflight.Forge}, preflight.Forge, "", false, (*inspection).token},
 	{"expiry of the token", []preflight.Need{preflight.Forge}, "", "", false, (*inspection).tokenExpiry},

@@ -44,7 +44,7 @@ Its inventory is in that namespace.
 
 The same Sync is an [object of a cluster](#sync-objects), which ` + "`headgate controller`" + ` runs.
 ` + strings.Join(d.sections, "") + objects + "| condition | meaning |\n|---|---|\n" + constants(t, "Condition") + `
-The reasons are the [codes of reports](../../README.md#codes) and:
+The reasons are the [codes of reports](../../manual/codes.md) and:
 
 | reason | of which condition, and when |
 |---|---|
