@@ -35,9 +35,9 @@ type PendingLister interface {
 
 // A Watcher reports the owned objects that differ from our last write, until ctx is done. It reports all of them together, and
 // again after every change: by identity, each with a value that changes with the object. It calls trouble for objects that it
-// cannot watch.
+// cannot watch. Watch returns at once, and wait returns once nothing of it goes on.
 type Watcher interface {
-	Watch(ctx context.Context, tell func(moved map[manifest.ID]string), trouble func(error))
+	Watch(ctx context.Context, tell func(moved map[manifest.ID]string), trouble func(error)) (wait func())
 }
 
 // A Loop makes passes over one target: at intervals, for each new commit, and when another writer changes what the sync owns. It
@@ -48,22 +48,21 @@ type Loop struct {
 	Publisher  Publisher // nil publishes no reports
 	Watcher    Watcher   // if nil, the next pass finds drift
 	Suspended  bool      // makes no passes
-	// Pushed receives when there may be a new commit. The loop then fetches from the Source immediately. It may be nil.
-	Pushed <-chan struct{}
+	// Pushed is sent when there may be a new commit. The loop then fetches from the Source immediately. It may be nil.
+	Pushed *engine.Signal
 	// Tip returns the newest commit of a ref, also if it is in no way fit to be applied. It lets syncs of one repository share its polls. If it
-	// is nil, each poll fetches. Changed receives when another poll has seen a change of the repository. It may be nil.
+	// is nil, each poll fetches. Changed is sent when another poll has seen a change of the repository. It may be nil.
 	Tip     func(ctx context.Context, ref string) (string, error)
-	Changed <-chan struct{}
-	// Approved receives when a person may have approved something that is held. The loop then makes a pass. It may be nil.
-	Approved <-chan struct{}
+	Changed *engine.Signal
+	// Approved is sent when a person may have approved something that is held. The loop then makes a pass. It may be nil.
+	Approved *engine.Signal
 
 	Interval time.Duration // between passes, plus or minus a tenth; default 1 minute
 	Poll     time.Duration // between polls for a new commit, if shorter than Interval
 	Grace    time.Duration // how long the current pass may continue after the loop is stopped; default 10 seconds
 
-	// Slots bound how many loops of the process work at the same time: a pass and a look for a commit need one, and give it back while
-	// they wait. A nil Slots bounds nothing.
-	Slots *engine.Slots
+	// Queue runs the passes of all loops of the process, and their looks for a commit, some at a time. If it is nil, the loop has its own.
+	Queue *engine.Queue
 	// Ready waits until the API server answers, or returns why it does not. A pass begins after that. May be nil.
 	Ready func(context.Context) error
 
@@ -127,7 +126,7 @@ const (
 	firstPause = 5 * time.Second // after an error
 	mostPause  = 5 * time.Minute
 	recent     = time.Second      // how long ago another sync may have asked for the newest commit
-	late       = time.Second      // how long a pass keeps its slot while the repository or the forge does not answer
+	late       = time.Second      // how long a pass keeps its worker while the repository or the forge does not answer
 	lastWords  = 10 * time.Second // the timeout for publishing, even if the pass was interrupted
 )
 
@@ -136,55 +135,45 @@ var errYield = errors.New("the pass made way for something newer")
 
 // Run makes passes until ctx is done. The current pass then has Grace to finish. After that, it sends nothing more and records what
 // it has done.
-func (l Loop) Run(ctx context.Context) {
+func (l Loop) Run(ctx context.Context) { l.Start(ctx)() }
+
+// Start makes passes like Run, but returns at once. At rest, a loop has no goroutine. wait returns when it has ended.
+func (l Loop) Start(ctx context.Context) (wait func()) {
+	if l.Suspended {
+		l.emit(Event{Kind: IsSuspended})
+		return func() { <-ctx.Done() }
+	}
+	if l.Queue == nil {
+		l.Queue = engine.NewQueue(2) // a pass, and a look beside it
+	}
 	r := l.running()
 	r.patient = true
-	if r.Suspended {
-		r.emit(Event{Kind: IsSuspended})
-		<-ctx.Done()
-		return
-	}
-	var beside sync.WaitGroup
-	defer beside.Wait()
-	looks := make(chan look)
-	beside.Go(func() { r.look(ctx, looks) })
+	watched := func() {}
 	if r.Watcher != nil {
-		beside.Go(func() {
-			r.Watcher.Watch(ctx, r.setMoved, func(err error) { r.emit(Event{Kind: WatchFailed, Err: err}) })
-		})
+		watched = r.Watcher.Watch(ctx, r.setMoved, func(err error) { r.emit(Event{Kind: WatchFailed, Err: err}) })
 	}
-	for ctx.Err() == nil {
-		select {
-		case <-ctx.Done():
-			continue
-		case <-r.wake:
-			r.schedule(r.due(engine.Event{Kind: engine.Drift, Drifted: r.fresh()}))
-			continue
-		case <-r.Approved:
-			r.schedule(r.due(engine.Event{Kind: engine.Approved}))
-		case newest := <-looks:
-			due := r.due(engine.Event{Kind: engine.Newest, Fresh: newest.revision != r.current(), Pushed: newest.pushed, Needed: newest.needed})
-			if !due.Run || !newest.needed && r.follow(ctx, newest.commit) {
-				continue
-			}
-			r.schedule(due)
-		case <-r.timer.C:
-			due := r.due(engine.Event{Kind: engine.Timer, Drifted: r.fresh()})
-			if r.schedule(due); !due.Run {
-				continue
-			}
-		}
-		r.pass(ctx, looks)
-	}
+	r.passes = r.Queue.Join(ctx, engine.Start.Priority(), r.work)
+	r.looks = r.Queue.Join(ctx, engine.Regular, r.look)
+	r.listen()
+	ended := make(chan struct{})
+	context.AfterFunc(ctx, func() {
+		defer close(ended)
+		r.deafen()
+		r.endPass(context.Cause(ctx))
+		r.looks.Leave()
+		r.passes.Leave()
+		watched()
+	})
+	return func() { <-ended }
 }
 
 // Once makes one pass and returns its report.
 func (l Loop) Once(ctx context.Context) (report.Report, error) {
-	r := l.running()
-	if r.Suspended {
-		r.emit(Event{Kind: IsSuspended})
+	if l.Suspended {
+		l.emit(Event{Kind: IsSuspended})
 		return report.Report{}, nil
 	}
+	r := l.running()
 	began := time.Now()
 	r.emit(Event{Kind: Began, Because: Start})
 	result, err := r.once(ctx)
@@ -197,10 +186,9 @@ type running struct {
 	Loop
 
 	patient bool // publish an error only if it happens again in the next pass
-
-	// When to make the next pass, and why.
-	timer *time.Timer
-	next  engine.State
+	passes  *engine.Task
+	looks   *engine.Task
+	next    engine.State // when to make the next pass, and why
 
 	// State that a pass leaves to the next one.
 	last    render.Input    // the commit that was fetched last
@@ -212,27 +200,55 @@ type running struct {
 	soon    time.Duration   // delay until the next pass if the last one asked for a short one
 	settled settled         // the result of the last pass, if another one over the same would find the same
 
-	wake chan struct{} // the watcher reported something
+	// When to look for a newer commit.
+	lookAt   time.Time
+	again    []time.Duration // delays before the remaining looks after a push
+	followUp bool            // the next look is one of them
 
 	mu      sync.Mutex
-	queued  bool                   // the current pass waits for a slot
-	began   time.Time              // when the current pass began; zero if there is none
+	heard   heard                  // since the last pass, or the last decision that none is due
+	called  called                 // since the last look
+	under   *underWay              // the current pass; nil if there is none
+	ending  bool                   // the loop ends, so no pass begins
 	seen    string                 // the commit of the last pass
 	moved   map[manifest.ID]string // what the watcher last reported
 	handled map[manifest.ID]string // the part of moved that a pass has checked
 	telling sync.Mutex
 }
 
+// heard is what may begin a pass.
+type heard struct {
+	drift    bool
+	approved bool
+	newest   *look  // the last one
+	pushed   string // the last revision of a look after a push
+	needed   bool   // another sync asked for a pass
+}
+
+// called is why to look for a newer commit now.
+type called struct{ pushed, needed, changed bool }
+
+// An underWay is a pass that is made now.
+type underWay struct {
+	began     time.Time
+	interrupt context.CancelCauseFunc
+	late      *time.Timer // when it takes longer than the interval
+	over      *time.Timer // when its Grace ends; nil before the end of the loop
+	idle      bool        // it has nothing to finish
+	yieldTo   Because     // what it makes way for
+}
+
 func (l Loop) running() *running {
 	l.Interval = cmp.Or(l.Interval, time.Minute)
 	l.Grace = cmp.Or(l.Grace, 10*time.Second)
-	r := &running{Loop: l, wake: make(chan struct{}, 1), timer: time.NewTimer(0), open: map[string]bool{}, fights: fights{}}
+	r := &running{Loop: l, open: map[string]bool{}, fights: fights{}}
 	if knows, ok := l.Publisher.(PendingLister); ok {
 		for _, revision := range knows.Pending(l.Reconciler.Sync.Namespace, l.Reconciler.Sync.Name) {
 			r.open[revision] = true
 		}
 	}
-	r.schedule(r.due(engine.Event{Kind: engine.Begins}))
+	r.next = r.due(engine.Event{Kind: engine.Begins}).State
+	r.lookAt = time.Now().Add(jitter(r.pollEvery()))
 	return r
 }
 
@@ -242,30 +258,59 @@ func (r *running) due(e engine.Event) engine.Schedule {
 	return engine.Due(r.next, e, time.Now(), engine.Times{Interval: r.Interval, Jitter: varied})
 }
 
-// schedule takes up a decision.
-func (r *running) schedule(d engine.Schedule) {
-	r.next = d.State
-	if !d.Run {
-		r.timer.Reset(time.Until(d.At))
+// listen makes signals wake the loop.
+func (r *running) listen() {
+	r.Approved.Listen(func() { r.hear(func(h *heard) { h.approved = true }, engine.Answer) })
+	call := func(how func(*called)) func() {
+		return func() {
+			r.mu.Lock()
+			how(&r.called)
+			r.mu.Unlock()
+			r.looks.Wake(engine.Asked)
+		}
+	}
+	r.Pushed.Listen(call(func(c *called) { c.pushed = true }))
+	r.Changed.Listen(call(func(c *called) { c.changed = true }))
+	r.Reconciler.Peers.woken(r.Reconciler.Sync).Listen(call(func(c *called) { c.needed = true }))
+}
+
+// deafen is the opposite of listen.
+func (r *running) deafen() {
+	for _, s := range []*engine.Signal{r.Approved, r.Pushed, r.Changed, r.Reconciler.Peers.woken(r.Reconciler.Sync)} {
+		s.Listen(nil)
 	}
 }
 
-// setMoved records the changed objects that the watcher reported, and wakes the loop.
+// hear takes up what may begin a pass, and wakes the loop. A pass that takes longer than the interval makes way for it.
+func (r *running) hear(what func(*heard), why Because) {
+	r.mu.Lock()
+	what(&r.heard)
+	passing := r.under != nil
+	r.mu.Unlock()
+	r.makeWay()
+	if !passing || why == engine.Answer { // what else it hears is decided when it ends
+		r.passes.Wake(why.Priority())
+	}
+}
+
+// setMoved records the changed objects that the watcher reported.
 func (r *running) setMoved(moved map[manifest.ID]string) {
 	r.mu.Lock()
 	r.moved = maps.Clone(moved)
 	maps.DeleteFunc(r.handled, func(id manifest.ID, mark string) bool { now, still := moved[id]; return !still || now != mark })
 	r.mu.Unlock()
-	select {
-	case r.wake <- struct{}{}:
-	default:
-	}
+	r.hear(func(h *heard) { h.drift = true }, Moved)
 }
 
 // fresh reports whether objects changed since a pass checked them.
 func (r *running) fresh() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	return r.drifted()
+}
+
+// drifted is fresh for a caller that holds the lock.
+func (r *running) drifted() bool {
 	for id, mark := range r.moved {
 		if looked, ok := r.handled[id]; !ok || looked != mark {
 			return true
@@ -281,29 +326,147 @@ func (r *running) current() string {
 }
 
 // late reports whether the current pass takes longer than the interval.
-func (r *running) late() bool { return r.passing() >= r.Interval }
-
-// passing returns for how long the current pass works; zero if there is none.
-func (r *running) passing() time.Duration {
+func (r *running) late() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.began.IsZero() {
+	return r.under != nil && time.Since(r.under.began) >= r.Interval
+}
+
+// work is a run of the task of passes: it makes a pass if one is due.
+func (r *running) work(ctx context.Context) engine.Next {
+	if r.isDue(ctx) {
+		r.pass(ctx)
+	}
+	return engine.Next{At: r.next.At, Priority: r.next.Why.Priority()}
+}
+
+// isDue decides about everything that was heard whether a pass begins now.
+func (r *running) isDue(ctx context.Context) bool {
+	h := r.takeHeard()
+	if h.approved {
+		r.next = r.due(engine.Event{Kind: engine.Approved}).State
+		return true
+	}
+	if newest := h.newest; newest != nil {
+		due := r.due(engine.Event{Kind: engine.Newest, Fresh: newest.revision != r.current(), Pushed: newest.pushed, Needed: h.needed})
+		if due.Run && (h.needed || !r.follow(ctx, newest.commit)) {
+			r.next = due.State
+			return true
+		}
+	}
+	if h.drift {
+		r.next = r.due(engine.Event{Kind: engine.Drift, Drifted: r.fresh()}).State
+	}
+	if time.Now().Before(r.next.At) {
+		return false
+	}
+	due := r.due(engine.Event{Kind: engine.Timer, Drifted: r.fresh()})
+	r.next = due.State
+	return due.Run
+}
+
+// takeHeard returns what was heard, and forgets it.
+func (r *running) takeHeard() heard {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	h := r.heard
+	r.heard = heard{}
+	return h
+}
+
+// pass makes a pass and decides when the next one begins.
+func (r *running) pass(ctx context.Context) {
+	because, began := r.next.Why, time.Now()
+	passing, interrupt := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer interrupt(nil)
+	if !r.begin(interrupt) {
+		return
+	}
+	r.emit(Event{Kind: Began, Because: because})
+	result, err := r.guarded(passing)
+	h, yieldTo := r.ended()
+	event := Event{Kind: Passed, Because: because, Revision: result.Revision, Report: result, Took: time.Since(began), Err: err}
+	if passing.Err() != nil && err != nil {
+		event.Kind = Stopped
+		r.next = r.due(engine.Event{Kind: engine.Stopped, Why: cmp.Or(yieldTo, because)}).State
+	} else {
+		event.Next = r.passed(because, err, h)
+	}
+	r.emit(event)
+}
+
+// begin records that a pass begins, which will check everything that has changed so far. It returns false if the loop ends.
+func (r *running) begin(interrupt context.CancelCauseFunc) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ending {
+		return false
+	}
+	r.handled = maps.Clone(r.moved)
+	r.under = &underWay{began: time.Now(), interrupt: interrupt, late: time.AfterFunc(r.Interval, r.makeWay)}
+	return true
+}
+
+// ended records that the pass ended. It returns what was heard meanwhile, and what the pass made way for. An approval is left for the
+// next pass.
+func (r *running) ended() (h heard, yieldTo Because) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.under.late.Stop()
+	if r.under.over != nil {
+		r.under.over.Stop()
+	}
+	yieldTo = r.under.yieldTo
+	r.under = nil
+	h = r.heard
+	r.heard = heard{approved: h.approved}
+	return h, yieldTo
+}
+
+// makeWay interrupts a pass that takes longer than the interval if there is something newer, because it may be waiting for something that
+// never happens.
+func (r *running) makeWay() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.under == nil || r.under.yieldTo != "" || time.Since(r.under.began) < r.Interval {
+		return
+	}
+	switch newest := r.heard.newest; {
+	case newest != nil && newest.revision != r.seen:
+		r.under.yieldTo = Commit
+	case r.drifted():
+		r.under.yieldTo = Moved
+	default:
+		return
+	}
+	r.under.interrupt(errYield)
+}
+
+// endPass gives the current pass, if there is one, its Grace.
+func (r *running) endPass(why error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ending = true
+	switch {
+	case r.under == nil:
+	case r.under.idle:
+		r.under.interrupt(why)
+	default:
+		interrupt := r.under.interrupt
+		r.under.over = time.AfterFunc(r.Grace, func() { interrupt(why) })
+	}
+}
+
+// passed decides when the pass after one that ended begins. It returns the time until then, unless drift triggers it earlier.
+func (r *running) passed(because Because, err error, h heard) time.Duration {
+	pushed := h.pushed != "" && h.pushed != r.current()
+	r.next = r.due(engine.Event{
+		Kind: engine.Passed, Why: because, Failed: err != nil && !ofCommit(err), Soon: r.soon, Drifted: r.fresh(), Fresh: pushed, Needed: h.needed && err == nil,
+	}).State
+	if r.next.Why == Commit || r.next.Why == Needed {
 		return 0
 	}
-	return time.Since(r.began)
-}
-
-// queue records whether the current pass waits for a slot.
-func (r *running) queue(waits bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.queued = waits
-}
-
-func (r *running) isQueued() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.queued
+	return time.Until(r.next.Regular)
 }
 
 // A look is the result of looking for a newer commit.
@@ -311,175 +474,84 @@ type look struct {
 	revision string
 	commit   render.Input // the newest commit; without files if it was refused
 	pushed   bool         // a push was announced, or another sync asked for a pass
-	needed   bool         // another sync asked for a pass
 }
 
 // lookAgain holds the delays before looking again after a push that is not visible yet. Some forges send the event before all of
 // their servers know the push.
 var lookAgain = []time.Duration{time.Second, 4 * time.Second}
 
-// look sends the newest revision to tell: after a push, at every poll if Poll is shorter than Interval, and while a pass takes
-// longer than the interval.
-func (r *running) look(ctx context.Context, tell chan<- look) {
-	often := r.Poll > 0 && r.Poll < r.Interval
-	every := r.Interval
-	if often {
-		every = r.Poll
+// polls reports whether the loop looks for commits between passes.
+func (r *running) polls() bool { return r.Poll > 0 && r.Poll < r.Interval }
+
+func (r *running) pollEvery() time.Duration {
+	if r.polls() {
+		return r.Poll
 	}
-	var again []time.Duration // delays before the remaining looks after a push
-	woken := r.Reconciler.Peers.woken(r.Reconciler.Sync)
-	for {
-		pushed, needed := len(again) > 0, false
-		wait := jitter(every)
-		if pushed {
-			wait, again = again[0], again[1:]
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-r.Pushed:
-			pushed, again = true, lookAgain
-		case <-woken:
-			pushed, needed = true, true
-		case <-r.Changed:
-		case <-time.After(wait):
-		}
-		isQuiet := !pushed && !often && !r.late()
-		if isQuiet || !pushed && r.isAtTip(ctx, every) {
-			continue
-		}
-		in, err := r.newest(ctx, pushed)
-		if err != nil {
-			in = render.Input{Revision: refused(unread(err))}
-		}
-		if in.Revision == "" {
-			continue // the next pass reports the error
-		}
-		if in.Revision != r.current() {
-			again = nil
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case tell <- look{in.Revision, in, pushed, needed}:
-		}
-	}
+	return r.Interval
 }
 
-// newest fetches the newest commit for a look. Hundreds of loops look at the same time when there is one.
-func (r *running) newest(ctx context.Context, pushed bool) (render.Input, error) {
-	ctx, free, err := r.Slots.Take(ctx, engine.Asked)
-	if err != nil {
-		return render.Input{}, err
+// look is a run of the task of looks. It looks for the newest commit after a push, at every poll if Poll is shorter than Interval, and while
+// a pass takes longer than the interval.
+func (r *running) look(ctx context.Context) engine.Next {
+	r.mu.Lock()
+	c := r.called
+	r.called = called{}
+	r.mu.Unlock()
+	if c == (called{}) && time.Now().Before(r.lookAt) || ctx.Err() != nil {
+		return engine.Next{At: r.lookAt}
 	}
-	defer free()
+	pushed := c.pushed || c.needed || r.followUp
+	if c.pushed {
+		r.again = lookAgain
+	}
+	if isQuiet := !pushed && !r.polls() && !r.late(); !isQuiet && (pushed || !r.isAtTip(ctx)) {
+		r.find(ctx, pushed, c.needed)
+	}
+	wait := jitter(r.pollEvery())
+	if r.followUp = len(r.again) > 0; r.followUp {
+		wait, r.again = r.again[0], r.again[1:]
+	}
+	r.lookAt = time.Now().Add(wait)
+	return engine.Next{At: r.lookAt}
+}
+
+// find fetches the newest commit, and tells the passes. If it cannot, the next pass reports the error.
+func (r *running) find(ctx context.Context, pushed, needed bool) {
+	fetching := ctx
 	if !pushed {
-		ctx = engine.Within(ctx, recent)
+		fetching = engine.Within(ctx, recent)
 	}
-	return r.fetch(ctx)
+	in, err := r.fetch(fetching)
+	if err != nil {
+		in = render.Input{Revision: refused(unread(err))}
+	}
+	if in.Revision == "" || ctx.Err() != nil {
+		return
+	}
+	if in.Revision != r.current() {
+		r.again = nil
+	}
+	why := Commit
+	if needed {
+		why = Needed
+	}
+	r.hear(func(h *heard) {
+		h.newest, h.needed = &look{in.Revision, in, pushed}, h.needed || needed
+		if pushed && in.Revision != r.seen {
+			h.pushed = in.Revision
+		}
+	}, why)
 }
 
 // isAtTip reports whether the last pass was over the newest commit, as it was at most an interval of polls ago: whoever asks first after
 // that asks for all syncs, and wakes those that the answer is new to.
-func (r *running) isAtTip(ctx context.Context, every time.Duration) bool {
+func (r *running) isAtTip(ctx context.Context) bool {
 	if r.Tip == nil {
 		return false
 	}
-	tip, err := r.Tip(engine.Within(ctx, every*9/10), r.Ref)
+	defer engine.PauseAfter(ctx, late)()
+	tip, err := r.Tip(engine.Within(ctx, r.pollEvery()*9/10), r.Ref)
 	return err == nil && tip == r.current()
-}
-
-// pass makes a pass and schedules the next one.
-func (r *running) pass(ctx context.Context, looks <-chan look) {
-	type result struct {
-		report report.Report
-		err    error
-	}
-	because, began := r.next.Why, time.Now()
-	r.begin(began)
-	r.emit(Event{Kind: Began, Because: because})
-	passing, interrupt := context.WithCancelCause(context.WithoutCancel(ctx))
-	defer interrupt(nil)
-	done := make(chan result, 1)
-	go func() {
-		outcome, err := r.guarded(passing)
-		done <- result{outcome, err}
-	}()
-
-	ending, late := ctx.Done(), time.After(r.Interval)
-	var over <-chan time.Time
-	var yieldTo Because
-	pushed := "" // a revision that a push announced during the pass
-	needed := false
-	for {
-		var newer Because
-		select {
-		case got := <-done:
-			r.begin(time.Time{})
-			event := Event{Kind: Passed, Because: because, Revision: got.report.Revision, Report: got.report, Took: time.Since(began), Err: got.err}
-			if passing.Err() != nil && got.err != nil {
-				event.Kind = Stopped
-				r.schedule(r.due(engine.Event{Kind: engine.Stopped, Why: cmp.Or(yieldTo, because)}))
-			} else {
-				event.Next = r.passed(because, got.err, pushed != "" && pushed != r.current(), needed)
-			}
-			r.emit(event)
-			return
-		case <-ending:
-			ending, over = nil, time.After(r.Grace)
-			if r.isQueued() { // it has nothing to finish
-				interrupt(context.Cause(ctx))
-			}
-		case <-over:
-			interrupt(context.Cause(ctx))
-		case newest := <-looks:
-			needed = needed || newest.needed
-			if newest.revision != r.current() {
-				newer = Commit
-				if newest.pushed {
-					pushed = newest.revision
-				}
-			}
-		case <-late:
-			if left := r.Interval - r.passing(); left > 0 { // it had to wait for a slot
-				late = time.After(left)
-				continue
-			}
-			newer = Moved
-			if pushed != "" && pushed != r.current() {
-				newer = Commit
-			}
-		case <-r.wake:
-			newer = Moved
-		}
-		// A pass that takes longer than the interval may be waiting for something that never happens, so it gives way.
-		if is := newer == Commit || newer == Moved && r.fresh(); is && r.late() {
-			yieldTo = newer
-			interrupt(errYield)
-		}
-	}
-}
-
-// begin records that a pass begins, which will check everything that has changed so far. With the zero time, it records that the
-// pass ended.
-func (r *running) begin(at time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.began = at
-	if !at.IsZero() {
-		r.handled = maps.Clone(r.moved)
-	}
-}
-
-// passed schedules the pass after one that ended. It returns the time until then, unless drift triggers it earlier.
-func (r *running) passed(because Because, err error, pushed, needed bool) time.Duration {
-	r.schedule(r.due(engine.Event{
-		Kind: engine.Passed, Why: because, Failed: err != nil && !ofCommit(err), Soon: r.soon, Drifted: r.fresh(), Fresh: pushed, Needed: needed && err == nil,
-	}))
-	if r.next.Why == Commit || r.next.Why == Needed {
-		return 0
-	}
-	return time.Until(r.next.Regular)
 }
 
 // jitter changes a delay by up to a tenth, so that many loops do not act at the same time.
@@ -546,12 +618,6 @@ func (r *running) guarded(ctx context.Context) (result report.Report, err error)
 // pass uses the commit that was fetched last, so that it still corrects drift.
 func (r *running) once(ctx context.Context) (report.Report, error) {
 	began := time.Now()
-	ctx, free, err := r.turn(ctx)
-	if err != nil {
-		return report.Failed(r.Reconciler.Sync, r.current(), err), err
-	}
-	defer free()
-	r.begin(time.Now()) // the time until here does not make the pass late
 	waits := func(what string) {
 		r.emit(Event{Kind: Waiting, Revision: r.current(), Took: time.Since(began), For: what})
 	}
@@ -650,17 +716,10 @@ func (r *running) carry(ctx context.Context, waits func(string)) (report.Report,
 	return result, err
 }
 
-// fetch fetches the newest commit. A repository that does not answer holds no slot.
+// fetch fetches the newest commit. A repository that does not answer holds no worker.
 func (r *running) fetch(ctx context.Context) (render.Input, error) {
 	defer engine.PauseAfter(ctx, late)()
 	return r.Reconciler.Source.Fetch(ctx, r.Ref)
-}
-
-// turn waits for a slot.
-func (r *running) turn(ctx context.Context) (_ context.Context, free func(), err error) {
-	r.queue(true)
-	defer r.queue(false)
-	return r.Slots.Take(ctx, r.next.Why.Priority())
 }
 
 // ready waits until the API server answers.
@@ -668,9 +727,18 @@ func (r *running) ready(ctx context.Context) error {
 	if r.Ready == nil {
 		return nil
 	}
-	r.queue(true) // it has nothing to finish
-	defer r.queue(false)
+	r.idles(true)
+	defer r.idles(false)
 	return r.Ready(ctx)
+}
+
+// idles records whether the pass has nothing to finish.
+func (r *running) idles(is bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.under != nil {
+		r.under.idle = is
+	}
 }
 
 // see publishes that a new commit is pending, and the final status of the previous one. For the first commit, it waits until there
@@ -739,10 +807,13 @@ func (r *running) publish(ctx context.Context, result report.Report) {
 }
 
 func (r *running) emit(e Event) {
-	if r.OnEvent == nil {
-		return
-	}
 	r.telling.Lock()
 	defer r.telling.Unlock()
-	r.OnEvent(e)
+	r.Loop.emit(e)
+}
+
+func (l Loop) emit(e Event) {
+	if l.OnEvent != nil {
+		l.OnEvent(e)
+	}
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"headgate.dev/headgate/reconcile/demand"
+	"headgate.dev/headgate/reconcile/engine"
 	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/memo"
@@ -161,10 +162,14 @@ func (w *world) Publish(_ context.Context, r report.Report) error {
 	return w.publish
 }
 
-func (w *world) Watch(ctx context.Context, tell func(map[manifest.ID]string), _ func(error)) {
+func (w *world) Watch(ctx context.Context, tell func(map[manifest.ID]string), _ func(error)) (wait func()) {
 	w.set(func() { w.tell = tell })
-	<-ctx.Done()
-	w.note("the watch ends")
+	ended := make(chan struct{})
+	context.AfterFunc(ctx, func() {
+		defer close(ended)
+		w.note("the watch ends")
+	})
+	return func() { <-ended }
 }
 
 func (w *world) Owner(context.Context) (render.Owner, error) {
@@ -428,14 +433,14 @@ func TestPush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const seen = "pending: seen; the pass has not ended"
 		w := newWorld()
-		pushed := make(chan struct{}, 1)
+		pushed := new(engine.Signal)
 		l := w.loop()
 		l.Interval, l.Pushed = time.Hour, pushed
 		w.run(t, l)
 		w.noted()
 		push := func(revision string) {
 			w.set(func() { w.revision = revision })
-			pushed <- struct{}{}
+			pushed.Send()
 		}
 		push("b")
 		expect(t, "A push starts a pass at once.", w.noted(), "0s b: "+seen, "0s apply b", "0s b: "+done)
@@ -481,7 +486,7 @@ func TestPush(t *testing.T) {
 func TestPushDuringALatePass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
-		pushed := make(chan struct{}, 1)
+		pushed := new(engine.Signal)
 		l := w.loop()
 		l.Pushed = pushed
 		w.run(t, l)
@@ -499,7 +504,7 @@ func TestPushDuringALatePass(t *testing.T) {
 		})
 		for _, revision := range []string{"b", "c"} {
 			w.set(func() { w.revision = revision })
-			pushed <- struct{}{}
+			pushed.Send()
 			time.Sleep(time.Second)
 		}
 		time.Sleep(time.Minute)

@@ -155,7 +155,7 @@ func (r Reconciler) carryOut(ctx context.Context, limit *allowance, pass rounds.
 	}
 }
 
-// pause waits for d, without a slot. It returns an error if ctx ends first.
+// pause waits for d, without a worker. It returns an error if ctx ends first.
 func pause(ctx context.Context, d time.Duration) error {
 	defer engine.Pause(ctx)()
 	select {

@@ -37,7 +37,7 @@ type Member struct {
 // A member is one of the syncs.
 type member struct {
 	Member
-	wake chan struct{}
+	wake *engine.Signal
 
 	declares map[manifest.ID]bool // nil until it has rendered a commit
 	branch   string               // behind Ref; "" if there is none, or if it has rendered no commit
@@ -75,7 +75,7 @@ func (p *Peers) Join(of inventory.Sync, as Member) {
 		p.all, p.changed = map[inventory.Sync]*member{}, make(chan struct{})
 	}
 	p.all[of] = &member{
-		Member: as, wake: make(chan struct{}, 1), fetched: true,
+		Member: as, wake: new(engine.Signal), fetched: true,
 		asks: map[inventory.Sync]waited{}, woken: map[inventory.Sync]string{},
 	}
 }
@@ -91,8 +91,8 @@ func (p *Peers) Leave(of inventory.Sync) {
 	})
 }
 
-// woken returns the channel that receives when another sync needs the newest commit of a sync; nil if the sync did not join.
-func (p *Peers) woken(of inventory.Sync) <-chan struct{} {
+// woken returns what is sent when another sync needs the newest commit of a sync; nil if the sync did not join.
+func (p *Peers) woken(of inventory.Sync) *engine.Signal {
 	if m := p.member(of); m != nil {
 		return m.wake
 	}
@@ -254,9 +254,9 @@ func declareInTurn(ctx context.Context, timeout time.Duration, asked []*member) 
 // await wakes syncs and waits shortly until each has rendered a commit or failed.
 func (p *Peers) await(ctx context.Context, revision string, asked []*member) {
 	for _, m := range asked {
-		m.wakeUp()
+		m.wake.Send()
 	}
-	defer engine.Pause(ctx)() // the others need slots
+	defer engine.Pause(ctx)() // the others need workers
 	enough := time.NewTimer(askFor)
 	defer enough.Stop()
 	for {
@@ -315,14 +315,6 @@ func (m *member) failedOn(revision string) bool {
 	return m.broken != nil && (m.tried == "" || m.tried == revision)
 }
 
-// wakeUp wakes a sync, so that it fetches its newest commit and makes a pass.
-func (m *member) wakeUp() {
-	select {
-	case m.wake <- struct{}{}:
-	default:
-	}
-}
-
 // handOver wakes the syncs that will take over objects, once for each pair of commits.
 func (p *Peers) handOver(of inventory.Sync, revision string, to []inventory.Sync) {
 	gives := p.member(of)
@@ -340,7 +332,7 @@ func (p *Peers) handOver(of inventory.Sync, revision string, to []inventory.Sync
 		gives.woken[name] = pair
 		p.mu.Unlock()
 		if fresh {
-			m.wakeUp()
+			m.wake.Send()
 		}
 	}
 }

@@ -17,7 +17,7 @@ func TestPollsAreShared(t *testing.T) {
 		w := newWorld()
 		l := w.loop()
 		l.Interval, l.Poll = time.Hour, 10*time.Second
-		changed := make(chan struct{}, 1)
+		changed := new(engine.Signal)
 		l.Changed = changed
 		asked, fetched := 0, 0
 		l.Tip = func(ctx context.Context, _ string) (string, error) {
@@ -40,7 +40,7 @@ func TestPollsAreShared(t *testing.T) {
 			t.Errorf("in five minutes, the loop asked %d times for the newest commit and fetched %d times, want about 30 and 0", tips, more)
 		}
 		w.set(func() { w.revision = "b" })
-		changed <- struct{}{}
+		changed.Send()
 		if got := w.noted(); len(got) != 3 || !strings.HasSuffix(got[1], "apply b") {
 			t.Errorf("another sync has found a new commit, and this one takes it up at once: %q", got)
 		}
@@ -53,13 +53,13 @@ func TestAskedPassFetches(t *testing.T) {
 		w := newWorld()
 		l := w.loop()
 		l.Interval = time.Hour
-		asked := make(chan struct{}, 1)
+		asked := new(engine.Signal)
 		l.Approved = asked
 		var ages []time.Duration
 		l.Reconciler.Source = agingSource{w, &ages}
 		w.run(t, l)
 		w.noted()
-		asked <- struct{}{}
+		asked.Send()
 		time.Sleep(time.Minute)
 		w.set(func() {
 			if len(ages) != 2 || ages[0] == 0 || ages[1] != 0 {
@@ -89,20 +89,20 @@ func (c countingSource) Fetch(ctx context.Context, ref string) (render.Input, er
 	return c.world.Fetch(ctx, ref)
 }
 
-// Of two loops with one slot, one works. A pass that waits for its slot ends with the process at once, and is not late.
+// Of two loops with one worker, one works. A pass that waits for the worker ends with the process at once, and is not late.
 func TestLoopsTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, other := newWorld(), newWorld()
-		slots := engine.NewSlots(1)
+		queue := engine.NewQueue(1)
 		first, second := one.loop(), other.loop()
-		first.Slots, second.Slots = slots, slots
+		first.Queue, second.Queue = queue, queue
 		release := make(chan struct{})
 		one.apply = func(context.Context) error {
 			<-release
 			return nil
 		}
 		one.run(t, first)
-		expect(t, "The first one has the slot.", one.noted(), "0s a: pending: seen; the pass has not ended", "0s apply a")
+		expect(t, "The first one has the worker.", one.noted(), "0s a: pending: seen; the pass has not ended", "0s apply a")
 		stop := other.run(t, second)
 		time.Sleep(5 * time.Minute)
 		expect(t, "The second one waits for it, also for longer than the interval.", other.noted())

@@ -153,11 +153,11 @@ func TestUntouchedWithDrift(t *testing.T) {
 	if !follow("b") {
 		t.Error("A commit that changes nothing is followed.")
 	}
-	running.setMoved(map[manifest.ID]string{{Kind: "ConfigMap", Name: "x"}: "changed"})
+	running.moved = map[manifest.ID]string{{Kind: "ConfigMap", Name: "x"}: "changed"}
 	if follow("c") {
 		t.Error("There is drift that no pass has seen.")
 	}
-	running.setMoved(nil)
+	running.moved = nil
 	running.next.Failures = 1
 	if follow("d") {
 		t.Error("The last pass failed.")

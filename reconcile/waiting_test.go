@@ -20,11 +20,11 @@ func TestWaitingPassesDelayNobody(t *testing.T) {
 	p95 := func(t *testing.T, waiting int) (took time.Duration) {
 		t.Helper()
 		synctest.Test(t, func(t *testing.T) {
-			slots := engine.NewSlots(10)
+			queue := engine.NewQueue(10)
 			for i := range waiting {
 				w := newWorld()
 				l := w.loop()
-				l.Slots = slots
+				l.Queue = queue
 				switch i % 5 {
 				case 0:
 					w.apply = func(ctx context.Context) error { return pause(ctx, 5*time.Minute) } // objects that are not ready
@@ -50,7 +50,7 @@ func TestWaitingPassesDelayNobody(t *testing.T) {
 			for range 100 {
 				w := newWorld()
 				l := w.loop()
-				l.Slots, l.Poll = slots, time.Second
+				l.Queue, l.Poll = queue, time.Second
 				w.apply = func(context.Context) error {
 					time.Sleep(time.Second)
 					return nil
@@ -106,10 +106,10 @@ func (silent) Fetch(ctx context.Context, _ string) (render.Input, error) {
 // A panic in one pass is the error of that pass. Otherwise, one commit could end the process of five hundred syncs.
 func TestPanicIsAnErrorOfThePass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		slots := engine.NewSlots(1)
+		queue := engine.NewQueue(1)
 		one, other := newWorld(), newWorld()
 		first, second := one.loop(), other.loop()
-		first.Slots, second.Slots = slots, slots
+		first.Queue, second.Queue = queue, queue
 		one.apply = func(context.Context) error { panic("boom\nand a stack trace") }
 		one.run(t, first)
 		other.run(t, second)
@@ -118,7 +118,7 @@ func TestPanicIsAnErrorOfThePass(t *testing.T) {
 		if got := one.received(Passed); len(got) != 1 || got[0].Err == nil || got[0].Err.Error() != defect {
 			t.Fatalf("%+v, want one pass with the error %q", got, defect)
 		}
-		expect(t, "The other sync has the slot after that.", other.noted(), "0s a: pending: seen; the pass has not ended", "0s apply a", "0s a: "+done)
+		expect(t, "The other sync has the worker after that.", other.noted(), "0s a: pending: seen; the pass has not ended", "0s apply a", "0s a: "+done)
 		time.Sleep(10 * time.Second)
 		got := one.noted()
 		if len(got) == 0 || !strings.Contains(got[len(got)-1], "defect of Headgate: boom") {

@@ -181,7 +181,9 @@ var livesIn = map[string][]string{
 	"github.com/fluxcd/pkg/ssa": {"reconcile/cluster"},
 	"github.com/sigstore":       {"reconcile/registry"},
 	"sigs.k8s.io/crdify":        {"render/schema"},
-	"sigs.k8s.io/kustomize":     {"render/kustomize"},
+
+	"sigs.k8s.io/controller-runtime/pkg/controller": {"reconcile/engine/queue.go", "reconcile/controller"},
+	"sigs.k8s.io/kustomize":                         {"render/kustomize"},
 
 	"k8s.io/client-go/applyconfigurations": {"render/check/kubernetes"},
 

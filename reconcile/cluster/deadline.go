@@ -23,7 +23,7 @@ const (
 	listFactor = 4
 	// mostAsked is the longest Retry-After of an API server that is followed.
 	mostAsked = 10 * time.Second
-	// late is how long a pass keeps its slot while it waits for an answer.
+	// late is how long a pass keeps its worker while it waits for an answer.
 	late = time.Second
 )
 
@@ -45,7 +45,7 @@ func (e unanswered) Timeout() bool   { return true }
 func (e unanswered) Temporary() bool { return true }
 
 // A deadlineTransport sends requests through a throttle, gives each a deadline, repeats reads that the API server was too busy for, and
-// records the requests that are under way. A pass gives its slot back while an answer is late.
+// records the requests that are under way. The worker of a pass leaves while an answer is late.
 type deadlineTransport struct {
 	next    http.RoundTripper
 	through *throttle

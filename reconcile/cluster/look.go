@@ -336,11 +336,10 @@ func (c *Cluster) compared(ctx context.Context, a facts.Asked, id manifest.ID) (
 
 // Watch reports the wanted objects that changed since their comparison, and again after every change, until ctx is
 // done. It calls trouble once for each kind that cannot be watched.
-func (l *Looker) Watch(ctx context.Context, tell func(moved map[manifest.ID]string), trouble func(error)) {
+func (l *Looker) Watch(ctx context.Context, tell func(moved map[manifest.ID]string), trouble func(error)) (wait func()) {
 	w := l.cluster.watching(trouble)
 	w.everything = true
 	var group sync.WaitGroup
-	defer group.Wait()
 	group.Go(func() {
 		for {
 			select {
@@ -352,7 +351,8 @@ func (l *Looker) Watch(ctx context.Context, tell func(moved map[manifest.ID]stri
 		}
 	})
 	group.Go(func() { w.followKinds(ctx) })
-	w.report(ctx, tell, nil)
+	group.Go(func() { w.report(ctx, tell, nil) })
+	return group.Wait
 }
 
 // marks returns the marks that show whether an object changed.

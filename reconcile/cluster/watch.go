@@ -29,17 +29,20 @@ const (
 
 // Watch reports the objects of the inventory that changed since our last write, with their current marks, and again after every
 // change, until ctx is done. It leaves out objects that a pass is writing, and those whose status alone changed. It calls trouble
-// once for each kind that cannot be watched, and watches all others. Passes may run at the same time.
+// once for each kind that cannot be watched, and watches all others. Passes may run at the same time. Watch returns at once, and wait
+// returns once nothing of it goes on.
 //
 // It watches the inventory and, for every kind in it, the metadata of objects with our label. It keeps only the mark of an object.
 // Clusters with the same Options.Shares have these watches together.
-func (c *Cluster) Watch(ctx context.Context, tell func(moved map[manifest.ID]string), trouble func(error)) {
+func (c *Cluster) Watch(ctx context.Context, tell func(moved map[manifest.ID]string), trouble func(error)) (wait func()) {
 	w := c.watching(trouble)
 	var group sync.WaitGroup
-	defer group.Wait()
 	group.Go(func() { w.followInventory(ctx) })
-	defer w.leaveKinds()
-	w.report(ctx, tell, func() { w.joinKinds(ctx) })
+	group.Go(func() {
+		defer w.leaveKinds()
+		w.report(ctx, tell, func() { w.joinKinds(ctx) })
+	})
+	return group.Wait
 }
 
 // watching is the state of a watch.

@@ -61,26 +61,22 @@ func watch(t *testing.T, c *cluster.Cluster) *told {
 	return watchIt(t, c.Watch)
 }
 
-func watchIt(t *testing.T, watch func(ctx context.Context, tell func(map[manifest.ID]string), trouble func(error))) *told {
+func watchIt(t *testing.T, watch func(ctx context.Context, tell func(map[manifest.ID]string), trouble func(error)) func()) *told {
 	t.Helper()
 	w := &told{}
 	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		watch(ctx, func(moved map[manifest.ID]string) {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.moved = maps.Clone(moved)
-		}, func(err error) {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.trouble = append(w.trouble, err.Error())
-		})
-	}()
+	wait := watch(ctx, func(moved map[manifest.ID]string) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.moved = maps.Clone(moved)
+	}, func(err error) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.trouble = append(w.trouble, err.Error())
+	})
 	t.Cleanup(func() {
 		cancel()
-		<-ended
+		wait()
 	})
 	return w
 }

@@ -1,3 +1,7 @@
+// Package engine decides when the passes of a sync begin, runs the passes of all syncs of a process on a number of workers, and says how
+// old an answer may be that they share. It knows nothing of plans and clusters; package reconcile makes the passes.
+//
+//	event ─Due─► when, why ─Queue─► a run works ─Pause─► it waits, and others work
 package engine
 
 import "time"

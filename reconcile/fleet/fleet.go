@@ -56,14 +56,17 @@ func (f *Fleet) Start(ctx context.Context, s v1alpha1.Sync, as *target.Target) {
 		f.Metrics.Add(of.Namespace, of.Name, as.Waiting())
 	}
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	if f.members == nil {
 		f.members = map[inventory.Sync]*Member{}
 	}
 	f.members[NameOf(s)] = one
-	f.ended.Go(func() {
+	f.mu.Unlock()
+	f.ended.Add(1)
+	wait := one.Target.Start(ctx)
+	context.AfterFunc(ctx, func() { // a Sync at rest has no goroutine
+		defer f.ended.Done()
 		defer close(one.ended)
-		one.Run(ctx)
+		wait()
 	})
 }
 

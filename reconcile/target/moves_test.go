@@ -12,6 +12,7 @@ import (
 
 	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/reconcile"
+	"headgate.dev/headgate/reconcile/engine"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/ownership"
 	"headgate.dev/headgate/reconcile/plan"
@@ -384,7 +385,7 @@ func TestMoveInLoops(t *testing.T) {
 	n.specs["from"], n.specs["to"] = "  interval: 1h\n", "  interval: 1h\n"
 	heard := newEvents()
 	p := n.process(t, false, n.config, heard.hear)
-	pushed := make(chan struct{}, 1)
+	pushed := new(engine.Signal)
 	p.of["from"].Loop.Pushed = pushed // the webhook only wakes the sync that would delete
 	n.run(t, p)
 	heard.until(t, "both apply", func() bool {
@@ -394,7 +395,7 @@ func TestMoveInLoops(t *testing.T) {
 	})
 	was, _, _ := n.state(t, "moves")
 	n.push(t, n.moved())
-	pushed <- struct{}{}
+	pushed.Send()
 	heard.until(t, "the other sync takes it over", func() bool { _, by, _ := n.state(t, "moves"); return by == "to" })
 	if uid, _, _ := n.state(t, "moves"); uid != was {
 		t.Error("It was made again.")

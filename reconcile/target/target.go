@@ -24,6 +24,7 @@ import (
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
 	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/engine"
 	"headgate.dev/headgate/reconcile/forge"
 	"headgate.dev/headgate/reconcile/git"
 	"headgate.dev/headgate/reconcile/outbox"
@@ -39,7 +40,7 @@ type Target struct {
 	outbox     *outbox.Outbox // nil if nothing is posted
 	follower   *follower      // nil if no pull requests are previewed
 	previews   bool           // it makes no passes
-	approved   chan struct{}
+	approved   engine.Signal
 	subscriber func() (*forge.Subscriber, error)
 }
 
@@ -51,11 +52,11 @@ func New(s v1alpha1.Sync, in Surroundings) (_ *Target, err error) {
 	if in.Getenv == nil {
 		in.Getenv = os.Getenv
 	}
-	changed := make(chan struct{}, 1)
+	changed := new(engine.Signal)
 	repository := &git.Repository{
 		URL: s.Spec.Source.Repo, Path: s.Spec.Source.Path, Cache: in.Cache, Plain: in.Plain,
 		Limits: git.Limits{Time: s.Spec.Source.FetchTimeout.Duration(), Object: objectsOf(s)},
-		Shared: in.Clones, Changed: func() { notify(changed) },
+		Shared: in.Clones, Changed: changed.Send,
 	}
 	w, err := Wire(s, repository, in, How{Cluster: cluster.Options{Progress: in.Done, Shares: in.Shares, Term: in.Term}, Fresh: freshTags})
 	if err != nil {
@@ -73,7 +74,7 @@ func New(s v1alpha1.Sync, in Surroundings) (_ *Target, err error) {
 		Suspended:  s.Spec.Suspend,
 		Interval:   s.Spec.Interval.Duration(),
 		Poll:       s.Spec.Source.Interval.Duration(),
-		Slots:      in.Slots,
+		Queue:      in.Queue,
 		Tip:        repository.Tip,
 		Changed:    changed,
 		OnEvent:    in.Event,
@@ -111,11 +112,10 @@ func New(s v1alpha1.Sync, in Surroundings) (_ *Target, err error) {
 		t.outbox = statuses
 		t.Loop.Publisher = statuses
 	}
-	pushed := make(chan struct{}, 1)
-	t.approved = make(chan struct{}, 1)
-	t.Loop.Pushed, t.Loop.Approved = pushed, t.approved
+	pushed := new(engine.Signal)
+	t.Loop.Pushed, t.Loop.Approved = pushed, &t.approved
 	t.subscriber = func() (*forge.Subscriber, error) {
-		hears, err := subscriber(s, in, from, func() { notify(pushed) })
+		hears, err := subscriber(s, in, from, pushed.Send)
 		if hears != nil && t.follower != nil {
 			hears.WakePulls = t.follower.of.wake
 		}
@@ -153,7 +153,7 @@ func objectsOf(s v1alpha1.Sync) int64 {
 func (t *Target) Previews() bool { return t.follower != nil }
 
 // Approved makes a pass soon, because a person may have approved something.
-func (t *Target) Approved() { notify(t.approved) }
+func (t *Target) Approved() { t.approved.Send() }
 
 // Passes reports whether Run makes passes.
 func (t *Target) Passes() bool { return !t.previews && !t.Loop.Suspended }
@@ -170,22 +170,25 @@ func (t *Target) Waiting() func() int {
 func (t *Target) Subscriber() (*forge.Subscriber, error) { return t.subscriber() }
 
 // Run runs the loop, the outbox and the previews until ctx is done.
-func (t *Target) Run(ctx context.Context) {
+func (t *Target) Run(ctx context.Context) { t.Start(ctx)() }
+
+// Start is Run, but returns at once. wait returns when all has ended.
+func (t *Target) Start(ctx context.Context) (wait func()) {
 	var others sync.WaitGroup
-	defer others.Wait()
+	if t.follower != nil && t.follower.runs() && (t.previews || !t.Loop.Suspended) {
+		others.Go(func() { t.follower.of.Run(ctx) })
+	}
 	if t.previews {
-		if t.follower != nil && t.follower.runs() {
-			t.follower.of.Run(ctx)
-		}
-		return
+		return others.Wait
 	}
 	if t.outbox != nil {
 		others.Go(func() { t.outbox.Run(ctx) })
 	}
-	if t.follower != nil && t.follower.runs() && !t.Loop.Suspended {
-		others.Go(func() { t.follower.of.Run(ctx) })
+	loop := t.Loop.Start(ctx)
+	return func() {
+		loop()
+		others.Wait()
 	}
-	t.Loop.Run(ctx)
 }
 
 // Once makes one pass and returns its report.

@@ -54,7 +54,7 @@ type Surroundings struct {
 	Shares      *cluster.Shares  // what the syncs of this process share in a cluster; nil shares nothing
 	Term        cluster.Term     // in which this process leads others; the zero value if nobody is elected
 	Clones      *git.Shared      // what the syncs of this process share of their repositories; nil shares nothing
-	Slots       *engine.Slots    // bound how many passes of this process work at the same time; nil bounds nothing
+	Queue       *engine.Queue    // runs the passes of all syncs of this process; nil if there is only this one
 	// PullRequests previews the pull requests of all Syncs of this process; nil if there is only this Sync.
 	PullRequests *PullRequests
 	Memo         manifest.Memo         // caches facts about files for several Syncs; nil for one per Sync if it has a cluster
