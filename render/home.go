@@ -67,18 +67,18 @@ func KubernetesScopes() map[schema.GroupKind]bool {
 	return kinds
 }
 
-// HasNamespacedKinds reports whether a group is a Kubernetes group with namespaced kinds.
-func HasNamespacedKinds(group string) bool { return inNamespaces[group] != "" }
+// A Scope reports whether a kind is namespaced.
+type Scope func(schema.GroupKind) (namespaced, known bool)
 
 // Homes adds to identities the namespaces that objects get in the cluster.
 type Homes struct {
-	Scope   func(schema.GroupKind) (namespaced, known bool) // reports whether a kind is namespaced
-	Commits []Desired                                       // the commits that declare other kinds
-	Space   string                                          // the namespace of namespaced objects without one; "" means DefaultNamespace
+	Scope   Scope
+	Commits []Desired // the commits that declare other kinds
+	Space   string    // the namespace of namespaced objects without one; "" means DefaultNamespace
 }
 
 // KubernetesScope returns a Scope that knows only the kinds of Kubernetes.
-func KubernetesScope() func(schema.GroupKind) (namespaced, known bool) {
+func KubernetesScope() Scope {
 	kinds := KubernetesScopes()
 	return func(gk schema.GroupKind) (namespaced, known bool) {
 		namespaced, known = kinds[gk]
@@ -120,7 +120,10 @@ func (h Homes) Complete() func(manifest.ID) manifest.ID {
 
 // ScopeOf reports whether a kind is namespaced, and whether that is known.
 func (h Homes) ScopeOf(gk schema.GroupKind) (namespaced, known bool) {
-	if namespaced, known = h.Scope(gk); known {
+	if h.Scope != nil {
+		namespaced, known = h.Scope(gk)
+	}
+	if known {
 		return namespaced, true
 	}
 	for _, commit := range h.Commits {

@@ -49,6 +49,7 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (facts.Observe
 		Ground: facts.Ground{
 			Inventory: inventory.Inventory{Sync: b.Sync, Owner: b.Base.Owner, Entries: make(map[manifest.ID]inventory.Entry, len(b.Base.Objects)), Record: inventory.Record{Format: inventory.Format}.WithPackages(b.Base)},
 			Kinds:     b.Kinds,
+			Scope:     render.KubernetesScope(),
 			Stance:    plan.Comparing,
 		},
 		Live:       facts.Live{Objects: make(map[manifest.ID]*metav1.PartialObjectMetadata, len(b.Base.Objects)), Trials: map[manifest.ID]facts.Trial{}},
@@ -57,6 +58,7 @@ func (b Baseline) Observe(_ context.Context, want render.Desired) (facts.Observe
 		Comparison: facts.Comparison{Base: &b.Base, InForce: b.Approvals},
 		Answers:    b.Known,
 	}
+	seen.Terms.Adoption = facts.AdoptUnowned // the objects of the base are ours
 	if b.Counts != nil {
 		seen.Stance = plan.Counting
 	}

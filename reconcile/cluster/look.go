@@ -156,7 +156,7 @@ func (l *Looker) Observe(ctx context.Context, want render.Desired) (facts.Observ
 		},
 		Live: facts.Live{Objects: map[manifest.ID]*metav1.PartialObjectMetadata{}, Trials: map[manifest.ID]facts.Trial{}},
 	}
-	if seen, err = demand.Ask(seen, want); err != nil {
+	if seen, err = demand.AskOthers(seen, want); err != nil {
 		return facts.Observed{}, err
 	}
 	seen.Upstream, err = c.upstream(ctx, want)

@@ -24,6 +24,32 @@ import (
 // before it reads objects, because the result names them.
 func Ask(o facts.Observed, commit render.Desired) (facts.Observed, error) {
 	o.Commit = &commit
+	objects, answers, err := resolved(o, commit)
+	if err == nil {
+		objects, err = protect(o, objects, answers)
+	}
+	if err != nil {
+		return o, err
+	}
+	return askingFor(o, objects, answers)
+}
+
+// AskOthers is Ask for a commit that other tools apply. What only Headgate does with an object is not asked for.
+func AskOthers(o facts.Observed, commit render.Desired) (facts.Observed, error) {
+	o.Commit = &commit
+	objects, answers, err := resolved(o, commit)
+	if err != nil {
+		return o, err
+	}
+	o, err = askingFor(o, objects, answers)
+	for i := range o.Asked {
+		o.Asked[i].Policy, o.Asked[i].Activates = inventory.Default, false
+	}
+	return o, err
+}
+
+// resolved returns the objects of a commit with their references, and the results of the references.
+func resolved(o facts.Observed, commit render.Desired) ([]render.Object, map[manifest.ID]facts.Resolved, error) {
 	answers := map[manifest.ID]facts.Resolved{}
 	secret := secretive(o, commit)
 	objects := make([]render.Object, 0, len(commit.Objects))
@@ -46,17 +72,12 @@ func Ask(o facts.Observed, commit render.Desired) (facts.Observed, error) {
 		}
 		objects = append(objects, r.Object)
 	}
-	if len(wrong) > 0 {
-		return o, errors.Join(wrong...)
-	}
-	othersApply := o.Stance == plan.Looking
-	if !othersApply {
-		var err error
-		if objects, err = protect(o, objects, answers); err != nil {
-			return o, err
-		}
-	}
-	if len(answers) > 0 || len(objects) > len(commit.Objects) {
+	return objects, answers, errors.Join(wrong...)
+}
+
+// askingFor returns the observation with the objects of its commit, as their references complete them.
+func askingFor(o facts.Observed, objects []render.Object, answers map[manifest.ID]facts.Resolved) (facts.Observed, error) {
+	if len(answers) > 0 || len(objects) > len(o.Commit.Objects) {
 		slices.SortFunc(objects, func(a, b render.Object) int { return a.ID.Compare(b.ID) })
 		for i := range objects[1:] {
 			if objects[i].ID == objects[i+1].ID {
@@ -64,15 +85,12 @@ func Ask(o facts.Observed, commit render.Desired) (facts.Observed, error) {
 			}
 		}
 	}
-	o.Want = commit
+	o.Want = *o.Commit
 	o.Want.Objects = objects
 	var err error
 	o.Asked, err = askedFor(o.Want, o.Inventory)
 	for i, a := range o.Asked {
-		if a.Resolved = answers[a.ID]; othersApply { // what only Headgate does with an object is not asked for
-			a.Policy, a.Activates = inventory.Default, false
-		}
-		o.Asked[i] = a
+		o.Asked[i].Resolved = answers[a.ID]
 	}
 	return o, err
 }

@@ -83,11 +83,10 @@ func (p *drafted) ledger(seen facts.Observed) *approval.Ledger {
 // asking returns a function that approves what a later state of the plan holds. It retains only observations about approvals.
 func asking(o facts.Observed, guards []Guard) func(*plan.Plan) plan.Lifting {
 	o = facts.Observed{
-		Wanted:     facts.Wanted{Want: o.Want},
-		Ground:     facts.Ground{Inventory: inventory.Inventory{Grants: o.Inventory.Grants}, Stance: o.Stance},
-		Given:      facts.Given{Approvals: o.Approvals, Now: o.Now, Terms: o.Terms},
-		Comparison: facts.Comparison{InForce: o.InForce},
-		Standing:   facts.Standing{Rewritten: o.Rewritten},
+		Wanted:   facts.Wanted{Want: o.Want},
+		Ground:   facts.Ground{Inventory: inventory.Inventory{Grants: o.Inventory.Grants}},
+		Given:    facts.Given{Approvals: o.Approvals, Now: o.Now, Terms: o.Terms},
+		Standing: facts.Standing{Rewritten: o.Rewritten, InGit: o.InGit},
 	}
 	return func(of *plan.Plan) plan.Lifting {
 		d := drafted{Plan: *of}
@@ -122,24 +121,23 @@ func (p *drafted) spend(use approval.Use, of map[string]plan.Step) {
 	}
 }
 
-// inGit returns the approvals in Git that count unless they have expired, and whether it was read. In a pass, these are the approvals in
-// the commit. In a preview, they are the approvals in the target branch, because the author of a pull request writes those in its head.
-// A directory is not a commit, so its approvals are not protected. A pass over a rewritten branch does not trust it, because the file
-// with the approvals is itself part of what a person has to approve.
-func inGit(o facts.Observed) (all []render.Approval, read bool) {
-	switch {
-	case o.Stance.In(plan.OnCommit):
-		return o.InForce, true
-	case o.Want.Revision == "", !o.Rewritten.None():
-		return nil, false
+// ofTarget returns the approvals in Git that count in a preview: those in the target branch, because the author of a pull request writes
+// those in its head.
+func ofTarget(o facts.Observed) facts.InGit { return facts.InGit{Read: true, All: o.InForce} }
+
+// ofCommit returns the approvals in Git that count in a pass: those in the commit. A directory is not a commit, so its approvals are not
+// protected. A pass over a rewritten branch does not trust it, because the file with the approvals is itself part of what a person has
+// to approve.
+func ofCommit(o facts.Observed) facts.InGit {
+	if o.Want.Revision == "" || !o.Rewritten.None() {
+		return facts.InGit{}
 	}
-	return o.Want.Approvals, true
+	return facts.InGit{Read: true, All: o.Want.Approvals}
 }
 
 // withGit returns the approvals, including those in Git.
 func withGit(o facts.Observed) approval.Given {
-	inGit, read := inGit(o)
-	if !read {
+	if !o.InGit.Read {
 		return o.Approvals
 	}
 	all := maps.Clone(o.Approvals)
@@ -149,7 +147,7 @@ func withGit(o facts.Observed) approval.Given {
 	onForge, _ := question.Get(question.Known{Answers: o.Answers}, question.Approvals{Revision: o.Want.Revision})
 	maps.Copy(all, onForge)
 	all[inventory.InGit] = []approval.Approval{}
-	for _, a := range inGit {
+	for _, a := range o.InGit.All {
 		all[inventory.InGit] = append(all[inventory.InGit], approval.Approval{
 			ID: approval.EntryID(a.Digests, a.By, a.Why, a.Expires, a.UpTo), Digests: a.Digests, By: a.By, Expires: a.Expires, UpTo: a.UpTo,
 		})
@@ -189,7 +187,6 @@ func expired(o facts.Given, a render.Approval) bool {
 // ignoredInGit returns notes on approvals in the commit that list held steps but do not count.
 func ignoredInGit(o facts.Observed, whole string, held []approval.Ask, short []approval.Shortage) []manifest.Finding {
 	digests := append(approval.DigestsOf(held), whole)
-	counting, read := inGit(o)
 	var notes []manifest.Finding
 	for _, a := range o.Want.Approvals {
 		if !slices.ContainsFunc(a.Digests, func(d string) bool { return slices.Contains(digests, d) && !lacks(short, d) }) {
@@ -203,10 +200,10 @@ func ignoredInGit(o facts.Observed, whole string, held []approval.Ask, short []a
 		case expired(o.Given, a):
 			f.Message = "the approval expired at " + a.Expires.UTC().Format("2006-01-02T15:04:05Z")
 			f.Fix = "approve it again, or remove the entry"
-		case read && !slices.ContainsFunc(counting, func(b render.Approval) bool { return slices.Equal(a.Digests, b.Digests) }):
+		case o.InGit.Read && !slices.ContainsFunc(o.InGit.All, func(b render.Approval) bool { return slices.Equal(a.Digests, b.Digests) }):
 			f.Message = "this pull request carries an approval of its own held steps, which does not count: its author wrote it"
 			f.Fix = "have another person merge the approval first"
-		case !read:
+		case !o.InGit.Read:
 			f.Message = "the approval does not count: a directory is not a commit"
 			f.Fix = "apply a commit that holds the approval, or use --approve"
 		default:

@@ -13,6 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// follows makes steps wait for all dependencies that the commit declares.
+func (p *drafted) follows(facts.Observed) { p.after = p.first }
+
 // arrange makes steps wait until the dependencies of their objects exist and are ready.
 func (p *drafted) arrange(seen facts.Observed) {
 	p.withdraw(seen)
@@ -20,7 +23,7 @@ func (p *drafted) arrange(seen facts.Observed) {
 	for i := range p.Steps {
 		steps[p.Steps[i].ID] = &p.Steps[i]
 	}
-	resolved := make(map[manifest.ID]facts.Resolved, len(p.first))
+	resolved := make(map[manifest.ID]facts.Resolved, len(p.after))
 	for _, a := range seen.Asked {
 		if a.Resolved.References != nil {
 			resolved[a.ID] = a.Resolved
@@ -31,7 +34,7 @@ func (p *drafted) arrange(seen facts.Observed) {
 		if !s.Applies() || resolved[s.ID].Problem != nil {
 			continue
 		}
-		for _, e := range p.first[s.ID] {
+		for _, e := range p.after[s.ID] {
 			why := comesFirst(*s, e.To, reason.Object.With(e.To), steps[e.To], seen.Known())
 			if m, ok := resolved[s.ID].Missing[e.To]; ok {
 				why = comesFirst(*s, e.To, m.Field, steps[e.To], seen.Known()).Or(m.Why.Code.With(slices.Concat([]any{m.Field}, m.Why.Values, []any{s.Origin})...))
@@ -83,8 +86,8 @@ func wait(s *plan.Step, id manifest.ID, what reason.Reason) {
 // mostAwaited is the maximum number of objects in the reasons of a waiting prune.
 const mostAwaited = 3
 
-// awaitDependants makes prunes wait for the objects that depend on their objects, and for those that would be deleted with them.
-// The guards have made sure that each of these is deleted, updated or released.
+// awaitDependants makes prunes wait for the objects that depend on their objects. The guards have made sure that each of these is
+// deleted, updated or released.
 func (p *drafted) awaitDependants(seen facts.Observed) {
 	c := p.caseOf(seen)
 	for i := range p.Steps {
@@ -105,6 +108,17 @@ func (p *drafted) awaitDependants(seen facts.Observed) {
 				by.Disowns = append(slices.Clip(by.Disowns), s.UID)
 				wait(s, by.ID, reason.AwaitsRelease.With(by.ID))
 			}
+		}
+	}
+}
+
+// awaitUsers makes prunes wait for the objects that would be deleted with their objects, and that the commit does not want either.
+func (p *drafted) awaitUsers(seen facts.Observed) {
+	c := p.caseOf(seen)
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		if s.Action != plan.Prune {
+			continue
 		}
 		awaited := c.GoingWith(*s)
 		for n, by := range awaited {
@@ -135,12 +149,8 @@ func (d Dependant) LetsGo() bool {
 }
 
 // GoingWith returns the steps of objects that would be deleted with the object of a prune, and that the commit does not want
-// either. For a deactivation, it also returns the steps of policies that would undo it. All of these come first. There are none
-// while a sync ends, because an ending deletes tier by tier.
+// either. For a deactivation, it also returns the steps of policies that would undo it. All of these come first.
 func (c Case) GoingWith(s plan.Step) []plan.Step {
-	if c.Seen.Stance.In(plan.Ending) {
-		return nil
-	}
 	users, all := c.Users(s.ID)
 	if !all {
 		users = nil

@@ -31,6 +31,8 @@ type drafted struct {
 	seen  facts.Observed
 	asked map[manifest.ID]facts.Asked // the objects that the commit asks for
 	first demand.Order                // the declared dependencies of objects
+	after demand.Order                // those that steps wait for
+	parts plan.Action                 // what the plan does with owned objects that the commit does not want: a prune or a release
 	at    map[manifest.ID]int         // index of Steps, once all of them are there
 	kept  map[manifest.ID]plan.Step   // the steps that keep objects unless the values change that references copy into them
 
@@ -54,19 +56,12 @@ func decide(seen facts.Observed) (drafted, error) {
 	if seen.Commit == nil {
 		return drafted{}, demand.ErrNotAsked
 	}
+	seen, err := withPremises(seen)
+	if err != nil {
+		return drafted{}, err
+	}
 	want, asked := seen.Want, seen.Asked
-	var err error
-	if seen.Stance == plan.Applying {
-		if seen, err = checkedSource(seen); err != nil {
-			return drafted{}, err
-		}
-		seen.First = isFirst(seen.Ground)
-	}
-	seen.Approvals = withGit(seen)
-	if seen.Stance.In(plan.Answered) {
-		seen.Asks = new([]question.Any)
-	}
-	p := drafted{seen: seen, asked: seen.AskedByID(), Plan: begin(seen)}
+	p := drafted{seen: seen, asked: seen.AskedByID(), Plan: begin(seen), parts: cmp.Or(partings[seen.Stance], plan.Prune)}
 	if p.first, err = demand.OrderOf(seen); err != nil {
 		return drafted{}, err
 	}
@@ -95,6 +90,47 @@ func decide(seen facts.Observed) (drafted, error) {
 	return p, nil
 }
 
+// A premise adds to the observation what has to be known before a plan is made, in some stances.
+type premise struct {
+	in plan.Stances
+	of func(facts.Observed) (facts.Observed, error)
+}
+
+// premises are found in this order.
+var premises = []premise{
+	{plan.Stances{plan.Applying}, checkedSource},
+	{plan.Stances{plan.Applying}, sureOf(func(o *facts.Observed) { o.First = isFirst(o.Ground) })},
+	{plan.Writing, sureOf(func(o *facts.Observed) { o.Lost = o.IsLost() })},
+	{plan.OnCommit, sureOf(func(o *facts.Observed) { o.InGit = ofTarget(*o) })},
+	{plan.OnCluster, sureOf(func(o *facts.Observed) { o.InGit = ofCommit(*o) })},
+	{nil, sureOf(func(o *facts.Observed) { o.Approvals = withGit(*o) })},
+	{plan.Answered, sureOf(func(o *facts.Observed) { o.Asks = new([]question.Any) })},
+}
+
+// sureOf returns a premise that has no error.
+func sureOf(set func(*facts.Observed)) func(facts.Observed) (facts.Observed, error) {
+	return func(o facts.Observed) (facts.Observed, error) {
+		set(&o)
+		return o, nil
+	}
+}
+
+// withPremises returns the observation with the premises of its stance.
+func withPremises(seen facts.Observed) (_ facts.Observed, err error) {
+	for _, p := range premises {
+		if !seen.Stance.In(p.in) {
+			continue
+		}
+		if seen, err = p.of(seen); err != nil {
+			return seen, err
+		}
+	}
+	return seen, nil
+}
+
+// partings are the stances in which owned objects that the commit does not want are not pruned.
+var partings = map[plan.Stance]plan.Action{plan.Orphaning: plan.Release}
+
 // begin returns a plan without steps.
 func begin(seen facts.Observed) plan.Plan {
 	return plan.Plan{
@@ -106,7 +142,7 @@ func begin(seen facts.Observed) plan.Plan {
 		Effects:   slices.Clone(seen.Effects),
 		Bumps:     seen.Bumps,
 		Held:      seen.Inventory.Held,
-		Approvals: plan.Approvals{Given: seen.Approvals.At(seen.Now), Now: seen.Now, GrantedBefore: seen.Inventory.Grants, Rebuilt: seen.IsLost()},
+		Approvals: plan.Approvals{Given: seen.Approvals.At(seen.Now), Now: seen.Now, GrantedBefore: seen.Inventory.Grants, Rebuilt: seen.Lost},
 		Places:    facts.HomesOf(seen),
 
 		Memory:      plan.Memory{Forwards: seen.Terms.FastForward, Rewritten: !seen.Rewritten.None(), TakesOver: seen.TakesOver},
@@ -139,7 +175,6 @@ func await(p ruled) awaiting {
 // expect returns the complete plan: with what is in force after its writes, the expected effects, and what to record.
 func expect(p awaiting) plan.Plan {
 	seen := p.seen
-	p.Policies = p.inForce(seen)
 	p.WasActive = seen.Upstream.Active()
 	for _, e := range effects {
 		if seen.Stance.In(e.in) {
@@ -173,6 +208,7 @@ func (p *drafted) run(stages []stage) {
 // drafting are the steps of a pass in addition to those for the objects of the commit and of the inventory.
 var drafting = []stage{
 	{plan.Stances{plan.Applying}, (*drafted).locate},
+	{plan.OnCluster, (*drafted).follows}, // no commit shows whether dependencies are ready
 	{plan.Stances{plan.Looking}, (*drafted).leave},
 	{plan.Stances{plan.Applying}, (*drafted).deactivate},
 	{plan.Stances{plan.Applying}, (*drafted).fields},
@@ -186,8 +222,9 @@ var waits = []stage{
 	{plan.Writing, (*drafted).keepCRDs},
 	{plan.Stances{plan.Applying}, (*drafted).leaveCRDs},
 	{nil, (*drafted).awaitDependants},
+	{plan.Following, (*drafted).awaitUsers}, // an ending deletes tier by tier
 	{nil, (*drafted).awaitPeers},
-	{plan.OnCluster, (*drafted).arrange}, // no commit shows whether dependencies are ready
+	{nil, (*drafted).arrange},
 }
 
 // concluding are what follows once every step is known.
@@ -196,6 +233,8 @@ var concluding = []stage{
 	{plan.Stances{plan.Destroying}, (*drafted).releaseRetained}, // nobody will own them
 	{plan.Stances{plan.Applying}, (*drafted).remember},
 	{plan.Stances{plan.Applying}, (*drafted).askForge},
+	{plan.Stances{plan.Looking}, (*drafted).forceAll},
+	{plan.Except(plan.Looking), (*drafted).forceSent},
 }
 
 // effects are those of the steps.

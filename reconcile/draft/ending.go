@@ -14,13 +14,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Leaving returns the step for an object that the commit does not want and whose prune is s. It returns false if the inventory only
-// has to forget the object. released is set if another tool makes the object now. Nothing is sent for a deletion that has begun,
-// unless that waits for our finalizer.
-func Leaving(p plan.Plan, s plan.Step, live *metav1.PartialObjectMetadata, released bool) (plan.Step, bool) {
+// Leaving returns the step for an object that the commit does not want and that s prunes or releases. It returns false if the
+// inventory only has to forget the object. Nothing is sent for a deletion that has begun, unless that waits for our finalizer.
+func Leaving(p plan.Plan, s plan.Step, live *metav1.PartialObjectMetadata) (plan.Step, bool) {
 	switch {
-	case released || p.Stance == plan.Orphaning:
-		s.Action = plan.Release
+	case s.Action == plan.Release:
 		return s, inventory.Ours(live, p.Sync)
 	case s.Terminating && !s.Protected:
 		s.Deleting, s.Since, s.Reason = true, *live.DeletionTimestamp, facts.WhyDeleting(live)

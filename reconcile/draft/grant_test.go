@@ -213,7 +213,9 @@ func TestIsLost(t *testing.T) {
 			o.Inventory.ResourceVersion, o.Inventory.Rebuilt, o.Inventory.Lost = "1", true, true
 		}},
 		"Rebuilt": {reason: "Objects with marks show that an inventory existed.", edit: func(o *facts.Observed) { o.Inventory.Rebuilt = true }, want: true},
-		"Copies":  {reason: "Objects restored without managed fields show that an inventory existed.", edit: func(o *facts.Observed) { o.Copies = []manifest.ID{{Kind: "ConfigMap", Name: "x"}} }, want: true},
+		"Copies": {reason: "Objects restored without managed fields show that an inventory existed.", edit: func(o *facts.Observed) {
+			o.Copies = []manifest.ID{{Kind: "ConfigMap", Namespace: "default", Name: "x"}}
+		}, want: true},
 		"Marked":  {reason: "Wanted objects with marks show that an inventory existed.", edit: func(o *facts.Observed) { o.Objects = given.Owning(t, "a").Objects }, want: true},
 		"First":   {reason: "No object shows that an inventory existed.", edit: func(*facts.Observed) {}},
 		"Offline": {reason: "The base of a comparison has no inventory.", edit: func(o *facts.Observed) { o.Stance, o.Objects = plan.Comparing, given.Owning(t, "a").Objects }},
@@ -222,7 +224,7 @@ func TestIsLost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			seen := facts.Observed{Ground: facts.Ground{Inventory: inventory.Inventory{Sync: given.Sync}}}
 			tc.edit(&seen)
-			if got := seen.IsLost(); got != tc.want {
+			if got := given.Computed(t, render.Desired{}, seen).Rebuilt; got != tc.want {
 				t.Errorf("%s\nIt is lost: %t, want %t", tc.reason, got, tc.want)
 			}
 		})

@@ -78,7 +78,8 @@ type Case struct {
 	Lost  []plan.LostPackage
 
 	lifted     plan.Lifting
-	first      demand.Order
+	first      demand.Order        // the declared dependencies of objects
+	after      demand.Order        // those that steps wait for
 	at         map[manifest.ID]int // index of Steps, in the phase Settled
 	dependants map[manifest.ID][]manifest.ID
 }
@@ -281,7 +282,7 @@ func (p *drafted) rule(seen facts.Observed, guards []Guard, lifted plan.Lifting)
 
 // caseOf returns the case of the plan in its current state.
 func (p *drafted) caseOf(seen facts.Observed) Case {
-	return Case{Want: p.Want, Seen: seen, Steps: p.Steps, Lost: p.Lost, Asked: p.asked, first: p.first, at: p.at, dependants: p.Dependants}
+	return Case{Want: p.Want, Seen: seen, Steps: p.Steps, Lost: p.Lost, Asked: p.asked, first: p.first, after: p.after, at: p.at, dependants: p.Dependants}
 }
 
 // Users returns the steps that delete users of an object with the same commit. all reports whether these are all users.

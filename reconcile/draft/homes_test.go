@@ -16,10 +16,10 @@ import (
 // A destroy removes its marks from its own objects and changes nothing else.
 func TestReleaseOurs(t *testing.T) {
 	for _, p := range []plan.Plan{{Sync: given.Sync, Stance: plan.Orphaning}, {Sync: given.Sync}} {
-		if _, some := draft.Leaving(p, plan.Step{}, given.Live(given.ConfigMap("a"), "u"), true); !some {
+		if _, some := draft.Leaving(p, plan.Step{Action: plan.Release}, given.Live(given.ConfigMap("a"), "u")); !some {
 			t.Error("what is ours is released")
 		}
-		if _, some := draft.Leaving(p, plan.Step{}, given.Live(given.ConfigMap("a"), "u", given.Labelled(inventory.SyncLabel, "other")), true); some {
+		if _, some := draft.Leaving(p, plan.Step{Action: plan.Release}, given.Live(given.ConfigMap("a"), "u", given.Labelled(inventory.SyncLabel, "other"))); some {
 			t.Error("what is not ours is not released")
 		}
 	}

@@ -68,7 +68,7 @@ func (c Case) isSent(s plan.Step) bool {
 	if !s.Applies() || s.Err != nil || s.Waiting() {
 		return false
 	}
-	return c.Seen.Stance.In(plan.OnCommit) || !slices.ContainsFunc(c.first[s.ID], func(e demand.Edge) bool {
+	return !slices.ContainsFunc(c.after[s.ID], func(e demand.Edge) bool {
 		var first *plan.Step
 		if i := slices.IndexFunc(c.Steps, func(s plan.Step) bool { return s.ID == e.To }); i >= 0 {
 			first = &c.Steps[i]
@@ -77,20 +77,25 @@ func (c Case) isSent(s plan.Step) bool {
 	})
 }
 
-// inForce returns the policies in force after the writes of the plan, but before its prunes. If a sync only looks, other tools
-// apply all policies of the commit.
+// inForce returns the policies in force after the writes of the plan, but before its prunes.
 func (p *drafted) inForce(seen facts.Observed) plan.PoliciesInForce {
-	switch {
-	case p.Want.Owner != render.OwnerCrossplane:
+	if p.Want.Owner != render.OwnerCrossplane {
 		return nil
-	case seen.Stance == plan.Looking:
-		var all plan.PoliciesInForce
-		for _, policy := range p.Want.Policies {
-			all = append(all, plan.PolicyInForce{LivePolicy: plan.AsLive(policy), Name: policy.Name})
-		}
-		return all
 	}
-	return Case{Want: p.Want, Seen: seen, Steps: p.Steps, first: p.first}.InForce()
+	return Case{Want: p.Want, Seen: seen, Steps: p.Steps, after: p.after}.InForce()
+}
+
+// forceSent records the policies in force after the writes of the plan.
+func (p *drafted) forceSent(seen facts.Observed) { p.Policies = p.inForce(seen) }
+
+// forceAll records all policies of the commit as in force, because other tools apply it.
+func (p *drafted) forceAll(facts.Observed) {
+	if p.Want.Owner != render.OwnerCrossplane {
+		return
+	}
+	for _, policy := range p.Want.Policies {
+		p.Policies = append(p.Policies, plan.PolicyInForce{LivePolicy: plan.AsLive(policy), Name: policy.Name})
+	}
 }
 
 // PolicyAfter returns a policy as it is after the step. Ignored fields, and fields of other field managers, stay as they are. If

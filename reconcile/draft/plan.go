@@ -123,7 +123,10 @@ func (p *drafted) remove(id manifest.ID, live *metav1.PartialObjectMetadata, isR
 	}
 	gone := prune(id, e, live)
 	gone.Serves = isServed(id, id.Name, seen.Upstream)
-	s, some := Leaving(p.Plan, gone, live, stays)
+	if gone.Action = p.parts; stays { // another tool makes it now
+		gone.Action = plan.Release
+	}
+	s, some := Leaving(p.Plan, gone, live)
 	if !some {
 		p.Gone = append(p.Gone, id)
 		return false

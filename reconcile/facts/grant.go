@@ -2,13 +2,12 @@ package facts
 
 import (
 	"headgate.dev/headgate/reconcile/inventory"
-	"headgate.dev/headgate/reconcile/plan"
 )
 
 // IsLost reports whether a sync has applied objects but the inventory with its grants is gone. A pass stores the inventory before
 // it applies anything.
 func (o Observed) IsLost() bool {
-	if !o.Stance.In(plan.Writing) || o.Inventory.ResourceVersion != "" {
+	if o.Inventory.ResourceVersion != "" {
 		return false
 	}
 	if o.Inventory.Rebuilt || len(o.Copies) > 0 {

@@ -19,15 +19,21 @@ func KubernetesKinds() map[schema.GroupKind]plan.Kind {
 }
 
 // HomesOf returns what completes IDs with their namespaces in the place.
-func HomesOf(seen Observed) plan.Homes {
-	h := plan.Homes{Kinds: seen.Kinds, Commits: []render.Desired{seen.Want}, Space: seen.Space}
+func HomesOf(seen Observed) render.Homes {
+	h := render.Homes{Scope: seen.Scope, Commits: []render.Desired{seen.Want}, Space: seen.Space}
 	if seen.Base != nil {
 		h.Commits = append(h.Commits, *seen.Base)
 	}
-	if seen.Stance.In(plan.OnCommit) {
-		h.Kinds = KubernetesKinds()
+	if h.Scope == nil {
+		h.Scope = seen.served
 	}
 	return h
+}
+
+// served reports whether a kind that the place serves is namespaced.
+func (o Ground) served(gk schema.GroupKind) (namespaced, known bool) {
+	k, known := o.Kinds[gk]
+	return k.Namespaced, known
 }
 
 // Homes is Plan.Homes before there is a plan.
@@ -36,19 +42,14 @@ func (o Observed) Homes() func(manifest.ID) manifest.ID { return HomesOf(o).Comp
 // Namespaces returns a function that returns the namespace of an object in the cluster, "" if the object is cluster-scoped. It
 // returns false if no API and no commit shows the scope of the kind, and the ID has no namespace.
 func (o Observed) Namespaces() func(manifest.ID) (namespace string, known bool) {
-	h := HomesOf(o).Known()
+	h := HomesOf(o)
 	complete, scopes := h.Complete(), map[schema.GroupKind]bool{}
 	return func(id manifest.ID) (string, bool) {
 		gk := id.GroupKind()
 		known, looked := scopes[gk]
 		if !looked {
 			_, known = h.ScopeOf(gk)
-			switch {
-			case id.IsCRD(), crossplane.IsClusterScoped(id.Group):
-				known = true
-			case o.Stance.In(plan.OnCommit) && render.HasNamespacedKinds(id.Group):
-				known = true
-			}
+			known = known || id.IsCRD() || crossplane.IsClusterScoped(id.Group)
 			scopes[gk] = known
 		}
 		namespace := complete(id).Namespace

@@ -51,6 +51,7 @@ type Ground struct {
 	Kinds      map[schema.GroupKind]plan.Kind
 	Hidden     map[schema.GroupKind]error  // kinds of owned objects that are not served although objects may exist, and why
 	Unreadable map[schema.GroupKind]error  // kinds whose objects could not be read, and why
+	Scope      render.Scope                // the scopes of kinds; nil if only Kinds shows them
 	Space      string                      // for namespaced objects without a namespace
 	Stance     plan.Stance                 // what the pass may do in this place
 	Written    map[manifest.ID]manifest.ID // the commit's spelling of IDs that differ in the cluster
@@ -94,7 +95,15 @@ type Comparison struct {
 type Standing struct {
 	Rewritten reason.Reason // why the commit may not follow the applied one; no reason if it descends from that one, or if any may follow
 	First     bool          // no pass has written to the cluster yet
+	Lost      bool          // passes have written to it, but the inventory with the grants is gone
+	InGit     InGit         // the approvals in Git
 	TakesOver bool          // a person lets another source replace the recorded one
+}
+
+// InGit has the approvals in Git that count unless they have expired.
+type InGit struct {
+	Read bool // whether approvals in Git can count at all
+	All  []render.Approval
 }
 
 // AskedByID returns the objects to apply.

@@ -31,9 +31,9 @@ func (o Ground) Restored(id manifest.ID, live metav1.Object) bool {
 }
 
 // ClaimOn returns the claim of another owner on a live object. A mark that Headgate sent, according to the inventory, is not a
-// claim. Of two commits, the first one's objects are ours.
+// claim.
 func (o Ground) ClaimOn(id manifest.ID, live metav1.Object) ownership.Claim {
-	if o.ownsAll() {
+	if !o.mindsOwners() {
 		return ownership.Claim{}
 	}
 	return ownership.Of(live, o.Inventory.Sync, o.Inventory.Entries[id].Foreign)
@@ -41,11 +41,12 @@ func (o Ground) ClaimOn(id manifest.ID, live metav1.Object) ownership.Claim {
 
 // SentByUs reports whether this sync set an annotation or a label of a live object.
 func (o Ground) SentByUs(id manifest.ID, live metav1.Object, annotation bool, key string) bool {
-	return o.ownsAll() || ownership.SentByUs(live, o.Inventory.Entries[id].Foreign, annotation, key)
+	return !o.mindsOwners() || ownership.SentByUs(live, o.Inventory.Entries[id].Foreign, annotation, key)
 }
 
-// ownsAll reports whether everything in the place is ours: what the first of two commits declares.
-func (o Ground) ownsAll() bool { return o.Stance.In(plan.OnCommit) }
+// mindsOwners reports whether it matters who else owns objects of the place: only where the pass may write. Of two commits, all objects
+// of the first one count as ours.
+func (o Ground) mindsOwners() bool { return o.Stance.In(plan.Writing) }
 
 // Hides returns why an owned object may exist although it was not read: the API server does not serve its kind, or the objects of
 // the kind could not be read. It returns nil if the object was read, or is gone.

@@ -57,7 +57,7 @@ func (o Observed) lists(id manifest.ID) bool {
 // may omit that.
 func (o Observed) Spellings(id manifest.ID) []string {
 	space := cmp.Or(o.Space, "default")
-	if id.Namespace == "" && HomesOf(o).Kinds[id.GroupKind()].Namespaced {
+	if namespaced, _ := HomesOf(o).Scope(id.GroupKind()); namespaced && id.Namespace == "" {
 		id.Namespace = space
 	}
 	all := []string{id.String()}
@@ -72,7 +72,7 @@ func (o Observed) Spellings(id manifest.ID) []string {
 // object alone, even while its commit still declares it.
 func (o Observed) MovedTo(id manifest.ID) string {
 	live, exists := o.Objects[id]
-	if !exists || !o.Stance.In(plan.Writing) {
+	if !exists || !o.mindsOwners() {
 		return ""
 	}
 	to, moved := ownership.MovedFrom(live, o.Inventory.Sync)

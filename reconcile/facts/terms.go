@@ -3,7 +3,6 @@ package facts
 import (
 	"headgate.dev/headgate/reconcile/diff"
 	"headgate.dev/headgate/reconcile/ownership"
-	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render/manifest"
 
@@ -44,8 +43,6 @@ const (
 func (o Observed) Refused(id manifest.ID, live metav1.Object) reason.Reason {
 	claim := o.ClaimOn(id, live)
 	switch {
-	case !o.Stance.In(plan.Writing):
-		return reason.Reason{} // nothing is written, whoever owns it; objects of the first commit count as ours
 	case claim.By == "" && (o.Terms.Adoption != AdoptNone || o.Mine(id, live)):
 		return reason.Reason{}
 	case claim.By == "":

@@ -6,7 +6,7 @@ import (
 	"headgate.dev/headgate/reconcile/reason"
 )
 
-// dependedOn refuses to prune an object while an object that stays depends on it or would be deleted with it.
+// dependedOn refuses to prune an object while an object that stays depends on it.
 func dependedOn(s plan.Step, c draft.Case) plan.Ruling {
 	for _, by := range c.Dependants(s.ID) {
 		switch {
@@ -16,6 +16,14 @@ func dependedOn(s plan.Step, c draft.Case) plan.Ruling {
 		default:
 			return held(reason.DependantStays.With(by.ID))
 		}
+	}
+	return allowed
+}
+
+// dependedOnOrUsed refuses to prune an object while an object that stays depends on it or would be deleted with it.
+func dependedOnOrUsed(s plan.Step, c draft.Case) plan.Ruling {
+	if r := dependedOn(s, c); r.Response() != plan.Allowed {
+		return r
 	}
 	for _, by := range c.GoingWith(s) {
 		if by.Action != plan.Prune {

@@ -22,13 +22,17 @@ func TestDependedOn(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		reason string
+		stance plan.Stance
 		keeps  bool
 		want   plan.Action
 	}{
-		"Goes":  {"All dependent objects are pruned, too.", false, plan.Prune},
-		"Stays": {"One is retained, so none of its dependencies goes.", true, plan.Keep},
+		"Goes":     {"All dependent objects are pruned, too.", plan.Applying, false, plan.Prune},
+		"Stays":    {"One is retained, so none of its dependencies goes.", plan.Applying, true, plan.Keep},
+		"Ends":     {"The sync ends.", plan.Destroying, false, plan.Prune},
+		"Released": {"Nobody will own the one that is retained, and what it depends on stays with it.", plan.Destroying, true, plan.Release},
 	} {
 		seen := given.Owning(t, "a", "b", "c")
+		seen.Stance = tc.stance
 		on("a")(seen.Objects[manifest.IDOf(given.ConfigMap("b"))])
 		last := seen.Objects[manifest.IDOf(given.ConfigMap("c"))]
 		on("b")(last)

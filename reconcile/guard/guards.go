@@ -132,7 +132,8 @@ func (g Guarding) Guards() []draft.Guard {
 		{Name: draft.History, Phase: draft.Prunes, Approvable: true, Counts: true, Rule: history},
 		{Name: plan.Unfinished, Phase: draft.Prunes, In: plan.Following, Approvable: true, Counts: true, Passes: true, Rule: unfinished}, // it sees the writes that other guards hold
 
-		{Name: DependedOn, Phase: draft.Settled, Rule: draft.Each(dependedOn)},
+		{Name: DependedOn, Phase: draft.Settled, In: plan.Following, Rule: draft.Each(dependedOnOrUsed)},
+		{Name: DependedOn, Phase: draft.Settled, In: plan.Ending, Rule: draft.Each(dependedOn)}, // an ending deletes tier by tier
 		{Name: OthersInside, Phase: draft.Settled, Rule: draft.Each(someInside)},
 	}, g.OfMerge())
 }

@@ -50,7 +50,7 @@ type Plan struct {
 	PrunesLater bool                              // a later round of the pass sends the prunes
 	UndoneSince map[manifest.ID]metav1.Time       // since when earlier passes found creates and updates undone
 	AskAgain    func(of *Plan) (approved Lifting) // returns which holds of a later state of the plan are approved
-	Places      Homes                             // completes IDs with their namespaces in the cluster
+	Places      render.Homes                      // completes IDs with their namespaces in the cluster
 }
 
 // Findings returns the problems of the commit, including the kinds that it uses although they stay inactive.

@@ -104,7 +104,7 @@ func TestDeletionInAPass(t *testing.T) {
 // A deletion that waits for its finalizer shows since when.
 func TestSince(t *testing.T) {
 	live := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &begun, Finalizers: []string{"f"}}}
-	s, some := draft.Leaving(plan.Plan{}, plan.Step{Action: plan.Prune, Terminating: true}, live, false)
+	s, some := draft.Leaving(plan.Plan{}, plan.Step{Action: plan.Prune, Terminating: true}, live)
 	if !some || !s.Deleting || s.Since != begun || s.Reason.Code != reason.DeletingFinalizers {
 		t.Errorf("%+v", s)
 	}
