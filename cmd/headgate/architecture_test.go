@@ -126,7 +126,7 @@ var mayImport = map[string][]string{
 		"render", "render/catalogue", "render/crossplane", "render/manifest", "render/packages",
 	},
 	"reconcile/forge":   {"reconcile/approval", "reconcile/inventory", "reconcile/network", "reconcile/preflight", "reconcile/report"},
-	"reconcile/outbox":  {"reconcile/report"},
+	"reconcile/outbox":  {"reconcile/engine", "reconcile/report"},
 	"reconcile/metrics": {"reconcile/report"},
 
 	// Only these put adapters together.

@@ -205,9 +205,9 @@ func TestTasksRunWhenTheyAreDue(t *testing.T) {
 			return Next{At: time.Now().Add(every)}
 		})
 		time.Sleep(30 * time.Second)
+		synctest.Wait()
 		every = time.Hour
 		task.Wake(Asked)
-		task.Wake(Regular)
 		time.Sleep(90 * time.Minute)
 		synctest.Wait()
 		task.Leave()

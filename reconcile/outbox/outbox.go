@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"headgate.dev/headgate/reconcile/engine"
 	"headgate.dev/headgate/reconcile/report"
 )
 
@@ -45,7 +46,7 @@ type Outbox struct {
 
 	opened   sync.Once
 	sending  chan struct{} // capacity 1: one attempt at a time, so that an older report never overtakes a newer one
-	wake     chan struct{} // wakes Run
+	wake     engine.Signal // a report may be due
 	rename   func(from, to string) error
 	mu       sync.Mutex
 	waiting  map[key]waiting
@@ -71,13 +72,13 @@ func (o *Outbox) Publish(ctx context.Context, r report.Report) error {
 		return o.Next.Publish(ctx, r)
 	}
 	k, lost := o.keep(r)
-	defer o.notify()
+	defer o.wake.Send()
 	if !o.acquire(ctx) {
 		return lost
 	}
 	defer o.release()
 	err := o.attempt(ctx, k)
-	// Without Run, only the next call of Publish posts the rest.
+	// Without Start, only the next call of Publish posts the rest.
 	o.flush(ctx, cmp.Or(o.Patience, maxPatience))
 	return errors.Join(lost, err)
 }
@@ -109,23 +110,30 @@ func (o *Outbox) flush(ctx context.Context, limit time.Duration) {
 	}
 }
 
-// Run flushes whenever a report is due, until ctx ends. Reports that still wait stay on disk.
-func (o *Outbox) Run(ctx context.Context) {
-	o.open()
-	for {
+// Start flushes whenever a report is due, until ctx ends. Reports that still wait stay on disk. wait returns when the last flush has ended.
+func (o *Outbox) Start(ctx context.Context, by *engine.Queue) (wait func()) {
+	task := by.Join(ctx, engine.Regular, func(ctx context.Context) engine.Next {
+		defer engine.PauseAfter(ctx, late)()
 		wait, some := o.Flush(ctx)
-		var due <-chan time.Time // nil, which blocks forever, if no report waits
-		if some {
-			due = time.After(wait)
+		if !some {
+			wait = never
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-due:
-		case <-o.wake:
-		}
-	}
+		return engine.Next{At: time.Now().Add(wait)}
+	})
+	o.wake.Listen(func() { task.Wake(engine.Regular) })
+	ended := make(chan struct{})
+	context.AfterFunc(ctx, func() {
+		defer close(ended)
+		o.wake.Listen(nil)
+		task.Leave()
+	})
+	return func() { <-ended }
 }
+
+const (
+	late  = time.Second        // how long a flush keeps its worker while the forge does not answer
+	never = 24 * time.Hour * 7 // unless a report comes before
+)
 
 // Waiting returns the number of commits with a waiting report.
 func (o *Outbox) Waiting() int {
@@ -352,7 +360,7 @@ func passing(err error) (time.Duration, bool) {
 
 func (o *Outbox) open() {
 	o.opened.Do(func() {
-		o.sending, o.wake = make(chan struct{}, 1), make(chan struct{}, 1)
+		o.sending = make(chan struct{}, 1)
 		o.refused = map[key]string{}
 		if o.rename == nil {
 			o.rename = os.Rename
@@ -379,13 +387,6 @@ func (o *Outbox) acquire(ctx context.Context) bool {
 }
 
 func (o *Outbox) release() { <-o.sending }
-
-func (o *Outbox) notify() {
-	select {
-	case o.wake <- struct{}{}:
-	default:
-	}
-}
 
 func (o *Outbox) now() time.Time {
 	if o.Now == nil {

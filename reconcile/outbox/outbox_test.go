@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"headgate.dev/headgate/reconcile/engine"
 	"headgate.dev/headgate/reconcile/report"
 )
 
@@ -422,7 +423,7 @@ func TestNewsInFlight(t *testing.T) {
 	})
 }
 
-// A pass continues although the forge hangs, and Run publishes its report later.
+// A pass continues although the forge hangs, and its report is published later.
 func TestPublishDoesNotBlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lines []string
@@ -437,8 +438,7 @@ func TestPublishDoesNotBlock(t *testing.T) {
 			return nil
 		})}
 		ctx, stop := context.WithCancel(t.Context())
-		var running sync.WaitGroup
-		running.Go(func() { o.Run(ctx) })
+		wait := o.Start(ctx, engine.NewQueue(1))
 		began := time.Now()
 		for i := range 20 {
 			publish(t, o, reported(fmt.Sprint(i), "1 active"))
@@ -449,7 +449,7 @@ func TestPublishDoesNotBlock(t *testing.T) {
 		away.Store(false)
 		time.Sleep(time.Hour)
 		stop()
-		running.Wait()
+		wait()
 		if len(lines) != 20 || o.Waiting() != 0 {
 			t.Errorf("%d were said and %d wait, want 20 and none", len(lines), o.Waiting())
 		}

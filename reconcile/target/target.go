@@ -181,12 +181,14 @@ func (t *Target) Start(ctx context.Context) (wait func()) {
 	if t.previews {
 		return others.Wait
 	}
+	posted := func() {}
 	if t.outbox != nil {
-		others.Go(func() { t.outbox.Run(ctx) })
+		posted = t.outbox.Start(ctx, cmp.Or(t.Loop.Queue, engine.NewQueue(1)))
 	}
 	loop := t.Loop.Start(ctx)
 	return func() {
 		loop()
+		posted()
 		others.Wait()
 	}
 }
