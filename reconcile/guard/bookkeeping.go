@@ -7,7 +7,6 @@ import (
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render"
-	"headgate.dev/headgate/render/manifest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -54,7 +53,7 @@ func notOurBooks(s plan.Step, c draft.Case) plan.Ruling {
 // home retains the namespace of the sync's inventory, which belongs to no commit. It also retains inventories, leases and keys,
 // which an older version may have recorded as objects of a commit.
 func home(s plan.Step, c draft.Case) plan.Ruling {
-	if s.ID == (manifest.ID{Kind: "Namespace", Name: c.Seen.Inventory.Sync.Namespace}) {
+	if s.ID == namespaceOf(c) {
 		return retained(reason.HoldsInventory.With())
 	}
 	if what := bookkeeping(s, c); what != "" {

@@ -34,6 +34,7 @@ func noted(why reason.Reason) plan.Ruling { return plan.Ruling{Reason: why} }
 const (
 	Allowed      plan.GuardName = "allowed"
 	Asked        plan.GuardName = "asked"
+	Controller   plan.GuardName = "controller"
 	DependedOn   plan.GuardName = "depended on"
 	Drift        plan.GuardName = "drift"
 	Empty        plan.GuardName = "empty"
@@ -58,11 +59,12 @@ const (
 
 // Guarding configures how strict the guards are. The zero value selects the defaults.
 type Guarding struct {
-	MaxPrunes      int  // maximum number of prunes in one pass; 0 means a fifth of the owned objects, at least 3 and at most 20
-	MaxActivations int  // maximum number of definitions that one policy or package may activate without naming them; 0 means 100
-	PruneInstances bool // allow pruning managed resources, XRs and claims, which deletes their cloud resources
-	ReportDrift    bool // report drift and do not correct it
-	OwnerIsSet     bool // the user has chosen the owner of CRDs, so a different state of the cluster holds nothing
+	MaxPrunes      int    // maximum number of prunes in one pass; 0 means a fifth of the owned objects, at least 3 and at most 20
+	MaxActivations int    // maximum number of definitions that one policy or package may activate without naming them; 0 means 100
+	PruneInstances bool   // allow pruning managed resources, XRs and claims, which deletes their cloud resources
+	ReportDrift    bool   // report drift and do not correct it
+	Home           string // the namespace of the controller; "" for headgate-system
+	OwnerIsSet     bool   // the user has chosen the owner of CRDs, so a different state of the cluster holds nothing
 
 	Trust []impact.Trust // the new versions of packages that need no look before a merge; nil means impact.DefaultTrust
 
@@ -96,6 +98,7 @@ func (g Guarding) Guards() []draft.Guard {
 		{Name: NotOurs, Phase: draft.Writes, Rule: draft.Each(ownedByAnother)},
 		{Name: Owner, Phase: draft.Writes, Rule: draft.Each(owner(g.OwnerIsSet))},
 		{Name: Inventory, Phase: draft.Writes, Rule: draft.Each(notOurBooks)},
+		{Name: Controller, Phase: draft.Writes, Rule: draft.Each(notController(g.Home))},
 		{Name: PackageLost, Phase: draft.Writes, In: plan.Following, Approvable: true, Rule: draft.Each(packageLost)},
 		{Name: Paused, Phase: draft.Writes, In: plan.OnCluster, Rule: draft.Each(paused)},
 		{Name: Asked, Phase: draft.Writes, Rule: draft.Each(left)},
@@ -118,6 +121,7 @@ func (g Guarding) Guards() []draft.Guard {
 		{Name: Asked, Phase: draft.Prunes, In: plan.Following, Rule: draft.Each(takenOver)},
 		{Name: Asked, Phase: draft.Prunes, Rule: draft.Each(asked)},
 		{Name: Inventory, Phase: draft.Prunes, Rule: draft.Each(home)},
+		{Name: Controller, Phase: draft.Prunes, Rule: draft.Each(keepsController(g.Home))},
 		{Name: Paused, Phase: draft.Prunes, In: plan.OnCluster, Rule: draft.Each(paused)},
 		{Name: plan.Final, Phase: draft.Prunes, Rule: draft.Each(final)},
 		{Name: NotOurs, Phase: draft.Prunes, In: plan.OnCluster, Rule: draft.Each(notOurs)},

@@ -156,6 +156,8 @@ var words = map[reason.Code]wording{
 	reason.MovedAway:             say("it moved to the sync %s, as its annotation announced; remove it from this commit", text),
 	reason.WrittenByHeadgate:     say("it is %s, which only Headgate itself writes; remove it from the repository", text),
 	reason.HoldsInventory:        say("the inventory of this sync lives in it"),
+	reason.TakesController:       say("it belongs to the controller of Headgate, and this sync did not create it; remove it from the repository"),
+	reason.KeepsController:       say("it belongs to the controller of Headgate, which no sync deletes"),
 	reason.NeverPruned:           say("it is %s, which is never pruned", text),
 	reason.PausedPrune:           say("a user paused it in the cluster (%s); remove the annotation to let Headgate go on", text),
 	reason.PausedUpdate:          say("a user paused it in the cluster (%s); remove the annotation to let Headgate go on", text),
