@@ -16,8 +16,8 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// Peers holds the syncs of one process that apply to the same cluster, and what each of them declares, so that an object can move
-// between two syncs of one branch without being deleted. A nil *Peers holds none.
+// Peers holds the syncs of one process, and what each of them declares, so that an object can move between two syncs of one branch and
+// one cluster without being deleted. A nil *Peers holds none.
 type Peers struct {
 	// InTurn is set if the passes of the syncs run one after another. A sync then renders its commit when another sync asks for it.
 	InTurn bool
@@ -30,6 +30,7 @@ type Peers struct {
 // A Member describes a sync that joins Peers.
 type Member struct {
 	Repository string                      // the same for every spelling of its URL
+	Cluster    string                      // that the sync applies to; "" is that of the process
 	Ref        string                      // that the sync follows; "" is the default branch
 	Declare    func(context.Context) error // the sync's Declare; only called with InTurn
 }
@@ -186,11 +187,11 @@ func firstLine(err error) string {
 	return line
 }
 
-// sharesBranch reports whether two syncs follow the same branch of the same repository, so that one commit changes both. asks has
+// sharesBranch reports whether two syncs of a cluster follow the same branch of the same repository, so that one commit changes both. asks has
 // rendered a commit.
 func (m *member) sharesBranch(asks *member) bool {
 	switch {
-	case m.Repository != asks.Repository:
+	case m.Repository != asks.Repository, m.Cluster != asks.Cluster:
 		return false
 	case m.Ref == asks.Ref:
 		return true

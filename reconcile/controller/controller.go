@@ -91,6 +91,7 @@ type controller struct {
 	mu         sync.Mutex
 	subjects   map[inventory.Sync]*subject
 	identities map[string]*rest.Config // by user name
+	remotes    map[string]remote       // by user name and Secret
 }
 
 // Run runs the Sync objects of a cluster until ctx is done, or until another replica leads. It returns once their passes have ended and
@@ -116,7 +117,7 @@ func Run(ctx context.Context, o Options) error {
 	c := &controller{
 		Options: o, client: m.GetClient(), direct: m.GetAPIReader(),
 		fleet: fleet.Fleet{Peers: o.Around.Peers, Metrics: o.Metrics},
-		leads: make(chan struct{}), events: make(chan *core.Event, mostEvents), subjects: map[inventory.Sync]*subject{}, identities: map[string]*rest.Config{},
+		leads: make(chan struct{}), events: make(chan *core.Event, mostEvents), subjects: map[inventory.Sync]*subject{}, identities: map[string]*rest.Config{}, remotes: map[string]remote{},
 	}
 	if c.own, err = ownName(ctx, o.Config); err != nil {
 		return err

@@ -109,6 +109,10 @@ func (c *controller) orphans(ctx context.Context, s *v1alpha1.Sync) (string, err
 	if no, refused := errors.AsType[*refusal](c.admit(*s)); refused {
 		return no.Error(), nil
 	}
+	_, err := c.place(ctx, *s)
+	if no, refused := errors.AsType[*refusal](err); refused {
+		return no.Error(), nil
+	}
 	if err := c.hasAccount(ctx, *s); apierrors.IsNotFound(err) {
 		return "its service account is gone", nil
 	} else if err != nil {
@@ -120,10 +124,11 @@ func (c *controller) orphans(ctx context.Context, s *v1alpha1.Sync) (string, err
 // destroy deletes the objects of a Sync, as far as guards allow.
 func (c *controller) destroy(ctx context.Context, s v1alpha1.Sync, one *subject) (report.Report, error) {
 	s.Default()
-	around, err := c.around(s, one)
+	at, err := c.place(ctx, s)
 	if err != nil {
 		return report.Report{}, err
 	}
+	around := c.around(s, one, at)
 	around.Peers = nil
 	as, err := c.Wire(s, around)
 	if err != nil {

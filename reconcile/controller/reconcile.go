@@ -54,34 +54,36 @@ func (c *controller) Reconcile(ctx context.Context, q runtimereconcile.Request) 
 	}
 	wanted := *found.DeepCopy()
 	wanted.Default()
-	err = c.carry(wanted, one, asked)
+	again := runtimereconcile.Result{RequeueAfter: lookAgain(wanted)}
+	err = c.carry(ctx, wanted, one, asked)
 	if no, ok := errors.AsType[*refusal](err); ok {
 		slog.Warn("the Sync does not run", "sync", name.String(), "reason", no.reason, "error", no.err)
 		c.fleet.Remove(name)
 		one.stall(found.Generation, no)
-		return runtimereconcile.Result{}, nil
+		return again, nil
 	}
-	return runtimereconcile.Result{}, err
+	return again, err
 }
 
 // carry makes a Sync run as its object wants it. asked is set if its annotations ask for a pass.
-func (c *controller) carry(wanted v1alpha1.Sync, one *subject, asked bool) error {
+func (c *controller) carry(ctx context.Context, wanted v1alpha1.Sync, one *subject, asked bool) error {
 	if err := c.admit(wanted); err != nil {
 		return err
 	}
+	at, err := c.place(ctx, wanted)
+	if err != nil {
+		return err
+	}
 	name := fleet.NameOf(wanted)
-	if now, _, runs := c.fleet.Of(name); runs && fleet.Same(now, wanted) {
+	if now, _, runs := c.fleet.Of(name); runs && fleet.Same(now, wanted) && one.at == at {
 		if asked {
 			c.fleet.Annotate(wanted)
 		}
 		return nil
 	}
 	c.fleet.Stop(name)
-	around, err := c.around(wanted, one)
-	if err != nil {
-		return err
-	}
-	as, err := c.Wire(wanted, around)
+	one.at = at
+	as, err := c.Wire(wanted, c.around(wanted, one, at))
 	if err != nil {
 		return refuse("InvalidSpec", "%w", err)
 	}
@@ -90,25 +92,21 @@ func (c *controller) carry(wanted v1alpha1.Sync, one *subject, asked bool) error
 		as.Loop.Reconciler.Source = gate{as.Loop.Reconciler.Source, c, wanted, one}
 	}
 	as.Loop.Reconciler.Observer = accounted{as.Loop.Reconciler.Observer, func(ctx context.Context) error { return c.hasAccount(ctx, wanted) }}
-	c.fleet.Start(c.running, wanted, as)
+	c.fleet.Start(c.running, wanted, as) //nolint:contextcheck // a Sync runs longer than the request that starts it
 	return nil
 }
 
-// around returns what the passes of a Sync need: its identity, its approvals, and where its events go.
-func (c *controller) around(s v1alpha1.Sync, one *subject) (target.Surroundings, error) {
-	user, err := account(s, c.ServiceAccount, c.own)
-	if err != nil {
-		return target.Surroundings{}, err
-	}
+// around returns what the passes of a Sync need: its clusters, its approvals, and where its events go.
+func (c *controller) around(s v1alpha1.Sync, one *subject, at destination) target.Surroundings {
 	around := c.Around
-	around.Cluster = c.as(user)
+	around.Cluster, around.Home = at.cluster, at.home
 	around.Approvals = one.approvals
 	around.Getenv = func(string) string { return "" } // the environment of the controller is not for its tenants
 	around.Event = func(e reconcile.Event) {
 		c.Around.Event(e)
 		one.hear(s.Generation, e)
 	}
-	return around, nil
+	return around
 }
 
 // admit returns a refusal for a Sync that must not run.

@@ -235,10 +235,10 @@ func TestStatusSays(t *testing.T) {
 	slow := passed([]plan.Step{create}, plan.Outcome{ID: id("a"), Action: plan.Create, NotReady: reason.NotThere.With()})
 	long := passed([]plan.Step{create}, plan.Outcome{ID: id("a"), Action: plan.Create, Err: errors.New(strings.Repeat("boom ", 1000))})
 	for name, tc := range map[string]struct {
-		reason       string
-		event        reconcile.Event
-		parts        []string
-		result       string
+		reason string
+		event  reconcile.Event
+		parts  []string
+		result string
 	}{
 		"Failed": {"A person needs the object, its place, the cause and what to do.", long, []string{"1 failed: a; ", "ConfigMap/team/a (a.yaml:3): boom boom", "each pass tries again"}, "failure"},
 		"Slow":   {"So does one whose object is not ready.", slow, []string{"ConfigMap/team/a (a.yaml:3): ", "kubectl describe"}, "failure"},

@@ -23,6 +23,7 @@ import (
 type subject struct {
 	of  *controller
 	uid types.UID
+	at  destination // where its passes apply; only Reconcile uses it
 
 	mu        sync.Mutex
 	object    *v1alpha1.Sync  // as it was last seen

@@ -86,6 +86,7 @@ func New(s v1alpha1.Sync, in Surroundings) (_ *Target, err error) {
 		t.Loop.Reconciler.Peers = in.Peers
 		in.Peers.Join(t.Loop.Reconciler.Sync, reconcile.Member{
 			Repository: repository.Name(),
+			Cluster:    apart(in),
 			Ref:        t.Loop.Ref,
 			Declare:    func(ctx context.Context) error { return t.Loop.Reconciler.Declare(ctx, t.Loop.Ref) },
 		})
@@ -122,6 +123,14 @@ func New(s v1alpha1.Sync, in Surroundings) (_ *Target, err error) {
 		return hears, err
 	}
 	return t, nil
+}
+
+// apart returns the API server of a Sync that applies to another cluster than its own; "" for all others.
+func apart(in Surroundings) string {
+	if in.Home == nil {
+		return ""
+	}
+	return in.Cluster.Host
 }
 
 // secretsOf returns how values of Secrets are read that fields of a Sync name. It returns nil for a field that names none.

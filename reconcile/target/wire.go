@@ -36,6 +36,7 @@ import (
 // between passes.
 type Surroundings struct {
 	Cluster *rest.Config        // nil if passes have no cluster
+	Home    *rest.Config        // the cluster with the Secrets of the Sync; nil if it is Cluster
 	Getenv  func(string) string // os.Getenv if nil
 	// Approvals returns the digests that people approved. Headgate calls it before every plan. If it is nil, the approvals in the
 	// Sync count.
@@ -128,6 +129,9 @@ func Wire(s v1alpha1.Sync, from reconcile.Source, in Surroundings, how How) (*Wi
 			w.Options.Memo = new(memo.Memory) // a pass renders several times
 		}
 		if err := w.reach(s, set.observes, in.Cluster, how.Cluster); err != nil {
+			return nil, err
+		}
+		if err := w.home(in.Home); err != nil {
 			return nil, err
 		}
 	}
@@ -230,6 +234,31 @@ func (w *Wired) reach(s v1alpha1.Sync, observes bool, to *rest.Config, how clust
 		inv, err := c.Inventory(ctx)
 		return inv.Record.Source.Commit, err
 	}
+	return nil
+}
+
+// A withSecrets is a cluster to which a Sync applies, and another one with its Secrets.
+type withSecrets struct {
+	Cluster
+
+	secret func(ctx context.Context, name string) (map[string][]byte, error)
+}
+
+// Secret reads a Secret beside the Sync.
+func (r withSecrets) Secret(ctx context.Context, name string) (map[string][]byte, error) {
+	return r.secret(ctx, name)
+}
+
+// home makes passes read Secrets from another cluster than theirs; nil is theirs.
+func (w *Wired) home(config *rest.Config) error {
+	if config == nil {
+		return nil
+	}
+	secret, err := cluster.Secrets(config, w.Sync)
+	if err != nil {
+		return err
+	}
+	w.Cluster = withSecrets{w.Cluster, secret}
 	return nil
 }
 

@@ -122,7 +122,7 @@ type Counts struct {
 	Waiting int `json:"waiting,omitempty"`
 }
 
-// An InventoryRef names a ConfigMap that records the owned objects. It is in the namespace of the Sync.
+// An InventoryRef names a ConfigMap that records the owned objects. It is in the namespace of the Sync, in the cluster that the Sync applies to.
 type InventoryRef struct {
 	// name of the ConfigMap
 	Name string `json:"name"`

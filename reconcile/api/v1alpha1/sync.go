@@ -204,6 +204,10 @@ type Spec struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
+	// KubeConfig selects another cluster than the controller's: the objects and the inventory of this Sync are there. The
+	// service account reads the Secrets of the Sync here, and the kubeconfig decides who Headgate is there. Only a Sync
+	// object has one.
+	KubeConfig *KubeConfig `json:"kubeConfig,omitempty"`
 	// DependsOn lists Syncs of the same namespace that come first: no pass is made before they are as far as until says.
 	// Only a Sync object has them.
 	// +kubebuilder:validation:MaxItems=100
@@ -215,6 +219,13 @@ type Spec struct {
 	// or the CRD of the Sync goes. Only a Sync object has one.
 	// +kubebuilder:validation:Enum=Orphan;Delete
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
+}
+
+// A KubeConfig selects a remote cluster.
+type KubeConfig struct {
+	// SecretRef is the Secret with the kubeconfig, under the key "value" or "value.yaml", as in Flux. It holds all credentials
+	// itself: plugins (exec), auth providers, files, servers without TLS and insecure-skip-tls-verify are refused.
+	SecretRef SecretRef `json:"secretRef"`
 }
 
 // A Dependency is a Sync that comes first.
@@ -453,7 +464,7 @@ type SecretRef struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	Name string `json:"name"`
 	// Key is the key to read. The default is "password" for credentials, which may also have a "username"; "token" for a token or
-	// a webhook; "privateKey" for an App; "ca.crt" for a CA. For public keys, the default is every key.
+	// a webhook; "privateKey" for an App; "ca.crt" for a CA; "value" or "value.yaml" for a kubeconfig. For public keys, the default is every key.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^\.?[-_a-zA-Z0-9][-._a-zA-Z0-9]*$`
 	Key string `json:"key,omitempty"`

@@ -109,6 +109,9 @@ func (p *problems) life(s *Sync) {
 	if name := spec.ServiceAccountName; name != "" && len(validation.IsDNS1123Subdomain(name)) > 0 {
 		p.add("spec.serviceAccountName", "%q is no name of a service account", name)
 	}
+	if of := spec.KubeConfig; of != nil {
+		p.secretRef("spec.kubeConfig.secretRef", &of.SecretRef)
+	}
 	word(p, "spec.deletionPolicy", spec.DeletionPolicy, "", DeletionOrphan, DeletionDelete)
 	named := map[string]bool{}
 	for i, d := range spec.DependsOn {
@@ -135,6 +138,7 @@ func (s *Sync) ValidateFile() error {
 		set   bool
 	}{
 		{"spec.serviceAccountName", s.Spec.ServiceAccountName != ""},
+		{"spec.kubeConfig", s.Spec.KubeConfig != nil},
 		{"spec.dependsOn", len(s.Spec.DependsOn) > 0},
 		{"spec.deletionPolicy", s.Spec.DeletionPolicy != ""},
 	} {
