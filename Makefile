@@ -293,6 +293,14 @@ soak: $(filter-out bin/gitea,$(servers)) ## Make SOAK random edits, deletions, c
 demo: build ## Run the whole story on a real API server, which the demo builds in the background (FORGE=1 adds a forge, CROSSPLANE=1 a real Crossplane; CORPUS=package.tar.gz uses a real package)
 	@CORPUS='$(CORPUS)' sh examples/quickstart/demo.sh $(if $(FORGE),--forge) $(if $(CROSSPLANE),--crossplane)
 
+.PHONY: site
+site: .site/node_modules/.package-lock.json ## Build the documentation as a site in .site/.build/dist, and check its links (needs npm, and the network once)
+	@npm --prefix .site run --silent build
+
+.site/node_modules/.package-lock.json: .site/package.json .site/package-lock.json
+	npm --prefix .site ci --ignore-scripts --no-audit --no-fund
+	@touch $@
+
 bin/by-hand: $(wildcard examples/quickstart/byhand/*.go) go.mod go.sum
 	@$(static) go build -ldflags '-s -w' -o '$@' ./examples/quickstart/byhand
 	@touch $@

@@ -83,7 +83,7 @@ func TestAlertsAreExplained(t *testing.T) {
 		if class := a.Labels["severity"]; class != "page" && class != "ticket" {
 			t.Errorf("%s: the severity %q is neither page nor ticket", a.Alert, class)
 		}
-		if want := "https://headgate.dev/examples/operate/README.md#" + strings.ToLower(a.Alert); a.Annotations["runbook_url"] != want {
+		if want := "https://headgate.dev/operations/operate#" + strings.ToLower(a.Alert); a.Annotations["runbook_url"] != want {
 			t.Errorf("%s: runbook_url is %s, want %s", a.Alert, a.Annotations["runbook_url"], want)
 		}
 		if !strings.Contains(string(page), "\n### "+a.Alert+"\n") {
@@ -127,7 +127,7 @@ func exported(t *testing.T) []string {
 // The page names the versions that the tests run.
 func TestSupportIsTested(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("operate/README.md")
+	page, err := os.ReadFile("../.site/support.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,11 +140,11 @@ func TestSupportIsTested(t *testing.T) {
 		}
 		m := regexp.MustCompile(`(?m)\b` + regexp.QuoteMeta(module) + ` (v[0-9.]+)`).FindSubmatch(mod)
 		if m == nil || !bytes.Contains(page, m[1]) {
-			t.Errorf("operate/README.md does not name %s %s", module, m)
+			t.Errorf(".site/support.md does not name %s %s", module, m)
 		}
 	}
 	releases := kinds.Releases()
 	if crds := "releases " + releases[0] + " to " + releases[len(releases)-1]; !bytes.Contains(page, []byte(crds)) {
-		t.Errorf("operate/README.md does not name the %s", crds)
+		t.Errorf(".site/support.md does not name the %s", crds)
 	}
 }

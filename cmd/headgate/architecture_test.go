@@ -384,7 +384,10 @@ func TestDecisionRecords(t *testing.T) {
 	}
 	link := regexp.MustCompile(`\]\(((?:[\w.-]+/)*\d{4}-[\w-]+\.md)\)`)
 	err := filepath.WalkDir(root(t), func(name string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() || !strings.HasSuffix(name, ".md") {
+		switch {
+		case err == nil && e.IsDir() && (e.Name() == "node_modules" || e.Name() == ".build"):
+			return filepath.SkipDir
+		case err != nil || e.IsDir() || !strings.HasSuffix(name, ".md"):
 			return err
 		}
 		text, err := os.ReadFile(name)

@@ -134,6 +134,22 @@ func TestGuardsAreDocumented(t *testing.T) {
 	}
 }
 
+// TestSite proves that every page of the site comes from a file that exists, and that each page of the manual is in the menu.
+// `make site` checks the rest.
+func TestSite(t *testing.T) {
+	menu := readFile(t, ".site/pages.mjs")
+	for _, m := range regexp.MustCompile(`from: '([^']+\.md)'`).FindAllStringSubmatch(menu, -1) {
+		if _, err := os.Stat(filepath.Join(root(t), m[1])); err != nil {
+			t.Errorf(".site/pages.mjs: %v", err)
+		}
+	}
+	for name := range markdown(t) {
+		if page, is := strings.CutPrefix(name, "reconcile/manual/"); is && !strings.Contains(page, "/") && !strings.Contains(menu, ", '"+strings.TrimSuffix(page, ".md")+"')") {
+			t.Errorf("%s is not in the menu of .site/pages.mjs", name)
+		}
+	}
+}
+
 // mostWords is the maximum length of a page. A longer one answers more than one question.
 const mostWords = 2500
 
@@ -149,7 +165,7 @@ func TestPagesAreShort(t *testing.T) {
 
 // wrapped breaks a line so that a page shows all of it. indent begins the further lines.
 func wrapped(line, indent string) string {
-	const width = 98
+	const width = 84
 	var b strings.Builder
 	for len(line) > width {
 		n := strings.LastIndex(line[:width], " ")
@@ -175,7 +191,7 @@ func markdown(t *testing.T) map[string]bool {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && (d.Name() == ".git" || d.Name() == "bin" || d.Name() == "node_modules" || d.Name() == "testdata" || d.Name() == "situations"):
+		case d.IsDir() && (d.Name() == ".git" || d.Name() == "bin" || d.Name() == "node_modules" || d.Name() == ".build" || d.Name() == "testdata" || d.Name() == "situations"):
 			return filepath.SkipDir
 		case !d.IsDir() && strings.HasSuffix(name, ".md"):
 			all[name] = true

@@ -153,7 +153,7 @@ func readProse(t *testing.T) []prose {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && name != "." && (name == "bin" || base == "testdata" || base == "want" || strings.HasPrefix(base, ".") && base != ".github"):
+		case entry.IsDir() && name != "." && (name == "bin" || base == "testdata" || base == "want" || base == "node_modules" || strings.HasPrefix(base, ".") && base != ".github" && base != ".site"):
 			return fs.SkipDir
 		case entry.IsDir():
 			return nil

@@ -124,18 +124,22 @@ var promisesOf = map[string][]promise{
 		{"Headgate does not accept copies that carry its marks.", []string{"reconcile/cluster TestCopies"}},
 		{"Headgate notices it from their number and does the same.", []string{"reconcile/cluster TestInventoryChangedByHand"}},
 	},
+	".site/compatibility.md": {
+		{"A binary reads the inventories of all older formats, and refuses newer ones.", []string{"reconcile/cluster TestInventoryOfThePreviousRelease", "reconcile/cluster TestNewerFormat"}},
+		{"An unknown field of a Sync is an error", []string{"reconcile/api TestDecodeIsStrict"}},
+	},
+	".site/support.md": {
+		{"The manifests of [`run`](../examples/run) and [`observe`](../examples/observe) are applied to a whole API server in the tests", []string{"examples TestDeployment"}},
+	},
 	"examples/operate/README.md": {
 		{"it waits 90 seconds for the lease before it writes", []string{"reconcile/cluster TestOneWriter"}},
 		{"another one takes its lease over", []string{"reconcile/cluster TestClocksDiffer"}},
 		{"the next pass rebuilds it from the marks on the objects. It deletes nothing", []string{"reconcile/cluster TestRebuiltInventory"}},
 		{"a new one is made, and the Secrets are checked again", []string{"reconcile/cluster TestDigestsOfSecretsAreKeyed"}},
 		{"A process that finds an inventory of a newer format writes nothing", []string{"reconcile/cluster TestNewerFormat"}},
-		{"A binary reads the inventories of all older formats, and refuses newer ones.", []string{"reconcile/cluster TestInventoryOfThePreviousRelease", "reconcile/cluster TestNewerFormat"}},
-		{"An unknown field of a Sync is an error", []string{"reconcile/api TestDecodeIsStrict"}},
 		{"While the forge refuses a token, statuses wait and are posted with the new one.", []string{"reconcile/outbox TestRefusedToken"}},
 		{"A pass that stopped with an error changes neither the counts nor the last success.", []string{"reconcile/metrics TestPasses"}},
 		{"the 50 largest packages have their own label, the rest is `other`", []string{"reconcile/metrics TestCardinalityIsBounded"}},
-		{"The manifests of [`run`](../run) and [`observe`](../observe) are applied to a whole API server in the tests", []string{"examples TestDeployment"}},
 	},
 }
 
