@@ -1,0 +1,223 @@
+package reconcile
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"headgate.dev/headgate/reconcile/engine"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/report"
+	"headgate.dev/headgate/render"
+)
+
+// guarded makes one pass. A panic is an error of this pass, because other syncs of the process have nothing to do with it. The next pass
+// observes everything again.
+func (r *running) guarded(ctx context.Context) (result report.Report, err error) {
+	began := time.Now()
+	defer func() {
+		if p := recover(); p != nil {
+			err = panicked{"pass", p, debug.Stack()}
+			result = report.Failed(r.Reconciler.Sync, r.current(), err)
+			r.conclude(ctx, began, result, err)
+		}
+	}()
+	return r.once(ctx)
+}
+
+// once makes one pass and publishes its result. If the repository cannot be reached, or its newest commit must not be applied, the
+// pass uses the commit that was fetched last, so that it still corrects drift.
+func (r *running) once(ctx context.Context) (report.Report, error) {
+	began := time.Now()
+	waits := func(what string) {
+		r.emit(Event{Kind: Waiting, Revision: r.current(), Took: time.Since(began), For: what})
+	}
+	stop := notice(func() string { return "the commit" }, waits)
+	fetching := ctx
+	if r.patient && r.next.Why != Answer { // a person who asks for a pass right after a push means the new commit
+		fetching = engine.Within(ctx, recent)
+	}
+	in, err := r.fetch(fetching)
+	stop()
+	if ctx.Err() == nil {
+		r.Reconciler.Peers.fetched(r.Reconciler.Sync, err)
+	}
+	if err == nil {
+		r.last = in
+		r.see(ctx, in.Revision)
+		result, err := r.carry(ctx, waits)
+		r.conclude(ctx, began, result, err)
+		return result, err
+	}
+	err = unread(err)
+	r.see(ctx, refused(err))
+	if refused(err) != "" && r.last.Files == nil {
+		err = r.recall(ctx, err)
+	}
+	result := report.Failed(r.Reconciler.Sync, r.current(), err)
+	if r.last.Files != nil && ctx.Err() == nil {
+		var stopped error
+		result, stopped = r.carry(ctx, waits)
+		result.Revision = cmp.Or(refused(err), result.Revision) // the status belongs to the refused commit
+		err = errors.Join(err, stopped)
+		result.Stop(err)
+	}
+	r.conclude(ctx, began, result, err)
+	return result, err
+}
+
+// recall fetches the commit that was applied last, according to the inventory. This lets a process correct drift even if it starts
+// while the newest commit must not be applied: a person with push rights must not be able to stop that with a restart. The Source
+// verifies this commit like any other. recall returns the error of the pass, which also explains why drift is not corrected.
+func (r *running) recall(ctx context.Context, why error) error {
+	if r.Reconciler.Applied == nil {
+		return why
+	}
+	commit, err := r.Reconciler.Applied(ctx)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w; no drift is corrected until then: %w", why, err)
+	case commit == "": // nothing was applied
+		return why
+	}
+	in, err := r.Reconciler.Source.Fetch(ctx, commit)
+	if err != nil {
+		return fmt.Errorf("%w; no drift is corrected until then, because commit %.12s, which was applied last, cannot be used: %w", why, commit, err)
+	}
+	r.last = in
+	r.emit(Event{Kind: Recalled, Revision: in.Revision})
+	return why
+}
+
+// carry makes a pass over the commit that was fetched last. If the loop only observes, the pass looks once at how far other tools
+// are.
+func (r *running) carry(ctx context.Context, waits func(string)) (report.Report, error) {
+	if err := r.ready(ctx); err != nil {
+		return report.Failed(r.Reconciler.Sync, r.current(), err), err
+	}
+	with := r.Reconciler
+	with.Fights = r.fights.at(time.Now())
+	var how render.Options
+	task := Task{
+		Render: func(ctx context.Context) (_ render.Desired, err error) {
+			in := r.last
+			r.last.Documents = nil // a later render reads them again, so that the loop keeps no documents between passes
+			if how, err = r.Reconciler.options(ctx); err != nil {
+				return render.Desired{Revision: in.Revision}, err
+			}
+			return renderAs(in, how)
+		},
+		Before: func(p plan.Plan) {
+			if r.unsaid && p.Writes() {
+				r.pending(ctx)
+			}
+		},
+		Waits: r.waits, Notice: waits,
+		Once: with.Applier == nil && r.patient,
+	}
+	result, pass, err := with.Carry(ctx, task)
+	r.waits, r.soon = pass.Waits, 0
+	if with.Applier == nil && r.patient && err == nil {
+		r.soon = pass.PollAfter().Duration
+	}
+	r.fights.record(time.Now(), result)
+	r.settled = settledBy(result, err, r.last, how)
+	result = result.After(r.so, r.fights.at(time.Now()))
+	r.so = result.Summary
+	return result, err
+}
+
+// fetch fetches the newest commit. A repository that does not answer holds no worker.
+func (r *running) fetch(ctx context.Context) (render.Input, error) {
+	defer engine.PauseAfter(ctx, late)()
+	return r.Reconciler.Source.Fetch(ctx, r.Ref)
+}
+
+// ready waits until the API server answers.
+func (r *running) ready(ctx context.Context) error {
+	if r.Ready == nil {
+		return nil
+	}
+	r.idles(true)
+	defer r.idles(false)
+	return r.Ready(ctx)
+}
+
+// idles records whether the pass has nothing to finish.
+func (r *running) idles(is bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.under != nil {
+		r.under.idle = is
+	}
+}
+
+// see publishes that a new commit is pending, and the final status of the previous one. For the first commit, it waits until there
+// is something to write, because a restarted process must not replace the final status of the commit.
+func (r *running) see(ctx context.Context, revision string) {
+	before := r.current()
+	if revision == "" || revision == before {
+		return
+	}
+	r.supersede(ctx, revision)
+	r.unsaid, r.so = true, report.Summary{}
+	r.emit(Event{Kind: NewCommit, Revision: revision})
+	if before != "" {
+		r.pending(ctx)
+	}
+}
+
+// supersede makes a commit the current one. Commits that are still pending get a final status.
+func (r *running) supersede(ctx context.Context, revision string) {
+	for _, open := range slices.Sorted(maps.Keys(r.open)) {
+		if open != revision {
+			delete(r.open, open)
+			r.publish(ctx, report.Superseded(r.Reconciler.Sync, open, revision))
+			r.emit(Event{Kind: Overtaken, Revision: open, By: revision})
+		}
+	}
+	r.mu.Lock()
+	r.seen = revision
+	r.mu.Unlock()
+}
+
+func (r *running) pending(ctx context.Context) {
+	r.unsaid, r.open[r.current()] = false, true
+	r.publish(ctx, report.Seen(r.Reconciler.Sync, r.current()))
+}
+
+// conclude publishes the result of a pass. It publishes neither interrupted passes nor errors that may be gone in the next pass.
+func (r *running) conclude(ctx context.Context, began time.Time, result report.Report, err error) {
+	passes := err != nil && !ofCommit(err)
+	soon := ctx.Err() != nil || r.patient && r.next.Failures == 0
+	isSaid := !passes || !soon
+	if isSaid {
+		r.unsaid = false
+		delete(r.open, result.Revision)
+		if result.Verdict.Activation.State == report.Pending {
+			r.open[result.Revision] = true
+		}
+		r.publish(ctx, result)
+	}
+	// After publishing: a user waits for the status, and no later commit may succeed with a hold that was never reported.
+	if isSaid || result.Changed() {
+		r.Reconciler.record(ctx, began, result, r.last.Source.Commit, "")
+	}
+}
+
+func (r *running) publish(ctx context.Context, result report.Report) {
+	if r.Publisher == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
+	defer cancel()
+	defer engine.PauseAfter(ctx, late)()
+	if err := r.Publisher.Publish(ctx, result); err != nil {
+		r.emit(Event{Kind: PublishFailed, Revision: result.Revision, Err: err})
+	}
+}
