@@ -127,7 +127,7 @@ func New(s v1alpha1.Sync, in Surroundings) (_ *Target, err error) {
 
 // apart returns the API server of a Sync that applies to another cluster than its own; "" for all others.
 func apart(in Surroundings) string {
-	if in.Home == nil {
+	if in.Secrets == nil {
 		return ""
 	}
 	return in.Cluster.Host

@@ -36,7 +36,7 @@ import (
 // between passes.
 type Surroundings struct {
 	Cluster *rest.Config        // nil if passes have no cluster
-	Home    *rest.Config        // the cluster with the Secrets of the Sync; nil if it is Cluster
+	Secrets *rest.Config        // the cluster with the Secrets of the Sync; nil if it is Cluster
 	Getenv  func(string) string // os.Getenv if nil
 	// Approvals returns the digests that people approved. Headgate calls it before every plan. If it is nil, the approvals in the
 	// Sync count.
@@ -131,7 +131,7 @@ func Wire(s v1alpha1.Sync, from reconcile.Source, in Surroundings, how How) (*Wi
 		if err := w.reach(s, set.observes, in.Cluster, how.Cluster); err != nil {
 			return nil, err
 		}
-		if err := w.home(in.Home); err != nil {
+		if err := w.secretsFrom(in.Secrets); err != nil {
 			return nil, err
 		}
 	}
@@ -249,8 +249,8 @@ func (r withSecrets) Secret(ctx context.Context, name string) (map[string][]byte
 	return r.secret(ctx, name)
 }
 
-// home makes passes read Secrets from another cluster than theirs; nil is theirs.
-func (w *Wired) home(config *rest.Config) error {
+// secretsFrom makes passes read Secrets from another cluster than theirs; nil is theirs.
+func (w *Wired) secretsFrom(config *rest.Config) error {
 	if config == nil {
 		return nil
 	}
