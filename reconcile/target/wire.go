@@ -53,7 +53,7 @@ type Surroundings struct {
 	Unlocked    bool             // also ask registries about locked packages
 	Peers       *reconcile.Peers // the syncs of this process; nil if there is only this one
 	Shares      *cluster.Shares  // what the syncs of this process share in a cluster; nil shares nothing
-	Home        string           // the namespace of the controller, which no Sync prunes; "" for headgate-system
+	Own         string           // the namespace of the controller, which no Sync prunes; "" for headgate-system
 	Term        cluster.Term     // in which this process leads others; the zero value if nobody is elected
 	Clones      *git.Shared      // what the syncs of this process share of their repositories; nil shares nothing
 	Queue       *engine.Queue    // runs the passes of all syncs of this process; nil if there is only this one
@@ -116,7 +116,7 @@ func Wire(s v1alpha1.Sync, from reconcile.Source, in Surroundings, how How) (*Wi
 	}
 	set := settingsOf(s)
 	w := &Wired{Reconciler: set.Reconciler}
-	w.Guarding.Home = in.Home
+	w.Guarding.Home = in.Own
 	if in.Approvals != nil {
 		w.Approvals = in.Approvals
 	}
