@@ -2,6 +2,7 @@ package examples
 
 import (
 	"bytes"
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -108,12 +109,63 @@ func TestAlertsAreExplained(t *testing.T) {
 	}
 }
 
+// The dashboard reads only metrics that Headgate has, and shows all of them.
+func TestDashboard(t *testing.T) {
+	t.Parallel()
+	data, err := os.ReadFile("monitoring/dashboard.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dashboard struct {
+		UID    string `json:"uid"`
+		Panels []struct {
+			Title   string `json:"title"`
+			Targets []struct {
+				Expr string `json:"expr"`
+			} `json:"targets"`
+		} `json:"panels"`
+	}
+	if err := json.Unmarshal(data, &dashboard); err != nil || dashboard.UID == "" || len(dashboard.Panels) == 0 {
+		t.Fatalf("%d panels: %v", len(dashboard.Panels), err)
+	}
+	has := exported(t)
+	var shown []string
+	for _, p := range dashboard.Panels {
+		if len(p.Targets) == 0 {
+			t.Errorf("%s shows nothing", p.Title)
+		}
+		for _, target := range p.Targets {
+			fixtures.Promtool(t, "monitoring", "promql", "format", "--experimental", target.Expr)
+			names := regexp.MustCompile(`headgate_[a-z_]+`).FindAllString(target.Expr, -1)
+			for _, name := range names {
+				if !slices.Contains(has, name) {
+					t.Errorf("%s reads %s, and Headgate exports only %q", p.Title, name, has)
+				}
+			}
+			shown = append(shown, names...)
+		}
+	}
+	for _, name := range has {
+		if strings.HasSuffix(name, "_sum") || strings.HasSuffix(name, "_count") { // of a histogram, whose buckets are shown
+			continue
+		}
+		if !slices.Contains(shown, name) {
+			t.Errorf("no panel shows %s", name)
+		}
+	}
+}
+
 // exported returns the names of Headgate's own metrics once everything has happened.
 func exported(t *testing.T) []string {
 	t.Helper()
 	m := metrics.New()
 	of := inventory.Sync{Namespace: "headgate-system", Name: "platform"}
 	m.Add(of.Namespace, of.Name, func() int { return 0 })
+	m.Suspend(of.Namespace, of.Name, time.Unix(1, 0))
+	m.Stall("team", "stalled", "AboveCeiling")
+	m.Add("team", "gone", nil)
+	m.Passed(report.Report{Sync: inventory.Sync{Namespace: "team", Name: "gone"}, Summary: report.Summary{Created: 1}}, time.Second)
+	m.Remove("team", "gone")
 	m.Passed(report.Report{Sync: of, Definitions: []report.Definition{{}}, Steps: []report.Step{{Action: plan.Hold, Guard: "schema"}}}, time.Second)
 	m.Previewed(time.Second)
 	m.Requested("GET")

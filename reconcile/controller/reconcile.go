@@ -59,6 +59,7 @@ func (c *controller) Reconcile(ctx context.Context, q runtimereconcile.Request) 
 	if no, ok := errors.AsType[*refusal](err); ok {
 		slog.Warn("the Sync does not run", "sync", name.String(), "reason", no.reason, "error", no.err)
 		c.fleet.Remove(name)
+		c.Metrics.Stall(name.Namespace, name.Name, no.reason)
 		one.stall(found.Generation, no)
 		return again, nil
 	}

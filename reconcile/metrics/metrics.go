@@ -23,9 +23,10 @@ type Metrics struct {
 	previews prometheus.Histogram
 	requests *prometheus.CounterVec
 
-	mu    sync.Mutex
-	ready bool // once no sync waited; those that are added later do not change that
-	syncs map[string]*state
+	mu      sync.Mutex
+	orphans map[string]int // objects that syncs left, by sync
+	ready   bool           // once no sync waited; those that are added later do not change that
+	syncs   map[string]*state
 }
 
 // durations are the upper bounds of the buckets of durations, in seconds: a quiet pass takes less than a second, and one that waits
@@ -58,7 +59,7 @@ func Into(registry Registry) *Metrics {
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "headgate_api_requests_total", Help: "Requests to the API server by verb; dry runs have verbs of their own.",
 		}, []string{"verb"}),
-		syncs: map[string]*state{},
+		orphans: map[string]int{}, syncs: map[string]*state{},
 	}
 	registry.MustRegister(m.passes, m.previews, m.requests, m)
 	return m
@@ -69,15 +70,59 @@ func Into(registry Registry) *Metrics {
 func (m *Metrics) Add(namespace, name string, outbox func() int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.syncs[label(namespace, name)] = &state{ready: unknown, outbox: outbox}
+	of := label(namespace, name)
+	m.syncs[of] = &state{ready: unknown, outbox: outbox, objects: m.taken(of)}
 }
 
-// Remove removes a sync.
+// taken returns the number of objects that a sync of this name has in the cluster, which are no orphans any more. Its lock is held.
+func (m *Metrics) taken(of string) int {
+	n := m.orphans[of]
+	delete(m.orphans, of)
+	if s := m.syncs[of]; s != nil {
+		n = s.objects
+	}
+	return n
+}
+
+// Stall shows that a sync does not run until a person changes it.
+func (m *Metrics) Stall(namespace, name, reason string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	of := label(namespace, name)
+	m.syncs[of] = &state{tried: true, ready: notReady, stalled: reason, objects: m.taken(of)}
+}
+
+// Suspend shows until when a sync is suspended; the zero time ends that. It ignores syncs that were not added.
+func (m *Metrics) Suspend(namespace, name string, until time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s := m.syncs[label(namespace, name)]; s != nil {
+		s.suspended = until
+	}
+}
+
+// Remove removes a sync. Its objects become orphans.
 func (m *Metrics) Remove(namespace, name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.syncs, label(namespace, name))
-	m.passes.DeleteLabelValues(label(namespace, name))
+	of := label(namespace, name)
+	if s := m.syncs[of]; s != nil && s.objects > 0 {
+		if len(m.orphans) >= mostOrphaned { // names of syncs are free, too
+			m.orphans[others] += s.objects
+		} else {
+			m.orphans[of] = s.objects
+		}
+	}
+	delete(m.syncs, of)
+	m.passes.DeleteLabelValues(of)
+}
+
+// Destroy removes a sync whose objects were deleted.
+func (m *Metrics) Destroy(namespace, name string) {
+	m.Remove(namespace, name)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.orphans, label(namespace, name))
 }
 
 // label returns the value of the label sync.

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
@@ -66,6 +67,8 @@ func TestPasses(t *testing.T) {
 	r.Steps = []report.Step{
 		step(plan.Update, plan.Drift, ""), step(plan.Keep, plan.Drift, "drift"), step(plan.Hold, plan.Drift, "fight"), step(plan.Hold, plan.Commit, "schema"),
 	}
+	r.Steps[3].Undone = "ConfigMap/b failed"
+	r.Fights = []facts.Fight{{ID: manifest.ID{Kind: "ConfigMap", Name: "a"}}}
 	m.Passed(r, time.Second)
 	after := []string{
 		`headgate_definitions{provider="",state="active",S} 1`,
@@ -73,11 +76,13 @@ func TestPasses(t *testing.T) {
 		`headgate_definitions{provider="provider-a",state="inactive",S} 1`,
 		`headgate_definitions{provider="provider-a",state="retained",S} 1`,
 		`headgate_drifted_objects{S} 2`, // the first was corrected
+		`headgate_fought_objects{S} 1`,
 		`headgate_held_steps{guard="fight",S} 1`,
 		`headgate_held_steps{guard="schema",S} 1`,
 		`headgate_outbox_depth{S} 3`,
 		`headgate_reconcile_duration_seconds_count{S} 1`,
 		`headgate_sync_info{ready="False",revision="c0ffee",S} 1`,
+		`headgate_waiting_prunes{S} 1`,
 	}
 	now := without(shown(t, m), "headgate_preview_")
 	if diff := cmp.Diff(after, without(slices.Clone(now), "headgate_last_success")); diff != "" {
@@ -109,7 +114,7 @@ func TestPasses(t *testing.T) {
 	// What is over is not shown any more.
 	m.Passed(report.Report{Sync: platform, Revision: "decade", Verdict: report.Verdict{Activation: report.Status{State: report.Success}}}, time.Second)
 	over := without(without(without(shown(t, m), "headgate_preview_"), "headgate_reconcile_"), "headgate_last_success")
-	want := []string{`headgate_drifted_objects{S} 0`, `headgate_outbox_depth{S} 3`, `headgate_sync_info{ready="True",revision="decade",S} 1`}
+	want := []string{`headgate_drifted_objects{S} 0`, `headgate_fought_objects{S} 0`, `headgate_outbox_depth{S} 3`, `headgate_sync_info{ready="True",revision="decade",S} 1`, `headgate_waiting_prunes{S} 0`}
 	if diff := cmp.Diff(want, over); diff != "" {
 		t.Errorf("after a quiet pass (-want +got):\n%s", diff)
 	}
@@ -184,5 +189,55 @@ func TestRequests(t *testing.T) {
 	want := []string{`headgate_api_requests_total{verb="DRY-RUN PATCH"} 1`, `headgate_api_requests_total{verb="LIST"} 2`, `headgate_preview_duration_seconds_count 1`}
 	if diff := cmp.Diff(want, shown(t, m)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A sync that goes away leaves no series but the number of its objects, and that goes once a sync of its name is back, or once the
+// objects are deleted.
+func TestSyncsGo(t *testing.T) {
+	m := New()
+	series := func() []string { return without(shown(t, m), "headgate_preview_") }
+	run := func() {
+		m.Add(platform.Namespace, platform.Name, nil)
+		m.Suspend(platform.Namespace, platform.Name, time.Unix(1_800_000_000, 0))
+		m.Passed(report.Report{Sync: platform, Summary: report.Summary{Created: 1, Updated: 2, Unchanged: 4}}, time.Second)
+	}
+	orphans := []string{`headgate_orphaned_objects{S} 7`}
+	run()
+	if !slices.Contains(series(), `headgate_suspended_until_timestamp_seconds{S} 1.8e+09`) {
+		t.Errorf("a suspended sync shows:\n%s", strings.Join(series(), "\n"))
+	}
+	m.Remove(platform.Namespace, platform.Name)
+	if diff := cmp.Diff(orphans, series()); diff != "" {
+		t.Errorf("after the sync went (-want +got):\n%s", diff)
+	}
+	m.Stall(platform.Namespace, platform.Name, "AboveCeiling")
+	if diff := cmp.Diff([]string{`headgate_stalled{reason="AboveCeiling",S} 1`, `headgate_sync_info{ready="False",revision="",S} 1`}, series()); diff != "" {
+		t.Errorf("a sync that does not run (-want +got):\n%s", diff)
+	}
+	if got := m.Waiting(); len(got) != 0 {
+		t.Errorf("a sync that does not run keeps the process from being ready: %q", got)
+	}
+	m.Remove(platform.Namespace, platform.Name)
+	if diff := cmp.Diff(orphans, series()); diff != "" {
+		t.Errorf("after the stalled sync went (-want +got):\n%s", diff)
+	}
+	run()
+	if slices.Contains(series(), orphans[0]) {
+		t.Error("the objects of a sync that is back are no orphans")
+	}
+	m.Remove(platform.Namespace, platform.Name)
+	m.Destroy(platform.Namespace, platform.Name)
+	if got := series(); len(got) != 0 {
+		t.Errorf("after the objects were deleted:\n%s", strings.Join(got, "\n"))
+	}
+	for i := range 2 * mostOrphaned { // a tenant creates and deletes syncs
+		name := fmt.Sprint(i)
+		m.Add("team", name, nil)
+		m.Passed(report.Report{Sync: inventory.Sync{Namespace: "team", Name: name}, Summary: report.Summary{Created: 1}}, time.Second)
+		m.Remove("team", name)
+	}
+	if got := series(); len(got) > mostOrphaned+1 || !slices.Contains(got, fmt.Sprintf(`headgate_orphaned_objects{sync="other"} %d`, mostOrphaned)) {
+		t.Errorf("%d series of orphans", len(got))
 	}
 }

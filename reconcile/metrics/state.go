@@ -22,6 +22,7 @@ const (
 
 const (
 	mostProviders = 50      // of a sync; definitions of further ones count as those of others
+	mostOrphaned  = 1000    // syncs that are gone; the objects of further ones count as those of others
 	longestName   = 253     // of a provider; Kubernetes allows no longer one
 	others        = "other" // the provider of these definitions
 )
@@ -31,6 +32,11 @@ var (
 	definitions = prometheus.NewDesc("headgate_definitions", "Definitions of the last pass that ended, by state and by the package that contains them.", []string{"sync", "state", "provider"}, nil)
 	held        = prometheus.NewDesc("headgate_held_steps", "Steps that a guard held in the last pass that ended.", []string{"sync", "guard"}, nil)
 	drifted     = prometheus.NewDesc("headgate_drifted_objects", "Objects that another writer changed and that the last pass did not correct.", []string{"sync"}, nil)
+	fights      = prometheus.NewDesc("headgate_fought_objects", "Objects whose corrections another writer undoes again and again.", []string{"sync"}, nil)
+	waiting     = prometheus.NewDesc("headgate_waiting_prunes", "Prunes that wait for creates and updates that failed, are held or wait.", []string{"sync"}, nil)
+	stalled     = prometheus.NewDesc("headgate_stalled", "Always 1, for a sync that does not run until a person changes it.", []string{"sync", "reason"}, nil)
+	suspended   = prometheus.NewDesc("headgate_suspended_until_timestamp_seconds", "When the suspension of a sync should end.", []string{"sync"}, nil)
+	orphaned    = prometheus.NewDesc("headgate_orphaned_objects", "Objects that a sync left in the cluster when it went, since this process runs.", []string{"sync"}, nil)
 	depth       = prometheus.NewDesc("headgate_outbox_depth", "Commits whose status waits for the forge.", []string{"sync"}, nil)
 	succeeded   = prometheus.NewDesc("headgate_last_success_timestamp_seconds", "When the last pass ended in which nothing failed. Steps may be held.", []string{"sync"}, nil)
 )
@@ -44,6 +50,10 @@ type state struct {
 	revision string
 	success  time.Time // zero before the first success
 	counts   *counts   // of the last pass that ended without an error; nil before it
+	objects  int       // that the sync has in the cluster
+
+	stalled   string    // why the sync does not run; "" if it does
+	suspended time.Time // until when; zero if it is not
 }
 
 // counts are the numbers of a report.
@@ -51,6 +61,8 @@ type counts struct {
 	definitions map[[2]string]int // by state and provider
 	held        map[string]int    // by guard
 	drifted     int
+	fights      int
+	waiting     int // prunes
 }
 
 // passed updates the state. A pass that stopped with an error has not looked at everything, so it changes no counts.
@@ -61,7 +73,8 @@ func (s *state) passed(r report.Report, now time.Time) {
 	if r.Error != "" {
 		return
 	}
-	s.counts = &counts{definitions: byProvider(r.Definitions), held: map[string]int{}, drifted: r.Uncorrected()}
+	s.counts = &counts{definitions: byProvider(r.Definitions), held: map[string]int{}, drifted: r.Uncorrected(), fights: len(r.Fights), waiting: r.WaitingPrunes()}
+	s.objects = r.Summary.Created + r.Summary.Updated + r.Summary.Unchanged
 	for _, h := range r.Holds(metav1.Time{}) {
 		s.counts.held[h.Guard] += h.Count
 	}
@@ -104,7 +117,7 @@ func stateOf(d report.Definition) string {
 
 // Describe implements prometheus.Collector.
 func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{info, definitions, held, drifted, depth, succeeded} {
+	for _, d := range []*prometheus.Desc{info, definitions, held, drifted, fights, waiting, stalled, suspended, orphaned, depth, succeeded} {
 		to <- d
 	}
 }
@@ -113,6 +126,9 @@ func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
 func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	for name, n := range m.orphans {
+		to <- prometheus.MustNewConstMetric(orphaned, prometheus.GaugeValue, float64(n), name)
+	}
 	for name, s := range m.syncs {
 		s.collect(func(of *prometheus.Desc, value float64, labels ...string) {
 			to <- prometheus.MustNewConstMetric(of, prometheus.GaugeValue, value, append([]string{name}, labels...)...)
@@ -122,6 +138,12 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 
 func (s *state) collect(gauge func(of *prometheus.Desc, value float64, labels ...string)) {
 	gauge(info, 1, s.ready, s.revision)
+	if s.stalled != "" {
+		gauge(stalled, 1, s.stalled)
+	}
+	if !s.suspended.IsZero() {
+		gauge(suspended, float64(s.suspended.Unix()))
+	}
 	if s.outbox != nil {
 		gauge(depth, float64(s.outbox()))
 	}
@@ -138,4 +160,6 @@ func (s *state) collect(gauge func(of *prometheus.Desc, value float64, labels ..
 		gauge(held, float64(n), guard)
 	}
 	gauge(drifted, float64(s.counts.drifted))
+	gauge(fights, float64(s.counts.fights))
+	gauge(waiting, float64(s.counts.waiting))
 }

@@ -37,6 +37,17 @@ func (r Report) staysHeld(s Step) bool {
 	return s.Since != nil && r.Revision != "" && s.SinceCommit != r.Revision
 }
 
+// WaitingPrunes returns the number of prunes that wait for creates and updates.
+func (r Report) WaitingPrunes() int {
+	n := 0
+	for _, s := range r.Steps {
+		if s.Undone != "" {
+			n++
+		}
+	}
+	return n
+}
+
 // prunesWait describes the prunes that wait for creates and updates, or returns "": "2 prunes wait: ConfigMap a/b failed since 12 Nov
 // 10:00".
 func (r Report) prunesWait() string {
