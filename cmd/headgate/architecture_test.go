@@ -122,8 +122,32 @@ var mayImport = map[string][]string{
 	"reconcile/registry": {"reconcile/network", "reconcile/scratch", "render", "render/catalogue", "render/crossplane", "render/manifest", "render/packages", "render/xpkg"},
 	"reconcile/memo":     {},
 	"reconcile/cluster": {
-		"reconcile/demand", "reconcile/diff", "reconcile/engine", "reconcile/facts", "reconcile/fit", "reconcile/inventory", "reconcile/ownership", "reconcile/plan", "reconcile/preflight", "reconcile/question", "reconcile/reason", "reconcile/record",
+		"reconcile/cluster/api", "reconcile/cluster/count", "reconcile/cluster/observe", "reconcile/cluster/store", "reconcile/cluster/watch", "reconcile/cluster/write", "reconcile/facts", "reconcile/inventory", "reconcile/plan", "reconcile/preflight", "reconcile/question",
 		"render", "render/catalogue", "render/crossplane", "render/manifest", "render/packages",
+	},
+	"reconcile/cluster/api": {
+		"reconcile/diff", "reconcile/engine", "reconcile/facts", "reconcile/inventory", "reconcile/ownership", "reconcile/plan", "reconcile/reason",
+		"render", "render/manifest",
+	},
+	"reconcile/cluster/store": {
+		"reconcile/cluster/api", "reconcile/engine", "reconcile/facts", "reconcile/inventory", "reconcile/preflight", "reconcile/reason",
+		"render", "render/crossplane", "render/manifest",
+	},
+	"reconcile/cluster/count": {
+		"reconcile/cluster/api", "reconcile/facts", "reconcile/fit", "reconcile/inventory", "reconcile/ownership", "reconcile/plan", "reconcile/question", "reconcile/reason",
+		"render/crossplane", "render/manifest",
+	},
+	"reconcile/cluster/observe": {
+		"reconcile/cluster/api", "reconcile/cluster/count", "reconcile/cluster/store", "reconcile/demand", "reconcile/diff", "reconcile/facts", "reconcile/inventory", "reconcile/ownership", "reconcile/plan", "reconcile/question", "reconcile/reason",
+		"render", "render/catalogue", "render/crossplane", "render/manifest", "render/packages",
+	},
+	"reconcile/cluster/write": {
+		"reconcile/cluster/api", "reconcile/cluster/count", "reconcile/cluster/store", "reconcile/diff", "reconcile/engine", "reconcile/facts", "reconcile/inventory", "reconcile/ownership", "reconcile/plan", "reconcile/question", "reconcile/reason", "reconcile/record",
+		"render", "render/crossplane", "render/manifest",
+	},
+	"reconcile/cluster/watch": {
+		"reconcile/cluster/api", "reconcile/cluster/store", "reconcile/inventory",
+		"render", "render/manifest",
 	},
 	"reconcile/forge":   {"reconcile/approval", "reconcile/inventory", "reconcile/network", "reconcile/preflight", "reconcile/report"},
 	"reconcile/outbox":  {"reconcile/engine", "reconcile/report"},
@@ -171,14 +195,14 @@ var livesIn = map[string][]string{
 	"github.com/google/cel-go":               {"render/schema"},
 	"github.com/google/go-containerregistry": {"render/xpkg", "reconcile/registry"},
 	"sigs.k8s.io/cli-utils":                  {}, // except its object IDs:
-	"sigs.k8s.io/cli-utils/pkg/common":       {"reconcile/inventory", "reconcile/cluster"},
-	"sigs.k8s.io/cli-utils/pkg/object":       {"reconcile/inventory", "reconcile/facts", "reconcile/demand", "reconcile/cluster"},
+	"sigs.k8s.io/cli-utils/pkg/common":       {"reconcile/inventory"},
+	"sigs.k8s.io/cli-utils/pkg/object":       {"reconcile/inventory", "reconcile/facts", "reconcile/demand"},
 
 	"sigs.k8s.io/cli-utils/pkg/object/dependson": {"reconcile/demand/depends.go"},
 	"sigs.k8s.io/cli-utils/pkg/object/mutation":  {"reconcile/demand/reference.go", "reconcile/facts/reference.go"},
 	"github.com/spyzhov/ajson":                   {"reconcile/jsonpath"},
 
-	"github.com/fluxcd/pkg/ssa": {"reconcile/cluster"},
+	"github.com/fluxcd/pkg/ssa": {"reconcile/cluster/api", "reconcile/cluster/write"},
 	"github.com/sigstore":       {"reconcile/registry"},
 	"sigs.k8s.io/crdify":        {"render/schema"},
 

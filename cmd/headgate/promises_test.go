@@ -101,7 +101,7 @@ var promisesOf = map[string][]promise{
 		{"Headgate reads the policies again right before it\napplies a package.", []string{"reconcile/cluster TestPoliciesAreReadAgainBeforeAPackage"}},
 		{"nothing is\npruned, and no definition deactivated, while a create or an update failed", []string{"reconcile/guard TestEveryPairOfFailureAndPrune", "reconcile/guard TestSomePairsOfFailuresAndPrunes", "reconcile/target TestPrunesAwaitReplacements"}},
 		{"so another failure does not change it.", []string{"reconcile/rounds TestApprovalOfUnfinished"}},
-		{"if the API server names it at the start of a refusal;", []string{"reconcile/cluster TestGateOf", "reconcile/target TestBrokenWebhookIsPruned", "reconcile/guard TestRefusingPolicyIsDependedOn"}},
+		{"if the API server names it at the start of a refusal;", []string{"reconcile/cluster/api TestGateOf", "reconcile/target TestBrokenWebhookIsPruned", "reconcile/guard TestRefusingPolicyIsDependedOn"}},
 		{"if nothing of `rbac.authorization.k8s.io` failed, is held or waits.", []string{"reconcile/target TestBindingsArePruned"}},
 		{"a create exceeds a quota until the old object is gone;", []string{"reconcile/rounds TestDeadlocks", "reconcile/target TestQuotaDeadlock"}},
 		{"Such an object is *deleting*, not pruned.", []string{"reconcile/cluster TestPruneThatWaitsForAFinalizer", "reconcile/draft TestPhasesStayOwned"}},

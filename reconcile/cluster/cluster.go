@@ -1,30 +1,46 @@
 // Package cluster reads and writes a cluster: it observes the objects that a commit wants or a sync owns, answers the questions
-// of guards, and carries out plans. It decides nothing; package plan does.
+// of guards, and carries out plans. It decides nothing; package plan does. The work is done in the packages below it:
 //
-//	Observe  inventory ─► discovery ─► metadata lists ─► dry runs of what may have moved
-//	Apply    lease ─► inventory unmoved? ─► intent ─► tiers ─► settled ─► wait
+//	api      sends requests and explains their errors     observe  reads objects, and tries what an apply would change
+//	store    keeps the inventory and the lease            write    carries out plans
+//	count    answers questions of guards                  watch    reports what moved
 package cluster
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"net/http"
-	"runtime/debug"
-	"sync"
 	"time"
 
+	"headgate.dev/headgate/reconcile/cluster/api"
+	"headgate.dev/headgate/reconcile/cluster/count"
+	"headgate.dev/headgate/reconcile/cluster/observe"
+	"headgate.dev/headgate/reconcile/cluster/store"
+	"headgate.dev/headgate/reconcile/cluster/watch"
+	"headgate.dev/headgate/reconcile/cluster/write"
 	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/preflight"
+	"headgate.dev/headgate/reconcile/question"
+	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/catalogue"
+	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
+	"headgate.dev/headgate/render/packages"
 
-	core "k8s.io/api/core/v1"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/dynamic"
-	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
-	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 )
+
+// An Event is the progress of a phase, for display.
+type Event = api.Event
+
+// A Term is the time in which one process leads others.
+type Term = store.Term
+
+// Shares lets the syncs of one process share their watches.
+type Shares = watch.Shares
 
 // Options configures a Cluster. The zero value selects the defaults.
 type Options struct {
@@ -43,129 +59,183 @@ type Options struct {
 	Progress         func(Event)   // receives the progress of Apply and Observe, one call at a time; may be nil
 }
 
-// An Event is the progress of a phase, for display.
-type Event struct {
-	Phase  string // "observe", "apply", "wait"
-	Done   int
-	Total  int
-	Object manifest.ID // the object that was just processed; zero if there was none
-}
+// Verb returns the verb of a request to an API server: GET, LIST, WATCH, PATCH, POST, PUT or DELETE. Dry runs have the prefix "DRY-RUN ".
+func Verb(req *http.Request) string { return api.Verb(req) }
 
-func (o Options) withDefaults() Options {
-	if o.Concurrency <= 0 {
-		o.Concurrency = 8
+// client returns the options of requests.
+func (o Options) client(shares *Shares) api.Options {
+	return api.Options{
+		Concurrency: o.Concurrency, AnswerTime: o.AnswerTime, DefaultNamespace: o.DefaultNamespace, Progress: o.Progress, Throttles: shares.Limits(),
 	}
-	if o.Timeout <= 0 {
-		o.Timeout = 5 * time.Minute
-	}
-	if o.LockTimeout <= 0 {
-		o.LockTimeout = 90 * time.Second
-	}
-	if o.LeaseDuration <= 0 {
-		o.LeaseDuration = 60 * time.Second
-	}
-	if o.AnswerTime <= 0 {
-		o.AnswerTime = 75 * time.Second // the default request timeout of an API server is one minute
-	}
-	if o.DefaultNamespace == "" {
-		o.DefaultNamespace = "default"
-	}
-	return o
 }
 
 // A Cluster is one cluster as one sync sees it. It may be used by one pass at a time.
 type Cluster struct {
-	sync     inventory.Sync
-	options  Options
-	config   *rest.Config
-	http     *http.Client
-	throttle *throttle // of the API server
-
-	discovery discovery.DiscoveryInterfaceWithContext
-	metadata  metadata.Interface // for requests that need no bodies: lists, writes
-	objects   dynamic.Interface  // for requests with bodies
-	core      corev1.CoreV1Interface
-	leases    coordinationv1.LeasesGetter
-
-	holder   string // identity of this process in the lease
-	key      digestKey
-	checks   schedule                     // schedule of checks for objects that look unchanged
-	surface  *surface                     // result of the last discovery
-	owned    *inventory.Inventory         // the inventory that the pass uses, in the cluster's spelling; nil before it is read
-	stored   *core.ConfigMap              // the inventory as it was last read or written
-	siblings map[string]map[string]string // the values of siblings of stored, by name
-	packages map[manifest.ID]comparison   // planned updates of packages, with the definitions that they replace
-	waited   map[manifest.ID]string       // objects that did not become ready in time, with the commit for which a pass waited
-	watched  *watchedLease                // the lease as the last passes saw it; nil before the first
-	shared   *shared                      // with other Clusters of the same configuration
-	leave    func()                       // ends that
-	under    *underway                    // requests and other things that the pass waits for
-	progress sync.Mutex
+	client *api.Client
+	store  *store.Store
+	count  *count.Counter
+	reader *observe.Reader
+	writer *write.Writer
+	watch  *watch.Watcher
+	leave  func() // ends what is shared with other Clusters
 }
 
-// New returns a Cluster for a configuration. It sends no request. The API server limits us by priority and fairness, so there is no
-// client-side rate limit.
+// New returns a Cluster for a configuration. It sends no request.
 func New(config *rest.Config, of inventory.Sync, options Options) (*Cluster, error) {
 	shares := cmp.Or(options.Shares, &Shares{})
-	all, leave, err := shares.enter(config, of, options.AnswerTime)
+	all, leave, err := shares.Enter(config, of, options.AnswerTime)
 	if err != nil {
 		return nil, err
 	}
-	c, err := connect(config, of, options, all.reader.throttle)
+	client, err := api.Connect(config, of, options.client(shares))
 	if err != nil {
 		leave()
 		return nil, err
 	}
-	c.shared, c.leave = all, leave
+	c := assembled(client, options)
+	c.watch, c.leave = watch.New(c.store, all), leave
 	return c, nil
+}
+
+// assembled returns a Cluster that shares nothing, and so cannot watch.
+func assembled(client *api.Client, options Options) *Cluster {
+	store := store.New(client, options.LeaseDuration, options.Term)
+	count := count.New(client, store)
+	return &Cluster{
+		client: client, store: store, count: count,
+		reader: observe.New(store, count, observe.Options{Terms: options.Terms, TryCreates: options.TryCreates, FullCheck: options.FullCheck}),
+		writer: write.New(store, count, write.Options{Timeout: options.Timeout, NoWait: options.NoWait, LockTimeout: options.LockTimeout, Ignore: options.Terms.Ignore}),
+	}
 }
 
 // Close makes the others of the same configuration forget the Cluster. It may be called more than once, after Watch has returned.
 func (c *Cluster) Close() { c.leave() }
 
-// connect returns a Cluster that shares nothing, and so cannot watch.
-func connect(config *rest.Config, of inventory.Sync, options Options, through *throttle) (*Cluster, error) {
-	config = rest.CopyConfig(config)
-	config.QPS, config.Burst = -1, -1
-	config.UserAgent = "headgate/" + version()
-	if config.WarningHandler == nil && config.WarningHandlerWithContext == nil {
-		config.WarningHandler = rest.NoWarnings{} // the default writes to standard error
-	}
-	options = options.withDefaults()
-	under := &underway{}
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return deadlineTransport{next: next, through: through, within: options.AnswerTime, under: under}
-	})
-	client, err := rest.HTTPClientFor(config)
-	if err != nil {
-		return nil, fmt.Errorf("kubeconfig: %w", err)
-	}
-	client.CheckRedirect = sameServer
-	c := &Cluster{sync: of, options: options, config: config, http: client, throttle: through, holder: options.Term.holder(identity()), under: under, waited: map[manifest.ID]string{}}
-	c.checks.every = options.FullCheck
-	if c.discovery, err = discovery.NewDiscoveryClientForConfigAndClient(config, client); err != nil {
-		return nil, fmt.Errorf("kubeconfig: %w", err)
-	}
-	writing := *client
-	writing.Transport = fenced{client.Transport}
-	if c.metadata, err = metadata.NewForConfigAndClient(config, &writing); err != nil {
-		return nil, fmt.Errorf("kubeconfig: %w", err)
-	}
-	if c.objects, err = dynamic.NewForConfigAndClient(config, &writing); err != nil {
-		return nil, fmt.Errorf("kubeconfig: %w", err)
-	}
-	if c.core, err = corev1.NewForConfigAndClient(config, client); err != nil {
-		return nil, fmt.Errorf("kubeconfig: %w", err)
-	}
-	if c.leases, err = coordinationv1.NewForConfigAndClient(config, client); err != nil {
-		return nil, fmt.Errorf("kubeconfig: %w", err)
-	}
-	return c, nil
+// Observe returns the live state of wanted and owned objects. If nothing changed, it costs a request for the inventory,
+// two for discovery and one for every kind.
+func (c *Cluster) Observe(ctx context.Context, want render.Desired) (facts.Observed, error) {
+	return c.reader.Observe(ctx, want)
 }
 
-func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "devel"
+// Answer answers questions of guards. A failed count is also an answer; an error means that no question can be answered.
+func (c *Cluster) Answer(ctx context.Context, questions []question.Any) (question.Answers, error) {
+	return c.count.Answer(ctx, questions)
 }
+
+// Apply carries out a plan, and nothing else. A problem with one object is its outcome. An error means that the pass ended early;
+// the outcomes are what it did until then. plan.ErrMoved means that a new plan is needed.
+func (c *Cluster) Apply(ctx context.Context, p plan.Plan) ([]plan.Outcome, error) {
+	return c.writer.Apply(ctx, p)
+}
+
+// Watch reports the objects of the inventory that changed since our last write, with their current marks, and again after every
+// change, until ctx is done. Passes may run at the same time. Watch returns at once, and wait returns once nothing of it goes on.
+func (c *Cluster) Watch(ctx context.Context, tell func(moved map[manifest.ID]string), trouble func(error)) (wait func()) {
+	return c.watch.Watch(ctx, tell, trouble)
+}
+
+// Inventory returns the sync's inventory. A missing one is not an error: its ResourceVersion is empty.
+func (c *Cluster) Inventory(ctx context.Context) (inventory.Inventory, error) {
+	return c.store.Inventory(ctx)
+}
+
+// Record stores the result of a pass in the inventory's history if it is new. Without an inventory, it does nothing.
+func (c *Cluster) Record(ctx context.Context, p inventory.Past) error { return c.store.Record(ctx, p) }
+
+// Owned returns the objects in the inventory of another sync. It returns none without the right to read it.
+func (c *Cluster) Owned(ctx context.Context, of inventory.Sync) ([]manifest.ID, error) {
+	return c.store.Owned(ctx, of)
+}
+
+// Syncs returns the syncs that have an inventory in the cluster, sorted by namespace and name.
+func (c *Cluster) Syncs(ctx context.Context) ([]inventory.Sync, error) { return c.store.Syncs(ctx) }
+
+// Lease returns the lease of the sync.
+func (c *Cluster) Lease(ctx context.Context) (preflight.Lease, error) { return c.store.Lease(ctx) }
+
+// Owner returns the owner of CRDs: the one in the inventory or, without one, Crossplane if its API is served. It returns "" if that
+// is not known.
+func (c *Cluster) Owner(ctx context.Context) (render.Owner, error) { return c.reader.Owner(ctx) }
+
+// Definitions returns the definitions in the cluster, for a commit that has none of its own.
+func (c *Cluster) Definitions(ctx context.Context) ([]*catalogue.Definition, error) {
+	return c.reader.Definitions(ctx)
+}
+
+// Policies returns the policies of the cluster by name, or nil without Crossplane.
+func (c *Cluster) Policies(ctx context.Context) (map[string]crossplane.LivePolicy, error) {
+	return c.reader.Policies(ctx)
+}
+
+// Packages returns the packages that Crossplane has installed, with one request, or nil without Crossplane.
+func (c *Cluster) Packages(ctx context.Context) ([]crossplane.Installed, error) {
+	return c.reader.Packages(ctx)
+}
+
+// ImageConfigs returns the ImageConfigs of the cluster, or nil without Crossplane.
+func (c *Cluster) ImageConfigs(ctx context.Context) ([]packages.LiveConfig, error) {
+	return c.reader.ImageConfigs(ctx)
+}
+
+// Restart restarts the pods of a Deployment, as kubectl rollout restart does.
+func (c *Cluster) Restart(ctx context.Context, namespace, name string) error {
+	return c.writer.Restart(ctx, namespace, name)
+}
+
+// Secret reads one Secret in the namespace of the sync. It may be called while a pass runs.
+func (c *Cluster) Secret(ctx context.Context, name string) (map[string][]byte, error) {
+	return c.client.Secret(ctx, name)
+}
+
+// Secrets returns how Secrets in the namespace of a sync are read from another cluster than the one that it applies to. It sends no request.
+func Secrets(config *rest.Config, of inventory.Sync) (func(ctx context.Context, name string) (map[string][]byte, error), error) {
+	c, err := api.Connect(config, of, api.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return c.Secret, nil
+}
+
+// Ready waits until the API server answers, at most for the time of an answer.
+func (c *Cluster) Ready(ctx context.Context) error { return c.client.Ready(ctx) }
+
+// WaitsFor returns what the current pass is waiting for; "" if that is not known. It may be called while the pass runs.
+func (c *Cluster) WaitsFor() string { return c.client.WaitsFor() }
+
+// A Looker observes a cluster for a sync that never writes. It needs only the rights to get, list and watch, and sends no other
+// requests. It keeps its records in memory instead of in an inventory. One pass and one watch may use it at the same time.
+type Looker struct {
+	*observe.Looker
+
+	watch *watch.Watcher
+}
+
+// NewLooker returns a Looker for the cluster of a configuration. It sends no request.
+func NewLooker(config *rest.Config, of inventory.Sync, options Options) (*Looker, error) {
+	config = rest.CopyConfig(config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(req *http.Request) (*http.Response, error) {
+			if req.Method != http.MethodGet {
+				return nil, fmt.Errorf("%s was not sent: this sync only looks", req.Method)
+			}
+			return next.RoundTrip(req)
+		})
+	})
+	shares := cmp.Or(options.Shares, &Shares{})
+	client, err := api.Connect(config, of, options.client(shares))
+	if err != nil {
+		return nil, err
+	}
+	c := assembled(client, options)
+	return &Looker{observe.NewLooker(c.reader), watch.New(c.store, nil)}, nil // it watches also objects without our label, and so shares no watch
+}
+
+// Watch reports the wanted objects that changed since their comparison, and again after every change, until ctx is
+// done. It calls trouble once for each kind that cannot be watched.
+func (l *Looker) Watch(ctx context.Context, tell func(moved map[manifest.ID]string), trouble func(error)) (wait func()) {
+	return l.watch.Everything(ctx, l.News(), l.Marks, tell, trouble)
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }

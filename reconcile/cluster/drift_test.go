@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/cluster/api"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render/manifest"
@@ -70,7 +71,7 @@ func TestConflictIsNamed(t *testing.T) {
 	for _, o := range done {
 		text := "ok"
 		if o.Err != nil {
-			if _, ok := errors.AsType[*cluster.ConflictError](o.Err); !ok {
+			if _, ok := errors.AsType[*api.ConflictError](o.Err); !ok {
 				t.Errorf("%s\ngot %T %v", reason, o.Err, o.Err)
 			}
 			text = report.ErrorWords(o.Err)

@@ -2,18 +2,16 @@ package cluster
 
 import (
 	"context"
-	"math"
 	"slices"
 	"strings"
-	"time"
 
+	"headgate.dev/headgate/reconcile/cluster/api"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/preflight"
 	"headgate.dev/headgate/render/crossplane"
 
 	apps "k8s.io/api/apps/v1"
 	authorization "k8s.io/api/authorization/v1"
-	coordination "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -26,30 +24,30 @@ import (
 
 // Release returns the version of the API server.
 func (c *Cluster) Release(ctx context.Context) (string, error) {
-	v, err := c.discovery.ServerVersionWithContext(ctx)
+	v, err := c.client.Discovery.ServerVersionWithContext(ctx)
 	if err != nil {
-		return "", c.explain(err, "read", "the version of the API server")
+		return "", c.client.Explain(err, "read", "the version of the API server")
 	}
 	return v.GitVersion, nil
 }
 
 // Crossplane returns what the cluster shows about its Crossplane: the labels and the image of its Deployment.
 func (c *Cluster) Crossplane(ctx context.Context) (preflight.Crossplane, error) {
-	s, err := c.discover(ctx)
+	s, err := c.client.Discover(ctx)
 	if err != nil {
 		return preflight.Crossplane{}, err
 	}
-	if err := s.known(crossplane.KindMRD); err != nil {
+	if err := s.Known(crossplane.KindMRD); err != nil {
 		return preflight.Crossplane{}, err
 	}
-	found := preflight.Crossplane{Served: s.servesCrossplane()}
+	found := preflight.Crossplane{Served: s.ServesCrossplane()}
 	var all apps.DeploymentList
-	err = c.core.RESTClient().Get().AbsPath("/apis/apps/v1/deployments").
+	err = c.client.Core.RESTClient().Get().AbsPath("/apis/apps/v1/deployments").
 		VersionedParams(&metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=cloud-infrastructure-controller,app.kubernetes.io/part-of=crossplane"}, scheme.ParameterCodec).
 		Do(ctx).Into(&all)
 	switch {
 	case err != nil:
-		found.Hidden = c.explain(err, "list", "deployments.apps").Error()
+		found.Hidden = c.client.Explain(err, "list", "deployments.apps").Error()
 	case len(all.Items) == 0:
 		found.Hidden = "no Deployment has the labels of its Helm chart"
 	default:
@@ -60,17 +58,15 @@ func (c *Cluster) Crossplane(ctx context.Context) (preflight.Crossplane, error) 
 
 // CRDs returns CRDs by their names, without those that do not exist.
 func (c *Cluster) CRDs(ctx context.Context, names []string) ([]*unstructured.Unstructured, error) {
-	found, err := inParallel(ctx, c.options.Concurrency, names, func(ctx context.Context, name string) (*unstructured.Unstructured, error) {
-		u, err := c.objects.Resource(crdsResource).Get(ctx, name, metav1.GetOptions{})
+	found, err := api.InParallel(ctx, c.client.Concurrency, names, func(ctx context.Context, name string) (*unstructured.Unstructured, error) {
+		u, err := c.client.Objects.Resource(api.Definitions).Get(ctx, name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil, nil
 		}
-		return u, c.explain(err, "get", "customresourcedefinitions.apiextensions.k8s.io "+name)
+		return u, c.client.Explain(err, "get", "customresourcedefinitions.apiextensions.k8s.io "+name)
 	})
 	return slices.DeleteFunc(found, func(u *unstructured.Unstructured) bool { return u == nil }), err
 }
-
-var crdsResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
 // versionIn returns the version of Crossplane that a Deployment shows, and where. The image decides, because the label is that of
 // the chart.
@@ -87,7 +83,7 @@ func versionIn(d *apps.Deployment) (version, from string) {
 
 // Allowed asks the API server which rights this process has.
 func (c *Cluster) Allowed(ctx context.Context, rights []preflight.Right) (map[preflight.Right]bool, error) {
-	answers, err := inParallel(ctx, c.options.Concurrency, rights, c.allows)
+	answers, err := api.InParallel(ctx, c.client.Concurrency, rights, c.allows)
 	all := make(map[preflight.Right]bool, len(rights))
 	for i, r := range rights {
 		all[r] = err == nil && answers[i]
@@ -100,9 +96,9 @@ func (c *Cluster) allows(ctx context.Context, r preflight.Right) (bool, error) {
 		Verb: r.Verb, Group: r.Group, Resource: r.Resource, Namespace: r.Namespace, Name: r.Name,
 	}}}
 	var answer authorization.SelfSubjectAccessReview
-	err := c.core.RESTClient().Post().AbsPath("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews").Body(question).Do(ctx).Into(&answer)
+	err := c.client.Core.RESTClient().Post().AbsPath("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews").Body(question).Do(ctx).Into(&answer)
 	if err != nil {
-		return false, c.explain(err, "create", "selfsubjectaccessreviews.authorization.k8s.io")
+		return false, c.client.Explain(err, "create", "selfsubjectaccessreviews.authorization.k8s.io")
 	}
 	return answer.Status.Allowed && !answer.Status.Denied, nil
 }
@@ -110,13 +106,13 @@ func (c *Cluster) allows(ctx context.Context, r preflight.Right) (bool, error) {
 // Orphans returns the CRDs whose controller, an object of Crossplane, does not exist, and the number of CRDs. It reads only metadata:
 // that of all CRDs, and of the kinds that own them.
 func (c *Cluster) Orphans(ctx context.Context) ([]preflight.Orphan, int, error) {
-	s, err := c.discover(ctx)
+	s, err := c.client.Discover(ctx)
 	if err != nil {
 		return nil, 0, err
 	}
-	crds, err := c.list(ctx, s, groupKind(plan.CRD("")), "", "")
+	crds, err := c.client.List(ctx, s, api.GroupKind(plan.CRD("")), "", "")
 	if err != nil {
-		return nil, 0, c.explain(err, "list", "customresourcedefinitions.apiextensions.k8s.io")
+		return nil, 0, c.client.Explain(err, "list", "customresourcedefinitions.apiextensions.k8s.io")
 	}
 	owners := map[schema.GroupKind]map[types.UID]bool{}
 	var orphans []preflight.Orphan
@@ -143,14 +139,14 @@ func (c *Cluster) Orphans(ctx context.Context) ([]preflight.Orphan, int, error) 
 }
 
 // uids returns the UIDs of the objects of a kind; none if it is not served.
-func (c *Cluster) uids(ctx context.Context, s *surface, gk schema.GroupKind) (map[types.UID]bool, error) {
+func (c *Cluster) uids(ctx context.Context, s *api.Surface, gk schema.GroupKind) (map[types.UID]bool, error) {
 	all := map[types.UID]bool{}
-	if _, served := s.kinds[gk]; !served {
-		return all, s.known(gk)
+	if _, served := s.Kinds[gk]; !served {
+		return all, s.Known(gk)
 	}
-	objects, err := c.list(ctx, s, gk, "", "")
+	objects, err := c.client.List(ctx, s, gk, "", "")
 	if err != nil {
-		return nil, c.explain(err, "list", resourceName(s, gk))
+		return nil, c.client.Explain(err, "list", api.ResourceName(s, gk))
 	}
 	for _, o := range objects {
 		all[o.UID] = true
@@ -158,41 +154,14 @@ func (c *Cluster) uids(ctx context.Context, s *surface, gk schema.GroupKind) (ma
 	return all, nil
 }
 
-// Lease returns the lease of the sync.
-func (c *Cluster) Lease(ctx context.Context) (preflight.Lease, error) {
-	name := inventoryName(c.sync)
-	l, err := c.leases.Leases(c.sync.Namespace).Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return preflight.Lease{}, nil
-	}
-	if err != nil {
-		return preflight.Lease{}, c.explain(err, "get", "the lease "+c.sync.Namespace+"/"+name)
-	}
-	return leaseOf(l.Spec, time.Now()), nil
-}
-
-// leaseOf reads a lease, whose times may be anything.
-func leaseOf(spec coordination.LeaseSpec, now time.Time) preflight.Lease {
-	found := preflight.Lease{Exists: true, Undated: spec.RenewTime == nil || spec.LeaseDurationSeconds == nil}
-	if spec.HolderIdentity != nil {
-		found.Holder = *spec.HolderIdentity
-	}
-	if found.Undated {
-		return found
-	}
-	found.Duration = int64(*spec.LeaseDurationSeconds)
-	found.Age = now.Unix() - min(max(spec.RenewTime.Unix(), math.MinInt32), math.MaxUint32)
-	return found
-}
-
 // Kinds returns the kinds that the API server serves.
 func (c *Cluster) Kinds(ctx context.Context) (map[metav1.GroupKind]plan.Kind, error) {
-	s, err := c.discover(ctx)
+	s, err := c.client.Discover(ctx)
 	if err != nil {
 		return nil, err
 	}
-	all := make(map[metav1.GroupKind]plan.Kind, len(s.kinds))
-	for gk, k := range s.kinds {
+	all := make(map[metav1.GroupKind]plan.Kind, len(s.Kinds))
+	for gk, k := range s.Kinds {
 		all[metav1.GroupKind(gk)] = k
 	}
 	return all, nil

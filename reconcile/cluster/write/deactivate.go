@@ -1,0 +1,66 @@
+package write
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"headgate.dev/headgate/reconcile/cluster/api"
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/render/crossplane"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// touch makes Crossplane reconcile a package revision.
+func (r *execution) touch(ctx context.Context, s plan.Step) error {
+	gvr, err := r.Surface.Resource(api.GroupKind(s.ID), "")
+	if err != nil {
+		return err
+	}
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{plan.TouchAnnotation: s.Digest}}})
+	if err != nil {
+		return err
+	}
+	err = api.Retry(ctx, func() error {
+		_, err := r.At(gvr, s.ID).Patch(ctx, s.ID.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: inventory.Manager + "-activation"})
+		return err
+	})
+	if err != nil {
+		return r.Refusal(err, "patch", s.ID)
+	}
+	return nil
+}
+
+// inactive returns an error if the definition of a CRD to deactivate has become active: Crossplane would only make the CRD again.
+func (r *execution) inactive(ctx context.Context, crd string) error {
+	u, err := r.Read(ctx, crossplane.MRD(crd))
+	if err != nil {
+		return r.Refusal(err, "get", crossplane.MRD(crd))
+	}
+	if state, _, _ := unstructured.NestedString(u.Object, "spec", "state"); state == "Active" || u.GetDeletionTimestamp() != nil {
+		return fmt.Errorf("its definition was activated meanwhile, so it was not deactivated")
+	}
+	return nil
+}
+
+// Restart restarts the pods of a Deployment, as kubectl rollout restart does.
+func (c *Writer) Restart(ctx context.Context, namespace, name string) error {
+	body, err := json.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{
+		"annotations": map[string]string{"kubectl.kubernetes.io/restartedAt": time.Now().UTC().Format(time.RFC3339)},
+	}}}})
+	if err != nil {
+		return err
+	}
+	deployments := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+	err = api.Retry(ctx, func() error {
+		_, err := c.Metadata.Resource(deployments).Namespace(namespace).Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: inventory.Manager})
+		return err
+	})
+	return c.Explain(err, "patch", "the Deployment "+namespace+"/"+name)
+}
