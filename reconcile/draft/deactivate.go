@@ -37,9 +37,14 @@ func (p *drafted) deactivate(seen facts.Observed) {
 		case open && crd.DeletionTimestamp != nil:
 			p.expectInactive(name, reason.DeletingCRD.With())
 		case exists && d.Active:
-			add(deactivating(crossplane.MRD(name), up.Objects[crossplane.MRD(name)], reason.ReturnsInactive))
-			p.expectInactive(name, reason.ComesBack.With())
+			s, then := deactivation(name, up)
+			add(s)
+			p.expectInactive(name, then.With())
 		case exists && installed && !d.Paused:
+			if up.CanDeactivate {
+				p.expectInactive(name, reason.CrossplaneDeletesCRD.With())
+				continue
+			}
 			add(deactivating(plan.CRD(name), crd, reason.NothingActivates))
 			p.expectInactive(name, reason.CRDGoes.With())
 		case !exists && installed:
@@ -58,6 +63,16 @@ func (p *drafted) deactivate(seen facts.Observed) {
 			})
 		}
 	}
+}
+
+// deactivation returns the step that begins to deactivate an active definition, and what is expected after it.
+func deactivation(name string, up facts.Upstream) (plan.Step, reason.Code) {
+	s := deactivating(crossplane.MRD(name), up.Objects[crossplane.MRD(name)], reason.ReturnsInactive)
+	if !up.CanDeactivate || s.Terminating {
+		return s, reason.ComesBack
+	}
+	s.Phase, s.Reason = plan.DoInactive, reason.BecomesInactive.With()
+	return s, reason.CrossplaneDeletesCRD
 }
 
 // expectInactive adds the effect that a definition becomes inactive.

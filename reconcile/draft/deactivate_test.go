@@ -93,6 +93,7 @@ func TestDeactivate(t *testing.T) {
 		r.Lost = []string{name}
 		up.Revisions["aws-1"] = r
 	}
+	free := func(up *facts.Upstream) { up.CanDeactivate = true }
 	named := func(patterns ...string) func(*facts.Upstream) {
 		return func(up *facts.Upstream) { up.Policies["live"] = crossplane.LivePolicy{Patterns: patterns} }
 	}
@@ -119,10 +120,18 @@ func TestDeactivate(t *testing.T) {
 		"Lost":         {"Crossplane must be told to create a missing MRD again.", state("", true, lost), unused, "", []result{{"update ProviderRevision", 1}}},
 		"Inactive":     {"The MRD is inactive, so Crossplane does not create the CRD again.", state("Inactive", true), unused, "", []result{{"prune CustomResourceDefinition", 1}}},
 		"Closed":       {"The definition is deactivated completely.", state("Inactive", false), unused, "", nil},
-		"Unasked":      {"Before its objects are counted, the definition may be in use.", state("Active", true), nil, "", []result{{"hold ManagedResourceDefinition in use", 0}}},
-		"InUse":        {"The definition has objects.", state("Active", true), inUse, "", []result{{"hold ManagedResourceDefinition in use", 0}}},
-		"UsedOnceMore": {"An object was created between the two steps.", state("Inactive", true), inUse, "", []result{{"hold CustomResourceDefinition in use", 0}}},
-		"Named":        {"A policy of the commit names the definition.", state("Active", true), unused, "*.example.org", nil},
+		"NotFinal":     {"The API server lets the definition become inactive: that is one write.", state("Active", true, free), unused, "", []result{{"prune ManagedResourceDefinition inactive", 1}}},
+		"NotFinalLeft": {"Crossplane deletes the CRD of an inactive definition itself.", state("Inactive", true, free), unused, "", []result{{"", 1}}},
+		"NotFinalLost": {"An older version of the control plane left it in the middle of a deactivation.", state("", true, lost, free), unused, "", []result{{"update ProviderRevision", 1}}},
+		"NotFinalDeleted": {"A user deletes the definition, so that the package creates it again.", state("Active", true, free, func(up *facts.Upstream) {
+			up.Objects[crossplane.MRD(name)] = controlled(crossplane.MRD(name), deleting)
+		}), unused, "", []result{{"prune ManagedResourceDefinition", 1}}},
+		"NotFinalInUse": {"The definition has objects.", state("Active", true, free), inUse, "", []result{{"hold ManagedResourceDefinition in use", 0}}},
+		"NotFinalNamed": {"A policy of another tool would activate it again.", state("Active", true, free, named("buckets.*")), unused, "", []result{{"hold ManagedResourceDefinition final", 0}}},
+		"Unasked":       {"Before its objects are counted, the definition may be in use.", state("Active", true), nil, "", []result{{"hold ManagedResourceDefinition in use", 0}}},
+		"InUse":         {"The definition has objects.", state("Active", true), inUse, "", []result{{"hold ManagedResourceDefinition in use", 0}}},
+		"UsedOnceMore":  {"An object was created between the two steps.", state("Inactive", true), inUse, "", []result{{"hold CustomResourceDefinition in use", 0}}},
+		"Named":         {"A policy of the commit names the definition.", state("Active", true), unused, "*.example.org", nil},
 		"NamedElsewhere": {"A policy of another tool names the definition.", state("Active", true, named("buckets.*")), unused, "",
 			[]result{{"hold ManagedResourceDefinition final", 0}}},
 		"NamedByOneThatGoes": {"A policy that the same commit removes names the definition: the pass waits for its removal.", state("Active", true, named("buckets.*"), leavingPolicy), unused, "",
@@ -204,6 +213,9 @@ func TestDeactivate(t *testing.T) {
 				}
 				if s.Waiting() {
 					output += " waits"
+				}
+				if s.Action == plan.Prune && s.Phase == plan.DoInactive {
+					output += " inactive"
 				}
 				if s.ID.Kind == "ConfigMap" {
 					continue // the ConfigMap stays in the commit

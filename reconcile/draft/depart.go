@@ -56,7 +56,7 @@ func (p *drafted) leaveCRDs(seen facts.Observed) {
 		p.leaveCRD(plan.Step{ID: id}, seen)
 	}
 	for _, s := range p.Steps {
-		if s.Action == plan.Prune {
+		if s.Action == plan.Prune && s.Phase != plan.DoInactive {
 			p.leaveCRD(s, seen)
 		}
 	}
@@ -84,7 +84,7 @@ func endsMRD(s plan.Step) bool {
 	}
 	switch s.Action {
 	case plan.Prune:
-		return !s.Terminating || s.Protected
+		return s.Phase != plan.DoInactive && (!s.Terminating || s.Protected)
 	case plan.Release:
 		return s.Terminating && s.Protected
 	case plan.Update:

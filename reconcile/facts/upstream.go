@@ -24,6 +24,8 @@ type Upstream struct {
 	// For a sync that deactivates: the metadata of definitions and of CRDs from packages, and the package revisions by name.
 	Objects   map[manifest.ID]*metav1.PartialObjectMetadata
 	Revisions map[string]plan.LiveRevision
+	// CanDeactivate is true if the API server lets an active definition become inactive. Then Crossplane deletes its CRD.
+	CanDeactivate bool
 }
 
 // Expected returns the expected effects of the commit on Crossplane's objects, with their state in the cluster. A missing object is

@@ -19,6 +19,8 @@ const Final GuardName = "final"
 //
 // Each arrow is a step of a plan of its own, derived from the state of the cluster, so an interrupted process continues
 // where it stopped. The conditions of a step are checked in the cluster once more right before it.
+//
+// If the API server lets an MRD become Inactive again, that is one write, and Crossplane deletes the CRD.
 
 // A LiveRevision is a package revision in the cluster.
 type LiveRevision struct {
@@ -37,13 +39,19 @@ const TouchAnnotation = "headgate.dev/touched"
 func (p Plan) Restarts() []Restart {
 	of := map[manifest.ID]Restart{}
 	for _, s := range p.Steps {
-		if s.Deactivates && s.Action == Prune && s.ID.IsCRD() {
+		if s.ClosesKind() {
 			r := of[s.Revision.Package]
 			of[s.Revision.Package] = Restart{Package: s.Revision.Package, Deployment: s.Revision.Runtime, CRDs: r.CRDs + 1}
 		}
 	}
 	delete(of, manifest.ID{}) // no package made these
 	return slices.SortedFunc(maps.Values(of), func(a, b Restart) int { return a.Package.Compare(b.Package) })
+}
+
+// ClosesKind reports whether the step ends the deactivation of a definition: its CRD goes.
+func (s Step) ClosesKind() bool {
+	prunes := s.Deactivates && s.Action == Prune
+	return prunes && (s.ID.IsCRD() || s.Phase == DoInactive)
 }
 
 // A Restart is the need to restart a provider.

@@ -108,7 +108,7 @@ type Step struct {
 	AwaitsAny   []manifest.ID // the objects that it waits for; any one of them may be enough
 	AwaitsAll   []manifest.ID // further objects that it waits for; all of them are needed
 	Terminating bool          // the live object is being deleted
-	Phase       Do            // of the deletion of an MRD: the request that is due
+	Phase       Do            // of the deletion or deactivation of an MRD: the request that is due
 	Lifted      []Ruling      // the holds that approvals lifted
 
 	Write
@@ -192,6 +192,7 @@ const (
 	DoActivate  Do = "activate"  // merge-patch an MRD to Active
 	DoMigrate   Do = "migrate"   // managed fields
 	DoAdopt     Do = "adopt"     // take over managed fields of the tools that applied the object
+	DoInactive  Do = "inactive"  // merge-patch an MRD to Inactive
 	DoTouch     Do = "touch"     // change a package revision so that Crossplane reconciles it
 	DoProtect   Do = "protect"   // add our finalizer
 	DoUnprotect Do = "unprotect" // remove our finalizer

@@ -7,7 +7,6 @@ import (
 	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
-	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 )
 
@@ -73,7 +72,7 @@ func fulfilled(p plan.Plan, grants []inventory.Grant, done []plan.Outcome) []inv
 	}
 	over := map[string]bool{} // changes
 	for _, s := range p.Steps {
-		if !carried[s.ID] || s.Deactivates && crossplane.IsMRD(s.ID) {
+		if !carried[s.ID] || s.Deactivates && !s.ClosesKind() {
 			continue
 		}
 		for _, action := range phasesOf(s) {

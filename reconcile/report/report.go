@@ -156,6 +156,7 @@ type Step struct {
 
 	definition bool
 	active     bool // its kind is served
+	closes     bool // it ends the deactivation of a definition
 
 	restated bool // its error has the words of its reason
 	placed   bool // its error begins with its place
@@ -288,12 +289,12 @@ func (r *Report) step(p plan.Plan, at homes, s plan.Step, outcome plan.Outcome, 
 // carriedOut reports whether nothing kept a pass from carrying out a step.
 func (s Step) carriedOut() bool { return s.Error == "" && !s.NotReached }
 
-// deactivated reports whether a step deactivates a definition. A pass deletes the definition and then its CRD; only the CRD counts.
+// deactivated reports whether a step deactivates a definition. If a pass takes several steps, only the last one counts.
 func (r Report) deactivated(s Step) bool {
 	if !s.Deactivates || s.Action != plan.Prune {
 		return false
 	}
-	return s.carriedOut() && (s.ID.IsCRD() || !r.Applied)
+	return s.carriedOut() && (s.closes || !r.Applied)
 }
 
 // declares adds the definitions and packages of the commit.
@@ -396,6 +397,7 @@ func stepOf(s plan.Step, o plan.Outcome) Step {
 		Deleting:   s.Lingers() || s.Action == plan.Prune && begun,
 		definition: s.Definition,
 		active:     s.Serves,
+		closes:     s.ClosesKind(),
 	}
 	if !o.Deleting.None() {
 		reason := reason.And(s.Reason, o.Deleting)

@@ -25,13 +25,13 @@ type marks struct {
 	Hold, Before                   string
 	Rulings                        []ruled
 	Alters                         []plan.SchemaChange
-	Restated, Placed               bool
+	Restated, Placed, Closes       bool
 }
 
 func marksOf(steps []Step) []marks {
 	all := make([]marks, len(steps))
 	for i, s := range steps {
-		all[i] = marks{s.definition, s.active, s.approvable, s.excused, s.claims, s.key, s.before, s.rulings, s.alters, s.restated, s.placed}
+		all[i] = marks{s.definition, s.active, s.approvable, s.excused, s.claims, s.key, s.before, s.rulings, s.alters, s.restated, s.placed, s.closes}
 	}
 	return all
 }
@@ -44,7 +44,7 @@ func mark(steps []Step, all []marks) error {
 		s := &steps[i]
 		s.definition, s.active, s.approvable, s.excused, s.claims, s.key, s.before = m.Definition, m.Active, m.Approvable, m.Excused, m.Claims, m.Hold, m.Before
 		s.rulings, s.alters = m.Rulings, m.Alters
-		s.restated, s.placed = m.Restated, m.Placed
+		s.restated, s.placed, s.closes = m.Restated, m.Placed, m.Closes
 	}
 	return nil
 }

@@ -30,6 +30,11 @@ func (c *Reader) seeDeactivatable(ctx context.Context, definitions []row, up *fa
 		d.Paused = d.Paused || crossplane.IsPaused(r.meta)
 		up.Definitions[r.name] = d
 	}
+	crd, err := c.Objects.Resource(api.Definitions).Get(ctx, crossplane.MRDs, metav1.GetOptions{})
+	if err != nil {
+		return c.Explain(err, "get", "CustomResourceDefinition "+crossplane.MRDs)
+	}
+	up.CanDeactivate = facts.CanDeactivate(crd, c.Surface.Kinds[crossplane.KindMRD].Version)
 	lost, err := c.lost(ctx, up)
 	if err != nil {
 		return err

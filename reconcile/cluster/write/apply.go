@@ -395,7 +395,7 @@ func (r *execution) carry(ctx context.Context, s plan.Step, before []plan.Outcom
 	}
 	var live *metav1.PartialObjectMetadata
 	switch o.Did {
-	case plan.DoDelete:
+	case plan.DoDelete, plan.DoInactive:
 		o.Err = r.prune(ctx, s, id)
 	case plan.DoProtect:
 		o.Err = r.finalizers(ctx, s, id, plan.WithProtection)
@@ -421,7 +421,7 @@ func (r *execution) carry(ctx context.Context, s plan.Step, before []plan.Outcom
 		}
 	case plan.DoNothing:
 	}
-	if s.Action == plan.Prune && o.Err == nil && !o.More {
+	if s.Action == plan.Prune && o.Err == nil && !o.More && o.Did != plan.DoInactive {
 		o.Deleting = r.deletion(ctx, s, id)
 	}
 	if o.Err != nil || live == nil {
@@ -565,7 +565,7 @@ func (r *execution) unserved(s plan.Step, err error) error {
 	return fmt.Errorf("%w; it needs the CRD %s", err, s.Needs)
 }
 
-// prune deletes exactly the object that was observed, after counting its dependents once more.
+// prune deletes or deactivates exactly the object that was observed, after counting its dependents once more.
 func (r *execution) prune(ctx context.Context, s plan.Step, id manifest.ID) error {
 	err := r.unused(ctx, id)
 	if err != nil {
@@ -580,6 +580,9 @@ func (r *execution) prune(ctx context.Context, s plan.Step, id manifest.ID) erro
 		if err := r.unnamed(ctx, id.Name); err != nil {
 			return err
 		}
+	}
+	if s.Phase == plan.DoInactive {
+		return r.deactivate(ctx, s, id)
 	}
 	propagation := metav1.DeletePropagationBackground
 	if crossplane.IsMRD(id) { // its CRD is deleted by a step of its own

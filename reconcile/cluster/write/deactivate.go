@@ -10,7 +10,9 @@ import (
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/crossplane"
+	"headgate.dev/headgate/render/manifest"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -35,6 +37,34 @@ func (r *execution) touch(ctx context.Context, s plan.Step) error {
 		return r.Refusal(err, "patch", s.ID)
 	}
 	return nil
+}
+
+// deactivate makes exactly the definition that was observed inactive.
+func (r *execution) deactivate(ctx context.Context, s plan.Step, id manifest.ID) error {
+	gvr, err := r.Surface.Resource(api.GroupKind(id), "")
+	if err != nil {
+		return err
+	}
+	body, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": s.UID, "resourceVersion": s.ResourceVersion},
+		"spec":     map[string]any{"state": "Inactive"},
+	})
+	if err != nil {
+		return err
+	}
+	err = api.Retry(ctx, func() error {
+		_, err := r.At(gvr, id).Patch(ctx, id.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: inventory.ActivationManager})
+		return err
+	})
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case apierrors.ReasonForError(err) == metav1.StatusReasonConflict:
+		return errChanged
+	}
+	return r.Refusal(err, "patch", id)
 }
 
 // inactive returns an error if the definition of a CRD to deactivate has become active: Crossplane would only make the CRD again.
