@@ -31,8 +31,7 @@ type tree struct {
 	paths   int64 // maximum bytes of their names and of the directories' paths
 
 	mu      sync.RWMutex
-	folders map[string]*listing        // by path
-	decoded map[plumbing.Hash]*listing // by ID, because a tree can be in many directories
+	folders map[string]*listing // by path
 	listed  int
 	named   int64
 }
@@ -274,20 +273,14 @@ func (t *tree) folder(name string) (*listing, error) {
 		return nil, fmt.Errorf("the names of the files and directories of the commit have more than %d bytes", t.paths)
 	}
 	if t.folders == nil {
-		t.folders, t.decoded = map[string]*listing{}, map[plumbing.Hash]*listing{}
+		t.folders = map[string]*listing{}
 	}
-	t.folders[name], t.decoded[n.hash] = list, list
+	t.folders[name] = list
 	return list, nil
 }
 
 // decode returns the listing of a tree object.
 func (t *tree) decode(h plumbing.Hash) (*listing, error) {
-	t.mu.RLock()
-	known, ok := t.decoded[h]
-	t.mu.RUnlock()
-	if ok {
-		return known, nil
-	}
 	return t.objects.listing(h, func(entries int) error {
 		t.mu.RLock()
 		defer t.mu.RUnlock()

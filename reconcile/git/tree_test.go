@@ -274,7 +274,7 @@ func FuzzTree(f *testing.F) {
 		if err != nil {
 			return
 		}
-		files.folders, files.decoded = map[string]*listing{".": {nodes: nodes}}, map[plumbing.Hash]*listing{}
+		files.folders = map[string]*listing{".": {nodes: nodes}}
 		_ = fs.WalkDir(files, ".", func(path string, d fs.DirEntry, err error) error {
 			if !validPath(path) {
 				t.Errorf("%q is not a valid path", path)
