@@ -33,7 +33,7 @@ func (p *drafted) approve(seen facts.Observed, ledger *approval.Ledger, guards [
 	approved, of := plan.Lifting{}, map[string]plan.Step{}
 	var open []approval.Ask
 	for _, s := range p.Steps {
-		if s = s.AsksFor(approvable); !s.HeldByAny(approvable) {
+		if s = p.AsksFor(s, approvable); !s.HeldByAny(approvable) {
 			continue
 		}
 		for _, a := range s.ClaimsHeld() {

@@ -59,7 +59,7 @@ func (p *drafted) deactivate(seen facts.Observed) {
 		if token := inventory.Hash([]byte(strings.Join(missing[name], "\n"))); r.Touched != token {
 			p.Steps = append(p.Steps, plan.Step{
 				Action: plan.Update, Cause: plan.Retain, Deactivates: true, ID: crossplane.ProviderRevision(name), APIVersion: crossplane.RevisionAPIVersion, Digest: token,
-				Reason: reason.RevisionTouched.With(len(missing[name])),
+				Ruling: plan.Ruling{Reason: reason.RevisionTouched.With(len(missing[name]))},
 			})
 		}
 	}
@@ -130,13 +130,13 @@ func deactivating(id manifest.ID, live *metav1.PartialObjectMetadata, why reason
 
 // pruneInstead returns a prune of a CRD that s would only keep because activation is final. If the prune is held and s is an
 // update, that update is made instead unless a guard holds it, too.
-func pruneInstead(s plan.Step, live *metav1.PartialObjectMetadata, e inventory.Entry) plan.Step {
+func (p *drafted) pruneInstead(s plan.Step, live *metav1.PartialObjectMetadata, e inventory.Entry) plan.Step {
+	if s.Action == plan.Update {
+		p.Instead[s.ID] = s
+	}
 	taken := prune(s.ID, e, live)
 	taken.Deactivates, taken.Definition, taken.Origin = true, true, s.Origin
 	taken.Reason = reason.NotNamed.With()
-	if s.Action == plan.Update {
-		taken.Otherwise = &s
-	}
 	return taken
 }
 
@@ -157,12 +157,13 @@ func (p *drafted) concludeDeactivation(guards []Guard) {
 		default:
 			stays[s.ID.Name] = true
 		}
-		if s.Action != plan.Prune && s.Otherwise != nil && s.Otherwise.Action == plan.Update {
-			update := *s.Otherwise
-			update.Reason = s.Reason
-			p.Steps[i] = update
-		} else {
-			p.Steps[i] = s.AsksFor(first)
+		kept := p.AsksFor(s, first)
+		if update := p.Instead[s.ID]; s.Action != plan.Prune && update.Action == plan.Update {
+			kept = update
+			kept.Reason = s.Reason
+		}
+		if p.Steps[i] = kept; kept.Change() != s.Change() {
+			delete(p.Instead, s.ID)
 		}
 	}
 	p.Effects = slices.DeleteFunc(p.Effects, func(e plan.Effect) bool { return e.Kind == plan.Deactivate && stays[e.On.Name] })

@@ -139,6 +139,7 @@ func begin(seen facts.Observed) plan.Plan {
 		Owned:     len(seen.Inventory.Entries),
 		Version:   seen.Inventory.ResourceVersion,
 		Stance:    seen.Stance,
+		Instead:   map[manifest.ID]plan.Step{},
 		Effects:   slices.Clone(seen.Effects),
 		Bumps:     seen.Bumps,
 		Held:      seen.Inventory.Held,

@@ -78,9 +78,10 @@ type Case struct {
 	Lost  []plan.LostPackage
 
 	lifted     plan.Lifting
-	first      demand.Order        // the declared dependencies of objects
-	after      demand.Order        // those that steps wait for
-	at         map[manifest.ID]int // index of Steps, in the phase Settled
+	instead    map[manifest.ID]plan.Step // see Plan.Instead
+	first      demand.Order              // the declared dependencies of objects
+	after      demand.Order              // those that steps wait for
+	at         map[manifest.ID]int       // index of Steps, in the phase Settled
 	dependants map[manifest.ID][]manifest.ID
 }
 
@@ -117,7 +118,7 @@ func (c Case) Dependants(of manifest.ID) []Dependant {
 
 // Undone returns the creates and updates of the plan that are known to fail, or that a guard holds, the oldest first.
 func (c Case) Undone() []plan.Undone {
-	return plan.Plan{Steps: c.Steps, UndoneSince: c.Seen.Inventory.Undone}.Undone(nil)
+	return plan.Plan{Steps: c.Steps, Instead: c.instead, UndoneSince: c.Seen.Inventory.Undone}.Undone(nil)
 }
 
 // Live returns the live object of the step, or nil.
@@ -132,7 +133,7 @@ func (c Case) Live(s plan.Step) *metav1.PartialObjectMetadata {
 // a person has approved, until no other one is.
 func (p *drafted) guard(seen facts.Observed, guards []Guard) {
 	guards = slices.DeleteFunc(slices.Clone(guards), func(g Guard) bool { return g.Phase == Settled || g.merges() })
-	before, open := slices.Clone(p.Steps), seen.Needed()
+	before, instead, open := slices.Clone(p.Steps), p.Instead, seen.Needed()
 	lifted, because := plan.Lifting{}, map[plan.Change][]plan.Ruling{}
 	p.ruleAll(seen, guards, lifted)
 	ledger := p.ledger(seen)
@@ -147,7 +148,7 @@ func (p *drafted) guard(seen facts.Observed, guards []Guard) {
 			return s
 		})
 		maps.Copy(lifted, more)
-		p.Steps, p.Approval = slices.Clone(before), nil
+		p.Steps, p.Instead, p.Approval = slices.Clone(before), instead, nil
 		seen.AskOnly(open)
 		p.ruleAll(seen, guards, lifted)
 		more, notes = p.approve(seen, ledger, guards)
@@ -237,10 +238,10 @@ func (p *drafted) settle(seen facts.Observed, guards []Guard) {
 
 // each replaces every step of the plan, and every update that is made if a prune is not.
 func (p *drafted) each(by func(plan.Step) plan.Step) {
+	p.Instead = maps.Clone(p.Instead)
 	for i, s := range p.Steps {
-		if s.Otherwise != nil {
-			update := by(*s.Otherwise)
-			s.Otherwise = &update
+		if update, has := p.Instead[s.ID]; has {
+			p.Instead[s.ID] = by(update)
 		}
 		p.Steps[i] = by(s)
 	}
@@ -282,7 +283,7 @@ func (p *drafted) rule(seen facts.Observed, guards []Guard, lifted plan.Lifting)
 
 // caseOf returns the case of the plan in its current state.
 func (p *drafted) caseOf(seen facts.Observed) Case {
-	return Case{Want: p.Want, Seen: seen, Steps: p.Steps, Lost: p.Lost, Asked: p.asked, first: p.first, after: p.after, at: p.at, dependants: p.Dependants}
+	return Case{Want: p.Want, Seen: seen, Steps: p.Steps, instead: p.Instead, Lost: p.Lost, Asked: p.asked, first: p.first, after: p.after, at: p.at, dependants: p.Dependants}
 }
 
 // Users returns the steps that delete users of an object with the same commit. all reports whether these are all users.

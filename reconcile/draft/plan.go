@@ -42,7 +42,7 @@ func (p *drafted) want(a facts.Asked, seen facts.Observed, kinds *coming) error 
 	if takesBack(seen, a) {
 		switch live := seen.Objects[a.ID]; {
 		case live != nil:
-			s = pruneInstead(s, live, entry)
+			s = p.pruneInstead(s, live, entry)
 		case seen.Unreadable[a.ID.GroupKind()] == nil: // deleted by another writer
 			p.Gone = append(p.Gone, a.ID)
 			return nil

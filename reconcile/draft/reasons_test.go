@@ -94,12 +94,12 @@ func TestHoldThenKeep(t *testing.T) {
 
 // The digest of a step with several reasons approves each of them.
 func TestDigestOfAStep(t *testing.T) {
-	step := plan.Step{ID: obj("a"), Action: plan.Hold, Would: plan.Prune, Guard: "first", Also: []plan.Ruling{{Guard: "second", Severity: plan.Block}, {Guard: "second", Severity: plan.Block}}}
+	step := plan.Step{ID: obj("a"), Action: plan.Hold, Would: plan.Prune, Ruling: plan.Ruling{Guard: "first", Severity: plan.Block}, Also: []plan.Ruling{{Guard: "second", Severity: plan.Block}, {Guard: "second", Severity: plan.Block}}}
 	if len(step.ClaimsHeld()) != 2 || slices.Contains([]string{step.ClaimsHeld()[0].Digest(), step.ClaimsHeld()[1].Digest()}, step.Approval().Digest) {
 		t.Errorf("%v", step.ClaimsHeld())
 	}
 	given := approval.Given{inventory.InGit: approval.Typed(step.Approval().Digest)}
-	p := drafted{Plan: plan.Plan{Steps: []plan.Step{step, {ID: obj("b"), Action: plan.Hold, Would: plan.Prune, Guard: "first"}}, Approvals: plan.Approvals{Given: given}}}
+	p := drafted{Plan: plan.Plan{Steps: []plan.Step{step, {ID: obj("b"), Action: plan.Hold, Would: plan.Prune, Ruling: plan.Ruling{Guard: "first", Severity: plan.Block}}}, Approvals: plan.Approvals{Given: given}}}
 	seen := facts.Observed{Given: facts.Given{Approvals: given}, Ground: facts.Ground{Inventory: inventory.Inventory{ResourceVersion: "1"}}}
 	approved, _ := p.approve(seen, p.ledger(seen), []Guard{{Name: "first", Approvable: true}, {Name: "second", Approvable: true}})
 	if len(approved) != 2 || p.Approval == nil || p.Approval.Steps != 1 {
@@ -151,7 +151,7 @@ func TestExpiredApprovalOfAPrune(t *testing.T) {
 		{plan.Prune, metav1.Unix(1_700_000_000, 0), false},
 		{plan.Prune, metav1.Unix(1_900_000_000, 0), true},
 	} {
-		s := plan.Step{ID: obj("a"), Action: plan.Hold, Would: tc.action, Guard: "asks"}
+		s := plan.Step{ID: obj("a"), Action: plan.Hold, Would: tc.action, Ruling: plan.Ruling{Guard: "asks", Severity: plan.Block}}
 		for _, digest := range []string{s.Approval().Digest, s.ClaimsHeld()[0].Digest()} {
 			seen := facts.Observed{Given: facts.Given{Now: now, Approvals: approval.Given{inventory.InGit: {{ID: "e", Digests: []string{digest}, Expires: tc.expires}}}}, Standing: facts.Standing{First: true}}
 			p := drafted{Plan: plan.Plan{Steps: []plan.Step{s}}}

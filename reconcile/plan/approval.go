@@ -121,14 +121,12 @@ func (l Lifting) Some(guard GuardName) bool {
 
 // AsksFor returns the step that the plan asks about: a prune, or the held update in its place if a guard that decides before it keeps
 // the prune from being made.
-func (s Step) AsksFor(first map[GuardName]bool) Step {
-	switch {
-	case s.Otherwise == nil, s.Action == Prune, s.HeldByAny(first):
+func (p Plan) AsksFor(s Step, first map[GuardName]bool) Step {
+	update := p.Instead[s.ID]
+	if update.Action != Hold || s.Action == Prune || s.HeldByAny(first) {
 		return s
-	case s.Otherwise.Action == Hold:
-		return *s.Otherwise
 	}
-	return s
+	return update
 }
 
 // Approval returns the approval that lets only this held step pass.
@@ -154,7 +152,7 @@ func ApprovalOf(asks []approval.Ask) Approval {
 
 // HoldKey identifies a held step: its guard, action and object, and the wanted digest.
 func (s Step) HoldKey() string {
-	return inventory.Hash([]byte(s.Claim(s.Guard, s.HeldFor).String()))[:11]
+	return inventory.Hash([]byte(s.Claim(s.Guard, s.Ruling.Cause).String()))[:11]
 }
 
 // Past returns the step with the rulings that approvals lifted, if it is carried out because of that.

@@ -28,16 +28,17 @@ type Plan struct {
 	Retained []string           // names of the definitions that are active but that the commit does not activate any more
 	Notes    []manifest.Finding // findings from the cluster, in addition to those of the commit
 
-	Leftovers []Leftover      // objects with leftovers that should be removed but are not
-	Owned     int             // number of entries in the inventory that the plan was made from
-	Version   string          // resourceVersion of that inventory
-	Stance    Stance          // what the pass may do in its place
-	Stale     bool            // the inventory must be stored, even if no object is written
-	Effects   []Effect        // the expected effects of Crossplane, or of another tool
-	Bumps     []Bump          // in a comparison: packages whose images differ
-	Held      inventory.Holds // what the previous pass held
-	Rulings   []Ruling        // in a comparison: on the commit as a whole
-	Approval  *Approval       // the approval that would let the held steps pass; nil if no approval can
+	Instead   map[manifest.ID]Step // updates to make if the prunes of the same objects are not made
+	Leftovers []Leftover           // objects with leftovers that should be removed but are not
+	Owned     int                  // number of entries in the inventory that the plan was made from
+	Version   string               // resourceVersion of that inventory
+	Stance    Stance               // what the pass may do in its place
+	Stale     bool                 // the inventory must be stored, even if no object is written
+	Effects   []Effect             // the expected effects of Crossplane, or of another tool
+	Bumps     []Bump               // in a comparison: packages whose images differ
+	Held      inventory.Holds      // what the previous pass held
+	Rulings   []Ruling             // in a comparison: on the commit as a whole
+	Approval  *Approval            // the approval that would let the held steps pass; nil if no approval can
 
 	Memory
 	Approvals

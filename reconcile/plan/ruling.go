@@ -98,15 +98,12 @@ func (s Step) Ruled(r Ruling, lifted Lifting) Step {
 		s.Also = append(slices.Clip(s.Also), r)
 	case s.Action == Hold: // what would be kept without the hold stays held until the hold is gone
 	case r.Answer == Retained:
-		s.Action, s.Cause = Keep, Retain
-		s.Guard, s.Reason, s.Clears = r.Guard, r.Reason, r.Clears
+		s.Action, s.Cause, s.Ruling = Keep, Retain, r
 	case r.Answer == Reported:
-		s.Action, s.Would, s.Err = Keep, s.Action, nil
+		s.Action, s.Would, s.Err, s.Ruling = Keep, s.Action, nil, r
 		s.Waits, s.AwaitsAny = nil, nil
-		s.Guard, s.Reason, s.Clears = r.Guard, r.Reason, r.Clears
 	default:
-		s.Action, s.Would, s.Err = Hold, s.Action, nil
-		s.Guard, s.Reason, s.Clears, s.HeldFor, s.Amount = r.Guard, r.Reason, r.Clears, r.Cause, r.Amount
+		s.Action, s.Would, s.Err, s.Ruling = Hold, s.Action, nil, r
 	}
 	return s
 }
@@ -122,7 +119,7 @@ func (s Step) Holds() []Ruling {
 	if s.Action != Hold {
 		return nil
 	}
-	return append([]Ruling{{Guard: s.Guard, Severity: Block, Reason: s.Reason, Clears: s.Clears, Cause: s.HeldFor, Amount: s.Amount}}, s.Also...)
+	return append([]Ruling{s.Ruling}, s.Also...)
 }
 
 // IsHeldBy reports whether a guard holds the step, alone or with others.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 
-	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/diff"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/ownership"
@@ -75,10 +74,8 @@ type Step struct {
 	Action Action
 	Would  Action // of a hold, or of drift that is only reported: the action that would be taken
 	Cause  Cause
-	Guard  GuardName     // the guard that retains or holds the step; "" if none does
-	Reason reason.Reason // why, from the guard if there is one
-	Clears Clearing      // of a hold: whether it can end without the action of a person
-	Also   []Ruling      // of a hold: the rulings of further guards that hold it; Guard, Reason and Clears are those of the first
+	Ruling          // the ruling that decides about the step; without a guard, only its reason
+	Also   []Ruling // of a hold: those of further guards that hold the step
 
 	Rulings []Ruling // of the phase Merge: what a person who decides about a merge should know
 
@@ -102,8 +99,6 @@ type Step struct {
 	Err   error           // why nothing is sent, if that is already known
 	Waits []reason.Reason // what must exist, or be deleted, first; a later plan carries out the step
 
-	HeldFor     approval.Cause // of a hold: the cause and the amount of the first ruling
-	Amount      approval.Amount
 	Hidden      diff.Mask     // masks values from Secrets
 	AwaitsAny   []manifest.ID // the objects that it waits for; any one of them may be enough
 	AwaitsAll   []manifest.ID // further objects that it waits for; all of them are needed
@@ -146,7 +141,6 @@ type Removal struct {
 	Webhooks  []string     // the names of the webhooks in the object
 	Protected bool         // the object has our finalizer
 	SameAs    manifest.ID  // the wanted identity of the same object, if it has one
-	Otherwise *Step        // the update to make if the prune is not made
 	Disowns   []types.UID  // of a release: owners of the object that the plan prunes
 	Revision  LiveRevision // for a deactivation
 }
@@ -279,7 +273,7 @@ func (s Step) WaitingAs(next Step) Step {
 
 // Unheld returns a held prune as a prune.
 func (s Step) Unheld() Step {
-	s.Action, s.Would, s.Guard, s.Reason = Prune, "", "", reason.Reason{}
+	s.Action, s.Would, s.Ruling = Prune, "", Ruling{}
 	return s
 }
 

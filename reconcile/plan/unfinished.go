@@ -31,8 +31,8 @@ type Undone struct {
 func (p Plan) Undone(done map[manifest.ID]Outcome) []Undone {
 	var all []Undone
 	for _, s := range p.Steps {
-		if s.Otherwise != nil && s.Action != Prune {
-			s = *s.Otherwise
+		if update, has := p.Instead[s.ID]; has && s.Action != Prune {
+			s = update
 		}
 		o, sent := done[s.ID]
 		err := cmp.Or(s.Err, o.Err)
