@@ -98,7 +98,7 @@ func TestFollow(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				w := New(store.New(client, 0, store.Term{}), nil).watching(func(error) { trouble++ })
+				w := New(store.New(client, 0, store.Term{}), nil).watching(nil, func(error) { trouble++ })
 				ctx, cancel := context.WithCancel(t.Context())
 				go w.follow(ctx, f)
 				time.Sleep(5 * time.Minute)

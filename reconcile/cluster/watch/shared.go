@@ -376,7 +376,8 @@ type sharedInventories struct {
 
 // An inventoryListener receives the inventory of one sync.
 type inventoryListener struct {
-	news chan struct{}
+	news  settling
+	leave func() // leaves the shared watch
 
 	mu      sync.Mutex
 	latest  *core.ConfigMap // not read yet; nil if there is none, or gone is set
@@ -385,13 +386,15 @@ type inventoryListener struct {
 	refused bool
 }
 
-// followInventory follows the inventory of the sync: together with those of its namespace, unless it is the only one, or the rights
-// suffice only for its own.
-func (w *watching) followInventory(ctx context.Context) {
-	s := w.cluster.shared
-	if !s.several(w.cluster.Sync.Namespace) || !w.followShared(ctx, s) {
-		w.follow(ctx, w.inventoryFeed(ctx))
+// followInventory follows the inventory of the sync until leave is called: together with those of its namespace, unless it is the only one,
+// or the shared watch cannot show it.
+func (w *watching) followInventory(ctx context.Context) (leave func()) {
+	alone := func() { w.alone.Go(func() { w.follow(ctx, w.inventoryFeed(ctx)) }) }
+	if !w.cluster.shared.several(w.cluster.Sync.Namespace) {
+		alone()
+		return func() {}
 	}
+	return w.followShared(ctx, alone)
 }
 
 // several reports whether a namespace has several inventories.
@@ -401,38 +404,49 @@ func (s *Shared) several(namespace string) bool {
 	return s.spaces[namespace] > 1
 }
 
-// followShared follows the inventory of the sync in a shared watch. It returns false if that cannot show it: the rights do not suffice,
-// or the inventory lacks the label that the shared watch selects.
-func (w *watching) followShared(ctx context.Context, s *Shared) bool {
-	at, name := w.cluster.Core.ConfigMaps(w.cluster.Sync.Namespace), api.InventoryName(w.cluster.Sync)
-	l := &inventoryListener{news: make(chan struct{}, 1)}
-	defer s.joinInventories(ctx, w.cluster.Sync.Namespace, name, l)()
-	// The shared watch may have begun long ago.
-	for ctx.Err() == nil && !l.begin(at.Get(ctx, name, metav1.GetOptions{})) {
-		api.Sleep(ctx, mostRetry)
-	}
-	f := w.inventoryFeed(ctx)
-	for {
-		select {
-		case <-ctx.Done():
-			return true
-		case <-l.news:
+// followShared follows the inventory of the sync in a shared watch until leave is called. It calls alone if that cannot show it: the rights
+// do not suffice, or the inventory lacks the label that the shared watch selects.
+func (w *watching) followShared(ctx context.Context, alone func()) (leave func()) {
+	at, name, f := w.cluster.Core.ConfigMaps(w.cluster.Sync.Namespace), api.InventoryName(w.cluster.Sync), w.inventoryFeed(ctx)
+	l := &inventoryListener{}
+	began, over := false, false
+	l.news.do = func() {
+		if over {
+			return
 		}
-		m, gone, refused := l.take()
-		switch {
-		case refused:
-			return false
-		case m != nil && m.Labels[render.InventoryLabel] == "":
-			return false
-		case m != nil:
-			f.put(m)
-		case gone != "":
-			if _, err := at.Get(ctx, name, metav1.GetOptions{}); err == nil {
-				return false
+		if !began { // the shared watch may have begun long ago
+			if began = l.begin(at.Get(ctx, name, metav1.GetOptions{})); !began {
+				l.news.within(mostRetry)
+				return
 			}
-			f.gone(&metav1.ObjectMeta{ResourceVersion: gone})
+		}
+		if over = !l.show(f, func() error { _, err := at.Get(ctx, name, metav1.GetOptions{}); return err }); over {
+			l.leave()
+			alone()
 		}
 	}
+	w.cluster.shared.joinInventories(ctx, w.cluster.Sync.Namespace, name, l)
+	return func() {
+		l.news.end()
+		l.leave()
+	}
+}
+
+// show tells a feed what is new. It returns false if the shared watch does not show the inventory. read reads it.
+func (l *inventoryListener) show(to feed, read func() error) bool {
+	m, gone, refused := l.take()
+	switch {
+	case refused, m != nil && m.Labels[render.InventoryLabel] == "":
+		return false
+	case m != nil:
+		to.put(m)
+	case gone != "":
+		if read() == nil {
+			return false
+		}
+		to.gone(&metav1.ObjectMeta{ResourceVersion: gone})
+	}
+	return true
 }
 
 // begin records the inventory as it is at the beginning. It returns false if it is not known.
@@ -462,14 +476,14 @@ func (l *inventoryListener) put(m *core.ConfigMap, version string) {
 			l.gone = "an unknown time"
 		}
 	}
-	signal(l.news)
+	l.news.soon()
 }
 
 func (l *inventoryListener) refuse() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.refused = true
-	signal(l.news)
+	l.news.soon()
 }
 
 // take returns what is new.
@@ -481,8 +495,8 @@ func (l *inventoryListener) take() (m *core.ConfigMap, gone string, refused bool
 	return m, gone, refused
 }
 
-// joinInventories sends an inventory to a listener until the returned function is called.
-func (s *Shared) joinInventories(ctx context.Context, namespace, name string, l *inventoryListener) (leave func()) {
+// joinInventories sends an inventory to a listener until it leaves.
+func (s *Shared) joinInventories(ctx context.Context, namespace, name string, l *inventoryListener) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := s.inventories[namespace]
@@ -492,11 +506,12 @@ func (s *Shared) joinInventories(ctx context.Context, namespace, name string, l 
 		s.inventories[namespace] = all
 		go all.run(ctx)
 	}
+	l.leave = sync.OnceFunc(func() { all.leave(name, l) })
 	all.listeners[name] = append(all.listeners[name], l)
 	if all.refused {
 		l.refuse()
 	}
-	return func() { all.leave(name, l) }
+	l.news.soon()
 }
 
 func (i *sharedInventories) leave(name string, l *inventoryListener) {

@@ -50,23 +50,33 @@ func New(store *store.Store, with *Shared) *Watcher { return &Watcher{Store: sto
 // It watches the inventory and, for every kind in it, the metadata of objects with our label. It keeps only the mark of an object.
 // Clusters with the same Options.Shares have these watches together.
 func (c *Watcher) Watch(ctx context.Context, tell func(moved map[manifest.ID]string), trouble func(error)) (wait func()) {
-	w := c.watching(trouble)
-	var group sync.WaitGroup
-	group.Go(func() { w.followInventory(ctx) })
-	group.Go(func() {
-		defer w.leaveKinds()
-		w.report(ctx, tell, func() { w.joinKinds(ctx) })
+	w := c.watching(tell, trouble)
+	w.join = func() { w.joinKinds(ctx) }
+	leave := w.followInventory(ctx)
+	return w.until(ctx, func() {
+		leave()
+		w.leaveKinds()
 	})
-	return group.Wait
+}
+
+// until ends the watch with ctx. wait returns when it has ended.
+func (w *watching) until(ctx context.Context, leave func()) (wait func()) {
+	ended := make(chan struct{})
+	context.AfterFunc(ctx, func() {
+		defer close(ended)
+		w.news.end()
+		leave()
+		w.alone.Wait()
+	})
+	return func() { <-ended }
 }
 
 // Everything watches objects without our label, too: those that marks returns, with the marks that they are expected to have, or "" if they
 // should not exist. It asks again after each of the news.
 func (c *Watcher) Everything(ctx context.Context, news <-chan struct{}, marks func() map[manifest.ID]string, tell func(moved map[manifest.ID]string), trouble func(error)) (wait func()) {
-	w := c.watching(trouble)
+	w := c.watching(tell, trouble)
 	w.everything = true
-	var group sync.WaitGroup
-	group.Go(func() {
+	w.alone.Go(func() {
 		for {
 			select {
 			case <-ctx.Done():
@@ -80,19 +90,22 @@ func (c *Watcher) Everything(ctx context.Context, news <-chan struct{}, marks fu
 			}
 		}
 	})
-	group.Go(func() { w.followKinds(ctx) })
-	group.Go(func() { w.report(ctx, tell, nil) })
-	return group.Wait
+	w.alone.Go(func() { w.followKinds(ctx) })
+	return w.until(ctx, func() {})
 }
 
 // watching is the state of a watch.
 type watching struct {
 	cluster    *Watcher
 	everything bool // also objects without our label
+	tell       func(moved map[manifest.ID]string)
 	trouble    func(error)
-	news       chan struct{} // receives when a field below changed
+	join       func()         // follows the kinds of the objects; nil if a goroutine does that
+	news       settling       // a field below changed
+	kindsMoved chan struct{}  // the kinds to follow may have changed
+	alone      sync.WaitGroup // the goroutines of feeds that are not shared
 
-	kindsMoved chan struct{} // the kinds to follow may have changed
+	told map[manifest.ID]string // what was told last
 
 	mu    sync.Mutex
 	owned map[manifest.ID]string // the mark that we left each object with, or absent; nil if not known yet
@@ -109,11 +122,13 @@ type kindMarks struct {
 	stop  context.CancelFunc
 }
 
-func (c *Watcher) watching(trouble func(error)) *watching {
-	return &watching{
-		cluster: c, trouble: trouble, news: make(chan struct{}, 1), kindsMoved: make(chan struct{}, 1),
-		kinds: map[schema.GroupKind]*kindMarks{},
+func (c *Watcher) watching(tell func(map[manifest.ID]string), trouble func(error)) *watching {
+	w := &watching{
+		cluster: c, tell: tell, trouble: trouble, kindsMoved: make(chan struct{}, 1),
+		kinds: map[schema.GroupKind]*kindMarks{}, told: map[manifest.ID]string{},
 	}
+	w.news = settling{do: w.report, quiet: quietTime, most: mostNews}
+	return w
 }
 
 // absent is used as the mark of an object that does not exist.
@@ -124,8 +139,8 @@ func (w *watching) setOwned(owned map[manifest.ID]string) {
 	w.mu.Lock()
 	w.owned, w.lost = owned, ""
 	w.mu.Unlock()
-	signal(w.news)
 	signal(w.kindsMoved)
+	w.news.soon()
 }
 
 func signal(c chan struct{}) {
@@ -135,38 +150,18 @@ func signal(c chan struct{}) {
 	}
 }
 
-// report reports the changed objects, once events have settled. It calls join if the kinds to follow may have changed, unless another
-// goroutine follows them.
-func (w *watching) report(ctx context.Context, tell func(map[manifest.ID]string), join func()) {
-	told := map[manifest.ID]string{}
-	kindsMoved := w.kindsMoved
-	if join == nil {
-		kindsMoved = nil
-	}
-	for {
+// report reports the changed objects, and follows their kinds.
+func (w *watching) report() {
+	if w.join != nil {
 		select {
-		case <-ctx.Done():
-			return
-		case <-kindsMoved:
-			join()
-			continue
-		case <-w.news:
+		case <-w.kindsMoved:
+			w.join()
+		default:
 		}
-		for most, settled := time.After(mostNews), false; !settled; {
-			select {
-			case <-ctx.Done():
-				return
-			case <-w.news:
-			case <-most:
-				settled = true
-			case <-time.After(quietTime):
-				settled = true
-			}
-		}
-		if moved := w.moved(); !maps.Equal(moved, told) {
-			told = moved
-			tell(maps.Clone(moved))
-		}
+	}
+	if moved := w.moved(); !maps.Equal(moved, w.told) {
+		w.told = moved
+		w.tell(maps.Clone(moved))
 	}
 }
 
@@ -328,7 +323,7 @@ func (w *watching) inventoryFeed(ctx context.Context) feed {
 			w.owned, w.lost = nil, version
 		}
 		w.mu.Unlock()
-		signal(w.news)
+		w.news.soon()
 	}
 	return feed{
 		what: "the inventory ConfigMap " + w.cluster.Sync.Namespace + "/" + name,
@@ -538,7 +533,7 @@ func (k *kindMarks) set(id manifest.ID, mark string) {
 	k.marks[id] = mark
 	delete(k.gone, id)
 	k.mu.Unlock()
-	signal(k.news)
+	k.news.soon()
 }
 
 // drop records that an object was deleted.
@@ -549,7 +544,7 @@ func (k *kindMarks) drop(id manifest.ID, version string) {
 		k.gone[id] = version
 	}
 	k.mu.Unlock()
-	signal(k.news)
+	k.news.soon()
 }
 
 // setAll records the marks of all objects.
@@ -560,7 +555,7 @@ func (k *kindMarks) setAll(marks map[manifest.ID]string) {
 		k.marks = map[manifest.ID]string{}
 	}
 	k.mu.Unlock()
-	signal(k.news)
+	k.news.soon()
 }
 
 // forget records that nothing is known about the objects.
@@ -568,7 +563,7 @@ func (k *kindMarks) forget() {
 	k.mu.Lock()
 	k.marks, k.gone = nil, nil
 	k.mu.Unlock()
-	signal(k.news)
+	k.news.soon()
 }
 
 // asObjects returns the items of a list as objects.
