@@ -17,7 +17,7 @@ type Event struct {
 	Report   report.Report   // of Passed and Untouched
 	Preview  report.Combined // of Previewed
 	Took     time.Duration   // of Passed, Stopped and Previewed: the duration; of Waiting: the time so far
-	For      string          // of Waiting: what the pass is waiting for
+	For      string          // of Waiting: what the pass is waiting for; of IsSuspended: why it writes nothing
 	Next     time.Duration   // of Passed: the time until the next pass, unless something triggers it earlier
 	Err      error
 }

@@ -41,7 +41,6 @@ type Loop struct {
 	Ref        string
 	Publisher  Publisher // nil publishes no reports
 	Watcher    Watcher   // if nil, the next pass finds drift
-	Suspended  bool      // makes no passes
 	// Pushed is sent when there may be a new commit. The loop then fetches from the Source immediately. It may be nil.
 	Pushed *engine.Signal
 	// Tip returns the newest commit of a ref, also if it is in no way fit to be applied. It lets syncs of one repository share its polls. If it
@@ -80,9 +79,8 @@ func (l Loop) Run(ctx context.Context) { l.Start(ctx)() }
 
 // Start makes passes like Run, but returns at once. At rest, a loop has no goroutine. wait returns when it has ended.
 func (l Loop) Start(ctx context.Context) (wait func()) {
-	if l.Suspended {
-		l.emit(Event{Kind: IsSuspended})
-		return func() { <-ctx.Done() }
+	if l.Reconciler.Suspended != "" {
+		l.emit(Event{Kind: IsSuspended, For: l.Reconciler.Suspended})
 	}
 	if l.Queue == nil {
 		l.Queue = engine.NewQueue(2) // a pass, and a look beside it
@@ -110,10 +108,6 @@ func (l Loop) Start(ctx context.Context) (wait func()) {
 
 // Once makes one pass and returns its report.
 func (l Loop) Once(ctx context.Context) (report.Report, error) {
-	if l.Suspended {
-		l.emit(Event{Kind: IsSuspended})
-		return report.Report{}, nil
-	}
 	r := l.running()
 	began := time.Now()
 	r.emit(Event{Kind: Began, Because: Start})

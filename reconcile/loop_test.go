@@ -399,6 +399,7 @@ func TestNothingDeclared(t *testing.T) {
 		w := newWorld()
 		w.files = "# nothing\n"
 		w.run(t, w.loop())
+		t.Log(w.events)
 		passes := w.received(Passed)
 		if len(passes) == 0 || passes[0].Err == nil || !strings.Contains(passes[0].Err.Error(), "check the path") {
 			t.Errorf("the result of the first pass is %v, want an error with the advice to check the path", passes)
@@ -527,6 +528,7 @@ func TestBackOff(t *testing.T) {
 		}
 
 		time.Sleep(time.Hour)
+		t.Log(w.events)
 		passes := w.received(Passed)
 		for i, want := range []time.Duration{5, 10, 20, 40, 80, 160, 300, 300} {
 			if got := passes[i].Next.Seconds() / float64(want); got < 0.9 || got > 1.1 {
@@ -571,6 +573,7 @@ func TestFetchError(t *testing.T) {
 		if got := w.noted(); len(got) != 1 || !strings.HasSuffix(got[0], " a: error: boom") {
 			t.Errorf("The repository's problem comes first: %q", got)
 		}
+		t.Log(w.events)
 		passes := w.received(Passed)
 		if err := passes[len(passes)-1].Err; !errors.Is(err, errBoom) || !strings.Contains(err.Error(), "bang") {
 			t.Errorf("Both are told: %v", err)
@@ -839,21 +842,38 @@ func TestSettledCommitIsNotSuperseded(t *testing.T) {
 	})
 }
 
+// A neverApplied fails the test if a pass applies something.
+type neverApplied struct{ *testing.T }
+
+func (a neverApplied) Apply(context.Context, plan.Plan) ([]plan.Outcome, error) {
+	a.Error("a suspended sync applied a plan")
+	return nil, nil
+}
+
 func TestSuspended(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		l := w.loop()
-		l.Suspended = true
+		l.Reconciler.Suspended = "suspended by alice"
+		l.Reconciler.Applier = neverApplied{t}
 		stop := w.run(t, l)
 		time.Sleep(time.Hour)
-		expect(t, "A suspended sync starts no pass.", w.noted())
 		stop()
-		if _, err := l.Once(t.Context()); err != nil {
-			t.Error(err)
+		if w.events[0].Kind != IsSuspended || w.events[0].For != "suspended by alice" {
+			t.Errorf("It does not begin with why it writes nothing: %+v", w.events[0])
 		}
-		expect(t, "A suspended sync starts no pass when it is run once, either.", w.noted())
-		if n := len(w.received(IsSuspended)); n != 2 {
-			t.Errorf("It says so: %d times, want 2", n)
+		passes := w.received(Passed)
+		if len(passes) < 50 {
+			t.Errorf("A suspended sync makes passes: %d in an hour", len(passes))
+		}
+		for _, e := range passes {
+			if e.Report.Applied || e.Report.Suspended != "suspended by alice" {
+				t.Fatalf("It reports what it would do, and that it is suspended: %+v", e.Report.Verdict)
+			}
+		}
+		r, err := l.Once(t.Context())
+		if err != nil || r.Suspended == "" {
+			t.Errorf("So does a single pass: %+v, %v", r.Verdict, err)
 		}
 	})
 }

@@ -59,8 +59,20 @@ func (r Reconciler) Carry(ctx context.Context, of Task) (report.Report, rounds.P
 		}
 		return p, err
 	}
+	if r.Suspended != "" {
+		p, err := look(ctx, rounds.Pass{})
+		return r.withheld(p, revision, limit.explain(err)), rounds.Pass{}, limit.explain(err)
+	}
 	pass, err := r.carryOut(ctx, limit, rounds.Pass{Waits: of.Waits}, course{look: look, before: of.Before, once: of.Once})
 	return r.report(pass, revision, err), pass, err
+}
+
+// withheld reports what a suspended sync would do.
+func (r Reconciler) withheld(p plan.Plan, revision string, err error) report.Report {
+	if err != nil {
+		return report.Failed(r.Sync, revision, err)
+	}
+	return report.New(p, nil, false).Suspend(r.Suspended)
 }
 
 // broken tells the other syncs of the process that a commit of this sync could not be planned.

@@ -86,7 +86,7 @@ func (r Reconciler) Preview(ctx context.Context, of Pull) (report.Report, error)
 		return report.Report{}, err
 	}
 	c.Approvals, c.At = place.Approvals, metav1.Now()
-	return report.Compared(p, c), nil
+	return report.Compared(p, c).Into(r.Suspended), nil
 }
 
 // reads reports whether rendering the head of a pull request reads what rendering its base reads, which cannot be rendered.

@@ -102,6 +102,8 @@ type Reconciler struct {
 	// Grace is how long something may look broken or missing after Crossplane's last change; default 10 seconds.
 	Grace  time.Duration
 	NoWait bool // do not wait for effects
+	// Suspended is why passes write nothing, and only report what they would do; "" if they write.
+	Suspended string
 
 	computes func() // is called before each Compute; nil except in tests
 }
@@ -336,7 +338,7 @@ const recording = 5 * time.Second
 // record records the result of a pass in the cluster. A failure is not an error of the pass, because the result is also published
 // elsewhere. commit is the checked-out commit of a directory, which has no revision. ends is how objects leave the sync; "" for a pass.
 func (r Reconciler) record(ctx context.Context, began time.Time, result report.Report, commit, ends string) {
-	if r.Recorder == nil {
+	if r.Recorder == nil || r.Suspended != "" {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recording)

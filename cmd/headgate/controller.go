@@ -91,7 +91,8 @@ makes passes over each as run does. The status of the object shows the result, a
 describe sync' the Events.
 
 A Sync that is created, changed or deleted is taken up at once. The objects of a deleted Sync
-stay in the cluster, unless its deletionPolicy is Delete. With suspend: true, a Sync makes no passes. Every new value of the
+stay in the cluster, unless its deletionPolicy is Delete. With suspend: true, passes write nothing and
+report what they would do. Every new value of the
 annotation reconcile.fluxcd.io/requestedAt makes one pass.
 
 Replicas elect a leader. Only the leader makes passes and writes. After SIGTERM, passes may

@@ -34,7 +34,7 @@ var flagGroups = []flagGroup{
 	{"Forge", []string{"target", "commands", "if-commanded", "preview-registries", "fork-registries", "approver", "approval-by-author", "approval-reviews", "forge", "forge-repo", "plain-http", "pull", "cluster-name", "target-url"}},
 	{"Webhooks", []string{"webhook-cert", "webhook-key", "webhook-plain-http"}},
 	{"Probes and metrics", []string{"health-address", "metrics-address", "pprof-address"}},
-	{"Waiting", []string{"timeout", "no-wait", "registry-timeout", "concurrent"}},
+	{"Waiting", []string{"timeout", "no-wait", "until", "registry-timeout", "concurrent"}},
 	{"Output", []string{"full", "color", "verbose"}},
 }
 

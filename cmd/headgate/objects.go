@@ -169,8 +169,8 @@ func annotate(ctx context.Context, syncs dynamic.ResourceInterface, name, key, v
 	return patch(ctx, syncs, name, map[string]any{"metadata": map[string]any{"annotations": map[string]any{key: value}}})
 }
 
-// setSuspended suspends or resumes the Syncs that arguments name.
-func (t *terminal) setSuspended(ctx context.Context, of *objectFlags, args []string, suspend bool, done string) error {
+// setSuspended suspends or resumes the Syncs that arguments name. how holds the fields of the suspension; nil for none.
+func (t *terminal) setSuspended(ctx context.Context, of *objectFlags, args []string, suspend bool, how map[string]any, done string) error {
 	names, err := named(args)
 	if err != nil {
 		return err
@@ -184,7 +184,7 @@ func (t *terminal) setSuspended(ctx context.Context, of *objectFlags, args []str
 	}
 	var failed []error
 	for _, name := range names {
-		if _, err := patch(ctx, syncs, name, map[string]any{"spec": map[string]any{"suspend": suspend}}); err != nil {
+		if _, err := patch(ctx, syncs, name, map[string]any{"spec": map[string]any{"suspend": suspend, "suspension": how}}); err != nil {
 			failed = append(failed, err)
 			continue
 		}

@@ -51,8 +51,6 @@ Exit codes: 0 the Sync is ready, 1 it is not, or the pass did not end in time, 2
 			switch {
 			case err != nil:
 				return err
-			case s.Spec.Suspend:
-				return fmt.Errorf("the sync %s is suspended, so no pass is made; end that with 'headgate resume sync %[1]s'", name)
 			case noWait:
 				_, err := fmt.Fprintf(t.out, "sync.headgate.dev/%s: a pass is requested\n", name)
 				return err

@@ -306,9 +306,6 @@ func (t *terminal) once(ctx context.Context, targets []*target.Target, show *vie
 	worst := report.ExitSuccess
 	for _, one := range targets {
 		r, err := one.Once(ctx)
-		if r.Kind == "" && err == nil {
-			continue // suspended
-		}
 		problems = append(problems, err, t.report(show, r))
 		if worst != report.ExitFailed && r.Verdict.ExitCode != report.ExitSuccess {
 			worst = r.Verdict.ExitCode

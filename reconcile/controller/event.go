@@ -24,6 +24,7 @@ var told = []struct {
 	{v1alpha1.ConditionReady, metav1.ConditionFalse},
 	{v1alpha1.ConditionHeld, metav1.ConditionTrue},
 	{v1alpha1.ConditionDrifted, metav1.ConditionTrue},
+	{v1alpha1.ConditionSuspended, metav1.ConditionTrue},
 }
 
 // tell creates an Event for each condition that changed between two statuses, with the reason and the message of the condition. What is as

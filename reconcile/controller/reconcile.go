@@ -54,7 +54,7 @@ func (c *controller) Reconcile(ctx context.Context, q runtimereconcile.Request) 
 	}
 	wanted := *found.DeepCopy()
 	wanted.Default()
-	again := runtimereconcile.Result{RequeueAfter: lookAgain(wanted)}
+	again := runtimereconcile.Result{RequeueAfter: soonest(one.suspend(&found), lookAgain(wanted))}
 	err = c.carry(ctx, wanted, one, asked)
 	if no, ok := errors.AsType[*refusal](err); ok {
 		slog.Warn("the Sync does not run", "sync", name.String(), "reason", no.reason, "error", no.err)

@@ -42,6 +42,14 @@ func lookAgain(s v1alpha1.Sync) time.Duration {
 	return kubeConfigAge
 }
 
+// soonest returns the shorter of two times, of which 0 is never.
+func soonest(a, b time.Duration) time.Duration {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
+
 // place returns where a Sync applies: the cluster of the controller, as the service account, or the cluster of its kubeconfig, as the
 // kubeconfig says.
 func (c *controller) place(ctx context.Context, s v1alpha1.Sync) (destination, error) {

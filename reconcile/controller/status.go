@@ -62,8 +62,6 @@ func (s *change) after(e reconcile.Event) (v1alpha1.Status, bool) {
 		s.passed(e)
 	case reconcile.Untouched:
 		s.untouched(e.Revision)
-	case reconcile.IsSuspended:
-		s.suspended()
 	default:
 	}
 	return s.Status, !equality.Semantic.DeepEqual(s.Status, s.before)
@@ -71,7 +69,6 @@ func (s *change) after(e reconcile.Event) (v1alpha1.Status, bool) {
 
 // began records that passes over a new generation begin.
 func (s *change) began() {
-	s.without(v1alpha1.ConditionSuspended)
 	if s.ObservedGeneration == s.generation && meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionStalled) == nil {
 		return
 	}
@@ -97,14 +94,6 @@ func (s *change) untouched(revision string) {
 	}
 }
 
-// suspended records that no pass is made.
-func (s *change) suspended() {
-	s.ObservedGeneration = s.generation
-	s.without(v1alpha1.ConditionStalled)
-	s.without(v1alpha1.ConditionReconciling)
-	s.set(v1alpha1.ConditionSuspended, metav1.ConditionTrue, v1alpha1.ReasonSuspended, "no pass is made while spec.suspend is true; 'headgate resume' ends that")
-}
-
 // passed records the result of a pass. A pass that stopped has not checked every object, so the counts, holds and drift stay.
 func (s *change) passed(e reconcile.Event) {
 	r := e.Report
@@ -116,12 +105,11 @@ func (s *change) passed(e reconcile.Event) {
 	s.Inventory = &v1alpha1.InventoryRef{Name: render.BookPrefix + r.Sync.Name}
 	s.remember(r.Past(s.now, metav1.Duration{Duration: e.Took}))
 	s.without(v1alpha1.ConditionStalled)
-	s.without(v1alpha1.ConditionSuspended)
 	s.ready(r)
 	if r.Error != "" {
 		return
 	}
-	if r.Verdict.ExitCode != report.ExitFailed && r.Verdict.Activation.State != report.Pending {
+	if r.Verdict.ExitCode != report.ExitFailed && r.Verdict.Activation.State != report.Pending && r.Withheld() == 0 {
 		s.LastAppliedRevision = s.LastAttemptedRevision
 	}
 	s.counts(r)
@@ -140,7 +128,7 @@ func (s *change) ready(r report.Report) {
 	switch {
 	case state == metav1.ConditionUnknown:
 		s.set(v1alpha1.ConditionReconciling, metav1.ConditionTrue, why, message)
-	case state == metav1.ConditionFalse && why != v1alpha1.ReasonHeld:
+	case state == metav1.ConditionFalse && why != v1alpha1.ReasonHeld && why != v1alpha1.ReasonSuspended:
 		s.set(v1alpha1.ConditionReconciling, metav1.ConditionTrue, v1alpha1.ReasonRetrying, message)
 	default:
 		s.without(v1alpha1.ConditionReconciling)
@@ -157,6 +145,9 @@ func readiness(r report.Report) (state metav1.ConditionStatus, why, message stri
 		return metav1.ConditionFalse, failure(r.Summary), message
 	case slices.ContainsFunc(r.Steps, holdsWanted):
 		return metav1.ConditionFalse, v1alpha1.ReasonHeld, message
+	case r.Withheld() > 0 && slices.ContainsFunc(r.Steps, func(s report.Step) bool { return s.Action.Writes() }):
+		return metav1.ConditionFalse, v1alpha1.ReasonSuspended, message
+	case r.Withheld() > 0: // everything that the commit asks for is there
 	case r.Verdict.Activation.State == report.Pending:
 		return metav1.ConditionUnknown, v1alpha1.ReasonProgressing, message
 	}

@@ -55,6 +55,37 @@ func passed(steps []plan.Step, done ...plan.Outcome) reconcile.Event {
 	return reconcile.Event{Kind: reconcile.Passed, Revision: commit, Report: report.New(p, done, true), Took: time.Second}
 }
 
+// withheld returns the event of a pass over a suspended Sync.
+func withheld(action plan.Action) reconcile.Event {
+	p := plan.Plan{Sync: team, Want: render.Desired{Revision: commit}, Steps: []plan.Step{{Action: action, Cause: plan.Commit, ID: id("a")}}}
+	return reconcile.Event{Kind: reconcile.Passed, Revision: commit, Report: report.New(p, nil, false).Suspend("suspended"), Took: time.Second}
+}
+
+// A suspension past its end is overdue, and the condition goes with it.
+func TestSuspendedCondition(t *testing.T) {
+	s := v1alpha1.Sync{Spec: v1alpha1.Spec{Suspend: true, Suspension: &v1alpha1.Suspension{Until: &later, By: "alice", Why: "migration"}}}
+	s.Name, s.Namespace = team.Name, team.Namespace
+	for name, tc := range map[string]struct {
+		now  metav1.Time
+		want string
+	}{
+		"Before": {noon, "True Suspended"},
+		"At":     {later, "True Overdue"},
+		"After":  {metav1.NewTime(later.Add(time.Hour)), "True Overdue"},
+	} {
+		got := suspended(v1alpha1.Status{}, s, tc.now)
+		message := got.Conditions[0].Message
+		if conditions(got)["Suspended"] != tc.want || !strings.Contains(message, "until 2026-01-31T13:00:00Z by alice: migration; 'headgate resume sync shop -n team'") {
+			t.Errorf("%s: %v, want %s: %s", name, conditions(got), tc.want, message)
+		}
+		s := s
+		s.Spec.Suspend = false
+		if after := suspended(got, s, tc.now); len(after.Conditions) > 0 {
+			t.Errorf("%s: after resume: %v", name, conditions(after))
+		}
+	}
+}
+
 // conditions returns the conditions of a status as "Type=Status Reason".
 func conditions(s v1alpha1.Status) map[string]string {
 	all := map[string]string{}
@@ -169,13 +200,18 @@ func TestStatusAfter(t *testing.T) {
 			want: map[string]string{"Ready": "True Succeeded", "Held": nothingHeld, "Drifted": "True Fight"}, judged: "Current",
 		},
 		"Suspended": {
-			reason: "A suspended Sync keeps its result, and does not seem to work.",
-			before: before, events: []reconcile.Event{{Kind: reconcile.NewCommit, Revision: commit}, {Kind: reconcile.IsSuspended}},
-			want: map[string]string{"Ready": "True Succeeded", "Suspended": "True Suspended", "Held": nothingHeld, "Drifted": noDrift}, judged: "Current",
+			reason: "A suspended Sync whose commit is not in the cluster is not ready, and does not seem to work.",
+			before: before, events: []reconcile.Event{withheld(plan.Create)},
+			want: map[string]string{"Ready": "False Suspended", "Held": nothingHeld, "Drifted": noDrift}, judged: "InProgress",
 		},
-		"Resumed": {
-			reason: "A Sync that runs again is not suspended.",
-			before: before, events: []reconcile.Event{{Kind: reconcile.IsSuspended}, {Kind: reconcile.Began}},
+		"SuspendedPrune": {
+			reason: "What leaves the commit is there for longer, and everything that it asks for is there.",
+			before: before, events: []reconcile.Event{withheld(plan.Prune)},
+			want: map[string]string{"Ready": "True Succeeded", "Held": nothingHeld, "Drifted": noDrift}, judged: "Current",
+		},
+		"SuspendedQuietly": {
+			reason: "Nothing waits for the end of the suspension.",
+			before: before, events: []reconcile.Event{withheld(plan.Keep)},
 			want: map[string]string{"Ready": "True Succeeded", "Held": nothingHeld, "Drifted": noDrift}, judged: "Current",
 		},
 		"Changed": {

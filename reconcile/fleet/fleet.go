@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
@@ -54,6 +55,7 @@ func (f *Fleet) Start(ctx context.Context, s v1alpha1.Sync, as *target.Target) {
 	one := &Member{as, s, cancel, make(chan struct{})}
 	if of := as.Loop.Reconciler.Sync; as.Passes() {
 		f.Metrics.Add(of.Namespace, of.Name, as.Waiting())
+		f.Metrics.Suspend(of.Namespace, of.Name, until(s))
 	}
 	f.mu.Lock()
 	if f.members == nil {
@@ -68,6 +70,14 @@ func (f *Fleet) Start(ctx context.Context, s v1alpha1.Sync, as *target.Target) {
 		defer close(one.ended)
 		wait()
 	})
+}
+
+// until returns when a suspension should have ended; the zero time if it has no end, or there is none.
+func until(s v1alpha1.Sync) time.Time {
+	if !s.Spec.Suspend || s.Spec.Suspension == nil || s.Spec.Suspension.Until == nil {
+		return time.Time{}
+	}
+	return s.Spec.Suspension.Until.Time
 }
 
 // Stop stops Syncs that will run again, and returns once their passes have ended.

@@ -148,12 +148,19 @@ func (c comment) compared() string {
 	return strings.Join(parts, " ")
 }
 
-// moved describes how the target branch changed since the merge base.
+// moved describes how the target branch changed since the merge base, and whether the sync is suspended.
 func (c comment) moved() string {
-	if c.Preview == nil || c.Preview.Moved == "" {
+	if c.Preview == nil {
 		return ""
 	}
-	return "\n\n" + escape(capital(c.Preview.Moved)) + "."
+	text := ""
+	if c.Preview.Suspended != "" {
+		text = "\n\n" + escape("The sync is "+Short(c.Preview.Suspended, mostCause)) + ". Until that ends, the merge changes nothing in the cluster."
+	}
+	if c.Preview.Moved != "" {
+		text += "\n\n" + escape(capital(c.Preview.Moved)) + "."
+	}
+	return text
 }
 
 // bumps lists the packages in registries whose image changes, each with the consequences.

@@ -42,6 +42,8 @@ type Preview struct {
 	Copies    []Copy      `json:"copies,omitempty"`    // packages in the tree whose release changes
 	Versions  []Version   `json:"versions,omitempty"`  // for a possible upgrade: the versions up to the new one
 
+	Suspended string `json:"suspended,omitempty"` // why the sync writes nothing, also after the merge
+
 	Owner render.Owner `json:"crdOwner,omitempty"` // set if the merge changes who makes the CRDs in a new cluster
 
 	Untouched bool `json:"untouched,omitempty"` // the merge changes nothing of the sync

@@ -59,6 +59,7 @@ type Report struct {
 	Skipped     catalogue.Skipped  `json:"skipped,omitempty"`
 	NotChecked  check.Omissions    `json:"notChecked,omitempty"` // objects that the report changes and that could not be checked without a cluster
 	Preview     *Preview           `json:"preview,omitempty"`    // for a pull request
+	Suspended   string             `json:"suspended,omitempty"`  // for a suspended sync: why, and until when, nothing is written
 	Error       string             `json:"error,omitempty"`      // for a pass that stopped
 	Outage      string             `json:"outage,omitempty"`     // for a preview: why a required registry does not respond
 	ErrorCode   reason.Code        `json:"errorCode,omitempty"`

@@ -70,6 +70,8 @@ func verdict(r Report) Verdict {
 		v.ExitCode = ExitFailed
 	case fresh:
 		v.Activation = Status{Failure, joined(held, numbers)}
+	case r.Withheld() > 0:
+		v.Activation = Status{Pending, joined(moreOf(r.Withheld(), "change waits", "changes wait")+": "+r.Suspended, numbers)}
 	case r.Summary.Pending+r.Summary.Waiting > r.waitForHeld():
 		what := cmp.Or(r.unapplied(plan.Pending, " yet"), fmt.Sprintf("%d pending: %s", r.Summary.Pending+r.Summary.Waiting, r.firstPending()))
 		v.Activation = Status{Pending, what + "; " + numbers}
@@ -77,6 +79,9 @@ func verdict(r Report) Verdict {
 		v.Activation = Status{Success, joined(r.stillHeld(), numbers)} // the commit that caused the hold has already failed
 	default:
 		v.Activation = Status{Success, numbers}
+	}
+	if r.Suspended != "" && r.Withheld() == 0 {
+		v.Activation.Description = joined(v.Activation.Description, r.Suspended)
 	}
 	if r.Summary.Held > 0 && v.ExitCode == ExitSuccess {
 		v.ExitCode = ExitHeld

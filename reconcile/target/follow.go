@@ -86,7 +86,7 @@ func previewsOf(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Se
 		return nil, err
 	}
 	all := in.PullRequests
-	if all == nil || s.Spec.Suspend && !in.onlyPreviews() {
+	if all == nil {
 		all = new(PullRequests)
 	}
 	all.mu.Lock()

@@ -128,7 +128,7 @@ func TestFollowTogether(t *testing.T) {
 		t.Errorf("what one of them asks for holds for it: %+v", first.of.previews)
 	}
 	for _, other := range []*follower{
-		follow("c", "acme/other", east), follow("d", "acme/platform", "  clusterName: west\n  statuses: {forge: Gitea}\n"), follow("f", "acme/platform", east+"  suspend: true\n"),
+		follow("c", "acme/other", east), follow("d", "acme/platform", "  clusterName: west\n  statuses: {forge: Gitea}\n"),
 		follow("e", "acme/platform", "  clusterName: east\n  statuses: {forge: Gitea, per: Sync}\n"),
 	} {
 		if other.of == first.of || len(other.of.Syncs) != 1 {

@@ -71,7 +71,6 @@ func New(s v1alpha1.Sync, in Surroundings) (_ *Target, err error) {
 		Reconciler: w.Reconciler,
 		Watcher:    w.Cluster,
 		Ref:        s.Spec.Source.Ref,
-		Suspended:  s.Spec.Suspend,
 		Interval:   s.Spec.Interval.Duration(),
 		Poll:       s.Spec.Source.Interval.Duration(),
 		Queue:      in.Queue,
@@ -165,7 +164,7 @@ func (t *Target) Previews() bool { return t.follower != nil }
 func (t *Target) Approved() { t.approved.Send() }
 
 // Passes reports whether Run makes passes.
-func (t *Target) Passes() bool { return !t.previews && !t.Loop.Suspended }
+func (t *Target) Passes() bool { return !t.previews }
 
 // Waiting returns a function for the number of reports that wait for the forge; nil if none are posted.
 func (t *Target) Waiting() func() int {
@@ -184,7 +183,7 @@ func (t *Target) Run(ctx context.Context) { t.Start(ctx)() }
 // Start is Run, but returns at once. wait returns when all has ended.
 func (t *Target) Start(ctx context.Context) (wait func()) {
 	var others sync.WaitGroup
-	if t.follower != nil && t.follower.runs() && (t.previews || !t.Loop.Suspended) {
+	if t.follower != nil && t.follower.runs() {
 		others.Go(func() { t.follower.of.Run(ctx) })
 	}
 	if t.previews {

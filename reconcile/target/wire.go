@@ -278,7 +278,7 @@ func settingsOf(s v1alpha1.Sync) settings {
 	spec := &s.Spec
 	set := settings{Reconciler: reconcile.Reconciler{
 		Sync:    inventory.Sync{Namespace: s.Namespace, Name: s.Name},
-		Timeout: spec.Timeout.Duration(),
+		Timeout: spec.Timeout.Duration(), Suspended: spec.Suspended(),
 		Options: render.Options{
 			Conversion:        conversion(spec.Conversion),
 			CrossplaneVersion: spec.CrossplaneVersion,

@@ -59,7 +59,8 @@ const (
 	ReasonDiffers     = "Differs"     // Drifted: objects differ from the commit
 	ReasonFight       = "Fight"       // Drifted: another writer undoes each correction
 	ReasonNoDrift     = "NoDrift"     // Drifted: no object differs
-	ReasonSuspended   = "Suspended"   // Suspended: spec.suspend is true
+	ReasonSuspended   = "Suspended"   // Suspended: spec.suspend is true; Ready: creates or updates wait for the end of that
+	ReasonOverdue     = "Overdue"     // Suspended: spec.suspension.until has passed
 )
 
 // The limits of a Status. They keep the object small, whatever the size of the repository.

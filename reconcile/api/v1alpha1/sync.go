@@ -51,6 +51,7 @@ type Sync struct {
 // A Spec configures a sync. Default fills in missing fields.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.statuses) || has(self.clusterName)",message="is missing: statuses need it to tell clusters apart that post to the same commit",fieldPath=".clusterName"
+// +kubebuilder:validation:XValidation:rule="!has(self.suspension) || has(self.suspend) && self.suspend",message="has no effect without suspend: true",fieldPath=".suspension"
 // +kubebuilder:validation:XValidation:rule="!has(self.pageURL) || has(self.statuses)",message="has no effect without spec.statuses, which link to it",fieldPath=".pageURL"
 // +kubebuilder:validation:XValidation:rule="has(self.previews) && self.previews || !(has(self.livePreviews) && self.livePreviews)",message="has no effect without previews: true",fieldPath=".livePreviews"
 // +kubebuilder:validation:XValidation:rule="has(self.previews) && self.previews || !has(self.forkPreviews)",message="has no effect without previews: true",fieldPath=".forkPreviews"
@@ -100,8 +101,10 @@ type Spec struct {
 	// +kubebuilder:validation:MaxItems=3
 	PreviewTrust []PreviewTrust `json:"previewTrust,omitzero"`
 
-	// Suspend stops the sync: Headgate fetches, writes and posts nothing for it.
+	// Suspend stops the writes of the sync. Passes, previews and statuses go on, and report what waits.
 	Suspend bool `json:"suspend,omitempty"`
+	// Suspension describes why and until when the sync is suspended.
+	Suspension *Suspension `json:"suspension,omitempty"`
 	// Interval is the time between passes while nothing changes, plus or minus a tenth.
 	// +kubebuilder:default="1m0s"
 	// +kubebuilder:validation:MaxLength=64
@@ -219,6 +222,19 @@ type Spec struct {
 	// or the CRD of the Sync goes. Only a Sync object has one.
 	// +kubebuilder:validation:Enum=Orphan;Delete
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
+}
+
+// A Suspension describes a suspended sync. It decides nothing: only suspend does.
+type Suspension struct {
+	// Until is when the suspension should have ended, such as 2026-01-31T12:00:00Z. It goes on afterwards, and is overdue: the
+	// condition Suspended, an Event and a metric show that.
+	Until *metav1.Time `json:"until,omitempty"`
+	// why the sync is suspended
+	// +kubebuilder:validation:MaxLength=256
+	Why string `json:"why,omitempty"`
+	// who suspended it
+	// +kubebuilder:validation:MaxLength=253
+	By string `json:"by,omitempty"`
 }
 
 // A KubeConfig selects a remote cluster.
@@ -885,6 +901,28 @@ const (
 	DefaultWebhookEnv   = "HEADGATE_WEBHOOK_SECRET"
 	DefaultAppKeyEnv    = "HEADGATE_APP_KEY"
 )
+
+// Suspended describes the suspension of a sync: "suspended until 2026-01-31T12:00:00Z by alice: migration". It is "" for a sync that is not
+// suspended.
+func (s Spec) Suspended() string {
+	if !s.Suspend {
+		return ""
+	}
+	text, of := "suspended", s.Suspension
+	if of == nil {
+		return text
+	}
+	if of.Until != nil {
+		text += " until " + of.Until.UTC().Format(time.RFC3339)
+	}
+	if of.By != "" {
+		text += " by " + of.By
+	}
+	if of.Why != "" {
+		text += ": " + of.Why
+	}
+	return text
+}
 
 // Default fills in the fields that a Sync leaves out.
 func (s *Sync) Default() {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	utilversion "k8s.io/apimachinery/pkg/util/version"
@@ -37,6 +38,7 @@ func (s *Spec) problems() problems {
 	var p problems
 	spec := *s
 	p.source(spec.Source)
+	p.suspension(spec)
 	p.statuses(spec)
 	p.previews(spec)
 	p.durations(spec)
@@ -147,6 +149,20 @@ func (s *Sync) ValidateFile() error {
 		}
 	}
 	return errors.Join(p...)
+}
+
+// suspension checks that a suspension belongs to a suspended sync, and is short.
+func (p *problems) suspension(s Spec) {
+	of := s.Suspension
+	switch {
+	case of == nil:
+	case !s.Suspend:
+		p.add("spec.suspension", "has no effect without suspend: true")
+	case utf8.RuneCountInString(of.Why) > 256:
+		p.add("spec.suspension.why", "must be at most 256 characters")
+	case utf8.RuneCountInString(of.By) > 253:
+		p.add("spec.suspension.by", "must be at most 253 characters")
+	}
 }
 
 const notForObjects = "a Sync object reads it from a Secret, because the environment of the controller is not for Syncs: name it in secretRef"
