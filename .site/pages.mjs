@@ -91,6 +91,7 @@ export const menu = [
       },
       { text: 'Metrics', link: '/operations/operate#metrics' },
       { text: 'Findings', link: '/packages/commit#findings' },
+      { text: 'JSON schemas', page: 'reference/schemas.md', from: '.site/schemas.md' },
       { text: 'Support matrix', page: 'support.md', from: '.site/support.md' },
       { text: 'Compatibility', page: 'compatibility.md', from: '.site/compatibility.md' },
       { text: 'Changelog', page: 'changelog.md', from: 'CHANGELOG.md' },

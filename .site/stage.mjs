@@ -1,6 +1,6 @@
 // Copies the pages of the repository to .build/pages. A link to another page leads to that page of the site, an image is copied, and
 // every other link leads to the file in the repository.
-import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { address, pages, repository, root } from './pages.mjs'
 
@@ -18,6 +18,11 @@ for (const { from, page } of pages()) {
   mkdirSync(dirname(out + page), { recursive: true })
   writeFileSync(out + page, text)
 }
+
+// The addresses that the comments in files name.
+const schemas = 'reconcile/api/v1alpha1/schemas/'
+mkdirSync(out + 'public/schemas', { recursive: true })
+for (const name of readdirSync(root + schemas)) copyFileSync(root + schemas + name, out + 'public/schemas/' + name)
 
 // inner rewrites an image inside a link.
 function inner(label, from, page) {

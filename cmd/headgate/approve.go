@@ -104,6 +104,7 @@ The author of a change cannot approve it.`,
 	}
 	cmd.Flags().StringVarP(&file, "file", "f", "", "`file` of Syncs, which is changed")
 	cmd.Flags().StringVar(&name, "sync", "", "`name` of the sync, as name or namespace/name, where the file holds several")
+	values(cmd, "sync", syncsInFile)
 	write.addTo(cmd)
 	of.addTo(cmd)
 	return cmd

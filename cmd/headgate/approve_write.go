@@ -159,7 +159,7 @@ func approvalsIn(root *os.Root) ([]byte, []render.Approval, error) {
 func withApproval(file []byte, before []render.Approval, entry render.Approval) ([]byte, error) {
 	text := string(file)
 	if strings.TrimSpace(text) == "" {
-		text = "apiVersion: headgate.dev/v1alpha1\nkind: Approvals\napprovals:\n"
+		text = schemaOf("approvals") + "apiVersion: headgate.dev/v1alpha1\nkind: Approvals\napprovals:\n"
 	}
 	indent := ""
 	var document yaml.Node

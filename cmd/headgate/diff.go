@@ -44,6 +44,9 @@ error. A comparison of commits or directories is safe, look or blocked, as a pre
   headgate diff main~1 main
   headgate diff ./staging ./production
   headgate diff v1.4.0 main --repo https://example.org/platform.git -o markdown`,
+		ValidArgsFunction: func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+			return refs(cmd), cobra.ShellCompDirectiveDefault // and directories
+		},
 		Args: takes(0, 2, "--repo names the repository of two commits, and --path a directory of both"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r, err := t.diff(cmd.Context(), to, args)

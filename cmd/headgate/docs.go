@@ -80,6 +80,7 @@ Exit codes: 0 documented, 1 not found or an error, 2 wrong usage.`,
 	flags.StringVar(&of.version, "version", "", "`version` to document (default: the one that kubectl takes)")
 	addNumber(cmd, &of.depth, "depth", 3, v1alpha1.Range{Most: 5000}, "how many levels of fields to show; 0 is all")
 	from.addTo(cmd)
+	t.completeDefinition(cmd, &from)
 	of.packageFlags.addTo(cmd)
 	format.addTo(cmd, "output", "o", "output format")
 	return cmd

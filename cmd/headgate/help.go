@@ -76,6 +76,23 @@ func helpOf(verb *cobra.Command) string {
 	return b.String()
 }
 
+// The flags of a Sync that have no effect on some verbs.
+var (
+	// onApply have an effect only on what is applied.
+	onApply = []string{"adoption-leftovers", "conflicts", "drift", "take-over"}
+	// onGuards have an effect only on steps, which a verb that explains definitions has none of.
+	onGuards = []string{"adoption", "approve", "history", "instances", "max-activations", "max-prunes"}
+)
+
+// leaveOut leaves flags out of --help. The verb still accepts them, because scripts give several verbs the same flags.
+func leaveOut(cmd *cobra.Command, flags ...string) {
+	for _, name := range flags {
+		if f := cmd.Flags().Lookup(name); f != nil {
+			f.Hidden = true
+		}
+	}
+}
+
 // of returns the flags of a verb that are in the group, in its order.
 func (g flagGroup) of(verb *cobra.Command) *pflag.FlagSet {
 	set := pflag.NewFlagSet(g.title, pflag.ContinueOnError)

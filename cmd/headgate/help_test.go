@@ -54,6 +54,33 @@ func TestHelp(t *testing.T) {
 	}
 }
 
+// TestLeaveOut proves that --help shows a flag only if it has an effect on the verb, and that the verb still accepts the others.
+func TestLeaveOut(t *testing.T) {
+	for _, verb := range verbs() {
+		shown := map[string]bool{}
+		for _, g := range flagGroups {
+			g.of(verb).VisitAll(func(f *pflag.Flag) { shown[f.Name] = true })
+		}
+		switch verb.Name() {
+		case "diff", "sync":
+			if !shown["drift"] || !shown["max-prunes"] {
+				t.Errorf("%s plans steps, and --help does not show the flags about them", verb.Name())
+			}
+		case "why", "tree":
+			if shown["max-prunes"] || verb.Flags().Lookup("max-prunes") == nil {
+				t.Errorf("%s explains definitions: it accepts --max-prunes, and --help does not show it", verb.Name())
+			}
+		case "preview", "upgrade":
+			if shown["drift"] || !shown["max-activations"] {
+				t.Errorf("%s compares commits, and --help shows --drift or lacks --max-activations", verb.Name())
+			}
+		}
+		if shown["approval-trailers"] {
+			t.Errorf("%s --help shows a flag without effect", verb.Name())
+		}
+	}
+}
+
 // reference is the folder with a page for each verb.
 const reference = "reference"
 

@@ -182,12 +182,17 @@ const noPolicy = `# The first policy. Remove the leading '# ' of the lines below
 #   - buckets.s3.aws.m.upbound.io
 `
 
+// schemaOf returns the comment by which editors find the JSON schema of a file. reconcile/api/v1alpha1/schemas has the schemas.
+func schemaOf(name string) string {
+	return "# yaml-language-server: $schema=https://headgate.dev/schemas/" + name + ".json\n"
+}
+
 func (s start) sync() string {
 	repo := fmt.Sprintf("%q", s.remote)
 	if s.remote == "" {
 		repo = "https://git.example.org/platform.git # replace it: the repository has no remote yet"
 	}
-	return fmt.Sprintf(`# 'headgate run -f sync.yaml' follows this branch.
+	return fmt.Sprintf(schemaOf("sync")+`# 'headgate run -f sync.yaml' follows this branch.
 apiVersion: headgate.dev/v1alpha1
 kind: Sync
 metadata:

@@ -155,7 +155,7 @@ func readProse(t *testing.T) []prose {
 			return err
 		case entry.IsDir() && name != "." && (name == "bin" || base == "testdata" || base == "want" || base == "node_modules" || strings.HasPrefix(base, ".") && base != ".github" && base != ".site"):
 			return fs.SkipDir
-		case entry.IsDir():
+		case entry.IsDir(), entry.Type()&fs.ModeSymlink != 0:
 			return nil
 		}
 		content, err := fs.ReadFile(tree, name)

@@ -33,6 +33,7 @@ type objectFlags struct {
 func (f *objectFlags) addTo(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&f.namespace, "namespace", "n", "", "namespace of the Sync (default: that of the context)")
 	f.in.addTo(cmd)
+	cmd.ValidArgsFunction = f.complete
 	checkFirst(cmd, f.check)
 }
 

@@ -128,6 +128,8 @@ registry cannot be reached, run the preview again when it answers.`,
 	flags := cmd.Flags()
 	flags.StringVar(&f.base, "base", "", "the target of the merge: a `branch` or commit (default: the target of the workflow's pull request, or origin/main)")
 	flags.StringVar(&f.head, "head", "", "the head of the merge: a `branch` or commit (default HEAD)")
+	values(cmd, "base", refs)
+	values(cmd, "head", refs)
 	flags.StringSliceVar(&f.targets, "target", nil, "the `branches` into which pull requests are previewed, such as main,release/*; others get the status error (default: all)")
 	flags.BoolVar(&f.live, "live", false, "ask the cluster for counts, stored versions and what is active already")
 	flags.BoolVar(&f.comment, "comment", false, "post one comment on the pull request, or update it")
@@ -144,6 +146,7 @@ registry cannot be reached, run the preview again when it answers.`,
 	show.addTo(cmd)
 	f.exitOn.addTo(cmd)
 	f.addTo(cmd)
+	leaveOut(cmd, onApply...)
 	return cmd
 }
 

@@ -92,6 +92,7 @@ func (f *sourceFlags) addTo(cmd *cobra.Command) {
 	flags.StringVar(&f.repo, "repo", "", "read from this Git `repository`: an http(s) URL or a path")
 	addPlain(cmd, &f.plain)
 	flags.StringVar(&f.ref, "ref", "", "branch, tag or commit")
+	values(cmd, "ref", refs)
 	flags.StringVar(&f.path, "path", "", "read only what is below this `directory` of SOURCE or of the repository")
 	flags.StringVar(&f.cache, "cache-dir", "", "keep clones of repositories, packages, and the results of reading them in this `directory` (default: the user's cache)")
 	flags.BoolVar(&f.noCache, "no-cache", false, "keep nothing on disk")

@@ -37,6 +37,7 @@ func (f *clusterFlags) addTo(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: KUBECONFIG, ~/.kube/config, or the cluster in which Headgate runs)")
 	flags.StringVar(&f.context, "context", "", "context of the kubeconfig")
+	values(cmd, "context", f.contexts)
 	flags.StringVar(&f.as, "as", "", "`user` to act as")
 	flags.StringSliceVar(&f.groups, "as-group", nil, "`group` to act as")
 }
@@ -106,6 +107,7 @@ func (f *syncFlags) addTo(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.name, "name", "default", "name of this sync; only a sync of the same name updates and prunes what it applied")
 	flags.StringVarP(&f.namespace, "namespace", "n", "headgate-system", "namespace that holds the inventory")
+	values(cmd, "name", syncsInFile)
 	checkFirst(cmd, f.check)
 }
 
@@ -294,6 +296,7 @@ func (f *passFlags) addTo(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&f.keys, "commit-key", nil, "with --verify: `file` with public keys, OpenPGP or SSH; one of them must have signed; may be given several times")
 	f.renderFlags.addTo(cmd)
 	f.fileFlags.addTo(cmd, &f.syncFlags, &f.path)
+	leaveOut(cmd, "approval-signer", "approval-trailers") // they have no effect any more
 }
 
 // mayWrite returns an error if no verb may write for the sync: it is suspended, or nothing identifies it.

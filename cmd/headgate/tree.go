@@ -66,6 +66,7 @@ Exit codes: 0 shown, 1 an error, 2 wrong usage.`,
 	cmd.Flags().BoolVar(&live, "live", false, "also show what the cluster has: CRDs, and objects of their kinds")
 	cmd.Flags().BoolVar(&all, "all", false, "also list inactive definitions")
 	to.addTo(cmd)
+	leaveOut(cmd, slices.Concat(onApply, onGuards)...)
 	format.addTo(cmd, "output", "o", "output format")
 	return cmd
 }

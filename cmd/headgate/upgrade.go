@@ -64,6 +64,7 @@ Exit codes, as in preview: 0 nothing that --exit-on names, 1 something that it n
 	cmd.Flags().BoolVar(&live, "live", false, "ask the cluster for counts, stored versions and what is active already")
 	addWait(cmd, &wait, "registry-timeout", time.Minute, "how long to try again if a registry cannot be reached")
 	to.addTo(cmd)
+	leaveOut(cmd, onApply...)
 	show.addTo(cmd)
 	exitOn.addTo(cmd)
 	return cmd

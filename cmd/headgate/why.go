@@ -81,6 +81,8 @@ Exit codes: 0 explained, 1 not found or an error, 2 wrong usage.`,
 	}
 	cmd.Flags().BoolVar(&live, "live", false, "also show what the cluster has: owned, served, in use")
 	to.addTo(cmd)
+	t.completeDefinition(cmd, &to.sourceFlags)
+	leaveOut(cmd, slices.Concat(onApply, onGuards)...)
 	format.addTo(cmd, "output", "o", "output format")
 	return cmd
 }

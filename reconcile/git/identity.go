@@ -14,7 +14,9 @@ import (
 	"github.com/go-git/go-billy/v5"
 	"github.com/go-git/go-billy/v5/util"
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/cache"
 	"github.com/go-git/go-git/v5/plumbing/format/config"
+	"github.com/go-git/go-git/v5/storage/filesystem"
 
 	"headgate.dev/headgate/render"
 )
@@ -83,6 +85,31 @@ func Origin(top string) (remote, branch string) {
 		}
 	}
 	return remoteOf(files), branch
+}
+
+// Names returns the names of the branches and tags of the repository with a work tree, for a person to choose from. It returns none if
+// the repository cannot be read.
+func Names(top string) []string {
+	files, err := locate(top)
+	if err != nil {
+		return nil
+	}
+	all, err := filesystem.NewStorage(files, cache.NewObjectLRUDefault()).IterReferences()
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for {
+		ref, err := all.Next()
+		if err != nil {
+			break
+		}
+		if name := ref.Name(); name.IsBranch() || name.IsTag() || name.IsRemote() {
+			names = append(names, name.Short())
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // remoteOf returns the URL of a repository's remote: origin, or the first one by name. It is "" without a remote.
