@@ -41,6 +41,7 @@ type controllerFlags struct {
 	plain     network.Plain
 	most      int
 	account   string
+	audit     string
 	ceilings  ceilingFlags
 }
 
@@ -127,6 +128,7 @@ It answers GET /healthz and /readyz on --health-address, and GET /metrics on --m
 	flags.StringVar(&f.account, "default-service-account", "", "`name` of the service account of Syncs that name none, in the namespace of each (default: each Sync names one)")
 	f.ceilings.addTo(cmd)
 	addPlain(cmd, &f.plain)
+	addAudit(cmd, &f.audit, "-")
 	f.in.addTo(cmd)
 	flags.StringVar(&f.cache, "cache-dir", "", "keep clones of repositories, packages, and unsent statuses in this `directory` (default: the user's cache)")
 	f.trust.addTo(cmd)
@@ -136,6 +138,10 @@ It answers GET /healthz and /readyz on --health-address, and GET /metrics on --m
 // control runs the Sync objects of a cluster until ctx is done.
 func (t *terminal) control(ctx context.Context, f *controllerFlags) error {
 	ceilings, err := f.ceilings.ceilings()
+	if err != nil {
+		return err
+	}
+	record, err := t.audit(f.audit)
 	if err != nil {
 		return err
 	}
@@ -168,7 +174,7 @@ func (t *terminal) control(ctx context.Context, f *controllerFlags) error {
 		Config: config, Wire: t.target, Metrics: counts,
 		Home: f.home, Namespace: f.namespace, Pprof: f.pprof, ServiceAccount: f.account, Ceilings: ceilings, Protection: protection(),
 		Around: target.Surroundings{
-			Event: func(e reconcile.Event) { measure(counts, e) }, Cache: clones(f.cache), Peers: &reconcile.Peers{}, PullRequests: &target.PullRequests{},
+			Event: func(e reconcile.Event) { measure(counts, e) }, Audit: record, Cache: clones(f.cache), Peers: &reconcile.Peers{}, PullRequests: &target.PullRequests{},
 			Own: f.home, Queue: engine.NewQueue(f.most), Shares: &cluster.Shares{}, Clones: &git.Shared{}, Memo: new(memo.Memory),
 			KeyFiles: f.trust.keys, TrustedRoot: f.trust.root, Plain: f.plain,
 		},

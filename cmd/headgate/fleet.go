@@ -57,8 +57,12 @@ func (t *terminal) newFiled(flags *runFlags, syncs []v1alpha1.Sync) (*filed, err
 		return nil, err
 	}
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return counter{next, f.counts} })
+	record, err := t.audit(flags.audit)
+	if err != nil {
+		return nil, err
+	}
 	f.common = target.Surroundings{
-		Cluster: cfg, Event: func(e reconcile.Event) { measure(f.counts, e) }, Cache: clones(flags.cache), Peers: peers,
+		Audit: record, Cluster: cfg, Event: func(e reconcile.Event) { measure(f.counts, e) }, Cache: clones(flags.cache), Peers: peers,
 		Queue: engine.NewQueue(flags.most), Shares: &cluster.Shares{}, Clones: &git.Shared{}, Memo: new(memo.Memory), // several Syncs often read the same repository
 		KeyFiles: flags.trust.keys, TrustedRoot: flags.trust.root, Plain: flags.plain,
 	}

@@ -35,7 +35,7 @@ var flagGroups = []flagGroup{
 	{"Webhooks", []string{"webhook-cert", "webhook-key", "webhook-plain-http"}},
 	{"Probes and metrics", []string{"health-address", "metrics-address", "pprof-address"}},
 	{"Waiting", []string{"timeout", "no-wait", "until", "registry-timeout", "concurrent"}},
-	{"Output", []string{"full", "color", "verbose"}},
+	{"Output", []string{"full", "audit-log", "color", "verbose"}},
 }
 
 const helpWidth = 100 // columns of --help

@@ -92,6 +92,7 @@ to standard output and the exit code comes from the pass.
 	f.hooks.addTo(cmd)
 	f.seen.addTo(cmd, "", "")
 	addPlain(cmd, &f.plain)
+	addAudit(cmd, &f.audit, "")
 	f.allow.addTo(cmd)
 	f.in.addTo(cmd)
 	flags.StringVar(&f.cache, "cache-dir", "", "keep clones of repositories, packages, and unsent statuses in this `directory` (default: the user's cache)")
@@ -111,6 +112,7 @@ type runFlags struct {
 	hooks listener
 	seen  probes
 	plain network.Plain
+	audit string
 	allow approveFlag
 	most  int // passes that work at the same time
 }

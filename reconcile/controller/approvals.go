@@ -7,6 +7,7 @@ import (
 
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
 	"headgate.dev/headgate/reconcile/approval"
+	"headgate.dev/headgate/reconcile/audit"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/target"
 
@@ -59,6 +60,9 @@ func (j *subject) approvals() approval.Given {
 	defer cancel()
 	since := j.of.Protection.since(ctx, j.of.direct)
 	if since.IsZero() {
+		for _, a := range given {
+			j.record(audit.Entry{Event: audit.ApprovalRefused, By: a.By, Digest: a.Digest, Reason: "the admission policy is not in force"})
+		}
 		j.event(core.EventTypeWarning, "ApprovalsDoNotCount", "the annotation "+v1alpha1.ApproveAnnotation+" approves nothing while the admission policy "+j.of.Protection.Policy.Name+" and its binding are not there as in examples/controller")
 		return approval.Given{}
 	}
@@ -66,8 +70,10 @@ func (j *subject) approvals() approval.Given {
 	for i, a := range given {
 		if why := unchecked(a, since, time.Now()); why != "" {
 			j.event(core.EventTypeWarning, "ApprovalsDoNotCount", fmt.Sprintf("the approval of %s does not count: %s", a.Digest, why))
+			j.record(audit.Entry{Event: audit.ApprovalRefused, By: a.By, Digest: a.Digest, At: a.At, Reason: why})
 			continue
 		}
+		j.record(audit.Entry{Event: audit.ApprovalGiven, By: a.By, Digest: a.Digest, At: a.At})
 		counted = append(counted, all[i])
 	}
 	return approval.Given{inventory.OnSync: counted}

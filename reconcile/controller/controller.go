@@ -182,6 +182,7 @@ func (c *controller) subject(s *v1alpha1.Sync) *subject {
 	if one == nil || one.uid != s.UID {
 		one = newSubject(c, s)
 		c.subjects[name] = one
+		defer one.recordSuspension(nil, s)
 	}
 	return one
 }

@@ -24,8 +24,8 @@ type Approved struct {
 	ID      string                    `json:"id,omitempty"` // of an approval on a forge: the comment or review
 }
 
-// approvedBy converts grants for a report. It combines grants of the same person in the same places at the same time.
-func approvedBy(grants []inventory.Grant) []Approved {
+// ApprovedBy converts grants for a report. It combines grants of the same person in the same places at the same time.
+func ApprovedBy(grants []inventory.Grant) []Approved {
 	var all []Approved
 	known := map[string]int{} // indices in all
 	for _, g := range grants {

@@ -219,7 +219,7 @@ func reportOf(p plan.Plan, done []plan.Outcome, applied bool) Report {
 	r := blank(p.Sync, p.Want.Revision)
 	r.Applied, r.Looked = applied, p.Stance == plan.Looking
 	r.Skipped, r.Bumps, r.rulings = p.Want.Skipped, p.Bumps, ruledBy(p.Rulings)
-	r.Approval, r.Approvals = p.Approval, approvedBy(p.Granted())
+	r.Approval, r.Approvals = p.Approval, ApprovedBy(p.Granted())
 	at := homes(p.Homes())
 	r.noted(p, at)
 	outcomes := make(map[manifest.ID]plan.Outcome, len(done))

@@ -12,6 +12,7 @@ import (
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
 	"headgate.dev/headgate/reconcile/approval"
+	"headgate.dev/headgate/reconcile/audit"
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/diff"
 	"headgate.dev/headgate/reconcile/engine"
@@ -54,6 +55,7 @@ type Surroundings struct {
 	Peers       *reconcile.Peers // the syncs of this process; nil if there is only this one
 	Shares      *cluster.Shares  // what the syncs of this process share in a cluster; nil shares nothing
 	Own         string           // the namespace of the controller, which no Sync prunes; "" for headgate-system
+	Audit       *audit.Log       // records what people let passes do beyond the guards; nil records nothing
 	Term        cluster.Term     // in which this process leads others; the zero value if nobody is elected
 	Clones      *git.Shared      // what the syncs of this process share of their repositories; nil shares nothing
 	Queue       *engine.Queue    // runs the passes of all syncs of this process; nil if there is only this one
@@ -130,6 +132,9 @@ func Wire(s v1alpha1.Sync, from reconcile.Source, in Surroundings, how How) (*Wi
 		}
 		if err := w.reach(s, set.observes, in.Cluster, how.Cluster); err != nil {
 			return nil, err
+		}
+		if w.Applier != nil {
+			w.Applier = in.Audit.Around(w.Applier)
 		}
 		if err := w.secretsFrom(in.Secrets); err != nil {
 			return nil, err
