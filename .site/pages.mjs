@@ -66,6 +66,7 @@ export const menu = [
       { text: 'Observe', page: 'operations/observe.md', from: 'examples/observe/README.md' },
       { text: 'Run', page: 'operations/run.md', from: 'examples/run/README.md' },
       { text: 'The controller', page: 'operations/controller.md', from: 'examples/controller/README.md' },
+      { text: 'Helm chart', page: 'operations/chart.md', from: 'examples/chart/README.md' },
       { text: 'Operate', page: 'operations/operate.md', from: 'examples/operate/README.md' },
       { text: 'Security', page: 'security.md', from: '.github/SECURITY.md' },
       { text: 'Figures', page: 'figures.md', from: 'fixtures/bench/README.md' },

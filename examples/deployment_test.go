@@ -55,7 +55,7 @@ func TestDeployment(t *testing.T) {
 	repository := quickstart(t)
 
 	t.Run("Observe", func(t *testing.T) {
-		i := install(t, kubeconfig, "observe")
+		i := newInstallation(t, kubeconfig, "observe")
 		i.admits()
 		p := i.start(repository)
 		p.await("/readyz", `^ok`)
@@ -68,8 +68,9 @@ func TestDeployment(t *testing.T) {
 			}
 		}
 	})
+	t.Run("Controller", func(t *testing.T) { newInstallation(t, kubeconfig, "controller").admits() })
 	t.Run("Apply", func(t *testing.T) {
-		i := install(t, kubeconfig, "run")
+		i := newInstallation(t, kubeconfig, "run")
 		i.admits()
 		p := i.start(repository)
 		p.await("/readyz", `^ok`)
@@ -101,8 +102,8 @@ func quickstart(t *testing.T) string {
 	return dir
 }
 
-// install applies an overlay, as 'kubectl apply --server-side -k' does.
-func install(t *testing.T, kubeconfig, overlay string) *installation {
+// newInstallation applies an overlay, as 'kubectl apply --server-side -k' does.
+func newInstallation(t *testing.T, kubeconfig, overlay string) *installation {
 	t.Helper()
 	config := fixtures.ConfigOf(t, kubeconfig)
 	admin, err := kubernetes.NewForConfig(config)

@@ -1,7 +1,7 @@
 // Package examples holds the CI files of the examples, for 'headgate init', and the admission policy that the controller expects. Its tests run every example, so that they cannot rot.
 package examples
 
-import _ "embed"
+import "embed"
 
 var (
 	//go:embed github-actions/headgate.yaml
@@ -23,3 +23,8 @@ var CI = map[string]string{
 //
 //go:embed controller/approvals.yaml
 var Approvals string
+
+// Manifests are the files of which 'headgate install' makes the objects of an installation.
+//
+//go:embed controller/*.yaml controller/crds/*.yaml run/rights-crossplane.yaml run/rights-headgate.yaml run/base/*.yaml observe/rbac.yaml
+var Manifests embed.FS

@@ -167,7 +167,8 @@ var mayImport = map[string][]string{
 		"reconcile", "reconcile/api/v1alpha1", "reconcile/approval", "reconcile/audit", "reconcile/cluster", "reconcile/facts", "reconcile/fleet", "reconcile/inventory", "reconcile/metrics", "reconcile/plan", "reconcile/reason", "reconcile/report", "reconcile/target",
 		"render",
 	},
-	"cmd/headgate": {"examples", "reconcile/...", "render/..."},
+	"reconcile/install": {"render/schema"},
+	"cmd/headgate":      {"examples", "reconcile/...", "render/..."},
 }
 
 // pure packages take values and return values.

@@ -28,7 +28,7 @@ func newDestroy(t *terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "destroy [flags]",
 
-		SuggestFor: []string{"delete", "uninstall"},
+		SuggestFor: []string{"delete"},
 
 		Short: "Delete everything that a sync applied, in reverse order",
 		Long: `Destroy deletes what a sync applied, in reverse order, and then its inventory. It needs no

@@ -20,7 +20,7 @@ var flagGroups = []flagGroup{
 	{"Flags", []string{
 		"file", "sync", "previews", "once", "webhook-address", "write", "by", "why", "expires", "report", // run, approve
 		"name", "namespace", "watch-namespace", "default-service-account", "approve", "dry-run", "yes", "orphan", "rebuilt", "restart", "unused",
-		"live", "comment", "status", "exit-on", "all", "all-namespaces", "to", "check", "update", "version", "depth", "output", "help",
+		"live", "comment", "status", "exit-on", "all", "all-namespaces", "export", "profile", "delete-syncs", "to", "check", "update", "version", "depth", "output", "help",
 	}},
 	{"Which commit", []string{"repo", "ref", "path", "base", "head"}},
 	{"Which cluster", []string{"kubeconfig", "context", "as", "as-group"}},
@@ -32,6 +32,7 @@ var flagGroups = []flagGroup{
 	}},
 	{"Registries and caches", []string{"offline", "verification-key", "trusted-root", "cache-dir", "no-cache"}},
 	{"Forge", []string{"target", "commands", "if-commanded", "preview-registries", "fork-registries", "approver", "approval-by-author", "approval-reviews", "forge", "forge-repo", "plain-http", "pull", "cluster-name", "target-url"}},
+	{"Installation", []string{"service-account", "secret", "provider-group", "count-group", "image", "registry", "pull-secret", "ca-config-map", "egress-port"}},
 	{"Webhooks", []string{"webhook-cert", "webhook-key", "webhook-plain-http"}},
 	{"Probes and metrics", []string{"health-address", "metrics-address", "pprof-address"}},
 	{"Waiting", []string{"timeout", "no-wait", "until", "registry-timeout", "concurrent"}},

@@ -181,7 +181,7 @@ var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"policy":    policy,
 	"xpkg":      xpkg,
 	"branch":    branch,
-	"install":   install,
+	"install":   placed,
 	"asked":     asked,
 	"outage":    outage,
 	"refuse":    refuse,
@@ -274,8 +274,8 @@ func xpkg(ts *testscript.TestScript, _ bool, args []string) {
 	write(ts, ts.MkAbs(args[1]), string(data))
 }
 
-// install writes the object that installs a package: install FILE KIND NAME IMAGE.
-func install(ts *testscript.TestScript, _ bool, args []string) {
+// placed writes the object that installs a package: install FILE KIND NAME IMAGE.
+func placed(ts *testscript.TestScript, _ bool, args []string) {
 	write(ts, ts.MkAbs(args[0]), fmt.Sprintf("apiVersion: pkg.crossplane.io/v1\nkind: %s\nmetadata:\n  name: %s\nspec:\n  package: %s\n", args[1], args[2], args[3]))
 }
 

@@ -36,7 +36,7 @@ var verbGroups = []verbGroup{
 	{"Look", []func(*terminal) *cobra.Command{newDiff, newDocs, newExplain, newLint, newRender, newStatus, newTree, newWhy}},
 	{"Propose", []func(*terminal) *cobra.Command{newApprove, newConvert, newInit, newLock, newPreview, newSuggest, newUpgrade}},
 	{"Apply", []func(*terminal) *cobra.Command{newController, newDestroy, newRelease, newRun, newShrink, newSync}},
-	{"Operate", []func(*terminal) *cobra.Command{newCheck, newCompletion, newEvents, newGet, newReconcile, newResume, newSuspend, newVersion}},
+	{"Operate", []func(*terminal) *cobra.Command{newCheck, newCompletion, newEvents, newGet, newInstall, newReconcile, newResume, newSuspend, newUninstall, newVersion}},
 }
 
 // newRoot returns the root command.
