@@ -59,29 +59,22 @@ func notesOnLost(p plan.Plan, seen facts.Ground) (notes []manifest.Finding) {
 
 // remember computes what the inventory will record of packages after the plan was carried out.
 func (p *drafted) remember(seen facts.Observed) {
+	lost := map[string]bool{} // directories from whose loss a step follows
 	for i, l := range p.Lost {
 		for _, s := range p.Steps {
 			if s.Action != plan.Keep && l.Concerns(s, seen.Inventory.Entries[s.ID]) {
 				p.Lost[i].Follows++
+				lost[l.Directory] = true
 			}
 		}
 	}
 	have := seen.Inventory.Record
-	next := inventory.Record{}.WithPackages(p.Want)
-	known := map[string]bool{} // names that are now a definition of an in-tree package, or an existing CRD
-	for _, d := range p.Want.Definitions {
-		known[d.Name] = known[d.Name] || d.Package != nil && !d.Package.Pulled()
-	}
-	for _, o := range p.Want.Objects {
-		_, exists := seen.Objects[o.ID]
-		known[o.ID.Name] = known[o.ID.Name] || exists && o.ID.IsCRD()
-	}
+	next, known := inventory.Record{}.WithPackages(p.Want), declaredNow(p.Want, seen.Live)
 	current := next.Directories()
 	for dir := range have.Directories() {
 		names := inventory.ReadFingerprints(have.Definitions[dir])
-		isLost := slices.ContainsFunc(p.Lost, func(l plan.LostPackage) bool { return l.Directory == dir && l.Follows > 0 })
 		switch {
-		case !isLost:
+		case !lost[dir]:
 			next.NoteDefinitions(dir, names.Without(known)) // an earlier definition may come back as a plain CRD
 		case !current[dir] && slices.Contains(have.Packages, dir):
 			next.AddPackage(dir, names)
@@ -92,7 +85,20 @@ func (p *drafted) remember(seen facts.Observed) {
 	next = next.Bounded()
 	next.Adoption, next.Ignored = string(seen.Terms.Adoption), demand.IgnoredPaths(seen)
 	p.Record, p.Known = &next, known
-	newPackages := !slices.Equal(have.Packages, next.Packages) || !maps.Equal(have.Definitions, next.Definitions)
-	newTerms := have.Adoption != next.Adoption || !demand.Includes(have.Ignored, next.Ignored)
-	p.News = newPackages || newTerms
+	samePackages := slices.Equal(have.Packages, next.Packages) && maps.Equal(have.Definitions, next.Definitions)
+	sameTerms := have.Adoption == next.Adoption && demand.Includes(have.Ignored, next.Ignored)
+	p.News = !samePackages || !sameTerms
+}
+
+// declaredNow returns the names that are a definition of a package in the tree, or a CRD that exists.
+func declaredNow(want render.Desired, seen facts.Live) map[string]bool {
+	known := map[string]bool{}
+	for _, d := range want.Definitions {
+		known[d.Name] = known[d.Name] || d.Package != nil && !d.Package.Pulled()
+	}
+	for _, o := range want.Objects {
+		_, exists := seen.Objects[o.ID]
+		known[o.ID.Name] = known[o.ID.Name] || exists && o.ID.IsCRD()
+	}
+	return known
 }

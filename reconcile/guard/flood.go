@@ -147,6 +147,7 @@ func (c *flooding) ofDefinition(s plan.Step) plan.Ruling {
 
 // An opening is the activation of one definition by a CRD or an MRD of the commit.
 type opening struct {
+	byItself  bool     // it is active regardless of policies
 	policies  []string // policies whose wildcards activate it
 	directory string   // the directory of its package; "" if it is in none
 	unnamed   string   // a policy of the cluster that activates it, although no policy of the commit does
@@ -168,28 +169,14 @@ func (c *flooding) count() openings {
 	force, seen := c.policies(), c.seenPolicies()
 	for _, s := range c.Steps {
 		d, known := definitions[s.ID.Name]
-		opens := s.Action == plan.Create || s.Action == plan.Update && s.Activates
-		if !s.Definition || !known || !opens {
+		if !known || !opensKind(s) {
 			continue
 		}
-		if c.isOpen(s.ID.Name) {
+		if c.isOpen(d.Name) || c.inFull(d.Name) {
 			continue
 		}
-		var o opening
-		if d.Package != nil {
-			o.directory = d.Package.Directory
-		}
-		byItself := isUnrestricted(d)
-		if crossplane.IsMRD(s.ID) {
-			byItself = byItself && s.Activates
-			o.policies = slices.DeleteFunc(force.Opening(d.Name), func(policy string) bool { return seen[policy] })
-			if policy := force.Matching(d.Name); d.Package != nil && !isNamed(d) {
-				o.unnamed = policy
-			}
-		} else {
-			o.policies = wildcards(d.Reasons, d.Name)
-		}
-		if c.inFull(d.Name) || !byItself && len(o.policies) == 0 {
+		o := openingOf(s, d, force, seen)
+		if !o.byItself && len(o.policies) == 0 {
 			continue
 		}
 		all.of[s.ID] = o
@@ -199,6 +186,30 @@ func (c *flooding) count() openings {
 		}
 	}
 	return all
+}
+
+// opensKind reports whether a step creates or activates a definition.
+func opensKind(s plan.Step) bool {
+	activates := s.Action == plan.Update && s.Activates
+	return s.Definition && (s.Action == plan.Create || activates)
+}
+
+// openingOf returns the activation of a definition by a step. seen are the policies whose definitions a person has seen.
+func openingOf(s plan.Step, d render.DecidedDefinition, force plan.PoliciesInForce, seen map[string]bool) opening {
+	o := opening{byItself: isUnrestricted(d)}
+	if d.Package != nil {
+		o.directory = d.Package.Directory
+	}
+	if !crossplane.IsMRD(s.ID) {
+		o.policies = wildcards(d.Reasons, d.Name)
+		return o
+	}
+	o.byItself = o.byItself && s.Activates
+	o.policies = slices.DeleteFunc(force.Opening(d.Name), func(policy string) bool { return seen[policy] })
+	if d.Package != nil && !isNamed(d) {
+		o.unnamed = force.Matching(d.Name)
+	}
+	return o
 }
 
 // seenPolicies returns the policies of the commit that a person approved, and so has seen which definitions they activate.

@@ -12,25 +12,43 @@ import (
 // objects if this sync makes the CRDs itself.
 func owner(isSet bool) func(plan.Step, draft.Case) plan.Ruling {
 	return func(s plan.Step, c draft.Case) plan.Ruling {
-		natural := c.Seen.Natural
-		prunes := s.Action == plan.Prune
-		isCrossplanes := s.ID == crossplane.MRAP(s.ID.Name) || s.ID.Group == crossplane.Packages
-		makes := s.ID.IsCRD() || crossplane.IsMRD(s.ID)
-		concerns := s.Definition || prunes && makes
 		switch {
-		case natural == "" || natural == c.Want.Owner:
-			return allowed
-		case c.Want.Owner == render.OwnerHeadgate && !prunes && isCrossplanes:
-			return held(reason.BothMakeCRDs.With())
-		case isSet || !concerns:
+		case c.Seen.Natural == "", c.Seen.Natural == c.Want.Owner:
 			return allowed
 		case c.Want.Owner == render.OwnerHeadgate:
-			return held(reason.CrossplaneCame.With())
-		case !prunes && !crossplaneWas(c):
-			return allowed // the step fails or waits, because no API serves its kind
+			return besideCrossplane(s, isSet)
 		}
-		return held(reason.CrossplaneLeft.With())
+		return withoutCrossplane(s, isSet, c)
 	}
+}
+
+// besideCrossplane rules on a step of a sync that makes CRDs while Crossplane makes them, too.
+func besideCrossplane(s plan.Step, isSet bool) plan.Ruling {
+	isCrossplanes := s.ID == crossplane.MRAP(s.ID.Name) || s.ID.Group == crossplane.Packages
+	switch {
+	case isCrossplanes && s.Action != plan.Prune:
+		return held(reason.BothMakeCRDs.With())
+	case isSet, !changesKind(s):
+		return allowed
+	}
+	return held(reason.CrossplaneCame.With())
+}
+
+// withoutCrossplane rules on a step of a sync that leaves CRDs to Crossplane, which is not installed.
+func withoutCrossplane(s plan.Step, isSet bool, c draft.Case) plan.Ruling {
+	switch {
+	case isSet, !changesKind(s):
+		return allowed
+	case s.Action != plan.Prune && !crossplaneWas(c):
+		return allowed // the step fails or waits, because no API serves its kind
+	}
+	return held(reason.CrossplaneLeft.With())
+}
+
+// changesKind reports whether a step writes a definition, or deletes what makes a kind.
+func changesKind(s plan.Step) bool {
+	makes := s.ID.IsCRD() || crossplane.IsMRD(s.ID)
+	return s.Definition || makes && s.Action == plan.Prune
 }
 
 // crossplaneWas reports whether Crossplane was installed when an earlier pass applied one of its objects.

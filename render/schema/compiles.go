@@ -24,7 +24,7 @@ var retyping = []Rule{
 // milliseconds, so it checks them only if a change may have that effect.
 func (c *comparison) compiles(before, after *unstructured.Unstructured) {
 	was, is := asCRD(before), asCRD(after)
-	if was == nil || is == nil || !c.rules && !(hasRules(is.Object["spec"]) && slices.ContainsFunc(c.Changes, func(c Change) bool { return slices.Contains(retyping, c.Rule) })) {
+	if was == nil || is == nil || !c.mayRefuse(is) {
 		return
 	}
 	refused := rulesRefused(is)
@@ -48,6 +48,12 @@ func (c *comparison) compiles(before, after *unstructured.Unstructured) {
 		what, _, _ = strings.Cut(what, " (try")
 		c.add(Change{Rule: Refused, Version: at.version, Path: at.path, Why: "has a rule that the API server refuses: " + what, Breaking: true})
 	}
+}
+
+// mayRefuse reports whether the definition has rules, and either they or what they read has changed.
+func (c *comparison) mayRefuse(crd *unstructured.Unstructured) bool {
+	retypes := slices.ContainsFunc(c.Changes, func(c Change) bool { return slices.Contains(retyping, c.Rule) })
+	return c.rules || retypes && hasRules(crd.Object["spec"])
 }
 
 // rulesRefused returns why an API server refuses the CEL rules of a CRD.

@@ -105,18 +105,27 @@ func depth(line []byte) int {
 // keyOf returns the key and the value of a line, and no key unless the line is the entry of a mapping with a plain key.
 func keyOf(line []byte) (key, value []byte) {
 	n := 0
-	for n < len(line) && inKey(line[n]) {
+	for n < len(line) && inKey[line[n]] {
 		n++
 	}
-	if n == 0 || n == len(line) || line[0] == '-' || line[n] != ':' || n+1 < len(line) && line[n+1] != ' ' {
+	switch rest := line[n:]; {
+	case n == 0, line[0] == '-':
 		return nil, nil
+	case string(rest) == ":":
+		return line[:n], nil
+	case bytes.HasPrefix(rest, []byte(": ")):
+		return line[:n], bytes.TrimLeft(rest[1:], " ")
 	}
-	return line[:n], bytes.TrimLeft(line[n+1:], " ")
+	return nil, nil
 }
 
-func inKey(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("_$./-", c) >= 0
-}
+// inKey lists the characters of plain keys.
+var inKey = func() (all [256]bool) {
+	for _, c := range []byte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$./-") {
+		all[c] = true
+	}
+	return all
+}()
 
 // value reads the beginning of a value, and reports whether it has a simple form: it ends with its line or its quote, or continues in
 // deeper lines.

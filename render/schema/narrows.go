@@ -12,63 +12,120 @@ import (
 // narrows reports whether the change of a keyword drops or refuses a value that was accepted before. It considers other keywords of
 // the two schemas if they affect that. An unreadable keyword narrows.
 func (c *comparison) narrows(key string, was, is map[string]any) bool {
-	from, to := was[key], is[key]
 	switch key {
-	case "type":
-		return !within(typesOf(was), typesOf(is))
-	case "x-kubernetes-int-or-string":
-		return was["type"] == is["type"] && !within(typesOf(was), typesOf(is))
-	case "nullable":
-		if c.values && is["type"] == nil { // inside a combining keyword, null has no type
-			return false
-		}
-		refused := was["enum"] != nil && !slices.Contains(list(was["enum"]), nil) // null is in the enum, or was refused
-		return from == true && to != true && !refused
-	case "enum":
-		return to != nil && (from == nil || !subset(list(from), list(to)))
-	case "format":
-		return enforced(is) && (!enforced(was) || from == nil || from != to)
-	case "maximum", "exclusiveMaximum":
-		return tighter(limitOf(was, "maximum", "exclusiveMaximum", 1), limitOf(is, "maximum", "exclusiveMaximum", 1), 1)
-	case "minimum", "exclusiveMinimum":
-		return tighter(limitOf(was, "minimum", "exclusiveMinimum", -1), limitOf(is, "minimum", "exclusiveMinimum", -1), -1)
-	case "maxProperties": // an object that drops unknown fields has only declared fields
-		if was["type"] == "object" && was["additionalProperties"] == nil && !keeps(was) && was["x-kubernetes-embedded-resource"] != true && !c.values &&
-			!tighter(limit{value: big.NewRat(int64(len(object(was["properties"]))), 1), is: true}, limitOf(is, key, "", 1), 1) {
-			return false
-		}
-		return tighter(limitOf(was, key, "", 1), limitOf(is, key, "", 1), 1)
-	case "maxLength", "maxItems":
-		return tighter(limitOf(was, key, "", 1), limitOf(is, key, "", 1), 1)
-	case "minLength", "minItems", "minProperties":
-		least := limit{value: new(big.Rat), is: true}
-		if key == "minProperties" {
-			least.value.SetInt64(int64(c.leastProperties(was, is)))
-		}
-		if known := limitOf(was, key, "", -1); tighter(least, known, -1) {
-			least = known
-		}
-		return tighter(least, limitOf(is, key, "", -1), -1)
-	case "multipleOf":
-		return to != nil && (!divides(was, is) || enforced(is) && !enforced(was))
-	case "uniqueItems":
-		return to == true
 	case "allOf", "anyOf", "oneOf", "not":
 		return c.combines(key, was, is)
-	case "x-kubernetes-list-type":
-		return to == "set" || to == "map"
-	case "x-kubernetes-list-map-keys":
-		return is["x-kubernetes-list-type"] == "map" && !subset(list(from), list(to))
-	case "x-kubernetes-map-type":
-		return false
-	case "x-kubernetes-preserve-unknown-fields":
-		return from == true && to != true && !scalar(is["type"])
-	case "x-kubernetes-embedded-resource":
-		return to == true || from == true && !keeps(is)
 	case "additionalProperties", "items":
 		return c.elements(key, was, is)
 	}
-	return to != nil // unknown keywords are assumed to only refuse values
+	if narrows, known := narrowing[key]; known {
+		return narrows(c, was, is)
+	}
+	return is[key] != nil // unknown keywords are assumed to only refuse values
+}
+
+// narrowing judges each keyword that compares without the schemas below it.
+var narrowing = map[string]func(c *comparison, was, is map[string]any) bool{
+	"type": ofTypes,
+	"x-kubernetes-int-or-string": func(c *comparison, was, is map[string]any) bool {
+		return was["type"] == is["type"] && ofTypes(c, was, is)
+	},
+	"nullable": (*comparison).refusesNull,
+	"enum": func(_ *comparison, was, is map[string]any) bool {
+		return is["enum"] != nil && (was["enum"] == nil || !subset(list(was["enum"]), list(is["enum"])))
+	},
+	"format": func(_ *comparison, was, is map[string]any) bool {
+		return enforced(is) && (!enforced(was) || was["format"] != is["format"])
+	},
+
+	"maximum": ofMaximum, "exclusiveMaximum": ofMaximum,
+	"minimum": ofMinimum, "exclusiveMinimum": ofMinimum,
+	"maxLength": ofMost("maxLength"), "maxItems": ofMost("maxItems"), "maxProperties": (*comparison).ofMostProperties,
+	"minLength": ofLeast("minLength"), "minItems": ofLeast("minItems"), "minProperties": (*comparison).ofLeastProperties,
+	"multipleOf": func(_ *comparison, was, is map[string]any) bool {
+		return is["multipleOf"] != nil && (!divides(was, is) || enforced(is) && !enforced(was))
+	},
+
+	"uniqueItems":            becomes("uniqueItems", true),
+	"x-kubernetes-list-type": becomes("x-kubernetes-list-type", "set", "map"),
+	"x-kubernetes-map-type":  becomes("x-kubernetes-map-type"),
+	"x-kubernetes-list-map-keys": func(_ *comparison, was, is map[string]any) bool {
+		const keys = "x-kubernetes-list-map-keys"
+		return is["x-kubernetes-list-type"] == "map" && !subset(list(was[keys]), list(is[keys]))
+	},
+	"x-kubernetes-preserve-unknown-fields": func(_ *comparison, was, is map[string]any) bool {
+		return keeps(was) && !keeps(is) && !scalar(is["type"])
+	},
+	"x-kubernetes-embedded-resource": func(_ *comparison, was, is map[string]any) bool {
+		return isResource(is) || isResource(was) && !keeps(is)
+	},
+}
+
+func isResource(schema map[string]any) bool { return schema["x-kubernetes-embedded-resource"] == true }
+
+func ofTypes(_ *comparison, was, is map[string]any) bool { return !within(typesOf(was), typesOf(is)) }
+
+// becomes returns the judgement of a keyword that narrows with some values.
+func becomes(key string, values ...any) func(*comparison, map[string]any, map[string]any) bool {
+	return func(_ *comparison, _, is map[string]any) bool { return slices.Contains(values, is[key]) }
+}
+
+// refusesNull reports whether null was accepted and is not any more.
+func (c *comparison) refusesNull(was, is map[string]any) bool {
+	switch {
+	case was["nullable"] != true, is["nullable"] == true:
+		return false
+	case c.values && is["type"] == nil: // inside a combining keyword, null has no type
+		return false
+	}
+	return was["enum"] == nil || slices.Contains(list(was["enum"]), nil)
+}
+
+func ofMaximum(_ *comparison, was, is map[string]any) bool {
+	return tighter(limitOf(was, "maximum", "exclusiveMaximum", 1), limitOf(is, "maximum", "exclusiveMaximum", 1), 1)
+}
+
+func ofMinimum(_ *comparison, was, is map[string]any) bool {
+	return tighter(limitOf(was, "minimum", "exclusiveMinimum", -1), limitOf(is, "minimum", "exclusiveMinimum", -1), -1)
+}
+
+// ofMost returns the judgement of an upper limit.
+func ofMost(key string) func(*comparison, map[string]any, map[string]any) bool {
+	return func(_ *comparison, was, is map[string]any) bool {
+		return tighter(limitOf(was, key, "", 1), limitOf(is, key, "", 1), 1)
+	}
+}
+
+// ofMostProperties judges the maximum number of properties. An object that drops unknown fields had only declared ones.
+func (c *comparison) ofMostProperties(was, is map[string]any) bool {
+	now := limitOf(is, "maxProperties", "", 1)
+	if !c.values && drops(was) && !tighter(count(len(object(was["properties"]))), now, 1) {
+		return false
+	}
+	return tighter(limitOf(was, "maxProperties", "", 1), now, 1)
+}
+
+// drops reports whether a schema is that of an object without undeclared fields.
+func drops(schema map[string]any) bool {
+	return schema["type"] == "object" && schema["additionalProperties"] == nil && !keeps(schema) && !isResource(schema)
+}
+
+// ofLeast returns the judgement of a lower limit of a number of parts.
+func ofLeast(key string) func(*comparison, map[string]any, map[string]any) bool {
+	return func(_ *comparison, was, is map[string]any) bool { return raised(key, 0, was, is) }
+}
+
+func (c *comparison) ofLeastProperties(was, is map[string]any) bool {
+	return raised("minProperties", c.leastProperties(was, is), was, is)
+}
+
+// raised reports whether a lower limit is higher than before. Every value had at least so many parts, whatever the old limit.
+func raised(key string, had int, was, is map[string]any) bool {
+	least := count(had)
+	if known := limitOf(was, key, "", -1); tighter(least, known, -1) {
+		least = known
+	}
+	return tighter(least, limitOf(is, key, "", -1), -1)
 }
 
 // leastProperties returns the minimum number of properties of an object that the old schema accepted: required properties, and
@@ -113,12 +170,18 @@ func refusedBefore(key string, was, is map[string]any) bool {
 
 // combined reports whether the combining keywords of a schema accept only values that another schema accepts.
 func combined(was, is map[string]any) bool {
-	fits := func(part any) bool { return covered(object(part), is) }
-	all := func(key string) bool {
-		parts := list(was[key])
-		return len(parts) > 0 && !slices.ContainsFunc(parts, func(part any) bool { return !fits(part) })
-	}
-	return slices.ContainsFunc(list(was["allOf"]), fits) || all("anyOf") || all("oneOf")
+	return guarantees(was, func(part any) bool { return covered(object(part), is) })
+}
+
+// guarantees reports whether the combining keywords of a schema accept only values of schemas with a property: of one schema of allOf, or
+// of all alternatives.
+func guarantees(schema map[string]any, has func(part any) bool) bool {
+	return slices.ContainsFunc(list(schema["allOf"]), has) || all(list(schema["anyOf"]), has) || all(list(schema["oneOf"]), has)
+}
+
+// all reports whether there are parts, and all of them have a property.
+func all(parts []any, has func(part any) bool) bool {
+	return len(parts) > 0 && !slices.ContainsFunc(parts, func(part any) bool { return !has(part) })
 }
 
 // covered reports whether one schema accepts all values of another, because of a single keyword or a combining one.
@@ -175,6 +238,11 @@ func subset(values, others []any) bool {
 	})
 }
 
+// same reports whether two lists have the same values, in any order.
+func same(values, others []any) bool {
+	return len(values) == len(others) && subset(values, others) && subset(others, values)
+}
+
 // enforced reports whether an API server refuses values that do not have the format of a schema.
 func enforced(schema map[string]any) bool {
 	format, _ := schema["format"].(string)
@@ -202,6 +270,9 @@ type limit struct {
 	exclusive bool
 	is        bool
 }
+
+// count is a number of parts.
+func count(n int) limit { return limit{value: big.NewRat(int64(n), 1), is: true} }
 
 // limitOf returns a limit of a schema. sign is 1 for an upper limit and -1 for a lower limit. Limits of integers are never
 // exclusive.
@@ -250,33 +321,33 @@ func divides(was, is map[string]any) bool {
 // combines compares the schemas in a combining keyword.
 func (c *comparison) combines(key string, was, is map[string]any) bool {
 	from, to := was[key], is[key]
-	if to == nil {
+	fits := func(now any) bool { return covered(was, object(now)) }
+	switch {
+	case to == nil:
 		return false
-	}
-	fits := func(v, now any) bool { return covered(object(v), object(now)) }
-	all := func(now any) bool { return fits(was, now) }
-	switch key {
-	case "not":
+	case key == "not":
 		return from == nil || !implies(object(to), object(from)) // it refuses only values that it refused before
-	case "oneOf":
-		if parts := list(to); len(parts) == 1 && all(parts[0]) {
-			return false
-		}
-		return from == nil || !subset(list(from), list(to)) || len(list(from)) != len(list(to)) || !subset(list(to), list(from))
-	case "allOf":
-		return slices.ContainsFunc(list(to), func(now any) bool { return !all(now) })
-	}
-	if is["x-kubernetes-int-or-string"] == true && reflect.DeepEqual(to, intOrString) {
+	case key == "allOf":
+		return slices.ContainsFunc(list(to), func(now any) bool { return !fits(now) })
+	case key == "anyOf":
+		return !isEither(is) && !accepted(was, list(to))
+	case len(list(to)) == 1 && fits(list(to)[0]):
 		return false
 	}
-	some := func(v any) bool { // whether a value of v matches one of the alternatives
-		return slices.ContainsFunc(list(to), func(now any) bool { return fits(v, now) })
+	return from == nil || !same(list(from), list(to))
+}
+
+// accepted reports whether each value of a schema matches one of some alternatives.
+func accepted(was map[string]any, alternatives []any) bool {
+	some := func(v any) bool {
+		return slices.ContainsFunc(alternatives, func(now any) bool { return covered(object(v), object(now)) })
 	}
-	each := func(key string) bool {
-		parts := list(was[key])
-		return len(parts) > 0 && !slices.ContainsFunc(parts, func(v any) bool { return !some(v) })
-	}
-	return !some(was) && !each("anyOf") && !each("oneOf") && !slices.ContainsFunc(list(was["allOf"]), some)
+	return some(was) || guarantees(was, some)
+}
+
+// isEither reports whether a schema lists the alternatives that any int-or-string field may have.
+func isEither(schema map[string]any) bool {
+	return schema["x-kubernetes-int-or-string"] == true && reflect.DeepEqual(schema["anyOf"], intOrString)
 }
 
 // intOrString lists the alternatives that any int-or-string field may have.

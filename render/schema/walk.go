@@ -67,7 +67,7 @@ func (c *comparison) schema(at location, was, is map[string]any) {
 			c.add(at.at(Rule(key), from, to, c.narrows(key, was, is) && !refusedBefore(key, was, is)))
 		}
 	}
-	if values := list(was["enum"]); len(values) > 0 && (was["type"] == nil || scalar(was["type"])) {
+	if kind := was["type"]; len(list(was["enum"])) > 0 && (kind == nil || scalar(kind)) {
 		c.enumerated(c.Changes[here:], was, is)
 	}
 }
@@ -126,26 +126,45 @@ func (c *comparison) properties(at location, was, is map[string]any) {
 	for _, name := range keysOf(before, after) {
 		from, declared := before[name]
 		to, kept := after[name]
-		below := at.property(name)
-		switch {
+		switch below := at.property(name); {
 		case declared && kept:
 			c.schema(below, object(from), object(to))
-		case declared && c.values: // it refused values, and no longer does
-		case declared && object(is["additionalProperties"]) != nil:
-			c.schema(below, object(from), object(is["additionalProperties"]))
 		case declared:
-			c.add(below.at(Field, nil, nil, !keeps(is) && (is["additionalProperties"] != true || !flat(object(from)))))
-		case c.values:
-			c.schema(below, map[string]any{}, object(to))
-		case object(was["additionalProperties"]) != nil:
-			c.schema(below, object(was["additionalProperties"]), object(to))
-		case !keeps(was) || !c.narrowed(below, anything, object(to)):
-			c.Added = append(c.Added, below.at("field", nil, nil, false))
-			c.rules = c.rules || hasRules(to)
-			if value := object(to)["default"]; value != nil && !c.loses && c.under(object(to)).reads(below, nil, value) {
-				c.add(below.at(Default, nil, value, true))
-			}
+			c.removed(below, object(from), is)
+		default:
+			c.added(below, was, object(to))
 		}
+	}
+}
+
+// removed compares a property with what its object may still have there.
+func (c *comparison) removed(at location, from, is map[string]any) {
+	switch undeclared := object(is["additionalProperties"]); {
+	case c.values: // it refused values, and no longer does
+	case undeclared != nil:
+		c.schema(at, from, undeclared)
+	default:
+		stays := keeps(is) || is["additionalProperties"] == true && flat(from)
+		c.add(at.at(Field, nil, nil, !stays))
+	}
+}
+
+// added compares what an object may have had at an undeclared place with a new property.
+func (c *comparison) added(at location, was, to map[string]any) {
+	switch undeclared := object(was["additionalProperties"]); {
+	case c.values:
+		c.schema(at, map[string]any{}, to)
+		return
+	case undeclared != nil:
+		c.schema(at, undeclared, to)
+		return
+	case keeps(was) && c.narrowed(at, anything, to):
+		return
+	}
+	c.Added = append(c.Added, at.at("field", nil, nil, false))
+	c.rules = c.rules || hasRules(to)
+	if value := to["default"]; value != nil && !c.loses && c.under(to).reads(at, nil, value) {
+		c.add(at.at(Default, nil, value, true))
 	}
 }
 
