@@ -87,7 +87,9 @@ func New(config *rest.Config, of inventory.Sync, options Options) (*Cluster, err
 	if err != nil {
 		return nil, err
 	}
-	client, err := api.Connect(config, of, options.client(shares))
+	how := options.client(shares)
+	how.Discovered = all.Discovered
+	client, err := api.Connect(config, of, how)
 	if err != nil {
 		leave()
 		return nil, err

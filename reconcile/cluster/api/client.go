@@ -35,6 +35,7 @@ type Options struct {
 	DefaultNamespace string        // for namespaced objects without a namespace; default "default"
 	Progress         func(Event)   // receives the progress of a pass, one call at a time; may be nil
 	Throttles        *Throttles    // shared with other Clients; nil shares with none
+	Discovered       *Discovered   // shared with other Clients of the same configuration; nil shares with none
 }
 
 // An Event is the progress of a phase, for display.
@@ -58,6 +59,9 @@ func (o Options) withDefaults() Options {
 	if o.Throttles == nil {
 		o.Throttles = &Throttles{}
 	}
+	if o.Discovered == nil {
+		o.Discovered = &Discovered{}
+	}
 	return o
 }
 
@@ -79,6 +83,7 @@ type Client struct {
 	config     *rest.Config
 	http       *http.Client
 	throttle   *throttle // of the API server
+	discovered *Discovered
 	answerTime time.Duration
 	under      *underway // requests and other things that the pass waits for
 	progress   func(Event)
@@ -107,9 +112,11 @@ func Connect(config *rest.Config, of inventory.Sync, options Options) (*Client, 
 	client.CheckRedirect = sameServer
 	c := &Client{
 		Sync: of, Concurrency: options.Concurrency, DefaultNamespace: options.DefaultNamespace,
-		config: config, http: client, throttle: through, answerTime: options.AnswerTime, under: under, progress: options.Progress,
+		config: config, http: client, throttle: through, discovered: options.Discovered, answerTime: options.AnswerTime, under: under, progress: options.Progress,
 	}
-	if c.Discovery, err = discovery.NewDiscoveryClientForConfigAndClient(config, client); err != nil {
+	inquires := *client
+	inquires.Transport = inquiring{client.Transport}
+	if c.Discovery, err = discovery.NewDiscoveryClientForConfigAndClient(config, &inquires); err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
 	writing := *client

@@ -31,6 +31,11 @@ type Surface struct {
 
 // Discover reads which kinds are served, with one request for /api and one for /apis.
 func (c *Client) Discover(ctx context.Context) (*Surface, error) {
+	asked := newInquiry()
+	ctx = context.WithValue(ctx, inquiryKey{}, asked)
+	if same := c.discovered.unchanged(ctx, c, asked); same != nil {
+		return same, nil
+	}
 	groups, lists, err := c.Discovery.ServerGroupsAndResourcesWithContext(ctx)
 	s := &Surface{
 		Kinds:    map[schema.GroupKind]plan.Kind{},
@@ -55,6 +60,7 @@ func (c *Client) Discover(ctx context.Context) (*Surface, error) {
 			}
 		}
 	}
+	c.discovered.keep(s, asked)
 	return s, nil
 }
 

@@ -45,12 +45,13 @@ func (s *Shares) Enter(config *rest.Config, of inventory.Sync, answerTime time.D
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if all = s.by[config]; all == nil {
-		client, err := api.Connect(config, inventory.Sync{}, api.Options{AnswerTime: answerTime, Throttles: s.Limits()})
+		served := &api.Discovered{}
+		client, err := api.Connect(config, inventory.Sync{}, api.Options{AnswerTime: answerTime, Throttles: s.Limits(), Discovered: served})
 		if err != nil {
 			return nil, nil, err
 		}
 		all = &Shared{
-			reader: New(store.New(client, 0, store.Term{}), nil), syncs: map[string]int{}, spaces: map[string]int{},
+			Discovered: served, reader: New(store.New(client, 0, store.Term{}), nil), syncs: map[string]int{}, spaces: map[string]int{},
 			kinds: map[schema.GroupKind]*sharedKind{}, inventories: map[string]*sharedInventories{},
 		}
 		if s.by == nil {
@@ -70,6 +71,8 @@ func (s *Shares) Enter(config *rest.Config, of inventory.Sync, answerTime time.D
 
 // Shared is what the syncs of one configuration share.
 type Shared struct {
+	Discovered *api.Discovered
+
 	reader *Watcher // of no sync
 
 	discovering sync.Mutex
