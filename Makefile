@@ -44,7 +44,7 @@ how     = $(if $(filter fixtures/server/gitea,$(1)),$(sqlite),$(if $(filter fixt
 # The packages whose own goroutines share memory, which is where the race detector finds races. The other packages start
 # no goroutines, or their tests wait for other processes or read the corpus: there the detector costs minutes and finds nothing.
 # The slowest packages come first, here and in suites: a package that takes minutes must not start last.
-raced := reconcile/cluster reconcile/cluster/api reconcile/cluster/watch reconcile/forge cmd/headgate reconcile/target reconcile reconcile/git \
+raced := reconcile/cluster reconcile/cluster/write reconcile/cluster/observe reconcile/cluster/store reconcile/cluster/api reconcile/cluster/watch reconcile/forge cmd/headgate reconcile/target reconcile reconcile/git \
 	reconcile/registry render/manifest render/catalogue reconcile/memo reconcile/outbox reconcile/controller reconcile/fleet reconcile/engine
 suites := fixtures/beside fixtures/attack fixtures/loop fixtures/controller fixtures/oracle fixtures/accepted fixtures/soak
 
@@ -119,7 +119,7 @@ $(programs:%=bin/%): bin/%:
 	@touch $@
 
 .PHONY: check
-check: format lint tidy licences vuln architecture test ## Check everything, as CI does; the tests compare golden files
+check: format lint tidy licences vuln architecture platforms test ## Check everything, as CI does; the tests compare golden files
 
 .PHONY: quick
 quick: format lint architecture bin/summary ## Run the checks that need no server, in less than two minutes once everything is compiled
@@ -187,6 +187,11 @@ vuln: bin/govulncheck
 architecture:
 	@go test cmd/headgate/architecture_test.go
 
+# The other systems that a release is for. Only the program is compiled for them: some tests use what only Linux and macOS have.
+.PHONY: platforms
+platforms:
+	@for system in windows darwin; do echo "go build, $$system" && GOOS=$$system $(static) go build ./cmd/... ./reconcile/... ./render/... || exit 1; done
+
 # Where nothing compiles C, the tests that need Gitea say so.
 servers := $(programs:%=bin/%)
 ifeq ($(shell command -v "$$(go env CC)"),)
@@ -198,29 +203,25 @@ endif
 # changes with the corpus, and HEADGATE_PROGRAM with the packages of the program, so a changed test or document repeats no test that
 # starts the program. Tests with servers wait more than they work, so six packages are tested at a time.
 #
-# Some tests take up to twenty times as long with the detector, and find nothing more with it: scripts that start the program
-# hundreds of times, tests that repeat a pass for each row of a table or each write, and tests in which one goroutine reads the
-# corpus or a bomb. They run without it.
-repeated := TestDefinitionLeavesItsCRD TestDestroySurvivesEveryCrash TestEveryCrashIsSurvived TestEveryCrashOfAMove \
-	TestEveryCrashOfARelease TestEveryCrashOfProtection TestInventoryOfManyObjects TestInventoryTooLarge TestRefusedObjects \
-	TestStatusAgreesWithDiff TestTableOfEdits
-slow := $(repeated) TestScripts TestClusterScripts TestChangedAgreesWithDiff TestLongDeltas TestFetchRefusesBombs \
-	TestHeaderOfCommitIsBounded TestHostileImages TestScanCorpus TestLimitsAdmitCorpus TestStorageMovesInAnUpgrade
-unraced := cmd/headgate reconcile/cluster reconcile/target reconcile reconcile/git reconcile/registry render/manifest
+# A comment above a test says when it runs, if that is not always:
+#
+#	//test:long     CI runs it (WHOLE=1), and a check before a commit does not
+#	//test:unraced  it runs without the detector: it starts the program hundreds of times, repeats a pass for each row of a table, or
+#	                reads the corpus in one goroutine. With the detector it takes up to twenty times as long, and finds nothing more
+#	//test:story    of the end-to-end suites, a check before a commit runs only these
+marked  = $(shell grep -rhA1 --include='*_test.go' '^//test:.*$1' cmd examples fixtures reconcile render | sed -n 's/^func \(Test[A-Za-z0-9_]*\).*/\1/p' | sort -u)
+slow    = $(call marked,unraced)
+long    = $(call marked,long)
+stories = $(call marked,story)
+unraced = $(shell grep -rl --include='*_test.go' '^//test:.*unraced' cmd examples fixtures reconcile render | xargs -n1 dirname | sort -u)
 
 # The tests of cmd/headgate that read the repository itself, which are those in files with root(t). They run apart from the others:
 # every change of a source or a document repeats them, and the scripts of the program take a minute. With -run, all run together.
 reading = $(if $(findstring -run,$(TESTFLAGS)),,$(shell sed -n 's/^func \(Test[A-Za-z0-9_]*\).*/\1/p' $$(grep -l 'root(t)' cmd/headgate/*_test.go)))
 
 # CI runs all tests (WHOLE=1). A check before a commit leaves the longest ones to CI, and the race detector: they take two thirds of
-# the time. Of the end-to-end suites it runs these stories beside Crossplane and Flux.
-WHOLE   ?= $(findstring -run,$(TESTFLAGS))
-stories := TestStoryApplied TestBesideFlux
-long    := $(repeated) TestLookAtRealCRDs TestPoliciesAreReadAgainBeforeADeactivation TestPoliciesAreReadAgainBeforeAPackage \
-	TestDestroyWaitsForEachTier TestCommandsOnGitea TestMergesOnGitea TestGiteaActions TestTargetIsTold \
-	TestMoveInOneProcess TestMoveThatIsNotTaken TestDemo TestRightsWhereCrossplaneMakesTheCRDs TestDifferential \
-	TestLintRefusesWhatDiffRefuses TestEveryCrashOfARed TestNoise TestMigration TestWebhookInTheWayOfTheInventory TestTroubledServer \
-	TestNeverAnswered TestAWS TestShipped TestLongDeltas TestVerifyHead TestVerifyWithFile
+# the time.
+WHOLE ?= $(findstring -run,$(TESTFLAGS))
 
 named = ^($(subst $(eval) ,|,$(strip $1)))$$
 # Go's own linker takes half of the time of the system's, which is the default with the detector.

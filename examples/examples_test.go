@@ -177,6 +177,8 @@ func TestSyncShowsEveryField(t *testing.T) {
 }
 
 // The demo runs as in `make demo`. It checks every exit code itself.
+//
+//test:long
 func TestDemo(t *testing.T) {
 	bin := programs(t)
 	cases := map[string]struct {

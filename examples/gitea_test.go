@@ -201,6 +201,8 @@ func (g *gitea) says(person, body string) {
 
 // A real Gitea decides which jobs of the example run, and with which event, token and secrets. The repository holds the workflow as
 // a user copies it.
+//
+//test:long
 func TestGiteaActions(t *testing.T) {
 	g := newGitea(t)
 	example, err := os.ReadFile(giteaExample)

@@ -297,6 +297,8 @@ func TestRightsWhereHeadgateMakesTheCRDs(t *testing.T) {
 
 // The quickstart story with CRDs owned by Crossplane. Their kinds are served, but no controller acts on them, except that the
 // deletion of definitions is reported.
+//
+//test:long
 func TestRightsWhereCrossplaneMakesTheCRDs(t *testing.T) {
 	t.Parallel()
 	config := fixtures.ConfigOf(t, fixtures.OwnKubeconfig(t))

@@ -44,6 +44,8 @@ func (s trees) Fetch(_ context.Context, ref string) (render.Input, error) {
 
 // A provider upgrade moves the storage version of its kinds. The conversion decides whether fields are lost. The installed image
 // determines it; for a copy in the tree, which may differ from the image, the answer is unknown.
+//
+//test:unraced
 func TestStorageMovesInAnUpgrade(t *testing.T) {
 	before, after := moving(t, 5)
 	registryHost := fixtures.StartRegistry(t)

@@ -66,6 +66,7 @@ var exemptOfAWS = []string{
 	"providerconfigusages.aws.upbound.io",
 }
 
+//test:long
 func TestAWS(t *testing.T) { fixtures.Large(t, rendersAWS) }
 
 func rendersAWS(t *testing.T, aws fstest.MapFS) {

@@ -59,6 +59,8 @@ func shippedAWS(t *testing.T, aws fstest.MapFS) (files fstest.MapFS, several []s
 
 // The CRDs in provider packages name a conversion webhook, even if they need no conversion. The package does not contain the
 // webhook's address.
+//
+//test:long
 func TestShipped(t *testing.T) { fixtures.Large(t, shipped) }
 
 func shipped(t *testing.T, provider fstest.MapFS) {

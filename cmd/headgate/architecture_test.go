@@ -469,11 +469,7 @@ func TestRaced(t *testing.T) {
 		return strings.Fields(list[1])
 	}
 	raced := of("raced")
-	repeated, slow := of("repeated"), of("slow")
-	if slow[0] != "$(repeated)" {
-		t.Errorf("slow begins with %s, want $(repeated)", slow[0])
-	}
-	runWithoutDetector(t, raced, slices.Concat(repeated, slow[1:]), of("unraced"))
+	checkMarks(t, raced)
 	packages := map[string][]string{} // by test
 	var reading []string              // tests that read the repository, which make finds like this
 	declared := regexp.MustCompile(`(?m)^func (Test\w*)`)
@@ -487,11 +483,6 @@ func TestRaced(t *testing.T) {
 			if f.pkg == "cmd/headgate" && strings.Contains(source, "root(t)") {
 				reading = append(reading, test[1])
 			}
-		}
-	}
-	for _, name := range slices.Concat(of("long")[1:], of("stories")) { // long begins with $(repeated), too
-		if packages[name] == nil {
-			t.Errorf("the Makefile names %s as long or a story, and there is no such test", name)
 		}
 	}
 	for _, name := range reading {
@@ -540,36 +531,34 @@ func TestRaced(t *testing.T) {
 	}
 }
 
-// runWithoutDetector checks that every test runs somewhere. The run with the race detector skips the slow tests of all packages;
-// the run without it executes those of the unraced packages.
-func runWithoutDetector(t *testing.T, raced, slow, unraced []string) {
+// checkMarks checks the comments that say when a test runs. `make test` reads them, too. A test without the race detector must be in a
+// raced package, because it would run twice in another one.
+func checkMarks(t *testing.T, raced []string) {
 	t.Helper()
+	mark := regexp.MustCompile(`(?m)^//test:(.*)\n(.*)$`)
+	known := []string{"long", "unraced", "story"}
 	found := map[string]bool{}
-	for _, pkg := range raced {
-		files, err := filepath.Glob(filepath.Join(root(t), pkg, "*_test.go"))
-		if err != nil {
-			t.Fatal(err)
+	for _, f := range readSources(t) {
+		if !f.test {
+			continue
 		}
-		for _, name := range files {
-			source, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
+		for _, m := range mark.FindAllStringSubmatch(readFile(t, f.path), -1) {
+			if !strings.HasPrefix(m[2], "func Test") {
+				t.Errorf("%s: //test:%s does not stand above a test", f.path, m[1])
 			}
-			for _, test := range slow {
-				if !strings.Contains(string(source), "\nfunc "+test+"(") {
-					continue
+			for when := range strings.SplitSeq(m[1], ",") {
+				if !slices.Contains(known, when) {
+					t.Errorf("%s: //test:%s: the Makefile knows only %v", f.path, when, known)
 				}
-				found[test], found[pkg] = true, true
-				if !slices.Contains(unraced, pkg) {
-					t.Errorf("%s of %s runs nowhere; add the package to unraced in the Makefile, or rename the test", test, pkg)
+				if when == "unraced" && !slices.Contains(raced, f.pkg) {
+					t.Errorf("%s: %s is no raced package, so //test:unraced would make its test run twice", f.path, f.pkg)
 				}
+				found[when] = true
 			}
 		}
 	}
-	for _, name := range slices.Concat(slow, unraced) {
-		if !found[name] {
-			t.Errorf("the Makefile names %s as slow or unraced, and no raced package has such a test", name)
-		}
+	if len(found) != len(known) {
+		t.Errorf("only these marks are used: %v", found)
 	}
 }
 

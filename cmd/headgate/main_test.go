@@ -55,6 +55,8 @@ func (w withControlPlane) Run() int {
 }
 
 // TestScripts runs the program like a user without a cluster: without a home directory, a git program, or a network.
+//
+//test:unraced
 func TestScripts(t *testing.T) {
 	t.Parallel() // with TestClusterScripts
 	all := maps.Clone(commands)
@@ -141,6 +143,8 @@ func filesOf(ts *testscript.TestScript, dir string) fstest.MapFS {
 }
 
 // TestClusterScripts runs one pass at a time against an API server.
+//
+//test:unraced
 func TestClusterScripts(t *testing.T) {
 	t.Parallel() // with TestScripts
 	againstCluster(t, "testdata/cluster")

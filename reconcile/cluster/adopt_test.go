@@ -93,6 +93,8 @@ func leftBehind(r report.Report) (message, fix string) {
 
 // Adoption takes over the fields that the commit sets, whichever tool applied them before, so that later changes and
 // removals work. Fields that only the other tool set stay until the user requests their removal.
+//
+//test:long
 func TestMigration(t *testing.T) {
 	helm := func(u *unstructured.Unstructured) {
 		u.SetLabels(map[string]string{"app.kubernetes.io/managed-by": "Helm", "kept": "1", "old": "1"})

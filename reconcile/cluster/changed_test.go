@@ -21,6 +21,8 @@ import (
 
 // Without a commit, status reports exactly those objects as changed that a plan changes on a real API server, for edits of every
 // kind. TestChangedAgreesWithDiff tries many more.
+//
+//test:long,unraced
 func TestStatusAgreesWithDiff(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace + "-app"

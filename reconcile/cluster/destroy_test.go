@@ -76,6 +76,7 @@ func (w *world) everyTier(t *testing.T, space string) render.Desired {
 		thing("v1", "Secret", space, "token", map[string]any{"stringData": map[string]any{"token": "x"}}), w.instance("Bucket", space, "logs"))
 }
 
+//test:long,unraced
 func TestDestroySurvivesEveryCrash(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace + "-theirs" // deleting a namespace takes five seconds, so the sync does not own this one
@@ -124,6 +125,8 @@ func TestDestroySurvivesEveryCrash(t *testing.T) {
 
 // An object may need another one while it is deleted, such as a bucket whose finalizer needs the Secret. Destroy must delete the
 // bucket first and wait until it is gone. Here a finalizer stays on the bucket for a while.
+//
+//test:long
 func TestDestroyWaitsForEachTier(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace + "-app"

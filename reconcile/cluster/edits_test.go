@@ -101,6 +101,8 @@ func (w *world) handEdits(space string) []handEdit {
 
 // Even without a watch, the next pass finds every edit; with a watch, the edit triggers a pass immediately. The table lists the
 // cost of each edit, so that a more expensive pass is noticed. The test compares the table with the published one.
+//
+//test:long,unraced
 func TestTableOfEdits(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace + "-app"

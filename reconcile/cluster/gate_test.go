@@ -133,6 +133,8 @@ func TestWebhookDeniesWithAnyCode(t *testing.T) {
 
 // A webhook that also rules on Headgate's own objects stops the pass. The user must learn which webhook it is and what to do,
 // because no commit can fix it, and meanwhile nothing may be pruned.
+//
+//test:long
 func TestWebhookInTheWayOfTheInventory(t *testing.T) {
 	cases := map[string]struct {
 		reason    string

@@ -31,6 +31,7 @@ func dying(n int64, sent bool) *fixtures.Death {
 	return &fixtures.Death{At: n, Sent: sent, Counts: fixtures.Changes}
 }
 
+//test:long,unraced
 func TestEveryCrashIsSurvived(t *testing.T) {
 	w := newWorld(t)
 	space := w.sync.Namespace + "-app"
@@ -70,6 +71,8 @@ func TestEveryCrashIsSurvived(t *testing.T) {
 
 // Protection is added and removed over several passes, and a process may die in each. The process dies before every write and after
 // the last one, because the result depends only on the writes.
+//
+//test:long,unraced
 func TestEveryCrashOfProtection(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

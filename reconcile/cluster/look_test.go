@@ -256,6 +256,8 @@ func eventually(t *testing.T, try func() error) {
 }
 
 // The CRDs of real packages must equal the same CRDs in an API server.
+//
+//test:long
 func TestLookAtRealCRDs(t *testing.T) {
 	w := newWorld(t)
 	var objects []*unstructured.Unstructured

@@ -48,6 +48,8 @@ func annotated(u *unstructured.Unstructured, key, value string) *unstructured.Un
 
 // Changes that an API server, a CA injector or another controller makes to applied objects are not drift, and they do not hide a
 // real edit.
+//
+//test:long
 func TestNoise(t *testing.T) {
 	t.Parallel()
 	ca, _ := certificate.New("ca.example.org")

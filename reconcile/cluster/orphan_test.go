@@ -123,6 +123,8 @@ func (w *world) lags(t *testing.T) {
 // A definition that leaves Git leaves its CRD, and the objects of that kind, in the cluster. This holds if Crossplane reacts late,
 // and if the process is killed before any write or after the last one. It also holds for every next event: the same commit, a
 // commit that declares the definition again, or a destroy.
+//
+//test:long,unraced
 func TestDefinitionLeavesItsCRD(t *testing.T) {
 	t.Parallel()
 	for name, after := range map[string]func(t *testing.T, w *world, none, with render.Desired){

@@ -79,6 +79,8 @@ func besidePolicies(t *testing.T, policies ...*unstructured.Unstructured) render
 }
 
 // Headgate sends a package only under the policies that the guards have seen, whatever has changed since.
+//
+//test:long
 func TestPoliciesAreReadAgainBeforeAPackage(t *testing.T) {
 	w := besideCrossplane(t)
 	wide, narrow := activationPolicy("team", "*.example.org"), activationPolicy("team", "buckets.example.org")
@@ -177,6 +179,8 @@ func (w *world) installs(t *testing.T, revision string, capabilities string, sta
 
 // Headgate does not deactivate a definition if a policy in the cluster now names it. It does not delete the CRD of a deleted
 // definition that has become active again.
+//
+//test:long
 func TestPoliciesAreReadAgainBeforeADeactivation(t *testing.T) {
 	w := besideCrossplane(t)
 	w.installs(t, "toy-1", `"SafeStart"`, map[string]string{"Bucket": "Active", "Queue": "Inactive", "Table": "Inactive", "Stopped": "Paused Inactive"})

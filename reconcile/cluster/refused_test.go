@@ -42,6 +42,8 @@ func denying(t *testing.T) (url, ca string) {
 
 // A real API server refuses single objects. The message gives advice, all other objects are applied, and the next pass
 // tries again.
+//
+//test:long,unraced
 func TestRefusedObjects(t *testing.T) {
 	w := newWorld(t)
 	space := func(name string) string { return w.sync.Namespace + "-" + name }
@@ -150,6 +152,8 @@ func TestRefusedObjects(t *testing.T) {
 }
 
 // A server may be busy, slow, or fail from time to time.
+//
+//test:long
 func TestTroubledServer(t *testing.T) {
 	t.Parallel()
 	answer := func(req *http.Request, code int32, reason metav1.StatusReason) *http.Response {

@@ -229,6 +229,8 @@ func TestReleaseHoldsWhatWouldDeleteIt(t *testing.T) {
 
 // A process may die before or after every write of a release. The next passes finish the release and delete nothing. The request
 // may be lost by then: it came from the verb, or the annotation was already removed.
+//
+//test:long,unraced
 func TestEveryCrashOfARelease(t *testing.T) {
 	t.Parallel()
 	for name, lost := range map[string]bool{"Stored": false, "InventoryLost": true} {

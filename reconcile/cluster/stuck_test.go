@@ -353,6 +353,8 @@ func TestNoPruneInTrouble(t *testing.T) {
 }
 
 // A request without a response must not block the loop for longer than its deadline, and the error names the request.
+//
+//test:long
 func TestNeverAnswered(t *testing.T) {
 	cases := map[string]struct {
 		reason string

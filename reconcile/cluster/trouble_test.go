@@ -396,6 +396,7 @@ func TestTryBindings(t *testing.T) {
 	}
 }
 
+//test:long,unraced
 func TestInventoryTooLarge(t *testing.T) {
 	w := newWorld(t)
 	var objects []*unstructured.Unstructured

@@ -63,6 +63,7 @@ func (w *world) siblings(t *testing.T) []string {
 	return names
 }
 
+//test:long,unraced
 func TestInventoryOfManyObjects(t *testing.T) {
 	w := newWorld(t)
 	commit := large(t, w, "1")

@@ -191,6 +191,8 @@ func (r *reviewed) approve(each ...string) string {
 var digestA, digestB = strings.Repeat("a1", 16), strings.Repeat("b2", 16)
 
 // A real Gitea identifies the users. A comment must not open a gate for an author or a reader, nor after another person changed it.
+//
+//test:long
 func TestCommandsOnGitea(t *testing.T) {
 	g := fixtures.StartGitea(t)
 	tokens := map[string]string{g.Owner: g.Token}
@@ -430,6 +432,8 @@ func (r *reviewed) passes(commit, branch string) []string {
 
 // The pass after the merge reads the approval from the forge and checks it again: an approver who has lost the permission, or
 // committed after the approval, does not open a gate.
+//
+//test:long
 func TestMergesOnGitea(t *testing.T) {
 	g := fixtures.StartGitea(t)
 	tokens := map[string]string{g.Owner: g.Token}

@@ -24,6 +24,8 @@ var heads = Limits{Objects: 1 << 20, Unpacked: 128 << 20, Object: 16 << 20}
 
 // A pack of kilobytes must not take gigabytes, because every author of a pull request can send one. Headgate refuses the claimed
 // sizes before it unpacks anything, and a refusal leaves the clone unchanged.
+//
+//test:unraced
 func TestFetchRefusesBombs(t *testing.T) {
 	bombs.Bound(t, 2<<30)
 	cases := map[string]struct {
@@ -155,6 +157,8 @@ func TestFetchRefusesTooManyRefs(t *testing.T) {
 
 // Deltas that are longer than their results are read one at a time. Reading a whole chain at once would take a multiple of the
 // limit, by the length of the chain. The same holds while the pack is received.
+//
+//test:unraced,long
 func TestLongDeltas(t *testing.T) {
 	bombs.Bound(t, 2<<30)
 	var p bombs.Pack

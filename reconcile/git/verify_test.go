@@ -60,6 +60,8 @@ func commitPayload(tree plumbing.Hash, more string) (head, message string) {
 
 // A commit without a valid signature is neither rendered nor applied. The signature must be from a listed, valid key, over exactly
 // this commit, made for Git, and with a strong hash.
+//
+//test:long
 func TestVerifyHead(t *testing.T) {
 	day := 24 * time.Hour
 	long := &packet.Config{Time: func() time.Time { return time.Now().Add(-3 * day) }}
@@ -193,6 +195,8 @@ func TestVerifyPlaceOfSignature(t *testing.T) {
 
 // The time to decode a commit grows with the square of the number of lines in its headers. Every user who may push can create such
 // a commit, and every pass reads it.
+//
+//test:unraced
 func TestHeaderOfCommitIsBounded(t *testing.T) {
 	f := newFixture(t)
 	head, message := commitPayload(f.files(texts(1)), "")

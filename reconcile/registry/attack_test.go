@@ -56,6 +56,8 @@ var isBase = map[string]string{"io.crossplane.xpkg": "base"}
 
 // A commit can name any image, and its author may control the registry. Headgate trusts nothing in an image, and no image may
 // prevent a render for Crossplane.
+//
+//test:unraced
 func TestHostileImages(t *testing.T) {
 	file := func(name, content string) []byte {
 		return tarred(t, tar.Header{Name: name, Typeflag: tar.TypeReg}, content)

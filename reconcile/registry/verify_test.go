@@ -612,6 +612,8 @@ func TestVerify(t *testing.T) {
 }
 
 // Without a cluster, the key comes from a file. While the registry is down, a verified image is verified again from the cache.
+//
+//test:long
 func TestVerifyWithFile(t *testing.T) {
 	r := start(t)
 	acme := newSigner(t)

@@ -175,6 +175,8 @@ func lines(r report.Report) []string {
 // If one commit moves an object from one sync to another in the same process, the object must not be deleted, whichever sync passes
 // first. A deletion would break the users of the object, and a volume or database would lose its data. Between repositories, an
 // annotation on the object announces the move.
+//
+//test:long
 func TestMoveInOneProcess(t *testing.T) {
 	for name, tc := range map[string]struct {
 		oneRepository bool
@@ -263,6 +265,8 @@ func TestSwapInOneProcess(t *testing.T) {
 
 // An object that the other sync does not take over is deleted, as between processes, or keeps its owner. It is never left without
 // an owner.
+//
+//test:long
 func TestMoveThatIsNotTaken(t *testing.T) {
 	refused := "  adoption: Refuse\n"
 	for name, tc := range map[string]struct {
@@ -465,6 +469,8 @@ func (n *twoSyncs) expire(t *testing.T) {
 }
 
 // Wherever a process dies during a move, the object stays, and the next process finishes the move.
+//
+//test:long,unraced
 func TestEveryCrashOfAMove(t *testing.T) {
 	for name, order := range map[string][]string{"OldFirst": {"from", "to"}, "NewFirst": {"to", "from"}} {
 		t.Run(name, func(t *testing.T) {

@@ -506,6 +506,8 @@ func TestTargetReportsDrift(t *testing.T) {
 }
 
 // A push triggers a pass immediately, although the next poll is an hour away.
+//
+//test:long
 func TestTargetIsTold(t *testing.T) {
 	g := fixtures.StartGitea(t)
 	cloned := g.CreateRepo(t, "platform")

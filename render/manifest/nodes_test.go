@@ -11,6 +11,8 @@ import (
 
 // The limits do not get in the way: every package of the corpus, with every CRD active, stays below half of each default limit. One
 // provider of a family stays below half of the default for forks.
+//
+//test:unraced
 func TestLimitsAdmitCorpus(t *testing.T) {
 	limits := Limits{}.orDefault()
 	all, families := map[string]int{}, map[string]int{}

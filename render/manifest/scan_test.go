@@ -25,6 +25,7 @@ func decoded(doc []byte) (Header, bool) {
 	return headerOf(m), ok
 }
 
+//test:unraced
 func TestScanCorpus(t *testing.T) {
 	scanned, silent := 0, 0
 	inCorpus(t, func(archive, name string, raw []byte) {

@@ -38,6 +38,8 @@ var ways = []way{
 // inactive one, or an MRD that Headgate applies. The preview of a served kind is *blocked* exactly if the definition breaks. Then lint
 // accepts an object in the first commit, and refuses it in the second one, unless all that the object loses is a null: lint accepts nulls
 // that the API server drops.
+//
+//test:long
 func TestDifferential(t *testing.T) {
 	n, nulls := 0, 0
 	words := map[report.Word]int{}

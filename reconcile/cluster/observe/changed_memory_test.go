@@ -168,6 +168,8 @@ func newThings(t *testing.T) *managedfields.FieldManager {
 
 // Status has no commit, whereas diff and sync have one. Diff must show, and sync must correct or hold, exactly the objects that
 // status reports as changed. Otherwise status would send users to a verb that does nothing, or hide a problem.
+//
+//test:unraced
 func TestChangedAgreesWithDiff(t *testing.T) {
 	fields := newThings(t)
 	changed, quiet, reordered := 0, 0, 0
