@@ -746,3 +746,46 @@ func BenchmarkRenderAWS(b *testing.B) {
 		mustRender(b, files, render.Options{})
 	}
 }
+
+// Crossplane's definitions and policies may become v1beta1. The same repository makes the same CRDs in both versions.
+func TestVersionsOfDefinitions(t *testing.T) {
+	const definition = `apiVersion: apiextensions.crossplane.io/v1alpha1
+kind: ManagedResourceDefinition
+metadata: {name: things.example.org}
+spec:
+  group: example.org
+  names: {kind: Thing, plural: things}
+  scope: Cluster
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object}}}}}]
+`
+	rendered := func(version string) string {
+		files := withPolicy(fixtures.Corpus(t, "provider-kubernetes"), "things.example.org", "*.kubernetes.m.crossplane.io")
+		files["definition.yaml"] = &fstest.MapFile{Data: []byte(definition)}
+		for name, file := range files {
+			files[name] = &fstest.MapFile{Data: []byte(strings.ReplaceAll(string(file.Data), "apiextensions.crossplane.io/v1alpha1", "apiextensions.crossplane.io/"+version))}
+		}
+		want := mustRender(t, files, render.Options{Owner: render.OwnerHeadgate})
+		var b strings.Builder
+		for _, o := range want.Objects {
+			if !o.ID.IsCRD() {
+				continue
+			}
+			u, err := o.Content()
+			if err != nil {
+				t.Fatal(err)
+			}
+			raw, err := json.Marshal(u)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(&b, "%s\n", raw)
+		}
+		if got := crdNames(want); !slices.Contains(got, "things.example.org") || len(got) < 3 {
+			t.Errorf("%s: %q", version, got)
+		}
+		return b.String()
+	}
+	if diff := cmp.Diff(rendered("v1alpha1"), rendered("v1beta1")); diff != "" {
+		t.Errorf("the CRDs differ (-v1alpha1 +v1beta1):\n%s", diff)
+	}
+}

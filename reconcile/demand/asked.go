@@ -55,6 +55,10 @@ func resolved(o facts.Observed, commit render.Desired) ([]render.Object, map[man
 	objects := make([]render.Object, 0, len(commit.Objects))
 	var wrong []error
 	for _, of := range commit.Objects {
+		of, err := inServedVersion(o.Kinds, of)
+		if err != nil {
+			return nil, nil, err
+		}
 		r, err := resolve(o, of, secret)
 		if err != nil {
 			wrong = append(wrong, catalogue.Errorf(of.Origin, "%s: %w", of.ID, err))

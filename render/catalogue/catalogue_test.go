@@ -863,8 +863,8 @@ func TestReadRefuses(t *testing.T) {
 		},
 		"UnknownVersion": {
 			reason: "A policy in an unknown version must not count as missing.",
-			files:  map[string]string{"a.yaml": object("apiextensions.crossplane.io/v1beta1", "ManagedResourceActivationPolicy", "a")},
-			want:   []string{"a.yaml:1: ManagedResourceActivationPolicy is not known in version apiextensions.crossplane.io/v1beta1"},
+			files:  map[string]string{"a.yaml": object("apiextensions.crossplane.io/v1beta2", "ManagedResourceActivationPolicy", "a")},
+			want:   []string{"a.yaml:1: ManagedResourceActivationPolicy is not known in version apiextensions.crossplane.io/v1beta2: use apiextensions.crossplane.io/v1alpha1 or v1beta1"},
 		},
 		"EmptyPolicy": {
 			reason: "Crossplane requires at least one pattern, and patterns must be strings.",

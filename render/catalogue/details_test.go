@@ -100,7 +100,7 @@ func TestDetailsAreStrict(t *testing.T) {
 		},
 		"OtherVersion": {
 			"An object of an unknown version must not be skipped.", at("v1alpha1", "v1"),
-			[]string{"d.yaml:1: ConnectionDetails is not known in version headgate.dev/v1: only headgate.dev/v1alpha1 is"},
+			[]string{"d.yaml:1: ConnectionDetails is not known in version headgate.dev/v1: use headgate.dev/v1alpha1"},
 		},
 	}
 	for name, tc := range cases {

@@ -1,6 +1,7 @@
 package catalogue
 
 import (
+	"slices"
 	"strings"
 
 	"headgate.dev/headgate/render/crossplane"
@@ -56,7 +57,7 @@ func (w *walk) fateOf(h manifest.Header, in *Package) (fate, Why) {
 		return foreign, OtherTool
 	case in != nil && in.Kind == crossplane.Function && id.IsCRD() && !w.installs(in, id, version):
 		return skip, NotInstalled // for lint, an input may contain a schema; nothing installs it
-	case isDefinition && version != crossplane.MRDVersion:
+	case isDefinition && !slices.Contains(crossplane.MRDVersions(), version):
 		return unknown, ""
 	case in == nil && crossplane.IsPackage(id) && !strings.HasPrefix(version, "v1"):
 		return unknown, ""
@@ -82,12 +83,15 @@ func (w *walk) installs(in *Package, id manifest.ID, version string) bool {
 	return in == nil || w.version.Takes(in.Kind, id, version)
 }
 
-// versionOf returns the version that Headgate understands of the kinds in a group.
-func versionOf(group string) string {
-	if group == crossplane.Packages {
-		return "v1"
+// versionsOf returns the versions that Headgate understands of the kinds in a group.
+func versionsOf(group string) []string {
+	switch group {
+	case crossplane.Packages:
+		return []string{"v1"}
+	case crossplane.Extensions:
+		return crossplane.MRDVersions()
 	}
-	return crossplane.MRDVersion
+	return []string{"v1alpha1"}
 }
 
 // isOtherTool reports whether the objects of a group configure Flux or Argo CD.

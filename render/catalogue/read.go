@@ -213,7 +213,7 @@ func (s *sorting) place(d *manifest.Document, in *Package) {
 		// used if it is complete
 	case unknown:
 		group := d.Header.ID().Group
-		s.refuse(d.Origin, fmt.Errorf("%s is not known in version %s: only %s/%s is", d.Header.Kind, d.Header.APIVersion, group, versionOf(group)))
+		s.refuse(d.Origin, fmt.Errorf("%s is not known in version %s: use %s/%s", d.Header.Kind, d.Header.APIVersion, group, strings.Join(versionsOf(group), " or ")))
 		return
 	}
 	if d.Header.Kind == "List" && d.Header.APIVersion == "v1" {

@@ -66,6 +66,10 @@ const (
 	RevisionAPIVersion = Packages + "/v1"
 )
 
+// MRDVersions returns the versions of definitions and policies that Headgate reads. Their fields are the same, and Headgate writes an object in a
+// version that the cluster serves.
+func MRDVersions() []string { return []string{MRDVersion, "v1beta1"} }
+
 // The resources that Headgate reads without discovery.
 var (
 	Locks        = schema.GroupVersionResource{Group: Packages, Version: "v1beta1", Resource: "locks"}

@@ -89,10 +89,12 @@ func (s *Surface) add(gv schema.GroupVersion, resources []metav1.APIResource) {
 			continue
 		}
 		s.Versions[gk] = append(s.Versions[gk], gv.Version)
-		if _, preferred := s.Kinds[gk]; preferred {
+		if k, preferred := s.Kinds[gk]; preferred {
+			k.Versions = s.Versions[gk]
+			s.Kinds[gk] = k
 			continue
 		}
-		s.Kinds[gk] = plan.Kind{Version: gv.Version, Resource: r.Name, Namespaced: r.Namespaced, Categories: r.Categories}
+		s.Kinds[gk] = plan.Kind{Version: gv.Version, Versions: s.Versions[gk], Resource: r.Name, Namespaced: r.Namespaced, Categories: r.Categories}
 		if slices.Contains(r.Verbs, "list") {
 			s.Listable = append(s.Listable, gk)
 		}

@@ -39,6 +39,9 @@ func (s *Source) byNearness(group string) []string {
 
 func advice(gvk schema.GroupVersionKind, gk schema.GroupKind, k kind) check.Advice {
 	version := k.Versions()[0]
+	if isVersioned(gk) {
+		version = crossplane.MRDVersion // every release serves it
+	}
 	a := check.Advice{
 		Message: fmt.Sprintf("%s is a kind of %s/%s, so this object %s", gk.Kind, gk.Group, version, effect(gk)),
 		Fix:     fmt.Sprintf("write apiVersion: %s/%s", gk.Group, version),

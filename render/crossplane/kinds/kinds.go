@@ -194,7 +194,13 @@ func newKind(raw json.RawMessage) (schema.GroupKind, kind, error) {
 	gk := schema.GroupKind{Group: head.Spec.Group, Kind: head.Spec.Names.Kind}
 	k := kind{names: head.Spec.Names, Kind: check.OfCRD(func() (*unstructured.Unstructured, error) {
 		var crd unstructured.Unstructured
-		return &crd, utiljson.Unmarshal(raw, &crd.Object)
+		if err := utiljson.Unmarshal(raw, &crd.Object); err != nil {
+			return nil, err
+		}
+		if isVersioned(gk) {
+			return withVersions(&crd, crossplane.MRDVersions())
+		}
+		return &crd, nil
 	})}
 	switch gk {
 	case crossplane.KindXRD:
@@ -205,4 +211,27 @@ func newKind(raw json.RawMessage) (schema.GroupKind, kind, error) {
 		}
 	}
 	return gk, k, nil
+}
+
+// isVersioned reports whether Headgate writes the objects of a kind in the version that the cluster serves.
+func isVersioned(gk schema.GroupKind) bool {
+	return gk == crossplane.KindMRD || gk == crossplane.KindMRAP
+}
+
+// withVersions returns a CRD that also serves other versions, with the schema of its first one.
+func withVersions(crd *unstructured.Unstructured, names []string) (*unstructured.Unstructured, error) {
+	versions, _, err := unstructured.NestedSlice(crd.Object, "spec", "versions")
+	if err != nil || len(versions) == 0 {
+		return crd, err
+	}
+	first, _ := versions[0].(map[string]any)
+	for _, name := range names {
+		if slices.ContainsFunc(versions, func(v any) bool { m, _ := v.(map[string]any); return m["name"] == name }) {
+			continue
+		}
+		other := maps.Clone(first)
+		other["name"], other["storage"] = name, false
+		versions = append(versions, other)
+	}
+	return crd, unstructured.SetNestedSlice(crd.Object, versions, "spec", "versions")
 }

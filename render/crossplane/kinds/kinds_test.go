@@ -25,6 +25,10 @@ func TestKind(t *testing.T) {
 			reason:     "A kind of Crossplane in its own group has no findings.",
 			apiVersion: "apiextensions.crossplane.io/v1alpha1", kind: "ManagedResourceActivationPolicy",
 		},
+		"LaterVersion": {
+			reason:     "Headgate writes the version that is served.",
+			apiVersion: "apiextensions.crossplane.io/v1beta1", kind: "ManagedResourceActivationPolicy",
+		},
 		"GroupOfPackages": {
 			reason:     "The package group has no policies, so this one activates nothing.",
 			apiVersion: "pkg.crossplane.io/v1alpha1", kind: "ManagedResourceActivationPolicy",
