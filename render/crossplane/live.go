@@ -63,6 +63,7 @@ type LivePolicy struct {
 	Patterns []string
 	Paused   bool
 	Healthy  metav1.ConditionStatus
+	Awaits   bool // the CRDs of what it activates are not established, which not every Crossplane reports
 	Message  string
 }
 
@@ -70,7 +71,22 @@ type LivePolicy struct {
 func LivePolicyOf(u *unstructured.Unstructured) LivePolicy {
 	healthy := Condition(u, "Healthy")
 	globs, _, _ := unstructured.NestedStringSlice(u.Object, "spec", "activate")
-	return LivePolicy{Patterns: globs, Paused: IsPaused(u), Healthy: healthy.Status, Message: healthy.Message}
+	established := Condition(u, "Established")
+	p := LivePolicy{Patterns: globs, Paused: IsPaused(u), Healthy: healthy.Status, Message: healthy.Message, Awaits: awaits(established)}
+	if p.Message == "" && p.Awaits {
+		p.Message = established.Message
+	}
+	return p
+}
+
+// awaits reports whether the condition Established of a policy shows that CRDs are not established. Releases up to v2.4 set the condition
+// only if they cannot list definitions or if the policy is deleted, and never clear it, so these reasons do not count.
+func awaits(established metav1.Condition) bool {
+	switch established.Reason {
+	case "", "BlockedManagedResourceActivationPolicy", "TerminatingManagedResourceActivationPolicy":
+		return false
+	}
+	return established.Status != metav1.ConditionTrue
 }
 
 // State returns the state of the policy. A paused policy is Paused even if Crossplane once reported it as healthy.
@@ -78,9 +94,9 @@ func (p LivePolicy) State() State {
 	switch {
 	case p.Paused:
 		return Paused
-	case p.Healthy == metav1.ConditionTrue:
+	case p.Healthy == metav1.ConditionTrue && !p.Awaits:
 		return Ready
-	case p.Message != "":
+	case p.Healthy != metav1.ConditionTrue && p.Message != "":
 		return Blocked
 	}
 	return Pending
