@@ -266,7 +266,7 @@ bin/dyff: .ci/dyff/go.mod .ci/dyff/go.sum
 	@touch $@
 
 .PHONY: mutate
-mutate: bin/controlplane ## Break the code that decides what to delete and activate, one place at a time, and check that a test fails (MUTANTS=regexp)
+mutate: bin/controlplane ## Break the code that decides what to delete and activate, one place at a time, and check that a test fails (an hour on two cores; MUTANTS=regexp)
 	@$(static) go run ./fixtures/mutate -run '$(MUTANTS)'
 
 .PHONY: fuzz

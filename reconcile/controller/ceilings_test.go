@@ -27,6 +27,7 @@ func TestCeilings(t *testing.T) {
 		"LessAdoption":       {v1alpha1.Spec{Adoption: v1alpha1.AdoptRefuse}, Ceilings{Adoption: "AdoptIfUnowned"}, ""},
 		"Comments":           {v1alpha1.Spec{}, Ceilings{Approvals: ApprovalsNever}, "comments: Never"},
 		"NoComments":         {v1alpha1.Spec{Approvals: v1alpha1.Approvals{Comments: v1alpha1.CommentsNever}}, Ceilings{Approvals: ApprovalsNever}, ""},
+		"Reviews":            {v1alpha1.Spec{Approvals: v1alpha1.Approvals{Comments: v1alpha1.CommentsNever, Reviews: true}}, Ceilings{Approvals: ApprovalsNever}, "comments and reviews approve nothing"},
 		"ByAuthor":           {v1alpha1.Spec{Approvals: v1alpha1.Approvals{ByAuthor: v1alpha1.ByAuthorAllow}}, Ceilings{Approvals: ApprovalsOthers}, "spec.approvals.byAuthor"},
 	} {
 		err := tc.most.check(tc.spec)

@@ -183,6 +183,19 @@ func TestMergeInactive(t *testing.T) {
 	}
 }
 
+// A new version of a package may change a field of a definition of which no guard knows what it affects.
+func TestMergeUnjudgedOfPackage(t *testing.T) {
+	s := changing(reason.Reason{})
+	s.After.Object["metadata"] = map[string]any{"finalizers": []any{"example.org/a"}}
+	if r := ofMerge(draft.MergeEffects, s, draft.Case{}); r.Severity != plan.Look || r.Reason.Code != reason.NotJudged {
+		t.Errorf("%d %v, want a look at %s", r.Severity, r.Reason, reason.NotJudged)
+	}
+	s.Serves = false
+	if r := ofMerge(draft.MergeEffects, s, draft.Case{}); r.Severity != plan.Note {
+		t.Errorf("no API serves objects of it: %d %v", r.Severity, r.Reason)
+	}
+}
+
 // A person approves what a cluster asks about the package, and not about the definition that it installs.
 func TestMergeClaimsOfPackage(t *testing.T) {
 	provider := manifest.ID{Group: crossplane.Packages, Kind: crossplane.Provider, Name: "p"}
