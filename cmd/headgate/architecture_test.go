@@ -120,6 +120,7 @@ var mayImport = map[string][]string{
 	"reconcile/scratch":  {},
 	"reconcile/git":      {"reconcile/engine", "reconcile/network", "reconcile/scratch", "render"},
 	"reconcile/registry": {"reconcile/network", "reconcile/scratch", "render", "render/catalogue", "render/crossplane", "render/manifest", "render/packages", "render/xpkg"},
+	"reconcile/artifact": {"reconcile/network", "reconcile/scratch", "render"},
 	"reconcile/memo":     {},
 	"reconcile/cluster": {
 		"reconcile/cluster/api", "reconcile/cluster/count", "reconcile/cluster/observe", "reconcile/cluster/store", "reconcile/cluster/watch", "reconcile/cluster/write", "reconcile/facts", "reconcile/inventory", "reconcile/plan", "reconcile/preflight", "reconcile/question",
@@ -158,7 +159,7 @@ var mayImport = map[string][]string{
 	"reconcile/api/v1alpha1": {},
 	"reconcile/api":          {"reconcile/api/v1alpha1"},
 	"reconcile/target": {
-		"reconcile", "reconcile/api/v1alpha1", "reconcile/approval", "reconcile/audit", "reconcile/cluster", "reconcile/diff", "reconcile/engine", "reconcile/facts", "reconcile/forge", "reconcile/git", "reconcile/guard",
+		"reconcile", "reconcile/api/v1alpha1", "reconcile/approval", "reconcile/artifact", "reconcile/audit", "reconcile/cluster", "reconcile/diff", "reconcile/engine", "reconcile/facts", "reconcile/forge", "reconcile/git", "reconcile/guard",
 		"reconcile/impact", "reconcile/inventory", "reconcile/memo", "reconcile/network",
 		"reconcile/outbox", "reconcile/plan", "reconcile/preflight", "reconcile/question", "reconcile/reason", "reconcile/registry", "reconcile/report", "reconcile/scratch", "render/...",
 	},

@@ -43,6 +43,7 @@ type controllerFlags struct {
 	account   string
 	audit     string
 	ceilings  ceilingFlags
+	near      bool // no references to other namespaces
 }
 
 // ceilingFlags holds the flags that limit what Syncs may ask for.
@@ -109,7 +110,8 @@ A Sync that asks for more than --max-activations, --max-prunes, --instances, --a
 --approvals allow does not run, and its condition Stalled names the limit.
 
 The controller reads credentials only from Secrets in the namespace of the Sync. Its own files
-and environment are not for Syncs: spec.source.repo must be an https URL.
+and environment are not for Syncs: spec.source.repo must be an https URL, or spec.source.sourceRef
+names a source of Flux.
 
 It answers GET /healthz and /readyz on --health-address, and GET /metrics on --metrics-address.`,
 		Example: `  headgate controller
@@ -127,6 +129,7 @@ It answers GET /healthz and /readyz on --health-address, and GET /metrics on --m
 	flags.StringVar(&f.pprof, "pprof-address", "", "serve profiles of the process on this `address` (default: none)")
 	flags.StringVar(&f.account, "default-service-account", "", "`name` of the service account of Syncs that name none, in the namespace of each (default: each Sync names one)")
 	f.ceilings.addTo(cmd)
+	flags.BoolVar(&f.near, "no-cross-namespace-refs", false, "refuse a Sync whose sourceRef names another namespace")
 	addPlain(cmd, &f.plain)
 	addAudit(cmd, &f.audit, "-")
 	f.in.addTo(cmd)
@@ -172,7 +175,7 @@ func (t *terminal) control(ctx context.Context, f *controllerFlags) error {
 	}
 	err = controller.Run(ctx, controller.Options{
 		Config: config, Wire: t.target, Metrics: counts,
-		Home: f.home, Namespace: f.namespace, Pprof: f.pprof, ServiceAccount: f.account, Ceilings: ceilings, Protection: protection(),
+		Home: f.home, Namespace: f.namespace, Pprof: f.pprof, ServiceAccount: f.account, Ceilings: ceilings, NoCrossNamespaceRefs: f.near, Protection: protection(),
 		Around: target.Surroundings{
 			Event: func(e reconcile.Event) { measure(counts, e) }, Audit: record, Cache: clones(f.cache), Peers: &reconcile.Peers{}, PullRequests: &target.PullRequests{},
 			Own: f.home, Queue: engine.NewQueue(f.most), Shares: &cluster.Shares{}, Clones: &git.Shared{}, Memo: new(memo.Memory),

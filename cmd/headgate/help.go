@@ -25,7 +25,7 @@ var flagGroups = []flagGroup{
 	{"Which commit", []string{"repo", "ref", "path", "base", "head"}},
 	{"Which cluster", []string{"kubeconfig", "context", "as", "as-group"}},
 	{"Policies and limits", []string{
-		"management-policy", "adoption", "adoption-leftovers", "conflicts", "drift", "instances", "deactivation", "crd-owner", "take-over", "approval-trailers", "approval-signer", "verify", "commit-key", "history", "max-prunes", "max-activations", "approvals",
+		"management-policy", "adoption", "adoption-leftovers", "conflicts", "drift", "instances", "deactivation", "crd-owner", "take-over", "approval-trailers", "approval-signer", "verify", "commit-key", "history", "max-prunes", "max-activations", "approvals", "no-cross-namespace-refs",
 	}},
 	{"How a commit is read", []string{
 		"catalogue", "others", "package", "crossplane-version", "kubernetes-version", "schemas", "conversion", "conversion-service", "conversion-ca", "connection-details", "limits",

@@ -53,7 +53,9 @@ type Options struct {
 
 	ServiceAccount string // of Syncs that name none; "" if each has to name one
 	Ceilings       Ceilings
-	Protection     Protection // of approvals on Sync objects
+	// NoCrossNamespaceRefs refuses a Sync that names a source of another namespace.
+	NoCrossNamespaceRefs bool
+	Protection           Protection // of approvals on Sync objects
 }
 
 // The lease of the leader. A leader that is killed is replaced after leaseDuration. One that ends gives the lease back, and others look

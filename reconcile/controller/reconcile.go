@@ -119,6 +119,9 @@ func (c *controller) admit(s v1alpha1.Sync) error {
 	if _, err := account(s, c.ServiceAccount, c.own); err != nil {
 		return err
 	}
+	if ref := s.Spec.Source.SourceRef; ref != nil && c.NoCrossNamespaceRefs && ref.Namespace != "" && ref.Namespace != s.Namespace {
+		return refuse("CrossNamespaceRefused", "spec.source.sourceRef.namespace: the controller runs with --no-cross-namespace-refs: name a source in %s", s.Namespace)
+	}
 	return c.Ceilings.check(s.Spec)
 }
 

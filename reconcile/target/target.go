@@ -23,6 +23,7 @@ import (
 
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
+	"headgate.dev/headgate/reconcile/artifact"
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/engine"
 	"headgate.dev/headgate/reconcile/forge"
@@ -35,7 +36,8 @@ import (
 type Target struct {
 	Loop reconcile.Loop
 
-	repository *git.Repository
+	repository *git.Repository  // that the Sync names; without one, nothing is read from it
+	artifact   *artifact.Source // in its place; nil if the Sync names a repository
 	wired      *Wired
 	outbox     *outbox.Outbox // nil if nothing is posted
 	follower   *follower      // nil if no pull requests are previewed
@@ -58,7 +60,15 @@ func New(s v1alpha1.Sync, in Surroundings) (_ *Target, err error) {
 		Limits: git.Limits{Time: s.Spec.Source.FetchTimeout.Duration(), Object: objectsOf(s)},
 		Shared: in.Clones, Changed: changed.Send,
 	}
-	w, err := Wire(s, repository, in, How{Cluster: cluster.Options{Progress: in.Done, Shares: in.Shares, Term: in.Term}, Fresh: freshTags})
+	source, tip, named := reconcile.Source(repository), repository.Tip, repository.Name()
+	ofFlux, err := artifactOf(s, in)
+	if err != nil {
+		return nil, err
+	}
+	if ofFlux != nil {
+		source, tip, named = ofFlux, ofFlux.Tip, ofFlux.Name
+	}
+	w, err := Wire(s, source, in, How{Cluster: cluster.Options{Progress: in.Done, Shares: in.Shares, Term: in.Term}, Fresh: freshTags})
 	if err != nil {
 		return nil, err
 	}
@@ -67,14 +77,14 @@ func New(s v1alpha1.Sync, in Surroundings) (_ *Target, err error) {
 			_ = w.Close() // another Sync may get its place
 		}
 	}()
-	t := &Target{repository: repository, wired: w, previews: in.onlyPreviews(), Loop: reconcile.Loop{
+	t := &Target{repository: repository, artifact: ofFlux, wired: w, previews: in.onlyPreviews(), Loop: reconcile.Loop{
 		Reconciler: w.Reconciler,
 		Watcher:    w.Cluster,
 		Ref:        s.Spec.Source.Ref,
 		Interval:   s.Spec.Interval.Duration(),
-		Poll:       s.Spec.Source.Interval.Duration(),
+		Poll:       pollOf(s.Spec.Source),
 		Queue:      in.Queue,
-		Tip:        repository.Tip,
+		Tip:        tip,
 		Changed:    changed,
 		OnEvent:    in.Event,
 	}}
@@ -84,7 +94,7 @@ func New(s v1alpha1.Sync, in Surroundings) (_ *Target, err error) {
 	if t.Loop.Reconciler.Applier != nil && !s.Spec.Suspend && !t.previews {
 		t.Loop.Reconciler.Peers = in.Peers
 		in.Peers.Join(t.Loop.Reconciler.Sync, reconcile.Member{
-			Repository: repository.Name(),
+			Repository: named,
 			Cluster:    apart(in),
 			Ref:        t.Loop.Ref,
 			Declare:    func(ctx context.Context) error { return t.Loop.Reconciler.Declare(ctx, t.Loop.Ref) },
@@ -102,7 +112,10 @@ func New(s v1alpha1.Sync, in Surroundings) (_ *Target, err error) {
 	} else if repository.Credentials, err = asApp(s, in, from, auth); err != nil {
 		return nil, err
 	}
-	if t.Loop.Reconciler.OnForge, err = onForge(s, in, from, repository); err != nil {
+	if ofFlux == nil { // an artifact has no branch that pull requests are merged into
+		t.Loop.Reconciler.OnForge, err = onForge(s, in, from, repository)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if t.follower, err = previewsOf(s, in, from, w, repository); err != nil {
@@ -207,6 +220,9 @@ func (t *Target) Once(ctx context.Context) (report.Report, error) { return t.Loo
 // Close removes temporary files, and leaves the other syncs of the process.
 func (t *Target) Close() error {
 	err := errors.Join(t.repository.Close(), t.wired.Close())
+	if t.artifact != nil {
+		err = errors.Join(err, t.artifact.Close())
+	}
 	if t.follower != nil {
 		err = errors.Join(err, t.follower.Close())
 	}

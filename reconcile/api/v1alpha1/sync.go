@@ -51,6 +51,8 @@ type Sync struct {
 // A Spec configures a sync. Default fills in missing fields.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.statuses) || has(self.clusterName)",message="is missing: statuses need it to tell clusters apart that post to the same commit",fieldPath=".clusterName"
+// +kubebuilder:validation:XValidation:rule="!has(self.source.sourceRef) || !(has(self.previews) && self.previews)",message="needs source.repo: an artifact of Flux has no pull requests",fieldPath=".previews"
+// +kubebuilder:validation:XValidation:rule="!has(self.source.sourceRef) || !has(self.statuses) || has(self.statuses.url) && has(self.statuses.repository)",message="needs url and repository beside sourceRef",fieldPath=".statuses"
 // +kubebuilder:validation:XValidation:rule="!has(self.suspension) || has(self.suspend) && self.suspend",message="has no effect without suspend: true",fieldPath=".suspension"
 // +kubebuilder:validation:XValidation:rule="!has(self.pageURL) || has(self.statuses)",message="has no effect without spec.statuses, which link to it",fieldPath=".pageURL"
 // +kubebuilder:validation:XValidation:rule="has(self.previews) && self.previews || !(has(self.livePreviews) && self.livePreviews)",message="has no effect without previews: true",fieldPath=".livePreviews"
@@ -378,13 +380,19 @@ const (
 
 // A Source is a repository and the part of it that a sync applies.
 //
+// +kubebuilder:validation:XValidation:rule="has(self.repo) || has(self.sourceRef)",message="is missing",fieldPath=".repo"
+// +kubebuilder:validation:XValidation:rule="!has(self.repo) || !has(self.sourceRef)",message="excludes repo",fieldPath=".sourceRef"
+// +kubebuilder:validation:XValidation:rule="!has(self.sourceRef) || !has(self.ref) && !has(self.credentialsFrom) && !has(self.webhook) && self.verify.mode == 'Never' && self.history == 'Any'",message="excludes ref, credentialsFrom, webhook, verify and history: the source of Flux has its own",fieldPath=".sourceRef"
 // +kubebuilder:validation:XValidation:rule="!(self.verify.mode in ['Tag', 'TagAndHead']) || has(self.ref) && size(self.ref) > 0 && (!self.ref.startsWith('refs/') || self.ref.startsWith('refs/tags/')) && !self.ref.matches('^[0-9a-fA-F]{40}$')",message="must name a tag if verify.mode is Tag or TagAndHead",fieldPath=".ref"
 type Source struct {
-	// an http(s) URL without credentials, or a path
+	// an http(s) URL without credentials, or a path; left out with sourceRef
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:Pattern=`^https?://[^@/?#\s]+([/?#]\S*)?$`
 	// +kubebuilder:validation:XValidation:rule="isURL(self)",message="must be an https URL without credentials"
-	Repo string `json:"repo"`
+	Repo string `json:"repo,omitempty"`
+	// SourceRef names a source of Flux, in place of repo. Headgate applies the artifact that the source-controller made of it, after
+	// it has checked the digest. Only a Sync object has one.
+	SourceRef *SourceRef `json:"sourceRef,omitempty"`
 	// a branch, tag or commit; the default branch if left out
 	// +kubebuilder:validation:MaxLength=1024
 	Ref string `json:"ref,omitempty"`
@@ -420,6 +428,24 @@ type Source struct {
 	// +kubebuilder:default=Any
 	History History `json:"history,omitempty"`
 }
+
+// A SourceRef names an object of Flux whose status has an artifact.
+type SourceRef struct {
+	// the kind
+	// +kubebuilder:validation:Enum=GitRepository;OCIRepository;ExternalArtifact
+	Kind string `json:"kind"`
+	// the name
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	Name string `json:"name"`
+	// the namespace; that of the Sync if left out. The service account of the Sync must be allowed to get the object.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Namespace string `json:"namespace,omitempty"`
+}
+
+// SourceKinds are the values of SourceRef.Kind, with the plurals in the API of Flux.
+var SourceKinds = map[string]string{"GitRepository": "gitrepositories", "OCIRepository": "ocirepositories", "ExternalArtifact": "externalartifacts"}
 
 // Verify configures which signatures a commit needs to be applied.
 //

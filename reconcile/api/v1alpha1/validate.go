@@ -140,6 +140,7 @@ func (s *Sync) ValidateFile() error {
 		set   bool
 	}{
 		{"spec.serviceAccountName", s.Spec.ServiceAccountName != ""},
+		{"spec.source.sourceRef", s.Spec.Source.SourceRef != nil},
 		{"spec.kubeConfig", s.Spec.KubeConfig != nil},
 		{"spec.dependsOn", len(s.Spec.DependsOn) > 0},
 		{"spec.deletionPolicy", s.Spec.DeletionPolicy != ""},
@@ -390,6 +391,8 @@ func (p *problems) source(s Source) {
 	u, err := url.Parse(s.Repo)
 	remote := strings.Contains(s.Repo, "://")
 	switch {
+	case s.SourceRef != nil:
+		p.sourceRef(s)
 	case s.Repo == "":
 		p.add(field+"repo", "is missing")
 	case OverHTTPS(s.Repo) != "":
@@ -422,6 +425,27 @@ func (p *problems) source(s Source) {
 				p.variable(field+"credentialsFrom.env.username", from.Env.Username)
 			}
 		}
+	}
+}
+
+// sourceRef checks a reference to a source of Flux, and that nothing beside it is without effect.
+func (p *problems) sourceRef(s Source) {
+	const field = "spec.source.sourceRef"
+	ref := *s.SourceRef
+	if SourceKinds[ref.Kind] == "" {
+		p.add(field+".kind", "must be GitRepository, OCIRepository or ExternalArtifact, not %q", ref.Kind)
+	}
+	if len(validation.IsDNS1123Subdomain(ref.Name)) > 0 {
+		p.add(field+".name", "%q is no name of a source", ref.Name)
+	}
+	if ref.Namespace != "" && len(validation.IsDNS1123Label(ref.Namespace)) > 0 {
+		p.add(field+".namespace", "%q is no namespace", ref.Namespace)
+	}
+	if s.Repo != "" {
+		p.add(field, "excludes repo")
+	}
+	if s.Ref != "" || s.CredentialsFrom != nil || s.Webhook != nil || s.Verify.Mode != VerifyNever || s.History != HistoryAny {
+		p.add(field, "excludes ref, credentialsFrom, webhook, verify and history: the source of Flux has its own")
 	}
 }
 
@@ -483,6 +507,9 @@ func (p *problems) statuses(spec Spec) {
 	if spec.ClusterName == "" {
 		p.add("spec.clusterName", "is missing: statuses need it to tell clusters apart that post to the same commit")
 	}
+	if spec.Source.SourceRef != nil && (s.URL == "" || s.Repository == "") {
+		p.add("spec.statuses", "needs url and repository beside sourceRef")
+	}
 	if s.Forge != "" {
 		word(p, "spec.statuses.forge", s.Forge, Forges...)
 	}
@@ -512,6 +539,8 @@ func (p *problems) previews(spec Spec) {
 		p.add("spec.livePreviews", "has no effect without previews: true")
 	case !spec.Previews && spec.ForkPreviews != nil:
 		p.add("spec.forkPreviews", "has no effect without previews: true")
+	case spec.Previews && spec.Source.SourceRef != nil:
+		p.add("spec.previews", "needs source.repo: an artifact of Flux has no pull requests")
 	case spec.Previews && spec.Statuses == nil:
 		p.add("spec.previews", "needs spec.statuses, which names the forge of the pull requests and its token")
 	}
