@@ -9,20 +9,20 @@ import (
 // slowAnswer is how long a pass relies on the last proof that it holds the lease.
 const slowAnswer = time.Second
 
-// A check returns an error if work has lost its lease. It asks the API server, unless the last proof is younger than age.
-type check func(ctx context.Context, age time.Duration) error
+// A fence returns an error if work has lost its lease. It asks the API server, unless the last proof is younger than age.
+type fence func(ctx context.Context, age time.Duration) error
 
 // A fenceKey is the key of the check in the context of the work.
 type fenceKey struct{}
 
 // WithFence returns a context whose changes of objects are sent only while check returns no error.
-func WithFence(ctx context.Context, check check) context.Context {
+func WithFence(ctx context.Context, check fence) context.Context {
 	return context.WithValue(ctx, fenceKey{}, check)
 }
 
 // Fence returns an error if the work of a context has lost its lease. A context without a fence needs none.
 func Fence(ctx context.Context, age time.Duration) error {
-	lost, fenced := ctx.Value(fenceKey{}).(check)
+	lost, fenced := ctx.Value(fenceKey{}).(fence)
 	if !fenced {
 		return nil
 	}
