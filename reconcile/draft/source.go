@@ -29,7 +29,7 @@ func checkedSource(o facts.Observed) (_ facts.Observed, err error) {
 // takes over the inventory from the recorded one.
 func checkSource(o facts.Observed, from render.SourceID) (takesOver bool, err error) {
 	was := o.Inventory.Record.Source
-	same, err := sameSource(was, from)
+	same, err := sameSource(was, from, o.Terms.Object)
 	switch {
 	case err != nil:
 		return false, err
@@ -44,12 +44,14 @@ func checkSource(o facts.Observed, from render.SourceID) (takesOver bool, err er
 	return false, &reason.TurnsError{Sync: o.Inventory.Sync, This: this, Other: other, When: last.UTC().Format("2006-01-02T15:04:05Z"), Minutes: restOfTurns, From: from.String()}
 }
 
-// sameSource reports whether a source is the recorded one. An inventory without a recorded source accepts any.
-func sameSource(was inventory.SourceRecord, from render.SourceID) (bool, error) {
+// sameSource reports whether a source is the recorded one. An inventory without a recorded source accepts any. Another path or ref of the
+// repository is the same source for the Sync object that was recorded, because a person changed that object.
+func sameSource(was inventory.SourceRecord, from render.SourceID, object string) (bool, error) {
+	sameObject := object != "" && was.Object == object
 	switch {
 	case was.Repository == "":
 		return true, nil
-	case was.Path != from.Path, from.Repository == "":
+	case from.Repository == "", was.Path != from.Path && !sameObject:
 		return false, nil
 	case was.Repository == from.Repository:
 	case was.Commit == "" || from.Contains == nil:
@@ -59,6 +61,9 @@ func sameSource(was inventory.SourceRecord, from render.SourceID) (bool, error) 
 		if !is || err != nil {
 			return false, err
 		}
+	}
+	if sameObject {
+		return true, nil
 	}
 	return sameRef(was, from)
 }

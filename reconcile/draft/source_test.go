@@ -40,26 +40,33 @@ func TestSource(t *testing.T) {
 		was     inventory.SourceRecord
 		from    render.SourceID
 		over    string
+		object  string // the UID of the Sync object
 		refused bool
 		stored  bool // whether the source is stored although nothing else changes
 		want    inventory.SourceRecord
 	}{
-		"Same":            {reason: "A new commit alone is not stored.", was: was, from: from(func(*render.SourceID) {}), want: inventory.SourceRecord{Repository: was.Repository, Path: was.Path, Commit: next}},
-		"First":           {reason: "The first source for an older inventory is stored immediately, because a later one may differ.", from: from(func(*render.SourceID) {}), stored: true, want: inventory.SourceRecord{Repository: was.Repository, Path: was.Path, Commit: next}},
-		"OtherPath":       {reason: "Another directory would once have pruned all objects of this one.", was: was, from: from(func(s *render.SourceID) { s.Path = "test" }), refused: true},
-		"Root":            {reason: "The root is a different path, too.", was: was, from: from(func(s *render.SourceID) { s.Path = "" }), refused: true},
-		"OtherPathKnown":  {reason: "Another path of the same history is another source.", was: was, from: from(func(s *render.SourceID) { s.Path = "test"; knows(s) }), refused: true},
-		"OtherRepository": {reason: "Two repositories may have the same layout.", was: was, from: from(moved), refused: true},
-		"Mirror":          {reason: "A mirror, or a repository that moved, contains the last applied commit.", was: was, from: from(func(s *render.SourceID) { moved(s); knows(s) }), stored: true, want: inventory.SourceRecord{Repository: "mirror.example.org/platform", Path: was.Path, Commit: next}},
-		"NoCommitKnown":   {reason: "Without a recorded commit, nothing proves that the repository moved.", was: inventory.SourceRecord{Repository: was.Repository, Path: was.Path}, from: from(func(s *render.SourceID) { moved(s); s.Contains = func(string) (bool, error) { return true, nil } }), refused: true},
-		"NoHistory":       {reason: "Without access to the history, nothing proves that the repository moved.", was: was, from: from(func(s *render.SourceID) { moved(s); s.Contains = nil }), refused: true},
-		"Unknown":         {reason: "An unidentified source does not count as the same.", was: was, refused: true},
-		"UnknownFirst":    {reason: "An unidentified source is not recorded.", from: render.SourceID{}},
-		"UnknownOver":     {reason: "An unidentified source cannot take over, because it could not be recorded.", was: was, over: was.String(), refused: true},
-		"TakeOver":        {reason: "A user allowed the takeover.", was: was, from: from(moved), over: was.String(), stored: true, want: inventory.SourceRecord{Repository: "mirror.example.org/platform", Path: was.Path, Commit: next, Taken: 1}},
-		"TakeOverNamed":   {reason: "The Sync names the source that it replaces.", was: was, from: from(func(s *render.SourceID) { s.Path = "test" }), over: "example.org/team/platform//prod", stored: true, want: inventory.SourceRecord{Repository: was.Repository, Path: "test", Commit: next, Taken: 1}},
-		"TakeOverOther":   {reason: "After a takeover by another source, the setting in the Sync does not take over again.", was: was, from: from(moved), over: "example.org/another", refused: true},
-		"NoCommitNow":     {reason: "The last known commit stays recorded.", was: was, from: from(func(s *render.SourceID) { s.Commit = "" }), want: was},
+		"Same":             {reason: "A new commit alone is not stored.", was: was, from: from(func(*render.SourceID) {}), want: inventory.SourceRecord{Repository: was.Repository, Path: was.Path, Commit: next}},
+		"First":            {reason: "The first source for an older inventory is stored immediately, because a later one may differ.", from: from(func(*render.SourceID) {}), stored: true, want: inventory.SourceRecord{Repository: was.Repository, Path: was.Path, Commit: next}},
+		"OtherPath":        {reason: "Another directory would once have pruned all objects of this one.", was: was, from: from(func(s *render.SourceID) { s.Path = "test" }), refused: true},
+		"Root":             {reason: "The root is a different path, too.", was: was, from: from(func(s *render.SourceID) { s.Path = "" }), refused: true},
+		"OtherPathKnown":   {reason: "Another path of the same history is another source.", was: was, from: from(func(s *render.SourceID) { s.Path = "test"; knows(s) }), refused: true},
+		"OtherRepository":  {reason: "Two repositories may have the same layout.", was: was, from: from(moved), refused: true},
+		"Mirror":           {reason: "A mirror, or a repository that moved, contains the last applied commit.", was: was, from: from(func(s *render.SourceID) { moved(s); knows(s) }), stored: true, want: inventory.SourceRecord{Repository: "mirror.example.org/platform", Path: was.Path, Commit: next}},
+		"NoCommitKnown":    {reason: "Without a recorded commit, nothing proves that the repository moved.", was: inventory.SourceRecord{Repository: was.Repository, Path: was.Path}, from: from(func(s *render.SourceID) { moved(s); s.Contains = func(string) (bool, error) { return true, nil } }), refused: true},
+		"NoHistory":        {reason: "Without access to the history, nothing proves that the repository moved.", was: was, from: from(func(s *render.SourceID) { moved(s); s.Contains = nil }), refused: true},
+		"Unknown":          {reason: "An unidentified source does not count as the same.", was: was, refused: true},
+		"UnknownFirst":     {reason: "An unidentified source is not recorded.", from: render.SourceID{}},
+		"UnknownOver":      {reason: "An unidentified source cannot take over, because it could not be recorded.", was: was, over: was.String(), refused: true},
+		"TakeOver":         {reason: "A user allowed the takeover.", was: was, from: from(moved), over: was.String(), stored: true, want: inventory.SourceRecord{Repository: "mirror.example.org/platform", Path: was.Path, Commit: next, Taken: 1}},
+		"TakeOverNamed":    {reason: "The Sync names the source that it replaces.", was: was, from: from(func(s *render.SourceID) { s.Path = "test" }), over: "example.org/team/platform//prod", stored: true, want: inventory.SourceRecord{Repository: was.Repository, Path: "test", Commit: next, Taken: 1}},
+		"TakeOverOther":    {reason: "After a takeover by another source, the setting in the Sync does not take over again.", was: was, from: from(moved), over: "example.org/another", refused: true},
+		"ObjectFirst":      {reason: "The first pass of a Sync object records it.", was: was, object: "uid", from: from(func(*render.SourceID) {}), stored: true, want: inventory.SourceRecord{Repository: was.Repository, Path: was.Path, Commit: next, Object: "uid"}},
+		"ObjectRolledBack": {reason: "A person changed the ref of a Sync object, for example to roll back.", was: inventory.SourceRecord{Repository: was.Repository, Path: was.Path, Ref: "main", Commit: last, Object: "uid"}, object: "uid", from: from(func(s *render.SourceID) { s.Ref = "v1" }), stored: true, want: inventory.SourceRecord{Repository: was.Repository, Path: was.Path, Ref: "v1", Commit: next, Object: "uid"}},
+		"ObjectMoved":      {reason: "The same for its path.", was: inventory.SourceRecord{Repository: was.Repository, Path: was.Path, Commit: last, Object: "uid"}, object: "uid", from: from(func(s *render.SourceID) { s.Path = "test" }), stored: true, want: inventory.SourceRecord{Repository: was.Repository, Path: "test", Commit: next, Object: "uid"}},
+		"ObjectElsewhere":  {reason: "Another repository is not the same source, whoever names it.", was: inventory.SourceRecord{Repository: was.Repository, Path: was.Path, Commit: last, Object: "uid"}, object: "uid", from: from(moved), refused: true},
+		"ObjectAnew":       {reason: "An object that was created again under the name is another one.", was: inventory.SourceRecord{Repository: was.Repository, Path: was.Path, Ref: "main", Commit: last, Object: "uid"}, object: "other", from: from(func(s *render.SourceID) { s.Ref = "v1" }), refused: true},
+		"NoObject":         {reason: "A file has no UID, and proves nothing.", was: inventory.SourceRecord{Repository: was.Repository, Path: was.Path, Ref: "main", Commit: last}, from: from(func(s *render.SourceID) { s.Ref = "v1" }), refused: true},
+		"NoCommitNow":      {reason: "The last known commit stays recorded.", was: was, from: from(func(s *render.SourceID) { s.Commit = "" }), want: was},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -72,7 +79,7 @@ func TestSource(t *testing.T) {
 			}
 			seen.Inventory = record.Settled(given.Computed(t, want, seen, guard.Guarding{}.Guards()...), seen.Inventory, nil) // everything else is recorded
 			seen.Inventory.Record.Source = tc.was
-			seen.Terms.TakeOver, want.Source = tc.over, tc.from
+			seen.Terms.TakeOver, seen.Terms.Object, want.Source = tc.over, tc.object, tc.from
 			p, err := given.Compute(want, seen, guard.Guarding{}.Guards()...)
 			var refusal *reason.SourceError
 			if errors.As(err, &refusal) != tc.refused || err != nil && refusal == nil {

@@ -24,6 +24,7 @@ type Terms struct {
 
 	Release     []string // IDs of objects to release once the commit does not declare them any more
 	Trailers    bool     // the Sync says which approvals in commit messages count, which has no effect any more
+	Object      string   // the UID of the Sync object; "" if the sync is none
 	TakeOver    string   // the source from which to take over the inventory, as in a SourceError; "" for none
 	FastForward bool     // a commit that does not descend from the last applied one changes nothing until a person approves
 }

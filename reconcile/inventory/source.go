@@ -13,6 +13,7 @@ type SourceRecord struct {
 	Ref        string `json:"ref,omitempty"`    // as in render.SourceID; "" if the inventory is older than format 4
 	Branch     string `json:"branch,omitempty"` // as in render.SourceID
 	Commit     string `json:"commit,omitempty"` // the last commit that was applied or was about to be
+	Object     string `json:"object,omitempty"` // the UID of the Sync object; "" if the sync is none
 	Taken      int    `json:"taken,omitempty"`  // how often another source took over the inventory
 
 	unknown unknown

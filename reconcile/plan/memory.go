@@ -19,4 +19,6 @@ type Memory struct {
 	Forwards  bool // a commit must descend from the last applied one
 	Rewritten bool // this commit does not, and no person has approved a change of it
 	TakesOver bool // another source replaces the recorded one
+
+	Object string // the UID of the Sync object; "" if the sync is none
 }

@@ -17,6 +17,9 @@ func Recorded(p plan.Plan, was inventory.SourceRecord) inventory.SourceRecord {
 	if p.TakesOver {
 		next.Taken++
 	}
+	if p.TakesOver || p.Object != "" {
+		next.Object = p.Object
+	}
 	if p.TakesOver || was.Ref == "" || from.Ref != render.Detached { // otherwise, the record keeps its branch
 		next.Ref, next.Branch = from.Ref, from.Branch
 	}

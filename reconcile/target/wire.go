@@ -301,7 +301,7 @@ func settingsOf(s v1alpha1.Sync) settings {
 		},
 		Guarding: guard.Guarding{OwnerIsSet: spec.CRDOwner != v1alpha1.OwnerAuto, AllowedKinds: allowedKinds(spec.AllowedKinds), Activation: activation(spec.Activation), Trust: trusted(spec.PreviewTrust)},
 		Terms: facts.Terms{
-			TakeOver: spec.Source.TakeOver, Ignore: ignored(spec.Ignore), Release: spec.Release,
+			Object: string(s.UID), TakeOver: spec.Source.TakeOver, Ignore: ignored(spec.Ignore), Release: spec.Release,
 			NoSecrets: spec.References.FromSecrets != nil && !*spec.References.FromSecrets,
 			Reads:     guard.Reads(allowedKinds(spec.AllowedKinds), spec.References.Namespaces),
 		},
