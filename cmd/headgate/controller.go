@@ -149,6 +149,7 @@ func (t *terminal) control(ctx context.Context, f *controllerFlags) error {
 		return err
 	}
 	t.logRun()
+	t.saveMemory()
 	signal.Ignore(syscall.SIGHUP)
 	config, err := f.in.config()
 	if err != nil {

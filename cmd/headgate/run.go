@@ -141,6 +141,7 @@ func (t *terminal) run(cmd *cobra.Command, f *runFlags, show *view) error {
 		return err
 	}
 	t.logRun()
+	t.saveMemory()
 	all, err := t.newFiled(f, syncs)
 	if err != nil {
 		return err
@@ -235,6 +236,14 @@ func eachWith(file string, err error) []error {
 
 // clones returns the directory of clones.
 func clones(flag string) string { return (&sourceFlags{cache: flag}).clones() }
+
+// saveMemory makes a process that runs for long collect what it does not use any more earlier than others, unless its user decides that. With
+// 500 syncs, that takes about a tenth more CPU, and 10 MB less.
+func (t *terminal) saveMemory() {
+	if t.getenv("GOGC") == "" {
+		debug.SetGCPercent(70)
+	}
+}
 
 // logRun configures a log on standard error.
 func (t *terminal) logRun() {
