@@ -168,7 +168,7 @@ var mayImport = map[string][]string{
 		"reconcile", "reconcile/api/v1alpha1", "reconcile/approval", "reconcile/audit", "reconcile/cluster", "reconcile/facts", "reconcile/fleet", "reconcile/inventory", "reconcile/metrics", "reconcile/plan", "reconcile/reason", "reconcile/report", "reconcile/target",
 		"render",
 	},
-	"reconcile/install": {"render/schema"},
+	"reconcile/install": {"render/crossplane", "render/schema"},
 	"cmd/headgate":      {"examples", "reconcile/...", "render/..."},
 }
 

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"headgate.dev/headgate/render/crossplane"
+
 	rbac "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -186,8 +188,8 @@ var writes = []string{"create", "update", "patch", "delete"}
 
 // consequences are powers whose rights do not show how far they reach.
 var consequences = []power{
-	{"to run any program in the cluster, as a provider or a function of Crossplane, with the rights that Crossplane gives it", "pkg.crossplane.io", "providers functions configurations deploymentruntimeconfigs", writes, true},
-	{"to have Crossplane create, change and delete every object that it may write, through Compositions", "apiextensions.crossplane.io", "compositions compositeresourcedefinitions", writes, true},
+	{"to run any program in the cluster, as a provider or a function of Crossplane, with the rights that Crossplane gives it", crossplane.Packages, "providers functions configurations deploymentruntimeconfigs", writes, true},
+	{"to have Crossplane create, change and delete every object that it may write, through Compositions", crossplane.Extensions, "compositions compositeresourcedefinitions", writes, true},
 	{"to delete a CRD, and with it every object of its kind, and to read all of them through a conversion webhook", "apiextensions.k8s.io", "customresourcedefinitions", writes, true},
 	{"to change what its Syncs apply, and from where", "headgate.dev", "syncs", []string{"patch"}, true},
 }
@@ -201,5 +203,5 @@ var dangers = []power{
 	{"create Pods or workloads", "", "pods", writes, true},
 	{"create Deployments", "apps", "deployments", writes, true},
 	{"write CRDs", "apiextensions.k8s.io", "customresourcedefinitions", writes, true},
-	{"install packages of Crossplane", "pkg.crossplane.io", "providers functions configurations", writes, true},
+	{"install packages of Crossplane", crossplane.Packages, "providers functions configurations", writes, true},
 }
