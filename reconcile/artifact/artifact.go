@@ -49,8 +49,8 @@ func (a Artifact) Commit() string {
 	return a.Revision
 }
 
-// A Source is a Source of the newest artifact of one object of Flux.
-type Source struct {
+// Archives are a Source of the newest artifact of one object of Flux.
+type Archives struct {
 	Name   string // of the object, as the identity of the source
 	Path   string // the directory with the manifests; "" is the root
 	Read   func(context.Context) (Artifact, error)
@@ -75,13 +75,13 @@ func (l Limits) orDefault() Limits {
 }
 
 // Tip returns the commit of the newest artifact.
-func (s *Source) Tip(ctx context.Context, _ string) (string, error) {
+func (s *Archives) Tip(ctx context.Context, _ string) (string, error) {
 	a, err := s.Read(ctx)
 	return a.Commit(), err
 }
 
 // Fetch returns the files of the newest artifact. An artifact has no other refs, so ref is "".
-func (s *Source) Fetch(ctx context.Context, _ string) (render.Input, error) {
+func (s *Archives) Fetch(ctx context.Context, _ string) (render.Input, error) {
 	a, err := s.Read(ctx)
 	if err != nil {
 		return render.Input{}, err
@@ -108,7 +108,7 @@ func (s *Source) Fetch(ctx context.Context, _ string) (render.Input, error) {
 }
 
 // Close removes all files. It is called after the last use of what Fetch returned.
-func (s *Source) Close() error {
+func (s *Archives) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.dir.Remove()
@@ -118,7 +118,7 @@ func (s *Source) Close() error {
 type tree struct{ fs.FS }
 
 // fetch downloads and unpacks an artifact.
-func (s *Source) fetch(ctx context.Context, a Artifact) (fs.FS, error) {
+func (s *Archives) fetch(ctx context.Context, a Artifact) (fs.FS, error) {
 	if s.dir.Path == "" {
 		dir, err := scratch.New("artifacts")
 		if err != nil {

@@ -102,7 +102,7 @@ func TestFetch(t *testing.T) {
 			if digest == "" {
 				digest = digestOf(tc.data)
 			}
-			s := &Source{Name: "GitRepository/flux-system/platform", Path: tc.path, Limits: tc.limits, Read: func(context.Context) (Artifact, error) {
+			s := &Archives{Name: "GitRepository/flux-system/platform", Path: tc.path, Limits: tc.limits, Read: func(context.Context) (Artifact, error) {
 				return Artifact{URL: address + "/a.tar.gz", Digest: digest, Revision: "main@sha1:" + commit}, nil
 			}}
 			defer func() {
@@ -150,7 +150,7 @@ func TestFetchElsewhere(t *testing.T) {
 		"Userinfo": {"http://user:hidden@example.org", "no http(s) URL"},
 		"Metadata": {"http://169.254.169.254/latest", "cannot be read"},
 	} {
-		s := &Source{Name: "GitRepository/a/b", Read: func(context.Context) (Artifact, error) {
+		s := &Archives{Name: "GitRepository/a/b", Read: func(context.Context) (Artifact, error) {
 			return Artifact{URL: tc.url, Digest: digestOf(data), Revision: "main@sha1:" + commit}, nil
 		}}
 		_, err := s.Fetch(t.Context(), "")

@@ -31,7 +31,7 @@ func pollOf(s v1alpha1.Source) time.Duration {
 
 // artifactOf returns the Source of a Sync that names a source of Flux; nil if it names a repository. The identity of the Sync reads the
 // object, beside the Sync.
-func artifactOf(s v1alpha1.Sync, in Surroundings) (*artifact.Source, error) {
+func artifactOf(s v1alpha1.Sync, in Surroundings) (*artifact.Archives, error) {
 	ref := s.Spec.Source.SourceRef
 	if ref == nil {
 		return nil, nil
@@ -59,7 +59,7 @@ func artifactOf(s v1alpha1.Sync, in Surroundings) (*artifact.Source, error) {
 		}
 		return artifactIn(u, name)
 	}
-	return &artifact.Source{
+	return &artifact.Archives{
 		Name: name, Path: s.Spec.Source.Path, Read: read, Time: s.Spec.Source.FetchTimeout.Duration(), Limits: artifact.Limits{Total: s.Spec.Limits.TotalSize.Bytes()},
 	}, nil
 }

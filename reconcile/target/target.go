@@ -37,7 +37,7 @@ type Target struct {
 	Loop reconcile.Loop
 
 	repository *git.Repository  // that the Sync names; without one, nothing is read from it
-	artifact   *artifact.Source // in its place; nil if the Sync names a repository
+	artifact   *artifact.Archives // in its place; nil if the Sync names a repository
 	wired      *Wired
 	outbox     *outbox.Outbox // nil if nothing is posted
 	follower   *follower      // nil if no pull requests are previewed
