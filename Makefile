@@ -50,7 +50,7 @@ suites := fixtures/beside fixtures/attack fixtures/loop fixtures/controller fixt
 
 # The packages of the main module whose tests start servers. `make quick` leaves them out.
 served := cmd/headgate examples fixtures fixtures/release fixtures/accepted fixtures/attack fixtures/beside fixtures/controller fixtures/core fixtures/loop fixtures/oracle fixtures/situations \
-	fixtures/soak reconcile/api/v1alpha1 reconcile/cluster reconcile/forge reconcile/target
+	fixtures/soak fixtures/versions reconcile/api/v1alpha1 reconcile/cluster reconcile/forge reconcile/target
 
 # The packages of the main module, except those in the list $(1).
 module = headgate.dev/headgate
