@@ -47,7 +47,7 @@ Exit codes: 0 the Sync is ready, 1 it is not, or the pass did not end in time, 2
 			if err != nil {
 				return err
 			}
-			s, err := typed(object)
+			_, err = typed(object)
 			switch {
 			case err != nil:
 				return err
@@ -55,7 +55,7 @@ Exit codes: 0 the Sync is ready, 1 it is not, or the pass did not end in time, 2
 				_, err := fmt.Fprintf(t.out, "sync.headgate.dev/%s: a pass is requested\n", name)
 				return err
 			}
-			s, err = handled(cmd.Context(), syncs, name, asked, timeout)
+			s, err := handled(cmd.Context(), syncs, name, asked, timeout)
 			t.progress.Stop()
 			if err != nil {
 				return err
