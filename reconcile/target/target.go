@@ -36,7 +36,7 @@ import (
 type Target struct {
 	Loop reconcile.Loop
 
-	repository *git.Repository  // that the Sync names; without one, nothing is read from it
+	repository *git.Repository    // that the Sync names; without one, nothing is read from it
 	artifact   *artifact.Archives // in its place; nil if the Sync names a repository
 	wired      *Wired
 	outbox     *outbox.Outbox // nil if nothing is posted
