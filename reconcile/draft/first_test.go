@@ -21,7 +21,9 @@ import (
 func TestExpiredApprovals(t *testing.T) {
 	now := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	asks := func(phase draft.Phase) draft.Guard {
-		return draft.Guard{Name: "asks", Phase: phase, Approvable: true, Rule: draft.Each(func(plan.Step, draft.Case) plan.Ruling { return plan.Ruling{Severity: plan.Block} })}
+		return draft.Guard{Name: "asks", Phase: phase, Approvable: true, Rule: draft.Each(func(plan.Step, draft.Case) plan.Ruling {
+			return plan.Ruling{Decision: plan.Decision{Severity: plan.Block}}
+		})}
 	}
 	object := given.Wanted(t, given.ConfigMap("a"))
 	held := given.Computed(t, render.Desired{Revision: "1", Objects: []render.Object{object}}, facts.Observed{Ground: facts.Ground{Inventory: inventory.Inventory{Sync: given.Sync}, Kinds: given.Kinds}}, asks(draft.Writes))

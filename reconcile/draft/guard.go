@@ -254,7 +254,7 @@ func (p *drafted) rule(seen facts.Observed, guards []Guard, lifted plan.Lifting)
 		c := p.caseOf(seen)
 		c.lifted = lifted
 		for _, s := range p.Steps {
-			if s.Counts() && !lifted.Covers(s.Ask(plan.Ruling{Guard: g.Name})) {
+			if s.Counts() && !lifted.Covers(s.Ask(plan.Ruling{Decision: plan.Decision{Guard: g.Name}})) {
 				c.Passing++
 			}
 		}

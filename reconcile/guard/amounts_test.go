@@ -125,7 +125,9 @@ func TestApprovalOfARenamedObject(t *testing.T) {
 		seen := given.Seen(facts.Upstream{})
 		seen.Inventory.ResourceVersion = "1"
 		seen.Approvals = approval.Given{inventory.InComment: approvals}
-		asks := draft.Guard{Name: "asks", Phase: draft.Writes, Approvable: true, Rule: draft.Each(func(plan.Step, draft.Case) plan.Ruling { return plan.Ruling{Severity: plan.Block} })}
+		asks := draft.Guard{Name: "asks", Phase: draft.Writes, Approvable: true, Rule: draft.Each(func(plan.Step, draft.Case) plan.Ruling {
+			return plan.Ruling{Decision: plan.Decision{Severity: plan.Block}}
+		})}
 		return given.Computed(t, want, seen, asks)
 	}
 	asked := rewritten(commit("a.yaml", "ConfigMap", "team", "settings", "x")).Approval

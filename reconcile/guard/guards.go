@@ -16,19 +16,25 @@ import (
 // allowed lets a step pass.
 var allowed = plan.Ruling{}
 
-func held(why reason.Reason) plan.Ruling { return plan.Ruling{Severity: plan.Block, Reason: why} }
+func held(why reason.Reason) plan.Ruling {
+	return plan.Ruling{Decision: plan.Decision{Severity: plan.Block, Reason: why}}
+}
 
 // asks holds a step until a person approves it: for which of the guard's causes, and how much it concerns.
 func asks(cause approval.Cause, amount approval.Amount, why reason.Reason) plan.Ruling {
-	return plan.Ruling{Severity: plan.Block, Cause: cause, Amount: amount, Reason: why}
+	return plan.Ruling{Decision: plan.Decision{Severity: plan.Block, Cause: cause, Amount: amount, Reason: why}}
 }
 
-func retained(why reason.Reason) plan.Ruling { return plan.Ruling{Answer: plan.Retained, Reason: why} }
+func retained(why reason.Reason) plan.Ruling {
+	return plan.Ruling{Decision: plan.Decision{Answer: plan.Retained, Reason: why}}
+}
 
-func reported(why reason.Reason) plan.Ruling { return plan.Ruling{Answer: plan.Reported, Reason: why} }
+func reported(why reason.Reason) plan.Ruling {
+	return plan.Ruling{Decision: plan.Decision{Answer: plan.Reported, Reason: why}}
+}
 
 // noted lets a step pass with a note.
-func noted(why reason.Reason) plan.Ruling { return plan.Ruling{Reason: why} }
+func noted(why reason.Reason) plan.Ruling { return plan.Ruling{Decision: plan.Decision{Reason: why}} }
 
 // The names of the guards. Packages plan and draft have those that they need themselves.
 const (

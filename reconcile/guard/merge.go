@@ -72,9 +72,13 @@ func (g Guarding) OfMerge() []draft.Guard {
 	return all
 }
 
-func blocks(why reason.Reason) plan.Ruling { return plan.Ruling{Severity: plan.Block, Reason: why} }
+func blocks(why reason.Reason) plan.Ruling {
+	return plan.Ruling{Decision: plan.Decision{Severity: plan.Block, Reason: why}}
+}
 
-func looks(why reason.Reason) plan.Ruling { return plan.Ruling{Severity: plan.Look, Reason: why} }
+func looks(why reason.Reason) plan.Ruling {
+	return plan.Ruling{Decision: plan.Decision{Severity: plan.Look, Reason: why}}
+}
 
 // applied reports whether a comparison shows the step as carried out: it neither fails nor is held.
 func applied(s plan.Step) bool { return s.Err == nil && s.Action != plan.Hold }

@@ -17,8 +17,8 @@ func (s Step) HeldByAny(guards map[GuardName]bool) bool {
 // name.
 type GuardName string
 
-// A Ruling is the result of a guard. The zero value allows the step.
-type Ruling struct {
+// A Decision is what a guard decides about a step. The zero value allows the step.
+type Decision struct {
 	Guard    GuardName // the guard that ruled; set by the plan
 	Severity Severity
 	Answer   Response      // never Held
@@ -26,6 +26,11 @@ type Ruling struct {
 	Clears   Clearing      // how the hold can end
 	Cause    approval.Cause
 	Amount   approval.Amount // of a hold that a person can approve: how much it concerns beyond the step's object
+}
+
+// A Ruling is the result of a guard.
+type Ruling struct {
+	Decision
 
 	Of     manifest.ID       // of a ruling on the commit as a whole: the object
 	At     []manifest.Origin // of a ruling of the phase Merge: places in the commit
@@ -64,11 +69,11 @@ const (
 )
 
 // Response returns what becomes of the step. A ruling of the severity Block holds it.
-func (r Ruling) Response() Response {
-	if r.Severity == Block {
+func (d Decision) Response() Response {
+	if d.Severity == Block {
 		return Held
 	}
-	return r.Answer
+	return d.Answer
 }
 
 // A Change is what a step does to an object, or would do if it were not held.
@@ -98,12 +103,12 @@ func (s Step) Ruled(r Ruling, lifted Lifting) Step {
 		s.Also = append(slices.Clip(s.Also), r)
 	case s.Action == Hold: // what would be kept without the hold stays held until the hold is gone
 	case r.Answer == Retained:
-		s.Action, s.Cause, s.Ruling = Keep, Retain, r
+		s.Action, s.Cause, s.Decision = Keep, Retain, r.Decision
 	case r.Answer == Reported:
-		s.Action, s.Would, s.Err, s.Ruling = Keep, s.Action, nil, r
+		s.Action, s.Would, s.Err, s.Decision = Keep, s.Action, nil, r.Decision
 		s.Waits, s.AwaitsAny = nil, nil
 	default:
-		s.Action, s.Would, s.Err, s.Ruling = Hold, s.Action, nil, r
+		s.Action, s.Would, s.Err, s.Decision = Hold, s.Action, nil, r.Decision
 	}
 	return s
 }
@@ -119,7 +124,7 @@ func (s Step) Holds() []Ruling {
 	if s.Action != Hold {
 		return nil
 	}
-	return append([]Ruling{s.Ruling}, s.Also...)
+	return append([]Ruling{{Decision: s.Decision}}, s.Also...)
 }
 
 // IsHeldBy reports whether a guard holds the step, alone or with others.
