@@ -25,6 +25,7 @@ import (
 	"headgate.dev/headgate/reconcile/target"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/labels"
 	runtimemetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/yaml"
 )
@@ -41,6 +42,7 @@ type controllerFlags struct {
 	plain     network.Plain
 	most      int
 	account   string
+	selector  string
 	audit     string
 	ceilings  ceilingFlags
 	near      bool // no references to other namespaces
@@ -106,6 +108,11 @@ the Sync, for every read, dry run, count and write; without it, as --default-ser
 A Sync without either does not run. The controller needs the right to impersonate these accounts,
 and never acts as itself or as an account of kube-system.
 
+With --watch-label-selector, several controllers share the Syncs of a cluster as shards: one with
+'!sharding.fluxcd.io/key', and one with sharding.fluxcd.io/key=NAME for each shard NAME. The
+replicas of each elect a leader of their own. A Sync whose label changes goes to the other
+controller, and its objects stay.
+
 A Sync that asks for more than --max-activations, --max-prunes, --instances, --adoption or
 --approvals allow does not run, and its condition Stalled names the limit.
 
@@ -127,6 +134,7 @@ It answers GET /healthz and /readyz on --health-address, and GET /metrics on --m
 	addNumber(cmd, &f.most, "concurrent", 10, v1alpha1.Range{Least: 1, Most: 10_000}, "maximum `number` of passes that work at the same time")
 	f.seen.addTo(cmd, ":9440", ":8080")
 	flags.StringVar(&f.pprof, "pprof-address", "", "serve profiles of the process on this `address` (default: none)")
+	flags.StringVar(&f.selector, "watch-label-selector", "", "run only the Syncs whose labels match this `selector`, such as sharding.fluxcd.io/key=a (default: all)")
 	flags.StringVar(&f.account, "default-service-account", "", "`name` of the service account of Syncs that name none, in the namespace of each (default: each Sync names one)")
 	f.ceilings.addTo(cmd)
 	flags.BoolVar(&f.near, "no-cross-namespace-refs", false, "refuse a Sync whose sourceRef names another namespace")
@@ -143,6 +151,10 @@ func (t *terminal) control(ctx context.Context, f *controllerFlags) error {
 	ceilings, err := f.ceilings.ceilings()
 	if err != nil {
 		return err
+	}
+	shard, err := labels.Parse(f.selector)
+	if err != nil {
+		return usagef("--watch-label-selector: %v", err)
 	}
 	record, err := t.audit(f.audit)
 	if err != nil {
@@ -176,7 +188,7 @@ func (t *terminal) control(ctx context.Context, f *controllerFlags) error {
 	}
 	err = controller.Run(ctx, controller.Options{
 		Config: config, Wire: t.target, Metrics: counts,
-		Home: f.home, Namespace: f.namespace, Pprof: f.pprof, ServiceAccount: f.account, Ceilings: ceilings, NoCrossNamespaceRefs: f.near, Protection: protection(),
+		Home: f.home, Namespace: f.namespace, Selector: shard, Pprof: f.pprof, ServiceAccount: f.account, Ceilings: ceilings, NoCrossNamespaceRefs: f.near, Protection: protection(),
 		Around: target.Surroundings{
 			Event: func(e reconcile.Event) { measure(counts, e) }, Audit: record, Cache: clones(f.cache), Peers: &reconcile.Peers{}, PullRequests: &target.PullRequests{},
 			Own: f.home, Queue: engine.NewQueue(f.most), Shares: &cluster.Shares{}, Clones: &git.Shared{}, Memo: new(memo.Memory),

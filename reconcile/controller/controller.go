@@ -24,11 +24,11 @@ import (
 	admission "k8s.io/api/admissionregistration/v1"
 	coordination "k8s.io/api/coordination/v1"
 	core "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	runtimecontroller "sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -46,10 +46,11 @@ type Options struct {
 	Wire    func(v1alpha1.Sync, target.Surroundings) (*target.Target, error)
 	Metrics *metrics.Metrics
 
-	Home      string // the controller's own namespace, which contains the lease of the leader
-	Namespace string // the only namespace whose Syncs run; "" for all
-	Pprof     string // the address for profiles; "" for none
-	Synced    func() // is called once the Sync objects are known; may be nil
+	Home      string          // the controller's own namespace, which contains the lease of the leader
+	Namespace string          // the only namespace whose Syncs run; "" for all
+	Pprof     string          // the address for profiles; "" for none
+	Selector  labels.Selector // the Sync objects of this shard; nil for all
+	Synced    func()          // is called once the Sync objects are known; may be nil
 
 	ServiceAccount string // of Syncs that name none; "" if each has to name one
 	Ceilings       Ceilings
@@ -103,13 +104,9 @@ func Run(ctx context.Context, o Options) error {
 	if err := errors.Join(v1alpha1.AddToScheme(scheme), core.AddToScheme(scheme), admission.AddToScheme(scheme), coordination.AddToScheme(scheme)); err != nil {
 		return err
 	}
-	objects := cache.Options{DefaultTransform: cache.TransformStripManagedFields()}
-	if o.Namespace != "" {
-		objects.DefaultNamespaces = map[string]cache.Config{o.Namespace: {}}
-	}
 	m, err := manager.New(o.Config, manager.Options{
-		Scheme: scheme, Cache: objects,
-		LeaderElection: true, LeaderElectionID: leaseName, LeaderElectionNamespace: o.Home, LeaderElectionReleaseOnCancel: true,
+		Scheme: scheme, Cache: o.caches(),
+		LeaderElection: true, LeaderElectionID: o.leaseOf(), LeaderElectionNamespace: o.Home, LeaderElectionReleaseOnCancel: true,
 		LeaseDuration: new(leaseDuration), RenewDeadline: new(renewDeadline), RetryPeriod: new(retryPeriod),
 		Metrics: server.Options{BindAddress: "0"}, PprofBindAddress: o.Pprof, // the caller serves the metrics
 	})
@@ -161,7 +158,7 @@ func (always) NeedLeaderElection() bool { return false }
 // replica may lead.
 func (c *controller) lead(ctx context.Context) error {
 	lease := &coordination.Lease{}
-	if err := c.direct.Get(ctx, client.ObjectKey{Namespace: c.Home, Name: leaseName}, lease); err != nil {
+	if err := c.direct.Get(ctx, client.ObjectKey{Namespace: c.Home, Name: c.leaseOf()}, lease); err != nil {
 		return err
 	}
 	c.Around.Term = cluster.Term{Election: string(lease.UID), Number: int(ptr.Deref(lease.Spec.LeaseTransitions, 0))}
@@ -190,8 +187,11 @@ func (c *controller) subject(s *v1alpha1.Sync) *subject {
 }
 
 // forget stops a Sync whose object is gone. Its objects stay in the cluster.
-func (c *controller) forget(name inventory.Sync) {
+func (c *controller) forget(ctx context.Context, name inventory.Sync) {
 	c.fleet.Remove(name)
+	if c.moved(ctx, name) {
+		c.Metrics.Forget(name.Namespace, name.Name)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.subjects, name)

@@ -64,7 +64,7 @@ func (g gate) Fetch(ctx context.Context, ref string) (render.Input, error) {
 func (c *controller) waitsFor(ctx context.Context, s v1alpha1.Sync, commit string) error {
 	for _, on := range s.Spec.DependsOn {
 		other := &v1alpha1.Sync{}
-		err := c.client.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: on.Name}, other)
+		err := c.everySync().Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: on.Name}, other)
 		switch {
 		case apierrors.IsNotFound(err):
 			return fmt.Errorf("spec.dependsOn: the Sync %s does not exist", on.Name)

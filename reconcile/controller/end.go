@@ -67,7 +67,7 @@ func (c *controller) end(ctx context.Context, s *v1alpha1.Sync, one *subject) (r
 		slog.Warn("the objects of a deleted Sync are not all deleted", "sync", name.String(), "activation", done.Verdict.Activation.Description, "error", err)
 		return runtimereconcile.Result{RequeueAfter: endAgain}, nil
 	}
-	c.Metrics.Destroy(name.Namespace, name.Name)
+	c.Metrics.Forget(name.Namespace, name.Name)
 	slog.Info("the objects of a deleted Sync are deleted", "sync", name.String(), "pruned", done.Summary.Pruned)
 	return runtimereconcile.Result{}, c.release(ctx, s)
 }

@@ -38,7 +38,7 @@ func (c *controller) Reconcile(ctx context.Context, q runtimereconcile.Request) 
 	err := c.client.Get(ctx, q.NamespacedName, &found)
 	switch {
 	case apierrors.IsNotFound(err):
-		c.forget(name)
+		c.forget(ctx, name)
 		return runtimereconcile.Result{}, nil
 	case err != nil:
 		return runtimereconcile.Result{}, err
@@ -54,7 +54,7 @@ func (c *controller) Reconcile(ctx context.Context, q runtimereconcile.Request) 
 	}
 	wanted := *found.DeepCopy()
 	wanted.Default()
-	again := runtimereconcile.Result{RequeueAfter: soonest(one.suspend(&found), lookAgain(wanted))}
+	again := runtimereconcile.Result{RequeueAfter: soonest(soonest(one.suspend(&found), lookAgain(wanted)), c.againForOthers(wanted))}
 	err = c.carry(ctx, wanted, one, asked)
 	if no, ok := errors.AsType[*refusal](err); ok {
 		slog.Warn("the Sync does not run", "sync", name.String(), "reason", no.reason, "error", no.err)

@@ -117,8 +117,8 @@ func (m *Metrics) Remove(namespace, name string) {
 	m.passes.DeleteLabelValues(of)
 }
 
-// Destroy removes a sync whose objects were deleted.
-func (m *Metrics) Destroy(namespace, name string) {
+// Forget removes a sync that leaves no orphans: its objects were deleted, or another process has it.
+func (m *Metrics) Forget(namespace, name string) {
 	m.Remove(namespace, name)
 	m.mu.Lock()
 	defer m.mu.Unlock()

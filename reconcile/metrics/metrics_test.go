@@ -227,7 +227,7 @@ func TestSyncsGo(t *testing.T) {
 		t.Error("the objects of a sync that is back are no orphans")
 	}
 	m.Remove(platform.Namespace, platform.Name)
-	m.Destroy(platform.Namespace, platform.Name)
+	m.Forget(platform.Namespace, platform.Name)
 	if got := series(); len(got) != 0 {
 		t.Errorf("after the objects were deleted:\n%s", strings.Join(got, "\n"))
 	}
