@@ -45,7 +45,7 @@ how     = $(if $(filter fixtures/server/gitea,$(1)),$(sqlite),$(if $(filter fixt
 # no goroutines, or their tests wait for other processes or read the corpus: there the detector costs minutes and finds nothing.
 # The slowest packages come first, here and in suites: a package that takes minutes must not start last.
 raced := reconcile/cluster reconcile/cluster/write reconcile/cluster/observe reconcile/cluster/store reconcile/cluster/api reconcile/cluster/watch reconcile/forge cmd/headgate reconcile/target reconcile reconcile/git \
-	reconcile/registry render/manifest render/catalogue reconcile/memo reconcile/outbox reconcile/controller reconcile/fleet reconcile/engine
+	reconcile/registry render/manifest render/catalogue reconcile/memo reconcile/board reconcile/outbox reconcile/controller reconcile/fleet reconcile/engine
 suites := fixtures/beside fixtures/attack fixtures/loop fixtures/controller fixtures/oracle fixtures/accepted fixtures/soak
 
 # The packages of the main module whose tests start servers. `make quick` leaves them out.

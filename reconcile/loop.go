@@ -41,6 +41,7 @@ type Loop struct {
 	Ref        string
 	Publisher  Publisher // nil publishes no reports
 	Watcher    Watcher   // if nil, the next pass finds drift
+	Untold     bool      // publishes nothing for a commit that changes nothing of the sync
 	// Pushed is sent when there may be a new commit. The loop then fetches from the Source immediately. It may be nil.
 	Pushed *engine.Signal
 	// Tip returns the newest commit of a ref, also if it is in no way fit to be applied. It lets syncs of one repository share its polls. If it
@@ -128,6 +129,7 @@ type running struct {
 	// State that a pass leaves to the next one.
 	last    render.Input    // the commit that was fetched last
 	unsaid  bool            // no status was published for the commit yet
+	untold  *report.Verdict // of a commit without a status, because it changes nothing; nil for all others
 	open    map[string]bool // commits whose last status is pending
 	fights  fights          // the writers that undo what passes write
 	so      report.Summary  // the summary of the passes over this commit so far

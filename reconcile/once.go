@@ -165,7 +165,7 @@ func (r *running) see(ctx context.Context, revision string) {
 		return
 	}
 	r.supersede(ctx, revision)
-	r.unsaid, r.so = true, report.Summary{}
+	r.unsaid, r.untold, r.so = true, nil, report.Summary{}
 	r.emit(Event{Kind: NewCommit, Revision: revision})
 	if before != "" {
 		r.pending(ctx)
@@ -202,12 +202,21 @@ func (r *running) conclude(ctx context.Context, began time.Time, result report.R
 		if result.Verdict.Activation.State == report.Pending {
 			r.open[result.Revision] = true
 		}
-		r.publish(ctx, result)
+		r.tell(ctx, result)
 	}
 	// After publishing: a user waits for the status, and no later commit may succeed with a hold that was never reported.
 	if isSaid || result.Changed() {
 		r.Reconciler.record(ctx, began, result, r.last.Source.Commit, "")
 	}
+}
+
+// tell publishes the result of a pass, unless the commit has no status and the pass found what it found without one.
+func (r *running) tell(ctx context.Context, result report.Report) {
+	if r.untold != nil && *r.untold == result.Verdict {
+		return
+	}
+	r.untold = nil
+	r.publish(ctx, result)
 }
 
 func (r *running) publish(ctx context.Context, result report.Report) {

@@ -45,7 +45,8 @@ func sameOptions(was, now render.Options) bool {
 }
 
 // follow takes up a new commit without a pass, if a pass would find what the last one found: nothing that a render of the sync depends on
-// has changed, and nothing was open. The commit gets the status that the pass would post. Any doubt is a reason for a pass, and so is
+// has changed, and nothing was open. The commit gets the status that the pass would post, unless the loop is
+// Untold: then it gets one only if a later pass finds something else. Any doubt is a reason for a pass, and so is
 // history: FastForward, because the inventory then stores each commit.
 func (r *running) follow(ctx context.Context, in render.Input) bool {
 	was := r.settled
@@ -66,7 +67,11 @@ func (r *running) follow(ctx context.Context, in render.Input) bool {
 	r.unsaid, r.so = false, report.Summary{}
 	r.Reconciler.Peers.follows(r.Reconciler.Sync, was.report.Revision, in.Revision)
 	r.settled.report.Revision = in.Revision
-	r.publish(ctx, r.settled.report)
+	if verdict := r.settled.report.Verdict; r.Untold {
+		r.untold = &verdict
+	} else {
+		r.publish(ctx, r.settled.report)
+	}
 	r.emit(Event{Kind: Untouched, Revision: in.Revision, Report: r.settled.report})
 	return true
 }

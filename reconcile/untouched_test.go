@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 )
@@ -81,6 +82,11 @@ func TestUntouched(t *testing.T) {
 			reason: "A commit that changes nothing of the sync needs no pass, and gets its status at once.",
 			commit: func(r *repository) { r.commit("b", "b/b.yaml", other) },
 			want:   []string{"b: " + quiet},
+		},
+		"Untold": {
+			reason: "With a status for each sync, only the syncs that a commit changes have one.",
+			loop:   func(_ *repository, l *Loop) { l.Untold = true },
+			commit: func(r *repository) { r.commit("b", "b/b.yaml", other) },
 		},
 		"Inside": {
 			reason: "A commit that changes a file of the sync is applied.",
@@ -229,4 +235,32 @@ func TestPeersFollow(t *testing.T) {
 	if p.others(b, "2")[0].Declares == nil {
 		t.Error("it has followed, and is waited for")
 	}
+}
+
+// A commit that changes nothing of a sync has no status of it. If a later pass finds something else, it gets one.
+func TestUntoldCommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, l := newRepository()
+		l.Untold = true
+		running := l.running()
+		if _, err := running.once(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		r.commit("b", "b/b.yaml", "")
+		in, err := l.Reconciler.Source.Fetch(t.Context(), "")
+		if err != nil || !running.follow(t.Context(), in) {
+			t.Fatalf("the commit is not followed: %v", err)
+		}
+		r.passed()
+		same := running.settled.report
+		running.tell(t.Context(), same)
+		expect(t, "The pass found what was known.", r.passed())
+		worse := same
+		worse.Verdict.Drift = report.Status{State: report.Success, Description: "1 corrected"}
+		running.tell(t.Context(), worse)
+		running.tell(t.Context(), same)
+		if got := r.passed(); len(got) != 2 {
+			t.Errorf("From the first news on, every result is published: %q", got)
+		}
+	})
 }

@@ -151,6 +151,7 @@ var mayImport = map[string][]string{
 		"render", "render/manifest",
 	},
 	"reconcile/forge":   {"reconcile/approval", "reconcile/inventory", "reconcile/network", "reconcile/preflight", "reconcile/report"},
+	"reconcile/board":   {"reconcile/inventory", "reconcile/report"},
 	"reconcile/outbox":  {"reconcile/engine", "reconcile/report"},
 	"reconcile/metrics": {"reconcile/report"},
 	"reconcile/audit":   {"reconcile/plan", "reconcile/report"},
@@ -159,7 +160,7 @@ var mayImport = map[string][]string{
 	"reconcile/api/v1alpha1": {},
 	"reconcile/api":          {"reconcile/api/v1alpha1"},
 	"reconcile/target": {
-		"reconcile", "reconcile/api/v1alpha1", "reconcile/approval", "reconcile/artifact", "reconcile/audit", "reconcile/cluster", "reconcile/diff", "reconcile/engine", "reconcile/facts", "reconcile/forge", "reconcile/git", "reconcile/guard",
+		"reconcile", "reconcile/api/v1alpha1", "reconcile/approval", "reconcile/artifact", "reconcile/audit", "reconcile/board", "reconcile/cluster", "reconcile/diff", "reconcile/engine", "reconcile/facts", "reconcile/forge", "reconcile/git", "reconcile/guard",
 		"reconcile/impact", "reconcile/inventory", "reconcile/memo", "reconcile/network",
 		"reconcile/outbox", "reconcile/plan", "reconcile/preflight", "reconcile/question", "reconcile/reason", "reconcile/registry", "reconcile/report", "reconcile/scratch", "render/...",
 	},

@@ -60,7 +60,7 @@ spec:
 		Webhook: &v1alpha1.Webhook{SecretFrom: &v1alpha1.Token{Env: "HEADGATE_WEBHOOK_SECRET"}}, Verify: verify, History: "Any",
 	}
 	apps.ClusterName, apps.Interval, apps.CRDOwner, apps.MaxPrunes = "prod", "5m", "Crossplane", new(4)
-	apps.Statuses = &v1alpha1.Statuses{Forge: "Gitea", TokenFrom: &v1alpha1.Token{Env: "HEADGATE_FORGE_TOKEN"}, Per: v1alpha1.PerCluster}
+	apps.Statuses = &v1alpha1.Statuses{Forge: "Gitea", TokenFrom: &v1alpha1.Token{Env: "HEADGATE_FORGE_TOKEN"}, Per: v1alpha1.PerCluster, Contexts: v1alpha1.ContextsSync}
 	want := []v1alpha1.Sync{
 		{TypeMeta: meta, ObjectMeta: metav1.ObjectMeta{Name: "prod", Namespace: "headgate-system"}, Spec: prod},
 		{TypeMeta: meta, ObjectMeta: metav1.ObjectMeta{Name: "apps", Namespace: "team"}, Spec: apps},

@@ -95,10 +95,13 @@ func (s Statuses) Of(r report.Report) ([]Status, error) {
 	return []Status{of(activation, r.Verdict.Activation), of(drift, r.Verdict.Drift)}, nil
 }
 
-// Contexts returns the contexts of the statuses of a sync.
+// Contexts returns the contexts of the statuses of a sync, or of all syncs of the cluster together for the zero value.
 func (s Statuses) Contexts(of inventory.Sync) (activation, drift string) {
 	about := "headgate/" + s.Cluster + "/" + of.Name
-	if of.Namespace != s.Home {
+	switch {
+	case of == inventory.Sync{}:
+		about = "headgate/" + s.Cluster
+	case of.Namespace != s.Home:
 		about = "headgate/" + s.Cluster + "/" + of.Namespace + "/" + of.Name
 	}
 	return contextOf(about, "/activation"), contextOf(about, "/drift")

@@ -64,6 +64,8 @@ type Report struct {
 	Outage      string             `json:"outage,omitempty"`     // for a preview: why a required registry does not respond
 	ErrorCode   reason.Code        `json:"errorCode,omitempty"`
 
+	SupersededBy string `json:"-"` // the commit that replaced this one before it was applied
+
 	rulings []ruled // in a comparison: on the commit as a whole
 
 	Undone inventory.Undone `json:"undone,omitempty"` // the creates and updates that the pass did not do, and since when
@@ -347,7 +349,9 @@ func Seen(sync inventory.Sync, revision string) Report {
 // Superseded reports a commit that a newer one replaced before it was applied. It is an error, because the effects of
 // the commit are not known.
 func Superseded(sync inventory.Sync, revision, by string) Report {
-	return saying(sync, revision, Status{Error, fmt.Sprintf("superseded by %.12s before it was applied", by)})
+	r := saying(sync, revision, Status{Error, fmt.Sprintf("superseded by %.12s before it was applied", by)})
+	r.SupersededBy = by
+	return r
 }
 
 func saying(sync inventory.Sync, revision string, status Status) Report {

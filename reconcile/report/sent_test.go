@@ -28,7 +28,7 @@ func TestSend(t *testing.T) {
 		seen[of] = true
 		for i := range of.NumField() { //nolint:modernize // the index names a path
 			f := of.Field(i)
-			carried := of == reflect.TypeFor[Step]() && known[f.Name] || of == reflect.TypeFor[plan.Bump]() && f.Name == "Package" || of == reflect.TypeFor[Report]() && f.Name == "rulings"
+			carried := of == reflect.TypeFor[Step]() && known[f.Name] || of == reflect.TypeFor[plan.Bump]() && f.Name == "Package" || of == reflect.TypeFor[Report]() && (f.Name == "rulings" || f.Name == "SupersededBy") // no other process reports on commits
 			if !carried && (!f.IsExported() || f.Tag.Get("json") == "-") {
 				t.Errorf("%s.%s does not reach another process: Send has to take it along", of, f.Name)
 			}

@@ -206,7 +206,11 @@ func (i *inspection) protection(ctx context.Context) (preflight.Result, error) {
 
 // contexts returns the contexts of the statuses of passes.
 func (i *inspection) contexts() (activation, drift string) {
-	return forge.Statuses{Cluster: i.sync.Spec.ClusterName, Home: v1alpha1.DefaultNamespace}.Contexts(inventory.Sync{Namespace: i.sync.Namespace, Name: i.sync.Name})
+	of := inventory.Sync{Namespace: i.sync.Namespace, Name: i.sync.Name}
+	if i.sync.Spec.Statuses.Contexts == v1alpha1.ContextsCluster {
+		of = inventory.Sync{}
+	}
+	return forge.Statuses{Cluster: i.sync.Spec.ClusterName, Home: v1alpha1.DefaultNamespace}.Contexts(of)
 }
 
 // clusterName judges whether another cluster posts the statuses of this one on the newest commit.

@@ -39,11 +39,19 @@ type Target struct {
 	repository *git.Repository    // that the Sync names; without one, nothing is read from it
 	artifact   *artifact.Archives // in its place; nil if the Sync names a repository
 	wired      *Wired
-	outbox     *outbox.Outbox // nil if nothing is posted
-	follower   *follower      // nil if no pull requests are previewed
-	previews   bool           // it makes no passes
+	outbox     poster    // nil if nothing is posted
+	leave      func()    // the board of the cluster
+	follower   *follower // nil if no pull requests are previewed
+	previews   bool      // it makes no passes
 	approved   engine.Signal
 	subscriber func() (*forge.Subscriber, error)
+}
+
+// A poster publishes the reports of a Sync, and posts later what the forge does not accept now.
+type poster interface {
+	reconcile.Publisher
+	Waiting() int
+	Start(ctx context.Context, by *engine.Queue) (wait func())
 }
 
 // freshTags is how long a loop uses the image that it has resolved a package's tag to. By default, Crossplane resolves a tag once.
@@ -122,8 +130,7 @@ func New(s v1alpha1.Sync, in Surroundings) (_ *Target, err error) {
 		return nil, err
 	}
 	if statuses != nil {
-		t.outbox = statuses
-		t.Loop.Publisher = statuses
+		t.posts(s, statuses, in)
 	}
 	pushed := new(engine.Signal)
 	t.Loop.Pushed, t.Loop.Approved = pushed, &t.approved
@@ -135,6 +142,19 @@ func New(s v1alpha1.Sync, in Surroundings) (_ *Target, err error) {
 		return hears, err
 	}
 	return t, nil
+}
+
+// posts sets what publishes the reports of the Sync: an outbox of its own, or the board of its cluster. A suspended Sync takes up no
+// commits, so no board waits for it.
+func (t *Target) posts(s v1alpha1.Sync, own *outbox.Outbox, in Surroundings) {
+	t.outbox, t.Loop.Untold = own, true
+	statuses, is := own.Next.(forge.Statuses)
+	at, err := repositoryOf(s.Spec)
+	if s.Spec.Statuses.Contexts == v1alpha1.ContextsCluster && is && err == nil && t.Passes() {
+		m := cmp.Or(in.Boards, &Boards{}).join(s, at, statuses, in)
+		t.outbox, t.Loop.Untold, t.leave = m, false, m.leave
+	}
+	t.Loop.Publisher = t.outbox
 }
 
 // apart returns the API server of a Sync that applies to another cluster than its own; "" for all others.
@@ -219,6 +239,9 @@ func (t *Target) Once(ctx context.Context) (report.Report, error) { return t.Loo
 
 // Close removes temporary files, and leaves the other syncs of the process.
 func (t *Target) Close() error {
+	if t.leave != nil {
+		t.leave()
+	}
 	err := errors.Join(t.repository.Close(), t.wired.Close())
 	if t.artifact != nil {
 		err = errors.Join(err, t.artifact.Close())
@@ -385,10 +408,16 @@ func publisher(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Sec
 	if in.Cache != "" {
 		box.Dir = filepath.Join(in.Cache, "outbox", s.Spec.ClusterName, s.Namespace+"."+s.Name)
 	}
-	if in.Event != nil {
-		box.OnError = func(err error) { in.Event(reconcile.Event{Kind: reconcile.PublishFailed, Err: err}) }
-	}
+	box.OnError = failed(in)
 	return box, nil
+}
+
+// failed returns what is done about a report that cannot be published.
+func failed(in Surroundings) func(error) {
+	if in.Event == nil {
+		return nil
+	}
+	return func(err error) { in.Event(reconcile.Event{Kind: reconcile.PublishFailed, Err: err}) }
 }
 
 // account returns the account that posts for a Sync.

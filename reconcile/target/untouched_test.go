@@ -2,6 +2,7 @@ package target
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"headgate.dev/headgate/fixtures"
@@ -9,17 +10,18 @@ import (
 	"headgate.dev/headgate/reconcile"
 )
 
-// Two syncs follow one branch. A commit that changes the directory of one of them costs the other one no pass and no request, and gets
-// its statuses all the same.
+// Three syncs follow one branch. A commit that changes the directory of one of them costs the others no pass, no request and no status,
+// except the one status of their cluster.
 func TestUntouchedCommit(t *testing.T) {
-	repository, board := newRepo(t), newStatusServer(t)
+	repository, board, wests := newRepo(t), newStatusServer(t), newStatusServer(t)
 	const object = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: untouched-%s, namespace: default}\ndata: {key: %q}\n"
 	heard, peers := newEvents(), &reconcile.Peers{}
 	var requests traffic.Requests
-	commit := repository.pushAll(t, map[string]string{"a/a.yaml": fmt.Sprintf(object, "a", "1"), "b/b.yaml": fmt.Sprintf(object, "b", "1")})
+	commit := repository.pushAll(t, map[string]string{"a/a.yaml": fmt.Sprintf(object, "a", "1"), "b/b.yaml": fmt.Sprintf(object, "b", "1"), "c/c.yaml": fmt.Sprintf(object, "c", "1")})
 	for name, more := range map[string]string{
 		"a": "",
 		"b": fmt.Sprintf("  clusterName: east\n  statuses: {forge: Gitea, url: %q, repository: a/b, tokenFrom: {env: TOKEN}}\n", board.URL),
+		"c": fmt.Sprintf("  clusterName: west\n  statuses: {forge: Gitea, url: %q, repository: a/b, tokenFrom: {env: TOKEN}, contexts: Cluster}\n", wests.URL),
 	} {
 		s := decode(t, fmt.Sprintf("  source: {repo: %q, interval: 1s, path: %s}\n  interval: 1h\n  crdOwner: Headgate\n%s", repository.dir, name, more))
 		s.Name += "-" + name
@@ -45,16 +47,24 @@ func TestUntouchedCommit(t *testing.T) {
 	const seen, done = "pending: seen; the pass has not ended", "success: 1 object"
 	makes("b", reconcile.Passed, commit)
 	board.has(t, statuses(commit, seen, seen, done, "success: no drift")...)
+	makes("c", reconcile.Passed, commit)
+	wests.has(t, of(commit, "west", seen, seen, done, "success: no drift")...)
 
 	commit = repository.push(t, "README.md", "# a\n")
 	makes("b", reconcile.Passed, commit) // confirms the first one
 	board.has(t, statuses(commit, seen, seen, done, "success: no drift")...)
+	makes("c", reconcile.Passed, commit)
+	wests.has(t, of(commit, "west", seen, seen, done, "success: no drift")...)
 
 	requests.Reset()
 	commit = repository.push(t, "a/a.yaml", fmt.Sprintf(object, "a", "2"))
 	makes("a", reconcile.Passed, commit)
 	makes("b", reconcile.Untouched, commit)
-	board.has(t, statuses(commit, done, "success: no drift")...)
+	makes("c", reconcile.Untouched, commit)
+	wests.has(t, of(commit, "west", done, "success: no drift")...)
+	if n := board.count(); n > 0 {
+		t.Errorf("%d statuses of a sync that the commit does not change", n)
+	}
 	if got := requests.Counts(); requests.Total() > got["WATCH"] {
 		t.Errorf("a commit that changes nothing of a sync costs requests: %v", requests.Log())
 	}
@@ -62,9 +72,14 @@ func TestUntouchedCommit(t *testing.T) {
 
 // statuses returns the posts of a sync over a commit, for activation and drift in turn.
 func statuses(commit string, states ...string) []string {
+	return of(commit, "east/team/untouchedcommit-b", states...)
+}
+
+func of(commit, about string, states ...string) []string {
+	states = slices.Clone(states)
 	for i, state := range states {
 		context := []string{"activation", "drift"}[i%2]
-		states[i] = fmt.Sprintf("%.7s headgate/east/team/untouchedcommit-b/%s %s", commit, context, state)
+		states[i] = fmt.Sprintf("%.7s headgate/%s/%s %s", commit, about, context, state)
 	}
 	return states
 }

@@ -57,6 +57,7 @@ type Surroundings struct {
 	Own         string           // the namespace of the controller, which no Sync prunes; "" for headgate-system
 	Audit       *audit.Log       // records what people let passes do beyond the guards; nil records nothing
 	Term        cluster.Term     // in which this process leads others; the zero value if nobody is elected
+	Boards      *Boards          // what the Syncs of this process with contexts: Cluster post together; nil if there is only this one
 	Clones      *git.Shared      // what the syncs of this process share of their repositories; nil shares nothing
 	Queue       *engine.Queue    // runs the passes of all syncs of this process; nil if there is only this one
 	// PullRequests previews the pull requests of all Syncs of this process; nil if there is only this Sync.

@@ -533,6 +533,10 @@ type Statuses struct {
 	// what gets its own comment and status on a pull request; default: all Syncs together
 	// +kubebuilder:default=Cluster
 	Per Per `json:"per,omitempty"`
+	// what gets its own pair of statuses on the commits that are applied: each Sync, on the commits that change something of it; or the
+	// cluster, on every commit, as headgate/CLUSTER/activation and /drift, which name the worst Sync
+	// +kubebuilder:default=Sync
+	Contexts Contexts `json:"contexts,omitempty"`
 }
 
 // An App is an installation of a GitHub App. Without other credentials, Headgate also reads the repository with it.
@@ -792,6 +796,9 @@ type (
 	// post for one cluster.
 	// +kubebuilder:validation:Enum=Cluster;Sync
 	Per string
+	// Contexts selects what gets its own pair of statuses on a commit: each Sync, or all Syncs of a process that post for one cluster.
+	// +kubebuilder:validation:Enum=Sync;Cluster
+	Contexts string
 	// Forge is the kind of a forge.
 	// +kubebuilder:validation:Enum=GitHub;GitLab;Gitea;Forgejo;Bitbucket;BitbucketDataCenter;AzureDevOps
 	Forge string
@@ -816,6 +823,9 @@ const (
 
 	PerCluster Per = "Cluster"
 	PerSync    Per = "Sync"
+
+	ContextsSync    Contexts = "Sync"
+	ContextsCluster Contexts = "Cluster"
 
 	PolicyDefault    ManagementPolicy = "Default"
 	PolicyObservable ManagementPolicy = "Observable" // Headgate only observes; another tool applies
@@ -975,6 +985,7 @@ func (s *Sync) Default() {
 			}
 		}
 		orDefault(&to.Per, PerCluster)
+		orDefault(&to.Contexts, ContextsSync)
 	}
 	if to := spec.Statuses; to != nil && to.App == nil && to.TokenFrom == nil {
 		to.TokenFrom = &Token{Env: DefaultTokenEnv}

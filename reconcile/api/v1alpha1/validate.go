@@ -514,6 +514,7 @@ func (p *problems) statuses(spec Spec) {
 		word(p, "spec.statuses.forge", s.Forge, Forges...)
 	}
 	word(p, "spec.statuses.per", s.Per, PerCluster, PerSync)
+	word(p, "spec.statuses.contexts", s.Contexts, ContextsSync, ContextsCluster)
 	p.url("spec.statuses.url", s.URL)
 	if path := strings.Split(s.Repository, "/"); s.Repository != "" && (len(path) < 2 || slices.Contains(path, "")) {
 		p.add("spec.statuses.repository", "must be owner/name, or group/group/name, not %q", s.Repository)

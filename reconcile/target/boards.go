@@ -1,0 +1,141 @@
+package target
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"path/filepath"
+	"sync"
+
+	"headgate.dev/headgate/reconcile/api/v1alpha1"
+	"headgate.dev/headgate/reconcile/board"
+	"headgate.dev/headgate/reconcile/engine"
+	"headgate.dev/headgate/reconcile/forge"
+	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/outbox"
+	"headgate.dev/headgate/reconcile/report"
+)
+
+// Boards hold what the Syncs of one process that have contexts: Cluster post together: one pair of statuses for each repository and
+// cluster. The zero value is ready to use.
+type Boards struct {
+	mu  sync.Mutex
+	all map[boardOf]*together
+}
+
+// A boardOf identifies a board.
+type boardOf struct{ repository, cluster string }
+
+// together is a board with its outbox. It posts with the account of the oldest Sync.
+type together struct {
+	board.Board
+	box *outbox.Outbox
+
+	mu      sync.Mutex
+	members []*onBoard
+	running int
+	end     func() // ends what Start began
+}
+
+// An onBoard is one Sync on a board.
+type onBoard struct {
+	*board.Member
+
+	of    *together
+	posts forge.Statuses
+	leave func()
+}
+
+// join adds a Sync to the board of its repository and cluster.
+func (b *Boards) join(s v1alpha1.Sync, at forge.Repository, posts forge.Statuses, in Surroundings) *onBoard {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	key := boardOf{at.Base + "/" + at.String(), s.Spec.ClusterName}
+	of := b.all[key]
+	if of == nil {
+		of = &together{box: &outbox.Outbox{OnError: failed(in)}}
+		of.box.Next, of.Next = of, of.box
+		if in.Cache != "" {
+			sum := sha256.Sum256([]byte(key.repository))
+			of.box.Dir = filepath.Join(in.Cache, "outbox", s.Spec.ClusterName, "@"+hex.EncodeToString(sum[:8]))
+		}
+		of.Open = of.box.Pending("", "")
+		if b.all == nil {
+			b.all = map[boardOf]*together{}
+		}
+		b.all[key] = of
+	}
+	m := &onBoard{Member: of.Join(inventory.Sync{Namespace: s.Namespace, Name: s.Name}, s.Spec.Source.Repo+" "+s.Spec.Source.Ref), of: of, posts: posts}
+	of.mu.Lock()
+	of.members = append(of.members, m)
+	of.mu.Unlock()
+	m.leave = sync.OnceFunc(func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		m.Leave()
+		if of.forget(m) {
+			delete(b.all, key)
+		}
+	})
+	return m
+}
+
+// forget removes a Sync, and reports whether it was the last one.
+func (t *together) forget(m *onBoard) (last bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i, other := range t.members {
+		if other == m {
+			t.members = append(t.members[:i:i], t.members[i+1:]...)
+			break
+		}
+	}
+	return len(t.members) == 0
+}
+
+// Publish posts the statuses of the board.
+func (t *together) Publish(ctx context.Context, r report.Report) error {
+	t.mu.Lock()
+	var posts forge.Statuses
+	if len(t.members) > 0 {
+		posts = t.members[0].posts
+	}
+	t.mu.Unlock()
+	if posts.Poster == nil {
+		return nil // all Syncs have left
+	}
+	return posts.Publish(ctx, r)
+}
+
+// Waiting returns how many reports wait for the forge. The oldest Sync counts them for all.
+func (m *onBoard) Waiting() int {
+	if !m.First() {
+		return 0
+	}
+	return m.of.box.Waiting()
+}
+
+// Start posts what waits until the contexts of all Syncs of the board have ended.
+func (m *onBoard) Start(ctx context.Context, by *engine.Queue) (wait func()) {
+	t := m.of
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.running++; t.running == 1 {
+		own, stop := context.WithCancel(context.WithoutCancel(ctx))
+		posted := t.box.Start(own, by)
+		t.end = func() { stop(); posted() }
+	}
+	ended := make(chan struct{})
+	context.AfterFunc(ctx, func() {
+		defer close(ended)
+		t.mu.Lock()
+		t.running--
+		end := func() {}
+		if t.running == 0 {
+			end = t.end
+		}
+		t.mu.Unlock()
+		end()
+	})
+	return func() { <-ended }
+}
