@@ -76,7 +76,7 @@ var mayImport = map[string][]string{
 	},
 	"reconcile/record": {
 		"reconcile/approval", "reconcile/inventory", "reconcile/plan",
-		"render", "render/crossplane", "render/manifest",
+		"render", "render/manifest",
 	},
 	"reconcile/draft": {
 		"reconcile/approval", "reconcile/demand", "reconcile/diff", "reconcile/facts", "reconcile/installed", "reconcile/inventory", "reconcile/ownership", "reconcile/plan", "reconcile/question", "reconcile/reason", "reconcile/record",

@@ -95,6 +95,10 @@ func TestBoard(t *testing.T) {
 				{"b", "1", "", []string{"1: failure: c: 1 failed: x | " + quiet}}, {"c", "1", "", []string{"1: " + fine + " | " + quiet}},
 			},
 		},
+		"RedFirst": {
+			reason: "What is not known yet is not green beside a failure.",
+			steps:  []step{{"c", "1", "failed", []string{"1: failure: c: 1 failed: x | " + open}}},
+		},
 		"OneHolds": {
 			reason: "A success names what is still held.",
 			steps:  []step{{"a", "1", "", nil}, {"b", "1", "holds", nil}, {"c", "1", "", []string{"1: success: b: 1 held: y | " + quiet}}},
