@@ -26,7 +26,7 @@ func TestHoldIsLoggedOnce(t *testing.T) {
 		return strings.Count(text.String(), "msg=held")
 	}
 	held := func(name string, guard plan.GuardName) plan.Step {
-		return plan.Step{Action: plan.Hold, Would: plan.Prune, Decision: plan.Decision{Guard: guard, Severity: plan.Block, Reason: reason.Reason{}}, ID: manifest.ID{Kind: "ConfigMap", Name: name}}
+		return plan.Step{Action: plan.Hold, Would: plan.Prune, Judged: plan.Judged{Guard: guard, Severity: plan.Block, Reason: reason.Reason{}}, ID: manifest.ID{Kind: "ConfigMap", Name: name}}
 	}
 	if n := pass(nil, held("a", "in use"), held("b", "in use")); n != 1 || !strings.Contains(text.String(), `guard="in use" count=2`) {
 		t.Errorf("two steps that are held for one reason are one line: %d, %s", n, &text)

@@ -29,7 +29,6 @@ type installFlags struct {
 	profile  choice
 	registry string
 	file     string
-	ports    []int
 	export   bool
 	dryRun   bool
 	noWait   bool
@@ -107,7 +106,7 @@ Exit codes: 0 installed or printed, 1 an error, 2 wrong usage.`,
 	flags.StringVar(&f.registry, "registry", imageRegistry, "`host` of the registry of the default image, with a path if needed")
 	flags.StringArrayVar(&f.o.PullSecrets, "pull-secret", nil, "`name` of a Secret for the registry of the image; may be given several times")
 	flags.StringVar(&f.o.CA, "ca-config-map", "", "`name` of a ConfigMap whose values are certificates of further authorities")
-	flags.IntSliceVar(&f.ports, "egress-port", nil, "TCP `port` of a Git server, registry or forge, besides 443 and 6443; may be given several times")
+	flags.Var(ports{&f.o.EgressPorts}, "egress-port", "TCP `port` of a Git server, registry or forge, besides 443 and 6443; may be given several times")
 	addLapse(cmd, &f.timeout, "timeout", 5*time.Minute, "how long to wait until the Pods are ready")
 	flags.BoolVar(&f.noWait, "no-wait", false, "do not wait until the Pods are ready")
 	f.in.addTo(cmd)
@@ -120,9 +119,6 @@ func (f *installFlags) objects() ([]*unstructured.Unstructured, error) {
 	o.Profile = install.Profile(f.profile.value)
 	if o.Image == "" {
 		o.Image = strings.TrimSuffix(f.registry, "/") + "/" + imageRepository + ":" + imageTag()
-	}
-	for _, port := range f.ports {
-		o.EgressPorts = append(o.EgressPorts, int64(port))
 	}
 	if f.file != "" {
 		if o.Profile != install.Preview {

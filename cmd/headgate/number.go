@@ -45,6 +45,23 @@ func (n number) Set(text string) error {
 	return nil
 }
 
+// ports are the values of a flag for a TCP port, which may be given several times.
+type ports struct{ to *[]int64 }
+
+func (n ports) String() string { return "" }
+
+func (n ports) Type() string { return "int" }
+
+// Set adds a port.
+func (n ports) Set(text string) error {
+	var v int
+	if err := (number{&v, v1alpha1.Range{Least: 1, Most: 65535}}).Set(text); err != nil {
+		return err
+	}
+	*n.to = append(*n.to, int64(v))
+	return nil
+}
+
 // A level is the value of --verbose, which may be repeated: -vv.
 type level struct{ number }
 

@@ -27,8 +27,8 @@ type entry struct {
 }
 
 // packed returns an archive.
-func packed(t testing.TB, entries ...entry) []byte {
-	t.Helper()
+func packed(tb testing.TB, entries ...entry) []byte {
+	tb.Helper()
 	var b bytes.Buffer
 	zipped := gzip.NewWriter(&b)
 	archive := tar.NewWriter(zipped)
@@ -38,17 +38,17 @@ func packed(t testing.TB, entries ...entry) []byte {
 			kind = tar.TypeReg
 		}
 		if err := archive.WriteHeader(&tar.Header{Name: e.name, Mode: 0o777, Size: int64(len(e.content)), Typeflag: kind, Linkname: e.link}); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		if _, err := archive.Write([]byte(e.content)); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 	}
 	if err := archive.Close(); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	if err := zipped.Close(); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return b.Bytes()
 }

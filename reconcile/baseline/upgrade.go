@@ -197,7 +197,7 @@ func dropped(want render.Desired, was, is map[manifest.ID]installed, copies map[
 // swapOf returns a swap, which is an effect of the object that names the package.
 func swapOf(want render.Desired, as meaning, before, after installed, by catalogue.Package) swap {
 	change := plan.Step{
-		Action: as.action, Cause: as.cause, Decision: plan.Decision{Reason: as.reason}, ID: after.id, APIVersion: after.apiVersion,
+		Action: as.action, Cause: as.cause, Judged: plan.Judged{Reason: as.reason}, ID: after.id, APIVersion: after.apiVersion,
 		Origin:     want.Placed(manifest.Finding{Origin: by.Mentioned}).Origin,
 		Definition: after.definition != nil,
 		Serves:     after.definition == nil || before.definition != nil && before.definition.Active,

@@ -46,7 +46,7 @@ func id(name string) manifest.ID {
 }
 
 func hold(would plan.Action, name string) plan.Step {
-	return plan.Step{Action: plan.Hold, Would: would, Cause: plan.Commit, Decision: plan.Decision{Guard: "many", Severity: plan.Block, Reason: reason.Failed.With("boom")}, ID: id(name)}
+	return plan.Step{Action: plan.Hold, Would: would, Cause: plan.Commit, Judged: plan.Judged{Guard: "many", Severity: plan.Block, Reason: reason.Failed.With("boom")}, ID: id(name)}
 }
 
 // passed returns the event of a pass that carried out steps.
@@ -129,7 +129,7 @@ func TestStatusAfter(t *testing.T) {
 	slow := passed([]plan.Step{{Action: plan.Create, Cause: plan.Commit, ID: id("a")}}, plan.Outcome{ID: id("a"), Action: plan.Create, NotReady: reason.NotThere.With()})
 	waits := passed([]plan.Step{{Action: plan.Create, Cause: plan.Commit, ID: id("a"), Waits: []reason.Reason{reason.AwaitsAbsent.With(reason.Object.With(id("b")))}}})
 	stopped := reconcile.Event{Kind: reconcile.Passed, Revision: commit, Report: report.Failed(team, commit, errors.New("boom")), Err: errors.New("boom")}
-	differs := passed([]plan.Step{{Action: plan.Keep, Would: plan.Update, Cause: plan.Drift, Decision: plan.Decision{Guard: "drift"}, ID: id("a")}})
+	differs := passed([]plan.Step{{Action: plan.Keep, Would: plan.Update, Cause: plan.Drift, Judged: plan.Judged{Guard: "drift"}, ID: id("a")}})
 	const noDrift, nothingHeld = "False NoDrift", "False NothingHeld"
 
 	for name, tc := range map[string]struct {
@@ -380,7 +380,7 @@ func TestStatusIsBounded(t *testing.T) {
 		s := hold(plan.Update, fmt.Sprintf("%d-%s", i, ugly))
 		s.Reason = reason.Failed.With(fmt.Sprint(i) + ugly)
 		s.Guard = plan.GuardName(ugly)
-		steps = append(steps, s, plan.Step{Action: plan.Keep, Would: plan.Update, Cause: plan.Drift, Decision: plan.Decision{Guard: "drift"}, ID: id(fmt.Sprintf("drift-%d", i) + ugly)})
+		steps = append(steps, s, plan.Step{Action: plan.Keep, Would: plan.Update, Cause: plan.Drift, Judged: plan.Judged{Guard: "drift"}, ID: id(fmt.Sprintf("drift-%d", i) + ugly)})
 	}
 	e := passed(steps)
 	for i := range 2000 {

@@ -16,8 +16,8 @@ import (
 func TestAmountOfEffects(t *testing.T) {
 	effects := []plan.Effect{{On: obj("a"), Change: &plan.Step{}}, {On: obj("b"), Change: &plan.Step{}}}
 	counts := []plan.Ruling{
-		{Decision: plan.Decision{Severity: plan.Block, Reason: reason.Failed.With("a"), Cause: "breaks", Amount: approval.Count(2)}},
-		{Decision: plan.Decision{Severity: plan.Block, Reason: reason.Failed.With("b"), Cause: "breaks", Amount: approval.Count(3)}},
+		{Judged: plan.Judged{Severity: plan.Block, Reason: reason.Failed.With("a"), Cause: "breaks", Amount: approval.Count(2)}},
+		{Judged: plan.Judged{Severity: plan.Block, Reason: reason.Failed.With("b"), Cause: "breaks", Amount: approval.Count(3)}},
 	}
 	next := func(rulings []plan.Ruling) func(plan.Step) plan.Ruling {
 		i := -1
@@ -35,7 +35,7 @@ func TestAmountOfEffects(t *testing.T) {
 // A guard counts what the others let pass. Once an approval lets more pass, the amount is larger than a person saw.
 func TestAmountGrowsWithApprovals(t *testing.T) {
 	asks := Guard{Name: "asks", Phase: Writes, Approvable: true, Rule: Each(func(s plan.Step, _ Case) plan.Ruling {
-		return map[bool]plan.Ruling{s.ID.Name == "a": {Decision: plan.Decision{Severity: plan.Block}}}[true]
+		return map[bool]plan.Ruling{s.ID.Name == "a": {Judged: plan.Judged{Severity: plan.Block}}}[true]
 	})}
 	counts := Guard{Name: "counts", Phase: Writes, Approvable: true, Counts: true, Rule: func(c Case) func(plan.Step) plan.Ruling {
 		passing := 0
@@ -45,7 +45,7 @@ func TestAmountGrowsWithApprovals(t *testing.T) {
 			}
 		}
 		return func(s plan.Step) plan.Ruling {
-			return map[bool]plan.Ruling{s.ID.Name == "b": {Decision: plan.Decision{Severity: plan.Block, Amount: approval.Count(passing)}}}[true]
+			return map[bool]plan.Ruling{s.ID.Name == "b": {Judged: plan.Judged{Severity: plan.Block, Amount: approval.Count(passing)}}}[true]
 		}
 	}}
 	a, b := plan.Step{ID: obj("a"), Action: plan.Create}, plan.Step{ID: obj("b"), Action: plan.Create}

@@ -51,7 +51,7 @@ func TestSpentApprovals(t *testing.T) {
 
 // An approval also covers the content of wanted objects.
 func TestApprovedContent(t *testing.T) {
-	one := plan.Step{Action: plan.Hold, Would: plan.Update, Decision: plan.Decision{Guard: "schema", Severity: plan.Block}, ID: plan.CRD("a"), Write: plan.Write{Wants: "1"}}
+	one := plan.Step{Action: plan.Hold, Would: plan.Update, Judged: plan.Judged{Guard: "schema", Severity: plan.Block}, ID: plan.CRD("a"), Write: plan.Write{Wants: "1"}}
 	other := one
 	other.Wants = "2"
 	if one.Approval().Digest == other.Approval().Digest {
@@ -94,7 +94,7 @@ func TestApprovalOfWhatGoes(t *testing.T) {
 	id := crossplane.MRD("boats.example.org")
 	guards := []Guard{{Name: "asks", Approvable: true}}
 	held := func(would plan.Action, frees, activates bool) plan.Step {
-		return plan.Step{ID: id, Action: plan.Hold, Would: would, Decision: plan.Decision{Guard: "asks", Severity: plan.Block}, Terminating: frees, Write: plan.Write{Frees: frees, Activates: activates, Wants: "1"}}
+		return plan.Step{ID: id, Action: plan.Hold, Would: would, Judged: plan.Judged{Guard: "asks", Severity: plan.Block}, Terminating: frees, Write: plan.Write{Frees: frees, Activates: activates, Wants: "1"}}
 	}
 	pass := func(s plan.Step, grants []inventory.Grant, given string, o plan.Outcome) ([]inventory.Grant, bool) {
 		p := drafted{Plan: plan.Plan{Want: render.Desired{Revision: "now"}, Steps: []plan.Step{s}}}

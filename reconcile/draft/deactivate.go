@@ -59,7 +59,7 @@ func (p *drafted) deactivate(seen facts.Observed) {
 		if token := inventory.Hash([]byte(strings.Join(missing[name], "\n"))); r.Touched != token {
 			p.Steps = append(p.Steps, plan.Step{
 				Action: plan.Update, Cause: plan.Retain, Deactivates: true, ID: crossplane.ProviderRevision(name), APIVersion: crossplane.RevisionAPIVersion, Digest: token,
-				Decision: plan.Decision{Reason: reason.RevisionTouched.With(len(missing[name]))},
+				Judged: plan.Judged{Reason: reason.RevisionTouched.With(len(missing[name]))},
 			})
 		}
 	}

@@ -15,7 +15,7 @@ import (
 // If Headgate makes the CRDs, a held definition is still updated.
 func TestDeactivateOurs(t *testing.T) {
 	id := plan.CRD("buckets.example.org")
-	held := plan.Step{Action: plan.Hold, Would: plan.Prune, Decision: plan.Decision{Guard: "in use", Severity: plan.Block, Reason: reason.Failed.With("2 live objects")}, Deactivates: true, ID: id}
+	held := plan.Step{Action: plan.Hold, Would: plan.Prune, Judged: plan.Judged{Guard: "in use", Severity: plan.Block, Reason: reason.Failed.With("2 live objects")}, Deactivates: true, ID: id}
 	update := plan.Step{Action: plan.Update, ID: id, Cause: plan.Retain}
 	p := drafted{Plan: plan.Plan{Steps: []plan.Step{held}, Instead: map[manifest.ID]plan.Step{id: update}, Retained: []string{"buckets.example.org"}}}
 	p.concludeDeactivation(nil)
@@ -34,14 +34,14 @@ func TestApprovalOfAnUpdateIsNotOneOfItsPrune(t *testing.T) {
 	crd, user := plan.CRD("buckets.example.org"), manifest.ID{Group: "example.org", Kind: "Bucket", Name: "logs"}
 	on := func(id manifest.ID) func(plan.Step, Case) plan.Ruling {
 		return func(s plan.Step, _ Case) plan.Ruling {
-			return map[bool]plan.Ruling{s.ID == id: {Decision: plan.Decision{Severity: plan.Block}}}[true]
+			return map[bool]plan.Ruling{s.ID == id: {Judged: plan.Judged{Severity: plan.Block}}}[true]
 		}
 	}
 	guards := []Guard{
 		{Name: "external", Phase: Prunes, Approvable: true, Rule: Each(on(user))},
 		{Name: "in use", Phase: Prunes, Rule: Each(func(s plan.Step, c Case) plan.Ruling {
 			stays := slices.ContainsFunc(c.Steps, func(s plan.Step) bool { return s.ID == user && s.Action != plan.Prune })
-			return map[bool]plan.Ruling{s.ID == crd && stays: {Decision: plan.Decision{Severity: plan.Block}}}[true]
+			return map[bool]plan.Ruling{s.ID == crd && stays: {Judged: plan.Judged{Severity: plan.Block}}}[true]
 		})},
 		{Name: "many", Phase: Prunes, Approvable: true, Rule: Each(on(crd))},
 		{Name: "schema", Phase: Writes, Approvable: true, Rule: Each(on(crd))},

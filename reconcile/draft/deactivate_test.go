@@ -267,7 +267,7 @@ func TestDeactivateNot(t *testing.T) {
 
 // An approval of a deactivation is for the definition, in whichever phase the deactivation is.
 func TestDeactivateApproved(t *testing.T) {
-	first := plan.Step{Action: plan.Hold, Would: plan.Prune, Decision: plan.Decision{Guard: "many", Severity: plan.Block}, Deactivates: true, ID: crossplane.MRD("buckets.example.org")}
+	first := plan.Step{Action: plan.Hold, Would: plan.Prune, Judged: plan.Judged{Guard: "many", Severity: plan.Block}, Deactivates: true, ID: crossplane.MRD("buckets.example.org")}
 	last := first
 	last.ID = plan.CRD("buckets.example.org")
 	if a, b := first.Approval(), last.Approval(); a.Digest != b.Digest {

@@ -11,6 +11,7 @@ import (
 	"headgate.dev/headgate/render/manifest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // follows makes steps wait for all dependencies that the commit declares.
@@ -99,14 +100,12 @@ func (p *drafted) awaitDependants(seen facts.Observed) {
 			switch {
 			case by.Action == plan.Prune:
 				wait(s, by.ID, reason.AwaitsDependant.With(by.ID))
+			case by.Action == plan.Release && by.Owned:
+				release := &p.Steps[p.at[by.ID]]
+				release.Disowns = append(slices.Clip(release.Disowns), s.UID)
+				wait(s, by.ID, reason.AwaitsRelease.With(by.ID))
 			case by.LetsGo():
 				wait(s, by.ID, reason.AwaitsUpdate.With(by.ID))
-			}
-		}
-		for r := range p.Steps {
-			if by := &p.Steps[r]; by.Action == plan.Release && c.isOwnedBy(*by, *s) {
-				by.Disowns = append(slices.Clip(by.Disowns), s.UID)
-				wait(s, by.ID, reason.AwaitsRelease.With(by.ID))
 			}
 		}
 	}
@@ -134,18 +133,24 @@ func (p *drafted) awaitUsers(seen facts.Observed) {
 	}
 }
 
-// isOwnedBy reports whether the garbage collector deletes the object of s after that of owner.
-func (c Case) isOwnedBy(s, owner plan.Step) bool {
-	live := c.Live(s)
-	return live != nil && slices.ContainsFunc(live.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == owner.UID })
-}
-
-// LetsGo reports whether the step ends the dependency, with an update or a release.
-func (d Dependant) LetsGo() bool {
-	if d.Err != nil {
+// isOwnedBy reports whether the garbage collector deletes the object of s after the owner.
+func (c Case) isOwnedBy(s plan.Step, owner manifest.ID) bool {
+	live, of := c.Live(s), c.Seen.Objects[owner]
+	if live == nil || of == nil {
 		return false
 	}
-	return d.Action == plan.Release || d.Action == plan.Update && !d.Still
+	return slices.ContainsFunc(live.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == of.UID })
+}
+
+// LetsGo reports whether the step ends the dependency, with an update or a release. An update leaves owner references as they are.
+func (d Dependant) LetsGo() bool {
+	switch {
+	case d.Err != nil:
+		return false
+	case d.Still || d.Owned:
+		return d.Action == plan.Release
+	}
+	return d.Action == plan.Release || d.Action == plan.Update
 }
 
 // GoingWith returns the steps of objects that would be deleted with the object of a prune, and that the commit does not want
@@ -162,7 +167,7 @@ func (c Case) GoingWith(s plan.Step) []plan.Step {
 }
 
 // dependantsOf returns the dependants of each object, sorted. It reads dependencies from the commit and, for owned objects, from
-// the cluster.
+// the cluster, where an owner reference is a dependency, too.
 func dependantsOf(first demand.Order, seen facts.Observed) map[manifest.ID][]manifest.ID {
 	all := map[manifest.ID][]manifest.ID{}
 	add := func(by, on manifest.ID) {
@@ -175,8 +180,19 @@ func dependantsOf(first demand.Order, seen facts.Observed) map[manifest.ID][]man
 			add(by, e.To)
 		}
 	}
+	owners := map[types.UID]manifest.ID{}
+	for id := range seen.Inventory.Entries {
+		if live, exists := seen.Objects[id]; exists {
+			owners[live.UID] = id
+		}
+	}
 	for by := range seen.Inventory.Entries {
 		if live, exists := seen.Objects[by]; exists {
+			for _, o := range live.OwnerReferences {
+				if owner, ours := owners[o.UID]; ours {
+					add(by, owner)
+				}
+			}
 			for _, on := range demand.LiveDependencies(seen, by, live) {
 				add(by, on)
 				if usage, _, _ := demand.UsageOf(seen.Ground, on); live.GetAnnotations()[plan.ProtectAnnotation] == "true" {

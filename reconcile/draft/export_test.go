@@ -11,7 +11,7 @@ import (
 func RuleOn(p *plan.Plan, seen facts.Observed, guard Guard, approved []plan.Step) {
 	lifted := plan.Lifting{}
 	for _, s := range approved {
-		lifted.Add(s.Ask(plan.Ruling{Decision: plan.Decision{Guard: guard.Name}}))
+		lifted.Add(s.Ask(plan.Ruling{Judged: plan.Judged{Guard: guard.Name}}))
 	}
 	draft(p, func(d *drafted) { d.rule(seen, []Guard{guard}, lifted) })
 }

@@ -22,7 +22,7 @@ func TestExpiredApprovals(t *testing.T) {
 	now := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	asks := func(phase draft.Phase) draft.Guard {
 		return draft.Guard{Name: "asks", Phase: phase, Approvable: true, Rule: draft.Each(func(plan.Step, draft.Case) plan.Ruling {
-			return plan.Ruling{Decision: plan.Decision{Severity: plan.Block}}
+			return plan.Ruling{Judged: plan.Judged{Severity: plan.Block}}
 		})}
 	}
 	object := given.Wanted(t, given.ConfigMap("a"))

@@ -102,6 +102,7 @@ func (c Case) Asks() bool { return c.Seen.Asks != nil }
 type Dependant struct {
 	plan.Step
 	Still bool // also depends on it in this commit
+	Owned bool // the garbage collector deletes its object after the other one
 }
 
 // Dependants returns the steps of the objects that depend on an object, sorted by ID. Only guards of the phase Settled may call it.
@@ -110,7 +111,11 @@ func (c Case) Dependants(of manifest.ID) []Dependant {
 	for _, by := range c.dependants[of] {
 		if i, has := c.at[by]; has {
 			still := slices.ContainsFunc(c.first[by], func(e demand.Edge) bool { return e.To == of })
-			all = append(all, Dependant{c.Steps[i], still})
+			d := Dependant{c.Steps[i], still, c.isOwnedBy(c.Steps[i], of)}
+			if d.Owned && by.IsCRD() && d.Action != plan.Release {
+				continue // other rules keep CRDs while their definitions go
+			}
+			all = append(all, d)
 		}
 	}
 	return all
@@ -254,7 +259,7 @@ func (p *drafted) rule(seen facts.Observed, guards []Guard, lifted plan.Lifting)
 		c := p.caseOf(seen)
 		c.lifted = lifted
 		for _, s := range p.Steps {
-			if s.Counts() && !lifted.Covers(s.Ask(plan.Ruling{Decision: plan.Decision{Guard: g.Name}})) {
+			if s.Counts() && !lifted.Covers(s.Ask(plan.Ruling{Judged: plan.Judged{Guard: g.Name}})) {
 				c.Passing++
 			}
 		}

@@ -76,7 +76,7 @@ func (p *drafted) leftovers(seen facts.Observed) {
 	}
 	var left []plan.Step
 	for _, s := range steps {
-		if coming[s.ID] || !seen.Terms.Clear && !approved.Covers(s.Ask(plan.Ruling{Decision: plan.Decision{Guard: plan.LeftoverFields}})) {
+		if coming[s.ID] || !seen.Terms.Clear && !approved.Covers(s.Ask(plan.Ruling{Judged: plan.Judged{Guard: plan.LeftoverFields}})) {
 			left = append(left, s)
 			continue
 		}
@@ -147,7 +147,7 @@ func digestOf(steps []plan.Step) string { return approval.Whole(leftoversOf(step
 func leftoversOf(steps []plan.Step) []approval.Ask {
 	all := make([]approval.Ask, len(steps))
 	for i, s := range steps {
-		all[i] = s.Ask(plan.Ruling{Decision: plan.Decision{Guard: plan.LeftoverFields}})
+		all[i] = s.Ask(plan.Ruling{Judged: plan.Judged{Guard: plan.LeftoverFields}})
 	}
 	return all
 }

@@ -15,13 +15,13 @@ import (
 func TestMergeRulings(t *testing.T) {
 	rules := func(name plan.GuardName, phase Phase, severity plan.Severity) Guard {
 		return Guard{Name: name, Phase: phase, Rule: Each(func(s plan.Step, _ Case) plan.Ruling {
-			return map[bool]plan.Ruling{s.ID.Name == "a": {Decision: plan.Decision{Severity: severity, Reason: reason.Failed.With(string(name))}}}[true]
+			return map[bool]plan.Ruling{s.ID.Name == "a": {Judged: plan.Judged{Severity: severity, Reason: reason.Failed.With(string(name))}}}[true]
 		})}
 	}
 	guards := []Guard{
 		rules("notes", Merge, plan.Note), rules("looks", Merge, plan.Look), rules("blocks", Merge, plan.Block), rules("installs", MergeEffects, plan.Block),
 		{Name: "commit", Phase: Merge, Commit: func(c Case) []plan.Ruling {
-			return []plan.Ruling{{Decision: plan.Decision{Severity: plan.Look, Reason: reason.Failed.With("commit")}, Of: c.Bumps[0].By}}
+			return []plan.Ruling{{Judged: plan.Judged{Severity: plan.Look, Reason: reason.Failed.With("commit")}, Of: c.Bumps[0].By}}
 		}},
 	}
 	steps := func() []plan.Step {

@@ -14,7 +14,7 @@ import (
 func TestApprovalsKeepQuestions(t *testing.T) {
 	asks := Guard{Name: "asks", Phase: Writes, Approvable: true, Rule: Each(func(s plan.Step, c Case) plan.Ruling {
 		question.Get(c.Seen.Known(), question.Stored{Of: s.ID})
-		return plan.Ruling{Decision: plan.Decision{Answer: plan.Held}}
+		return plan.Ruling{Judged: plan.Judged{Answer: plan.Held}}
 	})}
 	a := plan.Step{ID: obj("a"), Action: plan.Create}
 	given := approval.Given{inventory.InGit: {{ID: "entry", Digests: []string{a.Claim("asks", "").Digest()}}}}
@@ -29,12 +29,12 @@ func TestApprovalsKeepQuestions(t *testing.T) {
 // A guard that rules on what a step will be once a person has approved it may ask, too. Without the answer, one more approval would be
 // asked for than is needed.
 func TestForeseenGuardsAsk(t *testing.T) {
-	holds := Guard{Name: "holds", Phase: Writes, Approvable: true, Rule: Each(func(plan.Step, Case) plan.Ruling { return plan.Ruling{Decision: plan.Decision{Severity: plan.Block}} })}
+	holds := Guard{Name: "holds", Phase: Writes, Approvable: true, Rule: Each(func(plan.Step, Case) plan.Ruling { return plan.Ruling{Judged: plan.Judged{Severity: plan.Block}} })}
 	counts := Guard{Name: "counts", Phase: Writes, Approvable: true, Counts: true, Rule: Each(func(s plan.Step, c Case) plan.Ruling {
 		if ready, _ := question.Get(c.Seen.Known(), question.Ready{Of: s.ID}); ready.Exists {
 			return plan.Ruling{}
 		}
-		return plan.Ruling{Decision: plan.Decision{Severity: plan.Block}}
+		return plan.Ruling{Judged: plan.Judged{Severity: plan.Block}}
 	})}
 	a := plan.Step{ID: obj("a"), Action: plan.Create}
 	for _, tc := range []struct {

@@ -18,7 +18,7 @@ import (
 func TestPairsOfGuards(t *testing.T) {
 	guard := func(name plan.GuardName, phase Phase, counts, approvable bool) Guard {
 		return Guard{Name: name, Phase: phase, Counts: counts, Approvable: approvable, Rule: Each(func(plan.Step, Case) plan.Ruling {
-			return plan.Ruling{Decision: plan.Decision{Severity: plan.Block, Reason: reason.Failed.With(string(name))}}
+			return plan.Ruling{Judged: plan.Judged{Severity: plan.Block, Reason: reason.Failed.With(string(name))}}
 		})}
 	}
 	for _, action := range []plan.Action{plan.Create, plan.Update, plan.Prune} {
@@ -68,7 +68,7 @@ func TestHoldThenKeep(t *testing.T) {
 		r.Reason = reason.Failed.With(string(name))
 		return Guard{Name: name, Phase: Prunes, Approvable: true, Rule: Each(func(plan.Step, Case) plan.Ruling { return r })}
 	}
-	keeps, holds, reports := rules("keeps", plan.Ruling{Decision: plan.Decision{Answer: plan.Retained}}), rules("holds", plan.Ruling{Decision: plan.Decision{Severity: plan.Block}}), rules("reports", plan.Ruling{Decision: plan.Decision{Answer: plan.Reported}})
+	keeps, holds, reports := rules("keeps", plan.Ruling{Judged: plan.Judged{Answer: plan.Retained}}), rules("holds", plan.Ruling{Judged: plan.Judged{Severity: plan.Block}}), rules("reports", plan.Ruling{Judged: plan.Judged{Answer: plan.Reported}})
 	step := plan.Step{ID: obj("a"), Action: plan.Prune}
 	for _, tc := range []struct {
 		guards   []Guard
@@ -94,12 +94,12 @@ func TestHoldThenKeep(t *testing.T) {
 
 // The digest of a step with several reasons approves each of them.
 func TestDigestOfAStep(t *testing.T) {
-	step := plan.Step{ID: obj("a"), Action: plan.Hold, Would: plan.Prune, Decision: plan.Decision{Guard: "first", Severity: plan.Block}, Also: []plan.Ruling{{Decision: plan.Decision{Guard: "second", Severity: plan.Block}}, {Decision: plan.Decision{Guard: "second", Severity: plan.Block}}}}
+	step := plan.Step{ID: obj("a"), Action: plan.Hold, Would: plan.Prune, Judged: plan.Judged{Guard: "first", Severity: plan.Block}, Also: []plan.Ruling{{Judged: plan.Judged{Guard: "second", Severity: plan.Block}}, {Judged: plan.Judged{Guard: "second", Severity: plan.Block}}}}
 	if len(step.ClaimsHeld()) != 2 || slices.Contains([]string{step.ClaimsHeld()[0].Digest(), step.ClaimsHeld()[1].Digest()}, step.Approval().Digest) {
 		t.Errorf("%v", step.ClaimsHeld())
 	}
 	given := approval.Given{inventory.InGit: approval.Typed(step.Approval().Digest)}
-	p := drafted{Plan: plan.Plan{Steps: []plan.Step{step, {ID: obj("b"), Action: plan.Hold, Would: plan.Prune, Decision: plan.Decision{Guard: "first", Severity: plan.Block}}}, Approvals: plan.Approvals{Given: given}}}
+	p := drafted{Plan: plan.Plan{Steps: []plan.Step{step, {ID: obj("b"), Action: plan.Hold, Would: plan.Prune, Judged: plan.Judged{Guard: "first", Severity: plan.Block}}}, Approvals: plan.Approvals{Given: given}}}
 	seen := facts.Observed{Given: facts.Given{Approvals: given}, Ground: facts.Ground{Inventory: inventory.Inventory{ResourceVersion: "1"}}}
 	approved, _ := p.approve(seen, p.ledger(seen), []Guard{{Name: "first", Approvable: true}, {Name: "second", Approvable: true}})
 	if len(approved) != 2 || p.Approval == nil || p.Approval.Steps != 1 {
@@ -111,7 +111,7 @@ func TestDigestOfAStep(t *testing.T) {
 func TestApprovedHistory(t *testing.T) {
 	holds := func(name plan.GuardName, of ...string) Guard {
 		return Guard{Name: name, Phase: Prunes, Approvable: true, Rule: Each(func(s plan.Step, _ Case) plan.Ruling {
-			return map[bool]plan.Ruling{slices.Contains(of, s.ID.Name): {Decision: plan.Decision{Severity: plan.Block}}}[true]
+			return map[bool]plan.Ruling{slices.Contains(of, s.ID.Name): {Judged: plan.Judged{Severity: plan.Block}}}[true]
 		})}
 	}
 	a, b := plan.Step{ID: obj("a"), Action: plan.Prune}, plan.Step{ID: obj("b"), Action: plan.Prune}
@@ -151,7 +151,7 @@ func TestExpiredApprovalOfAPrune(t *testing.T) {
 		{plan.Prune, metav1.Unix(1_700_000_000, 0), false},
 		{plan.Prune, metav1.Unix(1_900_000_000, 0), true},
 	} {
-		s := plan.Step{ID: obj("a"), Action: plan.Hold, Would: tc.action, Decision: plan.Decision{Guard: "asks", Severity: plan.Block}}
+		s := plan.Step{ID: obj("a"), Action: plan.Hold, Would: tc.action, Judged: plan.Judged{Guard: "asks", Severity: plan.Block}}
 		for _, digest := range []string{s.Approval().Digest, s.ClaimsHeld()[0].Digest()} {
 			seen := facts.Observed{Given: facts.Given{Now: now, Approvals: approval.Given{inventory.InGit: {{ID: "e", Digests: []string{digest}, Expires: tc.expires}}}}, Standing: facts.Standing{First: true}}
 			p := drafted{Plan: plan.Plan{Steps: []plan.Step{s}}}

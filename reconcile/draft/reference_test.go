@@ -194,7 +194,7 @@ func TestACopyFollowsItsSource(t *testing.T) {
 					t.Error(err)
 				}
 				if s.ID == tc.held {
-					return plan.Ruling{Decision: plan.Decision{Answer: plan.Held}}
+					return plan.Ruling{Judged: plan.Judged{Answer: plan.Held}}
 				}
 				return plan.Ruling{}
 			})}

@@ -11,7 +11,7 @@ import (
 
 // CanDeactivate reports whether a definition can become inactive again, according to the CRD of definitions. Crossplane's CRD has a rule
 // against that. CanDeactivate tries the change on an example in a version, and returns false if it cannot decide.
-func CanDeactivate(crd *unstructured.Unstructured, version string) bool {
+func CanDeactivate(ctx context.Context, crd *unstructured.Unstructured, version string) bool {
 	content := schemaOf(crd, version)
 	if content == nil {
 		return false
@@ -20,7 +20,6 @@ func CanDeactivate(crd *unstructured.Unstructured, version string) bool {
 	if err != nil {
 		return false
 	}
-	ctx := context.Background()
 	was, is := exampleDefinition("Active"), exampleDefinition("Inactive")
 	v.Coerce(was)
 	v.Coerce(is)

@@ -54,12 +54,12 @@ func TestCanDeactivate(t *testing.T) {
 				t.Fatal(err)
 			}
 			tc.edit(spec.(map[string]any), spec.(map[string]any)["properties"].(map[string]any)["state"].(map[string]any))
-			if got := facts.CanDeactivate(crd, tc.version); got != tc.want {
+			if got := facts.CanDeactivate(t.Context(), crd, tc.version); got != tc.want {
 				t.Errorf("%s\nCanDeactivate(...) = %t, want %t", tc.reason, got, tc.want)
 			}
 		})
 	}
-	if facts.CanDeactivate(&unstructured.Unstructured{}, "v1alpha1") {
+	if facts.CanDeactivate(t.Context(), &unstructured.Unstructured{}, "v1alpha1") {
 		t.Error("a CRD without versions proves nothing")
 	}
 }

@@ -126,7 +126,7 @@ func TestApprovalOfARenamedObject(t *testing.T) {
 		seen.Inventory.ResourceVersion = "1"
 		seen.Approvals = approval.Given{inventory.InComment: approvals}
 		asks := draft.Guard{Name: "asks", Phase: draft.Writes, Approvable: true, Rule: draft.Each(func(plan.Step, draft.Case) plan.Ruling {
-			return plan.Ruling{Decision: plan.Decision{Severity: plan.Block}}
+			return plan.Ruling{Judged: plan.Judged{Severity: plan.Block}}
 		})}
 		return given.Computed(t, want, seen, asks)
 	}

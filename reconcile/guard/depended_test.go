@@ -6,7 +6,9 @@ import (
 
 	"headgate.dev/headgate/fixtures/given"
 	"headgate.dev/headgate/reconcile/draft"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
@@ -48,6 +50,50 @@ func TestDependedOn(t *testing.T) {
 		}
 		if len(p.Steps) != 3 {
 			t.Errorf("%s: %d steps", name, len(p.Steps))
+		}
+	}
+}
+
+// A prune waits until what depends on its object is gone, or depends on it no longer, and is held while that stays. Otherwise an object
+// works for a while without what it needs, or the garbage collector deletes what nobody asked to delete.
+func TestDependantsGoFirst(t *testing.T) {
+	b := given.ConfigMap("b")
+	depends := given.Annotated("config.kubernetes.io/depends-on", "/namespaces/default/ConfigMap/a")
+	owned := func(m *metav1.PartialObjectMetadata) { m.OwnerReferences = []metav1.OwnerReference{{UID: "a"}} }
+	kept := given.Both(owned, given.Annotated("kustomize.toolkit.fluxcd.io/prune", "disabled"))
+	wanted := []render.Object{given.Wanted(t, b)}
+	for name, tc := range map[string]struct {
+		want    []render.Object
+		changes bool
+		stance  plan.Stance
+		live    func(*metav1.PartialObjectMetadata)
+		action  plan.Action
+		waits   reason.Code
+	}{
+		"Pruned":       {nil, false, plan.Applying, depends, plan.Prune, reason.AwaitsDependant},
+		"Ended":        {nil, false, plan.Destroying, depends, plan.Prune, reason.AwaitsDependant},
+		"Updated":      {wanted, true, plan.Applying, depends, plan.Prune, reason.AwaitsUpdate},
+		"OwnedPruned":  {nil, false, plan.Applying, owned, plan.Prune, reason.AwaitsDependant},
+		"OwnedUpdated": {wanted, true, plan.Applying, owned, plan.Hold, ""},
+		"OwnedStays":   {wanted, false, plan.Applying, owned, plan.Hold, ""},
+		"OwnedKept":    {nil, false, plan.Applying, kept, plan.Keep, ""},
+		"OwnedEnded":   {nil, false, plan.Destroying, kept, plan.Release, ""},
+	} {
+		seen := given.Owning(t, "a", "b")
+		seen.Stance = tc.stance
+		tc.live(seen.Objects[manifest.IDOf(b)])
+		if tc.changes {
+			seen.Trials = map[manifest.ID]facts.Trial{manifest.IDOf(b): {Live: b, After: given.ConfigMap("changed")}}
+		}
+		guards := slices.DeleteFunc(Guarding{}.Guards(), func(g draft.Guard) bool { return g.Name == Empty })
+		_, steps := given.Steps(t, render.Desired{Objects: tc.want}, seen, guards...)
+		a := steps["ConfigMap a"]
+		var waits reason.Code
+		if len(a.Waits) == 1 {
+			waits = a.Waits[0].Code
+		}
+		if a.Action != tc.action || waits != tc.waits {
+			t.Errorf("%s: %s of a, which waits for %v, want %s and %q", name, a.Action, a.Waits, tc.action, tc.waits)
 		}
 	}
 }

@@ -17,24 +17,24 @@ import (
 var allowed = plan.Ruling{}
 
 func held(why reason.Reason) plan.Ruling {
-	return plan.Ruling{Decision: plan.Decision{Severity: plan.Block, Reason: why}}
+	return plan.Ruling{Judged: plan.Judged{Severity: plan.Block, Reason: why}}
 }
 
 // asks holds a step until a person approves it: for which of the guard's causes, and how much it concerns.
 func asks(cause approval.Cause, amount approval.Amount, why reason.Reason) plan.Ruling {
-	return plan.Ruling{Decision: plan.Decision{Severity: plan.Block, Cause: cause, Amount: amount, Reason: why}}
+	return plan.Ruling{Judged: plan.Judged{Severity: plan.Block, Cause: cause, Amount: amount, Reason: why}}
 }
 
 func retained(why reason.Reason) plan.Ruling {
-	return plan.Ruling{Decision: plan.Decision{Answer: plan.Retained, Reason: why}}
+	return plan.Ruling{Judged: plan.Judged{Answer: plan.Retained, Reason: why}}
 }
 
 func reported(why reason.Reason) plan.Ruling {
-	return plan.Ruling{Decision: plan.Decision{Answer: plan.Reported, Reason: why}}
+	return plan.Ruling{Judged: plan.Judged{Answer: plan.Reported, Reason: why}}
 }
 
 // noted lets a step pass with a note.
-func noted(why reason.Reason) plan.Ruling { return plan.Ruling{Decision: plan.Decision{Reason: why}} }
+func noted(why reason.Reason) plan.Ruling { return plan.Ruling{Judged: plan.Judged{Reason: why}} }
 
 // The names of the guards. Packages plan and draft have those that they need themselves.
 const (

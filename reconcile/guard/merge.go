@@ -73,11 +73,11 @@ func (g Guarding) OfMerge() []draft.Guard {
 }
 
 func blocks(why reason.Reason) plan.Ruling {
-	return plan.Ruling{Decision: plan.Decision{Severity: plan.Block, Reason: why}}
+	return plan.Ruling{Judged: plan.Judged{Severity: plan.Block, Reason: why}}
 }
 
 func looks(why reason.Reason) plan.Ruling {
-	return plan.Ruling{Decision: plan.Decision{Severity: plan.Look, Reason: why}}
+	return plan.Ruling{Judged: plan.Judged{Severity: plan.Look, Reason: why}}
 }
 
 // applied reports whether a comparison shows the step as carried out: it neither fails nor is held.

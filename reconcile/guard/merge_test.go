@@ -53,7 +53,7 @@ func changing(reason reason.Reason, changes ...schema.Change) plan.Step {
 	live := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"scope": "Cluster", "names": map[string]any{"kind": "Bucket"}, "versions": int64(1)}}}
 	after := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"scope": "Cluster", "names": map[string]any{"kind": "Bucket"}, "versions": int64(2)}}}
 	return plan.Step{
-		Action: plan.Update, ID: plan.CRD("buckets.example.org"), Serves: true, Decision: plan.Decision{Reason: reason},
+		Action: plan.Update, ID: plan.CRD("buckets.example.org"), Serves: true, Judged: plan.Judged{Reason: reason},
 		Write: facts.Replacement(live, after, schema.Difference{Changes: changes}, nil),
 	}
 }
@@ -81,14 +81,14 @@ func TestMerge(t *testing.T) {
 	failing := changing(reason.Reason{}, spec)
 	failing.Err = errors.New("no")
 	drops := func(reason reason.Reason) plan.Step {
-		return plan.Step{Action: plan.Keep, Cause: plan.Retain, ID: crossplane.MRD("buckets.example.org"), Serves: true, Decision: plan.Decision{Reason: reason}}
+		return plan.Step{Action: plan.Keep, Cause: plan.Retain, ID: crossplane.MRD("buckets.example.org"), Serves: true, Judged: plan.Judged{Reason: reason}}
 	}
 	provider := manifest.ID{Group: crossplane.Packages, Kind: crossplane.Provider, Name: "p"}
 	none, some := reason.NoObjects.With(), reason.ObjectsExist.With(int64(2), "")
 	unseen := reason.BreaksUnseen.With([]schema.Change{spec})
 	fit := reason.BreaksNoObject.With([]schema.Change{spec}, int64(2))
 	prunes := func(id manifest.ID, serves bool) plan.Step {
-		return plan.Step{Action: plan.Prune, ID: id, Serves: serves, Decision: plan.Decision{Reason: reason.UsersUnseen.With()}}
+		return plan.Step{Action: plan.Prune, ID: id, Serves: serves, Judged: plan.Judged{Reason: reason.UsersUnseen.With()}}
 	}
 	for name, tc := range map[string]struct {
 		reason   string
@@ -200,7 +200,7 @@ func TestMergeUnjudgedOfPackage(t *testing.T) {
 func TestMergeClaimsOfPackage(t *testing.T) {
 	provider := manifest.ID{Group: crossplane.Packages, Kind: crossplane.Provider, Name: "p"}
 	breaks := changing(reason.Reason{}, schema.Change{Rule: schema.Field, Path: "spec.a", Breaking: true})
-	installs := plan.Step{Action: plan.Update, ID: provider, Decision: plan.Decision{Reason: reason.WebhookUnseen.With()}}
+	installs := plan.Step{Action: plan.Update, ID: provider, Judged: plan.Judged{Reason: reason.WebhookUnseen.With()}}
 	c := draft.Case{
 		Steps: []plan.Step{installs}, Bumps: []plan.Bump{{Package: "dir", By: provider}},
 		Effects: []plan.Effect{{Kind: plan.Install, On: breaks.ID, Package: "dir", Change: &breaks}},

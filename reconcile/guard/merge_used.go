@@ -48,7 +48,7 @@ func noteUses(c draft.Case, steps []plan.Step) func(plan.Step) plan.Ruling {
 		case group == "":
 			return allowed
 		case len(at) > 0:
-			return plan.Ruling{Decision: plan.Decision{Reason: reason.UsedInCommit.With(s.ID.Name)}, At: at}
+			return plan.Ruling{Judged: plan.Judged{Reason: reason.UsedInCommit.With(s.ID.Name)}, At: at}
 		}
 		return noted(reason.UnusedInCommit.With(s.ID.Name))
 	}

@@ -152,7 +152,7 @@ func ApprovalOf(asks []approval.Ask) Approval {
 
 // HoldKey identifies a held step: its guard, action and object, and the wanted digest.
 func (s Step) HoldKey() string {
-	return inventory.Hash([]byte(s.Claim(s.Guard, s.Decision.Cause).String()))[:11]
+	return inventory.Hash([]byte(s.Claim(s.Guard, s.Judged.Cause).String()))[:11]
 }
 
 // Past returns the step with the rulings that approvals lifted, if it is carried out because of that.

@@ -17,8 +17,8 @@ func (s Step) HeldByAny(guards map[GuardName]bool) bool {
 // name.
 type GuardName string
 
-// A Decision is what a guard decides about a step. The zero value allows the step.
-type Decision struct {
+// Judged is what a guard decided about a step. The zero value allows the step.
+type Judged struct {
 	Guard    GuardName // the guard that ruled; set by the plan
 	Severity Severity
 	Answer   Response      // never Held
@@ -30,7 +30,7 @@ type Decision struct {
 
 // A Ruling is the result of a guard.
 type Ruling struct {
-	Decision
+	Judged
 
 	Of     manifest.ID       // of a ruling on the commit as a whole: the object
 	At     []manifest.Origin // of a ruling of the phase Merge: places in the commit
@@ -69,7 +69,7 @@ const (
 )
 
 // Response returns what becomes of the step. A ruling of the severity Block holds it.
-func (d Decision) Response() Response {
+func (d Judged) Response() Response {
 	if d.Severity == Block {
 		return Held
 	}
@@ -103,12 +103,12 @@ func (s Step) Ruled(r Ruling, lifted Lifting) Step {
 		s.Also = append(slices.Clip(s.Also), r)
 	case s.Action == Hold: // what would be kept without the hold stays held until the hold is gone
 	case r.Answer == Retained:
-		s.Action, s.Cause, s.Decision = Keep, Retain, r.Decision
+		s.Action, s.Cause, s.Judged = Keep, Retain, r.Judged
 	case r.Answer == Reported:
-		s.Action, s.Would, s.Err, s.Decision = Keep, s.Action, nil, r.Decision
+		s.Action, s.Would, s.Err, s.Judged = Keep, s.Action, nil, r.Judged
 		s.Waits, s.AwaitsAny = nil, nil
 	default:
-		s.Action, s.Would, s.Err, s.Decision = Hold, s.Action, nil, r.Decision
+		s.Action, s.Would, s.Err, s.Judged = Hold, s.Action, nil, r.Judged
 	}
 	return s
 }
@@ -124,7 +124,7 @@ func (s Step) Holds() []Ruling {
 	if s.Action != Hold {
 		return nil
 	}
-	return append([]Ruling{{Decision: s.Decision}}, s.Also...)
+	return append([]Ruling{{Judged: s.Judged}}, s.Also...)
 }
 
 // IsHeldBy reports whether a guard holds the step, alone or with others.

@@ -71,11 +71,11 @@ const (
 // A Step is one decision of a plan: the action on one object, and its reason. Creates and updates use Write; prunes and releases
 // use Removal. A keep or a hold does nothing, but has the part of the action that it replaces.
 type Step struct {
-	Action   Action
-	Would    Action // of a hold, or of drift that is only reported: the action that would be taken
-	Cause    Cause
-	Decision          // of the guard that decides about the step; without one, only the reason
-	Also     []Ruling // of a hold: those of further guards that hold the step
+	Action Action
+	Would  Action // of a hold, or of drift that is only reported: the action that would be taken
+	Cause  Cause
+	Judged          // of the guard that decides about the step; without one, only the reason
+	Also   []Ruling // of a hold: those of further guards that hold the step
 
 	Rulings []Ruling // of the phase Merge: what a person who decides about a merge should know
 
@@ -273,7 +273,7 @@ func (s Step) WaitingAs(next Step) Step {
 
 // Unheld returns a held prune as a prune.
 func (s Step) Unheld() Step {
-	s.Action, s.Would, s.Decision = Prune, "", Decision{}
+	s.Action, s.Would, s.Judged = Prune, "", Judged{}
 	return s
 }
 

@@ -285,8 +285,8 @@ func TestCompared(t *testing.T) {
 	policy := []catalogue.Policy{{Name: "team", Patterns: []catalogue.Pattern{{Glob: "*"}}}}
 	now := desired("1111111111111111", policy, "a")
 	rulings := []plan.Ruling{
-		{Of: crossplane.MRD("c"), Decision: plan.Decision{Severity: plan.Look, Reason: reason.ActivatesUnnamed.With("c")}}, {Of: crossplane.MRD("a"), Decision: plan.Decision{Severity: plan.Look, Reason: reason.StaysUnnamed.With("a")}},
-		{At: []manifest.Origin{{Path: "a.yaml", Line: 1}}, Decision: plan.Decision{Severity: plan.Look, Reason: reason.FirstForCrossplane.With("Provider", "p", "Headgate")}},
+		{Of: crossplane.MRD("c"), Judged: plan.Judged{Severity: plan.Look, Reason: reason.ActivatesUnnamed.With("c")}}, {Of: crossplane.MRD("a"), Judged: plan.Judged{Severity: plan.Look, Reason: reason.StaysUnnamed.With("a")}},
+		{At: []manifest.Origin{{Path: "a.yaml", Line: 1}}, Judged: plan.Judged{Severity: plan.Look, Reason: reason.FirstForCrossplane.With("Provider", "p", "Headgate")}},
 	}
 	r := Compared(plan.Plan{Want: desired("head", nil, "b", "c"), Rulings: rulings[:2]}, Comparison{
 		Before: desired("base", nil, "a", "b"), Now: &now, Live: true, Present: map[string]bool{"c": true},

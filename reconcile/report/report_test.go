@@ -44,8 +44,8 @@ func want(findings ...manifest.Finding) render.Desired {
 
 func TestVerdict(t *testing.T) {
 	create := plan.Step{Action: plan.Create, Cause: plan.Commit, ID: id("a"), Definition: true}
-	held := plan.Step{Action: plan.Hold, Would: plan.Prune, Decision: plan.Decision{Guard: "in use", Severity: plan.Block, Reason: reason.Failed.With("2 live objects")}, ID: id("h")}
-	retained := plan.Step{Action: plan.Keep, Cause: plan.Retain, Decision: plan.Decision{Guard: "final", Reason: reason.Failed.With("final")}, ID: id("r")}
+	held := plan.Step{Action: plan.Hold, Would: plan.Prune, Judged: plan.Judged{Guard: "in use", Severity: plan.Block, Reason: reason.Failed.With("2 live objects")}, ID: id("h")}
+	retained := plan.Step{Action: plan.Keep, Cause: plan.Retain, Judged: plan.Judged{Guard: "final", Reason: reason.Failed.With("final")}, ID: id("r")}
 	drifted := plan.Step{Action: plan.Update, Cause: plan.Drift, ID: id("d")}
 
 	effect := func(name string, state plan.EffectState, by string) plan.Effect {
@@ -96,14 +96,14 @@ func TestVerdict(t *testing.T) {
 		},
 		"DriftReported": {
 			reason: "Drift that the sync only reports stays, so a user has to act.",
-			plan:   plan.Plan{Want: want(), Steps: []plan.Step{{Action: plan.Keep, Cause: plan.Drift, Decision: plan.Decision{Guard: "drift"}, ID: id("d")}}}, applied: true,
+			plan:   plan.Plan{Want: want(), Steps: []plan.Step{{Action: plan.Keep, Cause: plan.Drift, Judged: plan.Judged{Guard: "drift"}, ID: id("d")}}}, applied: true,
 			want: Verdict{Status{Success, "1 active, 1 inactive"}, Status{Failure, "1 drifted: d"}, 3},
 		},
 		"DriftByHands": {
 			reason: "The description names the managers that caused the drift.",
 			plan: plan.Plan{Want: want(), Steps: []plan.Step{
-				{Action: plan.Keep, Cause: plan.Drift, Decision: plan.Decision{Guard: "drift"}, ID: id("d"), Write: plan.Write{Takes: []diff.Taken{{Manager: "kubectl-edit"}, {Manager: "helm"}}}},
-				{Action: plan.Keep, Cause: plan.Drift, Decision: plan.Decision{Guard: "drift"}, ID: id("e")},
+				{Action: plan.Keep, Cause: plan.Drift, Judged: plan.Judged{Guard: "drift"}, ID: id("d"), Write: plan.Write{Takes: []diff.Taken{{Manager: "kubectl-edit"}, {Manager: "helm"}}}},
+				{Action: plan.Keep, Cause: plan.Drift, Judged: plan.Judged{Guard: "drift"}, ID: id("e")},
 			}}, applied: true,
 			want: Verdict{Status{Success, "1 active, 1 inactive"}, Status{Failure, "2 drifted: d by kubectl-edit, helm and 1 more"}, 3},
 		},
@@ -173,7 +173,7 @@ func hostileReport() Report {
 	p := plan.Plan{
 		Want: render.Desired{Findings: []manifest.Finding{{Message: hostile, Severity: manifest.Warning, Origin: manifest.Origin{Path: hostile}, Fix: hostile}}},
 		Steps: []plan.Step{
-			{Action: plan.Hold, Would: plan.Prune, ID: id(hostile), Decision: plan.Decision{Guard: "in use", Severity: plan.Block, Reason: reason.Failed.With(hostile)}},
+			{Action: plan.Hold, Would: plan.Prune, ID: id(hostile), Judged: plan.Judged{Guard: "in use", Severity: plan.Block, Reason: reason.Failed.With(hostile)}},
 			{Action: plan.Create, ID: id(hostile), Because: []activation.Activator{{Cause: activation.Matched, Policy: hostile, Pattern: hostile}}, Err: errors.New(hostile)},
 		},
 	}
@@ -220,7 +220,7 @@ func TestAfter(t *testing.T) {
 }
 
 func TestFights(t *testing.T) {
-	step := plan.Step{Action: plan.Keep, Would: plan.Update, Cause: plan.Drift, Decision: plan.Decision{Guard: "fight", Reason: reason.Failed.With("fight: it is left alone for a while")}, ID: id("d")}
+	step := plan.Step{Action: plan.Keep, Would: plan.Update, Cause: plan.Drift, Judged: plan.Judged{Guard: "fight", Reason: reason.Failed.With("fight: it is left alone for a while")}, ID: id("d")}
 	fights := []facts.Fight{{ID: id("d"), Path: "spec.scope", Manager: "helm", Times: 4, Rests: true}, {ID: id("e"), Times: 3}}
 	r := New(plan.Plan{Want: want(), Steps: []plan.Step{step}}, nil, true).After(Summary{}, fights)
 	wanted := Verdict{
@@ -253,8 +253,8 @@ func TestFights(t *testing.T) {
 
 func TestReportedDrift(t *testing.T) {
 	steps := []plan.Step{
-		{Action: plan.Keep, Would: plan.Update, Cause: plan.Drift, Decision: plan.Decision{Guard: "drift", Reason: reason.Failed.With("drift is reported, not corrected")}, ID: id("d"), Write: plan.Write{Takes: []diff.Taken{{Manager: "kubectl-edit"}}}},
-		{Action: plan.Keep, Cause: plan.Retain, Decision: plan.Decision{Guard: "asked", Reason: reason.AnnotationKeeps.With("helm.sh/resource-policy", "keep")}, ID: id("r")},
+		{Action: plan.Keep, Would: plan.Update, Cause: plan.Drift, Judged: plan.Judged{Guard: "drift", Reason: reason.Failed.With("drift is reported, not corrected")}, ID: id("d"), Write: plan.Write{Takes: []diff.Taken{{Manager: "kubectl-edit"}}}},
+		{Action: plan.Keep, Cause: plan.Retain, Judged: plan.Judged{Guard: "asked", Reason: reason.AnnotationKeeps.With("helm.sh/resource-policy", "keep")}, ID: id("r")},
 	}
 	r := New(plan.Plan{Steps: steps}, nil, true)
 	var text, markdown bytes.Buffer
@@ -293,7 +293,7 @@ Summary: 1 drifted, 1 unchanged
 func TestText(t *testing.T) {
 	p := plan.Plan{Want: want(manifest.Finding{Severity: manifest.Warning, Origin: manifest.Origin{Path: "p.yaml", Line: 3}, Message: "matches nothing", Fix: "write the plural"}), Steps: []plan.Step{
 		{Action: plan.Create, Cause: plan.Commit, ID: id("a"), Definition: true, Because: []activation.Activator{{Cause: activation.Matched, Policy: "team", Pattern: "*", Origin: manifest.Origin{Path: "p.yaml", Line: 7}}}},
-		{Action: plan.Hold, Would: plan.Prune, Decision: plan.Decision{Guard: "in use", Severity: plan.Block, Reason: reason.Failed.With("2 live objects would be deleted with it")}, ID: id("h")},
+		{Action: plan.Hold, Would: plan.Prune, Judged: plan.Judged{Guard: "in use", Severity: plan.Block, Reason: reason.Failed.With("2 live objects would be deleted with it")}, ID: id("h")},
 		{Action: plan.Keep, ID: id("k")},
 	}}
 	p.Want.Skipped = catalogue.Skipped{catalogue.Encrypted: 2, catalogue.NotManifest: 7} // users do not expect Headgate to apply these files
@@ -348,7 +348,7 @@ func TestLookedAtChanges(t *testing.T) {
 	}{
 		"AsWanted":   {plan.Plan{Stance: plan.Looking, Steps: []plan.Step{{Action: plan.Keep, Cause: plan.Commit, ID: id("a")}}}, false},
 		"NotApplied": {plan.Plan{Stance: plan.Looking, Effects: []plan.Effect{{Kind: plan.Apply, On: id("a"), State: plan.Pending, Change: &plan.Step{Action: plan.Create}}}}, true},
-		"Drifted":    {plan.Plan{Stance: plan.Looking, Steps: []plan.Step{{Action: plan.Keep, Cause: plan.Drift, Decision: plan.Decision{Guard: "drift"}, ID: id("a")}}}, true},
+		"Drifted":    {plan.Plan{Stance: plan.Looking, Steps: []plan.Step{{Action: plan.Keep, Cause: plan.Drift, Judged: plan.Judged{Guard: "drift"}, ID: id("a")}}}, true},
 		"Upstream":   {plan.Plan{Stance: plan.Looking, Effects: []plan.Effect{{Kind: plan.Accept, On: id("a"), State: plan.Pending}}}, false},
 	}
 	for name, tc := range cases {

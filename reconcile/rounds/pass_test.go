@@ -88,8 +88,8 @@ func TestNext(t *testing.T) {
 	unready := plan.Step{ID: obj("a"), Action: plan.Keep, Unready: true}
 	prune := plan.Step{ID: obj("a"), Action: plan.Prune, UID: "u"}
 	other := plan.Step{ID: obj("b"), Action: plan.Prune, UID: "u"}
-	held := plan.Step{ID: obj("a"), Action: plan.Hold, Would: plan.Prune, Decision: plan.Decision{Guard: "many", Severity: plan.Block}}
-	clears := plan.Step{ID: obj("a"), Action: plan.Hold, Would: plan.Prune, Decision: plan.Decision{Guard: "in use", Severity: plan.Block, Clears: plan.ClearsWithOther}}
+	held := plan.Step{ID: obj("a"), Action: plan.Hold, Would: plan.Prune, Judged: plan.Judged{Guard: "many", Severity: plan.Block}}
+	clears := plan.Step{ID: obj("a"), Action: plan.Hold, Would: plan.Prune, Judged: plan.Judged{Guard: "in use", Severity: plan.Block, Clears: plan.ClearsWithOther}}
 	deleting := plan.Step{ID: obj("a"), Action: plan.Prune, UID: "u", Removal: plan.Removal{Deleting: true}}
 	gains := plan.Step{ID: plan.CRD("things.example.org"), Action: plan.Update}
 	accepted := plan.Step{ID: manifest.ID{Group: "example.org", Kind: "Thing", Name: "t"}, Action: plan.Update}
@@ -443,8 +443,8 @@ func TestPruneHeldHalfWay(t *testing.T) {
 	mrd := crossplane.MRD("boats.example.org")
 	begun := plan.Step{ID: mrd, Action: plan.Prune, UID: "u", Phase: plan.DoProtect}
 	for name, stays := range map[string]plan.Step{
-		"Held":     {ID: mrd, Action: plan.Hold, Would: plan.Prune, Decision: plan.Decision{Guard: "in use", Severity: plan.Block}, UID: "u"},
-		"Retained": {ID: mrd, Action: plan.Keep, Cause: plan.Retain, Decision: plan.Decision{Guard: "asked"}, UID: "u"},
+		"Held":     {ID: mrd, Action: plan.Hold, Would: plan.Prune, Judged: plan.Judged{Guard: "in use", Severity: plan.Block}, UID: "u"},
+		"Retained": {ID: mrd, Action: plan.Keep, Cause: plan.Retain, Judged: plan.Judged{Guard: "asked"}, UID: "u"},
 	} {
 		var pass Pass
 		pass = pass.After(Next(pass, plan.Plan{Steps: []plan.Step{begun}}, at(0)), []plan.Outcome{{ID: mrd, Action: plan.Prune, Did: plan.DoProtect, More: true}}, nil)
@@ -463,7 +463,7 @@ func TestActivationHeldHalfWay(t *testing.T) {
 	create := plan.Step{ID: mrd, Action: plan.Create, Write: plan.Write{Activates: true}}
 	var pass Pass
 	pass = pass.After(Next(pass, plan.Plan{Steps: []plan.Step{create}}, at(0)), []plan.Outcome{{ID: mrd, Action: plan.Create, Did: plan.DoApply, More: true}}, nil)
-	d := Next(pass, plan.Plan{Steps: []plan.Step{{ID: mrd, Action: plan.Hold, Would: plan.Update, Decision: plan.Decision{Guard: "flood", Severity: plan.Block}}}}, at(time.Second))
+	d := Next(pass, plan.Plan{Steps: []plan.Step{{ID: mrd, Action: plan.Hold, Would: plan.Update, Judged: plan.Judged{Guard: "flood", Severity: plan.Block}}}}, at(time.Second))
 	pass = pass.After(d, nil, nil).End(d)
 	if o := pass.Outcomes(); len(o) != 1 || !o[0].More || d.Until != Finished {
 		t.Errorf("%s: %+v", d.Why, o)

@@ -17,7 +17,7 @@ func (p Pass) holdPrunes(part, shown plan.Plan) plan.Plan {
 		if wanted, twice := uids[s.UID]; twice && s.Action == plan.Prune {
 			s, part.Stale = s.KeptAs(wanted), true
 		} else if why := s.WaitsFor(undone); !why.None() && s.Err == nil && !p.follows(s) {
-			s = s.Ruled(plan.Ruling{Decision: plan.Decision{Guard: plan.Unfinished, Severity: plan.Block, Reason: why}}, nil).Free()
+			s = s.Ruled(plan.Ruling{Judged: plan.Judged{Guard: plan.Unfinished, Severity: plan.Block, Reason: why}}, nil).Free()
 		} else if why := s.NotEmpty(done); !why.None() && s.Err == nil {
 			s = s.Failed(why)
 		}
@@ -30,7 +30,7 @@ func (p Pass) holdPrunes(part, shown plan.Plan) plan.Plan {
 		lifted = all.AskAgain(&all)
 	}
 	approved := func(s plan.Step) bool {
-		return s.IsUnfinished() && lifted.Covers(s.Ask(plan.Ruling{Decision: plan.Decision{Guard: plan.Unfinished}}))
+		return s.IsUnfinished() && lifted.Covers(s.Ask(plan.Ruling{Judged: plan.Judged{Guard: plan.Unfinished}}))
 	}
 	part.Approval, part.Spent = all.Approval, slices.Concat(part.Spent, all.Spent)
 	for i, s := range part.Steps {

@@ -39,8 +39,8 @@ func TestUnfinishedAndPrunes(t *testing.T) {
 		"Update":    {plan.Step{Action: plan.Update}, errRefused},
 		"Known":     {plan.Step{Action: plan.Update, Err: errRefused}, errRefused},
 		"Unserved":  {plan.Step{Action: plan.Create, Err: reason.CodedError{Reason: reason.KindNowhere.With("x")}, Origin: manifest.Origin{Path: "x"}}, errRefused},
-		"Held":      {plan.Step{Action: plan.Hold, Would: plan.Create, Decision: plan.Decision{Guard: "schema", Severity: plan.Block}}, nil},
-		"HeldDrift": {plan.Step{Action: plan.Hold, Would: plan.Update, Cause: plan.Drift, Decision: plan.Decision{Guard: "flood", Severity: plan.Block}}, nil},
+		"Held":      {plan.Step{Action: plan.Hold, Would: plan.Create, Judged: plan.Judged{Guard: "schema", Severity: plan.Block}}, nil},
+		"HeldDrift": {plan.Step{Action: plan.Hold, Would: plan.Update, Cause: plan.Drift, Judged: plan.Judged{Guard: "flood", Severity: plan.Block}}, nil},
 		"Waits":     {plan.Step{Action: plan.Create, Waits: []reason.Reason{reason.AwaitsAbsent.With()}}, nil},
 		"Webhook":   {plan.Step{Action: plan.Create}, denied},
 		"Policy":    {plan.Step{Action: plan.Update, Err: denies}, denies},
@@ -118,11 +118,11 @@ func TestFinishedAndPrunes(t *testing.T) {
 	}{
 		"Applied":   {"It was created.", plan.Step{Action: plan.Create}},
 		"Unready":   {"It was applied and is not ready yet.", plan.Step{Action: plan.Keep, Unready: true}},
-		"Prune":     {"A held prune replaces nothing.", plan.Step{Action: plan.Hold, Would: plan.Prune, Decision: plan.Decision{Guard: "external", Severity: plan.Block}}},
+		"Prune":     {"A held prune replaces nothing.", plan.Step{Action: plan.Hold, Would: plan.Prune, Judged: plan.Judged{Guard: "external", Severity: plan.Block}}},
 		"Going":     {"It is being deleted.", plan.Step{Action: plan.Prune, Terminating: true, Removal: plan.Removal{Deleting: true}}},
-		"Retained":  {"A guard keeps it on purpose.", plan.Step{Action: plan.Keep, Cause: plan.Retain, Decision: plan.Decision{Guard: "asked"}}},
-		"Reported":  {"The sync only reports drift.", plan.Step{Action: plan.Keep, Would: plan.Update, Cause: plan.Drift, Decision: plan.Decision{Guard: "drift"}}},
-		"Observed":  {"The sync only observes it.", plan.Step{Action: plan.Keep, Would: plan.Update, Decision: plan.Decision{Guard: draft.OnlyObserved}}},
+		"Retained":  {"A guard keeps it on purpose.", plan.Step{Action: plan.Keep, Cause: plan.Retain, Judged: plan.Judged{Guard: "asked"}}},
+		"Reported":  {"The sync only reports drift.", plan.Step{Action: plan.Keep, Would: plan.Update, Cause: plan.Drift, Judged: plan.Judged{Guard: "drift"}}},
+		"Observed":  {"The sync only observes it.", plan.Step{Action: plan.Keep, Would: plan.Update, Judged: plan.Judged{Guard: draft.OnlyObserved}}},
 		"Release":   {"A release replaces nothing.", plan.Step{Action: plan.Release, Err: errRefused}},
 		"FailPrune": {"A failed prune replaces nothing.", plan.Step{Action: plan.Prune, Err: errRefused}},
 	} {
@@ -155,7 +155,7 @@ func TestOldestFailure(t *testing.T) {
 func TestApprovalOfUnfinished(t *testing.T) {
 	digest := ""
 	for _, code := range []reason.Code{reason.StillFails, reason.StillHeld, reason.StillWaits} {
-		s := plan.Step{Action: plan.Hold, Would: plan.Prune, Decision: plan.Decision{Guard: plan.Unfinished, Severity: plan.Block, Reason: code.With(obj(string(code)), metav1.Time{})}, ID: obj("old")}
+		s := plan.Step{Action: plan.Hold, Would: plan.Prune, Judged: plan.Judged{Guard: plan.Unfinished, Severity: plan.Block, Reason: code.With(obj(string(code)), metav1.Time{})}, ID: obj("old")}
 		if of := s.Approval().Digest; digest != "" && of != digest {
 			t.Errorf("%s: another failure voids the approval", code)
 		} else {
@@ -192,7 +192,7 @@ func TestDeadlocks(t *testing.T) {
 				p.AskAgain = func(*plan.Plan) plan.Lifting {
 					lifted := plan.Lifting{}
 					if approved {
-						lifted.Add(prune.Ask(plan.Ruling{Decision: plan.Decision{Guard: plan.Unfinished}}))
+						lifted.Add(prune.Ask(plan.Ruling{Judged: plan.Judged{Guard: plan.Unfinished}}))
 					}
 					return lifted
 				}
@@ -308,7 +308,7 @@ func TestPruneThatWaitedIsLast(t *testing.T) {
 func TestFailureHealedInThePass(t *testing.T) {
 	crd := plan.Step{ID: plan.CRD("things.example.org"), Action: plan.Update}
 	thing := plan.Step{ID: manifest.ID{Group: "example.org", Kind: "Thing", Name: "a"}, Action: plan.Update, Err: errRefused}
-	held := plan.Step{ID: obj("old"), Action: plan.Hold, Would: plan.Prune, Decision: plan.Decision{Guard: plan.Unfinished, Severity: plan.Block}, UID: "u"}
+	held := plan.Step{ID: obj("old"), Action: plan.Hold, Would: plan.Prune, Judged: plan.Judged{Guard: plan.Unfinished, Severity: plan.Block}, UID: "u"}
 	var pass Pass
 	pass = pass.After(Next(pass, plan.Plan{Steps: []plan.Step{crd, thing, held}}, at(0)), []plan.Outcome{{ID: crd.ID, Action: plan.Update}, {ID: thing.ID, Action: plan.Update, Err: errRefused}}, nil)
 	thing.Err = nil

@@ -34,7 +34,7 @@ func (c *Reader) seeDeactivatable(ctx context.Context, definitions []row, up *fa
 	if err != nil {
 		return c.Explain(err, "get", "CustomResourceDefinition "+crossplane.MRDs)
 	}
-	up.CanDeactivate = facts.CanDeactivate(crd, c.Surface.Kinds[crossplane.KindMRD].Version)
+	up.CanDeactivate = facts.CanDeactivate(ctx, crd, c.Surface.Kinds[crossplane.KindMRD].Version)
 	lost, err := c.lost(ctx, up)
 	if err != nil {
 		return err
