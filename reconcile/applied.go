@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"headgate.dev/headgate/reconcile/demand"
+	"headgate.dev/headgate/reconcile/engine"
 	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/question"
@@ -55,6 +56,7 @@ func (r Reconciler) answer(ctx context.Context, seen facts.Observed, place Obser
 
 // onForge reads the approvals on the pull requests of a commit. If that fails, none of them count.
 func (r Reconciler) onForge(ctx context.Context, q question.Approvals) any {
+	defer engine.PauseAfter(ctx, late)() // a forge that does not answer holds no worker
 	given, err := r.OnForge(ctx, q.Revision)
 	if err != nil {
 		return question.Unknown{Why: err}
@@ -74,7 +76,7 @@ func (r Reconciler) declaredBefore(ctx context.Context, seen facts.Observed, of 
 		if r.Source == nil || len(before) == len(of) || commit == seen.Want.Revision {
 			continue
 		}
-		in, err := r.Source.Fetch(ctx, commit)
+		in, err := r.fetch(ctx, commit)
 		if err != nil {
 			continue
 		}

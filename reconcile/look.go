@@ -43,9 +43,12 @@ func (r *running) look(ctx context.Context) engine.Next {
 	if c.pushed {
 		r.again = lookAgain
 	}
-	if isQuiet := !pushed && !r.polls() && !r.late(); !isQuiet && (pushed || !r.isAtTip(ctx)) {
-		r.find(ctx, pushed, c.needed)
-	}
+	_ = caught("look", func() error { // the next pass reports what is wrong with the commit
+		if isQuiet := !pushed && !r.polls() && !r.late(); !isQuiet && (pushed || !r.isAtTip(ctx)) {
+			r.find(ctx, pushed, c.needed)
+		}
+		return nil
+	})
 	wait := jitter(r.pollEvery())
 	if r.followUp = len(r.again) > 0; r.followUp {
 		wait, r.again = r.again[0], r.again[1:]

@@ -286,7 +286,7 @@ func (r *running) isDue(ctx context.Context) bool {
 	}
 	if newest := h.newest; newest != nil {
 		due := r.due(engine.Event{Kind: engine.Newest, Fresh: newest.revision != r.current(), Pushed: newest.pushed, Needed: h.needed})
-		if due.Run && (h.needed || !r.follow(ctx, newest.commit)) {
+		if due.Run && (h.needed || !r.follows(ctx, newest.commit)) {
 			r.next = due.State
 			return true
 		}

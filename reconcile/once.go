@@ -20,14 +20,28 @@ import (
 // observes everything again.
 func (r *running) guarded(ctx context.Context) (result report.Report, err error) {
 	began := time.Now()
+	defect := caught("pass", func() error {
+		result, err = r.once(ctx)
+		return nil
+	})
+	if defect != nil {
+		result, err = report.Failed(r.Reconciler.Sync, r.current(), defect), defect
+		_ = caught("report", func() error { // nothing is left that could tell of another panic
+			r.conclude(ctx, began, result, err)
+			return nil
+		})
+	}
+	return result, err
+}
+
+// caught calls do, and returns a panic of it as an error.
+func caught(what string, do func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = panicked{"pass", p, debug.Stack()}
-			result = report.Failed(r.Reconciler.Sync, r.current(), err)
-			r.conclude(ctx, began, result, err)
+			err = panicked{what, p, debug.Stack()}
 		}
 	}()
-	return r.once(ctx)
+	return do()
 }
 
 // once makes one pass and publishes its result. If the repository cannot be reached, or its newest commit must not be applied, the
@@ -85,7 +99,7 @@ func (r *running) recall(ctx context.Context, why error) error {
 	case commit == "": // nothing was applied
 		return why
 	}
-	in, err := r.Reconciler.Source.Fetch(ctx, commit)
+	in, err := r.Reconciler.fetch(ctx, commit)
 	if err != nil {
 		return fmt.Errorf("%w; no drift is corrected until then, because commit %.12s, which was applied last, cannot be used: %w", why, commit, err)
 	}
@@ -132,10 +146,9 @@ func (r *running) carry(ctx context.Context, waits func(string)) (report.Report,
 	return result, err
 }
 
-// fetch fetches the newest commit. A repository that does not answer holds no worker.
+// fetch fetches the newest commit.
 func (r *running) fetch(ctx context.Context) (render.Input, error) {
-	defer engine.PauseAfter(ctx, late)()
-	return r.Reconciler.Source.Fetch(ctx, r.Ref)
+	return r.Reconciler.fetch(ctx, r.Ref)
 }
 
 // ready waits until the API server answers.
@@ -226,7 +239,7 @@ func (r *running) publish(ctx context.Context, result report.Report) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
 	defer cancel()
 	defer engine.PauseAfter(ctx, late)()
-	if err := r.Publisher.Publish(ctx, result); err != nil {
+	if err := caught("report", func() error { return r.Publisher.Publish(ctx, result) }); err != nil {
 		r.emit(Event{Kind: PublishFailed, Revision: result.Revision, Err: err})
 	}
 }

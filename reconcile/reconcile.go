@@ -15,6 +15,7 @@ import (
 	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/baseline"
 	"headgate.dev/headgate/reconcile/draft"
+	"headgate.dev/headgate/reconcile/engine"
 	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/inventory"
@@ -108,9 +109,15 @@ type Reconciler struct {
 	computes func() // is called before each Compute; nil except in tests
 }
 
+// fetch fetches a commit. A repository that does not answer holds no worker.
+func (r Reconciler) fetch(ctx context.Context, ref string) (render.Input, error) {
+	defer engine.PauseAfter(ctx, late)()
+	return r.Source.Fetch(ctx, ref)
+}
+
 // Render fetches and renders a commit. It returns the revision even if the commit cannot be rendered.
 func (r Reconciler) Render(ctx context.Context, ref string) (render.Desired, error) {
-	in, err := r.Source.Fetch(ctx, ref)
+	in, err := r.fetch(ctx, ref)
 	if err != nil {
 		err = unread(err)
 		return render.Desired{Revision: refused(err)}, err
@@ -259,7 +266,7 @@ var errOpen = errors.New("the plan has open questions")
 
 // Declare tells the other syncs of the process what the newest commit declares. It makes no pass.
 func (r Reconciler) Declare(ctx context.Context, ref string) error {
-	in, err := r.Source.Fetch(ctx, ref)
+	in, err := r.fetch(ctx, ref)
 	r.Peers.fetched(r.Sync, err)
 	if err != nil {
 		return err
@@ -320,7 +327,7 @@ func (r Reconciler) Compare(ctx context.Context, base, head string) (report.Repo
 // complete even if Run returns an error.
 func (r Reconciler) Run(ctx context.Context, ref string) (report.Report, error) {
 	began := time.Now()
-	in, err := r.Source.Fetch(ctx, ref)
+	in, err := r.fetch(ctx, ref)
 	if err != nil {
 		err = unread(err)
 		result := report.Failed(r.Sync, refused(err), err)

@@ -44,6 +44,15 @@ func sameOptions(was, now render.Options) bool {
 	return was.Owner == now.Owner && bytes.Equal(was.Conversion.CABundle, now.Conversion.CABundle)
 }
 
+// follows is follow. If it panics, the pass that follows reports it.
+func (r *running) follows(ctx context.Context, in render.Input) (is bool) {
+	_ = caught("look", func() error {
+		is = r.follow(ctx, in)
+		return nil
+	})
+	return is
+}
+
 // follow takes up a new commit without a pass, if a pass would find what the last one found: nothing that a render of the sync depends on
 // has changed, and nothing was open. The commit gets the status that the pass would post, unless the loop is
 // Untold: then it gets one only if a later pass finds something else. Any doubt is a reason for a pass, and so is

@@ -213,7 +213,7 @@ func (o *Outbox) attempt(ctx context.Context, k key) error {
 	if !ok {
 		return nil
 	}
-	err := o.Next.Publish(ctx, w.report())
+	err := o.publish(ctx, w.report())
 	after, passes := passing(err)
 	refused := isRefused(err)
 	o.mu.Lock()
@@ -261,6 +261,17 @@ func (o *Outbox) attempt(ctx context.Context, k key) error {
 		return o.refusal(k, err)
 	}
 	return nil
+}
+
+// publish publishes a report. A panic of a client on what a forge answered is the error of this report, because other syncs of the process
+// have nothing to do with it.
+func (o *Outbox) publish(ctx context.Context, r report.Report) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("publishing ended in a defect of Headgate: %v", p)
+		}
+	}()
+	return o.Next.Publish(ctx, r)
 }
 
 // isRefused reports whether an error is about a refused token.

@@ -56,6 +56,21 @@ func (f *forge) is(fails func(string) error) {
 	f.fails = fails
 }
 
+// A client that panics on what a forge answered must not end the process of other syncs. The report is final, like one that is refused.
+func TestPanicIsAnErrorOfTheReport(t *testing.T) {
+	f, o := &forge{}, &Outbox{}
+	o.Next = f
+	f.is(func(string) error { panic("boom") })
+	if err := o.Publish(t.Context(), reported("a", "done")); err == nil || !strings.Contains(err.Error(), "defect of Headgate: boom") {
+		t.Errorf("Publish = %v, want the defect", err)
+	}
+	f.is(nil)
+	publish(t, o, reported("b", "done"))
+	if got := strings.Join(f.published, ", "); got != "b: done" || o.Waiting() != 0 {
+		t.Errorf("published %q, and %d wait; want the next report only", got, o.Waiting())
+	}
+}
+
 // later is a temporary error that only its methods identify.
 type later struct{ after time.Duration }
 

@@ -142,11 +142,11 @@ func (p deadlineTransport) once(req *http.Request, verb string) (*http.Response,
 	missing := unanswered{verb + " " + req.URL.Path, within}
 	ctx, cancel := context.WithTimeoutCause(req.Context(), within, missing)
 	isLate := func() bool { return errors.Is(context.Cause(ctx), errUnanswered) }
-	done := func() {}
+	done, read := func() {}, func() {}
 	if verb != "WATCH" {
-		done = p.under.begin(missing.request)
+		done, read = p.under.begin(missing.request), engine.Late(req.Context(), late) // also while the rest of the answer is late
 	}
-	end := sync.OnceFunc(func() { cancel(); done() })
+	end := sync.OnceFunc(func() { cancel(); done(); read() })
 	resp, err := p.next.RoundTrip(req.WithContext(ctx))
 	if err != nil {
 		defer end()
