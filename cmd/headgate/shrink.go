@@ -99,7 +99,7 @@ it; --restart restarts it.
 
 // restart restarts the Deployments of providers.
 func (t *terminal) restart(ctx context.Context, to *passFlags, providers []plan.Restart) error {
-	c, err := t.cluster(&to.clusterFlags, to.sync(), cluster.Options{})
+	c, err := t.cluster(&to.clusterFlags, to.sync())
 	if err != nil {
 		return err
 	}

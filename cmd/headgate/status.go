@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"headgate.dev/headgate/reconcile/approval"
-	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/demand"
 	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
@@ -29,6 +28,7 @@ func newStatus(t *terminal) *cobra.Command {
 		format = oneOf("text", "json")
 		full   bool
 		all    bool
+		left   bool
 	)
 	cmd := &cobra.Command{
 		Use:   "status [sync NAME] [flags]",
@@ -40,6 +40,10 @@ guard, the reason, the time and the digest that approves them, and the last ten 
 new result. It needs no commit and writes nothing. With --all it shows every sync of the
 cluster and exits with the worst code.
 
+With --orphans it lists the objects that Headgate applied and whose sync is gone, and names that
+sync. It exits with 0. A Sync with spec.kubeConfig is in another cluster, and its objects are
+listed, too.
+
 Exit codes: 0 unchanged, 1 something failed, is not ready, or nothing was applied under that
 name, 2 wrong usage, 3 something is held, or another writer changed or deleted it.
 
@@ -47,14 +51,21 @@ name, 2 wrong usage, 3 something is held, or another writer changed or deleted i
 		Example: `  headgate status
   headgate status sync shop -n team
   headgate status --name prod -o json
-  headgate status --all`,
+  headgate status --all
+  headgate status --orphans -o json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := of.object(cmd, &in, args); err != nil {
 				return err
 			}
+			if left && all {
+				return usagef("--all shows syncs, and --orphans objects whose sync is gone; specify one of them")
+			}
+			if left {
+				return t.orphans(cmd.Context(), &in, of.sync(), format.value)
+			}
 			syncs := []inventory.Sync{of.sync()}
 			if all {
-				c, err := t.cluster(&in, of.sync(), cluster.Options{})
+				c, err := t.cluster(&in, of.sync())
 				if err != nil {
 					return err
 				}
@@ -64,7 +75,7 @@ name, 2 wrong usage, 3 something is held, or another writer changed or deleted i
 			}
 			found := make([]status, len(syncs))
 			for i, one := range syncs {
-				c, err := t.cluster(&in, one, cluster.Options{})
+				c, err := t.cluster(&in, one)
 				if err != nil {
 					return err
 				}
@@ -86,6 +97,7 @@ name, 2 wrong usage, 3 something is held, or another writer changed or deleted i
 	of.addTo(cmd)
 	format.addTo(cmd, "output", "o", "output format")
 	cmd.Flags().BoolVar(&all, "all", false, "show every sync of the cluster; ignore --name and --namespace")
+	cmd.Flags().BoolVar(&left, "orphans", false, "list the objects of the cluster whose sync is gone; ignore --name and --namespace")
 	cmd.Flags().BoolVar(&full, "full", false, "also list unchanged objects")
 	return cmd
 }

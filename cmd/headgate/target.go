@@ -485,12 +485,12 @@ func (t *terminal) reconciler(f *passFlags, source reconcile.Source, how cluster
 }
 
 // cluster returns the cluster that the flags select, as a sync sees it.
-func (t *terminal) cluster(f *clusterFlags, of inventory.Sync, how cluster.Options) (*cluster.Cluster, error) {
+func (t *terminal) cluster(f *clusterFlags, of inventory.Sync) (*cluster.Cluster, error) {
 	cfg, err := f.config()
 	if err != nil {
 		return nil, err
 	}
-	return cluster.New(cfg, of, t.showing(how))
+	return cluster.New(cfg, of, t.showing(cluster.Options{}))
 }
 
 // showing returns options that report progress on the terminal.

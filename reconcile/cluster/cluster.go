@@ -152,6 +152,11 @@ func (c *Cluster) Owned(ctx context.Context, of inventory.Sync) ([]manifest.ID, 
 // Syncs returns the syncs that have an inventory in the cluster, sorted by namespace and name.
 func (c *Cluster) Syncs(ctx context.Context) ([]inventory.Sync, error) { return c.store.Syncs(ctx) }
 
+// Orphaned returns the objects whose last sync is gone. It costs one list for every kind.
+func (c *Cluster) Orphaned(ctx context.Context) (inventory.Orphans, error) {
+	return c.store.Orphaned(ctx)
+}
+
 // Lease returns the lease of the sync.
 func (c *Cluster) Lease(ctx context.Context) (preflight.Lease, error) { return c.store.Lease(ctx) }
 

@@ -53,7 +53,12 @@ func Ours(o metav1.Object, s Sync) bool {
 // AppliedByUs reports whether a live object has both marks of a sync and our field manager owns them. In a copy,
 // another field manager owns them.
 func AppliedByUs(o metav1.Object, s Sync) bool {
-	return Ours(o, s) && AppliedKey(o, false, SyncLabel) && AppliedKey(o, true, InventoryAnnotation)
+	return Ours(o, s) && appliedMarks(o)
+}
+
+// appliedMarks reports whether our field manager owns both marks of a live object, whatever sync they name.
+func appliedMarks(o metav1.Object) bool {
+	return AppliedKey(o, false, SyncLabel) && AppliedKey(o, true, InventoryAnnotation)
 }
 
 // Missing reports whether no inventory is stored and none was rebuilt.

@@ -36,7 +36,7 @@ var (
 	waiting     = prometheus.NewDesc("headgate_waiting_prunes", "Prunes that wait for creates and updates that failed, are held or wait.", []string{"sync"}, nil)
 	stalled     = prometheus.NewDesc("headgate_stalled", "Always 1, for a sync that does not run until a person changes it.", []string{"sync", "reason"}, nil)
 	suspended   = prometheus.NewDesc("headgate_suspended_until_timestamp_seconds", "When the suspension of a sync should end.", []string{"sync"}, nil)
-	orphaned    = prometheus.NewDesc("headgate_orphaned_objects", "Objects that a sync left in the cluster when it went, since this process runs.", []string{"sync"}, nil)
+	orphaned    = prometheus.NewDesc("headgate_orphaned_objects", "Objects that a sync left in the cluster when it went, since this process runs. 'headgate status --orphans' reads the cluster, and also lists older ones.", []string{"sync"}, nil)
 	depth       = prometheus.NewDesc("headgate_outbox_depth", "Commits whose status waits for the forge.", []string{"sync"}, nil)
 	succeeded   = prometheus.NewDesc("headgate_last_success_timestamp_seconds", "When the last pass ended in which nothing failed. Steps may be held.", []string{"sync"}, nil)
 )

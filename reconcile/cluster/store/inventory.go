@@ -140,10 +140,8 @@ func (c *Store) Syncs(ctx context.Context) ([]inventory.Sync, error) {
 		return nil, c.Explain(err, "list", "the inventories, which are ConfigMaps of all namespaces")
 	}
 	var syncs []inventory.Sync
-	for _, m := range list.Items {
-		name, ours := strings.CutPrefix(m.Name, render.BookPrefix)
-		s := inventory.Sync{Namespace: m.Namespace, Name: name}
-		if ours && m.Labels[inventoryLabel] == s.Key() {
+	for i := range list.Items {
+		if s, is := syncOf(&list.Items[i]); is {
 			syncs = append(syncs, s)
 		}
 	}
@@ -151,6 +149,13 @@ func (c *Store) Syncs(ctx context.Context) ([]inventory.Sync, error) {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	return syncs, nil
+}
+
+// syncOf returns the sync of an inventory, and false for the inventory of another tool.
+func syncOf(m metav1.Object) (inventory.Sync, bool) {
+	name, ours := strings.CutPrefix(m.GetName(), render.BookPrefix)
+	s := inventory.Sync{Namespace: m.GetNamespace(), Name: name}
+	return s, ours && m.GetLabels()[inventoryLabel] == s.Key()
 }
 
 // rebuiltEntries returns the entries of an inventory that has lost values. An entry without a value no longer shows which object
@@ -188,8 +193,8 @@ func (c *Store) Another(of inventory.Sync) *Store { return &Store{Client: c.Of(o
 
 // recordOf returns the record of a stored inventory. A format that this binary does not know is an error, whatever else the record
 // holds.
-func recordOf(m *corev1.ConfigMap) (inventory.Record, error) {
-	stored := m.Annotations[recordAnnotation]
+func recordOf(m metav1.Object) (inventory.Record, error) {
+	stored := m.GetAnnotations()[recordAnnotation]
 	if stored == "" {
 		return inventory.Record{}, nil
 	}
