@@ -399,7 +399,6 @@ func TestNothingDeclared(t *testing.T) {
 		w := newWorld()
 		w.files = "# nothing\n"
 		w.run(t, w.loop())
-		t.Log(w.events)
 		passes := w.received(Passed)
 		if len(passes) == 0 || passes[0].Err == nil || !strings.Contains(passes[0].Err.Error(), "check the path") {
 			t.Errorf("the result of the first pass is %v, want an error with the advice to check the path", passes)
@@ -528,7 +527,6 @@ func TestBackOff(t *testing.T) {
 		}
 
 		time.Sleep(time.Hour)
-		t.Log(w.events)
 		passes := w.received(Passed)
 		for i, want := range []time.Duration{5, 10, 20, 40, 80, 160, 300, 300} {
 			if got := passes[i].Next.Seconds() / float64(want); got < 0.9 || got > 1.1 {
@@ -573,7 +571,6 @@ func TestFetchError(t *testing.T) {
 		if got := w.noted(); len(got) != 1 || !strings.HasSuffix(got[0], " a: error: boom") {
 			t.Errorf("The repository's problem comes first: %q", got)
 		}
-		t.Log(w.events)
 		passes := w.received(Passed)
 		if err := passes[len(passes)-1].Err; !errors.Is(err, errBoom) || !strings.Contains(err.Error(), "bang") {
 			t.Errorf("Both are told: %v", err)

@@ -403,6 +403,9 @@ func (r Report) counts() string {
 		parts = append(parts, "no changes")
 	}
 	add(c.Unchanged, "unchanged")
+	if r.Suspended != "" {
+		parts = append(parts, r.Suspended)
+	}
 	line := strings.Join(parts, ", ")
 	if r.Judgement.Word != "" && r.Error == "" {
 		line = fmt.Sprintf("%s: %s · %s", r.Judgement.Word, clean(r.grounds()), line)

@@ -180,6 +180,8 @@ func TestEveryValueOfTheAPIIsInAnEnumeration(t *testing.T) {
 // The settings of a Sync reach the core: every field of the core's options is set, except those with another source.
 func TestEverySettingOfTheCoreIsInTheAPI(t *testing.T) {
 	elsewhere := map[string]string{
+		"Guarding.Home":    "Surroundings, from the namespace of the controller",
+		"Terms.Object":     "metadata.uid of a Sync object",
 		"Options.Compares": "a comparison of two commits",
 		"Options.Live":     "a pass, from the cluster",
 		"Options.Explains": "headgate why and tree",
