@@ -104,7 +104,7 @@ func TestBrokenNeighboursDelayNobody(t *testing.T) {
 			}
 			w.run(t, l)
 		}
-		time.Sleep(20 * time.Minute)
+		time.Sleep(10 * time.Minute)
 		synctest.Wait()
 		mu.Lock()
 		defer mu.Unlock()
