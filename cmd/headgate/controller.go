@@ -61,7 +61,7 @@ func (f *ceilingFlags) addTo(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.instances, "instances", "", "the most that a Sync may set in instances: hold or prune (default: no limit)")
 	flags.StringVar(&f.adoption, "adoption", "", "the most that a Sync may set in adoption: refuse, if-unowned or adopt (default: no limit)")
-	flags.StringVar(&f.approvals, "approvals", "", "who may approve on Sync objects and pull requests: never (nobody) or others (everyone except the author) (default: no limit)")
+	flags.StringVar(&f.approvals, "approvals", "", "who may approve on Sync objects and pull requests: never (no approval counts) or others (everyone except the author) (default: no limit)")
 }
 
 // ceilings returns the limits.
