@@ -25,6 +25,7 @@ func newUninstall(t *terminal) *cobra.Command {
 		Long: `Uninstall deletes the controller, its rights and its admission policies. Everything that Syncs
 applied stays, with their inventories; so do the Syncs, and their CRD. After another 'headgate
 install' they go on where they stopped. Without Syncs, the CRD is deleted, too. The namespace stays.
+Uninstall ends when the API server has removed what it deleted.
 
 With --delete-syncs, Uninstall first deletes the Syncs that this installation runs, while its controller
 still runs: a Sync with deletionPolicy Delete deletes what it applied, and the others leave it. If a
@@ -68,8 +69,8 @@ Exit codes: 0 removed, 1 an error, 2 wrong usage.`,
 	flags.BoolVar(&with, "delete-syncs", false, "delete the Syncs of the installation first")
 	flags.BoolVar(&dryRun, "dry-run", false, "only list the objects")
 	flags.BoolVarP(&yes, "yes", "y", false, "do not ask")
-	flags.BoolVar(&noWait, "no-wait", false, "do not wait until the Pods have ended")
-	addLapse(cmd, &timeout, "timeout", 5*time.Minute, "how long to wait until Syncs, or Pods, are gone")
+	flags.BoolVar(&noWait, "no-wait", false, "do not wait until Pods and the CRD are gone")
+	addLapse(cmd, &timeout, "timeout", 5*time.Minute, "how long to wait until Syncs, Pods, or the CRD are gone")
 	in.addTo(cmd)
 	return cmd
 }

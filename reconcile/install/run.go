@@ -249,7 +249,15 @@ func (r Run) Uninstall(ctx context.Context, found Removal, with bool) error {
 	if found.CRD != nil {
 		rest = append(rest, found.CRD)
 	}
-	return r.delete(ctx, rest, "deleted")
+	if err := r.delete(ctx, rest, "deleted"); err != nil || r.NoWait || r.DryRun {
+		return err
+	}
+	return r.gone(ctx, rest)
+}
+
+// gone waits until deleted objects are gone: the API server deletes a CRD later, and until then another installation would be refused.
+func (r Run) gone(ctx context.Context, deleted []*unstructured.Unstructured) error {
+	return r.Cluster.Gone(ctx, deleted, r.Timeout, func(*unstructured.Unstructured) string { return "" })
 }
 
 // ended waits until the Pods of an installation are gone, so that they write what they have begun with their rights.
@@ -258,7 +266,7 @@ func (r Run) ended(ctx context.Context, namespace string) error {
 	if err != nil {
 		return err
 	}
-	return r.Cluster.Gone(ctx, pods, r.Timeout, func(*unstructured.Unstructured) string { return "" })
+	return r.gone(ctx, pods)
 }
 
 // Kept returns lines about what stays in the cluster.
