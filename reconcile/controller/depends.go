@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -17,8 +18,23 @@ import (
 	runtimereconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
+// An origin is where the commits of a Sync come from. Two Syncs with the same origin get the same commits.
+type origin struct {
+	repo, ref string
+	source    v1alpha1.SourceRef // of Flux
+}
+
+func originOf(s v1alpha1.Sync) origin {
+	from := origin{repo: s.Spec.Source.Repo, ref: s.Spec.Source.Ref}
+	if ref := s.Spec.Source.SourceRef; ref != nil {
+		from.source = *ref
+		from.source.Namespace = cmp.Or(ref.Namespace, s.Namespace)
+	}
+	return from
+}
+
 // lacks returns why a dependency is not as far as a Sync needs it; "" if it is. commit is what the Sync would apply: another Sync of the same
-// repository and ref must have applied it, too.
+// origin must have applied it, too.
 func lacks(s v1alpha1.Sync, on v1alpha1.Dependency, other *v1alpha1.Sync, commit string) string {
 	of := other.Status
 	switch {
@@ -28,7 +44,7 @@ func lacks(s v1alpha1.Sync, on v1alpha1.Dependency, other *v1alpha1.Sync, commit
 		return "is stalled"
 	case of.LastAppliedRevision == "" || of.LastAppliedRevision != of.LastAttemptedRevision:
 		return "is not applied"
-	case s.Spec.Source.Repo == other.Spec.Source.Repo && s.Spec.Source.Ref == other.Spec.Source.Ref && of.LastAppliedRevision != commit:
+	case originOf(s) == originOf(*other) && of.LastAppliedRevision != commit:
 		return fmt.Sprintf("has not applied %.12s", commit)
 	case on.Until == v1alpha1.UntilReady && (!meta.IsStatusConditionTrue(of.Conditions, v1alpha1.ConditionReady) || meta.IsStatusConditionTrue(of.Conditions, v1alpha1.ConditionHeld)):
 		return "is not ready"

@@ -41,3 +41,18 @@ func TestLacks(t *testing.T) {
 		}
 	}
 }
+
+// Two Syncs with sources of Flux have no repository. If these counted as the same, one would wait for ever for a commit of another source.
+func TestSyncsOfDifferentSourcesHaveDifferentCommits(t *testing.T) {
+	from := func(namespace, name string) v1alpha1.Sync {
+		s := v1alpha1.Sync{ObjectMeta: metav1.ObjectMeta{Namespace: "team"}}
+		s.Spec.Source.SourceRef = &v1alpha1.SourceRef{Kind: "GitRepository", Namespace: namespace, Name: name}
+		return s
+	}
+	if originOf(from("", "a")) == originOf(from("", "b")) || originOf(from("", "a")) == originOf(from("other", "a")) {
+		t.Error("different sources have the same commits")
+	}
+	if originOf(from("", "a")) != originOf(from("team", "a")) {
+		t.Error("one source has different commits")
+	}
+}
