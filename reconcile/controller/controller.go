@@ -104,6 +104,8 @@ func Run(ctx context.Context, o Options) error {
 	if err := errors.Join(v1alpha1.AddToScheme(scheme), core.AddToScheme(scheme), admission.AddToScheme(scheme), coordination.AddToScheme(scheme)); err != nil {
 		return err
 	}
+	// The API server limits us by priority and fairness. The default of client-go, 5 requests a second, would delay the statuses of many Syncs.
+	o.Config.QPS, o.Config.Burst = -1, -1
 	m, err := manager.New(o.Config, manager.Options{
 		Scheme: scheme, Cache: o.caches(),
 		LeaderElection: true, LeaderElectionID: o.leaseOf(), LeaderElectionNamespace: o.Home, LeaderElectionReleaseOnCancel: true,
