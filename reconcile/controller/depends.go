@@ -7,6 +7,7 @@ import (
 
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -83,16 +84,24 @@ func (c *controller) waitsFor(ctx context.Context, s v1alpha1.Sync, commit strin
 		err := c.everySync().Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: on.Name}, other)
 		switch {
 		case apierrors.IsNotFound(err):
-			return fmt.Errorf("spec.dependsOn: the Sync %s does not exist", on.Name)
+			return dependencyError{on.Name, "does not exist"}
 		case err != nil:
 			return err
 		}
 		if why := lacks(s, on, other, commit); why != "" {
-			return fmt.Errorf("spec.dependsOn: the Sync %s %s", on.Name, why)
+			return dependencyError{on.Name, why}
 		}
 	}
 	return nil
 }
+
+// A dependencyError is why a Sync waits for another one.
+type dependencyError struct{ sync, lacks string }
+
+func (e dependencyError) Error() string { return "spec.dependsOn: the Sync " + e.sync + " " + e.lacks }
+
+// Code returns the code of the error, which is the reason of the condition Ready.
+func (dependencyError) Code() reason.Code { return reason.DependencyNotReady }
 
 // wait records whether the Sync waits for a dependency.
 func (j *subject) wait(is bool) {

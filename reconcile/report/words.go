@@ -75,16 +75,17 @@ func codesOf(all []reason.Reason) []reason.Code {
 
 // words holds the wording of every code.
 var words = map[reason.Code]wording{
-	reason.Both:             say("%s; %s", explanation, explanation),
-	reason.Failed:           say("%s", text),
-	reason.AlsoHeld:         say("%s; also held by the guard %q: %s", explanation, text, explanation),
-	reason.Approved:         say("approved past the guard %q: %s", text, explanation),
-	reason.Unverified:       say("%s", text),
-	reason.Rewritten:        say("the branch was rewritten: this commit does not descend from %s, which was applied last; look at the changes and approve them, or push a commit that descends from it", commit),
-	reason.NoHistory:        say("the source shows no history, so it is not known whether it follows %s, which was applied last; apply a commit of a Git repository, or approve the changes", commit),
-	reason.OwnersUnknown:    say("not deleted: whether its CRD would go with it is not known: %s", explanation),
-	reason.AwaitsCrossplane: say("Crossplane to report that it is being deleted, so that its CRD stays (without Crossplane, remove the finalizer %s)", text),
-	reason.NotGone:          say("not gone after %s: %s", text, explanation),
+	reason.Both:               say("%s; %s", explanation, explanation),
+	reason.Failed:             say("%s", text),
+	reason.AlsoHeld:           say("%s; also held by the guard %q: %s", explanation, text, explanation),
+	reason.Approved:           say("approved past the guard %q: %s", text, explanation),
+	reason.Unverified:         say("%s", text),
+	reason.DependencyNotReady: say("%s", text),
+	reason.Rewritten:          say("the branch was rewritten: this commit does not descend from %s, which was applied last; look at the changes and approve them, or push a commit that descends from it", commit),
+	reason.NoHistory:          say("the source shows no history, so it is not known whether it follows %s, which was applied last; apply a commit of a Git repository, or approve the changes", commit),
+	reason.OwnersUnknown:      say("not deleted: whether its CRD would go with it is not known: %s", explanation),
+	reason.AwaitsCrossplane:   say("Crossplane to report that it is being deleted, so that its CRD stays (without Crossplane, remove the finalizer %s)", text),
+	reason.NotGone:            say("not gone after %s: %s", text, explanation),
 
 	reason.PackageInstalls:     say("%s is installed with it, and %s", text, explanation),
 	reason.PackageInstallsMany: say("%s is installed with it, and %s; and so it is with %s more", text, explanation, count("definition")),
