@@ -188,12 +188,9 @@ func (c *controller) subject(s *v1alpha1.Sync) *subject {
 	return one
 }
 
-// forget stops a Sync whose object is gone. Its objects stay in the cluster.
-func (c *controller) forget(ctx context.Context, name inventory.Sync) {
+// forget stops a Sync that this controller does not run any more. Its objects stay in the cluster.
+func (c *controller) forget(name inventory.Sync) {
 	c.fleet.Remove(name)
-	if c.moved(ctx, name) {
-		c.Metrics.Forget(name.Namespace, name.Name)
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.subjects, name)

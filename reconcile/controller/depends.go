@@ -81,7 +81,7 @@ func (g gate) Fetch(ctx context.Context, ref string) (render.Input, error) {
 func (c *controller) waitsFor(ctx context.Context, s v1alpha1.Sync, commit string) error {
 	for _, on := range s.Spec.DependsOn {
 		other := &v1alpha1.Sync{}
-		err := c.everySync().Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: on.Name}, other)
+		err := c.client.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: on.Name}, other)
 		switch {
 		case apierrors.IsNotFound(err):
 			return dependencyError{on.Name, "does not exist"}
@@ -117,7 +117,11 @@ func (c *controller) dependants(ctx context.Context, on client.Object) []runtime
 		return nil // the back-off of those that wait finds it
 	}
 	var found []runtimereconcile.Request
-	for _, s := range all.Items {
+	for i := range all.Items {
+		s := &all.Items[i]
+		if !c.runs(s) {
+			continue
+		}
 		for _, d := range s.Spec.DependsOn {
 			if d.Name == on.GetName() {
 				found = append(found, runtimereconcile.Request{NamespacedName: types.NamespacedName{Namespace: s.Namespace, Name: s.Name}})

@@ -21,6 +21,7 @@ import (
 //
 //	the object                                          the Sync
 //	is gone                                             stops; its objects stay
+//	belongs to another shard                            stops; the other shard goes on with its objects
 //	is being deleted                                    ends, as deletionPolicy says
 //	cannot run as it is                                 stops, and is Stalled
 //	does not run yet, or has another spec               starts anew
@@ -38,10 +39,14 @@ func (c *controller) Reconcile(ctx context.Context, q runtimereconcile.Request) 
 	err := c.client.Get(ctx, q.NamespacedName, &found)
 	switch {
 	case apierrors.IsNotFound(err):
-		c.forget(ctx, name)
+		c.forget(name)
 		return runtimereconcile.Result{}, nil
 	case err != nil:
 		return runtimereconcile.Result{}, err
+	case !c.runs(&found):
+		c.forget(name)
+		c.Metrics.Forget(name.Namespace, name.Name) // another shard counts its objects
+		return runtimereconcile.Result{}, nil
 	}
 	one := c.subject(&found)
 	asked := one.see(&found)
@@ -54,7 +59,7 @@ func (c *controller) Reconcile(ctx context.Context, q runtimereconcile.Request) 
 	}
 	wanted := *found.DeepCopy()
 	wanted.Default()
-	again := runtimereconcile.Result{RequeueAfter: soonest(soonest(one.suspend(&found), lookAgain(wanted)), c.againForOthers(wanted))}
+	again := runtimereconcile.Result{RequeueAfter: soonest(one.suspend(&found), lookAgain(wanted))}
 	err = c.carry(ctx, wanted, one, asked)
 	if no, ok := errors.AsType[*refusal](err); ok {
 		slog.Warn("the Sync does not run", "sync", name.String(), "reason", no.reason, "error", no.err)

@@ -1,18 +1,15 @@
 package controller
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
-	"time"
 
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
-	"headgate.dev/headgate/reconcile/inventory"
 
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // ShardKey is the label whose value is the shard of a Sync object, as in Flux. A controller runs the Syncs that its selector matches.
@@ -35,38 +32,16 @@ func (o Options) leaseOf() string {
 	return leaseName + "-" + hex.EncodeToString(sum[:5])
 }
 
-// caches returns what the controller keeps of the cluster.
+// caches returns what the controller keeps of the cluster: also the Syncs of other shards, on which its own may depend.
 func (o Options) caches() cache.Options {
 	all := cache.Options{DefaultTransform: cache.TransformStripManagedFields()}
 	if o.Namespace != "" {
 		all.DefaultNamespaces = map[string]cache.Config{o.Namespace: {}}
 	}
-	if o.isShard() {
-		all.ByObject = map[client.Object]cache.ByObject{&v1alpha1.Sync{}: {Label: o.Selector}}
-	}
 	return all
 }
 
-// everySync returns what reads Sync objects of all shards.
-func (c *controller) everySync() client.Reader {
-	if c.isShard() {
-		return c.direct // the cache has only those of this shard
-	}
-	return c.client
-}
-
-// moved reports whether a Sync that this controller does not run any more still exists: another shard has it.
-func (c *controller) moved(ctx context.Context, name inventory.Sync) bool {
-	return c.isShard() && c.direct.Get(ctx, client.ObjectKey{Namespace: name.Namespace, Name: name.Name}, &v1alpha1.Sync{}) == nil
-}
-
-// betweenShards is when a shard looks again at dependencies, which may be Syncs of other shards: it does not watch these.
-const betweenShards = 10 * time.Second
-
-// againForOthers returns when to look at the dependencies of a Sync again that this shard does not watch; 0 for never.
-func (c *controller) againForOthers(s v1alpha1.Sync) time.Duration {
-	if c.isShard() && len(s.Spec.DependsOn) > 0 {
-		return betweenShards
-	}
-	return 0
+// runs reports whether the controller runs a Sync. Those of other shards are run by others.
+func (o Options) runs(s *v1alpha1.Sync) bool {
+	return !o.isShard() || o.Selector.Matches(labels.Set(s.Labels))
 }
