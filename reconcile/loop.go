@@ -327,7 +327,7 @@ func (r *running) pass(ctx context.Context) {
 		event.Kind = Stopped
 		r.next = r.due(engine.Event{Kind: engine.Stopped, Why: cmp.Or(yieldTo, because)}).State
 	} else {
-		event.Next = r.passed(because, err, h)
+		event.Next = r.passed(because, result, err, h)
 	}
 	r.emit(event)
 }
@@ -395,10 +395,11 @@ func (r *running) endPass(why error) {
 }
 
 // passed decides when the pass after one that ended begins. It returns the time until then, unless drift triggers it earlier.
-func (r *running) passed(because Because, err error, h heard) time.Duration {
+func (r *running) passed(because Because, result report.Report, err error, h heard) time.Duration {
 	pushed := h.pushed != "" && h.pushed != r.current()
 	r.next = r.due(engine.Event{
-		Kind: engine.Passed, Why: because, Failed: err != nil && !ofCommit(err), Soon: r.soon, Drifted: r.fresh(), Fresh: pushed, Needed: h.needed && err == nil,
+		Kind: engine.Passed, Why: because, Failed: err != nil && !ofCommit(err), Refused: result.Summary.Failed > 0, Soon: r.soon,
+		Drifted: r.fresh(), Fresh: pushed, Needed: h.needed && err == nil,
 	}).State
 	if r.next.Why == Commit || r.next.Why == Needed {
 		return 0

@@ -48,6 +48,7 @@ type world struct {
 	wanted     render.Desired
 	observe    func(ctx context.Context) error
 	apply      func(ctx context.Context) error
+	refuses    error // of each object that is sent
 	owner      render.Owner
 	upstream   facts.Upstream // the state that Crossplane has created
 	publish    error
@@ -152,7 +153,7 @@ func (w *world) Apply(ctx context.Context, p plan.Plan) ([]plan.Outcome, error) 
 	}
 	var done []plan.Outcome
 	for _, s := range p.Steps {
-		done = append(done, plan.Outcome{ID: s.ID, Action: s.Action})
+		done = append(done, plan.Outcome{ID: s.ID, Action: s.Action, Err: w.refuses})
 	}
 	return done, nil
 }
@@ -544,6 +545,30 @@ func TestBackOff(t *testing.T) {
 		time.Sleep(67 * time.Second)
 		if passes = w.received(Passed); len(passes) == 0 || passes[0].Err == nil || passes[0].Next > 6*time.Second {
 			t.Errorf("And the next error begins anew: %v", passes)
+		}
+	})
+}
+
+// An object that the API server refuses is no failure of the pass, but an hour is too long until the next try.
+func TestRefusedObjects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.refuses = errBoom
+		l := w.loop()
+		l.Interval = time.Hour
+		w.run(t, l)
+		time.Sleep(4 * time.Hour)
+		passes := w.received(Passed)
+		for i, want := range []time.Duration{1, 2, 4, 8, 16, 32, 60} {
+			if got := passes[i].Next.Minutes() / float64(want); passes[i].Err != nil || got < 0.9 || got > 1.1 {
+				t.Errorf("The pause after pass %d is %s, want about %d minutes; error %v", i+1, passes[i].Next, want, passes[i].Err)
+			}
+		}
+		w.set(func() { w.refuses = nil })
+		time.Sleep(67 * time.Minute)
+		passes = w.received(Passed)
+		if last := passes[len(passes)-1]; last.Report.Summary.Failed > 0 || last.Next < 50*time.Minute {
+			t.Errorf("Once it is accepted, the next pass begins after the interval: %s, %+v", last.Next, last.Report.Summary)
 		}
 	})
 }

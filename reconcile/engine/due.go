@@ -40,6 +40,7 @@ type State struct {
 	Quiet    time.Time // no pass because of drift begins before
 	Prompts  int       // passes in a row because of drift
 	Failures int       // failed passes in a row
+	Refusals int       // passes in a row that left refused objects, since the last commit
 }
 
 // An Event is something that may begin a pass.
@@ -52,9 +53,10 @@ type Event struct {
 
 	// Of Passed and Stopped:
 
-	Why    Trigger       // of the pass that ended; of Stopped: or of the one that it made way for
-	Failed bool          // for a reason that may be gone in the next pass. A commit that cannot be applied is no failure
-	Soon   time.Duration // the pass asks for the next one after this time, if that is less than the interval
+	Why     Trigger       // of the pass that ended; of Stopped: or of the one that it made way for
+	Failed  bool          // for a reason that may be gone in the next pass. A commit that cannot be applied is no failure
+	Refused bool          // the API server refused objects, perhaps for a reason outside of the commit: their CRD was being deleted
+	Soon    time.Duration // the pass asks for the next one after this time, if that is less than the interval
 }
 
 // An EventKind is the kind of an Event.
@@ -78,10 +80,11 @@ type Times struct {
 }
 
 const (
-	firstPause  = 5 * time.Second // after an error
-	mostPause   = 5 * time.Minute
-	catchUp     = 500 * time.Millisecond // how long the watcher may need to learn what a pass has written
-	freePrompts = 3                      // passes in a row because of drift before they are slowed down
+	firstPause   = 5 * time.Second // after an error
+	mostPause    = 5 * time.Minute
+	catchUp      = 500 * time.Millisecond // how long the watcher may need to learn what a pass has written
+	freePrompts  = 3                      // passes in a row because of drift before they are slowed down
+	afterRefusal = time.Minute
 )
 
 // A Schedule is the state after an event, and whether a pass begins now, for the reason Why.
@@ -109,7 +112,10 @@ type Schedule struct {
 //	Passed    another sync needs a pass, and this one succeeded   at once: another sync
 //	Passed    it failed                                           after a pause that doubles with every failure: retry
 //	Passed    objects differ that it did not check                after a moment, or the pause of a fight: drift
+//	Passed    the API server refused objects                      after a minute that doubles with every such pass: retry
 //	Passed    otherwise, also with holds                          after the interval, or sooner if the pass asks for that: interval
+//
+// No pause is longer than the interval, except the one after failures. That of refused objects begins anew with every commit.
 //
 // The pause of a fight begins with the third pass in a row because of drift: another writer changes the objects as often as Headgate
 // does. It doubles with every further one. A suspended sync has no loop, and so no events. A commit that is superseded is a Newest.
@@ -145,6 +151,8 @@ func Due(s State, e Event, now time.Time, t Times) Schedule {
 		return s.next(s.Regular, Again)
 	case e.Drifted && again.Before(s.Regular):
 		return s.next(again, Moved)
+	case e.Refused:
+		return s.next(s.Regular, Again)
 	}
 	return s.next(s.Regular, Time)
 }
@@ -186,7 +194,8 @@ func (s State) counted(e Event, now time.Time, t Times) State {
 	if s.Prompts >= freePrompts {
 		s.Quiet = now.Add(BackOff(s.Prompts-freePrompts+1, time.Second, t.Interval))
 	}
-	next := t.vary(t.Interval)
+	s.Refusals = e.refusals(s.Refusals)
+	next := t.vary(BackOff(s.Refusals, afterRefusal, t.Interval))
 	if e.Soon > 0 {
 		next = min(next, e.Soon)
 	}
@@ -194,12 +203,23 @@ func (s State) counted(e Event, now time.Time, t Times) State {
 	return s
 }
 
+// refusals counts a pass with refused objects.
+func (e Event) refusals(before int) int {
+	switch {
+	case !e.Refused:
+		return 0
+	case e.Why == Commit:
+		return 1
+	}
+	return before + 1
+}
+
 // vary changes a delay by the jitter.
 func (t Times) vary(d time.Duration) time.Duration { return time.Duration(float64(d) * (1 + t.Jitter)) }
 
-// BackOff returns a delay that doubles with every failure, up to most.
+// BackOff returns a delay that doubles with every failure, up to most, which it is without a failure, too.
 func BackOff(failures int, first, most time.Duration) time.Duration {
-	if failures > 16 {
+	if failures == 0 || failures > 16 {
 		return most
 	}
 	return min(first<<(failures-1), most)

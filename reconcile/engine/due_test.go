@@ -117,6 +117,36 @@ func TestDue(t *testing.T) {
 			event:  Event{Kind: Passed, Why: Time, Soon: 5 * time.Second},
 			want:   Schedule{State{At: in(5 * time.Second), Why: Time, Regular: in(5 * time.Second), Quiet: now}, false},
 		},
+		"Refused": {
+			reason: "What the API server refused may be accepted soon, although the commit stays as it is.",
+			event:  Event{Kind: Passed, Why: Commit, Refused: true}, times: Times{time.Hour, -0.1},
+			want: Schedule{State{At: in(54 * time.Second), Why: Again, Regular: in(54 * time.Second), Quiet: now, Refusals: 1}, false},
+		},
+		"RefusedAgain": {
+			reason: "The pause doubles with every pass.",
+			state:  State{Refusals: 2}, event: Event{Kind: Passed, Why: Again, Refused: true}, times: Times{Interval: time.Hour},
+			want: Schedule{State{At: in(4 * minute), Why: Again, Regular: in(4 * minute), Quiet: now, Refusals: 3}, false},
+		},
+		"RefusedOften": {
+			reason: "But it is never longer than the interval.",
+			state:  State{Refusals: 9}, event: Event{Kind: Passed, Why: Again, Refused: true}, times: Times{Interval: time.Hour},
+			want: Schedule{State{At: in(time.Hour), Why: Again, Regular: in(time.Hour), Quiet: now, Refusals: 10}, false},
+		},
+		"RefusedWithAnotherCommit": {
+			reason: "Another commit begins anew.",
+			state:  State{Refusals: 9}, event: Event{Kind: Passed, Why: Commit, Refused: true}, times: Times{Interval: time.Hour},
+			want: Schedule{State{At: in(minute), Why: Again, Regular: in(minute), Quiet: now, Refusals: 1}, false},
+		},
+		"RefusedAndDrift": {
+			reason: "Drift does not wait for it.",
+			event:  Event{Kind: Passed, Why: Time, Refused: true, Drifted: true}, times: Times{Interval: time.Hour},
+			want: Schedule{State{At: in(catchUp), Why: Moved, Regular: in(minute), Quiet: now, Refusals: 1}, false},
+		},
+		"AcceptedAgain": {
+			reason: "A pass without refused objects ends the pause.",
+			state:  State{Refusals: 3}, event: Event{Kind: Passed, Why: Again},
+			want: Schedule{State{At: in(minute), Why: Time, Regular: in(minute), Quiet: now}, false},
+		},
 		"PassedAndPushed": {
 			reason: "A push that came during the pass is next, also after an error.",
 			event:  Event{Kind: Passed, Why: Commit, Fresh: true, Failed: true},
