@@ -115,6 +115,29 @@ func TestAWorkerLeavesWhileARunWaits(t *testing.T) {
 	})
 }
 
+// An approval that is given while a pass waits for a cluster must not wait for the interval after that pass.
+func TestAWakeDuringAPauseIsForTheNextRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBoard(t, 1)
+		ready := make(chan struct{})
+		waits := sync.OnceFunc(func() { <-ready })
+		task := b.Join(t.Context(), Regular, func(ctx context.Context) Next {
+			resume := Pause(ctx)
+			waits()
+			resume()
+			b.works("run")
+			return never()
+		})
+		synctest.Wait()
+		task.Wake(Asked)
+		synctest.Wait()
+		close(ready)
+		time.Sleep(time.Minute)
+		b.expect("The task runs again for what woke it.", "run", "run")
+		leave(task)
+	})
+}
+
 // A pass that was interrupted while it waited has to record what it has done. It must not wait for a worker, and a worker that comes later
 // stays with it.
 func TestNothingHoldsUpWhatWasInterrupted(t *testing.T) {

@@ -36,6 +36,8 @@ type run struct {
 	back   chan struct{} // closed when a worker is back; nil if nobody waits for that
 	pauses int
 	ended  bool
+	woken  bool     // something woke the task meanwhile
+	urgent Priority // the most urgent of that
 }
 
 type runKey struct{}
@@ -48,8 +50,16 @@ func (q *Queue) Join(ctx context.Context, first Priority, do func(context.Contex
 	return t
 }
 
-// Wake runs the task as soon as a worker is free, or again if it runs.
-func (t *Task) Wake(priority Priority) { t.add(0, priority) }
+// Wake runs the task as soon as a worker is free, or again once its run has ended.
+func (t *Task) Wake(priority Priority) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.run != nil { // the queue forgets it if a worker comes while the run waits
+		t.run.woken, t.run.urgent = true, max(t.run.urgent, priority)
+		return
+	}
+	t.add(0, priority)
+}
 
 // Leave removes the task, once, and returns when its run has ended.
 func (t *Task) Leave() {
@@ -96,6 +106,9 @@ func (r *run) begin(do func(context.Context) Next) {
 	if t.ended != nil {
 		close(t.ended)
 		return
+	}
+	if r.woken {
+		next = Next{time.Now(), max(next.Priority, r.urgent)}
 	}
 	t.add(time.Until(next.At), next.Priority)
 }
