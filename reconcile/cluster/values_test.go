@@ -242,7 +242,7 @@ func TestRestoredCluster(t *testing.T) {
 		}
 	}
 	p := planned(t, c, want(t, namespace(space), configMap(space, "kept", "1")))
-	if diff := cmp.Diff([]string{"update (drift) ConfigMap/" + space + "/kept", "hold (not ours) ConfigMap/" + space + "/dropped"}, actions(p)); diff != "" {
+	if diff := cmp.Diff([]string{"update (drift) ConfigMap/" + space + "/kept", "hold (rebuilt) ConfigMap/" + space + "/dropped"}, actions(p)); diff != "" {
 		t.Errorf("Wanted objects are adopted again; a person decides on the others.\nsteps (-want +got):\n%s", diff)
 	}
 	applied(t, c, commit)

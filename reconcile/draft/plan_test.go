@@ -368,9 +368,9 @@ func TestGuards(t *testing.T) {
 			result: want{Action: plan.Hold, Guard: "not ours"},
 		},
 		"Recreated": {
-			reason: "Another UID means another object, whatever its name and labels are.",
+			reason: "Another UID means another object, unless a person confirms that a backup restored it.",
 			owned:  cm, live: given.Live(cm, "other"), want: []render.Object{kept},
-			result: want{Action: plan.Hold, Guard: "not ours"},
+			result: want{Action: plan.Hold, Guard: "rebuilt"},
 		},
 		"TakenByHelm": {
 			reason: "Helm deletes its own objects, and a hold would never end.",

@@ -29,13 +29,10 @@ func notOurs(s plan.Step, c draft.Case) plan.Ruling {
 	if !inventory.Ours(live, c.Seen.Inventory.Sync) {
 		return held(reason.MarkMissing.With())
 	}
-	switch uid := c.Seen.Inventory.Entries[s.ID].UID; {
-	case c.Seen.Inventory.Holds(s.ID, live):
-		return allowed
-	case uid == "":
+	if !c.Seen.Inventory.Holds(s.ID, live) && !c.Seen.Restored(s.ID, live) { // the guard rebuilt holds a restored object
 		return held(reason.NotProven.With())
 	}
-	return held(reason.AnotherUID.With())
+	return allowed
 }
 
 // freesOurs reports whether a step only removes our finalizer from an object that we applied and that is being deleted. Missing or

@@ -5,9 +5,11 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"maps"
+	"slices"
 	"testing"
 
 	"headgate.dev/headgate/fixtures/given"
+	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/draft"
 	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
@@ -45,6 +47,48 @@ func TestFinalizerWithoutMarks(t *testing.T) {
 				t.Errorf("marks: %s, UID %q: %s %q %s", name, uid, s.Action, s.Guard, s.Reason)
 			}
 		}
+	}
+}
+
+// A backup restored an object under another UID, and the commit does not want it: an approval prunes it. An object without the marks, or
+// one that was made while Headgate created its own, is another's, and no approval prunes it.
+func TestPruneOfARestoredObject(t *testing.T) {
+	id := manifest.IDOf(given.ConfigMap("a"))
+	none := func(o *metav1.PartialObjectMetadata) { o.Labels = nil }
+	for name, tc := range map[string]struct {
+		recorded types.UID
+		live     *metav1.PartialObjectMetadata
+		by       plan.GuardName
+		approved plan.Action
+	}{
+		"Restored": {"u", given.Live(given.ConfigMap("a"), "restored"), Rebuilt, plan.Prune},
+		"Foreign":  {"u", given.Live(given.ConfigMap("a"), "restored", none), NotOurs, plan.Hold},
+		"Copied":   {"", given.Live(given.ConfigMap("a"), "copy"), NotOurs, plan.Hold},
+		"Ours":     {"u", given.Live(given.ConfigMap("a"), "u"), "", plan.Prune},
+	} {
+		t.Run(name, func(t *testing.T) {
+			seen := given.Owning(t, "a", "b")
+			e := seen.Inventory.Entries[id]
+			e.UID = tc.recorded
+			seen.Inventory.Entries[id], seen.Objects[id] = e, tc.live
+			want := render.Desired{Objects: []render.Object{given.Wanted(t, given.ConfigMap("b"))}}
+			decided := func() (plan.Action, plan.GuardName) {
+				p := given.Computed(t, want, seen, Guarding{}.Guards()...)
+				s := p.Steps[slices.IndexFunc(p.Steps, func(s plan.Step) bool { return s.ID == id })]
+				return s.Action, s.Guard
+			}
+			if action, by := decided(); by != tc.by || (action == plan.Hold) != (tc.by != "") {
+				t.Errorf("%s by %q, want %q", action, by, tc.by)
+			}
+			var digests []string
+			for _, guard := range []plan.GuardName{Rebuilt, NotOurs} {
+				digests = append(digests, approval.Claim{Guard: string(guard), Action: string(plan.Prune), Of: id}.Digest())
+			}
+			seen.Approvals = approval.Given{inventory.InComment: approval.Typed(digests...)}
+			if action, by := decided(); action != tc.approved {
+				t.Errorf("approved: %s by %q, want %s", action, by, tc.approved)
+			}
+		})
 	}
 }
 

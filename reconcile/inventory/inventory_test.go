@@ -52,6 +52,11 @@ func TestSettled(t *testing.T) {
 	if _, ok := settled.Entries[d]; ok {
 		t.Error("what is gone and not wanted must be forgotten")
 	}
+	for did, want := range map[plan.Do]types.UID{plan.DoAdopt: "restored", plan.DoMigrate: "u"} {
+		if e := record.Settled(p, have, []plan.Outcome{{ID: b, Action: plan.Update, Did: did, UID: "restored"}}).Entries[b]; e.UID != want || e.Mark != "m" {
+			t.Errorf("an object that a backup restored under another UID is ours once its fields are (%s): %v", did, e)
+		}
+	}
 	if _, ok := record.Settled(p, have, []plan.Outcome{{ID: c, Action: plan.Prune}}).Entries[c]; ok {
 		t.Error("what was pruned must be forgotten")
 	}

@@ -7,5 +7,4 @@ const (
 	MadeForMRD     Code = "MadeForMRD"     // the ManagedResourceDefinition for which Crossplane made the CRD, and which this sync removes or has removed
 	MarkMissing    Code = "MarkMissing"    // it does not carry the mark of the sync any more
 	NotProven      Code = "NotProven"      // only its marks show that Headgate applied it
-	AnotherUID     Code = "AnotherUID"     // it is not the object that was applied, but a new one
 )

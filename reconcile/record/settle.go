@@ -154,6 +154,9 @@ func settled(o plan.Outcome, e inventory.Entry, have inventory.Inventory) invent
 		if before, owned := have.Entries[o.ID]; owned {
 			before.Digest, e = e.Digest, before
 		}
+		if o.Did == plan.DoAdopt && o.Err == nil { // the object may be restored, with another UID
+			e.UID = o.UID
+		}
 	case o.Action == plan.Keep && o.Unknown: // as before
 	case o.Action == plan.Keep && o.NotReady.None():
 		e.Actuation, e.Reconcile = "Succeeded", "Succeeded"

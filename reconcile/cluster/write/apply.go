@@ -412,7 +412,9 @@ func (r *execution) carry(ctx context.Context, s plan.Step, before []plan.Outcom
 			o.NotReady = reason.FieldsMigrated.With()
 		}
 	case plan.DoAdopt:
-		o.Err = r.adopt(ctx, s, id)
+		if o.Err = r.adopt(ctx, s, id); o.Err == nil {
+			o.UID = s.UID
+		}
 	case plan.DoActivate:
 		live, o.Err = r.activate(ctx, s, id)
 	case plan.DoApply:
