@@ -257,7 +257,7 @@ generate: bin/controller-gen ## Write the CRD of a Sync and the methods of its t
 	@cd reconcile/api/v1alpha1 && '$(CURDIR)/bin/controller-gen' paths=. object crd output:crd:dir='$(CURDIR)/examples/controller/crds'
 
 .PHONY: bench
-bench: bin/dyff $(filter bin/gitea,$(servers)) ## Measure each figure against its target, in about three hours, or less than one with BENCHFLAGS= (BENCH=regexp, BENCHFLAGS='-n 5'); then run the benchmarks in the code
+bench: bin/dyff $(filter bin/gitea,$(servers)) ## Measure each figure against its target, in about four hours, or less than two with BENCHFLAGS= (BENCH=regexp, BENCHFLAGS='-n 5'); then run the benchmarks in the code
 	@$(static) go run ./fixtures/bench -run '$(BENCH)' $(BENCHFLAGS)
 	@for pkg in $(call having,^func Benchmark); do go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) -timeout 120m $$pkg || exit 1; done
 
