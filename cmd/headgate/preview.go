@@ -228,7 +228,7 @@ func (t *terminal) preview(ctx context.Context, f *previewFlags) (report.Report,
 		}
 	}
 	into := cmp.Or(f.base, forge.WorkflowOf(t.getenv).Base, "origin/main")
-	t.trustOfTarget(ctx, f, repository, into)
+	t.syncOfTarget(ctx, f, repository, into)
 	fork := forge.WorkflowOf(t.getenv).Fork || previews != nil && previews.Pull.Fork
 	w, elsewhere, err := t.isolated(f, repository, fork)
 	if err != nil {
