@@ -61,10 +61,24 @@ type PreviewLoop struct {
 	Woken    <-chan struct{} // receives when a pull request may have changed; may be nil
 	Most     int             // maximum number of pull requests to preview; default 100
 	OnEvent  func(Event)     // receives what the loop does; may be nil
+	Memory   *PreviewMemory  // what an earlier loop with the same Requests knew; may be nil
+	// Turn waits until a preview in a process of its own may begin, and returns a function that ends its turn. It is nil if only the loop
+	// limits how many there are.
+	Turn func(ctx context.Context) (end func(), err error)
+}
+
+// A PreviewMemory is what a PreviewLoop knows of the pull requests, for the next loop with the same Requests. The Syncs may be others: a
+// pull request is previewed again if other syncs follow its target. The zero value knows nothing.
+type PreviewMemory struct {
+	turns   turns
+	known   map[pullKey]*previewedPull
+	decided map[string]headStatus // the posted statuses of heads
+	authors map[authored]bool     // answers about authors
 }
 
 // A PreviewedSync is a sync whose pull requests are previewed.
 type PreviewedSync struct {
+	ID         any // must be comparable; another one after every change of the sync, if the loop has a Memory
 	Reconciler Reconciler
 	Forks      *Reconciler // previews pull requests from forks; nil refuses them
 	Origin     Origin      // must be comparable; equal for all syncs of one repository, which is then asked only once
@@ -97,9 +111,9 @@ var errFork = errors.New("not previewed: the head is in a fork; to preview forks
 // Run previews until ctx is done.
 func (f PreviewLoop) Run(ctx context.Context) {
 	f.Interval, f.Most = cmp.Or(f.Interval, time.Minute), cmp.Or(f.Most, mostRequests)
-	l := &previewing{
-		PreviewLoop: f, known: map[pullKey]*previewedPull{}, decided: map[string]headStatus{}, authors: map[authored]bool{},
-		running: map[pullKey]Request{}, ended: make(chan struct{}, 1),
+	l := &previewing{PreviewLoop: f, PreviewMemory: cmp.Or(f.Memory, &PreviewMemory{}), running: map[pullKey]Request{}, ended: make(chan struct{}, 1)}
+	if l.known == nil {
+		l.known, l.decided, l.authors = map[pullKey]*previewedPull{}, map[string]headStatus{}, map[authored]bool{}
 	}
 	defer l.previews.Wait()
 	l.mu.Lock()
@@ -141,26 +155,23 @@ func (l *previewing) wait(ctx context.Context, until <-chan time.Time, woken <-c
 // previewing is a running PreviewLoop.
 type previewing struct {
 	PreviewLoop
+	*PreviewMemory // guarded by mu
 
 	ended    chan struct{} // receives when a preview ended and another one waits
 	previews sync.WaitGroup
 
 	// mu guards everything below. Looks and previews hold it, except while they wait and while a head is fetched and read.
 	mu      sync.Mutex
-	turns   turns
 	running map[pullKey]Request // the pull requests that are being previewed
 	waits   bool                // a preview waits for its turn
 	soon    []time.Duration     // delays before the remaining looks after a webhook
 
-	known    map[pullKey]*previewedPull
-	current  []Request             // the open pull requests that are previewed
-	heads    []sharedHead          // their heads
-	decided  map[string]headStatus // the posted statuses of heads
-	authors  map[authored]bool     // answers about authors
-	failures int                   // number of looks that failed in a row
-	trouble  string                // the error of the last failed look
-	crowded  bool                  // more than Most pull requests are open, which was reported
-	news     bool                  // the last look found something to do
+	current  []Request    // the open pull requests that are previewed
+	heads    []sharedHead // their heads
+	failures int          // number of looks that failed in a row
+	trouble  string       // the error of the last failed look
+	crowded  bool         // more than Most pull requests are open, which was reported
+	news     bool         // the last look found something to do
 	moves    map[move]bool
 	tips     map[branchOf]branch
 }
@@ -184,6 +195,7 @@ type move struct {
 type previewedPull struct {
 	Request
 
+	by       []any  // the IDs of the syncs that it is previewed for
 	tip      string // the newest commit of its target at the preview
 	done     bool
 	verdict  report.Status // of the last preview
@@ -323,14 +335,15 @@ func (l *previewing) drop(ctx context.Context, k *previewedPull) {
 func (l *previewing) due(ctx context.Context, q Request) *previewedPull {
 	syncs := l.following(q)
 	k := l.known[q.key()]
+	by := idsOf(syncs)
 	switch {
-	case k == nil:
-		k = &previewedPull{Request: q, settle: true}
+	case k == nil, !slices.Equal(k.by, by):
+		k = &previewedPull{Request: q, by: by, settle: true}
 	case !k.same(q):
 		if k.Head != q.Head {
 			l.drop(ctx, k)
 		}
-		k = &previewedPull{Request: q, settle: true}
+		k = &previewedPull{Request: q, by: by, settle: true}
 	case !k.done && time.Now().Before(k.after):
 		return nil
 	case k.done && l.heard(ctx, k, q):
@@ -341,6 +354,15 @@ func (l *previewing) due(ctx context.Context, q Request) *previewedPull {
 		return nil
 	}
 	return k
+}
+
+// idsOf returns the IDs of syncs.
+func idsOf(syncs []followedSync) []any {
+	all := make([]any, len(syncs))
+	for i, s := range syncs {
+		all[i] = s.ID
+	}
+	return all
 }
 
 // previewNow previews a pull request for syncs. share is what this look knows of its head.

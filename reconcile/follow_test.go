@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/memo"
 	"headgate.dev/headgate/reconcile/report"
@@ -731,5 +733,53 @@ func TestFollowerBranches(t *testing.T) {
 			f.Syncs = append([]PreviewedSync{other}, f.Syncs...)
 		})
 		expect(t, "Only syncs that follow the target branch are previewed.", y.happens(time.Second), "7 pending", "7 h7 "+changes)
+	})
+}
+
+// A loop that takes the place of another one previews only what changed, and all that other syncs follow now.
+func TestMemoryOfPreviews(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newPullForge(openedBy(1, "ann-1s"))
+		e := &elsewhere{pullForge: y, authors: map[string]int{}}
+		var memory PreviewMemory
+		turns := 0
+		during := func(ids ...string) []string {
+			t.Helper()
+			f := PreviewLoop{Requests: y, Interval: time.Minute, Memory: &memory, Turn: func(ctx context.Context) (func(), error) {
+				turns++
+				return func() {}, ctx.Err()
+			}}
+			for _, id := range ids {
+				f.Syncs = append(f.Syncs, PreviewedSync{ID: id, Reconciler: Reconciler{Source: y, Sync: inventory.Sync{Name: id}}, Origin: y, Elsewhere: e.preview})
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				f.Run(ctx)
+			}()
+			log := published(y.happens(30 * time.Second))
+			stop()
+			<-ended
+			return log
+		}
+		for _, tc := range []struct {
+			reason string
+			syncs  []string
+			want   []string
+		}{
+			{"A loop begins.", []string{"a"}, []string{"1 ann-1s"}},
+			{"Nothing changed.", []string{"a"}, nil},
+			{"A sync joins.", []string{"a", "b"}, []string{"1 ann-1s"}},
+			{"A sync leaves.", []string{"b"}, []string{"1 ann-1s"}},
+			{"Nothing changed again.", []string{"b"}, nil},
+		} {
+			if diff := cmp.Diff(tc.want, during(tc.syncs...)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		}
+		if turns != 3 {
+			t.Errorf("%d previews had a turn", turns)
+		}
 	})
 }

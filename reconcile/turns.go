@@ -157,11 +157,11 @@ func (l *previewing) places() int {
 func (l *previewing) begin(ctx context.Context, q Request, k *previewedPull) {
 	l.news = true
 	l.known[q.key()] = k
-	began := time.Now()
-	l.turns.began(q, began)
+	l.turns.began(q, time.Now())
 	l.running[q.key()] = q
 	syncs, share := l.following(q), l.shareOf(q) // a later look may not find it any more
 	preview := func() {
+		began := time.Now()
 		l.previewNow(ctx, q, k, syncs, share)
 		l.turns.ended(q, time.Since(began), time.Now())
 		delete(l.running, q.key())
@@ -171,6 +171,8 @@ func (l *previewing) begin(ctx context.Context, q Request, k *previewedPull) {
 		return
 	}
 	l.previews.Go(func() {
+		end := l.turn(ctx)
+		defer end()
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		preview()
@@ -178,6 +180,18 @@ func (l *previewing) begin(ctx context.Context, q Request, k *previewedPull) {
 			notify(l.ended)
 		}
 	})
+}
+
+// turn waits for the turn of a preview, and returns what ends it. If ctx ends meanwhile, the preview ends at once, too.
+func (l *previewing) turn(ctx context.Context) (end func()) {
+	if l.Turn == nil {
+		return func() {}
+	}
+	end, err := l.Turn(ctx)
+	if err != nil {
+		return func() {}
+	}
+	return end
 }
 
 // unlocked calls a function without the lock.

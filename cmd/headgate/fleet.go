@@ -64,7 +64,7 @@ func (t *terminal) newFiled(flags *runFlags, syncs []v1alpha1.Sync) (*filed, err
 	f.common = target.Surroundings{
 		Audit: record, Cluster: cfg, Event: func(e reconcile.Event) { measure(f.counts, e) }, Cache: clones(flags.cache), Peers: peers,
 		Queue: engine.NewQueue(flags.most), Shares: &cluster.Shares{}, Boards: &target.Boards{}, Clones: &git.Shared{}, Memo: new(memo.Memory), // several Syncs often read the same repository
-		KeyFiles: flags.trust.keys, TrustedRoot: flags.trust.root, Plain: flags.plain,
+		KeyFiles: flags.trust.keys, TrustedRoot: flags.trust.root, Plain: flags.plain, PullRequests: &target.PullRequests{Name: flags.only},
 	}
 	return f, nil
 }
@@ -83,7 +83,6 @@ func (f *filed) check(syncs []v1alpha1.Sync) error {
 // closes the targets, also after an error.
 func (f *filed) wire(syncs []v1alpha1.Sync, together bool) ([]*target.Target, error) {
 	in := f.common
-	in.PullRequests = &target.PullRequests{Name: f.flags.only}
 	if !together {
 		in.Peers, in.Shares = nil, nil
 	}
@@ -93,9 +92,6 @@ func (f *filed) wire(syncs []v1alpha1.Sync, together bool) ([]*target.Target, er
 	}
 	return targets, err
 }
-
-// previews reports whether the pull requests of a Sync are previewed. That is done for all such Syncs together.
-func (f *filed) previews(s v1alpha1.Sync) bool { return f.flags.only != "" || s.Spec.Previews }
 
 // run runs the targets of Syncs until ctx is done, and follows changes of the files. It also receives webhooks for them, and answers
 // others who look at them, on the addresses that are set. A hangup of the terminal does not end it.
@@ -148,8 +144,8 @@ type change struct {
 }
 
 // changeOf returns the difference between two lists of Syncs, each sorted. Approvals are read before every pass, so a Sync with another
-// one goes on. If one that previews changes, all of those change.
-func changeOf(before, after []v1alpha1.Sync, previews func(v1alpha1.Sync) bool) change {
+// one goes on.
+func changeOf(before, after []v1alpha1.Sync) change {
 	was, now := byName(before), byName(after)
 	var c change
 	for name, s := range now {
@@ -166,14 +162,6 @@ func changeOf(before, after []v1alpha1.Sync, previews func(v1alpha1.Sync) bool) 
 	for name := range was {
 		if _, stays := now[name]; !stays {
 			c.removed = append(c.removed, name)
-		}
-	}
-	touched := slices.Concat(c.added, c.changed, c.removed)
-	if slices.ContainsFunc(touched, func(name inventory.Sync) bool { return previews(was[name]) || previews(now[name]) }) {
-		for name := range was {
-			if s, stays := now[name]; stays && previews(s) && !slices.Contains(touched, name) {
-				c.changed = append(c.changed, name)
-			}
 		}
 	}
 	for _, all := range [][]inventory.Sync{c.added, c.changed, c.removed, c.approved} {
@@ -242,7 +230,7 @@ func (f *filed) takeUp(ctx context.Context) {
 		logRefused(err)
 		return
 	}
-	c := changeOf(f.running.Syncs(), syncs, f.previews)
+	c := changeOf(f.running.Syncs(), syncs)
 	now := byName(syncs)
 	for _, name := range c.approved {
 		f.running.Annotate(now[name])

@@ -10,10 +10,10 @@ import (
 )
 
 func TestChangeOf(t *testing.T) {
-	sync := func(name, path string, previews bool) v1alpha1.Sync {
+	sync := func(name, path string) v1alpha1.Sync {
 		var s v1alpha1.Sync
 		s.Namespace, s.Name = "ns", name
-		s.Spec.Source.Path, s.Spec.Previews = path, previews
+		s.Spec.Source.Path = path
 		return s
 	}
 	approved := func(s v1alpha1.Sync, digest string) v1alpha1.Sync {
@@ -27,42 +27,30 @@ func TestChangeOf(t *testing.T) {
 	}{
 		"Nothing": {
 			reason: "The order in the file does not count.",
-			before: []v1alpha1.Sync{sync("a", "a", false), sync("b", "b", false)},
-			after:  []v1alpha1.Sync{sync("b", "b", false), sync("a", "a", false)},
+			before: []v1alpha1.Sync{sync("a", "a"), sync("b", "b")},
+			after:  []v1alpha1.Sync{sync("b", "b"), sync("a", "a")},
 		},
 		"Each": {
 			reason: "Only what differs is started or stopped.",
-			before: []v1alpha1.Sync{sync("a", "a", false), sync("b", "b", false), sync("c", "c", false)},
-			after:  []v1alpha1.Sync{sync("a", "a", false), sync("b", "x", false), sync("d", "d", false)},
+			before: []v1alpha1.Sync{sync("a", "a"), sync("b", "b"), sync("c", "c")},
+			after:  []v1alpha1.Sync{sync("a", "a"), sync("b", "x"), sync("d", "d")},
 			want:   []string{"added ns/d", "changed ns/b", "removed ns/c"},
 		},
 		"Approval": {
 			reason: "An approval is no other Sync: its loop goes on with what it knows.",
-			before: []v1alpha1.Sync{sync("a", "a", false), approved(sync("b", "b", false), "1")},
-			after:  []v1alpha1.Sync{approved(sync("a", "a", false), "1"), approved(sync("b", "b", false), "2")},
+			before: []v1alpha1.Sync{sync("a", "a"), approved(sync("b", "b"), "1")},
+			after:  []v1alpha1.Sync{approved(sync("a", "a"), "1"), approved(sync("b", "b"), "2")},
 			want:   []string{"approved ns/a", "approved ns/b"},
 		},
 		"ApprovalAndMore": {
 			reason: "A Sync that starts again reads its approval.",
-			before: []v1alpha1.Sync{sync("a", "a", false)},
-			after:  []v1alpha1.Sync{approved(sync("a", "b", false), "1")},
+			before: []v1alpha1.Sync{sync("a", "a")},
+			after:  []v1alpha1.Sync{approved(sync("a", "b"), "1")},
 			want:   []string{"changed ns/a"},
-		},
-		"Previews": {
-			reason: "A pull request has one comment for all Syncs that preview.",
-			before: []v1alpha1.Sync{sync("a", "a", true), sync("b", "b", false), sync("c", "c", true)},
-			after:  []v1alpha1.Sync{sync("a", "x", true), sync("b", "b", false), sync("c", "c", true)},
-			want:   []string{"changed ns/a", "changed ns/c"},
-		},
-		"LastOfPreviews": {
-			reason: "A Sync that previews no more leaves the comment, too.",
-			before: []v1alpha1.Sync{sync("a", "a", true), sync("c", "c", true)},
-			after:  []v1alpha1.Sync{sync("a", "a", false), sync("c", "c", true)},
-			want:   []string{"changed ns/a", "changed ns/c"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := changeOf(tc.before, tc.after, func(s v1alpha1.Sync) bool { return s.Spec.Previews })
+			c := changeOf(tc.before, tc.after)
 			var got []string
 			for _, part := range []struct {
 				what string

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -114,6 +115,9 @@ func Run(ctx context.Context, o Options) error {
 	})
 	if err != nil {
 		return err
+	}
+	if all := o.Around.PullRequests; all != nil {
+		all.Shard = strings.TrimPrefix(strings.TrimPrefix(o.leaseOf(), leaseName), "-")
 	}
 	c := &controller{
 		Options: o, client: m.GetClient(), direct: m.GetAPIReader(),

@@ -197,7 +197,7 @@ func (i *inspection) protection(ctx context.Context) (preflight.Result, error) {
 		return preflight.Result{}, err
 	}
 	if i.sync.Spec.Previews {
-		found.Posts = forge.ContextOf(nameOfPreviews(*i.sync))
+		found.Posts = forge.ContextOf(new(PullRequests).nameOf(*i.sync))
 	}
 	activation, drift := i.contexts()
 	found.Later = []string{activation, drift}

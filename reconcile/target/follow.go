@@ -5,8 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
+	"time"
 
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
@@ -30,43 +34,70 @@ const notACA = "read by passes only"
 
 // PullRequests follows the pull requests of all Syncs of a process. Each pull request of a repository has one comment and one
 // status for all Syncs that post for the same cluster. The zero value is ready to use.
+//
+//	Start of a Sync ─► join ─┐
+//	                         ├► the loop of the group ends ─► another one, with the Syncs that run now, goes on
+//	end of a Sync ─► leave ──┘
 type PullRequests struct {
 	// Name is set in a process that makes no passes. It previews for all of its Syncs, whatever their clusters, with one comment
 	// and one status of this name.
 	Name string
+	// Tenants gives each namespace comments and statuses of its own: Syncs of different namespaces do not trust each other with their
+	// tokens. Shard is a part of their names, because other shards preview for the same namespace.
+	Tenants bool
+	Shard   string
 
 	mu     sync.Mutex
 	groups map[pullRequestsOf]*previewer
+	places chan struct{} // of previews in processes of their own
 }
+
+// PreviewsAtOnce is how many processes of previews a process has at a time.
+const PreviewsAtOnce = 2
 
 // A pullRequestsOf identifies what shares comments and statuses. The cluster is part of it because other processes post for other
 // clusters, and no process knows the Syncs of another one.
 type pullRequestsOf struct {
 	repository string // base, owner and name
 	cluster    string
+	namespace  string         // set if each namespace has its own
 	sync       inventory.Sync // set for Syncs with comments of their own
 }
 
 // A previewer previews the pull requests of a repository for the Syncs that joined it.
 type previewer struct {
-	reconcile.PreviewLoop
+	woken  chan struct{}
+	memory reconcile.PreviewMemory
 
-	wake     func()
-	previews *forge.Previews // without the pull request
-	forks    bool            // pull requests from forks are previewed
-	first    *follower       // runs the loop
-	caches   map[string]*follower
+	// Guarded by PullRequests.mu.
+	members []*follower // that run, by name
+	runs    bool
+	now     *previewing // nil until the first loop begins
+}
+
+// A previewing is a loop over the pull requests of a group.
+type previewing struct {
+	stop  context.CancelFunc
+	ended chan struct{}
 }
 
 // A follower is the part of one Sync in the previews of its repository. It has its own clone, so that no pass waits for it and the
 // heads of pull requests stay separate from the commits that passes read.
 type follower struct {
-	of     *previewer
-	sync   reconcile.PreviewedSync
-	origin origin
-	wired  []*Wired
-	temp   scratch.Dir // the directory of its clone, if that is temporary
-	cache  string
+	of       *PullRequests
+	key      pullRequestsOf
+	sync     reconcile.PreviewedSync
+	origin   origin
+	wired    []*Wired
+	temp     scratch.Dir // the directory of its clone, if that is temporary
+	interval time.Duration
+	event    func(reconcile.Event)
+
+	previews *forge.Previews // without the pull request, as if the Sync were the only one
+	forks    bool            // pull requests from forks are previewed
+
+	group *previewer      // that it joined
+	gone  <-chan struct{} // the Sync ends
 }
 
 // previewsOf wires the previews of a Sync. It returns nil if the Sync has none. loop makes the passes of the Sync, and clone is the
@@ -85,30 +116,25 @@ func previewsOf(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Se
 	if err != nil {
 		return nil, err
 	}
-	all := in.PullRequests
-	if all == nil {
-		all = new(PullRequests)
-	}
-	all.mu.Lock()
-	defer all.mu.Unlock()
 	rules, err := rulesOf(s, account.Repository)
 	if err != nil {
 		return nil, err
 	}
-	group, err := all.group(s, account, in)
-	if err != nil {
+	f := &follower{
+		of: cmp.Or(in.PullRequests, &PullRequests{}), event: in.Event, forks: s.Spec.ForkPreviews != nil,
+		interval: cmp.Or(cmp.Or(s.Spec.Source.Interval, s.Spec.Interval).Duration(), time.Minute),
+	}
+	if err := f.posts(s, account, rules); err != nil {
 		return nil, err
 	}
-	f := &follower{of: group}
-	if first := group.caches[clone.URL]; first != nil {
-		f.cache = first.cache
-	} else if f.cache = filepath.Join(in.Cache, "previews"); in.Cache == "" {
+	cache := filepath.Join(in.Cache, "previews")
+	if in.Cache == "" {
 		if f.temp, err = scratch.New("previews"); err != nil {
 			return nil, err
 		}
-		f.cache = f.temp.Path
+		cache = f.temp.Path
 	}
-	f.origin = origin{into: secondClone(clone, f.cache, clone.Limits), heads: secondClone(clone, f.cache, ofHeads(clone.Limits))}
+	f.origin = origin{into: secondClone(clone, cache, clone.Limits), heads: secondClone(clone, cache, ofHeads(clone.Limits))}
 	over := in
 	over.Memo = loop.Options.Memo
 	how := How{Fresh: freshTags, Compares: true, Secret: loop.Cluster.Secret}
@@ -135,10 +161,7 @@ func previewsOf(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Se
 	if err != nil {
 		return nil, err
 	}
-	f.sync = reconcile.PreviewedSync{Reconciler: own, Origin: f.origin, Ref: s.Spec.Source.Ref}
-	if first := group.caches[clone.URL]; first != nil {
-		f.sync.Origin = first.origin
-	}
+	f.sync = reconcile.PreviewedSync{ID: f, Reconciler: own, Origin: f.origin, Ref: s.Spec.Source.Ref}
 	if allowed := s.Spec.ForkPreviews; allowed != nil {
 		// On behalf of a fork, Headgate asks the cluster for nothing except the signatures that it demands of every package.
 		forks, err := wire(&registry.Fork{Registries: allowed.Registries})
@@ -152,10 +175,6 @@ func previewsOf(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Se
 			return nil, err
 		}
 	}
-	group.join(f, s, clone.URL, rules)
-	if in.onlyPreviews() { // the process of the cluster may have previewed before
-		group.previews.Replaces = append(group.previews.Replaces, forge.NameOfCluster(s.Spec.ClusterName))
-	}
 	return f, nil
 }
 
@@ -164,10 +183,53 @@ func (in Surroundings) onlyPreviews() bool {
 	return in.PullRequests != nil && in.PullRequests.Name != ""
 }
 
-// nameOfPreviews returns the name of the previews of a Sync with statuses.
-func nameOfPreviews(s v1alpha1.Sync) string {
+// posts sets what posts the previews of a Sync, under which name, and with which others. rules are nil if no comments count.
+func (f *follower) posts(s v1alpha1.Sync, account forge.Account, rules *forge.Rules) error {
+	pulls, err := account.Pulls()
+	if err != nil {
+		return fmt.Errorf("spec.statuses: %w", err)
+	}
+	record, err := account.Poster()
+	if err != nil {
+		return fmt.Errorf("spec.statuses: %w", err)
+	}
+	f.previews = &forge.Previews{Poster: record, Pulls: pulls, TargetURL: s.Spec.PageURL, Commands: map[inventory.Sync]forge.Rules{}}
+	of := inventory.Sync{Namespace: s.Namespace, Name: s.Name}
+	if rules != nil {
+		f.previews.Commands[of] = *rules
+	}
+	f.key = pullRequestsOf{repository: account.Repository.Base + "/" + account.Repository.String(), cluster: s.Spec.ClusterName}
+	if f.of.Tenants {
+		f.key.namespace = s.Namespace
+	}
+	if s.Spec.Statuses.Per == v1alpha1.PerSync {
+		f.key.sync = of
+	}
+	f.previews.Name = f.of.nameOf(s)
 	if s.Spec.Statuses.Per != v1alpha1.PerSync {
-		return forge.NameOfCluster(s.Spec.ClusterName)
+		f.previews.Replaces = []string{forge.NameOfSync(of, "", v1alpha1.DefaultNamespace), forge.NameOfSync(of, s.Spec.ClusterName, v1alpha1.DefaultNamespace)}
+	}
+	if f.of.Name != "" {
+		f.key = pullRequestsOf{repository: f.key.repository}
+		f.previews.Replaces = append(f.previews.Replaces, forge.NameOfCluster(s.Spec.ClusterName)) // the process of the cluster may have previewed before
+	}
+	return nil
+}
+
+// nameOf returns the name of the previews of a Sync with statuses.
+func (all *PullRequests) nameOf(s v1alpha1.Sync) string {
+	if all.Name != "" {
+		return forge.NameOfCluster(all.Name)
+	}
+	if s.Spec.Statuses.Per != v1alpha1.PerSync {
+		parts := []string{forge.NameOfCluster(s.Spec.ClusterName)}
+		if all.Tenants && s.Namespace != v1alpha1.DefaultNamespace {
+			parts = append(parts, s.Namespace)
+		}
+		if all.Shard != "" {
+			parts = append(parts, all.Shard)
+		}
+		return strings.Join(parts, "/")
 	}
 	cluster := "" // only if previews ask a cluster
 	if s.Spec.LivePreviews {
@@ -176,61 +238,144 @@ func nameOfPreviews(s v1alpha1.Sync) string {
 	return forge.NameOfSync(inventory.Sync{Namespace: s.Namespace, Name: s.Name}, cluster, v1alpha1.DefaultNamespace)
 }
 
-// group returns the previewer that a Sync joins. The first Sync determines the account that posts.
-func (all *PullRequests) group(s v1alpha1.Sync, account forge.Account, in Surroundings) (*previewer, error) {
-	key := pullRequestsOf{repository: account.Repository.Base + "/" + account.Repository.String(), cluster: s.Spec.ClusterName}
-	name := nameOfPreviews(s)
-	if s.Spec.Statuses.Per == v1alpha1.PerSync {
-		key.sync = inventory.Sync{Namespace: s.Namespace, Name: s.Name}
-	}
-	if all.Name != "" {
-		key, name = pullRequestsOf{repository: key.repository}, forge.NameOfCluster(all.Name)
-	}
-	if group := all.groups[key]; group != nil {
-		return group, nil
-	}
-	pulls, err := account.Pulls()
-	if err != nil {
-		return nil, fmt.Errorf("spec.statuses: %w", err)
-	}
-	record, err := account.Poster()
-	if err != nil {
-		return nil, fmt.Errorf("spec.statuses: %w", err)
-	}
-	group := &previewer{
-		previews: &forge.Previews{Poster: record, Pulls: pulls, Name: name, TargetURL: s.Spec.PageURL, Commands: map[inventory.Sync]forge.Rules{}},
-		caches:   map[string]*follower{},
-	}
-	woken := make(chan struct{}, 1)
-	group.wake = func() { notify(woken) }
-	group.PreviewLoop = reconcile.PreviewLoop{Requests: requests{pulls, group}, Woken: woken, OnEvent: in.Event}
-	if all.groups == nil {
-		all.groups = map[pullRequestsOf]*previewer{}
-	}
-	all.groups[key] = group
-	return group, nil
+// start previews for a Sync until ctx is done. Once wait returns, nothing uses the Sync, its clone or its token any more.
+func (f *follower) start(ctx context.Context) (wait func()) {
+	f.of.join(ctx, f)
+	left := make(chan struct{})
+	context.AfterFunc(ctx, func() {
+		defer close(left)
+		f.of.leave(f)
+	})
+	return func() { <-left }
 }
 
 // join adds a Sync to the previews of its repository.
-func (p *previewer) join(f *follower, s v1alpha1.Sync, url string, rules *forge.Rules) {
-	if p.first == nil {
-		p.first = f
+func (all *PullRequests) join(ctx context.Context, f *follower) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	p := all.groups[f.key]
+	if p == nil {
+		p = &previewer{woken: make(chan struct{}, 1)}
+		if all.groups == nil {
+			all.groups = map[pullRequestsOf]*previewer{}
+		}
+		all.groups[f.key] = p
 	}
-	if p.caches[url] == nil {
-		p.caches[url] = f
+	f.group, f.gone = p, ctx.Done()
+	p.members = append(p.members, f)
+	slices.SortFunc(p.members, func(a, b *follower) int { return strings.Compare(a.name(), b.name()) })
+	if p.now != nil {
+		p.now.stop()
 	}
-	p.Syncs = append(p.Syncs, f.sync)
-	of := f.sync.Reconciler.Sync
-	if rules != nil {
-		p.previews.Commands[of] = *rules
+	if !p.runs {
+		p.runs = true
+		go all.run(context.WithoutCancel(ctx), p)
 	}
-	if s.Spec.Statuses.Per != v1alpha1.PerSync {
-		p.previews.Replaces = append(p.previews.Replaces, forge.NameOfSync(of, "", v1alpha1.DefaultNamespace), forge.NameOfSync(of, s.Spec.ClusterName, v1alpha1.DefaultNamespace))
+}
+
+// leave removes a Sync from the previews of its repository. It returns once the loop with the Sync has ended.
+func (all *PullRequests) leave(f *follower) {
+	all.mu.Lock()
+	p := f.group
+	p.members = slices.DeleteFunc(p.members, func(other *follower) bool { return other == f })
+	if len(p.members) == 0 {
+		delete(all.groups, f.key)
 	}
-	p.forks = p.forks || s.Spec.ForkPreviews != nil
-	interval := cmp.Or(s.Spec.Source.Interval, s.Spec.Interval).Duration()
-	if p.Interval == 0 || interval != 0 && interval < p.Interval {
-		p.Interval = interval
+	now := p.now
+	all.mu.Unlock()
+	if now != nil {
+		now.stop()
+		<-now.ended
+	}
+}
+
+// settle is how long a group of Syncs stays as it is before a loop begins: at its start, a process adds one Sync after the other.
+const settle = 500 * time.Millisecond
+
+// run runs one loop after the other for a group, each with the Syncs that run then. It returns once all of them have ended.
+func (all *PullRequests) run(base context.Context, p *previewer) {
+	for {
+		ctx, stop := context.WithCancel(base)
+		all.mu.Lock()
+		running := slices.DeleteFunc(slices.Clone(p.members), (*follower).hasEnded)
+		if len(running) == 0 {
+			p.runs = false
+			all.mu.Unlock()
+			stop()
+			return
+		}
+		now := &previewing{stop, make(chan struct{})}
+		p.now = now
+		all.mu.Unlock()
+		select {
+		case <-ctx.Done():
+		case <-time.After(settle):
+			p.loop(all, running).Run(ctx)
+		}
+		stop()
+		close(now.ended)
+	}
+}
+
+// loop returns the loop for some Syncs. The first one posts: its account and its URL are used for all.
+func (p *previewer) loop(all *PullRequests, syncs []*follower) reconcile.PreviewLoop {
+	previews := *syncs[0].previews
+	previews.Replaces, previews.Commands = nil, map[inventory.Sync]forge.Rules{}
+	loop := reconcile.PreviewLoop{Woken: p.woken, OnEvent: syncs[0].event, Memory: &p.memory, Turn: all.turn, Interval: syncs[0].interval}
+	forks := false
+	origins := map[[2]string]origin{}
+	for _, f := range syncs {
+		previews.Replaces = append(previews.Replaces, f.previews.Replaces...)
+		maps.Copy(previews.Commands, f.previews.Commands)
+		forks = forks || f.forks
+		loop.Interval = min(loop.Interval, f.interval)
+		one, clone := f.sync, [2]string{f.origin.into.URL, f.origin.into.Cache}
+		if first, shared := origins[clone]; shared {
+			one.Origin = first
+		} else {
+			origins[clone] = f.origin
+		}
+		loop.Syncs = append(loop.Syncs, one)
+	}
+	loop.Requests = requests{previews.Pulls, &previews, forks}
+	return loop
+}
+
+// turn waits for a place for the process of a preview. Those that wait get one in the order in which they came.
+func (all *PullRequests) turn(ctx context.Context) (end func(), err error) {
+	all.mu.Lock()
+	if all.places == nil {
+		all.places = make(chan struct{}, PreviewsAtOnce)
+	}
+	places := all.places
+	all.mu.Unlock()
+	select {
+	case places <- struct{}{}:
+		return func() { <-places }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// name returns the name of the Sync, by which groups are sorted.
+func (f *follower) name() string { return f.sync.Reconciler.Sync.String() }
+
+// hasEnded reports whether the Sync is ending.
+func (f *follower) hasEnded() bool {
+	select {
+	case <-f.gone:
+		return true
+	default:
+		return false
+	}
+}
+
+// wake makes the previews look at the pull requests soon.
+func (f *follower) wake() {
+	f.of.mu.Lock()
+	defer f.of.mu.Unlock()
+	if f.group != nil {
+		notify(f.group.woken)
 	}
 }
 
@@ -272,9 +417,6 @@ func notify(to chan<- struct{}) {
 	default:
 	}
 }
-
-// runs reports whether this follower runs the previews of its repository.
-func (f *follower) runs() bool { return f.of.first == f }
 
 func (f *follower) Close() error {
 	all := []error{f.origin.into.Close(), f.origin.heads.Close()}
@@ -337,8 +479,9 @@ func (o origin) Forget(ctx context.Context, commit string) error { return o.head
 
 // A requests gives access to the pull requests on a forge.
 type requests struct {
-	pulls *forge.Pulls
-	of    *previewer
+	pulls    *forge.Pulls
+	previews *forge.Previews // without the pull request
+	forks    bool            // pull requests from forks are previewed
 }
 
 func (q requests) Open(ctx context.Context) ([]reconcile.Request, error) {
@@ -364,9 +507,9 @@ func (q requests) Counts(ctx context.Context, of reconcile.Request) (bool, error
 
 func (q requests) Publisher(of reconcile.Request, targets []string) reconcile.PreviewPublisher {
 	previews := &forge.Previews{}
-	*previews = *q.of.previews
+	*previews = *q.previews
 	previews.Pull, previews.Targets = forge.Pull(of), targets
-	if of.Fork && !q.of.forks {
+	if of.Fork && !q.forks {
 		previews.Pulls = nil // a pull request from a fork gets a status, but no comment
 	}
 	return previews

@@ -3,18 +3,22 @@ package target
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/rest"
 
 	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/forge"
+	"headgate.dev/headgate/reconcile/inventory"
 )
 
 // wired returns the follower of a Sync.
@@ -99,13 +103,23 @@ func TestOrigin(t *testing.T) {
 	}
 }
 
-// A repository's pull requests have one comment and one status for all Syncs in a process that post for the same cluster.
+// running returns the Syncs of the group of a Sync, and the loop for them.
+func (f *follower) running() ([]*follower, reconcile.PreviewLoop, forge.Previews) {
+	f.of.mu.Lock()
+	defer f.of.mu.Unlock()
+	members := slices.Clone(f.group.members)
+	loop := f.group.loop(f.of, members)
+	return members, loop, *loop.Requests.(requests).previews
+}
+
+// A repository's pull requests have one comment and one status for all Syncs in a process that post for the same cluster. A Sync that
+// ends leaves them: its settings and its token are not used any more.
 func TestFollowTogether(t *testing.T) {
 	var all PullRequests
 	in := Surroundings{
 		Cluster: &rest.Config{Host: "https://nowhere.example.org"}, Getenv: func(string) string { return canary }, Cache: t.TempDir(), PullRequests: &all,
 	}
-	follow := func(name, repository, spec string) *follower {
+	follow := func(name, repository, spec string) (f *follower, end func()) {
 		t.Helper()
 		s := decode(t, "  source: {repo: \"https://git.example.org/"+repository+".git\", ref: main, path: "+name+"}\n  previews: true\n"+spec)
 		s.Name = name
@@ -113,33 +127,97 @@ func TestFollowTogether(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return one.follower
+		ctx, stop := context.WithCancel(t.Context())
+		wait := one.follower.start(ctx)
+		end = sync.OnceFunc(func() {
+			stop()
+			wait()
+			if err := one.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		t.Cleanup(end)
+		return one.follower, end
 	}
 	const east = "  clusterName: east\n  statuses: {forge: Gitea}\n"
-	first := follow("a", "acme/platform", east+"  interval: 5m\n")
-	second := follow("b", "acme/platform", east+"  forkPreviews: {}\n  approvals: {comments: Never}\n")
-	if first.of != second.of || !first.runs() || second.runs() || len(first.of.Syncs) != 2 {
-		t.Errorf("two Syncs of one repository have one loop: %+v", first.of)
+	second, _ := follow("b", "acme/platform", east+"  forkPreviews: {}\n  approvals: {comments: Never}\n")
+	first, end := follow("a", "acme/platform", east+"  interval: 5m\n  pageURL: https://pages.example.org\n")
+	members, loop, previews := second.running()
+	if first.group != second.group || len(members) != 2 || members[0] != first {
+		t.Errorf("two Syncs of one repository have one loop, sorted by name: %v", members)
 	}
-	if first.of.Syncs[0].Origin != first.of.Syncs[1].Origin {
+	if loop.Syncs[0].Origin != loop.Syncs[1].Origin {
 		t.Error("the repository is asked once")
 	}
-	if first.of.previews.Name != "headgate/east" || !slices.Contains(first.of.previews.Replaces, "headgate/team/b") || len(first.of.previews.Commands) != 1 || !first.of.forks || first.of.Interval != time.Minute {
-		t.Errorf("what one of them asks for holds for it: %+v", first.of.previews)
+	if previews.Name != "headgate/east" || !slices.Contains(previews.Replaces, "headgate/team/b") || len(previews.Commands) != 1 || !loop.Requests.(requests).forks || loop.Interval != time.Minute {
+		t.Errorf("what one of them asks for holds for it: %+v", previews)
 	}
-	for _, other := range []*follower{
-		follow("c", "acme/other", east), follow("d", "acme/platform", "  clusterName: west\n  statuses: {forge: Gitea}\n"),
-		follow("e", "acme/platform", "  clusterName: east\n  statuses: {forge: Gitea, per: Sync}\n"),
+	if previews.Poster != first.previews.Poster || previews.Pulls != first.previews.Pulls || previews.TargetURL != "https://pages.example.org" {
+		t.Errorf("the first one posts: %+v", previews)
+	}
+	for name, tc := range map[string]struct{ repository, spec string }{
+		"c": {"acme/other", east}, "d": {"acme/platform", "  clusterName: west\n  statuses: {forge: Gitea}\n"}, "e": {"acme/platform", "  clusterName: east\n  statuses: {forge: Gitea, per: Sync}\n"},
 	} {
-		if other.of == first.of || len(other.of.Syncs) != 1 {
-			t.Errorf("%s has posts of its own: %+v", other.sync.Reconciler.Sync.Name, other.of)
-		}
-		if of := other.sync.Reconciler.Sync; of.Name == "e" && (other.of.previews.Name != "headgate/team/e" || len(other.of.previews.Replaces) > 0) {
-			t.Errorf("per: Sync is as it was: %+v", other.of.previews)
+		other, _ := follow(name, tc.repository, tc.spec)
+		if others, _, previews := other.running(); other.group == first.group || len(others) != 1 || name == "e" && (previews.Name != "headgate/team/e" || len(previews.Replaces) > 0) {
+			t.Errorf("%s has posts of its own: %+v", name, previews)
 		}
 	}
-	if len(first.of.Syncs) != 2 {
-		t.Errorf("%d Syncs", len(first.of.Syncs))
+	end()
+	members, loop, previews = second.running()
+	if len(members) != 1 || len(loop.Syncs) != 1 || len(previews.Commands) != 0 || previews.Poster != second.previews.Poster || previews.TargetURL != "" || loop.Syncs[0].Origin != reconcile.Origin(second.origin) {
+		t.Errorf("after the end of the first one: %+v", previews)
+	}
+}
+
+// In a controller, Syncs of two namespaces do not post with each other's token, and neither do two shards.
+func TestFollowTenants(t *testing.T) {
+	all := PullRequests{Tenants: true}
+	in := Surroundings{
+		Cluster: &rest.Config{Host: "https://nowhere.example.org"}, Getenv: func(string) string { return canary }, Cache: t.TempDir(), PullRequests: &all,
+	}
+	names := map[pullRequestsOf][]string{}
+	for _, of := range []inventory.Sync{{Namespace: "headgate-system", Name: "a"}, {Namespace: "team-a", Name: "a"}, {Namespace: "team-a", Name: "b"}, {Namespace: "team-b", Name: "a"}} {
+		s := decode(t, "  source: {repo: \"https://git.example.org/acme/platform.git\", ref: main}\n  previews: true\n  clusterName: east\n  statuses: {forge: Gitea}\n")
+		s.Namespace, s.Name = of.Namespace, of.Name
+		one, err := New(s, in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names[one.follower.key] = append(names[one.follower.key], one.follower.previews.Name)
+		all.Shard = "blue"
+		if got := all.nameOf(s); got != one.follower.previews.Name+"/blue" {
+			t.Errorf("in a shard, the name is %q", got)
+		}
+		all.Shard = ""
+	}
+	got := slices.SortedFunc(maps.Values(names), func(a, b []string) int { return strings.Compare(a[0], b[0]) })
+	if diff := cmp.Diff([][]string{{"headgate/east"}, {"headgate/east/team-a", "headgate/east/team-a"}, {"headgate/east/team-b"}}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// All repositories together have two processes of previews.
+func TestPlacesOfPreviews(t *testing.T) {
+	var all PullRequests
+	var ends []func()
+	for range PreviewsAtOnce {
+		end, err := all.turn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ends = append(ends, end)
+	}
+	late, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := all.turn(late); err == nil || len(all.places) != cap(all.places) {
+		t.Errorf("a third preview has a place: %v", err)
+	}
+	ends[0]()
+	if end, err := all.turn(t.Context()); err != nil {
+		t.Error(err)
+	} else {
+		end()
 	}
 }
 

@@ -18,7 +18,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"headgate.dev/headgate/reconcile"
@@ -137,7 +136,7 @@ func New(s v1alpha1.Sync, in Surroundings) (_ *Target, err error) {
 	t.subscriber = func() (*forge.Subscriber, error) {
 		hears, err := subscriber(s, in, from, pushed.Send)
 		if hears != nil && t.follower != nil {
-			hears.WakePulls = t.follower.of.wake
+			hears.WakePulls = t.follower.wake
 		}
 		return hears, err
 	}
@@ -215,12 +214,12 @@ func (t *Target) Run(ctx context.Context) { t.Start(ctx)() }
 
 // Start is Run, but returns at once. wait returns when all has ended.
 func (t *Target) Start(ctx context.Context) (wait func()) {
-	var others sync.WaitGroup
-	if t.follower != nil && t.follower.runs() {
-		others.Go(func() { t.follower.of.Run(ctx) })
+	previewed := func() {}
+	if t.follower != nil {
+		previewed = t.follower.start(ctx)
 	}
 	if t.previews {
-		return others.Wait
+		return previewed
 	}
 	posted := func() {}
 	if t.outbox != nil {
@@ -230,7 +229,7 @@ func (t *Target) Start(ctx context.Context) (wait func()) {
 	return func() {
 		loop()
 		posted()
-		others.Wait()
+		previewed()
 	}
 }
 
