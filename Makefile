@@ -20,9 +20,9 @@ CORPUS     ?=
 FORGE      ?=
 CROSSPLANE ?=
 
-# Each go.mod is a module. The modules of the linter, dyff, govulncheck, GoReleaser, ko, Flux, promtool, controller-gen and Helm contain no code of ours.
+# Each go.mod is a module. The modules of the linter, dyff, govulncheck, GoReleaser, ko, Flux's controllers, promtool, controller-gen and Helm contain no code of ours.
 modules := . $(sort $(patsubst ./%/go.mod,%,$(shell find . -mindepth 2 -name go.mod -not -path '*/testdata/*')))
-coded   := $(filter-out .ci/lint .ci/dyff .ci/vuln .ci/goreleaser .ci/goreleaser/msix .ci/ko fixtures/server/flux fixtures/server/promtool fixtures/server/controller-gen fixtures/server/helm,$(modules))
+coded   := $(filter-out .ci/lint .ci/dyff .ci/vuln .ci/goreleaser .ci/goreleaser/msix .ci/ko fixtures/server/flux fixtures/server/source fixtures/server/promtool fixtures/server/controller-gen fixtures/server/helm,$(modules))
 nested  := $(foreach m,$(filter-out .,$(coded)),$(if $(wildcard $(m)/*_test.go),$(m)))
 
 # Compilers, the linter and tests collect garbage less often. They use more memory and a fifth less time.
@@ -95,11 +95,12 @@ bin/ko: .ci/ko/go.mod .ci/ko/go.sum
 	@touch $@
 
 # The real servers that tests and the demo start, each built from its own module.
-.PHONY: controlplane kubernetes crossplane gitea flux promtool controller-gen helm
+.PHONY: controlplane kubernetes crossplane gitea flux source promtool controller-gen helm
 controlplane: bin/controlplane ## Build bin/controlplane, the Kubernetes API server of tests and demo (minutes, once)
 kubernetes: bin/kubernetes ## Build bin/kubernetes, the whole kube-apiserver that judges Headgate's checks of objects (minutes, once)
 crossplane: bin/crossplane ## Build bin/crossplane, which tests compare Headgate with (minutes, once)
 flux: bin/flux ## Build bin/flux, which tests run next to Headgate (minutes, once)
+source: bin/source ## Build bin/source, Flux's source-controller, whose artifacts tests apply (minutes, once)
 promtool: bin/promtool ## Build bin/promtool, which checks the alert rules of examples/monitoring (minutes, once)
 controller-gen: bin/controller-gen ## Build bin/controller-gen, which writes the CRD of a Sync (a minute, once)
 helm: bin/helm ## Build bin/helm, which renders and checks the chart of examples/chart (minutes, once)
@@ -110,6 +111,7 @@ $(foreach p,$(programs),$(eval bin/$p: $(filter-out %_test.go,$(wildcard fixture
 bin/gitea: export CGO_ENABLED = 1
 bin/%: main = .
 bin/flux: main = github.com/fluxcd/kustomize-controller
+bin/source: main = github.com/fluxcd/source-controller
 bin/promtool: main = github.com/prometheus/prometheus/cmd/promtool
 bin/controller-gen: main = sigs.k8s.io/controller-tools/cmd/controller-gen
 bin/helm: main = helm.sh/helm/v4/cmd/helm

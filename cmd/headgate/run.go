@@ -331,6 +331,15 @@ func (t *terminal) once(ctx context.Context, targets []*target.Target, show *vie
 	return nil
 }
 
+// logSource logs whether the source of Flux is ready.
+func logSource(log *slog.Logger, problem error) {
+	if problem != nil {
+		log.Warn("the source of Flux is not ready", "error", problem)
+		return
+	}
+	log.Debug("the source of Flux is ready")
+}
+
 // logEvent logs an event of a loop: news at level info, everything else at level debug.
 func logEvent(log *slog.Logger, e reconcile.Event) {
 	if e.Revision != "" {
@@ -343,6 +352,8 @@ func logEvent(log *slog.Logger, e reconcile.Event) {
 		log.Warn("a status could not be posted", "error", e.Err)
 	case reconcile.WatchFailed:
 		log.Warn("drift is found only by the next pass", "error", e.Err)
+	case reconcile.SourceState:
+		logSource(log, e.Err)
 	case reconcile.WebhookFailed:
 		log.Warn("webhooks are refused", "error", e.Err)
 	case reconcile.Previewed:

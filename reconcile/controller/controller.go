@@ -27,6 +27,7 @@ import (
 	core "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -86,6 +87,8 @@ type controller struct {
 	direct client.Reader // reads from the API server
 	fleet  fleet.Fleet
 
+	sources sources
+
 	leads   chan struct{}   // closed once running is set
 	running context.Context //nolint:containedctx // done when the term of this leader ends, and Syncs run longer than any request
 
@@ -123,6 +126,10 @@ func Run(ctx context.Context, o Options) error {
 		Options: o, client: m.GetClient(), direct: m.GetAPIReader(),
 		fleet: fleet.Fleet{Peers: o.Around.Peers, Metrics: o.Metrics},
 		leads: make(chan struct{}), events: make(chan *core.Event, mostEvents), subjects: map[inventory.Sync]*subject{}, identities: map[string]*rest.Config{}, remotes: map[string]remote{},
+	}
+	c.sources.changed, c.sources.unwatched = c.sourceChanged, c.sourceUnwatched
+	if c.sources.metadata, err = metadata.NewForConfig(o.Config); err != nil {
+		return err
 	}
 	if c.own, err = ownName(ctx, o.Config); err != nil {
 		return err

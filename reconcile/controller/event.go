@@ -25,6 +25,7 @@ var told = []struct {
 	{v1alpha1.ConditionHeld, metav1.ConditionTrue},
 	{v1alpha1.ConditionDrifted, metav1.ConditionTrue},
 	{v1alpha1.ConditionSuspended, metav1.ConditionTrue},
+	{v1alpha1.ConditionSourceReady, metav1.ConditionFalse},
 }
 
 // tell creates an Event for each condition that changed between two statuses, with the reason and the message of the condition. What is as

@@ -98,7 +98,11 @@ func (c *controller) carry(ctx context.Context, wanted v1alpha1.Sync, one *subje
 		as.Loop.Reconciler.Source = gate{as.Loop.Reconciler.Source, c, wanted, one}
 	}
 	as.Loop.Reconciler.Observer = accounted{as.Loop.Reconciler.Observer, func(ctx context.Context) error { return c.hasAccount(ctx, wanted) }}
+	if wanted.Spec.Source.SourceRef == nil {
+		one.hear(wanted.Generation, reconcile.Event{Kind: reconcile.SourceState}) // it may have had one
+	}
 	c.fleet.Start(c.running, wanted, as) //nolint:contextcheck // a Sync runs longer than the request that starts it
+	c.watchSource(&wanted)
 	return nil
 }
 

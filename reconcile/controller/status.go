@@ -34,6 +34,7 @@ func stalled(s v1alpha1.Status, generation int64, why, message string) v1alpha1.
 	next.set(v1alpha1.ConditionReady, metav1.ConditionFalse, why, message)
 	next.set(v1alpha1.ConditionStalled, metav1.ConditionTrue, why, message)
 	next.without(v1alpha1.ConditionReconciling)
+	next.without(v1alpha1.ConditionSourceReady)
 	return next.Status
 }
 
@@ -62,6 +63,8 @@ func (s *change) after(e reconcile.Event) (v1alpha1.Status, bool) {
 		s.passed(e)
 	case reconcile.Untouched:
 		s.untouched(e.Revision)
+	case reconcile.SourceState:
+		s.source(e.Err)
 	default:
 	}
 	return s.Status, !equality.Semantic.DeepEqual(s.Status, s.before)
@@ -81,6 +84,15 @@ func (s *change) began() {
 func (s *change) progresses(why string) {
 	s.ObservedGeneration = s.generation
 	s.set(v1alpha1.ConditionReconciling, metav1.ConditionTrue, v1alpha1.ReasonProgressing, why)
+}
+
+// source records why the source of Flux is not ready; nil if it is, or if there is none.
+func (s *change) source(problem error) {
+	if problem == nil {
+		s.without(v1alpha1.ConditionSourceReady)
+		return
+	}
+	s.set(v1alpha1.ConditionSourceReady, metav1.ConditionFalse, v1alpha1.ReasonSource, problem.Error())
 }
 
 // untouched records a commit that asks for nothing else than the last one.

@@ -214,6 +214,16 @@ func TestStatusAfter(t *testing.T) {
 			before: before, events: []reconcile.Event{withheld(plan.Keep)},
 			want: map[string]string{"Ready": "True Succeeded", "Held": nothingHeld, "Drifted": noDrift}, judged: "Current",
 		},
+		"SourceSuspended": {
+			reason: "A source without newer artifacts does not make unready what is applied.",
+			before: before, events: []reconcile.Event{{Kind: reconcile.SourceState, Err: errors.New("it is suspended")}, ready},
+			want: map[string]string{"Ready": "True Succeeded", "Held": nothingHeld, "Drifted": noDrift, "SourceReady": "False SourceNotReady"}, judged: "Current",
+		},
+		"SourceResumed": {
+			reason: "A source that is ready is not mentioned.",
+			before: before, events: []reconcile.Event{{Kind: reconcile.SourceState, Err: errors.New("it is suspended")}, {Kind: reconcile.SourceState}},
+			want: map[string]string{"Ready": "True Succeeded", "Held": nothingHeld, "Drifted": noDrift}, judged: "Current",
+		},
 		"Changed": {
 			reason: "A pass over another generation shows nothing of the new one.",
 			before: stalled(before, 0, "InvalidSpec", "boom"), events: []reconcile.Event{{Kind: reconcile.Began}},

@@ -142,6 +142,15 @@ func (f *Fleet) Syncs() []v1alpha1.Sync {
 	return all
 }
 
+// Each calls a function with every Sync that runs, and how it runs. The function must not start or stop one.
+func (f *Fleet) Each(do func(*v1alpha1.Sync, *target.Target)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, one := range f.members {
+		do(&one.sync, one.Target)
+	}
+}
+
 // Targets returns how the Syncs run.
 func (f *Fleet) Targets() []*target.Target {
 	f.mu.Lock()

@@ -5,29 +5,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
+	"sync"
 
+	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
 	"headgate.dev/headgate/reconcile/artifact"
+	"headgate.dev/headgate/render/crossplane"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 )
-
-// pollOfFlux is how often the status of a source of Flux is read, unless the Sync says. That is a small request to the API server.
-const pollOfFlux = 10 * time.Second
-
-// pollOf returns the time between looks for a new commit; 0 for those of passes.
-func pollOf(s v1alpha1.Source) time.Duration {
-	poll := s.Interval.Duration()
-	if poll == 0 && s.SourceRef != nil {
-		return pollOfFlux
-	}
-	return poll
-}
 
 // artifactOf returns the Source of a Sync that names a source of Flux; nil if it names a repository. The identity of the Sync reads the
 // object, beside the Sync.
@@ -46,18 +35,24 @@ func artifactOf(s v1alpha1.Sync, in Surroundings) (*artifact.Archives, error) {
 	}
 	namespace := cmp.Or(ref.Namespace, s.Namespace)
 	name := fmt.Sprintf("%s/%s/%s", ref.Kind, namespace, ref.Name)
-	objects := client.Resource(schema.GroupVersionResource{Group: "source.toolkit.fluxcd.io", Version: "v1", Resource: v1alpha1.SourceKinds[ref.Kind]}).Namespace(namespace)
+	objects := client.Resource(ref.Resource()).Namespace(namespace)
+	states := &sourceStates{event: in.Event}
 	read := func(ctx context.Context) (artifact.Artifact, error) {
 		u, err := objects.Get(ctx, ref.Name, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
-			return artifact.Artifact{}, fmt.Errorf("spec.source.sourceRef: there is no %s: create it, or install Flux", name)
+			return artifact.Artifact{}, states.failed(fmt.Errorf("there is no %s: create it, or install Flux", name))
 		case apierrors.IsForbidden(err):
-			return artifact.Artifact{}, fmt.Errorf("spec.source.sourceRef: the service account of the Sync may not get %s: allow it", name)
+			return artifact.Artifact{}, states.failed(fmt.Errorf("the service account of the Sync may not get %s: allow it", name))
 		case err != nil:
 			return artifact.Artifact{}, fmt.Errorf("spec.source.sourceRef: %w", err)
 		}
-		return artifactIn(u, name)
+		a := artifactIn(u)
+		if a.URL == "" || a.Revision == "" {
+			return a, states.failed(fmt.Errorf("%s has no artifact yet: %w", name, cmp.Or(problemOf(u), errors.New("see 'kubectl describe'"))))
+		}
+		states.tell(problemOf(u))
+		return a, nil
 	}
 	return &artifact.Archives{
 		Name: name, Path: s.Spec.Source.Path, Read: read, Time: s.Spec.Source.FetchTimeout.Duration(), Limits: artifact.Limits{Total: s.Spec.Limits.TotalSize.Bytes()},
@@ -67,15 +62,52 @@ func artifactOf(s v1alpha1.Sync, in Surroundings) (*artifact.Archives, error) {
 // imageOf is the annotation of an image with the revision of the repository that it was made of.
 const imageOf = "org.opencontainers.image.revision"
 
-// artifactIn returns the artifact that the status of an object names. It stays while a later fetch of the source fails.
-func artifactIn(u *unstructured.Unstructured, name string) (artifact.Artifact, error) {
+// artifactIn returns the artifact that the status of an object names. It stays while the source is suspended, or cannot be fetched.
+func artifactIn(u *unstructured.Unstructured) artifact.Artifact {
 	text := func(field ...string) string {
 		value, _, _ := unstructured.NestedString(u.Object, append([]string{"status", "artifact"}, field...)...)
 		return value
 	}
-	a := artifact.Artifact{URL: text("url"), Digest: text("digest"), Revision: text("revision"), Origin: text("metadata", imageOf)}
-	if a.URL == "" || a.Revision == "" {
-		return a, fmt.Errorf("spec.source.sourceRef: %s has no artifact yet: see 'kubectl describe'", name)
+	return artifact.Artifact{URL: text("url"), Digest: text("digest"), Revision: text("revision"), Origin: text("metadata", imageOf)}
+}
+
+// problemOf returns why Flux makes no newer artifact of a source at the moment; nil if it does.
+func problemOf(u *unstructured.Unstructured) error {
+	if suspended, _, _ := unstructured.NestedBool(u.Object, "spec", "suspend"); suspended {
+		return errors.New("it is suspended in Flux: 'flux resume' lets it fetch again")
 	}
-	return a, nil
+	if ready := crossplane.Condition(u, "Ready"); ready.Status == metav1.ConditionFalse {
+		return errors.New(cmp.Or(ready.Message, ready.Reason, "its condition Ready is False"))
+	}
+	return nil
+}
+
+// sourceStates tells of the state of a source whenever it changes.
+type sourceStates struct {
+	event func(reconcile.Event) // may be nil
+
+	mu   sync.Mutex
+	told bool
+	last string // "" if it was ready
+}
+
+// tell tells why a source is not ready; nil if it is.
+func (s *sourceStates) tell(problem error) {
+	is := ""
+	if problem != nil {
+		is = problem.Error()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.event == nil || s.told && s.last == is {
+		return
+	}
+	s.told, s.last = true, is
+	s.event(reconcile.Event{Kind: reconcile.SourceState, Err: problem})
+}
+
+// failed tells why there is no artifact, and returns the error for the field.
+func (s *sourceStates) failed(problem error) error {
+	s.tell(problem)
+	return fmt.Errorf("spec.source.sourceRef: %w", problem)
 }

@@ -89,7 +89,7 @@ func New(s v1alpha1.Sync, in Surroundings) (_ *Target, err error) {
 		Watcher:    w.Cluster,
 		Ref:        s.Spec.Source.Ref,
 		Interval:   s.Spec.Interval.Duration(),
-		Poll:       pollOf(s.Spec.Source),
+		Poll:       s.Spec.Source.Interval.Duration(),
 		Queue:      in.Queue,
 		Tip:        tip,
 		Changed:    changed,

@@ -43,24 +43,28 @@ const (
 	ConditionDrifted = "Drifted"
 	// ConditionSuspended exists only while spec.suspend is true.
 	ConditionSuspended = "Suspended"
+	// ConditionSourceReady exists only while the source of Flux is not ready, and is False: no newer artifact comes. Passes over the last
+	// artifact go on.
+	ConditionSourceReady = "SourceReady"
 )
 
 // The reasons of conditions, beside the codes of reports and those with which the controller refuses a Sync.
 const (
-	ReasonSucceeded   = "Succeeded"   // Ready: the last pass applied what the commit asks for
-	ReasonFailed      = "Failed"      // Ready: a step or the pass failed
-	ReasonNotReady    = "NotReady"    // Ready: an applied object did not become ready in time
-	ReasonBroken      = "Broken"      // Ready: Crossplane, or the tool that applies, did something else than the commit asks for
-	ReasonInvalid     = "Invalid"     // Ready: the commit has errors
-	ReasonHeld        = "Held"        // Ready: a guard holds a create or an update; Held: the hold has no code
-	ReasonProgressing = "Progressing" // Ready and Reconciling: a pass, or what it waits for, is not over
-	ReasonRetrying    = "Retrying"    // Reconciling: the last pass failed, and another one follows
-	ReasonNothingHeld = "NothingHeld" // Held: no guard holds a step
-	ReasonDiffers     = "Differs"     // Drifted: objects differ from the commit
-	ReasonFight       = "Fight"       // Drifted: another writer undoes each correction
-	ReasonNoDrift     = "NoDrift"     // Drifted: no object differs
-	ReasonSuspended   = "Suspended"   // Suspended: spec.suspend is true; Ready: creates or updates wait for the end of that
-	ReasonOverdue     = "Overdue"     // Suspended: spec.suspension.until has passed
+	ReasonSucceeded   = "Succeeded"      // Ready: the last pass applied what the commit asks for
+	ReasonFailed      = "Failed"         // Ready: a step or the pass failed
+	ReasonNotReady    = "NotReady"       // Ready: an applied object did not become ready in time
+	ReasonBroken      = "Broken"         // Ready: Crossplane, or the tool that applies, did something else than the commit asks for
+	ReasonInvalid     = "Invalid"        // Ready: the commit has errors
+	ReasonHeld        = "Held"           // Ready: a guard holds a create or an update; Held: the hold has no code
+	ReasonProgressing = "Progressing"    // Ready and Reconciling: a pass, or what it waits for, is not over
+	ReasonRetrying    = "Retrying"       // Reconciling: the last pass failed, and another one follows
+	ReasonNothingHeld = "NothingHeld"    // Held: no guard holds a step
+	ReasonDiffers     = "Differs"        // Drifted: objects differ from the commit
+	ReasonFight       = "Fight"          // Drifted: another writer undoes each correction
+	ReasonNoDrift     = "NoDrift"        // Drifted: no object differs
+	ReasonSuspended   = "Suspended"      // Suspended: spec.suspend is true; Ready: creates or updates wait for the end of that
+	ReasonOverdue     = "Overdue"        // Suspended: spec.suspension.until has passed
+	ReasonSource      = "SourceNotReady" // SourceReady: the source of Flux is suspended, fails, has no artifact, or is gone
 )
 
 // The limits of a Status. They keep the object small, whatever the size of the repository.
@@ -79,7 +83,7 @@ const (
 type Status struct {
 	// ObservedGeneration is the generation of the Sync that the conditions describe.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Conditions are Ready, Reconciling, Stalled, Held, Drifted and Suspended. The reasons of Held are the codes of reports.
+	// Conditions are Ready, Reconciling, Stalled, Held, Drifted, Suspended and SourceReady. The reasons of Held are the codes of reports.
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`

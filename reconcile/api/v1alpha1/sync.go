@@ -447,6 +447,11 @@ type SourceRef struct {
 // SourceKinds are the values of SourceRef.Kind, with the plurals in the API of Flux.
 var SourceKinds = map[string]string{"GitRepository": "gitrepositories", "OCIRepository": "ocirepositories", "ExternalArtifact": "externalartifacts"}
 
+// Resource returns the kind of the source as the API server names it.
+func (r SourceRef) Resource() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "source.toolkit.fluxcd.io", Version: "v1", Resource: SourceKinds[r.Kind]}
+}
+
 // Verify configures which signatures a commit needs to be applied.
 //
 // +kubebuilder:validation:XValidation:rule="self.mode != 'Never' || !(has(self.keys) && size(self.keys) > 0 || has(self.keysFrom))",message="is missing, so the keys have no effect; set Head, Tag or TagAndHead",fieldPath=".mode"
