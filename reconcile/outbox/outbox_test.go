@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -242,6 +243,43 @@ func TestOutage(t *testing.T) {
 				t.Errorf("%q is left on disk", left)
 			}
 		})
+	}
+}
+
+// The forge is away for a day, in which a commit arrives every ten minutes and a pass ends every minute. The forge is asked seldom, one report
+// waits for each commit, and all of them are published when it is back.
+func TestAwayForADay(t *testing.T) {
+	const commits, passes = 24 * 6, 10
+	f, c := &forge{fails: away}, newClock()
+	o := c.after(&Outbox{Next: f, Dir: t.TempDir()})
+	for commit := range commits {
+		for pass := range passes {
+			publish(t, o, reported(fmt.Sprint(commit), fmt.Sprintf("pass %d", pass)))
+			c.move(time.Minute)
+			o.Flush(t.Context())
+		}
+	}
+	if o.Waiting() != commits || o.Dropped() != 0 {
+		t.Errorf("%d wait and %d were dropped, want %d and none", o.Waiting(), o.Dropped(), commits)
+	}
+	if most := 24*6 + 10; f.tried > most { // a pause of at most ten minutes, and shorter ones in the beginning
+		t.Errorf("%d attempts, want at most %d", f.tried, most)
+	}
+	f.is(nil)
+	for range commits {
+		c.move(time.Hour)
+		if _, some := o.Flush(t.Context()); !some {
+			break
+		}
+	}
+	slices.Sort(f.published)
+	var want []string
+	for commit := range commits {
+		want = append(want, fmt.Sprintf("%d: pass %d", commit, passes-1))
+	}
+	slices.Sort(want)
+	if diff := cmp.Diff(want, f.published); diff != "" {
+		t.Errorf("published (-want +got):\n%s", diff)
 	}
 }
 
