@@ -19,8 +19,7 @@ func (s Recorded) Fetch(ctx context.Context, ref string) (render.Input, error) {
 	return render.Recording(in), err
 }
 
-// A settled is the report of a pass that left everything as it was, with what its render depended on. The zero value is the result
-// of any other pass.
+// A settled is the report that another pass would have, with what a render depends on. The zero value says that it is not known.
 type settled struct {
 	report report.Report
 	reads  render.Reads
@@ -29,10 +28,11 @@ type settled struct {
 
 // settledBy returns the result of a pass over a commit.
 func settledBy(result report.Report, err error, in render.Input, how render.Options) settled {
-	if err != nil || !result.Settled() {
+	next, known := result.Repeated()
+	if err != nil || !known {
 		return settled{}
 	}
-	return settled{result, in.Read(), how}
+	return settled{next, in.Read(), how}
 }
 
 // sameOptions reports whether the options for a target are the same as before. Definitions and policies of the cluster are never known

@@ -1,15 +1,23 @@
 package report
 
-// Settled reports whether a pass left everything as it was, and nothing is open: nothing was written, held or late, nothing drifted, and
-// no other tool still has to act. Another pass over the same would have the same report.
-func (r Report) Settled() bool {
+import "slices"
+
+// Repeated returns the report that another pass over the same would have. It is known if nothing is open after this pass: it carried out
+// every create and update, and nothing was removed, held or late, nothing drifted, and no other tool still has to act. A step with a reason,
+// such as an adoption, may have another phase in the next pass.
+func (r Report) Repeated() (next Report, known bool) {
+	r.Steps = slices.DeleteFunc(slices.Clone(r.Steps), func(s Step) bool { return s.Action.Writes() && s.carriedOut() && s.Reason == "" && !s.Deactivates })
+	r.Summary.Unchanged += r.Summary.Created + r.Summary.Updated
+	r.Summary.Created, r.Summary.Updated, r.Summary.Activated = 0, 0, 0
+	r.Verdict = verdict(r)
+
 	counts := r.Summary
 	counts.Unchanged, counts.Retained = 0, 0
 	counts.Active, counts.Inactive, counts.Definitions = 0, 0, 0
 	open := len(r.Checks) + len(r.Fights) + len(r.Bumps) + len(r.Upgrades) + len(r.Restarts) + len(r.Undone) + len(r.Approvals)
 	switch {
 	case !r.Applied, r.Error != "", r.Verdict.Activation.State != Success, r.Verdict.Drift.State != Success:
-		return false
+		return r, false
 	}
-	return counts == (Summary{}) && open == 0
+	return r, counts == (Summary{}) && open == 0 && !slices.ContainsFunc(r.Steps, func(s Step) bool { return s.Action.Writes() })
 }
