@@ -42,12 +42,14 @@ type Loop struct {
 	Publisher  Publisher // nil publishes no reports
 	Watcher    Watcher   // if nil, the next pass finds drift
 	Untold     bool      // publishes nothing for a commit that changes nothing of the sync
-	// Pushed is sent when there may be a new commit. The loop then fetches from the Source immediately. It may be nil.
+	// Pushed is sent when there may be a new commit. The loop then looks for it at once. It may be nil.
 	Pushed *engine.Signal
-	// Tip returns the newest commit of a ref, also if it is in no way fit to be applied. It lets syncs of one repository share its polls. If it
-	// is nil, each poll fetches. Changed is sent when another poll has seen a change of the repository. It may be nil.
-	Tip     func(ctx context.Context, ref string) (string, error)
-	Changed *engine.Signal
+	// Tip returns the newest commit of a ref, also if it is in no way fit to be applied. If it is nil, each look for a commit fetches.
+	Tip func(ctx context.Context, ref string) (string, error)
+	// Remote is a comparable value for what Tip asks and for the credentials: Remotes look for commits once for all loops with the same one. A
+	// loop without a Remote or Remotes looks alone.
+	Remote  any
+	Remotes *Remotes
 	// Approved is sent when a person may have approved something that is held. The loop then makes a pass. It may be nil.
 	Approved *engine.Signal
 
@@ -55,7 +57,7 @@ type Loop struct {
 	Poll     time.Duration // between polls for a new commit, if shorter than Interval
 	Grace    time.Duration // how long the current pass may continue after the loop is stopped; default 10 seconds
 
-	// Queue runs the passes of all loops of the process, and their looks for a commit, some at a time. If it is nil, the loop has its own.
+	// Queue runs the passes of all loops of the process, and the looks for commits, some at a time. If it is nil, the loop has its own.
 	Queue *engine.Queue
 	// Ready waits until the API server answers, or returns why it does not. A pass begins after that. May be nil.
 	Ready func(context.Context) error
@@ -86,21 +88,27 @@ func (l Loop) Start(ctx context.Context) (wait func()) {
 	if l.Queue == nil {
 		l.Queue = engine.NewQueue(2) // a pass, and a look beside it
 	}
+	if l.Remotes == nil {
+		l.Remotes = new(Remotes)
+	}
 	r := l.running()
-	r.patient = true
+	r.ctx, r.patient = ctx, true
 	watched := func() {}
 	if r.Watcher != nil {
 		watched = r.Watcher.Watch(ctx, r.setMoved, func(err error) { r.emit(Event{Kind: WatchFailed, Err: err}) })
 	}
 	r.passes = r.Queue.Join(ctx, engine.Start.Priority(), r.work)
-	r.looks = r.Queue.Join(ctx, engine.Regular, r.look)
-	r.listen()
+	remote, leave := r.Remotes.join(ctx, r)
+	r.mu.Lock()
+	r.remote = remote
+	r.mu.Unlock()
+	r.listen(remote)
 	ended := make(chan struct{})
 	context.AfterFunc(ctx, func() {
 		defer close(ended)
 		r.deafen()
 		r.endPass(context.Cause(ctx))
-		r.looks.Leave()
+		leave()
 		r.passes.Leave()
 		watched()
 	})
@@ -121,10 +129,11 @@ func (l Loop) Once(ctx context.Context) (report.Report, error) {
 type running struct {
 	Loop
 
-	patient bool // publish an error only if it happens again in the next pass
+	ctx     context.Context //nolint:containedctx // of the loop, for the looks of its remote
+	patient bool            // publish an error only if it happens again in the next pass
 	passes  *engine.Task
-	looks   *engine.Task
 	next    engine.State // when to make the next pass, and why
+	asked   sync.Mutex   // held while the remote asks on behalf of this loop
 
 	// State that a pass leaves to the next one.
 	last    render.Input    // the commit that was fetched last
@@ -137,14 +146,9 @@ type running struct {
 	soon    time.Duration   // delay until the next pass if the last one asked for a short one
 	settled settled         // the result of the last pass, if another one over the same would find the same
 
-	// When to look for a newer commit.
-	lookAt   time.Time
-	again    []time.Duration // delays before the remaining looks after a push
-	followUp bool            // the next look is one of them
-
 	mu      sync.Mutex
+	remote  *remote                // nil before it is known
 	heard   heard                  // since the last pass, or the last decision that none is due
-	called  called                 // since the last look
 	under   *underWay              // the current pass; nil if there is none
 	ending  bool                   // the loop ends, so no pass begins
 	seen    string                 // the commit of the last pass
@@ -157,13 +161,9 @@ type running struct {
 type heard struct {
 	drift    bool
 	approved bool
-	newest   *look  // the last one
-	pushed   string // the last revision of a look after a push
-	needed   bool   // another sync asked for a pass
+	newest   found
+	needed   bool // another sync asked for a pass
 }
-
-// called is why to look for a newer commit now.
-type called struct{ pushed, needed, changed bool }
 
 // An underWay is a pass that is made now.
 type underWay struct {
@@ -185,7 +185,6 @@ func (l Loop) running() *running {
 		}
 	}
 	r.next = r.due(engine.Event{Kind: engine.Begins}).State
-	r.lookAt = time.Now().Add(jitter(r.pollEvery()))
 	return r
 }
 
@@ -196,24 +195,15 @@ func (r *running) due(e engine.Event) engine.Schedule {
 }
 
 // listen makes signals wake the loop.
-func (r *running) listen() {
+func (r *running) listen(at *remote) {
 	r.Approved.Listen(func() { r.hear(func(h *heard) { h.approved = true }, engine.Answer) })
-	call := func(how func(*called)) func() {
-		return func() {
-			r.mu.Lock()
-			how(&r.called)
-			r.mu.Unlock()
-			r.looks.Wake(engine.Asked)
-		}
-	}
-	r.Pushed.Listen(call(func(c *called) { c.pushed = true }))
-	r.Changed.Listen(call(func(c *called) { c.changed = true }))
-	r.Reconciler.Peers.woken(r.Reconciler.Sync).Listen(call(func(c *called) { c.needed = true }))
+	r.Reconciler.Peers.woken(r.Reconciler.Sync).Listen(func() { r.hear(func(h *heard) { h.needed = true }, Needed) })
+	r.Pushed.Listen(at.push)
 }
 
 // deafen is the opposite of listen.
 func (r *running) deafen() {
-	for _, s := range []*engine.Signal{r.Approved, r.Pushed, r.Changed, r.Reconciler.Peers.woken(r.Reconciler.Sync)} {
+	for _, s := range []*engine.Signal{r.Approved, r.Pushed, r.Reconciler.Peers.woken(r.Reconciler.Sync)} {
 		s.Listen(nil)
 	}
 }
@@ -284,12 +274,11 @@ func (r *running) isDue(ctx context.Context) bool {
 		r.next = r.due(engine.Event{Kind: engine.Approved}).State
 		return true
 	}
-	if newest := h.newest; newest != nil {
-		due := r.due(engine.Event{Kind: engine.Newest, Fresh: newest.revision != r.current(), Pushed: newest.pushed, Needed: h.needed})
-		if due.Run && (h.needed || !r.follows(ctx, newest.commit)) {
-			r.next = due.State
-			return true
-		}
+	fresh := h.newest.revision != "" && h.newest.revision != r.current()
+	newest := r.due(engine.Event{Kind: engine.Newest, Fresh: fresh, Pushed: h.newest.pushed || h.needed, Needed: h.needed})
+	if newest.Run && (h.needed || !r.follows(ctx)) {
+		r.next = newest.State
+		return true
 	}
 	if h.drift {
 		r.next = r.due(engine.Event{Kind: engine.Drift, Drifted: r.fresh()}).State
@@ -340,7 +329,7 @@ func (r *running) begin(interrupt context.CancelCauseFunc) bool {
 		return false
 	}
 	r.handled = maps.Clone(r.moved)
-	r.under = &underWay{began: time.Now(), interrupt: interrupt, late: time.AfterFunc(r.Interval, r.makeWay)}
+	r.under = &underWay{began: time.Now(), interrupt: interrupt, late: time.AfterFunc(r.Interval, r.isLate)}
 	return true
 }
 
@@ -360,6 +349,20 @@ func (r *running) ended() (h heard, yieldTo Because) {
 	return h, yieldTo
 }
 
+// isLate makes way for something newer, and looks for it at every interval from now on.
+func (r *running) isLate() {
+	r.makeWay()
+	r.mu.Lock()
+	remote := r.remote
+	if r.under != nil {
+		r.under.late.Reset(r.Interval)
+	}
+	r.mu.Unlock()
+	if remote != nil {
+		remote.poll()
+	}
+}
+
 // makeWay interrupts a pass that takes longer than the interval if there is something newer, because it may be waiting for something that
 // never happens.
 func (r *running) makeWay() {
@@ -369,7 +372,7 @@ func (r *running) makeWay() {
 		return
 	}
 	switch newest := r.heard.newest; {
-	case newest != nil && newest.revision != r.seen:
+	case newest.revision != "" && newest.revision != r.seen:
 		r.under.yieldTo = Commit
 	case r.drifted():
 		r.under.yieldTo = Moved
@@ -396,7 +399,7 @@ func (r *running) endPass(why error) {
 
 // passed decides when the pass after one that ended begins. It returns the time until then, unless drift triggers it earlier.
 func (r *running) passed(because Because, result report.Report, err error, h heard) time.Duration {
-	pushed := h.pushed != "" && h.pushed != r.current()
+	pushed := h.newest.pushed && h.newest.revision != r.current()
 	r.next = r.due(engine.Event{
 		Kind: engine.Passed, Why: because, Failed: err != nil && !ofCommit(err), Refused: result.Summary.Failed > 0, Soon: r.soon,
 		Drifted: r.fresh(), Fresh: pushed, Needed: h.needed && err == nil,

@@ -191,7 +191,9 @@ func TestPanicBesidePasses(t *testing.T) {
 			loop: func(b *brittle, l *Loop) {
 				l.Tip = func(context.Context, string) (string, error) {
 					b.breaks(func() func() { return b.fetches })
-					return "", nil
+					b.mu.Lock()
+					defer b.mu.Unlock()
+					return b.revision, nil
 				}
 			},
 			breaks: func(b *brittle) { b.fetches = boom },

@@ -53,7 +53,7 @@ func (r *running) once(ctx context.Context) (report.Report, error) {
 	}
 	stop := notice(func() string { return "the commit" }, waits)
 	fetching := ctx
-	if r.patient && r.next.Why != Answer { // a person who asks for a pass right after a push means the new commit
+	if r.patient && r.next.Why != Answer && r.next.Why != Needed { // who asks for a pass right after a push means the new commit
 		fetching = engine.Within(ctx, recent)
 	}
 	in, err := r.fetch(fetching)

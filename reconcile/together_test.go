@@ -2,7 +2,6 @@ package reconcile
 
 import (
 	"context"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,42 +9,6 @@ import (
 	"headgate.dev/headgate/reconcile/engine"
 	"headgate.dev/headgate/render"
 )
-
-// A poll that finds nothing new costs nothing of the sync: no signature is checked, no tree is read, and no package is looked for.
-func TestPollsAreShared(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		l := w.loop()
-		l.Interval, l.Poll = time.Hour, 10*time.Second
-		changed := new(engine.Signal)
-		l.Changed = changed
-		asked, fetched := 0, 0
-		l.Tip = func(ctx context.Context, _ string) (string, error) {
-			if age := engine.Age(ctx); age < 5*time.Second || age >= 10*time.Second {
-				t.Errorf("an answer of %s is recent enough, want almost an interval of polls, so that syncs that poll at different times share one", age)
-			}
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			asked++
-			return w.revision, nil
-		}
-		l.Reconciler.Source = countingSource{w, &fetched}
-		w.run(t, l)
-		w.noted()
-		var before, tips, more int
-		w.set(func() { before = fetched })
-		time.Sleep(5 * time.Minute)
-		w.set(func() { tips, more = asked, fetched-before })
-		if tips < 25 || more != 0 {
-			t.Errorf("in five minutes, the loop asked %d times for the newest commit and fetched %d times, want about 30 and 0", tips, more)
-		}
-		w.set(func() { w.revision = "b" })
-		changed.Send()
-		if got := w.noted(); len(got) != 3 || !strings.HasSuffix(got[1], "apply b") {
-			t.Errorf("another sync has found a new commit, and this one takes it up at once: %q", got)
-		}
-	})
-}
 
 // A person who pushes and then asks for a pass, or approves, gets a pass over the new commit: no answer of another sync is recent enough.
 func TestAskedPassFetches(t *testing.T) {
@@ -77,16 +40,6 @@ type agingSource struct {
 func (a agingSource) Fetch(ctx context.Context, ref string) (render.Input, error) {
 	a.set(func() { *a.ages = append(*a.ages, engine.Age(ctx)) })
 	return a.world.Fetch(ctx, ref)
-}
-
-type countingSource struct {
-	*world
-	fetched *int
-}
-
-func (c countingSource) Fetch(ctx context.Context, ref string) (render.Input, error) {
-	c.set(func() { *c.fetched++ })
-	return c.world.Fetch(ctx, ref)
 }
 
 // Of two loops with one worker, one works. A pass that waits for the worker ends with the process at once, and is not late.

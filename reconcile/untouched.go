@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 
+	"headgate.dev/headgate/reconcile/engine"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
@@ -44,10 +45,11 @@ func sameOptions(was, now render.Options) bool {
 	return was.Owner == now.Owner && bytes.Equal(was.Conversion.CABundle, now.Conversion.CABundle)
 }
 
-// follows is follow. If it panics, the pass that follows reports it.
-func (r *running) follows(ctx context.Context, in render.Input) (is bool) {
+// follows is follow for the newest commit. If that cannot be fetched, or panics, the pass that follows reports it.
+func (r *running) follows(ctx context.Context) (is bool) {
 	_ = caught("look", func() error {
-		is = r.follow(ctx, in)
+		in, err := r.fetch(engine.Within(ctx, recent))
+		is = err == nil && (in.Revision == r.current() || r.follow(ctx, in))
 		return nil
 	})
 	return is

@@ -63,7 +63,7 @@ func (t *terminal) newFiled(flags *runFlags, syncs []v1alpha1.Sync) (*filed, err
 	}
 	f.common = target.Surroundings{
 		Audit: record, Cluster: cfg, Event: func(e reconcile.Event) { measure(f.counts, e) }, Cache: clones(flags.cache), Peers: peers,
-		Queue: engine.NewQueue(flags.most), Shares: &cluster.Shares{}, Boards: &target.Boards{}, Clones: &git.Shared{}, Memo: new(memo.Memory), // several Syncs often read the same repository
+		Queue: engine.NewQueue(flags.most), Remotes: new(reconcile.Remotes), Shares: &cluster.Shares{}, Boards: &target.Boards{}, Clones: &git.Shared{}, Memo: new(memo.Memory), // several Syncs often read the same repository
 		KeyFiles: flags.trust.keys, TrustedRoot: flags.trust.root, Plain: flags.plain, PullRequests: &target.PullRequests{Name: flags.only},
 	}
 	return f, nil

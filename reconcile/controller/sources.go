@@ -115,7 +115,7 @@ func (c *controller) sourceChanged(source v1alpha1.SourceRef) {
 func (c *controller) sourceUnwatched(of watchedKind) {
 	c.fleet.Each(func(s *v1alpha1.Sync, as *target.Target) {
 		if c.watchFor(sourceOf(s)) == of {
-			as.Loop.Changed.Send()
+			as.Loop.Pushed.Send()
 		}
 	})
 }

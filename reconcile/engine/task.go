@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A Task is something that a Queue runs again and again, one run at a time: the passes of a sync, or its looks for a newer commit. At rest
+// A Task is something that a Queue runs again and again, one run at a time: the passes of a sync, or the looks of a remote. At rest
 // it has no goroutine. A run has one, and a worker attends to it, except while it waits for something outside of the process:
 //
 //	Wake, or the time ─► a worker attends ─► the run works ─Pause─► the worker leaves, the run waits ─resume─► a worker attends ─► …

@@ -48,10 +48,8 @@ type Repository struct {
 	// requests and changes nothing.
 	Fetched bool
 
-	// Shared lets this Repository share a clone, and the lists of its refs, with others; nil shares nothing. Changed is called after a
-	// list showed other refs than the one before, whoever requested it; it may be nil.
-	Shared  *Shared
-	Changed func()
+	// Shared lets this Repository share a clone, and the lists of its refs, with others; nil shares nothing.
+	Shared *Shared
 
 	Plain     network.Plain     // hosts that get credentials without TLS
 	Verify    Verification      // the signatures that Fetch requires
@@ -78,8 +76,6 @@ type backend interface {
 	resolve(ctx context.Context, at address, ref string) (found, error)
 	list(ctx context.Context, at address) (refs, error)
 	forget(ctx context.Context, commit plumbing.Hash) error
-	wait(of *Repository, notify func())
-	leave(of *Repository)
 	version(age time.Duration) (changes int, recent bool)
 }
 
@@ -264,13 +260,10 @@ func (r *Repository) cache() (_ string, err error) {
 // Plain returns the URL of a repository without the credentials in it.
 func Plain(raw string) string { return withoutCredentials(raw) }
 
-// Close removes the temporary cache, and calls Changed no more. Files that were fetched cannot be read afterwards.
+// Close removes the temporary cache. Files that were fetched cannot be read afterwards.
 func (r *Repository) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.Shared != nil {
-		r.Shared.leave(r)
-	}
 	if r.temp.Path == "" {
 		return nil
 	}
@@ -354,9 +347,5 @@ func (r *Repository) open(at address) (_ backend, err error) {
 		r.from, err = made()
 		return r.from, err
 	}
-	from, err := r.Shared.backend(sharedKey{place, at.auth.hash(), limits, r.Fetched, r.Transport}, made)
-	if err == nil {
-		from.wait(r, r.Changed)
-	}
-	return from, err // not kept: other credentials have another one
+	return r.Shared.backend(sharedKey{place, at.auth.hash(), limits, r.Fetched, r.Transport}, made) // not kept: other credentials have another one
 }

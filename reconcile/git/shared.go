@@ -77,11 +77,10 @@ type tips struct {
 	last    refs
 	changes int // number of lists that differed from the one before
 	err     error
-	waiting map[*Repository]func() // called after the refs have changed
 }
 
 func newTips() *tips {
-	return &tips{asking: make(chan struct{}, 1), fetching: make(chan struct{}, 1), waiting: map[*Repository]func(){}}
+	return &tips{asking: make(chan struct{}, 1), fetching: make(chan struct{}, 1)}
 }
 
 // get returns the refs. It calls list unless a list was requested since the call, or within the age that ctx allows.
@@ -104,23 +103,13 @@ func (t *tips) get(ctx context.Context, list func() (refs, error)) (refs, error)
 		return now, err
 	}
 	t.mu.Lock()
-	changed := err == nil && !t.began.IsZero() && !(now.head == t.last.head && maps.Equal(now.names, t.last.names))
+	defer t.mu.Unlock()
+	if err == nil && !t.began.IsZero() && !(now.head == t.last.head && maps.Equal(now.names, t.last.names)) {
+		t.changes++
+	}
 	t.began, t.err = began, err
 	if err == nil {
 		t.last = now
-	}
-	if changed {
-		t.changes++
-	}
-	var tell []func()
-	if changed {
-		for _, notify := range t.waiting {
-			tell = append(tell, notify)
-		}
-	}
-	t.mu.Unlock()
-	for _, notify := range tell {
-		notify()
 	}
 	return now, err
 }
@@ -152,30 +141,4 @@ func (t *tips) version(age time.Duration) (changes int, recent bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.changes, recent && err == nil
-}
-
-// wait calls notify after the refs have changed.
-func (t *tips) wait(of *Repository, notify func()) {
-	if notify == nil {
-		return
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.waiting[of] = notify
-}
-
-// leave ends wait.
-func (t *tips) leave(of *Repository) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.waiting, of)
-}
-
-// leave makes all backends forget a Repository. It may have used several, because credentials are replaced.
-func (s *Shared) leave(of *Repository) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, one := range s.used {
-		one.leave(of)
-	}
 }

@@ -13,16 +13,15 @@ import (
 	"headgate.dev/headgate/reconcile/engine"
 )
 
-// crowd returns repositories that share what they can, and the number of times that each was told of a change.
-func crowd(t *testing.T, n int, of *Repository) ([]*Repository, []*atomic.Int32) {
+// crowd returns repositories that share what they can.
+func crowd(t *testing.T, n int, of *Repository) []*Repository {
 	t.Helper()
 	shared, cache := &Shared{}, t.TempDir()
-	all, told := make([]*Repository, n), make([]*atomic.Int32, n)
+	all := make([]*Repository, n)
 	for i := range all {
-		told[i] = &atomic.Int32{}
-		all[i] = &Repository{URL: of.URL, Auth: of.Auth, Credentials: of.Credentials, Cache: cache, Shared: shared, Changed: func() { told[i].Add(1) }}
+		all[i] = &Repository{URL: of.URL, Auth: of.Auth, Credentials: of.Credentials, Cache: cache, Shared: shared}
 	}
-	return all, told
+	return all
 }
 
 // tipsOf returns the commits that all repositories find at the same time.
@@ -50,7 +49,7 @@ func count(requests []string, kind string) int {
 func TestSyncsSharePolls(t *testing.T) {
 	h := newHistory(t)
 	s := serve(h.fixture)
-	all, told := crowd(t, 20, &Repository{URL: s.url()})
+	all := crowd(t, 20, &Repository{URL: s.url()})
 	recent := engine.Within(t.Context(), time.Hour)
 	tipsOf(recent, t, all, "main")
 	tipsOf(recent, t, all, "main")
@@ -67,8 +66,8 @@ func TestSyncsSharePolls(t *testing.T) {
 	s.requests()
 	tipsOf(t.Context(), t, all[3:4], "main")
 	for i, found := range tipsOf(recent, t, all, "main") {
-		if found != pushed || told[i].Load() != 1 {
-			t.Errorf("repository %d found %s and was told %d times of the change, want %s and once", i, found, told[i].Load(), pushed)
+		if found != pushed {
+			t.Errorf("repository %d found %s, want %s", i, found, pushed)
 		}
 	}
 	if got := s.requests(); !slices.Equal(got, []string{"list", "pack"}) {
@@ -117,7 +116,7 @@ func TestSharedTokenIsReplaced(t *testing.T) {
 	s.user, s.token = "robot", "first"
 	var auth atomic.Value
 	auth.Store(Auth{Username: "robot", Password: "first"})
-	all, _ := crowd(t, 3, &Repository{URL: s.url(), Credentials: func(context.Context) (Auth, error) { return auth.Load().(Auth), nil }})
+	all := crowd(t, 3, &Repository{URL: s.url(), Credentials: func(context.Context) (Auth, error) { return auth.Load().(Auth), nil }})
 	tipsOf(t.Context(), t, all, "main")
 	s.mu.Lock()
 	s.token = "second"
@@ -139,7 +138,7 @@ func TestSharedTokenIsReplaced(t *testing.T) {
 func TestErrorsAreNotShared(t *testing.T) {
 	h := newHistory(t)
 	s := serve(h.fixture)
-	all, _ := crowd(t, 2, &Repository{URL: s.url()})
+	all := crowd(t, 2, &Repository{URL: s.url()})
 	recent := engine.Within(t.Context(), time.Hour)
 	answer(503, "away")(s)
 	if _, err := all[0].Resolve(recent, "main"); err == nil {
@@ -156,41 +155,14 @@ func TestErrorsAreNotShared(t *testing.T) {
 	tipsOf(t.Context(), t, all, "main")
 }
 
-// A process replaces a Sync whenever its file changes, and a controller does that for years.
-func TestSharedForgetsClosedRepositories(t *testing.T) {
-	h := newHistory(t)
-	s := serve(h.fixture)
-	all, told := crowd(t, 1, &Repository{URL: s.url()})
-	for range 1000 {
-		next := &Repository{URL: s.url(), Cache: all[0].Cache, Shared: all[0].Shared, Changed: func() { t.Error("a closed repository was told of a change") }}
-		if _, err := next.Resolve(engine.Within(t.Context(), time.Hour), "main"); err != nil {
-			t.Fatal(err)
-		}
-		if err := next.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	tipsOf(t.Context(), t, all, "main")
-	h.push("main", map[string]string{"a.yaml": "new"}, h.main)
-	tipsOf(t.Context(), t, all, "main")
-	if told[0].Load() != 1 {
-		t.Errorf("the open repository was told %d times, want once", told[0].Load())
-	}
-	for _, one := range all[0].Shared.used {
-		if n := len(one.backend.(*clone).waiting); n != 1 {
-			t.Errorf("%d repositories are remembered, want the open one", n)
-		}
-	}
-}
-
-// Five hundred syncs ask a hundred times each second whether there is a new commit. That reads no credentials, and a push or another
+// A look for a new commit reads no credentials, and a push or another
 // token is still found.
 func TestTip(t *testing.T) {
 	h := newHistory(t)
 	s := serve(h.fixture)
 	s.user, s.token = "robot", "first"
 	token, reads := "first", 0
-	all, _ := crowd(t, 2, &Repository{URL: s.url(), Credentials: func(context.Context) (Auth, error) {
+	all := crowd(t, 2, &Repository{URL: s.url(), Credentials: func(context.Context) (Auth, error) {
 		reads++
 		return Auth{Username: "robot", Password: token}, nil
 	}})
@@ -234,7 +206,7 @@ func TestTip(t *testing.T) {
 func TestSyncsShareListings(t *testing.T) {
 	h := newHistory(t)
 	s := serve(h.fixture)
-	all, _ := crowd(t, 3, &Repository{URL: s.url()})
+	all := crowd(t, 3, &Repository{URL: s.url()})
 	read := func(r *Repository) *listing {
 		in, err := r.Fetch(engine.Within(t.Context(), time.Hour), "main")
 		if err != nil {

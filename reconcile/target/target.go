@@ -9,6 +9,7 @@ package target
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -29,6 +30,8 @@ import (
 	"headgate.dev/headgate/reconcile/git"
 	"headgate.dev/headgate/reconcile/outbox"
 	"headgate.dev/headgate/reconcile/report"
+
+	"k8s.io/client-go/rest"
 )
 
 // A Target is a Sync with everything that carries it out.
@@ -61,11 +64,10 @@ func New(s v1alpha1.Sync, in Surroundings) (_ *Target, err error) {
 	if in.Getenv == nil {
 		in.Getenv = os.Getenv
 	}
-	changed := new(engine.Signal)
 	repository := &git.Repository{
 		URL: s.Spec.Source.Repo, Path: s.Spec.Source.Path, Cache: in.Cache, Plain: in.Plain,
 		Limits: git.Limits{Time: s.Spec.Source.FetchTimeout.Duration(), Object: objectsOf(s)},
-		Shared: in.Clones, Changed: changed.Send,
+		Shared: in.Clones,
 	}
 	source, tip, named := reconcile.Source(repository), repository.Tip, repository.Name()
 	ofFlux, err := artifactOf(s, in)
@@ -92,11 +94,14 @@ func New(s v1alpha1.Sync, in Surroundings) (_ *Target, err error) {
 		Poll:       s.Spec.Source.Interval.Duration(),
 		Queue:      in.Queue,
 		Tip:        tip,
-		Changed:    changed,
+		Remotes:    in.Remotes,
 		OnEvent:    in.Event,
 	}}
 	if w.Cluster != nil {
 		t.Loop.Ready = w.Cluster.Ready
+	}
+	if ofFlux == nil { // a watch shows sources of Flux, and each Sync tells of the state of its own
+		t.Loop.Remote = remoteOf(s, in)
 	}
 	if t.Loop.Reconciler.Applier != nil && !s.Spec.Suspend && !t.previews {
 		t.Loop.Reconciler.Peers = in.Peers
@@ -162,6 +167,25 @@ func apart(in Surroundings) string {
 		return ""
 	}
 	return in.Cluster.Host
+}
+
+// A polled is what a Sync reads, with everything that decides about the credentials. Syncs with the same one look for new commits together.
+type polled struct {
+	of        string // as JSON
+	namespace string // of the Secrets
+	reader    *rest.Config
+}
+
+func remoteOf(s v1alpha1.Sync, in Surroundings) polled {
+	of := s.Spec
+	if of.Statuses != nil && of.Statuses.App == nil { // the token of an App may read the repository
+		of.Statuses = nil
+	}
+	text, err := json.Marshal([]any{of.Source.Repo, of.Source.CredentialsFrom, of.Statuses})
+	if err != nil {
+		panic(err) // it was decoded
+	}
+	return polled{string(text), s.Namespace, cmp.Or(in.Secrets, in.Cluster)}
 }
 
 // secretsOf returns how values of Secrets are read that fields of a Sync name. It returns nil for a field that names none.

@@ -60,6 +60,8 @@ type Surroundings struct {
 	Boards      *Boards          // what the Syncs of this process with contexts: Cluster post together; nil if there is only this one
 	Clones      *git.Shared      // what the syncs of this process share of their repositories; nil shares nothing
 	Queue       *engine.Queue    // runs the passes of all syncs of this process; nil if there is only this one
+	// Remotes look for new commits for the syncs of this process; nil if there is only this one.
+	Remotes *reconcile.Remotes
 	// PullRequests previews the pull requests of all Syncs of this process; nil if there is only this Sync.
 	PullRequests *PullRequests
 	Memo         manifest.Memo         // caches facts about files for several Syncs; nil for one per Sync if it has a cluster
