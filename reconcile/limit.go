@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/reconcile/rounds"
 	"headgate.dev/headgate/render/manifest"
 )
@@ -63,6 +65,7 @@ type allowance struct {
 	objects int
 	waits   int // how often the pass may wait for the whole Timeout
 	pending []manifest.ID
+	syncs   []string                      // other syncs that have to render the commit
 	home    func(manifest.ID) manifest.ID // adds the namespaces of pending; nil if there are none
 }
 
@@ -91,7 +94,7 @@ func (a *allowance) expire() {
 func (a *allowance) observe(p plan.Plan, waits rounds.Waits) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.pending, a.home = waits.For(), p.Homes()
+	a.pending, a.home, a.syncs = waits.For(), p.Homes(), awaitedBy(p)
 	if p.Stance.In(plan.Ending) {
 		a.ends, a.pending = true, nil
 		for _, s := range p.Steps { // each tier must be gone before the next one begins
@@ -105,6 +108,20 @@ func (a *allowance) observe(p plan.Plan, waits rounds.Waits) {
 		a.objects = len(p.Steps)
 		a.timer.Reset(time.Until(a.began.Add(a.reconciler.limit(a.objects, a.waits))))
 	}
+}
+
+// awaitedBy returns the syncs that the prunes of a plan wait for.
+func awaitedBy(p plan.Plan) []string {
+	var all []string
+	for _, s := range p.Steps {
+		for _, w := range s.Waits {
+			if w.Code == reason.AwaitsSync || w.Code == reason.AwaitsBrokenSync {
+				all = append(all, fmt.Sprint(w.Values[0]))
+			}
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // tiers returns the number of tiers in a plan.
@@ -125,7 +142,10 @@ func (a *allowance) waitsFor() string {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if len(a.pending) == 0 {
+	switch {
+	case len(a.syncs) > 0:
+		return "other Syncs to render the commit: " + strings.Join(a.syncs, ", ")
+	case len(a.pending) == 0:
 		return ""
 	}
 	var names []string

@@ -13,6 +13,7 @@ import (
 	"headgate.dev/headgate/reconcile/draft"
 	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/reconcile/rounds"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/crossplane"
@@ -129,6 +130,11 @@ func TestWaitsForHomes(t *testing.T) {
 	defer limit.end()
 	limit.observe(p, pass.Waits)
 	if got := limit.waitsFor(); got != "objects that are not ready: ConfigMap default/b" {
+		t.Errorf("waits for %q", got)
+	}
+	p.Steps[0].Waits = []reason.Reason{reason.AwaitsSync.With("team/b"), reason.AwaitsBrokenSync.With("team/a", "boom")}
+	limit.observe(p, pass.Waits)
+	if got := limit.waitsFor(); got != "other Syncs to render the commit: team/a, team/b" {
 		t.Errorf("waits for %q", got)
 	}
 }

@@ -17,10 +17,12 @@ import (
 )
 
 // Peers holds the syncs of one process, and what each of them declares, so that an object can move between two syncs of one branch and
-// one cluster without being deleted. A nil *Peers holds none.
+// one cluster without being deleted. It also holds what the syncs of other processes show. A nil *Peers holds none.
 type Peers struct {
 	// InTurn is set if the passes of the syncs run one after another. A sync then renders its commit when another sync asks for it.
 	InTurn bool
+	// Tell is called when Moves of a sync may have changed. It may be nil.
+	Tell func(of inventory.Sync)
 
 	mu      sync.Mutex
 	all     map[inventory.Sync]*member
@@ -46,6 +48,10 @@ type member struct {
 	fetched  bool                 // whether revision was the newest commit at the last fetch
 	broken   error                // why the newest commit could not be rendered
 	tried    string               // the commit with this error; "" if it is not known
+	moves    Moves                // between it and other syncs
+	awaits   bool                 // whether its last plan waits for other syncs
+
+	elsewhere *Elsewhere // what it shows if another process runs it
 
 	asks  map[inventory.Sync]waited // the syncs that it waits for
 	woken map[inventory.Sync]string // the commits of both syncs when it last woke another one
@@ -72,12 +78,16 @@ func (p *Peers) Join(of inventory.Sync, as Member) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.all == nil {
-		p.all, p.changed = map[inventory.Sync]*member{}, make(chan struct{})
-	}
+	p.begun()
 	p.all[of] = &member{
 		Member: as, wake: new(engine.Signal), fetched: true,
 		asks: map[inventory.Sync]waited{}, woken: map[inventory.Sync]string{},
+	}
+}
+
+func (p *Peers) begun() {
+	if p.all == nil {
+		p.all, p.changed = map[inventory.Sync]*member{}, make(chan struct{})
 	}
 }
 
@@ -122,14 +132,22 @@ func (p *Peers) change(of inventory.Sync, how func(*member)) {
 	p.changed = make(chan struct{})
 }
 
-// declared records what the newest commit of a sync declares.
-func (p *Peers) declared(of inventory.Sync, want render.Desired, declares map[manifest.ID]bool) {
+// declared records what the newest commit of a sync declares, and which of these objects other syncs own. A pass over an older commit,
+// because the newest one must not be applied yet, declares nothing new.
+func (p *Peers) declared(of inventory.Sync, want render.Desired, declares map[manifest.ID]bool, takes []string) {
 	p.change(of, func(m *member) {
-		m.declares, m.branch, m.revision = declares, want.Source.Branch, want.Revision
+		if !m.fetched && m.declares != nil {
+			return
+		}
+		if m.revision != want.Revision {
+			m.moves.Gives = nil
+		}
+		m.declares, m.branch, m.revision, m.moves.Takes = declares, want.Source.Branch, want.Revision, takes
 		if m.fetched {
 			m.broken = nil
 		}
 	})
+	p.tell(of)
 }
 
 // fetched records whether the newest commit of a sync could be fetched.
@@ -161,6 +179,10 @@ func (p *Peers) others(of inventory.Sync, revision string) []facts.Peer {
 			continue
 		}
 		q := asks.asks[name]
+		if m.elsewhere != nil {
+			all = append(all, m.shown(name, revision, q))
+			continue
+		}
 		peer := facts.Peer{Sync: name}
 		switch {
 		case m.rendered(revision):
@@ -195,6 +217,8 @@ func (m *member) sharesBranch(asks *member) bool {
 		return false
 	case m.Ref == asks.Ref:
 		return true
+	case m.elsewhere != nil: // nothing shows which branch is behind its Ref
+		return false
 	case m.declares == nil: // the name of the default branch is not known yet
 		return m.Ref == "" || asks.Ref == ""
 	}
@@ -286,7 +310,7 @@ func (p *Peers) endWaits(ctx context.Context, asks *member, w wait, others []inv
 		if !p.isOver(asks, w, name) {
 			continue
 		}
-		owned, err := w.owned(ctx, name)
+		owned, err := p.ownedBy(ctx, w, name)
 		p.mu.Lock()
 		q := asks.asks[name]
 		q.owned, q.unread = owned, err
@@ -297,19 +321,33 @@ func (p *Peers) endWaits(ctx context.Context, asks *member, w wait, others []inv
 	return ended
 }
 
+// ownedBy returns what counts as owned by a sync after the wait for it. One of another process owns nothing before others release it.
+func (p *Peers) ownedBy(ctx context.Context, w wait, name inventory.Sync) (map[manifest.ID]bool, error) {
+	if m := p.member(name); m == nil || m.elsewhere != nil {
+		return map[manifest.ID]bool{}, nil
+	}
+	return w.owned(ctx, name)
+}
+
 // isOver reports whether a sync has waited for another one long enough. Nothing changes during a wait for a sync that runs in turn.
 func (p *Peers) isOver(asks *member, w wait, name inventory.Sync) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	m := p.all[name]
-	if m.rendered(w.revision) {
+	long := time.Since(asks.asks[name].since) >= w.timeout-w.timeout/waitsPart
+	switch {
+	case m.rendered(w.revision):
 		return false
+	case m.elsewhere != nil: // a process that is away comes back
+		return long && m.failedOn(w.revision)
 	}
-	return p.InTurn && m.broken != nil || time.Since(asks.asks[name].since) >= w.timeout-w.timeout/waitsPart
+	return p.InTurn && m.broken != nil || long
 }
 
 // rendered reports whether a sync has rendered a commit as its newest one.
-func (m *member) rendered(revision string) bool { return m.declares != nil && m.revision == revision }
+func (m *member) rendered(revision string) bool {
+	return (m.declares != nil || m.elsewhere != nil) && m.revision == revision
+}
 
 // failedOn reports whether a sync has failed to render a commit.
 func (m *member) failedOn(revision string) bool {

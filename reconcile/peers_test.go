@@ -24,7 +24,7 @@ var (
 // A dead Git host or a broken directory must stop the prunes of the syncs that share the branch, for a while, and of no others.
 func TestPeersAreWaitedFor(t *testing.T) {
 	boom := errors.New("boom\nand more")
-	rendered := func(p *Peers, revision string) { p.declared(another, desired(revision, "main"), last) }
+	rendered := func(p *Peers, revision string) { p.declared(another, desired(revision, "main"), last, nil) }
 	cases := map[string]struct {
 		reason string
 		as     Member // the other sync; the asking one follows main of "repo"
@@ -49,7 +49,7 @@ func TestPeersAreWaitedFor(t *testing.T) {
 		"OtherBranch":         {reason: "One commit cannot change both.", as: Member{Repository: "repo", Ref: "prod"}},
 		"PerhapsSameBranch":   {reason: "The name of the default branch is not known yet.", as: Member{Repository: "repo"}, want: []facts.Peer{{Sync: another}}},
 		"SameBranch":          {reason: "The default branch has this name.", as: Member{Repository: "repo"}, does: func(p *Peers) { rendered(p, "new") }, want: []facts.Peer{{Sync: another, Declares: last}}},
-		"OtherDefault":        {reason: "The default branch has another name.", as: Member{Repository: "repo"}, does: func(p *Peers) { p.declared(another, desired("new", "trunk"), last) }},
+		"OtherDefault":        {reason: "The default branch has another name.", as: Member{Repository: "repo"}, does: func(p *Peers) { p.declared(another, desired("new", "trunk"), last, nil) }},
 
 		"InTurn":         {reason: "It renders when it is asked.", inTurn: true, as: Member{Declare: func(context.Context) error { return nil }}, want: []facts.Peer{{Sync: another}}},
 		"InTurnBroken":   {reason: "Nothing changes while the others wait.", inTurn: true, does: func(p *Peers) { p.failed(another, "new", boom) }, want: []facts.Peer{{Sync: another, Declares: owned}}},
@@ -63,7 +63,7 @@ func TestPeersAreWaitedFor(t *testing.T) {
 				tc.as.Repository, tc.as.Ref = "repo", "main"
 			}
 			p.Join(another, tc.as)
-			p.declared(asking, desired("new", "main"), nil)
+			p.declared(asking, desired("new", "main"), nil, nil)
 			if tc.does != nil {
 				tc.does(p)
 			}
@@ -105,6 +105,97 @@ func TestEveryCommitIsWaitedForAnew(t *testing.T) {
 	}
 	if of := p.others(asking, "newer"); of[0].Declares != nil {
 		t.Errorf("the wait for the next commit is over: %v", of)
+	}
+}
+
+// A sync of another process shows only what it takes over. A prune waits until it has planned the commit, however long its process is away.
+func TestPeersElsewhere(t *testing.T) {
+	none, takes := map[manifest.ID]bool{}, map[string]bool{"ConfigMap/team/moves": true}
+	main, moves, nothing := Member{Repository: "repo", Ref: "main"}, Moves{Takes: []string{"ConfigMap/team/moves"}}, map[string]bool{}
+	cases := map[string]struct {
+		reason string
+		shows  Elsewhere
+		over   bool // the wait is over
+		want   []facts.Peer
+	}{
+		"Planned":     {reason: "The object moves to it.", shows: Elsewhere{Member: main, Planned: "new", Moves: moves}, want: []facts.Peer{{Sync: another, Elsewhere: true, Declares: none, Takes: takes, Gives: nothing}}},
+		"Behind":      {reason: "The commit may declare the object there.", shows: Elsewhere{Member: main, Planned: "old"}, want: []facts.Peer{{Sync: another, Elsewhere: true, Takes: nothing, Gives: nothing}}},
+		"BehindLong":  {reason: "Its process is away, and comes back.", shows: Elsewhere{Member: main, Planned: "old"}, over: true, want: []facts.Peer{{Sync: another, Elsewhere: true, Takes: nothing, Gives: nothing}}},
+		"Broken":      {reason: "It may be corrected.", shows: Elsewhere{Member: main, Tried: "new", Broken: "boom"}, want: []facts.Peer{{Sync: another, Elsewhere: true, Takes: nothing, Gives: nothing, Reason: "boom"}}},
+		"BrokenLong":  {reason: "It does not stop prunes for ever, and what it took over before counts.", shows: Elsewhere{Member: main, Planned: "old", Moves: moves, Tried: "new", Broken: "boom"}, over: true, want: []facts.Peer{{Sync: another, Elsewhere: true, Declares: none, Takes: takes, Gives: nothing}}},
+		"BrokenOther": {reason: "It has not tried this commit.", shows: Elsewhere{Member: main, Tried: "old", Broken: "boom"}, over: true, want: []facts.Peer{{Sync: another, Elsewhere: true, Takes: nothing, Gives: nothing, Reason: "boom"}}},
+		"More":        {reason: "It does not show all that it takes over.", shows: Elsewhere{Member: main, Planned: "new", Moves: moves, More: true}, over: true, want: []facts.Peer{{Sync: another, Elsewhere: true, Takes: takes, Gives: nothing}}},
+		"OtherBranch": {reason: "One commit cannot change both.", shows: Elsewhere{Member: Member{Repository: "repo"}}},
+		"OtherPlace":  {reason: "They do not write the same objects.", shows: Elsewhere{Member: Member{Repository: "repo", Ref: "main", Cluster: "far"}}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := &Peers{}
+			p.Join(asking, main)
+			p.declared(asking, desired("new", "main"), nil, nil)
+			p.See(another, tc.shows)
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			w := wait{revision: "new", timeout: 1 << 40, owned: func(context.Context, inventory.Sync) (map[manifest.ID]bool, error) {
+				return nil, errors.New("the inventory is not for this process")
+			}}
+			if tc.over {
+				w.timeout = 0
+			}
+			for _, peer := range p.others(asking, "new") {
+				if peer.Declares == nil {
+					p.ask(ctx, asking, w, []inventory.Sync{another})
+				}
+			}
+			if diff := cmp.Diff(tc.want, p.others(asking, "new")); diff != "" {
+				t.Errorf("%s\nothers (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// What a sync of another process shows wakes those that wait for it, and no others.
+func TestElsewhereWakes(t *testing.T) {
+	main := Member{Repository: "repo", Ref: "main"}
+	for name, tc := range map[string]struct {
+		prepare func(p *Peers)
+		wakes   bool
+	}{
+		"Nothing":     {func(*Peers) {}, false},
+		"Prunes":      {func(p *Peers) { p.planned(asking, nil, true) }, true},
+		"TakesOver":   {func(p *Peers) { p.declared(asking, desired("new", "main"), nil, []string{"ConfigMap/team/moves"}) }, true},
+		"OtherBranch": {func(p *Peers) { p.Join(asking, Member{Repository: "repo", Ref: "prod"}); p.planned(asking, nil, true) }, false},
+		"Again":       {func(p *Peers) { p.See(another, Elsewhere{Member: main, Planned: "new"}); p.planned(asking, nil, true) }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &Peers{}
+			p.Join(asking, main)
+			p.declared(asking, desired("new", "main"), nil, nil)
+			tc.prepare(p)
+			p.See(another, Elsewhere{Member: main, Planned: "new"})
+			woken := false
+			p.woken(asking).Listen(func() { woken = true })
+			if woken != tc.wakes {
+				t.Errorf("woken: %t", woken)
+			}
+		})
+	}
+}
+
+// A pass over an older commit, because the newest one waits for a dependency, does not hide what the newest one declares.
+func TestOlderCommitDeclaresNothing(t *testing.T) {
+	p := &Peers{}
+	p.Join(asking, Member{Repository: "repo"})
+	p.declared(asking, desired("new", "main"), both, []string{"ConfigMap/team/moves"})
+	p.fetched(asking, errors.New("waits"))
+	p.declared(asking, desired("old", "main"), last, nil)
+	if revision, moves := p.Moves(asking); revision != "new" || len(moves.Takes) != 1 || !p.Knows(asking, "new") {
+		t.Errorf("it declares %s, and %v moves", revision, moves)
+	}
+	p.fetched(asking, nil)
+	p.declared(asking, desired("old", "main"), last, nil)
+	if !p.Knows(asking, "old") {
+		t.Error("a branch that was reset declares what it declared before")
 	}
 }
 

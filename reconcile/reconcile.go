@@ -198,13 +198,14 @@ func (r Reconciler) plan(ctx context.Context, want render.Desired, place Observe
 	if !together {
 		return r.answered(ctx, &seen, place, asks)
 	}
-	r.Peers.declared(r.Sync, want, seen.Declares(r.Guarding.Allows(seen)))
+	r.declare(want, seen)
 	p, err := r.computeBeside(ctx, &seen, place, asks)
 	if err == nil && r.Peers.ask(ctx, r.Sync, r.waitFor(want.Revision, seen), draft.Awaits(p, seen)) {
 		p, err = r.computeBeside(ctx, &seen, place, asks)
 	}
 	if err == nil {
 		r.Peers.handOver(r.Sync, want.Revision, draft.HandsTo(p, seen))
+		r.Peers.planned(r.Sync, givenUp(p), len(draft.Awaits(p, seen)) > 0)
 	}
 	return p, err
 }
@@ -281,8 +282,14 @@ func (r Reconciler) Declare(ctx context.Context, ref string) error {
 		r.Peers.failed(r.Sync, in.Revision, err)
 		return err
 	}
-	r.Peers.declared(r.Sync, want, seen.Declares(r.Guarding.Allows(seen)))
+	r.declare(want, seen)
 	return nil
+}
+
+// declare tells the other syncs what a commit declares.
+func (r Reconciler) declare(want render.Desired, seen facts.Observed) {
+	may := r.Guarding.Allows(seen)
+	r.Peers.declared(r.Sync, want, seen.Declares(may), seen.Takes(may))
 }
 
 // Diff returns what Run would do to the cluster.

@@ -223,8 +223,8 @@ func TestPeersFollow(t *testing.T) {
 	p.Join(a, Member{Ref: "main"})
 	p.Join(b, Member{Ref: "main"})
 	want := func(revision string) render.Desired { return render.Desired{Revision: revision} }
-	p.declared(a, want("1"), map[manifest.ID]bool{})
-	p.declared(b, want("2"), map[manifest.ID]bool{})
+	p.declared(a, want("1"), map[manifest.ID]bool{}, nil)
+	p.declared(b, want("2"), map[manifest.ID]bool{}, nil)
 	if p.others(b, "2")[0].Declares != nil {
 		t.Fatal("the other sync has not seen the newest commit")
 	}

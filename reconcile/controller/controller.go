@@ -134,6 +134,9 @@ func Run(ctx context.Context, o Options) error {
 	if c.own, err = ownName(ctx, o.Config); err != nil {
 		return err
 	}
+	if o.isShard() {
+		o.Around.Peers.Tell = c.tell
+	}
 	if err := c.register(m); err != nil {
 		return err
 	}
@@ -144,7 +147,7 @@ func Run(ctx context.Context, o Options) error {
 func (c *controller) register(m manager.Manager) error {
 	err := builder.ControllerManagedBy(m).Named("sync").
 		For(&v1alpha1.Sync{}, builder.WithPredicates(predicate.Or(
-			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}, c.edited()))).
+			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}, c.edited(), c.ofOthers()))).
 		Watches(&v1alpha1.Sync{}, handler.EnqueueRequestsFromMapFunc(c.dependants), builder.WithPredicates(progressed())).
 		WithOptions(runtimecontroller.Options{MaxConcurrentReconciles: workers, SkipNameValidation: new(true)}).
 		Complete(c)

@@ -7,6 +7,7 @@ import (
 
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
+	"headgate.dev/headgate/reconcile/fleet"
 	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render"
 
@@ -54,9 +55,11 @@ func lacks(s v1alpha1.Sync, on v1alpha1.Dependency, other *v1alpha1.Sync, commit
 }
 
 // A gate is a source that gives a commit only once the dependencies of the Sync are far enough. Until then, a Sync that has applied a commit
-// still corrects drift from it.
+// still corrects drift from it, and other Syncs know what the commit declares: a dependency must not prune what moves from it to this Sync.
 type gate struct {
 	reconcile.Source
+
+	declare func(ctx context.Context, ref string) error
 
 	of   *controller
 	sync v1alpha1.Sync
@@ -72,6 +75,9 @@ func (g gate) Fetch(ctx context.Context, ref string) (render.Input, error) {
 	err = g.of.waitsFor(ctx, g.sync, in.Revision)
 	g.on.wait(err != nil)
 	if err != nil {
+		if !g.of.Around.Peers.Knows(fleet.NameOf(g.sync), in.Revision) {
+			_ = g.declare(ctx, ref) // the pass after the wait reports an error
+		}
 		return render.Input{}, err
 	}
 	return in, nil

@@ -44,8 +44,7 @@ func (c *controller) Reconcile(ctx context.Context, q runtimereconcile.Request) 
 	case err != nil:
 		return runtimereconcile.Result{}, err
 	case !c.runs(&found):
-		c.forget(name)
-		c.Metrics.Forget(name.Namespace, name.Name) // another shard counts its objects
+		c.meet(&found)
 		return runtimereconcile.Result{}, nil
 	}
 	one := c.subject(&found)
@@ -94,10 +93,10 @@ func (c *controller) carry(ctx context.Context, wanted v1alpha1.Sync, one *subje
 		return refuse("InvalidSpec", "%w", err)
 	}
 	as.Loop.Grace = grace
-	if len(wanted.Spec.DependsOn) > 0 {
-		as.Loop.Reconciler.Source = gate{as.Loop.Reconciler.Source, c, wanted, one}
-	}
 	as.Loop.Reconciler.Observer = accounted{as.Loop.Reconciler.Observer, func(ctx context.Context) error { return c.hasAccount(ctx, wanted) }}
+	if len(wanted.Spec.DependsOn) > 0 {
+		as.Loop.Reconciler.Source = gate{as.Loop.Reconciler.Source, as.Loop.Reconciler.Declare, c, wanted, one}
+	}
 	if wanted.Spec.Source.SourceRef == nil {
 		one.hear(wanted.Generation, reconcile.Event{Kind: reconcile.SourceState}) // it may have had one
 	}

@@ -128,6 +128,7 @@ func (j *subject) hear(generation int64, e reconcile.Event) {
 	}
 	before := j.status
 	j.status = next
+	changed = j.setMoves() || changed
 	j.mu.Unlock()
 	if changed {
 		j.tell(before, next)

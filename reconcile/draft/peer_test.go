@@ -49,12 +49,19 @@ func TestPeers(t *testing.T) {
 		"Ends":            {reason: "A destroy concerns this sync alone.", peer: facts.Peer{Declares: declares(true)}, ends: plan.Destroying, want: plan.Prune},
 		"Going":           {reason: "The object is already being deleted.", going: true, want: plan.Prune, code: reason.Deleting},
 
-		"Left":         {reason: "The owning peer no longer declares the object.", peer: facts.Peer{Declares: none}, declared: true, want: plan.Update, code: reason.TakenOver},
-		"Kept":         {reason: "Both syncs declare the object.", peer: facts.Peer{Declares: declares(true)}, declared: true, want: plan.Hold, code: reason.OwnedByTool},
-		"KeptObserved": {reason: "Both syncs declare the object, and the peer observes it.", peer: facts.Peer{Declares: declares(false)}, declared: true, want: plan.Hold, code: reason.OwnedByTool},
-		"LeftAwaited":  {reason: "The owner may still declare the object.", declared: true, want: plan.Hold, code: reason.OwnedByTool, awaits: true},
-		"LeftRefused":  {reason: "This sync adopts nothing.", peer: facts.Peer{Declares: none}, declared: true, adoption: facts.AdoptNone, want: plan.Hold, code: reason.OwnedByTool},
-		"OfAnother":    {reason: "The owner is another sync than the known peer.", peer: facts.Peer{Sync: inventory.Sync{Namespace: "team", Name: "third"}, Declares: none}, declared: true, want: plan.Hold, code: reason.OwnedByTool},
+		"Elsewhere":        {reason: "No commit declares the object.", peer: facts.Peer{Elsewhere: true, Declares: none}, want: plan.Prune},
+		"TakesElsewhere":   {reason: "The peer takes the object over once it has no owner.", peer: facts.Peer{Elsewhere: true, Declares: none, Takes: map[string]bool{home.String(): true}}, want: plan.Keep, code: reason.TakenOverBySync},
+		"AwaitedElsewhere": {reason: "The commit may declare the object there.", peer: facts.Peer{Elsewhere: true}, want: plan.Prune, waits: reason.AwaitsSync, awaits: true},
+		"GoingElsewhere":   {reason: "The object is already being deleted.", peer: facts.Peer{Elsewhere: true, Declares: none, Takes: map[string]bool{home.String(): true}}, going: true, want: plan.Prune, code: reason.Deleting},
+
+		"LeftElsewhere": {reason: "The owner gives the object up.", peer: facts.Peer{Elsewhere: true, Gives: map[string]bool{home.String(): true}}, declared: true, want: plan.Update, code: reason.TakenOver},
+		"KeptElsewhere": {reason: "What its owner declares is not known.", peer: facts.Peer{Elsewhere: true, Declares: none}, declared: true, want: plan.Hold, code: reason.OwnedByTool},
+		"Left":          {reason: "The owning peer no longer declares the object.", peer: facts.Peer{Declares: none}, declared: true, want: plan.Update, code: reason.TakenOver},
+		"Kept":          {reason: "Both syncs declare the object.", peer: facts.Peer{Declares: declares(true)}, declared: true, want: plan.Hold, code: reason.OwnedByTool},
+		"KeptObserved":  {reason: "Both syncs declare the object, and the peer observes it.", peer: facts.Peer{Declares: declares(false)}, declared: true, want: plan.Hold, code: reason.OwnedByTool},
+		"LeftAwaited":   {reason: "The owner may still declare the object.", declared: true, want: plan.Hold, code: reason.OwnedByTool, awaits: true},
+		"LeftRefused":   {reason: "This sync adopts nothing.", peer: facts.Peer{Declares: none}, declared: true, adoption: facts.AdoptNone, want: plan.Hold, code: reason.OwnedByTool},
+		"OfAnother":     {reason: "The owner is another sync than the known peer.", peer: facts.Peer{Sync: inventory.Sync{Namespace: "team", Name: "third"}, Declares: none}, declared: true, want: plan.Hold, code: reason.OwnedByTool},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -126,6 +133,14 @@ func TestDeclares(t *testing.T) {
 		}
 		if is, has := all[at("observed")]; !has || is {
 			t.Errorf("It declares what it observes, and does not take it over: %v", all)
+		}
+		theirs := given.Labelled(inventory.SyncLabel, "team.other")
+		seen.Objects = map[manifest.ID]*metav1.PartialObjectMetadata{}
+		for _, a := range seen.Asked {
+			seen.Objects[a.ID] = given.Live(given.ConfigMap(a.ID.Name), "u", theirs)
+		}
+		if all := seen.Takes(func(manifest.ID) bool { return adoption != facts.AdoptAll }); len(all) > 0 != takes || takes && all[0] != at("a").String() {
+			t.Errorf("%q: of another sync, it takes over %v", adoption, all)
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package facts
 
 import (
+	"slices"
+
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/ownership"
 	"headgate.dev/headgate/render/manifest"
@@ -8,8 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A Peer is another sync of the process that follows the same branch of the same repository, so one commit can move an object from
-// one to the other.
+// A Peer is another sync that follows the same branch of the same repository, so one commit can move an object from one to the other.
 type Peer struct {
 	Sync inventory.Sync
 	// Declares holds the objects of the commit of this pass that the peer declares, by ID in the cluster. The value reports whether
@@ -17,6 +18,10 @@ type Peer struct {
 	// holds the objects of the last commit that the peer rendered, and those of its inventory.
 	Declares map[manifest.ID]bool
 	Reason   string // why the peer cannot render the commit; "" if there is no error
+	// Elsewhere is set if another process runs the peer. Declares is then empty, or nil during the wait. Of its objects, only these are
+	// known, by ID in the cluster: it takes over those in Takes, which other syncs own, and gives up those in Gives, which it owns.
+	Elsewhere    bool
+	Takes, Gives map[string]bool
 }
 
 // Declares returns the objects of the commit, by ID in the cluster. The value reports whether the sync takes over an existing
@@ -38,18 +43,36 @@ func (o Observed) TakenOverBy(id manifest.ID) (inventory.Sync, bool) {
 	}
 	id = o.Homes()(id)
 	for _, p := range o.Peers {
-		if p.Declares[id] {
+		if p.Declares[id] || p.Takes[id.String()] {
 			return p.Sync, true
 		}
 	}
 	return inventory.Sync{}, false
 }
 
+// Takes returns the objects of the commit that other syncs own and that this one takes over once these give them up, by ID in the cluster.
+func (o Observed) Takes(may func(manifest.ID) bool) []string {
+	var all []string
+	home, declares := o.Homes(), o.Declares(may)
+	for _, a := range o.Asked {
+		live := o.Objects[a.ID]
+		if live != nil && declares[home(a.ID)] && o.ClaimOn(a.ID, live).Sync != "" {
+			all = append(all, home(a.ID).String())
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
 // leftBy reports whether the claim on an object is from a peer whose commit no longer declares it. That peer would prune the
 // object.
 func (o Observed) leftBy(claim ownership.Claim, id manifest.ID) bool {
 	for _, p := range o.Peers {
-		if claim.Sync == p.Sync.Key() && p.Declares != nil {
+		switch {
+		case claim.Sync != p.Sync.Key():
+		case p.Elsewhere:
+			return p.Gives[o.Homes()(id).String()]
+		case p.Declares != nil:
 			_, declares := p.Declares[o.Homes()(id)]
 			return !declares
 		}

@@ -18,5 +18,5 @@ const (
 	LabelAsksToLeave      Code = "LabelAsksToLeave"      // a label of the live object and its value
 	CommitAsksToLeave     Code = "CommitAsksToLeave"     // a key and its value in the commit
 	MovedAway             Code = "MovedAway"             // the sync to which the live object will move
-	TakenOverBySync       Code = "TakenOverBySync"       // the sync of the same process whose commit declares the object
+	TakenOverBySync       Code = "TakenOverBySync"       // the sync whose commit declares the object
 )

@@ -34,7 +34,7 @@ func artifactOf(s v1alpha1.Sync, in Surroundings) (*artifact.Archives, error) {
 		return nil, err
 	}
 	namespace := cmp.Or(ref.Namespace, s.Namespace)
-	name := fmt.Sprintf("%s/%s/%s", ref.Kind, namespace, ref.Name)
+	name := artifactName(*ref, s)
 	objects := client.Resource(ref.Resource()).Namespace(namespace)
 	states := &sourceStates{event: in.Event}
 	read := func(ctx context.Context) (artifact.Artifact, error) {
@@ -110,4 +110,9 @@ func (s *sourceStates) tell(problem error) {
 func (s *sourceStates) failed(problem error) error {
 	s.tell(problem)
 	return fmt.Errorf("spec.source.sourceRef: %w", problem)
+}
+
+// artifactName returns the name of the source that a Sync names.
+func artifactName(ref v1alpha1.SourceRef, s v1alpha1.Sync) string {
+	return fmt.Sprintf("%s/%s/%s", ref.Kind, cmp.Or(ref.Namespace, s.Namespace), ref.Name)
 }

@@ -188,6 +188,17 @@ func remoteOf(s v1alpha1.Sync, in Surroundings) polled {
 	return polled{string(text), s.Namespace, cmp.Or(in.Secrets, in.Cluster)}
 }
 
+// Elsewhere returns how the syncs of this process know a Sync that another process runs. It returns false for one to which no object of
+// another Sync can move: it writes nothing, or it applies to a cluster that only its own process knows.
+func Elsewhere(s v1alpha1.Sync) (reconcile.Elsewhere, bool) {
+	named := (&git.Repository{URL: s.Spec.Source.Repo}).Name()
+	if ref := s.Spec.Source.SourceRef; ref != nil {
+		named = artifactName(*ref, s)
+	}
+	writes := s.Spec.ManagementPolicy != v1alpha1.PolicyObservable && !s.Spec.Suspend && s.Spec.KubeConfig == nil && s.DeletionTimestamp.IsZero()
+	return reconcile.Elsewhere{Member: reconcile.Member{Repository: named, Ref: s.Spec.Source.Ref}}, writes
+}
+
 // secretsOf returns how values of Secrets are read that fields of a Sync name. It returns nil for a field that names none.
 func secretsOf(s v1alpha1.Sync, in Cluster, around Surroundings) func(string, *v1alpha1.SecretRef) *secret {
 	read := func(context.Context, string) (map[string][]byte, error) { return nil, errNoCluster }

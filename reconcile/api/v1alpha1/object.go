@@ -73,6 +73,7 @@ const (
 	MostDrift      = 20  // objects in Status.Drift
 	MostPaths      = 10  // paths of one of them
 	MostPolicies   = 50  // policies in Status.Activation
+	MostMoves      = 100 // objects in each list of Moves
 	MostPasses     = 10  // passes in Status.Passes
 	LongestMessage = 512 // bytes of a message; those of Held and Ready may have twice as many
 	LongestName    = 256 // bytes of any other text
@@ -105,8 +106,24 @@ type Status struct {
 	Drift []Drifted `json:"drift,omitempty"`
 	// Activation has the number of definitions that each policy of the commit activates. Those with the most come first.
 	Activation []PolicyActivation `json:"activation,omitempty"`
+	// Moves is what the processes of other shards must know before they prune objects of the same commit.
+	Moves *Moves `json:"moves,omitempty"`
 	// Passes has the last passes that changed something or had another result, the newest last.
 	Passes []PastPass `json:"passes,omitempty"`
+}
+
+// Moves are the objects that move between a Sync and those of other shards.
+type Moves struct {
+	// the newest commit that is planned
+	Revision string `json:"revision"`
+	// the first objects of the commit that other Syncs own
+	// +kubebuilder:validation:MaxItems=100
+	Takes []string `json:"takes,omitempty"`
+	// number of further ones
+	More int `json:"more,omitempty"`
+	// the first objects of this Sync that the commit declares for other Syncs
+	// +kubebuilder:validation:MaxItems=100
+	Gives []string `json:"gives,omitempty"`
 }
 
 // Counts has the numbers of a pass.

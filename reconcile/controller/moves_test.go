@@ -1,0 +1,62 @@
+package controller
+
+import (
+	"testing"
+
+	"headgate.dev/headgate/reconcile"
+	"headgate.dev/headgate/reconcile/api/v1alpha1"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A prune waits for a Sync of another shard until its status shows the commit. What shows another spec, or no plan, must not end the wait.
+func TestElsewhere(t *testing.T) {
+	condition := func(kind string, status metav1.ConditionStatus) metav1.Condition {
+		return metav1.Condition{Type: kind, Status: status, Message: kind}
+	}
+	member := reconcile.Member{Repository: "git.example.org/platform", Ref: "main"}
+	moves := &v1alpha1.Moves{Revision: "new", Takes: []string{"ConfigMap/team/moves"}, Gives: []string{"ConfigMap/team/leaves"}}
+	planned := reconcile.Elsewhere{Member: member, Planned: "new", Moves: reconcile.Moves{Takes: moves.Takes, Gives: moves.Gives}}
+	cases := map[string]struct {
+		reason string
+		change func(s *v1alpha1.Sync)
+		want   reconcile.Elsewhere
+		none   bool
+	}{
+		"New":     {reason: "It has planned nothing.", change: func(s *v1alpha1.Sync) { s.Status = v1alpha1.Status{} }, want: reconcile.Elsewhere{Member: member}},
+		"Planned": {reason: "The commit is known.", change: func(*v1alpha1.Sync) {}, want: planned},
+		"More":    {reason: "Not all is known.", change: func(s *v1alpha1.Sync) { s.Status.Moves = &v1alpha1.Moves{Revision: "new", More: 1} }, want: reconcile.Elsewhere{Member: member, Planned: "new", More: true}},
+		"Edited":  {reason: "Another path declares other objects.", change: func(s *v1alpha1.Sync) { s.Generation++ }, want: reconcile.Elsewhere{Member: member}},
+		"Failed": {reason: "It could not plan a newer commit.", change: func(s *v1alpha1.Sync) {
+			s.Status.LastAttemptedRevision = "newer"
+			s.Status.Conditions = []metav1.Condition{condition("Ready", metav1.ConditionFalse)}
+		}, want: reconcile.Elsewhere{Member: member, Planned: "new", Moves: reconcile.Moves{Takes: moves.Takes, Gives: moves.Gives}, Tried: "newer", Broken: "Ready"}},
+		"FailedLater": {reason: "The plan is known, whatever became of it.", change: func(s *v1alpha1.Sync) {
+			s.Status.Conditions = []metav1.Condition{condition("Ready", metav1.ConditionFalse)}
+		}, want: planned},
+		"Stalled": {reason: "It does not run.", change: func(s *v1alpha1.Sync) {
+			s.Status.Conditions = []metav1.Condition{condition("Stalled", metav1.ConditionTrue)}
+		}, want: reconcile.Elsewhere{Member: member, Planned: "new", Moves: reconcile.Moves{Takes: moves.Takes, Gives: moves.Gives}, Broken: "Stalled"}},
+		"Suspended": {reason: "It takes over nothing.", change: func(s *v1alpha1.Sync) { s.Spec.Suspend = true }, none: true},
+		"Observes":  {reason: "It takes over nothing.", change: func(s *v1alpha1.Sync) { s.Spec.ManagementPolicy = v1alpha1.PolicyObservable }, none: true},
+		"Remote":    {reason: "It applies to another cluster.", change: func(s *v1alpha1.Sync) { s.Spec.KubeConfig = &v1alpha1.KubeConfig{} }, none: true},
+		"Ends":      {reason: "It takes over nothing.", change: func(s *v1alpha1.Sync) { s.DeletionTimestamp = new(metav1.Now()) }, none: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := v1alpha1.Sync{}
+			s.Generation = 1
+			s.Spec.Source.Repo, s.Spec.Source.Ref = "https://git.example.org/platform.git", "main"
+			s.Status = v1alpha1.Status{ObservedGeneration: 1, LastAttemptedRevision: "new", Moves: moves}
+			tc.change(&s)
+			got, writes := elsewhere(s)
+			if writes == tc.none {
+				t.Fatalf("%s\nit writes: %t", tc.reason, writes)
+			}
+			if diff := cmp.Diff(tc.want, got); writes && diff != "" {
+				t.Errorf("%s\nelsewhere (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
