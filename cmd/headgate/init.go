@@ -131,9 +131,12 @@ var plainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]*$`)
 
 // cloneURL returns the https URL of a remote, without credentials. It is "" for a path.
 func cloneURL(remote string) string {
-	u, err := url.Parse(cmp.Or(v1alpha1.OverHTTPS(remote), remote))
+	u, err := url.Parse(cmp.Or(v1alpha1.SSHURL(remote), remote))
 	if err != nil || u.Host == "" {
 		return ""
+	}
+	if u.Scheme == "ssh" {
+		u.Scheme, u.Host = "https", u.Hostname()
 	}
 	u.User, u.RawQuery, u.Fragment = nil, "", ""
 	return u.String()

@@ -110,7 +110,7 @@ func TestFirstMistakes(t *testing.T) {
 		{"", "lint --repo https://github.com/x/y/tree/main/platform/prod", "", 2, "write --repo https://github.com/x/y --ref main --path platform/prod"},
 		{"", "lint --repo https://gitlab.com/x/y/-/blob/v1/a.yaml", "", 2, "write --repo https://gitlab.com/x/y --ref v1 --path a.yaml"},
 		{"", "lint github.com/x/y", "", 2, "name a repository with --repo https://github.com/x/y"},
-		{"", "preview --repo git@github.com:x/y.git", "", 2, "ssh is not supported; use https://github.com/x/y.git"},
+		{"", "preview --repo git@github.com:x/y.git", "", 2, "write --repo ssh://git@github.com/x/y.git"},
 		// files of Syncs
 		{"", "run sync.yaml", "", 2, "'headgate run -f sync.yaml'"},
 		{"", "sync sync.yaml", "", 2, "'headgate sync -f sync.yaml'"},

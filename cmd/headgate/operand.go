@@ -180,10 +180,10 @@ func isExistingDirectory(name string) bool {
 }
 
 // checkRepository rejects a value of --repo that is no repository: a password in a URL would be visible in the process list and in the
-// shell's history, and ssh is not supported.
+// shell's history.
 func checkRepository(repo string) error {
-	if https := v1alpha1.OverHTTPS(repo); https != "" {
-		return usagef("--repo: ssh is not supported; use %s, with a token in HEADGATE_GIT_PASSWORD if the repository is private", https)
+	if url := v1alpha1.SSHURL(repo); url != "" {
+		return usagef("--repo is in the short form of ssh; write --repo %s", url)
 	}
 	if !isURL(repo) {
 		return checkPath(repo)

@@ -77,6 +77,8 @@ var promisesOf = map[string][]promise{
 		{"an object that was deleted and made again in between is not adopted.", []string{"reconcile/cluster TestMadeAnewBeforeTheWrite", "reconcile/cluster TestMadeAnewInAPass"}},
 		// Credentials.
 		{"Headgate stores no credentials on disk, and masks values of Secrets in every output.", []string{"fixtures/attack TestCanary", "fixtures/situations TestCanary", "fixtures/situations TestCanaryOfReferences"}},
+		{"connects only to hosts whose key `known_hosts` lists, and refuses any other key. It trusts none on first use.", []string{"reconcile/git TestHostKeys"}},
+		{"and no agent, settings or keys of the user.", []string{"reconcile/git TestNothingOfTheUserOverSSH"}},
 		{"Headgate sends a token only to the host that it is for.", []string{"reconcile/git TestFetchRedirected", "reconcile/registry TestRedirect", "reconcile/forge TestRedirects"}},
 		{"The credentials of the kubeconfig follow no redirect to another host.", []string{"reconcile/network TestRedirectIsRefused"}},
 		{"only if the repositories of all Syncs of a process are on one host.", []string{"reconcile/target TestDefaultPasswordIsForOneHost"}},

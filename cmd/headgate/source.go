@@ -18,6 +18,7 @@ import (
 	"headgate.dev/headgate/reconcile/git"
 	"headgate.dev/headgate/reconcile/memo"
 	"headgate.dev/headgate/reconcile/network"
+	"headgate.dev/headgate/reconcile/target"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
@@ -89,7 +90,7 @@ func checkFirst(cmd *cobra.Command, check func() error) {
 func (f *sourceFlags) addTo(cmd *cobra.Command) {
 	f.verb = cmd.Name()
 	flags := cmd.Flags()
-	flags.StringVar(&f.repo, "repo", "", "read from this Git `repository`: an http(s) URL or a path")
+	flags.StringVar(&f.repo, "repo", "", "read from this Git `repository`: an http(s) or ssh URL, or a path")
 	addPlain(cmd, &f.plain)
 	flags.StringVar(&f.ref, "ref", "", "branch, tag or commit")
 	values(cmd, "ref", refs)
@@ -125,7 +126,7 @@ func (t *terminal) source(f *sourceFlags, args []string) (reconcile.Source, stri
 		}
 		return t.repository(f, f.repo, f.path), f.ref, nil
 	case isURL(directory), hosted.MatchString(directory) && !isExistingDirectory(directory):
-		return nil, "", usagef("SOURCE is a directory; name a repository with --repo %s", cmp.Or(v1alpha1.OverHTTPS(directory), overHTTPS(directory)))
+		return nil, "", usagef("SOURCE is a directory; name a repository with --repo %s", cmp.Or(v1alpha1.SSHURL(directory), overHTTPS(directory)))
 	case f.ref != "":
 		root, below, err := enclosing(directory)
 		if err != nil {
@@ -208,7 +209,9 @@ func (t *terminal) repository(f *sourceFlags, repo, path string) reconcile.Sourc
 		Path:  path,
 		Cache: f.clones(),
 		Plain: f.plain,
-		Auth:  git.Auth{Username: t.getenv("HEADGATE_GIT_USERNAME"), Password: t.getenv("HEADGATE_GIT_PASSWORD")},
+		Credentials: func(context.Context) (git.Auth, error) {
+			return target.Credentials(v1alpha1.Source{Repo: repo}, t.getenv)
+		},
 	}
 	t.atEnd = append(t.atEnd, r.Close)
 	return r
@@ -295,5 +298,5 @@ func isRepository(directory string) bool {
 }
 
 func isURL(s string) bool {
-	return strings.Contains(s, "://") || v1alpha1.OverHTTPS(s) != ""
+	return strings.Contains(s, "://") || v1alpha1.SSHURL(s) != ""
 }

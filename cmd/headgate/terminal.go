@@ -40,7 +40,8 @@ type terminal struct {
 
 func newTerminal(stdout, stderr *os.File, getenv func(string) string) *terminal {
 	safe := &masked{w: stderr}
-	safe.hide(getenv("HEADGATE_GIT_PASSWORD"))
+	safe.hide(getenv(v1alpha1.DefaultPasswordEnv))
+	safe.hide(getenv(v1alpha1.DefaultIdentityEnv))
 	p := &progress{w: safe, width: func() int {
 		width, _, err := term.GetSize(int(stderr.Fd()))
 		if err != nil {

@@ -48,9 +48,9 @@ func parse(raw string, auth Auth, plain network.Plain) (address, error) {
 	case strings.HasPrefix(raw, "-"):
 		return address{}, fmt.Errorf("cannot read repository %q: it looks like an option; start a path with ./", withoutCredentials(raw))
 	case helper.MatchString(raw):
-		return address{}, fmt.Errorf("cannot read repository %q: remote helpers are not run; use https://", withoutCredentials(raw))
+		return address{}, fmt.Errorf("cannot read repository %q: remote helpers are not run; use https:// or ssh://", withoutCredentials(raw))
 	case !strings.Contains(raw, "://") && scpLike.MatchString(raw):
-		return address{}, fmt.Errorf("cannot read repository %q: ssh is not supported; use https://, or start a path with ./", withoutCredentials(raw))
+		return address{}, fmt.Errorf("cannot read repository %q: write ssh://USER@HOST/PATH, or start a path with ./", withoutCredentials(raw))
 	case !strings.Contains(raw, "://"):
 		dir, err := filepath.Abs(raw)
 		return address{dir: dir}, err
@@ -61,6 +61,9 @@ func parse(raw string, auth Auth, plain network.Plain) (address, error) {
 	}
 	if u.RawQuery != "" || u.Fragment != "" || u.ForceQuery {
 		return address{}, fmt.Errorf("cannot read repository %q: its URL has a query or a fragment; leave it out", withoutCredentials(raw))
+	}
+	if u.Scheme == "ssh" {
+		return parseSSH(u, auth, withoutCredentials(raw))
 	}
 	auth = auth.or(u.User)
 	u.User = nil
@@ -77,12 +80,12 @@ func parse(raw string, auth Auth, plain network.Plain) (address, error) {
 		if u.Hostname() == "" || strings.Trim(u.Path, "/") == "" {
 			return address{}, fmt.Errorf("cannot read repository %q: the URL names no host or no repository", withoutCredentials(raw))
 		}
-		if err := plain.Check(u); err != nil && auth != (Auth{}) {
+		if err := plain.Check(u); err != nil && auth.given() {
 			return address{}, fmt.Errorf("%s: %w", u, err)
 		}
 		return address{url: u, auth: auth}, nil
 	default:
-		return address{}, fmt.Errorf("cannot read repository %q: %s is not supported; use https://", withoutCredentials(raw), u.Scheme)
+		return address{}, fmt.Errorf("cannot read repository %q: %s is not supported; use https:// or ssh://", withoutCredentials(raw), u.Scheme)
 	}
 }
 

@@ -12,12 +12,18 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/transport/http"
 )
 
-// Auth holds the credentials for a repository over https. A token is a Password; most forges accept any Username with
-// it. Auth prints without its values.
+// Auth holds the credentials for a repository. A token is a Password; most forges accept any Username with it. Auth prints without
+// its values.
 type Auth struct {
 	Username string `json:"-"`
-	Password string `json:"-"`
+	Password string `json:"-"` // over ssh, the passphrase of Identity
+
+	Identity   string `json:"-"` // a private key for ssh, in PEM
+	KnownHosts string `json:"-"` // lines of a known_hosts file, without which no ssh server is trusted
 }
+
+// given reports whether there is something to send to a server over http.
+func (a Auth) given() bool { return a.Username != "" || a.Password != "" }
 
 // Format prints only whether there are credentials, with any verb.
 func (a Auth) Format(s fmt.State, _ rune) {
@@ -30,11 +36,12 @@ func (a Auth) Format(s fmt.State, _ rune) {
 
 // or returns a, or the credentials in a URL if a is empty.
 func (a Auth) or(user *url.Userinfo) Auth {
-	if a != (Auth{}) || user == nil {
+	if a.given() || user == nil {
 		return a
 	}
-	password, _ := user.Password()
-	return Auth{Username: user.Username(), Password: password}
+	a.Username = user.Username()
+	a.Password, _ = user.Password()
+	return a
 }
 
 func (a Auth) basic() *http.BasicAuth {

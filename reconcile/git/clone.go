@@ -88,6 +88,7 @@ func (c *clone) find(ctx context.Context, from remote, o *objects, trusted bool,
 		return plumbing.ZeroHash, detached, fmt.Errorf("%w %q was fetched", errUnknownRef, ref)
 	}
 	var s *session // nil if others have requested the list
+	defer func() { s.close() }()
 	names, err := c.get(ctx, func() (names refs, err error) {
 		if s, err = from.list(ctx); err != nil {
 			return refs{}, err
@@ -182,6 +183,7 @@ func (c *clone) list(ctx context.Context, at address) (refs, error) {
 	if err != nil {
 		return refs{}, err
 	}
+	defer s.close()
 	return s.refs, nil
 }
 
@@ -315,6 +317,7 @@ func (c *clone) replace(ctx context.Context, s *session, want []plumbing.Hash) e
 	if err != nil {
 		return err
 	}
+	defer own.close()
 	o, _, err := beside.open()
 	if err != nil {
 		return err

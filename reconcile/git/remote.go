@@ -34,49 +34,76 @@ func init() {
 	transport.UnsupportedCapabilities = []capability.Capability{capability.ThinPack}
 }
 
-// A remote is a repository that is read with Git's smart protocol over http or https.
+// A remote is a repository that is read with Git's smart protocol over https, http or ssh.
 type remote struct {
 	at        address
 	limits    Limits
 	transport http.RoundTripper
 }
 
+// A conversation with the program git-upload-pack on a server.
+type conversation interface {
+	AdvertisedReferencesContext(ctx context.Context) (*packp.AdvRefs, error)
+	UploadPack(ctx context.Context, req *packp.UploadPackRequest) (*packp.UploadPackResponse, error)
+	Close() error
+}
+
 // A session is one conversation with a server: a list of refs, and packs on request.
 type session struct {
 	remote
 	refs
-	transport.UploadPackSession
+	conversation
 
 	can *capability.List
 }
 
-// list starts a session with a request for all refs.
+// list starts a session with a request for all refs. The caller closes it.
 func (r remote) list(ctx context.Context) (*session, error) {
+	listing, cancel := context.WithTimeoutCause(ctx, r.limits.Silence, silent{"did not list its refs", r.limits.Silence})
+	defer cancel()
+	with, err := r.connect(listing)
+	if err != nil {
+		return nil, r.explain(ctx, orSilent(listing, err))
+	}
+	s, err := r.ask(listing, with)
+	if err == nil {
+		return s, nil
+	}
+	_ = with.Close()
+	if err = orSilent(listing, err); errors.Is(err, errEmpty) {
+		return nil, err
+	}
+	return nil, r.explain(ctx, err)
+}
+
+// connect starts a conversation. Over http, it sends nothing yet.
+func (r remote) connect(ctx context.Context) (conversation, error) {
+	if r.at.url.Scheme == "ssh" {
+		return r.dial(ctx)
+	}
 	var auth transport.AuthMethod
-	if r.at.auth != (Auth{}) {
+	if r.at.auth.given() {
 		auth = r.at.auth.basic()
 	}
-	up, err := githttp.NewClientWithOptions(&http.Client{
+	return githttp.NewClientWithOptions(&http.Client{
 		Transport:     &limited{next: network.Quiet(cmp.Or[http.RoundTripper](r.transport, network.Default), nil), left: r.limits.Bytes, limit: r.limits.Bytes, refs: r.limits.RefBytes},
 		CheckRedirect: r.follow,
 	}, nil).NewUploadPackSession(r.at.endpoint(), auth)
-	if err != nil {
-		return nil, r.explain(ctx, err)
-	}
-	listing, cancel := context.WithTimeoutCause(ctx, r.limits.Silence, silent{"did not list its refs", r.limits.Silence})
-	defer cancel()
-	advertised, err := up.AdvertisedReferencesContext(listing)
-	err = orSilent(listing, err)
+}
+
+// ask requests the list of refs.
+func (r remote) ask(ctx context.Context, with conversation) (*session, error) {
+	advertised, err := with.AdvertisedReferencesContext(ctx)
 	if errors.Is(err, transport.ErrEmptyRemoteRepository) {
 		return nil, errEmpty
 	}
 	if err != nil {
-		return nil, r.explain(ctx, err)
+		return nil, err
 	}
 	if n := len(advertised.References); n > r.limits.Refs {
-		return nil, fmt.Errorf("cannot fetch: the server lists %d refs, and the limit is %d; delete branches that are not needed", n, r.limits.Refs)
+		return nil, refused("the server lists %d refs, and the limit is %d; delete branches that are not needed", n, r.limits.Refs)
 	}
-	s := &session{remote: r, UploadPackSession: up, can: advertised.Capabilities}
+	s := &session{remote: r, conversation: with, can: advertised.Capabilities}
 	s.names, s.peeled = advertised.References, advertised.Peeled
 	for name := range s.names {
 		if plumbing.ReferenceName(name).Validate() != nil || !strings.HasPrefix(name, "refs/") {
@@ -117,6 +144,13 @@ func (s *session) pack(ctx context.Context, want, have []plumbing.Hash) (io.Read
 	}
 	demux := sideband.NewDemuxer(kind, res)
 	return body{foreign{demux}, res}, nil
+}
+
+// close ends a session, if there is one.
+func (s *session) close() {
+	if s != nil {
+		_ = s.Close()
+	}
 }
 
 // foreign is a reader of a server's data. Its errors do not quote the server.
@@ -208,7 +242,7 @@ func (a address) endpoint() *transport.Endpoint {
 // follow refuses a redirect to another host or scheme if there are credentials. Without credentials, go-git follows
 // redirects of the first request, but never from https to http.
 func (r remote) follow(req *http.Request, _ []*http.Request) error {
-	if r.at.auth == (Auth{}) || req.URL.Scheme == r.at.url.Scheme && strings.EqualFold(req.URL.Host, r.at.url.Host) {
+	if !r.at.auth.given() || req.URL.Scheme == r.at.url.Scheme && strings.EqualFold(req.URL.Host, r.at.url.Host) {
 		return nil
 	}
 	return network.Errorf("it redirects to %s://%s, and Headgate does not send the credentials there; use that URL if you trust it", scheme(req.URL), network.Host(req.URL.Host))
@@ -237,7 +271,7 @@ func (r remote) explain(ctx context.Context, err error) error {
 		return fmt.Errorf("cannot fetch: it takes too long; raise the time limit if the repository is large: %w", ctx.Err())
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case errors.Is(err, transport.ErrAuthenticationRequired) && r.at.auth == (Auth{}):
+	case errors.Is(err, transport.ErrAuthenticationRequired) && !r.at.auth.given():
 		return errors.New("cannot fetch: the server wants credentials (or there is no such repository); set a token")
 	case errors.Is(err, transport.ErrAuthenticationRequired):
 		return errors.New("cannot fetch: the server refused the credentials; check that the token is right and has not expired")
@@ -264,10 +298,11 @@ func (e UnreachableError) Unwrap() error { return e.error }
 
 // isOurs reports whether this package wrote the text of an error, so that it quotes nothing of the server.
 func isOurs(err error) bool {
-	var refused packError
+	var pack packError
 	var quiet silent
 	var file *fs.PathError
-	return errors.As(err, &refused) || errors.As(err, &quiet) || errors.As(err, &file) || errors.Is(err, errPack) || errors.Is(err, errDamaged) || errors.Is(err, errReplaced)
+	var refused refusedError
+	return errors.As(err, &refused) || errors.As(err, &pack) || errors.As(err, &quiet) || errors.As(err, &file) || errors.Is(err, errPack) || errors.Is(err, errDamaged) || errors.Is(err, errReplaced)
 }
 
 // limited is a RoundTripper that limits the bytes of a session, and refuses answers that are not from a Git server.

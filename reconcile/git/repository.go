@@ -29,7 +29,7 @@ import (
 
 // A Repository is a source of commits. It is safe for concurrent use. Do not copy or change it after its first use.
 type Repository struct {
-	// URL is a local path, or starts with file://, http:// or https://. Headgate reads a local repository, with or
+	// URL is a local path, or starts with file://, http://, https:// or ssh://. Headgate reads a local repository, with or
 	// without a worktree, in place and does not clone it.
 	URL string
 
@@ -40,7 +40,7 @@ type Repository struct {
 	// one that Close removes.
 	Cache string
 
-	Auth Auth // for https, and for http on this machine; takes precedence over credentials in URL
+	Auth Auth // for https, ssh, and http on this machine; takes precedence over credentials in URL
 	// Credentials returns the current credentials before every Fetch. They take precedence over Auth.
 	Credentials func(ctx context.Context) (Auth, error)
 
@@ -314,7 +314,11 @@ func (a address) finish(err *error) {
 		*err = fmt.Errorf("%w: %s", errDamaged, network.Quote(fmt.Sprint(p)))
 	}
 	if *err != nil {
-		*err = a.auth.redact(fmt.Errorf("%s: %w", a, *err))
+		auth := a.auth
+		if a.url != nil && a.url.Scheme == "ssh" {
+			auth.Username = "" // the name of a user is no secret there
+		}
+		*err = auth.redact(fmt.Errorf("%s: %w", a, *err))
 	}
 }
 

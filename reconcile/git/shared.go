@@ -30,11 +30,11 @@ type sharedKey struct {
 
 // hash returns a hash of credentials.
 func (a Auth) hash() [sha256.Size]byte {
-	both, err := json.Marshal([]string{a.Username, a.Password})
+	all, err := json.Marshal([]string{a.Username, a.Password, a.Identity, a.KnownHosts})
 	if err != nil {
 		panic(err) // strings are always encoded
 	}
-	return sha256.Sum256(both)
+	return sha256.Sum256(all)
 }
 
 type sharedBackend struct {

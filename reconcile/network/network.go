@@ -3,6 +3,7 @@
 package network
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/http"
@@ -28,6 +29,18 @@ func New(control func(network, address string, c syscall.RawConn) error) *http.T
 		TLSHandshakeTimeout:   10 * time.Second,
 		ExpectContinueTimeout: time.Second,
 	}
+}
+
+// Dial connects to an address over TCP, unless Check refuses it.
+func Dial(ctx context.Context, address string) (net.Conn, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	if err := CheckHost(host); err != nil {
+		return nil, err
+	}
+	return (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second, Control: Control}).DialContext(ctx, "tcp", address)
 }
 
 // Control refuses the addresses that Check refuses. A dialer calls it with the resolved address, so neither a host

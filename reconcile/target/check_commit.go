@@ -74,7 +74,7 @@ func (i *inspection) repository(ctx context.Context) (preflight.Result, error) {
 // isRemote reports whether a repository is read over the network.
 func isRemote(repo string) bool {
 	u, err := url.Parse(repo)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https")
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https" || u.Scheme == "ssh")
 }
 
 // input returns the commit with the packages that it names, read once.

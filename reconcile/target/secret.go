@@ -24,6 +24,9 @@ const (
 	caKey       = "ca.crt"
 
 	privateKeyKey = "privateKey"
+
+	identityKey   = "identity"
+	knownHostsKey = "known_hosts"
 )
 
 // A secret is a reference to a Secret in a Sync.
@@ -46,10 +49,13 @@ func (s secret) follow(ctx context.Context, key string) (string, map[string][]by
 	}
 	value := strings.TrimSpace(string(data[key]))
 	if value == "" {
-		return "", nil, fmt.Errorf("%s: the Secret %s/%s has nothing under the key %q; it has %s",
-			s.field, s.namespace, s.ref.Name, key, keys(data))
+		return "", nil, s.lacks(key, data)
 	}
 	return value, data, nil
+}
+
+func (s secret) lacks(key string, data map[string][]byte) error {
+	return fmt.Errorf("%s: the Secret %s/%s has nothing under the key %q; it has %s", s.field, s.namespace, s.ref.Name, key, keys(data))
 }
 
 func keys(data map[string][]byte) string {
@@ -73,6 +79,19 @@ func (s secret) credentials(ctx context.Context) (git.Auth, error) {
 		return git.Auth{}, err
 	}
 	return git.Auth{Username: strings.TrimSpace(string(data[usernameKey])), Password: s.hide(password)}, nil
+}
+
+// deployKey returns the credentials of a repository over ssh.
+func (s secret) deployKey(ctx context.Context) (git.Auth, error) {
+	identity, data, err := s.follow(ctx, identityKey)
+	if err != nil {
+		return git.Auth{}, err
+	}
+	known := string(data[knownHostsKey])
+	if strings.TrimSpace(known) == "" {
+		return git.Auth{}, s.lacks(knownHostsKey, data)
+	}
+	return git.Auth{Identity: s.hide(identity), KnownHosts: known, Password: s.hide(strings.TrimSpace(string(data[passwordKey])))}, nil
 }
 
 // token returns the token of a forge, or the secret of a webhook.

@@ -113,15 +113,23 @@ func New(s v1alpha1.Sync, in Surroundings) (_ *Target, err error) {
 		})
 	}
 	from := secretsOf(s, w.Cluster, in)
-	auth, none := auth(s, in.Getenv)
+	auth, none := Credentials(s.Spec.Source, in.Getenv)
 	statuses, post := publisher(s, in, from)
 	if err := errors.Join(none, post); err != nil {
 		return nil, err
 	}
 	repository.Auth = auth
-	if of := s.Spec.Source.CredentialsFrom; of != nil && of.SecretRef != nil {
+	switch of := s.Spec.Source.CredentialsFrom; {
+	case of != nil && of.SecretRef != nil && s.Spec.Source.OverSSH():
+		repository.Credentials = from("spec.source.credentialsFrom.secretRef", of.SecretRef).deployKey
+	case of != nil && of.SecretRef != nil:
 		repository.Credentials = from("spec.source.credentialsFrom.secretRef", of.SecretRef).credentials
-	} else if repository.Credentials, err = asApp(s, in, from, auth); err != nil {
+	case s.Spec.Source.OverSSH(): // the files may be replaced
+		repository.Credentials = func(context.Context) (git.Auth, error) { return Credentials(s.Spec.Source, in.Getenv) }
+	default:
+		repository.Credentials, err = asApp(s, in, from, auth)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if ofFlux == nil { // an artifact has no branch that pull requests are merged into
@@ -289,7 +297,8 @@ func (t *Target) Close() error {
 // Secrets returns the values of environment variables that Headgate must never write anywhere.
 func Secrets(s v1alpha1.Sync, getenv func(string) string) []string {
 	var names, values []string
-	names = append(names, variables(s).Password)
+	own := variables(s.Spec.Source)
+	names = append(names, own.Password, own.Identity)
 	if to := s.Spec.Statuses; to != nil && to.TokenFrom != nil && to.TokenFrom.Env != "" {
 		names = append(names, to.TokenFrom.Env)
 	}
@@ -307,29 +316,54 @@ func Secrets(s v1alpha1.Sync, getenv func(string) string) []string {
 	return values
 }
 
-// variables returns the environment variables with the credentials of the repository; the zero value if the credentials come from
+// variables returns the environment variables with the credentials of a repository; the zero value if the credentials come from
 // elsewhere.
-func variables(s v1alpha1.Sync) v1alpha1.EnvCredentials {
-	switch from := s.Spec.Source.CredentialsFrom; {
+func variables(s v1alpha1.Source) v1alpha1.EnvCredentials {
+	switch from := s.CredentialsFrom; {
 	case from == nil:
-		return v1alpha1.EnvCredentials{Username: v1alpha1.DefaultUsernameEnv, Password: v1alpha1.DefaultPasswordEnv}
+		return v1alpha1.EnvCredentials{
+			Username: v1alpha1.DefaultUsernameEnv, Password: v1alpha1.DefaultPasswordEnv,
+			Identity: v1alpha1.DefaultIdentityEnv, KnownHosts: v1alpha1.DefaultKnownEnv,
+		}
 	case from.Env != nil:
 		return *from.Env
 	}
 	return v1alpha1.EnvCredentials{}
 }
 
-// auth returns the credentials of the repository from the environment. Missing ones are an error only if the Sync names them.
-func auth(s v1alpha1.Sync, getenv func(string) string) (git.Auth, error) {
-	env := variables(s)
-	if env.Password == "" {
-		return git.Auth{}, nil
+// Credentials returns the credentials of a repository from the environment. A missing password is an error only if the Sync names its
+// variable; ssh always needs a key.
+func Credentials(s v1alpha1.Source, getenv func(string) string) (git.Auth, error) {
+	env, a := variables(s), git.Auth{}
+	if env == (v1alpha1.EnvCredentials{}) {
+		return a, nil
 	}
-	a := git.Auth{Username: getenv(env.Username), Password: getenv(env.Password)}
-	if a.Password == "" && env.Password != v1alpha1.DefaultPasswordEnv {
+	a.Username, a.Password = getenv(env.Username), getenv(env.Password)
+	if named := env.Password != "" && env.Password != v1alpha1.DefaultPasswordEnv; named && a.Password == "" {
 		return a, fmt.Errorf("spec.source.credentialsFrom.env.password: the environment has no %s", env.Password)
 	}
-	return a, nil
+	if !s.OverSSH() {
+		return a, nil
+	}
+	var noKey, noHost error
+	a.Identity, noKey = contents(env.Identity, "a private key", getenv)
+	a.KnownHosts, noHost = contents(env.KnownHosts, "the lines of known_hosts", getenv)
+	return a, errors.Join(noKey, noHost)
+}
+
+// contents returns the value of a variable, or of the file that it names by an absolute path.
+func contents(name, what string, getenv func(string) string) (string, error) {
+	value := getenv(name)
+	if filepath.IsAbs(value) {
+		raw, err := os.ReadFile(value)
+		if value = string(raw); err != nil {
+			return "", fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	if strings.TrimSpace(value) == "" {
+		return "", fmt.Errorf("ssh needs %s: the environment has no %s; set it to the text, or to the absolute path of its file", what, name)
+	}
+	return value, nil
 }
 
 // OneHost returns an error for each Sync that leaves its credentials to HEADGATE_GIT_PASSWORD or HEADGATE_FORGE_TOKEN although the
@@ -343,7 +377,7 @@ func OneHost(syncs []v1alpha1.Sync, getenv func(string) string) error {
 	}
 	delete(sources, "")
 	delete(forges, "")
-	if getenv(v1alpha1.DefaultPasswordEnv) == "" && getenv(v1alpha1.DefaultUsernameEnv) == "" {
+	if getenv(v1alpha1.DefaultPasswordEnv) == "" && getenv(v1alpha1.DefaultUsernameEnv) == "" && getenv(v1alpha1.DefaultIdentityEnv) == "" {
 		clear(sources)
 	}
 	const problem = "sync %s: %s: is missing, and the Syncs are on several hosts: %s. Headgate cannot tell which of them %s is for; name %s"
@@ -382,7 +416,7 @@ func hostOf(repo string) string {
 	}
 	port := u.Port()
 	if port == "" {
-		port = map[string]string{"http": "80", "https": "443"}[strings.ToLower(u.Scheme)]
+		port = map[string]string{"http": "80", "https": "443", "ssh": "22"}[strings.ToLower(u.Scheme)]
 	}
 	return net.JoinHostPort(strings.TrimSuffix(strings.ToLower(u.Hostname()), "."), port)
 }

@@ -383,12 +383,13 @@ const (
 // +kubebuilder:validation:XValidation:rule="has(self.repo) || has(self.sourceRef)",message="is missing",fieldPath=".repo"
 // +kubebuilder:validation:XValidation:rule="!has(self.repo) || !has(self.sourceRef)",message="excludes repo",fieldPath=".sourceRef"
 // +kubebuilder:validation:XValidation:rule="!has(self.sourceRef) || !has(self.ref) && !has(self.credentialsFrom) && !has(self.webhook) && self.verify.mode == 'Never' && self.history == 'Any'",message="excludes ref, credentialsFrom, webhook, verify and history: the source of Flux has its own",fieldPath=".sourceRef"
+// +kubebuilder:validation:XValidation:rule="!has(self.repo) || !self.repo.startsWith('ssh://') || has(self.credentialsFrom) && has(self.credentialsFrom.secretRef)",message="must name a Secret with identity and known_hosts in secretRef, because the repository is read over ssh",fieldPath=".credentialsFrom"
 // +kubebuilder:validation:XValidation:rule="!(self.verify.mode in ['Tag', 'TagAndHead']) || has(self.ref) && size(self.ref) > 0 && (!self.ref.startsWith('refs/') || self.ref.startsWith('refs/tags/')) && !self.ref.matches('^[0-9a-fA-F]{40}$')",message="must name a tag if verify.mode is Tag or TagAndHead",fieldPath=".ref"
 type Source struct {
-	// an http(s) URL without credentials, or a path; left out with sourceRef
+	// an http(s) URL without credentials, an ssh URL such as ssh://git@example.org/team/platform.git, or a path; left out with sourceRef
 	// +kubebuilder:validation:MaxLength=2048
-	// +kubebuilder:validation:Pattern=`^https?://[^@/?#\s]+([/?#]\S*)?$`
-	// +kubebuilder:validation:XValidation:rule="isURL(self)",message="must be an https URL without credentials"
+	// +kubebuilder:validation:Pattern=`^(https?://[^@/?#\s]+([/?#]\S*)?|ssh://([A-Za-z0-9_][A-Za-z0-9._-]*@)?[^@/?#\s-][^@/?#\s]*/[^?#\s]+)$`
+	// +kubebuilder:validation:XValidation:rule="isURL(self)",message="must be an https URL without credentials, or an ssh URL"
 	Repo string `json:"repo,omitempty"`
 	// SourceRef names a source of Flux, in place of repo. Headgate applies the artifact that the source-controller made of it, after
 	// it has checked the digest. Only a Sync object has one.
@@ -474,8 +475,9 @@ type Webhook struct {
 	SecretFrom *Token `json:"secretFrom,omitempty"`
 }
 
-// Credentials select where Headgate reads the credentials for an https repository. The default is
-// HEADGATE_GIT_PASSWORD and HEADGATE_GIT_USERNAME, if they are set and all Syncs of the process use the same host.
+// Credentials select where Headgate reads the credentials for a repository. The default is HEADGATE_GIT_PASSWORD and
+// HEADGATE_GIT_USERNAME, and over ssh HEADGATE_GIT_IDENTITY and HEADGATE_GIT_KNOWN_HOSTS, if they are set and all Syncs of the process
+// use the same host.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.env)",message="a Sync object reads it from a Secret, because the environment of the controller is not for Syncs",fieldPath=".env"
 // +kubebuilder:validation:XValidation:rule="(has(self.anonymous) && self.anonymous) != (has(self.env) || has(self.secretRef))",message="specify secretRef or anonymous, and not both"
@@ -483,15 +485,21 @@ type Credentials struct {
 	// Anonymous sends no credentials to the repository.
 	Anonymous bool            `json:"anonymous,omitempty"`
 	Env       *EnvCredentials `json:"env,omitempty"`
-	SecretRef *SecretRef      `json:"secretRef,omitempty"`
+	// a Secret as in Flux: password and username; over ssh identity, which is a private key, known_hosts, and password if the key has
+	// a passphrase
+	SecretRef *SecretRef `json:"secretRef,omitempty"`
 }
 
 // EnvCredentials names environment variables.
 type EnvCredentials struct {
 	// variable that holds the user name
 	Username string `json:"username,omitempty"`
-	// variable that holds the password or token
-	Password string `json:"password"`
+	// variable that holds the password or token; over ssh, the passphrase of the key
+	Password string `json:"password,omitempty"`
+	// variable that holds a private key for ssh, or the absolute path of its file
+	Identity string `json:"identity,omitempty"`
+	// variable that holds lines of a known_hosts file for ssh, or the absolute path of the file
+	KnownHosts string `json:"knownHosts,omitempty"`
 }
 
 // A Token selects where Headgate reads a token.
@@ -510,8 +518,8 @@ type SecretRef struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	Name string `json:"name"`
-	// Key is the key to read. The default is "password" for credentials, which may also have a "username"; "token" for a token or
-	// a webhook; "privateKey" for an App; "ca.crt" for a CA; "value" or "value.yaml" for a kubeconfig. For public keys, the default is every key.
+	// Key is the key to read. The default is "password" for credentials, which may also have a "username", and "identity" over ssh;
+	// "token" for a token or a webhook; "privateKey" for an App; "ca.crt" for a CA; "value" or "value.yaml" for a kubeconfig. For public keys, the default is every key.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^\.?[-_a-zA-Z0-9][-._a-zA-Z0-9]*$`
 	Key string `json:"key,omitempty"`
@@ -938,6 +946,8 @@ const (
 	DefaultFetchTimeout = 10 * time.Minute
 	DefaultPasswordEnv  = "HEADGATE_GIT_PASSWORD" //nolint:gosec // the name of a variable
 	DefaultUsernameEnv  = "HEADGATE_GIT_USERNAME"
+	DefaultIdentityEnv  = "HEADGATE_GIT_IDENTITY"
+	DefaultKnownEnv     = "HEADGATE_GIT_KNOWN_HOSTS"
 	DefaultTokenEnv     = "HEADGATE_FORGE_TOKEN" //nolint:gosec // the name of a variable
 	DefaultWebhookEnv   = "HEADGATE_WEBHOOK_SECRET"
 	DefaultAppKeyEnv    = "HEADGATE_APP_KEY"

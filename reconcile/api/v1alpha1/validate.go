@@ -87,10 +87,14 @@ func (p *problems) given(all []GivenApproval) {
 // approval is no mistake in an object: it approves nothing, and the passes go on.
 func (s *Sync) ValidateObject() error {
 	p := s.Spec.problems()
-	if repo := s.Spec.Source.Repo; repo != "" && !strings.HasPrefix(repo, "https://") && !strings.HasPrefix(repo, "http://") {
-		p.add("spec.source.repo", "must be an https URL, because a Sync object cannot name a directory of the controller")
+	source := s.Spec.Source
+	if repo := source.Repo; repo != "" && !strings.HasPrefix(repo, "https://") && !strings.HasPrefix(repo, "http://") && !source.OverSSH() {
+		p.add("spec.source.repo", "must be an https or ssh URL, because a Sync object cannot name a directory of the controller")
 	}
-	if from := s.Spec.Source.CredentialsFrom; from != nil && from.Env != nil {
+	if source.OverSSH() && (source.CredentialsFrom == nil || source.CredentialsFrom.SecretRef == nil) {
+		p.add("spec.source.credentialsFrom", "must name a Secret with identity and known_hosts in secretRef, because the repository is read over ssh")
+	}
+	if from := source.CredentialsFrom; from != nil && from.Env != nil {
 		p.add("spec.source.credentialsFrom.env", notForObjects)
 	}
 	for _, t := range s.Spec.tokens() {
@@ -395,10 +399,12 @@ func (p *problems) source(s Source) {
 		p.sourceRef(s)
 	case s.Repo == "":
 		p.add(field+"repo", "is missing")
-	case OverHTTPS(s.Repo) != "":
-		p.add(field+"repo", "is an ssh address, and ssh is not supported; write %s, and name a token in %scredentialsFrom if the repository is private", OverHTTPS(s.Repo), field)
+	case SSHURL(s.Repo) != "":
+		p.add(field+"repo", "is in the short form of ssh; write %s", SSHURL(s.Repo))
 	case remote && err != nil: // the text of err quotes the whole address
 		p.add(field+"repo", "is no URL")
+	case s.OverSSH():
+		p.ssh(s, u)
 	case remote && u.User != nil:
 		p.add(field+"repo", "holds credentials; put them into the environment and name the variables in %scredentialsFrom.env", field)
 	}
@@ -420,11 +426,42 @@ func (p *problems) source(s Source) {
 		case from.Env != nil && from.SecretRef != nil:
 			p.add(field+"credentialsFrom", "has env and secretRef; remove one of them")
 		case from.Env != nil:
-			p.variable(field+"credentialsFrom.env.password", from.Env.Password)
-			if from.Env.Username != "" {
-				p.variable(field+"credentialsFrom.env.username", from.Env.Username)
-			}
+			p.variables(*from.Env, s.OverSSH())
 		}
+	}
+}
+
+// variables checks the names of the variables that the kind of the repository needs, and of the others that are set.
+func (p *problems) variables(env EnvCredentials, ssh bool) {
+	for _, v := range []struct {
+		field, name string
+		needed      bool
+	}{{"username", env.Username, false}, {"password", env.Password, !ssh}, {"identity", env.Identity, ssh}, {"knownHosts", env.KnownHosts, ssh}} {
+		if v.name != "" || v.needed {
+			p.variable("spec.source.credentialsFrom.env."+v.field, v.name)
+		}
+	}
+}
+
+// OverSSH reports whether the repository is read over ssh.
+func (s Source) OverSSH() bool { return strings.HasPrefix(s.Repo, "ssh://") }
+
+// ssh checks the URL of a repository on an ssh server.
+func (p *problems) ssh(s Source, u *url.URL) {
+	const field = "spec.source."
+	_, secret := u.User.Password()
+	switch {
+	case secret:
+		p.add(field+"repo", "holds a password, which ssh does not use; leave it out")
+	case u.Hostname() == "" || strings.Trim(u.Path, "/") == "":
+		p.add(field+"repo", "must name a host and a repository, as ssh://git@example.org/team/platform.git does")
+	case strings.HasPrefix(u.Hostname(), "-") || strings.HasPrefix(u.User.Username(), "-"):
+		p.add(field+"repo", "must not begin with an option")
+	case u.RawQuery != "" || u.Fragment != "":
+		p.add(field+"repo", "must have no query and no fragment")
+	}
+	if s.CredentialsFrom != nil && s.CredentialsFrom.Anonymous {
+		p.add(field+"credentialsFrom.anonymous", "has no effect over ssh, which needs a key; name a Secret with identity and known_hosts in secretRef")
 	}
 }
 
@@ -470,27 +507,18 @@ func (p *problems) verify(s Source) {
 	}
 }
 
-// OverHTTPS returns the https URL of a repository for an ssh address such as git@example.org:team/platform.git, or ""
-// for any other address. The result holds no credentials.
-func OverHTTPS(repo string) string {
-	if rest, ok := strings.CutPrefix(repo, "ssh://"); ok {
-		if u, err := url.Parse("ssh://" + rest); err == nil && u.Hostname() != "" {
-			return "https://" + u.Hostname() + u.EscapedPath()
-		}
-		return ""
-	}
+// SSHURL returns the URL of a repository whose address has the short form of ssh, such as git@example.org:team/platform.git, or "" for
+// any other address.
+func SSHURL(repo string) string {
 	m := scpLike.FindStringSubmatch(repo)
 	if m == nil {
 		return ""
 	}
-	if strings.HasPrefix(m[1], "ssh.") { // a host that serves only ssh, with other paths
-		return "the https URL that the forge shows for cloning"
-	}
-	return "https://" + m[1] + "/" + strings.TrimPrefix(m[2], "/")
+	return "ssh://" + m[1] + "/" + strings.TrimPrefix(m[2], "/")
 }
 
 // scpLike matches an address in the notation of scp and Git: user@host:path.
-var scpLike = regexp.MustCompile(`^[A-Za-z0-9._-]+@([A-Za-z0-9.-]+):([^:@]+)$`)
+var scpLike = regexp.MustCompile(`^([A-Za-z0-9._-]+@[A-Za-z0-9.-]+):([^:@]+)$`)
 
 func (p *problems) statuses(spec Spec) {
 	p.url("spec.pageURL", spec.PageURL)
