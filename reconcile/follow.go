@@ -565,7 +565,7 @@ func (l *previewing) again(k *previewedPull, s PreviewedSync, err error) bool {
 		return false
 	case errors.As(err, new(unfetched)), errors.As(err, new(outage)):
 		return true
-	case err == nil, unsaid, ofCommit(err), errors.As(err, new(panicked)):
+	case err == nil, unsaid, ofCommit(err), errors.As(err, new(engine.DefectError)):
 		return false
 	}
 	return s.Reconciler.Cluster != nil // it may answer soon

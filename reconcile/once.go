@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"runtime/debug"
 	"slices"
 	"time"
 
@@ -20,28 +19,18 @@ import (
 // observes everything again.
 func (r *running) guarded(ctx context.Context) (result report.Report, err error) {
 	began := time.Now()
-	defect := caught("pass", func() error {
+	defect := engine.Caught("pass", func() error {
 		result, err = r.once(ctx)
 		return nil
 	})
 	if defect != nil {
 		result, err = report.Failed(r.Reconciler.Sync, r.current(), defect), defect
-		_ = caught("report", func() error { // nothing is left that could tell of another panic
+		_ = engine.Caught("report", func() error { // nothing is left that could tell of another panic
 			r.conclude(ctx, began, result, err)
 			return nil
 		})
 	}
 	return result, err
-}
-
-// caught calls do, and returns a panic of it as an error.
-func caught(what string, do func() error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = panicked{what, p, debug.Stack()}
-		}
-	}()
-	return do()
 }
 
 // once makes one pass and publishes its result. If the repository cannot be reached, or its newest commit must not be applied, the
@@ -239,7 +228,7 @@ func (r *running) publish(ctx context.Context, result report.Report) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
 	defer cancel()
 	defer engine.PauseAfter(ctx, late)()
-	if err := caught("report", func() error { return r.Publisher.Publish(ctx, result) }); err != nil {
+	if err := engine.Caught("report", func() error { return r.Publisher.Publish(ctx, result) }); err != nil {
 		r.emit(Event{Kind: PublishFailed, Revision: result.Revision, Err: err})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"headgate.dev/headgate/reconcile/baseline"
+	"headgate.dev/headgate/reconcile/engine"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/question"
@@ -388,7 +389,7 @@ func (r Reconciler) merged(ctx context.Context, m Merge) (result report.Report, 
 // recoverInto turns a panic into an error. It must be deferred.
 func recoverInto(err *error) {
 	if p := recover(); p != nil {
-		*err = panicked{what: "preview", value: p, stack: debug.Stack()}
+		*err = engine.DefectError{What: "preview", Value: p, Trace: debug.Stack()}
 	}
 }
 
@@ -414,11 +415,11 @@ const (
 // TroubleOf returns an error in a form for another process.
 func TroubleOf(err error) Trouble {
 	t := Trouble{Text: err.Error()}
-	var defect panicked
+	var defect engine.DefectError
 	var away unfetched
 	switch {
 	case errors.As(err, &defect):
-		t.Of, t.Text, t.Stack = TroubleOfCode, fmt.Sprint(defect.value), string(defect.stack)
+		t.Of, t.Text, t.Stack = TroubleOfCode, fmt.Sprint(defect.Value), string(defect.Trace)
 	case errors.As(err, &away):
 		t.Of = TroubleOfSource
 	case ofCommit(err):
@@ -432,27 +433,11 @@ func (t Trouble) Err() error {
 	err := errors.New(t.Text)
 	switch t.Of {
 	case TroubleOfCode:
-		return panicked{"preview", t.Text, []byte(t.Stack)}
+		return engine.DefectError{What: "preview", Value: t.Text, Trace: []byte(t.Stack)}
 	case TroubleOfSource:
 		return unfetched{err}
 	case TroubleOfCommit:
 		return catalogue.Errors{{Err: err}}
 	}
 	return err
-}
-
-// panicked is the error of a preview or pass that panicked.
-type panicked struct {
-	what  string // that panicked
-	value any
-	stack []byte
-}
-
-// Stack returns the panic and its stack trace.
-func (p panicked) Stack() string { return fmt.Sprintf("%v\n%s", p.value, p.stack) }
-
-// Error returns one line, because panics in manifest.Each contain a stack trace, which does not belong in comments.
-func (p panicked) Error() string {
-	what, _, _ := strings.Cut(fmt.Sprint(p.value), "\n")
-	return "the " + p.what + " ended in a defect of Headgate: " + what
 }

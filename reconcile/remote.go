@@ -172,7 +172,7 @@ func (r *running) ask(ctx context.Context) (tip string) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(r.ctx, cancel)() //nolint:contextcheck // the loop may end before the remote
-	_ = caught("look", func() error {
+	_ = engine.Caught("look", func() error {
 		if now, err := r.newest(ctx); err == nil && r.ctx.Err() == nil {
 			tip = now
 		}

@@ -47,7 +47,7 @@ func sameOptions(was, now render.Options) bool {
 
 // follows is follow for the newest commit. If that cannot be fetched, or panics, the pass that follows reports it.
 func (r *running) follows(ctx context.Context) (is bool) {
-	_ = caught("look", func() error {
+	_ = engine.Caught("look", func() error {
 		in, err := r.fetch(engine.Within(ctx, recent))
 		is = err == nil && (in.Revision == r.current() || r.follow(ctx, in))
 		return nil

@@ -147,7 +147,7 @@ var mayImport = map[string][]string{
 		"render", "render/crossplane", "render/manifest",
 	},
 	"reconcile/cluster/watch": {
-		"reconcile/cluster/api", "reconcile/cluster/store", "reconcile/inventory",
+		"reconcile/cluster/api", "reconcile/cluster/store", "reconcile/engine", "reconcile/inventory",
 		"render", "render/manifest",
 	},
 	"reconcile/forge":   {"reconcile/approval", "reconcile/inventory", "reconcile/network", "reconcile/preflight", "reconcile/report"},
@@ -166,7 +166,7 @@ var mayImport = map[string][]string{
 	},
 	"reconcile/fleet": {"reconcile", "reconcile/api/v1alpha1", "reconcile/inventory", "reconcile/metrics", "reconcile/target"},
 	"reconcile/controller": {
-		"reconcile", "reconcile/api/v1alpha1", "reconcile/approval", "reconcile/audit", "reconcile/cluster", "reconcile/facts", "reconcile/fleet", "reconcile/inventory", "reconcile/metrics", "reconcile/plan", "reconcile/reason", "reconcile/report", "reconcile/target",
+		"reconcile", "reconcile/api/v1alpha1", "reconcile/approval", "reconcile/audit", "reconcile/cluster", "reconcile/engine", "reconcile/facts", "reconcile/fleet", "reconcile/inventory", "reconcile/metrics", "reconcile/plan", "reconcile/reason", "reconcile/report", "reconcile/target",
 		"render",
 	},
 	"reconcile/install": {"render/crossplane", "render/schema"},

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
+	"headgate.dev/headgate/reconcile/engine"
 
 	core "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -76,7 +77,7 @@ func (c *controller) createEvents(ctx context.Context) {
 	create := func(e *core.Event, within time.Duration) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
 		defer cancel()
-		if err := c.client.Create(ctx, e); err != nil {
+		if err := engine.Caught("write of an Event", func() error { return c.client.Create(ctx, e) }); err != nil {
 			slog.Warn("an Event could not be created", "sync", e.InvolvedObject.Namespace+"/"+e.InvolvedObject.Name, "reason", e.Reason, "error", err)
 		}
 	}

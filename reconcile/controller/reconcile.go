@@ -7,6 +7,7 @@ import (
 
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
+	"headgate.dev/headgate/reconcile/engine"
 	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/fleet"
 	"headgate.dev/headgate/reconcile/inventory"
@@ -28,7 +29,31 @@ import (
 //	has another approval, or asks for a pass            makes a pass
 //	has a status that someone edited                    goes on, and the status is written again
 //	has other labels or annotations                     goes on
-func (c *controller) Reconcile(ctx context.Context, q runtimereconcile.Request) (runtimereconcile.Result, error) {
+//
+// A panic stalls the Sync, and the request is tried again after a back-off. All others go on.
+func (c *controller) Reconcile(ctx context.Context, q runtimereconcile.Request) (result runtimereconcile.Result, err error) {
+	err = engine.Caught("start of the Sync", func() (err error) {
+		result, err = c.reconcile(ctx, q)
+		return err
+	})
+	if defect, ok := errors.AsType[engine.DefectError](err); ok {
+		slog.Error("a defect of Headgate", "sync", q.String(), "error", defect, "stack", defect.Stack())
+		c.blame(inventory.Sync{Namespace: q.Namespace, Name: q.Name}, defect)
+	}
+	return result, err
+}
+
+// blame shows a defect in the status of a Sync.
+func (c *controller) blame(name inventory.Sync, defect engine.DefectError) {
+	c.mu.Lock()
+	one := c.subjects[name]
+	c.mu.Unlock()
+	if one != nil {
+		one.stall(one.generation(), &refusal{"Defect", defect})
+	}
+}
+
+func (c *controller) reconcile(ctx context.Context, q runtimereconcile.Request) (runtimereconcile.Result, error) {
 	select {
 	case <-c.leads:
 	case <-ctx.Done():

@@ -8,6 +8,7 @@ import (
 
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
+	"headgate.dev/headgate/reconcile/engine"
 	"headgate.dev/headgate/reconcile/fleet"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -157,7 +158,7 @@ func (j *subject) write() {
 	j.writes = true
 	go func() {
 		for pause := firstRetry; ; pause = min(2*pause, mostRetry) {
-			err := j.writeOnce(j.of.running, answerTime)
+			err := engine.Caught("write of a status", func() error { return j.writeOnce(j.of.running, answerTime) })
 			j.mu.Lock()
 			if err == nil && j.isWritten() || j.of.running.Err() != nil {
 				j.writes = false
@@ -189,6 +190,12 @@ func (j *subject) flush() {
 func (j *subject) isWritten() bool {
 	kept := equality.Semantic.DeepEqual(j.status, j.sent) && equality.Semantic.DeepEqual(j.object.Status, j.answered)
 	return j.gone || kept || len(difference(j.object, j.status)) == 0
+}
+
+func (j *subject) generation() int64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.object.Generation
 }
 
 func (j *subject) name() string {

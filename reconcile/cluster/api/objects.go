@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 
+	"headgate.dev/headgate/reconcile/engine"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/render/manifest"
 
@@ -126,8 +127,10 @@ func InParallel[T, R any](ctx context.Context, limit int, items []T, do func(con
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			results[i], err = do(ctx, item)
-			return err
+			return engine.Caught("request", func() (err error) {
+				results[i], err = do(ctx, item)
+				return err
+			})
 		})
 	}
 	if err := g.Wait(); err != nil {

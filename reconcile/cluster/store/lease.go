@@ -217,6 +217,16 @@ func (l *Lock) read(ctx context.Context) (*coordination.Lease, error) {
 // renew renews the lease until it is stopped. It ends the work if the renewal fails for too long.
 func (l *Lock) renew(ctx context.Context) {
 	defer close(l.stopped)
+	err := engine.Caught("lease", func() error {
+		l.keep(ctx)
+		return nil
+	})
+	if err != nil {
+		l.end(err)
+	}
+}
+
+func (l *Lock) keep(ctx context.Context) {
 	duration := l.cluster.leaseDuration
 	renewed := time.Now()
 	for {

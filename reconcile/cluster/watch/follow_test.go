@@ -22,6 +22,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
+func panics() (watch.Interface, error) { panic("a nil map") }
+
 // TestFollow checks where a watch resumes after each answer of an API server.
 func TestFollow(t *testing.T) {
 	expired := apierrors.NewResourceExpired("too old").ErrStatus
@@ -54,6 +56,12 @@ func TestFollow(t *testing.T) {
 				func() (watch.Interface, error) { return nil, forbidden },
 			},
 			want:    []string{"list", "watch 1", "watch 1", "watch 1"},
+			trouble: 1,
+		},
+		"Panics": {
+			reason:  "A panic over an event is reported once, and Headgate lists everything again.",
+			watches: []func() (watch.Interface, error){panics, panics},
+			want:    []string{"list", "watch 1", "list", "watch 1", "list", "watch 1"},
 			trouble: 1,
 		},
 		"Spins": {

@@ -3,12 +3,15 @@ package watch
 import (
 	"sync"
 	"time"
+
+	"headgate.dev/headgate/reconcile/engine"
 )
 
 // A settling calls a function once calls of soon have settled: after none for quiet, or after most. It makes one call at a time. At rest, it
 // has no goroutine.
 type settling struct {
 	do          func()
+	trouble     func(error) // is told of a call that panicked
 	quiet, most time.Duration
 
 	mu    sync.Mutex
@@ -40,7 +43,9 @@ func (s *settling) call() {
 	if !s.begin() {
 		return
 	}
-	s.do()
+	if err := engine.Caught("watch", func() error { s.do(); return nil }); err != nil {
+		s.trouble(err)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.calls = false

@@ -47,3 +47,22 @@ func TestSettling(t *testing.T) {
 		expect("After the end, there are no calls.")
 	})
 }
+
+func TestSettlingPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls, told := 0, 0
+		s := &settling{quiet: time.Second, most: time.Second, trouble: func(error) { told++ }, do: func() {
+			if calls++; calls == 1 {
+				panic("a nil map")
+			}
+		}}
+		for range 2 {
+			s.soon()
+			time.Sleep(2 * time.Second)
+		}
+		s.end()
+		if calls != 2 || told != 1 {
+			t.Errorf("A call that panics is reported, and the next one is made: %d calls, %d reports", calls, told)
+		}
+	})
+}

@@ -310,10 +310,7 @@ func (k *sharedKind) change(do func(), tell func(*kindMarks)) {
 
 // put records the mark of an object.
 func (k *sharedKind) put(id manifest.ID, key, mark, version string) {
-	k.mu.Lock()
-	before := k.objects.syncs[id]
-	k.mu.Unlock()
-	if before != key { // its label has changed
+	if k.syncOf(id) != key { // its label has changed
 		k.gone(id, version)
 	}
 	k.mu.Lock()
@@ -322,6 +319,13 @@ func (k *sharedKind) put(id manifest.ID, key, mark, version string) {
 	for _, l := range k.listeners[key] {
 		l.set(id, mark)
 	}
+}
+
+// syncOf returns the value of the label that an object had.
+func (k *sharedKind) syncOf(id manifest.ID) string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.objects.syncs[id]
 }
 
 // gone records that an object was deleted, or lost the label of the sync.
@@ -411,7 +415,7 @@ func (s *Shared) several(namespace string) bool {
 // do not suffice, or the inventory lacks the label that the shared watch selects.
 func (w *watching) followShared(ctx context.Context, alone func()) (leave func()) {
 	at, name, f := w.cluster.Core.ConfigMaps(w.cluster.Sync.Namespace), api.InventoryName(w.cluster.Sync), w.inventoryFeed(ctx)
-	l := &inventoryListener{}
+	l := &inventoryListener{news: settling{trouble: w.trouble}}
 	began, over := false, false
 	l.news.do = func() {
 		if over {

@@ -13,6 +13,7 @@ import (
 
 	"headgate.dev/headgate/reconcile/cluster/api"
 	"headgate.dev/headgate/reconcile/cluster/store"
+	"headgate.dev/headgate/reconcile/engine"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/render/manifest"
 
@@ -127,7 +128,7 @@ func (c *Watcher) watching(tell func(map[manifest.ID]string), trouble func(error
 		cluster: c, tell: tell, trouble: trouble, kindsMoved: make(chan struct{}, 1),
 		kinds: map[schema.GroupKind]*kindMarks{}, told: map[manifest.ID]string{},
 	}
-	w.news = settling{do: w.report, quiet: quietTime, most: mostNews}
+	w.news = settling{do: w.report, trouble: trouble, quiet: quietTime, most: mostNews}
 	return w
 }
 
@@ -214,23 +215,25 @@ type feed struct {
 func (w *watching) follow(ctx context.Context, f feed) {
 	from, failures, logged := "", 0, ""
 	for ctx.Err() == nil {
-		var err error
-		if from == "" {
-			from, err = f.relist(ctx)
-		}
-		if err == nil {
-			began := time.Now()
-			from, err = f.keepUp(ctx, from)
-			if time.Since(began) > mostRetry { // it worked
-				failures, logged = 0, ""
+		err := engine.Caught("watch", func() (err error) {
+			if from == "" {
+				from, err = f.relist(ctx)
 			}
-		}
+			if err == nil {
+				began := time.Now()
+				from, err = f.keepUp(ctx, from)
+				if time.Since(began) > mostRetry { // it worked
+					failures, logged = 0, ""
+				}
+			}
+			return err
+		})
 		if err == nil {
 			continue // the API server ends every watch after some time
 		}
 		expired := apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
 		switch {
-		case expired:
+		case expired, errors.As(err, new(engine.DefectError)): // nothing is known of what it had read
 			from = ""
 		case apierrors.IsNotFound(err) && f.unserved != nil:
 			f.unserved()
@@ -241,12 +244,20 @@ func (w *watching) follow(ctx context.Context, f feed) {
 		}
 		if why := w.cluster.Explain(err, "watch", f.what).Error(); ctx.Err() == nil && why != logged && !expired && !api.IsTransient(err) && (failures > 0 || !errors.Is(err, errShort)) {
 			logged = why
-			w.trouble(errors.New(why))
+			w.trouble(cmp.Or(defectIn(err), errors.New(why)))
 		}
 		pause := min(firstRetry<<min(failures, 10), mostRetry)
 		failures++
 		api.Sleep(ctx, pause/2+rand.N(pause)) //nolint:gosec // it needs no secrecy
 	}
+}
+
+// defectIn returns the defect in an error, with its stack; nil if there is none.
+func defectIn(err error) error {
+	if defect, ok := errors.AsType[engine.DefectError](err); ok {
+		return defect
+	}
+	return nil
 }
 
 // relist lists all objects and returns the resourceVersion from which to watch.
@@ -529,41 +540,43 @@ func (k *kindMarks) feed(ctx context.Context, s *api.Surface, gk schema.GroupKin
 
 // set records the mark of an object.
 func (k *kindMarks) set(id manifest.ID, mark string) {
+	k.change(func() {
+		k.marks[id] = mark
+		delete(k.gone, id)
+	})
+}
+
+// change changes the marks, which are reported soon.
+func (k *kindMarks) change(do func()) {
 	k.mu.Lock()
-	k.marks[id] = mark
-	delete(k.gone, id)
-	k.mu.Unlock()
+	defer k.mu.Unlock()
+	do()
 	k.news.soon()
 }
 
 // drop records that an object was deleted.
 func (k *kindMarks) drop(id manifest.ID, version string) {
-	k.mu.Lock()
-	delete(k.marks, id)
-	if _, owned := k.owned[id]; owned && k.gone != nil {
-		k.gone[id] = version
-	}
-	k.mu.Unlock()
-	k.news.soon()
+	k.change(func() {
+		delete(k.marks, id)
+		if _, owned := k.owned[id]; owned && k.gone != nil {
+			k.gone[id] = version
+		}
+	})
 }
 
 // setAll records the marks of all objects.
 func (k *kindMarks) setAll(marks map[manifest.ID]string) {
-	k.mu.Lock()
-	k.marks, k.gone = maps.Clone(marks), map[manifest.ID]string{}
-	if k.marks == nil {
-		k.marks = map[manifest.ID]string{}
-	}
-	k.mu.Unlock()
-	k.news.soon()
+	k.change(func() {
+		k.marks, k.gone = maps.Clone(marks), map[manifest.ID]string{}
+		if k.marks == nil {
+			k.marks = map[manifest.ID]string{}
+		}
+	})
 }
 
 // forget records that nothing is known about the objects.
 func (k *kindMarks) forget() {
-	k.mu.Lock()
-	k.marks, k.gone = nil, nil
-	k.mu.Unlock()
-	k.news.soon()
+	k.change(func() { k.marks, k.gone = nil, nil })
 }
 
 // asObjects returns the items of a list as objects.

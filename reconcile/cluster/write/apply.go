@@ -16,6 +16,7 @@ import (
 	"headgate.dev/headgate/reconcile/cluster/count"
 	"headgate.dev/headgate/reconcile/cluster/store"
 	"headgate.dev/headgate/reconcile/diff"
+	"headgate.dev/headgate/reconcile/engine"
 	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/ownership"
@@ -290,7 +291,7 @@ func (r *execution) write(ctx context.Context) error {
 				break
 			}
 			g.Go(func() error {
-				r.record(r.carry(ctx, s, before))
+				r.record(r.safely(ctx, s, before))
 				return nil
 			})
 		}
@@ -305,6 +306,18 @@ func (r *execution) write(ctx context.Context) error {
 // prunes reports whether a tier deletes something.
 func prunes(tier []plan.Step) bool {
 	return slices.ContainsFunc(tier, func(s plan.Step) bool { return s.Action == plan.Prune })
+}
+
+// safely carries out a step. A panic is the error of its outcome.
+func (r *execution) safely(ctx context.Context, s plan.Step, before []plan.Outcome) (o plan.Outcome, live *metav1.PartialObjectMetadata) {
+	defect := engine.Caught("step", func() error {
+		o, live = r.carry(ctx, s, before)
+		return nil
+	})
+	if defect != nil {
+		return plan.Outcome{ID: s.ID, Action: s.Action, Digest: s.Digest, Did: s.Do(), More: s.More(), Err: defect}, nil
+	}
+	return o, live
 }
 
 func (r *execution) record(o plan.Outcome, live *metav1.PartialObjectMetadata) {

@@ -72,8 +72,8 @@ func (e *establishing) end() {
 func (e *establishing) follow(ctx context.Context, from string) {
 	defer close(e.stopped)
 	for ctx.Err() == nil {
-		err := e.watch(ctx, &from)
-		if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.IsForbidden(err) {
+		err := engine.Caught("watch", func() error { return e.watch(ctx, &from) })
+		if errors.As(err, new(engine.DefectError)) || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.IsForbidden(err) {
 			return
 		}
 		api.Sleep(ctx, time.Second)
