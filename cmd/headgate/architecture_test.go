@@ -123,7 +123,7 @@ var mayImport = map[string][]string{
 	"reconcile/artifact": {"reconcile/network", "reconcile/scratch", "render"},
 	"reconcile/memo":     {},
 	"reconcile/cluster": {
-		"reconcile/cluster/api", "reconcile/cluster/count", "reconcile/cluster/observe", "reconcile/cluster/store", "reconcile/cluster/watch", "reconcile/cluster/write", "reconcile/facts", "reconcile/inventory", "reconcile/plan", "reconcile/preflight", "reconcile/question",
+		"reconcile/cluster/api", "reconcile/cluster/count", "reconcile/cluster/observe", "reconcile/cluster/store", "reconcile/cluster/watch", "reconcile/cluster/write", "reconcile/facts", "reconcile/inventory", "reconcile/plan", "reconcile/preflight", "reconcile/question", "reconcile/reason",
 		"render", "render/catalogue", "render/crossplane", "render/manifest", "render/packages",
 	},
 	"reconcile/cluster/api": {

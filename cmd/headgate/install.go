@@ -10,6 +10,7 @@ import (
 	"headgate.dev/headgate/examples"
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/install"
+	"headgate.dev/headgate/reconcile/report"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -180,7 +181,7 @@ func (t *terminal) installer(in *clusterFlags) (install.Run, error) {
 	if err != nil {
 		return install.Run{}, err
 	}
-	to, err := cluster.NewInstaller(config)
+	to, err := cluster.NewInstaller(config, report.Words)
 	return install.Run{
 		Cluster: to,
 		Say:     func(done, object string) { fmt.Fprintln(t.out, printable(done+" "+object)) },

@@ -3,10 +3,12 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"headgate.dev/headgate/reconcile/cluster/api"
 	"headgate.dev/headgate/reconcile/cluster/count"
+	"headgate.dev/headgate/reconcile/reason"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -28,10 +30,11 @@ const InstallManager = "headgate-install"
 type Installer struct {
 	objects dynamic.Interface
 	mapper  *restmapper.DeferredDiscoveryRESTMapper
+	words   func(reason.Reason) string
 }
 
-// NewInstaller returns an Installer. It sends no request.
-func NewInstaller(config *rest.Config) (*Installer, error) {
+// NewInstaller returns an Installer, which explains reasons with words. It sends no request.
+func NewInstaller(config *rest.Config, words func(reason.Reason) string) (*Installer, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = -1, -1 // the API server limits us by priority and fairness
 	objects, err := dynamic.NewForConfig(config)
@@ -42,7 +45,7 @@ func NewInstaller(config *rest.Config) (*Installer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
-	return &Installer{objects: objects, mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(discover))}, nil
+	return &Installer{objects: objects, mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(discover)), words: words}, nil
 }
 
 func (i *Installer) at(kind schema.GroupVersionKind, namespace string) (dynamic.ResourceInterface, error) {
@@ -159,26 +162,27 @@ func (i *Installer) Wait(ctx context.Context, objects []*unstructured.Unstructur
 				return fmt.Sprintf("%s %s is gone", u.GetKind(), u.GetName()), nil
 			}
 			if why := count.NotReady(live); !why.None() {
-				return fmt.Sprintf("%s %s is not ready: %s", u.GetKind(), u.GetName(), why), nil
+				return fmt.Sprintf("%s %s is not ready: %s", u.GetKind(), u.GetName(), i.words(why)), nil
 			}
 		}
 		return "", nil
 	})
 }
 
-// Gone waits until objects no longer exist. The error names one that does.
+// Gone waits until objects no longer exist. The error names those that do.
 func (i *Installer) Gone(ctx context.Context, objects []*unstructured.Unstructured, within time.Duration, why func(*unstructured.Unstructured) string) error {
 	return i.until(ctx, within, func() (string, error) {
+		var left []string
 		for _, u := range objects {
 			live, err := i.Get(ctx, u)
 			if err != nil {
 				return "", err
 			}
 			if live != nil && live.GetUID() == u.GetUID() {
-				return fmt.Sprintf("%s %s/%s is still there%s", u.GetKind(), u.GetNamespace(), u.GetName(), why(live)), nil
+				left = append(left, fmt.Sprintf("%s %s/%s is still there%s", u.GetKind(), u.GetNamespace(), u.GetName(), why(live)))
 			}
 		}
-		return "", nil
+		return strings.Join(left, "; "), nil
 	})
 }
 

@@ -135,6 +135,9 @@ func (c *controller) destroy(ctx context.Context, s v1alpha1.Sync, one *subject)
 	if err != nil {
 		return report.Report{}, err
 	}
+	as.Loop.Reconciler.Notice = func(what string) {
+		one.hear(s.Generation, reconcile.Event{Kind: reconcile.Waiting, For: what})
+	}
 	done, err := as.Loop.Reconciler.Destroy(ctx, plan.Destroying)
 	return done, errors.Join(err, as.Close())
 }

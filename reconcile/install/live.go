@@ -154,11 +154,10 @@ func Deletes(syncs []*unstructured.Unstructured) []string {
 // WhyStill returns what the status of a Sync says about why it is still there, for the end of a sentence.
 func WhyStill(s *unstructured.Unstructured) string {
 	conditions, _, _ := unstructured.NestedSlice(s.Object, "status", "conditions")
-	for _, kind := range []string{"Held", "Stalled", "Ready"} {
+	for _, bad := range []struct{ kind, status string }{{"Held", "True"}, {"Stalled", "True"}, {"Reconciling", "True"}, {"Ready", "False"}} {
 		for _, c := range conditions {
 			condition, _ := c.(map[string]any)
-			bad := map[string]string{"Held": "True", "Stalled": "True", "Ready": "False"}[kind]
-			if condition["type"] == kind && condition["status"] == bad {
+			if condition["type"] == bad.kind && condition["status"] == bad.status {
 				return fmt.Sprintf(": %v", condition["message"])
 			}
 		}

@@ -58,7 +58,10 @@ func (r Run) Install(ctx context.Context, namespace string, wanted []*unstructur
 	if r.NoWait || r.DryRun {
 		return nil
 	}
-	return r.Cluster.Wait(ctx, of("Deployment", applied), r.Timeout)
+	if err := r.Cluster.Wait(ctx, of("Deployment", applied), r.Timeout); err != nil {
+		return fmt.Errorf("the objects are applied, and the controller does not run yet: %w; look at its Pods: kubectl describe replicasets,pods -n %s", err, namespace)
+	}
+	return nil
 }
 
 // admit returns the objects to apply, or why not to install. It writes nothing.
