@@ -92,7 +92,7 @@ func (f *sourceFlags) addTo(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.repo, "repo", "", "read from this Git `repository`: an http(s) or ssh URL, or a path")
 	addPlain(cmd, &f.plain)
-	flags.StringVar(&f.ref, "ref", "", "branch, tag or commit")
+	flags.StringVar(&f.ref, "ref", "", "branch, tag or commit, or the newest tag in a range of versions, as in 'semver:>=1.2'")
 	values(cmd, "ref", refs)
 	flags.StringVar(&f.path, "path", "", "read only what is below this `directory` of SOURCE or of the repository")
 	flags.StringVar(&f.cache, "cache-dir", "", "keep clones of repositories, packages, and the results of reading them in this `directory` (default: the user's cache)")

@@ -54,7 +54,7 @@ type Subscriber struct {
 	// Repositories are all names of the repository: clone URLs and paths. The host does not count: a forge often has
 	// another name on its own network, and the secret identifies it.
 	Repositories []string
-	Ref          string // the Git name of a branch or tag; "" is the default branch
+	Ref          string // the Git name of a branch or tag, or a range of tags; "" is the default branch
 	Wake         func() // must return immediately, like WakePulls
 	// WakePulls is called when pull requests may have changed, and for every push, which may be to the branch or the
 	// target of a pull request. It may be nil.
@@ -286,6 +286,9 @@ func (s Subscriber) matches(e Event) bool {
 		return false
 	}
 	ref := s.Ref
+	if strings.HasPrefix(ref, "semver:") {
+		return slices.ContainsFunc(e.Refs, func(pushed string) bool { return strings.HasPrefix(pushed, "refs/tags/") })
+	}
 	if back := strings.IndexAny(ref, "~^"); back >= 0 {
 		ref = ref[:back] // an ancestor of a branch moves with the branch
 	}

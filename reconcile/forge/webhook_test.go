@@ -505,6 +505,7 @@ func TestSubscribers(t *testing.T) {
 		{"before", hookSecret, "https://git.example.org/sub/path/acme/platform/", "main~1"},
 		{"other repository", hookSecret, "https://git.example.org/team/apps.git", "main"},
 		{"commit", hookSecret, "https://git.example.org/acme/platform.git", "4b17aa"},
+		{"range", hookSecret, "https://git.example.org/acme/platform.git", "semver:~1.2"},
 	} {
 		h.Subscribers = append(h.Subscribers, Subscriber{
 			Secret: Token(s.secret), Repositories: []string{s.repository}, Ref: s.ref, Wake: func() { woken = append(woken, s.name) },
@@ -524,6 +525,9 @@ func TestSubscribers(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"other ref"}, send(k.body("acme", "platform", "release"), hookSecret)); diff != "" {
 		t.Errorf("Another branch (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"range"}, send(strings.ReplaceAll(k.body("acme", "platform", "v1.2.3"), "refs/heads/", "refs/tags/"), hookSecret)); diff != "" {
+		t.Errorf("Every tag may be in a range (-want +got):\n%s", diff)
 	}
 	if got := send(k.body("team", "apps", "main"), "other"); got != nil {
 		t.Errorf("One secret says nothing about the repository of another: %q", got)

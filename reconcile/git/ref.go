@@ -53,6 +53,8 @@ const maxBack = 100_000
 func parseRevision(s string) (revision, error) {
 	at := strings.IndexAny(s, "~^")
 	switch {
+	case isRange(s): // where these characters have another meaning
+		return revision{ref: s}, nil
 	case strings.Contains(s, "@{"):
 		return revision{}, fmt.Errorf("cannot read %q: what a branch was before is in the reflog of one clone only; name a commit", s)
 	case at < 0:
@@ -129,6 +131,10 @@ func allowed(ref string) error {
 	if ref == "" || ref == "HEAD" {
 		return nil
 	}
+	if isRange(ref) {
+		_, err := rangeOf(ref)
+		return err
+	}
 	name := plumbing.ReferenceName(ref)
 	if !strings.HasPrefix(ref, "refs/") {
 		name = plumbing.NewBranchReferenceName(ref)
@@ -148,6 +154,9 @@ func (r refs) find(ref string) (plumbing.Hash, error) {
 		return plumbing.ZeroHash, fmt.Errorf("cannot read the default branch: it has no commits; name a branch or tag; %s", r.others(""))
 	case ref == "" || ref == "HEAD":
 		return r.head, nil
+	case isRange(ref):
+		name, err := r.inRange(ref)
+		return r.names[name], err
 	}
 	branch, tag := "refs/heads/"+ref, "refs/tags/"+ref
 	b, isBranch := r.names[branch]
@@ -188,7 +197,10 @@ func (r refs) branch(ref string) string {
 }
 
 // A line is what a ref follows, as in render.SourceID.
-type line struct{ ref, branch string }
+type line struct {
+	ref, branch string
+	tag         string // the full name of the tag that a range selects
+}
 
 // detached is the line of a commit that a user named by its ID.
 var detached = line{ref: render.Detached}
@@ -196,21 +208,24 @@ var detached = line{ref: render.Detached}
 // line returns what an existing ref follows. On disk, HEAD is what is checked out, and not a default.
 func (r refs) line(ref string, onDisk bool) line {
 	switch {
+	case isRange(ref):
+		tag, _ := r.inRange(ref) // find returns the error
+		return line{ref: ref, tag: tag}
 	case ref != "" && ref != "HEAD":
 	case !onDisk:
-		return line{render.DefaultRef, r.main}
+		return line{ref: render.DefaultRef, branch: r.main}
 	case r.main == "":
 		return detached
 	default:
-		return line{r.main, r.main}
+		return line{ref: r.main, branch: r.main}
 	}
 	full := r.full(ref)
 	if name, is := strings.CutPrefix(full, "refs/heads/"); is {
-		return line{name, name}
+		return line{ref: name, branch: name}
 	}
 	if far, is := strings.CutPrefix(full, "refs/remotes/"); is {
 		if _, name, is := strings.Cut(far, "/"); is {
-			return line{name, name}
+			return line{ref: name, branch: name}
 		}
 	}
 	if full == "" || strings.HasPrefix(full, "refs/tags/") {

@@ -119,7 +119,7 @@ func (l Limits) orDefault() Limits {
 func (r *Repository) Name() string { return remoteID(r.URL, "") }
 
 // Fetch returns the commit that ref names: a branch, a tag, a full or abbreviated commit ID, a full ref name, or ""
-// for the default branch; or an ancestor of it, as in main~2 or HEAD^2. Its files are read on demand, until Close.
+// for the default branch; or an ancestor of it, as in main~2 or HEAD^2; or a range of tags, as in semver:>=1.2. Its files are read on demand, until Close.
 // The error is an UnverifiedError if the commit lacks a required signature.
 func (r *Repository) Fetch(ctx context.Context, ref string) (_ render.Input, err error) {
 	dir, err := below(r.Path)
@@ -127,7 +127,7 @@ func (r *Repository) Fetch(ctx context.Context, ref string) (_ render.Input, err
 		return render.Input{}, fmt.Errorf("%s: %w", withoutCredentials(r.URL), err)
 	}
 	tag := ""
-	if r.Verify.Tag {
+	if r.Verify.Tag && !isRange(ref) {
 		if tag, err = tagOf(ref); err != nil {
 			return render.Input{}, fmt.Errorf("%s: %w", withoutCredentials(r.URL), err)
 		}
@@ -137,7 +137,7 @@ func (r *Repository) Fetch(ctx context.Context, ref string) (_ render.Input, err
 	if err != nil {
 		return render.Input{}, err
 	}
-	if err := r.Verify.check(ctx, at, f, tag); err != nil {
+	if err := r.Verify.check(ctx, at, f, cmp.Or(tag, f.line.tag)); err != nil {
 		return render.Input{}, err
 	}
 	store, commit := f.objects, f.commit

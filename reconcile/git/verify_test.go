@@ -244,6 +244,16 @@ func TestVerifyTag(t *testing.T) {
 			f.ref("refs/tags/v1", signed(f, "v1", c, "commit", alice))
 			return c
 		}},
+		"Range": {reason: "A range selects the tag.", ref: "semver:1.x", make: func(f *fixture) plumbing.Hash {
+			c := commitOf(f, nil)
+			f.ref("refs/tags/v1.2.0", signed(f, "v1.2.0", c, "commit", alice))
+			return c
+		}},
+		"MovedInRange": {reason: "An older signed tag stands under a newer name.", ref: "semver:1.x", want: "under another name", make: func(f *fixture) plumbing.Hash {
+			c := commitOf(f, nil)
+			f.ref("refs/tags/v1.3.0", signed(f, "v1.2.0", c, "commit", alice))
+			return c
+		}},
 		"SSH": {reason: "A listed SSH key signed the tag, and the ref is the tag's full name.", ref: "refs/tags/v1", make: func(f *fixture) plumbing.Hash {
 			c := commitOf(f, nil)
 			f.ref("refs/tags/v1", signed(f, "v1", c, "commit", carol))

@@ -394,8 +394,9 @@ type Source struct {
 	// SourceRef names a source of Flux, in place of repo. Headgate applies the artifact that the source-controller made of it, after
 	// it has checked the digest. Only a Sync object has one.
 	SourceRef *SourceRef `json:"sourceRef,omitempty"`
-	// a branch, tag or commit; the default branch if left out
+	// a branch, tag or commit, or the newest tag in a range of versions: semver:>=1.2.0 <2; the default branch if left out
 	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('semver:') || self.matches('^semver:[-0-9A-Za-z.<>=~^|,*+! ]{1,200}$')",message="must be a range of versions after semver:, such as semver:>=1.2.0 <2"
 	Ref string `json:"ref,omitempty"`
 	// the directory below which Headgate reads manifests; the whole repository if left out
 	// +kubebuilder:validation:Pattern=`^([^/.][^/]*|\.([^/.][^/]*)?|\.\.[^/]+)(/([^/.][^/]*|\.([^/.][^/]*)?|\.\.[^/]+)?)*$`

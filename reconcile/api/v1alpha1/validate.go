@@ -411,6 +411,9 @@ func (p *problems) source(s Source) {
 	if s.Path != "" {
 		p.below(field+"path", s.Path)
 	}
+	if strings.HasPrefix(s.Ref, "semver:") && !versionRange.MatchString(s.Ref) {
+		p.add(field+"ref", "must be a range of versions after semver:, such as semver:>=1.2.0 <2")
+	}
 	p.verify(s)
 	if s.Webhook != nil {
 		p.token(field+"webhook.secretFrom", s.Webhook.SecretFrom)
@@ -485,6 +488,9 @@ func (p *problems) sourceRef(s Source) {
 		p.add(field, "excludes ref, credentialsFrom, webhook, verify and history: the source of Flux has its own")
 	}
 }
+
+// versionRange matches the characters of a range of versions. Package git reads the range.
+var versionRange = regexp.MustCompile(`^semver:[-0-9A-Za-z.<>=~^|,*+! ]{1,200}$`)
 
 // fullCommit matches the full ID of a commit.
 var fullCommit = regexp.MustCompile(`^[0-9a-fA-F]{40}$`)
