@@ -55,6 +55,7 @@ export const menu = [
       { text: 'Order: an example', page: 'manual/order-example.md', from: 'examples/order/README.md' },
       manual('Ownership', 'ownership'),
       manual('Syncs of teams', 'teams'),
+      manual('When an object is ready', 'health'),
       manual('Kept objects', 'retained'),
       manual('Deletions that wait', 'deletions'),
       manual('Deactivation', 'deactivation'),

@@ -118,12 +118,13 @@ var mayImport = map[string][]string{
 	// Adapters hang off the side. They import neither each other nor their callers.
 	"reconcile/network":  {},
 	"reconcile/scratch":  {},
+	"reconcile/health":   {"reconcile/api/v1alpha1"},
 	"reconcile/git":      {"reconcile/engine", "reconcile/network", "reconcile/scratch", "render"},
 	"reconcile/registry": {"reconcile/network", "reconcile/scratch", "render", "render/catalogue", "render/crossplane", "render/manifest", "render/packages", "render/xpkg"},
 	"reconcile/artifact": {"reconcile/network", "reconcile/scratch", "render"},
 	"reconcile/memo":     {},
 	"reconcile/cluster": {
-		"reconcile/cluster/api", "reconcile/cluster/count", "reconcile/cluster/observe", "reconcile/cluster/store", "reconcile/cluster/watch", "reconcile/cluster/write", "reconcile/facts", "reconcile/inventory", "reconcile/plan", "reconcile/preflight", "reconcile/question", "reconcile/reason",
+		"reconcile/cluster/api", "reconcile/cluster/count", "reconcile/cluster/observe", "reconcile/cluster/store", "reconcile/cluster/watch", "reconcile/cluster/write", "reconcile/facts", "reconcile/health", "reconcile/inventory", "reconcile/plan", "reconcile/preflight", "reconcile/question", "reconcile/reason",
 		"render", "render/catalogue", "render/crossplane", "render/manifest", "render/packages",
 	},
 	"reconcile/cluster/api": {
@@ -135,7 +136,7 @@ var mayImport = map[string][]string{
 		"render", "render/crossplane", "render/manifest",
 	},
 	"reconcile/cluster/count": {
-		"reconcile/cluster/api", "reconcile/facts", "reconcile/fit", "reconcile/inventory", "reconcile/ownership", "reconcile/plan", "reconcile/question", "reconcile/reason",
+		"reconcile/cluster/api", "reconcile/facts", "reconcile/fit", "reconcile/health", "reconcile/inventory", "reconcile/ownership", "reconcile/plan", "reconcile/question", "reconcile/reason",
 		"render/crossplane", "render/manifest",
 	},
 	"reconcile/cluster/observe": {
@@ -143,7 +144,7 @@ var mayImport = map[string][]string{
 		"render", "render/catalogue", "render/crossplane", "render/manifest", "render/packages",
 	},
 	"reconcile/cluster/write": {
-		"reconcile/cluster/api", "reconcile/cluster/count", "reconcile/cluster/store", "reconcile/diff", "reconcile/engine", "reconcile/facts", "reconcile/inventory", "reconcile/ownership", "reconcile/plan", "reconcile/question", "reconcile/reason", "reconcile/record",
+		"reconcile/cluster/api", "reconcile/cluster/count", "reconcile/cluster/store", "reconcile/diff", "reconcile/engine", "reconcile/facts", "reconcile/health", "reconcile/inventory", "reconcile/ownership", "reconcile/plan", "reconcile/question", "reconcile/reason", "reconcile/record",
 		"render", "render/crossplane", "render/manifest",
 	},
 	"reconcile/cluster/watch": {
@@ -158,9 +159,9 @@ var mayImport = map[string][]string{
 
 	// Only these put adapters together.
 	"reconcile/api/v1alpha1": {},
-	"reconcile/api":          {"reconcile/api/v1alpha1"},
+	"reconcile/api":          {"reconcile/api/v1alpha1", "reconcile/health"},
 	"reconcile/target": {
-		"reconcile", "reconcile/api/v1alpha1", "reconcile/approval", "reconcile/artifact", "reconcile/audit", "reconcile/board", "reconcile/cluster", "reconcile/diff", "reconcile/engine", "reconcile/facts", "reconcile/forge", "reconcile/git", "reconcile/guard",
+		"reconcile", "reconcile/api/v1alpha1", "reconcile/approval", "reconcile/artifact", "reconcile/audit", "reconcile/board", "reconcile/cluster", "reconcile/diff", "reconcile/engine", "reconcile/facts", "reconcile/forge", "reconcile/git", "reconcile/guard", "reconcile/health",
 		"reconcile/impact", "reconcile/inventory", "reconcile/memo", "reconcile/network",
 		"reconcile/outbox", "reconcile/plan", "reconcile/preflight", "reconcile/question", "reconcile/reason", "reconcile/registry", "reconcile/report", "reconcile/scratch", "render/...",
 	},
@@ -175,7 +176,7 @@ var mayImport = map[string][]string{
 
 // pure packages take values and return values.
 var pure = []string{
-	"render/...", "reconcile/approval", "reconcile/baseline", "reconcile/demand", "reconcile/diff", "reconcile/draft", "reconcile/facts", "reconcile/fit", "reconcile/guard", "reconcile/impact", "reconcile/installed", "reconcile/inventory", "reconcile/jsonpath", "reconcile/ownership",
+	"render/...", "reconcile/approval", "reconcile/baseline", "reconcile/demand", "reconcile/diff", "reconcile/draft", "reconcile/facts", "reconcile/fit", "reconcile/guard", "reconcile/health", "reconcile/impact", "reconcile/installed", "reconcile/inventory", "reconcile/jsonpath", "reconcile/ownership",
 	"reconcile/plan", "reconcile/preflight", "reconcile/question", "reconcile/reason", "reconcile/record", "reconcile/report", "reconcile/rounds",
 }
 
@@ -196,7 +197,7 @@ var harmless = []string{"k8s.io/client-go/applyconfigurations"}
 // livesIn lists the libraries that only some packages, or one file, may import. The longest prefix counts.
 var livesIn = map[string][]string{
 	"github.com/go-git/go-git":               {"reconcile/git"},
-	"github.com/google/cel-go":               {"render/schema"},
+	"github.com/google/cel-go":               {"render/schema", "reconcile/health"},
 	"github.com/google/go-containerregistry": {"render/xpkg", "reconcile/registry"},
 	"sigs.k8s.io/cli-utils":                  {}, // except its object IDs:
 	"sigs.k8s.io/cli-utils/pkg/common":       {"reconcile/inventory"},

@@ -10,10 +10,12 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
+	"headgate.dev/headgate/reconcile/health"
 
 	"go.yaml.in/yaml/v3"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
@@ -115,10 +117,8 @@ func (d part) decode() (s v1alpha1.Sync, empty bool, wrong []error) {
 		return s, false, []error{d.problem(err)}
 	}
 	s.Default()
-	if err := s.ValidateFile(); err != nil {
-		return s, false, d.problems(err)
-	}
-	return s, false, nil
+	_, expressions := health.Compile(s.Spec.HealthCheckExprs)
+	return s, false, slices.Concat(d.problems(s.ValidateFile()), d.problems(expressions))
 }
 
 // oldBool matches the unquoted words that YAML 1.1, and so sigs.k8s.io/yaml, reads as booleans.
@@ -162,6 +162,9 @@ func isSync(document any) error {
 
 // problems returns a LineError for each error in a join. The errors must begin with the path of a field.
 func (d part) problems(err error) []error {
+	if err == nil {
+		return nil
+	}
 	all := []error{err}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		all = joined.Unwrap()

@@ -108,6 +108,10 @@ func TestDecodeIsStrict(t *testing.T) {
 			"The error contains the path of a value of the wrong type.", head + "  maxPrunes: many\n",
 			[]string{"line 6: spec.maxPrunes: must be a whole number, not text"},
 		},
+		"Expression": {
+			"An expression that cannot be evaluated has a line, too.", head + "  healthCheckExprs:\n  - apiVersion: v1\n    kind: ConfigMap\n    current: \"[data.a] == []\"\n",
+			[]string{"line 9: spec.healthCheckExprs[0].current: a list may contain only constants"},
+		},
 		"WrongWord": {
 			"The error lists the valid values.", head + "  drift: corect\n  crdOwner: headgate\n",
 			[]string{`line 6: spec.drift: must be Correct or Report, not "corect"`},

@@ -20,6 +20,7 @@ import (
 	"headgate.dev/headgate/reconcile/cluster/watch"
 	"headgate.dev/headgate/reconcile/cluster/write"
 	"headgate.dev/headgate/reconcile/facts"
+	"headgate.dev/headgate/reconcile/health"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/preflight"
@@ -55,6 +56,7 @@ type Options struct {
 	FullCheck        time.Duration // interval within which every object is dry-run, even if it looks unchanged; 0 means never
 	Terms            facts.Terms   // which fields and objects to take from other tools, and which to leave to them
 	Term             Term          // in which this process leads others; the zero value if nobody is elected
+	Health           health.Checks // when objects are ready, in place of the rules for their kinds
 	Shares           *Shares       // what this Cluster shares with others of the same configuration; nil shares with none
 	Progress         func(Event)   // receives the progress of Apply and Observe, one call at a time; may be nil
 }
@@ -103,6 +105,7 @@ func New(config *rest.Config, of inventory.Sync, options Options) (*Cluster, err
 func assembled(client *api.Client, options Options) *Cluster {
 	store := store.New(client, options.LeaseDuration, options.Term)
 	count := count.New(client, store)
+	count.Health = options.Health
 	return &Cluster{
 		client: client, store: store, count: count,
 		reader: observe.New(store, count, observe.Options{Terms: options.Terms, TryCreates: options.TryCreates, FullCheck: options.FullCheck}),

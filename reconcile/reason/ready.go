@@ -9,6 +9,7 @@ const (
 	BeingDeleted         Code = "BeingDeleted"         // the object is being deleted
 	FieldsMigrated       Code = "FieldsMigrated"       // only the managed fields of the object were written
 	StatusMessage        Code = "StatusMessage"        // the message of a condition, or of the status
+	HealthCheck          Code = "HealthCheck"          // the expression of spec.healthCheckExprs that decided, and its result
 	StatusIs             Code = "StatusIs"             // the status, which has no message
 	ConditionIs          Code = "ConditionIs"          // a condition, its status and its message
 	ConditionNotTrue     Code = "ConditionNotTrue"     // a condition that is not true and has no message

@@ -295,6 +295,7 @@ var words = map[reason.Code]wording{
 	reason.BeingDeleted:         say("it is being deleted"),
 	reason.FieldsMigrated:       say("its managed fields were migrated; the next pass applies it"),
 	reason.StatusMessage:        say("%s", text),
+	reason.HealthCheck:          say("%s", text),
 	reason.StatusIs:             say("it is %s", text),
 	reason.ConditionIs:          say("%s is %s: %s", text, text, text),
 	reason.ConditionNotTrue:     say("its condition %s is not true yet", text),

@@ -19,6 +19,7 @@ import (
 	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/git"
 	"headgate.dev/headgate/reconcile/guard"
+	"headgate.dev/headgate/reconcile/health"
 	"headgate.dev/headgate/reconcile/impact"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/memo"
@@ -118,6 +119,10 @@ func Wire(s v1alpha1.Sync, from reconcile.Source, in Surroundings, how How) (*Wi
 	noCA := s.Spec.Conversion.CAFrom != nil && (in.Cluster == nil || how.Compares || how.Fork != nil)
 	if noCA {
 		s.Spec.Conversion.CABundle = notACA
+	}
+	var err error
+	if how.Cluster.Health, err = health.Compile(s.Spec.HealthCheckExprs); err != nil {
+		return nil, err
 	}
 	set := settingsOf(s)
 	w := &Wired{Reconciler: set.Reconciler}

@@ -2,6 +2,7 @@ package v1alpha1_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -166,6 +167,17 @@ var specs = map[string]spec{
 	"DependsPath":  {text: minimal + "dependsOn: [{name: other/a}]", bad: "spec.dependsOn[0].name"},
 	"Until":        {text: minimal + "dependsOn: [{name: a, until: Later}]", bad: "spec.dependsOn[0].until"},
 
+	"Health":         {text: minimal + "healthCheckExprs: [{apiVersion: v1, kind: ConfigMap, current: 'true'}, {apiVersion: a-b.example.org/v1beta1, current: a, failed: b, inProgress: c}, {apiVersion: a-b.example.org/v1, kind: Thing, current: a}]"},
+	"HealthTwice":    {text: minimal + "healthCheckExprs: [{apiVersion: a.org/v1, kind: Thing, current: a}, {apiVersion: a.org/v2, kind: Thing, current: a}]", bad: "spec.healthCheckExprs"},
+	"HealthGroup":    {text: minimal + "healthCheckExprs: [{apiVersion: a.org/v1, current: a}, {apiVersion: a.org/v2, current: a}]", bad: "spec.healthCheckExprs"},
+	"HealthVersion":  {text: minimal + "healthCheckExprs: [{apiVersion: a.org, kind: Thing, current: a}]", bad: "spec.healthCheckExprs[0].apiVersion"},
+	"HealthKind":     {text: minimal + "healthCheckExprs: [{apiVersion: a.org/v1, kind: thing, current: a}]", bad: "spec.healthCheckExprs[0].kind"},
+	"HealthNothing":  {text: minimal + "healthCheckExprs: [{apiVersion: a.org/v1, kind: Thing, failed: a}]", bad: "spec.healthCheckExprs[0].current"},
+	"HealthLong":     {text: minimal + "healthCheckExprs: [{apiVersion: a.org/v1, kind: Thing, current: a, failed: " + strings.Repeat("b", 2049) + "}]", bad: "spec.healthCheckExprs[0].failed"},
+	"HealthCRD":      {text: minimal + "healthCheckExprs: [{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, current: 'true'}]", bad: "spec.healthCheckExprs[0].apiVersion"},
+	"HealthPackages": {text: minimal + "healthCheckExprs: [{apiVersion: pkg.crossplane.io/v1, current: 'true'}]", bad: "spec.healthCheckExprs[0].apiVersion"},
+	"HealthMany":     {text: minimal + "healthCheckExprs: [" + manyChecks(51) + "]", bad: "spec.healthCheckExprs"},
+
 	"MaxActive":  {text: minimal + "maxActivations: 1000000001", bad: "spec.maxActivations"},
 	"Unknown":    {text: minimal + "crdOwner: Nobody", bad: "spec.crdOwner"},
 	"Catalogue":  {text: minimal + "catalogue: Cluster", bad: "spec.catalogue"},
@@ -243,6 +255,15 @@ var specs = map[string]spec{
 	"ObserveKinds": {text: minimal + "managementPolicy: Observable\nallowedKinds: [{kind: a}]", bad: "spec.allowedKinds"},
 	"ObserveAllow": {text: minimal + "managementPolicy: Observable\nactivation: {allow: [a]}", bad: "spec.activation"},
 	"ObserveRefs":  {text: minimal + "managementPolicy: Observable\nreferences: {fromSecrets: true}", bad: "spec.references"},
+}
+
+// manyChecks returns health checks of different kinds.
+func manyChecks(n int) string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = fmt.Sprintf("{apiVersion: a.org/v1, kind: Kind%d, current: 'true'}", i)
+	}
+	return strings.Join(all, ", ")
 }
 
 // The API server refuses what ValidateObject refuses, accepts what it accepts, and fills in the same defaults.

@@ -204,6 +204,13 @@ type Spec struct {
 	// +kubebuilder:validation:Maximum=1000000000
 	MaxActivations *int `json:"maxActivations,omitempty"`
 
+	// HealthCheckExprs decide with expressions (CEL) when objects are ready, as in a Kustomization of Flux, in place of the rules for their
+	// kinds.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=50
+	// +kubebuilder:validation:XValidation:rule="self.all(c, self.exists_one(o, o.apiVersion.split('/')[0] == c.apiVersion.split('/')[0] && (has(o.kind) ? o.kind : '') == (has(c.kind) ? c.kind : '')))",message="lists a kind twice"
+	HealthCheckExprs []HealthCheck `json:"healthCheckExprs,omitempty"`
+
 	// ServiceAccountName is the service account in the namespace of the Sync as which the controller reads and writes for
 	// it. The default is the controller's --default-service-account. Only a Sync object has one.
 	// +kubebuilder:validation:MaxLength=253
@@ -237,6 +244,31 @@ type Suspension struct {
 	// who suspended it
 	// +kubebuilder:validation:MaxLength=253
 	By string `json:"by,omitempty"`
+}
+
+// A HealthCheck decides when objects of a kind are ready. Its expressions are evaluated in the order inProgress, failed, current. An object
+// for which none is true, or one fails, is in progress.
+//
+// +kubebuilder:validation:XValidation:rule="!(self.apiVersion.split('/')[0] in ['apiextensions.k8s.io', 'apiextensions.crossplane.io', 'pkg.crossplane.io'])",message="Headgate itself decides when CRDs, definitions, policies and packages are ready; leave it out",fieldPath=".apiVersion"
+type HealthCheck struct {
+	// APIVersion is the API group and version of the objects, such as cert-manager.io/v1. Other versions of the group count, too.
+	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?v[a-z0-9]+$`
+	APIVersion string `json:"apiVersion"`
+	// the kind; every kind of the group that has no check of its own if left out
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[A-Z][A-Za-z0-9]*$`
+	Kind string `json:"kind,omitempty"`
+	// Current is true for an object that is ready, such as status.phase == 'Running'.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=2048
+	Current string `json:"current"`
+	// InProgress is true for an object that is not ready yet.
+	// +kubebuilder:validation:MaxLength=2048
+	InProgress string `json:"inProgress,omitempty"`
+	// Failed is true for an object that does not become ready.
+	// +kubebuilder:validation:MaxLength=2048
+	Failed string `json:"failed,omitempty"`
 }
 
 // A KubeConfig selects a remote cluster.

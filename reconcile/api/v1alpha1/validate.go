@@ -55,6 +55,7 @@ func (s *Spec) problems() problems {
 	}
 	p.sizes("spec.limits.", spec.Limits)
 	p.conversion(spec.Conversion)
+	p.healthChecks(spec.HealthCheckExprs)
 	for i, rule := range spec.Ignore {
 		p.ignore(fmt.Sprintf("spec.ignore[%d].", i), rule)
 	}
@@ -154,6 +155,46 @@ func (s *Sync) ValidateFile() error {
 		}
 	}
 	return errors.Join(p...)
+}
+
+var (
+	apiVersions = regexp.MustCompile(`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?v[a-z0-9]+$`)
+	kinds       = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
+	// ownHealth are the groups whose kinds decide the order of passes, so no expression decides when they are ready.
+	ownHealth = []string{"apiextensions.k8s.io", "apiextensions.crossplane.io", "pkg.crossplane.io"}
+)
+
+// healthChecks checks all of health checks except the grammar of their expressions.
+func (p *problems) healthChecks(all []HealthCheck) {
+	if len(all) > 50 {
+		p.add("spec.healthCheckExprs", "has %d checks; at most 50 are supported", len(all))
+	}
+	first := map[string]int{}
+	for i, c := range all {
+		field := fmt.Sprintf("spec.healthCheckExprs[%d].", i)
+		group, _, _ := strings.Cut(c.APIVersion, "/")
+		switch {
+		case !apiVersions.MatchString(c.APIVersion):
+			p.add(field+"apiVersion", "%q is no API version, such as cert-manager.io/v1", c.APIVersion)
+		case slices.Contains(ownHealth, group):
+			p.add(field+"apiVersion", "Headgate itself decides when CRDs, definitions, policies and packages are ready; leave it out")
+		}
+		if c.Kind != "" && !kinds.MatchString(c.Kind) {
+			p.add(field+"kind", "%q is no kind", c.Kind)
+		}
+		if at, twice := first[group+" "+c.Kind]; twice {
+			p.add(field+"kind", "repeats spec.healthCheckExprs[%d]", at)
+		}
+		first[group+" "+c.Kind] = i
+		if c.Current == "" {
+			p.add(field+"current", "is missing: the expression that is true for an object that is ready")
+		}
+		for _, e := range []struct{ name, text string }{{"current", c.Current}, {"inProgress", c.InProgress}, {"failed", c.Failed}} {
+			if utf8.RuneCountInString(e.text) > 2048 {
+				p.add(field+e.name, "must be at most 2048 characters")
+			}
+		}
+	}
 }
 
 // suspension checks that a suspension belongs to a suspended sync, and is short.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"headgate.dev/headgate/reconcile/cluster/api"
+	"headgate.dev/headgate/reconcile/health"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/question"
@@ -31,6 +32,8 @@ const patience = 30 * time.Second
 type Counter struct {
 	*api.Client
 
+	Health health.Checks // of the sync; they decide when objects are ready
+
 	owner holder
 }
 
@@ -40,7 +43,7 @@ type holder interface {
 }
 
 // New returns a Counter for the sync of a Client.
-func New(client *api.Client, owner holder) *Counter { return &Counter{client, owner} }
+func New(client *api.Client, owner holder) *Counter { return &Counter{Client: client, owner: owner} }
 
 // Answer answers questions of guards. A failed count is also an answer; an error means that no question can be answered.
 func (c *Counter) Answer(ctx context.Context, questions []question.Any) (question.Answers, error) {

@@ -3,6 +3,7 @@ package count
 import (
 	"context"
 	"slices"
+	"time"
 
 	"headgate.dev/headgate/reconcile/cluster/api"
 	"headgate.dev/headgate/reconcile/facts"
@@ -51,6 +52,8 @@ func unready(err error) question.Readiness {
 func (c *Counter) whyNotReady(ctx context.Context, id manifest.ID, live *unstructured.Unstructured) (reason.Reason, error) {
 	state, _, _ := unstructured.NestedString(live.Object, "spec", "state")
 	switch categories := c.Surface.Kinds[api.GroupKind(id)].Categories; {
+	case c.Health.Has(api.GroupKind(id)):
+		return c.NotReady(ctx, live), nil
 	case crossplane.IsMRD(id):
 		d := crossplane.LiveDefinition{Active: state == "Active", Established: crossplane.Condition(live, "Established").Status}
 		if d.Active && d.Established != metav1.ConditionTrue {
@@ -73,6 +76,27 @@ func (c *Counter) whyNotReady(ctx context.Context, id manifest.ID, live *unstruc
 	}
 	return NotReady(live), nil
 }
+
+// NotReady returns why an object is not ready according to the health checks of the sync, or else its status; no reason if it is.
+func (c *Counter) NotReady(ctx context.Context, u *unstructured.Unstructured) reason.Reason {
+	if !c.Health.Has(u.GroupVersionKind().GroupKind()) {
+		return NotReady(u)
+	}
+	if s := c.Compute(ctx, u); s.Status != status.CurrentStatus {
+		return reason.HealthCheck.With(s.Message)
+	}
+	return reason.Reason{}
+}
+
+// Compute returns the status of an object of a kind with a health check. No expression takes longer than healthTime.
+func (c *Counter) Compute(ctx context.Context, u *unstructured.Unstructured) *status.Result {
+	ctx, cancel := context.WithTimeout(ctx, healthTime)
+	defer cancel()
+	return c.Health.Compute(ctx, u)
+}
+
+// healthTime is more than a thousand times what an expression takes that a person would write.
+const healthTime = time.Second
 
 // isTrue returns why a condition of an object is not true; no reason if it is.
 func isTrue(u *unstructured.Unstructured, kind string) reason.Reason {

@@ -444,7 +444,7 @@ func (r *execution) carry(ctx context.Context, s plan.Step, before []plan.Outcom
 	}
 	o.UID, o.Mark, o.Foreign = live.UID, inventory.Mark(live), ownership.SentMarks(live)
 	o.Fields = diff.OwnFields(live, r.options.Ignore.Paths(s.ID))
-	o.Unknown = !r.options.NoWait && waitsFor(s.ID, live)
+	o.Unknown = !r.options.NoWait && r.waitsFor(s.ID, live)
 	return o, live
 }
 

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"headgate.dev/headgate/reconcile/cluster/api"
-	"headgate.dev/headgate/reconcile/cluster/count"
 	"headgate.dev/headgate/reconcile/engine"
+	"headgate.dev/headgate/reconcile/health"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/reason"
@@ -17,16 +17,19 @@ import (
 	"github.com/fluxcd/cli-utils/pkg/kstatus/polling"
 	"github.com/fluxcd/cli-utils/pkg/kstatus/polling/clusterreader"
 	pollingengine "github.com/fluxcd/cli-utils/pkg/kstatus/polling/engine"
+	"github.com/fluxcd/cli-utils/pkg/kstatus/polling/statusreaders"
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"github.com/fluxcd/cli-utils/pkg/object"
 	"github.com/fluxcd/pkg/ssa"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// waitsFor reports whether to wait for an object. A kind without a generation has no status to wait for.
-func waitsFor(id manifest.ID, live *metav1.PartialObjectMetadata) bool {
-	return id.IsCRD() || live.Generation > 0
+// waitsFor reports whether to wait for an object. A kind without a generation has no status to wait for, unless a health check finds one.
+func (r *execution) waitsFor(id manifest.ID, live *metav1.PartialObjectMetadata) bool {
+	return id.IsCRD() || live.Generation > 0 || r.count.Health.Has(api.GroupKind(id))
 }
 
 // wait waits until the applied objects are ready, and records in the outcomes which of them are, and why the others are not. If
@@ -43,7 +46,7 @@ func (r *execution) wait(ctx context.Context, timeout time.Duration, more bool) 
 		case !o.Unknown || o.Err != nil:
 		case slices.Contains(r.hopeless, o.ID):
 			hopeless = append(hopeless, o.ID)
-		case !applied || !waitsFor(o.ID, live):
+		case !applied || !r.waitsFor(o.ID, live):
 		case o.ID.IsCRD():
 			crds[o.ID.Name] = live.ResourceVersion
 		default:
@@ -129,6 +132,7 @@ func (r *execution) waitForStatus(ctx context.Context, timeout time.Duration, id
 	poller := polling.NewStatusPoller(reader, mapper, polling.Options{
 		// Read objects one by one, because the list of their kind may be long.
 		ClusterReaderFactory: pollingengine.ClusterReaderFactoryFunc(clusterreader.NewDirectClusterReader),
+		CustomStatusReaders:  []pollingengine.StatusReader{r.healthReader(ctx, mapper)},
 	})
 	manager := ssa.NewResourceManager(reader, poller, ssa.Owner{Field: inventory.Manager, Group: "headgate.dev"})
 	set := make(object.ObjMetadataSet, 0, len(ids))
@@ -144,13 +148,29 @@ func (r *execution) waitForStatus(ctx context.Context, timeout time.Duration, id
 	return r.whyUnready(reading, ids)
 }
 
+// A healthReader reads the status of objects with the health checks of the sync.
+type healthReader struct {
+	pollingengine.StatusReader
+
+	of health.Checks
+}
+
+// Supports reports whether a health check decides for a kind.
+func (h healthReader) Supports(kind schema.GroupKind) bool { return h.of.Has(kind) }
+
+func (r *execution) healthReader(ctx context.Context, mapper meta.RESTMapper) healthReader {
+	return healthReader{statusreaders.NewGenericStatusReader(mapper, func(u *unstructured.Unstructured) (*status.Result, error) {
+		return r.count.Compute(ctx, u), nil
+	}), r.count.Health}
+}
+
 // unready reads an object and returns why it is not ready; no reason if it is.
 func (r *execution) unready(ctx context.Context, id manifest.ID) reason.Reason {
 	u, err := r.Read(ctx, id)
 	if err != nil {
 		return reason.Of(r.Explain(err, "get", r.spelling.Actual(id).Brief()))
 	}
-	return count.NotReady(u)
+	return r.count.NotReady(ctx, u)
 }
 
 // mapper returns a mapper for the discovered kinds that needs no discovery of its own.
