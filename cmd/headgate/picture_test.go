@@ -36,7 +36,8 @@ var named = strings.NewReplacer(
 
 const (
 	pictureWidth = 860
-	textWidth    = 118 // characters per line
+	bodyWidth    = 6.9 // of a character, on average
+	codeWidth    = 7.3 // of a character
 	tallest      = 26  // lines, so that the README's first screen has room for more than the picture
 )
 
@@ -104,19 +105,40 @@ text { fill: #1f2328; font-family: -apple-system, "Segoe UI", "Noto Sans", Helve
 
 // text draws a paragraph and wraps it.
 func (d *drawing) text(class string, x int, text string) {
-	width := textWidth - (x-24)/8
+	room := float64(pictureWidth - 24 - x)
 	if class == "heading" {
-		width = width * 4 / 5
+		room = room * 4 / 5
 	}
 	var line string
+	var used, width float64
+	inCode := false
 	for word := range strings.FieldsSeq(text) {
-		if line != "" && shown(line)+1+shown(word) > width {
+		width, inCode = widthOf(word, inCode)
+		if line != "" && used+bodyWidth+width > room {
 			d.line(class, x, line)
-			line, x = "", max(x, 24)
+			line, used = "", 0
 		}
 		line = strings.TrimSpace(line + " " + word)
+		used += bodyWidth + width
 	}
 	d.line(class, x, line)
+}
+
+// widthOf returns the width of a text, and whether its end is inside code.
+func widthOf(text string, inCode bool) (float64, bool) {
+	var width float64
+	for _, r := range text {
+		switch {
+		case string(r) == code:
+			inCode = !inCode
+		case string(r) == bold:
+		case inCode:
+			width += codeWidth
+		default:
+			width += bodyWidth
+		}
+	}
+	return width, inCode
 }
 
 func (d *drawing) line(class string, x int, text string) {
@@ -180,9 +202,4 @@ func plain(markdown string) string {
 	text = strings.NewReplacer("<code>", code, "</code>", code).Replace(text)
 	text = tagged.ReplaceAllString(text, "")
 	return html.UnescapeString(strings.NewReplacer("**", bold, "`", code, `\`, "").Replace(text))
-}
-
-// shown returns the number of characters that are drawn for a text.
-func shown(text string) int {
-	return len([]rune(text)) - strings.Count(text, bold) - strings.Count(text, code)
 }
