@@ -165,7 +165,7 @@ var mayImport = map[string][]string{
 		"reconcile/impact", "reconcile/inventory", "reconcile/memo", "reconcile/network",
 		"reconcile/outbox", "reconcile/plan", "reconcile/preflight", "reconcile/question", "reconcile/reason", "reconcile/registry", "reconcile/report", "reconcile/scratch", "render/...",
 	},
-	"reconcile/fleet": {"reconcile", "reconcile/api/v1alpha1", "reconcile/inventory", "reconcile/metrics", "reconcile/target"},
+	"reconcile/fleet": {"reconcile", "reconcile/api/v1alpha1", "reconcile/audit", "reconcile/inventory", "reconcile/metrics", "reconcile/target"},
 	"reconcile/controller": {
 		"reconcile", "reconcile/api/v1alpha1", "reconcile/approval", "reconcile/audit", "reconcile/cluster", "reconcile/engine", "reconcile/facts", "reconcile/fleet", "reconcile/inventory", "reconcile/metrics", "reconcile/plan", "reconcile/reason", "reconcile/report", "reconcile/target",
 		"render",

@@ -61,6 +61,7 @@ func (t *terminal) newFiled(flags *runFlags, syncs []v1alpha1.Sync) (*filed, err
 	if err != nil {
 		return nil, err
 	}
+	f.running.Audit = record
 	f.common = target.Surroundings{
 		Audit: record, Cluster: cfg, Event: func(e reconcile.Event) { measure(f.counts, e) }, Cache: clones(flags.cache), Peers: peers,
 		Queue: engine.NewQueue(flags.most), Remotes: new(reconcile.Remotes), Shares: &cluster.Shares{}, Boards: &target.Boards{}, Clones: &git.Shared{}, Memo: new(memo.Memory), // several Syncs often read the same repository

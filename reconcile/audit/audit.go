@@ -26,6 +26,7 @@ const (
 	ApprovalUsed    Event = "ApprovalUsed"    // a plan uses an approval for the first time
 	GuardedWrite    Event = "GuardedWrite"    // a step is carried out that a guard would hold without an approval
 	TakeOver        Event = "TakeOver"        // an object or fields of it are taken over from other appliers
+	SourceTakenOver Event = "SourceTakenOver" // the inventory of another source is taken over, because takeOver of the Sync names it
 	Release         Event = "Release"         // an object is left to others
 	Suspended       Event = "Suspended"       // a Sync is suspended
 	Resumed         Event = "Resumed"         // a Sync is no longer suspended
@@ -91,6 +92,11 @@ func Of(p plan.Plan) []Entry {
 		used := of
 		used.Event, used.Approvals = ApprovalUsed, report.ApprovedBy(p.Spent)
 		all = append(all, used)
+	}
+	if p.TakesOver {
+		taken := of
+		taken.Event, taken.Reason = SourceTakenOver, "now from "+p.Want.Source.String()
+		all = append(all, taken)
 	}
 	recorded := p
 	recorded.Steps = slices.DeleteFunc(slices.Clone(p.Steps), func(s plan.Step) bool { return len(eventsOf(s)) == 0 })

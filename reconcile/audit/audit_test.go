@@ -100,6 +100,15 @@ func TestNoWriteWithoutALine(t *testing.T) {
 	}
 }
 
+// A pass that takes over the inventory of another source has a line, whatever it writes.
+func TestTakenOverSource(t *testing.T) {
+	p := plan.Plan{Sync: given.Sync, Memory: plan.Memory{TakesOver: true}, Want: render.Desired{Revision: "c0ffee", Source: render.SourceID{Repository: "https://git.example.org/new"}}}
+	all := Of(p)
+	if len(all) != 1 || all[0].Event != SourceTakenOver || all[0].Commit != "c0ffee" || !strings.Contains(all[0].Reason, "git.example.org/new") {
+		t.Errorf("%+v", all)
+	}
+}
+
 func TestTakeOversAndReleases(t *testing.T) {
 	id := manifest.ID{Kind: "ConfigMap", Namespace: "default", Name: "a"}
 	cases := map[string]struct {

@@ -5,6 +5,7 @@ import (
 
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
 	"headgate.dev/headgate/reconcile/audit"
+	"headgate.dev/headgate/reconcile/fleet"
 )
 
 // mostRecorded bounds what is remembered of the entries of a Sync.
@@ -36,13 +37,12 @@ func (j *subject) recordSuspension(before, now *v1alpha1.Sync) {
 	if was == now.Spec.Suspend {
 		return
 	}
-	event, other := audit.Suspended, audit.Resumed
-	if was {
-		event, other = other, event
-	}
 	j.mu.Lock()
-	delete(j.recorded, [3]string{string(event)}) // it happens again
-	delete(j.recorded, [3]string{string(other)})
+	for key := range j.recorded {
+		if key[0] == string(audit.Suspended) || key[0] == string(audit.Resumed) {
+			delete(j.recorded, key) // it happens again
+		}
+	}
 	j.mu.Unlock()
-	j.record(audit.Entry{Event: event})
+	j.record(fleet.Suspension(*now))
 }

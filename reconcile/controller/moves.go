@@ -13,14 +13,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
-// moves returns what the processes of other shards must know about a Sync of this one; nil if there are none, or if it has planned nothing.
-func (c *controller) moves(s *v1alpha1.Sync) *v1alpha1.Moves {
+// moves returns what the processes of other shards must know about a Sync of this one; nil if there are none. Until this process has planned
+// a commit, what the process before it knew still holds.
+func (c *controller) moves(s *v1alpha1.Sync, before *v1alpha1.Moves) *v1alpha1.Moves {
 	if !c.isShard() {
 		return nil
 	}
 	revision, all := c.Around.Peers.Moves(fleet.NameOf(*s))
 	if revision == "" {
-		return nil
+		return before
 	}
 	takes, gives := min(len(all.Takes), v1alpha1.MostMoves), min(len(all.Gives), v1alpha1.MostMoves)
 	return &v1alpha1.Moves{Revision: revision, Takes: all.Takes[:takes], More: len(all.Takes) - takes, Gives: all.Gives[:gives]}
@@ -49,7 +50,7 @@ func (j *subject) show() {
 // setMoves records what moves, and reports whether that changed. Its lock is held.
 func (j *subject) setMoves() bool {
 	before := j.status.Moves
-	j.status.Moves = j.of.moves(j.object)
+	j.status.Moves = j.of.moves(j.object, before)
 	return !equality.Semantic.DeepEqual(before, j.status.Moves)
 }
 

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
+
+	"headgate.dev/headgate/reconcile/api/v1alpha1"
 )
 
 // kubeConfig returns a kubeconfig with further fields of its cluster and its user.
@@ -70,4 +73,24 @@ func FuzzReadKubeConfig(f *testing.F) {
 			t.Errorf("%q is accepted: %v", text, config)
 		}
 	})
+}
+
+// A Sync with a kubeconfig is looked at every minute, because its Secret may change and is not watched. A suspension that ends earlier counts.
+func TestKubeConfigIsReadAgain(t *testing.T) {
+	remote := v1alpha1.Sync{Spec: v1alpha1.Spec{KubeConfig: &v1alpha1.KubeConfig{}}}
+	for name, tc := range map[string]struct {
+		sync    v1alpha1.Sync
+		overdue time.Duration
+		want    time.Duration
+	}{
+		"Local":          {v1alpha1.Sync{}, 0, 0},
+		"Remote":         {remote, 0, time.Minute},
+		"LocalOverdue":   {v1alpha1.Sync{}, time.Hour, time.Hour},
+		"RemoteOverdue":  {remote, time.Second, time.Second},
+		"RemoteLongTime": {remote, time.Hour, time.Minute},
+	} {
+		if got := soonest(tc.overdue, lookAgain(tc.sync)); got != tc.want {
+			t.Errorf("%s: looked at again after %s, want %s", name, got, tc.want)
+		}
+	}
 }

@@ -30,7 +30,7 @@ func after(s v1alpha1.Status, generation int64, e reconcile.Event) (v1alpha1.Sta
 // stalled returns the status of a Sync that does not run until someone changes it.
 func stalled(s v1alpha1.Status, generation int64, why, message string) v1alpha1.Status {
 	next := at(s, generation, metav1.Now())
-	next.ObservedGeneration = generation
+	next.observe()
 	next.set(v1alpha1.ConditionReady, metav1.ConditionFalse, why, message)
 	next.set(v1alpha1.ConditionStalled, metav1.ConditionTrue, why, message)
 	next.without(v1alpha1.ConditionReconciling)
@@ -80,9 +80,17 @@ func (s *change) began() {
 	s.set(v1alpha1.ConditionReady, metav1.ConditionUnknown, v1alpha1.ReasonProgressing, "the first pass over this generation has not ended")
 }
 
+// observe records that the status is that of the generation. What moved between another spec and other Syncs is not known any more.
+func (s *change) observe() {
+	if s.ObservedGeneration != s.generation {
+		s.Moves = nil
+	}
+	s.ObservedGeneration = s.generation
+}
+
 // progresses records that a pass is not over, and why.
 func (s *change) progresses(why string) {
-	s.ObservedGeneration = s.generation
+	s.observe()
 	s.set(v1alpha1.ConditionReconciling, metav1.ConditionTrue, v1alpha1.ReasonProgressing, why)
 }
 
@@ -112,7 +120,7 @@ func (s *change) passed(e reconcile.Event) {
 	if e.Err != nil && r.Error == "" {
 		r.Stop(e.Err)
 	}
-	s.ObservedGeneration = s.generation
+	s.observe()
 	s.LastAttemptedRevision = cmp.Or(short(r.Revision), s.LastAttemptedRevision)
 	s.Inventory = &v1alpha1.InventoryRef{Name: render.BookPrefix + r.Sync.Name}
 	s.remember(r.Past(s.now, metav1.Duration{Duration: e.Took}))

@@ -422,3 +422,17 @@ func TestStatusIsBounded(t *testing.T) {
 	}
 	t.Logf("%d bytes", len(data))
 }
+
+// What moves belongs to a spec: other Syncs would prune by what another one declared.
+func TestAnotherSpecMovesNothing(t *testing.T) {
+	was := v1alpha1.Status{ObservedGeneration: 1, Moves: &v1alpha1.Moves{Revision: "a"}}
+	if same, _ := after(was, 1, reconcile.Event{Kind: reconcile.NewCommit}); same.Moves == nil {
+		t.Error("the same spec: a new process forgets what it shows")
+	}
+	if began, _ := after(was, 2, reconcile.Event{Kind: reconcile.Began}); began.Moves != nil {
+		t.Error("a new spec shows what moves because of the old one")
+	}
+	if no := stalled(was, 2, "InvalidSpec", "wrong"); no.Moves != nil {
+		t.Error("a Sync that does not run shows what moves because of the old spec")
+	}
+}

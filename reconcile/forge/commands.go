@@ -198,6 +198,17 @@ type conversation struct {
 	writers map[string]bool // results of mayWrite, by user
 	wrote   *authors
 	counted []counted // reviews that count
+
+	refuses func(Refused) // is called with commands that approve nothing; may be nil
+}
+
+// A Refused is an approval in a comment that does not count.
+type Refused struct{ By, At, Digest, Why string }
+
+func (t *conversation) refuse(c comment, digest, why string) {
+	if t.refuses != nil {
+		t.refuses(Refused{By: c.called(), At: c.created.UTC().Format(time.RFC3339), Digest: digest, Why: why})
+	}
 }
 
 // previewStatus matches the status contexts of previews of any sync.
@@ -415,14 +426,20 @@ func (t *conversation) approvals(ctx context.Context) ([]counted, error) {
 	var all []counted
 	for _, c := range t.comments {
 		for _, cmd := range commandsOf(c.body) {
-			if cmd.verb != "approve" || !approvalDigest.MatchString(cmd.argument) || !cmd.isOf(t.pull.Head) || t.rejection(c) != "" {
+			if cmd.verb != "approve" || !approvalDigest.MatchString(cmd.argument) || !cmd.isOf(t.pull.Head) {
+				continue
+			}
+			if why := t.rejection(c); why != "" {
+				t.refuse(c, cmd.argument, why)
 				continue
 			}
 			counts, err := t.counts(ctx, c)
-			if err != nil {
+			switch {
+			case err != nil:
 				return nil, err
-			}
-			if counts {
+			case !counts:
+				t.refuse(c, cmd.argument, "this user may not approve here")
+			default:
 				all = append(all, counted{c, cmd.argument, cmd.upTo, inventory.InComment})
 			}
 		}

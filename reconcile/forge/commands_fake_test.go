@@ -414,11 +414,12 @@ func TestMergesOnHubs(t *testing.T) {
 		return []comment{c}
 	}
 	for name, tc := range map[string]struct {
-		reason string
-		fake   fakeReviewed
-		after  time.Duration
-		kind   Kind
-		want   int
+		reason  string
+		fake    fakeReviewed
+		after   time.Duration
+		refuses bool
+		kind    Kind
+		want    int
 	}{
 		"Comment":        {reason: "An approval in a comment counts.", fake: fakeReviewed{comments: []comment{approved}}, want: 1},
 		"NoHead":         {reason: "The comment does not name the commit that its author saw.", fake: fakeReviewed{comments: says("/headgate approve " + digest)}},
@@ -427,7 +428,7 @@ func TestMergesOnHubs(t *testing.T) {
 		"WholeHead":      {reason: "The comment names the commit in full.", fake: fakeReviewed{comments: says("/headgate approve " + digest + " " + commit)}, want: 1},
 		"Retargeted":     {reason: "The approval was given when the target was another branch.", fake: fakeReviewed{comments: says("/headgate approve " + staging + " " + commit[:7])}},
 		"Digest":         {reason: "The digest of a step does not depend on the target.", fake: fakeReviewed{comments: says("/headgate approve " + strings.Repeat("a1", 16) + " " + commit[:7])}},
-		"Demoted":        {reason: "The approver no longer has write permission.", fake: fakeReviewed{comments: []comment{approved}, demoted: true}},
+		"Demoted":        {reason: "The approver no longer has write permission.", fake: fakeReviewed{comments: []comment{approved}, demoted: true}, refuses: true},
 		"Old":            {reason: "The approval is too old.", fake: fakeReviewed{comments: []comment{approved}}, after: 8 * 24 * time.Hour},
 		"OtherTarget":    {reason: "The target is another branch, where other people may approve.", fake: fakeReviewed{comments: []comment{approved}, target: "topic"}},
 		"Record":         {reason: "Headgate recorded which digest the reviewer saw.", fake: fakeReviewed{reviews: reviewed, comments: record(nil)}, kind: KindGitHub, want: 1},
@@ -446,8 +447,12 @@ func TestMergesOnHubs(t *testing.T) {
 				h := tc.fake
 				h.kind, h.comments = kind, append(slices.Clone(h.comments), shown, shownBefore)
 				pulls, _ := clientsOn(t, kind, &h)
-				m := &Merges{Pulls: pulls, Rules: Rules{Reviews: true}, Branch: onMain, Now: func() time.Time { return when.Add(time.Hour + tc.after) }}
+				var refused []Refused
+				m := &Merges{Pulls: pulls, Rules: Rules{Reviews: true}, Branch: onMain, Now: func() time.Time { return when.Add(time.Hour + tc.after) }, Refuses: func(r Refused) { refused = append(refused, r) }}
 				all, err := m.Approvals(t.Context(), commit)
+				if tc.refuses && (len(refused) != 1 || !strings.Contains(refused[0].By, "bob") || refused[0].Digest == "" || refused[0].Why == "") {
+					t.Errorf("the refused approval is not told: %+v", refused)
+				}
 				if err != nil || len(all.All()) != tc.want {
 					t.Errorf("%s\n%+v, %v", tc.reason, all, err)
 				}

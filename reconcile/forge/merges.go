@@ -26,6 +26,7 @@ type Merges struct {
 
 	Targets []string         // the target branches, if passes follow no branch
 	Now     func() time.Time // time.Now if nil
+	Refuses func(Refused)    // is called with approvals that do not count, at each reading; may be nil
 
 	mu     sync.Mutex
 	commit string
@@ -130,6 +131,9 @@ func (m *Merges) pulls(ctx context.Context, api approvalAPI, commit string, newe
 // of adds the approvals on a merged pull request.
 func (m *Merges) of(ctx context.Context, pull Pull, now time.Time, all approval.Given) error {
 	t, err := m.Pulls.conversation(ctx, pull, m.Rules)
+	if err == nil {
+		t.refuses = m.Refuses
+	}
 	if err != nil || !t.hasCommands() && !t.rules.Reviews {
 		return err
 	}

@@ -3,10 +3,13 @@ package target
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"sync"
 
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
 	"headgate.dev/headgate/reconcile/approval"
+	"headgate.dev/headgate/reconcile/audit"
 	"headgate.dev/headgate/reconcile/forge"
 	"headgate.dev/headgate/reconcile/git"
 )
@@ -48,6 +51,33 @@ func onForge(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Secre
 	if err != nil {
 		return nil, fmt.Errorf("spec.statuses: %w", err)
 	}
-	merges := &forge.Merges{Pulls: pulls, Rules: *rules, Branch: func(ctx context.Context) (string, error) { return of.Branch(ctx, s.Spec.Source.Ref) }, Targets: s.Spec.Approvals.Targets}
+	merges := &forge.Merges{Pulls: pulls, Rules: *rules, Branch: func(ctx context.Context) (string, error) { return of.Branch(ctx, s.Spec.Source.Ref) }, Targets: s.Spec.Approvals.Targets, Refuses: refusals(s, in.Audit)}
 	return merges.Approvals, nil
+}
+
+// mostRefusals bounds what is remembered of the refused approvals of a Sync.
+const mostRefusals = 1000
+
+// refusals returns what records each refused approval on the pull requests of a Sync once; nil without a log.
+func refusals(s v1alpha1.Sync, log *audit.Log) func(forge.Refused) {
+	if log == nil {
+		return nil
+	}
+	var mu sync.Mutex
+	known := map[forge.Refused]bool{}
+	return func(r forge.Refused) {
+		mu.Lock()
+		defer mu.Unlock()
+		if known[r] {
+			return
+		}
+		if len(known) >= mostRefusals {
+			clear(known)
+		}
+		known[r] = true
+		err := log.Write(audit.Entry{Event: audit.ApprovalRefused, Sync: s.Namespace + "/" + s.Name, By: r.By, At: r.At, Digest: r.Digest, Reason: r.Why})
+		if err != nil {
+			slog.Error("the audit log cannot be written", "event", audit.ApprovalRefused, "error", err)
+		}
+	}
 }
