@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -193,12 +194,12 @@ func (i *Installer) until(ctx context.Context, within time.Duration, ask func() 
 	for last := ""; ; api.Sleep(ctx, time.Second) {
 		objection, err := ask()
 		switch {
+		case err == nil && objection == "":
+			return nil
 		case ctx.Err() != nil:
-			return fmt.Errorf("after %s: %s", within, last)
+			return fmt.Errorf("after %s: %s", within, cmp.Or(objection, last)) // a first answer may take longer than the limit
 		case err != nil:
 			return err
-		case objection == "":
-			return nil
 		}
 		last = objection
 	}
