@@ -36,8 +36,9 @@ For a cluster: the versions of Kubernetes and Crossplane, policies that activate
 CRDs whose owner is gone, rights that are too wide, the expiry of the credentials, the clock.
 For a Sync: the file, the commit, its packages, the rights that are missing and the file of
 examples that grants them, objects that Flux, Argo CD or Helm owns, another process that applies
-the Sync, the token of the forge and its expiry, the status that the branch requires, and another
-cluster with the same clusterName, as far as the forge shows it.
+the Sync, the token of the forge and its expiry, the status that the branch requires, another
+cluster with the same clusterName, as far as the forge shows it, and Syncs of one cluster that mix
+statuses.contexts.
 
 With --offline, it sends no request: it reads the file, a repository on this machine, and the
 credentials' own expiry, and lists what it skipped.

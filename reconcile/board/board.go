@@ -154,11 +154,11 @@ func (b *Board) due() (report.Report, bool) {
 	}
 	delete(newest, "") // of a branch that no sync has read yet
 	for _, commit := range slices.Sorted(maps.Keys(newest)) {
-		r, final, ok := report.OfCluster(commit, b.standings(commit))
-		if b.open[commit] = !final; final {
+		r, is := report.OfCluster(commit, b.standings(commit), b.isNew(commit))
+		if b.open[commit] = is != report.Over; is == report.Over {
 			delete(b.open, commit)
 		}
-		if was := b.posted[commit]; ok && differs(was, r.Verdict, final) {
+		if was := b.posted[commit]; is != report.Unclear && differs(was, r.Verdict, is) {
 			b.posted[commit] = r.Verdict
 			return r, true
 		}
@@ -199,6 +199,15 @@ func (b *Board) successor(commit string) string {
 	return by
 }
 
+// isNew reports whether this process has seen a commit arrive, or has posted on it.
+func (b *Board) isNew(commit string) bool {
+	_, is := b.posted[commit]
+	for _, l := range b.lines {
+		is = is || l.members > 0 && slices.Index(l.commits, commit) > 0
+	}
+	return is
+}
+
 // standings returns what the syncs of the branches that are at a commit conclude about it.
 func (b *Board) standings(commit string) []report.Standing {
 	var all []report.Standing
@@ -210,10 +219,10 @@ func (b *Board) standings(commit string) []report.Standing {
 	return all
 }
 
-// differs reports whether a verdict must be published. Until it is final, only its states count.
-func differs(was, now report.Verdict, final bool) bool {
+// differs reports whether a verdict must be published. While syncs are at work, only its states count.
+func differs(was, now report.Verdict, is report.Progress) bool {
 	if was.Activation.State != now.Activation.State || was.Drift.State != now.Drift.State {
 		return true
 	}
-	return final && (was.Activation != now.Activation || was.Drift != now.Drift)
+	return is != report.Begun && (was.Activation != now.Activation || was.Drift != now.Drift)
 }

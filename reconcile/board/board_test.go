@@ -65,6 +65,8 @@ const (
 	quiet = "success: no drift in 3 syncs"
 )
 
+func late(who string) string { return "pending: " + who + " not taken up this commit yet" }
+
 func TestBoard(t *testing.T) {
 	type step struct {
 		sync, commit, state string
@@ -97,7 +99,23 @@ func TestBoard(t *testing.T) {
 		},
 		"RedFirst": {
 			reason: "What is not known yet is not green beside a failure.",
-			steps:  []step{{"c", "1", "failed", []string{"1: failure: c: 1 failed: x | " + open}}},
+			steps:  []step{{"c", "1", "failed", []string{"1: failure: c: 1 failed: x | " + late("a and b have")}}},
+		},
+		"OneIsLate": {
+			reason: "A sync that cannot read the commit is named, so that who waits for the status knows whom to ask.",
+			steps: []step{
+				{"a", "1", "pending", []string{"1: " + open + " | " + open}}, {"b", "1", "", nil},
+				{"a", "1", "", []string{"1: " + late("c has") + " | " + late("c has")}}, {"b", "1", "", nil},
+				{"c", "1", "pending", nil}, {"c", "1", "", []string{"1: " + fine + " | " + quiet}},
+			},
+		},
+		"NextCommit": {
+			reason: "A commit that arrives has no final status yet that could be lost.",
+			steps: []step{
+				{"a", "1", "", nil}, {"b", "1", "", nil}, {"c", "1", "", []string{"1: " + fine + " | " + quiet}},
+				{"b", "2", "", []string{"2: " + late("a and c have") + " | " + late("a and c have")}}, {"b", "2", "", nil},
+				{"a", "2", "", []string{"2: " + late("c has") + " | " + late("c has")}}, {"c", "2", "", []string{"2: " + fine + " | " + quiet}},
+			},
 		},
 		"OneHolds": {
 			reason: "A success names what is still held.",
@@ -107,14 +125,14 @@ func TestBoard(t *testing.T) {
 			reason: "A commit that not every sync has taken up gets a final status, and what a sync says of an older one counts no more.",
 			steps: []step{
 				{"a", "1", "pending", []string{"1: " + open + " | " + open}}, {"b", "1", "", nil}, {"a", "1", "superseded", nil},
-				{"a", "2", "", []string{"1: error: superseded by 2 before it was applied | error: superseded by 2 before it was applied"}},
-				{"b", "1", "failed", nil}, {"b", "2", "", nil}, {"c", "2", "", []string{"2: " + fine + " | " + quiet}},
+				{"a", "2", "", []string{"1: error: superseded by 2 before it was applied | error: superseded by 2 before it was applied", "2: " + late("b and c have") + " | " + late("b and c have")}},
+				{"b", "1", "failed", nil}, {"b", "2", "", []string{"2: " + late("c has") + " | " + late("c has")}}, {"c", "2", "", []string{"2: " + fine + " | " + quiet}},
 			},
 		},
 		"NeverPosted": {
 			reason: "Others may wait for a commit of which nothing was posted yet.",
 			steps: []step{
-				{"a", "1", "", nil}, {"a", "2", "", []string{"1: error: superseded by 2 before it was applied | error: superseded by 2 before it was applied"}},
+				{"a", "1", "", nil}, {"a", "2", "", []string{"1: error: superseded by 2 before it was applied | error: superseded by 2 before it was applied", "2: " + late("b and c have") + " | " + late("b and c have")}},
 			},
 		},
 		"Reset": {

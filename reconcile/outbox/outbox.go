@@ -43,18 +43,19 @@ type Outbox struct {
 	Patience time.Duration
 	// Limit is the maximum duration of one attempt of Flush, thirty seconds if zero.
 	Limit time.Duration
+	// Token is the back-off of the token that Next posts with. All Outboxes of a token share it; nil is one of this Outbox.
+	Token *Gate
 
-	opened   sync.Once
-	sending  chan struct{} // capacity 1: one attempt at a time, so that an older report never overtakes a newer one
-	wake     engine.Signal // a report may be due
-	rename   func(from, to string) error
-	mu       sync.Mutex
-	waiting  map[key]waiting
-	seq      uint64
-	dropped  int
-	failures int            // consecutive failed attempts
-	gate     time.Time      // no attempt before this time
-	refused  map[key]string // the last error of a refused report
+	opened  sync.Once
+	sending chan struct{} // capacity 1: one attempt at a time, so that an older report never overtakes a newer one
+	wake    engine.Signal // a report may be due
+	rename  func(from, to string) error
+	mu      sync.Mutex
+	waiting map[key]waiting
+	seq     uint64
+	dropped int
+	refused map[key]string // the last error of a refused report
+	access  Gate           // closed while Next refuses what is posted here
 }
 
 // A key identifies a report. Only the newest report with a key is published.
@@ -222,7 +223,7 @@ func (o *Outbox) attempt(ctx context.Context, k key) error {
 	unchanged := ok && current.Seq == w.Seq // false if a newer report came while this one was published
 	switch {
 	case err == nil:
-		o.failures, o.gate = 0, time.Time{}
+		o.answered()
 		delete(o.refused, k)
 		switch {
 		case unchanged && w.pending():
@@ -236,7 +237,7 @@ func (o *Outbox) attempt(ctx context.Context, k key) error {
 		}
 		return nil
 	case !passes && !refused:
-		o.failures, o.gate = 0, time.Time{}
+		o.answered()
 		if unchanged {
 			o.remove(k)
 		}
@@ -244,8 +245,11 @@ func (o *Outbox) attempt(ctx context.Context, k key) error {
 	case errors.Is(ctx.Err(), context.Canceled): // Headgate is stopping, so the error shows nothing about the forge
 		return nil
 	}
-	o.failures++
-	o.gate = o.now().Add(pause(o.failures, after))
+	gate := o.Token
+	if refused { // perhaps only for this repository
+		gate = &o.access
+	}
+	first := gate.fails(o.now(), after)
 	if ok { // false if it was dropped in the meantime
 		current.Attempts++
 		current.NotBefore = o.now().Add(pause(current.Attempts, after)).UnixMilli()
@@ -253,7 +257,7 @@ func (o *Outbox) attempt(ctx context.Context, k key) error {
 		if err := o.write(current); err != nil {
 			o.tell(err)
 		}
-		if o.failures == 1 && current.Attempts == 1 && !refused {
+		if first && current.Attempts == 1 && !refused {
 			o.tell(fmt.Errorf("outbox: the status of %s waits: %w", k, err))
 		}
 	}
@@ -272,6 +276,17 @@ func (o *Outbox) publish(ctx context.Context, r report.Report) (err error) {
 		}
 	}()
 	return o.Next.Publish(ctx, r)
+}
+
+// closed returns the time until the forge may be asked again.
+func (o *Outbox) closed(now time.Time) time.Duration {
+	return max(o.Token.left(now), o.access.left(now))
+}
+
+// answered records that the forge gave an answer that no later attempt changes.
+func (o *Outbox) answered() {
+	o.Token.opens(o.now())
+	o.access.opens(o.now())
 }
 
 // isRefused reports whether an error is about a refused token.
@@ -301,7 +316,7 @@ func (o *Outbox) ready(k key) (waiting, bool) {
 	defer o.mu.Unlock()
 	w, ok := o.waiting[k]
 	now := o.now()
-	return w, ok && !w.Said && !now.Before(o.gate) && w.NotBefore <= now.UnixMilli()
+	return w, ok && !w.Said && o.closed(now) == 0 && w.NotBefore <= now.UnixMilli()
 }
 
 // due returns the report to publish next: the one with the fewest attempts, so that a report that keeps failing does
@@ -310,7 +325,7 @@ func (o *Outbox) due() (key, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	now := o.now()
-	if now.Before(o.gate) {
+	if o.closed(now) > 0 {
 		return key{}, false
 	}
 	var first waiting
@@ -336,27 +351,11 @@ func (o *Outbox) next() (time.Duration, bool) {
 		return 0, false
 	}
 	now := o.now()
-	return max(0, time.UnixMilli(first).Sub(now), o.gate.Sub(now)), true
+	return max(0, time.UnixMilli(first).Sub(now), o.closed(now)), true
 }
 
 // maxPatience is the default of Patience.
 const maxPatience = 5 * time.Second
-
-// The pauses between attempts.
-const (
-	firstPause = 5 * time.Second
-	maxPause   = 10 * time.Minute
-	maxAsked   = 2 * time.Hour // the longest pause that the Outbox accepts from a forge
-)
-
-// pause returns the pause after a number of failures, but at least the time that the forge requests.
-func pause(failures int, asked time.Duration) time.Duration {
-	doubled := maxPause
-	if failures <= 7 { // 5 s · 2⁷ exceeds maxPause
-		doubled = min(firstPause<<(failures-1), maxPause)
-	}
-	return max(doubled, min(asked, maxAsked))
-}
 
 // passing reports whether an error is temporary, and returns the wait that the forge requests.
 func passing(err error) (time.Duration, bool) {
@@ -371,6 +370,7 @@ func passing(err error) (time.Duration, bool) {
 
 func (o *Outbox) open() {
 	o.opened.Do(func() {
+		o.Token = cmp.Or(o.Token, &Gate{})
 		o.sending = make(chan struct{}, 1)
 		o.refused = map[key]string{}
 		if o.rename == nil {

@@ -146,3 +146,17 @@ func Packages(all []Pulled) Result {
 	}
 	return fine("%s of %s can be read", counted(len(all), "package", "packages"), list(hosts))
 }
+
+// MixedContexts warns of Syncs with statuses of their own beside Syncs of the same cluster that share one pair.
+func MixedContexts(cluster string, own, shared []string) Result {
+	return warn("set statuses.contexts: Cluster in all of them, or in none",
+		"the status headgate/%s/activation, which %s, is green without %s", cluster, plural(shared, "posts", "post together"), list(own))
+}
+
+// plural returns some names with a verb.
+func plural(names []string, one, many string) string {
+	if len(names) == 1 {
+		return names[0] + " " + one
+	}
+	return list(names) + " " + many
+}

@@ -136,6 +136,8 @@ func TestForge(t *testing.T) {
 		"ReadOnly":     {"Its user may only read.", token(true, false, "write"), Failed, "not write"},
 		"NotShown":     {"The forge reports nothing.", token(false, false), Unknown, "does not report"},
 		"UserMayWrite": {"The forge reports only the user's rights.", token(true, true), Unknown, "scopes"},
+		"Mixed":        {"Who waits for the cluster must not wait for a part of it.", MixedContexts("prod", []string{"ns/a"}, []string{"ns/b", "ns/c"}), Warning, "which ns/b, ns/c post together, is green without ns/a"},
+		"MixedWithOne": {"One Sync has the pair of the cluster.", MixedContexts("prod", []string{"ns/a"}, []string{"ns/b"}), Warning, "which ns/b posts, is"},
 		"Required":     {"The branch requires the status.", protection("build", posts), OK, posts},
 		"NotRequired":  {"A blocked preview stops nothing.", protection("build"), Warning, "require the status " + posts},
 		"Late":         {"The status comes after the merge.", protection(later), Failed, "no pull request can be merged"},

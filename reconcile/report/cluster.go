@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"headgate.dev/headgate/reconcile/inventory"
 )
@@ -15,16 +16,30 @@ type Standing struct {
 	Known   bool // false while the sync has not taken up the commit
 }
 
+// A Progress is how far the syncs of a cluster are with a commit.
+type Progress int
+
+// How far syncs are.
+const (
+	Unclear Progress = iota // nothing may be posted: a process that begins must not replace the final status of a commit
+	Begun                   // some are at work
+	Late                    // all are done but one or two, which have not taken up the commit
+	Over                    // all have ended with it
+)
+
+// mostLate is the number of syncs that a status names because they have not taken up a commit. Each of them may cause another post.
+const mostLate = 2
+
 // OfCluster returns the report of a cluster on a commit, from what all of its syncs conclude. It names the worst of them. Its Sync is
-// zero. final reports whether every sync has ended with the commit. There is no report (ok is false) while a sync has not taken up the
-// commit, unless another one is still at work or has failed: a process that begins must not replace the final status of a commit.
+// zero. isNew is set if no earlier process has posted on the commit.
 //
-// A report that is not final has few texts, whatever the syncs do, so that it does not change with each of them.
-func OfCluster(revision string, all []Standing) (r Report, final, ok bool) {
-	r = blank(inventory.Sync{}, revision)
+// A report of a commit with Begun has few texts, whatever the syncs do, so that it does not change with each of them.
+func OfCluster(revision string, all []Standing, isNew bool) (Report, Progress) {
+	r := blank(inventory.Sync{}, revision)
 	r.Applied = true
-	r.Verdict.Activation = together(all, func(v Verdict) Status { return v.Activation })
-	r.Verdict.Drift = together(all, func(v Verdict) Status { return v.Drift })
+	is, open := progress(all, isNew)
+	r.Verdict.Activation = together(all, open, func(v Verdict) Status { return v.Activation })
+	r.Verdict.Drift = together(all, open, func(v Verdict) Status { return v.Drift })
 	if len(all) == 1 {
 		r.Verdict = all[0].Verdict
 	}
@@ -34,29 +49,43 @@ func OfCluster(revision string, all []Standing) (r Report, final, ok bool) {
 	if r.Verdict.Drift.Description == "" {
 		r.Verdict.Drift.Description = fmt.Sprintf("no drift in %d syncs", len(all))
 	}
-	known, begun := 0, false
-	final = true
+	return r, is
+}
+
+// progress returns how far the syncs are, and the description of a status until all have ended.
+func progress(all []Standing, isNew bool) (is Progress, open string) {
+	var late []string
+	works, begun := false, isNew
 	for _, s := range all {
 		if !s.Known {
+			late = append(late, s.Sync.Name)
 			continue
 		}
-		known++
-		open := s.Verdict.Activation.State == Pending || s.Verdict.Drift.State == Pending
-		final = final && !open
+		works = works || s.Verdict.Activation.State == Pending || s.Verdict.Drift.State == Pending
 		begun = begun || s.Verdict.Activation.State != Success || s.Verdict.Drift.State != Success
 	}
-	final = final && known == len(all)
-	return r, final, known > 0 && (final || begun)
+	open = fmt.Sprintf("not all of %d syncs have ended with the commit", len(all))
+	switch {
+	case len(late) == 0 && !works:
+		return Over, ""
+	case len(late) == len(all), !begun:
+		return Unclear, open
+	case works || len(late) > mostLate:
+		return Begun, open
+	case len(late) == 1:
+		return Late, late[0] + " has not taken up this commit yet"
+	}
+	return Late, strings.Join(late, " and ") + " have not taken up this commit yet"
 }
 
 // together returns one status for those of several syncs, without a description if all are a success.
-func together(all []Standing, of func(Verdict) Status) Status {
+func together(all []Standing, open string, of func(Verdict) Status) Status {
 	var red []Standing
-	open := false
+	isOpen := false
 	for _, s := range all {
 		switch state := of(s.Verdict).State; {
 		case !s.Known || state == Pending:
-			open = true
+			isOpen = true
 		case state == Failure || state == Error:
 			red = append(red, s)
 		}
@@ -64,8 +93,8 @@ func together(all []Standing, of func(Verdict) Status) Status {
 	switch {
 	case len(red) > 0:
 		return worstOf(red, len(all), of)
-	case open:
-		return Status{Pending, fmt.Sprintf("not all of %d syncs have ended with the commit", len(all))}
+	case isOpen:
+		return Status{Pending, open}
 	}
 	return Status{State: Success}
 }

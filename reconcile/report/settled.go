@@ -6,7 +6,8 @@ import "slices"
 // every create and update, and nothing was removed, held or late, nothing drifted, and no other tool still has to act. A step with a reason,
 // such as an adoption, may have another phase in the next pass.
 func (r Report) Repeated() (next Report, known bool) {
-	r.Steps = slices.DeleteFunc(slices.Clone(r.Steps), func(s Step) bool { return s.Action.Writes() && s.carriedOut() && s.Reason == "" && !s.Deactivates })
+	ends := func(s Step) bool { return s.Reason == "" && !s.Deactivates }
+	r.Steps = slices.DeleteFunc(slices.Clone(r.Steps), func(s Step) bool { return s.Action.Writes() && s.carriedOut() && ends(s) })
 	r.Summary.Unchanged += r.Summary.Created + r.Summary.Updated
 	r.Summary.Created, r.Summary.Updated, r.Summary.Activated = 0, 0, 0
 	r.Verdict = verdict(r)

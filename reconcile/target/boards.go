@@ -17,8 +17,10 @@ import (
 )
 
 // Boards hold what the Syncs of one process that have contexts: Cluster post together: one pair of statuses for each repository and
-// cluster. The zero value is ready to use.
+// cluster. And they hold the back-off of each token that Syncs post with. The zero value is ready to use.
 type Boards struct {
+	gates outbox.Gates
+
 	mu  sync.Mutex
 	all map[boardOf]*together
 }
@@ -47,13 +49,13 @@ type onBoard struct {
 }
 
 // join adds a Sync to the board of its repository and cluster.
-func (b *Boards) join(s v1alpha1.Sync, at forge.Repository, posts forge.Statuses, in Surroundings) *onBoard {
+func (b *Boards) join(s v1alpha1.Sync, at forge.Repository, own *outbox.Outbox, posts forge.Statuses, in Surroundings) *onBoard {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	key := boardOf{at.Base + "/" + at.String(), s.Spec.ClusterName}
 	of := b.all[key]
 	if of == nil {
-		of = &together{box: &outbox.Outbox{OnError: failed(in)}}
+		of = &together{box: &outbox.Outbox{OnError: failed(in), Token: own.Token}}
 		of.box.Next, of.Next = of, of.box
 		if in.Cache != "" {
 			sum := sha256.Sum256([]byte(key.repository))

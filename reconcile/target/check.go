@@ -77,7 +77,7 @@ func (c Checks) Run(ctx context.Context) []preflight.Result {
 	if place.config != nil {
 		place.config = place.clock.config(place.config)
 	}
-	all := place.run(ctx, ofCluster)
+	all := append(place.run(ctx, ofCluster), mixedContexts(c.Syncs)...)
 	for _, s := range c.Syncs {
 		one := &inspection{Checks: c, sync: &s, down: map[preflight.Need]bool{preflight.Cluster: place.down[preflight.Cluster]}, config: place.config, configErr: place.configErr}
 		all = append(all, one.run(ctx, ofSync)...)
@@ -86,6 +86,36 @@ func (c Checks) Run(ctx context.Context) []preflight.Result {
 		}
 	}
 	return all
+}
+
+// mixedContexts warns of Syncs with statuses of their own beside Syncs of the same cluster and repository that share a pair.
+func mixedContexts(syncs []v1alpha1.Sync) (warnings []preflight.Result) {
+	posts := map[boardOf]map[v1alpha1.Contexts][]string{}
+	for _, s := range syncs {
+		if s.Spec.Statuses == nil {
+			continue
+		}
+		at, err := repositoryOf(s.Spec)
+		if err != nil {
+			continue // New reports it
+		}
+		of := boardOf{at.Base + "/" + at.String(), s.Spec.ClusterName}
+		if posts[of] == nil {
+			posts[of] = map[v1alpha1.Contexts][]string{}
+		}
+		posts[of][s.Spec.Statuses.Contexts] = append(posts[of][s.Spec.Statuses.Contexts], s.Namespace+"/"+s.Name)
+	}
+	for of, by := range posts {
+		own, shared := by[v1alpha1.ContextsSync], by[v1alpha1.ContextsCluster]
+		if len(own) == 0 || len(shared) == 0 {
+			continue
+		}
+		r := preflight.MixedContexts(of.cluster, own, shared)
+		r.Check, r.Docs = "contexts of statuses", "examples/run/README.md"
+		warnings = append(warnings, r)
+	}
+	slices.SortFunc(warnings, func(a, b preflight.Result) int { return strings.Compare(a.Message, b.Message) })
+	return warnings
 }
 
 // An inspection is the state of the checks of a cluster, or of a Sync.

@@ -100,6 +100,23 @@ func TestChecksAgainstBadServers(t *testing.T) {
 	}
 }
 
+// Syncs of one cluster and repository share one pair of statuses, or none of them does.
+func TestMixedContexts(t *testing.T) {
+	sync := func(name, cluster, repository, contexts string) v1alpha1.Sync {
+		s := decode(t, "  source: {repo: /nowhere, ref: main}\n  clusterName: "+cluster+"\n  statuses: {forge: Gitea, url: https://example.org, repository: "+repository+", contexts: "+contexts+"}")
+		s.Name = name
+		return s
+	}
+	a, shared := sync("a", "prod", "o/one", "Sync"), sync("b", "prod", "o/one", "Cluster")
+	if got := mixedContexts([]v1alpha1.Sync{a, shared}); len(got) != 1 || got[0].Status != preflight.Warning || !strings.Contains(got[0].Message, "without team/a") {
+		t.Errorf("%+v", got)
+	}
+	without := decode(t, "  source: {repo: /nowhere, ref: main}\n")
+	if got := mixedContexts([]v1alpha1.Sync{a, sync("b", "other", "o/one", "Cluster"), sync("c", "prod", "o/two", "Cluster"), sync("d", "prod", "o/one", "Sync"), without}); len(got) != 0 {
+		t.Errorf("another cluster, another repository: %+v", got)
+	}
+}
+
 // A server that does not answer costs one limit, not one for each check.
 func TestChecksAreBounded(t *testing.T) {
 	asked := make(chan string, 100)

@@ -14,7 +14,7 @@ func TestSyncsOfOneRemote(t *testing.T) {
 	public := v1alpha1.Spec{Source: v1alpha1.Source{Repo: "https://example.org/a/b", Path: "one"}}
 	private := public
 	private.Source.CredentialsFrom = &v1alpha1.Credentials{SecretRef: &v1alpha1.SecretRef{Name: "token"}}
-	of := func(spec v1alpha1.Spec, change func(*v1alpha1.Spec), namespace string, config *rest.Config) polled {
+	of := func(spec v1alpha1.Spec, change func(*v1alpha1.Spec), namespace string, config *rest.Config) access {
 		if change != nil {
 			change(&spec)
 		}
@@ -23,7 +23,7 @@ func TestSyncsOfOneRemote(t *testing.T) {
 		return remoteOf(s, Surroundings{Cluster: config})
 	}
 	for name, tc := range map[string]struct {
-		a, b polled
+		a, b access
 		same bool
 	}{
 		"Directories":      {of(public, nil, "a", config), of(public, func(s *v1alpha1.Spec) { s.Source.Path, s.Source.Ref = "two", "dev" }, "a", config), true},

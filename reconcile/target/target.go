@@ -163,7 +163,7 @@ func (t *Target) posts(s v1alpha1.Sync, own *outbox.Outbox, in Surroundings) {
 	statuses, is := own.Next.(forge.Statuses)
 	at, err := repositoryOf(s.Spec)
 	if s.Spec.Statuses.Contexts == v1alpha1.ContextsCluster && is && err == nil && t.Passes() {
-		m := cmp.Or(in.Boards, &Boards{}).join(s, at, statuses, in)
+		m := cmp.Or(in.Boards, &Boards{}).join(s, at, own, statuses, in)
 		t.outbox, t.Loop.Untold, t.leave = m, false, m.leave
 	}
 	t.Loop.Publisher = t.outbox
@@ -177,23 +177,29 @@ func apart(in Surroundings) string {
 	return in.Cluster.Host
 }
 
-// A polled is what a Sync reads, with everything that decides about the credentials. Syncs with the same one look for new commits together.
-type polled struct {
-	of        string // as JSON
+// An access is a server, with everything that decides about the credentials for it.
+type access struct {
+	to        string // as JSON
 	namespace string // of the Secrets
 	reader    *rest.Config
 }
 
-func remoteOf(s v1alpha1.Sync, in Surroundings) polled {
+// remoteOf returns how a Sync reads its repository. Syncs with the same access look for new commits together.
+func remoteOf(s v1alpha1.Sync, in Surroundings) access {
 	of := s.Spec
 	if of.Statuses != nil && of.Statuses.App == nil { // the token of an App may read the repository
 		of.Statuses = nil
 	}
-	text, err := json.Marshal([]any{of.Source.Repo, of.Source.CredentialsFrom, of.Statuses})
+	return accessOf(s, in, of.Source.Repo, of.Source.CredentialsFrom, of.Statuses)
+}
+
+// accessOf returns the access of a Sync to what some fields name.
+func accessOf(s v1alpha1.Sync, in Surroundings, fields ...any) access {
+	text, err := json.Marshal(fields)
 	if err != nil {
-		panic(err) // it was decoded
+		panic(err) // they were decoded
 	}
-	return polled{string(text), s.Namespace, cmp.Or(in.Secrets, in.Cluster)}
+	return access{string(text), s.Namespace, cmp.Or(in.Secrets, in.Cluster)}
 }
 
 // Elsewhere returns how the syncs of this process know a Sync that another process runs. It returns false for one to which no object of
@@ -477,6 +483,9 @@ func publisher(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Sec
 		box.Dir = filepath.Join(in.Cache, "outbox", s.Spec.ClusterName, s.Namespace+"."+s.Name)
 	}
 	box.OnError = failed(in)
+	if in.Boards != nil {
+		box.Token = in.Boards.gates.Of(accessOf(s, in, account.Repository.Base, s.Spec.Statuses.TokenFrom, s.Spec.Statuses.App))
+	}
 	return box, nil
 }
 
