@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"regexp"
 	"time"
 
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
@@ -14,8 +15,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// revisionOfEvent is the annotation in which Flux's notification-controller looks for the commit of an Event.
-const revisionOfEvent = "event.toolkit.fluxcd.io/revision"
+// metadataOf returns the annotations in which Flux's notification-controller looks for the revision of an Event, and for its commit. The
+// artifact of an image may have no commit. commit_status is left out: it is for events that are nothing but a status.
+func metadataOf(revision string) map[string]string {
+	const group = "event.toolkit.fluxcd.io/"
+	metadata := map[string]string{group + "revision": revision}
+	if commits.MatchString(revision) {
+		metadata[group+"commit"] = revision
+	}
+	return metadata
+}
+
+var commits = regexp.MustCompile(`^[0-9a-f]{40}$`)
 
 // told lists the conditions whose changes become Events, and the status that calls for a person.
 var told = []struct {
@@ -58,7 +69,7 @@ func (j *subject) event(kind, reason, message string) {
 	now := metav1.Now()
 	e := &core.Event{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: object.Namespace, Name: fmt.Sprintf("%.200s.%x", object.Name, now.UnixNano()), Annotations: map[string]string{revisionOfEvent: revision},
+			Namespace: object.Namespace, Name: fmt.Sprintf("%.200s.%x", object.Name, now.UnixNano()), Annotations: metadataOf(revision),
 		},
 		InvolvedObject: core.ObjectReference{
 			APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.Kind, Namespace: object.Namespace, Name: object.Name, UID: object.UID, ResourceVersion: object.ResourceVersion,
