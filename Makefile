@@ -280,8 +280,9 @@ fuzz: ## Fuzz every target for FUZZTIME (FUZZ=regexp)
 	done
 
 .PHONY: attack
-attack: bin/controlplane ## Have the program read every bomb and the largest honest inputs within a memory limit (minutes; CI runs a short form)
+attack: bin/controlplane ## Have the program read every bomb and the largest honest inputs within a memory limit, and attack it with 500 syncs (minutes; CI runs a short form)
 	go test -v -count=1 -timeout=60m ./fixtures/attack -whole
+	go test -v -count=1 -timeout=60m ./fixtures/loop -run '^(TestKilledWithManyPasses|TestManySyncsOfOneDeletedCRD|TestBesideBrokenSyncs|TestServerAwayFromManySyncs)$$' -syncs 500
 
 .PHONY: mutations
 mutations: ## Judge how previews compare MUTATIONS mutated CRDs of real providers, by the code of the API server (MUTATIONS=10000, in about ten minutes of CPU; CI runs 400)

@@ -78,7 +78,7 @@ func (c *Store) Record(ctx context.Context, p inventory.Past) error {
 		stored, err := c.Core.ConfigMaps(next.Namespace).Update(ctx, next, metav1.UpdateOptions{FieldManager: inventory.Manager})
 		switch {
 		case err == nil:
-			c.stored = stored
+			c.remember(stored)
 			return nil
 		case again < mostTouched && (apierrors.IsConflict(err) || apierrors.IsNotFound(err)):
 			continue

@@ -64,6 +64,13 @@ func New(client *api.Client, leaseDuration time.Duration, term Term) *Store {
 // Use sets the inventory that the pass uses, in the cluster's spelling.
 func (c *Store) Use(inv inventory.Inventory) { c.owned = &inv }
 
+// remember keeps the inventory for the next write, without its field managers: an update needs none, and they are the larger part of a small
+// inventory, of each sync of a process.
+func (c *Store) remember(m *corev1.ConfigMap) {
+	m.ManagedFields = nil
+	c.stored = m
+}
+
 // Inventory returns the sync's inventory. A missing one is not an error: its ResourceVersion is empty.
 func (c *Store) Inventory(ctx context.Context) (inventory.Inventory, error) {
 	inv := inventory.Inventory{Sync: c.Sync, Entries: map[manifest.ID]inventory.Entry{}}
@@ -101,7 +108,8 @@ func (c *Store) Inventory(ctx context.Context) (inventory.Inventory, error) {
 		if inv.Grants, err = grantsOf(m); err != nil {
 			return inv, fmt.Errorf("%s: %w", where, err)
 		}
-		c.stored, c.siblings = m, held.Siblings
+		c.remember(m)
+		c.siblings = held.Siblings
 		inv.Entries, inv.Rebuilt, inv.Lost = held.Entries, !held.Whole, held.lost
 		if inv.Rebuilt {
 			inv.Entries = rebuiltEntries(inv.Entries)
@@ -295,7 +303,8 @@ func (c *Store) Save(ctx context.Context, inv inventory.Inventory) (string, erro
 	case err != nil:
 		return "", c.Explain(err, verb, "the inventory ConfigMap "+m.Namespace+"/"+m.Name)
 	}
-	c.stored, c.siblings = stored, l.siblings
+	c.remember(stored)
+	c.siblings = l.siblings
 	if swept {
 		c.sweep(ctx, l)
 	}
@@ -330,7 +339,7 @@ func (c *Store) onlyTouched(ctx context.Context, version string) bool {
 	if err != nil || !sameInventory(was, now) {
 		return false
 	}
-	c.stored = now
+	c.remember(now)
 	return true
 }
 
