@@ -19,7 +19,7 @@ import (
 // exempt lists literals that other packages must spell out because they cannot import this package, such as package manifest.
 var exempt = map[string][]string{
 	"render/manifest/header.go":          {crossplane.PausedAnnotation},
-	"reconcile/api/v1alpha1/validate.go": {crossplane.Provider, crossplane.Configuration, crossplane.Function},
+	"reconcile/api/v1alpha1/validate.go": {crossplane.Provider, crossplane.Configuration, crossplane.Function, crossplane.Extensions, crossplane.Packages},
 }
 
 // All of Crossplane's own names are spelled out in only one package.
