@@ -18,6 +18,7 @@ import (
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/controller"
 	"headgate.dev/headgate/reconcile/engine"
+	"headgate.dev/headgate/reconcile/forge"
 	"headgate.dev/headgate/reconcile/git"
 	"headgate.dev/headgate/reconcile/memo"
 	"headgate.dev/headgate/reconcile/metrics"
@@ -38,6 +39,8 @@ type controllerFlags struct {
 	cache     string
 	trust     trustFlags
 	seen      probes
+	hooks     listener
+	endpoints string
 	pprof     string
 	plain     network.Plain
 	most      int
@@ -120,6 +123,16 @@ The controller reads credentials only from Secrets in the namespace of the Sync.
 and environment are not for Syncs: spec.source.repo must be an https URL, or spec.source.sourceRef
 names a source of Flux.
 
+With --webhook-address, a push starts a pass at once, and a pull request starts its preview. The
+forge sends its events to the path /webhook/NAMESPACE there; source.webhook of each Sync names its
+Secret in that namespace. Only the leader has Syncs to wake: with --webhook-endpoints, it enters
+$POD_IP into the EndpointSlice of a Service without a selector.
+
+With previews: true in a Sync, the leader previews the pull requests into its branch, two at a
+time, each in a process of its own with 1 GiB of memory. The Syncs of a namespace with the
+same repository and clusterName have one comment and one status, headgate/CLUSTER/NAMESPACE/preview,
+or headgate/CLUSTER/preview in ` + v1alpha1.DefaultNamespace + `. The first of them by name posts, with its token.
+
 It answers GET /healthz and /readyz on --health-address, and GET /metrics on --metrics-address.`,
 		Example: `  headgate controller
   headgate controller --watch-namespace team-a`,
@@ -133,6 +146,8 @@ It answers GET /healthz and /readyz on --health-address, and GET /metrics on --m
 	flags.StringVar(&f.namespace, "watch-namespace", "", "run only the Syncs of this `namespace` (default: all)")
 	addNumber(cmd, &f.most, "concurrent", 10, v1alpha1.Range{Least: 1, Most: 10_000}, "maximum `number` of passes that work at the same time")
 	f.seen.addTo(cmd, ":9440", ":8080")
+	f.hooks.addTo(cmd)
+	flags.StringVar(&f.endpoints, "webhook-endpoints", "", "`name` of the EndpointSlice that gets the address of the leader, from $POD_IP (default: none)")
 	flags.StringVar(&f.pprof, "pprof-address", "", "serve profiles of the process on this `address` (default: none)")
 	flags.StringVar(&f.selector, "watch-label-selector", "", "run only the Syncs whose labels match this `selector`, such as sharding.fluxcd.io/key=a (default: all)")
 	flags.StringVar(&f.account, "default-service-account", "", "`name` of the service account of Syncs that name none, in the namespace of each (default: each Sync names one)")
@@ -186,11 +201,24 @@ func (t *terminal) control(ctx context.Context, f *controllerFlags) error {
 	for _, one := range listening {
 		served.Go(func() { one.serve(serving) })
 	}
+	hooks := &forge.Webhooks{Log: logHandled}
+	if f.hooks.address != "" {
+		serve, err := webhooksOfObjects(serving, f.hooks, hooks)
+		if err != nil {
+			return err
+		}
+		served.Go(serve)
+	}
+	endpoints := controller.Endpoints{Slice: f.endpoints, Address: t.getenv("POD_IP")}
+	if endpoints.Slice != "" && endpoints.Address == "" {
+		return usagef("--webhook-endpoints: the environment has no POD_IP, the address of this replica")
+	}
 	err = controller.Run(ctx, controller.Options{
-		Config: config, Wire: t.target, Metrics: counts,
+		Endpoints: endpoints,
+		Config:    config, Wire: t.target, Metrics: counts,
 		Home: f.home, Namespace: f.namespace, Selector: shard, Pprof: f.pprof, ServiceAccount: f.account, Ceilings: ceilings, NoCrossNamespaceRefs: f.near, Protection: protection(),
 		Around: target.Surroundings{
-			Event: func(e reconcile.Event) { measure(counts, e) }, Audit: record, Cache: clones(f.cache), Peers: &reconcile.Peers{}, PullRequests: &target.PullRequests{Tenants: true},
+			Event: func(e reconcile.Event) { measure(counts, e) }, Audit: record, Cache: clones(f.cache), Peers: &reconcile.Peers{}, PullRequests: &target.PullRequests{Tenants: true}, Hooks: hooks,
 			Own: f.home, Queue: engine.NewQueue(f.most), Remotes: new(reconcile.Remotes), Shares: &cluster.Shares{}, Boards: &target.Boards{}, Clones: &git.Shared{}, Memo: new(memo.Memory),
 			KeyFiles: f.trust.keys, TrustedRoot: f.trust.root, Plain: f.plain,
 		},

@@ -53,10 +53,12 @@ func (t *terminal) newFiled(flags *runFlags, syncs []v1alpha1.Sync) (*filed, err
 		return nil, err
 	}
 	cfg, err := flags.in.config()
-	if err != nil {
+	switch {
+	case err == nil:
+		cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return counter{next, f.counts} })
+	case flags.only == "" || !errors.Is(err, errNoKubeconfig): // previews need no cluster: a Pod that only makes these has no token
 		return nil, err
 	}
-	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return counter{next, f.counts} })
 	record, err := t.audit(flags.audit)
 	if err != nil {
 		return nil, err

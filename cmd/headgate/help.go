@@ -33,7 +33,7 @@ var flagGroups = []flagGroup{
 	{"Registries and caches", []string{"offline", "verification-key", "trusted-root", "cache-dir", "no-cache"}},
 	{"Forge", []string{"target", "commands", "if-commanded", "preview-registries", "fork-registries", "approver", "approval-by-author", "approval-reviews", "forge", "forge-repo", "plain-http", "pull", "cluster-name", "target-url"}},
 	{"Installation", []string{"service-account", "secret", "provider-group", "count-group", "image", "registry", "pull-secret", "ca-config-map", "egress-port"}},
-	{"Webhooks", []string{"webhook-cert", "webhook-key", "webhook-plain-http"}},
+	{"Webhooks", []string{"webhook-cert", "webhook-key", "webhook-plain-http", "webhook-endpoints"}},
 	{"Probes and metrics", []string{"health-address", "metrics-address", "pprof-address"}},
 	{"Waiting", []string{"timeout", "no-wait", "until", "registry-timeout", "concurrent"}},
 	{"Output", []string{"full", "audit-log", "color", "verbose"}},

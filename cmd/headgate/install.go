@@ -43,7 +43,7 @@ func newInstall(t *terminal) *cobra.Command {
 		Short: "Install the controller into a cluster",
 		Long: `Install applies the objects of an installation with server-side apply, and waits until its Pods
 are ready: a namespace, the CRD of Syncs, two replicas of 'headgate controller', their rights, the
-admission policies, a Service, a NetworkPolicy and a PodDisruptionBudget. With --export it prints
+admission policies, Services, a NetworkPolicy and a PodDisruptionBudget. With --export it prints
 them instead, for kubectl apply --server-side -f -, or for a repository. The Helm chart of
 examples/chart and the kustomize base of examples/controller have the same objects.
 

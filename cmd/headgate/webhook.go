@@ -41,7 +41,17 @@ func webhooks(ctx context.Context, at listener, hooks *forge.Webhooks) (serve fu
 		return nil, err
 	}
 	slog.Info("hearing webhooks", "address", heard.Addr().String(), "path", webhookPath, "syncs", len(hooks.Subscribers))
-	return func() { answer(ctx, heard, hooks) }, nil
+	return func() { answer(ctx, heard, webhookPath, hooks) }, nil
+}
+
+// webhooksOfObjects listens for webhooks at a path for each namespace. The returned function serves them until ctx is done.
+func webhooksOfObjects(ctx context.Context, at listener, hooks *forge.Webhooks) (serve func(), err error) {
+	heard, err := at.listen(ctx)
+	if err != nil {
+		return nil, err
+	}
+	slog.Info("listening", "for", "--webhook-address", "address", heard.Addr().String())
+	return func() { answer(ctx, heard, webhookPath+"/{"+forge.PlaceOfWebhooks+"}", hooks) }, nil
 }
 
 // A listener configures where Headgate receives webhooks, and whether with TLS.
@@ -90,9 +100,9 @@ func (l listener) listen(ctx context.Context) (net.Listener, error) {
 const webhookPath = "/webhook"
 
 // answer serves webhooks until ctx is done.
-func answer(ctx context.Context, heard net.Listener, hooks http.Handler) {
+func answer(ctx context.Context, heard net.Listener, path string, hooks http.Handler) {
 	mux := http.NewServeMux()
-	mux.Handle("POST "+webhookPath, hooks)
+	mux.Handle("POST "+path, hooks)
 	if err := serve(ctx, heard, mux); err != nil {
 		slog.Error("Headgate no longer receives webhooks; it finds pushes by polling", "error", err)
 	}

@@ -28,7 +28,7 @@ func TestAnswer(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		answer(ctx, heard, hooks)
+		answer(ctx, heard, webhookPath, hooks)
 	}()
 	base := "http://" + heard.Addr().String()
 	const push = `{"object_kind":"push","ref":"refs/heads/main","project":{"path_with_namespace":"acme/platform"}}`
@@ -81,7 +81,7 @@ func TestListenWithTLS(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		answer(ctx, heard, &forge.Webhooks{})
+		answer(ctx, heard, webhookPath, &forge.Webhooks{})
 	}()
 	defer func() { stop(); <-ended }()
 	_, port, _ := net.SplitHostPort(heard.Addr().String())

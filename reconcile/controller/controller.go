@@ -52,6 +52,7 @@ type Options struct {
 	Namespace string          // the only namespace whose Syncs run; "" for all
 	Pprof     string          // the address for profiles; "" for none
 	Selector  labels.Selector // the Sync objects of this shard; nil for all
+	Endpoints Endpoints       // of the webhooks
 	Synced    func()          // is called once the Sync objects are known; may be nil
 
 	ServiceAccount string // of Syncs that name none; "" if each has to name one
@@ -181,6 +182,9 @@ func (c *controller) lead(ctx context.Context) error {
 	slog.Info("this replica leads", "term", c.Around.Term.Number)
 	c.running = ctx
 	close(c.leads)
+	if c.Endpoints.Slice != "" {
+		c.fleet.Go(func() { c.enterAddress(ctx) })
+	}
 	c.createEvents(ctx)
 	err := c.fleet.Wait()
 	c.flush()

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -41,16 +40,43 @@ func (h *Webhooks) Subscribe(all []Subscriber) {
 	h.Subscribers = all
 }
 
-func (h *Webhooks) subscribers() []Subscriber {
+// Join adds a subscriber until it leaves.
+func (h *Webhooks) Join(s Subscriber) (leave func()) {
+	s.member = new(byte)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.Subscribers = append(slices.Clone(h.Subscribers), s) // requests may still read the old ones
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.Subscribers = slices.DeleteFunc(slices.Clone(h.Subscribers), func(other Subscriber) bool { return other.member == s.member })
+	}
+}
+
+// subscribers returns those whose path was requested.
+func (h *Webhooks) subscribers(r *http.Request) []Subscriber {
+	place := r.PathValue(PlaceOfWebhooks)
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	return h.Subscribers
+	var all []Subscriber
+	for _, s := range h.Subscribers {
+		if s.Place == place {
+			all = append(all, s)
+		}
+	}
+	return all
 }
+
+// PlaceOfWebhooks is the part of a path that names the Place of subscribers.
+const PlaceOfWebhooks = "place"
 
 // A Subscriber follows a ref of a repository.
 type Subscriber struct {
+	Name  string // of the subscriber, unlike that of any other one
+	Place string // only requests for this place concern the subscriber, so that others cost it nothing
 	// Secret returns the webhook's secret. Webhooks calls it for every request. An empty secret or an error proves no request.
 	Secret func(ctx context.Context) (string, error)
+	Shared string // subscribers with the same text have the same secret, which is asked for once; "" if it is not known
 	// Repositories are all names of the repository: clone URLs and paths. The host does not count: a forge often has
 	// another name on its own network, and the secret identifies it.
 	Repositories []string
@@ -59,6 +85,8 @@ type Subscriber struct {
 	// WakePulls is called when pull requests may have changed, and for every push, which may be to the branch or the
 	// target of a pull request. It may be nil.
 	WakePulls func()
+
+	member *byte // identifies a subscriber that joined
 }
 
 // Handled is the result of a request.
@@ -100,6 +128,10 @@ func (h *Webhooks) handle(w http.ResponseWriter, r *http.Request) Handled {
 		result.Code, result.Message = code, text
 		return result
 	}
+	all := h.subscribers(r)
+	if len(all) == 0 {
+		return answer(http.StatusUnauthorized, unprovenAnswer)
+	}
 	body := h.reading.begin(http.MaxBytesReader(w, r.Body, maxWebhook), func() {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now()) // without deadlines, the next read ends it
 	})
@@ -114,10 +146,9 @@ func (h *Webhooks) handle(w http.ResponseWriter, r *http.Request) Handled {
 	if err != nil {
 		return answer(http.StatusBadRequest, "the request cannot be read")
 	}
-	all := h.subscribers()
 	proven := provenBy(r.Context(), all, from, d)
 	if len(proven) == 0 {
-		return answer(http.StatusUnauthorized, "no configured secret proves the request")
+		return answer(http.StatusUnauthorized, unprovenAnswer)
 	}
 	result.Event, err = from.webhook.event(d)
 	if err != nil {
@@ -130,7 +161,7 @@ func (h *Webhooks) handle(w http.ResponseWriter, r *http.Request) Handled {
 	if len(proven) == 0 {
 		return answer(http.StatusNotFound, "404 page not found")
 	}
-	proven = slices.DeleteFunc(proven, func(i int) bool { return !h.seen.add(strconv.Itoa(i) + " " + from.identity(d)) })
+	proven = slices.DeleteFunc(proven, func(i int) bool { return !h.seen.add(all[i].Name + " " + from.identity(d)) })
 	if len(proven) == 0 {
 		return answer(http.StatusOK, "nothing to do: seen before")
 	}
@@ -148,13 +179,28 @@ func (h *Webhooks) handle(w http.ResponseWriter, r *http.Request) Handled {
 	return answer(http.StatusAccepted, "looking")
 }
 
-// provenBy returns the indices of the subscribers whose secret proves a delivery. It tries all of them, so that its duration reveals
-// nothing.
+const unprovenAnswer = "no configured secret proves the request"
+
+// provenBy returns the indices of the subscribers whose secret proves a delivery. It tries all secrets, each once, so that its duration
+// reveals nothing, and many subscribers with one secret cost as much as one.
 func provenBy(ctx context.Context, all []Subscriber, from *Forge, d delivery) []int {
 	var proven []int
+	shared, proofs := map[string]string{}, map[string]bool{}
 	for i, s := range all {
-		secret, err := s.Secret(ctx)
-		if err == nil && secret != "" && from.webhook.proves(d, secret) {
+		secret, known := shared[s.Shared]
+		if !known {
+			var err error
+			if secret, err = s.Secret(ctx); err != nil {
+				secret = ""
+			}
+		}
+		if s.Shared != "" {
+			shared[s.Shared] = secret
+		}
+		if _, tried := proofs[secret]; !tried {
+			proofs[secret] = secret != "" && from.webhook.proves(d, secret)
+		}
+		if proofs[secret] {
 			proven = append(proven, i)
 		}
 	}

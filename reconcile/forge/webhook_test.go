@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -508,7 +509,7 @@ func TestSubscribers(t *testing.T) {
 		{"range", hookSecret, "https://git.example.org/acme/platform.git", "semver:~1.2"},
 	} {
 		h.Subscribers = append(h.Subscribers, Subscriber{
-			Secret: Token(s.secret), Repositories: []string{s.repository}, Ref: s.ref, Wake: func() { woken = append(woken, s.name) },
+			Name: s.name, Secret: Token(s.secret), Repositories: []string{s.repository}, Ref: s.ref, Wake: func() { woken = append(woken, s.name) },
 		})
 	}
 	k := hooks["GitHub"]
@@ -531,6 +532,53 @@ func TestSubscribers(t *testing.T) {
 	}
 	if got := send(k.body("team", "apps", "main"), "other"); got != nil {
 		t.Errorf("One secret says nothing about the repository of another: %q", got)
+	}
+}
+
+// In a cluster, each namespace has a path and secrets of its own. A sender without a secret costs others nothing, and little where many
+// Syncs share a secret.
+func TestPlaces(t *testing.T) {
+	h := &Webhooks{}
+	asked, woken := map[string]int{}, map[string]int{}
+	leave := map[string]func(){}
+	for _, s := range []struct{ name, secret, shared string }{{"a/1", hookSecret, "a"}, {"a/2", hookSecret, "a"}, {"a/3", "other", "x"}, {"b/1", hookSecret, ""}} {
+		place, _, _ := strings.Cut(s.name, "/")
+		leave[s.name] = h.Join(Subscriber{
+			Name: s.name, Place: place, Shared: s.shared, Repositories: []string{"https://git.example.org/acme/platform.git"}, Ref: "main", Wake: func() { woken[s.name]++ },
+			Secret: func(context.Context) (string, error) {
+				asked[s.name]++
+				return s.secret, nil
+			},
+		})
+	}
+	k := hooks["GitHub"]
+	send := func(place, secret string, body io.Reader) int {
+		clear(asked)
+		clear(woken)
+		r := k.request(k.body("acme", "platform", "main"), secret)
+		r.SetPathValue(PlaceOfWebhooks, place)
+		if body != nil {
+			r.Body = io.NopCloser(body)
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w.Code
+	}
+	if code := send("a", "guess", nil); code != http.StatusUnauthorized || asked["a/1"] != 1 || asked["a/2"] != 0 || asked["a/3"] != 1 || asked["b/1"] != 0 {
+		t.Errorf("each secret of the namespace is asked for once: %d, %v", code, asked)
+	}
+	for _, place := range []string{"c", ""} {
+		if code := send(place, hookSecret, iotest.ErrReader(errors.New("read"))); code != http.StatusUnauthorized || len(asked) > 0 {
+			t.Errorf("where nobody listens, nothing is read: %d, %v", code, asked)
+		}
+	}
+	if code := send("a", hookSecret, nil); code != http.StatusAccepted || !maps.Equal(woken, map[string]int{"a/1": 1, "a/2": 1}) {
+		t.Errorf("who has the secret is woken: %d, %v", code, woken)
+	}
+	leave["a/1"]()
+	leave["a/3"]()
+	if code := send("a", "other", nil); code != http.StatusUnauthorized || len(woken) > 0 || asked["a/1"]+asked["a/3"] > 0 {
+		t.Errorf("who has left is not asked: %d, %v", code, asked)
 	}
 }
 

@@ -77,6 +77,7 @@ func TestControllerStays(t *testing.T) {
 		"Binding":        {reason: "The binding gives the rights.", object: object("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "", "headgate-controller")},
 		"Policy":         {reason: "Without the policy, everyone approves.", object: object("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "", "headgate-approvals")},
 		"Deployment":     {reason: "It is the controller.", object: object("apps/v1", "Deployment", "headgate-system", "headgate-controller")},
+		"Webhooks":       {reason: "The forge sends events there.", object: object("discovery.k8s.io/v1", "EndpointSlice", "headgate-system", "headgate-controller-webhooks")},
 		"Shard":          {reason: "It is another controller.", object: object("apps/v1", "Deployment", "headgate-system", "headgate-controller-b")},
 		"Moved":          {reason: "The controller runs in another namespace.", object: object("apps/v1", "Deployment", "platform", "headgate-controller"), home: "platform"},
 		"Namespace":      {reason: "The controller goes with its namespace.", object: object("v1", "Namespace", "", "platform"), home: "platform"},

@@ -17,6 +17,7 @@ var Kinds = []kinds.GroupVersionKind{
 	{Group: "apps", Version: "v1", Kind: "Deployment"},
 	{Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"},
 	{Version: "v1", Kind: "Service"},
+	{Group: "discovery.k8s.io", Version: "v1", Kind: "EndpointSlice"},
 	{Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"},
 	{Version: "v1", Kind: "ConfigMap"},
 	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "RoleBinding"},

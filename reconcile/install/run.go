@@ -139,7 +139,8 @@ func (r Run) controllers(ctx context.Context) ([]*unstructured.Unstructured, err
 	return r.Cluster.List(ctx, Kinds[0], "", "metadata.name="+Deployment)
 }
 
-// owned returns the objects of an installation that exist.
+// owned returns the objects of an installation that exist. Those of other objects, such as the EndpointSlices that Kubernetes makes for a
+// Service and gives its labels, go with these.
 func (r Run) owned(ctx context.Context, namespace string) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	for _, kind := range Kinds {
@@ -147,7 +148,7 @@ func (r Run) owned(ctx context.Context, namespace string) ([]*unstructured.Unstr
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, found...)
+		all = append(all, slices.DeleteFunc(found, func(u *unstructured.Unstructured) bool { return len(u.GetOwnerReferences()) > 0 })...)
 	}
 	return all, nil
 }

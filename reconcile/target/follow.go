@@ -137,7 +137,10 @@ func previewsOf(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Se
 	f.origin = origin{into: secondClone(clone, cache, clone.Limits), heads: secondClone(clone, cache, ofHeads(clone.Limits))}
 	over := in
 	over.Memo = loop.Options.Memo
-	how := How{Fresh: freshTags, Compares: true, Secret: loop.Cluster.Secret}
+	how := How{Fresh: freshTags, Compares: true}
+	if loop.Cluster != nil {
+		how.Secret = loop.Cluster.Secret
+	}
 	if s.Spec.LivePreviews {
 		how.Images = loop.Cluster.ImageConfigs
 	} else {

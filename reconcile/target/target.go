@@ -47,6 +47,8 @@ type Target struct {
 	previews   bool      // it makes no passes
 	approved   engine.Signal
 	subscriber func() (*forge.Subscriber, error)
+	hooks      *forge.Webhooks   // that the Sync joins while it runs; nil if the process does that
+	hears      *forge.Subscriber // of hooks; nil if the Sync has no webhook
 }
 
 // A poster publishes the reports of a Sync, and posts later what the forge does not accept now.
@@ -77,7 +79,9 @@ func New(s v1alpha1.Sync, in Surroundings) (_ *Target, err error) {
 	if ofFlux != nil {
 		source, tip, named = ofFlux, ofFlux.Tip, ofFlux.Name
 	}
-	w, err := Wire(s, source, in, How{Cluster: cluster.Options{Progress: in.Done, Shares: in.Shares, Term: in.Term}, Fresh: freshTags})
+	w, err := Wire(s, source, in, How{
+		Cluster: cluster.Options{Progress: in.Done, Shares: in.Shares, Term: in.Term}, Fresh: freshTags, Compares: in.onlyPreviews(),
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -152,6 +156,12 @@ func New(s v1alpha1.Sync, in Surroundings) (_ *Target, err error) {
 			hears.WakePulls = t.follower.wake
 		}
 		return hears, err
+	}
+	if in.Hooks != nil {
+		if t.hears, err = t.subscriber(); err != nil {
+			return nil, err
+		}
+		t.hooks = in.Hooks
 	}
 	return t, nil
 }
@@ -263,6 +273,9 @@ func (t *Target) Run(ctx context.Context) { t.Start(ctx)() }
 
 // Start is Run, but returns at once. wait returns when all has ended.
 func (t *Target) Start(ctx context.Context) (wait func()) {
+	if t.hears != nil {
+		context.AfterFunc(ctx, t.hooks.Join(*t.hears))
+	}
 	previewed := func() {}
 	if t.follower != nil {
 		previewed = t.follower.start(ctx)
@@ -460,7 +473,23 @@ func subscriber(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Se
 	if s.Spec.Statuses != nil && s.Spec.Statuses.Repository != "" {
 		names = append(names, s.Spec.Statuses.Repository) // commits may come from a mirror
 	}
-	return &forge.Subscriber{Secret: secret, Repositories: names, Ref: s.Spec.Source.Ref, Wake: wake}, nil
+	of := &forge.Subscriber{Name: s.Namespace + "/" + s.Name, Secret: secret, Repositories: names, Ref: s.Spec.Source.Ref, Wake: wake}
+	if in.Hooks != nil {
+		of.Place = s.Namespace
+		if ref := spec.SecretFrom.SecretRef; ref != nil {
+			of.Shared = strings.Join([]string{reader(in), s.Namespace, ref.Name, ref.Key}, " ")
+		}
+	}
+	return of, nil
+}
+
+// reader returns who reads the Secrets of a Sync.
+func reader(in Surroundings) string {
+	config := cmp.Or(in.Secrets, in.Cluster)
+	if config == nil {
+		return ""
+	}
+	return config.Impersonate.UserName
 }
 
 // publisher returns the outbox for the statuses of a Sync; nil if it has none.

@@ -17,6 +17,7 @@ import (
 	"headgate.dev/headgate/reconcile/diff"
 	"headgate.dev/headgate/reconcile/engine"
 	"headgate.dev/headgate/reconcile/facts"
+	"headgate.dev/headgate/reconcile/forge"
 	"headgate.dev/headgate/reconcile/git"
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/health"
@@ -65,11 +66,13 @@ type Surroundings struct {
 	Remotes *reconcile.Remotes
 	// PullRequests previews the pull requests of all Syncs of this process; nil if there is only this Sync.
 	PullRequests *PullRequests
-	Memo         manifest.Memo         // caches facts about files for several Syncs; nil for one per Sync if it has a cluster
-	Previews     *Isolation            // how previews of pull requests run in processes of their own; nil previews them in this process
-	Event        func(reconcile.Event) // receives what the loop does, as it happens; may be nil
-	Done         func(cluster.Event)   // receives the progress of a pass; may be nil
-	Secret       func(value string)    // receives values of Secrets that must never be written anywhere; may be nil
+	// Hooks are the webhooks of this process, at a path for each namespace. If it is nil, the process wakes a Sync by its Subscriber.
+	Hooks    *forge.Webhooks
+	Memo     manifest.Memo         // caches facts about files for several Syncs; nil for one per Sync if it has a cluster
+	Previews *Isolation            // how previews of pull requests run in processes of their own; nil previews them in this process
+	Event    func(reconcile.Event) // receives what the loop does, as it happens; may be nil
+	Done     func(cluster.Event)   // receives the progress of a pass; may be nil
+	Secret   func(value string)    // receives values of Secrets that must never be written anywhere; may be nil
 }
 
 // A Cluster is what a Sync reads and watches in its cluster, in addition to the observations of its passes.
