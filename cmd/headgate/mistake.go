@@ -170,7 +170,7 @@ func newHelp() *cobra.Command {
 const prefix = "HEADGATE_"
 
 // The variables that are not named after a flag.
-var variables = []string{"HEADGATE_GIT_USERNAME", "HEADGATE_GIT_PASSWORD", "HEADGATE_GIT_IDENTITY", "HEADGATE_GIT_KNOWN_HOSTS", "HEADGATE_FORGE_TOKEN", "HEADGATE_WEBHOOK_SECRET"}
+var variables = []string{"HEADGATE_GIT_USERNAME", "HEADGATE_GIT_PASSWORD", "HEADGATE_GIT_IDENTITY", "HEADGATE_GIT_KNOWN_HOSTS", "HEADGATE_GIT_CA", "HEADGATE_FORGE_TOKEN", "HEADGATE_WEBHOOK_SECRET"}
 
 // unknownVariables returns a text for each variable HEADGATE_… of the environment that Headgate does not read. named holds the files
 // of Syncs: they may name any variable.

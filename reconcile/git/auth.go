@@ -2,14 +2,19 @@ package git
 
 import (
 	"cmp"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing/transport/http"
+
+	"headgate.dev/headgate/reconcile/network"
 )
 
 // Auth holds the credentials for a repository. A token is a Password; most forges accept any Username with it. Auth prints without
@@ -20,6 +25,55 @@ type Auth struct {
 
 	Identity   string `json:"-"` // a private key for ssh, in PEM
 	KnownHosts string `json:"-"` // lines of a known_hosts file, without which no ssh server is trusted
+
+	CA          string `json:"-"` // certificates in PEM, which sign servers in addition to those of the system
+	Certificate string `json:"-"` // a client certificate for https, in PEM
+	Key         string `json:"-"` // of Certificate
+	Proxy       string `json:"-"` // the URL of a proxy for https, with its credentials; "" for that of the environment
+}
+
+// secret reports whether a server gets something that others must not get.
+func (a Auth) secret() bool { return a.given() || a.Certificate != "" }
+
+// own returns a transport for a server that needs other settings than the rest; nil if it needs none.
+func (a Auth) own() (*network.Own, error) {
+	if a.CA == "" && a.Certificate == "" && a.Proxy == "" {
+		return nil, nil
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if a.CA != "" {
+		config.RootCAs, _ = x509.SystemCertPool() // an empty one if the system has none
+		if config.RootCAs == nil {
+			config.RootCAs = x509.NewCertPool()
+		}
+		if !config.RootCAs.AppendCertsFromPEM([]byte(a.CA)) {
+			return nil, refused("the CA holds no certificate in PEM")
+		}
+	}
+	if a.Certificate != "" {
+		pair, err := tls.X509KeyPair([]byte(a.Certificate), []byte(a.Key))
+		if err != nil { // it may quote the key
+			return nil, refused("the client certificate and its key cannot be read; they must be PEM, and belong together")
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	proxy, err := proxyOf(a.Proxy)
+	if err != nil {
+		return nil, err
+	}
+	return network.With(config, proxy), nil
+}
+
+// proxyOf parses the URL of a proxy; nil for none.
+func proxyOf(raw string) (*url.URL, error) {
+	if raw == "" {
+		return nil, nil
+	}
+	u, err := url.Parse(raw) // the error quotes the password
+	if err != nil || u.Hostname() == "" || !slices.Contains([]string{"http", "https", "socks5"}, u.Scheme) {
+		return nil, refused("the address of the proxy is no URL with http, https or socks5")
+	}
+	return u, nil
 }
 
 // given reports whether there is something to send to a server over http.

@@ -85,10 +85,33 @@ func (r remote) connect(ctx context.Context) (conversation, error) {
 	if r.at.auth.given() {
 		auth = r.at.auth.basic()
 	}
-	return githttp.NewClientWithOptions(&http.Client{
-		Transport:     &limited{next: network.Quiet(cmp.Or[http.RoundTripper](r.transport, network.Default), nil), left: r.limits.Bytes, limit: r.limits.Bytes, refs: r.limits.RefBytes},
+	next := cmp.Or(r.transport, network.Default)
+	own, err := r.at.auth.own()
+	if err != nil {
+		return nil, err
+	}
+	if own != nil {
+		next = own
+	}
+	with, err := githttp.NewClientWithOptions(&http.Client{
+		Transport:     &limited{next: network.Quiet(next, nil), left: r.limits.Bytes, limit: r.limits.Bytes, refs: r.limits.RefBytes},
 		CheckRedirect: r.follow,
 	}, nil).NewUploadPackSession(r.at.endpoint(), auth)
+	return overHTTP{with, own}, err
+}
+
+// overHTTP is a conversation that closes its own connections at the end, if it has any.
+type overHTTP struct {
+	transport.UploadPackSession
+
+	own *network.Own
+}
+
+func (o overHTTP) Close() error {
+	if o.own != nil {
+		o.own.CloseIdleConnections()
+	}
+	return nil
 }
 
 // ask requests the list of refs.
@@ -242,7 +265,7 @@ func (a address) endpoint() *transport.Endpoint {
 // follow refuses a redirect to another host or scheme if there are credentials. Without credentials, go-git follows
 // redirects of the first request, but never from https to http.
 func (r remote) follow(req *http.Request, _ []*http.Request) error {
-	if !r.at.auth.given() || req.URL.Scheme == r.at.url.Scheme && strings.EqualFold(req.URL.Host, r.at.url.Host) {
+	if !r.at.auth.secret() || req.URL.Scheme == r.at.url.Scheme && strings.EqualFold(req.URL.Host, r.at.url.Host) {
 		return nil
 	}
 	return network.Errorf("it redirects to %s://%s, and Headgate does not send the credentials there; use that URL if you trust it", scheme(req.URL), network.Host(req.URL.Host))

@@ -319,6 +319,9 @@ func (a address) finish(err *error) {
 			auth.Username = "" // the name of a user is no secret there
 		}
 		*err = auth.redact(fmt.Errorf("%s: %w", a, *err))
+		if proxy, invalid := proxyOf(auth.Proxy); proxy != nil && invalid == nil && proxy.User != nil {
+			*err = Auth{}.or(proxy.User).redact(*err)
+		}
 	}
 }
 

@@ -30,7 +30,7 @@ type sharedKey struct {
 
 // hash returns a hash of credentials.
 func (a Auth) hash() [sha256.Size]byte {
-	all, err := json.Marshal([]string{a.Username, a.Password, a.Identity, a.KnownHosts})
+	all, err := json.Marshal([]string{a.Username, a.Password, a.Identity, a.KnownHosts, a.CA, a.Certificate, a.Key, a.Proxy})
 	if err != nil {
 		panic(err) // strings are always encoded
 	}

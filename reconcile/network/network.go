@@ -4,10 +4,12 @@ package network
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
 	"syscall"
@@ -30,6 +32,26 @@ func New(control func(network, address string, c syscall.RawConn) error) *http.T
 		ExpectContinueTimeout: time.Second,
 	}
 }
+
+// Own is a transport like Default with settings of its own.
+type Own struct {
+	guarded
+
+	own *http.Transport
+}
+
+// With returns a transport with settings of TLS, and a proxy in place of that of the environment; nil for the one of the environment.
+func With(config *tls.Config, proxy *url.URL) *Own {
+	t := New(Control)
+	t.TLSClientConfig = config
+	if proxy != nil {
+		t.Proxy = http.ProxyURL(proxy)
+	}
+	return &Own{guarded{t}, t}
+}
+
+// CloseIdleConnections closes the connections that no request uses.
+func (o *Own) CloseIdleConnections() { o.own.CloseIdleConnections() }
 
 // Dial connects to an address over TCP, unless Check refuses it.
 func Dial(ctx context.Context, address string) (net.Conn, error) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -49,7 +50,7 @@ func (s secret) follow(ctx context.Context, key string) (string, map[string][]by
 	}
 	value := strings.TrimSpace(string(data[key]))
 	if value == "" {
-		return "", nil, s.lacks(key, data)
+		return "", data, s.lacks(key, data)
 	}
 	return value, data, nil
 }
@@ -75,10 +76,47 @@ func (s secret) hide(value string) string {
 // credentials returns the credentials of a repository.
 func (s secret) credentials(ctx context.Context) (git.Auth, error) {
 	password, data, err := s.follow(ctx, passwordKey)
-	if err != nil {
+	a := git.Auth{
+		Username: strings.TrimSpace(string(data[usernameKey])), Password: s.hide(password),
+		CA: string(data[caKey]), Certificate: string(data["tls.crt"]), Key: s.hide(strings.TrimSpace(string(data["tls.key"]))),
+	}
+	if err != nil && (s.ref.Key != "" || a.CA == "" && a.Certificate == "") { // these need no password
 		return git.Auth{}, err
 	}
-	return git.Auth{Username: strings.TrimSpace(string(data[usernameKey])), Password: s.hide(password)}, nil
+	return a, nil
+}
+
+// proxy returns the URL of a proxy, with its credentials.
+func (s secret) proxy(ctx context.Context) (string, error) {
+	address, data, err := s.follow(ctx, "address")
+	if err != nil {
+		return "", err
+	}
+	u, err := url.Parse(address)
+	if err != nil || u.User != nil { // the error quotes the address
+		return "", fmt.Errorf("%s: the Secret %s/%s has no plain URL under the key %q; put the credentials of the proxy into username and password", s.field, s.namespace, s.ref.Name, "address")
+	}
+	user, password := strings.TrimSpace(string(data[usernameKey])), strings.TrimSpace(string(data[passwordKey]))
+	if user != "" || password != "" {
+		u.User = url.UserPassword(user, s.hide(password))
+	}
+	return u.String(), nil
+}
+
+// through adds a proxy to credentials.
+func (s *secret) through(credentials func(context.Context) (git.Auth, error), otherwise git.Auth) func(context.Context) (git.Auth, error) {
+	if s == nil {
+		return credentials
+	}
+	return func(ctx context.Context) (a git.Auth, err error) {
+		if a = otherwise; credentials != nil {
+			a, err = credentials(ctx)
+		}
+		if err == nil {
+			a.Proxy, err = s.proxy(ctx)
+		}
+		return a, err
+	}
 }
 
 // deployKey returns the credentials of a repository over ssh.

@@ -136,6 +136,7 @@ func New(s v1alpha1.Sync, in Surroundings) (_ *Target, err error) {
 	if err != nil {
 		return nil, err
 	}
+	repository.Credentials = from("spec.source.proxySecretRef", s.Spec.Source.ProxySecretRef).through(repository.Credentials, auth)
 	if ofFlux == nil { // an artifact has no branch that pull requests are merged into
 		t.Loop.Reconciler.OnForge, err = onForge(s, in, from, repository)
 	}
@@ -342,7 +343,7 @@ func variables(s v1alpha1.Source) v1alpha1.EnvCredentials {
 	case from == nil:
 		return v1alpha1.EnvCredentials{
 			Username: v1alpha1.DefaultUsernameEnv, Password: v1alpha1.DefaultPasswordEnv,
-			Identity: v1alpha1.DefaultIdentityEnv, KnownHosts: v1alpha1.DefaultKnownEnv,
+			Identity: v1alpha1.DefaultIdentityEnv, KnownHosts: v1alpha1.DefaultKnownEnv, CA: v1alpha1.DefaultCAEnv,
 		}
 	case from.Env != nil:
 		return *from.Env
@@ -358,6 +359,12 @@ func Credentials(s v1alpha1.Source, getenv func(string) string) (git.Auth, error
 		return a, nil
 	}
 	a.Username, a.Password = getenv(env.Username), getenv(env.Password)
+	if getenv(env.CA) != "" {
+		var err error
+		if a.CA, err = contents(env.CA, "the certificates of a CA", getenv); err != nil {
+			return a, err
+		}
+	}
 	if named := env.Password != "" && env.Password != v1alpha1.DefaultPasswordEnv; named && a.Password == "" {
 		return a, fmt.Errorf("spec.source.credentialsFrom.env.password: the environment has no %s", env.Password)
 	}
@@ -380,7 +387,7 @@ func contents(name, what string, getenv func(string) string) (string, error) {
 		}
 	}
 	if strings.TrimSpace(value) == "" {
-		return "", fmt.Errorf("ssh needs %s: the environment has no %s; set it to the text, or to the absolute path of its file", what, name)
+		return "", fmt.Errorf("the repository needs %s: the environment has no %s; set it to the text, or to the absolute path of its file", what, name)
 	}
 	return value, nil
 }
@@ -555,7 +562,7 @@ func asApp(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.SecretR
 	if from := s.Spec.Source.CredentialsFrom; from != nil && from.Anonymous {
 		return nil, nil
 	}
-	if s.Spec.Statuses == nil || s.Spec.Statuses.App == nil || own != (git.Auth{}) {
+	if s.Spec.Statuses == nil || s.Spec.Statuses.App == nil || own.Password != "" || own.Username != "" {
 		return nil, nil
 	}
 	account, err := account(s, in, from)

@@ -415,6 +415,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="has(self.repo) || has(self.sourceRef)",message="is missing",fieldPath=".repo"
 // +kubebuilder:validation:XValidation:rule="!has(self.repo) || !has(self.sourceRef)",message="excludes repo",fieldPath=".sourceRef"
 // +kubebuilder:validation:XValidation:rule="!has(self.sourceRef) || !has(self.ref) && !has(self.credentialsFrom) && !has(self.webhook) && self.verify.mode == 'Never' && self.history == 'Any'",message="excludes ref, credentialsFrom, webhook, verify and history: the source of Flux has its own",fieldPath=".sourceRef"
+// +kubebuilder:validation:XValidation:rule="!has(self.proxySecretRef) || has(self.repo) && !self.repo.startsWith('ssh://') && !has(self.proxySecretRef.key)",message="needs an https repository, and no key",fieldPath=".proxySecretRef"
 // +kubebuilder:validation:XValidation:rule="!has(self.repo) || !self.repo.startsWith('ssh://') || has(self.credentialsFrom) && has(self.credentialsFrom.secretRef)",message="must name a Secret with identity and known_hosts in secretRef, because the repository is read over ssh",fieldPath=".credentialsFrom"
 // +kubebuilder:validation:XValidation:rule="!(self.verify.mode in ['Tag', 'TagAndHead']) || has(self.ref) && size(self.ref) > 0 && (!self.ref.startsWith('refs/') || self.ref.startsWith('refs/tags/')) && !self.ref.matches('^[0-9a-fA-F]{40}$')",message="must name a tag if verify.mode is Tag or TagAndHead",fieldPath=".ref"
 type Source struct {
@@ -450,6 +451,8 @@ type Source struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('8760h')",message="must be a duration such as 30s, 5m or 1h, at least 1s and at most 8760h"
 	FetchTimeout    Duration     `json:"fetchTimeout,omitempty"`
 	CredentialsFrom *Credentials `json:"credentialsFrom,omitempty"`
+	// a Secret with the proxy for an https repository, as in Flux: address, username and password. The default is that of the environment.
+	ProxySecretRef *SecretRef `json:"proxySecretRef,omitempty"`
 
 	// Webhook accepts webhooks of the forge, so that a pass begins right after a push.
 	Webhook *Webhook `json:"webhook,omitempty"`
@@ -518,7 +521,7 @@ type Credentials struct {
 	// Anonymous sends no credentials to the repository.
 	Anonymous bool            `json:"anonymous,omitempty"`
 	Env       *EnvCredentials `json:"env,omitempty"`
-	// a Secret as in Flux: password and username; over ssh identity, which is a private key, known_hosts, and password if the key has
+	// a Secret as in Flux: password and username, ca.crt for a CA, tls.crt and tls.key for a client certificate; over ssh identity, which is a private key, known_hosts, and password if the key has
 	// a passphrase
 	SecretRef *SecretRef `json:"secretRef,omitempty"`
 }
@@ -533,6 +536,8 @@ type EnvCredentials struct {
 	Identity string `json:"identity,omitempty"`
 	// variable that holds lines of a known_hosts file for ssh, or the absolute path of the file
 	KnownHosts string `json:"knownHosts,omitempty"`
+	// variable that holds certificates of a CA for https, or the absolute path of their file
+	CA string `json:"ca,omitempty"`
 }
 
 // A Token selects where Headgate reads a token.
@@ -981,6 +986,7 @@ const (
 	DefaultUsernameEnv  = "HEADGATE_GIT_USERNAME"
 	DefaultIdentityEnv  = "HEADGATE_GIT_IDENTITY"
 	DefaultKnownEnv     = "HEADGATE_GIT_KNOWN_HOSTS"
+	DefaultCAEnv        = "HEADGATE_GIT_CA"
 	DefaultTokenEnv     = "HEADGATE_FORGE_TOKEN" //nolint:gosec // the name of a variable
 	DefaultWebhookEnv   = "HEADGATE_WEBHOOK_SECRET"
 	DefaultAppKeyEnv    = "HEADGATE_APP_KEY"

@@ -455,6 +455,12 @@ func (p *problems) source(s Source) {
 	if strings.HasPrefix(s.Ref, "semver:") && !versionRange.MatchString(s.Ref) {
 		p.add(field+"ref", "must be a range of versions after semver:, such as semver:>=1.2.0 <2")
 	}
+	if of := s.ProxySecretRef; of != nil {
+		p.secretRef(field+"proxySecretRef", of)
+		if !strings.HasPrefix(s.Repo, "http") || of.Key != "" {
+			p.add(field+"proxySecretRef", "needs an https repository, and no key")
+		}
+	}
 	p.verify(s)
 	if s.Webhook != nil {
 		p.token(field+"webhook.secretFrom", s.Webhook.SecretFrom)
@@ -480,7 +486,7 @@ func (p *problems) variables(env EnvCredentials, ssh bool) {
 	for _, v := range []struct {
 		field, name string
 		needed      bool
-	}{{"username", env.Username, false}, {"password", env.Password, !ssh}, {"identity", env.Identity, ssh}, {"knownHosts", env.KnownHosts, ssh}} {
+	}{{"username", env.Username, false}, {"password", env.Password, !ssh}, {"identity", env.Identity, ssh}, {"knownHosts", env.KnownHosts, ssh}, {"ca", env.CA, false}} {
 		if v.name != "" || v.needed {
 			p.variable("spec.source.credentialsFrom.env."+v.field, v.name)
 		}

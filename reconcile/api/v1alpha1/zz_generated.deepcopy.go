@@ -507,6 +507,11 @@ func (in *Source) DeepCopyInto(out *Source) {
 		*out = new(Credentials)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.ProxySecretRef != nil {
+		in, out := &in.ProxySecretRef, &out.ProxySecretRef
+		*out = new(SecretRef)
+		**out = **in
+	}
 	if in.Webhook != nil {
 		in, out := &in.Webhook, &out.Webhook
 		*out = new(Webhook)
